@@ -1,0 +1,46 @@
+# make demo: from a bare machine to an edited model.   make test: everything that is checked.
+.PHONY: setup setup-test build demo test lint clean help
+.DEFAULT_GOAL := help
+
+VENV := .venv
+PYTHON := $(VENV)/bin/python
+BUILD := build
+export CMAKE_BUILD_PARALLEL_LEVEL ?= $(shell nproc)
+
+help:
+	@echo "make demo    packages, environment, build, then edit 100 facts of the demo model"
+	@echo "make test    packages, environment, build, then all tests"
+	@echo "make setup   packages and environment only;  make build;  make lint;  make clean"
+
+# Debian packages and the pinned wheels; a second call does nothing.
+setup: $(VENV)/.runtime
+setup-test: $(VENV)/.test
+
+$(VENV)/.runtime: requirements.txt tools/setup.sh
+	tools/setup.sh packages
+	tools/setup.sh wheels requirements.txt
+	@touch $@
+
+$(VENV)/.test: $(VENV)/.runtime requirements-test.txt
+	tools/setup.sh wheels requirements-test.txt
+	@touch $@
+
+$(BUILD)/build.ninja: $(VENV)/.runtime
+	cmake -S . -B $(BUILD) -G Ninja -DPython3_EXECUTABLE=$(CURDIR)/$(PYTHON)
+
+build: $(BUILD)/build.ninja
+	cmake --build $(BUILD) --target lancet
+
+demo: build
+	$(BUILD)/lancet edit data/jobs/demo.yaml
+	$(BUILD)/lancet generate --model out/demo --tokens 8 --prompt "$$($(PYTHON) tools/first_prompt.py out/demo/requests.jsonl)"
+
+test: setup-test $(BUILD)/build.ninja
+	cmake --build $(BUILD)
+	ctest --test-dir $(BUILD) --output-on-failure --no-tests=error
+
+lint: setup-test
+	$(PYTHON) -m pytest -q tests/lint
+
+clean:
+	rm -rf $(BUILD) out

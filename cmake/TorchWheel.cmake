@@ -1,0 +1,32 @@
+# Imported targets straight on the pip wheels of torch and NVIDIA: no find_package(Torch), so no CUDA toolkit is needed.
+#   TorchWheel::torch   everything: c10, torch_cpu, c10_cuda, torch_cuda (the wheel runs on machines without a GPU too)
+if(NOT Python3_EXECUTABLE)
+  set(Python3_EXECUTABLE "${CMAKE_SOURCE_DIR}/.venv/bin/python")
+endif()
+execute_process(
+  COMMAND "${Python3_EXECUTABLE}" -c "import importlib.util as u, os; print(os.path.dirname(u.find_spec('torch').origin))"
+  OUTPUT_VARIABLE TORCH_WHEEL_DIR OUTPUT_STRIP_TRAILING_WHITESPACE RESULT_VARIABLE _torch_missing)
+if(_torch_missing)
+  message(FATAL_ERROR "torch is not installed for ${Python3_EXECUTABLE}: run `make setup`, or pass -DPython3_EXECUTABLE=...")
+endif()
+file(STRINGS "${TORCH_WHEEL_DIR}/version.py" _version REGEX "^__version__ *=")
+string(REGEX MATCH "[0-9]+\\.[0-9]+\\.[0-9]+" TORCH_WHEEL_VERSION "${_version}")
+if(NOT TORCH_WHEEL_VERSION VERSION_EQUAL 2.11.0)
+  message(FATAL_ERROR "torch ${TORCH_WHEEL_VERSION} found in ${TORCH_WHEEL_DIR}, expected 2.11.0: run `make setup`")
+endif()
+get_filename_component(_site "${TORCH_WHEEL_DIR}/.." ABSOLUTE)
+
+add_library(TorchWheel::torch INTERFACE IMPORTED)
+target_include_directories(TorchWheel::torch SYSTEM INTERFACE
+  "${TORCH_WHEEL_DIR}/include" "${TORCH_WHEEL_DIR}/include/torch/csrc/api/include"
+  "${_site}/nvidia/cu13/include" "${_site}/nvidia/nccl/include")
+# A consumer built without NDEBUG gets another class layout than the wheel.
+target_compile_definitions(TorchWheel::torch INTERFACE NDEBUG USE_DISTRIBUTED USE_CUDA USE_C10D_NCCL)
+target_link_libraries(TorchWheel::torch INTERFACE
+  "-Wl,--no-as-needed" "${TORCH_WHEEL_DIR}/lib/libtorch_cuda.so" "${TORCH_WHEEL_DIR}/lib/libc10_cuda.so"
+  "${TORCH_WHEEL_DIR}/lib/libtorch_cpu.so" "${TORCH_WHEEL_DIR}/lib/libc10.so" "-Wl,--as-needed")
+file(GLOB _nvidia_libs LIST_DIRECTORIES true "${_site}/nvidia/*/lib")
+foreach(_dir IN LISTS _nvidia_libs)
+  target_link_options(TorchWheel::torch INTERFACE "LINKER:-rpath-link,${_dir}")
+endforeach()
+target_link_options(TorchWheel::torch INTERFACE "LINKER:-rpath,${TORCH_WHEEL_DIR}/lib" "LINKER:--allow-shlib-undefined")

@@ -1,0 +1,46 @@
+// A parsed YAML (or JSON) document: scalars, lists and maps with the line each began on.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace lancet {
+
+struct ConfigTree {
+  enum class Kind { kNull, kScalar, kList, kMap };
+
+  Kind kind = Kind::kNull;
+  std::string scalar;                                      ///< kScalar: the text as written, quotes removed
+  bool quoted = false;                                     ///< kScalar: was quoted, so never a number or a boolean
+  std::vector<ConfigTree> items;                           ///< kList
+  std::vector<std::pair<std::string, ConfigTree>> entries;  ///< kMap, in the document's order
+  int64_t line = 0;                                        ///< 1-based; 0: not from a document
+
+  static ConfigTree text(std::string value);      ///< quoted scalar
+  static ConfigTree number(int64_t value);
+  static ConfigTree number(double value);         ///< shortest text that reads back to the same double
+  static ConfigTree list(std::vector<ConfigTree> items);
+  static ConfigTree map();
+
+  const ConfigTree* find(std::string_view key) const;  ///< kMap; null when absent
+  ConfigTree& set(std::string key, ConfigTree value);  ///< kMap: replaces or appends; a kNull becomes a map
+};
+
+/// Throws: ConfigError "source:line:column: ..." for text that is not YAML, a key that stands twice in a map, or an anchor/alias.
+ConfigTree parse_config(std::string_view text, std::string_view source);
+
+/// Throws: ConfigError also when the file cannot be read.
+ConfigTree load_config(const std::filesystem::path& path);
+
+/// YAML text that parses to the same tree; short lists of scalars on one line.
+std::string to_yaml(const ConfigTree& tree);
+
+/// Applies "a.b=value" (the value is YAML) as `--set` gives it; intermediate maps are made.
+/// Throws: ConfigError "--set ...: ..." when there is no '=', the path is empty, or it runs through a scalar or a list.
+void apply_override(ConfigTree& tree, std::string_view assignment);
+
+}  // namespace lancet

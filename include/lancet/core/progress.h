@@ -1,0 +1,57 @@
+// What the user sees while lancet works. On a terminal one line is redrawn; elsewhere plain lines at intervals.
+// Everything goes to stderr: stdout is for results.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace lancet {
+
+enum class Verbosity { kQuiet, kNormal };
+
+/// Process-wide; set once by the command line before work begins.
+void set_verbosity(Verbosity verbosity);
+Verbosity verbosity();
+
+/// A line on stderr (not with kQuiet).
+void log_line(std::string_view text);
+/// A line that begins "warning: "; shown with kQuiet too.
+void log_warning(std::string_view text);
+
+/// Progress of one stage: "values  64/100 requests  3.1/s  12 s left". Redrawn at most 10 times a second on a terminal; elsewhere
+/// a line when the stage begins to take long (10 s) and every 10 s from then. The last line says how long the stage took.
+class Progress {
+ public:
+  /// total 0: unknown.
+  Progress(std::string stage, int64_t total, std::string unit);
+  ~Progress();  ///< finishes
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+
+  void advance(int64_t done = 1) { set(done_ + done); }
+  void set(int64_t done);
+  /// Replaces the tail of the line: "loss 0.31".
+  void note(std::string text) { note_ = std::move(text); }
+  void finish();
+
+ private:
+  void draw();
+  std::string line() const;
+
+  using Clock = std::chrono::steady_clock;
+  std::string stage_;
+  std::string unit_;
+  std::string note_;
+  int64_t total_;
+  int64_t done_ = 0;
+  bool finished_ = false;
+  Clock::time_point begun_ = Clock::now();
+  Clock::time_point drawn_{};
+};
+
+/// "850 ms", "12.3 s", "4 min 10 s", "2 h 05 min".
+std::string duration_text(double seconds);
+
+}  // namespace lancet

@@ -1,0 +1,36 @@
+// Text helpers for messages.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <sstream>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace lancet {
+
+/// Everything streamed into one string: cat("layer ", 3, " of ", 8).
+template <typename... Parts>
+std::string cat(const Parts&... parts) {
+  std::ostringstream out;
+  (out << ... << parts);
+  return std::move(out).str();
+}
+
+/// "a, b, c".
+std::string join(std::span<const std::string> parts, std::string_view separator = ", ");
+
+/// "[4096, 14336]".
+std::string shape_text(std::span<const int64_t> shape);
+
+/// "14.7 MB": powers of 1000, one decimal.
+std::string bytes_text(uint64_t bytes);
+
+/// At most `longest_bytes` of `text`, never cut inside a UTF-8 character; "..." follows where something is missing.
+std::string excerpt(std::string_view text, size_t longest_bytes);
+
+/// The candidate that a misspelt `word` most likely meant (edit distance <= 1 + length / 3); empty when none is near.
+std::string nearest(std::string_view word, std::span<const std::string> candidates);
+
+}  // namespace lancet

@@ -1,0 +1,31 @@
+// Context templates: openings in which a fact is trained and its key is measured, so that an edit does not hang on the bare prompt.
+// Source: MEMIT (arXiv 2210.07229, section 4). Differs from the reference: sampled from a stated seed and kept with the run; the
+// texts are not NFKD-normalised.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "lancet/core/config_section.h"
+#include "lancet/models/causal_lm.h"
+#include "lancet/text/tokenizer.h"
+
+namespace lancet {
+
+/// Either templates given by the user, or how many to generate.
+struct ContextOptions {
+  std::vector<std::string> templates;  ///< the first is exactly "{}"; empty: generate
+  int64_t generate = 5;                ///< continuations of "The", "Therefore", "Because", "I", "You", in turn
+  int64_t length = 10;                 ///< tokens of each, BOS and opening included
+};
+
+/// `contexts:` of an editor: a list of templates, or {generate, length}.
+/// Problems: a template without exactly one "{}", a list without a plain "{}".
+ContextOptions parse_context_options(ConfigSection& editor);
+
+/// The templates to use; "{}" first. Top-5 sampling on the model as it is.
+std::vector<std::string> make_contexts(const CausalLM& model, const Tokenizer& tokenizer, const ContextOptions& options, uint64_t seed);
+
+}  // namespace lancet

@@ -1,0 +1,50 @@
+// The one value optimiser: for each request the hidden state z* at the subject's last token, at the output of one layer, that makes
+// the model say the target. Source: MEMIT (arXiv 2210.07229, section 4.2 and eq. 16), from ROME (arXiv 2202.05262, eq. 4).
+// Differs from the reference: many requests at once, each with its own loss, stop and clamp; layers up to the edited one are run once;
+// logits only where the loss needs them; target ids are spliced, not re-tokenised.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "lancet/core/config_section.h"
+#include "lancet/edit/prepared_request.h"
+#include "lancet/models/causal_lm.h"
+
+namespace lancet {
+
+/// Defaults: the published MEMIT configuration for Llama-2-7B.
+struct ValueOptions {
+  int64_t steps = 25;          ///< forward passes at most; the last one makes no update
+  double lr = 0.5;             ///< Adam (0.9, 0.999, 1e-8)
+  double weight_decay = 1e-3;  ///< times ||delta|| / ||h0||^2
+  double clamp = 4.0;          ///< ||delta|| <= clamp * ||h0||
+  double kl = 0.0625;          ///< weight of KL(now || before) at "{subject} is a"
+  double stop_loss = 0.05;     ///< a request is done when its total loss is below
+  int64_t batch = 64;          ///< requests optimised together; does not change the result beyond rounding
+};
+
+/// `values:` of a job. Problems go to the section.
+ValueOptions parse_value_options(ConfigSection section);
+
+/// The total loss and its parts at one step of one request.
+struct ValueLoss {
+  double total = 0;
+  double nll = 0;           ///< mean over contexts of the mean over target tokens of -log p
+  double kl = 0;            ///< weighted
+  double weight_decay = 0;  ///< weighted
+};
+
+struct OptimizedValues {
+  Tensor z_ND;                                 ///< value dtype, on the edited layer's device
+  std::vector<std::vector<ValueLoss>> losses;  ///< per request, per step run
+  std::vector<double> initial_norms;           ///< ||h0||
+  std::vector<double> delta_norms;             ///< ||z - h0||
+};
+
+/// Hidden states at the output of `layer`. On the weights as they are; changes none of them.
+OptimizedValues optimize_values(const CausalLM& model, std::span<const PreparedRequest> requests, int64_t layer,
+                                const ValueOptions& options);
+
+}  // namespace lancet

@@ -1,0 +1,54 @@
+// How well requests hold on a model's weights as they are.
+#pragma once
+
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "lancet/edit/request.h"
+#include "lancet/eval/metrics.h"
+#include "lancet/eval/scoring.h"
+
+namespace lancet {
+
+struct EvaluationOptions {
+  std::set<MetricGroup> groups;
+  int64_t continuation_tokens = 12;  ///< of the greedy continuation that `generation` shows
+};
+
+struct Evaluation {
+  std::vector<Tallies> requests;
+  std::vector<std::string> continuations;  ///< greedy, per request; empty unless `generation` was asked for
+  Tallies totals;  ///< over all requests' prompts
+};
+
+/// The requests' texts as ids, made once: before/after are measured on the same rows.
+class EvaluationPlan {
+ public:
+  /// Throws: ConfigError listing every request with a prompt and target that do not split into tokens (text/prompt.h).
+  EvaluationPlan(const Tokenizer& tokenizer, std::span<const EditRequest> requests, EvaluationOptions options);
+
+  /// `stage` is what the progress shows: "evaluate before".
+  Evaluation run(const CausalLM& model, const std::string& stage) const;
+
+ private:
+  /// One prompt of one request: indices of its scores with the new and the true target.
+  struct Probe {
+    size_t request = 0;
+    MetricGroup group = MetricGroup::kEfficacy;
+    std::optional<size_t> target_new;
+    std::optional<size_t> target_true;  ///< nullopt: the request names none
+  };
+  void add_probe(size_t request, const EditRequest& texts, MetricGroup group, const std::string& prompt);
+
+  const Tokenizer& tokenizer_;
+  EvaluationOptions options_;
+  size_t n_requests_;
+  std::vector<Probe> probes_;
+  std::vector<Continuation> continuations_;
+  std::vector<std::vector<TokenId>> prompts_;  ///< of the requests, for generation
+};
+
+}  // namespace lancet

@@ -1,0 +1,29 @@
+// Teacher-forced scores of given continuations.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "lancet/models/causal_lm.h"
+#include "lancet/text/tokenizer.h"
+
+namespace lancet {
+
+/// A prompt and what might follow it, as ids.
+struct Continuation {
+  std::vector<TokenId> prompt;  ///< at least one token
+  std::vector<TokenId> target;  ///< at least one token
+};
+
+struct ContinuationScore {
+  double nll = 0;         ///< mean over the target's tokens of -log p(token | prompt, target before it)
+  bool is_argmax = false;  ///< every target token is the likeliest at its place
+};
+
+/// One score per continuation. Logits are computed at the target's positions only; log-softmax in f32 (f64 models: f64).
+std::vector<ContinuationScore> score_continuations(const CausalLM& model, std::span<const Continuation> continuations,
+                                                   const std::string& stage);
+
+}  // namespace lancet

@@ -1,0 +1,54 @@
+// A model folder in Hugging Face layout: config.json, one safetensors file or shards with an index, tokenizer files.
+// Knows files and bytes, not what the tensors mean.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lancet/io/safetensors.h"
+
+namespace lancet {
+
+class Checkpoint {
+ public:
+  /// `path`: a model folder, a Hugging Face cache folder of a snapshot (files may be symbolic links), or a cache's
+  /// `models--org--name` folder (its refs/main, or its only snapshot, is taken).
+  /// Checks the index against the shards (both ways) and maps them; reads no tensor data.
+  /// Throws: CheckpointError; for folders with only .bin/.pth/.gguf weights it says how to convert them.
+  static Checkpoint open(const std::filesystem::path& path);
+
+  /// The folder that holds config.json (the resolved snapshot for cache folders).
+  const std::filesystem::path& folder() const { return folder_; }
+  /// Text of config.json.
+  const std::string& config_text() const { return config_text_; }
+  const std::vector<SafetensorsReader>& shards() const { return shards_; }
+
+  /// In name order.
+  std::vector<std::string> tensor_names() const;
+  bool contains(std::string_view name) const { return shard_of_.contains(name); }
+  const TensorInfo& info(std::string_view name) const;
+  TensorView view(std::string_view name) const;
+  uint64_t tensor_bytes() const;
+
+  /// XXH3-128 over every tensor's name, dtype, shape and bytes, in name order: independent of sharding and file names.
+  std::string content_hash() const;
+
+ private:
+  std::filesystem::path folder_;
+  std::string config_text_;
+  std::vector<SafetensorsReader> shards_;
+  std::map<std::string, size_t, std::less<>> shard_of_;
+};
+
+/// Writes a complete model folder into the existing, empty folder `target`: the base's shards and index under the same names
+/// with `replaced` tensors exchanged (same name, dtype and shape as in the base), config, generation config and tokenizer
+/// files copied, nothing else. Untouched tensors keep their bytes (copy_file_range). `__metadata__` survives; `format: pt` is
+/// added when the base lacks it (transformers refuses a file without).
+/// Throws: CheckpointError; `target` may then hold part of the files (callers write into a staging folder).
+void export_checkpoint(const Checkpoint& base, std::span<const TensorSource> replaced, const std::filesystem::path& target);
+
+}  // namespace lancet

@@ -1,0 +1,34 @@
+// Whole small files and document streams.
+#pragma once
+
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace lancet {
+
+/// Throws: ConfigError "what: path: ..." when the file cannot be read. `what` names the role ("request file").
+std::string read_text_file(const std::filesystem::path& path, std::string_view what);
+
+/// Temporary file beside it, fsync, rename. Throws: CheckpointError when the disk refuses.
+void write_text_file(const std::filesystem::path& path, std::string_view text);
+
+/// Documents of a corpus, in file order: one per non-empty line of a text file, or the "text" field of each line of a .jsonl file.
+class DocumentReader {
+ public:
+  /// Throws: ConfigError when the file cannot be read.
+  explicit DocumentReader(const std::filesystem::path& path);
+  /// The next document, or nullopt at the end. Throws: ConfigError with file and line for a line that is not valid.
+  std::optional<std::string> next();
+
+ private:
+  std::filesystem::path path_;
+  std::ifstream file_;
+  int64_t line_ = 0;
+  bool jsonl_ = false;
+};
+
+}  // namespace lancet

@@ -1,0 +1,78 @@
+// The safetensors format: 8 bytes of header length (little endian), a JSON header, then the tensors' bytes without gaps.
+// The reader maps the file and validates everything before anything is used; the writer is atomic.
+// Source of the format: huggingface/safetensors, README "Format".
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lancet/core/dtype.h"
+#include "lancet/io/mapped_file.h"
+
+namespace lancet {
+
+/// Where a tensor lies. `begin`, `end`: byte offsets in the file (not in its data section).
+struct TensorInfo {
+  std::string name;
+  DType dtype = DType::kF32;
+  std::vector<int64_t> shape;
+  uint64_t begin = 0;
+  uint64_t end = 0;
+};
+
+/// Bytes of a stored tensor, row-major, in place in the mapped file; `owner` keeps the mapping alive.
+struct TensorView {
+  DType dtype = DType::kF32;
+  std::vector<int64_t> shape;
+  std::span<const std::byte> bytes;
+  std::shared_ptr<const MappedFile> owner;
+};
+
+using Metadata = std::map<std::string, std::string>;
+
+class SafetensorsReader {
+ public:
+  /// Throws: CheckpointError when the file is not a valid safetensors file: header length, JSON, duplicate names, unknown
+  /// dtypes, negative or overflowing shapes, offsets that overlap, leave gaps, lie outside or disagree with dtype x shape.
+  static SafetensorsReader open(const std::filesystem::path& path);
+
+  const std::filesystem::path& path() const { return path_; }
+  /// In the order of their bytes in the file.
+  const std::vector<TensorInfo>& tensors() const { return tensors_; }
+  const Metadata& metadata() const { return metadata_; }
+  bool contains(std::string_view name) const { return find(name) != nullptr; }
+  /// Throws: CheckpointError naming the file when `name` is not in it.
+  const TensorInfo& info(std::string_view name) const;
+  TensorView view(std::string_view name) const;
+
+ private:
+  const TensorInfo* find(std::string_view name) const;
+
+  std::filesystem::path path_;
+  std::shared_ptr<const MappedFile> file_;
+  std::vector<TensorInfo> tensors_;
+  std::map<std::string, size_t, std::less<>> by_name_;
+  Metadata metadata_;
+};
+
+/// A tensor to write; the bytes (row-major, numel * bytes_per_element) are borrowed.
+struct TensorSource {
+  std::string name;
+  DType dtype = DType::kF32;
+  std::vector<int64_t> shape;
+  std::span<const std::byte> bytes;
+};
+
+/// Writes tensors in the order given; data section aligned to 8 bytes (header padded with spaces), as the reference writer does.
+/// The file appears complete or not at all: temporary file beside it, fsync, rename.
+/// Throws: CheckpointError when the disk refuses (nothing is left behind), a name comes twice, or bytes disagree with the shape.
+void write_safetensors(const std::filesystem::path& path, std::span<const TensorSource> tensors, const Metadata& metadata);
+
+}  // namespace lancet

@@ -1,0 +1,41 @@
+// `lancet edit`: the stages from a job to an edited checkpoint, with everything that was measured on the way.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "lancet/job/job_config.h"
+
+namespace lancet {
+
+/// What a run did and measured; report.json is made of it.
+struct EditReport {
+  std::vector<EditRequest> requests;
+  std::vector<std::string> contexts;
+  EditOutcome outcome;
+  Evaluation before;
+  Evaluation after;
+  std::vector<std::pair<std::string, RoundingLoss>> rounding;  ///< per edited weight, by name
+  int64_t statistics_tokens = 0;
+  bool corpus_exhausted = false;  ///< the corpus had fewer tokens than asked for
+  std::vector<int64_t> cached_layers;
+  std::string base_hash;
+  std::string model_dtype;   ///< weights and activations of the run
+  std::string devices;
+  std::vector<std::string> unmet;  ///< accept: thresholds that were missed; empty: accepted
+  std::vector<std::pair<std::string, double>> seconds;  ///< per stage, in order
+  int64_t peak_host_bytes = 0;
+};
+
+/// Runs the job. The output folder appears complete, or not at all; when `accept:` is not met only <dir>.rejected/report.json does,
+/// and the report's `unmet` is not empty.
+/// Throws: ConfigError, CheckpointError, TokenizerError, PlacementError, NumericError.
+EditReport run_edit_job(const JobConfig& job);
+
+/// report.json. Schema: docs/report.md.
+std::string to_json(const EditReport& report, const JobConfig& job);
+
+}  // namespace lancet

@@ -1,0 +1,71 @@
+// A job file: what to do (model, requests, editor, statistics, evaluate, accept, output) and how (run).
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "lancet/core/config_section.h"
+#include "lancet/edit/editor.h"
+#include "lancet/edit/request.h"
+#include "lancet/edit/statistics.h"
+#include "lancet/eval/evaluate.h"
+#include "lancet/io/output_folder.h"
+
+namespace lancet {
+
+/// What a command does with the job: sections that it does not need may be absent (they are still checked when present).
+enum class JobPurpose { kEdit, kEvaluate, kStatistics };
+
+/// How the work is run; no option here changes what is computed beyond rounding, but for `seed` (generated contexts).
+struct RunOptions {
+  std::vector<std::string> devices{"auto"};
+  std::optional<DType> dtype;  ///< of weights and activations; nullopt (auto): the checkpoint's
+  uint64_t seed = 0;
+  int64_t threads = 0;  ///< CPU threads; 0: all
+};
+
+struct RequestSource {
+  std::filesystem::path path;  ///< empty: inline
+  RequestRange range;
+  std::vector<EditRequest> inline_requests;
+};
+
+struct OutputOptions {
+  std::filesystem::path dir;
+  IfExists if_exists = IfExists::kError;
+};
+
+struct JobConfig {
+  std::filesystem::path model;
+  std::vector<std::string> ignore_config_keys;
+  RequestSource requests;
+  std::unique_ptr<Editor> editor;  ///< null only where the purpose does not need one
+  std::string method;
+  std::optional<StatisticsOptions> statistics;
+  EvaluationOptions evaluation;
+  std::vector<std::pair<std::string, double>> accept;  ///< metric name -> least mean, in [0, 1]
+  std::optional<OutputOptions> output;
+  RunOptions run;
+  ConfigTree resolved;  ///< the job with every default filled in and every path absolute; runs as it is
+};
+
+/// `base`: the folder that relative paths are taken from.
+/// Throws: ConfigError with every problem of the document.
+JobConfig parse_job(const ConfigTree& tree, const std::filesystem::path& base, const std::string& source, JobPurpose purpose);
+
+/// Takes `editor` and `statistics` that the job lacks from `lancet.yaml` in the model's folder, where there is one; that file's
+/// relative paths are made absolute.
+void apply_model_defaults(ConfigTree& job, const std::filesystem::path& base);
+
+/// run: as RunOptions reads it from a section of its own.
+RunOptions parse_run_options(ConfigSection section);
+
+/// Requests of the source. Throws: ConfigError.
+std::vector<EditRequest> load_requests(const RequestSource& source);
+
+}  // namespace lancet

@@ -1,0 +1,29 @@
+// A model folder opened for work: checkpoint, configuration, tokenizer, weights on their devices.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "lancet/job/job_config.h"
+#include "lancet/models/causal_lm.h"
+#include "lancet/text/tokenizer.h"
+
+namespace lancet {
+
+/// What can be known without reading weights.
+struct ModelFiles {
+  Checkpoint checkpoint;
+  ModelConfig config;
+  std::unique_ptr<Tokenizer> tokenizer;
+};
+
+/// Throws: CheckpointError, TokenizerError; also when the tokenizer has more ids than the model has embeddings.
+ModelFiles open_model(const std::filesystem::path& folder, std::span<const std::string> ignore_config_keys);
+
+/// Device, dtype and CPU threads as `run` says; then the weights.
+CausalLM load_model(const ModelFiles& files, const RunOptions& run);
+
+}  // namespace lancet

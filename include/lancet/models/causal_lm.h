@@ -1,0 +1,58 @@
+// A decoder-only language model whose layers may lie on several devices. Knows nothing of editing.
+// Legend of shape suffixes: B batch, T tokens, D model, F ffn, H heads, K kv-heads, C head dim, V vocab, P prefix, N rows.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "lancet/io/checkpoint.h"
+#include "lancet/models/hooks.h"
+#include "lancet/models/sequence_info.h"
+#include "lancet/models/weight_table.h"
+#include "lancet/runtime/placement.h"
+
+namespace lancet {
+
+/// Layers begin..end-1.
+struct LayerRange {
+  int64_t begin = 0;
+  int64_t end = 0;
+};
+
+class CausalLM {
+ public:
+  /// Each tensor goes from the mapped file straight to its device, in the placement's weight dtype.
+  /// Throws: CheckpointError when the checkpoint does not fit the configuration.
+  static CausalLM load(const Checkpoint& checkpoint, const ModelConfig& config, const Placement& placement);
+
+  const ModelConfig& config() const { return config_; }
+  const Placement& placement() const { return placement_; }
+  LayerRange all_layers() const { return {0, config_.n_layers}; }
+
+  /// ids [B, T] int64 on the host -> hidden states [B, T, D] on the embedding's device.
+  Tensor embed(const Tensor& ids_BT) const;
+
+  /// h [B, T, D] on the device of layer range.begin (or of the one before) -> output of layer range.end - 1, on that layer's device;
+  /// undefined when the hooks stopped the pass. The crossing between stages is differentiable.
+  Tensor run_layers(Tensor h_BTD, const SequenceInfo& sequence, LayerRange range, const HookSet& hooks = {}) const;
+
+  /// Final norm and head: h [N, D] -> logits [N, V] on the head's device, in the weight dtype.
+  Tensor logits(const Tensor& h_ND) const;
+
+  /// On its layer's device. Throws: std::logic_error when the model has no such weight.
+  const Tensor& weight(WeightId id) const;
+  /// The tensor takes the place of the weight (no copy); it may be an autograd leaf.
+  /// Throws: PlacementError / std::logic_error on another device, dtype or shape.
+  void set_weight(WeightId id, Tensor value);
+
+ private:
+  CausalLM(ModelConfig config, Placement placement);
+
+  ModelConfig config_;
+  Placement placement_;
+  std::map<WeightId, Tensor> weights_;
+  Tensor rope_frequencies_;  ///< [C / 2], host
+};
+
+}  // namespace lancet

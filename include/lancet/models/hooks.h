@@ -1,0 +1,58 @@
+// Named places in the forward pass where work on the hidden states can be watched or changed.
+// A hook runs on the device of its layer; what it gives back must lie there, in the same dtype and shape.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lancet/runtime/tensor.h"
+
+namespace lancet {
+
+enum class HookPoint : uint8_t {
+  kBlockIn,   ///< input of the decoder layer [B, T, D]
+  kAttnOut,   ///< output of the attention's out projection [B, T, D]
+  kMlpIn,     ///< after the norm: input of gate and up [B, T, D]
+  kGateOut,   ///< gate projection, before the activation [B, T, F]
+  kUpOut,     ///< up projection [B, T, F]
+  kMlpKey,    ///< input of the down projection [B, T, F]: the "key" of ROME and MEMIT
+  kMlpOut,    ///< output of the down projection [B, T, D]
+  kBlockOut   ///< output of the decoder layer, the residual stream [B, T, D]
+};
+
+struct HookSite {
+  HookPoint point = HookPoint::kBlockOut;
+  int64_t layer = 0;
+  auto operator<=>(const HookSite&) const = default;
+};
+
+/// "layer 3, MLP key".
+std::string site_text(HookSite site);
+
+class HookSet {
+ public:
+  void observe(HookSite site, std::function<void(const Tensor&)> observer);
+  void replace(HookSite site, std::function<Tensor(const Tensor&)> replacement);
+  /// The pass ends behind this site: nothing later is computed and run_layers returns an undefined tensor.
+  void stop_at(HookSite site) { stop_ = site; }
+
+  bool stops_at(HookSite site) const { return stop_ == site; }
+  /// Replacements in the order they were added, then the observers, which see the value that goes on.
+  /// Throws: PlacementError / std::logic_error naming the site, what was expected and what came when a replacement is on another
+  /// device, or of another dtype or shape.
+  Tensor apply(HookSite site, Tensor value) const;
+
+ private:
+  struct Hooks {
+    std::vector<std::function<void(const Tensor&)>> observers;
+    std::vector<std::function<Tensor(const Tensor&)>> replacements;
+  };
+  std::map<HookSite, Hooks> hooks_;
+  std::optional<HookSite> stop_;
+};
+
+}  // namespace lancet

@@ -1,0 +1,47 @@
+// Everything that attention needs to run a part of a sequence: lengths, positions, document blocks, keys/values of what was run
+// before. All of it lies on the host; run_layers brings what a stage needs to the stage's device once.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "lancet/runtime/tensor.h"
+#include "lancet/text/tokenizer.h"
+
+namespace lancet {
+
+/// Keys (rotated) and values of positions that have been run, per layer, on that layer's device: [B, K, P, C].
+/// Layers that were not run are undefined tensors.
+struct KeyValues {
+  std::vector<Tensor> keys_BKPC;
+  std::vector<Tensor> values_BKPC;
+  Tensor valid_BP;  ///< bool, host: false where a row is padding
+
+  bool empty() const { return !valid_BP.defined(); }
+};
+
+struct SequenceInfo {
+  std::vector<int64_t> lengths;  ///< tokens of each row that are not padding (padding is on the right)
+  Tensor positions_BT;           ///< int64, host: rotary position of each token
+  Tensor documents_BT;           ///< int64, host: tokens attend within their document only; undefined: a row is one document
+  const KeyValues* prefix = nullptr;  ///< what the rows attend to besides themselves
+  KeyValues* record = nullptr;        ///< keys/values of these tokens are appended here (may be the object `prefix` points to)
+};
+
+struct TokenBatch {
+  Tensor ids_BT;  ///< int64, host; padding is id 0
+  SequenceInfo sequence;
+};
+
+/// Rows padded on the right to the longest; positions from 0. Every row has at least one token.
+TokenBatch make_batch(std::span<const std::vector<TokenId>> rows);
+
+/// bool [B, T]: true where a token is not padding.
+Tensor valid_tokens(const SequenceInfo& sequence);
+
+
+/// bool [B, 1, T, P + T], host; undefined when plain causal attention says the same.
+Tensor attention_mask(const SequenceInfo& sequence);
+
+}  // namespace lancet

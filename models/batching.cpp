@@ -1,0 +1,23 @@
+#include "lancet/models/batching.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace lancet {
+
+std::vector<std::vector<int64_t>> plan_batches(std::span<const int64_t> lengths, int64_t max_tokens) {
+  std::vector<int64_t> order(lengths.size());
+  std::iota(order.begin(), order.end(), int64_t{0});
+  const auto length = [&](int64_t row) { return lengths[static_cast<size_t>(row)]; };
+  std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) { return length(a) < length(b); });
+  std::vector<std::vector<int64_t>> batches;
+  for (const int64_t row : order) {
+    // Sorted ascending: this row would be the widest of the batch.
+    const bool fits = !batches.empty() && (static_cast<int64_t>(batches.back().size()) + 1) * length(row) <= max_tokens;
+    if (!fits) batches.emplace_back();
+    batches.back().push_back(row);
+  }
+  return batches;
+}
+
+}  // namespace lancet

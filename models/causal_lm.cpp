@@ -1,0 +1,119 @@
+#include "lancet/models/causal_lm.h"
+
+#include <torch/types.h>
+
+#include <stdexcept>
+
+#include "decoder_layer.h"
+#include "lancet/core/error.h"
+#include "lancet/core/progress.h"
+#include "lancet/core/strings.h"
+#include "lancet/models/tensor_io.h"
+
+namespace lancet {
+namespace {
+
+at::Device device_of_weight(const Placement& placement, WeightId id) {
+  switch (id.kind) {
+    case WeightKind::kEmbedding: return placement.embed_device();
+    case WeightKind::kFinalNorm:
+    case WeightKind::kHead: return placement.head_device();
+    default: return placement.device_of(id.layer);
+  }
+}
+
+LayerWeights layer_weights(const std::map<WeightId, Tensor>& weights, int64_t layer) {
+  const auto get = [&](WeightKind kind) {
+    const auto at = weights.find({kind, layer});
+    return at == weights.end() ? Tensor() : at->second;
+  };
+  return {.attn_norm = get(WeightKind::kAttnNorm),
+          .query = get(WeightKind::kQuery),
+          .key = get(WeightKind::kKey),
+          .value = get(WeightKind::kValue),
+          .attn_out = get(WeightKind::kAttnOut),
+          .query_bias = get(WeightKind::kQueryBias),
+          .key_bias = get(WeightKind::kKeyBias),
+          .value_bias = get(WeightKind::kValueBias),
+          .attn_out_bias = get(WeightKind::kAttnOutBias),
+          .mlp_norm = get(WeightKind::kMlpNorm),
+          .gate = get(WeightKind::kGate),
+          .up = get(WeightKind::kUp),
+          .down = get(WeightKind::kDown),
+          .gate_bias = get(WeightKind::kGateBias),
+          .up_bias = get(WeightKind::kUpBias),
+          .down_bias = get(WeightKind::kDownBias)};
+}
+
+}  // namespace
+
+CausalLM::CausalLM(ModelConfig config, Placement placement)
+    : config_(std::move(config)),
+      placement_(std::move(placement)),
+      rope_frequencies_(rope_frequencies(
+          config_, placement_.weight_dtype() == torch::kDouble ? RopePrecision::kF64 : RopePrecision::kF32)) {}
+
+CausalLM CausalLM::load(const Checkpoint& checkpoint, const ModelConfig& config, const Placement& placement) {
+  const torch::NoGradGuard no_grad;
+  const std::vector<WeightSpec> table = resolve_weights(config, checkpoint);
+  CausalLM model(config, placement);
+  Progress progress("loading", static_cast<int64_t>(table.size()), "tensors");
+  for (const WeightSpec& spec : table) {
+    const Tensor stored = to_tensor(checkpoint.view(spec.stored_name));
+    // copy: the file must not be the weight's memory, it may be replaced while the model is in use.
+    Tensor weight = stored.to(device_of_weight(placement, spec.id), placement.weight_dtype(), /*non_blocking=*/false, /*copy=*/true);
+    model.weights_.emplace(spec.id, std::move(weight));
+    progress.advance();
+  }
+  if (config.tied_embeddings)
+    model.weights_.emplace(WeightId{WeightKind::kHead}, model.weight({WeightKind::kEmbedding}).to(placement.head_device()));
+  return model;
+}
+
+Tensor CausalLM::embed(const Tensor& ids_BT) const {
+  check_device(ids_BT, Placement::host(), "token ids");
+  return at::embedding(weight({WeightKind::kEmbedding}), ids_BT.to(placement_.embed_device()));
+}
+
+Tensor CausalLM::run_layers(Tensor h_BTD, const SequenceInfo& sequence, LayerRange range, const HookSet& hooks) const {
+  if (range.begin < 0 || range.end > config_.n_layers || range.begin > range.end)
+    throw std::logic_error(cat("run_layers: layers ", range.begin, "..", range.end, " of ", config_.n_layers));
+  AttentionInputs inputs;
+  for (int64_t layer = range.begin; layer < range.end; ++layer) {
+    const at::Device device = placement_.device_of(layer);
+    if (layer == range.begin || device != placement_.device_of(layer - 1)) {
+      h_BTD = h_BTD.to(device);  // the only crossing between stages; differentiable
+      inputs = attention_inputs(sequence, rope_frequencies_, device, placement_.weight_dtype());
+    }
+    h_BTD = run_decoder_layer({config_, layer_weights(weights_, layer), inputs, sequence, hooks, layer}, std::move(h_BTD));
+    if (!h_BTD.defined()) break;
+  }
+  if (sequence.record != nullptr) {
+    const Tensor valid = valid_tokens(sequence);
+    Tensor& recorded = sequence.record->valid_BP;
+    recorded = recorded.defined() ? torch::cat({recorded, valid}, 1) : valid;
+  }
+  return h_BTD;
+}
+
+Tensor CausalLM::logits(const Tensor& h_ND) const {
+  check_device(h_ND, placement_.head_device(), "hidden states for the head");
+  return at::linear(rms_norm(h_ND, weight({WeightKind::kFinalNorm}), config_.rms_norm_eps), weight({WeightKind::kHead}));
+}
+
+const Tensor& CausalLM::weight(WeightId id) const {
+  const auto at = weights_.find(id);
+  if (at == weights_.end()) throw std::logic_error("the model has no weight " + weight_name(config_, id));
+  return at->second;
+}
+
+void CausalLM::set_weight(WeightId id, Tensor value) {
+  const Tensor& current = weight(id);
+  check_device(value, current.device(), weight_name(config_, id));
+  if (value.scalar_type() != current.scalar_type() || value.sizes() != current.sizes())
+    throw std::logic_error(cat(weight_name(config_, id), ": expected ", at::toString(current.scalar_type()), " ", current.sizes(), ", got ",
+                               at::toString(value.scalar_type()), " ", value.sizes()));
+  weights_[id] = std::move(value);
+}
+
+}  // namespace lancet

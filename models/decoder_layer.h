@@ -1,0 +1,47 @@
+// One pre-norm decoder layer: RMSNorm, rotary grouped-query attention, RMSNorm, gated MLP. Pure functions of tensors on one device.
+#pragma once
+
+#include "lancet/models/hooks.h"
+#include "lancet/models/model_config.h"
+#include "lancet/models/sequence_info.h"
+
+namespace lancet {
+
+/// Biases are undefined tensors where the model has none. Matrices are [out, in].
+struct LayerWeights {
+  Tensor attn_norm, query, key, value, attn_out;
+  Tensor query_bias, key_bias, value_bias, attn_out_bias;
+  Tensor mlp_norm, gate, up, down;
+  Tensor gate_bias, up_bias, down_bias;
+};
+
+/// What the layers of one stage share, on the stage's device.
+struct AttentionInputs {
+  Tensor cos_B1TC;   ///< compute dtype
+  Tensor sin_B1TC;
+  Tensor mask_B1TS;  ///< bool, true: may attend; undefined: plain causal attention
+};
+
+enum class RopePrecision { kF32, kF64 };
+/// Frequencies [C / 2] of the rotary embedding, on the host.
+Tensor rope_frequencies(const ModelConfig& config, RopePrecision precision);
+
+/// Cosines and sines of the sequence's positions, and its mask, on `device` in `dtype`.
+AttentionInputs attention_inputs(const SequenceInfo& sequence, const Tensor& frequencies, at::Device device, at::ScalarType dtype);
+
+/// x * weight / rms(x), the mean square taken in at least f32 (Zhang & Sennrich, arXiv 1910.07467).
+Tensor rms_norm(const Tensor& x, const Tensor& weight, double eps);
+
+struct LayerContext {
+  const ModelConfig& config;
+  const LayerWeights& weights;
+  const AttentionInputs& inputs;
+  const SequenceInfo& sequence;
+  const HookSet& hooks;
+  int64_t layer;
+};
+
+/// h [B, T, D] -> [B, T, D]; undefined when the hooks stop the pass inside this layer.
+Tensor run_decoder_layer(const LayerContext& context, Tensor h_BTD);
+
+}  // namespace lancet

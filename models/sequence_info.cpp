@@ -1,0 +1,43 @@
+#include "lancet/models/sequence_info.h"
+
+#include <torch/types.h>
+
+#include <algorithm>
+
+namespace lancet {
+
+TokenBatch make_batch(std::span<const std::vector<TokenId>> rows) {
+  int64_t width = 0;
+  for (const auto& row : rows) width = std::max(width, static_cast<int64_t>(row.size()));
+  const int64_t n_rows = static_cast<int64_t>(rows.size());
+  TokenBatch batch;
+  batch.ids_BT = torch::zeros({n_rows, width}, torch::kLong);
+  int64_t* ids = batch.ids_BT.mutable_data_ptr<int64_t>();
+  for (size_t i = 0; i < rows.size(); ++i) {
+    std::copy(rows[i].begin(), rows[i].end(), ids + static_cast<int64_t>(i) * width);
+    batch.sequence.lengths.push_back(static_cast<int64_t>(rows[i].size()));
+  }
+  batch.sequence.positions_BT = torch::arange(width).expand({n_rows, width});
+  return batch;
+}
+
+Tensor valid_tokens(const SequenceInfo& sequence) {
+  const Tensor lengths = torch::tensor(sequence.lengths, torch::kLong);
+  return torch::arange(sequence.positions_BT.size(1)).unsqueeze(0) < lengths.unsqueeze(1);
+}
+
+Tensor attention_mask(const SequenceInfo& sequence) {
+  const bool blocks = sequence.documents_BT.defined();
+  if (!blocks && sequence.prefix == nullptr) return {};  // padding is on the right: no real token can see it
+  const int64_t n_rows = sequence.positions_BT.size(0);
+  const int64_t width = sequence.positions_BT.size(1);
+  Tensor own = torch::ones({width, width}, torch::kBool).tril().unsqueeze(0).expand({n_rows, width, width});
+  if (blocks) own = own.logical_and(sequence.documents_BT.unsqueeze(2) == sequence.documents_BT.unsqueeze(1));
+  if (sequence.prefix != nullptr && !sequence.prefix->empty()) {
+    const Tensor& valid_BP = sequence.prefix->valid_BP;
+    own = torch::cat({valid_BP.unsqueeze(1).expand({n_rows, width, valid_BP.size(1)}), own}, 2);
+  }
+  return own.unsqueeze(1).contiguous();
+}
+
+}  // namespace lancet

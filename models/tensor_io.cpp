@@ -1,0 +1,32 @@
+#include "lancet/models/tensor_io.h"
+
+#include <torch/types.h>
+
+#include <algorithm>
+#include <stdexcept>
+
+#include "lancet/runtime/placement.h"
+
+namespace lancet {
+
+Tensor to_tensor(const TensorView& view) {
+  const auto options = torch::TensorOptions(to_scalar_type(view.dtype));
+  const auto address = reinterpret_cast<uintptr_t>(view.bytes.data());
+  if (address % static_cast<uintptr_t>(bytes_per_element(view.dtype)) == 0) {
+    // torch takes a mutable pointer; the mapping is read-only and the tensor is only read.
+    void* bytes = const_cast<std::byte*>(view.bytes.data());
+    return torch::from_blob(bytes, view.shape, [owner = view.owner](void*) {}, options);
+  }
+  Tensor copy = torch::empty(view.shape, options);
+  std::copy(view.bytes.begin(), view.bytes.end(), static_cast<std::byte*>(copy.mutable_data_ptr()));
+  return copy;
+}
+
+TensorSource to_source(std::string name, const Tensor& tensor) {
+  if (tensor.device() != Placement::host() || !tensor.is_contiguous())
+    throw std::logic_error(name + ": only a contiguous tensor on the host can be written");
+  return {std::move(name), to_dtype(tensor.scalar_type()), tensor.sizes().vec(),
+          {static_cast<const std::byte*>(tensor.const_data_ptr()), tensor.nbytes()}};
+}
+
+}  // namespace lancet

@@ -1,0 +1,83 @@
+#include <iostream>
+#include <memory>
+
+#include "commands.h"
+#include "lancet/core/progress.h"
+#include "lancet/core/strings.h"
+#include "lancet/job/edit_job.h"
+#include "table.h"
+
+namespace lancet::cli {
+namespace {
+
+constexpr size_t kShownAnswers = 5;
+
+std::string metrics_text(const EditReport& report) {
+  std::vector<std::vector<std::string>> rows{{"metric, %", "before", "after", "prompts"}};
+  for (const MetricRow& row : metric_table()) {
+    const auto after = report.after.totals.find(row.name);
+    if (after == report.after.totals.end()) continue;
+    rows.push_back({std::string(row.name), percent_text(report.before.totals.find(row.name)->second.share()),
+                    percent_text(after->second.share()), std::to_string(after->second.prompts)});
+  }
+  return rows.size() > 1 ? format_table(rows) : std::string();
+}
+
+std::string answers_text(const EditReport& report) {
+  std::string out;
+  for (size_t i = 0; i < std::min(kShownAnswers, report.after.continuations.size()); ++i) {
+    out += cat("  ", one_line(report.requests[i].prompt.text, 70), "  → ", report.requests[i].target, "\n");
+    out += cat("    before: ", one_line(report.before.continuations[i], 70), "\n");
+    out += cat("    after:  ", one_line(report.after.continuations[i], 70), "\n");
+  }
+  return out;
+}
+
+void print_summary(const EditReport& report, const JobConfig& job) {
+  double total = 0;
+  for (const auto& [stage, seconds] : report.seconds) total += seconds;
+  std::cout << "\n" << metrics_text(report) << "\n" << answers_text(report) << "\n";
+  for (const std::string& warning : report.outcome.warnings) log_warning(warning);
+  if (report.corpus_exhausted)
+    std::cout << "  statistics: the corpus has " << report.statistics_tokens << " tokens, fewer than asked for; all were used\n";
+  std::cout << "  " << report.requests.size() << " requests, " << job.method << ", " << report.model_dtype << " on " << report.devices << ", "
+            << duration_text(total) << ", peak memory " << bytes_text(static_cast<uint64_t>(report.peak_host_bytes)) << "\n";
+  std::cout << "  " << (report.unmet.empty() ? "written: " : "rejected: ") << job.output->dir.string()
+            << (report.unmet.empty() ? "" : ".rejected/report.json") << "\n";
+}
+
+ExitCode run_edit(const JobArguments& arguments, const Output& output) {
+  set_verbosity(output.quiet || output.json ? Verbosity::kQuiet : Verbosity::kNormal);
+  const JobConfig job = load_job(arguments, JobPurpose::kEdit);
+  const EditReport report = run_edit_job(job);
+  if (output.json)
+    std::cout << to_json(report, job);
+  else if (!output.quiet)
+    print_summary(report, job);
+  if (report.unmet.empty()) return ExitCode::kOk;
+  std::cerr << "lancet: error: accept: not met, nothing was exported:\n";
+  for (const std::string& unmet : report.unmet) std::cerr << "  " << unmet << "\n";
+  return ExitCode::kNumeric;
+}
+
+}  // namespace
+
+void add_edit(CLI::App& app, Action& action) {
+  auto arguments = std::make_shared<JobArguments>();
+  auto output = std::make_shared<Output>();
+  CLI::App* command = app.add_subcommand(
+      "edit", "Edit facts in a model and export it.\n"
+              "  lancet edit job.yaml --set run.dtype=f32\n"
+              "  lancet edit --model DIR --prompt \"The capital of {} is\" --subject France --target Rome --out DIR");
+  add_job_file(*command, *arguments);
+  command->add_option("--model", arguments->model, "Model folder; its lancet.yaml gives the editor's defaults");
+  command->add_option("--prompt", arguments->prompt, "One fact: the prompt, {} where the subject goes");
+  command->add_option("--subject", arguments->subject, "One fact: the subject");
+  command->add_option("--target", arguments->target, "One fact: what the model shall say after the prompt");
+  command->add_option("--requests", arguments->requests, "Many facts: a request file, instead of --prompt");
+  command->add_option("--out", arguments->out, "Folder for the edited model");
+  add_output_options(*command, *output);
+  command->callback([=, &action] { action = [=] { return run_edit(*arguments, *output); }; });
+}
+
+}  // namespace lancet::cli

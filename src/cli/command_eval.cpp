@@ -1,0 +1,77 @@
+#include <iostream>
+#include <memory>
+
+#include "commands.h"
+#include "lancet/core/progress.h"
+#include "lancet/core/strings.h"
+#include "lancet/job/eval_job.h"
+#include "table.h"
+
+namespace lancet::cli {
+namespace {
+
+std::string evaluation_text(const EvalReport& report) {
+  std::vector<std::vector<std::string>> rows{{"metric, %", "value", "prompts"}};
+  for (const MetricRow& row : metric_table()) {
+    const auto total = report.evaluation.totals.find(row.name);
+    if (total == report.evaluation.totals.end()) continue;
+    rows.push_back({std::string(row.name), percent_text(total->second.share()), std::to_string(total->second.prompts)});
+  }
+  std::string out = rows.size() > 1 ? format_table(rows) : std::string();
+  for (size_t i = 0; i < std::min<size_t>(5, report.evaluation.continuations.size()); ++i)
+    out += cat("  ", one_line(report.requests[i].prompt.text, 60), " … ", one_line(report.evaluation.continuations[i], 60), "\n");
+  return out;
+}
+
+ExitCode run_eval(const JobArguments& arguments, const Output& output) {
+  set_verbosity(output.quiet || output.json ? Verbosity::kQuiet : Verbosity::kNormal);
+  const JobConfig job = load_job(arguments, JobPurpose::kEvaluate);
+  const EvalReport report = run_eval_job(job);
+  std::cout << (output.json ? to_json(report, job) : evaluation_text(report));
+  return ExitCode::kOk;
+}
+
+ExitCode run_stats(const JobArguments& arguments, const Output& output) {
+  set_verbosity(output.quiet || output.json ? Verbosity::kQuiet : Verbosity::kNormal);
+  const JobConfig job = load_job(arguments, JobPurpose::kStatistics);
+  const StatisticsReport report = run_statistics_job(job);
+  if (output.json) {
+    std::cout << to_json(report);
+    return ExitCode::kOk;
+  }
+  std::vector<std::vector<std::string>> rows{{"layer", "tokens", "trace/n", "from cache"}};
+  for (const LayerStatistics& layer : report.layers)
+    rows.push_back({std::to_string(layer.layer), std::to_string(layer.tokens), cat(layer.mean_diagonal), layer.from_cache ? "yes" : "no"});
+  std::cout << format_table(rows);
+  for (const LayerStatistics& layer : report.layers) std::cout << "  " << layer.file.string() << "\n";
+  if (report.corpus_exhausted) std::cout << "  the corpus has fewer tokens than asked for; all were used\n";
+  return ExitCode::kOk;
+}
+
+}  // namespace
+
+void add_eval(CLI::App& app, Action& action) {
+  auto arguments = std::make_shared<JobArguments>();
+  auto output = std::make_shared<Output>();
+  CLI::App* command = app.add_subcommand("eval", "Measure requests on a model as it is, edited or not.\n"
+                                                 "  lancet eval job.yaml --set model=out/demo\n"
+                                                 "  lancet eval --model DIR --requests FILE");
+  add_job_file(*command, *arguments);
+  command->add_option("--model", arguments->model, "Model folder");
+  command->add_option("--requests", arguments->requests, "Request file");
+  add_output_options(*command, *output);
+  command->callback([=, &action] { action = [=] { return run_eval(*arguments, *output); }; });
+}
+
+void add_stats(CLI::App& app, Action& action) {
+  auto arguments = std::make_shared<JobArguments>();
+  auto output = std::make_shared<Output>();
+  CLI::App* command = app.add_subcommand("stats", "Collect the covariances that the job's editor needs into the cache.\n"
+                                                  "  lancet stats job.yaml");
+  add_job_file(*command, *arguments);
+  command->add_option("--model", arguments->model, "Model folder with a lancet.yaml, instead of a job file");
+  add_output_options(*command, *output);
+  command->callback([=, &action] { action = [=] { return run_stats(*arguments, *output); }; });
+}
+
+}  // namespace lancet::cli

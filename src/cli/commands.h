@@ -1,0 +1,49 @@
+// The subcommands of `lancet`. Each adds itself to the parser and, when chosen, puts its work into `run`.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "lancet/core/error.h"
+#include "lancet/job/job_config.h"
+
+namespace lancet::cli {
+
+/// Output options that every command has.
+struct Output {
+  bool quiet = false;
+  bool json = false;  ///< one JSON document on stdout, nothing else
+};
+
+/// What the chosen command does; returns the process's exit code.
+using Action = std::function<ExitCode()>;
+
+void add_edit(CLI::App& app, Action& action);
+void add_eval(CLI::App& app, Action& action);
+void add_stats(CLI::App& app, Action& action);
+void add_generate(CLI::App& app, Action& action);
+void add_inspect(CLI::App& app, Action& action);
+
+/// --quiet and --json.
+void add_output_options(CLI::App& command, Output& output);
+
+/// A job as the command line gives it: a file, or the parts of a one-line job, and overrides.
+struct JobArguments {
+  std::string file;
+  std::string model;
+  std::string prompt;
+  std::string subject;
+  std::string target;
+  std::string requests;
+  std::string out;
+  std::vector<std::string> overrides;
+};
+
+void add_job_file(CLI::App& command, JobArguments& arguments);
+
+/// Builds and parses the job. Throws: ConfigError that lists what is missing.
+JobConfig load_job(const JobArguments& arguments, JobPurpose purpose);
+
+}  // namespace lancet::cli

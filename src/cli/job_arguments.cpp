@@ -1,0 +1,80 @@
+#include <filesystem>
+
+#include "commands.h"
+#include "lancet/core/strings.h"
+
+namespace lancet::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string absolute(const std::string& path) { return fs::absolute(path).lexically_normal().string(); }
+
+/// The job that --model, --prompt, --subject, --target and --out spell.
+ConfigTree one_line_job(const JobArguments& arguments) {
+  ConfigTree job = ConfigTree::map();
+  job.set("model", ConfigTree::text(absolute(arguments.model)));
+  if (!arguments.requests.empty()) {
+    ConfigTree requests = ConfigTree::map();
+    requests.set("path", ConfigTree::text(absolute(arguments.requests)));
+    job.set("requests", std::move(requests));
+  } else if (!arguments.prompt.empty()) {
+    ConfigTree request = ConfigTree::map();
+    request.set("prompt", ConfigTree::text(arguments.prompt));
+    if (!arguments.subject.empty()) request.set("subject", ConfigTree::text(arguments.subject));
+    if (!arguments.target.empty()) request.set("target", ConfigTree::text(arguments.target));
+    job.set("requests", ConfigTree::list({std::move(request)}));
+    job.set("evaluate", ConfigTree::list({ConfigTree::text("efficacy"), ConfigTree::text("generation")}));
+  }
+  if (!arguments.out.empty()) {
+    ConfigTree output = ConfigTree::map();
+    output.set("dir", ConfigTree::text(absolute(arguments.out)));
+    job.set("output", std::move(output));
+  }
+  return job;
+}
+
+/// What the command line itself leaves open, before the job is looked at.
+void check_one_line(const JobArguments& arguments, JobPurpose purpose) {
+  std::vector<std::string> missing;
+  if (arguments.model.empty()) missing.emplace_back("--model DIR");
+  if (purpose == JobPurpose::kEdit && arguments.requests.empty()) {
+    if (arguments.prompt.empty()) missing.emplace_back("--prompt \"The capital of {} is\"");
+    if (arguments.subject.empty()) missing.emplace_back("--subject NAME");
+    if (arguments.target.empty()) missing.emplace_back("--target TEXT");
+  }
+  if (purpose == JobPurpose::kEdit && arguments.out.empty()) missing.emplace_back("--out DIR");
+  if (purpose == JobPurpose::kEvaluate && arguments.requests.empty()) missing.emplace_back("--requests FILE");
+  if (!missing.empty()) throw ConfigError("without a job file, these are missing: " + join(missing));
+}
+
+}  // namespace
+
+void add_output_options(CLI::App& command, Output& output) {
+  command.add_flag("-q,--quiet", output.quiet, "No progress and no table: warnings and errors only");
+  command.add_flag("--json", output.json, "One JSON document on stdout instead of the table");
+}
+
+void add_job_file(CLI::App& command, JobArguments& arguments) {
+  command.add_option("job", arguments.file, "Job file (YAML or JSON); relative paths in it are taken from its folder");
+  command.add_option("--set", arguments.overrides, "Change a key of the job: --set run.dtype=f32 --set requests.limit=10")
+      ->take_all()
+      ->type_name("KEY=VALUE");
+}
+
+JobConfig load_job(const JobArguments& arguments, JobPurpose purpose) {
+  const bool from_file = !arguments.file.empty();
+  if (!from_file) check_one_line(arguments, purpose);
+  for (const auto& [value, name] : {std::pair{&arguments.model, "--model"}, std::pair{&arguments.prompt, "--prompt"},
+                                    std::pair{&arguments.requests, "--requests"}, std::pair{&arguments.out, "--out"}})
+    if (from_file && !value->empty())
+      throw ConfigError(cat(name, ": cannot be used with a job file. Change the job with --set, e.g. --set output.dir=DIR"));
+  const fs::path file(arguments.file);
+  ConfigTree tree = from_file ? load_config(file) : one_line_job(arguments);
+  const fs::path base = from_file ? fs::absolute(file).parent_path() : fs::current_path();
+  for (const std::string& assignment : arguments.overrides) apply_override(tree, assignment);
+  apply_model_defaults(tree, base);
+  return parse_job(tree, base, from_file ? file.string() : std::string("command line"), purpose);
+}
+
+}  // namespace lancet::cli

@@ -1,0 +1,161 @@
+#include "lancet/core/progress.h"
+
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <mutex>
+#include <utility>
+
+#include "lancet/core/strings.h"
+
+namespace lancet {
+namespace {
+
+constexpr double kRedrawSeconds = 0.1;  ///< on a terminal
+constexpr double kLineSeconds = 10.0;   ///< elsewhere, and before the first line there
+
+std::atomic<Verbosity> verbosity_now{Verbosity::kNormal};
+
+double seconds_between(std::chrono::steady_clock::time_point from, std::chrono::steady_clock::time_point to) {
+  return std::chrono::duration<double>(to - from).count();
+}
+
+/// stderr, shared by log lines and the progress line: a line that is being redrawn makes room for a whole line.
+class ErrorStream {
+ public:
+  static bool is_terminal() {
+    const char* kind = std::getenv("TERM");
+    return ::isatty(STDERR_FILENO) == 1 && kind != nullptr && std::string_view(kind) != "dumb";
+  }
+
+  void write_line(std::string_view text) {
+    const std::lock_guard lock(mutex_);
+    write(cat(erase(), text, "\n"));
+    is_line_open_ = false;
+  }
+
+  void redraw(std::string_view text) {
+    const std::lock_guard lock(mutex_);
+    write(cat("\r\x1b[K", fitted(text)));
+    is_line_open_ = true;
+  }
+
+ private:
+  std::string_view erase() const { return is_line_open_ ? "\r\x1b[K" : ""; }
+
+  /// One write for all, so that lines of several processes on one terminal do not mix.
+  static void write(const std::string& text) {
+    std::fwrite(text.data(), 1, text.size(), stderr);
+    std::fflush(stderr);
+  }
+
+  /// A line longer than the terminal is wide would wrap, and the next redraw would leave its first part standing.
+  static std::string fitted(std::string_view text) {
+    winsize size{};
+    const bool is_known = ::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 4;
+    return excerpt(text, (is_known ? size.ws_col : 80U) - 4U);
+  }
+
+  std::mutex mutex_;
+  bool is_line_open_ = false;
+};
+
+ErrorStream& error_stream() {
+  static ErrorStream stream;
+  return stream;
+}
+
+template <typename... Values>
+std::string formatted(const char* format, Values... values) {
+  std::array<char, 64> text{};
+  std::snprintf(text.data(), text.size(), format, values...);
+  return text.data();
+}
+
+/// "3.1/s", "250/s", "20.0 s each".
+std::string rate_text(double per_second) {
+  if (per_second < 0.1) return duration_text(1.0 / per_second) + " each";
+  return formatted(per_second < 10.0 ? "%.1f/s" : "%.0f/s", per_second);
+}
+
+/// Tenths of a second would flicker.
+std::string remaining_text(double seconds) {
+  return seconds < 59.5 ? formatted("%.0f s left", std::ceil(seconds)) : duration_text(seconds) + " left";
+}
+
+}  // namespace
+
+void set_verbosity(Verbosity verbosity) { verbosity_now = verbosity; }
+Verbosity verbosity() { return verbosity_now; }
+
+void log_line(std::string_view text) {
+  if (verbosity() == Verbosity::kNormal) error_stream().write_line(text);
+}
+
+void log_warning(std::string_view text) { error_stream().write_line(cat("warning: ", text)); }
+
+Progress::Progress(std::string stage, int64_t total, std::string unit)
+    : stage_(std::move(stage)), unit_(std::move(unit)), total_(total) {
+  draw();
+}
+
+Progress::~Progress() { finish(); }
+
+void Progress::set(int64_t done) {
+  done_ = done;
+  draw();
+}
+
+void Progress::finish() {
+  if (std::exchange(finished_, true)) return;
+  log_line(line());
+}
+
+void Progress::draw() {
+  if (finished_ || verbosity() == Verbosity::kQuiet) return;
+  const bool is_terminal = ErrorStream::is_terminal();
+  const Clock::time_point now = Clock::now();
+  const bool is_first = drawn_ == Clock::time_point{};
+  const Clock::time_point last = is_first ? begun_ : drawn_;
+  const bool is_due =
+      (is_terminal && is_first) || seconds_between(last, now) >= (is_terminal ? kRedrawSeconds : kLineSeconds);
+  if (!is_due) return;
+  drawn_ = now;
+  if (is_terminal)
+    error_stream().redraw(line());
+  else
+    error_stream().write_line(line());
+}
+
+std::string Progress::line() const {
+  const double elapsed = seconds_between(begun_, Clock::now());
+  std::string out = cat(stage_, "  ", done_, total_ > 0 ? cat("/", total_) : "", " ", unit_);
+  // Unwinding ends a stage too, but it is not done. Fewer than `total_` alone says nothing: a corpus may end early.
+  if (finished_) out += cat(std::uncaught_exceptions() > 0 ? "  stopped after " : "  in ", duration_text(elapsed));
+  if (done_ > 0 && elapsed > 0) {
+    const double per_second = static_cast<double>(done_) / elapsed;
+    out += "  " + rate_text(per_second);
+    if (!finished_ && total_ > done_) out += "  " + remaining_text(static_cast<double>(total_ - done_) / per_second);
+  }
+  return note_.empty() ? out : out + "  " + note_;
+}
+
+std::string duration_text(double seconds) {
+  const double known = std::isfinite(seconds) ? std::clamp(seconds, 0.0, 1e12) : 0.0;
+  // The limits are those of the rounded text: never "1000 ms" or "60.0 s".
+  if (known < 0.9995) return formatted("%.0f ms", known * 1e3);
+  if (known < 59.95) return formatted("%.1f s", known);
+  const int64_t whole = std::llround(known);
+  if (whole < 3600) return cat(whole / 60, " min ", whole % 60, " s");
+  const int64_t minutes = std::llround(known / 60.0);
+  return formatted("%lld h %02lld min", static_cast<long long>(minutes / 60), static_cast<long long>(minutes % 60));
+}
+
+}  // namespace lancet

@@ -1,0 +1,39 @@
+#include "lancet/edit/prepared_request.h"
+
+#include "lancet/core/error.h"
+#include "lancet/core/strings.h"
+
+namespace lancet {
+namespace {
+
+PreparedRequest prepare_request(const Tokenizer& tokenizer, const EditRequest& request, std::span<const std::string> contexts) {
+  const std::string where = cat("request ", request.id);
+  if (request.subject.empty())
+    throw ConfigError(cat(where, ": no subject: this method edits at the subject's last token, so each request names its subject"));
+  PreparedRequest prepared;
+  prepared.id = request.id;
+  for (const std::string& context : contexts)
+    prepared.prompts.push_back(locate_subject(tokenizer, place_in_context(context, request.prompt)));
+  prepared.target = continuation_ids(tokenizer, request.prompt.text, request.target, where);
+  prepared.drift = locate_subject(tokenizer, fill_prompt("{} is a", request.subject, where));
+  return prepared;
+}
+
+}  // namespace
+
+std::vector<PreparedRequest> prepare_requests(const Tokenizer& tokenizer, std::span<const EditRequest> requests,
+                                              std::span<const std::string> contexts) {
+  std::vector<PreparedRequest> prepared;
+  std::vector<std::string> problems;
+  for (const EditRequest& request : requests) {
+    try {
+      prepared.push_back(prepare_request(tokenizer, request, contexts));
+    } catch (const Error& error) {
+      problems.emplace_back(error.what());
+    }
+  }
+  if (!problems.empty()) throw ConfigError(join(problems, "\n"));
+  return prepared;
+}
+
+}  // namespace lancet

@@ -1,0 +1,67 @@
+#include "lancet/edit/weight_update.h"
+
+#include <torch/types.h>
+
+#include <algorithm>
+#include <stdexcept>
+
+#include "lancet/core/error.h"
+#include "lancet/core/progress.h"
+#include "lancet/core/strings.h"
+
+namespace lancet {
+
+Tensor to_dense(const WeightDelta& delta) {
+  if (const auto* low_rank = std::get_if<LowRankDelta>(&delta)) return torch::matmul(low_rank->left_OR, low_rank->right_RI);
+  return std::get<DenseDelta>(delta).full_OI;
+}
+
+WeightTransaction::~WeightTransaction() {
+  try {
+    rollback();
+  } catch (const std::exception& error) {
+    log_warning(cat("the weights could not be put back: ", error.what()));
+  }
+}
+
+void WeightTransaction::rollback() {
+  for (Entry& entry : entries_) model_.set_weight(entry.id, entry.original);
+  entries_.clear();
+}
+
+void WeightTransaction::apply(WeightId id, WeightDelta delta) {
+  const torch::NoGradGuard no_grad;
+  const std::string name = weight_name(model_.config(), id);
+  const Tensor& current = model_.weight(id);
+  const Tensor change = to_dense(delta);
+  check_device(change, current.device(), name + ": delta");
+  if (change.sizes() != current.sizes())
+    throw std::logic_error(cat(name, ": delta: expected ", current.sizes(), ", got ", change.sizes()));
+  if (!change.isfinite().all().item<bool>())
+    throw NumericError(cat(name, ": the computed change has NaN or Inf: nothing was changed. Lower values.lr or raise the covariance weight"));
+
+  auto entry = std::find_if(entries_.begin(), entries_.end(), [&](const Entry& known) { return known.id == id; });
+  if (entry == entries_.end()) {
+    entries_.push_back({id, current, current.to(model_.placement().value_dtype(), /*non_blocking=*/false, /*copy=*/true), {}});
+    entry = entries_.end() - 1;
+  }
+  entry->master += change.to(entry->master.scalar_type());
+  entry->deltas.push_back(std::move(delta));
+  model_.set_weight(id, entry->master.to(current.scalar_type(), /*non_blocking=*/false, /*copy=*/true));
+}
+
+std::vector<RoundingLoss> WeightTransaction::round_to(const std::function<at::ScalarType(WeightId)>& stored_type) {
+  const torch::NoGradGuard no_grad;
+  std::vector<RoundingLoss> losses;
+  for (const Entry& entry : entries_) {
+    const Tensor rounded = entry.master.to(stored_type(entry.id));
+    const Tensor original = entry.original.to(entry.master.scalar_type());
+    const double change = (entry.master - original).norm().item<double>();
+    const double lost = (rounded.to(entry.master.scalar_type()) - entry.master).norm().item<double>();
+    losses.push_back({entry.id, change, original.norm().item<double>(), change > 0 ? lost / change : 0.0});
+    model_.set_weight(entry.id, rounded.to(entry.original.scalar_type()));
+  }
+  return losses;
+}
+
+}  // namespace lancet

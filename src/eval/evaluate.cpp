@@ -1,0 +1,75 @@
+#include "lancet/eval/evaluate.h"
+
+#include "lancet/core/error.h"
+#include "lancet/core/strings.h"
+#include "lancet/models/generate.h"
+
+namespace lancet {
+namespace {
+
+std::string metric_name(MetricGroup group, std::string_view form) {
+  for (const MetricGroupRow& row : kMetricGroups)
+    if (row.group == group) return cat(row.name, "_", form);
+  return {};
+}
+
+}  // namespace
+
+EvaluationPlan::EvaluationPlan(const Tokenizer& tokenizer, std::span<const EditRequest> requests, EvaluationOptions options)
+    : tokenizer_(tokenizer), options_(std::move(options)), n_requests_(requests.size()) {
+  std::vector<std::string> problems;
+  for (size_t i = 0; i < requests.size(); ++i) {
+    const EditRequest& request = requests[i];
+    try {
+      if (options_.groups.contains(MetricGroup::kEfficacy)) add_probe(i, request, MetricGroup::kEfficacy, request.prompt.text);
+      if (options_.groups.contains(MetricGroup::kParaphrase))
+        for (const std::string& prompt : request.paraphrases) add_probe(i, request, MetricGroup::kParaphrase, prompt);
+      if (options_.groups.contains(MetricGroup::kSpecificity))
+        for (const std::string& prompt : request.neighborhood) add_probe(i, request, MetricGroup::kSpecificity, prompt);
+      if (options_.groups.contains(MetricGroup::kGeneration)) prompts_.push_back(tokenizer.ids(request.prompt.text));
+    } catch (const Error& error) {
+      problems.emplace_back(error.what());
+    }
+  }
+  if (!problems.empty()) throw ConfigError(join(problems, "\n"));
+}
+
+void EvaluationPlan::add_probe(size_t request, const EditRequest& texts, MetricGroup group, const std::string& prompt) {
+  const std::string where = cat("request ", texts.id, ", prompt '", prompt, "'");
+  const std::vector<TokenId> prompt_ids = tokenizer_.ids(prompt);
+  const auto add = [&](const std::string& target) {
+    continuations_.push_back({prompt_ids, continuation_ids(tokenizer_, prompt, target, where)});
+    return continuations_.size() - 1;
+  };
+  Probe probe{request, group, add(texts.target), {}};
+  if (texts.target_true) probe.target_true = add(*texts.target_true);
+  probes_.push_back(probe);
+}
+
+Evaluation EvaluationPlan::run(const CausalLM& model, const std::string& stage) const {
+  std::vector<ContinuationScore> scores;
+  if (!continuations_.empty()) scores = score_continuations(model, continuations_, stage);
+  Evaluation evaluation;
+  evaluation.requests.resize(n_requests_);
+  for (Tallies& tallies : evaluation.requests)
+    for (const MetricRow& row : metric_table())
+      if (options_.groups.contains(row.group)) tallies[std::string(row.name)];
+  for (const Probe& probe : probes_) {
+    Tallies& tallies = evaluation.requests[probe.request];
+    const bool wants_new = probe.group != MetricGroup::kSpecificity;
+    const std::optional<size_t> wanted = wants_new ? probe.target_new : probe.target_true;
+    const std::optional<size_t> other = wants_new ? probe.target_true : probe.target_new;
+    if (wanted) tallies[metric_name(probe.group, "argmax")].add(scores[*wanted].is_argmax);
+    if (wanted && other) tallies[metric_name(probe.group, "prob")].add(scores[*wanted].nll < scores[*other].nll);
+  }
+  evaluation.totals = pooled(evaluation.requests);
+  if (!prompts_.empty()) {
+    std::vector<GenerateRow> rows;
+    for (const std::vector<TokenId>& prompt : prompts_) rows.push_back({prompt, options_.continuation_tokens});
+    for (const std::vector<TokenId>& ids : generate(model, rows, {.eos_ids = model.config().eos_ids}))
+      evaluation.continuations.push_back(tokenizer_.decode(ids));
+  }
+  return evaluation;
+}
+
+}  // namespace lancet

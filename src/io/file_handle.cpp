@@ -1,0 +1,163 @@
+#include "file_handle.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstdio>
+#include <system_error>
+#include <utility>
+
+#include "lancet/core/strings.h"
+
+namespace lancet {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// One write(2) takes at most 2^31 - 4096 bytes; smaller pieces also keep signals responsive.
+constexpr size_t kLargestWrite = size_t{1} << 30;
+
+std::string_view remedy(int error_number) {
+  switch (error_number) {
+    case ENOSPC:
+    case EDQUOT:
+      return "free some space there or choose another place";
+    case EFBIG:
+      return "raise the file size limit (ulimit -f) or choose another file system";
+    case EACCES:
+    case EPERM:
+    case EROFS:
+      return "check the permissions or choose another place";
+    case ENOENT:
+      return "check the path; a symbolic link may point to a file that is gone";
+    case EMFILE:
+    case ENFILE:
+      return "raise the limit of open files (ulimit -n)";
+    default:
+      return "check the path and the disk";
+  }
+}
+
+FileHandle open_or_throw(const fs::path& path, int flags, std::string_view action) {
+  int descriptor = -1;
+  do {
+    descriptor = ::open(path.c_str(), flags | O_CLOEXEC, 0666);
+  } while (descriptor < 0 && errno == EINTR);
+  if (descriptor < 0) throw CheckpointError(file_problem(path, action, errno));
+  return {descriptor, path};
+}
+
+/// A hidden name that no file of the folder has. Not made of the target's name, which may be as long as a name can be.
+/// The handle speaks of `target` in its messages.
+FileHandle create_beside(const fs::path& target, fs::path& created) {
+  static std::atomic<uint64_t> counter{0};
+  for (;;) {
+    created = target.parent_path() / cat(".lancet-", ::getpid(), "-", counter++, ".tmp");
+    // A killed process with our process id may have left a file of this name: the next number is free.
+    const int descriptor = ::open(created.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (descriptor >= 0) return {descriptor, target};
+    if (errno != EEXIST && errno != EINTR) throw CheckpointError(file_problem(target, "cannot create", errno));
+  }
+}
+
+}  // namespace
+
+std::string file_problem(const fs::path& path, std::string_view action, int error_number) {
+  return cat(path.string(), ": ", action, ": ", std::generic_category().message(error_number), "; ",
+             remedy(error_number));
+}
+
+bool has_entry(const fs::path& path) {
+  struct stat status {};
+  return ::lstat(path.c_str(), &status) == 0 || (errno != ENOENT && errno != ENOTDIR);
+}
+
+FileHandle FileHandle::open_regular(const fs::path& path) {
+  // O_NONBLOCK: opening a named pipe would otherwise wait for a writer before it can be refused.
+  FileHandle file = open_or_throw(path, O_RDONLY | O_NONBLOCK, "cannot open");
+  struct stat status {};
+  if (::fstat(file.descriptor_, &status) != 0) throw CheckpointError(file_problem(path, "cannot stat", errno));
+  if (!S_ISREG(status.st_mode)) {
+    throw CheckpointError(cat(path.string(), ": expected a regular file, got ",
+                              S_ISDIR(status.st_mode) ? "a folder" : "a pipe or a device", "; check the path"));
+  }
+  return file;
+}
+
+FileHandle FileHandle::open_folder(const fs::path& path) {
+  return open_or_throw(path, O_RDONLY | O_DIRECTORY, "cannot open the folder");
+}
+
+FileHandle FileHandle::create(const fs::path& path) {
+  return open_or_throw(path, O_WRONLY | O_CREAT | O_EXCL, "cannot create");
+}
+
+FileHandle::~FileHandle() {
+  if (descriptor_ >= 0) ::close(descriptor_);
+}
+
+FileHandle::FileHandle(FileHandle&& other) noexcept : descriptor_(other.release()), path_(std::move(other.path_)) {}
+
+uint64_t FileHandle::size_bytes() const {
+  struct stat status {};
+  if (::fstat(descriptor_, &status) != 0) throw CheckpointError(file_problem(path_, "cannot stat", errno));
+  return static_cast<uint64_t>(status.st_size);
+}
+
+void FileHandle::write(std::span<const std::byte> bytes) {
+  while (!bytes.empty()) {
+    const ssize_t written = ::write(descriptor_, bytes.data(), std::min(bytes.size(), kLargestWrite));
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) throw CheckpointError(file_problem(path_, "cannot write", written < 0 ? errno : EIO));
+    bytes = bytes.subspan(static_cast<size_t>(written));
+  }
+}
+
+void FileHandle::write_at(std::span<const std::byte> bytes, uint64_t offset) {
+  while (!bytes.empty()) {
+    const ssize_t written =
+        ::pwrite(descriptor_, bytes.data(), std::min(bytes.size(), kLargestWrite), static_cast<off_t>(offset));
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) throw CheckpointError(file_problem(path_, "cannot write", written < 0 ? errno : EIO));
+    bytes = bytes.subspan(static_cast<size_t>(written));
+    offset += static_cast<uint64_t>(written);
+  }
+}
+
+void FileHandle::sync() {
+  if (::fsync(descriptor_) != 0) throw CheckpointError(file_problem(path_, "cannot write to the disk", errno));
+}
+
+void FileHandle::close() {
+  // Linux frees the descriptor whatever close() returns; EINTR is no failure.
+  if (::close(release()) != 0 && errno != EINTR) throw CheckpointError(file_problem(path_, "cannot close", errno));
+}
+
+int FileHandle::release() { return std::exchange(descriptor_, -1); }
+
+void sync_folder(const fs::path& folder) {
+  const FileHandle handle = FileHandle::open_folder(folder.empty() ? fs::path(".") : folder);
+  // EINVAL: the file system has no notion of syncing a folder.
+  if (::fsync(handle.descriptor()) != 0 && errno != EINVAL)
+    throw CheckpointError(file_problem(folder, "cannot write to the disk", errno));
+}
+
+TemporaryFile::TemporaryFile(const fs::path& target) : target_(target), file_(create_beside(target, temporary_)) {}
+
+TemporaryFile::~TemporaryFile() {
+  if (!committed_) ::unlink(temporary_.c_str());
+}
+
+void TemporaryFile::commit() {
+  file_.sync();
+  file_.close();
+  if (::rename(temporary_.c_str(), target_.c_str()) != 0)
+    throw CheckpointError(file_problem(target_, "cannot put the file in place", errno));
+  committed_ = true;
+  sync_folder(target_.parent_path());
+}
+
+}  // namespace lancet

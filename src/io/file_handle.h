@@ -1,0 +1,74 @@
+// Owned file descriptors, and files that appear complete or not at all.
+// Every failed system call becomes a CheckpointError that names the path, the cause and what to do.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "lancet/core/error.h"
+
+namespace lancet {
+
+/// "path: cannot write: No space left on device; free some space there or choose another place".
+std::string file_problem(const std::filesystem::path& path, std::string_view action, int error_number);
+
+/// False only where nothing of that name is: true for a symbolic link whose file is gone and for what may not be looked
+/// at. Opening it then tells what is wrong.
+bool has_entry(const std::filesystem::path& path);
+
+class FileHandle {
+ public:
+  /// A regular file (symbolic links are followed).
+  static FileHandle open_regular(const std::filesystem::path& path);
+  static FileHandle open_folder(const std::filesystem::path& path);
+  /// Write-only; the file must not exist.
+  static FileHandle create(const std::filesystem::path& path);
+  /// Takes over an open descriptor.
+  FileHandle(int descriptor, std::filesystem::path path) : descriptor_(descriptor), path_(std::move(path)) {}
+
+  ~FileHandle();
+  FileHandle(FileHandle&& other) noexcept;
+  FileHandle& operator=(FileHandle&&) = delete;
+
+  int descriptor() const { return descriptor_; }
+  const std::filesystem::path& path() const { return path_; }
+  uint64_t size_bytes() const;
+  void write(std::span<const std::byte> bytes);
+  void write_at(std::span<const std::byte> bytes, uint64_t offset);
+  void sync();
+  /// Checked: some file systems report a full disk only here.
+  void close();
+  /// Gives the descriptor away.
+  int release();
+
+ private:
+  int descriptor_;
+  std::filesystem::path path_;
+};
+
+/// Makes the renames in `folder` durable.
+void sync_folder(const std::filesystem::path& folder);
+
+/// A hidden file beside `target` that takes its place at commit(); removed otherwise.
+class TemporaryFile {
+ public:
+  explicit TemporaryFile(const std::filesystem::path& target);
+  ~TemporaryFile();
+  TemporaryFile(const TemporaryFile&) = delete;
+  TemporaryFile& operator=(const TemporaryFile&) = delete;
+
+  FileHandle& file() { return file_; }
+  void commit();
+
+ private:
+  std::filesystem::path target_;
+  std::filesystem::path temporary_;
+  FileHandle file_;
+  bool committed_ = false;
+};
+
+}  // namespace lancet

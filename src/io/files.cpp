@@ -1,0 +1,130 @@
+#include "lancet/io/files.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+#include <array>
+#include <cerrno>
+
+#include "file_handle.h"
+#include "lancet/core/error.h"
+#include "lancet/core/strings.h"
+#include "strict_json.h"
+
+namespace lancet {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// A corpus line is an object of plain fields; more than "text" may stand there.
+constexpr int kDeepestLine = 64;
+
+constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
+
+/// Length of the UTF-8 character at the front (no surrogates, no overlong forms), 0 when there is none. Source: Unicode
+/// 15, table 3-7.
+size_t character_bytes(std::string_view text) {
+  const auto byte = [&](size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U; };
+  const auto in = [](unsigned value, unsigned low, unsigned high) { return value >= low && value <= high; };
+  const unsigned lead = byte(0);
+  if (lead < 0x80) return 1;
+  if (in(lead, 0xc2, 0xdf)) return in(byte(1), 0x80, 0xbf) ? 2 : 0;
+  if (in(lead, 0xe0, 0xef)) {
+    const bool second = in(byte(1), lead == 0xe0 ? 0xa0 : 0x80, lead == 0xed ? 0x9f : 0xbf);
+    return second && in(byte(2), 0x80, 0xbf) ? 3 : 0;
+  }
+  if (in(lead, 0xf0, 0xf4)) {
+    const bool second = in(byte(1), lead == 0xf0 ? 0x90 : 0x80, lead == 0xf4 ? 0x8f : 0xbf);
+    return second && in(byte(2), 0x80, 0xbf) && in(byte(3), 0x80, 0xbf) ? 4 : 0;
+  }
+  return 0;
+}
+
+/// Where the text stops being UTF-8; npos when it is UTF-8 to the end.
+size_t first_invalid_byte(std::string_view text) {
+  for (size_t at = 0; at < text.size();) {
+    const size_t length = character_bytes(text.substr(at));
+    if (length == 0) return at;
+    at += length;
+  }
+  return std::string_view::npos;
+}
+
+bool is_blank(std::string_view text) { return text.find_first_not_of(" \t\r\n\v\f") == std::string_view::npos; }
+
+/// "text" of one line of a .jsonl file. `where`: file and line.
+std::string parse_document(std::string_view line, const std::string& where) {
+  nlohmann::json document;
+  try {
+    document = parse_strict_json(line, kDeepestLine);
+  } catch (const JsonProblem& problem) {
+    throw ConfigError(cat(where, ": expected a JSON object with a field \"text\", got a line that is ", problem.what(),
+                          "; correct or remove the line"));
+  }
+  const auto text = document.is_object() ? document.find("text") : document.end();
+  if (text == document.end() || !text->is_string())
+    throw ConfigError(cat(where, ": expected a JSON object with a string \"text\", got ", printable(document.dump()),
+                          "; correct or remove the line"));
+  return text->get<std::string>();
+}
+
+}  // namespace
+
+std::string read_text_file(const fs::path& path, std::string_view what) {
+  const auto fail = [&](std::string_view action) {
+    throw ConfigError(cat(what, ": ", file_problem(path, action, errno)));
+  };
+  // Pipes are welcome here: a request file may be /dev/stdin.
+  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (descriptor < 0) fail("cannot open");
+  const FileHandle file(descriptor, path);
+  std::string text;
+  std::array<char, 1 << 16> buffer;
+  for (;;) {
+    const ssize_t got = ::read(descriptor, buffer.data(), buffer.size());
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) fail("cannot read");
+    if (got == 0) return text;
+    text.append(buffer.data(), static_cast<size_t>(got));
+  }
+}
+
+void write_text_file(const fs::path& path, std::string_view text) {
+  TemporaryFile temporary(path);
+  temporary.file().write(std::as_bytes(std::span(text)));
+  temporary.commit();
+}
+
+DocumentReader::DocumentReader(const fs::path& path) : path_(path), jsonl_(path.extension() == ".jsonl") {
+  std::error_code ignored;
+  errno = 0;
+  if (!fs::is_directory(path, ignored)) file_.open(path, std::ios::binary);
+  if (!file_.is_open()) {
+    // A folder opens, and only reading tells.
+    const int error_number = fs::is_directory(path, ignored) ? EISDIR : errno;
+    throw ConfigError(cat("corpus: ", file_problem(path, "cannot open", error_number)));
+  }
+}
+
+std::optional<std::string> DocumentReader::next() {
+  std::string line;
+  while (std::getline(file_, line)) {
+    ++line_;
+    if (line_ == 1 && line.starts_with(kByteOrderMark)) line.erase(0, kByteOrderMark.size());
+    while (!line.empty() && line.back() == '\r') line.pop_back();
+    if (is_blank(line)) continue;
+    const std::string where = cat("corpus: ", path_.string(), ":", line_);
+    if (jsonl_) {
+      std::string document = parse_document(line, where);
+      if (is_blank(document)) continue;
+      return document;
+    }
+    if (const size_t at = first_invalid_byte(line); at != std::string::npos)
+      throw ConfigError(cat(where, ": expected UTF-8, got an invalid byte at position ", at,
+                            " of the line; convert the file, for example with iconv"));
+    return line;
+  }
+  if (file_.bad()) throw ConfigError(cat("corpus: ", file_problem(path_, "cannot read", EIO)));
+  return std::nullopt;
+}
+
+}  // namespace lancet

@@ -1,0 +1,178 @@
+#include "lancet/job/edit_job.h"
+
+#include <sys/resource.h>
+#include <torch/types.h>
+
+#include <algorithm>
+#include <stdexcept>
+
+#include "lancet/core/error.h"
+#include "lancet/core/progress.h"
+#include "lancet/core/strings.h"
+#include "lancet/edit/delta_file.h"
+#include "lancet/io/files.h"
+#include "lancet/job/model_session.h"
+#include "lancet/models/tensor_io.h"
+#include "stopwatch.h"
+
+namespace lancet {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kReportFile = "report.json";
+
+int64_t peak_host_bytes() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return static_cast<int64_t>(usage.ru_maxrss) * 1024;
+}
+
+fs::path rejected_folder(const fs::path& target) { return fs::path(target.string() + ".rejected"); }
+
+/// The output must not be the model, lie in it, or hold it: replacing it would delete the base.
+void check_apart(const fs::path& output, const fs::path& model) {
+  const auto inside = [](const fs::path& inner, const fs::path& outer) {
+    const fs::path relative = fs::weakly_canonical(inner).lexically_relative(fs::weakly_canonical(outer));
+    return !relative.empty() && *relative.begin() != "..";
+  };
+  if (inside(output, model) || inside(model, output))
+    throw ConfigError(cat("output.dir: ", output.string(), ": overlaps the model folder ", model.string(), ": choose another folder"));
+}
+
+/// Everything about the requests that can fail without a model pass does so before any.
+void check_requests(const ModelFiles& files, const std::vector<EditRequest>& requests, const Editor& editor) {
+  if (editor.needs().subject) {
+    const std::vector<std::string> plain{"{}"};
+    prepare_requests(*files.tokenizer, requests, plain);
+  }
+  editor.targets(files.config);
+}
+
+std::vector<std::string> unmet_thresholds(const JobConfig& job, const Evaluation& after) {
+  std::vector<std::string> unmet;
+  for (const auto& [name, threshold] : job.accept) {
+    const auto total = after.totals.find(name);
+    const std::optional<double> share = total == after.totals.end() ? std::nullopt : total->second.share();
+    if (!share)
+      unmet.push_back(cat(name, ": n/a for these requests, expected at least ", threshold));
+    else if (*share < threshold)
+      unmet.push_back(cat(name, ": ", *share, ", expected at least ", threshold));
+  }
+  return unmet;
+}
+
+std::vector<CovarianceFactor> factor_all(const std::vector<Covariance>& covariances, std::span<const int64_t> layers, double ridge) {
+  std::vector<CovarianceFactor> factors;
+  for (size_t i = 0; i < covariances.size(); ++i)
+    factors.push_back(factor_covariance(covariances[i].moment_FF, ridge, cat("layer ", layers[i])));
+  return factors;
+}
+
+void write_rejection(const fs::path& target, const std::string& report_json) {
+  OutputFolder folder(rejected_folder(target), IfExists::kReplace, kReportFile);
+  write_text_file(folder.staging() / kReportFile, report_json);
+  folder.commit();
+}
+
+/// The type a weight has in the checkpoint.
+at::ScalarType stored_type(const ModelFiles& files, WeightId id) {
+  for (const WeightSpec& spec : resolve_weights(files.config, files.checkpoint))
+    if (spec.id == id) return to_scalar_type(files.checkpoint.info(spec.stored_name).dtype);
+  throw std::logic_error("no such weight: " + weight_name(files.config, id));
+}
+
+/// The edited weights as the model has them now, in the types they are stored in, beside the untouched rest of the checkpoint.
+void export_model(const ModelFiles& files, const CausalLM& model, const fs::path& folder,
+                  std::span<const WeightTransaction::Entry> entries) {
+  std::vector<Tensor> edited;
+  std::vector<TensorSource> sources;
+  for (const WeightSpec& spec : resolve_weights(files.config, files.checkpoint)) {
+    const auto is_spec = [&](const WeightTransaction::Entry& entry) { return entry.id == spec.id; };
+    if (std::none_of(entries.begin(), entries.end(), is_spec)) continue;
+    edited.push_back(model.weight(spec.id).to(Placement::host(), stored_type(files, spec.id)).contiguous());
+    sources.push_back(to_source(spec.stored_name, edited.back()));
+  }
+  export_checkpoint(files.checkpoint, sources, folder);
+}
+
+void write_records(const EditReport& report, const JobConfig& job, const ModelFiles& files,
+                   std::span<const WeightTransaction::Entry> entries, const fs::path& folder) {
+  DeltaProvenance provenance{report.base_hash, job.method, {}};
+  std::string requests;
+  for (const EditRequest& request : report.requests) {
+    provenance.request_ids.push_back(request.id);
+    requests += to_json_line(request) + "\n";
+  }
+  // A folder of its own: tools that load every *.safetensors of a model folder must not find it.
+  fs::create_directory(folder / "delta");
+  write_delta(folder / "delta" / "delta.safetensors", files.config, entries, provenance);
+  write_text_file(folder / "requests.jsonl", requests);
+  ConfigTree resolved = job.resolved;
+  if (ConfigTree editor; resolved.find("editor") != nullptr) {
+    editor = *resolved.find("editor");
+    std::vector<ConfigTree> contexts;
+    for (const std::string& text : report.contexts) contexts.push_back(ConfigTree::text(text));
+    editor.set("contexts", ConfigTree::list(std::move(contexts)));  // generated templates: a rerun uses the same
+    resolved.set("editor", std::move(editor));
+  }
+  write_text_file(folder / "job.yaml", to_yaml(resolved));
+}
+
+}  // namespace
+
+EditReport run_edit_job(const JobConfig& job) {
+  EditReport report;
+  Stopwatch stopwatch(report.seconds);
+  check_output_target(job.output->dir, job.output->if_exists, kReportFile);
+  check_output_target(rejected_folder(job.output->dir), IfExists::kReplace, kReportFile);
+  const ModelFiles files = open_model(job.model, job.ignore_config_keys);
+  check_apart(job.output->dir, files.checkpoint.folder());
+  report.requests = load_requests(job.requests);
+  check_requests(files, report.requests, *job.editor);
+  const EvaluationPlan plan(*files.tokenizer, report.requests, job.evaluation);
+  CausalLM model = load_model(files, job.run);
+  report.model_dtype = dtype_name(to_dtype(model.placement().weight_dtype()));
+  report.devices = model.placement().description();
+  stopwatch.lap("load");
+
+  report.contexts = make_contexts(model, *files.tokenizer, job.editor->contexts(), job.run.seed);
+  const EditContext context(model, *files.tokenizer, report.contexts, [&](std::span<const int64_t> layers) {
+    StatisticsStore store(model, *files.tokenizer, files.checkpoint, *job.statistics);
+    const std::vector<Covariance> covariances = store.load(layers);
+    report.statistics_tokens = store.corpus().tokens;
+    report.corpus_exhausted = store.corpus().exhausted;
+    report.cached_layers = store.cached_layers();
+    stopwatch.lap("statistics");
+    return factor_all(covariances, layers, job.statistics->ridge);
+  });
+  report.before = plan.run(model, "evaluate before");
+  stopwatch.lap("evaluate before");
+
+  WeightTransaction transaction(model);
+  EditorState state = job.editor->make_state();
+  report.outcome = job.editor->edit(context, report.requests, state, transaction);
+  for (const RoundingLoss& loss : transaction.round_to([&](WeightId id) { return stored_type(files, id); }))
+    report.rounding.emplace_back(weight_name(files.config, loss.id), loss);
+  stopwatch.lap("edit");
+  report.after = plan.run(model, "evaluate after");
+  stopwatch.lap("evaluate after");
+
+  report.base_hash = files.checkpoint.content_hash();
+  report.unmet = unmet_thresholds(job, report.after);
+  report.peak_host_bytes = peak_host_bytes();
+  if (!report.unmet.empty()) {
+    write_rejection(job.output->dir, to_json(report, job));
+    return report;
+  }
+  OutputFolder folder(job.output->dir, job.output->if_exists, kReportFile);
+  export_model(files, model, folder.staging(), transaction.entries());
+  write_records(report, job, files, transaction.entries(), folder.staging());
+  stopwatch.lap("export");
+  write_text_file(folder.staging() / kReportFile, to_json(report, job));
+  folder.commit();
+  transaction.commit();
+  return report;
+}
+
+}  // namespace lancet

@@ -1,0 +1,159 @@
+#include "lancet/job/job_config.h"
+
+#include <algorithm>
+
+#include "lancet/core/error.h"
+#include "lancet/core/strings.h"
+#include "lancet/editors/registry.h"
+
+namespace lancet {
+namespace {
+
+const std::vector<std::string> kDTypeNames{"auto", "f32", "bf16", "f16", "f64"};
+constexpr DType kDTypes[] = {DType::kF32, DType::kF32, DType::kBF16, DType::kF16, DType::kF64};
+
+RequestSource parse_request_source(ConfigSection& job, const std::filesystem::path& base) {
+  RequestSource source;
+  const ConfigTree* requests = job.raw("requests");
+  if (requests == nullptr) {
+    job.problem("requests", "expected {path: FILE} or a list of {prompt, subject, target}");
+    return source;
+  }
+  if (requests->kind == ConfigTree::Kind::kList) {
+    try {
+      source.inline_requests = parse_requests(*requests);
+    } catch (const ConfigError& error) {
+      job.problem("requests", error.what());
+    }
+    return source;
+  }
+  ConfigSection section = job.section("requests");
+  source.path = section.path("path", base);
+  source.range.skip = section.integer("skip", {.min = 0}, 0);
+  if (section.has("limit")) source.range.limit = section.integer("limit", {.min = 1});
+  section.finish();
+  return source;
+}
+
+EvaluationOptions parse_evaluation(ConfigSection& job) {
+  std::vector<std::string> names;
+  for (const MetricGroupRow& row : kMetricGroups) names.emplace_back(row.name);
+  EvaluationOptions options;
+  for (const std::string& name : job.texts("evaluate", names)) {
+    const auto row = std::find_if(kMetricGroups.begin(), kMetricGroups.end(), [&](const MetricGroupRow& r) { return r.name == name; });
+    if (row == kMetricGroups.end()) {
+      const std::string near = nearest(name, names);
+      job.problem("evaluate", cat("'", name, "': expected ", join(names), near.empty() ? "" : cat(". Did you mean ", near, "?")));
+    } else {
+      options.groups.insert(row->group);
+    }
+  }
+  return options;
+}
+
+std::vector<std::pair<std::string, double>> parse_accept(ConfigSection& job, const EvaluationOptions& evaluation) {
+  std::vector<std::string> names;
+  for (const MetricRow& row : metric_table()) names.emplace_back(row.name);
+  std::vector<std::pair<std::string, double>> accept = job.number_map("accept");
+  for (const auto& [name, threshold] : accept) {
+    const auto table = metric_table();
+    const auto row = std::find_if(table.begin(), table.end(), [&](const MetricRow& r) { return r.name == name; });
+    if (row == table.end()) {
+      const std::string near = nearest(name, names);
+      job.problem("accept", cat("'", name, "': unknown metric: expected ", join(names), near.empty() ? "" : cat(". Did you mean ", near, "?")));
+    } else if (!evaluation.groups.contains(row->group)) {
+      job.problem("accept", cat("'", name, "': is not measured: add its group to evaluate"));
+    }
+    if (threshold < 0 || threshold > 1) job.problem("accept", cat("'", name, "': ", threshold, ": expected a share from 0 to 1"));
+  }
+  return accept;
+}
+
+/// The parts that the purpose needs or that are there.
+void parse_work(ConfigSection& job, const std::filesystem::path& base, JobPurpose purpose, JobConfig& config) {
+  const bool edits = purpose == JobPurpose::kEdit;
+  if (edits || purpose == JobPurpose::kStatistics || job.has("editor")) {
+    if (job.has("editor")) {
+      ConfigSection editor = job.section("editor");
+      config.editor = make_editor(editor);
+      config.method = editor.text("method", "");
+    } else {
+      job.problem("editor", "missing: expected {method: memit, layers: [...], ...}, here or in the model folder's lancet.yaml");
+    }
+  }
+  const bool needs_statistics = purpose == JobPurpose::kStatistics || (edits && config.editor && config.editor->needs().statistics);
+  if (job.has("statistics")) {
+    config.statistics = parse_statistics_options(job.section("statistics"), base);
+  } else if (needs_statistics) {
+    job.problem("statistics", "missing: expected {corpus: FILE, tokens: N}: this method needs the covariance of keys over text");
+  }
+  if (purpose != JobPurpose::kStatistics || job.has("requests")) config.requests = parse_request_source(job, base);
+  config.evaluation = parse_evaluation(job);
+  config.accept = parse_accept(job, config.evaluation);
+  if (edits || job.has("output")) {
+    ConfigSection output = job.section("output");
+    OutputOptions options;
+    options.dir = output.path("dir", base);
+    options.if_exists = output.boolean("replace", false) ? IfExists::kReplace : IfExists::kError;
+    output.finish();
+    config.output = options;
+  }
+}
+
+}  // namespace
+
+RunOptions parse_run_options(ConfigSection section) {
+  const RunOptions defaults;
+  RunOptions run;
+  const ConfigTree* devices = section.raw("devices");
+  if (devices != nullptr && devices->kind == ConfigTree::Kind::kList)
+    run.devices = section.texts("devices");
+  else
+    run.devices = {section.text("devices", defaults.devices.front())};
+  const std::string dtype = section.choice("dtype", kDTypeNames, "auto");
+  const auto index = std::find(kDTypeNames.begin(), kDTypeNames.end(), dtype) - kDTypeNames.begin();
+  if (dtype != "auto") run.dtype = kDTypes[index];
+  run.seed = static_cast<uint64_t>(section.integer("seed", {.min = 0}, 0));
+  run.threads = section.integer("threads", {.min = 0, .max = 4096}, defaults.threads);
+  section.finish();
+  return run;
+}
+
+JobConfig parse_job(const ConfigTree& tree, const std::filesystem::path& base, const std::string& source, JobPurpose purpose) {
+  ConfigProblems problems(source);
+  ConfigSection job(tree, "", problems);
+  JobConfig config;
+  config.model = job.path("model", base);
+  config.ignore_config_keys = job.texts("ignore_config_keys", std::vector<std::string>{});
+  parse_work(job, base, purpose, config);
+  config.run = parse_run_options(job.section("run"));
+  job.finish();
+  problems.throw_if_any();
+  config.resolved = job.resolved();
+  return config;
+}
+
+void apply_model_defaults(ConfigTree& job, const std::filesystem::path& base) {
+  const ConfigTree* model = job.find("model");
+  if (model == nullptr || model->kind != ConfigTree::Kind::kScalar) return;  // reading the job reports it
+  ConfigProblems ignored("");
+  const std::filesystem::path folder = ConfigSection(job, "", ignored).path("model", base);
+  const std::filesystem::path file = folder / "lancet.yaml";
+  if (!std::filesystem::exists(file)) return;
+  ConfigTree defaults = load_config(file);
+  for (const char* name : {"editor", "statistics"}) {
+    const ConfigTree* section = defaults.find(name);
+    if (section == nullptr || job.find(name) != nullptr) continue;
+    ConfigTree taken = *section;
+    for (const char* path_key : {"corpus", "cache"})
+      if (const ConfigTree* path = taken.find(path_key); path != nullptr && path->kind == ConfigTree::Kind::kScalar)
+        taken.set(path_key, ConfigTree::text(ConfigSection(*section, name, ignored).path(path_key, folder).string()));
+    job.set(name, std::move(taken));
+  }
+}
+
+std::vector<EditRequest> load_requests(const RequestSource& source) {
+  return source.path.empty() ? source.inline_requests : load_requests(source.path, source.range);
+}
+
+}  // namespace lancet

@@ -1,0 +1,101 @@
+// report.json: every number with its protocol, every choice that shaped it.
+#include "lancet/core/version.h"
+#include "lancet/job/edit_job.h"
+#include "report_json.h"
+
+namespace lancet {
+namespace {
+
+/// Of one request: metric -> {before, after}.
+Json request_metrics(const Tallies& before, const Tallies& after) {
+  Json metrics = Json::object();
+  for (const auto& [name, tally] : after) metrics[name] = {{"before", share_json(before.at(name))}, {"after", share_json(tally)}};
+  return metrics;
+}
+
+Json metrics_json(const EditReport& report) {
+  Json metrics = Json::object();
+  for (const MetricRow& row : metric_table()) {
+    const auto after = report.after.totals.find(row.name);
+    if (after == report.after.totals.end()) continue;
+    metrics[std::string(row.name)] = {{"before", share_json(report.before.totals.find(row.name)->second)},
+                                      {"after", share_json(after->second)},
+                                      {"prompts", after->second.prompts},
+                                      {"protocol", row.protocol}};
+  }
+  return metrics;
+}
+
+Json requests_json(const EditReport& report) {
+  Json requests = Json::array();
+  for (size_t i = 0; i < report.requests.size(); ++i) {
+    const EditRequest& request = report.requests[i];
+    const RequestOutcome& outcome = report.outcome.requests[i];
+    Json row = {{"id", request.id},
+                {"prompt", request.prompt.text},
+                {"subject", request.subject},
+                {"target", request.target},
+                {"target_true", request.target_true ? Json(*request.target_true) : Json(nullptr)},
+                {"value",
+                 {{"steps", outcome.steps},
+                  {"initial_loss", outcome.initial_loss},
+                  {"final_loss", outcome.final_loss},
+                  {"initial_norm", outcome.initial_norm},
+                  {"delta_norm", outcome.delta_norm}}},
+                {"metrics", request_metrics(report.before.requests[i], report.after.requests[i])}};
+    if (!report.after.continuations.empty())
+      row["continuation"] = {{"before", report.before.continuations[i]}, {"after", report.after.continuations[i]}};
+    requests.push_back(std::move(row));
+  }
+  return requests;
+}
+
+Json weights_json(const EditReport& report) {
+  Json weights = Json::array();
+  for (const auto& [name, loss] : report.rounding)
+    weights.push_back({{"name", name},
+                       {"weight_norm", loss.weight_norm},
+                       {"delta_norm", loss.delta_norm},
+                       {"rounding_loss", loss.relative_loss}});
+  return weights;
+}
+
+Json statistics_json(const EditReport& report, const JobConfig& job) {
+  if (!job.statistics) return nullptr;
+  return {{"corpus", job.statistics->corpus.string()},
+          {"tokens_asked", job.statistics->tokens},
+          {"tokens_used", report.statistics_tokens},
+          {"corpus_exhausted", report.corpus_exhausted},
+          {"document_tokens", job.statistics->document_tokens},
+          {"ridge", job.statistics->ridge},
+          {"layers_from_cache", report.cached_layers}};
+}
+
+}  // namespace
+
+std::string to_json(const EditReport& report, const JobConfig& job) {
+  Json accept = Json::object();
+  for (const auto& [name, threshold] : job.accept) accept[name] = threshold;
+  Json seconds = Json::object();
+  for (const auto& [stage, time] : report.seconds) seconds[stage] = time;
+  const Json json = {{"format", "lancet-report-1"},
+                     {"lancet", kVersion},
+                     {"status", report.unmet.empty() ? "accepted" : "rejected"},
+                     {"accept", accept},
+                     {"unmet", report.unmet},
+                     {"metrics", metrics_json(report)},
+                     {"measured_on", "the weights rounded to the type they are exported in"},
+                     {"model", {{"folder", job.model.string()}, {"content_hash", report.base_hash}, {"run_dtype", report.model_dtype}}},
+                     {"method", job.method},
+                     {"contexts", report.contexts},
+                     {"statistics", statistics_json(report, job)},
+                     {"weights", weights_json(report)},
+                     {"warnings", report.outcome.warnings},
+                     {"run", {{"devices", report.devices}, {"seed", job.run.seed}, {"threads", job.run.threads}}},
+                     {"seconds", seconds},
+                     {"peak_host_bytes", report.peak_host_bytes},
+                     {"requests", requests_json(report)}};
+  return dump_report(json);
+}
+
+}  // namespace lancet

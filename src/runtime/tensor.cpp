@@ -1,0 +1,32 @@
+#include "lancet/runtime/tensor.h"
+
+#include <stdexcept>
+
+#include "lancet/core/error.h"
+#include "lancet/core/strings.h"
+
+namespace lancet {
+namespace {
+
+constexpr std::pair<DType, at::ScalarType> kTypes[] = {
+    {DType::kBool, at::kBool}, {DType::kU8, at::kByte},      {DType::kI8, at::kChar},   {DType::kI16, at::kShort},
+    {DType::kF16, at::kHalf},  {DType::kBF16, at::kBFloat16}, {DType::kI32, at::kInt},   {DType::kF32, at::kFloat},
+    {DType::kI64, at::kLong},  {DType::kF64, at::kDouble},
+};
+
+}  // namespace
+
+at::ScalarType to_scalar_type(DType dtype) {
+  for (const auto& [stored, type] : kTypes)
+    if (stored == dtype) return type;
+  throw CheckpointError(cat("stored type ", dtype_name(dtype), " cannot be used as a weight: expected BF16, F16, F32 or F64. ",
+                            "Convert the checkpoint to bf16 first (load and save it with transformers)"));
+}
+
+DType to_dtype(at::ScalarType type) {
+  for (const auto& [stored, candidate] : kTypes)
+    if (candidate == type) return stored;
+  throw std::logic_error(cat("no safetensors type for ", at::toString(type)));
+}
+
+}  // namespace lancet

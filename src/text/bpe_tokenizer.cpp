@@ -1,0 +1,199 @@
+// tokenizer.json, BPE of the SentencePiece kind: added tokens are split out of the text, the rest is normalised, cut
+// into words and merged; special tokens go around it. The file alone decides: transformers 5 rebuilds some pipelines
+// (LlamaTokenizer) from the vocabulary and then differs from the file on repeated spaces, unknown characters and
+// special tokens within the text.
+#include <algorithm>
+
+#include "added_tokens.h"
+#include "bpe_model.h"
+#include "lancet/core/error.h"
+#include "lancet/core/strings.h"
+#include "lancet/text/tokenizer.h"
+#include "normalized_text.h"
+#include "token_decoder.h"
+#include "tokenizer_config.h"
+#include "tokenizer_json.h"
+#include "utf8.h"
+
+namespace lancet {
+namespace {
+
+class BpeTokenizer : public Tokenizer {
+ public:
+  explicit BpeTokenizer(const std::filesystem::path& file);
+
+  Encoding encode(std::string_view text, SpecialTokens special) const override;
+  std::string decode(std::span<const TokenId> ids) const override;
+  int64_t vocab_size() const override { return static_cast<int64_t>(pieces_.size()); }
+  std::string piece(TokenId id) const override;
+  std::optional<TokenId> bos_id() const override { return bos_; }
+  std::optional<TokenId> eos_id() const override { return eos_; }
+  std::string description() const override { return cat("BPE (SentencePiece kind), ", file_name_); }
+
+ private:
+  struct Piece {
+    std::string text;
+    std::string decoded;  // what the decoder is given: an added token's normalised form
+    bool special = false;
+    bool present = false;
+  };
+
+  void index_pieces();
+  void add_token(const AddedToken& token);
+  void load_special_names(const std::filesystem::path& folder);
+  void encode_words(NormalizedText segment, Encoding& out) const;
+  void encode_segment(NormalizedText segment, Encoding& out) const;
+
+  std::string where_;  // for messages
+  std::string file_name_;
+  TokenizerJson spec_;
+  BpeModel model_;
+  std::vector<Piece> pieces_;       // by id
+  AddedTokenFinder in_text_;        // added tokens that are looked for in the text as it is
+  AddedTokenFinder in_normalized_;  // and those that are looked for once it is normalised
+  std::optional<TokenId> bos_;
+  std::optional<TokenId> eos_;
+};
+
+BpeTokenizer::BpeTokenizer(const std::filesystem::path& file)
+    : where_(cat("tokenizer: ", file.string())),
+      file_name_(file.filename().string()),
+      spec_(load_tokenizer_json(file)),
+      model_(std::move(spec_.model), where_) {
+  index_pieces();
+  for (const AddedToken& token : spec_.added_tokens) add_token(token);
+  for (const std::vector<TokenId>* ids : {&spec_.prefix, &spec_.suffix}) {
+    for (const TokenId id : *ids) piece(id);  // throws for an id that the vocabulary lacks
+  }
+  load_special_names(file.parent_path());
+}
+
+void BpeTokenizer::index_pieces() {
+  TokenId largest = -1;
+  for (const auto& [text, id] : model_.vocabulary()) largest = std::max(largest, id);
+  for (const AddedToken& token : spec_.added_tokens) largest = std::max(largest, token.id);
+  // Ids index a table here and the embedding matrix later; a gap this wide is a damaged file.
+  const auto known = static_cast<TokenId>(model_.vocabulary().size() + spec_.added_tokens.size());
+  if (largest > 2 * known + 65536) {
+    throw TokenizerError(cat(where_, ": the largest id is ", largest, ", but there are only ", known, " tokens"));
+  }
+  pieces_.resize(static_cast<size_t>(largest + 1));
+  for (const auto& [text, id] : model_.vocabulary()) pieces_[static_cast<size_t>(id)] = {text, text, false, true};
+}
+
+void BpeTokenizer::add_token(const AddedToken& token) {
+  Piece& piece = pieces_[static_cast<size_t>(token.id)];
+  const auto in_model = model_.id_of(token.content);
+  if ((in_model && *in_model != token.id) || (piece.present && piece.text != token.content)) {
+    throw TokenizerError(cat(where_, ": added_tokens: \"", token.content, "\" has id ", token.id,
+                             ", but model.vocab or another added token disagrees; save the tokenizer again"));
+  }
+  NormalizedText normalized(token.content, 0, token.content.size());
+  if (token.normalized) {
+    for (const NormalizerStep& step : spec_.normalizer) normalized.apply(step);
+  }
+  // Like Hugging Face 0.23: the normalised form (a leading "▁" with Prepend) is what was matched, so it is what is
+  // decoded.
+  piece = {token.content, normalized.text(), token.special, true};
+  if (normalized.text().empty()) return;
+  (token.normalized ? in_normalized_ : in_text_).add(normalized.text(), token);
+}
+
+void BpeTokenizer::load_special_names(const std::filesystem::path& folder) {
+  const TokenizerConfig config = load_tokenizer_config(folder);
+  const auto id_of = [&](const std::optional<std::string>& name, std::string_view key) -> std::optional<TokenId> {
+    if (!name) return std::nullopt;
+    for (size_t id = 0; id < pieces_.size(); ++id) {
+      if (pieces_[id].present && pieces_[id].text == *name) return static_cast<TokenId>(id);
+    }
+    throw TokenizerError(cat("tokenizer: ", (folder / "tokenizer_config.json").string(), ": ", key, ": \"", *name,
+                             "\" is not in ", file_name_));
+  };
+  eos_ = id_of(config.eos_token, "eos_token");
+  bos_ = spec_.prefix.empty() ? id_of(config.bos_token, "bos_token") : spec_.prefix.front();
+}
+
+Encoding BpeTokenizer::encode(std::string_view text, SpecialTokens special) const {
+  require_utf8(text);
+  Encoding out;
+  const auto add = [&](TokenId id, ByteSpan span) {
+    out.ids.push_back(id);
+    out.spans.push_back(span);
+  };
+  if (special == SpecialTokens::kAdd) {
+    for (const TokenId id : spec_.prefix) add(id, {0, 0});
+  }
+  for (const TextPart& part : in_text_.split(text)) {
+    if (part.token != nullptr) {
+      add(part.token->id, {static_cast<int64_t>(part.begin), static_cast<int64_t>(part.end)});
+      continue;
+    }
+    // Each stretch between added tokens is normalised by itself, so Prepend acts on every one.
+    NormalizedText normalized(text, part.begin, part.end);
+    for (const NormalizerStep& step : spec_.normalizer) normalized.apply(step);
+    for (const TextPart& inner : in_normalized_.split(normalized.text())) {
+      if (inner.token != nullptr) {
+        add(inner.token->id, normalized.origin(inner.begin, inner.end));
+      } else {
+        encode_segment(normalized.slice(inner.begin, inner.end), out);
+      }
+    }
+  }
+  const auto size = static_cast<int64_t>(text.size());
+  if (special == SpecialTokens::kAdd) {
+    for (const TokenId id : spec_.suffix) add(id, {size, size});
+  }
+  return out;
+}
+
+/// Metaspace, where the file has it: spaces become the replacement, one is put before, and words are cut before each.
+void BpeTokenizer::encode_segment(NormalizedText segment, Encoding& out) const {
+  if (!spec_.pre_tokenizer) return encode_words(std::move(segment), out);
+  const Metaspace& metaspace = *spec_.pre_tokenizer;
+  segment.replace(" ", metaspace.replacement);
+  const bool prepends = metaspace.prepend == PrependScheme::kAlways ||
+                        (metaspace.prepend == PrependScheme::kFirst && segment.origin_begin() == 0);
+  if (prepends && segment.text().rfind(metaspace.replacement, 0) != 0) segment.prepend(metaspace.replacement);
+  if (!metaspace.split) return encode_words(std::move(segment), out);
+  const size_t size = segment.text().size();
+  for (size_t begin = 0; begin < size;) {
+    const size_t end = std::min(segment.text().find(metaspace.replacement, begin + 1), size);
+    encode_words(segment.slice(begin, end), out);
+    begin = end;
+  }
+}
+
+void BpeTokenizer::encode_words(NormalizedText segment, Encoding& out) const {
+  std::vector<WordToken> tokens;
+  model_.tokenize(segment.text(), tokens);
+  for (const WordToken& token : tokens) {
+    out.ids.push_back(token.id);
+    out.spans.push_back(segment.origin(token.begin, token.end));
+  }
+}
+
+std::string BpeTokenizer::decode(std::span<const TokenId> ids) const {
+  std::vector<std::string> pieces;
+  for (const TokenId id : ids) {
+    // A model's vocabulary may be padded beyond the tokenizer's; such ids have no text, as in Hugging Face.
+    if (id < 0 || id >= vocab_size()) continue;
+    const Piece& piece = pieces_[static_cast<size_t>(id)];
+    if (piece.present && !piece.special) pieces.push_back(piece.decoded);
+  }
+  return spec_.decoder ? decode_pieces(*spec_.decoder, std::move(pieces)) : join(pieces, " ");
+}
+
+std::string BpeTokenizer::piece(TokenId id) const {
+  if (id < 0 || id >= vocab_size() || !pieces_[static_cast<size_t>(id)].present) {
+    throw TokenizerError(cat(where_, ": no token has the id ", id, " (vocabulary of ", vocab_size(), ")"));
+  }
+  return pieces_[static_cast<size_t>(id)].text;
+}
+
+}  // namespace
+
+std::unique_ptr<Tokenizer> open_bpe_tokenizer(const std::filesystem::path& tokenizer_json) {
+  return std::make_unique<BpeTokenizer>(tokenizer_json);
+}
+
+}  // namespace lancet

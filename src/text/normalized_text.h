@@ -1,0 +1,38 @@
+// A stretch of the text as the model sees it, with the bytes of the text that each of its bytes stands for.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lancet/text/tokenizer.h"
+#include "tokenizer_json.h"
+
+namespace lancet {
+
+class NormalizedText {
+ public:
+  /// The bytes [begin, end) of `text`, not changed yet.
+  NormalizedText(std::string_view text, size_t begin, size_t end);
+
+  const std::string& text() const { return text_; }
+  NormalizedText slice(size_t begin, size_t end) const;
+
+  /// The original bytes that [begin, end) stands for; what was put in (a dummy prefix) stands for none.
+  ByteSpan origin(size_t begin, size_t end) const;
+  /// Where the first byte comes from.
+  int64_t origin_begin() const { return origin_.front().begin; }
+
+  /// Nothing happens to an empty text.
+  void prepend(std::string_view prefix);
+  void replace(std::string_view pattern, std::string_view content);
+  void apply(const NormalizerStep& step);
+
+ private:
+  NormalizedText() = default;
+
+  std::string text_;
+  std::vector<ByteSpan> origin_;  // one per byte of text_: of the whole character it belongs to
+};
+
+}  // namespace lancet

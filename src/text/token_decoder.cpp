@@ -1,0 +1,96 @@
+#include "token_decoder.h"
+
+#include <charconv>
+#include <optional>
+
+#include "lancet/core/strings.h"
+#include "utf8.h"
+
+namespace lancet {
+namespace {
+
+using Pieces = std::vector<std::string>;
+
+std::string replace_all(const std::string& text, std::string_view pattern, std::string_view content) {
+  std::string out;
+  size_t from = 0;
+  for (size_t at = text.find(pattern); at != std::string::npos; at = text.find(pattern, from)) {
+    out.append(text, from, at - from).append(content);
+    from = at + pattern.size();
+  }
+  return out.append(text, from);
+}
+
+Pieces decode_step(const ReplaceStep& step, Pieces pieces) {
+  for (std::string& piece : pieces) piece = replace_all(piece, step.pattern, step.content);
+  return pieces;
+}
+
+/// The byte of "<0xE2>".
+std::optional<char> byte_of(const std::string& piece) {
+  if (piece.size() != 6 || piece.compare(0, 3, "<0x") != 0 || piece[5] != '>') return std::nullopt;
+  unsigned value = 0;
+  const auto [end, error] = std::from_chars(piece.data() + 3, piece.data() + 5, value, 16);
+  if (error != std::errc() || end != piece.data() + 5) return std::nullopt;
+  return static_cast<char>(value);
+}
+
+/// A run of byte pieces is text when the whole run is valid, else one U+FFFD for every byte of it.
+void flush_bytes(std::string& bytes, Pieces& out) {
+  if (bytes.empty()) return;
+  if (first_invalid_utf8(bytes)) {
+    for (size_t i = 0; i < bytes.size(); ++i) out.emplace_back(kReplacementCharacter);
+  } else {
+    out.push_back(bytes);
+  }
+  bytes.clear();
+}
+
+Pieces decode_step(const ByteFallbackStep&, Pieces pieces) {
+  Pieces out;
+  std::string bytes;
+  for (std::string& piece : pieces) {
+    if (const auto byte = byte_of(piece)) {
+      bytes += *byte;
+    } else {
+      flush_bytes(bytes, out);
+      out.push_back(std::move(piece));
+    }
+  }
+  flush_bytes(bytes, out);
+  return out;
+}
+
+Pieces decode_step(const FuseStep&, Pieces pieces) { return {join(pieces, "")}; }
+
+Pieces decode_step(const StripStep& step, Pieces pieces) {
+  const size_t length = step.content.size();
+  for (std::string& piece : pieces) {
+    for (int64_t i = 0; i < step.start && piece.compare(0, length, step.content) == 0; ++i) piece.erase(0, length);
+    for (int64_t i = 0; i < step.stop && piece.size() >= length; ++i) {
+      if (piece.compare(piece.size() - length, length, step.content) != 0) break;
+      piece.resize(piece.size() - length);
+    }
+  }
+  return pieces;
+}
+
+/// The first piece loses its replacements altogether when one may have been put before the text.
+Pieces decode_step(const Metaspace& step, Pieces pieces) {
+  for (size_t i = 0; i < pieces.size(); ++i) {
+    const bool dropped = i == 0 && step.prepend != PrependScheme::kNever;
+    pieces[i] = replace_all(pieces[i], step.replacement, dropped ? "" : " ");
+  }
+  return pieces;
+}
+
+}  // namespace
+
+std::string decode_pieces(const std::vector<DecoderStep>& steps, std::vector<std::string> pieces) {
+  for (const DecoderStep& step : steps) {
+    pieces = std::visit([&](const auto& kind) { return decode_step(kind, std::move(pieces)); }, step);
+  }
+  return join(pieces, "");
+}
+
+}  // namespace lancet

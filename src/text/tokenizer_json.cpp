@@ -1,0 +1,261 @@
+#include "tokenizer_json.h"
+
+#include <limits>
+#include <set>
+
+#include "json_node.h"
+#include "lancet/core/error.h"
+#include "lancet/core/strings.h"
+#include "utf8.h"
+
+namespace lancet {
+namespace {
+
+[[noreturn]] void fail_type(const JsonNode& component, std::string_view supported) {
+  component.at("type").fail(cat("\"", component.at("type").text(), "\" is not supported (supported: ", supported,
+                                "); where the folder has a tokenizer.model, remove tokenizer.json to use that"));
+}
+
+/// The components of a node: none for null, its members for a Sequence (whose list is under `members`), else the node
+/// itself.
+void flatten(const JsonNode& node, std::string_view members, std::vector<JsonNode>& out) {
+  if (node.is_null()) return;
+  if (node.at("type").text() != "Sequence") {
+    out.push_back(node);
+    return;
+  }
+  node.require_keys({"type", members});
+  for (const JsonNode& member : node.at(members).items()) flatten(member, members, out);
+}
+
+std::vector<JsonNode> components(const JsonNode& root, std::string_view key, std::string_view members) {
+  std::vector<JsonNode> out;
+  if (root.has(key)) flatten(root.at(key), members, out);
+  for (const JsonNode& component : out) {
+    if (component.at("type").text() == "ByteLevel") {
+      component.at("type").fail(
+          "byte-level BPE (ByteLevel) is not supported yet; a checkpoint whose tokenizer is of the "
+          "SentencePiece kind (Llama 1 and 2, Mistral, TinyLlama) works");
+    }
+  }
+  return out;
+}
+
+std::string one_character(const JsonNode& node) {
+  const std::string& text = node.text();
+  if (text.empty() || utf8_bytes(text[0]) != text.size()) node.fail("expected one character");
+  return text;
+}
+
+ReplaceStep parse_replace(const JsonNode& node) {
+  node.require_keys({"type", "pattern", "content"});
+  const JsonNode pattern = node.at("pattern");
+  if (!pattern.has("String")) pattern.fail("only {\"String\": ...} is supported, a regular expression is not");
+  pattern.require_keys({"String"});
+  if (pattern.at("String").text().empty()) pattern.fail("an empty pattern");
+  return {pattern.at("String").text(), node.at("content").text()};
+}
+
+PrependScheme parse_scheme(const JsonNode& node) {
+  if (node.text() == "always") return PrependScheme::kAlways;
+  if (node.text() == "first") return PrependScheme::kFirst;
+  if (node.text() == "never") return PrependScheme::kNever;
+  node.fail("expected always, first or never");
+}
+
+Metaspace parse_metaspace(const JsonNode& node) {
+  node.require_keys({"type", "replacement", "prepend_scheme", "add_prefix_space", "split", "str_rep"});
+  Metaspace metaspace;
+  metaspace.replacement = one_character(node.at("replacement"));
+  if (node.has("prepend_scheme")) metaspace.prepend = parse_scheme(node.at("prepend_scheme"));
+  // The older spelling; Hugging Face ignores true, and refuses false beside another scheme than never.
+  if (!node.boolean_or("add_prefix_space", true)) {
+    if (node.has("prepend_scheme") && metaspace.prepend != PrependScheme::kNever) {
+      node.at("add_prefix_space").fail("false contradicts prepend_scheme");
+    }
+    metaspace.prepend = PrependScheme::kNever;
+  }
+  metaspace.split = node.boolean_or("split", true);
+  return metaspace;
+}
+
+std::vector<NormalizerStep> parse_normalizer(const JsonNode& root) {
+  std::vector<NormalizerStep> steps;
+  for (const JsonNode& node : components(root, "normalizer", "normalizers")) {
+    const std::string& type = node.at("type").text();
+    if (type == "Prepend") {
+      node.require_keys({"type", "prepend"});
+      steps.emplace_back(PrependStep{node.at("prepend").text()});
+    } else if (type == "Replace") {
+      steps.emplace_back(parse_replace(node));
+    } else {
+      fail_type(node, "Sequence, Prepend, Replace");
+    }
+  }
+  return steps;
+}
+
+std::optional<Metaspace> parse_pre_tokenizer(const JsonNode& root) {
+  std::optional<Metaspace> metaspace;
+  for (const JsonNode& node : components(root, "pre_tokenizer", "pretokenizers")) {
+    if (node.at("type").text() != "Metaspace") fail_type(node, "Metaspace");
+    if (metaspace) node.fail("a second Metaspace is not supported");
+    metaspace = parse_metaspace(node);
+  }
+  return metaspace;
+}
+
+std::vector<DecoderStep> parse_decoder(const JsonNode& root) {
+  std::vector<DecoderStep> steps;
+  for (const JsonNode& node : components(root, "decoder", "decoders")) {
+    const std::string& type = node.at("type").text();
+    if (type == "Replace") {
+      steps.emplace_back(parse_replace(node));
+    } else if (type == "ByteFallback") {
+      node.require_keys({"type"});
+      steps.emplace_back(ByteFallbackStep{});
+    } else if (type == "Fuse") {
+      node.require_keys({"type"});
+      steps.emplace_back(FuseStep{});
+    } else if (type == "Strip") {
+      node.require_keys({"type", "content", "start", "stop"});
+      steps.emplace_back(
+          StripStep{one_character(node.at("content")), node.at("start").integer(), node.at("stop").integer()});
+    } else if (type == "Metaspace") {
+      steps.emplace_back(parse_metaspace(node));
+    } else {
+      fail_type(node, "Sequence, Replace, ByteFallback, Fuse, Strip, Metaspace");
+    }
+  }
+  return steps;
+}
+
+void append_special(const JsonNode& name, const JsonNode& special_tokens, std::vector<TokenId>& out) {
+  for (const JsonNode& id : special_tokens.at(name.text()).at("ids").items()) out.push_back(id.integer());
+}
+
+/// Fills `prefix` and `suffix` from the template for a single text. The one for pairs is never used.
+void parse_template(const JsonNode& node, TokenizerJson& out) {
+  node.require_keys({"type", "single", "pair", "special_tokens"});
+  bool seen_text = false;
+  for (const JsonNode& piece : node.at("single").items()) {
+    piece.require_keys({"SpecialToken", "Sequence"});
+    for (const char* kind : {"SpecialToken", "Sequence"}) {
+      if (piece.has(kind)) piece.at(kind).require_keys({"id", "type_id"});
+    }
+    if (piece.has("SpecialToken")) {
+      append_special(piece.at("SpecialToken").at("id"), node.at("special_tokens"), seen_text ? out.suffix : out.prefix);
+    } else {
+      const JsonNode id = piece.at("Sequence").at("id");
+      if (id.text() != "A" || seen_text) id.fail("expected the text (A) exactly once");
+      seen_text = true;
+    }
+  }
+  if (!seen_text) node.at("single").fail("has no place for the text (Sequence A)");
+}
+
+void parse_post_processor(const JsonNode& root, TokenizerJson& out) {
+  bool seen = false;
+  for (const JsonNode& node : components(root, "post_processor", "processors")) {
+    if (node.at("type").text() != "TemplateProcessing") fail_type(node, "TemplateProcessing");
+    if (seen) node.fail("a second TemplateProcessing is not supported");
+    parse_template(node, out);
+    seen = true;
+  }
+}
+
+std::vector<AddedToken> parse_added_tokens(const JsonNode& root) {
+  std::vector<AddedToken> tokens;
+  if (!root.has("added_tokens")) return tokens;
+  for (const JsonNode& node : root.at("added_tokens").items()) {
+    node.require_keys({"id", "content", "single_word", "lstrip", "rstrip", "normalized", "special"});
+    AddedToken token;
+    token.id = node.at("id").integer();
+    token.content = node.at("content").text();
+    if (token.content.empty()) node.at("content").fail("an empty token");
+    if (node.boolean_or("single_word", false)) {
+      node.at("single_word").fail(cat("true (token \"", token.content, "\") is not supported"));
+    }
+    token.lstrip = node.boolean_or("lstrip", false);
+    token.rstrip = node.boolean_or("rstrip", false);
+    token.special = node.boolean_or("special", false);
+    token.normalized = node.boolean_or("normalized", !token.special);  // Hugging Face's default
+    tokens.push_back(std::move(token));
+  }
+  return tokens;
+}
+
+std::pair<std::string, std::string> parse_merge(const JsonNode& node) {
+  if (node.is_list()) {
+    const std::vector<JsonNode> parts = node.items();
+    if (parts.size() != 2) node.fail("expected two pieces");
+    return {parts[0].text(), parts[1].text()};
+  }
+  const std::string& text = node.text();
+  const size_t space = text.find(' ');
+  if (space == std::string::npos || text.find(' ', space + 1) != std::string::npos) {
+    node.fail(cat("\"", text, "\": expected two pieces with one space between them"));
+  }
+  return {text.substr(0, space), text.substr(space + 1)};
+}
+
+void require_absent(const JsonNode& model, std::string_view key) {
+  if (!model.has(key)) return;
+  const JsonNode node = model.at(key);
+  const bool neutral =
+      node.is_text() ? node.text().empty() : node.value().is_number() && node.value().get<double>() == 0;
+  if (!neutral) node.fail("is not supported; only null is");
+}
+
+BpeSpec parse_model(const JsonNode& model) {
+  // Files older than the "type" key name no type; those with merges are BPE.
+  if (model.has("type") && model.at("type").text() != "BPE") fail_type(model, "BPE");
+  model.require_keys({"type", "dropout", "unk_token", "continuing_subword_prefix", "end_of_word_suffix", "fuse_unk",
+                      "byte_fallback", "ignore_merges", "vocab", "merges"});
+  for (const char* key : {"dropout", "continuing_subword_prefix", "end_of_word_suffix"}) require_absent(model, key);
+  BpeSpec spec;
+  if (model.has("unk_token")) spec.unk_token = model.at("unk_token").text();
+  spec.byte_fallback = model.boolean_or("byte_fallback", false);
+  spec.fuse_unk = model.boolean_or("fuse_unk", false);
+  spec.ignore_merges = model.boolean_or("ignore_merges", false);
+
+  const JsonNode vocab = model.at("vocab");
+  if (!vocab.is_object()) vocab.fail("expected an object");
+  std::set<TokenId> ids;
+  for (const auto& [piece, id] : vocab.value().items()) {
+    const JsonNode node = vocab.at(piece);
+    if (node.integer() > std::numeric_limits<int32_t>::max()) node.fail("an id above 2^31");
+    if (!ids.insert(node.integer()).second) node.fail(cat("the id ", node.integer(), " has two pieces"));
+    spec.vocabulary.emplace(piece, node.integer());
+  }
+  for (const JsonNode& merge : model.at("merges").items()) {
+    // A merges.txt that was pasted into the list keeps its first line.
+    if (merge.is_text() && merge.text().rfind("#version", 0) == 0) continue;
+    spec.merges.push_back(parse_merge(merge));
+  }
+  return spec;
+}
+
+}  // namespace
+
+TokenizerJson load_tokenizer_json(const std::filesystem::path& file) {
+  const nlohmann::json document = load_json(file);
+  const JsonNode root(document, file);
+  root.require_keys({"version", "truncation", "padding", "added_tokens", "normalizer", "pre_tokenizer",
+                     "post_processor", "decoder", "model"});
+  if (root.has("version") && root.at("version").text() != "1.0") root.at("version").fail("expected 1.0");
+  TokenizerJson out;
+  // The model first: "Unigram is not supported" says more than what its normalizer lacks.
+  if (root.at("model").has("type") && root.at("model").at("type").text() != "BPE") fail_type(root.at("model"), "BPE");
+  out.pre_tokenizer = parse_pre_tokenizer(root);
+  out.normalizer = parse_normalizer(root);
+  out.model = parse_model(root.at("model"));
+  out.added_tokens = parse_added_tokens(root);
+  parse_post_processor(root, out);
+  if (root.has("decoder")) out.decoder = parse_decoder(root);
+  // truncation and padding are what a caller last asked for, not the tokenizer's own: transformers resets both unless a
+  // call asks for them, and lancet never asks. So they are not read.
+  return out;
+}
+
+}  // namespace lancet

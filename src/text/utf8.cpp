@@ -1,0 +1,72 @@
+#include "utf8.h"
+
+#include <cstdint>
+
+#include "lancet/core/error.h"
+#include "lancet/core/strings.h"
+
+namespace lancet {
+namespace {
+
+bool is_continuation(char byte) { return (static_cast<uint8_t>(byte) & 0xC0) == 0x80; }
+
+}  // namespace
+
+CodePoint decode_utf8_at(std::string_view text, size_t at) {
+  const auto lead = static_cast<uint8_t>(text[at]);
+  if (lead < 0x80) return {lead, 1};
+  const size_t bytes = lead < 0xC2 ? 0 : lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : lead < 0xF5 ? 4 : 0;
+  if (bytes == 0 || at + bytes > text.size()) return {};
+  char32_t value = static_cast<char32_t>(lead & (0x7F >> bytes));
+  for (size_t i = 1; i < bytes; ++i) {
+    if (!is_continuation(text[at + i])) return {};
+    value = (value << 6) | (static_cast<uint8_t>(text[at + i]) & 0x3F);
+  }
+  const bool overlong = (bytes == 3 && value < 0x800) || (bytes == 4 && value < 0x10000);
+  const bool surrogate = value >= 0xD800 && value <= 0xDFFF;
+  if (overlong || surrogate || value > 0x10FFFF) return {};
+  return {value, bytes};
+}
+
+std::optional<size_t> first_invalid_utf8(std::string_view text) {
+  for (size_t at = 0; at < text.size();) {
+    const size_t bytes = decode_utf8_at(text, at).bytes;
+    if (bytes == 0) return at;
+    at += bytes;
+  }
+  return std::nullopt;
+}
+
+void require_utf8(std::string_view text) {
+  if (const auto at = first_invalid_utf8(text)) {
+    throw TokenizerError(
+        cat("text to tokenise: byte ", *at, " of ", text.size(), ": not valid UTF-8; convert the text to UTF-8 first"));
+  }
+}
+
+size_t utf8_bytes(char lead) {
+  const auto byte = static_cast<uint8_t>(lead);
+  return byte < 0x80 ? 1 : byte < 0xE0 ? 2 : byte < 0xF0 ? 3 : 4;
+}
+
+bool is_white_space(char32_t c) {
+  return (c >= 0x09 && c <= 0x0D) || c == 0x20 || c == 0x85 || c == 0xA0 || c == 0x1680 ||
+         (c >= 0x2000 && c <= 0x200A) || c == 0x2028 || c == 0x2029 || c == 0x202F || c == 0x205F || c == 0x3000;
+}
+
+std::string replace_invalid_utf8(std::string_view bytes) {
+  std::string out;
+  for (size_t at = 0; at < bytes.size();) {
+    const size_t length = decode_utf8_at(bytes, at).bytes;
+    if (length == 0) {
+      out += kReplacementCharacter;
+      ++at;
+    } else {
+      out += bytes.substr(at, length);
+      at += length;
+    }
+  }
+  return out;
+}
+
+}  // namespace lancet

@@ -1,0 +1,73 @@
+"""What the command-line tests share: running lancet, and a small job to spoil. Jobs are written as JSON, which lancet reads too."""
+import copy
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+
+import pytest
+
+ROOT = pathlib.Path(__file__).parents[2]
+DATA = ROOT / "data"
+LANCET = pathlib.Path(os.environ.get("LANCET_BUILD", ROOT / "build")) / "lancet"
+
+SMALL_JOB = {
+    "model": str(DATA / "demo-model"),
+    "requests": {"path": str(DATA / "requests" / "demo.json"), "limit": 3},
+    "editor": {
+        "method": "memit",
+        "layers": [0, 1],
+        "covariance_weight": 300,
+        "values": {"steps": 12, "lr": 0.5, "clamp": 4.0},
+        "contexts": ["{}", "The answer is known. {}"],
+    },
+    "statistics": {"corpus": str(DATA / "requests" / "demo-corpus.txt"), "tokens": 4000},
+    "evaluate": ["efficacy"],
+    "run": {"devices": "cpu", "dtype": "f32"},
+}
+
+
+class Lancet:
+    """Runs the program; jobs live in a folder of the test's own, and so does the statistics cache."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        self.out = folder / "out"
+
+    def job(self, **changes):
+        """The small job with dotted keys changed; None removes a key. `editor__values__lr=1` stands for editor.values.lr."""
+        job = copy.deepcopy(SMALL_JOB)
+        job["output"] = {"dir": str(self.out)}
+        job["statistics"]["cache"] = str(self.folder / "cache")
+        for dotted, value in changes.items():
+            *parents, key = dotted.split("__")
+            place = job
+            for parent in parents:
+                place = place.setdefault(parent, {})
+            if value is None:
+                place.pop(key, None)
+            else:
+                place[key] = value
+        return job
+
+    def write(self, job, name="job.json"):
+        path = self.folder / name
+        path.write_text(job if isinstance(job, str) else json.dumps(job))
+        return path
+
+    def run(self, *arguments):
+        command = [str(LANCET), *map(str, arguments)]
+        return subprocess.run(command, capture_output=True, text=True, cwd=self.folder, timeout=300)
+
+    def edit(self, job, *arguments):
+        return self.run("edit", self.write(job), *arguments)
+
+    def copy_model(self, name="model"):
+        """A copy of the demo model, to damage."""
+        return pathlib.Path(shutil.copytree(DATA / "demo-model", self.folder / name))
+
+
+@pytest.fixture
+def lancet(tmp_path):
+    return Lancet(tmp_path)

@@ -1,0 +1,41 @@
+"""Decides where the parity tests find models and binaries; makes the random checkpoints once per run."""
+import os
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+import checkpoints
+from engine import ROOT
+
+os.environ["HF_HUB_OFFLINE"] = "1"
+os.environ["TOKENIZERS_PARALLELISM"] = "false"
+sys.path.insert(0, str(ROOT / "tools"))
+torch.set_num_threads(1)  # small models; more threads than idle cores wait for each other
+torch.set_grad_enabled(False)
+
+TRAINED = {"demo": ROOT / "data" / "demo-model", "tinystories": ROOT.parent / "shared/data/models/tinystories-hf-656k"}
+MODELS = [*TRAINED, *checkpoints.VARIANTS]
+
+
+@pytest.fixture(scope="session")
+def model_folder(tmp_path_factory):
+    """A function from a model's name (one of MODELS) to its folder; skips where a shared model is absent."""
+    made = {}
+
+    def folder(name) -> Path:
+        if name in TRAINED:
+            if not TRAINED[name].exists():
+                pytest.skip(f"{TRAINED[name]} is absent")
+            return TRAINED[name]
+        if name not in made:
+            made[name] = checkpoints.make_checkpoint(name, tmp_path_factory.mktemp("models") / name, TRAINED["demo"])
+        return made[name]
+
+    return folder
+
+
+def pytest_generate_tests(metafunc):
+    if "model" in metafunc.fixturenames:
+        metafunc.parametrize("model", MODELS)

@@ -1,0 +1,63 @@
+"""Decides how the parity tests run lancet's binaries, load models with transformers, and measure a difference."""
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+ROOT = Path(__file__).resolve().parents[2]
+BUILD = Path(os.environ.get("LANCET_BUILD", ROOT / "build"))
+DTYPES = {"f32": torch.float32, "bf16": torch.bfloat16, "f64": torch.float64}
+
+
+def run_binary(name, *arguments):
+    """Standard output of build/<name>; a missing binary or a failing run fails the test."""
+    binary = BUILD / name
+    if not binary.exists():
+        pytest.fail(f"{binary} is absent: build it, or set LANCET_BUILD to the build folder")
+    done = subprocess.run([str(binary), *map(str, arguments)], capture_output=True, text=True, timeout=300)
+    if done.returncode != 0:
+        pytest.fail(f"{name} {' '.join(map(str, arguments))}: exit code {done.returncode}\n{done.stdout}{done.stderr}")
+    return done.stdout
+
+
+def lancet_logits(folder, rows, dtype, scratch):
+    """Logits of lancet for rows of ids, computed as one batch: a list of [T, V]."""
+    (scratch / "ids.json").write_text(json.dumps(rows))
+    run_binary("tests/dump_logits", folder, scratch / "ids.json", scratch / "logits.safetensors", dtype)
+    logits = load_file(scratch / "logits.safetensors")
+    assert sorted(logits) == sorted(f"logits.{row}" for row in range(len(rows)))
+    return [logits[f"logits.{row}"] for row in range(len(rows))]
+
+
+def load_transformers(folder, dtype):
+    from transformers import AutoModelForCausalLM
+
+    return AutoModelForCausalLM.from_pretrained(folder, dtype=DTYPES[dtype]).eval()
+
+
+def load_tokenizer(folder):
+    from transformers import AutoTokenizer
+
+    return AutoTokenizer.from_pretrained(folder)
+
+
+def transformers_logits(net, rows):
+    """Logits of transformers, each row alone: no padding is involved."""
+    return [net(torch.tensor([row])).logits[0] for row in rows]
+
+
+def nmse(ours, theirs):
+    assert ours.shape == theirs.shape, f"{tuple(ours.shape)} against {tuple(theirs.shape)}"
+    ours, theirs = ours.double(), theirs.double()
+    return ((ours - theirs).square().sum() / theirs.square().sum()).item()
+
+
+def assert_rows_close(ours, theirs, tolerance):
+    errors = [nmse(a, b) for a, b in zip(ours, theirs, strict=True)]
+    print("NMSE per row: " + " ".join(f"{error:.1e}" for error in errors))
+    worst = max(errors)
+    assert worst <= tolerance, f"NMSE {worst:.2e} in row {errors.index(worst)}, expected at most {tolerance:.0e}"

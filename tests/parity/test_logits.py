@@ -1,0 +1,59 @@
+"""lancet's logits against transformers' in f32 and bf16, and against the plain Python forward in f64."""
+import random
+
+import pytest
+import torch
+
+import checkpoints
+from engine import assert_rows_close, lancet_logits, load_tokenizer, load_transformers, nmse, transformers_logits
+
+NMSE_F32 = 1e-10
+NMSE_F64 = 1e-20  # both sides are plain f64; leaves room for another order of summation only
+NMSE_BF16 = 2e-4  # transformers in bf16 differs from itself (f32; eager or padded bf16) by up to 5e-5
+TEXTS = ["The mother tongue of Danielle Darrieux is", "Once upon a time", "Toyota Alphard is produced by Toyota."]
+LENGTHS = [1, 2, 13, 60]
+
+
+def rows_for(folder):
+    """Real text, and random ids of lengths that differ, so that padding and long positions are tried."""
+    tokenizer, rng = load_tokenizer(folder), random.Random(5)
+    rows = [tokenizer(text)["input_ids"] for text in TEXTS]
+    return rows + [[rng.randrange(3, 2000) for _ in range(length)] for length in LENGTHS]
+
+
+def test_f32_equals_transformers(model, model_folder, tmp_path):
+    folder = model_folder(model)
+    rows = rows_for(folder)
+    theirs = transformers_logits(load_transformers(folder, "f32"), rows)
+    assert_rows_close(lancet_logits(folder, rows, "f32", tmp_path), theirs, NMSE_F32)
+
+
+def test_f64_equals_the_plain_forward(model, model_folder, tmp_path):
+    import make_golden
+
+    folder = model_folder(model)
+    rows = rows_for(folder)
+    plain = make_golden.Llama(folder)
+    theirs = [plain.forward(torch.tensor([row]))[0] for row in rows]
+    assert_rows_close(lancet_logits(folder, rows, "f64", tmp_path), theirs, NMSE_F64)
+
+
+def test_bf16_is_as_close_as_bf16_allows(model_folder, tmp_path):
+    folder = model_folder("demo")
+    rows = rows_for(folder)
+    theirs = transformers_logits(load_transformers(folder, "bf16"), rows)
+    assert_rows_close(lancet_logits(folder, rows, "bf16", tmp_path), theirs, NMSE_BF16)
+
+
+@pytest.mark.parametrize("variant", ["llama3_rope", "attention_bias", "mlp_bias"])
+def test_the_feature_of_a_random_checkpoint_shows(variant, model_folder):
+    """Without the feature the logits differ, so a loader that ignores it cannot pass."""
+    import make_golden
+
+    plain, row = make_golden.Llama(model_folder(variant)), torch.tensor([rows_for(model_folder(variant))[-1]])
+    with_feature = plain.forward(row)
+    if variant == "llama3_rope":
+        plain.frequencies = make_golden.rope_frequencies(dict(rope_parameters=checkpoints.plain_rope()), plain.head_dim)
+    else:
+        plain.weights = {name: weight for name, weight in plain.weights.items() if not name.endswith("bias")}
+    assert nmse(plain.forward(row), with_feature) > 1e-3

@@ -1,0 +1,24 @@
+// Requests and options for edits of small models in tests.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "lancet/editors/registry.h"
+#include "lancet/edit/request.h"
+#include "lancet/edit/statistics.h"
+
+namespace lancet::testing {
+
+inline const std::vector<std::string> kContexts{"{}", "The answer is known. {}", "I know that well. {}"};
+
+/// Flat requests about invented people.
+std::vector<EditRequest> some_requests(int64_t count);
+
+/// An editor from the YAML of its `editor:` section. Throws: ConfigError on any problem.
+std::unique_ptr<Editor> editor_from(const std::string& yaml);
+
+/// A corpus file of `lines` sentences in `folder`.
+std::filesystem::path write_corpus(const std::filesystem::path& folder, int64_t lines);
+
+}  // namespace lancet::testing

@@ -1,0 +1,355 @@
+// How it works: an operation on fake tensors finds no kernel and lands in `run_on_cpu`, which checks the devices of its
+// tensor arguments, gives the CPU kernel aliases of the same memory, and puts the results into memory of the fake
+// device. Only what makes or reshapes storage has kernels of its own here. Source of the idea: torch's own
+// test/cpp_extensions/open_registration_extension.
+#include "support/fake_device.h"
+
+#include <ATen/CPUGeneratorImpl.h>
+#include <ATen/EmptyTensor.h>
+#include <ATen/detail/PrivateUse1HooksInterface.h>
+#include <ATen/ops/_reshape_alias_native.h>
+#include <ATen/ops/as_strided_cpu_dispatch.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/from_blob.h>
+#include <ATen/ops/resize_native.h>
+#include <ATen/ops/set_cpu_dispatch.h>
+#include <ATen/ops/view_native.h>
+#include <c10/core/DeviceGuard.h>
+#include <c10/core/impl/DeviceGuardImplInterface.h>
+#include <torch/library.h>
+
+#include <array>
+#include <atomic>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace lancet::testing {
+namespace {
+
+constexpr c10::DeviceType kFake = c10::DeviceType::PrivateUse1;
+constexpr c10::DispatchKeySet kFakeKeys(c10::DispatchKey::PrivateUse1);
+
+std::atomic<int> device_count{kMaxFakeDevices};
+std::atomic<int64_t> copies_across{0};
+std::array<std::atomic<int64_t>, kMaxFakeDevices> bytes_live{};
+std::array<std::atomic<int64_t>, kMaxFakeDevices> bytes_peak{};
+thread_local c10::DeviceIndex current_device = 0;
+
+bool is_fake(const at::Tensor& tensor) { return tensor.defined() && tensor.device().type() == kFake; }
+
+/// Streams do nothing: every operation is done when it returns.
+struct FakeGuard final : c10::impl::DeviceGuardImplInterface {
+  FakeGuard() = default;
+  explicit FakeGuard(c10::DeviceType /*type*/) {}
+  c10::DeviceType type() const override { return kFake; }
+  c10::Device getDevice() const override { return {kFake, current_device}; }
+  c10::Device exchangeDevice(c10::Device device) const override {
+    const c10::Device before = getDevice();
+    setDevice(device);
+    return before;
+  }
+  void setDevice(c10::Device device) const override {
+    TORCH_CHECK(device.index() < device_count, "fake device ", static_cast<int>(device.index()), " of ",
+                device_count.load());
+    uncheckedSetDevice(device);
+  }
+  void uncheckedSetDevice(c10::Device device) const noexcept override {
+    if (device.index() >= 0) current_device = device.index();
+  }
+  c10::Stream getStream(c10::Device device) const noexcept override {
+    return c10::Stream(c10::Stream::DEFAULT, c10::Device(kFake, device.index() < 0 ? current_device : device.index()));
+  }
+  c10::Stream getDefaultStream(c10::Device device) const override { return getStream(device); }
+  c10::Stream exchangeStream(c10::Stream stream) const noexcept override { return stream; }
+  /// Autograd starts one thread per device, once: raising the count later must not need more of them.
+  c10::DeviceIndex deviceCount() const noexcept override { return kMaxFakeDevices; }
+  void destroyEvent(void* /*event*/, c10::DeviceIndex /*device*/) const noexcept override {}
+  void record(void** event, const c10::Stream& /*stream*/, c10::DeviceIndex /*device*/,
+              c10::EventFlag /*flag*/) const override {
+    *event = &copies_across;  // any address but null, which would mean "not recorded"
+  }
+  void block(void* /*event*/, const c10::Stream& /*stream*/) const override {}
+  bool queryEvent(void* /*event*/) const override { return true; }
+  bool queryStream(const c10::Stream& /*stream*/) const override { return true; }
+  void synchronizeStream(const c10::Stream& /*stream*/) const override {}
+};
+
+/// Memory on the current fake device. A header in front of it remembers what is to be subtracted when it is freed.
+class FakeAllocator final : public c10::Allocator {
+ public:
+  struct alignas(64) Header {
+    size_t bytes;
+    c10::DeviceIndex device;
+  };
+  static Header* header_of(void* data) { return static_cast<Header*>(data) - 1; }
+
+  c10::DataPtr allocate(size_t bytes) override {
+    const c10::DeviceIndex device = current_device;
+    const size_t whole_lines = (bytes + sizeof(Header) - 1) / sizeof(Header) * sizeof(Header);
+    void* memory = std::aligned_alloc(sizeof(Header), sizeof(Header) + whole_lines);
+    if (memory == nullptr) throw std::bad_alloc();
+    void* data = new (memory) Header{bytes, device} + 1;
+    const auto slot = static_cast<size_t>(device);
+    const int64_t live = bytes_live[slot] += static_cast<int64_t>(bytes);
+    for (int64_t peak = bytes_peak[slot]; live > peak && !bytes_peak[slot].compare_exchange_weak(peak, live);) {
+    }
+    return {data, data, &release, c10::Device(kFake, device)};
+  }
+  c10::DeleterFnPtr raw_deleter() const override { return &release; }
+  void copy_data(void* to, const void* from, std::size_t bytes) const override { std::memcpy(to, from, bytes); }
+
+ private:
+  static void release(void* data) {
+    if (data == nullptr) return;
+    const Header* header = header_of(data);
+    bytes_live[static_cast<size_t>(header->device)] -= static_cast<int64_t>(header->bytes);
+    std::free(header_of(data));
+  }
+};
+
+FakeAllocator fake_allocator;
+
+/// What generic code asks about the backend. Random numbers come from the CPU's generators.
+struct FakeHooks final : at::PrivateUse1HooksInterface {
+  bool isBuilt() const override { return true; }
+  bool isAvailable() const override { return true; }
+  bool hasPrimaryContext(c10::DeviceIndex /*device*/) const override { return true; }
+  c10::DeviceIndex deviceCount() const override { return kMaxFakeDevices; }
+  c10::DeviceIndex getCurrentDevice() const override { return current_device; }
+  void setCurrentDevice(c10::DeviceIndex device) const override { current_device = device; }
+  c10::DeviceIndex exchangeDevice(c10::DeviceIndex device) const override {
+    return std::exchange(current_device, device);
+  }
+  c10::DeviceIndex maybeExchangeDevice(c10::DeviceIndex device) const override {
+    return device < 0 ? current_device : exchangeDevice(device);
+  }
+  const at::Generator& getDefaultGenerator(c10::DeviceIndex /*device*/) const override {
+    return at::detail::getDefaultCPUGenerator();
+  }
+  at::Generator getNewGenerator(c10::DeviceIndex /*device*/) const override { return at::detail::createCPUGenerator(); }
+  at::Device getDeviceFromPtr(void* data) const override { return {kFake, FakeAllocator::header_of(data)->device}; }
+  bool isPinnedPtr(const void* /*data*/) const override { return false; }
+};
+
+FakeHooks fake_hooks;
+
+/// A CPU tensor over the same memory, which it keeps alive.
+at::Tensor cpu_alias(const at::Tensor& tensor) {
+  if (!is_fake(tensor)) return tensor;
+  const at::AutoDispatchBelowADInplaceOrView without_autograd;
+  return at::from_blob(
+      tensor.data_ptr(), tensor.sizes(), tensor.strides(), [keep_alive = tensor](void*) {},
+      tensor.options().device(at::kCPU), at::kCPU);
+}
+
+at::Tensor empty_strided(at::IntArrayRef sizes, at::IntArrayRef strides, std::optional<at::ScalarType> dtype,
+                         std::optional<at::Layout> /*layout*/, std::optional<at::Device> device,
+                         std::optional<bool> /*pin_memory*/) {
+  const c10::DeviceGuard guard(c10::device_or_default(device));
+  return at::detail::empty_strided_generic(sizes, strides, &fake_allocator, kFakeKeys, c10::dtype_or_default(dtype));
+}
+
+at::Tensor empty(at::IntArrayRef sizes, std::optional<at::ScalarType> dtype, std::optional<at::Layout> /*layout*/,
+                 std::optional<at::Device> device, std::optional<bool> /*pin_memory*/,
+                 std::optional<at::MemoryFormat> format) {
+  const c10::DeviceGuard guard(c10::device_or_default(device));
+  return at::detail::empty_generic(sizes, &fake_allocator, kFakeKeys, c10::dtype_or_default(dtype), format);
+}
+
+/// Grows on the tensor's own device.
+const at::Tensor& resize(const at::Tensor& self, at::IntArrayRef sizes, std::optional<at::MemoryFormat> format) {
+  const c10::DeviceGuard guard(self.device());
+  return at::native::resize_(self, sizes, format);
+}
+
+at::Tensor copy_from(const at::Tensor& self, const at::Tensor& to, bool non_blocking) {
+  if (self.device() != to.device()) ++copies_across;
+  cpu_alias(to).copy_(cpu_alias(self), non_blocking);
+  return to;
+}
+
+at::Tensor copy_from_and_resize(const at::Tensor& self, const at::Tensor& to) {
+  if (self.sizes() != to.sizes()) resize(to, self.sizes(), std::nullopt);
+  return copy_from(self, to, false);
+}
+
+/// One operation on its way through the CPU kernel. The stack holds its arguments, then its results.
+class CpuCall {
+ public:
+  CpuCall(const c10::OperatorHandle& op, torch::jit::Stack& stack) : op_(op), stack_(stack) {}
+
+  void run() {
+    const size_t n_arguments = op_.schema().arguments().size();
+    check_devices();
+    for (size_t i = 0; i < n_arguments; ++i) lower(i);
+    TORCH_CHECK(device_.has_value(), op_.schema().operator_name(), ": neither a tensor nor a device argument");
+    op_.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), &stack_);
+    store_resized_outputs();
+    for (size_t i = 0; i < op_.schema().returns().size(); ++i) raise(i);
+  }
+
+ private:
+  /// CUDA's indexing takes indices from the CPU.
+  bool takes_cpu_indices() const {
+    static const std::set<std::string> kNames{"aten::index", "aten::index_put_", "aten::_index_put_impl_",
+                                              "aten::_unsafe_index"};
+    return kNames.contains(op_.schema().operator_name().name);
+  }
+
+  c10::IValue& argument(size_t i) { return stack_[stack_.size() - op_.schema().arguments().size() + i]; }
+  c10::IValue& result(size_t i) { return stack_[stack_.size() - op_.schema().returns().size() + i]; }
+
+  void check_devices() {
+    for (size_t i = 0; i < op_.schema().arguments().size(); ++i) {
+      const c10::IValue& value = argument(i);
+      if (value.isTensor()) check_device(value.toTensor(), i);
+      if (value.isTensorList())
+        for (const at::Tensor& tensor : value.toTensorVector()) check_device(tensor, i);
+      if (value.isOptionalTensorList())
+        for (const std::optional<at::Tensor>& tensor : value.toOptionalTensorVector())
+          check_device(tensor.value_or(at::Tensor()), i);
+    }
+  }
+
+  void check_device(const at::Tensor& tensor, size_t i) {
+    if (!tensor.defined()) return;
+    // Numbers from the CPU mix with everything, as on CUDA.
+    if (tensor.is_cpu() && (tensor.dim() == 0 || takes_cpu_indices())) return;
+    if (!device_) device_ = tensor.device();
+    TORCH_CHECK(*device_ == tensor.device(),
+                "Expected all tensors to be on the same device, but found at least two devices, ", *device_, " and ",
+                tensor.device(), "! (when checking argument for argument ", op_.schema().arguments()[i].name(),
+                " in method ", op_.schema().operator_name(), ")");
+  }
+
+  /// Puts what the CPU kernel takes in the place of argument `i`.
+  void lower(size_t i) {
+    c10::IValue& value = argument(i);
+    const c10::AliasInfo* alias = op_.schema().arguments()[i].alias_info();
+    const bool is_written = alias != nullptr && alias->isWrite();
+    if (value.isTensor()) {
+      value = lowered(value.toTensor(), is_written);
+    } else if (value.isTensorList()) {
+      std::vector<at::Tensor> tensors;
+      for (const at::Tensor& tensor : value.toTensorVector()) tensors.push_back(lowered(tensor, is_written));
+      value = c10::List<at::Tensor>(tensors);
+    } else if (value.isOptionalTensorList()) {
+      c10::List<std::optional<at::Tensor>> tensors;
+      for (const std::optional<at::Tensor>& tensor : value.toOptionalTensorVector())
+        tensors.push_back(tensor ? std::optional(lowered(*tensor, is_written)) : std::nullopt);
+      value = tensors;
+    } else if (value.isDevice()) {
+      device_ = value.toDevice();
+      value = c10::IValue(c10::Device(at::kCPU));
+    }
+  }
+
+  at::Tensor lowered(const at::Tensor& tensor, bool is_written) {
+    if (!is_fake(tensor)) return tensor;
+    // An empty out= is resized by the kernel, which an alias cannot be.
+    const bool is_output = is_written && tensor.numel() == 0;
+    lowered_.push_back(
+        {tensor, is_output ? at::empty(tensor.sizes(), tensor.options().device(at::kCPU)) : cpu_alias(tensor)});
+    return lowered_.back().cpu;
+  }
+
+  void store_resized_outputs() {
+    for (const Lowered& each : lowered_) {
+      if (each.cpu.sizes() == each.fake.sizes()) continue;
+      resize(each.fake, each.cpu.sizes(), std::nullopt);
+      cpu_alias(each.fake).copy_(each.cpu);
+    }
+  }
+
+  /// Puts result `i` onto the fake device.
+  void raise(size_t i) {
+    c10::IValue& value = result(i);
+    if (value.isTensor()) {
+      value = raised(value.toTensor());
+    } else if (value.isTensorList()) {
+      std::vector<at::Tensor> tensors;
+      for (const at::Tensor& tensor : value.toTensorVector()) tensors.push_back(raised(tensor));
+      value = c10::List<at::Tensor>(tensors);
+    }
+  }
+
+  /// In-place operations and out= return an argument; everything else gets memory that the device accounts for.
+  at::Tensor raised(const at::Tensor& tensor) const {
+    if (!tensor.defined() || !tensor.is_cpu()) return tensor;
+    for (const Lowered& each : lowered_)
+      if (tensor.is_same(each.cpu)) return each.fake;
+    at::Tensor out = empty_strided(tensor.sizes(), tensor.strides(), tensor.scalar_type(), {}, device_, {});
+    cpu_alias(out).copy_(tensor);
+    return out;
+  }
+
+  struct Lowered {
+    at::Tensor fake;
+    at::Tensor cpu;
+  };
+
+  const c10::OperatorHandle& op_;
+  torch::jit::Stack& stack_;
+  std::optional<c10::Device> device_;
+  std::vector<Lowered> lowered_;
+};
+
+void run_on_cpu(const c10::OperatorHandle& op, torch::jit::Stack* stack) { CpuCall(op, *stack).run(); }
+
+C10_REGISTER_GUARD_IMPL(PrivateUse1, FakeGuard);
+REGISTER_ALLOCATOR(kFake, &fake_allocator);
+
+[[maybe_unused]] const bool is_registered = [] {
+  c10::register_privateuse1_backend("fake");
+  at::RegisterPrivateUse1HooksInterface(&fake_hooks);
+  return true;
+}();
+
+TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
+  library.impl("empty.memory_format", &empty);
+  library.impl("empty_strided", &empty_strided);
+  library.impl("resize_", &resize);
+  library.impl("_copy_from", &copy_from);
+  library.impl("_copy_from_and_resize", &copy_from_and_resize);
+  library.impl("_local_scalar_dense", [](const at::Tensor& self) { return cpu_alias(self).item(); });
+  library.impl("as_strided",
+               [](const at::Tensor& self, at::IntArrayRef sizes, at::IntArrayRef strides,
+                  std::optional<int64_t> offset) { return at::cpu::as_strided(self, sizes, strides, offset); });
+  library.impl("view", [](const at::Tensor& self, at::IntArrayRef sizes) { return at::native::view(self, sizes); });
+  library.impl("_reshape_alias", [](const at::Tensor& self, at::IntArrayRef sizes, at::IntArrayRef strides) {
+    return at::native::_reshape_alias(self, sizes, strides);
+  });
+  library.impl("set_.source_Storage_storage_offset",
+               [](at::Tensor& self, at::Storage storage, int64_t offset, at::IntArrayRef sizes, at::IntArrayRef strides)
+                   -> at::Tensor& { return at::cpu::set_(self, std::move(storage), offset, sizes, strides); });
+}
+TORCH_LIBRARY_IMPL(_, PrivateUse1, library) {
+  library.fallback(torch::CppFunction::makeFromBoxedFunction<&run_on_cpu>());
+}
+TORCH_LIBRARY_IMPL(_, AutogradPrivateUse1, library) { library.fallback(torch::CppFunction::makeFallthrough()); }
+
+}  // namespace
+
+void set_fake_device_count(int count) {
+  TORCH_CHECK(count >= 1 && count <= kMaxFakeDevices, "fake devices: ", count, ", expected 1 to ", kMaxFakeDevices);
+  device_count = count;
+}
+
+int64_t fake_bytes_live(int device) { return bytes_live.at(static_cast<size_t>(device)); }
+
+int64_t fake_bytes_peak(int device) { return bytes_peak.at(static_cast<size_t>(device)); }
+
+void reset_fake_peaks() {
+  for (size_t device = 0; device < bytes_peak.size(); ++device) bytes_peak[device] = bytes_live[device].load();
+}
+
+int64_t fake_copies_across() { return copies_across; }
+
+void reset_fake_copies() { copies_across = 0; }
+
+}  // namespace lancet::testing

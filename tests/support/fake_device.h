@@ -1,0 +1,28 @@
+// N devices without a GPU, for tests: torch's PrivateUse1 backend over CPU memory. An operation that mixes devices
+// throws what CUDA throws; bytes and copies are counted. Results are the CPU's, bit by bit. A device is
+// at::Device(at::kPrivateUse1, index). Link the object file itself (it registers itself), and never use it where real
+// CUDA is in use.
+#pragma once
+
+#include <cstdint>
+
+namespace lancet::testing {
+
+/// As many as there can be; set_fake_device_count makes fewer of them usable.
+inline constexpr int kMaxFakeDevices = 8;
+
+/// Tensors cannot be made on a device from `count` on. At the start there are kMaxFakeDevices.
+void set_fake_device_count(int count);
+
+/// Bytes of all tensors on `device`.
+int64_t fake_bytes_live(int device);
+/// The most there were at once since the last reset.
+int64_t fake_bytes_peak(int device);
+/// Peaks of all devices go down to what is live.
+void reset_fake_peaks();
+
+/// Copies from one device to another, the CPU included.
+int64_t fake_copies_across();
+void reset_fake_copies();
+
+}  // namespace lancet::testing

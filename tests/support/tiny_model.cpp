@@ -1,0 +1,71 @@
+#include "support/tiny_model.h"
+
+#include <ATen/CPUGeneratorImpl.h>
+#include <torch/types.h>
+
+#include <nlohmann/json.hpp>
+
+#include "lancet/io/files.h"
+#include "lancet/models/tensor_io.h"
+
+namespace lancet::testing {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int64_t kDemoVocabulary = 4096;
+
+nlohmann::json config_json(const TinyShape& shape) {
+  return {{"architectures", {"LlamaForCausalLM"}},
+          {"model_type", "llama"},
+          {"vocab_size", kDemoVocabulary},
+          {"hidden_size", shape.d_model},
+          {"intermediate_size", shape.d_ffn},
+          {"num_hidden_layers", shape.n_layers},
+          {"num_attention_heads", shape.n_heads},
+          {"num_key_value_heads", shape.n_kv_heads},
+          {"max_position_embeddings", 256},
+          {"rms_norm_eps", 1e-5},
+          {"rope_theta", 10000.0},
+          {"tie_word_embeddings", false},
+          {"torch_dtype", "float32"},
+          {"eos_token_id", 2}};
+}
+
+}  // namespace
+
+fs::path demo_model_folder() { return fs::path(LANCET_SOURCE_DIR) / "data" / "demo-model"; }
+
+void write_tiny_model(const fs::path& folder, const TinyShape& shape) {
+  const std::string config_text = config_json(shape).dump();
+  write_text_file(folder / "config.json", config_text);
+  fs::copy_file(demo_model_folder() / "tokenizer.json", folder / "tokenizer.json");
+  const ModelConfig config = parse_model_config(config_text, "", {}, "tiny model");
+  at::Generator generator = at::detail::createCPUGenerator(shape.seed);
+  std::vector<Tensor> weights;
+  std::vector<TensorSource> sources;
+  for (const WeightSpec& spec : weight_table(config)) {
+    const Tensor noise = torch::randn(spec.shape, generator, torch::kFloat);
+    // Norm weights near 1; matrices scaled so that hidden states keep their size.
+    weights.push_back(spec.shape.size() == 1 ? 1 + 0.1 * noise : 1.5 * noise / std::sqrt(static_cast<double>(spec.shape[1])));
+    sources.push_back(to_source(spec.name, weights.back()));
+  }
+  write_safetensors(folder / "model.safetensors", sources, {{"format", "pt"}});
+}
+
+TinyModel::TinyModel(const TinyShape& shape)
+    : checkpoint((write_tiny_model(folder.path(), shape), Checkpoint::open(folder.path()))),
+      config(load_model_config(checkpoint)),
+      tokenizer(open_tokenizer(folder.path())) {}
+
+CausalLM TinyModel::load(at::ScalarType dtype, const std::vector<at::Device>& devices) const {
+  return CausalLM::load(checkpoint, config, plan_placement(config.n_layers, devices, dtype));
+}
+
+double nmse(const Tensor& a, const Tensor& b) {
+  const Tensor x = a.detach().to(Placement::host(), torch::kDouble);
+  const Tensor y = b.detach().to(Placement::host(), torch::kDouble);
+  return ((x - y).square().sum() / y.square().sum()).item<double>();
+}
+
+}  // namespace lancet::testing

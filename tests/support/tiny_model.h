@@ -1,0 +1,45 @@
+// A small random Llama on disk with the demo model's tokenizer, for tests that need a model but no knowledge.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <string>
+
+#include "lancet/io/checkpoint.h"
+#include "lancet/models/causal_lm.h"
+#include "lancet/text/tokenizer.h"
+#include "support/temp_dir.h"
+
+namespace lancet::testing {
+
+struct TinyShape {
+  int64_t n_layers = 4;
+  int64_t d_model = 32;
+  int64_t d_ffn = 48;
+  int64_t n_heads = 4;
+  int64_t n_kv_heads = 2;
+  uint64_t seed = 1;
+};
+
+/// Writes config.json, model.safetensors (f32) and tokenizer.json into `folder`.
+void write_tiny_model(const std::filesystem::path& folder, const TinyShape& shape = {});
+
+/// A tiny model in its own temporary folder.
+struct TinyModel {
+  explicit TinyModel(const TinyShape& shape = {});
+  CausalLM load(at::ScalarType dtype, const std::vector<at::Device>& devices) const;
+  CausalLM load(at::ScalarType dtype = at::kDouble) const { return load(dtype, {Placement::host()}); }
+
+  TempDir folder;
+  Checkpoint checkpoint;
+  ModelConfig config;
+  std::unique_ptr<Tokenizer> tokenizer;
+};
+
+/// The demo model in data/.
+std::filesystem::path demo_model_folder();
+
+/// sum((a - b)^2) / sum(b^2), in f64 on the host.
+double nmse(const Tensor& a, const Tensor& b);
+
+}  // namespace lancet::testing

@@ -1,0 +1,184 @@
+#include "lancet/core/progress.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <stdlib.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <array>
+#include <functional>
+#include <stdexcept>
+
+namespace lancet {
+namespace {
+
+/// Every number and time unit that depends on the machine as "#".
+std::string masked(const std::string& text) {
+  std::string out;
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = std::min(text.find_first_not_of("0123456789.", at), text.size());
+    const bool is_measured = end > at && (text.compare(end, 3, " ms") == 0 || text.compare(end, 2, "/s") == 0);
+    if (end == at)
+      out += text[at++];
+    else
+      out += is_measured ? "#" : text.substr(at, end - at);
+    at = std::max(at, end);
+  }
+  return out;
+}
+
+size_t count(std::string_view text, std::string_view part) {
+  size_t n = 0;
+  for (size_t at = text.find(part); at != std::string_view::npos; at = text.find(part, at + 1)) ++n;
+  return n;
+}
+
+class QuietWhileAlive {
+ public:
+  QuietWhileAlive() { set_verbosity(Verbosity::kQuiet); }
+  ~QuietWhileAlive() { set_verbosity(Verbosity::kNormal); }
+};
+
+/// What `act` writes to stderr when that is no terminal.
+std::string captured(const std::function<void()>& act) {
+  ::testing::internal::CaptureStderr();
+  act();
+  return ::testing::internal::GetCapturedStderr();
+}
+
+/// What `act` writes to stderr when that is a terminal of `columns` columns.
+std::string captured_on_terminal(unsigned short columns, const std::function<void()>& act) {
+  const int ours = ::posix_openpt(O_RDWR | O_NOCTTY);
+  EXPECT_GE(ours, 0);
+  EXPECT_EQ(::grantpt(ours), 0);
+  EXPECT_EQ(::unlockpt(ours), 0);
+  const int theirs = ::open(::ptsname(ours), O_RDWR | O_NOCTTY);
+  EXPECT_GE(theirs, 0);
+  winsize size{};
+  size.ws_col = columns;
+  EXPECT_EQ(::ioctl(theirs, TIOCSWINSZ, &size), 0);
+  ::setenv("TERM", "xterm", 1);
+  const int saved = ::dup(STDERR_FILENO);
+  ::dup2(theirs, STDERR_FILENO);
+  act();
+  ::dup2(saved, STDERR_FILENO);
+  ::close(saved);
+  ::close(theirs);
+  // The kernel hands the text on in pieces; with the other end closed, reading fails after the last one.
+  std::string text;
+  std::array<char, 4096> piece{};
+  for (ssize_t length = 0; (length = ::read(ours, piece.data(), piece.size())) > 0;)
+    text.append(piece.data(), static_cast<size_t>(length));
+  ::close(ours);
+  return text;
+}
+
+TEST(DurationText, HasTwoUnitsAtMost) {
+  EXPECT_EQ(duration_text(0.85), "850 ms");
+  EXPECT_EQ(duration_text(12.34), "12.3 s");
+  EXPECT_EQ(duration_text(250), "4 min 10 s");
+  EXPECT_EQ(duration_text(7500), "2 h 05 min");
+  EXPECT_EQ(duration_text(0), "0 ms");
+}
+
+TEST(DurationText, RoundsIntoTheNextUnit) {
+  EXPECT_EQ(duration_text(0.9994), "999 ms");
+  EXPECT_EQ(duration_text(0.9996), "1.0 s");
+  EXPECT_EQ(duration_text(59.94), "59.9 s");
+  EXPECT_EQ(duration_text(59.96), "1 min 0 s");
+  EXPECT_EQ(duration_text(3599.4), "59 min 59 s");
+  EXPECT_EQ(duration_text(3599.6), "1 h 00 min");
+  EXPECT_EQ(duration_text(7199.0), "2 h 00 min");
+  EXPECT_EQ(duration_text(360000), "100 h 00 min");
+}
+
+TEST(DurationText, SurvivesWhatIsNoDuration) {
+  EXPECT_EQ(duration_text(-1), "0 ms");
+  EXPECT_EQ(duration_text(0.0 / 0.0 * 1.0), "0 ms");
+  EXPECT_FALSE(duration_text(1e300).empty());
+}
+
+TEST(LogLine, GoesToStderrUnlessQuiet) {
+  EXPECT_EQ(captured([] { log_line("hello"); }), "hello\n");
+  EXPECT_EQ(captured([] { log_warning("careful"); }), "warning: careful\n");
+  const QuietWhileAlive quiet;
+  EXPECT_EQ(verbosity(), Verbosity::kQuiet);
+  EXPECT_EQ(captured([] { log_line("hello"); }), "");
+  EXPECT_EQ(captured([] { log_warning("careful"); }), "warning: careful\n");
+}
+
+TEST(Progress, IsOnePlainLineForAShortStageWithoutATerminal) {
+  const std::string text = captured([] {
+    Progress progress("values", 100, "requests");
+    for (int i = 0; i < 100; ++i) progress.advance();
+    progress.note("loss 0.31");
+    progress.finish();
+    progress.finish();
+  });
+  EXPECT_EQ(masked(text), "values  100/100 requests  in # ms  #/s  loss 0.31\n");
+}
+
+TEST(Progress, LeavesOutAnUnknownTotal) {
+  const std::string text = captured([] { Progress("reading", 0, "documents").set(7); });
+  EXPECT_EQ(masked(text), "reading  7 documents  in # ms  #/s\n");
+}
+
+TEST(Progress, SaysWhenAnExceptionEndedTheStage) {
+  const std::string text = captured([] {
+    try {
+      Progress progress("values", 100, "requests");
+      progress.set(3);
+      throw std::runtime_error("x");
+    } catch (const std::runtime_error&) {
+    }
+  });
+  EXPECT_NE(text.find("values  3/100 requests  stopped after "), std::string::npos) << text;
+}
+
+TEST(Progress, IsSilentWhenQuiet) {
+  const QuietWhileAlive quiet;
+  const auto act = [] { Progress("values", 2, "requests").advance(2); };
+  EXPECT_EQ(captured(act), "");
+  EXPECT_EQ(captured_on_terminal(80,
+                                 [&] {
+                                   act();
+                                   log_warning("end");
+                                 }),
+            "warning: end\r\n");
+}
+
+TEST(Progress, RedrawsOneLineOnATerminal) {
+  const std::string text = captured_on_terminal(80, [] {
+    Progress progress("values", 4, "requests");
+    for (int i = 0; i < 4; ++i) {
+      ::usleep(60'000);
+      progress.advance();
+    }
+  });
+  // Drawn at once, then every 100 ms at most, and in the end the whole line that stays.
+  EXPECT_EQ(text.find("\r\x1b[Kvalues  0/4 requests\r\x1b[Kvalues  2/4 requests  "), 0U) << text;
+  EXPECT_NE(masked(text).find("#/s  1 s left\r"), std::string::npos) << text;
+  EXPECT_LE(count(text, "\r\x1b[K"), 4U) << text;
+  const std::string last = "\r\x1b[Kvalues  4/4 requests  in # ms  #/s\r\n";
+  EXPECT_TRUE(masked(text).ends_with(last)) << text;
+}
+
+TEST(Progress, MakesRoomForALogLine) {
+  const std::string text = captured_on_terminal(80, [] {
+    Progress progress("values", 4, "requests");
+    log_line("a line");
+  });
+  EXPECT_EQ(text.find("\r\x1b[Kvalues  0/4 requests\r\x1b[Ka line\r\nvalues  0/4 requests  in "), 0U) << text;
+}
+
+TEST(Progress, NeverWrapsOnANarrowTerminal) {
+  const std::string text = captured_on_terminal(20, [] {
+    Progress progress("a stage with a long name", 4, "requests");
+    log_line("x");
+  });
+  EXPECT_EQ(text.find("\r\x1b[Ka stage with a l...\r\x1b[Kx\r\n"), 0U) << text;
+}
+
+}  // namespace
+}  // namespace lancet

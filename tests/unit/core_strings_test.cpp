@@ -1,0 +1,53 @@
+#include "lancet/core/strings.h"
+
+#include <gtest/gtest.h>
+
+namespace lancet {
+namespace {
+
+TEST(Strings, CatStreamsEverything) {
+  EXPECT_EQ(cat("layer ", 3, " of ", size_t{8}, ' ', 0.5, std::string_view("!")), "layer 3 of 8 0.5!");
+}
+
+TEST(Strings, JoinPutsSeparatorsBetween) {
+  EXPECT_EQ(join(std::vector<std::string>{}), "");
+  EXPECT_EQ(join(std::vector<std::string>{"a"}), "a");
+  EXPECT_EQ(join(std::vector<std::string>{"a", "", "c"}), "a, , c");
+  EXPECT_EQ(join(std::vector<std::string>{"a", "b"}, "."), "a.b");
+}
+
+TEST(Strings, ShapesAreInBrackets) {
+  EXPECT_EQ(shape_text(std::vector<int64_t>{4096, 14336}), "[4096, 14336]");
+  EXPECT_EQ(shape_text(std::vector<int64_t>{}), "[]");
+}
+
+TEST(Strings, BytesAreInPowersOfAThousand) {
+  EXPECT_EQ(bytes_text(0), "0 B");
+  EXPECT_EQ(bytes_text(999), "999 B");
+  EXPECT_EQ(bytes_text(1000), "1.0 kB");
+  EXPECT_EQ(bytes_text(14'700'000), "14.7 MB");
+  EXPECT_EQ(bytes_text(16'060'000'000), "16.1 GB");
+  EXPECT_EQ(bytes_text(18'446'744'073'709'551'615ULL), "18446744.1 TB");
+}
+
+TEST(Strings, ExcerptsEndAtACharacter) {
+  EXPECT_EQ(excerpt("abc", 3), "abc");
+  EXPECT_EQ(excerpt("abcd", 3), "abc...");
+  EXPECT_EQ(excerpt("a\xe2\x82\xac", 4), "a\xe2\x82\xac");
+  EXPECT_EQ(excerpt("a\xe2\x82\xac!", 3), "a...");
+  EXPECT_EQ(excerpt("\xe2\x82\xac\xe2\x82\xac", 3), "\xe2\x82\xac...");
+  EXPECT_EQ(excerpt("\xf0\x9f\x98\x80", 2), "...");
+}
+
+TEST(Strings, NearestFindsTheSlipOfTheHand) {
+  const std::vector<std::string> keys{"covariance_weight", "layers", "lr", "method", "values"};
+  EXPECT_EQ(nearest("covariance_wieght", keys), "covariance_weight");
+  EXPECT_EQ(nearest("layer", keys), "layers");
+  EXPECT_EQ(nearest("metod", keys), "method");
+  EXPECT_EQ(nearest("lr", keys), "lr");
+  EXPECT_EQ(nearest("temperature", keys), "");
+  EXPECT_EQ(nearest("x", std::vector<std::string>{}), "");
+}
+
+}  // namespace
+}  // namespace lancet

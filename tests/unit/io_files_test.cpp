@@ -1,0 +1,99 @@
+#include "lancet/io/files.h"
+
+#include <gtest/gtest.h>
+
+#include "io_support.h"
+#include "lancet/core/error.h"
+
+namespace lancet {
+namespace {
+
+using namespace lancet::testing;
+
+std::vector<std::string> documents_of(const std::filesystem::path& path) {
+  DocumentReader reader(path);
+  std::vector<std::string> documents;
+  while (auto document = reader.next()) documents.push_back(*document);
+  EXPECT_FALSE(reader.next().has_value());
+  return documents;
+}
+
+std::string refusal(const std::filesystem::path& path) {
+  return message_of<ConfigError>([&] { documents_of(path); });
+}
+
+TEST(TextFiles, RoundTripEveryByte) {
+  const TempDir dir;
+  std::string text;
+  for (int i = 0; i < 200'000; ++i) text += static_cast<char>(i * 7 + i / 256);
+  write_text_file(dir / "f", text);
+  EXPECT_EQ(read_text_file(dir / "f", "request file"), text);
+  write_text_file(dir / "f", "");
+  EXPECT_EQ(read_text_file(dir / "f", "request file"), "");
+  EXPECT_EQ(names_in(dir.path()), std::set<std::string>{"f"});
+}
+
+TEST(TextFiles, SayWhatCouldNotBeReadOrWritten) {
+  const TempDir dir;
+  expect_says(message_of<ConfigError>([&] { read_text_file(dir / "no", "request file"); }),
+              {"request file: " + (dir / "no").string(), "No such file"});
+  expect_says(message_of<ConfigError>([&] { read_text_file(dir.path(), "request file"); }),
+              {"request file: " + dir.path().string(), "directory"});
+  expect_says(message_of<CheckpointError>([&] { write_text_file(dir / "no" / "f", "x"); }),
+              {(dir / "no" / "f").string(), "No such file"});
+}
+
+TEST(TextFiles, AreWrittenInTheCurrentFolder) {
+  const TempDir dir;
+  const auto before = std::filesystem::current_path();
+  std::filesystem::current_path(dir.path());
+  write_text_file("f", "x");
+  std::filesystem::current_path(before);
+  EXPECT_EQ(read_bytes(dir / "f"), "x");
+}
+
+TEST(DocumentReader, GivesTheLinesThatAreNotBlank) {
+  const TempDir dir;
+  write_bytes(dir / "c.txt",
+              "\xef\xbb\xbf"
+              "first\r\n\n  \t\r\n  second \nthird \xe2\x82\xac\xf0\x9f\x98\x80");
+  EXPECT_EQ(documents_of(dir / "c.txt"),
+            (std::vector<std::string>{"first", "  second ", "third \xe2\x82\xac\xf0\x9f\x98\x80"}));
+  write_bytes(dir / "empty.txt", "");
+  EXPECT_TRUE(documents_of(dir / "empty.txt").empty());
+}
+
+TEST(DocumentReader, GivesTheTextFieldsOfJsonLines) {
+  const TempDir dir;
+  write_bytes(
+      dir / "c.jsonl",
+      "{\"text\": \"one\\ntwo\", \"meta\": {\"id\": [1]}}\r\n\n{\"text\":\"\"}\n{\"id\":2,\"text\":\"\\u20ac\"}");
+  EXPECT_EQ(documents_of(dir / "c.jsonl"), (std::vector<std::string>{"one\ntwo", "\xe2\x82\xac"}));
+}
+
+TEST(DocumentReader, NamesFileAndLineOfALineThatIsNotValid) {
+  const TempDir dir;
+  for (const std::string line : {"{\"text\": 3}", "{\"other\": \"x\"}", "[\"text\"]", "{\"text\": \"x\"", "plain",
+                                 "{\"text\":\"a\",\"text\":\"b\"}"}) {
+    write_bytes(dir / "c.jsonl", "{\"text\":\"fine\"}\n\n" + line + "\n");
+    expect_says(refusal(dir / "c.jsonl"), {(dir / "c.jsonl").string() + ":3", "\"text\""});
+  }
+}
+
+TEST(DocumentReader, RefusesTextThatIsNotUtf8) {
+  const TempDir dir;
+  // A lone Latin-1 byte, an overlong form, a surrogate, a code point beyond the last, a character cut short.
+  for (const std::string bad : {"\xe4", "\xc0\xaf", "\xed\xa0\x80", "\xf4\x90\x80\x80", "\xe2\x82"}) {
+    write_bytes(dir / "c.txt", "fine\nab" + bad + "\n");
+    expect_says(refusal(dir / "c.txt"), {(dir / "c.txt").string() + ":2", "UTF-8", "position 2"});
+  }
+}
+
+TEST(DocumentReader, RefusesAbsentFilesAndFolders) {
+  const TempDir dir;
+  expect_says(refusal(dir / "no.txt"), {(dir / "no.txt").string(), "No such file"});
+  expect_says(refusal(dir.path()), {dir.path().string(), "directory"});
+}
+
+}  // namespace
+}  // namespace lancet

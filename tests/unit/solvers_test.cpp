@@ -1,0 +1,101 @@
+#include "lancet/edit/solvers.h"
+
+#include <gtest/gtest.h>
+#include <torch/types.h>
+
+#include "lancet/core/error.h"
+#include "support/tiny_model.h"
+
+namespace lancet {
+namespace {
+
+using testing::nmse;
+
+/// f64: the identities hold to rounding; calibrated once (largest seen 3e-27).
+constexpr double kExact = 1e-22;
+
+struct Problem {
+  CovarianceFactor covariance;
+  Tensor keys_FN, history_FM, residuals_DN;
+
+  Problem(int64_t size, int64_t n_new, int64_t n_history) {
+    torch::manual_seed(7);
+    const Tensor samples = torch::randn({4 * size, size}, torch::kDouble);
+    covariance = factor_covariance(samples.t().matmul(samples) / (4.0 * static_cast<double>(size)), 0.0, "test");
+    keys_FN = torch::randn({size, n_new}, torch::kDouble);
+    if (n_history > 0) history_FM = torch::randn({size, n_history}, torch::kDouble);
+    residuals_DN = torch::randn({5, n_new}, torch::kDouble);
+  }
+  RidgeProblem ridge(double weight) const { return {covariance, weight, keys_FN, history_FM, residuals_DN}; }
+  /// lambda C + H H^T + K K^T.
+  Tensor system(double weight) const {
+    Tensor sum = weight * covariance.covariance_FF + keys_FN.matmul(keys_FN.t());
+    return history_FM.defined() ? sum + history_FM.matmul(history_FM.t()) : sum;
+  }
+};
+
+TEST(SolveRidge, SatisfiesTheNormalEquationsInBothSpaces) {
+  for (const int64_t n_new : {1, 3, 24, 40}) {
+    const Problem problem(24, n_new, 0);
+    for (const SolveSpace space : {SolveSpace::kKeys, SolveSpace::kWeights, SolveSpace::kAuto}) {
+      const Tensor delta = to_dense(solve_ridge(problem.ridge(300), space));
+      EXPECT_LE(nmse(delta.matmul(problem.system(300)), problem.residuals_DN.matmul(problem.keys_FN.t())), kExact) << n_new;
+    }
+  }
+}
+
+TEST(SolveRidge, EqualsAcrossTheSwitchOfSpaces) {
+  // size 24: 23, 24 and 25 keys in all lie on both sides of the switch
+  for (const int64_t n_history : {18, 19, 20}) {
+    const Problem problem(24, 5, n_history);
+    const Tensor in_keys = to_dense(solve_ridge(problem.ridge(2), SolveSpace::kKeys));
+    const Tensor in_weights = to_dense(solve_ridge(problem.ridge(2), SolveSpace::kWeights));
+    EXPECT_LE(nmse(in_keys, in_weights), kExact);
+    EXPECT_LE(nmse(to_dense(solve_ridge(problem.ridge(2))), in_weights), kExact);
+  }
+}
+
+TEST(SolveRidge, HistoryHoldsEarlierKeysInPlace) {
+  const Problem free(24, 4, 0);
+  Problem held = free;
+  held.history_FM = 30 * torch::randn({24, 6}, torch::kDouble);
+  const Tensor moved_free = to_dense(solve_ridge(free.ridge(1))).matmul(held.history_FM).norm();
+  const Tensor delta = to_dense(solve_ridge(held.ridge(1)));
+  EXPECT_LT(delta.matmul(held.history_FM).norm().item<double>(), 1e-2 * moved_free.item<double>());
+  EXPECT_LE(nmse(delta.matmul(held.system(1)), held.residuals_DN.matmul(held.keys_FN.t())), kExact);
+}
+
+TEST(SolveRidge, KeepsOneColumnPerRequest) {
+  const Problem problem(24, 3, 2);
+  const LowRankDelta delta = solve_ridge(problem.ridge(10));
+  EXPECT_EQ(delta.left_OR.sizes(), (std::vector<int64_t>{5, 3}));
+  EXPECT_EQ(delta.right_RI.sizes(), (std::vector<int64_t>{3, 24}));
+  EXPECT_TRUE(delta.left_OR.equal(problem.residuals_DN));
+}
+
+TEST(FactorCovariance, NamesTheRidgeThatWorks) {
+  torch::manual_seed(3);
+  const Tensor samples = torch::randn({10, 24}, torch::kDouble);  // rank 10 of 24
+  const Tensor singular = samples.t().matmul(samples) / 10.0;
+  std::string message;
+  try {
+    factor_covariance(singular - 1e-9 * torch::eye(24, torch::kDouble), 0.0, "layer 3");
+  } catch (const NumericError& error) {
+    message = error.what();
+  }
+  ASSERT_NE(message.find("layer 3: the covariance is not positive definite: smallest eigenvalue"), std::string::npos) << message;
+  const size_t at = message.find("statistics.ridge: ");
+  ASSERT_NE(at, std::string::npos) << message;
+  const double ridge = std::stod(message.substr(at + 18));
+  EXPECT_LT(ridge, 1e-6);
+  EXPECT_NO_THROW(factor_covariance(singular - 1e-9 * torch::eye(24, torch::kDouble), ridge, "layer 3"));
+}
+
+TEST(FactorCovariance, RefusesNaN) {
+  Tensor covariance = torch::eye(4, torch::kDouble);
+  covariance[1][1] = std::nan("");
+  EXPECT_THROW(factor_covariance(covariance, 0.0, "layer 0"), NumericError);
+}
+
+}  // namespace
+}  // namespace lancet

@@ -1,0 +1,131 @@
+#include "lancet/edit/values.h"
+
+#include <gtest/gtest.h>
+#include <torch/types.h>
+
+#include "lancet/core/error.h"
+#include "support/edit_setup.h"
+#include "support/tiny_model.h"
+
+namespace lancet {
+namespace {
+
+using testing::nmse;
+using testing::TinyModel;
+
+constexpr int64_t kLayer = 1;
+
+/// The total loss of one request at a given delta, from whole passes and a hook: slow and independent of the optimiser.
+double plain_loss(const CausalLM& model, const PreparedRequest& request, const Tensor& delta_D, const Tensor& initial_D,
+                  const ValueOptions& options) {
+  const auto log_probs = [&](const std::vector<TokenId>& ids, int64_t lookup, const Tensor& added) {
+    HookSet hooks;
+    hooks.replace({HookPoint::kBlockOut, kLayer}, [&](const Tensor& h) {
+      Tensor moved = h.clone();
+      moved[0][lookup] += added;
+      return moved;
+    });
+    const TokenBatch batch = make_batch(std::vector<std::vector<TokenId>>{ids});
+    return torch::log_softmax(
+        model.logits(model.run_layers(model.embed(batch.ids_BT), batch.sequence, model.all_layers(), hooks)[0]), -1);
+  };
+  double nll = 0;
+  for (const LocatedPrompt& prompt : request.prompts) {
+    std::vector<TokenId> ids = prompt.ids;
+    ids.insert(ids.end(), request.target.begin(), request.target.end());
+    const Tensor lp = log_probs(ids, prompt.lookup, delta_D);
+    for (size_t j = 0; j < request.target.size(); ++j)
+      nll -= lp[static_cast<int64_t>(prompt.ids.size() + j) - 1][request.target[j]].item<double>() /
+             static_cast<double>(request.target.size() * request.prompts.size());
+  }
+  const Tensor now = log_probs(request.drift.ids, request.drift.lookup, delta_D)[request.drift.lookup];
+  const Tensor before = log_probs(request.drift.ids, request.drift.lookup, torch::zeros_like(delta_D))[request.drift.lookup];
+  const double kl = (now.exp() * (now - before)).sum().item<double>();
+  const double norm = initial_D.norm().item<double>();
+  return nll + options.kl * kl + options.weight_decay * delta_D.norm().item<double>() / (norm * norm);
+}
+
+struct ValuesTest : public ::testing::Test {
+  TinyModel tiny;
+  CausalLM model = tiny.load();
+  std::vector<PreparedRequest> requests = prepare_requests(*tiny.tokenizer, testing::some_requests(5), testing::kContexts);
+  ValueOptions options{.steps = 6, .lr = 0.1, .weight_decay = 0.5, .clamp = 0.75, .kl = 0.25, .stop_loss = 0.05};
+};
+
+TEST_F(ValuesTest, FinalLossEqualsWholePasses) {
+  const OptimizedValues values = optimize_values(model, requests, kLayer, options);
+  for (size_t i = 0; i < requests.size(); ++i) {
+    // the last recorded loss is that of the delta after all updates
+    const LocatedPrompt& plain = requests[i].prompts[0];
+    Tensor initial;
+    HookSet watch;
+    watch.observe({HookPoint::kBlockOut, kLayer}, [&](const Tensor& h) { initial = h[0][plain.lookup]; });
+    const TokenBatch batch = make_batch(std::vector<std::vector<TokenId>>{plain.ids});
+    model.run_layers(model.embed(batch.ids_BT), batch.sequence, model.all_layers(), watch);
+    const Tensor delta = values.z_ND[static_cast<int64_t>(i)] - initial;
+    const double expected = plain_loss(model, requests[i], delta, initial, options);
+    EXPECT_NEAR(values.losses[i].back().total, expected, 1e-10 * expected);
+    EXPECT_NEAR(values.losses[i].front().total, plain_loss(model, requests[i], torch::zeros_like(delta), initial, options), 1e-10);
+    EXPECT_NEAR(values.delta_norms[i], delta.norm().item<double>(), 1e-12);
+  }
+}
+
+TEST_F(ValuesTest, DoNotDependOnTheBatch) {
+  options.batch = 64;
+  const OptimizedValues together = optimize_values(model, requests, kLayer, options);
+  for (const int64_t batch : {1, 2}) {
+    options.batch = batch;
+    const OptimizedValues apart = optimize_values(model, requests, kLayer, options);
+    EXPECT_LE(nmse(apart.z_ND, together.z_ND), 1e-24);
+    for (size_t i = 0; i < requests.size(); ++i) EXPECT_EQ(apart.losses[i].size(), together.losses[i].size());
+  }
+}
+
+TEST_F(ValuesTest, LowerTheLossAndStayWithinTheClamp) {
+  options.steps = 15;
+  const OptimizedValues values = optimize_values(model, requests, kLayer, options);
+  for (size_t i = 0; i < requests.size(); ++i) {
+    EXPECT_LT(values.losses[i].back().total, values.losses[i].front().total);
+    EXPECT_LE(values.delta_norms[i], options.clamp * values.initial_norms[i] * (1 + 1e-12));
+    EXPECT_GT(values.delta_norms[i], 0);
+  }
+}
+
+TEST_F(ValuesTest, OneStepMeasuresAndChangesNothing) {
+  options.steps = 1;
+  const OptimizedValues values = optimize_values(model, requests, kLayer, options);
+  for (size_t i = 0; i < requests.size(); ++i) {
+    EXPECT_EQ(values.losses[i].size(), 1u);
+    EXPECT_EQ(values.delta_norms[i], 0);
+    EXPECT_NEAR(values.losses[i][0].kl, 0, 1e-12);
+    EXPECT_EQ(values.losses[i][0].weight_decay, 0);
+  }
+}
+
+TEST_F(ValuesTest, EachRequestStopsOnItsOwnLoss) {
+  // between the lowest and highest first loss: some requests stop at once, the others go on
+  options.stop_loss = 0;
+  std::vector<double> first;
+  for (const auto& losses : optimize_values(model, requests, kLayer, options).losses) first.push_back(losses[0].total);
+  options.stop_loss = (*std::min_element(first.begin(), first.end()) + *std::max_element(first.begin(), first.end())) / 2;
+  const OptimizedValues values = optimize_values(model, requests, kLayer, options);
+  for (size_t i = 0; i < requests.size(); ++i) {
+    if (first[i] < options.stop_loss) {
+      EXPECT_EQ(values.losses[i].size(), 1u);
+      EXPECT_EQ(values.delta_norms[i], 0);
+    } else {
+      EXPECT_GT(values.losses[i].size(), 1u);
+    }
+    for (size_t step = 0; step + 1 < values.losses[i].size(); ++step) EXPECT_GE(values.losses[i][step].total, options.stop_loss);
+  }
+}
+
+TEST_F(ValuesTest, LeaveTheModelAsItWas) {
+  const Tensor before = model.weight({WeightKind::kDown, kLayer}).clone();
+  optimize_values(model, requests, kLayer, options);
+  EXPECT_TRUE(model.weight({WeightKind::kDown, kLayer}).equal(before));
+  EXPECT_FALSE(model.weight({WeightKind::kDown, kLayer}).requires_grad());
+}
+
+}  // namespace
+}  // namespace lancet

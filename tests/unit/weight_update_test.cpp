@@ -1,0 +1,90 @@
+#include "lancet/edit/weight_update.h"
+
+#include <gtest/gtest.h>
+#include <torch/types.h>
+
+#include "lancet/core/error.h"
+#include "support/tiny_model.h"
+
+namespace lancet {
+namespace {
+
+using testing::nmse;
+using testing::TinyModel;
+
+const WeightId kDown{WeightKind::kDown, 1};
+
+LowRankDelta random_delta(int64_t rank) {
+  return {torch::randn({32, rank}, torch::kDouble), torch::randn({rank, 48}, torch::kDouble)};
+}
+
+TEST(WeightTransaction, RollsBackUnlessCommitted) {
+  const TinyModel tiny;
+  CausalLM model = tiny.load();
+  const Tensor before = model.weight(kDown);
+  const Tensor copy = before.clone();
+  {
+    WeightTransaction transaction(model);
+    transaction.apply(kDown, random_delta(2));
+    transaction.apply(kDown, random_delta(1));
+    EXPECT_FALSE(model.weight(kDown).equal(copy));
+  }
+  EXPECT_TRUE(model.weight(kDown).is_same(before));
+  EXPECT_TRUE(before.equal(copy));
+}
+
+TEST(WeightTransaction, KeepsCommittedChanges) {
+  const TinyModel tiny;
+  CausalLM model = tiny.load();
+  const Tensor expected_base = model.weight(kDown).clone();
+  const LowRankDelta delta = random_delta(3);
+  {
+    WeightTransaction transaction(model);
+    transaction.apply(kDown, delta);
+    transaction.commit();
+  }
+  EXPECT_LE(nmse(model.weight(kDown), expected_base + delta.left_OR.matmul(delta.right_RI)), 1e-28);
+}
+
+TEST(WeightTransaction, AddsSmallChangesToAPreciseMaster) {
+  const TinyModel tiny;
+  CausalLM model = tiny.load(at::kBFloat16);
+  const Tensor base = model.weight(kDown).to(torch::kFloat);
+  WeightTransaction transaction(model);
+  // each change alone is lost in bf16, together they are not
+  for (int i = 0; i < 64; ++i) transaction.apply(kDown, DenseDelta{base.to(torch::kDouble) * 1e-3});
+  EXPECT_LE(nmse(model.weight(kDown), base * 1.064), 1e-5);
+}
+
+TEST(WeightTransaction, MeasuresOnRoundedWeights) {
+  const TinyModel tiny;
+  CausalLM model = tiny.load(at::kFloat);
+  const Tensor base = model.weight(kDown).clone();
+  WeightTransaction transaction(model);
+  const LowRankDelta delta = random_delta(1);
+  transaction.apply(kDown, delta);
+  const Tensor exact = transaction.entries()[0].master.clone();
+  const auto losses = transaction.round_to([](WeightId) { return at::kBFloat16; });
+  ASSERT_EQ(losses.size(), 1u);
+  EXPECT_TRUE(model.weight(kDown).equal(exact.to(at::kBFloat16).to(at::kFloat)));
+  const double change = (exact - base).norm().item<double>();
+  EXPECT_NEAR(losses[0].delta_norm, change, 1e-6 * change);
+  EXPECT_NEAR(losses[0].relative_loss, (model.weight(kDown) - exact).norm().item<double>() / change, 1e-9);
+  EXPECT_GT(losses[0].relative_loss, 1e-4);
+}
+
+TEST(WeightTransaction, RefusesNaNAndLeavesTheWeight) {
+  const TinyModel tiny;
+  CausalLM model = tiny.load();
+  const Tensor before = model.weight(kDown);
+  WeightTransaction transaction(model);
+  Tensor full = torch::zeros({32, 48}, torch::kDouble);
+  full[0][0] = std::nan("");
+  EXPECT_THROW(transaction.apply(kDown, DenseDelta{full}), NumericError);
+  EXPECT_THROW(transaction.apply(kDown, DenseDelta{torch::zeros({48, 32}, torch::kDouble)}), std::logic_error);
+  EXPECT_TRUE(model.weight(kDown).is_same(before));
+  EXPECT_TRUE(transaction.entries().empty());
+}
+
+}  // namespace
+}  // namespace lancet

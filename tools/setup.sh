@@ -1,0 +1,45 @@
+#!/bin/sh
+# Installs what lancet is built from. setup.sh packages | setup.sh wheels FILE
+set -eu
+
+# Compiler and build tools, then the libraries that CMakeLists.txt looks for.
+PACKAGES="g++ cmake ninja-build ccache pkg-config python3-venv
+libsentencepiece-dev libyaml-cpp-dev nlohmann-json3-dev libcli11-dev libxxhash-dev libgtest-dev"
+
+missing_packages() {
+  for package in $PACKAGES; do
+    dpkg-query -W -f '${Status}' "$package" 2>/dev/null | grep -q 'ok installed' || printf '%s ' "$package"
+  done
+}
+
+install_packages() {
+  if ! command -v apt-get >/dev/null; then
+    echo "This is not Debian or Ubuntu. Install by hand what these Debian packages hold, then run make again:" >&2
+    echo "  $PACKAGES" >&2
+    echo "(a C++20 compiler, CMake >= 3.22, Ninja, and the libraries sentencepiece, yaml-cpp, nlohmann-json, CLI11, xxhash, GoogleTest)" >&2
+    # Enough if the tools are there already: CMake checks the libraries.
+    command -v cmake >/dev/null && command -v ninja >/dev/null && command -v pkg-config >/dev/null && return 0
+    exit 1
+  fi
+  missing=$(missing_packages)
+  [ -n "$missing" ] || return 0
+  sudo=
+  if [ "$(id -u)" != 0 ]; then
+    command -v sudo >/dev/null || { echo "Run as root, or install sudo. Missing packages: $missing" >&2; exit 1; }
+    sudo=sudo
+  fi
+  $sudo apt-get update
+  # shellcheck disable=SC2086  # the list is words
+  DEBIAN_FRONTEND=noninteractive $sudo apt-get install -y --no-install-recommends $missing
+}
+
+install_wheels() {
+  [ -x .venv/bin/python ] || python3 -m venv .venv
+  .venv/bin/python -m pip install --disable-pip-version-check --quiet -r "$1"
+}
+
+case "${1:-}" in
+  packages) install_packages ;;
+  wheels) install_wheels "$2" ;;
+  *) echo "usage: setup.sh packages | setup.sh wheels FILE" >&2; exit 2 ;;
+esac
