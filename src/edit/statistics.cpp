@@ -72,9 +72,9 @@ Covariance read_covariance(const std::filesystem::path& path, int64_t size, at::
 
 }  // namespace
 
-CorpusTokens read_corpus(const Tokenizer& tokenizer, const StatisticsOptions& options, int64_t max_positions) {
+CorpusTokens read_corpus(const Tokenizer& tokenizer, const StatisticsOptions& options, const ModelConfig& config) {
   CorpusTokens corpus;
-  const size_t cap = static_cast<size_t>(std::min(options.document_tokens, max_positions));
+  const size_t cap = static_cast<size_t>(std::min(options.document_tokens, config.max_positions));
   DocumentReader reader(options.corpus);
   while (corpus.tokens < options.tokens) {
     const std::optional<std::string> text = reader.next();
@@ -89,7 +89,9 @@ CorpusTokens read_corpus(const Tokenizer& tokenizer, const StatisticsOptions& op
     corpus.tokens += static_cast<int64_t>(ids.size());
     corpus.documents.push_back(std::move(ids));
   }
-  if (corpus.documents.empty()) throw ConfigError(cat("statistics.corpus: ", options.corpus.string(), ": no documents in it"));
+  if (corpus.tokens < config.d_ffn)
+    throw ConfigError(cat("statistics: ", options.corpus.string(), ": ", corpus.tokens, " tokens, but a covariance of size ", config.d_ffn,
+                          " needs at least as many. Use a larger corpus or raise statistics.tokens"));
   return corpus;
 }
 
@@ -130,24 +132,16 @@ std::vector<Covariance> collect_covariances(const CausalLM& model, const CorpusT
   return covariances;
 }
 
-StatisticsStore::StatisticsStore(const CausalLM& model, const Tokenizer& tokenizer, const Checkpoint& checkpoint,
-                                 StatisticsOptions options)
-    : model_(model),
-      checkpoint_(checkpoint),
-      options_(std::move(options)),
-      corpus_(read_corpus(tokenizer, options_, model.config().max_positions)),
-      corpus_key_(corpus_key(corpus_)) {
-  if (corpus_.tokens < model.config().d_ffn)
-    throw ConfigError(cat("statistics: ", options_.corpus.string(), ": ", corpus_.tokens, " tokens, but a covariance of size ",
-                          model.config().d_ffn, " needs at least as many. Use a larger corpus or raise statistics.tokens"));
-}
+StatisticsStore::StatisticsStore(const CausalLM& model, const Checkpoint& checkpoint, const CorpusTokens& corpus,
+                                 std::filesystem::path cache)
+    : model_(model), checkpoint_(checkpoint), corpus_(corpus), cache_(std::move(cache)), corpus_key_(corpus_key(corpus)) {}
 
 std::filesystem::path StatisticsStore::cache_file(int64_t layer) const {
   ContentHash hash;
   hash.add(kCacheFormat).add(corpus_key_).add(checkpoint_.config_text()).add(at::toString(model_.placement().weight_dtype())).add(layer);
   for (const WeightSpec& spec : resolve_weights(model_.config(), checkpoint_))
     if (shapes_keys(spec.id, layer)) hash.add(checkpoint_.view(spec.stored_name).bytes);
-  return options_.cache / (hash.hex() + ".safetensors");
+  return cache_ / (hash.hex() + ".safetensors");
 }
 
 std::vector<Covariance> StatisticsStore::load(std::span<const int64_t> layers) {

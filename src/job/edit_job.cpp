@@ -131,6 +131,10 @@ EditReport run_edit_job(const JobConfig& job) {
   report.requests = load_requests(job.requests);
   check_requests(files, report.requests, *job.editor);
   const EvaluationPlan plan(*files.tokenizer, report.requests, job.evaluation);
+  CorpusTokens corpus;
+  if (job.editor->needs().statistics) corpus = read_corpus(*files.tokenizer, *job.statistics, files.config);
+  report.statistics_tokens = corpus.tokens;
+  report.corpus_exhausted = corpus.exhausted;
   CausalLM model = load_model(files, job.run);
   report.model_dtype = dtype_name(to_dtype(model.placement().weight_dtype()));
   report.devices = model.placement().description();
@@ -138,10 +142,8 @@ EditReport run_edit_job(const JobConfig& job) {
 
   report.contexts = make_contexts(model, *files.tokenizer, job.editor->contexts(), job.run.seed);
   const EditContext context(model, *files.tokenizer, report.contexts, [&](std::span<const int64_t> layers) {
-    StatisticsStore store(model, *files.tokenizer, files.checkpoint, *job.statistics);
+    StatisticsStore store(model, files.checkpoint, corpus, job.statistics->cache);
     const std::vector<Covariance> covariances = store.load(layers);
-    report.statistics_tokens = store.corpus().tokens;
-    report.corpus_exhausted = store.corpus().exhausted;
     report.cached_layers = store.cached_layers();
     stopwatch.lap("statistics");
     return factor_all(covariances, layers, job.statistics->ridge);

@@ -48,12 +48,13 @@ std::string to_json(const EvalReport& report, const JobConfig& job) {
 
 StatisticsReport run_statistics_job(const JobConfig& job) {
   const ModelFiles files = open_model(job.model, job.ignore_config_keys);
+  const CorpusTokens corpus = read_corpus(*files.tokenizer, *job.statistics, files.config);
   const CausalLM model = load_model(files, job.run);
   std::vector<int64_t> layers;
   for (const WeightId& id : job.editor->targets(files.config)) layers.push_back(id.layer);
-  StatisticsStore store(model, *files.tokenizer, files.checkpoint, *job.statistics);
+  StatisticsStore store(model, files.checkpoint, corpus, job.statistics->cache);
   const std::vector<Covariance> covariances = store.load(layers);
-  StatisticsReport report{{}, store.corpus().exhausted};
+  StatisticsReport report{{}, corpus.exhausted};
   for (size_t i = 0; i < layers.size(); ++i) {
     const auto& cached = store.cached_layers();
     const double trace = covariances[i].moment_FF.trace().item<double>();

@@ -81,11 +81,11 @@ void parse_work(ConfigSection& job, const std::filesystem::path& base, JobPurpos
       job.problem("editor", "missing: expected {method: memit, layers: [...], ...}, here or in the model folder's lancet.yaml");
     }
   }
-  const bool needs_statistics = purpose == JobPurpose::kStatistics || (edits && config.editor && config.editor->needs().statistics);
+  const bool needs_statistics = purpose == JobPurpose::kStatistics || (edits && (!config.editor || config.editor->needs().statistics));
   if (job.has("statistics")) {
     config.statistics = parse_statistics_options(job.section("statistics"), base);
   } else if (needs_statistics) {
-    job.problem("statistics", "missing: expected {corpus: FILE, tokens: N}: this method needs the covariance of keys over text");
+    job.problem("statistics", "missing: expected {corpus: FILE, tokens: N}, for the covariance of keys over text");
   }
   if (purpose != JobPurpose::kStatistics || job.has("requests")) config.requests = parse_request_source(job, base);
   config.evaluation = parse_evaluation(job);

@@ -93,7 +93,9 @@ TEST(MemitGolden, CovariancesKeysAndDeltasInF64) {
   GoldenRun run(at::kDouble);
   const TempDir folder;
   const auto editor = testing::editor_from(run.editor.dump());
-  StatisticsStore store(run.model, *run.tokenizer, run.checkpoint, run.statistics(folder));
+  const StatisticsOptions statistics = run.statistics(folder);
+  const CorpusTokens corpus = read_corpus(*run.tokenizer, statistics, run.config);
+  StatisticsStore store(run.model, run.checkpoint, corpus, statistics.cache);
   const EditContext context(run.model, *run.tokenizer, run.contexts, [&](std::span<const int64_t> layers) {
     std::vector<CovarianceFactor> factors;
     for (const Covariance& covariance : store.load(layers)) factors.push_back(factor_covariance(covariance.moment_FF, 0.0, "golden"));

@@ -37,5 +37,5 @@ def model_folder(tmp_path_factory):
 
 
 def pytest_generate_tests(metafunc):
-    if "model" in metafunc.fixturenames:
-        metafunc.parametrize("model", MODELS)
+    if "any_model" in metafunc.fixturenames:
+        metafunc.parametrize("any_model", MODELS)

@@ -40,9 +40,13 @@ def load_transformers(folder, dtype):
 
 
 def load_tokenizer(folder):
-    from transformers import AutoTokenizer
+    """The pipeline that tokenizer.json itself describes. AutoTokenizer of transformers 5 builds another one for LlamaTokenizer (it
+    drops unknown characters of tinystories); transformers 4 and every other reader of the file follow the file, and so does lancet."""
+    from transformers import PreTrainedTokenizerFast
 
-    return AutoTokenizer.from_pretrained(folder)
+    config = json.loads((Path(folder) / "tokenizer_config.json").read_text())
+    names = {key: config[key] for key in ("bos_token", "eos_token", "unk_token") if isinstance(config.get(key), str)}
+    return PreTrainedTokenizerFast(tokenizer_file=str(Path(folder) / "tokenizer.json"), **names)
 
 
 def transformers_logits(net, rows):

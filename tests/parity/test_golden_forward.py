@@ -10,8 +10,8 @@ NMSE_F32 = 1e-10
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
-def test_plain_forward_equals_transformers(model, model_folder, dtype):
-    folder = model_folder(model)
+def test_plain_forward_equals_transformers(any_model, model_folder, dtype):
+    folder = model_folder(any_model)
     rows = rows_for(folder)
     plain = make_golden.Llama(folder, dtype)
     ours = [plain.forward(torch.tensor([row]))[0] for row in rows]

@@ -21,17 +21,17 @@ def rows_for(folder):
     return rows + [[rng.randrange(3, 2000) for _ in range(length)] for length in LENGTHS]
 
 
-def test_f32_equals_transformers(model, model_folder, tmp_path):
-    folder = model_folder(model)
+def test_f32_equals_transformers(any_model, model_folder, tmp_path):
+    folder = model_folder(any_model)
     rows = rows_for(folder)
     theirs = transformers_logits(load_transformers(folder, "f32"), rows)
     assert_rows_close(lancet_logits(folder, rows, "f32", tmp_path), theirs, NMSE_F32)
 
 
-def test_f64_equals_the_plain_forward(model, model_folder, tmp_path):
+def test_f64_equals_the_plain_forward(any_model, model_folder, tmp_path):
     import make_golden
 
-    folder = model_folder(model)
+    folder = model_folder(any_model)
     rows = rows_for(folder)
     plain = make_golden.Llama(folder)
     theirs = [plain.forward(torch.tensor([row]))[0] for row in rows]

@@ -41,8 +41,9 @@ EditRun run_on(const TinyModel& tiny, const std::vector<at::Device>& devices) {
   options.corpus = testing::write_corpus(folder.path(), 40);
   options.tokens = 300;
   options.cache = folder / "cache";
+  const CorpusTokens corpus = read_corpus(*tiny.tokenizer, options, tiny.config);
   const EditContext context(model, *tiny.tokenizer, editor->contexts().templates, [&](std::span<const int64_t> layers) {
-    StatisticsStore store(model, *tiny.tokenizer, tiny.checkpoint, options);
+    StatisticsStore store(model, tiny.checkpoint, corpus, options.cache);
     store.load(layers);  // writes the cache: what is used below has been on disk
     std::vector<CovarianceFactor> factors;
     for (const Covariance& covariance : store.load(layers)) factors.push_back(factor_covariance(covariance.moment_FF, 0.0, "test"));

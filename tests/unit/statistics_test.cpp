@@ -3,10 +3,7 @@
 #include <gtest/gtest.h>
 #include <torch/types.h>
 
-#include <fstream>
-
 #include "lancet/core/error.h"
-#include "lancet/io/files.h"
 #include "support/edit_setup.h"
 #include "support/tiny_model.h"
 
@@ -43,7 +40,7 @@ TEST(Statistics, EqualOnePassPerDocumentAndLayer) {
   const TinyModel tiny;
   const TempDir folder;
   const CausalLM model = tiny.load();
-  const CorpusTokens corpus = read_corpus(*tiny.tokenizer, options_in(folder, 300), 256);
+  const CorpusTokens corpus = read_corpus(*tiny.tokenizer, options_in(folder, 300), tiny.config);
   const std::vector<int64_t> layers{0, 2};
   const auto covariances = collect_covariances(model, corpus, layers);
   for (size_t i = 0; i < layers.size(); ++i) {
@@ -57,77 +54,90 @@ TEST(Statistics, CutDocumentsAndTheBudget) {
   const TempDir folder;
   StatisticsOptions options = options_in(folder, 100);
   options.document_tokens = 7;
-  const CorpusTokens corpus = read_corpus(*tiny.tokenizer, options, 256);
+  const CorpusTokens corpus = read_corpus(*tiny.tokenizer, options, tiny.config);
   EXPECT_EQ(corpus.tokens, 100);
   EXPECT_FALSE(corpus.exhausted);
   for (const auto& document : corpus.documents) EXPECT_LE(document.size(), 7u);
   EXPECT_EQ(corpus.documents.front().front(), *tiny.tokenizer->bos_id());
 }
 
+/// A store with the corpus it reads from.
+struct Store {
+  CausalLM model;
+  CorpusTokens corpus;
+  StatisticsStore store;
+
+  Store(const TinyModel& tiny, const TempDir& folder, int64_t tokens, at::ScalarType dtype = at::kDouble)
+      : model(tiny.load(dtype)),
+        corpus(read_corpus(*tiny.tokenizer, options_in(folder, tokens), tiny.config)),
+        store(model, tiny.checkpoint, corpus, folder / "cache") {}
+};
+
 TEST(StatisticsStore, ReadsBackWhatItWrote) {
   const TinyModel tiny;
   const TempDir folder;
-  const CausalLM model = tiny.load();
   const std::vector<int64_t> layers{0, 1};
-  StatisticsStore store(model, *tiny.tokenizer, tiny.checkpoint, options_in(folder, 300));
-  const auto fresh = store.load(layers);
-  EXPECT_TRUE(store.cached_layers().empty());
-  const auto again = store.load(layers);
-  EXPECT_EQ(store.cached_layers(), layers);
+  Store made(tiny, folder, 300);
+  const auto fresh = made.store.load(layers);
+  EXPECT_TRUE(made.store.cached_layers().empty());
+  const auto again = made.store.load(layers);
+  EXPECT_EQ(made.store.cached_layers(), layers);
   for (size_t i = 0; i < layers.size(); ++i) {
     EXPECT_TRUE(again[i].moment_FF.equal(fresh[i].moment_FF));
     EXPECT_EQ(again[i].tokens, fresh[i].tokens);
   }
 }
 
+TEST(StatisticsStore, CollectsOnlyTheLayersThatAreMissing) {
+  const TinyModel tiny;
+  const TempDir folder;
+  Store made(tiny, folder, 300);
+  made.store.load(std::vector<int64_t>{1});
+  const auto both = made.store.load(std::vector<int64_t>{0, 1});
+  EXPECT_EQ(made.store.cached_layers(), std::vector<int64_t>{1});
+  EXPECT_LE(nmse(both[0].moment_FF, plain_moment(made.model, made.corpus, 0)), 1e-26);
+  EXPECT_LE(nmse(both[1].moment_FF, plain_moment(made.model, made.corpus, 1)), 1e-26);
+}
+
 TEST(StatisticsStore, KeysItsCacheByContent) {
   const TinyModel tiny;
   const TinyModel other({.seed = 2});
   const TempDir folder;
-  const CausalLM f64 = tiny.load();
-  const CausalLM f32 = tiny.load(at::kFloat);
-  const CausalLM other_f64 = other.load();
-  StatisticsStore store(f64, *tiny.tokenizer, tiny.checkpoint, options_in(folder, 300));
-  StatisticsStore more_tokens(f64, *tiny.tokenizer, tiny.checkpoint, options_in(folder, 310));
-  StatisticsStore other_type(f32, *tiny.tokenizer, tiny.checkpoint, options_in(folder, 300));
-  StatisticsStore other_model(other_f64, *other.tokenizer, other.checkpoint, options_in(folder, 300));
-  EXPECT_NE(store.cache_file(0), store.cache_file(1));
-  EXPECT_NE(store.cache_file(0), more_tokens.cache_file(0));
-  EXPECT_NE(store.cache_file(0), other_type.cache_file(0));
-  EXPECT_NE(store.cache_file(0), other_model.cache_file(0));
-  EXPECT_EQ(store.cache_file(0), StatisticsStore(f64, *tiny.tokenizer, tiny.checkpoint, options_in(folder, 300)).cache_file(0));
+  const Store made(tiny, folder, 300);
+  EXPECT_EQ(made.store.cache_file(0), Store(tiny, folder, 300).store.cache_file(0));
+  EXPECT_NE(made.store.cache_file(0), made.store.cache_file(1));
+  EXPECT_NE(made.store.cache_file(0), Store(tiny, folder, 310).store.cache_file(0));
+  EXPECT_NE(made.store.cache_file(0), Store(tiny, folder, 300, at::kFloat).store.cache_file(0));
+  EXPECT_NE(made.store.cache_file(0), Store(other, folder, 300).store.cache_file(0));
 }
 
-TEST(StatisticsStore, RefusesFewerTokensThanDimensions) {
+TEST(StatisticsStore, RefusesADamagedCacheFile) {
   const TinyModel tiny;
   const TempDir folder;
-  const CausalLM model = tiny.load();
+  const std::vector<int64_t> layers{0};
+  Store made(tiny, folder, 300);
+  made.store.load(layers);
+  std::filesystem::resize_file(made.store.cache_file(0), 100);
+  EXPECT_THROW(made.store.load(layers), CheckpointError);
+}
+
+TEST(ReadCorpus, RefusesFewerTokensThanDimensions) {
+  const TinyModel tiny;
+  const TempDir folder;
   try {
-    StatisticsStore store(model, *tiny.tokenizer, tiny.checkpoint, options_in(folder, 40));
+    read_corpus(*tiny.tokenizer, options_in(folder, 40), tiny.config);
     FAIL();
   } catch (const ConfigError& error) {
     EXPECT_NE(std::string(error.what()).find("40 tokens, but a covariance of size 48 needs at least as many"), std::string::npos);
   }
 }
 
-TEST(StatisticsStore, UsesASmallCorpusWholeAndSaysSo) {
+TEST(ReadCorpus, UsesASmallCorpusWholeAndSaysSo) {
   const TinyModel tiny;
   const TempDir folder;
-  const CausalLM model = tiny.load();
-  StatisticsStore store(model, *tiny.tokenizer, tiny.checkpoint, options_in(folder, 1'000'000));
-  EXPECT_TRUE(store.corpus().exhausted);
-  EXPECT_LT(store.corpus().tokens, 1'000'000);
-}
-
-TEST(StatisticsStore, RefusesADamagedCacheFile) {
-  const TinyModel tiny;
-  const TempDir folder;
-  const CausalLM model = tiny.load();
-  const std::vector<int64_t> layers{0};
-  StatisticsStore store(model, *tiny.tokenizer, tiny.checkpoint, options_in(folder, 300));
-  store.load(layers);
-  std::filesystem::resize_file(store.cache_file(0), 100);
-  EXPECT_THROW(store.load(layers), CheckpointError);
+  const CorpusTokens corpus = read_corpus(*tiny.tokenizer, options_in(folder, 1'000'000), tiny.config);
+  EXPECT_TRUE(corpus.exhausted);
+  EXPECT_LT(corpus.tokens, 1'000'000);
 }
 
 }  // namespace

@@ -39,8 +39,8 @@ struct CorpusTokens {
   bool exhausted = false;  ///< the corpus has fewer tokens than asked for: used whole
 };
 
-/// Throws: ConfigError when the corpus cannot be read or has no documents.
-CorpusTokens read_corpus(const Tokenizer& tokenizer, const StatisticsOptions& options, int64_t max_positions);
+/// Throws: ConfigError when the corpus cannot be read, or has fewer tokens than a key of the model has dimensions.
+CorpusTokens read_corpus(const Tokenizer& tokenizer, const StatisticsOptions& options, const ModelConfig& config);
 
 /// The forward pass: one Covariance per layer of `layers` (ascending). Stops behind the last layer's keys.
 std::vector<Covariance> collect_covariances(const CausalLM& model, const CorpusTokens& corpus, std::span<const int64_t> layers);
@@ -48,16 +48,12 @@ std::vector<Covariance> collect_covariances(const CausalLM& model, const CorpusT
 /// Covariances from the cache, or collected and put there.
 class StatisticsStore {
  public:
-  /// `checkpoint` is where the model's weights came from: its bytes are part of the cache's keys.
-  StatisticsStore(const CausalLM& model, const Tokenizer& tokenizer, const Checkpoint& checkpoint, StatisticsOptions options);
+  /// `checkpoint` is where the model's weights came from: its bytes are part of the cache's keys. `cache`: the folder.
+  StatisticsStore(const CausalLM& model, const Checkpoint& checkpoint, const CorpusTokens& corpus, std::filesystem::path cache);
 
-  /// In the order of `layers`.
-  /// Throws: ConfigError when the corpus has fewer tokens than a key has dimensions (before any pass); CheckpointError when the
-  /// cache cannot be written.
+  /// In the order of `layers`. Throws: CheckpointError when the cache cannot be written, or holds a damaged file.
   std::vector<Covariance> load(std::span<const int64_t> layers);
 
-  const StatisticsOptions& options() const { return options_; }
-  const CorpusTokens& corpus() const { return corpus_; }
   /// Layers of the last load() that came from the cache.
   const std::vector<int64_t>& cached_layers() const { return cached_layers_; }
   /// Cache file of a layer: <cache>/<content key>.safetensors.
@@ -66,8 +62,8 @@ class StatisticsStore {
  private:
   const CausalLM& model_;
   const Checkpoint& checkpoint_;
-  StatisticsOptions options_;
-  CorpusTokens corpus_;
+  const CorpusTokens& corpus_;
+  std::filesystem::path cache_;
   std::string corpus_key_;
   std::vector<int64_t> cached_layers_;
 };

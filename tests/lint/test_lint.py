@@ -1,0 +1,465 @@
+"""The design's rules that a program can check: direction of dependencies, budgets, devices, format, tests that assert.
+
+Every check is a function from sources to a list of offenders; below each stand examples that it must and must not find.
+"""
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from cpp_source import REPOSITORY, load_sources, source
+
+
+@pytest.fixture(scope="module")
+def sources():
+    found = load_sources(REPOSITORY)
+    assert len(found) > 50, f"only {len(found)} C++ files under {REPOSITORY}"
+    return found
+
+
+def report(offenders):
+    if offenders:
+        pytest.fail("\n".join([f"{len(offenders)} offenders:", *offenders]), pytrace=False)
+
+
+# ---- Direction of dependencies -------------------------------------------------------------------------------------------------
+
+BELOW_EDIT = {"core", "io", "text", "runtime", "kernels", "models"}
+MAY_INCLUDE = {
+    "core": set(),
+    "io": {"core"},
+    "text": {"core"},
+    "runtime": {"core"},
+    "kernels": {"core", "runtime"},
+    "models": {"core", "io", "text", "runtime"},
+    "edit": BELOW_EDIT,
+    "editors": {"core", "models", "edit"},  # never a device, a rank, a stream or a file
+    "eval": BELOW_EDIT | {"edit"},
+    "job": BELOW_EDIT | {"edit", "editors", "eval"},
+    "cli": BELOW_EDIT | {"edit", "editors", "eval", "job"},
+}
+WITHOUT_TORCH = {"core", "io", "text"}
+TORCH = re.compile(r"(torch|ATen|c10)/")
+STANDARD = re.compile(r"[a-z][a-z0-9_]*$")
+
+
+def direction_problems(sources):
+    for file in sources:
+        if file.folder is None:
+            continue
+        if file.folder not in MAY_INCLUDE:
+            yield f"{file.path}: the folder {file.folder} has no row in MAY_INCLUDE"
+            continue
+        for include in file.includes:
+            match = re.match(r"lancet/([^/]+)/", include.name)
+            if match and match[1] != file.folder and match[1] not in MAY_INCLUDE[file.folder]:
+                yield f"{file.path}:{include.line}: {file.folder} includes {include.name}"
+            if file.folder in WITHOUT_TORCH and TORCH.match(include.name):
+                yield f"{file.path}:{include.line}: {file.folder} includes <{include.name}>, which is torch"
+
+
+def target_problems(sources):
+    """Public headers by their full name, private ones from their own folder only, never all of torch."""
+    paths = {str(file.path) for file in sources}
+    for file in sources:
+        for include in file.includes:
+            where = f"{file.path}:{include.line}: {include.name}"
+            if include.name == "torch/torch.h":
+                yield f"{where}: takes 19 s to compile; <torch/types.h> or less"
+            elif include.name.startswith("lancet/"):
+                if not include.quoted:
+                    yield f"{where}: expected in quotes"
+                elif f"include/{include.name}" not in paths:
+                    yield f"{where}: is no public header"
+            elif include.quoted:
+                places = [file.path.parent / include.name] + ([f"tests/{include.name}"] if file.is_test else [])
+                if ".." in include.name or not any(str(place) in paths for place in places):
+                    yield f"{where}: a private header is included from its own folder only"
+
+
+def public_header_problems(sources):
+    for file in sources:
+        if not file.is_public:
+            continue
+        for include in file.includes:
+            is_ours = include.quoted and include.name.startswith("lancet/")
+            is_standard = not include.quoted and STANDARD.match(include.name)
+            if not is_ours and not is_standard and include.name != "ATen/core/Tensor.h":
+                yield f"{file.path}:{include.line}: {include.name}: a public header includes std, <ATen/core/Tensor.h> and lancet/ only"
+
+
+def unused_header_problems(sources):
+    """A header is in use when another folder or a test includes it, or a public header that is itself in use."""
+    headers = {str(f.path.relative_to("include")): f for f in sources if f.is_public}
+    used = {
+        include.name
+        for file in sources
+        for include in file.includes
+        if include.name in headers and (file.is_test or file.folder != headers[include.name].folder)
+    }
+    queue = sorted(used)
+    while queue:
+        added = {include.name for include in headers[queue.pop()].includes if include.name in headers} - used
+        used |= added
+        queue += sorted(added)
+    for name in sorted(headers.keys() - used):
+        yield f"{headers[name].path}: no other folder and no test needs it; it belongs beside its source"
+
+
+def test_dependencies_point_down(sources):
+    report(list(direction_problems(sources)))
+
+
+def test_includes_name_public_or_own_headers(sources):
+    report(list(target_problems(sources)))
+
+
+def test_public_headers_include_little(sources):
+    report(list(public_header_problems(sources)))
+
+
+def test_public_headers_are_used_elsewhere(sources):
+    report(list(unused_header_problems(sources)))
+
+
+@pytest.mark.parametrize(
+    ("path", "line"),
+    [
+        ("src/core/a.cpp", '#include "lancet/io/files.h"'),
+        ("src/io/a.cpp", '#include "lancet/text/prompt.h"'),
+        ("models/a.cpp", '#include "lancet/edit/values.h"'),
+        ("include/lancet/kernels/a.h", '#include "lancet/models/hooks.h"'),
+        ("editors/a.cpp", '#include "lancet/runtime/placement.h"'),
+        ("editors/a.cpp", ' #  include "lancet/io/files.h"'),
+        ("src/eval/a.cpp", '#include "lancet/editors/registry.h"'),
+        ("src/job/a.cpp", '#include "lancet/cli/commands.h"'),
+        ("src/text/a.cpp", "#include <torch/types.h>"),
+        ("include/lancet/core/a.h", "#include <ATen/core/Tensor.h>"),
+        ("src/io/a.cpp", "#include <c10/util/Half.h>"),
+        ("src/utils/a.cpp", ""),
+    ],
+)
+def test_direction_finds(path, line):
+    assert len(list(direction_problems([source(path, line)]))) == 1
+
+
+@pytest.mark.parametrize(
+    ("path", "line"),
+    [
+        ("src/io/a.cpp", '#include "lancet/core/error.h"'),
+        ("src/io/a.cpp", '#include "lancet/io/files.h"'),
+        ("models/a.cpp", "#include <torch/types.h>"),
+        ("src/cli/main.cpp", '#include "lancet/core/error.h"'),
+        ("tests/unit/a.cpp", '#include "lancet/edit/values.h"'),
+        ("src/core/a.cpp", '// #include "lancet/io/files.h"'),
+        ("src/core/a.cpp", '/*\n#include "lancet/io/files.h"\n*/'),
+    ],
+)
+def test_direction_lets_pass(path, line):
+    assert list(direction_problems([source(path, line)])) == []
+
+
+def test_targets_finds():
+    files = [
+        source("src/io/handle.h", ""),
+        source("include/lancet/io/files.h", ""),
+        source("tests/support/tiny.h", ""),
+        source("src/io/a.cpp", '#include "handle.h"\n#include "lancet/io/files.h"\n#include <yaml-cpp/yaml.h>'),
+        source("tests/unit/a.cpp", '#include "support/tiny.h"'),
+    ]
+    assert list(target_problems(files)) == []
+    for path, line in [
+        ("src/text/a.cpp", '#include "handle.h"'),
+        ("src/text/a.cpp", '#include "../io/handle.h"'),
+        ("src/text/a.cpp", '#include "io/handle.h"'),
+        ("src/text/a.cpp", '#include "lancet/io/handle.h"'),
+        ("src/text/a.cpp", "#include <lancet/io/files.h>"),
+        ("src/text/a.cpp", '#include "support/tiny.h"'),
+        ("tests/unit/b.cpp", "#include <torch/torch.h>"),
+    ]:
+        assert len(list(target_problems([*files, source(path, line)]))) == 1, line
+
+
+def test_public_headers_finds():
+    def problems(line):
+        return list(public_header_problems([source("include/lancet/edit/a.h", line)]))
+
+    for line in ["#include <torch/types.h>", "#include <yaml-cpp/yaml.h>", '#include "a_private.h"', "#include <unistd.h>"]:
+        assert len(problems(line)) == 1, line
+    for line in ["#include <vector>", "#include <ATen/core/Tensor.h>", '#include "lancet/core/error.h"', "#include <cstdint>"]:
+        assert problems(line) == [], line
+
+
+def test_unused_headers_finds():
+    header = source("include/lancet/io/a.h", "")
+    own = source("src/io/a.cpp", '#include "lancet/io/a.h"')
+    assert len(list(unused_header_problems([header, own]))) == 1
+    assert list(unused_header_problems([header, own, source("tests/unit/a.cpp", own.text)])) == []
+    assert list(unused_header_problems([header, source("src/edit/a.cpp", own.text)])) == []
+    between = source("include/lancet/io/b.h", own.text)
+    assert len(list(unused_header_problems([header, between]))) == 2
+    assert list(unused_header_problems([header, between, source("src/edit/a.cpp", '#include "lancet/io/b.h"')])) == []
+
+
+# ---- Budgets -------------------------------------------------------------------------------------------------------------------
+
+HEADER_LINES, SOURCE_LINES, EDITOR_LINES, FUNCTION_LINES, PARAMETERS = 200, 400, 200, 70, 5
+
+
+def size_problems(sources):
+    for file in sources:
+        budget = HEADER_LINES if file.is_header else EDITOR_LINES if file.folder == "editors" else SOURCE_LINES
+        if file.n_lines > budget:
+            yield f"{file.path}: {file.n_lines} lines, at most {budget}"
+
+
+def function_problems(sources):
+    for file in sources:
+        for function in file.functions:
+            if function.lines > FUNCTION_LINES:
+                yield f"{file.path}:{function.line}: {function.lines} lines, at most {FUNCTION_LINES}: {function.head[:80]}"
+
+
+def parameter_problems(sources):
+    for file in sources:
+        if not file.is_public:
+            continue
+        for declaration in file.declarations:
+            name, parameters = declaration.signature or ("", [])
+            where = f"{file.path}:{declaration.line}: {name}"
+            if len(parameters) > PARAMETERS:
+                yield f"{where}: {len(parameters)} parameters, at most {PARAMETERS}: an options struct"
+            if any(re.match(r"(const\s+)?bool\b", parameter) for parameter in parameters):
+                yield f"{where}: a bool parameter: an enum or an options struct"
+
+
+def test_files_are_small(sources):
+    report(list(size_problems(sources)))
+
+
+def test_functions_are_short(sources):
+    report(list(function_problems(sources)))
+
+
+def test_public_functions_take_few_parameters_and_no_bool(sources):
+    report(list(parameter_problems(sources)))
+
+
+@pytest.mark.parametrize(
+    ("path", "budget"),
+    [("include/lancet/io/a.h", 200), ("src/io/a.h", 200), ("src/io/a.cpp", 400), ("editors/a.cpp", 200), ("tests/unit/a.cpp", 400)],
+)
+def test_size_finds(path, budget):
+    assert list(size_problems([source(path, "x\n" * budget)])) == []
+    assert len(list(size_problems([source(path, "x\n" * budget + "x\n")]))) == 1
+
+
+LONG = "  f();\n" * FUNCTION_LINES
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"void g() {{\n{LONG}}}\n",
+        f"namespace a {{\nnamespace {{\n\nint g(int x,\n      int y = {{}}) const {{\n{LONG}}}\n}}\n}}\n",
+        f"class A final : public B<int(char)> {{\n public:\n  void f() override {{\n{LONG}  }}\n}};\n",
+        f"A::A(int x) : a_{{x}}, b_(x), c_{{1, 2}} {{\n{LONG}}}\n",
+        f"template <typename T>\nstd::vector<T> g(std::function<void(T)> f) {{\n{LONG}}}\n",
+        f"TEST(A, B) {{\n{LONG}}}\n",
+        f"const auto g = [](int x) {{\n{LONG}}};\n",
+        f"bool operator<(const A& a, const A& b) {{\n{LONG}}}\n",
+        f"auto g() -> std::pair<int, int> {{\n{LONG}}}\n",
+        f"struct A g() {{\n{LONG}}}\n",
+        f"void g() {{\n  const char* s = \"}}\"; // }}\n  char c = '}}'; int n = 200'000;\n{LONG}}}\n",
+        f"#define X {{\nvoid g() {{\n{LONG}}}\n",
+    ],
+)
+def test_functions_finds(text):
+    assert len(list(function_problems([source("src/io/a.cpp", text)]))) == 1, text[:100]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "void g() {\n" + "  f();\n" * (FUNCTION_LINES - 2) + "}\n",
+        f"namespace a {{\n{LONG}}}\n",
+        f"class A : public B {{\n{LONG}}};\n",
+        f"struct alignas(64) A {{\n{LONG}}};\n",
+        "enum class A {\n" + "  x,\n" * 100 + "};\n",
+        "const Row kRows[] = {\n" + '  {"a", f(1)},\n' * 100 + "};\n",
+        "const std::vector<std::function<void(int)>> kRows{\n" + "  {f},\n" * 100 + "};\n",
+        "// void g() {\n" * 100,
+        'const char* kText = R"(void g() {\n' + "x\n" * 100 + '})";\n',
+        "void f();\n" * 100,
+        "void f() { g(); }\n" * 100,
+        f"namespace a {{\nvoid f() {{}}\n{LONG}void g() {{}}\n}}\n",
+    ],
+)
+def test_functions_lets_pass(text):
+    assert list(function_problems([source("src/io/a.cpp", text)])) == [], text[:100]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "void f(int a, int b, int c, int d, int e, int g);",
+        "class A {\n public:\n  explicit A(int a, int b, int c, int d, int e, std::map<int, int> g = {});\n};",
+        "void f(bool flag);",
+        "void f(int a, const bool flag = false);",
+        "class A {\n  virtual int f(bool x) const noexcept = 0;\n};",
+        "template <typename T, int N>\nT f(std::function<void(int)> f, bool x) {\n  return {};\n}",
+        "bool operator()(bool x) const;",
+    ],
+)
+def test_parameters_finds(text):
+    assert len(list(parameter_problems([source("include/lancet/io/a.h", text)]))) == 1, text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "void f(int a, int b, int c, int d, std::map<int, std::pair<int, int>> e = {1, 2, 3});",
+        "bool f(std::optional<bool> fallback = {});",
+        "struct A {\n  bool flag = true;\n  std::function<bool(bool, int, int, int, int, int)> f;\n};",
+        "explicit operator bool() const;",
+        "inline constexpr int kA = f(1, 2, 3, 4, 5, 6);",
+        "void f(Boolean x);\nbool operator<(const A& a, const A& b);\nbool g(void);",
+        "A(int x) : a_{1, 2}, b_(1, 2, 3, 4, 5, 6) {}",
+    ],
+)
+def test_parameters_lets_pass(text):
+    assert list(parameter_problems([source("include/lancet/io/a.h", text)])) == [], text
+
+
+# ---- Devices -------------------------------------------------------------------------------------------------------------------
+
+DEVICE_AUTHORITY = "src/runtime/placement.cpp"
+DEVICE_NAMES = re.compile(
+    r'\bk(?:CPU|CUDA|PrivateUse1|Meta)\b|"(?:cpu|cuda)(?::\d*)?"|(?:\.|->)(?:cpu|cuda)\(\)|\bDevice\s*[({]|\bDeviceType\s*::'
+)
+# (file, what it may name, why nothing better is possible)
+MAY_NAME_DEVICES = []
+
+
+def device_problems(sources, allowed):
+    used = set()
+    for file in sources:
+        if file.folder is None or str(file.path) == DEVICE_AUTHORITY:
+            continue
+        for match in DEVICE_NAMES.finditer(file.without_comments):
+            if (str(file.path), match[0]) in allowed:
+                used.add((str(file.path), match[0]))
+            else:
+                yield f"{file.path}:{file.line_of(match.start())}: names a device: {match[0]}; only {DEVICE_AUTHORITY} does"
+    for path, name in sorted(allowed - used):
+        yield f"MAY_NAME_DEVICES: {path} no longer names {name}"
+
+
+def test_only_placement_names_devices(sources):
+    assert all(reason for _, _, reason in MAY_NAME_DEVICES)
+    report(list(device_problems(sources, {(path, name) for path, name, _ in MAY_NAME_DEVICES})))
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["at::kCPU", "torch::kCUDA", "c10::kCPU", 'x.to("cuda")', 'f("cuda:0")', 'f("cpu")', "x.cpu()", "x->cuda()", "at::Device(x)"]
+    + ["at::Device{x, 0}", "c10::DeviceType::CUDA", "at::kPrivateUse1"],
+)
+def test_devices_finds(text):
+    for path in ["src/edit/a.cpp", "models/a.cpp", "editors/a.cpp", "include/lancet/io/a.h", "src/runtime/a.cpp"]:
+        assert len(list(device_problems([source(path, text)], set()))) == 1, path
+    assert list(device_problems([source(DEVICE_AUTHORITY, text), source("tests/unit/a.cpp", text)], set())) == []
+
+
+def test_devices_lets_pass():
+    text = 'check_device(x, expected); "runs on the cpu"; at::Device f(); // at::kCPU\nx.device(); kCpuThreads; "--device"'
+    assert list(device_problems([source("src/edit/a.cpp", text)], set())) == []
+
+
+def test_device_rows_are_exact_and_in_use():
+    file = source("src/io/a.cpp", "at::kCPU at::kCPU")
+    assert list(device_problems([file], {("src/io/a.cpp", "kCPU")})) == []
+    assert len(list(device_problems([file], {("src/io/a.cpp", "kCUDA")}))) == 3
+    assert len(list(device_problems([file], {("src/io/b.cpp", "kCPU")}))) == 3
+
+
+# ---- Format --------------------------------------------------------------------------------------------------------------------
+
+CLANG_FORMAT_VERSION = "14."
+
+
+def clang_format():
+    """The wheel's, which is pinned; another version formats otherwise."""
+    wheel = Path(sys.executable).parent / "clang-format"
+    program = str(wheel) if wheel.exists() else shutil.which("clang-format")
+    assert program, "clang-format is neither beside this Python nor on PATH: make setup"
+    version = subprocess.run([program, "--version"], capture_output=True, text=True, check=True).stdout
+    assert f"version {CLANG_FORMAT_VERSION}" in version, f"{program}: expected {CLANG_FORMAT_VERSION}x, got {version}: make setup"
+    return program
+
+
+def format_problems(root, paths):
+    style = f"--style=file:{REPOSITORY / '.clang-format'}"
+    run = subprocess.run([clang_format(), "--dry-run", "-Werror", style, *paths], cwd=root, capture_output=True, text=True)
+    offenders = sorted({m[1] for m in re.finditer(r"^(\S+?):\d+:\d+: error: code should be", run.stderr, re.M)})
+    assert run.returncode == 0 or offenders, run.stderr
+    return [f"{path}: clang-format -i {path}" for path in offenders]
+
+
+def test_code_is_formatted(sources):
+    report(format_problems(REPOSITORY, [str(file.path) for file in sources]))
+
+
+def test_format_finds(tmp_path):
+    (tmp_path / "good.cpp").write_text("int f() { return 1; }\n")
+    (tmp_path / "bad.cpp").write_text("int  f( ) {return 1;}\n")
+    assert format_problems(tmp_path, ["good.cpp"]) == []
+    assert format_problems(tmp_path, ["good.cpp", "bad.cpp"]) == ["bad.cpp: clang-format -i bad.cpp"]
+
+
+# ---- Tests ---------------------------------------------------------------------------------------------------------------------
+
+ASSERTION = re.compile(r"\b(?:EXPECT|ASSERT)_\w+\s*\(|\b(?:ADD_FAILURE|FAIL|GTEST_FAIL)\s*\(")
+TEST_HEAD = re.compile(r"\s*(?:TYPED_)?TEST(?:_[FP])?\s*\(")
+TEST_FOLDERS = {"unit", "editors", "pipeline", "distributed", "device", "golden"}
+
+
+def asserting_helpers(sources):
+    """Functions of tests that assert, by themselves or through another."""
+    functions = [(f.signature[0], f.body) for file in sources if file.is_test for f in file.functions if f.signature]
+    names, size = set(), -1
+    while len(names) != size:
+        size = len(names)
+        calls = re.compile(r"\b(?:%s)\s*(?:<[^;(]*>)?\(" % "|".join(map(re.escape, sorted(names)))) if names else None
+        names |= {n for n, body in functions if n != "TEST" and (ASSERTION.search(body) or (calls and calls.search(body)))}
+        names -= {"TEST", "TEST_F", "TEST_P", "TYPED_TEST"}
+    return names
+
+
+def assertion_problems(sources):
+    helpers = asserting_helpers(sources)
+    calls = re.compile(r"\b(?:%s)\s*(?:<[^;(]*>)?\(" % "|".join(map(re.escape, sorted(helpers)))) if helpers else None
+    for file in sources:
+        if not file.is_test or file.is_header or file.path.parts[1] not in TEST_FOLDERS:
+            continue
+        tests = [f for f in file.functions if TEST_HEAD.match(f.head)]
+        if not tests:
+            yield f"{file.path}: has no TEST"
+        for test in tests:
+            if not ASSERTION.search(test.body) and not (calls and calls.search(test.body)):
+                yield f"{file.path}:{test.line}: asserts nothing: {test.head}"
+
+
+def test_every_test_asserts(sources):
+    report(list(assertion_problems(sources)))
+
+
+def test_assertions_finds():
+    helper = source("tests/support/a.h", "inline void expect_x(int x) { EXPECT_EQ(x, 1); }\ninline void nothing(int x) { use(x); }\n")
+    good = "TEST(A, B) {\n  EXPECT_EQ(1, 1);\n}\nTEST_F(C, D) { expect_x(3); }\nvoid twice() { expect_x(1); }\nTEST(A, C) { twice(); }\n"
+    assert list(assertion_problems([helper, source("tests/unit/a.cpp", good)])) == []
+    for bad in ["TEST(A, B) { nothing(1); }", "TEST(A, B) { /* EXPECT_EQ(1, 1); */ }", 'TEST_F(A, B) { f("EXPECT_EQ(1, 1)"); }']:
+        assert len(list(assertion_problems([helper, source("tests/unit/a.cpp", good + bad)]))) == 1, bad
+    assert len(list(assertion_problems([source("tests/unit/a.cpp", "void expect_x() { EXPECT_EQ(1, 1); }")]))) == 1
