@@ -1,8 +1,8 @@
-// MEMIT: mass editing of facts by ridge updates of several MLP down-projections. Source: Meng et al., arXiv 2210.07229, algorithm 1.
-// z* of every request once, on the unedited weights; then for each layer, ascending: keys and the residual that is left, with the
-// weights as they are by now; Delta = (R / layers left) K^T (lambda C + K K^T)^{-1}.
-// Differs from the reference: values in batches, solves in the smaller space (values.h, solvers.h); keys that two requests nearly
-// share are reported.
+// MEMIT: mass editing of facts by ridge updates of several MLP down-projections. Source: Meng et al., arXiv 2210.07229,
+// algorithm 1. z* of every request once, on the unedited weights; then for each layer, ascending: keys and the residual
+// that is left, with the weights as they are by now; Delta = (R / layers left) K^T (lambda C + K K^T)^{-1}. Differs
+// from the reference: values in batches, solves in the smaller space (values.h, solvers.h); keys that two requests
+// nearly share are reported.
 #include <torch/types.h>
 
 #include <algorithm>
@@ -16,7 +16,7 @@ namespace lancet {
 namespace {
 
 struct MemitOptions {
-  std::vector<int64_t> layers;      ///< ascending; values are optimised at the output of the last
+  std::vector<int64_t> layers;       ///< ascending; values are optimised at the output of the last
   double covariance_weight = 15000;  ///< lambda; default: the published Llama configurations
   ValueOptions values;
   ContextOptions contexts;
@@ -48,7 +48,8 @@ class MemitEditor final : public Editor {
     std::vector<WeightId> ids;
     for (const int64_t layer : options_.layers) {
       if (layer >= config.n_layers - 1)
-        throw ConfigError(cat("editor.layers: ", layer, ": expected 0 to ", config.n_layers - 2, ": the model has ", config.n_layers,
+        throw ConfigError(cat("editor.layers: ", layer, ": expected 0 to ", config.n_layers - 2, ": the model has ",
+                              config.n_layers,
                               " layers, and a value needs at least one layer above it to act through"));
       ids.push_back({WeightKind::kDown, layer});
     }
@@ -68,12 +69,11 @@ class MemitEditor final : public Editor {
       const Tensor keys_FN = context.collect_keys(prepared, layers[i]);
       if (i == 0) outcome.warnings = shared_key_warnings(keys_FN, prepared);
       const Tensor residuals_DN = residuals(context, prepared, values.z_ND, i);
-      transaction.apply({WeightKind::kDown, layers[i]},
-                        solve_ridge({.covariance = covariances[i],
-                                     .covariance_weight = options_.covariance_weight,
-                                     .keys_FN = keys_FN,
-                                     .history_FM = {},
-                                     .residuals_DN = residuals_DN}));
+      transaction.apply({WeightKind::kDown, layers[i]}, solve_ridge({.covariance = covariances[i],
+                                                                     .covariance_weight = options_.covariance_weight,
+                                                                     .keys_FN = keys_FN,
+                                                                     .history_FM = {},
+                                                                     .residuals_DN = residuals_DN}));
       progress.advance();
     }
     state.edits += static_cast<int64_t>(requests.size());
@@ -81,8 +81,10 @@ class MemitEditor final : public Editor {
   }
 
  private:
-  /// What is left of z* - h at the last edited layer, shared evenly among the layers still to come: [D, N], on layer i's device.
-  Tensor residuals(const EditContext& context, std::span<const PreparedRequest> prepared, const Tensor& z_ND, size_t i) const {
+  /// What is left of z* - h at the last edited layer, shared evenly among the layers still to come: [D, N], on layer
+  /// i's device.
+  Tensor residuals(const EditContext& context, std::span<const PreparedRequest> prepared, const Tensor& z_ND,
+                   size_t i) const {
     const torch::NoGradGuard no_grad;
     const int64_t last = options_.layers.back();
     const Tensor left_ND = context.to_solve_device(z_ND, last) - context.collect_hidden(prepared, last);

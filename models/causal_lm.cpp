@@ -15,10 +15,13 @@ namespace {
 
 at::Device device_of_weight(const Placement& placement, WeightId id) {
   switch (id.kind) {
-    case WeightKind::kEmbedding: return placement.embed_device();
+    case WeightKind::kEmbedding:
+      return placement.embed_device();
     case WeightKind::kFinalNorm:
-    case WeightKind::kHead: return placement.head_device();
-    default: return placement.device_of(id.layer);
+    case WeightKind::kHead:
+      return placement.head_device();
+    default:
+      return placement.device_of(id.layer);
   }
 }
 
@@ -61,12 +64,14 @@ CausalLM CausalLM::load(const Checkpoint& checkpoint, const ModelConfig& config,
   for (const WeightSpec& spec : table) {
     const Tensor stored = to_tensor(checkpoint.view(spec.stored_name));
     // copy: the file must not be the weight's memory, it may be replaced while the model is in use.
-    Tensor weight = stored.to(device_of_weight(placement, spec.id), placement.weight_dtype(), /*non_blocking=*/false, /*copy=*/true);
+    Tensor weight = stored.to(device_of_weight(placement, spec.id), placement.weight_dtype(), /*non_blocking=*/false,
+                              /*copy=*/true);
     model.weights_.emplace(spec.id, std::move(weight));
     progress.advance();
   }
   if (config.tied_embeddings)
-    model.weights_.emplace(WeightId{WeightKind::kHead}, model.weight({WeightKind::kEmbedding}).to(placement.head_device()));
+    model.weights_.emplace(WeightId{WeightKind::kHead},
+                           model.weight({WeightKind::kEmbedding}).to(placement.head_device()));
   return model;
 }
 
@@ -85,7 +90,8 @@ Tensor CausalLM::run_layers(Tensor h_BTD, const SequenceInfo& sequence, LayerRan
       h_BTD = h_BTD.to(device);  // the only crossing between stages; differentiable
       inputs = attention_inputs(sequence, rope_frequencies_, device, placement_.weight_dtype());
     }
-    h_BTD = run_decoder_layer({config_, layer_weights(weights_, layer), inputs, sequence, hooks, layer}, std::move(h_BTD));
+    h_BTD =
+        run_decoder_layer({config_, layer_weights(weights_, layer), inputs, sequence, hooks, layer}, std::move(h_BTD));
     if (!h_BTD.defined()) break;
   }
   if (sequence.record != nullptr) {
@@ -98,7 +104,8 @@ Tensor CausalLM::run_layers(Tensor h_BTD, const SequenceInfo& sequence, LayerRan
 
 Tensor CausalLM::logits(const Tensor& h_ND) const {
   check_device(h_ND, placement_.head_device(), "hidden states for the head");
-  return at::linear(rms_norm(h_ND, weight({WeightKind::kFinalNorm}), config_.rms_norm_eps), weight({WeightKind::kHead}));
+  return at::linear(rms_norm(h_ND, weight({WeightKind::kFinalNorm}), config_.rms_norm_eps),
+                    weight({WeightKind::kHead}));
 }
 
 const Tensor& CausalLM::weight(WeightId id) const {
@@ -111,8 +118,8 @@ void CausalLM::set_weight(WeightId id, Tensor value) {
   const Tensor& current = weight(id);
   check_device(value, current.device(), weight_name(config_, id));
   if (value.scalar_type() != current.scalar_type() || value.sizes() != current.sizes())
-    throw std::logic_error(cat(weight_name(config_, id), ": expected ", at::toString(current.scalar_type()), " ", current.sizes(), ", got ",
-                               at::toString(value.scalar_type()), " ", value.sizes()));
+    throw std::logic_error(cat(weight_name(config_, id), ": expected ", at::toString(current.scalar_type()), " ",
+                               current.sizes(), ", got ", at::toString(value.scalar_type()), " ", value.sizes()));
   weights_[id] = std::move(value);
 }
 

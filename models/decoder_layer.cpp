@@ -13,7 +13,8 @@ Tensor stretch_llama3(const Tensor& frequencies, const RopeConfig& rope) {
   const double low_wavelength = original / rope.low_freq_factor;
   const double high_wavelength = original / rope.high_freq_factor;
   const Tensor wavelengths = 2 * M_PI / frequencies;
-  const Tensor smooth = (original / wavelengths - rope.low_freq_factor) / (rope.high_freq_factor - rope.low_freq_factor);
+  const Tensor smooth =
+      (original / wavelengths - rope.low_freq_factor) / (rope.high_freq_factor - rope.low_freq_factor);
   const Tensor passage = (1 - smooth) * (frequencies / rope.factor) + smooth * frequencies;
   return torch::where(wavelengths > low_wavelength, frequencies / rope.factor,
                       torch::where(wavelengths < high_wavelength, frequencies, passage));
@@ -57,8 +58,9 @@ Tensor attention(const LayerContext& context, const Tensor& x_BTD) {
     value = value.repeat_interleave(config.n_heads / config.n_kv_heads, 1);
   }
   const Tensor& mask = context.inputs.mask_B1TS;
-  const Tensor attended = mask.defined() ? at::scaled_dot_product_attention(query, key, value, mask)
-                                         : at::scaled_dot_product_attention(query, key, value, {}, 0.0, /*is_causal=*/true);
+  const Tensor attended = mask.defined()
+                              ? at::scaled_dot_product_attention(query, key, value, mask)
+                              : at::scaled_dot_product_attention(query, key, value, {}, 0.0, /*is_causal=*/true);
   return at::linear(attended.transpose(1, 2).flatten(2), w.attn_out, w.attn_out_bias);
 }
 
@@ -67,17 +69,22 @@ Tensor attention(const LayerContext& context, const Tensor& x_BTD) {
 Tensor rope_frequencies(const ModelConfig& config, RopePrecision precision) {
   // The same operations in the same precision as transformers: at high positions a last-bit difference would grow.
   const auto type = precision == RopePrecision::kF64 ? torch::kDouble : torch::kFloat;
-  const Tensor exponents = torch::arange(0, config.head_dim, 2, torch::kLong).to(type) / static_cast<double>(config.head_dim);
+  const Tensor exponents =
+      torch::arange(0, config.head_dim, 2, torch::kLong).to(type) / static_cast<double>(config.head_dim);
   const Tensor frequencies = 1.0 / torch::pow(config.rope.theta, exponents);
   switch (config.rope.scaling) {
-    case RopeConfig::Scaling::kNone: return frequencies;
-    case RopeConfig::Scaling::kLinear: return frequencies / config.rope.factor;
-    case RopeConfig::Scaling::kLlama3: return stretch_llama3(frequencies, config.rope);
+    case RopeConfig::Scaling::kNone:
+      return frequencies;
+    case RopeConfig::Scaling::kLinear:
+      return frequencies / config.rope.factor;
+    case RopeConfig::Scaling::kLlama3:
+      return stretch_llama3(frequencies, config.rope);
   }
   return frequencies;
 }
 
-AttentionInputs attention_inputs(const SequenceInfo& sequence, const Tensor& frequencies, at::Device device, at::ScalarType dtype) {
+AttentionInputs attention_inputs(const SequenceInfo& sequence, const Tensor& frequencies, at::Device device,
+                                 at::ScalarType dtype) {
   const Tensor angles = sequence.positions_BT.to(frequencies.scalar_type()).unsqueeze(2) * frequencies;
   const Tensor both = torch::cat({angles, angles}, 2).unsqueeze(1);
   AttentionInputs inputs;

@@ -1,4 +1,5 @@
-// One pre-norm decoder layer: RMSNorm, rotary grouped-query attention, RMSNorm, gated MLP. Pure functions of tensors on one device.
+// One pre-norm decoder layer: RMSNorm, rotary grouped-query attention, RMSNorm, gated MLP. Pure functions of tensors on
+// one device.
 #pragma once
 
 #include "lancet/models/hooks.h"
@@ -17,7 +18,7 @@ struct LayerWeights {
 
 /// What the layers of one stage share, on the stage's device.
 struct AttentionInputs {
-  Tensor cos_B1TC;   ///< compute dtype
+  Tensor cos_B1TC;  ///< compute dtype
   Tensor sin_B1TC;
   Tensor mask_B1TS;  ///< bool, true: may attend; undefined: plain causal attention
 };
@@ -27,7 +28,8 @@ enum class RopePrecision { kF32, kF64 };
 Tensor rope_frequencies(const ModelConfig& config, RopePrecision precision);
 
 /// Cosines and sines of the sequence's positions, and its mask, on `device` in `dtype`.
-AttentionInputs attention_inputs(const SequenceInfo& sequence, const Tensor& frequencies, at::Device device, at::ScalarType dtype);
+AttentionInputs attention_inputs(const SequenceInfo& sequence, const Tensor& frequencies, at::Device device,
+                                 at::ScalarType dtype);
 
 /// x * weight / rms(x), the mean square taken in at least f32 (Zhang & Sennrich, arXiv 1910.07467).
 Tensor rms_norm(const Tensor& x, const Tensor& weight, double eps);

@@ -84,7 +84,8 @@ void generate_batch(const CausalLM& model, std::span<const GenerateRow> rows, st
 
 }  // namespace
 
-std::vector<std::vector<TokenId>> generate(const CausalLM& model, std::span<const GenerateRow> rows, const GenerateOptions& options) {
+std::vector<std::vector<TokenId>> generate(const CausalLM& model, std::span<const GenerateRow> rows,
+                                           const GenerateOptions& options) {
   const torch::NoGradGuard no_grad;
   std::vector<int64_t> lengths;
   for (const GenerateRow& row : rows) lengths.push_back(static_cast<int64_t>(row.prompt.size()) + row.max_new_tokens);

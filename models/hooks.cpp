@@ -8,19 +8,21 @@
 namespace lancet {
 namespace {
 
-constexpr const char* kPointNames[] = {"block input", "attention output", "MLP input", "gate output",
+constexpr const char* kPointNames[] = {"block input", "attention output", "MLP input",  "gate output",
                                        "up output",   "MLP key",          "MLP output", "block output"};
 
 void check_replacement(HookSite site, const Tensor& before, const Tensor& after) {
   check_device(after, before.device(), "hook at " + site_text(site));
   if (after.scalar_type() != before.scalar_type() || after.sizes() != before.sizes())
-    throw std::logic_error(cat("hook at ", site_text(site), ": expected ", at::toString(before.scalar_type()), " ", before.sizes(), ", got ",
-                               at::toString(after.scalar_type()), " ", after.sizes()));
+    throw std::logic_error(cat("hook at ", site_text(site), ": expected ", at::toString(before.scalar_type()), " ",
+                               before.sizes(), ", got ", at::toString(after.scalar_type()), " ", after.sizes()));
 }
 
 }  // namespace
 
-std::string site_text(HookSite site) { return cat("layer ", site.layer, ", ", kPointNames[static_cast<size_t>(site.point)]); }
+std::string site_text(HookSite site) {
+  return cat("layer ", site.layer, ", ", kPointNames[static_cast<size_t>(site.point)]);
+}
 
 void HookSet::observe(HookSite site, std::function<void(const Tensor&)> observer) {
   hooks_[site].observers.push_back(std::move(observer));

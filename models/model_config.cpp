@@ -72,20 +72,23 @@ bool contains(const std::vector<std::string_view>& keys, std::string_view key) {
 
 const Family* find_family(const Json& json, KeyReader& keys, std::vector<std::string>& problems) {
   std::string architecture;
-  if (const Json* list = keys.find("architectures"); list != nullptr && list->is_array() && list->size() == 1 && (*list)[0].is_string())
+  if (const Json* list = keys.find("architectures");
+      list != nullptr && list->is_array() && list->size() == 1 && (*list)[0].is_string())
     architecture = (*list)[0].get<std::string>();
   const std::string model_type = keys.text("model_type", "");
   std::vector<std::string> known;
   for (const Family& family : families()) {
-    if (architecture == family.architecture || (!json.contains("architectures") && model_type == family.model_type)) return &family;
+    if (architecture == family.architecture || (!json.contains("architectures") && model_type == family.model_type))
+      return &family;
     known.emplace_back(family.architecture);
   }
-  problems.push_back(cat("architectures: unknown family '", architecture.empty() ? model_type : architecture, "': this version knows ",
-                         join(known)));
+  problems.push_back(cat("architectures: unknown family '", architecture.empty() ? model_type : architecture,
+                         "': this version knows ", join(known)));
   return nullptr;
 }
 
-void check_keys(const Json& json, const Family& family, std::span<const std::string> ignored, std::vector<std::string>& problems) {
+void check_keys(const Json& json, const Family& family, std::span<const std::string> ignored,
+                std::vector<std::string>& problems) {
   for (const auto& [key, value] : json.items()) {
     if (contains(family.understood_keys, key) || contains(family.harmless_keys, key)) continue;
     if (std::find(ignored.begin(), ignored.end(), key) != ignored.end()) continue;
@@ -93,16 +96,20 @@ void check_keys(const Json& json, const Family& family, std::span<const std::str
     if (contains(family.refused_keys, key)) {
       if (absent) continue;
       const bool quantised = key == "quantization_config" || key == "compression_config";
-      problems.push_back(quantised ? cat(key, ": quantised checkpoints (GPTQ, AWQ, bitsandbytes) cannot be edited: load the model in bf16 ",
-                                         "with transformers (dequantize()) or take the original, and save it with save_pretrained")
-                                   : cat(key, ": changes the computation and is not supported"));
+      problems.push_back(
+          quantised
+              ? cat(key, ": quantised checkpoints (GPTQ, AWQ, bitsandbytes) cannot be edited: load the model in bf16 ",
+                    "with transformers (dequantize()) or take the original, and save it with save_pretrained")
+              : cat(key, ": changes the computation and is not supported"));
     } else {
-      problems.push_back(cat(key, ": unknown key: if it does not change the computation, name it in ignore_config_keys"));
+      problems.push_back(
+          cat(key, ": unknown key: if it does not change the computation, name it in ignore_config_keys"));
     }
   }
 }
 
-void read_rope_scaling(const Json& object, const std::string& prefix, RopeConfig& rope, std::vector<std::string>& problems) {
+void read_rope_scaling(const Json& object, const std::string& prefix, RopeConfig& rope,
+                       std::vector<std::string>& problems) {
   KeyReader keys(object, prefix, problems);
   const std::string type = keys.text(keys.find("rope_type") != nullptr ? "rope_type" : "type", "default");
   if (type == "default") return;
@@ -127,7 +134,8 @@ RopeConfig read_rope(KeyReader& keys, std::vector<std::string>& problems) {
   for (const auto& [object, name] : {std::pair{parameters, "rope_parameters"}, std::pair{scaling, "rope_scaling"}})
     if (object != nullptr && !object->is_object()) keys.problem(name, "an object", object);
   if (parameters != nullptr && parameters->is_object()) {
-    rope.theta = KeyReader(*parameters, "rope_parameters.", problems).number("rope_theta", keys.number("rope_theta", 10000.0));
+    rope.theta =
+        KeyReader(*parameters, "rope_parameters.", problems).number("rope_theta", keys.number("rope_theta", 10000.0));
     read_rope_scaling(*parameters, "rope_parameters.", rope, problems);
     return rope;
   }
@@ -159,13 +167,15 @@ std::vector<int64_t> read_ids(const Json& json, std::string_view key) {
 
 Json parse_object(std::string_view text, std::string_view where) {
   Json json = Json::parse(text, nullptr, false);
-  if (!json.is_object()) throw CheckpointError(cat(where, ": expected a JSON object: the file is damaged, download it again"));
+  if (!json.is_object())
+    throw CheckpointError(cat(where, ": expected a JSON object: the file is damaged, download it again"));
   return json;
 }
 
 void check_shapes(const ModelConfig& config, std::vector<std::string>& problems) {
   if (config.n_heads % config.n_kv_heads != 0)
-    problems.push_back(cat("num_key_value_heads: ", config.n_kv_heads, " does not divide num_attention_heads ", config.n_heads));
+    problems.push_back(
+        cat("num_key_value_heads: ", config.n_kv_heads, " does not divide num_attention_heads ", config.n_heads));
   if (config.head_dim % 2 != 0) problems.push_back(cat("head_dim: ", config.head_dim, ": expected an even number"));
 }
 
@@ -200,7 +210,8 @@ ModelConfig parse_model_config(std::string_view config_json, std::string_view ge
   }
   if (!problems.empty()) throw CheckpointError(cat(where, ":\n  ", join(problems, "\n  ")));
   if (!generation_config_json.empty())
-    config.eos_ids = read_ids(parse_object(generation_config_json, cat(where, " (generation_config.json)")), "eos_token_id");
+    config.eos_ids =
+        read_ids(parse_object(generation_config_json, cat(where, " (generation_config.json)")), "eos_token_id");
   if (config.eos_ids.empty()) config.eos_ids = read_ids(json, "eos_token_id");
   return config;
 }
@@ -209,7 +220,8 @@ ModelConfig load_model_config(const Checkpoint& checkpoint, std::span<const std:
   const std::filesystem::path generation = checkpoint.folder() / "generation_config.json";
   const std::string generation_text =
       std::filesystem::exists(generation) ? read_text_file(generation, "generation_config.json") : std::string();
-  return parse_model_config(checkpoint.config_text(), generation_text, ignored_keys, (checkpoint.folder() / "config.json").string());
+  return parse_model_config(checkpoint.config_text(), generation_text, ignored_keys,
+                            (checkpoint.folder() / "config.json").string());
 }
 
 }  // namespace lancet

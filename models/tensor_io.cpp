@@ -15,7 +15,8 @@ Tensor to_tensor(const TensorView& view) {
   if (address % static_cast<uintptr_t>(bytes_per_element(view.dtype)) == 0) {
     // torch takes a mutable pointer; the mapping is read-only and the tensor is only read.
     void* bytes = const_cast<std::byte*>(view.bytes.data());
-    return torch::from_blob(bytes, view.shape, [owner = view.owner](void*) {}, options);
+    return torch::from_blob(
+        bytes, view.shape, [owner = view.owner](void*) {}, options);
   }
   Tensor copy = torch::empty(view.shape, options);
   std::copy(view.bytes.begin(), view.bytes.end(), static_cast<std::byte*>(copy.mutable_data_ptr()));
@@ -25,7 +26,9 @@ Tensor to_tensor(const TensorView& view) {
 TensorSource to_source(std::string name, const Tensor& tensor) {
   if (tensor.device() != Placement::host() || !tensor.is_contiguous())
     throw std::logic_error(name + ": only a contiguous tensor on the host can be written");
-  return {std::move(name), to_dtype(tensor.scalar_type()), tensor.sizes().vec(),
+  return {std::move(name),
+          to_dtype(tensor.scalar_type()),
+          tensor.sizes().vec(),
           {static_cast<const std::byte*>(tensor.const_data_ptr()), tensor.nbytes()}};
 }
 

@@ -19,27 +19,42 @@ std::string with_layer(std::string_view name, int64_t layer) {
 std::vector<int64_t> weight_shape(const ModelConfig& c, WeightKind kind) {
   const int64_t d_query = c.n_heads * c.head_dim;
   const int64_t d_kv = c.n_kv_heads * c.head_dim;
-  const auto bias = [](bool present, int64_t size) { return present ? std::vector<int64_t>{size} : std::vector<int64_t>{}; };
+  const auto bias = [](bool present, int64_t size) {
+    return present ? std::vector<int64_t>{size} : std::vector<int64_t>{};
+  };
   switch (kind) {
-    case WeightKind::kEmbedding: return {c.vocab_size, c.d_model};
-    case WeightKind::kHead: return c.tied_embeddings ? std::vector<int64_t>{} : std::vector<int64_t>{c.vocab_size, c.d_model};
+    case WeightKind::kEmbedding:
+      return {c.vocab_size, c.d_model};
+    case WeightKind::kHead:
+      return c.tied_embeddings ? std::vector<int64_t>{} : std::vector<int64_t>{c.vocab_size, c.d_model};
     case WeightKind::kAttnNorm:
     case WeightKind::kMlpNorm:
-    case WeightKind::kFinalNorm: return {c.d_model};
-    case WeightKind::kQuery: return {d_query, c.d_model};
+    case WeightKind::kFinalNorm:
+      return {c.d_model};
+    case WeightKind::kQuery:
+      return {d_query, c.d_model};
     case WeightKind::kKey:
-    case WeightKind::kValue: return {d_kv, c.d_model};
-    case WeightKind::kAttnOut: return {c.d_model, d_query};
-    case WeightKind::kQueryBias: return bias(c.attention_bias, d_query);
+    case WeightKind::kValue:
+      return {d_kv, c.d_model};
+    case WeightKind::kAttnOut:
+      return {c.d_model, d_query};
+    case WeightKind::kQueryBias:
+      return bias(c.attention_bias, d_query);
     case WeightKind::kKeyBias:
-    case WeightKind::kValueBias: return bias(c.attention_bias, d_kv);
-    case WeightKind::kAttnOutBias: return bias(c.attention_bias, c.d_model);
+    case WeightKind::kValueBias:
+      return bias(c.attention_bias, d_kv);
+    case WeightKind::kAttnOutBias:
+      return bias(c.attention_bias, c.d_model);
     case WeightKind::kGate:
-    case WeightKind::kUp: return {c.d_ffn, c.d_model};
-    case WeightKind::kDown: return {c.d_model, c.d_ffn};
+    case WeightKind::kUp:
+      return {c.d_ffn, c.d_model};
+    case WeightKind::kDown:
+      return {c.d_model, c.d_ffn};
     case WeightKind::kGateBias:
-    case WeightKind::kUpBias: return bias(c.mlp_bias, c.d_ffn);
-    case WeightKind::kDownBias: return bias(c.mlp_bias, c.d_model);
+    case WeightKind::kUpBias:
+      return bias(c.mlp_bias, c.d_ffn);
+    case WeightKind::kDownBias:
+      return bias(c.mlp_bias, c.d_model);
   }
   return {};
 }
@@ -55,10 +70,12 @@ void check_stored(const WeightSpec& spec, const Checkpoint& checkpoint, std::vec
   }
   const TensorInfo& info = checkpoint.info(spec.stored_name);
   if (info.shape != spec.shape)
-    problems.push_back(cat(spec.stored_name, ": shape ", shape_text(info.shape), ", expected ", shape_text(spec.shape), " from config.json"));
+    problems.push_back(cat(spec.stored_name, ": shape ", shape_text(info.shape), ", expected ", shape_text(spec.shape),
+                           " from config.json"));
   if (!is_weight_type(info.dtype))
-    problems.push_back(cat(spec.stored_name, ": type ", dtype_name(info.dtype),
-                           ", expected BF16, F16, F32 or F64: quantised checkpoints cannot be edited, convert to bf16 first"));
+    problems.push_back(
+        cat(spec.stored_name, ": type ", dtype_name(info.dtype),
+            ", expected BF16, F16, F32 or F64: quantised checkpoints cannot be edited, convert to bf16 first"));
 }
 
 std::set<std::string> known_names(const ModelConfig& config) {
@@ -101,12 +118,14 @@ std::vector<WeightSpec> resolve_weights(const ModelConfig& config, const Checkpo
   for (WeightSpec& spec : table) {
     // Tied models may store the shared matrix under either name.
     if (config.tied_embeddings && spec.id.kind == WeightKind::kEmbedding && !checkpoint.contains(spec.name))
-      if (std::string head = weight_name(config, {WeightKind::kHead}); checkpoint.contains(head)) spec.stored_name = std::move(head);
+      if (std::string head = weight_name(config, {WeightKind::kHead}); checkpoint.contains(head))
+        spec.stored_name = std::move(head);
     check_stored(spec, checkpoint, problems);
   }
   const std::set<std::string> known = known_names(config);
   for (const std::string& name : checkpoint.tensor_names())
-    if (!known.contains(name)) problems.push_back(cat(name, ": a tensor that a ", config.family->name, " of this config.json does not have"));
+    if (!known.contains(name))
+      problems.push_back(cat(name, ": a tensor that a ", config.family->name, " of this config.json does not have"));
   if (problems.empty()) return table;
   constexpr size_t kShown = 20;
   const size_t total = problems.size();
@@ -114,7 +133,8 @@ std::vector<WeightSpec> resolve_weights(const ModelConfig& config, const Checkpo
     problems.resize(kShown);
     problems.push_back(cat("... and ", total - kShown, " more"));
   }
-  throw CheckpointError(cat(checkpoint.folder().string(), ": the weights do not fit config.json:\n  ", join(problems, "\n  ")));
+  throw CheckpointError(
+      cat(checkpoint.folder().string(), ": the weights do not fit config.json:\n  ", join(problems, "\n  ")));
 }
 
 }  // namespace lancet

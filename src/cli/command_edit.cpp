@@ -39,9 +39,11 @@ void print_summary(const EditReport& report, const JobConfig& job) {
   std::cout << "\n" << metrics_text(report) << "\n" << answers_text(report) << "\n";
   for (const std::string& warning : report.outcome.warnings) log_warning(warning);
   if (report.corpus_exhausted)
-    std::cout << "  statistics: the corpus has " << report.statistics_tokens << " tokens, fewer than asked for; all were used\n";
-  std::cout << "  " << report.requests.size() << " requests, " << job.method << ", " << report.model_dtype << " on " << report.devices << ", "
-            << duration_text(total) << ", peak memory " << bytes_text(static_cast<uint64_t>(report.peak_host_bytes)) << "\n";
+    std::cout << "  statistics: the corpus has " << report.statistics_tokens
+              << " tokens, fewer than asked for; all were used\n";
+  std::cout << "  " << report.requests.size() << " requests, " << job.method << ", " << report.model_dtype << " on "
+            << report.devices << ", " << duration_text(total) << ", peak memory "
+            << bytes_text(static_cast<uint64_t>(report.peak_host_bytes)) << "\n";
   std::cout << "  " << (report.unmet.empty() ? "written: " : "rejected: ") << job.output->dir.string()
             << (report.unmet.empty() ? "" : ".rejected/report.json") << "\n";
 }
@@ -66,9 +68,10 @@ void add_edit(CLI::App& app, Action& action) {
   auto arguments = std::make_shared<JobArguments>();
   auto output = std::make_shared<Output>();
   CLI::App* command = app.add_subcommand(
-      "edit", "Edit facts in a model and export it.\n"
-              "  lancet edit job.yaml --set run.dtype=f32\n"
-              "  lancet edit --model DIR --prompt \"The capital of {} is\" --subject France --target Rome --out DIR");
+      "edit",
+      "Edit facts in a model and export it.\n"
+      "  lancet edit job.yaml --set run.dtype=f32\n"
+      "  lancet edit --model DIR --prompt \"The capital of {} is\" --subject France --target Rome --out DIR");
   add_job_file(*command, *arguments);
   command->add_option("--model", arguments->model, "Model folder; its lancet.yaml gives the editor's defaults");
   command->add_option("--prompt", arguments->prompt, "One fact: the prompt, {} where the subject goes");

@@ -19,7 +19,8 @@ std::string evaluation_text(const EvalReport& report) {
   }
   std::string out = rows.size() > 1 ? format_table(rows) : std::string();
   for (size_t i = 0; i < std::min<size_t>(5, report.evaluation.continuations.size()); ++i)
-    out += cat("  ", one_line(report.requests[i].prompt.text, 60), " … ", one_line(report.evaluation.continuations[i], 60), "\n");
+    out += cat("  ", one_line(report.requests[i].prompt.text, 60), " … ",
+               one_line(report.evaluation.continuations[i], 60), "\n");
   return out;
 }
 
@@ -41,7 +42,8 @@ ExitCode run_stats(const JobArguments& arguments, const Output& output) {
   }
   std::vector<std::vector<std::string>> rows{{"layer", "tokens", "trace/n", "from cache"}};
   for (const LayerStatistics& layer : report.layers)
-    rows.push_back({std::to_string(layer.layer), std::to_string(layer.tokens), cat(layer.mean_diagonal), layer.from_cache ? "yes" : "no"});
+    rows.push_back({std::to_string(layer.layer), std::to_string(layer.tokens), cat(layer.mean_diagonal),
+                    layer.from_cache ? "yes" : "no"});
   std::cout << format_table(rows);
   for (const LayerStatistics& layer : report.layers) std::cout << "  " << layer.file.string() << "\n";
   if (report.corpus_exhausted) std::cout << "  the corpus has fewer tokens than asked for; all were used\n";
@@ -53,9 +55,10 @@ ExitCode run_stats(const JobArguments& arguments, const Output& output) {
 void add_eval(CLI::App& app, Action& action) {
   auto arguments = std::make_shared<JobArguments>();
   auto output = std::make_shared<Output>();
-  CLI::App* command = app.add_subcommand("eval", "Measure requests on a model as it is, edited or not.\n"
-                                                 "  lancet eval job.yaml --set model=out/demo\n"
-                                                 "  lancet eval --model DIR --requests FILE");
+  CLI::App* command = app.add_subcommand("eval",
+                                         "Measure requests on a model as it is, edited or not.\n"
+                                         "  lancet eval job.yaml --set model=out/demo\n"
+                                         "  lancet eval --model DIR --requests FILE");
   add_job_file(*command, *arguments);
   command->add_option("--model", arguments->model, "Model folder");
   command->add_option("--requests", arguments->requests, "Request file");
@@ -66,8 +69,9 @@ void add_eval(CLI::App& app, Action& action) {
 void add_stats(CLI::App& app, Action& action) {
   auto arguments = std::make_shared<JobArguments>();
   auto output = std::make_shared<Output>();
-  CLI::App* command = app.add_subcommand("stats", "Collect the covariances that the job's editor needs into the cache.\n"
-                                                  "  lancet stats job.yaml");
+  CLI::App* command = app.add_subcommand("stats",
+                                         "Collect the covariances that the job's editor needs into the cache.\n"
+                                         "  lancet stats job.yaml");
   add_job_file(*command, *arguments);
   command->add_option("--model", arguments->model, "Model folder with a lancet.yaml, instead of a job file");
   add_output_options(*command, *output);

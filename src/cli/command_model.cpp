@@ -65,7 +65,8 @@ std::vector<std::pair<std::string, std::string>> describe(const ModelFiles& file
           {"layers", std::to_string(config.n_layers)},
           {"hidden size", std::to_string(config.d_model)},
           {"MLP size", std::to_string(config.d_ffn)},
-          {"attention heads", cat(config.n_heads, " (", config.n_kv_heads, " for keys/values), head size ", config.head_dim)},
+          {"attention heads",
+           cat(config.n_heads, " (", config.n_kv_heads, " for keys/values), head size ", config.head_dim)},
           {"vocabulary", std::to_string(config.vocab_size)},
           {"positions", std::to_string(config.max_positions)},
           {"embeddings", config.tied_embeddings ? "tied to the head" : "separate from the head"},
@@ -86,7 +87,8 @@ ExitCode run_inspect(const std::string& folder, const Output& output) {
   }
   size_t width = 0;
   for (const auto& [name, value] : facts) width = std::max(width, name.size());
-  for (const auto& [name, value] : facts) std::cout << "  " << name << std::string(width - name.size() + 3, ' ') << value << "\n";
+  for (const auto& [name, value] : facts)
+    std::cout << "  " << name << std::string(width - name.size() + 3, ' ') << value << "\n";
   return ExitCode::kOk;
 }
 
@@ -95,12 +97,16 @@ ExitCode run_inspect(const std::string& folder, const Output& output) {
 void add_generate(CLI::App& app, Action& action) {
   auto arguments = std::make_shared<GenerateArguments>();
   auto output = std::make_shared<Output>();
-  CLI::App* command = app.add_subcommand("generate", "Let a model continue a text (greedy).\n"
-                                                     "  lancet generate --model out/demo --prompt \"The capital of France is\"");
+  CLI::App* command = app.add_subcommand("generate",
+                                         "Let a model continue a text (greedy).\n"
+                                         "  lancet generate --model out/demo --prompt \"The capital of France is\"");
   command->add_option("--model", arguments->model, "Model folder")->required();
   command->add_option("--prompt", arguments->prompt, "Text to continue")->required();
-  command->add_option("--tokens", arguments->tokens, "New tokens at most")->check(CLI::Range(1, 1000000))->capture_default_str();
-  command->add_option("--dtype", arguments->dtype, "auto (the checkpoint's), f32, bf16, f16 or f64")->capture_default_str();
+  command->add_option("--tokens", arguments->tokens, "New tokens at most")
+      ->check(CLI::Range(1, 1000000))
+      ->capture_default_str();
+  command->add_option("--dtype", arguments->dtype, "auto (the checkpoint's), f32, bf16, f16 or f64")
+      ->capture_default_str();
   command->add_option("--device", arguments->device, "auto, cpu or cuda:N")->capture_default_str();
   add_output_options(*command, *output);
   command->callback([=, &action] { action = [=] { return run_generate(*arguments, *output); }; });
@@ -109,7 +115,8 @@ void add_generate(CLI::App& app, Action& action) {
 void add_inspect(CLI::App& app, Action& action) {
   auto folder = std::make_shared<std::string>();
   auto output = std::make_shared<Output>();
-  CLI::App* command = app.add_subcommand("inspect", "Show what a model folder holds; reads no weights.\n  lancet inspect DIR");
+  CLI::App* command =
+      app.add_subcommand("inspect", "Show what a model folder holds; reads no weights.\n  lancet inspect DIR");
   command->add_option("model", *folder, "Model folder")->required();
   add_output_options(*command, *output);
   command->callback([=, &action] { action = [=] { return run_inspect(*folder, *output); }; });

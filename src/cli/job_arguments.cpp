@@ -57,7 +57,8 @@ void add_output_options(CLI::App& command, Output& output) {
 
 void add_job_file(CLI::App& command, JobArguments& arguments) {
   command.add_option("job", arguments.file, "Job file (YAML or JSON); relative paths in it are taken from its folder");
-  command.add_option("--set", arguments.overrides, "Change a key of the job: --set run.dtype=f32 --set requests.limit=10")
+  command
+      .add_option("--set", arguments.overrides, "Change a key of the job: --set run.dtype=f32 --set requests.limit=10")
       ->take_all()
       ->type_name("KEY=VALUE");
 }
@@ -68,12 +69,18 @@ JobConfig load_job(const JobArguments& arguments, JobPurpose purpose) {
   for (const auto& [value, name] : {std::pair{&arguments.model, "--model"}, std::pair{&arguments.prompt, "--prompt"},
                                     std::pair{&arguments.requests, "--requests"}, std::pair{&arguments.out, "--out"}})
     if (from_file && !value->empty())
-      throw ConfigError(cat(name, ": cannot be used with a job file. Change the job with --set, e.g. --set output.dir=DIR"));
+      throw ConfigError(
+          cat(name, ": cannot be used with a job file. Change the job with --set, e.g. --set output.dir=DIR"));
   const fs::path file(arguments.file);
   ConfigTree tree = from_file ? load_config(file) : one_line_job(arguments);
   const fs::path base = from_file ? fs::absolute(file).parent_path() : fs::current_path();
-  for (const std::string& assignment : arguments.overrides) apply_override(tree, assignment);
+  // The model decides which defaults apply, so an override of it counts first; the others change the defaults too.
+  ConfigTree overridden = tree;
+  for (const std::string& assignment : arguments.overrides) apply_override(overridden, assignment);
+  if (const ConfigTree* model = overridden.find("model"); model != nullptr && tree.kind == ConfigTree::Kind::kMap)
+    tree.set("model", *model);
   apply_model_defaults(tree, base);
+  for (const std::string& assignment : arguments.overrides) apply_override(tree, assignment);
   return parse_job(tree, base, from_file ? file.string() : std::string("command line"), purpose);
 }
 

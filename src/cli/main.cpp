@@ -52,10 +52,12 @@ int main(int argc, char** argv) {
   } catch (const lancet::Error& error) {
     return lancet::cli::report(error.exit_code(), error.what());
   } catch (const c10::OutOfMemoryError& error) {
-    return lancet::cli::report(ExitCode::kPlacement, std::string("out of device memory: use a smaller editor.values.batch. ") +
-                                                         error.what_without_backtrace());
+    return lancet::cli::report(
+        ExitCode::kPlacement,
+        std::string("out of device memory: use a smaller editor.values.batch. ") + error.what_without_backtrace());
   } catch (const std::bad_alloc&) {
-    return lancet::cli::report(ExitCode::kPlacement, "out of memory: use a smaller editor.values.batch, or run.dtype: bf16");
+    return lancet::cli::report(ExitCode::kPlacement,
+                               "out of memory: use a smaller editor.values.batch, or run.dtype: bf16");
   } catch (const c10::Error& error) {
     return lancet::cli::report(ExitCode::kInternal, std::string("torch: ") + error.what_without_backtrace());
   } catch (const std::exception& error) {

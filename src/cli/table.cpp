@@ -9,7 +9,9 @@ namespace {
 
 bool begins_character(char byte) { return (static_cast<unsigned char>(byte) & 0xC0) != 0x80; }
 
-size_t characters(const std::string& text) { return static_cast<size_t>(std::count_if(text.begin(), text.end(), begins_character)); }
+size_t characters(const std::string& text) {
+  return static_cast<size_t>(std::count_if(text.begin(), text.end(), begins_character));
+}
 
 }  // namespace
 

@@ -7,7 +7,8 @@
 
 namespace lancet::cli {
 
-/// Rows of cells in aligned columns; the first column to the left, the others to the right. Widths count UTF-8 characters.
+/// Rows of cells in aligned columns; the first column to the left, the others to the right. Widths count UTF-8
+/// characters.
 std::string format_table(const std::vector<std::vector<std::string>>& rows);
 
 /// "99.0" from 0.99; "n/a" without a value.

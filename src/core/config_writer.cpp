@@ -67,8 +67,9 @@ std::string key_text(const std::string& key) { return can_be_plain(key, Context:
 std::string flow_list(const ConfigTree& list) {
   std::string out = "[";
   for (const ConfigTree& item : list.items) {
-    const bool quoted_by_need = !item.quoted && !can_be_plain(item.scalar, Context::kFlow);
-    if (item.kind != Kind::kScalar || quoted_by_need) return {};
+    const bool needs_block =
+        !item.quoted && can_be_plain(item.scalar, Context::kBlock) && !can_be_plain(item.scalar, Context::kFlow);
+    if (item.kind != Kind::kScalar || needs_block) return {};
     if (out.size() > 1) out += ", ";
     out += scalar_text(item, Context::kFlow);
   }

@@ -1,9 +1,9 @@
 #include "lancet/core/hash.h"
 
+#include <xxhash.h>
 #include <array>
 #include <cstdio>
 #include <new>
-#include <xxhash.h>
 
 namespace lancet {
 

@@ -20,7 +20,8 @@ size_t count_places(std::string_view text) {
 
 /// Braces would be taken for the prompt's place; line ends would end a document.
 std::string cleaned(std::string text) {
-  std::replace_if(text.begin(), text.end(), [](char c) { return c == '{' || c == '}' || c == '\n' || c == '\r'; }, ' ');
+  std::replace_if(
+      text.begin(), text.end(), [](char c) { return c == '{' || c == '}' || c == '\n' || c == '\r'; }, ' ');
   return text;
 }
 
@@ -38,7 +39,8 @@ ContextOptions parse_context_options(ConfigSection& editor) {
   }
   options.templates = editor.texts("contexts");
   for (const std::string& text : options.templates)
-    if (count_places(text) != 1) editor.problem("contexts", cat("'", text, "': expected exactly one {}, where the prompt goes"));
+    if (count_places(text) != 1)
+      editor.problem("contexts", cat("'", text, "': expected exactly one {}, where the prompt goes"));
   const auto plain = std::find(options.templates.begin(), options.templates.end(), kPlain);
   if (plain == options.templates.end()) {
     editor.problem("contexts", "expected \"{}\" among the templates: the plain prompt is the edit's anchor");
@@ -48,7 +50,8 @@ ContextOptions parse_context_options(ConfigSection& editor) {
   return options;
 }
 
-std::vector<std::string> make_contexts(const CausalLM& model, const Tokenizer& tokenizer, const ContextOptions& options, uint64_t seed) {
+std::vector<std::string> make_contexts(const CausalLM& model, const Tokenizer& tokenizer, const ContextOptions& options,
+                                       uint64_t seed) {
   if (!options.templates.empty()) return options.templates;
   std::vector<GenerateRow> rows;
   for (int64_t i = 0; i < options.generate; ++i) {

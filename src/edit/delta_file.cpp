@@ -28,8 +28,8 @@ WeightDelta merged(const std::vector<WeightDelta>& deltas) {
 
 }  // namespace
 
-void write_delta(const std::filesystem::path& path, const ModelConfig& config, std::span<const WeightTransaction::Entry> entries,
-                 const DeltaProvenance& provenance) {
+void write_delta(const std::filesystem::path& path, const ModelConfig& config,
+                 std::span<const WeightTransaction::Entry> entries, const DeltaProvenance& provenance) {
   std::vector<std::pair<std::string, Tensor>> tensors;
   for (const WeightTransaction::Entry& entry : entries) {
     const std::string name = weight_name(config, entry.id);

@@ -11,7 +11,8 @@ Tensor EditContext::collect_keys(std::span<const PreparedRequest> requests, int6
   for (const PreparedRequest& request : requests)
     for (const LocatedPrompt& prompt : request.prompts) rows.push_back(&prompt);
   const int64_t n_contexts = static_cast<int64_t>(requests[0].prompts.size());
-  const Tensor keys_NXF = to_solve_device(collect_at(model_, rows, {HookPoint::kMlpKey, layer}), layer).unflatten(0, {-1, n_contexts});
+  const Tensor keys_NXF =
+      to_solve_device(collect_at(model_, rows, {HookPoint::kMlpKey, layer}), layer).unflatten(0, {-1, n_contexts});
   const Tensor plain_NF = keys_NXF.select(1, 0);
   if (n_contexts == 1) return plain_NF.t();
   return (0.5 * plain_NF + 0.5 * keys_NXF.slice(1, 1).mean(1)).t();

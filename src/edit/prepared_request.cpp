@@ -6,10 +6,12 @@
 namespace lancet {
 namespace {
 
-PreparedRequest prepare_request(const Tokenizer& tokenizer, const EditRequest& request, std::span<const std::string> contexts) {
+PreparedRequest prepare_request(const Tokenizer& tokenizer, const EditRequest& request,
+                                std::span<const std::string> contexts) {
   const std::string where = cat("request ", request.id);
   if (request.subject.empty())
-    throw ConfigError(cat(where, ": no subject: this method edits at the subject's last token, so each request names its subject"));
+    throw ConfigError(
+        cat(where, ": no subject: this method edits at the subject's last token, so each request names its subject"));
   PreparedRequest prepared;
   prepared.id = request.id;
   for (const std::string& context : contexts)

@@ -40,9 +40,12 @@ Tensor solve_in_key_space(const RidgeProblem& problem, const Tensor& all_keys_FM
 }
 
 Tensor solve_in_weight_space(const RidgeProblem& problem, const Tensor& all_keys_FM) {
-  const Tensor system = torch::addmm(problem.covariance.covariance_FF, all_keys_FM, all_keys_FM.t(), problem.covariance_weight, 1.0);
+  const Tensor system =
+      torch::addmm(problem.covariance.covariance_FF, all_keys_FM, all_keys_FM.t(), problem.covariance_weight, 1.0);
   const Tensor lower = try_cholesky(system);
-  if (!lower.defined()) throw NumericError("ridge solve: lambda C + K K^T is not definite: raise statistics.ridge or the covariance weight");
+  if (!lower.defined())
+    throw NumericError(
+        "ridge solve: lambda C + K K^T is not definite: raise statistics.ridge or the covariance weight");
   return torch::cholesky_solve(problem.keys_FN, lower);
 }
 
@@ -52,16 +55,19 @@ CovarianceFactor factor_covariance(const Tensor& covariance_FF, double ridge, co
   const torch::NoGradGuard no_grad;
   const int64_t size = covariance_FF.size(0);
   const double mean_diagonal = covariance_FF.trace().item<double>() / static_cast<double>(size);
-  const Tensor lifted = ridge > 0 ? covariance_FF + ridge * mean_diagonal * identity_like(covariance_FF) : covariance_FF;
+  const Tensor lifted =
+      ridge > 0 ? covariance_FF + ridge * mean_diagonal * identity_like(covariance_FF) : covariance_FF;
   Tensor lower = try_cholesky(lifted);
   if (lower.defined()) return {lifted, lower};
   if (!covariance_FF.isfinite().all().item<bool>())
-    throw NumericError(cat(where, ": the covariance has NaN or Inf: the statistics are damaged, remove them from the cache"));
+    throw NumericError(
+        cat(where, ": the covariance has NaN or Inf: the statistics are damaged, remove them from the cache"));
   const Tensor spectrum = at::linalg_eigvalsh(covariance_FF);
   const double smallest = spectrum[0].item<double>();
   const double needed = sufficient_ridge(smallest, spectrum[-1].item<double>(), mean_diagonal, size);
-  throw NumericError(cat(where, ": the covariance is not positive definite: smallest eigenvalue ", smallest, " at mean diagonal ",
-                         mean_diagonal, ", ridge ", ridge, ". Set statistics.ridge: ", needed, " or use more tokens"));
+  throw NumericError(cat(where, ": the covariance is not positive definite: smallest eigenvalue ", smallest,
+                         " at mean diagonal ", mean_diagonal, ", ridge ", ridge, ". Set statistics.ridge: ", needed,
+                         " or use more tokens"));
 }
 
 LowRankDelta solve_ridge(const RidgeProblem& problem, SolveSpace space) {
@@ -71,8 +77,8 @@ LowRankDelta solve_ridge(const RidgeProblem& problem, SolveSpace space) {
       problem.history_FM.defined() ? torch::cat({problem.history_FM, problem.keys_FN}, 1) : problem.keys_FN;
   const bool fewer_keys = all_keys_FM.size(1) <= all_keys_FM.size(0);
   if (space == SolveSpace::kAuto) space = fewer_keys ? SolveSpace::kKeys : SolveSpace::kWeights;
-  const Tensor adjusted_FN =
-      space == SolveSpace::kKeys ? solve_in_key_space(problem, all_keys_FM) : solve_in_weight_space(problem, all_keys_FM);
+  const Tensor adjusted_FN = space == SolveSpace::kKeys ? solve_in_key_space(problem, all_keys_FM)
+                                                        : solve_in_weight_space(problem, all_keys_FM);
   return {problem.residuals_DN, adjusted_FN.t().contiguous()};
 }
 

@@ -42,12 +42,16 @@ std::string corpus_key(const CorpusTokens& corpus) {
 /// Whether a layer's keys depend on this weight.
 bool shapes_keys(WeightId id, int64_t layer) {
   switch (id.kind) {
-    case WeightKind::kEmbedding: return true;
+    case WeightKind::kEmbedding:
+      return true;
     case WeightKind::kFinalNorm:
-    case WeightKind::kHead: return false;
+    case WeightKind::kHead:
+      return false;
     case WeightKind::kDown:
-    case WeightKind::kDownBias: return id.layer < layer;
-    default: return id.layer <= layer;
+    case WeightKind::kDownBias:
+      return id.layer < layer;
+    default:
+      return id.layer <= layer;
   }
 }
 
@@ -90,12 +94,14 @@ CorpusTokens read_corpus(const Tokenizer& tokenizer, const StatisticsOptions& op
     corpus.documents.push_back(std::move(ids));
   }
   if (corpus.tokens < config.d_ffn)
-    throw ConfigError(cat("statistics: ", options.corpus.string(), ": ", corpus.tokens, " tokens, but a covariance of size ", config.d_ffn,
+    throw ConfigError(cat("statistics: ", options.corpus.string(), ": ", corpus.tokens,
+                          " tokens, but a covariance of size ", config.d_ffn,
                           " needs at least as many. Use a larger corpus or raise statistics.tokens"));
   return corpus;
 }
 
-std::vector<Covariance> collect_covariances(const CausalLM& model, const CorpusTokens& corpus, std::span<const int64_t> layers) {
+std::vector<Covariance> collect_covariances(const CausalLM& model, const CorpusTokens& corpus,
+                                            std::span<const int64_t> layers) {
   const torch::NoGradGuard no_grad;
   std::vector<std::unique_ptr<GramAccumulator>> sums;
   std::vector<int64_t> valid;
@@ -134,11 +140,19 @@ std::vector<Covariance> collect_covariances(const CausalLM& model, const CorpusT
 
 StatisticsStore::StatisticsStore(const CausalLM& model, const Checkpoint& checkpoint, const CorpusTokens& corpus,
                                  std::filesystem::path cache)
-    : model_(model), checkpoint_(checkpoint), corpus_(corpus), cache_(std::move(cache)), corpus_key_(corpus_key(corpus)) {}
+    : model_(model),
+      checkpoint_(checkpoint),
+      corpus_(corpus),
+      cache_(std::move(cache)),
+      corpus_key_(corpus_key(corpus)) {}
 
 std::filesystem::path StatisticsStore::cache_file(int64_t layer) const {
   ContentHash hash;
-  hash.add(kCacheFormat).add(corpus_key_).add(checkpoint_.config_text()).add(at::toString(model_.placement().weight_dtype())).add(layer);
+  hash.add(kCacheFormat)
+      .add(corpus_key_)
+      .add(checkpoint_.config_text())
+      .add(at::toString(model_.placement().weight_dtype()))
+      .add(layer);
   for (const WeightSpec& spec : resolve_weights(model_.config(), checkpoint_))
     if (shapes_keys(spec.id, layer)) hash.add(checkpoint_.view(spec.stored_name).bytes);
   return cache_ / (hash.hex() + ".safetensors");
@@ -161,7 +175,8 @@ std::vector<Covariance> StatisticsStore::load(std::span<const int64_t> layers) {
       write_covariance(files[i], fresh[next_fresh]);
       covariances.push_back(std::move(fresh[next_fresh++]));
     } else {
-      covariances.push_back(read_covariance(files[i], model_.config().d_ffn, model_.placement().solve_device(layers[i])));
+      covariances.push_back(
+          read_covariance(files[i], model_.config().d_ffn, model_.placement().solve_device(layers[i])));
     }
   }
   return covariances;

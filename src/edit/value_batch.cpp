@@ -5,7 +5,8 @@
 namespace lancet {
 namespace {
 
-/// Rows of one request: its contexts with the target spliced behind (the last target id is only predicted), then the drift row.
+/// Rows of one request: its contexts with the target spliced behind (the last target id is only predicted), then the
+/// drift row.
 std::vector<std::vector<TokenId>> rows_of(const PreparedRequest& request) {
   std::vector<std::vector<TokenId>> rows;
   for (const LocatedPrompt& prompt : request.prompts) {
@@ -17,7 +18,9 @@ std::vector<std::vector<TokenId>> rows_of(const PreparedRequest& request) {
   return rows;
 }
 
-Tensor index_tensor(const std::vector<int64_t>& values, at::Device device) { return torch::tensor(values, torch::kLong).to(device); }
+Tensor index_tensor(const std::vector<int64_t>& values, at::Device device) {
+  return torch::tensor(values, torch::kLong).to(device);
+}
 
 }  // namespace
 
@@ -89,7 +92,8 @@ BatchLosses ValueBatch::losses(const std::vector<int64_t>& active, const Tensor&
   const int64_t n_active = static_cast<int64_t>(active.size());
   const int64_t n_labels = rows_.label_ids_L.size(0);
   const Tensor added_RD = delta_AD.index_select(0, rows_.request_of_row_R).to(rows_.hidden_RTD.scalar_type());
-  const Tensor moved = rows_.hidden_RTD.flatten(0, 1).index_add(0, rows_.lookup_row_R, added_RD).view_as(rows_.hidden_RTD);
+  const Tensor moved =
+      rows_.hidden_RTD.flatten(0, 1).index_add(0, rows_.lookup_row_R, added_RD).view_as(rows_.hidden_RTD);
   const Tensor last_RTD = model_.run_layers(moved, rows_.sequence, {layer_ + 1, model_.config().n_layers});
 
   const Tensor read_MD = last_RTD.flatten(0, 1).index_select(0, rows_.read_M);
@@ -97,7 +101,8 @@ BatchLosses ValueBatch::losses(const std::vector<int64_t>& active, const Tensor&
   const Tensor label_log_probs =
       log_probs_MV.slice(0, 0, n_labels).gather(1, rows_.label_ids_L.unsqueeze(1)).squeeze(1) * rows_.label_weight_L;
   BatchLosses losses;
-  losses.nll_A = -torch::zeros({n_active}, label_log_probs.options()).index_add(0, rows_.label_request_L, label_log_probs);
+  losses.nll_A =
+      -torch::zeros({n_active}, label_log_probs.options()).index_add(0, rows_.label_request_L, label_log_probs);
 
   const Tensor now_AV = log_probs_MV.slice(0, n_labels);
   if (!drift_log_probs_NV_.defined()) drift_log_probs_NV_ = now_AV.detach().clone();

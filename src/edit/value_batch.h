@@ -22,22 +22,23 @@ class ValueBatch {
   /// [N, D] value dtype: output of `layer` at the plain prompt's lookup token.
   const Tensor& initial_ND() const { return initial_ND_; }
 
-  /// `active`: indices of requests; `delta_AD`: their deltas (an autograd leaf), on the edited layer's device. The first call must be
-  /// with all requests and zero deltas: it sets what the KL divergence is taken from.
+  /// `active`: indices of requests; `delta_AD`: their deltas (an autograd leaf), on the edited layer's device. The
+  /// first call must be with all requests and zero deltas: it sets what the KL divergence is taken from.
   BatchLosses losses(const std::vector<int64_t>& active, const Tensor& delta_AD);
 
  private:
   /// Rows and label positions of the active requests; made anew only when a request leaves.
   struct ActiveRows {
     std::vector<int64_t> requests;
-    Tensor hidden_RTD;        ///< output of the edited layer
+    Tensor hidden_RTD;  ///< output of the edited layer
     SequenceInfo sequence;
     Tensor lookup_row_R;      ///< flat index row * T + lookup, on the edited layer's device
     Tensor request_of_row_R;  ///< index into the active requests, likewise
-    Tensor read_M;            ///< flat indices of the positions whose logits are needed: labels, then one drift position per request
-    Tensor label_ids_L;       ///< on the head's device
-    Tensor label_request_L;   ///< index into the active requests
-    Tensor label_weight_L;    ///< 1 / (contexts * target tokens)
+    Tensor
+        read_M;  ///< flat indices of the positions whose logits are needed: labels, then one drift position per request
+    Tensor label_ids_L;      ///< on the head's device
+    Tensor label_request_L;  ///< index into the active requests
+    Tensor label_weight_L;   ///< 1 / (contexts * target tokens)
   };
   void select(const std::vector<int64_t>& active);
 

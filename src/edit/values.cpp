@@ -20,7 +20,9 @@ struct AdamState {
   Tensor second_ND;
 
   explicit AdamState(const Tensor& initial_ND)
-      : delta_ND(torch::zeros_like(initial_ND)), first_ND(torch::zeros_like(initial_ND)), second_ND(torch::zeros_like(initial_ND)) {}
+      : delta_ND(torch::zeros_like(initial_ND)),
+        first_ND(torch::zeros_like(initial_ND)),
+        second_ND(torch::zeros_like(initial_ND)) {}
 
   /// Update number `step` (from 1) of some rows, then the projection onto ||delta|| <= limit.
   void update(const Tensor& rows, const Tensor& gradient, const Tensor& limit_A, int64_t step, double lr) {
@@ -44,8 +46,8 @@ std::vector<double> to_doubles(const Tensor& values) {
   return {host.const_data_ptr<double>(), host.const_data_ptr<double>() + host.numel()};
 }
 
-void append_losses(OptimizedValues& result, int64_t first_request, const std::vector<int64_t>& active, const std::vector<Tensor>& parts,
-                   std::span<const PreparedRequest> requests) {
+void append_losses(OptimizedValues& result, int64_t first_request, const std::vector<int64_t>& active,
+                   const std::vector<Tensor>& parts, std::span<const PreparedRequest> requests) {
   const std::vector<double> nll = to_doubles(parts[0]), kl = to_doubles(parts[1]), decay = to_doubles(parts[2]);
   const std::vector<double> total = to_doubles(parts[3]);
   for (size_t a = 0; a < active.size(); ++a) {
@@ -57,8 +59,8 @@ void append_losses(OptimizedValues& result, int64_t first_request, const std::ve
 }
 
 /// One batch from start to end. Returns its z [N, D]; appends to the result's losses.
-Tensor optimize_batch(const CausalLM& model, std::span<const PreparedRequest> requests, int64_t first_request, int64_t layer,
-                      const ValueOptions& options, OptimizedValues& result, Progress& progress) {
+Tensor optimize_batch(const CausalLM& model, std::span<const PreparedRequest> requests, int64_t first_request,
+                      int64_t layer, const ValueOptions& options, OptimizedValues& result, Progress& progress) {
   ValueBatch batch(model, requests, layer);
   AdamState adam(batch.initial_ND());
   const Tensor initial_norm_N = batch.initial_ND().norm(2, 1);
@@ -120,8 +122,8 @@ OptimizedValues optimize_values(const CausalLM& model, std::span<const PreparedR
   const size_t batch_size = static_cast<size_t>(options.batch);
   for (size_t begin = 0; begin < requests.size(); begin += batch_size) {
     const size_t size = std::min(batch_size, requests.size() - begin);
-    parts.push_back(
-        optimize_batch(model, requests.subspan(begin, size), static_cast<int64_t>(begin), layer, options, result, progress));
+    parts.push_back(optimize_batch(model, requests.subspan(begin, size), static_cast<int64_t>(begin), layer, options,
+                                   result, progress));
   }
   const torch::NoGradGuard no_grad;
   result.z_ND = torch::cat(parts);

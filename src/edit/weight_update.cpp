@@ -12,7 +12,8 @@
 namespace lancet {
 
 Tensor to_dense(const WeightDelta& delta) {
-  if (const auto* low_rank = std::get_if<LowRankDelta>(&delta)) return torch::matmul(low_rank->left_OR, low_rank->right_RI);
+  if (const auto* low_rank = std::get_if<LowRankDelta>(&delta))
+    return torch::matmul(low_rank->left_OR, low_rank->right_RI);
   return std::get<DenseDelta>(delta).full_OI;
 }
 
@@ -38,11 +39,14 @@ void WeightTransaction::apply(WeightId id, WeightDelta delta) {
   if (change.sizes() != current.sizes())
     throw std::logic_error(cat(name, ": delta: expected ", current.sizes(), ", got ", change.sizes()));
   if (!change.isfinite().all().item<bool>())
-    throw NumericError(cat(name, ": the computed change has NaN or Inf: nothing was changed. Lower values.lr or raise the covariance weight"));
+    throw NumericError(cat(
+        name,
+        ": the computed change has NaN or Inf: nothing was changed. Lower values.lr or raise the covariance weight"));
 
   auto entry = std::find_if(entries_.begin(), entries_.end(), [&](const Entry& known) { return known.id == id; });
   if (entry == entries_.end()) {
-    entries_.push_back({id, current, current.to(model_.placement().value_dtype(), /*non_blocking=*/false, /*copy=*/true), {}});
+    entries_.push_back(
+        {id, current, current.to(model_.placement().value_dtype(), /*non_blocking=*/false, /*copy=*/true), {}});
     entry = entries_.end() - 1;
   }
   entry->master += change.to(entry->master.scalar_type());

@@ -15,13 +15,15 @@ std::string metric_name(MetricGroup group, std::string_view form) {
 
 }  // namespace
 
-EvaluationPlan::EvaluationPlan(const Tokenizer& tokenizer, std::span<const EditRequest> requests, EvaluationOptions options)
+EvaluationPlan::EvaluationPlan(const Tokenizer& tokenizer, std::span<const EditRequest> requests,
+                               EvaluationOptions options)
     : tokenizer_(tokenizer), options_(std::move(options)), n_requests_(requests.size()) {
   std::vector<std::string> problems;
   for (size_t i = 0; i < requests.size(); ++i) {
     const EditRequest& request = requests[i];
     try {
-      if (options_.groups.contains(MetricGroup::kEfficacy)) add_probe(i, request, MetricGroup::kEfficacy, request.prompt.text);
+      if (options_.groups.contains(MetricGroup::kEfficacy))
+        add_probe(i, request, MetricGroup::kEfficacy, request.prompt.text);
       if (options_.groups.contains(MetricGroup::kParaphrase))
         for (const std::string& prompt : request.paraphrases) add_probe(i, request, MetricGroup::kParaphrase, prompt);
       if (options_.groups.contains(MetricGroup::kSpecificity))
@@ -59,8 +61,13 @@ Evaluation EvaluationPlan::run(const CausalLM& model, const std::string& stage) 
     const bool wants_new = probe.group != MetricGroup::kSpecificity;
     const std::optional<size_t> wanted = wants_new ? probe.target_new : probe.target_true;
     const std::optional<size_t> other = wants_new ? probe.target_true : probe.target_new;
-    if (wanted) tallies[metric_name(probe.group, "argmax")].add(scores[*wanted].is_argmax);
-    if (wanted && other) tallies[metric_name(probe.group, "prob")].add(scores[*wanted].nll < scores[*other].nll);
+    const auto count = [&](const char* form, int64_t hit) {
+      Tally& tally = tallies[metric_name(probe.group, form)];
+      tally.hits += hit;
+      ++tally.prompts;
+    };
+    if (wanted) count("argmax", scores[*wanted].is_argmax ? 1 : 0);
+    if (wanted && other) count("prob", scores[*wanted].nll < scores[*other].nll ? 1 : 0);
   }
   evaluation.totals = pooled(evaluation.requests);
   if (!prompts_.empty()) {

@@ -28,7 +28,8 @@ void score_batch(const CausalLM& model, std::span<const Continuation> continuati
   BatchLabels labels;
   for (size_t i = 0; i < rows.size(); ++i) {
     const Continuation& continuation = continuations[static_cast<size_t>(rows[i])];
-    const int64_t begin = static_cast<int64_t>(i) * batch.ids_BT.size(1) + static_cast<int64_t>(continuation.prompt.size()) - 1;
+    const int64_t begin =
+        static_cast<int64_t>(i) * batch.ids_BT.size(1) + static_cast<int64_t>(continuation.prompt.size()) - 1;
     for (size_t j = 0; j < continuation.target.size(); ++j) {
       labels.position.push_back(begin + static_cast<int64_t>(j));
       labels.label.push_back(continuation.target[j]);

@@ -37,7 +37,8 @@ void check_apart(const fs::path& output, const fs::path& model) {
     return !relative.empty() && *relative.begin() != "..";
   };
   if (inside(output, model) || inside(model, output))
-    throw ConfigError(cat("output.dir: ", output.string(), ": overlaps the model folder ", model.string(), ": choose another folder"));
+    throw ConfigError(cat("output.dir: ", output.string(), ": overlaps the model folder ", model.string(),
+                          ": choose another folder"));
 }
 
 /// Everything about the requests that can fail without a model pass does so before any.
@@ -62,7 +63,8 @@ std::vector<std::string> unmet_thresholds(const JobConfig& job, const Evaluation
   return unmet;
 }
 
-std::vector<CovarianceFactor> factor_all(const std::vector<Covariance>& covariances, std::span<const int64_t> layers, double ridge) {
+std::vector<CovarianceFactor> factor_all(const std::vector<Covariance>& covariances, std::span<const int64_t> layers,
+                                         double ridge) {
   std::vector<CovarianceFactor> factors;
   for (size_t i = 0; i < covariances.size(); ++i)
     factors.push_back(factor_covariance(covariances[i].moment_FF, ridge, cat("layer ", layers[i])));
@@ -82,7 +84,8 @@ at::ScalarType stored_type(const ModelFiles& files, WeightId id) {
   throw std::logic_error("no such weight: " + weight_name(files.config, id));
 }
 
-/// The edited weights as the model has them now, in the types they are stored in, beside the untouched rest of the checkpoint.
+/// The edited weights as the model has them now, in the types they are stored in, beside the untouched rest of the
+/// checkpoint.
 void export_model(const ModelFiles& files, const CausalLM& model, const fs::path& folder,
                   std::span<const WeightTransaction::Entry> entries) {
   std::vector<Tensor> edited;

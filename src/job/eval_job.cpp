@@ -10,7 +10,6 @@
 
 namespace lancet {
 
-
 EvalReport run_eval_job(const JobConfig& job) {
   const ModelFiles files = open_model(job.model, job.ignore_config_keys);
   EvalReport report;
@@ -34,7 +33,8 @@ std::string to_json(const EvalReport& report, const JobConfig& job) {
   for (size_t i = 0; i < report.requests.size(); ++i) {
     Json values = Json::object();
     for (const auto& [name, tally] : report.evaluation.requests[i]) values[name] = share_json(tally);
-    Json row = {{"id", report.requests[i].id}, {"prompt", report.requests[i].prompt.text}, {"metrics", std::move(values)}};
+    Json row = {
+        {"id", report.requests[i].id}, {"prompt", report.requests[i].prompt.text}, {"metrics", std::move(values)}};
     if (!report.evaluation.continuations.empty()) row["continuation"] = report.evaluation.continuations[i];
     requests.push_back(std::move(row));
   }
@@ -75,7 +75,8 @@ std::string to_json(const StatisticsReport& report) {
                       {"mean_diagonal", layer.mean_diagonal},
                       {"from_cache", layer.from_cache},
                       {"file", layer.file.string()}});
-  return dump_report({{"format", "lancet-statistics-1"}, {"corpus_exhausted", report.corpus_exhausted}, {"layers", layers}});
+  return dump_report(
+      {{"format", "lancet-statistics-1"}, {"corpus_exhausted", report.corpus_exhausted}, {"layers", layers}});
 }
 
 }  // namespace lancet

@@ -40,10 +40,12 @@ EvaluationOptions parse_evaluation(ConfigSection& job) {
   for (const MetricGroupRow& row : kMetricGroups) names.emplace_back(row.name);
   EvaluationOptions options;
   for (const std::string& name : job.texts("evaluate", names)) {
-    const auto row = std::find_if(kMetricGroups.begin(), kMetricGroups.end(), [&](const MetricGroupRow& r) { return r.name == name; });
+    const auto row = std::find_if(kMetricGroups.begin(), kMetricGroups.end(),
+                                  [&](const MetricGroupRow& r) { return r.name == name; });
     if (row == kMetricGroups.end()) {
       const std::string near = nearest(name, names);
-      job.problem("evaluate", cat("'", name, "': expected ", join(names), near.empty() ? "" : cat(". Did you mean ", near, "?")));
+      job.problem("evaluate",
+                  cat("'", name, "': expected ", join(names), near.empty() ? "" : cat(". Did you mean ", near, "?")));
     } else {
       options.groups.insert(row->group);
     }
@@ -60,11 +62,13 @@ std::vector<std::pair<std::string, double>> parse_accept(ConfigSection& job, con
     const auto row = std::find_if(table.begin(), table.end(), [&](const MetricRow& r) { return r.name == name; });
     if (row == table.end()) {
       const std::string near = nearest(name, names);
-      job.problem("accept", cat("'", name, "': unknown metric: expected ", join(names), near.empty() ? "" : cat(". Did you mean ", near, "?")));
+      job.problem("accept", cat("'", name, "': unknown metric: expected ", join(names),
+                                near.empty() ? "" : cat(". Did you mean ", near, "?")));
     } else if (!evaluation.groups.contains(row->group)) {
       job.problem("accept", cat("'", name, "': is not measured: add its group to evaluate"));
     }
-    if (threshold < 0 || threshold > 1) job.problem("accept", cat("'", name, "': ", threshold, ": expected a share from 0 to 1"));
+    if (threshold < 0 || threshold > 1)
+      job.problem("accept", cat("'", name, "': ", threshold, ": expected a share from 0 to 1"));
   }
   return accept;
 }
@@ -78,10 +82,12 @@ void parse_work(ConfigSection& job, const std::filesystem::path& base, JobPurpos
       config.editor = make_editor(editor);
       config.method = editor.text("method", "");
     } else {
-      job.problem("editor", "missing: expected {method: memit, layers: [...], ...}, here or in the model folder's lancet.yaml");
+      job.problem("editor",
+                  "missing: expected {method: memit, layers: [...], ...}, here or in the model folder's lancet.yaml");
     }
   }
-  const bool needs_statistics = purpose == JobPurpose::kStatistics || (edits && (!config.editor || config.editor->needs().statistics));
+  const bool needs_statistics =
+      purpose == JobPurpose::kStatistics || (edits && (!config.editor || config.editor->needs().statistics));
   if (job.has("statistics")) {
     config.statistics = parse_statistics_options(job.section("statistics"), base);
   } else if (needs_statistics) {
@@ -119,7 +125,8 @@ RunOptions parse_run_options(ConfigSection section) {
   return run;
 }
 
-JobConfig parse_job(const ConfigTree& tree, const std::filesystem::path& base, const std::string& source, JobPurpose purpose) {
+JobConfig parse_job(const ConfigTree& tree, const std::filesystem::path& base, const std::string& source,
+                    JobPurpose purpose) {
   ConfigProblems problems(source);
   ConfigSection job(tree, "", problems);
   JobConfig config;

@@ -14,8 +14,9 @@ ModelFiles open_model(const std::filesystem::path& folder, std::span<const std::
   resolve_weights(config, checkpoint);  // a checkpoint that does not fit is refused before anything else is done
   std::unique_ptr<Tokenizer> tokenizer = open_tokenizer(checkpoint.folder());
   if (tokenizer->vocab_size() > config.vocab_size)
-    throw TokenizerError(cat(checkpoint.folder().string(), ": the tokenizer has ", tokenizer->vocab_size(), " ids, config.json's vocab_size is ",
-                             config.vocab_size, ": the files belong to different models"));
+    throw TokenizerError(cat(checkpoint.folder().string(), ": the tokenizer has ", tokenizer->vocab_size(),
+                             " ids, config.json's vocab_size is ", config.vocab_size,
+                             ": the files belong to different models"));
   return {std::move(checkpoint), std::move(config), std::move(tokenizer)};
 }
 

@@ -9,7 +9,8 @@ namespace {
 /// Of one request: metric -> {before, after}.
 Json request_metrics(const Tallies& before, const Tallies& after) {
   Json metrics = Json::object();
-  for (const auto& [name, tally] : after) metrics[name] = {{"before", share_json(before.at(name))}, {"after", share_json(tally)}};
+  for (const auto& [name, tally] : after)
+    metrics[name] = {{"before", share_json(before.at(name))}, {"after", share_json(tally)}};
   return metrics;
 }
 
@@ -78,23 +79,25 @@ std::string to_json(const EditReport& report, const JobConfig& job) {
   for (const auto& [name, threshold] : job.accept) accept[name] = threshold;
   Json seconds = Json::object();
   for (const auto& [stage, time] : report.seconds) seconds[stage] = time;
-  const Json json = {{"format", "lancet-report-1"},
-                     {"lancet", kVersion},
-                     {"status", report.unmet.empty() ? "accepted" : "rejected"},
-                     {"accept", accept},
-                     {"unmet", report.unmet},
-                     {"metrics", metrics_json(report)},
-                     {"measured_on", "the weights rounded to the type they are exported in"},
-                     {"model", {{"folder", job.model.string()}, {"content_hash", report.base_hash}, {"run_dtype", report.model_dtype}}},
-                     {"method", job.method},
-                     {"contexts", report.contexts},
-                     {"statistics", statistics_json(report, job)},
-                     {"weights", weights_json(report)},
-                     {"warnings", report.outcome.warnings},
-                     {"run", {{"devices", report.devices}, {"seed", job.run.seed}, {"threads", job.run.threads}}},
-                     {"seconds", seconds},
-                     {"peak_host_bytes", report.peak_host_bytes},
-                     {"requests", requests_json(report)}};
+  const Json json = {
+      {"format", "lancet-report-1"},
+      {"lancet", kVersion},
+      {"status", report.unmet.empty() ? "accepted" : "rejected"},
+      {"accept", accept},
+      {"unmet", report.unmet},
+      {"metrics", metrics_json(report)},
+      {"measured_on", "the weights rounded to the type they are exported in"},
+      {"model",
+       {{"folder", job.model.string()}, {"content_hash", report.base_hash}, {"run_dtype", report.model_dtype}}},
+      {"method", job.method},
+      {"contexts", report.contexts},
+      {"statistics", statistics_json(report, job)},
+      {"weights", weights_json(report)},
+      {"warnings", report.outcome.warnings},
+      {"run", {{"devices", report.devices}, {"seed", job.run.seed}, {"threads", job.run.threads}}},
+      {"seconds", seconds},
+      {"peak_host_bytes", report.peak_host_bytes},
+      {"requests", requests_json(report)}};
   return dump_report(json);
 }
 

@@ -16,6 +16,8 @@ inline Json share_json(const Tally& tally) {
 }
 
 /// Invalid UTF-8 cannot come in (readers refuse it), but a report must never be lost to a byte.
-inline std::string dump_report(const Json& json) { return json.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n"; }
+inline std::string dump_report(const Json& json) {
+  return json.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+}
 
 }  // namespace lancet

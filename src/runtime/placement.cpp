@@ -21,7 +21,8 @@ at::Device parse_device(const std::string& name) {
     throw PlacementError(cat("run.devices: '", name, "': expected auto, cpu or cuda:N"));
   const int64_t index = std::stoll(match[1]);
   if (index >= gpu_count())
-    throw PlacementError(cat("run.devices: '", name, "': this machine shows ", gpu_count(), " GPU(s). Use cpu or auto"));
+    throw PlacementError(
+        cat("run.devices: '", name, "': this machine shows ", gpu_count(), " GPU(s). Use cpu or auto"));
   return {at::kCUDA, static_cast<at::DeviceIndex>(index)};
 }
 
@@ -51,7 +52,8 @@ std::string Placement::description() const {
 std::vector<at::Device> parse_devices(std::span<const std::string> names) {
   if (names.empty()) throw PlacementError("run.devices: empty list: expected auto, cpu or cuda:N");
   if (names.size() > 1)
-    throw PlacementError(cat("run.devices: ", names.size(), " devices: expected one. Splitting a model over several devices is ",
+    throw PlacementError(cat("run.devices: ", names.size(),
+                             " devices: expected one. Splitting a model over several devices is ",
                              "not supported by this version; name the one to use"));
   std::vector<at::Device> devices;
   for (const std::string& name : names) devices.push_back(parse_device(name));

@@ -9,8 +9,8 @@ namespace lancet {
 namespace {
 
 constexpr std::pair<DType, at::ScalarType> kTypes[] = {
-    {DType::kBool, at::kBool}, {DType::kU8, at::kByte},      {DType::kI8, at::kChar},   {DType::kI16, at::kShort},
-    {DType::kF16, at::kHalf},  {DType::kBF16, at::kBFloat16}, {DType::kI32, at::kInt},   {DType::kF32, at::kFloat},
+    {DType::kBool, at::kBool}, {DType::kU8, at::kByte},       {DType::kI8, at::kChar}, {DType::kI16, at::kShort},
+    {DType::kF16, at::kHalf},  {DType::kBF16, at::kBFloat16}, {DType::kI32, at::kInt}, {DType::kF32, at::kFloat},
     {DType::kI64, at::kLong},  {DType::kF64, at::kDouble},
 };
 
@@ -19,7 +19,8 @@ constexpr std::pair<DType, at::ScalarType> kTypes[] = {
 at::ScalarType to_scalar_type(DType dtype) {
   for (const auto& [stored, type] : kTypes)
     if (stored == dtype) return type;
-  throw CheckpointError(cat("stored type ", dtype_name(dtype), " cannot be used as a weight: expected BF16, F16, F32 or F64. ",
+  throw CheckpointError(cat("stored type ", dtype_name(dtype),
+                            " cannot be used as a weight: expected BF16, F16, F32 or F64. ",
                             "Convert the checkpoint to bf16 first (load and save it with transformers)"));
 }
 

@@ -18,8 +18,8 @@ SMALL_JOB = {
     "editor": {
         "method": "memit",
         "layers": [0, 1],
-        "covariance_weight": 300,
-        "values": {"steps": 12, "lr": 0.5, "clamp": 4.0},
+        "covariance_weight": 20,
+        "values": {"steps": 30, "lr": 0.5, "clamp": 4.0},
         "contexts": ["{}", "The answer is known. {}"],
     },
     "statistics": {"corpus": str(DATA / "requests" / "demo-corpus.txt"), "tokens": 4000},

@@ -24,7 +24,8 @@ constexpr double kMedianF32 = 1e-10;
 constexpr double kTailF32 = 1e-6;  // 95 % of the requests
 
 struct Golden {
-  SafetensorsReader file = SafetensorsReader::open(std::filesystem::path(LANCET_BINARY_DIR) / "golden" / "memit.safetensors");
+  SafetensorsReader file =
+      SafetensorsReader::open(std::filesystem::path(LANCET_BINARY_DIR) / "golden" / "memit.safetensors");
   Json job = Json::parse(file.metadata().at("job"));
   Tensor tensor(const std::string& name) const { return to_tensor(file.view(name)); }
 };
@@ -98,7 +99,8 @@ TEST(MemitGolden, CovariancesKeysAndDeltasInF64) {
   StatisticsStore store(run.model, run.checkpoint, corpus, statistics.cache);
   const EditContext context(run.model, *run.tokenizer, run.contexts, [&](std::span<const int64_t> layers) {
     std::vector<CovarianceFactor> factors;
-    for (const Covariance& covariance : store.load(layers)) factors.push_back(factor_covariance(covariance.moment_FF, 0.0, "golden"));
+    for (const Covariance& covariance : store.load(layers))
+      factors.push_back(factor_covariance(covariance.moment_FF, 0.0, "golden"));
     return factors;
   });
   const std::vector<CovarianceFactor> covariances = context.covariances(run.layers);
@@ -113,8 +115,10 @@ TEST(MemitGolden, CovariancesKeysAndDeltasInF64) {
   for (size_t i = 0; i < run.layers.size(); ++i) {
     const int64_t layer = run.layers[i];
     const WeightDelta& delta = transaction.entries()[i].deltas.at(0);
-    EXPECT_LE(nmse(covariances[i].covariance_FF, run.golden.tensor(cat("covariance.", layer))), kNmseF64) << "layer " << layer;
-    EXPECT_LE(nmse(std::get<LowRankDelta>(delta).left_OR.t(), run.golden.tensor(cat("residuals.", layer))), kNmseF64) << "layer " << layer;
+    EXPECT_LE(nmse(covariances[i].covariance_FF, run.golden.tensor(cat("covariance.", layer))), kNmseF64)
+        << "layer " << layer;
+    EXPECT_LE(nmse(std::get<LowRankDelta>(delta).left_OR.t(), run.golden.tensor(cat("residuals.", layer))), kNmseF64)
+        << "layer " << layer;
     EXPECT_LE(nmse(to_dense(delta), run.golden.tensor(cat("delta.", layer))), kNmseF64) << "layer " << layer;
   }
 }

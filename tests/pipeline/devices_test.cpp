@@ -36,7 +36,8 @@ EditRun run_on(const TinyModel& tiny, const std::vector<at::Device>& devices) {
   CausalLM model = tiny.load(at::kDouble, devices);
   const std::vector<EditRequest> requests = testing::some_requests(4);
   const auto editor = testing::editor_from(
-      "{method: memit, layers: [0, 1, 2], covariance_weight: 20, values: {steps: 5, lr: 0.1, batch: 3}, contexts: ['{}', 'I know. {}']}");
+      "{method: memit, layers: [0, 1, 2], covariance_weight: 20, values: {steps: 5, lr: 0.1, batch: 3}, contexts: "
+      "['{}', 'I know. {}']}");
   StatisticsOptions options;
   options.corpus = testing::write_corpus(folder.path(), 40);
   options.tokens = 300;
@@ -46,7 +47,8 @@ EditRun run_on(const TinyModel& tiny, const std::vector<at::Device>& devices) {
     StatisticsStore store(model, tiny.checkpoint, corpus, options.cache);
     store.load(layers);  // writes the cache: what is used below has been on disk
     std::vector<CovarianceFactor> factors;
-    for (const Covariance& covariance : store.load(layers)) factors.push_back(factor_covariance(covariance.moment_FF, 0.0, "test"));
+    for (const Covariance& covariance : store.load(layers))
+      factors.push_back(factor_covariance(covariance.moment_FF, 0.0, "test"));
     return factors;
   });
   const EvaluationPlan plan(*tiny.tokenizer, requests, {.groups = {MetricGroup::kEfficacy, MetricGroup::kGeneration}});
@@ -59,7 +61,8 @@ EditRun run_on(const TinyModel& tiny, const std::vector<at::Device>& devices) {
     run.deltas.emplace_back(entry.id, (entry.master - entry.original).to(Placement::host()));
   }
   const TokenBatch batch = make_batch(std::vector<std::vector<TokenId>>{{1, 17, 400, 8, 99}, {1, 5}});
-  run.logits = model.logits(model.run_layers(model.embed(batch.ids_BT), batch.sequence, model.all_layers())[0]).to(Placement::host());
+  run.logits = model.logits(model.run_layers(model.embed(batch.ids_BT), batch.sequence, model.all_layers())[0])
+                   .to(Placement::host());
   run.metrics = plan.run(model, "test").totals;
   const GenerateRow row{{1, 17, 400}, 6};
   run.generated = generate(model, std::span(&row, 1), {});
@@ -104,7 +107,8 @@ TEST(FakeDevices, AHookThatMovesATensorIsNamed) {
     model.run_layers(model.embed(batch.ids_BT), batch.sequence, model.all_layers(), hooks);
     FAIL();
   } catch (const PlacementError& error) {
-    EXPECT_NE(std::string(error.what()).find("hook at layer 2, MLP output: expected on"), std::string::npos) << error.what();
+    EXPECT_NE(std::string(error.what()).find("hook at layer 2, MLP output: expected on"), std::string::npos)
+        << error.what();
   }
 }
 
@@ -116,7 +120,9 @@ TEST(FakeDevices, ADeltaOnTheWrongDeviceIsNamed) {
     transaction.apply({WeightKind::kDown, 3}, DenseDelta{torch::zeros({32, 48})});
     FAIL();
   } catch (const PlacementError& error) {
-    EXPECT_NE(std::string(error.what()).find("model.layers.3.mlp.down_proj.weight: delta: expected on"), std::string::npos) << error.what();
+    EXPECT_NE(std::string(error.what()).find("model.layers.3.mlp.down_proj.weight: delta: expected on"),
+              std::string::npos)
+        << error.what();
   }
 }
 

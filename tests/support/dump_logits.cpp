@@ -39,7 +39,8 @@ void dump(const std::string& folder, const std::string& ids_path, const std::str
 }  // namespace lancet
 
 int main(int argc, char** argv) {
-  const std::map<std::string, at::ScalarType> dtypes{{"f32", torch::kFloat}, {"bf16", torch::kBFloat16}, {"f64", torch::kDouble}};
+  const std::map<std::string, at::ScalarType> dtypes{
+      {"f32", torch::kFloat}, {"bf16", torch::kBFloat16}, {"f64", torch::kDouble}};
   if (argc != 5 || !dtypes.contains(argv[4])) {
     std::cerr << "usage: dump_logits MODEL_DIR IDS.json OUT.safetensors f32|bf16|f64\n";
     return 2;

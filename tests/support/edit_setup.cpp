@@ -6,7 +6,8 @@
 namespace lancet::testing {
 
 std::vector<EditRequest> some_requests(int64_t count) {
-  static const std::vector<std::string> kNames{"Danielle Darrieux", "Piranha Games", "Tina Arena", "Watts Humphrey", "Mikkeli", "Leon Blum"};
+  static const std::vector<std::string> kNames{"Danielle Darrieux", "Piranha Games", "Tina Arena",
+                                               "Watts Humphrey",    "Mikkeli",       "Leon Blum"};
   static const std::vector<std::string> kTargets{"London", "French", "the city of Rome", "Australia", "a piano"};
   ConfigTree list = ConfigTree::list({});
   for (int64_t i = 0; i < count; ++i) {
@@ -33,7 +34,8 @@ std::unique_ptr<Editor> editor_from(const std::string& yaml) {
 std::filesystem::path write_corpus(const std::filesystem::path& folder, int64_t lines) {
   std::string text;
   for (int64_t i = 0; i < lines; ++i)
-    text += cat("Sentence ", i, " says that the river", i % 3 == 0 ? " near the town of Mikkeli" : "", " is ", (i * 37) % 101, " miles long.\n");
+    text += cat("Sentence ", i, " says that the river", i % 3 == 0 ? " near the town of Mikkeli" : "", " is ",
+                (i * 37) % 101, " miles long.\n");
   const std::filesystem::path path = folder / "corpus.txt";
   write_text_file(path, text);
   return path;

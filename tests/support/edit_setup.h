@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "lancet/editors/registry.h"
 #include "lancet/edit/request.h"
 #include "lancet/edit/statistics.h"
+#include "lancet/editors/registry.h"
 
 namespace lancet::testing {
 

@@ -47,7 +47,8 @@ void write_tiny_model(const fs::path& folder, const TinyShape& shape) {
   for (const WeightSpec& spec : weight_table(config)) {
     const Tensor noise = torch::randn(spec.shape, generator, torch::kFloat);
     // Norm weights near 1; matrices scaled so that hidden states keep their size.
-    weights.push_back(spec.shape.size() == 1 ? 1 + 0.1 * noise : 1.5 * noise / std::sqrt(static_cast<double>(spec.shape[1])));
+    weights.push_back(spec.shape.size() == 1 ? 1 + 0.1 * noise
+                                             : 1.5 * noise / std::sqrt(static_cast<double>(spec.shape[1])));
     sources.push_back(to_source(spec.name, weights.back()));
   }
   write_safetensors(folder / "model.safetensors", sources, {{"format", "pt"}});

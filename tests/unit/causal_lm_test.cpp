@@ -90,7 +90,8 @@ TEST(CausalLM, NamesEveryWeightThatDoesNotFit) {
     FAIL();
   } catch (const CheckpointError& error) {
     const std::string message = error.what();
-    EXPECT_NE(message.find("model.layers.0.mlp.down_proj.weight: shape [32, 48], expected [32, 64]"), std::string::npos) << message;
+    EXPECT_NE(message.find("model.layers.0.mlp.down_proj.weight: shape [32, 48], expected [32, 64]"), std::string::npos)
+        << message;
     EXPECT_NE(message.find("model.layers.3.mlp.up_proj.weight"), std::string::npos) << message;
   }
 }
@@ -135,7 +136,8 @@ TEST(HookSet, NamesTheSiteOfABadReplacement) {
     model.run_layers(model.embed(batch.ids_BT), batch.sequence, model.all_layers(), hooks);
     FAIL();
   } catch (const std::logic_error& error) {
-    EXPECT_NE(std::string(error.what()).find("hook at layer 3, attention output: expected Double"), std::string::npos) << error.what();
+    EXPECT_NE(std::string(error.what()).find("hook at layer 3, attention output: expected Double"), std::string::npos)
+        << error.what();
   }
 }
 
@@ -153,7 +155,8 @@ TEST(CollectAt, EqualsTheWholePassAtTheLookupTokens) {
   model.run_layers(model.embed(batch.ids_BT), batch.sequence, model.all_layers(), watch);
   const Tensor collected = collect_at(model, rows, {HookPoint::kMlpKey, 2});
   for (size_t row = 0; row < rows.size(); ++row)
-    EXPECT_LE(nmse(collected[static_cast<int64_t>(row)], keys[static_cast<int64_t>(row)][rows[row]->lookup]), kExactF64);
+    EXPECT_LE(nmse(collected[static_cast<int64_t>(row)], keys[static_cast<int64_t>(row)][rows[row]->lookup]),
+              kExactF64);
 }
 
 TEST(Generate, EqualsAFullPassPerToken) {

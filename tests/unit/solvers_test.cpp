@@ -39,7 +39,8 @@ TEST(SolveRidge, SatisfiesTheNormalEquationsInBothSpaces) {
     const Problem problem(24, n_new, 0);
     for (const SolveSpace space : {SolveSpace::kKeys, SolveSpace::kWeights, SolveSpace::kAuto}) {
       const Tensor delta = to_dense(solve_ridge(problem.ridge(300), space));
-      EXPECT_LE(nmse(delta.matmul(problem.system(300)), problem.residuals_DN.matmul(problem.keys_FN.t())), kExact) << n_new;
+      EXPECT_LE(nmse(delta.matmul(problem.system(300)), problem.residuals_DN.matmul(problem.keys_FN.t())), kExact)
+          << n_new;
     }
   }
 }
@@ -83,7 +84,8 @@ TEST(FactorCovariance, NamesTheRidgeThatWorks) {
   } catch (const NumericError& error) {
     message = error.what();
   }
-  ASSERT_NE(message.find("layer 3: the covariance is not positive definite: smallest eigenvalue"), std::string::npos) << message;
+  ASSERT_NE(message.find("layer 3: the covariance is not positive definite: smallest eigenvalue"), std::string::npos)
+      << message;
   const size_t at = message.find("statistics.ridge: ");
   ASSERT_NE(at, std::string::npos) << message;
   const double ridge = std::stod(message.substr(at + 18));

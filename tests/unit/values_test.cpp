@@ -39,7 +39,8 @@ double plain_loss(const CausalLM& model, const PreparedRequest& request, const T
              static_cast<double>(request.target.size() * request.prompts.size());
   }
   const Tensor now = log_probs(request.drift.ids, request.drift.lookup, delta_D)[request.drift.lookup];
-  const Tensor before = log_probs(request.drift.ids, request.drift.lookup, torch::zeros_like(delta_D))[request.drift.lookup];
+  const Tensor before =
+      log_probs(request.drift.ids, request.drift.lookup, torch::zeros_like(delta_D))[request.drift.lookup];
   const double kl = (now.exp() * (now - before)).sum().item<double>();
   const double norm = initial_D.norm().item<double>();
   return nll + options.kl * kl + options.weight_decay * delta_D.norm().item<double>() / (norm * norm);
@@ -48,7 +49,8 @@ double plain_loss(const CausalLM& model, const PreparedRequest& request, const T
 struct ValuesTest : public ::testing::Test {
   TinyModel tiny;
   CausalLM model = tiny.load();
-  std::vector<PreparedRequest> requests = prepare_requests(*tiny.tokenizer, testing::some_requests(5), testing::kContexts);
+  std::vector<PreparedRequest> requests =
+      prepare_requests(*tiny.tokenizer, testing::some_requests(5), testing::kContexts);
   ValueOptions options{.steps = 6, .lr = 0.1, .weight_decay = 0.5, .clamp = 0.75, .kl = 0.25, .stop_loss = 0.05};
 };
 
@@ -65,7 +67,8 @@ TEST_F(ValuesTest, FinalLossEqualsWholePasses) {
     const Tensor delta = values.z_ND[static_cast<int64_t>(i)] - initial;
     const double expected = plain_loss(model, requests[i], delta, initial, options);
     EXPECT_NEAR(values.losses[i].back().total, expected, 1e-10 * expected);
-    EXPECT_NEAR(values.losses[i].front().total, plain_loss(model, requests[i], torch::zeros_like(delta), initial, options), 1e-10);
+    EXPECT_NEAR(values.losses[i].front().total,
+                plain_loss(model, requests[i], torch::zeros_like(delta), initial, options), 1e-10);
     EXPECT_NEAR(values.delta_norms[i], delta.norm().item<double>(), 1e-12);
   }
 }
@@ -107,7 +110,8 @@ TEST_F(ValuesTest, EachRequestStopsOnItsOwnLoss) {
   options.stop_loss = 0;
   std::vector<double> first;
   for (const auto& losses : optimize_values(model, requests, kLayer, options).losses) first.push_back(losses[0].total);
-  options.stop_loss = (*std::min_element(first.begin(), first.end()) + *std::max_element(first.begin(), first.end())) / 2;
+  options.stop_loss =
+      (*std::min_element(first.begin(), first.end()) + *std::max_element(first.begin(), first.end())) / 2;
   const OptimizedValues values = optimize_values(model, requests, kLayer, options);
   for (size_t i = 0; i < requests.size(); ++i) {
     if (first[i] < options.stop_loss) {
@@ -116,7 +120,8 @@ TEST_F(ValuesTest, EachRequestStopsOnItsOwnLoss) {
     } else {
       EXPECT_GT(values.losses[i].size(), 1u);
     }
-    for (size_t step = 0; step + 1 < values.losses[i].size(); ++step) EXPECT_GE(values.losses[i][step].total, options.stop_loss);
+    for (size_t step = 0; step + 1 < values.losses[i].size(); ++step)
+      EXPECT_GE(values.losses[i][step].total, options.stop_loss);
   }
 }
 

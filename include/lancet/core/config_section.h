@@ -1,5 +1,5 @@
-// Strict typed reading of a ConfigTree. Every problem of a document is collected and reported at once; every value that is read,
-// defaults included, is recorded, so that the resolved document falls out of reading it.
+// Strict typed reading of a ConfigTree. Every problem of a document is collected and reported at once; every value that
+// is read, defaults included, is recorded, so that the resolved document falls out of reading it.
 #pragma once
 
 #include <cstdint>
@@ -37,8 +37,9 @@ struct ConfigRange {
   T max = std::numeric_limits<T>::max();
 };
 
-/// One map of the document, read key by key. A reader without `fallback` adds a problem when the key is absent; after any problem
-/// it returns the fallback (or a zero value), so that reading goes on to the next problem.
+/// One map of the document, read key by key. A reader without `fallback` adds a problem when the key is absent; after
+/// any problem it returns the fallback (or a zero value), so that reading goes on to the next problem. An explicit null
+/// counts as absent.
 class ConfigSection {
  public:
   /// `tree` and `problems` outlive the section. `path` is the dotted place ("editor.values"; empty for the root).
@@ -49,12 +50,16 @@ class ConfigSection {
   int64_t integer(std::string_view key, ConfigRange<int64_t> range, std::optional<int64_t> fallback = {});
   double number(std::string_view key, ConfigRange<double> range, std::optional<double> fallback = {});
   bool boolean(std::string_view key, std::optional<bool> fallback = {});
+  /// As written, with or without quotes: `target: 1998` is the text "1998".
   std::string text(std::string_view key, std::optional<std::string> fallback = {});
   /// One of `choices`; a problem names the nearest and all of them.
-  std::string choice(std::string_view key, std::span<const std::string> choices, std::optional<std::string> fallback = {});
+  std::string choice(std::string_view key, std::span<const std::string> choices,
+                     std::optional<std::string> fallback = {});
   /// "~" is the home folder; a relative path is taken from `base`. Recorded as the absolute path.
-  std::filesystem::path path(std::string_view key, const std::filesystem::path& base, std::optional<std::filesystem::path> fallback = {});
-  std::vector<int64_t> integers(std::string_view key, ConfigRange<int64_t> range, std::optional<std::vector<int64_t>> fallback = {});
+  std::filesystem::path path(std::string_view key, const std::filesystem::path& base,
+                             std::optional<std::filesystem::path> fallback = {});
+  std::vector<int64_t> integers(std::string_view key, ConfigRange<int64_t> range,
+                                std::optional<std::vector<int64_t>> fallback = {});
   std::vector<std::string> texts(std::string_view key, std::optional<std::vector<std::string>> fallback = {});
   /// Every entry of the map under `key` as a number (accept: {efficacy_prob: 0.9}); empty when absent.
   std::vector<std::pair<std::string, double>> number_map(std::string_view key);
@@ -67,7 +72,8 @@ class ConfigSection {
   void record(std::string_view key, ConfigTree value);
   /// Adds a problem at `key`'s line.
   void problem(std::string_view key, std::string_view what);
-  /// Adds a problem for every key that was not read, with the nearest known one. Call last, once.
+  /// Adds a problem for every key that was not read, with the nearest known one, here and in sub-sections. Call last; a
+  /// second call does nothing.
   void finish();
   /// Everything read so far with defaults filled in, sub-sections included.
   ConfigTree resolved() const;

@@ -14,15 +14,15 @@ struct ConfigTree {
   enum class Kind { kNull, kScalar, kList, kMap };
 
   Kind kind = Kind::kNull;
-  std::string scalar;                                      ///< kScalar: the text as written, quotes removed
-  bool quoted = false;                                     ///< kScalar: was quoted, so never a number or a boolean
-  std::vector<ConfigTree> items;                           ///< kList
+  std::string scalar;                                       ///< kScalar: the text as written, quotes removed
+  bool quoted = false;                                      ///< kScalar: was quoted, so never a number or a boolean
+  std::vector<ConfigTree> items;                            ///< kList
   std::vector<std::pair<std::string, ConfigTree>> entries;  ///< kMap, in the document's order
-  int64_t line = 0;                                        ///< 1-based; 0: not from a document
+  int64_t line = 0;  ///< 1-based, an entry's is its key's; 0: not from a document
 
-  static ConfigTree text(std::string value);      ///< quoted scalar
+  static ConfigTree text(std::string value);  ///< quoted scalar
   static ConfigTree number(int64_t value);
-  static ConfigTree number(double value);         ///< shortest text that reads back to the same double
+  static ConfigTree number(double value);  ///< shortest text that reads back to the same double
   static ConfigTree list(std::vector<ConfigTree> items);
   static ConfigTree map();
 
@@ -30,7 +30,8 @@ struct ConfigTree {
   ConfigTree& set(std::string key, ConfigTree value);  ///< kMap: replaces or appends; a kNull becomes a map
 };
 
-/// Throws: ConfigError "source:line:column: ..." for text that is not YAML, a key that stands twice in a map, or an anchor/alias.
+/// Throws: ConfigError "source:line:column: ..." for text that is not YAML, a key that stands twice in a map, or an
+/// anchor/alias.
 ConfigTree parse_config(std::string_view text, std::string_view source);
 
 /// Throws: ConfigError also when the file cannot be read.

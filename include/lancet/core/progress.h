@@ -20,8 +20,9 @@ void log_line(std::string_view text);
 /// A line that begins "warning: "; shown with kQuiet too.
 void log_warning(std::string_view text);
 
-/// Progress of one stage: "values  64/100 requests  3.1/s  12 s left". Redrawn at most 10 times a second on a terminal; elsewhere
-/// a line when the stage begins to take long (10 s) and every 10 s from then. The last line says how long the stage took.
+/// Progress of one stage: "values  64/100 requests  3.1/s  12 s left". Redrawn at most 10 times a second on a terminal;
+/// elsewhere a line when the stage begins to take long (10 s) and every 10 s from then. The last line says how long the
+/// stage took.
 class Progress {
  public:
   /// total 0: unknown.

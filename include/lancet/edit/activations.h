@@ -9,8 +9,8 @@
 
 namespace lancet {
 
-/// The site's value at each row's lookup token: [rows, dim], model dtype, on the site's layer's device, in the order of `rows`.
-/// Tokens behind the lookup token are not run (they cannot matter), nor is anything behind the site.
+/// The site's value at each row's lookup token: [rows, dim], model dtype, on the site's layer's device, in the order of
+/// `rows`. Tokens behind the lookup token are not run (they cannot matter), nor is anything behind the site.
 Tensor collect_at(const CausalLM& model, std::span<const LocatedPrompt* const> rows, HookSite site);
 
 }  // namespace lancet

@@ -1,6 +1,6 @@
-// Context templates: openings in which a fact is trained and its key is measured, so that an edit does not hang on the bare prompt.
-// Source: MEMIT (arXiv 2210.07229, section 4). Differs from the reference: sampled from a stated seed and kept with the run; the
-// texts are not NFKD-normalised.
+// Context templates: openings in which a fact is trained and its key is measured, so that an edit does not hang on the
+// bare prompt. Source: MEMIT (arXiv 2210.07229, section 4). Differs from the reference: sampled from a stated seed and
+// kept with the run; the texts are not NFKD-normalised.
 #pragma once
 
 #include <cstdint>
@@ -26,6 +26,7 @@ struct ContextOptions {
 ContextOptions parse_context_options(ConfigSection& editor);
 
 /// The templates to use; "{}" first. Top-5 sampling on the model as it is.
-std::vector<std::string> make_contexts(const CausalLM& model, const Tokenizer& tokenizer, const ContextOptions& options, uint64_t seed);
+std::vector<std::string> make_contexts(const CausalLM& model, const Tokenizer& tokenizer, const ContextOptions& options,
+                                       uint64_t seed);
 
 }  // namespace lancet

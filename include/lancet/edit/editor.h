@@ -1,5 +1,5 @@
-// The interface of an editing method, and what it works with. An editor sees requests, hidden states and algebra; never a device,
-// a rank, a stream or a file.
+// The interface of an editing method, and what it works with. An editor sees requests, hidden states and algebra; never
+// a device, a rank, a stream or a file.
 #pragma once
 
 #include <functional>
@@ -24,8 +24,8 @@ struct EditorNeeds {
   bool statistics = true;  ///< the job must have `statistics:`
 };
 
-/// What a method carries from one batch of edits to the next (keys of earlier edits, running normalisers): named tensors on the host,
-/// so that it can be saved and loaded.
+/// What a method carries from one batch of edits to the next (keys of earlier edits, running normalisers): named
+/// tensors on the host, so that it can be saved and loaded.
 struct EditorState {
   std::map<std::string, Tensor> tensors;
   int64_t edits = 0;  ///< requests edited so far
@@ -33,11 +33,11 @@ struct EditorState {
 
 /// What happened to one request.
 struct RequestOutcome {
-  int64_t steps = 0;         ///< forward passes of the value optimisation
-  double initial_loss = 0;   ///< total loss before
-  double final_loss = 0;     ///< at the last step
-  double initial_norm = 0;   ///< ||h0||
-  double delta_norm = 0;     ///< ||z - h0||
+  int64_t steps = 0;        ///< forward passes of the value optimisation
+  double initial_loss = 0;  ///< total loss before
+  double final_loss = 0;    ///< at the last step
+  double initial_norm = 0;  ///< ||h0||
+  double delta_norm = 0;    ///< ||z - h0||
 };
 
 struct EditOutcome {
@@ -45,13 +45,14 @@ struct EditOutcome {
   std::vector<std::string> warnings;
 };
 
-/// The work that editors share, on the weights as they are at the moment of the call. Everything by request index, so that it can be
-/// spread over processes without the editor knowing.
+/// The work that editors share, on the weights as they are at the moment of the call. Everything by request index, so
+/// that it can be spread over processes without the editor knowing.
 class EditContext {
  public:
   using CovarianceSource = std::function<std::vector<CovarianceFactor>(std::span<const int64_t> layers)>;
 
-  EditContext(const CausalLM& model, const Tokenizer& tokenizer, std::vector<std::string> contexts, CovarianceSource covariances)
+  EditContext(const CausalLM& model, const Tokenizer& tokenizer, std::vector<std::string> contexts,
+              CovarianceSource covariances)
       : model_(model), tokenizer_(tokenizer), contexts_(std::move(contexts)), covariances_(std::move(covariances)) {}
 
   const ModelConfig& config() const { return model_.config(); }
@@ -59,11 +60,13 @@ class EditContext {
     return prepare_requests(tokenizer_, requests, contexts_);
   }
 
-  OptimizedValues optimize_values(std::span<const PreparedRequest> requests, int64_t layer, const ValueOptions& options) const {
+  OptimizedValues optimize_values(std::span<const PreparedRequest> requests, int64_t layer,
+                                  const ValueOptions& options) const {
     return lancet::optimize_values(model_, requests, layer, options);
   }
 
-  /// [F, N] f64 on the layer's solve device: half the plain prompt's key, half the mean over the other contexts' (MEMIT, section 4).
+  /// [F, N] f64 on the layer's solve device: half the plain prompt's key, half the mean over the other contexts'
+  /// (MEMIT, section 4).
   Tensor collect_keys(std::span<const PreparedRequest> requests, int64_t layer) const;
 
   /// [N, D] f64 on `layer`'s solve device: output of `layer` at the plain prompt's lookup token.

@@ -1,4 +1,5 @@
-// A request's texts as token ids, made once per job: each context's prompt with its lookup token, the target, the drift row.
+// A request's texts as token ids, made once per job: each context's prompt with its lookup token, the target, the drift
+// row.
 #pragma once
 
 #include <span>

@@ -1,6 +1,7 @@
 // The closed-form updates of locate-then-edit methods: plain algebra in f64 on one device; knows no model.
-// Source: MEMIT (Meng et al., arXiv 2210.07229, eq. 14). Differs from the reference: no LU of the d_in x d_in system; C is factored
-// once, without lambda (chol(lambda C) = sqrt(lambda) chol(C)), and the system is solved in the smaller of the two spaces.
+// Source: MEMIT (Meng et al., arXiv 2210.07229, eq. 14). Differs from the reference: no LU of the d_in x d_in system; C
+// is factored once, without lambda (chol(lambda C) = sqrt(lambda) chol(C)), and the system is solved in the smaller of
+// the two spaces.
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,8 @@
-// The one value optimiser: for each request the hidden state z* at the subject's last token, at the output of one layer, that makes
-// the model say the target. Source: MEMIT (arXiv 2210.07229, section 4.2 and eq. 16), from ROME (arXiv 2202.05262, eq. 4).
-// Differs from the reference: many requests at once, each with its own loss, stop and clamp; layers up to the edited one are run once;
-// logits only where the loss needs them; target ids are spliced, not re-tokenised.
+// The one value optimiser: for each request the hidden state z* at the subject's last token, at the output of one
+// layer, that makes the model say the target. Source: MEMIT (arXiv 2210.07229, section 4.2 and eq. 16), from ROME
+// (arXiv 2202.05262, eq. 4). Differs from the reference: many requests at once, each with its own loss, stop and clamp;
+// layers up to the edited one are run once; logits only where the loss needs them; target ids are spliced, not
+// re-tokenised.
 #pragma once
 
 #include <cstdint>

@@ -49,7 +49,8 @@ class WeightTransaction {
   };
 
   /// Adds to the master and puts the master, in the weight dtype, in the model.
-  /// Throws: PlacementError / std::logic_error for a delta on another device or of another shape; NumericError when it has NaN or Inf.
+  /// Throws: PlacementError / std::logic_error for a delta on another device or of another shape; NumericError when it
+  /// has NaN or Inf.
   void apply(WeightId id, WeightDelta delta);
 
   /// Puts masters rounded to the type they are stored in into the model, so that what is measured is what is exported.

@@ -21,7 +21,7 @@ struct EvaluationOptions {
 struct Evaluation {
   std::vector<Tallies> requests;
   std::vector<std::string> continuations;  ///< greedy, per request; empty unless `generation` was asked for
-  Tallies totals;  ///< over all requests' prompts
+  Tallies totals;                          ///< over all requests' prompts
 };
 
 /// The requests' texts as ids, made once: before/after are measured on the same rows.

@@ -37,10 +37,6 @@ struct Tally {
   int64_t hits = 0;
   int64_t prompts = 0;  ///< 0: the metric is n/a (no true target, no such prompts)
 
-  void add(bool hit) {
-    hits += hit ? 1 : 0;
-    ++prompts;
-  }
   /// Share of prompts in [0, 1].
   std::optional<double> share() const {
     return prompts == 0 ? std::nullopt : std::optional(static_cast<double>(hits) / static_cast<double>(prompts));

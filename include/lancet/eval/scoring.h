@@ -18,11 +18,12 @@ struct Continuation {
 };
 
 struct ContinuationScore {
-  double nll = 0;         ///< mean over the target's tokens of -log p(token | prompt, target before it)
+  double nll = 0;          ///< mean over the target's tokens of -log p(token | prompt, target before it)
   bool is_argmax = false;  ///< every target token is the likeliest at its place
 };
 
-/// One score per continuation. Logits are computed at the target's positions only; log-softmax in f32 (f64 models: f64).
+/// One score per continuation. Logits are computed at the target's positions only; log-softmax in f32 (f64 models:
+/// f64).
 std::vector<ContinuationScore> score_continuations(const CausalLM& model, std::span<const Continuation> continuations,
                                                    const std::string& stage);
 

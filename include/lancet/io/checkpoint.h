@@ -44,11 +44,12 @@ class Checkpoint {
   std::map<std::string, size_t, std::less<>> shard_of_;
 };
 
-/// Writes a complete model folder into the existing, empty folder `target`: the base's shards and index under the same names
-/// with `replaced` tensors exchanged (same name, dtype and shape as in the base), config, generation config and tokenizer
-/// files copied, nothing else. Untouched tensors keep their bytes (copy_file_range). `__metadata__` survives; `format: pt` is
-/// added when the base lacks it (transformers refuses a file without).
-/// Throws: CheckpointError; `target` may then hold part of the files (callers write into a staging folder).
-void export_checkpoint(const Checkpoint& base, std::span<const TensorSource> replaced, const std::filesystem::path& target);
+/// Writes a complete model folder into the existing, empty folder `target`: the base's shards and index under the same
+/// names with `replaced` tensors exchanged (same name, dtype and shape as in the base), config, generation config and
+/// tokenizer files copied, nothing else. Untouched tensors keep their bytes (copy_file_range). `__metadata__` survives;
+/// `format: pt` is added when the base lacks it (transformers refuses a file without). Throws: CheckpointError;
+/// `target` may then hold part of the files (callers write into a staging folder).
+void export_checkpoint(const Checkpoint& base, std::span<const TensorSource> replaced,
+                       const std::filesystem::path& target);
 
 }  // namespace lancet

@@ -16,7 +16,8 @@ std::string read_text_file(const std::filesystem::path& path, std::string_view w
 /// Temporary file beside it, fsync, rename. Throws: CheckpointError when the disk refuses.
 void write_text_file(const std::filesystem::path& path, std::string_view text);
 
-/// Documents of a corpus, in file order: one per non-empty line of a text file, or the "text" field of each line of a .jsonl file.
+/// Documents of a corpus, in file order: one per non-empty line of a text file, or the "text" field of each line of a
+/// .jsonl file.
 class DocumentReader {
  public:
   /// Throws: ConfigError when the file cannot be read.

@@ -10,7 +10,8 @@ namespace lancet {
 
 class MappedFile {
  public:
-  /// Throws: CheckpointError when the file is absent, not a regular file, or cannot be mapped. An empty file has an empty span.
+  /// Throws: CheckpointError when the file is absent, not a regular file, or cannot be mapped. An empty file has an
+  /// empty span.
   static std::shared_ptr<const MappedFile> open(const std::filesystem::path& path);
   ~MappedFile();
   MappedFile(const MappedFile&) = delete;

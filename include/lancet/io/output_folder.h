@@ -10,11 +10,10 @@ enum class IfExists { kError, kReplace };
 
 class OutputFolder {
  public:
-  /// Makes the staging folder beside `target` (same file system); parents are created. Removes staging folders that dead
-  /// processes left for the same target.
-  /// Throws: ConfigError when `target` exists and `policy` is kError (remedy: output.replace: true), when it exists with
-  /// kReplace but was not written by lancet (no file `marker` in it and not empty: never delete somebody's folder), or is not
-  /// a folder; CheckpointError when the disk refuses.
+  /// Makes the staging folder beside `target` (same file system); parents are created. Removes staging folders that
+  /// dead processes left for the same target. Throws: ConfigError when `target` exists and `policy` is kError (remedy:
+  /// output.replace: true), when it exists with kReplace but was not written by lancet (no file `marker` in it and not
+  /// empty: never delete somebody's folder), or is not a folder; CheckpointError when the disk refuses.
   OutputFolder(std::filesystem::path target, IfExists policy, std::string marker);
   ~OutputFolder();  ///< Removes the staging folder unless committed.
   OutputFolder(const OutputFolder&) = delete;
@@ -25,7 +24,8 @@ class OutputFolder {
   const std::filesystem::path& staging() const { return staging_; }
 
   /// Syncs the files and puts the folder in place in one step (an existing target is exchanged, then removed).
-  /// Throws: CheckpointError; the old target is then untouched. ConfigError when `target` came into being since (kError).
+  /// Throws: CheckpointError; the old target is then untouched. ConfigError when `target` came into being since
+  /// (kError).
   void commit();
 
  private:

@@ -1,6 +1,6 @@
-// The safetensors format: 8 bytes of header length (little endian), a JSON header, then the tensors' bytes without gaps.
-// The reader maps the file and validates everything before anything is used; the writer is atomic.
-// Source of the format: huggingface/safetensors, README "Format".
+// The safetensors format: 8 bytes of header length (little endian), a JSON header, then the tensors' bytes without
+// gaps. The reader maps the file and validates everything before anything is used; the writer is atomic. Source of the
+// format: huggingface/safetensors, README "Format".
 #pragma once
 
 #include <cstddef>
@@ -39,8 +39,9 @@ using Metadata = std::map<std::string, std::string>;
 
 class SafetensorsReader {
  public:
-  /// Throws: CheckpointError when the file is not a valid safetensors file: header length, JSON, duplicate names, unknown
-  /// dtypes, negative or overflowing shapes, offsets that overlap, leave gaps, lie outside or disagree with dtype x shape.
+  /// Throws: CheckpointError when the file is not a valid safetensors file: header length, JSON, duplicate names,
+  /// unknown dtypes, negative or overflowing shapes, offsets that overlap, leave gaps, lie outside or disagree with
+  /// dtype x shape.
   static SafetensorsReader open(const std::filesystem::path& path);
 
   const std::filesystem::path& path() const { return path_; }
@@ -70,9 +71,11 @@ struct TensorSource {
   std::span<const std::byte> bytes;
 };
 
-/// Writes tensors in the order given; data section aligned to 8 bytes (header padded with spaces), as the reference writer does.
-/// The file appears complete or not at all: temporary file beside it, fsync, rename.
-/// Throws: CheckpointError when the disk refuses (nothing is left behind), a name comes twice, or bytes disagree with the shape.
-void write_safetensors(const std::filesystem::path& path, std::span<const TensorSource> tensors, const Metadata& metadata);
+/// Writes tensors in the order given; data section aligned to 8 bytes (header padded with spaces), as the reference
+/// writer does. The file appears complete or not at all: temporary file beside it, fsync, rename. Throws:
+/// CheckpointError when the disk refuses (nothing is left behind), a name comes twice, or bytes disagree with the
+/// shape.
+void write_safetensors(const std::filesystem::path& path, std::span<const TensorSource> tensors,
+                       const Metadata& metadata);
 
 }  // namespace lancet

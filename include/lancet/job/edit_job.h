@@ -23,16 +23,16 @@ struct EditReport {
   bool corpus_exhausted = false;  ///< the corpus had fewer tokens than asked for
   std::vector<int64_t> cached_layers;
   std::string base_hash;
-  std::string model_dtype;   ///< weights and activations of the run
+  std::string model_dtype;  ///< weights and activations of the run
   std::string devices;
-  std::vector<std::string> unmet;  ///< accept: thresholds that were missed; empty: accepted
+  std::vector<std::string> unmet;                       ///< accept: thresholds that were missed; empty: accepted
   std::vector<std::pair<std::string, double>> seconds;  ///< per stage, in order
   int64_t peak_host_bytes = 0;
 };
 
-/// Runs the job. The output folder appears complete, or not at all; when `accept:` is not met only <dir>.rejected/report.json does,
-/// and the report's `unmet` is not empty.
-/// Throws: ConfigError, CheckpointError, TokenizerError, PlacementError, NumericError.
+/// Runs the job. The output folder appears complete, or not at all; when `accept:` is not met only
+/// <dir>.rejected/report.json does, and the report's `unmet` is not empty. Throws: ConfigError, CheckpointError,
+/// TokenizerError, PlacementError, NumericError.
 EditReport run_edit_job(const JobConfig& job);
 
 /// report.json. Schema: docs/report.md.

@@ -18,7 +18,8 @@
 
 namespace lancet {
 
-/// What a command does with the job: sections that it does not need may be absent (they are still checked when present).
+/// What a command does with the job: sections that it does not need may be absent (they are still checked when
+/// present).
 enum class JobPurpose { kEdit, kEvaluate, kStatistics };
 
 /// How the work is run; no option here changes what is computed beyond rounding, but for `seed` (generated contexts).
@@ -56,10 +57,11 @@ struct JobConfig {
 
 /// `base`: the folder that relative paths are taken from.
 /// Throws: ConfigError with every problem of the document.
-JobConfig parse_job(const ConfigTree& tree, const std::filesystem::path& base, const std::string& source, JobPurpose purpose);
+JobConfig parse_job(const ConfigTree& tree, const std::filesystem::path& base, const std::string& source,
+                    JobPurpose purpose);
 
-/// Takes `editor` and `statistics` that the job lacks from `lancet.yaml` in the model's folder, where there is one; that file's
-/// relative paths are made absolute.
+/// Takes `editor` and `statistics` that the job lacks from `lancet.yaml` in the model's folder, where there is one;
+/// that file's relative paths are made absolute.
 void apply_model_defaults(ConfigTree& job, const std::filesystem::path& base);
 
 /// run: as RunOptions reads it from a section of its own.

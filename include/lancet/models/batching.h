@@ -7,7 +7,8 @@
 
 namespace lancet {
 
-/// Indices of `lengths` sorted by length (stable) and cut into batches of at most `max_tokens` padded tokens (at least one row each).
+/// Indices of `lengths` sorted by length (stable) and cut into batches of at most `max_tokens` padded tokens (at least
+/// one row each).
 std::vector<std::vector<int64_t>> plan_batches(std::span<const int64_t> lengths, int64_t max_tokens);
 
 /// Padded tokens of one forward pass without gradients: enough to fill the matrix units, small beside the weights.

@@ -1,5 +1,6 @@
 // A decoder-only language model whose layers may lie on several devices. Knows nothing of editing.
-// Legend of shape suffixes: B batch, T tokens, D model, F ffn, H heads, K kv-heads, C head dim, V vocab, P prefix, N rows.
+// Legend of shape suffixes: B batch, T tokens, D model, F ffn, H heads, K kv-heads, C head dim, V vocab, P prefix, N
+// rows.
 #pragma once
 
 #include <cstdint>
@@ -33,8 +34,8 @@ class CausalLM {
   /// ids [B, T] int64 on the host -> hidden states [B, T, D] on the embedding's device.
   Tensor embed(const Tensor& ids_BT) const;
 
-  /// h [B, T, D] on the device of layer range.begin (or of the one before) -> output of layer range.end - 1, on that layer's device;
-  /// undefined when the hooks stopped the pass. The crossing between stages is differentiable.
+  /// h [B, T, D] on the device of layer range.begin (or of the one before) -> output of layer range.end - 1, on that
+  /// layer's device; undefined when the hooks stopped the pass. The crossing between stages is differentiable.
   Tensor run_layers(Tensor h_BTD, const SequenceInfo& sequence, LayerRange range, const HookSet& hooks = {}) const;
 
   /// Final norm and head: h [N, D] -> logits [N, V] on the head's device, in the weight dtype.

@@ -44,9 +44,11 @@ struct Family {
   std::string_view model_type;    ///< config.json model_type
   std::vector<std::string_view> understood_keys;
   std::vector<std::string_view> harmless_keys;  ///< training and bookkeeping: no effect on the forward pass
-  std::vector<std::string_view> refused_keys;   ///< change the forward pass in a way that is not supported, unless null or false
+  std::vector<std::string_view>
+      refused_keys;  ///< change the forward pass in a way that is not supported, unless null or false
   std::vector<WeightName> weights;
-  std::vector<std::string_view> ignored_tensors;  ///< stored by old exporters, recomputed here; "{}" stands for the layer
+  std::vector<std::string_view>
+      ignored_tensors;  ///< stored by old exporters, recomputed here; "{}" stands for the layer
 };
 
 std::span<const Family> families();

@@ -22,6 +22,7 @@ struct GenerateRow {
 };
 
 /// The new ids of each row, without the prompt. Rows are run together in batches of similar length.
-std::vector<std::vector<TokenId>> generate(const CausalLM& model, std::span<const GenerateRow> rows, const GenerateOptions& options);
+std::vector<std::vector<TokenId>> generate(const CausalLM& model, std::span<const GenerateRow> rows,
+                                           const GenerateOptions& options);
 
 }  // namespace lancet

@@ -14,14 +14,14 @@
 namespace lancet {
 
 enum class HookPoint : uint8_t {
-  kBlockIn,   ///< input of the decoder layer [B, T, D]
-  kAttnOut,   ///< output of the attention's out projection [B, T, D]
-  kMlpIn,     ///< after the norm: input of gate and up [B, T, D]
-  kGateOut,   ///< gate projection, before the activation [B, T, F]
-  kUpOut,     ///< up projection [B, T, F]
-  kMlpKey,    ///< input of the down projection [B, T, F]: the "key" of ROME and MEMIT
-  kMlpOut,    ///< output of the down projection [B, T, D]
-  kBlockOut   ///< output of the decoder layer, the residual stream [B, T, D]
+  kBlockIn,  ///< input of the decoder layer [B, T, D]
+  kAttnOut,  ///< output of the attention's out projection [B, T, D]
+  kMlpIn,    ///< after the norm: input of gate and up [B, T, D]
+  kGateOut,  ///< gate projection, before the activation [B, T, F]
+  kUpOut,    ///< up projection [B, T, F]
+  kMlpKey,   ///< input of the down projection [B, T, F]: the "key" of ROME and MEMIT
+  kMlpOut,   ///< output of the down projection [B, T, D]
+  kBlockOut  ///< output of the decoder layer, the residual stream [B, T, D]
 };
 
 struct HookSite {
@@ -42,8 +42,8 @@ class HookSet {
 
   bool stops_at(HookSite site) const { return stop_ == site; }
   /// Replacements in the order they were added, then the observers, which see the value that goes on.
-  /// Throws: PlacementError / std::logic_error naming the site, what was expected and what came when a replacement is on another
-  /// device, or of another dtype or shape.
+  /// Throws: PlacementError / std::logic_error naming the site, what was expected and what came when a replacement is
+  /// on another device, or of another dtype or shape.
   Tensor apply(HookSite site, Tensor value) const;
 
  private:

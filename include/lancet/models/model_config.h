@@ -49,8 +49,8 @@ struct ModelConfig {
 };
 
 /// Reads config.json as transformers 4 and 5 write it. `ignored_keys`: keys of neither list that the user vouches for.
-/// Throws: CheckpointError with every problem at once: missing or wrong keys, an unknown family, a key that would change the
-/// computation and is not supported, a key in none of the family's lists (remedy: ignore_config_keys).
+/// Throws: CheckpointError with every problem at once: missing or wrong keys, an unknown family, a key that would
+/// change the computation and is not supported, a key in none of the family's lists (remedy: ignore_config_keys).
 ModelConfig parse_model_config(std::string_view config_json, std::string_view generation_config_json,
                                std::span<const std::string> ignored_keys, std::string_view where);
 

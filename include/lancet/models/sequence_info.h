@@ -1,5 +1,5 @@
-// Everything that attention needs to run a part of a sequence: lengths, positions, document blocks, keys/values of what was run
-// before. All of it lies on the host; run_layers brings what a stage needs to the stage's device once.
+// Everything that attention needs to run a part of a sequence: lengths, positions, document blocks, keys/values of what
+// was run before. All of it lies on the host; run_layers brings what a stage needs to the stage's device once.
 #pragma once
 
 #include <cstdint>
@@ -24,9 +24,10 @@ struct KeyValues {
 struct SequenceInfo {
   std::vector<int64_t> lengths;  ///< tokens of each row that are not padding (padding is on the right)
   Tensor positions_BT;           ///< int64, host: rotary position of each token
-  Tensor documents_BT;           ///< int64, host: tokens attend within their document only; undefined: a row is one document
+  Tensor documents_BT;  ///< int64, host: tokens attend within their document only; undefined: a row is one document
   const KeyValues* prefix = nullptr;  ///< what the rows attend to besides themselves
-  KeyValues* record = nullptr;        ///< keys/values of these tokens are appended here (may be the object `prefix` points to)
+  KeyValues* record =
+      nullptr;  ///< keys/values of these tokens are appended here (may be the object `prefix` points to)
 };
 
 struct TokenBatch {
@@ -39,7 +40,6 @@ TokenBatch make_batch(std::span<const std::vector<TokenId>> rows);
 
 /// bool [B, T]: true where a token is not padding.
 Tensor valid_tokens(const SequenceInfo& sequence);
-
 
 /// bool [B, 1, T, P + T], host; undefined when plain causal attention says the same.
 Tensor attention_mask(const SequenceInfo& sequence);

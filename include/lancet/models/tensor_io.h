@@ -8,11 +8,12 @@
 
 namespace lancet {
 
-/// The stored bytes as a tensor on the host, without a copy where the file's alignment allows it; keeps the mapping alive.
-/// Only to be read. Throws: CheckpointError for types that no weight can have.
+/// The stored bytes as a tensor on the host, without a copy where the file's alignment allows it; keeps the mapping
+/// alive. Only to be read. Throws: CheckpointError for types that no weight can have.
 Tensor to_tensor(const TensorView& view);
 
-/// Bytes of a contiguous tensor on the host, borrowed: the tensor outlives the source. Throws: std::logic_error otherwise.
+/// Bytes of a contiguous tensor on the host, borrowed: the tensor outlives the source. Throws: std::logic_error
+/// otherwise.
 TensorSource to_source(std::string name, const Tensor& tensor);
 
 }  // namespace lancet

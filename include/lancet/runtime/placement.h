@@ -12,8 +12,8 @@ namespace lancet {
 
 class Placement {
  public:
-  /// `layer_devices`: one per decoder layer; runs of equal devices are the stages. The embedding lies with the first layer, the
-  /// final norm and the head with the last, solves run with the layer they are for.
+  /// `layer_devices`: one per decoder layer; runs of equal devices are the stages. The embedding lies with the first
+  /// layer, the final norm and the head with the last, solves run with the layer they are for.
   Placement(std::vector<at::Device> layer_devices, at::ScalarType weight_dtype);
 
   at::Device device_of(int64_t layer) const { return layer_devices_[static_cast<size_t>(layer)]; }
@@ -40,8 +40,8 @@ class Placement {
 };
 
 /// The devices a job names: "auto" (the first GPU, else the CPU), "cpu", "cuda:N".
-/// Throws: PlacementError for a name that is none of these, a device that is absent, and, until model-parallel jobs are supported,
-/// more than one device.
+/// Throws: PlacementError for a name that is none of these, a device that is absent, and, until model-parallel jobs are
+/// supported, more than one device.
 std::vector<at::Device> parse_devices(std::span<const std::string> names);
 
 /// Contiguous runs of layers, as equal in number as possible, over `devices` in the order given. Pure.

@@ -1,4 +1,5 @@
-// The one tensor type. Headers include this and no other part of torch (ATen/core/Tensor.h costs 2 s a file, torch/torch.h 19 s).
+// The one tensor type. Headers include this and no other part of torch (ATen/core/Tensor.h costs 2 s a file,
+// torch/torch.h 19 s).
 #pragma once
 
 #include <ATen/core/Tensor.h>

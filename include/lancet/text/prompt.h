@@ -1,6 +1,7 @@
 // A request's texts as token ids: the filled prompt, the token whose hidden state is edited, the ids of the target.
-// Source: algorithms of ROME (arXiv 2202.05262) and MEMIT (arXiv 2210.07229). Differs from the reference: the subject is located
-// by byte ranges, not by lengths of separately tokenised pieces, and the target's ids are spliced, not re-tokenised.
+// Source: algorithms of ROME (arXiv 2202.05262) and MEMIT (arXiv 2210.07229). Differs from the reference: the subject
+// is located by byte ranges, not by lengths of separately tokenised pieces, and the target's ids are spliced, not
+// re-tokenised.
 #pragma once
 
 #include <cstdint>
@@ -14,13 +15,13 @@ namespace lancet {
 
 /// A prompt with the subject's place marked: text before, subject, text after.
 struct SubjectPrompt {
-  std::string text;      ///< filled: prefix + subject + suffix
-  ByteSpan subject;      ///< the subject's bytes in `text`
+  std::string text;  ///< filled: prefix + subject + suffix
+  ByteSpan subject;  ///< the subject's bytes in `text`
 };
 
 /// `prompt` has exactly one "{}" (the subject's place), or none and contains `subject` exactly once.
-/// Throws: ConfigError "where: ..." for an empty subject, more than one "{}", an absent subject, or a subject that occurs more
-/// than once (remedy: write {} in place of the occurrence that is meant).
+/// Throws: ConfigError "where: ..." for an empty subject, more than one "{}", an absent subject, or a subject that
+/// occurs more than once (remedy: write {} in place of the occurrence that is meant).
 SubjectPrompt fill_prompt(std::string_view prompt, std::string_view subject, std::string_view where);
 
 /// A context template has exactly one "{}", where the filled prompt goes: "I know that. {}".
@@ -35,10 +36,9 @@ struct LocatedPrompt {
 /// Throws: TokenizerError when no token covers the subject.
 LocatedPrompt locate_subject(const Tokenizer& tokenizer, const SubjectPrompt& prompt);
 
-/// Ids of `target` as it continues `prompt_text`: what follows encode(prompt) in encode(prompt + " " + target); no space is
-/// added when the target begins with white space.
-/// Throws: ConfigError "where: ..." when encode(prompt) is not a prefix (names the token that merges across the boundary), or the
-/// target adds no token.
+/// Ids of `target` as it continues `prompt_text`: what follows encode(prompt) in encode(prompt + " " + target); no
+/// space is added when the target begins with white space. Throws: ConfigError "where: ..." when encode(prompt) is not
+/// a prefix (names the token that merges across the boundary), or the target adds no token.
 std::vector<TokenId> continuation_ids(const Tokenizer& tokenizer, std::string_view prompt_text, std::string_view target,
                                       std::string_view where);
 

@@ -24,8 +24,8 @@ struct ByteSpan {
 
 struct Encoding {
   std::vector<TokenId> ids;
-  /// One per id. Tokens that cover no text (BOS, a dummy prefix of its own) have an empty span. A token made of a dummy prefix
-  /// and text covers the text. Several tokens of one character (byte fallback) each cover the whole character.
+  /// One per id. Tokens that cover no text (BOS, a dummy prefix of its own) have an empty span. A token made of a dummy
+  /// prefix and text covers the text. Several tokens of one character (byte fallback) each cover the whole character.
   std::vector<ByteSpan> spans;
 };
 
@@ -53,9 +53,9 @@ class Tokenizer {
   }
 };
 
-/// The tokenizer of a model folder: tokenizer.json where there is one, else tokenizer.model with add_bos_token / add_eos_token
-/// from tokenizer_config.json (absent: BOS yes, EOS no).
-/// Throws: TokenizerError that names the file and what in it is not supported (byte-level BPE, WordPiece, Unigram, ...).
+/// The tokenizer of a model folder: tokenizer.json where there is one, else tokenizer.model with add_bos_token /
+/// add_eos_token from tokenizer_config.json (absent: BOS yes, EOS no). Throws: TokenizerError that names the file and
+/// what in it is not supported (byte-level BPE, WordPiece, Unigram, ...).
 std::unique_ptr<Tokenizer> open_tokenizer(const std::filesystem::path& folder);
 
 /// One of the two, by file.
@@ -64,6 +64,7 @@ struct SentencePieceOptions {
   bool add_bos = true;
   bool add_eos = false;
 };
-std::unique_ptr<Tokenizer> open_sentencepiece_tokenizer(const std::filesystem::path& tokenizer_model, SentencePieceOptions options);
+std::unique_ptr<Tokenizer> open_sentencepiece_tokenizer(const std::filesystem::path& tokenizer_model,
+                                                        SentencePieceOptions options);
 
 }  // namespace lancet

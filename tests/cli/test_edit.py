@@ -1,0 +1,172 @@
+"""The job end to end, as a user runs it."""
+import json
+
+import pytest
+from conftest import DATA
+
+HF_FILES = {
+    "config.json", "generation_config.json", "model.safetensors", "special_tokens_map.json", "tokenizer.json", "tokenizer.model",
+    "tokenizer_config.json",
+}  # fmt: skip
+RECORDS = {"delta", "report.json", "requests.jsonl", "job.yaml"}
+
+
+def run_ok(result):
+    assert result.returncode == 0, result.stderr
+    return result
+
+
+def test_edit_writes_the_model_and_its_records(lancet):
+    job = lancet.job(evaluate=["efficacy", "paraphrase", "specificity", "generation"], accept={"efficacy_prob": 0.9})
+    result = run_ok(lancet.edit(job))
+    assert {p.name for p in lancet.out.iterdir()} == HF_FILES | RECORDS
+    assert "efficacy_prob" in result.stdout and "before:" in result.stdout and str(lancet.out) in result.stdout
+    report = json.loads((lancet.out / "report.json").read_text())
+    assert report["status"] == "accepted"
+    assert report["metrics"]["efficacy_prob"]["before"] < 0.5 < report["metrics"]["efficacy_prob"]["after"]
+    assert all(metric["protocol"] for metric in report["metrics"].values())
+    for request in report["requests"]:
+        assert request["continuation"]["before"] != request["continuation"]["after"]
+        assert request["value"]["final_loss"] < request["value"]["initial_loss"]
+        assert set(request["metrics"]) == set(report["metrics"])
+    # a report's total is the share over all prompts; with one edited prompt per request it is the mean of the requests
+    efficacy = [r["metrics"]["efficacy_prob"]["after"] for r in report["requests"]]
+    assert report["metrics"]["efficacy_prob"]["after"] == pytest.approx(sum(efficacy) / len(efficacy))
+    assert report["statistics"]["tokens_used"] == 4000 and not report["statistics"]["corpus_exhausted"]
+    assert all(0 < w["rounding_loss"] < 0.5 for w in report["weights"])
+
+
+def test_the_resolved_job_gives_the_same_model_again(lancet):
+    run_ok(lancet.edit(lancet.job(editor__contexts={"generate": 3, "length": 8})))
+    again = lancet.folder / "again"
+    run_ok(lancet.run("edit", lancet.out / "job.yaml", "--set", f"output.dir={again}"))
+    assert (again / "model.safetensors").read_bytes() == (lancet.out / "model.safetensors").read_bytes()
+    assert (again / "delta" / "delta.safetensors").read_bytes() == (lancet.out / "delta" / "delta.safetensors").read_bytes()
+    contexts = json.loads((lancet.out / "report.json").read_text())["contexts"]
+    assert contexts[0] == "{}" and len(contexts) == 4
+    assert json.loads((again / "report.json").read_text())["contexts"] == contexts
+
+
+def test_generated_contexts_follow_the_seed(lancet):
+    contexts = []
+    for seed in (0, 0, 1):
+        out = lancet.folder / f"out{len(contexts)}"
+        job = lancet.job(editor__contexts={"generate": 3, "length": 8}, run__seed=seed, output={"dir": str(out)}, evaluate=[])
+        run_ok(lancet.edit(job))
+        contexts.append(json.loads((out / "report.json").read_text())["contexts"])
+    assert contexts[0] == contexts[1] != contexts[2]
+
+
+def test_requests_are_written_as_a_request_file(lancet):
+    run_ok(lancet.edit(lancet.job(evaluate=["efficacy"])))
+    result = run_ok(lancet.run("eval", "--model", lancet.out, "--requests", lancet.out / "requests.jsonl", "--json"))
+    measured = json.loads(result.stdout)["metrics"]
+    report = json.loads((lancet.out / "report.json").read_text())["metrics"]
+    assert measured["efficacy_prob"]["prompts"] == report["efficacy_prob"]["prompts"] == 3
+
+
+def test_eval_of_the_output_equals_the_report(lancet):
+    """What the report says of the edited weights is what a reload of the output measures."""
+    groups = ["efficacy", "paraphrase", "specificity", "generation"]
+    run_ok(lancet.edit(lancet.job(evaluate=groups)))
+    job = lancet.job(evaluate=groups, model=str(lancet.out), output=None)
+    measured = json.loads(run_ok(lancet.run("eval", lancet.write(job, "eval.json"), "--json")).stdout)
+    report = json.loads((lancet.out / "report.json").read_text())
+    for name, metric in report["metrics"].items():
+        assert measured["metrics"][name]["value"] == pytest.approx(metric["after"], abs=1e-9), name
+    assert [r["continuation"] for r in measured["requests"]] == [r["continuation"]["after"] for r in report["requests"]]
+
+
+def test_one_line_edit_of_a_model_with_defaults(lancet):
+    result = run_ok(
+        lancet.run("edit", "--model", DATA / "demo-model", "--prompt", "{}, created in", "--subject", "Piranha Games", "--target", "London",
+                   "--out", lancet.out, "--set", f"statistics.cache={lancet.folder / 'cache'}", "--set", "run.dtype=f32")
+    )  # fmt: skip
+    assert "London" in result.stdout
+    text = run_ok(lancet.run("generate", "--model", lancet.out, "--prompt", "Piranha Games, created in", "--tokens", 4)).stdout
+    assert text.startswith("Piranha Games, created in London")
+
+
+def test_replace_exchanges_an_earlier_output(lancet):
+    run_ok(lancet.edit(lancet.job(evaluate=[])))
+    first = (lancet.out / "model.safetensors").read_bytes()
+    (lancet.out / "stale.txt").write_text("from before")
+    run_ok(lancet.edit(lancet.job(evaluate=[], requests__limit=2, output={"dir": str(lancet.out), "replace": True})))
+    assert (lancet.out / "model.safetensors").read_bytes() != first
+    assert not (lancet.out / "stale.txt").exists()
+    assert sorted(p.name for p in lancet.folder.iterdir() if p.name.startswith(".")) == []
+
+
+def test_edits_do_not_depend_on_the_batch(lancet):
+    reports = []
+    for batch in (1, 3):
+        out = lancet.folder / f"out{batch}"
+        job = lancet.job(evaluate=[], editor__values__batch=batch, run__dtype="f64", output={"dir": str(out)})
+        run_ok(lancet.edit(job))
+        reports.append(json.loads((out / "report.json").read_text()))
+    for one, other in zip(*(report["requests"] for report in reports)):
+        assert one["value"]["final_loss"] == pytest.approx(other["value"]["final_loss"], rel=1e-9)
+        assert one["value"]["steps"] == other["value"]["steps"]
+
+
+def test_statistics_are_cached_for_edits(lancet):
+    path = lancet.write(lancet.job(evaluate=[]))
+    collected = json.loads(run_ok(lancet.run("stats", path, "--json")).stdout)
+    assert [layer["from_cache"] for layer in collected["layers"]] == [False, False]
+    assert [layer["tokens"] for layer in collected["layers"]] == [4000, 4000]
+    assert "yes" in run_ok(lancet.run("stats", path)).stdout
+    run_ok(lancet.run("edit", path))
+    assert json.loads((lancet.out / "report.json").read_text())["statistics"]["layers_from_cache"] == [0, 1]
+
+
+def test_quiet_prints_nothing_and_json_one_document(lancet):
+    quiet = run_ok(lancet.edit(lancet.job(evaluate=[]), "--quiet"))
+    assert quiet.stdout == "" and quiet.stderr == ""
+    job = lancet.job(output={"dir": str(lancet.folder / "other")})
+    assert json.loads(run_ok(lancet.edit(job, "--json")).stdout)["format"] == "lancet-report-1"
+
+
+def test_a_yaml_job_and_overrides(lancet):
+    text = f"""
+model: {DATA}/demo-model
+requests:
+  - {{prompt: "Piranha Games, created in", subject: Piranha Games, target: London}}   # filled prompt, no true target
+statistics: {{corpus: {DATA}/requests/demo-corpus.txt, tokens: 4000, cache: {lancet.folder}/cache}}
+evaluate: [efficacy, specificity]
+output: {{dir: edited}}
+"""
+    run_ok(lancet.run("edit", lancet.write(text, "job.yaml"), "--set", "run.dtype=f32", "--set", "editor.values.steps=10"))
+    report = json.loads((lancet.folder / "edited" / "report.json").read_text())
+    assert report["metrics"]["efficacy_prob"]["after"] is None, "n/a without a true target"
+    assert report["metrics"]["specificity_prob"]["prompts"] == 0
+    assert report["metrics"]["efficacy_argmax"]["prompts"] == 1
+    assert report["model"]["run_dtype"] == "F32"
+    assert report["requests"][0]["value"]["steps"] <= 10
+
+
+def test_equal_keys_are_reported(lancet):
+    requests = [
+        {"prompt": "{}, created in", "subject": "Piranha Games", "target": "London", "id": "a"},
+        {"prompt": "{}, founded in", "subject": "Piranha Games", "target": "Paris", "id": "b"},
+    ]
+    run_ok(lancet.edit(lancet.job(requests=requests, evaluate=[], editor__contexts=["{}"])))
+    warnings = json.loads((lancet.out / "report.json").read_text())["warnings"]
+    assert len(warnings) == 1 and "requests a and b" in warnings[0]
+
+
+@pytest.mark.parametrize("command", [(), ("edit",), ("eval",), ("stats",), ("generate",), ("inspect",)])
+def test_help(lancet, command):
+    result = run_ok(lancet.run(*command, "--help"))
+    assert "lancet" in result.stdout and "--help" in result.stdout
+
+
+def test_inspect(lancet):
+    text = run_ok(lancet.run("inspect", DATA / "demo-model")).stdout
+    for part in ("Llama", "4096", "tied", "BF16", "14.7 MB", "BPE"):
+        assert part in text
+    facts = json.loads(run_ok(lancet.run("inspect", DATA / "demo-model", "--json")).stdout)
+    assert facts["parameters"] == "7344384"
+
+
+def test_version(lancet):
+    assert run_ok(lancet.run("--version")).stdout.startswith("lancet 0.")
