@@ -35,6 +35,24 @@ void append(std::vector<Tensor>& record, size_t layer, const Tensor& fresh) {
   record[layer] = record[layer].defined() ? torch::cat({record[layer], fresh}, 2) : fresh;
 }
 
+/// Attention of H query heads over K <= H key/value heads, [B, H, T, C]. Undefined mask: causal.
+Tensor grouped_attention(const Tensor& query_BHTC, const Tensor& key_BKSC, const Tensor& value_BKSC,
+                         const Tensor& mask_B1TS) {
+  const int64_t group = query_BHTC.size(1) / key_BKSC.size(1);
+  if (!mask_B1TS.defined()) {
+    const auto spread = [&](const Tensor& x) { return group == 1 ? x : x.repeat_interleave(group, 1); };
+    return at::scaled_dot_product_attention(query_BHTC, spread(key_BKSC), spread(value_BKSC), {}, 0.0,
+                                            /*is_causal=*/true);
+  }
+  // The heads of a group become more queries of one head: keys and values are not copied.
+  const int64_t n_tokens = query_BHTC.size(2);
+  const Tensor stacked = query_BHTC.unflatten(1, {-1, group}).flatten(2, 3);
+  const Tensor mask = group == 1 ? mask_B1TS : mask_B1TS.repeat({1, 1, group, 1});
+  return at::scaled_dot_product_attention(stacked, key_BKSC, value_BKSC, mask)
+      .unflatten(2, {group, n_tokens})
+      .flatten(1, 2);
+}
+
 Tensor attention(const LayerContext& context, const Tensor& x_BTD) {
   const ModelConfig& config = context.config;
   const LayerWeights& w = context.weights;
@@ -53,14 +71,7 @@ Tensor attention(const LayerContext& context, const Tensor& x_BTD) {
     append(record->keys_BKPC, layer, fresh_key);
     append(record->values_BKPC, layer, fresh_value);
   }
-  if (config.n_kv_heads != config.n_heads) {
-    key = key.repeat_interleave(config.n_heads / config.n_kv_heads, 1);
-    value = value.repeat_interleave(config.n_heads / config.n_kv_heads, 1);
-  }
-  const Tensor& mask = context.inputs.mask_B1TS;
-  const Tensor attended = mask.defined()
-                              ? at::scaled_dot_product_attention(query, key, value, mask)
-                              : at::scaled_dot_product_attention(query, key, value, {}, 0.0, /*is_causal=*/true);
+  const Tensor attended = grouped_attention(query, key, value, context.inputs.mask_B1TS);
   return at::linear(attended.transpose(1, 2).flatten(2), w.attn_out, w.attn_out_bias);
 }
 

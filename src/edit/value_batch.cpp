@@ -2,112 +2,175 @@
 
 #include <torch/types.h>
 
+#include <algorithm>
+
 namespace lancet {
 namespace {
-
-/// Rows of one request: its contexts with the target spliced behind (the last target id is only predicted), then the
-/// drift row.
-std::vector<std::vector<TokenId>> rows_of(const PreparedRequest& request) {
-  std::vector<std::vector<TokenId>> rows;
-  for (const LocatedPrompt& prompt : request.prompts) {
-    std::vector<TokenId> row = prompt.ids;
-    row.insert(row.end(), request.target.begin(), request.target.end() - 1);
-    rows.push_back(std::move(row));
-  }
-  rows.emplace_back(request.drift.ids.begin(), request.drift.ids.begin() + request.drift.lookup + 1);
-  return rows;
-}
 
 Tensor index_tensor(const std::vector<int64_t>& values, at::Device device) {
   return torch::tensor(values, torch::kLong).to(device);
 }
 
-}  // namespace
-
-ValueBatch::ValueBatch(const CausalLM& model, std::span<const PreparedRequest> requests, int64_t layer)
-    : model_(model), requests_(requests), layer_(layer), n_contexts_(static_cast<int64_t>(requests[0].prompts.size())) {
-  const torch::NoGradGuard no_grad;
+/// Contexts with the target spliced behind; the last target id is only predicted.
+SuffixRows context_rows(const CausalLM& model, const std::vector<const PreparedRequest*>& requests, int64_t layer) {
   std::vector<std::vector<TokenId>> ids;
-  for (const PreparedRequest& request : requests)
-    for (std::vector<TokenId>& row : rows_of(request)) ids.push_back(std::move(row));
-  const TokenBatch batch = make_batch(ids);
-  sequence_ = batch.sequence;
-  hidden_RTD_ = model.run_layers(model.embed(batch.ids_BT), sequence_, {0, layer + 1});
-
-  std::vector<int64_t> plain;
-  for (size_t i = 0; i < requests.size(); ++i)
-    plain.push_back(static_cast<int64_t>(i) * (n_contexts_ + 1) * hidden_RTD_.size(1) + requests[i].prompts[0].lookup);
-  initial_ND_ = hidden_RTD_.flatten(0, 1)
-                    .index_select(0, index_tensor(plain, hidden_RTD_.device()))
-                    .to(model.placement().value_dtype());
+  std::vector<int64_t> lookups;
+  for (const PreparedRequest* request : requests) {
+    for (const LocatedPrompt& prompt : request->prompts) {
+      ids.push_back(prompt.ids);
+      ids.back().insert(ids.back().end(), request->target.begin(), request->target.end() - 1);
+      lookups.push_back(prompt.lookup);
+    }
+  }
+  return {model, ids, lookups, layer};
 }
 
-void ValueBatch::select(const std::vector<int64_t>& active) {
-  if (rows_.requests == active && rows_.hidden_RTD.defined()) return;
-  const int64_t rows_each = n_contexts_ + 1;
-  std::vector<int64_t> rows, lookups, request_of_row, read, drift, label_ids, label_requests;
-  std::vector<double> label_weights;
-  const int64_t width = hidden_RTD_.size(1);
-  rows_ = ActiveRows{};
-  rows_.requests = active;
-  for (size_t a = 0; a < active.size(); ++a) {
-    const PreparedRequest& request = requests_[static_cast<size_t>(active[a])];
-    for (int64_t r = 0; r < rows_each; ++r) {
-      const bool is_drift = r == n_contexts_;
-      const LocatedPrompt& prompt = is_drift ? request.drift : request.prompts[static_cast<size_t>(r)];
-      const int64_t row_begin = static_cast<int64_t>(rows.size()) * width;
-      rows.push_back(active[a] * rows_each + r);
-      rows_.sequence.lengths.push_back(sequence_.lengths[static_cast<size_t>(rows.back())]);
-      lookups.push_back(row_begin + prompt.lookup);
-      request_of_row.push_back(static_cast<int64_t>(a));
-      if (is_drift) {
-        drift.push_back(row_begin + prompt.lookup);
-        continue;
-      }
-      for (size_t j = 0; j < request.target.size(); ++j) {  // the prompt's last token predicts target[0]
-        read.push_back(row_begin + static_cast<int64_t>(prompt.ids.size() + j) - 1);
-        label_ids.push_back(request.target[j]);
-        label_requests.push_back(static_cast<int64_t>(a));
-        label_weights.push_back(1.0 / static_cast<double>(static_cast<int64_t>(request.target.size()) * n_contexts_));
+/// "{subject} is a": only the distribution at the lookup token matters.
+SuffixRows drift_rows(const CausalLM& model, const std::vector<const PreparedRequest*>& requests, int64_t layer) {
+  std::vector<std::vector<TokenId>> ids;
+  std::vector<int64_t> lookups;
+  for (const PreparedRequest* request : requests) {
+    const LocatedPrompt& drift = request->drift;
+    ids.emplace_back(drift.ids.begin(), drift.ids.begin() + drift.lookup + 1);
+    lookups.push_back(drift.lookup);
+  }
+  return {model, ids, lookups, layer};
+}
+
+/// Rows of requests that each have `each` of them.
+std::vector<int64_t> rows_of(const std::vector<int64_t>& requests, int64_t each) {
+  std::vector<int64_t> rows;
+  for (const int64_t request : requests)
+    for (int64_t r = 0; r < each; ++r) rows.push_back(request * each + r);
+  return rows;
+}
+
+}  // namespace
+
+SuffixRows::SuffixRows(const CausalLM& model, std::span<const std::vector<TokenId>> ids,
+                       std::span<const int64_t> lookups, int64_t layer)
+    : layer_(layer) {
+  const torch::NoGradGuard no_grad;
+  const LayerRange above{layer + 1, model.config().n_layers};
+  TokenBatch batch = make_batch(ids);
+  const Tensor hidden_RTD = model.run_layers(model.embed(batch.ids_BT), batch.sequence, {0, layer + 1});
+
+  int64_t width = 0;
+  for (size_t row = 0; row < ids.size(); ++row) {
+    suffix_.lengths.push_back(static_cast<int64_t>(ids[row].size()) - lookups[row]);
+    width = std::max(width, suffix_.lengths.back());
+  }
+  const int64_t prefix_width = *std::max_element(lookups.begin(), lookups.end());
+  if (prefix_width > 0) {
+    SequenceInfo before = batch.sequence;
+    before.lengths.assign(lookups.begin(), lookups.end());
+    before.positions_BT = before.positions_BT.slice(1, 0, prefix_width);
+    before.record = &prefix_;
+    model.run_layers(hidden_RTD.slice(1, 0, prefix_width), before, above);
+  }
+  const Tensor lookup_R1 =
+      torch::tensor(std::vector<int64_t>(lookups.begin(), lookups.end()), torch::kLong).unsqueeze(1);
+  suffix_.positions_BT = lookup_R1 + torch::arange(width);
+  // Places behind a row's end repeat its last token; nothing reads them.
+  const Tensor place_RT = suffix_.positions_BT.clamp_max(hidden_RTD.size(1) - 1).to(hidden_RTD.device());
+  hidden_RTD_ = hidden_RTD.gather(1, place_RT.unsqueeze(2).expand({-1, -1, hidden_RTD.size(2)}));
+}
+
+SuffixRows SuffixRows::select(const std::vector<int64_t>& rows) const {
+  const Tensor index = torch::tensor(rows, torch::kLong);
+  const auto take = [&](const Tensor& tensor) {
+    return tensor.defined() ? tensor.index_select(0, index.to(tensor.device())) : Tensor();
+  };
+  SuffixRows some;
+  some.layer_ = layer_;
+  some.hidden_RTD_ = take(hidden_RTD_);
+  for (const int64_t row : rows) some.suffix_.lengths.push_back(suffix_.lengths[static_cast<size_t>(row)]);
+  some.suffix_.positions_BT = take(suffix_.positions_BT);
+  some.prefix_.valid_BP = take(prefix_.valid_BP);
+  for (const Tensor& keys : prefix_.keys_BKPC) some.prefix_.keys_BKPC.push_back(take(keys));
+  for (const Tensor& values : prefix_.values_BKPC) some.prefix_.values_BKPC.push_back(take(values));
+  return some;
+}
+
+Tensor SuffixRows::run(const CausalLM& model, const Tensor& added_RD) const {
+  SequenceInfo sequence = suffix_;
+  if (!prefix_.empty()) sequence.prefix = &prefix_;
+  const Tensor first_R1D = (hidden_RTD_.select(1, 0) + added_RD.to(hidden_RTD_.scalar_type())).unsqueeze(1);
+  const Tensor moved_RTD = width() == 1 ? first_R1D : torch::cat({first_R1D, hidden_RTD_.slice(1, 1)}, 1);
+  return model.run_layers(moved_RTD, sequence, {layer_ + 1, model.config().n_layers});
+}
+
+ValueBatch::ValueBatch(const CausalLM& model, std::vector<const PreparedRequest*> requests, int64_t layer)
+    : model_(model),
+      requests_(std::move(requests)),
+      n_contexts_(static_cast<int64_t>(requests_[0]->prompts.size())),
+      active_(requests_.size()),
+      contexts_(context_rows(model, requests_, layer)),
+      drift_(drift_rows(model, requests_, layer)) {
+  for (size_t i = 0; i < active_.size(); ++i) active_[i] = static_cast<int64_t>(i);
+  labels_ = make_labels();
+  initial_ND_ = contexts_.lookup_hidden()
+                    .unflatten(0, {-1, n_contexts_})
+                    .select(1, 0)
+                    .to(model.placement().value_dtype(), /*non_blocking=*/false, /*copy=*/true);
+}
+
+ValueBatch::Labels ValueBatch::make_labels() const {
+  std::vector<int64_t> positions, ids, owners;
+  std::vector<double> weights;
+  for (size_t a = 0; a < active_.size(); ++a) {
+    const PreparedRequest& request = *requests_[static_cast<size_t>(active_[a])];
+    const double weight = 1.0 / static_cast<double>(static_cast<int64_t>(request.target.size()) * n_contexts_);
+    for (int64_t r = 0; r < n_contexts_; ++r) {
+      const LocatedPrompt& prompt = request.prompts[static_cast<size_t>(r)];
+      // the prompt's last token predicts target[0]
+      const int64_t first = static_cast<int64_t>(prompt.ids.size()) - 1 - prompt.lookup;
+      for (size_t j = 0; j < request.target.size(); ++j) {
+        positions.push_back((static_cast<int64_t>(a) * n_contexts_ + r) * contexts_.width() + first +
+                            static_cast<int64_t>(j));
+        ids.push_back(request.target[j]);
+        owners.push_back(static_cast<int64_t>(a));
+        weights.push_back(weight);
       }
     }
   }
-  read.insert(read.end(), drift.begin(), drift.end());
-
-  const at::Device here = hidden_RTD_.device();
   const at::Device head = model_.placement().head_device();
-  const auto value_type = model_.placement().value_dtype();
-  rows_.hidden_RTD = hidden_RTD_.index_select(0, index_tensor(rows, here));
-  rows_.sequence.positions_BT = sequence_.positions_BT.slice(0, 0, static_cast<int64_t>(rows.size()));
-  rows_.lookup_row_R = index_tensor(lookups, here);
-  rows_.request_of_row_R = index_tensor(request_of_row, here);
-  rows_.read_M = index_tensor(read, head);
-  rows_.label_ids_L = index_tensor(label_ids, head);
-  rows_.label_request_L = index_tensor(label_requests, head);
-  rows_.label_weight_L = torch::tensor(label_weights, torch::kDouble).to(head, value_type);
+  return {index_tensor(positions, head), index_tensor(ids, head), index_tensor(owners, head),
+          torch::tensor(weights, torch::kDouble).to(head, model_.placement().value_dtype())};
+}
+
+void ValueBatch::keep_only(const std::vector<int64_t>& active) {
+  if (active == active_) return;
+  std::vector<int64_t> kept;  // indices into the requests that were active until now
+  for (const int64_t request : active)
+    kept.push_back(std::lower_bound(active_.begin(), active_.end(), request) - active_.begin());
+  contexts_ = contexts_.select(rows_of(kept, n_contexts_));
+  drift_ = drift_.select(kept);
+  drift_log_probs_AV_ = drift_log_probs_AV_.index_select(0, index_tensor(kept, drift_log_probs_AV_.device()));
+  active_ = active;
+  labels_ = make_labels();
+}
+
+Tensor ValueBatch::log_probs(const Tensor& last_RTD, const Tensor& position, const Tensor& like) const {
+  const Tensor read_MD = last_RTD.flatten(0, 1).index_select(0, position);
+  return torch::log_softmax(model_.logits(read_MD).to(like.scalar_type()), -1);
 }
 
 BatchLosses ValueBatch::losses(const std::vector<int64_t>& active, const Tensor& delta_AD) {
-  select(active);
-  const int64_t n_active = static_cast<int64_t>(active.size());
-  const int64_t n_labels = rows_.label_ids_L.size(0);
-  const Tensor added_RD = delta_AD.index_select(0, rows_.request_of_row_R).to(rows_.hidden_RTD.scalar_type());
-  const Tensor moved =
-      rows_.hidden_RTD.flatten(0, 1).index_add(0, rows_.lookup_row_R, added_RD).view_as(rows_.hidden_RTD);
-  const Tensor last_RTD = model_.run_layers(moved, rows_.sequence, {layer_ + 1, model_.config().n_layers});
-
-  const Tensor read_MD = last_RTD.flatten(0, 1).index_select(0, rows_.read_M);
-  const Tensor log_probs_MV = torch::log_softmax(model_.logits(read_MD).to(delta_AD.scalar_type()), -1);
+  keep_only(active);
+  const Tensor last_RTD = contexts_.run(model_, delta_AD.repeat_interleave(n_contexts_, 0));
   const Tensor label_log_probs =
-      log_probs_MV.slice(0, 0, n_labels).gather(1, rows_.label_ids_L.unsqueeze(1)).squeeze(1) * rows_.label_weight_L;
+      log_probs(last_RTD, labels_.position_L, delta_AD).gather(1, labels_.id_L.unsqueeze(1)).squeeze(1) *
+      labels_.weight_L;
   BatchLosses losses;
   losses.nll_A =
-      -torch::zeros({n_active}, label_log_probs.options()).index_add(0, rows_.label_request_L, label_log_probs);
+      -torch::zeros({delta_AD.size(0)}, label_log_probs.options()).index_add(0, labels_.request_L, label_log_probs);
 
-  const Tensor now_AV = log_probs_MV.slice(0, n_labels);
-  if (!drift_log_probs_NV_.defined()) drift_log_probs_NV_ = now_AV.detach().clone();
-  const Tensor before_AV = drift_log_probs_NV_.index_select(0, index_tensor(active, now_AV.device()));
-  losses.kl_A = (now_AV.exp() * (now_AV - before_AV)).sum(1);
+  const Tensor drift_RTD = drift_.run(model_, delta_AD);
+  const Tensor every_row = torch::arange(delta_AD.size(0)).to(drift_RTD.device());
+  const Tensor now_AV = log_probs(drift_RTD, every_row, delta_AD);
+  if (!drift_log_probs_AV_.defined()) drift_log_probs_AV_ = now_AV.detach().clone();
+  losses.kl_A = (now_AV.exp() * (now_AV - drift_log_probs_AV_)).sum(1);
   return losses;
 }
 

@@ -1,4 +1,7 @@
 // The forward half of value optimisation: the losses of a batch of requests as a function of their deltas.
+// What does not depend on the deltas is computed once: hidden states up to the edited layer, and, in the layers above,
+// keys and values of the positions before each row's lookup token. A step runs only the positions from the lookup token
+// on.
 #pragma once
 
 #include <span>
@@ -14,43 +17,67 @@ struct BatchLosses {
   Tensor kl_A;  ///< not weighted
 };
 
+/// Rows with an equal number of them per request, cut at their lookup token.
+class SuffixRows {
+ public:
+  /// `ids`: whole rows; `lookups`: their lookup tokens. Runs every layer on what lies before the lookup tokens.
+  SuffixRows(const CausalLM& model, std::span<const std::vector<TokenId>> ids, std::span<const int64_t> lookups,
+             int64_t layer);
+
+  /// [R, D]: output of the edited layer at the lookup tokens.
+  Tensor lookup_hidden() const { return hidden_RTD_.select(1, 0); }
+  int64_t width() const { return hidden_RTD_.size(1); }
+
+  /// Some of the rows, in the order given.
+  SuffixRows select(const std::vector<int64_t>& rows) const;
+
+  /// Output of the last layer [R, T, D] from the lookup tokens on, with `added_RD` added to the edited layer's output
+  /// there.
+  Tensor run(const CausalLM& model, const Tensor& added_RD) const;
+
+ private:
+  SuffixRows() = default;
+
+  int64_t layer_ = 0;
+  Tensor hidden_RTD_;  ///< output of the edited layer from the lookup tokens on
+  SequenceInfo suffix_;
+  KeyValues prefix_;  ///< of the layers above the edited one
+};
+
 class ValueBatch {
  public:
-  /// Runs the layers up to and including `layer` once; their output is constant from here on.
-  ValueBatch(const CausalLM& model, std::span<const PreparedRequest> requests, int64_t layer);
+  /// The requests outlive the batch.
+  ValueBatch(const CausalLM& model, std::vector<const PreparedRequest*> requests, int64_t layer);
 
   /// [N, D] value dtype: output of `layer` at the plain prompt's lookup token.
   const Tensor& initial_ND() const { return initial_ND_; }
 
-  /// `active`: indices of requests; `delta_AD`: their deltas (an autograd leaf), on the edited layer's device. The
-  /// first call must be with all requests and zero deltas: it sets what the KL divergence is taken from.
+  /// `active`: indices of requests, ascending, each set a subset of the one before; `delta_AD`: their deltas (an
+  /// autograd leaf), on the edited layer's device. The first call is with all requests and zero deltas: it sets what
+  /// the KL divergence is taken from.
   BatchLosses losses(const std::vector<int64_t>& active, const Tensor& delta_AD);
 
  private:
-  /// Rows and label positions of the active requests; made anew only when a request leaves.
-  struct ActiveRows {
-    std::vector<int64_t> requests;
-    Tensor hidden_RTD;  ///< output of the edited layer
-    SequenceInfo sequence;
-    Tensor lookup_row_R;      ///< flat index row * T + lookup, on the edited layer's device
-    Tensor request_of_row_R;  ///< index into the active requests, likewise
-    Tensor
-        read_M;  ///< flat indices of the positions whose logits are needed: labels, then one drift position per request
-    Tensor label_ids_L;      ///< on the head's device
-    Tensor label_request_L;  ///< index into the active requests
-    Tensor label_weight_L;   ///< 1 / (contexts * target tokens)
+  /// Which positions of the suffix rows' output are labels of the active requests.
+  struct Labels {
+    Tensor position_L;  ///< flat index row * width + place, on the head's device
+    Tensor id_L;
+    Tensor request_L;  ///< index into the active requests
+    Tensor weight_L;   ///< 1 / (contexts * target tokens)
   };
-  void select(const std::vector<int64_t>& active);
+  void keep_only(const std::vector<int64_t>& active);
+  Labels make_labels() const;
+  Tensor log_probs(const Tensor& last_RTD, const Tensor& position, const Tensor& like) const;
 
   const CausalLM& model_;
-  std::span<const PreparedRequest> requests_;
-  int64_t layer_;
+  std::vector<const PreparedRequest*> requests_;
   int64_t n_contexts_;
-  SequenceInfo sequence_;
-  Tensor hidden_RTD_;
+  std::vector<int64_t> active_;
+  SuffixRows contexts_;  ///< n_contexts rows per request
+  SuffixRows drift_;     ///< one row per request
+  Labels labels_;
   Tensor initial_ND_;
-  Tensor drift_log_probs_NV_;
-  ActiveRows rows_;
+  Tensor drift_log_probs_AV_;  ///< before any change
 };
 
 }  // namespace lancet

@@ -3,7 +3,9 @@
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/types.h>
 
+#include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "lancet/core/error.h"
 #include "lancet/core/progress.h"
@@ -46,54 +48,113 @@ std::vector<double> to_doubles(const Tensor& values) {
   return {host.const_data_ptr<double>(), host.const_data_ptr<double>() + host.numel()};
 }
 
-void append_losses(OptimizedValues& result, int64_t first_request, const std::vector<int64_t>& active,
-                   const std::vector<Tensor>& parts, std::span<const PreparedRequest> requests) {
-  const std::vector<double> nll = to_doubles(parts[0]), kl = to_doubles(parts[1]), decay = to_doubles(parts[2]);
-  const std::vector<double> total = to_doubles(parts[3]);
-  for (size_t a = 0; a < active.size(); ++a) {
-    if (!std::isfinite(total[a]))
-      throw NumericError(cat("request ", requests[static_cast<size_t>(active[a])].id, ": the loss is ", total[a],
-                             " during value optimisation. Lower editor.values.lr, or run in f32"));
-    result.losses[static_cast<size_t>(first_request + active[a])].push_back({total[a], nll[a], kl[a], decay[a]});
+/// One batch of requests, optimised together. Results go to their places in the whole.
+class BatchOptimizer {
+ public:
+  /// `indices`: places of the batch's requests in the whole.
+  BatchOptimizer(const CausalLM& model, std::span<const PreparedRequest> requests, const std::vector<int64_t>& indices,
+                 int64_t layer)
+      : requests_(requests),
+        indices_(indices),
+        batch_(model, members(requests, indices), layer),
+        adam_(batch_.initial_ND()) {}
+
+  /// From start to end; returns z [N, D] in the batch's order.
+  Tensor run(const ValueOptions& options, OptimizedValues& result, Progress& progress) {
+    const Tensor initial_norm_N = batch_.initial_ND().norm(2, 1);
+    std::vector<int64_t> active(indices_.size());
+    std::iota(active.begin(), active.end(), int64_t{0});
+    for (int64_t step = 1; !active.empty(); ++step) {
+      const Tensor rows = torch::tensor(active, torch::kLong).to(adam_.delta_ND.device());
+      const Tensor delta_AD = adam_.delta_ND.index_select(0, rows).requires_grad_(true);
+      const Tensor norm_A = initial_norm_N.index_select(0, rows);
+      const Tensor total_A = measure(active, delta_AD, norm_A, options, result);
+      const std::vector<int64_t> left = still_active(active, options, result);  // indices into `active`
+      const bool last = step == options.steps;
+      progress.advance(static_cast<int64_t>(last ? active.size() : active.size() - left.size()));
+      if (last || left.empty()) break;
+      const Tensor gradient_AD = torch::autograd::grad({total_A.sum()}, {delta_AD})[0];
+      const Tensor kept = torch::tensor(left, torch::kLong).to(rows.device());
+      adam_.update(rows.index_select(0, kept), gradient_AD.index_select(0, kept),
+                   options.clamp * norm_A.index_select(0, kept), step, options.lr);
+      std::vector<int64_t> next;
+      for (const int64_t a : left) next.push_back(active[static_cast<size_t>(a)]);
+      active = std::move(next);
+    }
+    note_norms(initial_norm_N, result);
+    return batch_.initial_ND() + adam_.delta_ND;
   }
+
+ private:
+  static std::vector<const PreparedRequest*> members(std::span<const PreparedRequest> requests,
+                                                     const std::vector<int64_t>& indices) {
+    std::vector<const PreparedRequest*> chosen;
+    for (const int64_t index : indices) chosen.push_back(&requests[static_cast<size_t>(index)]);
+    return chosen;
+  }
+
+  size_t place(int64_t in_batch) const { return static_cast<size_t>(indices_[static_cast<size_t>(in_batch)]); }
+
+  /// The total losses [A], differentiable; notes them and their parts.
+  Tensor measure(const std::vector<int64_t>& active, const Tensor& delta_AD, const Tensor& norm_A,
+                 const ValueOptions& options, OptimizedValues& result) {
+    const BatchLosses losses = batch_.losses(active, delta_AD);
+    const Tensor kl_A = options.kl * losses.kl_A;
+    const Tensor decay_A = (options.weight_decay * delta_AD.norm(2, 1) / norm_A.square()).to(losses.nll_A.device());
+    const Tensor total_A = losses.nll_A + kl_A + decay_A;
+    const std::vector<double> nll = to_doubles(losses.nll_A), kl = to_doubles(kl_A), decay = to_doubles(decay_A);
+    const std::vector<double> total = to_doubles(total_A);
+    for (size_t a = 0; a < active.size(); ++a) {
+      if (!std::isfinite(total[a]))
+        throw NumericError(cat("request ", requests_[place(active[a])].id, ": the loss is ", total[a],
+                               " during value optimisation. Lower editor.values.lr, or run in f32"));
+      result.losses[place(active[a])].push_back({total[a], nll[a], kl[a], decay[a]});
+    }
+    return total_A;
+  }
+
+  std::vector<int64_t> still_active(const std::vector<int64_t>& active, const ValueOptions& options,
+                                    const OptimizedValues& result) const {
+    std::vector<int64_t> left;
+    for (size_t a = 0; a < active.size(); ++a)
+      if (result.losses[place(active[a])].back().total >= options.stop_loss) left.push_back(static_cast<int64_t>(a));
+    return left;
+  }
+
+  void note_norms(const Tensor& initial_norm_N, OptimizedValues& result) const {
+    const std::vector<double> initial = to_doubles(initial_norm_N), delta = to_doubles(adam_.delta_ND.norm(2, 1));
+    for (size_t i = 0; i < indices_.size(); ++i) {
+      result.initial_norms[place(static_cast<int64_t>(i))] = initial[i];
+      result.delta_norms[place(static_cast<int64_t>(i))] = delta[i];
+    }
+  }
+
+  std::span<const PreparedRequest> requests_;
+  const std::vector<int64_t>& indices_;
+  ValueBatch batch_;
+  AdamState adam_;
+};
+
+/// Tokens from the subject's last one to the end of the longest row: what a step has to run.
+int64_t suffix_tokens(const PreparedRequest& request) {
+  int64_t longest = 0;
+  for (const LocatedPrompt& prompt : request.prompts)
+    longest = std::max(longest, static_cast<int64_t>(prompt.ids.size()) - prompt.lookup);
+  return longest + static_cast<int64_t>(request.target.size()) - 1;
 }
 
-/// One batch from start to end. Returns its z [N, D]; appends to the result's losses.
-Tensor optimize_batch(const CausalLM& model, std::span<const PreparedRequest> requests, int64_t first_request,
-                      int64_t layer, const ValueOptions& options, OptimizedValues& result, Progress& progress) {
-  ValueBatch batch(model, requests, layer);
-  AdamState adam(batch.initial_ND());
-  const Tensor initial_norm_N = batch.initial_ND().norm(2, 1);
-  std::vector<int64_t> active(requests.size());
-  for (size_t i = 0; i < active.size(); ++i) active[i] = static_cast<int64_t>(i);
-
-  for (int64_t step = 1; step <= options.steps && !active.empty(); ++step) {
-    const Tensor rows = torch::tensor(active, torch::kLong).to(adam.delta_ND.device());
-    Tensor delta_AD = adam.delta_ND.index_select(0, rows).requires_grad_(true);
-    const BatchLosses losses = batch.losses(active, delta_AD);
-    const Tensor norm_A = initial_norm_N.index_select(0, rows);
-    const Tensor decay_A = (options.weight_decay * delta_AD.norm(2, 1) / norm_A.square()).to(losses.nll_A.device());
-    const Tensor kl_A = options.kl * losses.kl_A;
-    const Tensor total_A = losses.nll_A + kl_A + decay_A;
-    append_losses(result, first_request, active, {losses.nll_A, kl_A, decay_A, total_A}, requests);
-
-    std::vector<int64_t> kept, kept_rows;
-    for (size_t a = 0; a < active.size(); ++a) {
-      if (result.losses[static_cast<size_t>(first_request + active[a])].back().total < options.stop_loss) continue;
-      kept.push_back(active[a]);
-      kept_rows.push_back(static_cast<int64_t>(a));
-    }
-    progress.advance(static_cast<int64_t>(active.size() - (step == options.steps ? 0 : kept.size())));
-    if (step == options.steps || kept.empty()) break;
-    const Tensor gradient_AD = torch::autograd::grad({total_A.sum()}, {delta_AD})[0];
-    const Tensor among_active = torch::tensor(kept_rows, torch::kLong).to(rows.device());
-    adam.update(rows.index_select(0, among_active), gradient_AD.index_select(0, among_active),
-                options.clamp * norm_A.index_select(0, among_active), step, options.lr);
-    active = std::move(kept);
+/// Requests of similar suffix length together, so that little of a batch is padding.
+std::vector<std::vector<int64_t>> plan_value_batches(std::span<const PreparedRequest> requests, int64_t batch) {
+  std::vector<int64_t> order(requests.size());
+  std::iota(order.begin(), order.end(), int64_t{0});
+  const auto suffix = [&](int64_t index) { return suffix_tokens(requests[static_cast<size_t>(index)]); };
+  std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) { return suffix(a) < suffix(b); });
+  std::vector<std::vector<int64_t>> batches;
+  for (size_t begin = 0; begin < order.size(); begin += static_cast<size_t>(batch)) {
+    const size_t end = std::min(begin + static_cast<size_t>(batch), order.size());
+    batches.emplace_back(order.begin() + static_cast<int64_t>(begin), order.begin() + static_cast<int64_t>(end));
   }
-  for (const double norm : to_doubles(initial_norm_N)) result.initial_norms.push_back(norm);
-  for (const double norm : to_doubles(adam.delta_ND.norm(2, 1))) result.delta_norms.push_back(norm);
-  return batch.initial_ND() + adam.delta_ND;
+  return batches;
 }
 
 }  // namespace
@@ -117,16 +178,19 @@ OptimizedValues optimize_values(const CausalLM& model, std::span<const PreparedR
                                 const ValueOptions& options) {
   OptimizedValues result;
   result.losses.resize(requests.size());
+  result.initial_norms.resize(requests.size());
+  result.delta_norms.resize(requests.size());
   std::vector<Tensor> parts;
+  std::vector<int64_t> order;
   Progress progress("values", static_cast<int64_t>(requests.size()), "requests");
-  const size_t batch_size = static_cast<size_t>(options.batch);
-  for (size_t begin = 0; begin < requests.size(); begin += batch_size) {
-    const size_t size = std::min(batch_size, requests.size() - begin);
-    parts.push_back(optimize_batch(model, requests.subspan(begin, size), static_cast<int64_t>(begin), layer, options,
-                                   result, progress));
+  for (const std::vector<int64_t>& indices : plan_value_batches(requests, options.batch)) {
+    parts.push_back(BatchOptimizer(model, requests, indices, layer).run(options, result, progress));
+    order.insert(order.end(), indices.begin(), indices.end());
   }
   const torch::NoGradGuard no_grad;
-  result.z_ND = torch::cat(parts);
+  const Tensor sorted_ND = torch::cat(parts);
+  const Tensor place = torch::tensor(order, torch::kLong).argsort();
+  result.z_ND = sorted_ND.index_select(0, place.to(sorted_ND.device()));
   return result;
 }
 
