@@ -1,5 +1,7 @@
 #include "lancet/models/batching.h"
 
+#include <torch/types.h>
+
 #include <algorithm>
 #include <numeric>
 
@@ -18,6 +20,11 @@ std::vector<std::vector<int64_t>> plan_batches(std::span<const int64_t> lengths,
     batches.back().push_back(row);
   }
   return batches;
+}
+
+Tensor in_place_order(const std::vector<Tensor>& parts, const std::vector<int64_t>& order) {
+  const Tensor rows = torch::cat(parts);
+  return rows.index_select(0, torch::tensor(order, torch::kLong).argsort().to(rows.device()));
 }
 
 }  // namespace lancet

@@ -49,7 +49,7 @@ void print_summary(const EditReport& report, const JobConfig& job) {
 }
 
 ExitCode run_edit(const JobArguments& arguments, const Output& output) {
-  set_verbosity(output.quiet || output.json ? Verbosity::kQuiet : Verbosity::kNormal);
+  begin(output);
   const JobConfig job = load_job(arguments, JobPurpose::kEdit);
   const EditReport report = run_edit_job(job);
   if (output.json)

@@ -2,7 +2,6 @@
 #include <memory>
 
 #include "commands.h"
-#include "lancet/core/progress.h"
 #include "lancet/core/strings.h"
 #include "lancet/job/eval_job.h"
 #include "table.h"
@@ -25,7 +24,7 @@ std::string evaluation_text(const EvalReport& report) {
 }
 
 ExitCode run_eval(const JobArguments& arguments, const Output& output) {
-  set_verbosity(output.quiet || output.json ? Verbosity::kQuiet : Verbosity::kNormal);
+  begin(output);
   const JobConfig job = load_job(arguments, JobPurpose::kEvaluate);
   const EvalReport report = run_eval_job(job);
   std::cout << (output.json ? to_json(report, job) : evaluation_text(report));
@@ -33,7 +32,7 @@ ExitCode run_eval(const JobArguments& arguments, const Output& output) {
 }
 
 ExitCode run_stats(const JobArguments& arguments, const Output& output) {
-  set_verbosity(output.quiet || output.json ? Verbosity::kQuiet : Verbosity::kNormal);
+  begin(output);
   const JobConfig job = load_job(arguments, JobPurpose::kStatistics);
   const StatisticsReport report = run_statistics_job(job);
   if (output.json) {

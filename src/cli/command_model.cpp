@@ -4,7 +4,6 @@
 #include <nlohmann/json.hpp>
 
 #include "commands.h"
-#include "lancet/core/progress.h"
 #include "lancet/core/strings.h"
 #include "lancet/job/model_session.h"
 #include "lancet/models/generate.h"
@@ -34,7 +33,7 @@ RunOptions run_options(const GenerateArguments& arguments) {
 }
 
 ExitCode run_generate(const GenerateArguments& arguments, const Output& output) {
-  set_verbosity(output.quiet || output.json ? Verbosity::kQuiet : Verbosity::kNormal);
+  begin(output);
   const RunOptions run = run_options(arguments);
   const ModelFiles files = open_model(arguments.model, {});
   const CausalLM model = load_model(files, run);

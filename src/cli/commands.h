@@ -28,6 +28,8 @@ void add_inspect(CLI::App& app, Action& action);
 
 /// --quiet and --json.
 void add_output_options(CLI::App& command, Output& output);
+/// Sets how much is shown on stderr.
+void begin(const Output& output);
 
 /// A job as the command line gives it: a file, or the parts of a one-line job, and overrides.
 struct JobArguments {

@@ -1,6 +1,7 @@
 #include <filesystem>
 
 #include "commands.h"
+#include "lancet/core/progress.h"
 #include "lancet/core/strings.h"
 
 namespace lancet::cli {
@@ -51,8 +52,12 @@ void check_one_line(const JobArguments& arguments, JobPurpose purpose) {
 }  // namespace
 
 void add_output_options(CLI::App& command, Output& output) {
-  command.add_flag("-q,--quiet", output.quiet, "No progress and no table: warnings and errors only");
+  command.add_flag("-q,--quiet", output.quiet, "No progress, and no summary of an edit: only warnings and errors");
   command.add_flag("--json", output.json, "One JSON document on stdout instead of the table");
+}
+
+void begin(const Output& output) {
+  set_verbosity(output.quiet || output.json ? Verbosity::kQuiet : Verbosity::kNormal);
 }
 
 void add_job_file(CLI::App& command, JobArguments& arguments) {

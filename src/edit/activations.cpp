@@ -31,9 +31,7 @@ Tensor collect_at(const CausalLM& model, std::span<const LocatedPrompt* const> r
     model.run_layers(model.embed(batch.ids_BT), batch.sequence, {0, site.layer + 1}, hooks);
     order.insert(order.end(), batch_rows.begin(), batch_rows.end());
   }
-  const Tensor sorted = torch::cat(parts);
-  const Tensor place = torch::tensor(order, torch::kLong).argsort();
-  return sorted.index_select(0, place.to(sorted.device()));
+  return in_place_order(parts, order);
 }
 
 }  // namespace lancet

@@ -104,10 +104,10 @@ ValueBatch::ValueBatch(const CausalLM& model, std::vector<const PreparedRequest*
     : model_(model),
       requests_(std::move(requests)),
       n_contexts_(static_cast<int64_t>(requests_[0]->prompts.size())),
-      active_(requests_.size()),
+      resident_(requests_.size()),
       contexts_(context_rows(model, requests_, layer)),
       drift_(drift_rows(model, requests_, layer)) {
-  for (size_t i = 0; i < active_.size(); ++i) active_[i] = static_cast<int64_t>(i);
+  for (size_t i = 0; i < resident_.size(); ++i) resident_[i] = static_cast<int64_t>(i);
   labels_ = make_labels();
   initial_ND_ = contexts_.lookup_hidden()
                     .unflatten(0, {-1, n_contexts_})
@@ -118,8 +118,8 @@ ValueBatch::ValueBatch(const CausalLM& model, std::vector<const PreparedRequest*
 ValueBatch::Labels ValueBatch::make_labels() const {
   std::vector<int64_t> positions, ids, owners;
   std::vector<double> weights;
-  for (size_t a = 0; a < active_.size(); ++a) {
-    const PreparedRequest& request = *requests_[static_cast<size_t>(active_[a])];
+  for (size_t a = 0; a < resident_.size(); ++a) {
+    const PreparedRequest& request = *requests_[static_cast<size_t>(resident_[a])];
     const double weight = 1.0 / static_cast<double>(static_cast<int64_t>(request.target.size()) * n_contexts_);
     for (int64_t r = 0; r < n_contexts_; ++r) {
       const LocatedPrompt& prompt = request.prompts[static_cast<size_t>(r)];
@@ -139,15 +139,13 @@ ValueBatch::Labels ValueBatch::make_labels() const {
           torch::tensor(weights, torch::kDouble).to(head, model_.placement().value_dtype())};
 }
 
-void ValueBatch::keep_only(const std::vector<int64_t>& active) {
-  if (active == active_) return;
-  std::vector<int64_t> kept;  // indices into the requests that were active until now
-  for (const int64_t request : active)
-    kept.push_back(std::lower_bound(active_.begin(), active_.end(), request) - active_.begin());
+void ValueBatch::keep(const std::vector<int64_t>& kept) {
   contexts_ = contexts_.select(rows_of(kept, n_contexts_));
   drift_ = drift_.select(kept);
   drift_log_probs_AV_ = drift_log_probs_AV_.index_select(0, index_tensor(kept, drift_log_probs_AV_.device()));
-  active_ = active;
+  std::vector<int64_t> resident;
+  for (const int64_t index : kept) resident.push_back(resident_[static_cast<size_t>(index)]);
+  resident_ = std::move(resident);
   labels_ = make_labels();
 }
 
@@ -156,8 +154,7 @@ Tensor ValueBatch::log_probs(const Tensor& last_RTD, const Tensor& position, con
   return torch::log_softmax(model_.logits(read_MD).to(like.scalar_type()), -1);
 }
 
-BatchLosses ValueBatch::losses(const std::vector<int64_t>& active, const Tensor& delta_AD) {
-  keep_only(active);
+BatchLosses ValueBatch::losses(const Tensor& delta_AD) {
   const Tensor last_RTD = contexts_.run(model_, delta_AD.repeat_interleave(n_contexts_, 0));
   const Tensor label_log_probs =
       log_probs(last_RTD, labels_.position_L, delta_AD).gather(1, labels_.id_L.unsqueeze(1)).squeeze(1) *

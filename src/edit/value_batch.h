@@ -11,7 +11,7 @@
 
 namespace lancet {
 
-/// Differentiable losses of the requests asked for, each [A] on the head's device.
+/// Differentiable losses of the resident requests, each [A] on the head's device.
 struct BatchLosses {
   Tensor nll_A;
   Tensor kl_A;  ///< not weighted
@@ -52,27 +52,30 @@ class ValueBatch {
   /// [N, D] value dtype: output of `layer` at the plain prompt's lookup token.
   const Tensor& initial_ND() const { return initial_ND_; }
 
-  /// `active`: indices of requests, ascending, each set a subset of the one before; `delta_AD`: their deltas (an
-  /// autograd leaf), on the edited layer's device. The first call is with all requests and zero deltas: it sets what
-  /// the KL divergence is taken from.
-  BatchLosses losses(const std::vector<int64_t>& active, const Tensor& delta_AD);
+  /// The requests that are still run, as indices into the batch, ascending.
+  const std::vector<int64_t>& resident() const { return resident_; }
+  /// Runs only some of the resident requests from here on: `kept` are indices into resident(), ascending.
+  void keep(const std::vector<int64_t>& kept);
+
+  /// `delta_AD`: the resident requests' deltas (an autograd leaf), on the edited layer's device. The first call is with
+  /// zero deltas, all requests resident: it sets what the KL divergence is taken from.
+  BatchLosses losses(const Tensor& delta_AD);
 
  private:
-  /// Which positions of the suffix rows' output are labels of the active requests.
+  /// Which positions of the suffix rows' output are labels of the resident requests.
   struct Labels {
     Tensor position_L;  ///< flat index row * width + place, on the head's device
     Tensor id_L;
-    Tensor request_L;  ///< index into the active requests
+    Tensor request_L;  ///< index into the resident requests
     Tensor weight_L;   ///< 1 / (contexts * target tokens)
   };
-  void keep_only(const std::vector<int64_t>& active);
   Labels make_labels() const;
   Tensor log_probs(const Tensor& last_RTD, const Tensor& position, const Tensor& like) const;
 
   const CausalLM& model_;
   std::vector<const PreparedRequest*> requests_;
   int64_t n_contexts_;
-  std::vector<int64_t> active_;
+  std::vector<int64_t> resident_;
   SuffixRows contexts_;  ///< n_contexts rows per request
   SuffixRows drift_;     ///< one row per request
   Labels labels_;

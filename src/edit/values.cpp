@@ -10,6 +10,7 @@
 #include "lancet/core/error.h"
 #include "lancet/core/progress.h"
 #include "lancet/core/strings.h"
+#include "lancet/models/batching.h"
 #include "value_batch.h"
 
 namespace lancet {
@@ -62,24 +63,22 @@ class BatchOptimizer {
   /// From start to end; returns z [N, D] in the batch's order.
   Tensor run(const ValueOptions& options, OptimizedValues& result, Progress& progress) {
     const Tensor initial_norm_N = batch_.initial_ND().norm(2, 1);
-    std::vector<int64_t> active(indices_.size());
-    std::iota(active.begin(), active.end(), int64_t{0});
-    for (int64_t step = 1; !active.empty(); ++step) {
-      const Tensor rows = torch::tensor(active, torch::kLong).to(adam_.delta_ND.device());
+    for (int64_t step = 1;; ++step) {
+      const std::vector<int64_t>& resident = batch_.resident();
+      const Tensor rows = torch::tensor(resident, torch::kLong).to(adam_.delta_ND.device());
       const Tensor delta_AD = adam_.delta_ND.index_select(0, rows).requires_grad_(true);
       const Tensor norm_A = initial_norm_N.index_select(0, rows);
-      const Tensor total_A = measure(active, delta_AD, norm_A, options, result);
-      const std::vector<int64_t> left = still_active(active, options, result);  // indices into `active`
-      const bool last = step == options.steps;
-      progress.advance(static_cast<int64_t>(last ? active.size() : active.size() - left.size()));
-      if (last || left.empty()) break;
+      const Tensor total_A = measure(delta_AD, norm_A, options, result);
+      const std::vector<int64_t> left = step == options.steps ? std::vector<int64_t>{} : unfinished(options, result);
+      progress.advance(n_active_ - static_cast<int64_t>(left.size()));
+      n_active_ = static_cast<int64_t>(left.size());
+      if (left.empty()) break;
       const Tensor gradient_AD = torch::autograd::grad({total_A.sum()}, {delta_AD})[0];
       const Tensor kept = torch::tensor(left, torch::kLong).to(rows.device());
       adam_.update(rows.index_select(0, kept), gradient_AD.index_select(0, kept),
                    options.clamp * norm_A.index_select(0, kept), step, options.lr);
-      std::vector<int64_t> next;
-      for (const int64_t a : left) next.push_back(active[static_cast<size_t>(a)]);
-      active = std::move(next);
+      // Leaving costs a copy of the rest, and new shapes cost the matrix library a set-up: only when it is worth it.
+      if (left.size() * 4 <= resident.size() * 3) batch_.keep(left);
     }
     note_norms(initial_norm_N, result);
     return batch_.initial_ND() + adam_.delta_ND;
@@ -95,29 +94,34 @@ class BatchOptimizer {
 
   size_t place(int64_t in_batch) const { return static_cast<size_t>(indices_[static_cast<size_t>(in_batch)]); }
 
-  /// The total losses [A], differentiable; notes them and their parts.
-  Tensor measure(const std::vector<int64_t>& active, const Tensor& delta_AD, const Tensor& norm_A,
-                 const ValueOptions& options, OptimizedValues& result) {
-    const BatchLosses losses = batch_.losses(active, delta_AD);
+  /// The resident requests' total losses [A], differentiable; notes those of the unfinished ones and their parts.
+  Tensor measure(const Tensor& delta_AD, const Tensor& norm_A, const ValueOptions& options, OptimizedValues& result) {
+    const BatchLosses losses = batch_.losses(delta_AD);
     const Tensor kl_A = options.kl * losses.kl_A;
     const Tensor decay_A = (options.weight_decay * delta_AD.norm(2, 1) / norm_A.square()).to(losses.nll_A.device());
     const Tensor total_A = losses.nll_A + kl_A + decay_A;
     const std::vector<double> nll = to_doubles(losses.nll_A), kl = to_doubles(kl_A), decay = to_doubles(decay_A);
     const std::vector<double> total = to_doubles(total_A);
-    for (size_t a = 0; a < active.size(); ++a) {
+    for (size_t a = 0; a < total.size(); ++a) {
+      const size_t request = place(batch_.resident()[a]);
+      if (is_finished(request, options, result)) continue;
       if (!std::isfinite(total[a]))
-        throw NumericError(cat("request ", requests_[place(active[a])].id, ": the loss is ", total[a],
+        throw NumericError(cat("request ", requests_[request].id, ": the loss is ", total[a],
                                " during value optimisation. Lower editor.values.lr, or run in f32"));
-      result.losses[place(active[a])].push_back({total[a], nll[a], kl[a], decay[a]});
+      result.losses[request].push_back({total[a], nll[a], kl[a], decay[a]});
     }
     return total_A;
   }
 
-  std::vector<int64_t> still_active(const std::vector<int64_t>& active, const ValueOptions& options,
-                                    const OptimizedValues& result) const {
+  static bool is_finished(size_t request, const ValueOptions& options, const OptimizedValues& result) {
+    return !result.losses[request].empty() && result.losses[request].back().total < options.stop_loss;
+  }
+
+  /// Indices into the resident requests.
+  std::vector<int64_t> unfinished(const ValueOptions& options, const OptimizedValues& result) const {
     std::vector<int64_t> left;
-    for (size_t a = 0; a < active.size(); ++a)
-      if (result.losses[place(active[a])].back().total >= options.stop_loss) left.push_back(static_cast<int64_t>(a));
+    for (size_t a = 0; a < batch_.resident().size(); ++a)
+      if (!is_finished(place(batch_.resident()[a]), options, result)) left.push_back(static_cast<int64_t>(a));
     return left;
   }
 
@@ -133,6 +137,7 @@ class BatchOptimizer {
   const std::vector<int64_t>& indices_;
   ValueBatch batch_;
   AdamState adam_;
+  int64_t n_active_ = static_cast<int64_t>(indices_.size());
 };
 
 /// Tokens from the subject's last one to the end of the longest row: what a step has to run.
@@ -188,9 +193,7 @@ OptimizedValues optimize_values(const CausalLM& model, std::span<const PreparedR
     order.insert(order.end(), indices.begin(), indices.end());
   }
   const torch::NoGradGuard no_grad;
-  const Tensor sorted_ND = torch::cat(parts);
-  const Tensor place = torch::tensor(order, torch::kLong).argsort();
-  result.z_ND = sorted_ND.index_select(0, place.to(sorted_ND.device()));
+  result.z_ND = in_place_order(parts, order);
   return result;
 }
 

@@ -5,11 +5,17 @@
 #include <span>
 #include <vector>
 
+#include "lancet/runtime/tensor.h"
+
 namespace lancet {
 
 /// Indices of `lengths` sorted by length (stable) and cut into batches of at most `max_tokens` padded tokens (at least
 /// one row each).
 std::vector<std::vector<int64_t>> plan_batches(std::span<const int64_t> lengths, int64_t max_tokens);
+
+/// Puts rows that were computed in the order of the batches back in their places: row i of the batches' results, one
+/// after another, belongs to place order[i].
+Tensor in_place_order(const std::vector<Tensor>& parts, const std::vector<int64_t>& order);
 
 /// Padded tokens of one forward pass without gradients: enough to fill the matrix units, small beside the weights.
 inline constexpr int64_t kForwardTokens = 8192;
