@@ -65,6 +65,7 @@ void add_job_file(CLI::App& command, JobArguments& arguments) {
   command
       .add_option("--set", arguments.overrides, "Change a key of the job: --set run.dtype=f32 --set requests.limit=10")
       ->take_all()
+      ->allow_extra_args(false)  // `--set a=b job.yaml`: one value each
       ->type_name("KEY=VALUE");
 }
 

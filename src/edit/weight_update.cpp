@@ -45,8 +45,9 @@ void WeightTransaction::apply(WeightId id, WeightDelta delta) {
 
   auto entry = std::find_if(entries_.begin(), entries_.end(), [&](const Entry& known) { return known.id == id; });
   if (entry == entries_.end()) {
-    entries_.push_back(
-        {id, current, current.to(model_.placement().value_dtype(), /*non_blocking=*/false, /*copy=*/true), {}});
+    const Tensor base = stored_ ? stored_(id) : current;
+    Tensor master = base.to(current.device(), model_.placement().value_dtype(), /*non_blocking=*/false, /*copy=*/true);
+    entries_.push_back({id, current, base, std::move(master), {}});
     entry = entries_.end() - 1;
   }
   entry->master += change.to(entry->master.scalar_type());
@@ -54,15 +55,16 @@ void WeightTransaction::apply(WeightId id, WeightDelta delta) {
   model_.set_weight(id, entry->master.to(current.scalar_type(), /*non_blocking=*/false, /*copy=*/true));
 }
 
-std::vector<RoundingLoss> WeightTransaction::round_to(const std::function<at::ScalarType(WeightId)>& stored_type) {
+std::vector<RoundingLoss> WeightTransaction::round_as_stored() {
   const torch::NoGradGuard no_grad;
   std::vector<RoundingLoss> losses;
-  for (const Entry& entry : entries_) {
-    const Tensor rounded = entry.master.to(stored_type(entry.id));
-    const Tensor original = entry.original.to(entry.master.scalar_type());
-    const double change = (entry.master - original).norm().item<double>();
-    const double lost = (rounded.to(entry.master.scalar_type()) - entry.master).norm().item<double>();
-    losses.push_back({entry.id, change, original.norm().item<double>(), change > 0 ? lost / change : 0.0});
+  for (Entry& entry : entries_) {
+    const Tensor base = entry.base.to(entry.master.device(), entry.master.scalar_type());
+    const Tensor rounded = entry.master.to(entry.base.scalar_type()).to(entry.master.scalar_type());
+    const double change = (entry.master - base).norm().item<double>();
+    const double lost = (rounded - entry.master).norm().item<double>();
+    losses.push_back({entry.id, change, base.norm().item<double>(), change > 0 ? lost / change : 0.0});
+    entry.master = rounded;
     model_.set_weight(entry.id, rounded.to(entry.original.scalar_type()));
   }
   return losses;

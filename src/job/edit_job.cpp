@@ -3,7 +3,6 @@
 #include <sys/resource.h>
 #include <torch/types.h>
 
-#include <algorithm>
 #include <stdexcept>
 
 #include "lancet/core/error.h"
@@ -77,24 +76,22 @@ void write_rejection(const fs::path& target, const std::string& report_json) {
   folder.commit();
 }
 
-/// The type a weight has in the checkpoint.
-at::ScalarType stored_type(const ModelFiles& files, WeightId id) {
+Tensor stored_weight(const ModelFiles& files, WeightId id) {
   for (const WeightSpec& spec : resolve_weights(files.config, files.checkpoint))
-    if (spec.id == id) return to_scalar_type(files.checkpoint.info(spec.stored_name).dtype);
+    if (spec.id == id) return to_tensor(files.checkpoint.view(spec.stored_name));
   throw std::logic_error("no such weight: " + weight_name(files.config, id));
 }
 
-/// The edited weights as the model has them now, in the types they are stored in, beside the untouched rest of the
-/// checkpoint.
-void export_model(const ModelFiles& files, const CausalLM& model, const fs::path& folder,
-                  std::span<const WeightTransaction::Entry> entries) {
+/// The edited weights in the types they are stored in, beside the untouched rest of the checkpoint.
+void export_model(const ModelFiles& files, const fs::path& folder, std::span<const WeightTransaction::Entry> entries) {
   std::vector<Tensor> edited;
   std::vector<TensorSource> sources;
   for (const WeightSpec& spec : resolve_weights(files.config, files.checkpoint)) {
-    const auto is_spec = [&](const WeightTransaction::Entry& entry) { return entry.id == spec.id; };
-    if (std::none_of(entries.begin(), entries.end(), is_spec)) continue;
-    edited.push_back(model.weight(spec.id).to(Placement::host(), stored_type(files, spec.id)).contiguous());
-    sources.push_back(to_source(spec.stored_name, edited.back()));
+    for (const WeightTransaction::Entry& entry : entries) {
+      if (entry.id != spec.id) continue;
+      edited.push_back(entry.master.to(Placement::host(), entry.base.scalar_type()).contiguous());
+      sources.push_back(to_source(spec.stored_name, edited.back()));
+    }
   }
   export_checkpoint(files.checkpoint, sources, folder);
 }
@@ -111,14 +108,12 @@ void write_records(const EditReport& report, const JobConfig& job, const ModelFi
   fs::create_directory(folder / "delta");
   write_delta(folder / "delta" / "delta.safetensors", files.config, entries, provenance);
   write_text_file(folder / "requests.jsonl", requests);
+  std::vector<ConfigTree> contexts;
+  for (const std::string& text : report.contexts) contexts.push_back(ConfigTree::text(text));
   ConfigTree resolved = job.resolved;
-  if (ConfigTree editor; resolved.find("editor") != nullptr) {
-    editor = *resolved.find("editor");
-    std::vector<ConfigTree> contexts;
-    for (const std::string& text : report.contexts) contexts.push_back(ConfigTree::text(text));
-    editor.set("contexts", ConfigTree::list(std::move(contexts)));  // generated templates: a rerun uses the same
-    resolved.set("editor", std::move(editor));
-  }
+  ConfigTree editor = *resolved.find("editor");
+  editor.set("contexts", ConfigTree::list(std::move(contexts)));  // generated templates: a rerun uses the same
+  resolved.set("editor", std::move(editor));
   write_text_file(folder / "job.yaml", to_yaml(resolved));
 }
 
@@ -154,10 +149,10 @@ EditReport run_edit_job(const JobConfig& job) {
   report.before = plan.run(model, "evaluate before");
   stopwatch.lap("evaluate before");
 
-  WeightTransaction transaction(model);
+  WeightTransaction transaction(model, [&](WeightId id) { return stored_weight(files, id); });
   EditorState state = job.editor->make_state();
   report.outcome = job.editor->edit(context, report.requests, state, transaction);
-  for (const RoundingLoss& loss : transaction.round_to([&](WeightId id) { return stored_type(files, id); }))
+  for (const RoundingLoss& loss : transaction.round_as_stored())
     report.rounding.emplace_back(weight_name(files.config, loss.id), loss);
   stopwatch.lap("edit");
   report.after = plan.run(model, "evaluate after");
@@ -171,7 +166,7 @@ EditReport run_edit_job(const JobConfig& job) {
     return report;
   }
   OutputFolder folder(job.output->dir, job.output->if_exists, kReportFile);
-  export_model(files, model, folder.staging(), transaction.entries());
+  export_model(files, folder.staging(), transaction.entries());
   write_records(report, job, files, transaction.entries(), folder.staging());
   stopwatch.lap("export");
   write_text_file(folder.staging() / kReportFile, to_json(report, job));

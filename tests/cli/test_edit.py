@@ -168,5 +168,11 @@ def test_inspect(lancet):
     assert facts["parameters"] == "7344384"
 
 
+def test_overrides_may_stand_before_the_job(lancet):
+    path = lancet.write(lancet.job(evaluate=[]))
+    run_ok(lancet.run("edit", "--set", "requests.limit=1", "--set", "editor.values.steps=2", path))
+    assert len((lancet.out / "requests.jsonl").read_text().splitlines()) == 1
+
+
 def test_version(lancet):
     assert run_ok(lancet.run("--version")).stdout.startswith("lancet 0.")

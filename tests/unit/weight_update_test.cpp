@@ -56,21 +56,34 @@ TEST(WeightTransaction, AddsSmallChangesToAPreciseMaster) {
   EXPECT_LE(nmse(model.weight(kDown), base * 1.064), 1e-5);
 }
 
-TEST(WeightTransaction, MeasuresOnRoundedWeights) {
+TEST(WeightTransaction, MeasuresOnWeightsRoundedAsStored) {
   const TinyModel tiny;
   CausalLM model = tiny.load(at::kFloat);
-  const Tensor base = model.weight(kDown).clone();
-  WeightTransaction transaction(model);
-  const LowRankDelta delta = random_delta(1);
-  transaction.apply(kDown, delta);
+  const Tensor stored = model.weight(kDown).to(at::kBFloat16);
+  WeightTransaction transaction(model, [&](WeightId) { return stored; });
+  transaction.apply(kDown, random_delta(1));
   const Tensor exact = transaction.entries()[0].master.clone();
-  const auto losses = transaction.round_to([](WeightId) { return at::kBFloat16; });
+  const auto losses = transaction.round_as_stored();
   ASSERT_EQ(losses.size(), 1u);
   EXPECT_TRUE(model.weight(kDown).equal(exact.to(at::kBFloat16).to(at::kFloat)));
-  const double change = (exact - base).norm().item<double>();
+  EXPECT_TRUE(transaction.entries()[0].master.equal(model.weight(kDown)));
+  const double change = (exact - stored.to(at::kFloat)).norm().item<double>();
   EXPECT_NEAR(losses[0].delta_norm, change, 1e-6 * change);
   EXPECT_NEAR(losses[0].relative_loss, (model.weight(kDown) - exact).norm().item<double>() / change, 1e-9);
   EXPECT_GT(losses[0].relative_loss, 1e-4);
+}
+
+TEST(WeightTransaction, ChangesTheStoredWeightNotItsNarrowCopy) {
+  const TinyModel tiny;
+  const Tensor stored = tiny.load(at::kFloat).weight(kDown);
+  CausalLM model = tiny.load(at::kBFloat16);
+  WeightTransaction transaction(model, [&](WeightId) { return stored; });
+  const LowRankDelta delta = random_delta(1);
+  transaction.apply(kDown, delta);
+  transaction.round_as_stored();
+  const Tensor expected = stored + to_dense(delta).to(at::kFloat);
+  EXPECT_TRUE(transaction.entries()[0].master.equal(expected));
+  EXPECT_TRUE(model.weight(kDown).equal(expected.to(at::kBFloat16)));
 }
 
 TEST(WeightTransaction, RefusesNaNAndLeavesTheWeight) {

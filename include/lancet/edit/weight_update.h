@@ -26,7 +26,7 @@ using WeightDelta = std::variant<LowRankDelta, DenseDelta>;
 /// [d_out, d_in], in the delta's own dtype, on its device.
 Tensor to_dense(const WeightDelta& delta);
 
-/// What rounding to the export dtype did to one edited weight.
+/// What rounding to the stored type did to one edited weight.
 struct RoundingLoss {
   WeightId id;
   double delta_norm = 0;     ///< Frobenius norm of the whole change
@@ -36,7 +36,11 @@ struct RoundingLoss {
 
 class WeightTransaction {
  public:
-  explicit WeightTransaction(CausalLM& model) : model_(model) {}
+  /// A weight as the checkpoint stores it, on the host: a model that runs in a narrower type has lost part of it.
+  using StoredWeight = std::function<Tensor(WeightId)>;
+
+  /// Without `stored` the model's own weights are what is changed.
+  explicit WeightTransaction(CausalLM& model, StoredWeight stored = {}) : model_(model), stored_(std::move(stored)) {}
   ~WeightTransaction();  ///< rolls back unless committed
   WeightTransaction(const WeightTransaction&) = delete;
   WeightTransaction& operator=(const WeightTransaction&) = delete;
@@ -44,7 +48,8 @@ class WeightTransaction {
   struct Entry {
     WeightId id;
     Tensor original;  ///< the model's own tensor from before (shared, never written to)
-    Tensor master;    ///< original + all deltas, in the placement's value dtype, on the weight's device
+    Tensor base;      ///< the weight as stored, or `original`
+    Tensor master;    ///< base + all deltas, in the placement's value dtype, on the weight's device
     std::vector<WeightDelta> deltas;
   };
 
@@ -53,8 +58,9 @@ class WeightTransaction {
   /// has NaN or Inf.
   void apply(WeightId id, WeightDelta delta);
 
-  /// Puts masters rounded to the type they are stored in into the model, so that what is measured is what is exported.
-  std::vector<RoundingLoss> round_to(const std::function<at::ScalarType(WeightId)>& stored_type);
+  /// Rounds every master to the type its weight is stored in and puts that in the model, so that what is measured is
+  /// what is exported.
+  std::vector<RoundingLoss> round_as_stored();
 
   /// In the order of the first change.
   const std::vector<Entry>& entries() const { return entries_; }
@@ -64,6 +70,7 @@ class WeightTransaction {
 
  private:
   CausalLM& model_;
+  StoredWeight stored_;
   std::vector<Entry> entries_;
 };
 
