@@ -47,6 +47,14 @@ std::string captured(const std::function<void()>& act) {
   return ::testing::internal::GetCapturedStderr();
 }
 
+/// Containers and chroots may lack pseudo-terminals.
+bool terminals_exist() {
+  const int ours = ::posix_openpt(O_RDWR | O_NOCTTY);
+  if (ours < 0) return false;
+  ::close(ours);
+  return true;
+}
+
 /// What `act` writes to stderr when that is a terminal of `columns` columns.
 std::string captured_on_terminal(unsigned short columns, const std::function<void()>& act) {
   const int ours = ::posix_openpt(O_RDWR | O_NOCTTY);
@@ -137,6 +145,7 @@ TEST(Progress, SaysWhenAnExceptionEndedTheStage) {
 }
 
 TEST(Progress, IsSilentWhenQuiet) {
+  if (!terminals_exist()) GTEST_SKIP() << "no pseudo-terminal here";
   const QuietWhileAlive quiet;
   const auto act = [] { Progress("values", 2, "requests").advance(2); };
   EXPECT_EQ(captured(act), "");
@@ -149,6 +158,7 @@ TEST(Progress, IsSilentWhenQuiet) {
 }
 
 TEST(Progress, RedrawsOneLineOnATerminal) {
+  if (!terminals_exist()) GTEST_SKIP() << "no pseudo-terminal here";
   const std::string text = captured_on_terminal(80, [] {
     Progress progress("values", 4, "requests");
     for (int i = 0; i < 4; ++i) {
@@ -165,6 +175,7 @@ TEST(Progress, RedrawsOneLineOnATerminal) {
 }
 
 TEST(Progress, MakesRoomForALogLine) {
+  if (!terminals_exist()) GTEST_SKIP() << "no pseudo-terminal here";
   const std::string text = captured_on_terminal(80, [] {
     Progress progress("values", 4, "requests");
     log_line("a line");
@@ -173,6 +184,7 @@ TEST(Progress, MakesRoomForALogLine) {
 }
 
 TEST(Progress, NeverWrapsOnANarrowTerminal) {
+  if (!terminals_exist()) GTEST_SKIP() << "no pseudo-terminal here";
   const std::string text = captured_on_terminal(20, [] {
     Progress progress("a stage with a long name", 4, "requests");
     log_line("x");
