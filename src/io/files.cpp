@@ -4,8 +4,11 @@
 #include <unistd.h>
 #include <array>
 #include <cerrno>
+#include <fstream>
+#include <utility>
 
 #include "file_handle.h"
+#include "gzip_stream.h"
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
 #include "strict_json.h"
@@ -94,20 +97,27 @@ void write_text_file(const fs::path& path, std::string_view text) {
   temporary.commit();
 }
 
-DocumentReader::DocumentReader(const fs::path& path) : path_(path), jsonl_(path.extension() == ".jsonl") {
+DocumentReader::DocumentReader(const fs::path& path) : path_(path) {
+  const bool compressed = path.extension() == ".gz";
+  jsonl_ = (compressed ? path.stem() : path).extension() == ".jsonl";
   std::error_code ignored;
   errno = 0;
-  if (!fs::is_directory(path, ignored)) file_.open(path, std::ios::binary);
-  if (!file_.is_open()) {
+  auto file = std::make_unique<std::ifstream>();
+  if (!fs::is_directory(path, ignored)) file->open(path, std::ios::binary);
+  if (!file->is_open()) {
     // A folder opens, and only reading tells.
     const int error_number = fs::is_directory(path, ignored) ? EISDIR : errno;
     throw ConfigError(cat("corpus: ", file_problem(path, "cannot open", error_number)));
   }
+  if (compressed)
+    file_ = std::make_unique<GzipStream>(std::move(file), cat("corpus: ", path.string()));
+  else
+    file_ = std::move(file);
 }
 
 std::optional<std::string> DocumentReader::next() {
   std::string line;
-  while (std::getline(file_, line)) {
+  while (std::getline(*file_, line)) {
     ++line_;
     if (line_ == 1 && line.starts_with(kByteOrderMark)) line.erase(0, kByteOrderMark.size());
     while (!line.empty() && line.back() == '\r') line.pop_back();
@@ -123,7 +133,7 @@ std::optional<std::string> DocumentReader::next() {
                             " of the line; convert the file, for example with iconv"));
     return line;
   }
-  if (file_.bad()) throw ConfigError(cat("corpus: ", file_problem(path_, "cannot read", EIO)));
+  if (file_->bad()) throw ConfigError(cat("corpus: ", file_problem(path_, "cannot read", EIO)));
   return std::nullopt;
 }
 

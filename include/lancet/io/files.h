@@ -1,9 +1,10 @@
 // Whole small files and document streams.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
-#include <fstream>
-#include <functional>
+#include <istream>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -17,17 +18,18 @@ std::string read_text_file(const std::filesystem::path& path, std::string_view w
 void write_text_file(const std::filesystem::path& path, std::string_view text);
 
 /// Documents of a corpus, in file order: one per non-empty line of a text file, or the "text" field of each line of a
-/// .jsonl file.
+/// .jsonl file. Either may be compressed: .txt.gz, .jsonl.gz.
 class DocumentReader {
  public:
   /// Throws: ConfigError when the file cannot be read.
   explicit DocumentReader(const std::filesystem::path& path);
-  /// The next document, or nullopt at the end. Throws: ConfigError with file and line for a line that is not valid.
+  /// The next document, or nullopt at the end. Throws: ConfigError with file and line for a line that is not valid, and
+  /// with the file for compressed data that is cut or damaged.
   std::optional<std::string> next();
 
  private:
   std::filesystem::path path_;
-  std::ifstream file_;
+  std::unique_ptr<std::istream> file_;
   int64_t line_ = 0;
   bool jsonl_ = false;
 };
