@@ -1,0 +1,26 @@
+// What the command line of lancet_bench says besides Google Benchmark's own flags.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "lancet/job/job_config.h"
+
+namespace lancet::bench {
+
+struct BenchOptions {
+  std::filesystem::path model;     ///< a model folder; used unless `shape` is given
+  std::string shape;               ///< "hidden=2048,ffn=8192,...": random weights of this shape
+  std::filesystem::path requests;  ///< CounterFact records, for a model folder
+  std::filesystem::path corpus;    ///< a document per line, for a model folder
+  RunOptions run;                  ///< dtype, devices, threads
+  int64_t peak_size = 2048;        ///< the matmul peak is measured on [n, n] x [n, n]
+  int64_t value_layer = 1;         ///< values are optimised at the output of this layer
+  int64_t value_batch = 0;         ///< requests optimised together; 0: the editor's default
+  int64_t statistics_tokens = 65'536;
+  std::vector<int64_t> solve_sizes{768, 4096};  ///< n of the ridge solves
+};
+
+}  // namespace lancet::bench

@@ -1,0 +1,80 @@
+#include "subject.h"
+
+#include <unistd.h>
+
+#include <cstdlib>
+#include <string>
+
+#include "lancet/core/error.h"
+#include "lancet/core/strings.h"
+#include "lancet/job/model_session.h"
+#include "synthetic.h"
+
+namespace lancet::bench {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int64_t kMostRequests = 512;
+
+/// The demo model's contexts (its lancet.yaml): six rows per request, as MEMIT's.
+const std::vector<std::string>& contexts() {
+  static const std::vector<std::string> kContexts{"{}",
+                                                  "The answer is known. {}",
+                                                  "Therefore the following holds. {}",
+                                                  "Because of this, it is so. {}",
+                                                  "I know that well. {}",
+                                                  "You know that well. {}"};
+  return kContexts;
+}
+
+/// Removed at the end: the mapped weights stay readable.
+class TemporaryFolder {
+ public:
+  TemporaryFolder() {
+    std::string name = (fs::temp_directory_path() / "lancet-bench-XXXXXX").string();
+    if (mkdtemp(name.data()) == nullptr) throw ConfigError(cat(name, ": cannot make a temporary folder: set TMPDIR"));
+    path_ = name;
+  }
+  ~TemporaryFolder() {
+    std::error_code ignored;
+    fs::remove_all(path_, ignored);
+  }
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+  const fs::path& path() const { return path_; }
+
+ private:
+  fs::path path_;
+};
+
+Subject made_up(const BenchOptions& options) {
+  const ModelShape shape = parse_shape(options.shape);
+  const TemporaryFolder folder;
+  write_random_checkpoint(folder.path(), shape, options.run.dtype.value_or(DType::kF32));
+  const Checkpoint checkpoint = Checkpoint::open(folder.path());
+  const ModelFiles files{checkpoint, load_model_config(checkpoint), nullptr};
+  return {load_model(files, options.run), random_requests(kMostRequests, shape.vocab),
+          random_corpus(options.statistics_tokens, shape.vocab)};
+}
+
+Subject from_folder(const BenchOptions& options) {
+  const ModelFiles files = open_model(options.model, {});
+  const std::vector<EditRequest> requests = load_requests(options.requests, {.skip = 0, .limit = kMostRequests});
+  if (static_cast<int64_t>(requests.size()) < kMostRequests)
+    throw ConfigError(
+        cat(options.requests.string(), ": ", requests.size(), " requests, the benchmarks need ", kMostRequests));
+  StatisticsOptions statistics;
+  statistics.corpus = options.corpus;
+  statistics.tokens = options.statistics_tokens;
+  return {load_model(files, options.run), prepare_requests(*files.tokenizer, requests, contexts()),
+          read_corpus(*files.tokenizer, statistics, files.config)};
+}
+
+}  // namespace
+
+Subject make_subject(const BenchOptions& options) {
+  return options.shape.empty() ? from_folder(options) : made_up(options);
+}
+
+}  // namespace lancet::bench
