@@ -1,6 +1,6 @@
-#include <cstdlib>
+#include "lancet/edit/statistics_options.h"
 
-#include "lancet/edit/statistics.h"
+#include <cstdlib>
 
 namespace lancet {
 namespace {

@@ -9,6 +9,7 @@
 #include "lancet/core/progress.h"
 #include "lancet/core/strings.h"
 #include "lancet/edit/delta_file.h"
+#include "lancet/edit/statistics_store.h"
 #include "lancet/io/files.h"
 #include "lancet/job/model_session.h"
 #include "lancet/models/tensor_io.h"

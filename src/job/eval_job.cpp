@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "lancet/core/version.h"
+#include "lancet/edit/statistics_store.h"
 #include "lancet/job/model_session.h"
 #include "report_json.h"
 

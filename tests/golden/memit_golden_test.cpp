@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "lancet/core/strings.h"
+#include "lancet/edit/statistics_store.h"
 #include "lancet/models/tensor_io.h"
 #include "support/edit_setup.h"
 #include "support/tiny_model.h"

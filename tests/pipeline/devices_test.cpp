@@ -3,6 +3,7 @@
 #include <torch/types.h>
 
 #include "lancet/core/error.h"
+#include "lancet/edit/statistics_store.h"
 #include "lancet/eval/evaluate.h"
 #include "lancet/models/generate.h"
 #include "support/edit_setup.h"

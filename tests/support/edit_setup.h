@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "lancet/edit/corpus.h"
 #include "lancet/edit/request.h"
-#include "lancet/edit/statistics.h"
 #include "lancet/editors/registry.h"
 
 namespace lancet::testing {

@@ -1,4 +1,4 @@
-#include "lancet/edit/statistics.h"
+#include "lancet/edit/statistics_store.h"
 
 #include <gtest/gtest.h>
 #include <torch/types.h>

@@ -3,6 +3,7 @@
 #include <numeric>
 
 #include "benches.h"
+#include "lancet/edit/covariance.h"
 #include "machine.h"
 #include "products.h"
 

@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "bench_options.h"
+#include "lancet/edit/corpus.h"
 #include "lancet/edit/prepared_request.h"
-#include "lancet/edit/statistics.h"
 #include "lancet/models/causal_lm.h"
 
 namespace lancet::bench {

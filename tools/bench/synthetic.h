@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "lancet/core/dtype.h"
+#include "lancet/edit/corpus.h"
 #include "lancet/edit/prepared_request.h"
-#include "lancet/edit/statistics.h"
 
 namespace lancet::bench {
 

@@ -12,7 +12,6 @@
 #include "lancet/edit/contexts.h"
 #include "lancet/edit/prepared_request.h"
 #include "lancet/edit/solvers.h"
-#include "lancet/edit/statistics.h"
 #include "lancet/edit/values.h"
 #include "lancet/edit/weight_update.h"
 

@@ -12,7 +12,7 @@
 #include "lancet/core/config_section.h"
 #include "lancet/edit/editor.h"
 #include "lancet/edit/request.h"
-#include "lancet/edit/statistics.h"
+#include "lancet/edit/statistics_options.h"
 #include "lancet/eval/evaluate.h"
 #include "lancet/io/output_folder.h"
 
