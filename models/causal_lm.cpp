@@ -8,6 +8,7 @@
 #include "lancet/core/error.h"
 #include "lancet/core/progress.h"
 #include "lancet/core/strings.h"
+#include "lancet/kernels/decoder_ops.h"
 #include "lancet/models/tensor_io.h"
 
 namespace lancet {
@@ -83,6 +84,7 @@ Tensor CausalLM::embed(const Tensor& ids_BT) const {
 Tensor CausalLM::run_layers(Tensor h_BTD, const SequenceInfo& sequence, LayerRange range, const HookSet& hooks) const {
   if (range.begin < 0 || range.end > config_.n_layers || range.begin > range.end)
     throw std::logic_error(cat("run_layers: layers ", range.begin, "..", range.end, " of ", config_.n_layers));
+  if (range.begin == range.end) return take_places(h_BTD, sequence.outputs_BO);
   AttentionInputs inputs;
   for (int64_t layer = range.begin; layer < range.end; ++layer) {
     const at::Device device = placement_.device_of(layer);
@@ -90,6 +92,7 @@ Tensor CausalLM::run_layers(Tensor h_BTD, const SequenceInfo& sequence, LayerRan
       h_BTD = h_BTD.to(device);  // the only crossing between stages; differentiable
       inputs = attention_inputs(sequence, rope_frequencies_, device, placement_.weight_dtype());
     }
+    if (layer + 1 == range.end && sequence.outputs_BO.defined()) inputs = only_outputs(inputs, sequence);
     h_BTD =
         run_decoder_layer({config_, layer_weights(weights_, layer), inputs, sequence, hooks, layer}, std::move(h_BTD));
     if (!h_BTD.defined()) break;

@@ -4,6 +4,9 @@
 
 #include <cmath>
 
+#include "lancet/kernels/attention.h"
+#include "lancet/kernels/decoder_ops.h"
+
 namespace lancet {
 namespace {
 
@@ -20,14 +23,8 @@ Tensor stretch_llama3(const Tensor& frequencies, const RopeConfig& rope) {
                       torch::where(wavelengths < high_wavelength, frequencies, passage));
 }
 
-/// Rotates pairs (i, i + C/2) as Llama checkpoints lay them out.
-Tensor rotate(const Tensor& x_BHTC, const AttentionInputs& inputs) {
-  const auto halves = x_BHTC.chunk(2, -1);
-  return x_BHTC * inputs.cos_B1TC + torch::cat({-halves[1], halves[0]}, -1) * inputs.sin_B1TC;
-}
-
-/// [B, T, heads * C] -> [B, heads, T, C].
-Tensor split_heads(const Tensor& x, int64_t head_dim) { return x.unflatten(2, {-1, head_dim}).transpose(1, 2); }
+/// [B, T, heads * C] -> [B, T, heads, C].
+Tensor split_heads(const Tensor& x, int64_t head_dim) { return x.unflatten(2, {-1, head_dim}); }
 
 /// Appends this layer's keys and values to the record. The record's `valid_BP` is extended once a pass, by run_layers.
 void append(std::vector<Tensor>& record, size_t layer, const Tensor& fresh) {
@@ -35,31 +32,20 @@ void append(std::vector<Tensor>& record, size_t layer, const Tensor& fresh) {
   record[layer] = record[layer].defined() ? torch::cat({record[layer], fresh}, 2) : fresh;
 }
 
-/// Attention of H query heads over K <= H key/value heads, [B, H, T, C]. Undefined mask: causal.
-Tensor grouped_attention(const Tensor& query_BHTC, const Tensor& key_BKSC, const Tensor& value_BKSC,
-                         const Tensor& mask_B1TS) {
-  const int64_t group = query_BHTC.size(1) / key_BKSC.size(1);
-  if (!mask_B1TS.defined()) {
-    const auto spread = [&](const Tensor& x) { return group == 1 ? x : x.repeat_interleave(group, 1); };
-    return at::scaled_dot_product_attention(query_BHTC, spread(key_BKSC), spread(value_BKSC), {}, 0.0,
-                                            /*is_causal=*/true);
-  }
-  // The heads of a group become more queries of one head: keys and values are not copied.
-  const int64_t n_tokens = query_BHTC.size(2);
-  const Tensor stacked = query_BHTC.unflatten(1, {-1, group}).flatten(2, 3);
-  const Tensor mask = group == 1 ? mask_B1TS : mask_B1TS.repeat({1, 1, group, 1});
-  return at::scaled_dot_product_attention(stacked, key_BKSC, value_BKSC, mask)
-      .unflatten(2, {group, n_tokens})
-      .flatten(1, 2);
-}
-
 Tensor attention(const LayerContext& context, const Tensor& x_BTD) {
   const ModelConfig& config = context.config;
   const LayerWeights& w = context.weights;
   const size_t layer = static_cast<size_t>(context.layer);
-  const Tensor query = rotate(split_heads(at::linear(x_BTD, w.query, w.query_bias), config.head_dim), context.inputs);
-  Tensor key = rotate(split_heads(at::linear(x_BTD, w.key, w.key_bias), config.head_dim), context.inputs);
-  Tensor value = split_heads(at::linear(x_BTD, w.value, w.value_bias), config.head_dim);
+  const auto heads = [&](const Tensor& x, const Tensor& weight, const Tensor& bias) {
+    return split_heads(at::linear(x, weight, bias), config.head_dim);
+  };
+  const auto rotated = [](const Tensor& x_BTHC, const RotaryTable& table) {
+    return rotate_pairs(x_BTHC, table.cos_BT1C, table.sin_BT1C).transpose(1, 2);
+  };
+  const AttentionInputs& inputs = context.inputs;
+  const Tensor query = rotated(heads(take_places(x_BTD, inputs.outputs_BQ), w.query, w.query_bias), inputs.queries);
+  Tensor key = rotated(heads(x_BTD, w.key, w.key_bias), inputs.keys);
+  Tensor value = heads(x_BTD, w.value, w.value_bias).transpose(1, 2);
   const Tensor fresh_key = key;
   const Tensor fresh_value = value;
   const KeyValues* prefix = context.sequence.prefix;
@@ -71,7 +57,7 @@ Tensor attention(const LayerContext& context, const Tensor& x_BTD) {
     append(record->keys_BKPC, layer, fresh_key);
     append(record->values_BKPC, layer, fresh_value);
   }
-  const Tensor attended = grouped_attention(query, key, value, context.inputs.mask_B1TS);
+  const Tensor attended = grouped_attention(query, key, value, inputs.mask_B1QS);
   return at::linear(attended.transpose(1, 2).flatten(2), w.attn_out, w.attn_out_bias);
 }
 
@@ -97,19 +83,36 @@ Tensor rope_frequencies(const ModelConfig& config, RopePrecision precision) {
 AttentionInputs attention_inputs(const SequenceInfo& sequence, const Tensor& frequencies, at::Device device,
                                  at::ScalarType dtype) {
   const Tensor angles = sequence.positions_BT.to(frequencies.scalar_type()).unsqueeze(2) * frequencies;
-  const Tensor both = torch::cat({angles, angles}, 2).unsqueeze(1);
+  const Tensor both = torch::cat({angles, angles}, 2).unsqueeze(2);
   AttentionInputs inputs;
-  inputs.cos_B1TC = both.cos().to(device, dtype);
-  inputs.sin_B1TC = both.sin().to(device, dtype);
+  inputs.keys = {both.cos().to(device, dtype), both.sin().to(device, dtype)};
+  inputs.queries = inputs.keys;
   const Tensor mask = attention_mask(sequence);
-  if (mask.defined()) inputs.mask_B1TS = mask.to(device);
+  if (mask.defined()) inputs.mask_B1QS = mask.to(device);
   return inputs;
 }
 
-Tensor rms_norm(const Tensor& x, const Tensor& weight, double eps) {
-  const Tensor precise = x.scalar_type() == torch::kDouble ? x : x.to(torch::kFloat);
-  const Tensor scale = torch::rsqrt(precise.square().mean(-1, /*keepdim=*/true) + eps);
-  return weight * (precise * scale).to(x.scalar_type());
+AttentionInputs only_outputs(const AttentionInputs& inputs, const SequenceInfo& sequence) {
+  const at::Device device = inputs.keys.cos_BT1C.device();
+  const int64_t n_rows = sequence.positions_BT.size(0), width = sequence.positions_BT.size(1);
+  AttentionInputs some = inputs;
+  some.outputs_BQ = sequence.outputs_BO.to(device);
+  some.queries = {take_places(inputs.keys.cos_BT1C, some.outputs_BQ),
+                  take_places(inputs.keys.sin_BT1C, some.outputs_BQ)};
+  const Tensor mask_BTS = inputs.mask_B1QS.defined()
+                              ? inputs.mask_B1QS.squeeze(1)
+                              : torch::ones({width, width}, at::TensorOptions(at::kBool).device(device))
+                                    .tril()
+                                    .expand({n_rows, width, width});
+  some.mask_B1QS = take_places(mask_BTS, some.outputs_BQ).unsqueeze(1);
+  return some;
+}
+
+Tensor take_places(const Tensor& x, const Tensor& places_BO) {
+  if (!places_BO.defined()) return x;
+  const Tensor row_B1 = torch::arange(x.size(0), places_BO.options()).unsqueeze(1);
+  const Tensor flat = (places_BO + row_B1 * x.size(1)).flatten();
+  return x.flatten(0, 1).index_select(0, flat).unflatten(0, {places_BO.size(0), places_BO.size(1)});
 }
 
 Tensor run_decoder_layer(const LayerContext& context, Tensor h_BTD) {
@@ -125,7 +128,7 @@ Tensor run_decoder_layer(const LayerContext& context, Tensor h_BTD) {
   if (!pass(HookPoint::kBlockIn, h_BTD)) return {};
   Tensor attended = attention(context, rms_norm(h_BTD, w.attn_norm, eps));
   if (!pass(HookPoint::kAttnOut, attended)) return {};
-  h_BTD = h_BTD + attended;
+  h_BTD = take_places(h_BTD, context.inputs.outputs_BQ) + attended;
 
   Tensor x = rms_norm(h_BTD, w.mlp_norm, eps);
   if (!pass(HookPoint::kMlpIn, x)) return {};
@@ -133,7 +136,7 @@ Tensor run_decoder_layer(const LayerContext& context, Tensor h_BTD) {
   if (!pass(HookPoint::kGateOut, gate)) return {};
   Tensor up = at::linear(x, w.up, w.up_bias);
   if (!pass(HookPoint::kUpOut, up)) return {};
-  Tensor key = at::silu(gate) * up;
+  Tensor key = silu_times(gate, up);
   if (!pass(HookPoint::kMlpKey, key)) return {};
   Tensor out = at::linear(key, w.down, w.down_bias);
   if (!pass(HookPoint::kMlpOut, out)) return {};

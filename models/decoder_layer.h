@@ -16,11 +16,18 @@ struct LayerWeights {
   Tensor gate_bias, up_bias, down_bias;
 };
 
-/// What the layers of one stage share, on the stage's device.
+/// In the compute dtype.
+struct RotaryTable {
+  Tensor cos_BT1C;
+  Tensor sin_BT1C;
+};
+
+/// What the layers of one stage share, on the stage's device. Q: the T tokens, or those among them that give outputs.
 struct AttentionInputs {
-  Tensor cos_B1TC;  ///< compute dtype
-  Tensor sin_B1TC;
-  Tensor mask_B1TS;  ///< bool, true: may attend; undefined: plain causal attention
+  RotaryTable keys;
+  RotaryTable queries;
+  Tensor mask_B1QS;   ///< bool, true: may attend; undefined: plain causal attention
+  Tensor outputs_BQ;  ///< places of the queries in their rows; undefined: all
 };
 
 enum class RopePrecision { kF32, kF64 };
@@ -31,8 +38,11 @@ Tensor rope_frequencies(const ModelConfig& config, RopePrecision precision);
 AttentionInputs attention_inputs(const SequenceInfo& sequence, const Tensor& frequencies, at::Device device,
                                  at::ScalarType dtype);
 
-/// x * weight / rms(x), the mean square taken in at least f32 (Zhang & Sennrich, arXiv 1910.07467).
-Tensor rms_norm(const Tensor& x, const Tensor& weight, double eps);
+/// The same for a layer that computes only the outputs that the sequence asks for.
+AttentionInputs only_outputs(const AttentionInputs& inputs, const SequenceInfo& sequence);
+
+/// x [B, T, ...] at `places` [B, O] of each row -> [B, O, ...]. Undefined places: x.
+Tensor take_places(const Tensor& x, const Tensor& places_BO);
 
 struct LayerContext {
   const ModelConfig& config;
@@ -43,7 +53,7 @@ struct LayerContext {
   int64_t layer;
 };
 
-/// h [B, T, D] -> [B, T, D]; undefined when the hooks stop the pass inside this layer.
+/// h [B, T, D] -> [B, Q, D]; undefined when the hooks stop the pass inside this layer.
 Tensor run_decoder_layer(const LayerContext& context, Tensor h_BTD);
 
 }  // namespace lancet

@@ -108,7 +108,14 @@ Progress::Progress(std::string stage, int64_t total, std::string unit)
 
 Progress::~Progress() { finish(); }
 
+void Progress::advance(int64_t done) {
+  const std::lock_guard lock(mutex_);
+  done_ += done;
+  draw();
+}
+
 void Progress::set(int64_t done) {
+  const std::lock_guard lock(mutex_);
   done_ = done;
   draw();
 }

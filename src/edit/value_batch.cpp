@@ -92,8 +92,9 @@ SuffixRows SuffixRows::select(const std::vector<int64_t>& rows) const {
   return some;
 }
 
-Tensor SuffixRows::run(const CausalLM& model, const Tensor& added_RD) const {
+Tensor SuffixRows::run(const CausalLM& model, const Tensor& added_RD, const Tensor& outputs_RO) const {
   SequenceInfo sequence = suffix_;
+  sequence.outputs_BO = outputs_RO;
   if (!prefix_.empty()) sequence.prefix = &prefix_;
   const Tensor first_R1D = (hidden_RTD_.select(1, 0) + added_RD.to(hidden_RTD_.scalar_type())).unsqueeze(1);
   const Tensor moved_RTD = width() == 1 ? first_R1D : torch::cat({first_R1D, hidden_RTD_.slice(1, 1)}, 1);
@@ -116,7 +117,10 @@ ValueBatch::ValueBatch(const CausalLM& model, std::vector<const PreparedRequest*
 }
 
 ValueBatch::Labels ValueBatch::make_labels() const {
-  std::vector<int64_t> positions, ids, owners;
+  int64_t n_outputs = 0;
+  for (const int64_t index : resident_)
+    n_outputs = std::max(n_outputs, static_cast<int64_t>(requests_[static_cast<size_t>(index)]->target.size()));
+  std::vector<int64_t> outputs, positions, ids, owners;
   std::vector<double> weights;
   for (size_t a = 0; a < resident_.size(); ++a) {
     const PreparedRequest& request = *requests_[static_cast<size_t>(resident_[a])];
@@ -125,9 +129,11 @@ ValueBatch::Labels ValueBatch::make_labels() const {
       const LocatedPrompt& prompt = request.prompts[static_cast<size_t>(r)];
       // the prompt's last token predicts target[0]
       const int64_t first = static_cast<int64_t>(prompt.ids.size()) - 1 - prompt.lookup;
+      // shorter targets repeat their last place
+      for (int64_t j = 0; j < n_outputs; ++j)
+        outputs.push_back(first + std::min(j, static_cast<int64_t>(request.target.size()) - 1));
       for (size_t j = 0; j < request.target.size(); ++j) {
-        positions.push_back((static_cast<int64_t>(a) * n_contexts_ + r) * contexts_.width() + first +
-                            static_cast<int64_t>(j));
+        positions.push_back((static_cast<int64_t>(a) * n_contexts_ + r) * n_outputs + static_cast<int64_t>(j));
         ids.push_back(request.target[j]);
         owners.push_back(static_cast<int64_t>(a));
         weights.push_back(weight);
@@ -135,7 +141,8 @@ ValueBatch::Labels ValueBatch::make_labels() const {
     }
   }
   const at::Device head = model_.placement().head_device();
-  return {index_tensor(positions, head), index_tensor(ids, head), index_tensor(owners, head),
+  return {torch::tensor(outputs, torch::kLong).view({-1, n_outputs}), index_tensor(positions, head),
+          index_tensor(ids, head), index_tensor(owners, head),
           torch::tensor(weights, torch::kDouble).to(head, model_.placement().value_dtype())};
 }
 
@@ -155,7 +162,7 @@ Tensor ValueBatch::log_probs(const Tensor& last_RTD, const Tensor& position, con
 }
 
 BatchLosses ValueBatch::losses(const Tensor& delta_AD) {
-  const Tensor last_RTD = contexts_.run(model_, delta_AD.repeat_interleave(n_contexts_, 0));
+  const Tensor last_RTD = contexts_.run(model_, delta_AD.repeat_interleave(n_contexts_, 0), labels_.outputs_RO);
   const Tensor label_log_probs =
       log_probs(last_RTD, labels_.position_L, delta_AD).gather(1, labels_.id_L.unsqueeze(1)).squeeze(1) *
       labels_.weight_L;
@@ -163,7 +170,7 @@ BatchLosses ValueBatch::losses(const Tensor& delta_AD) {
   losses.nll_A =
       -torch::zeros({delta_AD.size(0)}, label_log_probs.options()).index_add(0, labels_.request_L, label_log_probs);
 
-  const Tensor drift_RTD = drift_.run(model_, delta_AD);
+  const Tensor drift_RTD = drift_.run(model_, delta_AD, torch::zeros({delta_AD.size(0), 1}, torch::kLong));
   const Tensor every_row = torch::arange(delta_AD.size(0)).to(drift_RTD.device());
   const Tensor now_AV = log_probs(drift_RTD, every_row, delta_AD);
   if (!drift_log_probs_AV_.defined()) drift_log_probs_AV_ = now_AV.detach().clone();

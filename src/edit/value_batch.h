@@ -31,9 +31,9 @@ class SuffixRows {
   /// Some of the rows, in the order given.
   SuffixRows select(const std::vector<int64_t>& rows) const;
 
-  /// Output of the last layer [R, T, D] from the lookup tokens on, with `added_RD` added to the edited layer's output
-  /// there.
-  Tensor run(const CausalLM& model, const Tensor& added_RD) const;
+  /// Output of the last layer [R, O, D] at `outputs_RO`, places counted from the lookup tokens, with `added_RD` added
+  /// to the edited layer's output at the lookup tokens.
+  Tensor run(const CausalLM& model, const Tensor& added_RD, const Tensor& outputs_RO) const;
 
  private:
   SuffixRows() = default;
@@ -62,9 +62,10 @@ class ValueBatch {
   BatchLosses losses(const Tensor& delta_AD);
 
  private:
-  /// Which positions of the suffix rows' output are labels of the resident requests.
+  /// Which places of the suffix rows predict the resident requests' target tokens.
   struct Labels {
-    Tensor position_L;  ///< flat index row * width + place, on the head's device
+    Tensor outputs_RO;  ///< places from the lookup tokens on, host; O: tokens of the longest target
+    Tensor position_L;  ///< flat index row * O + place among the outputs, on the head's device
     Tensor id_L;
     Tensor request_L;  ///< index into the resident requests
     Tensor weight_L;   ///< 1 / (contexts * target tokens)

@@ -11,6 +11,7 @@
 #include "lancet/core/progress.h"
 #include "lancet/core/strings.h"
 #include "lancet/models/batching.h"
+#include "lancet/runtime/host_workers.h"
 #include "value_batch.h"
 
 namespace lancet {
@@ -185,13 +186,15 @@ OptimizedValues optimize_values(const CausalLM& model, std::span<const PreparedR
   result.losses.resize(requests.size());
   result.initial_norms.resize(requests.size());
   result.delta_norms.resize(requests.size());
-  std::vector<Tensor> parts;
-  std::vector<int64_t> order;
+  const std::vector<std::vector<int64_t>> batches = plan_value_batches(requests, options.batch);
+  std::vector<Tensor> parts(batches.size());
   Progress progress("values", static_cast<int64_t>(requests.size()), "requests");
-  for (const std::vector<int64_t>& indices : plan_value_batches(requests, options.batch)) {
-    parts.push_back(BatchOptimizer(model, requests, indices, layer).run(options, result, progress));
-    order.insert(order.end(), indices.begin(), indices.end());
-  }
+  run_independent(model.placement(), static_cast<int64_t>(batches.size()), [&](int64_t i) {
+    const size_t at = static_cast<size_t>(i);
+    parts[at] = BatchOptimizer(model, requests, batches[at], layer).run(options, result, progress);
+  });
+  std::vector<int64_t> order;
+  for (const std::vector<int64_t>& indices : batches) order.insert(order.end(), indices.begin(), indices.end());
   const torch::NoGradGuard no_grad;
   result.z_ND = in_place_order(parts, order);
   return result;

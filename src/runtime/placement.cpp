@@ -3,6 +3,7 @@
 #include <ATen/Context.h>
 #include <ATen/detail/CUDAHooksInterface.h>
 
+#include <algorithm>
 #include <regex>
 
 #include "lancet/core/error.h"
@@ -34,6 +35,10 @@ Placement::Placement(std::vector<at::Device> layer_devices, at::ScalarType weigh
 }
 
 at::ScalarType Placement::value_dtype() const { return weight_dtype_ == at::kDouble ? at::kDouble : at::kFloat; }
+
+bool Placement::is_host_only() const {
+  return std::all_of(layer_devices_.begin(), layer_devices_.end(), [](at::Device device) { return device == host(); });
+}
 
 at::Device Placement::host() { return at::kCPU; }
 

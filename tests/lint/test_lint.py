@@ -33,7 +33,7 @@ MAY_INCLUDE = {
     "text": {"core"},
     "runtime": {"core"},
     "kernels": {"core", "runtime"},
-    "models": {"core", "io", "text", "runtime"},
+    "models": {"core", "io", "text", "runtime", "kernels"},
     "edit": BELOW_EDIT,
     "editors": {"core", "models", "edit"},  # never a device, a rank, a stream or a file
     "eval": BELOW_EDIT | {"edit"},

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <mutex>
 #include <string>
 #include <string_view>
 
@@ -31,7 +32,8 @@ class Progress {
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
-  void advance(int64_t done = 1) { set(done_ + done); }
+  /// From any thread.
+  void advance(int64_t done = 1);
   void set(int64_t done);
   /// Replaces the tail of the line: "loss 0.31".
   void note(std::string text) { note_ = std::move(text); }
@@ -50,6 +52,7 @@ class Progress {
   bool finished_ = false;
   Clock::time_point begun_ = Clock::now();
   Clock::time_point drawn_{};
+  std::mutex mutex_;  ///< of what advance() and set() change
 };
 
 /// "850 ms", "12.3 s", "4 min 10 s", "2 h 05 min".

@@ -35,7 +35,8 @@ class CausalLM {
   Tensor embed(const Tensor& ids_BT) const;
 
   /// h [B, T, D] on the device of layer range.begin (or of the one before) -> output of layer range.end - 1, on that
-  /// layer's device; undefined when the hooks stopped the pass. The crossing between stages is differentiable.
+  /// layer's device ([B, O, D] where the sequence names its outputs); undefined when the hooks stopped the pass. The
+  /// crossing between stages is differentiable.
   Tensor run_layers(Tensor h_BTD, const SequenceInfo& sequence, LayerRange range, const HookSet& hooks = {}) const;
 
   /// Final norm and head: h [N, D] -> logits [N, V] on the head's device, in the weight dtype.

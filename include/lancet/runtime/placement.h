@@ -21,6 +21,9 @@ class Placement {
   at::Device head_device() const { return layer_devices_.back(); }
   at::Device solve_device(int64_t layer) const { return device_of(layer); }
 
+  /// No layer lies on an accelerator.
+  bool is_host_only() const;
+
   /// Model weights and activations.
   at::ScalarType weight_dtype() const { return weight_dtype_; }
   /// Optimised values, Adam's state, losses, masters of edited weights: f32, or f64 when the model runs in f64.

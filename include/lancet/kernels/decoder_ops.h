@@ -1,0 +1,20 @@
+// The elementwise operations of a decoder layer, each as one pass over memory and differentiable once.
+// On the host they are loops of our own, since torch has only chains of smaller operations there, which take as long as
+// the matrix products (docs/benchmarks.md); elsewhere those chains.
+#pragma once
+
+#include "lancet/runtime/tensor.h"
+
+namespace lancet {
+
+/// x [..., D] * weight [D] / rms(x), the mean square taken in at least f32 (Zhang & Sennrich, arXiv 1910.07467).
+Tensor rms_norm(const Tensor& x, const Tensor& weight, double eps);
+
+/// silu(gate) * up, the SwiGLU activation (Shazeer, arXiv 2002.05202); both of one shape.
+Tensor silu_times(const Tensor& gate, const Tensor& up);
+
+/// Rotary embedding (Su et al., arXiv 2104.09864) of pairs (i, i + C / 2), as Llama checkpoints lay them out:
+/// x [B, T, H, C] with cosines and sines [B, T, 1, C] in x's dtype. The tables are constants.
+Tensor rotate_pairs(const Tensor& x_BTHC, const Tensor& cos_BT1C, const Tensor& sin_BT1C);
+
+}  // namespace lancet

@@ -1,0 +1,159 @@
+#include "decoder_loops.h"
+
+#include <bit>
+#include <cmath>
+#include <type_traits>
+
+// The compiler vectorises the loops once per instruction set; the best one is chosen when the program starts.
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
+#define LANCET_CLONES __attribute__((target_clones("avx512f", "avx2", "default"), flatten))
+// glibc's vector exponential, within 4 ulp.
+extern "C" __attribute__((simd("notinbranch"))) float expf(float) noexcept;
+#else
+#define LANCET_CLONES
+#endif
+
+namespace lancet {
+namespace {
+
+template <typename T>
+using Wide = std::conditional_t<std::is_same_v<T, double>, double, float>;
+
+inline float wide(float x) { return x; }
+inline double wide(double x) { return x; }
+inline float wide(c10::BFloat16 x) { return std::bit_cast<float>(static_cast<uint32_t>(x.x) << 16); }
+
+template <typename T>
+inline T narrow(Wide<T> x) {
+  if constexpr (std::is_same_v<T, c10::BFloat16>) {
+    // To the nearest, ties to even; the high half of a NaN stays one because its quiet bit is set.
+    const uint32_t bits = std::bit_cast<uint32_t>(x);
+    const uint32_t rounded = x == x ? bits + 0x7FFFU + ((bits >> 16) & 1U) : bits | 0x400000U;
+    return c10::BFloat16(static_cast<uint16_t>(rounded >> 16), c10::BFloat16::from_bits());
+  } else {
+    return x;
+  }
+}
+
+template <typename W>
+inline W sigmoid(W x) {
+  if constexpr (std::is_same_v<W, float>)
+    return 1.0F / (1.0F + expf(-x));
+  else
+    return 1.0 / (1.0 + std::exp(-x));
+}
+
+/// 1 / rms of one row.
+template <typename T>
+inline Wide<T> inverse_rms(const T* x, int64_t width, double eps) {
+  Wide<T> sum = 0;
+#pragma omp simd reduction(+ : sum)
+  for (int64_t i = 0; i < width; ++i) sum += wide(x[i]) * wide(x[i]);
+  return 1 / std::sqrt(sum / static_cast<Wide<T>>(width) + static_cast<Wide<T>>(eps));
+}
+
+template <typename T>
+inline void norm_rows(const RmsNormRows<T>& rows, T* y, RowRange range) {
+  const T* weight = rows.weight;
+  for (int64_t row = range.begin; row < range.end; ++row) {
+    const T* x = rows.x + row * rows.width;
+    T* out = y + row * rows.width;
+    const Wide<T> scale = inverse_rms(x, rows.width, rows.eps);
+    // rounded between the products, as checkpoints of bf16 were trained
+#pragma omp simd
+    for (int64_t i = 0; i < rows.width; ++i) out[i] = narrow<T>(wide(weight[i]) * wide(narrow<T>(wide(x[i]) * scale)));
+  }
+}
+
+/// With n = x / rms: d x = (d n - n mean(d n * n)) / rms.
+template <typename T>
+inline void norm_gradient_rows(const RmsNormRows<T>& rows, const T* grad_y, T* grad_x, RowRange range) {
+  const T* weight = rows.weight;
+  for (int64_t row = range.begin; row < range.end; ++row) {
+    const T* x = rows.x + row * rows.width;
+    const T* gy = grad_y + row * rows.width;
+    T* gx = grad_x + row * rows.width;
+    const Wide<T> scale = inverse_rms(x, rows.width, rows.eps);
+    Wide<T> along = 0;
+#pragma omp simd reduction(+ : along)
+    for (int64_t i = 0; i < rows.width; ++i) along += wide(gy[i]) * wide(weight[i]) * wide(x[i]);
+    along *= scale * scale / static_cast<Wide<T>>(rows.width);
+#pragma omp simd
+    for (int64_t i = 0; i < rows.width; ++i)
+      gx[i] = narrow<T>(scale * (wide(gy[i]) * wide(weight[i]) - along * wide(x[i])));
+  }
+}
+
+template <typename T>
+inline void gate_values(const GatedValues<T>& values, T* y, RowRange range) {
+  const T* gate = values.gate;
+  const T* up = values.up;
+#pragma omp simd
+  for (int64_t i = range.begin; i < range.end; ++i) {
+    const Wide<T> g = wide(gate[i]);
+    y[i] = narrow<T>(wide(narrow<T>(g * sigmoid(g))) * wide(up[i]));
+  }
+}
+
+template <typename T>
+inline void gate_gradients(const GatedValues<T>& values, const T* grad_y, T* grad_gate, T* grad_up, RowRange range) {
+  const T* gate = values.gate;
+  const T* up = values.up;
+#pragma omp simd
+  for (int64_t i = range.begin; i < range.end; ++i) {
+    const Wide<T> g = wide(gate[i]);
+    const Wide<T> s = sigmoid(g);
+    const Wide<T> gy = wide(grad_y[i]);
+    grad_gate[i] = narrow<T>(gy * wide(up[i]) * s * (1 + g * (1 - s)));
+    grad_up[i] = narrow<T>(gy * g * s);
+  }
+}
+
+enum class Turn { kForward, kBack };
+
+template <Turn kTurn, typename T>
+inline void rotate_rows(const RotaryRows<T>& rows, T* y, RowRange range) {
+  const int64_t half = rows.dim / 2;
+  for (int64_t row = range.begin; row < range.end; ++row) {
+    const T* cos = rows.cos + row * rows.dim;
+    const T* sin = rows.sin + row * rows.dim;
+    for (int64_t head = 0; head < rows.heads; ++head) {
+      const T* x = rows.x + (row * rows.heads + head) * rows.dim;
+      T* out = y + (row * rows.heads + head) * rows.dim;
+#pragma omp simd
+      for (int64_t i = 0; i < half; ++i) {
+        const Wide<T> a = wide(x[i]), b = wide(x[i + half]);
+        const Wide<T> cos_a = wide(cos[i]), cos_b = wide(cos[i + half]);
+        const Wide<T> sin_a = wide(sin[i]), sin_b = wide(sin[i + half]);
+        out[i] = narrow<T>(kTurn == Turn::kForward ? a * cos_a - b * sin_a : a * cos_a + b * sin_b);
+        out[i + half] = narrow<T>(kTurn == Turn::kForward ? b * cos_b + a * sin_b : b * cos_b - a * sin_a);
+      }
+    }
+  }
+}
+
+}  // namespace
+
+#define LANCET_DECODER_LOOPS(T)                                                                                        \
+  LANCET_CLONES void rms_norm_forward(const RmsNormRows<T>& rows, T* y, RowRange range) { norm_rows(rows, y, range); } \
+  LANCET_CLONES void rms_norm_backward(const RmsNormRows<T>& rows, const T* grad_y, T* grad_x, RowRange range) {       \
+    norm_gradient_rows(rows, grad_y, grad_x, range);                                                                   \
+  }                                                                                                                    \
+  LANCET_CLONES void silu_times_forward(const GatedValues<T>& values, T* y, RowRange range) {                          \
+    gate_values(values, y, range);                                                                                     \
+  }                                                                                                                    \
+  LANCET_CLONES void silu_times_backward(const GatedValues<T>& values, const T* grad_y, T* grad_gate, T* grad_up,      \
+                                         RowRange range) {                                                             \
+    gate_gradients(values, grad_y, grad_gate, grad_up, range);                                                         \
+  }                                                                                                                    \
+  LANCET_CLONES void rotate_forward(const RotaryRows<T>& rows, T* y, RowRange range) {                                 \
+    rotate_rows<Turn::kForward>(rows, y, range);                                                                       \
+  }                                                                                                                    \
+  LANCET_CLONES void rotate_backward(const RotaryRows<T>& rows, T* grad_x, RowRange range) {                           \
+    rotate_rows<Turn::kBack>(rows, grad_x, range);                                                                     \
+  }
+LANCET_DECODER_LOOPS(float)
+LANCET_DECODER_LOOPS(double)
+LANCET_DECODER_LOOPS(c10::BFloat16)
+
+}  // namespace lancet
