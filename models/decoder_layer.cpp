@@ -26,39 +26,33 @@ Tensor stretch_llama3(const Tensor& frequencies, const RopeConfig& rope) {
 /// [B, T, heads * C] -> [B, T, heads, C].
 Tensor split_heads(const Tensor& x, int64_t head_dim) { return x.unflatten(2, {-1, head_dim}); }
 
-/// Appends this layer's keys and values to the record. The record's `valid_BP` is extended once a pass, by run_layers.
-void append(std::vector<Tensor>& record, size_t layer, const Tensor& fresh) {
+/// Appends this layer's keys or values. The record's `valid_BP` is extended once a pass, by run_layers.
+void append(std::vector<Tensor>& record, size_t layer, const Tensor& fresh_BTKC) {
   if (record.size() <= layer) record.resize(layer + 1);
-  record[layer] = record[layer].defined() ? torch::cat({record[layer], fresh}, 2) : fresh;
+  const Tensor fresh_BKTC = fresh_BTKC.transpose(1, 2);
+  record[layer] = record[layer].defined() ? torch::cat({record[layer], fresh_BKTC}, 2) : fresh_BKTC.contiguous();
 }
 
 Tensor attention(const LayerContext& context, const Tensor& x_BTD) {
-  const ModelConfig& config = context.config;
   const LayerWeights& w = context.weights;
+  const AttentionInputs& inputs = context.inputs;
   const size_t layer = static_cast<size_t>(context.layer);
   const auto heads = [&](const Tensor& x, const Tensor& weight, const Tensor& bias) {
-    return split_heads(at::linear(x, weight, bias), config.head_dim);
+    return split_heads(at::linear(x, weight, bias), context.config.head_dim);
   };
-  const auto rotated = [](const Tensor& x_BTHC, const RotaryTable& table) {
-    return rotate_pairs(x_BTHC, table.cos_BT1C, table.sin_BT1C).transpose(1, 2);
+  const auto rotate = [](const Tensor& x_BTHC, const RotaryTable& table) {
+    return rotate_pairs(x_BTHC, table.cos_BT1C, table.sin_BT1C);
   };
-  const AttentionInputs& inputs = context.inputs;
-  const Tensor query = rotated(heads(take_places(x_BTD, inputs.outputs_BQ), w.query, w.query_bias), inputs.queries);
-  Tensor key = rotated(heads(x_BTD, w.key, w.key_bias), inputs.keys);
-  Tensor value = heads(x_BTD, w.value, w.value_bias).transpose(1, 2);
-  const Tensor fresh_key = key;
-  const Tensor fresh_value = value;
-  const KeyValues* prefix = context.sequence.prefix;
-  if (prefix != nullptr && !prefix->empty()) {
-    key = torch::cat({prefix->keys_BKPC[layer], key}, 2);
-    value = torch::cat({prefix->values_BKPC[layer], value}, 2);
-  }
+  const Tensor query = rotate(heads(take_places(x_BTD, inputs.outputs_BQ), w.query, w.query_bias), inputs.queries);
+  const KeyValuePair fresh{rotate(heads(x_BTD, w.key, w.key_bias), inputs.keys), heads(x_BTD, w.value, w.value_bias)};
+  const KeyValues* earlier = context.sequence.prefix;
+  KeyValuePair prefix;
+  if (earlier != nullptr && !earlier->empty()) prefix = {earlier->keys_BKPC[layer], earlier->values_BKPC[layer]};
   if (KeyValues* record = context.sequence.record; record != nullptr) {
-    append(record->keys_BKPC, layer, fresh_key);
-    append(record->values_BKPC, layer, fresh_value);
+    append(record->keys_BKPC, layer, fresh.key);
+    append(record->values_BKPC, layer, fresh.value);
   }
-  const Tensor attended = grouped_attention(query, key, value, inputs.mask_B1QS);
-  return at::linear(attended.transpose(1, 2).flatten(2), w.attn_out, w.attn_out_bias);
+  return at::linear(grouped_attention(query, fresh, prefix, inputs.mask_B1QS), w.attn_out, w.attn_out_bias);
 }
 
 }  // namespace

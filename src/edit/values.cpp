@@ -79,7 +79,7 @@ class BatchOptimizer {
       adam_.update(rows.index_select(0, kept), gradient_AD.index_select(0, kept),
                    options.clamp * norm_A.index_select(0, kept), step, options.lr);
       // Leaving costs a copy of the rest, and new shapes cost the matrix library a set-up: only when it is worth it.
-      if (left.size() * 4 <= resident.size() * 3) batch_.keep(left);
+      if (left.size() * 8 <= resident.size() * 7) batch_.keep(left);
     }
     note_norms(initial_norm_N, result);
     return batch_.initial_ND() + adam_.delta_ND;

@@ -1,48 +1,118 @@
 #include "lancet/kernels/attention.h"
 
+#include <ATen/Parallel.h>
+#include <torch/csrc/autograd/custom_function.h>
 #include <torch/types.h>
 
 #include <cmath>
-#include <limits>
+
+#include "attention_loops.h"
+#include "host_dispatch.h"
 
 namespace lancet {
 namespace {
 
-/// Up to so many queries the host multiplies whole matrices. Its flash attention goes through them in blocks, and for
-/// each block of bf16 the matrix library sets up a product of its own: seven tenths of a value step went there.
+using torch::autograd::AutogradContext;
+using torch::autograd::Function;
+using torch::autograd::tensor_list;
+
+/// Up to so many queries the host runs loops of our own. Its flash attention calls the matrix library for every block,
+/// which with bf16 sets up each product anew: seven tenths of a value step went there (docs/benchmarks.md).
 constexpr int64_t kFewQueries = 32;
 
-/// Scores of all queries at once, the softmax in at least f32.
-Tensor attention_by_products(const Tensor& query_BKTC, const Tensor& key_BKSC, const Tensor& value_BKSC,
-                             const Tensor& mask_B1TS) {
-  const int64_t n_rows = query_BKTC.size(0);
-  const at::ScalarType type = query_BKTC.scalar_type();
-  const double scale = 1.0 / std::sqrt(static_cast<double>(query_BKTC.size(3)));
-  const Tensor scores = torch::bmm(query_BKTC.flatten(0, 1) * scale, key_BKSC.flatten(0, 1).transpose(1, 2));
-  const Tensor masked =
-      scores.unflatten(0, {n_rows, -1}).masked_fill(mask_B1TS.logical_not(), -std::numeric_limits<double>::infinity());
-  const Tensor weights = torch::softmax(masked, -1, type == at::kDouble ? at::kDouble : at::kFloat).to(type);
-  return torch::bmm(weights.flatten(0, 1), value_BKSC.flatten(0, 1)).unflatten(0, {n_rows, -1});
+template <typename T>
+AttentionInput<T> attention_input(const tensor_list& tensors) {
+  const auto data = [&](size_t i) { return tensors[i].defined() ? tensors[i].const_data_ptr<T>() : nullptr; };
+  return {data(0), data(1), data(2), data(3), data(4), tensors[5].const_data_ptr<bool>()};
+}
+
+AttentionShape attention_shape(const tensor_list& tensors) {
+  const Tensor &query = tensors[0], &key = tensors[1], &prefix = tensors[3];
+  return {.queries = query.size(1),
+          .heads = query.size(2),
+          .kv_heads = key.size(2),
+          .dim = query.size(3),
+          .prefix = prefix.defined() ? prefix.size(2) : 0,
+          .fresh = key.size(1),
+          .scale = 1.0 / std::sqrt(static_cast<double>(query.size(3)))};
+}
+
+/// Tensors in order: query, fresh key, fresh value, prefix key, prefix value, mask, [weights].
+struct FewQueriesAttention : Function<FewQueriesAttention> {
+  static Tensor forward(AutogradContext* context, const Tensor& query, const Tensor& key, const Tensor& value,
+                        const KeyValuePair& prefix, const Tensor& mask) {
+    const auto whole = [](const Tensor& x) { return x.defined() ? x.contiguous() : x; };
+    tensor_list tensors{whole(query), whole(key), whole(value), whole(prefix.key), whole(prefix.value), whole(mask)};
+    const AttentionShape shape = attention_shape(tensors);
+    const int64_t n_rows = query.size(0);
+    Tensor out = at::empty(query.sizes(), query.options());
+    const Tensor weights =
+        at::empty({n_rows, shape.heads, shape.queries, shape.keys()},
+                  query.options().dtype(query.scalar_type() == at::kDouble ? at::kDouble : at::kFloat));
+    for_host_type(query, [&]<typename T>(T) {
+      const AttentionInput<T> in = attention_input<T>(tensors);
+      T* to = out.mutable_data_ptr<T>();
+      Wide<T>* w = weights.mutable_data_ptr<Wide<T>>();
+      parallel_rows(n_rows, shape.heads * shape.queries * shape.keys() * shape.dim,
+                    [&](RowRange range) { attention_forward(shape, in, to, w, range); });
+    });
+    tensors.push_back(weights);
+    context->save_for_backward(std::move(tensors));
+    return out;
+  }
+
+  static tensor_list backward(AutogradContext* context, const tensor_list& grads) {
+    const tensor_list tensors = context->get_saved_variables();
+    const AttentionShape shape = attention_shape(tensors);
+    const Tensor grad_out = grads[0].contiguous();
+    Tensor grad_query = at::empty_like(tensors[0]);
+    Tensor grad_key = at::empty_like(tensors[1]), grad_value = at::empty_like(tensors[2]);
+    for_host_type(grad_out, [&]<typename T>(T) {
+      const AttentionInput<T> in = attention_input<T>(tensors);
+      const Wide<T>* weights = tensors[6].const_data_ptr<Wide<T>>();
+      const T* from = grad_out.const_data_ptr<T>();
+      const AttentionGradients<T> to{grad_query.mutable_data_ptr<T>(), grad_key.mutable_data_ptr<T>(),
+                                     grad_value.mutable_data_ptr<T>()};
+      parallel_rows(grad_out.size(0), 3 * shape.heads * shape.queries * shape.keys() * shape.dim,
+                    [&](RowRange range) { attention_backward(shape, in, weights, from, to, range); });
+    });
+    return {grad_query, grad_key, grad_value, Tensor(), Tensor()};
+  }
+};
+
+Tensor with_prefix(const Tensor& prefix_BKPC, const Tensor& fresh_BTKC) {
+  const Tensor fresh_BKTC = fresh_BTKC.transpose(1, 2);
+  return prefix_BKPC.defined() ? torch::cat({prefix_BKPC, fresh_BKTC}, 2) : fresh_BKTC;
+}
+
+/// Torch's own attention, [B, H, Q, C].
+Tensor fused_attention(const Tensor& query_BHQC, const Tensor& key_BKSC, const Tensor& value_BKSC,
+                       const Tensor& mask_B1QS) {
+  const int64_t group = query_BHQC.size(1) / key_BKSC.size(1);
+  if (!mask_B1QS.defined()) {
+    const auto spread = [&](const Tensor& x) { return group == 1 ? x : x.repeat_interleave(group, 1); };
+    return at::scaled_dot_product_attention(query_BHQC, spread(key_BKSC), spread(value_BKSC), {}, 0.0,
+                                            /*is_causal=*/true);
+  }
+  // The heads of a group become more queries of one head: keys and values are not copied.
+  const int64_t n_queries = query_BHQC.size(2);
+  const Tensor stacked = query_BHQC.unflatten(1, {-1, group}).flatten(2, 3);
+  const Tensor mask = group == 1 ? mask_B1QS : mask_B1QS.repeat({1, 1, group, 1});
+  return at::scaled_dot_product_attention(stacked, key_BKSC, value_BKSC, mask)
+      .unflatten(2, {group, n_queries})
+      .flatten(1, 2);
 }
 
 }  // namespace
 
-Tensor grouped_attention(const Tensor& query_BHTC, const Tensor& key_BKSC, const Tensor& value_BKSC,
-                         const Tensor& mask_B1TS) {
-  const int64_t group = query_BHTC.size(1) / key_BKSC.size(1);
-  if (!mask_B1TS.defined()) {
-    const auto spread = [&](const Tensor& x) { return group == 1 ? x : x.repeat_interleave(group, 1); };
-    return at::scaled_dot_product_attention(query_BHTC, spread(key_BKSC), spread(value_BKSC), {}, 0.0,
-                                            /*is_causal=*/true);
-  }
-  // The heads of a group become more queries of one head: keys and values are not copied.
-  const int64_t n_queries = query_BHTC.size(2);
-  const Tensor stacked_BKTC = query_BHTC.unflatten(1, {-1, group}).flatten(2, 3);
-  const Tensor mask = group == 1 ? mask_B1TS : mask_B1TS.repeat({1, 1, group, 1});
-  const bool by_products = stacked_BKTC.device().is_cpu() && n_queries <= kFewQueries;
-  const Tensor attended = by_products ? attention_by_products(stacked_BKTC, key_BKSC, value_BKSC, mask)
-                                      : at::scaled_dot_product_attention(stacked_BKTC, key_BKSC, value_BKSC, mask);
-  return attended.unflatten(2, {group, n_queries}).flatten(1, 2);
+Tensor grouped_attention(const Tensor& query_BQHC, const KeyValuePair& fresh_BTKC, const KeyValuePair& prefix_BKPC,
+                         const Tensor& mask_B1QS) {
+  if (mask_B1QS.defined() && has_host_loops(query_BQHC) && query_BQHC.size(1) <= kFewQueries)
+    return FewQueriesAttention::apply(query_BQHC, fresh_BTKC.key, fresh_BTKC.value, prefix_BKPC, mask_B1QS).flatten(2);
+  return fused_attention(query_BQHC.transpose(1, 2), with_prefix(prefix_BKPC.key, fresh_BTKC.key),
+                         with_prefix(prefix_BKPC.value, fresh_BTKC.value), mask_B1QS)
+      .transpose(1, 2)
+      .flatten(2);
 }
 
 }  // namespace lancet

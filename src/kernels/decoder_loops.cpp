@@ -1,39 +1,11 @@
 #include "decoder_loops.h"
 
-#include <bit>
 #include <cmath>
-#include <type_traits>
 
-// The compiler vectorises the loops once per instruction set; the best one is chosen when the program starts.
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
-#define LANCET_CLONES __attribute__((target_clones("avx512f", "avx2", "default"), flatten))
-// glibc's vector exponential, within 4 ulp.
-extern "C" __attribute__((simd("notinbranch"))) float expf(float) noexcept;
-#else
-#define LANCET_CLONES
-#endif
+#include "host_loops.h"
 
 namespace lancet {
 namespace {
-
-template <typename T>
-using Wide = std::conditional_t<std::is_same_v<T, double>, double, float>;
-
-inline float wide(float x) { return x; }
-inline double wide(double x) { return x; }
-inline float wide(c10::BFloat16 x) { return std::bit_cast<float>(static_cast<uint32_t>(x.x) << 16); }
-
-template <typename T>
-inline T narrow(Wide<T> x) {
-  if constexpr (std::is_same_v<T, c10::BFloat16>) {
-    // To the nearest, ties to even; the high half of a NaN stays one because its quiet bit is set.
-    const uint32_t bits = std::bit_cast<uint32_t>(x);
-    const uint32_t rounded = x == x ? bits + 0x7FFFU + ((bits >> 16) & 1U) : bits | 0x400000U;
-    return c10::BFloat16(static_cast<uint16_t>(rounded >> 16), c10::BFloat16::from_bits());
-  } else {
-    return x;
-  }
-}
 
 template <typename W>
 inline W sigmoid(W x) {
@@ -47,7 +19,6 @@ inline W sigmoid(W x) {
 template <typename T>
 inline Wide<T> inverse_rms(const T* x, int64_t width, double eps) {
   Wide<T> sum = 0;
-#pragma omp simd reduction(+ : sum)
   for (int64_t i = 0; i < width; ++i) sum += wide(x[i]) * wide(x[i]);
   return 1 / std::sqrt(sum / static_cast<Wide<T>>(width) + static_cast<Wide<T>>(eps));
 }
@@ -75,7 +46,6 @@ inline void norm_gradient_rows(const RmsNormRows<T>& rows, const T* grad_y, T* g
     T* gx = grad_x + row * rows.width;
     const Wide<T> scale = inverse_rms(x, rows.width, rows.eps);
     Wide<T> along = 0;
-#pragma omp simd reduction(+ : along)
     for (int64_t i = 0; i < rows.width; ++i) along += wide(gy[i]) * wide(weight[i]) * wide(x[i]);
     along *= scale * scale / static_cast<Wide<T>>(rows.width);
 #pragma omp simd

@@ -2,9 +2,9 @@
 // per result. Compiled for several instruction sets.
 #pragma once
 
-#include <c10/util/BFloat16.h>
-
 #include <cstdint>
+
+#include "host_loops.h"
 
 namespace lancet {
 
@@ -32,11 +32,6 @@ struct RotaryRows {
   const T* sin;
   int64_t heads;
   int64_t dim;
-};
-
-struct RowRange {
-  int64_t begin;
-  int64_t end;
 };
 
 #define LANCET_DECODER_LOOPS(T)                                                                                      \

@@ -1,10 +1,10 @@
 #include "lancet/kernels/decoder_ops.h"
 
-#include <ATen/Parallel.h>
 #include <torch/csrc/autograd/custom_function.h>
 #include <torch/types.h>
 
 #include "decoder_loops.h"
+#include "host_dispatch.h"
 
 namespace lancet {
 namespace {
@@ -13,41 +13,12 @@ using torch::autograd::AutogradContext;
 using torch::autograd::Function;
 using torch::autograd::tensor_list;
 
-/// Values that one thread takes at a time.
-constexpr int64_t kGrain = 16384;
-
-bool has_loops(const Tensor& x) {
-  const at::ScalarType type = x.scalar_type();
-  return x.device().is_cpu() && (type == at::kFloat || type == at::kDouble || type == at::kBFloat16);
-}
-
-/// Calls loop(T{}) with the element type.
-template <typename Loop>
-void for_type(const Tensor& x, const Loop& loop) {
-  switch (x.scalar_type()) {
-    case at::kFloat:
-      return loop(float{});
-    case at::kDouble:
-      return loop(double{});
-    default:
-      return loop(c10::BFloat16{});
-  }
-}
-
-template <typename Rows>
-void parallel_rows(int64_t rows, int64_t width, const Rows& run) {
-  at::parallel_for(0, rows, std::max<int64_t>(1, kGrain / std::max<int64_t>(1, width)),
-                   [&](int64_t begin, int64_t end) {
-                     run(RowRange{begin, end});
-                   });
-}
-
 struct RmsNorm : Function<RmsNorm> {
   static Tensor forward(AutogradContext* context, const Tensor& x_in, const Tensor& weight, double eps) {
     const Tensor x = x_in.contiguous();
     Tensor y = at::empty_like(x);
     const int64_t width = x.size(-1);
-    for_type(x, [&]<typename T>(T) {
+    for_host_type(x, [&]<typename T>(T) {
       const RmsNormRows<T> rows{x.const_data_ptr<T>(), weight.const_data_ptr<T>(), width, eps};
       T* out = y.mutable_data_ptr<T>();
       parallel_rows(x.numel() / width, width, [&](RowRange range) { rms_norm_forward(rows, out, range); });
@@ -63,7 +34,7 @@ struct RmsNorm : Function<RmsNorm> {
     const Tensor grad_y = grads[0].contiguous();
     Tensor grad_x = at::empty_like(x);
     const int64_t width = x.size(-1);
-    for_type(x, [&]<typename T>(T) {
+    for_host_type(x, [&]<typename T>(T) {
       const RmsNormRows<T> rows{x.const_data_ptr<T>(), weight.const_data_ptr<T>(), width,
                                 context->saved_data["eps"].toDouble()};
       const T* gy = grad_y.const_data_ptr<T>();
@@ -78,7 +49,7 @@ struct SiluTimes : Function<SiluTimes> {
   static Tensor forward(AutogradContext* context, const Tensor& gate_in, const Tensor& up_in) {
     const Tensor gate = gate_in.contiguous(), up = up_in.contiguous();
     Tensor y = at::empty_like(gate);
-    for_type(gate, [&]<typename T>(T) {
+    for_host_type(gate, [&]<typename T>(T) {
       const GatedValues<T> values{gate.const_data_ptr<T>(), up.const_data_ptr<T>()};
       T* out = y.mutable_data_ptr<T>();
       parallel_rows(gate.numel(), 1, [&](RowRange range) { silu_times_forward(values, out, range); });
@@ -92,7 +63,7 @@ struct SiluTimes : Function<SiluTimes> {
     const Tensor &gate = saved[0], &up = saved[1];
     const Tensor grad_y = grads[0].contiguous();
     Tensor grad_gate = at::empty_like(gate), grad_up = at::empty_like(up);
-    for_type(gate, [&]<typename T>(T) {
+    for_host_type(gate, [&]<typename T>(T) {
       const GatedValues<T> values{gate.const_data_ptr<T>(), up.const_data_ptr<T>()};
       const T* gy = grad_y.const_data_ptr<T>();
       T* gg = grad_gate.mutable_data_ptr<T>();
@@ -122,7 +93,7 @@ struct RotatePairs : Function<RotatePairs> {
   static Tensor rotate(const Tensor& x, const Tensor& cos, const Tensor& sin, const Turn& turn) {
     Tensor y = at::empty_like(x);
     const int64_t heads = x.size(2), dim = x.size(3);
-    for_type(x, [&]<typename T>(T) {
+    for_host_type(x, [&]<typename T>(T) {
       const RotaryRows<T> rows{x.const_data_ptr<T>(), cos.const_data_ptr<T>(), sin.const_data_ptr<T>(), heads, dim};
       T* out = y.mutable_data_ptr<T>();
       parallel_rows(x.size(0) * x.size(1), heads * dim, [&](RowRange range) { turn(rows, out, range); });
@@ -135,18 +106,18 @@ struct RotatePairs : Function<RotatePairs> {
 
 Tensor rms_norm(const Tensor& x, const Tensor& weight, double eps) {
   // The loops give no gradient to the weight.
-  if (has_loops(x) && !weight.requires_grad()) return RmsNorm::apply(x, weight.contiguous(), eps);
+  if (has_host_loops(x) && !weight.requires_grad()) return RmsNorm::apply(x, weight.contiguous(), eps);
   const Tensor precise = x.scalar_type() == torch::kDouble ? x : x.to(torch::kFloat);
   const Tensor scale = torch::rsqrt(precise.square().mean(-1, /*keepdim=*/true) + eps);
   return weight * (precise * scale).to(x.scalar_type());
 }
 
 Tensor silu_times(const Tensor& gate, const Tensor& up) {
-  return has_loops(gate) ? SiluTimes::apply(gate, up) : at::silu(gate) * up;
+  return has_host_loops(gate) ? SiluTimes::apply(gate, up) : at::silu(gate) * up;
 }
 
 Tensor rotate_pairs(const Tensor& x_BTHC, const Tensor& cos_BT1C, const Tensor& sin_BT1C) {
-  if (has_loops(x_BTHC)) return RotatePairs::apply(x_BTHC, cos_BT1C.contiguous(), sin_BT1C.contiguous());
+  if (has_host_loops(x_BTHC)) return RotatePairs::apply(x_BTHC, cos_BT1C.contiguous(), sin_BT1C.contiguous());
   const auto halves = x_BTHC.chunk(2, -1);
   return x_BTHC * cos_BT1C + torch::cat({-halves[1], halves[0]}, -1) * sin_BT1C;
 }

@@ -5,9 +5,15 @@
 
 namespace lancet {
 
-/// query [B, H, T, C], key and value [B, K, S, C] with K dividing H -> [B, H, T, C]. `mask_B1TS`: bool, true: may
-/// attend; every query may attend to something. Undefined: causal, S = T.
-Tensor grouped_attention(const Tensor& query_BHTC, const Tensor& key_BKSC, const Tensor& value_BKSC,
-                         const Tensor& mask_B1TS);
+struct KeyValuePair {
+  Tensor key;
+  Tensor value;
+};
+
+/// query [B, Q, H, C]; fresh keys and values [B, T, K, C], K dividing H; `prefix`: keys and values of earlier positions
+/// [B, K, P, C], constants, or undefined -> [B, Q, H * C]. `mask_B1QS`: bool [B, 1, Q, P + T], true: may attend; every
+/// query may attend to something. Undefined: causal, Q = T and no prefix. Differentiable once.
+Tensor grouped_attention(const Tensor& query_BQHC, const KeyValuePair& fresh_BTKC, const KeyValuePair& prefix_BKPC,
+                         const Tensor& mask_B1QS);
 
 }  // namespace lancet

@@ -1,0 +1,41 @@
+// From tensors to the loops of host_loops.h: which types have them, and rows spread over threads.
+#pragma once
+
+#include <ATen/Parallel.h>
+#include <ATen/core/Tensor.h>
+
+#include <algorithm>
+
+#include "host_loops.h"
+
+namespace lancet {
+
+inline bool has_host_loops(const at::Tensor& x) {
+  const at::ScalarType type = x.scalar_type();
+  return x.device().is_cpu() && (type == at::kFloat || type == at::kDouble || type == at::kBFloat16);
+}
+
+/// Calls loop(T{}) with the element type of a tensor that has host loops.
+template <typename Loop>
+void for_host_type(const at::Tensor& x, const Loop& loop) {
+  switch (x.scalar_type()) {
+    case at::kFloat:
+      return loop(float{});
+    case at::kDouble:
+      return loop(double{});
+    default:
+      return loop(c10::BFloat16{});
+  }
+}
+
+/// run(RowRange) over all rows, each of which costs about `row_cost` operations.
+template <typename Rows>
+void parallel_rows(int64_t rows, int64_t row_cost, const Rows& run) {
+  constexpr int64_t kGrain = 16384;  // operations that are worth a thread
+  at::parallel_for(0, rows, std::max<int64_t>(1, kGrain / std::max<int64_t>(1, row_cost)),
+                   [&](int64_t begin, int64_t end) {
+                     run(RowRange{begin, end});
+                   });
+}
+
+}  // namespace lancet
