@@ -51,6 +51,24 @@ TEST(CausalLM, RunsInPartsWithPrefixKeysAndValues) {
   EXPECT_LE(nmse(rest[2].slice(0, 0, 5), whole[2].slice(0, 2, 7)), kExactF64);
 }
 
+TEST(CausalLM, ComputesOnlyTheOutputsThatAreAskedFor) {
+  const TinyModel tiny;
+  const CausalLM model = tiny.load();
+  const Tensor whole = run_rows(model, kRows);
+  TokenBatch batch = make_batch(kRows);
+  batch.sequence.outputs_BO = torch::tensor({{4, 2}, {1, 1}, {0, 6}}, torch::kLong);
+  const Tensor some = model.run_layers(model.embed(batch.ids_BT), batch.sequence, model.all_layers());
+  const Tensor none_run = model.run_layers(whole, batch.sequence, {4, 4});
+  ASSERT_EQ(some.sizes(), at::IntArrayRef({3, 2, whole.size(2)}));
+  for (int64_t row = 0; row < 3; ++row) {
+    for (int64_t o = 0; o < 2; ++o) {
+      const Tensor expected = whole[row][batch.sequence.outputs_BO[row][o].item<int64_t>()];
+      EXPECT_LE(nmse(some[row][o], expected), kExactF64);
+      EXPECT_TRUE(torch::equal(none_run[row][o], expected));
+    }
+  }
+}
+
 TEST(CausalLM, KeepsPackedDocumentsApart) {
   const TinyModel tiny;
   const CausalLM model = tiny.load();
