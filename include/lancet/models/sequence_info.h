@@ -24,8 +24,8 @@ struct KeyValues {
 struct SequenceInfo {
   std::vector<int64_t> lengths;  ///< tokens of each row that are not padding (padding is on the right)
   Tensor positions_BT;           ///< int64, host: rotary position of each token
-  Tensor outputs_BO;  ///< int64, host: the places in each row whose output is wanted of the pass's last layer, which
-                      ///< then computes no other; repeats are allowed; undefined: all places
+  Tensor outputs_BO;    ///< int64, host: the places in each row whose output is wanted of the pass's last layer, which
+                        ///< then computes no other; repeats are allowed; undefined: all places
   Tensor documents_BT;  ///< int64, host: tokens attend within their document only; undefined: a row is one document
   const KeyValues* prefix = nullptr;  ///< what the rows attend to besides themselves
   KeyValues* record =
