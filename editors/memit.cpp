@@ -94,6 +94,7 @@ class MemitEditor final : public Editor {
 
   static EditOutcome describe(const OptimizedValues& values) {
     EditOutcome outcome;
+    outcome.batching = values.batching;
     for (size_t i = 0; i < values.losses.size(); ++i)
       outcome.requests.push_back({.steps = static_cast<int64_t>(values.losses[i].size()),
                                   .initial_loss = values.losses[i].front().total,

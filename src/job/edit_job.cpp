@@ -10,6 +10,7 @@
 #include "lancet/core/strings.h"
 #include "lancet/edit/delta_file.h"
 #include "lancet/edit/statistics_store.h"
+#include "lancet/edit/value_store.h"
 #include "lancet/io/files.h"
 #include "lancet/job/model_session.h"
 #include "lancet/models/tensor_io.h"
@@ -27,6 +28,9 @@ int64_t peak_host_bytes() {
   getrusage(RUSAGE_SELF, &usage);
   return static_cast<int64_t>(usage.ru_maxrss) * 1024;
 }
+
+/// Values of an unfinished run, beside the output, so that the next one with the same job finds them.
+fs::path unfinished_folder(const fs::path& target) { return fs::path(target.string() + ".unfinished"); }
 
 fs::path rejected_folder(const fs::path& target) { return fs::path(target.string() + ".rejected"); }
 
@@ -140,13 +144,18 @@ EditReport run_edit_job(const JobConfig& job) {
   stopwatch.lap("load");
 
   report.contexts = make_contexts(model, *files.tokenizer, job.editor->contexts(), job.run.seed);
-  const EditContext context(model, *files.tokenizer, report.contexts, [&](std::span<const int64_t> layers) {
-    StatisticsStore store(model, files.checkpoint, corpus, job.statistics->cache);
-    const std::vector<Covariance> covariances = store.load(layers);
-    report.cached_layers = store.cached_layers();
-    stopwatch.lap("statistics");
-    return factor_all(covariances, layers, job.statistics->ridge);
-  });
+  report.base_hash = files.checkpoint.content_hash();
+  const ValueStore values(unfinished_folder(job.output->dir), cat(report.base_hash, " ", report.model_dtype));
+  const EditContext context(
+      model, *files.tokenizer, report.contexts,
+      [&](std::span<const int64_t> layers) {
+        StatisticsStore store(model, files.checkpoint, corpus, job.statistics->cache);
+        const std::vector<Covariance> covariances = store.load(layers);
+        report.cached_layers = store.cached_layers();
+        stopwatch.lap("statistics");
+        return factor_all(covariances, layers, job.statistics->ridge);
+      },
+      &values);
   report.before = plan.run(model, "evaluate before");
   stopwatch.lap("evaluate before");
 
@@ -159,11 +168,11 @@ EditReport run_edit_job(const JobConfig& job) {
   report.after = plan.run(model, "evaluate after");
   stopwatch.lap("evaluate after");
 
-  report.base_hash = files.checkpoint.content_hash();
   report.unmet = unmet_thresholds(job, report.after);
   report.peak_host_bytes = peak_host_bytes();
   if (!report.unmet.empty()) {
     write_rejection(job.output->dir, to_json(report, job));
+    values.clear();
     return report;
   }
   OutputFolder folder(job.output->dir, job.output->if_exists, kReportFile);
@@ -173,6 +182,7 @@ EditReport run_edit_job(const JobConfig& job) {
   write_text_file(folder.staging() / kReportFile, to_json(report, job));
   folder.commit();
   transaction.commit();
+  values.clear();
   return report;
 }
 

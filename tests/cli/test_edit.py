@@ -1,8 +1,10 @@
 """The job end to end, as a user runs it."""
 import json
+import subprocess
+import time
 
 import pytest
-from conftest import DATA
+from conftest import DATA, LANCET
 
 HF_FILES = {
     "config.json", "generation_config.json", "model.safetensors", "special_tokens_map.json", "tokenizer.json", "tokenizer.model",
@@ -176,3 +178,27 @@ def test_overrides_may_stand_before_the_job(lancet):
 
 def test_version(lancet):
     assert run_ok(lancet.run("--version")).stdout.startswith("lancet 0.")
+
+
+def test_a_killed_edit_goes_on_behind_its_finished_batches(lancet):
+    # losses never end a request, so that there is time to kill; one request a batch, one batch at a time
+    values = {"steps": 60, "lr": 0.5, "clamp": 4.0, "stop_loss": 0, "batch": 1}
+    changes = {"editor__values": values, "requests__limit": 5, "run__threads": 1, "evaluate": []}
+    whole = lancet.folder / "whole"
+    run_ok(lancet.edit(lancet.job(**changes, output={"dir": str(whole)})))
+
+    job = lancet.write(lancet.job(**changes))
+    unfinished = lancet.folder / "out.unfinished"
+    process = subprocess.Popen([LANCET, "edit", job], stderr=subprocess.DEVNULL, cwd=lancet.folder)
+    while process.poll() is None and not list(unfinished.glob("*.safetensors")):
+        time.sleep(0.005)
+    process.kill()
+    process.wait()
+    assert list(unfinished.glob("*.safetensors")) and not lancet.out.exists()
+
+    result = run_ok(lancet.run("edit", job))
+    report = json.loads((lancet.out / "report.json").read_text())
+    assert 1 <= report["values"]["resumed"] < 5
+    assert f"{report['values']['resumed']} requests taken from an interrupted run" in result.stderr
+    assert not unfinished.exists()
+    assert (lancet.out / "model.safetensors").read_bytes() == (whole / "model.safetensors").read_bytes()

@@ -86,6 +86,31 @@ TEST_P(OnFakeDevices, AnEditEqualsTheCpus) {
 
 INSTANTIATE_TEST_SUITE_P(Counts, OnFakeDevices, ::testing::Values(1, 2, 3));
 
+TEST(FakeDevices, ABatchThatMemoryDoesNotSufficeForIsHalved) {
+  const TinyModel tiny;
+  const CausalLM model = tiny.load(at::kDouble, fake_devices(1));
+  const std::vector<PreparedRequest> requests =
+      prepare_requests(*tiny.tokenizer, testing::some_requests(6), testing::kContexts);
+  ValueOptions options{.steps = 3, .lr = 0.1, .batch = 6};
+  const int64_t loaded = testing::fake_bytes_live(0);
+  testing::reset_fake_peaks();
+  const OptimizedValues roomy = optimize_values(model, requests, 1, options);
+  const int64_t most = testing::fake_bytes_peak(0) - loaded;
+  EXPECT_EQ(roomy.batching.halvings, 0);
+  EXPECT_EQ(roomy.batching.largest, 6);
+
+  testing::set_fake_memory_limit(loaded + most * 2 / 3);
+  const OptimizedValues tight = optimize_values(model, requests, 1, options);
+  EXPECT_GE(tight.batching.halvings, 1);
+  EXPECT_LT(tight.batching.largest, 6);
+  EXPECT_LE(nmse(tight.z_ND, roomy.z_ND), 1e-20);
+  for (size_t i = 0; i < requests.size(); ++i) EXPECT_EQ(tight.losses[i].size(), roomy.losses[i].size());
+
+  testing::set_fake_memory_limit(loaded + most / 100);
+  EXPECT_THROW(optimize_values(model, requests, 1, options), PlacementError);
+  testing::set_fake_memory_limit(0);
+}
+
 TEST(FakeDevices, AForwardCrossesOncePerStage) {
   const TinyModel tiny;
   const CausalLM model = tiny.load(at::kFloat, fake_devices(2));

@@ -38,6 +38,7 @@ std::atomic<int> device_count{kMaxFakeDevices};
 std::atomic<int64_t> copies_across{0};
 std::array<std::atomic<int64_t>, kMaxFakeDevices> bytes_live{};
 std::array<std::atomic<int64_t>, kMaxFakeDevices> bytes_peak{};
+std::atomic<int64_t> memory_limit = 0;
 thread_local c10::DeviceIndex current_device = 0;
 
 bool is_fake(const at::Tensor& tensor) { return tensor.defined() && tensor.device().type() == kFake; }
@@ -90,6 +91,10 @@ class FakeAllocator final : public c10::Allocator {
 
   c10::DataPtr allocate(size_t bytes) override {
     const c10::DeviceIndex device = current_device;
+    const int64_t limit = memory_limit;
+    TORCH_CHECK_WITH(OutOfMemoryError,
+                     limit == 0 || bytes_live[static_cast<size_t>(device)] + static_cast<int64_t>(bytes) <= limit,
+                     "fake device ", static_cast<int>(device), ": out of memory");
     const size_t whole_lines = (bytes + sizeof(Header) - 1) / sizeof(Header) * sizeof(Header);
     void* memory = std::aligned_alloc(sizeof(Header), sizeof(Header) + whole_lines);
     if (memory == nullptr) throw std::bad_alloc();
@@ -343,6 +348,8 @@ void set_fake_device_count(int count) {
 int64_t fake_bytes_live(int device) { return bytes_live.at(static_cast<size_t>(device)); }
 
 int64_t fake_bytes_peak(int device) { return bytes_peak.at(static_cast<size_t>(device)); }
+
+void set_fake_memory_limit(int64_t bytes) { memory_limit = bytes; }
 
 void reset_fake_peaks() {
   for (size_t device = 0; device < bytes_peak.size(); ++device) bytes_peak[device] = bytes_live[device].load();

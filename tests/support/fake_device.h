@@ -21,6 +21,9 @@ int64_t fake_bytes_peak(int device);
 /// Peaks of all devices go down to what is live.
 void reset_fake_peaks();
 
+/// An allocation that would take a device beyond `bytes` throws torch's out-of-memory error. 0: no limit.
+void set_fake_memory_limit(int64_t bytes);
+
 /// Copies from one device to another, the CPU included.
 int64_t fake_copies_across();
 void reset_fake_copies();

@@ -41,6 +41,7 @@ struct RequestOutcome {
 
 struct EditOutcome {
   std::vector<RequestOutcome> requests;
+  ValueBatching batching;
   std::vector<std::string> warnings;
 };
 
@@ -50,9 +51,14 @@ class EditContext {
  public:
   using CovarianceSource = std::function<std::vector<CovarianceFactor>(std::span<const int64_t> layers)>;
 
+  /// `values`: where finished values are kept against interruption; may be null.
   EditContext(const CausalLM& model, const Tokenizer& tokenizer, std::vector<std::string> contexts,
-              CovarianceSource covariances)
-      : model_(model), tokenizer_(tokenizer), contexts_(std::move(contexts)), covariances_(std::move(covariances)) {}
+              CovarianceSource covariances, const ValueStore* values = nullptr)
+      : model_(model),
+        tokenizer_(tokenizer),
+        contexts_(std::move(contexts)),
+        covariances_(std::move(covariances)),
+        values_(values) {}
 
   const ModelConfig& config() const { return model_.config(); }
   std::vector<PreparedRequest> prepare(std::span<const EditRequest> requests) const {
@@ -61,7 +67,7 @@ class EditContext {
 
   OptimizedValues optimize_values(std::span<const PreparedRequest> requests, int64_t layer,
                                   const ValueOptions& options) const {
-    return lancet::optimize_values(model_, requests, layer, options);
+    return lancet::optimize_values(model_, requests, layer, options, values_);
   }
 
   /// [F, N] f64 on the layer's solve device: half the plain prompt's key, half the mean over the other contexts'
@@ -82,6 +88,7 @@ class EditContext {
   const Tokenizer& tokenizer_;
   std::vector<std::string> contexts_;
   CovarianceSource covariances_;
+  const ValueStore* values_;
 };
 
 class Editor {

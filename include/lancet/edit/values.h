@@ -23,7 +23,7 @@ struct ValueOptions {
   double clamp = 4.0;          ///< ||delta|| <= clamp * ||h0||
   double kl = 0.0625;          ///< weight of KL(now || before) at "{subject} is a"
   double stop_loss = 0.05;     ///< a request is done when its total loss is below
-  int64_t batch = 64;          ///< requests optimised together; does not change the result beyond rounding
+  int64_t batch = 0;           ///< requests optimised together, beyond rounding without effect; 0: by memory and caches
 };
 
 /// `values:` of a job. Problems go to the section.
@@ -37,15 +37,28 @@ struct ValueLoss {
   double weight_decay = 0;  ///< weighted
 };
 
+/// How the requests were run.
+struct ValueBatching {
+  int64_t batches = 0;
+  int64_t largest = 0;   ///< requests of the largest batch
+  int64_t halvings = 0;  ///< of batches that memory did not suffice for
+  int64_t resumed = 0;   ///< requests whose values an interrupted run had found
+};
+
 struct OptimizedValues {
   Tensor z_ND;                                 ///< value dtype, on the edited layer's device
   std::vector<std::vector<ValueLoss>> losses;  ///< per request, per step run
   std::vector<double> initial_norms;           ///< ||h0||
   std::vector<double> delta_norms;             ///< ||z - h0||
+  ValueBatching batching;
 };
 
-/// Hidden states at the output of `layer`. On the weights as they are; changes none of them.
+class ValueStore;
+
+/// Hidden states at the output of `layer`. On the weights as they are; changes none of them. Batches that `store` holds
+/// are taken from there, the others put there when they are done. A batch that memory does not suffice for is halved.
+/// Throws: PlacementError when memory does not suffice for one request, NumericError when a loss is not finite.
 OptimizedValues optimize_values(const CausalLM& model, std::span<const PreparedRequest> requests, int64_t layer,
-                                const ValueOptions& options);
+                                const ValueOptions& options, const ValueStore* store = nullptr);
 
 }  // namespace lancet

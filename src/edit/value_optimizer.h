@@ -1,0 +1,17 @@
+// The optimisation of one batch of requests: losses (value_batch.h), gradients, Adam, stopping.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "lancet/edit/values.h"
+
+namespace lancet {
+
+/// Results in the batch's order. `note_finished(n)`: n more requests are done.
+/// Throws: NumericError when a loss is not finite.
+OptimizedValues optimize_batch(const CausalLM& model, const std::vector<const PreparedRequest*>& requests,
+                               int64_t layer, const ValueOptions& options,
+                               const std::function<void(int64_t)>& note_finished);
+
+}  // namespace lancet
