@@ -63,13 +63,20 @@ Json weights_json(const EditReport& report) {
 
 Json statistics_json(const EditReport& report, const JobConfig& job) {
   if (!job.statistics) return nullptr;
+  const std::vector<LayerStatistics>& layers = report.statistics.layers;
+  Json cached = Json::array(), factored = Json::array();
+  for (const LayerStatistics& layer : layers) {
+    if (layer.from_cache) cached.push_back(layer.layer);
+    if (layer.factor_from_cache) factored.push_back(layer.layer);
+  }
   return {{"corpus", job.statistics->corpus.string()},
           {"tokens_asked", job.statistics->tokens},
-          {"tokens_used", report.statistics_tokens},
-          {"corpus_exhausted", report.corpus_exhausted},
+          {"tokens_used", layers.empty() ? 0 : layers.front().tokens},
+          {"corpus_exhausted", report.statistics.corpus_exhausted},
           {"document_tokens", job.statistics->document_tokens},
           {"ridge", job.statistics->ridge},
-          {"layers_from_cache", report.cached_layers}};
+          {"layers_from_cache", cached},
+          {"factors_from_cache", factored}};
 }
 
 }  // namespace
