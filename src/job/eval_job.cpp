@@ -53,13 +53,15 @@ StatisticsReport run_statistics_job(const JobConfig& job) {
 
 std::string to_json(const StatisticsReport& report) {
   Json layers = Json::array();
-  for (const LayerStatistics& layer : report.layers)
+  for (const LayerStatistics& layer : report.layers) {
     layers.push_back({{"layer", layer.layer},
                       {"tokens", layer.tokens},
                       {"mean_diagonal", layer.mean_diagonal},
                       {"from_cache", layer.from_cache},
                       {"factor_from_cache", layer.factor_from_cache},
                       {"factor_file", layer.factor_file.string()}});
+    if (!layer.imported_file.empty()) layers.back()["imported_from"] = import_json(layer);
+  }
   return dump_report(
       {{"format", "lancet-statistics-1"}, {"corpus_exhausted", report.corpus_exhausted}, {"layers", layers}});
 }

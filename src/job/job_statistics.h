@@ -6,6 +6,8 @@
 
 #include "lancet/edit/corpus.h"
 #include "lancet/edit/factor_store.h"
+#include "lancet/edit/imported_statistics.h"
+#include "lancet/edit/self_corpus.h"
 #include "lancet/job/job_config.h"
 #include "lancet/job/model_session.h"
 #include "lancet/job/statistics_report.h"
@@ -15,7 +17,7 @@ namespace lancet {
 class JobStatistics {
  public:
   /// Does what can fail without the model's weights. `job` and `files` outlive this; the editor must need statistics.
-  /// Throws: ConfigError when the corpus does not do.
+  /// Throws: ConfigError when the corpus does not do; CheckpointError when files to import do not, all of them at once.
   JobStatistics(const JobConfig& job, const ModelFiles& files);
 
   /// Puts the factors of all layers that the editor changes into the cache. `model`: not yet edited; outlives this.
@@ -29,11 +31,15 @@ class JobStatistics {
   StatisticsReport report() const;
 
  private:
+  std::shared_ptr<MomentSource> open_moments(const CausalLM& model) const;
+
   const JobConfig& job_;
   const ModelFiles& files_;
   std::vector<int64_t> layers_;
-  CorpusTokens corpus_;
-  std::unique_ptr<MomentSource> moments_;
+  CorpusTokens corpus_;                           // of kCorpus
+  SelfCorpusPlan plan_;                           // of kSelf
+  std::shared_ptr<ImportedStatistics> imported_;  // of kImport
+  std::shared_ptr<MomentSource> moments_;
   std::unique_ptr<FactorStore> factors_;
 };
 

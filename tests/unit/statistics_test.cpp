@@ -112,6 +112,23 @@ TEST(StatisticsStore, KeysItsCacheByContent) {
   EXPECT_NE(made.store.cache_file(0), Store(other, folder, 300).store.cache_file(0));
 }
 
+TEST(StatisticsStore, ReadsTheTextOnlyWhenACovarianceIsMissing) {
+  const TinyModel tiny;
+  const TempDir folder;
+  const CausalLM model = tiny.load();
+  const CorpusTokens corpus = read_corpus(*tiny.tokenizer, options_in(folder, 300), tiny.config);
+  int reads = 0;
+  const StatisticsText text{"key", [&] {
+                              ++reads;
+                              return corpus;
+                            }};
+  for (int run = 0; run < 2; ++run) {
+    StatisticsStore store(model, tiny.checkpoint, text, folder / "cache");
+    store.load(std::vector<int64_t>{0, 1});
+    EXPECT_EQ(reads, 1);
+  }
+}
+
 TEST(StatisticsStore, RefusesADamagedCacheFile) {
   const TinyModel tiny;
   const TempDir folder;
