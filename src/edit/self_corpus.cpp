@@ -14,9 +14,10 @@ namespace {
 /// Raised when other documents are sampled from the same plan.
 constexpr std::string_view kFormat = "lancet-self-corpus-1";
 
-/// Keys and values of the documents that are sampled together; the most of them. Documents of a round begin together.
+/// Keys and values of the documents that are sampled together; the most of them. Documents of a round begin together,
+/// and the last steps of a round are for the few that are long: large rounds waste less.
 constexpr int64_t kCacheBytes = int64_t{2} << 30;
-constexpr int64_t kMostRows = 512;
+constexpr int64_t kMostRows = 1024;
 
 int64_t rows_of_a_round(const CausalLM& model, int64_t most_tokens) {
   const ModelConfig& config = model.config();

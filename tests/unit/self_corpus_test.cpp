@@ -43,10 +43,10 @@ TEST(SelfCorpus, DocumentsComeFromTheSeedAndTheirIndexAlone) {
   const auto documents = sample_corpus(model, kPlan).documents;
   EXPECT_EQ(documents, sample_corpus(model, kPlan).documents);
   EXPECT_NE(documents, sample_corpus(model, with_seed(6)).documents);
-  ASSERT_GT(documents.size(), 1100u);  // more than two rounds
+  ASSERT_GT(documents.size(), 1100u);  // more than one round
   size_t found = 0;
   const GenerateRow row{{kPlan.begin}, kPlan.most_tokens - 1};
-  for (int64_t index : {0, 1, 511, 512, 700, 1024}) {
+  for (int64_t index : {0, 1, 511, 512, 1023, 1024}) {
     auto alone = generate(model, std::span(&row, 1),
                           {.eos_ids = model.config().eos_ids, .top_k = 0, .seed = kPlan.seed, .first_row = index})[0];
     alone.insert(alone.begin(), kPlan.begin);
