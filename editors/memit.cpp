@@ -60,7 +60,6 @@ class MemitEditor final : public Editor {
                    WeightTransaction& transaction) const override {
     const std::vector<PreparedRequest> prepared = context.prepare(requests);
     const std::vector<int64_t>& layers = options_.layers;
-    const std::vector<CovarianceFactor> covariances = context.covariances(layers);
     const OptimizedValues values = context.optimize_values(prepared, layers.back(), options_.values);
     EditOutcome outcome = describe(values);
 
@@ -69,7 +68,7 @@ class MemitEditor final : public Editor {
       const Tensor keys_FN = context.collect_keys(prepared, layers[i]);
       if (i == 0) outcome.warnings = shared_key_warnings(keys_FN, prepared);
       const Tensor residuals_DN = residuals(context, prepared, values.z_ND, i);
-      transaction.apply({WeightKind::kDown, layers[i]}, solve_ridge({.covariance = covariances[i],
+      transaction.apply({WeightKind::kDown, layers[i]}, solve_ridge({.lower_FF = context.covariance_factor(layers[i]),
                                                                      .covariance_weight = options_.covariance_weight,
                                                                      .keys_FN = keys_FN,
                                                                      .history_FM = {},

@@ -5,25 +5,40 @@
 #include <algorithm>
 #include <random>
 
-#include "lancet/models/batching.h"
-
 namespace lancet {
 namespace {
 
 /// One uniform number in [0, 1) from the engine's bits: std::uniform_real_distribution differs between libraries.
 double uniform(std::mt19937_64& engine) { return static_cast<double>(engine() >> 11) * 0x1.0p-53; }
 
+/// `values` as an index on `device`.
+Tensor index_on(at::Device device, const std::vector<int64_t>& values) {
+  return torch::tensor(values, torch::kLong).to(device);
+}
+
+/// Draws the next ids of some rows; each has random numbers of its own.
 class Sampler {
  public:
   Sampler(const GenerateOptions& options, std::span<const int64_t> rows) : top_k_(options.top_k) {
     for (const int64_t row : rows) {
-      std::seed_seq sequence{options.seed, static_cast<uint64_t>(row)};
+      std::seed_seq sequence{options.seed, static_cast<uint64_t>(options.first_row + row)};
       engines_.emplace_back(sequence);
     }
   }
 
   /// logits [B, V] -> one id a row, on the host.
   std::vector<TokenId> next(const Tensor& logits_BV) {
+    return top_k_ == 0 ? from_all(logits_BV) : from_likeliest(logits_BV);
+  }
+
+  void keep(const std::vector<int64_t>& places) {
+    std::vector<std::mt19937_64> kept;
+    for (const int64_t place : places) kept.push_back(engines_[static_cast<size_t>(place)]);
+    engines_ = std::move(kept);
+  }
+
+ private:
+  std::vector<TokenId> from_likeliest(const Tensor& logits_BV) {
     const auto [values, indices] = logits_BV.to(at::kFloat).topk(std::min(top_k_, logits_BV.size(1)), 1);
     const Tensor ids_BK = indices.to(Placement::host()).contiguous();
     const Tensor probabilities_BK = torch::softmax(values.to(Placement::host(), at::kDouble), 1).contiguous();
@@ -38,49 +53,108 @@ class Sampler {
     return chosen;
   }
 
- private:
+  /// The first id whose cumulative probability is above a uniform number; on the logits' device.
+  std::vector<TokenId> from_all(const Tensor& logits_BV) {
+    const Tensor cumulative_BV = torch::softmax(logits_BV.to(at::kFloat), 1).cumsum(1, at::kDouble);
+    std::vector<double> drawn;
+    for (std::mt19937_64& engine : engines_) drawn.push_back(uniform(engine));
+    const Tensor level_B1 = torch::tensor(drawn, torch::kDouble).unsqueeze(1).to(logits_BV.device());
+    const Tensor ids_B1 = at::searchsorted(cumulative_BV, level_B1 * cumulative_BV.slice(1, -1), /*out_int32=*/false,
+                                           /*right=*/true);
+    const Tensor host_B = ids_B1.squeeze(1).clamp_max(logits_BV.size(1) - 1).to(Placement::host()).contiguous();
+    return {host_B.const_data_ptr<int64_t>(), host_B.const_data_ptr<int64_t>() + host_B.numel()};
+  }
+
   int64_t top_k_;
   std::vector<std::mt19937_64> engines_;
 };
 
-/// Generates for some rows together; results go to their places in `out`.
-void generate_batch(const CausalLM& model, std::span<const GenerateRow> rows, std::span<const int64_t> batch_rows,
-                    const GenerateOptions& options, std::vector<std::vector<TokenId>>& out) {
-  std::vector<std::vector<TokenId>> prompts;
-  for (const int64_t row : batch_rows) prompts.push_back(rows[static_cast<size_t>(row)].prompt);
-  TokenBatch batch = make_batch(prompts);
-  KeyValues cache;
-  batch.sequence.record = &cache;
-  Tensor h_BTD = model.run_layers(model.embed(batch.ids_BT), batch.sequence, model.all_layers());
-  Tensor positions_B = torch::tensor(batch.sequence.lengths, torch::kLong);
-  Tensor last_BD = h_BTD.flatten(0, 1).index_select(
-      0, (torch::arange(h_BTD.size(0)) * h_BTD.size(1) + positions_B - 1).to(h_BTD.device()));
+/// Rows that are generated together.
+class GenerateBatch {
+ public:
+  GenerateBatch(const CausalLM& model, std::span<const GenerateRow> rows, std::vector<int64_t> batch_rows,
+                const GenerateOptions& options)
+      : model_(model), rows_(rows), options_(options), left_(std::move(batch_rows)), sampler_(options, left_) {}
 
-  Sampler sampler(options, batch_rows);
-  std::vector<bool> done(batch_rows.size(), false);
-  while (true) {
-    const std::vector<TokenId> chosen = sampler.next(model.logits(last_BD));
-    bool any_left = false;
-    for (size_t i = 0; i < batch_rows.size(); ++i) {
-      const size_t row = static_cast<size_t>(batch_rows[i]);
-      const bool ends = std::find(options.eos_ids.begin(), options.eos_ids.end(), chosen[i]) != options.eos_ids.end();
-      done[i] = done[i] || ends || static_cast<int64_t>(out[row].size()) >= rows[row].max_new_tokens;
-      if (!done[i]) out[row].push_back(chosen[i]);
-      done[i] = done[i] || static_cast<int64_t>(out[row].size()) >= rows[row].max_new_tokens;
-      any_left = any_left || !done[i];
+  /// Results go to their rows' places in `out`.
+  void run(std::vector<std::vector<TokenId>>& out) {
+    run_prompts();
+    std::vector<bool> done(left_.size(), false);
+    while (true) {
+      std::vector<TokenId> chosen = sampler_.next(model_.logits(last_BD_));
+      std::vector<int64_t> places;
+      for (size_t i = 0; i < left_.size(); ++i) {
+        done[i] =
+            done[i] || !accept(rows_[static_cast<size_t>(left_[i])], chosen[i], out[static_cast<size_t>(left_[i])]);
+        if (!done[i]) places.push_back(static_cast<int64_t>(i));
+      }
+      if (places.empty()) return;
+      // Rows that are done go on with the rest until half are: leaving costs a copy of the cache.
+      if (places.size() <= left_.size() / 2) {
+        keep(places, chosen);
+        done.assign(places.size(), false);
+      }
+      step(chosen);
     }
-    if (!any_left) return;
-    // Rows that are done go on with the rest; what they would say is not looked at.
-    SequenceInfo step;
-    step.lengths.assign(batch_rows.size(), 1);
-    step.positions_BT = positions_B.unsqueeze(1);
-    step.prefix = &cache;
-    step.record = &cache;
-    const Tensor ids_B1 = torch::tensor(chosen, torch::kLong).unsqueeze(1);
-    last_BD = model.run_layers(model.embed(ids_B1), step, model.all_layers()).squeeze(1);
-    positions_B = positions_B + 1;
   }
-}
+
+ private:
+  void run_prompts() {
+    std::vector<std::vector<TokenId>> prompts;
+    for (const int64_t row : left_) prompts.push_back(rows_[static_cast<size_t>(row)].prompt);
+    TokenBatch batch = make_batch(prompts);
+    batch.sequence.record = &cache_;
+    const Tensor h_BTD = model_.run_layers(model_.embed(batch.ids_BT), batch.sequence, model_.all_layers());
+    positions_B_ = torch::tensor(batch.sequence.lengths, torch::kLong);
+    last_BD_ = h_BTD.flatten(0, 1).index_select(
+        0, (torch::arange(h_BTD.size(0)) * h_BTD.size(1) + positions_B_ - 1).to(h_BTD.device()));
+  }
+
+  /// Whether the row goes on behind `id`.
+  bool accept(const GenerateRow& row, TokenId id, std::vector<TokenId>& out) const {
+    const bool ends = std::find(options_.eos_ids.begin(), options_.eos_ids.end(), id) != options_.eos_ids.end();
+    if (ends || static_cast<int64_t>(out.size()) >= row.max_new_tokens) return false;
+    out.push_back(id);
+    return static_cast<int64_t>(out.size()) < row.max_new_tokens;
+  }
+
+  void keep(const std::vector<int64_t>& places, std::vector<TokenId>& chosen) {
+    const auto take = [&](Tensor& tensor) {
+      if (tensor.defined()) tensor = tensor.index_select(0, index_on(tensor.device(), places));
+    };
+    for (Tensor& keys_BKPC : cache_.keys_BKPC) take(keys_BKPC);
+    for (Tensor& values_BKPC : cache_.values_BKPC) take(values_BKPC);
+    take(cache_.valid_BP);
+    take(positions_B_);
+    for (size_t i = 0; i < places.size(); ++i) {
+      left_[i] = left_[static_cast<size_t>(places[i])];
+      chosen[i] = chosen[static_cast<size_t>(places[i])];
+    }
+    left_.resize(places.size());
+    chosen.resize(places.size());
+    sampler_.keep(places);
+  }
+
+  void step(const std::vector<TokenId>& chosen) {
+    SequenceInfo sequence;
+    sequence.lengths.assign(left_.size(), 1);
+    sequence.positions_BT = positions_B_.unsqueeze(1);
+    sequence.prefix = &cache_;
+    sequence.record = &cache_;
+    const Tensor ids_B1 = torch::tensor(chosen, torch::kLong).unsqueeze(1);
+    last_BD_ = model_.run_layers(model_.embed(ids_B1), sequence, model_.all_layers()).squeeze(1);
+    positions_B_ = positions_B_ + 1;
+  }
+
+  const CausalLM& model_;
+  std::span<const GenerateRow> rows_;
+  const GenerateOptions& options_;
+  std::vector<int64_t> left_;  ///< rows in the batch, by place
+  Sampler sampler_;
+  KeyValues cache_;
+  Tensor positions_B_;  ///< of the tokens that come next, host
+  Tensor last_BD_;      ///< hidden states that they are drawn from
+};
 
 }  // namespace
 
@@ -90,8 +164,8 @@ std::vector<std::vector<TokenId>> generate(const CausalLM& model, std::span<cons
   std::vector<int64_t> lengths;
   for (const GenerateRow& row : rows) lengths.push_back(static_cast<int64_t>(row.prompt.size()) + row.max_new_tokens);
   std::vector<std::vector<TokenId>> out(rows.size());
-  for (const std::vector<int64_t>& batch_rows : plan_batches(lengths, kForwardTokens))
-    generate_batch(model, rows, batch_rows, options, out);
+  for (const std::vector<int64_t>& batch_rows : plan_batches(lengths, options.batch_tokens))
+    GenerateBatch(model, rows, batch_rows, options).run(out);
   return out;
 }
 

@@ -38,8 +38,8 @@ void print_summary(const EditReport& report, const JobConfig& job) {
   for (const auto& [stage, seconds] : report.seconds) total += seconds;
   std::cout << "\n" << metrics_text(report) << "\n" << answers_text(report) << "\n";
   for (const std::string& warning : report.outcome.warnings) log_warning(warning);
-  if (report.corpus_exhausted)
-    std::cout << "  statistics: the corpus has " << report.statistics_tokens
+  if (report.statistics.corpus_exhausted)
+    std::cout << "  statistics: the corpus has " << report.statistics.layers.front().tokens
               << " tokens, fewer than asked for; all were used\n";
   std::cout << "  " << report.requests.size() << " requests, " << job.method << ", " << report.model_dtype << " on "
             << report.devices << ", " << duration_text(total) << ", peak memory "

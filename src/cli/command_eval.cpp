@@ -44,7 +44,7 @@ ExitCode run_stats(const JobArguments& arguments, const Output& output) {
     rows.push_back({std::to_string(layer.layer), std::to_string(layer.tokens), cat(layer.mean_diagonal),
                     layer.from_cache ? "yes" : "no"});
   std::cout << format_table(rows);
-  for (const LayerStatistics& layer : report.layers) std::cout << "  " << layer.file.string() << "\n";
+  for (const LayerStatistics& layer : report.layers) std::cout << "  " << layer.factor_file.string() << "\n";
   if (report.corpus_exhausted) std::cout << "  the corpus has fewer tokens than asked for; all were used\n";
   return ExitCode::kOk;
 }

@@ -11,13 +11,32 @@
 namespace lancet {
 namespace {
 
-/// Lower factor of a symmetric matrix; undefined when it is not positive definite.
-Tensor try_cholesky(const Tensor& matrix) {
-  const auto [lower, info] = at::linalg_cholesky_ex(matrix);
+/// Lower factor of a symmetric matrix, in the matrix's own memory; undefined when it is not positive definite.
+Tensor cholesky_in_place(Tensor matrix) {
+  // Column-major, or torch would factor a copy; of a symmetric matrix the transpose is as good.
+  Tensor lower = matrix.is_contiguous() ? matrix.t() : std::move(matrix);
+  Tensor info = torch::empty({}, lower.options().dtype(at::kInt));
+  at::linalg_cholesky_ex_out(lower, info, lower);
   return info.item<int>() == 0 ? lower : Tensor();
 }
 
-Tensor identity_like(const Tensor& matrix) { return torch::eye(matrix.size(0), matrix.options()); }
+Tensor solve_lower(const Tensor& lower, const Tensor& right) {
+  return at::linalg_solve_triangular(lower, right, /*upper=*/false);
+}
+
+/// L^T x = right.
+Tensor solve_transposed(const Tensor& lower, const Tensor& right) {
+  return at::linalg_solve_triangular(lower.t(), right, /*upper=*/true);
+}
+
+/// Solves (I + gram) x = right, for a positive semidefinite gram, whose memory is used up.
+Tensor solve_lifted(Tensor gram, const Tensor& right) {
+  gram.diagonal().add_(1.0);
+  const Tensor lower = cholesky_in_place(std::move(gram));
+  // No rounding makes I + gram indefinite while it is finite: its eigenvalues are 1 and more.
+  if (!lower.defined()) throw NumericError("ridge solve: keys or factor have NaN or Inf, or are too large to square");
+  return solve_transposed(lower, solve_lower(lower, right));
+}
 
 /// The smallest power of ten of the ridge that lifts the spectrum above rounding.
 double sufficient_ridge(double smallest, double largest, double mean_diagonal, int64_t size) {
@@ -26,60 +45,55 @@ double sufficient_ridge(double smallest, double largest, double mean_diagonal, i
   return std::pow(10.0, std::ceil(std::log10(needed)));
 }
 
-Tensor solve_in_key_space(const RidgeProblem& problem, const Tensor& all_keys_FM) {
-  const double scale = std::sqrt(problem.covariance_weight);
-  const Tensor& lower = problem.covariance.lower_FF;
-  const Tensor z_FM = at::linalg_solve_triangular(lower, all_keys_FM, /*upper=*/false) / scale;
-  const Tensor system = torch::matmul(z_FM.t(), z_FM) + torch::eye(z_FM.size(1), z_FM.options());
-  const Tensor system_lower = try_cholesky(system);
-  if (!system_lower.defined()) throw NumericError("ridge solve: I + Z^T Z is not definite: the keys have NaN or Inf");
-  const int64_t n_new = problem.keys_FN.size(1);
-  const Tensor select_MN = torch::eye(z_FM.size(1), z_FM.options()).slice(1, z_FM.size(1) - n_new);
-  const Tensor weights_MN = torch::cholesky_solve(select_MN, system_lower);
-  return at::linalg_solve_triangular(lower.t(), torch::matmul(z_FM, weights_MN), /*upper=*/true) / scale;
+double mean_diagonal(const Tensor& matrix) {
+  return matrix.trace().item<double>() / static_cast<double>(matrix.size(0));
 }
 
-Tensor solve_in_weight_space(const RidgeProblem& problem, const Tensor& all_keys_FM) {
-  const Tensor system =
-      torch::addmm(problem.covariance.covariance_FF, all_keys_FM, all_keys_FM.t(), problem.covariance_weight, 1.0);
-  const Tensor lower = try_cholesky(system);
-  if (!lower.defined())
-    throw NumericError(
-        "ridge solve: lambda C + K K^T is not definite: raise statistics.ridge or the covariance weight");
-  return torch::cholesky_solve(problem.keys_FN, lower);
+NumericError not_definite(const Tensor& covariance_FF, double ridge, const std::string& where) {
+  if (!covariance_FF.isfinite().all().item<bool>())
+    return NumericError(
+        cat(where, ": the covariance has NaN or Inf: the statistics are damaged, remove them from the cache"));
+  const Tensor spectrum = at::linalg_eigvalsh(covariance_FF);
+  const double smallest = spectrum[0].item<double>(), mean = mean_diagonal(covariance_FF);
+  const double needed = sufficient_ridge(smallest, spectrum[-1].item<double>(), mean, covariance_FF.size(0));
+  return NumericError(cat(where, ": the covariance is not positive definite: smallest eigenvalue ", smallest,
+                          " at mean diagonal ", mean, ", ridge ", ridge, ". Set statistics.ridge: ", needed,
+                          " or use more tokens"));
 }
 
 }  // namespace
 
-CovarianceFactor factor_covariance(const Tensor& covariance_FF, double ridge, const std::string& where) {
+Tensor factor_covariance(const std::function<Tensor()>& covariance, double ridge, const std::string& where) {
   const torch::NoGradGuard no_grad;
-  const int64_t size = covariance_FF.size(0);
-  const double mean_diagonal = covariance_FF.trace().item<double>() / static_cast<double>(size);
-  const Tensor lifted =
-      ridge > 0 ? covariance_FF + ridge * mean_diagonal * identity_like(covariance_FF) : covariance_FF;
-  Tensor lower = try_cholesky(lifted);
-  if (lower.defined()) return {lifted, lower};
-  if (!covariance_FF.isfinite().all().item<bool>())
-    throw NumericError(
-        cat(where, ": the covariance has NaN or Inf: the statistics are damaged, remove them from the cache"));
-  const Tensor spectrum = at::linalg_eigvalsh(covariance_FF);
-  const double smallest = spectrum[0].item<double>();
-  const double needed = sufficient_ridge(smallest, spectrum[-1].item<double>(), mean_diagonal, size);
-  throw NumericError(cat(where, ": the covariance is not positive definite: smallest eigenvalue ", smallest,
-                         " at mean diagonal ", mean_diagonal, ", ridge ", ridge, ". Set statistics.ridge: ", needed,
-                         " or use more tokens"));
+  Tensor matrix_FF = covariance();
+  if (ridge > 0) matrix_FF.diagonal().add_(ridge * mean_diagonal(matrix_FF));
+  Tensor lower = cholesky_in_place(std::move(matrix_FF));
+  if (!lower.defined()) throw not_definite(covariance(), ridge, where);
+  return lower;
 }
 
 LowRankDelta solve_ridge(const RidgeProblem& problem, SolveSpace space) {
   const torch::NoGradGuard no_grad;
   if (!(problem.covariance_weight > 0)) throw std::logic_error("solve_ridge: covariance_weight must be positive");
-  const Tensor all_keys_FM =
-      problem.history_FM.defined() ? torch::cat({problem.history_FM, problem.keys_FN}, 1) : problem.keys_FN;
-  const bool fewer_keys = all_keys_FM.size(1) <= all_keys_FM.size(0);
+  const Tensor& lower_FF = problem.lower_FF;
+  const double scale = 1.0 / std::sqrt(problem.covariance_weight);
+  const Tensor new_FN = solve_lower(lower_FF, problem.keys_FN).mul_(scale);
+  const Tensor all_FM = problem.history_FM.defined()
+                            ? torch::cat({solve_lower(lower_FF, problem.history_FM).mul_(scale), new_FN}, 1)
+                            : new_FN;
+  const bool fewer_keys = all_FM.size(1) <= all_FM.size(0);
   if (space == SolveSpace::kAuto) space = fewer_keys ? SolveSpace::kKeys : SolveSpace::kWeights;
-  const Tensor adjusted_FN = space == SolveSpace::kKeys ? solve_in_key_space(problem, all_keys_FM)
-                                                        : solve_in_weight_space(problem, all_keys_FM);
-  return {problem.residuals_DN, adjusted_FN.t().contiguous()};
+  // (I + Z Z^T)^-1 Z = Z (I + Z^T Z)^-1; of Z's columns only the new keys' are wanted.
+  Tensor adjusted_FN;
+  if (space == SolveSpace::kKeys) {
+    const int64_t n_all = all_FM.size(1);
+    const Tensor select_MN = torch::eye(n_all, all_FM.options()).slice(1, n_all - new_FN.size(1));
+    adjusted_FN = torch::matmul(all_FM, solve_lifted(torch::matmul(all_FM.t(), all_FM), select_MN));
+  } else {
+    adjusted_FN = solve_lifted(torch::matmul(all_FM, all_FM.t()), new_FN);
+  }
+  const Tensor right_FN = solve_transposed(lower_FF, adjusted_FN).mul_(scale);
+  return {problem.residuals_DN, right_FN.t().contiguous()};
 }
 
 }  // namespace lancet

@@ -2,6 +2,8 @@
 
 #include <cstdlib>
 
+#include "lancet/core/strings.h"
+
 namespace lancet {
 namespace {
 
@@ -12,15 +14,43 @@ std::filesystem::path default_cache() {
   return std::filesystem::path(home != nullptr ? home : "/tmp") / ".cache" / "lancet";
 }
 
+/// Documents that models write wander the more the longer they are; see docs/job-file.md.
+constexpr int64_t kSelfDocumentTokens = 256;
+
+void parse_import(ConfigSection& section, const std::filesystem::path& base, StatisticsOptions& options) {
+  options.from = StatisticsFrom::kImport;
+  options.import = section.path("import", base);
+  if (options.import.string().find("{}") == std::string::npos)
+    section.problem("import", cat("'", options.import.string(), "': expected {} where the layer's number goes"));
+  for (const char* key : {"corpus", "tokens", "document_tokens"})
+    if (section.has(key))
+      section.problem(key,
+                      "has no meaning beside import, whose moments were taken over other text: remove one of them");
+}
+
+void parse_text(ConfigSection& section, const std::filesystem::path& base, StatisticsOptions& options) {
+  const ConfigTree* corpus = section.raw("corpus");
+  if (corpus == nullptr) {
+    section.problem("corpus", "is missing: expected a file, or self (text that the model writes), or import: FILES");
+  } else if (corpus->kind == ConfigTree::Kind::kScalar && corpus->scalar == kSelfCorpus) {
+    options.from = StatisticsFrom::kSelf;
+    options.document_tokens = kSelfDocumentTokens;
+  } else {
+    options.corpus = section.path("corpus", base);
+  }
+  options.tokens = section.integer("tokens", {.min = 1}, options.tokens);
+  options.document_tokens = section.integer("document_tokens", {.min = 2}, options.document_tokens);
+}
+
 }  // namespace
 
 StatisticsOptions parse_statistics_options(ConfigSection section, const std::filesystem::path& base) {
-  const StatisticsOptions defaults;
   StatisticsOptions options;
-  options.corpus = section.path("corpus", base);
-  options.tokens = section.integer("tokens", {.min = 1}, defaults.tokens);
-  options.document_tokens = section.integer("document_tokens", {.min = 2}, defaults.document_tokens);
-  options.ridge = section.number("ridge", {.min = 0.0}, defaults.ridge);
+  if (section.has("import"))
+    parse_import(section, base, options);
+  else
+    parse_text(section, base, options);
+  options.ridge = section.number("ridge", {.min = 0.0}, options.ridge);
   options.cache = section.path("cache", base, default_cache());
   section.finish();
   return options;

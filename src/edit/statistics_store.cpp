@@ -2,24 +2,14 @@
 
 #include <torch/types.h>
 
-#include "lancet/core/error.h"
 #include "lancet/core/hash.h"
-#include "lancet/core/strings.h"
-#include "lancet/models/tensor_io.h"
+#include "matrix_file.h"
 
 namespace lancet {
 namespace {
 
-/// Raised when the format or the meaning of a cached file changes.
-constexpr std::string_view kCacheFormat = "lancet-covariance-1";
-constexpr std::string_view kMoment = "moment";
-constexpr std::string_view kTokens = "tokens";
-
-std::string corpus_key(const CorpusTokens& corpus) {
-  ContentHash hash;
-  for (const auto& document : corpus.documents) hash.add(std::as_bytes(std::span(document)));
-  return hash.hex();
-}
+constexpr MatrixKind kCovariance{"lancet-covariance-1", "moment", "covariance"};
+constexpr const char* kTokens = "tokens";
 
 /// Whether a layer's keys depend on this weight.
 bool shapes_keys(WeightId id, int64_t layer) {
@@ -37,68 +27,61 @@ bool shapes_keys(WeightId id, int64_t layer) {
   }
 }
 
-void write_covariance(const std::filesystem::path& path, const Covariance& covariance) {
-  const Tensor host = covariance.moment_FF.to(Placement::host()).contiguous();
-  const TensorSource source = to_source(std::string(kMoment), host);
-  std::filesystem::create_directories(path.parent_path());
-  write_safetensors(path, std::span(&source, 1),
-                    {{"format", std::string(kCacheFormat)}, {std::string(kTokens), std::to_string(covariance.tokens)}});
-}
-
-Covariance read_covariance(const std::filesystem::path& path, int64_t size, at::Device device) {
-  const SafetensorsReader file = SafetensorsReader::open(path);
-  const TensorView view = file.view(kMoment);
-  const std::vector<int64_t> expected{size, size};
-  if (view.dtype != DType::kF64 || view.shape != expected || !file.metadata().contains(std::string(kTokens)))
-    throw CheckpointError(cat(path.string(), ": not a cached covariance of size ", size, ": remove the file"));
-  // copied: the cache file may be replaced while the covariance is in use
-  Tensor moment = to_tensor(view).to(device, at::kDouble, /*non_blocking=*/false, /*copy=*/true);
-  return {std::move(moment), std::stoll(file.metadata().at(std::string(kTokens)))};
-}
-
 }  // namespace
 
-StatisticsStore::StatisticsStore(const CausalLM& model, const Checkpoint& checkpoint, const CorpusTokens& corpus,
-                                 std::filesystem::path cache)
-    : model_(model),
-      checkpoint_(checkpoint),
-      corpus_(corpus),
-      cache_(std::move(cache)),
-      corpus_key_(corpus_key(corpus)) {}
-
-std::filesystem::path StatisticsStore::cache_file(int64_t layer) const {
+StatisticsText text_of(const CorpusTokens& corpus) {
   ContentHash hash;
-  hash.add(kCacheFormat)
-      .add(corpus_key_)
+  for (const auto& document : corpus.documents) hash.add(std::as_bytes(std::span(document)));
+  return {hash.hex(), [&corpus] { return corpus; }};
+}
+
+StatisticsStore::StatisticsStore(const CausalLM& model, const Checkpoint& checkpoint, StatisticsText text,
+                                 std::filesystem::path cache)
+    : model_(model), checkpoint_(checkpoint), text_(std::move(text)), cache_(std::move(cache)) {}
+
+std::string StatisticsStore::content_key(int64_t layer) const {
+  ContentHash hash;
+  hash.add(kCovariance.format)
+      .add(text_.content_key)
       .add(checkpoint_.config_text())
       .add(at::toString(model_.placement().weight_dtype()))
       .add(layer);
-  for (const WeightSpec& spec : resolve_weights(model_.config(), checkpoint_))
-    if (shapes_keys(spec.id, layer)) hash.add(checkpoint_.view(spec.stored_name).bytes);
-  return cache_ / (hash.hex() + ".safetensors");
+  for (const WeightSpec& spec : resolve_weights(model_.config(), checkpoint_)) {
+    if (!shapes_keys(spec.id, layer)) continue;
+    std::string& weight = weight_hashes_[spec.stored_name];
+    if (weight.empty()) weight = ContentHash().add(checkpoint_.view(spec.stored_name).bytes).hex();
+    hash.add(weight);
+  }
+  return hash.hex();
+}
+
+std::filesystem::path StatisticsStore::cache_file(int64_t layer) const {
+  return cache_ / (content_key(layer) + ".safetensors");
+}
+
+void StatisticsStore::prepare(std::span<const int64_t> layers) {
+  std::vector<int64_t> missing;
+  for (const int64_t layer : layers)
+    if (!std::filesystem::exists(cache_file(layer))) missing.push_back(layer);
+  collected_ = {missing.begin(), missing.end()};
+  if (missing.empty()) return;
+  const std::vector<Covariance> fresh = collect_covariances(model_, text_.read(), missing);
+  for (size_t i = 0; i < missing.size(); ++i)
+    write_matrix(cache_file(missing[i]), kCovariance, fresh[i].moment_FF, {{kTokens, std::to_string(fresh[i].tokens)}});
+}
+
+Covariance StatisticsStore::load(int64_t layer) const {
+  const MatrixFile file = map_matrix(cache_file(layer), kCovariance, model_.config().d_ffn);
+  // copied: callers change it
+  Tensor moment_FF =
+      file.matrix.to(model_.placement().solve_device(layer), at::kDouble, /*non_blocking=*/false, /*copy=*/true);
+  return {std::move(moment_FF), static_cast<int64_t>(file.number(kTokens))};
 }
 
 std::vector<Covariance> StatisticsStore::load(std::span<const int64_t> layers) {
-  std::vector<std::filesystem::path> files;
-  std::vector<int64_t> missing;
-  cached_layers_.clear();
-  for (const int64_t layer : layers) {
-    files.push_back(cache_file(layer));
-    (std::filesystem::exists(files.back()) ? cached_layers_ : missing).push_back(layer);
-  }
-  std::vector<Covariance> fresh;
-  if (!missing.empty()) fresh = collect_covariances(model_, corpus_, missing);
+  prepare(layers);
   std::vector<Covariance> covariances;
-  size_t next_fresh = 0;
-  for (size_t i = 0; i < layers.size(); ++i) {
-    if (next_fresh < missing.size() && missing[next_fresh] == layers[i]) {
-      write_covariance(files[i], fresh[next_fresh]);
-      covariances.push_back(std::move(fresh[next_fresh++]));
-    } else {
-      covariances.push_back(
-          read_covariance(files[i], model_.config().d_ffn, model_.placement().solve_device(layers[i])));
-    }
-  }
+  for (const int64_t layer : layers) covariances.push_back(load(layer));
   return covariances;
 }
 

@@ -3,13 +3,14 @@
 #include <sys/resource.h>
 #include <torch/types.h>
 
+#include <optional>
 #include <stdexcept>
 
+#include "job_statistics.h"
 #include "lancet/core/error.h"
 #include "lancet/core/progress.h"
 #include "lancet/core/strings.h"
 #include "lancet/edit/delta_file.h"
-#include "lancet/edit/statistics_store.h"
 #include "lancet/edit/value_store.h"
 #include "lancet/io/files.h"
 #include "lancet/job/model_session.h"
@@ -65,14 +66,6 @@ std::vector<std::string> unmet_thresholds(const JobConfig& job, const Evaluation
       unmet.push_back(cat(name, ": ", *share, ", expected at least ", threshold));
   }
   return unmet;
-}
-
-std::vector<CovarianceFactor> factor_all(const std::vector<Covariance>& covariances, std::span<const int64_t> layers,
-                                         double ridge) {
-  std::vector<CovarianceFactor> factors;
-  for (size_t i = 0; i < covariances.size(); ++i)
-    factors.push_back(factor_covariance(covariances[i].moment_FF, ridge, cat("layer ", layers[i])));
-  return factors;
 }
 
 void write_rejection(const fs::path& target, const std::string& report_json) {
@@ -134,28 +127,23 @@ EditReport run_edit_job(const JobConfig& job) {
   report.requests = load_requests(job.requests);
   check_requests(files, report.requests, *job.editor);
   const EvaluationPlan plan(*files.tokenizer, report.requests, job.evaluation);
-  CorpusTokens corpus;
-  if (job.editor->needs().statistics) corpus = read_corpus(*files.tokenizer, *job.statistics, files.config);
-  report.statistics_tokens = corpus.tokens;
-  report.corpus_exhausted = corpus.exhausted;
+  std::optional<JobStatistics> statistics;
+  if (job.editor->needs().statistics) statistics.emplace(job, files);
   CausalLM model = load_model(files, job.run);
   report.model_dtype = dtype_name(to_dtype(model.placement().weight_dtype()));
   report.devices = model.placement().description();
   stopwatch.lap("load");
 
   report.contexts = make_contexts(model, *files.tokenizer, job.editor->contexts(), job.run.seed);
+  if (statistics) {
+    statistics->prepare(model);
+    report.statistics = statistics->report();
+    stopwatch.lap("statistics");
+  }
   report.base_hash = files.checkpoint.content_hash();
   const ValueStore values(unfinished_folder(job.output->dir), cat(report.base_hash, " ", report.model_dtype));
   const EditContext context(
-      model, *files.tokenizer, report.contexts,
-      [&](std::span<const int64_t> layers) {
-        StatisticsStore store(model, files.checkpoint, corpus, job.statistics->cache);
-        const std::vector<Covariance> covariances = store.load(layers);
-        report.cached_layers = store.cached_layers();
-        stopwatch.lap("statistics");
-        return factor_all(covariances, layers, job.statistics->ridge);
-      },
-      &values);
+      model, *files.tokenizer, report.contexts, [&](int64_t layer) { return statistics->factor(layer); }, &values);
   report.before = plan.run(model, "evaluate before");
   stopwatch.lap("evaluate before");
 

@@ -1,11 +1,7 @@
 #include "lancet/job/eval_job.h"
 
-#include <torch/types.h>
-
-#include <algorithm>
-
+#include "job_statistics.h"
 #include "lancet/core/version.h"
-#include "lancet/edit/statistics_store.h"
 #include "lancet/job/model_session.h"
 #include "report_json.h"
 
@@ -49,33 +45,23 @@ std::string to_json(const EvalReport& report, const JobConfig& job) {
 
 StatisticsReport run_statistics_job(const JobConfig& job) {
   const ModelFiles files = open_model(job.model, job.ignore_config_keys);
-  const CorpusTokens corpus = read_corpus(*files.tokenizer, *job.statistics, files.config);
+  JobStatistics statistics(job, files);
   const CausalLM model = load_model(files, job.run);
-  std::vector<int64_t> layers;
-  for (const WeightId& id : job.editor->targets(files.config)) layers.push_back(id.layer);
-  StatisticsStore store(model, files.checkpoint, corpus, job.statistics->cache);
-  const std::vector<Covariance> covariances = store.load(layers);
-  StatisticsReport report{{}, corpus.exhausted};
-  for (size_t i = 0; i < layers.size(); ++i) {
-    const auto& cached = store.cached_layers();
-    const double trace = covariances[i].moment_FF.trace().item<double>();
-    report.layers.push_back({.layer = layers[i],
-                             .tokens = covariances[i].tokens,
-                             .mean_diagonal = trace / static_cast<double>(covariances[i].moment_FF.size(0)),
-                             .from_cache = std::find(cached.begin(), cached.end(), layers[i]) != cached.end(),
-                             .file = store.cache_file(layers[i])});
-  }
-  return report;
+  statistics.prepare(model);
+  return statistics.report();
 }
 
 std::string to_json(const StatisticsReport& report) {
   Json layers = Json::array();
-  for (const LayerStatistics& layer : report.layers)
+  for (const LayerStatistics& layer : report.layers) {
     layers.push_back({{"layer", layer.layer},
                       {"tokens", layer.tokens},
                       {"mean_diagonal", layer.mean_diagonal},
                       {"from_cache", layer.from_cache},
-                      {"file", layer.file.string()}});
+                      {"factor_from_cache", layer.factor_from_cache},
+                      {"factor_file", layer.factor_file.string()}});
+    if (!layer.imported_file.empty()) layers.back()["imported_from"] = import_json(layer);
+  }
   return dump_report(
       {{"format", "lancet-statistics-1"}, {"corpus_exhausted", report.corpus_exhausted}, {"layers", layers}});
 }

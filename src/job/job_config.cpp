@@ -91,7 +91,8 @@ void parse_work(ConfigSection& job, const std::filesystem::path& base, JobPurpos
   if (job.has("statistics")) {
     config.statistics = parse_statistics_options(job.section("statistics"), base);
   } else if (needs_statistics) {
-    job.problem("statistics", "missing: expected {corpus: FILE, tokens: N}, for the covariance of keys over text");
+    job.problem("statistics",
+                "missing: expected {corpus: FILE or self, tokens: N}, for the covariance of keys over text");
   }
   if (purpose != JobPurpose::kStatistics || job.has("requests")) config.requests = parse_request_source(job, base);
   config.evaluation = parse_evaluation(job);
@@ -152,8 +153,9 @@ void apply_model_defaults(ConfigTree& job, const std::filesystem::path& base) {
     const ConfigTree* section = defaults.find(name);
     if (section == nullptr || job.find(name) != nullptr) continue;
     ConfigTree taken = *section;
-    for (const char* path_key : {"corpus", "cache"})
-      if (const ConfigTree* path = taken.find(path_key); path != nullptr && path->kind == ConfigTree::Kind::kScalar)
+    for (const char* path_key : {"corpus", "import", "cache"})
+      if (const ConfigTree* path = taken.find(path_key);
+          path != nullptr && path->kind == ConfigTree::Kind::kScalar && path->scalar != kSelfCorpus)
         taken.set(path_key, ConfigTree::text(ConfigSection(*section, name, ignored).path(path_key, folder).string()));
     job.set(name, std::move(taken));
   }

@@ -62,14 +62,29 @@ Json weights_json(const EditReport& report) {
 }
 
 Json statistics_json(const EditReport& report, const JobConfig& job) {
-  if (!job.statistics) return nullptr;
-  return {{"corpus", job.statistics->corpus.string()},
-          {"tokens_asked", job.statistics->tokens},
-          {"tokens_used", report.statistics_tokens},
-          {"corpus_exhausted", report.corpus_exhausted},
-          {"document_tokens", job.statistics->document_tokens},
-          {"ridge", job.statistics->ridge},
-          {"layers_from_cache", report.cached_layers}};
+  if (report.statistics.layers.empty()) return nullptr;
+  const StatisticsOptions& options = *job.statistics;
+  Json cached = Json::array(), factored = Json::array(), imported = Json::array();
+  for (const LayerStatistics& layer : report.statistics.layers) {
+    if (layer.from_cache) cached.push_back(layer.layer);
+    if (layer.factor_from_cache) factored.push_back(layer.layer);
+    if (!layer.imported_file.empty()) imported.push_back(import_json(layer));
+  }
+  Json json = Json::object();
+  if (options.from == StatisticsFrom::kImport) {
+    json["imported_from"] = imported;
+  } else {
+    const bool self = options.from == StatisticsFrom::kSelf;
+    json["corpus"] = self ? std::string(kSelfCorpus) : options.corpus.string();
+    json["tokens_asked"] = options.tokens;
+    json["tokens_used"] = report.statistics.layers.front().tokens;
+    json["corpus_exhausted"] = report.statistics.corpus_exhausted;
+    json["document_tokens"] = options.document_tokens;
+  }
+  json["ridge"] = options.ridge;
+  json["layers_from_cache"] = cached;
+  json["factors_from_cache"] = factored;
+  return json;
 }
 
 }  // namespace

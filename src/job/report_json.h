@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "lancet/eval/metrics.h"
+#include "lancet/job/statistics_report.h"
 
 namespace lancet {
 
@@ -13,6 +14,14 @@ using Json = nlohmann::ordered_json;
 inline Json share_json(const Tally& tally) {
   const std::optional<double> share = tally.share();
   return share ? Json(*share) : Json(nullptr);
+}
+
+/// Where a layer's imported moments came from.
+inline Json import_json(const LayerStatistics& layer) {
+  return {{"layer", layer.layer},
+          {"file", layer.imported_file.string()},
+          {"content_hash", layer.imported_hash},
+          {"tokens", layer.tokens}};
 }
 
 /// Invalid UTF-8 cannot come in (readers refuse it), but a report must never be lost to a byte.

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "lancet/core/strings.h"
+#include "lancet/edit/factor_store.h"
 #include "lancet/edit/statistics_store.h"
 #include "lancet/models/tensor_io.h"
 #include "support/edit_setup.h"
@@ -98,13 +99,10 @@ TEST(MemitGolden, CovariancesKeysAndDeltasInF64) {
   const StatisticsOptions statistics = run.statistics(folder);
   const CorpusTokens corpus = read_corpus(*run.tokenizer, statistics, run.config);
   StatisticsStore store(run.model, run.checkpoint, corpus, statistics.cache);
-  const EditContext context(run.model, *run.tokenizer, run.contexts, [&](std::span<const int64_t> layers) {
-    std::vector<CovarianceFactor> factors;
-    for (const Covariance& covariance : store.load(layers))
-      factors.push_back(factor_covariance(covariance.moment_FF, 0.0, "golden"));
-    return factors;
-  });
-  const std::vector<CovarianceFactor> covariances = context.covariances(run.layers);
+  FactorStore factors(store, run.model.placement(), run.config.d_ffn, statistics.cache, 0.0);
+  factors.prepare(run.layers);
+  const EditContext context(run.model, *run.tokenizer, run.contexts,
+                            [&](int64_t layer) { return factors.load(layer); });
   const Tensor first_keys = context.collect_keys(run.prepared, run.layers.front());
   EXPECT_LE(nmse(first_keys.t(), run.golden.tensor(cat("keys.", run.layers.front()))), kNmseF64);
 
@@ -116,7 +114,7 @@ TEST(MemitGolden, CovariancesKeysAndDeltasInF64) {
   for (size_t i = 0; i < run.layers.size(); ++i) {
     const int64_t layer = run.layers[i];
     const WeightDelta& delta = transaction.entries()[i].deltas.at(0);
-    EXPECT_LE(nmse(covariances[i].covariance_FF, run.golden.tensor(cat("covariance.", layer))), kNmseF64)
+    EXPECT_LE(nmse(store.load(layer).moment_FF, run.golden.tensor(cat("covariance.", layer))), kNmseF64)
         << "layer " << layer;
     EXPECT_LE(nmse(std::get<LowRankDelta>(delta).left_OR.t(), run.golden.tensor(cat("residuals.", layer))), kNmseF64)
         << "layer " << layer;

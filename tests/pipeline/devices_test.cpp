@@ -3,6 +3,7 @@
 #include <torch/types.h>
 
 #include "lancet/core/error.h"
+#include "lancet/edit/factor_store.h"
 #include "lancet/edit/statistics_store.h"
 #include "lancet/eval/evaluate.h"
 #include "lancet/models/generate.h"
@@ -44,14 +45,11 @@ EditRun run_on(const TinyModel& tiny, const std::vector<at::Device>& devices) {
   options.tokens = 300;
   options.cache = folder / "cache";
   const CorpusTokens corpus = read_corpus(*tiny.tokenizer, options, tiny.config);
-  const EditContext context(model, *tiny.tokenizer, editor->contexts().templates, [&](std::span<const int64_t> layers) {
-    StatisticsStore store(model, tiny.checkpoint, corpus, options.cache);
-    store.load(layers);  // writes the cache: what is used below has been on disk
-    std::vector<CovarianceFactor> factors;
-    for (const Covariance& covariance : store.load(layers))
-      factors.push_back(factor_covariance(covariance.moment_FF, 0.0, "test"));
-    return factors;
-  });
+  StatisticsStore moments(model, tiny.checkpoint, corpus, options.cache);
+  FactorStore factors(moments, model.placement(), tiny.config.d_ffn, options.cache, 0.0);
+  factors.prepare(std::vector<int64_t>{0, 1, 2});  // writes the cache: what is used below has been on disk
+  const EditContext context(model, *tiny.tokenizer, editor->contexts().templates,
+                            [&](int64_t layer) { return factors.load(layer); });
   const EvaluationPlan plan(*tiny.tokenizer, requests, {.groups = {MetricGroup::kEfficacy, MetricGroup::kGeneration}});
   EditRun run;
   WeightTransaction transaction(model);

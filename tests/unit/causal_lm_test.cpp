@@ -210,6 +210,43 @@ TEST(Generate, SamplesByRowFromTheSeed) {
   EXPECT_EQ(once[0], generate(model, std::span(rows).subspan(0, 1), {.eos_ids = {}, .top_k = 5, .seed = 3})[0]);
 }
 
+TEST(Generate, GivesEachRowWhatItGivesItAlone) {
+  const TinyModel tiny;
+  const CausalLM model = tiny.load();
+  std::vector<GenerateRow> rows;  // of many lengths: rows leave the batch at several steps
+  for (int64_t i = 0; i < 13; ++i) rows.push_back({kRows[static_cast<size_t>(i % 3)], (i * 5) % 14});
+  for (const int64_t top_k : {1, 4, 0}) {
+    const GenerateOptions options{.eos_ids = {}, .top_k = top_k, .seed = 3, .batch_tokens = 1000};
+    const auto together = generate(model, rows, options);
+    for (size_t i = 0; i < rows.size(); ++i) {
+      GenerateOptions alone = options;
+      alone.first_row = static_cast<int64_t>(i);
+      EXPECT_EQ(together[i].size(), static_cast<size_t>(rows[i].max_new_tokens));
+      EXPECT_EQ(together[i], generate(model, std::span(&rows[i], 1), alone)[0]) << "row " << i << ", top " << top_k;
+    }
+  }
+}
+
+TEST(Generate, SamplesFromTheWholeDistribution) {
+  const TinyModel tiny;
+  const CausalLM model = tiny.load();
+  constexpr int64_t kDraws = 4096, kGroups = 16;
+  const std::vector<GenerateRow> rows(kDraws, GenerateRow{kRows[0], 1});
+  const auto drawn = generate(model, rows, {.eos_ids = {}, .top_k = 0, .seed = 11, .batch_tokens = 1'000'000});
+  // Ids in order of their logits, in groups of equal number: each is drawn as often as its probability says.
+  const Tensor logits_V = model.logits(run_rows(model, {kRows[0]})[0])[-1];
+  const Tensor rank_V = torch::floor_divide(logits_V.argsort().argsort() * kGroups, logits_V.size(0));
+  const Tensor share_G = torch::zeros({kGroups}, torch::kDouble).index_add(0, rank_V, torch::softmax(logits_V, 0));
+  std::vector<double> counts(kGroups, 0);
+  for (const auto& ids : drawn) counts[static_cast<size_t>(rank_V[ids.at(0)].item<int64_t>())] += 1;
+  EXPECT_GT(share_G[-1].item<double>(), 1.05 * share_G[0].item<double>());  // or the groups tell nothing
+  for (int64_t group = 0; group < kGroups; ++group) {
+    const double share = share_G[group].item<double>();
+    const double deviation = std::sqrt(kDraws * share * (1 - share));
+    EXPECT_NEAR(counts[static_cast<size_t>(group)], kDraws * share, 4 * deviation) << "group " << group;
+  }
+}
+
 TEST(PlanBatches, KeepsEveryRowOnceWithinTheBudget) {
   const std::vector<int64_t> lengths{9, 1, 30, 4, 4, 7, 2, 100, 3};
   std::vector<int64_t> seen;

@@ -1,5 +1,7 @@
 #include "lancet/edit/solvers.h"
 
+#include <c10/core/Allocator.h>
+#include <c10/util/ThreadLocalDebugInfo.h>
 #include <gtest/gtest.h>
 #include <torch/types.h>
 
@@ -15,21 +17,22 @@ using testing::nmse;
 constexpr double kExact = 1e-22;
 
 struct Problem {
-  CovarianceFactor covariance;
+  Tensor covariance_FF, lower_FF;
   Tensor keys_FN, history_FM, residuals_DN;
 
   Problem(int64_t size, int64_t n_new, int64_t n_history) {
     torch::manual_seed(7);
     const Tensor samples = torch::randn({4 * size, size}, torch::kDouble);
-    covariance = factor_covariance(samples.t().matmul(samples) / (4.0 * static_cast<double>(size)), 0.0, "test");
+    covariance_FF = samples.t().matmul(samples) / (4.0 * static_cast<double>(size));
+    lower_FF = factor_covariance([&] { return covariance_FF.clone(); }, 0.0, "test");
     keys_FN = torch::randn({size, n_new}, torch::kDouble);
     if (n_history > 0) history_FM = torch::randn({size, n_history}, torch::kDouble);
     residuals_DN = torch::randn({5, n_new}, torch::kDouble);
   }
-  RidgeProblem ridge(double weight) const { return {covariance, weight, keys_FN, history_FM, residuals_DN}; }
+  RidgeProblem ridge(double weight) const { return {lower_FF, weight, keys_FN, history_FM, residuals_DN}; }
   /// lambda C + H H^T + K K^T.
   Tensor system(double weight) const {
-    Tensor sum = weight * covariance.covariance_FF + keys_FN.matmul(keys_FN.t());
+    Tensor sum = weight * covariance_FF + keys_FN.matmul(keys_FN.t());
     return history_FM.defined() ? sum + history_FM.matmul(history_FM.t()) : sum;
   }
 };
@@ -74,13 +77,75 @@ TEST(SolveRidge, KeepsOneColumnPerRequest) {
   EXPECT_TRUE(delta.left_OR.equal(problem.residuals_DN));
 }
 
+TEST(SolveRidge, TakesTheFactorInEitherLayout) {
+  const Problem problem(24, 5, 4);
+  RidgeProblem by_rows = problem.ridge(3);
+  by_rows.lower_FF = problem.lower_FF.contiguous();
+  ASSERT_TRUE(problem.lower_FF.t().is_contiguous());
+  EXPECT_LE(nmse(to_dense(solve_ridge(by_rows)), to_dense(solve_ridge(problem.ridge(3)))), kExact);
+}
+
+TEST(SolveRidge, RefusesKeysThatAreNotFinite) {
+  const Problem problem(24, 5, 4);
+  problem.keys_FN[3][1] = std::nan("");
+  for (const SolveSpace space : {SolveSpace::kKeys, SolveSpace::kWeights})
+    EXPECT_THROW(solve_ridge(problem.ridge(3), space), NumericError);
+}
+
+/// Bytes of CPU tensors that `work` holds at most beyond what there was.
+int64_t peak_bytes(const std::function<void()>& work) {
+  struct Peak final : c10::MemoryReportingInfoBase {
+    void reportMemoryUsage(void*, int64_t bytes, size_t, size_t, c10::Device) override {
+      live += bytes;
+      peak = std::max(peak, live);
+    }
+    bool memoryProfilingEnabled() const override { return true; }
+    int64_t live = 0, peak = 0;
+  };
+  const auto counter = std::make_shared<Peak>();
+  const c10::DebugInfoGuard guard(c10::DebugInfoKind::PROFILER_STATE, counter);
+  work();
+  return counter->peak;
+}
+
+TEST(SolveRidge, CopiesNoMatrixOfTheFactorsSize) {
+  constexpr int64_t kSize = 200;
+  const Problem problem(kSize, 3, 4);
+  RidgeProblem by_rows = problem.ridge(3);
+  by_rows.lower_FF = problem.lower_FF.contiguous();
+  const int64_t matrix = kSize * kSize * 8;
+  EXPECT_GE(peak_bytes([&] { problem.lower_FF.clone(); }), matrix);  // that such a copy would be seen
+  for (const RidgeProblem& ridge : {problem.ridge(3), by_rows})
+    EXPECT_LT(peak_bytes([&] { solve_ridge(ridge, SolveSpace::kKeys); }), matrix / 2);
+  // the system itself, and its factor in the same memory
+  EXPECT_LT(peak_bytes([&] { solve_ridge(problem.ridge(3), SolveSpace::kWeights); }), 3 * matrix / 2);
+}
+
+TEST(FactorCovariance, HoldsOneMatrix) {
+  const Problem problem(200, 1, 0);
+  const auto covariance = [&] { return problem.covariance_FF.clone(); };
+  EXPECT_LT(peak_bytes([&] { factor_covariance(covariance, 1e-3, "test"); }), 3 * 200 * 200 * 8 / 2);
+}
+
+TEST(FactorCovariance, FactorsInPlaceWithTheRidgeOnTheDiagonal) {
+  const Problem problem(24, 1, 0);
+  const Tensor memory = problem.covariance_FF.clone();
+  const Tensor lower = factor_covariance([&] { return memory; }, 0.5, "test");
+  EXPECT_EQ(lower.data_ptr(), memory.data_ptr());
+  EXPECT_TRUE(lower.equal(lower.tril()));
+  const Tensor lifted =
+      problem.covariance_FF + 0.5 * problem.covariance_FF.trace() / 24 * torch::eye(24, torch::kDouble);
+  EXPECT_LE(nmse(lower.matmul(lower.t()), lifted), kExact);
+}
+
 TEST(FactorCovariance, NamesTheRidgeThatWorks) {
   torch::manual_seed(3);
   const Tensor samples = torch::randn({10, 24}, torch::kDouble);  // rank 10 of 24
   const Tensor singular = samples.t().matmul(samples) / 10.0;
+  const auto covariance = [&] { return singular - 1e-9 * torch::eye(24, torch::kDouble); };
   std::string message;
   try {
-    factor_covariance(singular - 1e-9 * torch::eye(24, torch::kDouble), 0.0, "layer 3");
+    factor_covariance(covariance, 0.0, "layer 3");
   } catch (const NumericError& error) {
     message = error.what();
   }
@@ -90,13 +155,13 @@ TEST(FactorCovariance, NamesTheRidgeThatWorks) {
   ASSERT_NE(at, std::string::npos) << message;
   const double ridge = std::stod(message.substr(at + 18));
   EXPECT_LT(ridge, 1e-6);
-  EXPECT_NO_THROW(factor_covariance(singular - 1e-9 * torch::eye(24, torch::kDouble), ridge, "layer 3"));
+  EXPECT_NO_THROW(factor_covariance(covariance, ridge, "layer 3"));
 }
 
 TEST(FactorCovariance, RefusesNaN) {
   Tensor covariance = torch::eye(4, torch::kDouble);
   covariance[1][1] = std::nan("");
-  EXPECT_THROW(factor_covariance(covariance, 0.0, "layer 0"), NumericError);
+  EXPECT_THROW(factor_covariance([&] { return covariance.clone(); }, 0.0, "layer 0"), NumericError);
 }
 
 }  // namespace

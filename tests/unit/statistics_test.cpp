@@ -79,9 +79,9 @@ TEST(StatisticsStore, ReadsBackWhatItWrote) {
   const std::vector<int64_t> layers{0, 1};
   Store made(tiny, folder, 300);
   const auto fresh = made.store.load(layers);
-  EXPECT_TRUE(made.store.cached_layers().empty());
+  for (const int64_t layer : layers) EXPECT_FALSE(made.store.from_cache(layer));
   const auto again = made.store.load(layers);
-  EXPECT_EQ(made.store.cached_layers(), layers);
+  for (const int64_t layer : layers) EXPECT_TRUE(made.store.from_cache(layer));
   for (size_t i = 0; i < layers.size(); ++i) {
     EXPECT_TRUE(again[i].moment_FF.equal(fresh[i].moment_FF));
     EXPECT_EQ(again[i].tokens, fresh[i].tokens);
@@ -94,7 +94,8 @@ TEST(StatisticsStore, CollectsOnlyTheLayersThatAreMissing) {
   Store made(tiny, folder, 300);
   made.store.load(std::vector<int64_t>{1});
   const auto both = made.store.load(std::vector<int64_t>{0, 1});
-  EXPECT_EQ(made.store.cached_layers(), std::vector<int64_t>{1});
+  EXPECT_FALSE(made.store.from_cache(0));
+  EXPECT_TRUE(made.store.from_cache(1));
   EXPECT_LE(nmse(both[0].moment_FF, plain_moment(made.model, made.corpus, 0)), 1e-26);
   EXPECT_LE(nmse(both[1].moment_FF, plain_moment(made.model, made.corpus, 1)), 1e-26);
 }
@@ -111,6 +112,23 @@ TEST(StatisticsStore, KeysItsCacheByContent) {
   EXPECT_NE(made.store.cache_file(0), Store(other, folder, 300).store.cache_file(0));
 }
 
+TEST(StatisticsStore, ReadsTheTextOnlyWhenACovarianceIsMissing) {
+  const TinyModel tiny;
+  const TempDir folder;
+  const CausalLM model = tiny.load();
+  const CorpusTokens corpus = read_corpus(*tiny.tokenizer, options_in(folder, 300), tiny.config);
+  int reads = 0;
+  const StatisticsText text{"key", [&] {
+                              ++reads;
+                              return corpus;
+                            }};
+  for (int run = 0; run < 2; ++run) {
+    StatisticsStore store(model, tiny.checkpoint, text, folder / "cache");
+    store.load(std::vector<int64_t>{0, 1});
+    EXPECT_EQ(reads, 1);
+  }
+}
+
 TEST(StatisticsStore, RefusesADamagedCacheFile) {
   const TinyModel tiny;
   const TempDir folder;
@@ -118,7 +136,15 @@ TEST(StatisticsStore, RefusesADamagedCacheFile) {
   Store made(tiny, folder, 300);
   made.store.load(layers);
   std::filesystem::resize_file(made.store.cache_file(0), 100);
-  EXPECT_THROW(made.store.load(layers), CheckpointError);
+  try {
+    made.store.load(layers);
+    FAIL();
+  } catch (const CheckpointError& error) {
+    const std::string message = error.what();
+    EXPECT_TRUE(message.starts_with(made.store.cache_file(0).string() + ": expected ")) << message;
+    EXPECT_TRUE(message.ends_with(": remove the file, it will be made again")) << message;
+    EXPECT_EQ(message.find("download"), std::string::npos) << message;
+  }
 }
 
 TEST(ReadCorpus, RefusesFewerTokensThanDimensions) {

@@ -1,19 +1,15 @@
 #include "subject.h"
 
-#include <unistd.h>
-
-#include <cstdlib>
 #include <string>
 
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
 #include "lancet/job/model_session.h"
 #include "synthetic.h"
+#include "temporary_folder.h"
 
 namespace lancet::bench {
 namespace {
-
-namespace fs = std::filesystem;
 
 constexpr int64_t kMostRequests = 512;
 
@@ -27,26 +23,6 @@ const std::vector<std::string>& contexts() {
                                                   "You know that well. {}"};
   return kContexts;
 }
-
-/// Removed at the end: the mapped weights stay readable.
-class TemporaryFolder {
- public:
-  TemporaryFolder() {
-    std::string name = (fs::temp_directory_path() / "lancet-bench-XXXXXX").string();
-    if (mkdtemp(name.data()) == nullptr) throw ConfigError(cat(name, ": cannot make a temporary folder: set TMPDIR"));
-    path_ = name;
-  }
-  ~TemporaryFolder() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-  const fs::path& path() const { return path_; }
-
- private:
-  fs::path path_;
-};
 
 Subject made_up(const BenchOptions& options) {
   const ModelShape shape = parse_shape(options.shape);

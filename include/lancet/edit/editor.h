@@ -49,15 +49,16 @@ struct EditOutcome {
 /// that it can be spread over processes without the editor knowing.
 class EditContext {
  public:
-  using CovarianceSource = std::function<std::vector<CovarianceFactor>(std::span<const int64_t> layers)>;
+  /// L of a layer's C = L L^T: [F, F] f64 on the layer's solve device; C is of the layer's keys on the unedited model.
+  using FactorSource = std::function<Tensor(int64_t layer)>;
 
   /// `values`: where finished values are kept against interruption; may be null.
   EditContext(const CausalLM& model, const Tokenizer& tokenizer, std::vector<std::string> contexts,
-              CovarianceSource covariances, const ValueStore* values = nullptr)
+              FactorSource factors, const ValueStore* values = nullptr)
       : model_(model),
         tokenizer_(tokenizer),
         contexts_(std::move(contexts)),
-        covariances_(std::move(covariances)),
+        factors_(std::move(factors)),
         values_(values) {}
 
   const ModelConfig& config() const { return model_.config(); }
@@ -77,8 +78,8 @@ class EditContext {
   /// [N, D] f64 on `layer`'s solve device: output of `layer` at the plain prompt's lookup token.
   Tensor collect_hidden(std::span<const PreparedRequest> requests, int64_t layer) const;
 
-  /// Factored covariances of the layers' keys on the unedited model, one per layer.
-  std::vector<CovarianceFactor> covariances(std::span<const int64_t> layers) const { return covariances_(layers); }
+  /// The factor of one of the editor's target layers. It may be gigabytes: take one at a time, read only.
+  Tensor covariance_factor(int64_t layer) const { return factors_(layer); }
 
   /// Moves a result of one layer's device to another layer's solve device.
   Tensor to_solve_device(const Tensor& tensor, int64_t layer) const;
@@ -87,7 +88,7 @@ class EditContext {
   const CausalLM& model_;
   const Tokenizer& tokenizer_;
   std::vector<std::string> contexts_;
-  CovarianceSource covariances_;
+  FactorSource factors_;
   const ValueStore* values_;
 };
 

@@ -1,4 +1,4 @@
-// `statistics:` of a job: which text the second moments of MLP keys are taken over, and where they are kept.
+// `statistics:` of a job: where the second moments of MLP keys come from, and where they are kept.
 #pragma once
 
 #include <cstdint>
@@ -8,15 +8,27 @@
 
 namespace lancet {
 
+enum class StatisticsFrom {
+  kCorpus,  ///< text of the user
+  kSelf,    ///< text that the model itself writes, `corpus: self`
+  kImport   ///< files of memit or EasyEdit
+};
+
 struct StatisticsOptions {
-  std::filesystem::path corpus;    ///< text (a document per line) or .jsonl ("text")
-  int64_t tokens = 1'000'000;      ///< budget, BOS tokens included
-  int64_t document_tokens = 2048;  ///< longer documents are cut; never more than the model's positions
+  StatisticsFrom from = StatisticsFrom::kCorpus;
+  std::filesystem::path corpus;    ///< kCorpus: text (a document per line) or .jsonl ("text")
+  std::filesystem::path import;    ///< kImport: files with "{}" where the layer's number goes
+  int64_t tokens = 1'000'000;      ///< budget, BOS tokens included; not for kImport
+  int64_t document_tokens = 2048;  ///< longer documents are cut; kSelf: 256. Never more than the model's positions
   double ridge = 0.0;              ///< added to C, relative to trace(C) / n, before it is factored
-  std::filesystem::path cache;     ///< folder of cached covariances
+  std::filesystem::path cache;     ///< folder of cached covariances and factors
 };
 
 /// `statistics:` of a job; relative paths are taken from `base`.
+/// Problems: neither `corpus` nor `import`; `import` without "{}", or beside keys that only text has.
 StatisticsOptions parse_statistics_options(ConfigSection section, const std::filesystem::path& base);
+
+/// The value of `corpus` that stands for the model's own text; a file of that name is ./self.
+inline constexpr std::string_view kSelfCorpus = "self";
 
 }  // namespace lancet

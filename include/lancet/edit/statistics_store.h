@@ -3,36 +3,57 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
+#include <map>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
 
-#include "lancet/edit/covariance.h"
+#include "lancet/edit/moment_source.h"
 
 namespace lancet {
 
+/// The text that moments are taken over: known by its key, read (or sampled) only when a covariance is missing.
+struct StatisticsText {
+  std::string content_key;
+  std::function<CorpusTokens()> read;
+};
+
+/// A corpus that has been read; borrowed.
+StatisticsText text_of(const CorpusTokens& corpus);
+
 /// Covariances from the cache, or collected and put there.
-class StatisticsStore {
+class StatisticsStore final : public MomentSource {
  public:
   /// `checkpoint` is where the model's weights came from: its bytes are part of the cache's keys. `cache`: the folder.
-  StatisticsStore(const CausalLM& model, const Checkpoint& checkpoint, const CorpusTokens& corpus,
+  StatisticsStore(const CausalLM& model, const Checkpoint& checkpoint, StatisticsText text,
                   std::filesystem::path cache);
+  StatisticsStore(const CausalLM& model, const Checkpoint& checkpoint, const CorpusTokens& corpus,
+                  std::filesystem::path cache)
+      : StatisticsStore(model, checkpoint, text_of(corpus), std::move(cache)) {}
 
-  /// In the order of `layers`. Throws: CheckpointError when the cache cannot be written, or holds a damaged file.
+  /// prepare() and load() of several layers, in the order of `layers`.
   std::vector<Covariance> load(std::span<const int64_t> layers);
 
-  /// Layers of the last load() that came from the cache.
-  const std::vector<int64_t>& cached_layers() const { return cached_layers_; }
+  std::string content_key(int64_t layer) const override;
+  /// Collects the layers that the cache lacks in one pass.
+  /// Throws: CheckpointError when the cache cannot be written.
+  void prepare(std::span<const int64_t> layers) override;
+  /// On the layer's solve device. Throws: CheckpointError when the cache file is damaged.
+  Covariance load(int64_t layer) const override;
+  bool from_cache(int64_t layer) const override { return !collected_.contains(layer); }
+
   /// Cache file of a layer: <cache>/<content key>.safetensors.
   std::filesystem::path cache_file(int64_t layer) const;
 
  private:
   const CausalLM& model_;
   const Checkpoint& checkpoint_;
-  const CorpusTokens& corpus_;
+  StatisticsText text_;
   std::filesystem::path cache_;
-  std::string corpus_key_;
-  std::vector<int64_t> cached_layers_;
+  std::set<int64_t> collected_;                               // by the last prepare()
+  mutable std::map<std::string, std::string> weight_hashes_;  // by stored name; every layer's key needs many of them
 };
 
 }  // namespace lancet

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "lancet/job/job_config.h"
+#include "lancet/job/statistics_report.h"
 
 namespace lancet {
 
@@ -19,9 +20,7 @@ struct EditReport {
   Evaluation before;
   Evaluation after;
   std::vector<std::pair<std::string, RoundingLoss>> rounding;  ///< per edited weight, by name
-  int64_t statistics_tokens = 0;
-  bool corpus_exhausted = false;  ///< the corpus had fewer tokens than asked for
-  std::vector<int64_t> cached_layers;
+  StatisticsReport statistics;
   std::string base_hash;
   std::string model_dtype;  ///< weights and activations of the run
   std::string devices;

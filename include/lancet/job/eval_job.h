@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "lancet/job/job_config.h"
+#include "lancet/job/statistics_report.h"
 
 namespace lancet {
 
@@ -18,20 +19,7 @@ struct EvalReport {
 EvalReport run_eval_job(const JobConfig& job);
 std::string to_json(const EvalReport& report, const JobConfig& job);
 
-struct LayerStatistics {
-  int64_t layer = 0;
-  int64_t tokens = 0;
-  double mean_diagonal = 0;  ///< trace(C) / n
-  bool from_cache = false;
-  std::filesystem::path file;
-};
-
-struct StatisticsReport {
-  std::vector<LayerStatistics> layers;
-  bool corpus_exhausted = false;
-};
-
-/// Collects what the job's editor needs into the cache.
+/// Puts what the job's editor needs into the cache: covariances and their factors.
 StatisticsReport run_statistics_job(const JobConfig& job);
 std::string to_json(const StatisticsReport& report);
 

@@ -22,7 +22,8 @@ namespace lancet {
 /// present).
 enum class JobPurpose { kEdit, kEvaluate, kStatistics };
 
-/// How the work is run; no option here changes what is computed beyond rounding, but for `seed` (generated contexts).
+/// How the work is run; no option here changes what is computed beyond rounding, but for `seed` (generated contexts,
+/// `corpus: self`).
 struct RunOptions {
   std::vector<std::string> devices{"auto"};
   std::optional<DType> dtype;  ///< of weights and activations; nullopt (auto): the checkpoint's

@@ -1,0 +1,27 @@
+// What a job's statistics were made of; part of report.json, and what `lancet stats` prints.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace lancet {
+
+struct LayerStatistics {
+  int64_t layer = 0;
+  int64_t tokens = 0;
+  double mean_diagonal = 0;  ///< trace(C) / n, without the ridge
+  bool from_cache = false;   ///< the moments were not made in this run
+  bool factor_from_cache = false;
+  std::filesystem::path factor_file;    ///< the cached Cholesky factor
+  std::filesystem::path imported_file;  ///< statistics.import: the layer's file; empty: from text
+  std::string imported_hash;            ///< XXH3-128 of its bytes
+};
+
+struct StatisticsReport {
+  std::vector<LayerStatistics> layers;  ///< of the edited layers; empty: the editor needs none
+  bool corpus_exhausted = false;        ///< the corpus had fewer tokens than asked for
+};
+
+}  // namespace lancet

@@ -1,0 +1,51 @@
+#include "lancet/edit/imported_statistics.h"
+
+#include "lancet/core/error.h"
+#include "lancet/core/hash.h"
+#include "lancet/core/strings.h"
+#include "lancet/edit/imported_moments.h"
+#include "lancet/io/mapped_file.h"
+
+namespace lancet {
+namespace {
+
+/// Raised when the meaning of an imported file changes.
+constexpr std::string_view kFormat = "lancet-import-1";
+
+std::filesystem::path file_of(std::string pattern, int64_t layer) {
+  const std::string number = std::to_string(layer);
+  for (size_t at = 0; (at = pattern.find(kLayerPlace, at)) != std::string::npos; at += number.size())
+    pattern.replace(at, kLayerPlace.size(), number);
+  return pattern;
+}
+
+}  // namespace
+
+ImportedStatistics::ImportedStatistics(const std::filesystem::path& pattern, std::span<const int64_t> layers,
+                                       int64_t size)
+    : size_(size) {
+  std::vector<std::string> problems;
+  for (const int64_t layer : layers) {
+    files_[layer] = file_of(pattern.string(), layer);
+    try {
+      check_moments(files_[layer], size);
+    } catch (const CheckpointError& error) {
+      problems.push_back(cat("statistics.import: layer ", layer, ": ", error.what()));
+    }
+  }
+  if (!problems.empty()) throw CheckpointError(join(problems, "\n"));
+}
+
+std::string ImportedStatistics::file_hash(int64_t layer) const {
+  std::string& hash = hashes_[layer];
+  if (hash.empty()) hash = ContentHash().add(MappedFile::open(file(layer))->bytes()).hex();
+  return hash;
+}
+
+std::string ImportedStatistics::content_key(int64_t layer) const {
+  return ContentHash().add(kFormat).add(file_hash(layer)).hex();
+}
+
+Covariance ImportedStatistics::load(int64_t layer) const { return import_moments(file(layer), size_); }
+
+}  // namespace lancet

@@ -1,0 +1,54 @@
+#include "job_statistics.h"
+
+#include "lancet/edit/statistics_store.h"
+
+namespace lancet {
+
+JobStatistics::JobStatistics(const JobConfig& job, const ModelFiles& files) : job_(job), files_(files) {
+  for (const WeightId& id : job.editor->targets(files.config)) layers_.push_back(id.layer);
+  const StatisticsOptions& options = *job.statistics;
+  switch (options.from) {
+    case StatisticsFrom::kCorpus:
+      corpus_ = read_corpus(*files.tokenizer, options, files.config);
+      break;
+    case StatisticsFrom::kSelf:
+      plan_ = plan_self_corpus(*files.tokenizer, files.config, options, job.run.seed);
+      break;
+    case StatisticsFrom::kImport:
+      imported_ = std::make_shared<ImportedStatistics>(options.import, layers_, files.config.d_ffn);
+      break;
+  }
+}
+
+std::shared_ptr<MomentSource> JobStatistics::open_moments(const CausalLM& model) const {
+  if (imported_) return imported_;
+  StatisticsText text =
+      job_.statistics->from == StatisticsFrom::kSelf ? sampled_text(model, files_.checkpoint, plan_) : text_of(corpus_);
+  return std::make_shared<StatisticsStore>(model, files_.checkpoint, std::move(text), job_.statistics->cache);
+}
+
+void JobStatistics::prepare(const CausalLM& model) {
+  const StatisticsOptions& options = *job_.statistics;
+  moments_ = open_moments(model);
+  factors_ =
+      std::make_unique<FactorStore>(*moments_, model.placement(), files_.config.d_ffn, options.cache, options.ridge);
+  factors_->prepare(layers_);
+}
+
+StatisticsReport JobStatistics::report() const {
+  StatisticsReport report{{}, corpus_.exhausted};
+  for (const int64_t layer : layers_) {
+    const FactorFacts facts = factors_->facts(layer);
+    report.layers.push_back({.layer = layer,
+                             .tokens = facts.tokens,
+                             .mean_diagonal = facts.mean_diagonal,
+                             .from_cache = factors_->moments_from_cache(layer),
+                             .factor_from_cache = factors_->from_cache(layer),
+                             .factor_file = factors_->cache_file(layer),
+                             .imported_file = imported_ ? imported_->file(layer) : "",
+                             .imported_hash = imported_ ? imported_->file_hash(layer) : ""});
+  }
+  return report;
+}
+
+}  // namespace lancet

@@ -1,0 +1,101 @@
+#include "lancet/edit/self_corpus.h"
+
+#include <gtest/gtest.h>
+
+#include "lancet/core/error.h"
+#include "lancet/models/generate.h"
+#include "support/tiny_model.h"
+
+namespace lancet {
+namespace {
+
+using testing::TempDir;
+using testing::TinyModel;
+
+/// Short documents: the rounds are full, and there are several.
+constexpr SelfCorpusPlan kPlan{.begin = 1, .tokens = 9'000, .most_tokens = 7, .seed = 5};
+
+SelfCorpusPlan with_seed(uint64_t seed) {
+  SelfCorpusPlan plan = kPlan;
+  plan.seed = seed;
+  return plan;
+}
+
+TEST(SelfCorpus, HasTheBudgetInDocumentsThatBeginAlike) {
+  const TinyModel tiny;
+  const CausalLM model = tiny.load();
+  const CorpusTokens corpus = sample_corpus(model, kPlan);
+  int64_t tokens = 0;
+  for (const auto& document : corpus.documents) {
+    EXPECT_EQ(document.front(), kPlan.begin);
+    EXPECT_LE(document.size(), 7u);
+    EXPECT_EQ(std::count(document.begin() + 1, document.end(), model.config().eos_ids.at(0)), 0);
+    tokens += static_cast<int64_t>(document.size());
+  }
+  EXPECT_EQ(tokens, 9'000);
+  EXPECT_EQ(corpus.tokens, 9'000);
+  EXPECT_FALSE(corpus.exhausted);
+}
+
+TEST(SelfCorpus, DocumentsComeFromTheSeedAndTheirIndexAlone) {
+  const TinyModel tiny;
+  const CausalLM model = tiny.load();
+  const auto documents = sample_corpus(model, kPlan).documents;
+  EXPECT_EQ(documents, sample_corpus(model, kPlan).documents);
+  EXPECT_NE(documents, sample_corpus(model, with_seed(6)).documents);
+  ASSERT_GT(documents.size(), 1100u);  // more than one round
+  size_t found = 0;
+  const GenerateRow row{{kPlan.begin}, kPlan.most_tokens - 1};
+  for (int64_t index : {0, 1, 511, 512, 1023, 1024}) {
+    auto alone = generate(model, std::span(&row, 1),
+                          {.eos_ids = model.config().eos_ids, .top_k = 0, .seed = kPlan.seed, .first_row = index})[0];
+    alone.insert(alone.begin(), kPlan.begin);
+    // Documents without a word are left out: those behind them move up.
+    const auto end = documents.begin() + index + 1;
+    const auto begin = documents.begin() + std::max<int64_t>(index - 10, 0);
+    found += static_cast<size_t>(std::find(begin, end, alone) != end);
+  }
+  EXPECT_EQ(found, 6u);
+}
+
+TEST(SelfCorpus, IsKnownByItsKeyWithoutSampling) {
+  const TinyModel tiny, other({.seed = 2});
+  const CausalLM model = tiny.load();
+  const auto key = [&](const TinyModel& of, const SelfCorpusPlan& plan) {
+    return sampled_text(model, of.checkpoint, plan).content_key;
+  };
+  EXPECT_EQ(key(tiny, kPlan), key(tiny, kPlan));
+  EXPECT_NE(key(tiny, kPlan), key(other, kPlan));
+  EXPECT_NE(key(tiny, kPlan), key(tiny, with_seed(6)));
+  SelfCorpusPlan more = kPlan, longer = kPlan, begun = kPlan;
+  more.tokens += 1;
+  longer.most_tokens += 1;
+  begun.begin = 2;
+  for (const SelfCorpusPlan& plan : {more, longer, begun}) EXPECT_NE(key(tiny, kPlan), key(tiny, plan));
+  EXPECT_EQ(sampled_text(model, tiny.checkpoint, kPlan).read().documents, sample_corpus(model, kPlan).documents);
+}
+
+TEST(SelfCorpus, PlansWithinTheModelsPositions) {
+  const TinyModel tiny;
+  StatisticsOptions options;
+  options.tokens = 1000;
+  options.document_tokens = 1'000'000;
+  const SelfCorpusPlan plan = plan_self_corpus(*tiny.tokenizer, tiny.config, options, 3);
+  EXPECT_EQ(plan.begin, *tiny.tokenizer->bos_id());
+  EXPECT_EQ(plan.most_tokens, tiny.config.max_positions);
+  EXPECT_EQ(plan.seed, 3u);
+  options.tokens = tiny.config.d_ffn - 1;
+  EXPECT_THROW(plan_self_corpus(*tiny.tokenizer, tiny.config, options, 3), ConfigError);
+}
+
+TEST(SelfCorpus, RefusesAModelThatSaysNothing) {
+  const TinyModel tiny;
+  ModelConfig mute = tiny.config;  // every token ends a document
+  for (TokenId id = 0; id < mute.vocab_size; ++id) mute.eos_ids.push_back(id);
+  const CausalLM model =
+      CausalLM::load(tiny.checkpoint, mute, plan_placement(mute.n_layers, std::vector{Placement::host()}, at::kFloat));
+  EXPECT_THROW(sample_corpus(model, kPlan), ConfigError);
+}
+
+}  // namespace
+}  // namespace lancet
