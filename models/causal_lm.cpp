@@ -48,6 +48,17 @@ LayerWeights layer_weights(const std::map<WeightId, Tensor>& weights, int64_t la
           .down_bias = get(WeightKind::kDownBias)};
 }
 
+void check_packing(const Tensor& h_BTD, const SequenceInfo& sequence) {
+  if (sequence.packed.empty()) return;
+  if (sequence.prefix != nullptr || sequence.record != nullptr)
+    throw std::logic_error("run_layers: packed documents have no prefix, and their keys and values are not recorded");
+  int64_t tokens = 0;
+  for (const DocumentRun& run : sequence.packed) tokens += run.documents * run.tokens;
+  if (h_BTD.size(0) != 1 || h_BTD.size(1) != tokens)
+    throw std::logic_error(cat("run_layers: packed documents of ", tokens, " tokens in all, hidden states of ",
+                               h_BTD.size(0), " row(s) of ", h_BTD.size(1)));
+}
+
 }  // namespace
 
 CausalLM::CausalLM(ModelConfig config, Placement placement)
@@ -83,6 +94,7 @@ Tensor CausalLM::embed(const Tensor& ids_BT) const {
 Tensor CausalLM::run_layers(Tensor h_BTD, const SequenceInfo& sequence, LayerRange range, const HookSet& hooks) const {
   if (range.begin < 0 || range.end > config_.n_layers || range.begin > range.end)
     throw std::logic_error(cat("run_layers: layers ", range.begin, "..", range.end, " of ", config_.n_layers));
+  check_packing(h_BTD, sequence);
   AttentionInputs inputs;
   for (int64_t layer = range.begin; layer < range.end; ++layer) {
     const at::Device device = placement_.device_of(layer);

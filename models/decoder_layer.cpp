@@ -4,6 +4,8 @@
 
 #include <cmath>
 
+#include "packed_attention.h"
+
 namespace lancet {
 namespace {
 
@@ -71,7 +73,11 @@ Tensor attention(const LayerContext& context, const Tensor& x_BTD) {
     append(record->keys_BKPC, layer, fresh_key);
     append(record->values_BKPC, layer, fresh_value);
   }
-  const Tensor attended = grouped_attention(query, key, value, context.inputs.mask_B1TS);
+  const auto attend = [&](const Tensor& q, const Tensor& k, const Tensor& v) {
+    return grouped_attention(q, k, v, context.inputs.mask_B1TS);
+  };
+  const std::vector<DocumentRun>& runs = context.sequence.packed;
+  const Tensor attended = runs.empty() ? attend(query, key, value) : packed_attention(query, key, value, runs, attend);
   return at::linear(attended.transpose(1, 2).flatten(2), w.attn_out, w.attn_out_bias);
 }
 

@@ -21,19 +21,34 @@ TokenBatch make_batch(std::span<const std::vector<TokenId>> rows) {
   return batch;
 }
 
+TokenBatch make_packed_batch(std::span<const std::span<const TokenId>> documents) {
+  TokenBatch batch;
+  std::vector<int64_t> ids, positions;
+  for (const std::span<const TokenId> document : documents) {
+    const int64_t length = static_cast<int64_t>(document.size());
+    ids.insert(ids.end(), document.begin(), document.end());
+    for (int64_t t = 0; t < length; ++t) positions.push_back(t);
+    std::vector<DocumentRun>& runs = batch.sequence.packed;
+    if (runs.empty() || runs.back().tokens != length) runs.push_back({0, length});
+    ++runs.back().documents;
+  }
+  batch.ids_BT = torch::tensor(ids, torch::kLong).unsqueeze(0);
+  batch.sequence.positions_BT = torch::tensor(positions, torch::kLong).unsqueeze(0);
+  batch.sequence.lengths = {static_cast<int64_t>(ids.size())};
+  return batch;
+}
+
 Tensor valid_tokens(const SequenceInfo& sequence) {
   const Tensor lengths = torch::tensor(sequence.lengths, torch::kLong);
   return torch::arange(sequence.positions_BT.size(1)).unsqueeze(0) < lengths.unsqueeze(1);
 }
 
 Tensor attention_mask(const SequenceInfo& sequence) {
-  const bool blocks = sequence.documents_BT.defined();
-  if (!blocks && sequence.prefix == nullptr) return {};  // padding is on the right: no real token can see it
+  if (sequence.prefix == nullptr) return {};  // padding is on the right: no real token can see it
   const int64_t n_rows = sequence.positions_BT.size(0);
   const int64_t width = sequence.positions_BT.size(1);
   Tensor own = torch::ones({width, width}, torch::kBool).tril().unsqueeze(0).expand({n_rows, width, width});
-  if (blocks) own = own.logical_and(sequence.documents_BT.unsqueeze(2) == sequence.documents_BT.unsqueeze(1));
-  if (sequence.prefix != nullptr && !sequence.prefix->empty()) {
+  if (!sequence.prefix->empty()) {
     const Tensor& valid_BP = sequence.prefix->valid_BP;
     own = torch::cat({valid_BP.unsqueeze(1).expand({n_rows, width, valid_BP.size(1)}), own}, 2);
   }

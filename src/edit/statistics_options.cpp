@@ -21,6 +21,7 @@ StatisticsOptions parse_statistics_options(ConfigSection section, const std::fil
   options.tokens = section.integer("tokens", {.min = 1}, defaults.tokens);
   options.document_tokens = section.integer("document_tokens", {.min = 2}, defaults.document_tokens);
   options.ridge = section.number("ridge", {.min = 0.0}, defaults.ridge);
+  options.save_every_s = section.number("save_every_s", {.min = 0.0}, defaults.save_every_s);
   options.cache = section.path("cache", base, default_cache());
   section.finish();
   return options;

@@ -11,7 +11,7 @@ namespace lancet {
 namespace {
 
 /// Raised when the format or the meaning of a cached file changes.
-constexpr std::string_view kCacheFormat = "lancet-covariance-1";
+constexpr std::string_view kCacheFormat = "lancet-covariance-2";
 constexpr std::string_view kMoment = "moment";
 constexpr std::string_view kTokens = "tokens";
 
@@ -56,6 +56,14 @@ Covariance read_covariance(const std::filesystem::path& path, int64_t size, at::
   return {std::move(moment), std::stoll(file.metadata().at(std::string(kTokens)))};
 }
 
+/// Of one pass over several layers. `chunk_tokens` orders its sums.
+std::string pass_key(std::span<const std::filesystem::path> cache_files, int64_t chunk_tokens) {
+  ContentHash hash;
+  hash.add(chunk_tokens);
+  for (const std::filesystem::path& file : cache_files) hash.add(file.filename().string());
+  return hash.hex();
+}
+
 }  // namespace
 
 StatisticsStore::StatisticsStore(const CausalLM& model, const Checkpoint& checkpoint, const CorpusTokens& corpus,
@@ -79,15 +87,19 @@ std::filesystem::path StatisticsStore::cache_file(int64_t layer) const {
 }
 
 std::vector<Covariance> StatisticsStore::load(std::span<const int64_t> layers) {
-  std::vector<std::filesystem::path> files;
+  std::vector<std::filesystem::path> files, missing_files;
   std::vector<int64_t> missing;
   cached_layers_.clear();
   for (const int64_t layer : layers) {
     files.push_back(cache_file(layer));
-    (std::filesystem::exists(files.back()) ? cached_layers_ : missing).push_back(layer);
+    const bool cached = std::filesystem::exists(files.back());
+    (cached ? cached_layers_ : missing).push_back(layer);
+    if (!cached) missing_files.push_back(files.back());
   }
+  const int64_t chunk_tokens = statistics_chunk_tokens(model_.config(), model_.placement().weight_dtype());
+  PartialSums saves(cache_, pass_key(missing_files, chunk_tokens), save_every_s_);
   std::vector<Covariance> fresh;
-  if (!missing.empty()) fresh = collect_covariances(model_, corpus_, missing);
+  if (!missing.empty()) fresh = collect_covariances(model_, corpus_, missing, &saves);
   std::vector<Covariance> covariances;
   size_t next_fresh = 0;
   for (size_t i = 0; i < layers.size(); ++i) {
@@ -99,6 +111,7 @@ std::vector<Covariance> StatisticsStore::load(std::span<const int64_t> layers) {
           read_covariance(files[i], model_.config().d_ffn, model_.placement().solve_device(layers[i])));
     }
   }
+  if (!missing.empty()) saves.remove();  // only now that the cache has the results
   return covariances;
 }
 

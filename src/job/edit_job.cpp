@@ -142,6 +142,7 @@ EditReport run_edit_job(const JobConfig& job) {
   report.contexts = make_contexts(model, *files.tokenizer, job.editor->contexts(), job.run.seed);
   const EditContext context(model, *files.tokenizer, report.contexts, [&](std::span<const int64_t> layers) {
     StatisticsStore store(model, files.checkpoint, corpus, job.statistics->cache);
+    store.save_every(job.statistics->save_every_s);
     const std::vector<Covariance> covariances = store.load(layers);
     report.cached_layers = store.cached_layers();
     stopwatch.lap("statistics");

@@ -54,6 +54,7 @@ StatisticsReport run_statistics_job(const JobConfig& job) {
   std::vector<int64_t> layers;
   for (const WeightId& id : job.editor->targets(files.config)) layers.push_back(id.layer);
   StatisticsStore store(model, files.checkpoint, corpus, job.statistics->cache);
+  store.save_every(job.statistics->save_every_s);
   const std::vector<Covariance> covariances = store.load(layers);
   StatisticsReport report{{}, corpus.exhausted};
   for (size_t i = 0; i < layers.size(); ++i) {

@@ -51,15 +51,55 @@ TEST(CausalLM, RunsInPartsWithPrefixKeysAndValues) {
   EXPECT_LE(nmse(rest[2].slice(0, 0, 5), whole[2].slice(0, 2, 7)), kExactF64);
 }
 
-TEST(CausalLM, KeepsPackedDocumentsApart) {
+/// Packed, without copies of the documents.
+TokenBatch packed(const std::vector<std::vector<TokenId>>& documents) {
+  const std::vector<std::span<const TokenId>> spans(documents.begin(), documents.end());
+  return make_packed_batch(spans);
+}
+
+/// Documents of the given lengths with tokens of their own.
+std::vector<std::vector<TokenId>> documents_of(const std::vector<int64_t>& lengths) {
+  std::vector<std::vector<TokenId>> documents;
+  TokenId next = 7;
+  for (const int64_t length : lengths) {
+    documents.push_back({1});
+    while (static_cast<int64_t>(documents.back().size()) < length)
+      documents.back().push_back(next = (next * 31 + 11) % 4096);
+  }
+  return documents;
+}
+
+TEST(CausalLM, RunsPackedDocumentsAsIfAlone) {
+  const TinyModel tiny;
+  // by length: several in a row of the batch, with a rest and without; one; too long for that; equal ones apart
+  const auto documents = documents_of({3, 3, 3, 3, 3, 3, 3, 1, 5, 5, 5, 5, 40, 40, 90, 90, 3, 90});
+  const TokenBatch batch = packed(documents);
+  EXPECT_EQ(batch.sequence.packed.size(), 7u);
+  for (const at::ScalarType type : {torch::kDouble, torch::kBFloat16}) {
+    const CausalLM model = tiny.load(type);
+    const Tensor together = model.run_layers(model.embed(batch.ids_BT), batch.sequence, model.all_layers())[0];
+    int64_t begin = 0;
+    for (const std::vector<TokenId>& document : documents) {
+      const int64_t end = begin + static_cast<int64_t>(document.size());
+      const double most = type == torch::kDouble ? kExactF64 : 1e-3;
+      EXPECT_LE(nmse(together.slice(0, begin, end), run_rows(model, {document})[0]), most) << "token " << begin;
+      begin = end;
+    }
+    EXPECT_EQ(begin, together.size(0));
+  }
+}
+
+TEST(CausalLM, RefusesPackedDocumentsWithAPrefixOrOfOtherLengths) {
   const TinyModel tiny;
   const CausalLM model = tiny.load();
-  TokenBatch packed = make_batch(std::vector<std::vector<TokenId>>{{1, 17, 400, 8, 99, 1, 2000, 3}});
-  packed.sequence.positions_BT = torch::tensor({{0, 1, 2, 3, 4, 0, 1, 2}}, torch::kLong);
-  packed.sequence.documents_BT = torch::tensor({{0, 0, 0, 0, 0, 1, 1, 1}}, torch::kLong);
-  const Tensor h = model.run_layers(model.embed(packed.ids_BT), packed.sequence, model.all_layers())[0];
-  EXPECT_LE(nmse(h.slice(0, 0, 5), run_rows(model, {{1, 17, 400, 8, 99}})[0]), kExactF64);
-  EXPECT_LE(nmse(h.slice(0, 5), run_rows(model, {{1, 2000, 3}})[0]), kExactF64);
+  TokenBatch batch = packed(kRows);
+  const Tensor h_BTD = model.embed(batch.ids_BT);
+  KeyValues cache;
+  batch.sequence.record = &cache;
+  EXPECT_THROW(model.run_layers(h_BTD, batch.sequence, model.all_layers()), std::logic_error);
+  batch.sequence.record = nullptr;
+  batch.sequence.packed.pop_back();
+  EXPECT_THROW(model.run_layers(h_BTD, batch.sequence, model.all_layers()), std::logic_error);
 }
 
 TEST(CausalLM, RefusesAWeightOfAnotherShapeOrType) {
@@ -203,6 +243,21 @@ TEST(PlanBatches, KeepsEveryRowOnceWithinTheBudget) {
   }
   std::sort(seen.begin(), seen.end());
   EXPECT_EQ(seen, (std::vector<int64_t>{0, 1, 2, 3, 4, 5, 6, 7, 8}));
+}
+
+TEST(PlanPacks, FillsPacksWithNeighboursInLength) {
+  const std::vector<int64_t> lengths{9, 1, 30, 4, 4, 7, 2, 100, 3};
+  std::vector<int64_t> in_order;
+  const auto packs = plan_packs(lengths, 20);
+  const auto length = [&](int64_t document) { return lengths[static_cast<size_t>(document)]; };
+  for (size_t i = 0; i < packs.size(); ++i) {
+    int64_t tokens = 0;
+    for (const int64_t document : packs[i]) tokens += length(document);
+    EXPECT_TRUE(packs[i].size() == 1 || tokens <= 20);
+    if (i + 1 < packs.size()) EXPECT_GT(tokens + length(packs[i + 1].front()), 20) << "one more would have fitted";
+    in_order.insert(in_order.end(), packs[i].begin(), packs[i].end());
+  }
+  EXPECT_EQ(in_order, (std::vector<int64_t>{1, 6, 8, 3, 4, 5, 0, 2, 7}));
 }
 
 }  // namespace

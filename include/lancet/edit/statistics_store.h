@@ -18,7 +18,11 @@ class StatisticsStore {
   StatisticsStore(const CausalLM& model, const Checkpoint& checkpoint, const CorpusTokens& corpus,
                   std::filesystem::path cache);
 
-  /// In the order of `layers`. Throws: CheckpointError when the cache cannot be written, or holds a damaged file.
+  /// Seconds between saves of a pass under way; see PartialSums. 0: after every chunk.
+  void save_every(double seconds) { save_every_s_ = seconds; }
+
+  /// In the order of `layers`. A pass that an earlier run was killed in goes on. Throws: CheckpointError when the cache
+  /// cannot be written, or holds a damaged file.
   std::vector<Covariance> load(std::span<const int64_t> layers);
 
   /// Layers of the last load() that came from the cache.
@@ -32,6 +36,7 @@ class StatisticsStore {
   const CorpusTokens& corpus_;
   std::filesystem::path cache_;
   std::string corpus_key_;
+  double save_every_s_ = StatisticsOptions().save_every_s;
   std::vector<int64_t> cached_layers_;
 };
 

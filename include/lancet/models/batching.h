@@ -13,6 +13,10 @@ namespace lancet {
 /// one row each).
 std::vector<std::vector<int64_t>> plan_batches(std::span<const int64_t> lengths, int64_t max_tokens);
 
+/// Indices of `lengths` sorted by length (stable) and cut into packed rows of at most `max_tokens` tokens in all (at
+/// least one document each): nothing is padded, and documents of equal length lie beside each other.
+std::vector<std::vector<int64_t>> plan_packs(std::span<const int64_t> lengths, int64_t max_tokens);
+
 /// Puts rows that were computed in the order of the batches back in their places: row i of the batches' results, one
 /// after another, belongs to place order[i].
 Tensor in_place_order(const std::vector<Tensor>& parts, const std::vector<int64_t>& order);
