@@ -9,41 +9,54 @@ namespace lancet {
 
 namespace {
 
-/// Indices, ascending by length.
-std::vector<int64_t> sorted_by_length(std::span<const int64_t> lengths) {
-  std::vector<int64_t> order(lengths.size());
-  std::iota(order.begin(), order.end(), int64_t{0});
-  const auto length = [&](int64_t row) { return lengths[static_cast<size_t>(row)]; };
-  std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) { return length(a) < length(b); });
-  return order;
+int64_t common_prefix(const std::vector<TokenId>& a, const std::vector<TokenId>& b) {
+  return std::mismatch(a.begin(), a.end(), b.begin(), b.end()).first - a.begin();
 }
 
 }  // namespace
 
 std::vector<std::vector<int64_t>> plan_batches(std::span<const int64_t> lengths, int64_t max_tokens) {
+  std::vector<int64_t> order(lengths.size());
+  std::iota(order.begin(), order.end(), int64_t{0});
+  const auto length = [&](int64_t row) { return lengths[static_cast<size_t>(row)]; };
+  std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) { return length(a) < length(b); });
   std::vector<std::vector<int64_t>> batches;
-  for (const int64_t row : sorted_by_length(lengths)) {
-    const int64_t length = lengths[static_cast<size_t>(row)];
+  for (const int64_t row : order) {
     // Sorted ascending: this row would be the widest of the batch.
-    const bool fits = !batches.empty() && (static_cast<int64_t>(batches.back().size()) + 1) * length <= max_tokens;
+    const bool fits = !batches.empty() && (static_cast<int64_t>(batches.back().size()) + 1) * length(row) <= max_tokens;
     if (!fits) batches.emplace_back();
     batches.back().push_back(row);
   }
   return batches;
 }
 
-std::vector<std::vector<int64_t>> plan_packs(std::span<const int64_t> lengths, int64_t max_tokens) {
+std::vector<std::vector<int64_t>> plan_packs(std::span<const std::vector<TokenId>> documents, int64_t max_tokens) {
+  const auto document = [&](int64_t index) -> const std::vector<TokenId>& {
+    return documents[static_cast<size_t>(index)];
+  };
+  std::vector<int64_t> order(documents.size());
+  std::iota(order.begin(), order.end(), int64_t{0});
+  std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) { return document(a) < document(b); });
   std::vector<std::vector<int64_t>> packs;
-  int64_t tokens = 0;  // of the last pack
-  for (const int64_t document : sorted_by_length(lengths)) {
-    const int64_t length = lengths[static_cast<size_t>(document)];
-    if (packs.empty() || tokens + length > max_tokens) {
+  int64_t tokens = 0, places = 0;  // of the last pack
+  for (const int64_t index : order) {
+    const int64_t length = static_cast<int64_t>(document(index).size());
+    // Of all documents of the pack, the one before begins most alike: they are in the order of a dictionary.
+    const int64_t fresh =
+        packs.empty() ? length : length - common_prefix(document(packs.back().back()), document(index));
+    if (packs.empty() || tokens + fresh > max_tokens || places + length > 2 * max_tokens) {
       packs.emplace_back();
-      tokens = 0;
+      tokens = length;
+      places = length;
+    } else {
+      tokens += fresh;
+      places += length;
     }
-    packs.back().push_back(document);
-    tokens += length;
+    packs.back().push_back(index);
   }
+  for (std::vector<int64_t>& pack : packs)
+    std::stable_sort(pack.begin(), pack.end(),
+                     [&](int64_t a, int64_t b) { return document(a).size() < document(b).size(); });
   return packs;
 }
 

@@ -52,11 +52,12 @@ void check_packing(const Tensor& h_BTD, const SequenceInfo& sequence) {
   if (sequence.packed.empty()) return;
   if (sequence.prefix != nullptr || sequence.record != nullptr)
     throw std::logic_error("run_layers: packed documents have no prefix, and their keys and values are not recorded");
-  int64_t tokens = 0;
-  for (const DocumentRun& run : sequence.packed) tokens += run.documents * run.tokens;
-  if (h_BTD.size(0) != 1 || h_BTD.size(1) != tokens)
-    throw std::logic_error(cat("run_layers: packed documents of ", tokens, " tokens in all, hidden states of ",
-                               h_BTD.size(0), " row(s) of ", h_BTD.size(1)));
+  int64_t places = 0;
+  for (const DocumentRun& run : sequence.packed) places += run.documents * run.tokens;
+  const int64_t expected = sequence.places_P.defined() ? sequence.places_P.size(0) : h_BTD.size(1);
+  if (h_BTD.size(0) != 1 || places != expected)
+    throw std::logic_error(cat("run_layers: packed documents of ", places, " tokens in all, expected ", expected,
+                               " for hidden states of ", h_BTD.size(0), " row(s) of ", h_BTD.size(1)));
 }
 
 }  // namespace

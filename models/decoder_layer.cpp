@@ -76,8 +76,9 @@ Tensor attention(const LayerContext& context, const Tensor& x_BTD) {
   const auto attend = [&](const Tensor& q, const Tensor& k, const Tensor& v) {
     return grouped_attention(q, k, v, context.inputs.mask_B1TS);
   };
-  const std::vector<DocumentRun>& runs = context.sequence.packed;
-  const Tensor attended = runs.empty() ? attend(query, key, value) : packed_attention(query, key, value, runs, attend);
+  const PackedDocuments packed{context.sequence.packed, context.inputs.places_P, context.inputs.first_T};
+  const Tensor attended =
+      packed.runs.empty() ? attend(query, key, value) : packed_attention(query, key, value, packed, attend);
   return at::linear(attended.transpose(1, 2).flatten(2), w.attn_out, w.attn_out_bias);
 }
 
@@ -109,6 +110,10 @@ AttentionInputs attention_inputs(const SequenceInfo& sequence, const Tensor& fre
   inputs.sin_B1TC = both.sin().to(device, dtype);
   const Tensor mask = attention_mask(sequence);
   if (mask.defined()) inputs.mask_B1TS = mask.to(device);
+  if (sequence.places_P.defined()) {
+    inputs.places_P = sequence.places_P.to(device);
+    inputs.first_T = sequence.first_T.to(device);
+  }
   return inputs;
 }
 

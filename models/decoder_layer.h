@@ -20,7 +20,8 @@ struct LayerWeights {
 struct AttentionInputs {
   Tensor cos_B1TC;  ///< compute dtype
   Tensor sin_B1TC;
-  Tensor mask_B1TS;  ///< bool, true: may attend; undefined: plain causal attention
+  Tensor places_P, first_T;  ///< as in SequenceInfo
+  Tensor mask_B1TS;          ///< bool, true: may attend; undefined: plain causal attention
 };
 
 enum class RopePrecision { kF32, kF64 };

@@ -72,23 +72,30 @@ void attend_short(const Part& part, const DocumentRun& run, std::vector<Tensor>&
 }  // namespace
 
 Tensor packed_attention(const Tensor& query_1HTC, const Tensor& key_1KTC, const Tensor& value_1KTC,
-                        std::span<const DocumentRun> runs, const CausalAttention& causal) {
-  const Part whole{query_1HTC.squeeze(0), key_1KTC.squeeze(0), value_1KTC.squeeze(0)};
-  std::vector<Tensor> parts_THC;
+                        const PackedDocuments& packed, const CausalAttention& causal) {
+  // [1, H, T, C] -> [H, P, C], shared tokens at each of their places; rows of all heads lie together in memory
+  const auto to_places = [&](const Tensor& x_1HTC) {
+    const Tensor x_HTC = x_1HTC.squeeze(0);
+    return packed.places_P.defined() ? x_HTC.transpose(0, 1).index_select(0, packed.places_P).transpose(0, 1) : x_HTC;
+  };
+  const Part whole{to_places(query_1HTC), to_places(key_1KTC), to_places(value_1KTC)};
+  std::vector<Tensor> parts_PHC;
   int64_t begin = 0;
-  for (const DocumentRun& run : runs) {
+  for (const DocumentRun& run : packed.runs) {
     const Part part = whole.narrow(begin, run.documents * run.tokens);
     begin += run.documents * run.tokens;
     if (is_short(run, query_1HTC)) {
-      attend_short(part, run, parts_THC);
+      attend_short(part, run, parts_PHC);
       continue;
     }
     // documents as rows: views of the packed row
     const auto rows = [&](const Tensor& x) { return x.unflatten(1, {run.documents, run.tokens}).transpose(0, 1); };
     const Tensor attended = causal(rows(part.query_HTC), rows(part.key_KTC), rows(part.value_KTC));
-    parts_THC.push_back(attended.transpose(1, 2).flatten(0, 1));
+    parts_PHC.push_back(attended.transpose(1, 2).flatten(0, 1));
   }
-  return torch::cat(parts_THC).transpose(0, 1).unsqueeze(0);
+  const Tensor attended_PHC = torch::cat(parts_PHC);
+  const Tensor attended_THC = packed.first_T.defined() ? attended_PHC.index_select(0, packed.first_T) : attended_PHC;
+  return attended_THC.transpose(0, 1).unsqueeze(0);
 }
 
 }  // namespace lancet

@@ -12,9 +12,15 @@ namespace lancet {
 /// Causal attention of rows: query [B, H, T, C], key and value [B, K, T, C] -> [B, H, T, C].
 using CausalAttention = std::function<Tensor(const Tensor& query, const Tensor& key, const Tensor& value)>;
 
-/// query [1, H, T, C], key and value [1, K, T, C] of a row packed as `runs` -> [1, H, T, C]. `causal` runs the
-/// documents that are long enough for a fused kernel to be worth its call.
+/// As in SequenceInfo, on the layer's device.
+struct PackedDocuments {
+  std::span<const DocumentRun> runs;
+  Tensor places_P, first_T;
+};
+
+/// query [1, H, T, C], key and value [1, K, T, C] of a packed row -> [1, H, T, C]. `causal` runs the documents that are
+/// long enough for a fused kernel to be worth its call.
 Tensor packed_attention(const Tensor& query_1HTC, const Tensor& key_1KTC, const Tensor& value_1KTC,
-                        std::span<const DocumentRun> runs, const CausalAttention& causal);
+                        const PackedDocuments& packed, const CausalAttention& causal);
 
 }  // namespace lancet

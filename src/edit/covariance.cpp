@@ -13,14 +13,6 @@
 namespace lancet {
 namespace {
 
-/// The corpus in packed rows, longest documents last. The plan depends on lengths and the chunk's size alone: it
-/// decides the order of the sums, and so their last bits.
-std::vector<std::vector<int64_t>> plan_chunks(const CorpusTokens& corpus, int64_t chunk_tokens) {
-  std::vector<int64_t> lengths;
-  for (const auto& document : corpus.documents) lengths.push_back(static_cast<int64_t>(document.size()));
-  return plan_packs(lengths, chunk_tokens);
-}
-
 TokenBatch make_chunk(const CorpusTokens& corpus, std::span<const int64_t> documents) {
   std::vector<std::span<const TokenId>> parts;
   for (const int64_t document : documents) parts.emplace_back(corpus.documents[static_cast<size_t>(document)]);
@@ -38,17 +30,23 @@ class Sums {
   HookSet hooks(std::span<const int64_t> layers) {
     HookSet hooks;
     for (size_t i = 0; i < layers.size(); ++i)
-      hooks.observe({HookPoint::kMlpKey, layers[i]},
-                    [&sum = sums_[i]](const Tensor& keys_1TF) { sum.add(keys_1TF.flatten(0, 1)); });
+      hooks.observe({HookPoint::kMlpKey, layers[i]}, [this, &sum = sums_[i]](const Tensor& keys_1TF) {
+        sum.add(keys_1TF.flatten(0, 1), counts_T_.defined() ? counts_T_.to(keys_1TF.device()) : Tensor());
+      });
     hooks.stop_at({HookPoint::kMlpKey, layers.back()});
     return hooks;
   }
 
+  /// Of the chunk that comes next, as token_counts gives them.
+  void expect(Tensor counts_T) { counts_T_ = std::move(counts_T); }
+
   SavedPass after(int64_t chunks) const {
-    SavedPass pass{chunks, sums_.front().rows(), {}};
+    SavedPass pass{chunks, rows(), {}};
     for (const GramAccumulator& sum : sums_) pass.sums_FF.push_back(sum.panels());
     return pass;
   }
+
+  int64_t rows() const { return sums_.front().rows(); }
 
   void restore(const SavedPass& pass) {
     for (size_t i = 0; i < sums_.size(); ++i) sums_[i].restore(pass.sums_FF[i], pass.tokens);
@@ -65,6 +63,7 @@ class Sums {
 
  private:
   std::vector<GramAccumulator> sums_;
+  Tensor counts_T_;
 };
 
 }  // namespace
@@ -83,7 +82,10 @@ std::vector<Covariance> collect_covariances(const CausalLM& model, const CorpusT
   const torch::NoGradGuard no_grad;
   Sums sums(model, layers);
   const HookSet hooks = sums.hooks(layers);
-  const auto chunks = plan_chunks(corpus, statistics_chunk_tokens(model.config(), model.placement().weight_dtype()));
+  // The plan depends on the corpus and the chunk's size alone: it decides the order of the sums, and so their last
+  // bits.
+  const auto chunks =
+      plan_packs(corpus.documents, statistics_chunk_tokens(model.config(), model.placement().weight_dtype()));
 
   Progress progress("statistics", corpus.tokens, "tokens");
   size_t begin = 0;
@@ -97,8 +99,9 @@ std::vector<Covariance> collect_covariances(const CausalLM& model, const CorpusT
   }
   for (size_t i = begin; i < chunks.size(); ++i) {
     const TokenBatch chunk = make_chunk(corpus, chunks[i]);
+    sums.expect(token_counts(chunk.sequence));
     model.run_layers(model.embed(chunk.ids_BT), chunk.sequence, {0, layers.back() + 1}, hooks);
-    progress.advance(chunk.ids_BT.size(1));
+    progress.set(sums.rows());
     if (saves != nullptr && saves->due()) saves->save(sums.after(static_cast<int64_t>(i) + 1));
   }
   return std::move(sums).take(model.placement(), layers);

@@ -28,17 +28,19 @@ void for_each_panel(int64_t size, const std::function<void(int64_t begin, int64_
 GramAccumulator::GramAccumulator(int64_t size, at::Device device)
     : sum_FF_(torch::zeros({size, size}, torch::TensorOptions(torch::kDouble).device(device))) {}
 
-void GramAccumulator::add(const Tensor& rows_NF) {
-  const int64_t size = sum_FF_.size(0);
-  for (const Tensor& chunk : rows_NF.split(kChunkRows)) {
-    const Tensor precise = chunk.scalar_type() == torch::kDouble ? chunk : chunk.to(torch::kFloat);
+void GramAccumulator::add(const Tensor& rows_NF, const Tensor& counts_N) {
+  for (int64_t begin = 0; begin < rows_NF.size(0); begin += kChunkRows) {
+    const auto chunk = [&](const Tensor& x) { return x.slice(0, begin, begin + kChunkRows); };
+    const bool double_rows = rows_NF.scalar_type() == torch::kDouble;
+    const Tensor right = double_rows ? chunk(rows_NF) : chunk(rows_NF).to(torch::kFloat);
+    const Tensor left = counts_N.defined() ? right * chunk(counts_N).to(right.scalar_type()).unsqueeze(1) : right;
     // tall products (panels below the diagonal) are faster in MKL than the same ones transposed
-    for_each_panel(size, [&](int64_t begin, int64_t end) {
-      const Tensor panel = torch::matmul(precise.slice(1, begin).t(), precise.slice(1, begin, end));
-      sum_FF_.slice(0, begin).slice(1, begin, end).add_(panel);
+    for_each_panel(sum_FF_.size(0), [&](int64_t first, int64_t last) {
+      const Tensor panel = torch::matmul(left.slice(1, first).t(), right.slice(1, first, last));
+      sum_FF_.slice(0, first).slice(1, first, last).add_(panel);
     });
   }
-  rows_ += rows_NF.size(0);
+  rows_ += counts_N.defined() ? counts_N.sum().item<int64_t>() : rows_NF.size(0);
 }
 
 void GramAccumulator::restore(const Tensor& panels_FF, int64_t rows) {

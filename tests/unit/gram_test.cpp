@@ -60,6 +60,18 @@ TEST(Gram, AddsPartByPart) {
   EXPECT_LE(nmse(std::move(gram).take_mean(), plain_mean(rows_NF)), 1e-28);
 }
 
+TEST(Gram, CountsRowsThatStandForSeveral) {
+  const Tensor counts_N = torch::randint(1, 6, {5000}, torch::kLong);  // more rows than a chunk
+  for (const at::ScalarType type : {torch::kDouble, torch::kFloat}) {
+    const Tensor rows_NF = random_rows(5000, 300, type);
+    GramAccumulator gram(300, Placement::host());
+    gram.add(rows_NF, counts_N);
+    EXPECT_EQ(gram.rows(), counts_N.sum().item<int64_t>());
+    EXPECT_LE(nmse(std::move(gram).take_mean(), plain_mean(rows_NF.repeat_interleave(counts_N, 0))),
+              type == torch::kDouble ? 1e-28 : 1e-12);
+  }
+}
+
 TEST(Gram, GoesOnFromWhatWasSavedToTheSameBits) {
   const Tensor rows_NF = random_rows(120, 530, torch::kFloat);
   GramAccumulator whole(530, Placement::host()), first(530, Placement::host()), second(530, Placement::host());

@@ -6,11 +6,23 @@
 #include "lancet/core/strings.h"
 #include "lancet/edit/covariance.h"
 #include "lancet/job/model_session.h"
+#include "lancet/models/batching.h"
 #include "machine.h"
 #include "products.h"
 
 namespace lancet::bench {
 namespace {
+
+/// Tokens that go through the layers: those that documents share, once.
+int64_t rows_run(const CorpusTokens& corpus, int64_t chunk_tokens) {
+  int64_t rows = 0;
+  for (const std::vector<int64_t>& pack : plan_packs(corpus.documents, chunk_tokens)) {
+    std::vector<std::span<const TokenId>> documents;
+    for (const int64_t index : pack) documents.emplace_back(corpus.documents[static_cast<size_t>(index)]);
+    rows += make_packed_batch(documents).ids_BT.size(1);
+  }
+  return rows;
+}
 
 void run_statistics(benchmark::State& state, const Subject& subject, const BenchOptions& options) {
   const CausalLM& model = subject.model;
@@ -27,13 +39,16 @@ void run_statistics(benchmark::State& state, const Subject& subject, const Bench
   const double n_passed = static_cast<double>(layers.back() + 1);
   const double ffn = static_cast<double>(config.d_ffn);
   const double pass = n_passed * layer_parameters(config) - ffn * static_cast<double>(config.d_model);
-  const double tokens = static_cast<double>(subject.corpus.tokens);
+  const int64_t chunk_tokens = statistics_chunk_tokens(config, model.placement().weight_dtype());
+  const double rows = static_cast<double>(rows_run(subject.corpus, chunk_tokens));
   const double peak = matmul_peak(model.placement().head_device(), model.placement().weight_dtype(), options.peak_size);
-  count(state, {.tokens = tokens, .flop = tokens * (2 * pass + n_layers * ffn * (ffn + 1)), .peak_flops = peak},
-        seconds);
-  state.counters["chunk_tokens"] =
-      static_cast<double>(statistics_chunk_tokens(config, model.placement().weight_dtype()));
-  state.counters["peak_share_full_gram"] = tokens * (2 * pass + n_layers * 2 * ffn * ffn) / peak / seconds;
+  const Work work{.tokens = static_cast<double>(subject.corpus.tokens),
+                  .flop = rows * (2 * pass + n_layers * ffn * (ffn + 1)),
+                  .peak_flops = peak};
+  count(state, work, seconds);
+  state.counters["peak_share_full_gram"] = rows * (2 * pass + n_layers * 2 * ffn * ffn) / peak / seconds;
+  state.counters["rows/token"] = rows / work.tokens;
+  state.counters["chunk_tokens"] = static_cast<double>(chunk_tokens);
 }
 
 void run_read_corpus(benchmark::State& state, const BenchOptions& options) {

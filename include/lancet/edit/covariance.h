@@ -1,6 +1,7 @@
 // Second moments of MLP keys over text: C_l = E[k k^T], un-centred, one forward pass for all layers.
 // Source: ROME (arXiv 2202.05262, appendix), as MEMIT uses it: tokens of every document, BOS included.
-// Differs from the reference: documents are packed without padding, each seeing only itself.
+// Differs from the reference: documents are packed without padding, each seeing only itself, and what several begin
+// with goes through the model once.
 #pragma once
 
 #include <cstdint>

@@ -15,7 +15,8 @@ class GramAccumulator {
   GramAccumulator(int64_t size, at::Device device);
 
   /// rows [N, F] on the accumulator's device, any floating type; products in f32 (f64 rows: in f64).
-  void add(const Tensor& rows_NF);
+  /// counts [N], any type: row i stands for so many equal rows; undefined: for one.
+  void add(const Tensor& rows_NF, const Tensor& counts_N = {});
 
   /// The sum so far, [F, F] f64: whole where it is computed, undefined numbers elsewhere. For saving only.
   const Tensor& panels() const { return sum_FF_; }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "lancet/runtime/tensor.h"
+#include "lancet/text/tokenizer.h"
 
 namespace lancet {
 
@@ -13,9 +14,10 @@ namespace lancet {
 /// one row each).
 std::vector<std::vector<int64_t>> plan_batches(std::span<const int64_t> lengths, int64_t max_tokens);
 
-/// Indices of `lengths` sorted by length (stable) and cut into packed rows of at most `max_tokens` tokens in all (at
-/// least one document each): nothing is padded, and documents of equal length lie beside each other.
-std::vector<std::vector<int64_t>> plan_packs(std::span<const int64_t> lengths, int64_t max_tokens);
+/// Indices of `documents` cut into packed rows (make_packed_batch) of at most `max_tokens` tokens, and of at most twice
+/// as many places, or one document. Documents that begin alike share a row; in a row they are sorted by length. Depends
+/// on the documents alone.
+std::vector<std::vector<int64_t>> plan_packs(std::span<const std::vector<TokenId>> documents, int64_t max_tokens);
 
 /// Puts rows that were computed in the order of the batches back in their places: row i of the batches' results, one
 /// after another, belongs to place order[i].

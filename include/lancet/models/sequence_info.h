@@ -28,10 +28,13 @@ struct DocumentRun {
 };
 
 struct SequenceInfo {
-  std::vector<int64_t> lengths;       ///< tokens of each row that are not padding (padding is on the right)
-  Tensor positions_BT;                ///< int64, host: rotary position of each token
-  std::vector<DocumentRun> packed;    ///< the only row, cut into documents that do not see each other; empty: a row is
-                                      ///< one document. Not together with `prefix` or `record`
+  std::vector<int64_t> lengths;     ///< tokens of each row that are not padding (padding is on the right)
+  Tensor positions_BT;              ///< int64, host: rotary position of each token
+  std::vector<DocumentRun> packed;  ///< the only row is documents that do not see each other; empty: a row is one
+                                    ///< document. Not together with `prefix` or `record`
+  Tensor places_P;  ///< int64, host, for packed documents: the row's token at each place of each document in turn.
+                    ///< A token that documents share is in the row once. Undefined: none is shared
+  Tensor first_T;   ///< int64, host: the first place of each token of the row; undefined with places_P
   const KeyValues* prefix = nullptr;  ///< what the rows attend to besides themselves
   KeyValues* record =
       nullptr;  ///< keys/values of these tokens are appended here (may be the object `prefix` points to)
@@ -45,9 +48,13 @@ struct TokenBatch {
 /// Rows padded on the right to the longest; positions from 0. Every row has at least one token.
 TokenBatch make_batch(std::span<const std::vector<TokenId>> rows);
 
-/// One row of whole documents in the order given, without padding, positions from 0 in each. Attention runs once per
-/// run of documents of equal length: put those beside each other. No document is empty, and there is at least one.
+/// Whole documents in one row, without padding, positions from 0 in each. Documents that begin alike share the tokens
+/// up to where they differ: causal attention gives those the same hidden states. Attention runs once per run of
+/// documents of equal length: put those beside each other. No document is empty, and there is at least one.
 TokenBatch make_packed_batch(std::span<const std::span<const TokenId>> documents);
+
+/// int64 [T], host: how many places of the packed documents each token of the row stands for; undefined: one each.
+Tensor token_counts(const SequenceInfo& sequence);
 
 /// bool [B, T]: true where a token is not padding.
 Tensor valid_tokens(const SequenceInfo& sequence);
