@@ -7,6 +7,14 @@
 
 namespace lancet {
 
+namespace {
+
+int64_t common_prefix(const std::vector<TokenId>& a, const std::vector<TokenId>& b) {
+  return std::mismatch(a.begin(), a.end(), b.begin(), b.end()).first - a.begin();
+}
+
+}  // namespace
+
 std::vector<std::vector<int64_t>> plan_batches(std::span<const int64_t> lengths, int64_t max_tokens) {
   std::vector<int64_t> order(lengths.size());
   std::iota(order.begin(), order.end(), int64_t{0});
@@ -20,6 +28,36 @@ std::vector<std::vector<int64_t>> plan_batches(std::span<const int64_t> lengths,
     batches.back().push_back(row);
   }
   return batches;
+}
+
+std::vector<std::vector<int64_t>> plan_packs(std::span<const std::vector<TokenId>> documents, int64_t max_tokens) {
+  const auto document = [&](int64_t index) -> const std::vector<TokenId>& {
+    return documents[static_cast<size_t>(index)];
+  };
+  std::vector<int64_t> order(documents.size());
+  std::iota(order.begin(), order.end(), int64_t{0});
+  std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) { return document(a) < document(b); });
+  std::vector<std::vector<int64_t>> packs;
+  int64_t tokens = 0, places = 0;  // of the last pack
+  for (const int64_t index : order) {
+    const int64_t length = static_cast<int64_t>(document(index).size());
+    // Of all documents of the pack, the one before begins most alike: they are in the order of a dictionary.
+    const int64_t fresh =
+        packs.empty() ? length : length - common_prefix(document(packs.back().back()), document(index));
+    if (packs.empty() || tokens + fresh > max_tokens || places + length > 2 * max_tokens) {
+      packs.emplace_back();
+      tokens = length;
+      places = length;
+    } else {
+      tokens += fresh;
+      places += length;
+    }
+    packs.back().push_back(index);
+  }
+  for (std::vector<int64_t>& pack : packs)
+    std::stable_sort(pack.begin(), pack.end(),
+                     [&](int64_t a, int64_t b) { return document(a).size() < document(b).size(); });
+  return packs;
 }
 
 Tensor in_place_order(const std::vector<Tensor>& parts, const std::vector<int64_t>& order) {

@@ -49,6 +49,18 @@ LayerWeights layer_weights(const std::map<WeightId, Tensor>& weights, int64_t la
           .down_bias = get(WeightKind::kDownBias)};
 }
 
+void check_packing(const Tensor& h_BTD, const SequenceInfo& sequence) {
+  if (sequence.packed.empty()) return;
+  if (sequence.prefix != nullptr || sequence.record != nullptr)
+    throw std::logic_error("run_layers: packed documents have no prefix, and their keys and values are not recorded");
+  int64_t places = 0;
+  for (const DocumentRun& run : sequence.packed) places += run.documents * run.tokens;
+  const int64_t expected = sequence.places_P.defined() ? sequence.places_P.size(0) : h_BTD.size(1);
+  if (h_BTD.size(0) != 1 || places != expected)
+    throw std::logic_error(cat("run_layers: packed documents of ", places, " tokens in all, expected ", expected,
+                               " for hidden states of ", h_BTD.size(0), " row(s) of ", h_BTD.size(1)));
+}
+
 }  // namespace
 
 CausalLM::CausalLM(ModelConfig config, Placement placement)
@@ -85,6 +97,7 @@ Tensor CausalLM::run_layers(Tensor h_BTD, const SequenceInfo& sequence, LayerRan
   if (range.begin < 0 || range.end > config_.n_layers || range.begin > range.end)
     throw std::logic_error(cat("run_layers: layers ", range.begin, "..", range.end, " of ", config_.n_layers));
   if (range.begin == range.end) return take_places(h_BTD, sequence.outputs_BO);
+  check_packing(h_BTD, sequence);
   AttentionInputs inputs;
   for (int64_t layer = range.begin; layer < range.end; ++layer) {
     const at::Device device = placement_.device_of(layer);

@@ -6,6 +6,7 @@
 
 #include "lancet/kernels/attention.h"
 #include "lancet/kernels/decoder_ops.h"
+#include "packed_attention.h"
 
 namespace lancet {
 namespace {
@@ -52,7 +53,14 @@ Tensor attention(const LayerContext& context, const Tensor& x_BTD) {
     append(record->keys_BKPC, layer, fresh.key);
     append(record->values_BKPC, layer, fresh.value);
   }
-  return at::linear(grouped_attention(query, fresh, prefix, inputs.mask_B1QS), w.attn_out, w.attn_out_bias);
+  Tensor attended;
+  if (context.sequence.packed.empty()) {
+    attended = grouped_attention(query, fresh, prefix, inputs.mask_B1QS);
+  } else {
+    const PackedDocuments packed{context.sequence.packed, inputs.places_P, inputs.first_T};
+    attended = packed_attention(query, fresh, packed);
+  }
+  return at::linear(attended, w.attn_out, w.attn_out_bias);
 }
 
 }  // namespace
@@ -83,6 +91,10 @@ AttentionInputs attention_inputs(const SequenceInfo& sequence, const Tensor& fre
   inputs.queries = inputs.keys;
   const Tensor mask = attention_mask(sequence);
   if (mask.defined()) inputs.mask_B1QS = mask.to(device);
+  if (sequence.places_P.defined()) {
+    inputs.places_P = sequence.places_P.to(device);
+    inputs.first_T = sequence.first_T.to(device);
+  }
   return inputs;
 }
 

@@ -26,8 +26,9 @@ struct RotaryTable {
 struct AttentionInputs {
   RotaryTable keys;
   RotaryTable queries;
-  Tensor mask_B1QS;   ///< bool, true: may attend; undefined: plain causal attention
-  Tensor outputs_BQ;  ///< places of the queries in their rows; undefined: all
+  Tensor mask_B1QS;          ///< bool, true: may attend; undefined: plain causal attention
+  Tensor outputs_BQ;         ///< places of the queries in their rows; undefined: all
+  Tensor places_P, first_T;  ///< as in SequenceInfo
 };
 
 enum class RopePrecision { kF32, kF64 };

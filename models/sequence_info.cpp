@@ -3,6 +3,7 @@
 #include <torch/types.h>
 
 #include <algorithm>
+#include <unordered_map>
 
 namespace lancet {
 
@@ -21,19 +22,54 @@ TokenBatch make_batch(std::span<const std::vector<TokenId>> rows) {
   return batch;
 }
 
+TokenBatch make_packed_batch(std::span<const std::span<const TokenId>> documents) {
+  TokenBatch batch;
+  std::vector<int64_t> ids, positions, places, first;
+  // by the token before it (-1: none) and its id, which is below 2^32
+  std::unordered_map<int64_t, int64_t> tokens;
+  for (const std::span<const TokenId> document : documents) {
+    const int64_t length = static_cast<int64_t>(document.size());
+    int64_t token = -1;
+    for (int64_t t = 0; t < length; ++t) {
+      const TokenId id = document[static_cast<size_t>(t)];
+      const auto [at, is_new] = tokens.try_emplace((token + 1) << 32 | id, static_cast<int64_t>(ids.size()));
+      token = at->second;
+      if (is_new) {
+        ids.push_back(id);
+        positions.push_back(t);
+        first.push_back(static_cast<int64_t>(places.size()));
+      }
+      places.push_back(token);
+    }
+    std::vector<DocumentRun>& runs = batch.sequence.packed;
+    if (runs.empty() || runs.back().tokens != length) runs.push_back({0, length});
+    ++runs.back().documents;
+  }
+  batch.ids_BT = torch::tensor(ids, torch::kLong).unsqueeze(0);
+  batch.sequence.positions_BT = torch::tensor(positions, torch::kLong).unsqueeze(0);
+  batch.sequence.lengths = {static_cast<int64_t>(ids.size())};
+  if (ids.size() < places.size()) {
+    batch.sequence.places_P = torch::tensor(places, torch::kLong);
+    batch.sequence.first_T = torch::tensor(first, torch::kLong);
+  }
+  return batch;
+}
+
+Tensor token_counts(const SequenceInfo& sequence) {
+  return sequence.places_P.defined() ? sequence.places_P.bincount({}, sequence.first_T.size(0)) : Tensor();
+}
+
 Tensor valid_tokens(const SequenceInfo& sequence) {
   const Tensor lengths = torch::tensor(sequence.lengths, torch::kLong);
   return torch::arange(sequence.positions_BT.size(1)).unsqueeze(0) < lengths.unsqueeze(1);
 }
 
 Tensor attention_mask(const SequenceInfo& sequence) {
-  const bool blocks = sequence.documents_BT.defined();
-  if (!blocks && sequence.prefix == nullptr) return {};  // padding is on the right: no real token can see it
+  if (sequence.prefix == nullptr) return {};  // padding is on the right: no real token can see it
   const int64_t n_rows = sequence.positions_BT.size(0);
   const int64_t width = sequence.positions_BT.size(1);
   Tensor own = torch::ones({width, width}, torch::kBool).tril().unsqueeze(0).expand({n_rows, width, width});
-  if (blocks) own = own.logical_and(sequence.documents_BT.unsqueeze(2) == sequence.documents_BT.unsqueeze(1));
-  if (sequence.prefix != nullptr && !sequence.prefix->empty()) {
+  if (!sequence.prefix->empty()) {
     const Tensor& valid_BP = sequence.prefix->valid_BP;
     own = torch::cat({valid_BP.unsqueeze(1).expand({n_rows, width, valid_BP.size(1)}), own}, 2);
   }

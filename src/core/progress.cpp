@@ -120,6 +120,11 @@ void Progress::set(int64_t done) {
   draw();
 }
 
+void Progress::skip(int64_t done) {
+  skipped_ += done;
+  set(done_ + done);
+}
+
 void Progress::finish() {
   if (std::exchange(finished_, true)) return;
   log_line(line());
@@ -146,8 +151,8 @@ std::string Progress::line() const {
   std::string out = cat(stage_, "  ", done_, total_ > 0 ? cat("/", total_) : "", " ", unit_);
   // Unwinding ends a stage too, but it is not done. Fewer than `total_` alone says nothing: a corpus may end early.
   if (finished_) out += cat(std::uncaught_exceptions() > 0 ? "  stopped after " : "  in ", duration_text(elapsed));
-  if (done_ > 0 && elapsed > 0) {
-    const double per_second = static_cast<double>(done_) / elapsed;
+  if (done_ > skipped_ && elapsed > 0) {
+    const double per_second = static_cast<double>(done_ - skipped_) / elapsed;
     out += "  " + rate_text(per_second);
     if (!finished_ && total_ > done_) out += "  " + remaining_text(static_cast<double>(total_ - done_) / per_second);
   }

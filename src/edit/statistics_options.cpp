@@ -51,6 +51,7 @@ StatisticsOptions parse_statistics_options(ConfigSection section, const std::fil
   else
     parse_text(section, base, options);
   options.ridge = section.number("ridge", {.min = 0.0}, options.ridge);
+  options.save_every_s = section.number("save_every_s", {.min = 0.0}, options.save_every_s);
   options.cache = section.path("cache", base, default_cache());
   section.finish();
   return options;

@@ -8,7 +8,7 @@
 namespace lancet {
 namespace {
 
-constexpr MatrixKind kCovariance{"lancet-covariance-1", "moment", "covariance"};
+constexpr MatrixKind kCovariance{"lancet-covariance-2", "moment", "covariance"};
 constexpr const char* kTokens = "tokens";
 
 /// Whether a layer's keys depend on this weight.
@@ -25,6 +25,14 @@ bool shapes_keys(WeightId id, int64_t layer) {
     default:
       return id.layer <= layer;
   }
+}
+
+/// Of one pass over several layers. `chunk_tokens` orders its sums.
+std::string pass_key(std::span<const std::filesystem::path> cache_files, int64_t chunk_tokens) {
+  ContentHash hash;
+  hash.add(chunk_tokens);
+  for (const std::filesystem::path& file : cache_files) hash.add(file.filename().string());
+  return hash.hex();
 }
 
 }  // namespace
@@ -65,9 +73,14 @@ void StatisticsStore::prepare(std::span<const int64_t> layers) {
     if (!std::filesystem::exists(cache_file(layer))) missing.push_back(layer);
   collected_ = {missing.begin(), missing.end()};
   if (missing.empty()) return;
-  const std::vector<Covariance> fresh = collect_covariances(model_, text_.read(), missing);
+  std::vector<std::filesystem::path> files;
+  for (const int64_t layer : missing) files.push_back(cache_file(layer));
+  const int64_t chunk_tokens = statistics_chunk_tokens(model_.config(), model_.placement().weight_dtype());
+  PartialSums saves(cache_, pass_key(files, chunk_tokens), save_every_s_);
+  const std::vector<Covariance> fresh = collect_covariances(model_, text_.read(), missing, &saves);
   for (size_t i = 0; i < missing.size(); ++i)
-    write_matrix(cache_file(missing[i]), kCovariance, fresh[i].moment_FF, {{kTokens, std::to_string(fresh[i].tokens)}});
+    write_matrix(files[i], kCovariance, fresh[i].moment_FF, {{kTokens, std::to_string(fresh[i].tokens)}});
+  saves.remove();  // only now that the cache has the results
 }
 
 Covariance StatisticsStore::load(int64_t layer) const {

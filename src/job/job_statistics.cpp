@@ -24,7 +24,9 @@ std::shared_ptr<MomentSource> JobStatistics::open_moments(const CausalLM& model)
   if (imported_) return imported_;
   StatisticsText text =
       job_.statistics->from == StatisticsFrom::kSelf ? sampled_text(model, files_.checkpoint, plan_) : text_of(corpus_);
-  return std::make_shared<StatisticsStore>(model, files_.checkpoint, std::move(text), job_.statistics->cache);
+  auto store = std::make_shared<StatisticsStore>(model, files_.checkpoint, std::move(text), job_.statistics->cache);
+  store->save_every(job_.statistics->save_every_s);
+  return store;
 }
 
 void JobStatistics::prepare(const CausalLM& model) {

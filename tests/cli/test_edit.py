@@ -1,5 +1,7 @@
 """The job end to end, as a user runs it."""
 import json
+import re
+import signal
 import subprocess
 import time
 
@@ -154,6 +156,30 @@ def test_equal_keys_are_reported(lancet):
     run_ok(lancet.edit(lancet.job(requests=requests, evaluate=[], editor__contexts=["{}"])))
     warnings = json.loads((lancet.out / "report.json").read_text())["warnings"]
     assert len(warnings) == 1 and "requests a and b" in warnings[0]
+
+
+def cached_files(folder):
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def test_a_killed_statistics_pass_goes_on_to_the_same_bits(lancet):
+    def job(cache):
+        statistics = {"tokens": 160_000, "save_every_s": 0, "cache": str(lancet.folder / cache)}
+        return lancet.write(lancet.job(**{f"statistics__{key}": value for key, value in statistics.items()}), f"{cache}.json")
+
+    run_ok(lancet.run("stats", job("whole")))
+    killed = lancet.folder / "killed"
+    path = job("killed")
+    process = subprocess.Popen([str(LANCET), "stats", str(path)], stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+    while process.poll() is None and not list(killed.glob("*.partial.safetensors")):
+        time.sleep(0.001)
+    process.kill()
+    assert process.wait() == -signal.SIGKILL, "the pass was over before it could be killed"
+    finished = [path for path in killed.glob("*.safetensors") if not path.name.endswith(".partial.safetensors")]
+    assert finished == [] and len(list(killed.glob("*.partial.safetensors"))) == 1
+    result = run_ok(lancet.run("stats", path))
+    assert re.search(r"statistics: going on from \d+ of 160000 tokens saved in ", result.stderr), result.stderr
+    assert {name: data for name, data in cached_files(killed).items() if not name.startswith(".")} == cached_files(lancet.folder / "whole")
 
 
 @pytest.mark.parametrize("command", [(), ("edit",), ("eval",), ("stats",), ("generate",), ("inspect",)])

@@ -3,6 +3,10 @@
 #include <gtest/gtest.h>
 #include <torch/types.h>
 
+#include <algorithm>
+#include <numeric>
+#include <set>
+
 #include "lancet/core/error.h"
 #include "lancet/edit/activations.h"
 #include "lancet/models/batching.h"
@@ -69,15 +73,81 @@ TEST(CausalLM, ComputesOnlyTheOutputsThatAreAskedFor) {
   }
 }
 
-TEST(CausalLM, KeepsPackedDocumentsApart) {
+/// Packed, without copies of the documents.
+TokenBatch packed(const std::vector<std::vector<TokenId>>& documents) {
+  const std::vector<std::span<const TokenId>> spans(documents.begin(), documents.end());
+  return make_packed_batch(spans);
+}
+
+/// Documents of the given lengths; one of `openings` ways to begin each.
+std::vector<std::vector<TokenId>> documents_of(const std::vector<int64_t>& lengths, int64_t openings) {
+  std::vector<std::vector<TokenId>> documents;
+  TokenId next = 7;
+  for (const int64_t length : lengths) {
+    const TokenId opening = static_cast<TokenId>(documents.size()) % openings;
+    std::vector<TokenId> ids{1 + opening, 100 + opening, 3000};
+    while (static_cast<int64_t>(ids.size()) < length) ids.push_back(next = (next * 31 + 11) % 4096);
+    ids.resize(static_cast<size_t>(length));
+    documents.push_back(std::move(ids));
+  }
+  return documents;
+}
+
+/// Each document's hidden states at the last layer, packed against alone.
+void expect_as_if_alone(const CausalLM& model, const std::vector<std::vector<TokenId>>& documents, double most_nmse) {
+  const TokenBatch batch = packed(documents);
+  const SequenceInfo& sequence = batch.sequence;
+  Tensor together = model.run_layers(model.embed(batch.ids_BT), sequence, model.all_layers())[0];
+  if (sequence.places_P.defined()) together = together.index_select(0, sequence.places_P);
+  int64_t begin = 0;
+  for (const std::vector<TokenId>& document : documents) {
+    const int64_t end = begin + static_cast<int64_t>(document.size());
+    EXPECT_LE(nmse(together.slice(0, begin, end), run_rows(model, {document})[0]), most_nmse) << "place " << begin;
+    begin = end;
+  }
+  EXPECT_EQ(begin, together.size(0));
+}
+
+// by length: several in a row of attention's batch, with a rest and without; one; too long for that; equal ones apart
+const std::vector<int64_t> kPackedLengths{3, 3, 3, 3, 3, 3, 3, 1, 5, 5, 5, 5, 40, 40, 90, 90, 3, 90};
+
+TEST(CausalLM, RunsPackedDocumentsAsIfAlone) {
+  const TinyModel tiny;
+  const auto documents = documents_of(kPackedLengths, /*openings=*/1000);
+  EXPECT_EQ(packed(documents).sequence.packed.size(), 7u);
+  EXPECT_FALSE(packed(documents).sequence.places_P.defined()) << "these documents begin differently";
+  expect_as_if_alone(tiny.load(), documents, kExactF64);
+  expect_as_if_alone(tiny.load(torch::kBFloat16), documents, 1e-3);
+}
+
+TEST(CausalLM, RunsWhatPackedDocumentsShareOnce) {
+  const TinyModel tiny;
+  const auto documents = documents_of(kPackedLengths, /*openings=*/2);
+  std::set<std::vector<TokenId>> prefixes;
+  int64_t places = 0;
+  for (const auto& document : documents) {
+    for (size_t length = 1; length <= document.size(); ++length)
+      prefixes.emplace(document.begin(), document.begin() + static_cast<int64_t>(length));
+    places += static_cast<int64_t>(document.size());
+  }
+  const TokenBatch batch = packed(documents);
+  EXPECT_EQ(batch.ids_BT.size(1), static_cast<int64_t>(prefixes.size()));
+  EXPECT_LT(batch.ids_BT.size(1), places);
+  EXPECT_EQ(token_counts(batch.sequence).sum().item<int64_t>(), places);
+  expect_as_if_alone(tiny.load(), documents, kExactF64);
+}
+
+TEST(CausalLM, RefusesPackedDocumentsWithAPrefixOrOfOtherLengths) {
   const TinyModel tiny;
   const CausalLM model = tiny.load();
-  TokenBatch packed = make_batch(std::vector<std::vector<TokenId>>{{1, 17, 400, 8, 99, 1, 2000, 3}});
-  packed.sequence.positions_BT = torch::tensor({{0, 1, 2, 3, 4, 0, 1, 2}}, torch::kLong);
-  packed.sequence.documents_BT = torch::tensor({{0, 0, 0, 0, 0, 1, 1, 1}}, torch::kLong);
-  const Tensor h = model.run_layers(model.embed(packed.ids_BT), packed.sequence, model.all_layers())[0];
-  EXPECT_LE(nmse(h.slice(0, 0, 5), run_rows(model, {{1, 17, 400, 8, 99}})[0]), kExactF64);
-  EXPECT_LE(nmse(h.slice(0, 5), run_rows(model, {{1, 2000, 3}})[0]), kExactF64);
+  TokenBatch batch = packed(kRows);
+  const Tensor h_BTD = model.embed(batch.ids_BT);
+  KeyValues cache;
+  batch.sequence.record = &cache;
+  EXPECT_THROW(model.run_layers(h_BTD, batch.sequence, model.all_layers()), std::logic_error);
+  batch.sequence.record = nullptr;
+  batch.sequence.packed.pop_back();
+  EXPECT_THROW(model.run_layers(h_BTD, batch.sequence, model.all_layers()), std::logic_error);
 }
 
 TEST(CausalLM, RefusesAWeightOfAnotherShapeOrType) {
@@ -258,6 +328,34 @@ TEST(PlanBatches, KeepsEveryRowOnceWithinTheBudget) {
   }
   std::sort(seen.begin(), seen.end());
   EXPECT_EQ(seen, (std::vector<int64_t>{0, 1, 2, 3, 4, 5, 6, 7, 8}));
+}
+
+TEST(PlanPacks, FillsRowsWithDocumentsThatBeginAlike) {
+  const auto documents = documents_of({9, 1, 30, 4, 4, 7, 2, 100, 3, 9, 9, 9, 4, 4, 30, 2, 12, 18, 1, 5}, 3);
+  constexpr int64_t kTokens = 40;
+  const auto places_of = [&](const std::vector<int64_t>& pack) {
+    int64_t places = 0;
+    for (const int64_t index : pack) places += static_cast<int64_t>(documents[static_cast<size_t>(index)].size());
+    return places;
+  };
+  std::vector<int64_t> seen;
+  int64_t tokens = 0;
+  const auto packs = plan_packs(documents, kTokens);
+  for (const auto& pack : packs) {
+    std::vector<std::vector<TokenId>> members;
+    for (const int64_t index : pack) members.push_back(documents[static_cast<size_t>(index)]);
+    const TokenBatch batch = packed(members);
+    EXPECT_TRUE(pack.size() == 1 || (batch.ids_BT.size(1) <= kTokens && places_of(pack) <= 2 * kTokens));
+    EXPECT_TRUE(std::is_sorted(members.begin(), members.end(),
+                               [](const auto& a, const auto& b) { return a.size() < b.size(); }));
+    tokens += batch.ids_BT.size(1);
+    seen.insert(seen.end(), pack.begin(), pack.end());
+  }
+  std::sort(seen.begin(), seen.end());
+  std::vector<int64_t> all(documents.size());
+  std::iota(all.begin(), all.end(), int64_t{0});
+  EXPECT_EQ(seen, all);
+  EXPECT_LT(tokens, places_of(all)) << "nothing was shared";
 }
 
 }  // namespace

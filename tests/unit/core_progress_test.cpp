@@ -174,6 +174,24 @@ TEST(Progress, RedrawsOneLineOnATerminal) {
   EXPECT_TRUE(masked(text).ends_with(last)) << text;
 }
 
+TEST(Progress, LeavesWorkOfAnEarlierRunOutOfTheRate) {
+  if (!terminals_exist()) GTEST_SKIP() << "no pseudo-terminal here";
+  const auto last_line = [](int64_t skipped) {
+    return captured_on_terminal(80, [&] {
+      Progress progress("values", 1'000'002, "requests");
+      if (skipped > 0) progress.skip(skipped);
+      ::usleep(60'000);
+      progress.advance(2);
+    });
+  };
+  // two requests in 60 ms or more: never thousands a second
+  const std::string text = last_line(1'000'000);
+  EXPECT_NE(text.find("values  1000002/1000002 requests  in "), std::string::npos) << text;
+  EXPECT_TRUE(masked(text).ends_with("requests  in # ms  #/s\r\n")) << text;
+  const size_t rate = text.rfind("ms  ") + 4;
+  EXPECT_LE(std::stod(text.substr(rate)), 2 / 0.06) << text;
+}
+
 TEST(Progress, MakesRoomForALogLine) {
   if (!terminals_exist()) GTEST_SKIP() << "no pseudo-terminal here";
   const std::string text = captured_on_terminal(80, [] {

@@ -20,6 +20,7 @@ struct BenchOptions {
   int64_t value_layer = 1;         ///< values are optimised at the output of this layer
   int64_t value_batch = 0;         ///< requests optimised together; 0: the editor's default
   int64_t statistics_tokens = 65'536;
+  std::vector<int64_t> statistics_layers{0, 1, 2};
   std::vector<int64_t> solve_sizes{768, 4096};  ///< n of the ridge solves
 };
 

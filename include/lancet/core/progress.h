@@ -35,6 +35,8 @@ class Progress {
   /// From any thread.
   void advance(int64_t done = 1);
   void set(int64_t done);
+  /// Work done before this run, which began just now: it counts as done, but says nothing about the rate.
+  void skip(int64_t done);
   /// Replaces the tail of the line: "loss 0.31".
   void note(std::string text) { note_ = std::move(text); }
   void finish();
@@ -49,6 +51,7 @@ class Progress {
   std::string note_;
   int64_t total_;
   int64_t done_ = 0;
+  int64_t skipped_ = 0;
   bool finished_ = false;
   Clock::time_point begun_ = Clock::now();
   Clock::time_point drawn_{};

@@ -21,7 +21,8 @@ struct StatisticsOptions {
   int64_t tokens = 1'000'000;      ///< budget, BOS tokens included; not for kImport
   int64_t document_tokens = 2048;  ///< longer documents are cut; kSelf: 256. Never more than the model's positions
   double ridge = 0.0;              ///< added to C, relative to trace(C) / n, before it is factored
-  std::filesystem::path cache;     ///< folder of cached covariances and factors
+  double save_every_s = 30.0;   ///< between saves of a pass under way, for a killed one to go on from; 0: every chunk
+  std::filesystem::path cache;  ///< folder of cached covariances and factors
 };
 
 /// `statistics:` of a job; relative paths are taken from `base`.

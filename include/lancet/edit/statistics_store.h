@@ -33,6 +33,9 @@ class StatisticsStore final : public MomentSource {
                   std::filesystem::path cache)
       : StatisticsStore(model, checkpoint, text_of(corpus), std::move(cache)) {}
 
+  /// Seconds between saves of a pass under way; see PartialSums. 0: after every chunk.
+  void save_every(double seconds) { save_every_s_ = seconds; }
+
   /// prepare() and load() of several layers, in the order of `layers`.
   std::vector<Covariance> load(std::span<const int64_t> layers);
 
@@ -52,6 +55,7 @@ class StatisticsStore final : public MomentSource {
   const Checkpoint& checkpoint_;
   StatisticsText text_;
   std::filesystem::path cache_;
+  double save_every_s_ = StatisticsOptions().save_every_s;
   std::set<int64_t> collected_;                               // by the last prepare()
   mutable std::map<std::string, std::string> weight_hashes_;  // by stored name; every layer's key needs many of them
 };

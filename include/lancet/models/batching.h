@@ -6,12 +6,18 @@
 #include <vector>
 
 #include "lancet/runtime/tensor.h"
+#include "lancet/text/tokenizer.h"
 
 namespace lancet {
 
 /// Indices of `lengths` sorted by length (stable) and cut into batches of at most `max_tokens` padded tokens (at least
 /// one row each).
 std::vector<std::vector<int64_t>> plan_batches(std::span<const int64_t> lengths, int64_t max_tokens);
+
+/// Indices of `documents` cut into packed rows (make_packed_batch) of at most `max_tokens` tokens, and of at most twice
+/// as many places, or one document. Documents that begin alike share a row; in a row they are sorted by length. Depends
+/// on the documents alone.
+std::vector<std::vector<int64_t>> plan_packs(std::span<const std::vector<TokenId>> documents, int64_t max_tokens);
 
 /// Puts rows that were computed in the order of the batches back in their places: row i of the batches' results, one
 /// after another, belongs to place order[i].

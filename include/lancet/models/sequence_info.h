@@ -1,5 +1,5 @@
-// Everything that attention needs to run a part of a sequence: lengths, positions, document blocks, keys/values of what
-// was run before. All of it lies on the host; run_layers brings what a stage needs to the stage's device once.
+// Everything that attention needs to run a part of a sequence: lengths, positions, packed documents, keys/values of
+// what was run before. All of it lies on the host; run_layers brings what a stage needs to the stage's device once.
 #pragma once
 
 #include <cstdint>
@@ -21,12 +21,22 @@ struct KeyValues {
   bool empty() const { return !valid_BP.defined(); }
 };
 
+/// Documents of one length that follow one another in a packed row.
+struct DocumentRun {
+  int64_t documents = 0;
+  int64_t tokens = 0;  ///< of each
+};
+
 struct SequenceInfo {
-  std::vector<int64_t> lengths;  ///< tokens of each row that are not padding (padding is on the right)
-  Tensor positions_BT;           ///< int64, host: rotary position of each token
-  Tensor outputs_BO;    ///< int64, host: the places in each row whose output is wanted of the pass's last layer, which
-                        ///< then computes no other; repeats are allowed; undefined: all places
-  Tensor documents_BT;  ///< int64, host: tokens attend within their document only; undefined: a row is one document
+  std::vector<int64_t> lengths;     ///< tokens of each row that are not padding (padding is on the right)
+  Tensor positions_BT;              ///< int64, host: rotary position of each token
+  std::vector<DocumentRun> packed;  ///< the only row is documents that do not see each other; empty: a row is one
+                                    ///< document. Not together with `prefix` or `record`
+  Tensor places_P;    ///< int64, host, for packed documents: the row's token at each place of each document in turn.
+                      ///< A token that documents share is in the row once. Undefined: none is shared
+  Tensor first_T;     ///< int64, host: the first place of each token of the row; undefined with places_P
+  Tensor outputs_BO;  ///< int64, host: the places in each row whose output is wanted of the pass's last layer, which
+                      ///< then computes no other; repeats are allowed; undefined: all places. Not of packed documents
   const KeyValues* prefix = nullptr;  ///< what the rows attend to besides themselves
   KeyValues* record =
       nullptr;  ///< keys/values of these tokens are appended here (may be the object `prefix` points to)
@@ -39,6 +49,14 @@ struct TokenBatch {
 
 /// Rows padded on the right to the longest; positions from 0. Every row has at least one token.
 TokenBatch make_batch(std::span<const std::vector<TokenId>> rows);
+
+/// Whole documents in one row, without padding, positions from 0 in each. Documents that begin alike share the tokens
+/// up to where they differ: causal attention gives those the same hidden states. Attention runs once per run of
+/// documents of equal length: put those beside each other. No document is empty, and there is at least one.
+TokenBatch make_packed_batch(std::span<const std::span<const TokenId>> documents);
+
+/// int64 [T], host: how many places of the packed documents each token of the row stands for; undefined: one each.
+Tensor token_counts(const SequenceInfo& sequence);
 
 /// bool [B, T]: true where a token is not padding.
 Tensor valid_tokens(const SequenceInfo& sequence);
