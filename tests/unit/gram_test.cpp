@@ -50,7 +50,7 @@ TEST_P(GramOfType, IsTheProductAtAnySize) {
 INSTANTIATE_TEST_SUITE_P(Types, GramOfType,
                          ::testing::Values(Case{"f64", torch::kDouble, 1e-28}, Case{"f32", torch::kFloat, 1e-12},
                                            Case{"bf16", torch::kBFloat16, 1e-12}),
-                         [](const auto& info) { return info.param.name; });
+                         [](const auto& row) { return row.param.name; });
 
 TEST(Gram, AddsPartByPart) {
   const Tensor rows_NF = random_rows(120, 530, torch::kDouble);
