@@ -49,6 +49,30 @@ TEST(Statistics, EqualOnePassPerDocumentAndLayer) {
   }
 }
 
+TEST(Statistics, CountTokensThatDocumentsShare) {
+  const TinyModel tiny;
+  const CausalLM model = tiny.load();
+  // equal documents, beginnings of others, and one that shares nothing
+  const CorpusTokens corpus{{{1, 5, 9}, {1, 5, 9, 12, 40}, {1, 5}, {1, 5, 9}, {1, 7, 9}, {30, 31, 5, 9}}, 20, true};
+  const std::vector<int64_t> layers{1};
+  const Covariance covariance = collect_covariances(model, corpus, layers).front();
+  EXPECT_EQ(covariance.tokens, 20);
+  EXPECT_LE(nmse(covariance.moment_FF, plain_moment(model, corpus, 1)), 1e-26);
+}
+
+TEST(Statistics, RunFewerTokensAtOnceWhereActivationsAreLarge) {
+  ModelConfig config;
+  config.d_model = 256;
+  config.d_ffn = 768;
+  EXPECT_EQ(statistics_chunk_tokens(config, torch::kFloat), 8192);
+  config.d_model = 4096;
+  config.d_ffn = 14336;
+  EXPECT_EQ(statistics_chunk_tokens(config, torch::kFloat), 2048);
+  EXPECT_EQ(statistics_chunk_tokens(config, torch::kBFloat16), 3584);
+  config.d_ffn = 1'000'000'000;
+  EXPECT_EQ(statistics_chunk_tokens(config, torch::kFloat), 256);
+}
+
 TEST(Statistics, CutDocumentsAndTheBudget) {
   const TinyModel tiny;
   const TempDir folder;
