@@ -8,7 +8,7 @@
 #include "lancet/core/error.h"
 #include "lancet/core/progress.h"
 #include "lancet/core/strings.h"
-#include "lancet/models/tensor_io.h"
+#include "lancet/models/tensor_reader.h"
 
 namespace lancet {
 namespace {
@@ -48,6 +48,9 @@ LayerWeights layer_weights(const std::map<WeightId, Tensor>& weights, int64_t la
           .down_bias = get(WeightKind::kDownBias)};
 }
 
+/// Rounded up: a model that is there is never "0 MB".
+int64_t megabytes(int64_t bytes) { return (bytes + 999'999) / 1'000'000; }
+
 }  // namespace
 
 CausalLM::CausalLM(ModelConfig config, Placement placement)
@@ -60,15 +63,16 @@ CausalLM CausalLM::load(const Checkpoint& checkpoint, const ModelConfig& config,
   const torch::NoGradGuard no_grad;
   const std::vector<WeightSpec> table = resolve_weights(config, checkpoint);
   CausalLM model(config, placement);
-  Progress progress("loading", static_cast<int64_t>(table.size()), "tensors");
+  std::vector<TensorRead> reads;
+  int64_t total_bytes = 0;
   for (const WeightSpec& spec : table) {
-    const Tensor stored = to_tensor(checkpoint.view(spec.stored_name));
-    // copy: the file must not be the weight's memory, it may be replaced while the model is in use.
-    Tensor weight = stored.to(device_of_weight(placement, spec.id), placement.weight_dtype(), /*non_blocking=*/false,
-                              /*copy=*/true);
-    model.weights_.emplace(spec.id, std::move(weight));
-    progress.advance();
+    reads.push_back(
+        {checkpoint.view(spec.stored_name), device_of_weight(placement, spec.id), placement.weight_dtype()});
+    total_bytes += static_cast<int64_t>(reads.back().stored.bytes.size());
   }
+  Progress progress("loading", megabytes(total_bytes), "MB");
+  std::vector<Tensor> weights = read_tensors(reads, [&](int64_t read_bytes) { progress.set(megabytes(read_bytes)); });
+  for (size_t i = 0; i < table.size(); ++i) model.weights_.emplace(table[i].id, std::move(weights[i]));
   if (config.tied_embeddings)
     model.weights_.emplace(WeightId{WeightKind::kHead},
                            model.weight({WeightKind::kEmbedding}).to(placement.head_device()));

@@ -23,7 +23,8 @@ struct LayerRange {
 
 class CausalLM {
  public:
-  /// Each tensor goes from the mapped file straight to its device, in the placement's weight dtype.
+  /// Each tensor goes from its file straight to its device, in the placement's weight dtype; the model shares no memory
+  /// with the files.
   /// Throws: CheckpointError when the checkpoint does not fit the configuration.
   static CausalLM load(const Checkpoint& checkpoint, const ModelConfig& config, const Placement& placement);
 
