@@ -1,8 +1,5 @@
 #include "subject.h"
 
-#include <unistd.h>
-
-#include <cstdlib>
 #include <string>
 
 #include "lancet/core/error.h"
@@ -28,34 +25,13 @@ const std::vector<std::string>& contexts() {
   return kContexts;
 }
 
-/// Removed at the end: the mapped weights stay readable.
-class TemporaryFolder {
- public:
-  TemporaryFolder() {
-    std::string name = (fs::temp_directory_path() / "lancet-bench-XXXXXX").string();
-    if (mkdtemp(name.data()) == nullptr) throw ConfigError(cat(name, ": cannot make a temporary folder: set TMPDIR"));
-    path_ = name;
-  }
-  ~TemporaryFolder() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-  const fs::path& path() const { return path_; }
-
- private:
-  fs::path path_;
-};
-
 Subject made_up(const BenchOptions& options) {
   const ModelShape shape = parse_shape(options.shape);
-  const TemporaryFolder folder;
-  write_random_checkpoint(folder.path(), shape, options.run.dtype.value_or(DType::kF32));
-  const Checkpoint checkpoint = Checkpoint::open(folder.path());
-  const ModelFiles files{checkpoint, load_model_config(checkpoint), nullptr};
-  return {load_model(files, options.run), random_requests(kMostRequests, shape.vocab),
-          random_corpus(options.statistics_tokens, shape.vocab)};
+  set_threads(options.run);
+  const std::vector<at::Device> devices = parse_devices(options.run.devices);
+  const at::ScalarType dtype = to_scalar_type(options.run.dtype.value_or(DType::kF32));
+  return {make_random_model(shape, plan_placement(shape.layers, devices, dtype)),
+          random_requests(kMostRequests, shape.vocab), random_corpus(options.statistics_tokens, shape.vocab)};
 }
 
 Subject from_folder(const BenchOptions& options) {
