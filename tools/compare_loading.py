@@ -1,7 +1,7 @@
 """lancet beside transformers: loading and exporting one checkpoint, in turn, in one run.
 
 A checkpoint of about one billion random bf16 weights in several shards is made in a temporary folder (by lancet_bench), or --model
-names one. Each side loads it with a warm page cache until every byte is on the device, then sums every weight's bytes; the sums
+names one. Each side loads it with a warm page cache and warm free memory until every byte is on the device, then sums every weight's bytes; the sums
 must be equal. "load" is the call that loads (from_pretrained; opening the files and reading them), "loaded and summed" has the sum
 too, which is where transformers, which maps the file when the type stays, reads it. "export" is save_pretrained; and
 lancet's export of the same weights, five matrices written from memory, with everything synced to the disk. transformers does not
@@ -12,6 +12,7 @@ first round of each side are left out.
 """
 import argparse
 import json
+import mmap
 import os
 import statistics
 import subprocess
@@ -55,11 +56,18 @@ def remove(folder):
 
 
 def warm(folder):
-    """Every file of the folder into the page cache."""
+    """Every file of the folder into the page cache; and as much free memory as a side will take (twice the files, for f32) touched,
+    because a virtual machine gives free memory back to its host, and pays for it again with whoever comes next."""
+    n_bytes = 0
     for file in folder.iterdir():
+        n_bytes += file.stat().st_size
         with file.open("rb", buffering=0) as opened:
             while opened.read(1 << 22):
                 pass
+    with mmap.mmap(-1, int(2.2 * n_bytes)) as memory:
+        memory.madvise(mmap.MADV_HUGEPAGE)
+        for offset in range(0, len(memory), mmap.PAGESIZE):
+            memory[offset] = 1
 
 
 def same_files(ours, base):

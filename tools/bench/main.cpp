@@ -17,6 +17,13 @@
 namespace lancet::bench {
 namespace {
 
+/// Beside the program's folder, as in a bundle; else the repository's.
+std::filesystem::path data_folder() {
+  std::error_code error;
+  const auto beside = std::filesystem::read_symlink("/proc/self/exe", error).parent_path().parent_path() / "data";
+  return std::filesystem::is_directory(beside, error) ? beside : std::filesystem::path(LANCET_SOURCE_DIR) / "data";
+}
+
 /// What is done instead of the benchmarks.
 void add_file_options(CLI::App& app, BenchOptions& options) {
   const std::map<std::string, FileTimes> file_times{{"load", FileTimes::kLoad},
@@ -50,7 +57,7 @@ bool did_file_work(const BenchOptions& options) {
 }
 
 void add_options(CLI::App& app, BenchOptions& options, DType& dtype) {
-  const std::filesystem::path data = std::filesystem::path(LANCET_SOURCE_DIR) / "data";
+  const std::filesystem::path data = data_folder();
   options.model = data / "demo-model";
   options.requests = data / "requests" / "demo.json";
   options.corpus = data / "requests" / "demo-corpus.txt";
