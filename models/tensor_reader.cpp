@@ -3,14 +3,17 @@
 #include "lancet/models/tensor_reader.h"
 
 #include <ATen/Parallel.h>
+#include <ATen/TensorIterator.h>
 #include <sys/mman.h>
 #include <torch/types.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <future>
 
+#include "lancet/core/parallel.h"
 #include "lancet/runtime/placement.h"
 
 namespace lancet {
@@ -24,35 +27,38 @@ constexpr int64_t kPieceBytes = int64_t{256} << 10;
 /// What goes to a device at a time: long enough that starting a copy and a thread costs nothing beside it.
 constexpr int64_t kStagingBytes = int64_t{32} << 20;
 
-int64_t size_of(Bytes bytes) { return static_cast<int64_t>(bytes.size()); }
-
 Bytes bytes_of(const Tensor& tensor) { return {static_cast<std::byte*>(tensor.mutable_data_ptr()), tensor.nbytes()}; }
 
-int64_t piece_count(int64_t n_bytes) { return (n_bytes + kPieceBytes - 1) / kPieceBytes; }
-
-/// By all threads.
-void read_into(const TensorView& stored, int64_t offset, Bytes to) {
-  at::parallel_for(0, piece_count(size_of(to)), 1, [&](int64_t first, int64_t last) {
-    for (int64_t begin = first * kPieceBytes; begin < std::min(size_of(to), last * kPieceBytes); begin += kPieceBytes) {
-      const Bytes rest = to.subspan(static_cast<size_t>(begin));
-      stored.read(static_cast<uint64_t>(offset + begin),
-                  rest.first(std::min(rest.size(), static_cast<size_t>(kPieceBytes))));
-    }
+/// `work`(begin, end) on the pieces of [0, n_bytes), by as many threads as torch uses.
+void for_each_piece(int64_t n_bytes, const std::function<void(int64_t, int64_t)>& work) {
+  const auto n_pieces = static_cast<size_t>((n_bytes + kPieceBytes - 1) / kPieceBytes);
+  for_each_in_parallel(n_pieces, static_cast<size_t>(at::get_num_threads()), [&](size_t piece) {
+    const int64_t begin = static_cast<int64_t>(piece) * kPieceBytes;
+    work(begin, std::min(n_bytes, begin + kPieceBytes));
   });
 }
 
-/// By all threads; `flat`: [numel] on the host.
+void read_into(const TensorView& stored, int64_t offset, Bytes to) {
+  for_each_piece(static_cast<int64_t>(to.size()), [&](int64_t begin, int64_t end) {
+    stored.read(static_cast<uint64_t>(offset + begin),
+                to.subspan(static_cast<size_t>(begin), static_cast<size_t>(end - begin)));
+  });
+}
+
+/// `flat`: [numel] on the host.
 void read_converted(const TensorView& stored, const Tensor& flat) {
-  const int64_t piece_elements = kPieceBytes / bytes_per_element(stored.dtype);
+  const int64_t element_bytes = bytes_per_element(stored.dtype);
   const auto stored_options = torch::TensorOptions(to_scalar_type(stored.dtype));
-  at::parallel_for(0, piece_count(static_cast<int64_t>(stored.bytes.size())), 1, [&](int64_t first, int64_t last) {
+  for_each_piece(static_cast<int64_t>(stored.bytes.size()), [&](int64_t begin, int64_t end) {
     const torch::NoGradGuard no_grad;  // each thread has its own
-    const Tensor buffer = torch::empty({piece_elements}, stored_options);
-    for (int64_t piece = first; piece < last; ++piece) {
-      const Tensor place = flat.slice(0, piece * piece_elements, (piece + 1) * piece_elements);
-      const Tensor read = buffer.slice(0, 0, place.numel());
-      stored.read(static_cast<uint64_t>(piece * kPieceBytes), bytes_of(read));
-      place.copy_(read);
+    thread_local std::vector<std::byte> buffer(kPieceBytes);
+    const Bytes bytes = Bytes(buffer).first(static_cast<size_t>(end - begin));
+    stored.read(static_cast<uint64_t>(begin), bytes);
+    const Tensor piece = torch::from_blob(bytes.data(), {(end - begin) / element_bytes}, stored_options);
+    // In slices that torch converts in this thread: there is one of us on every core already.
+    for (int64_t i = 0; i < piece.numel(); i += at::internal::GRAIN_SIZE) {
+      const Tensor slice = piece.slice(0, i, i + at::internal::GRAIN_SIZE);
+      flat.narrow(0, begin / element_bytes + i, slice.numel()).copy_(slice);
     }
   });
 }

@@ -1,18 +1,19 @@
 """lancet beside transformers: loading and exporting one checkpoint, in turn, in one run.
 
 A checkpoint of about one billion random bf16 weights in several shards is made in a temporary folder (by lancet_bench), or --model
-names one. Each side loads it with a warm page cache and warm free memory until every byte is on the device, then sums every weight's bytes; the sums
+names one. Each side loads it until every byte is on the device, then sums every weight's bytes; the sums
 must be equal. "load" is the call that loads (from_pretrained; opening the files and reading them), "loaded and summed" has the sum
 too, which is where transformers, which maps the file when the type stays, reads it. "export" is save_pretrained; and
 lancet's export of the same weights, five matrices written from memory, with everything synced to the disk. transformers does not
-sync: its time is given without, and with an fsync of its files, which is what lancet's time has in it. Imports, start-up and the
-first round of each side are left out.
+sync: its time is given without, and with an fsync of its files, which is what lancet's time has in it. Imports and start-up are
+left out. Right before each load that counts the same side loads once more and gives it back: so the page cache is warm, and so is
+free memory, which a virtual machine has to fetch from its host when it has lain idle for seconds.
 
     .venv/bin/python tools/compare_loading.py
 """
 import argparse
+import gc
 import json
-import mmap
 import os
 import statistics
 import subprocess
@@ -53,21 +54,6 @@ def remove(folder):
     for file in folder.iterdir():
         file.unlink()
     folder.rmdir()
-
-
-def warm(folder):
-    """Every file of the folder into the page cache; and as much free memory as a side will take (twice the files, for f32) touched,
-    because a virtual machine gives free memory back to its host, and pays for it again with whoever comes next."""
-    n_bytes = 0
-    for file in folder.iterdir():
-        n_bytes += file.stat().st_size
-        with file.open("rb", buffering=0) as opened:
-            while opened.read(1 << 22):
-                pass
-    with mmap.mmap(-1, int(2.2 * n_bytes)) as memory:
-        memory.madvise(mmap.MADV_HUGEPAGE)
-        for offset in range(0, len(memory), mmap.PAGESIZE):
-            memory[offset] = 1
 
 
 def same_files(ours, base):
@@ -116,10 +102,13 @@ def time_transformers(arguments, model_folder, dtype, folder):
 
     transformers.utils.logging.disable_progress_bar()
     torch.set_num_threads(arguments.threads)
+    torch_dtype = {"bf16": torch.bfloat16, "f32": torch.float32}[dtype]
+    model = transformers.AutoModelForCausalLM.from_pretrained(model_folder, dtype=torch_dtype)
+    checksum(torch, model)  # where the files are mapped, reading them is part of loading
+    del model
+    gc.collect()
     began = time.perf_counter()
-    model = transformers.AutoModelForCausalLM.from_pretrained(
-        model_folder, dtype={"bf16": torch.bfloat16, "f32": torch.float32}[dtype]
-    )
+    model = transformers.AutoModelForCausalLM.from_pretrained(model_folder, dtype=torch_dtype)
     loaded = time.perf_counter()
     result = {"checksum": checksum(torch, model), "load_s": loaded - began}
     result["checksum_s"] = time.perf_counter() - loaded
@@ -143,12 +132,9 @@ def compare(arguments, model, folder):
     result["shards"] = len(list(model.glob("*.safetensors")))
     for dtype in ("bf16", "f32"):
         rounds = {"transformers": [], "lancet": []}
-        for number in range(arguments.repeat + 1):
+        for _ in range(arguments.repeat):
             for side, measure in (("transformers", time_transformers), ("lancet", time_lancet)):
-                warm(model)
-                one = measure(arguments, model, dtype, folder)
-                if number:  # the first is a rehearsal
-                    rounds[side].append(one)
+                rounds[side].append(measure(arguments, model, dtype, folder))
         sums = {one["checksum"] for side in rounds.values() for one in side}
         if len(sums) != 1:
             sys.exit(f"{dtype}: the two sides do not hold the same weights: {sums}")

@@ -3,10 +3,12 @@
 // now; the replaced tensors' bytes go where the base's are, since dtype and shape are the base's.
 #include <algorithm>
 #include <map>
+#include <thread>
 
 #include "file_copy.h"
 #include "file_handle.h"
 #include "lancet/core/error.h"
+#include "lancet/core/parallel.h"
 #include "lancet/core/strings.h"
 #include "lancet/io/checkpoint.h"
 #include "model_files.h"
@@ -16,6 +18,9 @@ namespace lancet {
 namespace {
 
 namespace fs = std::filesystem;
+
+/// More do not copy faster: the disk or the memory is the limit.
+constexpr size_t kMostThreads = 8;
 
 using Replaced = std::map<std::string_view, const TensorSource*>;
 
@@ -120,7 +125,8 @@ void export_checkpoint(const Checkpoint& base, std::span<const TensorSource> rep
                               fs::is_directory(target, error) ? "one with files in it" : "none",
                               "; make an empty folder"));
 
-  for_each_in_parallel(base.shards().size(), [&](size_t i) {
+  const size_t n_threads = std::clamp<size_t>(std::thread::hardware_concurrency(), 1, kMostThreads);
+  for_each_in_parallel(base.shards().size(), n_threads, [&](size_t i) {
     const SafetensorsReader& shard = base.shards()[i];
     export_shard(shard, by_name, target / shard.path().filename());
   });

@@ -5,10 +5,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 #include <algorithm>
-#include <atomic>
 #include <cerrno>
-#include <future>
-#include <thread>
 #include <vector>
 
 #include "lancet/core/strings.h"
@@ -19,8 +16,6 @@ namespace {
 /// What is copied before the disk is told to begin: it writes while the next piece is copied.
 constexpr uint64_t kPieceBytes = uint64_t{64} << 20;
 constexpr size_t kBufferBytes = size_t{1} << 20;
-/// More threads than this do not copy faster: the disk or the memory is the limit.
-constexpr size_t kMostThreads = 8;
 
 /// Whether the kernel cannot copy between these two files; plain reading and writing may still work.
 bool is_unsupported(int error_number) {
@@ -73,24 +68,5 @@ void append_range(const FileRange& from, FileHandle& to) {
 }
 
 bool clone_file(int from_descriptor, FileHandle& to) { return ::ioctl(to.descriptor(), FICLONE, from_descriptor) == 0; }
-
-void for_each_in_parallel(size_t count, const std::function<void(size_t)>& work) {
-  std::atomic<size_t> next{0};
-  const auto run = [&] {
-    for (size_t i = next++; i < count; i = next++) {
-      try {
-        work(i);
-      } catch (...) {
-        next = count;
-        throw;
-      }
-    }
-  };
-  const size_t n_threads = std::min({count, kMostThreads, std::max<size_t>(1, std::thread::hardware_concurrency())});
-  std::vector<std::future<void>> helpers;  // their destructors wait
-  for (size_t i = 1; i < n_threads; ++i) helpers.push_back(std::async(std::launch::async, run));
-  run();
-  for (std::future<void>& helper : helpers) helper.get();
-}
 
 }  // namespace lancet

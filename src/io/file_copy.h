@@ -1,9 +1,7 @@
 // Bytes from file to file, by the kernel where it can.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
-#include <functional>
 
 #include "file_handle.h"
 
@@ -25,9 +23,5 @@ void append_range(const FileRange& from, FileHandle& to);
 /// Makes the empty `to` share the whole file's blocks until one of the two changes (btrfs, XFS): costs no time and no
 /// space. False where the file system cannot.
 bool clone_file(int from_descriptor, FileHandle& to);
-
-/// `work`(0) ... `work`(count - 1) by several threads, in any order. The first error is thrown once no thread works any
-/// more; what has not begun by then is left out.
-void for_each_in_parallel(size_t count, const std::function<void(size_t)>& work);
 
 }  // namespace lancet

@@ -22,6 +22,7 @@ struct BenchOptions {
   int64_t value_layer = 1;         ///< values are optimised at the output of this layer
   int64_t value_batch = 0;         ///< requests optimised together; 0: the editor's default
   int64_t statistics_tokens = 65'536;
+  int64_t statistics_layers = 3;                ///< the model's first ones
   std::vector<int64_t> solve_sizes{768, 4096};  ///< n of the ridge solves
   std::filesystem::path make_checkpoint;        ///< write one of `shape` into this new folder, measure nothing
   int64_t shard_bytes = 500'000'000;            ///< of that checkpoint

@@ -77,6 +77,8 @@ void add_options(CLI::App& app, BenchOptions& options, DType& dtype) {
   app.add_option("--value-layer", options.value_layer, "Values are optimised at the output of this layer");
   app.add_option("--value-batch", options.value_batch, "Requests optimised together; 0: the editor's default");
   app.add_option("--statistics-tokens", options.statistics_tokens, "Tokens of the statistics benchmark");
+  app.add_option("--statistics-layers", options.statistics_layers, "Layers of the statistics benchmark, from the first")
+      ->check(CLI::PositiveNumber);
   app.add_option("--solve-sizes", options.solve_sizes, "Widths of the ridge solves")->delimiter(',');
   add_file_options(app, options);
 }
