@@ -1,5 +1,5 @@
 # make demo: from a bare machine to an edited model.   make test: everything that is checked.
-.PHONY: setup setup-test build demo test bench lint clean help
+.PHONY: setup setup-test build demo test bench bundle lint clean help
 .DEFAULT_GOAL := help
 
 VENV := .venv
@@ -10,7 +10,7 @@ export CMAKE_BUILD_PARALLEL_LEVEL ?= $(shell nproc)
 help:
 	@echo "make demo    packages, environment, build, then edit 100 facts of the demo model"
 	@echo "make test    packages, environment, build, then all tests"
-	@echo "make setup   packages and environment only;  make build;  make bench;  make lint;  make clean"
+	@echo "make setup   packages and environment only;  make build;  make bench;  make bundle;  make lint;  make clean"
 
 # Debian packages and the pinned wheels; a second call does nothing.
 setup: $(VENV)/.runtime
@@ -44,6 +44,12 @@ bench: $(BUILD)/build.ninja
 	cmake -S . -B $(BUILD) -DLANCET_BENCH=ON
 	cmake --build $(BUILD) --target lancet lancet_bench
 	$(BUILD)/lancet_bench
+
+# The programs and the libraries they need, but torch, for a machine without packages: build/bundle and build/bundle.tar.gz.
+bundle: $(BUILD)/build.ninja
+	cmake -S . -B $(BUILD) -DLANCET_BENCH=ON
+	cmake --build $(BUILD) --target lancet lancet_bench
+	tools/bundle.sh $(BUILD)
 
 lint: setup-test
 	$(PYTHON) -m pytest -q tests/lint

@@ -9,22 +9,10 @@
 #include "lancet/core/progress.h"
 #include "lancet/core/strings.h"
 #include "lancet/kernels/decoder_ops.h"
-#include "lancet/models/tensor_io.h"
+#include "lancet/models/tensor_reader.h"
 
 namespace lancet {
 namespace {
-
-at::Device device_of_weight(const Placement& placement, WeightId id) {
-  switch (id.kind) {
-    case WeightKind::kEmbedding:
-      return placement.embed_device();
-    case WeightKind::kFinalNorm:
-    case WeightKind::kHead:
-      return placement.head_device();
-    default:
-      return placement.device_of(id.layer);
-  }
-}
 
 LayerWeights layer_weights(const std::map<WeightId, Tensor>& weights, int64_t layer) {
   const auto get = [&](WeightKind kind) {
@@ -61,7 +49,22 @@ void check_packing(const Tensor& h_BTD, const SequenceInfo& sequence) {
                                " for hidden states of ", h_BTD.size(0), " row(s) of ", h_BTD.size(1)));
 }
 
+/// Rounded up: a model that is there is never "0 MB".
+int64_t megabytes(int64_t bytes) { return (bytes + 999'999) / 1'000'000; }
+
 }  // namespace
+
+at::Device weight_device(const Placement& placement, WeightId id) {
+  switch (id.kind) {
+    case WeightKind::kEmbedding:
+      return placement.embed_device();
+    case WeightKind::kFinalNorm:
+    case WeightKind::kHead:
+      return placement.head_device();
+    default:
+      return placement.device_of(id.layer);
+  }
+}
 
 CausalLM::CausalLM(ModelConfig config, Placement placement)
     : config_(std::move(config)),
@@ -72,15 +75,34 @@ CausalLM::CausalLM(ModelConfig config, Placement placement)
 CausalLM CausalLM::load(const Checkpoint& checkpoint, const ModelConfig& config, const Placement& placement) {
   const torch::NoGradGuard no_grad;
   const std::vector<WeightSpec> table = resolve_weights(config, checkpoint);
-  CausalLM model(config, placement);
-  Progress progress("loading", static_cast<int64_t>(table.size()), "tensors");
+  std::vector<TensorRead> reads;
+  int64_t total_bytes = 0;
   for (const WeightSpec& spec : table) {
-    const Tensor stored = to_tensor(checkpoint.view(spec.stored_name));
-    // copy: the file must not be the weight's memory, it may be replaced while the model is in use.
-    Tensor weight = stored.to(device_of_weight(placement, spec.id), placement.weight_dtype(), /*non_blocking=*/false,
-                              /*copy=*/true);
-    model.weights_.emplace(spec.id, std::move(weight));
-    progress.advance();
+    reads.push_back({checkpoint.view(spec.stored_name), weight_device(placement, spec.id), placement.weight_dtype()});
+    total_bytes += static_cast<int64_t>(reads.back().stored.bytes.size());
+  }
+  Progress progress("loading", megabytes(total_bytes), "MB");
+  std::vector<Tensor> weights = read_tensors(reads, [&](int64_t read_bytes) { progress.set(megabytes(read_bytes)); });
+  std::map<WeightId, Tensor> by_id;
+  for (size_t i = 0; i < table.size(); ++i) by_id.emplace(table[i].id, std::move(weights[i]));
+  return from_weights(config, placement, std::move(by_id));
+}
+
+CausalLM CausalLM::from_weights(const ModelConfig& config, const Placement& placement,
+                                std::map<WeightId, Tensor> weights) {
+  const torch::NoGradGuard no_grad;
+  CausalLM model(config, placement);
+  model.weights_ = std::move(weights);
+  const std::vector<WeightSpec> table = weight_table(config);
+  if (model.weights_.size() != table.size())
+    throw std::logic_error(cat("expected ", table.size(), " weights, got ", model.weights_.size()));
+  for (const WeightSpec& spec : table) {
+    const Tensor& weight = model.weight(spec.id);
+    check_device(weight, weight_device(placement, spec.id), spec.name);
+    if (weight.scalar_type() != placement.weight_dtype() || weight.sizes() != at::IntArrayRef(spec.shape))
+      throw std::logic_error(cat(spec.name, ": expected ", at::toString(placement.weight_dtype()), " ",
+                                 at::IntArrayRef(spec.shape), ", got ", at::toString(weight.scalar_type()), " ",
+                                 weight.sizes()));
   }
   if (config.tied_embeddings)
     model.weights_.emplace(WeightId{WeightKind::kHead},

@@ -1,20 +1,26 @@
-// Shards are copied in the kernel (on btrfs and XFS without moving a byte) and the replaced tensors' bytes written
-// over: their dtype and shape are the base's, so the header stays true.
-#include <unistd.h>
+// Shards are written by several threads. What lies between the replaced tensors goes from file to file in the kernel
+// (on btrfs and XFS the whole shard, without moving a byte), from the file that was opened, whatever has its name by
+// now; the replaced tensors' bytes go where the base's are, since dtype and shape are the base's.
 #include <algorithm>
-#include <cerrno>
 #include <map>
+#include <thread>
 
+#include "file_copy.h"
 #include "file_handle.h"
 #include "lancet/core/error.h"
+#include "lancet/core/parallel.h"
 #include "lancet/core/strings.h"
 #include "lancet/io/checkpoint.h"
 #include "model_files.h"
+#include "safetensors_head.h"
 
 namespace lancet {
 namespace {
 
 namespace fs = std::filesystem;
+
+/// More do not copy faster: the disk or the memory is the limit.
+constexpr size_t kMostThreads = 8;
 
 using Replaced = std::map<std::string_view, const TensorSource*>;
 
@@ -36,79 +42,76 @@ Replaced check_replaced(const Checkpoint& base, std::span<const TensorSource> re
   return by_name;
 }
 
-void copy_through_memory(const FileHandle& from, FileHandle& to) {
-  std::vector<std::byte> buffer(size_t{1} << 20);
-  for (;;) {
-    const ssize_t got = ::read(from.descriptor(), buffer.data(), buffer.size());
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) throw CheckpointError(file_problem(from.path(), "cannot read", errno));
-    if (got == 0) return;
-    to.write(std::span(buffer).first(static_cast<size_t>(got)));
-  }
-}
-
-/// Whether the kernel cannot copy between these two files; plain reading and writing may still work.
-bool is_unsupported(int error_number) {
-  return error_number == EXDEV || error_number == EINVAL || error_number == ENOSYS || error_number == EOPNOTSUPP ||
-         error_number == EPERM;
-}
-
-void copy_bytes(const FileHandle& from, FileHandle& to) {
-  for (;;) {
-    // Advances both file positions, so that the plain copy goes on wherever this one ends.
-    const ssize_t copied = ::copy_file_range(from.descriptor(), nullptr, to.descriptor(), nullptr, size_t{1} << 30, 0);
-    if (copied > 0 || (copied < 0 && errno == EINTR)) continue;
-    if (copied < 0 && !is_unsupported(errno)) throw CheckpointError(file_problem(to.path(), "cannot write", errno));
-    // Some file systems report an end that is none; for a true end the plain copy finds nothing left.
-    copy_through_memory(from, to);
-    break;
-  }
-  if (from.size_bytes() != to.size_bytes())
-    throw CheckpointError(cat(from.path().string(), ": expected ", from.size_bytes(), " bytes, copied ",
-                              to.size_bytes(), "; the file changed meanwhile: start again"));
-}
-
-/// A regular file of its own, also where the base has a symbolic link.
-FileHandle copy_into(const fs::path& source, const fs::path& target) {
-  const FileHandle from = FileHandle::open_regular(source);
-  FileHandle to = FileHandle::create(target);
-  copy_bytes(from, to);
-  return to;
-}
-
 void finish(FileHandle file) {
   file.sync();
   file.close();
 }
 
-/// The header changes, so the whole file is written anew, tensors in the same order.
-void rewrite_shard(const SafetensorsReader& shard, const Replaced& replaced, const fs::path& target) {
+/// A regular file of its own, also where the base has a symbolic link.
+void copy_whole_file(const fs::path& source, const fs::path& target) {
+  const FileHandle from = FileHandle::open_regular(source);
+  FileHandle to = FileHandle::create(target);
+  append_range({from.descriptor(), source, 0, from.size_bytes()}, to);
+  finish(std::move(to));
+}
+
+/// For a header with `format`, which transformers refuses a file without.
+std::string head_with_format(const SafetensorsReader& shard, const fs::path& target) {
   std::vector<TensorSource> tensors;
-  for (const TensorInfo& info : shard.tensors()) {
-    const auto found = replaced.find(info.name);
-    tensors.push_back({info.name, info.dtype, info.shape,
-                       found == replaced.end() ? shard.view(info.name).bytes : found->second->bytes});
-  }
+  for (const TensorInfo& info : shard.tensors())
+    tensors.push_back({info.name, info.dtype, info.shape, shard.view(info.name).bytes});
   Metadata metadata = shard.metadata();
   metadata["format"] = "pt";
-  write_safetensors(target, tensors, metadata);
+  return safetensors_head(target, tensors, metadata);
 }
 
-bool same_place(const TensorInfo& a, const TensorInfo& b) {
-  return a.name == b.name && a.dtype == b.dtype && a.shape == b.shape && a.begin == b.begin && a.end == b.end;
+/// Header and tensors from the first byte to the last; untouched neighbours in one copy.
+void write_in_order(const SafetensorsReader& shard, const Replaced& replaced, FileHandle& to) {
+  const auto copy = [&](uint64_t begin, uint64_t end) {
+    append_range({shard.file().descriptor(), shard.path(), begin, end - begin}, to);
+  };
+  uint64_t copied = 0;  // where the next copy begins
+  if (!shard.metadata().contains("format")) {
+    const std::string head = head_with_format(shard, to.path());
+    to.write(std::as_bytes(std::span(head)));
+    copied = shard.tensors().empty() ? shard.file().bytes().size() : shard.tensors().front().begin;
+  }
+  for (const TensorInfo& info : shard.tensors()) {
+    const auto found = replaced.find(info.name);
+    if (found == replaced.end()) continue;
+    copy(copied, info.begin);
+    to.write(found->second->bytes);
+    copied = info.end;
+  }
+  copy(copied, shard.file().bytes().size());
 }
 
-void patch_shard(const SafetensorsReader& shard, const Replaced& replaced, const fs::path& target) {
-  FileHandle file = copy_into(shard.path(), target);
-  // The copy was made by path: another file may have taken the place of the mapped one since it was opened.
-  const SafetensorsReader copy = SafetensorsReader::open(target);
-  if (!std::ranges::equal(copy.tensors(), shard.tensors(), same_place))
-    throw CheckpointError(cat(shard.path().string(),
-                              ": expected the file as it was opened, got another one; "
-                              "it was replaced meanwhile: start again"));
+void write_over(const SafetensorsReader& shard, const Replaced& replaced, FileHandle& to) {
   for (const TensorInfo& info : shard.tensors())
     if (const auto found = replaced.find(info.name); found != replaced.end())
-      file.write_at(found->second->bytes, info.begin);
+      to.write_at(found->second->bytes, info.begin);
+}
+
+/// Throws unless the file holds the shard's tensors: names, types, shapes, order. The place of a mapped file can be
+/// taken by another one, and the file itself can be written over, while a long job runs.
+void check_holds_tensors(const fs::path& file, const SafetensorsReader& shard) {
+  const auto same = [](const TensorInfo& a, const TensorInfo& b) {
+    return a.name == b.name && a.dtype == b.dtype && a.shape == b.shape;
+  };
+  if (!std::ranges::equal(SafetensorsReader::open(file).tensors(), shard.tensors(), same))
+    throw CheckpointError(cat(shard.path().string(),
+                              ": expected the file as it was opened, got another one; it was replaced meanwhile: "
+                              "start again"));
+}
+
+void export_shard(const SafetensorsReader& shard, const Replaced& replaced, const fs::path& target) {
+  check_holds_tensors(shard.path(), shard);  // else the folder's other files are another model's too
+  FileHandle file = FileHandle::create(target);
+  if (shard.metadata().contains("format") && clone_file(shard.file().descriptor(), file))
+    write_over(shard, replaced, file);
+  else
+    write_in_order(shard, replaced, file);
+  check_holds_tensors(target, shard);
   finish(std::move(file));
 }
 
@@ -122,18 +125,15 @@ void export_checkpoint(const Checkpoint& base, std::span<const TensorSource> rep
                               fs::is_directory(target, error) ? "one with files in it" : "none",
                               "; make an empty folder"));
 
-  for (const SafetensorsReader& shard : base.shards()) {
-    const fs::path file = target / shard.path().filename();
-    // transformers refuses a file whose metadata does not name a format.
-    if (shard.metadata().contains("format"))
-      patch_shard(shard, by_name, file);
-    else
-      rewrite_shard(shard, by_name, file);
-  }
+  const size_t n_threads = std::clamp<size_t>(std::thread::hardware_concurrency(), 1, kMostThreads);
+  for_each_in_parallel(base.shards().size(), n_threads, [&](size_t i) {
+    const SafetensorsReader& shard = base.shards()[i];
+    export_shard(shard, by_name, target / shard.path().filename());
+  });
   const bool indexed = base.shards().size() != 1 || base.shards().front().path().filename() != kWeightsFile;
-  if (indexed) finish(copy_into(base.folder() / kIndexFile, target / kIndexFile));
+  if (indexed) copy_whole_file(base.folder() / kIndexFile, target / kIndexFile);
   for (const char* const name : kSidecarFiles)
-    if (has_entry(base.folder() / name)) finish(copy_into(base.folder() / name, target / name));
+    if (has_entry(base.folder() / name)) copy_whole_file(base.folder() / name, target / name);
   sync_folder(target);
 }
 

@@ -127,6 +127,8 @@ void FileHandle::write_at(std::span<const std::byte> bytes, uint64_t offset) {
   }
 }
 
+void FileHandle::begin_sync() { static_cast<void>(::sync_file_range(descriptor_, 0, 0, SYNC_FILE_RANGE_WRITE)); }
+
 void FileHandle::sync() {
   if (::fsync(descriptor_) != 0) throw CheckpointError(file_problem(path_, "cannot write to the disk", errno));
 }

@@ -39,6 +39,8 @@ class FileHandle {
   uint64_t size_bytes() const;
   void write(std::span<const std::byte> bytes);
   void write_at(std::span<const std::byte> bytes, uint64_t offset);
+  /// Asks the disk to begin with what has been written; waits for nothing and promises nothing.
+  void begin_sync();
   void sync();
   /// Checked: some file systems report a full disk only here.
   void close();

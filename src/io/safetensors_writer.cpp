@@ -8,6 +8,7 @@
 #include "lancet/core/strings.h"
 #include "lancet/io/safetensors.h"
 #include "safetensors_format.h"
+#include "safetensors_head.h"
 #include "strict_json.h"
 
 namespace lancet {
@@ -58,8 +59,8 @@ std::string header_text(std::span<const TensorSource> tensors, const Metadata& m
 
 }  // namespace
 
-void write_safetensors(const std::filesystem::path& path, std::span<const TensorSource> tensors,
-                       const Metadata& metadata) {
+std::string safetensors_head(const std::filesystem::path& path, std::span<const TensorSource> tensors,
+                             const Metadata& metadata) {
   check_sources(path, tensors);
   std::string header;
   try {
@@ -71,10 +72,14 @@ void write_safetensors(const std::filesystem::path& path, std::span<const Tensor
     throw CheckpointError(cat(path.string(), ": expected a header of at most ", kLongestHeader, " bytes, got ",
                               header.size(), "; write the tensors to several files"));
   const uint64_t length = header.size();
+  return std::string(reinterpret_cast<const char*>(&length), sizeof(length)) + header;
+}
 
+void write_safetensors(const std::filesystem::path& path, std::span<const TensorSource> tensors,
+                       const Metadata& metadata) {
+  const std::string head = safetensors_head(path, tensors, metadata);
   TemporaryFile temporary(path);
-  temporary.file().write(std::as_bytes(std::span(&length, 1)));
-  temporary.file().write(std::as_bytes(std::span(header)));
+  temporary.file().write(std::as_bytes(std::span(head)));
   for (const TensorSource& tensor : tensors) temporary.file().write(tensor.bytes);
   temporary.commit();
 }

@@ -20,8 +20,12 @@ ModelFiles open_model(const std::filesystem::path& folder, std::span<const std::
   return {std::move(checkpoint), std::move(config), std::move(tokenizer)};
 }
 
-CausalLM load_model(const ModelFiles& files, const RunOptions& run) {
+void set_threads(const RunOptions& run) {
   if (run.threads > 0) at::set_num_threads(static_cast<int>(run.threads));
+}
+
+CausalLM load_model(const ModelFiles& files, const RunOptions& run) {
+  set_threads(run);
   const std::vector<at::Device> devices = parse_devices(run.devices);
   const at::ScalarType dtype = to_scalar_type(run.dtype.value_or(files.config.dtype));
   return CausalLM::load(files.checkpoint, files.config, plan_placement(files.config.n_layers, devices, dtype));

@@ -2,6 +2,7 @@
 
 #include <ATen/Context.h>
 #include <ATen/detail/CUDAHooksInterface.h>
+#include <ATen/ops/empty.h>
 
 #include <algorithm>
 #include <regex>
@@ -41,6 +42,10 @@ bool Placement::is_host_only() const {
 }
 
 at::Device Placement::host() { return at::kCPU; }
+
+Tensor Placement::staging_buffer(int64_t bytes, at::Device target) {
+  return at::empty({bytes}, at::TensorOptions(at::kByte).device(host()).pinned_memory(target.is_cuda()));
+}
 
 std::string Placement::description() const {
   if (layer_devices_.front() == layer_devices_.back()) return layer_devices_.front().str();

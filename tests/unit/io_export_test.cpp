@@ -115,6 +115,30 @@ TEST(ExportCheckpoint, NoticesAShardThatWasReplacedSinceItWasOpened) {
               {"s2.safetensors", "replaced meanwhile"});
 }
 
+TEST(ExportCheckpoint, WritesTheFilesThatWereOpenedThoughOthersTookTheirPlaces) {
+  const TempDir dir;
+  const auto base = Checkpoint::open(make_base(dir));
+  fs::remove(base.folder() / "s1.safetensors");
+  write_bytes(base.folder() / "s1.safetensors", safetensors_bytes(kPlain, "123"));
+  fs::remove(base.folder() / "s2.safetensors");
+  write_bytes(base.folder() / "s2.safetensors", safetensors_bytes(kWithFormat, "456"));
+  const fs::path target = make_target(dir);
+  export_checkpoint(base, {}, target);
+  const auto exported = Checkpoint::open(target);
+  EXPECT_EQ(text_of(exported.view("w").bytes), "ww");
+  EXPECT_EQ(text_of(exported.view("v").bytes), "v");
+  EXPECT_EQ(text_of(exported.view("x").bytes), "xyz");
+}
+
+TEST(ExportCheckpoint, NoticesAShardThatWasCutSinceItWasOpened) {
+  const TempDir dir;
+  const auto base = Checkpoint::open(make_base(dir));
+  fs::resize_file(base.folder() / "s1.safetensors", fs::file_size(base.folder() / "s1.safetensors") - 1);
+  const fs::path target = make_target(dir);
+  expect_says(message_of<CheckpointError>([&] { export_checkpoint(base, {}, target); }),
+              {"s1.safetensors", "truncated"});
+}
+
 /// Every tensor but one byte-identical, metadata kept, exactly the files of the model.
 void check_export_of_shared_model(const fs::path& folder, const fs::path& target, const std::set<std::string>& files) {
   const auto base = Checkpoint::open(folder);

@@ -42,7 +42,8 @@ void run_forward(benchmark::State& state, const Subject& subject, const BenchOpt
   const double head = static_cast<double>(config.vocab_size * config.d_model * rows);
   const double peak = matmul_peak(model.placement().head_device(), model.placement().weight_dtype(), options.peak_size);
   const double flop = 2 * (static_cast<double>(config.n_layers) * layer_parameters(config) * tokens + head);
-  count(state, {.tokens = tokens, .flop = flop, .peak_flops = peak}, seconds);
+  const double device_bytes = peak_device_bytes(model.placement().head_device());
+  count(state, {.tokens = tokens, .flop = flop, .peak_flops = peak, .device_bytes = device_bytes}, seconds);
 }
 
 }  // namespace

@@ -10,9 +10,11 @@
 
 namespace lancet::bench {
 
+enum class FileTimes { kNone, kLoad, kLoadAndExport };
+
 struct BenchOptions {
   std::filesystem::path model;     ///< a model folder; used unless `shape` is given
-  std::string shape;               ///< "hidden=2048,ffn=8192,...": random weights of this shape
+  std::string shape;               ///< "llama-3-8b", "hidden=2048,ffn=8192,...": random weights of this shape
   std::filesystem::path requests;  ///< CounterFact records, for a model folder
   std::filesystem::path corpus;    ///< a document per line, for a model folder
   RunOptions run;                  ///< dtype, devices, threads
@@ -22,6 +24,10 @@ struct BenchOptions {
   int64_t statistics_tokens = 65'536;
   std::vector<int64_t> statistics_layers{0, 1, 2};
   std::vector<int64_t> solve_sizes{768, 4096};  ///< n of the ridge solves
+  std::filesystem::path make_checkpoint;        ///< write one of `shape` into this new folder, measure nothing
+  int64_t shard_bytes = 500'000'000;            ///< of that checkpoint
+  FileTimes file_times = FileTimes::kNone;      ///< load, and export, `model` once, measure nothing else
+  std::filesystem::path export_to;              ///< a new folder for the export, which stays
 };
 
 }  // namespace lancet::bench

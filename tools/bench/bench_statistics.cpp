@@ -44,7 +44,8 @@ void run_statistics(benchmark::State& state, const Subject& subject, const Bench
   const double peak = matmul_peak(model.placement().head_device(), model.placement().weight_dtype(), options.peak_size);
   const Work work{.tokens = static_cast<double>(subject.corpus.tokens),
                   .flop = rows * (2 * pass + n_layers * ffn * (ffn + 1)),
-                  .peak_flops = peak};
+                  .peak_flops = peak,
+                  .device_bytes = peak_device_bytes(model.placement().head_device())};
   count(state, work, seconds);
   state.counters["peak_share_full_gram"] = rows * (2 * pass + n_layers * 2 * ffn * ffn) / peak / seconds;
   state.counters["rows/token"] = rows / work.tokens;

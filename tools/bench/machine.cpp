@@ -1,5 +1,6 @@
 #include "machine.h"
 
+#include <c10/core/CachingDeviceAllocator.h>
 #include <sys/resource.h>
 #include <torch/types.h>
 
@@ -7,6 +8,8 @@
 #include <chrono>
 #include <limits>
 #include <map>
+
+#include "lancet/runtime/placement.h"
 
 namespace lancet::bench {
 namespace {
@@ -30,6 +33,13 @@ double measure_peak(at::Device device, at::ScalarType dtype, int64_t size) {
 
 }  // namespace
 
+double peak_device_bytes(at::Device device) {
+  if (device == Placement::host()) return 0;
+  const auto stats = at::getDeviceAllocator(device.type())->getDeviceStats(device.index());
+  return static_cast<double>(
+      stats.allocated_bytes[static_cast<size_t>(c10::CachingAllocator::StatType::AGGREGATE)].peak);
+}
+
 void wait_for(const Tensor& result) { result.flatten()[0].item(); }
 
 double seconds_of(const std::function<void()>& work) {
@@ -50,6 +60,7 @@ void count(benchmark::State& state, const Work& work, double seconds) {
   if (work.flop > 0) state.counters["TFLOP/s"] = work.flop / seconds / 1e12;
   if (work.flop > 0 && work.peak_flops > 0) state.counters["peak_share"] = work.flop / seconds / work.peak_flops;
   state.counters["resident_bytes"] = peak_resident_bytes();
+  if (work.device_bytes > 0) state.counters["device_bytes"] = work.device_bytes;
 }
 
 double time_iterations(benchmark::State& state, const std::function<void()>& work) {

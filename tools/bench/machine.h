@@ -20,11 +20,15 @@ double seconds_of(const std::function<void()>& work);
 /// process and type.
 double matmul_peak(at::Device device, at::ScalarType dtype, int64_t size);
 
+/// Most bytes of tensors that a GPU has held at once in this process so far; 0 for the host.
+double peak_device_bytes(at::Device device);
+
 /// Work of one iteration.
 struct Work {
   double tokens = 0;  ///< 0: not counted
   double flop = 0;
   double peak_flops = 0;
+  double device_bytes = 0;  ///< peak_device_bytes at the end
 };
 /// As counters: rates at `seconds` an iteration, the share of the peak, the process's peak resident bytes so far.
 void count(benchmark::State& state, const Work& work, double seconds);

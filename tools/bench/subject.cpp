@@ -26,12 +26,11 @@ const std::vector<std::string>& contexts() {
 
 Subject made_up(const BenchOptions& options) {
   const ModelShape shape = parse_shape(options.shape);
-  const TemporaryFolder folder;
-  write_random_checkpoint(folder.path(), shape, options.run.dtype.value_or(DType::kF32));
-  const Checkpoint checkpoint = Checkpoint::open(folder.path());
-  const ModelFiles files{checkpoint, load_model_config(checkpoint), nullptr};
-  return {load_model(files, options.run), random_requests(kMostRequests, shape.vocab),
-          random_corpus(options.statistics_tokens, shape.vocab)};
+  set_threads(options.run);
+  const std::vector<at::Device> devices = parse_devices(options.run.devices);
+  const at::ScalarType dtype = to_scalar_type(options.run.dtype.value_or(DType::kF32));
+  return {make_random_model(shape, plan_placement(shape.layers, devices, dtype)),
+          random_requests(kMostRequests, shape.vocab), random_corpus(options.statistics_tokens, shape.vocab)};
 }
 
 Subject from_folder(const BenchOptions& options) {

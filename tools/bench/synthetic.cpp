@@ -1,6 +1,5 @@
 #include "synthetic.h"
 
-#include <ATen/CPUGeneratorImpl.h>
 #include <torch/types.h>
 
 #include <algorithm>
@@ -35,7 +34,7 @@ std::string config_json(const ModelShape& shape, DType dtype) {
                                {"max_position_embeddings", kMaxPositions},
                                {"rms_norm_eps", 1e-5},
                                {"rope_theta", 10000.0},
-                               {"tie_word_embeddings", false},
+                               {"tie_word_embeddings", shape.tied != 0},
                                {"torch_dtype", dtype == DType::kBF16 ? "bfloat16" : "float32"},
                                {"eos_token_id", 2}};
   return json.dump();
@@ -54,45 +53,116 @@ int64_t read_number(std::string_view text) {
   return error == std::errc() && end == text.data() + text.size() ? value : 0;
 }
 
+/// Published configurations.
+const std::map<std::string_view, ModelShape>& named_shapes() {
+  static const std::map<std::string_view, ModelShape> kShapes{
+      {"llama-2-7b", {4096, 11008, 32, 32, 32, 32000, 0}},  {"llama-2-13b", {5120, 13824, 40, 40, 40, 32000, 0}},
+      {"llama-3-8b", {4096, 14336, 32, 32, 8, 128256, 0}},  {"llama-3-70b", {8192, 28672, 80, 64, 8, 128256, 0}},
+      {"llama-3.2-1b", {2048, 8192, 16, 32, 8, 128256, 1}}, {"llama-3.2-3b", {3072, 8192, 28, 24, 8, 128256, 1}},
+      {"mistral-7b", {4096, 14336, 32, 32, 8, 32000, 0}}};
+  return kShapes;
+}
+
+std::string known_names() {
+  std::vector<std::string> names;
+  for (const auto& [name, shape] : named_shapes()) names.emplace_back(name);
+  return join(names);
+}
+
+/// Norm weights of 1; matrices scaled so that hidden states keep their size.
+Tensor random_weight(const std::vector<int64_t>& sizes, const at::TensorOptions& options) {
+  if (sizes.size() == 1) return torch::ones(sizes, options);
+  return torch::randn(sizes, options).div_(std::sqrt(static_cast<double>(sizes[1])));
+}
+
+std::vector<std::vector<WeightSpec>> plan_shards(const std::vector<WeightSpec>& table, DType dtype,
+                                                 int64_t shard_bytes) {
+  std::vector<std::vector<WeightSpec>> shards;
+  int64_t filled = 0;
+  for (const WeightSpec& spec : table) {
+    int64_t bytes = bytes_per_element(dtype);
+    for (const int64_t size : spec.shape) bytes *= size;
+    if (shards.empty() || filled + bytes > shard_bytes) {
+      shards.emplace_back();
+      filled = 0;
+    }
+    shards.back().push_back(spec);
+    filled += bytes;
+  }
+  return shards;
+}
+
+/// "model-00001-of-00004.safetensors"
+std::string shard_name(size_t number, size_t count) {
+  const auto padded = [](size_t value) {
+    const std::string digits = std::to_string(value);
+    return std::string(5 - std::min<size_t>(5, digits.size()), '0') + digits;
+  };
+  return cat("model-", padded(number), "-of-", padded(count), ".safetensors");
+}
+
 }  // namespace
 
 ModelShape parse_shape(std::string_view text) {
   ModelShape shape;
-  const std::map<std::string_view, int64_t*> fields{{"hidden", &shape.hidden},     {"ffn", &shape.ffn},
-                                                    {"layers", &shape.layers},     {"heads", &shape.heads},
-                                                    {"kv_heads", &shape.kv_heads}, {"vocab", &shape.vocab}};
+  const std::map<std::string_view, int64_t*> fields{
+      {"hidden", &shape.hidden},     {"ffn", &shape.ffn},     {"layers", &shape.layers}, {"heads", &shape.heads},
+      {"kv_heads", &shape.kv_heads}, {"vocab", &shape.vocab}, {"tied", &shape.tied}};
   for (std::string_view rest = text; !rest.empty();) {
     const std::string_view part = rest.substr(0, rest.find(','));
     rest.remove_prefix(std::min(rest.size(), part.size() + 1));
+    if (const auto named = named_shapes().find(part); named != named_shapes().end()) {
+      shape = named->second;
+      continue;
+    }
     const size_t equals = part.find('=');
     const auto field = fields.find(part.substr(0, equals));
     if (equals == std::string_view::npos || field == fields.end())
-      throw ConfigError(
-          cat("--shape: '", part, "': expected NAME=NUMBER with hidden, ffn, layers, heads, kv_heads, vocab"));
+      throw ConfigError(cat("--shape: '", part, "': expected one of ", known_names(),
+                            ", or NAME=NUMBER with hidden, ffn, layers, heads, kv_heads, vocab, tied"));
     *field->second = read_number(part.substr(equals + 1));
   }
   for (const auto& [name, value] : fields)
-    if (*value < 1) throw ConfigError(cat("--shape: ", name, ": expected a positive whole number"));
+    if (*value < (name == "tied" ? 0 : 1))
+      throw ConfigError(cat("--shape: ", name, ": expected a positive whole number"));
   return shape;
 }
 
-void write_random_checkpoint(const std::filesystem::path& folder, const ModelShape& shape, DType dtype) {
-  const std::string config_text = config_json(shape, dtype);
-  write_text_file(folder / "config.json", config_text);
-  const ModelConfig config = parse_model_config(config_text, "", {}, "--shape");
-  at::Generator generator = at::detail::createCPUGenerator(kSeed);
-  std::vector<Tensor> weights;
-  std::vector<TensorSource> sources;
+ModelConfig random_model_config(const ModelShape& shape, DType dtype) {
+  return parse_model_config(config_json(shape, dtype), "", {}, "--shape");
+}
+
+CausalLM make_random_model(const ModelShape& shape, const Placement& placement) {
+  const torch::NoGradGuard no_grad;
+  const ModelConfig config = random_model_config(shape, to_dtype(placement.weight_dtype()));
+  torch::manual_seed(kSeed);
+  std::map<WeightId, Tensor> weights;
   for (const WeightSpec& spec : weight_table(config)) {
-    // Norm weights of 1; matrices scaled so that hidden states keep their size.
-    const Tensor weight =
-        spec.shape.size() == 1
-            ? torch::ones(spec.shape)
-            : torch::randn(spec.shape, generator, torch::kFloat).div_(std::sqrt(static_cast<double>(spec.shape[1])));
-    weights.push_back(weight.to(to_scalar_type(dtype)));
-    sources.push_back(to_source(spec.name, weights.back()));
+    const auto options = torch::TensorOptions(placement.weight_dtype()).device(weight_device(placement, spec.id));
+    weights.emplace(spec.id, random_weight(spec.shape, options));
   }
-  write_safetensors(folder / "model.safetensors", sources, {{"format", "pt"}});
+  return CausalLM::from_weights(config, placement, std::move(weights));
+}
+
+void write_random_checkpoint(const std::filesystem::path& folder, const ModelShape& shape, DType dtype,
+                             int64_t shard_bytes) {
+  const torch::NoGradGuard no_grad;
+  write_text_file(folder / "config.json", config_json(shape, dtype));
+  torch::manual_seed(kSeed);
+  const auto shards = plan_shards(weight_table(random_model_config(shape, dtype)), dtype, shard_bytes);
+  nlohmann::json index = {{"metadata", nlohmann::json::object()}, {"weight_map", nlohmann::json::object()}};
+  for (size_t i = 0; i < shards.size(); ++i) {
+    const std::string name = shards.size() == 1 ? "model.safetensors" : shard_name(i + 1, shards.size());
+    std::vector<Tensor> weights;
+    std::vector<TensorSource> sources;
+    for (const WeightSpec& spec : shards[i]) {
+      weights.push_back(random_weight(spec.shape, to_scalar_type(dtype)));
+      sources.push_back(to_source(spec.name, weights.back()));
+      index["weight_map"][spec.name] = name;
+    }
+    write_safetensors(folder / name, sources, {{"format", "pt"}});
+  }
+  if (shards.size() > 1) write_text_file(folder / "model.safetensors.index.json", index.dump());
 }
 
 std::vector<PreparedRequest> random_requests(int64_t n_requests, int64_t vocab) {

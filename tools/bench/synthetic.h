@@ -9,6 +9,7 @@
 #include "lancet/core/dtype.h"
 #include "lancet/edit/corpus.h"
 #include "lancet/edit/prepared_request.h"
+#include "lancet/models/causal_lm.h"
 
 namespace lancet::bench {
 
@@ -19,13 +20,23 @@ struct ModelShape {
   int64_t heads = 0;
   int64_t kv_heads = 0;
   int64_t vocab = 0;
+  int64_t tied = 0;  ///< 1: the head is the embedding
 };
 
-/// "hidden=2048,ffn=8192,layers=4,heads=32,kv_heads=8,vocab=4096": all six. Throws: ConfigError.
+/// "hidden=2048,ffn=8192,layers=4,heads=32,kv_heads=8,vocab=4096", or a published model's name, "llama-3-8b", alone or
+/// with changes behind it: "llama-3-8b,layers=4". Throws: ConfigError.
 ModelShape parse_shape(std::string_view text);
 
-/// config.json and model.safetensors of a Llama with random weights, stored as `dtype`, in an existing folder.
-void write_random_checkpoint(const std::filesystem::path& folder, const ModelShape& shape, DType dtype);
+/// A Llama of this shape, as config.json would say it.
+ModelConfig random_model_config(const ModelShape& shape, DType dtype);
+
+/// Random weights made where `placement` has them, without a file.
+CausalLM make_random_model(const ModelShape& shape, const Placement& placement);
+
+/// config.json and safetensors of such a model in an existing folder: shards of at most `shard_bytes` (one tensor at
+/// least) with an index, or one file when that is enough.
+void write_random_checkpoint(const std::filesystem::path& folder, const ModelShape& shape, DType dtype,
+                             int64_t shard_bytes);
 
 /// Random ids in rows as long as the demo model's facts give in its six contexts.
 std::vector<PreparedRequest> random_requests(int64_t n_requests, int64_t vocab);

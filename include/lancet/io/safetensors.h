@@ -33,6 +33,11 @@ struct TensorView {
   std::vector<int64_t> shape;
   std::span<const std::byte> bytes;
   std::shared_ptr<const MappedFile> owner;
+
+  /// Copies the tensor's bytes from `offset` on into `to`, as MappedFile::read. Throws: CheckpointError.
+  void read(uint64_t offset, std::span<std::byte> to) const {
+    owner->read(static_cast<uint64_t>(bytes.data() - owner->bytes().data()) + offset, to);
+  }
 };
 
 using Metadata = std::map<std::string, std::string>;
@@ -45,6 +50,7 @@ class SafetensorsReader {
   static SafetensorsReader open(const std::filesystem::path& path);
 
   const std::filesystem::path& path() const { return path_; }
+  const MappedFile& file() const { return *file_; }
   /// In the order of their bytes in the file.
   const std::vector<TensorInfo>& tensors() const { return tensors_; }
   const Metadata& metadata() const { return metadata_; }

@@ -23,6 +23,9 @@ struct ModelFiles {
 /// Throws: CheckpointError, TokenizerError; also when the tokenizer has more ids than the model has embeddings.
 ModelFiles open_model(const std::filesystem::path& folder, std::span<const std::string> ignore_config_keys);
 
+/// CPU threads of the process.
+void set_threads(const RunOptions& run);
+
 /// Device, dtype and CPU threads as `run` says; then the weights.
 CausalLM load_model(const ModelFiles& files, const RunOptions& run);
 

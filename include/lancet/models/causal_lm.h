@@ -21,11 +21,20 @@ struct LayerRange {
   int64_t end = 0;
 };
 
+/// Where `placement` has a weight.
+at::Device weight_device(const Placement& placement, WeightId id);
+
 class CausalLM {
  public:
-  /// Each tensor goes from the mapped file straight to its device, in the placement's weight dtype.
+  /// Each tensor goes from its file straight to its device, in the placement's weight dtype; the model shares no memory
+  /// with the files.
   /// Throws: CheckpointError when the checkpoint does not fit the configuration.
   static CausalLM load(const Checkpoint& checkpoint, const ModelConfig& config, const Placement& placement);
+
+  /// Of weights made elsewhere: the table's, each on its device, in the placement's weight dtype and the table's shape.
+  /// Throws: PlacementError / std::logic_error for a weight that is missing, too many, or another.
+  static CausalLM from_weights(const ModelConfig& config, const Placement& placement,
+                               std::map<WeightId, Tensor> weights);
 
   const ModelConfig& config() const { return config_; }
   const Placement& placement() const { return placement_; }

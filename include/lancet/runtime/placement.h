@@ -31,6 +31,9 @@ class Placement {
   /// Covariances and solves.
   at::ScalarType solve_dtype() const { return at::kDouble; }
 
+  /// Host memory [bytes] u8 that `target` copies from at its full rate: page-locked where `target` is a GPU.
+  static Tensor staging_buffer(int64_t bytes, at::Device target);
+
   /// Where token ids, requests, random numbers and results lie.
   static at::Device host();
 

@@ -1,0 +1,27 @@
+// From stored bytes to tensors on their devices, at the rate of the memory: in parallel, in pieces that stay in the
+// processor's cache, without another copy of the model on the host.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "lancet/io/safetensors.h"
+#include "lancet/runtime/tensor.h"
+
+namespace lancet {
+
+/// What to read, and where to.
+struct TensorRead {
+  TensorView stored;
+  at::Device device;
+  at::ScalarType dtype;
+};
+
+/// One tensor for each read, contiguous, of memory of its own: what later becomes of the files does not matter.
+/// Converted on the device where the types differ. `on_bytes` is told the stored bytes read so far, by this thread.
+/// Throws: CheckpointError for types that no weight can have, and for files that cannot be read.
+std::vector<Tensor> read_tensors(std::span<const TensorRead> reads, const std::function<void(int64_t)>& on_bytes);
+
+}  // namespace lancet
