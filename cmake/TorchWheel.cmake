@@ -24,7 +24,8 @@ target_include_directories(TorchWheel::torch SYSTEM INTERFACE
 target_compile_definitions(TorchWheel::torch INTERFACE NDEBUG USE_DISTRIBUTED USE_CUDA USE_C10D_NCCL)
 target_link_libraries(TorchWheel::torch INTERFACE
   "-Wl,--no-as-needed" "${TORCH_WHEEL_DIR}/lib/libtorch_cuda.so" "${TORCH_WHEEL_DIR}/lib/libc10_cuda.so"
-  "${TORCH_WHEEL_DIR}/lib/libtorch_cpu.so" "${TORCH_WHEEL_DIR}/lib/libc10.so" "-Wl,--as-needed")
+  "${TORCH_WHEEL_DIR}/lib/libtorch_cpu.so" "${TORCH_WHEEL_DIR}/lib/libc10.so" "-Wl,--as-needed"
+  "${TORCH_WHEEL_DIR}/lib/libgomp.so.1")  # the wheel's own: for the files of ours that are compiled with -fopenmp
 file(GLOB _nvidia_libs LIST_DIRECTORIES true "${_site}/nvidia/*/lib")
 foreach(_dir IN LISTS _nvidia_libs)
   target_link_options(TorchWheel::torch INTERFACE "LINKER:-rpath-link,${_dir}")

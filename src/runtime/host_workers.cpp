@@ -3,25 +3,36 @@
 #include <ATen/Parallel.h>
 
 #include <algorithm>
-#include <atomic>
+
+#include "lancet/core/parallel.h"
 
 namespace lancet {
+namespace {
+
+/// Torch and the matrix library on one thread each, until the end of the scope.
+class OneThreadEach {
+ public:
+  OneThreadEach() : before_(at::get_num_threads()) { at::set_num_threads(1); }
+  ~OneThreadEach() { at::set_num_threads(before_); }
+  OneThreadEach(const OneThreadEach&) = delete;
+  OneThreadEach& operator=(const OneThreadEach&) = delete;
+
+ private:
+  int before_;
+};
+
+}  // namespace
 
 void run_independent(const Placement& placement, int64_t n, const std::function<void(int64_t)>& work) {
   const int64_t workers = placement.is_host_only() ? std::min<int64_t>(n, at::get_num_threads()) : 1;
-  std::atomic<int64_t> next = 0;
-  const auto take_turns = [&] {
-    try {
-      for (int64_t i = next++; i < n; i = next++) work(i);
-    } catch (...) {
-      next = n;
-      throw;
-    }
-  };
-  if (workers <= 1) return take_turns();
-  // Inside a parallel region torch and the matrix library run on one thread each.
-  at::parallel_for(0, workers, 1, [&](int64_t begin, int64_t end) {
-    for (int64_t worker = begin; worker < end; ++worker) take_turns();
+  if (workers <= 1) {
+    for (int64_t i = 0; i < n; ++i) work(i);
+    return;
+  }
+  const OneThreadEach one_thread_each;
+  for_each_in_parallel(static_cast<size_t>(n), static_cast<size_t>(workers), [&](size_t i) {
+    at::set_num_threads(1);  // OpenMP counts for each thread of ours apart
+    work(static_cast<int64_t>(i));
   });
 }
 

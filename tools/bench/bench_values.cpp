@@ -93,12 +93,13 @@ void run_values(benchmark::State& state, const Subject& subject, const BenchOpti
   ValueOptions values;
   values.stop_loss = 0;  // every request stays to the end
   if (options.value_batch > 0) values.batch = options.value_batch;
-  const StepProducts products(model, layer, plan_rows(requests, values.batch));
   const auto optimise = [&](int64_t steps) {
     values.steps = steps;
     return seconds_of([&] { wait_for(optimize_values(model, requests, layer, values).z_ND); });
   };
-  optimise(1);
+  values.steps = 1;
+  const int64_t largest = optimize_values(model, requests, layer, values).batching.largest;
+  const StepProducts products(model, layer, plan_rows(requests, largest));
   products.run();
   double step_s = 0, products_s = 0;
   for (auto _ : state) {
