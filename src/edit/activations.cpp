@@ -21,11 +21,14 @@ Tensor collect_at(const CausalLM& model, std::span<const LocatedPrompt* const> r
       ids.emplace_back(prompt.ids.begin(), prompt.ids.begin() + prompt.lookup + 1);
       last.push_back(prompt.lookup);
     }
-    const TokenBatch batch = make_batch(ids);
+    TokenBatch batch = make_batch(ids);
+    batch.sequence.outputs_BO = torch::tensor(last, torch::kLong).unsqueeze(1);
     HookSet hooks;
     hooks.observe(site, [&](const Tensor& value_BTX) {
-      const Tensor index = torch::arange(value_BTX.size(0)) * value_BTX.size(1) + torch::tensor(last, torch::kLong);
-      parts.push_back(value_BTX.flatten(0, 1).index_select(0, index.to(value_BTX.device())));
+      const bool is_whole = site.point == HookPoint::kBlockIn;  // of all tokens; behind it, of the outputs alone
+      const Tensor place_B11 = batch.sequence.outputs_BO.to(value_BTX.device()).unsqueeze(2);
+      const Tensor value_B1X = is_whole ? value_BTX.take_along_dim(place_B11, 1) : value_BTX;
+      parts.push_back(value_B1X.squeeze(1));
     });
     hooks.stop_at(site);
     model.run_layers(model.embed(batch.ids_BT), batch.sequence, {0, site.layer + 1}, hooks);

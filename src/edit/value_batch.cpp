@@ -66,7 +66,11 @@ SuffixRows::SuffixRows(const CausalLM& model, std::span<const std::vector<TokenI
     before.lengths.assign(lookups.begin(), lookups.end());
     before.positions_BT = before.positions_BT.slice(1, 0, prefix_width);
     before.record = &prefix_;
-    model.run_layers(hidden_RTD.slice(1, 0, prefix_width), before, above);
+    // of the last layer nothing but keys and values is wanted
+    before.outputs_BO = torch::zeros({static_cast<int64_t>(ids.size()), 1}, torch::kLong);
+    HookSet hooks;
+    hooks.stop_at({HookPoint::kAttnOut, above.end - 1});
+    model.run_layers(hidden_RTD.slice(1, 0, prefix_width), before, above, hooks);
   }
   const Tensor lookup_R1 =
       torch::tensor(std::vector<int64_t>(lookups.begin(), lookups.end()), torch::kLong).unsqueeze(1);

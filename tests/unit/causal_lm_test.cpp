@@ -236,15 +236,20 @@ TEST(CollectAt, EqualsTheWholePassAtTheLookupTokens) {
   for (const auto& ids : kRows) prompts.push_back({ids, static_cast<int64_t>(ids.size()) / 2});
   std::vector<const LocatedPrompt*> rows;
   for (const LocatedPrompt& prompt : prompts) rows.push_back(&prompt);
-  Tensor keys;
-  HookSet watch;
-  watch.observe({HookPoint::kMlpKey, 2}, [&](const Tensor& value) { keys = value; });
   const TokenBatch batch = make_batch(kRows);
-  model.run_layers(model.embed(batch.ids_BT), batch.sequence, model.all_layers(), watch);
-  const Tensor collected = collect_at(model, rows, {HookPoint::kMlpKey, 2});
-  for (size_t row = 0; row < rows.size(); ++row)
-    EXPECT_LE(nmse(collected[static_cast<int64_t>(row)], keys[static_cast<int64_t>(row)][rows[row]->lookup]),
-              kExactF64);
+  for (const HookPoint point :
+       {HookPoint::kBlockIn, HookPoint::kAttnOut, HookPoint::kMlpIn, HookPoint::kMlpKey, HookPoint::kBlockOut}) {
+    Tensor whole;
+    HookSet watch;
+    watch.observe({point, 2}, [&](const Tensor& value) { whole = value; });
+    model.run_layers(model.embed(batch.ids_BT), batch.sequence, model.all_layers(), watch);
+    const Tensor collected = collect_at(model, rows, {point, 2});
+    ASSERT_EQ(collected.sizes(), at::IntArrayRef({3, whole.size(2)}));
+    for (size_t row = 0; row < rows.size(); ++row)
+      EXPECT_LE(nmse(collected[static_cast<int64_t>(row)], whole[static_cast<int64_t>(row)][rows[row]->lookup]),
+                kExactF64)
+          << site_text({point, 2});
+  }
 }
 
 TEST(Generate, EqualsAFullPassPerToken) {
