@@ -56,4 +56,10 @@ class NumericError : public Error {
   explicit NumericError(const std::string& message) : Error(ExitCode::kNumeric, message) {}
 };
 
+/// Another rank failed, died or stalled: which one, on which host, in which stage, and what it said.
+class CollectiveError : public Error {
+ public:
+  explicit CollectiveError(const std::string& message) : Error(ExitCode::kCollective, message) {}
+};
+
 }  // namespace lancet

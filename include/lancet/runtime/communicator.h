@@ -1,0 +1,66 @@
+// What the ranks of one job say to each other. A rank is a process with a whole model of its own (a replica, itself
+// perhaps on several devices); ranks share the work by whole pieces whose size the job alone fixes, so that results
+// do not depend on their number.
+// Every function but rank() and size() is collective: all ranks call the same ones in the same order. Work of a rank's
+// own never stands between two halves of a collective: it goes through `together`, so that a rank that fails ends all
+// and nobody waits for it.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "lancet/runtime/tensor.h"
+
+namespace lancet {
+
+class Communicator {
+ public:
+  virtual ~Communicator() = default;
+  virtual int64_t rank() const = 0;
+  virtual int64_t size() const = 0;
+  /// Rank 0: the one that writes files, talks to the user and solves.
+  bool is_root() const { return rank() == 0; }
+  /// Whether piece `i` of a list that all ranks know is this rank's.
+  bool is_mine(int64_t i) const { return i % size() == rank(); }
+
+  /// Runs `work` on every rank, then hears from all whether it went well.
+  /// Throws: what `work` threw, on the rank where it did; CollectiveError with the first failed rank's number, host,
+  /// stage and message on the others.
+  void together(const std::string& stage, const std::function<void()>& work);
+
+  /// Sum over ranks, in the order of ranks, on every rank: f32, f64 or int64, of equal shape everywhere, on the
+  /// tensor's own device. In place.
+  virtual void sum(Tensor& tensor) = 0;
+
+  /// What each rank gives, by rank, on every rank.
+  virtual std::vector<std::string> gather(const std::string& bytes) = 0;
+  /// Root's, on every rank; what the others give is not looked at.
+  virtual std::string broadcast(std::string bytes) = 0;
+  /// Root's tensor of any type and shape, bit by bit, on every rank's `device`; the others may give an undefined one.
+  virtual Tensor broadcast(Tensor tensor, at::Device device) = 0;
+  virtual void barrier() = 0;
+
+ protected:
+  /// Tells all ranks how this one fared: empty when well. Throws: CollectiveError for the first other rank that did
+  /// not.
+  virtual void agree(const std::string& stage, const std::string& failure) = 0;
+};
+
+/// A job of one process: every collective is done at once.
+class SingleProcess final : public Communicator {
+ public:
+  int64_t rank() const override { return 0; }
+  int64_t size() const override { return 1; }
+  void sum(Tensor&) override {}
+  std::vector<std::string> gather(const std::string& bytes) override { return {bytes}; }
+  std::string broadcast(std::string bytes) override { return bytes; }
+  Tensor broadcast(Tensor tensor, at::Device device) override;
+  void barrier() override {}
+
+ protected:
+  void agree(const std::string&, const std::string&) override {}
+};
+
+}  // namespace lancet
