@@ -8,6 +8,7 @@
 
 #include "job_statistics.h"
 #include "lancet/core/error.h"
+#include "lancet/core/hash.h"
 #include "lancet/core/progress.h"
 #include "lancet/core/strings.h"
 #include "lancet/edit/delta_file.h"
@@ -32,6 +33,12 @@ int64_t peak_host_bytes() {
 
 /// Values of an unfinished run, beside the output, so that the next one with the same job finds them.
 fs::path unfinished_folder(const fs::path& target) { return fs::path(target.string() + ".unfinished"); }
+
+/// Everything but the requests and the options that a value depends on: config.json too says what the weights compute.
+std::string values_model_key(const EditReport& report, const Checkpoint& checkpoint) {
+  ContentHash hash;
+  return hash.add(report.base_hash).add(checkpoint.config_text()).add(report.model_dtype).hex();
+}
 
 fs::path rejected_folder(const fs::path& target) { return fs::path(target.string() + ".rejected"); }
 
@@ -141,7 +148,7 @@ EditReport run_edit_job(const JobConfig& job) {
     stopwatch.lap("statistics");
   }
   report.base_hash = files.checkpoint.content_hash();
-  const ValueStore values(unfinished_folder(job.output->dir), cat(report.base_hash, " ", report.model_dtype));
+  const ValueStore values(unfinished_folder(job.output->dir), values_model_key(report, files.checkpoint));
   const EditContext context(
       model, *files.tokenizer, report.contexts, [&](int64_t layer) { return statistics->factor(layer); }, &values);
   report.before = plan.run(model, "evaluate before");

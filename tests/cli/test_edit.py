@@ -206,14 +206,8 @@ def test_version(lancet):
     assert run_ok(lancet.run("--version")).stdout.startswith("lancet 0.")
 
 
-def test_a_killed_edit_goes_on_behind_its_finished_batches(lancet):
-    # losses never end a request, so that there is time to kill; one request a batch, one batch at a time
-    values = {"steps": 60, "lr": 0.5, "clamp": 4.0, "stop_loss": 0, "batch": 1}
-    changes = {"editor__values": values, "requests__limit": 5, "run__threads": 1, "evaluate": []}
-    whole = lancet.folder / "whole"
-    run_ok(lancet.edit(lancet.job(**changes, output={"dir": str(whole)})))
-
-    job = lancet.write(lancet.job(**changes))
+def kill_after_one_batch(lancet, job):
+    """Runs the job until it has values of one batch on disk; returns their folder."""
     unfinished = lancet.folder / "out.unfinished"
     process = subprocess.Popen([LANCET, "edit", job], stderr=subprocess.DEVNULL, cwd=lancet.folder)
     while process.poll() is None and not list(unfinished.glob("*.safetensors")):
@@ -221,10 +215,33 @@ def test_a_killed_edit_goes_on_behind_its_finished_batches(lancet):
     process.kill()
     process.wait()
     assert list(unfinished.glob("*.safetensors")) and not lancet.out.exists()
+    return unfinished
 
+
+# losses never end a request, so that there is time to kill; one request a batch, one batch at a time
+SLOW_VALUES = {"editor__values": {"steps": 60, "lr": 0.5, "clamp": 4.0, "stop_loss": 0, "batch": 1},
+               "requests__limit": 5, "run__threads": 1, "evaluate": []}
+
+
+def test_a_killed_edit_goes_on_behind_its_finished_batches(lancet):
+    whole = lancet.folder / "whole"
+    run_ok(lancet.edit(lancet.job(**SLOW_VALUES, output={"dir": str(whole)})))
+
+    job = lancet.write(lancet.job(**SLOW_VALUES))
+    unfinished = kill_after_one_batch(lancet, job)
     result = run_ok(lancet.run("edit", job))
     report = json.loads((lancet.out / "report.json").read_text())
     assert 1 <= report["values"]["resumed"] < 5
     assert f"{report['values']['resumed']} requests taken from an interrupted run" in result.stderr
     assert not unfinished.exists()
     assert (lancet.out / "model.safetensors").read_bytes() == (whole / "model.safetensors").read_bytes()
+
+
+def test_values_of_another_configuration_are_not_used(lancet):
+    model = lancet.copy_model()
+    job = lancet.write(lancet.job(**SLOW_VALUES, model=str(model)))
+    kill_after_one_batch(lancet, job)
+    config = json.loads((model / "config.json").read_text())
+    (model / "config.json").write_text(json.dumps(config | {"rms_norm_eps": 2 * config["rms_norm_eps"]}))
+    run_ok(lancet.run("edit", job))
+    assert json.loads((lancet.out / "report.json").read_text())["values"]["resumed"] == 0

@@ -13,7 +13,8 @@ namespace lancet {
 
 class ValueStore {
  public:
-  /// `model_key`: names the weights as they are and the type that they run in. Nothing is written before save().
+  /// `model_key`: names the weights as they are, the configuration and the type that they run in. Nothing is written
+  /// before save().
   ValueStore(std::filesystem::path folder, std::string model_key)
       : folder_(std::move(folder)), model_key_(std::move(model_key)) {}
 
