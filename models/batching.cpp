@@ -15,7 +15,7 @@ int64_t common_prefix(const std::vector<TokenId>& a, const std::vector<TokenId>&
 
 }  // namespace
 
-std::vector<std::vector<int64_t>> plan_batches(std::span<const int64_t> lengths, int64_t max_tokens) {
+std::vector<std::vector<int64_t>> plan_batches(std::span<const int64_t> lengths, BatchLimits limits) {
   std::vector<int64_t> order(lengths.size());
   std::iota(order.begin(), order.end(), int64_t{0});
   const auto length = [&](int64_t row) { return lengths[static_cast<size_t>(row)]; };
@@ -23,7 +23,8 @@ std::vector<std::vector<int64_t>> plan_batches(std::span<const int64_t> lengths,
   std::vector<std::vector<int64_t>> batches;
   for (const int64_t row : order) {
     // Sorted ascending: this row would be the widest of the batch.
-    const bool fits = !batches.empty() && (static_cast<int64_t>(batches.back().size()) + 1) * length(row) <= max_tokens;
+    const int64_t rows = batches.empty() ? 0 : static_cast<int64_t>(batches.back().size()) + 1;
+    const bool fits = rows > 0 && rows <= limits.rows && rows <= limits.tokens / length(row);
     if (!fits) batches.emplace_back();
     batches.back().push_back(row);
   }

@@ -100,17 +100,16 @@ AttentionInputs attention_inputs(const SequenceInfo& sequence, const Tensor& fre
 
 AttentionInputs only_outputs(const AttentionInputs& inputs, const SequenceInfo& sequence) {
   const at::Device device = inputs.keys.cos_BT1C.device();
-  const int64_t n_rows = sequence.positions_BT.size(0), width = sequence.positions_BT.size(1);
   AttentionInputs some = inputs;
   some.outputs_BQ = sequence.outputs_BO.to(device);
   some.queries = {take_places(inputs.keys.cos_BT1C, some.outputs_BQ),
                   take_places(inputs.keys.sin_BT1C, some.outputs_BQ)};
-  const Tensor mask_BTS = inputs.mask_B1QS.defined()
-                              ? inputs.mask_B1QS.squeeze(1)
-                              : torch::ones({width, width}, at::TensorOptions(at::kBool).device(device))
-                                    .tril()
-                                    .expand({n_rows, width, width});
-  some.mask_B1QS = take_places(mask_BTS, some.outputs_BQ).unsqueeze(1);
+  if (inputs.mask_B1QS.defined()) {
+    some.mask_B1QS = take_places(inputs.mask_B1QS.squeeze(1), some.outputs_BQ).unsqueeze(1);
+  } else {  // attention is causal over the whole width; of some places alone it needs to be told
+    const Tensor places_S = torch::arange(sequence.positions_BT.size(1), some.outputs_BQ.options());
+    some.mask_B1QS = (places_S <= some.outputs_BQ.unsqueeze(2)).unsqueeze(1);
+  }
   return some;
 }
 

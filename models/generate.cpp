@@ -103,11 +103,10 @@ class GenerateBatch {
     std::vector<std::vector<TokenId>> prompts;
     for (const int64_t row : left_) prompts.push_back(rows_[static_cast<size_t>(row)].prompt);
     TokenBatch batch = make_batch(prompts);
-    batch.sequence.record = &cache_;
-    const Tensor h_BTD = model_.run_layers(model_.embed(batch.ids_BT), batch.sequence, model_.all_layers());
     positions_B_ = torch::tensor(batch.sequence.lengths, torch::kLong);
-    last_BD_ = h_BTD.flatten(0, 1).index_select(
-        0, (torch::arange(h_BTD.size(0)) * h_BTD.size(1) + positions_B_ - 1).to(h_BTD.device()));
+    batch.sequence.record = &cache_;
+    batch.sequence.outputs_BO = (positions_B_ - 1).unsqueeze(1);
+    last_BD_ = model_.run_layers(model_.embed(batch.ids_BT), batch.sequence, model_.all_layers()).squeeze(1);
   }
 
   /// Whether the row goes on behind `id`.
@@ -164,7 +163,7 @@ std::vector<std::vector<TokenId>> generate(const CausalLM& model, std::span<cons
   std::vector<int64_t> lengths;
   for (const GenerateRow& row : rows) lengths.push_back(static_cast<int64_t>(row.prompt.size()) + row.max_new_tokens);
   std::vector<std::vector<TokenId>> out(rows.size());
-  for (const std::vector<int64_t>& batch_rows : plan_batches(lengths, options.batch_tokens))
+  for (const std::vector<int64_t>& batch_rows : plan_batches(lengths, {.tokens = options.batch_tokens}))
     GenerateBatch(model, rows, batch_rows, options).run(out);
   return out;
 }

@@ -13,7 +13,7 @@ Tensor collect_at(const CausalLM& model, std::span<const LocatedPrompt* const> r
 
   std::vector<Tensor> parts;
   std::vector<int64_t> order;
-  for (const std::vector<int64_t>& batch_rows : plan_batches(lengths, kForwardTokens)) {
+  for (const std::vector<int64_t>& batch_rows : plan_batches(lengths, {.tokens = kForwardTokens})) {
     std::vector<std::vector<TokenId>> ids;
     std::vector<int64_t> last;
     for (const int64_t row : batch_rows) {

@@ -160,23 +160,21 @@ void ValueBatch::keep(const std::vector<int64_t>& kept) {
   labels_ = make_labels();
 }
 
-Tensor ValueBatch::log_probs(const Tensor& last_RTD, const Tensor& position, const Tensor& like) const {
-  const Tensor read_MD = last_RTD.flatten(0, 1).index_select(0, position);
-  return torch::log_softmax(model_.logits(read_MD).to(like.scalar_type()), -1);
+Tensor ValueBatch::log_probs(const Tensor& last_MD) const {
+  return torch::log_softmax(model_.logits(last_MD).to(model_.placement().value_dtype()), -1);
 }
 
 BatchLosses ValueBatch::losses(const Tensor& delta_AD) {
   const Tensor last_RTD = contexts_.run(model_, delta_AD.repeat_interleave(n_contexts_, 0), labels_.outputs_RO);
-  const Tensor label_log_probs =
-      log_probs(last_RTD, labels_.position_L, delta_AD).gather(1, labels_.id_L.unsqueeze(1)).squeeze(1) *
-      labels_.weight_L;
+  const Tensor label_log_probs = log_probs(last_RTD.flatten(0, 1).index_select(0, labels_.position_L))
+                                     .gather(1, labels_.id_L.unsqueeze(1))
+                                     .squeeze(1) *
+                                 labels_.weight_L;
   BatchLosses losses;
   losses.nll_A =
       -torch::zeros({delta_AD.size(0)}, label_log_probs.options()).index_add(0, labels_.request_L, label_log_probs);
 
-  const Tensor drift_RTD = drift_.run(model_, delta_AD, torch::zeros({delta_AD.size(0), 1}, torch::kLong));
-  const Tensor every_row = torch::arange(delta_AD.size(0)).to(drift_RTD.device());
-  const Tensor now_AV = log_probs(drift_RTD, every_row, delta_AD);
+  const Tensor now_AV = log_probs(drift_.run(model_, delta_AD, /*outputs_RO=*/{}).squeeze(1));
   if (!drift_log_probs_AV_.defined()) drift_log_probs_AV_ = now_AV.detach().clone();
   losses.kl_A = (now_AV.exp() * (now_AV - drift_log_probs_AV_)).sum(1);
   return losses;

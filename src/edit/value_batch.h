@@ -31,8 +31,8 @@ class SuffixRows {
   /// Some of the rows, in the order given.
   SuffixRows select(const std::vector<int64_t>& rows) const;
 
-  /// Output of the last layer [R, O, D] at `outputs_RO`, places counted from the lookup tokens, with `added_RD` added
-  /// to the edited layer's output at the lookup tokens.
+  /// Output of the last layer [R, O, D] at `outputs_RO`, places counted from the lookup tokens (undefined: all places),
+  /// with `added_RD` added to the edited layer's output at the lookup tokens.
   Tensor run(const CausalLM& model, const Tensor& added_RD, const Tensor& outputs_RO) const;
 
  private:
@@ -71,7 +71,8 @@ class ValueBatch {
     Tensor weight_L;   ///< 1 / (contexts * target tokens)
   };
   Labels make_labels() const;
-  Tensor log_probs(const Tensor& last_RTD, const Tensor& position, const Tensor& like) const;
+  /// Of the last layer's outputs [M, D]: [M, V] value dtype, on the head's device.
+  Tensor log_probs(const Tensor& last_MD) const;
 
   const CausalLM& model_;
   std::vector<const PreparedRequest*> requests_;

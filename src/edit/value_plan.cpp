@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <numeric>
 
 #include "lancet/models/batching.h"
 #include "lancet/runtime/memory.h"
@@ -33,18 +32,8 @@ std::vector<std::vector<int64_t>> plan_value_batches(const CausalLM& model, std:
                                                      int64_t layer, int64_t batch) {
   std::vector<int64_t> tokens;
   for (const PreparedRequest& request : requests) tokens.push_back(step_tokens(request));
-  if (batch == 0) return plan_batches(tokens, value_step_tokens(model, requests, layer));
-  std::vector<int64_t> order(requests.size());
-  std::iota(order.begin(), order.end(), int64_t{0});
-  std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
-    return tokens[static_cast<size_t>(a)] < tokens[static_cast<size_t>(b)];
-  });
-  std::vector<std::vector<int64_t>> batches;
-  for (size_t i = 0; i < order.size(); ++i) {
-    if (i % static_cast<size_t>(batch) == 0) batches.emplace_back();
-    batches.back().push_back(order[i]);
-  }
-  return batches;
+  if (batch > 0) return plan_batches(tokens, {.rows = batch});
+  return plan_batches(tokens, {.tokens = value_step_tokens(model, requests, layer)});
 }
 
 int64_t value_step_tokens(const CausalLM& model, std::span<const PreparedRequest> requests, int64_t layer) {

@@ -2,6 +2,8 @@
 
 #include <torch/types.h>
 
+#include <algorithm>
+
 #include "lancet/core/progress.h"
 #include "lancet/models/batching.h"
 
@@ -11,10 +13,32 @@ namespace {
 /// Logits of one pass are bounded too: [positions, V].
 constexpr int64_t kRowsPerHeadCall = 1024;
 
+/// Which of a batch's outputs [B, O] predict which ids.
 struct BatchLabels {
-  std::vector<int64_t> position;  ///< flat index row * T + t of the token that predicts the label
+  Tensor outputs_BO;              ///< places in the rows; shorter targets repeat their last
+  std::vector<int64_t> position;  ///< flat index row * O + place among the outputs
   std::vector<int64_t> label;
 };
+
+BatchLabels make_labels(std::span<const Continuation> continuations, std::span<const int64_t> rows) {
+  int64_t width = 0;
+  for (const int64_t row : rows)
+    width = std::max(width, static_cast<int64_t>(continuations[static_cast<size_t>(row)].target.size()));
+  BatchLabels labels;
+  std::vector<int64_t> outputs;
+  for (const int64_t row : rows) {
+    const Continuation& continuation = continuations[static_cast<size_t>(row)];
+    const int64_t first = static_cast<int64_t>(continuation.prompt.size()) - 1;
+    const int64_t n_labels = static_cast<int64_t>(continuation.target.size());
+    for (int64_t j = 0; j < n_labels; ++j) {
+      labels.position.push_back(static_cast<int64_t>(outputs.size()) + j);
+      labels.label.push_back(continuation.target[static_cast<size_t>(j)]);
+    }
+    for (int64_t j = 0; j < width; ++j) outputs.push_back(first + std::min(j, n_labels - 1));
+  }
+  labels.outputs_BO = torch::tensor(outputs, torch::kLong).view({-1, width});
+  return labels;
+}
 
 void score_batch(const CausalLM& model, std::span<const Continuation> continuations, std::span<const int64_t> rows,
                  std::vector<ContinuationScore>& scores) {
@@ -24,22 +48,14 @@ void score_batch(const CausalLM& model, std::span<const Continuation> continuati
     ids.push_back(continuation.prompt);
     ids.back().insert(ids.back().end(), continuation.target.begin(), continuation.target.end() - 1);
   }
-  const TokenBatch batch = make_batch(ids);
-  BatchLabels labels;
-  for (size_t i = 0; i < rows.size(); ++i) {
-    const Continuation& continuation = continuations[static_cast<size_t>(rows[i])];
-    const int64_t begin =
-        static_cast<int64_t>(i) * batch.ids_BT.size(1) + static_cast<int64_t>(continuation.prompt.size()) - 1;
-    for (size_t j = 0; j < continuation.target.size(); ++j) {
-      labels.position.push_back(begin + static_cast<int64_t>(j));
-      labels.label.push_back(continuation.target[j]);
-    }
-  }
-  const Tensor h_BTD = model.run_layers(model.embed(batch.ids_BT), batch.sequence, model.all_layers());
-  const Tensor position = torch::tensor(labels.position, torch::kLong).to(h_BTD.device());
-  const Tensor label = torch::tensor(labels.label, torch::kLong).to(h_BTD.device());
+  TokenBatch batch = make_batch(ids);
+  const BatchLabels labels = make_labels(continuations, rows);
+  batch.sequence.outputs_BO = labels.outputs_BO;
+  const Tensor h_BOD = model.run_layers(model.embed(batch.ids_BT), batch.sequence, model.all_layers());
+  const Tensor position = torch::tensor(labels.position, torch::kLong).to(h_BOD.device());
+  const Tensor label = torch::tensor(labels.label, torch::kLong).to(h_BOD.device());
+  const Tensor read_MD = h_BOD.flatten(0, 1).index_select(0, position);
   std::vector<Tensor> nll_parts, hit_parts;
-  const Tensor read_MD = h_BTD.flatten(0, 1).index_select(0, position);
   for (int64_t begin = 0; begin < read_MD.size(0); begin += kRowsPerHeadCall) {
     const int64_t end = std::min(begin + kRowsPerHeadCall, read_MD.size(0));
     const Tensor logits = model.logits(read_MD.slice(0, begin, end)).to(model.placement().value_dtype());
@@ -71,7 +87,7 @@ std::vector<ContinuationScore> score_continuations(const CausalLM& model, std::s
     lengths.push_back(static_cast<int64_t>(continuation.prompt.size() + continuation.target.size()) - 1);
   std::vector<ContinuationScore> scores(continuations.size());
   Progress progress(stage, static_cast<int64_t>(continuations.size()), "continuations");
-  for (const std::vector<int64_t>& rows : plan_batches(lengths, kForwardTokens)) {
+  for (const std::vector<int64_t>& rows : plan_batches(lengths, {.tokens = kForwardTokens})) {
     score_batch(model, continuations, rows, scores);
     progress.advance(static_cast<int64_t>(rows.size()));
   }

@@ -325,7 +325,7 @@ TEST(Generate, SamplesFromTheWholeDistribution) {
 TEST(PlanBatches, KeepsEveryRowOnceWithinTheBudget) {
   const std::vector<int64_t> lengths{9, 1, 30, 4, 4, 7, 2, 100, 3};
   std::vector<int64_t> seen;
-  for (const auto& batch : plan_batches(lengths, 20)) {
+  for (const auto& batch : plan_batches(lengths, {.tokens = 20})) {
     int64_t widest = 0;
     for (const int64_t row : batch) widest = std::max(widest, lengths[static_cast<size_t>(row)]);
     EXPECT_TRUE(batch.size() == 1 || widest * static_cast<int64_t>(batch.size()) <= 20);
@@ -333,6 +333,11 @@ TEST(PlanBatches, KeepsEveryRowOnceWithinTheBudget) {
   }
   std::sort(seen.begin(), seen.end());
   EXPECT_EQ(seen, (std::vector<int64_t>{0, 1, 2, 3, 4, 5, 6, 7, 8}));
+}
+
+TEST(PlanBatches, CutsByRowsInTheOrderOfLengths) {
+  EXPECT_EQ(plan_batches(std::vector<int64_t>{9, 1, 30, 4, 4}, {.rows = 2}),
+            (std::vector<std::vector<int64_t>>{{1, 3}, {4, 0}, {2}}));
 }
 
 TEST(PlanPacks, FillsRowsWithDocumentsThatBeginAlike) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -10,9 +11,14 @@
 
 namespace lancet {
 
-/// Indices of `lengths` sorted by length (stable) and cut into batches of at most `max_tokens` padded tokens (at least
-/// one row each).
-std::vector<std::vector<int64_t>> plan_batches(std::span<const int64_t> lengths, int64_t max_tokens);
+/// The most that a batch holds: padded tokens (but at least one row), rows.
+struct BatchLimits {
+  int64_t tokens = std::numeric_limits<int64_t>::max();
+  int64_t rows = std::numeric_limits<int64_t>::max();
+};
+
+/// Indices of `lengths` (each at least 1) sorted by length (stable) and cut into batches within the limits.
+std::vector<std::vector<int64_t>> plan_batches(std::span<const int64_t> lengths, BatchLimits limits);
 
 /// Indices of `documents` cut into packed rows (make_packed_batch) of at most `max_tokens` tokens, and of at most twice
 /// as many places, or one document. Documents that begin alike share a row; in a row they are sorted by length. Depends
