@@ -3,6 +3,9 @@
 #include <torch/types.h>
 
 #include <algorithm>
+#include <numeric>
+
+#include "value_plan.h"
 
 namespace lancet {
 namespace {
@@ -11,12 +14,14 @@ Tensor index_tensor(const std::vector<int64_t>& values, at::Device device) {
   return torch::tensor(values, torch::kLong).to(device);
 }
 
-/// Contexts with the target spliced behind; the last target id is only predicted.
-SuffixRows context_rows(const CausalLM& model, const std::vector<const PreparedRequest*>& requests, int64_t layer) {
+/// Every request in some contexts, with the target spliced behind; the last target id is only predicted.
+SuffixRows context_rows(const CausalLM& model, const std::vector<const PreparedRequest*>& requests,
+                        const std::vector<int64_t>& contexts, int64_t layer) {
   std::vector<std::vector<TokenId>> ids;
   std::vector<int64_t> lookups;
   for (const PreparedRequest* request : requests) {
-    for (const LocatedPrompt& prompt : request->prompts) {
+    for (const int64_t context : contexts) {
+      const LocatedPrompt& prompt = request->prompts[static_cast<size_t>(context)];
       ids.push_back(prompt.ids);
       ids.back().insert(ids.back().end(), request->target.begin(), request->target.end() - 1);
       lookups.push_back(prompt.lookup);
@@ -105,22 +110,31 @@ Tensor SuffixRows::run(const CausalLM& model, const Tensor& added_RD, const Tens
   return model.run_layers(moved_RTD, sequence, {layer_ + 1, model.config().n_layers});
 }
 
-ValueBatch::ValueBatch(const CausalLM& model, std::vector<const PreparedRequest*> requests, int64_t layer)
+ValueBatch::ValueBatch(const CausalLM& model, std::vector<const PreparedRequest*> requests, int64_t layer,
+                       int64_t contexts_per_step)
     : model_(model),
       requests_(std::move(requests)),
-      n_contexts_(static_cast<int64_t>(requests_[0]->prompts.size())),
       resident_(requests_.size()),
-      contexts_(context_rows(model, requests_, layer)),
       drift_(drift_rows(model, requests_, layer)) {
-  for (size_t i = 0; i < resident_.size(); ++i) resident_[i] = static_cast<int64_t>(i);
-  labels_ = make_labels();
-  initial_ND_ = contexts_.lookup_hidden()
-                    .unflatten(0, {-1, n_contexts_})
+  std::iota(resident_.begin(), resident_.end(), int64_t{0});
+  const int64_t n_contexts = static_cast<int64_t>(requests_[0]->prompts.size());
+  const int64_t n_groups = value_groups(n_contexts, contexts_per_step);
+  for (int64_t group = 0; group < n_groups; ++group) {
+    std::vector<int64_t> contexts;
+    for (int64_t context = group; context < n_contexts; context += n_groups) contexts.push_back(context);
+    SuffixRows rows = context_rows(model, requests_, contexts, layer);
+    Labels labels = make_labels(contexts);
+    groups_.push_back({std::move(contexts), std::move(rows), std::move(labels)});
+  }
+  initial_ND_ = groups_[0]
+                    .rows.lookup_hidden()
+                    .unflatten(0, {-1, static_cast<int64_t>(groups_[0].contexts.size())})
                     .select(1, 0)
                     .to(model.placement().value_dtype(), /*non_blocking=*/false, /*copy=*/true);
 }
 
-ValueBatch::Labels ValueBatch::make_labels() const {
+ValueBatch::Labels ValueBatch::make_labels(const std::vector<int64_t>& contexts) const {
+  const int64_t n_contexts = static_cast<int64_t>(contexts.size());
   int64_t n_outputs = 0;
   for (const int64_t index : resident_)
     n_outputs = std::max(n_outputs, static_cast<int64_t>(requests_[static_cast<size_t>(index)]->target.size()));
@@ -128,16 +142,16 @@ ValueBatch::Labels ValueBatch::make_labels() const {
   std::vector<double> weights;
   for (size_t a = 0; a < resident_.size(); ++a) {
     const PreparedRequest& request = *requests_[static_cast<size_t>(resident_[a])];
-    const double weight = 1.0 / static_cast<double>(static_cast<int64_t>(request.target.size()) * n_contexts_);
-    for (int64_t r = 0; r < n_contexts_; ++r) {
-      const LocatedPrompt& prompt = request.prompts[static_cast<size_t>(r)];
+    const double weight = 1.0 / static_cast<double>(static_cast<int64_t>(request.target.size()) * n_contexts);
+    for (int64_t r = 0; r < n_contexts; ++r) {
+      const LocatedPrompt& prompt = request.prompts[static_cast<size_t>(contexts[static_cast<size_t>(r)])];
       // the prompt's last token predicts target[0]
       const int64_t first = static_cast<int64_t>(prompt.ids.size()) - 1 - prompt.lookup;
       // shorter targets repeat their last place
       for (int64_t j = 0; j < n_outputs; ++j)
         outputs.push_back(first + std::min(j, static_cast<int64_t>(request.target.size()) - 1));
       for (size_t j = 0; j < request.target.size(); ++j) {
-        positions.push_back((static_cast<int64_t>(a) * n_contexts_ + r) * n_outputs + static_cast<int64_t>(j));
+        positions.push_back((static_cast<int64_t>(a) * n_contexts + r) * n_outputs + static_cast<int64_t>(j));
         ids.push_back(request.target[j]);
         owners.push_back(static_cast<int64_t>(a));
         weights.push_back(weight);
@@ -151,13 +165,15 @@ ValueBatch::Labels ValueBatch::make_labels() const {
 }
 
 void ValueBatch::keep(const std::vector<int64_t>& kept) {
-  contexts_ = contexts_.select(rows_of(kept, n_contexts_));
   drift_ = drift_.select(kept);
   drift_log_probs_AV_ = drift_log_probs_AV_.index_select(0, index_tensor(kept, drift_log_probs_AV_.device()));
   std::vector<int64_t> resident;
   for (const int64_t index : kept) resident.push_back(resident_[static_cast<size_t>(index)]);
   resident_ = std::move(resident);
-  labels_ = make_labels();
+  for (ContextGroup& group : groups_) {
+    group.rows = group.rows.select(rows_of(kept, static_cast<int64_t>(group.contexts.size())));
+    group.labels = make_labels(group.contexts);
+  }
 }
 
 Tensor ValueBatch::log_probs(const Tensor& last_MD) const {
@@ -165,14 +181,18 @@ Tensor ValueBatch::log_probs(const Tensor& last_MD) const {
 }
 
 BatchLosses ValueBatch::losses(const Tensor& delta_AD) {
-  const Tensor last_RTD = contexts_.run(model_, delta_AD.repeat_interleave(n_contexts_, 0), labels_.outputs_RO);
-  const Tensor label_log_probs = log_probs(last_RTD.flatten(0, 1).index_select(0, labels_.position_L))
-                                     .gather(1, labels_.id_L.unsqueeze(1))
+  const ContextGroup& group = groups_[next_];
+  next_ = (next_ + 1) % groups_.size();
+  const Labels& labels = group.labels;
+  const Tensor added_RD = delta_AD.repeat_interleave(static_cast<int64_t>(group.contexts.size()), 0);
+  const Tensor last_ROD = group.rows.run(model_, added_RD, labels.outputs_RO);
+  const Tensor label_log_probs = log_probs(last_ROD.flatten(0, 1).index_select(0, labels.position_L))
+                                     .gather(1, labels.id_L.unsqueeze(1))
                                      .squeeze(1) *
-                                 labels_.weight_L;
+                                 labels.weight_L;
   BatchLosses losses;
   losses.nll_A =
-      -torch::zeros({delta_AD.size(0)}, label_log_probs.options()).index_add(0, labels_.request_L, label_log_probs);
+      -torch::zeros({delta_AD.size(0)}, label_log_probs.options()).index_add(0, labels.request_L, label_log_probs);
 
   const Tensor now_AV = log_probs(drift_.run(model_, delta_AD, /*outputs_RO=*/{}).squeeze(1));
   if (!drift_log_probs_AV_.defined()) drift_log_probs_AV_ = now_AV.detach().clone();

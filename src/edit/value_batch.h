@@ -47,7 +47,11 @@ class SuffixRows {
 class ValueBatch {
  public:
   /// The requests outlive the batch.
-  ValueBatch(const CausalLM& model, std::vector<const PreparedRequest*> requests, int64_t layer);
+  ValueBatch(const CausalLM& model, std::vector<const PreparedRequest*> requests, int64_t layer,
+             int64_t contexts_per_step);
+
+  /// Calls of losses() that see every context once.
+  size_t groups() const { return groups_.size(); }
 
   /// [N, D] value dtype: output of `layer` at the plain prompt's lookup token.
   const Tensor& initial_ND() const { return initial_ND_; }
@@ -58,7 +62,8 @@ class ValueBatch {
   void keep(const std::vector<int64_t>& kept);
 
   /// `delta_AD`: the resident requests' deltas (an autograd leaf), on the edited layer's device. The first call is with
-  /// zero deltas, all requests resident: it sets what the KL divergence is taken from.
+  /// zero deltas, all requests resident: it sets what the KL divergence is taken from. Each call sees the next group of
+  /// contexts; the nll is the mean over these.
   BatchLosses losses(const Tensor& delta_AD);
 
  private:
@@ -68,19 +73,24 @@ class ValueBatch {
     Tensor position_L;  ///< flat index row * O + place among the outputs, on the head's device
     Tensor id_L;
     Tensor request_L;  ///< index into the resident requests
-    Tensor weight_L;   ///< 1 / (contexts * target tokens)
+    Tensor weight_L;   ///< 1 / (contexts of the group * target tokens)
   };
-  Labels make_labels() const;
+  /// Contexts that a step runs together.
+  struct ContextGroup {
+    std::vector<int64_t> contexts;  ///< indices into a request's prompts
+    SuffixRows rows;                ///< a request's in these contexts, then the next request's
+    Labels labels;
+  };
+  Labels make_labels(const std::vector<int64_t>& contexts) const;
   /// Of the last layer's outputs [M, D]: [M, V] value dtype, on the head's device.
   Tensor log_probs(const Tensor& last_MD) const;
 
   const CausalLM& model_;
   std::vector<const PreparedRequest*> requests_;
-  int64_t n_contexts_;
   std::vector<int64_t> resident_;
-  SuffixRows contexts_;  ///< n_contexts rows per request
-  SuffixRows drift_;     ///< one row per request
-  Labels labels_;
+  std::vector<ContextGroup> groups_;
+  size_t next_ = 0;   ///< group of the next call of losses()
+  SuffixRows drift_;  ///< one row per request
   Tensor initial_ND_;
   Tensor drift_log_probs_AV_;  ///< before any change
 };

@@ -49,7 +49,10 @@ class BatchOptimizer {
  public:
   BatchOptimizer(const CausalLM& model, const std::vector<const PreparedRequest*>& requests, int64_t layer,
                  const ValueOptions& options)
-      : requests_(requests), options_(options), batch_(model, requests, layer), adam_(batch_.initial_ND()) {
+      : requests_(requests),
+        options_(options),
+        batch_(model, requests, layer, options.contexts_per_step),
+        adam_(batch_.initial_ND()) {
     result_.losses.resize(requests.size());
   }
 
@@ -103,8 +106,13 @@ class BatchOptimizer {
     return total_A;
   }
 
+  /// By the mean over the last steps that saw every context once.
   bool is_finished(const std::vector<ValueLoss>& losses) const {
-    return !losses.empty() && losses.back().total < options_.stop_loss;
+    if (losses.size() < batch_.groups()) return false;
+    double sum = 0;
+    for (auto loss = losses.end() - static_cast<int64_t>(batch_.groups()); loss != losses.end(); ++loss)
+      sum += loss->total;
+    return sum < options_.stop_loss * static_cast<double>(batch_.groups());
   }
 
   /// Indices into the resident requests.

@@ -15,12 +15,14 @@ constexpr int64_t kHostTokens = 512;
 constexpr int64_t kAcceleratorTokens = 16384;
 
 /// Tokens that a step runs for a request when its rows are as long as the longest: from the subject's last one on.
-int64_t step_tokens(const PreparedRequest& request) {
+int64_t step_tokens(const PreparedRequest& request, const ValueOptions& options) {
   int64_t longest = 0;
   for (const LocatedPrompt& prompt : request.prompts)
     longest = std::max(longest, static_cast<int64_t>(prompt.ids.size()) - prompt.lookup);
   const int64_t suffix = longest + static_cast<int64_t>(request.target.size()) - 1;
-  return static_cast<int64_t>(request.prompts.size()) * suffix + 1;
+  const int64_t n_contexts = static_cast<int64_t>(request.prompts.size());
+  const int64_t n_groups = value_groups(n_contexts, options.contexts_per_step);
+  return (n_contexts + n_groups - 1) / n_groups * suffix + 1;
 }
 
 /// Log-probabilities, their gradient and the logits of one token that is read, in f32.
@@ -28,21 +30,27 @@ int64_t head_bytes(const ModelConfig& config) { return 3 * 4 * config.vocab_size
 
 }  // namespace
 
-std::vector<std::vector<int64_t>> plan_value_batches(const CausalLM& model, std::span<const PreparedRequest> requests,
-                                                     int64_t layer, int64_t batch) {
-  std::vector<int64_t> tokens;
-  for (const PreparedRequest& request : requests) tokens.push_back(step_tokens(request));
-  if (batch > 0) return plan_batches(tokens, {.rows = batch});
-  return plan_batches(tokens, {.tokens = value_step_tokens(model, requests, layer)});
+int64_t value_groups(int64_t n_contexts, int64_t contexts_per_step) {
+  if (contexts_per_step == 0) return 1;
+  return (n_contexts + contexts_per_step - 1) / contexts_per_step;
 }
 
-int64_t value_step_tokens(const CausalLM& model, std::span<const PreparedRequest> requests, int64_t layer) {
+std::vector<std::vector<int64_t>> plan_value_batches(const CausalLM& model, std::span<const PreparedRequest> requests,
+                                                     int64_t layer, const ValueOptions& options) {
+  std::vector<int64_t> tokens;
+  for (const PreparedRequest& request : requests) tokens.push_back(step_tokens(request, options));
+  if (options.batch > 0) return plan_batches(tokens, {.rows = options.batch});
+  return plan_batches(tokens, {.tokens = value_step_tokens(model, requests, layer, options)});
+}
+
+int64_t value_step_tokens(const CausalLM& model, std::span<const PreparedRequest> requests, int64_t layer,
+                          const ValueOptions& options) {
   const Placement& placement = model.placement();
   if (placement.is_host_only()) return kHostTokens;
   const auto element_bytes = static_cast<int64_t>(c10::elementSize(placement.weight_dtype()));
   int64_t token_bytes = 1;
   for (const PreparedRequest& request : requests)
-    token_bytes = std::max(token_bytes, value_bytes_per_token(model.config(), request, element_bytes));
+    token_bytes = std::max(token_bytes, value_bytes_per_token(model.config(), request, options, element_bytes));
   std::vector<std::pair<at::Device, int64_t>> bytes_on;  // per device, for one token on all its layers
   for (int64_t above = layer + 1; above < model.config().n_layers; ++above) {
     const at::Device device = placement.device_of(above);
@@ -61,12 +69,13 @@ int64_t value_step_tokens(const CausalLM& model, std::span<const PreparedRequest
   return static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(std::max<int64_t>(1, tokens))));
 }
 
-int64_t value_bytes_per_token(const ModelConfig& config, const PreparedRequest& request, int64_t element_bytes) {
+int64_t value_bytes_per_token(const ModelConfig& config, const PreparedRequest& request, const ValueOptions& options,
+                              int64_t element_bytes) {
   const int64_t heads = (config.n_heads + 2 * config.n_kv_heads) * config.head_dim;
   const int64_t activations = 2 * (3 * config.d_model + heads + 3 * config.d_ffn);
   int64_t prefix_tokens = request.drift.lookup;
   for (const LocatedPrompt& prompt : request.prompts) prefix_tokens += prompt.lookup;
-  const int64_t prefix = prefix_tokens * 2 * config.n_kv_heads * config.head_dim / step_tokens(request);
+  const int64_t prefix = prefix_tokens * 2 * config.n_kv_heads * config.head_dim / step_tokens(request, options);
   return element_bytes * (activations + prefix);
 }
 

@@ -4,22 +4,26 @@
 #include <span>
 #include <vector>
 
-#include "lancet/edit/prepared_request.h"
-#include "lancet/models/causal_lm.h"
+#include "lancet/edit/values.h"
 
 namespace lancet {
 
-/// Batches as indices, requests of similar suffix length together, so that little of a batch is padding. `batch`: how
-/// many requests each holds; 0: as many as keep its step within value_step_tokens().
+/// In how many groups of at most `contexts_per_step` (0: all) a request's contexts are dealt out; a step runs one.
+int64_t value_groups(int64_t n_contexts, int64_t contexts_per_step);
+
+/// Batches as indices, requests of similar suffix length together, so that little of a batch is padding. Each holds
+/// options.batch requests; 0: as many as keep its step within value_step_tokens().
 std::vector<std::vector<int64_t>> plan_value_batches(const CausalLM& model, std::span<const PreparedRequest> requests,
-                                                     int64_t layer, int64_t batch);
+                                                     int64_t layer, const ValueOptions& options);
 
 /// Tokens of one step of a batch. On the host 512: activations of more fall out of the caches. On accelerators 16384,
 /// or what half of the free memory of every device holds, rounded down to a power of two.
-int64_t value_step_tokens(const CausalLM& model, std::span<const PreparedRequest> requests, int64_t layer);
+int64_t value_step_tokens(const CausalLM& model, std::span<const PreparedRequest> requests, int64_t layer,
+                          const ValueOptions& options);
 
 /// Bytes that one token of a step takes on each layer above the edited one, from above: activations kept for the
 /// gradient, as much again for what is at work, and the token's share of the cached prefix.
-int64_t value_bytes_per_token(const ModelConfig& config, const PreparedRequest& request, int64_t element_bytes);
+int64_t value_bytes_per_token(const ModelConfig& config, const PreparedRequest& request, const ValueOptions& options,
+                              int64_t element_bytes);
 
 }  // namespace lancet

@@ -63,7 +63,7 @@ OptimizedValues read_values(const std::filesystem::path& path, size_t n_requests
 std::filesystem::path ValueStore::file(const std::vector<const PreparedRequest*>& batch, int64_t layer,
                                        const ValueOptions& options) const {
   ContentHash hash;
-  hash.add(kFormat).add(kVersion).add(model_key_).add(layer).add(options.steps);
+  hash.add(kFormat).add(kVersion).add(model_key_).add(layer).add(options.steps).add(options.contexts_per_step);
   for (const double option : {options.lr, options.weight_decay, options.clamp, options.kl, options.stop_loss})
     hash.add(std::as_bytes(std::span(&option, 1)));
   for (const PreparedRequest* request : batch) {

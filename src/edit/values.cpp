@@ -32,7 +32,7 @@ class ValueRun {
   }
 
   OptimizedValues run() {
-    const std::vector<std::vector<int64_t>> batches = plan_value_batches(model_, requests_, layer_, options_.batch);
+    const std::vector<std::vector<int64_t>> batches = plan_value_batches(model_, requests_, layer_, options_);
     std::vector<Tensor> parts(batches.size());
     run_independent(model_.placement(), static_cast<int64_t>(batches.size()),
                     [&](int64_t i) { parts[static_cast<size_t>(i)] = run_batch(batches[static_cast<size_t>(i)]); });
@@ -131,6 +131,7 @@ ValueOptions parse_value_options(ConfigSection section) {
   options.clamp = section.number("clamp", {.min = 1e-12}, defaults.clamp);
   options.kl = section.number("kl", kNotNegative, defaults.kl);
   options.stop_loss = section.number("stop_loss", kNotNegative, defaults.stop_loss);
+  options.contexts_per_step = section.integer("contexts_per_step", {.min = 0}, defaults.contexts_per_step);
   options.batch = section.integer("batch", {.min = 0}, defaults.batch);
   section.finish();
   return options;

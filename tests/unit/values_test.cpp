@@ -1,7 +1,10 @@
 #include "lancet/edit/values.h"
 
 #include <gtest/gtest.h>
+#include <torch/csrc/autograd/autograd.h>
 #include <torch/types.h>
+
+#include <cmath>
 
 #include "lancet/core/error.h"
 #include "support/edit_setup.h"
@@ -15,35 +18,49 @@ using testing::TinyModel;
 
 constexpr int64_t kLayer = 1;
 
-/// The total loss of one request at a given delta, from whole passes and a hook: slow and independent of the optimiser.
-double plain_loss(const CausalLM& model, const PreparedRequest& request, const Tensor& delta_D, const Tensor& initial_D,
-                  const ValueOptions& options) {
+/// The total loss [] of one request at a given delta over the contexts of its prompts, from whole passes and a hook:
+/// slow and independent of the optimiser.
+Tensor plain_loss_of(const CausalLM& model, const PreparedRequest& request, const Tensor& delta_D,
+                     const Tensor& initial_D, const ValueOptions& options) {
   const auto log_probs = [&](const std::vector<TokenId>& ids, int64_t lookup, const Tensor& added) {
     HookSet hooks;
     hooks.replace({HookPoint::kBlockOut, kLayer}, [&](const Tensor& h) {
-      Tensor moved = h.clone();
-      moved[0][lookup] += added;
-      return moved;
+      return h + torch::one_hot(torch::tensor(lookup), h.size(1)).to(h.scalar_type()).unsqueeze(1) * added;
     });
     const TokenBatch batch = make_batch(std::vector<std::vector<TokenId>>{ids});
     return torch::log_softmax(
         model.logits(model.run_layers(model.embed(batch.ids_BT), batch.sequence, model.all_layers(), hooks)[0]), -1);
   };
-  double nll = 0;
+  Tensor nll = torch::zeros({}, torch::kDouble);
   for (const LocatedPrompt& prompt : request.prompts) {
     std::vector<TokenId> ids = prompt.ids;
     ids.insert(ids.end(), request.target.begin(), request.target.end());
     const Tensor lp = log_probs(ids, prompt.lookup, delta_D);
     for (size_t j = 0; j < request.target.size(); ++j)
-      nll -= lp[static_cast<int64_t>(prompt.ids.size() + j) - 1][request.target[j]].item<double>() /
-             static_cast<double>(request.target.size() * request.prompts.size());
+      nll = nll - lp[static_cast<int64_t>(prompt.ids.size() + j) - 1][request.target[j]] /
+                      static_cast<double>(request.target.size() * request.prompts.size());
   }
   const Tensor now = log_probs(request.drift.ids, request.drift.lookup, delta_D)[request.drift.lookup];
   const Tensor before =
       log_probs(request.drift.ids, request.drift.lookup, torch::zeros_like(delta_D))[request.drift.lookup];
-  const double kl = (now.exp() * (now - before)).sum().item<double>();
-  const double norm = initial_D.norm().item<double>();
-  return nll + options.kl * kl + options.weight_decay * delta_D.norm().item<double>() / (norm * norm);
+  const Tensor kl = (now.exp() * (now - before)).sum();
+  return nll + options.kl * kl + options.weight_decay * delta_D.norm() / initial_D.norm().square();
+}
+
+double plain_loss(const CausalLM& model, const PreparedRequest& request, const Tensor& delta_D, const Tensor& initial_D,
+                  const ValueOptions& options) {
+  return plain_loss_of(model, request, delta_D, initial_D, options).item<double>();
+}
+
+/// Output of the edited layer at the plain prompt's lookup token [D].
+Tensor initial_hidden(const CausalLM& model, const PreparedRequest& request) {
+  const LocatedPrompt& plain = request.prompts[0];
+  Tensor initial;
+  HookSet watch;
+  watch.observe({HookPoint::kBlockOut, kLayer}, [&](const Tensor& h) { initial = h[0][plain.lookup]; });
+  const TokenBatch batch = make_batch(std::vector<std::vector<TokenId>>{plain.ids});
+  model.run_layers(model.embed(batch.ids_BT), batch.sequence, model.all_layers(), watch);
+  return initial;
 }
 
 struct ValuesTest : public ::testing::Test {
@@ -58,12 +75,7 @@ TEST_F(ValuesTest, FinalLossEqualsWholePasses) {
   const OptimizedValues values = optimize_values(model, requests, kLayer, options);
   for (size_t i = 0; i < requests.size(); ++i) {
     // the last recorded loss is that of the delta after all updates
-    const LocatedPrompt& plain = requests[i].prompts[0];
-    Tensor initial;
-    HookSet watch;
-    watch.observe({HookPoint::kBlockOut, kLayer}, [&](const Tensor& h) { initial = h[0][plain.lookup]; });
-    const TokenBatch batch = make_batch(std::vector<std::vector<TokenId>>{plain.ids});
-    model.run_layers(model.embed(batch.ids_BT), batch.sequence, model.all_layers(), watch);
+    const Tensor initial = initial_hidden(model, requests[i]);
     const Tensor delta = values.z_ND[static_cast<int64_t>(i)] - initial;
     const double expected = plain_loss(model, requests[i], delta, initial, options);
     EXPECT_NEAR(values.losses[i].back().total, expected, 1e-10 * expected);
@@ -71,6 +83,44 @@ TEST_F(ValuesTest, FinalLossEqualsWholePasses) {
                 plain_loss(model, requests[i], torch::zeros_like(delta), initial, options), 1e-10);
     EXPECT_NEAR(values.delta_norms[i], delta.norm().item<double>(), 1e-12);
   }
+}
+
+TEST_F(ValuesTest, AStepOfSomeContextsSeesTheNextOnesInTurn) {
+  requests = prepare_requests(*tiny.tokenizer, testing::some_requests(2),
+                              std::vector<std::string>{"{}", "I know. {}", "So it is. {}"});
+  options.stop_loss = 0;
+  options.contexts_per_step = 2;  // the first and the third, then the second alone
+  const OptimizedValues values = optimize_values(model, requests, kLayer, options);
+  for (size_t i = 0; i < requests.size(); ++i) {
+    const Tensor initial = initial_hidden(model, requests[i]);
+    PreparedRequest even = requests[i], odd = requests[i];
+    even.prompts = {requests[i].prompts[0], requests[i].prompts[2]};
+    odd.prompts = {requests[i].prompts[1]};
+    // Adam in plain arithmetic
+    Tensor delta = torch::zeros_like(initial), first = delta.clone(), second = delta.clone();
+    for (int64_t step = 1; step <= options.steps; ++step) {
+      const Tensor leaf = delta.detach().requires_grad_(true);
+      const Tensor loss = plain_loss_of(model, step % 2 == 1 ? even : odd, leaf, initial, options);
+      EXPECT_NEAR(values.losses[i][static_cast<size_t>(step) - 1].total, loss.item<double>(), 1e-9) << "step " << step;
+      if (step == options.steps) break;
+      const Tensor gradient = torch::autograd::grad({loss}, {leaf})[0];
+      first = 0.9 * first + 0.1 * gradient;
+      second = 0.999 * second + 0.001 * gradient * gradient;
+      delta = delta -
+              options.lr * first / (1 - std::pow(0.9, step)) / ((second / (1 - std::pow(0.999, step))).sqrt() + 1e-8);
+      const double limit = options.clamp * initial.norm().item<double>(), norm = delta.norm().item<double>();
+      if (norm > limit) delta = delta * (limit / norm);
+    }
+    EXPECT_LE(nmse(values.z_ND[static_cast<int64_t>(i)], initial + delta), 1e-20);
+  }
+}
+
+TEST_F(ValuesTest, AStepOfSomeContextsStopsByTheMeanOverAll) {
+  options.contexts_per_step = 1;
+  options.steps = 40;
+  options.stop_loss = 1e9;
+  for (const auto& losses : optimize_values(model, requests, kLayer, options).losses)
+    EXPECT_EQ(losses.size(), testing::kContexts.size());
 }
 
 TEST_F(ValuesTest, DoNotDependOnTheBatch) {

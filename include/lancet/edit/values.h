@@ -17,13 +17,14 @@ namespace lancet {
 
 /// Defaults: the published MEMIT configuration for Llama-2-7B.
 struct ValueOptions {
-  int64_t steps = 25;          ///< forward passes at most; the last one makes no update
-  double lr = 0.5;             ///< Adam (0.9, 0.999, 1e-8)
-  double weight_decay = 1e-3;  ///< times ||delta|| / ||h0||^2
-  double clamp = 4.0;          ///< ||delta|| <= clamp * ||h0||
-  double kl = 0.0625;          ///< weight of KL(now || before) at "{subject} is a"
-  double stop_loss = 0.05;     ///< a request is done when its total loss is below
-  int64_t batch = 0;           ///< requests optimised together, beyond rounding without effect; 0: by memory and caches
+  int64_t steps = 25;             ///< forward passes at most; the last one makes no update
+  double lr = 0.5;                ///< Adam (0.9, 0.999, 1e-8)
+  double weight_decay = 1e-3;     ///< times ||delta|| / ||h0||^2
+  double clamp = 4.0;             ///< ||delta|| <= clamp * ||h0||
+  double kl = 0.0625;             ///< weight of KL(now || before) at "{subject} is a"
+  double stop_loss = 0.05;        ///< a request is done when its total loss, over all contexts, is below
+  int64_t contexts_per_step = 0;  ///< a step sees these of a request's contexts, the next one others, in turn; 0: all
+  int64_t batch = 0;  ///< requests optimised together, beyond rounding without effect; 0: by memory and caches
 };
 
 /// `values:` of a job. Problems go to the section.
