@@ -57,7 +57,8 @@ def parse_arguments():
     parser.add_argument("--lancet-counts", type=counts, default=(100, 300), help="requests of lancet's two runs")
     parser.add_argument("--repeat", type=int, default=1, help="pairs of runs; the median slope counts")
     parser.add_argument("--dtype", default="f32", help="lancet's run.dtype; the reference runs in f32")
-    parser.add_argument("--value-batch", type=int, help="lancet's editor.values.batch")
+    parser.add_argument("--value-batch", type=int, default=0, help="lancet's editor.values.batch")
+    parser.add_argument("--contexts-per-step", type=int, default=0, help="lancet's editor.values.contexts_per_step")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--quality", type=int, metavar="N", help="also both sides' metrics on the first N facts")
     parser.add_argument("--json", action="store_true")
@@ -93,8 +94,7 @@ def run_reference(arguments, n, evaluate):
 
 def run_lancet(arguments, n, evaluate, folder):
     values = {"steps": STEPS, "lr": LR, "weight_decay": WEIGHT_DECAY, "clamp": CLAMP, "kl": KL, "stop_loss": STOP_LOSS}
-    if arguments.value_batch:
-        values["batch"] = arguments.value_batch
+    values |= {"batch": arguments.value_batch, "contexts_per_step": arguments.contexts_per_step}
     job = {
         "model": str(arguments.model.resolve()),
         "requests": {"path": str(arguments.facts.resolve()), "limit": n},
@@ -135,7 +135,8 @@ def compare(arguments, folder):
         for side, pair in pairs.items():
             runs[side] += pair
             slopes[side].append(slope(*pair))
-    result = {"dtype": arguments.dtype, "threads": arguments.threads, "load_average": os.getloadavg()[0]}
+    result = {"dtype": arguments.dtype, "contexts_per_step": arguments.contexts_per_step, "threads": arguments.threads}
+    result["load_average"] = os.getloadavg()[0]
     for side in runs:
         middle = {key: statistics.median(one[key] for one in slopes[side]) for key in ("seconds", "steps")}
         result[side] = {
@@ -162,7 +163,8 @@ def print_table(result):
         one = result[side]
         per_step = 1e3 * one["seconds_per_edit"] / one["steps_per_edit"]
         print(f"{side:12}{one['seconds_per_edit']:12.4f}{one['steps_per_edit']:16.2f}{per_step:13.3f}")
-    print(f"lancet in {result['dtype']} is {result['ratio']:.1f} x faster per edit, {result['ratio_per_step']:.1f} x per step")
+    how = result["dtype"] + (f", {n} contexts a step," if (n := result["contexts_per_step"]) else "")
+    print(f"lancet in {how} is {result['ratio']:.1f} x faster per edit, {result['ratio_per_step']:.1f} x per step")
     print(f"{result['threads']} threads; load average at the end of the timings {result['load_average']:.2f}")
     if quality := result.get("quality"):
         print(f"\n{quality['requests']:4} facts, %{'':8}{'reference':>10}{'lancet':>10}{'apart':>8}")

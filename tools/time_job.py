@@ -47,7 +47,13 @@ def run_job(arguments, n, folder):
     report = json.loads((folder / "out" / "report.json").read_text())
     if len(report["requests"]) != n:
         sys.exit(f"the job has {len(report['requests'])} requests, {n} are asked for")
-    return report["seconds"]
+    return report["seconds"] | {"steps": sum(request["value"]["steps"] for request in report["requests"])}
+
+
+def slope(results, pair, what):
+    """Of a stage's seconds, or of the steps, per further request."""
+    fewer, more = pair
+    return (results[more][what] - results[fewer][what]) / (more - fewer)
 
 
 def main():
@@ -60,17 +66,22 @@ def main():
                 rounds[n].append(run_job(arguments, n, Path(folder)))
     seconds = {n: {stage: statistics.median(one[stage] for one in many) for stage in many[0]} for n, many in rounds.items()}
     pairs = list(zip(arguments.counts, arguments.counts[1:]))
-    slopes = [(seconds[more]["edit"] - seconds[fewer]["edit"]) / (more - fewer) for fewer, more in pairs]
-    result = {"job": str(arguments.job), "seconds": seconds, "slopes": slopes, "load_average": os.getloadavg()[0]}
+    slopes = [slope(seconds, pair, "edit") for pair in pairs]
+    steps = [slope(seconds, pair, "steps") for pair in pairs]
+    result = {"job": str(arguments.job), "seconds": seconds, "slopes": slopes, "steps": steps}
+    result["load_average"] = os.getloadavg()[0]
     if arguments.json:
         print(json.dumps(result, indent=1))
         return
     for n, stages in seconds.items():
-        print(f"{n:6} requests: " + ", ".join(f"{stage} {value:.2f} s" for stage, value in stages.items() if value >= 0.005))
-    for (fewer, more), slope in zip(pairs, slopes):
-        print(f"{fewer:6} to {more}: {1e3 * slope:.1f} ms per edit, {3600 / slope:,.0f} edits/h")
+        timed = {stage: value for stage, value in stages.items() if stage != "steps" and value >= 0.005}
+        print(f"{n:6} requests: " + ", ".join(f"{stage} {value:.2f} s" for stage, value in timed.items()))
+    for (fewer, more), cost, taken in zip(pairs, slopes, steps):
+        print(f"{fewer:6} to {more}: {1e3 * cost:.1f} ms per edit, {3600 / cost:,.0f} edits/h; {taken:.1f} steps per edit")
     if len(slopes) > 2:
-        print(f"the last slope is {100 * (slopes[-1] / slopes[0] - 1):+.1f} % of the first")
+        each = slopes[-1] * steps[0] / steps[-1]  # other facts take other numbers of steps
+        print(f"the last slope differs by {100 * (slopes[-1] / slopes[0] - 1):+.1f} % from the first,", end=" ")
+        print(f"{100 * (each / slopes[0] - 1):+.1f} % at an equal number of steps")
     print(f"load average at the end {result['load_average']:.2f}")
 
 
