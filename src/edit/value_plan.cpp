@@ -16,7 +16,7 @@ constexpr int64_t kHostTokens = 512;
 constexpr int64_t kAcceleratorTokens = 16384;
 
 /// Tokens that a step runs for a request when its rows are as long as the longest: from the subject's last one on.
-int64_t step_tokens(const PreparedRequest& request) {
+int64_t tokens_of_step(const PreparedRequest& request) {
   int64_t longest = 0;
   for (const LocatedPrompt& prompt : request.prompts)
     longest = std::max(longest, static_cast<int64_t>(prompt.ids.size()) - prompt.lookup);
@@ -29,11 +29,11 @@ int64_t head_bytes(const ModelConfig& config) { return 3 * 4 * config.vocab_size
 
 }  // namespace
 
-std::vector<std::vector<int64_t>> plan_value_batches(const CausalLM& model, std::span<const PreparedRequest> requests,
-                                                     int64_t layer, int64_t batch) {
+std::vector<std::vector<int64_t>> plan_value_batches(std::span<const PreparedRequest> requests, int64_t batch,
+                                                     int64_t step_tokens) {
   std::vector<int64_t> tokens;
-  for (const PreparedRequest& request : requests) tokens.push_back(step_tokens(request));
-  if (batch == 0) return plan_batches(tokens, value_step_tokens(model, requests, layer));
+  for (const PreparedRequest& request : requests) tokens.push_back(tokens_of_step(request));
+  if (batch == 0) return plan_batches(tokens, step_tokens);
   std::vector<int64_t> order(requests.size());
   std::iota(order.begin(), order.end(), int64_t{0});
   std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
@@ -77,7 +77,7 @@ int64_t value_bytes_per_token(const ModelConfig& config, const PreparedRequest& 
   const int64_t activations = 2 * (3 * config.d_model + heads + 3 * config.d_ffn);
   int64_t prefix_tokens = request.drift.lookup;
   for (const LocatedPrompt& prompt : request.prompts) prefix_tokens += prompt.lookup;
-  const int64_t prefix = prefix_tokens * 2 * config.n_kv_heads * config.head_dim / step_tokens(request);
+  const int64_t prefix = prefix_tokens * 2 * config.n_kv_heads * config.head_dim / tokens_of_step(request);
   return element_bytes * (activations + prefix);
 }
 

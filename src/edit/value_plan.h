@@ -10,9 +10,9 @@
 namespace lancet {
 
 /// Batches as indices, requests of similar suffix length together, so that little of a batch is padding. `batch`: how
-/// many requests each holds; 0: as many as keep its step within value_step_tokens().
-std::vector<std::vector<int64_t>> plan_value_batches(const CausalLM& model, std::span<const PreparedRequest> requests,
-                                                     int64_t layer, int64_t batch);
+/// many requests each holds; 0: as many as keep its step within `step_tokens`.
+std::vector<std::vector<int64_t>> plan_value_batches(std::span<const PreparedRequest> requests, int64_t batch,
+                                                     int64_t step_tokens);
 
 /// Tokens of one step of a batch. On the host 512: activations of more fall out of the caches. On accelerators 16384,
 /// or what half of the free memory of every device holds, rounded down to a power of two.
