@@ -68,11 +68,13 @@ class MemitEditor final : public Editor {
       const Tensor keys_FN = context.collect_keys(prepared, layers[i]);
       if (i == 0) outcome.warnings = shared_key_warnings(keys_FN, prepared);
       const Tensor residuals_DN = residuals(context, prepared, values.z_ND, i);
-      transaction.apply({WeightKind::kDown, layers[i]}, solve_ridge({.lower_FF = context.covariance_factor(layers[i]),
-                                                                     .covariance_weight = options_.covariance_weight,
-                                                                     .keys_FN = keys_FN,
-                                                                     .history_FM = {},
-                                                                     .residuals_DN = residuals_DN}));
+      transaction.apply({WeightKind::kDown, layers[i]}, context.solve(layers[i], [&] {
+        return solve_ridge({.lower_FF = context.covariance_factor(layers[i]),
+                            .covariance_weight = options_.covariance_weight,
+                            .keys_FN = keys_FN,
+                            .history_FM = {},
+                            .residuals_DN = residuals_DN});
+      }));
       progress.advance();
     }
     state.edits += static_cast<int64_t>(requests.size());

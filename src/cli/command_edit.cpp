@@ -50,8 +50,10 @@ void print_summary(const EditReport& report, const JobConfig& job) {
 
 ExitCode run_edit(const JobArguments& arguments, const Output& output) {
   begin(output);
-  const JobConfig job = load_job(arguments, JobPurpose::kEdit);
-  const EditReport report = run_edit_job(job);
+  SingleProcess communicator;
+  const JobConfig job = load_job(arguments, JobPurpose::kEdit, communicator);
+  const EditReport report = run_edit_job(job, communicator);
+  if (!communicator.is_root()) return report.unmet.empty() ? ExitCode::kOk : ExitCode::kNumeric;
   if (output.json)
     std::cout << to_json(report, job);
   else if (!output.quiet)

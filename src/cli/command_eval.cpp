@@ -25,16 +25,20 @@ std::string evaluation_text(const EvalReport& report) {
 
 ExitCode run_eval(const JobArguments& arguments, const Output& output) {
   begin(output);
-  const JobConfig job = load_job(arguments, JobPurpose::kEvaluate);
-  const EvalReport report = run_eval_job(job);
+  SingleProcess communicator;
+  const JobConfig job = load_job(arguments, JobPurpose::kEvaluate, communicator);
+  const EvalReport report = run_eval_job(job, communicator);
+  if (!communicator.is_root()) return ExitCode::kOk;
   std::cout << (output.json ? to_json(report, job) : evaluation_text(report));
   return ExitCode::kOk;
 }
 
 ExitCode run_stats(const JobArguments& arguments, const Output& output) {
   begin(output);
-  const JobConfig job = load_job(arguments, JobPurpose::kStatistics);
-  const StatisticsReport report = run_statistics_job(job);
+  SingleProcess communicator;
+  const JobConfig job = load_job(arguments, JobPurpose::kStatistics, communicator);
+  const StatisticsReport report = run_statistics_job(job, communicator);
+  if (!communicator.is_root()) return ExitCode::kOk;
   if (output.json) {
     std::cout << to_json(report);
     return ExitCode::kOk;

@@ -8,6 +8,7 @@
 
 #include "lancet/core/error.h"
 #include "lancet/job/job_config.h"
+#include "lancet/runtime/communicator.h"
 
 namespace lancet::cli {
 
@@ -45,7 +46,7 @@ struct JobArguments {
 
 void add_job_file(CLI::App& command, JobArguments& arguments);
 
-/// Builds and parses the job. Throws: ConfigError that lists what is missing.
-JobConfig load_job(const JobArguments& arguments, JobPurpose purpose);
+/// Collective: builds and parses the job, on every rank. Throws: ConfigError that lists what is missing.
+JobConfig load_job(const JobArguments& arguments, JobPurpose purpose, Communicator& communicator);
 
 }  // namespace lancet::cli

@@ -5,6 +5,7 @@
 
 #include "lancet/core/strings.h"
 #include "lancet/models/generate.h"
+#include "lancet/runtime/collectives.h"
 
 namespace lancet {
 namespace {
@@ -23,6 +24,25 @@ std::string cleaned(std::string text) {
   std::replace_if(
       text.begin(), text.end(), [](char c) { return c == '{' || c == '}' || c == '\n' || c == '\r'; }, ' ');
   return text;
+}
+
+std::vector<std::string> sample_templates(const CausalLM& model, const Tokenizer& tokenizer,
+                                          const ContextOptions& options, uint64_t seed) {
+  std::vector<GenerateRow> rows;
+  for (int64_t i = 0; i < options.generate; ++i) {
+    std::vector<TokenId> opening = tokenizer.ids(kOpenings[static_cast<size_t>(i) % kOpenings.size()]);
+    const int64_t left = std::max<int64_t>(options.length - static_cast<int64_t>(opening.size()), 1);
+    rows.push_back({std::move(opening), left});
+  }
+  std::vector<std::string> templates{std::string(kPlain)};
+  const std::vector<std::vector<TokenId>> continuations =
+      generate(model, rows, {.eos_ids = model.config().eos_ids, .top_k = 5, .seed = seed});
+  for (size_t i = 0; i < rows.size(); ++i) {
+    std::vector<TokenId> ids = rows[i].prompt;
+    ids.insert(ids.end(), continuations[i].begin(), continuations[i].end());
+    templates.push_back(cleaned(tokenizer.decode(ids)) + ". {}");
+  }
+  return templates;
 }
 
 }  // namespace
@@ -51,23 +71,13 @@ ContextOptions parse_context_options(ConfigSection& editor) {
 }
 
 std::vector<std::string> make_contexts(const CausalLM& model, const Tokenizer& tokenizer, const ContextOptions& options,
-                                       uint64_t seed) {
+                                       uint64_t seed, Communicator& communicator) {
   if (!options.templates.empty()) return options.templates;
-  std::vector<GenerateRow> rows;
-  for (int64_t i = 0; i < options.generate; ++i) {
-    std::vector<TokenId> opening = tokenizer.ids(kOpenings[static_cast<size_t>(i) % kOpenings.size()]);
-    const int64_t left = std::max<int64_t>(options.length - static_cast<int64_t>(opening.size()), 1);
-    rows.push_back({std::move(opening), left});
-  }
-  std::vector<std::string> templates{std::string(kPlain)};
-  const std::vector<std::vector<TokenId>> continuations =
-      generate(model, rows, {.eos_ids = model.config().eos_ids, .top_k = 5, .seed = seed});
-  for (size_t i = 0; i < rows.size(); ++i) {
-    std::vector<TokenId> ids = rows[i].prompt;
-    ids.insert(ids.end(), continuations[i].begin(), continuations[i].end());
-    templates.push_back(cleaned(tokenizer.decode(ids)) + ". {}");
-  }
-  return templates;
+  std::vector<std::string> templates;
+  communicator.together("contexts", [&] {
+    if (communicator.is_root()) templates = sample_templates(model, tokenizer, options, seed);
+  });
+  return broadcast_texts(communicator, templates);
 }
 
 }  // namespace lancet

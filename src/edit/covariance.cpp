@@ -9,6 +9,7 @@
 #include "lancet/core/strings.h"
 #include "lancet/kernels/gram.h"
 #include "lancet/models/batching.h"
+#include "lancet/runtime/collectives.h"
 
 namespace lancet {
 namespace {
@@ -52,6 +53,10 @@ class Sums {
     for (size_t i = 0; i < sums_.size(); ++i) sums_[i].restore(pass.sums_FF[i], pass.tokens);
   }
 
+  void sum_over(Communicator& communicator) {
+    for (GramAccumulator& sum : sums_) sum.sum_over(communicator);
+  }
+
   std::vector<Covariance> take(const Placement& placement, std::span<const int64_t> layers) && {
     std::vector<Covariance> covariances;
     for (size_t i = 0; i < sums_.size(); ++i) {
@@ -66,6 +71,47 @@ class Sums {
   Tensor counts_T_;
 };
 
+/// The plan depends on the corpus and the chunk's size alone: it decides the order of the sums, and so their last bits.
+std::vector<std::vector<int64_t>> own_chunks(const CausalLM& model, const CorpusTokens& corpus,
+                                             const Communicator& communicator) {
+  auto chunks = plan_packs(corpus.documents, statistics_chunk_tokens(model.config(), model.placement().weight_dtype()));
+  std::vector<std::vector<int64_t>> own;
+  for (const size_t i : own_pieces(communicator, chunks.size())) own.push_back(std::move(chunks[i]));
+  return own;
+}
+
+int64_t tokens_of(const CorpusTokens& corpus, const std::vector<std::vector<int64_t>>& chunks) {
+  int64_t tokens = 0;
+  for (const std::vector<int64_t>& documents : chunks)
+    for (const int64_t document : documents)
+      tokens += static_cast<int64_t>(corpus.documents[static_cast<size_t>(document)].size());
+  return tokens;
+}
+
+void collect_own_chunks(const CausalLM& model, const CorpusTokens& corpus,
+                        const std::vector<std::vector<int64_t>>& chunks, std::span<const int64_t> layers, Sums& sums,
+                        PartialSums* saves) {
+  const HookSet hooks = sums.hooks(layers);
+  const int64_t tokens = tokens_of(corpus, chunks);
+  Progress progress("statistics", tokens, "tokens");
+  size_t begin = 0;
+  if (const auto saved = saves != nullptr ? saves->load(static_cast<int64_t>(layers.size()), model.config().d_ffn)
+                                          : std::optional<SavedPass>()) {
+    sums.restore(*saved);
+    begin = static_cast<size_t>(saved->chunks);
+    progress.skip(saved->tokens);
+    log_line(
+        cat("statistics: going on from ", saved->tokens, " of ", tokens, " tokens saved in ", saves->file().string()));
+  }
+  for (size_t i = begin; i < chunks.size(); ++i) {
+    const TokenBatch chunk = make_chunk(corpus, chunks[i]);
+    sums.expect(token_counts(chunk.sequence));
+    model.run_layers(model.embed(chunk.ids_BT), chunk.sequence, {0, layers.back() + 1}, hooks);
+    progress.set(sums.rows());
+    if (saves != nullptr && saves->due()) saves->save(sums.after(static_cast<int64_t>(i) + 1));
+  }
+}
+
 }  // namespace
 
 int64_t statistics_chunk_tokens(const ModelConfig& config, at::ScalarType dtype) {
@@ -79,33 +125,16 @@ int64_t statistics_chunk_tokens(const ModelConfig& config, at::ScalarType dtype)
 }
 
 std::vector<Covariance> collect_covariances(const CausalLM& model, const CorpusTokens& corpus,
-                                            std::span<const int64_t> layers, PartialSums* saves) {
+                                            std::span<const int64_t> layers, Communicator& communicator,
+                                            PartialSums* saves) {
   const torch::NoGradGuard no_grad;
-  Sums sums(model, layers);
-  const HookSet hooks = sums.hooks(layers);
-  // The plan depends on the corpus and the chunk's size alone: it decides the order of the sums, and so their last
-  // bits.
-  const auto chunks =
-      plan_packs(corpus.documents, statistics_chunk_tokens(model.config(), model.placement().weight_dtype()));
-
-  Progress progress("statistics", corpus.tokens, "tokens");
-  size_t begin = 0;
-  if (const auto saved = saves != nullptr ? saves->load(static_cast<int64_t>(layers.size()), model.config().d_ffn)
-                                          : std::optional<SavedPass>()) {
-    sums.restore(*saved);
-    begin = static_cast<size_t>(saved->chunks);
-    progress.skip(saved->tokens);
-    log_line(cat("statistics: going on from ", saved->tokens, " of ", corpus.tokens, " tokens saved in ",
-                 saves->file().string()));
-  }
-  for (size_t i = begin; i < chunks.size(); ++i) {
-    const TokenBatch chunk = make_chunk(corpus, chunks[i]);
-    sums.expect(token_counts(chunk.sequence));
-    model.run_layers(model.embed(chunk.ids_BT), chunk.sequence, {0, layers.back() + 1}, hooks);
-    progress.set(sums.rows());
-    if (saves != nullptr && saves->due()) saves->save(sums.after(static_cast<int64_t>(i) + 1));
-  }
-  return std::move(sums).take(model.placement(), layers);
+  std::optional<Sums> sums;
+  communicator.together("statistics", [&] {
+    sums.emplace(model, layers);
+    collect_own_chunks(model, corpus, own_chunks(model, corpus, communicator), layers, *sums, saves);
+  });
+  sums->sum_over(communicator);
+  return std::move(*sums).take(model.placement(), layers);
 }
 
 }  // namespace lancet

@@ -2,8 +2,25 @@
 
 #include "lancet/edit/activations.h"
 #include "lancet/edit/editor.h"
+#include "lancet/runtime/collectives.h"
 
 namespace lancet {
+namespace {
+
+/// Of WeightDelta's alternatives.
+constexpr int64_t kDense = 1;
+static_assert(std::is_same_v<std::variant_alternative_t<kDense, WeightDelta>, DenseDelta>);
+
+Tensor contiguous(const Tensor& tensor) { return tensor.defined() ? tensor.contiguous() : tensor; }
+
+/// The layout in which the others receive it: products of equal numbers in another layout may differ in the last bit.
+WeightDelta contiguous(const WeightDelta& delta) {
+  if (const auto* dense = std::get_if<DenseDelta>(&delta)) return DenseDelta{contiguous(dense->full_OI)};
+  const LowRankDelta& factors = std::get<LowRankDelta>(delta);
+  return LowRankDelta{contiguous(factors.left_OR), contiguous(factors.right_RI)};
+}
+
+}  // namespace
 
 Tensor EditContext::collect_keys(std::span<const PreparedRequest> requests, int64_t layer) const {
   const torch::NoGradGuard no_grad;
@@ -12,7 +29,8 @@ Tensor EditContext::collect_keys(std::span<const PreparedRequest> requests, int6
     for (const LocatedPrompt& prompt : request.prompts) rows.push_back(&prompt);
   const int64_t n_contexts = static_cast<int64_t>(requests[0].prompts.size());
   const Tensor keys_NXF =
-      to_solve_device(collect_at(model_, rows, {HookPoint::kMlpKey, layer}), layer).unflatten(0, {-1, n_contexts});
+      to_solve_device(collect_at(model_, rows, {HookPoint::kMlpKey, layer}, sharing_.communicator), layer)
+          .unflatten(0, {-1, n_contexts});
   const Tensor plain_NF = keys_NXF.select(1, 0);
   if (n_contexts == 1) return plain_NF.t();
   return (0.5 * plain_NF + 0.5 * keys_NXF.slice(1, 1).mean(1)).t();
@@ -22,7 +40,26 @@ Tensor EditContext::collect_hidden(std::span<const PreparedRequest> requests, in
   const torch::NoGradGuard no_grad;
   std::vector<const LocatedPrompt*> rows;
   for (const PreparedRequest& request : requests) rows.push_back(&request.prompts[0]);
-  return to_solve_device(collect_at(model_, rows, {HookPoint::kBlockOut, layer}), layer);
+  return to_solve_device(collect_at(model_, rows, {HookPoint::kBlockOut, layer}, sharing_.communicator), layer);
+}
+
+WeightDelta EditContext::solve(int64_t layer, const std::function<WeightDelta()>& solve) const {
+  Communicator& ranks = sharing_.communicator;
+  WeightDelta delta;
+  ranks.together("solve", [&] {
+    if (ranks.is_root()) delta = solve();
+    if (ranks.size() > 1) delta = contiguous(delta);
+  });
+  if (ranks.size() == 1) return delta;
+  const at::Device device = model_.placement().solve_device(layer);
+  const bool is_dense = broadcast_numbers(ranks, {static_cast<int64_t>(delta.index())}).front() == kDense;
+  if (is_dense) {
+    const auto* own = std::get_if<DenseDelta>(&delta);
+    return DenseDelta{ranks.broadcast(own != nullptr ? own->full_OI : Tensor(), device)};
+  }
+  const LowRankDelta own = std::get<LowRankDelta>(delta);
+  Tensor left_OR = ranks.broadcast(own.left_OR, device);
+  return LowRankDelta{std::move(left_OR), ranks.broadcast(own.right_RI, device)};
 }
 
 Tensor EditContext::to_solve_device(const Tensor& tensor, int64_t layer) const {

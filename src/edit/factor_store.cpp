@@ -6,6 +6,7 @@
 #include "lancet/core/progress.h"
 #include "lancet/core/strings.h"
 #include "lancet/edit/solvers.h"
+#include "lancet/runtime/collectives.h"
 #include "matrix_file.h"
 
 namespace lancet {
@@ -26,22 +27,29 @@ std::filesystem::path FactorStore::cache_file(int64_t layer) const {
   return cache_ / cat(moments_.content_key(layer), ".factor-", exact_text(ridge_), ".safetensors");
 }
 
-void FactorStore::prepare(std::span<const int64_t> layers) {
+void FactorStore::prepare(std::span<const int64_t> layers, Communicator& communicator) {
   std::vector<int64_t> missing;
-  for (const int64_t layer : layers) {
-    if (std::filesystem::exists(cache_file(layer)))
-      load(layer);  // a damaged file is found now, not after hours of work
-    else
-      missing.push_back(layer);
-  }
+  communicator.together("statistics", [&] {
+    if (!communicator.is_root()) return;
+    for (const int64_t layer : layers) {
+      if (std::filesystem::exists(cache_file(layer)))
+        load(layer);  // a damaged file is found now, not after hours of work
+      else
+        missing.push_back(layer);
+    }
+  });
+  missing = broadcast_numbers(communicator, missing);
   factored_ = {missing.begin(), missing.end()};
   if (missing.empty()) return;
-  moments_.prepare(missing);
-  Progress progress("factors", static_cast<int64_t>(missing.size()), "layers");
-  for (const int64_t layer : missing) {
-    factor(layer);
-    progress.advance();
-  }
+  moments_.prepare(missing, communicator);
+  communicator.together("factors", [&] {
+    if (!communicator.is_root()) return;
+    Progress progress("factors", static_cast<int64_t>(missing.size()), "layers");
+    for (const int64_t layer : missing) {
+      factor(layer);
+      progress.advance();
+    }
+  });
 }
 
 void FactorStore::factor(int64_t layer) const {

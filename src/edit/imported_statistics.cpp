@@ -24,11 +24,14 @@ std::filesystem::path file_of(std::string pattern, int64_t layer) {
 ImportedStatistics::ImportedStatistics(const std::filesystem::path& pattern, std::span<const int64_t> layers,
                                        int64_t size)
     : size_(size) {
+  for (const int64_t layer : layers) files_[layer] = file_of(pattern.string(), layer);
+}
+
+void ImportedStatistics::check() const {
   std::vector<std::string> problems;
-  for (const int64_t layer : layers) {
-    files_[layer] = file_of(pattern.string(), layer);
+  for (const auto& [layer, file] : files_) {
     try {
-      check_moments(files_[layer], size);
+      check_moments(file, size_);
     } catch (const CheckpointError& error) {
       problems.push_back(cat("statistics.import: layer ", layer, ": ", error.what()));
     }

@@ -17,6 +17,7 @@ namespace {
 
 /// Raised when the format or the meaning of the file changes.
 constexpr std::string_view kFormat = "lancet-partial-sums-1";
+constexpr std::string_view kSuffix = ".partial.safetensors";
 /// A save that took s seconds is followed by at least this many times s without one.
 constexpr double kWorkPerSave = 20;
 
@@ -69,7 +70,7 @@ SavedPass read_pass(const std::filesystem::path& file, const std::string& key, i
 }  // namespace
 
 PartialSums::PartialSums(const std::filesystem::path& folder, std::string key, double save_every_s)
-    : file_(folder / (key + ".partial.safetensors")), key_(std::move(key)), save_every_s_(save_every_s) {}
+    : file_(folder / (key + std::string(kSuffix))), key_(std::move(key)), save_every_s_(save_every_s) {}
 
 std::optional<SavedPass> PartialSums::load(int64_t layers, int64_t size) const {
   if (!std::filesystem::exists(file_)) return std::nullopt;
@@ -112,9 +113,15 @@ void PartialSums::save(const SavedPass& pass) {
   last_save_took_s_ = std::chrono::duration<double>(last_saved_ - begin).count();
 }
 
-void PartialSums::remove() {
+void PartialSums::remove_all(const std::filesystem::path& folder, const std::string& key) {
   std::error_code ignored;  // a file that stays is another run's waste of space, not a failure of this one
-  std::filesystem::remove(file_, ignored);
+  std::vector<std::filesystem::path> files;
+  std::filesystem::directory_iterator entry(folder, ignored);
+  for (; !ignored && entry != std::filesystem::directory_iterator(); entry.increment(ignored)) {
+    const std::string name = entry->path().filename().string();
+    if (name.starts_with(key + ".") && name.ends_with(kSuffix)) files.push_back(entry->path());
+  }
+  for (const std::filesystem::path& file : files) std::filesystem::remove(file, ignored);
 }
 
 }  // namespace lancet

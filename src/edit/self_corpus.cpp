@@ -7,6 +7,7 @@
 #include "lancet/core/progress.h"
 #include "lancet/core/strings.h"
 #include "lancet/models/generate.h"
+#include "lancet/runtime/collectives.h"
 
 namespace lancet {
 namespace {
@@ -24,6 +25,57 @@ int64_t rows_of_a_round(const CausalLM& model, int64_t most_tokens) {
   const int64_t width = static_cast<int64_t>(at::elementSize(model.placement().weight_dtype()));
   const int64_t token_bytes = 2 * config.n_layers * config.n_kv_heads * config.head_dim * width;
   return std::clamp<int64_t>(kCacheBytes / (token_bytes * most_tokens), 1, kMostRows);
+}
+
+using Documents = std::vector<std::vector<TokenId>>;
+
+/// What the model says behind the first token in the rounds `first`, `first` + 1, ..., one of each rank.
+std::vector<Documents> sample_rounds(const CausalLM& model, const SelfCorpusPlan& plan, int64_t n_rows, int64_t first,
+                                     Communicator& communicator) {
+  const std::vector<GenerateRow> rows(static_cast<size_t>(n_rows), GenerateRow{{plan.begin}, plan.most_tokens - 1});
+  Documents own;
+  std::vector<int64_t> flat;  // each document's length and tokens
+  communicator.together("statistics", [&] {
+    own = generate(model, rows,
+                   {.eos_ids = model.config().eos_ids,
+                    .top_k = 0,
+                    .seed = plan.seed,
+                    .first_row = (first + communicator.rank()) * n_rows,
+                    .batch_tokens = n_rows * plan.most_tokens});
+    if (communicator.size() == 1) return;
+    for (const std::vector<TokenId>& document : own) {
+      flat.push_back(static_cast<int64_t>(document.size()));
+      flat.insert(flat.end(), document.begin(), document.end());
+    }
+  });
+  if (communicator.size() == 1) return {std::move(own)};
+  std::vector<Documents> rounds;
+  for (const std::vector<int64_t>& of_rank : gather_numbers(communicator, flat)) {
+    Documents& documents = rounds.emplace_back();
+    for (auto at = of_rank.begin(); at != of_rank.end();) {
+      const int64_t length = *at++;
+      documents.emplace_back(at, at + length);
+      at += length;
+    }
+  }
+  return rounds;
+}
+
+/// Adds one round's documents until the corpus is full.
+void append(CorpusTokens& corpus, const Documents& round, const SelfCorpusPlan& plan) {
+  const int64_t before = corpus.tokens;
+  for (const std::vector<TokenId>& said : round) {
+    if (said.empty()) continue;  // the model said nothing
+    if (corpus.tokens == plan.tokens) return;
+    std::vector<TokenId> document{plan.begin};
+    document.insert(document.end(), said.begin(), said.end());
+    document.resize(std::min(document.size(), static_cast<size_t>(plan.tokens - corpus.tokens)));
+    corpus.tokens += static_cast<int64_t>(document.size());
+    corpus.documents.push_back(std::move(document));
+  }
+  if (corpus.tokens == before)
+    throw ConfigError(cat("statistics.corpus: self: the model ended each of ", round.size(),
+                          " documents at once: give a file of text as statistics.corpus"));
 }
 
 }  // namespace
@@ -44,44 +96,30 @@ SelfCorpusPlan plan_self_corpus(const Tokenizer& tokenizer, const ModelConfig& c
           .seed = seed};
 }
 
-CorpusTokens sample_corpus(const CausalLM& model, const SelfCorpusPlan& plan) {
-  const std::vector<GenerateRow> rows(static_cast<size_t>(rows_of_a_round(model, plan.most_tokens)),
-                                      GenerateRow{{plan.begin}, plan.most_tokens - 1});
-  const int64_t n_rows = static_cast<int64_t>(rows.size());
-  GenerateOptions options{.eos_ids = model.config().eos_ids,
-                          .top_k = 0,
-                          .seed = plan.seed,
-                          .first_row = 0,
-                          .batch_tokens = n_rows * plan.most_tokens};
+CorpusTokens sample_corpus(const CausalLM& model, const SelfCorpusPlan& plan, Communicator& communicator) {
+  const int64_t n_rows = rows_of_a_round(model, plan.most_tokens);
   CorpusTokens corpus;
   Progress progress("sampling", plan.tokens, "tokens");
-  for (; corpus.tokens < plan.tokens; options.first_row += n_rows) {
-    const int64_t before = corpus.tokens;
-    for (std::vector<TokenId>& document : generate(model, rows, options)) {
-      if (document.empty()) continue;  // the model said nothing
-      document.insert(document.begin(), plan.begin);
-      document.resize(std::min(document.size(), static_cast<size_t>(plan.tokens - corpus.tokens)));
-      if (document.empty()) break;
-      corpus.tokens += static_cast<int64_t>(document.size());
-      corpus.documents.push_back(std::move(document));
+  // As many rounds at a time as there are ranks; those behind the last one that is needed are dropped.
+  for (int64_t round = 0; corpus.tokens < plan.tokens; round += communicator.size()) {
+    for (const Documents& documents : sample_rounds(model, plan, n_rows, round, communicator)) {
+      if (corpus.tokens == plan.tokens) break;
+      append(corpus, documents, plan);
     }
-    if (corpus.tokens == before)
-      throw ConfigError(cat("statistics.corpus: self: the model ended each of ", n_rows,
-                            " documents at once: give a file of text as statistics.corpus"));
     progress.set(corpus.tokens);
   }
   return corpus;
 }
 
-StatisticsText sampled_text(const CausalLM& model, const Checkpoint& checkpoint, const SelfCorpusPlan& plan) {
+StatisticsText sampled_text(const CausalLM& model, const std::string& content_hash, const SelfCorpusPlan& plan) {
   ContentHash hash;
   hash.add(kFormat)
-      .add(checkpoint.content_hash())
+      .add(content_hash)
       .add(plan.begin)
       .add(plan.tokens)
       .add(plan.most_tokens)
       .add(static_cast<int64_t>(plan.seed));
-  return {hash.hex(), [&model, plan] { return sample_corpus(model, plan); }};
+  return {hash.hex(), [&model, plan](Communicator& communicator) { return sample_corpus(model, plan, communicator); }};
 }
 
 }  // namespace lancet

@@ -3,6 +3,8 @@
 #include <torch/types.h>
 
 #include "lancet/core/hash.h"
+#include "lancet/core/strings.h"
+#include "lancet/runtime/collectives.h"
 #include "matrix_file.h"
 
 namespace lancet {
@@ -35,12 +37,18 @@ std::string pass_key(std::span<const std::filesystem::path> cache_files, int64_t
   return hash.hex();
 }
 
+/// Of one rank's share of a pass: the shares of another number of ranks are other chunks.
+std::string share_key(const std::string& pass, const Communicator& communicator) {
+  if (communicator.size() == 1) return pass;
+  return cat(pass, ".rank-", communicator.rank(), "-of-", communicator.size());
+}
+
 }  // namespace
 
 StatisticsText text_of(const CorpusTokens& corpus) {
   ContentHash hash;
   for (const auto& document : corpus.documents) hash.add(std::as_bytes(std::span(document)));
-  return {hash.hex(), [&corpus] { return corpus; }};
+  return {hash.hex(), [&corpus](Communicator& communicator) { return broadcast_corpus(communicator, corpus); }};
 }
 
 StatisticsStore::StatisticsStore(const CausalLM& model, const Checkpoint& checkpoint, StatisticsText text,
@@ -67,20 +75,29 @@ std::filesystem::path StatisticsStore::cache_file(int64_t layer) const {
   return cache_ / (content_key(layer) + ".safetensors");
 }
 
-void StatisticsStore::prepare(std::span<const int64_t> layers) {
+void StatisticsStore::prepare(std::span<const int64_t> layers, Communicator& communicator) {
   std::vector<int64_t> missing;
-  for (const int64_t layer : layers)
-    if (!std::filesystem::exists(cache_file(layer))) missing.push_back(layer);
+  std::vector<std::filesystem::path> files;
+  std::string pass;
+  communicator.together("statistics", [&] {
+    if (!communicator.is_root()) return;
+    for (const int64_t layer : layers)
+      if (!std::filesystem::exists(cache_file(layer))) missing.push_back(layer);
+    for (const int64_t layer : missing) files.push_back(cache_file(layer));
+    pass = pass_key(files, statistics_chunk_tokens(model_.config(), model_.placement().weight_dtype()));
+  });
+  missing = broadcast_numbers(communicator, missing);
   collected_ = {missing.begin(), missing.end()};
   if (missing.empty()) return;
-  std::vector<std::filesystem::path> files;
-  for (const int64_t layer : missing) files.push_back(cache_file(layer));
-  const int64_t chunk_tokens = statistics_chunk_tokens(model_.config(), model_.placement().weight_dtype());
-  PartialSums saves(cache_, pass_key(files, chunk_tokens), save_every_s_);
-  const std::vector<Covariance> fresh = collect_covariances(model_, text_.read(), missing, &saves);
-  for (size_t i = 0; i < missing.size(); ++i)
-    write_matrix(files[i], kCovariance, fresh[i].moment_FF, {{kTokens, std::to_string(fresh[i].tokens)}});
-  saves.remove();  // only now that the cache has the results
+  pass = communicator.broadcast(std::move(pass));
+  PartialSums saves(cache_, share_key(pass, communicator), save_every_s_);
+  const std::vector<Covariance> fresh =
+      collect_covariances(model_, text_.read(communicator), missing, communicator, &saves);
+  communicator.together("statistics", [&] {
+    for (size_t i = 0; i < files.size(); ++i)  // root's alone
+      write_matrix(files[i], kCovariance, fresh[i].moment_FF, {{kTokens, std::to_string(fresh[i].tokens)}});
+  });
+  PartialSums::remove_all(cache_, pass);  // only now that the cache has the results
 }
 
 Covariance StatisticsStore::load(int64_t layer) const {
@@ -89,13 +106,6 @@ Covariance StatisticsStore::load(int64_t layer) const {
   Tensor moment_FF =
       file.matrix.to(model_.placement().solve_device(layer), at::kDouble, /*non_blocking=*/false, /*copy=*/true);
   return {std::move(moment_FF), static_cast<int64_t>(file.number(kTokens))};
-}
-
-std::vector<Covariance> StatisticsStore::load(std::span<const int64_t> layers) {
-  prepare(layers);
-  std::vector<Covariance> covariances;
-  for (const int64_t layer : layers) covariances.push_back(load(layer));
-  return covariances;
 }
 
 }  // namespace lancet

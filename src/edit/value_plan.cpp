@@ -35,12 +35,12 @@ int64_t value_groups(int64_t n_contexts, int64_t contexts_per_step) {
   return (n_contexts + contexts_per_step - 1) / contexts_per_step;
 }
 
-std::vector<std::vector<int64_t>> plan_value_batches(const CausalLM& model, std::span<const PreparedRequest> requests,
-                                                     int64_t layer, const ValueOptions& options) {
+std::vector<std::vector<int64_t>> plan_value_batches(std::span<const PreparedRequest> requests,
+                                                     const ValueOptions& options, int64_t most_tokens) {
   std::vector<int64_t> tokens;
   for (const PreparedRequest& request : requests) tokens.push_back(step_tokens(request, options));
   if (options.batch > 0) return plan_batches(tokens, {.rows = options.batch});
-  return plan_batches(tokens, {.tokens = value_step_tokens(model, requests, layer, options)});
+  return plan_batches(tokens, {.tokens = most_tokens});
 }
 
 int64_t value_step_tokens(const CausalLM& model, std::span<const PreparedRequest> requests, int64_t layer,

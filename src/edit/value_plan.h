@@ -12,9 +12,9 @@ namespace lancet {
 int64_t value_groups(int64_t n_contexts, int64_t contexts_per_step);
 
 /// Batches as indices, requests of similar suffix length together, so that little of a batch is padding. Each holds
-/// options.batch requests; 0: as many as keep its step within value_step_tokens().
-std::vector<std::vector<int64_t>> plan_value_batches(const CausalLM& model, std::span<const PreparedRequest> requests,
-                                                     int64_t layer, const ValueOptions& options);
+/// options.batch requests; 0: as many as keep its step within `most_tokens`.
+std::vector<std::vector<int64_t>> plan_value_batches(std::span<const PreparedRequest> requests,
+                                                     const ValueOptions& options, int64_t most_tokens);
 
 /// Tokens of one step of a batch. On the host 512: activations of more fall out of the caches. On accelerators 16384,
 /// or what half of the free memory of every device holds, rounded down to a power of two.

@@ -102,6 +102,9 @@ void ValueStore::save(const std::vector<const PreparedRequest*>& batch, int64_t 
   write_safetensors(file(batch, layer, options), sources, {{"format", std::string(kFormat)}});
 }
 
-void ValueStore::clear() const { std::filesystem::remove_all(folder_); }
+void ValueStore::clear() const {
+  std::error_code ignored;  // another rank may be removing it too
+  std::filesystem::remove_all(folder_, ignored);
+}
 
 }  // namespace lancet

@@ -10,7 +10,8 @@
 #include "lancet/core/progress.h"
 #include "lancet/core/strings.h"
 #include "lancet/edit/value_store.h"
-#include "lancet/models/batching.h"
+#include "lancet/models/spread_rows.h"
+#include "lancet/runtime/collectives.h"
 #include "lancet/runtime/host_workers.h"
 #include "lancet/runtime/memory.h"
 #include "value_optimizer.h"
@@ -23,8 +24,8 @@ namespace {
 class ValueRun {
  public:
   ValueRun(const CausalLM& model, std::span<const PreparedRequest> requests, int64_t layer, const ValueOptions& options,
-           const ValueStore* store)
-      : model_(model), requests_(requests), layer_(layer), options_(options), store_(store) {
+           const Sharing& sharing)
+      : model_(model), requests_(requests), layer_(layer), options_(options), sharing_(sharing) {
     const size_t n = requests.size();
     whole_.losses.resize(n);
     whole_.initial_norms.resize(n);
@@ -32,34 +33,100 @@ class ValueRun {
   }
 
   OptimizedValues run() {
-    const std::vector<std::vector<int64_t>> batches = plan_value_batches(model_, requests_, layer_, options_);
-    std::vector<Tensor> parts(batches.size());
-    run_independent(model_.placement(), static_cast<int64_t>(batches.size()),
-                    [&](int64_t i) { parts[static_cast<size_t>(i)] = run_batch(batches[static_cast<size_t>(i)]); });
-    std::vector<int64_t> order;
-    for (const std::vector<int64_t>& indices : batches) order.insert(order.end(), indices.begin(), indices.end());
-    progress_.finish();
+    const RowBatches batches = plan();
+    const std::vector<size_t> own = own_pieces(sharing_.communicator, batches.size());
+    std::vector<Tensor> parts(own.size());
+    sharing_.communicator.together(kStage, [&] {
+      progress_.emplace(kStage, count_own_rows(sharing_.communicator, batches), "requests");
+      run_independent(model_.placement(), static_cast<int64_t>(own.size()), [&](int64_t i) {
+        parts[static_cast<size_t>(i)] = run_batch(batches[own[static_cast<size_t>(i)]]);
+      });
+      progress_->finish();
+    });
+    const torch::NoGradGuard no_grad;
+    const Placement& placement = model_.placement();
+    whole_.z_ND = gather_rows(sharing_.communicator, kStage, batches, parts,
+                              {placement.value_dtype(), placement.device_of(layer_)});
+    if (sharing_.communicator.size() > 1) share_records(batches, own);
     if (whole_.batching.resumed > 0)
       log_line(cat("values  ", whole_.batching.resumed, " requests taken from an interrupted run"));
-    const torch::NoGradGuard no_grad;
-    whole_.z_ND = in_place_order(parts, order);
     return std::move(whole_);
   }
 
  private:
+  static constexpr const char* kStage = "values";
+
+  /// The same on every rank: how much memory is free is root's.
+  RowBatches plan() {
+    int64_t step_tokens = 0;
+    sharing_.communicator.together(kStage, [&] {
+      if (sharing_.communicator.is_root() && options_.batch == 0)
+        step_tokens = value_step_tokens(model_, requests_, layer_, options_);
+    });
+    step_tokens = broadcast_numbers(sharing_.communicator, {step_tokens}).front();
+    return plan_value_batches(requests_, options_, step_tokens);
+  }
+
+  /// What there is besides z: losses and norms of every request, and how the batches were run.
+  void share_records(const RowBatches& batches, const std::vector<size_t>& own) {
+    std::vector<Tensor> records;
+    sharing_.communicator.together(kStage, [&] {
+      for (const size_t i : own) records.push_back(to_records(batches[i]));
+    });
+    const Tensor all_NX =
+        gather_rows(sharing_.communicator, kStage, batches, records, {torch::kDouble, Placement::host()});
+    for (int64_t i = 0; i < all_NX.size(0); ++i) note_record(static_cast<size_t>(i), all_NX[i]);
+    const ValueBatching& mine = whole_.batching;
+    ValueBatching all;
+    for (const std::vector<int64_t>& rank :
+         gather_numbers(sharing_.communicator, {mine.batches, mine.largest, mine.halvings, mine.resumed})) {
+      all.batches += rank.at(0);
+      all.largest = std::max(all.largest, rank.at(1));
+      all.halvings += rank.at(2);
+      all.resumed += rank.at(3);
+    }
+    whole_.batching = all;
+  }
+
+  /// Of each request its norms, its number of losses, and these: [N, 3 + 4 * steps] f64.
+  Tensor to_records(const std::vector<int64_t>& indices) const {
+    Tensor records_NX =
+        torch::zeros({static_cast<int64_t>(indices.size()), 3 + kLossParts * options_.steps}, torch::kDouble);
+    for (size_t i = 0; i < indices.size(); ++i) {
+      const size_t place = static_cast<size_t>(indices[i]);
+      double* at = records_NX.mutable_data_ptr<double>() + static_cast<int64_t>(i) * records_NX.size(1);
+      *at++ = whole_.initial_norms[place];
+      *at++ = whole_.delta_norms[place];
+      *at++ = static_cast<double>(whole_.losses[place].size());
+      for (const ValueLoss& loss : whole_.losses[place])
+        for (const double part : {loss.total, loss.nll, loss.kl, loss.weight_decay}) *at++ = part;
+    }
+    return records_NX;
+  }
+
+  void note_record(size_t place, const Tensor& record_X) {
+    const double* at = record_X.const_data_ptr<double>();
+    whole_.initial_norms[place] = at[0];
+    whole_.delta_norms[place] = at[1];
+    const auto n_losses = static_cast<size_t>(at[2]);
+    whole_.losses[place].clear();
+    for (at += 3; whole_.losses[place].size() < n_losses; at += kLossParts)
+      whole_.losses[place].push_back({at[0], at[1], at[2], at[3]});
+  }
+
   /// z [N, D] of the requests at `indices`, in that order; the rest of the results goes to its places in the whole.
   Tensor run_batch(const std::vector<int64_t>& indices) {
     std::vector<const PreparedRequest*> batch;
     for (const int64_t index : indices) batch.push_back(&requests_[static_cast<size_t>(index)]);
     std::optional<OptimizedValues> values;
-    if (store_ != nullptr) values = store_->load(batch, layer_, options_);
+    if (store() != nullptr) values = store()->load(batch, layer_, options_);
     if (values) {
       values->batching.resumed = static_cast<int64_t>(batch.size());
-      progress_.advance(values->batching.resumed);
+      progress_->advance(values->batching.resumed);
     } else {
       values = optimize(batch);
       if (!values) return run_halves(indices);
-      if (store_ != nullptr) store_->save(batch, layer_, options_, *values);
+      if (store() != nullptr) store()->save(batch, layer_, options_, *values);
     }
     note(indices, *values);
     return values->z_ND.to(model_.placement().device_of(layer_));
@@ -71,11 +138,11 @@ class ValueRun {
     try {
       return optimize_batch(model_, batch, layer_, options_, [&](int64_t more) {
         finished += more;
-        progress_.advance(more);
+        progress_->advance(more);
       });
     } catch (const std::exception& error) {
       if (!is_out_of_memory(error)) throw;
-      progress_.advance(-finished);
+      progress_->advance(-finished);
       if (batch.size() == 1)
         throw PlacementError(
             cat("values: request ", batch[0]->id, ": not enough memory on ", model_.placement().description(),
@@ -109,14 +176,18 @@ class ValueRun {
     batching.resumed += values.batching.resumed;
   }
 
+  const ValueStore* store() const { return sharing_.values; }
+
+  static constexpr int64_t kLossParts = 4;
+
   const CausalLM& model_;
   std::span<const PreparedRequest> requests_;
   int64_t layer_;
   const ValueOptions& options_;
-  const ValueStore* store_;
+  const Sharing& sharing_;
   OptimizedValues whole_;
   std::mutex mutex_;  // of what is not a request's own in whole_
-  Progress progress_{"values", static_cast<int64_t>(requests_.size()), "requests"};
+  std::optional<Progress> progress_;
 };
 
 }  // namespace
@@ -138,8 +209,8 @@ ValueOptions parse_value_options(ConfigSection section) {
 }
 
 OptimizedValues optimize_values(const CausalLM& model, std::span<const PreparedRequest> requests, int64_t layer,
-                                const ValueOptions& options, const ValueStore* store) {
-  return ValueRun(model, requests, layer, options, store).run();
+                                const ValueOptions& options, const Sharing& sharing) {
+  return ValueRun(model, requests, layer, options, sharing).run();
 }
 
 }  // namespace lancet

@@ -1,8 +1,13 @@
 #include "lancet/eval/evaluate.h"
 
+#include <torch/types.h>
+
+#include <algorithm>
+
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
 #include "lancet/models/generate.h"
+#include "lancet/models/spread_rows.h"
 
 namespace lancet {
 namespace {
@@ -48,9 +53,9 @@ void EvaluationPlan::add_probe(size_t request, const EditRequest& texts, MetricG
   probes_.push_back(probe);
 }
 
-Evaluation EvaluationPlan::run(const CausalLM& model, const std::string& stage) const {
+Evaluation EvaluationPlan::run(const CausalLM& model, const std::string& stage, Communicator& communicator) const {
   std::vector<ContinuationScore> scores;
-  if (!continuations_.empty()) scores = score_continuations(model, continuations_, stage);
+  if (!continuations_.empty()) scores = score_continuations(model, continuations_, stage, communicator);
   Evaluation evaluation;
   evaluation.requests.resize(n_requests_);
   for (Tallies& tallies : evaluation.requests)
@@ -70,13 +75,36 @@ Evaluation EvaluationPlan::run(const CausalLM& model, const std::string& stage) 
     if (wanted && other) count("prob", scores[*wanted].nll < scores[*other].nll ? 1 : 0);
   }
   evaluation.totals = pooled(evaluation.requests);
-  if (!prompts_.empty()) {
-    std::vector<GenerateRow> rows;
-    for (const std::vector<TokenId>& prompt : prompts_) rows.push_back({prompt, options_.continuation_tokens});
-    for (const std::vector<TokenId>& ids : generate(model, rows, {.eos_ids = model.config().eos_ids}))
-      evaluation.continuations.push_back(tokenizer_.decode(ids));
-  }
+  if (!prompts_.empty()) evaluation.continuations = continue_prompts(model, stage, communicator);
   return evaluation;
+}
+
+std::vector<std::string> EvaluationPlan::continue_prompts(const CausalLM& model, const std::string& stage,
+                                                          Communicator& communicator) const {
+  const int64_t most = options_.continuation_tokens;
+  std::vector<int64_t> lengths;
+  for (const std::vector<TokenId>& prompt : prompts_) lengths.push_back(static_cast<int64_t>(prompt.size()) + most);
+  // of each row how many ids there are, and these
+  const Tensor ids_NX =
+      spread_rows(communicator, stage, plan_batches(lengths, {.tokens = kForwardTokens}), {at::kLong, Placement::host()},
+                  [&](const std::vector<int64_t>& batch) {
+                    std::vector<GenerateRow> rows;
+                    for (const int64_t row : batch) rows.push_back({prompts_[static_cast<size_t>(row)], most});
+                    Tensor ids_RX = torch::zeros({static_cast<int64_t>(rows.size()), most + 1}, at::kLong);
+                    int64_t* at = ids_RX.mutable_data_ptr<int64_t>();
+                    for (const std::vector<TokenId>& ids : generate(model, rows, {.eos_ids = model.config().eos_ids})) {
+                      *at = static_cast<int64_t>(ids.size());
+                      std::copy(ids.begin(), ids.end(), at + 1);
+                      at += most + 1;
+                    }
+                    return ids_RX;
+                  });
+  std::vector<std::string> texts;
+  for (int64_t row = 0; row < ids_NX.size(0); ++row) {
+    const int64_t* at = ids_NX.const_data_ptr<int64_t>() + row * ids_NX.size(1);
+    texts.push_back(tokenizer_.decode(std::vector<TokenId>(at + 1, at + 1 + at[0])));
+  }
+  return texts;
 }
 
 }  // namespace lancet

@@ -6,6 +6,7 @@
 
 #include "lancet/core/progress.h"
 #include "lancet/models/batching.h"
+#include "lancet/models/spread_rows.h"
 
 namespace lancet {
 namespace {
@@ -40,8 +41,8 @@ BatchLabels make_labels(std::span<const Continuation> continuations, std::span<c
   return labels;
 }
 
-void score_batch(const CausalLM& model, std::span<const Continuation> continuations, std::span<const int64_t> rows,
-                 std::vector<ContinuationScore>& scores) {
+/// Of each row nll and whether it is the argmax, 1 or 0: [rows, 2] f64 on the host.
+Tensor score_batch(const CausalLM& model, std::span<const Continuation> continuations, std::span<const int64_t> rows) {
   std::vector<std::vector<TokenId>> ids;
   for (const int64_t row : rows) {
     const Continuation& continuation = continuations[static_cast<size_t>(row)];
@@ -65,6 +66,8 @@ void score_batch(const CausalLM& model, std::span<const Continuation> continuati
   }
   const Tensor nll = torch::cat(nll_parts).to(Placement::host(), torch::kDouble).contiguous();
   const Tensor hit = torch::cat(hit_parts).to(Placement::host()).contiguous();
+  Tensor scores_N2 = torch::empty({static_cast<int64_t>(rows.size()), 2}, torch::kDouble);
+  double* out = scores_N2.mutable_data_ptr<double>();
   int64_t at = 0;
   for (const int64_t row : rows) {
     const size_t n_labels = continuations[static_cast<size_t>(row)].target.size();
@@ -73,24 +76,31 @@ void score_batch(const CausalLM& model, std::span<const Continuation> continuati
       score.nll += nll.const_data_ptr<double>()[at] / static_cast<double>(n_labels);
       score.is_argmax = score.is_argmax && hit.const_data_ptr<bool>()[at];
     }
-    scores[static_cast<size_t>(row)] = score;
+    *out++ = score.nll;
+    *out++ = score.is_argmax ? 1.0 : 0.0;
   }
+  return scores_N2;
 }
 
 }  // namespace
 
 std::vector<ContinuationScore> score_continuations(const CausalLM& model, std::span<const Continuation> continuations,
-                                                   const std::string& stage) {
+                                                   const std::string& stage, Communicator& communicator) {
   const torch::NoGradGuard no_grad;
   std::vector<int64_t> lengths;
   for (const Continuation& continuation : continuations)
     lengths.push_back(static_cast<int64_t>(continuation.prompt.size() + continuation.target.size()) - 1);
-  std::vector<ContinuationScore> scores(continuations.size());
-  Progress progress(stage, static_cast<int64_t>(continuations.size()), "continuations");
-  for (const std::vector<int64_t>& rows : plan_batches(lengths, {.tokens = kForwardTokens})) {
-    score_batch(model, continuations, rows, scores);
-    progress.advance(static_cast<int64_t>(rows.size()));
-  }
+  const RowBatches batches = plan_batches(lengths, {.tokens = kForwardTokens});
+  Progress progress(stage, count_own_rows(communicator, batches), "continuations");
+  const Tensor scores_N2 = spread_rows(communicator, stage, batches, {torch::kDouble, Placement::host()},
+                                       [&](const std::vector<int64_t>& rows) {
+                                         const Tensor scores_R2 = score_batch(model, continuations, rows);
+                                         progress.advance(static_cast<int64_t>(rows.size()));
+                                         return scores_R2;
+                                       });
+  std::vector<ContinuationScore> scores;
+  const double* at = scores_N2.const_data_ptr<double>();
+  for (size_t i = 0; i < continuations.size(); ++i) scores.push_back({at[2 * i], at[2 * i + 1] == 1.0});
   return scores;
 }
 

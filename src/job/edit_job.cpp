@@ -3,6 +3,7 @@
 #include <sys/resource.h>
 #include <torch/types.h>
 
+#include <algorithm>
 #include <optional>
 #include <stdexcept>
 
@@ -16,6 +17,8 @@
 #include "lancet/io/files.h"
 #include "lancet/job/model_session.h"
 #include "lancet/models/tensor_io.h"
+#include "lancet/runtime/collectives.h"
+#include "same_job.h"
 #include "stopwatch.h"
 
 namespace lancet {
@@ -75,12 +78,6 @@ std::vector<std::string> unmet_thresholds(const JobConfig& job, const Evaluation
   return unmet;
 }
 
-void write_rejection(const fs::path& target, const std::string& report_json) {
-  OutputFolder folder(rejected_folder(target), IfExists::kReplace, kReportFile);
-  write_text_file(folder.staging() / kReportFile, report_json);
-  folder.commit();
-}
-
 Tensor stored_weight(const ModelFiles& files, WeightId id) {
   for (const WeightSpec& spec : resolve_weights(files.config, files.checkpoint))
     if (spec.id == id) return to_tensor(files.checkpoint.view(spec.stored_name));
@@ -122,62 +119,115 @@ void write_records(const EditReport& report, const JobConfig& job, const ModelFi
   write_text_file(folder / "job.yaml", to_yaml(resolved));
 }
 
+/// The stages of one run; every rank goes through them in this order.
+class EditRun {
+ public:
+  EditRun(const JobConfig& job, Communicator& communicator) : job_(job), ranks_(communicator) {}
+
+  EditReport run() {
+    ranks_.together("open", [&] { open(); });
+    check_same(ranks_, job_facts(job_, *files_, report_.requests));
+    CausalLM model = load_replica(*files_, job_.run, ranks_);
+    describe(model);
+    stopwatch_.lap("load");
+
+    report_.base_hash = same_content_hash(ranks_, files_->checkpoint);
+    report_.contexts = make_contexts(model, *files_->tokenizer, job_.editor->contexts(), job_.run.seed, ranks_);
+    if (statistics_) {
+      statistics_->prepare(model, report_.base_hash, ranks_);
+      report_.statistics = statistics_->report();
+      stopwatch_.lap("statistics");
+    }
+    report_.before = plan_->run(model, "evaluate before", ranks_);
+    stopwatch_.lap("evaluate before");
+
+    WeightTransaction transaction(model, [&](WeightId id) { return stored_weight(*files_, id); });
+    const ValueStore values(unfinished_folder(job_.output->dir), values_model_key(report_, files_->checkpoint));
+    edit(model, values, transaction);
+    report_.after = plan_->run(model, "evaluate after", ranks_);
+    stopwatch_.lap("evaluate after");
+
+    note_peaks();
+    report_.unmet = broadcast_texts(ranks_, unmet_thresholds(job_, report_.after));
+    write_output(transaction.entries());
+    if (report_.unmet.empty()) transaction.commit();
+    values.clear();
+    return std::move(report_);
+  }
+
+ private:
+  /// What can fail before any weight is read. Outputs are root's.
+  void open() {
+    if (ranks_.is_root()) {
+      check_output_target(job_.output->dir, job_.output->if_exists, kReportFile);
+      check_output_target(rejected_folder(job_.output->dir), IfExists::kReplace, kReportFile);
+    }
+    files_.emplace(open_model(job_.model, job_.ignore_config_keys));
+    if (ranks_.is_root()) check_apart(job_.output->dir, files_->checkpoint.folder());
+    report_.requests = load_requests(job_.requests);
+    check_requests(*files_, report_.requests, *job_.editor);
+    plan_.emplace(*files_->tokenizer, report_.requests, job_.evaluation);
+    if (job_.editor->needs().statistics) statistics_.emplace(job_, *files_, ranks_);
+  }
+
+  void describe(const CausalLM& model) {
+    report_.model_dtype = dtype_name(to_dtype(model.placement().weight_dtype()));
+    report_.ranks = ranks_.size();
+    const std::vector<std::string> devices = ranks_.gather(model.placement().description());
+    report_.devices = devices.front();
+    if (std::count(devices.begin(), devices.end(), devices.front()) == report_.ranks) return;
+    report_.devices.clear();
+    for (size_t rank = 0; rank < devices.size(); ++rank)
+      report_.devices += cat(rank == 0 ? "" : "; ", "rank ", rank, ": ", devices[rank]);
+  }
+
+  void edit(const CausalLM& model, const ValueStore& values, WeightTransaction& transaction) {
+    const EditContext context(model, *files_->tokenizer, report_.contexts,
+                              [&](int64_t layer) { return statistics_->factor(layer); }, {ranks_, &values});
+    EditorState state = job_.editor->make_state();
+    report_.outcome = job_.editor->edit(context, report_.requests, state, transaction);
+    for (const RoundingLoss& loss : transaction.round_as_stored())
+      report_.rounding.emplace_back(weight_name(files_->config, loss.id), loss);
+    stopwatch_.lap("edit");
+  }
+
+  void note_peaks() {
+    for (const std::vector<int64_t>& peak : gather_numbers(ranks_, {peak_host_bytes()}))
+      report_.peak_host_bytes = std::max(report_.peak_host_bytes, peak.at(0));
+  }
+
+  /// The folder appears only when all ranks are still there after it was written.
+  void write_output(std::span<const WeightTransaction::Entry> entries) {
+    std::optional<OutputFolder> folder;
+    ranks_.together("export", [&] {
+      if (!ranks_.is_root()) return;
+      if (report_.unmet.empty()) {
+        folder.emplace(job_.output->dir, job_.output->if_exists, kReportFile);
+        export_model(*files_, folder->staging(), entries);
+        write_records(report_, job_, *files_, entries, folder->staging());
+        stopwatch_.lap("export");
+      } else {
+        folder.emplace(rejected_folder(job_.output->dir), IfExists::kReplace, kReportFile);
+      }
+      write_text_file(folder->staging() / kReportFile, to_json(report_, job_));
+    });
+    if (folder) folder->commit();
+  }
+
+  const JobConfig& job_;
+  Communicator& ranks_;
+  EditReport report_;
+  Stopwatch stopwatch_{report_.seconds};
+  std::optional<ModelFiles> files_;
+  std::optional<EvaluationPlan> plan_;
+  std::optional<JobStatistics> statistics_;
+};
+
 }  // namespace
 
-EditReport run_edit_job(const JobConfig& job) {
+EditReport run_edit_job(const JobConfig& job, Communicator& communicator) {
   EditReport report;
-  Stopwatch stopwatch(report.seconds);
-  check_output_target(job.output->dir, job.output->if_exists, kReportFile);
-  check_output_target(rejected_folder(job.output->dir), IfExists::kReplace, kReportFile);
-  const ModelFiles files = open_model(job.model, job.ignore_config_keys);
-  check_apart(job.output->dir, files.checkpoint.folder());
-  report.requests = load_requests(job.requests);
-  check_requests(files, report.requests, *job.editor);
-  const EvaluationPlan plan(*files.tokenizer, report.requests, job.evaluation);
-  std::optional<JobStatistics> statistics;
-  if (job.editor->needs().statistics) statistics.emplace(job, files);
-  CausalLM model = load_model(files, job.run);
-  report.model_dtype = dtype_name(to_dtype(model.placement().weight_dtype()));
-  report.devices = model.placement().description();
-  stopwatch.lap("load");
-
-  report.contexts = make_contexts(model, *files.tokenizer, job.editor->contexts(), job.run.seed);
-  if (statistics) {
-    statistics->prepare(model);
-    report.statistics = statistics->report();
-    stopwatch.lap("statistics");
-  }
-  report.base_hash = files.checkpoint.content_hash();
-  const ValueStore values(unfinished_folder(job.output->dir), values_model_key(report, files.checkpoint));
-  const EditContext context(
-      model, *files.tokenizer, report.contexts, [&](int64_t layer) { return statistics->factor(layer); }, &values);
-  report.before = plan.run(model, "evaluate before");
-  stopwatch.lap("evaluate before");
-
-  WeightTransaction transaction(model, [&](WeightId id) { return stored_weight(files, id); });
-  EditorState state = job.editor->make_state();
-  report.outcome = job.editor->edit(context, report.requests, state, transaction);
-  for (const RoundingLoss& loss : transaction.round_as_stored())
-    report.rounding.emplace_back(weight_name(files.config, loss.id), loss);
-  stopwatch.lap("edit");
-  report.after = plan.run(model, "evaluate after");
-  stopwatch.lap("evaluate after");
-
-  report.unmet = unmet_thresholds(job, report.after);
-  report.peak_host_bytes = peak_host_bytes();
-  if (!report.unmet.empty()) {
-    write_rejection(job.output->dir, to_json(report, job));
-    values.clear();
-    return report;
-  }
-  OutputFolder folder(job.output->dir, job.output->if_exists, kReportFile);
-  export_model(files, folder.staging(), transaction.entries());
-  write_records(report, job, files, transaction.entries(), folder.staging());
-  stopwatch.lap("export");
-  write_text_file(folder.staging() / kReportFile, to_json(report, job));
-  folder.commit();
-  transaction.commit();
-  values.clear();
+  communicator.together("edit", [&] { report = EditRun(job, communicator).run(); });
   return report;
 }
 

@@ -1,20 +1,52 @@
 #include "lancet/job/eval_job.h"
 
+#include <optional>
+
 #include "job_statistics.h"
 #include "lancet/core/version.h"
 #include "lancet/job/model_session.h"
 #include "report_json.h"
+#include "same_job.h"
 
 namespace lancet {
 
-EvalReport run_eval_job(const JobConfig& job) {
-  const ModelFiles files = open_model(job.model, job.ignore_config_keys);
+namespace {
+
+EvalReport evaluate(const JobConfig& job, Communicator& communicator) {
   EvalReport report;
-  report.requests = load_requests(job.requests);
-  const EvaluationPlan plan(*files.tokenizer, report.requests, job.evaluation);
-  const CausalLM model = load_model(files, job.run);
-  report.evaluation = plan.run(model, "evaluate");
-  report.content_hash = files.checkpoint.content_hash();
+  std::optional<ModelFiles> files;
+  std::optional<EvaluationPlan> plan;
+  communicator.together("open", [&] {
+    files.emplace(open_model(job.model, job.ignore_config_keys));
+    report.requests = load_requests(job.requests);
+    plan.emplace(*files->tokenizer, report.requests, job.evaluation);
+  });
+  check_same(communicator, job_facts(job, *files, report.requests));
+  const CausalLM model = load_replica(*files, job.run, communicator);
+  report.content_hash = same_content_hash(communicator, files->checkpoint);
+  report.evaluation = plan->run(model, "evaluate", communicator);
+  return report;
+}
+
+StatisticsReport collect_statistics(const JobConfig& job, Communicator& communicator) {
+  std::optional<ModelFiles> files;
+  std::optional<JobStatistics> statistics;
+  communicator.together("open", [&] {
+    files.emplace(open_model(job.model, job.ignore_config_keys));
+    statistics.emplace(job, *files, communicator);
+  });
+  check_same(communicator, job_facts(job, *files, {}));
+  const CausalLM model = load_replica(*files, job.run, communicator);
+  const bool needs_hash = communicator.size() > 1 || job.statistics->from == StatisticsFrom::kSelf;
+  statistics->prepare(model, needs_hash ? same_content_hash(communicator, files->checkpoint) : "", communicator);
+  return statistics->report();
+}
+
+}  // namespace
+
+EvalReport run_eval_job(const JobConfig& job, Communicator& communicator) {
+  EvalReport report;
+  communicator.together("eval", [&] { report = evaluate(job, communicator); });
   return report;
 }
 
@@ -43,12 +75,10 @@ std::string to_json(const EvalReport& report, const JobConfig& job) {
   return dump_report(json);
 }
 
-StatisticsReport run_statistics_job(const JobConfig& job) {
-  const ModelFiles files = open_model(job.model, job.ignore_config_keys);
-  JobStatistics statistics(job, files);
-  const CausalLM model = load_model(files, job.run);
-  statistics.prepare(model);
-  return statistics.report();
+StatisticsReport run_statistics_job(const JobConfig& job, Communicator& communicator) {
+  StatisticsReport report;
+  communicator.together("stats", [&] { report = collect_statistics(job, communicator); });
+  return report;
 }
 
 std::string to_json(const StatisticsReport& report) {

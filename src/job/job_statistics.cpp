@@ -4,40 +4,44 @@
 
 namespace lancet {
 
-JobStatistics::JobStatistics(const JobConfig& job, const ModelFiles& files) : job_(job), files_(files) {
+JobStatistics::JobStatistics(const JobConfig& job, const ModelFiles& files, const Communicator& communicator)
+    : job_(job), files_(files), is_root_(communicator.is_root()) {
   for (const WeightId& id : job.editor->targets(files.config)) layers_.push_back(id.layer);
   const StatisticsOptions& options = *job.statistics;
   switch (options.from) {
     case StatisticsFrom::kCorpus:
-      corpus_ = read_corpus(*files.tokenizer, options, files.config);
+      if (is_root_) corpus_ = read_corpus(*files.tokenizer, options, files.config);
       break;
     case StatisticsFrom::kSelf:
       plan_ = plan_self_corpus(*files.tokenizer, files.config, options, job.run.seed);
       break;
     case StatisticsFrom::kImport:
       imported_ = std::make_shared<ImportedStatistics>(options.import, layers_, files.config.d_ffn);
+      if (is_root_) imported_->check();
       break;
   }
 }
 
-std::shared_ptr<MomentSource> JobStatistics::open_moments(const CausalLM& model) const {
+std::shared_ptr<MomentSource> JobStatistics::open_moments(const CausalLM& model,
+                                                          const std::string& content_hash) const {
   if (imported_) return imported_;
   StatisticsText text =
-      job_.statistics->from == StatisticsFrom::kSelf ? sampled_text(model, files_.checkpoint, plan_) : text_of(corpus_);
+      job_.statistics->from == StatisticsFrom::kSelf ? sampled_text(model, content_hash, plan_) : text_of(corpus_);
   auto store = std::make_shared<StatisticsStore>(model, files_.checkpoint, std::move(text), job_.statistics->cache);
   store->save_every(job_.statistics->save_every_s);
   return store;
 }
 
-void JobStatistics::prepare(const CausalLM& model) {
+void JobStatistics::prepare(const CausalLM& model, const std::string& content_hash, Communicator& communicator) {
   const StatisticsOptions& options = *job_.statistics;
-  moments_ = open_moments(model);
+  moments_ = open_moments(model, content_hash);
   factors_ =
       std::make_unique<FactorStore>(*moments_, model.placement(), files_.config.d_ffn, options.cache, options.ridge);
-  factors_->prepare(layers_);
+  factors_->prepare(layers_, communicator);
 }
 
 StatisticsReport JobStatistics::report() const {
+  if (!is_root_) return {};
   StatisticsReport report{{}, corpus_.exhausted};
   for (const int64_t layer : layers_) {
     const FactorFacts facts = factors_->facts(layer);

@@ -16,25 +16,28 @@ namespace lancet {
 
 class JobStatistics {
  public:
-  /// Does what can fail without the model's weights. `job` and `files` outlive this; the editor must need statistics.
-  /// Throws: ConfigError when the corpus does not do; CheckpointError when files to import do not, all of them at once.
-  JobStatistics(const JobConfig& job, const ModelFiles& files);
+  /// Does what can fail without the model's weights; corpora and files to import are looked for on root alone. `job`
+  /// and `files` outlive this; the editor must need statistics. Throws: ConfigError when the corpus does not do;
+  /// CheckpointError when files to import do not, all of them at once.
+  JobStatistics(const JobConfig& job, const ModelFiles& files, const Communicator& communicator);
 
-  /// Puts the factors of all layers that the editor changes into the cache. `model`: not yet edited; outlives this.
+  /// Collective: puts the factors of all layers that the editor changes into root's cache. `model`: not yet edited;
+  /// outlives this. `content_hash`: of its checkpoint; only `corpus: self` needs it.
   /// Throws: CheckpointError, NumericError.
-  void prepare(const CausalLM& model);
+  void prepare(const CausalLM& model, const std::string& content_hash, Communicator& communicator);
 
-  /// L of an edited layer, on its solve device. After prepare().
+  /// L of an edited layer, on its solve device. On root, after prepare().
   Tensor factor(int64_t layer) const { return factors_->load(layer); }
 
-  /// After prepare().
+  /// After prepare(). Empty but on root.
   StatisticsReport report() const;
 
  private:
-  std::shared_ptr<MomentSource> open_moments(const CausalLM& model) const;
+  std::shared_ptr<MomentSource> open_moments(const CausalLM& model, const std::string& content_hash) const;
 
   const JobConfig& job_;
   const ModelFiles& files_;
+  bool is_root_;
   std::vector<int64_t> layers_;
   CorpusTokens corpus_;                           // of kCorpus
   SelfCorpusPlan plan_;                           // of kSelf

@@ -2,6 +2,8 @@
 
 #include <ATen/Parallel.h>
 
+#include <optional>
+
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
 #include "lancet/runtime/placement.h"
@@ -29,6 +31,12 @@ CausalLM load_model(const ModelFiles& files, const RunOptions& run) {
   const std::vector<at::Device> devices = parse_devices(run.devices);
   const at::ScalarType dtype = to_scalar_type(run.dtype.value_or(files.config.dtype));
   return CausalLM::load(files.checkpoint, files.config, plan_placement(files.config.n_layers, devices, dtype));
+}
+
+CausalLM load_replica(const ModelFiles& files, const RunOptions& run, Communicator& communicator) {
+  std::optional<CausalLM> model;
+  communicator.together("load", [&] { model.emplace(load_model(files, run)); });
+  return std::move(*model);
 }
 
 }  // namespace lancet

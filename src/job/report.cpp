@@ -114,7 +114,8 @@ std::string to_json(const EditReport& report, const JobConfig& job) {
         {"resumed", report.outcome.batching.resumed}}},
       {"weights", weights_json(report)},
       {"warnings", report.outcome.warnings},
-      {"run", {{"devices", report.devices}, {"seed", job.run.seed}, {"threads", job.run.threads}}},
+      {"run",
+       {{"devices", report.devices}, {"seed", job.run.seed}, {"threads", job.run.threads}, {"ranks", report.ranks}}},
       {"seconds", seconds},
       {"peak_host_bytes", report.peak_host_bytes},
       {"requests", requests_json(report)}};

@@ -51,6 +51,14 @@ void GramAccumulator::restore(const Tensor& panels_FF, int64_t rows) {
   rows_ = rows;
 }
 
+void GramAccumulator::sum_over(Communicator& communicator) {
+  if (communicator.size() == 1) return;
+  communicator.sum(sum_FF_);
+  Tensor rows = torch::full({1}, rows_, torch::kLong);
+  communicator.sum(rows);
+  rows_ = rows.item<int64_t>();
+}
+
 Tensor GramAccumulator::take_mean() && {
   for_each_panel(sum_FF_.size(0), [&](int64_t begin, int64_t end) {
     const Tensor panel = sum_FF_.slice(1, begin, end);

@@ -69,7 +69,7 @@ struct GoldenRun {
 
 TEST(MemitGolden, LossesAndValuesInF64) {
   const GoldenRun run(at::kDouble);
-  const OptimizedValues values = optimize_values(run.model, run.prepared, run.layers.back(), run.values);
+  const OptimizedValues values = optimize_values(run.model, run.prepared, run.layers.back(), run.values, {alone()});
   for (size_t i = 0; i < run.prepared.size(); ++i) {
     const Tensor expected = run.golden.tensor(cat("losses.", i));
     ASSERT_EQ(static_cast<int64_t>(values.losses[i].size()), expected.numel()) << "request " << i;
@@ -83,7 +83,7 @@ TEST(MemitGolden, LossesAndValuesInF64) {
 
 TEST(MemitGolden, ValuesInF32) {
   const GoldenRun run(at::kFloat);
-  const OptimizedValues values = optimize_values(run.model, run.prepared, run.layers.back(), run.values);
+  const OptimizedValues values = optimize_values(run.model, run.prepared, run.layers.back(), run.values, {alone()});
   const Tensor expected = run.golden.tensor("z");
   std::vector<double> errors;
   for (int64_t i = 0; i < expected.size(0); ++i) errors.push_back(nmse(values.z_ND[i], expected[i]));
@@ -100,9 +100,9 @@ TEST(MemitGolden, CovariancesKeysAndDeltasInF64) {
   const CorpusTokens corpus = read_corpus(*run.tokenizer, statistics, run.config);
   StatisticsStore store(run.model, run.checkpoint, corpus, statistics.cache);
   FactorStore factors(store, run.model.placement(), run.config.d_ffn, statistics.cache, 0.0);
-  factors.prepare(run.layers);
-  const EditContext context(run.model, *run.tokenizer, run.contexts,
-                            [&](int64_t layer) { return factors.load(layer); });
+  factors.prepare(run.layers, alone());
+  const EditContext context(run.model, *run.tokenizer, run.contexts, [&](int64_t layer) { return factors.load(layer); },
+                            {alone()});
   const Tensor first_keys = context.collect_keys(run.prepared, run.layers.front());
   EXPECT_LE(nmse(first_keys.t(), run.golden.tensor(cat("keys.", run.layers.front()))), kNmseF64);
 

@@ -18,7 +18,9 @@ class CountedMoments final : public MomentSource {
  public:
   explicit CountedMoments(int64_t size) : size_(size) {}
   std::string content_key(int64_t layer) const override { return "key" + std::to_string(layer); }
-  void prepare(std::span<const int64_t> layers) override { prepared_.assign(layers.begin(), layers.end()); }
+  void prepare(std::span<const int64_t> layers, Communicator&) override {
+    prepared_.assign(layers.begin(), layers.end());
+  }
   Covariance load(int64_t layer) const override {
     ++loads_;
     return {moment(layer), 1000 + layer};
@@ -46,7 +48,7 @@ class FactorStoreTest : public ::testing::Test {
   std::string refusal() {
     FactorStore fresh = store();
     try {
-      fresh.prepare(layers_);
+      fresh.prepare(layers_, alone());
     } catch (const CheckpointError& error) {
       return error.what();
     }
@@ -63,7 +65,7 @@ class FactorStoreTest : public ::testing::Test {
 
 TEST_F(FactorStoreTest, GivesColumnMajorFactorsOfTheMoments) {
   FactorStore made = store(0.25);
-  made.prepare(layers_);
+  made.prepare(layers_, alone());
   for (const int64_t layer : layers_) {
     const Tensor moment = moments_.moment(layer), lower = made.load(layer);
     const double mean = moment.trace().item<double>() / static_cast<double>(moment.size(0));
@@ -78,11 +80,11 @@ TEST_F(FactorStoreTest, GivesColumnMajorFactorsOfTheMoments) {
 
 TEST_F(FactorStoreTest, LoadsNoMomentsWhereTheFactorIsCached) {
   FactorStore made = store();
-  made.prepare(std::vector<int64_t>{0});
+  made.prepare(std::vector<int64_t>{0}, alone());
   EXPECT_FALSE(made.from_cache(0));
   EXPECT_EQ(moments_.loads_, 1);
   FactorStore again = store();
-  again.prepare(layers_);
+  again.prepare(layers_, alone());
   EXPECT_EQ(moments_.prepared_, std::vector<int64_t>{2});
   EXPECT_EQ(moments_.loads_, 2);
   EXPECT_TRUE(again.from_cache(0));
@@ -92,15 +94,15 @@ TEST_F(FactorStoreTest, LoadsNoMomentsWhereTheFactorIsCached) {
 
 TEST_F(FactorStoreTest, KeepsAFactorForEachRidge) {
   FactorStore plain = store();
-  plain.prepare(layers_);
+  plain.prepare(layers_, alone());
   // distinct, though they look alike in six digits
   for (const double ridge : {1e-3, 1.0000001e-3}) {
     FactorStore lifted = store(ridge);
-    lifted.prepare(layers_);
+    lifted.prepare(layers_, alone());
     EXPECT_FALSE(lifted.from_cache(0));
   }
   FactorStore again = store();
-  again.prepare(layers_);
+  again.prepare(layers_, alone());
   EXPECT_TRUE(again.from_cache(0));
 }
 
@@ -108,7 +110,7 @@ TEST_F(FactorStoreTest, WritesNothingWhenThereIsNoFactor) {
   moments_.rank_ = 3;
   FactorStore made = store();
   try {
-    made.prepare(layers_);
+    made.prepare(layers_, alone());
     FAIL();
   } catch (const NumericError& error) {
     EXPECT_NE(std::string(error.what()).find("layer 0: "), std::string::npos) << error.what();
@@ -118,7 +120,7 @@ TEST_F(FactorStoreTest, WritesNothingWhenThereIsNoFactor) {
 }
 
 TEST_F(FactorStoreTest, RefusesADamagedFileAndSaysWhichToRemove) {
-  store().prepare(layers_);
+  store().prepare(layers_, alone());
   const std::filesystem::path file = store().cache_file(2);
   const auto intact = SafetensorsReader::open(file);
   const auto write = [&](const Tensor& matrix, const Metadata& facts) {
@@ -153,7 +155,7 @@ TEST_F(FactorStoreTest, RefusesADamagedFileAndSaysWhichToRemove) {
   FactorStore fresh = store();
   EXPECT_THROW(fresh.facts(2), CheckpointError);
   std::filesystem::remove(file);
-  fresh.prepare(layers_);
+  fresh.prepare(layers_, alone());
   EXPECT_FALSE(fresh.from_cache(2));
 }
 

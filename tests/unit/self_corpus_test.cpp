@@ -24,7 +24,7 @@ SelfCorpusPlan with_seed(uint64_t seed) {
 TEST(SelfCorpus, HasTheBudgetInDocumentsThatBeginAlike) {
   const TinyModel tiny;
   const CausalLM model = tiny.load();
-  const CorpusTokens corpus = sample_corpus(model, kPlan);
+  const CorpusTokens corpus = sample_corpus(model, kPlan, alone());
   int64_t tokens = 0;
   for (const auto& document : corpus.documents) {
     EXPECT_EQ(document.front(), kPlan.begin);
@@ -40,9 +40,9 @@ TEST(SelfCorpus, HasTheBudgetInDocumentsThatBeginAlike) {
 TEST(SelfCorpus, DocumentsComeFromTheSeedAndTheirIndexAlone) {
   const TinyModel tiny;
   const CausalLM model = tiny.load();
-  const auto documents = sample_corpus(model, kPlan).documents;
-  EXPECT_EQ(documents, sample_corpus(model, kPlan).documents);
-  EXPECT_NE(documents, sample_corpus(model, with_seed(6)).documents);
+  const auto documents = sample_corpus(model, kPlan, alone()).documents;
+  EXPECT_EQ(documents, sample_corpus(model, kPlan, alone()).documents);
+  EXPECT_NE(documents, sample_corpus(model, with_seed(6), alone()).documents);
   ASSERT_GT(documents.size(), 1100u);  // more than one round
   size_t found = 0;
   const GenerateRow row{{kPlan.begin}, kPlan.most_tokens - 1};
@@ -62,7 +62,7 @@ TEST(SelfCorpus, IsKnownByItsKeyWithoutSampling) {
   const TinyModel tiny, other({.seed = 2});
   const CausalLM model = tiny.load();
   const auto key = [&](const TinyModel& of, const SelfCorpusPlan& plan) {
-    return sampled_text(model, of.checkpoint, plan).content_key;
+    return sampled_text(model, of.checkpoint.content_hash(), plan).content_key;
   };
   EXPECT_EQ(key(tiny, kPlan), key(tiny, kPlan));
   EXPECT_NE(key(tiny, kPlan), key(other, kPlan));
@@ -72,7 +72,8 @@ TEST(SelfCorpus, IsKnownByItsKeyWithoutSampling) {
   longer.most_tokens += 1;
   begun.begin = 2;
   for (const SelfCorpusPlan& plan : {more, longer, begun}) EXPECT_NE(key(tiny, kPlan), key(tiny, plan));
-  EXPECT_EQ(sampled_text(model, tiny.checkpoint, kPlan).read().documents, sample_corpus(model, kPlan).documents);
+  const StatisticsText text = sampled_text(model, tiny.checkpoint.content_hash(), kPlan);
+  EXPECT_EQ(text.read(alone()).documents, sample_corpus(model, kPlan, alone()).documents);
 }
 
 TEST(SelfCorpus, PlansWithinTheModelsPositions) {
@@ -94,7 +95,7 @@ TEST(SelfCorpus, RefusesAModelThatSaysNothing) {
   for (TokenId id = 0; id < mute.vocab_size; ++id) mute.eos_ids.push_back(id);
   const CausalLM model =
       CausalLM::load(tiny.checkpoint, mute, plan_placement(mute.n_layers, std::vector{Placement::host()}, at::kFloat));
-  EXPECT_THROW(sample_corpus(model, kPlan), ConfigError);
+  EXPECT_THROW(sample_corpus(model, kPlan, alone()), ConfigError);
 }
 
 }  // namespace

@@ -42,7 +42,7 @@ TEST(Statistics, EqualOnePassPerDocumentAndLayer) {
   const CausalLM model = tiny.load();
   const CorpusTokens corpus = read_corpus(*tiny.tokenizer, options_in(folder, 300), tiny.config);
   const std::vector<int64_t> layers{0, 2};
-  const auto covariances = collect_covariances(model, corpus, layers);
+  const auto covariances = collect_covariances(model, corpus, layers, alone());
   for (size_t i = 0; i < layers.size(); ++i) {
     EXPECT_EQ(covariances[i].tokens, 300);
     EXPECT_LE(nmse(covariances[i].moment_FF, plain_moment(model, corpus, layers[i])), 1e-26);
@@ -55,7 +55,7 @@ TEST(Statistics, CountTokensThatDocumentsShare) {
   // equal documents, beginnings of others, and one that shares nothing
   const CorpusTokens corpus{{{1, 5, 9}, {1, 5, 9, 12, 40}, {1, 5}, {1, 5, 9}, {1, 7, 9}, {30, 31, 5, 9}}, 20, true};
   const std::vector<int64_t> layers{1};
-  const Covariance covariance = collect_covariances(model, corpus, layers).front();
+  const Covariance covariance = collect_covariances(model, corpus, layers, alone()).front();
   EXPECT_EQ(covariance.tokens, 20);
   EXPECT_LE(nmse(covariance.moment_FF, plain_moment(model, corpus, 1)), 1e-26);
 }
@@ -97,14 +97,21 @@ struct Store {
         store(model, tiny.checkpoint, corpus, folder / "cache") {}
 };
 
+std::vector<Covariance> load(StatisticsStore& store, const std::vector<int64_t>& layers) {
+  store.prepare(layers, alone());
+  std::vector<Covariance> covariances;
+  for (const int64_t layer : layers) covariances.push_back(store.load(layer));
+  return covariances;
+}
+
 TEST(StatisticsStore, ReadsBackWhatItWrote) {
   const TinyModel tiny;
   const TempDir folder;
   const std::vector<int64_t> layers{0, 1};
   Store made(tiny, folder, 300);
-  const auto fresh = made.store.load(layers);
+  const auto fresh = load(made.store, layers);
   for (const int64_t layer : layers) EXPECT_FALSE(made.store.from_cache(layer));
-  const auto again = made.store.load(layers);
+  const auto again = load(made.store, layers);
   for (const int64_t layer : layers) EXPECT_TRUE(made.store.from_cache(layer));
   for (size_t i = 0; i < layers.size(); ++i) {
     EXPECT_TRUE(again[i].moment_FF.equal(fresh[i].moment_FF));
@@ -116,8 +123,8 @@ TEST(StatisticsStore, CollectsOnlyTheLayersThatAreMissing) {
   const TinyModel tiny;
   const TempDir folder;
   Store made(tiny, folder, 300);
-  made.store.load(std::vector<int64_t>{1});
-  const auto both = made.store.load(std::vector<int64_t>{0, 1});
+  load(made.store, std::vector<int64_t>{1});
+  const auto both = load(made.store, std::vector<int64_t>{0, 1});
   EXPECT_FALSE(made.store.from_cache(0));
   EXPECT_TRUE(made.store.from_cache(1));
   EXPECT_LE(nmse(both[0].moment_FF, plain_moment(made.model, made.corpus, 0)), 1e-26);
@@ -142,13 +149,13 @@ TEST(StatisticsStore, ReadsTheTextOnlyWhenACovarianceIsMissing) {
   const CausalLM model = tiny.load();
   const CorpusTokens corpus = read_corpus(*tiny.tokenizer, options_in(folder, 300), tiny.config);
   int reads = 0;
-  const StatisticsText text{"key", [&] {
+  const StatisticsText text{"key", [&](Communicator&) {
                               ++reads;
                               return corpus;
                             }};
   for (int run = 0; run < 2; ++run) {
     StatisticsStore store(model, tiny.checkpoint, text, folder / "cache");
-    store.load(std::vector<int64_t>{0, 1});
+    load(store, std::vector<int64_t>{0, 1});
     EXPECT_EQ(reads, 1);
   }
 }
@@ -158,10 +165,10 @@ TEST(StatisticsStore, RefusesADamagedCacheFile) {
   const TempDir folder;
   const std::vector<int64_t> layers{0};
   Store made(tiny, folder, 300);
-  made.store.load(layers);
+  load(made.store, layers);
   std::filesystem::resize_file(made.store.cache_file(0), 100);
   try {
-    made.store.load(layers);
+    load(made.store, layers);
     FAIL();
   } catch (const CheckpointError& error) {
     const std::string message = error.what();

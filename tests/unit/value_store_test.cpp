@@ -30,7 +30,7 @@ struct ValueStoreTest : public ::testing::Test {
 
   OptimizedValues run(const std::string& model_key = "model") {
     const ValueStore store(kept, model_key);
-    return optimize_values(model, requests, 1, options, &store);
+    return optimize_values(model, requests, 1, options, {alone(), &store});
   }
 };
 

@@ -72,7 +72,7 @@ struct ValuesTest : public ::testing::Test {
 };
 
 TEST_F(ValuesTest, FinalLossEqualsWholePasses) {
-  const OptimizedValues values = optimize_values(model, requests, kLayer, options);
+  const OptimizedValues values = optimize_values(model, requests, kLayer, options, {alone()});
   for (size_t i = 0; i < requests.size(); ++i) {
     // the last recorded loss is that of the delta after all updates
     const Tensor initial = initial_hidden(model, requests[i]);
@@ -125,10 +125,10 @@ TEST_F(ValuesTest, AStepOfSomeContextsStopsByTheMeanOverAll) {
 
 TEST_F(ValuesTest, DoNotDependOnTheBatch) {
   options.batch = 64;
-  const OptimizedValues together = optimize_values(model, requests, kLayer, options);
+  const OptimizedValues together = optimize_values(model, requests, kLayer, options, {alone()});
   for (const int64_t batch : {1, 2}) {
     options.batch = batch;
-    const OptimizedValues apart = optimize_values(model, requests, kLayer, options);
+    const OptimizedValues apart = optimize_values(model, requests, kLayer, options, {alone()});
     EXPECT_LE(nmse(apart.z_ND, together.z_ND), 1e-24);
     for (size_t i = 0; i < requests.size(); ++i) EXPECT_EQ(apart.losses[i].size(), together.losses[i].size());
   }
@@ -136,7 +136,7 @@ TEST_F(ValuesTest, DoNotDependOnTheBatch) {
 
 TEST_F(ValuesTest, LowerTheLossAndStayWithinTheClamp) {
   options.steps = 15;
-  const OptimizedValues values = optimize_values(model, requests, kLayer, options);
+  const OptimizedValues values = optimize_values(model, requests, kLayer, options, {alone()});
   for (size_t i = 0; i < requests.size(); ++i) {
     EXPECT_LT(values.losses[i].back().total, values.losses[i].front().total);
     EXPECT_LE(values.delta_norms[i], options.clamp * values.initial_norms[i] * (1 + 1e-12));
@@ -146,7 +146,7 @@ TEST_F(ValuesTest, LowerTheLossAndStayWithinTheClamp) {
 
 TEST_F(ValuesTest, OneStepMeasuresAndChangesNothing) {
   options.steps = 1;
-  const OptimizedValues values = optimize_values(model, requests, kLayer, options);
+  const OptimizedValues values = optimize_values(model, requests, kLayer, options, {alone()});
   for (size_t i = 0; i < requests.size(); ++i) {
     EXPECT_EQ(values.losses[i].size(), 1u);
     EXPECT_EQ(values.delta_norms[i], 0);
@@ -159,10 +159,11 @@ TEST_F(ValuesTest, EachRequestStopsOnItsOwnLoss) {
   // between the lowest and highest first loss: some requests stop at once, the others go on
   options.stop_loss = 0;
   std::vector<double> first;
-  for (const auto& losses : optimize_values(model, requests, kLayer, options).losses) first.push_back(losses[0].total);
+  for (const auto& losses : optimize_values(model, requests, kLayer, options, {alone()}).losses)
+    first.push_back(losses[0].total);
   options.stop_loss =
       (*std::min_element(first.begin(), first.end()) + *std::max_element(first.begin(), first.end())) / 2;
-  const OptimizedValues values = optimize_values(model, requests, kLayer, options);
+  const OptimizedValues values = optimize_values(model, requests, kLayer, options, {alone()});
   for (size_t i = 0; i < requests.size(); ++i) {
     if (first[i] < options.stop_loss) {
       EXPECT_EQ(values.losses[i].size(), 1u);
@@ -177,7 +178,7 @@ TEST_F(ValuesTest, EachRequestStopsOnItsOwnLoss) {
 
 TEST_F(ValuesTest, LeaveTheModelAsItWas) {
   const Tensor before = model.weight({WeightKind::kDown, kLayer}).clone();
-  optimize_values(model, requests, kLayer, options);
+  optimize_values(model, requests, kLayer, options, {alone()});
   EXPECT_TRUE(model.weight({WeightKind::kDown, kLayer}).equal(before));
   EXPECT_FALSE(model.weight({WeightKind::kDown, kLayer}).requires_grad());
 }

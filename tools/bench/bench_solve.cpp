@@ -24,7 +24,7 @@ class RidgeSystem {
   RidgeSystem(int64_t size, const Placement& placement, const std::filesystem::path& folder)
       : moments_(size, placement.solve_device(0)), store_(moments_, placement, size, folder, 0.0) {
     const std::vector<int64_t> layers{0};
-    store_.prepare(layers);
+    store_.prepare(layers, alone());
     const Tensor covariance = moments_.load(0).moment_FF;
     keys_FN = torch::randn({size, kRequests}, covariance.options());
     residuals_DN = torch::randn({size / 4, kRequests}, covariance.options());
@@ -58,7 +58,7 @@ class RidgeSystem {
    public:
     SampledMoments(int64_t size, at::Device device) : size_(size), device_(device) {}
     std::string content_key(int64_t) const override { return "benchmark"; }
-    void prepare(std::span<const int64_t>) override {}
+    void prepare(std::span<const int64_t>, Communicator&) override {}
     Covariance load(int64_t) const override {
       torch::manual_seed(1);
       const Tensor samples = torch::randn({size_, kSamples}, torch::TensorOptions(torch::kDouble).device(device_));

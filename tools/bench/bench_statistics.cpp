@@ -31,7 +31,7 @@ void run_statistics(benchmark::State& state, const Subject& subject, const Bench
   if (layers.empty() || layers.back() >= config.n_layers || layers.front() < 0 || !std::ranges::is_sorted(layers))
     throw ConfigError(cat("--statistics-layers: expected ascending layers of 0 to ", config.n_layers - 1));
   const double seconds = time_iterations(state, [&] {
-    for (const Covariance& covariance : collect_covariances(model, subject.corpus, layers))
+    for (const Covariance& covariance : collect_covariances(model, subject.corpus, layers, alone()))
       wait_for(covariance.moment_FF);
   });
   // The pass stops in front of the last layer's down projection; a moment is symmetric: half of F x F products.

@@ -10,6 +10,7 @@
 
 #include "lancet/core/config_section.h"
 #include "lancet/models/causal_lm.h"
+#include "lancet/runtime/communicator.h"
 #include "lancet/text/tokenizer.h"
 
 namespace lancet {
@@ -25,8 +26,8 @@ struct ContextOptions {
 /// Problems: a template without exactly one "{}", a list without a plain "{}".
 ContextOptions parse_context_options(ConfigSection& editor);
 
-/// The templates to use; "{}" first. Top-5 sampling on the model as it is.
+/// Collective: root's, on every rank. The templates to use; "{}" first. Top-5 sampling on the model as it is.
 std::vector<std::string> make_contexts(const CausalLM& model, const Tokenizer& tokenizer, const ContextOptions& options,
-                                       uint64_t seed);
+                                       uint64_t seed, Communicator& communicator);
 
 }  // namespace lancet

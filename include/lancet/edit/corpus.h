@@ -7,6 +7,7 @@
 
 #include "lancet/edit/statistics_options.h"
 #include "lancet/models/model_config.h"
+#include "lancet/runtime/communicator.h"
 #include "lancet/text/tokenizer.h"
 
 namespace lancet {
@@ -20,5 +21,8 @@ struct CorpusTokens {
 
 /// Throws: ConfigError when the corpus cannot be read, or has fewer tokens than a key of the model has dimensions.
 CorpusTokens read_corpus(const Tokenizer& tokenizer, const StatisticsOptions& options, const ModelConfig& config);
+
+/// Collective: root's, on every rank.
+CorpusTokens broadcast_corpus(Communicator& communicator, const CorpusTokens& corpus);
 
 }  // namespace lancet

@@ -11,6 +11,7 @@
 #include "lancet/edit/corpus.h"
 #include "lancet/edit/partial_sums.h"
 #include "lancet/models/causal_lm.h"
+#include "lancet/runtime/communicator.h"
 
 namespace lancet {
 
@@ -24,10 +25,11 @@ struct Covariance {
 /// A document is never cut: a longer one goes alone.
 int64_t statistics_chunk_tokens(const ModelConfig& config, at::ScalarType dtype);
 
-/// The forward pass: one Covariance per layer of `layers` (ascending). Stops behind the last layer's keys. With `saves`
-/// the pass goes on from what an earlier run saved, to the same bits, and saves itself; the caller removes the file
-/// once the result is safe.
+/// Collective: chunks are spread over ranks, all of which get the whole. The forward pass: one Covariance per layer of
+/// `layers` (ascending). Stops behind the last layer's keys. With `saves` a rank's share of the pass goes on from what
+/// an earlier run saved, to the same bits, and saves itself; the caller removes the file once the result is safe.
 std::vector<Covariance> collect_covariances(const CausalLM& model, const CorpusTokens& corpus,
-                                            std::span<const int64_t> layers, PartialSums* saves = nullptr);
+                                            std::span<const int64_t> layers, Communicator& communicator,
+                                            PartialSums* saves = nullptr);
 
 }  // namespace lancet

@@ -45,21 +45,20 @@ struct EditOutcome {
   std::vector<std::string> warnings;
 };
 
-/// The work that editors share, on the weights as they are at the moment of the call. Everything by request index, so
-/// that it can be spread over processes without the editor knowing.
+/// The work that editors share, on the weights as they are at the moment of the call. Everything by request index: it
+/// is spread over ranks without the editor knowing. An editor asks for the same things in the same order everywhere.
 class EditContext {
  public:
   /// L of a layer's C = L L^T: [F, F] f64 on the layer's solve device; C is of the layer's keys on the unedited model.
   using FactorSource = std::function<Tensor(int64_t layer)>;
 
-  /// `values`: where finished values are kept against interruption; may be null.
   EditContext(const CausalLM& model, const Tokenizer& tokenizer, std::vector<std::string> contexts,
-              FactorSource factors, const ValueStore* values = nullptr)
+              FactorSource factors, const Sharing& sharing)
       : model_(model),
         tokenizer_(tokenizer),
         contexts_(std::move(contexts)),
         factors_(std::move(factors)),
-        values_(values) {}
+        sharing_(sharing) {}
 
   const ModelConfig& config() const { return model_.config(); }
   std::vector<PreparedRequest> prepare(std::span<const EditRequest> requests) const {
@@ -68,7 +67,7 @@ class EditContext {
 
   OptimizedValues optimize_values(std::span<const PreparedRequest> requests, int64_t layer,
                                   const ValueOptions& options) const {
-    return lancet::optimize_values(model_, requests, layer, options, values_);
+    return lancet::optimize_values(model_, requests, layer, options, sharing_);
   }
 
   /// [F, N] f64 on the layer's solve device: half the plain prompt's key, half the mean over the other contexts'
@@ -78,7 +77,12 @@ class EditContext {
   /// [N, D] f64 on `layer`'s solve device: output of `layer` at the plain prompt's lookup token.
   Tensor collect_hidden(std::span<const PreparedRequest> requests, int64_t layer) const;
 
-  /// The factor of one of the editor's target layers. It may be gigabytes: take one at a time, read only.
+  /// A change of one of `layer`'s weights, on the layer's solve device: made once for all, so that every copy of the
+  /// model gets the same bits. What only `solve` needs should be made in it.
+  WeightDelta solve(int64_t layer, const std::function<WeightDelta()>& solve) const;
+
+  /// The factor of one of the editor's target layers, within solve(). It may be gigabytes: take one at a time, read
+  /// only.
   Tensor covariance_factor(int64_t layer) const { return factors_(layer); }
 
   /// Moves a result of one layer's device to another layer's solve device.
@@ -89,7 +93,7 @@ class EditContext {
   const Tokenizer& tokenizer_;
   std::vector<std::string> contexts_;
   FactorSource factors_;
-  const ValueStore* values_;
+  Sharing sharing_;
 };
 
 class Editor {

@@ -24,9 +24,10 @@ class FactorStore {
   FactorStore(MomentSource& moments, const Placement& placement, int64_t size, std::filesystem::path cache,
               double ridge);
 
-  /// Factors those of `layers` (ascending) that the cache lacks, one at a time.
-  /// Throws: CheckpointError; NumericError when a covariance is not definite, with the ridge that works.
-  void prepare(std::span<const int64_t> layers);
+  /// Collective: factors those of `layers` (ascending) that root's cache lacks, one at a time. Factors are root's
+  /// alone, and so is everything below. Throws: CheckpointError; NumericError when a covariance is not definite, with
+  /// the ridge that works.
+  void prepare(std::span<const int64_t> layers, Communicator& communicator);
 
   /// L [F, F] f64, column-major, on the layer's solve device; C + ridge = L L^T. On the host it lies in the cache
   /// file's pages: read only. After prepare(). Throws: CheckpointError when the cache file is damaged.

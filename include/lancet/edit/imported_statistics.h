@@ -14,12 +14,15 @@ inline constexpr std::string_view kLayerPlace = "{}";
 
 class ImportedStatistics final : public MomentSource {
  public:
-  /// `pattern`: a path with "{}". `size`: of the layers' keys (d_ffn). Reads no matrix.
-  /// Throws: CheckpointError with every layer's problem at once: the file is missing, or check_moments() refuses it.
+  /// `pattern`: a path with "{}". `size`: of the layers' keys (d_ffn). Looks at no file: only root need have them.
   ImportedStatistics(const std::filesystem::path& pattern, std::span<const int64_t> layers, int64_t size);
 
+  /// Reads no matrix.
+  /// Throws: CheckpointError with every layer's problem at once: the file is missing, or check_moments() refuses it.
+  void check() const;
+
   std::string content_key(int64_t layer) const override;
-  void prepare(std::span<const int64_t>) override {}
+  void prepare(std::span<const int64_t>, Communicator&) override {}
   Covariance load(int64_t layer) const override;
   bool from_cache(int64_t) const override { return false; }
 

@@ -36,8 +36,9 @@ class PartialSums {
   bool due() const;
   /// The file appears complete or not at all. A disk that refuses is a warning, once: the pass goes on unsaved.
   void save(const SavedPass& pass);
-  /// The pass is over.
-  void remove();
+  /// A pass is over: removes what was saved of it under its key, and under keys that begin with it and a dot (shares of
+  /// a pass by several ranks, whatever their number).
+  static void remove_all(const std::filesystem::path& folder, const std::string& key);
 
  private:
   using Clock = std::chrono::steady_clock;

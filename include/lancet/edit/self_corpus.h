@@ -20,10 +20,12 @@ struct SelfCorpusPlan {
 SelfCorpusPlan plan_self_corpus(const Tokenizer& tokenizer, const ModelConfig& config, const StatisticsOptions& options,
                                 uint64_t seed);
 
-/// Exactly plan.tokens tokens; the last document is cut. Throws: ConfigError when the model ends its documents at once.
-CorpusTokens sample_corpus(const CausalLM& model, const SelfCorpusPlan& plan);
+/// Collective: rounds of documents are spread over ranks, all of which get the whole. Exactly plan.tokens tokens; the
+/// last document is cut. Throws: ConfigError when the model ends its documents at once.
+CorpusTokens sample_corpus(const CausalLM& model, const SelfCorpusPlan& plan, Communicator& communicator);
 
-/// Its key is made of the plan and of every weight's bytes. `model` is not yet edited and outlives the text.
-StatisticsText sampled_text(const CausalLM& model, const Checkpoint& checkpoint, const SelfCorpusPlan& plan);
+/// Its key is made of the plan and of every weight's bytes, for which `content_hash` (the checkpoint's) stands. `model`
+/// is not yet edited and outlives the text.
+StatisticsText sampled_text(const CausalLM& model, const std::string& content_hash, const SelfCorpusPlan& plan);
 
 }  // namespace lancet

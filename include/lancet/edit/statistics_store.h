@@ -16,14 +16,14 @@ namespace lancet {
 
 /// The text that moments are taken over: known by its key, read (or sampled) only when a covariance is missing.
 struct StatisticsText {
-  std::string content_key;
-  std::function<CorpusTokens()> read;
+  std::string content_key;                          ///< root's
+  std::function<CorpusTokens(Communicator&)> read;  ///< collective; the same on every rank
 };
 
-/// A corpus that has been read; borrowed.
+/// A corpus that root has read; borrowed.
 StatisticsText text_of(const CorpusTokens& corpus);
 
-/// Covariances from the cache, or collected and put there.
+/// Covariances from root's cache, or collected by all ranks and put there by root.
 class StatisticsStore final : public MomentSource {
  public:
   /// `checkpoint` is where the model's weights came from: its bytes are part of the cache's keys. `cache`: the folder.
@@ -36,13 +36,10 @@ class StatisticsStore final : public MomentSource {
   /// Seconds between saves of a pass under way; see PartialSums. 0: after every chunk.
   void save_every(double seconds) { save_every_s_ = seconds; }
 
-  /// prepare() and load() of several layers, in the order of `layers`.
-  std::vector<Covariance> load(std::span<const int64_t> layers);
-
   std::string content_key(int64_t layer) const override;
   /// Collects the layers that the cache lacks in one pass.
   /// Throws: CheckpointError when the cache cannot be written.
-  void prepare(std::span<const int64_t> layers) override;
+  void prepare(std::span<const int64_t> layers, Communicator& communicator) override;
   /// On the layer's solve device. Throws: CheckpointError when the cache file is damaged.
   Covariance load(int64_t layer) const override;
   bool from_cache(int64_t layer) const override { return !collected_.contains(layer); }

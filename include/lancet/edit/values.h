@@ -12,6 +12,7 @@
 #include "lancet/core/config_section.h"
 #include "lancet/edit/prepared_request.h"
 #include "lancet/models/causal_lm.h"
+#include "lancet/runtime/communicator.h"
 
 namespace lancet {
 
@@ -56,10 +57,18 @@ struct OptimizedValues {
 
 class ValueStore;
 
-/// Hidden states at the output of `layer`. On the weights as they are; changes none of them. Batches that `store` holds
-/// are taken from there, the others put there when they are done. A batch that memory does not suffice for is halved.
+/// With whom the work of an edit is done, and where finished values are kept against interruption.
+struct Sharing {
+  Communicator& communicator;
+  const ValueStore* values = nullptr;  ///< may be null
+};
+
+/// Collective: batches are spread over ranks, all of which get the whole.
+/// Hidden states at the output of `layer`. On the weights as they are; changes none of them. Batches that the store
+/// holds are taken from there, the others put there when they are done. A batch that memory does not suffice for is
+/// halved.
 /// Throws: PlacementError when memory does not suffice for one request, NumericError when a loss is not finite.
 OptimizedValues optimize_values(const CausalLM& model, std::span<const PreparedRequest> requests, int64_t layer,
-                                const ValueOptions& options, const ValueStore* store = nullptr);
+                                const ValueOptions& options, const Sharing& sharing);
 
 }  // namespace lancet

@@ -30,8 +30,8 @@ class EvaluationPlan {
   /// Throws: ConfigError listing every request with a prompt and target that do not split into tokens (text/prompt.h).
   EvaluationPlan(const Tokenizer& tokenizer, std::span<const EditRequest> requests, EvaluationOptions options);
 
-  /// `stage` is what the progress shows: "evaluate before".
-  Evaluation run(const CausalLM& model, const std::string& stage) const;
+  /// Collective: all ranks get the same. `stage` is what the progress shows: "evaluate before".
+  Evaluation run(const CausalLM& model, const std::string& stage, Communicator& communicator) const;
 
  private:
   /// One prompt of one request: indices of its scores with the new and the true target.
@@ -41,6 +41,8 @@ class EvaluationPlan {
     std::optional<size_t> target_new;
     std::optional<size_t> target_true;  ///< nullopt: the request names none
   };
+  std::vector<std::string> continue_prompts(const CausalLM& model, const std::string& stage,
+                                            Communicator& communicator) const;
   void add_probe(size_t request, const EditRequest& texts, MetricGroup group, const std::string& prompt);
 
   const Tokenizer& tokenizer_;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "lancet/models/causal_lm.h"
+#include "lancet/runtime/communicator.h"
 #include "lancet/text/tokenizer.h"
 
 namespace lancet {
@@ -22,9 +23,9 @@ struct ContinuationScore {
   bool is_argmax = false;  ///< every target token is the likeliest at its place
 };
 
-/// One score per continuation. Logits are computed at the target's positions only; log-softmax in f32 (f64 models:
-/// f64).
+/// Collective: batches are spread over ranks, all of which get the whole. One score per continuation. Logits are
+/// computed at the target's positions only; log-softmax in f32 (f64 models: f64).
 std::vector<ContinuationScore> score_continuations(const CausalLM& model, std::span<const Continuation> continuations,
-                                                   const std::string& stage);
+                                                   const std::string& stage, Communicator& communicator);
 
 }  // namespace lancet

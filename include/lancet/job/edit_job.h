@@ -9,6 +9,7 @@
 
 #include "lancet/job/job_config.h"
 #include "lancet/job/statistics_report.h"
+#include "lancet/runtime/communicator.h"
 
 namespace lancet {
 
@@ -22,17 +23,19 @@ struct EditReport {
   std::vector<std::pair<std::string, RoundingLoss>> rounding;  ///< per edited weight, by name
   StatisticsReport statistics;
   std::string base_hash;
-  std::string model_dtype;  ///< weights and activations of the run
-  std::string devices;
+  std::string model_dtype;                              ///< weights and activations of the run
+  std::string devices;                                  ///< of every rank
   std::vector<std::string> unmet;                       ///< accept: thresholds that were missed; empty: accepted
   std::vector<std::pair<std::string, double>> seconds;  ///< per stage, in order
-  int64_t peak_host_bytes = 0;
+  int64_t ranks = 1;
+  int64_t peak_host_bytes = 0;  ///< the most that a rank's process had
 };
 
-/// Runs the job. The output folder appears complete, or not at all; when `accept:` is not met only
-/// <dir>.rejected/report.json does, and the report's `unmet` is not empty. Throws: ConfigError, CheckpointError,
-/// TokenizerError, PlacementError, NumericError.
-EditReport run_edit_job(const JobConfig& job);
+/// Collective: every rank with the same job. The output folder, which root writes, appears complete, or not at all;
+/// when `accept:` is not met only <dir>.rejected/report.json does, and the report's `unmet` is not empty. Statistics
+/// stand in root's report alone. Throws: ConfigError, CheckpointError, TokenizerError, PlacementError, NumericError;
+/// CollectiveError when another rank failed.
+EditReport run_edit_job(const JobConfig& job, Communicator& communicator);
 
 /// report.json. Schema: docs/report.md.
 std::string to_json(const EditReport& report, const JobConfig& job);

@@ -6,6 +6,7 @@
 
 #include "lancet/job/job_config.h"
 #include "lancet/job/statistics_report.h"
+#include "lancet/runtime/communicator.h"
 
 namespace lancet {
 
@@ -15,12 +16,13 @@ struct EvalReport {
   std::string content_hash;
 };
 
-/// Measures the job's requests on the model as it is.
-EvalReport run_eval_job(const JobConfig& job);
+/// Collective. Measures the job's requests on the model as it is; every rank gets the whole.
+EvalReport run_eval_job(const JobConfig& job, Communicator& communicator);
 std::string to_json(const EvalReport& report, const JobConfig& job);
 
-/// Puts what the job's editor needs into the cache: covariances and their factors.
-StatisticsReport run_statistics_job(const JobConfig& job);
+/// Collective. Puts what the job's editor needs into root's cache: covariances and their factors. The report is root's,
+/// empty elsewhere.
+StatisticsReport run_statistics_job(const JobConfig& job, Communicator& communicator);
 std::string to_json(const StatisticsReport& report);
 
 }  // namespace lancet

@@ -9,6 +9,7 @@
 
 #include "lancet/job/job_config.h"
 #include "lancet/models/causal_lm.h"
+#include "lancet/runtime/communicator.h"
 #include "lancet/text/tokenizer.h"
 
 namespace lancet {
@@ -28,5 +29,8 @@ void set_threads(const RunOptions& run);
 
 /// Device, dtype and CPU threads as `run` says; then the weights.
 CausalLM load_model(const ModelFiles& files, const RunOptions& run);
+
+/// Collective: load_model() on every rank.
+CausalLM load_replica(const ModelFiles& files, const RunOptions& run, Communicator& communicator);
 
 }  // namespace lancet

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 
+#include "lancet/runtime/communicator.h"
 #include "lancet/runtime/tensor.h"
 
 namespace lancet {
@@ -24,6 +25,9 @@ class GramAccumulator {
   /// Goes on from what `panels` and `rows` said earlier.
   /// Throws: std::logic_error for another shape or type.
   void restore(const Tensor& panels_FF, int64_t rows);
+
+  /// Collective: the sum over all ranks' rows, on every rank.
+  void sum_over(Communicator& communicator);
 
   /// Mean of x x^T over all rows, [F, F] f64, exactly symmetric, in the accumulator's own memory: it is used up.
   Tensor take_mean() &&;

@@ -25,7 +25,8 @@ class Communicator {
   /// Whether piece `i` of a list that all ranks know is this rank's.
   bool is_mine(int64_t i) const { return i % size() == rank(); }
 
-  /// Runs `work` on every rank, then hears from all whether it went well.
+  /// Runs `work` on every rank, then hears from all whether it went well. May stand within another `together`, which
+  /// then tells the others of what fails between its inner ones; a failure is told once.
   /// Throws: what `work` threw, on the rank where it did; CollectiveError with the first failed rank's number, host,
   /// stage and message on the others.
   void together(const std::string& stage, const std::function<void()>& work);
@@ -43,9 +44,14 @@ class Communicator {
   virtual void barrier() = 0;
 
  protected:
+  /// This rank begins its own work of a stage; what this throws is the work's failure.
+  virtual void enter(const std::string& /*stage*/) {}
   /// Tells all ranks how this one fared: empty when well. Throws: CollectiveError for the first other rank that did
   /// not.
   virtual void agree(const std::string& stage, const std::string& failure) = 0;
+
+ private:
+  bool is_over_ = false;  // a failure has been told: nobody listens any more
 };
 
 /// A job of one process: every collective is done at once.
@@ -62,5 +68,8 @@ class SingleProcess final : public Communicator {
  protected:
   void agree(const std::string&, const std::string&) override {}
 };
+
+/// For work that is never shared.
+Communicator& alone();
 
 }  // namespace lancet

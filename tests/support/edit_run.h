@@ -1,0 +1,31 @@
+// A whole edit of a tiny model, from statistics to generation, with all that it computed.
+#pragma once
+
+#include <utility>
+#include <vector>
+
+#include "lancet/edit/covariance.h"
+#include "lancet/eval/metrics.h"
+#include "lancet/runtime/communicator.h"
+#include "support/tiny_model.h"
+
+namespace lancet::testing {
+
+struct EditRun {
+  Tensor logits;
+  std::vector<std::vector<TokenId>> generated;
+  std::vector<Covariance> covariances;               ///< root's, on the host
+  std::vector<std::pair<WeightId, Tensor>> deltas;   ///< master - original
+  std::vector<std::pair<WeightId, Tensor>> weights;  ///< as edited, on the host
+  Tallies metrics;
+  std::vector<std::string> continuations;
+};
+
+/// Statistics over several chunks, values in several batches, keys, solves, transaction, evaluation, generation, in
+/// f64.
+EditRun run_edit(const TinyModel& tiny, const std::vector<at::Device>& devices, Communicator& communicator);
+
+/// The fake devices first, first + 1, ...
+std::vector<at::Device> fake_devices(int first, int count);
+
+}  // namespace lancet::testing
