@@ -8,6 +8,7 @@ void Communicator::together(const std::string& stage, const std::function<void()
   std::string failure;
   std::exception_ptr thrown;
   try {
+    enter(stage);
     work();
   } catch (const std::exception& error) {
     thrown = std::current_exception();

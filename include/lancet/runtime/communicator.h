@@ -43,6 +43,8 @@ class Communicator {
   virtual void barrier() = 0;
 
  protected:
+  /// `together` is about to run work of `stage`; what this throws counts as thrown by the work.
+  virtual void enter(const std::string& /*stage*/) {}
   /// Tells all ranks how this one fared: empty when well. Throws: CollectiveError for the first other rank that did
   /// not.
   virtual void agree(const std::string& stage, const std::string& failure) = 0;
