@@ -44,7 +44,9 @@ class Waiting {
 
 c10::intrusive_ptr<c10d::Backend> connect(const c10::intrusive_ptr<c10d::Store>& store, const GroupOptions& options) {
   auto gloo = c10d::ProcessGroupGloo::Options::create();
-  gloo->devices.push_back(c10d::ProcessGroupGloo::createDeviceForHostname(options.address));
+  gloo->devices.push_back(options.interface.empty()
+                              ? c10d::ProcessGroupGloo::createDeviceForHostname(options.address)
+                              : c10d::ProcessGroupGloo::createDeviceForInterface(options.interface));
   gloo->timeout = options.join_timeout;
   try {
     return c10::make_intrusive<c10d::ProcessGroupGloo>(c10::make_intrusive<c10d::PrefixStore>("gloo", store),
@@ -135,13 +137,16 @@ void ProcessGroupCommunicator::enter(const std::string& stage) {
   inject_fault(rank(), stage);
 }
 
-void ProcessGroupCommunicator::agree(const std::string& stage, const std::string& failure) {
-  const std::string told =
-      failure.empty() ? "" : cat("on ", options_.host, " failed in stage '", stage, "': ", failure);
+void ProcessGroupCommunicator::agree(const std::string& stage, const Failure* failure) {
+  std::string told;
+  if (failure != nullptr) {
+    if (options_.observer != nullptr) options_.observer->report_failure(failure->code, failure->message);
+    told = cat(options_.host, ", stage '", stage, "': failed: ", failure->message);
+  }
   const std::vector<std::string> all = exchange("agree on " + stage, told);
   for (int64_t rank = 0; rank < size(); ++rank)
     if (rank != options_.rank && !all[static_cast<size_t>(rank)].empty())
-      throw CollectiveError(cat("rank ", rank, " ", all[static_cast<size_t>(rank)]));
+      throw CollectiveError(cat("rank ", rank, " on ", all[static_cast<size_t>(rank)]));
 }
 
 std::vector<std::string> ProcessGroupCommunicator::gather(const std::string& bytes) {

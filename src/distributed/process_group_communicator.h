@@ -18,6 +18,7 @@ struct GroupOptions {
   int size = 1;
   std::string host;                        ///< of this rank, for messages
   std::string address;                     ///< of this rank's network interface: where others connect to
+  std::string interface;                   ///< its name, to be used instead of `address`; empty: unknown
   std::chrono::milliseconds join_timeout;  ///< for connecting all ranks
   RankObserver* observer = nullptr;        ///< outlives the communicator; may be null
 };
@@ -39,7 +40,7 @@ class ProcessGroupCommunicator final : public Communicator {
 
  protected:
   void enter(const std::string& stage) override;
-  void agree(const std::string& stage, const std::string& failure) override;
+  void agree(const std::string& stage, const Failure* failure) override;
 
  private:
   std::vector<std::string> exchange(std::string_view operation, const std::string& bytes);

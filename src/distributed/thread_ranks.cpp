@@ -34,6 +34,7 @@ void run_as_ranks(int64_t n, const std::function<void(Communicator&)>& body) {
                                                       .size = static_cast<int>(n),
                                                       .host = "this process",
                                                       .address = "127.0.0.1",
+                                                      .interface = "",
                                                       .join_timeout = std::chrono::seconds(60)});
         body(communicator);
       } catch (...) {

@@ -115,62 +115,81 @@ void write_records(const EditReport& report, const JobConfig& job, const ModelFi
   write_text_file(folder / "job.yaml", to_yaml(resolved));
 }
 
-}  // namespace
-
-EditReport run_edit_job(const JobConfig& job) {
-  EditReport report;
+void write_output(EditReport& report, const JobConfig& job, const ModelFiles& files,
+                  const WeightTransaction& transaction) {
+  if (!report.unmet.empty()) return write_rejection(job.output->dir, to_json(report, job));
   Stopwatch stopwatch(report.seconds);
-  check_output_target(job.output->dir, job.output->if_exists, kReportFile);
-  check_output_target(rejected_folder(job.output->dir), IfExists::kReplace, kReportFile);
-  const ModelFiles files = open_model(job.model, job.ignore_config_keys);
-  check_apart(job.output->dir, files.checkpoint.folder());
-  report.requests = load_requests(job.requests);
-  check_requests(files, report.requests, *job.editor);
-  const EvaluationPlan plan(*files.tokenizer, report.requests, job.evaluation);
-  std::optional<JobStatistics> statistics;
-  if (job.editor->needs().statistics) statistics.emplace(job, files);
-  CausalLM model = load_model(files, job.run);
-  report.model_dtype = dtype_name(to_dtype(model.placement().weight_dtype()));
-  report.devices = model.placement().description();
-  stopwatch.lap("load");
-
-  report.contexts = make_contexts(model, *files.tokenizer, job.editor->contexts(), job.run.seed);
-  if (statistics) {
-    statistics->prepare(model);
-    report.statistics = statistics->report();
-    stopwatch.lap("statistics");
-  }
-  report.base_hash = files.checkpoint.content_hash();
-  const ValueStore values(unfinished_folder(job.output->dir), cat(report.base_hash, " ", report.model_dtype));
-  const EditContext context(
-      model, *files.tokenizer, report.contexts, [&](int64_t layer) { return statistics->factor(layer); }, &values);
-  report.before = plan.run(model, "evaluate before");
-  stopwatch.lap("evaluate before");
-
-  WeightTransaction transaction(model, [&](WeightId id) { return stored_weight(files, id); });
-  EditorState state = job.editor->make_state();
-  report.outcome = job.editor->edit(context, report.requests, state, transaction);
-  for (const RoundingLoss& loss : transaction.round_as_stored())
-    report.rounding.emplace_back(weight_name(files.config, loss.id), loss);
-  stopwatch.lap("edit");
-  report.after = plan.run(model, "evaluate after");
-  stopwatch.lap("evaluate after");
-
-  report.unmet = unmet_thresholds(job, report.after);
-  report.peak_host_bytes = peak_host_bytes();
-  if (!report.unmet.empty()) {
-    write_rejection(job.output->dir, to_json(report, job));
-    values.clear();
-    return report;
-  }
   OutputFolder folder(job.output->dir, job.output->if_exists, kReportFile);
   export_model(files, folder.staging(), transaction.entries());
   write_records(report, job, files, transaction.entries(), folder.staging());
   stopwatch.lap("export");
   write_text_file(folder.staging() / kReportFile, to_json(report, job));
   folder.commit();
-  transaction.commit();
-  values.clear();
+}
+
+}  // namespace
+
+EditReport run_edit_job(const JobConfig& job, Communicator& ranks) {
+  EditReport report;
+  Stopwatch stopwatch(report.seconds);
+  std::optional<ModelFiles> files;
+  std::optional<EvaluationPlan> plan;
+  std::optional<JobStatistics> statistics;
+  ranks.together("open", [&] {
+    check_output_target(job.output->dir, job.output->if_exists, kReportFile);
+    check_output_target(rejected_folder(job.output->dir), IfExists::kReplace, kReportFile);
+    files.emplace(open_model(job.model, job.ignore_config_keys));
+    check_apart(job.output->dir, files->checkpoint.folder());
+    report.requests = load_requests(job.requests);
+    check_requests(*files, report.requests, *job.editor);
+    plan.emplace(*files->tokenizer, report.requests, job.evaluation);
+    if (job.editor->needs().statistics) statistics.emplace(job, *files);
+  });
+  std::optional<CausalLM> model;
+  ranks.together("load", [&] { model.emplace(load_model(*files, job.run)); });
+  report.model_dtype = dtype_name(to_dtype(model->placement().weight_dtype()));
+  report.devices = model->placement().description();
+  stopwatch.lap("load");
+
+  const auto prepare = [&] {
+    report.contexts = make_contexts(*model, *files->tokenizer, job.editor->contexts(), job.run.seed);
+    if (!statistics) return;
+    statistics->prepare(*model);
+    report.statistics = statistics->report();
+  };
+  // root fills the cache, from which the others take
+  ranks.together("statistics", [&] {
+    if (ranks.is_root()) prepare();
+  });
+  ranks.together("statistics", [&] {
+    if (!ranks.is_root()) prepare();
+    report.base_hash = files->checkpoint.content_hash();
+  });
+  stopwatch.lap("statistics");
+  const ValueStore values(unfinished_folder(job.output->dir), cat(report.base_hash, " ", report.model_dtype));
+  const EditContext context(
+      *model, *files->tokenizer, report.contexts, [&](int64_t layer) { return statistics->factor(layer); },
+      ranks.is_root() ? &values : nullptr);
+  ranks.together("evaluate before", [&] { report.before = plan->run(*model, "evaluate before"); });
+  stopwatch.lap("evaluate before");
+
+  WeightTransaction transaction(*model, [&](WeightId id) { return stored_weight(*files, id); });
+  ranks.together("edit", [&] {
+    EditorState state = job.editor->make_state();
+    report.outcome = job.editor->edit(context, report.requests, state, transaction);
+    for (const RoundingLoss& loss : transaction.round_as_stored())
+      report.rounding.emplace_back(weight_name(files->config, loss.id), loss);
+  });
+  stopwatch.lap("edit");
+  ranks.together("evaluate after", [&] { report.after = plan->run(*model, "evaluate after"); });
+  stopwatch.lap("evaluate after");
+  report.unmet = unmet_thresholds(job, report.after);
+  report.peak_host_bytes = peak_host_bytes();
+  ranks.together("export", [&] {
+    if (ranks.is_root()) write_output(report, job, *files, transaction);
+  });
+  if (report.unmet.empty()) transaction.commit();
+  if (ranks.is_root()) values.clear();
   return report;
 }
 

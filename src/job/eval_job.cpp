@@ -7,14 +7,16 @@
 
 namespace lancet {
 
-EvalReport run_eval_job(const JobConfig& job) {
-  const ModelFiles files = open_model(job.model, job.ignore_config_keys);
+EvalReport run_eval_job(const JobConfig& job, Communicator& ranks) {
   EvalReport report;
-  report.requests = load_requests(job.requests);
-  const EvaluationPlan plan(*files.tokenizer, report.requests, job.evaluation);
-  const CausalLM model = load_model(files, job.run);
-  report.evaluation = plan.run(model, "evaluate");
-  report.content_hash = files.checkpoint.content_hash();
+  ranks.together("evaluate", [&] {
+    const ModelFiles files = open_model(job.model, job.ignore_config_keys);
+    report.requests = load_requests(job.requests);
+    const EvaluationPlan plan(*files.tokenizer, report.requests, job.evaluation);
+    const CausalLM model = load_model(files, job.run);
+    report.evaluation = plan.run(model, "evaluate");
+    report.content_hash = files.checkpoint.content_hash();
+  });
   return report;
 }
 
@@ -43,12 +45,17 @@ std::string to_json(const EvalReport& report, const JobConfig& job) {
   return dump_report(json);
 }
 
-StatisticsReport run_statistics_job(const JobConfig& job) {
-  const ModelFiles files = open_model(job.model, job.ignore_config_keys);
-  JobStatistics statistics(job, files);
-  const CausalLM model = load_model(files, job.run);
-  statistics.prepare(model);
-  return statistics.report();
+StatisticsReport run_statistics_job(const JobConfig& job, Communicator& ranks) {
+  StatisticsReport report;
+  ranks.together("statistics", [&] {
+    if (!ranks.is_root()) return;
+    const ModelFiles files = open_model(job.model, job.ignore_config_keys);
+    JobStatistics statistics(job, files);
+    const CausalLM model = load_model(files, job.run);
+    statistics.prepare(model);
+    report = statistics.report();
+  });
+  return report;
 }
 
 std::string to_json(const StatisticsReport& report) {

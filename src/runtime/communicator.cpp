@@ -2,22 +2,32 @@
 
 #include <exception>
 
+#include "lancet/runtime/memory.h"
+
 namespace lancet {
+namespace {
+
+ExitCode exit_code_of(const std::exception& error) {
+  if (const auto* own = dynamic_cast<const Error*>(&error)) return own->exit_code();
+  return is_out_of_memory(error) ? ExitCode::kPlacement : ExitCode::kInternal;
+}
+
+}  // namespace
 
 void Communicator::together(const std::string& stage, const std::function<void()>& work) {
-  std::string failure;
+  Failure failure;
   std::exception_ptr thrown;
   try {
     enter(stage);
     work();
   } catch (const std::exception& error) {
     thrown = std::current_exception();
-    failure = error.what();
-    if (failure.empty()) failure = "an error without a message";
+    failure = {error.what(), exit_code_of(error)};
+    if (failure.message.empty()) failure.message = "an error without a message";
   }
-  if (!thrown) return agree(stage, "");
+  if (!thrown) return agree(stage, nullptr);
   try {
-    agree(stage, failure);
+    agree(stage, &failure);
   } catch (const std::exception&) {
     // this rank's own error says more than that another has failed too
   }

@@ -124,7 +124,7 @@ TEST(Communicator, AFailureEndsAllRanksWithItsMessage) {
     for (int64_t rank = 0; rank < 3; ++rank)
       EXPECT_EQ(messages[static_cast<size_t>(rank)],
                 rank == failing ? "loss is nan"
-                                : cat("rank ", failing, " on this process failed in stage 'values': loss is nan"));
+                                : cat("rank ", failing, " on this process, stage 'values': failed: loss is nan"));
   }
 }
 

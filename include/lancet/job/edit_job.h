@@ -9,6 +9,7 @@
 
 #include "lancet/job/job_config.h"
 #include "lancet/job/statistics_report.h"
+#include "lancet/runtime/communicator.h"
 
 namespace lancet {
 
@@ -29,10 +30,10 @@ struct EditReport {
   int64_t peak_host_bytes = 0;
 };
 
-/// Runs the job. The output folder appears complete, or not at all; when `accept:` is not met only
-/// <dir>.rejected/report.json does, and the report's `unmet` is not empty. Throws: ConfigError, CheckpointError,
-/// TokenizerError, PlacementError, NumericError.
-EditReport run_edit_job(const JobConfig& job);
+/// Collective: every rank with the same job. The output folder, which root writes, appears complete, or not at all;
+/// when `accept:` is not met only <dir>.rejected/report.json does, and the report's `unmet` is not empty. Throws:
+/// ConfigError, CheckpointError, TokenizerError, PlacementError, NumericError.
+EditReport run_edit_job(const JobConfig& job, Communicator& communicator);
 
 /// report.json. Schema: docs/report.md.
 std::string to_json(const EditReport& report, const JobConfig& job);

@@ -6,6 +6,7 @@
 
 #include "lancet/job/job_config.h"
 #include "lancet/job/statistics_report.h"
+#include "lancet/runtime/communicator.h"
 
 namespace lancet {
 
@@ -16,11 +17,11 @@ struct EvalReport {
 };
 
 /// Measures the job's requests on the model as it is.
-EvalReport run_eval_job(const JobConfig& job);
+EvalReport run_eval_job(const JobConfig& job, Communicator& communicator);
 std::string to_json(const EvalReport& report, const JobConfig& job);
 
 /// Puts what the job's editor needs into the cache: covariances and their factors.
-StatisticsReport run_statistics_job(const JobConfig& job);
+StatisticsReport run_statistics_job(const JobConfig& job, Communicator& communicator);
 std::string to_json(const StatisticsReport& report);
 
 }  // namespace lancet

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "lancet/core/error.h"
 #include "lancet/runtime/tensor.h"
 
 namespace lancet {
@@ -45,9 +46,13 @@ class Communicator {
  protected:
   /// `together` is about to run work of `stage`; what this throws counts as thrown by the work.
   virtual void enter(const std::string& /*stage*/) {}
-  /// Tells all ranks how this one fared: empty when well. Throws: CollectiveError for the first other rank that did
-  /// not.
-  virtual void agree(const std::string& stage, const std::string& failure) = 0;
+  /// Why a rank's work ended early, and what its process will end with.
+  struct Failure {
+    std::string message;
+    ExitCode code = ExitCode::kInternal;
+  };
+  /// Tells all ranks how this one fared: null when well. Throws: CollectiveError for the first other rank that did not.
+  virtual void agree(const std::string& stage, const Failure* failure) = 0;
 };
 
 /// A job of one process: every collective is done at once.
@@ -62,7 +67,7 @@ class SingleProcess final : public Communicator {
   void barrier() override {}
 
  protected:
-  void agree(const std::string&, const std::string&) override {}
+  void agree(const std::string&, const Failure*) override {}
 };
 
 }  // namespace lancet
