@@ -26,10 +26,10 @@ using std::chrono::seconds;
 
 constexpr milliseconds kPoll{50};
 /// For the other ranks to hear of a failure, say so and clean up; then between SIGTERM and SIGKILL.
-constexpr milliseconds kOwnWay{3000};
+constexpr milliseconds kOwnWay{2500};
 constexpr milliseconds kKillAfter{1500};
 /// For the ranks of other hosts to leave the store that this launcher serves.
-constexpr seconds kLastToLeave{5};
+constexpr milliseconds kLastToLeave{5000}, kLastToLeaveFailed{1500};
 
 volatile std::sig_atomic_t caught_signal = 0;
 void note_signal(int signal) { caught_signal = signal; }
@@ -183,6 +183,7 @@ class Launch {
       record({rank.rank(), host_name(), last_stage(rank.rank()), cat("ended with exit code ", code), code}, rank.log());
     } else if (!first_) {
       outcome_.code = ExitCode::kCollective;  // another one's failure; which, may still come
+      kill_culprit();
     }
   }
 
@@ -195,6 +196,26 @@ class Launch {
       if (RankBoard* const known = board()) known->fail(failure);
     } catch (const std::exception&) {
     }
+  }
+
+  /// A rank that the others ended for does not end by itself when it is stuck or stopped.
+  void kill_culprit() {
+    const std::optional<RankFailure> published = published_failure();
+    if (!published || published->exit_code != static_cast<int>(ExitCode::kCollective)) return;
+    for (const RankProcess& rank : ranks_) {
+      if (rank.rank() != published->rank || !rank.is_running()) continue;
+      first_ = published;
+      first_log_ = rank.log();
+      rank.send(SIGKILL);
+    }
+  }
+
+  std::optional<RankFailure> published_failure() {
+    try {
+      if (RankBoard* const known = board()) return known->failure();
+    } catch (const std::exception&) {
+    }
+    return std::nullopt;
   }
 
   void interrupt(int signal) {
@@ -221,15 +242,11 @@ class Launch {
   /// Code and message of the first failure, which may be one of another host, or be known to the ranks alone.
   void adopt_cause() {
     std::optional<RankFailure> cause = first_;
-    const bool has_failed = first_ || outcome_.code != ExitCode::kOk;
-    if (has_failed) try {
-        if (RankBoard* const known = board()) {
-          // what a rank says of itself is more than its exit code, but of one that was killed others know less
-          const std::optional<RankFailure> published = known->failure();
-          if (published && !(by_signal_ && first_->rank == published->rank)) cause = published;
-        }
-      } catch (const std::exception&) {
-      }
+    if (first_ || outcome_.code != ExitCode::kOk) {
+      // what a rank says of itself is more than its exit code, but of one that was killed others know less
+      const std::optional<RankFailure> published = published_failure();
+      if (published && !(by_signal_ && first_->rank == published->rank)) cause = published;
+    }
     if (!cause) return;
     outcome_.code = static_cast<ExitCode>(cause->exit_code);
     outcome_.failure = to_text(*cause);
@@ -238,7 +255,7 @@ class Launch {
 
   void let_others_leave() {
     if (options_.nodes == 1 || !served_.store) return;
-    const Clock::time_point end = Clock::now() + kLastToLeave;
+    const Clock::time_point end = Clock::now() + (outcome_.code == ExitCode::kOk ? kLastToLeave : kLastToLeaveFailed);
     RankBoard* const known = board();
     while (known != nullptr && known->n_left() < world() && Clock::now() < end) std::this_thread::sleep_for(kPoll);
   }

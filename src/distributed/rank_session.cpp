@@ -21,7 +21,7 @@ using std::chrono::seconds;
 constexpr seconds kDefaultTimeout{1800};
 constexpr milliseconds kPoll{100};
 /// The ranks that still need the store this process serves, after the job's end.
-constexpr seconds kLastToLeave{5};
+constexpr milliseconds kLastToLeave{5000}, kLastToLeaveFailed{1500};
 
 /// Who is missing, and who is there.
 std::string absent_text(const std::vector<std::optional<RankPresence>>& ranks, seconds waited) {
@@ -98,7 +98,7 @@ struct RankSession::Group {
     try {
       board.leave();
       if (launch.rank != 0 || launch.store_host == StoreHost::kAgent) return;
-      const Clock::time_point end = Clock::now() + kLastToLeave;
+      const Clock::time_point end = Clock::now() + (has_failed ? kLastToLeaveFailed : kLastToLeave);
       while (board.n_left() < launch.size && Clock::now() < end) std::this_thread::sleep_for(kPoll / 4);
     } catch (const std::exception&) {
       // the store is gone, and with it whoever would read that this rank leaves
@@ -142,6 +142,7 @@ struct RankSession::Group {
   }
 
   LaunchInfo launch;
+  bool has_failed = false;
   RankBoard board;
   std::vector<RankPresence> ranks;
   RankWatch watch;
@@ -169,6 +170,7 @@ void RankSession::fail(ExitCode code, const std::string& message) {
   if (!group_) return;
   if (code != ExitCode::kCollective) group_->watch.report_failure(code, message);
   group_->watch.expect_end(code);
+  group_->has_failed = true;
 }
 
 }  // namespace lancet

@@ -18,7 +18,8 @@ constexpr milliseconds kBeat{500};
 constexpr milliseconds kLook{250};
 constexpr milliseconds kTellStage{200};
 /// For a rank's own way out once it is known that the job has failed: its work may come by a collective and unwind.
-constexpr milliseconds kGrace{2000};
+/// A collective that the lost rank alone holds up never ends.
+constexpr milliseconds kGrace{2000}, kGraceOfWaiting{700};
 constexpr milliseconds kCleanUp{10'000};
 /// Others look at a rank's progress later than the rank itself, which can say more.
 constexpr milliseconds kOthersLater{2000};
@@ -118,15 +119,15 @@ RankFailure RankWatch::failure_of(int64_t rank, std::string what) const {
           .exit_code = static_cast<int>(ExitCode::kCollective)};
 }
 
-void RankWatch::decide(const std::string& message, milliseconds grace) {
-  if (!verdict_) verdict_ = {message, ExitCode::kCollective, Clock::now() + grace};
+void RankWatch::decide(const std::string& message) {
+  if (!verdict_) verdict_ = {message, ExitCode::kCollective, Clock::now() + (waits_ > 0 ? kGraceOfWaiting : kGrace)};
   changed_.notify_all();
 }
 
 void RankWatch::decide_and_publish(const RankFailure& failure) {
   if (verdict_) return;
   to_publish_ = failure;
-  decide(to_text(failure), kGrace);
+  decide(to_text(failure));
 }
 
 void RankWatch::tell_and_listen() {
@@ -144,11 +145,11 @@ void RankWatch::tell_and_listen() {
       last_contact_ = Clock::now();
       told_stage_ = own.stage;
       changed_.notify_all();
-      if (failure) decide(to_text(*failure), kGrace);
+      if (failure) decide(to_text(*failure));
       look_at_peers(beats);
     } catch (const std::exception& error) {
       if (!lock.owns_lock()) lock.lock();
-      if (!teller_ends_) decide(cat(options_.store_place, " is gone: ", excerpt(error.what(), 120)), kGrace);
+      if (!teller_ends_) decide(cat(options_.store_place, " is gone: ", excerpt(error.what(), 120)));
       return;
     }
     changed_.wait_for(lock, kBeat, [&] { return teller_ends_ || to_publish_ || told_stage_ != stage_; });
@@ -204,8 +205,7 @@ void RankWatch::check_self(Clock::time_point now) {
         options_.rank, cat("made no progress for ", timeout_.count(),
                            " s: it is stuck, or a step takes longer than run.timeout_s, which can be raised")));
   else if (now - last_contact_ > kNoContact)
-    decide(cat(options_.store_place, " has not answered for ", kNoContact.count(), " s: its host is down or cut off"),
-           kGrace);
+    decide(cat(options_.store_place, " has not answered for ", kNoContact.count(), " s: its host is down or cut off"));
 }
 
 void RankWatch::guard() {

@@ -61,7 +61,7 @@ class RankWatch final : public RankObserver {
   void look_at_peers(const std::vector<RankBeat>& beats);
   void guard();
   void check_self(Clock::time_point now);
-  void decide(const std::string& message, std::chrono::milliseconds grace);
+  void decide(const std::string& message);
   void decide_and_publish(const RankFailure& failure);
   RankFailure failure_of(int64_t rank, std::string what) const;
   void shift_clocks(Clock::duration gap);
