@@ -1,5 +1,5 @@
 # make demo: from a bare machine to an edited model.   make test: everything that is checked.
-.PHONY: setup setup-test build demo test bench bundle lint clean help
+.PHONY: setup setup-test build demo test test-full bench bundle lint clean help
 .DEFAULT_GOAL := help
 
 VENV := .venv
@@ -10,6 +10,7 @@ export CMAKE_BUILD_PARALLEL_LEVEL ?= $(shell nproc)
 help:
 	@echo "make demo    packages, environment, build, then edit 100 facts of the demo model"
 	@echo "make test    packages, environment, build, then all tests"
+	@echo "make test-full   the same and what takes many minutes: every fault in every stage of a job of several processes"
 	@echo "make setup   packages and environment only;  make build;  make bench;  make bundle;  make lint;  make clean"
 
 # Debian packages and the pinned wheels; a second call does nothing.
@@ -38,6 +39,9 @@ demo: build
 test: setup-test $(BUILD)/build.ninja
 	cmake --build $(BUILD)
 	ctest --test-dir $(BUILD) --output-on-failure --no-tests=error
+
+test-full: export LANCET_TEST_FULL := 1
+test-full: test
 
 # Each stage beside the machine's own limits; on a quiet machine.
 bench: $(BUILD)/build.ninja

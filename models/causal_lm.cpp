@@ -130,6 +130,7 @@ Tensor CausalLM::run_layers(Tensor h_BTD, const SequenceInfo& sequence, LayerRan
     if (layer + 1 == range.end && sequence.outputs_BO.defined()) inputs = only_outputs(inputs, sequence);
     h_BTD =
         run_decoder_layer({config_, layer_weights(weights_, layer), inputs, sequence, hooks, layer}, std::move(h_BTD));
+    count_progress();
     if (!h_BTD.defined()) break;
   }
   if (sequence.record != nullptr) {

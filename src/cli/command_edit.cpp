@@ -48,10 +48,10 @@ void print_summary(const EditReport& report, const JobConfig& job) {
             << (report.unmet.empty() ? "" : ".rejected/report.json") << "\n";
 }
 
-ExitCode run_edit(const JobArguments& arguments, const Output& output) {
-  begin(output);
-  SingleProcess communicator;
+ExitCode run_edit(const JobArguments& arguments, const Output& output, RankSession& session) {
+  Communicator& communicator = session.communicator();
   const JobConfig job = load_job(arguments, JobPurpose::kEdit, communicator);
+  session.set_timeout(std::chrono::seconds(job.run.timeout_s));
   const EditReport report = run_edit_job(job, communicator);
   if (!communicator.is_root()) return report.unmet.empty() ? ExitCode::kOk : ExitCode::kNumeric;
   if (output.json)
@@ -69,6 +69,7 @@ ExitCode run_edit(const JobArguments& arguments, const Output& output) {
 void add_edit(CLI::App& app, Action& action) {
   auto arguments = std::make_shared<JobArguments>();
   auto output = std::make_shared<Output>();
+  auto ranks = std::make_shared<RankArguments>();
   CLI::App* command = app.add_subcommand(
       "edit",
       "Edit facts in a model and export it.\n"
@@ -82,7 +83,12 @@ void add_edit(CLI::App& app, Action& action) {
   command->add_option("--requests", arguments->requests, "Many facts: a request file, instead of --prompt");
   command->add_option("--out", arguments->out, "Folder for the edited model");
   add_output_options(*command, *output);
-  command->callback([=, &action] { action = [=] { return run_edit(*arguments, *output); }; });
+  add_rank_options(*command, *ranks);
+  command->callback([=, &action] {
+    action = [=] {
+      return run_as_rank(*ranks, *output, [&](RankSession& session) { return run_edit(*arguments, *output, session); });
+    };
+  });
 }
 
 }  // namespace lancet::cli

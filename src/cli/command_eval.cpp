@@ -23,20 +23,20 @@ std::string evaluation_text(const EvalReport& report) {
   return out;
 }
 
-ExitCode run_eval(const JobArguments& arguments, const Output& output) {
-  begin(output);
-  SingleProcess communicator;
+ExitCode run_eval(const JobArguments& arguments, const Output& output, RankSession& session) {
+  Communicator& communicator = session.communicator();
   const JobConfig job = load_job(arguments, JobPurpose::kEvaluate, communicator);
+  session.set_timeout(std::chrono::seconds(job.run.timeout_s));
   const EvalReport report = run_eval_job(job, communicator);
   if (!communicator.is_root()) return ExitCode::kOk;
   std::cout << (output.json ? to_json(report, job) : evaluation_text(report));
   return ExitCode::kOk;
 }
 
-ExitCode run_stats(const JobArguments& arguments, const Output& output) {
-  begin(output);
-  SingleProcess communicator;
+ExitCode run_stats(const JobArguments& arguments, const Output& output, RankSession& session) {
+  Communicator& communicator = session.communicator();
   const JobConfig job = load_job(arguments, JobPurpose::kStatistics, communicator);
+  session.set_timeout(std::chrono::seconds(job.run.timeout_s));
   const StatisticsReport report = run_statistics_job(job, communicator);
   if (!communicator.is_root()) return ExitCode::kOk;
   if (output.json) {
@@ -58,6 +58,7 @@ ExitCode run_stats(const JobArguments& arguments, const Output& output) {
 void add_eval(CLI::App& app, Action& action) {
   auto arguments = std::make_shared<JobArguments>();
   auto output = std::make_shared<Output>();
+  auto ranks = std::make_shared<RankArguments>();
   CLI::App* command = app.add_subcommand("eval",
                                          "Measure requests on a model as it is, edited or not.\n"
                                          "  lancet eval job.yaml --set model=out/demo\n"
@@ -66,19 +67,31 @@ void add_eval(CLI::App& app, Action& action) {
   command->add_option("--model", arguments->model, "Model folder");
   command->add_option("--requests", arguments->requests, "Request file");
   add_output_options(*command, *output);
-  command->callback([=, &action] { action = [=] { return run_eval(*arguments, *output); }; });
+  add_rank_options(*command, *ranks);
+  command->callback([=, &action] {
+    action = [=] {
+      return run_as_rank(*ranks, *output, [&](RankSession& session) { return run_eval(*arguments, *output, session); });
+    };
+  });
 }
 
 void add_stats(CLI::App& app, Action& action) {
   auto arguments = std::make_shared<JobArguments>();
   auto output = std::make_shared<Output>();
+  auto ranks = std::make_shared<RankArguments>();
   CLI::App* command = app.add_subcommand("stats",
                                          "Collect the covariances that the job's editor needs into the cache.\n"
                                          "  lancet stats job.yaml");
   add_job_file(*command, *arguments);
   command->add_option("--model", arguments->model, "Model folder with a lancet.yaml, instead of a job file");
   add_output_options(*command, *output);
-  command->callback([=, &action] { action = [=] { return run_stats(*arguments, *output); }; });
+  add_rank_options(*command, *ranks);
+  command->callback([=, &action] {
+    action = [=] {
+      return run_as_rank(*ranks, *output,
+                         [&](RankSession& session) { return run_stats(*arguments, *output, session); });
+    };
+  });
 }
 
 }  // namespace lancet::cli

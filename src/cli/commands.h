@@ -2,11 +2,13 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <exception>
 #include <functional>
 #include <string>
 #include <vector>
 
 #include "lancet/core/error.h"
+#include "lancet/distributed/rank_session.h"
 #include "lancet/job/job_config.h"
 #include "lancet/runtime/communicator.h"
 
@@ -26,11 +28,31 @@ void add_eval(CLI::App& app, Action& action);
 void add_stats(CLI::App& app, Action& action);
 void add_generate(CLI::App& app, Action& action);
 void add_inspect(CLI::App& app, Action& action);
+void add_launch(CLI::App& app, Action& action);
 
 /// --quiet and --json.
 void add_output_options(CLI::App& command, Output& output);
 /// Sets how much is shown on stderr.
 void begin(const Output& output);
+
+/// How a process of a job of several finds the others.
+struct RankArguments {
+  Launcher launcher = Launcher::kAuto;
+  int64_t join_timeout_s = 300;
+};
+void add_rank_options(CLI::App& command, RankArguments& ranks);
+
+/// What an error is to the user. `error`: not null.
+struct Problem {
+  ExitCode code = ExitCode::kInternal;
+  std::string message;
+};
+Problem problem_of(const std::exception_ptr& error);
+
+/// Runs `work` as the rank that the environment says, or alone. An error is told to the other ranks and to the user;
+/// only root shows progress where ranks share a terminal.
+ExitCode run_as_rank(const RankArguments& ranks, const Output& output,
+                     const std::function<ExitCode(RankSession&)>& work);
 
 /// A job as the command line gives it: a file, or the parts of a one-line job, and overrides.
 struct JobArguments {

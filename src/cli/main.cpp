@@ -1,10 +1,8 @@
 // The command line. The only place that turns errors into exit codes.
-#include <c10/util/Exception.h>
-
-#include <iostream>
-#include <new>
+#include <exception>
 
 #include "commands.h"
+#include "lancet/core/progress.h"
 #include "lancet/core/version.h"
 
 namespace lancet::cli {
@@ -14,11 +12,6 @@ constexpr const char* kFooter =
     "Exit codes: 0 done; 2 job, command line or request file; 3 checkpoint, tokenizer or output;\n"
     "4 devices or memory; 5 numeric failure, or `accept:` not met; 6 another process failed; 70 a defect in lancet.\n"
     "A job file to start from: data/jobs/demo.yaml; every key: docs/job-file.md.";
-
-int report(ExitCode code, const std::string& message) {
-  std::cerr << "lancet: error: " << message << '\n';
-  return static_cast<int>(code);
-}
 
 int run(int argc, char** argv) {
   CLI::App app{"lancet edits what a language model knows, by small changes of its weights."};
@@ -32,6 +25,7 @@ int run(int argc, char** argv) {
   add_stats(app, action);
   add_generate(app, action);
   add_inspect(app, action);
+  add_launch(app, action);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -46,21 +40,11 @@ int run(int argc, char** argv) {
 }  // namespace lancet::cli
 
 int main(int argc, char** argv) {
-  using lancet::ExitCode;
   try {
     return lancet::cli::run(argc, argv);
-  } catch (const lancet::Error& error) {
-    return lancet::cli::report(error.exit_code(), error.what());
-  } catch (const c10::OutOfMemoryError& error) {
-    return lancet::cli::report(
-        ExitCode::kPlacement,
-        std::string("out of device memory: use a smaller editor.values.batch. ") + error.what_without_backtrace());
-  } catch (const std::bad_alloc&) {
-    return lancet::cli::report(ExitCode::kPlacement,
-                               "out of memory: use a smaller editor.values.batch, or run.dtype: bf16");
-  } catch (const c10::Error& error) {
-    return lancet::cli::report(ExitCode::kInternal, std::string("torch: ") + error.what_without_backtrace());
-  } catch (const std::exception& error) {
-    return lancet::cli::report(ExitCode::kInternal, error.what());
+  } catch (...) {
+    const lancet::cli::Problem problem = lancet::cli::problem_of(std::current_exception());
+    lancet::log_error(problem.message);
+    return static_cast<int>(problem.code);
   }
 }

@@ -22,6 +22,7 @@ constexpr double kRedrawSeconds = 0.1;  ///< on a terminal
 constexpr double kLineSeconds = 10.0;   ///< elsewhere, and before the first line there
 
 std::atomic<Verbosity> verbosity_now{Verbosity::kNormal};
+std::atomic<int64_t> steps_so_far{0};
 
 double seconds_between(std::chrono::steady_clock::time_point from, std::chrono::steady_clock::time_point to) {
   return std::chrono::duration<double>(to - from).count();
@@ -72,6 +73,11 @@ ErrorStream& error_stream() {
   return stream;
 }
 
+std::string& error_prefix() {
+  static std::string prefix = "lancet: error: ";
+  return prefix;
+}
+
 template <typename... Values>
 std::string formatted(const char* format, Values... values) {
   std::array<char, 64> text{};
@@ -100,6 +106,13 @@ void log_line(std::string_view text) {
 }
 
 void log_warning(std::string_view text) { error_stream().write_line(cat("warning: ", text)); }
+
+void log_error(std::string_view text) { error_stream().write_line(cat(error_prefix(), text)); }
+
+void set_error_prefix(std::string prefix) { error_prefix() = std::move(prefix); }
+
+void count_progress() { steps_so_far.fetch_add(1, std::memory_order_relaxed); }
+int64_t progress_count() { return steps_so_far.load(std::memory_order_relaxed); }
 
 Progress::Progress(std::string stage, int64_t total, std::string unit)
     : stage_(std::move(stage)), unit_(std::move(unit)), total_(total) {
@@ -131,6 +144,7 @@ void Progress::finish() {
 }
 
 void Progress::draw() {
+  count_progress();
   if (finished_ || verbosity() == Verbosity::kQuiet) return;
   const bool is_terminal = ErrorStream::is_terminal();
   const Clock::time_point now = Clock::now();

@@ -7,6 +7,7 @@
 #include "file_handle.h"
 #include "lancet/core/error.h"
 #include "lancet/core/hash.h"
+#include "lancet/core/progress.h"
 #include "lancet/core/strings.h"
 #include "model_files.h"
 #include "strict_json.h"
@@ -222,6 +223,7 @@ std::string Checkpoint::content_hash() const {
     hash.add(name).add(dtype_name(tensor.dtype)).add(static_cast<int64_t>(tensor.shape.size()));
     for (const int64_t size : tensor.shape) hash.add(size);
     hash.add(tensor.bytes);
+    count_progress();
   }
   return hash.hex();
 }

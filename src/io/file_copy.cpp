@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <vector>
 
+#include "lancet/core/progress.h"
 #include "lancet/core/strings.h"
 
 namespace lancet {
@@ -63,6 +64,7 @@ void append_range(const FileRange& from, FileHandle& to) {
     piece.length -= copied;
     append_through_memory(piece, to);
     to.begin_sync();
+    count_progress();
     done += length;
   }
 }

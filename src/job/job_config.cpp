@@ -122,6 +122,7 @@ RunOptions parse_run_options(ConfigSection section) {
   if (dtype != "auto") run.dtype = kDTypes[index];
   run.seed = static_cast<uint64_t>(section.integer("seed", {.min = 0}, 0));
   run.threads = section.integer("threads", {.min = 0, .max = 4096}, defaults.threads);
+  run.timeout_s = section.integer("timeout_s", {.min = 1, .max = 10'000'000}, defaults.timeout_s);
   section.finish();
   return run;
 }

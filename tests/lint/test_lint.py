@@ -32,13 +32,14 @@ MAY_INCLUDE = {
     "io": {"core"},
     "text": {"core"},
     "runtime": {"core"},
+    "distributed": {"core", "runtime"},
     "kernels": {"core", "runtime"},
     "models": {"core", "io", "text", "runtime", "kernels"},
     "edit": BELOW_EDIT,
     "editors": {"core", "models", "edit"},  # never a device, a rank, a stream or a file
     "eval": BELOW_EDIT | {"edit"},
     "job": BELOW_EDIT | {"edit", "editors", "eval"},
-    "cli": BELOW_EDIT | {"edit", "editors", "eval", "job"},
+    "cli": BELOW_EDIT | {"edit", "editors", "eval", "job", "distributed"},
 }
 WITHOUT_TORCH = {"core", "io", "text"}
 TORCH = re.compile(r"(torch|ATen|c10)/")

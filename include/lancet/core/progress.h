@@ -20,6 +20,16 @@ Verbosity verbosity();
 void log_line(std::string_view text);
 /// A line that begins "warning: "; shown with kQuiet too.
 void log_warning(std::string_view text);
+/// A line that begins "lancet: error: ", or what set_error_prefix says.
+void log_error(std::string_view text);
+/// Process-wide; set once by the command line before work begins.
+void set_error_prefix(std::string prefix);
+
+/// Says that work of any kind got on, for whoever watches for stalls: whatever may take long counts its steps, as
+/// Progress does. From any thread.
+void count_progress();
+/// Steps of all threads so far.
+int64_t progress_count();
 
 /// Progress of one stage: "values  64/100 requests  3.1/s  12 s left". Redrawn at most 10 times a second on a terminal;
 /// elsewhere a line when the stage begins to take long (10 s) and every 10 s from then. The last line says how long the

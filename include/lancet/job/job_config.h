@@ -28,7 +28,8 @@ struct RunOptions {
   std::vector<std::string> devices{"auto"};
   std::optional<DType> dtype;  ///< of weights and activations; nullopt (auto): the checkpoint's
   uint64_t seed = 0;
-  int64_t threads = 0;  ///< CPU threads; 0: all
+  int64_t threads = 0;       ///< CPU threads; 0: all
+  int64_t timeout_s = 1800;  ///< of several processes, one without any progress for so long ends the job
 };
 
 struct RequestSource {

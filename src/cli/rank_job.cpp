@@ -1,0 +1,65 @@
+// Commands that several processes can run together.
+#include <c10/util/Exception.h>
+
+#include <map>
+#include <new>
+
+#include "commands.h"
+#include "lancet/core/progress.h"
+#include "lancet/core/strings.h"
+
+namespace lancet::cli {
+
+void add_rank_options(CLI::App& command, RankArguments& ranks) {
+  static const std::map<std::string, Launcher> kLaunchers{{"auto", Launcher::kAuto},
+                                                          {"none", Launcher::kNone},
+                                                          {"torchrun", Launcher::kTorchrun},
+                                                          {"slurm", Launcher::kSlurm},
+                                                          {"openmpi", Launcher::kOpenMpi}};
+  command
+      .add_option("--launcher", ranks.launcher,
+                  "Whose variables say which rank of a job of several processes this is: auto, none (a job of its "
+                  "own), torchrun, slurm or openmpi")
+      ->transform(CLI::CheckedTransformer(kLaunchers).description(""))
+      ->type_name("NAME")
+      ->default_str("auto");
+  command.add_option("--join-timeout", ranks.join_timeout_s, "Seconds to wait for all ranks of the job to come")
+      ->check(CLI::Range(1, 86400))
+      ->capture_default_str();
+}
+
+Problem problem_of(const std::exception_ptr& error) {
+  try {
+    std::rethrow_exception(error);
+  } catch (const Error& known) {
+    return {known.exit_code(), known.what()};
+  } catch (const c10::OutOfMemoryError& full) {
+    return {ExitCode::kPlacement,
+            cat("out of device memory: use a smaller editor.values.batch. ", full.what_without_backtrace())};
+  } catch (const std::bad_alloc&) {
+    return {ExitCode::kPlacement, "out of memory: use a smaller editor.values.batch, or run.dtype: bf16"};
+  } catch (const c10::Error& torch) {
+    return {ExitCode::kInternal, cat("torch: ", torch.what_without_backtrace())};
+  } catch (const std::exception& other) {
+    return {ExitCode::kInternal, other.what()};
+  }
+}
+
+ExitCode run_as_rank(const RankArguments& ranks, const Output& output,
+                     const std::function<ExitCode(RankSession&)>& work) {
+  begin(output);
+  const LaunchInfo launch = read_launch(process_environment(), ranks.launcher);
+  if (launch.rank > 0 && !launch.has_own_log) set_verbosity(Verbosity::kQuiet);
+  if (launch.rank > 0) set_error_prefix(cat("lancet (rank ", launch.rank, "): error: "));
+  RankSession session(launch, std::chrono::seconds(ranks.join_timeout_s));
+  try {
+    return work(session);
+  } catch (...) {
+    const Problem problem = problem_of(std::current_exception());
+    session.fail(problem.code, problem.message);
+    log_error(problem.message);
+    return problem.code;
+  }
+}
+
+}  // namespace lancet::cli

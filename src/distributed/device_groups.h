@@ -1,0 +1,42 @@
+// NCCL groups of a job's ranks: one for every set of devices that a collective's tensors lie on, made when first used.
+#pragma once
+
+#include <chrono>
+#include <map>
+#include <span>
+#include <string>
+#include <torch/csrc/distributed/c10d/Backend.hpp>
+#include <torch/csrc/distributed/c10d/Store.hpp>
+#include <vector>
+
+#include "lancet/runtime/tensor.h"
+
+namespace lancet {
+
+/// The GPU's own identity, which no numbering of a process changes; empty for what NCCL cannot reach.
+std::string nccl_identity(at::Device device);
+
+/// A group of its own. `store`: not shared with another group. Throws: c10::Error.
+c10::intrusive_ptr<c10d::Backend> make_nccl_group(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
+                                                  std::chrono::milliseconds timeout);
+
+class DeviceGroups {
+ public:
+  DeviceGroups(c10::intrusive_ptr<c10d::Store> store, int rank, int size)
+      : store_(std::move(store)), rank_(rank), size_(size) {}
+  ~DeviceGroups();
+  DeviceGroups(const DeviceGroups&) = delete;
+  DeviceGroups& operator=(const DeviceGroups&) = delete;
+
+  /// Collective. The group of these devices, by rank; null when NCCL cannot serve them: one is no GPU, or two ranks
+  /// share one.
+  c10d::Backend* group_of(std::span<const std::string> identities, std::chrono::milliseconds timeout);
+
+ private:
+  c10::intrusive_ptr<c10d::Store> store_;
+  int rank_;
+  int size_;
+  std::map<std::vector<std::string>, c10::intrusive_ptr<c10d::Backend>> groups_;
+};
+
+}  // namespace lancet

@@ -1,0 +1,203 @@
+#include "process_group_communicator.h"
+
+#include <torch/types.h>
+
+#include <cstring>
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
+#include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
+
+#include "backend_collectives.h"
+#include "fault.h"
+#include "lancet/core/error.h"
+#include "lancet/core/strings.h"
+#include "lancet/runtime/placement.h"
+
+namespace lancet {
+namespace {
+
+/// A rank may rightly wait for hours while another works: not the transport decides what is a stall.
+constexpr std::chrono::milliseconds kUnlimited = std::chrono::hours(24 * 365);
+/// Between the ranks' agreement that all are there and the end of one operation on GPUs.
+constexpr std::chrono::milliseconds kDeviceTimeout = std::chrono::minutes(30);
+
+/// Tells apart what ranks are about to do together (FNV-1a).
+int64_t fingerprint(std::string_view operation) {
+  uint64_t hash = 0xcbf29ce484222325ULL;
+  for (const char byte : operation) hash = (hash ^ static_cast<unsigned char>(byte)) * 0x100000001b3ULL;
+  return static_cast<int64_t>(hash);
+}
+
+class Waiting {
+ public:
+  explicit Waiting(RankObserver* observer) : observer_(observer) {
+    if (observer_ != nullptr) observer_->begin_wait();
+  }
+  ~Waiting() {
+    if (observer_ != nullptr) observer_->end_wait();
+  }
+  Waiting(const Waiting&) = delete;
+  Waiting& operator=(const Waiting&) = delete;
+
+ private:
+  RankObserver* observer_;
+};
+
+c10::intrusive_ptr<c10d::Backend> connect(const c10::intrusive_ptr<c10d::Store>& store, const GroupOptions& options) {
+  auto gloo = c10d::ProcessGroupGloo::Options::create();
+  gloo->devices.push_back(options.interface.empty()
+                              ? c10d::ProcessGroupGloo::createDeviceForHostname(options.address)
+                              : c10d::ProcessGroupGloo::createDeviceForInterface(options.interface));
+  gloo->timeout = options.join_timeout;
+  try {
+    return c10::make_intrusive<c10d::ProcessGroupGloo>(c10::make_intrusive<c10d::PrefixStore>("gloo", store),
+                                                       options.rank, options.size, std::move(gloo));
+  } catch (const std::exception& error) {
+    const std::string reason = options.observer != nullptr ? options.observer->explain(error.what()) : error.what();
+    throw CollectiveError(cat("connecting the ranks of the job: ", reason));
+  }
+}
+
+/// What a rank says of its tensor before a collective touches it.
+std::string tensor_header(const Tensor& tensor, at::Device device) {
+  const std::string identity = nccl_identity(device);
+  if (!tensor.defined()) return identity + "\n";
+  return cat(identity, "\n", static_cast<int>(tensor.scalar_type()), " ", shape_text(tensor.sizes()));
+}
+
+std::string identity_of(const std::string& header) { return header.substr(0, header.rfind('\n')); }
+std::string description_of(const std::string& header) { return header.substr(header.rfind('\n') + 1); }
+
+std::vector<std::string> identities_of(const std::vector<std::string>& headers) {
+  std::vector<std::string> identities;
+  for (const std::string& header : headers) identities.push_back(identity_of(header));
+  return identities;
+}
+
+/// The tensor that `description` describes, without values.
+Tensor empty_like_described(const std::string& description, at::Device device) {
+  std::istringstream in(description);
+  int type = 0;
+  char mark = 0;
+  in >> type >> mark;
+  std::vector<int64_t> shape;
+  for (int64_t dim = 0; in >> dim; in >> mark) shape.push_back(dim);
+  return torch::empty(shape, torch::TensorOptions(static_cast<at::ScalarType>(type)).device(device));
+}
+
+}  // namespace
+
+ProcessGroupCommunicator::ProcessGroupCommunicator(const c10::intrusive_ptr<c10d::Store>& store, GroupOptions options)
+    : options_(std::move(options)),
+      gloo_(connect(store, options_)),
+      device_groups_(store, options_.rank, options_.size) {}
+
+ProcessGroupCommunicator::~ProcessGroupCommunicator() = default;
+
+template <typename Collective>
+void ProcessGroupCommunicator::run(Collective collective) {
+  const torch::NoGradGuard no_grad;
+  std::string failure;
+  {
+    const Waiting waiting(options_.observer);
+    try {
+      return collective();
+    } catch (const c10::Error& error) {
+      failure = error.what_without_backtrace();
+    } catch (const std::exception& error) {
+      failure = error.what();
+    }
+    if (options_.observer != nullptr) failure = options_.observer->explain(failure);
+  }
+  throw CollectiveError(failure);
+}
+
+std::vector<std::string> ProcessGroupCommunicator::exchange(std::string_view operation, const std::string& bytes,
+                                                            Outcome outcome) {
+  const int64_t has_failed = outcome == Outcome::kFailed;
+  const Tensor own = torch::tensor({fingerprint(operation), static_cast<int64_t>(bytes.size()), has_failed});
+  Tensor heads_R3;
+  run([&] { heads_R3 = gather_equal(*gloo_, own, kUnlimited); });
+  int64_t failed = size();
+  for (int64_t rank = size() - 1; rank >= 0; --rank)
+    if (heads_R3[rank][2].item<int64_t>() != 0) failed = rank;
+  for (int64_t rank = 0; rank < size() && failed == size(); ++rank)
+    if (heads_R3[rank][0].item<int64_t>() != own[0].item<int64_t>())
+      throw CollectiveError(cat("the ranks are out of step: rank ", rank, " is not at '", operation, "', where rank ",
+                                options_.rank, " is: a defect in lancet, or different versions of it"));
+  const int64_t longest = heads_R3.select(1, 1).max().item<int64_t>();
+  std::vector<std::string> parts(static_cast<size_t>(size()));
+  if (longest == 0) return parts;
+  Tensor padded = torch::zeros({longest}, torch::kByte);
+  std::memcpy(padded.data_ptr(), bytes.data(), bytes.size());
+  Tensor all_RN;
+  run([&] { all_RN = gather_equal(*gloo_, padded, kUnlimited); });
+  for (int64_t rank = 0; rank < size(); ++rank)
+    parts[static_cast<size_t>(rank)].assign(static_cast<const char*>(all_RN[rank].data_ptr()),
+                                            static_cast<size_t>(heads_R3[rank][1].item<int64_t>()));
+  if (failed != size() && failed != rank())
+    throw CollectiveError(cat("rank ", failed, " on ", parts[static_cast<size_t>(failed)]));
+  return parts;
+}
+
+void ProcessGroupCommunicator::enter(const std::string& stage) {
+  if (options_.observer != nullptr) options_.observer->begin_stage(stage);
+  inject_fault(rank(), stage);
+}
+
+void ProcessGroupCommunicator::agree(const std::string& stage, const Failure* failure) {
+  const std::string operation = "agree on " + stage;
+  if (failure == nullptr) {
+    exchange(operation, "");
+    return;
+  }
+  if (options_.observer != nullptr) options_.observer->report_failure(failure->code, failure->message);
+  exchange(operation, cat(options_.host, ", stage '", stage, "': failed: ", failure->message), Outcome::kFailed);
+}
+
+std::vector<std::string> ProcessGroupCommunicator::gather(const std::string& bytes) {
+  return exchange("gather", bytes);
+}
+
+void ProcessGroupCommunicator::barrier() { exchange("barrier", ""); }
+
+std::string ProcessGroupCommunicator::broadcast(std::string bytes) {
+  const std::vector<std::string> lengths = exchange("broadcast", is_root() ? std::to_string(bytes.size()) : "");
+  bytes.resize(std::stoull(lengths[0]));
+  Tensor view = torch::from_blob(bytes.data(), {static_cast<int64_t>(bytes.size())}, torch::kByte);
+  run([&] { broadcast_bytes(*gloo_, view, kUnlimited); });
+  return bytes;
+}
+
+void ProcessGroupCommunicator::sum(Tensor& tensor) {
+  const std::vector<std::string> headers = exchange("sum", tensor_header(tensor, tensor.device()));
+  const std::string own = description_of(headers[static_cast<size_t>(rank())]);
+  for (int64_t r = 0; r < size(); ++r)
+    if (description_of(headers[static_cast<size_t>(r)]) != own)
+      throw CollectiveError(cat("sum over ranks: rank ", r, " gives a tensor (type, shape) ",
+                                description_of(headers[static_cast<size_t>(r)]), ", rank ", rank(), " ", own));
+  const at::ScalarType type = tensor.scalar_type();
+  if (type != at::kFloat && type != at::kDouble && type != at::kLong)
+    throw std::logic_error(cat("sum over ranks: ", toString(type), ": expected f32, f64 or int64"));
+  if (c10d::Backend* group = device_groups_.group_of(identities_of(headers), kDeviceTimeout))
+    return run([&] { sum_in_rank_order(*group, tensor, kDeviceTimeout); });
+  Tensor on_host = tensor.to(Placement::host());
+  run([&] { sum_in_rank_order(*gloo_, on_host, kUnlimited); });
+  if (on_host.device() != tensor.device()) tensor.copy_(on_host);
+}
+
+Tensor ProcessGroupCommunicator::broadcast(Tensor tensor, at::Device device) {
+  const std::vector<std::string> headers =
+      exchange("broadcast a tensor", tensor_header(is_root() ? tensor : Tensor(), device));
+  const std::string described = description_of(headers[0]);
+  if (described.empty()) throw std::logic_error("broadcast: rank 0 gives no tensor");
+  c10d::Backend* group = device_groups_.group_of(identities_of(headers), kDeviceTimeout);
+  const at::Device route = group != nullptr ? device : Placement::host();
+  Tensor sent = is_root() ? tensor.detach().to(route).contiguous() : empty_like_described(described, route);
+  Tensor bytes = sent.view(-1).view(torch::kByte);
+  run([&] {
+    broadcast_bytes(group != nullptr ? *group : *gloo_, bytes, group != nullptr ? kDeviceTimeout : kUnlimited);
+  });
+  return sent.to(device);
+}
+
+}  // namespace lancet

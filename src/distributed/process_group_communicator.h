@@ -1,0 +1,58 @@
+// The ranks of a job over PyTorch's c10d: Gloo between hosts' memories, always there; NCCL between GPUs where every
+// rank's tensor lies on a GPU of its own. What NCCL does not serve goes through the host.
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "device_groups.h"
+#include "lancet/runtime/communicator.h"
+#include "rank_observer.h"
+
+namespace lancet {
+
+struct GroupOptions {
+  int rank = 0;
+  int size = 1;
+  std::string host;                        ///< of this rank, for messages
+  std::string address;                     ///< of this rank's network interface: where others connect to
+  std::string interface;                   ///< its name, to be used instead of `address`; empty: unknown
+  std::chrono::milliseconds join_timeout;  ///< for connecting all ranks
+  RankObserver* observer = nullptr;        ///< outlives the communicator; may be null
+};
+
+class ProcessGroupCommunicator final : public Communicator {
+ public:
+  /// Collective: connects all ranks. `store`: reached by all of them, used by nothing else.
+  /// Throws: CollectiveError when a rank cannot be reached.
+  ProcessGroupCommunicator(const c10::intrusive_ptr<c10d::Store>& store, GroupOptions options);
+  ~ProcessGroupCommunicator() override;
+
+  int64_t rank() const override { return options_.rank; }
+  int64_t size() const override { return options_.size; }
+  void sum(Tensor& tensor) override;
+  std::vector<std::string> gather(const std::string& bytes) override;
+  std::string broadcast(std::string bytes) override;
+  Tensor broadcast(Tensor tensor, at::Device device) override;
+  void barrier() override;
+
+ protected:
+  void enter(const std::string& stage) override;
+  void agree(const std::string& stage, const Failure* failure) override;
+
+ private:
+  enum class Outcome { kWell, kFailed };
+  /// What each rank gives for `operation`, by rank. A rank whose work has failed is heard by all, wherever they are.
+  std::vector<std::string> exchange(std::string_view operation, const std::string& bytes,
+                                    Outcome outcome = Outcome::kWell);
+  template <typename Collective>
+  void run(Collective collective);
+
+  GroupOptions options_;
+  c10::intrusive_ptr<c10d::Backend> gloo_;
+  DeviceGroups device_groups_;
+};
+
+}  // namespace lancet

@@ -1,0 +1,110 @@
+#include "rank_board.h"
+
+#include <nlohmann/json.hpp>
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
+#include <torch/csrc/distributed/c10d/TCPStore.hpp>
+
+#include "lancet/core/error.h"
+#include "lancet/core/strings.h"
+
+namespace lancet {
+namespace {
+
+using Json = nlohmann::json;
+
+std::string key(const char* what, int64_t rank) { return cat(what, "/", rank); }
+
+/// Messages may hold any bytes.
+std::string dump(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
+
+RankBeat parse_beat(const std::string& text) {
+  const Json json = Json::parse(text);
+  return {json.at(0), json.at(1), json.at(2), json.at(3)};
+}
+
+}  // namespace
+
+std::string to_text(const RankFailure& failure) {
+  const std::string stage = failure.stage.empty() ? "before the first stage" : cat("stage '", failure.stage, "'");
+  return cat("rank ", failure.rank, " on ", failure.host, ", ", stage, ": ", failure.what);
+}
+
+bool RankBoard::claim(int64_t rank, const RankPresence& presence) {
+  if (store_->add(key("claims", rank), 1) != 1) return false;
+  beat(rank, {});
+  store_->set(key("presence", rank), dump({presence.host, presence.address}));
+  return true;
+}
+
+std::optional<RankPresence> RankBoard::presence(int64_t rank) {
+  if (!store_->check({key("presence", rank)})) return std::nullopt;
+  const Json json = Json::parse(store_->get_to_str(key("presence", rank)));
+  return RankPresence{json.at(0), json.at(1)};
+}
+
+void RankBoard::beat(int64_t rank, const RankBeat& beat) {
+  store_->set(key("beat", rank), dump({beat.tick, beat.progress, beat.is_waiting, beat.stage}));
+}
+
+RankBeat RankBoard::last_beat(int64_t rank) { return parse_beat(store_->get_to_str(key("beat", rank))); }
+
+std::vector<RankBeat> RankBoard::last_beats(int64_t size) {
+  std::vector<std::string> keys;
+  for (int64_t rank = 0; rank < size; ++rank) keys.push_back(key("beat", rank));
+  std::vector<RankBeat> beats;
+  for (const std::vector<uint8_t>& bytes : store_->multiGet(keys))
+    beats.push_back(parse_beat(std::string(bytes.begin(), bytes.end())));
+  return beats;
+}
+
+void RankBoard::fail(const RankFailure& failure) {
+  store_->compareSet("failure", "", dump({failure.rank, failure.host, failure.stage, failure.what, failure.exit_code}));
+}
+
+std::optional<RankFailure> RankBoard::failure() {
+  if (!store_->check({"failure"})) return std::nullopt;
+  const Json json = Json::parse(store_->get_to_str("failure"));
+  return RankFailure{json.at(0), json.at(1), json.at(2), json.at(3), json.at(4)};
+}
+
+c10::intrusive_ptr<c10d::Store> open_store(const LaunchInfo& launch, std::chrono::milliseconds timeout) {
+  c10d::TCPStoreOptions options;
+  options.port = static_cast<std::uint16_t>(launch.port);
+  options.isServer = launch.rank == 0 && launch.store_host == StoreHost::kRankZero;
+  options.waitWorkers = false;
+  options.timeout = timeout;
+  const std::string place = cat(launch.address, ":", launch.port);
+  try {
+    return c10::make_intrusive<c10d::TCPStore>(launch.address, options);
+  } catch (const std::exception& error) {
+    if (options.isServer)
+      throw CollectiveError(cat("rank 0 cannot serve the ranks' store at ", place,
+                                ": is the port in use, is that this ", "host? Choose another MASTER_PORT. ",
+                                excerpt(error.what(), 200)));
+    const char* host = launch.store_host == StoreHost::kAgent ? "the launcher" : "rank 0";
+    throw CollectiveError(cat(
+        "rank ", launch.rank, " does not reach the ranks' store at ", place, " within ", timeout.count() / 1000,
+        " s: is ", host, " running there, and does the network let its port through? ", excerpt(error.what(), 200)));
+  }
+}
+
+ServedStore serve_store(const std::string& address, int64_t port) {
+  c10d::TCPStoreOptions options;
+  options.port = static_cast<std::uint16_t>(port);
+  options.isServer = true;
+  options.waitWorkers = false;
+  try {
+    auto store = c10::make_intrusive<c10d::TCPStore>(address, options);
+    return {store, store->getPort()};
+  } catch (const std::exception& error) {
+    throw CollectiveError(cat("cannot serve the ranks' store at ", address, ":", port,
+                              ": is the port in use, is that this host? ", excerpt(error.what(), 200)));
+  }
+}
+
+c10::intrusive_ptr<c10d::Store> attempt_store(const c10::intrusive_ptr<c10d::Store>& store,
+                                              const std::string& attempt) {
+  return c10::make_intrusive<c10d::PrefixStore>("lancet/" + attempt, store);
+}
+
+}  // namespace lancet
