@@ -2,9 +2,12 @@
 
 #include <exception>
 
+#include "lancet/core/heartbeat.h"
+
 namespace lancet {
 
 void Communicator::together(const std::string& stage, const std::function<void()>& work) {
+  const StageHeartbeat heartbeat(stage);
   std::string failure;
   std::exception_ptr thrown;
   try {
