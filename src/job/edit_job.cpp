@@ -1,6 +1,5 @@
 #include "lancet/job/edit_job.h"
 
-#include <sys/resource.h>
 #include <torch/types.h>
 
 #include <optional>
@@ -23,12 +22,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kReportFile = "report.json";
-
-int64_t peak_host_bytes() {
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  return static_cast<int64_t>(usage.ru_maxrss) * 1024;
-}
 
 /// Values of an unfinished run, beside the output, so that the next one with the same job finds them.
 fs::path unfinished_folder(const fs::path& target) { return fs::path(target.string() + ".unfinished"); }
@@ -119,7 +112,7 @@ void write_records(const EditReport& report, const JobConfig& job, const ModelFi
 
 EditReport run_edit_job(const JobConfig& job) {
   EditReport report;
-  Stopwatch stopwatch(report.seconds);
+  Stopwatch stopwatch(report.stages);
   check_output_target(job.output->dir, job.output->if_exists, kReportFile);
   check_output_target(rejected_folder(job.output->dir), IfExists::kReplace, kReportFile);
   const ModelFiles files = open_model(job.model, job.ignore_config_keys);
@@ -132,6 +125,9 @@ EditReport run_edit_job(const JobConfig& job) {
   CausalLM model = load_model(files, job.run);
   report.model_dtype = dtype_name(to_dtype(model.placement().weight_dtype()));
   report.devices = model.placement().description();
+  const std::vector<at::Device> devices = devices_with_memory(model.placement(), files.config.n_layers);
+  const MemoryWatch memory_watch(devices);
+  stopwatch.add_devices(devices);
   stopwatch.lap("load");
 
   report.contexts = make_contexts(model, *files.tokenizer, job.editor->contexts(), job.run.seed);
@@ -157,7 +153,6 @@ EditReport run_edit_job(const JobConfig& job) {
   stopwatch.lap("evaluate after");
 
   report.unmet = unmet_thresholds(job, report.after);
-  report.peak_host_bytes = peak_host_bytes();
   if (!report.unmet.empty()) {
     write_rejection(job.output->dir, to_json(report, job));
     values.clear();

@@ -3,6 +3,7 @@
 #include "job_statistics.h"
 #include "lancet/core/version.h"
 #include "lancet/job/model_session.h"
+#include "lancet/runtime/memory_watch.h"
 #include "report_json.h"
 
 namespace lancet {
@@ -13,6 +14,7 @@ EvalReport run_eval_job(const JobConfig& job) {
   report.requests = load_requests(job.requests);
   const EvaluationPlan plan(*files.tokenizer, report.requests, job.evaluation);
   const CausalLM model = load_model(files, job.run);
+  const MemoryWatch memory_watch(devices_with_memory(model.placement(), files.config.n_layers));
   report.evaluation = plan.run(model, "evaluate");
   report.content_hash = files.checkpoint.content_hash();
   return report;
@@ -47,6 +49,7 @@ StatisticsReport run_statistics_job(const JobConfig& job) {
   const ModelFiles files = open_model(job.model, job.ignore_config_keys);
   JobStatistics statistics(job, files);
   const CausalLM model = load_model(files, job.run);
+  const MemoryWatch memory_watch(devices_with_memory(model.placement(), files.config.n_layers));
   statistics.prepare(model);
   return statistics.report();
 }

@@ -1,26 +1,30 @@
-// Seconds by stage, for the report.
+// Seconds and memory by stage, for the report.
 #pragma once
 
 #include <chrono>
 #include <string>
-#include <utility>
 #include <vector>
+
+#include "lancet/job/stage_cost.h"
 
 namespace lancet {
 
 class Stopwatch {
  public:
-  explicit Stopwatch(std::vector<std::pair<std::string, double>>& seconds) : seconds_(seconds) {}
+  explicit Stopwatch(std::vector<StageCost>& stages) : stages_(stages) {}
+  /// From now on peaks are taken on these too; on the host they are from the beginning.
+  void add_devices(const std::vector<at::Device>& devices) { meter_.add_devices(devices); }
   /// Ends the stage that has run since the last call (or since construction).
   void lap(const std::string& stage) {
     const auto now = Clock::now();
-    seconds_.emplace_back(stage, std::chrono::duration<double>(now - begun_).count());
+    stages_.push_back({stage, std::chrono::duration<double>(now - begun_).count(), meter_.lap()});
     begun_ = now;
   }
 
  private:
   using Clock = std::chrono::steady_clock;
-  std::vector<std::pair<std::string, double>>& seconds_;
+  std::vector<StageCost>& stages_;
+  PeakMeter meter_;
   Clock::time_point begun_ = Clock::now();
 };
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "lancet/job/job_config.h"
+#include "lancet/job/stage_cost.h"
 #include "lancet/job/statistics_report.h"
 
 namespace lancet {
@@ -24,9 +25,8 @@ struct EditReport {
   std::string base_hash;
   std::string model_dtype;  ///< weights and activations of the run
   std::string devices;
-  std::vector<std::string> unmet;                       ///< accept: thresholds that were missed; empty: accepted
-  std::vector<std::pair<std::string, double>> seconds;  ///< per stage, in order
-  int64_t peak_host_bytes = 0;
+  std::vector<std::string> unmet;  ///< accept: thresholds that were missed; empty: accepted
+  std::vector<StageCost> stages;   ///< in order
 };
 
 /// Runs the job. The output folder appears complete, or not at all; when `accept:` is not met only
