@@ -110,11 +110,15 @@ void write_records(const EditReport& report, const JobConfig& job, const ModelFi
 
 }  // namespace
 
+void check_output(const OutputOptions& output) {
+  check_output_target(output.dir, output.if_exists, kReportFile);
+  check_output_target(rejected_folder(output.dir), IfExists::kReplace, kReportFile);
+}
+
 EditReport run_edit_job(const JobConfig& job) {
   EditReport report;
   Stopwatch stopwatch(report.stages);
-  check_output_target(job.output->dir, job.output->if_exists, kReportFile);
-  check_output_target(rejected_folder(job.output->dir), IfExists::kReplace, kReportFile);
+  check_output(*job.output);
   const ModelFiles files = open_model(job.model, job.ignore_config_keys);
   check_apart(job.output->dir, files.checkpoint.folder());
   report.requests = load_requests(job.requests);

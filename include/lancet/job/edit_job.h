@@ -29,6 +29,9 @@ struct EditReport {
   std::vector<StageCost> stages;   ///< in order
 };
 
+/// What run_edit_job() checks of the output folder first. Throws: ConfigError.
+void check_output(const OutputOptions& output);
+
 /// Runs the job. The output folder appears complete, or not at all; when `accept:` is not met only
 /// <dir>.rejected/report.json does, and the report's `unmet` is not empty. Throws: ConfigError, CheckpointError,
 /// TokenizerError, PlacementError, NumericError.
