@@ -2,8 +2,17 @@
 
 #include "lancet/edit/activations.h"
 #include "lancet/edit/editor.h"
+#include "value_plan.h"
 
 namespace lancet {
+
+std::vector<PreparedRequest> EditContext::heaviest(std::span<const PreparedRequest> requests, int64_t layer,
+                                                   const ValueOptions& options) const {
+  std::vector<PreparedRequest> heaviest;
+  for (const int64_t index : heaviest_requests(model_, requests, layer, options.batch))
+    heaviest.push_back(requests[static_cast<size_t>(index)]);
+  return heaviest;
+}
 
 Tensor EditContext::collect_keys(std::span<const PreparedRequest> requests, int64_t layer) const {
   const torch::NoGradGuard no_grad;

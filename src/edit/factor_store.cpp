@@ -2,6 +2,8 @@
 
 #include <torch/types.h>
 
+#include <chrono>
+
 #include "lancet/core/error.h"
 #include "lancet/core/progress.h"
 #include "lancet/core/strings.h"
@@ -22,8 +24,12 @@ FactorStore::FactorStore(MomentSource& moments, const Placement& placement, int6
                          double ridge)
     : moments_(moments), placement_(placement), size_(size), cache_(std::move(cache)), ridge_(ridge) {}
 
+std::filesystem::path factor_file(const std::filesystem::path& cache, const std::string& content_key, double ridge) {
+  return cache / cat(content_key, ".factor-", exact_text(ridge), ".safetensors");
+}
+
 std::filesystem::path FactorStore::cache_file(int64_t layer) const {
-  return cache_ / cat(moments_.content_key(layer), ".factor-", exact_text(ridge_), ".safetensors");
+  return factor_file(cache_, moments_.content_key(layer), ridge_);
 }
 
 void FactorStore::prepare(std::span<const int64_t> layers) {
@@ -35,8 +41,11 @@ void FactorStore::prepare(std::span<const int64_t> layers) {
       missing.push_back(layer);
   }
   factored_ = {missing.begin(), missing.end()};
+  collect_seconds_ = 0;
   if (missing.empty()) return;
+  const auto begin = std::chrono::steady_clock::now();
   moments_.prepare(missing);
+  collect_seconds_ = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   Progress progress("factors", static_cast<int64_t>(missing.size()), "layers");
   for (const int64_t layer : missing) {
     factor(layer);

@@ -73,7 +73,7 @@ CorpusTokens sample_corpus(const CausalLM& model, const SelfCorpusPlan& plan) {
   return corpus;
 }
 
-StatisticsText sampled_text(const CausalLM& model, const Checkpoint& checkpoint, const SelfCorpusPlan& plan) {
+std::string sampled_text_key(const Checkpoint& checkpoint, const SelfCorpusPlan& plan) {
   ContentHash hash;
   hash.add(kFormat)
       .add(checkpoint.content_hash())
@@ -81,7 +81,11 @@ StatisticsText sampled_text(const CausalLM& model, const Checkpoint& checkpoint,
       .add(plan.tokens)
       .add(plan.most_tokens)
       .add(static_cast<int64_t>(plan.seed));
-  return {hash.hex(), [&model, plan] { return sample_corpus(model, plan); }};
+  return hash.hex();
+}
+
+StatisticsText sampled_text(const CausalLM& model, const Checkpoint& checkpoint, const SelfCorpusPlan& plan) {
+  return {sampled_text_key(checkpoint, plan), [&model, plan] { return sample_corpus(model, plan); }};
 }
 
 }  // namespace lancet

@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "lancet/models/batching.h"
+#include "lancet/runtime/host_workers.h"
 #include "lancet/runtime/memory.h"
 
 namespace lancet {
@@ -45,6 +46,22 @@ std::vector<std::vector<int64_t>> plan_value_batches(const CausalLM& model, std:
     batches.back().push_back(order[i]);
   }
   return batches;
+}
+
+std::vector<int64_t> heaviest_requests(const CausalLM& model, std::span<const PreparedRequest> requests, int64_t layer,
+                                       int64_t batch) {
+  std::vector<std::vector<int64_t>> batches = plan_value_batches(model, requests, layer, batch);
+  const auto padded_tokens = [&](const std::vector<int64_t>& indices) {
+    int64_t longest = 0;
+    for (const int64_t index : indices) longest = std::max(longest, step_tokens(requests[static_cast<size_t>(index)]));
+    return longest * static_cast<int64_t>(indices.size());
+  };
+  std::stable_sort(batches.begin(), batches.end(),
+                   [&](const auto& a, const auto& b) { return padded_tokens(a) > padded_tokens(b); });
+  batches.resize(std::min(batches.size(), static_cast<size_t>(pieces_at_once(model.placement()))));
+  std::vector<int64_t> heaviest;
+  for (const std::vector<int64_t>& indices : batches) heaviest.insert(heaviest.end(), indices.begin(), indices.end());
+  return heaviest;
 }
 
 int64_t value_step_tokens(const CausalLM& model, std::span<const PreparedRequest> requests, int64_t layer) {

@@ -14,6 +14,10 @@ namespace lancet {
 std::vector<std::vector<int64_t>> plan_value_batches(const CausalLM& model, std::span<const PreparedRequest> requests,
                                                      int64_t layer, int64_t batch);
 
+/// The requests of the largest batches, as many batches as are under way at a time: what memory must suffice for.
+std::vector<int64_t> heaviest_requests(const CausalLM& model, std::span<const PreparedRequest> requests, int64_t layer,
+                                       int64_t batch);
+
 /// Tokens of one step of a batch. On the host 512: activations of more fall out of the caches. On accelerators 16384,
 /// or what half of the free memory of every device holds, rounded down to a power of two.
 int64_t value_step_tokens(const CausalLM& model, std::span<const PreparedRequest> requests, int64_t layer);

@@ -131,7 +131,7 @@ EditReport run_edit_job(const JobConfig& job) {
   report.devices = model.placement().description();
   const std::vector<at::Device> devices = devices_with_memory(model.placement(), files.config.n_layers);
   const MemoryWatch memory_watch(devices);
-  stopwatch.add_devices(devices);
+  PeakMeter::add_devices(devices);
   stopwatch.lap("load");
 
   report.contexts = make_contexts(model, *files.tokenizer, job.editor->contexts(), job.run.seed);

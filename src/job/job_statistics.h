@@ -20,6 +20,12 @@ class JobStatistics {
   /// Throws: ConfigError when the corpus does not do; CheckpointError when files to import do not, all of them at once.
   JobStatistics(const JobConfig& job, const ModelFiles& files);
 
+  /// Whether prepare() would find every factor in the cache. Reads the bytes of the weights that the keys depend on.
+  bool is_cached() const;
+
+  /// Tokens that a pass over the corpus takes.
+  int64_t text_tokens() const { return corpus_.tokens > 0 ? corpus_.tokens : plan_.tokens; }
+
   /// Puts the factors of all layers that the editor changes into the cache. `model`: not yet edited; outlives this.
   /// Throws: CheckpointError, NumericError.
   void prepare(const CausalLM& model);

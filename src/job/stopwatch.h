@@ -12,8 +12,6 @@ namespace lancet {
 class Stopwatch {
  public:
   explicit Stopwatch(std::vector<StageCost>& stages) : stages_(stages) {}
-  /// From now on peaks are taken on these too; on the host they are from the beginning.
-  void add_devices(const std::vector<at::Device>& devices) { meter_.add_devices(devices); }
   /// Ends the stage that has run since the last call (or since construction).
   void lap(const std::string& stage) {
     const auto now = Clock::now();

@@ -17,6 +17,7 @@ constexpr std::chrono::seconds kLook{1};
 struct Meters {
   std::mutex mutex;
   std::vector<PeakMeter*> all;
+  std::vector<at::Device> devices{Placement::host()};
 };
 
 Meters& meters() {
@@ -53,12 +54,10 @@ void raise_to(PeakBytes& peaks, const PeakBytes& others) {
   }
 }
 
-PeakMeter::PeakMeter() : devices_{Placement::host()} {
+PeakMeter::PeakMeter() {
   const std::lock_guard lock(meters().mutex);
   harvest();
   meters().all.push_back(this);
-  harvest();
-  since_lap_.clear();
 }
 
 PeakMeter::~PeakMeter() {
@@ -69,7 +68,8 @@ PeakMeter::~PeakMeter() {
 void PeakMeter::add_devices(const std::vector<at::Device>& devices) {
   const std::lock_guard lock(meters().mutex);
   for (const at::Device device : devices)
-    if (std::find(devices_.begin(), devices_.end(), device) == devices_.end()) devices_.push_back(device);
+    if (std::find(meters().devices.begin(), meters().devices.end(), device) == meters().devices.end())
+      meters().devices.push_back(device);
 }
 
 PeakBytes PeakMeter::lap() {
@@ -78,18 +78,12 @@ PeakBytes PeakMeter::lap() {
   return std::exchange(since_lap_, {});
 }
 
-/// Moves every device's peak into the meters that know the device, and sets it back. Under the lock.
+/// Moves every device's peak into all meters, and sets it back. Under the lock.
 void PeakMeter::harvest() {
-  std::vector<at::Device> devices;
-  for (const PeakMeter* meter : meters().all)
-    for (const at::Device device : meter->devices_)
-      if (std::find(devices.begin(), devices.end(), device) == devices.end()) devices.push_back(device);
-  for (const at::Device device : devices) {
+  for (const at::Device device : meters().devices) {
     const std::optional<DeviceMemory> memory = device_memory(device);
     if (!memory) continue;
-    for (PeakMeter* meter : meters().all)
-      if (std::find(meter->devices_.begin(), meter->devices_.end(), device) != meter->devices_.end())
-        raise_to(meter->since_lap_, {{device.str(), memory->peak_bytes}});
+    for (PeakMeter* meter : meters().all) raise_to(meter->since_lap_, {{device.str(), memory->peak_bytes}});
     reset_peak(device);
   }
 }

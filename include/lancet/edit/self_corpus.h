@@ -23,7 +23,10 @@ SelfCorpusPlan plan_self_corpus(const Tokenizer& tokenizer, const ModelConfig& c
 /// Exactly plan.tokens tokens; the last document is cut. Throws: ConfigError when the model ends its documents at once.
 CorpusTokens sample_corpus(const CausalLM& model, const SelfCorpusPlan& plan);
 
-/// Its key is made of the plan and of every weight's bytes. `model` is not yet edited and outlives the text.
+/// Made of the plan and of every weight's bytes.
+std::string sampled_text_key(const Checkpoint& checkpoint, const SelfCorpusPlan& plan);
+
+/// Its key is sampled_text_key(). `model` is not yet edited and outlives the text.
 StatisticsText sampled_text(const CausalLM& model, const Checkpoint& checkpoint, const SelfCorpusPlan& plan);
 
 }  // namespace lancet

@@ -30,8 +30,8 @@ class PeakMeter {
   PeakMeter(const PeakMeter&) = delete;
   PeakMeter& operator=(const PeakMeter&) = delete;
 
-  /// The host is always among them.
-  void add_devices(const std::vector<at::Device>& devices);
+  /// From now on all meters look at these too, beside the host.
+  static void add_devices(const std::vector<at::Device>& devices);
 
   /// Since the last call, or since construction. Devices that do not tell are left out.
   PeakBytes lap();
@@ -39,7 +39,6 @@ class PeakMeter {
  private:
   static void harvest();
 
-  std::vector<at::Device> devices_;
   PeakBytes since_lap_;
 };
 
