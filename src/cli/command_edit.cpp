@@ -5,6 +5,8 @@
 #include "lancet/core/progress.h"
 #include "lancet/core/strings.h"
 #include "lancet/job/edit_job.h"
+#include "lancet/job/rehearsal.h"
+#include "rehearsal_text.h"
 #include "table.h"
 
 namespace lancet::cli {
@@ -54,6 +56,16 @@ void print_summary(const EditReport& report, const JobConfig& job) {
             << (report.unmet.empty() ? "" : ".rejected/report.json") << "\n";
 }
 
+ExitCode run_rehearsal(const JobArguments& arguments, const Output& output) {
+  begin(output);
+  const RehearsalReport report = rehearse_edit_job(load_job(arguments, JobPurpose::kEdit));
+  if (output.json)
+    std::cout << to_json(report);
+  else if (!output.quiet)
+    std::cout << rehearsal_text(report);
+  return ExitCode::kOk;
+}
+
 ExitCode run_edit(const JobArguments& arguments, const Output& output) {
   begin(output);
   const JobConfig job = load_job(arguments, JobPurpose::kEdit);
@@ -85,8 +97,13 @@ void add_edit(CLI::App& app, Action& action) {
   command->add_option("--target", arguments->target, "One fact: what the model shall say after the prompt");
   command->add_option("--requests", arguments->requests, "Many facts: a request file, instead of --prompt");
   command->add_option("--out", arguments->out, "Folder for the edited model");
+  auto rehearse = std::make_shared<bool>(false);
+  command->add_flag("--rehearse", *rehearse,
+                    "Two requests through every stage, to see failures, memory and time early; writes nothing");
   add_output_options(*command, *output);
-  command->callback([=, &action] { action = [=] { return run_edit(*arguments, *output); }; });
+  command->callback([=, &action] {
+    action = [=] { return *rehearse ? run_rehearsal(*arguments, *output) : run_edit(*arguments, *output); };
+  });
 }
 
 }  // namespace lancet::cli

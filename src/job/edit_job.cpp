@@ -5,6 +5,7 @@
 #include <optional>
 #include <stdexcept>
 
+#include "edit_checks.h"
 #include "job_statistics.h"
 #include "lancet/core/error.h"
 #include "lancet/core/progress.h"
@@ -37,15 +38,6 @@ void check_apart(const fs::path& output, const fs::path& model) {
   if (inside(output, model) || inside(model, output))
     throw ConfigError(cat("output.dir: ", output.string(), ": overlaps the model folder ", model.string(),
                           ": choose another folder"));
-}
-
-/// Everything about the requests that can fail without a model pass does so before any.
-void check_requests(const ModelFiles& files, const std::vector<EditRequest>& requests, const Editor& editor) {
-  if (editor.needs().subject) {
-    const std::vector<std::string> plain{"{}"};
-    prepare_requests(*files.tokenizer, requests, plain);
-  }
-  editor.targets(files.config);
 }
 
 std::vector<std::string> unmet_thresholds(const JobConfig& job, const Evaluation& after) {
@@ -109,6 +101,14 @@ void write_records(const EditReport& report, const JobConfig& job, const ModelFi
 }
 
 }  // namespace
+
+void check_requests(const ModelFiles& files, const std::vector<EditRequest>& requests, const Editor& editor) {
+  if (editor.needs().subject) {
+    const std::vector<std::string> plain{"{}"};
+    prepare_requests(*files.tokenizer, requests, plain);
+  }
+  editor.targets(files.config);
+}
 
 void check_output(const OutputOptions& output) {
   check_output_target(output.dir, output.if_exists, kReportFile);

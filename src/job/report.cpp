@@ -14,12 +14,6 @@ Json request_metrics(const Tallies& before, const Tallies& after) {
   return metrics;
 }
 
-Json bytes_json(const PeakBytes& peaks) {
-  Json json = Json::object();
-  for (const auto& [device, bytes] : peaks) json[device] = bytes;
-  return json;
-}
-
 Json metrics_json(const EditReport& report) {
   Json metrics = Json::object();
   for (const MetricRow& row : metric_table()) {
