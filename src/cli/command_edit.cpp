@@ -5,6 +5,8 @@
 #include "lancet/core/progress.h"
 #include "lancet/core/strings.h"
 #include "lancet/job/edit_job.h"
+#include "lancet/job/rehearsal.h"
+#include "rehearsal_text.h"
 #include "table.h"
 
 namespace lancet::cli {
@@ -33,19 +35,38 @@ std::string answers_text(const EditReport& report) {
   return out;
 }
 
+/// "cpu 1.2 GB, cuda:0 30.5 GB".
+std::string bytes_text(const PeakBytes& peaks) {
+  std::vector<std::string> parts;
+  for (const auto& [device, bytes] : peaks)
+    parts.push_back(cat(device, " ", lancet::bytes_text(static_cast<uint64_t>(bytes))));
+  return join(parts);
+}
+
 void print_summary(const EditReport& report, const JobConfig& job) {
-  double total = 0;
-  for (const auto& [stage, seconds] : report.seconds) total += seconds;
   std::cout << "\n" << metrics_text(report) << "\n" << answers_text(report) << "\n";
   for (const std::string& warning : report.outcome.warnings) log_warning(warning);
   if (report.statistics.corpus_exhausted)
     std::cout << "  statistics: the corpus has " << report.statistics.layers.front().tokens
               << " tokens, fewer than asked for; all were used\n";
   std::cout << "  " << report.requests.size() << " requests, " << job.method << ", " << report.model_dtype << " on "
-            << report.devices << ", " << duration_text(total) << ", peak memory "
-            << bytes_text(static_cast<uint64_t>(report.peak_host_bytes)) << "\n";
+            << report.devices << ", " << duration_text(total_seconds(report.stages))
+            << "\n  peak memory: " << bytes_text(overall_peaks(report.stages)) << "\n";
   std::cout << "  " << (report.unmet.empty() ? "written: " : "rejected: ") << job.output->dir.string()
             << (report.unmet.empty() ? "" : ".rejected/report.json") << "\n";
+}
+
+ExitCode run_rehearsal(const JobArguments& arguments, const Output& output, RankSession& session) {
+  Communicator& communicator = session.communicator();
+  JobConfig job = load_job(arguments, JobPurpose::kEdit, communicator);
+  session.set_timeout(std::chrono::seconds(job.run.timeout_s));
+  const RehearsalReport report = rehearse_edit_job(std::move(job), communicator);
+  if (!communicator.is_root()) return ExitCode::kOk;
+  if (output.json)
+    std::cout << to_json(report);
+  else if (!output.quiet)
+    std::cout << rehearsal_text(report);
+  return ExitCode::kOk;
 }
 
 ExitCode run_edit(const JobArguments& arguments, const Output& output, RankSession& session) {
@@ -82,11 +103,16 @@ void add_edit(CLI::App& app, Action& action) {
   command->add_option("--target", arguments->target, "One fact: what the model shall say after the prompt");
   command->add_option("--requests", arguments->requests, "Many facts: a request file, instead of --prompt");
   command->add_option("--out", arguments->out, "Folder for the edited model");
+  auto rehearse = std::make_shared<bool>(false);
+  command->add_flag("--rehearse", *rehearse,
+                    "Two requests through every stage, to see failures, memory and time early; writes nothing");
   add_output_options(*command, *output);
   add_rank_options(*command, *ranks);
   command->callback([=, &action] {
     action = [=] {
-      return run_as_rank(*ranks, *output, [&](RankSession& session) { return run_edit(*arguments, *output, session); });
+      return run_as_rank(*ranks, *output, [&](RankSession& session) {
+        return *rehearse ? run_rehearsal(*arguments, *output, session) : run_edit(*arguments, *output, session);
+      });
     };
   });
 }

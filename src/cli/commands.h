@@ -26,6 +26,7 @@ using Action = std::function<ExitCode()>;
 void add_edit(CLI::App& app, Action& action);
 void add_eval(CLI::App& app, Action& action);
 void add_stats(CLI::App& app, Action& action);
+void add_doctor(CLI::App& app, Action& action);
 void add_generate(CLI::App& app, Action& action);
 void add_inspect(CLI::App& app, Action& action);
 void add_launch(CLI::App& app, Action& action);

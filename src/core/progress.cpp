@@ -1,18 +1,15 @@
 #include "lancet/core/progress.h"
 
-#include <sys/ioctl.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
 #include <atomic>
 #include <cmath>
 #include <cstdio>
-#include <cstdlib>
 #include <exception>
 #include <mutex>
 #include <utility>
 
+#include "error_stream.h"
 #include "lancet/core/strings.h"
 
 namespace lancet {
@@ -24,54 +21,7 @@ constexpr double kLineSeconds = 10.0;   ///< elsewhere, and before the first lin
 std::atomic<Verbosity> verbosity_now{Verbosity::kNormal};
 std::atomic<int64_t> steps_so_far{0};
 
-double seconds_between(std::chrono::steady_clock::time_point from, std::chrono::steady_clock::time_point to) {
-  return std::chrono::duration<double>(to - from).count();
-}
-
-/// stderr, shared by log lines and the progress line: a line that is being redrawn makes room for a whole line.
-class ErrorStream {
- public:
-  static bool is_terminal() {
-    const char* kind = std::getenv("TERM");
-    return ::isatty(STDERR_FILENO) == 1 && kind != nullptr && std::string_view(kind) != "dumb";
-  }
-
-  void write_line(std::string_view text) {
-    const std::lock_guard lock(mutex_);
-    write(cat(erase(), text, "\n"));
-    is_line_open_ = false;
-  }
-
-  void redraw(std::string_view text) {
-    const std::lock_guard lock(mutex_);
-    write(cat("\r\x1b[K", fitted(text)));
-    is_line_open_ = true;
-  }
-
- private:
-  std::string_view erase() const { return is_line_open_ ? "\r\x1b[K" : ""; }
-
-  /// One write for all, so that lines of several processes on one terminal do not mix.
-  static void write(const std::string& text) {
-    std::fwrite(text.data(), 1, text.size(), stderr);
-    std::fflush(stderr);
-  }
-
-  /// A line longer than the terminal is wide would wrap, and the next redraw would leave its first part standing.
-  static std::string fitted(std::string_view text) {
-    winsize size{};
-    const bool is_known = ::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 4;
-    return excerpt(text, (is_known ? size.ws_col : 80U) - 4U);
-  }
-
-  std::mutex mutex_;
-  bool is_line_open_ = false;
-};
-
-ErrorStream& error_stream() {
-  static ErrorStream stream;
-  return stream;
-}
+double seconds_between(StageTime from, StageTime to) { return std::chrono::duration<double>(to - from).count(); }
 
 std::string& error_prefix() {
   static std::string prefix = "lancet: error: ";
@@ -116,7 +66,14 @@ int64_t progress_count() { return steps_so_far.load(std::memory_order_relaxed); 
 
 Progress::Progress(std::string stage, int64_t total, std::string unit)
     : stage_(std::move(stage)), unit_(std::move(unit)), total_(total) {
-  draw();
+  {
+    const std::lock_guard lock(mutex_);
+    draw();
+  }
+  heartbeat_.emplace([this] {
+    const std::lock_guard lock(mutex_);
+    return line();
+  });
 }
 
 Progress::~Progress() { finish(); }
@@ -134,34 +91,39 @@ void Progress::set(int64_t done) {
 }
 
 void Progress::skip(int64_t done) {
+  const std::lock_guard lock(mutex_);
   skipped_ += done;
-  set(done_ + done);
+  done_ += done;
+  draw();
+}
+
+void Progress::note(std::string text) {
+  const std::lock_guard lock(mutex_);
+  note_ = std::move(text);
 }
 
 void Progress::finish() {
-  if (std::exchange(finished_, true)) return;
-  log_line(line());
+  heartbeat_.reset();  // first: its thread may be waiting for the lock
+  const std::lock_guard lock(mutex_);
+  if (!std::exchange(finished_, true)) log_line(line());
 }
 
 void Progress::draw() {
   count_progress();
   if (finished_ || verbosity() == Verbosity::kQuiet) return;
   const bool is_terminal = ErrorStream::is_terminal();
-  const Clock::time_point now = Clock::now();
-  const bool is_first = drawn_ == Clock::time_point{};
-  const Clock::time_point last = is_first ? begun_ : drawn_;
+  const StageTime now = stage_now();
+  const bool is_first = drawn_ == StageTime{};
+  const StageTime last = is_first ? begun_ : drawn_;
   const bool is_due =
       (is_terminal && is_first) || seconds_between(last, now) >= (is_terminal ? kRedrawSeconds : kLineSeconds);
   if (!is_due) return;
   drawn_ = now;
-  if (is_terminal)
-    error_stream().redraw(line());
-  else
-    error_stream().write_line(line());
+  error_stream().show(line());
 }
 
 std::string Progress::line() const {
-  const double elapsed = seconds_between(begun_, Clock::now());
+  const double elapsed = seconds_between(begun_, stage_now());
   std::string out = cat(stage_, "  ", done_, total_ > 0 ? cat("/", total_) : "", " ", unit_);
   // Unwinding ends a stage too, but it is not done. Fewer than `total_` alone says nothing: a corpus may end early.
   if (finished_) out += cat(std::uncaught_exceptions() > 0 ? "  stopped after " : "  in ", duration_text(elapsed));

@@ -3,6 +3,8 @@
 #include "lancet/edit/activations.h"
 #include "lancet/edit/editor.h"
 #include "lancet/runtime/collectives.h"
+#include "lancet/runtime/host_workers.h"
+#include "value_plan.h"
 
 namespace lancet {
 namespace {
@@ -21,6 +23,17 @@ WeightDelta contiguous(const WeightDelta& delta) {
 }
 
 }  // namespace
+
+std::vector<PreparedRequest> EditContext::heaviest(std::span<const PreparedRequest> requests, int64_t layer,
+                                                   const ValueOptions& options) const {
+  std::vector<PreparedRequest> heaviest;
+  Communicator& ranks = sharing_.communicator;
+  const int64_t n_batches = broadcast_numbers(ranks, {pieces_at_once(model_.placement())}).front() * ranks.size();
+  RowBatches batches = plan_value_batches(model_, requests, layer, options, ranks);
+  for (const int64_t index : heaviest_requests(requests, options, std::move(batches), n_batches))
+    heaviest.push_back(requests[static_cast<size_t>(index)]);
+  return heaviest;
+}
 
 Tensor EditContext::collect_keys(std::span<const PreparedRequest> requests, int64_t layer) const {
   const torch::NoGradGuard no_grad;

@@ -2,6 +2,8 @@
 
 #include <torch/types.h>
 
+#include <chrono>
+
 #include "lancet/core/error.h"
 #include "lancet/core/progress.h"
 #include "lancet/core/strings.h"
@@ -23,8 +25,12 @@ FactorStore::FactorStore(MomentSource& moments, const Placement& placement, int6
                          double ridge)
     : moments_(moments), placement_(placement), size_(size), cache_(std::move(cache)), ridge_(ridge) {}
 
+std::filesystem::path factor_file(const std::filesystem::path& cache, const std::string& content_key, double ridge) {
+  return cache / cat(content_key, ".factor-", exact_text(ridge), ".safetensors");
+}
+
 std::filesystem::path FactorStore::cache_file(int64_t layer) const {
-  return cache_ / cat(moments_.content_key(layer), ".factor-", exact_text(ridge_), ".safetensors");
+  return factor_file(cache_, moments_.content_key(layer), ridge_);
 }
 
 void FactorStore::prepare(std::span<const int64_t> layers, Communicator& communicator) {
@@ -40,8 +46,11 @@ void FactorStore::prepare(std::span<const int64_t> layers, Communicator& communi
   });
   missing = broadcast_numbers(communicator, missing);
   factored_ = {missing.begin(), missing.end()};
+  collect_seconds_ = 0;
   if (missing.empty()) return;
+  const auto begin = std::chrono::steady_clock::now();
   moments_.prepare(missing, communicator);
+  collect_seconds_ = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   communicator.together("factors", [&] {
     if (!communicator.is_root()) return;
     Progress progress("factors", static_cast<int64_t>(missing.size()), "layers");

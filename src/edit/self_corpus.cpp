@@ -111,7 +111,7 @@ CorpusTokens sample_corpus(const CausalLM& model, const SelfCorpusPlan& plan, Co
   return corpus;
 }
 
-StatisticsText sampled_text(const CausalLM& model, const std::string& content_hash, const SelfCorpusPlan& plan) {
+std::string sampled_text_key(const std::string& content_hash, const SelfCorpusPlan& plan) {
   ContentHash hash;
   hash.add(kFormat)
       .add(content_hash)
@@ -119,7 +119,12 @@ StatisticsText sampled_text(const CausalLM& model, const std::string& content_ha
       .add(plan.tokens)
       .add(plan.most_tokens)
       .add(static_cast<int64_t>(plan.seed));
-  return {hash.hex(), [&model, plan](Communicator& communicator) { return sample_corpus(model, plan, communicator); }};
+  return hash.hex();
+}
+
+StatisticsText sampled_text(const CausalLM& model, const std::string& content_hash, const SelfCorpusPlan& plan) {
+  return {sampled_text_key(content_hash, plan),
+          [&model, plan](Communicator& communicator) { return sample_corpus(model, plan, communicator); }};
 }
 
 }  // namespace lancet

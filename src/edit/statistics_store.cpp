@@ -53,16 +53,15 @@ StatisticsText text_of(const CorpusTokens& corpus) {
 
 StatisticsStore::StatisticsStore(const CausalLM& model, const Checkpoint& checkpoint, StatisticsText text,
                                  std::filesystem::path cache)
-    : model_(model), checkpoint_(checkpoint), text_(std::move(text)), cache_(std::move(cache)) {}
+    : model_(model),
+      text_(std::move(text)),
+      keys_(text_.content_key, checkpoint, model.config(), model.placement().weight_dtype()),
+      cache_(std::move(cache)) {}
 
-std::string StatisticsStore::content_key(int64_t layer) const {
+std::string CovarianceKeys::of(int64_t layer) const {
   ContentHash hash;
-  hash.add(kCovariance.format)
-      .add(text_.content_key)
-      .add(checkpoint_.config_text())
-      .add(at::toString(model_.placement().weight_dtype()))
-      .add(layer);
-  for (const WeightSpec& spec : resolve_weights(model_.config(), checkpoint_)) {
+  hash.add(kCovariance.format).add(text_key_).add(checkpoint_.config_text()).add(at::toString(dtype_)).add(layer);
+  for (const WeightSpec& spec : resolve_weights(config_, checkpoint_)) {
     if (!shapes_keys(spec.id, layer)) continue;
     std::string& weight = weight_hashes_[spec.stored_name];
     if (weight.empty()) weight = ContentHash().add(checkpoint_.view(spec.stored_name).bytes).hex();

@@ -6,6 +6,7 @@
 #include <bit>
 
 #include "lancet/models/batching.h"
+#include "lancet/runtime/collectives.h"
 #include "lancet/runtime/memory.h"
 
 namespace lancet {
@@ -35,12 +36,33 @@ int64_t value_groups(int64_t n_contexts, int64_t contexts_per_step) {
   return (n_contexts + contexts_per_step - 1) / contexts_per_step;
 }
 
-std::vector<std::vector<int64_t>> plan_value_batches(std::span<const PreparedRequest> requests,
-                                                     const ValueOptions& options, int64_t most_tokens) {
+RowBatches plan_value_batches(const CausalLM& model, std::span<const PreparedRequest> requests, int64_t layer,
+                              const ValueOptions& options, Communicator& communicator) {
+  int64_t most_tokens = 0;
+  communicator.together("values", [&] {
+    if (communicator.is_root() && options.batch == 0) most_tokens = value_step_tokens(model, requests, layer, options);
+  });
+  most_tokens = broadcast_numbers(communicator, {most_tokens}).front();
   std::vector<int64_t> tokens;
   for (const PreparedRequest& request : requests) tokens.push_back(step_tokens(request, options));
   if (options.batch > 0) return plan_batches(tokens, {.rows = options.batch});
   return plan_batches(tokens, {.tokens = most_tokens});
+}
+
+std::vector<int64_t> heaviest_requests(std::span<const PreparedRequest> requests, const ValueOptions& options,
+                                       RowBatches batches, int64_t n_batches) {
+  const auto padded_tokens = [&](const std::vector<int64_t>& indices) {
+    int64_t longest = 0;
+    for (const int64_t index : indices)
+      longest = std::max(longest, step_tokens(requests[static_cast<size_t>(index)], options));
+    return longest * static_cast<int64_t>(indices.size());
+  };
+  std::stable_sort(batches.begin(), batches.end(),
+                   [&](const auto& a, const auto& b) { return padded_tokens(a) > padded_tokens(b); });
+  batches.resize(std::min(batches.size(), static_cast<size_t>(n_batches)));
+  std::vector<int64_t> heaviest;
+  for (const std::vector<int64_t>& indices : batches) heaviest.insert(heaviest.end(), indices.begin(), indices.end());
+  return heaviest;
 }
 
 int64_t value_step_tokens(const CausalLM& model, std::span<const PreparedRequest> requests, int64_t layer,

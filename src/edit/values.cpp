@@ -33,7 +33,7 @@ class ValueRun {
   }
 
   OptimizedValues run() {
-    const RowBatches batches = plan();
+    const RowBatches batches = plan_value_batches(model_, requests_, layer_, options_, sharing_.communicator);
     const std::vector<size_t> own = own_pieces(sharing_.communicator, batches.size());
     std::vector<Tensor> parts(own.size());
     sharing_.communicator.together(kStage, [&] {
@@ -55,17 +55,6 @@ class ValueRun {
 
  private:
   static constexpr const char* kStage = "values";
-
-  /// The same on every rank: how much memory is free is root's.
-  RowBatches plan() {
-    int64_t step_tokens = 0;
-    sharing_.communicator.together(kStage, [&] {
-      if (sharing_.communicator.is_root() && options_.batch == 0)
-        step_tokens = value_step_tokens(model_, requests_, layer_, options_);
-    });
-    step_tokens = broadcast_numbers(sharing_.communicator, {step_tokens}).front();
-    return plan_value_batches(requests_, options_, step_tokens);
-  }
 
   /// What there is besides z: losses and norms of every request, and how the batches were run.
   void share_records(const RowBatches& batches, const std::vector<size_t>& own) {

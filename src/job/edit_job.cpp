@@ -1,12 +1,12 @@
 #include "lancet/job/edit_job.h"
 
-#include <sys/resource.h>
 #include <torch/types.h>
 
 #include <algorithm>
 #include <optional>
 #include <stdexcept>
 
+#include "edit_checks.h"
 #include "job_statistics.h"
 #include "lancet/core/error.h"
 #include "lancet/core/hash.h"
@@ -28,12 +28,6 @@ namespace fs = std::filesystem;
 
 constexpr const char* kReportFile = "report.json";
 
-int64_t peak_host_bytes() {
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  return static_cast<int64_t>(usage.ru_maxrss) * 1024;
-}
-
 /// Values of an unfinished run, beside the output, so that the next one with the same job finds them.
 fs::path unfinished_folder(const fs::path& target) { return fs::path(target.string() + ".unfinished"); }
 
@@ -54,15 +48,6 @@ void check_apart(const fs::path& output, const fs::path& model) {
   if (inside(output, model) || inside(model, output))
     throw ConfigError(cat("output.dir: ", output.string(), ": overlaps the model folder ", model.string(),
                           ": choose another folder"));
-}
-
-/// Everything about the requests that can fail without a model pass does so before any.
-void check_requests(const ModelFiles& files, const std::vector<EditRequest>& requests, const Editor& editor) {
-  if (editor.needs().subject) {
-    const std::vector<std::string> plain{"{}"};
-    prepare_requests(*files.tokenizer, requests, plain);
-  }
-  editor.targets(files.config);
 }
 
 std::vector<std::string> unmet_thresholds(const JobConfig& job, const Evaluation& after) {
@@ -129,6 +114,9 @@ class EditRun {
     check_same(ranks_, job_facts(job_, *files_, report_.requests));
     CausalLM model = load_replica(*files_, job_.run, ranks_);
     describe(model);
+    const std::vector<at::Device> devices = devices_with_memory(model.placement(), files_->config.n_layers);
+    const MemoryWatch memory_watch(devices);
+    PeakMeter::add_devices(devices);
     stopwatch_.lap("load");
 
     report_.base_hash = same_content_hash(ranks_, files_->checkpoint);
@@ -147,7 +135,7 @@ class EditRun {
     report_.after = plan_->run(model, "evaluate after", ranks_);
     stopwatch_.lap("evaluate after");
 
-    note_peaks();
+    raise_to_ranks(report_.stages, ranks_);
     report_.unmet = broadcast_texts(ranks_, unmet_thresholds(job_, report_.after));
     write_output(transaction.entries());
     if (report_.unmet.empty()) transaction.commit();
@@ -158,10 +146,7 @@ class EditRun {
  private:
   /// What can fail before any weight is read. Outputs are root's.
   void open() {
-    if (ranks_.is_root()) {
-      check_output_target(job_.output->dir, job_.output->if_exists, kReportFile);
-      check_output_target(rejected_folder(job_.output->dir), IfExists::kReplace, kReportFile);
-    }
+    if (ranks_.is_root()) check_output(*job_.output);
     files_.emplace(open_model(job_.model, job_.ignore_config_keys));
     if (ranks_.is_root()) check_apart(job_.output->dir, files_->checkpoint.folder());
     report_.requests = load_requests(job_.requests);
@@ -191,11 +176,6 @@ class EditRun {
     stopwatch_.lap("edit");
   }
 
-  void note_peaks() {
-    for (const std::vector<int64_t>& peak : gather_numbers(ranks_, {peak_host_bytes()}))
-      report_.peak_host_bytes = std::max(report_.peak_host_bytes, peak.at(0));
-  }
-
   /// The folder appears only when all ranks are still there after it was written.
   void write_output(std::span<const WeightTransaction::Entry> entries) {
     std::optional<OutputFolder> folder;
@@ -217,13 +197,26 @@ class EditRun {
   const JobConfig& job_;
   Communicator& ranks_;
   EditReport report_;
-  Stopwatch stopwatch_{report_.seconds};
+  Stopwatch stopwatch_{report_.stages};
   std::optional<ModelFiles> files_;
   std::optional<EvaluationPlan> plan_;
   std::optional<JobStatistics> statistics_;
 };
 
 }  // namespace
+
+void check_requests(const ModelFiles& files, const std::vector<EditRequest>& requests, const Editor& editor) {
+  if (editor.needs().subject) {
+    const std::vector<std::string> plain{"{}"};
+    prepare_requests(*files.tokenizer, requests, plain);
+  }
+  editor.targets(files.config);
+}
+
+void check_output(const OutputOptions& output) {
+  check_output_target(output.dir, output.if_exists, kReportFile);
+  check_output_target(rejected_folder(output.dir), IfExists::kReplace, kReportFile);
+}
 
 EditReport run_edit_job(const JobConfig& job, Communicator& communicator) {
   EditReport report;

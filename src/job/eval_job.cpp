@@ -5,6 +5,7 @@
 #include "job_statistics.h"
 #include "lancet/core/version.h"
 #include "lancet/job/model_session.h"
+#include "lancet/runtime/memory_watch.h"
 #include "report_json.h"
 #include "same_job.h"
 
@@ -23,6 +24,7 @@ EvalReport evaluate(const JobConfig& job, Communicator& communicator) {
   });
   check_same(communicator, job_facts(job, *files, report.requests));
   const CausalLM model = load_replica(*files, job.run, communicator);
+  const MemoryWatch memory_watch(devices_with_memory(model.placement(), files->config.n_layers));
   report.content_hash = same_content_hash(communicator, files->checkpoint);
   report.evaluation = plan->run(model, "evaluate", communicator);
   return report;
@@ -37,6 +39,7 @@ StatisticsReport collect_statistics(const JobConfig& job, Communicator& communic
   });
   check_same(communicator, job_facts(job, *files, {}));
   const CausalLM model = load_replica(*files, job.run, communicator);
+  const MemoryWatch memory_watch(devices_with_memory(model.placement(), files->config.n_layers));
   const bool needs_hash = communicator.size() > 1 || job.statistics->from == StatisticsFrom::kSelf;
   statistics->prepare(model, needs_hash ? same_content_hash(communicator, files->checkpoint) : "", communicator);
   return statistics->report();

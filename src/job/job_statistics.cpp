@@ -1,5 +1,7 @@
 #include "job_statistics.h"
 
+#include <algorithm>
+
 #include "lancet/edit/statistics_store.h"
 
 namespace lancet {
@@ -32,6 +34,19 @@ std::shared_ptr<MomentSource> JobStatistics::open_moments(const CausalLM& model,
   return store;
 }
 
+bool JobStatistics::is_cached(const std::string& content_hash) const {
+  const StatisticsOptions& options = *job_.statistics;
+  const std::string text_key = options.from == StatisticsFrom::kSelf     ? sampled_text_key(content_hash, plan_)
+                               : options.from == StatisticsFrom::kCorpus ? text_of(corpus_).content_key
+                                                                         : "";
+  const CovarianceKeys keys(text_key, files_.checkpoint, files_.config,
+                            to_scalar_type(job_.run.dtype.value_or(files_.config.dtype)));
+  return std::all_of(layers_.begin(), layers_.end(), [&](int64_t layer) {
+    const std::string key = imported_ ? imported_->content_key(layer) : keys.of(layer);
+    return std::filesystem::exists(factor_file(options.cache, key, options.ridge));
+  });
+}
+
 void JobStatistics::prepare(const CausalLM& model, const std::string& content_hash, Communicator& communicator) {
   const StatisticsOptions& options = *job_.statistics;
   moments_ = open_moments(model, content_hash);
@@ -42,7 +57,7 @@ void JobStatistics::prepare(const CausalLM& model, const std::string& content_ha
 
 StatisticsReport JobStatistics::report() const {
   if (!is_root_) return {};
-  StatisticsReport report{{}, corpus_.exhausted};
+  StatisticsReport report{{}, factors_->collect_seconds(), corpus_.exhausted};
   for (const int64_t layer : layers_) {
     const FactorFacts facts = factors_->facts(layer);
     report.layers.push_back({.layer = layer,

@@ -21,6 +21,13 @@ class JobStatistics {
   /// CheckpointError when files to import do not, all of them at once.
   JobStatistics(const JobConfig& job, const ModelFiles& files, const Communicator& communicator);
 
+  /// Whether prepare() would find every factor in root's cache. Reads the bytes of the weights that the keys depend on.
+  /// `content_hash` as for prepare(). On root.
+  bool is_cached(const std::string& content_hash) const;
+
+  /// Tokens that a pass over the corpus takes. On root.
+  int64_t text_tokens() const { return corpus_.tokens > 0 ? corpus_.tokens : plan_.tokens; }
+
   /// Collective: puts the factors of all layers that the editor changes into root's cache. `model`: not yet edited;
   /// outlives this. `content_hash`: of its checkpoint; only `corpus: self` needs it.
   /// Throws: CheckpointError, NumericError.

@@ -92,8 +92,11 @@ Json statistics_json(const EditReport& report, const JobConfig& job) {
 std::string to_json(const EditReport& report, const JobConfig& job) {
   Json accept = Json::object();
   for (const auto& [name, threshold] : job.accept) accept[name] = threshold;
-  Json seconds = Json::object();
-  for (const auto& [stage, time] : report.seconds) seconds[stage] = time;
+  Json seconds = Json::object(), peaks = Json::object();
+  for (const StageCost& stage : report.stages) {
+    seconds[stage.stage] = stage.seconds;
+    peaks[stage.stage] = bytes_json(stage.peaks);
+  }
   const Json json = {
       {"format", "lancet-report-1"},
       {"lancet", kVersion},
@@ -117,7 +120,8 @@ std::string to_json(const EditReport& report, const JobConfig& job) {
       {"run",
        {{"devices", report.devices}, {"seed", job.run.seed}, {"threads", job.run.threads}, {"ranks", report.ranks}}},
       {"seconds", seconds},
-      {"peak_host_bytes", report.peak_host_bytes},
+      {"peak_bytes", bytes_json(overall_peaks(report.stages))},
+      {"stage_peak_bytes", peaks},
       {"requests", requests_json(report)}};
   return dump_report(json);
 }

@@ -5,6 +5,7 @@
 
 #include "lancet/eval/metrics.h"
 #include "lancet/job/statistics_report.h"
+#include "lancet/runtime/memory_watch.h"
 
 namespace lancet {
 
@@ -14,6 +15,12 @@ using Json = nlohmann::ordered_json;
 inline Json share_json(const Tally& tally) {
   const std::optional<double> share = tally.share();
   return share ? Json(*share) : Json(nullptr);
+}
+
+inline Json bytes_json(const PeakBytes& peaks) {
+  Json json = Json::object();
+  for (const auto& [device, bytes] : peaks) json[device] = bytes;
+  return json;
 }
 
 /// Where a layer's imported moments came from.

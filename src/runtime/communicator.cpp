@@ -2,6 +2,7 @@
 
 #include <exception>
 
+#include "lancet/core/heartbeat.h"
 #include "lancet/runtime/memory.h"
 
 namespace lancet {
@@ -15,6 +16,7 @@ ExitCode exit_code_of(const std::exception& error) {
 }  // namespace
 
 void Communicator::together(const std::string& stage, const std::function<void()>& work) {
+  const StageHeartbeat heartbeat(stage);
   if (size() == 1) {
     enter(stage);
     return work();

@@ -24,7 +24,7 @@ class OneThreadEach {
 }  // namespace
 
 void run_independent(const Placement& placement, int64_t n, const std::function<void(int64_t)>& work) {
-  const int64_t workers = placement.is_host_only() ? std::min<int64_t>(n, at::get_num_threads()) : 1;
+  const int64_t workers = std::min(n, pieces_at_once(placement));
   if (workers <= 1) {
     for (int64_t i = 0; i < n; ++i) work(i);
     return;
@@ -35,5 +35,7 @@ void run_independent(const Placement& placement, int64_t n, const std::function<
     work(static_cast<int64_t>(i));
   });
 }
+
+int64_t pieces_at_once(const Placement& placement) { return placement.is_host_only() ? at::get_num_threads() : 1; }
 
 }  // namespace lancet

@@ -40,6 +40,16 @@ def test_edit_writes_the_model_and_its_records(lancet):
     assert all(0 < w["rounding_loss"] < 0.5 for w in report["weights"])
 
 
+def test_the_report_tells_peak_memory_by_stage_and_device(lancet):
+    result = run_ok(lancet.edit(lancet.job()))
+    report = json.loads((lancet.out / "report.json").read_text())
+    assert set(report["stage_peak_bytes"]) == set(report["seconds"])
+    stages = [peaks["cpu"] for peaks in report["stage_peak_bytes"].values()]
+    assert report["peak_bytes"] == {"cpu": max(stages)}
+    assert (DATA / "demo-model" / "model.safetensors").stat().st_size < min(stages)
+    assert f"peak memory: cpu {max(stages) / 1e6:.1f} MB\n" in result.stdout
+
+
 def test_the_resolved_job_gives_the_same_model_again(lancet):
     run_ok(lancet.edit(lancet.job(editor__contexts={"generate": 3, "length": 8})))
     again = lancet.folder / "again"
@@ -182,7 +192,7 @@ def test_a_killed_statistics_pass_goes_on_to_the_same_bits(lancet):
     assert {name: data for name, data in cached_files(killed).items() if not name.startswith(".")} == cached_files(lancet.folder / "whole")
 
 
-@pytest.mark.parametrize("command", [(), ("edit",), ("eval",), ("stats",), ("generate",), ("inspect",)])
+@pytest.mark.parametrize("command", [(), ("edit",), ("eval",), ("stats",), ("generate",), ("inspect",), ("doctor",)])
 def test_help(lancet, command):
     result = run_ok(lancet.run(*command, "--help"))
     assert "lancet" in result.stdout and "--help" in result.stdout

@@ -39,7 +39,8 @@ MAY_INCLUDE = {
     "editors": {"core", "models", "edit"},  # never a device, a rank, a stream or a file
     "eval": BELOW_EDIT | {"edit"},
     "job": BELOW_EDIT | {"edit", "editors", "eval"},
-    "cli": BELOW_EDIT | {"edit", "editors", "eval", "job", "distributed"},
+    "doctor": BELOW_EDIT | {"edit", "editors", "eval", "job"},
+    "cli": BELOW_EDIT | {"edit", "editors", "eval", "job", "doctor", "distributed"},
 }
 WITHOUT_TORCH = {"core", "io", "text"}
 TORCH = re.compile(r"(torch|ATen|c10)/")
@@ -341,7 +342,9 @@ DEVICE_NAMES = re.compile(
     r'\bk(?:CPU|CUDA|PrivateUse1|Meta)\b|"(?:cpu|cuda)(?::\d*)?"|(?:\.|->)(?:cpu|cuda)\(\)|\bDevice\s*[({]|\bDeviceType\s*::'
 )
 # (file, what it may name, why nothing better is possible)
-MAY_NAME_DEVICES = []
+MAY_NAME_DEVICES = [
+    ("src/runtime/gpu_driver.cpp", '"cuda:"', "names GPUs that torch may be unable to use, and for which there is no device object"),
+]
 
 
 def device_problems(sources, allowed):

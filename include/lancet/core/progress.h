@@ -2,11 +2,13 @@
 // Everything goes to stderr: stdout is for results.
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
+
+#include "lancet/core/heartbeat.h"
 
 namespace lancet {
 
@@ -32,8 +34,8 @@ void count_progress();
 int64_t progress_count();
 
 /// Progress of one stage: "values  64/100 requests  3.1/s  12 s left". Redrawn at most 10 times a second on a terminal;
-/// elsewhere a line when the stage begins to take long (10 s) and every 10 s from then. The last line says how long the
-/// stage took.
+/// elsewhere a line when the stage begins to take long (10 s) and every 10 s from then. Without any progress for a
+/// minute a heartbeat is shown. The last line says how long the stage took.
 class Progress {
  public:
   /// total 0: unknown.
@@ -48,14 +50,13 @@ class Progress {
   /// Work done before this run, which began just now: it counts as done, but says nothing about the rate.
   void skip(int64_t done);
   /// Replaces the tail of the line: "loss 0.31".
-  void note(std::string text) { note_ = std::move(text); }
+  void note(std::string text);
   void finish();
 
  private:
   void draw();
   std::string line() const;
 
-  using Clock = std::chrono::steady_clock;
   std::string stage_;
   std::string unit_;
   std::string note_;
@@ -63,9 +64,10 @@ class Progress {
   int64_t done_ = 0;
   int64_t skipped_ = 0;
   bool finished_ = false;
-  Clock::time_point begun_ = Clock::now();
-  Clock::time_point drawn_{};
-  std::mutex mutex_;  ///< of what advance() and set() change
+  StageTime begun_ = stage_now();
+  StageTime drawn_{};
+  std::mutex mutex_;  ///< of all that changes
+  std::optional<Heartbeat> heartbeat_;
 };
 
 /// "850 ms", "12.3 s", "4 min 10 s", "2 h 05 min".

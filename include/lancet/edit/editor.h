@@ -60,15 +60,22 @@ class EditContext {
         factors_(std::move(factors)),
         sharing_(sharing) {}
 
+  virtual ~EditContext() = default;
+
   const ModelConfig& config() const { return model_.config(); }
   std::vector<PreparedRequest> prepare(std::span<const EditRequest> requests) const {
     return prepare_requests(tokenizer_, requests, contexts_);
   }
 
-  OptimizedValues optimize_values(std::span<const PreparedRequest> requests, int64_t layer,
-                                  const ValueOptions& options) const {
+  /// A rehearsal watches this one.
+  virtual OptimizedValues optimize_values(std::span<const PreparedRequest> requests, int64_t layer,
+                                          const ValueOptions& options) const {
     return lancet::optimize_values(model_, requests, layer, options, sharing_);
   }
+
+  /// Collective. Those of `requests` that optimize_values() has under way together when it takes most memory.
+  std::vector<PreparedRequest> heaviest(std::span<const PreparedRequest> requests, int64_t layer,
+                                        const ValueOptions& options) const;
 
   /// [F, N] f64 on the layer's solve device: half the plain prompt's key, half the mean over the other contexts'
   /// (MEMIT, section 4).

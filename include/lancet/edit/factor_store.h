@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <set>
 #include <span>
+#include <string>
 
 #include "lancet/edit/moment_source.h"
 
@@ -17,6 +18,9 @@ struct FactorFacts {
   int64_t tokens = 0;        ///< that the moments were taken over
   double mean_diagonal = 0;  ///< trace(C) / n, without the ridge
 };
+
+/// <cache>/<content key of the moments>.factor-<ridge>.safetensors.
+std::filesystem::path factor_file(const std::filesystem::path& cache, const std::string& content_key, double ridge);
 
 class FactorStore {
  public:
@@ -38,8 +42,9 @@ class FactorStore {
   bool from_cache(int64_t layer) const { return !factored_.contains(layer); }
   /// Whether the last prepare() did without making the layer's moments.
   bool moments_from_cache(int64_t layer) const { return from_cache(layer) || moments_.from_cache(layer); }
-  /// <cache>/<content key of the moments>.factor-<ridge>.safetensors.
   std::filesystem::path cache_file(int64_t layer) const;
+  /// Of the last prepare(): seconds in which moments were made.
+  double collect_seconds() const { return collect_seconds_; }
 
  private:
   void factor(int64_t layer) const;
@@ -50,6 +55,7 @@ class FactorStore {
   std::filesystem::path cache_;
   double ridge_;
   std::set<int64_t> factored_;  // by the last prepare()
+  double collect_seconds_ = 0;
 };
 
 }  // namespace lancet

@@ -24,8 +24,10 @@ SelfCorpusPlan plan_self_corpus(const Tokenizer& tokenizer, const ModelConfig& c
 /// last document is cut. Throws: ConfigError when the model ends its documents at once.
 CorpusTokens sample_corpus(const CausalLM& model, const SelfCorpusPlan& plan, Communicator& communicator);
 
-/// Its key is made of the plan and of every weight's bytes, for which `content_hash` (the checkpoint's) stands. `model`
-/// is not yet edited and outlives the text.
+/// Made of the plan and of every weight's bytes, for which `content_hash` (the checkpoint's) stands.
+std::string sampled_text_key(const std::string& content_hash, const SelfCorpusPlan& plan);
+
+/// Its key is sampled_text_key(). `model` is not yet edited and outlives the text.
 StatisticsText sampled_text(const CausalLM& model, const std::string& content_hash, const SelfCorpusPlan& plan);
 
 }  // namespace lancet

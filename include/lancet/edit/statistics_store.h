@@ -23,6 +23,22 @@ struct StatisticsText {
 /// A corpus that root has read; borrowed.
 StatisticsText text_of(const CorpusTokens& corpus);
 
+/// Names covariances in the cache, by everything that they depend on.
+class CovarianceKeys {
+ public:
+  /// `checkpoint` and `config` outlive this; `dtype`: that the model runs in.
+  CovarianceKeys(std::string text_key, const Checkpoint& checkpoint, const ModelConfig& config, at::ScalarType dtype)
+      : text_key_(std::move(text_key)), checkpoint_(checkpoint), config_(config), dtype_(dtype) {}
+  std::string of(int64_t layer) const;
+
+ private:
+  std::string text_key_;
+  const Checkpoint& checkpoint_;
+  const ModelConfig& config_;
+  at::ScalarType dtype_;
+  mutable std::map<std::string, std::string> weight_hashes_;  // by stored name; every layer's key needs many of them
+};
+
 /// Covariances from root's cache, or collected by all ranks and put there by root.
 class StatisticsStore final : public MomentSource {
  public:
@@ -36,7 +52,8 @@ class StatisticsStore final : public MomentSource {
   /// Seconds between saves of a pass under way; see PartialSums. 0: after every chunk.
   void save_every(double seconds) { save_every_s_ = seconds; }
 
-  std::string content_key(int64_t layer) const override;
+  /// On root.
+  std::string content_key(int64_t layer) const override { return keys_.of(layer); }
   /// Collects the layers that the cache lacks in one pass.
   /// Throws: CheckpointError when the cache cannot be written.
   void prepare(std::span<const int64_t> layers, Communicator& communicator) override;
@@ -49,12 +66,11 @@ class StatisticsStore final : public MomentSource {
 
  private:
   const CausalLM& model_;
-  const Checkpoint& checkpoint_;
   StatisticsText text_;
+  CovarianceKeys keys_;
   std::filesystem::path cache_;
   double save_every_s_ = StatisticsOptions().save_every_s;
-  std::set<int64_t> collected_;                               // by the last prepare()
-  mutable std::map<std::string, std::string> weight_hashes_;  // by stored name; every layer's key needs many of them
+  std::set<int64_t> collected_;  // by the last prepare()
 };
 
 }  // namespace lancet

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "lancet/job/job_config.h"
+#include "lancet/job/stage_cost.h"
 #include "lancet/job/statistics_report.h"
 #include "lancet/runtime/communicator.h"
 
@@ -23,13 +24,15 @@ struct EditReport {
   std::vector<std::pair<std::string, RoundingLoss>> rounding;  ///< per edited weight, by name
   StatisticsReport statistics;
   std::string base_hash;
-  std::string model_dtype;                              ///< weights and activations of the run
-  std::string devices;                                  ///< of every rank
-  std::vector<std::string> unmet;                       ///< accept: thresholds that were missed; empty: accepted
-  std::vector<std::pair<std::string, double>> seconds;  ///< per stage, in order
+  std::string model_dtype;         ///< weights and activations of the run
+  std::string devices;             ///< of every rank
+  std::vector<std::string> unmet;  ///< accept: thresholds that were missed; empty: accepted
+  std::vector<StageCost> stages;   ///< in order; the slowest rank's seconds are not looked for: root's
   int64_t ranks = 1;
-  int64_t peak_host_bytes = 0;  ///< the most that a rank's process had
 };
+
+/// What run_edit_job() checks of the output folder first. Throws: ConfigError.
+void check_output(const OutputOptions& output);
 
 /// Collective: every rank with the same job. The output folder, which root writes, appears complete, or not at all;
 /// when `accept:` is not met only <dir>.rejected/report.json does, and the report's `unmet` is not empty. Statistics

@@ -21,6 +21,7 @@ struct LayerStatistics {
 
 struct StatisticsReport {
   std::vector<LayerStatistics> layers;  ///< of the edited layers; empty: the editor needs none
+  double collect_seconds = 0;           ///< in which moments were made in this run
   bool corpus_exhausted = false;        ///< the corpus had fewer tokens than asked for
 };
 

@@ -16,4 +16,7 @@ namespace lancet {
 /// is thrown on when all have ended.
 void run_independent(const Placement& placement, int64_t n, const std::function<void(int64_t)>& work);
 
+/// How many pieces run_independent() has under way at a time, if there are as many.
+int64_t pieces_at_once(const Placement& placement);
+
 }  // namespace lancet

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <exception>
 #include <optional>
+#include <vector>
 
 #include "lancet/runtime/tensor.h"
 
@@ -12,6 +13,19 @@ namespace lancet {
 /// Free for new tensors: of the host what the system could hand out, of an accelerator what its driver reports. nullopt
 /// when the device does not say.
 std::optional<int64_t> free_bytes(at::Device device);
+
+struct DeviceMemory {
+  int64_t total_bytes = 0;
+  int64_t used_bytes = 0;  ///< by all processes; what torch's allocator keeps for later counts as free
+  int64_t peak_bytes = 0;  ///< most that this process used since reset_peak(): of the host resident, else of tensors
+};
+
+/// nullopt when the device does not say.
+std::optional<DeviceMemory> device_memory(at::Device device);
+void reset_peak(at::Device device);
+
+/// Every accelerator that torch can use, by index.
+std::vector<at::Device> accelerators();
 
 /// Whether an exception means that a tensor's memory could not be had, on the host or on an accelerator.
 bool is_out_of_memory(const std::exception& error);

@@ -1,0 +1,49 @@
+// NVIDIA's driver as it answers for itself, also where torch cannot use it: which GPUs there are, which of the
+// machine's GPUs the process's number N is, what the driver is able to run.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace lancet {
+
+/// A GPU as this process sees it.
+struct GpuIdentity {
+  int64_t index = 0;                      ///< N of cuda:N; CUDA_VISIBLE_DEVICES changes it
+  std::optional<int64_t> physical_index;  ///< as nvidia-smi counts
+  std::string uuid;                       ///< "GPU-5a1c...", the same everywhere
+  std::string pci_bus_id;                 ///< "0000:3B:00.0"
+  std::string name;                       ///< "NVIDIA H100 80GB HBM3"
+  int64_t total_bytes = 0;
+  int64_t capability = 0;  ///< of computing, major * 10 + minor: 90
+};
+
+/// "cuda:0": how run.devices names the process's GPU.
+std::string device_name(int64_t index);
+
+/// "cuda:0 = GPU 3, GPU-5a1c..., NVIDIA H100 80GB HBM3".
+std::string label(const GpuIdentity& gpu);
+
+struct GpuDriver {
+  bool is_there = false;                             ///< its library was found
+  std::string problem;                               ///< why it gives no GPUs, in its own words; empty: it works
+  std::string version;                               ///< "580.65.06"; empty: unknown
+  int64_t cuda_version = 0;                          ///< newest that it can run: 13000; 0: unknown
+  std::optional<int64_t> physical_gpus;              ///< also those that CUDA_VISIBLE_DEVICES hides
+  std::vector<GpuIdentity> gpus;                     ///< by index
+  std::vector<std::pair<int64_t, int64_t>> no_peer;  ///< pairs whose copies go through the host's memory
+};
+
+/// Finds a function of a library by name; null: it has none of that name. An empty one: there is no such library.
+using SymbolSource = std::function<void*(const char* name)>;
+
+/// The machine's libcuda.so.1 and libnvidia-ml.so.1. Never throws.
+GpuDriver read_gpu_driver();
+/// From any libraries with these functions.
+GpuDriver read_gpu_driver(const SymbolSource& cuda, const SymbolSource& management);
+
+}  // namespace lancet

@@ -1,0 +1,79 @@
+#include <iostream>
+#include <memory>
+#include <set>
+
+#include "commands.h"
+#include "lancet/doctor/doctor.h"
+
+namespace lancet::cli {
+namespace {
+
+/// The job's findings; a job that cannot be read is one.
+std::vector<Finding> job_findings(const JobArguments& arguments, MachineFacts& facts) {
+  if (arguments.file.empty()) {
+    if (!arguments.overrides.empty()) throw ConfigError("--set: expected a job file beside it");
+    return {};
+  }
+  try {
+    return diagnose_job(load_job(arguments, JobPurpose::kEdit), facts);
+  } catch (const Error& error) {
+    return {{FindingState::kProblem, "job", error.what(), ""}};
+  }
+}
+
+/// One line for each finding, what to do below it.
+std::string findings_text(const std::vector<Finding>& findings) {
+  size_t width = 0;
+  for (const Finding& finding : findings) width = std::max(width, finding.topic.size());
+  std::string out;
+  for (const Finding& finding : findings) {
+    const std::string state(state_name(finding.state));
+    const std::string head = "  " + state + std::string(9 - state.size(), ' ') + finding.topic +
+                             std::string(width - finding.topic.size() + 2, ' ');
+    const std::string margin = "\n" + std::string(head.size(), ' ');
+    out += head;
+    for (const char c : finding.what) out += c == '\n' ? margin : std::string(1, c);
+    if (!finding.remedy.empty()) out += margin + "→ " + finding.remedy;
+    out += "\n";
+  }
+  return out;
+}
+
+std::string conclusion(const std::vector<Finding>& findings) {
+  int64_t counts[3] = {};
+  for (const Finding& finding : findings) ++counts[static_cast<size_t>(finding.state)];
+  const auto n = [](int64_t count, const char* word) {
+    return std::to_string(count) + " " + word + (count == 1 ? "" : "s");
+  };
+  return n(counts[2], "problem") + ", " + n(counts[1], "note");
+}
+
+ExitCode run_doctor(const JobArguments& arguments, const Output& output) {
+  begin(output);
+  MachineFacts facts = collect_machine_facts();
+  const std::vector<Finding> of_job = job_findings(arguments, facts);
+  std::vector<Finding> findings = diagnose(facts);
+  findings.insert(findings.end(), of_job.begin(), of_job.end());
+  if (output.json)
+    std::cout << to_json(findings, facts);
+  else
+    std::cout << findings_text(findings) << "\n  " << conclusion(findings) << "\n";
+  return overall_state(findings) == FindingState::kProblem ? ExitCode::kPlacement : ExitCode::kOk;
+}
+
+}  // namespace
+
+void add_doctor(CLI::App& app, Action& action) {
+  auto arguments = std::make_shared<JobArguments>();
+  auto output = std::make_shared<Output>();
+  CLI::App* command = app.add_subcommand("doctor",
+                                         "Check this machine, and a job's model and folders, and say what to do.\n"
+                                         "Exit code 4 when there is a problem.\n"
+                                         "  lancet doctor\n"
+                                         "  lancet doctor job.yaml");
+  add_job_file(*command, *arguments);
+  add_output_options(*command, *output);
+  command->callback([=, &action] { action = [=] { return run_doctor(*arguments, *output); }; });
+}
+
+}  // namespace lancet::cli

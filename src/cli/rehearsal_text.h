@@ -1,0 +1,12 @@
+// What `lancet edit --rehearse` prints.
+#pragma once
+
+#include <string>
+
+#include "lancet/job/rehearsal.h"
+
+namespace lancet::cli {
+
+std::string rehearsal_text(const RehearsalReport& report);
+
+}  // namespace lancet::cli

@@ -1,0 +1,151 @@
+// The rules for a job and the folders that it writes to.
+#include <algorithm>
+#include <functional>
+#include <map>
+
+#include "lancet/core/error.h"
+#include "lancet/core/strings.h"
+#include "lancet/doctor/doctor.h"
+#include "lancet/edit/imported_statistics.h"
+#include "lancet/io/files.h"
+#include "lancet/job/edit_job.h"
+#include "lancet/job/model_session.h"
+
+namespace lancet {
+namespace {
+
+constexpr int64_t kLowSpace = 1'000'000'000;
+constexpr int64_t kOtherFiles = 64;  ///< that a process has open beside a checkpoint's
+
+std::string size_text(int64_t bytes) { return bytes_text(static_cast<uint64_t>(std::max<int64_t>(0, bytes))); }
+
+/// What `check` says when it goes well; what it throws is the problem.
+Finding tried(const std::string& topic, const std::function<std::string()>& check) {
+  try {
+    return {FindingState::kOk, topic, check(), ""};
+  } catch (const Error& error) {
+    return {FindingState::kProblem, topic, error.what(), ""};  // says what to do itself
+  } catch (const std::exception& error) {
+    return {FindingState::kProblem, topic, error.what(), "see the message"};
+  }
+}
+
+/// Files that statistics are made of can be read.
+std::string check_sources(const JobConfig& job, const ModelFiles& files) {
+  const StatisticsOptions& options = *job.statistics;
+  if (options.from == StatisticsFrom::kSelf) return "text that the model writes";
+  if (options.from == StatisticsFrom::kCorpus) {
+    DocumentReader(options.corpus).next();
+    return options.corpus.string();
+  }
+  std::vector<int64_t> layers;
+  for (const WeightId& id : job.editor->targets(files.config)) layers.push_back(id.layer);
+  const ImportedStatistics imported(options.import, layers, files.config.d_ffn);
+  return cat(options.import.string(), " for ", layers.size(), " layers");
+}
+
+/// A copy of the model, and two factors of the change of each edited weight.
+int64_t output_bytes(const JobConfig& job, const ModelFiles& files, size_t n_requests) {
+  const auto layers = static_cast<int64_t>(job.editor->targets(files.config).size());
+  const auto rank = static_cast<int64_t>(n_requests);
+  return static_cast<int64_t>(files.checkpoint.tensor_bytes()) +
+         layers * rank * (files.config.d_ffn + files.config.d_model) * 4;
+}
+
+/// A matrix of f64 for each edited layer's moments, which imported ones need not, and one for their factor.
+int64_t cache_bytes(const JobConfig& job, const ModelFiles& files) {
+  const auto layers = static_cast<int64_t>(job.editor->targets(files.config).size());
+  const int64_t matrices = job.statistics->from == StatisticsFrom::kImport ? 1 : 2;
+  return matrices * layers * 8 * files.config.d_ffn * files.config.d_ffn;
+}
+
+/// The job's own folders, with what will be written there.
+void add_folders(const JobConfig& job, const ModelFiles* files, size_t n_requests, std::vector<FolderFacts>& folders) {
+  FolderFacts output = look_at_folder("output", job.output->dir.parent_path());
+  if (files != nullptr) output.expected_bytes = output_bytes(job, *files, n_requests);
+  folders.push_back(std::move(output));
+  if (!job.editor->needs().statistics) return;
+  FolderFacts cache = look_at_folder("cache", job.statistics->cache);
+  if (files != nullptr) cache.expected_bytes = cache_bytes(job, *files);
+  folders.push_back(std::move(cache));
+}
+
+Finding check_open_files(const ModelFiles& files, const ProcessLimits& limits) {
+  const auto shards = static_cast<int64_t>(files.checkpoint.shards().size());
+  if (!limits.open_files || shards + kOtherFiles <= *limits.open_files)
+    return {FindingState::kOk, "limits", "open files: enough for the model's shards", ""};
+  return {FindingState::kProblem, "limits",
+          cat("open files: ", *limits.open_files, ": the model has ", shards, " shards, all open at once"),
+          cat("ulimit -n ", 2 * (shards + kOtherFiles))};
+}
+
+std::string device_names(const std::vector<at::Device>& devices) {
+  std::vector<std::string> names;
+  for (const at::Device device : devices) names.push_back(device.str());
+  return join(names);
+}
+
+bool is_of_job(const FolderFacts& folder) { return folder.role == "output" || folder.role == "cache"; }
+
+}  // namespace
+
+std::vector<Finding> diagnose_folders(const std::vector<FolderFacts>& folders) {
+  std::map<uint64_t, int64_t> expected;  // folders of one file system share its space
+  for (const FolderFacts& folder : folders) expected[folder.file_system] += folder.expected_bytes;
+  std::vector<Finding> findings;
+  for (const FolderFacts& folder : folders) {
+    Finding finding{FindingState::kOk, "disk",
+                    cat(folder.role, ": ", folder.path.string(), ": ", size_text(folder.free_bytes), " free of ",
+                        size_text(folder.total_bytes)),
+                    ""};
+    const int64_t needed = expected[folder.file_system];
+    if (folder.expected_bytes > 0) finding.what += cat(", the job writes ", size_text(folder.expected_bytes));
+    if (!folder.is_writable) {
+      finding.state = is_of_job(folder) ? FindingState::kProblem : FindingState::kNote;
+      finding.what += ": is no folder that this user may write to";
+      finding.remedy = "change its permissions, or name another folder in the job";
+    } else if (folder.expected_bytes > 0 && needed > folder.free_bytes) {
+      finding.state = FindingState::kProblem;
+      if (needed > folder.expected_bytes)
+        finding.what += cat(" and to its other folders on this disk, together ", size_text(needed));
+      finding.remedy =
+          "free space, or name a folder on another disk (statistics that the cache holds already are not written "
+          "again)";
+    } else if (folder.free_bytes < kLowSpace && folder.role != "/dev/shm") {
+      finding.state = FindingState::kNote;
+      finding.remedy = "little space: outputs are as large as their models";
+    }
+    findings.push_back(std::move(finding));
+  }
+  return findings;
+}
+
+std::vector<Finding> diagnose_job(const JobConfig& job, MachineFacts& facts) {
+  std::vector<Finding> findings;
+  std::optional<ModelFiles> files;
+  findings.push_back(tried("model", [&] {
+    files.emplace(open_model(job.model, job.ignore_config_keys));
+    job.editor->targets(files->config);
+    return cat(files->checkpoint.folder().string(), ": ", files->config.family->name, ", ", files->config.n_layers,
+               " layers, ", bytes_text(files->checkpoint.tensor_bytes()), " in ", files->checkpoint.shards().size(),
+               " shard(s)");
+  }));
+  const bool is_usable = findings.back().state == FindingState::kOk;
+  size_t n_requests = 0;
+  findings.push_back(tried("requests", [&] {
+    n_requests = load_requests(job.requests).size();
+    return cat(n_requests, " request(s)");
+  }));
+  findings.push_back(tried("run.devices", [&] { return device_names(parse_devices(job.run.devices)); }));
+  findings.push_back(tried("output", [&] {
+    check_output(*job.output);
+    return job.output->dir.string();
+  }));
+  if (is_usable && job.editor->needs().statistics)
+    findings.push_back(tried("statistics", [&] { return check_sources(job, *files); }));
+  if (is_usable) findings.push_back(check_open_files(*files, facts.limits));
+  add_folders(job, is_usable ? &*files : nullptr, n_requests, facts.folders);
+  return findings;
+}
+
+}  // namespace lancet

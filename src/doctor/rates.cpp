@@ -1,0 +1,76 @@
+#include "rates.h"
+
+#include <ATen/DeviceAccelerator.h>
+#include <torch/types.h>
+
+#include <chrono>
+#include <functional>
+
+#include "lancet/runtime/memory.h"
+#include "lancet/runtime/placement.h"
+
+namespace lancet {
+namespace {
+
+constexpr int64_t kBlockBytes = int64_t{256} << 20;
+constexpr int64_t kMatrixSize = 1024;
+constexpr double kSeconds = 0.4;
+
+/// Runs of `work` per second; the first run is not counted: it sets things up.
+double rate(const std::function<void()>& work, double seconds) {
+  work();
+  const auto begin = std::chrono::steady_clock::now();
+  double elapsed = 0;
+  int64_t runs = 0;
+  do {
+    work();
+    ++runs;
+    elapsed = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  } while (elapsed < seconds);
+  return static_cast<double>(runs) / elapsed;
+}
+
+CopyRate measure_copy(const Tensor& from, const Tensor& to) {
+  const auto wait_for = [](const Tensor& tensor) {
+    if (tensor.device() != Placement::host()) at::accelerator::synchronizeDevice(tensor.device().index());
+  };
+  const auto copy = [&] {
+    to.copy_(from, /*non_blocking=*/true);
+    wait_for(from);
+    wait_for(to);
+  };
+  return {from.device().str(), to.device().str(), static_cast<double>(kBlockBytes) * rate(copy, 0.05)};
+}
+
+double product_rate(at::ScalarType dtype) {
+  const Tensor a = torch::ones({kMatrixSize, kMatrixSize}, dtype), b = torch::ones({kMatrixSize, kMatrixSize}, dtype);
+  Tensor product = torch::empty_like(a);
+  constexpr double kOperations = 2.0 * kMatrixSize * kMatrixSize * kMatrixSize;
+  return kOperations * rate([&] { at::matmul_out(product, a, b); }, kSeconds);
+}
+
+}  // namespace
+
+std::vector<CopyRate> measure_copies() {
+  const torch::NoGradGuard no_grad;
+  std::vector<CopyRate> rates;
+  std::vector<Tensor> blocks;
+  for (const at::Device device : accelerators())
+    blocks.push_back(torch::empty({kBlockBytes}, torch::TensorOptions(torch::kByte).device(device)));
+  for (const Tensor& block : blocks) {
+    const Tensor host = Placement::staging_buffer(kBlockBytes, block.device());
+    rates.push_back(measure_copy(host, block));
+    rates.push_back(measure_copy(block, host));
+  }
+  for (const Tensor& from : blocks)
+    for (const Tensor& to : blocks)
+      if (from.device() != to.device()) rates.push_back(measure_copy(from, to));
+  return rates;
+}
+
+ProductRates measure_products() {
+  const torch::NoGradGuard no_grad;
+  return {product_rate(torch::kFloat), product_rate(torch::kBFloat16)};
+}
+
+}  // namespace lancet

@@ -1,0 +1,152 @@
+// Both libraries come with the driver, not with torch, so they are opened by name at run time. libcuda knows the GPUs
+// as the process sees them; the management library (NVML) knows the machine's numbering. They meet in the PCI address,
+// which also holds for parts of a GPU (MIG).
+#include "lancet/runtime/gpu_driver.h"
+
+#include <cuda.h>
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+
+#include "lancet/core/strings.h"
+
+namespace lancet {
+namespace {
+
+SymbolSource open_library(const char* name) {
+  void* library = ::dlopen(name, RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) return {};
+  return [library](const char* symbol) { return ::dlsym(library, symbol); };  // stays open: the driver's threads use it
+}
+
+/// Calls the library's function `name` of type F; nullopt when it has none.
+template <typename F, typename... Arguments>
+std::optional<int> call(const SymbolSource& library, const char* name, Arguments... arguments) {
+  auto* function = reinterpret_cast<F*>(library(name));
+  if (function == nullptr) return std::nullopt;
+  return static_cast<int>(function(arguments...));
+}
+
+template <typename F, typename... Arguments>
+bool succeeds(const SymbolSource& library, const char* name, Arguments... arguments) {
+  return call<F>(library, name, arguments...) == 0;
+}
+
+/// The management library's functions, of its version 2 interface. Handles are opaque; 0 is success.
+using NvmlHandle = void*;
+using NvmlPlain = int();
+using NvmlText = int(char*, unsigned);
+using NvmlCount = int(unsigned*);
+using NvmlByAddress = int(const char*, NvmlHandle*);
+using NvmlIndex = int(NvmlHandle, unsigned*);
+
+void add_physical(const SymbolSource& management, GpuDriver& driver) {
+  if (!management || !succeeds<NvmlPlain>(management, "nvmlInit_v2")) return;
+  std::array<char, 96> version{};
+  if (succeeds<NvmlText>(management, "nvmlSystemGetDriverVersion", version.data(), 96U))
+    driver.version = version.data();
+  unsigned count = 0;
+  if (succeeds<NvmlCount>(management, "nvmlDeviceGetCount_v2", &count)) driver.physical_gpus = count;
+  for (GpuIdentity& gpu : driver.gpus) {
+    NvmlHandle handle = nullptr;
+    unsigned index = 0;
+    if (succeeds<NvmlByAddress>(management, "nvmlDeviceGetHandleByPciBusId_v2", gpu.pci_bus_id.c_str(), &handle) &&
+        succeeds<NvmlIndex>(management, "nvmlDeviceGetIndex", handle, &index))
+      gpu.physical_index = index;
+  }
+  succeeds<NvmlPlain>(management, "nvmlShutdown");
+}
+
+/// "GPU-%02x...": groups of 4, 2, 2, 2 and 6 bytes, as nvidia-smi prints them.
+std::string uuid_text(const CUuuid& uuid) {
+  std::string text = "GPU-";
+  for (size_t i = 0; i < sizeof uuid.bytes; ++i) {
+    std::array<char, 4> hex{};
+    std::snprintf(hex.data(), hex.size(), "%02x", static_cast<unsigned>(static_cast<unsigned char>(uuid.bytes[i])));
+    text += cat(i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "", hex.data());
+  }
+  return text;
+}
+
+GpuIdentity read_gpu(const SymbolSource& cuda, CUdevice device, int64_t index) {
+  GpuIdentity gpu;
+  gpu.index = index;
+  std::array<char, 128> text{};
+  if (succeeds<decltype(cuDeviceGetName)>(cuda, "cuDeviceGetName", text.data(), 128, device)) gpu.name = text.data();
+  if (succeeds<decltype(cuDeviceGetPCIBusId)>(cuda, "cuDeviceGetPCIBusId", text.data(), 128, device))
+    gpu.pci_bus_id = text.data();
+  CUuuid uuid{};
+  if (succeeds<CUresult(CUuuid*, CUdevice)>(cuda, "cuDeviceGetUuid_v2", &uuid, device) ||
+      succeeds<CUresult(CUuuid*, CUdevice)>(cuda, "cuDeviceGetUuid", &uuid, device))
+    gpu.uuid = uuid_text(uuid);
+  size_t bytes = 0;
+  if (succeeds<CUresult(size_t*, CUdevice)>(cuda, "cuDeviceTotalMem_v2", &bytes, device))
+    gpu.total_bytes = static_cast<int64_t>(bytes);
+  int major = 0, minor = 0;
+  const auto attribute = [&](int* value, CUdevice_attribute which) {
+    return succeeds<decltype(cuDeviceGetAttribute)>(cuda, "cuDeviceGetAttribute", value, which, device);
+  };
+  if (attribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) &&
+      attribute(&minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR))
+    gpu.capability = major * 10 + minor;
+  return gpu;
+}
+
+/// "CUDA_ERROR_NO_DEVICE: no CUDA-capable device is detected".
+std::string error_text(const SymbolSource& cuda, int code) {
+  const char *name = nullptr, *meaning = nullptr;
+  const auto result = static_cast<CUresult>(code);
+  succeeds<decltype(cuGetErrorName)>(cuda, "cuGetErrorName", result, &name);
+  succeeds<decltype(cuGetErrorString)>(cuda, "cuGetErrorString", result, &meaning);
+  return cat(name != nullptr ? name : "error", meaning != nullptr ? cat(": ", meaning) : cat(" ", code));
+}
+
+void add_gpus(const SymbolSource& cuda, GpuDriver& driver) {
+  int version = 0;
+  if (succeeds<decltype(cuDriverGetVersion)>(cuda, "cuDriverGetVersion", &version)) driver.cuda_version = version;
+  int count = 0;
+  std::optional<int> result = call<decltype(cuInit)>(cuda, "cuInit", 0U);
+  if (result == 0) result = call<decltype(cuDeviceGetCount)>(cuda, "cuDeviceGetCount", &count);
+  if (result != 0) driver.problem = result ? error_text(cuda, *result) : "not a library of NVIDIA's driver";
+  std::vector<CUdevice> devices;
+  for (int index = 0; index < count; ++index) {
+    CUdevice device = 0;
+    if (!succeeds<decltype(cuDeviceGet)>(cuda, "cuDeviceGet", &device, index)) continue;
+    devices.push_back(device);
+    driver.gpus.push_back(read_gpu(cuda, device, index));
+  }
+  for (size_t i = 0; i < devices.size(); ++i)
+    for (size_t j = i + 1; j < devices.size(); ++j) {
+      int there = 0, back = 0;
+      const bool is_known =
+          succeeds<decltype(cuDeviceCanAccessPeer)>(cuda, "cuDeviceCanAccessPeer", &there, devices[i], devices[j]) &&
+          succeeds<decltype(cuDeviceCanAccessPeer)>(cuda, "cuDeviceCanAccessPeer", &back, devices[j], devices[i]);
+      if (is_known && (there == 0 || back == 0))
+        driver.no_peer.emplace_back(driver.gpus[i].index, driver.gpus[j].index);
+    }
+}
+
+}  // namespace
+
+std::string device_name(int64_t index) { return cat("cuda:", index); }
+
+std::string label(const GpuIdentity& gpu) {
+  std::string text = device_name(gpu.index) + " = ";
+  text += gpu.physical_index ? cat("GPU ", *gpu.physical_index) : "a GPU of unknown number";
+  if (!gpu.uuid.empty()) text += ", " + gpu.uuid;
+  return gpu.name.empty() ? text : text + ", " + gpu.name;
+}
+
+GpuDriver read_gpu_driver() { return read_gpu_driver(open_library("libcuda.so.1"), open_library("libnvidia-ml.so.1")); }
+
+GpuDriver read_gpu_driver(const SymbolSource& cuda, const SymbolSource& management) {
+  GpuDriver driver;
+  driver.is_there = static_cast<bool>(cuda);
+  if (cuda) add_gpus(cuda, driver);
+  add_physical(management, driver);
+  return driver;
+}
+
+}  // namespace lancet
