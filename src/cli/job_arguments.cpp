@@ -56,6 +56,20 @@ void add_output_options(CLI::App& command, Output& output) {
   command.add_flag("--json", output.json, "One JSON document on stdout instead of the table");
 }
 
+RunOptions parse_run(const std::string& devices, const std::string& dtype) {
+  ConfigTree tree = ConfigTree::map();
+  if (!devices.empty()) {
+    std::vector<ConfigTree> names;
+    for (const std::string& device : split(devices, ',')) names.push_back(ConfigTree::text(device));
+    tree.set("devices", ConfigTree::list(std::move(names)));
+  }
+  tree.set("dtype", ConfigTree::text(dtype));
+  ConfigProblems problems("command line");
+  RunOptions run = parse_run_options(ConfigSection(tree, "run", problems));
+  problems.throw_if_any();
+  return run;
+}
+
 void begin(const Output& output) {
   set_verbosity(output.quiet || output.json ? Verbosity::kQuiet : Verbosity::kNormal);
 }

@@ -32,6 +32,7 @@ int run(int argc, char** argv) {
   add_stats(app, action);
   add_generate(app, action);
   add_inspect(app, action);
+  add_plan(app, action);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

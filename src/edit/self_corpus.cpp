@@ -7,6 +7,7 @@
 #include "lancet/core/progress.h"
 #include "lancet/core/strings.h"
 #include "lancet/models/generate.h"
+#include "lancet/models/memory.h"
 
 namespace lancet {
 namespace {
@@ -19,14 +20,12 @@ constexpr std::string_view kFormat = "lancet-self-corpus-1";
 constexpr int64_t kCacheBytes = int64_t{2} << 30;
 constexpr int64_t kMostRows = 1024;
 
-int64_t rows_of_a_round(const CausalLM& model, int64_t most_tokens) {
-  const ModelConfig& config = model.config();
-  const int64_t width = static_cast<int64_t>(at::elementSize(model.placement().weight_dtype()));
-  const int64_t token_bytes = 2 * config.n_layers * config.n_kv_heads * config.head_dim * width;
-  return std::clamp<int64_t>(kCacheBytes / (token_bytes * most_tokens), 1, kMostRows);
-}
-
 }  // namespace
+
+int64_t sampling_rows(const ModelConfig& config, at::ScalarType dtype, int64_t most_tokens) {
+  const int64_t row_bytes = config.n_layers * key_value_bytes(config, dtype, most_tokens);
+  return std::clamp<int64_t>(kCacheBytes / row_bytes, 1, kMostRows);
+}
 
 SelfCorpusPlan plan_self_corpus(const Tokenizer& tokenizer, const ModelConfig& config, const StatisticsOptions& options,
                                 uint64_t seed) {
@@ -45,8 +44,9 @@ SelfCorpusPlan plan_self_corpus(const Tokenizer& tokenizer, const ModelConfig& c
 }
 
 CorpusTokens sample_corpus(const CausalLM& model, const SelfCorpusPlan& plan) {
-  const std::vector<GenerateRow> rows(static_cast<size_t>(rows_of_a_round(model, plan.most_tokens)),
-                                      GenerateRow{{plan.begin}, plan.most_tokens - 1});
+  const std::vector<GenerateRow> rows(
+      static_cast<size_t>(sampling_rows(model.config(), model.placement().weight_dtype(), plan.most_tokens)),
+      GenerateRow{{plan.begin}, plan.most_tokens - 1});
   const int64_t n_rows = static_cast<int64_t>(rows.size());
   GenerateOptions options{.eos_ids = model.config().eos_ids,
                           .top_k = 0,

@@ -14,12 +14,4 @@ namespace lancet {
 std::vector<std::vector<int64_t>> plan_value_batches(const CausalLM& model, std::span<const PreparedRequest> requests,
                                                      int64_t layer, int64_t batch);
 
-/// Tokens of one step of a batch. On the host 512: activations of more fall out of the caches. On accelerators 16384,
-/// or what half of the free memory of every device holds, rounded down to a power of two.
-int64_t value_step_tokens(const CausalLM& model, std::span<const PreparedRequest> requests, int64_t layer);
-
-/// Bytes that one token of a step takes on each layer above the edited one, from above: activations kept for the
-/// gradient, as much again for what is at work, and the token's share of the cached prefix.
-int64_t value_bytes_per_token(const ModelConfig& config, const PreparedRequest& request, int64_t element_bytes);
-
 }  // namespace lancet

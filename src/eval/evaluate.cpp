@@ -1,5 +1,7 @@
 #include "lancet/eval/evaluate.h"
 
+#include <algorithm>
+
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
 #include "lancet/models/generate.h"
@@ -46,6 +48,22 @@ void EvaluationPlan::add_probe(size_t request, const EditRequest& texts, MetricG
   Probe probe{request, group, add(texts.target), {}};
   if (texts.target_true) probe.target_true = add(*texts.target_true);
   probes_.push_back(probe);
+}
+
+EvaluationSize EvaluationPlan::size() const {
+  EvaluationSize size;
+  for (const Continuation& continuation : continuations_) {
+    const auto target = static_cast<int64_t>(continuation.target.size());
+    size.scored_row_tokens =
+        std::max(size.scored_row_tokens, static_cast<int64_t>(continuation.prompt.size()) + target - 1);
+    size.labels += target;
+  }
+  size.scored_tokens = size.scored_row_tokens * static_cast<int64_t>(continuations_.size());
+  size.generation.rows = static_cast<int64_t>(prompts_.size());
+  for (const std::vector<TokenId>& prompt : prompts_)
+    size.generation.prompt_tokens = std::max(size.generation.prompt_tokens, static_cast<int64_t>(prompt.size()));
+  size.generation.row_tokens = size.generation.prompt_tokens + options_.continuation_tokens;
+  return size;
 }
 
 Evaluation EvaluationPlan::run(const CausalLM& model, const std::string& stage) const {

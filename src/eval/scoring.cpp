@@ -4,6 +4,7 @@
 
 #include "lancet/core/progress.h"
 #include "lancet/models/batching.h"
+#include "lancet/runtime/stage_turns.h"
 
 namespace lancet {
 namespace {
@@ -16,15 +17,18 @@ struct BatchLabels {
   std::vector<int64_t> label;
 };
 
+/// Scores go to their rows' places.
 void score_batch(const CausalLM& model, std::span<const Continuation> continuations, std::span<const int64_t> rows,
-                 std::vector<ContinuationScore>& scores) {
+                 StageTurn& turn, std::vector<ContinuationScore>& scores) {
+  const torch::NoGradGuard no_grad;
   std::vector<std::vector<TokenId>> ids;
   for (const int64_t row : rows) {
     const Continuation& continuation = continuations[static_cast<size_t>(row)];
     ids.push_back(continuation.prompt);
     ids.back().insert(ids.back().end(), continuation.target.begin(), continuation.target.end() - 1);
   }
-  const TokenBatch batch = make_batch(ids);
+  TokenBatch batch = make_batch(ids);
+  batch.sequence.turn = &turn;
   BatchLabels labels;
   for (size_t i = 0; i < rows.size(); ++i) {
     const Continuation& continuation = continuations[static_cast<size_t>(rows[i])];
@@ -65,16 +69,17 @@ void score_batch(const CausalLM& model, std::span<const Continuation> continuati
 
 std::vector<ContinuationScore> score_continuations(const CausalLM& model, std::span<const Continuation> continuations,
                                                    const std::string& stage) {
-  const torch::NoGradGuard no_grad;
   std::vector<int64_t> lengths;
   for (const Continuation& continuation : continuations)
     lengths.push_back(static_cast<int64_t>(continuation.prompt.size() + continuation.target.size()) - 1);
   std::vector<ContinuationScore> scores(continuations.size());
   Progress progress(stage, static_cast<int64_t>(continuations.size()), "continuations");
-  for (const std::vector<int64_t>& rows : plan_batches(lengths, kForwardTokens)) {
-    score_batch(model, continuations, rows, scores);
+  const std::vector<std::vector<int64_t>> batches = plan_batches(lengths, kForwardTokens);
+  run_in_turns(model.placement(), 0, static_cast<int64_t>(batches.size()), [&](int64_t i, StageTurn& turn) {
+    const std::vector<int64_t>& rows = batches[static_cast<size_t>(i)];
+    score_batch(model, continuations, rows, turn, scores);
     progress.advance(static_cast<int64_t>(rows.size()));
-  }
+  });
   return scores;
 }
 

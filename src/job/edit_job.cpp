@@ -129,7 +129,10 @@ EditReport run_edit_job(const JobConfig& job) {
   const EvaluationPlan plan(*files.tokenizer, report.requests, job.evaluation);
   std::optional<JobStatistics> statistics;
   if (job.editor->needs().statistics) statistics.emplace(job, files);
-  CausalLM model = load_model(files, job.run);
+  std::vector<std::string> assumptions;  // the tokenizer leaves few, which lancet plan shows
+  JobWork work = edit_work(job, files.config, {files.tokenizer.get(), report.requests, plan.size()}, assumptions);
+  if (statistics) statistics->describe(work);
+  CausalLM model = load_model(files, job.run, work);
   report.model_dtype = dtype_name(to_dtype(model.placement().weight_dtype()));
   report.devices = model.placement().description();
   stopwatch.lap("load");

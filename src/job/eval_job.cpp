@@ -12,7 +12,7 @@ EvalReport run_eval_job(const JobConfig& job) {
   EvalReport report;
   report.requests = load_requests(job.requests);
   const EvaluationPlan plan(*files.tokenizer, report.requests, job.evaluation);
-  const CausalLM model = load_model(files, job.run);
+  const CausalLM model = load_model(files, job.run, evaluation_work(job.run, files.config, plan.size()));
   report.evaluation = plan.run(model, "evaluate");
   report.content_hash = files.checkpoint.content_hash();
   return report;
@@ -46,7 +46,9 @@ std::string to_json(const EvalReport& report, const JobConfig& job) {
 StatisticsReport run_statistics_job(const JobConfig& job) {
   const ModelFiles files = open_model(job.model, job.ignore_config_keys);
   JobStatistics statistics(job, files);
-  const CausalLM model = load_model(files, job.run);
+  JobWork work = statistics_work(job, files.config);
+  statistics.describe(work);
+  const CausalLM model = load_model(files, job.run, work);
   statistics.prepare(model);
   return statistics.report();
 }

@@ -1,5 +1,7 @@
 #include "job_statistics.h"
 
+#include <algorithm>
+
 #include "lancet/edit/statistics_store.h"
 
 namespace lancet {
@@ -18,6 +20,14 @@ JobStatistics::JobStatistics(const JobConfig& job, const ModelFiles& files) : jo
       imported_ = std::make_shared<ImportedStatistics>(options.import, layers_, files.config.d_ffn);
       break;
   }
+}
+
+void JobStatistics::describe(JobWork& work) const {
+  if (job_.statistics->from != StatisticsFrom::kCorpus) return;
+  work.statistics_tokens = corpus_.tokens;
+  work.document_tokens = 0;
+  for (const std::vector<TokenId>& document : corpus_.documents)
+    work.document_tokens = std::max(work.document_tokens, static_cast<int64_t>(document.size()));
 }
 
 std::shared_ptr<MomentSource> JobStatistics::open_moments(const CausalLM& model) const {

@@ -20,6 +20,9 @@ class JobStatistics {
   /// Throws: ConfigError when the corpus does not do; CheckpointError when files to import do not, all of them at once.
   JobStatistics(const JobConfig& job, const ModelFiles& files);
 
+  /// Says how much text there is, where it has been read.
+  void describe(JobWork& work) const;
+
   /// Puts the factors of all layers that the editor changes into the cache. `model`: not yet edited; outlives this.
   /// Throws: CheckpointError, NumericError.
   void prepare(const CausalLM& model);
