@@ -2,6 +2,7 @@
 
 #include <torch/types.h>
 
+#include <algorithm>
 #include <stdexcept>
 
 #include "decoder_layer.h"
@@ -49,8 +50,39 @@ void check_packing(const Tensor& h_BTD, const SequenceInfo& sequence) {
                                " for hidden states of ", h_BTD.size(0), " row(s) of ", h_BTD.size(1)));
 }
 
+/// Hidden states come from the layer's own stage, or from the one before.
+void check_entry(const Placement& placement, const Tensor& h_BTD, int64_t layer) {
+  if (layer > 0 && h_BTD.device() == placement.device_of(layer - 1)) return;
+  check_device(h_BTD, placement.device_of(layer), cat("hidden states into layer ", layer));
+}
+
+void check_prefix(const SequenceInfo& sequence, at::Device device, int64_t layer) {
+  if (sequence.prefix == nullptr || sequence.prefix->empty()) return;
+  check_device(sequence.prefix->keys_BKPC.at(static_cast<size_t>(layer)), device, cat("cached keys of layer ", layer));
+  check_device(sequence.prefix->values_BKPC.at(static_cast<size_t>(layer)), device,
+               cat("cached values of layer ", layer));
+}
+
 /// Rounded up: a model that is there is never "0 MB".
 int64_t megabytes(int64_t bytes) { return (bytes + 999'999) / 1'000'000; }
+
+/// Adds the weights that lie on `device`.
+void load_onto(at::Device device, const Checkpoint& checkpoint, const Placement& placement,
+               const std::vector<WeightSpec>& table, std::map<WeightId, Tensor>& weights) {
+  std::vector<TensorRead> reads;
+  std::vector<WeightId> ids;
+  int64_t total_bytes = 0;
+  for (const WeightSpec& spec : table) {
+    if (weight_device(placement, spec.id) != device) continue;
+    reads.push_back({checkpoint.view(spec.stored_name), device, placement.weight_dtype()});
+    ids.push_back(spec.id);
+    total_bytes += static_cast<int64_t>(reads.back().stored.bytes.size());
+  }
+  const std::string where = placement.stages().size() == 1 ? "" : cat(" ", device.str());
+  Progress progress("loading" + where, megabytes(total_bytes), "MB");
+  std::vector<Tensor> tensors = read_tensors(reads, [&](int64_t read_bytes) { progress.set(megabytes(read_bytes)); });
+  for (size_t i = 0; i < ids.size(); ++i) weights.emplace(ids[i], std::move(tensors[i]));
+}
 
 }  // namespace
 
@@ -67,24 +99,20 @@ at::Device weight_device(const Placement& placement, WeightId id) {
 }
 
 CausalLM::CausalLM(ModelConfig config, Placement placement)
-    : config_(std::move(config)),
-      placement_(std::move(placement)),
-      rope_frequencies_(rope_frequencies(
-          config_, placement_.weight_dtype() == torch::kDouble ? RopePrecision::kF64 : RopePrecision::kF32)) {}
+    : config_(std::move(config)), placement_(std::move(placement)) {
+  const Tensor frequencies = rope_frequencies(
+      config_, placement_.weight_dtype() == torch::kDouble ? RopePrecision::kF64 : RopePrecision::kF32);
+  for (const Stage& stage : placement_.stages()) rope_frequencies_.push_back(frequencies.to(stage.device));
+}
 
 CausalLM CausalLM::load(const Checkpoint& checkpoint, const ModelConfig& config, const Placement& placement) {
   const torch::NoGradGuard no_grad;
   const std::vector<WeightSpec> table = resolve_weights(config, checkpoint);
-  std::vector<TensorRead> reads;
-  int64_t total_bytes = 0;
-  for (const WeightSpec& spec : table) {
-    reads.push_back({checkpoint.view(spec.stored_name), weight_device(placement, spec.id), placement.weight_dtype()});
-    total_bytes += static_cast<int64_t>(reads.back().stored.bytes.size());
-  }
-  Progress progress("loading", megabytes(total_bytes), "MB");
-  std::vector<Tensor> weights = read_tensors(reads, [&](int64_t read_bytes) { progress.set(megabytes(read_bytes)); });
   std::map<WeightId, Tensor> by_id;
-  for (size_t i = 0; i < table.size(); ++i) by_id.emplace(table[i].id, std::move(weights[i]));
+  std::vector<at::Device> devices;
+  for (const Stage& stage : placement.stages())
+    if (std::find(devices.begin(), devices.end(), stage.device) == devices.end()) devices.push_back(stage.device);
+  for (const at::Device device : devices) load_onto(device, checkpoint, placement, table, by_id);
   return from_weights(config, placement, std::move(by_id));
 }
 
@@ -120,13 +148,16 @@ Tensor CausalLM::run_layers(Tensor h_BTD, const SequenceInfo& sequence, LayerRan
     throw std::logic_error(cat("run_layers: layers ", range.begin, "..", range.end, " of ", config_.n_layers));
   if (range.begin == range.end) return take_places(h_BTD, sequence.outputs_BO);
   check_packing(h_BTD, sequence);
+  check_entry(placement_, h_BTD, range.begin);
   AttentionInputs inputs;
   for (int64_t layer = range.begin; layer < range.end; ++layer) {
-    const at::Device device = placement_.device_of(layer);
-    if (layer == range.begin || device != placement_.device_of(layer - 1)) {
-      h_BTD = h_BTD.to(device);  // the only crossing between stages; differentiable
-      inputs = attention_inputs(sequence, rope_frequencies_, device, placement_.weight_dtype());
+    const int64_t stage = placement_.stage_of(layer);
+    if (layer == range.begin || stage != placement_.stage_of(layer - 1)) {
+      if (sequence.turn != nullptr) sequence.turn->enter(stage);
+      h_BTD = h_BTD.to(placement_.device_of(layer));  // the only crossing between stages; differentiable
+      inputs = attention_inputs(sequence, rope_frequencies_[static_cast<size_t>(stage)], placement_.weight_dtype());
     }
+    check_prefix(sequence, h_BTD.device(), layer);
     if (layer + 1 == range.end && sequence.outputs_BO.defined()) inputs = only_outputs(inputs, sequence);
     h_BTD =
         run_decoder_layer({config_, layer_weights(weights_, layer), inputs, sequence, hooks, layer}, std::move(h_BTD));

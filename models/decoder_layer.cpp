@@ -82,12 +82,13 @@ Tensor rope_frequencies(const ModelConfig& config, RopePrecision precision) {
   return frequencies;
 }
 
-AttentionInputs attention_inputs(const SequenceInfo& sequence, const Tensor& frequencies, at::Device device,
-                                 at::ScalarType dtype) {
-  const Tensor angles = sequence.positions_BT.to(frequencies.scalar_type()).unsqueeze(2) * frequencies;
+AttentionInputs attention_inputs(const SequenceInfo& sequence, const Tensor& frequencies, at::ScalarType dtype) {
+  const at::Device device = frequencies.device();
+  const Tensor positions_BT = sequence.positions_BT.to(device);
+  const Tensor angles = positions_BT.to(frequencies.scalar_type()).unsqueeze(2) * frequencies;
   const Tensor both = torch::cat({angles, angles}, 2).unsqueeze(2);
   AttentionInputs inputs;
-  inputs.keys = {both.cos().to(device, dtype), both.sin().to(device, dtype)};
+  inputs.keys = {both.cos().to(dtype), both.sin().to(dtype)};
   inputs.queries = inputs.keys;
   const Tensor mask = attention_mask(sequence);
   if (mask.defined()) inputs.mask_B1QS = mask.to(device);

@@ -32,12 +32,11 @@ struct AttentionInputs {
 };
 
 enum class RopePrecision { kF32, kF64 };
-/// Frequencies [C / 2] of the rotary embedding, on the host.
+/// Frequencies [C / 2] of the rotary embedding, computed on the host.
 Tensor rope_frequencies(const ModelConfig& config, RopePrecision precision);
 
-/// Cosines and sines of the sequence's positions, and its mask, on `device` in `dtype`.
-AttentionInputs attention_inputs(const SequenceInfo& sequence, const Tensor& frequencies, at::Device device,
-                                 at::ScalarType dtype);
+/// Cosines and sines of the sequence's positions in `dtype`, and its mask, on the frequencies' device.
+AttentionInputs attention_inputs(const SequenceInfo& sequence, const Tensor& frequencies, at::ScalarType dtype);
 
 /// The same for a layer that computes only the outputs that the sequence asks for.
 AttentionInputs only_outputs(const AttentionInputs& inputs, const SequenceInfo& sequence);

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <random>
 
+#include "lancet/runtime/host_workers.h"
+
 namespace lancet {
 namespace {
 
@@ -159,12 +161,15 @@ class GenerateBatch {
 
 std::vector<std::vector<TokenId>> generate(const CausalLM& model, std::span<const GenerateRow> rows,
                                            const GenerateOptions& options) {
-  const torch::NoGradGuard no_grad;
   std::vector<int64_t> lengths;
   for (const GenerateRow& row : rows) lengths.push_back(static_cast<int64_t>(row.prompt.size()) + row.max_new_tokens);
   std::vector<std::vector<TokenId>> out(rows.size());
-  for (const std::vector<int64_t>& batch_rows : plan_batches(lengths, {.tokens = options.batch_tokens}))
-    GenerateBatch(model, rows, batch_rows, options).run(out);
+  const int64_t batch_tokens = std::max<int64_t>(1, options.batch_tokens / model.placement().batches_under_way());
+  const std::vector<std::vector<int64_t>> batches = plan_batches(lengths, {.tokens = batch_tokens});
+  run_overlapped(model.placement(), static_cast<int64_t>(batches.size()), [&](int64_t i) {
+    const torch::NoGradGuard no_grad;
+    GenerateBatch(model, rows, batches[static_cast<size_t>(i)], options).run(out);
+  });
   return out;
 }
 

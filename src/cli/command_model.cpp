@@ -22,23 +22,15 @@ struct GenerateArguments {
   std::string device = "auto";
 };
 
-RunOptions run_options(const GenerateArguments& arguments) {
-  ConfigTree tree = ConfigTree::map();
-  tree.set("devices", ConfigTree::text(arguments.device));
-  tree.set("dtype", ConfigTree::text(arguments.dtype));
-  ConfigProblems problems("command line");
-  RunOptions run = parse_run_options(ConfigSection(tree, "run", problems));
-  problems.throw_if_any();
-  return run;
-}
-
 ExitCode run_generate(const GenerateArguments& arguments, const Output& output) {
   begin(output);
-  const RunOptions run = run_options(arguments);
+  const RunOptions run = parse_run(arguments.device, arguments.dtype);
   const ModelFiles files = open_model(arguments.model, {});
-  const CausalLM model = load_model(files, run);
   std::vector<TokenId> ids = files.tokenizer->ids(arguments.prompt);
   if (ids.empty()) throw ConfigError("--prompt: no tokens: expected some text");
+  const auto prompt_tokens = static_cast<int64_t>(ids.size());
+  const EvaluationSize size{.generation = {1, prompt_tokens + arguments.tokens, prompt_tokens, false}};
+  const CausalLM model = load_model(files, run, evaluation_work(run, files.config, size));
   const GenerateRow row{ids, arguments.tokens};
   const std::vector<TokenId> added = generate(model, std::span(&row, 1), {.eos_ids = files.config.eos_ids})[0];
   const size_t prompt_bytes = files.tokenizer->decode(ids).size();
@@ -106,7 +98,10 @@ void add_generate(CLI::App& app, Action& action) {
       ->capture_default_str();
   command->add_option("--dtype", arguments->dtype, "auto (the checkpoint's), f32, bf16, f16 or f64")
       ->capture_default_str();
-  command->add_option("--device", arguments->device, "auto, cpu or cuda:N")->capture_default_str();
+  command
+      ->add_option("--device", arguments->device,
+                   "auto, or a comma-separated list of cpu and cuda:N, each with =BUDGET if wanted")
+      ->capture_default_str();
   add_output_options(*command, *output);
   command->callback([=, &action] { action = [=] { return run_generate(*arguments, *output); }; });
 }

@@ -30,9 +30,12 @@ void add_doctor(CLI::App& app, Action& action);
 void add_generate(CLI::App& app, Action& action);
 void add_inspect(CLI::App& app, Action& action);
 void add_launch(CLI::App& app, Action& action);
+void add_plan(CLI::App& app, Action& action);
 
 /// --quiet and --json.
 void add_output_options(CLI::App& command, Output& output);
+/// run: of a command without a job: devices separated by commas (empty: auto), and a dtype.
+RunOptions parse_run(const std::string& devices, const std::string& dtype);
 /// Sets how much is shown on stderr.
 void begin(const Output& output);
 

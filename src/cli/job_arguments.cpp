@@ -90,6 +90,20 @@ void add_job_file(CLI::App& command, JobArguments& arguments) {
       ->type_name("KEY=VALUE");
 }
 
+RunOptions parse_run(const std::string& devices, const std::string& dtype) {
+  ConfigTree tree = ConfigTree::map();
+  if (!devices.empty()) {
+    std::vector<ConfigTree> names;
+    for (const std::string& device : split(devices, ',')) names.push_back(ConfigTree::text(device));
+    tree.set("devices", ConfigTree::list(std::move(names)));
+  }
+  tree.set("dtype", ConfigTree::text(dtype));
+  ConfigProblems problems("command line");
+  RunOptions run = parse_run_options(ConfigSection(tree, "run", problems));
+  problems.throw_if_any();
+  return run;
+}
+
 JobConfig load_job(const JobArguments& arguments, JobPurpose purpose, Communicator& communicator) {
   JobConfig job;
   communicator.together("parse", [&] { job = read_job(arguments, purpose); });

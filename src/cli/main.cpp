@@ -27,6 +27,7 @@ int run(int argc, char** argv) {
   add_generate(app, action);
   add_inspect(app, action);
   add_launch(app, action);
+  add_plan(app, action);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
+#include <cmath>
 #include <cstdio>
 #include <numeric>
 
@@ -24,6 +26,24 @@ size_t edit_distance(std::string_view a, std::string_view b) {
   return row[b.size()];
 }
 
+std::string trimmed(std::string_view text) {
+  const size_t begin = text.find_first_not_of(" \t");
+  if (begin == std::string_view::npos) return {};
+  return std::string(text.substr(begin, text.find_last_not_of(" \t") + 1 - begin));
+}
+
+std::string scaled_text(uint64_t bytes, double base, const std::array<const char*, 5>& units) {
+  double value = static_cast<double>(bytes);
+  size_t unit = 0;
+  while (value >= base && unit + 1 < units.size()) {
+    value /= base;
+    ++unit;
+  }
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), unit == 0 ? "%.0f %s" : "%.1f %s", value, units[unit]);
+  return text.data();
+}
+
 }  // namespace
 
 std::string join(std::span<const std::string> parts, std::string_view separator) {
@@ -41,17 +61,37 @@ std::string shape_text(std::span<const int64_t> shape) {
   return "[" + join(parts) + "]";
 }
 
-std::string bytes_text(uint64_t bytes) {
-  static constexpr std::array<const char*, 5> kUnits{"B", "kB", "MB", "GB", "TB"};
-  double value = static_cast<double>(bytes);
-  size_t unit = 0;
-  while (value >= 1000.0 && unit + 1 < kUnits.size()) {
-    value /= 1000.0;
-    ++unit;
+std::string bytes_text(uint64_t bytes) { return scaled_text(bytes, 1000.0, {"B", "kB", "MB", "GB", "TB"}); }
+
+std::string binary_bytes_text(uint64_t bytes) { return scaled_text(bytes, 1024.0, {"B", "KiB", "MiB", "GiB", "TiB"}); }
+
+std::optional<int64_t> parse_bytes(std::string_view text) {
+  static constexpr std::array<std::pair<std::string_view, double>, 9> kUnits{{{"B", 1},
+                                                                              {"kB", 1e3},
+                                                                              {"MB", 1e6},
+                                                                              {"GB", 1e9},
+                                                                              {"TB", 1e12},
+                                                                              {"KiB", 0x1p10},
+                                                                              {"MiB", 0x1p20},
+                                                                              {"GiB", 0x1p30},
+                                                                              {"TiB", 0x1p40}}};
+  double number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number, std::chars_format::fixed);
+  if (error != std::errc() || !(number > 0)) return std::nullopt;
+  const std::string unit = trimmed(text.substr(static_cast<size_t>(end - text.data())));
+  for (const auto& [name, factor] : kUnits)
+    if (unit == name && number * factor >= 1 && number * factor < 0x1p62) return std::llround(number * factor);
+  return std::nullopt;
+}
+
+std::vector<std::string> split(std::string_view text, char separator) {
+  std::vector<std::string> parts;
+  for (size_t begin = 0; begin <= text.size();) {
+    const size_t end = std::min(text.find(separator, begin), text.size());
+    parts.push_back(trimmed(text.substr(begin, end - begin)));
+    begin = end + 1;
   }
-  std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), unit == 0 ? "%.0f %s" : "%.1f %s", value, kUnits[unit]);
-  return text.data();
+  return parts;
 }
 
 std::string excerpt(std::string_view text, size_t longest_bytes) {

@@ -10,7 +10,7 @@ namespace {
 
 /// [rows of the batch, dim].
 Tensor collect_batch(const CausalLM& model, std::span<const LocatedPrompt* const> rows,
-                     const std::vector<int64_t>& batch_rows, HookSite site) {
+                     const std::vector<int64_t>& batch_rows, HookSite site, StageTurn& turn) {
   std::vector<std::vector<TokenId>> ids;
   std::vector<int64_t> last;
   for (const int64_t row : batch_rows) {
@@ -19,6 +19,7 @@ Tensor collect_batch(const CausalLM& model, std::span<const LocatedPrompt* const
     last.push_back(prompt.lookup);
   }
   TokenBatch batch = make_batch(ids);
+  batch.sequence.turn = &turn;
   batch.sequence.outputs_BO = torch::tensor(last, torch::kLong).unsqueeze(1);
   Tensor collected_BX;
   HookSet hooks;
@@ -41,10 +42,11 @@ Tensor collect_at(const CausalLM& model, std::span<const LocatedPrompt* const> r
   std::vector<int64_t> lengths;
   for (const LocatedPrompt* row : rows) lengths.push_back(row->lookup + 1);
   const Placement& placement = model.placement();
-  return spread_rows(
-      communicator, "keys", plan_batches(lengths, {.tokens = kForwardTokens}),
-      {placement.weight_dtype(), placement.device_of(site.layer)},
-      [&](const std::vector<int64_t>& batch_rows) { return collect_batch(model, rows, batch_rows, site); });
+  return spread_rows(communicator, "keys", plan_batches(lengths, {.tokens = kForwardTokens}),
+                     {placement.weight_dtype(), placement.device_of(site.layer)}, placement,
+                     [&](const std::vector<int64_t>& batch_rows, StageTurn& turn) {
+                       return collect_batch(model, rows, batch_rows, site, turn);
+                     });
 }
 
 }  // namespace lancet

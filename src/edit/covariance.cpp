@@ -10,6 +10,7 @@
 #include "lancet/kernels/gram.h"
 #include "lancet/models/batching.h"
 #include "lancet/runtime/collectives.h"
+#include "lancet/runtime/stage_turns.h"
 
 namespace lancet {
 namespace {
@@ -27,19 +28,16 @@ class Sums {
     for (const int64_t layer : layers) sums_.emplace_back(model.config().d_ffn, model.placement().device_of(layer));
   }
 
-  /// Adds each layer's keys as they pass by. The hooks borrow this object.
-  HookSet hooks(std::span<const int64_t> layers) {
+  /// Adds each layer's keys of one chunk as they pass by; `counts_T` as token_counts gives them. The hooks borrow this
+  /// object.
+  HookSet hooks(std::span<const int64_t> layers, const Tensor& counts_T) {
     HookSet hooks;
     for (size_t i = 0; i < layers.size(); ++i)
-      hooks.observe({HookPoint::kMlpKey, layers[i]}, [this, &sum = sums_[i]](const Tensor& keys_1TF) {
-        sum.add(keys_1TF.flatten(0, 1), counts_T_.defined() ? counts_T_.to(keys_1TF.device()) : Tensor());
-      });
+      hooks.observe({HookPoint::kMlpKey, layers[i]},
+                    [&sum = sums_[i], counts_T](const Tensor& keys_1TF) { sum.add(keys_1TF.flatten(0, 1), counts_T); });
     hooks.stop_at({HookPoint::kMlpKey, layers.back()});
     return hooks;
   }
-
-  /// Of the chunk that comes next, as token_counts gives them.
-  void expect(Tensor counts_T) { counts_T_ = std::move(counts_T); }
 
   SavedPass after(int64_t chunks) const {
     SavedPass pass{chunks, rows(), {}};
@@ -68,7 +66,6 @@ class Sums {
 
  private:
   std::vector<GramAccumulator> sums_;
-  Tensor counts_T_;
 };
 
 /// The plan depends on the corpus and the chunk's size alone: it decides the order of the sums, and so their last bits.
@@ -91,24 +88,31 @@ int64_t tokens_of(const CorpusTokens& corpus, const std::vector<std::vector<int6
 void collect_own_chunks(const CausalLM& model, const CorpusTokens& corpus,
                         const std::vector<std::vector<int64_t>>& chunks, std::span<const int64_t> layers, Sums& sums,
                         PartialSums* saves) {
-  const HookSet hooks = sums.hooks(layers);
   const int64_t tokens = tokens_of(corpus, chunks);
   Progress progress("statistics", tokens, "tokens");
-  size_t begin = 0;
+  int64_t begin = 0;
   if (const auto saved = saves != nullptr ? saves->load(static_cast<int64_t>(layers.size()), model.config().d_ffn)
                                           : std::optional<SavedPass>()) {
     sums.restore(*saved);
-    begin = static_cast<size_t>(saved->chunks);
+    begin = saved->chunks;
     progress.skip(saved->tokens);
     log_line(
         cat("statistics: going on from ", saved->tokens, " of ", tokens, " tokens saved in ", saves->file().string()));
   }
-  for (size_t i = begin; i < chunks.size(); ++i) {
-    const TokenBatch chunk = make_chunk(corpus, chunks[i]);
-    sums.expect(token_counts(chunk.sequence));
-    model.run_layers(model.embed(chunk.ids_BT), chunk.sequence, {0, layers.back() + 1}, hooks);
-    progress.set(sums.rows());
-    if (saves != nullptr && saves->due()) saves->save(sums.after(static_cast<int64_t>(i) + 1));
+  // In turns, so that every layer's sum takes the chunks in their order.
+  const auto add_chunk = [&](int64_t i, StageTurn& turn) {
+    const torch::NoGradGuard no_grad_in_this_thread;
+    TokenBatch chunk = make_chunk(corpus, chunks[static_cast<size_t>(i)]);
+    chunk.sequence.turn = &turn;
+    const Tensor counts_T = token_counts(chunk.sequence);
+    model.run_layers(model.embed(chunk.ids_BT), chunk.sequence, {0, layers.back() + 1}, sums.hooks(layers, counts_T));
+    progress.advance(counts_T.defined() ? counts_T.sum().item<int64_t>() : chunk.ids_BT.numel());
+  };
+  const auto n_chunks = static_cast<int64_t>(chunks.size());
+  while (begin < n_chunks) {
+    begin =
+        run_in_turns(model.placement(), begin, n_chunks, add_chunk, [&] { return saves != nullptr && saves->due(); });
+    if (begin < n_chunks || (saves != nullptr && saves->due())) saves->save(sums.after(begin));
   }
 }
 

@@ -7,6 +7,7 @@
 #include "lancet/core/progress.h"
 #include "lancet/core/strings.h"
 #include "lancet/models/generate.h"
+#include "lancet/models/memory.h"
 #include "lancet/runtime/collectives.h"
 
 namespace lancet {
@@ -19,13 +20,6 @@ constexpr std::string_view kFormat = "lancet-self-corpus-1";
 /// and the last steps of a round are for the few that are long: large rounds waste less.
 constexpr int64_t kCacheBytes = int64_t{2} << 30;
 constexpr int64_t kMostRows = 1024;
-
-int64_t rows_of_a_round(const CausalLM& model, int64_t most_tokens) {
-  const ModelConfig& config = model.config();
-  const int64_t width = static_cast<int64_t>(at::elementSize(model.placement().weight_dtype()));
-  const int64_t token_bytes = 2 * config.n_layers * config.n_kv_heads * config.head_dim * width;
-  return std::clamp<int64_t>(kCacheBytes / (token_bytes * most_tokens), 1, kMostRows);
-}
 
 using Documents = std::vector<std::vector<TokenId>>;
 
@@ -80,6 +74,11 @@ void append(CorpusTokens& corpus, const Documents& round, const SelfCorpusPlan& 
 
 }  // namespace
 
+int64_t sampling_rows(const ModelConfig& config, at::ScalarType dtype, int64_t most_tokens) {
+  const int64_t row_bytes = config.n_layers * key_value_bytes(config, dtype, most_tokens);
+  return std::clamp<int64_t>(kCacheBytes / row_bytes, 1, kMostRows);
+}
+
 SelfCorpusPlan plan_self_corpus(const Tokenizer& tokenizer, const ModelConfig& config, const StatisticsOptions& options,
                                 uint64_t seed) {
   if (options.tokens < config.d_ffn)
@@ -97,7 +96,7 @@ SelfCorpusPlan plan_self_corpus(const Tokenizer& tokenizer, const ModelConfig& c
 }
 
 CorpusTokens sample_corpus(const CausalLM& model, const SelfCorpusPlan& plan, Communicator& communicator) {
-  const int64_t n_rows = rows_of_a_round(model, plan.most_tokens);
+  const int64_t n_rows = sampling_rows(model.config(), model.placement().weight_dtype(), plan.most_tokens);
   CorpusTokens corpus;
   Progress progress("sampling", plan.tokens, "tokens");
   // As many rounds at a time as there are ranks; those behind the last one that is needed are dropped.

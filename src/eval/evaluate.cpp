@@ -53,6 +53,22 @@ void EvaluationPlan::add_probe(size_t request, const EditRequest& texts, MetricG
   probes_.push_back(probe);
 }
 
+EvaluationSize EvaluationPlan::size() const {
+  EvaluationSize size;
+  for (const Continuation& continuation : continuations_) {
+    const auto target = static_cast<int64_t>(continuation.target.size());
+    size.scored_row_tokens =
+        std::max(size.scored_row_tokens, static_cast<int64_t>(continuation.prompt.size()) + target - 1);
+    size.labels += target;
+  }
+  size.scored_tokens = size.scored_row_tokens * static_cast<int64_t>(continuations_.size());
+  size.generation.rows = static_cast<int64_t>(prompts_.size());
+  for (const std::vector<TokenId>& prompt : prompts_)
+    size.generation.prompt_tokens = std::max(size.generation.prompt_tokens, static_cast<int64_t>(prompt.size()));
+  size.generation.row_tokens = size.generation.prompt_tokens + options_.continuation_tokens;
+  return size;
+}
+
 Evaluation EvaluationPlan::run(const CausalLM& model, const std::string& stage, Communicator& communicator) const {
   std::vector<ContinuationScore> scores;
   if (!continuations_.empty()) scores = score_continuations(model, continuations_, stage, communicator);
@@ -86,8 +102,8 @@ std::vector<std::string> EvaluationPlan::continue_prompts(const CausalLM& model,
   for (const std::vector<TokenId>& prompt : prompts_) lengths.push_back(static_cast<int64_t>(prompt.size()) + most);
   // of each row how many ids there are, and these
   const Tensor ids_NX =
-      spread_rows(communicator, stage, plan_batches(lengths, {.tokens = kForwardTokens}), {at::kLong, Placement::host()},
-                  [&](const std::vector<int64_t>& batch) {
+      spread_rows(communicator, stage, plan_batches(lengths, {.tokens = kForwardTokens}),
+                  {at::kLong, Placement::host()}, [&](const std::vector<int64_t>& batch) {
                     std::vector<GenerateRow> rows;
                     for (const int64_t row : batch) rows.push_back({prompts_[static_cast<size_t>(row)], most});
                     Tensor ids_RX = torch::zeros({static_cast<int64_t>(rows.size()), most + 1}, at::kLong);

@@ -7,6 +7,7 @@
 #include "lancet/core/progress.h"
 #include "lancet/models/batching.h"
 #include "lancet/models/spread_rows.h"
+#include "lancet/runtime/stage_turns.h"
 
 namespace lancet {
 namespace {
@@ -42,7 +43,8 @@ BatchLabels make_labels(std::span<const Continuation> continuations, std::span<c
 }
 
 /// Of each row nll and whether it is the argmax, 1 or 0: [rows, 2] f64 on the host.
-Tensor score_batch(const CausalLM& model, std::span<const Continuation> continuations, std::span<const int64_t> rows) {
+Tensor score_batch(const CausalLM& model, std::span<const Continuation> continuations, std::span<const int64_t> rows,
+                   StageTurn& turn) {
   std::vector<std::vector<TokenId>> ids;
   for (const int64_t row : rows) {
     const Continuation& continuation = continuations[static_cast<size_t>(row)];
@@ -51,6 +53,7 @@ Tensor score_batch(const CausalLM& model, std::span<const Continuation> continua
   }
   TokenBatch batch = make_batch(ids);
   const BatchLabels labels = make_labels(continuations, rows);
+  batch.sequence.turn = &turn;
   batch.sequence.outputs_BO = labels.outputs_BO;
   const Tensor h_BOD = model.run_layers(model.embed(batch.ids_BT), batch.sequence, model.all_layers());
   const Tensor position = torch::tensor(labels.position, torch::kLong).to(h_BOD.device());
@@ -93,8 +96,8 @@ std::vector<ContinuationScore> score_continuations(const CausalLM& model, std::s
   const RowBatches batches = plan_batches(lengths, {.tokens = kForwardTokens});
   Progress progress(stage, count_own_rows(communicator, batches), "continuations");
   const Tensor scores_N2 = spread_rows(communicator, stage, batches, {torch::kDouble, Placement::host()},
-                                       [&](const std::vector<int64_t>& rows) {
-                                         const Tensor scores_R2 = score_batch(model, continuations, rows);
+                                       model.placement(), [&](const std::vector<int64_t>& rows, StageTurn& turn) {
+                                         const Tensor scores_R2 = score_batch(model, continuations, rows, turn);
                                          progress.advance(static_cast<int64_t>(rows.size()));
                                          return scores_R2;
                                        });

@@ -112,7 +112,7 @@ class EditRun {
   EditReport run() {
     ranks_.together("open", [&] { open(); });
     check_same(ranks_, job_facts(job_, *files_, report_.requests));
-    CausalLM model = load_replica(*files_, job_.run, ranks_);
+    CausalLM model = load_replica(*files_, job_.run, *work_, ranks_);
     describe(model);
     const std::vector<at::Device> devices = devices_with_memory(model.placement(), files_->config.n_layers);
     const MemoryWatch memory_watch(devices);
@@ -153,6 +153,9 @@ class EditRun {
     check_requests(*files_, report_.requests, *job_.editor);
     plan_.emplace(*files_->tokenizer, report_.requests, job_.evaluation);
     if (job_.editor->needs().statistics) statistics_.emplace(job_, *files_, ranks_);
+    std::vector<std::string> assumptions;  // the tokenizer leaves few, which lancet plan shows
+    work_ = edit_work(job_, files_->config, {files_->tokenizer.get(), report_.requests, plan_->size()}, assumptions);
+    if (statistics_) statistics_->describe(*work_);
   }
 
   void describe(const CausalLM& model) {
@@ -201,6 +204,7 @@ class EditRun {
   std::optional<ModelFiles> files_;
   std::optional<EvaluationPlan> plan_;
   std::optional<JobStatistics> statistics_;
+  std::optional<JobWork> work_;  ///< what memory is counted for
 };
 
 }  // namespace

@@ -23,7 +23,8 @@ EvalReport evaluate(const JobConfig& job, Communicator& communicator) {
     plan.emplace(*files->tokenizer, report.requests, job.evaluation);
   });
   check_same(communicator, job_facts(job, *files, report.requests));
-  const CausalLM model = load_replica(*files, job.run, communicator);
+  const CausalLM model =
+      load_replica(*files, job.run, evaluation_work(job.run, files->config, plan->size()), communicator);
   const MemoryWatch memory_watch(devices_with_memory(model.placement(), files->config.n_layers));
   report.content_hash = same_content_hash(communicator, files->checkpoint);
   report.evaluation = plan->run(model, "evaluate", communicator);
@@ -33,12 +34,15 @@ EvalReport evaluate(const JobConfig& job, Communicator& communicator) {
 StatisticsReport collect_statistics(const JobConfig& job, Communicator& communicator) {
   std::optional<ModelFiles> files;
   std::optional<JobStatistics> statistics;
+  JobWork work;
   communicator.together("open", [&] {
     files.emplace(open_model(job.model, job.ignore_config_keys));
     statistics.emplace(job, *files, communicator);
+    work = statistics_work(job, files->config);
+    statistics->describe(work);
   });
   check_same(communicator, job_facts(job, *files, {}));
-  const CausalLM model = load_replica(*files, job.run, communicator);
+  const CausalLM model = load_replica(*files, job.run, work, communicator);
   const MemoryWatch memory_watch(devices_with_memory(model.placement(), files->config.n_layers));
   const bool needs_hash = communicator.size() > 1 || job.statistics->from == StatisticsFrom::kSelf;
   statistics->prepare(model, needs_hash ? same_content_hash(communicator, files->checkpoint) : "", communicator);

@@ -24,6 +24,14 @@ JobStatistics::JobStatistics(const JobConfig& job, const ModelFiles& files, cons
   }
 }
 
+void JobStatistics::describe(JobWork& work) const {
+  if (job_.statistics->from != StatisticsFrom::kCorpus || !is_root_) return;
+  work.statistics_tokens = corpus_.tokens;
+  work.document_tokens = 0;
+  for (const std::vector<TokenId>& document : corpus_.documents)
+    work.document_tokens = std::max(work.document_tokens, static_cast<int64_t>(document.size()));
+}
+
 std::shared_ptr<MomentSource> JobStatistics::open_moments(const CausalLM& model,
                                                           const std::string& content_hash) const {
   if (imported_) return imported_;

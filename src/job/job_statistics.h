@@ -21,6 +21,9 @@ class JobStatistics {
   /// CheckpointError when files to import do not, all of them at once.
   JobStatistics(const JobConfig& job, const ModelFiles& files, const Communicator& communicator);
 
+  /// Says how much text there is, where it has been read.
+  void describe(JobWork& work) const;
+
   /// Whether prepare() would find every factor in root's cache. Reads the bytes of the weights that the keys depend on.
   /// `content_hash` as for prepare(). On root.
   bool is_cached(const std::string& content_hash) const;

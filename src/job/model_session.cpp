@@ -5,8 +5,9 @@
 #include <optional>
 
 #include "lancet/core/error.h"
+#include "lancet/core/progress.h"
 #include "lancet/core/strings.h"
-#include "lancet/runtime/placement.h"
+#include "lancet/runtime/devices.h"
 
 namespace lancet {
 
@@ -26,16 +27,20 @@ void set_threads(const RunOptions& run) {
   if (run.threads > 0) at::set_num_threads(static_cast<int>(run.threads));
 }
 
-CausalLM load_model(const ModelFiles& files, const RunOptions& run) {
+CausalLM load_model(const ModelFiles& files, const RunOptions& run, const JobWork& work) {
   set_threads(run);
-  const std::vector<at::Device> devices = parse_devices(run.devices);
-  const at::ScalarType dtype = to_scalar_type(run.dtype.value_or(files.config.dtype));
-  return CausalLM::load(files.checkpoint, files.config, plan_placement(files.config.n_layers, devices, dtype));
+  DeviceChoice choice = find_devices(run.devices);
+  if (run.balance == Balance::kWork && choice.devices.size() > 1) measure_speeds(choice.devices, work.dtype);
+  const JobPlan plan = plan_job(files.config, work, choice, run.balance);
+  if (plan.placement.stages().size() > 1) log_line("placement  " + plan.placement.description());
+  if (!plan.idle.empty() && !choice.first_if_enough)
+    log_line("placement  without a layer, since the model fits on the others: " + join(plan.idle));
+  return CausalLM::load(files.checkpoint, files.config, plan.placement);
 }
 
-CausalLM load_replica(const ModelFiles& files, const RunOptions& run, Communicator& communicator) {
+CausalLM load_replica(const ModelFiles& files, const RunOptions& run, const JobWork& work, Communicator& communicator) {
   std::optional<CausalLM> model;
-  communicator.together("load", [&] { model.emplace(load_model(files, run)); });
+  communicator.together("load", [&] { model.emplace(load_model(files, run, work)); });
   return std::move(*model);
 }
 

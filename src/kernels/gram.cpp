@@ -7,6 +7,7 @@
 #include <stdexcept>
 
 #include "lancet/core/strings.h"
+#include "lancet/runtime/placement.h"
 
 namespace lancet {
 namespace {
@@ -28,7 +29,9 @@ void for_each_panel(int64_t size, const std::function<void(int64_t begin, int64_
 GramAccumulator::GramAccumulator(int64_t size, at::Device device)
     : sum_FF_(torch::zeros({size, size}, torch::TensorOptions(torch::kDouble).device(device))) {}
 
-void GramAccumulator::add(const Tensor& rows_NF, const Tensor& counts_N) {
+void GramAccumulator::add(const Tensor& rows_NF, const Tensor& host_counts_N) {
+  check_device(rows_NF, sum_FF_.device(), "rows for a second moment");
+  const Tensor counts_N = host_counts_N.defined() ? host_counts_N.to(rows_NF.device()) : Tensor();
   for (int64_t begin = 0; begin < rows_NF.size(0); begin += kChunkRows) {
     const auto chunk = [&](const Tensor& x) { return x.slice(0, begin, begin + kChunkRows); };
     const bool double_rows = rows_NF.scalar_type() == torch::kDouble;
@@ -40,7 +43,7 @@ void GramAccumulator::add(const Tensor& rows_NF, const Tensor& counts_N) {
       sum_FF_.slice(0, first).slice(1, first, last).add_(panel);
     });
   }
-  rows_ += counts_N.defined() ? counts_N.sum().item<int64_t>() : rows_NF.size(0);
+  rows_ += host_counts_N.defined() ? host_counts_N.sum().item<int64_t>() : rows_NF.size(0);
 }
 
 void GramAccumulator::restore(const Tensor& panels_FF, int64_t rows) {

@@ -7,12 +7,13 @@
 #include <algorithm>
 
 #include "host_loops.h"
+#include "lancet/runtime/placement.h"
 
 namespace lancet {
 
 inline bool has_host_loops(const at::Tensor& x) {
   const at::ScalarType type = x.scalar_type();
-  return x.device().is_cpu() && (type == at::kFloat || type == at::kDouble || type == at::kBFloat16);
+  return x.device() == Placement::host() && (type == at::kFloat || type == at::kDouble || type == at::kBFloat16);
 }
 
 /// Calls loop(T{}) with the element type of a tensor that has host loops.

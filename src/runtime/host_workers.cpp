@@ -24,11 +24,8 @@ class OneThreadEach {
 }  // namespace
 
 void run_independent(const Placement& placement, int64_t n, const std::function<void(int64_t)>& work) {
-  const int64_t workers = std::min(n, pieces_at_once(placement));
-  if (workers <= 1) {
-    for (int64_t i = 0; i < n; ++i) work(i);
-    return;
-  }
+  const int64_t workers = std::min<int64_t>(n, at::get_num_threads());
+  if (!placement.is_host_only() || workers <= 1) return run_overlapped(placement, n, work);
   const OneThreadEach one_thread_each;
   for_each_in_parallel(static_cast<size_t>(n), static_cast<size_t>(workers), [&](size_t i) {
     at::set_num_threads(1);  // OpenMP counts for each thread of ours apart
@@ -36,6 +33,21 @@ void run_independent(const Placement& placement, int64_t n, const std::function<
   });
 }
 
-int64_t pieces_at_once(const Placement& placement) { return placement.is_host_only() ? at::get_num_threads() : 1; }
+int64_t pieces_at_once(const Placement& placement) {
+  return placement.is_host_only() ? at::get_num_threads() : placement.batches_under_way();
+}
+
+void run_overlapped(const Placement& placement, int64_t n, const std::function<void(int64_t)>& work) {
+  const int64_t workers = std::min(n, placement.batches_under_way());
+  if (workers <= 1) {
+    for (int64_t i = 0; i < n; ++i) work(i);
+    return;
+  }
+  const int threads = at::get_num_threads();
+  for_each_in_parallel(static_cast<size_t>(n), static_cast<size_t>(workers), [&](size_t i) {
+    at::set_num_threads(threads);
+    work(static_cast<int64_t>(i));
+  });
+}
 
 }  // namespace lancet

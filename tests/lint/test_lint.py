@@ -337,9 +337,11 @@ def test_parameters_lets_pass(text):
 
 # ---- Devices -------------------------------------------------------------------------------------------------------------------
 
-DEVICE_AUTHORITY = "src/runtime/placement.cpp"
+# Placement, the devices it is given, and the memory they have left.
+DEVICE_AUTHORITY = {"src/runtime/placement.cpp", "src/runtime/devices.cpp", "src/runtime/memory.cpp"}
 DEVICE_NAMES = re.compile(
-    r'\bk(?:CPU|CUDA|PrivateUse1|Meta)\b|"(?:cpu|cuda)(?::\d*)?"|(?:\.|->)(?:cpu|cuda)\(\)|\bDevice\s*[({]|\bDeviceType\s*::'
+    r'\bk(?:CPU|CUDA|PrivateUse1|Meta|MPS|XPU)\b|"(?:cpu|cuda)(?:[:=][^"]*)?"|(?:\.|->)(?:cpu|cuda|is_cpu|is_cuda|is_privateuseone|is_meta)\(\)'
+    r"|\bDevice\s*[({]|\bDeviceType\s*::|\bDeviceIndex\b|\b(?:at|c10|torch)::cuda::|\bcuda[A-Z]\w*\s*\(|\bget(?:CUDA|PrivateUse1)Hooks\b|\bhasCUDA\b"
 )
 # (file, what it may name, why nothing better is possible)
 MAY_NAME_DEVICES = [
@@ -350,13 +352,13 @@ MAY_NAME_DEVICES = [
 def device_problems(sources, allowed):
     used = set()
     for file in sources:
-        if file.folder is None or str(file.path) == DEVICE_AUTHORITY:
+        if file.folder is None or str(file.path) in DEVICE_AUTHORITY:
             continue
         for match in DEVICE_NAMES.finditer(file.without_comments):
             if (str(file.path), match[0]) in allowed:
                 used.add((str(file.path), match[0]))
             else:
-                yield f"{file.path}:{file.line_of(match.start())}: names a device: {match[0]}; only {DEVICE_AUTHORITY} does"
+                yield f"{file.path}:{file.line_of(match.start())}: names a device: {match[0]}; only {', '.join(sorted(DEVICE_AUTHORITY))} do"
     for path, name in sorted(allowed - used):
         yield f"MAY_NAME_DEVICES: {path} no longer names {name}"
 
@@ -369,12 +371,14 @@ def test_only_placement_names_devices(sources):
 @pytest.mark.parametrize(
     "text",
     ["at::kCPU", "torch::kCUDA", "c10::kCPU", 'x.to("cuda")', 'f("cuda:0")', 'f("cpu")', "x.cpu()", "x->cuda()", "at::Device(x)"]
-    + ["at::Device{x, 0}", "c10::DeviceType::CUDA", "at::kPrivateUse1"],
+    + ["at::Device{x, 0}", "c10::DeviceType::CUDA", "at::kPrivateUse1", "x.is_cuda()", "device.is_cpu()", 'f("cuda:0=20GiB")']
+    + ["at::cuda::current_device()", "c10::cuda::device_count()", "cudaSetDevice (0)", "at::hasCUDA()", "c10::DeviceIndex i"],
 )
 def test_devices_finds(text):
     for path in ["src/edit/a.cpp", "models/a.cpp", "editors/a.cpp", "include/lancet/io/a.h", "src/runtime/a.cpp"]:
         assert len(list(device_problems([source(path, text)], set()))) == 1, path
-    assert list(device_problems([source(DEVICE_AUTHORITY, text), source("tests/unit/a.cpp", text)], set())) == []
+    authority = [source(path, text) for path in DEVICE_AUTHORITY]
+    assert list(device_problems([*authority, source("tests/unit/a.cpp", text)], set())) == []
 
 
 def test_devices_lets_pass():

@@ -3,6 +3,7 @@
 #include <torch/types.h>
 
 #include "lancet/core/error.h"
+#include "lancet/kernels/gram.h"
 #include "support/edit_run.h"
 #include "support/edit_setup.h"
 #include "support/fake_device.h"
@@ -16,17 +17,15 @@ using testing::nmse;
 using testing::run_edit;
 using testing::TinyModel;
 
-std::vector<at::Device> fake_devices(int count) {
-  testing::set_fake_device_count(count);
-  return testing::fake_devices(0, count);
-}
+using testing::fake_devices;
 
-class OnFakeDevices : public ::testing::TestWithParam<int> {};
+/// Layers for every device.
+constexpr testing::TinyShape kDeep{.n_layers = 9};
 
-TEST_P(OnFakeDevices, AnEditEqualsTheCpus) {
-  const TinyModel tiny;
+void expect_equals_the_cpus(const std::vector<at::Device>& devices) {
+  const TinyModel tiny(kDeep);
   const EditRun cpu = run_edit(tiny, {Placement::host()}, alone());
-  const EditRun fake = run_edit(tiny, fake_devices(GetParam()), alone());
+  const EditRun fake = run_edit(tiny, devices, alone());
   EXPECT_LE(nmse(fake.logits, cpu.logits), 1e-24);
   EXPECT_EQ(fake.generated, cpu.generated);
   ASSERT_EQ(fake.deltas.size(), 3u);
@@ -35,7 +34,19 @@ TEST_P(OnFakeDevices, AnEditEqualsTheCpus) {
   EXPECT_EQ(fake.metrics.at("efficacy_prob").hits, cpu.metrics.at("efficacy_prob").hits);
 }
 
-INSTANTIATE_TEST_SUITE_P(Counts, OnFakeDevices, ::testing::Values(1, 2, 3));
+class OnFakeDevices : public ::testing::TestWithParam<int> {};
+
+TEST_P(OnFakeDevices, AnEditEqualsTheCpus) { expect_equals_the_cpus(fake_devices(GetParam())); }
+
+INSTANTIATE_TEST_SUITE_P(Counts, OnFakeDevices, ::testing::Values(1, 2, 3, 5, 8));
+
+TEST(MixedDevices, AnEditOfOffloadedLayersEqualsTheCpus) {
+  const std::vector<at::Device> fake = fake_devices(2);
+  const at::Device host = Placement::host();
+  expect_equals_the_cpus({host, fake[0]});  // layers 0-4, the edited ones, on the CPU
+  expect_equals_the_cpus({fake[0], host});
+  expect_equals_the_cpus({fake[0], host, host, fake[1]});
+}
 
 TEST(FakeDevices, ABatchThatMemoryDoesNotSufficeForIsHalved) {
   const TinyModel tiny;
@@ -63,15 +74,76 @@ TEST(FakeDevices, ABatchThatMemoryDoesNotSufficeForIsHalved) {
 }
 
 TEST(FakeDevices, AForwardCrossesOncePerStage) {
-  const TinyModel tiny;
-  const CausalLM model = tiny.load(at::kFloat, fake_devices(2));
-  EXPECT_EQ(model.weight({WeightKind::kDown, 0}).device().index(), 0);
-  EXPECT_EQ(model.weight({WeightKind::kDown, 3}).device().index(), 1);
-  const TokenBatch batch = make_batch(std::vector<std::vector<TokenId>>{{1, 17, 400, 8, 99}});
+  const TinyModel tiny(kDeep);
+  for (const int64_t stages : {1, 2, 3, 5, 8}) {
+    const CausalLM model = tiny.load(at::kFloat, fake_devices(static_cast<int>(stages)));
+    EXPECT_EQ(model.weight({WeightKind::kDown, 0}).device().index(), 0);
+    EXPECT_EQ(model.weight({WeightKind::kDown, 8}).device().index(), stages - 1);
+    const TokenBatch batch = make_batch(std::vector<std::vector<TokenId>>{{1, 17, 400, 8, 99}});
+    testing::reset_fake_copies();
+    const Tensor logits =
+        model.logits(model.run_layers(model.embed(batch.ids_BT), batch.sequence, model.all_layers())[0]);
+    // ids; the positions for each stage; the hidden state between stages
+    EXPECT_EQ(testing::fake_copies_across(), 1 + stages + (stages - 1));
+    logits.to(Placement::host());
+    EXPECT_EQ(testing::fake_copies_across(), 1 + stages + (stages - 1) + 1);
+  }
+}
+
+TEST(FakeDevices, ATiedHeadLiesWithItsStageAndIsNotCopiedPerPass) {
+  const TinyModel tiny({.tied_embeddings = true});
+  const std::vector<at::Device> devices = fake_devices(2);
+  const CausalLM model = tiny.load(at::kFloat, devices);
+  EXPECT_EQ(model.weight({WeightKind::kEmbedding}).device(), devices[0]);
+  EXPECT_EQ(model.weight({WeightKind::kHead}).device(), devices[1]);
+  const CausalLM alone = tiny.load(at::kFloat, {devices[0]});
+  EXPECT_TRUE(alone.weight({WeightKind::kEmbedding}).is_same(alone.weight({WeightKind::kHead})));
+  const Tensor h_ND = torch::ones({3, 32}, torch::TensorOptions().device(devices[1]));
   testing::reset_fake_copies();
-  model.logits(model.run_layers(model.embed(batch.ids_BT), batch.sequence, model.all_layers())[0]);
-  // ids; cosines and sines for either stage; the hidden state once
-  EXPECT_EQ(testing::fake_copies_across(), 1u + 2u * 2u + 1u);
+  model.logits(h_ND);
+  EXPECT_EQ(testing::fake_copies_across(), 0);
+}
+
+void expect_misplaced(const std::function<void()>& work, const std::string& message) {
+  try {
+    work();
+    FAIL() << message;
+  } catch (const PlacementError& error) {
+    EXPECT_NE(std::string(error.what()).find(message), std::string::npos) << error.what();
+  }
+}
+
+TEST(FakeDevices, WhatComesToAStageFromAnotherDeviceIsNamed) {
+  const TinyModel tiny;
+  const CausalLM model = tiny.load(at::kFloat, fake_devices(2));  // layers 0-1, 2-3
+  TokenBatch batch = make_batch(std::vector<std::vector<TokenId>>{{1, 17}});
+  const Tensor h_BTD = model.embed(batch.ids_BT);
+  const auto run = [&](const Tensor& h, LayerRange range) { return model.run_layers(h, batch.sequence, range); };
+  expect_misplaced(
+      [&] {
+        run(h_BTD.to(Placement::host()), {0, 4});
+      },
+      "hidden states into layer 0: expected on fake:0, found on cpu");
+  expect_misplaced([&] { run(h_BTD, {3, 4}); }, "hidden states into layer 3: expected on fake:1, found on fake:0");
+  EXPECT_EQ(run(h_BTD, {2, 4}).device().index(), 1);  // from the stage before
+  expect_misplaced([&] { model.logits(h_BTD[0]); }, "hidden states for the head: expected on fake:1, found on fake:0");
+  expect_misplaced([&] { model.embed(batch.ids_BT.to(h_BTD.device())); },
+                   "token ids: expected on cpu, found on fake:0");
+
+  KeyValues cache;
+  batch.sequence.record = &cache;
+  run(h_BTD, {0, 4});
+  batch.sequence.record = nullptr;
+  batch.sequence.prefix = &cache;
+  batch.sequence.positions_BT = batch.sequence.positions_BT + 2;
+  cache.keys_BKPC[2] = cache.keys_BKPC[2].to(h_BTD.device());
+  expect_misplaced([&] { run(h_BTD, {0, 4}); }, "cached keys of layer 2: expected on fake:1, found on fake:0");
+}
+
+TEST(FakeDevices, RowsOfAnotherDeviceAreNotSummed) {
+  const at::Device device = fake_devices(1)[0];
+  GramAccumulator sum(4, device);
+  expect_misplaced([&] { sum.add(torch::ones({2, 4})); }, "rows for a second moment: expected on fake:0, found on cpu");
 }
 
 TEST(FakeDevices, AHookThatMovesATensorIsNamed) {
@@ -101,13 +173,6 @@ TEST(FakeDevices, ADeltaOnTheWrongDeviceIsNamed) {
               std::string::npos)
         << error.what();
   }
-}
-
-TEST(ParseDevices, RefusesMoreThanOneAndWhatIsNotThere) {
-  EXPECT_THROW(parse_devices(std::vector<std::string>{"cpu", "cpu"}), PlacementError);
-  EXPECT_THROW(parse_devices(std::vector<std::string>{"cuda:900"}), PlacementError);
-  EXPECT_THROW(parse_devices(std::vector<std::string>{"gpu"}), PlacementError);
-  EXPECT_EQ(parse_devices(std::vector<std::string>{"cpu"}).front(), Placement::host());
 }
 
 }  // namespace

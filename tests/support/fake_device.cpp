@@ -345,6 +345,13 @@ void set_fake_device_count(int count) {
   device_count = count;
 }
 
+std::vector<c10::Device> fake_devices(int count) {
+  set_fake_device_count(count);
+  std::vector<c10::Device> devices;
+  for (int i = 0; i < count; ++i) devices.emplace_back(kFake, static_cast<c10::DeviceIndex>(i));
+  return devices;
+}
+
 int64_t fake_bytes_live(int device) { return bytes_live.at(static_cast<size_t>(device)); }
 
 int64_t fake_bytes_peak(int device) { return bytes_peak.at(static_cast<size_t>(device)); }

@@ -4,7 +4,10 @@
 // CUDA is in use.
 #pragma once
 
+#include <c10/core/Device.h>
+
 #include <cstdint>
+#include <vector>
 
 namespace lancet::testing {
 
@@ -13,6 +16,8 @@ inline constexpr int kMaxFakeDevices = 8;
 
 /// Tensors cannot be made on a device from `count` on. At the start there are kMaxFakeDevices.
 void set_fake_device_count(int count);
+/// The same; the devices.
+std::vector<c10::Device> fake_devices(int count);
 
 /// Bytes of all tensors on `device`.
 int64_t fake_bytes_live(int device);

@@ -27,7 +27,7 @@ nlohmann::json config_json(const TinyShape& shape) {
           {"max_position_embeddings", 256},
           {"rms_norm_eps", 1e-5},
           {"rope_theta", 10000.0},
-          {"tie_word_embeddings", false},
+          {"tie_word_embeddings", shape.tied_embeddings},
           {"torch_dtype", "float32"},
           {"eos_token_id", 2}};
 }

@@ -19,6 +19,7 @@ struct TinyShape {
   int64_t n_heads = 4;
   int64_t n_kv_heads = 2;
   uint64_t seed = 1;
+  bool tied_embeddings = false;
 };
 
 /// Writes config.json, model.safetensors (f32) and tokenizer.json into `folder`.

@@ -30,6 +30,28 @@ TEST(Strings, BytesAreInPowersOfAThousand) {
   EXPECT_EQ(bytes_text(18'446'744'073'709'551'615ULL), "18446744.1 TB");
 }
 
+TEST(Strings, BinaryBytesAreInPowersOf1024) {
+  EXPECT_EQ(binary_bytes_text(1023), "1023 B");
+  EXPECT_EQ(binary_bytes_text(1024), "1.0 KiB");
+  EXPECT_EQ(binary_bytes_text(uint64_t{80} << 30), "80.0 GiB");
+}
+
+TEST(Strings, BytesAreReadWithTheirUnit) {
+  EXPECT_EQ(parse_bytes("80GiB"), int64_t{80} << 30);
+  EXPECT_EQ(parse_bytes("1.5 GB"), 1'500'000'000);
+  EXPECT_EQ(parse_bytes("12B"), 12);
+  EXPECT_EQ(parse_bytes("2kB"), 2000);
+  for (const char* text :
+       {"", "80", "GiB", "-1GiB", "0GiB", "1gib", "1GiBs", "1e3GB", "nanGB", "0.1B", "9999999999TiB"})
+    EXPECT_EQ(parse_bytes(text), std::nullopt) << text;
+}
+
+TEST(Strings, SplitTrimsTheParts) {
+  EXPECT_EQ(split("a, b ,c", ','), (std::vector<std::string>{"a", "b", "c"}));
+  EXPECT_EQ(split("", ','), (std::vector<std::string>{""}));
+  EXPECT_EQ(split("a,", ','), (std::vector<std::string>{"a", ""}));
+}
+
 TEST(Strings, ExcerptsEndAtACharacter) {
   EXPECT_EQ(excerpt("abc", 3), "abc");
   EXPECT_EQ(excerpt("abcd", 3), "abc...");

@@ -91,14 +91,14 @@ void export_with_edits(const ModelFiles& files, const CausalLM& model, const std
 void run_file_times(const BenchOptions& options) {
   const torch::NoGradGuard no_grad;
   set_threads(options.run);
-  const std::vector<at::Device> devices = parse_devices(options.run.devices);
+  const DeviceChoice devices = find_devices(options.run.devices);
   ModelFiles files;
   std::optional<CausalLM> model;
   const auto load = [&] {
     files.checkpoint = Checkpoint::open(options.model);
     files.config = load_model_config(files.checkpoint);
     const at::ScalarType dtype = to_scalar_type(options.run.dtype.value_or(files.config.dtype));
-    model = CausalLM::load(files.checkpoint, files.config, plan_placement(files.config.n_layers, devices, dtype));
+    model = CausalLM::load(files.checkpoint, files.config, even_placement(files.config.n_layers, devices, dtype));
   };
   load();  // a rehearsal: a virtual machine pays its host for free memory that nobody has touched for seconds
   model.reset();

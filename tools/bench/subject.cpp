@@ -27,9 +27,9 @@ const std::vector<std::string>& contexts() {
 Subject made_up(const BenchOptions& options) {
   const ModelShape shape = parse_shape(options.shape);
   set_threads(options.run);
-  const std::vector<at::Device> devices = parse_devices(options.run.devices);
+  const DeviceChoice devices = find_devices(options.run.devices);
   const at::ScalarType dtype = to_scalar_type(options.run.dtype.value_or(DType::kF32));
-  return {make_random_model(shape, plan_placement(shape.layers, devices, dtype)),
+  return {make_random_model(shape, even_placement(shape.layers, devices, dtype)),
           random_requests(kMostRequests, shape.vocab), random_corpus(options.statistics_tokens, shape.vocab)};
 }
 
@@ -42,7 +42,8 @@ Subject from_folder(const BenchOptions& options) {
   StatisticsOptions statistics;
   statistics.corpus = options.corpus;
   statistics.tokens = options.statistics_tokens;
-  return {load_model(files, options.run), prepare_requests(*files.tokenizer, requests, contexts()),
+  return {load_model(files, options.run, evaluation_work(options.run, files.config, {})),
+          prepare_requests(*files.tokenizer, requests, contexts()),
           read_corpus(*files.tokenizer, statistics, files.config)};
 }
 

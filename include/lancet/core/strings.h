@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <sstream>
 #include <string>
@@ -26,6 +27,16 @@ std::string shape_text(std::span<const int64_t> shape);
 
 /// "14.7 MB": powers of 1000, one decimal.
 std::string bytes_text(uint64_t bytes);
+
+/// "14.7 GiB": powers of 1024, one decimal.
+std::string binary_bytes_text(uint64_t bytes);
+
+/// Bytes of "80GiB", "1.5 TiB", "20GB", "512MB", "4096B"; nullopt for what is no positive number with one of the units
+/// B, kB, MB, GB, TB (powers of 1000), KiB, MiB, GiB, TiB (powers of 1024).
+std::optional<int64_t> parse_bytes(std::string_view text);
+
+/// The parts between separators, without the blanks around them: "a, b" -> {"a", "b"}.
+std::vector<std::string> split(std::string_view text, char separator);
 
 /// At most `longest_bytes` of `text`, never cut inside a UTF-8 character; "..." follows where something is missing.
 std::string excerpt(std::string_view text, size_t longest_bytes);

@@ -18,6 +18,22 @@ struct EvaluationOptions {
   int64_t continuation_tokens = 12;  ///< of the greedy continuation that `generation` shows
 };
 
+/// Rows that are generated, the longest of them.
+struct GenerationSize {
+  int64_t rows = 0;
+  int64_t row_tokens = 0;  ///< prompt and what is added
+  int64_t prompt_tokens = 0;
+  bool from_all = false;  ///< sampled from the whole distribution
+};
+
+/// How much an evaluation runs.
+struct EvaluationSize {
+  int64_t scored_tokens = 0;      ///< of all rows, padded to the longest
+  int64_t scored_row_tokens = 0;  ///< of the longest row
+  int64_t labels = 0;             ///< tokens whose probability is read
+  GenerationSize generation;
+};
+
 struct Evaluation {
   std::vector<Tallies> requests;
   std::vector<std::string> continuations;  ///< greedy, per request; empty unless `generation` was asked for
@@ -29,6 +45,8 @@ class EvaluationPlan {
  public:
   /// Throws: ConfigError listing every request with a prompt and target that do not split into tokens (text/prompt.h).
   EvaluationPlan(const Tokenizer& tokenizer, std::span<const EditRequest> requests, EvaluationOptions options);
+
+  EvaluationSize size() const;
 
   /// Collective: all ranks get the same. `stage` is what the progress shows: "evaluate before".
   Evaluation run(const CausalLM& model, const std::string& stage, Communicator& communicator) const;

@@ -22,10 +22,17 @@ namespace lancet {
 /// present).
 enum class JobPurpose { kEdit, kEvaluate, kStatistics };
 
+/// What is made even when a model's layers are split over devices.
+enum class Balance {
+  kMemory,  ///< the share of its budget that each device uses
+  kWork     ///< the time that each device works
+};
+
 /// How the work is run; no option here changes what is computed beyond rounding, but for `seed` (generated contexts,
 /// `corpus: self`).
 struct RunOptions {
-  std::vector<std::string> devices{"auto"};
+  std::vector<std::string> devices{"auto"};  ///< as find_devices reads them
+  Balance balance = Balance::kMemory;
   std::optional<DType> dtype;  ///< of weights and activations; nullopt (auto): the checkpoint's
   uint64_t seed = 0;
   int64_t threads = 0;       ///< CPU threads; 0: all

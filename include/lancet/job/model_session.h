@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "lancet/job/job_config.h"
+#include "lancet/job/job_plan.h"
 #include "lancet/models/causal_lm.h"
 #include "lancet/runtime/communicator.h"
 #include "lancet/text/tokenizer.h"
@@ -27,10 +27,11 @@ ModelFiles open_model(const std::filesystem::path& folder, std::span<const std::
 /// CPU threads of the process.
 void set_threads(const RunOptions& run);
 
-/// Device, dtype and CPU threads as `run` says; then the weights.
-CausalLM load_model(const ModelFiles& files, const RunOptions& run);
+/// Devices, dtype and CPU threads as `run` says, layers as plan_job splits them for `work`; then the weights.
+/// Throws: PlacementError, before a weight is read, when the work does not fit.
+CausalLM load_model(const ModelFiles& files, const RunOptions& run, const JobWork& work);
 
 /// Collective: load_model() on every rank.
-CausalLM load_replica(const ModelFiles& files, const RunOptions& run, Communicator& communicator);
+CausalLM load_replica(const ModelFiles& files, const RunOptions& run, const JobWork& work, Communicator& communicator);
 
 }  // namespace lancet

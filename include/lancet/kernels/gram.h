@@ -16,8 +16,9 @@ class GramAccumulator {
   GramAccumulator(int64_t size, at::Device device);
 
   /// rows [N, F] on the accumulator's device, any floating type; products in f32 (f64 rows: in f64).
-  /// counts [N], any type: row i stands for so many equal rows; undefined: for one.
-  void add(const Tensor& rows_NF, const Tensor& counts_N = {});
+  /// counts [N], any type, on the host: row i stands for so many equal rows; undefined: for one.
+  /// Throws: PlacementError for rows elsewhere.
+  void add(const Tensor& rows_NF, const Tensor& host_counts_N = {});
 
   /// The sum so far, [F, F] f64: whole where it is computed, undefined numbers elsewhere. For saving only.
   const Tensor& panels() const { return sum_FF_; }

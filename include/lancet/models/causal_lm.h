@@ -45,7 +45,9 @@ class CausalLM {
 
   /// h [B, T, D] on the device of layer range.begin (or of the one before) -> output of layer range.end - 1, on that
   /// layer's device ([B, O, D] where the sequence names its outputs); undefined when the hooks stopped the pass. The
-  /// crossing between stages is differentiable.
+  /// crossing between stages is differentiable. Between devices go the hidden state, once per crossing, and what the
+  /// host knows of the sequence (positions, and the mask where there is one), once per stage.
+  /// Throws: PlacementError for hidden states or a prefix on another device.
   Tensor run_layers(Tensor h_BTD, const SequenceInfo& sequence, LayerRange range, const HookSet& hooks = {}) const;
 
   /// Final norm and head: h [N, D] -> logits [N, V] on the head's device, in the weight dtype.
@@ -63,7 +65,7 @@ class CausalLM {
   ModelConfig config_;
   Placement placement_;
   std::map<WeightId, Tensor> weights_;
-  Tensor rope_frequencies_;  ///< [C / 2], host
+  std::vector<Tensor> rope_frequencies_;  ///< per stage, on its device: [C / 2]
 };
 
 }  // namespace lancet

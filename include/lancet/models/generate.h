@@ -16,7 +16,7 @@ struct GenerateOptions {
   int64_t top_k = 1;                      ///< 1: greedy; else sampled from the k likeliest, renormalised; 0: from all
   uint64_t seed = 0;                      ///< a row's random numbers depend on the seed and the row's index only
   int64_t first_row = 0;                  ///< index of the first row, where the rows are a part of more
-  int64_t batch_tokens = kForwardTokens;  ///< rows run together have at most so many tokens, prompts included
+  int64_t batch_tokens = kForwardTokens;  ///< rows under way have at most so many tokens, prompts included
 };
 
 struct GenerateRow {

@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "lancet/runtime/stage_turns.h"
 #include "lancet/runtime/tensor.h"
 #include "lancet/text/tokenizer.h"
 
@@ -39,7 +40,8 @@ struct SequenceInfo {
                       ///< then computes no other; repeats are allowed; undefined: all places. Not of packed documents
   const KeyValues* prefix = nullptr;  ///< what the rows attend to besides themselves
   KeyValues* record =
-      nullptr;  ///< keys/values of these tokens are appended here (may be the object `prefix` points to)
+      nullptr;                ///< keys/values of these tokens are appended here (may be the object `prefix` points to)
+  StageTurn* turn = nullptr;  ///< taken at the door of each stage; null: in at once
 };
 
 struct TokenBatch {

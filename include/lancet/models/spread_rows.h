@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "lancet/runtime/communicator.h"
+#include "lancet/runtime/stage_turns.h"
 #include "lancet/runtime/tensor.h"
 
 namespace lancet {
@@ -32,5 +33,12 @@ Tensor gather_rows(Communicator& communicator, const std::string& stage, const R
 /// Collective. gather_rows of `compute(rows)` for each batch; `compute` is this rank's work of the stage.
 Tensor spread_rows(Communicator& communicator, const std::string& stage, const RowBatches& batches, const RowKind& kind,
                    const std::function<Tensor(const std::vector<int64_t>& rows)>& compute);
+
+/// What a batch's forward pass is given: its rows, and its turn at the model's stages (SequenceInfo::turn).
+using ComputeInTurn = std::function<Tensor(const std::vector<int64_t>& rows, StageTurn& turn)>;
+
+/// Collective. The same, with as many of this rank's batches under way as `placement` says, each on another stage.
+Tensor spread_rows(Communicator& communicator, const std::string& stage, const RowBatches& batches, const RowKind& kind,
+                   const Placement& placement, const ComputeInTurn& compute);
 
 }  // namespace lancet

@@ -1,5 +1,5 @@
-// Independent pieces of work on the host's cores.
-// A chain of small operations split over threads waits at each of them; one chain per thread never does, and its
+// Independent pieces of work, several at a time: on the host's cores, or so that each stage of a model has something to
+// do. A chain of small operations split over threads waits at each of them; one chain per thread never does, and its
 // activations stay in that core's cache.
 #pragma once
 
@@ -11,10 +11,13 @@
 namespace lancet {
 
 /// Calls work(0) ... work(n - 1), each once, in ascending order of beginning. Where the whole model lies on the host,
-/// several run at a time, as many as torch has threads, and the operations inside of each use one thread; elsewhere one
-/// after another. `work` must not depend on the order. After an exception no new piece begins, and the first one
+/// several run at a time, as many as torch has threads, and the operations inside of each use one thread; elsewhere as
+/// run_overlapped. `work` must not depend on the order. After an exception no new piece begins, and the first one
 /// is thrown on when all have ended.
 void run_independent(const Placement& placement, int64_t n, const std::function<void(int64_t)>& work);
+
+/// The same with as many pieces at a time as the placement has batches under way: one, where the model is one stage.
+void run_overlapped(const Placement& placement, int64_t n, const std::function<void(int64_t)>& work);
 
 /// How many pieces run_independent() has under way at a time, if there are as many.
 int64_t pieces_at_once(const Placement& placement);

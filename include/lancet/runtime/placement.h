@@ -1,24 +1,40 @@
-// The only place that names devices: which device and dtype each part of the model, and each kind of work, lives on.
+// Which device and dtype each part of the model, and each kind of work, lives on. Only this and devices.h, its list of
+// what there is, name devices.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "lancet/runtime/tensor.h"
 
 namespace lancet {
 
+/// Layers begin..end-1, one after another on one device.
+struct Stage {
+  at::Device device;
+  int64_t begin = 0;
+  int64_t end = 0;
+
+  int64_t layers() const { return end - begin; }
+};
+
 class Placement {
  public:
   /// `layer_devices`: one per decoder layer; runs of equal devices are the stages. The embedding lies with the first
   /// layer, the final norm and the head with the last, solves run with the layer they are for.
-  Placement(std::vector<at::Device> layer_devices, at::ScalarType weight_dtype);
+  Placement(const std::vector<at::Device>& layer_devices, at::ScalarType weight_dtype);
 
-  at::Device device_of(int64_t layer) const { return layer_devices_[static_cast<size_t>(layer)]; }
-  at::Device embed_device() const { return layer_devices_.front(); }
-  at::Device head_device() const { return layer_devices_.back(); }
+  const std::vector<Stage>& stages() const { return stages_; }
+  /// Index into stages().
+  int64_t stage_of(int64_t layer) const { return stage_of_layer_[static_cast<size_t>(layer)]; }
+
+  at::Device device_of(int64_t layer) const { return stages_[static_cast<size_t>(stage_of(layer))].device; }
+  at::Device embed_device() const { return stages_.front().device; }
+  at::Device head_device() const { return stages_.back().device; }
   at::Device solve_device(int64_t layer) const { return device_of(layer); }
 
   /// No layer lies on an accelerator.
@@ -31,8 +47,20 @@ class Placement {
   /// Covariances and solves.
   at::ScalarType solve_dtype() const { return at::kDouble; }
 
+  /// How many independent batches are under way at a time, so that every stage has one to work on: the number of
+  /// stages, unless set otherwise.
+  int64_t batches_under_way() const { return batches_under_way_; }
+  void set_batches_under_way(int64_t batches) { batches_under_way_ = batches; }
+
+  /// What work may take on a device beside the weights, as planned; nullopt: whatever is free at the time.
+  std::optional<int64_t> room_bytes(at::Device device) const;
+  void set_room(std::vector<std::pair<at::Device, int64_t>> room) { room_ = std::move(room); }
+
   /// Host memory [bytes] u8 that `target` copies from at its full rate: page-locked where `target` is a GPU.
   static Tensor staging_buffer(int64_t bytes, at::Device target);
+
+  /// Another device of the same kind.
+  static at::Device like(at::Device device, int64_t index);
 
   /// Where token ids, requests, random numbers and results lie.
   static at::Device host();
@@ -41,19 +69,17 @@ class Placement {
   std::string description() const;
 
  private:
-  std::vector<at::Device> layer_devices_;
+  std::vector<Stage> stages_;
+  std::vector<int64_t> stage_of_layer_;
   at::ScalarType weight_dtype_;
+  int64_t batches_under_way_;
+  std::vector<std::pair<at::Device, int64_t>> room_;
 };
-
-/// The devices a job names: "auto" (the first GPU, else the CPU), "cpu", "cuda:N".
-/// Throws: PlacementError for a name that is none of these, a device that is absent, and, until model-parallel jobs are
-/// supported, more than one device.
-std::vector<at::Device> parse_devices(std::span<const std::string> names);
 
 /// Contiguous runs of layers, as equal in number as possible, over `devices` in the order given. Pure.
 Placement plan_placement(int64_t n_layers, std::span<const at::Device> devices, at::ScalarType weight_dtype);
 
-/// Throws: PlacementError "what: expected cuda:1, found cpu" unless `tensor` lies on `expected`.
+/// Throws: PlacementError "what: expected on cuda:1, found on cpu" unless `tensor` lies on `expected`.
 void check_device(const Tensor& tensor, at::Device expected, const std::string& what);
 
 }  // namespace lancet

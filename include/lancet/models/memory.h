@@ -1,0 +1,37 @@
+// How much memory weights and passes take, from a model's configuration alone. Counts tensors: what an allocator adds
+// is not in it.
+#pragma once
+
+#include <cstdint>
+
+#include "lancet/models/causal_lm.h"
+
+namespace lancet {
+
+/// Weights of a stage's layers; with the embedding on the first layer's stage, final norm and head on the last one's. A
+/// tied head counts where it is another device than the embedding's.
+int64_t weight_bytes(const ModelConfig& config, LayerRange layers, at::ScalarType dtype);
+
+/// Rows that go through the layers together.
+struct PassShape {
+  at::ScalarType dtype;
+  int64_t tokens = 0;        ///< of all rows, padding included
+  int64_t score_tokens = 0;  ///< keys that a token's attention scores are held for; 0: by kernels that hold none
+};
+
+/// What a layer holds at its fullest in a pass without gradients, its input included.
+int64_t layer_pass_bytes(const ModelConfig& config, const PassShape& pass);
+
+/// What logits of `rows` positions and their softmax hold at their fullest.
+int64_t head_bytes(const ModelConfig& config, at::ScalarType dtype, int64_t rows);
+
+/// Keys and values of `tokens` positions of one layer.
+int64_t key_value_bytes(const ModelConfig& config, at::ScalarType dtype, int64_t tokens);
+
+/// Elements of all heads' queries of one token.
+inline int64_t query_size(const ModelConfig& config) { return config.n_heads * config.head_dim; }
+
+/// f64 models compute values, softmaxes and norms in f64, all others in f32.
+inline int64_t precise_bytes(at::ScalarType dtype) { return dtype == at::kDouble ? 8 : 4; }
+
+}  // namespace lancet

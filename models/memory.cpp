@@ -1,0 +1,64 @@
+#include "lancet/models/memory.h"
+
+#include <torch/types.h>
+
+#include <algorithm>
+
+namespace lancet {
+namespace {
+
+int64_t element_bytes(at::ScalarType dtype) { return static_cast<int64_t>(c10::elementSize(dtype)); }
+
+/// Copies in f32 that half-precision tensors are worked on in.
+int64_t copy_bytes(at::ScalarType dtype) { return element_bytes(dtype) < 4 ? 4 : 0; }
+
+}  // namespace
+
+int64_t weight_bytes(const ModelConfig& config, LayerRange layers, at::ScalarType dtype) {
+  const bool is_first = layers.begin == 0, is_last = layers.end == config.n_layers;
+  ModelConfig one_layer = config;  // all layers are alike
+  one_layer.n_layers = 1;
+  int64_t elements = 0;
+  for (const WeightSpec& spec : weight_table(one_layer)) {
+    int64_t size = 1;
+    for (const int64_t dim : spec.shape) size *= dim;
+    switch (spec.id.kind) {
+      case WeightKind::kEmbedding:
+        if (is_first || (is_last && config.tied_embeddings)) elements += size;
+        break;
+      case WeightKind::kFinalNorm:
+      case WeightKind::kHead:
+        if (is_last) elements += size;
+        break;
+      default:
+        elements += size * (layers.end - layers.begin);
+    }
+  }
+  return elements * element_bytes(dtype);
+}
+
+int64_t layer_pass_bytes(const ModelConfig& config, const PassShape& pass) {
+  const int64_t d_query = query_size(config), d_kv = config.n_kv_heads * config.head_dim;
+  const int64_t element = element_bytes(pass.dtype);
+  // Hidden state, normed input and attention's output; gate, up, the activated gate and the key.
+  const int64_t mlp = element * (3 * config.d_model + 4 * config.d_ffn);
+  // Hidden state and normed input; query, keys and values, those spread over the heads, scaled copies and the output;
+  // scores, masked and as weights.
+  const int64_t attention =
+      element * (2 * config.d_model + 6 * d_query + 2 * d_kv) + 3 * element * config.n_heads * pass.score_tokens;
+  // The norm, where it works on copies: the value, its square, and scaled.
+  const int64_t norm = (2 * element + 3 * copy_bytes(pass.dtype)) * config.d_model;
+  return pass.tokens * std::max({mlp, attention, norm});
+}
+
+int64_t head_bytes(const ModelConfig& config, at::ScalarType dtype, int64_t rows) {
+  // Logits, their precise copy, the log-softmax.
+  const int64_t token = element_bytes(dtype) + copy_bytes(dtype) + precise_bytes(dtype);
+  return rows * (token * config.vocab_size + 3 * precise_bytes(dtype) * config.d_model);
+}
+
+int64_t key_value_bytes(const ModelConfig& config, at::ScalarType dtype, int64_t tokens) {
+  return 2 * tokens * config.n_kv_heads * config.head_dim * element_bytes(dtype);
+}
+
+}  // namespace lancet

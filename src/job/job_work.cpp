@@ -1,0 +1,132 @@
+// What a job's options and texts say about the memory and time it takes.
+#include <ATen/Parallel.h>
+
+#include <algorithm>
+
+#include "lancet/core/strings.h"
+#include "lancet/job/job_plan.h"
+
+namespace lancet {
+namespace {
+
+/// Of requests whose texts are not known, and of contexts that are not generated yet.
+constexpr ValueShape kAssumedPrompt{
+    .contexts = 6, .row_tokens = 20, .prefix_tokens = 12, .suffix_tokens = 8, .target_tokens = 4, .drift_tokens = 8};
+constexpr int64_t kAssumedRequests = 100, kAssumedProbesPerRequest = 14, kAssumedContextTokens = 12;
+
+int64_t integer_of(const ConfigTree& section, std::string_view key, int64_t fallback) {
+  const ConfigTree* value = section.find(key);
+  return value == nullptr ? fallback : std::stoll(value->scalar);
+}
+
+JobWork basic_work(const RunOptions& run, const ModelConfig& config) {
+  JobWork work;
+  work.dtype = to_scalar_type(run.dtype.value_or(config.dtype));
+  work.host_threads = run.threads > 0 ? run.threads : at::get_num_threads();
+  return work;
+}
+
+void add_statistics(const JobConfig& job, const ModelConfig& config, JobWork& work) {
+  for (const WeightId& id : job.editor->targets(config)) work.statistics_layers.push_back(id.layer);
+  if (!job.statistics || job.statistics->from == StatisticsFrom::kImport) return;
+  work.statistics_tokens = job.statistics->tokens;
+  work.document_tokens = std::min(job.statistics->document_tokens, config.max_positions);
+  work.samples_text = job.statistics->from == StatisticsFrom::kSelf;
+}
+
+/// Contexts that stand in front of every prompt make rows longer.
+void add_contexts(const ContextOptions& contexts, ValueShape& shape) {
+  if (!contexts.templates.empty() || contexts.generate == 0) return;
+  const int64_t more = contexts.length + 2;  // ". " behind them
+  shape.contexts = contexts.generate + 1;
+  shape.row_tokens += more;
+  shape.prefix_tokens += more;
+}
+
+EvaluationSize assumed_evaluation(int64_t requests, const ValueShape& prompt) {
+  return {.scored_tokens = requests * kAssumedProbesPerRequest * prompt.row_tokens,
+          .scored_row_tokens = prompt.row_tokens,
+          .labels = requests * kAssumedProbesPerRequest * prompt.target_tokens,
+          .generation = {requests, prompt.row_tokens + 12, prompt.row_tokens, false}};
+}
+
+std::string prompt_assumption(const ValueShape& prompt) {
+  return cat("prompts of ", prompt.row_tokens, " tokens with their targets, ", prompt.suffix_tokens,
+             " of them from the subject's last one on; targets of ", prompt.target_tokens);
+}
+
+}  // namespace
+
+JobWork edit_work(const JobConfig& job, const ModelConfig& config, const WorkTexts& texts,
+                  std::vector<std::string>& assumptions) {
+  JobWork work = basic_work(job.run, config);
+  const Editor& editor = *job.editor;
+  for (const WeightId& id : editor.targets(config)) work.edited_layers.push_back(id.layer);
+  std::sort(work.edited_layers.begin(), work.edited_layers.end());
+  if (editor.needs().statistics) add_statistics(job, config, work);
+  work.requests = static_cast<int64_t>(texts.requests.size());
+  const std::vector<std::string>& templates = editor.contexts().templates;
+  if (texts.tokenizer != nullptr && editor.needs().subject) {
+    const std::vector<std::string> plain{"{}"};
+    work.values =
+        value_shape(prepare_requests(*texts.tokenizer, texts.requests, templates.empty() ? plain : templates));
+    work.evaluation = texts.evaluation;
+  } else {
+    work.values = kAssumedPrompt;
+    work.values.contexts = std::max<int64_t>(1, static_cast<int64_t>(templates.size()));
+    if (!templates.empty()) {
+      work.values.row_tokens += kAssumedContextTokens;
+      work.values.prefix_tokens += kAssumedContextTokens;
+    }
+    work.evaluation = texts.tokenizer != nullptr ? texts.evaluation : assumed_evaluation(work.requests, kAssumedPrompt);
+    assumptions.push_back("assumed: " + prompt_assumption(kAssumedPrompt));
+  }
+  add_contexts(editor.contexts(), work.values);
+  if (templates.empty() && editor.contexts().generate > 0)
+    assumptions.push_back(cat("assumed: generated contexts of ", editor.contexts().length + 2, " tokens"));
+  const ConfigTree* section = job.resolved.find("editor");
+  const ConfigTree* values = section == nullptr ? nullptr : section->find("values");
+  work.optimizes_values = values != nullptr && work.requests > 0;
+  if (values != nullptr) {
+    work.value_batch = integer_of(*values, "batch", 0);
+    work.value_steps = integer_of(*values, "steps", ValueOptions().steps);
+    work.values = in_groups(work.values, integer_of(*values, "contexts_per_step", 0));
+  }
+  return work;
+}
+
+JobWork statistics_work(const JobConfig& job, const ModelConfig& config) {
+  JobWork work = basic_work(job.run, config);
+  add_statistics(job, config, work);
+  return work;
+}
+
+JobWork evaluation_work(const RunOptions& run, const ModelConfig& config, const EvaluationSize& evaluation) {
+  JobWork work = basic_work(run, config);
+  work.evaluation = evaluation;
+  return work;
+}
+
+JobWork typical_work(const RunOptions& run, const ModelConfig& config, std::vector<std::string>& assumptions) {
+  JobWork work = basic_work(run, config);
+  const int64_t first = config.n_layers / 8, last = std::clamp<int64_t>(first + 4, first, config.n_layers - 2);
+  for (int64_t layer = first; layer <= last; ++layer) work.edited_layers.push_back(layer);
+  work.statistics_layers = work.edited_layers;
+  const StatisticsOptions statistics;
+  work.statistics_tokens = statistics.tokens;
+  work.document_tokens = std::min(statistics.document_tokens, config.max_positions);
+  work.requests = kAssumedRequests;
+  work.values = kAssumedPrompt;
+  work.values.row_tokens += kAssumedContextTokens;
+  work.values.prefix_tokens += kAssumedContextTokens;
+  work.optimizes_values = !work.edited_layers.empty();
+  work.value_steps = ValueOptions().steps;
+  work.evaluation = assumed_evaluation(work.requests, kAssumedPrompt);
+  assumptions.push_back(cat("assumed: MEMIT of ", work.requests, " requests at layers ", first, "-", last, ", ",
+                            work.values.contexts, " contexts, statistics over ", work.statistics_tokens,
+                            " tokens in documents of at most ", work.document_tokens, ", all metrics"));
+  assumptions.push_back("assumed: " + prompt_assumption(kAssumedPrompt));
+  return work;
+}
+
+}  // namespace lancet

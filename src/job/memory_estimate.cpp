@@ -1,0 +1,161 @@
+#include "lancet/job/memory_estimate.h"
+
+#include <torch/types.h>
+
+#include <algorithm>
+
+#include "lancet/edit/covariance.h"
+#include "lancet/edit/self_corpus.h"
+#include "lancet/models/batching.h"
+#include "lancet/runtime/devices.h"
+
+namespace lancet {
+namespace {
+
+/// Rows of one f32 product of second moments, and the width of its panels (kernels/gram.cpp).
+constexpr int64_t kGramRows = 4096;
+constexpr int64_t kShortTokens = 64;  // packed documents whose scores are held on every device (packed_attention.cpp)
+constexpr int64_t kRowsPerHeadCall = 1024;
+
+int64_t element_bytes(const JobWork& work) { return static_cast<int64_t>(c10::elementSize(work.dtype)); }
+
+int64_t count_in(const std::vector<int64_t>& layers, const Stage& stage) {
+  return std::count_if(layers.begin(), layers.end(),
+                       [&](int64_t layer) { return layer >= stage.begin && layer < stage.end; });
+}
+
+int64_t forward_bytes(const ModelConfig& config, const JobWork& work, const Stage& stage, int64_t tokens,
+                      int64_t row_tokens) {
+  const int64_t scores = fuses_attention(stage.device, work.dtype) ? 0 : row_tokens;
+  return layer_pass_bytes(config, {work.dtype, tokens, scores});
+}
+
+bool has_head(const ModelConfig& config, const Stage& stage) { return stage.end == config.n_layers; }
+
+/// Rows of `row_tokens` in all, with the keys and values of all their tokens; logits of every row.
+int64_t generate_bytes(const ModelConfig& config, const JobWork& work, const Stage& stage, const GenerationSize& size) {
+  const int64_t caches = key_value_bytes(config, work.dtype, size.rows * size.row_tokens);
+  // All layers' caches, one of them copied into a longer one.
+  int64_t bytes = (2 * stage.layers() + 1) * caches / 2 +
+                  forward_bytes(config, work, stage, size.rows * size.prompt_tokens, size.prompt_tokens);
+  // Sampling from the whole distribution adds its f64 cumulative sum.
+  const int64_t sampled = size.from_all ? size.rows * config.vocab_size * 12 : 0;
+  if (has_head(config, stage)) bytes += head_bytes(config, work.dtype, size.rows) + sampled;
+  return bytes;
+}
+
+int64_t evaluate_bytes(const ModelConfig& config, const JobWork& work, const Stage& stage, int64_t under_way) {
+  const EvaluationSize& size = work.evaluation;
+  const int64_t tokens = std::min(size.scored_tokens, std::max(kForwardTokens, size.scored_row_tokens));
+  int64_t bytes = forward_bytes(config, work, stage, tokens, size.scored_row_tokens);
+  // The last stage's output, and the hidden states that stand at its door.
+  bytes += 2 * tokens * config.d_model * element_bytes(work);
+  if (has_head(config, stage)) {
+    const int64_t rows = std::min(size.labels, kRowsPerHeadCall);
+    bytes = std::max(bytes, 2 * tokens * config.d_model * element_bytes(work) + head_bytes(config, work.dtype, rows));
+  }
+  GenerationSize together = size.generation;
+  if (together.rows > 0) {
+    const int64_t most = std::max(under_way, kForwardTokens / std::max<int64_t>(1, together.row_tokens));
+    together.rows = std::min(together.rows, most);
+    bytes = std::max(bytes, generate_bytes(config, work, stage, together));
+  }
+  if (work.samples_text) {
+    const int64_t rows = sampling_rows(config, work.dtype, work.document_tokens);
+    const GenerationSize sampled{rows, work.document_tokens, 1, true};
+    bytes = std::max(bytes, generate_bytes(config, work, stage, sampled));
+  }
+  return bytes;
+}
+
+int64_t statistics_bytes(const ModelConfig& config, const JobWork& work, const Stage& stage) {
+  if (work.statistics_layers.empty()) return 0;
+  const int64_t matrix = 8 * config.d_ffn * config.d_ffn;
+  const int64_t layers = count_in(work.statistics_layers, stage);
+  const int64_t factor = layers > 0 ? matrix : 0;
+  if (work.statistics_tokens == 0 || stage.begin > work.statistics_layers.back()) return factor;
+  const int64_t chunk = statistics_chunk_tokens(config, work.dtype);
+  const int64_t tokens = std::min(work.statistics_tokens, std::max(chunk, work.document_tokens));
+  const bool precise = element_bytes(work) >= 4;
+  const bool fused = fuses_attention(stage.device, work.dtype);
+  const int64_t scores = fused ? (precise ? std::min(work.document_tokens, kShortTokens) : 0) : work.document_tokens;
+  const int64_t pass = layer_pass_bytes(config, {work.dtype, tokens, scores});
+  if (layers == 0) return pass;
+  const int64_t panel = std::max<int64_t>(256, config.d_ffn / 16 + 64);
+  const int64_t products = precise_bytes(work.dtype) * config.d_ffn *
+                           (std::min(tokens, kGramRows) * (precise ? 1 : 2) + std::min(panel, config.d_ffn));
+  const int64_t at_key = tokens * element_bytes(work) * 3 * (config.d_ffn + config.d_model);
+  return layers * matrix + std::max(pass, at_key + products);
+}
+
+int64_t solve_bytes(const ModelConfig& config, const JobWork& work, const Stage& stage) {
+  if (count_in(work.edited_layers, stage) == 0) return 0;
+  const int64_t d = config.d_model, f = config.d_ffn, n = work.requests, rows = n * work.values.contexts;
+  const int64_t element = element_bytes(work), precise = precise_bytes(work.dtype);
+  const int64_t key_pass =
+      forward_bytes(config, work, stage, std::min(rows * (work.values.prefix_tokens + 1), kForwardTokens),
+                    work.values.prefix_tokens + 1);
+  const int64_t keys = f * (rows * (2 * element + std::max<int64_t>(element, 8)) + 8 * 2 * n);
+  const int64_t factor = work.statistics_layers.empty() ? 0 : 8 * f * f;
+  const int64_t systems = n <= f ? 8 * (5 * n * f + 4 * n * n) : 8 * (5 * n * f + 2 * f * f);
+  const int64_t change = 18 * d * f + 8 * 2 * n * f;
+  const int64_t rounding = 4 * precise * d * f;
+  return 8 * n * f + std::max({key_pass + keys, factor + std::max(systems, change), rounding});
+}
+
+}  // namespace
+
+int64_t StageEstimate::total() const {
+  return weights + edited + std::max({evaluate, value_activations + value_prefix, statistics, solve});
+}
+
+StageEstimate estimate_stage(const ModelConfig& config, const JobWork& work, const Stage& stage, Batching batching) {
+  StageEstimate estimate{.stage = stage};
+  estimate.weights = weight_bytes(config, {stage.begin, stage.end}, work.dtype);
+  const int64_t edited = count_in(work.edited_layers, stage);
+  estimate.edited = edited * config.d_model * config.d_ffn * (precise_bytes(work.dtype) + element_bytes(work)) +
+                    edited * 8 * work.requests * (config.d_model + config.d_ffn);
+  estimate.evaluate = evaluate_bytes(config, work, stage, batching.under_way);
+  if (work.optimizes_values) {
+    const ValueWork values{config, work.dtype, work.edited_layers.back(), work.values};
+    const ValueBytes bytes = value_bytes(values, stage, batching.value_requests);
+    const int64_t batches = std::min(batching.under_way, std::max<int64_t>(1, work.requests));
+    estimate.value_activations = batches * bytes.activations;
+    estimate.value_prefix = batches * bytes.prefix;
+  }
+  estimate.statistics = statistics_bytes(config, work, stage);
+  estimate.solve = solve_bytes(config, work, stage);
+  return estimate;
+}
+
+double estimate_time(const ModelConfig& config, const JobWork& work, LayerRange layers) {
+  const auto times = [](auto... counts) { return (static_cast<double>(counts) * ...); };
+  const double row_tokens = times(work.requests, work.values.contexts, work.values.row_tokens);
+  const double prefix_tokens = times(work.requests, work.values.contexts, work.values.prefix_tokens);
+  const double step_tokens = times(work.value_steps, work.requests, work.values.step_tokens());
+  const double labels = times(work.value_steps, work.requests, work.values.contexts, work.values.target_tokens + 1);
+  const int64_t last_edited = work.edited_layers.empty() ? -1 : work.edited_layers.back();
+  const int64_t last_statistics = work.statistics_layers.empty() ? -1 : work.statistics_layers.back();
+  const double evaluations = work.edited_layers.empty() ? 1 : 2;
+  double tokens = 0;  // through one layer
+  for (int64_t layer = layers.begin; layer < layers.end; ++layer) {
+    tokens += evaluations * static_cast<double>(work.evaluation.scored_tokens);
+    if (layer <= last_statistics) tokens += static_cast<double>(work.statistics_tokens);
+    if (!work.optimizes_values) continue;
+    // Backward passes give no gradients to weights: they cost what forward passes do. Keys are collected layer by
+    // layer.
+    if (layer <= last_edited)
+      tokens += row_tokens + times(work.edited_layers.size()) * prefix_tokens;
+    else
+      tokens += prefix_tokens + 2 * step_tokens;
+  }
+  const double layer_size =
+      times(config.d_model, 2 * query_size(config) + 2 * config.n_kv_heads * config.head_dim + 3 * config.d_ffn);
+  double time = tokens * layer_size;
+  if (layers.end == config.n_layers)
+    time += (evaluations * static_cast<double>(work.evaluation.labels) + 2 * labels) *
+            times(config.vocab_size, config.d_model);
+  return time;
+}
+
+}  // namespace lancet

@@ -1,0 +1,163 @@
+#include "lancet/runtime/devices.h"
+
+#include <ATen/Context.h>
+#include <ATen/detail/CUDAHooksInterface.h>
+#include <ATen/detail/PrivateUse1HooksInterface.h>
+#include <torch/types.h>
+
+#include <algorithm>
+#include <chrono>
+#include <numeric>
+#include <regex>
+
+#include "lancet/core/error.h"
+#include "lancet/core/strings.h"
+#include "lancet/runtime/memory.h"
+
+namespace lancet {
+namespace {
+
+constexpr const char* kExpected =
+    "expected auto, or a list of cpu and cuda:N, each with a budget if wanted: cuda:0=20GiB";
+
+int64_t gpu_count() { return at::hasCUDA() ? static_cast<int64_t>(at::detail::getCUDAHooks().deviceCount()) : 0; }
+
+/// Of accelerators beyond GPUs that have registered themselves with torch.
+int64_t other_count() {
+  return at::isPrivateUse1HooksRegistered() ? static_cast<int64_t>(at::detail::getPrivateUse1Hooks().deviceCount()) : 0;
+}
+
+at::Device parse_device(const std::string& name) {
+  if (name == "cpu") return at::kCPU;
+  std::smatch match;
+  const std::string other = other_count() > 0 ? c10::get_privateuse1_backend() : "cuda";
+  if (!std::regex_match(name, match, std::regex("(cuda|" + other + "):([0-9]{1,2})")))
+    throw PlacementError(cat("run.devices: '", name, "': ", kExpected));
+  const int64_t index = std::stoll(match[2]);
+  const int64_t count = match[1] == "cuda" ? gpu_count() : other_count();
+  if (index >= count)
+    throw PlacementError(cat("run.devices: '", name, "': this machine shows ", count,
+                             match[1] == "cuda" ? " GPU(s)" : " of them", ". Use cpu or auto"));
+  return {match[1] == "cuda" ? at::kCUDA : at::kPrivateUse1, static_cast<at::DeviceIndex>(index)};
+}
+
+int64_t usable_bytes(at::Device device) {
+  const std::optional<int64_t> free = free_bytes(device);
+  if (!free) return DeviceBudget::kUnknown;
+  return device.is_cuda() ? *free / 20 * 19 : *free;
+}
+
+/// "cuda:0" or "cuda:0=20GiB".
+DeviceBudget parse_entry(const std::string& entry) {
+  const size_t equals = entry.find('=');
+  DeviceBudget budget{parse_device(entry.substr(0, equals))};
+  budget.bytes = usable_bytes(budget.device);
+  if (equals == std::string::npos) return budget;
+  const std::optional<int64_t> bytes = parse_bytes(std::string_view(entry).substr(equals + 1));
+  if (!bytes)
+    throw PlacementError(cat("run.devices: '", entry, "': expected a budget such as 20GiB or 500MB behind the ="));
+  if (*bytes > budget.bytes)
+    throw PlacementError(cat("run.devices: '", entry, "': only ",
+                             binary_bytes_text(static_cast<uint64_t>(budget.bytes)),
+                             " are free there. Leave the budget out to use what is free, or end what uses the rest"));
+  budget.bytes = *bytes;
+  return budget;
+}
+
+DeviceChoice find_any() {
+  if (gpu_count() == 0) return {{{at::kCPU, usable_bytes(at::kCPU)}}};
+  DeviceChoice choice{{}, /*first_if_enough=*/true};
+  for (int64_t index = 0; index < gpu_count(); ++index) {
+    const at::Device device(at::kCUDA, static_cast<at::DeviceIndex>(index));
+    choice.devices.push_back({device, usable_bytes(device)});
+  }
+  return choice;
+}
+
+/// Seconds of one product; the first ones wake the device up.
+double product_seconds(at::Device device, at::ScalarType dtype) {
+  constexpr int64_t kSize = 4096;
+  const torch::NoGradGuard no_grad;
+  const Tensor a = torch::full({kSize, kSize}, 0.5, torch::TensorOptions(dtype).device(device));
+  const auto seconds_of = [&](int products) {
+    const auto begin = std::chrono::steady_clock::now();
+    Tensor product;
+    for (int i = 0; i < products; ++i) product = torch::matmul(a, a);
+    product[0][0].item();  // waits
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count() / products;
+  };
+  seconds_of(2);
+  return std::min(seconds_of(4), seconds_of(4));
+}
+
+}  // namespace
+
+bool DeviceBudget::is_host() const { return device.is_cpu(); }
+
+Placement even_placement(int64_t n_layers, const DeviceChoice& choice, at::ScalarType weight_dtype) {
+  std::vector<at::Device> devices;
+  for (const DeviceBudget& budget : choice.devices) devices.push_back(budget.device);
+  if (choice.first_if_enough) devices.resize(1, devices.front());
+  return plan_placement(n_layers, devices, weight_dtype);
+}
+
+bool fuses_attention(at::Device device, at::ScalarType dtype) {
+  return device.is_cpu() || (device.is_cuda() && dtype != at::kDouble);
+}
+
+DeviceChoice find_devices(std::span<const std::string> names) {
+  if (names.empty()) throw PlacementError(cat("run.devices: empty list: ", kExpected));
+  if (names.size() == 1 && names[0] == "auto") return find_any();
+  DeviceChoice choice;
+  for (const std::string& name : names) {
+    const DeviceBudget budget = parse_entry(name);
+    for (const DeviceBudget& earlier : choice.devices)
+      if (earlier.device == budget.device)
+        throw PlacementError(cat("run.devices: ", budget.device.str(), " stands twice: name each device once"));
+    choice.devices.push_back(budget);
+  }
+  return choice;
+}
+
+DeviceChoice assume_devices(const std::string& text) {
+  DeviceChoice choice;
+  int64_t gpus = 0;
+  for (const std::string& entry : split(text, ',')) {
+    std::smatch match;
+    const bool is_host = entry.starts_with("cpu=");
+    const bool is_many = std::regex_match(entry, match, std::regex("([1-9][0-9]{0,2})x(.*)"));
+    const std::optional<int64_t> bytes = parse_bytes(is_host ? entry.substr(4) : is_many ? match[2].str() : entry);
+    const int64_t count = is_many ? std::stoll(match[1]) : 1;
+    if (!bytes || gpus + count > std::numeric_limits<at::DeviceIndex>::max())
+      throw ConfigError(cat("--devices: '", entry, "': expected memory per GPU and, if wanted, of the CPU: 8x80GiB, ",
+                            "80GiB,cpu=256GiB, or 24GiB,80GiB"));
+    for (int64_t i = 0; i < count; ++i)
+      choice.devices.push_back(
+          {is_host ? at::Device(at::kCPU) : at::Device(at::kCUDA, static_cast<at::DeviceIndex>(gpus++)), *bytes});
+  }
+  return choice;
+}
+
+void measure_speeds(std::vector<DeviceBudget>& devices, at::ScalarType dtype) {
+  for (DeviceBudget& budget : devices)
+    if (!budget.is_host()) budget.speed = 1.0 / product_seconds(budget.device, dtype);
+  equalize_speeds(devices);
+}
+
+void equalize_speeds(std::vector<DeviceBudget>& devices) {
+  std::vector<DeviceBudget*> order;
+  for (DeviceBudget& budget : devices)
+    if (!budget.is_host()) order.push_back(&budget);
+  std::sort(order.begin(), order.end(), [](const auto* a, const auto* b) { return a->speed > b->speed; });
+  const double fastest = order.empty() ? 1.0 : order.front()->speed;
+  for (size_t begin = 0; begin < order.size();) {
+    size_t end = begin;
+    double sum = 0;
+    const double first = order[begin]->speed;
+    while (end < order.size() && order[end]->speed * 1.25 >= first) sum += order[end++]->speed;
+    const double mean = sum / static_cast<double>(end - begin) / fastest;
+    for (; begin < end; ++begin) order[begin]->speed = mean;
+  }
+}
+
+}  // namespace lancet

@@ -1,0 +1,179 @@
+// What a plan says that each device will hold, beside what the fake devices counted.
+#include <gtest/gtest.h>
+#include <torch/types.h>
+
+#include "lancet/core/strings.h"
+#include "lancet/edit/factor_store.h"
+#include "lancet/edit/statistics_store.h"
+#include "lancet/eval/evaluate.h"
+#include "lancet/job/job_plan.h"
+#include "support/edit_setup.h"
+#include "support/fake_device.h"
+#include "support/tiny_model.h"
+
+namespace lancet {
+namespace {
+
+using testing::TempDir;
+using testing::TinyModel;
+using testing::TinyShape;
+
+struct MemoryCase {
+  const char* name;
+  TinyShape shape;
+  at::ScalarType dtype;
+  int devices;
+  int64_t requests;
+};
+
+void PrintTo(const MemoryCase& memory_case, std::ostream* out) { *out << memory_case.name; }
+
+/// Peaks per device, above what was live before.
+std::vector<int64_t> peaks_of(int devices, const std::function<void()>& work) {
+  std::vector<int64_t> before, peaks;
+  for (int i = 0; i < devices; ++i) before.push_back(testing::fake_bytes_live(i));
+  testing::reset_fake_peaks();
+  work();
+  for (int i = 0; i < devices; ++i) peaks.push_back(testing::fake_bytes_peak(i) - before[static_cast<size_t>(i)]);
+  return peaks;
+}
+
+/// `peak` may exceed the estimate by a tenth and fall short of it by half.
+void expect_close(int64_t estimate, int64_t peak, const std::string& what) {
+  EXPECT_LE(static_cast<double>(peak), 1.1 * static_cast<double>(estimate)) << what;
+  EXPECT_GE(2.0 * static_cast<double>(peak), static_cast<double>(estimate)) << what;
+}
+
+/// A job by hand, stage of work by stage of work.
+class PlannedJob {
+ public:
+  explicit PlannedJob(const MemoryCase& memory_case)
+      : case_(memory_case),
+        tiny_(memory_case.shape),
+        requests_(testing::some_requests(memory_case.requests)),
+        editor_(testing::editor_from(
+            "{method: memit, layers: [1, 2], values: {steps: 3, lr: 0.1}, contexts: ['{}', 'I know. {}']}")),
+        plan_(*tiny_.tokenizer, requests_, {.groups = {MetricGroup::kEfficacy, MetricGroup::kGeneration}}) {
+    options_.corpus = testing::write_corpus(folder_.path(), 200);
+    options_.tokens = 2000;
+    options_.cache = folder_ / "cache";
+    corpus_ = read_corpus(*tiny_.tokenizer, options_, tiny_.config);
+  }
+
+  JobPlan plan() const {
+    JobConfig job;
+    job.editor = testing::editor_from(
+        "{method: memit, layers: [1, 2], values: {steps: 3, lr: 0.1}, contexts: ['{}', 'I know. {}']}");
+    job.run.dtype = to_dtype(case_.dtype);
+    job.statistics = options_;
+    for (const auto& document : corpus_.documents)
+      job.statistics->document_tokens =
+          std::max<int64_t>(&document == &corpus_.documents[0] ? 0 : job.statistics->document_tokens,
+                            static_cast<int64_t>(document.size()));
+    ConfigTree editor = ConfigTree::map();
+    editor.set("values", ConfigTree::map());
+    job.resolved = ConfigTree::map();
+    job.resolved.set("editor", std::move(editor));
+    std::vector<std::string> assumptions;
+    const JobWork work = edit_work(job, tiny_.config, {tiny_.tokenizer.get(), requests_, plan_.size()}, assumptions);
+    DeviceChoice choice;
+    for (const at::Device device : testing::fake_devices(case_.devices)) choice.devices.push_back({device});
+    return plan_job(tiny_.config, work, choice, Balance::kMemory);
+  }
+
+  CausalLM load(const Placement& placement) const { return CausalLM::load(tiny_.checkpoint, tiny_.config, placement); }
+  void evaluate(const CausalLM& model) const { plan_.run(model, "test"); }
+  void collect_statistics(const CausalLM& model) const {
+    StatisticsStore moments(model, tiny_.checkpoint, corpus_, options_.cache);
+    factors(model, moments).prepare(kLayers);
+  }
+  void optimize(const CausalLM& model) const {
+    const std::vector<PreparedRequest> prepared =
+        prepare_requests(*tiny_.tokenizer, requests_, editor_->contexts().templates);
+    optimize_values(model, prepared, kLayers.back(), {.steps = 3, .lr = 0.1}, {alone()});
+  }
+  void edit(CausalLM& model) const {
+    StatisticsStore moments(model, tiny_.checkpoint, corpus_, options_.cache);
+    const FactorStore store = factors(model, moments);
+    const EditContext context(model, *tiny_.tokenizer, editor_->contexts().templates,
+                              [&](int64_t layer) { return store.load(layer); });
+    WeightTransaction transaction(model);
+    EditorState state = editor_->make_state();
+    editor_->edit(context, requests_, state, transaction);
+    transaction.round_as_stored();
+    evaluate(model);
+  }
+
+ private:
+  FactorStore factors(const CausalLM& model, StatisticsStore& moments) const {
+    return {moments, model.placement(), tiny_.config.d_ffn, options_.cache, 1e-3};
+  }
+
+  inline static const std::vector<int64_t> kLayers{1, 2};
+  MemoryCase case_;
+  TinyModel tiny_;
+  TempDir folder_;
+  std::vector<EditRequest> requests_;
+  std::unique_ptr<Editor> editor_;
+  EvaluationPlan plan_;
+  StatisticsOptions options_;
+  CorpusTokens corpus_;
+};
+
+class PlannedMemory : public ::testing::TestWithParam<MemoryCase> {};
+
+TEST_P(PlannedMemory, IsWhatTheDevicesHold) {
+  const MemoryCase& memory_case = GetParam();
+  const PlannedJob job(memory_case);
+  JobPlan plan = job.plan();
+  ASSERT_EQ(plan.stages.size(), static_cast<size_t>(memory_case.devices));
+  // Batches that meet on a device by chance would make the lower bound one.
+  plan.placement.set_batches_under_way(1);
+  const auto batches = memory_case.devices;
+  std::optional<CausalLM> model;
+  const auto expect = [&](const char* what, const std::vector<int64_t>& peaks, const auto& estimate) {
+    for (size_t i = 0; i < peaks.size(); ++i) {
+      const StageEstimate& stage = plan.stages[i];
+      if (estimate(stage) > 0 || peaks[i] > 50'000)
+        expect_close(estimate(stage), peaks[i],
+                     cat(memory_case.name, ": ", what, " on device ", i, ", layers ", stage.stage.begin, "-",
+                         stage.stage.end - 1));
+      std::cout << what << " " << i << " " << estimate(stage) << " " << peaks[i] << " "
+                << static_cast<double>(estimate(stage)) / static_cast<double>(peaks[i]) << "\n";
+    }
+  };
+  expect("weights", peaks_of(batches, [&] { model.emplace(job.load(plan.placement)); }),
+         [](const StageEstimate& s) { return s.weights; });
+  expect("evaluate", peaks_of(batches, [&] { job.evaluate(*model); }),
+         [](const StageEstimate& s) { return s.evaluate; });
+  expect("statistics", peaks_of(batches, [&] { job.collect_statistics(*model); }),
+         [](const StageEstimate& s) { return s.statistics; });
+  expect("values", peaks_of(batches, [&] { job.optimize(*model); }),
+         [&](const StageEstimate& s) { return (s.value_activations + s.value_prefix) / batches; });
+  expect("edit", peaks_of(batches, [&] { job.edit(*model); }), [&](const StageEstimate& s) {
+    return s.edited + std::max({s.evaluate, (s.value_activations + s.value_prefix) / batches, s.solve});
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Models, PlannedMemory,
+    ::testing::Values(MemoryCase{"f32 on one", {.n_layers = 8, .d_model = 64, .d_ffn = 192}, at::kFloat, 1, 6},
+                      MemoryCase{"f32 on three", {.n_layers = 8, .d_model = 64, .d_ffn = 192}, at::kFloat, 3, 6},
+                      MemoryCase{"f64 on two",
+                                 {.n_layers = 6, .d_model = 96, .d_ffn = 256, .n_heads = 6, .n_kv_heads = 3},
+                                 at::kDouble,
+                                 2,
+                                 12},
+                      MemoryCase{"bf16 on two",
+                                 {.n_layers = 8, .d_model = 128, .d_ffn = 384, .n_heads = 8, .n_kv_heads = 2},
+                                 at::kBFloat16,
+                                 2,
+                                 12},
+                      MemoryCase{"f32 tied on two",
+                                 {.n_layers = 8, .d_model = 128, .d_ffn = 448, .tied_embeddings = true},
+                                 at::kFloat,
+                                 2,
+                                 24}));
+
+}  // namespace
+}  // namespace lancet

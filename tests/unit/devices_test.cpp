@@ -1,0 +1,75 @@
+#include "lancet/runtime/devices.h"
+
+#include <gtest/gtest.h>
+
+#include "lancet/core/error.h"
+
+namespace lancet {
+namespace {
+
+DeviceChoice find(std::vector<std::string> names) { return find_devices(names); }
+
+TEST(FindDevices, RefusesWhatIsNotThereAndWhatIsNoDevice) {
+  EXPECT_THROW(find({}), PlacementError);
+  EXPECT_THROW(find({"gpu"}), PlacementError);
+  EXPECT_THROW(find({"cuda"}), PlacementError);
+  EXPECT_THROW(find({"cuda:90"}), PlacementError);
+  EXPECT_THROW(find({"cuda:0=20GiB", "auto"}), PlacementError);
+  EXPECT_THROW(find({"cpu", "cpu=1GiB"}), PlacementError);
+  EXPECT_THROW(find({"cpu=many"}), PlacementError);
+  EXPECT_THROW(find({"cpu="}), PlacementError);
+  EXPECT_THROW(find({"cpu=900TiB"}), PlacementError);
+}
+
+TEST(FindDevices, TakesBudgets) {
+  const DeviceChoice whole = find({"cpu"}), part = find({"cpu=64MiB"});
+  EXPECT_EQ(part.devices.at(0).device, Placement::host());
+  EXPECT_EQ(part.devices.at(0).bytes, 64 << 20);
+  EXPECT_GT(whole.devices.at(0).bytes, 64 << 20);
+  EXPECT_TRUE(whole.devices.at(0).is_host());
+  EXPECT_FALSE(whole.first_if_enough);
+}
+
+TEST(AssumeDevices, ReadsCountsAndTheHost) {
+  const DeviceChoice eight = assume_devices("8x80GiB");
+  ASSERT_EQ(eight.devices.size(), 8u);
+  EXPECT_EQ(eight.devices[7].device.str(), "cuda:7");
+  EXPECT_EQ(eight.devices[7].bytes, int64_t{80} << 30);
+  const DeviceChoice mixed = assume_devices("24GiB, 2x1.5GB, cpu=64GiB");
+  ASSERT_EQ(mixed.devices.size(), 4u);
+  EXPECT_EQ(mixed.devices[1].device.str(), "cuda:1");
+  EXPECT_EQ(mixed.devices[1].bytes, 1'500'000'000);
+  EXPECT_TRUE(mixed.devices[3].is_host());
+  for (const char* text : {"", "80", "x80GiB", "0x80GiB", "8x", "cpu", "cpu=", "80GiB,", "8x80GiB 4x24GiB", "200x1GiB"})
+    EXPECT_THROW(assume_devices(text), ConfigError) << text;
+}
+
+TEST(Speeds, NearlyEqualDevicesAreEqual) {
+  std::vector<DeviceBudget> devices = assume_devices("5x1GiB,cpu=1GiB").devices;
+  const double measured[] = {98, 49, 100, 52, 93};
+  for (size_t i = 0; i < 5; ++i) devices[i].speed = measured[i];
+  equalize_speeds(devices);
+  EXPECT_EQ(devices[0].speed, devices[2].speed);
+  EXPECT_EQ(devices[0].speed, devices[4].speed);
+  EXPECT_EQ(devices[1].speed, devices[3].speed);
+  EXPECT_NEAR(devices[0].speed, 0.97, 1e-9);
+  EXPECT_NEAR(devices[1].speed, 0.505, 1e-9);
+  EXPECT_EQ(devices[5].speed, 1.0);
+}
+
+TEST(Placements, StagesAreRunsOfEqualDevices) {
+  const at::Device a(at::kCUDA, 0), b(at::kCUDA, 1);
+  const Placement placement({a, a, b, a}, at::kBFloat16);
+  ASSERT_EQ(placement.stages().size(), 3u);
+  EXPECT_EQ(placement.stages()[0].end, 2);
+  EXPECT_EQ(placement.stage_of(1), 0);
+  EXPECT_EQ(placement.stage_of(3), 2);
+  EXPECT_EQ(placement.device_of(2), b);
+  EXPECT_EQ(placement.batches_under_way(), 3);
+  EXPECT_EQ(placement.description(), "cuda:0: layers 0-1, cuda:1: layers 2-2, cuda:0: layers 3-3");
+  EXPECT_FALSE(placement.is_host_only());
+  EXPECT_TRUE(Placement({Placement::host()}, at::kFloat).is_host_only());
+}
+
+}  // namespace
+}  // namespace lancet
