@@ -82,10 +82,10 @@ class PlannedJob {
   }
 
   CausalLM load(const Placement& placement) const { return CausalLM::load(tiny_.checkpoint, tiny_.config, placement); }
-  void evaluate(const CausalLM& model) const { plan_.run(model, "test"); }
+  void evaluate(const CausalLM& model) const { plan_.run(model, "test", alone()); }
   void collect_statistics(const CausalLM& model) const {
     StatisticsStore moments(model, tiny_.checkpoint, corpus_, options_.cache);
-    factors(model, moments).prepare(kLayers);
+    factors(model, moments).prepare(kLayers, alone());
   }
   void optimize(const CausalLM& model) const {
     const std::vector<PreparedRequest> prepared =
@@ -96,7 +96,7 @@ class PlannedJob {
     StatisticsStore moments(model, tiny_.checkpoint, corpus_, options_.cache);
     const FactorStore store = factors(model, moments);
     const EditContext context(model, *tiny_.tokenizer, editor_->contexts().templates,
-                              [&](int64_t layer) { return store.load(layer); });
+                              [&](int64_t layer) { return store.load(layer); }, {alone()});
     WeightTransaction transaction(model);
     EditorState state = editor_->make_state();
     editor_->edit(context, requests_, state, transaction);
