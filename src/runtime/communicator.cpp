@@ -2,27 +2,39 @@
 
 #include <exception>
 
+#include "lancet/runtime/memory.h"
+
 namespace lancet {
+namespace {
+
+ExitCode exit_code_of(const std::exception& error) {
+  if (const auto* own = dynamic_cast<const Error*>(&error)) return own->exit_code();
+  return is_out_of_memory(error) ? ExitCode::kPlacement : ExitCode::kInternal;
+}
+
+}  // namespace
 
 void Communicator::together(const std::string& stage, const std::function<void()>& work) {
   if (size() == 1) {
     enter(stage);
     return work();
   }
-  std::string failure;
+  Failure failure;
   std::exception_ptr thrown;
   try {
     enter(stage);
     work();
   } catch (const std::exception& error) {
-    if (is_over_) throw;
+    // a collective within `work` that failed: the others have told it, or the connection to them is gone
+    const bool is_known = dynamic_cast<const CollectiveError*>(&error) != nullptr;
+    if (is_over_ || is_known) throw;
     thrown = std::current_exception();
-    failure = error.what();
-    if (failure.empty()) failure = "an error without a message";
+    failure = {error.what(), exit_code_of(error)};
+    if (failure.message.empty()) failure.message = "an error without a message";
     is_over_ = true;
   }
   try {
-    agree(stage, failure);
+    agree(stage, thrown ? &failure : nullptr);
   } catch (const std::exception&) {
     is_over_ = true;
     if (!thrown) throw;

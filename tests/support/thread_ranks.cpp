@@ -113,8 +113,8 @@ class ThreadRank final : public Communicator {
     if (fault_.rank == rank_ && fault_.stage == stage) throw std::runtime_error(kFaultMessage);
   }
 
-  void agree(const std::string& stage, const std::string& failure) override {
-    const std::pair<std::string, std::string> own(stage, failure);
+  void agree(const std::string& stage, const Failure* failure) override {
+    const std::pair<std::string, std::string> own(stage, failure != nullptr ? failure->message : "");
     std::vector<std::pair<std::string, std::string>> all;
     for (const auto* other : exchange<std::pair<std::string, std::string>>("agree", own)) all.push_back(*other);
     meeting_.arrive("agree is read");
@@ -123,7 +123,7 @@ class ThreadRank final : public Communicator {
       if (rank != rank_ && !its_failure.empty())
         throw CollectiveError(cat("rank ", rank, ": ", its_stage, ": ", its_failure));
     }
-    if (!failure.empty()) return;
+    if (failure != nullptr) return;
     for (const auto& [its_stage, its_failure] : all)
       if (its_stage != stage) throw std::logic_error(cat("ranks in different stages: ", stage, " and ", its_stage));
   }

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "lancet/core/error.h"
 #include "lancet/runtime/tensor.h"
 
 namespace lancet {
@@ -44,11 +45,16 @@ class Communicator {
   virtual void barrier() = 0;
 
  protected:
-  /// This rank begins its own work of a stage; what this throws is the work's failure.
+  /// `together` is about to run work of `stage`; what this throws counts as thrown by the work.
   virtual void enter(const std::string& /*stage*/) {}
-  /// Tells all ranks how this one fared: empty when well. Throws: CollectiveError for the first other rank that did
-  /// not.
-  virtual void agree(const std::string& stage, const std::string& failure) = 0;
+  /// Why a rank's work ended early, and what its process will end with.
+  struct Failure {
+    std::string message;
+    ExitCode code = ExitCode::kInternal;
+  };
+  /// Tells all ranks how this one fared: null when well. A rank that failed may be in another stage than the others.
+  /// Throws: CollectiveError for the first other rank that did not fare well.
+  virtual void agree(const std::string& stage, const Failure* failure) = 0;
 
  private:
   bool is_over_ = false;  // a failure has been told: nobody listens any more
@@ -66,7 +72,7 @@ class SingleProcess final : public Communicator {
   void barrier() override {}
 
  protected:
-  void agree(const std::string&, const std::string&) override {}
+  void agree(const std::string&, const Failure*) override {}
 };
 
 /// For work that is never shared.
