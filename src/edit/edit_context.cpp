@@ -1,5 +1,8 @@
 #include <torch/types.h>
 
+#include <stdexcept>
+#include <type_traits>
+
 #include "lancet/edit/activations.h"
 #include "lancet/edit/editor.h"
 #include "lancet/runtime/collectives.h"
@@ -12,6 +15,18 @@ namespace {
 /// Of WeightDelta's alternatives.
 constexpr int64_t kDense = 1;
 static_assert(std::is_same_v<std::variant_alternative_t<kDense, WeightDelta>, DenseDelta>);
+
+/// Until the end of the scope.
+class Solving {
+ public:
+  explicit Solving(bool& flag) : flag_(flag) { flag_ = true; }
+  ~Solving() { flag_ = false; }
+  Solving(const Solving&) = delete;
+  Solving& operator=(const Solving&) = delete;
+
+ private:
+  bool& flag_;
+};
 
 Tensor contiguous(const Tensor& tensor) { return tensor.defined() ? tensor.contiguous() : tensor; }
 
@@ -26,6 +41,7 @@ WeightDelta contiguous(const WeightDelta& delta) {
 
 std::vector<PreparedRequest> EditContext::heaviest(std::span<const PreparedRequest> requests, int64_t layer,
                                                    const ValueOptions& options) const {
+  check_all_are_here();
   std::vector<PreparedRequest> heaviest;
   Communicator& ranks = sharing_.communicator;
   const int64_t n_batches = broadcast_numbers(ranks, {pieces_at_once(model_.placement())}).front() * ranks.size();
@@ -35,7 +51,23 @@ std::vector<PreparedRequest> EditContext::heaviest(std::span<const PreparedReque
   return heaviest;
 }
 
+void EditContext::check_all_are_here() const {
+  if (is_solving_) throw std::logic_error("an editor asks within solve() for what the whole job does together");
+}
+
+OptimizedValues EditContext::optimize_values(std::span<const PreparedRequest> requests, int64_t layer,
+                                             const ValueOptions& options) const {
+  check_all_are_here();
+  return lancet::optimize_values(model_, requests, layer, options, sharing_);
+}
+
+Tensor EditContext::covariance_factor(int64_t layer) const {
+  if (!is_solving_) throw std::logic_error("an editor asks outside of solve() for a factor, which is not everywhere");
+  return factors_(layer);
+}
+
 Tensor EditContext::collect_keys(std::span<const PreparedRequest> requests, int64_t layer) const {
+  check_all_are_here();
   const torch::NoGradGuard no_grad;
   std::vector<const LocatedPrompt*> rows;
   for (const PreparedRequest& request : requests)
@@ -50,17 +82,20 @@ Tensor EditContext::collect_keys(std::span<const PreparedRequest> requests, int6
 }
 
 Tensor EditContext::collect_hidden(std::span<const PreparedRequest> requests, int64_t layer) const {
+  check_all_are_here();
   const torch::NoGradGuard no_grad;
   std::vector<const LocatedPrompt*> rows;
   for (const PreparedRequest& request : requests) rows.push_back(&request.prompts[0]);
   return to_solve_device(collect_at(model_, rows, {HookPoint::kBlockOut, layer}, sharing_.communicator), layer);
 }
 
-WeightDelta EditContext::solve(int64_t layer, const std::function<WeightDelta()>& solve) const {
+WeightDelta EditContext::solve(int64_t layer, const std::function<WeightDelta()>& make) const {
   Communicator& ranks = sharing_.communicator;
   WeightDelta delta;
   ranks.together("solve", [&] {
-    if (ranks.is_root()) delta = solve();
+    if (!ranks.is_root()) return;
+    const Solving solving(is_solving_);
+    delta = make();
     if (ranks.size() > 1) delta = contiguous(delta);
   });
   if (ranks.size() == 1) return delta;

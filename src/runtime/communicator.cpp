@@ -27,7 +27,9 @@ void Communicator::together(const std::string& stage, const std::function<void()
     enter(stage);
     work();
   } catch (const std::exception& error) {
-    if (is_over_) throw;
+    // a collective within `work` that failed: the others have told it, or the connection to them is gone
+    const bool is_known = dynamic_cast<const CollectiveError*>(&error) != nullptr;
+    if (is_over_ || is_known) throw;
     thrown = std::current_exception();
     failure = {error.what(), exit_code_of(error)};
     if (failure.message.empty()) failure.message = "an error without a message";

@@ -3,11 +3,15 @@
 #include <torch/types.h>
 
 #include <algorithm>
+#include <atomic>
+#include <functional>
 #include <set>
+#include <stdexcept>
 
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
 #include "lancet/edit/activations.h"
+#include "lancet/edit/editor.h"
 #include "lancet/edit/self_corpus.h"
 #include "lancet/edit/statistics_store.h"
 #include "lancet/edit/value_store.h"
@@ -297,6 +301,61 @@ TEST(RankValues, AreTheSameWhereARankHalvesItsBatches) {
     EXPECT_EQ(shared.z_ND.device(), own.placement().device_of(1));
   });
   testing::set_fake_memory_limit(0);
+}
+
+/// A context without statistics.
+struct RankSolves {
+  TinyModel tiny;
+  CausalLM model = tiny.load();
+  std::vector<PreparedRequest> requests =
+      prepare_requests(*tiny.tokenizer, testing::some_requests(2), testing::kContexts);
+
+  EditContext context(Communicator& communicator) const {
+    return {model,
+            *tiny.tokenizer,
+            testing::kContexts,
+            [](int64_t) { return torch::eye(48, torch::kDouble); },
+            {communicator}};
+  }
+};
+
+TEST(RankSolves, AreMadeOnceAndTheSameForAll) {
+  const RankSolves solves;
+  const Tensor left = torch::randn({5, 32}, torch::kDouble).t(), right = torch::randn({5, 48}, torch::kDouble);
+  std::atomic<int> made = 0;
+  run_ranks(3, [&](Communicator& communicator) {
+    const EditContext context = solves.context(communicator);
+    const WeightDelta low_rank = context.solve(1, [&]() -> WeightDelta {
+      ++made;
+      EXPECT_TRUE(communicator.is_root());
+      EXPECT_EQ(context.covariance_factor(1).size(0), 48);
+      return LowRankDelta{left, right};
+    });
+    EXPECT_TRUE(std::get<LowRankDelta>(low_rank).left_OR.equal(left));
+    EXPECT_TRUE(std::get<LowRankDelta>(low_rank).left_OR.is_contiguous()) << "another layout, other last bits";
+    EXPECT_TRUE(std::get<LowRankDelta>(low_rank).right_RI.equal(right));
+    const WeightDelta dense = context.solve(1, [&] { return DenseDelta{right}; });
+    EXPECT_TRUE(std::get<DenseDelta>(dense).full_OI.equal(right));
+  });
+  EXPECT_EQ(made, 1);
+}
+
+TEST(RankSolves, RefuseWhatNeedsAllRanks) {
+  const RankSolves solves;
+  const EditContext context = solves.context(alone());
+  EXPECT_THROW(context.covariance_factor(1), std::logic_error);
+  const auto ask = [&](const std::function<void()>& question) {
+    return [&context, question] {
+      context.solve(1, [&]() -> WeightDelta {
+        question();
+        return DenseDelta{};
+      });
+    };
+  };
+  EXPECT_THROW(ask([&] { context.collect_keys(solves.requests, 1); })(), std::logic_error);
+  EXPECT_THROW(ask([&] { context.collect_hidden(solves.requests, 1); })(), std::logic_error);
+  EXPECT_THROW(ask([&] { context.optimize_values(solves.requests, 1, {}); })(), std::logic_error);
+  EXPECT_NO_THROW(context.collect_keys(solves.requests, 1));
 }
 
 TEST(Ranks, HearOfWhatFailsBetweenStages) {

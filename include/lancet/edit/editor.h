@@ -69,9 +69,7 @@ class EditContext {
 
   /// A rehearsal watches this one.
   virtual OptimizedValues optimize_values(std::span<const PreparedRequest> requests, int64_t layer,
-                                          const ValueOptions& options) const {
-    return lancet::optimize_values(model_, requests, layer, options, sharing_);
-  }
+                                          const ValueOptions& options) const;
 
   /// Collective. Those of `requests` that optimize_values() has under way together when it takes most memory.
   std::vector<PreparedRequest> heaviest(std::span<const PreparedRequest> requests, int64_t layer,
@@ -84,13 +82,14 @@ class EditContext {
   /// [N, D] f64 on `layer`'s solve device: output of `layer` at the plain prompt's lookup token.
   Tensor collect_hidden(std::span<const PreparedRequest> requests, int64_t layer) const;
 
-  /// A change of one of `layer`'s weights, on the layer's solve device: made once for all, so that every copy of the
-  /// model gets the same bits. What only `solve` needs should be made in it.
-  WeightDelta solve(int64_t layer, const std::function<WeightDelta()>& solve) const;
+  /// A change of one of `layer`'s weights, on the layer's solve device: `make` runs once for all copies of the model,
+  /// which get the same bits. What only the change needs should be made in it; it asks for no values, keys or hidden
+  /// states (std::logic_error).
+  WeightDelta solve(int64_t layer, const std::function<WeightDelta()>& make) const;
 
-  /// The factor of one of the editor's target layers, within solve(). It may be gigabytes: take one at a time, read
-  /// only.
-  Tensor covariance_factor(int64_t layer) const { return factors_(layer); }
+  /// The factor of one of the editor's target layers. It may be gigabytes: take one at a time, read only. Throws:
+  /// std::logic_error but in solve().
+  Tensor covariance_factor(int64_t layer) const;
 
   /// Moves a result of one layer's device to another layer's solve device.
   Tensor to_solve_device(const Tensor& tensor, int64_t layer) const;
@@ -100,7 +99,10 @@ class EditContext {
   const Tokenizer& tokenizer_;
   std::vector<std::string> contexts_;
   FactorSource factors_;
+  void check_all_are_here() const;
+
   Sharing sharing_;
+  mutable bool is_solving_ = false;
 };
 
 class Editor {

@@ -52,7 +52,8 @@ class Communicator {
     std::string message;
     ExitCode code = ExitCode::kInternal;
   };
-  /// Tells all ranks how this one fared: null when well. Throws: CollectiveError for the first other rank that did not.
+  /// Tells all ranks how this one fared: null when well. A rank that failed may be in another stage than the others.
+  /// Throws: CollectiveError for the first other rank that did not fare well.
   virtual void agree(const std::string& stage, const Failure* failure) = 0;
 
  private:
