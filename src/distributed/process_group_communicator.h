@@ -43,7 +43,11 @@ class ProcessGroupCommunicator final : public Communicator {
   void agree(const std::string& stage, const Failure* failure) override;
 
  private:
-  std::vector<std::string> exchange(std::string_view operation, const std::string& bytes);
+  enum class Fate { kWell, kFailed };
+  /// What each rank gives, by rank. A rank that failed gives why, in place of the collective that the others are at.
+  /// Throws: CollectiveError for the first other rank that failed, or when ranks are at different operations.
+  std::vector<std::string> exchange(std::string_view operation, const std::string& bytes, Fate fate = Fate::kWell);
+  std::vector<std::string> gather_unequal(const std::string& bytes, const std::vector<int64_t>& lengths);
   template <typename Collective>
   void run(Collective collective);
 

@@ -26,7 +26,8 @@ class Communicator {
   /// Whether piece `i` of a list that all ranks know is this rank's.
   bool is_mine(int64_t i) const { return i % size() == rank(); }
 
-  /// Runs `work` on every rank, then hears from all whether it went well.
+  /// Runs `work` on every rank, then hears from all whether it went well. May stand within another `together`, which
+  /// then tells the others of what fails between its inner ones; a failure is told once.
   /// Throws: what `work` threw, on the rank where it did; CollectiveError with the first failed rank's number, host,
   /// stage and message on the others.
   void together(const std::string& stage, const std::function<void()>& work);
@@ -51,8 +52,12 @@ class Communicator {
     std::string message;
     ExitCode code = ExitCode::kInternal;
   };
-  /// Tells all ranks how this one fared: null when well. Throws: CollectiveError for the first other rank that did not.
+  /// Tells all ranks how this one fared: null when well. A rank that failed may be in another stage than the others.
+  /// Throws: CollectiveError for the first other rank that did not fare well.
   virtual void agree(const std::string& stage, const Failure* failure) = 0;
+
+ private:
+  bool is_over_ = false;  // a failure has been told: nobody listens any more
 };
 
 /// A job of one process: every collective is done at once.
@@ -69,5 +74,8 @@ class SingleProcess final : public Communicator {
  protected:
   void agree(const std::string&, const Failure*) override {}
 };
+
+/// For work that is never shared.
+Communicator& alone();
 
 }  // namespace lancet
