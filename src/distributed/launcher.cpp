@@ -34,7 +34,7 @@ constexpr milliseconds kLastToLeave{5000}, kLastToLeaveFailed{1500};
 volatile std::sig_atomic_t caught_signal = 0;
 void note_signal(int signal) { caught_signal = signal; }
 
-/// SIGINT, SIGTERM and SIGHUP are noted while this lives.
+/// SIGINT, SIGTERM and SIGHUP are noted while this lives; a terminal that is closed is no reason to end.
 class SignalNotes {
  public:
   SignalNotes() {
@@ -42,6 +42,7 @@ class SignalNotes {
     struct sigaction action {};
     action.sa_handler = note_signal;
     for (size_t i = 0; i < kSignals.size(); ++i) ::sigaction(kSignals[i], &action, &before_[i]);
+    ::signal(SIGPIPE, SIG_IGN);
   }
   ~SignalNotes() {
     for (size_t i = 0; i < kSignals.size(); ++i) ::sigaction(kSignals[i], &before_[i], nullptr);

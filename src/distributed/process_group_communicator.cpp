@@ -2,6 +2,8 @@
 
 #include <torch/types.h>
 
+#include <algorithm>
+#include <csignal>
 #include <cstring>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
@@ -27,6 +29,11 @@ int64_t fingerprint(std::string_view operation) {
   return static_cast<int64_t>(hash);
 }
 
+std::string message_of(const std::exception& error) {
+  const auto* torch_error = dynamic_cast<const c10::Error*>(&error);
+  return torch_error != nullptr ? torch_error->what_without_backtrace() : error.what();
+}
+
 class Waiting {
  public:
   explicit Waiting(RankObserver* observer) : observer_(observer) {
@@ -43,6 +50,7 @@ class Waiting {
 };
 
 c10::intrusive_ptr<c10d::Backend> connect(const c10::intrusive_ptr<c10d::Store>& store, const GroupOptions& options) {
+  std::signal(SIGPIPE, SIG_IGN);  // Gloo writes to connections that a peer may have closed: an error, not the end
   auto gloo = c10d::ProcessGroupGloo::Options::create();
   gloo->devices.push_back(options.interface.empty()
                               ? c10d::ProcessGroupGloo::createDeviceForHostname(options.address)
@@ -52,7 +60,8 @@ c10::intrusive_ptr<c10d::Backend> connect(const c10::intrusive_ptr<c10d::Store>&
     return c10::make_intrusive<c10d::ProcessGroupGloo>(c10::make_intrusive<c10d::PrefixStore>("gloo", store),
                                                        options.rank, options.size, std::move(gloo));
   } catch (const std::exception& error) {
-    const std::string reason = options.observer != nullptr ? options.observer->explain(error.what()) : error.what();
+    const std::string known = message_of(error);
+    const std::string reason = options.observer != nullptr ? options.observer->explain(known) : known;
     throw CollectiveError(cat("connecting the ranks of the job: ", reason));
   }
 }
@@ -89,7 +98,9 @@ Tensor empty_like_described(const std::string& description, at::Device device) {
 ProcessGroupCommunicator::ProcessGroupCommunicator(const c10::intrusive_ptr<c10d::Store>& store, GroupOptions options)
     : options_(std::move(options)),
       gloo_(connect(store, options_)),
-      device_groups_(store, options_.rank, options_.size) {}
+      device_groups_(store, options_.rank, options_.size) {
+  barrier();  // a rank that left before would break the others' connecting
+}
 
 ProcessGroupCommunicator::~ProcessGroupCommunicator() = default;
 
@@ -101,10 +112,8 @@ void ProcessGroupCommunicator::run(Collective collective) {
     const Waiting waiting(options_.observer);
     try {
       return collective();
-    } catch (const c10::Error& error) {
-      failure = error.what_without_backtrace();
     } catch (const std::exception& error) {
-      failure = error.what();
+      failure = message_of(error);
     }
     if (options_.observer != nullptr) failure = options_.observer->explain(failure);
   }
@@ -112,30 +121,42 @@ void ProcessGroupCommunicator::run(Collective collective) {
 }
 
 std::vector<std::string> ProcessGroupCommunicator::exchange(std::string_view operation, const std::string& bytes,
-                                                            Outcome outcome) {
-  const int64_t has_failed = outcome == Outcome::kFailed;
-  const Tensor own = torch::tensor({fingerprint(operation), static_cast<int64_t>(bytes.size()), has_failed});
+                                                            Fate fate) {
+  const int64_t has_failed = fate == Fate::kFailed ? 1 : 0;
+  const Tensor own =
+      torch::tensor({fingerprint(operation), static_cast<int64_t>(bytes.size()), has_failed}, torch::kLong);
   Tensor heads_R3;
   run([&] { heads_R3 = gather_equal(*gloo_, own, kUnlimited); });
-  int64_t failed = size();
+  const auto head = [&](int64_t rank, int64_t i) { return heads_R3[rank][i].item<int64_t>(); };
+  int64_t first_failed = -1;
   for (int64_t rank = size() - 1; rank >= 0; --rank)
-    if (heads_R3[rank][2].item<int64_t>() != 0) failed = rank;
-  for (int64_t rank = 0; rank < size() && failed == size(); ++rank)
-    if (heads_R3[rank][0].item<int64_t>() != own[0].item<int64_t>())
+    if (head(rank, 2) != 0 && rank != options_.rank) first_failed = rank;
+  const bool tells_failure = has_failed != 0 || first_failed >= 0;  // by whatever collective the others came
+  for (int64_t rank = 0; rank < size() && !tells_failure; ++rank)
+    if (head(rank, 0) != own[0].item<int64_t>())
       throw CollectiveError(cat("the ranks are out of step: rank ", rank, " is not at '", operation, "', where rank ",
                                 options_.rank, " is: a defect in lancet, or different versions of it"));
-  const int64_t longest = heads_R3.select(1, 1).max().item<int64_t>();
-  std::vector<std::string> parts(static_cast<size_t>(size()));
+  std::vector<int64_t> lengths;
+  for (int64_t rank = 0; rank < size(); ++rank)
+    lengths.push_back(tells_failure && head(rank, 2) == 0 ? 0 : head(rank, 1));
+  std::vector<std::string> parts = gather_unequal(bytes, lengths);
+  if (first_failed >= 0)
+    throw CollectiveError(cat("rank ", first_failed, " on ", parts[static_cast<size_t>(first_failed)]));
+  return parts;
+}
+
+std::vector<std::string> ProcessGroupCommunicator::gather_unequal(const std::string& bytes,
+                                                                  const std::vector<int64_t>& lengths) {
+  const int64_t longest = *std::max_element(lengths.begin(), lengths.end());
+  std::vector<std::string> parts(lengths.size());
   if (longest == 0) return parts;
-  Tensor padded = torch::zeros({longest}, torch::kByte);
-  std::memcpy(padded.data_ptr(), bytes.data(), bytes.size());
+  const Tensor padded = torch::zeros({longest}, torch::kByte);
+  std::memcpy(padded.data_ptr(), bytes.data(), static_cast<size_t>(lengths[static_cast<size_t>(rank())]));
   Tensor all_RN;
   run([&] { all_RN = gather_equal(*gloo_, padded, kUnlimited); });
-  for (int64_t rank = 0; rank < size(); ++rank)
-    parts[static_cast<size_t>(rank)].assign(static_cast<const char*>(all_RN[rank].data_ptr()),
-                                            static_cast<size_t>(heads_R3[rank][1].item<int64_t>()));
-  if (failed != size() && failed != rank())
-    throw CollectiveError(cat("rank ", failed, " on ", parts[static_cast<size_t>(failed)]));
+  for (size_t r = 0; r < parts.size(); ++r)
+    parts[r].assign(static_cast<const char*>(all_RN[static_cast<int64_t>(r)].data_ptr()),
+                    static_cast<size_t>(lengths[r]));
   return parts;
 }
 
@@ -145,13 +166,12 @@ void ProcessGroupCommunicator::enter(const std::string& stage) {
 }
 
 void ProcessGroupCommunicator::agree(const std::string& stage, const Failure* failure) {
-  const std::string operation = "agree on " + stage;
   if (failure == nullptr) {
-    exchange(operation, "");
+    exchange("agree on " + stage, "");
     return;
   }
   if (options_.observer != nullptr) options_.observer->report_failure(failure->code, failure->message);
-  exchange(operation, cat(options_.host, ", stage '", stage, "': failed: ", failure->message), Outcome::kFailed);
+  exchange("tell a failure", cat(options_.host, ", stage '", stage, "': failed: ", failure->message), Fate::kFailed);
 }
 
 std::vector<std::string> ProcessGroupCommunicator::gather(const std::string& bytes) {

@@ -43,10 +43,11 @@ class ProcessGroupCommunicator final : public Communicator {
   void agree(const std::string& stage, const Failure* failure) override;
 
  private:
-  enum class Outcome { kWell, kFailed };
-  /// What each rank gives for `operation`, by rank. A rank whose work has failed is heard by all, wherever they are.
-  std::vector<std::string> exchange(std::string_view operation, const std::string& bytes,
-                                    Outcome outcome = Outcome::kWell);
+  enum class Fate { kWell, kFailed };
+  /// What each rank gives, by rank. A rank that failed gives why, in place of the collective that the others are at.
+  /// Throws: CollectiveError for the first other rank that failed, or when ranks are at different operations.
+  std::vector<std::string> exchange(std::string_view operation, const std::string& bytes, Fate fate = Fate::kWell);
+  std::vector<std::string> gather_unequal(const std::string& bytes, const std::vector<int64_t>& lengths);
   template <typename Collective>
   void run(Collective collective);
 

@@ -1,5 +1,8 @@
 #include "rank_board.h"
 
+#include <c10/util/Logging.h>
+
+#include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
@@ -16,6 +19,12 @@ std::string key(const char* what, int64_t rank) { return cat(what, "/", rank); }
 
 /// Messages may hold any bytes.
 std::string dump(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
+
+/// c10d reports what it then throws too, with addresses of its own code; our errors say it.
+void silence_torch() {
+  constexpr int kFatal = 3;
+  if (std::getenv("TORCH_CPP_LOG_LEVEL") == nullptr) FLAGS_caffe2_log_level = kFatal;
+}
 
 RankBeat parse_beat(const std::string& text) {
   const Json json = Json::parse(text);
@@ -68,6 +77,7 @@ std::optional<RankFailure> RankBoard::failure() {
 }
 
 c10::intrusive_ptr<c10d::Store> open_store(const LaunchInfo& launch, std::chrono::milliseconds timeout) {
+  silence_torch();
   c10d::TCPStoreOptions options;
   options.port = static_cast<std::uint16_t>(launch.port);
   options.isServer = launch.rank == 0 && launch.store_host == StoreHost::kRankZero;
@@ -89,6 +99,7 @@ c10::intrusive_ptr<c10d::Store> open_store(const LaunchInfo& launch, std::chrono
 }
 
 ServedStore serve_store(const std::string& address, int64_t port) {
+  silence_torch();
   c10d::TCPStoreOptions options;
   options.port = static_cast<std::uint16_t>(port);
   options.isServer = true;

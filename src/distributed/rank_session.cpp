@@ -18,7 +18,6 @@ using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-constexpr seconds kDefaultTimeout{1800};
 constexpr milliseconds kPoll{100};
 /// The ranks that still need the store this process serves, after the job's end.
 constexpr milliseconds kLastToLeave{5000}, kLastToLeaveFailed{1500};
@@ -90,7 +89,7 @@ struct RankSession::Group {
       : launch(info),
         board(attempt_store(open_store(launch, join_timeout), launch.attempt)),
         ranks(meet(join_timeout)),
-        watch(board.clone(), watch_options()),
+        watch(board.clone(), watch_options(join_timeout)),
         communicator(std::in_place, board.store(), group_options(join_timeout)) {}
 
   ~Group() {
@@ -123,9 +122,9 @@ struct RankSession::Group {
     }
   }
 
-  WatchOptions watch_options() const {
+  WatchOptions watch_options(seconds timeout) const {
     WatchOptions options{
-        .rank = launch.rank, .hosts = {}, .store_place = store_place(launch, ranks), .timeout = kDefaultTimeout};
+        .rank = launch.rank, .hosts = {}, .store_place = store_place(launch, ranks), .timeout = timeout};
     for (const RankPresence& rank : ranks) options.hosts.push_back(rank.host);
     return options;
   }

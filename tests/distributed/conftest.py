@@ -110,10 +110,10 @@ class RankedLancet(_cli.Lancet):
         defaults = {"evaluate": ["efficacy"], "requests__limit": 2, "editor__values__steps": 3, "run__timeout_s": TIMEOUT_S}
         return self.job(**{"statistics__tokens": 1000, **defaults, **changes})
 
-    def launch(self, job, *options, ranks=3, **changes):
+    def launch(self, job, *options, ranks=3, arguments=(), **changes):
         """A started `lancet launch`; its logs lie in logs/."""
         path = self.write(job)
-        return self.processes.start([LANCET, "launch", "-n", ranks, *options, "--", "edit", path], self.folder, **changes)
+        return self.processes.start([LANCET, "launch", "-n", ranks, *options, "--", "edit", path, *arguments], self.folder, **changes)
 
     def log(self, rank):
         path = self.folder / "logs" / f"rank-{rank}.log"

@@ -128,6 +128,28 @@ TEST(Communicator, AFailureEndsAllRanksWithItsMessage) {
   }
 }
 
+TEST(Communicator, AFailureIsHeardInWhateverCollectiveTheOthersAre) {
+  std::atomic<int> heard = 0;
+  run_as_ranks(4, [&](Communicator& ranks) {
+    try {
+      ranks.together("edit", [&] {
+        Tensor own = torch::ones({3});
+        if (ranks.rank() == 0) ranks.sum(own);
+        if (ranks.rank() == 1) throw PlacementError("full");
+        if (ranks.rank() == 2) ranks.broadcast(std::string("text"));
+        if (ranks.rank() == 3) ranks.together("inner", [] {});
+      });
+      ADD_FAILURE() << "rank " << ranks.rank() << " went on";
+    } catch (const PlacementError& error) {
+      EXPECT_EQ(ranks.rank(), 1);
+    } catch (const CollectiveError& error) {
+      EXPECT_STREQ(error.what(), "rank 1 on this process, stage 'edit': failed: full");
+      ++heard;
+    }
+  });
+  EXPECT_EQ(heard, 3);
+}
+
 TEST(Communicator, ARankThatLeavesEndsThoseThatWait) {
   std::atomic<int> ended = 0;
   run_as_ranks(3, [&](Communicator& ranks) {
@@ -176,6 +198,19 @@ TEST(Communicator, RanksThatAreOutOfStepAreNamed) {
     }
   });
   EXPECT_EQ(named, 2);
+}
+
+TEST(Communicator, NcclServesTensorsOnAGpu) {
+  const std::vector<at::Device> devices = parse_devices(std::vector<std::string>{"auto"});
+  if (!devices.front().is_cuda()) GTEST_SKIP() << "this machine has no GPU";
+  run_as_ranks(1, [&](Communicator& ranks) {
+    Tensor own = torch::arange(5, torch::kDouble).to(devices.front());
+    ranks.sum(own);
+    EXPECT_TRUE(torch::equal(own.to(Placement::host()), torch::arange(5, torch::kDouble)));
+    const Tensor received = ranks.broadcast(own, devices.front());
+    EXPECT_EQ(received.device(), devices.front());
+    EXPECT_TRUE(torch::equal(received.to(Placement::host()), torch::arange(5, torch::kDouble)));
+  });
 }
 
 TEST(Communicator, ASingleProcessThrowsItsOwnError) {

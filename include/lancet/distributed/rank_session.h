@@ -23,7 +23,8 @@ class RankSession {
 
   Communicator& communicator();
 
-  /// A rank whose work makes no progress for `timeout` is ended, and with it the job. Before: 1800 s.
+  /// A rank whose work makes no progress for `timeout` is ended, and with it the job. Before this call:
+  /// for `join_timeout`.
   void set_timeout(std::chrono::seconds timeout);
 
   /// This rank ends with an error, which it tells the user itself: the others hear of it (but not where the error is
