@@ -44,8 +44,10 @@ int64_t layer_pass_bytes(const ModelConfig& config, const PassShape& pass) {
   const int64_t mlp = element * (3 * config.d_model + 4 * config.d_ffn);
   // Hidden state and normed input; query, keys and values, those spread over the heads, scaled copies and the output;
   // scores, masked and as weights.
-  const int64_t attention =
-      element * (2 * config.d_model + 6 * d_query + 2 * d_kv) + 3 * element * config.n_heads * pass.score_tokens;
+  // Without a fused kernel in at least f32.
+  const int64_t copies = pass.score_tokens > 0 ? 4 * copy_bytes(pass.dtype) * d_query : 0;
+  const int64_t attention = element * (2 * config.d_model + 6 * d_query + 2 * d_kv) + copies +
+                            3 * std::max(element, copy_bytes(pass.dtype)) * config.n_heads * pass.score_tokens;
   // The norm, where it works on copies: the value, its square, and scaled.
   const int64_t norm = (2 * element + 3 * copy_bytes(pass.dtype)) * config.d_model;
   return pass.tokens * std::max({mlp, attention, norm});

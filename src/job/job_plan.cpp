@@ -19,67 +19,89 @@ std::string text_of(int64_t bytes) { return binary_bytes_text(static_cast<uint64
 using Ends = std::vector<int64_t>;
 
 enum class HostUse { kSpare, kLikeOthers };
+/// What is made small, after the layers on a spare host.
+enum class Aim { kMost, kSquares };
 
-/// The cheapest split by dynamic programming over (devices, layers): fewest layers on the host, then the least of the
-/// most expensive stage. A host that is spare counts for the first alone.
+/// The best split by dynamic programming over (devices, layers).
 class SplitSearch {
  public:
   /// Cost of layers begin..end-1 on a device; nullopt: impossible.
   using StageCost = std::function<std::optional<double>(const DeviceBudget&, LayerRange)>;
 
-  SplitSearch(int64_t n_layers, std::span<const DeviceBudget> devices, HostUse host, StageCost cost)
-      : n_layers_(n_layers), devices_(devices), cost_(std::move(cost)) {
+  SplitSearch(int64_t n_layers, std::span<const DeviceBudget> devices, HostUse host)
+      : n_layers_(n_layers), devices_(devices) {
     host_is_spare_ = host == HostUse::kSpare &&
                      std::any_of(devices.begin(), devices.end(), [](const DeviceBudget& d) { return !d.is_host(); });
   }
 
-  std::optional<Ends> run() {
-    const auto n = static_cast<size_t>(n_layers_) + 1;
-    std::vector<std::vector<Best>> best(devices_.size() + 1, std::vector<Best>(n));
-    best[0][0].is_possible = true;
-    for (size_t k = 0; k < devices_.size(); ++k)
-      for (size_t begin = 0; begin < n; ++begin)
-        if (best[k][begin].is_possible) extend(k, begin, best);
-    if (!best.back().back().is_possible) return std::nullopt;
-    Ends ends(devices_.size());
-    size_t end = n - 1;
-    for (size_t k = devices_.size(); k-- > 0;) {
-      ends[k] = static_cast<int64_t>(end);
-      end = best[k + 1][end].begin;
-    }
-    return ends;
+  /// The least of the most expensive stage; of the splits that reach it the one with the evenest numbers of layers,
+  /// relative to the devices' budgets.
+  std::optional<Ends> run(const StageCost& cost) const {
+    const std::optional<Found> least = search(Aim::kMost, cost);
+    if (!least) return std::nullopt;
+    const double limit = least->value * (1 + 1e-12);
+    const auto within = [&](const DeviceBudget& device, LayerRange layers) {
+      const std::optional<double> c = cost(device, layers);
+      const auto even = static_cast<double>(layers.end - layers.begin) / static_cast<double>(device.bytes);
+      return c && (*c <= limit || is_spare(device)) ? std::optional(even) : std::nullopt;
+    };
+    return search(Aim::kSquares, within)->ends;
   }
 
  private:
   struct Best {
     bool is_possible = false;
     int64_t host_layers = 0;
-    double most = 0;
+    double value = 0;
     size_t begin = 0;
   };
+  struct Found {
+    Ends ends;
+    double value;
+  };
 
-  /// Every stage of device k that begins at `begin`.
-  void extend(size_t k, size_t begin, std::vector<std::vector<Best>>& best) const {
+  bool is_spare(const DeviceBudget& device) const { return host_is_spare_ && device.is_host(); }
+
+  std::optional<Found> search(Aim aim, const StageCost& cost) const {
+    const auto n = static_cast<size_t>(n_layers_) + 1;
+    std::vector<std::vector<Best>> best(devices_.size() + 1, std::vector<Best>(n));
+    best[0][0].is_possible = true;
+    for (size_t k = 0; k < devices_.size(); ++k)
+      for (size_t begin = 0; begin < n; ++begin)
+        if (best[k][begin].is_possible) extend(aim, cost, {k, begin}, best);
+    if (!best.back().back().is_possible) return std::nullopt;
+    Found found{Ends(devices_.size()), best.back().back().value};
+    size_t end = n - 1;
+    for (size_t k = devices_.size(); k-- > 0;) {
+      found.ends[k] = static_cast<int64_t>(end);
+      end = best[k + 1][end].begin;
+    }
+    return found;
+  }
+
+  /// Every stage of device `from.first` that begins at layer `from.second`.
+  void extend(Aim aim, const StageCost& cost, std::pair<size_t, size_t> from,
+              std::vector<std::vector<Best>>& best) const {
+    const auto [k, begin] = from;
     const DeviceBudget& device = devices_[k];
     const Best& before = best[k][begin];
     for (size_t end = begin; end < best[k].size(); ++end) {
       const LayerRange layers{static_cast<int64_t>(begin), static_cast<int64_t>(end)};
-      const std::optional<double> cost = end == begin ? std::optional(0.0) : cost_(device, layers);
-      if (!cost) break;  // more layers need more
-      Best reached{true, before.host_layers, std::max(before.most, *cost), begin};
-      if (device.is_host() && host_is_spare_) {
+      const std::optional<double> c = end == begin ? std::optional(0.0) : cost(device, layers);
+      if (!c) break;  // more layers need more
+      Best reached{true, before.host_layers, before.value, begin};
+      if (is_spare(device))
         reached.host_layers += layers.end - layers.begin;
-        reached.most = before.most;
-      }
+      else
+        reached.value = aim == Aim::kMost ? std::max(before.value, *c) : before.value + *c * *c;
       Best& known = best[k + 1][end];
-      if (!known.is_possible || std::tie(reached.host_layers, reached.most) < std::tie(known.host_layers, known.most))
+      if (!known.is_possible || std::tie(reached.host_layers, reached.value) < std::tie(known.host_layers, known.value))
         known = reached;
     }
   }
 
   int64_t n_layers_;
   std::span<const DeviceBudget> devices_;
-  StageCost cost_;
   bool host_is_spare_ = false;
 };
 
@@ -120,9 +142,9 @@ JobPlan plan_stages(const ModelConfig& config, const JobWork& work, std::span<co
     if (used > 1) return std::nullopt;
     return balance == Balance::kMemory ? used : estimate_time(config, work, layers) / device.speed;
   };
-  std::optional<Ends> ends = SplitSearch(config.n_layers, devices, HostUse::kSpare, fitting).run();
+  std::optional<Ends> ends = SplitSearch(config.n_layers, devices, HostUse::kSpare).run(fitting);
   // What is refused is shown as even as can be.
-  if (!ends) ends = SplitSearch(config.n_layers, devices, HostUse::kLikeOthers, by_memory).run();
+  if (!ends) ends = SplitSearch(config.n_layers, devices, HostUse::kLikeOthers).run(by_memory);
   JobPlan plan{place(*ends, devices, work.dtype), {}, 0, {}};
   Placement& placement = plan.placement;
   for (size_t k = 0; k < devices.size(); ++k)

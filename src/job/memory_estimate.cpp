@@ -89,12 +89,13 @@ int64_t statistics_bytes(const ModelConfig& config, const JobWork& work, const S
 }
 
 int64_t solve_bytes(const ModelConfig& config, const JobWork& work, const Stage& stage) {
-  if (count_in(work.edited_layers, stage) == 0) return 0;
+  if (work.edited_layers.empty() || stage.begin > work.edited_layers.back()) return 0;
   const int64_t d = config.d_model, f = config.d_ffn, n = work.requests, rows = n * work.values.contexts;
   const int64_t element = element_bytes(work), precise = precise_bytes(work.dtype);
   const int64_t key_pass =
       forward_bytes(config, work, stage, std::min(rows * (work.values.prefix_tokens + 1), kForwardTokens),
                     work.values.prefix_tokens + 1);
+  if (count_in(work.edited_layers, stage) == 0) return key_pass;
   const int64_t keys = f * (rows * (2 * element + std::max<int64_t>(element, 8)) + 8 * 2 * n);
   const int64_t factor = work.statistics_layers.empty() ? 0 : 8 * f * f;
   const int64_t systems = n <= f ? 8 * (5 * n * f + 4 * n * n) : 8 * (5 * n * f + 2 * f * f);

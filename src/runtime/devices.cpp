@@ -74,11 +74,10 @@ DeviceChoice find_any() {
   return choice;
 }
 
-/// Seconds of one product; the first ones wake the device up.
-double product_seconds(at::Device device, at::ScalarType dtype) {
-  constexpr int64_t kSize = 4096;
+/// Seconds of one product of square matrices.
+double product_seconds(at::Device device, at::ScalarType dtype, int64_t size) {
   const torch::NoGradGuard no_grad;
-  const Tensor a = torch::full({kSize, kSize}, 0.5, torch::TensorOptions(dtype).device(device));
+  const Tensor a = torch::full({size, size}, 0.5, torch::TensorOptions(dtype).device(device));
   const auto seconds_of = [&](int products) {
     const auto begin = std::chrono::steady_clock::now();
     Tensor product;
@@ -86,8 +85,19 @@ double product_seconds(at::Device device, at::ScalarType dtype) {
     product[0][0].item();  // waits
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count() / products;
   };
-  seconds_of(2);
-  return std::min(seconds_of(4), seconds_of(4));
+  seconds_of(1);  // the first one wakes the device up
+  return std::min(seconds_of(2), seconds_of(2));
+}
+
+/// Of products that are large enough to be measured, on any device.
+double products_per_second(at::Device device, at::ScalarType dtype) {
+  constexpr double kLongEnough = 0.005;
+  constexpr int64_t kLargest = 8192;
+  for (int64_t size = 256;; size *= 2) {
+    const double seconds = product_seconds(device, dtype, size);
+    const auto n = static_cast<double>(size);
+    if (seconds >= kLongEnough || size == kLargest) return n * n * n / seconds;
+  }
 }
 
 }  // namespace
@@ -140,7 +150,7 @@ DeviceChoice assume_devices(const std::string& text) {
 
 void measure_speeds(std::vector<DeviceBudget>& devices, at::ScalarType dtype) {
   for (DeviceBudget& budget : devices)
-    if (!budget.is_host()) budget.speed = 1.0 / product_seconds(budget.device, dtype);
+    if (!budget.is_host()) budget.speed = products_per_second(budget.device, dtype);
   equalize_speeds(devices);
 }
 

@@ -79,7 +79,7 @@ TEST(JobOnFakeDevices, LayersThatDoNotFitGoToTheCpu) {
   const TinyModel tiny(kShape);
   testing::fake_devices(1);
   const JobRun cpu = run_job(tiny, "cpu");
-  const JobRun behind = run_job(tiny, "['fake:0=8MB', cpu]"), before = run_job(tiny, "[cpu, 'fake:0=8MB']");
+  const JobRun behind = run_job(tiny, "['fake:0=8MB', cpu]"), before = run_job(tiny, "[cpu, 'fake:0=12MB']");
   EXPECT_NE(behind.report.devices.find("cpu: layers"), std::string::npos) << behind.report.devices;
   EXPECT_EQ(before.report.devices.find("cpu: layers 0-"), 0u) << before.report.devices;
   expect_equal(behind, cpu, behind.report.devices);
