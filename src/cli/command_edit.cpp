@@ -60,6 +60,7 @@ ExitCode run_rehearsal(const JobArguments& arguments, const Output& output, Rank
   Communicator& communicator = session.communicator();
   JobConfig job = load_job(arguments, JobPurpose::kEdit, communicator);
   session.set_timeout(std::chrono::seconds(job.run.timeout_s));
+  job.run.on_host = session.on_host();
   const RehearsalReport report = rehearse_edit_job(std::move(job), communicator);
   if (!communicator.is_root()) return ExitCode::kOk;
   if (output.json)
@@ -71,8 +72,9 @@ ExitCode run_rehearsal(const JobArguments& arguments, const Output& output, Rank
 
 ExitCode run_edit(const JobArguments& arguments, const Output& output, RankSession& session) {
   Communicator& communicator = session.communicator();
-  const JobConfig job = load_job(arguments, JobPurpose::kEdit, communicator);
+  JobConfig job = load_job(arguments, JobPurpose::kEdit, communicator);
   session.set_timeout(std::chrono::seconds(job.run.timeout_s));
+  job.run.on_host = session.on_host();
   const EditReport report = run_edit_job(job, communicator);
   if (!communicator.is_root()) return report.unmet.empty() ? ExitCode::kOk : ExitCode::kNumeric;
   if (output.json)

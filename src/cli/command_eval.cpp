@@ -25,8 +25,9 @@ std::string evaluation_text(const EvalReport& report) {
 
 ExitCode run_eval(const JobArguments& arguments, const Output& output, RankSession& session) {
   Communicator& communicator = session.communicator();
-  const JobConfig job = load_job(arguments, JobPurpose::kEvaluate, communicator);
+  JobConfig job = load_job(arguments, JobPurpose::kEvaluate, communicator);
   session.set_timeout(std::chrono::seconds(job.run.timeout_s));
+  job.run.on_host = session.on_host();
   const EvalReport report = run_eval_job(job, communicator);
   if (!communicator.is_root()) return ExitCode::kOk;
   std::cout << (output.json ? to_json(report, job) : evaluation_text(report));
@@ -35,8 +36,9 @@ ExitCode run_eval(const JobArguments& arguments, const Output& output, RankSessi
 
 ExitCode run_stats(const JobArguments& arguments, const Output& output, RankSession& session) {
   Communicator& communicator = session.communicator();
-  const JobConfig job = load_job(arguments, JobPurpose::kStatistics, communicator);
+  JobConfig job = load_job(arguments, JobPurpose::kStatistics, communicator);
   session.set_timeout(std::chrono::seconds(job.run.timeout_s));
+  job.run.on_host = session.on_host();
   const StatisticsReport report = run_statistics_job(job, communicator);
   if (!communicator.is_root()) return ExitCode::kOk;
   if (output.json) {

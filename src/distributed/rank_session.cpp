@@ -161,6 +161,11 @@ Communicator& RankSession::communicator() {
   return *group_->communicator;
 }
 
+HostShare RankSession::on_host() const {
+  if (!group_) return {};
+  return {group_->launch.local_rank, group_->launch.local_size};
+}
+
 void RankSession::set_timeout(seconds timeout) {
   if (group_) group_->watch.set_timeout(timeout);
 }

@@ -79,9 +79,9 @@ Finding check_open_files(const ModelFiles& files, const ProcessLimits& limits) {
           cat("ulimit -n ", 2 * (shards + kOtherFiles))};
 }
 
-std::string device_names(const std::vector<at::Device>& devices) {
+std::string device_names(const DeviceChoice& choice) {
   std::vector<std::string> names;
-  for (const at::Device device : devices) names.push_back(device.str());
+  for (const DeviceBudget& budget : choice.devices) names.push_back(budget.device.str());
   return join(names);
 }
 
@@ -136,7 +136,7 @@ std::vector<Finding> diagnose_job(const JobConfig& job, MachineFacts& facts) {
     n_requests = load_requests(job.requests).size();
     return cat(n_requests, " request(s)");
   }));
-  findings.push_back(tried("run.devices", [&] { return device_names(parse_devices(job.run.devices)); }));
+  findings.push_back(tried("run.devices", [&] { return device_names(find_devices(job.run.devices)); }));
   findings.push_back(tried("output", [&] {
     check_output(*job.output);
     return job.output->dir.string();

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "value_plan.h"
+#include "lancet/edit/value_memory.h"
 
 namespace lancet {
 namespace {

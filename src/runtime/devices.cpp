@@ -129,6 +129,28 @@ DeviceChoice find_devices(std::span<const std::string> names) {
   return choice;
 }
 
+DeviceChoice share_of(const DeviceChoice& choice, HostShare share) {
+  const int64_t n = std::count_if(choice.devices.begin(), choice.devices.end(),
+                                  [](const DeviceBudget& budget) { return !budget.is_host(); });
+  const auto first_of = [&](int64_t rank) { return rank * n / share.size; };
+  const auto end_of = [&](int64_t rank) { return std::max(first_of(rank) + 1, first_of(rank + 1)); };
+  DeviceChoice part{{}, choice.first_if_enough};
+  int64_t index = 0;  // among the accelerators
+  for (DeviceBudget budget : choice.devices) {
+    int64_t users = share.size;
+    if (!budget.is_host()) {
+      users = 0;
+      for (int64_t rank = 0; rank < share.size; ++rank) users += first_of(rank) <= index && index < end_of(rank);
+      const bool is_mine = first_of(share.rank) <= index && index < end_of(share.rank);
+      ++index;
+      if (!is_mine) continue;
+    }
+    if (budget.bytes != DeviceBudget::kUnknown) budget.bytes /= users;
+    part.devices.push_back(budget);
+  }
+  return part;
+}
+
 DeviceChoice assume_devices(const std::string& text) {
   DeviceChoice choice;
   int64_t gpus = 0;

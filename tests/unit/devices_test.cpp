@@ -71,5 +71,29 @@ TEST(Placements, StagesAreRunsOfEqualDevices) {
   EXPECT_TRUE(Placement({Placement::host()}, at::kFloat).is_host_only());
 }
 
+std::vector<std::string> names_of(const DeviceChoice& choice) {
+  std::vector<std::string> names;
+  for (const DeviceBudget& budget : choice.devices) names.push_back(budget.device.str());
+  return names;
+}
+
+TEST(ShareOf, DealsOutGpusToTheRanksOfAHost) {
+  const DeviceChoice four = assume_devices("4x80GiB");
+  EXPECT_EQ(names_of(share_of(four, {})), names_of(four));
+  EXPECT_EQ(names_of(share_of(four, {1, 2})), (std::vector<std::string>{"cuda:2", "cuda:3"}));
+  EXPECT_EQ(names_of(share_of(four, {0, 3})), (std::vector<std::string>{"cuda:0"}));
+  EXPECT_EQ(names_of(share_of(four, {2, 3})), (std::vector<std::string>{"cuda:2", "cuda:3"}));
+  EXPECT_EQ(share_of(four, {1, 2}).devices[0].bytes, four.devices[0].bytes);
+}
+
+TEST(ShareOf, DividesWhatSeveralRanksGet) {
+  const DeviceChoice choice = assume_devices("2x80GiB,cpu=64GiB");
+  const DeviceChoice second = share_of(choice, {1, 4});
+  EXPECT_EQ(names_of(second), (std::vector<std::string>{"cuda:0", "cpu"}));
+  EXPECT_EQ(second.devices[0].bytes, choice.devices[0].bytes / 2);
+  EXPECT_EQ(second.devices[1].bytes, choice.devices[2].bytes / 4);
+  EXPECT_EQ(names_of(share_of(choice, {3, 4})), (std::vector<std::string>{"cuda:1", "cpu"}));
+}
+
 }  // namespace
 }  // namespace lancet

@@ -8,6 +8,7 @@
 #include "lancet/core/error.h"
 #include "lancet/distributed/launch_info.h"
 #include "lancet/runtime/communicator.h"
+#include "lancet/runtime/devices.h"
 
 namespace lancet {
 
@@ -22,6 +23,8 @@ class RankSession {
   RankSession& operator=(const RankSession&) = delete;
 
   Communicator& communicator();
+  /// Among the ranks on this host.
+  HostShare on_host() const;
 
   /// A rank whose work makes no progress for `timeout` is ended, and with it the job. Before this call:
   /// for `join_timeout`.

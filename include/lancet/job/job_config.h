@@ -15,6 +15,7 @@
 #include "lancet/edit/statistics_options.h"
 #include "lancet/eval/evaluate.h"
 #include "lancet/io/output_folder.h"
+#include "lancet/runtime/devices.h"
 
 namespace lancet {
 
@@ -37,6 +38,7 @@ struct RunOptions {
   uint64_t seed = 0;
   int64_t threads = 0;       ///< CPU threads; 0: all
   int64_t timeout_s = 1800;  ///< of several processes, one without any progress for so long ends the job
+  HostShare on_host;         ///< of this process; not a key of the job
 };
 
 struct RequestSource {

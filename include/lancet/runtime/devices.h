@@ -35,6 +35,16 @@ struct DeviceChoice {
 /// what is free.
 DeviceChoice find_devices(std::span<const std::string> names);
 
+/// Which of the ranks on this host a process is.
+struct HostShare {
+  int64_t rank = 0;
+  int64_t size = 1;
+};
+
+/// A rank's part of its host's devices, in the order given: accelerators are dealt out in runs, as equal in number as
+/// can be. Of a device that several ranks get, as of the CPU, each may take an equal part of the budget.
+DeviceChoice share_of(const DeviceChoice& choice, HostShare share);
+
 /// Devices that need not be there: "8x80GiB", "80GiB,cpu=64GiB", "24GiB,80GiB": GPUs are numbered as they come; "cpu"
 /// needs a budget. Throws: ConfigError for anything else.
 DeviceChoice assume_devices(const std::string& text);
