@@ -254,11 +254,19 @@ class Launch {
     if (first_ && first_->rank == cause->rank) outcome_.failure += cat("; its log: ", first_log_.string());
   }
 
+  /// The store lives until the ranks of all hosts need it no more, nor, after a failure, the other hosts' launchers.
   void let_others_leave() {
-    if (options_.nodes == 1 || !served_.store) return;
-    const Clock::time_point end = Clock::now() + (outcome_.code == ExitCode::kOk ? kLastToLeave : kLastToLeaveFailed);
-    RankBoard* const known = board();
-    while (known != nullptr && known->n_left() < world() && Clock::now() < end) std::this_thread::sleep_for(kPoll);
+    if (options_.nodes == 1) return;
+    const bool has_failed = outcome_.code != ExitCode::kOk;
+    const Clock::time_point end = Clock::now() + (has_failed ? kLastToLeaveFailed : kLastToLeave);
+    try {
+      if (!served_.store && has_failed && board() != nullptr) board()->leave();
+      if (!served_.store || board() == nullptr) return;
+      const int64_t users = world() + (has_failed ? options_.nodes - 1 : 0);
+      while (board()->n_left() < users && Clock::now() < end) std::this_thread::sleep_for(kPoll);
+    } catch (const std::exception&) {
+      // the store is gone: nobody can need it
+    }
   }
 
   const LaunchOptions& options_;

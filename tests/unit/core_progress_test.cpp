@@ -210,5 +210,21 @@ TEST(Progress, NeverWrapsOnANarrowTerminal) {
   EXPECT_EQ(text.find("\r\x1b[Ka stage with a l...\r\x1b[Kx\r\n"), 0U) << text;
 }
 
+TEST(CountProgress, CountsWhatProgressAndOthersDo) {
+  const int64_t before = progress_count();
+  count_progress();
+  EXPECT_EQ(progress_count(), before + 1);
+  captured([] { Progress("values", 2, "requests").advance(); });
+  EXPECT_GE(progress_count(), before + 3);  // its beginning and its step
+}
+
+TEST(LogError, SaysWhichProcessSpeaks) {
+  EXPECT_EQ(captured([] { log_error("no such file"); }), "lancet: error: no such file\n");
+  set_error_prefix("lancet (rank 2): error: ");
+  const QuietWhileAlive quiet;
+  EXPECT_EQ(captured([] { log_error("no such file"); }), "lancet (rank 2): error: no such file\n");
+  set_error_prefix("lancet: error: ");
+}
+
 }  // namespace
 }  // namespace lancet
