@@ -1,5 +1,6 @@
 #include <torch/types.h>
 
+#include "lancet/core/strings.h"
 #include "lancet/edit/activations.h"
 #include "lancet/edit/editor.h"
 
@@ -23,6 +24,12 @@ Tensor EditContext::collect_hidden(std::span<const PreparedRequest> requests, in
   std::vector<const LocatedPrompt*> rows;
   for (const PreparedRequest& request : requests) rows.push_back(&request.prompts[0]);
   return to_solve_device(collect_at(model_, rows, {HookPoint::kBlockOut, layer}), layer);
+}
+
+Tensor EditContext::covariance_factor(int64_t layer) const {
+  Tensor factor = factors_(layer);
+  check_device(factor, model_.placement().solve_device(layer), cat("factor of layer ", layer, "'s covariance"));
+  return factor;
 }
 
 Tensor EditContext::to_solve_device(const Tensor& tensor, int64_t layer) const {

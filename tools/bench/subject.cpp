@@ -5,6 +5,7 @@
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
 #include "lancet/job/model_session.h"
+#include "lancet/runtime/devices.h"
 #include "synthetic.h"
 #include "temporary_folder.h"
 
@@ -42,7 +43,8 @@ Subject from_folder(const BenchOptions& options) {
   StatisticsOptions statistics;
   statistics.corpus = options.corpus;
   statistics.tokens = options.statistics_tokens;
-  return {load_model(files, options.run, evaluation_work(options.run, files.config, {})), prepare_requests(*files.tokenizer, requests, contexts()),
+  return {load_model(files, options.run, evaluation_work(options.run, files.config, {})),
+          prepare_requests(*files.tokenizer, requests, contexts()),
           read_corpus(*files.tokenizer, statistics, files.config)};
 }
 

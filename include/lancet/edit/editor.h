@@ -79,7 +79,8 @@ class EditContext {
   Tensor collect_hidden(std::span<const PreparedRequest> requests, int64_t layer) const;
 
   /// The factor of one of the editor's target layers. It may be gigabytes: take one at a time, read only.
-  Tensor covariance_factor(int64_t layer) const { return factors_(layer); }
+  /// Throws: PlacementError when it lies elsewhere than the layer's solves.
+  Tensor covariance_factor(int64_t layer) const;
 
   /// Moves a result of one layer's device to another layer's solve device.
   Tensor to_solve_device(const Tensor& tensor, int64_t layer) const;
