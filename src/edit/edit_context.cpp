@@ -3,6 +3,7 @@
 #include <stdexcept>
 #include <type_traits>
 
+#include "lancet/core/strings.h"
 #include "lancet/edit/activations.h"
 #include "lancet/edit/editor.h"
 #include "lancet/runtime/collectives.h"
@@ -63,7 +64,9 @@ OptimizedValues EditContext::optimize_values(std::span<const PreparedRequest> re
 
 Tensor EditContext::covariance_factor(int64_t layer) const {
   if (!is_solving_) throw std::logic_error("an editor asks outside of solve() for a factor, which is not everywhere");
-  return factors_(layer);
+  Tensor factor = factors_(layer);
+  check_device(factor, model_.placement().solve_device(layer), cat("factor of layer ", layer, "'s covariance"));
+  return factor;
 }
 
 Tensor EditContext::collect_keys(std::span<const PreparedRequest> requests, int64_t layer) const {

@@ -3,6 +3,10 @@
 #include <torch/types.h>
 
 #include "lancet/core/error.h"
+#include "lancet/edit/factor_store.h"
+#include "lancet/edit/statistics_store.h"
+#include "lancet/edit/value_store.h"
+#include "lancet/eval/evaluate.h"
 #include "lancet/kernels/gram.h"
 #include "support/edit_run.h"
 #include "support/edit_setup.h"
@@ -138,6 +142,56 @@ TEST(FakeDevices, WhatComesToAStageFromAnotherDeviceIsNamed) {
   batch.sequence.positions_BT = batch.sequence.positions_BT + 2;
   cache.keys_BKPC[2] = cache.keys_BKPC[2].to(h_BTD.device());
   expect_misplaced([&] { run(h_BTD, {0, 4}); }, "cached keys of layer 2: expected on fake:1, found on fake:0");
+}
+
+TEST(FakeDevices, WhatWasOnDiskComesBackOnItsDevice) {
+  const TinyModel tiny(kDeep);
+  const TempDir folder;
+  const CausalLM model = tiny.load(at::kDouble, fake_devices(3));
+  const std::vector<PreparedRequest> requests =
+      prepare_requests(*tiny.tokenizer, testing::some_requests(4), testing::kContexts);
+  const ValueStore store(folder / "values", "test");
+  const ValueOptions options{.steps = 3, .lr = 0.1, .batch = 2};
+  const OptimizedValues first = optimize_values(model, requests, 4, options, {alone(), &store});
+  const OptimizedValues again = optimize_values(model, requests, 4, options, {alone(), &store});
+  EXPECT_EQ(again.batching.resumed, 4);
+  EXPECT_EQ(again.z_ND.device(), model.placement().device_of(4));
+  EXPECT_TRUE(again.z_ND.equal(first.z_ND));
+
+  StatisticsOptions text;
+  text.corpus = testing::write_corpus(folder.path(), 40);
+  text.tokens = 300;
+  const CorpusTokens corpus = read_corpus(*tiny.tokenizer, text, tiny.config);
+  const std::vector<int64_t> layers{2, 4};
+  PartialSums saves(folder.path(), "test", 0);
+  const std::vector<Covariance> whole = collect_covariances(model, corpus, layers, &saves);
+  ASSERT_TRUE(saves.load(2, tiny.config.d_ffn).has_value());
+  const std::vector<Covariance> resumed = collect_covariances(model, corpus, layers, &saves);
+  for (size_t i = 0; i < layers.size(); ++i) {
+    EXPECT_EQ(resumed[i].moment_FF.device(), model.placement().device_of(layers[i]));
+    EXPECT_TRUE(resumed[i].moment_FF.equal(whole[i].moment_FF));
+    EXPECT_EQ(resumed[i].tokens, 300);
+  }
+}
+
+/// Sums in turns have the bits of sums without overlap, however many chunks are under way.
+TEST(FakeDevices, OverlapLeavesTheBitsOfStatistics) {
+  const TinyModel tiny({.n_layers = 6, .d_model = 32, .d_ffn = 48});
+  CorpusTokens corpus;
+  for (size_t i = 0; i < 1200; ++i) {  // several chunks of 8192 tokens
+    corpus.documents.emplace_back();
+    for (size_t t = 0; t < 48; ++t)
+      corpus.documents.back().push_back(static_cast<TokenId>((i * 31 + t * t * 7) % 4096));
+    corpus.tokens += 48;
+  }
+  Placement placement = plan_placement(6, fake_devices(3), at::kFloat);
+  const auto collect = [&](int64_t under_way) {
+    placement.set_batches_under_way(under_way);
+    const CausalLM model = CausalLM::load(tiny.checkpoint, tiny.config, placement);
+    return collect_covariances(model, corpus, std::vector<int64_t>{0, 3, 5});
+  };
+  const std::vector<Covariance> alone = collect(1), together = collect(3);
+  for (size_t i = 0; i < alone.size(); ++i) EXPECT_TRUE(together[i].moment_FF.equal(alone[i].moment_FF)) << i;
 }
 
 TEST(FakeDevices, RowsOfAnotherDeviceAreNotSummed) {

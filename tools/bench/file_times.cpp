@@ -15,6 +15,7 @@
 
 #include "lancet/job/model_session.h"
 #include "lancet/models/tensor_io.h"
+#include "lancet/runtime/devices.h"
 #include "machine.h"
 
 namespace lancet::bench {

@@ -5,6 +5,7 @@
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
 #include "lancet/job/model_session.h"
+#include "lancet/runtime/devices.h"
 #include "synthetic.h"
 #include "temporary_folder.h"
 

@@ -88,7 +88,7 @@ class EditContext {
   WeightDelta solve(int64_t layer, const std::function<WeightDelta()>& make) const;
 
   /// The factor of one of the editor's target layers. It may be gigabytes: take one at a time, read only. Throws:
-  /// std::logic_error but in solve().
+  /// std::logic_error but in solve(). PlacementError when it lies elsewhere than the layer's solves.
   Tensor covariance_factor(int64_t layer) const;
 
   /// Moves a result of one layer's device to another layer's solve device.
