@@ -265,8 +265,8 @@ def test_output_that_overlaps_the_model(lancet):
     assert not (model / "edited").exists()
 
 
-def test_more_than_one_device(lancet):
-    refuses(lancet, lancet.edit(lancet.job(run__devices=["cpu", "cpu"])), PLACEMENT, "run.devices", "expected one")
+def test_a_device_that_stands_twice(lancet):
+    refuses(lancet, lancet.edit(lancet.job(run__devices=["cpu", "cpu"])), PLACEMENT, "run.devices", "cpu stands twice")
 
 
 def test_absent_gpu(lancet):
