@@ -19,6 +19,7 @@ namespace {
 using testing::EditRun;
 using testing::nmse;
 using testing::run_edit;
+using testing::TempDir;
 using testing::TinyModel;
 
 using testing::fake_devices;
@@ -188,7 +189,7 @@ TEST(FakeDevices, OverlapLeavesTheBitsOfStatistics) {
   const auto collect = [&](int64_t under_way) {
     placement.set_batches_under_way(under_way);
     const CausalLM model = CausalLM::load(tiny.checkpoint, tiny.config, placement);
-    return collect_covariances(model, corpus, std::vector<int64_t>{0, 3, 5});
+    return collect_covariances(model, corpus, std::vector<int64_t>{0, 3, 5}, alone());
   };
   const std::vector<Covariance> alone = collect(1), together = collect(3);
   for (size_t i = 0; i < alone.size(); ++i) EXPECT_TRUE(together[i].moment_FF.equal(alone[i].moment_FF)) << i;

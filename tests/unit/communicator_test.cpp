@@ -9,7 +9,7 @@
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
 #include "lancet/distributed/thread_ranks.h"
-#include "lancet/runtime/placement.h"
+#include "lancet/runtime/devices.h"
 
 namespace lancet {
 namespace {
@@ -201,14 +201,14 @@ TEST(Communicator, RanksThatAreOutOfStepAreNamed) {
 }
 
 TEST(Communicator, NcclServesTensorsOnAGpu) {
-  const std::vector<at::Device> devices = parse_devices(std::vector<std::string>{"auto"});
-  if (!devices.front().is_cuda()) GTEST_SKIP() << "this machine has no GPU";
+  const DeviceBudget first = find_devices(std::vector<std::string>{"auto"}).devices.front();
+  if (first.is_host()) GTEST_SKIP() << "this machine has no GPU";
   run_as_ranks(1, [&](Communicator& ranks) {
-    Tensor own = torch::arange(5, torch::kDouble).to(devices.front());
+    Tensor own = torch::arange(5, torch::kDouble).to(first.device);
     ranks.sum(own);
     EXPECT_TRUE(torch::equal(own.to(Placement::host()), torch::arange(5, torch::kDouble)));
-    const Tensor received = ranks.broadcast(own, devices.front());
-    EXPECT_EQ(received.device(), devices.front());
+    const Tensor received = ranks.broadcast(own, first.device);
+    EXPECT_EQ(received.device(), first.device);
     EXPECT_TRUE(torch::equal(received.to(Placement::host()), torch::arange(5, torch::kDouble)));
   });
 }
