@@ -121,10 +121,9 @@ class ValueRun {
 
 }  // namespace
 
-ValueOptions parse_value_options(ConfigSection section) {
-  const ValueOptions defaults;
+ValueOptions parse_value_options(ConfigSection section, const ValueOptions& defaults) {
   constexpr ConfigRange<double> kNotNegative{.min = 0.0};
-  ValueOptions options;
+  ValueOptions options = defaults;
   options.steps = section.integer("steps", {.min = 1}, defaults.steps);
   options.lr = section.number("lr", {.min = 1e-12}, defaults.lr);
   options.weight_decay = section.number("weight_decay", kNotNegative, defaults.weight_decay);
@@ -132,6 +131,8 @@ ValueOptions parse_value_options(ConfigSection section) {
   options.kl = section.number("kl", kNotNegative, defaults.kl);
   options.stop_loss = section.number("stop_loss", kNotNegative, defaults.stop_loss);
   options.batch = section.integer("batch", {.min = 0}, defaults.batch);
+  if (options.site == ValueSite::kMlpAndAttnOut)
+    options.nll_factor = section.number("nll_factor", {.min = 1e-12}, defaults.nll_factor);
   section.finish();
   return options;
 }
