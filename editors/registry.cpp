@@ -1,17 +1,27 @@
 #include "lancet/editors/registry.h"
 
-#include <array>
 #include <string>
 #include <vector>
 
-#include "editors.h"
+// One row for each method: its name, the function in its file that reads its options, and a line for --help.
+#define LANCET_METHODS(ROW)                                                                            \
+  ROW("memit", make_memit, "many facts at once, spread over several layers (arXiv 2210.07229)")        \
+  ROW("rome", make_rome, "one fact at a time, a rank-one change (arXiv 2202.05262)")                   \
+  ROW("r-rome", make_r_rome, "ROME with one key throughout (arXiv 2403.07175)")                        \
+  ROW("emmet", make_emmet, "many facts at once as equality constraints (arXiv 2403.14236)")            \
+  ROW("alphaedit", make_alphaedit, "many facts in the null space of what is known (arXiv 2410.02355)") \
+  ROW("pmet", make_pmet, "values at MLP and attention, the MLP's written (arXiv 2308.08742)")
 
 namespace lancet {
 
+#define LANCET_DECLARE(NAME, MAKE, SUMMARY) std::unique_ptr<Editor> MAKE(ConfigSection& editor);
+LANCET_METHODS(LANCET_DECLARE)
+#undef LANCET_DECLARE
+
 std::span<const EditorRow> editor_table() {
-  static constexpr std::array<EditorRow, 1> kEditors{{
-      {"memit", "many facts at once, spread over several layers (arXiv 2210.07229)", make_memit},
-  }};
+#define LANCET_ROW(NAME, MAKE, SUMMARY) EditorRow{NAME, SUMMARY, MAKE},
+  static constexpr EditorRow kEditors[] = {LANCET_METHODS(LANCET_ROW)};
+#undef LANCET_ROW
   return kEditors;
 }
 

@@ -51,6 +51,8 @@ void check_requests(const ModelFiles& files, const std::vector<EditRequest>& req
   if (editor.needs().subject) {
     const std::vector<std::string> plain{"{}"};
     prepare_requests(*files.tokenizer, requests, plain);
+  } else {
+    tokenize_requests(*files.tokenizer, requests);
   }
   editor.targets(files.config);
 }
@@ -98,20 +100,21 @@ void write_records(const EditReport& report, const JobConfig& job, const ModelFi
                    std::span<const WeightTransaction::Entry> entries, const fs::path& folder) {
   DeltaProvenance provenance{report.base_hash, job.method, {}};
   std::string requests;
-  for (const EditRequest& request : report.requests) {
-    provenance.request_ids.push_back(request.id);
-    requests += to_json_line(request) + "\n";
-  }
+  for (const EditRequest& request : report.requests) requests += to_json_line(request) + "\n";
+  for (const int64_t column : report.outcome.columns)
+    provenance.request_ids.push_back(report.requests[static_cast<size_t>(column)].id);
   // A folder of its own: tools that load every *.safetensors of a model folder must not find it.
   fs::create_directory(folder / "delta");
   write_delta(folder / "delta" / "delta.safetensors", files.config, entries, provenance);
   write_text_file(folder / "requests.jsonl", requests);
-  std::vector<ConfigTree> contexts;
-  for (const std::string& text : report.contexts) contexts.push_back(ConfigTree::text(text));
   ConfigTree resolved = job.resolved;
-  ConfigTree editor = *resolved.find("editor");
-  editor.set("contexts", ConfigTree::list(std::move(contexts)));  // generated templates: a rerun uses the same
-  resolved.set("editor", std::move(editor));
+  if (job.editor->contexts() != nullptr) {
+    std::vector<ConfigTree> contexts;
+    for (const std::string& text : report.contexts) contexts.push_back(ConfigTree::text(text));
+    ConfigTree editor = *resolved.find("editor");
+    editor.set("contexts", ConfigTree::list(std::move(contexts)));  // generated templates: a rerun uses the same
+    resolved.set("editor", std::move(editor));
+  }
   write_text_file(folder / "job.yaml", to_yaml(resolved));
 }
 
@@ -134,7 +137,8 @@ EditReport run_edit_job(const JobConfig& job) {
   report.devices = model.placement().description();
   stopwatch.lap("load");
 
-  report.contexts = make_contexts(model, *files.tokenizer, job.editor->contexts(), job.run.seed);
+  if (const ContextOptions* contexts = job.editor->contexts())
+    report.contexts = make_contexts(model, *files.tokenizer, *contexts, job.run.seed);
   if (statistics) {
     statistics->prepare(model);
     report.statistics = statistics->report();
@@ -142,14 +146,15 @@ EditReport run_edit_job(const JobConfig& job) {
   }
   report.base_hash = files.checkpoint.content_hash();
   const ValueStore values(unfinished_folder(job.output->dir), cat(report.base_hash, " ", report.model_dtype));
-  const EditContext context(
-      model, *files.tokenizer, report.contexts, [&](int64_t layer) { return statistics->factor(layer); }, &values);
+  const EditContext context(model, *files.tokenizer, report.contexts,
+                            statistics ? statistics->algebra() : LayerAlgebra{}, &values);
   report.before = plan.run(model, "evaluate before");
   stopwatch.lap("evaluate before");
 
   WeightTransaction transaction(model, [&](WeightId id) { return stored_weight(files, id); });
   EditorState state = job.editor->make_state();
   report.outcome = job.editor->edit(context, report.requests, state, transaction);
+  job.editor->finish(transaction);
   for (const RoundingLoss& loss : transaction.round_as_stored())
     report.rounding.emplace_back(weight_name(files.config, loss.id), loss);
   stopwatch.lap("edit");

@@ -1,5 +1,7 @@
 #include "job_statistics.h"
 
+#include "lancet/edit/factor_store.h"
+#include "lancet/edit/null_space_store.h"
 #include "lancet/edit/statistics_store.h"
 
 namespace lancet {
@@ -32,21 +34,31 @@ std::shared_ptr<MomentSource> JobStatistics::open_moments(const CausalLM& model)
 void JobStatistics::prepare(const CausalLM& model) {
   const StatisticsOptions& options = *job_.statistics;
   moments_ = open_moments(model);
-  factors_ =
-      std::make_unique<FactorStore>(*moments_, model.placement(), files_.config.d_ffn, options.cache, options.ridge);
-  factors_->prepare(layers_);
+  const int64_t size = files_.config.d_ffn;
+  if (const std::optional<double> threshold = job_.editor->needs().null_space_below)
+    derived_ = std::make_unique<NullSpaceStore>(*moments_, model.placement(), size, options.cache, *threshold);
+  else
+    derived_ = std::make_unique<FactorStore>(*moments_, model.placement(), size, options.cache, options.ridge);
+  derived_->prepare(layers_);
+}
+
+LayerAlgebra JobStatistics::algebra() const {
+  if (const auto* spaces = dynamic_cast<const NullSpaceStore*>(derived_.get()))
+    return {.factor = {}, .null_space = [spaces](int64_t layer) { return spaces->load(layer); }};
+  const auto* factors = dynamic_cast<const FactorStore*>(derived_.get());
+  return {.factor = [factors](int64_t layer) { return factors->load(layer); }, .null_space = {}};
 }
 
 StatisticsReport JobStatistics::report() const {
   StatisticsReport report{{}, corpus_.exhausted};
   for (const int64_t layer : layers_) {
-    const FactorFacts facts = factors_->facts(layer);
+    const MomentFacts facts = derived_->facts(layer);
     report.layers.push_back({.layer = layer,
                              .tokens = facts.tokens,
                              .mean_diagonal = facts.mean_diagonal,
-                             .from_cache = factors_->moments_from_cache(layer),
-                             .factor_from_cache = factors_->from_cache(layer),
-                             .factor_file = factors_->cache_file(layer),
+                             .from_cache = derived_->moments_from_cache(layer),
+                             .factor_from_cache = derived_->from_cache(layer),
+                             .factor_file = derived_->cache_file(layer),
                              .imported_file = imported_ ? imported_->file(layer) : "",
                              .imported_hash = imported_ ? imported_->file_hash(layer) : ""});
   }

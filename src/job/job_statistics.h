@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "lancet/edit/corpus.h"
-#include "lancet/edit/factor_store.h"
+#include "lancet/edit/derived_store.h"
 #include "lancet/edit/imported_statistics.h"
 #include "lancet/edit/self_corpus.h"
 #include "lancet/job/job_config.h"
@@ -20,12 +20,12 @@ class JobStatistics {
   /// Throws: ConfigError when the corpus does not do; CheckpointError when files to import do not, all of them at once.
   JobStatistics(const JobConfig& job, const ModelFiles& files);
 
-  /// Puts the factors of all layers that the editor changes into the cache. `model`: not yet edited; outlives this.
+  /// Puts what the editor needs of all layers that it changes into the cache. `model`: not yet edited; outlives this.
   /// Throws: CheckpointError, NumericError.
   void prepare(const CausalLM& model);
 
-  /// L of an edited layer, on its solve device. After prepare().
-  Tensor factor(int64_t layer) const { return factors_->load(layer); }
+  /// What the editor works with: factors, or null spaces where it needs those. After prepare(); not beyond this.
+  LayerAlgebra algebra() const;
 
   /// After prepare().
   StatisticsReport report() const;
@@ -40,7 +40,7 @@ class JobStatistics {
   SelfCorpusPlan plan_;                           // of kSelf
   std::shared_ptr<ImportedStatistics> imported_;  // of kImport
   std::shared_ptr<MomentSource> moments_;
-  std::unique_ptr<FactorStore> factors_;
+  std::unique_ptr<DerivedStore> derived_;
 };
 
 }  // namespace lancet

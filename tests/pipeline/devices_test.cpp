@@ -48,8 +48,8 @@ EditRun run_on(const TinyModel& tiny, const std::vector<at::Device>& devices) {
   StatisticsStore moments(model, tiny.checkpoint, corpus, options.cache);
   FactorStore factors(moments, model.placement(), tiny.config.d_ffn, options.cache, 0.0);
   factors.prepare(std::vector<int64_t>{0, 1, 2});  // writes the cache: what is used below has been on disk
-  const EditContext context(model, *tiny.tokenizer, editor->contexts().templates,
-                            [&](int64_t layer) { return factors.load(layer); });
+  const EditContext context(model, *tiny.tokenizer, editor->contexts()->templates,
+                            {.factor = [&](int64_t layer) { return factors.load(layer); }, .null_space = {}});
   const EvaluationPlan plan(*tiny.tokenizer, requests, {.groups = {MetricGroup::kEfficacy, MetricGroup::kGeneration}});
   EditRun run;
   WeightTransaction transaction(model);
