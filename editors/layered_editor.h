@@ -56,7 +56,7 @@ class LayeredEditor : public Editor {
  public:
   explicit LayeredEditor(LayeredOptions options) : options_(std::move(options)) {}
 
-  EditorNeeds needs() const override { return {.subject = true, .statistics = true, .null_space_below = {}}; }
+  EditorNeeds needs() const override { return {.subject = true, .statistics = true}; }
   const ContextOptions* contexts() const override { return &options_.contexts; }
   std::vector<WeightId> targets(const ModelConfig& config) const override;
   EditOutcome edit(const EditContext& context, std::span<const EditRequest> requests, EditorState& state,

@@ -21,9 +21,7 @@ class RomeEditor final : public LayeredEditor {
   RomeEditor(LayeredOptions layered, bool uses_covariance)
       : LayeredEditor(std::move(layered)), uses_covariance_(uses_covariance) {}
 
-  EditorNeeds needs() const override {
-    return {.subject = true, .statistics = uses_covariance_, .null_space_below = {}};
-  }
+  EditorNeeds needs() const override { return {.subject = true, .statistics = uses_covariance_}; }
 
  protected:
   LowRankDelta solve(const EditContext& context, const LayerProblem& problem) const override {

@@ -101,7 +101,10 @@ void write_records(const EditReport& report, const JobConfig& job, const ModelFi
   DeltaProvenance provenance{report.base_hash, job.method, {}};
   std::string requests;
   for (const EditRequest& request : report.requests) requests += to_json_line(request) + "\n";
-  for (const int64_t column : report.outcome.columns)
+  std::vector<int64_t> columns = report.outcome.columns;
+  if (columns.empty())  // dense changes have none: they are of all requests
+    for (size_t i = 0; i < report.requests.size(); ++i) columns.push_back(static_cast<int64_t>(i));
+  for (const int64_t column : columns)
     provenance.request_ids.push_back(report.requests[static_cast<size_t>(column)].id);
   // A folder of its own: tools that load every *.safetensors of a model folder must not find it.
   fs::create_directory(folder / "delta");

@@ -44,9 +44,9 @@ void JobStatistics::prepare(const CausalLM& model) {
 
 LayerAlgebra JobStatistics::algebra() const {
   if (const auto* spaces = dynamic_cast<const NullSpaceStore*>(derived_.get()))
-    return {.factor = {}, .null_space = [spaces](int64_t layer) { return spaces->load(layer); }};
+    return {.null_space = [spaces](int64_t layer) { return spaces->load(layer); }};
   const auto* factors = dynamic_cast<const FactorStore*>(derived_.get());
-  return {.factor = [factors](int64_t layer) { return factors->load(layer); }, .null_space = {}};
+  return {.factor = [factors](int64_t layer) { return factors->load(layer); }};
 }
 
 StatisticsReport JobStatistics::report() const {

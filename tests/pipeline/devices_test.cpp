@@ -49,7 +49,7 @@ EditRun run_on(const TinyModel& tiny, const std::vector<at::Device>& devices) {
   FactorStore factors(moments, model.placement(), tiny.config.d_ffn, options.cache, 0.0);
   factors.prepare(std::vector<int64_t>{0, 1, 2});  // writes the cache: what is used below has been on disk
   const EditContext context(model, *tiny.tokenizer, editor->contexts()->templates,
-                            {.factor = [&](int64_t layer) { return factors.load(layer); }, .null_space = {}});
+                            {.factor = [&](int64_t layer) { return factors.load(layer); }});
   const EvaluationPlan plan(*tiny.tokenizer, requests, {.groups = {MetricGroup::kEfficacy, MetricGroup::kGeneration}});
   EditRun run;
   WeightTransaction transaction(model);

@@ -14,6 +14,7 @@
 #include "lancet/edit/null_space.h"
 #include "lancet/edit/prepared_request.h"
 #include "lancet/edit/solvers.h"
+#include "lancet/edit/text_training.h"
 #include "lancet/edit/values.h"
 #include "lancet/edit/weight_update.h"
 
@@ -24,17 +25,17 @@ struct EditorNeeds {
   bool subject = true;     ///< requests must name their subject
   bool statistics = true;  ///< the job must have `statistics:`
   /// EditContext::null_space with this threshold is used instead of covariance_factor.
-  std::optional<double> null_space_below;
+  std::optional<double> null_space_below = {};
 };
 
 /// What happened to one request; nullopt: the method has no such thing.
 struct RequestOutcome {
-  int64_t steps = 0;                   ///< forward passes of its optimisation
-  std::optional<double> initial_loss;  ///< total loss before
-  std::optional<double> final_loss;    ///< at the last step
-  std::optional<double> initial_norm;  ///< ||h0||
-  std::optional<double> delta_norm;    ///< ||z - h0||
-  std::string skipped;                 ///< why the request was left out of the edit; empty: it was not
+  int64_t steps = 0;                        ///< forward passes of its optimisation
+  std::optional<double> initial_loss = {};  ///< total loss before
+  std::optional<double> final_loss = {};    ///< at the last step
+  std::optional<double> initial_norm = {};  ///< ||h0||
+  std::optional<double> delta_norm = {};    ///< ||z - h0||
+  std::string skipped = {};                 ///< why the request was left out of the edit; empty: it was not
 };
 
 struct EditOutcome {
@@ -47,8 +48,8 @@ struct EditOutcome {
 
 /// What a job's statistics give of a layer, each on the layer's solve device.
 struct LayerAlgebra {
-  std::function<Tensor(int64_t layer)> factor;
-  std::function<NullSpace(int64_t layer)> null_space;
+  std::function<Tensor(int64_t layer)> factor = {};
+  std::function<NullSpace(int64_t layer)> null_space = {};
 };
 
 /// How the values of one request's contexts become one.
@@ -76,6 +77,11 @@ class EditContext {
     return prepare_requests(tokenizer_, requests, contexts_);
   }
 
+  /// For methods that know no subject.
+  std::vector<TokenizedRequest> tokenize(std::span<const EditRequest> requests) const {
+    return tokenize_requests(tokenizer_, requests);
+  }
+
   OptimizedValues optimize_values(std::span<const PreparedRequest> requests, int64_t layer,
                                   const ValueOptions& options) const {
     return lancet::optimize_values(model_, requests, layer, options, values_);
@@ -87,6 +93,16 @@ class EditContext {
   /// [F, N] f64 on the layer's solve device.
   Tensor collect_keys(std::span<const PreparedRequest> requests, int64_t layer,
                       ContextMean mean = ContextMean::kGrouped) const;
+
+  CapturedGradients capture_token_gradients(std::span<const TokenizedRequest> requests,
+                                            std::span<const WeightId> weights, TokenChoice tokens) const {
+    return lancet::capture_token_gradients(model_, requests, weights, tokens);
+  }
+
+  TrainedWeights train_weights(std::span<const TokenizedRequest> requests, std::span<const WeightId> weights,
+                               const TrainingOptions& options) const {
+    return lancet::train_weights(model_, requests, weights, options);
+  }
 
   /// A change of one of `layer`'s weights, on the layer's solve device. What only `solve` needs should be made in it.
   WeightDelta solve(int64_t layer, const std::function<WeightDelta()>& solve) const;

@@ -1,0 +1,68 @@
+// Losses on requests' texts and their gradients, for methods that train: what UltraEdit takes from one backward pass,
+// and the dense optimiser of fine-tuning. No weight is changed: a change under way is a term beside its weight's
+// output. Source: UltraEdit (arXiv 2505.14679, section 3.1); FT and FT-L as ROME's baselines (arXiv 2202.05262,
+// appendix), FT-M (EasyEdit). Differs from the references: layers below the lowest weight are run once; of the weights'
+// gradients only the factors are taken where factors do.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "lancet/edit/prepared_request.h"
+#include "lancet/models/causal_lm.h"
+
+namespace lancet {
+
+/// Which positions of a text a weight is seen at.
+enum class TokenChoice {
+  kAnswer,  ///< those that predict a target token
+  kAll      ///< all of prompt and target, but for the last one, which predicts nothing
+};
+
+/// One weight's inputs and the loss's gradients at its outputs, a token a row, f64 on the layer's solve device.
+struct TokenGradients {
+  Tensor inputs_MI;
+  Tensor gradients_MO;
+};
+
+struct CapturedGradients {
+  std::vector<TokenGradients> weights;  ///< in the order of the weights
+  std::vector<int64_t> owners;          ///< request of each row
+  std::vector<double> losses;           ///< per request: mean NLL of its target tokens
+};
+
+/// The loss is the mean NLL over the target tokens of all requests together. `weights`: gate, up and down projections.
+CapturedGradients capture_token_gradients(const CausalLM& model, std::span<const TokenizedRequest> requests,
+                                          std::span<const WeightId> weights, TokenChoice tokens);
+
+/// What fine-tuning lowers.
+enum class TrainingObjective {
+  kPromptLast,  ///< mean over target tokens of -log p, all at the prompt's last token (FT, FT-L)
+  kTarget       ///< mean NLL of the target tokens, teacher-forced (FT-M)
+};
+
+/// Defaults: as published for 7-8B models.
+struct TrainingOptions {
+  TrainingObjective objective = TrainingObjective::kTarget;
+  int64_t steps = 25;                          ///< passes over all requests at most
+  double lr = 5e-4;                            ///< Adam (0.9, 0.999, 1e-8)
+  double weight_decay = 0;                     ///< times the edited weight, added to its gradient
+  int64_t batch = 1;                           ///< requests of one update
+  double stop_loss = 1e-2;                     ///< no update below it; done when the mean over all requests is
+  std::optional<double> norm_constraint = {};  ///< largest change of any entry (FT-L)
+};
+
+struct TrainedWeights {
+  std::vector<Tensor> deltas_OI;  ///< in the order of the weights, value dtype, each on its weight's device
+  std::vector<double> initial_losses, final_losses;  ///< per request; final: at the last pass, before its update
+  int64_t steps = 0;
+};
+
+/// Adam on `weights` (gate, up and down projections).
+/// Throws: NumericError when a loss is not finite.
+TrainedWeights train_weights(const CausalLM& model, std::span<const TokenizedRequest> requests,
+                             std::span<const WeightId> weights, const TrainingOptions& options);
+
+}  // namespace lancet
