@@ -43,7 +43,8 @@ class FilteredEditor final : public Editor {
     for (const WeightTransaction::Entry& entry : transaction.entries()) {
       const Tensor base = entry.base.to(entry.master.device(), entry.master.scalar_type());
       const Tensor change = entry.master - base;
-      corrections.emplace_back(entry.id, DenseDelta{restrain_spectrum(base, change, *options_.log_base) - change});
+      const Tensor correction = restrain_spectrum(base, change, *options_.log_base) - change;
+      if (correction.any().item<bool>()) corrections.emplace_back(entry.id, DenseDelta{correction});
     }
     for (auto& [id, correction] : corrections) transaction.apply(id, std::move(correction));
   }
