@@ -86,8 +86,8 @@ std::vector<std::string> EvaluationPlan::continue_prompts(const CausalLM& model,
   for (const std::vector<TokenId>& prompt : prompts_) lengths.push_back(static_cast<int64_t>(prompt.size()) + most);
   // of each row how many ids there are, and these
   const Tensor ids_NX =
-      spread_rows(communicator, stage, plan_batches(lengths, {.tokens = kForwardTokens}), {at::kLong, Placement::host()},
-                  [&](const std::vector<int64_t>& batch) {
+      spread_rows(communicator, stage, plan_batches(lengths, {.tokens = kForwardTokens}),
+                  {at::kLong, Placement::host()}, [&](const std::vector<int64_t>& batch) {
                     std::vector<GenerateRow> rows;
                     for (const int64_t row : batch) rows.push_back({prompts_[static_cast<size_t>(row)], most});
                     Tensor ids_RX = torch::zeros({static_cast<int64_t>(rows.size()), most + 1}, at::kLong);

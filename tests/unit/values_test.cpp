@@ -90,7 +90,7 @@ TEST_F(ValuesTest, AStepOfSomeContextsSeesTheNextOnesInTurn) {
                               std::vector<std::string>{"{}", "I know. {}", "So it is. {}"});
   options.stop_loss = 0;
   options.contexts_per_step = 2;  // the first and the third, then the second alone
-  const OptimizedValues values = optimize_values(model, requests, kLayer, options);
+  const OptimizedValues values = optimize_values(model, requests, kLayer, options, {alone()});
   for (size_t i = 0; i < requests.size(); ++i) {
     const Tensor initial = initial_hidden(model, requests[i]);
     PreparedRequest even = requests[i], odd = requests[i];
@@ -119,7 +119,7 @@ TEST_F(ValuesTest, AStepOfSomeContextsStopsByTheMeanOverAll) {
   options.contexts_per_step = 1;
   options.steps = 40;
   options.stop_loss = 1e9;
-  for (const auto& losses : optimize_values(model, requests, kLayer, options).losses)
+  for (const auto& losses : optimize_values(model, requests, kLayer, options, {alone()}).losses)
     EXPECT_EQ(losses.size(), testing::kContexts.size());
 }
 
