@@ -41,7 +41,7 @@ class RehearsedContext final : public EditContext {
                                   const ValueOptions& options) const override {
     note_weights();
     OptimizedValues values = EditContext::optimize_values(requests, layer, options);
-    meter_.lap(measured_.values, cat("values, ", requests.size(), " requests"));
+    meter_.lap(measured_.values, cat("values, ", measured_.edited, " requests"));
     layer_ = layer;
     double steps = 0;
     for (const std::vector<ValueLoss>& losses : values.losses) steps += static_cast<double>(losses.size());
