@@ -1,17 +1,33 @@
 #include "lancet/editors/registry.h"
 
-#include <array>
 #include <string>
 #include <vector>
 
-#include "editors.h"
+#include "filtered_editor.h"
+
+// One row for each method: its name, the function in its file that reads its options, and a line for --help.
+#define LANCET_METHODS(ROW)                                                                                 \
+  ROW("memit", make_memit, "many facts at once, spread over several layers (arXiv 2210.07229)")             \
+  ROW("rome", make_rome, "one fact at a time, a rank-one change (arXiv 2202.05262)")                        \
+  ROW("r-rome", make_r_rome, "ROME with one key throughout (arXiv 2403.07175)")                             \
+  ROW("emmet", make_emmet, "many facts at once as equality constraints (arXiv 2403.14236)")                 \
+  ROW("alphaedit", make_alphaedit, "many facts in the null space of what is known (arXiv 2410.02355)")      \
+  ROW("pmet", make_pmet, "values at MLP and attention, the MLP's written (arXiv 2308.08742)")               \
+  ROW("ultraedit", make_ultraedit, "normalised gradients of a batch, no subject needed (arXiv 2505.14679)") \
+  ROW("ft", make_ft, "fine-tuning, all target tokens at the prompt's last one (arXiv 2202.05262)")          \
+  ROW("ft-l", make_ft_l, "the same with every entry's change limited (arXiv 2202.05262)")                   \
+  ROW("ft-m", make_ft_m, "fine-tuning on the target tokens alone (EasyEdit)")
 
 namespace lancet {
 
+#define LANCET_DECLARE(NAME, MAKE, SUMMARY) std::unique_ptr<Editor> MAKE(ConfigSection& editor);
+LANCET_METHODS(LANCET_DECLARE)
+#undef LANCET_DECLARE
+
 std::span<const EditorRow> editor_table() {
-  static constexpr std::array<EditorRow, 1> kEditors{{
-      {"memit", "many facts at once, spread over several layers (arXiv 2210.07229)", make_memit},
-  }};
+#define LANCET_ROW(NAME, MAKE, SUMMARY) EditorRow{NAME, SUMMARY, MAKE},
+  static constexpr EditorRow kEditors[] = {LANCET_METHODS(LANCET_ROW)};
+#undef LANCET_ROW
   return kEditors;
 }
 
@@ -21,7 +37,7 @@ std::unique_ptr<Editor> make_editor(ConfigSection& editor) {
   const std::string method = editor.choice("method", names);
   for (const EditorRow& row : editor_table()) {
     if (row.name != method) continue;
-    std::unique_ptr<Editor> made = row.make(editor);
+    std::unique_ptr<Editor> made = with_filters(row.make(editor), editor);
     editor.finish();
     return made;
   }

@@ -63,33 +63,51 @@ OptimizedValues EditContext::optimize_values(std::span<const PreparedRequest> re
 }
 
 Tensor EditContext::covariance_factor(int64_t layer) const {
-  if (!is_solving_) throw std::logic_error("an editor asks outside of solve() for a factor, which is not everywhere");
-  Tensor factor = factors_(layer);
+  check_is_solving();
+  Tensor factor = algebra_.factor(layer);
   check_device(factor, model_.placement().solve_device(layer), cat("factor of layer ", layer, "'s covariance"));
   return factor;
 }
 
-Tensor EditContext::collect_keys(std::span<const PreparedRequest> requests, int64_t layer) const {
-  check_all_are_here();
-  const torch::NoGradGuard no_grad;
-  std::vector<const LocatedPrompt*> rows;
-  for (const PreparedRequest& request : requests)
-    for (const LocatedPrompt& prompt : request.prompts) rows.push_back(&prompt);
-  const int64_t n_contexts = static_cast<int64_t>(requests[0].prompts.size());
-  const Tensor keys_NXF =
-      to_solve_device(collect_at(model_, rows, {HookPoint::kMlpKey, layer}, sharing_.communicator), layer)
-          .unflatten(0, {-1, n_contexts});
-  const Tensor plain_NF = keys_NXF.select(1, 0);
-  if (n_contexts == 1) return plain_NF.t();
-  return (0.5 * plain_NF + 0.5 * keys_NXF.slice(1, 1).mean(1)).t();
+NullSpace EditContext::null_space(int64_t layer) const {
+  check_is_solving();
+  return algebra_.null_space(layer);
 }
 
-Tensor EditContext::collect_hidden(std::span<const PreparedRequest> requests, int64_t layer) const {
+void EditContext::check_is_solving() const {
+  if (!is_solving_) throw std::logic_error("an editor asks outside of solve() for algebra, which is not everywhere");
+}
+
+CapturedGradients EditContext::capture_token_gradients(std::span<const TokenizedRequest> requests,
+                                                       std::span<const WeightId> weights,
+                                                       const CaptureOptions& options) const {
+  check_all_are_here();
+  return lancet::capture_token_gradients(model_, requests, weights, options, sharing_.communicator);
+}
+
+TrainedWeights EditContext::train_weights(std::span<const TokenizedRequest> requests,
+                                          std::span<const WeightId> weights, const TrainingOptions& options) const {
+  check_all_are_here();
+  return lancet::train_weights(model_, requests, weights, options, sharing_.communicator);
+}
+
+Tensor EditContext::collect(std::span<const PreparedRequest> requests, HookSite site, ContextMean mean) const {
   check_all_are_here();
   const torch::NoGradGuard no_grad;
+  const int64_t n_contexts = mean == ContextMean::kPlain ? 1 : static_cast<int64_t>(requests[0].prompts.size());
   std::vector<const LocatedPrompt*> rows;
-  for (const PreparedRequest& request : requests) rows.push_back(&request.prompts[0]);
-  return to_solve_device(collect_at(model_, rows, {HookPoint::kBlockOut, layer}, sharing_.communicator), layer);
+  for (const PreparedRequest& request : requests)
+    for (int64_t c = 0; c < n_contexts; ++c) rows.push_back(&request.prompts[static_cast<size_t>(c)]);
+  const Tensor value_NCX =
+      to_solve_device(collect_at(model_, rows, site, sharing_.communicator), site.layer).unflatten(0, {-1, n_contexts});
+  const Tensor plain_NX = value_NCX.select(1, 0);
+  if (n_contexts == 1) return plain_NX;
+  if (mean == ContextMean::kFlat) return value_NCX.mean(1);
+  return 0.5 * plain_NX + 0.5 * value_NCX.slice(1, 1).mean(1);
+}
+
+Tensor EditContext::collect_keys(std::span<const PreparedRequest> requests, int64_t layer, ContextMean mean) const {
+  return collect(requests, {HookPoint::kMlpKey, layer}, mean).t();
 }
 
 WeightDelta EditContext::solve(int64_t layer, const std::function<WeightDelta()>& make) const {
@@ -111,6 +129,15 @@ WeightDelta EditContext::solve(int64_t layer, const std::function<WeightDelta()>
   const LowRankDelta own = std::get<LowRankDelta>(delta);
   Tensor left_OR = ranks.broadcast(own.left_OR, device);
   return LowRankDelta{std::move(left_OR), ranks.broadcast(own.right_RI, device)};
+}
+
+Tensor EditContext::decide_by(const std::function<Tensor()>& measure) const {
+  Communicator& ranks = sharing_.communicator;
+  Tensor numbers;
+  ranks.together("values", [&] {
+    if (ranks.is_root()) numbers = measure().to(Placement::host()).contiguous();
+  });
+  return ranks.broadcast(numbers, Placement::host());
 }
 
 Tensor EditContext::to_solve_device(const Tensor& tensor, int64_t layer) const {

@@ -2,13 +2,9 @@
 
 #include <torch/types.h>
 
-#include <chrono>
-
 #include "lancet/core/error.h"
-#include "lancet/core/progress.h"
 #include "lancet/core/strings.h"
 #include "lancet/edit/solvers.h"
-#include "lancet/runtime/collectives.h"
 #include "matrix_file.h"
 
 namespace lancet {
@@ -21,48 +17,12 @@ constexpr const char* kMeanDiagonal = "mean_diagonal";
 
 }  // namespace
 
-FactorStore::FactorStore(MomentSource& moments, const Placement& placement, int64_t size, std::filesystem::path cache,
-                         double ridge)
-    : moments_(moments), placement_(placement), size_(size), cache_(std::move(cache)), ridge_(ridge) {}
-
 std::filesystem::path factor_file(const std::filesystem::path& cache, const std::string& content_key, double ridge) {
   return cache / cat(content_key, ".factor-", exact_text(ridge), ".safetensors");
 }
 
-std::filesystem::path FactorStore::cache_file(int64_t layer) const {
-  return factor_file(cache_, moments_.content_key(layer), ridge_);
-}
-
-void FactorStore::prepare(std::span<const int64_t> layers, Communicator& communicator) {
-  std::vector<int64_t> missing;
-  communicator.together("statistics", [&] {
-    if (!communicator.is_root()) return;
-    for (const int64_t layer : layers) {
-      if (std::filesystem::exists(cache_file(layer)))
-        load(layer);  // a damaged file is found now, not after hours of work
-      else
-        missing.push_back(layer);
-    }
-  });
-  missing = broadcast_numbers(communicator, missing);
-  factored_ = {missing.begin(), missing.end()};
-  collect_seconds_ = 0;
-  if (missing.empty()) return;
-  const auto begin = std::chrono::steady_clock::now();
-  moments_.prepare(missing, communicator);
-  collect_seconds_ = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-  communicator.together("factors", [&] {
-    if (!communicator.is_root()) return;
-    Progress progress("factors", static_cast<int64_t>(missing.size()), "layers");
-    for (const int64_t layer : missing) {
-      factor(layer);
-      progress.advance();
-    }
-  });
-}
-
-void FactorStore::factor(int64_t layer) const {
-  FactorFacts facts;
+void FactorStore::make(int64_t layer) const {
+  MomentFacts facts;
   const auto covariance = [&] {
     Covariance moments = moments_.load(layer);
     const double size = static_cast<double>(moments.moment_FF.size(0));
@@ -83,7 +43,7 @@ Tensor FactorStore::load(int64_t layer) const {
   return file.matrix.to(placement_.solve_device(layer)).t();
 }
 
-FactorFacts FactorStore::facts(int64_t layer) const {
+MomentFacts FactorStore::facts(int64_t layer) const {
   const MatrixFile file = map_matrix(cache_file(layer), kFactor, size_);
   return {static_cast<int64_t>(file.number(kTokens)), file.number(kMeanDiagonal)};
 }

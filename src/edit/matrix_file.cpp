@@ -30,6 +30,10 @@ SafetensorsReader open_matrix(const std::filesystem::path& path) {
   }
 }
 
+bool fits(const std::vector<int64_t>& shape, MatrixShape expected, int64_t size) {
+  return shape.size() == 2 && shape[1] == size && (expected == MatrixShape::kWide || shape[0] == size);
+}
+
 }  // namespace
 
 double MatrixFile::number(std::string_view fact) const {
@@ -60,10 +64,9 @@ void write_matrix(const std::filesystem::path& path, const MatrixKind& kind, con
 
 MatrixFile map_matrix(const std::filesystem::path& path, const MatrixKind& kind, int64_t size) {
   const SafetensorsReader file = open_matrix(path);
-  const std::vector<int64_t> expected{size, size};
   const auto format = file.metadata().find(kFormatFact);
   if (format == file.metadata().end() || format->second != kind.format || !file.contains(kind.tensor) ||
-      file.info(kind.tensor).dtype != DType::kF64 || file.info(kind.tensor).shape != expected)
+      file.info(kind.tensor).dtype != DType::kF64 || !fits(file.info(kind.tensor).shape, kind.shape, size))
     throw unusable(path, cat("not a cached ", kind.title, " of size ", size));
   return {to_tensor(file.view(kind.tensor)), file.metadata(), path, kind};
 }

@@ -1,5 +1,7 @@
 #include "lancet/edit/prepared_request.h"
 
+#include <functional>
+
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
 
@@ -21,21 +23,38 @@ PreparedRequest prepare_request(const Tokenizer& tokenizer, const EditRequest& r
   return prepared;
 }
 
-}  // namespace
+TokenizedRequest tokenize_request(const Tokenizer& tokenizer, const EditRequest& request) {
+  return {request.id, tokenizer.ids(request.prompt.text),
+          continuation_ids(tokenizer, request.prompt.text, request.target, cat("request ", request.id))};
+}
 
-std::vector<PreparedRequest> prepare_requests(const Tokenizer& tokenizer, std::span<const EditRequest> requests,
-                                              std::span<const std::string> contexts) {
-  std::vector<PreparedRequest> prepared;
+/// `make` of every request; the problems of all of them in one error.
+template <typename T>
+std::vector<T> for_all(std::span<const EditRequest> requests, const std::function<T(const EditRequest&)>& make) {
+  std::vector<T> made;
   std::vector<std::string> problems;
   for (const EditRequest& request : requests) {
     try {
-      prepared.push_back(prepare_request(tokenizer, request, contexts));
+      made.push_back(make(request));
     } catch (const Error& error) {
       problems.emplace_back(error.what());
     }
   }
   if (!problems.empty()) throw ConfigError(join(problems, "\n"));
-  return prepared;
+  return made;
+}
+
+}  // namespace
+
+std::vector<PreparedRequest> prepare_requests(const Tokenizer& tokenizer, std::span<const EditRequest> requests,
+                                              std::span<const std::string> contexts) {
+  return for_all<PreparedRequest>(
+      requests, [&](const EditRequest& request) { return prepare_request(tokenizer, request, contexts); });
+}
+
+std::vector<TokenizedRequest> tokenize_requests(const Tokenizer& tokenizer, std::span<const EditRequest> requests) {
+  return for_all<TokenizedRequest>(requests,
+                                   [&](const EditRequest& request) { return tokenize_request(tokenizer, request); });
 }
 
 }  // namespace lancet

@@ -38,6 +38,18 @@ Tensor solve_lifted(Tensor gram, const Tensor& right) {
   return solve_transposed(lower, solve_lower(lower, right));
 }
 
+/// (I + Z Z^T)^-1 Z_new, Z = [history, new], in the smaller space unless told: it is also Z (I + Z^T Z)^-1, of whose
+/// columns only the new keys' are wanted.
+Tensor adjust(const Tensor& new_FN, const Tensor& history_FM, SolveSpace space) {
+  const Tensor all_FM = history_FM.defined() ? torch::cat({history_FM, new_FN}, 1) : new_FN;
+  const bool fewer_keys = all_FM.size(1) <= all_FM.size(0);
+  if (space == SolveSpace::kAuto) space = fewer_keys ? SolveSpace::kKeys : SolveSpace::kWeights;
+  if (space == SolveSpace::kWeights) return solve_lifted(torch::matmul(all_FM, all_FM.t()), new_FN);
+  const int64_t n_all = all_FM.size(1);
+  const Tensor select_MN = torch::eye(n_all, all_FM.options()).slice(1, n_all - new_FN.size(1));
+  return torch::matmul(all_FM, solve_lifted(torch::matmul(all_FM.t(), all_FM), select_MN));
+}
+
 /// The smallest power of ten of the ridge that lifts the spectrum above rounding.
 double sufficient_ridge(double smallest, double largest, double mean_diagonal, int64_t size) {
   const double rounding = largest * static_cast<double>(size) * std::numeric_limits<double>::epsilon();
@@ -75,25 +87,68 @@ Tensor factor_covariance(const std::function<Tensor()>& covariance, double ridge
 LowRankDelta solve_ridge(const RidgeProblem& problem, SolveSpace space) {
   const torch::NoGradGuard no_grad;
   if (!(problem.covariance_weight > 0)) throw std::logic_error("solve_ridge: covariance_weight must be positive");
-  const Tensor& lower_FF = problem.lower_FF;
   const double scale = 1.0 / std::sqrt(problem.covariance_weight);
-  const Tensor new_FN = solve_lower(lower_FF, problem.keys_FN).mul_(scale);
-  const Tensor all_FM = problem.history_FM.defined()
-                            ? torch::cat({solve_lower(lower_FF, problem.history_FM).mul_(scale), new_FN}, 1)
-                            : new_FN;
-  const bool fewer_keys = all_FM.size(1) <= all_FM.size(0);
-  if (space == SolveSpace::kAuto) space = fewer_keys ? SolveSpace::kKeys : SolveSpace::kWeights;
-  // (I + Z Z^T)^-1 Z = Z (I + Z^T Z)^-1; of Z's columns only the new keys' are wanted.
-  Tensor adjusted_FN;
-  if (space == SolveSpace::kKeys) {
-    const int64_t n_all = all_FM.size(1);
-    const Tensor select_MN = torch::eye(n_all, all_FM.options()).slice(1, n_all - new_FN.size(1));
-    adjusted_FN = torch::matmul(all_FM, solve_lifted(torch::matmul(all_FM.t(), all_FM), select_MN));
-  } else {
-    adjusted_FN = solve_lifted(torch::matmul(all_FM, all_FM.t()), new_FN);
-  }
-  const Tensor right_FN = solve_transposed(lower_FF, adjusted_FN).mul_(scale);
+  const auto whitened = [&](const Tensor& keys) { return solve_lower(problem.lower_FF, keys).mul_(scale); };
+  const Tensor history_FM = problem.history_FM.defined() ? whitened(problem.history_FM) : Tensor();
+  const Tensor adjusted_FN = adjust(whitened(problem.keys_FN), history_FM, space);
+  const Tensor right_FN = solve_transposed(problem.lower_FF, adjusted_FN).mul_(scale);
   return {problem.residuals_DN, right_FN.t().contiguous()};
+}
+
+Tensor lift_factor(const Tensor& lower_FF, double covariance_weight, double identity_weight) {
+  const torch::NoGradGuard no_grad;
+  Tensor system_FF = torch::matmul(lower_FF, lower_FF.t());
+  system_FF.diagonal().add_(identity_weight / covariance_weight);
+  Tensor lifted = cholesky_in_place(std::move(system_FF));
+  if (!lifted.defined()) throw NumericError("the covariance's factor has NaN or Inf");
+  return lifted;
+}
+
+LowRankDelta solve_equality(const EqualityProblem& problem) {
+  const torch::NoGradGuard no_grad;
+  if (!(problem.covariance_weight > 0)) throw std::logic_error("solve_equality: covariance_weight must be positive");
+  const double scale = 1.0 / std::sqrt(problem.covariance_weight);
+  const Tensor white_FN = solve_lower(problem.lower_FF, problem.keys_FN).mul_(scale);
+  Tensor gram_NN = torch::matmul(white_FN.t(), white_FN);
+  gram_NN.diagonal().add_(problem.slack);
+  const Tensor diagonal_N = gram_NN.diagonal().clone();
+  const Tensor lower_NN = cholesky_in_place(std::move(gram_NN));
+  // rounding can leave a singular matrix a pivot of its own size
+  const double rounding = static_cast<double>(white_FN.size(1)) * std::numeric_limits<double>::epsilon();
+  if (!lower_NN.defined() || (lower_NN.diagonal().square() <= rounding * diagonal_N).any().item<bool>())
+    throw NumericError(
+        "equality solve: the keys depend on one another, or are not finite: they cannot all get their values. Set "
+        "editor.slack above 0, or editor.equal_keys to split");
+  const Tensor adjusted_FN = solve_transposed(lower_NN, solve_lower(lower_NN, white_FN.t())).t();
+  const Tensor right_FN = solve_transposed(problem.lower_FF, adjusted_FN).mul_(scale);
+  return {problem.residuals_DN, right_FN.t().contiguous()};
+}
+
+LowRankDelta solve_rank_one(const RankOneProblem& problem) {
+  const torch::NoGradGuard no_grad;
+  Tensor u_F1 = problem.direction_F.unsqueeze(1);
+  if (problem.lower_FF.defined()) u_F1 = solve_transposed(problem.lower_FF, solve_lower(problem.lower_FF, u_F1));
+  const double product = torch::matmul(u_F1.t(), problem.key_F).item<double>();
+  const double size = u_F1.norm().item<double>() * problem.key_F.norm().item<double>();
+  if (!(std::abs(product) > size * std::numeric_limits<double>::epsilon()))
+    throw NumericError(cat("rank-one solve: the key's product with the update's direction is ", product,
+                           ", at norms of ", size, " together: no change in that direction reaches the key's value"));
+  return {problem.residual_D.unsqueeze(1), u_F1.t().contiguous() / product};
+}
+
+LowRankDelta solve_null_space(const NullSpaceProblem& problem, SolveSpace space) {
+  const torch::NoGradGuard no_grad;
+  if (!(problem.ridge > 0)) throw std::logic_error("solve_null_space: ridge must be positive");
+  const double scale = 1.0 / std::sqrt(problem.ridge);
+  const auto projected = [&](const Tensor& keys) { return problem.null_space.project(keys).mul_(scale); };
+  const Tensor history_FM = problem.history_FM.defined() ? projected(problem.history_FM) : Tensor();
+  const Tensor adjusted_FN = adjust(projected(problem.keys_FN), history_FM, space).mul(scale);
+  return {problem.residuals_DN, adjusted_FN.t().contiguous()};
+}
+
+LowRankDelta solve_least_squares(const Tensor& inputs_MI, const Tensor& values_MO, SolveSpace space) {
+  const torch::NoGradGuard no_grad;
+  return {values_MO.t().contiguous(), adjust(inputs_MI.t(), {}, space).t().contiguous()};
 }
 
 }  // namespace lancet

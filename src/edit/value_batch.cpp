@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "lancet/edit/activations.h"
 #include "lancet/edit/value_memory.h"
 
 namespace lancet {
@@ -15,31 +16,29 @@ Tensor index_tensor(const std::vector<int64_t>& values, at::Device device) {
 }
 
 /// Every request in some contexts, with the target spliced behind; the last target id is only predicted.
-SuffixRows context_rows(const CausalLM& model, const std::vector<const PreparedRequest*>& requests,
-                        const std::vector<int64_t>& contexts, int64_t layer) {
-  std::vector<std::vector<TokenId>> ids;
-  std::vector<int64_t> lookups;
+SuffixRows::Rows context_rows(const std::vector<const PreparedRequest*>& requests,
+                              const std::vector<int64_t>& contexts) {
+  SuffixRows::Rows rows;
   for (const PreparedRequest* request : requests) {
     for (const int64_t context : contexts) {
       const LocatedPrompt& prompt = request->prompts[static_cast<size_t>(context)];
-      ids.push_back(prompt.ids);
-      ids.back().insert(ids.back().end(), request->target.begin(), request->target.end() - 1);
-      lookups.push_back(prompt.lookup);
+      rows.ids.push_back(prompt.ids);
+      rows.ids.back().insert(rows.ids.back().end(), request->target.begin(), request->target.end() - 1);
+      rows.lookups.push_back(prompt.lookup);
     }
   }
-  return {model, ids, lookups, layer};
+  return rows;
 }
 
 /// "{subject} is a": only the distribution at the lookup token matters.
-SuffixRows drift_rows(const CausalLM& model, const std::vector<const PreparedRequest*>& requests, int64_t layer) {
-  std::vector<std::vector<TokenId>> ids;
-  std::vector<int64_t> lookups;
+SuffixRows::Rows drift_rows(const std::vector<const PreparedRequest*>& requests) {
+  SuffixRows::Rows rows;
   for (const PreparedRequest* request : requests) {
     const LocatedPrompt& drift = request->drift;
-    ids.emplace_back(drift.ids.begin(), drift.ids.begin() + drift.lookup + 1);
-    lookups.push_back(drift.lookup);
+    rows.ids.emplace_back(drift.ids.begin(), drift.ids.begin() + drift.lookup + 1);
+    rows.lookups.push_back(drift.lookup);
   }
-  return {model, ids, lookups, layer};
+  return rows;
 }
 
 /// Rows of requests that each have `each` of them.
@@ -50,15 +49,24 @@ std::vector<int64_t> rows_of(const std::vector<int64_t>& requests, int64_t each)
   return rows;
 }
 
+/// `value_RTD` with `added_RD` added at each row's first place.
+Tensor with_first_moved(const Tensor& value_RTD, const Tensor& added_RD) {
+  const Tensor first_R1D = (value_RTD.select(1, 0) + added_RD.to(value_RTD.scalar_type())).unsqueeze(1);
+  return value_RTD.size(1) == 1 ? first_R1D : torch::cat({first_R1D, value_RTD.slice(1, 1)}, 1);
+}
+
 }  // namespace
 
-SuffixRows::SuffixRows(const CausalLM& model, std::span<const std::vector<TokenId>> ids,
-                       std::span<const int64_t> lookups, int64_t layer)
-    : layer_(layer) {
+int64_t vectors_of(ValueSite site) { return site == ValueSite::kMlpAndAttnOut ? 2 : 1; }
+
+SuffixRows::SuffixRows(const CausalLM& model, const Rows& rows, ValueSite site, int64_t layer)
+    : site_(site), first_layer_(site == ValueSite::kMlpAndAttnOut ? layer : layer + 1) {
   const torch::NoGradGuard no_grad;
-  const LayerRange above{layer + 1, model.config().n_layers};
+  const std::vector<std::vector<TokenId>>& ids = rows.ids;
+  const std::vector<int64_t>& lookups = rows.lookups;
+  const LayerRange above{first_layer_, model.config().n_layers};
   TokenBatch batch = make_batch(ids);
-  const Tensor hidden_RTD = model.run_layers(model.embed(batch.ids_BT), batch.sequence, {0, layer + 1});
+  const Tensor hidden_RTD = model.run_layers(model.embed(batch.ids_BT), batch.sequence, {0, first_layer_});
 
   int64_t width = 0;
   for (size_t row = 0; row < ids.size(); ++row) {
@@ -77,8 +85,7 @@ SuffixRows::SuffixRows(const CausalLM& model, std::span<const std::vector<TokenI
     hooks.stop_at({HookPoint::kAttnOut, above.end - 1});
     model.run_layers(hidden_RTD.slice(1, 0, prefix_width), before, above, hooks);
   }
-  const Tensor lookup_R1 =
-      torch::tensor(std::vector<int64_t>(lookups.begin(), lookups.end()), torch::kLong).unsqueeze(1);
+  const Tensor lookup_R1 = torch::tensor(lookups, torch::kLong).unsqueeze(1);
   suffix_.positions_BT = lookup_R1 + torch::arange(width);
   // Places behind a row's end repeat its last token; nothing reads them.
   const Tensor place_RT = suffix_.positions_BT.clamp_max(hidden_RTD.size(1) - 1).to(hidden_RTD.device());
@@ -91,7 +98,8 @@ SuffixRows SuffixRows::select(const std::vector<int64_t>& rows) const {
     return tensor.defined() ? tensor.index_select(0, index.to(tensor.device())) : Tensor();
   };
   SuffixRows some;
-  some.layer_ = layer_;
+  some.site_ = site_;
+  some.first_layer_ = first_layer_;
   some.hidden_RTD_ = take(hidden_RTD_);
   for (const int64_t row : rows) some.suffix_.lengths.push_back(suffix_.lengths[static_cast<size_t>(row)]);
   some.suffix_.positions_BT = take(suffix_.positions_BT);
@@ -101,36 +109,51 @@ SuffixRows SuffixRows::select(const std::vector<int64_t>& rows) const {
   return some;
 }
 
-Tensor SuffixRows::run(const CausalLM& model, const Tensor& added_RD, const Tensor& outputs_RO) const {
+Tensor SuffixRows::run(const CausalLM& model, const Tensor& added_RX, const Tensor& outputs_RO) const {
   SequenceInfo sequence = suffix_;
   sequence.outputs_BO = outputs_RO;
   if (!prefix_.empty()) sequence.prefix = &prefix_;
-  const Tensor first_R1D = (hidden_RTD_.select(1, 0) + added_RD.to(hidden_RTD_.scalar_type())).unsqueeze(1);
-  const Tensor moved_RTD = width() == 1 ? first_R1D : torch::cat({first_R1D, hidden_RTD_.slice(1, 1)}, 1);
-  return model.run_layers(moved_RTD, sequence, {layer_ + 1, model.config().n_layers});
+  const LayerRange above{first_layer_, model.config().n_layers};
+  // the MLP's output is a term of the layer's, so both sites are moved there
+  if (site_ != ValueSite::kMlpAndAttnOut)
+    return model.run_layers(with_first_moved(hidden_RTD_, added_RX), sequence, above);
+  const std::vector<Tensor> added = added_RX.chunk(2, 1);
+  HookSet hooks;
+  hooks.replace({HookPoint::kMlpOut, first_layer_}, [&](const Tensor& x) { return with_first_moved(x, added[0]); });
+  hooks.replace({HookPoint::kAttnOut, first_layer_}, [&](const Tensor& x) { return with_first_moved(x, added[1]); });
+  return model.run_layers(hidden_RTD_, sequence, above, hooks);
 }
 
 ValueBatch::ValueBatch(const CausalLM& model, std::vector<const PreparedRequest*> requests, int64_t layer,
-                       int64_t contexts_per_step)
+                       const ValueOptions& options)
     : model_(model),
       requests_(std::move(requests)),
       resident_(requests_.size()),
-      drift_(drift_rows(model, requests_, layer)) {
+      drift_(model, drift_rows(requests_), options.site, layer) {
   std::iota(resident_.begin(), resident_.end(), int64_t{0});
   const int64_t n_contexts = static_cast<int64_t>(requests_[0]->prompts.size());
-  const int64_t n_groups = value_groups(n_contexts, contexts_per_step);
+  const int64_t n_groups = value_groups(n_contexts, options.contexts_per_step);
   for (int64_t group = 0; group < n_groups; ++group) {
     std::vector<int64_t> contexts;
     for (int64_t context = group; context < n_contexts; context += n_groups) contexts.push_back(context);
-    SuffixRows rows = context_rows(model, requests_, contexts, layer);
+    SuffixRows rows(model, context_rows(requests_, contexts), options.site, layer);
     Labels labels = make_labels(contexts);
     groups_.push_back({std::move(contexts), std::move(rows), std::move(labels)});
   }
-  initial_ND_ = groups_[0]
-                    .rows.lookup_hidden()
-                    .unflatten(0, {-1, static_cast<int64_t>(groups_[0].contexts.size())})
-                    .select(1, 0)
-                    .to(model.placement().value_dtype(), /*non_blocking=*/false, /*copy=*/true);
+  initial_NX_ =
+      initial_values(options.site, layer).to(model.placement().value_dtype(), /*non_blocking=*/false, /*copy=*/true);
+}
+
+Tensor ValueBatch::initial_values(ValueSite site, int64_t layer) const {
+  const ContextGroup& first = groups_[0];
+  if (site == ValueSite::kBlockOut)
+    return first.rows.lookup_hidden().unflatten(0, {-1, static_cast<int64_t>(first.contexts.size())}).select(1, 0);
+  std::vector<const LocatedPrompt*> plain;
+  for (const PreparedRequest* request : requests_) plain.push_back(&request->prompts[0]);
+  SingleProcess own;  // a batch is one rank's, and one thread's
+  const Tensor mlp_ND = collect_at(model_, plain, {HookPoint::kMlpOut, layer}, own);
+  if (site == ValueSite::kMlpOut) return mlp_ND;
+  return torch::cat({mlp_ND, collect_at(model_, plain, {HookPoint::kAttnOut, layer}, own)}, 1);
 }
 
 ValueBatch::Labels ValueBatch::make_labels(const std::vector<int64_t>& contexts) const {
@@ -180,21 +203,23 @@ Tensor ValueBatch::log_probs(const Tensor& last_MD) const {
   return torch::log_softmax(model_.logits(last_MD).to(model_.placement().value_dtype()), -1);
 }
 
-BatchLosses ValueBatch::losses(const Tensor& delta_AD) {
+BatchLosses ValueBatch::losses(const Tensor& delta_AX, ValueWatch watch) {
   const ContextGroup& group = groups_[next_];
   next_ = (next_ + 1) % groups_.size();
   const Labels& labels = group.labels;
-  const Tensor added_RD = delta_AD.repeat_interleave(static_cast<int64_t>(group.contexts.size()), 0);
-  const Tensor last_ROD = group.rows.run(model_, added_RD, labels.outputs_RO);
-  const Tensor label_log_probs = log_probs(last_ROD.flatten(0, 1).index_select(0, labels.position_L))
-                                     .gather(1, labels.id_L.unsqueeze(1))
-                                     .squeeze(1) *
-                                 labels.weight_L;
+  const Tensor added_RX = delta_AX.repeat_interleave(static_cast<int64_t>(group.contexts.size()), 0);
+  const Tensor last_ROD = group.rows.run(model_, added_RX, labels.outputs_RO);
+  const Tensor log_probs_LV = log_probs(last_ROD.flatten(0, 1).index_select(0, labels.position_L));
+  const Tensor label_log_probs = log_probs_LV.gather(1, labels.id_L.unsqueeze(1)).squeeze(1);
+  const Tensor none_A = torch::zeros({delta_AX.size(0)}, label_log_probs.options());
   BatchLosses losses;
-  losses.nll_A =
-      -torch::zeros({delta_AD.size(0)}, label_log_probs.options()).index_add(0, labels.request_L, label_log_probs);
+  losses.nll_A = -none_A.index_add(0, labels.request_L, label_log_probs * labels.weight_L);
+  if (watch == ValueWatch::kMissedTokens) {
+    const Tensor missed_L = (log_probs_LV.detach().amax(1) > label_log_probs.detach()).to(none_A.scalar_type());
+    losses.missed_A = none_A.index_add(0, labels.request_L, missed_L);
+  }
 
-  const Tensor now_AV = log_probs(drift_.run(model_, delta_AD, /*outputs_RO=*/{}).squeeze(1));
+  const Tensor now_AV = log_probs(drift_.run(model_, delta_AX, /*outputs_RO=*/{}).squeeze(1));
   if (!drift_log_probs_AV_.defined()) drift_log_probs_AV_ = now_AV.detach().clone();
   losses.kl_A = (now_AV.exp() * (now_AV - drift_log_probs_AV_)).sum(1);
   return losses;

@@ -32,7 +32,8 @@ RowBatches plan_value_batches(const CausalLM& model, std::span<const PreparedReq
   communicator.together("values", [&] {
     for (const PreparedRequest& request : requests) tokens.push_back(step_tokens(request, options));
     if (!communicator.is_root() || options.batch > 0) return;
-    const ValueWork work{model.config(), model.placement().weight_dtype(), layer,
+    const int64_t below = options.site == ValueSite::kMlpAndAttnOut ? layer - 1 : layer;  // what is run once
+    const ValueWork work{model.config(), model.placement().weight_dtype(), below,
                          in_groups(value_shape(requests), options.contexts_per_step)};
     const int64_t all_tokens = std::accumulate(tokens.begin(), tokens.end(), int64_t{0});
     most_tokens = value_step_tokens(work, model.placement(), all_tokens);

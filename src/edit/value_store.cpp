@@ -13,7 +13,7 @@ namespace lancet {
 namespace {
 
 /// Raised when the file or what is optimised changes.
-constexpr std::string_view kFormat = "lancet-values-1";
+constexpr std::string_view kFormat = "lancet-values-3";
 constexpr int64_t kLossParts = 4;
 
 void add_prompt(ContentHash& hash, const LocatedPrompt& prompt) {
@@ -64,7 +64,9 @@ std::filesystem::path ValueStore::file(const std::vector<const PreparedRequest*>
                                        const ValueOptions& options) const {
   ContentHash hash;
   hash.add(kFormat).add(kVersion).add(model_key_).add(layer).add(options.steps).add(options.contexts_per_step);
-  for (const double option : {options.lr, options.weight_decay, options.clamp, options.kl, options.stop_loss})
+  hash.add(static_cast<int64_t>(options.site)).add(static_cast<int64_t>(options.stop));
+  for (const double option :
+       {options.lr, options.weight_decay, options.clamp, options.kl, options.stop_loss, options.nll_factor})
     hash.add(std::as_bytes(std::span(&option, 1)));
   for (const PreparedRequest* request : batch) {
     hash.add(static_cast<int64_t>(request->prompts.size())).add(std::as_bytes(std::span(request->target)));

@@ -181,10 +181,9 @@ class ValueRun {
 
 }  // namespace
 
-ValueOptions parse_value_options(ConfigSection section) {
-  const ValueOptions defaults;
+ValueOptions parse_value_options(ConfigSection section, const ValueOptions& defaults) {
   constexpr ConfigRange<double> kNotNegative{.min = 0.0};
-  ValueOptions options;
+  ValueOptions options = defaults;
   options.steps = section.integer("steps", {.min = 1}, defaults.steps);
   options.lr = section.number("lr", {.min = 1e-12}, defaults.lr);
   options.weight_decay = section.number("weight_decay", kNotNegative, defaults.weight_decay);
@@ -193,6 +192,8 @@ ValueOptions parse_value_options(ConfigSection section) {
   options.stop_loss = section.number("stop_loss", kNotNegative, defaults.stop_loss);
   options.contexts_per_step = section.integer("contexts_per_step", {.min = 0}, defaults.contexts_per_step);
   options.batch = section.integer("batch", {.min = 0}, defaults.batch);
+  if (options.site == ValueSite::kMlpAndAttnOut)
+    options.nll_factor = section.number("nll_factor", {.min = 1e-12}, defaults.nll_factor);
   section.finish();
   return options;
 }

@@ -34,6 +34,7 @@ void WeightTransaction::apply(WeightId id, WeightDelta delta) {
   const torch::NoGradGuard no_grad;
   const std::string name = weight_name(model_.config(), id);
   const Tensor& current = model_.weight(id);
+  if (filter_) delta = filter_(current, delta);
   const Tensor change = to_dense(delta);
   check_device(change, current.device(), name + ": delta");
   if (change.sizes() != current.sizes())

@@ -87,20 +87,24 @@ void write_records(const EditReport& report, const JobConfig& job, const ModelFi
                    std::span<const WeightTransaction::Entry> entries, const fs::path& folder) {
   DeltaProvenance provenance{report.base_hash, job.method, {}};
   std::string requests;
-  for (const EditRequest& request : report.requests) {
-    provenance.request_ids.push_back(request.id);
-    requests += to_json_line(request) + "\n";
-  }
+  for (const EditRequest& request : report.requests) requests += to_json_line(request) + "\n";
+  std::vector<int64_t> columns = report.outcome.columns;
+  if (columns.empty())  // dense changes have none: they are of all requests
+    for (size_t i = 0; i < report.requests.size(); ++i) columns.push_back(static_cast<int64_t>(i));
+  for (const int64_t column : columns)
+    provenance.request_ids.push_back(report.requests[static_cast<size_t>(column)].id);
   // A folder of its own: tools that load every *.safetensors of a model folder must not find it.
   fs::create_directory(folder / "delta");
   write_delta(folder / "delta" / "delta.safetensors", files.config, entries, provenance);
   write_text_file(folder / "requests.jsonl", requests);
-  std::vector<ConfigTree> contexts;
-  for (const std::string& text : report.contexts) contexts.push_back(ConfigTree::text(text));
   ConfigTree resolved = job.resolved;
-  ConfigTree editor = *resolved.find("editor");
-  editor.set("contexts", ConfigTree::list(std::move(contexts)));  // generated templates: a rerun uses the same
-  resolved.set("editor", std::move(editor));
+  if (job.editor->contexts() != nullptr) {
+    std::vector<ConfigTree> contexts;
+    for (const std::string& text : report.contexts) contexts.push_back(ConfigTree::text(text));
+    ConfigTree editor = *resolved.find("editor");
+    editor.set("contexts", ConfigTree::list(std::move(contexts)));  // generated templates: a rerun uses the same
+    resolved.set("editor", std::move(editor));
+  }
   write_text_file(folder / "job.yaml", to_yaml(resolved));
 }
 
@@ -120,7 +124,8 @@ class EditRun {
     stopwatch_.lap("load");
 
     report_.base_hash = same_content_hash(ranks_, files_->checkpoint);
-    report_.contexts = make_contexts(model, *files_->tokenizer, job_.editor->contexts(), job_.run.seed, ranks_);
+    if (const ContextOptions* contexts = job_.editor->contexts())
+      report_.contexts = make_contexts(model, *files_->tokenizer, *contexts, job_.run.seed, ranks_);
     if (statistics_) {
       statistics_->prepare(model, report_.base_hash, ranks_);
       report_.statistics = statistics_->report();
@@ -171,9 +176,10 @@ class EditRun {
 
   void edit(const CausalLM& model, const ValueStore& values, WeightTransaction& transaction) {
     const EditContext context(model, *files_->tokenizer, report_.contexts,
-                              [&](int64_t layer) { return statistics_->factor(layer); }, {ranks_, &values});
+                              statistics_ ? statistics_->algebra() : LayerAlgebra{}, {ranks_, &values});
     EditorState state = job_.editor->make_state();
     report_.outcome = job_.editor->edit(context, report_.requests, state, transaction);
+    job_.editor->finish(context, transaction);
     for (const RoundingLoss& loss : transaction.round_as_stored())
       report_.rounding.emplace_back(weight_name(files_->config, loss.id), loss);
     stopwatch_.lap("edit");
@@ -213,6 +219,8 @@ void check_requests(const ModelFiles& files, const std::vector<EditRequest>& req
   if (editor.needs().subject) {
     const std::vector<std::string> plain{"{}"};
     prepare_requests(*files.tokenizer, requests, plain);
+  } else {
+    tokenize_requests(*files.tokenizer, requests);
   }
   editor.targets(files.config);
 }

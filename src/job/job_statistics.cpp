@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "lancet/edit/factor_store.h"
+#include "lancet/edit/null_space_store.h"
 #include "lancet/edit/statistics_store.h"
 
 namespace lancet {
@@ -49,31 +51,43 @@ bool JobStatistics::is_cached(const std::string& content_hash) const {
                                                                          : "";
   const CovarianceKeys keys(text_key, files_.checkpoint, files_.config,
                             to_scalar_type(job_.run.dtype.value_or(files_.config.dtype)));
+  const std::optional<double> threshold = job_.editor->needs().null_space_below;
   return std::all_of(layers_.begin(), layers_.end(), [&](int64_t layer) {
     const std::string key = imported_ ? imported_->content_key(layer) : keys.of(layer);
-    return std::filesystem::exists(factor_file(options.cache, key, options.ridge));
+    return std::filesystem::exists(threshold ? null_space_file(options.cache, key, *threshold)
+                                             : factor_file(options.cache, key, options.ridge));
   });
 }
 
 void JobStatistics::prepare(const CausalLM& model, const std::string& content_hash, Communicator& communicator) {
   const StatisticsOptions& options = *job_.statistics;
   moments_ = open_moments(model, content_hash);
-  factors_ =
-      std::make_unique<FactorStore>(*moments_, model.placement(), files_.config.d_ffn, options.cache, options.ridge);
-  factors_->prepare(layers_, communicator);
+  const int64_t size = files_.config.d_ffn;
+  if (const std::optional<double> threshold = job_.editor->needs().null_space_below)
+    derived_ = std::make_unique<NullSpaceStore>(*moments_, model.placement(), size, options.cache, *threshold);
+  else
+    derived_ = std::make_unique<FactorStore>(*moments_, model.placement(), size, options.cache, options.ridge);
+  derived_->prepare(layers_, communicator);
+}
+
+LayerAlgebra JobStatistics::algebra() const {
+  if (const auto* spaces = dynamic_cast<const NullSpaceStore*>(derived_.get()))
+    return {.null_space = [spaces](int64_t layer) { return spaces->load(layer); }};
+  const auto* factors = dynamic_cast<const FactorStore*>(derived_.get());
+  return {.factor = [factors](int64_t layer) { return factors->load(layer); }};
 }
 
 StatisticsReport JobStatistics::report() const {
   if (!is_root_) return {};
-  StatisticsReport report{{}, factors_->collect_seconds(), corpus_.exhausted};
+  StatisticsReport report{{}, derived_->collect_seconds(), corpus_.exhausted};
   for (const int64_t layer : layers_) {
-    const FactorFacts facts = factors_->facts(layer);
+    const MomentFacts facts = derived_->facts(layer);
     report.layers.push_back({.layer = layer,
                              .tokens = facts.tokens,
                              .mean_diagonal = facts.mean_diagonal,
-                             .from_cache = factors_->moments_from_cache(layer),
-                             .factor_from_cache = factors_->from_cache(layer),
-                             .factor_file = factors_->cache_file(layer),
+                             .from_cache = derived_->moments_from_cache(layer),
+                             .factor_from_cache = derived_->from_cache(layer),
+                             .factor_file = derived_->cache_file(layer),
                              .imported_file = imported_ ? imported_->file(layer) : "",
                              .imported_hash = imported_ ? imported_->file_hash(layer) : ""});
   }

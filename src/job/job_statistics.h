@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "lancet/edit/corpus.h"
-#include "lancet/edit/factor_store.h"
+#include "lancet/edit/derived_store.h"
 #include "lancet/edit/imported_statistics.h"
 #include "lancet/edit/self_corpus.h"
 #include "lancet/job/job_config.h"
@@ -24,20 +24,21 @@ class JobStatistics {
   /// Says how much text there is, where it has been read.
   void describe(JobWork& work) const;
 
-  /// Whether prepare() would find every factor in root's cache. Reads the bytes of the weights that the keys depend on.
-  /// `content_hash` as for prepare(). On root.
+  /// Whether prepare() would find all that the editor needs in root's cache. Reads the bytes of the weights that the
+  /// keys depend on. `content_hash` as for prepare(). On root.
   bool is_cached(const std::string& content_hash) const;
 
   /// Tokens that a pass over the corpus takes. On root.
   int64_t text_tokens() const { return corpus_.tokens > 0 ? corpus_.tokens : plan_.tokens; }
 
-  /// Collective: puts the factors of all layers that the editor changes into root's cache. `model`: not yet edited;
+  /// Collective: puts what the editor needs of all layers that it changes into root's cache. `model`: not yet edited;
   /// outlives this. `content_hash`: of its checkpoint; only `corpus: self` needs it.
   /// Throws: CheckpointError, NumericError.
   void prepare(const CausalLM& model, const std::string& content_hash, Communicator& communicator);
 
-  /// L of an edited layer, on its solve device. On root, after prepare().
-  Tensor factor(int64_t layer) const { return factors_->load(layer); }
+  /// What the editor works with: factors, or null spaces where it needs those. On root, after prepare(); not beyond
+  /// this.
+  LayerAlgebra algebra() const;
 
   /// After prepare(). Empty but on root.
   StatisticsReport report() const;
@@ -53,7 +54,7 @@ class JobStatistics {
   SelfCorpusPlan plan_;                           // of kSelf
   std::shared_ptr<ImportedStatistics> imported_;  // of kImport
   std::shared_ptr<MomentSource> moments_;
-  std::unique_ptr<FactorStore> factors_;
+  std::unique_ptr<DerivedStore> derived_;
 };
 
 }  // namespace lancet

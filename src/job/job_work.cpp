@@ -65,7 +65,8 @@ JobWork edit_work(const JobConfig& job, const ModelConfig& config, const WorkTex
   std::sort(work.edited_layers.begin(), work.edited_layers.end());
   if (editor.needs().statistics) add_statistics(job, config, work);
   work.requests = static_cast<int64_t>(texts.requests.size());
-  const std::vector<std::string>& templates = editor.contexts().templates;
+  const ContextOptions contexts = editor.contexts() != nullptr ? *editor.contexts() : ContextOptions{.generate = 0};
+  const std::vector<std::string>& templates = contexts.templates;
   if (texts.tokenizer != nullptr && editor.needs().subject) {
     const std::vector<std::string> plain{"{}"};
     work.values =
@@ -81,9 +82,9 @@ JobWork edit_work(const JobConfig& job, const ModelConfig& config, const WorkTex
     work.evaluation = texts.tokenizer != nullptr ? texts.evaluation : assumed_evaluation(work.requests, kAssumedPrompt);
     assumptions.push_back("assumed: " + prompt_assumption(kAssumedPrompt));
   }
-  add_contexts(editor.contexts(), work.values);
-  if (templates.empty() && editor.contexts().generate > 0)
-    assumptions.push_back(cat("assumed: generated contexts of ", editor.contexts().length + 2, " tokens"));
+  add_contexts(contexts, work.values);
+  if (templates.empty() && contexts.generate > 0)
+    assumptions.push_back(cat("assumed: generated contexts of ", contexts.length + 2, " tokens"));
   const ConfigTree* section = job.resolved.find("editor");
   const ConfigTree* values = section == nullptr ? nullptr : section->find("values");
   work.optimizes_values = values != nullptr && work.requests > 0;

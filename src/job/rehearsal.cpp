@@ -104,23 +104,34 @@ class Scratch {
 void add_edit_stages(const EditMeasurements& measured, size_t n_requests, std::vector<RehearsedStage>& stages) {
   const auto n = static_cast<double>(n_requests);
   const bool is_all = static_cast<int64_t>(n_requests) <= measured.edited;
-  if (measured.n_together > 0 && is_all) {
+  const auto by_requests = [&](const StageCost& cost) {
+    const double share = n / static_cast<double>(measured.edited);
+    stages.push_back({cost, share * cost.seconds, cat(n_requests, " requests as the first ", measured.edited)});
+  };
+  if (measured.values.stage.empty()) {
+    // a method without values
+  } else if (is_all) {
     stages.push_back({measured.values, measured.values.seconds, ""});
-  } else if (measured.n_together > 0) {
+  } else if (measured.one_by_one) {
+    by_requests(measured.values);
+  } else {
     const double batch_s = measured.together_begin_s + measured.mean_steps * measured.together_step_s;
     stages.push_back({measured.values, n / static_cast<double>(measured.n_together) * batch_s,
                       cat(n_requests, " requests, ", measured.n_together, " at a time, in the ",
                           std::lround(measured.mean_steps), " steps that the first ", measured.edited, " took")});
   }
   if (measured.n_together > 0) stages.push_back({measured.together, 0, "a part of values"});
-  if (measured.keyed == 0 || is_all) {
+  if (is_all) {
     stages.push_back({measured.weights, measured.weights.seconds, ""});
+  } else if (measured.keyed == 0) {
+    by_requests(measured.weights);
   } else {
     const double keys_s = n / static_cast<double>(measured.keyed) * measured.keys.seconds;
     stages.push_back({measured.weights, measured.weights.seconds + static_cast<double>(measured.layers) * keys_s,
                       cat("as measured, and the keys of ", n_requests, " requests in ", measured.layers, " layers")});
   }
   if (measured.keyed > 0) stages.push_back({measured.keys, 0, "a part of weights"});
+  if (!measured.finish.stage.empty()) stages.push_back({measured.finish, measured.finish.seconds, ""});
 }
 
 std::vector<RehearsedStage> estimate(const WholeJob& whole, const EditReport& run, const EditMeasurements& measured) {
@@ -150,7 +161,7 @@ std::vector<RehearsedStage> estimate(const WholeJob& whole, const EditReport& ru
 std::vector<std::string> limits_of(const WholeJob& whole, const JobConfig& job, const EditMeasurements& measured) {
   std::vector<std::string> limits;
   const auto n = static_cast<int64_t>(whole.requests.size());
-  if (n > measured.edited)
+  if (n > measured.edited && measured.keyed > 0)
     limits.push_back(cat("solves ran for ", measured.edited, " of ", n, " requests: the keys of all take ",
                          bytes_text(static_cast<uint64_t>(n * whole.key_bytes)),
                          " more on the device that solves, their products about as much again"));

@@ -41,12 +41,13 @@ class RehearsedContext final : public EditContext {
                                   const ValueOptions& options) const override {
     note_weights();
     OptimizedValues values = EditContext::optimize_values(requests, layer, options);
-    meter_.lap(measured_.values, cat("values, ", requests.size(), " requests"));
+    meter_.lap(measured_.values, cat("values, ", measured_.edited, " requests"));
     layer_ = layer;
     double steps = 0;
     for (const std::vector<ValueLoss>& losses : values.losses) steps += static_cast<double>(losses.size());
     measured_.mean_steps = steps / static_cast<double>(values.losses.size());
-    run_together(layer, options);
+    measured_.one_by_one = static_cast<int64_t>(requests.size()) < measured_.edited;
+    if (!measured_.one_by_one) run_together(layer, options);
     return values;
   }
 
@@ -97,15 +98,27 @@ EditOutcome RehearsedEditor::edit(const EditContext& context, std::span<const Ed
   const RehearsedContext rehearsed(context, all_, measured_, meter);
   EditOutcome outcome = editor_->edit(rehearsed, first, state, transaction);
   rehearsed.note_weights();
-  if (rehearsed.layer()) {
+  if (rehearsed.layer() && !measured_.one_by_one) {
     const std::vector<PreparedRequest> some = fill_a_pass(context.prepare(all_));
     measured_.keyed = static_cast<int64_t>(some.size());
     context.collect_keys(some, *rehearsed.layer());
-    context.collect_hidden(some, *rehearsed.layer());
+    context.collect(some, {HookPoint::kBlockOut, *rehearsed.layer()}, ContextMean::kPlain);
     meter.lap(measured_.keys, cat("keys of a layer, ", some.size(), " requests"));
   }
   outcome.requests.resize(requests.size());
   return outcome;
+}
+
+void RehearsedEditor::finish(const EditContext& context, WeightTransaction& transaction) const {
+  const auto count_deltas = [&] {
+    size_t count = 0;
+    for (const WeightTransaction::Entry& entry : transaction.entries()) count += entry.deltas.size();
+    return count;
+  };
+  const size_t before = count_deltas();
+  Meter meter;
+  editor_->finish(context, transaction);
+  if (count_deltas() > before) meter.lap(measured_.finish, "weights, behind the last batch");
 }
 
 }  // namespace lancet

@@ -6,6 +6,9 @@
 namespace lancet {
 namespace {
 
+/// null: the method has no such number.
+Json number_json(const std::optional<double>& number) { return number ? Json(*number) : Json(nullptr); }
+
 /// Of one request: metric -> {before, after}.
 Json request_metrics(const Tallies& before, const Tallies& after) {
   Json metrics = Json::object();
@@ -39,10 +42,11 @@ Json requests_json(const EditReport& report) {
                 {"target_true", request.target_true ? Json(*request.target_true) : Json(nullptr)},
                 {"value",
                  {{"steps", outcome.steps},
-                  {"initial_loss", outcome.initial_loss},
-                  {"final_loss", outcome.final_loss},
-                  {"initial_norm", outcome.initial_norm},
-                  {"delta_norm", outcome.delta_norm}}},
+                  {"initial_loss", number_json(outcome.initial_loss)},
+                  {"final_loss", number_json(outcome.final_loss)},
+                  {"initial_norm", number_json(outcome.initial_norm)},
+                  {"delta_norm", number_json(outcome.delta_norm)}}},
+                {"skipped", outcome.skipped.empty() ? Json(nullptr) : Json(outcome.skipped)},
                 {"metrics", request_metrics(report.before.requests[i], report.after.requests[i])}};
     if (!report.after.continuations.empty())
       row["continuation"] = {{"before", report.before.continuations[i]}, {"after", report.after.continuations[i]}};

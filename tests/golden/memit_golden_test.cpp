@@ -101,8 +101,8 @@ TEST(MemitGolden, CovariancesKeysAndDeltasInF64) {
   StatisticsStore store(run.model, run.checkpoint, corpus, statistics.cache);
   FactorStore factors(store, run.model.placement(), run.config.d_ffn, statistics.cache, 0.0);
   factors.prepare(run.layers, alone());
-  const EditContext context(run.model, *run.tokenizer, run.contexts, [&](int64_t layer) { return factors.load(layer); },
-                            {alone()});
+  const EditContext context(run.model, *run.tokenizer, run.contexts,
+                            {.factor = [&](int64_t layer) { return factors.load(layer); }}, {alone()});
   const Tensor first_keys = context.collect_keys(run.prepared, run.layers.front());
   EXPECT_LE(nmse(first_keys.t(), run.golden.tensor(cat("keys.", run.layers.front()))), kNmseF64);
 

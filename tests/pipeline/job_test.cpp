@@ -55,7 +55,7 @@ void expect_equal(const JobRun& run, const JobRun& cpu, const std::string& what)
   for (const auto& [name, weight] : cpu.weights)  // rounded to the f32 they are stored in
     EXPECT_LE(nmse(run.weights.at(name), weight), 1e-13) << what << ": " << name;
   for (size_t i = 0; i < cpu.report.outcome.requests.size(); ++i)
-    EXPECT_NEAR(run.report.outcome.requests[i].final_loss, cpu.report.outcome.requests[i].final_loss, 1e-9) << what;
+    EXPECT_NEAR(*run.report.outcome.requests[i].final_loss, *cpu.report.outcome.requests[i].final_loss, 1e-9) << what;
 }
 
 TEST(JobOnFakeDevices, ExportsWhatTheCpuExports) {

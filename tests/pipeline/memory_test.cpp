@@ -87,14 +87,14 @@ class PlannedJob {
   }
   void optimize(const CausalLM& model, int64_t batch) const {
     const std::vector<PreparedRequest> prepared =
-        prepare_requests(*tiny_.tokenizer, requests_, editor_->contexts().templates);
+        prepare_requests(*tiny_.tokenizer, requests_, editor_->contexts()->templates);
     optimize_values(model, prepared, kLayers.back(), {.steps = 3, .lr = 0.1, .batch = batch}, {alone()});
   }
   void edit(CausalLM& model, int64_t batch) const {
     StatisticsStore moments(model, tiny_.checkpoint, corpus_, options_.cache);
     const FactorStore store = factors(model, moments);
-    const EditContext context(model, *tiny_.tokenizer, editor_->contexts().templates,
-                              [&](int64_t layer) { return store.load(layer); }, {alone()});
+    const EditContext context(model, *tiny_.tokenizer, editor_->contexts()->templates,
+                              {.factor = [&](int64_t layer) { return store.load(layer); }}, {alone()});
     WeightTransaction transaction(model);
     const auto editor = editor_with(batch);
     EditorState state = editor->make_state();

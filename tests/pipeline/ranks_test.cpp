@@ -314,7 +314,7 @@ struct RankSolves {
     return {model,
             *tiny.tokenizer,
             testing::kContexts,
-            [](int64_t) { return torch::eye(48, torch::kDouble); },
+            {.factor = [](int64_t) { return torch::eye(48, torch::kDouble); }},
             {communicator}};
   }
 };
@@ -353,7 +353,7 @@ TEST(RankSolves, RefuseWhatNeedsAllRanks) {
     };
   };
   EXPECT_THROW(ask([&] { context.collect_keys(solves.requests, 1); })(), std::logic_error);
-  EXPECT_THROW(ask([&] { context.collect_hidden(solves.requests, 1); })(), std::logic_error);
+  EXPECT_THROW(ask([&] { context.collect(solves.requests, {HookPoint::kBlockOut, 1}, ContextMean::kPlain); })(), std::logic_error);
   EXPECT_THROW(ask([&] { context.optimize_values(solves.requests, 1, {}); })(), std::logic_error);
   EXPECT_NO_THROW(context.collect_keys(solves.requests, 1));
 }

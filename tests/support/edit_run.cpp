@@ -39,8 +39,8 @@ EditRun run_edit(const TinyModel& tiny, const std::vector<at::Device>& devices, 
   StatisticsStore moments(model, tiny.checkpoint, corpus, options.cache);
   FactorStore factors(moments, model.placement(), tiny.config.d_ffn, options.cache, 0.0);
   factors.prepare(kLayers, communicator);  // writes the cache: what is used below has been on disk
-  const EditContext context(model, *tiny.tokenizer, editor->contexts().templates,
-                            [&](int64_t layer) { return factors.load(layer); }, {communicator});
+  const EditContext context(model, *tiny.tokenizer, editor->contexts()->templates,
+                            {.factor = [&](int64_t layer) { return factors.load(layer); }}, {communicator});
   const EvaluationPlan plan(*tiny.tokenizer, requests, {.groups = {MetricGroup::kEfficacy, MetricGroup::kGeneration}});
   EditRun run;
   if (communicator.is_root())

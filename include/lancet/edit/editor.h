@@ -3,15 +3,18 @@
 #pragma once
 
 #include <functional>
-#include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "lancet/edit/contexts.h"
+#include "lancet/edit/editor_state.h"
+#include "lancet/edit/null_space.h"
 #include "lancet/edit/prepared_request.h"
 #include "lancet/edit/solvers.h"
+#include "lancet/edit/text_training.h"
 #include "lancet/edit/values.h"
 #include "lancet/edit/weight_update.h"
 
@@ -21,43 +24,51 @@ namespace lancet {
 struct EditorNeeds {
   bool subject = true;     ///< requests must name their subject
   bool statistics = true;  ///< the job must have `statistics:`
+  /// EditContext::null_space with this threshold is used instead of covariance_factor.
+  std::optional<double> null_space_below = {};
 };
 
-/// What a method carries from one batch of edits to the next (keys of earlier edits, running normalisers): named
-/// tensors on the host, so that it can be saved and loaded.
-struct EditorState {
-  std::map<std::string, Tensor> tensors;
-  int64_t edits = 0;  ///< requests edited so far
-};
-
-/// What happened to one request.
+/// What happened to one request; nullopt: the method has no such thing.
 struct RequestOutcome {
-  int64_t steps = 0;        ///< forward passes of the value optimisation
-  double initial_loss = 0;  ///< total loss before
-  double final_loss = 0;    ///< at the last step
-  double initial_norm = 0;  ///< ||h0||
-  double delta_norm = 0;    ///< ||z - h0||
+  int64_t steps = 0;                        ///< forward passes of its optimisation
+  std::optional<double> initial_loss = {};  ///< total loss before
+  std::optional<double> final_loss = {};    ///< at the last step
+  std::optional<double> initial_norm = {};  ///< ||h0||
+  std::optional<double> delta_norm = {};    ///< ||z - h0||
+  std::string skipped = {};                 ///< why the request was left out of the edit; empty: it was not
 };
 
 struct EditOutcome {
   std::vector<RequestOutcome> requests;
   ValueBatching batching;
+  /// The request of each column of every weight's low-rank deltas, one after another in the order of application.
+  std::vector<int64_t> columns;
   std::vector<std::string> warnings;
+};
+
+/// What a job's statistics give of a layer, each on the layer's solve device.
+struct LayerAlgebra {
+  std::function<Tensor(int64_t layer)> factor = {};
+  std::function<NullSpace(int64_t layer)> null_space = {};
+};
+
+/// How the values of one request's contexts become one.
+enum class ContextMean {
+  kPlain,    ///< the plain prompt's alone
+  kGrouped,  ///< half the plain prompt's, half the mean over the others (MEMIT, section 4)
+  kFlat      ///< the mean over all (ROME)
 };
 
 /// The work that editors share, on the weights as they are at the moment of the call. Everything by request index: it
 /// is spread over ranks without the editor knowing. An editor asks for the same things in the same order everywhere.
 class EditContext {
  public:
-  /// L of a layer's C = L L^T: [F, F] f64 on the layer's solve device; C is of the layer's keys on the unedited model.
-  using FactorSource = std::function<Tensor(int64_t layer)>;
-
   EditContext(const CausalLM& model, const Tokenizer& tokenizer, std::vector<std::string> contexts,
-              FactorSource factors, const Sharing& sharing)
+              LayerAlgebra algebra, const Sharing& sharing)
       : model_(model),
         tokenizer_(tokenizer),
         contexts_(std::move(contexts)),
-        factors_(std::move(factors)),
+        algebra_(std::move(algebra)),
         sharing_(sharing) {}
 
   virtual ~EditContext() = default;
@@ -65,6 +76,11 @@ class EditContext {
   const ModelConfig& config() const { return model_.config(); }
   std::vector<PreparedRequest> prepare(std::span<const EditRequest> requests) const {
     return prepare_requests(tokenizer_, requests, contexts_);
+  }
+
+  /// For methods that know no subject.
+  std::vector<TokenizedRequest> tokenize(std::span<const EditRequest> requests) const {
+    return tokenize_requests(tokenizer_, requests);
   }
 
   /// A rehearsal watches this one.
@@ -75,21 +91,34 @@ class EditContext {
   std::vector<PreparedRequest> heaviest(std::span<const PreparedRequest> requests, int64_t layer,
                                         const ValueOptions& options) const;
 
-  /// [F, N] f64 on the layer's solve device: half the plain prompt's key, half the mean over the other contexts'
-  /// (MEMIT, section 4).
-  Tensor collect_keys(std::span<const PreparedRequest> requests, int64_t layer) const;
+  /// [N, X] f64 on the layer's solve device: the site's value at the lookup token.
+  Tensor collect(std::span<const PreparedRequest> requests, HookSite site, ContextMean mean) const;
 
-  /// [N, D] f64 on `layer`'s solve device: output of `layer` at the plain prompt's lookup token.
-  Tensor collect_hidden(std::span<const PreparedRequest> requests, int64_t layer) const;
+  /// [F, N] f64 on the layer's solve device.
+  Tensor collect_keys(std::span<const PreparedRequest> requests, int64_t layer,
+                      ContextMean mean = ContextMean::kGrouped) const;
+
+  CapturedGradients capture_token_gradients(std::span<const TokenizedRequest> requests,
+                                            std::span<const WeightId> weights, const CaptureOptions& options) const;
+
+  TrainedWeights train_weights(std::span<const TokenizedRequest> requests, std::span<const WeightId> weights,
+                               const TrainingOptions& options) const;
 
   /// A change of one of `layer`'s weights, on the layer's solve device: `make` runs once for all copies of the model,
   /// which get the same bits. What only the change needs should be made in it; it asks for no values, keys or hidden
   /// states (std::logic_error).
   WeightDelta solve(int64_t layer, const std::function<WeightDelta()>& make) const;
 
-  /// The factor of one of the editor's target layers. It may be gigabytes: take one at a time, read only. Throws:
-  /// std::logic_error but in solve(). PlacementError when it lies elsewhere than the layer's solves.
+  /// Numbers that an editor decides by, on the host: made once for all, so that every copy decides alike.
+  Tensor decide_by(const std::function<Tensor()>& measure) const;
+
+  /// L of C = L L^T, C being of the layer's keys on the unedited model: [F, F] f64. Of one of the editor's target
+  /// layers. It may be gigabytes: take one at a time, read only. Throws: std::logic_error but in solve().
+  /// PlacementError when it lies elsewhere than the layer's solves.
   Tensor covariance_factor(int64_t layer) const;
+
+  /// Likewise, for editors that need null spaces.
+  NullSpace null_space(int64_t layer) const;
 
   /// Moves a result of one layer's device to another layer's solve device.
   Tensor to_solve_device(const Tensor& tensor, int64_t layer) const;
@@ -98,9 +127,10 @@ class EditContext {
   const CausalLM& model_;
   const Tokenizer& tokenizer_;
   std::vector<std::string> contexts_;
-  FactorSource factors_;
   void check_all_are_here() const;
+  void check_is_solving() const;
 
+  LayerAlgebra algebra_;
   Sharing sharing_;
   mutable bool is_solving_ = false;
 };
@@ -109,12 +139,14 @@ class Editor {
  public:
   virtual ~Editor() = default;
   virtual EditorNeeds needs() const = 0;
-  /// Templates that the job gave or asked for.
-  virtual const ContextOptions& contexts() const = 0;
+  /// Templates that the job gave or asked for; null: the method uses none.
+  virtual const ContextOptions* contexts() const = 0;
   /// The weights that edit() may change.
   /// Throws: ConfigError when an option does not fit the model (a layer out of range).
   virtual std::vector<WeightId> targets(const ModelConfig& config) const = 0;
   virtual EditorState make_state() const { return {}; }
+  /// What is done once, behind the last batch.
+  virtual void finish(const EditContext&, WeightTransaction&) const {}
   /// Edits all requests as one batch: applies its deltas to the transaction, moves `state` on.
   virtual EditOutcome edit(const EditContext& context, std::span<const EditRequest> requests, EditorState& state,
                            WeightTransaction& transaction) const = 0;

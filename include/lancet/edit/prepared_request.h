@@ -22,4 +22,14 @@ struct PreparedRequest {
 std::vector<PreparedRequest> prepare_requests(const Tokenizer& tokenizer, std::span<const EditRequest> requests,
                                               std::span<const std::string> contexts);
 
+/// A request for methods that train on its text and know no subject.
+struct TokenizedRequest {
+  std::string id;
+  std::vector<TokenId> prompt;  ///< filled, with BOS
+  std::vector<TokenId> target;  ///< as it continues the prompt
+};
+
+/// Throws: ConfigError listing every request whose target cannot be placed.
+std::vector<TokenizedRequest> tokenize_requests(const Tokenizer& tokenizer, std::span<const EditRequest> requests);
+
 }  // namespace lancet

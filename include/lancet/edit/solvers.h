@@ -1,13 +1,15 @@
 // The closed-form updates of locate-then-edit methods: plain algebra in f64 on one device; knows no model.
-// Source: MEMIT (Meng et al., arXiv 2210.07229, eq. 14). Differs from the reference: no LU of the d_in x d_in system; C
-// is factored once, without lambda (chol(lambda C) = sqrt(lambda) chol(C)), keys are whitened with that factor, and the
-// system is solved in the smaller of the two spaces. C itself is not needed in either.
+// Source: ROME (arXiv 2202.05262, eq. 2), MEMIT (arXiv 2210.07229, eq. 14), EMMET (arXiv 2403.14236, section 4),
+// AlphaEdit (arXiv 2410.02355, eq. 14), UltraEdit (arXiv 2505.14679, section 3). Differs from the references: no LU of
+// the d_in x d_in system; C is factored once, without lambda (chol(lambda C) = sqrt(lambda) chol(C)), keys are whitened
+// with that factor, and the system is solved in the smaller of the two spaces. C itself is not needed in either.
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <string>
 
+#include "lancet/edit/null_space.h"
 #include "lancet/edit/weight_update.h"
 
 namespace lancet {
@@ -35,5 +37,46 @@ enum class SolveSpace {
 /// Delta = R K^T (lambda C + H H^T + K K^T)^{-1}, as left = R, right = K^T (...)^{-1}: one column per new key.
 /// Throws: NumericError when the keys are not finite.
 LowRankDelta solve_ridge(const RidgeProblem& problem, SolveSpace space = SolveSpace::kAuto);
+
+/// L of lambda C + weight I, scaled by 1 / sqrt(lambda), so that it stands for C's own: [F, F], column-major.
+Tensor lift_factor(const Tensor& lower_FF, double covariance_weight, double identity_weight);
+
+struct EqualityProblem {
+  Tensor lower_FF;               ///< L, C = L L^T
+  double covariance_weight = 0;  ///< lambda > 0
+  double slack = 0;              ///< mu >= 0; with 0 every key gets its value exactly
+  Tensor keys_FN;
+  Tensor residuals_DN;
+};
+
+/// Delta = R (K^T A^{-1} K + mu I)^{-1} K^T A^{-1}, A = lambda C; left = R.
+/// Throws: NumericError when mu = 0 and the keys are more than their rank, or are not finite.
+LowRankDelta solve_equality(const EqualityProblem& problem);
+
+struct RankOneProblem {
+  Tensor lower_FF;     ///< L, C = L L^T; undefined: C = I
+  Tensor direction_F;  ///< key that is given its place by C
+  Tensor key_F;        ///< key that is to get the residual
+  Tensor residual_D;
+};
+
+/// Delta = r u^T / (u^T k), u = C^{-1} direction: Delta k = r. Throws: NumericError when u is orthogonal to the key.
+LowRankDelta solve_rank_one(const RankOneProblem& problem);
+
+struct NullSpaceProblem {
+  NullSpace null_space;  ///< P
+  double ridge = 0;      ///< L2 > 0
+  Tensor keys_FN;
+  Tensor history_FM;  ///< undefined: none
+  Tensor residuals_DN;
+};
+
+/// Delta^T = (P (K K^T + H H^T) + L2 I)^{-1} P K R^T; left = R, right lies in the null space.
+LowRankDelta solve_null_space(const NullSpaceProblem& problem, SolveSpace space = SolveSpace::kAuto);
+
+/// Delta^T = X^T (X X^T + I)^{-1} V, the same as (X^T X + I)^{-1} X^T V: left = V^T, one column per row of X [M, I] and
+/// V [M, O].
+LowRankDelta solve_least_squares(const Tensor& inputs_MI, const Tensor& values_MO,
+                                 SolveSpace space = SolveSpace::kAuto);
 
 }  // namespace lancet

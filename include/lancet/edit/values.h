@@ -1,8 +1,8 @@
-// The one value optimiser: for each request the hidden state z* at the subject's last token, at the output of one
-// layer, that makes the model say the target. Source: MEMIT (arXiv 2210.07229, section 4.2 and eq. 16), from ROME
-// (arXiv 2202.05262, eq. 4). Differs from the reference: many requests at once, each with its own loss, stop and clamp;
-// layers up to the edited one are run once; logits only where the loss needs them; target ids are spliced, not
-// re-tokenised.
+// The one value optimiser: for each request the hidden state z* at the subject's last token, at one site of one layer,
+// that makes the model say the target. Source: MEMIT (arXiv 2210.07229, section 4.2 and eq. 16), from ROME
+// (arXiv 2202.05262, eq. 4); PMET (arXiv 2308.08742, section 3.3). Differs from the references: many requests at once,
+// each with its own loss, stop and clamp; layers up to the edited one are run once; logits only where the loss needs
+// them; target ids are spliced, not re-tokenised.
 #pragma once
 
 #include <cstdint>
@@ -16,6 +16,20 @@
 
 namespace lancet {
 
+/// Where the optimised vector is added, at the lookup token of every row.
+enum class ValueSite {
+  kBlockOut,      ///< the layer's output (MEMIT)
+  kMlpOut,        ///< the MLP's output (ROME): moves the model as kBlockOut does, but h0 is the MLP's part of it
+  kMlpAndAttnOut  ///< one vector at the MLP's output, one at the attention's (PMET); z is the MLP's
+};
+
+/// When a request is done before its steps are.
+enum class ValueStop {
+  kLoss,            ///< its loss is below stop_loss
+  kLossOrPredicted  ///< or every target token is the most probable one in every context and the weighted KL is at most
+                    ///< 0.01; while the former holds, the NLL counts a tenth (PMET's public code)
+};
+
 /// Defaults: the published MEMIT configuration for Llama-2-7B.
 struct ValueOptions {
   int64_t steps = 25;             ///< forward passes at most; the last one makes no update
@@ -26,15 +40,18 @@ struct ValueOptions {
   double stop_loss = 0.05;        ///< a request is done when its total loss, over all contexts, is below
   int64_t contexts_per_step = 0;  ///< a step sees these of a request's contexts, the next one others, in turn; 0: all
   int64_t batch = 0;  ///< requests optimised together, beyond rounding without effect; 0: by memory and caches
+  ValueSite site = ValueSite::kBlockOut;  ///< the method's choice, as are the next two
+  ValueStop stop = ValueStop::kLoss;
+  double nll_factor = 1.0;  ///< weight of the NLL; a job's key where the method's site is kMlpAndAttnOut
 };
 
-/// `values:` of a job. Problems go to the section.
-ValueOptions parse_value_options(ConfigSection section);
+/// `values:` of a job over a method's own defaults. Problems go to the section.
+ValueOptions parse_value_options(ConfigSection section, const ValueOptions& defaults = {});
 
 /// The total loss and its parts at one step of one request.
 struct ValueLoss {
   double total = 0;
-  double nll = 0;           ///< mean over contexts of the mean over target tokens of -log p
+  double nll = 0;           ///< weighted; mean over contexts of the mean over target tokens of -log p
   double kl = 0;            ///< weighted
   double weight_decay = 0;  ///< weighted
 };
@@ -50,7 +67,7 @@ struct ValueBatching {
 struct OptimizedValues {
   Tensor z_ND;                                 ///< value dtype, on the edited layer's device
   std::vector<std::vector<ValueLoss>> losses;  ///< per request, per step run
-  std::vector<double> initial_norms;           ///< ||h0||
+  std::vector<double> initial_norms;           ///< ||h0||, of the site that z is of
   std::vector<double> delta_norms;             ///< ||z - h0||
   ValueBatching batching;
 };
@@ -64,9 +81,9 @@ struct Sharing {
 };
 
 /// Collective: batches are spread over ranks, all of which get the whole.
-/// Hidden states at the output of `layer`. On the weights as they are; changes none of them. Batches that the store
-/// holds are taken from there, the others put there when they are done. A batch that memory does not suffice for is
-/// halved.
+/// Hidden states at the options' site of `layer`. On the weights as they are; changes none of them. Batches that the
+/// store holds are taken from there, the others put there when they are done. A batch that memory does not suffice for
+/// is halved.
 /// Throws: PlacementError when memory does not suffice for one request, NumericError when a loss is not finite.
 OptimizedValues optimize_values(const CausalLM& model, std::span<const PreparedRequest> requests, int64_t layer,
                                 const ValueOptions& options, const Sharing& sharing);

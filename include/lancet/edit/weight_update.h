@@ -11,7 +11,7 @@
 
 namespace lancet {
 
-/// W += left @ right. Column r of `left` and row r of `right` belong to the batch's request r.
+/// W += left @ right. Which request each column belongs to, the method says (EditOutcome::columns).
 struct LowRankDelta {
   Tensor left_OR;   ///< [d_out, r]
   Tensor right_RI;  ///< [r, d_in]
@@ -62,6 +62,10 @@ class WeightTransaction {
   /// what is exported.
   std::vector<RoundingLoss> round_as_stored();
 
+  /// Changes every delta on its way from here on; gets the weight as it is before. Empty: none.
+  using DeltaFilter = std::function<WeightDelta(const Tensor& weight, const WeightDelta& delta)>;
+  void filter_with(DeltaFilter filter) { filter_ = std::move(filter); }
+
   /// In the order of the first change.
   const std::vector<Entry>& entries() const { return entries_; }
 
@@ -71,6 +75,7 @@ class WeightTransaction {
  private:
   CausalLM& model_;
   StoredWeight stored_;
+  DeltaFilter filter_;
   std::vector<Entry> entries_;
 };
 

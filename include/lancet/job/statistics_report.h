@@ -14,7 +14,7 @@ struct LayerStatistics {
   double mean_diagonal = 0;  ///< trace(C) / n, without the ridge
   bool from_cache = false;   ///< the moments were not made in this run
   bool factor_from_cache = false;
-  std::filesystem::path factor_file;    ///< the cached Cholesky factor
+  std::filesystem::path factor_file;    ///< the cached Cholesky factor, or null space
   std::filesystem::path imported_file;  ///< statistics.import: the layer's file; empty: from text
   std::string imported_hash;            ///< XXH3-128 of its bytes
 };

@@ -1,0 +1,77 @@
+#include "filtered_editor.h"
+
+#include <torch/types.h>
+
+#include <cmath>
+#include <optional>
+
+#include "lancet/edit/delta_filters.h"
+
+namespace lancet {
+namespace {
+
+struct FilterOptions {
+  std::optional<double> keep;      ///< RECT's share of entries
+  std::optional<double> log_base;  ///< PRUNE's
+};
+
+class FilteredEditor final : public Editor {
+ public:
+  FilteredEditor(std::unique_ptr<Editor> method, FilterOptions options)
+      : method_(std::move(method)), options_(options) {}
+
+  EditorNeeds needs() const override { return method_->needs(); }
+  const ContextOptions* contexts() const override { return method_->contexts(); }
+  std::vector<WeightId> targets(const ModelConfig& config) const override { return method_->targets(config); }
+  EditorState make_state() const override { return method_->make_state(); }
+
+  EditOutcome edit(const EditContext& context, std::span<const EditRequest> requests, EditorState& state,
+                   WeightTransaction& transaction) const override {
+    if (!options_.keep) return method_->edit(context, requests, state, transaction);
+    transaction.filter_with([this](const Tensor& weight, const WeightDelta& delta) {
+      return keep_largest_relative(weight, delta, *options_.keep);
+    });
+    EditOutcome outcome = method_->edit(context, requests, state, transaction);
+    transaction.filter_with({});
+    return outcome;
+  }
+
+  void finish(const EditContext& context, WeightTransaction& transaction) const override {
+    method_->finish(context, transaction);
+    if (!options_.log_base) return;
+    std::vector<std::pair<WeightId, WeightDelta>> corrections;
+    for (const WeightTransaction::Entry& entry : transaction.entries()) {
+      WeightDelta correction = context.solve(entry.id.layer, [&] {
+        const Tensor base = entry.base.to(entry.master.device(), entry.master.scalar_type());
+        const Tensor change = entry.master - base;
+        return DenseDelta{restrain_spectrum(base, change, *options_.log_base) - change};
+      });
+      if (to_dense(correction).any().item<bool>()) corrections.emplace_back(entry.id, std::move(correction));
+    }
+    for (auto& [id, correction] : corrections) transaction.apply(id, std::move(correction));
+  }
+
+ private:
+  std::unique_ptr<Editor> method_;
+  FilterOptions options_;
+};
+
+}  // namespace
+
+std::unique_ptr<Editor> with_filters(std::unique_ptr<Editor> method, ConfigSection& editor) {
+  FilterOptions options;
+  if (editor.has("rect")) {
+    ConfigSection rect = editor.section("rect");
+    options.keep = rect.number("keep", {.min = 1e-12, .max = 1.0}, 0.4);
+    rect.finish();
+  }
+  if (editor.has("prune")) {
+    ConfigSection prune = editor.section("prune");
+    options.log_base = prune.number("log_base", {.min = 1.0 + 1e-9}, std::exp(1.0));
+    prune.finish();
+  }
+  if (!options.keep && !options.log_base) return method;
+  return std::make_unique<FilteredEditor>(std::move(method), options);
+}
+
+}  // namespace lancet

@@ -1,0 +1,74 @@
+// Fine-tuning of a few projections: the baselines FT, FT-L and FT-M. Source: ROME (Meng et al., arXiv 2202.05262,
+// appendix E) and EasyEdit's ft. FT and FT-L lower -log p of every target token at the prompt's last token; FT-L limits
+// every entry's change; FT-M is teacher-forced on the target. Differs from the reference: targets are tokenised as they
+// continue the prompt, without BOS or padding among the labels.
+#include "lancet/edit/editor.h"
+#include "modules.h"
+
+namespace lancet {
+namespace {
+
+class FineTuneEditor final : public Editor {
+ public:
+  FineTuneEditor(std::vector<WeightId> modules, TrainingOptions options)
+      : modules_(std::move(modules)), options_(options) {}
+
+  EditorNeeds needs() const override { return {.subject = false, .statistics = false}; }
+  const ContextOptions* contexts() const override { return nullptr; }
+  std::vector<WeightId> targets(const ModelConfig& config) const override {
+    check_modules(modules_, config);
+    return modules_;
+  }
+
+  EditOutcome edit(const EditContext& context, std::span<const EditRequest> requests, EditorState& state,
+                   WeightTransaction& transaction) const override {
+    const TrainedWeights trained = context.train_weights(context.tokenize(requests), modules_, options_);
+    for (size_t i = 0; i < modules_.size(); ++i)
+      transaction.apply(modules_[i],
+                        context.solve(modules_[i].layer, [&] { return DenseDelta{trained.deltas_OI[i]}; }));
+    EditOutcome outcome;
+    for (size_t i = 0; i < requests.size(); ++i)
+      outcome.requests.push_back(
+          {.steps = trained.steps, .initial_loss = trained.initial_losses[i], .final_loss = trained.final_losses[i]});
+    state.edits += static_cast<int64_t>(requests.size());
+    return outcome;
+  }
+
+ private:
+  std::vector<WeightId> modules_;
+  TrainingOptions options_;
+};
+
+TrainingOptions parse_training(ConfigSection& editor, TrainingObjective objective) {
+  TrainingOptions options{.objective = objective};
+  options.steps = editor.integer("steps", {.min = 1}, options.steps);
+  options.lr = editor.number("lr", {.min = 1e-12}, options.lr);
+  options.weight_decay = editor.number("weight_decay", {.min = 0}, options.weight_decay);
+  options.batch = editor.integer("batch", {.min = 1}, options.batch);
+  options.stop_loss = editor.number("stop_loss", {.min = 0}, options.stop_loss);
+  return options;
+}
+
+std::unique_ptr<Editor> make(ConfigSection& editor, const TrainingOptions& options) {
+  return std::make_unique<FineTuneEditor>(parse_modules(editor), options);
+}
+
+}  // namespace
+
+std::unique_ptr<Editor> make_ft(ConfigSection& editor) {
+  return make(editor, parse_training(editor, TrainingObjective::kPromptLast));
+}
+
+std::unique_ptr<Editor> make_ft_l(ConfigSection& editor) {
+  TrainingOptions options = parse_training(editor, TrainingObjective::kPromptLast);
+  options.norm_constraint = editor.number("norm_constraint", {.min = 1e-12}, 5e-5);  // EasyEdit's Mistral-7B
+  return make(editor, options);
+}
+
+std::unique_ptr<Editor> make_ft_m(ConfigSection& editor) {
+  TrainingOptions options = parse_training(editor, TrainingObjective::kTarget);
+  if (editor.has("norm_constraint")) options.norm_constraint = editor.number("norm_constraint", {.min = 1e-12});
+  return make(editor, options);
+}
+
+}  // namespace lancet

@@ -1,0 +1,200 @@
+#include "layered_editor.h"
+
+#include <torch/types.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "lancet/core/error.h"
+#include "lancet/core/progress.h"
+#include "lancet/core/strings.h"
+
+namespace lancet {
+namespace {
+
+std::string history_name(int64_t layer) { return cat("keys.", layer); }
+
+Tensor index_tensor(const std::vector<int64_t>& values, const Tensor& like) {
+  return torch::tensor(values, torch::kLong).to(like.device());
+}
+
+void note_values(EditOutcome& outcome, const std::vector<int64_t>& requests, const OptimizedValues& values) {
+  outcome.batching.batches += values.batching.batches;
+  outcome.batching.largest = std::max(outcome.batching.largest, values.batching.largest);
+  outcome.batching.halvings += values.batching.halvings;
+  outcome.batching.resumed += values.batching.resumed;
+  for (size_t i = 0; i < requests.size(); ++i) {
+    RequestOutcome& request = outcome.requests[static_cast<size_t>(requests[i])];
+    request.steps = static_cast<int64_t>(values.losses[i].size());
+    request.initial_loss = values.losses[i].front().total;
+    request.final_loss = values.losses[i].back().total;
+    request.initial_norm = values.initial_norms[i];
+    request.delta_norm = values.delta_norms[i];
+  }
+}
+
+}  // namespace
+
+/// What the layers are to reach: a target for each key.
+struct LayeredEditor::Targets {
+  std::vector<PreparedRequest> requests;
+  Tensor z_ND;
+  KeyGroups groups;       ///< the members that share each key
+  int64_t n_members = 0;  ///< with those that were left out
+};
+
+/// A batch under way.
+struct LayeredEditor::Round {
+  const EditContext& context;
+  std::span<const PreparedRequest> prepared;
+  EditorState& state;
+  WeightTransaction& transaction;
+  EditOutcome& outcome;
+
+  std::vector<PreparedRequest> take(const std::vector<int64_t>& requests) const {
+    std::vector<PreparedRequest> taken;
+    for (const int64_t index : requests) taken.push_back(prepared[static_cast<size_t>(index)]);
+    return taken;
+  }
+};
+
+std::vector<WeightId> LayeredEditor::targets(const ModelConfig& config) const {
+  std::vector<WeightId> ids;
+  for (const int64_t layer : options_.layers) {
+    if (layer >= config.n_layers - 1)
+      throw ConfigError(cat("editor.layers: ", layer, ": expected 0 to ", config.n_layers - 2, ": the model has ",
+                            config.n_layers, " layers, and a value needs at least one layer above it to act through"));
+    ids.push_back({WeightKind::kDown, layer});
+  }
+  return ids;
+}
+
+EditOutcome LayeredEditor::edit(const EditContext& context, std::span<const EditRequest> requests, EditorState& state,
+                                WeightTransaction& transaction) const {
+  const std::vector<PreparedRequest> prepared = context.prepare(requests);
+  const KeyGroups groups = group_by_key(prepared);
+  EditOutcome outcome;
+  outcome.requests.resize(requests.size());
+  std::vector<KeyGroups> rounds = plan_rounds(groups, options_.equal_keys);
+  if (options_.course == Course::kOneByOne) {
+    std::vector<KeyGroups> single;
+    for (const KeyGroups& round : rounds)
+      for (const std::vector<int64_t>& group : round) single.push_back({group});
+    rounds = std::move(single);
+  }
+  if (options_.equal_keys != EqualKeys::kWarn || options_.course == Course::kOneByOne)
+    outcome.warnings = equal_key_warnings(groups, prepared, options_.equal_keys);
+  Round round{context, prepared, state, transaction, outcome};
+  if (rounds.size() > 1 && options_.norm_anchor.mode != NormAnchor::Mode::kOff) measure_anchors(round);
+  for (const KeyGroups& together : rounds) {
+    for (const std::span<const int64_t> layers : stages()) edit_round(round, together, layers);
+    for (const std::vector<int64_t>& group : together)
+      outcome.columns.insert(outcome.columns.end(), group.begin(), group.end());
+  }
+  state.edits += static_cast<int64_t>(requests.size());
+  return outcome;
+}
+
+std::vector<std::span<const int64_t>> LayeredEditor::stages() const {
+  const std::span<const int64_t> all = options_.layers;
+  if (options_.course == Course::kTogether) return {all};
+  std::vector<std::span<const int64_t>> each;
+  for (size_t i = 0; i < all.size(); ++i) each.push_back(all.subspan(i, 1));
+  return each;
+}
+
+/// Where the values of a batch are not all found on the same weights, the anchor needs values of its own.
+void LayeredEditor::measure_anchors(const Round& batch) const {
+  for (const std::span<const int64_t> layers : stages())
+    if (!has_anchor(batch.state, layers.back())) {
+      const Tensor z_ND = batch.context.optimize_values(batch.prepared, layers.back(), options_.values).z_ND;
+      keep_anchor(batch.state, layers.back(), batch.context.decide_by([&] { return value_norms(z_ND); }));
+    }
+}
+
+void LayeredEditor::edit_round(const Round& round, const KeyGroups& groups, std::span<const int64_t> layers) const {
+  std::vector<int64_t> members;
+  for (const std::vector<int64_t>& group : groups) members.insert(members.end(), group.begin(), group.end());
+  const int64_t last = layers.back();
+  OptimizedValues values = round.context.optimize_values(round.take(members), last, options_.values);
+  note_values(round.outcome, members, values);
+  const torch::NoGradGuard no_grad;
+  std::vector<std::string> left_out(members.size());
+  if (options_.norm_anchor.mode != NormAnchor::Mode::kOff) {
+    const Tensor norm_N = round.context.decide_by([&] { return value_norms(values.z_ND); });
+    keep_anchor(round.state, last, norm_N);
+    left_out = apply_anchor(options_.norm_anchor, anchor_norm(round.state, last), norm_N, values.z_ND);
+  }
+
+  KeyGroups kept;
+  std::vector<int64_t> firsts;
+  std::vector<Tensor> targets;
+  int64_t place = 0;  // among the members
+  for (const std::vector<int64_t>& group : groups) {
+    std::vector<int64_t> places;
+    for (const int64_t request : group) {
+      const std::string& why = left_out[static_cast<size_t>(place)];
+      round.outcome.requests[static_cast<size_t>(request)].skipped = why;
+      if (why.empty()) places.push_back(place);
+      ++place;
+    }
+    if (places.empty()) continue;
+    targets.push_back(values.z_ND.index_select(0, index_tensor(places, values.z_ND)).mean(0));
+    firsts.push_back(members[static_cast<size_t>(places.front())]);
+    kept.push_back(std::move(places));
+  }
+  if (!kept.empty()) change_layers(round, {round.take(firsts), torch::stack(targets), std::move(kept), place}, layers);
+}
+
+void LayeredEditor::change_layers(const Round& round, const Targets& targets, std::span<const int64_t> layers) const {
+  const EditContext& context = round.context;
+  Progress progress("weights", static_cast<int64_t>(layers.size()), "layers");
+  for (size_t i = 0; i < layers.size(); ++i) {
+    LayerProblem problem;
+    problem.layer = layers[i];
+    problem.keys_FN = context.collect_keys(targets.requests, layers[i], options_.key_mean);
+    if (i == 0) {
+      const std::vector<std::string> warnings = near_key_warnings(problem.keys_FN, targets.requests);
+      round.outcome.warnings.insert(round.outcome.warnings.end(), warnings.begin(), warnings.end());
+    }
+    if (options_.direction_mean)
+      problem.directions_FN = context.collect_keys(targets.requests, layers[i], *options_.direction_mean);
+    if (const Tensor history = columns_of(round.state, history_name(layers[i])); history.defined())
+      problem.history_FM = context.to_solve_device(history, layers[i]);
+    problem.residuals_DN = residuals(context, targets, layers.subspan(i));
+    const WeightDelta delta = context.solve(layers[i], [&] { return solve(context, problem); });
+    round.transaction.apply({WeightKind::kDown, layers[i]},
+                            by_request(std::get<LowRankDelta>(delta), targets.groups, targets.n_members));
+    progress.advance();
+  }
+  if (!options_.keeps_history) return;
+  for (const int64_t layer : layers)
+    append_columns(round.state, history_name(layer), context.collect_keys(targets.requests, layer, options_.key_mean));
+}
+
+/// What is left of z* - h at the last layer, this layer's share of it: [D, N], on the first of the layers' device.
+Tensor LayeredEditor::residuals(const EditContext& context, const Targets& targets,
+                                std::span<const int64_t> layers_left) const {
+  const int64_t last = layers_left.back();
+  const HookPoint point = options_.values.site == ValueSite::kBlockOut ? HookPoint::kBlockOut : HookPoint::kMlpOut;
+  const Tensor now_ND = context.collect(targets.requests, {point, last}, options_.output_mean);
+  const Tensor left_ND = context.to_solve_device(targets.z_ND, last) - now_ND;
+  const double n = static_cast<double>(layers_left.size());
+  const double parts = options_.spread == Spread::kEven ? n : std::sqrt(n);
+  return context.to_solve_device(left_ND / parts, layers_left.front()).t().contiguous();
+}
+
+LayeredOptions parse_layered_options(ConfigSection& editor, LayeredOptions options) {
+  options.layers = editor.integers("layers", {.min = 0});
+  if (options.layers.empty()) editor.problem("layers", "expected at least one layer");
+  std::sort(options.layers.begin(), options.layers.end());
+  if (std::adjacent_find(options.layers.begin(), options.layers.end()) != options.layers.end())
+    editor.problem("layers", "a layer stands twice");
+  options.values = parse_value_options(editor.section("values"), options.values);
+  options.contexts = parse_context_options(editor);
+  options.equal_keys = parse_equal_keys(editor);
+  options.norm_anchor = parse_norm_anchor(editor);
+  return options;
+}
+
+}  // namespace lancet

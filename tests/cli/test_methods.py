@@ -1,0 +1,101 @@
+"""Every method end to end on the demo model: the edit takes, what it costs elsewhere is reported, the records can be used again."""
+import json
+
+import pytest
+from conftest import DATA
+from safetensors import safe_open
+from test_edit import run_ok
+
+VALUES = {"steps": 30, "lr": 0.5, "clamp": 4.0}
+LOCATED = {"values": VALUES, "contexts": ["{}", "The answer is known. {}"]}
+AT_THE_MLP = LOCATED | {"values": VALUES | {"clamp": 20.0}}  # the MLP's output is a small part of the layer's
+METHODS = {
+    "memit": {"layers": [0, 1], "covariance_weight": 20, "history": True, **LOCATED},
+    "rome": {"layers": [1], **AT_THE_MLP},
+    "r-rome": {"layers": [1], "keys": "prompt", "covariance": False, **AT_THE_MLP},
+    "emmet": {"layers": [1], "covariance_weight": 20, **LOCATED},
+    "alphaedit": {"layers": [0, 1], "null_space_below": 0.5, "ridge": 0.5, **LOCATED},
+    "pmet": {"layers": [0, 1], "covariance_weight": 20, **LOCATED},
+    "ultraedit": {"modules": {"gate": [3, 4, 5], "up": [3, 4, 5], "down": [3, 4, 5]}, "lr": 3e-3},
+    "ft": {"modules": {"down": [4, 5]}, "lr": 1e-3},
+    "ft-l": {"modules": {"down": [4, 5]}, "lr": 1e-3, "norm_constraint": 0.03},
+    "ft-m": {"modules": {"down": [4, 5]}, "lr": 2e-3, "batch": 3},
+}
+LEAST_EFFICACY = 2 / 3
+
+
+def job_of(lancet, method, **changes):
+    return lancet.job(editor={"method": method, **METHODS[method]}, evaluate=["efficacy", "specificity"], **changes)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_the_edit_takes_and_its_cost_is_reported(lancet, method):
+    run_ok(lancet.edit(job_of(lancet, method)))
+    report = json.loads((lancet.out / "report.json").read_text())
+    assert report["method"] == method
+    assert report["metrics"]["efficacy_prob"]["before"] < LEAST_EFFICACY <= report["metrics"]["efficacy_prob"]["after"]
+    assert 0 <= report["metrics"]["specificity_prob"]["after"] <= 1 and report["metrics"]["specificity_prob"]["prompts"] > 0
+    assert all(row["skipped"] is None and row["value"]["initial_loss"] > 0 for row in report["requests"])
+    with safe_open(lancet.out / "delta" / "delta.safetensors", "np") as file:
+        of_columns, ids = json.loads(file.metadata()["requests"]), {row["id"] for row in report["requests"]}
+        assert set(of_columns) == ids
+        for name in file.keys():
+            if name.endswith(".right"):
+                assert file.get_slice(name).get_shape()[0] == len(of_columns)
+
+
+def test_every_method_is_tried(lancet):
+    problems = lancet.edit(lancet.job(editor={"method": "none"})).stderr
+    names = problems.split("expected", 1)[1]
+    for method in METHODS:
+        assert method in names
+    assert names.count(",") + 1 >= len(METHODS)
+
+
+@pytest.mark.parametrize("method", ["ultraedit", "alphaedit"])
+def test_the_resolved_job_runs_again(lancet, method):
+    run_ok(lancet.edit(job_of(lancet, method)))
+    again = lancet.folder / "again"
+    run_ok(lancet.run("edit", lancet.out / "job.yaml", "--set", f"output.dir={again}"))
+    assert (again / "model.safetensors").read_bytes() == (lancet.out / "model.safetensors").read_bytes()
+    report = json.loads((again / "report.json").read_text())
+    if method == "alphaedit":
+        assert report["statistics"]["factors_from_cache"] == [0, 1]
+        assert len(list((lancet.folder / "cache").glob("*.null-space-0.5.safetensors"))) == 2
+        assert list((lancet.folder / "cache").glob("*.factor-*")) == []
+    else:
+        assert report["statistics"] is None and report["contexts"] == []
+
+
+def test_a_method_without_a_subject_takes_requests_without_one(lancet):
+    requests = [{"prompt": "Piranha Games, created in", "target": "London"}]
+    run_ok(lancet.edit(job_of(lancet, "ft-m", requests=requests)))
+    refused = lancet.edit(job_of(lancet, "emmet", requests=requests, output={"dir": str(lancet.folder / "other")}))
+    assert refused.returncode == 2 and "no subject" in refused.stderr
+
+
+def test_a_threshold_outside_the_spectrum_is_refused_with_its_range(lancet):
+    job = job_of(lancet, "alphaedit")
+    job["editor"]["null_space_below"] = 1e-9
+    result = lancet.edit(job)
+    assert result.returncode == 5 and "null_space_below" in result.stderr and "layer 0" in result.stderr
+    assert not lancet.out.exists()
+
+
+def test_skipped_requests_are_reported(lancet):
+    job = job_of(lancet, "memit", requests={"path": str(DATA / "requests" / "demo.json"), "limit": 4})
+    job["editor"]["norm_anchor"] = {"mode": "skip", "limit": 1.05}
+    run_ok(lancet.edit(job))
+    skipped = [row["skipped"] for row in json.loads((lancet.out / "report.json").read_text())["requests"]]
+    assert 0 < sum(why is not None for why in skipped) < 4
+    assert all(why is None or "norm" in why for why in skipped)
+
+
+def test_rect_changes_a_share_of_the_entries(lancet):
+    job = job_of(lancet, "memit", run__dtype="f32")
+    job["editor"]["rect"] = {"keep": 0.1}
+    run_ok(lancet.edit(job))
+    with safe_open(lancet.out / "delta" / "delta.safetensors", "np") as file:
+        for name in file.keys():
+            change = file.get_tensor(name)
+            assert name.endswith(".full") and 0.09 < (change != 0).mean() <= 0.1

@@ -1,0 +1,137 @@
+// Every method against tools/golden: the published algorithm, written plainly and independently in Python, in f64. The
+// deltas of one batch, or of two with the state that the first one left, through a file.
+#include <gtest/gtest.h>
+#include <torch/types.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "lancet/core/strings.h"
+#include "lancet/edit/factor_store.h"
+#include "lancet/edit/null_space_store.h"
+#include "lancet/edit/statistics_store.h"
+#include "lancet/models/tensor_io.h"
+#include "support/edit_setup.h"
+#include "support/tiny_model.h"
+
+namespace lancet {
+namespace {
+
+using testing::nmse;
+using testing::TempDir;
+using Json = nlohmann::json;
+
+// Calibrated once, then fixed.
+constexpr double kNmse = 1e-14;
+/// Adam divides by the size of the gradient: where that is near its eps, rounding decides.
+constexpr double kNmseTrained = 1e-10;
+
+std::filesystem::path golden_folder() { return std::filesystem::path(LANCET_BINARY_DIR) / "golden" / "methods"; }
+
+std::vector<std::string> golden_names() {
+  std::vector<std::string> names;
+  std::error_code absent;
+  for (const auto& entry : std::filesystem::directory_iterator(golden_folder(), absent))
+    if (entry.path().extension() == ".safetensors") names.push_back(entry.path().stem().string());
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+/// The golden's editor on lancet; the statistics cache is shared by all of them.
+struct MethodRun {
+  SafetensorsReader file;
+  Json job = Json::parse(file.metadata().at("job"));
+  std::unique_ptr<Editor> editor = testing::editor_from(job.at("editor").dump());
+  Checkpoint checkpoint = Checkpoint::open(testing::demo_model_folder());
+  ModelConfig config = load_model_config(checkpoint);
+  std::unique_ptr<Tokenizer> tokenizer = open_tokenizer(checkpoint.folder());
+  CausalLM model =
+      CausalLM::load(checkpoint, config, plan_placement(config.n_layers, std::vector{Placement::host()}, at::kDouble));
+  CorpusTokens corpus;
+  std::unique_ptr<StatisticsStore> moments;
+  std::unique_ptr<DerivedStore> derived;
+  LayerAlgebra algebra;
+
+  explicit MethodRun(const std::string& name)
+      : file(SafetensorsReader::open(golden_folder() / (name + ".safetensors"))) {
+    if (editor->needs().statistics) prepare_statistics();
+  }
+
+  void prepare_statistics() {
+    static const TempDir folder;
+    StatisticsOptions options;
+    options.corpus = std::filesystem::path(LANCET_SOURCE_DIR) / "data" / "requests" / "demo-corpus.txt";
+    options.tokens = to_tensor(file.view("tokens")).item<int64_t>();
+    corpus = read_corpus(*tokenizer, options, config);
+    moments = std::make_unique<StatisticsStore>(model, checkpoint, corpus, folder / "cache");
+    std::vector<int64_t> layers;
+    for (const WeightId& id : editor->targets(config)) layers.push_back(id.layer);
+    if (const auto threshold = editor->needs().null_space_below) {
+      auto store =
+          std::make_unique<NullSpaceStore>(*moments, model.placement(), config.d_ffn, folder / "cache", *threshold);
+      algebra.null_space = [spaces = store.get()](int64_t layer) { return spaces->load(layer); };
+      derived = std::move(store);
+    } else {
+      auto store = std::make_unique<FactorStore>(*moments, model.placement(), config.d_ffn, folder / "cache", 0.0);
+      algebra.factor = [factors = store.get()](int64_t layer) { return factors->load(layer); };
+      derived = std::move(store);
+    }
+    derived->prepare(layers, alone());
+  }
+};
+
+/// What a batch has changed of each weight, by name.
+std::map<std::string, Tensor> changes(const WeightTransaction& transaction, const ModelConfig& config) {
+  std::map<std::string, Tensor> changes;
+  for (const WeightTransaction::Entry& entry : transaction.entries()) {
+    Tensor sum = to_dense(entry.deltas.front());
+    for (size_t i = 1; i < entry.deltas.size(); ++i) sum = sum + to_dense(entry.deltas[i]);
+    changes[weight_name(config, entry.id)] = sum;
+  }
+  return changes;
+}
+
+class MethodsGolden : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(MethodsGolden, DeltasInF64) {
+  MethodRun run(GetParam());
+  const TempDir folder;
+  const StateOwner owner{run.job.at("editor").at("method"), "golden"};
+  const double bound = owner.method.starts_with("ft") ? kNmseTrained : kNmse;
+  const EditContext context(run.model, *run.tokenizer, run.job.at("contexts"), run.algebra, {alone()});
+  save_state(folder / "state.safetensors", run.editor->make_state(), owner);
+  size_t n_compared = 0;
+  for (size_t batch = 0; batch < run.job.at("batches").size(); ++batch) {
+    EditorState state = load_state(folder / "state.safetensors", owner);
+    WeightTransaction transaction(run.model);
+    run.editor->edit(context, parse_requests(parse_config(run.job.at("batches")[batch].dump(), "golden")), state,
+                     transaction);
+    for (const auto& [name, change] : changes(transaction, run.config)) {
+      const double error = nmse(change, to_tensor(run.file.view(cat("delta.", batch, ".", name))));
+      EXPECT_LE(error, bound) << "batch " << batch << ", " << name;
+      ++n_compared;
+    }
+    transaction.commit();
+    save_state(folder / "state.safetensors", state, owner);
+  }
+  EXPECT_EQ(n_compared + 1, run.file.tensors().size());  // all but `tokens`
+}
+
+INSTANTIATE_TEST_SUITE_P(Methods, MethodsGolden, ::testing::ValuesIn(golden_names()), [](const auto& golden) {
+  std::string name = golden.param;
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name;
+});
+
+/// No golden made, or a method without one, must not pass for success.
+TEST(MethodsGoldenFiles, CoverEveryMethod) {
+  std::set<std::string> covered{"memit"};  // memit_golden_test.cpp
+  for (const std::string& name : golden_names())
+    covered.insert(Json::parse(SafetensorsReader::open(golden_folder() / (name + ".safetensors")).metadata().at("job"))
+                       .at("editor")
+                       .at("method"));
+  for (const EditorRow& row : editor_table()) EXPECT_TRUE(covered.contains(std::string(row.name))) << row.name;
+}
+
+}  // namespace
+}  // namespace lancet

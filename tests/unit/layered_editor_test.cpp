@@ -1,0 +1,181 @@
+// What locate-then-edit methods share: equal keys, the norm anchor, history, and that edits reach what they aim at.
+#include <gtest/gtest.h>
+#include <torch/types.h>
+
+#include "lancet/core/error.h"
+#include "support/edit_setup.h"
+#include "support/tiny_model.h"
+
+namespace lancet {
+namespace {
+
+using testing::nmse;
+using testing::TinyModel;
+
+constexpr const char* kValues = "values: {steps: 4, lr: 0.1}, contexts: ['{}']";
+
+struct LayeredEditorTest : public ::testing::Test {
+  TinyModel tiny;
+  CausalLM model = tiny.load();
+  EditContext context{model,
+                      *tiny.tokenizer,
+                      {"{}"},
+                      {.factor = [](int64_t) { return torch::diag(torch::linspace(0.5, 2.0, 48, torch::kDouble)); }},
+                      {alone()}};
+  std::vector<EditRequest> requests = testing::some_requests(3);
+
+  /// Requests a and b have one text up to the subject's end, c another.
+  static std::vector<EditRequest> equal_keys() {
+    return parse_requests(
+        parse_config("[{id: a, prompt: '{} was born in', subject: Tina Arena, target: Rome},"
+                     " {id: c, prompt: '{} was born in', subject: Leon Blum, target: Paris},"
+                     " {id: b, prompt: '{} died in', subject: Tina Arena, target: London}]",
+                     "test"));
+  }
+
+  struct Result {
+    std::vector<Tensor> deltas;  ///< of the first weight, in order
+    Tensor change;               ///< of the first weight
+    EditOutcome outcome;
+    EditorState state;
+  };
+  Result edit(const std::string& options, const std::vector<EditRequest>& batch, EditorState state = {}) {
+    const auto editor = testing::editor_from("{" + options + ", " + kValues + "}");
+    WeightTransaction transaction(model);
+    Result result;
+    result.outcome = editor->edit(context, batch, state, transaction);
+    if (!transaction.entries().empty()) {
+      const WeightTransaction::Entry& entry = transaction.entries().front();
+      for (const WeightDelta& delta : entry.deltas) result.deltas.push_back(to_dense(delta));
+      result.change = entry.master - entry.base;
+      for (const WeightDelta& delta : entry.deltas) {
+        if (const auto* low_rank = std::get_if<LowRankDelta>(&delta)) columns_ += low_rank->left_OR.size(1);
+      }
+    }
+    result.state = state;
+    return result;
+  }
+  int64_t columns_ = 0;  ///< of the first weight's deltas, all edits
+};
+
+TEST_F(LayeredEditorTest, EqualKeysAsOneGetTheMeanTarget) {
+  const std::vector<EditRequest> batch = equal_keys();
+  const Result mean = edit("method: emmet, layers: [1], slack: 0, equal_keys: mean", batch);
+  const std::vector<PreparedRequest> prepared = context.prepare(batch);
+  const Tensor z = context.optimize_values(prepared, 1, {.steps = 4, .lr = 0.1}).z_ND;
+  const Tensor keys = context.collect_keys(prepared, 1);
+  const Tensor now = context.collect(prepared, {HookPoint::kBlockOut, 1}, ContextMean::kPlain);
+  EXPECT_LE(nmse(mean.change.matmul(keys.select(1, 0)), (z[0] + z[2]) / 2 - now[0]), 1e-20);
+  EXPECT_LE(nmse(mean.change.matmul(keys.select(1, 1)), z[1] - now[1]), 1e-20);
+  ASSERT_EQ(mean.outcome.warnings.size(), 1u);
+  EXPECT_NE(mean.outcome.warnings[0].find("requests a and b have the same key"), std::string::npos);
+  EXPECT_EQ(mean.outcome.columns, (std::vector<int64_t>{0, 2, 1}));
+  EXPECT_EQ(columns_, 3);
+}
+
+TEST_F(LayeredEditorTest, EqualKeysSplitAreTwoBatches) {
+  const std::vector<EditRequest> batch = equal_keys();
+  const Result split = edit("method: memit, layers: [0, 1], equal_keys: split, history: true", batch);
+  const auto editor =
+      testing::editor_from(std::string("{method: memit, layers: [0, 1], history: true, ") + kValues + "}");
+  WeightTransaction transaction(model);
+  EditorState state;
+  editor->edit(context, std::vector{batch[0], batch[1]}, state, transaction);
+  editor->edit(context, std::vector{batch[2]}, state, transaction);
+  ASSERT_EQ(split.deltas.size(), 2u);
+  for (size_t i = 0; i < 2; ++i) EXPECT_TRUE(split.deltas[i].equal(to_dense(transaction.entries().front().deltas[i])));
+  EXPECT_EQ(split.outcome.columns, (std::vector<int64_t>{0, 1, 2}));
+  EXPECT_TRUE(split.state.tensors.at("keys.0").equal(state.tensors.at("keys.0")));
+}
+
+TEST_F(LayeredEditorTest, EqualKeysAreWarnedOfAndNoEquality) {
+  EXPECT_EQ(edit("method: memit, layers: [1]", equal_keys()).outcome.warnings.size(), 1u);
+  EXPECT_THROW(edit("method: emmet, layers: [1], slack: 0", equal_keys()), NumericError);
+}
+
+TEST_F(LayeredEditorTest, TheAnchorsNormIsWhatTheEditReaches) {
+  EditorState state;
+  state.tensors["norm_anchor.1"] = torch::tensor(3.5, torch::kDouble);
+  const std::string options = "method: emmet, layers: [1], slack: 0, norm_anchor: {mode: rescale, limit: 100}";
+  const std::vector<PreparedRequest> prepared = context.prepare(requests);
+  const Tensor keys = context.collect_keys(prepared, 1);
+  const Tensor before = context.collect(prepared, {HookPoint::kBlockOut, 1}, ContextMean::kPlain);
+  const Tensor after = before + edit(options, requests, state).change.matmul(keys).t();
+  EXPECT_LE(nmse(after.norm(2, 1), torch::full({3}, 3.5, torch::kDouble)), 1e-20);
+  // without one in the state, the first batch's own mean is the anchor, and stays
+  const Result first = edit(options, requests);
+  const Tensor z = context.optimize_values(prepared, 1, {.steps = 4, .lr = 0.1}).z_ND;
+  EXPECT_NEAR(first.state.tensors.at("norm_anchor.1").item<double>(), z.norm(2, 1).mean().item<double>(), 1e-12);
+}
+
+TEST_F(LayeredEditorTest, ValuesAboveTheLimitAreLeftOut) {
+  const Tensor norms = context.optimize_values(context.prepare(requests), 1, {.steps = 4, .lr = 0.1}).z_ND.norm(2, 1);
+  const int64_t largest = norms.argmax().item<int64_t>();
+  EditorState state;  // the limit lies between the largest norm and the others
+  const double others = std::get<0>(norms.sort())[1].item<double>();
+  state.tensors["norm_anchor.1"] = torch::tensor((norms.max().item<double>() + others) / 4, torch::kDouble);
+  const std::string options = "method: memit, layers: [0, 1], norm_anchor: {mode: skip, limit: 2}";
+  const Result skipped = edit(options, requests, state);
+  std::vector<EditRequest> rest = requests;
+  rest.erase(rest.begin() + largest);
+  for (int64_t i = 0; i < 3; ++i)
+    EXPECT_EQ(skipped.outcome.requests[static_cast<size_t>(i)].skipped.empty(), i != largest);
+  EXPECT_LE(nmse(skipped.change, edit("method: memit, layers: [0, 1]", rest).change), 1e-24);
+  EXPECT_EQ(skipped.outcome.columns.size(), 3u);
+}
+
+TEST_F(LayeredEditorTest, RomeReachesItsValue) {
+  const std::vector<EditRequest> one{requests[0]};
+  const std::vector<PreparedRequest> prepared = context.prepare(one);
+  const OptimizedValues values =
+      context.optimize_values(prepared, 1, {.steps = 4, .lr = 0.1, .site = ValueSite::kMlpOut});
+  const Tensor key = context.collect_keys(prepared, 1).select(1, 0);
+  const Tensor before = context.collect(prepared, {HookPoint::kMlpOut, 1}, ContextMean::kPlain)[0];
+  for (const char* method : {"method: rome", "method: r-rome, keys: prompt", "method: r-rome, keys: prefix",
+                             "method: rome, covariance: false"}) {
+    const Result result = edit(std::string(method) + ", layers: [1]", one);
+    EXPECT_LE(nmse(before + result.change.matmul(key), values.z_ND[0]), 1e-20) << method;
+  }
+}
+
+TEST_F(LayeredEditorTest, HistoryHoldsEarlierEditsInPlace) {
+  const std::vector<EditRequest> more = testing::some_requests(9);
+  const std::vector<EditRequest> later(more.begin() + 6, more.end());
+  const std::string options = "method: memit, layers: [1], covariance_weight: 1e-3";
+  const Result first = edit(options + ", history: true", requests);
+  const Tensor keys = context.collect_keys(context.prepare(requests), 1);
+  EXPECT_EQ(first.state.tensors.at("keys.1").sizes(), keys.sizes());
+  const Tensor held = edit(options + ", history: true", later, first.state).change.matmul(keys);
+  const Tensor free = edit(options, later).change.matmul(keys);
+  EXPECT_LT(held.norm().item<double>(), 0.5 * free.norm().item<double>());
+}
+
+TEST_F(LayeredEditorTest, RefusesWrongOptions) {
+  const auto refused = [](const std::string& yaml) {
+    try {
+      testing::editor_from(yaml);
+    } catch (const ConfigError& error) {
+      return std::string(error.what());
+    }
+    return std::string("nothing was thrown");
+  };
+  const std::vector<std::pair<std::string, std::string>> cases{
+      {"{method: memit, layers: [1], equal_keys: means}", "equal_keys"},
+      {"{method: memit, layers: [1], norm_anchor: {mode: skip, limit: 0.5}}", "norm_anchor.limit"},
+      {"{method: rome, layers: [1], keys: prompt}", "editor.keys"},
+      {"{method: r-rome, layers: [1], keys: suffix}", "editor.keys"},
+      {"{method: emmet, layers: [1], slack: -1}", "editor.slack"},
+      {"{method: alphaedit, layers: [1], null_space_below: 0}", "null_space_below"},
+      {"{method: memit, layers: [1], values: {nll_factor: 1}}", "nll_factor"},
+      {"{method: ft, modules: {down: [1]}, norm_constraint: 0.1}", "norm_constraint"},
+      {"{method: ft-l, modules: {}}", "modules"},
+      {"{method: ft-m, modules: {down: [1, 1]}}", "stands twice"},
+      {"{method: ultraedit, modules: {gate: [1]}, tokens: some}", "tokens"},
+      {"{method: memit, layers: [1], rect: {keep: 1.5}}", "rect.keep"},
+      {"{method: memit, layers: [1], prune: {log_base: 1}}", "prune.log_base"}};
+  for (const auto& [yaml, part] : cases)
+    EXPECT_NE(refused(yaml).find(part), std::string::npos) << yaml << refused(yaml);
+}
+
+}  // namespace
+}  // namespace lancet
