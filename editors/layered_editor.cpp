@@ -85,7 +85,8 @@ EditOutcome LayeredEditor::edit(const EditContext& context, std::span<const Edit
   if (options_.equal_keys != EqualKeys::kWarn || options_.course == Course::kOneByOne)
     outcome.warnings = equal_key_warnings(groups, prepared, options_.equal_keys);
   Round round{context, prepared, state, transaction, outcome};
-  if (rounds.size() > 1 && options_.norm_anchor.mode != NormAnchor::Mode::kOff) measure_anchors(round);
+  if ((rounds.size() > 1 || stages().size() > 1) && options_.norm_anchor.mode != NormAnchor::Mode::kOff)
+    measure_anchors(round);
   for (const KeyGroups& together : rounds) {
     for (const std::span<const int64_t> layers : stages()) edit_round(round, together, layers);
     for (const std::vector<int64_t>& group : together)
@@ -182,19 +183,6 @@ Tensor LayeredEditor::residuals(const EditContext& context, const Targets& targe
   const double n = static_cast<double>(layers_left.size());
   const double parts = options_.spread == Spread::kEven ? n : std::sqrt(n);
   return context.to_solve_device(left_ND / parts, layers_left.front()).t().contiguous();
-}
-
-LayeredOptions parse_layered_options(ConfigSection& editor, LayeredOptions options) {
-  options.layers = editor.integers("layers", {.min = 0});
-  if (options.layers.empty()) editor.problem("layers", "expected at least one layer");
-  std::sort(options.layers.begin(), options.layers.end());
-  if (std::adjacent_find(options.layers.begin(), options.layers.end()) != options.layers.end())
-    editor.problem("layers", "a layer stands twice");
-  options.values = parse_value_options(editor.section("values"), options.values);
-  options.contexts = parse_context_options(editor);
-  options.equal_keys = parse_equal_keys(editor);
-  options.norm_anchor = parse_norm_anchor(editor);
-  return options;
 }
 
 }  // namespace lancet

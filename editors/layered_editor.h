@@ -21,8 +21,9 @@ enum class Spread {
 
 /// What the values are found for and applied to.
 enum class Course {
-  kTogether,  ///< all requests, once, at the last layer; every layer then takes its share
-  kOneByOne   ///< each request, at each layer, on the weights as edited so far (ROME)
+  kTogether,      ///< all requests, once, at the last layer; every layer then takes its share
+  kLayerByLayer,  ///< all requests, at each layer, on the weights as edited so far; it takes the whole residual (BLUE)
+  kOneByOne       ///< the same for one request after another (ROME)
 };
 
 struct LayeredOptions {
@@ -40,7 +41,8 @@ struct LayeredOptions {
   bool keeps_history = false;                     ///< keys of earlier batches, measured behind them
 };
 
-/// `layers`, `values`, `contexts`, `equal_keys`, `norm_anchor`, over a method's own defaults.
+/// `layers`, `values`, `contexts`, `equal_keys`, `norm_anchor`, over a method's own defaults; where its course is
+/// kTogether also `blue`.
 LayeredOptions parse_layered_options(ConfigSection& editor, LayeredOptions defaults);
 
 /// One layer's share of a batch, on its solve device.

@@ -69,17 +69,17 @@ Tensor spread_rows(Communicator& communicator, const std::string& stage, const R
   return gather_rows(communicator, stage, batches, parts, kind);
 }
 
-Tensor spread_rows(Communicator& communicator, const std::string& stage, const RowBatches& batches, const RowKind& kind,
-                   const Placement& placement, const ComputeInTurn& compute) {
+Tensor spread_rows(Communicator& communicator, const RowWork& work, const RowBatches& batches, const RowKind& kind,
+                   const ComputeInTurn& compute) {
   const std::vector<size_t> own = own_pieces(communicator, batches.size());
   std::vector<Tensor> parts(own.size());
-  communicator.together(stage, [&] {
-    run_in_turns(placement, 0, static_cast<int64_t>(own.size()), [&](int64_t i, StageTurn& turn) {
+  communicator.together(work.stage, [&] {
+    run_in_turns(work.placement, 0, static_cast<int64_t>(own.size()), [&](int64_t i, StageTurn& turn) {
       const torch::NoGradGuard no_grad_in_this_thread;
       parts[static_cast<size_t>(i)] = compute(batches[own[static_cast<size_t>(i)]], turn);
     });
   });
-  return gather_rows(communicator, stage, batches, parts, kind);
+  return gather_rows(communicator, work.stage, batches, parts, kind);
 }
 
 }  // namespace lancet

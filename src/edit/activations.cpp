@@ -42,8 +42,8 @@ Tensor collect_at(const CausalLM& model, std::span<const LocatedPrompt* const> r
   std::vector<int64_t> lengths;
   for (const LocatedPrompt* row : rows) lengths.push_back(row->lookup + 1);
   const Placement& placement = model.placement();
-  return spread_rows(communicator, "keys", plan_batches(lengths, {.tokens = kForwardTokens}),
-                     {placement.weight_dtype(), placement.device_of(site.layer)}, placement,
+  return spread_rows(communicator, RowWork{placement, "keys"}, plan_batches(lengths, {.tokens = kForwardTokens}),
+                     {placement.weight_dtype(), placement.device_of(site.layer)},
                      [&](const std::vector<int64_t>& batch_rows, StageTurn& turn) {
                        return collect_batch(model, rows, batch_rows, site, turn);
                      });

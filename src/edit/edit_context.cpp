@@ -85,8 +85,8 @@ CapturedGradients EditContext::capture_token_gradients(std::span<const Tokenized
   return lancet::capture_token_gradients(model_, requests, weights, options, sharing_.communicator);
 }
 
-TrainedWeights EditContext::train_weights(std::span<const TokenizedRequest> requests,
-                                          std::span<const WeightId> weights, const TrainingOptions& options) const {
+TrainedWeights EditContext::train_weights(std::span<const TokenizedRequest> requests, std::span<const WeightId> weights,
+                                          const TrainingOptions& options) const {
   check_all_are_here();
   return lancet::train_weights(model_, requests, weights, options, sharing_.communicator);
 }

@@ -353,7 +353,10 @@ TEST(RankSolves, RefuseWhatNeedsAllRanks) {
     };
   };
   EXPECT_THROW(ask([&] { context.collect_keys(solves.requests, 1); })(), std::logic_error);
-  EXPECT_THROW(ask([&] { context.collect(solves.requests, {HookPoint::kBlockOut, 1}, ContextMean::kPlain); })(), std::logic_error);
+  EXPECT_THROW(ask([&] {
+                 context.collect(solves.requests, {HookPoint::kBlockOut, 1}, ContextMean::kPlain);
+               })(),
+               std::logic_error);
   EXPECT_THROW(ask([&] { context.optimize_values(solves.requests, 1, {}); })(), std::logic_error);
   EXPECT_NO_THROW(context.collect_keys(solves.requests, 1));
 }

@@ -1,4 +1,4 @@
-"""MEMIT with history, with the norm anchor and with RECT; EMMET; AlphaEdit; PMET: LU and inverses, full matrices."""
+"""MEMIT with history, the norm anchor, RECT and BLUE; EMMET; AlphaEdit; PMET: LU and inverses, full matrices."""
 import math
 from types import SimpleNamespace
 
@@ -73,6 +73,19 @@ def memit_rect(bench):
     return section("memit", covariance_weight=LAMBDA, rect=dict(keep=0.4)), deltas
 
 
+def memit_blue(bench):
+    """Each layer with values of its own and the whole residual, the first one edited when the second's are found."""
+    model, solve, deltas = bench.fresh(), ridge(bench, no_history(bench)), {}
+    for layer in LAYERS:
+        z = bench.values(model, 0, layer, ["block"])
+        requests = bench.batches[0]
+        now = torch.stack([bench.at_lookup(model, request, "block", layer)[0] for request in requests])
+        name = model.weight_name("down", layer)
+        deltas[f"delta.0.{name}"] = solve(layer, bench.keys(model, requests, layer).T, (z - now).T)
+        model.weights[name] = model.weights[name] + deltas[f"delta.0.{name}"]
+    return section("memit", covariance_weight=LAMBDA, blue=True), deltas
+
+
 def emmet(bench):
     slack, identity = 0.1, 0.5
 
@@ -115,6 +128,7 @@ GOLDENS = {
     "memit-history": memit_history,
     "memit-anchor": memit_anchor,
     "memit-rect": memit_rect,
+    "memit-blue": memit_blue,
     "emmet": emmet,
     "alphaedit": alphaedit,
     "pmet": pmet,

@@ -37,8 +37,15 @@ Tensor spread_rows(Communicator& communicator, const std::string& stage, const R
 /// What a batch's forward pass is given: its rows, and its turn at the model's stages (SequenceInfo::turn).
 using ComputeInTurn = std::function<Tensor(const std::vector<int64_t>& rows, StageTurn& turn)>;
 
-/// Collective. The same, with as many of this rank's batches under way as `placement` says, each on another stage.
-Tensor spread_rows(Communicator& communicator, const std::string& stage, const RowBatches& batches, const RowKind& kind,
-                   const Placement& placement, const ComputeInTurn& compute);
+/// Where forward passes of batches run, and as work of which stage of the job.
+struct RowWork {
+  const Placement& placement;
+  std::string stage;
+};
+
+/// Collective. The same, with as many of this rank's batches under way as the placement says, each on another of its
+/// stages.
+Tensor spread_rows(Communicator& communicator, const RowWork& work, const RowBatches& batches, const RowKind& kind,
+                   const ComputeInTurn& compute);
 
 }  // namespace lancet

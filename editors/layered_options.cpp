@@ -1,0 +1,27 @@
+#include <algorithm>
+
+#include "layered_editor.h"
+
+namespace lancet {
+
+LayeredOptions parse_layered_options(ConfigSection& editor, LayeredOptions options) {
+  options.layers = editor.integers("layers", {.min = 0});
+  if (options.layers.empty()) editor.problem("layers", "expected at least one layer");
+  std::sort(options.layers.begin(), options.layers.end());
+  if (std::adjacent_find(options.layers.begin(), options.layers.end()) != options.layers.end())
+    editor.problem("layers", "a layer stands twice");
+  options.values = parse_value_options(editor.section("values"), options.values);
+  options.contexts = parse_context_options(editor);
+  if (options.course == Course::kTogether && editor.boolean("blue", false)) {
+    if (options.layers.size() < 2)
+      editor.problem("blue", "expected at least two layers: the first and the last are changed");
+    else
+      options.layers = {options.layers.front(), options.layers.back()};
+    options.course = Course::kLayerByLayer;
+  }
+  options.equal_keys = parse_equal_keys(editor);
+  options.norm_anchor = parse_norm_anchor(editor);
+  return options;
+}
+
+}  // namespace lancet

@@ -1,0 +1,77 @@
+// Every method on fake devices: two batches, the second with the state that the first left, equal the CPU's.
+#include <gtest/gtest.h>
+#include <torch/types.h>
+
+#include "lancet/core/strings.h"
+#include "support/edit_setup.h"
+#include "support/fake_device.h"
+#include "support/tiny_model.h"
+
+namespace lancet {
+namespace {
+
+using testing::nmse;
+using testing::TinyModel;
+
+constexpr const char* kLocated = "values: {steps: 4, lr: 0.1}, contexts: ['{}', 'I know. {}']";
+
+std::string options_of(const std::string& method) {
+  static const std::map<std::string, std::string> kOptions{
+      {"memit", "layers: [0, 1, 2], covariance_weight: 20, history: true, norm_anchor: {mode: rescale, limit: 10}"},
+      {"rome", "layers: [0, 2]"},
+      {"r-rome", "layers: [2]"},
+      {"emmet", "layers: [1, 2], covariance_weight: 20, identity_weight: 0.1, equal_keys: mean, rect: {keep: 0.4}"},
+      {"alphaedit", "layers: [0, 2], null_space_below: 1.0, ridge: 0.1, blue: true, equal_keys: split"},
+      {"pmet", "layers: [1, 2], covariance_weight: 20, norm_anchor: {mode: skip, limit: 10}"},
+      {"ultraedit", "modules: {gate: [0, 2], up: [1], down: [3]}, lr: 1e-3, batch: 2"},
+      {"ft", "modules: {down: [0, 3]}, steps: 3"},
+      {"ft-l", "modules: {gate: [1], down: [2]}, steps: 3, norm_constraint: 1e-3"},
+      {"ft-m", "modules: {up: [0], down: [3]}, steps: 3, weight_decay: 0.1, prune: {}"}};
+  const bool is_located = kOptions.at(method).find("modules") == std::string::npos;
+  return cat("{method: ", method, ", ", kOptions.at(method), is_located ? ", " : "", is_located ? kLocated : "", "}");
+}
+
+/// The changes of all weights, on the host.
+std::vector<Tensor> changes_on(const TinyModel& tiny, const std::string& method,
+                               const std::vector<at::Device>& devices) {
+  CausalLM model = tiny.load(at::kDouble, devices);
+  const auto diagonal = [&](int64_t layer) {
+    return torch::diag(torch::linspace(0.5, 2.0, 48, torch::kDouble)).to(model.placement().solve_device(layer));
+  };
+  const EditContext context(
+      model, *tiny.tokenizer, {"{}", "I know. {}"},
+      {.factor = diagonal, .null_space = [&](int64_t layer) { return make_null_space(diagonal(layer), 1.0, "test"); }},
+      {alone()});
+  const std::vector<EditRequest> requests = testing::some_requests(5);
+  const auto editor = testing::editor_from(options_of(method));
+  WeightTransaction transaction(model);
+  EditorState state = editor->make_state();
+  editor->edit(context, std::span(requests).first(3), state, transaction);
+  editor->edit(context, std::span(requests).subspan(3), state, transaction);
+  editor->finish(context, transaction);
+  for (const auto& [name, tensor] : state.tensors) EXPECT_EQ(tensor.device(), Placement::host()) << name;
+  std::vector<Tensor> changes;
+  for (const WeightTransaction::Entry& entry : transaction.entries())
+    changes.push_back((entry.master - entry.original).to(Placement::host()));
+  return changes;
+}
+
+TEST(MethodsOnFakeDevices, EqualTheCpus) {
+  const TinyModel tiny;
+  testing::set_fake_device_count(2);
+  const std::vector<at::Device> devices{at::Device(at::kPrivateUse1, 0), at::Device(at::kPrivateUse1, 1)};
+  for (const EditorRow& row : editor_table()) {
+    const std::string method(row.name);
+    const std::vector<Tensor> cpu = changes_on(tiny, method, {Placement::host()});
+    const std::vector<Tensor> fake = changes_on(tiny, method, devices);
+    ASSERT_EQ(fake.size(), cpu.size());
+    ASSERT_FALSE(cpu.empty());
+    for (size_t i = 0; i < cpu.size(); ++i) {
+      EXPECT_GT(cpu[i].norm().item<double>(), 0) << method;
+      EXPECT_LE(nmse(fake[i], cpu[i]), 1e-18) << method << ", weight " << i;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace lancet
