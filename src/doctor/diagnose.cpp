@@ -130,6 +130,16 @@ void add_collectives(const MachineFacts& facts, Findings& findings) {
        cat("NCCL ", versions.nccl.empty() ? "is missing" : versions.nccl, ", Gloo ",
            versions.has_gloo ? "is there" : "is missing"),
        versions.has_gloo && !versions.nccl.empty() ? "" : "jobs of several processes need both: reinstall torch"});
+  const ReduceRate& reduce = facts.all_reduce;
+  if (!reduce.failure.empty())
+    findings.push_back({FindingState::kProblem, "collectives",
+                        cat("ranks on this host do not reach each other: ", reduce.failure),
+                        "set GLOO_SOCKET_IFNAME to a network interface of this host, lo for jobs on it alone"});
+  else if (reduce.ranks > 0)
+    findings.push_back({FindingState::kOk, "collectives",
+                        cat("all_reduce of 16 MB over ", reduce.ranks, " ranks on ", reduce.device, ": ",
+                            tenths(reduce.bytes_per_s / 1e9), " GB/s"),
+                        ""});
   if (!facts.host_resolves)
     findings.push_back(
         {FindingState::kNote, "collectives",

@@ -84,6 +84,14 @@ void try_gpus(MachineFacts& facts) {
   }
 }
 
+void try_collectives(MachineFacts& facts) {
+  try {
+    facts.all_reduce = measure_all_reduce();
+  } catch (const std::exception& error) {
+    facts.all_reduce.failure = std::string(error.what()).substr(0, std::string_view(error.what()).find('\n'));
+  }
+}
+
 }  // namespace
 
 FolderFacts look_at_folder(std::string role, const fs::path& folder) {
@@ -115,6 +123,7 @@ MachineFacts collect_machine_facts() {
   if (const char* visible = std::getenv("CUDA_VISIBLE_DEVICES")) facts.visible_devices = visible;
   facts.driver = read_gpu_driver();
   try_gpus(facts);
+  try_collectives(facts);
   facts.cpu = read_cpu();
   facts.products = measure_products();
   facts.memory = host_memory();

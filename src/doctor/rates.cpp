@@ -6,6 +6,7 @@
 #include <chrono>
 #include <functional>
 
+#include "lancet/distributed/thread_ranks.h"
 #include "lancet/runtime/memory.h"
 #include "lancet/runtime/placement.h"
 
@@ -49,7 +50,32 @@ double product_rate(at::ScalarType dtype) {
   return kOperations * rate([&] { at::matmul_out(product, a, b); }, kSeconds);
 }
 
+/// The device of each rank that sums.
+std::vector<at::Device> reducing_devices() {
+  const std::vector<at::Device> devices = accelerators();
+  if (devices.size() > 1) return devices;
+  return {Placement::host(), Placement::host()};
+}
+
 }  // namespace
+
+ReduceRate measure_all_reduce() {
+  constexpr int64_t kBlock = int64_t{16} << 20;
+  constexpr int kRuns = 3;
+  const std::vector<at::Device> devices = reducing_devices();
+  ReduceRate result{static_cast<int64_t>(devices.size()), devices.front().str(), 0, ""};
+  run_as_ranks(result.ranks, [&](Communicator& ranks) {
+    Tensor block = torch::ones({kBlock / 4}, torch::TensorOptions(torch::kFloat).device(devices[ranks.rank()]));
+    ranks.sum(block);  // connects
+    ranks.barrier();
+    const auto begin = std::chrono::steady_clock::now();
+    for (int run = 0; run < kRuns; ++run) ranks.sum(block);
+    ranks.barrier();
+    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    if (ranks.is_root()) result.bytes_per_s = static_cast<double>(kRuns * kBlock) / seconds;
+  });
+  return result;
+}
 
 std::vector<CopyRate> measure_copies() {
   const torch::NoGradGuard no_grad;

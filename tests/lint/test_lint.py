@@ -39,7 +39,7 @@ MAY_INCLUDE = {
     "editors": {"core", "models", "edit"},  # never a device, a rank, a stream or a file
     "eval": BELOW_EDIT | {"edit"},
     "job": BELOW_EDIT | {"edit", "editors", "eval"},
-    "doctor": BELOW_EDIT | {"edit", "editors", "eval", "job"},
+    "doctor": BELOW_EDIT | {"edit", "editors", "eval", "job", "distributed"},
     "cli": BELOW_EDIT | {"edit", "editors", "eval", "job", "doctor", "distributed"},
 }
 WITHOUT_TORCH = {"core", "io", "text"}

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 namespace lancet {
@@ -25,6 +26,7 @@ MachineFacts good_machine() {
   facts.usable_gpus = 2;
   facts.gpus = {{80 * kGB, kGB}, {80 * kGB, kGB}};
   facts.copies = {{"cpu", "cuda:0", 25e9}, {"cuda:0", "cuda:1", 300e9}};
+  facts.all_reduce = {2, "cuda:0", 40e9, ""};
   facts.cpu = {"EPYC", 32, {}, {"avx2", "avx512f"}, 32};
   facts.products = {1e12, 2e12};
   facts.memory = HostMemory{256 * kGB, 200 * kGB, {}};
@@ -145,6 +147,17 @@ TEST(Doctor, NotesWhatSlowsCopies) {
   facts.copies[0].bytes_per_s = 1.5e9;
   expect_parts(oddities(facts),
                {"note peer access: none between cuda:0 - cuda:1", "note copies: cpu to cuda:0: 1.5 GB/s -> slow"});
+}
+
+TEST(Doctor, NamesRanksThatDoNotReachEachOther) {
+  MachineFacts facts = good_machine();
+  facts.all_reduce = {0, "", 0, "connecting the ranks of the job: no route"};
+  const auto findings = diagnose(facts);
+  const auto at = std::find_if(findings.begin(), findings.end(),
+                               [](const Finding& finding) { return finding.state == FindingState::kProblem; });
+  ASSERT_NE(at, findings.end());
+  EXPECT_NE(at->what.find("no route"), std::string::npos);
+  EXPECT_NE(at->remedy.find("GLOO_SOCKET_IFNAME"), std::string::npos);
 }
 
 TEST(Doctor, NotesWhatSlowsTheProcessor) {

@@ -40,6 +40,14 @@ struct ProductRates {
   double bf16 = 0;
 };
 
+/// Ranks of this process that summed a block together: one for each GPU where there are several, else two on the host.
+struct ReduceRate {
+  int64_t ranks = 0;
+  std::string device;      ///< of the first rank's block
+  double bytes_per_s = 0;  ///< of each rank's block
+  std::string failure;     ///< what went wrong; empty: nothing
+};
+
 /// A folder that is written to, or the nearest one above it that is there.
 struct FolderFacts {
   std::string role;  ///< "current folder", "output", "cache", "/dev/shm"
@@ -70,6 +78,7 @@ struct MachineFacts {
   std::string gpu_failure;      ///< what went wrong when they were tried
   std::vector<GpuMemory> gpus;  ///< of the usable ones
   std::vector<CopyRate> copies;
+  ReduceRate all_reduce;
   CpuFacts cpu;
   ProductRates products;
   std::optional<HostMemory> memory;
