@@ -133,6 +133,11 @@ class RankedLancet(_cli.Lancet):
     def remove_output(self):
         shutil.rmtree(self.out)
 
+    def start_over(self):
+        """As before the first run: what the cache holds has no stage of its own again."""
+        for folder in (self.out, self.folder / "logs", self.folder / "cache"):
+            shutil.rmtree(folder)
+
     def leftovers(self):
         """What a killed job may leave beside its output, hidden."""
         return sorted(path.name for path in self.folder.iterdir() if path.name.startswith("."))

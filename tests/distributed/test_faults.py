@@ -64,9 +64,7 @@ def test_a_fault_in_any_stage_ends_all(lancet, stages, do, rank):
     for stage in stages:
         case = expect_end(lancet, do, rank, stage, stages[-1])
         expect_next_run_succeeds(lancet, case)
-        for path in (lancet.folder / "logs").iterdir():
-            path.unlink()
-        lancet.remove_output()
+        lancet.start_over()
 
 
 def test_ctrl_c_ends_all(lancet, stages):
