@@ -65,6 +65,12 @@ std::string bytes_text(uint64_t bytes) { return scaled_text(bytes, 1000.0, {"B",
 
 std::string binary_bytes_text(uint64_t bytes) { return scaled_text(bytes, 1024.0, {"B", "KiB", "MiB", "GiB", "TiB"}); }
 
+std::optional<int64_t> parse_whole_number(std::string_view text) {
+  int64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  return error == std::errc() && end == text.data() + text.size() ? std::optional(number) : std::nullopt;
+}
+
 std::optional<int64_t> parse_bytes(std::string_view text) {
   static constexpr std::array<std::pair<std::string_view, double>, 9> kUnits{{{"B", 1},
                                                                               {"kB", 1e3},

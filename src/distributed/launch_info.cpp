@@ -4,7 +4,6 @@
 
 #include <unistd.h>
 
-#include <charconv>
 #include <limits>
 #include <optional>
 
@@ -41,12 +40,11 @@ class Variables {
 
   int64_t needed(const std::string& name, int64_t least, int64_t most) const {
     const std::string value = needed_text(name);
-    int64_t number = 0;
-    const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
-    if (error != std::errc() || end != value.data() + value.size() || number < least || number > most)
+    const std::optional<int64_t> number = parse_whole_number(value);
+    if (!number || *number < least || *number > most)
       throw ConfigError(
           cat("environment: ", name, "=", value, ": expected a whole number from ", least, " to ", most, kRemedy));
-    return number;
+    return *number;
   }
 
  private:

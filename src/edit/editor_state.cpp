@@ -2,7 +2,8 @@
 
 #include <torch/types.h>
 
-#include <charconv>
+#include <optional>
+
 #include <vector>
 
 #include "lancet/core/error.h"
@@ -46,10 +47,10 @@ void save_state(const std::filesystem::path& path, const EditorState& state, con
 EditorState load_state(const std::filesystem::path& path, const StateOwner& owner) {
   const SafetensorsReader file = SafetensorsReader::open(path);
   EditorState state;
-  const std::string edits = fact(file, "edits");
-  const auto [end, error] = std::from_chars(edits.data(), edits.data() + edits.size(), state.edits);
-  if (fact(file, "format") != kFormat || error != std::errc() || end != edits.data() + edits.size())
+  const std::optional<int64_t> edits = parse_whole_number(fact(file, "edits"));
+  if (fact(file, "format") != kFormat || !edits)
     throw CheckpointError(cat(path.string(), ": expected the state of an editor (", kFormat, "), got another file"));
+  state.edits = *edits;
   check_owner(path, "method", fact(file, "method"), owner.method);
   check_owner(path, "model", fact(file, "base_hash"), owner.base_hash);
   // cloned: the file goes away before the state does

@@ -2,8 +2,9 @@
 
 #include <torch/types.h>
 
+#include <optional>
+
 #include <algorithm>
-#include <charconv>
 
 #include "lancet/core/error.h"
 #include "lancet/core/hash.h"
@@ -38,11 +39,9 @@ const std::string& entry(const Metadata& metadata, const std::string& name) {
 }
 
 int64_t number(const std::string& text) {
-  int64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size())
-    throw CheckpointError(cat("'", text, "': not a number"));
-  return value;
+  const std::optional<int64_t> value = parse_whole_number(text);
+  if (!value) throw CheckpointError(cat("'", text, "': not a number"));
+  return *value;
 }
 
 /// Throws: CheckpointError saying what is wrong with it.

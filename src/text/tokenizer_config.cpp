@@ -1,8 +1,9 @@
 #include "tokenizer_config.h"
 
-#include <charconv>
+#include <optional>
 
 #include "json_node.h"
+#include "lancet/core/strings.h"
 
 namespace lancet {
 namespace {
@@ -35,10 +36,9 @@ TokenizerConfig load_tokenizer_config(const std::filesystem::path& folder) {
   const JsonNode added = root.at("added_tokens_decoder");
   if (!added.is_object()) added.fail("expected an object");
   for (const auto& [key, value] : added.value().items()) {
-    int64_t id = -1;
-    const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), id);
-    if (error != std::errc() || end != key.data() + key.size() || id < 0) added.fail("expected token ids as keys");
-    config.added_tokens.emplace_back(id, added.at(key).at("content").text());
+    const std::optional<int64_t> id = parse_whole_number(key);
+    if (!id || *id < 0) added.fail("expected token ids as keys");
+    config.added_tokens.emplace_back(*id, added.at(key).at("content").text());
   }
   return config;
 }

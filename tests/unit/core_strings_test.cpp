@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
+
 namespace lancet {
 namespace {
 
@@ -69,6 +71,14 @@ TEST(Strings, NearestFindsTheSlipOfTheHand) {
   EXPECT_EQ(nearest("lr", keys), "lr");
   EXPECT_EQ(nearest("temperature", keys), "");
   EXPECT_EQ(nearest("x", std::vector<std::string>{}), "");
+}
+
+TEST(Strings, AWholeNumberIsAllOfTheText) {
+  EXPECT_EQ(parse_whole_number("0"), 0);
+  EXPECT_EQ(parse_whole_number("-12"), -12);
+  EXPECT_EQ(parse_whole_number("9223372036854775807"), std::numeric_limits<int64_t>::max());
+  for (const char* text : {"", "-", "+1", " 1", "1 ", "1.0", "0x1", "one", "9223372036854775808"})
+    EXPECT_EQ(parse_whole_number(text), std::nullopt) << text;
 }
 
 }  // namespace

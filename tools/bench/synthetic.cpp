@@ -3,10 +3,10 @@
 #include <torch/types.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <random>
 #include <string>
 
@@ -45,12 +45,6 @@ std::vector<TokenId> random_ids(std::mt19937_64& random, int64_t length, int64_t
   std::vector<TokenId> ids(static_cast<size_t>(length));
   std::generate(ids.begin(), ids.end(), [&] { return id(random); });
   return ids;
-}
-
-int64_t read_number(std::string_view text) {
-  int64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  return error == std::errc() && end == text.data() + text.size() ? value : 0;
 }
 
 /// Published configurations.
