@@ -14,10 +14,6 @@ namespace {
 
 std::string history_name(int64_t layer) { return cat("keys.", layer); }
 
-Tensor index_tensor(const std::vector<int64_t>& values, const Tensor& like) {
-  return torch::tensor(values, torch::kLong).to(like.device());
-}
-
 void note_values(EditOutcome& outcome, const std::vector<int64_t>& requests, const OptimizedValues& values) {
   outcome.batching.batches += values.batching.batches;
   outcome.batching.largest = std::max(outcome.batching.largest, values.batching.largest);
@@ -140,7 +136,7 @@ void LayeredEditor::edit_round(const Round& round, const KeyGroups& groups, std:
       ++place;
     }
     if (places.empty()) continue;
-    targets.push_back(values.z_ND.index_select(0, index_tensor(places, values.z_ND)).mean(0));
+    targets.push_back(values.z_ND.index_select(0, to_index(places, values.z_ND.device())).mean(0));
     firsts.push_back(members[static_cast<size_t>(places.front())]);
     kept.push_back(std::move(places));
   }

@@ -13,11 +13,6 @@ namespace {
 /// One uniform number in [0, 1) from the engine's bits: std::uniform_real_distribution differs between libraries.
 double uniform(std::mt19937_64& engine) { return static_cast<double>(engine() >> 11) * 0x1.0p-53; }
 
-/// `values` as an index on `device`.
-Tensor index_on(at::Device device, const std::vector<int64_t>& values) {
-  return torch::tensor(values, torch::kLong).to(device);
-}
-
 /// Draws the next ids of some rows; each has random numbers of its own.
 class Sampler {
  public:
@@ -121,7 +116,7 @@ class GenerateBatch {
 
   void keep(const std::vector<int64_t>& places, std::vector<TokenId>& chosen) {
     const auto take = [&](Tensor& tensor) {
-      if (tensor.defined()) tensor = tensor.index_select(0, index_on(tensor.device(), places));
+      if (tensor.defined()) tensor = tensor.index_select(0, to_index(places, tensor.device()));
     };
     for (Tensor& keys_BKPC : cache_.keys_BKPC) take(keys_BKPC);
     for (Tensor& values_BKPC : cache_.values_BKPC) take(values_BKPC);

@@ -55,12 +55,10 @@ TextBatch::TextBatch(const CausalLM& model, std::span<const TokenizedRequest> re
       owners.push_back(static_cast<int64_t>(i));
     }
   }
-  const auto on_head = [&](const std::vector<int64_t>& values) {
-    return torch::tensor(values, torch::kLong).to(model.placement().head_device());
-  };
-  position_L_ = on_head(positions);
-  id_L_ = on_head(ids);
-  row_L_ = on_head(owners);
+  const at::Device head = model.placement().head_device();
+  position_L_ = to_index(positions, head);
+  id_L_ = to_index(ids, head);
+  row_L_ = to_index(owners, head);
 }
 
 Tensor TextBatch::losses(const HookSet& hooks) const {

@@ -18,11 +18,6 @@
 namespace lancet {
 namespace {
 
-std::vector<double> to_doubles(const Tensor& values) {
-  const Tensor host = values.detach().to(Placement::host(), torch::kDouble).contiguous();
-  return {host.const_data_ptr<double>(), host.const_data_ptr<double>() + host.numel()};
-}
-
 /// A weight's change under way and Adam's state of it: value dtype, on the weight's device.
 struct TrainedDelta {
   WeightId id;

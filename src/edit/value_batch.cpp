@@ -11,10 +11,6 @@
 namespace lancet {
 namespace {
 
-Tensor index_tensor(const std::vector<int64_t>& values, at::Device device) {
-  return torch::tensor(values, torch::kLong).to(device);
-}
-
 /// Every request in some contexts, with the target spliced behind; the last target id is only predicted.
 SuffixRows::Rows context_rows(const std::vector<const PreparedRequest*>& requests,
                               const std::vector<int64_t>& contexts) {
@@ -182,14 +178,13 @@ ValueBatch::Labels ValueBatch::make_labels(const std::vector<int64_t>& contexts)
     }
   }
   const at::Device head = model_.placement().head_device();
-  return {torch::tensor(outputs, torch::kLong).view({-1, n_outputs}), index_tensor(positions, head),
-          index_tensor(ids, head), index_tensor(owners, head),
-          torch::tensor(weights, torch::kDouble).to(head, model_.placement().value_dtype())};
+  return {torch::tensor(outputs, torch::kLong).view({-1, n_outputs}), to_index(positions, head), to_index(ids, head),
+          to_index(owners, head), torch::tensor(weights, torch::kDouble).to(head, model_.placement().value_dtype())};
 }
 
 void ValueBatch::keep(const std::vector<int64_t>& kept) {
   drift_ = drift_.select(kept);
-  drift_log_probs_AV_ = drift_log_probs_AV_.index_select(0, index_tensor(kept, drift_log_probs_AV_.device()));
+  drift_log_probs_AV_ = drift_log_probs_AV_.index_select(0, to_index(kept, drift_log_probs_AV_.device()));
   std::vector<int64_t> resident;
   for (const int64_t index : kept) resident.push_back(resident_[static_cast<size_t>(index)]);
   resident_ = std::move(resident);

@@ -46,11 +46,6 @@ struct AdamState {
   }
 };
 
-std::vector<double> to_doubles(const Tensor& values) {
-  const Tensor host = values.detach().to(Placement::host(), torch::kDouble).contiguous();
-  return {host.const_data_ptr<double>(), host.const_data_ptr<double>() + host.numel()};
-}
-
 /// PMET's public code: what the NLL counts while every target token is predicted, and the weighted KL that then is
 /// small enough to stop.
 constexpr double kPredictedFactor = 0.1, kPredictedKl = 0.01;
@@ -74,7 +69,7 @@ class BatchOptimizer {
     size_t n_active = requests_.size();
     for (int64_t step = 1;; ++step) {
       const std::vector<int64_t>& resident = batch_.resident();
-      const Tensor rows = torch::tensor(resident, torch::kLong).to(adam_.delta_NX.device());
+      const Tensor rows = to_index(resident, adam_.delta_NX.device());
       const Tensor delta_AX = adam_.delta_NX.index_select(0, rows).requires_grad_(true);
       const Tensor norm_AP = initial_norm_NP.index_select(0, rows);
       const Tensor total_A = measure(delta_AX, norm_AP);
@@ -83,7 +78,7 @@ class BatchOptimizer {
       n_active = left.size();
       if (left.empty()) break;
       const Tensor gradient_AX = torch::autograd::grad({total_A.sum()}, {delta_AX})[0];
-      const Tensor kept = torch::tensor(left, torch::kLong).to(rows.device());
+      const Tensor kept = to_index(left, rows.device());
       adam_.update(rows.index_select(0, kept), gradient_AX.index_select(0, kept),
                    options_.clamp * norm_AP.index_select(0, kept), step, options_.lr);
       // Leaving costs a copy of the rest, and new shapes cost the matrix library a set-up: only when it is worth it.

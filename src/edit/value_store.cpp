@@ -33,16 +33,12 @@ Tensor read_tensor(const SafetensorsReader& file, std::string_view name) {
   return to_tensor(file.view(name)).clone();  // the file goes away before the values do
 }
 
-std::vector<double> to_vector(const Tensor& doubles) {
-  return {doubles.const_data_ptr<double>(), doubles.const_data_ptr<double>() + doubles.numel()};
-}
-
 OptimizedValues read_values(const std::filesystem::path& path, size_t n_requests) {
   const SafetensorsReader file = SafetensorsReader::open(path);
   OptimizedValues values;
   values.z_ND = read_tensor(file, "z");
-  values.initial_norms = to_vector(read_tensor(file, "initial_norms"));
-  values.delta_norms = to_vector(read_tensor(file, "delta_norms"));
+  values.initial_norms = to_doubles(read_tensor(file, "initial_norms"));
+  values.delta_norms = to_doubles(read_tensor(file, "delta_norms"));
   const Tensor steps = read_tensor(file, "steps"), losses = read_tensor(file, "losses");
   const bool is_whole = values.z_ND.size(0) == static_cast<int64_t>(n_requests) &&
                         values.initial_norms.size() == n_requests && values.delta_norms.size() == n_requests &&

@@ -56,8 +56,8 @@ Tensor score_batch(const CausalLM& model, std::span<const Continuation> continua
   batch.sequence.turn = &turn;
   batch.sequence.outputs_BO = labels.outputs_BO;
   const Tensor h_BOD = model.run_layers(model.embed(batch.ids_BT), batch.sequence, model.all_layers());
-  const Tensor position = torch::tensor(labels.position, torch::kLong).to(h_BOD.device());
-  const Tensor label = torch::tensor(labels.label, torch::kLong).to(h_BOD.device());
+  const Tensor position = to_index(labels.position, h_BOD.device());
+  const Tensor label = to_index(labels.label, h_BOD.device());
   const Tensor read_MD = h_BOD.flatten(0, 1).index_select(0, position);
   std::vector<Tensor> nll_parts, hit_parts;
   for (int64_t begin = 0; begin < read_MD.size(0); begin += kRowsPerHeadCall) {

@@ -1,9 +1,12 @@
 #include "lancet/runtime/tensor.h"
 
+#include <torch/types.h>
+
 #include <stdexcept>
 
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
+#include "lancet/runtime/placement.h"
 
 namespace lancet {
 namespace {
@@ -22,6 +25,15 @@ at::ScalarType to_scalar_type(DType dtype) {
   throw CheckpointError(cat("stored type ", dtype_name(dtype),
                             " cannot be used as a weight: expected BF16, F16, F32 or F64. ",
                             "Convert the checkpoint to bf16 first (load and save it with transformers)"));
+}
+
+Tensor to_index(const std::vector<int64_t>& positions, at::Device device) {
+  return torch::tensor(positions, torch::kLong).to(device);
+}
+
+std::vector<double> to_doubles(const Tensor& values) {
+  const Tensor host = values.detach().to(Placement::host(), torch::kDouble).contiguous();
+  return {host.const_data_ptr<double>(), host.const_data_ptr<double>() + host.numel()};
 }
 
 DType to_dtype(at::ScalarType type) {
