@@ -3,7 +3,6 @@
 #include <torch/types.h>
 
 #include <optional>
-
 #include <vector>
 
 #include "lancet/core/error.h"

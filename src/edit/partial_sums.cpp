@@ -2,9 +2,8 @@
 
 #include <torch/types.h>
 
-#include <optional>
-
 #include <algorithm>
+#include <optional>
 
 #include "lancet/core/error.h"
 #include "lancet/core/hash.h"
