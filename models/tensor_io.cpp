@@ -23,6 +23,17 @@ Tensor to_tensor(const TensorView& view) {
   return copy;
 }
 
+void write_tensors(const std::filesystem::path& path, const std::vector<std::pair<std::string, Tensor>>& tensors,
+                   const Metadata& metadata) {
+  std::vector<Tensor> host;
+  std::vector<TensorSource> sources;
+  for (const auto& [name, tensor] : tensors) {
+    host.push_back(tensor.to(Placement::host()).contiguous());
+    sources.push_back(to_source(name, host.back()));
+  }
+  write_safetensors(path, sources, metadata);
+}
+
 TensorSource to_source(std::string name, const Tensor& tensor) {
   if (tensor.device() != Placement::host() || !tensor.is_contiguous())
     throw std::logic_error(name + ": only a contiguous tensor on the host can be written");

@@ -9,7 +9,7 @@
 namespace lancet {
 namespace {
 
-Tensor to_host_f32(const Tensor& tensor) { return tensor.to(Placement::host(), at::kFloat).contiguous(); }
+Tensor to_host_f32(const Tensor& tensor) { return tensor.to(Placement::host(), at::kFloat); }
 
 /// One delta per weight: low-rank changes side by side, anything else summed up.
 WeightDelta merged(const std::vector<WeightDelta>& deltas) {
@@ -41,13 +41,11 @@ void write_delta(const std::filesystem::path& path, const ModelConfig& config,
       tensors.emplace_back(name + ".full", to_host_f32(std::get<DenseDelta>(delta).full_OI));
     }
   }
-  std::vector<TensorSource> sources;
-  for (const auto& [name, tensor] : tensors) sources.push_back(to_source(name, tensor));
-  write_safetensors(path, sources,
-                    {{"format", "lancet-delta-1"},
-                     {"base_hash", provenance.base_hash},
-                     {"method", provenance.method},
-                     {"requests", nlohmann::json(provenance.request_ids).dump()}});
+  write_tensors(path, tensors,
+                {{"format", "lancet-delta-1"},
+                 {"base_hash", provenance.base_hash},
+                 {"method", provenance.method},
+                 {"requests", nlohmann::json(provenance.request_ids).dump()}});
 }
 
 }  // namespace lancet

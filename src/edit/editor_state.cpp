@@ -30,17 +30,11 @@ void check_owner(const std::filesystem::path& path, std::string_view what, const
 }  // namespace
 
 void save_state(const std::filesystem::path& path, const EditorState& state, const StateOwner& owner) {
-  std::vector<Tensor> tensors;
-  std::vector<TensorSource> sources;
-  for (const auto& [name, tensor] : state.tensors) {
-    tensors.push_back(tensor.to(Placement::host()).contiguous());
-    sources.push_back(to_source(name, tensors.back()));
-  }
-  write_safetensors(path, sources,
-                    {{"format", std::string(kFormat)},
-                     {"method", owner.method},
-                     {"base_hash", owner.base_hash},
-                     {"edits", std::to_string(state.edits)}});
+  write_tensors(path, {state.tensors.begin(), state.tensors.end()},
+                {{"format", std::string(kFormat)},
+                 {"method", owner.method},
+                 {"base_hash", owner.base_hash},
+                 {"edits", std::to_string(state.edits)}});
 }
 
 EditorState load_state(const std::filesystem::path& path, const StateOwner& owner) {

@@ -54,12 +54,10 @@ std::string exact_text(double number) {
 }
 
 void write_matrix(const std::filesystem::path& path, const MatrixKind& kind, const Tensor& matrix, Metadata facts) {
-  const Tensor host = matrix.to(Placement::host()).contiguous();
-  const TensorSource source = to_source(std::string(kind.tensor), host);
   facts[kFormatFact] = kind.format;
   std::error_code problem;
   std::filesystem::create_directories(path.parent_path(), problem);  // a failure shows when the file is written
-  write_safetensors(path, std::span(&source, 1), facts);
+  write_tensors(path, {{std::string(kind.tensor), matrix}}, facts);
 }
 
 MatrixFile map_matrix(const std::filesystem::path& path, const MatrixKind& kind, int64_t size) {

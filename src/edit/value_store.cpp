@@ -88,16 +88,14 @@ void ValueStore::save(const std::vector<const PreparedRequest*>& batch, int64_t 
                       const OptimizedValues& values) const {
   std::vector<int64_t> steps;
   for (const std::vector<ValueLoss>& losses : values.losses) steps.push_back(static_cast<int64_t>(losses.size()));
-  const std::vector<std::pair<std::string, Tensor>> tensors{
-      {"z", values.z_ND.to(Placement::host()).contiguous()},
-      {"initial_norms", torch::tensor(values.initial_norms, torch::kDouble)},
-      {"delta_norms", torch::tensor(values.delta_norms, torch::kDouble)},
-      {"steps", torch::tensor(steps, torch::kLong)},
-      {"losses", flat_losses(values)}};
-  std::vector<TensorSource> sources;
-  for (const auto& [name, tensor] : tensors) sources.push_back(to_source(name, tensor));
   std::filesystem::create_directories(folder_);
-  write_safetensors(file(batch, layer, options), sources, {{"format", std::string(kFormat)}});
+  write_tensors(file(batch, layer, options),
+                {{"z", values.z_ND},
+                 {"initial_norms", torch::tensor(values.initial_norms, torch::kDouble)},
+                 {"delta_norms", torch::tensor(values.delta_norms, torch::kDouble)},
+                 {"steps", torch::tensor(steps, torch::kLong)},
+                 {"losses", flat_losses(values)}},
+                {{"format", std::string(kFormat)}});
 }
 
 void ValueStore::clear() const {

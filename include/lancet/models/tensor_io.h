@@ -1,7 +1,10 @@
 // Between stored bytes and tensors.
 #pragma once
 
+#include <filesystem>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "lancet/io/safetensors.h"
 #include "lancet/runtime/tensor.h"
@@ -15,5 +18,9 @@ Tensor to_tensor(const TensorView& view);
 /// Bytes of a contiguous tensor on the host, borrowed: the tensor outlives the source. Throws: std::logic_error
 /// otherwise.
 TensorSource to_source(std::string name, const Tensor& tensor);
+
+/// Tensors on any device, of any layout, as a file that appears complete or not at all; see write_safetensors().
+void write_tensors(const std::filesystem::path& path, const std::vector<std::pair<std::string, Tensor>>& tensors,
+                   const Metadata& metadata);
 
 }  // namespace lancet
