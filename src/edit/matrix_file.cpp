@@ -8,7 +8,6 @@
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
 #include "lancet/models/tensor_io.h"
-#include "lancet/runtime/placement.h"
 
 namespace lancet {
 namespace {
