@@ -3,46 +3,41 @@
 // nu I, as in scalable-model-editing/unified-model-editing. Values, keys and residuals are MEMIT's. Differs from the
 // reference: no inverse is formed, and keys that depend on one another are an error at mu = 0, not a pseudo-inverse;
 // mu counts for single requests too.
+#include "covariance_weights.h"
 #include "layered_editor.h"
 
 namespace lancet {
 namespace {
 
-struct EmmetOptions {
-  double covariance_weight = 100000;  ///< lambda; default: EasyEdit's Llama configurations
-  double identity_weight = 0;         ///< nu
-  double slack = 0.1;                 ///< mu; default: as published
-};
+constexpr double kCovarianceWeight = 100000;  // lambda of EasyEdit's Llama configurations
+constexpr double kSlack = 0.1;                // as published
 
 class EmmetEditor final : public LayeredEditor {
  public:
-  EmmetEditor(LayeredOptions layered, EmmetOptions options) : LayeredEditor(std::move(layered)), options_(options) {}
+  EmmetEditor(LayeredOptions layered, const CovarianceWeights& weights, double slack)
+      : LayeredEditor(std::move(layered)), weights_(weights), slack_(slack) {}
 
  protected:
   LowRankDelta solve(const EditContext& context, const LayerProblem& problem) const override {
-    Tensor lower_FF = context.covariance_factor(problem.layer);
-    if (options_.identity_weight > 0)
-      lower_FF = lift_factor(lower_FF, options_.covariance_weight, options_.identity_weight);
-    return solve_equality({.lower_FF = lower_FF,
-                           .covariance_weight = options_.covariance_weight,
-                           .slack = options_.slack,
+    return solve_equality({.lower_FF = weighted_factor(context, problem.layer, weights_),
+                           .covariance_weight = weights_.covariance,
+                           .slack = slack_,
                            .keys_FN = problem.keys_FN,
                            .residuals_DN = problem.residuals_DN});
   }
 
  private:
-  EmmetOptions options_;
+  CovarianceWeights weights_;
+  double slack_;  ///< mu
 };
 
 }  // namespace
 
 std::unique_ptr<Editor> make_emmet(ConfigSection& editor) {
-  EmmetOptions options;
   LayeredOptions layered = parse_layered_options(editor, {});
-  options.covariance_weight = editor.number("covariance_weight", {.min = 1e-300}, options.covariance_weight);
-  options.identity_weight = editor.number("identity_weight", {.min = 0}, options.identity_weight);
-  options.slack = editor.number("slack", {.min = 0}, options.slack);
-  return std::make_unique<EmmetEditor>(std::move(layered), options);
+  const CovarianceWeights weights = parse_covariance_weights(editor, {.covariance = kCovarianceWeight});
+  const double slack = editor.number("slack", {.min = 0}, kSlack);
+  return std::make_unique<EmmetEditor>(std::move(layered), weights, slack);
 }
 
 }  // namespace lancet

@@ -23,9 +23,7 @@ std::string ids_text(const std::vector<int64_t>& group, std::span<const Prepared
 }  // namespace
 
 EqualKeys parse_equal_keys(ConfigSection& editor) {
-  static const std::vector<std::string> kNames{"warn", "mean", "split"};
-  const std::string name = editor.choice("equal_keys", kNames, kNames.front());
-  return static_cast<EqualKeys>(std::find(kNames.begin(), kNames.end(), name) - kNames.begin());
+  return editor.choice_of<EqualKeys>("equal_keys", {"warn", "mean", "split"});
 }
 
 KeyGroups group_by_key(std::span<const PreparedRequest> requests) {

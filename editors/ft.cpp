@@ -15,6 +15,7 @@ class FineTuneEditor final : public Editor {
 
   EditorNeeds needs() const override { return {.subject = false, .statistics = false}; }
   const ContextOptions* contexts() const override { return nullptr; }
+  const ValueOptions* values() const override { return nullptr; }
   std::vector<WeightId> targets(const ModelConfig& config) const override {
     check_modules(modules_, config);
     return modules_;

@@ -60,6 +60,7 @@ class LayeredEditor : public Editor {
 
   EditorNeeds needs() const override { return {.subject = true, .statistics = true}; }
   const ContextOptions* contexts() const override { return &options_.contexts; }
+  const ValueOptions* values() const override { return &options_.values; }
   std::vector<WeightId> targets(const ModelConfig& config) const override;
   EditOutcome edit(const EditContext& context, std::span<const EditRequest> requests, EditorState& state,
                    WeightTransaction& transaction) const override;

@@ -2,8 +2,6 @@
 
 #include <torch/types.h>
 
-#include <algorithm>
-
 #include "lancet/core/strings.h"
 
 namespace lancet {
@@ -14,11 +12,9 @@ std::string state_name(int64_t layer) { return cat("norm_anchor.", layer); }
 }  // namespace
 
 NormAnchor parse_norm_anchor(ConfigSection& editor) {
-  static const std::vector<std::string> kNames{"off", "rescale", "skip"};
   ConfigSection section = editor.section("norm_anchor");
   NormAnchor anchor;
-  const std::string name = section.choice("mode", kNames, kNames.front());
-  anchor.mode = static_cast<NormAnchor::Mode>(std::find(kNames.begin(), kNames.end(), name) - kNames.begin());
+  anchor.mode = section.choice_of<NormAnchor::Mode>("mode", {"off", "rescale", "skip"});
   anchor.limit = section.number("limit", {.min = 1.0}, anchor.limit);
   section.finish();
   return anchor;

@@ -3,8 +3,6 @@
 // k' with `covariance: false`. ROME takes k' as the mean over all contexts but k of the plain prompt; R-ROME takes one
 // key for both: the mean, with W k the mean too, or the plain prompt's. Differs from the reference: C's factor, no
 // inverse; v* at the MLP's output is found as MEMIT's values are (values.h).
-#include <algorithm>
-
 #include "layered_editor.h"
 
 namespace lancet {
@@ -53,9 +51,7 @@ std::unique_ptr<Editor> make(ConfigSection& editor, RomeKeys keys) {
 std::unique_ptr<Editor> make_rome(ConfigSection& editor) { return make(editor, RomeKeys::kOriginal); }
 
 std::unique_ptr<Editor> make_r_rome(ConfigSection& editor) {
-  static const std::vector<std::string> kNames{"prefix", "prompt", "original"};
-  const std::string name = editor.choice("keys", kNames, kNames.front());
-  return make(editor, static_cast<RomeKeys>(std::find(kNames.begin(), kNames.end(), name) - kNames.begin()));
+  return make(editor, editor.choice_of<RomeKeys>("keys", {"prefix", "prompt", "original"}));
 }
 
 }  // namespace lancet

@@ -64,6 +64,7 @@ class UltraEditor final : public Editor {
 
   EditorNeeds needs() const override { return {.subject = false, .statistics = false}; }
   const ContextOptions* contexts() const override { return nullptr; }
+  const ValueOptions* values() const override { return nullptr; }
   std::vector<WeightId> targets(const ModelConfig& config) const override {
     check_modules(modules_, config);
     return modules_;
@@ -108,11 +109,10 @@ class UltraEditor final : public Editor {
 }  // namespace
 
 std::unique_ptr<Editor> make_ultraedit(ConfigSection& editor) {
-  static const std::vector<std::string> kTokens{"answer", "all"};
   CaptureOptions options;
   const double lr = editor.number("lr", {.min = 1e-300}, 1e-6);
   options.batch = editor.integer("batch", {.min = 1}, options.batch);
-  if (editor.choice("tokens", kTokens, kTokens.front()) == "all") options.tokens = TokenChoice::kAll;
+  options.tokens = editor.choice_of<TokenChoice>("tokens", {"answer", "all"});
   return std::make_unique<UltraEditor>(parse_modules(editor), lr, options);
 }
 

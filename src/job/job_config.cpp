@@ -10,7 +10,6 @@ namespace lancet {
 namespace {
 
 const std::vector<std::string> kDTypeNames{"auto", "f32", "bf16", "f16", "f64"};
-const std::vector<std::string> kBalanceNames{"memory", "work"};
 constexpr DType kDTypes[] = {DType::kF32, DType::kF32, DType::kBF16, DType::kF16, DType::kF64};
 
 RequestSource parse_request_source(ConfigSection& job, const std::filesystem::path& base) {
@@ -118,8 +117,7 @@ RunOptions parse_run_options(ConfigSection section) {
     run.devices = section.texts("devices");
   else
     run.devices = {section.text("devices", defaults.devices.front())};
-  const bool by_work = section.choice("balance", kBalanceNames, kBalanceNames.front()) == kBalanceNames.back();
-  run.balance = by_work ? Balance::kWork : Balance::kMemory;
+  run.balance = section.choice_of<Balance>("balance", {"memory", "work"});
   const std::string dtype = section.choice("dtype", kDTypeNames, "auto");
   const auto index = std::find(kDTypeNames.begin(), kDTypeNames.end(), dtype) - kDTypeNames.begin();
   if (dtype != "auto") run.dtype = kDTypes[index];

@@ -14,11 +14,6 @@ constexpr ValueShape kAssumedPrompt{
     .contexts = 6, .row_tokens = 20, .prefix_tokens = 12, .suffix_tokens = 8, .target_tokens = 4, .drift_tokens = 8};
 constexpr int64_t kAssumedRequests = 100, kAssumedProbesPerRequest = 14, kAssumedContextTokens = 12;
 
-int64_t integer_of(const ConfigTree& section, std::string_view key, int64_t fallback) {
-  const ConfigTree* value = section.find(key);
-  return value == nullptr ? fallback : std::stoll(value->scalar);
-}
-
 JobWork basic_work(const RunOptions& run, const ModelConfig& config) {
   JobWork work;
   work.dtype = to_scalar_type(run.dtype.value_or(config.dtype));
@@ -85,13 +80,11 @@ JobWork edit_work(const JobConfig& job, const ModelConfig& config, const WorkTex
   add_contexts(contexts, work.values);
   if (templates.empty() && contexts.generate > 0)
     assumptions.push_back(cat("assumed: generated contexts of ", contexts.length + 2, " tokens"));
-  const ConfigTree* section = job.resolved.find("editor");
-  const ConfigTree* values = section == nullptr ? nullptr : section->find("values");
-  work.optimizes_values = values != nullptr && work.requests > 0;
-  if (values != nullptr) {
-    work.value_batch = integer_of(*values, "batch", 0);
-    work.value_steps = integer_of(*values, "steps", ValueOptions().steps);
-    work.values = in_groups(work.values, integer_of(*values, "contexts_per_step", 0));
+  if (const ValueOptions* values = editor.values()) {
+    work.optimizes_values = work.requests > 0;
+    work.value_batch = values->batch;
+    work.value_steps = values->steps;
+    work.values = in_groups(work.values, values->contexts_per_step);
   }
   return work;
 }

@@ -68,10 +68,6 @@ class PlannedJob {
       job.statistics->document_tokens =
           std::max<int64_t>(&document == &corpus_.documents[0] ? 0 : job.statistics->document_tokens,
                             static_cast<int64_t>(document.size()));
-    ConfigTree editor = ConfigTree::map();
-    editor.set("values", ConfigTree::map());
-    job.resolved = ConfigTree::map();
-    job.resolved.set("editor", std::move(editor));
     std::vector<std::string> assumptions;
     const JobWork work = edit_work(job, tiny_.config, {tiny_.tokenizer.get(), requests_, plan_.size()}, assumptions);
     DeviceChoice choice;

@@ -141,6 +141,8 @@ class Editor {
   virtual EditorNeeds needs() const = 0;
   /// Templates that the job gave or asked for; null: the method uses none.
   virtual const ContextOptions* contexts() const = 0;
+  /// How it optimises values; null: it finds none.
+  virtual const ValueOptions* values() const = 0;
   /// The weights that edit() may change.
   /// Throws: ConfigError when an option does not fit the model (a layer out of range).
   virtual std::vector<WeightId> targets(const ModelConfig& config) const = 0;
