@@ -8,6 +8,7 @@
 #include <numeric>
 #include <utility>
 
+#include "adam.h"
 #include "lancet/core/error.h"
 #include "lancet/core/progress.h"
 #include "lancet/core/strings.h"
@@ -18,7 +19,7 @@
 namespace lancet {
 namespace {
 
-/// A weight's change under way and Adam's state of it: value dtype, on the weight's device.
+/// A weight's change under way and Adam's moments of it: value dtype, on the weight's device.
 struct TrainedDelta {
   WeightId id;
   Tensor delta_OI, first_OI, second_OI;
@@ -40,17 +41,12 @@ struct TrainedDelta {
     });
   }
 
-  /// Update number `step`, from 1.
-  void update(const Tensor& weight, Tensor gradient, int64_t step, const TrainingOptions& options) {
+  /// Update number `number`, from 1.
+  void update(const Tensor& weight, Tensor gradient, int64_t number, const TrainingOptions& options) {
     const torch::NoGradGuard no_grad;
-    constexpr double kBeta1 = 0.9, kBeta2 = 0.999, kEps = 1e-8;
     if (options.weight_decay != 0)
       gradient = gradient + options.weight_decay * (weight.to(delta_OI.scalar_type()) + delta_OI);
-    first_OI.mul_(kBeta1).add_(gradient, 1 - kBeta1);
-    second_OI.mul_(kBeta2).addcmul_(gradient, gradient, 1 - kBeta2);
-    const double n = static_cast<double>(step);
-    const Tensor scale = (second_OI / (1 - std::pow(kBeta2, n))).sqrt_().add_(kEps);
-    delta_OI.addcdiv_(first_OI, scale, -options.lr / (1 - std::pow(kBeta1, n)));
+    delta_OI.sub_(adam_change(first_OI, second_OI, gradient, {number, options.lr}));
     if (options.norm_constraint) delta_OI.clamp_(-*options.norm_constraint, *options.norm_constraint);
   }
 };

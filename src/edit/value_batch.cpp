@@ -7,6 +7,7 @@
 
 #include "lancet/edit/activations.h"
 #include "lancet/edit/value_memory.h"
+#include "lancet/models/target_places.h"
 
 namespace lancet {
 namespace {
@@ -153,33 +154,24 @@ Tensor ValueBatch::initial_values(ValueSite site, int64_t layer) const {
 }
 
 ValueBatch::Labels ValueBatch::make_labels(const std::vector<int64_t>& contexts) const {
-  const int64_t n_contexts = static_cast<int64_t>(contexts.size());
-  int64_t n_outputs = 0;
-  for (const int64_t index : resident_)
-    n_outputs = std::max(n_outputs, static_cast<int64_t>(requests_[static_cast<size_t>(index)]->target.size()));
-  std::vector<int64_t> outputs, positions, ids, owners;
-  std::vector<double> weights;
-  for (size_t a = 0; a < resident_.size(); ++a) {
-    const PreparedRequest& request = *requests_[static_cast<size_t>(resident_[a])];
-    const double weight = 1.0 / static_cast<double>(static_cast<int64_t>(request.target.size()) * n_contexts);
-    for (int64_t r = 0; r < n_contexts; ++r) {
-      const LocatedPrompt& prompt = request.prompts[static_cast<size_t>(contexts[static_cast<size_t>(r)])];
-      // the prompt's last token predicts target[0]
-      const int64_t first = static_cast<int64_t>(prompt.ids.size()) - 1 - prompt.lookup;
-      // shorter targets repeat their last place
-      for (int64_t j = 0; j < n_outputs; ++j)
-        outputs.push_back(first + std::min(j, static_cast<int64_t>(request.target.size()) - 1));
-      for (size_t j = 0; j < request.target.size(); ++j) {
-        positions.push_back((static_cast<int64_t>(a) * n_contexts + r) * n_outputs + static_cast<int64_t>(j));
-        ids.push_back(request.target[j]);
-        owners.push_back(static_cast<int64_t>(a));
-        weights.push_back(weight);
-      }
+  std::vector<RowTarget> rows;
+  for (const int64_t index : resident_) {
+    const PreparedRequest& request = *requests_[static_cast<size_t>(index)];
+    for (const int64_t context : contexts) {
+      const LocatedPrompt& prompt = request.prompts[static_cast<size_t>(context)];
+      rows.push_back({static_cast<int64_t>(prompt.ids.size()) - 1 - prompt.lookup, request.target});
     }
   }
+  const TargetPlaces places = target_places(rows);
+  std::vector<int64_t> owners;
+  std::vector<double> weights;
+  for (const int64_t row : places.rows) {
+    owners.push_back(row / static_cast<int64_t>(contexts.size()));
+    weights.push_back(1.0 / static_cast<double>(rows[static_cast<size_t>(row)].target.size() * contexts.size()));
+  }
   const at::Device head = model_.placement().head_device();
-  return {torch::tensor(outputs, torch::kLong).view({-1, n_outputs}), to_index(positions, head), to_index(ids, head),
-          to_index(owners, head), torch::tensor(weights, torch::kDouble).to(head, model_.placement().value_dtype())};
+  return {places.outputs_BO, to_index(places.positions, head), to_index(places.ids, head), to_index(owners, head),
+          torch::tensor(weights, torch::kDouble).to(head, model_.placement().value_dtype())};
 }
 
 void ValueBatch::keep(const std::vector<int64_t>& kept) {

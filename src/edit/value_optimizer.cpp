@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "adam.h"
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
 #include "value_batch.h"
@@ -12,7 +13,7 @@
 namespace lancet {
 namespace {
 
-/// Adam's state and the deltas of one batch. All on the edited layer's device, in the value dtype.
+/// The deltas of one batch and Adam's moments of them. All on the edited layer's device, in the value dtype.
 struct AdamState {
   Tensor delta_NX;
   Tensor first_NX;
@@ -23,15 +24,10 @@ struct AdamState {
         first_NX(torch::zeros_like(initial_NX)),
         second_NX(torch::zeros_like(initial_NX)) {}
 
-  /// Update number `step` (from 1) of some rows, then the projection of each vector onto ||delta|| <= its limit.
-  void update(const Tensor& rows, const Tensor& gradient, const Tensor& limit_AP, int64_t step, double lr) {
-    constexpr double kBeta1 = 0.9, kBeta2 = 0.999, kEps = 1e-8;
-    const Tensor first = kBeta1 * first_NX.index_select(0, rows) + (1 - kBeta1) * gradient;
-    const Tensor second = kBeta2 * second_NX.index_select(0, rows) + (1 - kBeta2) * gradient.square();
-    const double n = static_cast<double>(step);
-    const Tensor unbiased = first / (1 - std::pow(kBeta1, n));
-    const Tensor scale = (second / (1 - std::pow(kBeta2, n))).sqrt() + kEps;
-    Tensor delta = delta_NX.index_select(0, rows) - lr * unbiased / scale;
+  /// One update of some rows, then the projection of each vector onto ||delta|| <= its limit.
+  void update(const Tensor& rows, const Tensor& gradient, const Tensor& limit_AP, AdamStep step) {
+    Tensor first = first_NX.index_select(0, rows), second = second_NX.index_select(0, rows);
+    Tensor delta = delta_NX.index_select(0, rows) - adam_change(first, second, gradient, step);
     const Tensor norm_AP = norms(delta, limit_AP.size(1));
     const Tensor shrink_AP = torch::where(norm_AP > limit_AP, limit_AP / norm_AP, torch::ones_like(norm_AP));
     delta = (delta.unflatten(1, {limit_AP.size(1), -1}) * shrink_AP.unsqueeze(2)).flatten(1);
@@ -80,7 +76,7 @@ class BatchOptimizer {
       const Tensor gradient_AX = torch::autograd::grad({total_A.sum()}, {delta_AX})[0];
       const Tensor kept = to_index(left, rows.device());
       adam_.update(rows.index_select(0, kept), gradient_AX.index_select(0, kept),
-                   options_.clamp * norm_AP.index_select(0, kept), step, options_.lr);
+                   options_.clamp * norm_AP.index_select(0, kept), {step, options_.lr});
       // Leaving costs a copy of the rest, and new shapes cost the matrix library a set-up: only when it is worth it.
       if (left.size() * 8 <= resident.size() * 7) batch_.keep(left);
     }

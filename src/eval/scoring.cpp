@@ -7,6 +7,7 @@
 #include "lancet/core/progress.h"
 #include "lancet/models/batching.h"
 #include "lancet/models/spread_rows.h"
+#include "lancet/models/target_places.h"
 #include "lancet/runtime/stage_turns.h"
 
 namespace lancet {
@@ -15,49 +16,24 @@ namespace {
 /// Logits of one pass are bounded too: [positions, V].
 constexpr int64_t kRowsPerHeadCall = 1024;
 
-/// Which of a batch's outputs [B, O] predict which ids.
-struct BatchLabels {
-  Tensor outputs_BO;              ///< places in the rows; shorter targets repeat their last
-  std::vector<int64_t> position;  ///< flat index row * O + place among the outputs
-  std::vector<int64_t> label;
-};
-
-BatchLabels make_labels(std::span<const Continuation> continuations, std::span<const int64_t> rows) {
-  int64_t width = 0;
-  for (const int64_t row : rows)
-    width = std::max(width, static_cast<int64_t>(continuations[static_cast<size_t>(row)].target.size()));
-  BatchLabels labels;
-  std::vector<int64_t> outputs;
-  for (const int64_t row : rows) {
-    const Continuation& continuation = continuations[static_cast<size_t>(row)];
-    const int64_t first = static_cast<int64_t>(continuation.prompt.size()) - 1;
-    const int64_t n_labels = static_cast<int64_t>(continuation.target.size());
-    for (int64_t j = 0; j < n_labels; ++j) {
-      labels.position.push_back(static_cast<int64_t>(outputs.size()) + j);
-      labels.label.push_back(continuation.target[static_cast<size_t>(j)]);
-    }
-    for (int64_t j = 0; j < width; ++j) outputs.push_back(first + std::min(j, n_labels - 1));
-  }
-  labels.outputs_BO = torch::tensor(outputs, torch::kLong).view({-1, width});
-  return labels;
-}
-
 /// Of each row nll and whether it is the argmax, 1 or 0: [rows, 2] f64 on the host.
 Tensor score_batch(const CausalLM& model, std::span<const Continuation> continuations, std::span<const int64_t> rows,
                    StageTurn& turn) {
   std::vector<std::vector<TokenId>> ids;
+  std::vector<RowTarget> targets;
   for (const int64_t row : rows) {
     const Continuation& continuation = continuations[static_cast<size_t>(row)];
     ids.push_back(continuation.prompt);
     ids.back().insert(ids.back().end(), continuation.target.begin(), continuation.target.end() - 1);
+    targets.push_back({static_cast<int64_t>(continuation.prompt.size()) - 1, continuation.target});
   }
   TokenBatch batch = make_batch(ids);
-  const BatchLabels labels = make_labels(continuations, rows);
+  const TargetPlaces places = target_places(targets);
   batch.sequence.turn = &turn;
-  batch.sequence.outputs_BO = labels.outputs_BO;
+  batch.sequence.outputs_BO = places.outputs_BO;
   const Tensor h_BOD = model.run_layers(model.embed(batch.ids_BT), batch.sequence, model.all_layers());
-  const Tensor position = to_index(labels.position, h_BOD.device());
-  const Tensor label = to_index(labels.label, h_BOD.device());
+  const Tensor position = to_index(places.positions, h_BOD.device());
+  const Tensor label = to_index(places.ids, h_BOD.device());
   const Tensor read_MD = h_BOD.flatten(0, 1).index_select(0, position);
   std::vector<Tensor> nll_parts, hit_parts;
   for (int64_t begin = 0; begin < read_MD.size(0); begin += kRowsPerHeadCall) {

@@ -1,0 +1,30 @@
+// Where rows with a target spliced behind a prompt predict its tokens.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "lancet/runtime/tensor.h"
+#include "lancet/text/tokenizer.h"
+
+namespace lancet {
+
+/// A row's target and the place in the row that predicts its first token: the prompt's last one.
+struct RowTarget {
+  int64_t first_place = 0;
+  std::span<const TokenId> target;
+};
+
+/// Of a batch's rows, label by label: which of the pass's outputs predicts it, its id, its row.
+struct TargetPlaces {
+  Tensor outputs_BO;               ///< SequenceInfo::outputs_BO; shorter targets repeat their last place
+  std::vector<int64_t> positions;  ///< row * O + place among its outputs
+  std::vector<int64_t> ids;
+  std::vector<int64_t> rows;
+};
+
+/// No target is empty, and there is at least one row.
+TargetPlaces target_places(std::span<const RowTarget> rows);
+
+}  // namespace lancet
