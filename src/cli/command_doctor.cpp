@@ -15,7 +15,7 @@ std::vector<Finding> job_findings(const JobArguments& arguments, MachineFacts& f
     return {};
   }
   try {
-    return diagnose_job(load_job(arguments, JobPurpose::kEdit, alone()), facts);
+    return diagnose_job(read_job(arguments, JobPurpose::kEdit), facts);
   } catch (const Error& error) {
     return {{FindingState::kProblem, "job", error.what(), ""}};
   }

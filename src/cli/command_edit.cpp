@@ -58,9 +58,7 @@ void print_summary(const EditReport& report, const JobConfig& job) {
 
 ExitCode run_rehearsal(const JobArguments& arguments, const Output& output, RankSession& session) {
   Communicator& communicator = session.communicator();
-  JobConfig job = load_job(arguments, JobPurpose::kEdit, communicator);
-  session.set_timeout(std::chrono::seconds(job.run.timeout_s));
-  job.run.on_host = session.on_host();
+  JobConfig job = load_job(arguments, JobPurpose::kEdit, session);
   const RehearsalReport report = rehearse_edit_job(std::move(job), communicator);
   if (!communicator.is_root()) return ExitCode::kOk;
   if (output.json)
@@ -72,9 +70,7 @@ ExitCode run_rehearsal(const JobArguments& arguments, const Output& output, Rank
 
 ExitCode run_edit(const JobArguments& arguments, const Output& output, RankSession& session) {
   Communicator& communicator = session.communicator();
-  JobConfig job = load_job(arguments, JobPurpose::kEdit, communicator);
-  session.set_timeout(std::chrono::seconds(job.run.timeout_s));
-  job.run.on_host = session.on_host();
+  const JobConfig job = load_job(arguments, JobPurpose::kEdit, session);
   const EditReport report = run_edit_job(job, communicator);
   if (!communicator.is_root()) return report.unmet.empty() ? ExitCode::kOk : ExitCode::kNumeric;
   if (output.json)

@@ -25,9 +25,7 @@ std::string evaluation_text(const EvalReport& report) {
 
 ExitCode run_eval(const JobArguments& arguments, const Output& output, RankSession& session) {
   Communicator& communicator = session.communicator();
-  JobConfig job = load_job(arguments, JobPurpose::kEvaluate, communicator);
-  session.set_timeout(std::chrono::seconds(job.run.timeout_s));
-  job.run.on_host = session.on_host();
+  const JobConfig job = load_job(arguments, JobPurpose::kEvaluate, session);
   const EvalReport report = run_eval_job(job, communicator);
   if (!communicator.is_root()) return ExitCode::kOk;
   std::cout << (output.json ? to_json(report, job) : evaluation_text(report));
@@ -36,9 +34,7 @@ ExitCode run_eval(const JobArguments& arguments, const Output& output, RankSessi
 
 ExitCode run_stats(const JobArguments& arguments, const Output& output, RankSession& session) {
   Communicator& communicator = session.communicator();
-  JobConfig job = load_job(arguments, JobPurpose::kStatistics, communicator);
-  session.set_timeout(std::chrono::seconds(job.run.timeout_s));
-  job.run.on_host = session.on_host();
+  const JobConfig job = load_job(arguments, JobPurpose::kStatistics, session);
   const StatisticsReport report = run_statistics_job(job, communicator);
   if (!communicator.is_root()) return ExitCode::kOk;
   if (output.json) {

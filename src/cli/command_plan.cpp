@@ -53,7 +53,7 @@ struct Task {
 };
 
 Task task_of_job(const JobArguments& arguments) {
-  const JobConfig job = load_job(arguments, JobPurpose::kEdit, alone());
+  const JobConfig job = read_job(arguments, JobPurpose::kEdit);
   Described model = describe_model(job.model, job.ignore_config_keys);
   Task task{std::move(model.config), {}, job.run, {}};
   const std::vector<EditRequest> requests = load_requests(job.requests);

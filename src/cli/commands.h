@@ -10,7 +10,6 @@
 #include "lancet/core/error.h"
 #include "lancet/distributed/rank_session.h"
 #include "lancet/job/job_config.h"
-#include "lancet/runtime/communicator.h"
 
 namespace lancet::cli {
 
@@ -72,7 +71,10 @@ struct JobArguments {
 
 void add_job_file(CLI::App& command, JobArguments& arguments);
 
-/// Collective: builds and parses the job, on every rank. Throws: ConfigError that lists what is missing.
-JobConfig load_job(const JobArguments& arguments, JobPurpose purpose, Communicator& communicator);
+/// Builds and parses the job. Throws: ConfigError that lists what is missing.
+JobConfig read_job(const JobArguments& arguments, JobPurpose purpose);
+
+/// Collective: read_job on every rank, which is then held to the job's run.timeout_s.
+JobConfig load_job(const JobArguments& arguments, JobPurpose purpose, RankSession& session);
 
 }  // namespace lancet::cli

@@ -49,27 +49,6 @@ void check_one_line(const JobArguments& arguments, JobPurpose purpose) {
   if (!missing.empty()) throw ConfigError("without a job file, these are missing: " + join(missing));
 }
 
-JobConfig read_job(const JobArguments& arguments, JobPurpose purpose) {
-  const bool from_file = !arguments.file.empty();
-  if (!from_file) check_one_line(arguments, purpose);
-  for (const auto& [value, name] : {std::pair{&arguments.model, "--model"}, std::pair{&arguments.prompt, "--prompt"},
-                                    std::pair{&arguments.requests, "--requests"}, std::pair{&arguments.out, "--out"}})
-    if (from_file && !value->empty())
-      throw ConfigError(
-          cat(name, ": cannot be used with a job file. Change the job with --set, e.g. --set output.dir=DIR"));
-  const fs::path file(arguments.file);
-  ConfigTree tree = from_file ? load_config(file) : one_line_job(arguments);
-  const fs::path base = from_file ? fs::absolute(file).parent_path() : fs::current_path();
-  // The model decides which defaults apply, so an override of it counts first; the others change the defaults too.
-  ConfigTree overridden = tree;
-  for (const std::string& assignment : arguments.overrides) apply_override(overridden, assignment);
-  if (const ConfigTree* model = overridden.find("model"); model != nullptr && tree.kind == ConfigTree::Kind::kMap)
-    tree.set("model", *model);
-  apply_model_defaults(tree, base);
-  for (const std::string& assignment : arguments.overrides) apply_override(tree, assignment);
-  return parse_job(tree, base, from_file ? file.string() : std::string("command line"), purpose);
-}
-
 }  // namespace
 
 void add_output_options(CLI::App& command, Output& output) {
@@ -104,9 +83,32 @@ RunOptions parse_run(const std::string& devices, const std::string& dtype) {
   return run;
 }
 
-JobConfig load_job(const JobArguments& arguments, JobPurpose purpose, Communicator& communicator) {
+JobConfig read_job(const JobArguments& arguments, JobPurpose purpose) {
+  const bool from_file = !arguments.file.empty();
+  if (!from_file) check_one_line(arguments, purpose);
+  for (const auto& [value, name] : {std::pair{&arguments.model, "--model"}, std::pair{&arguments.prompt, "--prompt"},
+                                    std::pair{&arguments.requests, "--requests"}, std::pair{&arguments.out, "--out"}})
+    if (from_file && !value->empty())
+      throw ConfigError(
+          cat(name, ": cannot be used with a job file. Change the job with --set, e.g. --set output.dir=DIR"));
+  const fs::path file(arguments.file);
+  ConfigTree tree = from_file ? load_config(file) : one_line_job(arguments);
+  const fs::path base = from_file ? fs::absolute(file).parent_path() : fs::current_path();
+  // The model decides which defaults apply, so an override of it counts first; the others change the defaults too.
+  ConfigTree overridden = tree;
+  for (const std::string& assignment : arguments.overrides) apply_override(overridden, assignment);
+  if (const ConfigTree* model = overridden.find("model"); model != nullptr && tree.kind == ConfigTree::Kind::kMap)
+    tree.set("model", *model);
+  apply_model_defaults(tree, base);
+  for (const std::string& assignment : arguments.overrides) apply_override(tree, assignment);
+  return parse_job(tree, base, from_file ? file.string() : std::string("command line"), purpose);
+}
+
+JobConfig load_job(const JobArguments& arguments, JobPurpose purpose, RankSession& session) {
   JobConfig job;
-  communicator.together("parse", [&] { job = read_job(arguments, purpose); });
+  session.communicator().together("parse", [&] { job = read_job(arguments, purpose); });
+  session.set_timeout(std::chrono::seconds(job.run.timeout_s));
+  job.run.on_host = session.on_host();
   return job;
 }
 

@@ -71,6 +71,8 @@ std::optional<int64_t> limit_of(__rlimit_resource resource) {
   return static_cast<int64_t>(limit.rlim_cur);
 }
 
+std::string first_line(std::string_view text) { return std::string(text.substr(0, text.find('\n'))); }
+
 void try_gpus(MachineFacts& facts) {
   try {
     for (const at::Device device : accelerators()) {
@@ -80,7 +82,7 @@ void try_gpus(MachineFacts& facts) {
     }
     facts.copies = measure_copies();
   } catch (const std::exception& error) {
-    facts.gpu_failure = std::string(error.what()).substr(0, std::string_view(error.what()).find('\n'));
+    facts.gpu_failure = first_line(error.what());
   }
 }
 
@@ -88,7 +90,7 @@ void try_collectives(MachineFacts& facts) {
   try {
     facts.all_reduce = measure_all_reduce();
   } catch (const std::exception& error) {
-    facts.all_reduce.failure = std::string(error.what()).substr(0, std::string_view(error.what()).find('\n'));
+    facts.all_reduce.failure = first_line(error.what());
   }
 }
 

@@ -17,9 +17,9 @@ namespace lancet {
 
 /// Either templates given by the user, or how many to generate.
 struct ContextOptions {
-  std::vector<std::string> templates;  ///< the first is exactly "{}"; empty: generate
-  int64_t generate = 5;                ///< continuations of "The", "Therefore", "Because", "I", "You", in turn
-  int64_t length = 10;                 ///< tokens of each, BOS and opening included
+  std::vector<std::string> templates = {};  ///< the first is exactly "{}"; empty: generate
+  int64_t generate = 5;                     ///< continuations of "The", "Therefore", "Because", "I", "You", in turn
+  int64_t length = 10;                      ///< tokens of each, BOS and opening included
 };
 
 /// `contexts:` of an editor: a list of templates, or {generate, length}.
