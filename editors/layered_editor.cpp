@@ -146,36 +146,40 @@ void LayeredEditor::edit_round(const Round& round, const KeyGroups& groups, std:
 void LayeredEditor::change_layers(const Round& round, const Targets& targets, std::span<const int64_t> layers) const {
   const EditContext& context = round.context;
   Progress progress("weights", static_cast<int64_t>(layers.size()), "layers");
+  RequestStates states = context.states_of(targets.requests);
   for (size_t i = 0; i < layers.size(); ++i) {
     LayerProblem problem;
     problem.layer = layers[i];
-    problem.keys_FN = context.collect_keys(targets.requests, layers[i], options_.key_mean);
+    states.keep_from(layers[i]);
+    problem.keys_FN = states.collect_keys(layers[i], options_.key_mean);
     if (i == 0) {
       const std::vector<std::string> warnings = near_key_warnings(problem.keys_FN, targets.requests);
       round.outcome.warnings.insert(round.outcome.warnings.end(), warnings.begin(), warnings.end());
     }
-    if (options_.direction_mean)
-      problem.directions_FN = context.collect_keys(targets.requests, layers[i], *options_.direction_mean);
+    if (options_.direction_mean) problem.directions_FN = states.collect_keys(layers[i], *options_.direction_mean);
     if (const Tensor history = columns_of(round.state, history_name(layers[i])); history.defined())
       problem.history_FM = context.to_solve_device(history, layers[i]);
-    problem.residuals_DN = residuals(context, targets, layers.subspan(i));
+    problem.residuals_DN = residuals(context, states, targets.z_ND, layers.subspan(i));
     const WeightDelta delta = context.solve(layers[i], [&] { return solve(context, problem); });
     round.transaction.apply({WeightKind::kDown, layers[i]},
                             by_request(std::get<LowRankDelta>(delta), targets.groups, targets.n_members));
     progress.advance();
   }
   if (!options_.keeps_history) return;
-  for (const int64_t layer : layers)
-    append_columns(round.state, history_name(layer), context.collect_keys(targets.requests, layer, options_.key_mean));
+  RequestStates edited = context.states_of(targets.requests);
+  for (const int64_t layer : layers) {
+    edited.keep_from(layer);
+    append_columns(round.state, history_name(layer), edited.collect_keys(layer, options_.key_mean));
+  }
 }
 
 /// What is left of z* - h at the last layer, this layer's share of it: [D, N], on the first of the layers' device.
-Tensor LayeredEditor::residuals(const EditContext& context, const Targets& targets,
+Tensor LayeredEditor::residuals(const EditContext& context, RequestStates& states, const Tensor& z_ND,
                                 std::span<const int64_t> layers_left) const {
   const int64_t last = layers_left.back();
   const HookPoint point = options_.values.site == ValueSite::kBlockOut ? HookPoint::kBlockOut : HookPoint::kMlpOut;
-  const Tensor now_ND = context.collect(targets.requests, {point, last}, options_.output_mean);
-  const Tensor left_ND = context.to_solve_device(targets.z_ND, last) - now_ND;
+  const Tensor now_ND = states.collect({point, last}, options_.output_mean);
+  const Tensor left_ND = context.to_solve_device(z_ND, last) - now_ND;
   const double n = static_cast<double>(layers_left.size());
   const double parts = options_.spread == Spread::kEven ? n : std::sqrt(n);
   return context.to_solve_device(left_ND / parts, layers_left.front()).t().contiguous();

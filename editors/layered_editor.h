@@ -76,7 +76,8 @@ class LayeredEditor : public Editor {
   void edit_round(const Round& round, const KeyGroups& groups, std::span<const int64_t> layers) const;
   void change_layers(const Round& round, const Targets& targets, std::span<const int64_t> layers) const;
   void measure_anchors(const Round& batch) const;
-  Tensor residuals(const EditContext& context, const Targets& targets, std::span<const int64_t> layers_left) const;
+  Tensor residuals(const EditContext& context, RequestStates& states, const Tensor& z_ND,
+                   std::span<const int64_t> layers_left) const;
   /// Layers whose values are found together.
   std::vector<std::span<const int64_t>> stages() const;
 

@@ -76,7 +76,7 @@ Tensor spread_rows(Communicator& communicator, const RowWork& work, const RowBat
   communicator.together(work.stage, [&] {
     run_in_turns(work.placement, 0, static_cast<int64_t>(own.size()), [&](int64_t i, StageTurn& turn) {
       const torch::NoGradGuard no_grad_in_this_thread;
-      parts[static_cast<size_t>(i)] = compute(batches[own[static_cast<size_t>(i)]], turn);
+      parts[static_cast<size_t>(i)] = compute(own[static_cast<size_t>(i)], turn);
     });
   });
   return gather_rows(communicator, work.stage, batches, parts, kind);

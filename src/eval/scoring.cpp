@@ -71,13 +71,13 @@ std::vector<ContinuationScore> score_continuations(const CausalLM& model, std::s
     lengths.push_back(static_cast<int64_t>(continuation.prompt.size() + continuation.target.size()) - 1);
   const RowBatches batches = plan_batches(lengths, {.tokens = kForwardTokens});
   Progress progress(stage, count_own_rows(communicator, batches), "continuations");
-  const Tensor scores_N2 =
-      spread_rows(communicator, RowWork{model.placement(), stage}, batches, {torch::kDouble, Placement::host()},
-                  [&](const std::vector<int64_t>& rows, StageTurn& turn) {
-                    const Tensor scores_R2 = score_batch(model, continuations, rows, turn);
-                    progress.advance(static_cast<int64_t>(rows.size()));
-                    return scores_R2;
-                  });
+  const Tensor scores_N2 = spread_rows(communicator, RowWork{model.placement(), stage}, batches,
+                                       {torch::kDouble, Placement::host()}, [&](size_t batch, StageTurn& turn) {
+                                         const std::vector<int64_t>& rows = batches[batch];
+                                         const Tensor scores_R2 = score_batch(model, continuations, rows, turn);
+                                         progress.advance(static_cast<int64_t>(rows.size()));
+                                         return scores_R2;
+                                       });
   std::vector<ContinuationScore> scores;
   const double* at = scores_N2.const_data_ptr<double>();
   for (size_t i = 0; i < continuations.size(); ++i) scores.push_back({at[2 * i], at[2 * i + 1] == 1.0});

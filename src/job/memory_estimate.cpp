@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "lancet/edit/activations.h"
 #include "lancet/edit/covariance.h"
 #include "lancet/edit/self_corpus.h"
 #include "lancet/models/batching.h"
@@ -96,12 +97,13 @@ int64_t solve_bytes(const ModelConfig& config, const JobWork& work, const Stage&
       forward_bytes(config, work, stage, std::min(rows * (work.values.prefix_tokens + 1), kForwardTokens),
                     work.values.prefix_tokens + 1);
   if (count_in(work.edited_layers, stage) == 0) return key_pass;
+  const int64_t kept = std::min(rows * (work.values.prefix_tokens + 1), kKeptTokens) * d * element;
   const int64_t keys = f * (rows * (2 * element + std::max<int64_t>(element, 8)) + 8 * 2 * n);
   const int64_t factor = work.statistics_layers.empty() ? 0 : 8 * f * f;
   const int64_t systems = n <= f ? 8 * (5 * n * f + 4 * n * n) : 8 * (5 * n * f + 2 * f * f);
   const int64_t change = 18 * d * f + 8 * 2 * n * f;
   const int64_t rounding = 4 * precise * d * f;
-  return 8 * n * f + std::max({key_pass + keys, factor + std::max(systems, change), rounding});
+  return kept + 8 * n * f + std::max({key_pass + keys, factor + std::max(systems, change), rounding});
 }
 
 }  // namespace
@@ -143,10 +145,10 @@ double estimate_time(const ModelConfig& config, const JobWork& work, LayerRange 
     tokens += evaluations * static_cast<double>(work.evaluation.scored_tokens);
     if (layer <= last_statistics) tokens += static_cast<double>(work.statistics_tokens);
     if (!work.optimizes_values) continue;
-    // Backward passes give no gradients to weights: they cost what forward passes do. Keys are collected layer by
-    // layer.
+    // Backward passes give no gradients to weights: they cost what forward passes do. For the keys what lies below
+    // the edited layers is run once, and each edited layer before and after it is changed.
     if (layer <= last_edited)
-      tokens += row_tokens + times(work.edited_layers.size()) * prefix_tokens;
+      tokens += row_tokens + (layer < work.edited_layers.front() ? 1 : 2) * prefix_tokens;
     else
       tokens += prefix_tokens + 2 * step_tokens;
   }

@@ -252,6 +252,43 @@ TEST(CollectAt, EqualsTheWholePassAtTheLookupTokens) {
   }
 }
 
+/// Layers are edited from below, and what is asked for is what whole passes give.
+TEST(LookupStates, EqualWholePassesWhileLayersAreEdited) {
+  const TinyModel tiny;
+  std::vector<LocatedPrompt> prompts;
+  for (const auto& ids : kRows) prompts.push_back({ids, static_cast<int64_t>(ids.size()) / 2});
+  std::vector<const LocatedPrompt*> rows;
+  for (const LocatedPrompt& prompt : prompts) rows.push_back(&prompt);
+  const HookSite last{HookPoint::kBlockOut, tiny.config.n_layers - 1};
+  for (const int64_t kept_tokens : {int64_t{0}, kKeptTokens}) {
+    CausalLM model = tiny.load();
+    LookupStates states(model, rows, kept_tokens);
+    for (int64_t layer = 1; layer < tiny.config.n_layers; ++layer) {
+      states.keep_from(layer);
+      for (const HookSite site : {HookSite{HookPoint::kMlpKey, layer}, last})
+        EXPECT_TRUE(states.collect(site, alone()).equal(collect_at(model, rows, site, alone()))) << site_text(site);
+      const WeightId edited{WeightKind::kDown, layer};
+      model.set_weight(edited, model.weight(edited) * 1.5);
+    }
+  }
+}
+
+TEST(LookupStates, DoNotRunAgainWhatLiesBelow) {
+  const TinyModel tiny;
+  CausalLM model = tiny.load();
+  const LocatedPrompt prompt{kRows[0], 1};
+  LookupStates kept(model, {&prompt}), too_long(model, {&prompt}, 1);
+  const HookSite key{HookPoint::kMlpKey, 1};
+  for (LookupStates* states : {&kept, &too_long}) states->keep_from(1);
+  const Tensor before = kept.collect(key, alone());
+  EXPECT_TRUE(too_long.collect(key, alone()).equal(before));
+  const WeightId below{WeightKind::kDown, 0};
+  model.set_weight(below, model.weight(below) * 2);  // which a caller must not do: it shows what is run
+  EXPECT_TRUE(kept.collect(key, alone()).equal(before));
+  EXPECT_FALSE(too_long.collect(key, alone()).equal(before));
+  EXPECT_THROW(kept.collect({HookPoint::kMlpKey, 0}, alone()), std::logic_error);
+}
+
 TEST(Generate, EqualsAFullPassPerToken) {
   const TinyModel tiny;
   const CausalLM model = tiny.load();

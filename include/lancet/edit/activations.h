@@ -1,19 +1,58 @@
 // The one capture of hidden states at lookup tokens, for every method.
 #pragma once
 
-#include <span>
+#include <cstdint>
 #include <vector>
 
 #include "lancet/models/causal_lm.h"
+#include "lancet/models/spread_rows.h"
 #include "lancet/runtime/communicator.h"
 #include "lancet/text/prompt.h"
 
 namespace lancet {
 
-/// Collective: batches are spread over ranks. The site's value at each row's lookup token: [rows, dim], model dtype, on
-/// the site's layer's device, in the order of `rows`. Tokens behind the lookup token are not run (they cannot matter),
-/// nor is anything behind the site.
-Tensor collect_at(const CausalLM& model, std::span<const LocatedPrompt* const> rows, HookSite site,
+/// Tokens of whose hidden states a rank keeps one layer's input: 1 GiB of an 8B model's in bf16.
+inline constexpr int64_t kKeptTokens = int64_t{1} << 17;
+
+/// Prompts up to their lookup tokens, whose hidden states are asked for at one site after another. Tokens behind the
+/// lookup token are not run (they cannot matter), nor is anything behind the site.
+class LookupStates {
+ public:
+  /// `model` and `rows` outlive this. The model's weights may change between calls.
+  LookupStates(const CausalLM& model, std::vector<const LocatedPrompt*> rows, int64_t kept_tokens = kKeptTokens);
+
+  /// From now on weights below `layer` stay as they are, and sites are at it or above: the rows' hidden states at its
+  /// input are kept, for as many rows as `kept_tokens` allows on this rank. Takes effect with the next collect().
+  void keep_from(int64_t layer) { kept_layer_ = layer; }
+
+  bool empty() const { return rows_.empty(); }
+
+  /// Collective: batches are spread over ranks. The site's value at each row's lookup token: [rows, dim], model dtype,
+  /// on the site's layer's device, in the order of the rows.
+  Tensor collect(HookSite site, Communicator& communicator);
+
+ private:
+  /// A batch's hidden states at the input of `layer`.
+  struct Kept {
+    int64_t layer = 0;
+    Tensor h_BTD;
+  };
+
+  Tensor collect_batch(size_t batch, HookSite site, StageTurn& turn);
+  /// By batch: whether it is among those of this rank that are kept.
+  std::vector<char> choose_kept(const Communicator& communicator) const;
+
+  const CausalLM& model_;
+  std::vector<const LocatedPrompt*> rows_;
+  int64_t kept_tokens_;
+  int64_t kept_layer_ = 0;
+  RowBatches batches_;
+  std::vector<char> is_kept_;  ///< by batch
+  std::vector<Kept> kept_;     ///< by batch
+};
+
+/// Collective. LookupStates::collect of one site.
+Tensor collect_at(const CausalLM& model, std::vector<const LocatedPrompt*> rows, HookSite site,
                   Communicator& communicator);
 
 }  // namespace lancet

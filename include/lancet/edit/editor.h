@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "lancet/edit/activations.h"
 #include "lancet/edit/contexts.h"
 #include "lancet/edit/editor_state.h"
 #include "lancet/edit/null_space.h"
@@ -59,6 +60,30 @@ enum class ContextMean {
   kFlat      ///< the mean over all (ROME)
 };
 
+class EditContext;
+
+/// Keys and hidden states of some requests, asked for layer by layer, upwards, while those layers are edited.
+class RequestStates {
+ public:
+  /// From now on weights below `layer` stay as they are and nothing below it is asked for: what lies there is not run
+  /// again (LookupStates::keep_from).
+  void keep_from(int64_t layer);
+
+  /// Collective. [N, X] f64 on the layer's solve device: the site's value at the lookup token.
+  Tensor collect(HookSite site, ContextMean mean);
+
+  /// Collective. [F, N] f64 on the layer's solve device.
+  Tensor collect_keys(int64_t layer, ContextMean mean = ContextMean::kGrouped);
+
+ private:
+  friend EditContext;
+  RequestStates(const EditContext& context, std::span<const PreparedRequest> requests);
+
+  const EditContext& context_;
+  int64_t n_requests_;
+  LookupStates plain_, others_;  ///< rows of the plain prompts; of the other contexts, request by request
+};
+
 /// The work that editors share, on the weights as they are at the moment of the call. Everything by request index: it
 /// is spread over ranks without the editor knowing. An editor asks for the same things in the same order everywhere.
 class EditContext {
@@ -91,12 +116,17 @@ class EditContext {
   std::vector<PreparedRequest> heaviest(std::span<const PreparedRequest> requests, int64_t layer,
                                         const ValueOptions& options) const;
 
-  /// [N, X] f64 on the layer's solve device: the site's value at the lookup token.
-  Tensor collect(std::span<const PreparedRequest> requests, HookSite site, ContextMean mean) const;
+  /// `requests` and this outlive what is returned.
+  RequestStates states_of(std::span<const PreparedRequest> requests) const { return {*this, requests}; }
 
-  /// [F, N] f64 on the layer's solve device.
+  /// RequestStates::collect and collect_keys, once.
+  Tensor collect(std::span<const PreparedRequest> requests, HookSite site, ContextMean mean) const {
+    return states_of(requests).collect(site, mean);
+  }
   Tensor collect_keys(std::span<const PreparedRequest> requests, int64_t layer,
-                      ContextMean mean = ContextMean::kGrouped) const;
+                      ContextMean mean = ContextMean::kGrouped) const {
+    return states_of(requests).collect_keys(layer, mean);
+  }
 
   CapturedGradients capture_token_gradients(std::span<const TokenizedRequest> requests,
                                             std::span<const WeightId> weights, const CaptureOptions& options) const;
@@ -124,6 +154,8 @@ class EditContext {
   Tensor to_solve_device(const Tensor& tensor, int64_t layer) const;
 
  private:
+  friend RequestStates;
+
   const CausalLM& model_;
   const Tokenizer& tokenizer_;
   std::vector<std::string> contexts_;

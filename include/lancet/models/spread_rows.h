@@ -34,8 +34,9 @@ Tensor gather_rows(Communicator& communicator, const std::string& stage, const R
 Tensor spread_rows(Communicator& communicator, const std::string& stage, const RowBatches& batches, const RowKind& kind,
                    const std::function<Tensor(const std::vector<int64_t>& rows)>& compute);
 
-/// What a batch's forward pass is given: its rows, and its turn at the model's stages (SequenceInfo::turn).
-using ComputeInTurn = std::function<Tensor(const std::vector<int64_t>& rows, StageTurn& turn)>;
+/// What a batch's forward pass is given: its place among the batches, and its turn at the model's stages
+/// (SequenceInfo::turn).
+using ComputeInTurn = std::function<Tensor(size_t batch, StageTurn& turn)>;
 
 /// Where forward passes of batches run, and as work of which stage of the job.
 struct RowWork {
