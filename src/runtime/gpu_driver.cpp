@@ -132,6 +132,13 @@ void add_gpus(const SymbolSource& cuda, GpuDriver& driver) {
 
 std::string device_name(int64_t index) { return cat("cuda:", index); }
 
+std::string numbered_name(const std::string& device, const std::vector<GpuIdentity>& gpus) {
+  for (const GpuIdentity& gpu : gpus)
+    if (device_name(gpu.index) == device && gpu.physical_index && *gpu.physical_index != gpu.index)
+      return cat(device, " (GPU ", *gpu.physical_index, ")");
+  return device;
+}
+
 std::string label(const GpuIdentity& gpu) {
   std::string text = device_name(gpu.index) + " = ";
   text += gpu.physical_index ? cat("GPU ", *gpu.physical_index) : "a GPU of unknown number";

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <condition_variable>
 
+#include "device_text.h"
 #include "lancet/core/progress.h"
 #include "lancet/core/strings.h"
 #include "lancet/runtime/memory.h"
@@ -92,7 +93,7 @@ std::vector<MemoryInUse> memory_in_use(const std::vector<at::Device>& devices) {
   std::vector<MemoryInUse> uses;
   for (const at::Device device : devices)
     if (const std::optional<DeviceMemory> memory = device_memory(device))
-      uses.push_back({device.str(), memory->used_bytes, memory->total_bytes});
+      uses.push_back({device_text(device), memory->used_bytes, memory->total_bytes});
   return uses;
 }
 

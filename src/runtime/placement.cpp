@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "device_text.h"
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
 
@@ -43,10 +44,10 @@ at::Device Placement::like(at::Device device, int64_t index) {
 }
 
 std::string Placement::description() const {
-  if (stages_.size() == 1) return stages_.front().device.str();
+  if (stages_.size() == 1) return device_text(stages_.front().device);
   std::vector<std::string> parts;
   for (const Stage& stage : stages_)
-    parts.push_back(cat(stage.device.str(), ": layers ", stage.begin, "-", stage.end - 1));
+    parts.push_back(cat(device_text(stage.device), ": layers ", stage.begin, "-", stage.end - 1));
   return join(parts);
 }
 
@@ -62,7 +63,8 @@ Placement plan_placement(int64_t n_layers, std::span<const at::Device> devices, 
 
 void check_device(const Tensor& tensor, at::Device expected, const std::string& what) {
   if (tensor.device() != expected)
-    throw PlacementError(cat(what, ": expected on ", expected.str(), ", found on ", tensor.device().str()));
+    throw PlacementError(
+        cat(what, ": expected on ", device_text(expected), ", found on ", device_text(tensor.device())));
 }
 
 }  // namespace lancet

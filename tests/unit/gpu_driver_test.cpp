@@ -123,6 +123,8 @@ TEST(GpuDriver, TellsWhichOfTheMachinesGpusEachIs) {
   EXPECT_EQ(driver.gpus[1].capability, 90);
   EXPECT_EQ(driver.gpus[1].total_bytes, 80'000'000'000);
   EXPECT_EQ(label(driver.gpus[0]), "cuda:0 = GPU 3, GPU-a3a3a3a3-a3a3-a3a3-a3a3-a3a3a3a3a3a3, Fake 3");
+  EXPECT_EQ(numbered_name("cuda:1", driver.gpus), "cuda:1 (GPU 2)");
+  EXPECT_EQ(numbered_name("cuda:2", driver.gpus), "cuda:2");
   EXPECT_EQ(driver.no_peer, (std::vector<std::pair<int64_t, int64_t>>{{0, 1}}));
 }
 

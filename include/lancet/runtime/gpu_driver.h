@@ -28,6 +28,9 @@ std::string device_name(int64_t index);
 /// "cuda:0 = GPU 3, GPU-5a1c..., NVIDIA H100 80GB HBM3".
 std::string label(const GpuIdentity& gpu);
 
+/// "cuda:0 (GPU 3)" where the process's GPU 0 is the machine's GPU 3; "cuda:0" where the numbers agree or nobody tells.
+std::string numbered_name(const std::string& device, const std::vector<GpuIdentity>& gpus);
+
 struct GpuDriver {
   bool is_there = false;                             ///< its library was found
   std::string problem;                               ///< why it gives no GPUs, in its own words; empty: it works
