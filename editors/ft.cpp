@@ -13,7 +13,9 @@ class FineTuneEditor final : public Editor {
   FineTuneEditor(std::vector<WeightId> modules, TrainingOptions options)
       : modules_(std::move(modules)), options_(options) {}
 
-  EditorNeeds needs() const override { return {.subject = false, .statistics = false}; }
+  EditorNeeds needs() const override {
+    return {.subject = false, .statistics = false, .backward = BackwardNeeds{.batch = options_.batch}};
+  }
   const ContextOptions* contexts() const override { return nullptr; }
   const ValueOptions* values() const override { return nullptr; }
   std::vector<WeightId> targets(const ModelConfig& config) const override {

@@ -62,7 +62,9 @@ class UltraEditor final : public Editor {
   UltraEditor(std::vector<WeightId> modules, double lr, const CaptureOptions& capture)
       : modules_(std::move(modules)), lr_(lr), capture_(capture) {}
 
-  EditorNeeds needs() const override { return {.subject = false, .statistics = false}; }
+  EditorNeeds needs() const override {
+    return {.subject = false, .statistics = false, .backward = BackwardNeeds{capture_.batch, /*trains_dense=*/false}};
+  }
   const ContextOptions* contexts() const override { return nullptr; }
   const ValueOptions* values() const override { return nullptr; }
   std::vector<WeightId> targets(const ModelConfig& config) const override {

@@ -75,12 +75,13 @@ std::string size_text(int64_t bytes) { return bytes == 0 ? "-" : binary_bytes_te
 
 std::string table_of(const JobPlan& plan) {
   std::vector<std::vector<std::string>> rows{{"stage", "layers", "weights", "edited", "evaluate", "values",
-                                              "prefix cache", "statistics", "solve", "total", "budget", ""}};
+                                              "prefix cache", "training", "statistics", "solve", "total", "budget",
+                                              ""}};
   for (const StageEstimate& s : plan.stages)
     rows.push_back({s.stage.device.str(), cat(s.stage.begin, "-", s.stage.end - 1), size_text(s.weights),
                     size_text(s.edited), size_text(s.evaluate), size_text(s.value_activations),
-                    size_text(s.value_prefix), size_text(s.statistics), size_text(s.solve), size_text(s.total()),
-                    s.budget >= DeviceBudget::kUnknown ? "unknown" : size_text(s.budget),
+                    size_text(s.value_prefix), size_text(s.training), size_text(s.statistics), size_text(s.solve),
+                    size_text(s.total()), s.budget >= DeviceBudget::kUnknown ? "unknown" : size_text(s.budget),
                     s.total() <= s.budget ? "" : "too much"});
   return format_table(rows);
 }
@@ -96,6 +97,7 @@ Json json_of(const JobPlan& plan, const Task& task) {
                       {"evaluate", s.evaluate},
                       {"value_activations", s.value_activations},
                       {"value_prefix", s.value_prefix},
+                      {"training", s.training},
                       {"statistics", s.statistics},
                       {"solve", s.solve},
                       {"total", s.total()},

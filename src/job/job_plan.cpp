@@ -184,6 +184,13 @@ std::vector<std::string> find_remedies(const ModelConfig& config, const JobWork&
     break;
   }
   changed = work;
+  for (int64_t batch = work.backward ? work.backward->batch / 2 : 0; batch >= 1; batch /= 2) {
+    changed.backward->batch = batch;
+    if (!fits(changed, devices)) continue;
+    remedies.push_back(cat("editor.batch: ", batch, " instead of ", work.backward->batch));
+    break;
+  }
+  changed = work;
   for (int64_t tokens = work.document_tokens / 2; tokens >= 64; tokens /= 2) {
     changed.document_tokens = tokens;
     if (!fits(changed, devices)) continue;
@@ -246,7 +253,8 @@ std::string refusal_text(const ModelConfig& config, const JobWork& work, const D
                         text_of(stage.total()), " of ", text_of(stage.budget), fits ? "" : ": too much", " (weights ",
                         text_of(stage.weights), ", edited weights ", text_of(stage.edited), ", evaluation ",
                         text_of(stage.evaluate), ", values ", text_of(stage.value_activations + stage.value_prefix),
-                        ", statistics ", text_of(stage.statistics), ", solve ", text_of(stage.solve), ")"));
+                        stage.training > 0 ? cat(", training ", text_of(stage.training)) : "", ", statistics ",
+                        text_of(stage.statistics), ", solve ", text_of(stage.solve), ")"));
   }
   const std::vector<std::string> remedies = find_remedies(config, work, choice.devices, balance);
   lines.emplace_back(remedies.empty()

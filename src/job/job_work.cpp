@@ -29,6 +29,17 @@ void add_statistics(const JobConfig& job, const ModelConfig& config, JobWork& wo
   work.samples_text = job.statistics->from == StatisticsFrom::kSelf;
 }
 
+/// Of methods without subject: one row of a request, the target behind the prompt.
+ValueShape training_shape(std::span<const TokenizedRequest> requests) {
+  ValueShape shape;
+  for (const TokenizedRequest& request : requests) {
+    const auto target = static_cast<int64_t>(request.target.size());
+    shape.row_tokens = std::max(shape.row_tokens, static_cast<int64_t>(request.prompt.size()) + target - 1);
+    shape.target_tokens = std::max(shape.target_tokens, target);
+  }
+  return shape;
+}
+
 /// Contexts that stand in front of every prompt make rows longer.
 void add_contexts(const ContextOptions& contexts, ValueShape& shape) {
   if (!contexts.templates.empty() || contexts.generate == 0) return;
@@ -67,6 +78,9 @@ JobWork edit_work(const JobConfig& job, const ModelConfig& config, const WorkTex
     work.values =
         value_shape(prepare_requests(*texts.tokenizer, texts.requests, templates.empty() ? plain : templates));
     work.evaluation = texts.evaluation;
+  } else if (texts.tokenizer != nullptr) {
+    work.values = training_shape(tokenize_requests(*texts.tokenizer, texts.requests));
+    work.evaluation = texts.evaluation;
   } else {
     work.values = kAssumedPrompt;
     work.values.contexts = std::max<int64_t>(1, static_cast<int64_t>(templates.size()));
@@ -74,12 +88,13 @@ JobWork edit_work(const JobConfig& job, const ModelConfig& config, const WorkTex
       work.values.row_tokens += kAssumedContextTokens;
       work.values.prefix_tokens += kAssumedContextTokens;
     }
-    work.evaluation = texts.tokenizer != nullptr ? texts.evaluation : assumed_evaluation(work.requests, kAssumedPrompt);
+    work.evaluation = assumed_evaluation(work.requests, kAssumedPrompt);
     assumptions.push_back("assumed: " + prompt_assumption(kAssumedPrompt));
   }
   add_contexts(contexts, work.values);
   if (templates.empty() && contexts.generate > 0)
     assumptions.push_back(cat("assumed: generated contexts of ", contexts.length + 2, " tokens"));
+  work.backward = editor.needs().backward;
   if (const ValueOptions* values = editor.values()) {
     work.optimizes_values = work.requests > 0;
     work.value_batch = values->batch;

@@ -92,7 +92,9 @@ int64_t statistics_bytes(const ModelConfig& config, const JobWork& work, const S
 int64_t solve_bytes(const ModelConfig& config, const JobWork& work, const Stage& stage) {
   if (work.edited_layers.empty() || stage.begin > work.edited_layers.back()) return 0;
   const int64_t d = config.d_model, f = config.d_ffn, n = work.requests, rows = n * work.values.contexts;
-  const int64_t element = element_bytes(work), precise = precise_bytes(work.dtype);
+  const int64_t element = element_bytes(work);
+  const int64_t rounding = 4 * precise_bytes(work.dtype) * d * f;
+  if (work.backward) return count_in(work.edited_layers, stage) > 0 ? std::max(18 * d * f, rounding) : 0;
   const int64_t key_pass =
       forward_bytes(config, work, stage, std::min(rows * (work.values.prefix_tokens + 1), kForwardTokens),
                     work.values.prefix_tokens + 1);
@@ -102,14 +104,31 @@ int64_t solve_bytes(const ModelConfig& config, const JobWork& work, const Stage&
   const int64_t factor = work.statistics_layers.empty() ? 0 : 8 * f * f;
   const int64_t systems = n <= f ? 8 * (5 * n * f + 4 * n * n) : 8 * (5 * n * f + 2 * f * f);
   const int64_t change = 18 * d * f + 8 * 2 * n * f;
-  const int64_t rounding = 4 * precise * d * f;
   return kept + 8 * n * f + std::max({key_pass + keys, factor + std::max(systems, change), rounding});
+}
+
+int64_t training_bytes(const ModelConfig& config, const JobWork& work, const Stage& stage) {
+  if (!work.backward) return 0;
+  // A pass keeps what one of value optimisation does whose every token is behind the lookup token.
+  const int64_t row_tokens = work.values.row_tokens, tokens = work.requests * row_tokens;
+  const ValueShape shape{
+      .row_tokens = row_tokens, .suffix_tokens = row_tokens, .target_tokens = work.values.target_tokens};
+  const ValueWork pass{config, work.dtype, work.edited_layers.front() - 1, shape};
+  int64_t bytes = value_bytes(pass, stage, std::min(work.backward->batch, work.requests)).activations;
+  if (stage.begin <= work.edited_layers.front()) bytes += tokens * config.d_model * element_bytes(work);
+  const int64_t weights = count_in(work.edited_layers, stage);
+  if (weights == 0) return bytes;
+  // Each change, its moments and its gradient; copies of one in the update.
+  if (work.backward->trains_dense)
+    return bytes + (4 * weights + 3) * precise_bytes(work.dtype) * config.d_model * config.d_ffn;
+  // Inputs and gradients in f64, of each weight as gathered, of one also normalised; its system.
+  return bytes + 8 * tokens * ((weights + 3) * (config.d_model + config.d_ffn) + 2 * tokens);
 }
 
 }  // namespace
 
 int64_t StageEstimate::total() const {
-  return weights + edited + std::max({evaluate, value_activations + value_prefix, statistics, solve});
+  return weights + edited + std::max({evaluate, value_activations + value_prefix, training, statistics, solve});
 }
 
 StageEstimate estimate_stage(const ModelConfig& config, const JobWork& work, const Stage& stage, Batching batching) {
@@ -126,6 +145,7 @@ StageEstimate estimate_stage(const ModelConfig& config, const JobWork& work, con
     estimate.value_activations = batches * bytes.activations;
     estimate.value_prefix = batches * bytes.prefix;
   }
+  estimate.training = training_bytes(config, work, stage);
   estimate.statistics = statistics_bytes(config, work, stage);
   estimate.solve = solve_bytes(config, work, stage);
   return estimate;

@@ -155,6 +155,39 @@ TEST_P(PlannedMemory, IsWhatTheDevicesHold) {
   });
 }
 
+/// Methods that train, on the devices of the first cases.
+TEST(PlannedTraining, BoundsWhatTheDevicesHold) {
+  for (const char* editor : {"{method: ft-m, modules: {down: [2, 5]}, steps: 2, weight_decay: 0.1, batch: 4}",
+                             "{method: ft, modules: {up: [1], down: [6]}, steps: 2}",
+                             "{method: ultraedit, modules: {gate: [2], down: [2, 5]}, batch: 3, tokens: all}"}) {
+    for (const int devices : {1, 3}) {
+      const TinyModel tiny({.n_layers = 8, .d_model = 64, .d_ffn = 192});
+      const std::vector<EditRequest> requests = testing::some_requests(6);
+      JobConfig job;
+      job.editor = testing::editor_from(editor);
+      job.run.dtype = DType::kF32;
+      std::vector<std::string> assumptions;
+      const JobWork work = edit_work(job, tiny.config, {tiny.tokenizer.get(), requests, {}}, assumptions);
+      EXPECT_TRUE(assumptions.empty());
+      DeviceChoice choice;
+      for (const at::Device device : testing::fake_devices(devices)) choice.devices.push_back({device});
+      const JobPlan plan = plan_job(tiny.config, work, choice, Balance::kMemory);
+      CausalLM model = CausalLM::load(tiny.checkpoint, tiny.config, plan.placement);
+      const std::vector<int64_t> peaks = peaks_of(devices, [&] {
+        WeightTransaction transaction(model);
+        EditorState state = job.editor->make_state();
+        job.editor->edit({model, *tiny.tokenizer, {}, {}, {alone()}}, requests, state, transaction);
+      });
+      for (size_t i = 0; i < peaks.size(); ++i) {
+        const StageEstimate& stage = plan.stages[i];
+        const double estimate = static_cast<double>(stage.edited + std::max(stage.training, stage.solve));
+        EXPECT_LE(static_cast<double>(peaks[i]), 1.1 * estimate) << editor << ": device " << i << " of " << devices;
+        EXPECT_GE(3.0 * static_cast<double>(peaks[i]), estimate) << editor << ": device " << i << " of " << devices;
+      }
+    }
+  }
+}
+
 /// Of a device from before loading to the end of the job.
 TEST_P(PlannedMemory, BoundsAWholeJobWithBatchesUnderWay) {
   const MemoryCase& memory_case = GetParam();

@@ -21,12 +21,19 @@
 
 namespace lancet {
 
+/// A method's backward passes through the layers from its lowest target on.
+struct BackwardNeeds {
+  int64_t batch = 1;         ///< requests of one pass
+  bool trains_dense = true;  ///< each weight's whole change with Adam; else inputs and gradients of the tokens
+};
+
 /// What a method needs of its requests and of the job.
 struct EditorNeeds {
   bool subject = true;     ///< requests must name their subject
   bool statistics = true;  ///< the job must have `statistics:`
   /// EditContext::null_space with this threshold is used instead of covariance_factor.
   std::optional<double> null_space_below = {};
+  std::optional<BackwardNeeds> backward = {};
 };
 
 /// What happened to one request; nullopt: the method has no such thing.

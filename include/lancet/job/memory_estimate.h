@@ -2,8 +2,10 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
+#include "lancet/edit/editor.h"
 #include "lancet/edit/value_memory.h"
 #include "lancet/eval/evaluate.h"
 
@@ -21,6 +23,8 @@ struct JobWork {
   int64_t value_batch = 0;  ///< requests together, as the job asks; 0: by memory
   int64_t value_steps = 0;
 
+  std::optional<BackwardNeeds> backward;  ///< of methods that train
+
   std::vector<int64_t> statistics_layers;  ///< whose covariances are factored
   int64_t statistics_tokens = 0;           ///< of the pass over text; 0: none (imported, or not needed)
   int64_t document_tokens = 0;             ///< of the longest document
@@ -37,6 +41,7 @@ struct StageEstimate {
   int64_t evaluate = 0;           ///< forward passes and generation, with its keys and values
   int64_t value_activations = 0;  ///< of the batches under way
   int64_t value_prefix = 0;       ///< their cached keys and values
+  int64_t training = 0;           ///< backward passes, and what they are taken for
   int64_t statistics = 0;         ///< sums of second moments and a chunk's pass
   int64_t solve = 0;              ///< factor, keys, systems and the change
   int64_t budget = 0;
