@@ -114,7 +114,7 @@ ModelShape parse_shape(std::string_view text) {
     if (equals == std::string_view::npos || field == fields.end())
       throw ConfigError(cat("--shape: '", part, "': expected one of ", known_names(),
                             ", or NAME=NUMBER with hidden, ffn, layers, heads, kv_heads, vocab, tied"));
-    *field->second = read_number(part.substr(equals + 1));
+    *field->second = parse_whole_number(part.substr(equals + 1)).value_or(0);
   }
   for (const auto& [name, value] : fields)
     if (*value < (name == "tied" ? 0 : 1))
