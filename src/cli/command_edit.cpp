@@ -14,13 +14,19 @@ namespace {
 
 constexpr size_t kShownAnswers = 5;
 
+/// Of several batches also what was measured right after each, where that was done.
 std::string metrics_text(const EditReport& report) {
-  std::vector<std::vector<std::string>> rows{{"metric, %", "before", "after", "prompts"}};
+  const Tallies right_after = report.batches.size() > 1 ? report.right_after() : Tallies{};
+  std::vector<std::string> head{"metric, %", "before", "after", "prompts"};
+  if (!right_after.empty()) head = {"metric, %", "before", "right after", "after all", "prompts"};
+  std::vector<std::vector<std::string>> rows{head};
   for (const MetricRow& row : metric_table()) {
     const auto after = report.after.totals.find(row.name);
     if (after == report.after.totals.end()) continue;
-    rows.push_back({std::string(row.name), percent_text(report.before.totals.find(row.name)->second.share()),
-                    percent_text(after->second.share()), std::to_string(after->second.prompts)});
+    rows.push_back({std::string(row.name), percent_text(report.before.totals.find(row.name)->second.share())});
+    if (!right_after.empty()) rows.back().push_back(percent_text(right_after.find(row.name)->second.share()));
+    rows.back().push_back(percent_text(after->second.share()));
+    rows.back().push_back(std::to_string(after->second.prompts));
   }
   return rows.size() > 1 ? format_table(rows) : std::string();
 }

@@ -44,12 +44,14 @@ std::string check_sources(const JobConfig& job, const ModelFiles& files) {
   return cat(options.import.string(), " for ", layers.size(), " layers");
 }
 
-/// A copy of the model, and two factors of the change of each edited weight.
+/// A copy of the model, and two factors of the change of each edited weight: in f32, exactly where others may go on
+/// from it, and while several batches are under way in the old and the new copy of what is kept.
 int64_t output_bytes(const JobConfig& job, const ModelFiles& files, size_t n_requests) {
   const auto layers = static_cast<int64_t>(job.editor->targets(files.config).size());
   const auto rank = static_cast<int64_t>(n_requests);
+  const int64_t copies = (job.output->keeps_state ? 1 : 0) + (job.schedule.n_batches(rank) > 1 ? 2 : 0);
   return static_cast<int64_t>(files.checkpoint.tensor_bytes()) +
-         layers * rank * (files.config.d_ffn + files.config.d_model) * 4;
+         layers * rank * (files.config.d_ffn + files.config.d_model) * (4 + 8 * copies);
 }
 
 /// A matrix of f64 for each edited layer's moments, which imported ones need not, and one for their factor.

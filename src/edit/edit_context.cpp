@@ -29,15 +29,6 @@ class Solving {
   bool& flag_;
 };
 
-Tensor contiguous(const Tensor& tensor) { return tensor.defined() ? tensor.contiguous() : tensor; }
-
-/// The layout in which the others receive it: products of equal numbers in another layout may differ in the last bit.
-WeightDelta contiguous(const WeightDelta& delta) {
-  if (const auto* dense = std::get_if<DenseDelta>(&delta)) return DenseDelta{contiguous(dense->full_OI)};
-  const LowRankDelta& factors = std::get<LowRankDelta>(delta);
-  return LowRankDelta{contiguous(factors.left_OR), contiguous(factors.right_RI)};
-}
-
 }  // namespace
 
 std::vector<PreparedRequest> EditContext::heaviest(std::span<const PreparedRequest> requests, int64_t layer,

@@ -13,7 +13,7 @@ namespace lancet {
 namespace {
 
 /// Raised when the file or what is optimised changes.
-constexpr std::string_view kFormat = "lancet-values-3";
+constexpr std::string_view kFormat = "lancet-values-4";
 constexpr int64_t kLossParts = 4;
 
 void add_prompt(ContentHash& hash, const LocatedPrompt& prompt) {
@@ -56,10 +56,11 @@ OptimizedValues read_values(const std::filesystem::path& path, size_t n_requests
 
 }  // namespace
 
-std::filesystem::path ValueStore::file(const std::vector<const PreparedRequest*>& batch, int64_t layer,
-                                       const ValueOptions& options) const {
+std::filesystem::path ValueStore::file(const std::vector<const PreparedRequest*>& batch, const Setting& setting) const {
+  const ValueOptions& options = setting.options;
   ContentHash hash;
-  hash.add(kFormat).add(kVersion).add(model_key_).add(layer).add(options.steps).add(options.contexts_per_step);
+  hash.add(kFormat).add(kVersion).add(setting.weights_key).add(setting.layer);
+  hash.add(options.steps).add(options.contexts_per_step);
   hash.add(static_cast<int64_t>(options.site)).add(static_cast<int64_t>(options.stop));
   for (const double option :
        {options.lr, options.weight_decay, options.clamp, options.kl, options.stop_loss, options.nll_factor})
@@ -72,9 +73,9 @@ std::filesystem::path ValueStore::file(const std::vector<const PreparedRequest*>
   return folder_ / (hash.hex() + ".safetensors");
 }
 
-std::optional<OptimizedValues> ValueStore::load(const std::vector<const PreparedRequest*>& batch, int64_t layer,
-                                                const ValueOptions& options) const {
-  const std::filesystem::path path = file(batch, layer, options);
+std::optional<OptimizedValues> ValueStore::load(const std::vector<const PreparedRequest*>& batch,
+                                                const Setting& setting) const {
+  const std::filesystem::path path = file(batch, setting);
   if (!std::filesystem::exists(path)) return std::nullopt;
   try {
     return read_values(path, batch.size());
@@ -84,12 +85,12 @@ std::optional<OptimizedValues> ValueStore::load(const std::vector<const Prepared
   }
 }
 
-void ValueStore::save(const std::vector<const PreparedRequest*>& batch, int64_t layer, const ValueOptions& options,
+void ValueStore::save(const std::vector<const PreparedRequest*>& batch, const Setting& setting,
                       const OptimizedValues& values) const {
   std::vector<int64_t> steps;
   for (const std::vector<ValueLoss>& losses : values.losses) steps.push_back(static_cast<int64_t>(losses.size()));
   std::filesystem::create_directories(folder_);
-  write_tensors(file(batch, layer, options),
+  write_tensors(file(batch, setting),
                 {{"z", values.z_ND},
                  {"initial_norms", torch::tensor(values.initial_norms, torch::kDouble)},
                  {"delta_norms", torch::tensor(values.delta_norms, torch::kDouble)},

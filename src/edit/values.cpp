@@ -33,6 +33,7 @@ class ValueRun {
   }
 
   OptimizedValues run() {
+    if (store() != nullptr) weights_key_ = store()->current_weights();
     const RowBatches batches = plan_value_batches(model_, requests_, layer_, options_, sharing_.communicator);
     const std::vector<size_t> own = own_pieces(sharing_.communicator, batches.size());
     std::vector<Tensor> parts(own.size());
@@ -108,14 +109,14 @@ class ValueRun {
     std::vector<const PreparedRequest*> batch;
     for (const int64_t index : indices) batch.push_back(&requests_[static_cast<size_t>(index)]);
     std::optional<OptimizedValues> values;
-    if (store() != nullptr) values = store()->load(batch, layer_, options_);
+    if (store() != nullptr) values = store()->load(batch, setting());
     if (values) {
       values->batching.resumed = static_cast<int64_t>(batch.size());
       progress_->advance(values->batching.resumed);
     } else {
       values = optimize(batch);
       if (!values) return run_halves(indices);
-      if (store() != nullptr) store()->save(batch, layer_, options_, *values);
+      if (store() != nullptr) store()->save(batch, setting(), *values);
     }
     note(indices, *values);
     return values->z_ND.to(model_.placement().device_of(layer_));
@@ -166,6 +167,7 @@ class ValueRun {
   }
 
   const ValueStore* store() const { return sharing_.values; }
+  ValueStore::Setting setting() const { return {weights_key_, layer_, options_}; }
 
   static constexpr int64_t kLossParts = 4;
 
@@ -174,6 +176,7 @@ class ValueRun {
   int64_t layer_;
   const ValueOptions& options_;
   const Sharing& sharing_;
+  std::string weights_key_;
   OptimizedValues whole_;
   std::mutex mutex_;  // of what is not a request's own in whole_
   std::optional<Progress> progress_;

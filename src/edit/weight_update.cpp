@@ -6,10 +6,36 @@
 #include <stdexcept>
 
 #include "lancet/core/error.h"
+#include "lancet/core/hash.h"
 #include "lancet/core/progress.h"
 #include "lancet/core/strings.h"
 
 namespace lancet {
+namespace {
+
+Tensor contiguous(const Tensor& tensor) { return tensor.defined() ? tensor.contiguous() : tensor; }
+
+void add_bytes(ContentHash& hash, const Tensor& tensor) {
+  const Tensor here = tensor.to(Placement::host()).contiguous();
+  hash.add(std::as_bytes(std::span(static_cast<const char*>(here.const_data_ptr()), here.nbytes())));
+}
+
+void add_bytes(ContentHash& hash, const WeightDelta& delta) {
+  if (const auto* low_rank = std::get_if<LowRankDelta>(&delta)) {
+    add_bytes(hash, low_rank->left_OR);
+    add_bytes(hash, low_rank->right_RI);
+  } else {
+    add_bytes(hash, std::get<DenseDelta>(delta).full_OI);
+  }
+}
+
+}  // namespace
+
+WeightDelta contiguous(const WeightDelta& delta) {
+  if (const auto* dense = std::get_if<DenseDelta>(&delta)) return DenseDelta{contiguous(dense->full_OI)};
+  const LowRankDelta& factors = std::get<LowRankDelta>(delta);
+  return LowRankDelta{contiguous(factors.left_OR), contiguous(factors.right_RI)};
+}
 
 Tensor to_dense(const WeightDelta& delta) {
   if (const auto* low_rank = std::get_if<LowRankDelta>(&delta))
@@ -34,7 +60,7 @@ void WeightTransaction::apply(WeightId id, WeightDelta delta) {
   const torch::NoGradGuard no_grad;
   const std::string name = weight_name(model_.config(), id);
   const Tensor& current = model_.weight(id);
-  if (filter_) delta = filter_(current, delta);
+  delta = contiguous(filter_ ? filter_(current, delta) : delta);
   const Tensor change = to_dense(delta);
   check_device(change, current.device(), name + ": delta");
   if (change.sizes() != current.sizes())
@@ -65,10 +91,29 @@ std::vector<RoundingLoss> WeightTransaction::round_as_stored() {
     const double change = (entry.master - base).norm().item<double>();
     const double lost = (rounded - entry.master).norm().item<double>();
     losses.push_back({entry.id, change, base.norm().item<double>(), change > 0 ? lost / change : 0.0});
-    entry.master = rounded;
-    model_.set_weight(entry.id, rounded.to(entry.original.scalar_type()));
+    model_.set_weight(entry.id, rounded.to(entry.original.scalar_type(), /*non_blocking=*/false, /*copy=*/true));
   }
   return losses;
+}
+
+void WeightTransaction::put_exact() {
+  const torch::NoGradGuard no_grad;
+  for (Entry& entry : entries_)
+    model_.set_weight(entry.id, entry.master.to(entry.original.scalar_type(), /*non_blocking=*/false, /*copy=*/true));
+}
+
+std::string WeightTransaction::changes_key() {
+  ContentHash all;
+  for (Entry& entry : entries_) {
+    for (; entry.n_in_key < entry.deltas.size(); ++entry.n_in_key) {
+      ContentHash one;
+      one.add(entry.key);
+      add_bytes(one, entry.deltas[entry.n_in_key]);
+      entry.key = one.hex();
+    }
+    all.add(static_cast<int64_t>(entry.id.kind)).add(entry.id.layer).add(entry.key);
+  }
+  return all.hex();
 }
 
 }  // namespace lancet

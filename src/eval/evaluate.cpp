@@ -3,6 +3,7 @@
 #include <torch/types.h>
 
 #include <algorithm>
+#include <map>
 
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
@@ -51,6 +52,21 @@ void EvaluationPlan::add_probe(size_t request, const EditRequest& texts, MetricG
   Probe probe{request, group, add(texts.target), {}};
   if (texts.target_true) probe.target_true = add(*texts.target_true);
   probes_.push_back(probe);
+}
+
+EvaluationPlan EvaluationPlan::scores_of(std::span<const int64_t> requests) const {
+  EvaluationPlan some(tokenizer_, options_, requests.size());
+  std::map<size_t, size_t> places;
+  for (size_t i = 0; i < requests.size(); ++i) places[static_cast<size_t>(requests[i])] = i;
+  const auto take = [&](std::optional<size_t> continuation) -> std::optional<size_t> {
+    if (!continuation) return std::nullopt;
+    some.continuations_.push_back(continuations_[*continuation]);
+    return some.continuations_.size() - 1;
+  };
+  for (const Probe& probe : probes_)
+    if (const auto place = places.find(probe.request); place != places.end())
+      some.probes_.push_back({place->second, probe.group, take(probe.target_new), take(probe.target_true)});
+  return some;
 }
 
 EvaluationSize EvaluationPlan::size() const {

@@ -2,24 +2,18 @@
 
 #include <torch/types.h>
 
-#include <algorithm>
 #include <optional>
-#include <stdexcept>
 
 #include "edit_checks.h"
-#include "job_statistics.h"
+#include "edit_session.h"
 #include "lancet/core/error.h"
-#include "lancet/core/hash.h"
-#include "lancet/core/progress.h"
 #include "lancet/core/strings.h"
 #include "lancet/edit/delta_file.h"
-#include "lancet/edit/value_store.h"
 #include "lancet/io/files.h"
-#include "lancet/job/model_session.h"
 #include "lancet/models/tensor_io.h"
 #include "lancet/runtime/collectives.h"
+#include "method_run.h"
 #include "same_job.h"
-#include "stopwatch.h"
 
 namespace lancet {
 namespace {
@@ -28,14 +22,8 @@ namespace fs = std::filesystem;
 
 constexpr const char* kReportFile = "report.json";
 
-/// Values of an unfinished run, beside the output, so that the next one with the same job finds them.
+/// What an unfinished run has finished, beside the output, so that the next one with the same job finds them.
 fs::path unfinished_folder(const fs::path& target) { return fs::path(target.string() + ".unfinished"); }
-
-/// Everything but the requests and the options that a value depends on: config.json too says what the weights compute.
-std::string values_model_key(const EditReport& report, const Checkpoint& checkpoint) {
-  ContentHash hash;
-  return hash.add(report.base_hash).add(checkpoint.config_text()).add(report.model_dtype).hex();
-}
 
 fs::path rejected_folder(const fs::path& target) { return fs::path(target.string() + ".rejected"); }
 
@@ -63,12 +51,6 @@ std::vector<std::string> unmet_thresholds(const JobConfig& job, const Evaluation
   return unmet;
 }
 
-Tensor stored_weight(const ModelFiles& files, WeightId id) {
-  for (const WeightSpec& spec : resolve_weights(files.config, files.checkpoint))
-    if (spec.id == id) return to_tensor(files.checkpoint.view(spec.stored_name));
-  throw std::logic_error("no such weight: " + weight_name(files.config, id));
-}
-
 /// The edited weights in the types they are stored in, beside the untouched rest of the checkpoint.
 void export_model(const ModelFiles& files, const fs::path& folder, std::span<const WeightTransaction::Entry> entries) {
   std::vector<Tensor> edited;
@@ -83,19 +65,21 @@ void export_model(const ModelFiles& files, const fs::path& folder, std::span<con
   export_checkpoint(files.checkpoint, sources, folder);
 }
 
-void write_records(const EditReport& report, const JobConfig& job, const ModelFiles& files,
+void write_records(MethodRun& method, const JobConfig& job, const ModelFiles& files,
                    std::span<const WeightTransaction::Entry> entries, const fs::path& folder) {
-  DeltaProvenance provenance{report.base_hash, job.method, {}};
+  const EditReport& report = method.report();
   std::string requests;
+  if (method.earlier() != nullptr)
+    for (const EditRequest& request : method.earlier()->requests()) requests += to_json_line(request) + "\n";
   for (const EditRequest& request : report.requests) requests += to_json_line(request) + "\n";
-  std::vector<int64_t> columns = report.outcome.columns;
-  if (columns.empty())  // dense changes have none: they are of all requests
-    for (size_t i = 0; i < report.requests.size(); ++i) columns.push_back(static_cast<int64_t>(i));
-  for (const int64_t column : columns)
-    provenance.request_ids.push_back(report.requests[static_cast<size_t>(column)].id);
   // A folder of its own: tools that load every *.safetensors of a model folder must not find it.
   fs::create_directory(folder / "delta");
-  write_delta(folder / "delta" / "delta.safetensors", files.config, entries, provenance);
+  write_delta(folder / "delta" / "delta.safetensors", files.config, entries,
+              {report.base_hash, job.method, method.stream().request_ids});
+  if (job.output->keeps_state) {
+    fs::create_directory(stream_folder(folder));
+    save_stream(stream_folder(folder), method.stream(), method.stream_facts(), files.config);
+  }
   write_text_file(folder / "requests.jsonl", requests);
   ConfigTree resolved = job.resolved;
   if (job.editor->contexts() != nullptr) {
@@ -115,102 +99,61 @@ class EditRun {
 
   EditReport run() {
     ranks_.together("open", [&] { open(); });
-    check_same(ranks_, job_facts(job_, *files_, report_.requests));
-    CausalLM model = load_replica(*files_, job_.run, *work_, ranks_);
-    describe(model);
-    const std::vector<at::Device> devices = devices_with_memory(model.placement(), files_->config.n_layers);
+    check_same(ranks_, job_facts(job_, session_->files, session_->requests));
+    CausalLM model = load_replica(session_->files, job_.run, method_->work(), ranks_);
+    const std::vector<at::Device> devices = devices_with_memory(model.placement(), session_->files.config.n_layers);
     const MemoryWatch memory_watch(devices);
     PeakMeter::add_devices(devices);
-    stopwatch_.lap("load");
+    method_->stopwatch().lap("load");
+    session_->describe(model, ranks_);
+    method_->prepare(model);
+    session_->before = session_->plan.run(model, "evaluate before", ranks_);
+    method_->stopwatch().lap("evaluate before");
 
-    report_.base_hash = same_content_hash(ranks_, files_->checkpoint);
-    if (const ContextOptions* contexts = job_.editor->contexts())
-      report_.contexts = make_contexts(model, *files_->tokenizer, *contexts, job_.run.seed, ranks_);
-    if (statistics_) {
-      statistics_->prepare(model, report_.base_hash, ranks_);
-      report_.statistics = statistics_->report();
-      stopwatch_.lap("statistics");
-    }
-    report_.before = plan_->run(model, "evaluate before", ranks_);
-    stopwatch_.lap("evaluate before");
-
-    WeightTransaction transaction(model, [&](WeightId id) { return stored_weight(*files_, id); });
-    const ValueStore values(unfinished_folder(job_.output->dir), values_model_key(report_, files_->checkpoint));
-    edit(model, values, transaction);
-    report_.after = plan_->run(model, "evaluate after", ranks_);
-    stopwatch_.lap("evaluate after");
-
-    raise_to_ranks(report_.stages, ranks_);
-    report_.unmet = broadcast_texts(ranks_, unmet_thresholds(job_, report_.after));
+    WeightTransaction transaction(model, [&](WeightId id) { return stored_weight(session_->files, id); });
+    method_->edit(model, transaction, unfinished_folder(job_.output->dir));
+    EditReport& report = method_->report();
+    raise_to_ranks(report.stages, ranks_);
+    report.unmet = broadcast_texts(ranks_, unmet_thresholds(job_, report.after));
     write_output(transaction.entries());
-    if (report_.unmet.empty()) transaction.commit();
-    values.clear();
-    return std::move(report_);
+    if (report.unmet.empty()) transaction.commit();
+    std::error_code ignored;  // another rank may be removing it too
+    fs::remove_all(unfinished_folder(job_.output->dir), ignored);
+    return std::move(report);
   }
 
  private:
   /// What can fail before any weight is read. Outputs are root's.
   void open() {
     if (ranks_.is_root()) check_output(*job_.output);
-    files_.emplace(open_model(job_.model, job_.ignore_config_keys));
-    if (ranks_.is_root()) check_apart(job_.output->dir, files_->checkpoint.folder());
-    report_.requests = load_requests(job_.requests);
-    check_requests(*files_, report_.requests, *job_.editor);
-    plan_.emplace(*files_->tokenizer, report_.requests, job_.evaluation);
-    if (job_.editor->needs().statistics) statistics_.emplace(job_, *files_, ranks_);
-    std::vector<std::string> assumptions;  // the tokenizer leaves few, which lancet plan shows
-    work_ = edit_work(job_, files_->config, {files_->tokenizer.get(), report_.requests, plan_->size()}, assumptions);
-    if (statistics_) statistics_->describe(*work_);
-  }
-
-  void describe(const CausalLM& model) {
-    report_.model_dtype = dtype_name(to_dtype(model.placement().weight_dtype()));
-    report_.ranks = ranks_.size();
-    const std::vector<std::string> devices = ranks_.gather(model.placement().description());
-    report_.devices = devices.front();
-    if (std::count(devices.begin(), devices.end(), devices.front()) == report_.ranks) return;
-    report_.devices.clear();
-    for (size_t rank = 0; rank < devices.size(); ++rank)
-      report_.devices += cat(rank == 0 ? "" : "; ", "rank ", rank, ": ", devices[rank]);
-  }
-
-  void edit(const CausalLM& model, const ValueStore& values, WeightTransaction& transaction) {
-    const EditContext context(model, *files_->tokenizer, report_.contexts,
-                              statistics_ ? statistics_->algebra() : LayerAlgebra{}, {ranks_, &values});
-    EditorState state = job_.editor->make_state();
-    report_.outcome = job_.editor->edit(context, report_.requests, state, transaction);
-    job_.editor->finish(context, transaction);
-    for (const RoundingLoss& loss : transaction.round_as_stored())
-      report_.rounding.emplace_back(weight_name(files_->config, loss.id), loss);
-    stopwatch_.lap("edit");
+    session_.emplace(job_);
+    if (ranks_.is_root()) check_apart(job_.output->dir, session_->files.checkpoint.folder());
+    method_.emplace(job_, *session_, ranks_);
   }
 
   /// The folder appears only when all ranks are still there after it was written.
   void write_output(std::span<const WeightTransaction::Entry> entries) {
+    const EditReport& report = method_->report();
     std::optional<OutputFolder> folder;
     ranks_.together("export", [&] {
       if (!ranks_.is_root()) return;
-      if (report_.unmet.empty()) {
+      if (report.unmet.empty()) {
         folder.emplace(job_.output->dir, job_.output->if_exists, kReportFile);
-        export_model(*files_, folder->staging(), entries);
-        write_records(report_, job_, *files_, entries, folder->staging());
-        stopwatch_.lap("export");
+        export_model(session_->files, folder->staging(), entries);
+        write_records(*method_, job_, session_->files, entries, folder->staging());
+        method_->stopwatch().lap("export");
       } else {
         folder.emplace(rejected_folder(job_.output->dir), IfExists::kReplace, kReportFile);
       }
-      write_text_file(folder->staging() / kReportFile, to_json(report_, job_));
+      write_text_file(folder->staging() / kReportFile, to_json(report, job_));
     });
     if (folder) folder->commit();
   }
 
   const JobConfig& job_;
   Communicator& ranks_;
-  EditReport report_;
-  Stopwatch stopwatch_{report_.stages};
-  std::optional<ModelFiles> files_;
-  std::optional<EvaluationPlan> plan_;
-  std::optional<JobStatistics> statistics_;
-  std::optional<JobWork> work_;  ///< what memory is counted for
+  std::optional<EditSession> session_;
+  std::optional<MethodRun> method_;
 };
 
 }  // namespace

@@ -95,6 +95,8 @@ void parse_work(ConfigSection& job, const std::filesystem::path& base, JobPurpos
                 "missing: expected {corpus: FILE or self, tokens: N}, for the covariance of keys over text");
   }
   if (purpose != JobPurpose::kStatistics || job.has("requests")) config.requests = parse_request_source(job, base);
+  config.schedule = parse_schedule(job.section("schedule"));
+  if (job.has("continue_from")) config.continue_from = job.path("continue_from", base);
   config.evaluation = parse_evaluation(job);
   config.accept = parse_accept(job, config.evaluation);
   if (edits || job.has("output")) {
@@ -102,6 +104,7 @@ void parse_work(ConfigSection& job, const std::filesystem::path& base, JobPurpos
     OutputOptions options;
     options.dir = output.path("dir", base);
     options.if_exists = output.boolean("replace", false) ? IfExists::kReplace : IfExists::kError;
+    options.keeps_state = output.boolean("state", true);
     output.finish();
     config.output = options;
   }

@@ -126,7 +126,7 @@ JobPlan plan_stages(const ModelConfig& config, const JobWork& work, std::span<co
   if (devices.empty()) throw PlacementError("run.devices: no device to place the model on");
   const auto n_devices = static_cast<int64_t>(devices.size());
   const bool host_only = n_devices == 1 && devices[0].is_host();
-  const int64_t asked = work.value_batch > 0 ? std::min(work.value_batch, work.requests) : 1;
+  const int64_t asked = work.value_batch > 0 ? std::min(work.value_batch, work.together()) : 1;
   const Batching least{std::max<int64_t>(1, asked), host_only ? work.host_threads : n_devices};
   std::map<std::tuple<at::DeviceType, int64_t, int64_t>, int64_t> totals;  // devices of one type hold the same
   const auto share = [&](const DeviceBudget& device, LayerRange layers) {
@@ -159,8 +159,8 @@ JobPlan plan_stages(const ModelConfig& config, const JobWork& work, std::span<co
   if (work.optimizes_values) {
     const ValueWork values{config, work.dtype, work.edited_layers.back(), work.values};
     const int64_t step = work.values.step_tokens();
-    const int64_t tokens = value_step_tokens(values, placement, work.requests * step);
-    plan.value_requests = work.value_batch > 0 ? asked : std::clamp<int64_t>(tokens / step, 1, work.requests);
+    const int64_t tokens = value_step_tokens(values, placement, work.together() * step);
+    plan.value_requests = work.value_batch > 0 ? asked : std::clamp<int64_t>(tokens / step, 1, work.together());
   }
   const Batching batching{std::max<int64_t>(1, plan.value_requests), batches_under_way(work, placement)};
   for (const Stage& stage : placement.stages()) {

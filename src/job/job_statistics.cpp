@@ -1,7 +1,9 @@
 #include "job_statistics.h"
 
 #include <algorithm>
+#include <span>
 
+#include "lancet/core/hash.h"
 #include "lancet/edit/factor_store.h"
 #include "lancet/edit/null_space_store.h"
 #include "lancet/edit/statistics_store.h"
@@ -75,6 +77,13 @@ LayerAlgebra JobStatistics::algebra() const {
     return {.null_space = [spaces](int64_t layer) { return spaces->load(layer); }};
   const auto* factors = dynamic_cast<const FactorStore*>(derived_.get());
   return {.factor = [factors](int64_t layer) { return factors->load(layer); }};
+}
+
+std::string JobStatistics::content_key() const {
+  ContentHash hash;
+  for (const int64_t layer : layers_) hash.add(layer).add(moments_->content_key(layer));
+  const double ridge = job_.statistics->ridge;
+  return hash.add(std::as_bytes(std::span(&ridge, 1))).hex();
 }
 
 StatisticsReport JobStatistics::report() const {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "lancet/edit/corpus.h"
@@ -39,6 +40,9 @@ class JobStatistics {
   /// What the editor works with: factors, or null spaces where it needs those. On root, after prepare(); not beyond
   /// this.
   LayerAlgebra algebra() const;
+
+  /// Of all that the editor gets depends on. On root, after prepare().
+  std::string content_key() const;
 
   /// After prepare(). Empty but on root.
   StatisticsReport report() const;

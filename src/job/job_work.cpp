@@ -40,6 +40,12 @@ ValueShape training_shape(std::span<const TokenizedRequest> requests) {
   return shape;
 }
 
+void add_schedule(const JobConfig& job, const ModelConfig& config, JobWork& work) {
+  work.batch = job.schedule.largest_batch(work.requests);
+  work.measured_between = job.schedule.measured_between(work.requests);
+  work.history_keys = std::min(history_keys(job, work.requests), 2 * config.d_ffn);
+}
+
 /// Contexts that stand in front of every prompt make rows longer.
 void add_contexts(const ContextOptions& contexts, ValueShape& shape) {
   if (!contexts.templates.empty() || contexts.generate == 0) return;
@@ -63,6 +69,13 @@ std::string prompt_assumption(const ValueShape& prompt) {
 
 }  // namespace
 
+int64_t history_keys(const JobConfig& job, int64_t n_requests) {
+  const ConfigTree* editor = job.resolved.find("editor");
+  const ConfigTree* history = editor == nullptr ? nullptr : editor->find("history");
+  const bool keeps = history != nullptr && history->scalar == "true";
+  return keeps ? n_requests - job.schedule.largest_batch(n_requests) : 0;
+}
+
 JobWork edit_work(const JobConfig& job, const ModelConfig& config, const WorkTexts& texts,
                   std::vector<std::string>& assumptions) {
   JobWork work = basic_work(job.run, config);
@@ -71,6 +84,7 @@ JobWork edit_work(const JobConfig& job, const ModelConfig& config, const WorkTex
   std::sort(work.edited_layers.begin(), work.edited_layers.end());
   if (editor.needs().statistics) add_statistics(job, config, work);
   work.requests = static_cast<int64_t>(texts.requests.size());
+  add_schedule(job, config, work);
   const ContextOptions contexts = editor.contexts() != nullptr ? *editor.contexts() : ContextOptions{.generate = 0};
   const std::vector<std::string>& templates = contexts.templates;
   if (texts.tokenizer != nullptr && editor.needs().subject) {

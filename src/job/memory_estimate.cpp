@@ -91,7 +91,8 @@ int64_t statistics_bytes(const ModelConfig& config, const JobWork& work, const S
 
 int64_t solve_bytes(const ModelConfig& config, const JobWork& work, const Stage& stage) {
   if (work.edited_layers.empty() || stage.begin > work.edited_layers.back()) return 0;
-  const int64_t d = config.d_model, f = config.d_ffn, n = work.requests, rows = n * work.values.contexts;
+  const int64_t d = config.d_model, f = config.d_ffn, n = work.together(), rows = n * work.values.contexts;
+  const int64_t m = n + work.history_keys;
   const int64_t element = element_bytes(work);
   const int64_t rounding = 4 * precise_bytes(work.dtype) * d * f;
   if (work.backward) return count_in(work.edited_layers, stage) > 0 ? std::max(18 * d * f, rounding) : 0;
@@ -102,19 +103,19 @@ int64_t solve_bytes(const ModelConfig& config, const JobWork& work, const Stage&
   const int64_t kept = std::min(rows * (work.values.prefix_tokens + 1), kKeptTokens) * d * element;
   const int64_t keys = f * (rows * (2 * element + std::max<int64_t>(element, 8)) + 8 * 2 * n);
   const int64_t factor = work.statistics_layers.empty() ? 0 : 8 * f * f;
-  const int64_t systems = n <= f ? 8 * (5 * n * f + 4 * n * n) : 8 * (5 * n * f + 2 * f * f);
+  const int64_t systems = m <= f ? 8 * (5 * m * f + 4 * m * m) : 8 * (5 * m * f + 2 * f * f);
   const int64_t change = 18 * d * f + 8 * 2 * n * f;
-  return kept + 8 * n * f + std::max({key_pass + keys, factor + std::max(systems, change), rounding});
+  return kept + 8 * m * f + std::max({key_pass + keys, factor + std::max(systems, change), rounding});
 }
 
 int64_t training_bytes(const ModelConfig& config, const JobWork& work, const Stage& stage) {
   if (!work.backward) return 0;
   // A pass keeps what one of value optimisation does whose every token is behind the lookup token.
-  const int64_t row_tokens = work.values.row_tokens, tokens = work.requests * row_tokens;
+  const int64_t row_tokens = work.values.row_tokens, tokens = work.together() * row_tokens;
   const ValueShape shape{
       .row_tokens = row_tokens, .suffix_tokens = row_tokens, .target_tokens = work.values.target_tokens};
   const ValueWork pass{config, work.dtype, work.edited_layers.front() - 1, shape};
-  int64_t bytes = value_bytes(pass, stage, std::min(work.backward->batch, work.requests)).activations;
+  int64_t bytes = value_bytes(pass, stage, std::min(work.backward->batch, work.together())).activations;
   if (stage.begin <= work.edited_layers.front()) bytes += tokens * config.d_model * element_bytes(work);
   const int64_t weights = count_in(work.edited_layers, stage);
   if (weights == 0) return bytes;
@@ -137,11 +138,13 @@ StageEstimate estimate_stage(const ModelConfig& config, const JobWork& work, con
   const int64_t edited = count_in(work.edited_layers, stage);
   estimate.edited = edited * config.d_model * config.d_ffn * (precise_bytes(work.dtype) + element_bytes(work)) +
                     edited * 8 * work.requests * (config.d_model + config.d_ffn);
+  // An editor's state lies on the host.
+  if (stage.device == Placement::host()) estimate.edited += edited * 8 * work.history_keys * config.d_ffn;
   estimate.evaluate = evaluate_bytes(config, work, stage, batching.under_way);
   if (work.optimizes_values) {
     const ValueWork values{config, work.dtype, work.edited_layers.back(), work.values};
     const ValueBytes bytes = value_bytes(values, stage, batching.value_requests);
-    const int64_t batches = std::min(batching.under_way, std::max<int64_t>(1, work.requests));
+    const int64_t batches = std::min(batching.under_way, std::max<int64_t>(1, work.together()));
     estimate.value_activations = batches * bytes.activations;
     estimate.value_prefix = batches * bytes.prefix;
   }
@@ -159,7 +162,8 @@ double estimate_time(const ModelConfig& config, const JobWork& work, LayerRange 
   const double labels = times(work.value_steps, work.requests, work.values.contexts, work.values.target_tokens + 1);
   const int64_t last_edited = work.edited_layers.empty() ? -1 : work.edited_layers.back();
   const int64_t last_statistics = work.statistics_layers.empty() ? -1 : work.statistics_layers.back();
-  const double evaluations = work.edited_layers.empty() ? 1 : 2;
+  const double between = times(work.measured_between) / std::max(1.0, times(work.requests));
+  const double evaluations = work.edited_layers.empty() ? 1 : 2 + between;
   double tokens = 0;  // through one layer
   for (int64_t layer = layers.begin; layer < layers.end; ++layer) {
     tokens += evaluations * static_cast<double>(work.evaluation.scored_tokens);

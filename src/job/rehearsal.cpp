@@ -29,6 +29,10 @@ constexpr double kLeastRidge = 1e-3;
 /// What the whole job is, from all that can be known without weights.
 struct WholeJob {
   std::vector<EditRequest> requests;
+  std::vector<EditRequest> first_batch;
+  int64_t n_batches = 1;
+  int64_t history_keys = 0;      ///< in the last batch's solves
+  int64_t measured_between = 0;  ///< requests, between batches
   int64_t n_evaluated = 0;
   int64_t text_tokens = 0;  ///< of the statistics' corpus
   int64_t rehearsed_tokens = 0;
@@ -62,6 +66,12 @@ WholeJob look_at(const JobConfig& job, const Communicator& communicator) {
   whole.requests = load_requests(job.requests);
   check_requests(files, whole.requests, *job.editor);
   const EvaluationPlan plan(*files.tokenizer, whole.requests, job.evaluation);
+  const auto n_requests = static_cast<int64_t>(whole.requests.size());
+  whole.n_batches = job.schedule.n_batches(n_requests);
+  whole.history_keys = history_keys(job, n_requests);
+  whole.measured_between = job.schedule.measured_between(n_requests);
+  const std::vector<std::vector<int64_t>> batches = plan_schedule(job.schedule, n_requests, job.run.seed);
+  for (const int64_t index : batches.front()) whole.first_batch.push_back(whole.requests[static_cast<size_t>(index)]);
   whole.n_evaluated = count_for_a_pass(*files.tokenizer, whole, job.evaluation);
   whole.key_bytes = 8 * files.config.d_ffn;
   whole.needs_statistics = job.editor->needs().statistics;
@@ -101,8 +111,9 @@ class Scratch {
 };
 
 /// The stages within the editor's.
-void add_edit_stages(const EditMeasurements& measured, size_t n_requests, std::vector<RehearsedStage>& stages) {
-  const auto n = static_cast<double>(n_requests);
+void add_edit_stages(const EditMeasurements& measured, const WholeJob& whole, std::vector<RehearsedStage>& stages) {
+  const size_t n_requests = whole.requests.size();
+  const auto n = static_cast<double>(n_requests), n_batches = static_cast<double>(whole.n_batches);
   const bool is_all = static_cast<int64_t>(n_requests) <= measured.edited;
   const auto by_requests = [&](const StageCost& cost) {
     const double share = n / static_cast<double>(measured.edited);
@@ -127,8 +138,10 @@ void add_edit_stages(const EditMeasurements& measured, size_t n_requests, std::v
     by_requests(measured.weights);
   } else {
     const double keys_s = n / static_cast<double>(measured.keyed) * measured.keys.seconds;
-    stages.push_back({measured.weights, measured.weights.seconds + static_cast<double>(measured.layers) * keys_s,
-                      cat("as measured, and the keys of ", n_requests, " requests in ", measured.layers, " layers")});
+    const std::string often = whole.n_batches > 1 ? cat(whole.n_batches, " times ") : "";
+    stages.push_back(
+        {measured.weights, n_batches * measured.weights.seconds + static_cast<double>(measured.layers) * keys_s,
+         cat(often, "as measured, and the keys of ", n_requests, " requests in ", measured.layers, " layers")});
   }
   if (measured.keyed > 0) stages.push_back({measured.keys, 0, "a part of weights"});
   if (!measured.finish.stage.empty()) stages.push_back({measured.finish, measured.finish.seconds, ""});
@@ -139,7 +152,7 @@ std::vector<RehearsedStage> estimate(const WholeJob& whole, const EditReport& ru
   for (const StageCost& cost : run.stages) {
     RehearsedStage stage{cost, cost.seconds, ""};
     if (cost.stage == "edit") {
-      add_edit_stages(measured, whole.requests.size(), stages);
+      add_edit_stages(measured, whole, stages);
       continue;
     }
     if (cost.stage.starts_with("evaluate")) {
@@ -154,13 +167,18 @@ std::vector<RehearsedStage> estimate(const WholeJob& whole, const EditReport& ru
       stage.how = cat(whole.text_tokens, " tokens; the factors as measured");
     }
     stages.push_back(std::move(stage));
+    if (cost.stage == "evaluate before" && whole.measured_between > 0)
+      stages.push_back(
+          {{"evaluate batches", 0, {}},
+           cost.seconds * static_cast<double>(whole.measured_between) / static_cast<double>(whole.n_evaluated),
+           cat(whole.measured_between, " requests between batches, as before")});
   }
   return stages;
 }
 
 std::vector<std::string> limits_of(const WholeJob& whole, const JobConfig& job, const EditMeasurements& measured) {
   std::vector<std::string> limits;
-  const auto n = static_cast<int64_t>(whole.requests.size());
+  const auto n = static_cast<int64_t>(whole.first_batch.size()) + whole.history_keys;
   if (n > measured.edited && measured.keyed > 0)
     limits.push_back(cat("solves ran for ", measured.edited, " of ", n, " requests: the keys of all take ",
                          bytes_text(static_cast<uint64_t>(n * whole.key_bytes)),
@@ -171,6 +189,8 @@ std::vector<std::string> limits_of(const WholeJob& whole, const JobConfig& job, 
     limits.push_back(cat("values: memory did not suffice for ", measured.n_together,
                          " requests together; the job will ",
                          "halve its batches too: a smaller editor.values.batch saves the attempts"));
+  if (whole.n_batches > 1)
+    limits.push_back(cat("one batch ran: what the job saves behind each of its ", whole.n_batches, " is not counted"));
   if (!job.accept.empty()) limits.emplace_back("accept: is not judged");
   return limits;
 }
@@ -179,7 +199,8 @@ std::vector<std::string> limits_of(const WholeJob& whole, const JobConfig& job, 
 void make_small(JobConfig& job, const WholeJob& whole, EditMeasurements& measured) {
   job.requests = {};
   job.requests.inline_requests = {whole.requests.begin(), whole.requests.begin() + whole.n_evaluated};
-  job.editor = std::make_unique<RehearsedEditor>(std::move(job.editor), whole.requests, kEdited, measured);
+  job.editor = std::make_unique<RehearsedEditor>(std::move(job.editor), whole.first_batch, kEdited, measured);
+  job.schedule = {};
   job.accept.clear();
   job.output->if_exists = IfExists::kError;
   if (!whole.needs_statistics || whole.is_cached) return;

@@ -9,6 +9,12 @@ namespace {
 /// null: the method has no such number.
 Json number_json(const std::optional<double>& number) { return number ? Json(*number) : Json(nullptr); }
 
+/// null: not measured, or n/a.
+Json share_of(const Tallies& tallies, std::string_view metric) {
+  const auto found = tallies.find(metric);
+  return found == tallies.end() ? Json(nullptr) : share_json(found->second);
+}
+
 /// Of one request: metric -> {before, after}.
 Json request_metrics(const Tallies& before, const Tallies& after) {
   Json metrics = Json::object();
@@ -19,10 +25,12 @@ Json request_metrics(const Tallies& before, const Tallies& after) {
 
 Json metrics_json(const EditReport& report) {
   Json metrics = Json::object();
+  const Tallies behind_batches = report.right_after();
   for (const MetricRow& row : metric_table()) {
     const auto after = report.after.totals.find(row.name);
     if (after == report.after.totals.end()) continue;
     metrics[std::string(row.name)] = {{"before", share_json(report.before.totals.find(row.name)->second)},
+                                      {"right_after", share_of(behind_batches, row.name)},
                                       {"after", share_json(after->second)},
                                       {"prompts", after->second.prompts},
                                       {"protocol", row.protocol}};
@@ -53,6 +61,48 @@ Json requests_json(const EditReport& report) {
     requests.push_back(std::move(row));
   }
   return requests;
+}
+
+/// Of one batch: metric -> its own requests right after it and after all, the first batch's requests right after it.
+Json batch_metrics(const EditReport& report, const BatchReport& batch) {
+  std::vector<Tallies> own;
+  for (const int64_t index : batch.requests) own.push_back(report.after.requests[static_cast<size_t>(index)]);
+  Json metrics = Json::object();
+  for (const auto& [name, after_all] : pooled(own))
+    metrics[name] = {{"right_after", share_of(batch.right_after.value_or(Tallies{}), name)},
+                     {"after_all", share_json(after_all)},
+                     {"first_batch", share_of(batch.first_batch.value_or(Tallies{}), name)}};
+  return metrics;
+}
+
+Json batches_json(const EditReport& report) {
+  Json batches = Json::array();
+  for (const BatchReport& batch : report.batches) {
+    Json ids = Json::array(), growth = Json::object();
+    int64_t steps = 0, skipped = 0;
+    for (size_t i = 0; i < batch.requests.size(); ++i) {
+      ids.push_back(report.requests[static_cast<size_t>(batch.requests[i])].id);
+      steps += batch.outcome.requests[i].steps;
+      if (!batch.outcome.requests[i].skipped.empty()) ++skipped;
+    }
+    for (const auto& [name, size] : batch.growth) growth[name] = size;
+    batches.push_back({{"requests", ids},
+                       {"seconds", batch.seconds},
+                       {"steps", steps},
+                       {"skipped", skipped},
+                       {"metrics", batch_metrics(report, batch)},
+                       {"growth", growth}});
+  }
+  return batches;
+}
+
+Json schedule_json(const EditReport& report, const JobConfig& job) {
+  return {{"batch", job.schedule.batch},
+          {"order", job.schedule.order == BatchOrder::kShuffled ? "shuffled" : "file"},
+          {"measure_every", job.schedule.measure_every},
+          {"resumed_batches", report.resumed_batches},
+          {"continued_from", job.continue_from ? Json(job.continue_from->string()) : Json(nullptr)},
+          {"earlier_edits", report.earlier_edits}};
 }
 
 Json weights_json(const EditReport& report) {
@@ -93,6 +143,15 @@ Json statistics_json(const EditReport& report, const JobConfig& job) {
 
 }  // namespace
 
+Tallies EditReport::right_after() const {
+  std::vector<Tallies> measured;
+  for (const BatchReport& batch : batches) {
+    if (!batch.right_after) return {};
+    measured.push_back(*batch.right_after);
+  }
+  return pooled(measured);
+}
+
 std::string to_json(const EditReport& report, const JobConfig& job) {
   Json accept = Json::object();
   for (const auto& [name, threshold] : job.accept) accept[name] = threshold;
@@ -119,6 +178,8 @@ std::string to_json(const EditReport& report, const JobConfig& job) {
         {"largest_batch", report.outcome.batching.largest},
         {"halvings", report.outcome.batching.halvings},
         {"resumed", report.outcome.batching.resumed}}},
+      {"schedule", schedule_json(report, job)},
+      {"batches", batches_json(report)},
       {"weights", weights_json(report)},
       {"warnings", report.outcome.warnings},
       {"run",

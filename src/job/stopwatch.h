@@ -1,8 +1,10 @@
 // Seconds and memory by stage, for the report.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "lancet/job/stage_cost.h"
@@ -17,6 +19,21 @@ class Stopwatch {
     const auto now = Clock::now();
     stages_.push_back({stage, std::chrono::duration<double>(now - begun_).count(), meter_.lap()});
     begun_ = now;
+  }
+
+  /// The same for a part of a stage that runs in turns with others.
+  void lap_part(const std::string& stage) {
+    lap(stage);
+    const StageCost part = std::move(stages_.back());
+    stages_.pop_back();
+    const auto known =
+        std::find_if(stages_.begin(), stages_.end(), [&](const StageCost& cost) { return cost.stage == stage; });
+    if (known == stages_.end()) {
+      stages_.push_back(part);
+    } else {
+      known->seconds += part.seconds;
+      raise_to(known->peaks, part.peaks);
+    }
   }
 
  private:

@@ -26,10 +26,11 @@ struct ValueStoreTest : public ::testing::Test {
   std::filesystem::path kept = folder / "kept";
   std::vector<PreparedRequest> requests =
       prepare_requests(*tiny.tokenizer, testing::some_requests(5), testing::kContexts);
+  std::string changes_key;
   ValueOptions options{.steps = 4, .lr = 0.1, .batch = 2};
 
   OptimizedValues run(const std::string& model_key = "model") {
-    const ValueStore store(kept, model_key);
+    const ValueStore store(kept, model_key, [this] { return changes_key; });
     return optimize_values(model, requests, 1, options, {alone(), &store});
   }
 };
@@ -57,6 +58,9 @@ TEST_F(ValueStoreTest, GivesBackWhatAnInterruptedRunHadFound) {
 TEST_F(ValueStoreTest, GivesNothingToAnotherJob) {
   run();
   EXPECT_EQ(run("another model").batching.resumed, 0);
+  changes_key = "as edited by an earlier batch";
+  EXPECT_EQ(run().batching.resumed, 0);
+  changes_key.clear();
   const ValueOptions original = options;
   options.lr = 0.2;
   EXPECT_EQ(run().batching.resumed, 0);

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 #include <torch/types.h>
 
+#include <set>
+
 #include "lancet/core/error.h"
 #include "support/tiny_model.h"
 
@@ -66,11 +68,37 @@ TEST(WeightTransaction, MeasuresOnWeightsRoundedAsStored) {
   const auto losses = transaction.round_as_stored();
   ASSERT_EQ(losses.size(), 1u);
   EXPECT_TRUE(model.weight(kDown).equal(exact.to(at::kBFloat16).to(at::kFloat)));
-  EXPECT_TRUE(transaction.entries()[0].master.equal(model.weight(kDown)));
+  EXPECT_TRUE(transaction.entries()[0].master.equal(exact));
   const double change = (exact - stored.to(at::kFloat)).norm().item<double>();
   EXPECT_NEAR(losses[0].delta_norm, change, 1e-6 * change);
   EXPECT_NEAR(losses[0].relative_loss, (model.weight(kDown) - exact).norm().item<double>() / change, 1e-9);
   EXPECT_GT(losses[0].relative_loss, 1e-4);
+  transaction.put_exact();
+  EXPECT_TRUE(model.weight(kDown).equal(exact));
+}
+
+TEST(WeightTransaction, NamesTheWeightsByAllTheirChanges) {
+  const TinyModel tiny;
+  std::set<std::string> keys;
+  std::vector<std::string> last;
+  for (const uint64_t second_seed : {2, 3, 2}) {
+    CausalLM model = tiny.load();
+    WeightTransaction transaction(model);
+    keys.insert(transaction.changes_key());
+    torch::manual_seed(1);
+    transaction.apply(kDown, random_delta(2));
+    keys.insert(transaction.changes_key());
+    torch::manual_seed(second_seed);
+    const LowRankDelta delta = random_delta(2);
+    // in another layout: it is the numbers that count
+    transaction.apply(kDown, LowRankDelta{delta.left_OR.t().contiguous().t(), delta.right_RI});
+    last.push_back(transaction.changes_key());
+    keys.insert(last.back());
+    transaction.round_as_stored();
+    EXPECT_EQ(transaction.changes_key(), last.back());
+  }
+  EXPECT_EQ(last[0], last[2]);
+  EXPECT_EQ(keys.size(), 4u);
 }
 
 TEST(WeightTransaction, ChangesTheStoredWeightNotItsNarrowCopy) {

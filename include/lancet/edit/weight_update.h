@@ -26,6 +26,10 @@ using WeightDelta = std::variant<LowRankDelta, DenseDelta>;
 /// [d_out, d_in], in the delta's own dtype, on its device.
 Tensor to_dense(const WeightDelta& delta);
 
+/// The same in the layout in which files and other ranks give it back: products of equal numbers in another layout may
+/// differ in the last bit.
+WeightDelta contiguous(const WeightDelta& delta);
+
 /// What rounding to the stored type did to one edited weight.
 struct RoundingLoss {
   WeightId id;
@@ -51,6 +55,8 @@ class WeightTransaction {
     Tensor base;      ///< the weight as stored, or `original`
     Tensor master;    ///< base + all deltas, in the placement's value dtype, on the weight's device
     std::vector<WeightDelta> deltas;
+    std::string key = {};  ///< of the first `n_in_key` deltas' bytes
+    size_t n_in_key = 0;
   };
 
   /// Adds to the master and puts the master, in the weight dtype, in the model.
@@ -58,9 +64,14 @@ class WeightTransaction {
   /// has NaN or Inf.
   void apply(WeightId id, WeightDelta delta);
 
-  /// Rounds every master to the type its weight is stored in and puts that in the model, so that what is measured is
-  /// what is exported.
+  /// Puts every master, rounded to the type its weight is stored in, in the model, so that what is measured is what is
+  /// exported. The masters stay exact.
   std::vector<RoundingLoss> round_as_stored();
+  /// Puts the masters themselves back in the model: what the next change is made on.
+  void put_exact();
+
+  /// Of all changes' bytes: with the unedited model's hash it names the weights as they are.
+  std::string changes_key();
 
   /// Changes every delta on its way from here on; gets the weight as it is before. Empty: none.
   using DeltaFilter = std::function<WeightDelta(const Tensor& weight, const WeightDelta& delta)>;

@@ -5,6 +5,7 @@
 #include <set>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "lancet/edit/request.h"
@@ -48,10 +49,16 @@ class EvaluationPlan {
 
   EvaluationSize size() const;
 
+  /// The scores of some requests alone, in their order, without continuations: nothing is tokenised again.
+  EvaluationPlan scores_of(std::span<const int64_t> requests) const;
+
   /// Collective: all ranks get the same. `stage` is what the progress shows: "evaluate before".
   Evaluation run(const CausalLM& model, const std::string& stage, Communicator& communicator) const;
 
  private:
+  EvaluationPlan(const Tokenizer& tokenizer, EvaluationOptions options, size_t n_requests)
+      : tokenizer_(tokenizer), options_(std::move(options)), n_requests_(n_requests) {}
+
   /// One prompt of one request: indices of its scores with the new and the true target.
   struct Probe {
     size_t request = 0;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "lancet/job/job_config.h"
+#include "lancet/job/schedule.h"
 #include "lancet/job/stage_cost.h"
 #include "lancet/job/statistics_report.h"
 #include "lancet/runtime/communicator.h"
@@ -19,6 +20,9 @@ struct EditReport {
   std::vector<EditRequest> requests;
   std::vector<std::string> contexts;
   EditOutcome outcome;
+  std::vector<BatchReport> batches;  ///< in the order in which they were edited
+  int64_t resumed_batches = 0;       ///< the first ones, which an interrupted run had finished
+  int64_t earlier_edits = 0;         ///< by the jobs that continue_from goes on from
   Evaluation before;
   Evaluation after;
   std::vector<std::pair<std::string, RoundingLoss>> rounding;  ///< per edited weight, by name
@@ -29,6 +33,9 @@ struct EditReport {
   std::vector<std::string> unmet;  ///< accept: thresholds that were missed; empty: accepted
   std::vector<StageCost> stages;   ///< in order; the slowest rank's seconds are not looked for: root's
   int64_t ranks = 1;
+
+  /// Each batch's requests right after it, all batches together; empty where one was not measured.
+  Tallies right_after() const;
 };
 
 /// What run_edit_job() checks of the output folder first. Throws: ConfigError.

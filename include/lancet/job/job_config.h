@@ -1,4 +1,4 @@
-// A job file: what to do (model, requests, editor, statistics, evaluate, accept, output) and how (run).
+// A job file: what to do (model, requests, editor, schedule, statistics, evaluate, accept, output) and how (run).
 #pragma once
 
 #include <cstdint>
@@ -15,6 +15,7 @@
 #include "lancet/edit/statistics_options.h"
 #include "lancet/eval/evaluate.h"
 #include "lancet/io/output_folder.h"
+#include "lancet/job/schedule.h"
 #include "lancet/runtime/devices.h"
 
 namespace lancet {
@@ -50,6 +51,7 @@ struct RequestSource {
 struct OutputOptions {
   std::filesystem::path dir;
   IfExists if_exists = IfExists::kError;
+  bool keeps_state = true;  ///< what `continue_from` needs is written too
 };
 
 struct JobConfig {
@@ -59,6 +61,8 @@ struct JobConfig {
   std::unique_ptr<Editor> editor;  ///< null only where the purpose does not need one
   std::string method;
   std::optional<StatisticsOptions> statistics;
+  ScheduleOptions schedule;
+  std::optional<std::filesystem::path> continue_from;  ///< the output of an earlier job on the same base model
   EvaluationOptions evaluation;
   std::vector<std::pair<std::string, double>> accept;  ///< metric name -> least mean, in [0, 1]
   std::optional<OutputOptions> output;

@@ -17,6 +17,9 @@ struct JobWork {
   int64_t host_threads = 1;
 
   int64_t requests = 0;
+  int64_t batch = 0;                   ///< requests edited together; 0: all
+  int64_t history_keys = 0;            ///< of earlier batches, at most, in a solve
+  int64_t measured_between = 0;        ///< requests, between batches
   std::vector<int64_t> edited_layers;  ///< ascending; empty: nothing is edited
   bool optimizes_values = false;       ///< at the output of the last edited layer
   ValueShape values;
@@ -31,6 +34,8 @@ struct JobWork {
   bool samples_text = false;               ///< corpus: self
 
   EvaluationSize evaluation;
+
+  int64_t together() const { return batch > 0 ? batch : requests; }
 };
 
 /// Bytes of one stage at its fullest, by what they are for.

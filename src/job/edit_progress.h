@@ -1,0 +1,50 @@
+// Where a job of several batches stands, kept beside its output so that a killed one goes on behind the last batch. It
+// is found again only by all that this depends on.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "lancet/edit/stream_state.h"
+#include "lancet/job/schedule.h"
+#include "lancet/runtime/communicator.h"
+
+namespace lancet {
+
+struct EditProgress {
+  std::vector<BatchReport> batches;  ///< the finished ones
+  StreamState stream;
+};
+
+class ProgressStore {
+ public:
+  /// `config` outlives this. `setting_key`: of all that a batch's result depends on besides the requests so far.
+  ProgressStore(std::filesystem::path folder, StreamFacts facts, const ModelConfig& config, std::string setting_key)
+      : folder_(std::move(folder)), facts_(std::move(facts)), config_(config), setting_key_(std::move(setting_key)) {}
+
+  /// Takes the place of what was saved before, at once. Throws: CheckpointError when the disk refuses.
+  void save(const EditProgress& progress, std::span<const EditRequest> requests) const;
+
+  /// What a job that begins with the same batches of `requests` had finished; nullopt when there is none. What is
+  /// damaged, or another job's, is named in a warning.
+  std::optional<EditProgress> load(const std::vector<std::vector<int64_t>>& batches,
+                                   std::span<const EditRequest> requests) const;
+
+ private:
+  EditProgress read(const std::vector<std::vector<int64_t>>& batches, std::span<const EditRequest> requests) const;
+  std::string key(const std::vector<std::vector<int64_t>>& batches, std::span<const EditRequest> requests) const;
+
+  std::filesystem::path folder_;
+  StreamFacts facts_;
+  const ModelConfig& config_;
+  std::string setting_key_;
+};
+
+/// Collective: root's, on every rank. `batches`: the job's.
+void share_progress(std::optional<EditProgress>& progress, const std::vector<std::vector<int64_t>>& batches,
+                    const ModelConfig& config, Communicator& communicator);
+
+}  // namespace lancet

@@ -1,0 +1,30 @@
+#include "edit_session.h"
+
+#include <algorithm>
+#include <stdexcept>
+
+#include "lancet/core/strings.h"
+#include "lancet/models/tensor_io.h"
+#include "same_job.h"
+
+namespace lancet {
+
+void EditSession::describe(const CausalLM& model, Communicator& ranks) {
+  model_dtype = dtype_name(to_dtype(model.placement().weight_dtype()));
+  const std::vector<std::string> all = ranks.gather(model.placement().description());
+  devices = all.front();
+  if (std::count(all.begin(), all.end(), all.front()) != ranks.size()) {
+    devices.clear();
+    for (size_t rank = 0; rank < all.size(); ++rank)
+      devices += cat(rank == 0 ? "" : "; ", "rank ", rank, ": ", all[rank]);
+  }
+  base_hash = same_content_hash(ranks, files.checkpoint);
+}
+
+Tensor stored_weight(const ModelFiles& files, WeightId id) {
+  for (const WeightSpec& spec : resolve_weights(files.config, files.checkpoint))
+    if (spec.id == id) return to_tensor(files.checkpoint.view(spec.stored_name));
+  throw std::logic_error("no such weight: " + weight_name(files.config, id));
+}
+
+}  // namespace lancet

@@ -1,0 +1,141 @@
+#include "edit_stream.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "lancet/core/progress.h"
+#include "lancet/core/strings.h"
+#include "lancet/runtime/collectives.h"
+
+namespace lancet {
+namespace {
+
+/// The tallies of some requests together; `all`: by request.
+Tallies pooled_of(const std::vector<Tallies>& all, std::span<const int64_t> requests) {
+  std::vector<Tallies> some;
+  for (const int64_t index : requests) some.push_back(all[static_cast<size_t>(index)]);
+  return pooled(some);
+}
+
+std::string shares_text(const Tallies& tallies) {
+  std::vector<std::string> parts;
+  for (const MetricRow& row : metric_table())
+    if (const auto tally = tallies.find(row.name); tally != tallies.end() && tally->second.share())
+      parts.push_back(cat(row.name, " ", std::round(1000 * *tally->second.share()) / 10));
+  return join(parts);
+}
+
+}  // namespace
+
+EditStream::EditStream(const StreamParts& parts, EditReport& report, Stopwatch& stopwatch)
+    : parts_(parts),
+      report_(report),
+      stopwatch_(stopwatch),
+      batches_(
+          plan_schedule(parts.job.schedule, static_cast<int64_t>(parts.session.requests.size()), parts.job.run.seed)) {
+  stream_.editor = parts.job.editor->make_state();
+}
+
+void EditStream::begin_behind(StreamState earlier) {
+  stream_ = std::move(earlier);
+  share_stream(stream_, parts_.session.files.config, parts_.ranks);
+  restore_changes(stream_.changes, parts_.model, parts_.transaction);
+}
+
+void EditStream::keep_in(const ProgressStore* store) {
+  std::optional<EditProgress> progress;
+  parts_.ranks.together("progress", [&] {
+    if (store != nullptr) progress = store->load(batches_, parts_.session.requests);
+  });
+  share_progress(progress, batches_, parts_.session.files.config, parts_.ranks);
+  store_ = store;
+  if (!progress) return;
+  report_.batches = std::move(progress->batches);
+  report_.resumed_batches = static_cast<int64_t>(report_.batches.size());
+  stream_ = std::move(progress->stream);
+  parts_.transaction.rollback();
+  restore_changes(stream_.changes, parts_.model, parts_.transaction);
+  log_line(cat("edit  ", report_.resumed_batches, " of ", batches_.size(), " batches taken from an interrupted run"));
+}
+
+void EditStream::run(const EditContext& context) {
+  const ScheduleOptions& schedule = parts_.job.schedule;
+  stopwatch_.lap_part("edit");
+  for (size_t i = report_.batches.size(); i < batches_.size(); ++i) {
+    edit_batch(context, batches_[i]);
+    stopwatch_.lap_part("edit");
+    if (i + 1 < batches_.size()) measure();
+    if (schedule.saves_behind(i, batches_.size())) save();
+    if (i + 1 < batches_.size()) show(report_.batches.back());
+  }
+  stream_.changes = changes_of(parts_.transaction);
+  parts_.job.editor->finish(context, parts_.transaction);
+  for (const RoundingLoss& loss : parts_.transaction.round_as_stored())
+    report_.rounding.emplace_back(weight_name(parts_.session.files.config, loss.id), loss);
+  report_.outcome = merged_outcome(report_.batches, parts_.session.requests.size());
+  stopwatch_.lap_part("edit");
+}
+
+void EditStream::edit_batch(const EditContext& context, const std::vector<int64_t>& batch) {
+  std::vector<EditRequest> requests;
+  for (const int64_t index : batch) requests.push_back(parts_.session.requests[static_cast<size_t>(index)]);
+  BatchReport report;
+  report.requests = batch;
+  const auto begun = std::chrono::steady_clock::now();
+  report.outcome = parts_.job.editor->edit(context, requests, stream_.editor, parts_.transaction);
+  report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
+  if (report.outcome.columns.empty())  // dense changes have none: they are of all requests
+    for (const EditRequest& request : requests) stream_.request_ids.push_back(request.id);
+  for (const int64_t column : report.outcome.columns)
+    stream_.request_ids.push_back(requests[static_cast<size_t>(column)].id);
+  report_.batches.push_back(std::move(report));
+}
+
+/// On the weights as they would be exported now; editing goes on from the exact ones.
+void EditStream::measure() {
+  BatchReport& batch = report_.batches.back();
+  for (const RoundingLoss& loss : parts_.transaction.round_as_stored())
+    batch.growth.emplace_back(weight_name(parts_.session.files.config, loss.id),
+                              loss.weight_norm > 0 ? loss.delta_norm / loss.weight_norm : 0);
+  if (parts_.job.schedule.measures_behind(report_.batches.size() - 1, batches_.size())) {
+    const bool is_first = report_.batches.size() == 1;
+    std::vector<int64_t> measured = batch.requests;
+    if (!is_first) measured.insert(measured.end(), batches_.front().begin(), batches_.front().end());
+    const std::vector<Tallies> tallies =
+        parts_.session.plan.scores_of(measured).run(parts_.model, "evaluate batch", parts_.ranks).requests;
+    const std::span<const Tallies> all(tallies);
+    batch.right_after = pooled(all.first(batch.requests.size()));
+    batch.first_batch = is_first ? *batch.right_after : pooled(all.subspan(batch.requests.size()));
+  }
+  parts_.transaction.put_exact();
+  stopwatch_.lap_part("evaluate batches");
+}
+
+void EditStream::save() {
+  parts_.ranks.together("progress", [&] {
+    if (store_ == nullptr) return;
+    stream_.changes = changes_of(parts_.transaction);
+    store_->save({report_.batches, stream_}, parts_.session.requests);
+  });
+  stopwatch_.lap_part("save");
+}
+
+void EditStream::show(const BatchReport& batch) const {
+  std::string line = cat("batch ", report_.batches.size(), "/", batches_.size(), "  ", batch.requests.size(),
+                         " requests  ", duration_text(batch.seconds));
+  if (batch.right_after) line += cat("  ", shares_text(*batch.right_after), " %");
+  if (batch.first_batch && report_.batches.size() > 1) line += cat("; first batch: ", shares_text(*batch.first_batch));
+  log_line(line);
+}
+
+void EditStream::note_after() {
+  BatchReport& last = report_.batches.back();
+  last.right_after = pooled_of(report_.after.requests, last.requests);
+  last.first_batch = pooled_of(report_.after.requests, batches_.front());
+  last.growth.clear();
+  for (const auto& [name, loss] : report_.rounding)
+    last.growth.emplace_back(name, loss.weight_norm > 0 ? loss.delta_norm / loss.weight_norm : 0);
+  if (batches_.size() > 1) show(last);
+}
+
+}  // namespace lancet

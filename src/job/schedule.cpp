@@ -1,0 +1,148 @@
+#include "lancet/job/schedule.h"
+
+#include <algorithm>
+#include <numeric>
+#include <random>
+
+#include "lancet/core/error.h"
+#include "lancet/core/strings.h"
+#include "report_json.h"
+
+namespace lancet {
+namespace {
+
+const std::vector<std::string> kOrders{"file", "shuffled"};
+
+Json record_of(const std::optional<Tallies>& tallies) {
+  if (!tallies) return nullptr;
+  Json json = Json::object();
+  for (const auto& [name, tally] : *tallies) json[name] = {tally.hits, tally.prompts};
+  return json;
+}
+
+std::optional<Tallies> tallies_of(const Json& json) {
+  if (json.is_null()) return std::nullopt;
+  Tallies tallies;
+  for (const auto& [name, tally] : json.items())
+    tallies[name] = {tally.at(0).get<int64_t>(), tally.at(1).get<int64_t>()};
+  return tallies;
+}
+
+Json record_of(const std::optional<double>& number) { return number ? Json(*number) : Json(nullptr); }
+
+std::optional<double> number_of(const Json& json) {
+  return json.is_null() ? std::nullopt : std::optional(json.get<double>());
+}
+
+Json record_of(const EditOutcome& outcome) {
+  Json requests = Json::array();
+  for (const RequestOutcome& request : outcome.requests)
+    requests.push_back({request.steps, record_of(request.initial_loss), record_of(request.final_loss),
+                        record_of(request.initial_norm), record_of(request.delta_norm), request.skipped});
+  const ValueBatching& values = outcome.batching;
+  return {{"requests", requests},
+          {"values", {values.batches, values.largest, values.halvings, values.resumed}},
+          {"columns", outcome.columns},
+          {"warnings", outcome.warnings}};
+}
+
+EditOutcome outcome_of(const Json& json) {
+  EditOutcome outcome;
+  for (const Json& request : json.at("requests"))
+    outcome.requests.push_back({request.at(0).get<int64_t>(), number_of(request.at(1)), number_of(request.at(2)),
+                                number_of(request.at(3)), number_of(request.at(4)), request.at(5).get<std::string>()});
+  const Json& values = json.at("values");
+  outcome.batching = {values.at(0), values.at(1), values.at(2), values.at(3)};
+  outcome.columns = json.at("columns").get<std::vector<int64_t>>();
+  outcome.warnings = json.at("warnings").get<std::vector<std::string>>();
+  return outcome;
+}
+
+}  // namespace
+
+ScheduleOptions parse_schedule(ConfigSection section) {
+  ScheduleOptions schedule;
+  schedule.batch = section.integer("batch", {.min = 0}, schedule.batch);
+  schedule.order =
+      section.choice("order", kOrders, kOrders.front()) == kOrders.back() ? BatchOrder::kShuffled : BatchOrder::kFile;
+  schedule.measure_every = section.integer("measure_every", {.min = 0}, schedule.measure_every);
+  schedule.save_every = section.integer("save_every", {.min = 1}, schedule.save_every);
+  section.finish();
+  return schedule;
+}
+
+int64_t ScheduleOptions::n_batches(int64_t n_requests) const {
+  const int64_t together = std::max<int64_t>(1, largest_batch(n_requests));
+  return (n_requests + together - 1) / together;
+}
+
+int64_t ScheduleOptions::measured_between(int64_t n_requests) const {
+  const auto n = static_cast<size_t>(n_batches(n_requests));
+  int64_t measured = 0;
+  for (size_t i = 0; i < n; ++i)
+    if (measures_behind(i, n)) measured += (i == 0 ? 1 : 2) * largest_batch(n_requests);
+  return measured;
+}
+
+std::vector<std::vector<int64_t>> plan_schedule(const ScheduleOptions& schedule, int64_t n_requests, uint64_t seed) {
+  std::vector<int64_t> order(static_cast<size_t>(n_requests));
+  std::iota(order.begin(), order.end(), 0);
+  if (schedule.order == BatchOrder::kShuffled) {
+    // std::shuffle is another one in every library
+    std::mt19937_64 random(seed);
+    for (size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[random() % i]);
+  }
+  const auto batch = static_cast<size_t>(std::max<int64_t>(1, schedule.largest_batch(n_requests)));
+  std::vector<std::vector<int64_t>> batches;
+  for (size_t begin = 0; begin < order.size(); begin += batch) {
+    const size_t end = std::min(begin + batch, order.size());
+    batches.emplace_back(order.begin() + static_cast<int64_t>(begin), order.begin() + static_cast<int64_t>(end));
+  }
+  return batches;
+}
+
+EditOutcome merged_outcome(const std::vector<BatchReport>& batches, size_t n_requests) {
+  EditOutcome all;
+  all.requests.resize(n_requests);
+  for (const BatchReport& batch : batches) {
+    const EditOutcome& one = batch.outcome;
+    for (size_t i = 0; i < batch.requests.size(); ++i)
+      all.requests[static_cast<size_t>(batch.requests[i])] = one.requests[i];
+    for (const int64_t column : one.columns) all.columns.push_back(batch.requests[static_cast<size_t>(column)]);
+    all.warnings.insert(all.warnings.end(), one.warnings.begin(), one.warnings.end());
+    all.batching.batches += one.batching.batches;
+    all.batching.largest = std::max(all.batching.largest, one.batching.largest);
+    all.batching.halvings += one.batching.halvings;
+    all.batching.resumed += one.batching.resumed;
+  }
+  return all;
+}
+
+std::string to_record(const BatchReport& batch) {
+  Json growth = Json::array();
+  for (const auto& [name, size] : batch.growth) growth.push_back({name, size});
+  return Json{{"seconds", batch.seconds},
+              {"outcome", record_of(batch.outcome)},
+              {"right_after", record_of(batch.right_after)},
+              {"first_batch", record_of(batch.first_batch)},
+              {"growth", growth}}
+      .dump();
+}
+
+BatchReport from_record(const std::string& record) {
+  try {
+    const Json json = Json::parse(record);
+    BatchReport batch;
+    batch.seconds = json.at("seconds");
+    batch.outcome = outcome_of(json.at("outcome"));
+    batch.right_after = tallies_of(json.at("right_after"));
+    batch.first_batch = tallies_of(json.at("first_batch"));
+    for (const Json& weight : json.at("growth"))
+      batch.growth.emplace_back(weight.at(0).get<std::string>(), weight.at(1).get<double>());
+    return batch;
+  } catch (const Json::exception& error) {
+    throw ConfigError(cat("expected the record of a batch: ", error.what()));
+  }
+}
+
+}  // namespace lancet
