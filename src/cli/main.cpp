@@ -28,6 +28,7 @@ int run(int argc, char** argv) {
   add_inspect(app, action);
   add_launch(app, action);
   add_plan(app, action);
+  add_presets(app, action);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
