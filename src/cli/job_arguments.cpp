@@ -68,7 +68,8 @@ void choose_statistics(ConfigTree& job) {
   ConfigTree statistics = ConfigTree::map();
   if (const ConfigTree* given = job.find("statistics"); given != nullptr && given->kind == ConfigTree::Kind::kMap)
     statistics = *given;
-  if (statistics.find("corpus") != nullptr || statistics.find("import") != nullptr) return;
+  for (const char* source : {"corpus", "import", "import_null_space"})
+    if (statistics.find(source) != nullptr) return;
   ConfigProblems reported_later("");
   ConfigSection section(*job.find("editor"), "editor", reported_later);
   const std::unique_ptr<Editor> editor = make_editor(section);

@@ -98,6 +98,9 @@ void parse_work(ConfigSection& job, const std::filesystem::path& base, JobPurpos
       purpose == JobPurpose::kStatistics || (edits && (!config.editor || config.editor->needs().statistics));
   if (job.has("statistics")) {
     config.statistics = parse_statistics_options(job.section("statistics"), base);
+    if (config.statistics->from == StatisticsFrom::kImportedNullSpace && config.editor &&
+        config.editor->needs().statistics && !config.editor->needs().null_space_below)
+      job.problem("statistics", cat("import_null_space: ", config.method, " needs moments: expected corpus or import"));
   } else if (needs_statistics) {
     job.problem("statistics",
                 "missing: expected {corpus: FILE or self, tokens: N}, for the covariance of keys over text");
@@ -164,7 +167,7 @@ void apply_model_defaults(ConfigTree& job, const std::filesystem::path& base) {
     const ConfigTree* section = defaults.find(name);
     if (section == nullptr || job.find(name) != nullptr) continue;
     ConfigTree taken = *section;
-    for (const char* path_key : {"corpus", "import", "cache", "preset"})
+    for (const char* path_key : {"corpus", "import", "import_null_space", "cache", "preset"})
       if (const ConfigTree* path = taken.find(path_key);
           path != nullptr && path->kind == ConfigTree::Kind::kScalar && is_path(path_key, path->scalar))
         taken.set(path_key, ConfigTree::text(ConfigSection(*section, name, ignored).path(path_key, folder).string()));

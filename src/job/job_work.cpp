@@ -28,7 +28,7 @@ JobWork basic_work(const RunOptions& run, const ModelConfig& config) {
 
 void add_statistics(const JobConfig& job, const ModelConfig& config, JobWork& work) {
   for (const WeightId& id : job.editor->targets(config)) work.statistics_layers.push_back(id.layer);
-  if (!job.statistics || job.statistics->from == StatisticsFrom::kImport) return;
+  if (!job.statistics || !job.statistics->takes_text()) return;
   work.statistics_tokens = job.statistics->tokens;
   work.document_tokens = std::min(job.statistics->document_tokens, config.max_positions);
   work.samples_text = job.statistics->from == StatisticsFrom::kSelf;
