@@ -11,16 +11,15 @@
 namespace lancet {
 namespace {
 
-/// Every request in some contexts, with the target spliced behind; the last target id is only predicted.
+/// Every request in some contexts.
 SuffixRows::Rows context_rows(const std::vector<const PreparedRequest*>& requests,
                               const std::vector<int64_t>& contexts) {
   SuffixRows::Rows rows;
   for (const PreparedRequest* request : requests) {
     for (const int64_t context : contexts) {
-      const LocatedPrompt& prompt = request->prompts[static_cast<size_t>(context)];
-      rows.ids.push_back(prompt.ids);
-      rows.ids.back().insert(rows.ids.back().end(), request->target.begin(), request->target.end() - 1);
-      rows.lookups.push_back(prompt.lookup);
+      const LocatedPrompt& row = request->rows[static_cast<size_t>(context)];
+      rows.ids.push_back(row.ids);
+      rows.lookups.push_back(row.lookup);
     }
   }
   return rows;
@@ -163,9 +162,8 @@ ValueBatch::Labels ValueBatch::make_labels(const std::vector<int64_t>& contexts)
     const PreparedRequest& request = *requests_[static_cast<size_t>(resident_[a])];
     const double weight = 1.0 / static_cast<double>(static_cast<int64_t>(request.target.size()) * n_contexts);
     for (int64_t r = 0; r < n_contexts; ++r) {
-      const LocatedPrompt& prompt = request.prompts[static_cast<size_t>(contexts[static_cast<size_t>(r)])];
-      // the prompt's last token predicts target[0]
-      const int64_t first = static_cast<int64_t>(prompt.ids.size()) - 1 - prompt.lookup;
+      const LocatedPrompt& row = request.rows[static_cast<size_t>(contexts[static_cast<size_t>(r)])];
+      const int64_t first = static_cast<int64_t>(row.ids.size() - request.target.size()) - row.lookup;
       // shorter targets repeat their last place
       for (int64_t j = 0; j < n_outputs; ++j)
         outputs.push_back(first + std::min(j, static_cast<int64_t>(request.target.size()) - 1));

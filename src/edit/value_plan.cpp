@@ -14,11 +14,10 @@ namespace {
 
 /// Tokens that a step runs for a request when its rows are as long as the longest: from the subject's last one on.
 int64_t step_tokens(const PreparedRequest& request, const ValueOptions& options) {
-  int64_t longest = 0;
-  for (const LocatedPrompt& prompt : request.prompts)
-    longest = std::max(longest, static_cast<int64_t>(prompt.ids.size()) - prompt.lookup);
-  const int64_t suffix = longest + static_cast<int64_t>(request.target.size()) - 1;
-  const int64_t n_contexts = static_cast<int64_t>(request.prompts.size());
+  int64_t suffix = 0;
+  for (const LocatedPrompt& row : request.rows)
+    suffix = std::max(suffix, static_cast<int64_t>(row.ids.size()) - row.lookup);
+  const int64_t n_contexts = static_cast<int64_t>(request.rows.size());
   const int64_t n_groups = value_groups(n_contexts, options.contexts_per_step);
   return (n_contexts + n_groups - 1) / n_groups * suffix + 1;
 }

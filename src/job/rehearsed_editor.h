@@ -37,6 +37,7 @@ class RehearsedEditor final : public Editor {
 
   EditorNeeds needs() const override { return editor_->needs(); }
   const ContextOptions* contexts() const override { return editor_->contexts(); }
+  Compat compat() const override { return editor_->compat(); }
   std::vector<WeightId> targets(const ModelConfig& config) const override { return editor_->targets(config); }
   EditorState make_state() const override { return editor_->make_state(); }
   EditOutcome edit(const EditContext& context, std::span<const EditRequest> requests, EditorState& state,

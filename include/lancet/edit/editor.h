@@ -74,8 +74,8 @@ class EditContext {
   virtual ~EditContext() = default;
 
   const ModelConfig& config() const { return model_.config(); }
-  std::vector<PreparedRequest> prepare(std::span<const EditRequest> requests) const {
-    return prepare_requests(tokenizer_, requests, contexts_);
+  std::vector<PreparedRequest> prepare(std::span<const EditRequest> requests, Compat compat = Compat::kNone) const {
+    return prepare_requests(tokenizer_, requests, contexts_, compat);
   }
 
   /// For methods that know no subject.
@@ -141,6 +141,8 @@ class Editor {
   virtual EditorNeeds needs() const = 0;
   /// Templates that the job gave or asked for; null: the method uses none.
   virtual const ContextOptions* contexts() const = 0;
+  /// Whose tokenisation it takes.
+  virtual Compat compat() const { return Compat::kNone; }
   /// The weights that edit() may change.
   /// Throws: ConfigError when an option does not fit the model (a layer out of range).
   virtual std::vector<WeightId> targets(const ModelConfig& config) const = 0;
