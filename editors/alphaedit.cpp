@@ -19,7 +19,9 @@ class AlphaEditor final : public LayeredEditor {
       : LayeredEditor(std::move(layered)), options_(options) {}
 
   EditorNeeds needs() const override {
-    return {.subject = true, .statistics = true, .null_space_below = options_.null_space_below};
+    EditorNeeds needs = LayeredEditor::needs();
+    needs.null_space_below = options_.null_space_below;
+    return needs;
   }
 
  protected:

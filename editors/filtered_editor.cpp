@@ -23,6 +23,7 @@ class FilteredEditor final : public Editor {
   EditorNeeds needs() const override { return method_->needs(); }
   const ContextOptions* contexts() const override { return method_->contexts(); }
   const ValueOptions* values() const override { return method_->values(); }
+  Compat compat() const override { return method_->compat(); }
   std::vector<WeightId> targets(const ModelConfig& config) const override { return method_->targets(config); }
   EditorState make_state() const override { return method_->make_state(); }
 

@@ -67,7 +67,7 @@ std::vector<WeightId> LayeredEditor::targets(const ModelConfig& config) const {
 
 EditOutcome LayeredEditor::edit(const EditContext& context, std::span<const EditRequest> requests, EditorState& state,
                                 WeightTransaction& transaction) const {
-  const std::vector<PreparedRequest> prepared = context.prepare(requests);
+  const std::vector<PreparedRequest> prepared = context.prepare(requests, options_.compat);
   const KeyGroups groups = group_by_key(prepared);
   EditOutcome outcome;
   outcome.requests.resize(requests.size());

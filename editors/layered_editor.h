@@ -28,6 +28,7 @@ enum class Course {
 
 struct LayeredOptions {
   std::vector<int64_t> layers;  ///< ascending
+  Compat compat = Compat::kNone;
   ValueOptions values;
   ContextOptions contexts;
   EqualKeys equal_keys = EqualKeys::kWarn;
@@ -41,8 +42,8 @@ struct LayeredOptions {
   bool keeps_history = false;                     ///< keys of earlier batches, measured behind them
 };
 
-/// `layers`, `values`, `contexts`, `equal_keys`, `norm_anchor`, over a method's own defaults; where its course is
-/// kTogether also `blue`.
+/// `layers`, `values`, `contexts`, `compat`, `equal_keys`, `norm_anchor`, over a method's own defaults; where its
+/// course is kTogether also `blue`.
 LayeredOptions parse_layered_options(ConfigSection& editor, LayeredOptions defaults);
 
 /// One layer's share of a batch, on its solve device.
@@ -58,9 +59,12 @@ class LayeredEditor : public Editor {
  public:
   explicit LayeredEditor(LayeredOptions options) : options_(std::move(options)) {}
 
-  EditorNeeds needs() const override { return {.subject = true, .statistics = true}; }
+  EditorNeeds needs() const override {
+    return {.subject = true, .statistics = true, .history = options_.keeps_history};
+  }
   const ContextOptions* contexts() const override { return &options_.contexts; }
   const ValueOptions* values() const override { return &options_.values; }
+  Compat compat() const override { return options_.compat; }
   std::vector<WeightId> targets(const ModelConfig& config) const override;
   EditOutcome edit(const EditContext& context, std::span<const EditRequest> requests, EditorState& state,
                    WeightTransaction& transaction) const override;

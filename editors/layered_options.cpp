@@ -3,6 +3,15 @@
 #include "layered_editor.h"
 
 namespace lancet {
+namespace {
+
+Compat parse_compat(ConfigSection& editor) {
+  static const std::vector<std::string> kNames{"none", "memit", "easyedit"};
+  const std::string name = editor.choice("compat", kNames, kNames.front());
+  return static_cast<Compat>(std::find(kNames.begin(), kNames.end(), name) - kNames.begin());
+}
+
+}  // namespace
 
 LayeredOptions parse_layered_options(ConfigSection& editor, LayeredOptions options) {
   options.layers = editor.integers("layers", {.min = 0});
@@ -12,6 +21,9 @@ LayeredOptions parse_layered_options(ConfigSection& editor, LayeredOptions optio
     editor.problem("layers", "a layer stands twice");
   options.values = parse_value_options(editor.section("values"), options.values);
   options.contexts = parse_context_options(editor);
+  options.compat = parse_compat(editor);
+  // memit's generator decodes with special tokens, which come back as tokens where the tokenizer reads them in text
+  if (options.compat == Compat::kMemit) options.contexts.opening = ContextOptions::Opening::kWithBos;
   if (options.course == Course::kTogether && editor.boolean("blue", false)) {
     if (options.layers.size() < 2)
       editor.problem("blue", "expected at least two layers: the first and the last are changed");

@@ -6,9 +6,8 @@
 
 #include "commands.h"
 #include "lancet/core/strings.h"
-#include "lancet/io/checkpoint.h"
-#include "lancet/io/files.h"
 #include "lancet/job/job_plan.h"
+#include "lancet/job/model_session.h"
 #include "table.h"
 
 namespace lancet::cli {
@@ -22,18 +21,6 @@ struct PlanArguments {
   std::string devices;
   std::string dtype = "auto";
 };
-
-/// A model of which config.json suffices.
-struct Described {
-  fs::path folder;
-  ModelConfig config;
-};
-
-Described describe_model(const fs::path& model, std::span<const std::string> ignored_keys) {
-  fs::path file = fs::is_regular_file(model) ? model : model / "config.json";
-  if (!fs::exists(file)) file = Checkpoint::open(model).folder() / "config.json";  // a cache folder, or what is missing
-  return {file.parent_path(), parse_model_config(read_text_file(file, "config.json"), "", ignored_keys, file.string())};
-}
 
 /// The folder's tokenizer; null where lengths have to be assumed.
 std::unique_ptr<Tokenizer> find_tokenizer(const fs::path& folder, std::vector<std::string>& notes) {
@@ -54,7 +41,7 @@ struct Task {
 
 Task task_of_job(const JobArguments& arguments) {
   const JobConfig job = read_job(arguments, JobPurpose::kEdit);
-  Described model = describe_model(job.model, job.ignore_config_keys);
+  DescribedModel model = describe_model(job.model, job.ignore_config_keys);
   Task task{std::move(model.config), {}, job.run, {}};
   const std::vector<EditRequest> requests = load_requests(job.requests);
   const std::unique_ptr<Tokenizer> tokenizer = find_tokenizer(model.folder, task.notes);

@@ -27,9 +27,11 @@ void add_eval(CLI::App& app, Action& action);
 void add_stats(CLI::App& app, Action& action);
 void add_doctor(CLI::App& app, Action& action);
 void add_generate(CLI::App& app, Action& action);
+void add_import(CLI::App& app, Action& action);
 void add_inspect(CLI::App& app, Action& action);
 void add_launch(CLI::App& app, Action& action);
 void add_plan(CLI::App& app, Action& action);
+void add_presets(CLI::App& app, Action& action);
 
 /// --quiet and --json.
 void add_output_options(CLI::App& command, Output& output);

@@ -1,8 +1,13 @@
 #include <filesystem>
+#include <memory>
+#include <optional>
 
 #include "commands.h"
+#include "lancet/core/config_section.h"
 #include "lancet/core/progress.h"
 #include "lancet/core/strings.h"
+#include "lancet/editors/registry.h"
+#include "lancet/job/presets.h"
 
 namespace lancet::cli {
 namespace {
@@ -47,6 +52,31 @@ void check_one_line(const JobArguments& arguments, JobPurpose purpose) {
   if (purpose == JobPurpose::kEdit && arguments.out.empty()) missing.emplace_back("--out DIR");
   if (purpose == JobPurpose::kEvaluate && arguments.requests.empty()) missing.emplace_back("--requests FILE");
   if (!missing.empty()) throw ConfigError("without a job file, these are missing: " + join(missing));
+}
+
+/// A one-line edit of a model without a lancet.yaml: the published options of memit.
+void choose_editor(ConfigTree& job) {
+  if (job.find("editor") != nullptr) return;
+  ConfigTree editor = ConfigTree::map();
+  editor.set("method", ConfigTree::text("memit"));
+  editor.set("preset", ConfigTree::text("auto"));
+  job.set("editor", std::move(editor));
+}
+
+/// ... and text that the model writes itself, where the method needs any.
+void choose_statistics(ConfigTree& job) {
+  ConfigTree statistics = ConfigTree::map();
+  if (const ConfigTree* given = job.find("statistics"); given != nullptr && given->kind == ConfigTree::Kind::kMap)
+    statistics = *given;
+  for (const char* source : {"corpus", "import", "import_null_space"})
+    if (statistics.find(source) != nullptr) return;
+  ConfigProblems reported_later("");
+  ConfigSection section(*job.find("editor"), "editor", reported_later);
+  const std::unique_ptr<Editor> editor = make_editor(section);
+  if (!editor || !editor->needs().statistics) return;
+  statistics.set("corpus", ConfigTree::text(std::string(kSelfCorpus)));
+  job.set("statistics", std::move(statistics));
+  log_line("statistics  no text is given: the model writes its own (corpus: self)");
 }
 
 }  // namespace
@@ -100,7 +130,11 @@ JobConfig read_job(const JobArguments& arguments, JobPurpose purpose) {
   if (const ConfigTree* model = overridden.find("model"); model != nullptr && tree.kind == ConfigTree::Kind::kMap)
     tree.set("model", *model);
   apply_model_defaults(tree, base);
+  if (!from_file && purpose == JobPurpose::kEdit) choose_editor(tree);
   for (const std::string& assignment : arguments.overrides) apply_override(tree, assignment);
+  if (const std::optional<Preset> preset = apply_preset(tree, base))
+    log_line(cat("preset  ", preset->name, ": ", preset->source));
+  if (!from_file && purpose == JobPurpose::kEdit) choose_statistics(tree);
   return parse_job(tree, base, from_file ? file.string() : std::string("command line"), purpose);
 }
 

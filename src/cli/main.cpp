@@ -25,9 +25,11 @@ int run(int argc, char** argv) {
   add_stats(app, action);
   add_doctor(app, action);
   add_generate(app, action);
+  add_import(app, action);
   add_inspect(app, action);
   add_launch(app, action);
   add_plan(app, action);
+  add_presets(app, action);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

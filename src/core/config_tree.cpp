@@ -22,13 +22,6 @@ ConfigTree plain_scalar(std::string text) {
   return tree;
 }
 
-/// Lines of a value from the command line mean nothing beside those of the file.
-void forget_lines(ConfigTree& tree) {
-  tree.line = 0;
-  for (ConfigTree& item : tree.items) forget_lines(item);
-  for (auto& [key, value] : tree.entries) forget_lines(value);
-}
-
 std::vector<std::string> split_path(std::string_view path, const std::string& where) {
   std::vector<std::string> keys;
   for (size_t begin = 0;;) {
@@ -43,6 +36,12 @@ std::vector<std::string> split_path(std::string_view path, const std::string& wh
 }
 
 }  // namespace
+
+void forget_lines(ConfigTree& tree) {
+  tree.line = 0;
+  for (ConfigTree& item : tree.items) forget_lines(item);
+  for (auto& [key, value] : tree.entries) forget_lines(value);
+}
 
 ConfigTree ConfigTree::text(std::string value) {
   ConfigTree tree = plain_scalar(std::move(value));

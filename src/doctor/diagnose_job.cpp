@@ -6,6 +6,7 @@
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
 #include "lancet/doctor/doctor.h"
+#include "lancet/edit/imported_null_space.h"
 #include "lancet/edit/imported_statistics.h"
 #include "lancet/io/files.h"
 #include "lancet/job/edit_job.h"
@@ -39,6 +40,11 @@ std::string check_sources(const JobConfig& job, const ModelFiles& files) {
     return options.corpus.string();
   }
   std::vector<int64_t> layers;
+  if (options.from == StatisticsFrom::kImportedNullSpace) {
+    for (const WeightId& id : job.editor->targets(files.config)) layers.push_back(id.layer);
+    ImportedNullSpaces(options.null_space, layers, files.config.d_ffn).check();
+    return options.null_space.string();
+  }
   for (const WeightId& id : job.editor->targets(files.config)) layers.push_back(id.layer);
   const ImportedStatistics imported(options.import, layers, files.config.d_ffn);
   return cat(options.import.string(), " for ", layers.size(), " layers");
@@ -66,7 +72,7 @@ void add_folders(const JobConfig& job, const ModelFiles* files, size_t n_request
   FolderFacts output = look_at_folder("output", job.output->dir.parent_path());
   if (files != nullptr) output.expected_bytes = output_bytes(job, *files, n_requests);
   folders.push_back(std::move(output));
-  if (!job.editor->needs().statistics) return;
+  if (!job.editor->needs().statistics || job.statistics->from == StatisticsFrom::kImportedNullSpace) return;
   FolderFacts cache = look_at_folder("cache", job.statistics->cache);
   if (files != nullptr) cache.expected_bytes = cache_bytes(job, *files);
   folders.push_back(std::move(cache));

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 
 #include "lancet/core/strings.h"
 #include "lancet/models/generate.h"
@@ -35,12 +36,13 @@ std::vector<std::string> sample_templates(const CausalLM& model, const Tokenizer
     rows.push_back({std::move(opening), left});
   }
   std::vector<std::string> templates{std::string(kPlain)};
+  const std::string before = template_opening(tokenizer, options.opening);
   const std::vector<std::vector<TokenId>> continuations =
       generate(model, rows, {.eos_ids = model.config().eos_ids, .top_k = 5, .seed = seed});
   for (size_t i = 0; i < rows.size(); ++i) {
     std::vector<TokenId> ids = rows[i].prompt;
     ids.insert(ids.end(), continuations[i].begin(), continuations[i].end());
-    templates.push_back(cleaned(tokenizer.decode(ids)) + ". {}");
+    templates.push_back(before + cleaned(tokenizer.decode(ids)) + ". {}");
   }
   return templates;
 }
@@ -68,6 +70,14 @@ ContextOptions parse_context_options(ConfigSection& editor) {
     std::rotate(options.templates.begin(), plain, plain + 1);
   }
   return options;
+}
+
+std::string template_opening(const Tokenizer& tokenizer, ContextOptions::Opening opening) {
+  const std::optional<TokenId> bos = tokenizer.bos_id();
+  if (opening == ContextOptions::Opening::kPlain || !bos) return "";
+  std::string text = tokenizer.piece(*bos);
+  const bool is_read_back = tokenizer.ids(text, SpecialTokens::kNone) == std::vector<TokenId>{*bos};
+  return is_read_back && text != "<s>" ? text : "";
 }
 
 std::vector<std::string> make_contexts(const CausalLM& model, const Tokenizer& tokenizer, const ContextOptions& options,

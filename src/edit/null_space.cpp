@@ -8,6 +8,7 @@
 namespace lancet {
 
 Tensor NullSpace::project(const Tensor& columns_FN) const {
+  if (basis == Basis::kProjection) return torch::matmul(basis_FQ, columns_FN);
   const Tensor within_FN = torch::matmul(basis_FQ, torch::matmul(basis_FQ.t(), columns_FN));
   return basis == Basis::kNullSpace ? within_FN : columns_FN - within_FN;
 }

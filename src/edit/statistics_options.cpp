@@ -17,15 +17,24 @@ std::filesystem::path default_cache() {
 /// Documents that models write wander the more the longer they are; see docs/job-file.md.
 constexpr int64_t kSelfDocumentTokens = 256;
 
+void refuse_beside(ConfigSection& section, std::string_view what, std::initializer_list<const char*> keys) {
+  for (const char* key : keys)
+    if (section.has(key)) section.problem(key, cat("has no meaning beside ", what, ": remove one of them"));
+}
+
 void parse_import(ConfigSection& section, const std::filesystem::path& base, StatisticsOptions& options) {
   options.from = StatisticsFrom::kImport;
   options.import = section.path("import", base);
   if (options.import.string().find("{}") == std::string::npos)
     section.problem("import", cat("'", options.import.string(), "': expected {} where the layer's number goes"));
-  for (const char* key : {"corpus", "tokens", "document_tokens"})
-    if (section.has(key))
-      section.problem(key,
-                      "has no meaning beside import, whose moments were taken over other text: remove one of them");
+  refuse_beside(section, "import, whose moments were taken over other text", {"corpus", "tokens", "document_tokens"});
+}
+
+void parse_null_space(ConfigSection& section, const std::filesystem::path& base, StatisticsOptions& options) {
+  options.from = StatisticsFrom::kImportedNullSpace;
+  options.null_space = section.path("import_null_space", base);
+  refuse_beside(section, "import_null_space, which takes the place of all moments",
+                {"import", "corpus", "tokens", "document_tokens", "ridge", "save_every_s", "cache"});
 }
 
 void parse_text(ConfigSection& section, const std::filesystem::path& base, StatisticsOptions& options) {
@@ -46,6 +55,11 @@ void parse_text(ConfigSection& section, const std::filesystem::path& base, Stati
 
 StatisticsOptions parse_statistics_options(ConfigSection section, const std::filesystem::path& base) {
   StatisticsOptions options;
+  if (section.has("import_null_space")) {
+    parse_null_space(section, base, options);
+    section.finish();
+    return options;
+  }
   if (section.has("import"))
     parse_import(section, base, options);
   else

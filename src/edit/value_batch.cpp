@@ -12,16 +12,15 @@
 namespace lancet {
 namespace {
 
-/// Every request in some contexts, with the target spliced behind; the last target id is only predicted.
+/// Every request in some contexts.
 SuffixRows::Rows context_rows(const std::vector<const PreparedRequest*>& requests,
                               const std::vector<int64_t>& contexts) {
   SuffixRows::Rows rows;
   for (const PreparedRequest* request : requests) {
     for (const int64_t context : contexts) {
-      const LocatedPrompt& prompt = request->prompts[static_cast<size_t>(context)];
-      rows.ids.push_back(prompt.ids);
-      rows.ids.back().insert(rows.ids.back().end(), request->target.begin(), request->target.end() - 1);
-      rows.lookups.push_back(prompt.lookup);
+      const LocatedPrompt& row = request->rows[static_cast<size_t>(context)];
+      rows.ids.push_back(row.ids);
+      rows.lookups.push_back(row.lookup);
     }
   }
   return rows;
@@ -158,8 +157,8 @@ ValueBatch::Labels ValueBatch::make_labels(const std::vector<int64_t>& contexts)
   for (const int64_t index : resident_) {
     const PreparedRequest& request = *requests_[static_cast<size_t>(index)];
     for (const int64_t context : contexts) {
-      const LocatedPrompt& prompt = request.prompts[static_cast<size_t>(context)];
-      rows.push_back({static_cast<int64_t>(prompt.ids.size()) - 1 - prompt.lookup, request.target});
+      const LocatedPrompt& row = request.rows[static_cast<size_t>(context)];
+      rows.push_back({static_cast<int64_t>(row.ids.size() - request.target.size()) - row.lookup, request.target});
     }
   }
   const TargetPlaces places = target_places(rows);

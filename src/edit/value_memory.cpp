@@ -79,15 +79,14 @@ ValueShape value_shape(std::span<const PreparedRequest> requests) {
   ValueShape shape;
   const auto raise = [](int64_t& most, int64_t value) { most = std::max(most, value); };
   for (const PreparedRequest& request : requests) {
-    const auto target = static_cast<int64_t>(request.target.size());
-    raise(shape.contexts, static_cast<int64_t>(request.prompts.size()));
-    raise(shape.target_tokens, target);
+    raise(shape.contexts, static_cast<int64_t>(request.rows.size()));
+    raise(shape.target_tokens, static_cast<int64_t>(request.target.size()));
     raise(shape.drift_tokens, request.drift.lookup);
-    for (const LocatedPrompt& prompt : request.prompts) {
-      const int64_t row = static_cast<int64_t>(prompt.ids.size()) + target - 1;
-      raise(shape.row_tokens, row);
-      raise(shape.prefix_tokens, prompt.lookup);
-      raise(shape.suffix_tokens, row - prompt.lookup);
+    for (const LocatedPrompt& row : request.rows) {
+      const auto tokens = static_cast<int64_t>(row.ids.size());
+      raise(shape.row_tokens, tokens);
+      raise(shape.prefix_tokens, row.lookup);
+      raise(shape.suffix_tokens, tokens - row.lookup);
     }
   }
   return shape;

@@ -68,6 +68,7 @@ std::filesystem::path ValueStore::file(const std::vector<const PreparedRequest*>
   for (const PreparedRequest* request : batch) {
     hash.add(static_cast<int64_t>(request->prompts.size())).add(std::as_bytes(std::span(request->target)));
     for (const LocatedPrompt& prompt : request->prompts) add_prompt(hash, prompt);
+    for (const LocatedPrompt& row : request->rows) add_prompt(hash, row);
     add_prompt(hash, request->drift);
   }
   return folder_ / (hash.hex() + ".safetensors");

@@ -161,7 +161,7 @@ class EditRun {
 void check_requests(const ModelFiles& files, const std::vector<EditRequest>& requests, const Editor& editor) {
   if (editor.needs().subject) {
     const std::vector<std::string> plain{"{}"};
-    prepare_requests(*files.tokenizer, requests, plain);
+    prepare_requests(*files.tokenizer, requests, plain, editor.compat());
   } else {
     tokenize_requests(*files.tokenizer, requests);
   }

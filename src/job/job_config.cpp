@@ -5,6 +5,7 @@
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
 #include "lancet/editors/registry.h"
+#include "lancet/job/presets.h"
 
 namespace lancet {
 namespace {
@@ -73,6 +74,11 @@ std::vector<std::pair<std::string, double>> parse_accept(ConfigSection& job, con
   return accept;
 }
 
+/// Whether the value of a key of lancet.yaml that may be a path is one.
+bool is_path(std::string_view key, const std::string& value) {
+  return key == "preset" ? names_preset_file(value) : value != kSelfCorpus;
+}
+
 /// The parts that the purpose needs or that are there.
 void parse_work(ConfigSection& job, const std::filesystem::path& base, JobPurpose purpose, JobConfig& config) {
   const bool edits = purpose == JobPurpose::kEdit;
@@ -83,13 +89,17 @@ void parse_work(ConfigSection& job, const std::filesystem::path& base, JobPurpos
       config.method = editor.text("method", "");
     } else {
       job.problem("editor",
-                  "missing: expected {method: memit, layers: [...], ...}, here or in the model folder's lancet.yaml");
+                  "missing: expected {method: memit, preset: auto} or {method: memit, layers: [...], ...}, here or in "
+                  "the model folder's lancet.yaml");
     }
   }
   const bool needs_statistics =
       purpose == JobPurpose::kStatistics || (edits && (!config.editor || config.editor->needs().statistics));
   if (job.has("statistics")) {
     config.statistics = parse_statistics_options(job.section("statistics"), base);
+    if (config.statistics->from == StatisticsFrom::kImportedNullSpace && config.editor &&
+        config.editor->needs().statistics && !config.editor->needs().null_space_below)
+      job.problem("statistics", cat("import_null_space: ", config.method, " needs moments: expected corpus or import"));
   } else if (needs_statistics) {
     job.problem("statistics",
                 "missing: expected {corpus: FILE or self, tokens: N}, for the covariance of keys over text");
@@ -158,9 +168,9 @@ void apply_model_defaults(ConfigTree& job, const std::filesystem::path& base) {
     const ConfigTree* section = defaults.find(name);
     if (section == nullptr || job.find(name) != nullptr) continue;
     ConfigTree taken = *section;
-    for (const char* path_key : {"corpus", "import", "cache"})
+    for (const char* path_key : {"corpus", "import", "import_null_space", "cache", "preset"})
       if (const ConfigTree* path = taken.find(path_key);
-          path != nullptr && path->kind == ConfigTree::Kind::kScalar && path->scalar != kSelfCorpus)
+          path != nullptr && path->kind == ConfigTree::Kind::kScalar && is_path(path_key, path->scalar))
         taken.set(path_key, ConfigTree::text(ConfigSection(*section, name, ignored).path(path_key, folder).string()));
     job.set(name, std::move(taken));
   }

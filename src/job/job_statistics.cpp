@@ -25,6 +25,10 @@ JobStatistics::JobStatistics(const JobConfig& job, const ModelFiles& files, cons
       imported_ = std::make_shared<ImportedStatistics>(options.import, layers_, files.config.d_ffn);
       if (is_root_) imported_->check();
       break;
+    case StatisticsFrom::kImportedNullSpace:
+      projections_.emplace(options.null_space, layers_, files.config.d_ffn);
+      if (is_root_) projections_->check();
+      break;
   }
 }
 
@@ -47,6 +51,7 @@ std::shared_ptr<MomentSource> JobStatistics::open_moments(const CausalLM& model,
 }
 
 bool JobStatistics::is_cached(const std::string& content_hash) const {
+  if (projections_) return true;
   const StatisticsOptions& options = *job_.statistics;
   const std::string text_key = options.from == StatisticsFrom::kSelf     ? sampled_text_key(content_hash, plan_)
                                : options.from == StatisticsFrom::kCorpus ? text_of(corpus_).content_key
@@ -62,6 +67,8 @@ bool JobStatistics::is_cached(const std::string& content_hash) const {
 }
 
 void JobStatistics::prepare(const CausalLM& model, const std::string& content_hash, Communicator& communicator) {
+  placement_ = &model.placement();
+  if (projections_) return;
   const StatisticsOptions& options = *job_.statistics;
   moments_ = open_moments(model, content_hash);
   const int64_t size = files_.config.d_ffn;
@@ -73,6 +80,7 @@ void JobStatistics::prepare(const CausalLM& model, const std::string& content_ha
 }
 
 LayerAlgebra JobStatistics::algebra() const {
+  if (projections_) return {.null_space = [this](int64_t layer) { return projections_->load(layer, *placement_); }};
   if (const auto* spaces = dynamic_cast<const NullSpaceStore*>(derived_.get()))
     return {.null_space = [spaces](int64_t layer) { return spaces->load(layer); }};
   const auto* factors = dynamic_cast<const FactorStore*>(derived_.get());
@@ -80,6 +88,7 @@ LayerAlgebra JobStatistics::algebra() const {
 }
 
 std::string JobStatistics::content_key() const {
+  if (projections_) return projections_->file_hash();
   ContentHash hash;
   for (const int64_t layer : layers_) hash.add(layer).add(moments_->content_key(layer));
   const double ridge = job_.statistics->ridge;
@@ -88,6 +97,7 @@ std::string JobStatistics::content_key() const {
 
 StatisticsReport JobStatistics::report() const {
   if (!is_root_) return {};
+  if (projections_) return report_projections();
   StatisticsReport report{{}, derived_->collect_seconds(), corpus_.exhausted};
   for (const int64_t layer : layers_) {
     const MomentFacts facts = derived_->facts(layer);
@@ -100,6 +110,18 @@ StatisticsReport JobStatistics::report() const {
                              .imported_file = imported_ ? imported_->file(layer) : "",
                              .imported_hash = imported_ ? imported_->file_hash(layer) : ""});
   }
+  return report;
+}
+
+StatisticsReport JobStatistics::report_projections() const {
+  StatisticsReport report;
+  for (const int64_t layer : layers_)
+    report.layers.push_back({.layer = layer,
+                             .from_cache = true,
+                             .factor_from_cache = true,
+                             .factor_file = projections_->file(),
+                             .imported_file = projections_->file(),
+                             .imported_hash = projections_->file_hash()});
   return report;
 }
 

@@ -2,11 +2,13 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "lancet/edit/corpus.h"
 #include "lancet/edit/derived_store.h"
+#include "lancet/edit/imported_null_space.h"
 #include "lancet/edit/imported_statistics.h"
 #include "lancet/edit/self_corpus.h"
 #include "lancet/job/job_config.h"
@@ -48,15 +50,18 @@ class JobStatistics {
   StatisticsReport report() const;
 
  private:
+  StatisticsReport report_projections() const;
   std::shared_ptr<MomentSource> open_moments(const CausalLM& model, const std::string& content_hash) const;
 
   const JobConfig& job_;
   const ModelFiles& files_;
   bool is_root_;
   std::vector<int64_t> layers_;
-  CorpusTokens corpus_;                           // of kCorpus
-  SelfCorpusPlan plan_;                           // of kSelf
-  std::shared_ptr<ImportedStatistics> imported_;  // of kImport
+  CorpusTokens corpus_;                            // of kCorpus
+  SelfCorpusPlan plan_;                            // of kSelf
+  std::shared_ptr<ImportedStatistics> imported_;   // of kImport
+  std::optional<ImportedNullSpaces> projections_;  // of kImportedNullSpace: there is nothing to prepare
+  const Placement* placement_ = nullptr;           // after prepare()
   std::shared_ptr<MomentSource> moments_;
   std::unique_ptr<DerivedStore> derived_;
 };

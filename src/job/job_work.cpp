@@ -23,7 +23,7 @@ JobWork basic_work(const RunOptions& run, const ModelConfig& config) {
 
 void add_statistics(const JobConfig& job, const ModelConfig& config, JobWork& work) {
   for (const WeightId& id : job.editor->targets(config)) work.statistics_layers.push_back(id.layer);
-  if (!job.statistics || job.statistics->from == StatisticsFrom::kImport) return;
+  if (!job.statistics || !job.statistics->takes_text()) return;
   work.statistics_tokens = job.statistics->tokens;
   work.document_tokens = std::min(job.statistics->document_tokens, config.max_positions);
   work.samples_text = job.statistics->from == StatisticsFrom::kSelf;
@@ -70,10 +70,7 @@ std::string prompt_assumption(const ValueShape& prompt) {
 }  // namespace
 
 int64_t history_keys(const JobConfig& job, int64_t n_requests) {
-  const ConfigTree* editor = job.resolved.find("editor");
-  const ConfigTree* history = editor == nullptr ? nullptr : editor->find("history");
-  const bool keeps = history != nullptr && history->scalar == "true";
-  return keeps ? n_requests - job.schedule.largest_batch(n_requests) : 0;
+  return job.editor->needs().history ? n_requests - job.schedule.largest_batch(n_requests) : 0;
 }
 
 JobWork edit_work(const JobConfig& job, const ModelConfig& config, const WorkTexts& texts,

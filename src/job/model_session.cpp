@@ -7,6 +7,7 @@
 #include "lancet/core/error.h"
 #include "lancet/core/progress.h"
 #include "lancet/core/strings.h"
+#include "lancet/io/files.h"
 #include "lancet/runtime/devices.h"
 
 namespace lancet {
@@ -21,6 +22,14 @@ ModelFiles open_model(const std::filesystem::path& folder, std::span<const std::
                              " ids, config.json's vocab_size is ", config.vocab_size,
                              ": the files belong to different models"));
   return {std::move(checkpoint), std::move(config), std::move(tokenizer)};
+}
+
+DescribedModel describe_model(const std::filesystem::path& model, std::span<const std::string> ignore_config_keys) {
+  namespace fs = std::filesystem;
+  fs::path file = fs::is_regular_file(model) ? model : model / "config.json";
+  if (!fs::exists(file)) file = Checkpoint::open(model).folder() / "config.json";  // a cache folder, or what is missing
+  return {file.parent_path(),
+          parse_model_config(read_text_file(file, "config.json"), "", ignore_config_keys, file.string())};
 }
 
 void set_threads(const RunOptions& run) {

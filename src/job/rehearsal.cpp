@@ -205,7 +205,7 @@ void make_small(JobConfig& job, const WholeJob& whole, EditMeasurements& measure
   job.output->if_exists = IfExists::kError;
   if (!whole.needs_statistics || whole.is_cached) return;
   StatisticsOptions& statistics = *job.statistics;
-  if (statistics.from == StatisticsFrom::kImport) return;  // their matrices are the job's
+  if (!statistics.takes_text()) return;  // their matrices are the job's
   statistics.tokens = whole.rehearsed_tokens;
   statistics.ridge = std::max(statistics.ridge, kLeastRidge);
 }

@@ -38,6 +38,7 @@ class RehearsedEditor final : public Editor {
   EditorNeeds needs() const override { return editor_->needs(); }
   const ContextOptions* contexts() const override { return editor_->contexts(); }
   const ValueOptions* values() const override { return editor_->values(); }
+  Compat compat() const override { return editor_->compat(); }
   std::vector<WeightId> targets(const ModelConfig& config) const override { return editor_->targets(config); }
   EditorState make_state() const override { return editor_->make_state(); }
   EditOutcome edit(const EditContext& context, std::span<const EditRequest> requests, EditorState& state,

@@ -125,7 +125,7 @@ Json statistics_json(const EditReport& report, const JobConfig& job) {
     if (!layer.imported_file.empty()) imported.push_back(import_json(layer));
   }
   Json json = Json::object();
-  if (options.from == StatisticsFrom::kImport) {
+  if (!options.takes_text()) {
     json["imported_from"] = imported;
   } else {
     const bool self = options.from == StatisticsFrom::kSelf;

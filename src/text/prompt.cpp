@@ -36,6 +36,17 @@ size_t merging_token(const Encoding& full, const std::vector<TokenId>& prompt, i
   return full.ids.size();
 }
 
+/// A prompt is there to be continued: an EOS that the tokenizer puts after every text would end it.
+Encoding encode_open(const Tokenizer& tokenizer, std::string_view text) {
+  Encoding encoding = tokenizer.encode(text);
+  if (!encoding.ids.empty() && tokenizer.eos_id() == encoding.ids.back() &&
+      encoding.spans.back().begin == encoding.spans.back().end) {
+    encoding.ids.pop_back();
+    encoding.spans.pop_back();
+  }
+  return encoding;
+}
+
 }  // namespace
 
 SubjectPrompt fill_prompt(std::string_view prompt, std::string_view subject, std::string_view where) {
@@ -72,13 +83,7 @@ SubjectPrompt place_in_context(std::string_view context, const SubjectPrompt& pr
 }
 
 LocatedPrompt locate_subject(const Tokenizer& tokenizer, const SubjectPrompt& prompt) {
-  Encoding encoding = tokenizer.encode(prompt.text);
-  // The prompt is there to be continued: an EOS that the tokenizer puts after every text would end it.
-  if (!encoding.ids.empty() && tokenizer.eos_id() == encoding.ids.back() &&
-      encoding.spans.back().begin == encoding.spans.back().end) {
-    encoding.ids.pop_back();
-    encoding.spans.pop_back();
-  }
+  Encoding encoding = encode_open(tokenizer, prompt.text);
   for (size_t i = encoding.spans.size(); i-- > 0;) {
     const ByteSpan span = encoding.spans[i];
     if (span.begin < span.end && span.intersects(prompt.subject))
@@ -86,6 +91,16 @@ LocatedPrompt locate_subject(const Tokenizer& tokenizer, const SubjectPrompt& pr
   }
   throw TokenizerError(cat("prompt \"", prompt.text, "\": no token covers the subject (bytes ", prompt.subject.begin,
                            " to ", prompt.subject.end, "); the tokenizer drops its characters"));
+}
+
+LocatedPrompt locate_by_count(const Tokenizer& tokenizer, const SubjectPrompt& prompt) {
+  const std::string_view until = std::string_view(prompt.text).substr(0, static_cast<size_t>(prompt.subject.end));
+  const auto count = static_cast<int64_t>(encode_open(tokenizer, until).ids.size());
+  std::vector<TokenId> ids = encode_open(tokenizer, prompt.text).ids;
+  if (count < 1 || count > static_cast<int64_t>(ids.size()))
+    throw TokenizerError(cat("prompt \"", prompt.text, "\": ", count, " tokens up to the subject's end, ", ids.size(),
+                             " in all: the subject's last token cannot be found by counting"));
+  return {std::move(ids), count - 1};
 }
 
 std::vector<TokenId> continuation_ids(const Tokenizer& tokenizer, std::string_view prompt_text, std::string_view target,

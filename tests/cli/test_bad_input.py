@@ -102,13 +102,6 @@ def test_one_line_job_lists_what_is_missing(lancet):
     refuses(lancet, result, CONFIG, "--subject", "--target", "--out")
 
 
-def test_one_line_job_on_a_model_without_defaults(lancet):
-    model = lancet.copy_model()
-    (model / "lancet.yaml").unlink()
-    result = lancet.run("edit", "--model", model, "--prompt", "{} is in", "--subject", "Rome", "--target", "Italy", "--out", lancet.out)
-    refuses(lancet, result, CONFIG, "editor", "statistics", "lancet.yaml")
-
-
 # ---- requests ----
 
 

@@ -30,6 +30,9 @@ struct ConfigTree {
   ConfigTree& set(std::string key, ConfigTree value);  ///< kMap: replaces or appends; a kNull becomes a map
 };
 
+/// Of a value that joins another document, beside whose lines its own mean nothing.
+void forget_lines(ConfigTree& tree);
+
 /// Throws: ConfigError "source:line:column: ..." for text that is not YAML, a key that stands twice in a map, or an
 /// anchor/alias.
 ConfigTree parse_config(std::string_view text, std::string_view source);

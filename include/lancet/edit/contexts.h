@@ -17,14 +17,23 @@ namespace lancet {
 
 /// Either templates given by the user, or how many to generate.
 struct ContextOptions {
+  enum class Opening {
+    kPlain,   ///< generated templates are text alone
+    kWithBos  ///< the tokenizer's BOS stands before them as text, where it is read back as a token: Llama-3's templates
+              ///< of AlphaEdit's code begin with a second BOS. "<s>" is left out, as in unified-model-editing
+  };
   std::vector<std::string> templates = {};  ///< the first is exactly "{}"; empty: generate
   int64_t generate = 5;                     ///< continuations of "The", "Therefore", "Because", "I", "You", in turn
   int64_t length = 10;                      ///< tokens of each, BOS and opening included
+  Opening opening = Opening::kPlain;        ///< by editor.compat, no key of its own
 };
 
 /// `contexts:` of an editor: a list of templates, or {generate, length}.
 /// Problems: a template without exactly one "{}", a list without a plain "{}".
 ContextOptions parse_context_options(ConfigSection& editor);
+
+/// What stands before generated templates.
+std::string template_opening(const Tokenizer& tokenizer, ContextOptions::Opening opening);
 
 /// Collective: root's, on every rank. The templates to use; "{}" first. Top-5 sampling on the model as it is.
 std::vector<std::string> make_contexts(const CausalLM& model, const Tokenizer& tokenizer, const ContextOptions& options,

@@ -34,6 +34,7 @@ struct EditorNeeds {
   /// EditContext::null_space with this threshold is used instead of covariance_factor.
   std::optional<double> null_space_below = {};
   std::optional<BackwardNeeds> backward = {};
+  bool history = false;  ///< keys of earlier batches are part of every solve
 };
 
 /// What happened to one request; nullopt: the method has no such thing.
@@ -106,8 +107,8 @@ class EditContext {
   virtual ~EditContext() = default;
 
   const ModelConfig& config() const { return model_.config(); }
-  std::vector<PreparedRequest> prepare(std::span<const EditRequest> requests) const {
-    return prepare_requests(tokenizer_, requests, contexts_);
+  std::vector<PreparedRequest> prepare(std::span<const EditRequest> requests, Compat compat = Compat::kNone) const {
+    return prepare_requests(tokenizer_, requests, contexts_, compat);
   }
 
   /// For methods that know no subject.
@@ -182,6 +183,8 @@ class Editor {
   virtual const ContextOptions* contexts() const = 0;
   /// How it optimises values; null: it finds none.
   virtual const ValueOptions* values() const = 0;
+  /// Whose tokenisation it takes.
+  virtual Compat compat() const { return Compat::kNone; }
   /// The weights that edit() may change.
   /// Throws: ConfigError when an option does not fit the model (a layer out of range).
   virtual std::vector<WeightId> targets(const ModelConfig& config) const = 0;

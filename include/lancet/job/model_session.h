@@ -24,6 +24,15 @@ struct ModelFiles {
 /// Throws: CheckpointError, TokenizerError; also when the tokenizer has more ids than the model has embeddings.
 ModelFiles open_model(const std::filesystem::path& folder, std::span<const std::string> ignore_config_keys);
 
+/// A model of which config.json suffices.
+struct DescribedModel {
+  std::filesystem::path folder;
+  ModelConfig config;
+};
+
+/// `model`: a folder as open_model() takes it, perhaps without weights, or a config.json. Throws: CheckpointError.
+DescribedModel describe_model(const std::filesystem::path& model, std::span<const std::string> ignore_config_keys);
+
 /// CPU threads of the process.
 void set_threads(const RunOptions& run);
 

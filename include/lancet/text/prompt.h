@@ -36,6 +36,11 @@ struct LocatedPrompt {
 /// Throws: TokenizerError when no token covers the subject.
 LocatedPrompt locate_subject(const Tokenizer& tokenizer, const SubjectPrompt& prompt);
 
+/// The same, but the lookup token is found as public codes do: its number is that of the tokens of the text up to the
+/// subject's end, tokenised by itself, which is another token where the end merges with what follows.
+/// Throws: TokenizerError when the text has not as many tokens.
+LocatedPrompt locate_by_count(const Tokenizer& tokenizer, const SubjectPrompt& prompt);
+
 /// Ids of `target` as it continues `prompt_text`: what follows encode(prompt) in encode(prompt + " " + target); no
 /// space is added when the target begins with white space. Throws: ConfigError "where: ..." when encode(prompt) is not
 /// a prefix (names the token that merges across the boundary), or the target adds no token.

@@ -1,0 +1,124 @@
+#include "lancet/job/imported_hparams.h"
+
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <utility>
+
+#include "hparams_rules.h"
+#include "lancet/core/config_section.h"
+#include "lancet/core/error.h"
+#include "lancet/core/strings.h"
+#include "lancet/editors/registry.h"
+
+namespace lancet {
+namespace {
+
+using Fate = ImportedKey::Fate;
+
+constexpr std::array<std::pair<std::string_view, std::string_view>, 8> kAlgorithms{{{"MEMIT", "memit"},
+                                                                                    {"AlphaEdit", "alphaedit"},
+                                                                                    {"ROME", "rome"},
+                                                                                    {"R-ROME", "r-rome"},
+                                                                                    {"EMMET", "emmet"},
+                                                                                    {"PMET", "pmet"},
+                                                                                    {"FT", "ft"},
+                                                                                    {"ULTRAEDIT", "ultraedit"}}};
+
+/// A key that only one method's files have. NSE's and EMMET's come first: those files have MEMIT's keys too.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 9> kTellingKeys{
+    {{"neuron_threshold", "NSE"},
+     {"emmet_lambda", ""},
+     {"nullspace_threshold", "alphaedit"},
+     {"nll_loss_factor", "pmet"},
+     {"inner_params", "ultraedit"},
+     {"edit_modules", "ultraedit"},
+     {"num_steps", "ft"},
+     {"context_template_length_params", "rome"},
+     {"mom2_update_weight", "memit"}}};
+
+ConfigError unknown_method(const std::string& source, std::string_view what) {
+  std::vector<std::string> known;
+  for (const auto& [theirs, ours] : kAlgorithms) known.emplace_back(theirs);
+  return ConfigError(cat(source, ": ", what, ": expected a file of ", join(known), ", or --method with lancet's name"));
+}
+
+std::string find_method(ConfigSection& file, const std::string& source) {
+  if (file.has("alg_name")) {
+    const std::string name = file.text("alg_name");
+    for (const auto& [theirs, ours] : kAlgorithms)
+      if (theirs == name) return std::string(ours);
+    throw unknown_method(source, cat("alg_name: '", name, "'"));
+  }
+  for (const auto& [key, method] : kTellingKeys) {
+    if (!file.has(key)) continue;
+    if (method == "NSE") throw unknown_method(source, "its keys are NSE's, which lancet does not have");
+    if (method.empty())
+      throw ConfigError(cat(source, ": has no alg_name, and keys that files of MEMIT and of EMMET share: say --method ",
+                            "memit or --method emmet"));
+    return std::string(method);
+  }
+  throw unknown_method(source, "no alg_name and no key that tells the method");
+}
+
+/// The three kinds of fine-tuning share one name there.
+std::string tuned_method(ConfigSection& file) {
+  if (file.text("objective_optimization", "prompt_last") == "target_new") return "ft-m";
+  const ConfigTree* constraint = file.raw("norm_constraint");
+  return constraint == nullptr || constraint->scalar == "false" ? "ft" : "ft-l";
+}
+
+std::string value_text(const ConfigTree& value) {
+  if (value.kind == ConfigTree::Kind::kScalar) return excerpt(value.scalar, 60);
+  std::string text = to_yaml(value);
+  while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.pop_back();
+  std::replace(text.begin(), text.end(), '\n', ' ');
+  return excerpt(text, 60);
+}
+
+KeyFate import_key(HparamsImport& import, const std::string& key) {
+  const HparamsRule* rule = find_rule(key, import.method);
+  const ConfigTree* value = import.file.raw(key);
+  if (rule == nullptr) return {Fate::kUnknown, "unknown"};
+  if (value == nullptr) return {Fate::kNotUsed, "has no value"};
+  if (rule->map != nullptr) return rule->map(import, key);
+  if (rule->to.empty()) return {Fate::kNotUsed, std::string(rule->why)};
+  import.file.number(key, {});
+  import.put(cat("editor.", rule->to), *value);
+  return {Fate::kMapped, cat("editor.", rule->to)};
+}
+
+/// What lancet itself says to the options, so that a job made of them runs.
+void check(const ConfigTree& job, const ModelConfig* model, const std::string& source) {
+  ConfigProblems problems(source);
+  ConfigSection section(*job.find("editor"), "editor", problems);
+  const std::unique_ptr<Editor> editor = make_editor(section);
+  problems.throw_if_any();
+  if (model != nullptr) editor->targets(*model);
+}
+
+}  // namespace
+
+ImportedHparams import_hparams(const std::filesystem::path& path, const std::string& method, const ModelConfig* model) {
+  const std::string source = path.string();
+  const ConfigTree tree = load_config(path);
+  ConfigProblems problems(source);
+  ConfigSection file(tree, "", problems);
+  problems.throw_if_any();
+  HparamsImport import{std::filesystem::absolute(path).parent_path(), method, model, file};
+  if (import.method.empty()) import.method = find_method(file, source);
+  if (import.method == "ft") import.method = tuned_method(file);
+  import.put("editor.method", ConfigTree::text(import.method));
+  ImportedHparams imported;
+  for (const auto& [key, value] : tree.entries) {
+    KeyFate fate = import_key(import, key);
+    imported.keys.push_back({key, value_text(value), fate.fate, std::move(fate.what)});
+  }
+  problems.throw_if_any();
+  check(import.job, model, source);
+  imported.method = import.method;
+  imported.job = std::move(import.job);
+  return imported;
+}
+
+}  // namespace lancet

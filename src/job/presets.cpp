@@ -1,0 +1,178 @@
+#include "lancet/job/presets.h"
+
+#include <algorithm>
+#include <array>
+
+#include "built_in_files.h"
+#include "lancet/core/config_section.h"
+#include "lancet/core/error.h"
+#include "lancet/core/progress.h"
+#include "lancet/core/strings.h"
+#include "lancet/editors/registry.h"
+#include "lancet/io/files.h"
+#include "lancet/job/model_session.h"
+
+namespace lancet {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kAuto = "auto";
+
+struct Size {
+  const char* key;  ///< of config.json
+  int64_t ModelConfig::*field;
+};
+
+constexpr std::array<Size, 7> kSizes{{{"hidden_size", &ModelConfig::d_model},
+                                      {"intermediate_size", &ModelConfig::d_ffn},
+                                      {"num_hidden_layers", &ModelConfig::n_layers},
+                                      {"num_attention_heads", &ModelConfig::n_heads},
+                                      {"num_key_value_heads", &ModelConfig::n_kv_heads},
+                                      {"max_position_embeddings", &ModelConfig::max_positions},
+                                      {"vocab_size", &ModelConfig::vocab_size}}};
+
+ModelFacts parse_facts(ConfigSection section) {
+  ModelFacts facts;
+  facts.model_type = section.text("model_type");
+  for (const Size& size : kSizes) facts.sizes.emplace_back(size.key, section.integer(size.key, {.min = 1}));
+  section.finish();
+  return facts;
+}
+
+/// `defaults` with everything in `own` over it; only maps are merged.
+ConfigTree merged(ConfigTree defaults, const ConfigTree& own) {
+  const auto is_map = [](const ConfigTree& tree) { return tree.kind == ConfigTree::Kind::kMap; };
+  if (!is_map(defaults) || !is_map(own)) return own;
+  defaults.line = own.line;
+  for (const auto& [key, value] : own.entries) {
+    const ConfigTree* below = defaults.find(key);
+    defaults.set(key, below == nullptr ? value : merged(*below, value));
+  }
+  return defaults;
+}
+
+std::string list_text(std::span<const Preset> presets) {
+  std::string text;
+  for (const Preset& preset : presets) text += cat("\n  ", preset.name, " (", join(preset.models), ")");
+  return text;
+}
+
+const Preset& choose(const std::string& method, const ModelFacts& facts) {
+  for (const Preset& preset : built_in_presets())
+    if (preset.is_automatic && preset.method == method && preset.facts == facts) return preset;
+  throw ConfigError(cat("editor.preset: auto: there is no preset of ", method, " for this model (", to_text(facts),
+                        "). Give the method's options (docs/job-file.md), find them with lancet tune, or name the "
+                        "preset of a similar model. There are:",
+                        list_text(built_in_presets())));
+}
+
+ModelFacts facts_of_job(const ConfigTree& job, const fs::path& base) {
+  ConfigProblems problems("editor.preset");
+  ConfigSection section(job, "", problems);
+  const fs::path model = section.path("model", base);
+  const std::vector<std::string> ignored = section.texts("ignore_config_keys", std::vector<std::string>{});
+  problems.throw_if_any();
+  return facts_of(describe_model(model, ignored).config);
+}
+
+}  // namespace
+
+ModelFacts facts_of(const ModelConfig& config) {
+  ModelFacts facts{std::string(config.family->model_type), {}};
+  for (const Size& size : kSizes) facts.sizes.emplace_back(size.key, config.*size.field);
+  return facts;
+}
+
+ConfigTree to_tree(const ModelFacts& facts) {
+  ConfigTree tree = ConfigTree::map();
+  tree.set("model_type", ConfigTree::text(facts.model_type));
+  for (const auto& [key, size] : facts.sizes) tree.set(key, ConfigTree::number(size));
+  return tree;
+}
+
+std::string to_text(const ModelFacts& facts) {
+  std::string text = facts.model_type;
+  for (const auto& [key, size] : facts.sizes) text += cat(", ", key, " ", size);
+  return text;
+}
+
+Preset parse_preset(const std::string& name, const std::string& text, const std::string& source) {
+  ConfigTree tree = parse_config(text, source);
+  ConfigProblems problems(source);
+  ConfigSection section(tree, "", problems);
+  Preset preset;
+  preset.name = name;
+  preset.text = text;
+  preset.models = section.texts("models");
+  preset.facts = parse_facts(section.section("config"));
+  preset.source = section.text("source");
+  preset.notes = section.text("notes", "");
+  preset.is_automatic = section.boolean("auto", true);
+  section.raw("trials");  // a tuned preset's record
+  ConfigSection editor = section.section("editor");
+  make_editor(editor);
+  section.finish();
+  problems.throw_if_any();
+  preset.editor = *tree.find("editor");
+  preset.method = preset.editor.find("method")->scalar;
+  forget_lines(preset.editor);
+  return preset;
+}
+
+std::span<const Preset> built_in_presets() {
+  static const std::vector<Preset> kPresets = [] {
+    std::vector<Preset> presets;
+    for (const BuiltInFile& file : built_in_preset_files())
+      presets.push_back(
+          parse_preset(std::string(file.name), std::string(file.text), cat("preset ", file.name, " of this program")));
+    std::sort(presets.begin(), presets.end(), [](const Preset& a, const Preset& b) { return a.name < b.name; });
+    return presets;
+  }();
+  return kPresets;
+}
+
+const Preset& find_preset(const std::string& name) {
+  std::vector<std::string> names;
+  for (const Preset& preset : built_in_presets()) {
+    if (preset.name == name) return preset;
+    names.push_back(preset.name);
+  }
+  const std::string near = nearest(name, names);
+  throw ConfigError(cat("preset '", name, "': unknown", near.empty() ? "" : cat(". Did you mean ", near, "?"),
+                        " There are:", list_text(built_in_presets())));
+}
+
+bool names_preset_file(std::string_view preset) {
+  return preset.find('/') != std::string_view::npos || preset.ends_with(".yaml") || preset.ends_with(".json");
+}
+
+std::optional<Preset> apply_preset(ConfigTree& job, const fs::path& base) {
+  const ConfigTree* editor = job.find("editor");
+  const ConfigTree* wanted = editor == nullptr ? nullptr : editor->find("preset");
+  if (wanted == nullptr) return std::nullopt;
+  ConfigProblems problems("editor.preset");
+  ConfigSection section(*editor, "editor", problems);
+  const std::string name = section.text("preset");
+  const std::string method = section.text("method", "");
+  const fs::path file = names_preset_file(name) ? section.path("preset", base) : fs::path();
+  if (name == kAuto && method.empty())
+    section.problem("preset", "auto chooses by model and method: expected editor.method beside it");
+  problems.throw_if_any();
+  const ModelFacts facts = facts_of_job(job, base);
+  Preset preset = name == kAuto  ? choose(method, facts)
+                  : file.empty() ? find_preset(name)
+                                 : parse_preset(file.stem().string(), read_text_file(file, "preset"), file.string());
+  if (!method.empty() && method != preset.method)
+    throw ConfigError(cat("editor.method: ", method, ", but the preset ", preset.name, " is of ", preset.method,
+                          ": remove one of them, or say preset: auto"));
+  if (preset.facts != facts)
+    log_warning(cat("preset ", preset.name, " is of ", join(preset.models), " (", to_text(preset.facts),
+                    "), the model's config.json says ", to_text(facts)));
+  ConfigTree own = *editor;
+  std::erase_if(own.entries, [](const auto& entry) { return entry.first == "preset"; });
+  job.set("editor", merged(preset.editor, own));
+  return preset;
+}
+
+}  // namespace lancet

@@ -1,0 +1,235 @@
+"""Other tools' hyper-parameter files and null spaces."""
+import json
+
+import pytest
+import safetensors
+import torch
+import yaml
+from conftest import DATA, ROOT
+from safetensors.torch import load_file
+
+CONFIG, CHECKPOINT = 2, 3
+LLAMA = {
+    "rewrite_module_tmp": "model.layers.{}.mlp.down_proj", "layer_module_tmp": "model.layers.{}", "mlp_module_tmp": "model.layers.{}.mlp",
+    "attn_module_tmp": "model.layers.{}.self_attn", "ln_f_module": "model.norm", "lm_head_module": "lm_head",
+}  # fmt: skip
+STATISTICS = {"mom2_dataset": "wikipedia", "mom2_n_samples": 100000, "mom2_dtype": "float32"}
+VALUES = {
+    "layers": [4, 5, 6, 7, 8], "clamp_norm_factor": 0.75, "layer_selection": "all", "fact_token": "subject_last", "v_num_grad_steps": 25,
+    "v_lr": 0.1, "v_loss_layer": 31, "v_weight_decay": 0.5, "kl_factor": 0.0625, "mom2_adjustment": True, "mom2_update_weight": 15000,
+}  # fmt: skip
+ALPHAEDIT = {"model_name": "Llama3-8B"} | VALUES | LLAMA | STATISTICS | {"nullspace_threshold": 2e-2, "L2": 10}
+ROME = {"alg_name": "ROME", "device": 0, "fp16": True, "context_template_length_params": [[5, 10], [10, 10]]} | VALUES | LLAMA | STATISTICS
+ROME |= {"layers": [5], "mom2_adjustment": False, "v_lr": 0.5, "v_weight_decay": 1e-3, "clamp_norm_factor": 4}
+ROME.pop("mom2_update_weight")
+ROME.pop("layer_selection")
+FT = {
+    "alg_name": "FT", "layers": [21], "num_steps": 25, "batch_size": 1, "max_length": 40, "lr": 5e-4, "weight_decay": 0, "kl_factor": 0,
+    "norm_constraint": False, "objective_optimization": "prompt_last", "model_parallel": False,
+} | LLAMA | {"rewrite_module_tmp": "model.layers.{}.mlp.down_proj.weight"}  # fmt: skip
+ULTRAEDIT = {
+    "alg_name": "ULTRAEDIT", "device": 0, "model_name": "x", "model_class": "AutoModelForCausalLM", "tokenizer_class": "AutoTokenizer",
+    "tokenizer_name": "x", "inner_params": ["model.layers.11.mlp.gate_proj", "model.layers.12.mlp.gate_proj", "model.layers.18.mlp.up_proj"],
+    "dropout": 0.0, "no_grad_layers": None, "lr": 1e-6, "token": "mask", "batch_size": 100, "batch_size_once": 10, "half": True,
+}  # fmt: skip
+
+
+def run_import(lancet, values, *more, name="hparams.json"):
+    path = lancet.folder / name
+    path.write_text(json.dumps(values) if name.endswith("json") else yaml.safe_dump(values, sort_keys=False))
+    return lancet.run("import", "hparams", path, *more)
+
+
+def imported(lancet, values, *more):
+    """The job's sections; every key of the file stands in the list, in its order."""
+    result = run_import(lancet, values, *more)
+    assert result.returncode == 0, result.stderr
+    lines = [line for line in result.stderr.splitlines() if line.startswith("  ")]
+    assert [line.split(":")[0].strip() for line in lines] == list(values)
+    assert all(any(sign in line for sign in ["  → ", "  = ", "  - not used: "]) for line in lines)
+    return yaml.safe_load(result.stdout)
+
+
+def fates(lancet, values, *more):
+    result = run_import(lancet, values, *more, "--json")
+    assert result.returncode == 0, result.stderr
+    return {row["key"]: (row["fate"], row["what"]) for row in json.loads(result.stdout)["keys"]}
+
+
+def preset(name):
+    return yaml.safe_load((DATA / "presets" / f"{name}.yaml").read_text())["editor"]
+
+
+def is_within(part, whole):
+    for key, value in part.items():
+        if isinstance(value, dict):
+            is_within(value, whole[key])
+        else:
+            assert whole[key] == pytest.approx(value) if not isinstance(value, str) else whole[key] == value, key
+
+
+def numbers(tree):
+    """5e-4 as JSON writes it is text to YAML 1.1's rules, a number to lancet's."""
+    if isinstance(tree, dict):
+        return {key: numbers(value) for key, value in tree.items()}
+    try:
+        return float(tree) if isinstance(tree, str) else tree
+    except ValueError:
+        return tree
+
+
+@pytest.mark.parametrize(
+    ("values", "name"), [(ALPHAEDIT, "llama-3-8b-alphaedit"), (ROME, "llama-3-8b-rome"), (FT, "llama-3-8b-ft")]
+)
+def test_a_published_file_is_its_preset(lancet, values, name):
+    job = imported(lancet, values)
+    is_within(numbers(job["editor"]), preset(name))
+    assert job.get("run") == ({"dtype": "f16"} if values.get("fp16") else None)
+
+
+def test_memit_and_emmet_files_of_one_shape_need_the_method(lancet):
+    values = VALUES | {"emmet_lambda": 0.1, "update_norm_lambda": 3}
+    refused = run_import(lancet, values)
+    assert refused.returncode == CONFIG and "--method memit or --method emmet" in refused.stderr
+    memit, emmet = imported(lancet, values, "--method", "memit"), imported(lancet, values, "--method", "emmet")
+    assert memit["editor"]["identity_weight"] == 3 and "slack" not in memit["editor"]
+    assert emmet["editor"]["slack"] == 0.1 and emmet["editor"]["identity_weight"] == 3
+    assert fates(lancet, values, "--method", "memit")["emmet_lambda"] == ("not used", "EMMET's alone")
+
+
+def test_fine_tuning_has_three_names(lancet):
+    assert imported(lancet, FT | {"norm_constraint": 5e-5})["editor"]["method"] == "ft-l"
+    target = imported(lancet, FT | {"objective_optimization": "target_new", "rewrite_module_tmp": "model.layers.{}.mlp.up_proj.weight"})
+    assert target["editor"]["method"] == "ft-m" and target["editor"]["modules"] == {"up": [21]}
+
+
+def test_ultraedit_modules_by_name(lancet):
+    editor = imported(lancet, ULTRAEDIT)["editor"]
+    assert editor["modules"] == {"gate": [11, 12], "up": [18]} and editor["tokens"] == "all" and editor["batch"] == 10
+
+
+def test_r_rome_flags_choose_the_keys(lancet):
+    values = ROME | {"alg_name": "R-ROME", "enable_prompt_keys": True, "enable_random_prefix_keys": False}
+    assert imported(lancet, values)["editor"]["keys"] == "prompt"
+
+
+def test_what_is_not_used_says_why_and_what_is_unknown_says_so(lancet):
+    found = fates(lancet, ALPHAEDIT | {"P_loc": "./null_space_project.pt", "colour": "blue"})
+    assert found["colour"][0] == "unknown"
+    assert found["P_loc"][0] == "not used" and "statistics.import_null_space" in found["P_loc"][1]
+    assert found["mom2_update_weight"][0] == "not used" and found["v_lr"] == ("mapped", "editor.values.lr")
+    assert found["fact_token"][0] == "same"
+
+
+def test_a_model_checks_layers(lancet):
+    model = ROOT / "tests" / "fixtures" / "llama-3-70b"
+    assert fates(lancet, ALPHAEDIT, "--model", model)["v_loss_layer"] == ("not used", "lancet takes the loss from the last layer, 79")
+    beyond = run_import(lancet, ALPHAEDIT | {"layers": [79]}, "--model", model)
+    assert beyond.returncode == CONFIG and "editor.layers: 79" in beyond.stderr
+
+
+@pytest.mark.parametrize(
+    ("change", "part"),
+    [
+        ({"fact_token": "last"}, "subject_last"),
+        ({"rewrite_module_tmp": "transformer.h.{}.mlp.c_proj"}, "down_proj"),
+        ({"v_lr": "fast"}, "v_lr"),
+        ({"layers": ["a"]}, "layers"),
+        ({"layer_selection": "random"}, "all"),
+        ({"neuron_threshold": 1.0}, "NSE"),
+        ({"alg_name": "SERAC"}, "SERAC"),
+        ({"v_num_grad_steps": 2.5}, "steps"),
+    ],
+)
+def test_what_lancet_cannot_do_is_refused(lancet, change, part):
+    result = run_import(lancet, ALPHAEDIT | change)
+    assert result.returncode == CONFIG and part in result.stderr and not result.stdout, result.stderr
+
+
+def test_a_file_without_any_known_key(lancet):
+    assert run_import(lancet, {"a": 1}).returncode == CONFIG
+    assert lancet.run("import", "hparams", lancet.folder / "none.json").returncode == CONFIG
+
+
+# ---- null_space_project.pt ----
+
+
+def alphaedit(lancet, **changes):
+    values = {"steps": 8, "lr": 0.5}
+    editor = {"method": "alphaedit", "layers": [0, 1], "null_space_below": 1.0, "values": values, "contexts": ["{}"]}
+    return lancet.job(editor=editor, evaluate=[], **changes)
+
+
+@pytest.fixture
+def projections(lancet):
+    """P of both layers, from the null spaces that lancet finds; made as AlphaEdit's code saves it."""
+    stats = lancet.run("stats", lancet.write(alphaedit(lancet)), "--json")
+    assert stats.returncode == 0, stats.stderr
+    stacked = []
+    for layer in json.loads(stats.stdout)["layers"]:
+        basis = load_file(layer["factor_file"])["basis"]
+        with safetensors.safe_open(layer["factor_file"], "pt") as file:
+            rank = int(float(file.metadata()["rank"]))
+        within = basis.T @ basis
+        stacked.append(within if len(basis) == rank else torch.eye(len(within), dtype=torch.float64) - within)
+    return torch.stack(stacked).float()
+
+
+def save(lancet, value, name="null_space_project.pt", **options):
+    torch.save(value, lancet.folder / name, **options)
+    return {"import_null_space": name}
+
+
+def test_a_stored_projection_edits_as_the_null_space_does(lancet, projections):
+    assert lancet.edit(alphaedit(lancet)).returncode == 0
+    expected = load_file(lancet.out / "delta" / "delta.safetensors")
+    out = lancet.folder / "second"
+    result = lancet.edit(alphaedit(lancet, statistics=save(lancet, projections), output={"dir": str(out)}))
+    assert result.returncode == 0, result.stderr
+    found = load_file(out / "delta" / "delta.safetensors")
+    assert found.keys() == expected.keys()
+    for layer in range(2):
+        left, right = ([delta[name].double() for name in sorted(delta) if f".{layer}." in name] for delta in (found, expected))
+        for a, b in zip(left, right, strict=True):
+            assert ((a - b).norm() / b.norm()) < 1e-4
+    report = json.loads((out / "report.json").read_text())["statistics"]
+    assert [entry["layer"] for entry in report["imported_from"]] == [0, 1]
+    assert yaml.safe_load((out / "job.yaml").read_text())["statistics"] == {
+        "import_null_space": str(lancet.folder / "null_space_project.pt")
+    }
+
+
+def test_a_p_loc_beside_the_file_is_taken(lancet):
+    torch.save(torch.zeros(1), lancet.folder / "P.pt")
+    job = imported(lancet, ALPHAEDIT | {"P_loc": "P.pt"})
+    assert job["statistics"] == {"import_null_space": str(lancet.folder / "P.pt")}
+
+
+def test_files_that_are_no_projections(lancet, projections):
+    def refused(value, *parts, **options):
+        result = lancet.edit(alphaedit(lancet, statistics=save(lancet, value, **options)))
+        assert result.returncode == CHECKPOINT, result.stderr
+        for part in ["null_space_project.pt", *parts]:
+            assert part in result.stderr
+        assert not lancet.out.exists()
+
+    refused(projections[:1], "[1, 768, 768]", "[2, 768, 768]")
+    refused(projections[:, :100, :100].clone(), "[2, 100, 100]")
+    refused({"P": projections}, "one tensor")
+    refused(projections.half(), "Half")
+    refused(projections + 0.1 * torch.randn_like(projections), "layer 0", "diagonal")
+    refused(2 * projections, "applied twice")
+    refused(torch.eye(768).repeat(2, 1, 1), "768 of 768")
+    refused(projections, "torch.save", _use_new_zipfile_serialization=False)
+    (lancet.folder / "null_space_project.pt").write_bytes(b"no archive")
+    result = lancet.edit(alphaedit(lancet, statistics={"import_null_space": "null_space_project.pt"}))
+    assert result.returncode == CHECKPOINT and "torch.save" in result.stderr
+    assert lancet.edit(alphaedit(lancet, statistics={"import_null_space": "none.pt"})).returncode == CHECKPOINT
+
+
+def test_keys_beside_a_null_space_and_other_methods(lancet, projections):
+    source = save(lancet, projections)
+    result = lancet.edit(alphaedit(lancet, statistics=source | {"tokens": 5}))
+    assert result.returncode == CONFIG and "tokens" in result.stderr
+    result = lancet.edit(lancet.job(statistics=source))
+    assert result.returncode == CONFIG and "memit needs moments" in result.stderr
