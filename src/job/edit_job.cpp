@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <optional>
-#include <stdexcept>
 
 #include "edit_checks.h"
 #include "job_statistics.h"
@@ -20,6 +19,7 @@
 #include "lancet/runtime/collectives.h"
 #include "same_job.h"
 #include "stopwatch.h"
+#include "stored_weight.h"
 
 namespace lancet {
 namespace {
@@ -61,12 +61,6 @@ std::vector<std::string> unmet_thresholds(const JobConfig& job, const Evaluation
       unmet.push_back(cat(name, ": ", *share, ", expected at least ", threshold));
   }
   return unmet;
-}
-
-Tensor stored_weight(const ModelFiles& files, WeightId id) {
-  for (const WeightSpec& spec : resolve_weights(files.config, files.checkpoint))
-    if (spec.id == id) return to_tensor(files.checkpoint.view(spec.stored_name));
-  throw std::logic_error("no such weight: " + weight_name(files.config, id));
 }
 
 /// The edited weights in the types they are stored in, beside the untouched rest of the checkpoint.
