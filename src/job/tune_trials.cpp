@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <optional>
 #include <random>
 #include <set>
 #include <span>
@@ -38,19 +39,25 @@ double rounded(double value) {
   return std::stod(text);
 }
 
-/// The layers as they are and shifted, where a layer above them is left.
-SearchAxis layers_axis(const ConfigTree& layers, int64_t n_layers) {
-  SearchAxis axis{"layers", {}};
-  for (int64_t shift = -kFarthestShift; shift <= kFarthestShift; ++shift) {
-    std::vector<ConfigTree> shifted;
-    bool fits = true;
-    for (const ConfigTree& item : layers.items) {
-      const int64_t layer = parse_whole_number(item.scalar).value_or(-1) + shift;
-      fits = fits && layer >= 0 && layer < n_layers - 1;
-      shifted.push_back(ConfigTree::number(layer));
-    }
-    if (fits) axis.values.push_back(ConfigTree::list(std::move(shifted)));
+/// A list of layers, or a map of such lists, moved by `shift`; nullopt where one would be none below `end`.
+std::optional<ConfigTree> shifted(ConfigTree layers, int64_t shift, int64_t end) {
+  for (ConfigTree& item : layers.items) {
+    const int64_t layer = parse_whole_number(item.scalar).value_or(-1) + shift;
+    if (layer < 0 || layer >= end) return std::nullopt;
+    item = ConfigTree::number(layer);
   }
+  for (auto& [kind, list] : layers.entries) {
+    std::optional<ConfigTree> moved = shifted(std::move(list), shift, end);
+    if (!moved) return std::nullopt;
+    list = std::move(*moved);
+  }
+  return layers;
+}
+
+SearchAxis shifts_axis(const std::string& key, const ConfigTree& layers, int64_t end) {
+  SearchAxis axis{key, {}};
+  for (int64_t shift = -kFarthestShift; shift <= kFarthestShift; ++shift)
+    if (std::optional<ConfigTree> moved = shifted(layers, shift, end)) axis.values.push_back(std::move(*moved));
   return axis;
 }
 
@@ -97,8 +104,10 @@ std::vector<SearchAxis> default_search(const ConfigTree& editor, int64_t n_layer
       axis.values.push_back(factor == 1 ? *own : ConfigTree::number(rounded(factor * number_of(*own))));
     axes.push_back(std::move(axis));
   }
-  if (const ConfigTree* layers = editor.find("layers"); layers != nullptr)
-    axes.push_back(layers_axis(*layers, n_layers));
+  if (const ConfigTree* layers = editor.find("layers"); layers != nullptr)  // a value needs a layer above it
+    axes.push_back(shifts_axis("layers", *layers, n_layers - 1));
+  if (const ConfigTree* modules = editor.find("modules"); modules != nullptr)
+    axes.push_back(shifts_axis("modules", *modules, n_layers));
   return axes;
 }
 

@@ -71,15 +71,6 @@ def test_scores_are_those_of_real_edits(lancet):
     assert "unedited" in result.stdout and "values.lr" in result.stdout and "tune  round 1/2, 3 requests, trial 4/4" in result.stderr
 
 
-def test_the_plot_is_one_file_with_every_trial(lancet):
-    tuned(lancet, tune_job(lancet))
-    text = (lancet.folder / "tuned.svg").read_text()
-    root = xml.etree.ElementTree.fromstring(text)
-    lines = root.findall("{http://www.w3.org/2000/svg}g")
-    assert len(lines) == 4 and all(line.find("{http://www.w3.org/2000/svg}title").text for line in lines)
-    assert "href" not in text and "url(" not in text and text.count("http") == 1
-
-
 def test_an_edit_after_a_tune_is_the_one_without_it(lancet):
     def edited(name):
         out = lancet.folder / name
@@ -103,11 +94,17 @@ def test_an_edit_after_a_tune_is_the_one_without_it(lancet):
     assert edited("after") == without
 
 
-def test_the_same_job_finds_the_same(lancet):
+def test_the_same_job_finds_the_same_and_plots_it(lancet):
     first, _ = tuned(lancet, tune_job(lancet))
+    text = (lancet.folder / "tuned.svg").read_text()
+    root = xml.etree.ElementTree.fromstring(text)
+    lines = root.findall("{http://www.w3.org/2000/svg}g")
+    assert len(lines) == 4 and all(line.find("{http://www.w3.org/2000/svg}title").text for line in lines)
+    assert "href" not in text and "url(" not in text and text.count("http") == 1  # one file, nothing from elsewhere
     (lancet.folder / "tuned.yaml").unlink()
     (lancet.folder / "tuned.svg").unlink()
     assert tuned(lancet, tune_job(lancet))[0] == first
+    assert (lancet.folder / "tuned.svg").read_text() == text
 
 
 def test_a_trial_that_fails_loses(lancet):
@@ -130,10 +127,11 @@ def test_searches_around_the_jobs_values_when_none_are_named(lancet):
     job.pop("statistics")
     preset, _ = tuned(lancet, job)
     chosen = [trial["choice"] for trial in preset["trials"] if trial["choice"]]
-    assert len(chosen) == 4 and all(set(choice) == {"lr", "norm_constraint"} for choice in chosen)
+    assert len(chosen) == 4 and all(set(choice) == {"lr", "norm_constraint", "modules"} for choice in chosen)
     for key, own in [("lr", 5e-4), ("norm_constraint", 5e-5)]:
         factors = {round(float(choice[key]) / own, 6) for choice in chosen}
         assert factors <= {0.1, 0.3, 1, 3, 10} and len(factors) > 1
+    assert all(choice["modules"]["down"] in [[0], [1], [2], [3]] for choice in chosen)  # there is no layer -1
     assert len({json.dumps(choice) for choice in chosen}) == 4
 
 
