@@ -101,7 +101,8 @@ void add_edit(CLI::App& app, Action& action) {
       "  lancet edit job.yaml --set run.dtype=f32\n"
       "  lancet edit --model DIR --prompt \"The capital of {} is\" --subject France --target Rome --out DIR");
   add_job_file(*command, *arguments);
-  command->add_option("--model", arguments->model, "Model folder; its lancet.yaml gives the editor's defaults");
+  command->add_option("--model", arguments->model,
+                      "Model folder; its lancet.yaml gives the editor's defaults, or a preset for its config.json");
   command->add_option("--prompt", arguments->prompt, "One fact: the prompt, {} where the subject goes");
   command->add_option("--subject", arguments->subject, "One fact: the subject");
   command->add_option("--target", arguments->target, "One fact: what the model shall say after the prompt");

@@ -32,6 +32,7 @@ void add_inspect(CLI::App& app, Action& action);
 void add_launch(CLI::App& app, Action& action);
 void add_plan(CLI::App& app, Action& action);
 void add_presets(CLI::App& app, Action& action);
+void add_tune(CLI::App& app, Action& action);
 
 /// --quiet and --json.
 void add_output_options(CLI::App& command, Output& output);

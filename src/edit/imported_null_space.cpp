@@ -100,8 +100,12 @@ Tensor ImportedNullSpaces::open() const {
   Tensor all_LFF;
   try {
     all_LFF = map_saved_tensor(file_);
+  } catch (const Error&) {
+    throw;
   } catch (const c10::Error& error) {
     throw unusable(file_, cat("is no file of torch.save (PyTorch 1.6 or newer): ", error.what_without_backtrace()));
+  } catch (const std::exception& error) {  // of a pickle that calls for classes
+    throw unusable(file_, cat("holds more than a tensor: ", error.what()));
   }
   const auto count = static_cast<int64_t>(places_.size());
   const std::vector<int64_t> expected{count, size_, size_};

@@ -14,6 +14,7 @@
 #include "lancet/runtime/collectives.h"
 #include "method_run.h"
 #include "same_job.h"
+#include "stored_weight.h"
 
 namespace lancet {
 namespace {

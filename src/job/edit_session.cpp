@@ -1,10 +1,8 @@
 #include "edit_session.h"
 
 #include <algorithm>
-#include <stdexcept>
 
 #include "lancet/core/strings.h"
-#include "lancet/models/tensor_io.h"
 #include "same_job.h"
 
 namespace lancet {
@@ -19,12 +17,6 @@ void EditSession::describe(const CausalLM& model, Communicator& ranks) {
       devices += cat(rank == 0 ? "" : "; ", "rank ", rank, ": ", all[rank]);
   }
   base_hash = same_content_hash(ranks, files.checkpoint);
-}
-
-Tensor stored_weight(const ModelFiles& files, WeightId id) {
-  for (const WeightSpec& spec : resolve_weights(files.config, files.checkpoint))
-    if (spec.id == id) return to_tensor(files.checkpoint.view(spec.stored_name));
-  throw std::logic_error("no such weight: " + weight_name(files.config, id));
 }
 
 }  // namespace lancet

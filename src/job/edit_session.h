@@ -30,7 +30,4 @@ struct EditSession {
   Evaluation before;
 };
 
-/// A weight as the checkpoint has it, on the host.
-Tensor stored_weight(const ModelFiles& files, WeightId id);
-
 }  // namespace lancet

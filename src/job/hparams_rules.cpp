@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "dotted_keys.h"
 #include "lancet/core/strings.h"
 
 namespace lancet {
@@ -259,16 +260,7 @@ constexpr HparamsRule kRules[] = {
 
 void HparamsImport::put(std::string_view dotted_key, ConfigTree value) {
   forget_lines(value);
-  ConfigTree* place = &job;
-  for (size_t dot = dotted_key.find('.'); dot != std::string_view::npos; dot = dotted_key.find('.')) {
-    const std::string part(dotted_key.substr(0, dot));
-    if (place->find(part) == nullptr) place->set(part, ConfigTree::map());
-    place = &std::find_if(place->entries.begin(), place->entries.end(), [&](const auto& each) {
-               return each.first == part;
-             })->second;
-    dotted_key.remove_prefix(dot + 1);
-  }
-  place->set(std::string(dotted_key), std::move(value));
+  set_dotted(job, dotted_key, std::move(value));
 }
 
 const HparamsRule* find_rule(std::string_view key, std::string_view method) {

@@ -13,6 +13,7 @@ namespace {
 const std::vector<std::string> kDTypeNames{"auto", "f32", "bf16", "f16", "f64"};
 constexpr DType kDTypes[] = {DType::kF32, DType::kF32, DType::kBF16, DType::kF16, DType::kF64};
 
+/// `requests` of the job, or of its `tune:`.
 RequestSource parse_request_source(ConfigSection& job, const std::filesystem::path& base) {
   RequestSource source;
   const ConfigTree* requests = job.raw("requests");
@@ -74,6 +75,40 @@ std::vector<std::pair<std::string, double>> parse_accept(ConfigSection& job, con
   return accept;
 }
 
+std::vector<SearchAxis> parse_search(ConfigSection& tune) {
+  std::vector<SearchAxis> search;
+  const ConfigTree* axes = tune.raw("search");
+  if (axes == nullptr) return search;
+  if (axes->kind != ConfigTree::Kind::kMap) {
+    tune.problem("search", "expected a map of keys of editor to lists of values: {values.lr: [0.1, 0.5]}");
+    return search;
+  }
+  for (const auto& [key, values] : axes->entries) {
+    if (values.kind != ConfigTree::Kind::kList || values.items.empty())
+      tune.problem("search", cat("'", key, "': expected a list of values to try"));
+    else
+      search.push_back({key, values.items});
+  }
+  return search;
+}
+
+TuneOptions parse_tune(ConfigSection tune, const std::filesystem::path& base) {
+  TuneOptions options;
+  options.requests = parse_request_source(tune, base);
+  options.search = parse_search(tune);
+  options.trials = tune.integer("trials", {.min = 2, .max = 10000}, options.trials);
+  options.halve = tune.integer("halve", {.min = 2, .max = 100}, options.halve);
+  options.objective = tune.texts("objective", options.objective);
+  if (options.objective.empty()) tune.problem("objective", "expected at least one metric");
+  std::vector<std::string> names;
+  for (const MetricRow& row : metric_table()) names.emplace_back(row.name);
+  for (const std::string& name : options.objective)
+    if (std::find(names.begin(), names.end(), name) == names.end())
+      tune.problem("objective", cat("'", name, "': unknown metric: expected ", join(names)));
+  tune.finish();
+  return options;
+}
+
 /// Whether the value of a key of lancet.yaml that may be a path is one.
 bool is_path(std::string_view key, const std::string& value) {
   return key == "preset" ? names_preset_file(value) : value != kSelfCorpus;
@@ -81,7 +116,7 @@ bool is_path(std::string_view key, const std::string& value) {
 
 /// The parts that the purpose needs or that are there.
 void parse_work(ConfigSection& job, const std::filesystem::path& base, JobPurpose purpose, JobConfig& config) {
-  const bool edits = purpose == JobPurpose::kEdit;
+  const bool tunes = purpose == JobPurpose::kTune, edits = purpose == JobPurpose::kEdit || tunes;
   if (edits || purpose == JobPurpose::kStatistics || job.has("editor")) {
     if (job.has("editor")) {
       ConfigSection editor = job.section("editor");
@@ -104,12 +139,14 @@ void parse_work(ConfigSection& job, const std::filesystem::path& base, JobPurpos
     job.problem("statistics",
                 "missing: expected {corpus: FILE or self, tokens: N}, for the covariance of keys over text");
   }
-  if (purpose != JobPurpose::kStatistics || job.has("requests")) config.requests = parse_request_source(job, base);
+  if (tunes || job.has("tune")) config.tune = parse_tune(job.section("tune"), base);
+  if ((purpose != JobPurpose::kStatistics && !tunes) || job.has("requests"))
+    config.requests = parse_request_source(job, base);
   config.schedule = parse_schedule(job.section("schedule"));
   if (job.has("continue_from")) config.continue_from = job.path("continue_from", base);
   config.evaluation = parse_evaluation(job);
   config.accept = parse_accept(job, config.evaluation);
-  if (edits || job.has("output")) {
+  if ((edits && !tunes) || job.has("output")) {
     ConfigSection output = job.section("output");
     OutputOptions options;
     options.dir = output.path("dir", base);

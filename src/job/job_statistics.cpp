@@ -10,9 +10,22 @@
 
 namespace lancet {
 
+namespace {
+
+std::vector<int64_t> edited_layers(const JobConfig& job, const ModelConfig& config) {
+  std::vector<int64_t> layers;
+  for (const WeightId& id : job.editor->targets(config)) layers.push_back(id.layer);
+  return layers;
+}
+
+}  // namespace
+
 JobStatistics::JobStatistics(const JobConfig& job, const ModelFiles& files, const Communicator& communicator)
-    : job_(job), files_(files), is_root_(communicator.is_root()) {
-  for (const WeightId& id : job.editor->targets(files.config)) layers_.push_back(id.layer);
+    : JobStatistics(job, files, communicator, edited_layers(job, files.config)) {}
+
+JobStatistics::JobStatistics(const JobConfig& job, const ModelFiles& files, const Communicator& communicator,
+                             std::vector<int64_t> layers)
+    : job_(job), files_(files), is_root_(communicator.is_root()), layers_(std::move(layers)) {
   const StatisticsOptions& options = *job.statistics;
   switch (options.from) {
     case StatisticsFrom::kCorpus:

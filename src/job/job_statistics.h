@@ -23,6 +23,9 @@ class JobStatistics {
   /// and `files` outlive this; the editor must need statistics. Throws: ConfigError when the corpus does not do;
   /// CheckpointError when files to import do not, all of them at once.
   JobStatistics(const JobConfig& job, const ModelFiles& files, const Communicator& communicator);
+  /// For other layers (ascending) than those that the editor changes.
+  JobStatistics(const JobConfig& job, const ModelFiles& files, const Communicator& communicator,
+                std::vector<int64_t> layers);
 
   /// Says how much text there is, where it has been read.
   void describe(JobWork& work) const;

@@ -1,4 +1,5 @@
 """Other tools' hyper-parameter files and null spaces."""
+import argparse
 import json
 
 import pytest
@@ -216,6 +217,7 @@ def test_files_that_are_no_projections(lancet, projections):
     refused(projections[:1], "[1, 768, 768]", "[2, 768, 768]")
     refused(projections[:, :100, :100].clone(), "[2, 100, 100]")
     refused({"P": projections}, "one tensor")
+    refused(argparse.Namespace(P=projections))
     refused(projections.half(), "Half")
     refused(projections + 0.1 * torch.randn_like(projections), "layer 0", "diagonal")
     refused(2 * projections, "applied twice")

@@ -99,3 +99,25 @@ def test_rect_changes_a_share_of_the_entries(lancet):
         for name in file.keys():
             change = file.get_tensor(name)
             assert name.endswith(".full") and 0.09 < (change != 0).mean() <= 0.1
+
+
+def test_published_tokenisation_is_another_edit_and_is_recorded(lancet):
+    requests = [{"prompt": "The mother tongue of {} is", "subject": "Leon Blum", "target": "a language of the north"}]  # several tokens
+    values = {}
+    for compat in ["none", "memit", "easyedit"]:
+        out = lancet.folder / compat
+        run_ok(lancet.edit(job_of(lancet, "memit", editor__compat=compat, requests=requests, output={"dir": str(out)})))
+        assert f'compat: "{compat}"' in (out / "job.yaml").read_text()
+        values[compat] = (out / "delta" / "delta.safetensors").read_bytes()
+    assert len(set(values.values())) == 3
+    again = lancet.folder / "again"
+    run_ok(lancet.run("edit", lancet.folder / "easyedit" / "job.yaml", "--set", f"output.dir={again}"))
+    assert (again / "delta" / "delta.safetensors").read_bytes() == values["easyedit"]
+
+
+def test_labels_before_the_subjects_end_are_refused_before_the_model_is_loaded(lancet):
+    job = job_of(lancet, "memit", requests=[{"prompt": "The mother tongue of {}", "subject": "Leon Blum", "target": "English"}])
+    job["editor"]["compat"] = "easyedit"
+    result = lancet.edit(job)
+    assert result.returncode == 2 and "request 0" in result.stderr and "editor.compat" in result.stderr
+    assert "loading" not in result.stderr

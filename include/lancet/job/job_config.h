@@ -22,7 +22,7 @@ namespace lancet {
 
 /// What a command does with the job: sections that it does not need may be absent (they are still checked when
 /// present).
-enum class JobPurpose { kEdit, kEvaluate, kStatistics };
+enum class JobPurpose { kEdit, kEvaluate, kStatistics, kTune };
 
 /// What is made even when a model's layers are split over devices.
 enum class Balance {
@@ -54,6 +54,22 @@ struct OutputOptions {
   bool keeps_state = true;  ///< what `continue_from` needs is written too
 };
 
+/// A key of `editor:` and the values to try.
+struct SearchAxis {
+  std::string key;  ///< dotted: "values.lr"
+  std::vector<ConfigTree> values;
+};
+
+/// `tune:` of a job.
+struct TuneOptions {
+  RequestSource requests;
+  std::vector<SearchAxis> search;  ///< empty: by the method
+  int64_t trials = 16;             ///< choices of values that are tried, the job's own among them
+  int64_t halve = 2;               ///< a round keeps a share 1 / halve of them, on so many times the requests
+  std::vector<std::string> objective{"efficacy_prob", "paraphrase_prob",
+                                     "specificity_prob"};  ///< harmonic mean of these
+};
+
 struct JobConfig {
   std::filesystem::path model;
   std::vector<std::string> ignore_config_keys;
@@ -66,6 +82,7 @@ struct JobConfig {
   EvaluationOptions evaluation;
   std::vector<std::pair<std::string, double>> accept;  ///< metric name -> least mean, in [0, 1]
   std::optional<OutputOptions> output;
+  std::optional<TuneOptions> tune;
   RunOptions run;
   ConfigTree resolved;  ///< the job with every default filled in and every path absolute; runs as it is
 };

@@ -1,0 +1,50 @@
+// `lancet tune`: an editor's options for a model, found on requests of their own by successive halving. Source:
+// Jamieson and Talwalkar, arXiv 1502.07943: every round runs the choices that are left on more requests and keeps the
+// better ones. Nothing is left behind but statistics in the cache.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "lancet/job/job_config.h"
+#include "lancet/job/presets.h"
+
+namespace lancet {
+
+/// A choice of values on the first requests.
+struct TrialScore {
+  int64_t requests = 0;
+  double objective = 0;                            ///< in [0, 1]
+  std::vector<std::pair<std::string, double>> of;  ///< the metrics that it is the harmonic mean of
+};
+
+struct Trial {
+  std::vector<std::pair<std::string, ConfigTree>> choice;  ///< dotted keys of editor; empty: as the job says
+  std::vector<TrialScore> scores;                          ///< of each round that it took part in
+  std::string failure;                                     ///< why it lost with no score; empty: it has one
+};
+
+struct TuneReport {
+  std::string model;  ///< its folder's name
+  ModelFacts facts;
+  std::vector<TrialScore> before;  ///< of the unedited model, for each round
+  std::vector<Trial> trials;       ///< the best first
+  ConfigTree editor;               ///< the best, every key
+};
+
+/// Throws: ConfigError (also when an objective has no prompts among the requests, or the search a value that the method
+/// refuses), CheckpointError, TokenizerError, PlacementError; NumericError when every trial failed.
+TuneReport run_tune_job(const JobConfig& job);
+
+/// A preset file, with all trials' scores.
+std::string to_preset(const TuneReport& report, const TuneOptions& options);
+
+/// Scores over requests, a line for each trial: one SVG document.
+std::string to_svg(const TuneReport& report);
+
+/// "values.lr 0.1, layers [0, 1]"; "as the job says" for no choice.
+std::string choice_text(const Trial& trial);
+
+}  // namespace lancet
