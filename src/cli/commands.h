@@ -3,6 +3,7 @@
 
 #include <CLI/CLI.hpp>
 #include <exception>
+#include <filesystem>
 #include <functional>
 #include <string>
 #include <vector>
@@ -26,6 +27,7 @@ using Action = std::function<ExitCode()>;
 void add_edit(CLI::App& app, Action& action);
 void add_eval(CLI::App& app, Action& action);
 void add_stats(CLI::App& app, Action& action);
+void add_compare(CLI::App& app, Action& action);
 void add_doctor(CLI::App& app, Action& action);
 void add_generate(CLI::App& app, Action& action);
 void add_inspect(CLI::App& app, Action& action);
@@ -71,6 +73,14 @@ struct JobArguments {
 };
 
 void add_job_file(CLI::App& command, JobArguments& arguments);
+
+/// A job before it is parsed: overridden, with what the model's folder adds.
+struct JobText {
+  ConfigTree tree;
+  std::filesystem::path base;  ///< of relative paths
+  std::string source;          ///< in messages
+};
+JobText read_job_text(const JobArguments& arguments, JobPurpose purpose);
 
 /// Collective: builds and parses the job, on every rank. Throws: ConfigError that lists what is missing.
 JobConfig load_job(const JobArguments& arguments, JobPurpose purpose, Communicator& communicator);

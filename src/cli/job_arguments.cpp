@@ -49,7 +49,9 @@ void check_one_line(const JobArguments& arguments, JobPurpose purpose) {
   if (!missing.empty()) throw ConfigError("without a job file, these are missing: " + join(missing));
 }
 
-JobConfig read_job(const JobArguments& arguments, JobPurpose purpose) {
+}  // namespace
+
+JobText read_job_text(const JobArguments& arguments, JobPurpose purpose) {
   const bool from_file = !arguments.file.empty();
   if (!from_file) check_one_line(arguments, purpose);
   for (const auto& [value, name] : {std::pair{&arguments.model, "--model"}, std::pair{&arguments.prompt, "--prompt"},
@@ -67,10 +69,8 @@ JobConfig read_job(const JobArguments& arguments, JobPurpose purpose) {
     tree.set("model", *model);
   apply_model_defaults(tree, base);
   for (const std::string& assignment : arguments.overrides) apply_override(tree, assignment);
-  return parse_job(tree, base, from_file ? file.string() : std::string("command line"), purpose);
+  return {std::move(tree), base, from_file ? file.string() : std::string("command line")};
 }
-
-}  // namespace
 
 void add_output_options(CLI::App& command, Output& output) {
   command.add_flag("-q,--quiet", output.quiet, "No progress, and no summary of an edit: only warnings and errors");
@@ -106,7 +106,10 @@ RunOptions parse_run(const std::string& devices, const std::string& dtype) {
 
 JobConfig load_job(const JobArguments& arguments, JobPurpose purpose, Communicator& communicator) {
   JobConfig job;
-  communicator.together("parse", [&] { job = read_job(arguments, purpose); });
+  communicator.together("parse", [&] {
+    const JobText text = read_job_text(arguments, purpose);
+    job = parse_job(text.tree, text.base, text.source, purpose);
+  });
   return job;
 }
 

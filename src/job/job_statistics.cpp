@@ -10,13 +10,16 @@
 
 namespace lancet {
 
-JobStatistics::JobStatistics(const JobConfig& job, const ModelFiles& files, const Communicator& communicator)
-    : job_(job), files_(files), is_root_(communicator.is_root()) {
+JobStatistics::JobStatistics(const JobConfig& job, const ModelFiles& files, const Communicator& communicator,
+                             std::shared_ptr<const CorpusTokens> corpus)
+    : job_(job), files_(files), is_root_(communicator.is_root()), corpus_(std::move(corpus)) {
   for (const WeightId& id : job.editor->targets(files.config)) layers_.push_back(id.layer);
   const StatisticsOptions& options = *job.statistics;
   switch (options.from) {
     case StatisticsFrom::kCorpus:
-      if (is_root_) corpus_ = read_corpus(*files.tokenizer, options, files.config);
+      if (!corpus_)
+        corpus_ = std::make_shared<const CorpusTokens>(is_root_ ? read_corpus(*files.tokenizer, options, files.config)
+                                                                : CorpusTokens{});
       break;
     case StatisticsFrom::kSelf:
       plan_ = plan_self_corpus(*files.tokenizer, files.config, options, job.run.seed);
@@ -30,9 +33,9 @@ JobStatistics::JobStatistics(const JobConfig& job, const ModelFiles& files, cons
 
 void JobStatistics::describe(JobWork& work) const {
   if (job_.statistics->from != StatisticsFrom::kCorpus || !is_root_) return;
-  work.statistics_tokens = corpus_.tokens;
+  work.statistics_tokens = corpus_->tokens;
   work.document_tokens = 0;
-  for (const std::vector<TokenId>& document : corpus_.documents)
+  for (const std::vector<TokenId>& document : corpus_->documents)
     work.document_tokens = std::max(work.document_tokens, static_cast<int64_t>(document.size()));
 }
 
@@ -40,7 +43,7 @@ std::shared_ptr<MomentSource> JobStatistics::open_moments(const CausalLM& model,
                                                           const std::string& content_hash) const {
   if (imported_) return imported_;
   StatisticsText text =
-      job_.statistics->from == StatisticsFrom::kSelf ? sampled_text(model, content_hash, plan_) : text_of(corpus_);
+      job_.statistics->from == StatisticsFrom::kSelf ? sampled_text(model, content_hash, plan_) : text_of(*corpus_);
   auto store = std::make_shared<StatisticsStore>(model, files_.checkpoint, std::move(text), job_.statistics->cache);
   store->save_every(job_.statistics->save_every_s);
   return store;
@@ -49,7 +52,7 @@ std::shared_ptr<MomentSource> JobStatistics::open_moments(const CausalLM& model,
 bool JobStatistics::is_cached(const std::string& content_hash) const {
   const StatisticsOptions& options = *job_.statistics;
   const std::string text_key = options.from == StatisticsFrom::kSelf     ? sampled_text_key(content_hash, plan_)
-                               : options.from == StatisticsFrom::kCorpus ? text_of(corpus_).content_key
+                               : options.from == StatisticsFrom::kCorpus ? text_of(*corpus_).content_key
                                                                          : "";
   const CovarianceKeys keys(text_key, files_.checkpoint, files_.config,
                             to_scalar_type(job_.run.dtype.value_or(files_.config.dtype)));
@@ -88,7 +91,7 @@ std::string JobStatistics::content_key() const {
 
 StatisticsReport JobStatistics::report() const {
   if (!is_root_) return {};
-  StatisticsReport report{{}, derived_->collect_seconds(), corpus_.exhausted};
+  StatisticsReport report{{}, derived_->collect_seconds(), corpus_ != nullptr && corpus_->exhausted};
   for (const int64_t layer : layers_) {
     const MomentFacts facts = derived_->facts(layer);
     report.layers.push_back({.layer = layer,
