@@ -41,14 +41,6 @@ std::string answers_text(const EditReport& report) {
   return out;
 }
 
-/// "cpu 1.2 GB, cuda:0 30.5 GB".
-std::string bytes_text(const PeakBytes& peaks) {
-  std::vector<std::string> parts;
-  for (const auto& [device, bytes] : peaks)
-    parts.push_back(cat(device, " ", lancet::bytes_text(static_cast<uint64_t>(bytes))));
-  return join(parts);
-}
-
 void print_summary(const EditReport& report, const JobConfig& job) {
   std::cout << "\n" << metrics_text(report) << "\n" << answers_text(report) << "\n";
   for (const std::string& warning : report.outcome.warnings) log_warning(warning);
@@ -57,7 +49,7 @@ void print_summary(const EditReport& report, const JobConfig& job) {
               << " tokens, fewer than asked for; all were used\n";
   std::cout << "  " << report.requests.size() << " requests, " << job.method << ", " << report.model_dtype << " on "
             << report.devices << ", " << duration_text(total_seconds(report.stages))
-            << "\n  peak memory: " << bytes_text(overall_peaks(report.stages)) << "\n";
+            << "\n  peak memory: " << peaks_text(overall_peaks(report.stages)) << "\n";
   std::cout << "  " << (report.unmet.empty() ? "written: " : "rejected: ") << job.output->dir.string()
             << (report.unmet.empty() ? "" : ".rejected/report.json") << "\n";
 }

@@ -68,7 +68,7 @@ ExitCode run_tune(const JobArguments& arguments, const std::string& out, const O
     throw ConfigError(cat("lancet tune: started as one of ", launch.size, " processes by ", launch.launcher,
                           ": expected one process; it takes all devices of run.devices"));
   check_target(out);
-  const JobConfig job = load_job(arguments, JobPurpose::kTune, alone());
+  const JobConfig job = read_job(arguments, JobPurpose::kTune);
   const TuneReport report = run_tune_job(job);
   const fs::path preset(out), plot = fs::path(out).replace_extension(".svg");
   write_text_file(plot, to_svg(report));

@@ -3,6 +3,7 @@
 
 #include <CLI/CLI.hpp>
 #include <exception>
+#include <filesystem>
 #include <functional>
 #include <string>
 #include <vector>
@@ -25,6 +26,7 @@ using Action = std::function<ExitCode()>;
 void add_edit(CLI::App& app, Action& action);
 void add_eval(CLI::App& app, Action& action);
 void add_stats(CLI::App& app, Action& action);
+void add_compare(CLI::App& app, Action& action);
 void add_doctor(CLI::App& app, Action& action);
 void add_generate(CLI::App& app, Action& action);
 void add_import(CLI::App& app, Action& action);
@@ -74,7 +76,16 @@ struct JobArguments {
 
 void add_job_file(CLI::App& command, JobArguments& arguments);
 
-/// Builds and parses the job. Throws: ConfigError that lists what is missing.
+/// A job before it is parsed: overridden, with what the model's folder and presets add.
+struct JobText {
+  ConfigTree tree;
+  std::filesystem::path base;  ///< of relative paths
+  std::string source;          ///< in messages
+};
+/// Throws: ConfigError that lists what is missing.
+JobText read_job_text(const JobArguments& arguments, JobPurpose purpose);
+
+/// Builds and parses the job.
 JobConfig read_job(const JobArguments& arguments, JobPurpose purpose);
 
 /// Collective: read_job on every rank, which is then held to the job's run.timeout_s.

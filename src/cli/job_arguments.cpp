@@ -79,7 +79,50 @@ void choose_statistics(ConfigTree& job) {
   log_line("statistics  no text is given: the model writes its own (corpus: self)");
 }
 
+/// Those that the editor, or an editor that is compared, names.
+void apply_presets(ConfigTree& job, const fs::path& base) {
+  const auto apply = [&](ConfigTree& one) {
+    if (const std::optional<Preset> preset = apply_preset(one, base))
+      log_line(cat("preset  ", preset->name, ": ", preset->source));
+  };
+  apply(job);
+  const ConfigTree* compared = job.find("compare");
+  if (compared == nullptr || compared->kind != ConfigTree::Kind::kMap) return;
+  ConfigTree sections = *compared;
+  for (auto& [label, section] : sections.entries) {
+    ConfigTree one = job;
+    one.set("editor", section);
+    apply(one);
+    section = *one.find("editor");
+  }
+  job.set("compare", std::move(sections));
+}
+
 }  // namespace
+
+JobText read_job_text(const JobArguments& arguments, JobPurpose purpose) {
+  const bool from_file = !arguments.file.empty();
+  if (!from_file) check_one_line(arguments, purpose);
+  for (const auto& [value, name] : {std::pair{&arguments.model, "--model"}, std::pair{&arguments.prompt, "--prompt"},
+                                    std::pair{&arguments.requests, "--requests"}, std::pair{&arguments.out, "--out"}})
+    if (from_file && !value->empty())
+      throw ConfigError(
+          cat(name, ": cannot be used with a job file. Change the job with --set, e.g. --set output.dir=DIR"));
+  const fs::path file(arguments.file);
+  ConfigTree tree = from_file ? load_config(file) : one_line_job(arguments);
+  const fs::path base = from_file ? fs::absolute(file).parent_path() : fs::current_path();
+  // The model decides which defaults apply, so an override of it counts first; the others change the defaults too.
+  ConfigTree overridden = tree;
+  for (const std::string& assignment : arguments.overrides) apply_override(overridden, assignment);
+  if (const ConfigTree* model = overridden.find("model"); model != nullptr && tree.kind == ConfigTree::Kind::kMap)
+    tree.set("model", *model);
+  apply_model_defaults(tree, base);
+  if (!from_file && purpose == JobPurpose::kEdit) choose_editor(tree);
+  for (const std::string& assignment : arguments.overrides) apply_override(tree, assignment);
+  apply_presets(tree, base);
+  if (!from_file && purpose == JobPurpose::kEdit) choose_statistics(tree);
+  return {std::move(tree), base, from_file ? file.string() : std::string("command line")};
+}
 
 void add_output_options(CLI::App& command, Output& output) {
   command.add_flag("-q,--quiet", output.quiet, "No progress, and no summary of an edit: only warnings and errors");
@@ -114,28 +157,8 @@ RunOptions parse_run(const std::string& devices, const std::string& dtype) {
 }
 
 JobConfig read_job(const JobArguments& arguments, JobPurpose purpose) {
-  const bool from_file = !arguments.file.empty();
-  if (!from_file) check_one_line(arguments, purpose);
-  for (const auto& [value, name] : {std::pair{&arguments.model, "--model"}, std::pair{&arguments.prompt, "--prompt"},
-                                    std::pair{&arguments.requests, "--requests"}, std::pair{&arguments.out, "--out"}})
-    if (from_file && !value->empty())
-      throw ConfigError(
-          cat(name, ": cannot be used with a job file. Change the job with --set, e.g. --set output.dir=DIR"));
-  const fs::path file(arguments.file);
-  ConfigTree tree = from_file ? load_config(file) : one_line_job(arguments);
-  const fs::path base = from_file ? fs::absolute(file).parent_path() : fs::current_path();
-  // The model decides which defaults apply, so an override of it counts first; the others change the defaults too.
-  ConfigTree overridden = tree;
-  for (const std::string& assignment : arguments.overrides) apply_override(overridden, assignment);
-  if (const ConfigTree* model = overridden.find("model"); model != nullptr && tree.kind == ConfigTree::Kind::kMap)
-    tree.set("model", *model);
-  apply_model_defaults(tree, base);
-  if (!from_file && purpose == JobPurpose::kEdit) choose_editor(tree);
-  for (const std::string& assignment : arguments.overrides) apply_override(tree, assignment);
-  if (const std::optional<Preset> preset = apply_preset(tree, base))
-    log_line(cat("preset  ", preset->name, ": ", preset->source));
-  if (!from_file && purpose == JobPurpose::kEdit) choose_statistics(tree);
-  return parse_job(tree, base, from_file ? file.string() : std::string("command line"), purpose);
+  const JobText text = read_job_text(arguments, purpose);
+  return parse_job(text.tree, text.base, text.source, purpose);
 }
 
 JobConfig load_job(const JobArguments& arguments, JobPurpose purpose, RankSession& session) {

@@ -4,6 +4,8 @@
 #include <array>
 #include <cstdio>
 
+#include "lancet/core/strings.h"
+
 namespace lancet::cli {
 namespace {
 
@@ -39,6 +41,12 @@ std::string percent_text(std::optional<double> share) {
   std::array<char, 32> text{};
   std::snprintf(text.data(), text.size(), "%.1f", 100.0 * *share);
   return text.data();
+}
+
+std::string peaks_text(const PeakBytes& peaks) {
+  std::vector<std::string> parts;
+  for (const auto& [device, bytes] : peaks) parts.push_back(cat(device, " ", bytes_text(static_cast<uint64_t>(bytes))));
+  return join(parts);
 }
 
 std::string one_line(std::string text, size_t width) {

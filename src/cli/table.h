@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "lancet/runtime/memory_watch.h"
+
 namespace lancet::cli {
 
 /// Rows of cells in aligned columns; the first column to the left, the others to the right. Widths count UTF-8
@@ -13,6 +15,9 @@ std::string format_table(const std::vector<std::vector<std::string>>& rows);
 
 /// "99.0" from 0.99; "n/a" without a value.
 std::string percent_text(std::optional<double> share);
+
+/// "cpu 1.2 GB, cuda:0 30.5 GB".
+std::string peaks_text(const PeakBytes& peaks);
 
 /// One line, cut to `width` characters with "…".
 std::string one_line(std::string text, size_t width);

@@ -122,7 +122,7 @@ void ProcessGroupCommunicator::run(Collective collective) {
 
 std::vector<std::string> ProcessGroupCommunicator::exchange(std::string_view operation, const std::string& bytes,
                                                             Fate fate) {
-  const int64_t has_failed = fate == Fate::kFailed ? 1 : 0;
+  const auto has_failed = static_cast<int64_t>(fate);
   const Tensor own =
       torch::tensor({fingerprint(operation), static_cast<int64_t>(bytes.size()), has_failed}, torch::kLong);
   Tensor heads_R3;
@@ -140,9 +140,10 @@ std::vector<std::string> ProcessGroupCommunicator::exchange(std::string_view ope
   for (int64_t rank = 0; rank < size(); ++rank)
     lengths.push_back(tells_failure && head(rank, 2) == 0 ? 0 : head(rank, 1));
   std::vector<std::string> parts = gather_unequal(bytes, lengths);
-  if (first_failed >= 0)
-    throw CollectiveError(cat("rank ", first_failed, " on ", parts[static_cast<size_t>(first_failed)]));
-  return parts;
+  if (first_failed < 0) return parts;
+  const std::string told = cat("rank ", first_failed, " on ", parts[static_cast<size_t>(first_failed)]);
+  if (head(first_failed, 2) == static_cast<int64_t>(Fate::kGaveUp)) throw AttemptEnded(told);
+  throw CollectiveError(told);
 }
 
 std::vector<std::string> ProcessGroupCommunicator::gather_unequal(const std::string& bytes,
@@ -170,8 +171,10 @@ void ProcessGroupCommunicator::agree(const std::string& stage, const Failure* fa
     exchange("agree on " + stage, "");
     return;
   }
-  if (options_.observer != nullptr) options_.observer->report_failure(failure->code, failure->message);
-  exchange("tell a failure", cat(options_.host, ", stage '", stage, "': failed: ", failure->message), Fate::kFailed);
+  if (failure->ends_job && options_.observer != nullptr)
+    options_.observer->report_failure(failure->code, failure->message);
+  exchange("tell a failure", cat(options_.host, ", stage '", stage, "': failed: ", failure->message),
+           failure->ends_job ? Fate::kFailed : Fate::kGaveUp);
 }
 
 std::vector<std::string> ProcessGroupCommunicator::gather(const std::string& bytes) {

@@ -43,9 +43,10 @@ class ProcessGroupCommunicator final : public Communicator {
   void agree(const std::string& stage, const Failure* failure) override;
 
  private:
-  enum class Fate { kWell, kFailed };
-  /// What each rank gives, by rank. A rank that failed gives why, in place of the collective that the others are at.
-  /// Throws: CollectiveError for the first other rank that failed, or when ranks are at different operations.
+  enum class Fate { kWell, kFailed, kGaveUp };
+  /// What each rank gives, by rank. A rank that failed, or gave up an attempt, gives why, in place of the collective
+  /// that the others are at. Throws: CollectiveError, or AttemptEnded, for the first other rank that did;
+  /// CollectiveError when ranks are at different operations.
   std::vector<std::string> exchange(std::string_view operation, const std::string& bytes, Fate fate = Fate::kWell);
   std::vector<std::string> gather_unequal(const std::string& bytes, const std::vector<int64_t>& lengths);
   template <typename Collective>

@@ -1,6 +1,8 @@
-// What an edit checks before any weight is read; a rehearsal does so for the whole job too.
+// What an edit checks: before any weight is read, also by a rehearsal for the whole job, and of what it measured.
 #pragma once
 
+#include <filesystem>
+#include <string>
 #include <vector>
 
 #include "lancet/job/model_session.h"
@@ -9,5 +11,11 @@ namespace lancet {
 
 /// Everything about the requests that can fail without a model pass. Throws: ConfigError.
 void check_requests(const ModelFiles& files, const std::vector<EditRequest>& requests, const Editor& editor);
+
+/// The output must not be the model, lie in it, or hold it: replacing it would delete the base. Throws: ConfigError.
+void check_apart(const std::filesystem::path& output, const std::filesystem::path& model);
+
+/// The job's `accept:` thresholds that were missed, a line each.
+std::vector<std::string> unmet_thresholds(const JobConfig& job, const Evaluation& after);
 
 }  // namespace lancet

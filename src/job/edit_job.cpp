@@ -28,30 +28,6 @@ fs::path unfinished_folder(const fs::path& target) { return fs::path(target.stri
 
 fs::path rejected_folder(const fs::path& target) { return fs::path(target.string() + ".rejected"); }
 
-/// The output must not be the model, lie in it, or hold it: replacing it would delete the base.
-void check_apart(const fs::path& output, const fs::path& model) {
-  const auto inside = [](const fs::path& inner, const fs::path& outer) {
-    const fs::path relative = fs::weakly_canonical(inner).lexically_relative(fs::weakly_canonical(outer));
-    return !relative.empty() && *relative.begin() != "..";
-  };
-  if (inside(output, model) || inside(model, output))
-    throw ConfigError(cat("output.dir: ", output.string(), ": overlaps the model folder ", model.string(),
-                          ": choose another folder"));
-}
-
-std::vector<std::string> unmet_thresholds(const JobConfig& job, const Evaluation& after) {
-  std::vector<std::string> unmet;
-  for (const auto& [name, threshold] : job.accept) {
-    const auto total = after.totals.find(name);
-    const std::optional<double> share = total == after.totals.end() ? std::nullopt : total->second.share();
-    if (!share)
-      unmet.push_back(cat(name, ": n/a for these requests, expected at least ", threshold));
-    else if (*share < threshold)
-      unmet.push_back(cat(name, ": ", *share, ", expected at least ", threshold));
-  }
-  return unmet;
-}
-
 /// The edited weights in the types they are stored in, beside the untouched rest of the checkpoint.
 void export_model(const ModelFiles& files, const fs::path& folder, std::span<const WeightTransaction::Entry> entries) {
   std::vector<Tensor> edited;
@@ -158,16 +134,6 @@ class EditRun {
 };
 
 }  // namespace
-
-void check_requests(const ModelFiles& files, const std::vector<EditRequest>& requests, const Editor& editor) {
-  if (editor.needs().subject) {
-    const std::vector<std::string> plain{"{}"};
-    prepare_requests(*files.tokenizer, requests, plain, editor.compat());
-  } else {
-    tokenize_requests(*files.tokenizer, requests);
-  }
-  editor.targets(files.config);
-}
 
 void check_output(const OutputOptions& output) {
   check_output_target(output.dir, output.if_exists, kReportFile);

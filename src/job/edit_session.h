@@ -2,9 +2,11 @@
 // compare` several.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "lancet/edit/corpus.h"
 #include "lancet/job/job_config.h"
 #include "lancet/job/model_session.h"
 #include "lancet/runtime/communicator.h"
@@ -24,6 +26,7 @@ struct EditSession {
   ModelFiles files;
   std::vector<EditRequest> requests;
   EvaluationPlan plan;
+  std::shared_ptr<const CorpusTokens> corpus;  ///< of the job's statistics, once a method has needed it
   std::string base_hash;
   std::string model_dtype;
   std::string devices;

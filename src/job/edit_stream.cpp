@@ -1,11 +1,10 @@
 #include "edit_stream.h"
 
-#include <algorithm>
 #include <chrono>
+#include <cmath>
 
 #include "lancet/core/progress.h"
 #include "lancet/core/strings.h"
-#include "lancet/runtime/collectives.h"
 
 namespace lancet {
 namespace {
@@ -17,11 +16,14 @@ Tallies pooled_of(const std::vector<Tallies>& all, std::span<const int64_t> requ
   return pooled(some);
 }
 
+/// The first metrics that there are: what fits a line.
 std::string shares_text(const Tallies& tallies) {
+  constexpr size_t kShown = 2;
   std::vector<std::string> parts;
   for (const MetricRow& row : metric_table())
     if (const auto tally = tallies.find(row.name); tally != tallies.end() && tally->second.share())
-      parts.push_back(cat(row.name, " ", std::round(1000 * *tally->second.share()) / 10));
+      if (parts.size() < kShown)
+        parts.push_back(cat(row.name, " ", std::round(1000 * *tally->second.share()) / 10, " %"));
   return join(parts);
 }
 
@@ -123,7 +125,7 @@ void EditStream::save() {
 void EditStream::show(const BatchReport& batch) const {
   std::string line = cat("batch ", report_.batches.size(), "/", batches_.size(), "  ", batch.requests.size(),
                          " requests  ", duration_text(batch.seconds));
-  if (batch.right_after) line += cat("  ", shares_text(*batch.right_after), " %");
+  if (batch.right_after) line += cat("  ", shares_text(*batch.right_after));
   if (batch.first_batch && report_.batches.size() > 1) line += cat("; first batch: ", shares_text(*batch.first_batch));
   log_line(line);
 }

@@ -1,6 +1,7 @@
 #include "lancet/job/job_config.h"
 
 #include <algorithm>
+#include <cctype>
 
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
@@ -114,22 +115,69 @@ bool is_path(std::string_view key, const std::string& value) {
   return key == "preset" ? names_preset_file(value) : value != kSelfCorpus;
 }
 
+void parse_editor(ConfigSection& job, JobConfig& config) {
+  if (!job.has("editor")) {
+    job.problem("editor",
+                "missing: expected {method: memit, preset: auto} or {method: memit, layers: [...], ...}, here or in "
+                "the model folder's lancet.yaml");
+    return;
+  }
+  ConfigSection editor = job.section("editor");
+  config.editor = make_editor(editor);
+  config.method = editor.text("method", "");
+}
+
+/// A label names a folder of the output.
+bool is_label(const std::string& text) {
+  const auto fits = [](unsigned char c) {
+    return std::isalnum(c) != 0 || c == '+' || c == '-' || c == '_' || c == '.';
+  };
+  return !text.empty() && text.front() != '.' && std::all_of(text.begin(), text.end(), fits);
+}
+
+/// `compare:`, an editor under each label. Returns whether one of them needs statistics.
+bool check_compared(ConfigSection& job, JobPurpose purpose) {
+  const ConfigTree* labels = job.raw("compare");
+  const bool is_map = labels != nullptr && labels->kind == ConfigTree::Kind::kMap && !labels->entries.empty();
+  if (!is_map) {
+    if (labels != nullptr || purpose == JobPurpose::kCompare)
+      job.problem("compare",
+                  "expected a map from labels to editors: {memit: {method: memit, layers: [...], ...}, ...}");
+    return false;
+  }
+  bool needs_statistics = false;
+  ConfigSection compare = job.section("compare");
+  for (const auto& [label, unread] : labels->entries) {
+    if (!is_label(label))
+      compare.problem(label, "expected a label of letters, digits, and + - _ . inside: a folder is named after it");
+    ConfigSection section = compare.section(label);
+    const std::unique_ptr<Editor> editor = make_editor(section);
+    needs_statistics = needs_statistics || (editor != nullptr && editor->needs().statistics);
+  }
+  if (purpose == JobPurpose::kCompare && job.has("continue_from"))
+    job.problem("continue_from", "expected none: every method that is compared begins with the unedited model");
+  return needs_statistics;
+}
+
+std::optional<OutputOptions> parse_output(ConfigSection& job, const std::filesystem::path& base) {
+  ConfigSection output = job.section("output");
+  OutputOptions options;
+  options.dir = output.path("dir", base);
+  options.if_exists = output.boolean("replace", false) ? IfExists::kReplace : IfExists::kError;
+  options.keeps_state = output.boolean("state", true);
+  output.finish();
+  return options;
+}
+
 /// The parts that the purpose needs or that are there.
 void parse_work(ConfigSection& job, const std::filesystem::path& base, JobPurpose purpose, JobConfig& config) {
-  const bool tunes = purpose == JobPurpose::kTune, edits = purpose == JobPurpose::kEdit || tunes;
-  if (edits || purpose == JobPurpose::kStatistics || job.has("editor")) {
-    if (job.has("editor")) {
-      ConfigSection editor = job.section("editor");
-      config.editor = make_editor(editor);
-      config.method = editor.text("method", "");
-    } else {
-      job.problem("editor",
-                  "missing: expected {method: memit, preset: auto} or {method: memit, layers: [...], ...}, here or in "
-                  "the model folder's lancet.yaml");
-    }
-  }
-  const bool needs_statistics =
-      purpose == JobPurpose::kStatistics || (edits && (!config.editor || config.editor->needs().statistics));
+  const bool tunes = purpose == JobPurpose::kTune, compares = purpose == JobPurpose::kCompare;
+  const bool edits = purpose == JobPurpose::kEdit || tunes;
+  if (edits || purpose == JobPurpose::kStatistics || job.has("editor")) parse_editor(job, config);
+  const bool one_needs_statistics = check_compared(job, purpose);
+  const bool needs_statistics = purpose == JobPurpose::kStatistics ||
+                                (edits && (!config.editor || config.editor->needs().statistics)) ||
+                                (compares && one_needs_statistics);
   if (job.has("statistics")) {
     config.statistics = parse_statistics_options(job.section("statistics"), base);
     if (config.statistics->from == StatisticsFrom::kImportedNullSpace && config.editor &&
@@ -146,15 +194,7 @@ void parse_work(ConfigSection& job, const std::filesystem::path& base, JobPurpos
   if (job.has("continue_from")) config.continue_from = job.path("continue_from", base);
   config.evaluation = parse_evaluation(job);
   config.accept = parse_accept(job, config.evaluation);
-  if ((edits && !tunes) || job.has("output")) {
-    ConfigSection output = job.section("output");
-    OutputOptions options;
-    options.dir = output.path("dir", base);
-    options.if_exists = output.boolean("replace", false) ? IfExists::kReplace : IfExists::kError;
-    options.keeps_state = output.boolean("state", true);
-    output.finish();
-    config.output = options;
-  }
+  if ((edits && !tunes) || compares || job.has("output")) config.output = parse_output(job, base);
 }
 
 }  // namespace

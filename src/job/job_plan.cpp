@@ -157,7 +157,7 @@ JobPlan plan_stages(const ModelConfig& config, const JobWork& work, std::span<co
   }
   placement.set_room(std::move(room));
   if (work.optimizes_values) {
-    const ValueWork values{config, work.dtype, work.edited_layers.back(), work.values};
+    const ValueWork values{config, work.dtype, work.value_layer(), work.values};
     const int64_t step = work.values.step_tokens();
     const int64_t tokens = value_step_tokens(values, placement, work.together() * step);
     plan.value_requests = work.value_batch > 0 ? asked : std::clamp<int64_t>(tokens / step, 1, work.together());

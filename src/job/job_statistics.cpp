@@ -20,16 +20,23 @@ std::vector<int64_t> edited_layers(const JobConfig& job, const ModelConfig& conf
 
 }  // namespace
 
-JobStatistics::JobStatistics(const JobConfig& job, const ModelFiles& files, const Communicator& communicator)
-    : JobStatistics(job, files, communicator, edited_layers(job, files.config)) {}
+JobStatistics::JobStatistics(const JobConfig& job, const ModelFiles& files, const Communicator& communicator,
+                             std::shared_ptr<const CorpusTokens> corpus)
+    : JobStatistics(job, files, communicator, edited_layers(job, files.config), std::move(corpus)) {}
 
 JobStatistics::JobStatistics(const JobConfig& job, const ModelFiles& files, const Communicator& communicator,
-                             std::vector<int64_t> layers)
-    : job_(job), files_(files), is_root_(communicator.is_root()), layers_(std::move(layers)) {
+                             std::vector<int64_t> layers, std::shared_ptr<const CorpusTokens> corpus)
+    : job_(job),
+      files_(files),
+      is_root_(communicator.is_root()),
+      layers_(std::move(layers)),
+      corpus_(std::move(corpus)) {
   const StatisticsOptions& options = *job.statistics;
   switch (options.from) {
     case StatisticsFrom::kCorpus:
-      if (is_root_) corpus_ = read_corpus(*files.tokenizer, options, files.config);
+      if (!corpus_)
+        corpus_ = std::make_shared<const CorpusTokens>(is_root_ ? read_corpus(*files.tokenizer, options, files.config)
+                                                                : CorpusTokens{});
       break;
     case StatisticsFrom::kSelf:
       plan_ = plan_self_corpus(*files.tokenizer, files.config, options, job.run.seed);
@@ -47,9 +54,9 @@ JobStatistics::JobStatistics(const JobConfig& job, const ModelFiles& files, cons
 
 void JobStatistics::describe(JobWork& work) const {
   if (job_.statistics->from != StatisticsFrom::kCorpus || !is_root_) return;
-  work.statistics_tokens = corpus_.tokens;
+  work.statistics_tokens = corpus_->tokens;
   work.document_tokens = 0;
-  for (const std::vector<TokenId>& document : corpus_.documents)
+  for (const std::vector<TokenId>& document : corpus_->documents)
     work.document_tokens = std::max(work.document_tokens, static_cast<int64_t>(document.size()));
 }
 
@@ -57,7 +64,7 @@ std::shared_ptr<MomentSource> JobStatistics::open_moments(const CausalLM& model,
                                                           const std::string& content_hash) const {
   if (imported_) return imported_;
   StatisticsText text =
-      job_.statistics->from == StatisticsFrom::kSelf ? sampled_text(model, content_hash, plan_) : text_of(corpus_);
+      job_.statistics->from == StatisticsFrom::kSelf ? sampled_text(model, content_hash, plan_) : text_of(*corpus_);
   auto store = std::make_shared<StatisticsStore>(model, files_.checkpoint, std::move(text), job_.statistics->cache);
   store->save_every(job_.statistics->save_every_s);
   return store;
@@ -67,7 +74,7 @@ bool JobStatistics::is_cached(const std::string& content_hash) const {
   if (projections_) return true;
   const StatisticsOptions& options = *job_.statistics;
   const std::string text_key = options.from == StatisticsFrom::kSelf     ? sampled_text_key(content_hash, plan_)
-                               : options.from == StatisticsFrom::kCorpus ? text_of(corpus_).content_key
+                               : options.from == StatisticsFrom::kCorpus ? text_of(*corpus_).content_key
                                                                          : "";
   const CovarianceKeys keys(text_key, files_.checkpoint, files_.config,
                             to_scalar_type(job_.run.dtype.value_or(files_.config.dtype)));
@@ -111,7 +118,7 @@ std::string JobStatistics::content_key() const {
 StatisticsReport JobStatistics::report() const {
   if (!is_root_) return {};
   if (projections_) return report_projections();
-  StatisticsReport report{{}, derived_->collect_seconds(), corpus_.exhausted};
+  StatisticsReport report{{}, derived_->collect_seconds(), corpus_ != nullptr && corpus_->exhausted};
   for (const int64_t layer : layers_) {
     const MomentFacts facts = derived_->facts(layer);
     report.layers.push_back({.layer = layer,

@@ -20,12 +20,16 @@ namespace lancet {
 class JobStatistics {
  public:
   /// Does what can fail without the model's weights; corpora and files to import are looked for on root alone. `job`
-  /// and `files` outlive this; the editor must need statistics. Throws: ConfigError when the corpus does not do;
-  /// CheckpointError when files to import do not, all of them at once.
-  JobStatistics(const JobConfig& job, const ModelFiles& files, const Communicator& communicator);
+  /// and `files` outlive this; the editor must need statistics. `corpus`: the job's, where it has been read. Throws:
+  /// ConfigError when the corpus does not do; CheckpointError when files to import do not, all of them at once.
+  JobStatistics(const JobConfig& job, const ModelFiles& files, const Communicator& communicator,
+                std::shared_ptr<const CorpusTokens> corpus = nullptr);
   /// For other layers (ascending) than those that the editor changes.
   JobStatistics(const JobConfig& job, const ModelFiles& files, const Communicator& communicator,
-                std::vector<int64_t> layers);
+                std::vector<int64_t> layers, std::shared_ptr<const CorpusTokens> corpus = nullptr);
+
+  /// For other methods on the same statistics. Null where no corpus was read.
+  std::shared_ptr<const CorpusTokens> corpus() const { return corpus_; }
 
   /// Says how much text there is, where it has been read.
   void describe(JobWork& work) const;
@@ -35,7 +39,7 @@ class JobStatistics {
   bool is_cached(const std::string& content_hash) const;
 
   /// Tokens that a pass over the corpus takes. On root.
-  int64_t text_tokens() const { return corpus_.tokens > 0 ? corpus_.tokens : plan_.tokens; }
+  int64_t text_tokens() const { return corpus_ ? corpus_->tokens : plan_.tokens; }
 
   /// Collective: puts what the editor needs of all layers that it changes into root's cache. `model`: not yet edited;
   /// outlives this. `content_hash`: of its checkpoint; only `corpus: self` needs it.
@@ -60,7 +64,7 @@ class JobStatistics {
   const ModelFiles& files_;
   bool is_root_;
   std::vector<int64_t> layers_;
-  CorpusTokens corpus_;                            // of kCorpus
+  std::shared_ptr<const CorpusTokens> corpus_;     // of kCorpus; empty but on root
   SelfCorpusPlan plan_;                            // of kSelf
   std::shared_ptr<ImportedStatistics> imported_;   // of kImport
   std::optional<ImportedNullSpaces> projections_;  // of kImportedNullSpace: there is nothing to prepare

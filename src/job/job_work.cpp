@@ -2,6 +2,7 @@
 #include <ATen/Parallel.h>
 
 #include <algorithm>
+#include <set>
 
 #include "lancet/core/strings.h"
 #include "lancet/job/job_plan.h"
@@ -86,8 +87,8 @@ JobWork edit_work(const JobConfig& job, const ModelConfig& config, const WorkTex
   const std::vector<std::string>& templates = contexts.templates;
   if (texts.tokenizer != nullptr && editor.needs().subject) {
     const std::vector<std::string> plain{"{}"};
-    work.values =
-        value_shape(prepare_requests(*texts.tokenizer, texts.requests, templates.empty() ? plain : templates));
+    work.values = value_shape(
+        prepare_requests(*texts.tokenizer, texts.requests, templates.empty() ? plain : templates, editor.compat()));
     work.evaluation = texts.evaluation;
   } else if (texts.tokenizer != nullptr) {
     work.values = training_shape(tokenize_requests(*texts.tokenizer, texts.requests));
@@ -112,6 +113,44 @@ JobWork edit_work(const JobConfig& job, const ModelConfig& config, const WorkTex
     work.value_steps = values->steps;
     work.values = in_groups(work.values, values->contexts_per_step);
   }
+  return work;
+}
+
+JobWork united(const JobWork& one, const JobWork& other) {
+  const auto both = [](const std::vector<int64_t>& a, const std::vector<int64_t>& b) {
+    std::set<int64_t> layers(a.begin(), a.end());
+    layers.insert(b.begin(), b.end());
+    return std::vector<int64_t>(layers.begin(), layers.end());
+  };
+  // 0: as many as there are
+  const auto larger = [](int64_t a, int64_t b) { return a > 0 && b > 0 ? std::max(a, b) : 0; };
+  JobWork work = one;
+  work.batch = larger(one.batch, other.batch);
+  work.edited_layers = both(one.edited_layers, other.edited_layers);
+  work.statistics_layers = both(one.statistics_layers, other.statistics_layers);
+  work.history_keys = std::max(one.history_keys, other.history_keys);
+  work.statistics_tokens = std::max(one.statistics_tokens, other.statistics_tokens);
+  work.document_tokens = std::max(one.document_tokens, other.document_tokens);
+  work.samples_text = one.samples_text || other.samples_text;
+  if (one.optimizes_values) work.values_at = one.value_layer();
+  if (!other.optimizes_values) return work;
+  work.values_at = other.value_layer();
+  if (!one.optimizes_values) {
+    work.values = other.values;
+    work.value_batch = other.value_batch;
+  } else {
+    work.values_at = std::min(one.value_layer(), other.value_layer());  // more layers are above it
+    const auto raise = [&](int64_t ValueShape::*size) {
+      work.values.*size = std::max(one.values.*size, other.values.*size);
+    };
+    for (int64_t ValueShape::*size :
+         {&ValueShape::contexts, &ValueShape::groups, &ValueShape::row_tokens, &ValueShape::prefix_tokens,
+          &ValueShape::suffix_tokens, &ValueShape::target_tokens, &ValueShape::drift_tokens})
+      raise(size);
+    work.value_batch = larger(one.value_batch, other.value_batch);
+  }
+  work.optimizes_values = true;
+  work.value_steps = std::max(one.value_steps, other.value_steps);
   return work;
 }
 

@@ -142,7 +142,7 @@ StageEstimate estimate_stage(const ModelConfig& config, const JobWork& work, con
   if (stage.device == Placement::host()) estimate.edited += edited * 8 * work.history_keys * config.d_ffn;
   estimate.evaluate = evaluate_bytes(config, work, stage, batching.under_way);
   if (work.optimizes_values) {
-    const ValueWork values{config, work.dtype, work.edited_layers.back(), work.values};
+    const ValueWork values{config, work.dtype, work.value_layer(), work.values};
     const ValueBytes bytes = value_bytes(values, stage, batching.value_requests);
     const int64_t batches = std::min(batching.under_way, std::max<int64_t>(1, work.together()));
     estimate.value_activations = batches * bytes.activations;

@@ -8,11 +8,14 @@
 
 namespace lancet {
 
-MethodRun::MethodRun(const JobConfig& job, const EditSession& session, Communicator& ranks)
+MethodRun::MethodRun(const JobConfig& job, EditSession& session, Communicator& ranks)
     : job_(job), session_(session), ranks_(ranks) {
   check_requests(session.files, session.requests, *job.editor);
   if (job.continue_from && ranks.is_root()) earlier_.emplace(job, session.requests);
-  if (job.editor->needs().statistics) statistics_.emplace(job, session.files, ranks);
+  if (job.editor->needs().statistics) {
+    statistics_.emplace(job, session.files, ranks, session.corpus);
+    session.corpus = statistics_->corpus();
+  }
   std::vector<std::string> assumptions;  // the tokenizer leaves few, which lancet plan shows
   work_ = edit_work(job, session.files.config, {session.files.tokenizer.get(), session.requests, session.plan.size()},
                     assumptions);

@@ -17,7 +17,7 @@ namespace lancet {
 class MethodRun {
  public:
   /// What can fail before any weight is read; `job` and `session` outlive this.
-  MethodRun(const JobConfig& job, const EditSession& session, Communicator& ranks);
+  MethodRun(const JobConfig& job, EditSession& session, Communicator& ranks);
 
   /// What memory is counted for.
   const JobWork& work() const { return work_; }

@@ -21,6 +21,12 @@ class Stopwatch {
     begun_ = now;
   }
 
+  /// What came before belongs to no stage.
+  void restart() {
+    meter_.lap();
+    begun_ = Clock::now();
+  }
+
   /// The same for a part of a stage that runs in turns with others.
   void lap_part(const std::string& stage) {
     lap(stage);

@@ -28,10 +28,12 @@ void Communicator::together(const std::string& stage, const std::function<void()
     work();
   } catch (const std::exception& error) {
     // a collective within `work` that failed: the others have told it, or the connection to them is gone
-    const bool is_known = dynamic_cast<const CollectiveError*>(&error) != nullptr;
+    const bool is_known =
+        dynamic_cast<const CollectiveError*>(&error) != nullptr || dynamic_cast<const AttemptEnded*>(&error) != nullptr;
     if (is_over_ || is_known) throw;
     thrown = std::current_exception();
-    failure = {error.what(), exit_code_of(error)};
+    const bool ends_job = !is_attempting_ || dynamic_cast<const NumericError*>(&error) == nullptr;
+    failure = {error.what(), exit_code_of(error), ends_job};
     if (failure.message.empty()) failure.message = "an error without a message";
     is_over_ = true;
   }
@@ -43,6 +45,26 @@ void Communicator::together(const std::string& stage, const std::function<void()
     // this rank's own error says more than that another has failed too
   }
   if (thrown) std::rethrow_exception(thrown);
+}
+
+std::optional<std::string> Communicator::attempt(const std::string& stage, const std::function<void()>& work) {
+  is_attempting_ = true;
+  std::optional<std::string> message;
+  try {
+    together(stage, work);
+  } catch (const NumericError& error) {
+    message = error.what();
+    is_over_ = false;  // all ranks have come here: each has told it, or been told
+  } catch (...) {
+    is_attempting_ = false;
+    throw;
+  }
+  is_attempting_ = false;
+  if (size() == 1) return message;
+  // what the others were told names the rank: the first rank's own words for all
+  for (const std::string& words : gather(message.value_or("")))
+    if (!words.empty()) return words;
+  return std::nullopt;
 }
 
 Tensor SingleProcess::broadcast(Tensor tensor, at::Device device) { return tensor.to(device); }

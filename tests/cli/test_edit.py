@@ -192,7 +192,7 @@ def test_a_killed_statistics_pass_goes_on_to_the_same_bits(lancet):
     assert {name: data for name, data in cached_files(killed).items() if not name.startswith(".")} == cached_files(lancet.folder / "whole")
 
 
-@pytest.mark.parametrize("command", [(), ("edit",), ("eval",), ("stats",), ("generate",), ("inspect",), ("doctor",)])
+@pytest.mark.parametrize("command", [(), ("edit",), ("compare",), ("eval",), ("stats",), ("generate",), ("inspect",), ("doctor",)])
 def test_help(lancet, command):
     result = run_ok(lancet.run(*command, "--help"))
     assert "lancet" in result.stdout and "--help" in result.stdout

@@ -114,21 +114,29 @@ class ThreadRank final : public Communicator {
   }
 
   void agree(const std::string& stage, const Failure* failure) override {
-    const std::pair<std::string, std::string> own(stage, failure != nullptr ? failure->message : "");
-    std::vector<std::pair<std::string, std::string>> all;
-    for (const auto* other : exchange<std::pair<std::string, std::string>>("agree", own)) all.push_back(*other);
+    const Fate own{stage, failure != nullptr ? failure->message : "", failure == nullptr || failure->ends_job};
+    std::vector<Fate> all;
+    for (const Fate* other : exchange<Fate>("agree", own)) all.push_back(*other);
     meeting_.arrive("agree is read");
     for (int64_t rank = 0; rank < size(); ++rank) {
-      const auto& [its_stage, its_failure] = all[static_cast<size_t>(rank)];
-      if (rank != rank_ && !its_failure.empty())
-        throw CollectiveError(cat("rank ", rank, ": ", its_stage, ": ", its_failure));
+      const Fate& its = all[static_cast<size_t>(rank)];
+      if (rank == rank_ || its.failure.empty()) continue;
+      const std::string told = cat("rank ", rank, ": ", its.stage, ": ", its.failure);
+      if (!its.ends_job) throw AttemptEnded(told);
+      throw CollectiveError(told);
     }
     if (failure != nullptr) return;
-    for (const auto& [its_stage, its_failure] : all)
-      if (its_stage != stage) throw std::logic_error(cat("ranks in different stages: ", stage, " and ", its_stage));
+    for (const Fate& its : all)
+      if (its.stage != stage) throw std::logic_error(cat("ranks in different stages: ", stage, " and ", its.stage));
   }
 
  private:
+  struct Fate {
+    std::string stage;
+    std::string failure;  ///< empty: none
+    bool ends_job = true;
+  };
+
   template <typename Offer>
   std::vector<const Offer*> exchange(const std::string& what, const Offer& own) {
     std::vector<const Offer*> all;

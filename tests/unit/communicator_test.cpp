@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <mutex>
+#include <optional>
 
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
@@ -97,6 +98,59 @@ TEST(Communicator, SumsWhatDoesNotFitOnePiece) {
     ranks.sum(own);
     EXPECT_TRUE(torch::equal(own, torch::arange(length, torch::kDouble) * 3.0));
   });
+}
+
+/// Wherever it comes from: a stage within others, a stage that the others are beyond, every rank at once.
+TEST_P(OnRanks, ANumericErrorEndsAnAttemptOnAllAndTheJobGoesOn) {
+  const int64_t n = GetParam();
+  std::atomic<int64_t> ended = 0;
+  run_as_ranks(n, [&](Communicator& ranks) {
+    const int64_t failing = n - 1;
+    const auto expect_ended = [&](const std::optional<std::string>& message) {
+      ASSERT_TRUE(message.has_value());
+      EXPECT_NE(message->find("not definite"), std::string::npos) << *message;
+      EXPECT_EQ(ranks.gather(*message), std::vector<std::string>(static_cast<size_t>(n), *message));
+      ++ended;
+    };
+    for (int repeat = 0; repeat < 2; ++repeat) {
+      expect_ended(ranks.attempt("method", [&] {
+        ranks.together("outer", [&] {
+          ranks.together("solve", [&] {
+            if (ranks.rank() == failing) throw NumericError("not definite");
+          });
+          ADD_FAILURE() << "rank " << ranks.rank() << " went on";
+        });
+      }));
+      expect_ended(ranks.attempt("method", [&] {
+        if (ranks.rank() == failing) throw NumericError("not definite");
+        ranks.together("values", [&] { ranks.broadcast("from root"); });
+        ranks.gather("");
+      }));
+      expect_ended(ranks.attempt("method", [] { throw NumericError("not definite"); }));
+      EXPECT_EQ(ranks.attempt("method", [&] { ranks.together("solve", [] {}); }), std::nullopt);
+      EXPECT_EQ(ranks.gather("x").size(), static_cast<size_t>(n));
+    }
+  });
+  EXPECT_EQ(ended, 6 * n);
+}
+
+TEST(Communicator, OtherErrorsOfAnAttemptEndTheJob) {
+  std::atomic<int> told = 0;
+  run_as_ranks(3, [&](Communicator& ranks) {
+    try {
+      ranks.attempt("method", [&] {
+        ranks.together("export", [&] {
+          if (ranks.rank() == 1) throw CheckpointError("disk full");
+        });
+      });
+      ADD_FAILURE() << "rank " << ranks.rank() << " went on";
+    } catch (const CheckpointError&) {
+      EXPECT_EQ(ranks.rank(), 1);
+    } catch (const CollectiveError& error) {
+      told += std::string(error.what()).find("disk full") != std::string::npos ? 1 : 0;
+    }
+  });
+  EXPECT_EQ(told, 2);
 }
 
 TEST(Communicator, AFailureEndsAllRanksWithItsMessage) {

@@ -157,6 +157,41 @@ TEST(JobPlan, RemediesOfTheJobAreTried) {
   EXPECT_NE(refused(typical(config), "cpu=1GiB").find("No single change"), std::string::npos);
 }
 
+TEST(JobPlan, WorkOfSeveralMethodsTakesWhatEachOfThemTakes) {
+  const ModelConfig config = llama_70b();
+  JobWork stream = light_work(39), trained = light_work(2), other = typical(config);
+  stream.batch = 50;
+  stream.history_keys = 2000;
+  trained.optimizes_values = false;
+  const Stage whole{.device = Placement::host(), .begin = 0, .end = config.n_layers};
+  const auto estimate = [&](const JobWork& work) { return estimate_stage(config, work, whole, {4, 2}); };
+  for (const auto& [one, another] : {std::pair{stream, other}, {other, stream}, {trained, other}, {stream, trained}}) {
+    const StageEstimate all = estimate(united(one, another));
+    for (const JobWork& work : {one, another}) {
+      EXPECT_GE(all.edited, estimate(work).edited);
+      EXPECT_GE(all.value_activations, estimate(work).value_activations);
+      EXPECT_GE(all.value_prefix, estimate(work).value_prefix);
+      EXPECT_GE(all.statistics, estimate(work).statistics);
+      EXPECT_GE(all.solve, estimate(work).solve);
+    }
+  }
+  EXPECT_EQ(estimate(united(other, other)).total(), estimate(other).total());
+}
+
+TEST(JobPlan, ABatchIsWhatASolveSees) {
+  const ModelConfig config = llama_70b();
+  JobWork work = light_work(39);
+  work.requests = 5000;
+  const Stage whole{.device = Placement::host(), .begin = 0, .end = config.n_layers};
+  const auto solve = [&] { return estimate_stage(config, work, whole, {4, 2}).solve; };
+  const int64_t together = solve();
+  work.batch = 100;
+  const int64_t batch = solve();
+  EXPECT_LT(batch, together / 3);
+  work.history_keys = 4900;
+  EXPECT_GT(solve(), batch);
+}
+
 TEST(JobPlan, ValueBatchesFillTheRoomThatIsLeft) {
   const JobPlan narrow = plan_70b("2x100GiB"), wide = plan_70b("2x200GiB");
   EXPECT_GE(narrow.value_requests, 1);

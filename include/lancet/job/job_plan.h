@@ -45,6 +45,8 @@ JobWork edit_work(const JobConfig& job, const ModelConfig& config, const WorkTex
                   std::vector<std::string>& assumptions);
 /// Keys of earlier batches that the job's last solve sees.
 int64_t history_keys(const JobConfig& job, int64_t n_requests);
+/// Work that takes at least what each of the two takes, of jobs on the same requests.
+JobWork united(const JobWork& one, const JobWork& other);
 JobWork statistics_work(const JobConfig& job, const ModelConfig& config);
 JobWork evaluation_work(const RunOptions& run, const ModelConfig& config, const EvaluationSize& evaluation);
 

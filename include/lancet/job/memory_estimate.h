@@ -21,7 +21,8 @@ struct JobWork {
   int64_t history_keys = 0;            ///< of earlier batches, at most, in a solve
   int64_t measured_between = 0;        ///< requests, between batches
   std::vector<int64_t> edited_layers;  ///< ascending; empty: nothing is edited
-  bool optimizes_values = false;       ///< at the output of the last edited layer
+  bool optimizes_values = false;       ///< at the output of the last edited layer, or of `values_at`
+  std::optional<int64_t> values_at;    ///< where several methods' layers are put together
   ValueShape values;
   int64_t value_batch = 0;  ///< requests together, as the job asks; 0: by memory
   int64_t value_steps = 0;
@@ -36,6 +37,7 @@ struct JobWork {
   EvaluationSize evaluation;
 
   int64_t together() const { return batch > 0 ? batch : requests; }
+  int64_t value_layer() const { return values_at ? *values_at : edited_layers.back(); }
 };
 
 /// Bytes of one stage at its fullest, by what they are for.

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -32,6 +33,11 @@ class Communicator {
   /// stage and message on the others.
   void together(const std::string& stage, const std::function<void()>& work);
 
+  /// The same for work that the job can do without: a NumericError of any rank ends it on all of them, and the job goes
+  /// on. Returns the error's message, everywhere; nullopt when all went well. Not within another attempt. Throws: as
+  /// together() for other errors.
+  std::optional<std::string> attempt(const std::string& stage, const std::function<void()>& work);
+
   /// Sum over ranks, in the order of ranks, on every rank: f32, f64 or int64, of equal shape everywhere, on the
   /// tensor's own device. In place.
   virtual void sum(Tensor& tensor) = 0;
@@ -51,13 +57,20 @@ class Communicator {
   struct Failure {
     std::string message;
     ExitCode code = ExitCode::kInternal;
+    bool ends_job = true;  ///< else an attempt alone
+  };
+  /// What another rank's failure is where it ends an attempt alone.
+  class AttemptEnded final : public NumericError {
+   public:
+    using NumericError::NumericError;
   };
   /// Tells all ranks how this one fared: null when well. A rank that failed may be in another stage than the others.
-  /// Throws: CollectiveError for the first other rank that did not fare well.
+  /// Throws: CollectiveError, or AttemptEnded, for the first other rank that did not fare well; any collective does.
   virtual void agree(const std::string& stage, const Failure* failure) = 0;
 
  private:
-  bool is_over_ = false;  // a failure has been told: nobody listens any more
+  bool is_over_ = false;  // a failure has been told: nobody listens any more, or not before the attempt's end
+  bool is_attempting_ = false;
 };
 
 /// A job of one process: every collective is done at once.

@@ -1,0 +1,177 @@
+#include "lancet/job/compare_job.h"
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+
+#include "edit_checks.h"
+#include "edit_session.h"
+#include "lancet/core/progress.h"
+#include "lancet/core/strings.h"
+#include "lancet/core/version.h"
+#include "lancet/io/files.h"
+#include "lancet/io/output_folder.h"
+#include "method_run.h"
+#include "report_json.h"
+#include "same_job.h"
+#include "stored_weight.h"
+
+namespace lancet {
+namespace {
+
+constexpr const char* kCompareFile = "compare.json";
+
+class CompareRun {
+ public:
+  CompareRun(const CompareConfig& config, Communicator& ranks) : config_(config), ranks_(ranks) {}
+
+  CompareReport run() {
+    ranks_.together("open", [&] { open(); });
+    std::vector<JobFact> facts;
+    for (const ComparedMethod& method : config_.methods)
+      for (const JobFact& fact : job_facts(method.job, session_->files, session_->requests)) facts.push_back(fact);
+    check_same(ranks_, facts);
+    CausalLM model = load_replica(session_->files, first().run, work(), ranks_);
+    const std::vector<at::Device> devices = devices_with_memory(model.placement(), session_->files.config.n_layers);
+    const MemoryWatch memory_watch(devices);
+    PeakMeter::add_devices(devices);
+    session_->describe(model, ranks_);
+    session_->before = session_->plan.run(model, "evaluate before", ranks_);
+
+    CompareReport report;
+    report.before = session_->before.totals;
+    report.base_hash = session_->base_hash;
+    report.requests = static_cast<int64_t>(session_->requests.size());
+    for (size_t i = 0; i < runs_.size(); ++i) report.methods.push_back(run_method(i, model));
+    write_output(report);
+    return report;
+  }
+
+ private:
+  const JobConfig& first() const { return config_.methods.front().job; }
+
+  void open() {
+    const OutputOptions& output = *first().output;
+    if (ranks_.is_root()) check_output_target(output.dir, output.if_exists, kCompareFile);
+    session_.emplace(first());
+    if (ranks_.is_root()) check_apart(output.dir, session_->files.checkpoint.folder());
+    for (const ComparedMethod& method : config_.methods)
+      runs_.push_back(std::make_unique<MethodRun>(method.job, *session_, ranks_));
+  }
+
+  /// What suffices for each method.
+  JobWork work() const {
+    JobWork all = runs_.front()->work();
+    for (const std::unique_ptr<MethodRun>& run : runs_) all = united(all, run->work());
+    return all;
+  }
+
+  /// From the unedited weights, which the model has again at the end.
+  MethodResult run_method(size_t index, CausalLM& model) {
+    log_line(cat("compare  ", config_.methods[index].label, ", ", index + 1, "/", runs_.size()));
+    MethodRun& run = *runs_[index];
+    run.stopwatch().restart();
+    const std::optional<std::string> failure = ranks_.attempt("method", [&] {
+      run.prepare(model);
+      WeightTransaction transaction(model, [&](WeightId id) { return stored_weight(session_->files, id); });
+      run.edit(model, transaction, std::nullopt);
+    });
+    if (!failure) raise_to_ranks(run.report().stages, ranks_);
+    MethodResult result{std::move(run.report()), failure.value_or("")};
+    runs_[index].reset();
+    if (failure) {
+      log_warning(cat(config_.methods[index].label, ": ", *failure));
+    } else {
+      result.report.unmet = unmet_thresholds(config_.methods[index].job, result.report.after);
+    }
+    return result;
+  }
+
+  /// The folder appears only when all ranks are still there after it was written.
+  void write_output(const CompareReport& report) {
+    const OutputOptions& output = *first().output;
+    std::optional<OutputFolder> folder;
+    ranks_.together("export", [&] {
+      if (!ranks_.is_root()) return;
+      folder.emplace(output.dir, output.if_exists, kCompareFile);
+      for (size_t i = 0; i < report.methods.size(); ++i) {
+        if (!report.methods[i].error.empty()) continue;
+        const std::filesystem::path own = folder->staging() / config_.methods[i].label;
+        std::filesystem::create_directory(own);
+        write_text_file(own / "report.json", to_json(report.methods[i].report, config_.methods[i].job));
+      }
+      write_text_file(folder->staging() / "job.yaml", to_yaml(config_.resolved));
+      write_text_file(folder->staging() / kCompareFile, to_json(report, config_));
+    });
+    if (folder) folder->commit();
+  }
+
+  const CompareConfig& config_;
+  Communicator& ranks_;
+  std::optional<EditSession> session_;
+  std::vector<std::unique_ptr<MethodRun>> runs_;
+};
+
+Json shares_json(const Tallies& tallies) {
+  Json json = Json::object();
+  for (const MetricRow& row : metric_table())
+    if (const auto tally = tallies.find(row.name); tally != tallies.end())
+      json[std::string(row.name)] = share_json(tally->second);
+  return json;
+}
+
+Json result_json(const MethodResult& result, const ComparedMethod& method) {
+  Json json = {{"label", method.label},
+               {"method", method.job.method},
+               {"status", result.error.empty() ? "done" : "failed"},
+               {"error", result.error.empty() ? Json(nullptr) : Json(result.error)}};
+  if (!result.error.empty()) return json;
+  const Tallies right_after = result.report.right_after();
+  Json seconds = Json::object();
+  for (const StageCost& stage : result.report.stages) seconds[stage.stage] = stage.seconds;
+  json["after"] = shares_json(result.report.after.totals);
+  json["right_after"] = right_after.empty() ? Json(nullptr) : shares_json(right_after);
+  json["unmet"] = result.report.unmet;
+  json["seconds_per_edit"] = seconds_per_edit(result.report);
+  json["seconds"] = seconds;
+  json["peak_bytes"] = bytes_json(overall_peaks(result.report.stages));
+  json["report"] = method.label + "/report.json";
+  return json;
+}
+
+}  // namespace
+
+bool CompareReport::all_succeeded() const {
+  return std::all_of(methods.begin(), methods.end(), [](const MethodResult& method) { return method.error.empty(); });
+}
+
+double seconds_per_edit(const EditReport& report) {
+  double seconds = 0;
+  for (const BatchReport& batch : report.batches) seconds += batch.seconds;
+  return seconds / static_cast<double>(report.requests.size());
+}
+
+CompareReport run_compare_job(const CompareConfig& config, Communicator& communicator) {
+  CompareReport report;
+  communicator.together("compare methods", [&] { report = CompareRun(config, communicator).run(); });
+  return report;
+}
+
+std::string to_json(const CompareReport& report, const CompareConfig& config) {
+  const JobConfig& job = config.methods.front().job;
+  Json methods = Json::array(), protocols = Json::object();
+  for (size_t i = 0; i < report.methods.size(); ++i)
+    methods.push_back(result_json(report.methods[i], config.methods[i]));
+  for (const MetricRow& row : metric_table())
+    if (report.before.contains(row.name)) protocols[std::string(row.name)] = row.protocol;
+  return dump_report({{"format", "lancet-compare-1"},
+                      {"lancet", kVersion},
+                      {"model", {{"folder", job.model.string()}, {"content_hash", report.base_hash}}},
+                      {"requests", report.requests},
+                      {"batch", job.schedule.largest_batch(report.requests)},
+                      {"protocols", protocols},
+                      {"before", shares_json(report.before)},
+                      {"methods", methods}});
+}
+
+}  // namespace lancet

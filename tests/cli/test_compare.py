@@ -1,0 +1,69 @@
+"""`lancet compare`, as a user runs it."""
+import json
+
+from conftest import DATA
+
+MEMIT = {"method": "memit", "layers": [0, 1], "covariance_weight": 20, "values": {"steps": 10, "clamp": 4.0}, "contexts": ["{}"]}
+METHODS = {"memit": MEMIT, "memit+history": MEMIT | {"history": True}, "ft-m": {"method": "ft-m", "modules": {"down": [1]}, "steps": 2}}
+IMPOSSIBLE = {"impossible": {**MEMIT, "method": "alphaedit", "null_space_below": 1e-12}}
+del IMPOSSIBLE["impossible"]["covariance_weight"]
+
+
+def compare(lancet, job, *arguments):
+    return lancet.run("compare", lancet.write(job), *arguments)
+
+
+def test_a_table_and_the_reports(lancet):
+    job = lancet.job(editor=None, compare=METHODS, requests__limit=4, schedule={"batch": 2}, evaluate=["efficacy", "specificity"])
+    result = compare(lancet, job)
+    assert result.returncode == 0, result.stderr
+    for part in ("right after each batch, %", "after all batches, %", "efficacy_prob", "memit+history", "s/edit", "peak memory"):
+        assert part in result.stdout, result.stdout
+    assert {p.name for p in lancet.out.iterdir()} == {"compare.json", "job.yaml", *METHODS}
+    report = json.loads((lancet.out / "compare.json").read_text())
+    assert report["format"] == "lancet-compare-1" and report["requests"] == 4 and report["batch"] == 2
+    for method in report["methods"]:
+        own = json.loads((lancet.out / method["report"]).read_text())
+        assert method["after"] == {name: metric["after"] for name, metric in own["metrics"].items()}
+        assert method["right_after"] == {name: metric["right_after"] for name, metric in own["metrics"].items()}
+        assert report["before"] == {name: metric["before"] for name, metric in own["metrics"].items()}
+        assert method["peak_bytes"]["cpu"] > 10_000_000 and own["status"] == "accepted"
+        assert method["status"] == "done" and method["seconds_per_edit"] > 0
+    # the resolved job runs again, by some of its methods
+    again = lancet.run("compare", lancet.out / "job.yaml", "--methods", "ft-m", "--set", f"output.dir={lancet.folder / 'again'}", "--json")
+    assert again.returncode == 0, again.stderr
+    assert [m["label"] for m in json.loads(again.stdout)["methods"]] == ["ft-m"]
+    assert json.loads(again.stdout)["methods"][0]["after"] == report["methods"][2]["after"]
+
+
+def test_a_method_that_fails_is_a_row(lancet):
+    job = lancet.job(editor=None, compare=IMPOSSIBLE | METHODS, requests__limit=2)
+    result = compare(lancet, job, "--methods", "impossible,memit")
+    assert result.returncode == 5
+    assert "impossible   " in result.stdout and "failed" in result.stdout and "no eigenvalue of the covariance" in result.stdout
+    methods = json.loads((lancet.out / "compare.json").read_text())["methods"]
+    assert [m["status"] for m in methods] == ["failed", "done"]
+
+
+def test_what_accept_asks_for_is_said_of_each_method(lancet):
+    job = lancet.job(editor=None, compare=METHODS, requests__limit=2, accept={"efficacy_argmax": 1.0})
+    result = compare(lancet, job, "--methods", "ft-m")
+    assert result.returncode == 0 and "ft-m: accept: efficacy_argmax" in result.stdout, result.stderr
+    assert json.loads((lancet.out / "compare.json").read_text())["methods"][0]["unmet"]
+    assert json.loads((lancet.out / "ft-m" / "report.json").read_text())["status"] == "rejected"
+
+
+def test_bad_comparisons_are_refused(lancet):
+    job = lancet.job(editor=None, compare=METHODS)
+    for arguments, part in [
+        (("--methods", "memit,ftm"), "Did you mean ft-m?"),
+        (("--set", "compare.memit.steps=3"), "compare.memit.steps"),
+        (("--set", "compare=null"), "compare: expected a map from labels to editors"),
+        (("--set", f"output.dir={DATA / 'demo-model'}"), "demo-model"),
+    ]:
+        result = compare(lancet, job, *arguments)
+        assert result.returncode == 2 and part in result.stderr, result.stderr
+    assert lancet.run("compare").returncode == 2
+    # an edit job may have the section, and is told what is wrong in it
+    result = lancet.edit(lancet.job(compare={"bad": {"method": "memti"}}))
+    assert result.returncode == 2 and "compare.bad.method" in result.stderr
