@@ -68,7 +68,9 @@ TEST(TuneJob, RunsEachTrialOnTheUneditedModel) {
     for (const auto& [key, value] : trial.choice) single.tune->search.push_back({key, {value}});
     const TuneReport alone_report = run_tune_job(single);
     for (const Trial& other : alone_report.trials)
-      if (!other.choice.empty()) EXPECT_EQ(other.scores.back().of, trial.scores.back().of) << choice_text(trial);
+      if (!other.choice.empty()) {
+        EXPECT_EQ(other.scores.back().of, trial.scores.back().of) << choice_text(trial);
+      }
   }
 }
 
