@@ -1,6 +1,7 @@
 """`lancet compare`, as a user runs it."""
 import json
 
+import yaml
 from conftest import DATA
 
 MEMIT = {"method": "memit", "layers": [0, 1], "covariance_weight": 20, "values": {"steps": 10, "clamp": 4.0}, "contexts": ["{}"]}
@@ -34,6 +35,19 @@ def test_a_table_and_the_reports(lancet):
     assert again.returncode == 0, again.stderr
     assert [m["label"] for m in json.loads(again.stdout)["methods"]] == ["ft-m"]
     assert json.loads(again.stdout)["methods"][0]["after"] == report["methods"][2]["after"]
+
+
+def test_compared_editors_may_take_presets(lancet):
+    published = {"method": "memit", "preset": "auto"}
+    job = lancet.job(editor=None, compare={"published": published, "short": published | {"values": {"steps": 2}}}, requests__limit=2)
+    result = compare(lancet, job)
+    assert result.returncode == 0 and result.stderr.count("preset  demo-model-memit: ") == 2, result.stderr
+    editors = yaml.safe_load((lancet.out / "job.yaml").read_text())["compare"]
+    assert [editors[label]["values"]["steps"] for label in ("published", "short")] == [40, 2]
+    assert editors["short"]["covariance_weight"] == 300 and "preset" not in editors["short"]
+    reports = [json.loads((lancet.out / label / "report.json").read_text()) for label in ("published", "short")]
+    assert max(request["value"]["steps"] for request in reports[0]["requests"]) > 2
+    assert {request["value"]["steps"] for request in reports[1]["requests"]} == {2}
 
 
 def test_a_method_that_fails_is_a_row(lancet):
