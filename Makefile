@@ -38,7 +38,7 @@ demo: build
 
 test: setup-test $(BUILD)/build.ninja
 	cmake --build $(BUILD)
-	ctest --test-dir $(BUILD) --output-on-failure --no-tests=error
+	ctest --test-dir $(BUILD) --parallel 2 --output-on-failure --no-tests=error
 
 test-full: export LANCET_TEST_FULL := 1
 test-full: test
