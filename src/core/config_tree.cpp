@@ -100,6 +100,20 @@ ConfigTree load_config(const std::filesystem::path& path) {
   return parse_config(text.str(), path.string());
 }
 
+std::optional<PathObstacle> set_at(ConfigTree& tree, std::span<const std::string> keys, ConfigTree value) {
+  ConfigTree* at = &tree;
+  for (size_t depth = 0;; ++depth) {
+    if (at->kind != ConfigTree::Kind::kNull && at->kind != ConfigTree::Kind::kMap)
+      return PathObstacle{depth == 0 ? "the document" : join(keys.first(depth), "."),
+                          at->kind == ConfigTree::Kind::kList ? "list" : "single value"};
+    if (depth + 1 == keys.size()) break;
+    const ConfigTree* next = at->find(keys[depth]);
+    at = next != nullptr ? const_cast<ConfigTree*>(next) : &at->set(keys[depth], ConfigTree::map());
+  }
+  at->set(keys.back(), std::move(value));
+  return std::nullopt;
+}
+
 void apply_override(ConfigTree& tree, std::string_view assignment) {
   const std::string where = cat("--set ", assignment);
   const size_t equals = assignment.find('=');
@@ -108,18 +122,9 @@ void apply_override(ConfigTree& tree, std::string_view assignment) {
   ConfigTree value = parse_config(assignment.substr(equals + 1), where);
   forget_lines(value);
 
-  ConfigTree* at = &tree;
-  for (size_t depth = 0;; ++depth) {
-    if (at->kind != ConfigTree::Kind::kNull && at->kind != ConfigTree::Kind::kMap) {
-      const std::string place = depth == 0 ? "the document" : join(std::span(keys).first(depth), ".");
-      throw ConfigError(cat(where, ": ", place, " is a ", at->kind == ConfigTree::Kind::kList ? "list" : "single value",
-                            ", expected a map; replace it as a whole: --set ", place, "=..."));
-    }
-    if (depth + 1 == keys.size()) break;
-    const ConfigTree* next = at->find(keys[depth]);
-    at = next != nullptr ? const_cast<ConfigTree*>(next) : &at->set(keys[depth], ConfigTree::map());
-  }
-  at->set(keys.back(), std::move(value));
+  if (const std::optional<PathObstacle> obstacle = set_at(tree, keys, std::move(value)))
+    throw ConfigError(cat(where, ": ", obstacle->place, " is a ", obstacle->what,
+                          ", expected a map; replace it as a whole: --set ", obstacle->place, "=..."));
 }
 
 }  // namespace lancet

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <optional>
+#include <stdexcept>
 #include <utility>
 
-#include "dotted_keys.h"
 #include "lancet/core/strings.h"
 
 namespace lancet {
@@ -260,7 +260,8 @@ constexpr HparamsRule kRules[] = {
 
 void HparamsImport::put(std::string_view dotted_key, ConfigTree value) {
   forget_lines(value);
-  set_dotted(job, dotted_key, std::move(value));
+  if (set_at(job, split(dotted_key, '.'), std::move(value)))
+    throw std::logic_error(cat("hyper-parameters: ", dotted_key, " runs through what is no map"));
 }
 
 const HparamsRule* find_rule(std::string_view key, std::string_view method) {

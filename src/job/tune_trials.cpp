@@ -8,7 +8,7 @@
 #include <set>
 #include <span>
 
-#include "dotted_keys.h"
+#include "lancet/core/error.h"
 #include "lancet/core/strings.h"
 
 namespace lancet {
@@ -29,6 +29,14 @@ constexpr Scale kScales[] = {{"values.lr", {0.2, 0.5, 1, 2, 4}},
                              {"lr", {0.1, 0.3, 1, 3, 10}},
                              {"norm_constraint", {0.1, 0.3, 1, 3, 10}}};
 constexpr int64_t kFarthestShift = 2;
+
+/// Null when absent.
+const ConfigTree* find_dotted(const ConfigTree& tree, std::string_view key) {
+  const ConfigTree* found = &tree;
+  for (const std::string& part : split(key, '.'))
+    if (found != nullptr) found = found->find(part);
+  return found;
+}
 
 double number_of(const ConfigTree& scalar) { return std::stod(scalar.scalar); }
 
@@ -132,7 +140,9 @@ std::vector<Trial> draw_trials(const ConfigTree& editor, const std::vector<Searc
 }
 
 ConfigTree editor_of(const Trial& trial, ConfigTree editor) {
-  for (const auto& [key, value] : trial.choice) set_dotted(editor, key, value);
+  for (const auto& [key, value] : trial.choice)
+    if (const std::optional<PathObstacle> obstacle = set_at(editor, split(key, '.'), value))
+      throw ConfigError(cat("tune.search: ", key, ": ", obstacle->place, " is a ", obstacle->what, ", expected a map"));
   return editor;
 }
 

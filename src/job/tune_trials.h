@@ -17,7 +17,7 @@ std::vector<SearchAxis> default_search(const ConfigTree& editor, int64_t n_layer
 std::vector<Trial> draw_trials(const ConfigTree& editor, const std::vector<SearchAxis>& axes, int64_t count,
                                uint64_t seed);
 
-/// The job's editor with a trial's values in it.
+/// The job's editor with a trial's values in it. Throws: ConfigError when a key runs through what is no map.
 ConfigTree editor_of(const Trial& trial, ConfigTree editor);
 
 /// Requests of each round, the last one's all: so many rounds that at most `halve` trials are left for the last, or as

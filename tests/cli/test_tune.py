@@ -145,6 +145,7 @@ def test_bad_input(lancet):
 
     refuses(tune_job(lancet, search={"values.lrr": [1, 2]}), CONFIG, "tune.search", "values.lrr", "lr")
     refuses(tune_job(lancet, search={"values.lr": 1}), CONFIG, "values.lr", "list")
+    refuses(tune_job(lancet, search={"layers.first": [1, 2]}), CONFIG, "tune.search: layers.first: layers is a list, expected a map")
     refuses(tune_job(lancet, search={"layers": [[0, 1], [99]]}), CONFIG, "editor.layers: 99")
     refuses(tune_job(lancet, search={"values.lr": [0.5]}), CONFIG, "nothing to choose from")
     refuses(tune_job(lancet, objective=["efficacy"]), CONFIG, "efficacy_prob")

@@ -3,6 +3,8 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -42,6 +44,16 @@ ConfigTree load_config(const std::filesystem::path& path);
 
 /// YAML text that parses to the same tree; short lists of scalars on one line.
 std::string to_yaml(const ConfigTree& tree);
+
+/// What keeps a value from its place: a path runs through something that is no map.
+struct PathObstacle {
+  std::string place;  ///< "values", "the document"
+  std::string what;   ///< "list" or "single value"
+};
+
+/// Puts `value` at the end of a path of keys ("values", "lr"; at least one), making the maps between. Where something
+/// is in the way the tree stays as it was.
+[[nodiscard]] std::optional<PathObstacle> set_at(ConfigTree& tree, std::span<const std::string> keys, ConfigTree value);
 
 /// Applies "a.b=value" (the value is YAML) as `--set` gives it; intermediate maps are made.
 /// Throws: ConfigError "--set ...: ..." when there is no '=', the path is empty, or it runs through a scalar or a list.
