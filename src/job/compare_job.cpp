@@ -32,9 +32,7 @@ class CompareRun {
       for (const JobFact& fact : job_facts(method.job, session_->files, session_->requests)) facts.push_back(fact);
     check_same(ranks_, facts);
     CausalLM model = load_replica(session_->files, first().run, work(), ranks_);
-    const std::vector<at::Device> devices = devices_with_memory(model.placement(), session_->files.config.n_layers);
-    const MemoryWatch memory_watch(devices);
-    PeakMeter::add_devices(devices);
+    const MemoryWatch memory_watch(devices_with_memory(model.placement(), session_->files.config.n_layers));
     session_->describe(model, ranks_);
     session_->before = session_->plan.run(model, "evaluate before", ranks_);
 

@@ -78,9 +78,7 @@ class EditRun {
     ranks_.together("open", [&] { open(); });
     check_same(ranks_, job_facts(job_, session_->files, session_->requests));
     CausalLM model = load_replica(session_->files, job_.run, method_->work(), ranks_);
-    const std::vector<at::Device> devices = devices_with_memory(model.placement(), session_->files.config.n_layers);
-    const MemoryWatch memory_watch(devices);
-    PeakMeter::add_devices(devices);
+    const MemoryWatch memory_watch(devices_with_memory(model.placement(), session_->files.config.n_layers));
     method_->stopwatch().lap("load");
     session_->describe(model, ranks_);
     method_->prepare(model);

@@ -97,6 +97,11 @@ std::vector<MemoryInUse> memory_in_use(const std::vector<at::Device>& devices) {
   return uses;
 }
 
+MemoryWatch::MemoryWatch(const std::vector<at::Device>& devices)
+    : MemoryWatch([devices] { return memory_in_use(devices); }) {
+  PeakMeter::add_devices(devices);
+}
+
 MemoryWatch::MemoryWatch(Look look) : look_(std::move(look)) {
   thread_ = std::jthread([this](const std::stop_token& stop) {
     std::mutex mutex;

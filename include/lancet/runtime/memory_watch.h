@@ -56,8 +56,8 @@ class MemoryWatch {
  public:
   using Look = std::function<std::vector<MemoryInUse>()>;
 
-  explicit MemoryWatch(std::vector<at::Device> devices)
-      : MemoryWatch([devices = std::move(devices)] { return memory_in_use(devices); }) {}
+  /// From now on PeakMeters look at the devices too.
+  explicit MemoryWatch(const std::vector<at::Device>& devices);
   explicit MemoryWatch(Look look);
 
   /// Looks now.
