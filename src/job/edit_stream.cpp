@@ -97,8 +97,7 @@ void EditStream::edit_batch(const EditContext& context, const std::vector<int64_
 void EditStream::measure() {
   BatchReport& batch = report_.batches.back();
   for (const RoundingLoss& loss : parts_.transaction.round_as_stored())
-    batch.growth.emplace_back(weight_name(parts_.session.files.config, loss.id),
-                              loss.weight_norm > 0 ? loss.delta_norm / loss.weight_norm : 0);
+    batch.growth.emplace_back(weight_name(parts_.session.files.config, loss.id), loss.growth());
   if (parts_.job.schedule.measures_behind(report_.batches.size() - 1, batches_.size())) {
     const bool is_first = report_.batches.size() == 1;
     std::vector<int64_t> measured = batch.requests;
@@ -135,8 +134,7 @@ void EditStream::note_after() {
   last.right_after = pooled_of(report_.after.requests, last.requests);
   last.first_batch = pooled_of(report_.after.requests, batches_.front());
   last.growth.clear();
-  for (const auto& [name, loss] : report_.rounding)
-    last.growth.emplace_back(name, loss.weight_norm > 0 ? loss.delta_norm / loss.weight_norm : 0);
+  for (const auto& [name, loss] : report_.rounding) last.growth.emplace_back(name, loss.growth());
   if (batches_.size() > 1) show(last);
 }
 

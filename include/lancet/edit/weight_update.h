@@ -36,6 +36,9 @@ struct RoundingLoss {
   double delta_norm = 0;     ///< Frobenius norm of the whole change
   double weight_norm = 0;    ///< of the unedited weight
   double relative_loss = 0;  ///< ||rounded - exact|| / ||change||
+
+  /// The change's norm by the weight's; 0 for a weight of zeros.
+  double growth() const { return weight_norm > 0 ? delta_norm / weight_norm : 0; }
 };
 
 class WeightTransaction {
