@@ -1,3 +1,5 @@
+#include "lancet/edit/request_states.h"
+
 #include <torch/types.h>
 
 #include "lancet/edit/editor.h"

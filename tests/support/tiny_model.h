@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "lancet/io/checkpoint.h"
 #include "lancet/models/causal_lm.h"
@@ -21,6 +22,9 @@ struct TinyShape {
   uint64_t seed = 1;
   bool tied_embeddings = false;
 };
+
+/// Token ids of rows of different lengths, for forward passes.
+inline const std::vector<std::vector<TokenId>> kRows{{1, 17, 400, 8, 99}, {1, 5}, {1, 2000, 3, 77, 3, 1000, 12}};
 
 /// Writes config.json, model.safetensors (f32) and tokenizer.json into `folder`.
 void write_tiny_model(const std::filesystem::path& folder, const TinyShape& shape = {});

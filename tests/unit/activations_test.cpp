@@ -10,12 +10,11 @@
 namespace lancet {
 namespace {
 
+using testing::kRows;
 using testing::nmse;
 using testing::TinyModel;
 
 constexpr double kExactF64 = 1e-26;
-
-const std::vector<std::vector<TokenId>> kRows{{1, 17, 400, 8, 99}, {1, 5}, {1, 2000, 3, 77, 3, 1000, 12}};
 
 /// kRows, looked up in their middle.
 struct Prompts {

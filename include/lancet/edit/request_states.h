@@ -1,0 +1,43 @@
+// What an editor takes from forward passes over its requests' prompts: keys and hidden states at the lookup tokens.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "lancet/edit/activations.h"
+#include "lancet/edit/prepared_request.h"
+
+namespace lancet {
+
+/// How the values of one request's contexts become one.
+enum class ContextMean {
+  kPlain,    ///< the plain prompt's alone
+  kGrouped,  ///< half the plain prompt's, half the mean over the others (MEMIT, section 4)
+  kFlat      ///< the mean over all (ROME)
+};
+
+class EditContext;
+
+/// Keys and hidden states of some requests, asked for layer by layer, upwards, while those layers are edited.
+class RequestStates {
+ public:
+  /// From now on weights below `layer` stay as they are and nothing below it is asked for: what lies there is not run
+  /// again (LookupStates::keep_from).
+  void keep_from(int64_t layer);
+
+  /// Collective. [N, X] f64 on the layer's solve device: the site's value at the lookup token.
+  Tensor collect(HookSite site, ContextMean mean);
+
+  /// Collective. [F, N] f64 on the layer's solve device.
+  Tensor collect_keys(int64_t layer, ContextMean mean = ContextMean::kGrouped);
+
+ private:
+  friend EditContext;
+  RequestStates(const EditContext& context, std::span<const PreparedRequest> requests);
+
+  const EditContext& context_;
+  int64_t n_requests_;
+  LookupStates plain_, others_;  ///< rows of the plain prompts; of the other contexts, request by request
+};
+
+}  // namespace lancet
