@@ -39,13 +39,11 @@ std::string check_sources(const JobConfig& job, const ModelFiles& files) {
     DocumentReader(options.corpus).next();
     return options.corpus.string();
   }
-  std::vector<int64_t> layers;
+  const std::vector<int64_t> layers = target_layers(*job.editor, files.config);
   if (options.from == StatisticsFrom::kImportedNullSpace) {
-    for (const WeightId& id : job.editor->targets(files.config)) layers.push_back(id.layer);
     ImportedNullSpaces(options.null_space, layers, files.config.d_ffn).check();
     return options.null_space.string();
   }
-  for (const WeightId& id : job.editor->targets(files.config)) layers.push_back(id.layer);
   const ImportedStatistics imported(options.import, layers, files.config.d_ffn);
   return cat(options.import.string(), " for ", layers.size(), " layers");
 }

@@ -117,4 +117,10 @@ Tensor EditContext::to_solve_device(const Tensor& tensor, int64_t layer) const {
   return tensor.to(placement.solve_device(layer), placement.solve_dtype());
 }
 
+std::vector<int64_t> target_layers(const Editor& editor, const ModelConfig& config) {
+  std::vector<int64_t> layers;
+  for (const WeightId& id : editor.targets(config)) layers.push_back(id.layer);
+  return layers;
+}
+
 }  // namespace lancet

@@ -10,19 +10,9 @@
 
 namespace lancet {
 
-namespace {
-
-std::vector<int64_t> edited_layers(const JobConfig& job, const ModelConfig& config) {
-  std::vector<int64_t> layers;
-  for (const WeightId& id : job.editor->targets(config)) layers.push_back(id.layer);
-  return layers;
-}
-
-}  // namespace
-
 JobStatistics::JobStatistics(const JobConfig& job, const ModelFiles& files, const Communicator& communicator,
                              std::shared_ptr<const CorpusTokens> corpus)
-    : JobStatistics(job, files, communicator, edited_layers(job, files.config), std::move(corpus)) {}
+    : JobStatistics(job, files, communicator, target_layers(*job.editor, files.config), std::move(corpus)) {}
 
 JobStatistics::JobStatistics(const JobConfig& job, const ModelFiles& files, const Communicator& communicator,
                              std::vector<int64_t> layers, std::shared_ptr<const CorpusTokens> corpus)

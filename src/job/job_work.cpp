@@ -23,7 +23,7 @@ JobWork basic_work(const RunOptions& run, const ModelConfig& config) {
 }
 
 void add_statistics(const JobConfig& job, const ModelConfig& config, JobWork& work) {
-  for (const WeightId& id : job.editor->targets(config)) work.statistics_layers.push_back(id.layer);
+  work.statistics_layers = target_layers(*job.editor, config);
   if (!job.statistics || !job.statistics->takes_text()) return;
   work.statistics_tokens = job.statistics->tokens;
   work.document_tokens = std::min(job.statistics->document_tokens, config.max_positions);
@@ -78,7 +78,7 @@ JobWork edit_work(const JobConfig& job, const ModelConfig& config, const WorkTex
                   std::vector<std::string>& assumptions) {
   JobWork work = basic_work(job.run, config);
   const Editor& editor = *job.editor;
-  for (const WeightId& id : editor.targets(config)) work.edited_layers.push_back(id.layer);
+  work.edited_layers = target_layers(editor, config);
   std::sort(work.edited_layers.begin(), work.edited_layers.end());
   if (editor.needs().statistics) add_statistics(job, config, work);
   work.requests = static_cast<int64_t>(texts.requests.size());

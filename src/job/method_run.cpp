@@ -1,6 +1,5 @@
 #include "method_run.h"
 
-#include "edit_checks.h"
 #include "edit_stream.h"
 #include "lancet/core/hash.h"
 #include "lancet/core/strings.h"
@@ -10,16 +9,16 @@ namespace lancet {
 
 MethodRun::MethodRun(const JobConfig& job, EditSession& session, Communicator& ranks)
     : job_(job), session_(session), ranks_(ranks) {
-  check_requests(session.files, session.requests, *job.editor);
+  std::vector<std::string> assumptions;  // the tokenizer leaves few, which lancet plan shows
+  // before the statistics' text is read: requests that cannot be placed fail here
+  work_ = edit_work(job, session.files.config, {session.files.tokenizer.get(), session.requests, session.plan.size()},
+                    assumptions);
   if (job.continue_from && ranks.is_root()) earlier_.emplace(job, session.requests);
   if (job.editor->needs().statistics) {
     statistics_.emplace(job, session.files, ranks, session.corpus);
     session.corpus = statistics_->corpus();
+    statistics_->describe(work_);
   }
-  std::vector<std::string> assumptions;  // the tokenizer leaves few, which lancet plan shows
-  work_ = edit_work(job, session.files.config, {session.files.tokenizer.get(), session.requests, session.plan.size()},
-                    assumptions);
-  if (statistics_) statistics_->describe(work_);
 }
 
 void MethodRun::prepare(const CausalLM& model) {

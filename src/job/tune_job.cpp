@@ -109,7 +109,7 @@ class TuneRun {
     std::set<int64_t> layers;
     for (const Candidate& candidate : candidates_)
       if (candidate.job->editor->needs().statistics)
-        for (const WeightId& id : candidate.job->editor->targets(files_->config)) layers.insert(id.layer);
+        for (const int64_t layer : target_layers(*candidate.job->editor, files_->config)) layers.insert(layer);
     return {layers.begin(), layers.end()};
   }
 
@@ -119,7 +119,9 @@ class TuneRun {
     const std::vector<int64_t> layers = all_layers();
     if (layers.empty() || !job_.statistics->takes_text()) return;
     try {
-      JobStatistics(*candidates_[0].job, *files_, ranks_, layers).prepare(model, content_hash_, ranks_);
+      JobStatistics statistics(*candidates_[0].job, *files_, ranks_, layers);
+      corpus_ = statistics.corpus();
+      statistics.prepare(model, content_hash_, ranks_);
     } catch (const NumericError& error) {
       log_warning(cat("tune: ", error.what()));
     }
@@ -161,11 +163,10 @@ class TuneRun {
   LayerAlgebra algebra_of(const CausalLM& model, const JobConfig& job) {
     const EditorNeeds needs = job.editor->needs();
     if (!needs.statistics) return {};
-    std::vector<int64_t> layers;
-    for (const WeightId& id : job.editor->targets(files_->config)) layers.push_back(id.layer);
-    std::unique_ptr<JobStatistics>& statistics = statistics_[{needs.null_space_below, std::move(layers)}];
+    std::unique_ptr<JobStatistics>& statistics =
+        statistics_[{needs.null_space_below, target_layers(*job.editor, files_->config)}];
     if (!statistics) {
-      auto made = std::make_unique<JobStatistics>(job, *files_, ranks_);
+      auto made = std::make_unique<JobStatistics>(job, *files_, ranks_, corpus_);
       made->prepare(model, content_hash_, ranks_);
       statistics = std::move(made);
     }
@@ -229,7 +230,8 @@ class TuneRun {
   std::vector<int64_t> rounds_;        ///< requests of each
   EvaluationOptions measured_;
   JobWork work_;
-  std::string content_hash_;  ///< corpus: self
+  std::string content_hash_;                    ///< corpus: self
+  std::shared_ptr<const CorpusTokens> corpus_;  ///< read once for all trials
   std::map<std::pair<std::optional<double>, std::vector<int64_t>>, std::unique_ptr<JobStatistics>> statistics_;
   std::map<std::tuple<int64_t, int64_t, int>, std::vector<std::string>> contexts_;
   std::vector<TrialScore> before_;

@@ -9,11 +9,11 @@
 #include <string>
 #include <vector>
 
-#include "lancet/edit/activations.h"
 #include "lancet/edit/contexts.h"
 #include "lancet/edit/editor_state.h"
 #include "lancet/edit/null_space.h"
 #include "lancet/edit/prepared_request.h"
+#include "lancet/edit/request_states.h"
 #include "lancet/edit/solvers.h"
 #include "lancet/edit/text_training.h"
 #include "lancet/edit/values.h"
@@ -59,37 +59,6 @@ struct EditOutcome {
 struct LayerAlgebra {
   std::function<Tensor(int64_t layer)> factor = {};
   std::function<NullSpace(int64_t layer)> null_space = {};
-};
-
-/// How the values of one request's contexts become one.
-enum class ContextMean {
-  kPlain,    ///< the plain prompt's alone
-  kGrouped,  ///< half the plain prompt's, half the mean over the others (MEMIT, section 4)
-  kFlat      ///< the mean over all (ROME)
-};
-
-class EditContext;
-
-/// Keys and hidden states of some requests, asked for layer by layer, upwards, while those layers are edited.
-class RequestStates {
- public:
-  /// From now on weights below `layer` stay as they are and nothing below it is asked for: what lies there is not run
-  /// again (LookupStates::keep_from).
-  void keep_from(int64_t layer);
-
-  /// Collective. [N, X] f64 on the layer's solve device: the site's value at the lookup token.
-  Tensor collect(HookSite site, ContextMean mean);
-
-  /// Collective. [F, N] f64 on the layer's solve device.
-  Tensor collect_keys(int64_t layer, ContextMean mean = ContextMean::kGrouped);
-
- private:
-  friend EditContext;
-  RequestStates(const EditContext& context, std::span<const PreparedRequest> requests);
-
-  const EditContext& context_;
-  int64_t n_requests_;
-  LookupStates plain_, others_;  ///< rows of the plain prompts; of the other contexts, request by request
 };
 
 /// The work that editors share, on the weights as they are at the moment of the call. Everything by request index: it
@@ -195,5 +164,8 @@ class Editor {
   virtual EditOutcome edit(const EditContext& context, std::span<const EditRequest> requests, EditorState& state,
                            WeightTransaction& transaction) const = 0;
 };
+
+/// The layer of each of the editor's targets, in their order. Throws: as Editor::targets.
+std::vector<int64_t> target_layers(const Editor& editor, const ModelConfig& config);
 
 }  // namespace lancet
