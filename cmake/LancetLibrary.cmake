@@ -1,5 +1,5 @@
 # lancet_library(NAME [TORCH] [SANITIZED] [SOURCES_IN dir] [DEPENDS targets...])
-#   One static library lancet_<NAME> from every source of a folder (src/<NAME> unless SOURCES_IN is given). The dependencies
+#   One static library lancet_<NAME> from every source of a folder and its subfolders (src/<NAME> unless SOURCES_IN is given). The dependencies
 #   named here are the only ones: the design's direction of dependencies is these calls.
 #   TORCH      the folder sees torch: shares the precompiled header of lancet_pch
 #   SANITIZED  also lancet_<NAME>_sanitized, the same sources under AddressSanitizer and UBSan, for the tests
@@ -11,7 +11,7 @@ function(lancet_library NAME)
   if(NOT ARG_SOURCES_IN)
     set(ARG_SOURCES_IN "src/${NAME}")
   endif()
-  file(GLOB _sources CONFIGURE_DEPENDS "${CMAKE_SOURCE_DIR}/${ARG_SOURCES_IN}/*.cpp")
+  file(GLOB _sources CONFIGURE_DEPENDS "${CMAKE_SOURCE_DIR}/${ARG_SOURCES_IN}/*.cpp" "${CMAKE_SOURCE_DIR}/${ARG_SOURCES_IN}/*/*.cpp")
   set(_targets lancet_${NAME})
   if(ARG_SANITIZED AND LANCET_TESTS)
     list(APPEND _targets lancet_${NAME}_sanitized)

@@ -16,11 +16,9 @@ namespace {
 std::string methods_text(const CompareReport& report, const CompareConfig& config, const std::string& title,
                          const std::function<Tallies(const EditReport&)>& shares) {
   std::vector<std::string> head{title}, before{"before"};
-  for (const MetricRow& row : metric_table()) {
-    const auto tally = report.before.find(row.name);
-    if (tally == report.before.end()) continue;
-    head.emplace_back(row.name);
-    before.push_back(percent_text(tally->second.share()));
+  for (const MetricRow& row : report.before.metrics) {
+    head.push_back(row.name);
+    before.push_back(metric_text(row, report.before.totals.find(row.name)->second.mean()));
   }
   head.insert(head.end(), {"s/edit", "peak memory"});
   std::vector<std::vector<std::string>> rows{head, before};
@@ -32,9 +30,9 @@ std::string methods_text(const CompareReport& report, const CompareConfig& confi
       continue;
     }
     const Tallies measured = shares(method.report);
-    for (const MetricRow& row : metric_table())
+    for (const MetricRow& row : report.before.metrics)
       if (const auto tally = measured.find(row.name); tally != measured.end())
-        rows.back().push_back(percent_text(tally->second.share()));
+        rows.back().push_back(metric_text(row, tally->second.mean()));
     std::ostringstream seconds;
     seconds.precision(3);
     seconds << seconds_per_edit(method.report);

@@ -20,13 +20,12 @@ std::string metrics_text(const EditReport& report) {
   std::vector<std::string> head{"metric, %", "before", "after", "prompts"};
   if (!right_after.empty()) head = {"metric, %", "before", "right after", "after all", "prompts"};
   std::vector<std::vector<std::string>> rows{head};
-  for (const MetricRow& row : metric_table()) {
-    const auto after = report.after.totals.find(row.name);
-    if (after == report.after.totals.end()) continue;
-    rows.push_back({std::string(row.name), percent_text(report.before.totals.find(row.name)->second.share())});
-    if (!right_after.empty()) rows.back().push_back(percent_text(right_after.find(row.name)->second.share()));
-    rows.back().push_back(percent_text(after->second.share()));
-    rows.back().push_back(std::to_string(after->second.prompts));
+  for (const MetricRow& row : report.after.metrics) {
+    const Tally& after = report.after.totals.find(row.name)->second;
+    rows.push_back({row.name, metric_text(row, report.before.totals.find(row.name)->second.mean())});
+    if (!right_after.empty()) rows.back().push_back(metric_text(row, right_after.find(row.name)->second.mean()));
+    rows.back().push_back(metric_text(row, after.mean()));
+    rows.back().push_back(std::to_string(after.count));
   }
   return rows.size() > 1 ? format_table(rows) : std::string();
 }

@@ -11,10 +11,9 @@ namespace {
 
 std::string evaluation_text(const EvalReport& report) {
   std::vector<std::vector<std::string>> rows{{"metric, %", "value", "prompts"}};
-  for (const MetricRow& row : metric_table()) {
-    const auto total = report.evaluation.totals.find(row.name);
-    if (total == report.evaluation.totals.end()) continue;
-    rows.push_back({std::string(row.name), percent_text(total->second.share()), std::to_string(total->second.prompts)});
+  for (const MetricRow& row : report.evaluation.metrics) {
+    const Tally& total = report.evaluation.totals.find(row.name)->second;
+    rows.push_back({row.name, metric_text(row, total.mean()), std::to_string(total.count)});
   }
   std::string out = rows.size() > 1 ? format_table(rows) : std::string();
   for (size_t i = 0; i < std::min<size_t>(5, report.evaluation.continuations.size()); ++i)

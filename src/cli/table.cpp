@@ -43,6 +43,13 @@ std::string percent_text(std::optional<double> share) {
   return text.data();
 }
 
+std::string metric_text(const MetricRow& row, std::optional<double> mean) {
+  if (!mean || row.unit == Unit::kShare || row.unit == Unit::kDifference) return percent_text(mean);
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "%.3f", *mean);
+  return cat(text.data(), " ", unit_name(row.unit));
+}
+
 std::string peaks_text(const PeakBytes& peaks) {
   std::vector<std::string> parts;
   for (const auto& [device, bytes] : peaks) parts.push_back(cat(device, " ", bytes_text(static_cast<uint64_t>(bytes))));

@@ -16,9 +16,9 @@ namespace {
 /// Logits of one pass are bounded too: [positions, V].
 constexpr int64_t kRowsPerHeadCall = 1024;
 
-/// Of each row nll and whether it is the argmax, 1 or 0: [rows, 2] f64 on the host.
+/// Of each row nll and the likeliest tokens: [rows, 1 + most labels] f64 on the host.
 Tensor score_batch(const CausalLM& model, std::span<const Continuation> continuations, std::span<const int64_t> rows,
-                   StageTurn& turn) {
+                   int64_t most_labels, StageTurn& turn) {
   std::vector<std::vector<TokenId>> ids;
   std::vector<RowTarget> targets;
   for (const int64_t row : rows) {
@@ -41,24 +41,22 @@ Tensor score_batch(const CausalLM& model, std::span<const Continuation> continua
     const Tensor logits = model.logits(read_MD.slice(0, begin, end)).to(model.placement().value_dtype());
     const Tensor part = label.slice(0, begin, end);
     nll_parts.push_back(-torch::log_softmax(logits, 1).gather(1, part.unsqueeze(1)).squeeze(1));
-    hit_parts.push_back(logits.argmax(1) == part);
+    hit_parts.push_back(logits.argmax(1));
   }
   const Tensor nll = torch::cat(nll_parts).to(Placement::host(), torch::kDouble).contiguous();
   const Tensor hit = torch::cat(hit_parts).to(Placement::host()).contiguous();
-  Tensor scores_N2 = torch::empty({static_cast<int64_t>(rows.size()), 2}, torch::kDouble);
-  double* out = scores_N2.mutable_data_ptr<double>();
+  Tensor scores_NX = torch::zeros({static_cast<int64_t>(rows.size()), 1 + most_labels}, torch::kDouble);
+  double* out = scores_NX.mutable_data_ptr<double>();
   int64_t at = 0;
   for (const int64_t row : rows) {
     const size_t n_labels = continuations[static_cast<size_t>(row)].target.size();
-    ContinuationScore score{0.0, true};
     for (size_t j = 0; j < n_labels; ++j, ++at) {
-      score.nll += nll.const_data_ptr<double>()[at] / static_cast<double>(n_labels);
-      score.is_argmax = score.is_argmax && hit.const_data_ptr<bool>()[at];
+      out[0] += nll.const_data_ptr<double>()[at] / static_cast<double>(n_labels);
+      out[1 + j] = static_cast<double>(hit.const_data_ptr<int64_t>()[at]);
     }
-    *out++ = score.nll;
-    *out++ = score.is_argmax ? 1.0 : 0.0;
+    out += 1 + most_labels;
   }
-  return scores_N2;
+  return scores_NX;
 }
 
 }  // namespace
@@ -67,20 +65,27 @@ std::vector<ContinuationScore> score_continuations(const CausalLM& model, std::s
                                                    const std::string& stage, Communicator& communicator) {
   const torch::NoGradGuard no_grad;
   std::vector<int64_t> lengths;
-  for (const Continuation& continuation : continuations)
+  int64_t most_labels = 0;
+  for (const Continuation& continuation : continuations) {
+    most_labels = std::max(most_labels, static_cast<int64_t>(continuation.target.size()));
     lengths.push_back(static_cast<int64_t>(continuation.prompt.size() + continuation.target.size()) - 1);
+  }
   const RowBatches batches = plan_batches(lengths, {.tokens = kForwardTokens});
   Progress progress(stage, count_own_rows(communicator, batches), "continuations");
-  const Tensor scores_N2 = spread_rows(communicator, RowWork{model.placement(), stage}, batches,
+  const Tensor scores_NX = spread_rows(communicator, RowWork{model.placement(), stage}, batches,
                                        {torch::kDouble, Placement::host()}, [&](size_t batch, StageTurn& turn) {
                                          const std::vector<int64_t>& rows = batches[batch];
-                                         const Tensor scores_R2 = score_batch(model, continuations, rows, turn);
+                                         const Tensor scores_RX =
+                                             score_batch(model, continuations, rows, most_labels, turn);
                                          progress.advance(static_cast<int64_t>(rows.size()));
-                                         return scores_R2;
+                                         return scores_RX;
                                        });
   std::vector<ContinuationScore> scores;
-  const double* at = scores_N2.const_data_ptr<double>();
-  for (size_t i = 0; i < continuations.size(); ++i) scores.push_back({at[2 * i], at[2 * i + 1] == 1.0});
+  const double* at = scores_NX.const_data_ptr<double>();
+  for (const Continuation& continuation : continuations) {
+    scores.push_back({at[0], {at + 1, at + 1 + continuation.target.size()}});
+    at += 1 + most_labels;
+  }
   return scores;
 }
 

@@ -37,7 +37,7 @@ class CompareRun {
     session_->before = session_->plan.run(model, "evaluate before", ranks_);
 
     CompareReport report;
-    report.before = session_->before.totals;
+    report.before = session_->before;
     report.base_hash = session_->base_hash;
     report.requests = static_cast<int64_t>(session_->requests.size());
     for (size_t i = 0; i < runs_.size(); ++i) report.methods.push_back(run_method(i, model));
@@ -110,15 +110,15 @@ class CompareRun {
   std::vector<std::unique_ptr<MethodRun>> runs_;
 };
 
-Json shares_json(const Tallies& tallies) {
+/// In the order of `metrics`.
+Json means_json(std::span<const MetricRow> metrics, const Tallies& tallies) {
   Json json = Json::object();
-  for (const MetricRow& row : metric_table())
-    if (const auto tally = tallies.find(row.name); tally != tallies.end())
-      json[std::string(row.name)] = share_json(tally->second);
+  for (const MetricRow& row : metrics)
+    if (const auto tally = tallies.find(row.name); tally != tallies.end()) json[row.name] = mean_json(tally->second);
   return json;
 }
 
-Json result_json(const MethodResult& result, const ComparedMethod& method) {
+Json result_json(const MethodResult& result, const ComparedMethod& method, std::span<const MetricRow> metrics) {
   Json json = {{"label", method.label},
                {"method", method.job.method},
                {"status", result.error.empty() ? "done" : "failed"},
@@ -127,8 +127,8 @@ Json result_json(const MethodResult& result, const ComparedMethod& method) {
   const Tallies right_after = result.report.right_after();
   Json seconds = Json::object();
   for (const StageCost& stage : result.report.stages) seconds[stage.stage] = stage.seconds;
-  json["after"] = shares_json(result.report.after.totals);
-  json["right_after"] = right_after.empty() ? Json(nullptr) : shares_json(right_after);
+  json["after"] = means_json(metrics, result.report.after.totals);
+  json["right_after"] = right_after.empty() ? Json(nullptr) : means_json(metrics, right_after);
   json["unmet"] = result.report.unmet;
   json["seconds_per_edit"] = seconds_per_edit(result.report);
   json["seconds"] = seconds;
@@ -159,16 +159,15 @@ std::string to_json(const CompareReport& report, const CompareConfig& config) {
   const JobConfig& job = config.methods.front().job;
   Json methods = Json::array(), protocols = Json::object();
   for (size_t i = 0; i < report.methods.size(); ++i)
-    methods.push_back(result_json(report.methods[i], config.methods[i]));
-  for (const MetricRow& row : metric_table())
-    if (report.before.contains(row.name)) protocols[std::string(row.name)] = row.protocol;
+    methods.push_back(result_json(report.methods[i], config.methods[i], report.before.metrics));
+  for (const MetricRow& row : report.before.metrics) protocols[row.name] = row.protocol;
   return dump_report({{"format", "lancet-compare-1"},
                       {"lancet", kVersion},
                       {"model", {{"folder", job.model.string()}, {"content_hash", report.base_hash}}},
                       {"requests", report.requests},
                       {"batch", job.schedule.largest_batch(report.requests)},
                       {"protocols", protocols},
-                      {"before", shares_json(report.before)},
+                      {"before", means_json(report.before.metrics, report.before.totals)},
                       {"methods", methods}});
 }
 

@@ -32,7 +32,7 @@ std::vector<std::string> unmet_thresholds(const JobConfig& job, const Evaluation
   std::vector<std::string> unmet;
   for (const auto& [name, threshold] : job.accept) {
     const auto total = after.totals.find(name);
-    const std::optional<double> share = total == after.totals.end() ? std::nullopt : total->second.share();
+    const std::optional<double> share = total == after.totals.end() ? std::nullopt : total->second.mean();
     if (!share)
       unmet.push_back(cat(name, ": n/a for these requests, expected at least ", threshold));
     else if (*share < threshold)

@@ -17,13 +17,13 @@ Tallies pooled_of(const std::vector<Tallies>& all, std::span<const int64_t> requ
 }
 
 /// The first metrics that there are: what fits a line.
-std::string shares_text(const Tallies& tallies) {
+std::string shares_text(std::span<const MetricRow> metrics, const Tallies& tallies) {
   constexpr size_t kShown = 2;
   std::vector<std::string> parts;
-  for (const MetricRow& row : metric_table())
-    if (const auto tally = tallies.find(row.name); tally != tallies.end() && tally->second.share())
-      if (parts.size() < kShown)
-        parts.push_back(cat(row.name, " ", std::round(1000 * *tally->second.share()) / 10, " %"));
+  for (const MetricRow& row : metrics)
+    if (const auto tally = tallies.find(row.name); tally != tallies.end() && tally->second.mean())
+      if (parts.size() < kShown && row.unit == Unit::kShare)
+        parts.push_back(cat(row.name, " ", std::round(1000 * *tally->second.mean()) / 10, " %"));
   return join(parts);
 }
 
@@ -102,8 +102,9 @@ void EditStream::measure() {
     const bool is_first = report_.batches.size() == 1;
     std::vector<int64_t> measured = batch.requests;
     if (!is_first) measured.insert(measured.end(), batches_.front().begin(), batches_.front().end());
-    const std::vector<Tallies> tallies =
-        parts_.session.plan.scores_of(measured).run(parts_.model, "evaluate batch", parts_.ranks).requests;
+    const std::vector<Tallies> tallies = parts_.session.plan.scores_of(measured)
+                                             .run(parts_.model, "evaluate batch", parts_.ranks, &parts_.session.before)
+                                             .requests;
     const std::span<const Tallies> all(tallies);
     batch.right_after = pooled(all.first(batch.requests.size()));
     batch.first_batch = is_first ? *batch.right_after : pooled(all.subspan(batch.requests.size()));
@@ -124,8 +125,10 @@ void EditStream::save() {
 void EditStream::show(const BatchReport& batch) const {
   std::string line = cat("batch ", report_.batches.size(), "/", batches_.size(), "  ", batch.requests.size(),
                          " requests  ", duration_text(batch.seconds));
-  if (batch.right_after) line += cat("  ", shares_text(*batch.right_after));
-  if (batch.first_batch && report_.batches.size() > 1) line += cat("; first batch: ", shares_text(*batch.first_batch));
+  const std::vector<MetricRow>& metrics = parts_.session.before.metrics;
+  if (batch.right_after) line += cat("  ", shares_text(metrics, *batch.right_after));
+  if (batch.first_batch && report_.batches.size() > 1)
+    line += cat("; first batch: ", shares_text(metrics, *batch.first_batch));
   log_line(line);
 }
 

@@ -59,16 +59,18 @@ EvalReport run_eval_job(const JobConfig& job, Communicator& communicator) {
 
 std::string to_json(const EvalReport& report, const JobConfig& job) {
   Json metrics = Json::object();
-  for (const MetricRow& row : metric_table()) {
-    const auto total = report.evaluation.totals.find(row.name);
-    if (total == report.evaluation.totals.end()) continue;
-    metrics[std::string(row.name)] = {
-        {"value", share_json(total->second)}, {"prompts", total->second.prompts}, {"protocol", row.protocol}};
+  const auto intervals = bootstrap_intervals(report.evaluation.requests);
+  for (const MetricRow& row : report.evaluation.metrics) {
+    const Tally& total = report.evaluation.totals.find(row.name)->second;
+    Json metric = {
+        {"value", mean_json(total)}, {"interval", interval_json(intervals, row.name)}, {"prompts", total.count}};
+    metric.update(describe(row));
+    metrics[row.name] = std::move(metric);
   }
   Json requests = Json::array();
   for (size_t i = 0; i < report.requests.size(); ++i) {
     Json values = Json::object();
-    for (const auto& [name, tally] : report.evaluation.requests[i]) values[name] = share_json(tally);
+    for (const auto& [name, tally] : report.evaluation.requests[i]) values[name] = mean_json(tally);
     Json row = {
         {"id", report.requests[i].id}, {"prompt", report.requests[i].prompt.text}, {"metrics", std::move(values)}};
     if (!report.evaluation.continuations.empty()) row["continuation"] = report.evaluation.continuations[i];

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 
+#include "evaluation_config.h"
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
 #include "lancet/editors/registry.h"
@@ -38,44 +39,6 @@ RequestSource parse_request_source(ConfigSection& job, const std::filesystem::pa
   return source;
 }
 
-EvaluationOptions parse_evaluation(ConfigSection& job) {
-  std::vector<std::string> names;
-  for (const MetricGroupRow& row : kMetricGroups) names.emplace_back(row.name);
-  EvaluationOptions options;
-  for (const std::string& name : job.texts("evaluate", names)) {
-    const auto row = std::find_if(kMetricGroups.begin(), kMetricGroups.end(),
-                                  [&](const MetricGroupRow& r) { return r.name == name; });
-    if (row == kMetricGroups.end()) {
-      const std::string near = nearest(name, names);
-      job.problem("evaluate",
-                  cat("'", name, "': expected ", join(names), near.empty() ? "" : cat(". Did you mean ", near, "?")));
-    } else {
-      options.groups.insert(row->group);
-    }
-  }
-  return options;
-}
-
-std::vector<std::pair<std::string, double>> parse_accept(ConfigSection& job, const EvaluationOptions& evaluation) {
-  std::vector<std::string> names;
-  for (const MetricRow& row : metric_table()) names.emplace_back(row.name);
-  std::vector<std::pair<std::string, double>> accept = job.number_map("accept");
-  for (const auto& [name, threshold] : accept) {
-    const auto table = metric_table();
-    const auto row = std::find_if(table.begin(), table.end(), [&](const MetricRow& r) { return r.name == name; });
-    if (row == table.end()) {
-      const std::string near = nearest(name, names);
-      job.problem("accept", cat("'", name, "': unknown metric: expected ", join(names),
-                                near.empty() ? "" : cat(". Did you mean ", near, "?")));
-    } else if (!evaluation.groups.contains(row->group)) {
-      job.problem("accept", cat("'", name, "': is not measured: add its group to evaluate"));
-    }
-    if (threshold < 0 || threshold > 1)
-      job.problem("accept", cat("'", name, "': ", threshold, ": expected a share from 0 to 1"));
-  }
-  return accept;
-}
-
 std::vector<SearchAxis> parse_search(ConfigSection& tune) {
   std::vector<SearchAxis> search;
   const ConfigTree* axes = tune.raw("search");
@@ -101,11 +64,7 @@ TuneOptions parse_tune(ConfigSection tune, const std::filesystem::path& base) {
   options.halve = tune.integer("halve", {.min = 2, .max = 100}, options.halve);
   options.objective = tune.texts("objective", options.objective);
   if (options.objective.empty()) tune.problem("objective", "expected at least one metric");
-  std::vector<std::string> names;
-  for (const MetricRow& row : metric_table()) names.emplace_back(row.name);
-  for (const std::string& name : options.objective)
-    if (std::find(names.begin(), names.end(), name) == names.end())
-      tune.problem("objective", cat("'", name, "': unknown metric: expected ", join(names)));
+  for (const std::string& name : options.objective) check_metric(tune, "objective", name);
   tune.finish();
   return options;
 }

@@ -59,7 +59,7 @@ void MethodRun::edit(CausalLM& model, WeightTransaction& transaction,
                             statistics_ ? statistics_->algebra() : LayerAlgebra{},
                             {ranks_, values ? &*values : nullptr});
   stream.run(context);
-  report_.after = session_.plan.run(model, "evaluate after", ranks_);
+  report_.after = session_.plan.run(model, "evaluate after", ranks_, &session_.before);
   stream.note_after();
   stopwatch_.lap("evaluate after");
   stream_ = stream.state();
@@ -77,7 +77,7 @@ std::string MethodRun::setting_key(WeightTransaction& transaction) const {
   hash.add(model_key()).add(editor_options(job_)).add(transaction.changes_key()).add(report_.earlier_edits);
   hash.add(statistics_ ? statistics_->content_key() : "").add(job_.schedule.measure_every);
   for (const std::string& context : report_.contexts) hash.add(context);
-  for (const MetricGroup group : job_.evaluation.groups) hash.add(static_cast<int64_t>(group));
+  for (const std::string& protocol : job_.evaluation.protocols) hash.add(protocol);
   return hash.hex();
 }
 

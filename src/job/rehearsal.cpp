@@ -43,17 +43,11 @@ struct WholeJob {
 
 /// As many of the first requests as have the tokens of one forward pass in the prompts that are measured: evaluation
 /// then runs batches as large as the job's.
-int64_t count_for_a_pass(const Tokenizer& tokenizer, const WholeJob& whole, const EvaluationOptions& options) {
-  const auto tokens_in = [&](const std::string& text) { return static_cast<int64_t>(tokenizer.ids(text).size()); };
+int64_t count_for_a_pass(const EvaluationPlan& plan, int64_t n_requests) {
   int64_t tokens = 0, count = 0;
-  for (const EditRequest& request : whole.requests) {
-    if (count >= kEdited && (tokens >= kForwardTokens || options.groups.empty())) break;
-    tokens += tokens_in(request.prompt.text);
-    if (options.groups.contains(MetricGroup::kParaphrase))
-      for (const std::string& prompt : request.paraphrases) tokens += tokens_in(prompt);
-    if (options.groups.contains(MetricGroup::kSpecificity))
-      for (const std::string& prompt : request.neighborhood) tokens += tokens_in(prompt);
-    ++count;
+  for (; count < n_requests; ++count) {
+    if (count >= kEdited && (tokens >= kForwardTokens || plan.size().scored_tokens == 0)) break;
+    tokens += plan.scored_tokens(static_cast<size_t>(count));
   }
   return count;
 }
@@ -72,7 +66,7 @@ WholeJob look_at(const JobConfig& job, const Communicator& communicator) {
   whole.measured_between = job.schedule.measured_between(n_requests);
   const std::vector<std::vector<int64_t>> batches = plan_schedule(job.schedule, n_requests, job.run.seed);
   for (const int64_t index : batches.front()) whole.first_batch.push_back(whole.requests[static_cast<size_t>(index)]);
-  whole.n_evaluated = count_for_a_pass(*files.tokenizer, whole, job.evaluation);
+  whole.n_evaluated = count_for_a_pass(plan, n_requests);
   whole.key_bytes = 8 * files.config.d_ffn;
   whole.needs_statistics = job.editor->needs().statistics;
   if (!whole.needs_statistics || !communicator.is_root()) return whole;

@@ -6,34 +6,36 @@
 namespace lancet {
 namespace {
 
-/// null: the method has no such number.
-Json number_json(const std::optional<double>& number) { return number ? Json(*number) : Json(nullptr); }
-
 /// null: not measured, or n/a.
-Json share_of(const Tallies& tallies, std::string_view metric) {
+Json mean_of(const Tallies& tallies, std::string_view metric) {
   const auto found = tallies.find(metric);
-  return found == tallies.end() ? Json(nullptr) : share_json(found->second);
+  return found == tallies.end() ? Json(nullptr) : mean_json(found->second);
 }
 
 /// Of one request: metric -> {before, after}.
 Json request_metrics(const Tallies& before, const Tallies& after) {
   Json metrics = Json::object();
   for (const auto& [name, tally] : after)
-    metrics[name] = {{"before", share_json(before.at(name))}, {"after", share_json(tally)}};
+    metrics[name] = {{"before", mean_json(before.at(name))}, {"after", mean_json(tally)}};
   return metrics;
 }
 
 Json metrics_json(const EditReport& report) {
   Json metrics = Json::object();
   const Tallies behind_batches = report.right_after();
-  for (const MetricRow& row : metric_table()) {
-    const auto after = report.after.totals.find(row.name);
-    if (after == report.after.totals.end()) continue;
-    metrics[std::string(row.name)] = {{"before", share_json(report.before.totals.find(row.name)->second)},
-                                      {"right_after", share_of(behind_batches, row.name)},
-                                      {"after", share_json(after->second)},
-                                      {"prompts", after->second.prompts},
-                                      {"protocol", row.protocol}};
+  const auto before_intervals = bootstrap_intervals(report.before.requests);
+  const auto after_intervals = bootstrap_intervals(report.after.requests);
+  for (const MetricRow& row : report.after.metrics) {
+    const Tally& after = report.after.totals.find(row.name)->second;
+    Json metric = {
+        {"before", mean_of(report.before.totals, row.name)},
+        {"right_after", mean_of(behind_batches, row.name)},
+        {"after", mean_json(after)},
+        {"interval",
+         {{"before", interval_json(before_intervals, row.name)}, {"after", interval_json(after_intervals, row.name)}}},
+        {"prompts", after.count}};
+    metric.update(describe(row));
+    metrics[row.name] = std::move(metric);
   }
   return metrics;
 }
@@ -69,9 +71,9 @@ Json batch_metrics(const EditReport& report, const BatchReport& batch) {
   for (const int64_t index : batch.requests) own.push_back(report.after.requests[static_cast<size_t>(index)]);
   Json metrics = Json::object();
   for (const auto& [name, after_all] : pooled(own))
-    metrics[name] = {{"right_after", share_of(batch.right_after.value_or(Tallies{}), name)},
-                     {"after_all", share_json(after_all)},
-                     {"first_batch", share_of(batch.first_batch.value_or(Tallies{}), name)}};
+    metrics[name] = {{"right_after", mean_of(batch.right_after.value_or(Tallies{}), name)},
+                     {"after_all", mean_json(after_all)},
+                     {"first_batch", mean_of(batch.first_batch.value_or(Tallies{}), name)}};
   return metrics;
 }
 

@@ -12,9 +12,22 @@ namespace lancet {
 using Json = nlohmann::ordered_json;
 
 /// null: n/a.
-inline Json share_json(const Tally& tally) {
-  const std::optional<double> share = tally.share();
-  return share ? Json(*share) : Json(nullptr);
+inline Json number_json(const std::optional<double>& number) { return number ? Json(*number) : Json(nullptr); }
+
+inline Json mean_json(const Tally& tally) { return number_json(tally.mean()); }
+
+/// What a metric is, without its figures.
+inline Json describe(const MetricRow& row) {
+  return {{"group", row.group},
+          {"unit", unit_name(row.unit)},
+          {"better", better_name(row.better)},
+          {"protocol", row.protocol}};
+}
+
+/// null: the metric has none.
+inline Json interval_json(const std::map<std::string, Interval, std::less<>>& intervals, std::string_view metric) {
+  const auto found = intervals.find(metric);
+  return found == intervals.end() ? Json(nullptr) : Json{found->second.low, found->second.high};
 }
 
 inline Json bytes_json(const PeakBytes& peaks) {

@@ -16,7 +16,7 @@ const std::vector<std::string> kOrders{"file", "shuffled"};
 Json record_of(const std::optional<Tallies>& tallies) {
   if (!tallies) return nullptr;
   Json json = Json::object();
-  for (const auto& [name, tally] : *tallies) json[name] = {tally.hits, tally.prompts};
+  for (const auto& [name, tally] : *tallies) json[name] = {tally.sum, tally.count};
   return json;
 }
 
@@ -24,7 +24,7 @@ std::optional<Tallies> tallies_of(const Json& json) {
   if (json.is_null()) return std::nullopt;
   Tallies tallies;
   for (const auto& [name, tally] : json.items())
-    tallies[name] = {tally.at(0).get<int64_t>(), tally.at(1).get<int64_t>()};
+    tallies[name] = {tally.at(0).get<double>(), tally.at(1).get<int64_t>()};
   return tallies;
 }
 

@@ -94,9 +94,10 @@ class TuneRun {
       throw ConfigError("tune.search: there is nothing to choose from: name keys of editor with several values");
     rounds_ =
         plan_rounds(static_cast<int64_t>(candidates_.size()), static_cast<int64_t>(requests_.size()), options_.halve);
-    for (const std::string& name : options_.objective)
-      for (const MetricRow& row : metric_table())
-        if (row.name == name) measured_.groups.insert(row.group);
+    for (const std::string& name : options_.objective) measured_.protocols.emplace_back(find_protocol_of(name)->name);
+    std::sort(measured_.protocols.begin(), measured_.protocols.end());
+    measured_.protocols.erase(std::unique(measured_.protocols.begin(), measured_.protocols.end()),
+                              measured_.protocols.end());
     std::vector<std::string> assumptions;  // lancet plan shows those
     const EvaluationPlan plan(*files_->tokenizer, requests_, measured_);
     work_ =
@@ -188,7 +189,7 @@ class TuneRun {
     TrialScore score{static_cast<int64_t>(evaluation.requests.size()), 0, {}};
     for (const std::string& name : options_.objective) {
       const auto total = evaluation.totals.find(name);
-      const std::optional<double> share = total == evaluation.totals.end() ? std::nullopt : total->second.share();
+      const std::optional<double> share = total == evaluation.totals.end() ? std::nullopt : total->second.mean();
       if (!share)
         throw ConfigError(
             cat("tune.objective: ", name, ": the first ", score.requests, " requests have no prompt to ",

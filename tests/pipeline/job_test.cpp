@@ -50,7 +50,7 @@ void expect_equal(const JobRun& run, const JobRun& cpu, const std::string& what)
   EXPECT_EQ(run.report.contexts, cpu.report.contexts) << what;
   EXPECT_EQ(run.report.after.continuations, cpu.report.after.continuations) << what;
   for (const auto& [name, tally] : cpu.report.after.totals)
-    EXPECT_EQ(run.report.after.totals.at(name).hits, tally.hits) << what << ": " << name;
+    EXPECT_EQ(run.report.after.totals.at(name).sum, tally.sum) << what << ": " << name;
   ASSERT_EQ(run.weights.size(), cpu.weights.size());
   for (const auto& [name, weight] : cpu.weights)  // rounded to the f32 they are stored in
     EXPECT_LE(nmse(run.weights.at(name), weight), 1e-13) << what << ": " << name;

@@ -52,8 +52,8 @@ void expect_equal(const EditRun& run, const EditRun& single) {
   EXPECT_EQ(run.generated, single.generated);
   EXPECT_EQ(run.continuations, single.continuations);
   for (const char* metric : {"efficacy_argmax", "efficacy_prob"}) {
-    EXPECT_EQ(run.metrics.at(metric).hits, single.metrics.at(metric).hits);
-    EXPECT_EQ(run.metrics.at(metric).prompts, single.metrics.at(metric).prompts);
+    EXPECT_EQ(run.metrics.at(metric).sum, single.metrics.at(metric).sum);
+    EXPECT_EQ(run.metrics.at(metric).count, single.metrics.at(metric).count);
   }
 }
 
@@ -123,7 +123,7 @@ TEST(Ranks, ScoreContinuationsInTheirPlaces) {
     ASSERT_EQ(shared.size(), single.size());
     for (size_t i = 0; i < single.size(); ++i) {
       EXPECT_NEAR(shared[i].nll, single[i].nll, 1e-10);
-      EXPECT_EQ(shared[i].is_argmax, single[i].is_argmax);
+      EXPECT_EQ(shared[i].argmax, single[i].argmax);
     }
   });
 }

@@ -133,13 +133,13 @@ TEST_F(StreamJobs, MeasureEachBatchAsAJobThatEndsBehindItDoes) {
     Tallies own, first;
     own["efficacy_argmax"] = first["efficacy_argmax"] = own["efficacy_prob"] = first["efficacy_prob"] = {};
     for (const int64_t i : {2 * done - 2, 2 * done - 1})
-      for (auto& [name, tally] : own) tally.hits += part.after.requests[static_cast<size_t>(i)].at(name).hits;
+      for (auto& [name, tally] : own) tally.sum += part.after.requests[static_cast<size_t>(i)].at(name).sum;
     for (const size_t i : {0, 1})
-      for (auto& [name, tally] : first) tally.hits += part.after.requests[i].at(name).hits;
+      for (auto& [name, tally] : first) tally.sum += part.after.requests[i].at(name).sum;
     for (const auto& [name, tally] : own) {
-      EXPECT_EQ(batch.right_after->at(name).hits, tally.hits) << done << name;
-      EXPECT_EQ(batch.right_after->at(name).prompts, 2);
-      EXPECT_EQ(batch.first_batch->at(name).hits, first.at(name).hits) << done << name;
+      EXPECT_EQ(batch.right_after->at(name).sum, tally.sum) << done << name;
+      EXPECT_EQ(batch.right_after->at(name).count, 2);
+      EXPECT_EQ(batch.first_batch->at(name).sum, first.at(name).sum) << done << name;
     }
     for (const auto& [name, growth] : batch.growth) {
       const auto loss = std::find_if(part.rounding.begin(), part.rounding.end(),
@@ -187,8 +187,8 @@ TEST_F(StreamJobs, KeepTheNamesOfShuffledRequests) {
   for (size_t i = 0; i < order.size(); ++i) {
     const auto index = static_cast<size_t>(std::stoi(order[i]));
     EXPECT_EQ(shuffled.outcome.requests[index].final_loss, ordered.outcome.requests[i].final_loss);
-    EXPECT_EQ(shuffled.after.requests[index].at("efficacy_prob").hits,
-              ordered.after.requests[i].at("efficacy_prob").hits);
+    EXPECT_EQ(shuffled.after.requests[index].at("efficacy_prob").sum,
+              ordered.after.requests[i].at("efficacy_prob").sum);
   }
 }
 
@@ -325,8 +325,8 @@ TEST_F(StreamJobs, GiveOnSeveralRanksWhatOneGives) {
     expect_close(continued, "single", 1e-9);
     for (const EditReport& each : reports) {
       ASSERT_EQ(each.batches.size(), 4u);
-      EXPECT_EQ(each.batches[2].right_after->at("efficacy_prob").hits,
-                reports[0].batches[2].right_after->at("efficacy_prob").hits);
+      EXPECT_EQ(each.batches[2].right_after->at("efficacy_prob").sum,
+                reports[0].batches[2].right_after->at("efficacy_prob").sum);
     }
   }
 }

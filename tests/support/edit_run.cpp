@@ -41,7 +41,7 @@ EditRun run_edit(const TinyModel& tiny, const std::vector<at::Device>& devices, 
   factors.prepare(kLayers, communicator);  // writes the cache: what is used below has been on disk
   const EditContext context(model, *tiny.tokenizer, editor->contexts()->templates,
                             {.factor = [&](int64_t layer) { return factors.load(layer); }}, {communicator});
-  const EvaluationPlan plan(*tiny.tokenizer, requests, {.groups = {MetricGroup::kEfficacy, MetricGroup::kGeneration}});
+  const EvaluationPlan plan(*tiny.tokenizer, requests, {.protocols = {"efficacy", "generation"}});
   EditRun run;
   if (communicator.is_root())
     for (const int64_t layer : kLayers) {

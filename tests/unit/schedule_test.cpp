@@ -82,7 +82,7 @@ TEST(BatchRecord, ComesBackExactly) {
   EXPECT_EQ(back.outcome.batching.largest, 1);
   EXPECT_EQ(back.outcome.columns, batch.outcome.columns);
   EXPECT_EQ(back.outcome.warnings, batch.outcome.warnings);
-  EXPECT_EQ(back.right_after->at("efficacy_prob").prompts, 2);
+  EXPECT_EQ(back.right_after->at("efficacy_prob").count, 2);
   EXPECT_FALSE(back.first_batch.has_value());
   EXPECT_EQ(back.growth, batch.growth);
   EXPECT_THROW(from_record("{}"), ConfigError);

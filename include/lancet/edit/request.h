@@ -13,14 +13,33 @@
 
 namespace lancet {
 
+/// A prompt besides the edited one.
+struct Probe {
+  std::string prompt;                ///< filled
+  std::vector<std::string> answers;  ///< each of them is right; protocols that score one take the first
+};
+
+/// Probes of one kind, as a data set names it: "Relation_Specificity".
+struct ProbeSection {
+  std::string name;
+  std::vector<Probe> probes;
+};
+
 struct EditRequest {
   std::string id;        ///< the record's case_id / id, else its index in the file; unique within a job
   std::string subject;   ///< empty when the record has none (methods that need one refuse it)
   SubjectPrompt prompt;  ///< filled; `subject` is an empty span when there is none
   std::string target;    ///< without a leading space unless the record has one
-  std::optional<std::string> target_true;  ///< what the model said before, where known
-  std::vector<std::string> paraphrases;    ///< other prompts for the same fact, filled
-  std::vector<std::string> neighborhood;   ///< prompts of other subjects that share `target_true`, filled
+  std::optional<std::string> target_true;       ///< what the model said before, where known
+  std::vector<std::string> paraphrases;         ///< other prompts for the same fact, filled
+  std::vector<std::string> neighborhood;        ///< prompts of other subjects that share `target_true`, filled
+  std::vector<std::string> target_aliases;      ///< other names of `target`
+  std::vector<ProbeSection> locality;           ///< what the edit shall leave alone, with answers of its own
+  std::vector<ProbeSection> portability;        ///< what follows from the edit
+  std::vector<Probe> multihop;                  ///< wordings of one question that needs the edit and other facts
+  std::vector<std::string> generation_prompts;  ///< about the subject, for long texts, filled
+  std::string relation;                         ///< the data set's id of the relation ("P103"); may be empty
+  std::string target_id;                        ///< the data set's id of `target` ("Q1860"); may be empty
 };
 
 /// Which records of a source are taken, in file order.

@@ -1,23 +1,16 @@
 // How well requests hold on a model's weights as they are.
 #pragma once
 
-#include <optional>
-#include <set>
+#include <memory>
 #include <span>
 #include <string>
-#include <utility>
 #include <vector>
 
-#include "lancet/edit/request.h"
-#include "lancet/eval/metrics.h"
-#include "lancet/eval/scoring.h"
+#include "lancet/eval/protocol.h"
+#include "lancet/models/causal_lm.h"
+#include "lancet/runtime/communicator.h"
 
 namespace lancet {
-
-struct EvaluationOptions {
-  std::set<MetricGroup> groups;
-  int64_t continuation_tokens = 12;  ///< of the greedy continuation that `generation` shows
-};
 
 /// Rows that are generated, the longest of them.
 struct GenerationSize {
@@ -36,46 +29,44 @@ struct EvaluationSize {
 };
 
 struct Evaluation {
+  std::vector<MetricRow> metrics;  ///< what was measured, in the order in which it is shown
   std::vector<Tallies> requests;
+  Tallies totals;                          ///< over all requests
   std::vector<std::string> continuations;  ///< greedy, per request; empty unless `generation` was asked for
-  Tallies totals;                          ///< over all requests' prompts
+  ModelAnswers answers;                    ///< what a later evaluation by the same plan is compared with
 };
 
-/// The requests' texts as ids, made once: before/after are measured on the same rows.
+/// The requests' texts as ids, made once.
 class EvaluationPlan {
  public:
   /// Throws: ConfigError listing every request with a prompt and target that do not split into tokens (text/prompt.h).
-  EvaluationPlan(const Tokenizer& tokenizer, std::span<const EditRequest> requests, EvaluationOptions options);
+  EvaluationPlan(const Tokenizer& tokenizer, std::span<const EditRequest> requests, const EvaluationOptions& options);
 
   EvaluationSize size() const;
 
-  /// The scores of some requests alone, in their order, without continuations: nothing is tokenised again.
+  /// Tokens of the rows that are scored for one request.
+  int64_t scored_tokens(size_t request) const;
+
+  /// The scores of some requests alone, in their order, without generation: nothing is tokenised again.
   EvaluationPlan scores_of(std::span<const int64_t> requests) const;
 
-  /// Collective: all ranks get the same. `stage` is what the progress shows: "evaluate before".
-  Evaluation run(const CausalLM& model, const std::string& stage, Communicator& communicator) const;
+  /// Collective: all ranks get the same. `stage` is what the progress shows: "evaluate before". `before`: what this
+  /// plan, or the one it is a part of, measured on the unedited model; null: this is that.
+  Evaluation run(const CausalLM& model, const std::string& stage, Communicator& communicator,
+                 const Evaluation* before = nullptr) const;
 
  private:
-  EvaluationPlan(const Tokenizer& tokenizer, EvaluationOptions options, size_t n_requests)
-      : tokenizer_(tokenizer), options_(std::move(options)), n_requests_(n_requests) {}
+  struct Asked;  // what is asked of all requests, and the protocols, which know where
 
-  /// One prompt of one request: indices of its scores with the new and the true target.
-  struct Probe {
-    size_t request = 0;
-    MetricGroup group = MetricGroup::kEfficacy;
-    std::optional<size_t> target_new;
-    std::optional<size_t> target_true;  ///< nullopt: the request names none
-  };
-  std::vector<std::string> continue_prompts(const CausalLM& model, const std::string& stage,
-                                            Communicator& communicator) const;
-  void add_probe(size_t request, const EditRequest& texts, MetricGroup group, const std::string& prompt);
+  EvaluationPlan(std::shared_ptr<const Asked> asked, const Tokenizer& tokenizer, std::vector<size_t> requests)
+      : asked_(std::move(asked)), tokenizer_(tokenizer), requests_(std::move(requests)), is_part_(true) {}
 
+  std::vector<size_t> asked_continuations() const;
+
+  std::shared_ptr<const Asked> asked_;
   const Tokenizer& tokenizer_;
-  EvaluationOptions options_;
-  size_t n_requests_;
-  std::vector<Probe> probes_;
-  std::vector<Continuation> continuations_;
-  std::vector<std::vector<TokenId>> prompts_;  ///< of the requests, for generation
+  std::vector<size_t> requests_;  ///< that are measured
+  bool is_part_ = false;          ///< scores alone
 };
 
 }  // namespace lancet

@@ -1,7 +1,6 @@
-// The metrics by name, with the protocol each follows. A number without its protocol is not reported.
+// What a metric is, and the outcomes it is made of. A number without its protocol is not reported.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -11,42 +10,56 @@
 
 namespace lancet {
 
-/// What `evaluate:` names.
-enum class MetricGroup { kEfficacy, kParaphrase, kSpecificity, kGeneration };
-
-struct MetricGroupRow {
-  MetricGroup group;
-  std::string_view name;
+enum class Unit {
+  kShare,       ///< of prompts or tokens, 0 to 1
+  kDifference,  ///< of two probabilities, -1 to 1
+  kBits,
+  kCosine,
+  kPerplexity
 };
-inline constexpr std::array<MetricGroupRow, 4> kMetricGroups{{{MetricGroup::kEfficacy, "efficacy"},
-                                                              {MetricGroup::kParaphrase, "paraphrase"},
-                                                              {MetricGroup::kSpecificity, "specificity"},
-                                                              {MetricGroup::kGeneration, "generation"}}};
+/// "share", "difference", ...
+std::string_view unit_name(Unit unit);
+
+enum class Better { kHigher, kLower, kNeither };
+/// "higher", "lower", "none"
+std::string_view better_name(Better better);
 
 struct MetricRow {
-  std::string_view name;
-  MetricGroup group;
-  std::string_view protocol;  ///< definition, in one sentence
+  std::string name;
+  std::string group;     ///< the protocol that `evaluate:` names
+  std::string protocol;  ///< definition, in one sentence
+  Unit unit = Unit::kShare;
+  Better better = Better::kHigher;
 };
 
-/// The numeric metrics, in the order they are shown.
-std::span<const MetricRow> metric_table();
-
-/// Outcomes of one metric, prompt by prompt.
+/// Outcomes of one metric, one by one.
 struct Tally {
-  int64_t hits = 0;
-  int64_t prompts = 0;  ///< 0: the metric is n/a (no true target, no such prompts)
+  double sum = 0;
+  int64_t count = 0;  ///< of outcomes: prompts, or whatever the protocol counts; 0: the metric is n/a
 
-  /// Share of prompts in [0, 1].
-  std::optional<double> share() const {
-    return prompts == 0 ? std::nullopt : std::optional(static_cast<double>(hits) / static_cast<double>(prompts));
+  void add(double outcome) {
+    sum += outcome;
+    ++count;
+  }
+  std::optional<double> mean() const {
+    return count == 0 ? std::nullopt : std::optional(sum / static_cast<double>(count));
   }
 };
 
-/// Metric name -> outcomes, of one request or of all; a name without prompts is n/a.
+/// Metric name -> outcomes, of one request or of all; a name without outcomes is n/a.
 using Tallies = std::map<std::string, Tally, std::less<>>;
 
-/// All requests' prompts together: each prompt counts once, so requests with more prompts weigh more.
+/// All requests' outcomes together: each counts once, so requests with more prompts weigh more, unless the protocol
+/// gives one outcome for each request.
 Tallies pooled(std::span<const Tallies> requests);
+
+struct Interval {
+  double low = 0;
+  double high = 0;
+};
+
+/// Where 95 % of the means lie when as many requests are drawn with replacement, again and again (percentile bootstrap,
+/// 1,000 draws, the same for all metrics). Metrics with outcomes in fewer than two requests have none.
+std::map<std::string, Interval, std::less<>> bootstrap_intervals(std::span<const Tallies> requests);
 
 }  // namespace lancet

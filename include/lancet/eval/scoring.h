@@ -19,8 +19,8 @@ struct Continuation {
 };
 
 struct ContinuationScore {
-  double nll = 0;          ///< mean over the target's tokens of -log p(token | prompt, target before it)
-  bool is_argmax = false;  ///< every target token is the likeliest at its place
+  double nll = 0;               ///< mean over the target's tokens of -log p(token | prompt, target before it)
+  std::vector<TokenId> argmax;  ///< the likeliest token at each place of the target
 };
 
 /// Collective: batches are spread over ranks, all of which get the whole. One score per continuation. Logits are

@@ -35,7 +35,7 @@ struct MethodResult {
 
 struct CompareReport {
   std::vector<MethodResult> methods;  ///< as in the configuration
-  Tallies before;
+  Evaluation before;
   std::string base_hash;
   int64_t requests = 0;
 

@@ -1,0 +1,61 @@
+// A protocol: which questions it asks about a request, and which metrics it makes of the answers. To add one: a file in
+// src/eval/protocols/ and a row in src/eval/protocol_table.cpp.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lancet/edit/request.h"
+#include "lancet/eval/metrics.h"
+#include "lancet/eval/questions.h"
+
+namespace lancet {
+
+class Protocol {
+ public:
+  virtual ~Protocol() = default;
+
+  /// The questions of the next request; the protocol remembers where they stand. Called for all requests in order.
+  virtual void ask(const EditRequest& request, Asker& asker) = 0;
+
+  /// What is measured, in the order in which it is shown; after all requests have been asked about.
+  virtual std::vector<MetricRow> metrics() const = 0;
+
+  /// The outcomes of one request; a metric that cannot be said of it has none. `before`: the answers of the unedited
+  /// model, or `now` again.
+  virtual Tallies judge(size_t request, const ModelAnswers& now, const ModelAnswers& before) const = 0;
+
+  /// Adds what is made of the totals of all requests.
+  virtual void conclude(Tallies& /*totals*/) const {}
+
+  /// The index of the text that is shown for a request, where the protocol generates one.
+  virtual std::optional<size_t> shown_text(size_t /*request*/) const { return std::nullopt; }
+};
+
+/// `evaluate:` of a job.
+struct EvaluationOptions {
+  std::vector<std::string> protocols;  ///< names in protocol_table(), in the order in which they are shown
+  int64_t generated_tokens = 12;       ///< of greedy continuations
+  std::string distractor =
+      "It had rained all week, and the market opened late that day.";  ///< put before the prompts of `distracted`
+};
+
+struct ProtocolRow {
+  std::string_view name;     ///< in `evaluate:`
+  std::string_view summary;  ///< one line for docs and messages
+  std::unique_ptr<Protocol> (*make)(const EvaluationOptions& options);
+  /// What it measures; a name that ends in '*' stands for all that begin so (one for each section of the records).
+  std::span<const std::string_view> metrics;
+};
+
+std::span<const ProtocolRow> protocol_table();
+
+/// The protocol that measures a metric; null when none does.
+const ProtocolRow* find_protocol_of(std::string_view metric);
+
+}  // namespace lancet

@@ -1,0 +1,95 @@
+// What is asked of a model in an evaluation, and what it answers. Made once: before and after are measured on the same
+// token ids, and what several protocols ask is run once.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "lancet/eval/scoring.h"
+
+namespace lancet {
+
+enum class Decoding {
+  kGreedy,  ///< to EOS
+  kTopK5    ///< sampled from the five likeliest, never ended by EOS: the CounterFact protocol's generation
+};
+
+struct TextQuestion {
+  std::vector<TokenId> prompt;
+  int64_t max_new_tokens = 0;
+  Decoding decoding = Decoding::kGreedy;
+
+  auto operator<=>(const TextQuestion&) const = default;
+};
+
+struct GeneratedText {
+  std::string whole;         ///< prompt included
+  std::string continuation;  ///< without the prompt, and without the space between them
+};
+
+/// A scored continuation beside what was asked.
+struct TargetAnswer {
+  double nll = 0;               ///< mean over the target's tokens of -log p(token | prompt, target before it)
+  std::vector<TokenId> argmax;  ///< the likeliest token at each place of the target
+  int64_t n_right = 0;          ///< places where that is the target's
+
+  bool is_right() const { return n_right == static_cast<int64_t>(argmax.size()); }
+  double share_right() const { return static_cast<double>(n_right) / static_cast<double>(argmax.size()); }
+};
+
+/// By question. What was not asked this time (a part of the requests, scores alone) has no answer.
+struct ModelAnswers {
+  std::vector<std::optional<TargetAnswer>> scores;
+  std::vector<std::optional<GeneratedText>> texts;
+};
+
+/// The questions of all requests; each is there once.
+class ModelQuestions {
+ public:
+  /// What is asked from now on is of this request.
+  void begin_request();
+  /// Index of the answer in ModelAnswers::scores.
+  size_t score(Continuation continuation);
+  /// Index of the answer in ModelAnswers::texts.
+  size_t generate(TextQuestion text);
+
+  const std::vector<Continuation>& continuations() const { return continuations_; }
+  const std::vector<TextQuestion>& texts() const { return texts_; }
+  /// Indices of the continuations that the request asks for, ascending.
+  const std::vector<size_t>& continuations_of(size_t request) const { return of_request_[request]; }
+
+ private:
+  std::vector<Continuation> continuations_;
+  std::vector<TextQuestion> texts_;
+  std::vector<std::vector<size_t>> of_request_;
+  std::map<std::pair<std::vector<TokenId>, std::vector<TokenId>>, size_t> place_of_continuation_;
+  std::map<TextQuestion, size_t> place_of_text_;
+};
+
+/// Puts the questions of one request as text.
+class Asker {
+ public:
+  Asker(const Tokenizer& tokenizer, ModelQuestions& questions, std::string where)
+      : tokenizer_(tokenizer), questions_(questions), where_(std::move(where)) {}
+
+  /// `target` as it continues `prompt` (continuation_ids). Throws: ConfigError that names the request.
+  size_t score(std::string_view prompt, std::string_view target);
+  size_t score_ids(Continuation continuation) { return questions_.score(std::move(continuation)); }
+  size_t generate(std::string_view prompt, int64_t max_new_tokens, Decoding decoding = Decoding::kGreedy);
+
+  const Tokenizer& tokenizer() const { return tokenizer_; }
+  const std::string& where() const { return where_; }
+
+ private:
+  const Tokenizer& tokenizer_;
+  ModelQuestions& questions_;
+  std::string where_;  ///< "request 17"
+};
+
+}  // namespace lancet

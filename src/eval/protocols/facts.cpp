@@ -1,0 +1,92 @@
+// Efficacy, paraphrase, specificity: the CounterFact protocol's comparison of the new and the true target
+// (arXiv 2202.05262, section 3.4), every prompt counting once, and beside it strict teacher-forced accuracy.
+#include <utility>
+
+#include "protocols.h"
+
+namespace lancet {
+namespace {
+
+/// The target that shall be the likelier one.
+enum class Wanted { kNew, kTrue };
+
+struct FactKind {
+  std::vector<MetricRow> metrics;  ///< *_prob, *_argmax
+  Wanted wanted = Wanted::kNew;
+  std::vector<std::string> (*prompts)(const EditRequest& request) = nullptr;
+};
+
+class FactProtocol : public Protocol {
+ public:
+  explicit FactProtocol(FactKind kind) : kind_(std::move(kind)) {}
+
+  void ask(const EditRequest& request, Asker& asker) override {
+    std::vector<Pair>& pairs = pairs_.emplace_back();
+    for (const std::string& prompt : kind_.prompts(request)) {
+      Pair pair{asker.score(prompt, request.target), {}};
+      if (request.target_true) pair.other = asker.score(prompt, *request.target_true);
+      if (kind_.wanted == Wanted::kTrue) std::swap(pair.wanted, pair.other);
+      pairs.push_back(pair);
+    }
+  }
+
+  std::vector<MetricRow> metrics() const override { return kind_.metrics; }
+
+  Tallies judge(size_t request, const ModelAnswers& now, const ModelAnswers& /*before*/) const override {
+    Tally prob, argmax;
+    for (const Pair& pair : pairs_[request]) {
+      if (!pair.wanted) continue;
+      const TargetAnswer& wanted = *now.scores[*pair.wanted];
+      argmax.add(wanted.is_right() ? 1 : 0);
+      if (pair.other) prob.add(wanted.nll < now.scores[*pair.other]->nll ? 1 : 0);
+    }
+    return {{kind_.metrics[0].name, prob}, {kind_.metrics[1].name, argmax}};
+  }
+
+ private:
+  /// Scores of two targets behind one prompt; nullopt: the request names no true one.
+  struct Pair {
+    std::optional<size_t> wanted;
+    std::optional<size_t> other;
+  };
+
+  FactKind kind_;
+  std::vector<std::vector<Pair>> pairs_;  ///< by request
+};
+
+std::unique_ptr<Protocol> make_facts(FactKind kind) { return std::make_unique<FactProtocol>(std::move(kind)); }
+
+}  // namespace
+
+std::unique_ptr<Protocol> make_efficacy(const EvaluationOptions& /*options*/) {
+  return make_facts(
+      {{{"efficacy_prob", "efficacy",
+         "CounterFact ES: share of edited prompts after which the new target is likelier than the true one (mean "
+         "token log-probability, strict)"},
+        {"efficacy_argmax", "efficacy",
+         "share of edited prompts after which every token of the new target is the likeliest in its place "
+         "(teacher-forced)"}},
+       Wanted::kNew,
+       [](const EditRequest& request) { return std::vector{request.prompt.text}; }});
+}
+
+std::unique_ptr<Protocol> make_paraphrase(const EvaluationOptions& /*options*/) {
+  return make_facts(
+      {{{"paraphrase_prob", "paraphrase", "CounterFact PS: as efficacy_prob, over all paraphrases of all requests"},
+        {"paraphrase_argmax", "paraphrase", "as efficacy_argmax, over all paraphrases of all requests"}},
+       Wanted::kNew,
+       [](const EditRequest& request) { return request.paraphrases; }});
+}
+
+std::unique_ptr<Protocol> make_specificity(const EvaluationOptions& /*options*/) {
+  return make_facts({{{"specificity_prob", "specificity",
+                       "CounterFact NS: share of prompts about other subjects, of all requests, after which the true "
+                       "target stays likelier than the new one"},
+                      {"specificity_argmax", "specificity",
+                       "share of prompts about other subjects, of all requests, after which every token of the true "
+                       "target is the likeliest in its place"}},
+                     Wanted::kTrue,
+                     [](const EditRequest& request) { return request.neighborhood; }});
+}
+
+}  // namespace lancet

@@ -1,0 +1,75 @@
+// Free generation: what the edited model says by itself, without being shown the target (arXiv 2502.11177 on why that
+// matters), after the prompt alone and after a sentence that has nothing to do with it.
+#include "lancet/core/strings.h"
+#include "lancet/eval/answer_match.h"
+#include "protocols.h"
+
+namespace lancet {
+namespace {
+
+/// How a name and its explanation begin.
+struct GenerationKind {
+  std::string name;
+  std::string prefix;  ///< put before every prompt, a space behind it; may be empty
+  int64_t tokens = 0;
+};
+
+class GenerationProtocol : public Protocol {
+ public:
+  explicit GenerationProtocol(GenerationKind kind) : kind_(std::move(kind)) {}
+
+  void ask(const EditRequest& request, Asker& asker) override {
+    const std::string prompt = kind_.prefix.empty() ? request.prompt.text : kind_.prefix + " " + request.prompt.text;
+    texts_.push_back({asker.generate(prompt, kind_.tokens), {request.target}, request.target_aliases});
+  }
+
+  std::vector<MetricRow> metrics() const override {
+    const std::string where = cat("share of edited prompts", kind_.prefix.empty() ? "" : " behind another sentence",
+                                  " whose greedy continuation (at most ", kind_.tokens, " tokens, to EOS) ");
+    return {{kind_.name + "_exact", kind_.name,
+             where + "is the new target up to the first full stop or line break (case, punctuation, articles aside)"},
+            {kind_.name + "_alias", kind_.name, where + "is the new target or one of its other names in that sense"},
+            {kind_.name + "_contains", kind_.name,
+             where + "contains the new target, or one of its other names, as whole words"}};
+  }
+
+  Tallies judge(size_t request, const ModelAnswers& now, const ModelAnswers& /*before*/) const override {
+    const Text& text = texts_[request];
+    const std::optional<GeneratedText>& written = now.texts[text.place];
+    if (!written) return {};
+    std::vector<std::string> all = text.target;
+    all.insert(all.end(), text.aliases.begin(), text.aliases.end());
+    Tallies tallies;
+    tallies[kind_.name + "_exact"].add(is_exactly(written->continuation, text.target) ? 1 : 0);
+    if (!text.aliases.empty()) tallies[kind_.name + "_alias"].add(is_exactly(written->continuation, all) ? 1 : 0);
+    tallies[kind_.name + "_contains"].add(contains(written->continuation, all) ? 1 : 0);
+    return tallies;
+  }
+
+  std::optional<size_t> shown_text(size_t request) const override {
+    return kind_.prefix.empty() ? std::optional(texts_[request].place) : std::nullopt;
+  }
+
+ private:
+  struct Text {
+    size_t place = 0;
+    std::vector<std::string> target;  ///< one
+    std::vector<std::string> aliases;
+  };
+
+  GenerationKind kind_;
+  std::vector<Text> texts_;  ///< by request
+};
+
+}  // namespace
+
+std::unique_ptr<Protocol> make_generation(const EvaluationOptions& options) {
+  return std::make_unique<GenerationProtocol>(GenerationKind{"generation", "", options.generated_tokens});
+}
+
+std::unique_ptr<Protocol> make_distracted(const EvaluationOptions& options) {
+  return std::make_unique<GenerationProtocol>(
+      GenerationKind{"distracted", options.distractor, options.generated_tokens});
+}
+
+}  // namespace lancet

@@ -1,0 +1,71 @@
+#include "evaluation_config.h"
+
+#include <algorithm>
+
+#include "lancet/core/strings.h"
+
+namespace lancet {
+namespace {
+
+/// What is measured when the job does not say.
+const std::vector<std::string> kDefaultProtocols{"efficacy", "paraphrase", "specificity", "generation"};
+
+void check_protocols(ConfigSection& section, std::string_view key, const std::vector<std::string>& names) {
+  std::vector<std::string> known;
+  for (const ProtocolRow& row : protocol_table()) known.emplace_back(row.name);
+  for (size_t i = 0; i < names.size(); ++i) {
+    const std::string& name = names[i];
+    if (std::find(known.begin(), known.end(), name) == known.end()) {
+      const std::string near = nearest(name, known);
+      section.problem(
+          key, cat("'", name, "': expected ", join(known), near.empty() ? "" : cat(". Did you mean ", near, "?")));
+    } else if (std::find(names.begin(), names.begin() + static_cast<int64_t>(i), name) !=
+               names.begin() + static_cast<int64_t>(i)) {
+      section.problem(key, cat("'", name, "': stands twice"));
+    }
+  }
+}
+
+}  // namespace
+
+EvaluationOptions parse_evaluation(ConfigSection& job) {
+  EvaluationOptions options;
+  const ConfigTree* evaluate = job.raw("evaluate");
+  if (evaluate == nullptr || evaluate->kind != ConfigTree::Kind::kMap) {
+    options.protocols = job.texts("evaluate", kDefaultProtocols);
+    check_protocols(job, "evaluate", options.protocols);
+    return options;
+  }
+  ConfigSection section = job.section("evaluate");
+  options.protocols = section.texts("metrics", kDefaultProtocols);
+  check_protocols(section, "metrics", options.protocols);
+  options.generated_tokens = section.integer("tokens", {.min = 1, .max = 100'000}, options.generated_tokens);
+  options.distractor = section.text("distractor", options.distractor);
+  section.finish();
+  return options;
+}
+
+void check_metric(ConfigSection& section, std::string_view key, const std::string& name) {
+  if (find_protocol_of(name) != nullptr) return;
+  std::vector<std::string> names;
+  for (const ProtocolRow& row : protocol_table()) names.insert(names.end(), row.metrics.begin(), row.metrics.end());
+  const std::string near = nearest(name, names);
+  section.problem(key, cat("'", name, "': unknown metric: expected ", join(names),
+                           near.empty() ? "" : cat(". Did you mean ", near, "?")));
+}
+
+std::vector<std::pair<std::string, double>> parse_accept(ConfigSection& job, const EvaluationOptions& evaluation) {
+  std::vector<std::pair<std::string, double>> accept = job.number_map("accept");
+  for (const auto& [name, threshold] : accept) {
+    check_metric(job, "accept", name);
+    const ProtocolRow* row = find_protocol_of(name);
+    if (row == nullptr) continue;
+    if (std::find(evaluation.protocols.begin(), evaluation.protocols.end(), row->name) == evaluation.protocols.end())
+      job.problem("accept", cat("'", name, "': is not measured: add ", row->name, " to evaluate"));
+    if (threshold < 0 || threshold > 1)
+      job.problem("accept", cat("'", name, "': ", threshold, ": expected a share from 0 to 1"));
+  }
+  return accept;
+}
+
+}  // namespace lancet

@@ -1,0 +1,23 @@
+// `evaluate:` and `accept:` of a job.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "lancet/core/config_section.h"
+#include "lancet/eval/protocol.h"
+
+namespace lancet {
+
+/// A list of protocols, or a map with the list under `metrics` and their options beside it.
+EvaluationOptions parse_evaluation(ConfigSection& job);
+
+/// Thresholds of metrics that `evaluation` measures.
+std::vector<std::pair<std::string, double>> parse_accept(ConfigSection& job, const EvaluationOptions& evaluation);
+
+/// Adds a problem for a name under `key` that no protocol measures.
+void check_metric(ConfigSection& section, std::string_view key, const std::string& name);
+
+}  // namespace lancet
