@@ -1,5 +1,7 @@
 // Free generation: what the edited model says by itself, without being shown the target (arXiv 2502.11177 on why that
 // matters), after the prompt alone and after a sentence that has nothing to do with it.
+#include <algorithm>
+
 #include "lancet/core/strings.h"
 #include "lancet/eval/answer_match.h"
 #include "protocols.h"
@@ -26,11 +28,16 @@ class GenerationProtocol : public Protocol {
   std::vector<MetricRow> metrics() const override {
     const std::string where = cat("share of edited prompts", kind_.prefix.empty() ? "" : " behind another sentence",
                                   " whose greedy continuation (at most ", kind_.tokens, " tokens, to EOS) ");
-    return {{kind_.name + "_exact", kind_.name,
-             where + "is the new target up to the first full stop or line break (case, punctuation, articles aside)"},
-            {kind_.name + "_alias", kind_.name, where + "is the new target or one of its other names in that sense"},
-            {kind_.name + "_contains", kind_.name,
-             where + "contains the new target, or one of its other names, as whole words"}};
+    std::vector<MetricRow> rows{
+        {kind_.name + "_exact", kind_.name,
+         where + "is the new target up to the first full stop or line break (case, punctuation, articles aside)"},
+        {kind_.name + "_contains", kind_.name,
+         where + "contains the new target, or one of its other names, as whole words"}};
+    const auto has_aliases = [](const Text& text) { return !text.aliases.empty(); };
+    if (std::any_of(texts_.begin(), texts_.end(), has_aliases))
+      rows.insert(rows.begin() + 1, {kind_.name + "_alias", kind_.name,
+                                     where + "is the new target or one of its other names in that sense"});
+    return rows;
   }
 
   Tallies judge(size_t request, const ModelAnswers& now, const ModelAnswers& /*before*/) const override {
