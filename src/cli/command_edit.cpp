@@ -2,6 +2,7 @@
 #include <memory>
 
 #include "commands.h"
+#include "evaluation_text.h"
 #include "lancet/core/progress.h"
 #include "lancet/core/strings.h"
 #include "lancet/job/edit_job.h"
@@ -41,7 +42,10 @@ std::string answers_text(const EditReport& report) {
 }
 
 void print_summary(const EditReport& report, const JobConfig& job) {
-  std::cout << "\n" << metrics_text(report) << "\n" << answers_text(report) << "\n";
+  std::cout << "\n" << metrics_text(report) << "\n";
+  if (const std::string costs = costs_text(report.before.costs, report.after.costs); !costs.empty())
+    std::cout << costs << "\n";
+  std::cout << answers_text(report) << "\n";
   for (const std::string& warning : report.outcome.warnings) log_warning(warning);
   if (report.statistics.corpus_exhausted)
     std::cout << "  statistics: the corpus has " << report.statistics.layers.front().tokens

@@ -2,6 +2,7 @@
 #include <memory>
 
 #include "commands.h"
+#include "evaluation_text.h"
 #include "lancet/core/strings.h"
 #include "lancet/job/eval_job.h"
 #include "table.h"
@@ -11,21 +12,28 @@ namespace {
 
 std::string evaluation_text(const EvalReport& report) {
   std::vector<std::vector<std::string>> rows{{"metric, %", "value", "prompts"}};
+  if (report.baseline) rows.front().insert(rows.front().begin() + 1, "baseline");
   for (const MetricRow& row : report.evaluation.metrics) {
     const Tally& total = report.evaluation.totals.find(row.name)->second;
     rows.push_back({row.name, metric_text(row, total.mean()), std::to_string(total.count)});
+    if (report.baseline)
+      rows.back().insert(rows.back().begin() + 1,
+                         metric_text(row, report.baseline->totals.find(row.name)->second.mean()));
   }
   std::string out = rows.size() > 1 ? format_table(rows) : std::string();
+  const Evaluation& before = report.baseline ? *report.baseline : report.evaluation;
+  if (const std::string costs = costs_text(before.costs, report.evaluation.costs); !costs.empty()) out += "\n" + costs;
   for (size_t i = 0; i < std::min<size_t>(5, report.evaluation.continuations.size()); ++i)
     out += cat("  ", one_line(report.requests[i].prompt.text, 60), " … ",
                one_line(report.evaluation.continuations[i], 60), "\n");
   return out;
 }
 
-ExitCode run_eval(const JobArguments& arguments, const Output& output, RankSession& session) {
+ExitCode run_eval(const JobArguments& arguments, const std::string& baseline, const Output& output,
+                  RankSession& session) {
   Communicator& communicator = session.communicator();
   const JobConfig job = load_job(arguments, JobPurpose::kEvaluate, session);
-  const EvalReport report = run_eval_job(job, communicator);
+  const EvalReport report = run_eval_job(job, baseline, communicator);
   if (!communicator.is_root()) return ExitCode::kOk;
   std::cout << (output.json ? to_json(report, job) : evaluation_text(report));
   return ExitCode::kOk;
@@ -54,20 +62,23 @@ ExitCode run_stats(const JobArguments& arguments, const Output& output, RankSess
 
 void add_eval(CLI::App& app, Action& action) {
   auto arguments = std::make_shared<JobArguments>();
+  auto baseline = std::make_shared<std::string>();
   auto output = std::make_shared<Output>();
   auto ranks = std::make_shared<RankArguments>();
   CLI::App* command = app.add_subcommand("eval",
                                          "Measure requests on a model as it is, edited or not.\n"
-                                         "  lancet eval job.yaml --set model=out/demo\n"
+                                         "  lancet eval job.yaml --set model=out/demo --baseline data/demo-model\n"
                                          "  lancet eval --model DIR --requests FILE");
   add_job_file(*command, *arguments);
   command->add_option("--model", arguments->model, "Model folder");
   command->add_option("--requests", arguments->requests, "Request file");
+  command->add_option("--baseline", *baseline, "Another model folder, measured first and compared with");
   add_output_options(*command, *output);
   add_rank_options(*command, *ranks);
   command->callback([=, &action] {
     action = [=] {
-      return run_as_rank(*ranks, *output, [&](RankSession& session) { return run_eval(*arguments, *output, session); });
+      return run_as_rank(*ranks, *output,
+                         [&](RankSession& session) { return run_eval(*arguments, *baseline, *output, session); });
     };
   });
 }

@@ -3,27 +3,17 @@
 #include <algorithm>
 #include <numeric>
 
-#include "answer_texts.h"
+#include "ask_model.h"
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
 
 namespace lancet {
 
-namespace {
-
-TargetAnswer to_answer(const Continuation& continuation, ContinuationScore score) {
-  TargetAnswer answer{score.nll, std::move(score.argmax)};
-  for (size_t i = 0; i < continuation.target.size(); ++i)
-    if (answer.argmax[i] == continuation.target[i]) ++answer.n_right;
-  return answer;
-}
-
-}  // namespace
-
 struct EvaluationPlan::Asked {
   std::vector<std::unique_ptr<Protocol>> protocols;
   ModelQuestions questions;
   std::vector<MetricRow> metrics;
+  std::optional<CostPlan> costs;
 };
 
 EvaluationPlan::EvaluationPlan(const Tokenizer& tokenizer, std::span<const EditRequest> requests,
@@ -49,6 +39,7 @@ EvaluationPlan::EvaluationPlan(const Tokenizer& tokenizer, std::span<const EditR
   if (!problems.empty()) throw ConfigError(join(problems, "\n"));
   for (const std::unique_ptr<Protocol>& protocol : asked->protocols)
     for (MetricRow& row : protocol->metrics()) asked->metrics.push_back(std::move(row));
+  if (!options.costs.empty()) asked->costs.emplace(tokenizer, options.costs, requests, options.generated_tokens);
   asked_ = std::move(asked);
 }
 
@@ -58,13 +49,14 @@ EvaluationPlan EvaluationPlan::scores_of(std::span<const int64_t> requests) cons
   return {asked_, tokenizer_, std::move(some)};
 }
 
-std::vector<size_t> EvaluationPlan::asked_continuations() const {
+AskedPart EvaluationPlan::asked_part() const {
+  if (!is_part_) return AskedPart::all(asked_->questions);
   std::vector<size_t> some;
   for (const size_t request : requests_)
     for (const size_t index : asked_->questions.continuations_of(request)) some.push_back(index);
   std::sort(some.begin(), some.end());
   some.erase(std::unique(some.begin(), some.end()), some.end());
-  return some;
+  return {std::move(some), {}};
 }
 
 int64_t EvaluationPlan::scored_tokens(size_t request) const {
@@ -77,42 +69,15 @@ int64_t EvaluationPlan::scored_tokens(size_t request) const {
 }
 
 EvaluationSize EvaluationPlan::size() const {
-  EvaluationSize size;
-  const std::vector<size_t> asked = asked_continuations();
-  for (const size_t index : asked) {
-    const Continuation& continuation = asked_->questions.continuations()[index];
-    const auto target = static_cast<int64_t>(continuation.target.size());
-    size.scored_row_tokens =
-        std::max(size.scored_row_tokens, static_cast<int64_t>(continuation.prompt.size()) + target - 1);
-    size.labels += target;
-  }
-  size.scored_tokens = size.scored_row_tokens * static_cast<int64_t>(asked.size());
-  if (is_part_) return size;
-  for (const TextQuestion& text : asked_->questions.texts()) {
-    const auto prompt = static_cast<int64_t>(text.prompt.size());
-    ++size.generation.rows;
-    size.generation.prompt_tokens = std::max(size.generation.prompt_tokens, prompt);
-    size.generation.row_tokens = std::max(size.generation.row_tokens, prompt + text.max_new_tokens);
-  }
-  return size;
+  const EvaluationSize size = size_of(asked_->questions, asked_part());
+  return asked_->costs && !is_part_ ? size + asked_->costs->size() : size;
 }
 
 Evaluation EvaluationPlan::run(const CausalLM& model, const std::string& stage, Communicator& communicator,
                                const Evaluation* before) const {
-  const ModelQuestions& questions = asked_->questions;
   Evaluation evaluation;
-  ModelAnswers& answers = evaluation.answers;
-  answers.scores.resize(questions.continuations().size());
-  answers.texts.resize(questions.texts().size());
-  if (const std::vector<size_t> asked = asked_continuations(); !asked.empty()) {
-    std::vector<Continuation> continuations;
-    for (const size_t index : asked) continuations.push_back(questions.continuations()[index]);
-    std::vector<ContinuationScore> scores = score_continuations(model, continuations, stage, communicator);
-    for (size_t i = 0; i < asked.size(); ++i)
-      answers.scores[asked[i]] = to_answer(continuations[i], std::move(scores[i]));
-  }
-  if (!is_part_) answer_texts(questions.texts(), {model, tokenizer_, stage}, communicator, answers.texts);
-
+  evaluation.answers = ask_model(asked_->questions, asked_part(), {model, tokenizer_, stage}, communicator);
+  const ModelAnswers& answers = evaluation.answers;
   evaluation.metrics = asked_->metrics;
   for (const size_t request : requests_) {
     Tallies& tallies = evaluation.requests.emplace_back();
@@ -126,6 +91,9 @@ Evaluation EvaluationPlan::run(const CausalLM& model, const std::string& stage, 
   }
   evaluation.totals = pooled(evaluation.requests);
   for (const std::unique_ptr<Protocol>& protocol : asked_->protocols) protocol->conclude(evaluation.totals);
+  if (asked_->costs && !is_part_)
+    evaluation.costs =
+        asked_->costs->run(model, stage + " costs", communicator, before != nullptr ? &before->costs : nullptr);
   return evaluation;
 }
 

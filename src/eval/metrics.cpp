@@ -31,7 +31,7 @@ double quantile(std::vector<double>& values, double share) {
 }  // namespace
 
 std::string_view unit_name(Unit unit) {
-  constexpr std::array<std::string_view, 5> kNames{"share", "difference", "bits", "cosine", "perplexity"};
+  constexpr std::array<std::string_view, 6> kNames{"share", "difference", "bits", "nats", "cosine", "perplexity"};
   return kNames[static_cast<size_t>(unit)];
 }
 

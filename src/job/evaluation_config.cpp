@@ -26,9 +26,30 @@ void check_protocols(ConfigSection& section, std::string_view key, const std::ve
   }
 }
 
+CostOptions parse_costs(ConfigSection section, const std::filesystem::path& base) {
+  CostOptions costs;
+  if (section.has("text")) {
+    costs.text.emplace();
+    costs.text->text = section.path("text", base);
+    costs.text->tokens = section.integer("tokens", {.min = 2}, costs.text->tokens);
+    costs.text->document_tokens = section.integer("document_tokens", {.min = 2}, costs.text->document_tokens);
+  }
+  if (section.has("probes")) {
+    ConfigSection probes = section.section("probes");
+    costs.probes.emplace();
+    costs.probes->path = probes.path("path", base);
+    costs.probes->range.skip = probes.integer("skip", {.min = 0}, 0);
+    if (probes.has("limit")) costs.probes->range.limit = probes.integer("limit", {.min = 1});
+    probes.finish();
+  }
+  if (section.has("choices")) costs.choices = section.path("choices", base);
+  section.finish();
+  return costs;
+}
+
 }  // namespace
 
-EvaluationOptions parse_evaluation(ConfigSection& job) {
+EvaluationOptions parse_evaluation(ConfigSection& job, const std::filesystem::path& base) {
   EvaluationOptions options;
   const ConfigTree* evaluate = job.raw("evaluate");
   if (evaluate == nullptr || evaluate->kind != ConfigTree::Kind::kMap) {
@@ -41,6 +62,7 @@ EvaluationOptions parse_evaluation(ConfigSection& job) {
   check_protocols(section, "metrics", options.protocols);
   options.generated_tokens = section.integer("tokens", {.min = 1, .max = 100'000}, options.generated_tokens);
   options.distractor = section.text("distractor", options.distractor);
+  if (section.has("costs")) options.costs = parse_costs(section.section("costs"), base);
   section.finish();
   return options;
 }

@@ -1,6 +1,7 @@
 // `evaluate:` and `accept:` of a job.
 #pragma once
 
+#include <filesystem>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -12,7 +13,7 @@
 namespace lancet {
 
 /// A list of protocols, or a map with the list under `metrics` and their options beside it.
-EvaluationOptions parse_evaluation(ConfigSection& job);
+EvaluationOptions parse_evaluation(ConfigSection& job, const std::filesystem::path& base);
 
 /// Thresholds of metrics that `evaluation` measures.
 std::vector<std::pair<std::string, double>> parse_accept(ConfigSection& job, const EvaluationOptions& evaluation);

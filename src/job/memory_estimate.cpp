@@ -141,6 +141,8 @@ StageEstimate estimate_stage(const ModelConfig& config, const JobWork& work, con
   // An editor's state lies on the host.
   if (stage.device == Placement::host()) estimate.edited += edited * 8 * work.history_keys * config.d_ffn;
   estimate.evaluate = evaluate_bytes(config, work, stage, batching.under_way);
+  if (stage.device == Placement::host())
+    estimate.edited += work.evaluation.kept_tokens * config.d_model * element_bytes(work);
   if (work.optimizes_values) {
     const ValueWork values{config, work.dtype, work.value_layer(), work.values};
     const ValueBytes bytes = value_bytes(values, stage, batching.value_requests);

@@ -169,6 +169,7 @@ std::string to_json(const EditReport& report, const JobConfig& job) {
       {"accept", accept},
       {"unmet", report.unmet},
       {"metrics", metrics_json(report)},
+      {"costs", costs_json(report.before.costs, report.after.costs)},
       {"measured_on", "the weights rounded to the type they are exported in"},
       {"model",
        {{"folder", job.model.string()}, {"content_hash", report.base_hash}, {"run_dtype", report.model_dtype}}},

@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "lancet/eval/costs.h"
 #include "lancet/eval/metrics.h"
 #include "lancet/job/statistics_report.h"
 #include "lancet/runtime/memory_watch.h"
@@ -34,6 +35,23 @@ inline Json bytes_json(const PeakBytes& peaks) {
   Json json = Json::object();
   for (const auto& [device, bytes] : peaks) json[device] = bytes;
   return json;
+}
+
+/// What editing cost: name -> figures on the unedited and the edited model.
+inline Json costs_json(const CostReport& before, const CostReport& after) {
+  Json costs = Json::object();
+  const auto before_intervals = bootstrap_intervals(before.items), after_intervals = bootstrap_intervals(after.items);
+  for (const MetricRow& row : after.metrics) {
+    Json cost = {
+        {"before", mean_json(before.totals.find(row.name)->second)},
+        {"after", mean_json(after.totals.find(row.name)->second)},
+        {"interval",
+         {{"before", interval_json(before_intervals, row.name)}, {"after", interval_json(after_intervals, row.name)}}},
+        {"count", after.totals.find(row.name)->second.count}};
+    cost.update(describe(row));
+    costs[row.name] = std::move(cost);
+  }
+  return costs;
 }
 
 /// Where a layer's imported moments came from.

@@ -137,9 +137,9 @@ TEST_F(RankJobs, AllRejectWhatIsNotAccepted) {
 }
 
 TEST_F(RankJobs, MeasureTheSameWithoutEditing) {
-  const EvalReport single = run_eval_job(job("eval"), alone());
+  const EvalReport single = run_eval_job(job("eval"), {}, alone());
   run_ranks(3, [&](Communicator& communicator) {
-    const EvalReport shared = run_eval_job(job("eval"), communicator);
+    const EvalReport shared = run_eval_job(job("eval"), {}, communicator);
     EXPECT_EQ(shared.content_hash, single.content_hash);
     EXPECT_EQ(shared.evaluation.continuations, single.evaluation.continuations);
     for (const auto& [name, tally] : single.evaluation.totals)

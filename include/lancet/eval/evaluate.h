@@ -6,27 +6,13 @@
 #include <string>
 #include <vector>
 
+#include "lancet/eval/costs.h"
+#include "lancet/eval/evaluation_size.h"
 #include "lancet/eval/protocol.h"
 #include "lancet/models/causal_lm.h"
 #include "lancet/runtime/communicator.h"
 
 namespace lancet {
-
-/// Rows that are generated, the longest of them.
-struct GenerationSize {
-  int64_t rows = 0;
-  int64_t row_tokens = 0;  ///< prompt and what is added
-  int64_t prompt_tokens = 0;
-  bool from_all = false;  ///< sampled from the whole distribution
-};
-
-/// How much an evaluation runs.
-struct EvaluationSize {
-  int64_t scored_tokens = 0;      ///< of all rows, padded to the longest
-  int64_t scored_row_tokens = 0;  ///< of the longest row
-  int64_t labels = 0;             ///< tokens whose probability is read
-  GenerationSize generation;
-};
 
 struct Evaluation {
   std::vector<MetricRow> metrics;  ///< what was measured, in the order in which it is shown
@@ -34,12 +20,16 @@ struct Evaluation {
   Tallies totals;                          ///< over all requests
   std::vector<std::string> continuations;  ///< greedy, per request; empty unless `generation` was asked for
   ModelAnswers answers;                    ///< what a later evaluation by the same plan is compared with
+  CostReport costs;                        ///< empty unless `evaluate.costs` asks for some, and of parts
 };
+
+struct AskedPart;
 
 /// The requests' texts as ids, made once.
 class EvaluationPlan {
  public:
-  /// Throws: ConfigError listing every request with a prompt and target that do not split into tokens (text/prompt.h).
+  /// Reads the files that `options.costs` names. Throws: ConfigError listing every request with a prompt and target
+  /// that do not split into tokens (text/prompt.h), and for those files.
   EvaluationPlan(const Tokenizer& tokenizer, std::span<const EditRequest> requests, const EvaluationOptions& options);
 
   EvaluationSize size() const;
@@ -61,7 +51,7 @@ class EvaluationPlan {
   EvaluationPlan(std::shared_ptr<const Asked> asked, const Tokenizer& tokenizer, std::vector<size_t> requests)
       : asked_(std::move(asked)), tokenizer_(tokenizer), requests_(std::move(requests)), is_part_(true) {}
 
-  std::vector<size_t> asked_continuations() const;
+  AskedPart asked_part() const;
 
   std::shared_ptr<const Asked> asked_;
   const Tokenizer& tokenizer_;

@@ -14,6 +14,7 @@ enum class Unit {
   kShare,       ///< of prompts or tokens, 0 to 1
   kDifference,  ///< of two probabilities, -1 to 1
   kBits,
+  kNats,
   kCosine,
   kPerplexity
 };

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "lancet/edit/request.h"
+#include "lancet/eval/costs.h"
 #include "lancet/eval/metrics.h"
 #include "lancet/eval/questions.h"
 
@@ -43,6 +44,7 @@ struct EvaluationOptions {
   int64_t generated_tokens = 12;       ///< of greedy continuations
   std::string distractor =
       "It had rained all week, and the market opened late that day.";  ///< put before the prompts of `distracted`
+  CostOptions costs = {};
 };
 
 struct ProtocolRow {

@@ -1,0 +1,79 @@
+// What editing cost, besides what it did to its own requests: held-out text, facts that were not edited, multiple
+// choice. Asked for under `evaluate.costs` of a job.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "lancet/edit/request.h"
+#include "lancet/eval/evaluation_size.h"
+#include "lancet/eval/held_out_text.h"
+#include "lancet/eval/questions.h"
+
+namespace lancet {
+
+/// A question with answers of which one is right.
+struct ChoiceItem {
+  std::string question;
+  std::vector<std::string> choices;  ///< at least two
+  size_t answer = 0;
+};
+
+/// Reads .jsonl: {"question": text, "choices": [texts], "answer": index from 0, or the right one's text}.
+/// Throws: ConfigError "file: line 3: field: ..." for every bad line at once (first 20 shown).
+std::vector<ChoiceItem> load_choices(const std::filesystem::path& path);
+
+/// Facts of a request file; the right answer is target_true, or target where a record has that alone.
+struct ProbeOptions {
+  std::filesystem::path path;
+  RequestRange range;
+};
+
+struct CostOptions {
+  std::optional<HeldOutOptions> text;
+  std::optional<ProbeOptions> probes;
+  std::filesystem::path choices;  ///< as load_choices() reads them; empty: none
+
+  bool empty() const { return !text && !probes && choices.empty(); }
+};
+
+struct CostReport {
+  std::vector<MetricRow> metrics;  ///< in the order in which they are shown
+  std::vector<Tallies> items;      ///< by document, probe, question
+  Tallies totals;
+  ModelAnswers answers;  ///< what a later report of the same plan is compared with
+  HeldOutStates states;  ///< likewise; this rank's
+};
+
+/// What is asked, as token ids, made once.
+class CostPlan {
+ public:
+  /// `edited`: a probe with the prompt of one of them is an error. `generated_tokens`: of greedy continuations.
+  /// Throws: ConfigError, also for the files that `options` names.
+  CostPlan(const Tokenizer& tokenizer, const CostOptions& options, std::span<const EditRequest> edited,
+           int64_t generated_tokens);
+  ~CostPlan();
+
+  EvaluationSize size() const;
+
+  /// Collective: all ranks get the same, but for `states`. `before`: this plan's report on the unedited model; null:
+  /// this is that, and the states that KL needs are kept. `model` has that model's final norm and head.
+  CostReport run(const CausalLM& model, const std::string& stage, Communicator& communicator,
+                 const CostReport* before) const;
+
+ private:
+  class Probes;
+  class Choices;
+
+  const Tokenizer& tokenizer_;
+  ModelQuestions questions_;
+  std::optional<HeldOutText> text_;
+  std::unique_ptr<Probes> probes_;    ///< null: none
+  std::unique_ptr<Choices> choices_;  ///< null: none
+};
+
+}  // namespace lancet

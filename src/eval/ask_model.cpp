@@ -1,0 +1,146 @@
+#include "ask_model.h"
+
+#include <torch/types.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "lancet/models/generate.h"
+#include "lancet/models/spread_rows.h"
+
+namespace lancet {
+namespace {
+
+/// Rows of sampled text are numbered: a batch of them is a range.
+RowBatches ranges_of(size_t n_rows, int64_t row_tokens) {
+  const auto together = static_cast<size_t>(std::max<int64_t>(1, kForwardTokens / std::max<int64_t>(1, row_tokens)));
+  RowBatches batches;
+  for (size_t row = 0; row < n_rows; ++row) {
+    if (row % together == 0) batches.emplace_back();
+    batches.back().push_back(static_cast<int64_t>(row));
+  }
+  return batches;
+}
+
+/// Ids as one tensor: of each row how many there are, and these.
+Tensor packed_ids(const std::vector<std::vector<TokenId>>& rows, int64_t most) {
+  Tensor ids_RX = torch::zeros({static_cast<int64_t>(rows.size()), most + 1}, at::kLong);
+  int64_t* at = ids_RX.mutable_data_ptr<int64_t>();
+  for (const std::vector<TokenId>& ids : rows) {
+    *at = static_cast<int64_t>(ids.size());
+    std::copy(ids.begin(), ids.end(), at + 1);
+    at += most + 1;
+  }
+  return ids_RX;
+}
+
+TargetAnswer to_answer(const Continuation& continuation, ContinuationScore score) {
+  TargetAnswer answer{score.nll, std::move(score.argmax)};
+  for (size_t i = 0; i < continuation.target.size(); ++i)
+    if (answer.argmax[i] == continuation.target[i]) ++answer.n_right;
+  return answer;
+}
+
+GeneratedText to_text(const Tokenizer& tokenizer, std::vector<TokenId> ids, std::span<const TokenId> added) {
+  GeneratedText text{{}, tokenizer.decode(added)};
+  ids.insert(ids.end(), added.begin(), added.end());
+  text.whole = tokenizer.decode(ids);
+  return text;
+}
+
+/// The texts of one kind of decoding; `places`: where they stand among all.
+void answer(std::span<const TextQuestion> texts, const std::vector<size_t>& places, const AskedModel& asked,
+            Communicator& communicator, std::vector<std::optional<GeneratedText>>& answers) {
+  const bool samples = texts[places.front()].decoding == Decoding::kTopK5;
+  std::vector<int64_t> lengths;
+  int64_t most = 0;
+  for (const size_t place : places) {
+    lengths.push_back(static_cast<int64_t>(texts[place].prompt.size()) + texts[place].max_new_tokens);
+    most = std::max(most, texts[place].max_new_tokens);
+  }
+  const int64_t longest = *std::max_element(lengths.begin(), lengths.end());
+  const RowBatches batches =
+      samples ? ranges_of(places.size(), longest) : plan_batches(lengths, {.tokens = kForwardTokens});
+  const Tensor ids_NX = spread_rows(communicator, asked.stage, batches, {at::kLong, Placement::host()},
+                                    [&](const std::vector<int64_t>& batch) {
+                                      std::vector<GenerateRow> rows;
+                                      for (const int64_t row : batch) {
+                                        const TextQuestion& text = texts[places[static_cast<size_t>(row)]];
+                                        rows.push_back({text.prompt, text.max_new_tokens});
+                                      }
+                                      GenerateOptions options;
+                                      if (samples)
+                                        options = {.top_k = 5, .first_row = batch.front()};
+                                      else
+                                        options = {.eos_ids = asked.model.config().eos_ids};
+                                      return packed_ids(generate(asked.model, rows, options), most);
+                                    });
+  const int64_t* at = ids_NX.const_data_ptr<int64_t>();
+  for (const size_t place : places) {
+    answers[place] = to_text(asked.tokenizer, texts[place].prompt, std::span(at + 1, static_cast<size_t>(at[0])));
+    at += most + 1;
+  }
+}
+
+}  // namespace
+
+AskedPart AskedPart::all(const ModelQuestions& questions) {
+  AskedPart part{std::vector<size_t>(questions.continuations().size()), std::vector<size_t>(questions.texts().size())};
+  std::iota(part.continuations.begin(), part.continuations.end(), 0);
+  std::iota(part.texts.begin(), part.texts.end(), 0);
+  return part;
+}
+
+ModelAnswers ask_model(const ModelQuestions& questions, const AskedPart& part, const AskedModel& asked,
+                       Communicator& communicator) {
+  ModelAnswers answers;
+  answers.scores.resize(questions.continuations().size());
+  answers.texts.resize(questions.texts().size());
+  if (!part.continuations.empty()) {
+    std::vector<Continuation> continuations;
+    for (const size_t index : part.continuations) continuations.push_back(questions.continuations()[index]);
+    std::vector<ContinuationScore> scores = score_continuations(asked.model, continuations, asked.stage, communicator);
+    for (size_t i = 0; i < scores.size(); ++i)
+      answers.scores[part.continuations[i]] = to_answer(continuations[i], std::move(scores[i]));
+  }
+  for (const Decoding decoding : {Decoding::kGreedy, Decoding::kTopK5}) {
+    std::vector<size_t> places;
+    for (const size_t index : part.texts)
+      if (questions.texts()[index].decoding == decoding) places.push_back(index);
+    if (!places.empty()) answer(questions.texts(), places, asked, communicator, answers.texts);
+  }
+  return answers;
+}
+
+EvaluationSize EvaluationSize::operator+(const EvaluationSize& other) const {
+  return {.scored_tokens = scored_tokens + other.scored_tokens,
+          .scored_row_tokens = std::max(scored_row_tokens, other.scored_row_tokens),
+          .labels = labels + other.labels,
+          .kept_tokens = kept_tokens + other.kept_tokens,
+          .generation = {.rows = generation.rows + other.generation.rows,
+                         .row_tokens = std::max(generation.row_tokens, other.generation.row_tokens),
+                         .prompt_tokens = std::max(generation.prompt_tokens, other.generation.prompt_tokens),
+                         .from_all = generation.from_all || other.generation.from_all}};
+}
+
+EvaluationSize size_of(const ModelQuestions& questions, const AskedPart& part) {
+  EvaluationSize size;
+  for (const size_t index : part.continuations) {
+    const Continuation& continuation = questions.continuations()[index];
+    const auto target = static_cast<int64_t>(continuation.target.size());
+    size.scored_row_tokens =
+        std::max(size.scored_row_tokens, static_cast<int64_t>(continuation.prompt.size()) + target - 1);
+    size.labels += target;
+  }
+  size.scored_tokens = size.scored_row_tokens * static_cast<int64_t>(part.continuations.size());
+  for (const size_t index : part.texts) {
+    const TextQuestion& text = questions.texts()[index];
+    const auto prompt = static_cast<int64_t>(text.prompt.size());
+    ++size.generation.rows;
+    size.generation.prompt_tokens = std::max(size.generation.prompt_tokens, prompt);
+    size.generation.row_tokens = std::max(size.generation.row_tokens, prompt + text.max_new_tokens);
+  }
+  return size;
+}
+
+}  // namespace lancet

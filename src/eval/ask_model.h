@@ -1,0 +1,32 @@
+// Puts questions to a model.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "lancet/eval/evaluate.h"
+
+namespace lancet {
+
+/// Which of the questions; indices ascend.
+struct AskedPart {
+  std::vector<size_t> continuations;
+  std::vector<size_t> texts;
+
+  static AskedPart all(const ModelQuestions& questions);
+};
+
+struct AskedModel {
+  const CausalLM& model;
+  const Tokenizer& tokenizer;
+  const std::string& stage;  ///< what the progress shows
+};
+
+/// Collective: rows are spread over ranks, all of which get the whole.
+ModelAnswers ask_model(const ModelQuestions& questions, const AskedPart& part, const AskedModel& asked,
+                       Communicator& communicator);
+
+/// How much that runs.
+EvaluationSize size_of(const ModelQuestions& questions, const AskedPart& part);
+
+}  // namespace lancet

@@ -1,0 +1,181 @@
+#include "lancet/eval/costs.h"
+
+#include <algorithm>
+#include <set>
+
+#include "ask_model.h"
+#include "lancet/core/error.h"
+#include "lancet/core/strings.h"
+#include "lancet/eval/answer_match.h"
+
+namespace lancet {
+namespace {
+
+constexpr size_t kShownProblems = 5;
+
+/// Probes that are edited measure the edit, not its cost.
+void check_probes(std::span<const EditRequest> probes, std::span<const EditRequest> edited) {
+  std::set<std::string_view> prompts;
+  for (const EditRequest& request : edited) prompts.insert(request.prompt.text);
+  std::vector<std::string> both;
+  for (const EditRequest& probe : probes)
+    if (prompts.contains(probe.prompt.text)) both.push_back(cat(probe.id, " (", probe.prompt.text, ")"));
+  if (both.empty()) return;
+  const size_t shown = std::min(both.size(), kShownProblems);
+  throw ConfigError(cat("evaluate.costs.probes: ", both.size(),
+                        " of them are edited by this job: ", join(std::span(both).first(shown), "; "),
+                        shown < both.size() ? "; ..." : "", ". Choose other facts (skip, limit)"));
+}
+
+}  // namespace
+
+/// Facts that are not edited: does the model still say them?
+class CostPlan::Probes {
+ public:
+  Probes(std::span<const EditRequest> probes, int64_t tokens, const Tokenizer& tokenizer, ModelQuestions& questions)
+      : tokens_(tokens) {
+    for (const EditRequest& probe : probes) {
+      questions.begin_request();
+      Asker asker(tokenizer, questions, cat("evaluate.costs.probes: fact ", probe.id));
+      scores_.push_back(asker.score(probe.prompt.text, probe.target_true.value_or(probe.target)));
+      texts_.push_back(asker.generate(probe.prompt.text, tokens));
+    }
+  }
+
+  size_t count() const { return scores_.size(); }
+
+  std::vector<MetricRow> metrics() const {
+    const std::string of = cat(" of ", count(), " facts that are not edited");
+    return {
+        {"probe_argmax", "probes",
+         "share" + of + " whose true answer is the likeliest, token by token (teacher-forced)"},
+        {"probe_kept", "probes", "of the facts that the unedited model answers so, the share that it still does"},
+        {"probe_logprob_change", "probes", "mean change of log p of the true answer (mean over its tokens)," + of,
+         Unit::kNats, Better::kNeither},
+        {"probe_text_kept", "probes",
+         cat("share", of, " whose greedy continuation (", tokens_, " tokens) is the unedited model's to the letter")}};
+  }
+
+  Tallies judge(size_t probe, const ModelAnswers& now, const ModelAnswers& before) const {
+    const TargetAnswer& answer = *now.scores[scores_[probe]];
+    const TargetAnswer& old = *before.scores[scores_[probe]];
+    const size_t text = texts_[probe];
+    Tallies tallies;
+    tallies["probe_argmax"].add(answer.is_right() ? 1 : 0);
+    if (old.is_right()) tallies["probe_kept"].add(answer.is_right() ? 1 : 0);
+    tallies["probe_logprob_change"].add(old.nll - answer.nll);
+    tallies["probe_text_kept"].add(now.texts[text]->continuation == before.texts[text]->continuation ? 1 : 0);
+    return tallies;
+  }
+
+ private:
+  int64_t tokens_;
+  std::vector<size_t> scores_, texts_;  ///< by probe
+};
+
+/// Questions with answers to choose from.
+class CostPlan::Choices {
+ public:
+  Choices(std::vector<ChoiceItem> items, int64_t tokens, const Tokenizer& tokenizer, ModelQuestions& questions)
+      : tokens_(tokens) {
+    for (ChoiceItem& item : items) {
+      questions.begin_request();
+      Asker asker(tokenizer, questions, cat("evaluate.costs.choices: question ", asked_.size()));
+      Asked& asked = asked_.emplace_back();
+      for (const std::string& choice : item.choices) asked.scores.push_back(asker.score(item.question, choice));
+      asked.text = asker.generate(item.question, tokens);
+      asked.item = std::move(item);
+    }
+  }
+
+  size_t count() const { return asked_.size(); }
+
+  std::vector<MetricRow> metrics() const {
+    const std::string of = cat("share of ", count(), " questions ");
+    return {{"choice_accuracy", "choices",
+             of + "whose right answer is the likeliest of its choices (log p, mean over tokens)"},
+            {"choice_generated_accuracy", "choices",
+             cat(of, "whose greedy continuation (", tokens_, " tokens) contains the right answer and no other choice")},
+            {"choice_invalid", "choices", of + "whose continuation contains no choice, or several", Unit::kShare,
+             Better::kLower}};
+  }
+
+  Tallies judge(size_t index, const ModelAnswers& now) const {
+    const Asked& asked = asked_[index];
+    const auto nll = [&](size_t choice) { return now.scores[asked.scores[choice]]->nll; };
+    size_t likeliest = 0;
+    std::vector<size_t> written;
+    for (size_t i = 0; i < asked.item.choices.size(); ++i) {
+      if (nll(i) < nll(likeliest)) likeliest = i;
+      if (contains(now.texts[asked.text]->continuation, std::span(&asked.item.choices[i], 1))) written.push_back(i);
+    }
+    const bool is_valid = written.size() == 1;
+    Tallies tallies;
+    tallies["choice_accuracy"].add(likeliest == asked.item.answer ? 1 : 0);
+    tallies["choice_generated_accuracy"].add(is_valid && written.front() == asked.item.answer ? 1 : 0);
+    tallies["choice_invalid"].add(is_valid ? 0 : 1);
+    return tallies;
+  }
+
+ private:
+  struct Asked {
+    ChoiceItem item;
+    std::vector<size_t> scores;  ///< by choice
+    size_t text = 0;
+  };
+  int64_t tokens_;
+  std::vector<Asked> asked_;
+};
+
+CostPlan::CostPlan(const Tokenizer& tokenizer, const CostOptions& options, std::span<const EditRequest> edited,
+                   int64_t generated_tokens)
+    : tokenizer_(tokenizer) {
+  if (options.text) text_.emplace(tokenizer, *options.text);
+  if (options.probes) {
+    const std::vector<EditRequest> probes = load_requests(options.probes->path, options.probes->range);
+    check_probes(probes, edited);
+    probes_ = std::make_unique<Probes>(probes, generated_tokens, tokenizer, questions_);
+  }
+  if (!options.choices.empty())
+    choices_ = std::make_unique<Choices>(load_choices(options.choices), generated_tokens, tokenizer, questions_);
+}
+
+CostPlan::~CostPlan() = default;
+
+EvaluationSize CostPlan::size() const {
+  EvaluationSize size = size_of(questions_, AskedPart::all(questions_));
+  if (!text_) return size;
+  return size + EvaluationSize{.scored_tokens = text_->predicted_tokens(),
+                               .scored_row_tokens = text_->longest_document(),
+                               .labels = 2 * text_->predicted_tokens(),
+                               .kept_tokens = text_->predicted_tokens()};
+}
+
+CostReport CostPlan::run(const CausalLM& model, const std::string& stage, Communicator& communicator,
+                         const CostReport* before) const {
+  CostReport report;
+  if (text_) {
+    report.metrics = text_->metrics();
+    report.items = text_->measure(model, stage, communicator, before != nullptr ? &before->states : nullptr,
+                                  before != nullptr ? nullptr : &report.states);
+  }
+  report.answers = ask_model(questions_, AskedPart::all(questions_), {model, tokenizer_, stage}, communicator);
+  const ModelAnswers& old = before != nullptr ? before->answers : report.answers;
+  const auto add = [&](const std::vector<MetricRow>& rows) {
+    report.metrics.insert(report.metrics.end(), rows.begin(), rows.end());
+  };
+  if (probes_) {
+    add(probes_->metrics());
+    for (size_t i = 0; i < probes_->count(); ++i) report.items.push_back(probes_->judge(i, report.answers, old));
+  }
+  if (choices_) {
+    add(choices_->metrics());
+    for (size_t i = 0; i < choices_->count(); ++i) report.items.push_back(choices_->judge(i, report.answers));
+  }
+  report.totals = pooled(report.items);
+  if (text_) HeldOutText::conclude(report.totals);
+  for (const MetricRow& row : report.metrics) report.totals[row.name];
+  return report;
+}
+
+}  // namespace lancet
