@@ -71,13 +71,7 @@ EvaluationPlan EvaluationPlan::scores_of(std::span<const int64_t> requests) cons
 
 EvaluationSize EvaluationPlan::size() const {
   EvaluationSize size;
-  for (const Continuation& continuation : continuations_) {
-    const auto target = static_cast<int64_t>(continuation.target.size());
-    size.scored_row_tokens =
-        std::max(size.scored_row_tokens, static_cast<int64_t>(continuation.prompt.size()) + target - 1);
-    size.labels += target;
-  }
-  size.scored_tokens = size.scored_row_tokens * static_cast<int64_t>(continuations_.size());
+  size.scoring = scoring_size(continuations_);
   size.generation.rows = static_cast<int64_t>(prompts_.size());
   for (const std::vector<TokenId>& prompt : prompts_)
     size.generation.prompt_tokens = std::max(size.generation.prompt_tokens, static_cast<int64_t>(prompt.size()));
@@ -103,7 +97,7 @@ Evaluation EvaluationPlan::run(const CausalLM& model, const std::string& stage, 
       tally.hits += hit;
       ++tally.prompts;
     };
-    if (wanted) count("argmax", scores[*wanted].is_argmax ? 1 : 0);
+    if (wanted) count("argmax", is_argmax(continuations_[*wanted], scores[*wanted]) ? 1 : 0);
     if (wanted && other) count("prob", scores[*wanted].nll < scores[*other].nll ? 1 : 0);
   }
   evaluation.totals = pooled(evaluation.requests);

@@ -123,7 +123,7 @@ TEST(Ranks, ScoreContinuationsInTheirPlaces) {
     ASSERT_EQ(shared.size(), single.size());
     for (size_t i = 0; i < single.size(); ++i) {
       EXPECT_NEAR(shared[i].nll, single[i].nll, 1e-10);
-      EXPECT_EQ(shared[i].is_argmax, single[i].is_argmax);
+      EXPECT_EQ(shared[i].argmax, single[i].argmax);
     }
   });
 }

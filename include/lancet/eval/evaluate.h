@@ -29,9 +29,7 @@ struct GenerationSize {
 
 /// How much an evaluation runs.
 struct EvaluationSize {
-  int64_t scored_tokens = 0;      ///< of all rows, padded to the longest
-  int64_t scored_row_tokens = 0;  ///< of the longest row
-  int64_t labels = 0;             ///< tokens whose probability is read
+  ScoringSize scoring;
   GenerationSize generation;
 };
 
