@@ -6,7 +6,6 @@
 
 #include "lancet/kernels/attention.h"
 #include "lancet/kernels/decoder_ops.h"
-#include "packed_attention.h"
 
 namespace lancet {
 namespace {
@@ -53,13 +52,8 @@ Tensor attention(const LayerContext& context, const Tensor& x_BTD) {
     append(record->keys_BKPC, layer, fresh.key);
     append(record->values_BKPC, layer, fresh.value);
   }
-  Tensor attended;
-  if (context.sequence.packed.empty()) {
-    attended = grouped_attention(query, fresh, prefix, inputs.mask_B1QS);
-  } else {
-    const PackedDocuments packed{context.sequence.packed, inputs.places_P, inputs.first_T};
-    attended = packed_attention(query, fresh, packed);
-  }
+  const Tensor attended = inputs.packed.runs.empty() ? grouped_attention(query, fresh, prefix, inputs.mask_B1QS)
+                                                     : packed_attention(query, fresh, inputs.packed);
   return at::linear(attended, w.attn_out, w.attn_out_bias);
 }
 
@@ -92,9 +86,10 @@ AttentionInputs attention_inputs(const SequenceInfo& sequence, const Tensor& fre
   inputs.queries = inputs.keys;
   const Tensor mask = attention_mask(sequence);
   if (mask.defined()) inputs.mask_B1QS = mask.to(device);
+  inputs.packed.runs = sequence.packed;
   if (sequence.places_P.defined()) {
-    inputs.places_P = sequence.places_P.to(device);
-    inputs.first_T = sequence.first_T.to(device);
+    inputs.packed.places_P = sequence.places_P.to(device);
+    inputs.packed.first_T = sequence.first_T.to(device);
   }
   return inputs;
 }
@@ -105,7 +100,9 @@ AttentionInputs only_outputs(const AttentionInputs& inputs, const SequenceInfo& 
   some.outputs_BQ = sequence.outputs_BO.to(device);
   some.queries = {take_places(inputs.keys.cos_BT1C, some.outputs_BQ),
                   take_places(inputs.keys.sin_BT1C, some.outputs_BQ)};
-  if (inputs.mask_B1QS.defined()) {
+  if (!sequence.packed.empty()) {
+    some.packed.queries = packed_queries(sequence, device);
+  } else if (inputs.mask_B1QS.defined()) {
     some.mask_B1QS = take_places(inputs.mask_B1QS.squeeze(1), some.outputs_BQ).unsqueeze(1);
   } else {  // attention is causal over the whole width; of some places alone it needs to be told
     const Tensor places_S = torch::arange(sequence.positions_BT.size(1), some.outputs_BQ.options());

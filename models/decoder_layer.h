@@ -5,6 +5,7 @@
 #include "lancet/models/hooks.h"
 #include "lancet/models/model_config.h"
 #include "lancet/models/sequence_info.h"
+#include "packed_attention.h"
 
 namespace lancet {
 
@@ -26,9 +27,9 @@ struct RotaryTable {
 struct AttentionInputs {
   RotaryTable keys;
   RotaryTable queries;
-  Tensor mask_B1QS;          ///< bool, true: may attend; undefined: plain causal attention
-  Tensor outputs_BQ;         ///< places of the queries in their rows; undefined: all
-  Tensor places_P, first_T;  ///< as in SequenceInfo
+  Tensor mask_B1QS;   ///< bool, true: may attend; undefined: plain causal attention
+  Tensor outputs_BQ;  ///< places of the queries in their rows; undefined: all
+  PackedDocuments packed;
 };
 
 enum class RopePrecision { kF32, kF64 };

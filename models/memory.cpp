@@ -42,15 +42,18 @@ int64_t layer_pass_bytes(const ModelConfig& config, const PassShape& pass) {
   const int64_t element = element_bytes(pass.dtype);
   // Hidden state, normed input and attention's output; gate, up, the activated gate and the key.
   const int64_t mlp = element * (3 * config.d_model + 4 * config.d_ffn);
-  // Hidden state and normed input; query, keys and values, those spread over the heads, scaled copies and the output;
-  // scores, masked and as weights.
   // Without a fused kernel in at least f32.
   const int64_t copies = pass.score_tokens > 0 ? 4 * copy_bytes(pass.dtype) * d_query : 0;
-  const int64_t attention = element * (2 * config.d_model + 6 * d_query + 2 * d_kv) + copies +
+  // Keys and values spread over the heads, scaled copies; scores, masked and as weights.
+  const int64_t attending = element * 4 * d_query + copies +
                             3 * std::max(element, copy_bytes(pass.dtype)) * config.n_heads * pass.score_tokens;
+  // Hidden state and normed input; query, keys, values and the output: of tokens, and of places where these are packed.
+  const int64_t held = element * (2 * d_query + 2 * d_kv);
+  const int64_t attention = pass.tokens * (element * 2 * config.d_model + held) + pass.places * held +
+                            (pass.places > 0 ? pass.run_places : pass.tokens) * attending;
   // The norm, where it works on copies: the value, its square, and scaled.
   const int64_t norm = (2 * element + 3 * copy_bytes(pass.dtype)) * config.d_model;
-  return pass.tokens * std::max({mlp, attention, norm});
+  return std::max({pass.tokens * mlp, attention, pass.tokens * norm});
 }
 
 int64_t head_bytes(const ModelConfig& config, at::ScalarType dtype, int64_t rows) {

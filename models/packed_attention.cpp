@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <unordered_map>
 
 namespace lancet {
 namespace {
@@ -69,21 +70,88 @@ void attend_short(const Part& part, const DocumentRun& run, std::vector<Tensor>&
   if (rest > 0) parts_THC.push_back(attend_in_rows(part.narrow(whole, rest), rest, run.tokens));
 }
 
+/// [1, T, H, C] -> [P, H, C], shared tokens at each of their places.
+Tensor to_places(const Tensor& x_1THC, const PackedDocuments& packed) {
+  const Tensor x_THC = x_1THC.squeeze(0);
+  return packed.places_P.defined() ? x_THC.index_select(0, packed.places_P) : x_THC;
+}
+
+/// bool [N, 1, T, T]: true where a token of a document may attend.
+Tensor causal_mask(const DocumentRun& run, at::Device device) {
+  return torch::ones({run.tokens, run.tokens}, at::TensorOptions(torch::kBool).device(device))
+      .tril()
+      .expand({run.documents, 1, run.tokens, run.tokens});
+}
+
+/// Some tokens' queries [1, O, H, C] -> [1, O, H * C].
+Tensor attend_some(const Tensor& query_1OHC, const KeyValuePair& fresh_1TKC, const PackedDocuments& packed) {
+  const PackedQueries& queries = packed.queries;
+  const Tensor key_PKC = to_places(fresh_1TKC.key, packed), value_PKC = to_places(fresh_1TKC.value, packed);
+  std::vector<Tensor> parts_XD;
+  int64_t begin = 0, first_query = 0;
+  for (size_t i = 0; i < packed.runs.size(); ++i) {
+    const auto [documents, tokens] = packed.runs[i];
+    const int64_t n_queries = documents * queries.per_document[i];
+    const auto rows = [&, at = begin](const Tensor& x_PKC) {
+      return x_PKC.narrow(0, at, documents * tokens).unflatten(0, {documents, tokens});
+    };
+    begin += documents * tokens;
+    if (n_queries == 0) continue;
+    const auto mine = [&](const Tensor& x_X) { return x_X.narrow(0, first_query, n_queries); };
+    const Tensor query_NQHC = query_1OHC.squeeze(0)
+                                  .index_select(0, mine(queries.outputs_X))
+                                  .unflatten(0, {documents, queries.per_document[i]});
+    const Tensor place_NQ1 = mine(queries.places_X).view({documents, -1, 1});
+    const Tensor mask_N1QT = (torch::arange(tokens, place_NQ1.options()) <= place_NQ1).unsqueeze(1);
+    parts_XD.push_back(grouped_attention(query_NQHC, {rows(key_PKC), rows(value_PKC)}, {}, mask_N1QT).flatten(0, 1));
+    first_query += n_queries;
+  }
+  return torch::cat(parts_XD).index_select(0, queries.first_O).unsqueeze(0);
+}
+
 }  // namespace
 
-Tensor packed_attention(const Tensor& query_1THC, const KeyValuePair& fresh_1TKC, const PackedDocuments& packed) {
-  // [1, T, H, C] -> [H, P, C], shared tokens at each of their places
-  const auto to_places = [&](const Tensor& x_1THC) {
-    const Tensor x_THC = x_1THC.squeeze(0);
-    return (packed.places_P.defined() ? x_THC.index_select(0, packed.places_P) : x_THC).transpose(0, 1);
-  };
-  const Part whole{to_places(query_1THC), to_places(fresh_1TKC.key), to_places(fresh_1TKC.value)};
+PackedQueries packed_queries(const SequenceInfo& sequence, at::Device device) {
+  const Tensor output_O = sequence.outputs_BO.flatten();
+  const Tensor position_O = sequence.positions_BT.flatten().index_select(0, output_O);
+  const Tensor first_place_O = sequence.first_T.defined() ? sequence.first_T.index_select(0, output_O) : output_O;
+  const Tensor begin_O = first_place_O - position_O;
+  std::unordered_map<int64_t, std::vector<int64_t>> by_document;  // outputs, by the place where their document begins
+  for (int64_t o = 0; o < begin_O.size(0); ++o) by_document[begin_O.const_data_ptr<int64_t>()[o]].push_back(o);
+  PackedQueries queries;
+  std::vector<int64_t> outputs, places, first(static_cast<size_t>(begin_O.size(0)));
+  int64_t begin = 0;
+  for (const DocumentRun& run : sequence.packed) {
+    const int64_t end = begin + run.documents * run.tokens;
+    size_t most = 0;
+    for (int64_t at = begin; at < end; at += run.tokens) most = std::max(most, by_document[at].size());
+    queries.per_document.push_back(static_cast<int64_t>(most));
+    for (; begin < end; begin += run.tokens) {
+      for (const int64_t o : by_document[begin]) {
+        first[static_cast<size_t>(o)] = static_cast<int64_t>(outputs.size());
+        outputs.push_back(o);
+        places.push_back(position_O.const_data_ptr<int64_t>()[o]);
+      }
+      outputs.resize(outputs.size() + most - by_document[begin].size());  // the first output, at the first place
+      places.resize(outputs.size());
+    }
+  }
+  queries.outputs_X = to_index(outputs, device);
+  queries.places_X = to_index(places, device);
+  queries.first_O = to_index(first, device);
+  return queries;
+}
+
+Tensor packed_attention(const Tensor& query_1QHC, const KeyValuePair& fresh_1TKC, const PackedDocuments& packed) {
+  if (packed.queries.first_O.defined()) return attend_some(query_1QHC, fresh_1TKC, packed);
+  const auto by_head = [&](const Tensor& x_1THC) { return to_places(x_1THC, packed).transpose(0, 1); };
+  const Part whole{by_head(query_1QHC), by_head(fresh_1TKC.key), by_head(fresh_1TKC.value)};
   std::vector<Tensor> parts_PHC;
   int64_t begin = 0;
   for (const DocumentRun& run : packed.runs) {
     const Part part = whole.narrow(begin, run.documents * run.tokens);
     begin += run.documents * run.tokens;
-    if (is_short(run, query_1THC)) {
+    if (is_short(run, query_1QHC)) {
       attend_short(part, run, parts_PHC);
       continue;
     }
@@ -91,8 +159,10 @@ Tensor packed_attention(const Tensor& query_1THC, const KeyValuePair& fresh_1TKC
     const auto rows = [&](const Tensor& x_HPC) {
       return x_HPC.unflatten(1, {run.documents, run.tokens}).permute({1, 2, 0, 3});
     };
-    const Tensor attended =
-        grouped_attention(rows(part.query_HTC), {rows(part.key_KTC), rows(part.value_KTC)}, {}, Tensor());
+    const Tensor query = rows(part.query_HTC);
+    // With a mask the host's own loops attend; its fused kernel sets up every small product anew.
+    const Tensor mask = has_attention_loops(query) ? causal_mask(run, query.device()) : Tensor();
+    const Tensor attended = grouped_attention(query, {rows(part.key_KTC), rows(part.value_KTC)}, {}, mask);
     parts_PHC.push_back(attended.flatten(0, 1).view_as(part.query_HTC.transpose(0, 1)));
   }
   const Tensor attended_PHC = torch::cat(parts_PHC);

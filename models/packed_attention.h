@@ -3,19 +3,34 @@
 #pragma once
 
 #include <span>
+#include <vector>
 
 #include "lancet/kernels/attention.h"
 #include "lancet/models/sequence_info.h"
 
 namespace lancet {
 
+/// The queries of a layer that computes some tokens of a packed row alone. Each belongs to the document where its token
+/// stands first. Documents of a run get equally many: where one has fewer, others stand in, whose results nobody reads.
+struct PackedQueries {
+  std::vector<int64_t> per_document;  ///< of each run
+  Tensor outputs_X;                   ///< run after run and document after document: which of the outputs
+  Tensor places_X;                    ///< and its place in the document
+  Tensor first_O;                     ///< where each output is among them; undefined: every token is a query
+};
+
 /// As in SequenceInfo, on the layer's device.
 struct PackedDocuments {
   std::span<const DocumentRun> runs;
   Tensor places_P, first_T;
+  PackedQueries queries;
 };
 
-/// query [1, T, H, C], keys and values [1, T, K, C] of a packed row -> [1, T, H * C].
+/// Of the sequence's `outputs_BO`, on `device`.
+PackedQueries packed_queries(const SequenceInfo& sequence, at::Device device);
+
+/// query [1, Q, H, C] of all tokens, or of those that `packed.queries` names, keys and values [1, T, K, C] of a packed
+/// row -> [1, Q, H * C].
 Tensor packed_attention(const Tensor& query_1THC, const KeyValuePair& fresh_1TKC, const PackedDocuments& packed);
 
 }  // namespace lancet

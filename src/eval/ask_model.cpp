@@ -34,6 +34,12 @@ Tensor packed_ids(const std::vector<std::vector<TokenId>>& rows, int64_t most) {
   return ids_RX;
 }
 
+std::vector<Continuation> chosen(const ModelQuestions& questions, const AskedPart& part) {
+  std::vector<Continuation> continuations;
+  for (const size_t index : part.continuations) continuations.push_back(questions.continuations()[index]);
+  return continuations;
+}
+
 TargetAnswer to_answer(const Continuation& continuation, ContinuationScore score) {
   TargetAnswer answer{score.nll, std::move(score.argmax)};
   for (size_t i = 0; i < continuation.target.size(); ++i)
@@ -97,8 +103,7 @@ ModelAnswers ask_model(const ModelQuestions& questions, const AskedPart& part, c
   answers.scores.resize(questions.continuations().size());
   answers.texts.resize(questions.texts().size());
   if (!part.continuations.empty()) {
-    std::vector<Continuation> continuations;
-    for (const size_t index : part.continuations) continuations.push_back(questions.continuations()[index]);
+    const std::vector<Continuation> continuations = chosen(questions, part);
     std::vector<ContinuationScore> scores = score_continuations(asked.model, continuations, asked.stage, communicator);
     for (size_t i = 0; i < scores.size(); ++i)
       answers.scores[part.continuations[i]] = to_answer(continuations[i], std::move(scores[i]));
@@ -113,26 +118,24 @@ ModelAnswers ask_model(const ModelQuestions& questions, const AskedPart& part, c
 }
 
 EvaluationSize EvaluationSize::operator+(const EvaluationSize& other) const {
-  return {.scored_tokens = scored_tokens + other.scored_tokens,
-          .scored_row_tokens = std::max(scored_row_tokens, other.scored_row_tokens),
-          .labels = labels + other.labels,
-          .kept_tokens = kept_tokens + other.kept_tokens,
-          .generation = {.rows = generation.rows + other.generation.rows,
-                         .row_tokens = std::max(generation.row_tokens, other.generation.row_tokens),
-                         .prompt_tokens = std::max(generation.prompt_tokens, other.generation.prompt_tokens),
-                         .from_all = generation.from_all || other.generation.from_all}};
+  EvaluationSize both;
+  both.scoring = {.tokens = scoring.tokens + other.scoring.tokens,
+                  .pack_tokens = std::max(scoring.pack_tokens, other.scoring.pack_tokens),
+                  .pack_places = std::max(scoring.pack_places, other.scoring.pack_places),
+                  .run_places = std::max(scoring.run_places, other.scoring.run_places),
+                  .document_tokens = std::max(scoring.document_tokens, other.scoring.document_tokens),
+                  .read_places = scoring.read_places + other.scoring.read_places};
+  both.kept_tokens = kept_tokens + other.kept_tokens;
+  both.generation = {.rows = generation.rows + other.generation.rows,
+                     .row_tokens = std::max(generation.row_tokens, other.generation.row_tokens),
+                     .prompt_tokens = std::max(generation.prompt_tokens, other.generation.prompt_tokens),
+                     .from_all = generation.from_all || other.generation.from_all};
+  return both;
 }
 
 EvaluationSize size_of(const ModelQuestions& questions, const AskedPart& part) {
   EvaluationSize size;
-  for (const size_t index : part.continuations) {
-    const Continuation& continuation = questions.continuations()[index];
-    const auto target = static_cast<int64_t>(continuation.target.size());
-    size.scored_row_tokens =
-        std::max(size.scored_row_tokens, static_cast<int64_t>(continuation.prompt.size()) + target - 1);
-    size.labels += target;
-  }
-  size.scored_tokens = size.scored_row_tokens * static_cast<int64_t>(part.continuations.size());
+  size.scoring = scoring_size(chosen(questions, part));
   for (const size_t index : part.texts) {
     const TextQuestion& text = questions.texts()[index];
     const auto prompt = static_cast<int64_t>(text.prompt.size());

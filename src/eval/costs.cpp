@@ -7,6 +7,7 @@
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
 #include "lancet/eval/answer_match.h"
+#include "lancet/models/batching.h"
 
 namespace lancet {
 namespace {
@@ -145,10 +146,17 @@ CostPlan::~CostPlan() = default;
 EvaluationSize CostPlan::size() const {
   EvaluationSize size = size_of(questions_, AskedPart::all(questions_));
   if (!text_) return size;
-  return size + EvaluationSize{.scored_tokens = text_->predicted_tokens(),
-                               .scored_row_tokens = text_->longest_document(),
-                               .labels = 2 * text_->predicted_tokens(),
-                               .kept_tokens = text_->predicted_tokens()};
+  const int64_t tokens = text_->predicted_tokens(), longest = text_->longest_document();
+  const int64_t together = std::min(tokens, std::max(kForwardTokens, longest));
+  EvaluationSize text;
+  text.scoring = {.tokens = tokens,
+                  .pack_tokens = together,
+                  .pack_places = together,
+                  .run_places = together,
+                  .document_tokens = longest,
+                  .read_places = 2 * tokens};
+  text.kept_tokens = tokens;
+  return size + text;
 }
 
 CostReport CostPlan::run(const CausalLM& model, const std::string& stage, Communicator& communicator,

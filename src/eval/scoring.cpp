@@ -3,88 +3,209 @@
 #include <torch/types.h>
 
 #include <algorithm>
+#include <map>
+#include <numeric>
+#include <tuple>
 
 #include "lancet/core/progress.h"
 #include "lancet/models/batching.h"
 #include "lancet/models/spread_rows.h"
-#include "lancet/models/target_places.h"
 #include "lancet/runtime/stage_turns.h"
 
 namespace lancet {
 namespace {
 
-/// Logits of one pass are bounded too: [positions, V].
-constexpr int64_t kRowsPerHeadCall = 1024;
+/// A target behind a prompt; the document is the prompt and the target without its last token.
+struct Pair {
+  int64_t document = 0;
+  int64_t first_place = 0;  ///< which predicts the target's first token: the prompt's last one
+  std::span<const TokenId> target;
+};
 
-/// Of each row nll and the likeliest tokens: [rows, 1 + most labels] f64 on the host.
-Tensor score_batch(const CausalLM& model, std::span<const Continuation> continuations, std::span<const int64_t> rows,
-                   int64_t most_labels, StageTurn& turn) {
-  std::vector<std::vector<TokenId>> ids;
-  std::vector<RowTarget> targets;
-  for (const int64_t row : rows) {
-    const Continuation& continuation = continuations[static_cast<size_t>(row)];
-    ids.push_back(continuation.prompt);
-    ids.back().insert(ids.back().end(), continuation.target.begin(), continuation.target.end() - 1);
-    targets.push_back({static_cast<int64_t>(continuation.prompt.size()) - 1, continuation.target});
-  }
-  TokenBatch batch = make_batch(ids);
-  const TargetPlaces places = target_places(targets);
-  batch.sequence.turn = &turn;
-  batch.sequence.outputs_BO = places.outputs_BO;
-  const Tensor h_BOD = model.run_layers(model.embed(batch.ids_BT), batch.sequence, model.all_layers());
-  const Tensor position = to_index(places.positions, h_BOD.device());
-  const Tensor label = to_index(places.ids, h_BOD.device());
-  const Tensor read_MD = h_BOD.flatten(0, 1).index_select(0, position);
-  std::vector<Tensor> nll_parts, hit_parts;
-  for (int64_t begin = 0; begin < read_MD.size(0); begin += kRowsPerHeadCall) {
-    const int64_t end = std::min(begin + kRowsPerHeadCall, read_MD.size(0));
-    const Tensor logits = model.logits(read_MD.slice(0, begin, end)).to(model.placement().value_dtype());
-    const Tensor part = label.slice(0, begin, end);
-    nll_parts.push_back(-torch::log_softmax(logits, 1).gather(1, part.unsqueeze(1)).squeeze(1));
-    hit_parts.push_back(logits.argmax(1));
-  }
-  const Tensor nll = torch::cat(nll_parts).to(Placement::host(), torch::kDouble).contiguous();
-  const Tensor hit = torch::cat(hit_parts).to(Placement::host()).contiguous();
-  Tensor scores_NX = torch::zeros({static_cast<int64_t>(rows.size()), 1 + most_labels}, torch::kDouble);
-  double* out = scores_NX.mutable_data_ptr<double>();
-  int64_t at = 0;
-  for (const int64_t row : rows) {
-    const size_t n_labels = continuations[static_cast<size_t>(row)].target.size();
-    for (size_t j = 0; j < n_labels; ++j, ++at) {
-      out[0] += nll.const_data_ptr<double>()[at] / static_cast<double>(n_labels);
-      out[1 + j] = static_cast<double>(hit.const_data_ptr<int64_t>()[at]);
+/// Continuations, equal ones once.
+struct ScoringPlan {
+  std::vector<std::vector<TokenId>> documents;
+  std::vector<Pair> pairs;
+  std::vector<int64_t> pair_of;  ///< of each continuation
+  RowBatches packs;              ///< documents
+  RowBatches batches;            ///< the pairs of each pack's documents, in their order
+  size_t longest_target = 0;
+};
+
+ScoringPlan plan_scoring(std::span<const Continuation> continuations) {
+  ScoringPlan plan;
+  std::map<std::vector<TokenId>, int64_t> documents;
+  std::map<std::tuple<int64_t, int64_t, TokenId>, int64_t> pairs;
+  RowBatches pairs_of;
+  for (const auto& [prompt, target] : continuations) {
+    std::vector<TokenId> ids = prompt;
+    ids.insert(ids.end(), target.begin(), target.end() - 1);
+    const auto [document, is_new_document] = documents.try_emplace(ids, static_cast<int64_t>(plan.documents.size()));
+    if (is_new_document) {
+      plan.documents.push_back(std::move(ids));
+      pairs_of.emplace_back();
     }
-    out += 1 + most_labels;
+    const Pair pair{document->second, static_cast<int64_t>(prompt.size()) - 1, target};
+    // of the target only the last token is not in the document
+    const auto [at, is_new_pair] =
+        pairs.try_emplace({pair.document, pair.first_place, target.back()}, static_cast<int64_t>(plan.pairs.size()));
+    if (is_new_pair) {
+      plan.pairs.push_back(pair);
+      pairs_of[static_cast<size_t>(pair.document)].push_back(at->second);
+      plan.longest_target = std::max(plan.longest_target, target.size());
+    }
+    plan.pair_of.push_back(at->second);
   }
-  return scores_NX;
+  plan.packs = plan_packs(plan.documents, kForwardTokens);
+  for (const std::vector<int64_t>& pack : plan.packs) {
+    std::vector<int64_t>& batch = plan.batches.emplace_back();
+    for (const int64_t document : pack) {
+      const std::vector<int64_t>& more = pairs_of[static_cast<size_t>(document)];
+      batch.insert(batch.end(), more.begin(), more.end());
+    }
+  }
+  return plan;
+}
+
+/// A token of a target, and which of the pass's outputs predicts it.
+struct Label {
+  int64_t output = 0;
+  TokenId id = 0;
+};
+
+/// Every output is read by a label, so there are at most as many.
+struct Pack {
+  TokenBatch batch;
+  std::vector<Label> labels;  ///< of the pairs in their order
+};
+
+Pack make_pack(const ScoringPlan& plan, size_t number) {
+  std::vector<std::span<const TokenId>> documents;
+  for (const int64_t document : plan.packs[number])
+    documents.emplace_back(plan.documents[static_cast<size_t>(document)]);
+  Pack pack{make_packed_batch(documents), {}};
+  SequenceInfo& sequence = pack.batch.sequence;
+  const int64_t* token_at = sequence.places_P.defined() ? sequence.places_P.const_data_ptr<int64_t>() : nullptr;
+  std::vector<int64_t> outputs, output_of(static_cast<size_t>(pack.batch.ids_BT.size(1)), -1);
+  int64_t begin = 0;
+  int64_t document = plan.packs[number].front();
+  size_t n_before = 0;  // documents
+  for (const int64_t row : plan.batches[number]) {
+    const Pair& pair = plan.pairs[static_cast<size_t>(row)];
+    for (; document != pair.document; document = plan.packs[number][n_before])
+      begin += static_cast<int64_t>(documents[n_before++].size());
+    for (size_t j = 0; j < pair.target.size(); ++j) {
+      const int64_t place = begin + pair.first_place + static_cast<int64_t>(j);
+      const int64_t token = token_at != nullptr ? token_at[place] : place;
+      int64_t& output = output_of[static_cast<size_t>(token)];
+      if (output < 0) {
+        output = static_cast<int64_t>(outputs.size());
+        outputs.push_back(token);
+      }
+      pack.labels.push_back({output, pair.target[j]});
+    }
+  }
+  sequence.outputs_BO = torch::tensor(outputs, torch::kLong).unsqueeze(0);
+  return pack;
+}
+
+/// What the model says at a label's place.
+struct Reading {
+  double nll = 0;
+  TokenId argmax = 0;
+};
+
+std::vector<Reading> read_labels(const CausalLM& model, const Tensor& h_OD, const std::vector<Label>& labels) {
+  const int64_t vocabulary = model.config().vocab_size;
+  const auto output_of = [&](size_t label) { return labels[label].output; };
+  std::vector<size_t> order(labels.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return output_of(a) < output_of(b); });
+  std::vector<int64_t> cells;  // in the table of all logits
+  for (const size_t label : order) cells.push_back(output_of(label) * vocabulary + labels[label].id);
+  const Tensor cell_L = to_index(cells, h_OD.device());
+  std::vector<Tensor> nll_parts, argmax_parts;
+  int64_t first = 0;  // label of those in order
+  for (int64_t begin = 0; begin < h_OD.size(0); begin += kRowsPerHeadCall) {
+    const int64_t end = std::min(begin + kRowsPerHeadCall, h_OD.size(0));
+    const Tensor logits = model.logits(h_OD.slice(0, begin, end)).to(model.placement().value_dtype());
+    argmax_parts.push_back(logits.argmax(1));
+    const auto last = std::lower_bound(cells.begin() + first, cells.end(), end * vocabulary) - cells.begin();
+    const Tensor cell = cell_L.slice(0, first, last) - begin * vocabulary;
+    nll_parts.push_back(-torch::log_softmax(logits, 1).flatten().index_select(0, cell));
+    first = last;
+  }
+  const std::vector<double> nll = to_doubles(torch::cat(nll_parts));
+  const std::vector<double> argmax = to_doubles(torch::cat(argmax_parts));
+  std::vector<Reading> readings(labels.size());
+  for (size_t i = 0; i < order.size(); ++i)
+    readings[order[i]] = {nll[i], static_cast<TokenId>(argmax[static_cast<size_t>(output_of(order[i]))])};
+  return readings;
+}
+
+/// Of each of the pack's pairs nll, then the argmax at each place of its target: [pairs, 1 + longest target] f64 on the
+/// host.
+Tensor score_pack(const CausalLM& model, const ScoringPlan& plan, size_t number, StageTurn& turn) {
+  Pack pack = make_pack(plan, number);
+  pack.batch.sequence.turn = &turn;
+  const Tensor h_1OD = model.run_layers(model.embed(pack.batch.ids_BT), pack.batch.sequence, model.all_layers());
+  const std::vector<Reading> readings = read_labels(model, h_1OD.squeeze(0), pack.labels);
+  const std::vector<int64_t>& pairs = plan.batches[number];
+  Tensor scores_RX =
+      torch::zeros({static_cast<int64_t>(pairs.size()), 1 + static_cast<int64_t>(plan.longest_target)}, torch::kDouble);
+  double* row = scores_RX.mutable_data_ptr<double>();
+  auto reading = readings.begin();
+  for (const int64_t pair : pairs) {
+    const size_t n_labels = plan.pairs[static_cast<size_t>(pair)].target.size();
+    for (size_t j = 0; j < n_labels; ++j, ++reading) {
+      row[0] += reading->nll / static_cast<double>(n_labels);
+      row[1 + j] = static_cast<double>(reading->argmax);
+    }
+    row += scores_RX.size(1);
+  }
+  return scores_RX;
 }
 
 }  // namespace
 
+ScoringSize scoring_size(std::span<const Continuation> continuations) {
+  const ScoringPlan plan = plan_scoring(continuations);
+  ScoringSize size;
+  for (size_t i = 0; i < plan.packs.size(); ++i) {
+    const SequenceInfo sequence = make_pack(plan, i).batch.sequence;
+    int64_t places = 0;
+    for (const DocumentRun& run : sequence.packed) {
+      places += run.documents * run.tokens;
+      size.run_places = std::max(size.run_places, run.documents * run.tokens);
+      size.document_tokens = std::max(size.document_tokens, run.tokens);
+    }
+    const int64_t tokens = sequence.lengths.front();
+    size.tokens += tokens;
+    size.pack_tokens = std::max(size.pack_tokens, tokens);
+    size.pack_places = std::max(size.pack_places, places);
+    size.read_places += sequence.outputs_BO.size(1);
+  }
+  return size;
+}
+
 std::vector<ContinuationScore> score_continuations(const CausalLM& model, std::span<const Continuation> continuations,
                                                    const std::string& stage, Communicator& communicator) {
   const torch::NoGradGuard no_grad;
-  std::vector<int64_t> lengths;
-  int64_t most_labels = 0;
-  for (const Continuation& continuation : continuations) {
-    most_labels = std::max(most_labels, static_cast<int64_t>(continuation.target.size()));
-    lengths.push_back(static_cast<int64_t>(continuation.prompt.size() + continuation.target.size()) - 1);
-  }
-  const RowBatches batches = plan_batches(lengths, {.tokens = kForwardTokens});
-  Progress progress(stage, count_own_rows(communicator, batches), "continuations");
-  const Tensor scores_NX = spread_rows(communicator, RowWork{model.placement(), stage}, batches,
-                                       {torch::kDouble, Placement::host()}, [&](size_t batch, StageTurn& turn) {
-                                         const std::vector<int64_t>& rows = batches[batch];
-                                         const Tensor scores_RX =
-                                             score_batch(model, continuations, rows, most_labels, turn);
-                                         progress.advance(static_cast<int64_t>(rows.size()));
+  const ScoringPlan plan = plan_scoring(continuations);
+  Progress progress(stage, count_own_rows(communicator, plan.batches), "continuations");
+  const Tensor scores_NX = spread_rows(communicator, RowWork{model.placement(), stage}, plan.batches,
+                                       {torch::kDouble, Placement::host()}, [&](size_t pack, StageTurn& turn) {
+                                         const Tensor scores_RX = score_pack(model, plan, pack, turn);
+                                         progress.advance(scores_RX.size(0));
                                          return scores_RX;
                                        });
   std::vector<ContinuationScore> scores;
-  const double* at = scores_NX.const_data_ptr<double>();
-  for (const Continuation& continuation : continuations) {
-    scores.push_back({at[0], {at + 1, at + 1 + continuation.target.size()}});
-    at += 1 + most_labels;
+  for (size_t i = 0; i < continuations.size(); ++i) {
+    const double* row = scores_NX.const_data_ptr<double>() + plan.pair_of[i] * scores_NX.size(1);
+    ContinuationScore& score = scores.emplace_back();
+    score.nll = row[0];
+    for (size_t j = 0; j < continuations[i].target.size(); ++j)
+      score.argmax.push_back(static_cast<TokenId>(row[1 + j]));
   }
   return scores;
 }

@@ -6,6 +6,7 @@
 
 #include "lancet/core/strings.h"
 #include "lancet/job/job_plan.h"
+#include "lancet/models/batching.h"
 
 namespace lancet {
 namespace {
@@ -57,9 +58,14 @@ void add_contexts(const ContextOptions& contexts, ValueShape& shape) {
 }
 
 EvaluationSize assumed_evaluation(int64_t requests, const ValueShape& prompt) {
-  return {.scored_tokens = requests * kAssumedProbesPerRequest * prompt.row_tokens,
-          .scored_row_tokens = prompt.row_tokens,
-          .labels = requests * kAssumedProbesPerRequest * prompt.target_tokens,
+  const int64_t rows = requests * kAssumedProbesPerRequest;
+  const int64_t pack_tokens = std::min(rows * prompt.row_tokens, std::max(kForwardTokens, prompt.row_tokens));
+  return {.scoring = {.tokens = rows * prompt.row_tokens,
+                      .pack_tokens = pack_tokens,
+                      .pack_places = pack_tokens,
+                      .run_places = pack_tokens,
+                      .document_tokens = prompt.row_tokens,
+                      .read_places = rows * prompt.target_tokens},
           .generation = {requests, prompt.row_tokens + 12, prompt.row_tokens, false}};
 }
 

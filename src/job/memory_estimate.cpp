@@ -16,7 +16,6 @@ namespace {
 /// Rows of one f32 product of second moments, and the width of its panels (kernels/gram.cpp).
 constexpr int64_t kGramRows = 4096;
 constexpr int64_t kShortTokens = 64;  // packed documents whose scores are held on every device (packed_attention.cpp)
-constexpr int64_t kRowsPerHeadCall = 1024;
 
 int64_t element_bytes(const JobWork& work) { return static_cast<int64_t>(c10::elementSize(work.dtype)); }
 
@@ -29,6 +28,13 @@ int64_t forward_bytes(const ModelConfig& config, const JobWork& work, const Stag
                       int64_t row_tokens) {
   const int64_t scores = fuses_attention(stage.device, work.dtype) ? 0 : row_tokens;
   return layer_pass_bytes(config, {work.dtype, tokens, scores});
+}
+
+/// Keys that attention over packed documents of at most `document_tokens` holds scores of.
+int64_t packed_scores(const JobWork& work, const Stage& stage, int64_t document_tokens) {
+  if (!fuses_attention(stage.device, work.dtype)) return document_tokens;
+  const bool holds_short = element_bytes(work) >= 4 || stage.device == Placement::host();
+  return holds_short ? std::min(document_tokens, kShortTokens) : 0;
 }
 
 bool has_head(const ModelConfig& config, const Stage& stage) { return stage.end == config.n_layers; }
@@ -46,16 +52,20 @@ int64_t generate_bytes(const ModelConfig& config, const JobWork& work, const Sta
 }
 
 int64_t evaluate_bytes(const ModelConfig& config, const JobWork& work, const Stage& stage, int64_t under_way) {
-  const EvaluationSize& size = work.evaluation;
-  const int64_t tokens = std::min(size.scored_tokens, std::max(kForwardTokens, size.scored_row_tokens));
-  int64_t bytes = forward_bytes(config, work, stage, tokens, size.scored_row_tokens);
-  // The last stage's output, and the hidden states that stand at its door.
-  bytes += 2 * tokens * config.d_model * element_bytes(work);
+  const ScoringSize& size = work.evaluation.scoring;
+  const int64_t hidden = size.pack_tokens * config.d_model * element_bytes(work);
+  // With the last stage's output, and the hidden states that stand at its door.
+  int64_t bytes =
+      2 * hidden + layer_pass_bytes(config, {.dtype = work.dtype,
+                                             .tokens = size.pack_tokens,
+                                             .score_tokens = packed_scores(work, stage, size.document_tokens),
+                                             .places = size.pack_places,
+                                             .run_places = size.run_places});
   if (has_head(config, stage)) {
-    const int64_t rows = std::min(size.labels, kRowsPerHeadCall);
-    bytes = std::max(bytes, 2 * tokens * config.d_model * element_bytes(work) + head_bytes(config, work.dtype, rows));
+    const int64_t rows = std::min(size.read_places, kRowsPerHeadCall);
+    bytes = std::max(bytes, 2 * hidden + head_bytes(config, work.dtype, rows));
   }
-  GenerationSize together = size.generation;
+  GenerationSize together = work.evaluation.generation;
   if (together.rows > 0) {
     const int64_t most = std::max(under_way, kForwardTokens / std::max<int64_t>(1, together.row_tokens));
     together.rows = std::min(together.rows, most);
@@ -78,8 +88,7 @@ int64_t statistics_bytes(const ModelConfig& config, const JobWork& work, const S
   const int64_t chunk = statistics_chunk_tokens(config, work.dtype);
   const int64_t tokens = std::min(work.statistics_tokens, std::max(chunk, work.document_tokens));
   const bool precise = element_bytes(work) >= 4;
-  const bool fused = fuses_attention(stage.device, work.dtype);
-  const int64_t scores = fused ? (precise ? std::min(work.document_tokens, kShortTokens) : 0) : work.document_tokens;
+  const int64_t scores = packed_scores(work, stage, work.document_tokens);
   const int64_t pass = layer_pass_bytes(config, {work.dtype, tokens, scores});
   if (layers == 0) return pass;
   const int64_t panel = std::max<int64_t>(256, config.d_ffn / 16 + 64);
@@ -168,7 +177,7 @@ double estimate_time(const ModelConfig& config, const JobWork& work, LayerRange 
   const double evaluations = work.edited_layers.empty() ? 1 : 2 + between;
   double tokens = 0;  // through one layer
   for (int64_t layer = layers.begin; layer < layers.end; ++layer) {
-    tokens += evaluations * static_cast<double>(work.evaluation.scored_tokens);
+    tokens += evaluations * static_cast<double>(work.evaluation.scoring.tokens);
     if (layer <= last_statistics) tokens += static_cast<double>(work.statistics_tokens);
     if (!work.optimizes_values) continue;
     // Backward passes give no gradients to weights: they cost what forward passes do. For the keys what lies below
@@ -182,7 +191,7 @@ double estimate_time(const ModelConfig& config, const JobWork& work, LayerRange 
       times(config.d_model, 2 * query_size(config) + 2 * config.n_kv_heads * config.head_dim + 3 * config.d_ffn);
   double time = tokens * layer_size;
   if (layers.end == config.n_layers)
-    time += (evaluations * static_cast<double>(work.evaluation.labels) + 2 * labels) *
+    time += (evaluations * static_cast<double>(work.evaluation.scoring.read_places) + 2 * labels) *
             times(config.vocab_size, config.d_model);
   return time;
 }

@@ -44,9 +44,10 @@ struct WholeJob {
 /// As many of the first requests as have the tokens of one forward pass in the prompts that are measured: evaluation
 /// then runs batches as large as the job's.
 int64_t count_for_a_pass(const EvaluationPlan& plan, int64_t n_requests) {
+  const int64_t n_scored = plan.size().scoring.tokens;
   int64_t tokens = 0, count = 0;
   for (; count < n_requests; ++count) {
-    if (count >= kEdited && (tokens >= kForwardTokens || plan.size().scored_tokens == 0)) break;
+    if (count >= kEdited && (tokens >= kForwardTokens || n_scored == 0)) break;
     tokens += plan.scored_tokens(static_cast<size_t>(count));
   }
   return count;

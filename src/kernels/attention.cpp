@@ -105,9 +105,13 @@ Tensor fused_attention(const Tensor& query_BHQC, const Tensor& key_BKSC, const T
 
 }  // namespace
 
+bool has_attention_loops(const Tensor& query_BQHC) {
+  return has_host_loops(query_BQHC) && query_BQHC.size(1) <= kFewQueries;
+}
+
 Tensor grouped_attention(const Tensor& query_BQHC, const KeyValuePair& fresh_BTKC, const KeyValuePair& prefix_BKPC,
                          const Tensor& mask_B1QS) {
-  if (mask_B1QS.defined() && has_host_loops(query_BQHC) && query_BQHC.size(1) <= kFewQueries)
+  if (mask_B1QS.defined() && has_attention_loops(query_BQHC))
     return FewQueriesAttention::apply(query_BQHC, fresh_BTKC.key, fresh_BTKC.value, prefix_BKPC, mask_B1QS).flatten(2);
   return fused_attention(query_BQHC.transpose(1, 2), with_prefix(prefix_BKPC.key, fresh_BTKC.key),
                          with_prefix(prefix_BKPC.value, fresh_BTKC.value), mask_B1QS)

@@ -216,6 +216,24 @@ TEST(FakeDevices, AHookThatMovesATensorIsNamed) {
   }
 }
 
+TEST(FakeDevices, ScoresEqualTheCpus) {
+  const TinyModel tiny(kDeep);
+  std::vector<Continuation> continuations;
+  for (TokenId i = 0; i < 90; ++i)  // long and short documents
+    for (const TokenId last : {8, 9})
+      continuations.push_back({std::vector<TokenId>(static_cast<size_t>(1 + 2 * i), 100 + i), {17, last, i}});
+  EXPECT_GT(scoring_size(continuations).tokens, scoring_size(continuations).pack_tokens) << "one pack";
+  const std::vector<ContinuationScore> cpu = score_continuations(tiny.load(), continuations, "test", alone());
+  for (const int devices : {1, 2, 3, 8}) {
+    const CausalLM model = tiny.load(at::kDouble, fake_devices(devices));
+    const std::vector<ContinuationScore> fake = score_continuations(model, continuations, "test", alone());
+    for (size_t i = 0; i < cpu.size(); ++i) {
+      EXPECT_NEAR(fake[i].nll, cpu[i].nll, 1e-12) << i;
+      EXPECT_EQ(fake[i].argmax, cpu[i].argmax) << i;
+    }
+  }
+}
+
 TEST(FakeDevices, ADeltaOnTheWrongDeviceIsNamed) {
   const TinyModel tiny;
   CausalLM model = tiny.load(at::kFloat, fake_devices(2));

@@ -135,6 +135,24 @@ TEST(CausalLM, RunsWhatPackedDocumentsShareOnce) {
   expect_as_if_alone(tiny.load(), documents, kExactF64);
 }
 
+TEST(CausalLM, ComputesOnlyTheTokensOfPackedDocumentsThatAreAskedFor) {
+  const TinyModel tiny;
+  for (const at::ScalarType dtype : {torch::kDouble, torch::kBFloat16}) {
+    const CausalLM model = tiny.load(dtype);
+    for (const int64_t openings : {1000, 2}) {
+      TokenBatch batch = packed(documents_of(kPackedLengths, openings));
+      const Tensor whole = model.run_layers(model.embed(batch.ids_BT), batch.sequence, model.all_layers())[0];
+      const int64_t tokens = batch.ids_BT.size(1);
+      // in no order, one twice, runs with none and with several in a document
+      const Tensor some = torch::tensor({tokens - 1, int64_t{40}, int64_t{0}, tokens - 2, int64_t{41}, int64_t{40}});
+      batch.sequence.outputs_BO = some.unsqueeze(0);
+      const Tensor h_1OD = model.run_layers(model.embed(batch.ids_BT), batch.sequence, model.all_layers());
+      ASSERT_EQ(h_1OD.size(1), some.size(0));
+      EXPECT_LE(nmse(h_1OD[0], whole.index_select(0, some)), dtype == torch::kDouble ? kExactF64 : 1e-4) << openings;
+    }
+  }
+}
+
 TEST(CausalLM, RefusesPackedDocumentsWithAPrefixOrOfOtherLengths) {
   const TinyModel tiny;
   const CausalLM model = tiny.load();

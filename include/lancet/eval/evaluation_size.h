@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include "lancet/eval/scoring.h"
+
 namespace lancet {
 
 /// Rows that are generated, the longest of them.
@@ -15,11 +17,9 @@ struct GenerationSize {
 
 /// How much an evaluation runs.
 struct EvaluationSize {
-  int64_t scored_tokens = 0;      ///< of all rows, padded to the longest
-  int64_t scored_row_tokens = 0;  ///< of the longest row
-  int64_t labels = 0;             ///< tokens whose probability is read
-  int64_t kept_tokens = 0;        ///< whose last hidden state lies on the host until the end
-  GenerationSize generation = {};
+  ScoringSize scoring;
+  int64_t kept_tokens = 0;  ///< whose last hidden state lies on the host until the end
+  GenerationSize generation;
 
   /// Both, one after the other.
   EvaluationSize operator+(const EvaluationSize& other) const;

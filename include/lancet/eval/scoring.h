@@ -1,4 +1,5 @@
-// Teacher-forced scores of given continuations.
+// Teacher-forced scores of given continuations. What continuations begin with in common is run once: their documents (a
+// prompt and its target without the last token) are packed (models/sequence_info.h), and the head reads a place once.
 #pragma once
 
 #include <cstdint>
@@ -20,11 +21,25 @@ struct Continuation {
 
 struct ContinuationScore {
   double nll = 0;               ///< mean over the target's tokens of -log p(token | prompt, target before it)
-  std::vector<TokenId> argmax;  ///< the likeliest token at each place of the target
+  std::vector<TokenId> argmax;  ///< the likeliest token at each place of the target; of equal ones the smallest id
 };
 
-/// Collective: batches are spread over ranks, all of which get the whole. One score per continuation. Logits are
-/// computed at the target's positions only; log-softmax in f32 (f64 models: f64).
+/// Logits of so many places are held at a time: [places, V].
+inline constexpr int64_t kRowsPerHeadCall = 1024;
+
+/// How much scoring runs.
+struct ScoringSize {
+  int64_t tokens = 0;           ///< through the layers, in all
+  int64_t pack_tokens = 0;      ///< through the layers together, at most
+  int64_t pack_places = 0;      ///< the same, tokens that documents share counted for each of them
+  int64_t run_places = 0;       ///< of them, those of documents of one length, at most
+  int64_t document_tokens = 0;  ///< of the longest document
+  int64_t read_places = 0;      ///< whose logits are computed, in all
+};
+ScoringSize scoring_size(std::span<const Continuation> continuations);
+
+/// Collective: packs are spread over ranks, all of which get the whole. One score per continuation. Log-softmax in f32
+/// (f64 models: f64). Packs depend on the continuations alone.
 std::vector<ContinuationScore> score_continuations(const CausalLM& model, std::span<const Continuation> continuations,
                                                    const std::string& stage, Communicator& communicator);
 

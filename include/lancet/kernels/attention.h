@@ -16,4 +16,7 @@ struct KeyValuePair {
 Tensor grouped_attention(const Tensor& query_BQHC, const KeyValuePair& fresh_BTKC, const KeyValuePair& prefix_BKPC,
                          const Tensor& mask_B1QS);
 
+/// Whether grouped_attention with a mask runs loops of our own for queries [B, Q, H, C] of this kind and number.
+bool has_attention_loops(const Tensor& query_BQHC);
+
 }  // namespace lancet

@@ -17,6 +17,8 @@ struct PassShape {
   at::ScalarType dtype;
   int64_t tokens = 0;        ///< of all rows, padding included
   int64_t score_tokens = 0;  ///< keys that a token's attention scores are held for; 0: by kernels that hold none
+  int64_t places = 0;        ///< of packed documents; 0: rows are not packed
+  int64_t run_places = 0;    ///< of them, those of documents of one length, which attend together
 };
 
 /// What a layer holds at its fullest in a pass without gradients, its input included.

@@ -36,8 +36,8 @@ struct SequenceInfo {
   Tensor places_P;    ///< int64, host, for packed documents: the row's token at each place of each document in turn.
                       ///< A token that documents share is in the row once. Undefined: none is shared
   Tensor first_T;     ///< int64, host: the first place of each token of the row; undefined with places_P
-  Tensor outputs_BO;  ///< int64, host: the places in each row whose output is wanted of the pass's last layer, which
-                      ///< then computes no other; repeats are allowed; undefined: all places. Not of packed documents
+  Tensor outputs_BO;  ///< int64, host: the tokens of each row whose output is wanted of the pass's last layer, which
+                      ///< then computes no other; repeats are allowed; undefined: all tokens
   const KeyValues* prefix = nullptr;  ///< what the rows attend to besides themselves
   KeyValues* record =
       nullptr;                ///< keys/values of these tokens are appended here (may be the object `prefix` points to)
