@@ -96,15 +96,16 @@ class BpeModel::Merging {
 };
 
 BpeModel::BpeModel(BpeSpec spec, const std::string& where) : spec_(std::move(spec)) {
-  const auto require = [&](std::string_view piece, std::string_view role) {
+  const auto require = [&](std::string_view piece, const auto& role) {  // the role is spelt out for the message only
     const auto id = id_of(piece);
-    if (!id) throw TokenizerError(cat(where, ": ", role, ": the piece \"", piece, "\" is not in model.vocab"));
+    if (!id) throw TokenizerError(cat(where, ": ", role(), ": the piece \"", piece, "\" is not in model.vocab"));
     return *id;
   };
-  if (spec_.unk_token) unk_ = require(*spec_.unk_token, "model.unk_token");
+  if (spec_.unk_token) unk_ = require(*spec_.unk_token, [] { return "model.unk_token"; });
   int64_t rank = 0;
+  const auto role = [&] { return cat("model.merges[", rank, "]"); };
+  merges_.reserve(spec_.merges.size());
   for (const auto& [left, right] : spec_.merges) {
-    const std::string role = cat("model.merges[", rank, "]");
     // A pair that stands twice has its later rank, as in Hugging Face.
     merges_[pair_key(require(left, role), require(right, role))] = {rank, require(left + right, role)};
     ++rank;

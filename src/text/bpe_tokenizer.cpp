@@ -1,11 +1,12 @@
-// tokenizer.json, BPE of the SentencePiece kind: added tokens are split out of the text, the rest is normalised, cut
-// into words and merged; special tokens go around it. The file alone decides: transformers 5 rebuilds some pipelines
-// (LlamaTokenizer) from the vocabulary and then differs from the file on repeated spaces, unknown characters and
-// special tokens within the text.
+// tokenizer.json, BPE of the SentencePiece kind and of the byte level: added tokens are split out of the text, the rest
+// is normalised, cut into words and merged; special tokens go around it. The file alone decides: transformers 5
+// rebuilds some pipelines (LlamaTokenizer) from the vocabulary and then differs from the file on repeated spaces,
+// unknown characters and special tokens within the text.
 #include <algorithm>
 
 #include "added_tokens.h"
 #include "bpe_model.h"
+#include "byte_alphabet.h"
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
 #include "lancet/text/tokenizer.h"
@@ -14,6 +15,7 @@
 #include "tokenizer_config.h"
 #include "tokenizer_json.h"
 #include "utf8.h"
+#include "word_cache.h"
 
 namespace lancet {
 namespace {
@@ -28,7 +30,9 @@ class BpeTokenizer : public Tokenizer {
   std::string piece(TokenId id) const override;
   std::optional<TokenId> bos_id() const override { return bos_; }
   std::optional<TokenId> eos_id() const override { return eos_; }
-  std::string description() const override { return cat("BPE (SentencePiece kind), ", file_name_); }
+  std::string description() const override {
+    return cat("BPE (", is_byte_level() ? "byte level" : "SentencePiece kind", "), ", file_name_);
+  }
 
  private:
   struct Piece {
@@ -41,13 +45,16 @@ class BpeTokenizer : public Tokenizer {
   void index_pieces();
   void add_token(const AddedToken& token);
   void load_special_names(const std::filesystem::path& folder);
-  void encode_words(NormalizedText segment, Encoding& out) const;
+  bool is_byte_level() const { return std::holds_alternative<ByteLevel>(spec_.pre_tokenizer); }
   void encode_segment(NormalizedText segment, Encoding& out) const;
+  void encode_words(const NormalizedText& segment, std::span<const size_t> ends, Encoding& out) const;
+  void tokenize(std::string_view word, std::vector<WordToken>& out) const;
 
   std::string where_;  // for messages
   std::string file_name_;
   TokenizerJson spec_;
   BpeModel model_;
+  mutable WordCache words_;
   std::vector<Piece> pieces_;       // by id
   AddedTokenFinder in_text_;        // added tokens that are looked for in the text as it is
   AddedTokenFinder in_normalized_;  // and those that are looked for once it is normalised
@@ -146,30 +153,67 @@ Encoding BpeTokenizer::encode(std::string_view text, SpecialTokens special) cons
   return out;
 }
 
-/// Metaspace, where the file has it: spaces become the replacement, one is put before, and words are cut before each.
-void BpeTokenizer::encode_segment(NormalizedText segment, Encoding& out) const {
-  if (!spec_.pre_tokenizer) return encode_words(std::move(segment), out);
-  const Metaspace& metaspace = *spec_.pre_tokenizer;
+/// Spaces become the replacement, one is put before, and words are cut before each. Returns where the words end.
+std::vector<size_t> cut_words(const Metaspace& metaspace, NormalizedText& segment) {
   segment.replace(" ", metaspace.replacement);
   const bool prepends = metaspace.prepend == PrependScheme::kAlways ||
                         (metaspace.prepend == PrependScheme::kFirst && segment.origin_begin() == 0);
-  if (prepends && segment.text().rfind(metaspace.replacement, 0) != 0) segment.prepend(metaspace.replacement);
-  if (!metaspace.split) return encode_words(std::move(segment), out);
-  const size_t size = segment.text().size();
-  for (size_t begin = 0; begin < size;) {
-    const size_t end = std::min(segment.text().find(metaspace.replacement, begin + 1), size);
-    encode_words(segment.slice(begin, end), out);
+  const std::string& text = segment.text();
+  if (prepends && !text.starts_with(metaspace.replacement)) segment.prepend(metaspace.replacement);
+  std::vector<size_t> ends;
+  for (size_t at = 1; metaspace.split && (at = text.find(metaspace.replacement, at)) != std::string::npos; ++at)
+    ends.push_back(at);
+  ends.push_back(text.size());
+  return ends;
+}
+
+std::vector<size_t> cut_words(const ByteLevel& byte_level, NormalizedText& segment) {
+  if (byte_level.add_prefix_space && !segment.text().starts_with(' ')) segment.prepend(" ");
+  return cut_text(segment.text(), byte_level.patterns);
+}
+
+/// Without a pre-tokenizer all of the text is one word.
+std::vector<size_t> cut_words(std::monostate, const NormalizedText& segment) { return {segment.text().size()}; }
+
+void BpeTokenizer::encode_segment(NormalizedText segment, Encoding& out) const {
+  const std::vector<size_t> ends =
+      std::visit([&](const auto& kind) { return cut_words(kind, segment); }, spec_.pre_tokenizer);
+  encode_words(segment, ends, out);
+}
+
+void BpeTokenizer::encode_words(const NormalizedText& segment, std::span<const size_t> ends, Encoding& out) const {
+  std::vector<WordToken> tokens;
+  size_t begin = 0;
+  for (const size_t end : ends) {
+    tokens.clear();
+    tokenize(std::string_view(segment.text()).substr(begin, end - begin), tokens);
+    for (const WordToken& token : tokens) {
+      out.ids.push_back(token.id);
+      out.spans.push_back(segment.origin(begin + token.begin, begin + token.end));
+    }
     begin = end;
   }
 }
 
-void BpeTokenizer::encode_words(NormalizedText segment, Encoding& out) const {
-  std::vector<WordToken> tokens;
-  model_.tokenize(segment.text(), tokens);
-  for (const WordToken& token : tokens) {
-    out.ids.push_back(token.id);
-    out.spans.push_back(segment.origin(token.begin, token.end));
+/// Places in the word's spelling become places in the word, of which each byte is one character of the spelling.
+void to_byte_places(std::string_view spelling, std::vector<WordToken>& tokens) {
+  std::vector<size_t> byte_at(spelling.size() + 1);
+  size_t byte = 0;
+  for (size_t at = 0; at < spelling.size(); at += utf8_bytes(spelling[at])) byte_at[at] = byte++;
+  byte_at.back() = byte;
+  for (WordToken& token : tokens) token = {token.id, byte_at[token.begin], byte_at[token.end]};
+}
+
+void BpeTokenizer::tokenize(std::string_view word, std::vector<WordToken>& out) const {
+  if (words_.find(word, out)) return;
+  if (is_byte_level()) {
+    const std::string spelling = spell_bytes(word);
+    model_.tokenize(spelling, out);
+    to_byte_places(spelling, out);
+  } else {
+    model_.tokenize(word, out);
   }
+  words_.keep(word, out);
 }
 
 std::string BpeTokenizer::decode(std::span<const TokenId> ids) const {

@@ -24,9 +24,9 @@ JsonNode::JsonNode(const nlohmann::json& value, const JsonNode& parent, const st
   place_ += step;
 }
 
-void JsonNode::fail(std::string_view what) const {
-  throw TokenizerError(cat("tokenizer: ", file_->string(), place_.empty() ? "" : ": ", place_, ": ", what));
-}
+void JsonNode::fail(std::string_view what) const { throw TokenizerError(cat(where(), ": ", what)); }
+
+std::string JsonNode::where() const { return cat("tokenizer: ", file_->string(), place_.empty() ? "" : ": ", place_); }
 
 bool JsonNode::has(std::string_view key) const {
   if (!value_->is_object()) fail("expected an object");

@@ -22,6 +22,8 @@ class JsonNode {
 
   /// Throws: TokenizerError "tokenizer: file: place: what".
   [[noreturn]] void fail(std::string_view what) const;
+  /// "tokenizer: file: place".
+  std::string where() const;
 
   bool is_null() const { return value_->is_null(); }
   bool is_text() const { return value_->is_string(); }

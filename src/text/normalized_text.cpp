@@ -1,40 +1,57 @@
 #include "normalized_text.h"
 
+#include <cstdint>
+
 #include "utf8.h"
 
 namespace lancet {
 
 NormalizedText::NormalizedText(std::string_view text, size_t begin, size_t end)
-    : text_(text.substr(begin, end - begin)) {
-  origin_.reserve(text_.size());
-  for (size_t at = begin; at < end;) {
-    const size_t bytes = utf8_bytes(text[at]);
-    origin_.insert(origin_.end(), bytes, ByteSpan{static_cast<int64_t>(at), static_cast<int64_t>(at + bytes)});
-    at += bytes;
-  }
+    : text_(text.substr(begin, end - begin)), first_(static_cast<int64_t>(begin)) {}
+
+ByteSpan NormalizedText::origin_of(size_t at) const {
+  if (!origin_.empty()) return origin_[at];
+  size_t begin = at;
+  while (begin > 0 && (static_cast<uint8_t>(text_[begin]) & 0xC0) == 0x80) --begin;
+  return {first_ + static_cast<int64_t>(begin), first_ + static_cast<int64_t>(begin + utf8_bytes(text_[begin]))};
+}
+
+void NormalizedText::write_origins() {
+  if (!origin_.empty()) return;
+  std::vector<ByteSpan> origin;
+  origin.reserve(text_.size());
+  while (origin.size() < text_.size())
+    origin.insert(origin.end(), utf8_bytes(text_[origin.size()]), origin_of(origin.size()));
+  origin_ = std::move(origin);
 }
 
 NormalizedText NormalizedText::slice(size_t begin, size_t end) const {
   NormalizedText out;
   out.text_ = text_.substr(begin, end - begin);
-  out.origin_.assign(origin_.begin() + static_cast<ptrdiff_t>(begin), origin_.begin() + static_cast<ptrdiff_t>(end));
+  out.first_ = first_ + static_cast<int64_t>(begin);
+  if (!origin_.empty())
+    out.origin_.assign(origin_.begin() + static_cast<ptrdiff_t>(begin), origin_.begin() + static_cast<ptrdiff_t>(end));
   return out;
 }
 
 ByteSpan NormalizedText::origin(size_t begin, size_t end) const {
-  while (begin + 1 < end && origin_[begin].begin == origin_[begin].end) ++begin;
-  while (begin + 1 < end && origin_[end - 1].begin == origin_[end - 1].end) --end;
-  return {origin_[begin].begin, origin_[end - 1].end};
+  const auto is_put_in = [&](size_t at) { return !origin_.empty() && origin_[at].begin == origin_[at].end; };
+  while (begin + 1 < end && is_put_in(begin)) ++begin;
+  while (begin + 1 < end && is_put_in(end - 1)) --end;
+  return {origin_of(begin).begin, origin_of(end - 1).end};
 }
 
 void NormalizedText::prepend(std::string_view prefix) {
   if (text_.empty()) return;
+  write_origins();
   const int64_t at = origin_begin();
   text_.insert(0, prefix);
   origin_.insert(origin_.begin(), prefix.size(), ByteSpan{at, at});
 }
 
 void NormalizedText::replace(std::string_view pattern, std::string_view content) {
+  if (text_.find(pattern) == std::string::npos) return;
+  write_origins();
   NormalizedText out;
   const auto copy = [&](size_t begin, size_t end) {
     out.text_.append(text_, begin, end - begin);

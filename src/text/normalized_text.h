@@ -21,7 +21,7 @@ class NormalizedText {
   /// The original bytes that [begin, end) stands for; what was put in (a dummy prefix) stands for none.
   ByteSpan origin(size_t begin, size_t end) const;
   /// Where the first byte comes from.
-  int64_t origin_begin() const { return origin_.front().begin; }
+  int64_t origin_begin() const { return origin_of(0).begin; }
 
   /// Nothing happens to an empty text.
   void prepend(std::string_view prefix);
@@ -31,8 +31,12 @@ class NormalizedText {
  private:
   NormalizedText() = default;
 
+  ByteSpan origin_of(size_t at) const;  // of the whole character that the byte belongs to
+  void write_origins();
+
   std::string text_;
-  std::vector<ByteSpan> origin_;  // one per byte of text_: of the whole character it belongs to
+  int64_t first_ = 0;             // where text_ begins in the text, while nothing is changed
+  std::vector<ByteSpan> origin_;  // one per byte of text_ once something is; empty before
 };
 
 }  // namespace lancet

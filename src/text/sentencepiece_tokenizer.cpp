@@ -130,9 +130,12 @@ void SentencePieceTokenizer::load(const std::filesystem::path& file) {
   if (!in) throw TokenizerError(cat(where_, ": cannot be read"));
   const std::string content{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
   if (is_rank_list(content)) {
-    throw TokenizerError(cat(where_,
-                             ": a list of byte-level BPE ranks (tiktoken, Llama 3), expected a SentencePiece model; "
-                             "byte-level BPE is not supported yet"));
+    // The list has neither the pattern that cuts words nor the special tokens, and those of Llama 3 and 3.1 differ.
+    throw TokenizerError(
+        cat(where_,
+            ": a list of byte-level BPE ranks (tiktoken, Llama 3), expected a SentencePiece model; "
+            "the ranks alone are not all of a tokenizer: put the tokenizer.json of the model's Hugging "
+            "Face checkpoint beside it"));
   }
   const auto status = processor_.LoadFromSerializedProto(content);
   if (!status.ok()) throw TokenizerError(cat(where_, ": not a SentencePiece model: ", status.ToString()));

@@ -3,6 +3,7 @@
 #include <charconv>
 #include <optional>
 
+#include "byte_alphabet.h"
 #include "lancet/core/strings.h"
 #include "utf8.h"
 
@@ -82,6 +83,13 @@ Pieces decode_step(const Metaspace& step, Pieces pieces) {
     pieces[i] = replace_all(pieces[i], step.replacement, dropped ? "" : " ");
   }
   return pieces;
+}
+
+/// A piece with a character that stands for no byte (an added token) is its own text.
+Pieces decode_step(const ByteLevelStep&, const Pieces& pieces) {
+  std::string bytes;
+  for (const std::string& piece : pieces) bytes += read_spelling(piece).value_or(piece);
+  return {replace_broken_utf8(bytes)};
 }
 
 }  // namespace

@@ -1,7 +1,7 @@
 #include "tokenizer_json.h"
 
 #include <limits>
-#include <set>
+#include <unordered_set>
 
 #include "json_node.h"
 #include "lancet/core/error.h"
@@ -31,13 +31,6 @@ void flatten(const JsonNode& node, std::string_view members, std::vector<JsonNod
 std::vector<JsonNode> components(const JsonNode& root, std::string_view key, std::string_view members) {
   std::vector<JsonNode> out;
   if (root.has(key)) flatten(root.at(key), members, out);
-  for (const JsonNode& component : out) {
-    if (component.at("type").text() == "ByteLevel") {
-      component.at("type").fail(
-          "byte-level BPE (ByteLevel) is not supported yet; a checkpoint whose tokenizer is of the "
-          "SentencePiece kind (Llama 1 and 2, Mistral, TinyLlama) works");
-    }
-  }
   return out;
 }
 
@@ -95,14 +88,54 @@ std::vector<NormalizerStep> parse_normalizer(const JsonNode& root) {
   return steps;
 }
 
-std::optional<Metaspace> parse_pre_tokenizer(const JsonNode& root) {
-  std::optional<Metaspace> metaspace;
-  for (const JsonNode& node : components(root, "pre_tokenizer", "pretokenizers")) {
-    if (node.at("type").text() != "Metaspace") fail_type(node, "Metaspace");
-    if (metaspace) node.fail("a second Metaspace is not supported");
-    metaspace = parse_metaspace(node);
+/// The cut that ByteLevel makes by itself: GPT-2's.
+constexpr std::string_view kByteLevelPattern =
+    R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
+
+/// trim_offsets is about the offsets that Hugging Face tells; lancet's spans keep the white space of a token.
+void require_byte_level_keys(const JsonNode& node) {
+  node.require_keys({"type", "add_prefix_space", "trim_offsets", "use_regex"});
+}
+
+SplitPattern parse_split(const JsonNode& node) {
+  node.require_keys({"type", "pattern", "behavior", "invert"});
+  if (node.at("behavior").text() != "Isolated") node.at("behavior").fail("only Isolated is supported");
+  if (node.boolean_or("invert", false)) node.at("invert").fail("true is not supported");
+  const JsonNode pattern = node.at("pattern");
+  pattern.require_keys({"Regex", "String"});
+  if (!pattern.has("Regex")) pattern.fail("only {\"Regex\": ...} is supported");
+  return {pattern.at("Regex").text(), pattern.at("Regex").where()};
+}
+
+/// Any number of Split, then ByteLevel.
+ByteLevel parse_byte_level(const std::vector<JsonNode>& nodes) {
+  ByteLevel out;
+  for (size_t i = 0; i + 1 < nodes.size(); ++i) {
+    if (nodes[i].at("type").text() != "Split") fail_type(nodes[i], "Split before ByteLevel, which is the last");
+    out.patterns.push_back(parse_split(nodes[i]));
   }
-  return metaspace;
+  const JsonNode& last = nodes.back();
+  require_byte_level_keys(last);
+  out.add_prefix_space = last.boolean_or("add_prefix_space", true);  // Hugging Face's defaults
+  if (out.add_prefix_space && nodes.size() > 1)
+    last.fail("add_prefix_space: true behind Split puts a space before every word, which is not supported");
+  if (last.boolean_or("use_regex", true)) out.patterns.emplace_back(kByteLevelPattern, last.where());
+  return out;
+}
+
+void parse_pre_tokenizer(const JsonNode& root, TokenizerJson& out) {
+  const std::vector<JsonNode> nodes = components(root, "pre_tokenizer", "pretokenizers");
+  if (nodes.empty()) return;
+  const std::string& type = nodes.back().at("type").text();
+  if (type == "ByteLevel") {
+    out.pre_tokenizer = parse_byte_level(nodes);
+    return;
+  }
+  for (const JsonNode& node : nodes) {
+    if (node.at("type").text() != "Metaspace") fail_type(node, "Metaspace, ByteLevel, Split before ByteLevel");
+  }
+  if (nodes.size() > 1) nodes[1].fail("a second Metaspace is not supported");
+  out.pre_tokenizer = parse_metaspace(nodes[0]);
 }
 
 std::vector<DecoderStep> parse_decoder(const JsonNode& root) {
@@ -123,8 +156,11 @@ std::vector<DecoderStep> parse_decoder(const JsonNode& root) {
           StripStep{one_character(node.at("content")), node.at("start").integer(), node.at("stop").integer()});
     } else if (type == "Metaspace") {
       steps.emplace_back(parse_metaspace(node));
+    } else if (type == "ByteLevel") {
+      require_byte_level_keys(node);
+      steps.emplace_back(ByteLevelStep{});
     } else {
-      fail_type(node, "Sequence, Replace, ByteFallback, Fuse, Strip, Metaspace");
+      fail_type(node, "Sequence, Replace, ByteFallback, Fuse, Strip, Metaspace, ByteLevel");
     }
   }
   return steps;
@@ -157,7 +193,11 @@ void parse_template(const JsonNode& node, TokenizerJson& out) {
 void parse_post_processor(const JsonNode& root, TokenizerJson& out) {
   bool seen = false;
   for (const JsonNode& node : components(root, "post_processor", "processors")) {
-    if (node.at("type").text() != "TemplateProcessing") fail_type(node, "TemplateProcessing");
+    if (node.at("type").text() == "ByteLevel") {
+      require_byte_level_keys(node);  // all it does is to trim offsets
+      continue;
+    }
+    if (node.at("type").text() != "TemplateProcessing") fail_type(node, "TemplateProcessing, ByteLevel");
     if (seen) node.fail("a second TemplateProcessing is not supported");
     parse_template(node, out);
     seen = true;
@@ -221,7 +261,8 @@ BpeSpec parse_model(const JsonNode& model) {
 
   const JsonNode vocab = model.at("vocab");
   if (!vocab.is_object()) vocab.fail("expected an object");
-  std::set<TokenId> ids;
+  std::unordered_set<TokenId> ids(vocab.value().size());
+  spec.vocabulary.reserve(vocab.value().size());
   for (const auto& [piece, id] : vocab.value().items()) {
     const JsonNode node = vocab.at(piece);
     if (node.integer() > std::numeric_limits<int32_t>::max()) node.fail("an id above 2^31");
@@ -247,7 +288,7 @@ TokenizerJson load_tokenizer_json(const std::filesystem::path& file) {
   TokenizerJson out;
   // The model first: "Unigram is not supported" says more than what its normalizer lacks.
   if (root.at("model").has("type") && root.at("model").at("type").text() != "BPE") fail_type(root.at("model"), "BPE");
-  out.pre_tokenizer = parse_pre_tokenizer(root);
+  parse_pre_tokenizer(root, out);
   out.normalizer = parse_normalizer(root);
   out.model = parse_model(root.at("model"));
   out.added_tokens = parse_added_tokens(root);

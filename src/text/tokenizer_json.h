@@ -1,5 +1,6 @@
-// tokenizer.json (Hugging Face tokenizers, version 1.0) as a plain struct, for BPE of the SentencePiece kind.
-// Strict: a component, key or value that is not understood is an error that names it, because each of them changes ids.
+// tokenizer.json (Hugging Face tokenizers, version 1.0) as a plain struct, for BPE of the SentencePiece kind and of the
+// byte level. Strict: a component, key or value that is not understood is an error that names it, because each of them
+// changes ids.
 #pragma once
 
 #include <cstdint>
@@ -13,6 +14,7 @@
 #include <vector>
 
 #include "lancet/text/tokenizer.h"
+#include "split_pattern.h"
 
 namespace lancet {
 
@@ -49,6 +51,12 @@ struct Metaspace {
   bool split = true;  ///< cut before each replacement
 };
 
+/// The model sees a character for each byte (byte_alphabet.h).
+struct ByteLevel {
+  std::vector<SplitPattern> patterns;  ///< cut the words, each within those of the one before
+  bool add_prefix_space = false;       ///< before a text that does not begin with one
+};
+
 struct ByteFallbackStep {};
 struct FuseStep {};
 struct StripStep {
@@ -56,7 +64,8 @@ struct StripStep {
   int64_t start = 0;
   int64_t stop = 0;
 };
-using DecoderStep = std::variant<ReplaceStep, ByteFallbackStep, FuseStep, StripStep, Metaspace>;
+struct ByteLevelStep {};
+using DecoderStep = std::variant<ReplaceStep, ByteFallbackStep, FuseStep, StripStep, Metaspace, ByteLevelStep>;
 
 struct BpeSpec {
   Vocabulary vocabulary;
@@ -70,7 +79,7 @@ struct BpeSpec {
 struct TokenizerJson {
   std::vector<AddedToken> added_tokens;
   std::vector<NormalizerStep> normalizer;
-  std::optional<Metaspace> pre_tokenizer;
+  std::variant<std::monostate, Metaspace, ByteLevel> pre_tokenizer;
   BpeSpec model;
   std::vector<TokenId> prefix;  ///< special tokens before the text
   std::vector<TokenId> suffix;  ///< and after it

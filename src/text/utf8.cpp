@@ -10,6 +10,35 @@ namespace {
 
 bool is_continuation(char byte) { return (static_cast<uint8_t>(byte) & 0xC0) == 0x80; }
 
+/// How many bytes at `at`, where no valid character is, could begin one if others followed; at least 1.
+size_t broken_bytes(std::string_view text, size_t at) {
+  // The smallest character with these first bytes, and the largest: one of them is valid if any is.
+  for (const size_t length : {size_t{3}, size_t{2}}) {
+    if (at + length > text.size() || length >= utf8_bytes(text[at])) continue;
+    for (const char filler : {'\x80', '\xBF'}) {
+      std::string whole(text.substr(at, length));
+      whole.resize(utf8_bytes(text[at]), filler);
+      if (decode_utf8_at(whole, 0).bytes != 0) return length;
+    }
+  }
+  return 1;
+}
+
+std::string replace_by(std::string_view bytes, size_t (*broken)(std::string_view text, size_t at)) {
+  std::string out;
+  for (size_t at = 0; at < bytes.size();) {
+    const size_t length = decode_utf8_at(bytes, at).bytes;
+    if (length == 0) {
+      out += kReplacementCharacter;
+      at += broken(bytes, at);
+    } else {
+      out += bytes.substr(at, length);
+      at += length;
+    }
+  }
+  return out;
+}
+
 }  // namespace
 
 CodePoint decode_utf8_at(std::string_view text, size_t at) {
@@ -55,18 +84,9 @@ bool is_white_space(char32_t c) {
 }
 
 std::string replace_invalid_utf8(std::string_view bytes) {
-  std::string out;
-  for (size_t at = 0; at < bytes.size();) {
-    const size_t length = decode_utf8_at(bytes, at).bytes;
-    if (length == 0) {
-      out += kReplacementCharacter;
-      ++at;
-    } else {
-      out += bytes.substr(at, length);
-      at += length;
-    }
-  }
-  return out;
+  return replace_by(bytes, [](std::string_view, size_t) { return size_t{1}; });
 }
+
+std::string replace_broken_utf8(std::string_view bytes) { return replace_by(bytes, broken_bytes); }
 
 }  // namespace lancet

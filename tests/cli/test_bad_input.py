@@ -224,12 +224,12 @@ def test_duplicate_tensor_name(lancet):
     refuses(lancet, lancet.edit(lancet.job(model=str(model))), CHECKPOINT, "model.norm.weight", "model.safetensors")
 
 
-def test_byte_level_tokenizer(lancet):
+def test_unknown_tokenizer(lancet):
     model = lancet.copy_model()
     tokenizer = json.loads((model / "tokenizer.json").read_text())
-    tokenizer["pre_tokenizer"] = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True}
+    tokenizer["pre_tokenizer"] = {"type": "BertPreTokenizer"}
     (model / "tokenizer.json").write_text(json.dumps(tokenizer))
-    refuses(lancet, lancet.edit(lancet.job(model=str(model))), CHECKPOINT, "tokenizer.json", "ByteLevel")
+    refuses(lancet, lancet.edit(lancet.job(model=str(model))), CHECKPOINT, "tokenizer.json", "BertPreTokenizer")
 
 
 # ---- output, devices, statistics, acceptance ----

@@ -1,6 +1,10 @@
 // For the parity tests: tokenize_lines MODEL_FOLDER_OR_FILE < lines.jsonl
 // A line is a JSON string, answered by {"ids", "spans", "text": the ids decoded}, or a list of ids, answered by
 // {"text"}. What cannot be tokenised is answered by {"error"}.
+// For tools/compare_tokenizers.py: tokenize_lines MODEL_FOLDER_OR_FILE --time TEXT encodes each line of a text file and
+// prints {"tokens", "seconds", "seconds_to_open"}.
+#include <chrono>
+#include <fstream>
 #include <iostream>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -25,14 +29,35 @@ nlohmann::json answer(const lancet::Tokenizer& tokenizer, const nlohmann::json& 
   return {{"ids", encoding.ids}, {"spans", std::move(spans)}, {"text", tokenizer.decode(encoding.ids)}};
 }
 
+nlohmann::json times(const std::filesystem::path& model, const char* file) {
+  const auto seconds_since = [](std::chrono::steady_clock::time_point begin) {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  };
+  std::vector<std::string> lines;
+  std::ifstream text(file);
+  for (std::string line; std::getline(text, line);) lines.push_back(line);
+  const auto start = std::chrono::steady_clock::now();
+  const auto tokenizer = open(model);
+  const double seconds_to_open = seconds_since(start);
+  size_t tokens = 0;
+  const auto begin = std::chrono::steady_clock::now();
+  for (const std::string& line : lines) tokens += tokenizer->ids(line).size();
+  return {{"tokens", tokens}, {"seconds", seconds_since(begin)}, {"seconds_to_open", seconds_to_open}};
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 2) {
-    std::cerr << "usage: tokenize_lines MODEL_FOLDER_OR_FILE < lines.jsonl\n";
+  const bool timed = argc == 4 && std::string_view(argv[2]) == "--time";
+  if (argc != 2 && !timed) {
+    std::cerr << "usage: tokenize_lines MODEL_FOLDER_OR_FILE < lines.jsonl, or MODEL_FOLDER_OR_FILE --time TEXT\n";
     return 2;
   }
   try {
+    if (timed) {
+      std::cout << times(argv[1], argv[3]).dump() << '\n';
+      return 0;
+    }
     const auto tokenizer = open(argv[1]);
     for (std::string line; std::getline(std::cin, line);) {
       try {

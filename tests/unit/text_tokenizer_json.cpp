@@ -22,16 +22,6 @@ std::string error_with(const char* place, const json& value) {
 
 json type(const char* name) { return {{"type", name}}; }
 
-TEST(TokenizerJson, RefusesByteLevelBpe) {
-  EXPECT_TRUE(contains(error_with("/pre_tokenizer", type("ByteLevel")),
-                       {"tokenizer.json: pre_tokenizer.type", "byte-level BPE"}));
-  const json sequence = {{"type", "Sequence"}, {"pretokenizers", {type("Split"), type("ByteLevel")}}};
-  EXPECT_TRUE(
-      contains(error_with("/pre_tokenizer", sequence), {"pre_tokenizer.pretokenizers[1].type: byte-level BPE"}));
-  EXPECT_TRUE(contains(error_with("/decoder", type("ByteLevel")), {"decoder.type: byte-level"}));
-  EXPECT_TRUE(contains(error_with("/post_processor", type("ByteLevel")), {"post_processor.type: byte-level"}));
-}
-
 TEST(TokenizerJson, RefusesOtherModels) {
   for (const char* name : {"WordPiece", "Unigram", "WordLevel"}) {
     EXPECT_TRUE(contains(error_with("/model", type(name)), {"model.type", name, "supported: BPE"}));

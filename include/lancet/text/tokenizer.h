@@ -25,7 +25,7 @@ struct ByteSpan {
 struct Encoding {
   std::vector<TokenId> ids;
   /// One per id. Tokens that cover no text (BOS, a dummy prefix of its own) have an empty span. A token made of a dummy
-  /// prefix and text covers the text. Several tokens of one character (byte fallback) each cover the whole character.
+  /// prefix and text covers the text. Several tokens of one character (of its bytes) each cover the whole character.
   std::vector<ByteSpan> spans;
 };
 
@@ -41,11 +41,11 @@ class Tokenizer {
   /// Equal to Hugging Face's decode(ids, skip_special_tokens=True, clean_up_tokenization_spaces=False).
   virtual std::string decode(std::span<const TokenId> ids) const = 0;
   virtual int64_t vocab_size() const = 0;
-  /// The vocabulary's own spelling, e.g. "▁Paris". Throws: TokenizerError when out of range.
+  /// The vocabulary's own spelling, e.g. "▁Paris" or "ĠParis". Throws: TokenizerError when out of range.
   virtual std::string piece(TokenId id) const = 0;
   virtual std::optional<TokenId> bos_id() const = 0;
   virtual std::optional<TokenId> eos_id() const = 0;
-  /// One line for `lancet inspect`: "BPE (SentencePiece kind), tokenizer.json".
+  /// One line for `lancet inspect`: "BPE (byte level), tokenizer.json".
   virtual std::string description() const = 0;
 
   std::vector<TokenId> ids(std::string_view text, SpecialTokens special = SpecialTokens::kAdd) const {
@@ -55,7 +55,7 @@ class Tokenizer {
 
 /// The tokenizer of a model folder: tokenizer.json where there is one, else tokenizer.model with add_bos_token /
 /// add_eos_token from tokenizer_config.json (absent: BOS yes, EOS no). Throws: TokenizerError that names the file and
-/// what in it is not supported (byte-level BPE, WordPiece, Unigram, ...).
+/// what in it is not supported (WordPiece, Unigram, a list of ranks, ...).
 std::unique_ptr<Tokenizer> open_tokenizer(const std::filesystem::path& folder);
 
 /// One of the two, by file.
