@@ -29,7 +29,7 @@ ExitCode run_generate(const GenerateArguments& arguments, const Output& output) 
   std::vector<TokenId> ids = files.tokenizer->ids(arguments.prompt);
   if (ids.empty()) throw ConfigError("--prompt: no tokens: expected some text");
   const auto prompt_tokens = static_cast<int64_t>(ids.size());
-  const EvaluationSize size{.generation = {1, prompt_tokens + arguments.tokens, prompt_tokens, false}};
+  const EvaluationSize size{.generation = {1, prompt_tokens + arguments.tokens, prompt_tokens, {}}};
   const CausalLM model = load_model(files, run, evaluation_work(run, files.config, size));
   const GenerateRow row{ids, arguments.tokens};
   const std::vector<TokenId> added = generate(model, std::span(&row, 1), {.eos_ids = files.config.eos_ids})[0];

@@ -11,20 +11,13 @@
 #include "lancet/edit/request.h"
 #include "lancet/eval/metrics.h"
 #include "lancet/eval/scoring.h"
+#include "lancet/models/generate.h"
 
 namespace lancet {
 
 struct EvaluationOptions {
   std::set<MetricGroup> groups;
   int64_t continuation_tokens = 12;  ///< of the greedy continuation that `generation` shows
-};
-
-/// Rows that are generated, the longest of them.
-struct GenerationSize {
-  int64_t rows = 0;
-  int64_t row_tokens = 0;  ///< prompt and what is added
-  int64_t prompt_tokens = 0;
-  bool from_all = false;  ///< sampled from the whole distribution
 };
 
 /// How much an evaluation runs.
