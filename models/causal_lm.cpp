@@ -58,9 +58,9 @@ void check_entry(const Placement& placement, const Tensor& h_BTD, int64_t layer)
 
 void check_prefix(const SequenceInfo& sequence, at::Device device, int64_t layer) {
   if (sequence.prefix == nullptr || sequence.prefix->empty()) return;
-  check_device(sequence.prefix->keys_BKPC.at(static_cast<size_t>(layer)), device, cat("cached keys of layer ", layer));
-  check_device(sequence.prefix->values_BKPC.at(static_cast<size_t>(layer)), device,
-               cat("cached values of layer ", layer));
+  const KeyValuePair prefix = sequence.prefix->layer(layer);
+  check_device(prefix.key, device, cat("cached keys of layer ", layer));
+  check_device(prefix.value, device, cat("cached values of layer ", layer));
 }
 
 /// Rounded up: a model that is there is never "0 MB".
@@ -164,11 +164,7 @@ Tensor CausalLM::run_layers(Tensor h_BTD, const SequenceInfo& sequence, LayerRan
     count_progress();
     if (!h_BTD.defined()) break;
   }
-  if (sequence.record != nullptr) {
-    const Tensor valid = valid_tokens(sequence);
-    Tensor& recorded = sequence.record->valid_BP;
-    recorded = recorded.defined() ? torch::cat({recorded, valid}, 1) : valid;
-  }
+  if (sequence.record != nullptr) sequence.record->end_pass(valid_tokens(sequence));
   return h_BTD;
 }
 

@@ -26,17 +26,9 @@ Tensor stretch_llama3(const Tensor& frequencies, const RopeConfig& rope) {
 /// [B, T, heads * C] -> [B, T, heads, C].
 Tensor split_heads(const Tensor& x, int64_t head_dim) { return x.unflatten(2, {-1, head_dim}); }
 
-/// Appends this layer's keys or values. The record's `valid_BP` is extended once a pass, by run_layers.
-void append(std::vector<Tensor>& record, size_t layer, const Tensor& fresh_BTKC) {
-  if (record.size() <= layer) record.resize(layer + 1);
-  const Tensor fresh_BKTC = fresh_BTKC.transpose(1, 2);
-  record[layer] = record[layer].defined() ? torch::cat({record[layer], fresh_BKTC}, 2) : fresh_BKTC.contiguous();
-}
-
 Tensor attention(const LayerContext& context, const Tensor& x_BTD) {
   const LayerWeights& w = context.weights;
   const AttentionInputs& inputs = context.inputs;
-  const size_t layer = static_cast<size_t>(context.layer);
   const auto heads = [&](const Tensor& x, const Tensor& weight, const Tensor& bias) {
     return split_heads(at::linear(x, weight, bias), context.config.head_dim);
   };
@@ -44,13 +36,16 @@ Tensor attention(const LayerContext& context, const Tensor& x_BTD) {
     return rotate_pairs(x_BTHC, table.cos_BT1C, table.sin_BT1C);
   };
   const Tensor query = rotate(heads(take_places(x_BTD, inputs.outputs_BQ), w.query, w.query_bias), inputs.queries);
-  const KeyValuePair fresh{rotate(heads(x_BTD, w.key, w.key_bias), inputs.keys), heads(x_BTD, w.value, w.value_bias)};
+  KeyValuePair fresh{rotate(heads(x_BTD, w.key, w.key_bias), inputs.keys), heads(x_BTD, w.value, w.value_bias)};
   const KeyValues* earlier = context.sequence.prefix;
   KeyValuePair prefix;
-  if (earlier != nullptr && !earlier->empty()) prefix = {earlier->keys_BKPC[layer], earlier->values_BKPC[layer]};
+  if (earlier != nullptr && !earlier->empty()) prefix = earlier->layer(context.layer);
   if (KeyValues* record = context.sequence.record; record != nullptr) {
-    append(record->keys_BKPC, layer, fresh.key);
-    append(record->values_BKPC, layer, fresh.value);
+    record->record(context.layer, fresh);
+    if (prefix.key.defined() && record == earlier) {  // these tokens are there too now: nothing needs to be joined
+      prefix = record->layer(context.layer);
+      fresh = {fresh.key.slice(1, 0, 0), fresh.value.slice(1, 0, 0)};
+    }
   }
   const Tensor attended = inputs.packed.runs.empty() ? grouped_attention(query, fresh, prefix, inputs.mask_B1QS)
                                                      : packed_attention(query, fresh, inputs.packed);

@@ -70,7 +70,7 @@ Tensor attention_mask(const SequenceInfo& sequence) {
   const int64_t width = sequence.positions_BT.size(1);
   Tensor own = torch::ones({width, width}, torch::kBool).tril().unsqueeze(0).expand({n_rows, width, width});
   if (!sequence.prefix->empty()) {
-    const Tensor& valid_BP = sequence.prefix->valid_BP;
+    const Tensor valid_BP = sequence.prefix->valid_BP();
     own = torch::cat({valid_BP.unsqueeze(1).expand({n_rows, width, valid_BP.size(1)}), own}, 2);
   }
   return own.unsqueeze(1).contiguous();

@@ -96,13 +96,16 @@ void add_edit(CLI::App& app, Action& action) {
       "  lancet edit job.yaml --set run.dtype=f32\n"
       "  lancet edit --model DIR --prompt \"The capital of {} is\" --subject France --target Rome --out DIR");
   add_job_file(*command, *arguments);
-  command->add_option("--model", arguments->model,
-                      "Model folder; its lancet.yaml gives the editor's defaults, or a preset for its config.json");
+  command
+      ->add_option("--model", arguments->model,
+                   "Model folder; its lancet.yaml gives the editor's defaults, or a preset for its config.json")
+      ->type_name("DIR");
   command->add_option("--prompt", arguments->prompt, "One fact: the prompt, {} where the subject goes");
   command->add_option("--subject", arguments->subject, "One fact: the subject");
   command->add_option("--target", arguments->target, "One fact: what the model shall say after the prompt");
-  command->add_option("--requests", arguments->requests, "Many facts: a request file, instead of --prompt");
-  command->add_option("--out", arguments->out, "Folder for the edited model");
+  command->add_option("--requests", arguments->requests, "Many facts: a request file, instead of --prompt")
+      ->type_name("FILE");
+  command->add_option("--out", arguments->out, "Folder for the edited model")->type_name("DIR");
   auto rehearse = std::make_shared<bool>(false);
   command->add_flag("--rehearse", *rehearse,
                     "Two requests through every stage, to see failures, memory and time early; writes nothing");

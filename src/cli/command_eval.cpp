@@ -70,9 +70,10 @@ void add_eval(CLI::App& app, Action& action) {
                                          "  lancet eval job.yaml --set model=out/demo --baseline data/demo-model\n"
                                          "  lancet eval --model DIR --requests FILE");
   add_job_file(*command, *arguments);
-  command->add_option("--model", arguments->model, "Model folder");
-  command->add_option("--requests", arguments->requests, "Request file");
-  command->add_option("--baseline", *baseline, "Another model folder, measured first and compared with");
+  command->add_option("--model", arguments->model, "Model folder")->type_name("DIR");
+  command->add_option("--requests", arguments->requests, "Request file")->type_name("FILE");
+  command->add_option("--baseline", *baseline, "Another model folder, measured first and compared with")
+      ->type_name("DIR");
   add_output_options(*command, *output);
   add_rank_options(*command, *ranks);
   command->callback([=, &action] {
@@ -91,7 +92,8 @@ void add_stats(CLI::App& app, Action& action) {
                                          "Collect the covariances that the job's editor needs into the cache.\n"
                                          "  lancet stats job.yaml");
   add_job_file(*command, *arguments);
-  command->add_option("--model", arguments->model, "Model folder with a lancet.yaml, instead of a job file");
+  command->add_option("--model", arguments->model, "Model folder with a lancet.yaml, instead of a job file")
+      ->type_name("DIR");
   add_output_options(*command, *output);
   add_rank_options(*command, *ranks);
   command->callback([=, &action] {

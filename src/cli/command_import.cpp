@@ -82,8 +82,9 @@ void add_import(CLI::App& app, Action& action) {
                              "UltraEdit: the job's sections on\n"
                              "stdout, what became of every key on stderr.\n"
                              "  lancet import hparams EasyEdit/hparams/MEMIT/llama-7b.yaml --model DIR > job.yaml");
-  command->add_option("file", arguments->file, "The file, YAML or JSON")->required();
-  command->add_option("--model", arguments->model, "Model folder: layers are checked against its config.json");
+  command->add_option("file", arguments->file, "The file, YAML or JSON")->required()->type_name("FILE");
+  command->add_option("--model", arguments->model, "Model folder: layers are checked against its config.json")
+      ->type_name("DIR");
   command->add_option("--method", arguments->method, "lancet's name of the method, where the file does not tell it");
   add_output_options(*command, *output);
   command->callback([=, &action] { action = [=] { return run_import(*arguments, *output); }; });

@@ -45,7 +45,9 @@ void add_launch(CLI::App& app, Action& action) {
   command->add_option("--nodes", options->nodes, "Hosts; this command is run on each")->check(CLI::Range(1, 100000));
   command->add_option("--node-rank", options->node_rank, "This host's number, from 0");
   command->add_option("--master", options->master, "HOST:PORT of host 0, as all hosts reach it; a free port there");
-  command->add_option("--log-dir", options->log_dir, "Folder for rank-0.log, rank-1.log, ...")->capture_default_str();
+  command->add_option("--log-dir", options->log_dir, "Folder for rank-0.log, rank-1.log, ...")
+      ->type_name("DIR")
+      ->capture_default_str();
   command->add_option("command", options->arguments, "After --: edit, eval or stats with its arguments")->required();
   command->callback([=, &action] { action = [=] { return run_launch(*options); }; });
 }

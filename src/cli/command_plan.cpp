@@ -129,11 +129,14 @@ void add_plan(CLI::App& app, Action& action) {
                                          "  lancet plan job.yaml --devices 8x80GiB\n"
                                          "  lancet plan --model DIR --devices 80GiB,cpu=256GiB");
   add_job_file(*command, arguments->job);
-  command->add_option("--model", arguments->job.model,
-                      "A model folder or its config.json, instead of a job: a typical edit is assumed");
+  command
+      ->add_option("--model", arguments->job.model,
+                   "A model folder or its config.json, instead of a job: a typical edit is assumed")
+      ->type_name("FILE");
   command->add_option("--devices", arguments->devices,
                       "Devices to assume: 8x80GiB, 24GiB,80GiB or 80GiB,cpu=256GiB; else the job's run.devices");
-  command->add_option("--dtype", arguments->dtype, "With --model: auto (config.json's), f32, bf16, f16 or f64")
+  command->add_option("--dtype", arguments->dtype, "With --model; auto: config.json's")
+      ->type_name("{auto,f32,bf16,f16,f64}")
       ->capture_default_str();
   add_output_options(*command, *output);
   command->callback([=, &action] { action = [=] { return run_plan(*arguments, *output); }; });

@@ -68,7 +68,7 @@ void add_presets(CLI::App& app, Action& action) {
                                          "  lancet presets --model DIR\n"
                                          "  lancet presets llama-3-8b-memit");
   command->add_option("name", *name, "The preset to show");
-  command->add_option("--model", *model, "Only those for this model folder's config.json");
+  command->add_option("--model", *model, "Only those for this model folder's config.json")->type_name("DIR");
   add_output_options(*command, *output);
   command->callback([=, &action] { action = [=] { return run_presets(*name, *model, *output); }; });
 }

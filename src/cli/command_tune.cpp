@@ -93,7 +93,7 @@ void add_tune(CLI::App& app, Action& action) {
                                          "job).\n  lancet tune job.yaml --out preset.yaml");
   add_job_file(*command, *arguments);
   command->get_option("job")->required();
-  command->add_option("--out", *out, "The preset file; a plot comes beside it, .svg")->required();
+  command->add_option("--out", *out, "The preset file; a plot comes beside it, .svg")->required()->type_name("FILE");
   add_output_options(*command, *output);
   command->callback([=, &action] { action = [=] { return run_tune(*arguments, *out, *output); }; });
 }

@@ -17,7 +17,7 @@ namespace lancet::cli {
 /// Output options that every command has.
 struct Output {
   bool quiet = false;
-  bool json = false;  ///< one JSON document on stdout, nothing else
+  bool json = false;  ///< JSON on stdout, nothing else
 };
 
 /// What the chosen command does; returns the process's exit code.
@@ -27,6 +27,7 @@ void add_edit(CLI::App& app, Action& action);
 void add_eval(CLI::App& app, Action& action);
 void add_stats(CLI::App& app, Action& action);
 void add_compare(CLI::App& app, Action& action);
+void add_completion(CLI::App& app, Action& action);
 void add_doctor(CLI::App& app, Action& action);
 void add_generate(CLI::App& app, Action& action);
 void add_import(CLI::App& app, Action& action);
@@ -36,8 +37,9 @@ void add_plan(CLI::App& app, Action& action);
 void add_presets(CLI::App& app, Action& action);
 void add_tune(CLI::App& app, Action& action);
 
-/// --quiet and --json.
-void add_output_options(CLI::App& command, Output& output);
+/// --quiet and --json, which `json` describes.
+void add_output_options(CLI::App& command, Output& output,
+                        const std::string& json = "One JSON document on stdout instead of the table");
 /// run: of a command without a job: devices separated by commas (empty: auto), and a dtype.
 RunOptions parse_run(const std::string& devices, const std::string& dtype);
 /// Sets how much is shown on stderr.

@@ -124,9 +124,9 @@ JobText read_job_text(const JobArguments& arguments, JobPurpose purpose) {
   return {std::move(tree), base, from_file ? file.string() : std::string("command line")};
 }
 
-void add_output_options(CLI::App& command, Output& output) {
+void add_output_options(CLI::App& command, Output& output, const std::string& json) {
   command.add_flag("-q,--quiet", output.quiet, "No progress, and no summary of an edit: only warnings and errors");
-  command.add_flag("--json", output.json, "One JSON document on stdout instead of the table");
+  command.add_flag("--json", output.json, json);
 }
 
 void begin(const Output& output) {
@@ -134,7 +134,8 @@ void begin(const Output& output) {
 }
 
 void add_job_file(CLI::App& command, JobArguments& arguments) {
-  command.add_option("job", arguments.file, "Job file (YAML or JSON); relative paths in it are taken from its folder");
+  command.add_option("job", arguments.file, "Job file (YAML or JSON); relative paths in it are taken from its folder")
+      ->type_name("FILE");
   command
       .add_option("--set", arguments.overrides, "Change a key of the job: --set run.dtype=f32 --set requests.limit=10")
       ->take_all()

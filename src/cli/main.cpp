@@ -24,6 +24,7 @@ int run(int argc, char** argv) {
   add_eval(app, action);
   add_stats(app, action);
   add_compare(app, action);
+  add_completion(app, action);
   add_doctor(app, action);
   add_generate(app, action);
   add_import(app, action);

@@ -18,10 +18,9 @@ void add_rank_options(CLI::App& command, RankArguments& ranks) {
                                                           {"openmpi", Launcher::kOpenMpi}};
   command
       .add_option("--launcher", ranks.launcher,
-                  "Whose variables say which rank of a job of several processes this is: auto, none (a job of its "
-                  "own), torchrun, slurm or openmpi")
+                  "Whose variables say which rank of a job of several processes this is; none: a job of its own")
       ->transform(CLI::CheckedTransformer(kLaunchers).description(""))
-      ->type_name("NAME")
+      ->type_name("{auto,none,torchrun,slurm,openmpi}")
       ->default_str("auto");
   command.add_option("--join-timeout", ranks.join_timeout_s, "Seconds to wait for all ranks of the job to come")
       ->check(CLI::Range(1, 86400))

@@ -38,7 +38,7 @@ std::vector<std::string> sample_templates(const CausalLM& model, const Tokenizer
   std::vector<std::string> templates{std::string(kPlain)};
   const std::string before = template_opening(tokenizer, options.opening);
   const std::vector<std::vector<TokenId>> continuations =
-      generate(model, rows, {.eos_ids = model.config().eos_ids, .top_k = 5, .seed = seed});
+      generate(model, rows, {.eos_ids = model.config().eos_ids, .sampling = {.top_k = 5, .seed = seed}});
   for (size_t i = 0; i < rows.size(); ++i) {
     std::vector<TokenId> ids = rows[i].prompt;
     ids.insert(ids.end(), continuations[i].begin(), continuations[i].end());

@@ -32,8 +32,7 @@ std::vector<Documents> sample_rounds(const CausalLM& model, const SelfCorpusPlan
   communicator.together("statistics", [&] {
     own = generate(model, rows,
                    {.eos_ids = model.config().eos_ids,
-                    .top_k = 0,
-                    .seed = plan.seed,
+                    .sampling = {.top_k = 0, .seed = plan.seed},
                     .first_row = (first + communicator.rank()) * n_rows,
                     .batch_tokens = n_rows * plan.most_tokens});
     if (communicator.size() == 1) return;

@@ -99,9 +99,7 @@ SuffixRows SuffixRows::select(const std::vector<int64_t>& rows) const {
   some.hidden_RTD_ = take(hidden_RTD_);
   for (const int64_t row : rows) some.suffix_.lengths.push_back(suffix_.lengths[static_cast<size_t>(row)]);
   some.suffix_.positions_BT = take(suffix_.positions_BT);
-  some.prefix_.valid_BP = take(prefix_.valid_BP);
-  for (const Tensor& keys : prefix_.keys_BKPC) some.prefix_.keys_BKPC.push_back(take(keys));
-  for (const Tensor& values : prefix_.values_BKPC) some.prefix_.values_BKPC.push_back(take(values));
+  some.prefix_ = prefix_.select(rows);
   return some;
 }
 

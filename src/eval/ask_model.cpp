@@ -75,10 +75,12 @@ void answer(std::span<const TextQuestion> texts, const std::vector<size_t>& plac
                                         rows.push_back({text.prompt, text.max_new_tokens});
                                       }
                                       GenerateOptions options;
-                                      if (samples)
-                                        options = {.top_k = 5, .first_row = batch.front()};
-                                      else
-                                        options = {.eos_ids = asked.model.config().eos_ids};
+                                      if (samples) {
+                                        options.sampling.top_k = 5;
+                                        options.first_row = batch.front();
+                                      } else {
+                                        options.eos_ids = asked.model.config().eos_ids;
+                                      }
                                       return packed_ids(generate(asked.model, rows, options), most);
                                     });
   const int64_t* at = ids_NX.const_data_ptr<int64_t>();
@@ -129,7 +131,7 @@ EvaluationSize EvaluationSize::operator+(const EvaluationSize& other) const {
   both.generation = {.rows = generation.rows + other.generation.rows,
                      .row_tokens = std::max(generation.row_tokens, other.generation.row_tokens),
                      .prompt_tokens = std::max(generation.prompt_tokens, other.generation.prompt_tokens),
-                     .from_all = generation.from_all || other.generation.from_all};
+                     .sampling = generation.sampling.is_greedy() ? other.generation.sampling : generation.sampling};
   return both;
 }
 
@@ -140,6 +142,7 @@ EvaluationSize size_of(const ModelQuestions& questions, const AskedPart& part) {
     const TextQuestion& text = questions.texts()[index];
     const auto prompt = static_cast<int64_t>(text.prompt.size());
     ++size.generation.rows;
+    if (text.decoding == Decoding::kTopK5) size.generation.sampling.top_k = 5;
     size.generation.prompt_tokens = std::max(size.generation.prompt_tokens, prompt);
     size.generation.row_tokens = std::max(size.generation.row_tokens, prompt + text.max_new_tokens);
   }

@@ -66,7 +66,7 @@ EvaluationSize assumed_evaluation(int64_t requests, const ValueShape& prompt) {
                       .run_places = pack_tokens,
                       .document_tokens = prompt.row_tokens,
                       .read_places = rows * prompt.target_tokens},
-          .generation = {requests, prompt.row_tokens + 12, prompt.row_tokens, false}};
+          .generation = {requests, prompt.row_tokens + 12, prompt.row_tokens, {}}};
 }
 
 std::string prompt_assumption(const ValueShape& prompt) {

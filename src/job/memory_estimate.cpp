@@ -42,12 +42,11 @@ bool has_head(const ModelConfig& config, const Stage& stage) { return stage.end 
 /// Rows of `row_tokens` in all, with the keys and values of all their tokens; logits of every row.
 int64_t generate_bytes(const ModelConfig& config, const JobWork& work, const Stage& stage, const GenerationSize& size) {
   const int64_t caches = key_value_bytes(config, work.dtype, size.rows * size.row_tokens);
-  // All layers' caches, one of them copied into a longer one.
-  int64_t bytes = (2 * stage.layers() + 1) * caches / 2 +
+  // Of one layer's keys, those of rows that take the places of others are copied: of half the rows at most.
+  int64_t bytes = stage.layers() * caches + caches / 4 +
                   forward_bytes(config, work, stage, size.rows * size.prompt_tokens, size.prompt_tokens);
-  // Sampling from the whole distribution adds its f64 cumulative sum.
-  const int64_t sampled = size.from_all ? size.rows * config.vocab_size * 12 : 0;
-  if (has_head(config, stage)) bytes += head_bytes(config, work.dtype, size.rows) + sampled;
+  if (has_head(config, stage))
+    bytes += head_bytes(config, work.dtype, size.rows) + sampling_bytes(size.sampling, config.vocab_size, size.rows);
   return bytes;
 }
 
@@ -73,7 +72,7 @@ int64_t evaluate_bytes(const ModelConfig& config, const JobWork& work, const Sta
   }
   if (work.samples_text) {
     const int64_t rows = sampling_rows(config, work.dtype, work.document_tokens);
-    const GenerationSize sampled{rows, work.document_tokens, 1, true};
+    const GenerationSize sampled{rows, work.document_tokens, 1, {.top_k = 0}};
     bytes = std::max(bytes, generate_bytes(config, work, stage, sampled));
   }
   return bytes;

@@ -26,6 +26,17 @@ AttentionInput<T> attention_input(const tensor_list& tensors) {
   return {data(0), data(1), data(2), data(3), data(4), tensors[5].const_data_ptr<bool>()};
 }
 
+/// Whether positions [B, K, P, C] of a head lie one behind the other, and heads at equal distances.
+bool has_even_heads(const Tensor& prefix_BKPC) {
+  return prefix_BKPC.stride(3) == 1 && prefix_BKPC.stride(2) == prefix_BKPC.size(3) &&
+         prefix_BKPC.stride(0) == prefix_BKPC.size(1) * prefix_BKPC.stride(1);
+}
+
+/// From one head's prefix to the next one's, in elements; of a contiguous one without regard to the strides of sizes 1.
+int64_t head_stride(const Tensor& prefix_BKPC) {
+  return has_even_heads(prefix_BKPC) ? prefix_BKPC.stride(1) : prefix_BKPC.size(2) * prefix_BKPC.size(3);
+}
+
 AttentionShape attention_shape(const tensor_list& tensors) {
   const Tensor &query = tensors[0], &key = tensors[1], &prefix = tensors[3];
   return {.queries = query.size(1),
@@ -33,6 +44,7 @@ AttentionShape attention_shape(const tensor_list& tensors) {
           .kv_heads = key.size(2),
           .dim = query.size(3),
           .prefix = prefix.defined() ? prefix.size(2) : 0,
+          .prefix_stride = prefix.defined() ? head_stride(prefix) : 0,
           .fresh = key.size(1),
           .scale = 1.0 / std::sqrt(static_cast<double>(query.size(3)))};
 }
@@ -42,7 +54,11 @@ struct FewQueriesAttention : Function<FewQueriesAttention> {
   static Tensor forward(AutogradContext* context, const Tensor& query, const Tensor& key, const Tensor& value,
                         const KeyValuePair& prefix, const Tensor& mask) {
     const auto whole = [](const Tensor& x) { return x.defined() ? x.contiguous() : x; };
-    tensor_list tensors{whole(query), whole(key), whole(value), whole(prefix.key), whole(prefix.value), whole(mask)};
+    const bool in_place = prefix.key.defined() && has_even_heads(prefix.key) && has_even_heads(prefix.value) &&
+                          prefix.key.stride(1) == prefix.value.stride(1);
+    const auto earlier = [&](const Tensor& x) { return in_place ? x : whole(x); };
+    tensor_list tensors{whole(query),          whole(key), whole(value), earlier(prefix.key),
+                        earlier(prefix.value), whole(mask)};
     const AttentionShape shape = attention_shape(tensors);
     const int64_t n_rows = query.size(0);
     Tensor out = at::empty(query.sizes(), query.options());
@@ -82,7 +98,8 @@ struct FewQueriesAttention : Function<FewQueriesAttention> {
 
 Tensor with_prefix(const Tensor& prefix_BKPC, const Tensor& fresh_BTKC) {
   const Tensor fresh_BKTC = fresh_BTKC.transpose(1, 2);
-  return prefix_BKPC.defined() ? torch::cat({prefix_BKPC, fresh_BKTC}, 2) : fresh_BKTC;
+  if (!prefix_BKPC.defined()) return fresh_BKTC;
+  return fresh_BKTC.size(2) == 0 ? prefix_BKPC : torch::cat({prefix_BKPC, fresh_BKTC}, 2);
 }
 
 /// Torch's own attention, [B, H, Q, C].

@@ -64,7 +64,7 @@ struct HeadKeys {
 
 template <typename T>
 inline HeadKeys<T> head_keys(const AttentionShape& shape, const T* prefix, const T* fresh, int64_t row, int64_t kv) {
-  return {prefix + (row * shape.kv_heads + kv) * shape.prefix * shape.dim,
+  return {prefix + (row * shape.kv_heads + kv) * shape.prefix_stride,
           fresh + (row * shape.fresh * shape.kv_heads + kv) * shape.dim, shape.prefix, shape.dim,
           shape.kv_heads * shape.dim};
 }

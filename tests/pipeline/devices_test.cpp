@@ -8,6 +8,7 @@
 #include "lancet/edit/value_store.h"
 #include "lancet/eval/evaluate.h"
 #include "lancet/kernels/gram.h"
+#include "lancet/models/generate.h"
 #include "support/edit_run.h"
 #include "support/edit_setup.h"
 #include "support/fake_device.h"
@@ -141,8 +142,29 @@ TEST(FakeDevices, WhatComesToAStageFromAnotherDeviceIsNamed) {
   batch.sequence.record = nullptr;
   batch.sequence.prefix = &cache;
   batch.sequence.positions_BT = batch.sequence.positions_BT + 2;
-  cache.keys_BKPC[2] = cache.keys_BKPC[2].to(h_BTD.device());
+  KeyValues moved;
+  for (int64_t layer = 0; layer < 4; ++layer) {
+    KeyValuePair pair = cache.layer(layer);
+    if (layer == 2) pair.key = pair.key.to(h_BTD.device());
+    moved.record(layer, {pair.key.transpose(1, 2), pair.value.transpose(1, 2)});
+  }
+  moved.end_pass(cache.valid_BP());
+  batch.sequence.prefix = &moved;
   expect_misplaced([&] { run(h_BTD, {0, 4}); }, "cached keys of layer 2: expected on fake:1, found on fake:0");
+}
+
+TEST(FakeDevices, GenerationIsThatOfTheHostWhileRowsLeave) {
+  const TinyModel tiny(kDeep);
+  std::vector<GenerateRow> rows;  // rows that end early, at several steps
+  for (int64_t i = 0; i < 13; ++i) rows.push_back({testing::kRows[static_cast<size_t>(i % 3)], (i * 5) % 14});
+  for (const SamplingOptions& sampling :
+       {SamplingOptions{}, SamplingOptions{.temperature = 1.5, .top_k = 4, .top_p = 0.9, .seed = 3},
+        SamplingOptions{.top_k = 0, .seed = 3}, SamplingOptions{.top_k = 0, .top_p = 0.8, .seed = 3}}) {
+    const GenerateOptions options{.eos_ids = {}, .sampling = sampling};
+    const auto expected = generate(tiny.load(at::kDouble), rows, options);
+    for (const int stages : {1, 3, 8})
+      EXPECT_EQ(generate(tiny.load(at::kDouble, fake_devices(stages)), rows, options), expected) << stages;
+  }
 }
 
 TEST(FakeDevices, WhatWasOnDiskComesBackOnItsDevice) {

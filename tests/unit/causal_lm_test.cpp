@@ -272,10 +272,11 @@ TEST(Generate, SamplesByRowFromTheSeed) {
   const TinyModel tiny;
   const CausalLM model = tiny.load();
   const std::vector<GenerateRow> rows{{kRows[0], 8}, {kRows[2], 8}};
-  const auto once = generate(model, rows, {.eos_ids = {}, .top_k = 5, .seed = 3});
-  EXPECT_EQ(once, generate(model, rows, {.eos_ids = {}, .top_k = 5, .seed = 3}));
-  EXPECT_NE(once, generate(model, rows, {.eos_ids = {}, .top_k = 5, .seed = 4}));
-  EXPECT_EQ(once[0], generate(model, std::span(rows).subspan(0, 1), {.eos_ids = {}, .top_k = 5, .seed = 3})[0]);
+  const auto once = generate(model, rows, {.eos_ids = {}, .sampling = {.top_k = 5, .seed = 3}});
+  EXPECT_EQ(once, generate(model, rows, {.eos_ids = {}, .sampling = {.top_k = 5, .seed = 3}}));
+  EXPECT_NE(once, generate(model, rows, {.eos_ids = {}, .sampling = {.top_k = 5, .seed = 4}}));
+  EXPECT_EQ(once[0],
+            generate(model, std::span(rows).subspan(0, 1), {.eos_ids = {}, .sampling = {.top_k = 5, .seed = 3}})[0]);
 }
 
 TEST(Generate, GivesEachRowWhatItGivesItAlone) {
@@ -283,8 +284,9 @@ TEST(Generate, GivesEachRowWhatItGivesItAlone) {
   const CausalLM model = tiny.load();
   std::vector<GenerateRow> rows;  // of many lengths: rows leave the batch at several steps
   for (int64_t i = 0; i < 13; ++i) rows.push_back({kRows[static_cast<size_t>(i % 3)], (i * 5) % 14});
-  for (const int64_t top_k : {1, 4, 0}) {
-    const GenerateOptions options{.eos_ids = {}, .top_k = top_k, .seed = 3, .batch_tokens = 1000};
+  for (const auto& [top_k, top_p] : {std::pair{1, 1.0}, {4, 1.0}, {4, 0.8}, {0, 1.0}, {0, 0.8}}) {
+    const SamplingOptions sampling{.temperature = 1.5, .top_k = top_k, .top_p = top_p, .seed = 3};
+    const GenerateOptions options{.eos_ids = {}, .sampling = sampling, .batch_tokens = 1000};
     const auto together = generate(model, rows, options);
     for (size_t i = 0; i < rows.size(); ++i) {
       GenerateOptions alone = options;
@@ -295,12 +297,30 @@ TEST(Generate, GivesEachRowWhatItGivesItAlone) {
   }
 }
 
+TEST(Generate, TellsOfEveryTokenAsItIsChosen) {
+  const TinyModel tiny;
+  const CausalLM model = tiny.load();
+  const std::vector<GenerateRow> rows{{kRows[0], 3}, {kRows[1], 8}, {kRows[2], 0}};
+  std::vector<std::vector<TokenId>> told(rows.size());
+  GenerateOptions options{.eos_ids = {}, .sampling = {.temperature = 0.7, .top_k = 0, .top_p = 0.9, .seed = 2}};
+  options.on_token = [&](int64_t row, TokenId id) { told[static_cast<size_t>(row)].push_back(id); };
+  EXPECT_EQ(generate(model, rows, options), told);
+}
+
+TEST(Generate, RefusesSamplingOptionsOutOfTheirRange) {
+  const TinyModel tiny;
+  const CausalLM model = tiny.load();
+  const GenerateRow row{kRows[0], 3};
+  EXPECT_THROW(generate(model, std::span(&row, 1), {.eos_ids = {}, .sampling = {.top_k = -1}}), ConfigError);
+}
+
 TEST(Generate, SamplesFromTheWholeDistribution) {
   const TinyModel tiny;
   const CausalLM model = tiny.load();
   constexpr int64_t kDraws = 4096, kGroups = 16;
   const std::vector<GenerateRow> rows(kDraws, GenerateRow{kRows[0], 1});
-  const auto drawn = generate(model, rows, {.eos_ids = {}, .top_k = 0, .seed = 11, .batch_tokens = 1'000'000});
+  const auto drawn =
+      generate(model, rows, {.eos_ids = {}, .sampling = {.top_k = 0, .seed = 11}, .batch_tokens = 1'000'000});
   // Ids in order of their logits, in groups of equal number: each is drawn as often as its probability says.
   const Tensor logits_V = model.logits(run_rows(model, {kRows[0]})[0])[-1];
   const Tensor rank_V = torch::floor_divide(logits_V.argsort().argsort() * kGroups, logits_V.size(0));

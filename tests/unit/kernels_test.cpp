@@ -143,6 +143,27 @@ TEST(GroupedAttention, OfFewQueriesIsTheFormula) {
 
 TEST(GroupedAttention, WithoutPrefixIsTheFormula) { expect_attention(32, 0, 6); }
 
+/// All keys in a memory that is longer than what is in use: the same as their copy.
+TEST(GroupedAttention, ReadsAPartOfALongerMemory) {
+  const int64_t n_rows = 3, room = 9, used = 7, heads = 4, kv_heads = 2, dim = 32;
+  for (const Precision& precision : kPrecisions) {
+    const auto typed = [&](const Tensor& x) { return x.to(precision.type); };
+    const Tensor keys = typed(random({n_rows + 1, kv_heads, room, dim}, 21)).narrow(0, 0, n_rows).narrow(2, 0, used);
+    const Tensor values = typed(random({n_rows + 1, kv_heads, room, dim}, 22)).narrow(0, 0, n_rows).narrow(2, 0, used);
+    for (const int64_t n_queries : {1, 40}) {
+      const Tensor query = typed(random({n_rows, n_queries, heads, dim}, 23));
+      const Tensor none = typed(random({n_rows, 0, kv_heads, dim}, 24));
+      Tensor mask = random({n_rows, 1, n_queries, used}, 25) > 0;
+      mask.select(3, 0).fill_(true);
+      const Tensor in_place = grouped_attention(query, {none, none}, {keys, values}, mask);
+      const Tensor joined =
+          grouped_attention(query, {keys.slice(2, 4).transpose(1, 2), values.slice(2, 4).transpose(1, 2)},
+                            {keys.slice(2, 0, 4).contiguous(), values.slice(2, 0, 4).contiguous()}, mask);
+      EXPECT_TRUE(in_place.equal(joined)) << precision.type << ", " << n_queries << " queries";
+    }
+  }
+}
+
 TEST(GroupedAttention, OfManyQueriesIsTheFormula) { expect_attention(32, 5, 40); }
 
 }  // namespace

@@ -47,8 +47,9 @@ TEST(SelfCorpus, DocumentsComeFromTheSeedAndTheirIndexAlone) {
   size_t found = 0;
   const GenerateRow row{{kPlan.begin}, kPlan.most_tokens - 1};
   for (int64_t index : {0, 1, 511, 512, 1023, 1024}) {
-    auto alone = generate(model, std::span(&row, 1),
-                          {.eos_ids = model.config().eos_ids, .top_k = 0, .seed = kPlan.seed, .first_row = index})[0];
+    auto alone = generate(
+        model, std::span(&row, 1),
+        {.eos_ids = model.config().eos_ids, .sampling = {.top_k = 0, .seed = kPlan.seed}, .first_row = index})[0];
     alone.insert(alone.begin(), kPlan.begin);
     // Documents without a word are left out: those behind them move up.
     const auto end = documents.begin() + index + 1;

@@ -4,16 +4,9 @@
 #include <cstdint>
 
 #include "lancet/eval/scoring.h"
+#include "lancet/models/generate.h"
 
 namespace lancet {
-
-/// Rows that are generated, the longest of them.
-struct GenerationSize {
-  int64_t rows = 0;
-  int64_t row_tokens = 0;  ///< prompt and what is added
-  int64_t prompt_tokens = 0;
-  bool from_all = false;  ///< sampled from the whole distribution
-};
 
 /// How much an evaluation runs.
 struct EvaluationSize {

@@ -11,8 +11,9 @@ struct KeyValuePair {
 };
 
 /// query [B, Q, H, C]; fresh keys and values [B, T, K, C], K dividing H; `prefix`: keys and values of earlier positions
-/// [B, K, P, C], constants, or undefined -> [B, Q, H * C]. `mask_B1QS`: bool [B, 1, Q, P + T], true: may attend; every
-/// query may attend to something. Undefined: causal, Q = T and no prefix. Differentiable once.
+/// [B, K, P, C], constants, perhaps a part of a longer memory, or undefined -> [B, Q, H * C]. T may be 0 beside a
+/// prefix. `mask_B1QS`: bool [B, 1, Q, P + T], true: may attend; every query may attend to something. Undefined:
+/// causal, Q = T and no prefix. Differentiable once.
 Tensor grouped_attention(const Tensor& query_BQHC, const KeyValuePair& fresh_BTKC, const KeyValuePair& prefix_BKPC,
                          const Tensor& mask_B1QS);
 

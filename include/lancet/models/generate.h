@@ -2,21 +2,32 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
 
 #include "lancet/models/batching.h"
 #include "lancet/models/causal_lm.h"
+#include "lancet/models/sampler.h"
 #include "lancet/text/tokenizer.h"
 
 namespace lancet {
 
 struct GenerateOptions {
   std::vector<TokenId> eos_ids;           ///< a row ends behind one of these; the id itself is not part of the result
-  int64_t top_k = 1;                      ///< 1: greedy; else sampled from the k likeliest, renormalised; 0: from all
-  uint64_t seed = 0;                      ///< a row's random numbers depend on the seed and the row's index only
+  SamplingOptions sampling;               ///< a row's random numbers depend on the seed and the row's index only
   int64_t first_row = 0;                  ///< index of the first row, where the rows are a part of more
   int64_t batch_tokens = kForwardTokens;  ///< rows under way have at most so many tokens, prompts included
+  /// Told of each id as it is chosen, with its row; rows of other batches may be told of from other threads.
+  std::function<void(int64_t row, TokenId id)> on_token = {};
+};
+
+/// Rows that are generated, the longest of them.
+struct GenerationSize {
+  int64_t rows = 0;
+  int64_t row_tokens = 0;  ///< prompt and what is added
+  int64_t prompt_tokens = 0;
+  SamplingOptions sampling;
 };
 
 struct GenerateRow {
@@ -24,7 +35,8 @@ struct GenerateRow {
   int64_t max_new_tokens = 0;
 };
 
-/// The new ids of each row, without the prompt. Rows are run together in batches of similar length.
+/// The new ids of each row, without the prompt. Rows are run together in batches of similar length; rows
+/// that are done leave their batch. Throws: ConfigError for sampling options out of their range.
 std::vector<std::vector<TokenId>> generate(const CausalLM& model, std::span<const GenerateRow> rows,
                                            const GenerateOptions& options);
 

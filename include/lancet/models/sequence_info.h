@@ -6,21 +6,12 @@
 #include <span>
 #include <vector>
 
+#include "lancet/models/key_values.h"
 #include "lancet/runtime/stage_turns.h"
 #include "lancet/runtime/tensor.h"
 #include "lancet/text/tokenizer.h"
 
 namespace lancet {
-
-/// Keys (rotated) and values of positions that have been run, per layer, on that layer's device: [B, K, P, C].
-/// Layers that were not run are undefined tensors.
-struct KeyValues {
-  std::vector<Tensor> keys_BKPC;
-  std::vector<Tensor> values_BKPC;
-  Tensor valid_BP;  ///< bool, host: false where a row is padding
-
-  bool empty() const { return !valid_BP.defined(); }
-};
 
 /// Documents of one length that follow one another in a packed row.
 struct DocumentRun {
@@ -40,7 +31,7 @@ struct SequenceInfo {
                       ///< then computes no other; repeats are allowed; undefined: all tokens
   const KeyValues* prefix = nullptr;  ///< what the rows attend to besides themselves
   KeyValues* record =
-      nullptr;                ///< keys/values of these tokens are appended here (may be the object `prefix` points to)
+      nullptr;                ///< keys/values of these tokens are recorded here (may be the object `prefix` points to)
   StageTurn* turn = nullptr;  ///< taken at the door of each stage; null: in at once
 };
 

@@ -1,0 +1,126 @@
+#include "lancet/models/sampler.h"
+
+#include <torch/types.h>
+
+#include <algorithm>
+
+#include "lancet/core/error.h"
+#include "lancet/core/strings.h"
+#include "lancet/runtime/placement.h"
+
+namespace lancet {
+namespace {
+
+/// One uniform number in [0, 1) from the engine's bits: std::uniform_real_distribution differs between libraries.
+double uniform(std::mt19937_64& engine) { return static_cast<double>(engine() >> 11) * 0x1.0p-53; }
+
+/// How many of the first `probabilities`, which fall, sum to at least `share` of all, and their sum.
+struct Nucleus {
+  int64_t count;
+  double sum;
+};
+Nucleus nucleus(std::span<const double> probabilities, double share) {
+  if (share >= 1) return {static_cast<int64_t>(probabilities.size()), 1.0};
+  Nucleus kept{0, 0.0};
+  for (const double probability : probabilities) {
+    if (kept.count > 0 && kept.sum >= share) break;
+    kept.sum += probability;
+    ++kept.count;
+  }
+  return kept;
+}
+
+/// Of each row [B, N] of cumulative sums the first place whose sum is above levels [B, 1].
+Tensor places_above(const Tensor& cumulative_BN, const Tensor& level_B1) {
+  return at::searchsorted(cumulative_BN, level_B1, /*out_int32=*/false, /*right=*/true)
+      .clamp_max(cumulative_BN.size(1) - 1);
+}
+
+std::vector<TokenId> on_host(const Tensor& ids_B1) {
+  const Tensor host_B = ids_B1.squeeze(1).to(Placement::host()).contiguous();
+  return {host_B.const_data_ptr<int64_t>(), host_B.const_data_ptr<int64_t>() + host_B.numel()};
+}
+
+}  // namespace
+
+void SamplingOptions::check() const {
+  std::vector<std::string> problems;
+  if (!(temperature > 0 && temperature <= 1e6))
+    problems.push_back(cat("temperature: ", temperature,
+                           ": expected a number above 0 (towards 0 the likeliest token wins, towards infinity none)"));
+  if (top_k < 0) problems.push_back(cat("top-k: ", top_k, ": expected 1 (the likeliest), more, or 0 (all tokens)"));
+  if (!(top_p > 0 && top_p <= 1))
+    problems.push_back(cat("top-p: ", top_p, ": expected a share of the probability, above 0 and at most 1"));
+  if (!problems.empty()) throw ConfigError(join(problems, "; "));
+}
+
+Sampler::Sampler(const SamplingOptions& options, std::span<const int64_t> row_numbers) : options_(options) {
+  options_.check();
+  for (const int64_t row : row_numbers) {
+    std::seed_seq sequence{options.seed, static_cast<uint64_t>(row)};
+    engines_.emplace_back(sequence);
+  }
+}
+
+std::vector<TokenId> Sampler::next(const Tensor& logits_BV) {
+  Tensor precise_BV = logits_BV.to(at::kFloat);
+  if (options_.temperature != 1 && !options_.is_greedy()) precise_BV = precise_BV / options_.temperature;
+  if (options_.top_k > 0) return from_likeliest(precise_BV);
+  return options_.top_p < 1 ? from_nucleus(precise_BV) : from_all(precise_BV);
+}
+
+void Sampler::keep(const std::vector<int64_t>& places) {
+  std::vector<std::mt19937_64> kept;
+  for (const int64_t place : places) kept.push_back(engines_[static_cast<size_t>(place)]);
+  engines_ = std::move(kept);
+}
+
+/// Few numbers a row: on the host.
+std::vector<TokenId> Sampler::from_likeliest(const Tensor& logits_BV) {
+  const auto [values, indices] = logits_BV.topk(std::min(options_.top_k, logits_BV.size(1)), 1);
+  const Tensor ids_BK = indices.to(Placement::host()).contiguous();
+  const Tensor probabilities_BK = torch::softmax(values.to(Placement::host(), at::kDouble), 1).contiguous();
+  const auto n_likeliest = static_cast<size_t>(ids_BK.size(1));
+  std::vector<TokenId> chosen;
+  for (int64_t row = 0; row < ids_BK.size(0); ++row) {
+    const double* probabilities = probabilities_BK.const_data_ptr<double>() + row * ids_BK.size(1);
+    const Nucleus kept = nucleus({probabilities, n_likeliest}, options_.top_p);
+    double left = options_.is_greedy() ? 0.0 : uniform(engines_[static_cast<size_t>(row)]) * kept.sum;
+    int64_t pick = 0;
+    while (pick + 1 < kept.count && left >= probabilities[pick]) left -= probabilities[pick++];
+    chosen.push_back(ids_BK.const_data_ptr<int64_t>()[row * ids_BK.size(1) + pick]);
+  }
+  return chosen;
+}
+
+/// The first id whose cumulative probability is above a uniform number; on the logits' device.
+std::vector<TokenId> Sampler::from_all(const Tensor& logits_BV) {
+  const Tensor cumulative_BV = torch::softmax(logits_BV, 1).cumsum(1, at::kDouble);
+  return on_host(places_above(cumulative_BV, draw(logits_BV.device()) * cumulative_BV.slice(1, -1)));
+}
+
+/// The same among ids sorted by probability, of which the first few count; on the logits' device.
+std::vector<TokenId> Sampler::from_nucleus(const Tensor& logits_BV) {
+  const auto [values_BV, ids_BV] = logits_BV.sort(/*stable=*/true, 1, /*descending=*/true);
+  const Tensor cumulative_BV = torch::softmax(values_BV, 1).cumsum(1, at::kDouble);
+  // The last id of the nucleus is the first whose sum reaches its share.
+  const Tensor last_B1 =
+      at::searchsorted(cumulative_BV, options_.top_p * cumulative_BV.slice(1, -1)).clamp_max(cumulative_BV.size(1) - 1);
+  const Tensor place_B1 =
+      places_above(cumulative_BV, draw(logits_BV.device()) * cumulative_BV.gather(1, last_B1)).minimum(last_B1);
+  return on_host(ids_BV.gather(1, place_B1));
+}
+
+Tensor Sampler::draw(at::Device device) {
+  std::vector<double> drawn;
+  for (std::mt19937_64& engine : engines_) drawn.push_back(uniform(engine));
+  return torch::tensor(drawn, torch::kDouble).unsqueeze(1).to(device);
+}
+
+int64_t sampling_bytes(const SamplingOptions& options, int64_t vocab_size, int64_t rows) {
+  if (options.top_k > 0) return 0;
+  // The cumulative sum in f64 beside the softmax; of a nucleus also the sorted logits with their ids.
+  return rows * vocab_size * (options.top_p < 1 ? 24 : 12);
+}
+
+}  // namespace lancet

@@ -1,0 +1,254 @@
+// `lancet generate`: one model, or two side by side, continues prompts from the command line, a file, a pipe or a
+// terminal.
+#include <unistd.h>
+
+#include <algorithm>
+#include <fstream>
+#include <iostream>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "commands.h"
+#include "generate_models.h"
+#include "lancet/core/progress.h"
+#include "lancet/core/strings.h"
+
+namespace lancet::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// Positions that memory is planned for where prompts are not known beforehand.
+constexpr int64_t kUnknownPrompt = 4096;
+
+struct GenerateArguments {
+  std::string model;
+  std::string beside;
+  std::vector<std::string> prompts;
+  std::string prompts_file;
+  std::optional<double> temperature;
+  std::optional<int64_t> top_k;
+  std::optional<double> top_p;
+  std::optional<uint64_t> seed;
+  ChatChoice chat;
+  GenerateSettings settings;
+  std::string dtype = "auto";
+  std::string device = "auto";
+
+  bool has_prompts() const { return !prompts.empty() || !prompts_file.empty(); }
+};
+
+/// Greedy unless something says otherwise: a choice that would have no effect is an error.
+SamplingOptions read_sampling(const GenerateArguments& arguments) {
+  if (!arguments.temperature && !arguments.top_k && !arguments.top_p) {
+    for (const auto& [is_given, name] :
+         {std::pair{arguments.seed.has_value(), "--seed"}, std::pair{arguments.settings.samples > 1, "--samples"}})
+      if (is_given)
+        throw ConfigError(cat(name,
+                              ": the likeliest token is taken each time, so it would change nothing: sample with ",
+                              "--temperature, --top-k or --top-p (--temperature 1: the model's own distribution)"));
+    return {};
+  }
+  const SamplingOptions sampling{.temperature = arguments.temperature.value_or(1),
+                                 .top_k = arguments.top_k.value_or(0),
+                                 .top_p = arguments.top_p.value_or(1),
+                                 .seed = arguments.seed.value_or(0)};
+  sampling.check();
+  return sampling;
+}
+
+/// A line without the end that other systems give it.
+bool read_line(std::istream& in, std::string& line) {
+  if (!std::getline(in, line)) return false;
+  if (line.ends_with('\r')) line.pop_back();
+  return true;
+}
+
+std::vector<std::string> read_prompts(const GenerateArguments& arguments) {
+  std::vector<std::string> prompts = arguments.prompts;
+  if (arguments.prompts_file.empty()) return prompts;
+  std::ifstream in(arguments.prompts_file);
+  if (!in) throw ConfigError(cat("--prompts: ", arguments.prompts_file, ": cannot be read: expected a text file"));
+  const size_t before = prompts.size();
+  for (std::string line; read_line(in, line);) prompts.push_back(line);
+  if (prompts.size() == before)
+    throw ConfigError(cat("--prompts: ", arguments.prompts_file, ": expected a prompt per line, got an empty file"));
+  return prompts;
+}
+
+/// The models that are asked, and how their answers are shown.
+class GenerateSession {
+ public:
+  enum class Echo { kPrompt, kNone };  ///< a terminal shows the prompt already
+
+  GenerateSession(const GenerateArguments& arguments, const Output& output)
+      : settings_(arguments.settings),
+        is_chat_(arguments.chat.from_model || !arguments.chat.by_hand.empty()),
+        json_(output.json) {
+    models_.emplace_back(arguments.model, arguments.chat);
+    if (!arguments.beside.empty()) models_.emplace_back(arguments.beside, arguments.chat);
+  }
+
+  /// `prompts`: empty where they are not known yet.
+  void load(const std::vector<std::string>& prompts, const RunOptions& run) {
+    std::vector<GenerationSize> sizes;
+    for (const AskedModel& model : models_) {
+      const int64_t most = std::min(model.max_positions(), std::max(kUnknownPrompt, settings_.tokens + 1));
+      int64_t longest = prompts.empty() ? std::max<int64_t>(1, most - settings_.tokens) : 0;
+      for (const std::string& prompt : prompts)
+        longest = std::max(longest, static_cast<int64_t>(model.prompt_ids(prompt, settings_.tokens).size()));
+      const auto rows = std::max<int64_t>(1, static_cast<int64_t>(prompts.size())) * settings_.samples;
+      sizes.push_back({rows, longest + settings_.tokens, longest, settings_.sampling});
+    }
+    for (size_t i = 0; i < models_.size(); ++i) models_[i].load(run, sizes[i]);
+  }
+
+  void ask(const std::vector<std::string>& prompts, Echo echo) {
+    const bool streams = echo == Echo::kNone && models_.size() == 1 && settings_.samples == 1 && !json_;
+    const auto show_part = [](const std::string& text) { std::cout << text << std::flush; };
+    std::vector<std::vector<Answer>> answers;
+    for (const AskedModel& model : models_)
+      answers.push_back(
+          model.answer(prompts, n_asked_, settings_, streams ? show_part : std::function<void(const std::string&)>()));
+    n_asked_ += static_cast<int64_t>(prompts.size());
+    if (streams)
+      std::cout << "\n";
+    else
+      show(prompts, answers, echo);
+    std::cout << std::flush;
+  }
+
+  /// Of two models.
+  std::string comparison() const { return cat(n_different_, " of ", n_asked_ * settings_.samples, " rows differ"); }
+  bool compares() const { return models_.size() > 1; }
+
+ private:
+  void show(const std::vector<std::string>& prompts, const std::vector<std::vector<Answer>>& answers, Echo echo) {
+    for (size_t row = 0; row < answers[0].size(); ++row) {
+      const std::string& prompt = prompts[row / static_cast<size_t>(settings_.samples)];
+      const Answer& first = answers[0][row];
+      const Answer* second = compares() ? &answers[1][row] : nullptr;
+      const bool differs = second != nullptr && first.text != second->text;
+      n_different_ += differs ? 1 : 0;
+      if (json_) {
+        show_json(prompt, first, second, static_cast<int64_t>(row) % settings_.samples);
+        continue;
+      }
+      if (second == nullptr) {
+        std::cout << (echo == Echo::kPrompt ? prompt + (is_chat_ ? "\n" : "") : "") << first.text << "\n";
+        continue;
+      }
+      if (echo == Echo::kPrompt) std::cout << prompt << "\n";
+      const size_t width = std::max(models_[0].folder().size(), models_[1].folder().size());
+      for (size_t i = 0; i < 2; ++i) {
+        const std::string& label = models_[i].folder();
+        std::cout << (differs ? "  * " : "    ") << label << std::string(width - label.size() + 2, ' ')
+                  << answers[i][row].text << "\n";
+      }
+    }
+  }
+
+  void show_json(const std::string& prompt, const Answer& first, const Answer* second, int64_t sample) const {
+    Json json{{"prompt", prompt}};
+    if (settings_.samples > 1) json["sample"] = sample;
+    json["text"] = first.text;
+    json["ids"] = first.ids;
+    if (second != nullptr) {
+      json["beside"] = {{"text", second->text}, {"ids", second->ids}};
+      json["differs"] = first.text != second->text;
+    }
+    std::cout << json.dump() << "\n";
+  }
+
+  GenerateSettings settings_;
+  bool is_chat_;
+  bool json_;
+  std::vector<AskedModel> models_;
+  int64_t n_asked_ = 0;      ///< prompts
+  int64_t n_different_ = 0;  ///< rows
+};
+
+/// Line by line, until the input ends. Who types can try again after an error.
+void ask_lines(GenerateSession& session, bool is_terminal) {
+  const auto invite = [&] {
+    if (is_terminal) std::cout << "> " << std::flush;
+  };
+  invite();
+  for (std::string line; read_line(std::cin, line); invite()) {
+    if (is_terminal && line.empty()) continue;
+    try {
+      session.ask({line}, is_terminal ? GenerateSession::Echo::kNone : GenerateSession::Echo::kPrompt);
+    } catch (const Error& error) {
+      if (!is_terminal) throw;
+      log_error(error.what());
+    }
+  }
+  if (is_terminal) std::cout << "\n";
+}
+
+ExitCode run_generate(GenerateArguments arguments, const Output& output) {
+  begin(output);
+  const RunOptions run = parse_run(arguments.device, arguments.dtype);
+  arguments.settings.sampling = read_sampling(arguments);
+  const std::vector<std::string> prompts = read_prompts(arguments);
+  GenerateSession session(arguments, output);
+  session.load(prompts, run);
+  if (arguments.has_prompts())
+    session.ask(prompts, GenerateSession::Echo::kPrompt);
+  else
+    ask_lines(session, !output.json && isatty(STDIN_FILENO) == 1 && isatty(STDOUT_FILENO) == 1);
+  if (session.compares() && !output.json) std::cout << session.comparison() << "\n";
+  return ExitCode::kOk;
+}
+
+void add_sampling_options(CLI::App& command, GenerateArguments& arguments) {
+  command.add_option(
+      "--temperature", arguments.temperature,
+      "Sample, with logits divided by this; without it, --top-k and --top-p the likeliest token is taken");
+  command.add_option("--top-k", arguments.top_k, "Sample from so many likeliest tokens; 0: from all");
+  command.add_option("--top-p", arguments.top_p,
+                     "Sample from the fewest likeliest tokens whose probabilities sum to this");
+  command.add_option("--seed", arguments.seed, "Of the random numbers; a row's depend on it and on the row's number");
+  command.add_option("--samples", arguments.settings.samples, "Continuations of each prompt")
+      ->check(CLI::Range(1, 1000000))
+      ->capture_default_str();
+}
+
+}  // namespace
+
+void add_generate(CLI::App& app, Action& action) {
+  auto arguments = std::make_shared<GenerateArguments>();
+  auto output = std::make_shared<Output>();
+  CLI::App* command = app.add_subcommand(
+      "generate",
+      "Let a model continue texts. Without prompts it reads them line by line, from a terminal (end: Ctrl-D) or a "
+      "pipe.\n"
+      "  lancet generate --model out/demo --prompt \"The capital of France is\"\n"
+      "  lancet generate --model DIR --beside out/demo --prompts prompts.txt --temperature 0.8 --top-p 0.9 --seed 1");
+  command->add_option("--model", arguments->model, "Model folder")->required()->type_name("DIR");
+  command->add_option("--beside", arguments->beside, "A second model folder, whose answers are shown beside")
+      ->type_name("DIR");
+  command->add_option("--prompt", arguments->prompts, "Text to continue; may be given several times")
+      ->take_all()
+      ->allow_extra_args(false);
+  command->add_option("--prompts", arguments->prompts_file, "File of prompts, one per line")->type_name("FILE");
+  command->add_option("--tokens", arguments->settings.tokens, "New tokens at most")
+      ->check(CLI::Range(1, 1000000))
+      ->capture_default_str();
+  add_sampling_options(*command, *arguments);
+  CLI::Option* chat = command->add_flag("--chat", arguments->chat.from_model,
+                                        "Wrap prompts as the instruct model's own chat template does");
+  command->add_option("--chat-template", arguments->chat.by_hand, "Wrap prompts in this text, {} where they go")
+      ->excludes(chat);
+  command->add_option("--dtype", arguments->dtype, "Of weights and activations; auto: the checkpoint's")
+      ->type_name("{auto,f32,bf16,f16,f64}")
+      ->capture_default_str();
+  command
+      ->add_option("--device", arguments->device,
+                   "auto, or a comma-separated list of cpu and cuda:N, each with =BUDGET if wanted")
+      ->capture_default_str();
+  add_output_options(*command, *output, "One JSON object per answer, a line each");
+  command->callback([=, &action] { action = [=] { return run_generate(*arguments, *output); }; });
+}
+
+}  // namespace lancet::cli

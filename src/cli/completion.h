@@ -1,0 +1,17 @@
+// Scripts that let a shell complete lancet's command line. They are made of the parser, so they know what it knows:
+// subcommands, options, what an option takes. An option that takes a file or a folder has the type name FILE or DIR,
+// one with choices {one,other}.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+
+namespace lancet::cli {
+
+/// For bash 4 and later: `source <(lancet completion bash)`.
+std::string bash_completion(const CLI::App& app);
+
+/// For zsh: as the file _lancet in a folder of $fpath, or `source <(lancet completion zsh)` behind compinit.
+std::string zsh_completion(const CLI::App& app);
+
+}  // namespace lancet::cli
