@@ -21,7 +21,7 @@ std::string bar_plot(const PlotFrame& frame, std::span<const PlotBar> bars) {
   }
   std::string out = page::svg_heading(frame, y);
   y += 12;
-  const double left = std::min(widest, frame.width * 0.42) + 12, room = frame.width - left - values - 12;
+  const double left = std::min(1.1 * widest, frame.width * 0.42) + 14, room = frame.width - left - values - 12;
   for (const PlotBar& bar : bars) {
     const double wide = largest > 0 ? std::max(1.5, room * bar.value / largest) : 1.5;
     out += cat("<g class=\"p-series ", page::color_class(bar.color), "\"><title>", escaped(bar.label), ": ",

@@ -172,7 +172,7 @@ void add_pareto_plots(const RunGroup& group, std::vector<std::pair<std::string, 
     }
     if (points.size() < 2) continue;
     const PlotFrame frame{.title = "Success against specificity",
-                          .subtitle = "up and to the right is better; dashed: what no other run beats in both",
+                          .subtitle = "dashed: the runs that no other one beats in both",
                           .x = {.label = other + ", %", .numbers = AxisNumbers::kPercent},
                           .y = {.label = name + ", %", .numbers = AxisNumbers::kPercent}};
     plots.emplace_back(scatter_plot(frame, points, std::vector{front_of(points)}), "");

@@ -32,7 +32,7 @@ void collect(const ConfigTree& tree, const std::string& prefix, Leaves& leaves) 
   for (const auto& [key, value] : tree.entries) {
     const std::string path = prefix.empty() ? key : prefix + "." + key;
     if (path == "output" || path == "statistics.cache" || path == "compare") continue;
-    if (value.kind == ConfigTree::Kind::kMap && !value.entries.empty())
+    if (value.kind == ConfigTree::Kind::kMap)
       collect(value, path, leaves);
     else
       leaves.emplace_back(path, inline_text(value));
