@@ -36,7 +36,8 @@ std::vector<RunDocument> read_comparison(const fs::path& folder) {
   const fs::path path = folder / kCompare;
   std::vector<RunDocument> runs;
   try {
-    for (const Json& method : Json::parse(read_text_file(path, "comparison")).at("methods")) {
+    const Json comparison = Json::parse(read_text_file(path, "comparison"));
+    for (const Json& method : comparison.at("methods")) {
       const std::string label = method.at("label");
       if (method.at("status") == "done")
         runs.push_back(read_run(folder / label, label));

@@ -28,7 +28,7 @@ def report_of(folder):
 
 
 def table(path):
-    return list(csv.DictReader(io.StringIO(path.read_text(encoding="utf-8", newline=""))))
+    return list(csv.DictReader(io.StringIO(path.read_bytes().decode())))
 
 
 class Browser:
@@ -96,7 +96,7 @@ def test_a_rejected_job_has_a_page_too(lancet):
     assert lancet.edit(lancet.job(accept={"efficacy_argmax": 1.0}, editor__values__steps=1)).returncode == 5
     rejected = lancet.folder / "out.rejected"
     html = (rejected / "report.html").read_text()
-    assert "✕ Rejected" in html and "Nothing was exported" in html and "method: memit" in html
+    assert "✕ Rejected" in html and "Nothing was exported" in html and "method: &quot;memit&quot;" in html
     result = lancet.run("report", lancet.out)
     assert result.returncode == 2 and f"The job was rejected: {rejected}" in result.stderr
     run_ok(lancet.run("report", rejected))
