@@ -24,6 +24,7 @@ $(VENV)/.runtime: requirements.txt tools/setup.sh
 
 $(VENV)/.test: $(VENV)/.runtime requirements-test.txt
 	tools/setup.sh wheels requirements-test.txt
+	tools/setup.sh browser
 	@touch $@
 
 $(BUILD)/build.ninja: $(VENV)/.runtime

@@ -26,6 +26,8 @@ void note_values(EditOutcome& outcome, const std::vector<int64_t>& requests, con
     request.final_loss = values.losses[i].back().total;
     request.initial_norm = values.initial_norms[i];
     request.delta_norm = values.delta_norms[i];
+    request.losses.clear();
+    for (const ValueLoss& loss : values.losses[i]) request.losses.push_back(static_cast<float>(loss.total));
   }
 }
 

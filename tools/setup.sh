@@ -1,5 +1,5 @@
 #!/bin/sh
-# Installs what lancet is built from. setup.sh packages | setup.sh wheels FILE
+# Installs what lancet is built and tested with. setup.sh packages | setup.sh wheels FILE | setup.sh browser
 set -eu
 
 # Compiler and build tools, then the libraries that CMakeLists.txt looks for.
@@ -23,6 +23,11 @@ install_packages() {
   fi
   missing=$(missing_packages)
   [ -n "$missing" ] || return 0
+  apt_install "$missing"
+}
+
+apt_install() {
+  missing=$1
   sudo=
   if [ "$(id -u)" != 0 ]; then
     command -v sudo >/dev/null || { echo "Run as root, or install sudo. Missing packages: $missing" >&2; exit 1; }
@@ -33,6 +38,19 @@ install_packages() {
   DEBIAN_FRONTEND=noninteractive $sudo apt-get install -y --no-install-recommends $missing
 }
 
+# For the tests of report.html, which skip where there is none. Ubuntu's chromium package is a snap, which has no place here.
+install_browser() {
+  for program in chromium-headless-shell chromium google-chrome; do
+    command -v "$program" >/dev/null && return 0
+  done
+  command -v apt-get >/dev/null || return 0
+  if apt-cache show chromium-headless-shell >/dev/null 2>&1; then
+    apt_install chromium-headless-shell
+  else
+    echo "No package chromium-headless-shell here: the tests that open report.html in a browser are skipped." >&2
+  fi
+}
+
 install_wheels() {
   [ -x .venv/bin/python ] || python3 -m venv .venv
   .venv/bin/python -m pip install --disable-pip-version-check --quiet -r "$1"
@@ -41,5 +59,6 @@ install_wheels() {
 case "${1:-}" in
   packages) install_packages ;;
   wheels) install_wheels "$2" ;;
-  *) echo "usage: setup.sh packages | setup.sh wheels FILE" >&2; exit 2 ;;
+  browser) install_browser ;;
+  *) echo "usage: setup.sh packages | setup.sh wheels FILE | setup.sh browser" >&2; exit 2 ;;
 esac

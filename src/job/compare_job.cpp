@@ -12,6 +12,7 @@
 #include "lancet/io/files.h"
 #include "lancet/io/output_folder.h"
 #include "method_run.h"
+#include "report_files.h"
 #include "report_json.h"
 #include "same_job.h"
 #include "stored_weight.h"
@@ -92,12 +93,18 @@ class CompareRun {
     ranks_.together("export", [&] {
       if (!ranks_.is_root()) return;
       folder.emplace(output.dir, output.if_exists, kCompareFile);
+      std::vector<RunDocument> runs;
       for (size_t i = 0; i < report.methods.size(); ++i) {
-        if (!report.methods[i].error.empty()) continue;
-        const std::filesystem::path own = folder->staging() / config_.methods[i].label;
-        std::filesystem::create_directory(own);
-        write_text_file(own / "report.json", to_json(report.methods[i].report, config_.methods[i].job));
+        const auto& [label, job] = config_.methods[i];
+        if (const std::string& error = report.methods[i].error; !error.empty()) {
+          runs.push_back({.label = label, .json = {}, .job_yaml = to_yaml(job.resolved), .failure = error});
+          continue;
+        }
+        runs.push_back(run_document(report.methods[i].report, job, label));
+        std::filesystem::create_directory(folder->staging() / label);
+        write_report_files(runs.back(), folder->staging() / label);
       }
+      write_comparison(runs, (output.dir / "").parent_path().filename().string(), folder->staging());
       write_text_file(folder->staging() / "job.yaml", to_yaml(config_.resolved));
       write_text_file(folder->staging() / kCompareFile, to_json(report, config_));
     });

@@ -13,6 +13,7 @@
 #include "lancet/models/tensor_io.h"
 #include "lancet/runtime/collectives.h"
 #include "method_run.h"
+#include "report_files.h"
 #include "same_job.h"
 #include "stored_weight.h"
 
@@ -58,15 +59,6 @@ void write_records(MethodRun& method, const JobConfig& job, const ModelFiles& fi
     save_stream(stream_folder(folder), method.stream(), method.stream_facts(), files.config);
   }
   write_text_file(folder / "requests.jsonl", requests);
-  ConfigTree resolved = job.resolved;
-  if (job.editor->contexts() != nullptr) {
-    std::vector<ConfigTree> contexts;
-    for (const std::string& text : report.contexts) contexts.push_back(ConfigTree::text(text));
-    ConfigTree editor = *resolved.find("editor");
-    editor.set("contexts", ConfigTree::list(std::move(contexts)));  // generated templates: a rerun uses the same
-    resolved.set("editor", std::move(editor));
-  }
-  write_text_file(folder / "job.yaml", to_yaml(resolved));
 }
 
 /// The stages of one run; every rank goes through them in this order.
@@ -120,7 +112,7 @@ class EditRun {
       } else {
         folder.emplace(rejected_folder(job_.output->dir), IfExists::kReplace, kReportFile);
       }
-      write_text_file(folder->staging() / kReportFile, to_json(report, job_));
+      write_report_files(run_document(report, job_, job_.output->dir.string()), folder->staging());
     });
     if (folder) folder->commit();
   }

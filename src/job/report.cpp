@@ -1,10 +1,24 @@
 // report.json: every number with its protocol, every choice that shaped it.
+#include <cstdio>
+#include <cstdlib>
+
 #include "lancet/core/version.h"
 #include "lancet/job/edit_job.h"
 #include "report_json.h"
 
 namespace lancet {
 namespace {
+
+/// To five digits: a curve is looked at, and there are many.
+Json losses_json(const std::vector<float>& losses) {
+  Json json = Json::array();
+  for (const float loss : losses) {
+    char text[32];
+    std::snprintf(text, sizeof(text), "%.5g", static_cast<double>(loss));
+    json.push_back(std::strtod(text, nullptr));
+  }
+  return json;
+}
 
 /// null: not measured, or n/a.
 Json mean_of(const Tallies& tallies, std::string_view metric) {
@@ -55,7 +69,8 @@ Json requests_json(const EditReport& report) {
                   {"initial_loss", number_json(outcome.initial_loss)},
                   {"final_loss", number_json(outcome.final_loss)},
                   {"initial_norm", number_json(outcome.initial_norm)},
-                  {"delta_norm", number_json(outcome.delta_norm)}}},
+                  {"delta_norm", number_json(outcome.delta_norm)},
+                  {"losses", losses_json(outcome.losses)}}},
                 {"skipped", outcome.skipped.empty() ? Json(nullptr) : Json(outcome.skipped)},
                 {"metrics", request_metrics(report.before.requests[i], report.after.requests[i])}};
     if (!report.after.continuations.empty())
@@ -162,6 +177,7 @@ std::string to_json(const EditReport& report, const JobConfig& job) {
     seconds[stage.stage] = stage.seconds;
     peaks[stage.stage] = bytes_json(stage.peaks);
   }
+  const ValueOptions* options = job.editor->values();
   const Json json = {
       {"format", "lancet-report-1"},
       {"lancet", kVersion},
@@ -180,7 +196,8 @@ std::string to_json(const EditReport& report, const JobConfig& job) {
        {{"batches", report.outcome.batching.batches},
         {"largest_batch", report.outcome.batching.largest},
         {"halvings", report.outcome.batching.halvings},
-        {"resumed", report.outcome.batching.resumed}}},
+        {"resumed", report.outcome.batching.resumed},
+        {"contexts_per_step", options == nullptr ? 0 : options->contexts_per_step}}},
       {"schedule", schedule_json(report, job)},
       {"batches", batches_json(report)},
       {"weights", weights_json(report)},

@@ -38,7 +38,8 @@ Json record_of(const EditOutcome& outcome) {
   Json requests = Json::array();
   for (const RequestOutcome& request : outcome.requests)
     requests.push_back({request.steps, record_of(request.initial_loss), record_of(request.final_loss),
-                        record_of(request.initial_norm), record_of(request.delta_norm), request.skipped});
+                        record_of(request.initial_norm), record_of(request.delta_norm), request.losses,
+                        request.skipped});
   const ValueBatching& values = outcome.batching;
   return {{"requests", requests},
           {"values", {values.batches, values.largest, values.halvings, values.resumed}},
@@ -50,7 +51,8 @@ EditOutcome outcome_of(const Json& json) {
   EditOutcome outcome;
   for (const Json& request : json.at("requests"))
     outcome.requests.push_back({request.at(0).get<int64_t>(), number_of(request.at(1)), number_of(request.at(2)),
-                                number_of(request.at(3)), number_of(request.at(4)), request.at(5).get<std::string>()});
+                                number_of(request.at(3)), number_of(request.at(4)),
+                                request.at(5).get<std::vector<float>>(), request.at(6).get<std::string>()});
   const Json& values = json.at("values");
   outcome.batching = {values.at(0), values.at(1), values.at(2), values.at(3)};
   outcome.columns = json.at("columns").get<std::vector<int64_t>>();

@@ -1,16 +1,14 @@
 // What a tune leaves: a preset file and a plot.
 #include <algorithm>
-#include <cmath>
 #include <cstdio>
 
 #include "lancet/core/strings.h"
 #include "lancet/core/version.h"
 #include "lancet/job/tune_job.h"
+#include "lancet/report/plot.h"
 
 namespace lancet {
 namespace {
-
-constexpr double kWidth = 760, kHeight = 440, kLeft = 60, kRight = 20, kTop = 46, kBottom = 52;
 
 ConfigTree scores_tree(const std::vector<TrialScore>& scores) {
   std::vector<ConfigTree> items;
@@ -40,80 +38,32 @@ std::string fixed(double value, int digits) {
   return text;
 }
 
-std::string escaped(const std::string& text) {
-  std::string out;
-  for (const char c : text) {
-    if (c == '<')
-      out += "&lt;";
-    else if (c == '&')
-      out += "&amp;";
-    else
-      out += c;
-  }
-  return out;
-}
-
 /// Rounds along x, evenly: their requests grow by a factor each.
-class Axes {
- public:
-  Axes(const TuneReport& report) : rounds_(report.before.size()) {
-    for (const Trial& trial : report.trials)
-      for (const TrialScore& score : trial.scores) {
-        low_ = std::min(low_, score.objective);
-        high_ = std::max(high_, score.objective);
-      }
-    low_ = std::floor(low_ * 10) / 10;
-    high_ = std::max(low_ + 0.1, std::ceil(high_ * 10) / 10);
-  }
-  double x(size_t round) const {
-    const double steps = std::max<double>(1, static_cast<double>(rounds_) - 1);
-    return kLeft + (kWidth - kLeft - kRight) * (rounds_ == 1 ? 0.5 : static_cast<double>(round) / steps);
-  }
-  double y(double objective) const {
-    return kHeight - kBottom - (kHeight - kTop - kBottom) * (objective - low_) / (high_ - low_);
-  }
-  double low() const { return low_; }
-  double high() const { return high_; }
-
- private:
-  size_t rounds_;
-  double low_ = 1, high_ = 0;
-};
-
-std::string text_at(double x, double y, const std::string& anchor, const std::string& text) {
-  return cat("<text x=\"", fixed(x, 1), "\" y=\"", fixed(y, 1), "\" text-anchor=\"", anchor, "\">", escaped(text),
-             "</text>\n");
+PlotFrame plot_frame(const TuneReport& report) {
+  const auto failed = std::count_if(report.trials.begin(), report.trials.end(),
+                                    [](const Trial& trial) { return !trial.failure.empty(); });
+  PlotFrame frame{.title = cat(report.model, ": ", report.trials.size(), " choices",
+                               failed > 0 ? cat(", ", failed, " of which failed") : ""),
+                  .subtitle = "best: " + choice_text(report.trials[0]),
+                  .x = {.label = "requests of each round", .low = 0},
+                  .y = {.label = "objective, %", .numbers = AxisNumbers::kPercent},
+                  .width = 760,
+                  .height = 440};
+  frame.x.high = std::max<double>(1, static_cast<double>(report.before.size()) - 1);
+  for (size_t round = 0; round < report.before.size(); ++round)
+    frame.x.ticks.emplace_back(static_cast<double>(round), std::to_string(report.before[round].requests));
+  return frame;
 }
 
-std::string grid(const Axes& axes, const TuneReport& report) {
-  std::string out;
-  const int ticks = static_cast<int>(std::lround((axes.high() - axes.low()) * 10));
-  for (int i = 0; i <= ticks; ++i) {
-    const double value = axes.low() + 0.1 * i;
-    out += cat("<line x1=\"", kLeft, "\" x2=\"", kWidth - kRight, "\" y1=\"", fixed(axes.y(value), 1), "\" y2=\"",
-               fixed(axes.y(value), 1), "\" stroke=\"#ddd\"/>\n");
-    out += text_at(kLeft - 8, axes.y(value) + 4, "end", fixed(100 * value, 0));
-  }
-  for (size_t round = 0; round < report.before.size(); ++round) {
-    const std::string anchor = round + 1 == report.before.size() && round > 0 ? "end" : round == 0 ? "start" : "middle";
-    out += text_at(axes.x(round), kHeight - kBottom + 20, anchor, cat(report.before[round].requests, " requests"));
-  }
-  return out;
-}
-
-/// A line through a trial's scores; what it is shows when it is pointed at.
-std::string line_of(const Trial& trial, const Axes& axes, bool is_best) {
-  const std::string color = is_best ? "#c2410c" : "#64748b";
-  std::string points, dots;
-  for (size_t round = 0; round < trial.scores.size(); ++round) {
-    const std::string x = fixed(axes.x(round), 1), y = fixed(axes.y(trial.scores[round].objective), 1);
-    points += cat(round == 0 ? "" : " ", x, ",", y);
-    dots += cat("<circle cx=\"", x, "\" cy=\"", y, "\" r=\"", is_best ? 5 : 3.5, "\" fill=\"", color, "\"/>");
-  }
+PlotSeries series_of(const Trial& trial, SeriesLook look) {
   const TrialScore& last = trial.scores.back();
-  return cat("<g><title>", escaped(choice_text(trial)), ": ", fixed(100 * last.objective, 1), " on ", last.requests,
-             " requests</title><polyline points=\"", points, "\" fill=\"none\" stroke=\"", color, "\" stroke-width=\"",
-             is_best ? 2.5 : 1, "\"/>", dots, "</g>\n");
+  PlotSeries series{.name = choice_text(trial), .look = look};
+  series.note = cat(series.name, ": ", fixed(100 * last.objective, 1), " on ", last.requests, " requests");
+  for (size_t round = 0; round < trial.scores.size(); ++round) {
+    series.x.push_back(static_cast<double>(round));
+    series.y.push_back(trial.scores[round].objective);
+  }
+  return series;
 }
 
 }  // namespace
@@ -135,20 +85,11 @@ std::string to_preset(const TuneReport& report, const TuneOptions& options) {
 }
 
 std::string to_svg(const TuneReport& report) {
-  const Axes axes(report);
-  std::string out = cat("<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 ", kWidth, " ", kHeight,
-                        "\" font-family=\"sans-serif\" font-size=\"12\" fill=\"#222\">\n<rect width=\"", kWidth,
-                        "\" height=\"", kHeight, "\" fill=\"#fff\"/>\n");
-  const auto failed = std::count_if(report.trials.begin(), report.trials.end(),
-                                    [](const Trial& trial) { return !trial.failure.empty(); });
-  out += text_at(kLeft, 20, "start",
-                 cat(report.model, ": objective, %, of ", report.trials.size(), " choices",
-                     failed > 0 ? cat(", ", failed, " of which failed") : ""));
-  out += text_at(kLeft, 36, "start", "best: " + choice_text(report.trials[0]));
-  out += grid(axes, report);
+  std::vector<PlotSeries> series;
   for (size_t i = report.trials.size(); i-- > 0;)  // the best on top
-    if (!report.trials[i].scores.empty()) out += line_of(report.trials[i], axes, i == 0);
-  return out + "</svg>\n";
+    if (!report.trials[i].scores.empty())
+      series.push_back(series_of(report.trials[i], i == 0 ? SeriesLook::kAccent : SeriesLook::kMuted));
+  return standalone_svg(line_plot(plot_frame(report), series));
 }
 
 }  // namespace lancet

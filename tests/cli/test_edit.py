@@ -12,7 +12,7 @@ HF_FILES = {
     "config.json", "generation_config.json", "model.safetensors", "special_tokens_map.json", "tokenizer.json", "tokenizer.model",
     "tokenizer_config.json",
 }  # fmt: skip
-RECORDS = {"delta", "state", "report.json", "requests.jsonl", "job.yaml"}
+RECORDS = {"delta", "state", "report.json", "report.html", "metrics.csv", "requests.csv", "requests.jsonl", "job.yaml"}
 
 
 def run_ok(result):

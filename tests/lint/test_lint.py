@@ -31,6 +31,7 @@ MAY_INCLUDE = {
     "core": set(),
     "io": {"core"},
     "text": {"core"},
+    "report": {"core"},
     "runtime": {"core"},
     "distributed": {"core", "runtime"},
     "kernels": {"core", "runtime"},
@@ -38,11 +39,11 @@ MAY_INCLUDE = {
     "edit": BELOW_EDIT,
     "editors": {"core", "models", "edit"},  # never a device, a rank, a stream or a file
     "eval": BELOW_EDIT | {"edit"},
-    "job": BELOW_EDIT | {"edit", "editors", "eval"},
+    "job": BELOW_EDIT | {"edit", "editors", "eval", "report"},
     "doctor": BELOW_EDIT | {"edit", "editors", "eval", "job", "distributed"},
-    "cli": BELOW_EDIT | {"edit", "editors", "eval", "job", "doctor", "distributed"},
+    "cli": BELOW_EDIT | {"edit", "editors", "eval", "job", "report", "doctor", "distributed"},
 }
-WITHOUT_TORCH = {"core", "io", "text"}
+WITHOUT_TORCH = {"core", "io", "text", "report"}
 TORCH = re.compile(r"(torch|ATen|c10)/")
 STANDARD = re.compile(r"[a-z][a-z0-9_]*$")
 

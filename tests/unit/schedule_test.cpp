@@ -61,7 +61,7 @@ BatchReport some_batch() {
   BatchReport batch;
   batch.requests = {4, 1};
   batch.seconds = 0.1;
-  batch.outcome.requests = {{.steps = 3, .initial_loss = 1.0 / 3, .final_loss = 0.1},
+  batch.outcome.requests = {{.steps = 3, .initial_loss = 1.0 / 3, .final_loss = 0.1, .losses = {1.0F / 3, 0.2F, 0.1F}},
                             {.steps = 0, .skipped = "too \"long\""}};
   batch.outcome.batching = {2, 1, 0, 1};
   batch.outcome.columns = {1, 0};
@@ -78,6 +78,7 @@ TEST(BatchRecord, ComesBackExactly) {
   EXPECT_EQ(back.outcome.requests[0].steps, 3);
   EXPECT_EQ(back.outcome.requests[0].initial_loss, batch.outcome.requests[0].initial_loss);
   EXPECT_EQ(back.outcome.requests[0].delta_norm, std::nullopt);
+  EXPECT_EQ(back.outcome.requests[0].losses, batch.outcome.requests[0].losses);
   EXPECT_EQ(back.outcome.requests[1].skipped, "too \"long\"");
   EXPECT_EQ(back.outcome.batching.largest, 1);
   EXPECT_EQ(back.outcome.columns, batch.outcome.columns);

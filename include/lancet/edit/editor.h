@@ -44,6 +44,7 @@ struct RequestOutcome {
   std::optional<double> final_loss = {};    ///< at the last step
   std::optional<double> initial_norm = {};  ///< ||h0||
   std::optional<double> delta_norm = {};    ///< ||z - h0||
+  std::vector<float> losses = {};           ///< total loss at each step, over the contexts that the step sees
   std::string skipped = {};                 ///< why the request was left out of the edit; empty: it was not
 };
 

@@ -44,7 +44,7 @@ struct CompareReport {
 
 /// Collective: every rank with the same jobs. The model is loaded, and measured before, once. A method that ends in a
 /// NumericError is noted, and the others still run. The output folder, which root writes, appears complete, or not at
-/// all: compare.json, job.yaml, and LABEL/report.json for each method that came to its end.
+/// all: compare.json, comparison.html, job.yaml, and LABEL/ with the report of each method that came to its end.
 /// Throws: as run_edit_job().
 CompareReport run_compare_job(const CompareConfig& config, Communicator& communicator);
 

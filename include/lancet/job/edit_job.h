@@ -42,9 +42,9 @@ struct EditReport {
 void check_output(const OutputOptions& output);
 
 /// Collective: every rank with the same job. The output folder, which root writes, appears complete, or not at all;
-/// when `accept:` is not met only <dir>.rejected/report.json does, and the report's `unmet` is not empty. Statistics
-/// stand in root's report alone. Throws: ConfigError, CheckpointError, TokenizerError, PlacementError, NumericError;
-/// CollectiveError when another rank failed.
+/// when `accept:` is not met only <dir>.rejected with the report does, and the report's `unmet` is not empty.
+/// Statistics stand in root's report alone. Throws: ConfigError, CheckpointError, TokenizerError, PlacementError,
+/// NumericError; CollectiveError when another rank failed.
 EditReport run_edit_job(const JobConfig& job, Communicator& communicator);
 
 /// report.json. Schema: docs/report.md.

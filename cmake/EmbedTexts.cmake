@@ -1,0 +1,20 @@
+# embed_texts(TARGET NAMESPACE FOLDER): puts every file FOLDER/name.ext into the target as a function name_ext() that returns its
+# text, as FOLDER/../assets.h declares, so that the program finds them wherever it lies.
+function(embed_texts TARGET NAMESPACE FOLDER)
+  set(_source "${CMAKE_BINARY_DIR}/${TARGET}_texts.cpp")
+  file(GLOB _files CONFIGURE_DEPENDS "${CMAKE_SOURCE_DIR}/${FOLDER}/*")
+  set(_text "#include \"assets.h\"\n\nnamespace ${NAMESPACE} {\n\n")
+  foreach(_file IN LISTS _files)
+    get_filename_component(_name "${_file}" NAME)
+    string(REPLACE "." "_" _name "${_name}")
+    file(READ "${_file}" _content)
+    string(APPEND _text "std::string_view ${_name}() { return R\"lancet_text(${_content})lancet_text\"; }\n")
+  endforeach()
+  string(APPEND _text "\n}  // namespace ${NAMESPACE}\n")
+  file(CONFIGURE OUTPUT "${_source}" CONTENT "${_text}" @ONLY)  # written only when it changes
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${_files})
+  target_sources(${TARGET} PRIVATE "${_source}")
+  if(TARGET ${TARGET}_sanitized)
+    target_sources(${TARGET}_sanitized PRIVATE "${_source}")
+  endif()
+endfunction()

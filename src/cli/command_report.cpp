@@ -1,0 +1,153 @@
+#include <algorithm>
+#include <iostream>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "commands.h"
+#include "lancet/core/strings.h"
+#include "lancet/io/files.h"
+#include "lancet/report/report_page.h"
+
+namespace lancet::cli {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+
+constexpr const char* kReport = "report.json";
+constexpr const char* kCompare = "compare.json";
+
+std::string text_if_there(const fs::path& path) {
+  return fs::exists(path) ? read_text_file(path, "resolved job") : std::string();
+}
+
+/// The folder's name, also of "out/demo/" and ".".
+std::string name_of(const fs::path& folder) { return fs::weakly_canonical(folder).filename().string(); }
+
+RunDocument read_run(const fs::path& folder, std::string label) {
+  return {.label = std::move(label),
+          .json = read_text_file(folder / kReport, "report"),
+          .job_yaml = text_if_there(folder / "job.yaml"),
+          .failure = {}};
+}
+
+/// The methods of a folder of lancet compare.
+std::vector<RunDocument> read_comparison(const fs::path& folder) {
+  const fs::path path = folder / kCompare;
+  std::vector<RunDocument> runs;
+  try {
+    const Json comparison = Json::parse(read_text_file(path, "comparison"));
+    for (const Json& method : comparison.at("methods")) {
+      const std::string label = method.at("label");
+      if (method.at("status") == "done")
+        runs.push_back(read_run(folder / label, label));
+      else
+        runs.push_back({.label = label, .json = {}, .job_yaml = {}, .failure = method.at("error")});
+    }
+  } catch (const Json::exception& error) {
+    throw ConfigError(cat("comparison: ", path.string(), ": ", error.what()));
+  }
+  return runs;
+}
+
+/// What a folder of lancet holds.
+std::vector<RunDocument> read_folder(const fs::path& folder) {
+  if (fs::exists(folder / kCompare)) return read_comparison(folder);
+  if (fs::exists(folder / kReport)) return {read_run(folder, name_of(folder))};
+  const fs::path rejected = folder.lexically_normal().string() + ".rejected";
+  throw ConfigError(cat("lancet report: ", folder.string(),
+                        ": expected report.json or compare.json in it, as lancet edit "
+                        "and lancet compare write them",
+                        fs::exists(rejected / kReport) ? cat(". The job was rejected: ", rejected.string()) : ""));
+}
+
+/// Equal names get their folders before them: two runs must not look like one. `folders`: of each run the one given.
+void tell_apart(std::vector<RunDocument>& runs, const std::vector<fs::path>& folders) {
+  std::vector<std::string> labels;
+  for (const RunDocument& run : runs) labels.push_back(run.label);
+  for (size_t i = 0; i < runs.size(); ++i) {
+    if (std::count(labels.begin(), labels.end(), labels[i]) < 2) continue;
+    const fs::path own = fs::exists(folders[i] / kCompare) ? folders[i] / labels[i] : folders[i];
+    runs[i].label = own.lexically_normal().string();
+  }
+}
+
+/// Pages of lancet alone are written over.
+void check_replaceable(const fs::path& page) {
+  if (fs::exists(page) && !is_own_page(read_text_file(page, "--out")))
+    throw ConfigError(cat("--out: ", page.string(), ": exists, and is no page that lancet wrote. Choose another name"));
+}
+
+std::vector<fs::path> write_single(const fs::path& folder) {
+  const ReportFiles files = render_report(read_run(folder, name_of(folder)));
+  const std::vector<fs::path> paths{folder / "report.html", folder / "metrics.csv", folder / "requests.csv"};
+  write_text_file(paths[0], files.html);
+  write_text_file(paths[1], files.metrics_csv);
+  write_text_file(paths[2], files.requests_csv);
+  return paths;
+}
+
+std::vector<fs::path> write_comparison(const std::vector<std::string>& folders, const fs::path& page) {
+  std::vector<RunDocument> runs;
+  std::vector<fs::path> homes;
+  std::vector<std::string> names;
+  for (const std::string& folder : folders) {
+    for (RunDocument& run : read_folder(folder)) {
+      runs.push_back(std::move(run));
+      homes.emplace_back(folder);
+    }
+    names.push_back(name_of(folder));
+  }
+  tell_apart(runs, homes);
+  check_replaceable(page);
+  write_text_file(page, render_comparison(runs, join(names)));
+  return {page};
+}
+
+std::vector<fs::path> write_pages(const std::vector<std::string>& folders, const std::string& out) {
+  if (folders.size() > 1) return write_comparison(folders, out.empty() ? "comparison.html" : out);
+  const fs::path folder = folders.front();
+  if (fs::exists(folder / kCompare)) {
+    std::vector<fs::path> paths = write_comparison(folders, out.empty() ? folder / "comparison.html" : fs::path(out));
+    for (const RunDocument& run : read_comparison(folder))
+      if (!run.json.empty())
+        for (const fs::path& path : write_single(folder / run.label)) paths.push_back(path);
+    return paths;
+  }
+  if (!out.empty())
+    throw ConfigError(cat("--out: names the page of a comparison; ", folder.string(),
+                          " is one run, whose report.html lies in it. Give several folders, or leave --out away"));
+  read_folder(folder);  // says what is missing
+  return write_single(folder);
+}
+
+}  // namespace
+
+void add_report(CLI::App& app, Action& action) {
+  auto folders = std::make_shared<std::vector<std::string>>();
+  auto out = std::make_shared<std::string>();
+  auto output = std::make_shared<Output>();
+  CLI::App* command = app.add_subcommand(
+      "report",
+      "Write report.html again from a folder's report.json, or one page that compares several folders.\n"
+      "  lancet report out/demo\n"
+      "  lancet report out/memit out/alphaedit --out comparison.html");
+  command->add_option("folders", *folders, "Outputs of lancet edit or lancet compare")->required();
+  command->add_option("--out", *out, "The page of several folders; default: comparison.html");
+  add_output_options(*command, *output);
+  command->callback([=, &action] {
+    action = [=] {
+      begin(*output);
+      const std::vector<fs::path> paths = write_pages(*folders, *out);
+      Json written = Json::array();
+      for (const fs::path& path : paths) {
+        written.push_back(path.string());
+        if (!output->json && !output->quiet) std::cout << "written: " << path.string() << "\n";
+      }
+      if (output->json) std::cout << Json{{"written", written}}.dump(1) << "\n";
+      return ExitCode::kOk;
+    };
+  });
+}
+
+}  // namespace lancet::cli
