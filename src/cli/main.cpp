@@ -31,6 +31,7 @@ int run(int argc, char** argv) {
   add_launch(app, action);
   add_plan(app, action);
   add_presets(app, action);
+  add_trace(app, action);
   add_tune(app, action);
   try {
     app.parse(argc, argv);

@@ -66,7 +66,9 @@ int64_t evaluate_bytes(const ModelConfig& config, const JobWork& work, const Sta
     const GenerationSize sampled{rows, work.document_tokens, 1, true};
     bytes = std::max(bytes, generate_bytes(config, work, stage, sampled));
   }
-  return bytes;
+  const int64_t kept =
+      work.kept_tokens * config.d_model * element_bytes(work) + key_value_bytes(config, work.dtype, work.kept_tokens);
+  return bytes + stage.layers() * kept;
 }
 
 int64_t statistics_bytes(const ModelConfig& config, const JobWork& work, const Stage& stage) {
