@@ -40,7 +40,7 @@ std::vector<TokenId> AskedModel::prompt_ids(const std::string& prompt, int64_t t
 
 void AskedModel::load(const RunOptions& run, const GenerationSize& size) {
   model_.emplace(load_model(
-      files_, run, evaluation_work(run, files_.config, {.scoring = {}, .kept_tokens = 0, .generation = size})));
+      files_, run, evaluation_work(run, files_.config, {.scoring = {}, .kept_states = 0, .generation = size})));
 }
 
 std::string AskedModel::text_behind(const std::vector<TokenId>& prompt, const std::vector<TokenId>& added) const {

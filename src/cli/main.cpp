@@ -33,6 +33,7 @@ int run(int argc, char** argv) {
   add_plan(app, action);
   add_presets(app, action);
   add_report(app, action);
+  add_trace(app, action);
   add_tune(app, action);
   try {
     app.parse(argc, argv);

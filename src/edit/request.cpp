@@ -135,7 +135,7 @@ Json to_json(const ConfigTree& tree) {
 
 }  // namespace
 
-std::vector<EditRequest> load_requests(const std::filesystem::path& path, RequestRange range) {
+std::vector<EditRequest> load_requests(const std::filesystem::path& path, RequestRange range, TargetUse targets) {
   const std::string source = path.string();
   const bool is_lines = path.extension() == ".jsonl";
   if (!is_lines && path.extension() != ".json")
@@ -147,7 +147,7 @@ std::vector<EditRequest> load_requests(const std::filesystem::path& path, Reques
   std::vector<std::string> problems;
   const std::vector<SourceRecord> records =
       is_lines ? read_json_lines(text, source, range, problems) : read_json(text, source, range);
-  RecordOptions options;
+  RecordOptions options{.targets = targets};
   if (!records.empty()) options.shape = shape_of(records.front().json);
   return parse_all(records, options, std::move(problems));
 }

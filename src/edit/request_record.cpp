@@ -223,15 +223,18 @@ std::vector<std::string> neighborhood(RecordReader& reader, const EditRequest& r
   return prompts;
 }
 
-void parse_flat(RecordReader& reader, EditRequest& request) {
+void parse_flat(RecordReader& reader, TargetUse targets, EditRequest& request) {
   const auto [target_name, target] = reader.one_of({"target", "target_new"});
   const Json* prompt = RecordReader::find(reader.record(), "prompt");
   if (prompt == nullptr) reader.missing("prompt", "text");
-  if (target == nullptr) reader.missing("target", "text (what the model shall answer)");
+  if (target == nullptr && targets == TargetUse::kNeeded)
+    reader.missing("target", "text (what the model shall answer)");
   reader.fill(reader.text("subject", RecordReader::find(reader.record(), "subject")), reader.text("prompt", prompt),
               request);
   request.target = reader.text(target_name, target).value_or("");
-  request.target_true = first_answer(reader, reader.one_of({"target_true", "ground_truth"}));
+  request.target_true =
+      first_answer(reader, targets == TargetUse::kNeeded ? reader.one_of({"target_true", "ground_truth"})
+                                                         : reader.one_of({"target_true", "ground_truth", "attribute"}));
   const auto [paraphrases_name, paraphrases] = reader.one_of({"paraphrases", "rephrase_prompt"});
   request.paraphrases = reader.texts(paraphrases_name, paraphrases);
   request.neighborhood = neighborhood(reader, request);
@@ -266,7 +269,7 @@ std::optional<EditRequest> parse_record(const Json& record, const RecordPlace& p
   if (options.shape == RecordShape::kCounterFact)
     parse_counterfact(reader, request);
   else
-    parse_flat(reader, request);
+    parse_flat(reader, options.targets, request);
   // With a wrong subject or prompt, the paraphrases have problems of its making only.
   if (reader.is_good()) reader.fill_others(request);
   return reader.is_good() ? std::optional(std::move(request)) : std::nullopt;

@@ -22,6 +22,7 @@ enum class UnknownKeys { kIgnore, kRefuse };
 struct RecordOptions {
   RecordShape shape = RecordShape::kFlat;
   UnknownKeys unknown_keys = UnknownKeys::kIgnore;
+  TargetUse targets = TargetUse::kNeeded;
 };
 
 struct RecordPlace {

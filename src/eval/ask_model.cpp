@@ -127,7 +127,7 @@ EvaluationSize EvaluationSize::operator+(const EvaluationSize& other) const {
                   .run_places = std::max(scoring.run_places, other.scoring.run_places),
                   .document_tokens = std::max(scoring.document_tokens, other.scoring.document_tokens),
                   .read_places = scoring.read_places + other.scoring.read_places};
-  both.kept_tokens = kept_tokens + other.kept_tokens;
+  both.kept_states = kept_states + other.kept_states;
   both.generation = {.rows = generation.rows + other.generation.rows,
                      .row_tokens = std::max(generation.row_tokens, other.generation.row_tokens),
                      .prompt_tokens = std::max(generation.prompt_tokens, other.generation.prompt_tokens),

@@ -155,7 +155,7 @@ EvaluationSize CostPlan::size() const {
                   .run_places = together,
                   .document_tokens = longest,
                   .read_places = 2 * tokens};
-  text.kept_tokens = tokens;
+  text.kept_states = tokens;
   return size + text;
 }
 

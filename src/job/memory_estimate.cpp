@@ -75,7 +75,9 @@ int64_t evaluate_bytes(const ModelConfig& config, const JobWork& work, const Sta
     const GenerationSize sampled{rows, work.document_tokens, 1, {.top_k = 0}};
     bytes = std::max(bytes, generate_bytes(config, work, stage, sampled));
   }
-  return bytes;
+  const int64_t kept =
+      work.kept_tokens * config.d_model * element_bytes(work) + key_value_bytes(config, work.dtype, work.kept_tokens);
+  return bytes + stage.layers() * kept;
 }
 
 int64_t statistics_bytes(const ModelConfig& config, const JobWork& work, const Stage& stage) {
@@ -150,7 +152,7 @@ StageEstimate estimate_stage(const ModelConfig& config, const JobWork& work, con
   if (stage.device == Placement::host()) estimate.edited += edited * 8 * work.history_keys * config.d_ffn;
   estimate.evaluate = evaluate_bytes(config, work, stage, batching.under_way);
   if (stage.device == Placement::host())
-    estimate.edited += work.evaluation.kept_tokens * config.d_model * element_bytes(work);
+    estimate.edited += work.evaluation.kept_states * config.d_model * element_bytes(work);
   if (work.optimizes_values) {
     const ValueWork values{config, work.dtype, work.value_layer(), work.values};
     const ValueBytes bytes = value_bytes(values, stage, batching.value_requests);

@@ -82,15 +82,21 @@ SubjectPrompt place_in_context(std::string_view context, const SubjectPrompt& pr
           {prompt.subject.begin + shift, prompt.subject.end + shift}};
 }
 
-LocatedPrompt locate_subject(const Tokenizer& tokenizer, const SubjectPrompt& prompt) {
+SubjectTokens find_subject(const Tokenizer& tokenizer, const SubjectPrompt& prompt) {
   Encoding encoding = encode_open(tokenizer, prompt.text);
-  for (size_t i = encoding.spans.size(); i-- > 0;) {
-    const ByteSpan span = encoding.spans[i];
-    if (span.begin < span.end && span.intersects(prompt.subject))
-      return {std::move(encoding.ids), static_cast<int64_t>(i)};
-  }
-  throw TokenizerError(cat("prompt \"", prompt.text, "\": no token covers the subject (bytes ", prompt.subject.begin,
-                           " to ", prompt.subject.end, "); the tokenizer drops its characters"));
+  const auto covers = [&](ByteSpan span) { return span.begin < span.end && span.intersects(prompt.subject); };
+  const std::vector<ByteSpan>& spans = encoding.spans;
+  const auto first = std::find_if(spans.begin(), spans.end(), covers);
+  if (first == spans.end())
+    throw TokenizerError(cat("prompt \"", prompt.text, "\": no token covers the subject (bytes ", prompt.subject.begin,
+                             " to ", prompt.subject.end, "); the tokenizer drops its characters"));
+  const auto last = std::find_if(spans.rbegin(), spans.rend(), covers);
+  return {std::move(encoding.ids), first - spans.begin(), spans.rend() - last};
+}
+
+LocatedPrompt locate_subject(const Tokenizer& tokenizer, const SubjectPrompt& prompt) {
+  SubjectTokens subject = find_subject(tokenizer, prompt);
+  return {std::move(subject.ids), subject.end - 1};
 }
 
 LocatedPrompt locate_by_count(const Tokenizer& tokenizer, const SubjectPrompt& prompt) {

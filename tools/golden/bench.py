@@ -25,7 +25,7 @@ class Model(Llama):
         return f"model.layers.{layer}.mlp.{kind}_proj.weight"
 
     def forward_with(self, ids, touch):
-        h = self.embedding[ids]
+        h = touch("embedding", None, self.embedding[ids])
         for layer in range(self.layers):
             name = f"model.layers.{layer}"
             h = h + touch("attn", layer, self.attention(f"{name}.self_attn", self.norm(f"{name}.input_layernorm", h)))

@@ -29,7 +29,7 @@ struct EditRequest {
   std::string id;        ///< the record's case_id / id, else its index in the file; unique within a job
   std::string subject;   ///< empty when the record has none (methods that need one refuse it)
   SubjectPrompt prompt;  ///< filled; `subject` is an empty span when there is none
-  std::string target;    ///< without a leading space unless the record has one
+  std::string target;    ///< without a leading space unless the record has one; empty only where it is optional
   std::optional<std::string> target_true;       ///< what the model said before, where known
   std::vector<std::string> paraphrases;         ///< other prompts for the same fact, filled
   std::vector<std::string> neighborhood;        ///< prompts of other subjects that share `target_true`, filled
@@ -48,6 +48,12 @@ struct RequestRange {
   std::optional<int64_t> limit;
 };
 
+/// Whether a record must say what is to be edited in.
+enum class TargetUse {
+  kNeeded,
+  kOptional  ///< for measurements: a flat record may lack its target, and `attribute` is its true answer too
+};
+
 /// Reads .json (a list of records) or .jsonl. The shape is found by content, per file:
 ///   CounterFact   {case_id, requested_rewrite: {prompt with {}, subject, target_new: {str}, target_true: {str}},
 ///                  paraphrase_prompts, neighborhood_prompts, ...}
@@ -56,7 +62,8 @@ struct RequestRange {
 ///                  rephrase_prompt, locality_prompt}: lancet's own and EasyEdit's; a string stands for a list of one
 /// Throws: ConfigError "file: record 3 (case_id 17): field: ..." for every bad record at once (first 20 shown), an
 /// empty file, a range that leaves nothing, an id that stands twice.
-std::vector<EditRequest> load_requests(const std::filesystem::path& path, RequestRange range);
+std::vector<EditRequest> load_requests(const std::filesystem::path& path, RequestRange range,
+                                       TargetUse targets = TargetUse::kNeeded);
 
 /// An inline list of flat records in a job file. Throws: ConfigError "requests: record 0: ..." likewise.
 std::vector<EditRequest> parse_requests(const ConfigTree& list);

@@ -11,7 +11,7 @@ namespace lancet {
 /// How much an evaluation runs.
 struct EvaluationSize {
   ScoringSize scoring;
-  int64_t kept_tokens = 0;  ///< whose last hidden state lies on the host until the end
+  int64_t kept_states = 0;  ///< whose last hidden state lies on the host until the end
   GenerationSize generation;
 
   /// Both, one after the other.

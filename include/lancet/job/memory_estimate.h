@@ -35,6 +35,7 @@ struct JobWork {
   bool samples_text = false;               ///< corpus: self
 
   EvaluationSize evaluation;
+  int64_t kept_tokens = 0;  ///< of which an evaluation keeps every layer's input, keys and values (causal tracing)
 
   int64_t together() const { return batch > 0 ? batch : requests; }
   int64_t value_layer() const { return values_at ? *values_at : edited_layers.back(); }

@@ -33,7 +33,17 @@ struct LocatedPrompt {
   int64_t lookup = 0;        ///< index of the subject's last token: the last one whose bytes intersect the subject's
 };
 
+/// Tokens first..end-1 cover the subject: those whose bytes intersect the subject's.
+struct SubjectTokens {
+  std::vector<TokenId> ids;  ///< of the whole prompt, with BOS
+  int64_t first = 0;
+  int64_t end = 0;
+};
+
 /// Throws: TokenizerError when no token covers the subject.
+SubjectTokens find_subject(const Tokenizer& tokenizer, const SubjectPrompt& prompt);
+
+/// The same, of which the last token alone is asked for.
 LocatedPrompt locate_subject(const Tokenizer& tokenizer, const SubjectPrompt& prompt);
 
 /// The same, but the lookup token is found as public codes do: its number is that of the tokens of the text up to the
