@@ -52,6 +52,7 @@ class CompareRun {
     const OutputOptions& output = *first().output;
     if (ranks_.is_root()) check_output_target(output.dir, output.if_exists, kCompareFile);
     session_.emplace(first());
+    if (ranks_.is_root()) warn_of_skipped(session_->skipped);
     if (ranks_.is_root()) check_apart(output.dir, session_->files.checkpoint.folder());
     for (const ComparedMethod& method : config_.methods)
       runs_.push_back(std::make_unique<MethodRun>(method.job, *session_, ranks_));
@@ -98,7 +99,7 @@ class CompareRun {
         std::filesystem::create_directory(own);
         write_text_file(own / "report.json", to_json(report.methods[i].report, config_.methods[i].job));
       }
-      write_text_file(folder->staging() / "job.yaml", to_yaml(config_.resolved));
+      write_text_file(folder->staging() / "job.yaml", to_yaml(with_format(config_.resolved, session_->request_format)));
       write_text_file(folder->staging() / kCompareFile, to_json(report, config_));
     });
     if (folder) folder->commit();

@@ -58,7 +58,7 @@ void write_records(MethodRun& method, const JobConfig& job, const ModelFiles& fi
     save_stream(stream_folder(folder), method.stream(), method.stream_facts(), files.config);
   }
   write_text_file(folder / "requests.jsonl", requests);
-  ConfigTree resolved = job.resolved;
+  ConfigTree resolved = with_format(job.resolved, report.request_format);
   if (job.editor->contexts() != nullptr) {
     std::vector<ConfigTree> contexts;
     for (const std::string& text : report.contexts) contexts.push_back(ConfigTree::text(text));
@@ -102,6 +102,7 @@ class EditRun {
   void open() {
     if (ranks_.is_root()) check_output(*job_.output);
     session_.emplace(job_);
+    if (ranks_.is_root()) warn_of_skipped(session_->skipped);
     if (ranks_.is_root()) check_apart(job_.output->dir, session_->files.checkpoint.folder());
     method_.emplace(job_, *session_, ranks_);
   }

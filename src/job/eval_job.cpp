@@ -19,7 +19,10 @@ EvalReport evaluate(const JobConfig& job, Communicator& communicator) {
   std::optional<EvaluationPlan> plan;
   communicator.together("open", [&] {
     files.emplace(open_model(job.model, job.ignore_config_keys));
-    report.requests = load_requests(job.requests);
+    RequestFile file = load_requests(job.requests);
+    if (communicator.is_root()) warn_of_skipped(file.skipped);
+    report.requests = std::move(file.requests);
+    report.skipped = std::move(file.skipped);
     plan.emplace(*files->tokenizer, report.requests, job.evaluation);
   });
   check_same(communicator, job_facts(job, *files, report.requests));
@@ -80,6 +83,7 @@ std::string to_json(const EvalReport& report, const JobConfig& job) {
                      {"lancet", kVersion},
                      {"model", {{"folder", job.model.string()}, {"content_hash", report.content_hash}}},
                      {"metrics", std::move(metrics)},
+                     {"skipped_records", skipped_json(report.skipped)},
                      {"requests", std::move(requests)}};
   return dump_report(json);
 }

@@ -12,6 +12,7 @@ namespace lancet {
 
 struct EvalReport {
   std::vector<EditRequest> requests;
+  SkippedRecords skipped;
   Evaluation evaluation;
   std::string content_hash;
 };
