@@ -43,7 +43,9 @@ Task task_of_job(const JobArguments& arguments) {
   const JobConfig job = read_job(arguments, JobPurpose::kEdit);
   DescribedModel model = describe_model(job.model, job.ignore_config_keys);
   Task task{std::move(model.config), {}, job.run, {}};
-  const std::vector<EditRequest> requests = load_requests(job.requests);
+  const RequestFile file = load_requests(job.requests);
+  warn_of_skipped(file.skipped);
+  const std::vector<EditRequest>& requests = file.requests;
   const std::unique_ptr<Tokenizer> tokenizer = find_tokenizer(model.folder, task.notes);
   WorkTexts texts{tokenizer.get(), requests, {}};
   if (tokenizer) texts.evaluation = EvaluationPlan(*tokenizer, requests, job.evaluation).size();

@@ -139,8 +139,10 @@ std::vector<Finding> diagnose_job(const JobConfig& job, MachineFacts& facts) {
   const bool is_usable = findings.back().state == FindingState::kOk;
   size_t n_requests = 0;
   findings.push_back(tried("requests", [&] {
-    n_requests = load_requests(job.requests).size();
-    return cat(n_requests, " request(s)");
+    const RequestFile file = load_requests(job.requests);
+    n_requests = file.requests.size();
+    return cat(n_requests, " request(s)", file.format.empty() ? "" : " in the format " + file.format,
+               file.skipped.count > 0 ? cat(", ", file.skipped.count, " record(s) left out") : "");
   }));
   findings.push_back(tried("run.devices", [&] { return device_names(find_devices(job.run.devices)); }));
   findings.push_back(tried("output", [&] {

@@ -5,127 +5,143 @@
 
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
-#include "lancet/io/files.h"
-#include "request_record.h"
+#include "readers/formats.h"
+#include "readers/record_source.h"
 
 namespace lancet {
 namespace {
 
-using Json = nlohmann::json;
-
 constexpr size_t kShownProblems = 20;
 
-/// A record of the source that is taken, and where it stands.
-struct SourceRecord {
-  Json json;
-  RecordPlace place;
+/// For one's own records a slip in a key is a problem; files of other tools carry keys that mean nothing here.
+enum class UnknownKeys { kIgnore, kRefuse };
+
+std::string formats_text() {
+  std::vector<std::string> all;
+  for (const FormatRow& row : format_table()) all.push_back(cat(row.name, " (", row.marks, ")"));
+  return join(all, "; ");
+}
+
+/// The one format that the record has the marks of; null for none.
+/// Throws: ConfigError that names the candidates when there are several.
+const FormatRow* format_of(const SourceRecord& record) {
+  std::vector<std::string> names;
+  const FormatRow* found = nullptr;
+  for (const FormatRow& row : format_table()) {
+    if (row.matches == nullptr || !row.matches(record.json)) continue;
+    found = &row;
+    names.emplace_back(row.name);
+  }
+  if (names.size() > 1)
+    throw ConfigError(problem_text(record.place, cat("may be of several formats: ", join(names),
+                                                     "; requests.format names the one that is meant")));
+  return found;
+}
+
+/// By the first record that has a format's marks.
+const FormatRow& found_format(const SourceRecords& source) {
+  if (source.kind == SourceKind::kLists) return kListsFormat;
+  const SourceRecord* unknown = nullptr;
+  for (const SourceRecord& record : source.records) {
+    if (!record.json.is_object()) continue;
+    if (const FormatRow* row = format_of(record)) return *row;
+    if (unknown == nullptr && !record.json.contains("prompt")) unknown = &record;
+  }
+  // Records with a prompt and no answer of any format are one's own: each says what it lacks.
+  if (unknown == nullptr) return kFlatFormat;
+  std::vector<std::string> keys;
+  for (const auto& [key, value] : unknown->json.items()) keys.push_back(key);
+  throw ConfigError(problem_text(
+      unknown->place, cat("is of no known format: it has ", excerpt(join(keys), 200), ". Known: ", formats_text())));
+}
+
+const FormatRow& chosen_format(const SourceRecords& source, const RequestFileOptions& options,
+                               const std::string& file) {
+  if (options.format == kAutoFormat) return found_format(source);
+  const FormatRow* row = find_format(options.format);
+  if (row == nullptr)
+    throw ConfigError(
+        cat(file, ": requests.format: '", options.format, "': expected auto or one of ", join(request_formats())));
+  if ((row->name == kListsFormat.name) != (source.kind == SourceKind::kLists))
+    throw ConfigError(
+        cat(file, ": requests.format: ", row->name, ": the file is ",
+            source.kind == SourceKind::kLists ? "one object of lists: expected " : "a list of records, not ",
+            kListsFormat.name));
+  return *row;
+}
+
+/// Reads records one by one; a bad one leaves its problems and no request.
+class RequestCollector {
+ public:
+  RequestCollector(const FormatRow& format, UnknownKeys unknown_keys) : format_(format), unknown_keys_(unknown_keys) {}
+
+  void read(const SourceRecord& record) {
+    const size_t before = problems.size();
+    std::vector<EditRequest> read = parse(record);
+    if (problems.size() == before) take_ids(record, read);
+    if (problems.size() > before) {
+      ++n_bad;
+      return;
+    }
+    for (EditRequest& request : read) requests.push_back(std::move(request));
+  }
+
+  std::vector<EditRequest> requests;
+  std::vector<std::string> problems;
+  int64_t n_bad = 0;
+
+ private:
+  std::vector<EditRequest> parse(const SourceRecord& record) {
+    if (!record.problem.empty()) {
+      problems.push_back(problem_text(record.place, record.problem));
+      return {};
+    }
+    RecordReader reader(record.json, record.place, problems);
+    if (!record.json.is_object()) {
+      problems.push_back(cat(reader.where(), ": expected an object, got ", shown(record.json)));
+      return {};
+    }
+    if (unknown_keys_ == UnknownKeys::kRefuse && format_.name == kFlatFormat.name) refuse_unknown_keys(reader);
+    std::vector<EditRequest> requests_of = format_.parse(reader);
+    // With a wrong subject or prompt, the paraphrases have problems of its making only.
+    if (reader.is_good())
+      for (EditRequest& request : requests_of) reader.fill_others(request);
+    return requests_of;
+  }
+
+  void take_ids(const SourceRecord& record, const std::vector<EditRequest>& read) {
+    const size_t before = problems.size();
+    for (const EditRequest& request : read)
+      if (const auto known = index_of_id_.find(request.id); known != index_of_id_.end())
+        problems.push_back(cat(record.place.source, ": record ", record.place.index, ": id: '", request.id,
+                               "' stands twice, first in record ", known->second));
+    if (problems.size() > before) return;
+    for (const EditRequest& request : read) index_of_id_.emplace(request.id, record.place.index);
+  }
+
+  const FormatRow& format_;
+  UnknownKeys unknown_keys_;
+  std::map<std::string, int64_t> index_of_id_;
 };
 
-/// What is wrong with `text` as JSON: "line 3, column 5: ...". `text` may be a whole file, so what was read last is
-/// cut.
-std::string json_problem(const Json::parse_error& error) {
-  const std::string_view what = error.what();
-  const size_t tag_end = what.find("] ");
-  return "not valid JSON: " + excerpt(what.substr(tag_end == std::string_view::npos ? 0 : tag_end + 2), 300);
-}
-
 void throw_problems(const std::vector<std::string>& problems) {
-  if (problems.empty()) return;
-  std::string message = join(std::span(problems).first(std::min(problems.size(), kShownProblems)), "\n");
-  if (problems.size() > kShownProblems) message += cat("\n... and ", problems.size() - kShownProblems, " more");
-  throw ConfigError(message);
-}
-
-/// [first, end) of `size` records. Throws: ConfigError when that is empty.
-std::pair<int64_t, int64_t> taken(RequestRange range, int64_t size, const std::string& source) {
-  if (range.skip < 0 || range.limit.value_or(1) < 1)
-    throw ConfigError(cat(source, ": skip ", range.skip, ", limit ", range.limit.value_or(1),
-                          ": expected a skip of at least 0 and a limit of at least 1"));
-  if (size == 0) throw ConfigError(cat(source, ": holds no request"));
-  if (range.skip >= size) throw ConfigError(cat(source, ": skip ", range.skip, " leaves none of ", size, " records"));
-  // Without overflow for a limit of any size.
-  return {range.skip, range.skip + std::min(range.limit.value_or(size), size - range.skip)};
-}
-
-std::vector<SourceRecord> read_json(const std::string& text, const std::string& source, RequestRange range) {
-  Json document;
-  try {
-    document = Json::parse(text);
-  } catch (const Json::parse_error& error) {
-    throw ConfigError(cat(source, ": ", json_problem(error)));
-  }
-  if (!document.is_array())
-    throw ConfigError(cat(source, ": expected a list of records, got ",
-                          document.is_object() ? "an object" : "a single value",
-                          "; one record per line goes into a .jsonl file"));
-  const auto [first, end] = taken(range, static_cast<int64_t>(document.size()), source);
-  std::vector<SourceRecord> records;
-  for (int64_t i = first; i < end; ++i)
-    records.push_back({std::move(document[static_cast<size_t>(i)]), {source, i, ""}});
-  return records;
-}
-
-std::vector<SourceRecord> read_json_lines(const std::string& text, const std::string& source, RequestRange range,
-                                          std::vector<std::string>& problems) {
-  struct Line {
-    std::string_view text;
-    int64_t number;
-  };
-  std::vector<Line> lines;
-  int64_t number = 0;
-  for (size_t begin = 0; begin < text.size();) {
-    const size_t end = std::min(text.find('\n', begin), text.size());
-    const std::string_view line = std::string_view(text).substr(begin, end - begin);
-    ++number;
-    if (line.find_first_not_of(" \t\r") != std::string_view::npos) lines.push_back({line, number});
-    begin = end + 1;
-  }
-  const auto [first, end] = taken(range, static_cast<int64_t>(lines.size()), source);
-  std::vector<SourceRecord> records;
-  for (int64_t i = first; i < end; ++i) {
-    const Line& line = lines[static_cast<size_t>(i)];
-    RecordPlace place{source, i, cat("line ", line.number)};
-    try {
-      records.push_back({Json::parse(line.text), std::move(place)});
-    } catch (const Json::parse_error& error) {
-      problems.push_back(cat(source, ": record ", i, " (", place.details, "): ", json_problem(error)));
-    }
-  }
-  return records;
-}
-
-std::vector<EditRequest> parse_all(const std::vector<SourceRecord>& records, RecordOptions options,
-                                   std::vector<std::string> problems) {
-  std::vector<EditRequest> requests;
-  std::map<std::string, int64_t> index_of_id;
-  for (const SourceRecord& record : records) {
-    std::optional<EditRequest> request = parse_record(record.json, record.place, options, problems);
-    if (!request) continue;
-    const auto [first, is_new] = index_of_id.emplace(request->id, record.place.index);
-    if (is_new)
-      requests.push_back(std::move(*request));
-    else
-      problems.push_back(cat(record.place.source, ": record ", record.place.index, ": id: '", request->id,
-                             "' stands twice, first in record ", first->second));
-  }
-  throw_problems(problems);
-  return requests;
+  if (!problems.empty()) throw ConfigError(first_problems(problems));
 }
 
 /// Every scalar as text: `target: 1998` in a job means the word.
-Json to_json(const ConfigTree& tree) {
+RecordJson to_json(const ConfigTree& tree) {
   switch (tree.kind) {
     case ConfigTree::Kind::kNull:
       return nullptr;
     case ConfigTree::Kind::kScalar:
       return tree.scalar;
     case ConfigTree::Kind::kList: {
-      Json list = Json::array();
+      RecordJson list = RecordJson::array();
       for (const ConfigTree& item : tree.items) list.push_back(to_json(item));
       return list;
     }
     case ConfigTree::Kind::kMap: {
-      Json map = Json::object();
+      RecordJson map = RecordJson::object();
       for (const auto& [key, value] : tree.entries) map[key] = to_json(value);
       return map;
     }
@@ -135,21 +151,31 @@ Json to_json(const ConfigTree& tree) {
 
 }  // namespace
 
-std::vector<EditRequest> load_requests(const std::filesystem::path& path, RequestRange range, TargetUse targets) {
-  const std::string source = path.string();
-  const bool is_lines = path.extension() == ".jsonl";
-  if (!is_lines && path.extension() != ".json")
-    throw ConfigError(
-        cat(source, ": expected a file of requests that ends in .json (a list) or .jsonl (one record per line)"));
-  const std::string text = read_text_file(path, "request file");
-  if (text.find_first_not_of(" \t\r\n") == std::string::npos)
-    throw ConfigError(cat(source, ": is empty, expected requests"));
-  std::vector<std::string> problems;
-  const std::vector<SourceRecord> records =
-      is_lines ? read_json_lines(text, source, range, problems) : read_json(text, source, range);
-  RecordOptions options{.targets = targets};
-  if (!records.empty()) options.shape = shape_of(records.front().json);
-  return parse_all(records, options, std::move(problems));
+std::vector<std::string> request_formats() {
+  std::vector<std::string> names;
+  for (const FormatRow& row : format_table()) names.emplace_back(row.name);
+  return names;
+}
+
+std::string first_problems(std::span<const std::string> problems) {
+  std::string text = join(problems.first(std::min(problems.size(), kShownProblems)), "\n");
+  if (problems.size() > kShownProblems) text += cat("\n... and ", problems.size() - kShownProblems, " more");
+  return text;
+}
+
+RequestFile load_request_file(const std::filesystem::path& path, const RequestFileOptions& options) {
+  const SourceRecords source = read_records(path, options.range);
+  const FormatRow& format = chosen_format(source, options, path.string());
+  RequestCollector reader(format, source.kind == SourceKind::kTable ? UnknownKeys::kRefuse : UnknownKeys::kIgnore);
+  for (const SourceRecord& record : source.records) reader.read(record);
+  if (options.on_bad_record == OnBadRecord::kError || reader.requests.empty()) throw_problems(reader.problems);
+  return {std::move(reader.requests), std::string(format.name), {reader.n_bad, std::move(reader.problems)}};
+}
+
+std::vector<EditRequest> load_requests(const std::filesystem::path& path, RequestRange range) {
+  RequestFileOptions options;
+  options.range = range;
+  return load_request_file(path, options).requests;
 }
 
 std::vector<EditRequest> parse_requests(const ConfigTree& list) {
@@ -158,29 +184,14 @@ std::vector<EditRequest> parse_requests(const ConfigTree& list) {
     throw ConfigError(source + ": expected a list of {prompt, subject, target}");
   if (list.items.empty())
     throw ConfigError(source + ": the list is empty, expected at least one {prompt, subject, target}");
-  std::vector<SourceRecord> records;
-  for (const ConfigTree& item : list.items) {
+  RequestCollector reader(kFlatFormat, UnknownKeys::kRefuse);
+  for (size_t i = 0; i < list.items.size(); ++i) {
+    const ConfigTree& item = list.items[i];
     const std::string details = item.line > 0 ? cat("line ", item.line) : "";
-    records.push_back({to_json(item), {source, static_cast<int64_t>(records.size()), details}});
+    reader.read({to_json(item), {source, static_cast<int64_t>(i), details}, ""});
   }
-  return parse_all(records, {RecordShape::kFlat, UnknownKeys::kRefuse}, {});
-}
-
-std::string to_json_line(const EditRequest& request) {
-  nlohmann::ordered_json record{{"id", request.id}};
-  std::string prompt = request.prompt.text;
-  if (!request.subject.empty()) {
-    record["subject"] = request.subject;
-    // With its place marked, the prompt may contain the subject a second time.
-    const ByteSpan subject = request.prompt.subject;
-    prompt.replace(static_cast<size_t>(subject.begin), static_cast<size_t>(subject.end - subject.begin), "{}");
-  }
-  record["prompt"] = prompt;
-  record["target"] = request.target;
-  if (request.target_true) record["target_true"] = *request.target_true;
-  if (!request.paraphrases.empty()) record["paraphrases"] = request.paraphrases;
-  if (!request.neighborhood.empty()) record["neighborhood"] = request.neighborhood;
-  return record.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+  throw_problems(reader.problems);
+  return std::move(reader.requests);
 }
 
 }  // namespace lancet

@@ -111,16 +111,13 @@ KeyValues GroupTrace::prefix(const std::vector<Restoration>& rows, int64_t layer
       lengths.push_back(row.token);
     }
   const int64_t width = *std::max_element(lengths.begin(), lengths.end());
-  const auto l = static_cast<size_t>(layer);
+  const KeyValuePair all = states_.cache.layer(layer);
   const auto select = [&](const Tensor& x_BKTC) {
-    return x_BKTC.narrow(2, 0, width).index_select(0, to_index(base, x_BKTC.device()));
+    return x_BKTC.narrow(2, 0, width).index_select(0, to_index(base, x_BKTC.device())).transpose(1, 2);
   };
   KeyValues some;
-  some.keys_BKPC.resize(l + 1);
-  some.values_BKPC.resize(l + 1);
-  some.keys_BKPC[l] = select(states_.cache.keys_BKPC[l]);
-  some.values_BKPC[l] = select(states_.cache.values_BKPC[l]);
-  some.valid_BP = torch::arange(width).unsqueeze(0) < torch::tensor(lengths, torch::kLong).unsqueeze(1);
+  some.record(layer, {select(all.key), select(all.value)});
+  some.end_pass(torch::arange(width).unsqueeze(0) < torch::tensor(lengths, torch::kLong).unsqueeze(1));
   return some;
 }
 

@@ -53,6 +53,7 @@ class CompareRun {
     const OutputOptions& output = *first().output;
     if (ranks_.is_root()) check_output_target(output.dir, output.if_exists, kCompareFile);
     session_.emplace(first());
+    if (ranks_.is_root()) warn_of_skipped(session_->skipped);
     if (ranks_.is_root()) check_apart(output.dir, session_->files.checkpoint.folder());
     for (const ComparedMethod& method : config_.methods)
       runs_.push_back(std::make_unique<MethodRun>(method.job, *session_, ranks_));
@@ -105,7 +106,7 @@ class CompareRun {
         write_report_files(runs.back(), folder->staging() / label);
       }
       write_comparison(runs, (output.dir / "").parent_path().filename().string(), folder->staging());
-      write_text_file(folder->staging() / "job.yaml", to_yaml(config_.resolved));
+      write_text_file(folder->staging() / "job.yaml", to_yaml(with_format(config_.resolved, session_->request_format)));
       write_text_file(folder->staging() / kCompareFile, to_json(report, config_));
     });
     if (folder) folder->commit();

@@ -44,7 +44,9 @@ EarlierOutput::EarlierOutput(const JobConfig& job, std::span<const EditRequest> 
     if (const std::string before = option_text(earlier, key), after = option_text(now, key); before != after)
       throw ConfigError(
           cat(where, "editor.", key, ": expected '", before, "' as there, got '", after, "': the state depends on it"));
-  requests_ = load_requests(folder_ / "requests.jsonl", {});
+  RequestFileOptions own;
+  own.format = "flat";
+  requests_ = load_request_file(folder_ / "requests.jsonl", own).requests;
   std::set<std::string> ids;
   for (const EditRequest& request : requests_) ids.insert(request.id);
   for (const EditRequest& request : requests)

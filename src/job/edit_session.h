@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "lancet/edit/corpus.h"
@@ -15,9 +16,13 @@ namespace lancet {
 
 struct EditSession {
   /// What can fail before any weight is read.
-  explicit EditSession(const JobConfig& job)
+  explicit EditSession(const JobConfig& job) : EditSession(job, load_requests(job.requests)) {}
+
+  EditSession(const JobConfig& job, RequestFile file)
       : files(open_model(job.model, job.ignore_config_keys)),
-        requests(load_requests(job.requests)),
+        requests(std::move(file.requests)),
+        request_format(std::move(file.format)),
+        skipped(std::move(file.skipped)),
         plan(*files.tokenizer, requests, job.evaluation) {}
 
   /// Collective: what is known of the model once it is loaded, but for `before`.
@@ -25,6 +30,8 @@ struct EditSession {
 
   ModelFiles files;
   std::vector<EditRequest> requests;
+  std::string request_format;  ///< of their file; empty: they stand in the job
+  SkippedRecords skipped;
   EvaluationPlan plan;
   std::shared_ptr<const CorpusTokens> corpus;  ///< of the job's statistics, once a method has needed it
   std::string base_hash;

@@ -61,7 +61,10 @@ EvalReport evaluate(const JobConfig& job, const std::filesystem::path& baseline,
   std::optional<EvaluationPlan> plan;
   communicator.together("open", [&] {
     files.emplace(open_model(job.model, job.ignore_config_keys));
-    report.requests = load_requests(job.requests);
+    RequestFile file = load_requests(job.requests);
+    if (communicator.is_root()) warn_of_skipped(file.skipped);
+    report.requests = std::move(file.requests);
+    report.skipped = std::move(file.skipped);
     plan.emplace(*files->tokenizer, report.requests, job.evaluation);
     if (baseline.empty()) return;
     baseline_files.emplace(open_model(baseline, job.ignore_config_keys));
@@ -149,6 +152,7 @@ std::string to_json(const EvalReport& report, const JobConfig& job) {
   json["metrics"] = evaluation_json(report);
   if (!report.evaluation.costs.metrics.empty())
     json["costs"] = costs_json((report.baseline ? *report.baseline : report.evaluation).costs, report.evaluation.costs);
+  json["skipped_records"] = skipped_json(report.skipped);
   json["requests"] = std::move(requests);
   return dump_report(json);
 }

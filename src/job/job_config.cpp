@@ -5,6 +5,7 @@
 
 #include "evaluation_config.h"
 #include "lancet/core/error.h"
+#include "lancet/core/progress.h"
 #include "lancet/core/strings.h"
 #include "lancet/editors/registry.h"
 #include "lancet/job/presets.h"
@@ -33,8 +34,12 @@ RequestSource parse_request_source(ConfigSection& job, const std::filesystem::pa
   }
   ConfigSection section = job.section("requests");
   source.path = section.path("path", base);
-  source.range.skip = section.integer("skip", {.min = 0}, 0);
-  if (section.has("limit")) source.range.limit = section.integer("limit", {.min = 1});
+  source.options.range.skip = section.integer("skip", {.min = 0}, 0);
+  if (section.has("limit")) source.options.range.limit = section.integer("limit", {.min = 1});
+  std::vector<std::string> formats = request_formats();
+  formats.emplace_back(kAutoFormat);
+  source.options.format = section.choice("format", formats, std::string(kAutoFormat));
+  source.options.on_bad_record = section.choice_of<OnBadRecord>("on_bad_record", {"error", "skip"});
   section.finish();
   return source;
 }
@@ -212,8 +217,23 @@ void apply_model_defaults(ConfigTree& job, const std::filesystem::path& base) {
   }
 }
 
-std::vector<EditRequest> load_requests(const RequestSource& source) {
-  return source.path.empty() ? source.inline_requests : load_requests(source.path, source.range);
+RequestFile load_requests(const RequestSource& source) {
+  if (source.path.empty()) return {source.inline_requests, "", {}};
+  return load_request_file(source.path, source.options);
+}
+
+void warn_of_skipped(const SkippedRecords& skipped) {
+  if (skipped.count > 0)
+    log_warning(cat("requests: ", skipped.count, " record(s) left out:\n", first_problems(skipped.messages)));
+}
+
+ConfigTree with_format(ConfigTree resolved, const std::string& format) {
+  const ConfigTree* requests = resolved.find("requests");
+  if (format.empty() || requests == nullptr) return resolved;
+  ConfigTree named = *requests;
+  named.set("format", ConfigTree::text(format));
+  resolved.set("requests", std::move(named));
+  return resolved;
 }
 
 }  // namespace lancet

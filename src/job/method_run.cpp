@@ -23,6 +23,8 @@ MethodRun::MethodRun(const JobConfig& job, EditSession& session, Communicator& r
 
 void MethodRun::prepare(const CausalLM& model) {
   report_.requests = session_.requests;
+  report_.request_format = session_.request_format;
+  report_.skipped = session_.skipped;
   report_.base_hash = session_.base_hash;
   report_.model_dtype = session_.model_dtype;
   report_.devices = session_.devices;

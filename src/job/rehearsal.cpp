@@ -58,7 +58,9 @@ WholeJob look_at(const JobConfig& job, const Communicator& communicator) {
   if (communicator.is_root()) check_output(*job.output);
   const ModelFiles files = open_model(job.model, job.ignore_config_keys);
   WholeJob whole;
-  whole.requests = load_requests(job.requests);
+  RequestFile file = load_requests(job.requests);
+  if (communicator.is_root()) warn_of_skipped(file.skipped);
+  whole.requests = std::move(file.requests);
   check_requests(files, whole.requests, *job.editor);
   const EvaluationPlan plan(*files.tokenizer, whole.requests, job.evaluation);
   const auto n_requests = static_cast<int64_t>(whole.requests.size());

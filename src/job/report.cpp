@@ -207,6 +207,7 @@ std::string to_json(const EditReport& report, const JobConfig& job) {
       {"seconds", seconds},
       {"peak_bytes", bytes_json(overall_peaks(report.stages))},
       {"stage_peak_bytes", peaks},
+      {"skipped_records", skipped_json(report.skipped)},
       {"requests", requests_json(report)}};
   return dump_report(json);
 }

@@ -9,9 +9,9 @@
 namespace lancet {
 namespace {
 
-/// With the contexts that were generated: a rerun uses the same.
+/// With the contexts that were generated and the format that was found: a rerun uses the same.
 std::string resolved_yaml(const EditReport& report, const JobConfig& job) {
-  ConfigTree resolved = job.resolved;
+  ConfigTree resolved = with_format(job.resolved, report.request_format);
   if (job.editor->contexts() != nullptr) {
     std::vector<ConfigTree> contexts;
     for (const std::string& text : report.contexts) contexts.push_back(ConfigTree::text(text));

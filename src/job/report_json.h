@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "lancet/eval/costs.h"
+#include "lancet/edit/request.h"
 #include "lancet/eval/metrics.h"
 #include "lancet/job/statistics_report.h"
 #include "lancet/runtime/memory_watch.h"
@@ -60,6 +61,11 @@ inline Json import_json(const LayerStatistics& layer) {
           {"file", layer.imported_file.string()},
           {"content_hash", layer.imported_hash},
           {"tokens", layer.tokens}};
+}
+
+/// Records of the request file that were left out.
+inline Json skipped_json(const SkippedRecords& skipped) {
+  return {{"count", skipped.count}, {"messages", skipped.messages}};
 }
 
 /// Invalid UTF-8 cannot come in (readers refuse it), but a report must never be lost to a byte.

@@ -21,10 +21,16 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kTraceFile = "trace.json";
-constexpr double kNoiseDeviations = 3;  // Meng et al. 2022, appendix B
+constexpr std::string_view kKnownFormat = "known";  // a record's target is what is true
+constexpr double kNoiseDeviations = 3;              // Meng et al. 2022, appendix B
 
 std::vector<EditRequest> read_facts(const TraceJob& job) {
-  if (!job.facts.empty()) return load_requests(job.facts, {}, TargetUse::kOptional);
+  if (!job.facts.empty()) {
+    RequestFile file = load_request_file(job.facts, {});
+    if (file.format == kKnownFormat)
+      for (EditRequest& fact : file.requests) fact.target_true = fact.target;
+    return std::move(file.requests);
+  }
   EditRequest request;
   request.id = "0";
   request.subject = job.subject;

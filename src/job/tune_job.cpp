@@ -81,7 +81,9 @@ class TuneRun {
   /// What can fail before any weight is read: every trial's options among it.
   void open() {
     files_.emplace(open_model(job_.model, job_.ignore_config_keys));
-    requests_ = load_requests(options_.requests);
+    RequestFile file = load_requests(options_.requests);
+    warn_of_skipped(file.skipped);
+    requests_ = std::move(file.requests);
     const ConfigTree& editor = *job_.resolved.find("editor");
     const std::vector<SearchAxis> axes =
         options_.search.empty() ? default_search(editor, files_->config.n_layers) : options_.search;

@@ -123,7 +123,7 @@ def test_arguments_out_of_range(lancet):
 
 
 def test_facts_without_a_subject_are_refused(lancet):
-    path = lancet.write([{"prompt": "The sky is", "target_true": "blue"}], "facts.json")
+    path = lancet.write([{"prompt": "The sky is", "target": "green", "target_true": "blue"}], "facts.json")
     refuses(lancet, trace(lancet, "--facts", path), CONFIG, "fact 0", "has no subject")
 
 

@@ -225,18 +225,6 @@ TEST(TraceSummary, AveragesByClassAndFindsThePeak) {
   EXPECT_EQ(summary.suggested_layers, (std::vector<int64_t>{1, 2}));
 }
 
-TEST(TraceFacts, RecordsMayNameTheTrueAnswerAlone) {
-  const TempDir folder;
-  const auto file = folder / "known.json";
-  write_text_file(file, R"([{"known_id": 7, "subject": "Mikkeli", "attribute": "Finland", "template": "{} lies in",
-                             "prompt": "Mikkeli is located in"}])");
-  const EditRequest fact = load_requests(file, {}, TargetUse::kOptional).front();
-  EXPECT_EQ(fact.prompt.text, "Mikkeli is located in");
-  EXPECT_EQ(fact.target_true, "Finland");
-  EXPECT_TRUE(fact.target.empty());
-  EXPECT_THROW(load_requests(file, {}), ConfigError) << "an edit needs a target";
-}
-
 TEST(TraceFacts, TheSubjectsTokensAreFound) {
   const TinyModel tiny;
   const SubjectTokens found =

@@ -110,12 +110,16 @@ TEST_F(RequestFile, ReadsEasyEditsRecords) {
   EXPECT_TRUE(requests[1].neighborhood.empty());
 }
 
-TEST_F(RequestFile, LeavesOutALocalityPromptWithAnotherAnswer) {
+TEST_F(RequestFile, MakesASectionOfALocalityPromptWithAnotherAnswer) {
   const std::vector<EditRequest> requests = load(
       R"([{"prompt": "{} is", "subject": "x", "target": "a", "ground_truth": "b", "locality_prompt": "nq question: who",
                 "locality_ground_truth": "Walter"},
                {"prompt": "{} is", "subject": "y", "target": "a", "ground_truth": "b", "locality_prompt": "z is"}])");
   EXPECT_TRUE(requests.at(0).neighborhood.empty());
+  ASSERT_EQ(requests.at(0).locality.size(), 1U);
+  EXPECT_EQ(requests.at(0).locality.front().name, "nq");
+  EXPECT_EQ(requests.at(0).locality.front().probes.front().prompt, "nq question: who");
+  EXPECT_EQ(requests.at(0).locality.front().probes.front().answers, std::vector<std::string>{"Walter"});
   EXPECT_EQ(requests.at(1).neighborhood, std::vector<std::string>{"z is"});
 }
 
@@ -175,7 +179,7 @@ TEST_F(RequestFile, RefusesFilesWithoutRequests) {
   EXPECT_EQ(refusal(R"({"prompt": "p", "target": "t"})"),
             "r.json: expected a list of records, got an object; one record per line goes into a .jsonl file");
   EXPECT_NE(refusal("5").find("expected a list of records, got a single value"), std::string::npos);
-  EXPECT_NE(refusal("[]", {}, "r.csv").find("ends in .json (a list) or .jsonl"), std::string::npos);
+  EXPECT_NE(refusal("[]", {}, "r.txt").find("ends in .json (a list), .jsonl"), std::string::npos);
   EXPECT_NE(config_error([&] { load_requests(dir_ / "absent.json", {}); }).find((dir_ / "absent.json").string()),
             std::string::npos);
 }
@@ -205,14 +209,14 @@ TEST_F(RequestFile, ReportsEveryBadRecordAtOnce) {
            "r.json: record 1 (case_id 17): prompt: expected text, got 5\n",
            "r.json: record 1 (case_id 17): target: expected text, got a list\n",
            "r.json: record 2 (id x): subject: is missing: expected text for the {} in prompt \"{} is\"; the record has "
-           "id, prompt, target\n",
+           "prompt, target, id\n",
            "r.json: record 3: subject: is empty\n",
            "r.json: record 3: target: is empty\n",
            "r.json: record 4: expected an object, got \"text\"\n",
            "r.json: record 5: prompt \"The sky is\" has neither {} nor the subject \"sea\"",
            "r.json: record 6: the subject \"Rome\" stands 2 times in prompt \"Rome is Rome\"; write {}",
            "r.json: record 7: prompt \"{} and {}\": {} stands 2 times, expected once\n",
-           "r.json: record 8: prompt: is missing: expected text; the record has neighborhood, paraphrases, subject, "
+           "r.json: record 8: prompt: is missing: expected text; the record has subject, paraphrases, neighborhood, "
            "target_true\n",
            "r.json: record 8: target: is missing",
            "r.json: record 8: paraphrases[0]: expected text, got 1\n",
@@ -236,7 +240,8 @@ TEST_F(RequestFile, ReportsWhatCounterFactLacks) {
            "record 0 (case_id 1): requested_rewrite.target_new: is missing",
            "record 1 (case_id 2): requested_rewrite.target_new: expected {\"str\": text}, got \"b\"",
            "record 1 (case_id 2): requested_rewrite.target_true: expected {\"str\": text}, got an object",
-           "record 2 (case_id 3): requested_rewrite: is missing: expected an object, as in the first record",
+           "record 2 (case_id 3): requested_rewrite: is missing: expected an object of prompt, subject, "
+           "target_new",
            "record 3 (case_id 4): requested_rewrite: expected an object, got 5",
            "record 4: case_id: expected an integer or text, got true",
        })
@@ -244,13 +249,13 @@ TEST_F(RequestFile, ReportsWhatCounterFactLacks) {
 }
 
 TEST_F(RequestFile, ShowsTwentyProblemsAndCountsTheOthers) {
-  std::string text;
+  std::string text = "{broken\n";
   for (int i = 0; i < 50; ++i) text += "{\"prompt\": \"p\"}\n";
-  const std::string message = refusal(text + "{broken\n", {}, "r.jsonl");
+  const std::string message = refusal(text, {}, "r.jsonl");
   EXPECT_EQ(std::count(message.begin(), message.end(), '\n'), 20);
   EXPECT_EQ(message.substr(message.rfind('\n') + 1), "... and 31 more");
-  EXPECT_NE(message.find("r.jsonl: record 50 (line 51): not valid JSON: parse error"), std::string::npos) << message;
-  EXPECT_NE(message.find("r.jsonl: record 0 (line 1): target: is missing"), std::string::npos) << message;
+  EXPECT_NE(message.find("r.jsonl: record 0 (line 1): not valid JSON: parse error"), std::string::npos) << message;
+  EXPECT_NE(message.find("r.jsonl: record 1 (line 2): target: is missing"), std::string::npos) << message;
 }
 
 TEST_F(RequestFile, RefusesAnIdThatStandsTwice) {

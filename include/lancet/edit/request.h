@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -48,27 +49,50 @@ struct RequestRange {
   std::optional<int64_t> limit;
 };
 
-/// Whether a record must say what is to be edited in.
-enum class TargetUse {
-  kNeeded,
-  kOptional  ///< for measurements: a flat record may lack its target, and `attribute` is its true answer too
+inline constexpr std::string_view kAutoFormat = "auto";
+
+/// What becomes of a record that cannot be read as a request.
+enum class OnBadRecord { kError, kSkip };
+
+/// `requests:` of a job, but for the path.
+struct RequestFileOptions {
+  RequestRange range;                             ///< of records, of which one of MQuAKE's is several requests
+  std::string format = std::string(kAutoFormat);  ///< auto: found by content; else one of request_formats()
+  OnBadRecord on_bad_record = OnBadRecord::kError;
 };
 
-/// Reads .json (a list of records) or .jsonl. The shape is found by content, per file:
-///   CounterFact   {case_id, requested_rewrite: {prompt with {}, subject, target_new: {str}, target_true: {str}},
-///                  paraphrase_prompts, neighborhood_prompts, ...}
-///   flat          {prompt, subject, target | target_new, id | case_id, target_true | ground_truth, paraphrases,
-///   neighborhood,
-///                  rephrase_prompt, locality_prompt}: lancet's own and EasyEdit's; a string stands for a list of one
-/// Throws: ConfigError "file: record 3 (case_id 17): field: ..." for every bad record at once (first 20 shown), an
-/// empty file, a range that leaves nothing, an id that stands twice.
-std::vector<EditRequest> load_requests(const std::filesystem::path& path, RequestRange range,
-                                       TargetUse targets = TargetUse::kNeeded);
+/// Records that were left out.
+struct SkippedRecords {
+  int64_t count = 0;
+  std::vector<std::string> messages;  ///< every problem: "file: record 3 (case_id 17): field: ..."
+};
+
+struct RequestFile {
+  std::vector<EditRequest> requests;
+  std::string format;      ///< the one found or given
+  SkippedRecords skipped;  ///< none with OnBadRecord::kError
+};
+
+/// Names of all formats, in the order of docs/job-file.md, which describes them.
+std::vector<std::string> request_formats();
+
+/// The first 20, a line each, and how many more there are.
+std::string first_problems(std::span<const std::string> problems);
+
+/// Reads .json (a list of records, or EasyEdit's object of lists), .jsonl (a record per line) or .csv (with a header
+/// line). All records of a file are of one format, found by the first record that has a format's marks.
+/// Throws: ConfigError "file: record 3 (case_id 17): field: ..." for every bad record at once (first 20 shown; with
+/// OnBadRecord::kSkip only when no record is good), an empty file, a range that leaves nothing, records of no known
+/// format or of several. An id that stands twice, and a key that stands twice in a record, make a record bad.
+RequestFile load_request_file(const std::filesystem::path& path, const RequestFileOptions& options);
+
+/// The same with default options, for files that have to be good.
+std::vector<EditRequest> load_requests(const std::filesystem::path& path, RequestRange range);
 
 /// An inline list of flat records in a job file. Throws: ConfigError "requests: record 0: ..." likewise.
 std::vector<EditRequest> parse_requests(const ConfigTree& list);
 
-/// One JSON object in lancet's flat shape on one line; load_requests reads it back to the same request.
+/// One JSON object in the flat format on one line; load_requests reads it back to the same request.
 std::string to_json_line(const EditRequest& request);
 
 }  // namespace lancet

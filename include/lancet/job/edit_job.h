@@ -18,6 +18,8 @@ namespace lancet {
 /// What a run did and measured; report.json is made of it.
 struct EditReport {
   std::vector<EditRequest> requests;
+  std::string request_format;  ///< of their file; empty: they stand in the job
+  SkippedRecords skipped;
   std::vector<std::string> contexts;
   EditOutcome outcome;
   std::vector<BatchReport> batches;  ///< in the order in which they were edited

@@ -14,6 +14,7 @@ namespace lancet {
 
 struct EvalReport {
   std::vector<EditRequest> requests;
+  SkippedRecords skipped;
   Evaluation evaluation;
   std::string content_hash;
   std::filesystem::path baseline_folder;

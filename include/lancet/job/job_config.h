@@ -44,7 +44,7 @@ struct RunOptions {
 
 struct RequestSource {
   std::filesystem::path path;  ///< empty: inline
-  RequestRange range;
+  RequestFileOptions options;  ///< of the file
   std::vector<EditRequest> inline_requests;
 };
 
@@ -99,7 +99,13 @@ void apply_model_defaults(ConfigTree& job, const std::filesystem::path& base);
 /// run: as RunOptions reads it from a section of its own.
 RunOptions parse_run_options(ConfigSection section);
 
-/// Requests of the source. Throws: ConfigError.
-std::vector<EditRequest> load_requests(const RequestSource& source);
+/// Requests of the source; `format` is empty for inline ones. Throws: ConfigError.
+RequestFile load_requests(const RequestSource& source);
+
+/// Warns of records that were left out, if any: how many, and the first of them.
+void warn_of_skipped(const SkippedRecords& skipped);
+
+/// The job with the format of its request file in the place of `auto`.
+ConfigTree with_format(ConfigTree resolved, const std::string& format);
 
 }  // namespace lancet

@@ -1,0 +1,16 @@
+// The arguments of EasyEdit's edit() as one object: lists of equal length, in which place i is request i.
+#pragma once
+
+#include <string>
+
+#include "record_reader.h"
+
+namespace lancet {
+
+/// An object with "prompts".
+bool is_easyedit_lists(const RecordJson& document);
+
+/// A list of records in the flat shape. Throws: ConfigError with every list of another length, "source: subject: ...".
+RecordJson to_records(const RecordJson& lists, const std::string& source);
+
+}  // namespace lancet

@@ -1,0 +1,30 @@
+// JSON of data sets as Python writes it: NaN reads as null. Keys that stand twice are told, since one of the two values
+// would be lost without a word.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "record_reader.h"
+
+namespace lancet {
+
+struct RepeatedKey {
+  int64_t element = 0;  ///< of the list that the text is
+  std::string key;
+};
+
+struct JsonText {
+  RecordJson value;
+  std::vector<RepeatedKey> repeated;
+};
+
+/// Throws: ConfigError "not valid JSON: ...", also for nesting deeper than any record's.
+JsonText parse_json_text(std::string_view text);
+
+/// "the key 'prompt' stands twice in one object".
+std::string repeated_key_text(const RepeatedKey& repeated);
+
+}  // namespace lancet

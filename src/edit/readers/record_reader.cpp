@@ -1,0 +1,195 @@
+#include "record_reader.h"
+
+#include <array>
+
+#include "lancet/core/error.h"
+#include "lancet/core/strings.h"
+
+namespace lancet {
+namespace {
+
+constexpr std::array kIdKeys{"id", "case_id", "known_id"};
+
+bool is_blank(std::string_view text) { return text.find_first_not_of(" \t\r\n\v\f") == std::string_view::npos; }
+
+bool has_place(std::string_view text) { return text.find("{}") != std::string_view::npos; }
+
+std::string id_text(const RecordJson& id) { return id.is_string() ? id.get<std::string>() : id.dump(); }
+
+}  // namespace
+
+Field Field::at(const char* key) const {
+  Field inner{path.empty() ? std::string(key) : cat(path, ".", key)};
+  if (value == nullptr || !value->is_object()) return inner;
+  const auto found = value->find(key);
+  if (found != value->end() && !found->is_null()) inner.value = &*found;
+  return inner;
+}
+
+Field Field::at(size_t index) const {
+  const RecordJson& item = (*value)[index];
+  return {cat(path, "[", index, "]"), item.is_null() ? nullptr : &item};
+}
+
+std::string shown(const RecordJson& value) {
+  if (value.is_null()) return "null";
+  if (value.is_array()) return "a list";
+  if (value.is_object()) return "an object";
+  return excerpt(value.dump(-1, ' ', false, RecordJson::error_handler_t::replace), 60);
+}
+
+RecordReader::RecordReader(const RecordJson& record, const RecordPlace& place, std::vector<std::string>& problems)
+    : record_(record), place_(place), problems_(problems), problems_before_(problems.size()) {}
+
+std::string RecordReader::where() const {
+  std::vector<std::string> details;
+  if (!place_.details.empty()) details.push_back(place_.details);
+  for (const char* key : kIdKeys) {
+    const Field id = field(key);
+    if (!id || !(id.value->is_string() || id.value->is_number_integer())) continue;
+    details.push_back(cat(key, " ", excerpt(id_text(*id.value), 60)));
+    break;
+  }
+  return cat(place_.source, ": record ", place_.index, details.empty() ? "" : " (" + join(details) + ")");
+}
+
+std::string RecordReader::id() {
+  for (const char* key : kIdKeys) {
+    const Field id = field(key);
+    if (!id) continue;
+    const bool is_text = id.value->is_string() && !is_blank(id.value->get_ref<const std::string&>());
+    if (is_text || id.value->is_number_integer()) return id_text(*id.value);
+    problem(key, cat("expected an integer or text, got ", shown(*id.value)));
+    return {};
+  }
+  return std::to_string(place_.index);
+}
+
+void RecordReader::problem(std::string_view field, std::string_view what) {
+  problems_.push_back(cat(where(), ": ", field, ": ", what));
+}
+
+void RecordReader::missing(std::string_view field, std::string_view expected) {
+  std::vector<std::string> keys;
+  for (const auto& [key, value] : record_.items()) keys.push_back(key);
+  problem(field, cat("is missing: expected ", expected, "; the record has ",
+                     keys.empty() ? "nothing" : excerpt(join(keys), 200)));
+}
+
+Field RecordReader::field(const char* key) const { return Field{"", &record_}.at(key); }
+
+Field RecordReader::one_of(std::initializer_list<const char*> keys) {
+  Field found{*keys.begin()};
+  for (const char* key : keys) {
+    Field other = field(key);
+    if (!other) continue;
+    if (found) problem(key, cat("is ", found.path, " under another name: expected one of the two"));
+    found = std::move(other);
+  }
+  return found;
+}
+
+std::optional<std::string> RecordReader::text(const Field& field) {
+  if (!field) return std::nullopt;
+  if (!field.value->is_string()) {
+    problem(field.path, cat("expected text, got ", shown(*field.value)));
+    return std::nullopt;
+  }
+  const auto& text = field.value->get_ref<const std::string&>();
+  if (is_blank(text)) {
+    problem(field.path, "is empty");
+    return std::nullopt;
+  }
+  return text;
+}
+
+std::optional<std::string> RecordReader::required(const Field& field, std::string_view expected) {
+  if (!field) missing(field.path, expected);
+  return text(field);
+}
+
+std::vector<std::string> RecordReader::texts(const Field& field) {
+  std::vector<std::string> out;
+  if (!field) return out;
+  if (!field.value->is_array()) {
+    if (std::optional<std::string> one = text(field)) out.push_back(std::move(*one));
+    return out;
+  }
+  for (size_t i = 0; i < field.value->size(); ++i) {
+    const Field item = field.at(i);
+    if (!item)
+      problem(item.path, "expected text, got null");
+    else if (std::optional<std::string> one = text(item))
+      out.push_back(std::move(*one));
+  }
+  return out;
+}
+
+std::vector<std::string> RecordReader::answers(const Field& field) {
+  std::vector<std::string> out;
+  if (!field) return out;
+  if (field.value->is_array()) {
+    for (size_t i = 0; i < field.value->size(); ++i)
+      for (std::string& answer : answers(field.at(i))) out.push_back(std::move(answer));
+  } else if (!field.value->is_string()) {
+    problem(field.path, cat("expected text, got ", shown(*field.value)));
+  } else if (!is_blank(field.value->get_ref<const std::string&>())) {
+    out.push_back(field.value->get<std::string>());
+  }
+  return out;
+}
+
+void RecordReader::labelled(const Field& field, std::string& text_out, std::string* id) {
+  if (!field) return;
+  const Field str = field.at("str");
+  if (!str) return problem(field.path, cat("expected {\"str\": text}, got ", shown(*field.value)));
+  text_out = text(str).value_or("");
+  if (id != nullptr) *id = text(field.at("id")).value_or("");
+}
+
+void RecordReader::fill(const std::optional<std::string>& subject, const std::optional<std::string>& prompt,
+                        EditRequest& request) {
+  if (subject && has_place(*subject)) return problem("subject", "contains {}, which marks its place in a prompt");
+  if (!prompt) return;
+  request.subject = subject.value_or("");
+  if (subject) {
+    try {
+      request.prompt = fill_prompt(*prompt, *subject, where());
+    } catch (const ConfigError& error) {
+      problems_.emplace_back(error.what());
+    }
+  } else if (has_place(*prompt)) {
+    missing("subject", cat("text for the {} in prompt \"", *prompt, "\""));
+  } else {
+    request.prompt.text = *prompt;
+  }
+}
+
+void RecordReader::fill_others(EditRequest& request) {
+  const auto fill_all = [&](std::vector<std::string>& prompts, const char* name) {
+    for (std::string& prompt : prompts) {
+      if (!has_place(prompt)) continue;
+      try {
+        prompt = fill_prompt(prompt, request.subject, cat(where(), ": ", name)).text;
+      } catch (const ConfigError& error) {
+        problems_.emplace_back(error.what());
+      }
+    }
+  };
+  fill_all(request.paraphrases, "paraphrases");
+  fill_all(request.generation_prompts, "generation_prompts");
+  for (const std::string& prompt : request.neighborhood)
+    if (has_place(prompt))
+      problem("neighborhood",
+              cat("prompt \"", prompt, "\" contains {}: expected a prompt of another subject, written out"));
+  const auto check = [&](const std::vector<Probe>& probes, const std::string& name) {
+    for (const Probe& probe : probes)
+      if (has_place(probe.prompt))
+        problem(name, cat("prompt \"", probe.prompt, "\" contains {}: expected a prompt that is written out"));
+  };
+  for (const ProbeSection& section : request.locality) check(section.probes, "locality." + section.name);
+  for (const ProbeSection& section : request.portability) check(section.probes, "portability." + section.name);
+  check(request.multihop, "multihop");
+}
+
+}  // namespace lancet

@@ -1,0 +1,153 @@
+#include "record_source.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "csv.h"
+#include "easyedit_lists.h"
+#include "json_text.h"
+#include "lancet/core/error.h"
+#include "lancet/core/strings.h"
+#include "lancet/io/files.h"
+
+namespace lancet {
+namespace {
+
+/// [first, end) of `size` records. Throws: ConfigError when that is empty.
+std::pair<size_t, size_t> taken(RequestRange range, size_t count, const std::string& source) {
+  if (range.skip < 0 || range.limit.value_or(1) < 1)
+    throw ConfigError(cat(source, ": skip ", range.skip, ", limit ", range.limit.value_or(1),
+                          ": expected a skip of at least 0 and a limit of at least 1"));
+  const auto size = static_cast<int64_t>(count);
+  if (size == 0) throw ConfigError(cat(source, ": holds no request"));
+  if (range.skip >= size) throw ConfigError(cat(source, ": skip ", range.skip, " leaves none of ", size, " records"));
+  // Without overflow for a limit of any size.
+  const int64_t end = range.skip + std::min(range.limit.value_or(size), size - range.skip);
+  return {static_cast<size_t>(range.skip), static_cast<size_t>(end)};
+}
+
+JsonText parse_file(const std::string& text, const std::string& source) {
+  try {
+    return parse_json_text(text);
+  } catch (const ConfigError& error) {
+    throw ConfigError(cat(source, ": ", error.what()));
+  }
+}
+
+SourceRecords read_json(const std::string& text, const std::string& source, RequestRange range) {
+  SourceRecords out;
+  JsonText document = parse_file(text, source);
+  if (is_easyedit_lists(document.value)) {
+    if (!document.repeated.empty()) throw ConfigError(cat(source, ": ", repeated_key_text(document.repeated.front())));
+    out.kind = SourceKind::kLists;
+    document.value = to_records(document.value, source);
+  }
+  if (!document.value.is_array())
+    throw ConfigError(cat(source, ": expected a list of records, got ",
+                          document.value.is_object() ? "an object" : "a single value",
+                          "; one record per line goes into a .jsonl file"));
+  const auto [first, end] = taken(range, document.value.size(), source);
+  for (size_t i = first; i < end; ++i)
+    out.records.push_back({std::move(document.value[i]), {source, static_cast<int64_t>(i), ""}, ""});
+  for (const RepeatedKey& repeated : document.repeated) {
+    const auto element = static_cast<size_t>(repeated.element);
+    if (element >= first && element < end) out.records[element - first].problem = repeated_key_text(repeated);
+  }
+  return out;
+}
+
+SourceRecords read_json_lines(const std::string& text, const std::string& source, RequestRange range) {
+  struct Line {
+    std::string_view text;
+    int64_t number;
+  };
+  std::vector<Line> lines;
+  int64_t number = 0;
+  for (size_t begin = 0; begin < text.size();) {
+    const size_t end = std::min(text.find('\n', begin), text.size());
+    const std::string_view line = std::string_view(text).substr(begin, end - begin);
+    ++number;
+    if (line.find_first_not_of(" \t\r") != std::string_view::npos) lines.push_back({line, number});
+    begin = end + 1;
+  }
+  const auto [first, end] = taken(range, lines.size(), source);
+  SourceRecords out;
+  for (size_t i = first; i < end; ++i) {
+    SourceRecord record{{}, {source, static_cast<int64_t>(i), cat("line ", lines[i].number)}, ""};
+    try {
+      JsonText line = parse_json_text(lines[i].text);
+      record.json = std::move(line.value);
+      if (!line.repeated.empty()) record.problem = repeated_key_text(line.repeated.front());
+    } catch (const ConfigError& error) {
+      record.problem = error.what();
+    }
+    out.records.push_back(std::move(record));
+  }
+  return out;
+}
+
+/// Invalid UTF-8 must not come in: JSON's reader refuses it, and so does its writer.
+bool is_utf8(const std::string& text) {
+  try {
+    (void)RecordJson(text).dump();
+    return true;
+  } catch (const RecordJson::type_error&) {
+    return false;
+  }
+}
+
+/// A column that stands several times is a list; an empty field is absent.
+RecordJson to_record(const std::vector<std::string>& names, const std::vector<std::string>& fields) {
+  RecordJson record = RecordJson::object();
+  for (size_t i = 0; i < names.size(); ++i) {
+    if (fields[i].empty()) continue;
+    if (std::count(names.begin(), names.end(), names[i]) > 1)
+      record[names[i]].push_back(fields[i]);
+    else
+      record[names[i]] = fields[i];
+  }
+  return record;
+}
+
+SourceRecords read_csv(const std::string& text, const std::string& source, RequestRange range) {
+  if (!is_utf8(text)) throw ConfigError(cat(source, ": expected UTF-8, got bytes that are none"));
+  const std::vector<CsvRow> rows = parse_csv(text);
+  if (rows.empty()) throw ConfigError(cat(source, ": is empty, expected a header line"));
+  const CsvRow& header = rows.front();
+  if (!header.problem.empty()) throw ConfigError(cat(source, ": line ", header.line, ": ", header.problem));
+  const auto [first, end] = taken(range, rows.size() - 1, source);
+  SourceRecords out;
+  out.kind = SourceKind::kTable;
+  for (size_t i = first; i < end; ++i) {
+    const CsvRow& row = rows[i + 1];
+    SourceRecord record{{}, {source, static_cast<int64_t>(i), cat("line ", row.line)}, row.problem};
+    if (record.problem.empty() && row.fields.size() != header.fields.size())
+      record.problem = cat("expected ", header.fields.size(), " fields, as the header line has, got ",
+                           row.fields.size(), "; a field with a comma stands in quotes");
+    if (record.problem.empty()) record.json = to_record(header.fields, row.fields);
+    out.records.push_back(std::move(record));
+  }
+  return out;
+}
+
+}  // namespace
+
+SourceRecords read_records(const std::filesystem::path& path, RequestRange range) {
+  const std::string source = path.string();
+  const std::filesystem::path extension = path.extension();
+  if (extension != ".jsonl" && extension != ".json" && extension != ".csv")
+    throw ConfigError(cat(source, ": expected a file of requests that ends in .json (a list), .jsonl (one record per ",
+                          "line) or .csv (with a header line)"));
+  const std::string text = read_text_file(path, "request file");
+  if (text.find_first_not_of(" \t\r\n") == std::string::npos)
+    throw ConfigError(cat(source, ": is empty, expected requests"));
+  if (extension == ".csv") return read_csv(text, source, range);
+  return extension == ".jsonl" ? read_json_lines(text, source, range) : read_json(text, source, range);
+}
+
+std::string problem_text(const RecordPlace& place, const std::string& what) {
+  return cat(place.source, ": record ", place.index, place.details.empty() ? "" : cat(" (", place.details, ")"), ": ",
+             what);
+}
+
+}  // namespace lancet
