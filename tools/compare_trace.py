@@ -15,7 +15,8 @@ import torch
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(REPOSITORY / "tools" / "golden"))
-from bench import Model, Tokenizer, read_requests  # noqa: E402
+from bench import Model, Tokenizer  # noqa: E402
+from make_golden import read_requests  # noqa: E402
 from trace import KINDS, Tracer, locate, noise, subject_deviation  # noqa: E402
 
 

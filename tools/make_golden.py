@@ -169,7 +169,7 @@ def padded(rows):
 def covariance(model, tokenizer, lines, layers, rows_per_batch=128):
     """E[k k^T] per layer over every token, BOS included, each line its own document; and the number of tokens."""
     size = model.down_proj(layers[0]).shape[1]
-    total, tokens = {layer: torch.zeros(size, size, dtype=model.dtype) for layer in layers}, 0
+    total, tokens = {layer: torch.zeros(size, size, dtype=torch.float64) for layer in layers}, 0
     rows = sorted((tokenizer.ids(line) for line in lines), key=len)
     for start in range(0, len(rows), rows_per_batch):
         batch, keys = rows[start : start + rows_per_batch], {}

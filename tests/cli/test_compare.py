@@ -1,8 +1,10 @@
-"""`lancet compare`, as a user runs it."""
+"""`lancet compare`, as a user runs it; and tools/golden/compare.py on what it writes."""
 import json
+import subprocess
+import sys
 
 import yaml
-from conftest import DATA
+from conftest import DATA, ROOT
 
 MEMIT = {"method": "memit", "layers": [0, 1], "covariance_weight": 20, "values": {"steps": 10, "clamp": 4.0}, "contexts": ["{}"]}
 METHODS = {"memit": MEMIT, "memit+history": MEMIT | {"history": True}, "ft-m": {"method": "ft-m", "modules": {"down": [1]}, "steps": 2}}
@@ -81,3 +83,41 @@ def test_bad_comparisons_are_refused(lancet):
     # an edit job may have the section, and is told what is wrong in it
     result = lancet.edit(lancet.job(compare={"bad": {"method": "memti"}}))
     assert result.returncode == 2 and "compare.bad.method" in result.stderr
+
+
+def test_the_demo_runs_every_method(lancet):
+    changes = {"requests.limit": 4, "schedule.batch": 2, "statistics.tokens": 4000, "statistics.cache": lancet.folder / "cache"}
+    changes |= {"output.dir": lancet.out, "evaluate": "[efficacy]"}
+    settings = [part for key, value in changes.items() for part in ("--set", f"{key}={value}")]
+    result = lancet.run("compare", DATA / "jobs" / "demo-compare.yaml", *settings)
+    assert result.returncode == 0, result.stderr
+    methods = json.loads((lancet.out / "compare.json").read_text())["methods"]
+    names = lancet.edit(lancet.job(editor={"method": "none"})).stderr.split("expected", 1)[1].split("got")[0]
+    assert len(methods) > 10 and all(method["status"] == "done" for method in methods)
+    assert all(method["method"] in names for method in methods)
+    assert len({method["method"] for method in methods}) == names.count(",") + 1
+    # each takes hold
+    assert all(method["after"]["efficacy_prob"] > 0 for method in methods)
+
+
+def test_the_plain_versions_give_the_same(lancet):
+    corpus = lancet.folder / "corpus.txt"
+    corpus.write_text("".join(DATA.joinpath("requests", "demo-corpus.txt").read_text("utf-8").splitlines(keepends=True)[:150]), "utf-8")
+    memit = METHODS["memit"] | {"rect": {"keep": 0.4}, "prune": {}}
+    rome = {"method": "r-rome", "layers": [1], "values": {"steps": 4, "clamp": 20.0}, "contexts": ["{}", "The answer is known. {}"]}
+    methods = {"memit": memit, "r-rome": rome, "ultraedit": {"method": "ultraedit", "modules": {"gate": [4], "down": [5]}, "lr": 3e-3}}
+    methods["ft-l"] = {"method": "ft-l", "modules": {"down": [4]}, "steps": 3, "lr": 1e-3, "norm_constraint": 0.002}
+    job = lancet.job(editor=None, compare=methods, requests__limit=3, schedule={"batch": 2}, run__dtype="f64")
+    job |= {"statistics": job["statistics"] | {"corpus": str(corpus)}, "evaluate": ["efficacy", "paraphrase", "specificity"]}
+    assert compare(lancet, job).returncode == 0
+    report = lancet.out / "compare.json"
+    tool = [sys.executable, ROOT / "tools" / "golden" / "compare.py", lancet.out, "--dtype", "f64", "--plain", lancet.folder / "plain.json"]
+    plain = subprocess.run(tool, capture_output=True, text=True)
+    assert plain.returncode == 0, plain.stderr
+    assert plain.stdout.count(", +0.0") == 6 * len(methods), plain.stdout
+    # a worse figure of lancet's is noticed, from the rows that are kept
+    table = json.loads(report.read_text())
+    table["methods"][0]["after"]["specificity_prob"] -= 0.02
+    report.write_text(json.dumps(table))
+    worse = subprocess.run(tool, capture_output=True, text=True)
+    assert worse.returncode == 1 and "memit: specificity_prob" in worse.stderr, worse.stderr

@@ -1,32 +1,45 @@
-"""What the plain versions of all methods share: the demo model in float64, requests in two batches, statistics, values.
+"""What the plain versions of all methods share: the model, its statistics, values and keys.
 
 The forward is written out with named places, so that a method can look and add anywhere; weights are plain tensors, so that a
-method can train them. Nothing is shared with the engine, and nothing is done smartly.
+method can train them. Nothing is shared with the engine, and nothing is done smartly: requests share a pass only because Python
+is slow, and what the unedited model gives is kept because methods ask for it again. The model runs in its dtype; what it gives, and
+all algebra, is float64.
 """
+import json
 import pathlib
 import sys
-from types import SimpleNamespace
 
 import torch
+from filters import rect
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1]))
-from make_golden import Llama, Tokenizer, covariance, padded, read_lines, read_requests  # noqa: E402
+from make_golden import Llama, Tokenizer, covariance, padded  # noqa: E402
 
-CONTEXTS = ["{}", "The answer is known. {}", "I know that well. {}"]
-VALUES = dict(steps=8, lr=0.5, weight_decay=0.001, clamp=4.0, kl=0.0625, stop_loss=0.05)
-BATCHES = [[0, 298], [1, 335]]  # places in the demo's facts
-LAYERS = [0, 1]
+TOGETHER = 4  # requests of one pass
+
+
+def untouched(place, layer, value):
+    return value
 
 
 class Model(Llama):
     """A Llama whose places can be watched and changed: `touch(place, layer, tensor)` gives back what goes on."""
 
+    def __init__(self, folder, dtype, keep=None):
+        super().__init__(folder, dtype)
+        self.keep, self.is_edited = keep, False  # keep: RECT's share
+
     def weight_name(self, kind, layer):
         return f"model.layers.{layer}.mlp.{kind}_proj.weight"
 
-    def forward_with(self, ids, touch):
-        h = touch("embedding", None, self.embedding[ids])
-        for layer in range(self.layers):
+    def change(self, name, delta):
+        """Adds delta to a weight, or what RECT leaves of it, and returns that."""
+        delta = delta if self.keep is None else rect(self.weights[name], delta, self.keep)
+        self.weights[name], self.is_edited = self.weights[name] + delta.to(self.dtype), True
+        return delta
+
+    def run_with(self, h, layers, touch):
+        for layer in layers:
             name = f"model.layers.{layer}"
             h = h + touch("attn", layer, self.attention(f"{name}.self_attn", self.norm(f"{name}.input_layernorm", h)))
             x = touch("mlp_in", layer, self.norm(f"{name}.post_attention_layernorm", h))
@@ -35,21 +48,28 @@ class Model(Llama):
             key = touch("key", layer, torch.nn.functional.silu(gate) * up)
             h = h + touch("mlp", layer, self.linear(f"{name}.mlp.down_proj", key))
             h = touch("block", layer, h)
-        return self.logits(h)
+        return h
 
 
 class Bench:
-    def __init__(self, folder, requests, corpus, lines):
-        self.folder, self.lines = folder, lines
-        self.tokenizer = Tokenizer(folder)
-        self.batches = [read_requests(requests, batch) for batch in BATCHES]
-        model = self.fresh()
-        with torch.no_grad():
-            self.covariances, self.tokens = covariance(model, self.tokenizer, read_lines(corpus, lines), LAYERS)
+    def __init__(self, folder, dtype=torch.float64):
+        self.folder, self.dtype, self.tokenizer = folder, dtype, Tokenizer(folder)
+        self.covariances, self.tokens = {}, 0
         self.found = {}  # values of the unedited model
 
-    def fresh(self):
-        return Model(self.folder)
+    def fresh(self, section):
+        """The unedited model."""
+        return Model(self.folder, self.dtype, section.get("rect", {}).get("keep"))
+
+    def read_statistics(self, lines, layers):
+        with torch.no_grad():
+            self.covariances, self.tokens = covariance(Llama(self.folder, self.dtype), self.tokenizer, lines, sorted(layers))
+
+    def text(self, request):
+        return request["prompt"].replace("{}", request["subject"])
+
+    def target_ids(self, request):
+        return self.tokenizer.continuation_ids(self.text(request), " " + request["target"])
 
     def rows(self, request, contexts):
         """Filled prompts as ids, and the subject's last token in each."""
@@ -57,91 +77,122 @@ class Bench:
         ids = [self.tokenizer.ids(prompt.replace("{}", request["subject"])) for prompt in prompts]
         return ids, torch.tensor([self.tokenizer.lookup(prompt, request["subject"]) for prompt in prompts])
 
-    def at_lookup(self, model, request, place, layer):
-        """[contexts, size]: a place's value at the lookup token of each context's prompt."""
-        ids, lookup = self.rows(request, CONTEXTS)
-        seen = {}
-        with torch.no_grad():
-            model.forward_with(padded(ids), lambda *at: seen.setdefault(at[:2], at[2]))
-        return seen[place, layer][torch.arange(len(ids)), lookup]
+    @torch.no_grad()
+    def at_lookup(self, model, requests, contexts, place, layer):
+        """[n, contexts, size]: a place's value at the lookup token of each context's prompt."""
+        parts = []
+        for some in chunks(requests):
+            ids, lookups = zip(*(self.rows(request, contexts) for request in some))
+            ids, at, seen = sum(ids, []), torch.cat(lookups), {}
 
-    def keys(self, model, requests, layer):
+            def touch(*at_place):
+                seen[at_place[:2]] = at_place[2]
+                return at_place[2]
+
+            model.run_with(model.embedding[padded(ids)], range(layer + 1), touch)
+            parts.append(seen[place, layer][torch.arange(len(ids)), at].unflatten(0, (-1, len(contexts))))
+        return torch.cat(parts).double()
+
+    def keys(self, model, requests, contexts, layer):
         """[n, f]: half the plain prompt's, half the mean over the others."""
-        each = [self.at_lookup(model, request, "key", layer) for request in requests]
-        return torch.stack([key[0] / 2 + key[1:].mean(0) / 2 for key in each])
+        each = self.at_lookup(model, requests, contexts, "key", layer)
+        return each[:, 0] / 2 + each[:, 1:].mean(1) / 2 if len(contexts) > 1 else each[:, 0]
 
-    def values(self, model, batch, layer, places, options=None):
-        """The optimised vectors [n, d] of the first place, for batch number `batch`, on the model as it is."""
-        options = options or SimpleNamespace(**VALUES, nll_factor=1.0, stops_when_predicted=False)
-        return torch.stack([optimise(self, model, request, layer, places, options) for request in self.batches[batch]])
+    def values(self, model, requests, layer, places, section):
+        """The optimised vectors [n, d] at the first of the places of `layer`, on the model as it is."""
+        asked = [requests, layer, places, section["contexts"], section["values"], section["method"] == "pmet"]
+        name = json.dumps(asked)
+        if model.is_edited or name not in self.found:
+            z = torch.cat([optimise(self, model, some, layer, places, section) for some in chunks(requests)])
+            if model.is_edited:
+                return z
+            self.found[name] = z
+        return self.found[name]
 
-    def first_values(self):
-        """Those of the first batch for MEMIT and its kin: the unedited model's, found once."""
-        if "block" not in self.found:
-            self.found["block"] = self.values(self.fresh(), 0, LAYERS[-1], ["block"])
-        return self.found["block"]
+
+def chunks(requests):
+    return [requests[start : start + TOGETHER] for start in range(0, len(requests), TOGETHER)]
 
 
-def optimise(bench, model, request, layer, places, options):
-    """z = h0 + delta at the first of the places; one delta for each, all found together."""
-    prompts, lookup = bench.rows(request, CONTEXTS)
-    text = request["prompt"].replace("{}", request["subject"])
-    target = torch.tensor(bench.tokenizer.continuation_ids(text, " " + request["target"]))
-    drift, drift_lookup = bench.rows(dict(request, prompt="{} is a"), ["{}"])
-    rows = [row + target[:-1].tolist() for row in prompts] + drift
-    at, row = torch.cat((lookup, drift_lookup)), torch.arange(len(rows))
-    size = model.embedding.shape[1]
-    deltas = {place: torch.zeros(size, dtype=torch.float64, requires_grad=True) for place in places}
-    initial = {}
+class Search:
+    """For one request's value: one delta for each place, all found together."""
 
-    def touch(place, at_layer, value):
-        if at_layer != layer or place not in deltas:
-            return value
-        initial.setdefault(place, value[0, at[0]].detach().clone())
-        return value.index_put((row, at), value[row, at] + deltas[place])
+    def __init__(self, bench, request, places, section):
+        self.options, self.is_pmet = section["values"], section["method"] == "pmet"
+        prompts, lookup = bench.rows(request, section["contexts"])
+        drift, drift_lookup = bench.rows(dict(request, prompt="{} is a"), ["{}"])
+        self.target = torch.tensor(bench.target_ids(request))
+        self.rows = [row + self.target[:-1].tolist() for row in prompts] + drift
+        self.ends, self.at = [len(prompt) - 1 for prompt in prompts], torch.cat((lookup, drift_lookup))
+        self.places, self.deltas, self.initial, self.before = places, {}, {}, None
+        self.weight = self.options.get("nll_factor", 1.0)
 
-    optimiser = torch.optim.Adam(deltas.values(), lr=options.lr)
-    before, factor = None, options.nll_factor
-    for step in range(options.steps):
-        log_p = model.forward_with(padded(rows), touch).log_softmax(-1)
-        ends = [len(prompt) - 1 for prompt in prompts]
-        read = torch.stack([log_p[i, end : end + len(target)] for i, end in enumerate(ends)])
-        label = read.gather(2, target.expand(len(prompts), -1)[..., None])[..., 0]
-        now = log_p[-1, at[-1]]
-        before = now.detach() if before is None else before
-        nll = factor * -label.mean(1).mean()
-        kl = options.kl * (now.exp() * (now - before)).sum()
-        decay = options.weight_decay * sum(deltas[p].norm() / initial[p].norm() ** 2 for p in places)
-        loss = nll + kl + decay
-        if loss.item() < options.stop_loss:
-            break
-        if options.stops_when_predicted:
-            predicted = bool((read.max(-1).values == label).all())
-            factor = options.nll_factor * (0.1 if predicted else 1.0)
-            if predicted and kl.item() <= 0.01:
-                break
-        if step == options.steps - 1:
-            break
-        optimiser.zero_grad()
-        loss.backward()
-        optimiser.step()
+    def begin(self, place, value):
+        """At the first step: where the search starts from."""
+        self.initial[place] = value[0, self.at[0]].detach().clone()
+        self.deltas[place] = torch.zeros_like(self.initial[place], requires_grad=True)
+
+    def loss(self, model, h):
+        """Of the rows' hidden states behind the last layer."""
+        labels = self.target.expand(len(self.ends), -1)
+        read = torch.stack([h[i, end : end + len(self.target)] for i, end in enumerate(self.ends)])
+        log_p = model.logits(read).log_softmax(-1)
+        label = log_p.gather(2, labels[..., None])[..., 0]
+        now = model.logits(h[-1, self.at[-1]]).log_softmax(-1)
+        self.before = now.detach() if self.before is None else self.before
+        nll = self.weight * -label.mean(1).mean()
+        kl = self.options["kl"] * (now.exp() * (now - self.before)).sum()
+        decay = sum(self.deltas[place].norm() / self.initial[place].norm() ** 2 for place in self.places)
+        self.is_predicted, self.drift = bool((log_p.max(-1).values == label).all()), kl.item()
+        return nll + kl + self.options["weight_decay"] * decay
+
+    def is_finished(self, loss):
+        if loss.item() < self.options["stop_loss"]:
+            return True
+        if self.is_pmet:
+            self.weight = self.options.get("nll_factor", 1.0) * (0.1 if self.is_predicted else 1.0)
+        return self.is_pmet and self.is_predicted and self.drift <= 0.01
+
+    def update(self):
+        if not hasattr(self, "adam"):
+            self.adam = torch.optim.Adam(self.deltas.values(), lr=self.options["lr"])
+        self.adam.step()
+        self.adam.zero_grad()
         with torch.no_grad():
-            for place, delta in deltas.items():
-                limit = options.clamp * initial[place].norm()
+            for place, delta in self.deltas.items():
+                limit = self.options["clamp"] * self.initial[place].norm()
                 if delta.norm() > limit:
                     delta *= limit / delta.norm()
-    return (initial[places[0]] + deltas[places[0]]).detach()
 
 
-def edit_layers(bench, model, batch, z, place, solve, parts):
-    """Layers ascending: keys, the residual's share R / parts(layers left), delta = solve(layer, K [f, n], R [d, n])."""
-    requests, deltas = bench.batches[batch], {}
-    for index, layer in enumerate(LAYERS):
-        keys = bench.keys(model, requests, layer).T
-        now = torch.stack([bench.at_lookup(model, request, place, LAYERS[-1])[0] for request in requests])
-        residual = ((z - now) / parts(len(LAYERS) - index)).T
-        delta = solve(layer, keys, residual)
-        name = model.weight_name("down", layer)
-        model.weights[name] = model.weights[name] + delta
-        deltas[f"delta.{batch}.{name}"] = delta
-    return deltas
+def optimise(bench, model, requests, layer, places, section):
+    """z = h0 + delta of each request, found for itself: the requests share passes alone. Finished ones leave."""
+    searches = [Search(bench, request, places, section) for request in requests]
+    height, steps = len(searches[0].rows), section["values"]["steps"]
+    with torch.no_grad():
+        start = model.embedding[padded(sum((search.rows for search in searches), []))]
+        start = model.run_with(start, range(layer), untouched).split(height)
+    active = list(zip(searches, start))
+
+    def touch(place, at_layer, value):
+        if at_layer != layer or place not in places:
+            return value
+        going = [search for search, _ in active]
+        for search, part in zip(going, value.split(height)):
+            if place not in search.deltas:
+                search.begin(place, part)
+        row, at = torch.arange(len(value)), torch.cat([search.at for search in going])
+        added = torch.stack([search.deltas[place] for search in going]).repeat_interleave(height, 0)
+        return value.index_put((row, at), value[row, at] + added)
+
+    for step in range(steps):
+        h = model.run_with(torch.cat([rows for _, rows in active]), range(layer, model.layers), touch)
+        losses = [search.loss(model, part) for (search, _), part in zip(active, h.split(height))]
+        going = [index for index, loss in enumerate(losses) if not active[index][0].is_finished(loss)]
+        active = [active[index] for index in going]
+        if step == steps - 1 or not active:
+            break
+        sum(losses[index] for index in going).backward()
+        for search, _ in active:
+            search.update()
+    return torch.stack([search.initial[places[0]] + search.deltas[places[0]] for search in searches]).detach().double()

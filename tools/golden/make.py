@@ -4,47 +4,78 @@
 
 Writes FOLDER/NAME.safetensors for each golden: `delta.<batch>.<weight>` [d_out, d_in], the change of a weight by a batch of
 requests; `tokens` [1], of the statistics. The metadata entry "job" is JSON: the `editor` section, the batches' requests, and
-the contexts. A golden's first batch alone may be there.
+the contexts.
 """
 import argparse
 import json
 import pathlib
 import time
 
-import memit_family
-import rome
 import torch
-import training
-from bench import CONTEXTS, Bench
+from bench import Bench
+from make_golden import read_lines, read_requests
+from methods import METHODS
 from safetensors.torch import save_file
 
-GOLDENS = memit_family.GOLDENS | rome.GOLDENS | training.GOLDENS
+CONTEXTS = ["{}", "The answer is known. {}", "I know that well. {}"]
+BATCHES = [[0, 298], [1, 335]]  # places in the demo's facts
+LAYERS = [0, 1]
+VALUES = dict(steps=8, lr=0.5, weight_decay=0.001, clamp=4.0, kl=0.0625, stop_loss=0.05)
+LOCATED = dict(layers=LAYERS, values=VALUES, contexts=CONTEXTS)
+ROME = LOCATED | dict(layers=[1], covariance=True)
+ULTRAEDIT = dict(method="ultraedit", modules={"gate": [2, 3], "up": [3], "down": [4]}, lr=1e-3)
+FINE_TUNE = dict(modules={"up": [5], "down": [4, 6]}, steps=6, lr=5e-4, batch=1, weight_decay=0.0, stop_loss=0.01)
 
 
-def requests_of(bench, section, deltas):
-    if section["method"].startswith("ft"):
-        return [bench.batches[0] + bench.batches[1][:1]]
-    return bench.batches[: 1 + max(int(name.split(".")[1]) for name in deltas)]
+def sections():
+    """By name: the `editor` section, and how the four requests are cut into batches."""
+    one, two, mixed = [[0, 298]], BATCHES, [[0, 298, 1]]
+    memit = dict(method="memit", covariance_weight=20.0, **LOCATED)
+    pmet = memit | dict(method="pmet", values=VALUES | dict(steps=25, kl=0.02, nll_factor=1.5))
+    return {
+        "memit-history": (memit | dict(history=True), two),
+        "memit-anchor": (memit | dict(norm_anchor=dict(mode="rescale", limit=3.0)), two),
+        "memit-rect": (memit | dict(rect=dict(keep=0.4)), one),
+        "memit-blue": (memit | dict(blue=True), one),
+        "emmet": (memit | dict(method="emmet", slack=0.1, identity_weight=0.5), one),
+        "alphaedit": (dict(method="alphaedit", null_space_below=0.5, ridge=0.5, **LOCATED), two),
+        "pmet": (pmet, one),
+        "rome": (dict(method="rome", **ROME), one),
+        "rome-identity": (dict(method="rome", **ROME) | dict(covariance=False), one),
+        "r-rome-prefix": (dict(method="r-rome", keys="prefix", **ROME), one),
+        "r-rome-prompt": (dict(method="r-rome", keys="prompt", **ROME), one),
+        "r-rome-original": (dict(method="r-rome", keys="original", **ROME), one),
+        "ultraedit-answer": (ULTRAEDIT | dict(tokens="answer", batch=2), two),
+        "ultraedit-all": (ULTRAEDIT | dict(tokens="all", batch=1), two),
+        "ft": (FINE_TUNE | dict(method="ft"), mixed),
+        "ft-l": (FINE_TUNE | dict(method="ft-l", batch=2, norm_constraint=1e-3), mixed),
+        "ft-m": (FINE_TUNE | dict(method="ft-m", batch=2, weight_decay=1e-2), mixed),
+    }
 
 
 def main():
+    goldens = sections()
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     for name in ("model", "requests", "corpus", "out"):
         parser.add_argument("--" + name, required=True)
     parser.add_argument("--lines", type=int, default=500, help="lines of the corpus (default: %(default)s)")
-    parser.add_argument("--only", choices=GOLDENS, help="make this one alone")
+    parser.add_argument("--only", choices=goldens, help="make this one alone")
     options = parser.parse_args()
     torch.set_num_threads(1)
     folder = pathlib.Path(options.out)
     folder.mkdir(parents=True, exist_ok=True)
-    bench = Bench(options.model, options.requests, options.corpus, options.lines)
-    for name in [options.only] if options.only else GOLDENS:
-        start = time.time()
-        section, deltas = GOLDENS[name](bench)
-        job = dict(editor=section, batches=requests_of(bench, section, deltas), contexts=CONTEXTS)
-        tensors = {key: delta.contiguous() for key, delta in deltas.items()} | {"tokens": torch.tensor([bench.tokens])}
+    bench = Bench(options.model)
+    bench.read_statistics(read_lines(options.corpus, options.lines), LAYERS)
+    for name in [options.only] if options.only else goldens:
+        start, (section, places) = time.time(), goldens[name]
+        batches = [read_requests(options.requests, batch) for batch in places]
+        changes = METHODS[section["method"]](bench, section, batches)
+        job = dict(editor=section, batches=batches, contexts=CONTEXTS)
+        tensors = {"tokens": torch.tensor([bench.tokens])}
+        for number, deltas in enumerate(changes):
+            tensors |= {f"delta.{number}.{weight}": delta.contiguous() for weight, delta in deltas.items()}
         save_file(tensors, folder / f"{name}.safetensors", metadata={"format": "pt", "job": json.dumps(job)})
-        print(f"{name}: {len(deltas)} deltas, {time.time() - start:.1f} s", flush=True)
+        print(f"{name}: {len(tensors) - 1} deltas, {time.time() - start:.1f} s", flush=True)
 
 
 if __name__ == "__main__":

@@ -14,7 +14,8 @@ import json
 import math
 
 import torch
-from bench import Model, Tokenizer, read_requests
+from bench import Model, Tokenizer
+from make_golden import read_requests
 from safetensors.torch import save_file
 
 KINDS = ["hidden", "mlp", "attention"]
@@ -65,6 +66,11 @@ def window(layer, size, layers):
     return range(max(0, layer - size // 2), min(layers, layer - size // 2 + size))
 
 
+def forward(model, ids, touch):
+    h = touch("embedding", None, model.embedding[ids])
+    return model.logits(model.run_with(h, range(model.layers), touch))
+
+
 class Tracer:
     """One fact's runs."""
 
@@ -74,7 +80,7 @@ class Tracer:
         self.model, self.ids, self.window = model, torch.tensor([ids]), size
         self.first, self.end = subject
         self.clean = {}
-        logits = model.forward_with(self.ids, self.remember)
+        logits = forward(model, self.ids, self.remember)
         self.object = int(logits[0, -1].argmax())
         self.clean_probability = logits[0, -1].softmax(-1)[self.object].item()
 
@@ -95,7 +101,7 @@ class Tracer:
                     value[0, at[2]] = self.clean[place, layer][at[2]]
             return value
 
-        return self.model.forward_with(self.ids, touch)[0, -1].softmax(-1)[self.object].item()
+        return forward(self.model, self.ids, touch)[0, -1].softmax(-1)[self.object].item()
 
     def states(self, kind, token, layer):
         place = self.PLACES[kind]
@@ -118,7 +124,7 @@ class Tracer:
 
 @torch.no_grad()
 def make(options):
-    model, tokenizer = Model(options.model), Tokenizer(options.model)
+    model, tokenizer = Model(options.model, torch.float64), Tokenizer(options.model)
     requests = read_requests(options.requests, options.pick)
     deviation = subject_deviation(model, tokenizer, requests)
     out = {}

@@ -1,18 +1,29 @@
 """UltraEdit by its primal system with autograd's own gradients; FT, FT-L and FT-M by torch's Adam on the weights themselves."""
 import torch
-from bench import padded
+from bench import padded, untouched
 
 INPUTS = dict(gate="mlp_in", up="mlp_in", down="key")
+OUTPUTS = dict(gate="gate", up="up", down="mlp")
 EPS = torch.finfo(torch.float32).eps
 
 
-def texts(bench, batch):
+def texts(bench, requests):
     """(prompt ids, target ids) of each request."""
-    out = []
-    for request in bench.batches[batch]:
-        text = request["prompt"].replace("{}", request["subject"])
-        out.append((bench.tokenizer.ids(text), bench.tokenizer.continuation_ids(text, " " + request["target"])))
-    return out
+    return [(bench.tokenizer.ids(bench.text(request)), bench.target_ids(request)) for request in requests]
+
+
+def modules_of(section):
+    return [(kind, layer) for kind in ("gate", "up", "down") for layer in section["modules"].get(kind, [])]
+
+
+def log_p_at(model, ids, touch, places):
+    """Of (row, position, token) triples."""
+    h = model.run_with(model.embedding[ids], range(model.layers), touch)
+    row, at, token = torch.tensor(places).T
+    return model.logits(h[row, at]).log_softmax(-1)[torch.arange(len(token)), token]
+
+
+# ---- UltraEdit ----
 
 
 class Normaliser:
@@ -43,93 +54,81 @@ def gradients(model, rows, modules, tokens):
         return value
 
     ids = padded([prompt + target[:-1] for prompt, target in rows])
-    log_p = model.forward_with(ids, touch).log_softmax(-1)
-    picked = [log_p[i, len(p) - 1 + j, token] for i, (p, t) in enumerate(rows) for j, token in enumerate(t)]
-    (-torch.stack(picked).mean()).backward()
+    places = [(i, len(p) - 1 + j, token) for i, (p, t) in enumerate(rows) for j, token in enumerate(t)]
+    (-log_p_at(model, ids, touch, places).mean()).backward()
     mask = torch.zeros(ids.shape, dtype=torch.bool)
     for i, (prompt, target) in enumerate(rows):
         mask[i, len(prompt) - 1 if tokens == "answer" else 0 : len(prompt) + len(target) - 1] = True
-    output = dict(gate="gate", up="up", down="mlp")
-    return [(seen[INPUTS[kind], layer].detach()[mask], seen[output[kind], layer].grad[mask]) for kind, layer in modules]
+    pairs = [(seen[INPUTS[kind], at].detach(), seen[OUTPUTS[kind], at].grad) for kind, at in modules]
+    return [(x[mask].double(), g[mask].double()) for x, g in pairs]
 
 
-def ultraedit(tokens, size):
-    modules, lr = {"gate": [2, 3], "up": [3], "down": [4]}, 1e-3
-
-    def make(bench):
-        model, deltas, normalisers = bench.fresh(), {}, {}
-        flat = [(kind, layer) for kind, layers in modules.items() for layer in layers]
-        for batch in range(len(bench.batches)):
-            rows, parts = texts(bench, batch), []
-            for start in range(0, len(rows), size):
-                parts.append(gradients(model, rows[start : start + size], flat, tokens))
-                for (kind, layer), (x, g) in zip(flat, parts[-1]):
-                    shape = model.weights[model.weight_name(kind, layer)].shape
-                    normalisers.setdefault(shape, Normaliser(sum(shape))).update(torch.cat((x, g), 1))
-            for index, (kind, layer) in enumerate(flat):
-                name = model.weight_name(kind, layer)
-                x, g = (torch.cat([part[index][side] for part in parts]) for side in (0, 1))
-                unit = normalisers[model.weights[name].shape](torch.cat((x, g), 1))
-                x_unit, g_unit = unit[:, : x.shape[1]], unit[:, x.shape[1] :]
-                v = -lr * (x_unit**2).sum(1, keepdim=True) * g_unit
-                system = x.T @ x + torch.eye(x.shape[1], dtype=x.dtype)
-                deltas[f"delta.{batch}.{name}"] = torch.linalg.solve(system, x.T @ v).T.contiguous()
-            for index, (kind, layer) in enumerate(flat):
-                name = model.weight_name(kind, layer)
-                model.weights[name] = model.weights[name] + deltas[f"delta.{batch}.{name}"]
-        return dict(method="ultraedit", modules=modules, lr=lr, tokens=tokens, batch=size), deltas
-
-    return make
+def ultraedit(bench, section, batches):
+    model, changes, normalisers = bench.fresh(section), [], {}
+    names = [model.weight_name(kind, layer) for kind, layer in modules_of(section)]
+    size = section["batch"]
+    for requests in batches:
+        rows, parts, deltas = texts(bench, requests), [], {}
+        for start in range(0, len(rows), size):
+            parts.append(gradients(model, rows[start : start + size], modules_of(section), section["tokens"]))
+            for name, (x, g) in zip(names, parts[-1]):
+                shape = model.weights[name].shape
+                normalisers.setdefault(shape, Normaliser(sum(shape))).update(torch.cat((x, g), 1))
+        for index, name in enumerate(names):
+            x, g = (torch.cat([part[index][side] for part in parts]) for side in (0, 1))
+            unit = normalisers[model.weights[name].shape](torch.cat((x, g), 1))
+            x_unit, g_unit = unit[:, : x.shape[1]], unit[:, x.shape[1] :]
+            v = -section["lr"] * (x_unit**2).sum(1, keepdim=True) * g_unit
+            system = x.T @ x + torch.eye(x.shape[1], dtype=x.dtype)
+            deltas[name] = model.change(name, torch.linalg.solve(system, x.T @ v).T)
+        changes.append(deltas)
+    return changes
 
 
-def fine_tune(method, batch=1, constraint=None, decay=0.0):
-    modules, steps, lr = {"up": [5], "down": [4, 6]}, 6, 5e-4
+# ---- FT, FT-L, FT-M ----
 
-    def loss_of(model, rows):
-        ids = padded([prompt + (target[:-1] if method == "ft-m" else []) for prompt, target in rows])
-        log_p = model.forward_with(ids, lambda place, layer, value: value).log_softmax(-1)
-        each = []
-        for i, (prompt, target) in enumerate(rows):
-            last = len(prompt) - 1
-            at = [last + (j if method == "ft-m" else 0) for j in range(len(target))]
-            each.append(-log_p[i, at, target].mean())
-        return torch.stack(each).mean()
 
-    def make(bench):
-        model, rows = bench.fresh(), texts(bench, 0) + texts(bench, 1)[:1]
-        names = [model.weight_name(kind, layer) for kind, layers in modules.items() for layer in layers]
-        base = {name: model.weights[name].clone() for name in names}
+def loss_of(model, rows, method):
+    """Mean over the requests of the mean NLL of their target tokens: FT reads all of them at the prompt's end."""
+    forced = method == "ft-m"
+    ids = padded([prompt + (target[:-1] if forced else []) for prompt, target in rows])
+    places = [(i, len(p) - 1 + (j if forced else 0), token) for i, (p, t) in enumerate(rows) for j, token in enumerate(t)]
+    each = -log_p_at(model, ids, untouched, places)
+    return torch.stack([part.mean() for part in each.split([len(target) for _, target in rows])]).mean()
+
+
+def train(model, names, rows, section):
+    """Of a batch of requests, in place on the leaves model.weights[names]."""
+    base = {name: model.weights[name].detach().clone() for name in names}
+    leaves, constraint = [model.weights[name] for name in names], section.get("norm_constraint")
+    adam = torch.optim.Adam(leaves, lr=section["lr"], weight_decay=section["weight_decay"])
+    for _ in range(section["steps"]):
+        total = 0.0
+        for start in range(0, len(rows), section["batch"]):
+            chunk = rows[start : start + section["batch"]]
+            loss = loss_of(model, chunk, section["method"])
+            total += loss.item() * len(chunk)
+            if loss.item() >= section["stop_loss"]:
+                adam.zero_grad()
+                loss.backward()
+                adam.step()
+            if constraint:
+                with torch.no_grad():
+                    for name, weight in zip(names, leaves):
+                        weight[...] = torch.clamp(weight, base[name] - constraint, base[name] + constraint)
+        if total / len(rows) < section["stop_loss"]:
+            break
+    return {name: (model.weights[name] - base[name]).detach() for name in names}
+
+
+def fine_tune(bench, section, batches):
+    model, changes = bench.fresh(section), []
+    names = [model.weight_name(kind, layer) for kind, layer in modules_of(section)]
+    for requests in batches:
+        base = {name: model.weights[name] for name in names}
         for name in names:
-            model.weights[name].requires_grad_(True)
-        optimiser = torch.optim.Adam([model.weights[name] for name in names], lr=lr, weight_decay=decay)
-        for _ in range(steps):
-            total = 0.0
-            for start in range(0, len(rows), batch):
-                chunk = rows[start : start + batch]
-                loss = loss_of(model, chunk)
-                total += loss.item() * len(chunk)
-                if loss.item() >= 1e-2:
-                    optimiser.zero_grad()
-                    loss.backward()
-                    optimiser.step()
-                if constraint:
-                    with torch.no_grad():
-                        for name in names:
-                            weight = model.weights[name]
-                            weight[...] = torch.clamp(weight, base[name] - constraint, base[name] + constraint)
-            if total / len(rows) < 1e-2:
-                break
-        section = dict(method=method, modules=modules, steps=steps, lr=lr, batch=batch, weight_decay=decay)
-        section |= dict(norm_constraint=constraint) if constraint else {}
-        return section, {f"delta.0.{name}": (model.weights[name] - base[name]).detach() for name in names}
-
-    return make
-
-
-GOLDENS = {
-    "ultraedit-answer": ultraedit("answer", size=2),
-    "ultraedit-all": ultraedit("all", size=1),
-    "ft": fine_tune("ft"),
-    "ft-l": fine_tune("ft-l", batch=2, constraint=1e-3),
-    "ft-m": fine_tune("ft-m", batch=2, decay=1e-2),
-}
+            model.weights[name] = base[name].clone().requires_grad_(True)
+        deltas = train(model, names, texts(bench, requests), section)
+        model.weights |= base
+        changes.append({name: model.change(name, delta) for name, delta in deltas.items()})
+    return changes

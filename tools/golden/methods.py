@@ -1,0 +1,17 @@
+"""The plain version of each method: edit(bench, section, batches) gives the changes of each batch of requests, by weight."""
+import memit_family
+import rome
+import training
+
+METHODS = {
+    "memit": memit_family.edit,
+    "emmet": memit_family.edit,
+    "alphaedit": memit_family.edit,
+    "pmet": memit_family.edit,
+    "rome": rome.edit,
+    "r-rome": rome.edit,
+    "ultraedit": training.ultraedit,
+    "ft": training.fine_tune,
+    "ft-l": training.fine_tune,
+    "ft-m": training.fine_tune,
+}
