@@ -5,8 +5,9 @@
 namespace lancet {
 
 std::span<const ProtocolRow> protocol_table() {
-  static constexpr ProtocolRow kProtocols[] = {kEfficacyProtocol, kParaphraseProtocol, kSpecificityProtocol,
-                                               kGenerationProtocol, kDistractedProtocol};
+  static constexpr ProtocolRow kProtocols[] = {
+      kEfficacyProtocol,    kParaphraseProtocol, kSpecificityProtocol, kGenerationProtocol, kDistractedProtocol,
+      kCounterFactProtocol, kZsreProtocol,       kEasyEditProtocol,    kMquakeProtocol,     kUltraEditProtocol};
   return kProtocols;
 }
 

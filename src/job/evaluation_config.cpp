@@ -47,6 +47,17 @@ CostOptions parse_costs(ConfigSection section, const std::filesystem::path& base
   return costs;
 }
 
+CounterFactFiles parse_counterfact(ConfigSection section, const std::filesystem::path& base) {
+  CounterFactFiles files;
+  files.snippets = section.path("snippets", base);
+  if (section.has("idf")) files.idf = section.path("idf", base);
+  if (section.has("vocabulary")) files.vocabulary = section.path("vocabulary", base);
+  if (files.idf.empty() != files.vocabulary.empty())
+    section.problem(files.idf.empty() ? "vocabulary" : "idf", "expected idf and vocabulary together, or none of them");
+  section.finish();
+  return files;
+}
+
 }  // namespace
 
 EvaluationOptions parse_evaluation(ConfigSection& job, const std::filesystem::path& base) {
@@ -63,12 +74,21 @@ EvaluationOptions parse_evaluation(ConfigSection& job, const std::filesystem::pa
   options.generated_tokens = section.integer("tokens", {.min = 1, .max = 100'000}, options.generated_tokens);
   options.distractor = section.text("distractor", options.distractor);
   if (section.has("costs")) options.costs = parse_costs(section.section("costs"), base);
+  if (section.has("counterfact")) {
+    options.counterfact = parse_counterfact(section.section("counterfact"), base);
+    if (std::find(options.protocols.begin(), options.protocols.end(), "counterfact") == options.protocols.end())
+      section.problem("counterfact", "its files are for the protocol of that name: add counterfact to metrics");
+  }
   section.finish();
   return options;
 }
 
 void check_metric(ConfigSection& section, std::string_view key, const std::string& name) {
-  if (find_protocol_of(name) != nullptr) return;
+  if (const ProtocolRow* row = find_protocol_of(name)) {
+    if (std::find(row->no_shares.begin(), row->no_shares.end(), name) != row->no_shares.end())
+      section.problem(key, cat("'", name, "': is no share from 0 to 1: expected a metric that is one"));
+    return;
+  }
   std::vector<std::string> names;
   for (const ProtocolRow& row : protocol_table()) names.insert(names.end(), row.metrics.begin(), row.metrics.end());
   const std::string near = nearest(name, names);

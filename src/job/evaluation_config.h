@@ -12,13 +12,14 @@
 
 namespace lancet {
 
-/// A list of protocols, or a map with the list under `metrics` and their options beside it.
+/// A list of protocols, or a map with the list under `metrics` and their options beside it; paths are taken from
+/// `base`.
 EvaluationOptions parse_evaluation(ConfigSection& job, const std::filesystem::path& base);
 
 /// Thresholds of metrics that `evaluation` measures.
 std::vector<std::pair<std::string, double>> parse_accept(ConfigSection& job, const EvaluationOptions& evaluation);
 
-/// Adds a problem for a name under `key` that no protocol measures.
+/// Adds a problem for a name under `key` that no protocol measures, or that is no share.
 void check_metric(ConfigSection& section, std::string_view key, const std::string& name);
 
 }  // namespace lancet

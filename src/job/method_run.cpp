@@ -80,6 +80,7 @@ std::string MethodRun::setting_key(WeightTransaction& transaction) const {
   hash.add(statistics_ ? statistics_->content_key() : "").add(job_.schedule.measure_every);
   for (const std::string& context : report_.contexts) hash.add(context);
   for (const std::string& protocol : job_.evaluation.protocols) hash.add(protocol);
+  hash.add(job_.evaluation.counterfact.snippets.string());
   return hash.hex();
 }
 

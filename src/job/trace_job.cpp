@@ -135,11 +135,15 @@ class TraceRun {
       all.push_back({prompts_[static_cast<size_t>(i)], 0, i});
       longest = std::max(longest, static_cast<int64_t>(all.back().prompt.ids.size()));
     }
-    JobWork work = evaluation_work(job_.run, files_->config,
-                                   {.scored_tokens = std::max(kForwardTokens, job_.options.samples * longest),
-                                    .scored_row_tokens = longest,
-                                    .labels = kForwardTokens,
-                                    .generation = {}});
+    const int64_t together = std::max(kForwardTokens, job_.options.samples * longest);
+    EvaluationSize size;
+    size.scoring = {.tokens = together,
+                    .pack_tokens = together,
+                    .pack_places = together,
+                    .run_places = together,
+                    .document_tokens = longest,
+                    .read_places = kForwardTokens};
+    JobWork work = evaluation_work(job_.run, files_->config, size);
     work.kept_tokens = kept_trace_tokens(all, job_.options.samples);
     return work;
   }

@@ -78,6 +78,24 @@ def test_unknown_metric_group(lancet):
     refuses(lancet, lancet.edit(lancet.job(evaluate=["eficacy"])), CONFIG, "eficacy", "efficacy")
 
 
+def test_accept_of_a_metric_that_is_no_share(lancet):
+    job = lancet.job(evaluate=["counterfact"], accept={"counterfact_ge": 0.5})
+    refuses(lancet, lancet.edit(job), CONFIG, "accept", "counterfact_ge", "no share")
+
+
+@pytest.mark.parametrize(
+    ("options", "parts"),
+    [
+        ({"metrics": ["counterfact"], "counterfact": {"snippets": "s.json", "idf": "idf.npy"}}, ["evaluate.counterfact", "vocabulary"]),
+        ({"metrics": ["counterfact"], "counterfact": {"idf": "i.npy", "vocabulary": "v.json"}}, ["evaluate.counterfact.snippets"]),
+        ({"metrics": ["zsre"], "counterfact": {"snippets": "s.json"}}, ["evaluate.counterfact", "add counterfact to metrics"]),
+        ({"metrics": ["counterfact"], "counterfact": {"snippets": "nowhere.json"}}, ["nowhere.json"]),
+    ],
+)
+def test_files_of_counterfact(lancet, options, parts):
+    refuses(lancet, lancet.edit(lancet.job(evaluate=options)), CONFIG, *parts)
+
+
 def test_job_without_statistics(lancet):
     model = lancet.copy_model()
     (model / "lancet.yaml").unlink()

@@ -263,7 +263,7 @@ TEST(Generate, EndsARowAtEos) {
   const CausalLM model = tiny.load();
   const GenerateRow row{kRows[0], 6};
   const auto free = generate(model, std::span(&row, 1), {})[0];
-  const auto ended = generate(model, std::span(&row, 1), {.eos_ids = {free[3]}})[0];
+  const auto ended = generate(model, std::span(&row, 1), {.eos_ids = {free[3]}, .sampling = {}})[0];
   const auto first = std::find(free.begin(), free.end(), free[3]);
   EXPECT_EQ(ended, std::vector<TokenId>(free.begin(), first));
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <span>
@@ -38,6 +39,13 @@ class Protocol {
   virtual std::optional<size_t> shown_text(size_t /*request*/) const { return std::nullopt; }
 };
 
+/// Files of the CounterFact data set that metrics of `counterfact` need; empty: such a metric is left out.
+struct CounterFactFiles {
+  std::filesystem::path snippets;    ///< attribute_snippets.json
+  std::filesystem::path idf;         ///< idf.npy; with `vocabulary` and `snippets`
+  std::filesystem::path vocabulary;  ///< tfidf_vocab.json
+};
+
 /// `evaluate:` of a job.
 struct EvaluationOptions {
   std::vector<std::string> protocols;  ///< names in protocol_table(), in the order in which they are shown
@@ -45,6 +53,7 @@ struct EvaluationOptions {
   std::string distractor =
       "It had rained all week, and the market opened late that day.";  ///< put before the prompts of `distracted`
   CostOptions costs = {};
+  CounterFactFiles counterfact = {};
 };
 
 struct ProtocolRow {
@@ -53,6 +62,8 @@ struct ProtocolRow {
   std::unique_ptr<Protocol> (*make)(const EvaluationOptions& options);
   /// What it measures; a name that ends in '*' stands for all that begin so (one for each section of the records).
   std::span<const std::string_view> metrics;
+  /// Those of them that are no shares: no threshold and no objective can be put on them.
+  std::span<const std::string_view> no_shares = {};
 };
 
 std::span<const ProtocolRow> protocol_table();

@@ -12,6 +12,11 @@ std::unique_ptr<Protocol> make_paraphrase(const EvaluationOptions& options);
 std::unique_ptr<Protocol> make_specificity(const EvaluationOptions& options);
 std::unique_ptr<Protocol> make_generation(const EvaluationOptions& options);
 std::unique_ptr<Protocol> make_distracted(const EvaluationOptions& options);
+std::unique_ptr<Protocol> make_counterfact(const EvaluationOptions& options);
+std::unique_ptr<Protocol> make_zsre(const EvaluationOptions& options);
+std::unique_ptr<Protocol> make_easyedit(const EvaluationOptions& options);
+std::unique_ptr<Protocol> make_mquake(const EvaluationOptions& options);
+std::unique_ptr<Protocol> make_ultraedit(const EvaluationOptions& options);
 
 inline constexpr std::array<std::string_view, 2> kEfficacyMetrics{"efficacy_prob", "efficacy_argmax"};
 inline constexpr ProtocolRow kEfficacyProtocol{"efficacy", "the edited prompts", make_efficacy, kEfficacyMetrics};
@@ -33,5 +38,32 @@ inline constexpr std::array<std::string_view, 3> kDistractedMetrics{"distracted_
                                                                     "distracted_contains"};
 inline constexpr ProtocolRow kDistractedProtocol{
     "distracted", "what it writes behind another sentence and the edited prompts", make_distracted, kDistractedMetrics};
+
+inline constexpr std::array<std::string_view, 13> kCounterFactMetrics{
+    "counterfact_es", "counterfact_es_acc", "counterfact_em",     "counterfact_ps", "counterfact_ps_acc",
+    "counterfact_pm", "counterfact_ns",     "counterfact_ns_acc", "counterfact_nm", "counterfact_score",
+    "counterfact_ge", "counterfact_rs",     "counterfact_essence"};
+inline constexpr std::array<std::string_view, 6> kCounterFactNoShares{
+    "counterfact_em", "counterfact_pm", "counterfact_nm", "counterfact_ge", "counterfact_rs", "counterfact_essence"};
+inline constexpr ProtocolRow kCounterFactProtocol{"counterfact", "the CounterFact protocol of ROME and MEMIT",
+                                                  make_counterfact, kCounterFactMetrics, kCounterFactNoShares};
+
+inline constexpr std::array<std::string_view, 3> kZsreMetrics{"zsre_efficacy", "zsre_paraphrase", "zsre_locality"};
+inline constexpr ProtocolRow kZsreProtocol{"zsre", "the zsRE protocol of memit", make_zsre, kZsreMetrics};
+
+inline constexpr std::array<std::string_view, 5> kEasyEditMetrics{"easyedit_rewrite_acc", "easyedit_rephrase_acc",
+                                                                  "easyedit_locality_*", "easyedit_portability_*",
+                                                                  "easyedit_fluency"};
+inline constexpr std::array<std::string_view, 1> kEasyEditNoShares{"easyedit_fluency"};
+inline constexpr ProtocolRow kEasyEditProtocol{"easyedit", "EasyEdit's teacher-forced metrics", make_easyedit,
+                                               kEasyEditMetrics, kEasyEditNoShares};
+
+inline constexpr std::array<std::string_view, 2> kMquakeMetrics{"mquake_multihop", "mquake_multihop_acc"};
+inline constexpr ProtocolRow kMquakeProtocol{"mquake", "multi-hop questions", make_mquake, kMquakeMetrics};
+
+inline constexpr std::array<std::string_view, 3> kUltraEditMetrics{"ultraedit_efficacy", "ultraedit_generalization",
+                                                                   "ultraedit_specificity"};
+inline constexpr ProtocolRow kUltraEditProtocol{"ultraedit", "the metrics of UltraEdit", make_ultraedit,
+                                                kUltraEditMetrics};
 
 }  // namespace lancet

@@ -1,0 +1,39 @@
+// The part of the CounterFact protocol that is about whole texts: fluency, consistency, essence.
+#pragma once
+
+#include <optional>
+
+#include "attribute_snippets.h"
+#include "lancet/eval/protocol.h"
+#include "lancet/eval/tfidf.h"
+
+namespace lancet {
+
+class CounterFactTexts {
+ public:
+  /// Throws: ConfigError for files that cannot be read.
+  explicit CounterFactTexts(const CounterFactFiles& files);
+
+  void ask(const EditRequest& request, Asker& asker);
+  /// Those that the files allow.
+  void add_metrics(std::vector<MetricRow>& rows) const;
+  void judge(size_t request, const ModelAnswers& now, Tallies& tallies) const;
+
+ private:
+  /// The score of a text's tokens behind its first one.
+  struct Essence {
+    size_t score = 0;
+    int64_t tokens = 0;  ///< of the text, its first one included
+  };
+  struct AskedRequest {
+    std::vector<size_t> texts;
+    std::string reference;  ///< of the target; empty: none
+    std::optional<Essence> essence;
+  };
+
+  std::optional<AttributeSnippets> snippets_;
+  std::optional<TfIdf> tfidf_;
+  std::vector<AskedRequest> requests_;
+};
+
+}  // namespace lancet
