@@ -8,8 +8,8 @@
 #include "lancet/core/error.h"
 #include "lancet/core/progress.h"
 #include "lancet/core/strings.h"
-#include "lancet/io/files.h"
 #include "lancet/eval/scoring.h"
+#include "lancet/io/files.h"
 #include "lancet/models/batching.h"
 
 namespace lancet {

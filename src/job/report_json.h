@@ -3,8 +3,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "lancet/eval/costs.h"
 #include "lancet/edit/request.h"
+#include "lancet/eval/costs.h"
 #include "lancet/eval/metrics.h"
 #include "lancet/job/statistics_report.h"
 #include "lancet/runtime/memory_watch.h"
