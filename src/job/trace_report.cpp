@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <cmath>
 
-#include "heat_map.h"
 #include "lancet/core/strings.h"
 #include "lancet/core/version.h"
 #include "lancet/job/trace_job.h"
+#include "lancet/report/plot.h"
 #include "report_json.h"
 
 namespace lancet {
@@ -138,15 +138,14 @@ std::string to_svg(const TraceReport& report, size_t kind) {
   const std::string what = which == TraceKind::kHidden
                                ? std::string("hidden state of one layer")
                                : cat(trace_kind_name(which), " outputs of ", report.options.window, " layers");
-  HeatMap map{.title = cat(is_one ? "Indirect effect of the " : "Average indirect effect of the ", what),
+  HeatMap map{.title = cat(is_one ? "Indirect effect of the " : "Average indirect effect of the ", what, ", by layer"),
               .subtitle = is_one ? cat("p(", report.facts.front().object, "), corrupted tokens: *")
                                  : cat(report.facts.size(), " facts, average total effect ",
                                        Json(std::round(1e4 * report.summary.total_effect) / 1e4).dump()),
               .rows = std::move(shown.rows),
-              .values = to_rows(shown.effect_RL),
-              .columns = "layer",
-              .value = is_one ? "effect" : "average"};
-  return to_svg(map);
+              .values = to_doubles(shown.effect_RL.flatten())};
+  for (int64_t layer = 0; layer < shown.effect_RL.size(1); ++layer) map.columns.push_back(std::to_string(layer));
+  return standalone_svg(heat_map(map));
 }
 
 }  // namespace lancet

@@ -37,7 +37,7 @@ std::vector<RunGroup> grouped(std::span<const RunDocument> documents) {
   for (size_t i = 0; i < documents.size(); ++i) {
     if (documents[i].json.empty()) continue;
     ComparedRun run{documents[i], i, parse_report(documents[i]), {}};
-    run.metrics = metrics_of(run.report);
+    run.metrics = figures_of(part(run.report, {"metrics"}));
     const std::string key = text_of(part(run.report, {"model", "content_hash"})) + requests_hash(run.report);
     const auto [found, is_new] = places.emplace(key, groups.size());
     if (is_new) groups.emplace_back();

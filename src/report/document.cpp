@@ -75,9 +75,8 @@ std::string any_text(const Json& json) {
   return join(items);
 }
 
-std::vector<MetricFigures> metrics_of(const Json& report) {
+std::vector<MetricFigures> figures_of(const Json& all) {
   std::vector<MetricFigures> metrics;
-  const Json& all = part(report, {"metrics"});
   if (!all.is_object()) return metrics;
   for (const auto& [name, json] : all.items()) {
     MetricFigures metric{.name = name,
@@ -94,7 +93,7 @@ std::vector<MetricFigures> metrics_of(const Json& report) {
     metric.before_interval = interval_of(part(json, {"interval", "before"}));
     metric.right_after_interval = interval_of(part(json, {"interval", "right_after"}));
     metric.after_interval = interval_of(part(json, {"interval", "after"}));
-    metric.prompts = number_of(part(json, {"prompts"}));
+    metric.prompts = number_of(part(json, {json.contains("prompts") ? "prompts" : "count"}));
     metrics.push_back(std::move(metric));
   }
   return metrics;

@@ -43,8 +43,8 @@ struct MetricFigures {
   bool is_share() const { return unit == "share"; }
 };
 
-/// In the file's order.
-std::vector<MetricFigures> metrics_of(const Json& report);
+/// Of a report's `metrics` or `costs`, in the file's order.
+std::vector<MetricFigures> figures_of(const Json& all);
 
 /// Of each heading the first metric that is a share, six at most: those that a page shows first.
 std::vector<MetricFigures> headline_metrics(const std::vector<MetricFigures>& metrics);

@@ -13,11 +13,13 @@ struct EditView {
   const RunDocument& run;
   Json report;
   std::vector<MetricFigures> metrics;
+  std::vector<MetricFigures> elsewhere;  ///< what editing cost besides its requests
 };
 
 std::string header_html(const EditView& view);
 Section summary_section(const EditView& view);
 Section metrics_section(const EditView& view);
+Section elsewhere_section(const EditView& view);
 Section examples_section(const EditView& view);
 Section stream_section(const EditView& view);
 Section losses_section(const EditView& view);

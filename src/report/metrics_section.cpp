@@ -49,6 +49,25 @@ std::string metric_row(const EditView& view, const MetricFigures& metric, bool b
   return row + "</tr>\n";
 }
 
+/// `between`: with a column for what was measured right after each batch.
+std::string figures_table(const EditView& view, const std::vector<MetricFigures>& metrics, bool between) {
+  std::string rows, heading;
+  for (const MetricFigures& metric : metrics) {
+    if (metric.heading != heading) {
+      heading = metric.heading;
+      rows += cat("<tr class=\"group\"><th colspan=\"", between ? 6 : 5, "\">", escaped(heading), "</th></tr>\n");
+    }
+    rows += metric_row(view, metric, between);
+  }
+  return cat(
+      "<div class=\"card scroll\"><table class=\"metrics\"><thead><tr><th>metric and its protocol</th>"
+      "<th class=\"num\">before</th>",
+      between ? "<th class=\"num\">right after</th>" : "",
+      "<th class=\"num\">after</th><th class=\"num\">change</th><th "
+      "class=\"num\">prompts</th></tr></thead>\n<tbody>\n",
+      rows, "</tbody></table></div>\n");
+}
+
 std::string example_html(const Json& request) {
   const std::string target = text_of(part(request, {"target"}));
   const auto said = [&](const char* when) {
@@ -80,26 +99,20 @@ Section metrics_section(const EditView& view) {
   const bool intervals = std::any_of(view.metrics.begin(), view.metrics.end(), [](const MetricFigures& metric) {
     return metric.before_interval || metric.after_interval;
   });
-  std::string rows, heading;
-  for (const MetricFigures& metric : view.metrics) {
-    if (metric.heading != heading) {
-      heading = metric.heading;
-      rows += cat("<tr class=\"group\"><th colspan=\"", between ? 6 : 5, "\">", escaped(heading), "</th></tr>\n");
-    }
-    rows += metric_row(view, metric, between);
-  }
   std::string lead =
       cat("Shares of prompts in %. Measured on ", escaped(text_of(part(view.report, {"measured_on"}))), ".");
   if (part(view.report, {"measured_on"}).is_null()) lead = "Shares of prompts in %.";
   if (between) lead += " “Right after”: of each batch's requests right behind it; “after”: behind all batches.";
   if (intervals) lead += " Small figures: 95\u00A0% confidence intervals, bootstrap over requests.";
-  return {"metrics", "Metrics", lead,
-          cat("<div class=\"card scroll\"><table class=\"metrics\"><thead><tr><th>metric and its protocol</th>"
-              "<th class=\"num\">before</th>",
-              between ? "<th class=\"num\">right after</th>" : "",
-              "<th class=\"num\">after</th><th class=\"num\">change</th><th "
-              "class=\"num\">prompts</th></tr></thead>\n<tbody>\n",
-              rows, "</tbody></table></div>\n")};
+  return {"metrics", "Metrics", lead, figures_table(view, view.metrics, between)};
+}
+
+Section elsewhere_section(const EditView& view) {
+  if (view.elsewhere.empty()) return {};
+  return {"elsewhere", "What it cost elsewhere",
+          "Text and facts that were not edited. Shares in %. Small figures: 95\u00A0% confidence intervals, bootstrap "
+          "over documents, facts and questions.",
+          figures_table(view, view.elsewhere, false)};
 }
 
 Section examples_section(const EditView& view) {

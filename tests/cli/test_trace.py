@@ -51,7 +51,7 @@ def test_a_file_of_facts(lancet):
     for kind in KINDS:
         text = (lancet.out / f"{kind}.svg").read_text()
         assert len(xml.etree.ElementTree.fromstring(text).findall(".//{*}rect/{*}title")) == 6 * 8
-        assert "prefers-color-scheme:dark" in text and "last subject token" in text
+        assert "prefers-color-scheme: dark" in text and "last subject token" in text
 
 
 def test_parts_of_a_file_are_parts_of_one_measurement(lancet):
@@ -110,7 +110,6 @@ def test_facts_with_attribute(lancet):
         (["--facts", FACTS, "--kinds", "hidden,mpl"], ["--kinds hidden,mpl: 'mpl'"]),
         (["--facts", FACTS, "--kinds", "mlp,mlp"], ["mlp stands twice"]),
         (["--prompt", "{} is", "--subject", "Rome", "--limit", 1], ["--skip and --limit"]),
-        (["--facts", FACTS, "--dtype", "f8"], ["f8"]),
     ],
 )
 def test_bad_arguments(lancet, arguments, parts):

@@ -70,7 +70,7 @@ TEST(ReportPage, ShowsIntervalsUnitsAndGroupsWhereTheyAre) {
   report["metrics"]["efficacy_prob"]["interval"] = {{"before", {0.2, 0.3}}, {"after", {0.625, 0.875}}};
   report["metrics"]["perplexity"] = {{"before", 12.5},    {"after", 13},        {"unit", "nats"},
                                      {"better", "lower"}, {"group", "fluency"}, {"protocol", "held-out text"}};
-  report["costs"] = {{"unknown", {{"before", 1}}}};
+  report["later"] = {{"unknown", {{"before", 1}}}};
   const ReportFiles files = rendered(report);
   for (const char* part : {"62.5\u2009–\u200987.5", "95\u00A0% interval", "12.5\u00A0nats",
                            "<span class=\"bad\">+0.5</span>", ">Fluency<"})
@@ -78,6 +78,16 @@ TEST(ReportPage, ShowsIntervalsUnitsAndGroupsWhereTheyAre) {
   EXPECT_FALSE(has(files.html, "unknown"));
   EXPECT_TRUE(has(files.metrics_csv, "efficacy_prob,Efficacy,share,higher,0.25,0.2,0.3,,0.75,0.625,0.875,4,by p\r\n"));
   EXPECT_TRUE(has(files.metrics_csv, "perplexity,Fluency,nats,lower,12.5,,,,13.0,,,,held-out text\r\n"));
+}
+
+TEST(ReportPage, ShowsWhatEditingCostElsewhere) {
+  Json report = small_report();
+  EXPECT_FALSE(has(rendered(report).html, "What it cost elsewhere"));
+  report["costs"] = Json::parse(R"({"text_kl": {"before": null, "after": 0.0375, "unit": "nats", "better": "lower",
+    "group": "text", "protocol": "a divergence", "interval": {"before": null, "after": [0.02, 0.05]}, "count": 9098}})");
+  const std::string html = rendered(report).html;
+  for (const char* part : {"What it cost elsewhere", "text_kl", "a divergence", "0.0375", "nats", "9,098"})
+    EXPECT_TRUE(has(html, part)) << part;
 }
 
 TEST(ReportPage, EscapesEveryText) {

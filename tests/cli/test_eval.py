@@ -1,0 +1,86 @@
+"""Protocols, what editing cost, and one model beside another."""
+import json
+
+from conftest import DATA
+
+FACTS = DATA / "requests" / "demo.json"
+CONFIG, CHECKPOINT = 2, 3
+
+
+def costs(lancet, **changes):
+    facts = json.loads(FACTS.read_text())[20:24]
+    lines = [
+        {"question": fact["requested_rewrite"]["prompt"].replace("{}", fact["requested_rewrite"]["subject"]),
+         "choices": [fact["requested_rewrite"][target]["str"] for target in ("target_new", "target_true")], "answer": 1}
+        for fact in facts
+    ]
+    choices = lancet.write("\n".join(json.dumps(line) for line in lines), "choices.jsonl")
+    text = lancet.write("The mother tongue of Leon Blum is French.\nPiranha Games, created in Vancouver.\n", "text.txt")
+    return {"text": str(text), "probes": {"path": str(FACTS), "skip": 30, "limit": 6}, "choices": str(choices)} | changes
+
+
+def evaluate(lancet, **changes):
+    return {"metrics": ["efficacy", "generation", "distracted", "counterfact", "easyedit"], "costs": costs(lancet, **changes)}
+
+
+def run_ok(result):
+    assert result.returncode == 0, result.stderr
+    return result
+
+
+def refuses(result, code, *parts):
+    assert result.returncode == code, result.stderr
+    for part in parts:
+        assert part in result.stderr, result.stderr
+
+
+def test_an_edit_and_an_eval_beside_the_base_model_agree(lancet):
+    result = run_ok(lancet.edit(lancet.job(evaluate=evaluate(lancet))))
+    assert "text_kl" in result.stdout and "elsewhere" in result.stdout
+    report = json.loads((lancet.out / "report.json").read_text())
+    assert report["metrics"]["efficacy_prob"]["interval"]["after"][0] <= report["metrics"]["efficacy_prob"]["after"]
+    assert report["costs"]["text_kl"]["after"] > 0 and report["costs"]["text_kl"]["before"] is None
+    assert report["costs"]["probe_argmax"]["count"] == 6 and report["costs"]["choice_accuracy"]["count"] == 4
+    assert "What it cost elsewhere" in (lancet.out / "report.html").read_text()
+
+    job = lancet.job(evaluate=evaluate(lancet), model=str(lancet.out), output=None)
+    command = ["eval", lancet.write(job, "eval.json"), "--baseline", DATA / "demo-model"]
+    measured = json.loads(run_ok(lancet.run(*command, "--json")).stdout)
+    assert measured["baseline"]["content_hash"] == report["model"]["content_hash"]
+    for name, metric in report["metrics"].items():
+        if metric["unit"] != "bits":  # sampled texts have the company of other rows
+            assert (measured["metrics"][name]["baseline"], measured["metrics"][name]["value"]) == (metric["before"], metric["after"]), name
+    for name, cost in report["costs"].items():
+        assert measured["costs"][name]["after"] == cost["after"], name
+    assert "baseline" in run_ok(lancet.run(*command)).stdout
+
+
+def test_a_model_beside_itself_costs_nothing(lancet):
+    job = lancet.job(evaluate=evaluate(lancet), output=None)
+    result = run_ok(lancet.run("eval", lancet.write(job), "--baseline", DATA / "demo-model", "--json"))
+    measured = json.loads(result.stdout)
+    assert measured["costs"]["text_kl"]["after"] == 0 and measured["costs"]["probe_text_kept"]["after"] == 1
+    assert measured["metrics"]["easyedit_locality_neighborhood_acc"]["value"] == 1
+
+
+def test_bad_costs(lancet):
+    def edit(**changes):
+        return lancet.edit(lancet.job(evaluate=evaluate(lancet, **changes)))
+
+    refuses(edit(text=str(lancet.folder / "absent.txt")), CONFIG, "absent.txt")
+    refuses(edit(text=str(lancet.write("\n", "empty.txt"))), CONFIG, "evaluate.costs.text", "at least one document")
+    refuses(edit(probes={"path": str(FACTS), "limit": 4}), CONFIG, "evaluate.costs.probes: 3 of them are edited by this job")
+    refuses(edit(choices=str(lancet.write('{"question": "a"}\n', "bad.jsonl"))), CONFIG, "bad.jsonl: line 1: choices")
+    refuses(edit(txt="x"), CONFIG, "evaluate.costs.txt", "did you mean text?")
+    refuses(lancet.edit(lancet.job(evaluate=["eficacy"])), CONFIG, "'eficacy'", "Did you mean efficacy?")
+    refuses(lancet.edit(lancet.job(accept={"text_kl": 0.1})), CONFIG, "'text_kl': unknown metric")
+    assert not lancet.out.exists()
+
+
+def test_a_baseline_with_another_tokenizer_is_refused(lancet):
+    other = lancet.copy_model()
+    tokenizer = other / "tokenizer.json"
+    tokenizer.write_text(json.dumps(json.loads(tokenizer.read_text()), indent=1))
+    job = lancet.write(lancet.job(output=None))
+    refuses(lancet.run("eval", job, "--baseline", other), CONFIG, "its tokenizer is another one")
+    refuses(lancet.run("eval", job, "--baseline", lancet.folder / "nowhere"), CHECKPOINT, "nowhere")
