@@ -166,7 +166,13 @@ Tallies EditReport::right_after() const {
     if (!batch.right_after) return {};
     measured.push_back(*batch.right_after);
   }
-  return pooled(measured);
+  Tallies all = pooled(measured);
+  // texts are generated at the end alone: the last batch does not stand for the others
+  for (auto& [name, tally] : all)
+    if (const auto after_all = after.totals.find(name);
+        after_all != after.totals.end() && after_all->second.count != tally.count)
+      tally = {};
+  return all;
 }
 
 std::string to_json(const EditReport& report, const JobConfig& job) {

@@ -1,4 +1,5 @@
 #include "lancet/job/schedule.h"
+#include "lancet/job/edit_job.h"
 
 #include <gtest/gtest.h>
 
@@ -104,6 +105,18 @@ TEST(BatchRecord, OutcomesAreMergedByTheJobsRequests) {
   EXPECT_EQ(all.batching.batches, 4);
   EXPECT_EQ(all.batching.resumed, 2);
   EXPECT_EQ(all.warnings.size(), 2u);
+}
+
+TEST(EditReport, PoolsWhatEveryBatchMeasured) {
+  EditReport report;
+  report.batches.resize(2);
+  report.batches[0].right_after = Tallies{{"efficacy_prob", {1, 2}}, {"generation_exact", {}}};
+  report.batches[1].right_after = Tallies{{"efficacy_prob", {2, 2}}, {"generation_exact", {2, 2}}};
+  report.after.totals = {{"efficacy_prob", {2, 4}}, {"generation_exact", {3, 4}}};
+  EXPECT_EQ(report.right_after().at("efficacy_prob").mean(), 0.75);
+  EXPECT_FALSE(report.right_after().at("generation_exact").mean()) << "texts are generated at the end alone";
+  report.batches[0].right_after.reset();
+  EXPECT_TRUE(report.right_after().empty());
 }
 
 }  // namespace
