@@ -14,7 +14,7 @@ namespace lancet {
 namespace {
 
 /// Raised when other documents are sampled from the same plan.
-constexpr std::string_view kFormat = "lancet-self-corpus-1";
+constexpr std::string_view kFormat = "lancet-self-corpus-2";
 
 /// Keys and values of the documents that are sampled together; the most of them. Documents of a round begin together,
 /// and the last steps of a round are for the few that are long: large rounds waste less.

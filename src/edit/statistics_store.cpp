@@ -10,7 +10,7 @@
 namespace lancet {
 namespace {
 
-constexpr MatrixKind kCovariance{"lancet-covariance-2", "moment", "covariance"};
+constexpr MatrixKind kCovariance{"lancet-covariance-3", "moment", "covariance"};
 constexpr const char* kTokens = "tokens";
 
 /// Whether a layer's keys depend on this weight.
