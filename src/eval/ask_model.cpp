@@ -3,7 +3,9 @@
 #include <torch/types.h>
 
 #include <algorithm>
+#include <map>
 #include <numeric>
+#include <utility>
 
 #include "lancet/models/generate.h"
 #include "lancet/models/spread_rows.h"
@@ -54,10 +56,14 @@ GeneratedText to_text(const Tokenizer& tokenizer, std::vector<TokenId> ids, std:
   return text;
 }
 
-/// The texts of one kind of decoding; `places`: where they stand among all.
-void answer(std::span<const TextQuestion> texts, const std::vector<size_t>& places, const AskedModel& asked,
-            Communicator& communicator, std::vector<std::optional<GeneratedText>>& answers) {
-  const bool samples = texts[places.front()].decoding == Decoding::kTopK5;
+/// What all rows that are generated together share.
+using TextKind = std::pair<Decoding, std::vector<TokenId>>;
+
+/// The texts of one kind; `places`: where they stand among all.
+void answer(const TextKind& kind, std::span<const TextQuestion> texts, const std::vector<size_t>& places,
+            const AskedModel& asked, Communicator& communicator, std::vector<std::optional<GeneratedText>>& answers) {
+  const auto& [decoding, end_ids] = kind;
+  const bool samples = decoding == Decoding::kTopK5;
   std::vector<int64_t> lengths;
   int64_t most = 0;
   for (const size_t place : places) {
@@ -80,6 +86,7 @@ void answer(std::span<const TextQuestion> texts, const std::vector<size_t>& plac
                                         options.first_row = batch.front();
                                       } else {
                                         options.eos_ids = asked.model.config().eos_ids;
+                                        options.eos_ids.insert(options.eos_ids.end(), end_ids.begin(), end_ids.end());
                                       }
                                       return packed_ids(generate(asked.model, rows, options), most);
                                     });
@@ -110,12 +117,13 @@ ModelAnswers ask_model(const ModelQuestions& questions, const AskedPart& part, c
     for (size_t i = 0; i < scores.size(); ++i)
       answers.scores[part.continuations[i]] = to_answer(continuations[i], std::move(scores[i]));
   }
-  for (const Decoding decoding : {Decoding::kGreedy, Decoding::kTopK5}) {
-    std::vector<size_t> places;
-    for (const size_t index : part.texts)
-      if (questions.texts()[index].decoding == decoding) places.push_back(index);
-    if (!places.empty()) answer(questions.texts(), places, asked, communicator, answers.texts);
+  std::map<TextKind, std::vector<size_t>> places_of_kind;
+  for (const size_t index : part.texts) {
+    const TextQuestion& text = questions.texts()[index];
+    places_of_kind[{text.decoding, text.end_ids}].push_back(index);
   }
+  for (const auto& [kind, places] : places_of_kind)
+    answer(kind, questions.texts(), places, asked, communicator, answers.texts);
   return answers;
 }
 

@@ -82,12 +82,13 @@ Evaluation EvaluationPlan::run(const CausalLM& model, const std::string& stage, 
   for (const size_t request : requests_) {
     Tallies& tallies = evaluation.requests.emplace_back();
     for (const MetricRow& row : asked_->metrics) tallies[row.name];
+    std::optional<size_t> shown;
     for (const std::unique_ptr<Protocol>& protocol : asked_->protocols) {
       for (const auto& [name, tally] : protocol->judge(request, answers, before != nullptr ? before->answers : answers))
         tallies[name] = tally;
-      if (const std::optional<size_t> text = protocol->shown_text(request); text && answers.texts[*text])
-        evaluation.continuations.push_back(answers.texts[*text]->continuation);
+      if (!shown) shown = protocol->shown_text(request);
     }
+    if (shown && answers.texts[*shown]) evaluation.continuations.push_back(answers.texts[*shown]->continuation);
   }
   evaluation.totals = pooled(evaluation.requests);
   for (const std::unique_ptr<Protocol>& protocol : asked_->protocols) protocol->conclude(evaluation.totals);

@@ -1,14 +1,20 @@
 #include <algorithm>
 
+#include "lancet/io/checkpoint.h"
 #include "protocols/protocols.h"
 
 namespace lancet {
 
 std::span<const ProtocolRow> protocol_table() {
-  static constexpr ProtocolRow kProtocols[] = {
-      kEfficacyProtocol,    kParaphraseProtocol, kSpecificityProtocol, kGenerationProtocol, kDistractedProtocol,
-      kCounterFactProtocol, kZsreProtocol,       kEasyEditProtocol,    kMquakeProtocol,     kUltraEditProtocol};
+  static constexpr ProtocolRow kProtocols[] = {kEfficacyProtocol,    kParaphraseProtocol, kSpecificityProtocol,
+                                               kGenerationProtocol,  kDistractedProtocol, kChatProtocol,
+                                               kCounterFactProtocol, kZsreProtocol,       kEasyEditProtocol,
+                                               kMquakeProtocol,      kUltraEditProtocol};
   return kProtocols;
+}
+
+ChatTemplate ChatSource::find() const {
+  return by_hand.empty() ? ChatTemplate::of(Checkpoint::open(model).folder()) : ChatTemplate::by_hand(by_hand);
 }
 
 const ProtocolRow* find_protocol_of(std::string_view metric) {

@@ -26,17 +26,24 @@ size_t ModelQuestions::generate(TextQuestion text) {
   return place->second;
 }
 
-size_t Asker::score(std::string_view prompt, std::string_view target) {
+std::vector<TokenId> Asker::prompt_ids(std::string_view prompt) const {
   std::vector<TokenId> ids = tokenizer_.ids(prompt);
   if (ids.empty()) throw ConfigError(cat(where_, ", prompt '", prompt, "': no tokens: expected some text"));
+  return ids;
+}
+
+size_t Asker::score(std::string_view prompt, std::string_view target) {
   return questions_.score(
-      {std::move(ids), continuation_ids(tokenizer_, prompt, target, cat(where_, ", prompt '", prompt, "'"))});
+      {prompt_ids(prompt), continuation_ids(tokenizer_, prompt, target, cat(where_, ", prompt '", prompt, "'"))});
 }
 
 size_t Asker::generate(std::string_view prompt, int64_t max_new_tokens, Decoding decoding) {
-  std::vector<TokenId> ids = tokenizer_.ids(prompt);
-  if (ids.empty()) throw ConfigError(cat(where_, ", prompt '", prompt, "': no tokens: expected some text"));
-  return questions_.generate({std::move(ids), max_new_tokens, decoding});
+  return questions_.generate({prompt_ids(prompt), max_new_tokens, decoding});
+}
+
+size_t Asker::chat(const ChatTemplate& chat, std::string_view message, int64_t max_new_tokens) {
+  return questions_.generate(
+      {chat.ids(tokenizer_, message), max_new_tokens, Decoding::kGreedy, chat.end_ids(tokenizer_)});
 }
 
 }  // namespace lancet

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "lancet/core/error.h"
 #include "lancet/core/strings.h"
 
 namespace lancet {
@@ -58,10 +59,31 @@ CounterFactFiles parse_counterfact(ConfigSection section, const std::filesystem:
   return files;
 }
 
+std::filesystem::path parse_mquake(ConfigSection section, const std::filesystem::path& base) {
+  std::filesystem::path examples = section.path("examples", base);
+  section.finish();
+  return examples;
+}
+
+/// Empty: the model's own.
+std::string parse_chat_template(ConfigSection& section) {
+  constexpr std::string_view kKey = "chat_template", kOfModel = "model";
+  const std::string text = section.text(kKey, std::string(kOfModel));
+  if (text == kOfModel) return "";
+  try {
+    ChatTemplate::by_hand(text);
+  } catch (const ConfigError& error) {
+    section.problem(kKey, cat(error.what(), ", or 'model'"));
+  }
+  return text;
+}
+
 }  // namespace
 
-EvaluationOptions parse_evaluation(ConfigSection& job, const std::filesystem::path& base) {
+EvaluationOptions parse_evaluation(ConfigSection& job, const std::filesystem::path& base,
+                                   const std::filesystem::path& model) {
   EvaluationOptions options;
+  options.chat_template.model = model;
   const ConfigTree* evaluate = job.raw("evaluate");
   if (evaluate == nullptr || evaluate->kind != ConfigTree::Kind::kMap) {
     options.protocols = job.texts("evaluate", kDefaultProtocols);
@@ -69,16 +91,20 @@ EvaluationOptions parse_evaluation(ConfigSection& job, const std::filesystem::pa
     return options;
   }
   ConfigSection section = job.section("evaluate");
+  const auto has_options_of = [&](std::string_view protocol) {
+    if (!section.has(protocol)) return false;
+    if (std::find(options.protocols.begin(), options.protocols.end(), protocol) == options.protocols.end())
+      section.problem(protocol, cat("its files are for the protocol of that name: add ", protocol, " to metrics"));
+    return true;
+  };
   options.protocols = section.texts("metrics", kDefaultProtocols);
   check_protocols(section, "metrics", options.protocols);
   options.generated_tokens = section.integer("tokens", {.min = 1, .max = 100'000}, options.generated_tokens);
   options.distractor = section.text("distractor", options.distractor);
+  options.chat_template.by_hand = parse_chat_template(section);
   if (section.has("costs")) options.costs = parse_costs(section.section("costs"), base);
-  if (section.has("counterfact")) {
-    options.counterfact = parse_counterfact(section.section("counterfact"), base);
-    if (std::find(options.protocols.begin(), options.protocols.end(), "counterfact") == options.protocols.end())
-      section.problem("counterfact", "its files are for the protocol of that name: add counterfact to metrics");
-  }
+  if (has_options_of("counterfact")) options.counterfact = parse_counterfact(section.section("counterfact"), base);
+  if (has_options_of("mquake")) options.multihop_examples = parse_mquake(section.section("mquake"), base);
   section.finish();
   return options;
 }

@@ -13,8 +13,9 @@
 namespace lancet {
 
 /// A list of protocols, or a map with the list under `metrics` and their options beside it; paths are taken from
-/// `base`.
-EvaluationOptions parse_evaluation(ConfigSection& job, const std::filesystem::path& base);
+/// `base`. `model`: whose chat template it is where the job gives none.
+EvaluationOptions parse_evaluation(ConfigSection& job, const std::filesystem::path& base,
+                                   const std::filesystem::path& model);
 
 /// Thresholds of metrics that `evaluation` measures.
 std::vector<std::pair<std::string, double>> parse_accept(ConfigSection& job, const EvaluationOptions& evaluation);

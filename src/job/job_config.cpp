@@ -156,7 +156,7 @@ void parse_work(ConfigSection& job, const std::filesystem::path& base, JobPurpos
     config.requests = parse_request_source(job, base);
   config.schedule = parse_schedule(job.section("schedule"));
   if (job.has("continue_from")) config.continue_from = job.path("continue_from", base);
-  config.evaluation = parse_evaluation(job, base);
+  config.evaluation = parse_evaluation(job, base, config.model);
   config.accept = parse_accept(job, config.evaluation);
   if ((edits && !tunes) || compares || job.has("output")) config.output = parse_output(job, base);
 }

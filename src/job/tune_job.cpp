@@ -96,6 +96,9 @@ class TuneRun {
       throw ConfigError("tune.search: there is nothing to choose from: name keys of editor with several values");
     rounds_ =
         plan_rounds(static_cast<int64_t>(candidates_.size()), static_cast<int64_t>(requests_.size()), options_.halve);
+    measured_ = job_.evaluation;
+    measured_.costs = {};
+    measured_.protocols.clear();
     for (const std::string& name : options_.objective) measured_.protocols.emplace_back(find_protocol_of(name)->name);
     std::sort(measured_.protocols.begin(), measured_.protocols.end());
     measured_.protocols.erase(std::unique(measured_.protocols.begin(), measured_.protocols.end()),

@@ -107,7 +107,7 @@ std::string comparable(std::string jinja) {
 bool contains(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
 
 constexpr std::string_view kRemedy =
-    "give it by hand as a text with {} for the user's words (--chat-template "
+    "give it by hand as a text with {} for the user's words (--chat-template, or evaluate.chat_template of a job: "
     "'USER: {} ASSISTANT:'), as the model's description shows it";
 
 /// The Jinja text, and the file it is from.

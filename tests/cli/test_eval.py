@@ -1,6 +1,7 @@
 """Protocols, what editing cost, and one model beside another."""
 import json
 
+import pytest
 from conftest import DATA
 
 FACTS = DATA / "requests" / "demo.json"
@@ -84,3 +85,56 @@ def test_a_baseline_with_another_tokenizer_is_refused(lancet):
     job = lancet.write(lancet.job(output=None))
     refuses(lancet.run("eval", job, "--baseline", other), CONFIG, "its tokenizer is another one")
     refuses(lancet.run("eval", job, "--baseline", lancet.folder / "nowhere"), CHECKPOINT, "nowhere")
+
+
+CHATML = (
+    "{% for message in messages %}{{'<|im_start|>' + message['role'] + '\n' + message['content'] + '<|im_end|>' + '\n'}}{% endfor %}"
+    "{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}"
+)
+
+
+def chat_model(lancet):
+    """The demo model with ChatML's tokens, of which the second is what it writes where it would write "in"."""
+    torch, files = pytest.importorskip("torch"), pytest.importorskip("safetensors.torch")
+    folder = lancet.copy_model("chat")
+    tokenizer, config = (json.loads((folder / name).read_text()) for name in ("tokenizer.json", "config.json"))
+    size, word = config["vocab_size"], tokenizer["model"]["vocab"]["▁in"]
+    for token in ("<|im_start|>", "<|im_end|>"):
+        tokenizer["added_tokens"].append(tokenizer["added_tokens"][0] | {"id": len(tokenizer["model"]["vocab"]), "content": token})
+        tokenizer["model"]["vocab"][token] = len(tokenizer["model"]["vocab"])
+    weights = files.load_file(folder / "model.safetensors")
+    rows = weights["model.embed_tokens.weight"]
+    weights["model.embed_tokens.weight"] = torch.cat([rows, rows[1:2], rows[word : word + 1] * 1.05])
+    files.save_file(weights, folder / "model.safetensors", {"format": "pt"})
+    (folder / "config.json").write_text(json.dumps(config | {"vocab_size": size + 2}))
+    (folder / "tokenizer.json").write_text(json.dumps(tokenizer))
+    (folder / "tokenizer_config.json").write_text(
+        json.dumps(json.loads((folder / "tokenizer_config.json").read_text()) | {"chat_template": CHATML}))
+    return folder
+
+
+def test_instruct_models_are_asked_as_their_template_says(lancet):
+    model = chat_model(lancet)
+
+    def answers(template):
+        evaluation = {"metrics": ["chat", "generation"], "tokens": 16, "chat_template": template}
+        job = lancet.job(model=str(model), evaluate=evaluation, output=None)
+        report = json.loads(run_ok(lancet.run("eval", lancet.write(job, "eval.json"), "--json")).stdout)
+        assert ("chatml" if template == "model" else "by hand") in report["metrics"]["chat_exact"]["protocol"]
+        return [request["continuation"] for request in report["requests"]], report
+
+    own, report = answers("model")
+    hand, _ = answers("<|im_start|>user\n{}<|im_end|>\n<|im_start|>assistant\n")
+    assert own != hand and all(there.startswith(here) for here, there in zip(own, hand))
+    prompts = [word for request in report["requests"] for word in ("--prompt", request["prompt"])]
+    shown = run_ok(lancet.run("generate", "--model", model, "--chat", "--json", "--tokens", "16", *prompts)).stdout
+    assert own == [json.loads(line)["text"] for line in shown.splitlines()]
+
+
+def test_bad_chat_templates(lancet):
+    def edit(template):
+        return lancet.edit(lancet.job(evaluate={"metrics": ["chat"], "chat_template": template}))
+
+    refuses(edit("USER:"), CONFIG, "evaluate.chat_template", "exactly one {}", "or 'model'")
+    refuses(edit("model"), 3, "no chat_template.jinja", "evaluate.chat_template")
+    assert not lancet.out.exists()

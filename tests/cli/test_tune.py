@@ -6,7 +6,7 @@ import pytest
 import yaml
 from conftest import DATA
 
-CONFIG, NUMERIC = 2, 5
+CONFIG, CHECKPOINT, NUMERIC = 2, 3, 5
 OBJECTIVE = ["efficacy_prob", "paraphrase_prob", "specificity_prob"]
 
 
@@ -133,6 +133,15 @@ def test_searches_around_the_jobs_values_when_none_are_named(lancet):
         assert factors <= {0.1, 0.3, 1, 3, 10} and len(factors) > 1
     assert all(choice["modules"]["down"] in [[0], [1], [2], [3]] for choice in chosen)  # there is no layer -1
     assert len({json.dumps(choice) for choice in chosen}) == 4
+
+
+def test_metrics_are_measured_as_evaluate_says(lancet):
+    editor = {"method": "ft-l", "modules": {"down": [1]}, "steps": 1}
+    job = tune_job(lancet, editor, trials=2, requests={"path": str(DATA / "requests" / "demo.json"), "limit": 2}, objective=["chat_contains"])
+    job["tune"]["search"] = {"lr": [1.0e-4, 1.0e-3]}
+    result = run_tune(lancet, job)
+    assert result.returncode == CHECKPOINT and "no chat_template.jinja" in result.stderr
+    tuned(lancet, job | {"evaluate": {"metrics": ["chat"], "tokens": 4, "chat_template": "USER: {} ASSISTANT:"}})
 
 
 def test_bad_input(lancet):

@@ -103,6 +103,11 @@ class Evaluations : public ::testing::Test {
   EvaluationPlan plan(std::vector<std::string> protocols) const {
     return {*tiny_.tokenizer, requests_, {.protocols = std::move(protocols)}};
   }
+  EvaluationPlan chat_plan(std::vector<std::string> protocols, const std::string& by_hand) const {
+    return {*tiny_.tokenizer,
+            requests_,
+            {.protocols = std::move(protocols), .chat_template = {.model = tiny_.folder.path(), .by_hand = by_hand}}};
+  }
 
   /// One pass over prompt and target, position by position.
   ContinuationScore slow_score(const std::string& prompt, const std::string& target) const {
@@ -179,6 +184,23 @@ TEST_F(Evaluations, FindTheTargetInWhatIsWritten) {
   EXPECT_EQ(outcome(1, "generation_contains"), 1);
   EXPECT_EQ(outcome(1, "generation_exact"), 0);
   EXPECT_EQ(outcome(2, "generation_contains"), 0);
+}
+
+TEST_F(Evaluations, PutPromptsToInstructModelsAsAUsersMessages) {
+  const std::string by_hand = "USER: {} ASSISTANT:";
+  const Evaluation chat = chat_plan({"chat", "generation"}, by_hand).run(model_, "test", alone());
+  for (EditRequest& request : requests_) request.prompt.text = "USER: " + request.prompt.text + " ASSISTANT:";
+  const Evaluation wrapped = plan({"generation"}).run(model_, "test", alone());
+  ASSERT_EQ(chat.continuations.size(), requests_.size());
+  EXPECT_EQ(chat.continuations, wrapped.continuations);  // the first protocol's are shown
+  for (size_t i = 0; i < requests_.size(); ++i)
+    EXPECT_EQ(chat.requests[i].at("chat_contains").sum, wrapped.requests[i].at("generation_contains").sum);
+  EXPECT_NE(chat.metrics.front().protocol.find("template: by hand"), std::string::npos);
+}
+
+TEST_F(Evaluations, RefuseAChatTemplateThatIsNotThere) {
+  EXPECT_THROW(chat_plan({"chat"}, ""), TokenizerError);
+  EXPECT_NO_THROW(chat_plan({"generation"}, ""));
 }
 
 TEST_F(Evaluations, NameEveryRequestThatDoesNotSplit) {

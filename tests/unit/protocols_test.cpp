@@ -47,6 +47,9 @@ TEST(PublishedProtocols, SayOfEachMetricWhetherItIsAShare) {
   for (const ProtocolRow& row : protocol_table()) {
     EvaluationOptions options;
     options.counterfact.snippets = folder / "snippets.json";
+    options.chat_template.by_hand = "USER: {}";
+    write_text_file(folder / "examples.txt", "Q: Who wrote it? A: Nobody");
+    options.multihop_examples = folder / "examples.txt";
     const auto protocol = row.make(options);
     for (const MetricRow& metric : protocol->metrics()) {
       EXPECT_EQ(find_protocol_of(metric.name), &row) << metric.name;
@@ -144,6 +147,28 @@ TEST_F(PublishedProtocolsOn, MultihopIsAnyOfTheQuestions) {
   const Evaluation evaluation = plan().run(model_, "test", alone());
   EXPECT_EQ(evaluation.requests[0].at("mquake_multihop").mean(), 0);
   EXPECT_EQ(evaluation.requests[1].at("mquake_multihop").mean(), 1);
+}
+
+TEST_F(PublishedProtocolsOn, MultihopBehindExamplesIsTheWholeAnswer) {
+  const testing::TempDir folder;
+  write_text_file(folder / "examples.txt", "Q: Who wrote it? A: Nobody\n\n");
+  const EvaluationOptions options{.protocols = {"mquake"}, .multihop_examples = folder / "examples.txt"};
+  const auto measure = [&] {
+    return EvaluationPlan(*tiny_.tokenizer, requests_, options).run(model_, "test", alone());
+  };
+  const Evaluation before = measure();
+  EXPECT_EQ(before.totals.at("mquake_multihop_examples").mean(), 0);
+  std::string written;
+  for (const std::optional<GeneratedText>& text : before.answers.texts)
+    if (text->whole.ends_with(text->continuation) &&
+        text->whole.starts_with("Q: Who wrote it? A: Nobody\nQ: In which city is it A:"))
+      written = text->continuation;
+  ASSERT_NE(written, "");
+  requests_[1].multihop[1].answers.push_back(written);
+  const Evaluation evaluation = measure();
+  EXPECT_EQ(evaluation.requests[0].at("mquake_multihop_examples").mean(), 0);
+  EXPECT_EQ(evaluation.requests[1].at("mquake_multihop_examples").mean(), 1);
+  EXPECT_FALSE(plan().run(model_, "test", alone()).totals.contains("mquake_multihop_examples"));
 }
 
 TEST_F(PublishedProtocolsOn, BadSnippetsAreRefusedByFileAndEntry) {

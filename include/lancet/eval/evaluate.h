@@ -18,7 +18,7 @@ struct Evaluation {
   std::vector<MetricRow> metrics;  ///< what was measured, in the order in which it is shown
   std::vector<Tallies> requests;
   Tallies totals;                          ///< over all requests
-  std::vector<std::string> continuations;  ///< greedy, per request; empty unless `generation` was asked for
+  std::vector<std::string> continuations;  ///< greedy, per request; empty unless `generation` or `chat` was asked for
   ModelAnswers answers;                    ///< what a later evaluation by the same plan is compared with
   CostReport costs;                        ///< empty unless `evaluate.costs` asks for some, and of parts
 };

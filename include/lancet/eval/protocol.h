@@ -35,7 +35,7 @@ class Protocol {
   /// Adds what is made of the totals of all requests.
   virtual void conclude(Tallies& /*totals*/) const {}
 
-  /// The index of the text that is shown for a request, where the protocol generates one.
+  /// The index of the text that is shown for a request, where the protocol generates one; the first protocol's is.
   virtual std::optional<size_t> shown_text(size_t /*request*/) const { return std::nullopt; }
 };
 
@@ -46,14 +46,25 @@ struct CounterFactFiles {
   std::filesystem::path vocabulary;  ///< tfidf_vocab.json
 };
 
+/// How `chat` puts a prompt to an instruct model.
+struct ChatSource {
+  std::filesystem::path model;  ///< whose template it is, where none is given by hand
+  std::string by_hand;          ///< as ChatTemplate::by_hand takes it; empty: the model's
+
+  /// Throws: CheckpointError, TokenizerError, ConfigError.
+  ChatTemplate find() const;
+};
+
 /// `evaluate:` of a job.
 struct EvaluationOptions {
   std::vector<std::string> protocols;  ///< names in protocol_table(), in the order in which they are shown
   int64_t generated_tokens = 12;       ///< of greedy continuations
   std::string distractor =
       "It had rained all week, and the market opened late that day.";  ///< put before the prompts of `distracted`
+  ChatSource chat_template = {};
   CostOptions costs = {};
   CounterFactFiles counterfact = {};
+  std::filesystem::path multihop_examples = {};  ///< text put before the questions of `mquake`; empty: none
 };
 
 struct ProtocolRow {

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "lancet/eval/scoring.h"
+#include "lancet/text/chat_template.h"
 
 namespace lancet {
 
@@ -24,6 +25,7 @@ struct TextQuestion {
   std::vector<TokenId> prompt;
   int64_t max_new_tokens = 0;
   Decoding decoding = Decoding::kGreedy;
+  std::vector<TokenId> end_ids = {};  ///< that end a greedy continuation, besides the model's EOS
 
   auto operator<=>(const TextQuestion&) const = default;
 };
@@ -82,11 +84,15 @@ class Asker {
   size_t score(std::string_view prompt, std::string_view target);
   size_t score_ids(Continuation continuation) { return questions_.score(std::move(continuation)); }
   size_t generate(std::string_view prompt, int64_t max_new_tokens, Decoding decoding = Decoding::kGreedy);
+  /// The greedy answer to `message` as a user's.
+  size_t chat(const ChatTemplate& chat, std::string_view message, int64_t max_new_tokens);
 
   const Tokenizer& tokenizer() const { return tokenizer_; }
   const std::string& where() const { return where_; }
 
  private:
+  std::vector<TokenId> prompt_ids(std::string_view prompt) const;
+
   const Tokenizer& tokenizer_;
   ModelQuestions& questions_;
   std::string where_;  ///< "request 17"

@@ -1,5 +1,6 @@
 // Free generation: what the edited model says by itself, without being shown the target (arXiv 2502.11177 on why that
-// matters), after the prompt alone and after a sentence that has nothing to do with it.
+// matters), after the prompt alone, after a sentence that has nothing to do with it, and as the answer to the prompt as
+// a user's message.
 #include <algorithm>
 
 #include "lancet/core/strings.h"
@@ -9,11 +10,14 @@
 namespace lancet {
 namespace {
 
-/// How a name and its explanation begin.
+/// How a prompt is put to the model.
 struct GenerationKind {
-  std::string name;
-  std::string prefix;  ///< put before every prompt, a space behind it; may be empty
+  std::string name;   ///< metrics' begin so
+  std::string where;  ///< their explanations go on so: "share of edited prompts" + where
   int64_t tokens = 0;
+  std::string prefix = {};  ///< put before every prompt, a space behind it; may be empty
+  std::optional<ChatTemplate> chat = {};
+  bool is_shown = true;
 };
 
 class GenerationProtocol : public Protocol {
@@ -22,12 +26,14 @@ class GenerationProtocol : public Protocol {
 
   void ask(const EditRequest& request, Asker& asker) override {
     const std::string prompt = kind_.prefix.empty() ? request.prompt.text : kind_.prefix + " " + request.prompt.text;
-    texts_.push_back({asker.generate(prompt, kind_.tokens), {request.target}, request.target_aliases});
+    const size_t place =
+        kind_.chat ? asker.chat(*kind_.chat, prompt, kind_.tokens) : asker.generate(prompt, kind_.tokens);
+    texts_.push_back({place, {request.target}, request.target_aliases});
   }
 
   std::vector<MetricRow> metrics() const override {
-    const std::string where = cat("share of edited prompts", kind_.prefix.empty() ? "" : " behind another sentence",
-                                  " whose greedy continuation (at most ", kind_.tokens, " tokens, to EOS) ");
+    const std::string where =
+        cat("share of edited prompts", kind_.where, " (at most ", kind_.tokens, " tokens, to EOS) ");
     std::vector<MetricRow> rows{
         {kind_.name + "_exact", kind_.name,
          where + "is the new target up to the first full stop or line break (case, punctuation, articles aside)"},
@@ -54,7 +60,7 @@ class GenerationProtocol : public Protocol {
   }
 
   std::optional<size_t> shown_text(size_t request) const override {
-    return kind_.prefix.empty() ? std::optional(texts_[request].place) : std::nullopt;
+    return kind_.is_shown ? std::optional(texts_[request].place) : std::nullopt;
   }
 
  private:
@@ -71,12 +77,26 @@ class GenerationProtocol : public Protocol {
 }  // namespace
 
 std::unique_ptr<Protocol> make_generation(const EvaluationOptions& options) {
-  return std::make_unique<GenerationProtocol>(GenerationKind{"generation", "", options.generated_tokens});
+  return std::make_unique<GenerationProtocol>(
+      GenerationKind{.name = "generation", .where = " whose greedy continuation", .tokens = options.generated_tokens});
 }
 
 std::unique_ptr<Protocol> make_distracted(const EvaluationOptions& options) {
   return std::make_unique<GenerationProtocol>(
-      GenerationKind{"distracted", options.distractor, options.generated_tokens});
+      GenerationKind{.name = "distracted",
+                     .where = " behind another sentence whose greedy continuation",
+                     .tokens = options.generated_tokens,
+                     .prefix = options.distractor,
+                     .is_shown = false});
+}
+
+std::unique_ptr<Protocol> make_chat(const EvaluationOptions& options) {
+  ChatTemplate chat = options.chat_template.find();
+  return std::make_unique<GenerationProtocol>(
+      GenerationKind{.name = "chat",
+                     .where = cat(", as a user's message (template: ", chat.name(), "), whose greedy answer"),
+                     .tokens = options.generated_tokens,
+                     .chat = std::move(chat)});
 }
 
 }  // namespace lancet

@@ -3,65 +3,95 @@
 
 #include "lancet/core/strings.h"
 #include "lancet/eval/answer_match.h"
+#include "lancet/io/files.h"
 #include "protocols.h"
 #include "scored_probes.h"
 
 namespace lancet {
 namespace {
 
+struct Question {
+  size_t text = 0;
+  std::vector<std::string> answers;
+};
+
+/// Whether what is written behind one of the questions holds one of its answers; nullopt: nothing was.
+std::optional<double> any_answered(std::span<const Question> questions, const ModelAnswers& now,
+                                   bool (*holds)(std::string_view, std::span<const std::string>)) {
+  std::optional<double> outcome;
+  for (const Question& question : questions) {
+    const std::optional<GeneratedText>& text = now.texts[question.text];
+    if (!text) return std::nullopt;
+    outcome = std::max(outcome.value_or(0), holds(text->continuation, question.answers) ? 1.0 : 0.0);
+  }
+  return outcome;
+}
+
 class MquakeProtocol : public Protocol {
  public:
-  explicit MquakeProtocol(int64_t tokens) : tokens_(tokens) {}
+  /// `examples`: answered questions to put before each; empty: none.
+  MquakeProtocol(int64_t tokens, std::string examples) : tokens_(tokens), examples_(std::move(examples)) {}
 
   void ask(const EditRequest& request, Asker& asker) override {
     AskedRequest asked;
-    for (const Probe& question : request.multihop)
-      if (!question.answers.empty())
-        asked.questions.push_back({asker.generate(question.prompt, tokens_), question.answers});
+    for (const Probe& question : request.multihop) {
+      if (question.answers.empty()) continue;
+      asked.bare.push_back({asker.generate(question.prompt, tokens_), question.answers});
+      if (examples_.empty()) continue;
+      const std::string prompt = cat(examples_, "\nQ: ", question.prompt, " A:");
+      asked.behind_examples.push_back({asker.generate(prompt, tokens_), question.answers});
+    }
     asked.scores = ask_probes(asker, request.multihop);
     requests_.push_back(std::move(asked));
   }
 
   std::vector<MetricRow> metrics() const override {
-    return {{"mquake_multihop", "mquake",
-             cat("MQuAKE: share of requests with at least one multi-hop question whose greedy continuation (at most ",
-                 tokens_, " tokens, to EOS, no examples before it) contains the new answer or one of its other names")},
-            {"mquake_multihop_acc", "mquake",
-             "share of the new answer's tokens that are the likeliest in their places behind the multi-hop questions "
-             "(teacher-forced), mean over the questions of a request"}};
+    const std::string which =
+        cat("share of requests with at least one multi-hop question whose greedy continuation (at most ", tokens_,
+            " tokens, to EOS");
+    std::vector<MetricRow> rows{
+        {"mquake_multihop", "mquake",
+         which + ", no examples before it) contains the new answer or one of its other names"},
+        {"mquake_multihop_acc", "mquake",
+         "share of the new answer's tokens that are the likeliest in their places behind the multi-hop questions "
+         "(teacher-forced), mean over the questions of a request"}};
+    if (!examples_.empty())
+      rows.push_back({"mquake_multihop_examples", "mquake",
+                      cat("MQuAKE: ", which,
+                          ") behind the given examples is, up to the first full stop or line break, the new answer or "
+                          "one of its other names")});
+    return rows;
   }
 
   Tallies judge(size_t request, const ModelAnswers& now, const ModelAnswers& /*before*/) const override {
     const AskedRequest& asked = requests_[request];
     Tallies tallies;
     add_outcome(tallies["mquake_multihop_acc"], mean_token_match(asked.scores, now));
-    const auto is_written = [&](const Question& question) { return now.texts[question.text].has_value(); };
-    if (!asked.questions.empty() && std::all_of(asked.questions.begin(), asked.questions.end(), is_written))
-      tallies["mquake_multihop"].add(
-          std::any_of(asked.questions.begin(), asked.questions.end(), [&](const Question& question) {
-            return contains(now.texts[question.text]->continuation, question.answers);
-          }));
+    add_outcome(tallies["mquake_multihop"], any_answered(asked.bare, now, contains));
+    if (!examples_.empty())
+      add_outcome(tallies["mquake_multihop_examples"], any_answered(asked.behind_examples, now, is_exactly));
     return tallies;
   }
 
  private:
-  struct Question {
-    size_t text = 0;
-    std::vector<std::string> answers;
-  };
   struct AskedRequest {
-    std::vector<Question> questions;
+    std::vector<Question> bare, behind_examples;
     std::vector<size_t> scores;
   };
 
   int64_t tokens_ = 0;
+  std::string examples_;
   std::vector<AskedRequest> requests_;
 };
 
 }  // namespace
 
 std::unique_ptr<Protocol> make_mquake(const EvaluationOptions& options) {
-  return std::make_unique<MquakeProtocol>(options.generated_tokens);
+  std::string examples;
+  if (!options.multihop_examples.empty())
+    examples = read_text_file(options.multihop_examples, "evaluate.mquake.examples");
+  while (!examples.empty() && examples.back() == '\n') examples.pop_back();
+  return std::make_unique<MquakeProtocol>(options.generated_tokens, std::move(examples));
 }
 
 }  // namespace lancet

@@ -12,6 +12,7 @@ std::unique_ptr<Protocol> make_paraphrase(const EvaluationOptions& options);
 std::unique_ptr<Protocol> make_specificity(const EvaluationOptions& options);
 std::unique_ptr<Protocol> make_generation(const EvaluationOptions& options);
 std::unique_ptr<Protocol> make_distracted(const EvaluationOptions& options);
+std::unique_ptr<Protocol> make_chat(const EvaluationOptions& options);
 std::unique_ptr<Protocol> make_counterfact(const EvaluationOptions& options);
 std::unique_ptr<Protocol> make_zsre(const EvaluationOptions& options);
 std::unique_ptr<Protocol> make_easyedit(const EvaluationOptions& options);
@@ -39,6 +40,10 @@ inline constexpr std::array<std::string_view, 3> kDistractedMetrics{"distracted_
 inline constexpr ProtocolRow kDistractedProtocol{
     "distracted", "what it writes behind another sentence and the edited prompts", make_distracted, kDistractedMetrics};
 
+inline constexpr std::array<std::string_view, 3> kChatMetrics{"chat_exact", "chat_alias", "chat_contains"};
+inline constexpr ProtocolRow kChatProtocol{"chat", "what an instruct model answers to the edited prompts", make_chat,
+                                           kChatMetrics};
+
 inline constexpr std::array<std::string_view, 13> kCounterFactMetrics{
     "counterfact_es", "counterfact_es_acc", "counterfact_em",     "counterfact_ps", "counterfact_ps_acc",
     "counterfact_pm", "counterfact_ns",     "counterfact_ns_acc", "counterfact_nm", "counterfact_score",
@@ -58,7 +63,8 @@ inline constexpr std::array<std::string_view, 1> kEasyEditNoShares{"easyedit_flu
 inline constexpr ProtocolRow kEasyEditProtocol{"easyedit", "EasyEdit's teacher-forced metrics", make_easyedit,
                                                kEasyEditMetrics, kEasyEditNoShares};
 
-inline constexpr std::array<std::string_view, 2> kMquakeMetrics{"mquake_multihop", "mquake_multihop_acc"};
+inline constexpr std::array<std::string_view, 3> kMquakeMetrics{"mquake_multihop", "mquake_multihop_acc",
+                                                                "mquake_multihop_examples"};
 inline constexpr ProtocolRow kMquakeProtocol{"mquake", "multi-hop questions", make_mquake, kMquakeMetrics};
 
 inline constexpr std::array<std::string_view, 3> kUltraEditMetrics{"ultraedit_efficacy", "ultraedit_generalization",
