@@ -3,7 +3,6 @@
 #include <torch/types.h>
 
 #include <algorithm>
-#include <cmath>
 
 #include "lancet/core/error.h"
 #include "lancet/core/progress.h"
@@ -11,8 +10,6 @@
 
 namespace lancet {
 namespace {
-
-std::string history_name(int64_t layer) { return cat("keys.", layer); }
 
 void note_values(EditOutcome& outcome, const std::vector<int64_t>& requests, const OptimizedValues& values) {
   outcome.batching.batches += values.batching.batches;
@@ -33,21 +30,9 @@ void note_values(EditOutcome& outcome, const std::vector<int64_t>& requests, con
 
 }  // namespace
 
-/// What the layers are to reach: a target for each key.
-struct LayeredEditor::Targets {
-  std::vector<PreparedRequest> requests;
-  Tensor z_ND;
-  KeyGroups groups;       ///< the members that share each key
-  int64_t n_members = 0;  ///< with those that were left out
-};
-
 /// A batch under way.
-struct LayeredEditor::Round {
-  const EditContext& context;
+struct LayeredEditor::Round : LayerPasses::Batch {
   std::span<const PreparedRequest> prepared;
-  EditorState& state;
-  WeightTransaction& transaction;
-  EditOutcome& outcome;
 
   std::vector<PreparedRequest> take(const std::vector<int64_t>& requests) const {
     std::vector<PreparedRequest> taken;
@@ -82,13 +67,15 @@ EditOutcome LayeredEditor::edit(const EditContext& context, std::span<const Edit
   }
   if (options_.equal_keys != EqualKeys::kWarn || options_.course == Course::kOneByOne)
     outcome.warnings = equal_key_warnings(groups, prepared, options_.equal_keys);
-  Round round{context, prepared, state, transaction, outcome};
+  Round round{{context, state, transaction, outcome}, prepared};
   if ((rounds.size() > 1 || stages().size() > 1) && options_.norm_anchor.mode != NormAnchor::Mode::kOff)
     measure_anchors(round);
   for (const KeyGroups& together : rounds) {
-    for (const std::span<const int64_t> layers : stages()) edit_round(round, together, layers);
-    for (const std::vector<int64_t>& group : together)
-      outcome.columns.insert(outcome.columns.end(), group.begin(), group.end());
+    int64_t changes = 0;  // of each layer
+    for (const std::span<const int64_t> layers : stages()) changes = edit_round(round, together, layers);
+    for (int64_t change = 0; change < changes; ++change)
+      for (const std::vector<int64_t>& group : together)
+        outcome.columns.insert(outcome.columns.end(), group.begin(), group.end());
   }
   state.edits += static_cast<int64_t>(requests.size());
   return outcome;
@@ -106,16 +93,26 @@ std::vector<std::span<const int64_t>> LayeredEditor::stages() const {
 void LayeredEditor::measure_anchors(const Round& batch) const {
   for (const std::span<const int64_t> layers : stages())
     if (!has_anchor(batch.state, layers.back())) {
-      const Tensor z_ND = batch.context.optimize_values(batch.prepared, layers.back(), options_.values).z_ND;
+      const Tensor z_ND = find_values(batch, batch.prepared, layers.back()).z_ND;
       keep_anchor(batch.state, layers.back(), batch.context.decide_by([&] { return value_norms(z_ND); }));
     }
 }
 
-void LayeredEditor::edit_round(const Round& round, const KeyGroups& groups, std::span<const int64_t> layers) const {
+OptimizedValues LayeredEditor::find_values(const Round& round, std::span<const PreparedRequest> requests,
+                                           int64_t layer) const {
+  if (!options_.values_on_unedited) return round.context.optimize_values(requests, layer, options_.values);
+  round.transaction.put_unedited();
+  OptimizedValues values = round.context.optimize_values(requests, layer, options_.values);
+  round.transaction.put_exact();
+  return values;
+}
+
+/// Returns how many changes each of the layers got, in columns that are the round's requests.
+int64_t LayeredEditor::edit_round(const Round& round, const KeyGroups& groups, std::span<const int64_t> layers) const {
   std::vector<int64_t> members;
   for (const std::vector<int64_t>& group : groups) members.insert(members.end(), group.begin(), group.end());
   const int64_t last = layers.back();
-  OptimizedValues values = round.context.optimize_values(round.take(members), last, options_.values);
+  OptimizedValues values = find_values(round, round.take(members), last);
   note_values(round.outcome, members, values);
   const torch::NoGradGuard no_grad;
   std::vector<std::string> left_out(members.size());
@@ -142,49 +139,9 @@ void LayeredEditor::edit_round(const Round& round, const KeyGroups& groups, std:
     firsts.push_back(members[static_cast<size_t>(places.front())]);
     kept.push_back(std::move(places));
   }
-  if (!kept.empty()) change_layers(round, {round.take(firsts), torch::stack(targets), std::move(kept), place}, layers);
-}
-
-void LayeredEditor::change_layers(const Round& round, const Targets& targets, std::span<const int64_t> layers) const {
-  const EditContext& context = round.context;
-  Progress progress("weights", static_cast<int64_t>(layers.size()), "layers");
-  RequestStates states = context.states_of(targets.requests);
-  for (size_t i = 0; i < layers.size(); ++i) {
-    LayerProblem problem;
-    problem.layer = layers[i];
-    states.keep_from(layers[i]);
-    problem.keys_FN = states.collect_keys(layers[i], options_.key_mean);
-    if (i == 0) {
-      const std::vector<std::string> warnings = near_key_warnings(problem.keys_FN, targets.requests);
-      round.outcome.warnings.insert(round.outcome.warnings.end(), warnings.begin(), warnings.end());
-    }
-    if (options_.direction_mean) problem.directions_FN = states.collect_keys(layers[i], *options_.direction_mean);
-    if (const Tensor history = columns_of(round.state, history_name(layers[i])); history.defined())
-      problem.history_FM = context.to_solve_device(history, layers[i]);
-    problem.residuals_DN = residuals(context, states, targets.z_ND, layers.subspan(i));
-    const WeightDelta delta = context.solve(layers[i], [&] { return solve(context, problem); });
-    round.transaction.apply({WeightKind::kDown, layers[i]},
-                            by_request(std::get<LowRankDelta>(delta), targets.groups, targets.n_members));
-    progress.advance();
-  }
-  if (!options_.keeps_history) return;
-  RequestStates edited = context.states_of(targets.requests);
-  for (const int64_t layer : layers) {
-    edited.keep_from(layer);
-    append_columns(round.state, history_name(layer), edited.collect_keys(layer, options_.key_mean));
-  }
-}
-
-/// What is left of z* - h at the last layer, this layer's share of it: [D, N], on the first of the layers' device.
-Tensor LayeredEditor::residuals(const EditContext& context, RequestStates& states, const Tensor& z_ND,
-                                std::span<const int64_t> layers_left) const {
-  const int64_t last = layers_left.back();
-  const HookPoint point = options_.values.site == ValueSite::kBlockOut ? HookPoint::kBlockOut : HookPoint::kMlpOut;
-  const Tensor now_ND = states.collect({point, last}, options_.output_mean);
-  const Tensor left_ND = context.to_solve_device(z_ND, last) - now_ND;
-  const double n = static_cast<double>(layers_left.size());
-  const double parts = options_.spread == Spread::kEven ? n : std::sqrt(n);
-  return context.to_solve_device(left_ND / parts, layers_left.front()).t().contiguous();
+  const Tensor z_ND = kept.empty() ? values.z_ND.narrow(0, 0, 0) : torch::stack(targets);
+  const LayerPasses passes(options_, round, [&](const LayerProblem& problem) { return solve(round.context, problem); });
+  return passes.run({round.take(firsts), z_ND, std::move(kept), std::move(members)}, layers);
 }
 
 }  // namespace lancet

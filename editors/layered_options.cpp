@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "layered_editor.h"
+#include "layered_options.h"
 
 namespace lancet {
 namespace {
@@ -24,7 +24,8 @@ LayeredOptions parse_layered_options(ConfigSection& editor, LayeredOptions optio
   options.compat = parse_compat(editor);
   // memit's generator decodes with special tokens, which come back as tokens where the tokenizer reads them in text
   if (options.compat == Compat::kMemit) options.contexts.opening = ContextOptions::Opening::kWithBos;
-  if (options.course == Course::kTogether && editor.boolean("blue", false)) {
+  // BLUE's values are found on the weights as edited so far
+  if (options.course == Course::kTogether && !options.values_on_unedited && editor.boolean("blue", false)) {
     if (options.layers.size() < 2)
       editor.problem("blue", "expected at least two layers: the first and the last are changed");
     else

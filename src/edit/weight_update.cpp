@@ -52,8 +52,12 @@ WeightTransaction::~WeightTransaction() {
 }
 
 void WeightTransaction::rollback() {
-  for (Entry& entry : entries_) model_.set_weight(entry.id, entry.original);
+  put_unedited();
   entries_.clear();
+}
+
+void WeightTransaction::put_unedited() {
+  for (const Entry& entry : entries_) model_.set_weight(entry.id, entry.original);
 }
 
 void WeightTransaction::apply(WeightId id, WeightDelta delta) {

@@ -86,6 +86,8 @@ JobWork edit_work(const JobConfig& job, const ModelConfig& config, const WorkTex
   const Editor& editor = *job.editor;
   work.edited_layers = target_layers(editor, config);
   std::sort(work.edited_layers.begin(), work.edited_layers.end());
+  work.changes = editor.needs().changes;
+  work.solve_matrices = editor.needs().solve_matrices;
   if (editor.needs().statistics) add_statistics(job, config, work);
   work.requests = static_cast<int64_t>(texts.requests.size());
   add_schedule(job, config, work);
@@ -135,6 +137,8 @@ JobWork united(const JobWork& one, const JobWork& other) {
   work.edited_layers = both(one.edited_layers, other.edited_layers);
   work.statistics_layers = both(one.statistics_layers, other.statistics_layers);
   work.history_keys = std::max(one.history_keys, other.history_keys);
+  work.changes = std::max(one.changes, other.changes);
+  work.solve_matrices = std::max(one.solve_matrices, other.solve_matrices);
   work.statistics_tokens = std::max(one.statistics_tokens, other.statistics_tokens);
   work.document_tokens = std::max(one.document_tokens, other.document_tokens);
   work.samples_text = one.samples_text || other.samples_text;

@@ -112,7 +112,7 @@ int64_t solve_bytes(const ModelConfig& config, const JobWork& work, const Stage&
   if (count_in(work.edited_layers, stage) == 0) return key_pass;
   const int64_t kept = std::min(rows * (work.values.prefix_tokens + 1), kKeptTokens) * d * element;
   const int64_t keys = f * (rows * (2 * element + std::max<int64_t>(element, 8)) + 8 * 2 * n);
-  const int64_t factor = work.statistics_layers.empty() ? 0 : 8 * f * f;
+  const int64_t factor = work.statistics_layers.empty() ? 0 : 8 * f * f * (1 + work.solve_matrices);
   const int64_t systems = m <= f ? 8 * (5 * m * f + 4 * m * m) : 8 * (5 * m * f + 2 * f * f);
   const int64_t change = 18 * d * f + 8 * 2 * n * f;
   return kept + 8 * m * f + std::max({key_pass + keys, factor + std::max(systems, change), rounding});
@@ -147,7 +147,7 @@ StageEstimate estimate_stage(const ModelConfig& config, const JobWork& work, con
   estimate.weights = weight_bytes(config, {stage.begin, stage.end}, work.dtype);
   const int64_t edited = count_in(work.edited_layers, stage);
   estimate.edited = edited * config.d_model * config.d_ffn * (precise_bytes(work.dtype) + element_bytes(work)) +
-                    edited * 8 * work.requests * (config.d_model + config.d_ffn);
+                    edited * 8 * work.requests * work.changes * (config.d_model + config.d_ffn);
   // An editor's state lies on the host.
   if (stage.device == Placement::host()) estimate.edited += edited * 8 * work.history_keys * config.d_ffn;
   estimate.evaluate = evaluate_bytes(config, work, stage, batching.under_way);

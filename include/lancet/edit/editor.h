@@ -34,7 +34,9 @@ struct EditorNeeds {
   /// EditContext::null_space with this threshold is used instead of covariance_factor.
   std::optional<double> null_space_below = {};
   std::optional<BackwardNeeds> backward = {};
-  bool history = false;  ///< keys of earlier batches are part of every solve
+  bool history = false;        ///< keys of earlier batches are part of every solve
+  int64_t changes = 1;         ///< of each weight by one batch, at most; each has a column for every request
+  int64_t solve_matrices = 0;  ///< [d_ffn, d_ffn] f64 that a solve makes of C's factor
 };
 
 /// What happened to one request; nullopt: the method has no such thing.

@@ -70,6 +70,8 @@ class WeightTransaction {
   /// Puts every master, rounded to the type its weight is stored in, in the model, so that what is measured is what is
   /// exported. The masters stay exact.
   std::vector<RoundingLoss> round_as_stored();
+  /// Puts the weights from before the first change in the model; the masters stay.
+  void put_unedited();
   /// Puts the masters themselves back in the model: what the next change is made on.
   void put_exact();
 

@@ -1,0 +1,129 @@
+#include "layer_passes.h"
+
+#include <torch/types.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "lancet/core/progress.h"
+#include "lancet/core/strings.h"
+
+namespace lancet {
+namespace {
+
+std::string history_name(int64_t layer) { return cat("keys.", layer); }
+
+}  // namespace
+
+LayerTargets LayerTargets::those(const std::vector<bool>& chosen) const {
+  LayerTargets some{{}, {}, {}, members};
+  std::vector<int64_t> places;
+  for (size_t i = 0; i < chosen.size(); ++i) {
+    if (!chosen[i]) continue;
+    places.push_back(static_cast<int64_t>(i));
+    some.requests.push_back(requests[i]);
+    some.groups.push_back(groups[i]);
+  }
+  some.z_ND = z_ND.index_select(0, to_index(places, z_ND.device()));
+  return some;
+}
+
+int64_t LayerPasses::run(const LayerTargets& targets, std::span<const int64_t> layers) const {
+  int64_t passes = 0;
+  std::vector<bool> was_taken(targets.requests.size(), false);
+  for (; passes < options_.passes; ++passes) {
+    const std::vector<bool> chosen = choose(targets, layers.back());
+    const bool is_any = std::find(chosen.begin(), chosen.end(), true) != chosen.end();
+    if (!is_any && passes > 0) break;
+    for (size_t i = 0; i < chosen.size(); ++i) was_taken[i] = was_taken[i] || chosen[i];
+    change_layers(targets.those(chosen), layers, passes == 0);
+  }
+  for (size_t i = 0; i < was_taken.size(); ++i)
+    if (!was_taken[i])
+      for (const int64_t place : targets.groups[i]) {
+        const int64_t request = targets.members[static_cast<size_t>(place)];
+        batch_.outcome.requests[static_cast<size_t>(request)].skipped =
+            cat("||z* - h|| is not between ", options_.residuals.above, " and ", options_.residuals.below);
+      }
+  if (options_.keeps_history && !targets.requests.empty()) keep_keys(targets, layers);
+  return passes;
+}
+
+/// The targets that a pass takes.
+std::vector<bool> LayerPasses::choose(const LayerTargets& targets, int64_t last) const {
+  std::vector<bool> chosen(targets.requests.size(), true);
+  if (options_.residuals.take_all() || targets.requests.empty()) return chosen;
+  RequestStates states = batch_.context.states_of(targets.requests);
+  const Tensor left_ND = missing(states, targets.z_ND, last);
+  const Tensor norm_N = batch_.context.decide_by([&] { return left_ND.norm(2, 1); });
+  for (size_t i = 0; i < chosen.size(); ++i) {
+    const double norm = norm_N[static_cast<int64_t>(i)].item<double>();
+    chosen[i] = norm > options_.residuals.above && norm < options_.residuals.below;
+  }
+  return chosen;
+}
+
+/// As many columns as any other change: which request is whose goes by their order.
+void LayerPasses::change_nothing(int64_t layer, int64_t n_members) const {
+  const ModelConfig& config = batch_.context.config();
+  const auto zeros = [&](int64_t rows, int64_t columns) {
+    return batch_.context.to_solve_device(torch::zeros({rows, columns}, torch::kDouble), layer);
+  };
+  batch_.transaction.apply({WeightKind::kDown, layer},
+                           LowRankDelta{zeros(config.d_model, n_members), zeros(n_members, config.d_ffn)});
+}
+
+void LayerPasses::change_layers(const LayerTargets& targets, std::span<const int64_t> layers, bool warns) const {
+  const EditContext& context = batch_.context;
+  const auto n_members = static_cast<int64_t>(targets.members.size());
+  if (targets.requests.empty()) {
+    for (const int64_t layer : layers) change_nothing(layer, n_members);
+    return;
+  }
+  Progress progress("weights", static_cast<int64_t>(layers.size()), "layers");
+  RequestStates states = context.states_of(targets.requests);
+  for (size_t i = 0; i < layers.size(); ++i) {
+    LayerProblem problem;
+    problem.layer = layers[i];
+    states.keep_from(layers[i]);
+    problem.keys_FN = states.collect_keys(layers[i], options_.key_mean);
+    if (i == 0 && warns) {
+      const std::vector<std::string> warnings = near_key_warnings(problem.keys_FN, targets.requests);
+      batch_.outcome.warnings.insert(batch_.outcome.warnings.end(), warnings.begin(), warnings.end());
+    }
+    if (options_.direction_mean) problem.directions_FN = states.collect_keys(layers[i], *options_.direction_mean);
+    if (const Tensor history = columns_of(batch_.state, history_name(layers[i])); history.defined())
+      problem.history_FM = context.to_solve_device(history, layers[i]);
+    problem.residuals_DN = residuals(states, targets.z_ND, layers.subspan(i));
+    const WeightDelta delta = context.solve(layers[i], [&] { return solve_(problem); });
+    batch_.transaction.apply({WeightKind::kDown, layers[i]},
+                             by_request(std::get<LowRankDelta>(delta), targets.groups, n_members));
+    progress.advance();
+  }
+}
+
+/// Of all targets, on the weights as edited.
+void LayerPasses::keep_keys(const LayerTargets& targets, std::span<const int64_t> layers) const {
+  RequestStates edited = batch_.context.states_of(targets.requests);
+  for (const int64_t layer : layers) {
+    edited.keep_from(layer);
+    append_columns(batch_.state, history_name(layer), edited.collect_keys(layer, options_.key_mean));
+  }
+}
+
+/// What is left of z* - h at the last layer: [N, D], there.
+Tensor LayerPasses::missing(RequestStates& states, const Tensor& z_ND, int64_t last) const {
+  const HookPoint point = options_.values.site == ValueSite::kBlockOut ? HookPoint::kBlockOut : HookPoint::kMlpOut;
+  const Tensor now_ND = states.collect({point, last}, options_.output_mean);
+  return batch_.context.to_solve_device(z_ND, last) - now_ND;
+}
+
+/// This layer's share of what is missing: [D, N], on the first of the layers' device.
+Tensor LayerPasses::residuals(RequestStates& states, const Tensor& z_ND, std::span<const int64_t> layers_left) const {
+  const Tensor left_ND = missing(states, z_ND, layers_left.back());
+  const double n = static_cast<double>(layers_left.size());
+  const double parts = options_.spread == Spread::kEven ? n : std::sqrt(n);
+  return batch_.context.to_solve_device(left_ND / parts, layers_left.front()).t().contiguous();
+}
+
+}  // namespace lancet

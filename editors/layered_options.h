@@ -1,0 +1,59 @@
+// What locate-then-edit methods let a job choose, and what each of them sets itself.
+#pragma once
+
+#include <cmath>
+#include <limits>
+#include <optional>
+#include <vector>
+
+#include "equal_keys.h"
+#include "lancet/edit/editor.h"
+#include "norm_anchor.h"
+
+namespace lancet {
+
+/// How much of the residual that is left one of n remaining layers takes.
+enum class Spread {
+  kEven,  ///< 1 / n (MEMIT)
+  kRoot   ///< 1 / sqrt(n) (PMET)
+};
+
+/// What the values are found for and applied to.
+enum class Course {
+  kTogether,      ///< all requests, once, at the last layer; every layer then takes its share
+  kLayerByLayer,  ///< all requests, at each layer, on the weights as edited so far; it takes the whole residual (BLUE)
+  kOneByOne       ///< the same for one request after another (ROME)
+};
+
+/// Which requests a pass over the layers takes: those with ||z* - h|| between the two, h being what is there by now.
+struct ResidualBounds {
+  double above = -1;
+  double below = std::numeric_limits<double>::infinity();
+
+  bool take_all() const { return above < 0 && std::isinf(below); }
+};
+
+struct LayeredOptions {
+  std::vector<int64_t> layers;  ///< ascending
+  Compat compat = Compat::kNone;
+  ValueOptions values;
+  ContextOptions contexts;
+  EqualKeys equal_keys = EqualKeys::kWarn;
+  NormAnchor norm_anchor;
+  // the method's own
+  Spread spread = Spread::kEven;
+  Course course = Course::kTogether;
+  ContextMean key_mean = ContextMean::kGrouped;
+  ContextMean output_mean = ContextMean::kPlain;  ///< of what the residual is taken from
+  std::optional<ContextMean> direction_mean;      ///< of LayerProblem::directions_FN
+  bool keeps_history = false;                     ///< keys of earlier batches, measured behind them
+  bool values_on_unedited = false;                ///< values are found on the weights from before the first batch
+  int64_t passes = 1;                             ///< over the layers, at most; Course::kTogether alone
+  ResidualBounds residuals;
+};
+
+/// `layers`, `values`, `contexts`, `compat`, `equal_keys`, `norm_anchor`, over a method's own defaults; where its
+/// course is kTogether and its values are found on the weights as edited so far also `blue`.
+LayeredOptions parse_layered_options(ConfigSection& editor, LayeredOptions defaults);
+
+}  // namespace lancet
