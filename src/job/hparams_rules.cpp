@@ -160,6 +160,12 @@ KeyFate map_key_mode(HparamsImport& import, const std::string& key) {
   return mapped("editor.keys: " + mode);
 }
 
+/// There the last iteration only looks.
+KeyFate map_iterations(HparamsImport& import, const std::string& key) {
+  import.put("editor.passes", ConfigTree::number(import.file.integer(key, {.min = 2, .max = 101}) - 1));
+  return mapped("editor.passes: one less, as there the last iteration changes nothing");
+}
+
 KeyFate map_half(HparamsImport& import, const std::string& key) {
   if (!import.file.boolean(key, false)) return same("off");
   import.put("run.dtype", ConfigTree::text(key == "bf16" ? "bf16" : "f16"));
@@ -206,11 +212,15 @@ constexpr HparamsRule kRules[] = {
     {"nll_loss_factor", " pmet ", "values.nll_factor"},
     {"v_loss_layer", "", "", "", check_loss_layer},
     {"mom2_adjustment", "", "", "", map_adjustment},
-    {"mom2_update_weight", " memit emmet pmet ", "covariance_weight"},
+    {"mom2_update_weight", " memit emmet pmet nse ", "covariance_weight"},
     {"mom2_update_weight", "", "", "the method has no such weight; the public code does not read it either"},
     {"update_norm_lambda", " memit emmet ", "identity_weight"},
     {"emmet_lambda", " emmet ", "slack"},
     {"emmet_lambda", "", "", "EMMET's alone"},
+    {"alpha", " nse ", "residual_above"},
+    {"upper_bound", " nse ", "residual_below"},
+    {"neuron_threshold", " nse ", "neurons"},
+    {"max_iterations", " nse ", "", "", map_iterations},
     {"nullspace_threshold", " alphaedit ", "null_space_below"},
     {"L2", " alphaedit ", "ridge"},
     {"P_loc", " alphaedit ", "", "", map_projection},

@@ -16,8 +16,9 @@ namespace {
 
 using Fate = ImportedKey::Fate;
 
-constexpr std::array<std::pair<std::string_view, std::string_view>, 8> kAlgorithms{{{"MEMIT", "memit"},
+constexpr std::array<std::pair<std::string_view, std::string_view>, 9> kAlgorithms{{{"MEMIT", "memit"},
                                                                                     {"AlphaEdit", "alphaedit"},
+                                                                                    {"NSE", "nse"},
                                                                                     {"ROME", "rome"},
                                                                                     {"R-ROME", "r-rome"},
                                                                                     {"EMMET", "emmet"},
@@ -27,7 +28,7 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 8> kAlgorith
 
 /// A key that only one method's files have. NSE's and EMMET's come first: those files have MEMIT's keys too.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 9> kTellingKeys{
-    {{"neuron_threshold", "NSE"},
+    {{"neuron_threshold", "nse"},
      {"emmet_lambda", ""},
      {"nullspace_threshold", "alphaedit"},
      {"nll_loss_factor", "pmet"},
@@ -52,7 +53,6 @@ std::string find_method(ConfigSection& file, const std::string& source) {
   }
   for (const auto& [key, method] : kTellingKeys) {
     if (!file.has(key)) continue;
-    if (method == "NSE") throw unknown_method(source, "its keys are NSE's, which lancet does not have");
     if (method.empty())
       throw ConfigError(cat(source, ": has no alg_name, and keys that files of MEMIT and of EMMET share: say --method ",
                             "memit or --method emmet"));

@@ -20,6 +20,7 @@ VALUES = {
     "v_lr": 0.1, "v_loss_layer": 31, "v_weight_decay": 0.5, "kl_factor": 0.0625, "mom2_adjustment": True, "mom2_update_weight": 15000,
 }  # fmt: skip
 ALPHAEDIT = {"model_name": "Llama3-8B"} | VALUES | LLAMA | STATISTICS | {"nullspace_threshold": 2e-2, "L2": 10}
+NSE = VALUES | LLAMA | STATISTICS | {"alpha": 2.5, "upper_bound": 50, "max_iterations": 3, "neuron_threshold": 1.0}
 ROME = {"alg_name": "ROME", "device": 0, "fp16": True, "context_template_length_params": [[5, 10], [10, 10]]} | VALUES | LLAMA | STATISTICS
 ROME |= {"layers": [5], "mom2_adjustment": False, "v_lr": 0.5, "v_weight_decay": 1e-3, "clamp_norm_factor": 4}
 ROME.pop("mom2_update_weight")
@@ -80,7 +81,8 @@ def numbers(tree):
 
 
 @pytest.mark.parametrize(
-    ("values", "name"), [(ALPHAEDIT, "llama-3-8b-alphaedit"), (ROME, "llama-3-8b-rome"), (FT, "llama-3-8b-ft")]
+    ("values", "name"),
+    [(ALPHAEDIT, "llama-3-8b-alphaedit"), (NSE, "llama-3-8b-nse"), (ROME, "llama-3-8b-rome"), (FT, "llama-3-8b-ft")],
 )
 def test_a_published_file_is_its_preset(lancet, values, name):
     job = imported(lancet, values)
@@ -137,7 +139,6 @@ def test_a_model_checks_layers(lancet):
         ({"v_lr": "fast"}, "v_lr"),
         ({"layers": ["a"]}, "layers"),
         ({"layer_selection": "random"}, "all"),
-        ({"neuron_threshold": 1.0}, "NSE"),
         ({"alg_name": "SERAC"}, "SERAC"),
         ({"v_num_grad_steps": 2.5}, "steps"),
     ],

@@ -23,6 +23,7 @@ std::string options_of(const std::string& method) {
       {"emmet", "layers: [1, 2], covariance_weight: 20, identity_weight: 0.1, equal_keys: mean, rect: {keep: 0.4}"},
       {"alphaedit", "layers: [0, 2], null_space_below: 1.0, ridge: 0.1, blue: true, equal_keys: split"},
       {"pmet", "layers: [1, 2], covariance_weight: 20, norm_anchor: {mode: skip, limit: 10}"},
+      {"nse", "layers: [0, 2], covariance_weight: 20, residual_above: 0.01, neurons: 0.7"},
       {"ultraedit", "modules: {gate: [0, 2], up: [1], down: [3]}, lr: 1e-3, batch: 2"},
       {"ft", "modules: {down: [0, 3]}, steps: 3"},
       {"ft-l", "modules: {gate: [1], down: [2]}, steps: 3, norm_constraint: 1e-3"},

@@ -102,6 +102,7 @@ const Method kMethods[] = {
     {"pmet", "method: pmet, rect: {keep: 0.3}"},
     {"rome", "method: rome"},
     {"r_rome", "method: r-rome, covariance: false"},
+    {"nse", "method: nse, covariance_weight: 20, residual_above: 0.01, neurons: 0.6"},
     {"ultraedit", "method: ultraedit, lr: 1e-3, batch: 2"},
     {"ft_l", "method: ft-l, steps: 3, batch: 2, norm_constraint: 1e-3"},
     {"ft_m", "method: ft-m, steps: 3, batch: 3, prune: {log_base: 1.1}"},

@@ -93,6 +93,60 @@ TEST_F(LayeredEditorTest, EqualKeysAreWarnedOfAndNoEquality) {
   EXPECT_THROW(edit("method: emmet, layers: [1], slack: 0", equal_keys()), NumericError);
 }
 
+TEST_F(LayeredEditorTest, PassesGoOnWhileTargetsAreFar) {
+  const std::string nse = "method: nse, layers: [0, 1], covariance_weight: 1, history: false, residual_below: 1.0e+9";
+  const auto columns = [](const std::vector<int64_t>& of, size_t times) {
+    std::vector<int64_t> all;
+    for (size_t i = 0; i < times; ++i) all.insert(all.end(), of.begin(), of.end());
+    return all;
+  };
+  const Result memit = edit("method: memit, layers: [0, 1], covariance_weight: 1", requests);
+  const Result once = edit(nse + ", passes: 1, residual_above: 0", requests);
+  ASSERT_EQ(once.deltas.size(), 1u);
+  EXPECT_TRUE(once.deltas[0].equal(memit.deltas[0]));
+  const Result thrice = edit(nse + ", passes: 3, residual_above: 0", requests);
+  ASSERT_EQ(thrice.deltas.size(), 3u);
+  EXPECT_TRUE(thrice.deltas[0].equal(memit.deltas[0]));
+  EXPECT_LT(thrice.deltas[1].norm().item<double>(), memit.deltas[0].norm().item<double>());
+  EXPECT_EQ(thrice.outcome.columns, columns({0, 1, 2}, 3));
+  EXPECT_TRUE(thrice.outcome.requests[0].skipped.empty());
+  // nobody is far enough: a change of nothing, in as many columns
+  const Result none = edit(nse + ", passes: 3, residual_above: 1.0e+8", requests);
+  ASSERT_EQ(none.deltas.size(), 1u);
+  EXPECT_EQ(none.deltas[0].norm().item<double>(), 0);
+  EXPECT_EQ(none.outcome.columns, columns({0, 1, 2}, 1));
+  EXPECT_NE(none.outcome.requests[2].skipped.find("is not between 1e+08 and"), std::string::npos)
+      << none.outcome.requests[2].skipped;
+}
+
+TEST_F(LayeredEditorTest, ValuesMayBeThoseOfTheUneditedModel) {
+  const auto editor = testing::editor_from(
+      std::string("{method: nse, layers: [1], residual_above: 0, passes: 1, history: false, ") + kValues + "}");
+  WeightTransaction transaction(model);
+  EditorState state;
+  const EditOutcome first = editor->edit(context, requests, state, transaction);
+  const Tensor edited = model.weight({WeightKind::kDown, 1}).clone();
+  const EditOutcome again = editor->edit(context, requests, state, transaction);
+  EXPECT_EQ(first.requests[0].losses, again.requests[0].losses);
+  EXPECT_FALSE(model.weight({WeightKind::kDown, 1}).equal(edited));
+  transaction.put_unedited();
+  const Tensor unedited = model.weight({WeightKind::kDown, 1}).clone();
+  EXPECT_FALSE(unedited.equal(edited));
+  transaction.rollback();
+  EXPECT_TRUE(model.weight({WeightKind::kDown, 1}).equal(unedited));
+}
+
+TEST_F(LayeredEditorTest, NeuronsThatAreNotChosenStay) {
+  const Result result = edit("method: nse, layers: [1], residual_above: 0, neurons: 0.5, passes: 1", requests);
+  const Tensor size_F = context.collect_keys(context.prepare(requests), 1).abs().sum(1);
+  const Tensor changed_F = result.change.abs().sum(0) > 0;
+  const double share = size_F.masked_select(changed_F).sum().item<double>() / size_F.sum().item<double>();
+  EXPECT_LE(share, 0.5);
+  EXPECT_GT(share, 0.4);
+  EXPECT_GE(size_F.masked_select(changed_F).min().item<double>(),
+            size_F.masked_select(changed_F.logical_not()).max().item<double>());
+}
+
 TEST_F(LayeredEditorTest, TheAnchorsNormIsWhatTheEditReaches) {
   EditorState state;
   state.tensors["norm_anchor.1"] = torch::tensor(3.5, torch::kDouble);

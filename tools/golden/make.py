@@ -32,6 +32,7 @@ def sections():
     one, two, mixed = [[0, 298]], BATCHES, [[0, 298, 1]]
     memit = dict(method="memit", covariance_weight=20.0, **LOCATED)
     pmet = memit | dict(method="pmet", values=VALUES | dict(steps=25, kl=0.02, nll_factor=1.5))
+    nse = memit | dict(method="nse", passes=2)
     return {
         "memit-history": (memit | dict(history=True), two),
         "memit-anchor": (memit | dict(norm_anchor=dict(mode="rescale", limit=3.0)), two),
@@ -40,6 +41,8 @@ def sections():
         "emmet": (memit | dict(method="emmet", slack=0.1, identity_weight=0.5), one),
         "alphaedit": (dict(method="alphaedit", null_space_below=0.5, ridge=0.5, **LOCATED), two),
         "pmet": (pmet, one),
+        "nse": (nse | dict(neurons=0.8, residual_above=1.0, residual_below=100.0), two),  # the second pass takes one of two
+        "nse-bounds": (nse | dict(neurons=1.0, residual_above=0.1, residual_below=50.0), two),  # one request is never taken
         "rome": (dict(method="rome", **ROME), one),
         "rome-identity": (dict(method="rome", **ROME) | dict(covariance=False), one),
         "r-rome-prefix": (dict(method="r-rome", keys="prefix", **ROME), one),

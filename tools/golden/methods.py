@@ -1,5 +1,6 @@
 """The plain version of each method: edit(bench, section, batches) gives the changes of each batch of requests, by weight."""
 import memit_family
+import nse
 import rome
 import training
 
@@ -8,6 +9,7 @@ METHODS = {
     "emmet": memit_family.edit,
     "alphaedit": memit_family.edit,
     "pmet": memit_family.edit,
+    "nse": nse.edit,
     "rome": rome.edit,
     "r-rome": rome.edit,
     "ultraedit": training.ultraedit,

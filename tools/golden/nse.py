@@ -1,0 +1,38 @@
+"""NSE: values on the unedited model, passes over the layers while residuals are large, the inputs that carry the keys alone."""
+import torch
+
+
+def chosen(keys, share):
+    """Places of the largest sums of |k|, as many as together have at most `share` of all."""
+    size, order = keys.abs().sum(1).sort(descending=True)
+    return order if share == 1 else order[size.cumsum(0) <= share * size.sum()]
+
+
+def edit(bench, section, batches):
+    layers, contexts = section["layers"], section["contexts"]
+    history = {layer: torch.zeros_like(bench.covariances[layer]) for layer in layers}
+    unedited, model, changes = bench.fresh(section), bench.fresh(section), []
+    for requests in batches:
+        deltas = {}
+        z = bench.values(unedited, requests, layers[-1], ["block"], section)
+        for _ in range(section["passes"]):
+            far = (z - bench.at_lookup(model, requests, ["{}"], "block", layers[-1])[:, 0]).norm(dim=1)
+            taken = ((far > section["residual_above"]) & (far < section["residual_below"])).nonzero()[:, 0].tolist()
+            if not taken:
+                break
+            some, wanted = [requests[i] for i in taken], z[taken]
+            for index, layer in enumerate(layers):
+                keys = bench.keys(model, some, contexts, layer).T
+                residual = (wanted - bench.at_lookup(model, some, ["{}"], "block", layers[-1])[:, 0]).T / (len(layers) - index)
+                at = chosen(keys, section["neurons"])
+                system = section["covariance_weight"] * bench.covariances[layer] + history[layer]
+                system = system[at][:, at] + keys[at] @ keys[at].T
+                name = model.weight_name("down", layer)
+                delta = torch.zeros_like(model.weights[name], dtype=torch.float64)
+                delta[:, at] = residual @ torch.linalg.solve(system, keys[at]).T
+                deltas[name] = deltas.get(name, 0) + model.change(name, delta)
+        for layer in layers:
+            keys = bench.keys(model, requests, contexts, layer).T
+            history[layer] += keys @ keys.T
+        changes.append(deltas)
+    return changes
