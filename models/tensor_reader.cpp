@@ -14,6 +14,7 @@
 #include <future>
 
 #include "lancet/core/parallel.h"
+#include "lancet/kernels/convert.h"
 #include "lancet/runtime/placement.h"
 
 namespace lancet {
@@ -21,45 +22,81 @@ namespace {
 
 using Bytes = std::span<std::byte>;
 
-/// What one thread reads at a time; also the conversion's buffer: half of a core's level-2 cache, or less. A multiple
-/// of every element's size.
-constexpr int64_t kPieceBytes = int64_t{256} << 10;
+/// What a thread reads and converts at a time: half of a core's level-2 cache, or less. GRAIN_SIZE numbers of every
+/// type fit in.
+constexpr int64_t kSliceBytes = int64_t{256} << 10;
+/// Where one thread's piece of new memory ends and another's begins: at the border of a large page, which one of them
+/// makes by touching it, while the other would wait.
+constexpr uintptr_t kPieceBorder = uintptr_t{2} << 20;
+/// Of tensors that threads read together.
+constexpr int64_t kTogetherBytes = int64_t{256} << 20;
 /// What goes to a device at a time: long enough that starting a copy and a thread costs nothing beside it.
 constexpr int64_t kStagingBytes = int64_t{32} << 20;
 
 Bytes bytes_of(const Tensor& tensor) { return {static_cast<std::byte*>(tensor.mutable_data_ptr()), tensor.nbytes()}; }
 
-/// `work`(begin, end) on the pieces of [0, n_bytes), by as many threads as torch uses.
-void for_each_piece(int64_t n_bytes, const std::function<void(int64_t, int64_t)>& work) {
-  const auto n_pieces = static_cast<size_t>((n_bytes + kPieceBytes - 1) / kPieceBytes);
-  for_each_in_parallel(n_pieces, static_cast<size_t>(at::get_num_threads()), [&](size_t piece) {
-    const int64_t begin = static_cast<int64_t>(piece) * kPieceBytes;
-    work(begin, std::min(n_bytes, begin + kPieceBytes));
-  });
+/// A part of a tensor's memory; offsets in bytes.
+struct Piece {
+  const TensorView* stored;
+  const Tensor* tensor;
+  int64_t begin;
+  int64_t end;
+};
+
+void add_pieces(const TensorView& stored, const Tensor& tensor, std::vector<Piece>& pieces) {
+  const auto address = reinterpret_cast<uintptr_t>(tensor.const_data_ptr());
+  const auto n_bytes = static_cast<int64_t>(tensor.nbytes());
+  for (int64_t begin = 0; begin < n_bytes;) {
+    const uintptr_t at = address + static_cast<uintptr_t>(begin);
+    const int64_t end = std::min(n_bytes, begin + static_cast<int64_t>(kPieceBorder - at % kPieceBorder));
+    pieces.push_back({&stored, &tensor, begin, end});
+    begin = end;
+  }
 }
 
-void read_into(const TensorView& stored, int64_t offset, Bytes to) {
-  for_each_piece(static_cast<int64_t>(to.size()), [&](int64_t begin, int64_t end) {
-    stored.read(static_cast<uint64_t>(offset + begin),
-                to.subspan(static_cast<size_t>(begin), static_cast<size_t>(end - begin)));
-  });
+/// In slices that are converted in this thread: there is one of us on every core already.
+void read_converted(const Piece& piece) {
+  const torch::NoGradGuard no_grad;  // each thread has its own
+  thread_local std::vector<std::byte> buffer(kSliceBytes);
+  const int64_t stored_bytes = bytes_per_element(piece.stored->dtype);
+  const auto bytes = static_cast<int64_t>(piece.tensor->element_size());
+  const Tensor flat = piece.tensor->view({-1});
+  // torch's own conversion is slower than reading, and has threads of its own for longer slices
+  const bool widens = piece.stored->dtype == DType::kBF16 && flat.scalar_type() == at::kFloat;
+  const int64_t most = widens ? kSliceBytes / stored_bytes : at::internal::GRAIN_SIZE;
+  for (int64_t i = piece.begin / bytes; i < piece.end / bytes; i += most) {
+    const int64_t n = std::min(most, piece.end / bytes - i);
+    const Bytes slice = Bytes(buffer).first(static_cast<size_t>(n * stored_bytes));
+    piece.stored->read(static_cast<uint64_t>(i * stored_bytes), slice);
+    if (widens)
+      widen({reinterpret_cast<const uint16_t*>(slice.data()), static_cast<size_t>(n)},
+            {flat.mutable_data_ptr<float>() + i, static_cast<size_t>(n)});
+    else
+      flat.narrow(0, i, n).copy_(
+          torch::from_blob(slice.data(), {n}, torch::TensorOptions(to_scalar_type(piece.stored->dtype))));
+  }
 }
 
-/// `flat`: [numel] on the host.
-void read_converted(const TensorView& stored, const Tensor& flat) {
-  const int64_t element_bytes = bytes_per_element(stored.dtype);
-  const auto stored_options = torch::TensorOptions(to_scalar_type(stored.dtype));
-  for_each_piece(static_cast<int64_t>(stored.bytes.size()), [&](int64_t begin, int64_t end) {
-    const torch::NoGradGuard no_grad;  // each thread has its own
-    thread_local std::vector<std::byte> buffer(kPieceBytes);
-    const Bytes bytes = Bytes(buffer).first(static_cast<size_t>(end - begin));
-    stored.read(static_cast<uint64_t>(begin), bytes);
-    const Tensor piece = torch::from_blob(bytes.data(), {(end - begin) / element_bytes}, stored_options);
-    // In slices that torch converts in this thread: there is one of us on every core already.
-    for (int64_t i = 0; i < piece.numel(); i += at::internal::GRAIN_SIZE) {
-      const Tensor slice = piece.slice(0, i, i + at::internal::GRAIN_SIZE);
-      flat.narrow(0, begin / element_bytes + i, slice.numel()).copy_(slice);
-    }
+void read_piece(const Piece& piece) {
+  if (piece.tensor->scalar_type() != to_scalar_type(piece.stored->dtype)) return read_converted(piece);
+  piece.stored->read(
+      static_cast<uint64_t>(piece.begin),
+      bytes_of(*piece.tensor).subspan(static_cast<size_t>(piece.begin), static_cast<size_t>(piece.end - piece.begin)));
+}
+
+/// By as many threads as torch uses.
+void read_pieces(const std::vector<Piece>& pieces) {
+  for_each_in_parallel(pieces.size(), static_cast<size_t>(at::get_num_threads()),
+                       [&](size_t i) { read_piece(pieces[i]); });
+}
+
+/// `staged`, memory of bytes, with those of `stored` from `begin` on.
+void fill(const Tensor& staged, const TensorView& stored, int64_t begin) {
+  const Bytes to = bytes_of(staged);
+  const auto size = static_cast<size_t>(kSliceBytes);
+  for_each_in_parallel((to.size() + size - 1) / size, static_cast<size_t>(at::get_num_threads()), [&](size_t i) {
+    const size_t at = i * size;
+    stored.read(static_cast<uint64_t>(begin) + at, to.subspan(at, std::min(size, to.size() - at)));
   });
 }
 
@@ -73,15 +110,20 @@ void prefer_large_pages(const Tensor& memory) {
   if (begin < end) static_cast<void>(::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_HUGEPAGE));
 }
 
-Tensor read_on_host(const TensorRead& read) {
-  const TensorView& stored = read.stored;
-  Tensor tensor = torch::empty(stored.shape, torch::TensorOptions(read.dtype).device(read.device));
-  prefer_large_pages(tensor);
-  if (read.dtype == to_scalar_type(stored.dtype))
-    read_into(stored, 0, bytes_of(tensor));
-  else
-    read_converted(stored, tensor.view({-1}));
-  return tensor;
+/// The first of `reads`, all of them on the host: as many as are read together.
+std::vector<Tensor> read_some_on_host(std::span<const TensorRead> reads) {
+  std::vector<Tensor> tensors;
+  size_t n_bytes = 0;
+  for (const TensorRead& read : reads) {
+    if (read.device != Placement::host() || n_bytes >= static_cast<size_t>(kTogetherBytes)) break;
+    n_bytes += read.stored.bytes.size();
+    tensors.push_back(torch::empty(read.stored.shape, torch::TensorOptions(read.dtype).device(read.device)));
+    prefer_large_pages(tensors.back());
+  }
+  std::vector<Piece> pieces;
+  for (size_t i = 0; i < tensors.size(); ++i) add_pieces(reads[i].stored, tensors[i], pieces);
+  read_pieces(pieces);
+  return tensors;
 }
 
 /// Two buffers that take turns: one is read into while the other is copied to its device.
@@ -98,7 +140,7 @@ class Stager {
       const int64_t end = std::min(stored_bytes, begin + kStagingBytes);
       Slot& slot = next_slot(read.device);
       const Tensor staged = slot.buffer.slice(0, 0, end - begin);
-      read_into(read.stored, begin, bytes_of(staged));
+      fill(staged, read.stored, begin);
       const Tensor place = flat.slice(0, begin / element_bytes, end / element_bytes);
       slot.upload = std::async(std::launch::async, [place, staged = staged.view(stored_type)] {
         const torch::NoGradGuard no_grad;
@@ -139,9 +181,14 @@ std::vector<Tensor> read_tensors(std::span<const TensorRead> reads, const std::f
   std::vector<Tensor> tensors;
   Stager stager;
   int64_t read_bytes = 0;
-  for (const TensorRead& read : reads) {
-    tensors.push_back(read.device == Placement::host() ? read_on_host(read) : stager.read(read));
-    read_bytes += static_cast<int64_t>(read.stored.bytes.size());
+  while (tensors.size() < reads.size()) {
+    const std::span<const TensorRead> left = reads.subspan(tensors.size());
+    std::vector<Tensor> some = read_some_on_host(left);
+    if (some.empty()) some.push_back(stager.read(left.front()));
+    for (Tensor& tensor : some) {
+      read_bytes += static_cast<int64_t>(reads[tensors.size()].stored.bytes.size());
+      tensors.push_back(std::move(tensor));
+    }
     on_bytes(read_bytes);
   }
   stager.finish();
