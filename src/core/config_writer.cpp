@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "lancet/core/config_tree.h"
+#include "lancet/core/strings.h"
 
 namespace lancet {
 namespace {
@@ -123,6 +124,24 @@ std::string to_yaml(const ConfigTree& tree) {
   std::string out;
   write_block(tree, 0, "", out);
   return out;
+}
+
+std::string to_line(const ConfigTree& tree) {
+  std::vector<std::string> parts;
+  switch (tree.kind) {
+    case ConfigTree::Kind::kNull:
+      return "null";
+    case ConfigTree::Kind::kScalar:
+      return tree.scalar;
+    case ConfigTree::Kind::kList:
+      for (const ConfigTree& item : tree.items) parts.push_back(to_line(item));
+      return "[" + join(parts) + "]";
+    case ConfigTree::Kind::kMap:
+      for (const auto& [key, value] : tree.entries)
+        if (value.kind != ConfigTree::Kind::kList || !value.items.empty()) parts.push_back(key + ": " + to_line(value));
+      return "{" + join(parts) + "}";
+  }
+  return "";
 }
 
 }  // namespace lancet

@@ -68,14 +68,6 @@ std::string tuned_method(ConfigSection& file) {
   return constraint == nullptr || constraint->scalar == "false" ? "ft" : "ft-l";
 }
 
-std::string value_text(const ConfigTree& value) {
-  if (value.kind == ConfigTree::Kind::kScalar) return excerpt(value.scalar, 60);
-  std::string text = to_yaml(value);
-  while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.pop_back();
-  std::replace(text.begin(), text.end(), '\n', ' ');
-  return excerpt(text, 60);
-}
-
 KeyFate import_key(HparamsImport& import, const std::string& key) {
   const HparamsRule* rule = find_rule(key, import.method);
   const ConfigTree* value = import.file.raw(key);
@@ -112,7 +104,7 @@ ImportedHparams import_hparams(const std::filesystem::path& path, const std::str
   ImportedHparams imported;
   for (const auto& [key, value] : tree.entries) {
     KeyFate fate = import_key(import, key);
-    imported.keys.push_back({key, value_text(value), fate.fate, std::move(fate.what)});
+    imported.keys.push_back({key, excerpt(to_line(value), 60), fate.fate, std::move(fate.what)});
   }
   problems.throw_if_any();
   check(import.job, model, source);

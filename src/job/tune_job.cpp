@@ -42,16 +42,6 @@ std::vector<EditRequest> first(const std::vector<EditRequest>& requests, int64_t
   return {requests.begin(), requests.begin() + count};
 }
 
-/// On one line; empty lists of a map are left out.
-std::string value_text(const ConfigTree& value) {
-  std::vector<std::string> parts;
-  for (const ConfigTree& item : value.items) parts.push_back(value_text(item));
-  for (const auto& [key, item] : value.entries)
-    if (item.kind != ConfigTree::Kind::kList || !item.items.empty()) parts.push_back(cat(key, " ", value_text(item)));
-  if (value.kind == ConfigTree::Kind::kList) return cat("[", join(parts), "]");
-  return value.kind == ConfigTree::Kind::kMap ? cat("{", join(parts), "}") : value.scalar;
-}
-
 /// A trial with what it needs.
 struct Candidate {
   Trial trial;
@@ -250,7 +240,7 @@ TuneReport run_tune_job(const JobConfig& job) { return TuneRun(job).run(); }
 std::string choice_text(const Trial& trial) {
   if (trial.choice.empty()) return "as the job says";
   std::vector<std::string> parts;
-  for (const auto& [key, value] : trial.choice) parts.push_back(cat(key, " ", value_text(value)));
+  for (const auto& [key, value] : trial.choice) parts.push_back(cat(key, " ", to_line(value)));
   return join(parts);
 }
 

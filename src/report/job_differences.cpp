@@ -11,23 +11,6 @@ namespace {
 
 using Leaves = std::vector<std::pair<std::string, std::string>>;
 
-std::string inline_text(const ConfigTree& tree) {
-  std::vector<std::string> parts;
-  switch (tree.kind) {
-    case ConfigTree::Kind::kNull:
-      return "null";
-    case ConfigTree::Kind::kScalar:
-      return tree.scalar;
-    case ConfigTree::Kind::kList:
-      for (const ConfigTree& item : tree.items) parts.push_back(inline_text(item));
-      return "[" + join(parts) + "]";
-    case ConfigTree::Kind::kMap:
-      for (const auto& [key, value] : tree.entries) parts.push_back(key + ": " + inline_text(value));
-      return "{" + join(parts) + "}";
-  }
-  return "";
-}
-
 void collect(const ConfigTree& tree, const std::string& prefix, Leaves& leaves) {
   for (const auto& [key, value] : tree.entries) {
     const std::string path = prefix.empty() ? key : prefix + "." + key;
@@ -35,7 +18,7 @@ void collect(const ConfigTree& tree, const std::string& prefix, Leaves& leaves) 
     if (value.kind == ConfigTree::Kind::kMap)
       collect(value, path, leaves);
     else
-      leaves.emplace_back(path, inline_text(value));
+      leaves.emplace_back(path, to_line(value));
   }
 }
 

@@ -45,6 +45,9 @@ ConfigTree load_config(const std::filesystem::path& path);
 /// YAML text that parses to the same tree; short lists of scalars on one line.
 std::string to_yaml(const ConfigTree& tree);
 
+/// On one line, for people: unquoted, whatever its length; a map's empty lists are left out.
+std::string to_line(const ConfigTree& tree);
+
 /// What keeps a value from its place: a path runs through something that is no map.
 struct PathObstacle {
   std::string place;  ///< "values", "the document"
