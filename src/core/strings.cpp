@@ -107,6 +107,13 @@ std::string excerpt(std::string_view text, size_t longest_bytes) {
   return std::string(text.substr(0, end)) + "...";
 }
 
+std::string csv_field(std::string_view text) {
+  if (text.find_first_of(",\"\r\n") == std::string_view::npos) return std::string(text);
+  std::string out = "\"";
+  for (const char c : text) out += c == '"' ? std::string("\"\"") : std::string(1, c);
+  return out + "\"";
+}
+
 std::string nearest(std::string_view word, std::span<const std::string> candidates) {
   std::string best;
   size_t best_distance = 1 + word.size() / 3;

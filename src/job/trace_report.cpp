@@ -84,13 +84,6 @@ Json average_json(const TraceReport& report) {
           {"suggested_layers", summary.suggested_layers}};
 }
 
-std::string csv_field(const std::string& text) {
-  if (text.find_first_of(",\"\n\r") == std::string::npos) return text;
-  std::string out = "\"";
-  for (const char c : text) out += c == '"' ? std::string("\"\"") : std::string(1, c);
-  return out + "\"";
-}
-
 }  // namespace
 
 std::string to_json(const TraceReport& report, const TraceJob& job) {

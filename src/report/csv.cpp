@@ -6,12 +6,7 @@
 namespace lancet::page {
 namespace {
 
-std::string field(const std::string& text) {
-  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
-  std::string out = "\"";
-  for (const char c : text) out += c == '"' ? std::string("\"\"") : std::string(1, c);
-  return out + "\"";
-}
+std::string field(const std::string& text) { return csv_field(text); }
 
 std::string field(const std::optional<double>& value) { return value ? Json(*value).dump() : ""; }
 

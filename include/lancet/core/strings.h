@@ -44,6 +44,9 @@ std::vector<std::string> split(std::string_view text, char separator);
 /// At most `longest_bytes` of `text`, never cut inside a UTF-8 character; "..." follows where something is missing.
 std::string excerpt(std::string_view text, size_t longest_bytes);
 
+/// The text as a field of a CSV line (RFC 4180): in quotes where it has to be.
+std::string csv_field(std::string_view text);
+
 /// The candidate that a misspelt `word` most likely meant (edit distance <= 1 + length / 3); empty when none is near.
 std::string nearest(std::string_view word, std::span<const std::string> candidates);
 
