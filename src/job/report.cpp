@@ -35,22 +35,11 @@ Json request_metrics(const Tallies& before, const Tallies& after) {
 }
 
 Json metrics_json(const EditReport& report) {
-  Json metrics = Json::object();
+  Json metrics = figures_json(report.after.metrics, {report.before.totals, report.before.requests},
+                              {report.after.totals, report.after.requests}, "prompts");
   const Tallies behind_batches = report.right_after();
-  const auto before_intervals = bootstrap_intervals(report.before.requests);
-  const auto after_intervals = bootstrap_intervals(report.after.requests);
-  for (const MetricRow& row : report.after.metrics) {
-    const Tally& after = report.after.totals.find(row.name)->second;
-    Json metric = {
-        {"before", mean_of(report.before.totals, row.name)},
-        {"right_after", mean_of(behind_batches, row.name)},
-        {"after", mean_json(after)},
-        {"interval",
-         {{"before", interval_json(before_intervals, row.name)}, {"after", interval_json(after_intervals, row.name)}}},
-        {"prompts", after.count}};
-    metric.update(describe(row));
-    metrics[row.name] = std::move(metric);
-  }
+  for (const MetricRow& row : report.after.metrics)
+    metrics[row.name]["right_after"] = mean_of(behind_batches, row.name);
   return metrics;
 }
 

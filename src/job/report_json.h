@@ -38,21 +38,38 @@ inline Json bytes_json(const PeakBytes& peaks) {
   return json;
 }
 
-/// What editing cost: name -> figures on the unedited and the edited model.
-inline Json costs_json(const CostReport& before, const CostReport& after) {
-  Json costs = Json::object();
+/// What was measured of one model.
+struct MeasuredFigures {
+  const Tallies& totals;
+  std::span<const Tallies> items;  ///< requests, or what else is drawn from for intervals
+};
+
+/// Metric -> its figures on the unedited and the edited model. `count`: what the number of outcomes is called.
+inline Json figures_json(std::span<const MetricRow> rows, const MeasuredFigures& before, const MeasuredFigures& after,
+                         const char* count) {
   const auto before_intervals = bootstrap_intervals(before.items), after_intervals = bootstrap_intervals(after.items);
-  for (const MetricRow& row : after.metrics) {
-    Json cost = {
-        {"before", mean_json(before.totals.find(row.name)->second)},
-        {"after", mean_json(after.totals.find(row.name)->second)},
+  const auto mean_before = [&](const std::string& name) {
+    const auto found = before.totals.find(name);
+    return found == before.totals.end() ? Json(nullptr) : mean_json(found->second);
+  };
+  Json figures = Json::object();
+  for (const MetricRow& row : rows) {
+    const Tally& total = after.totals.find(row.name)->second;
+    Json figure = {
+        {"before", mean_before(row.name)},
+        {"after", mean_json(total)},
         {"interval",
          {{"before", interval_json(before_intervals, row.name)}, {"after", interval_json(after_intervals, row.name)}}},
-        {"count", after.totals.find(row.name)->second.count}};
-    cost.update(describe(row));
-    costs[row.name] = std::move(cost);
+        {count, total.count}};
+    figure.update(describe(row));
+    figures[row.name] = std::move(figure);
   }
-  return costs;
+  return figures;
+}
+
+/// What editing cost: name -> figures on the unedited and the edited model.
+inline Json costs_json(const CostReport& before, const CostReport& after) {
+  return figures_json(after.metrics, {before.totals, before.items}, {after.totals, after.items}, "count");
 }
 
 /// Where a layer's imported moments came from.
