@@ -80,10 +80,11 @@ void check_replaceable(const fs::path& page) {
 
 std::vector<fs::path> write_single(const fs::path& folder) {
   const ReportFiles files = render_report(read_run(folder, name_of(folder)));
-  const std::vector<fs::path> paths{folder / "report.html", folder / "metrics.csv", folder / "requests.csv"};
-  write_text_file(paths[0], files.html);
-  write_text_file(paths[1], files.metrics_csv);
-  write_text_file(paths[2], files.requests_csv);
+  std::vector<fs::path> paths;
+  for (const auto& [name, text] : files.named()) {
+    paths.push_back(folder / name);
+    write_text_file(paths.back(), text);
+  }
   return paths;
 }
 

@@ -43,9 +43,7 @@ void write_report_files(const RunDocument& run, const std::filesystem::path& fol
   write_text_file(folder / "job.yaml", run.job_yaml);
   try_to_draw("report.html", [&] {
     const ReportFiles files = render_report(run);
-    write_text_file(folder / "report.html", files.html);
-    write_text_file(folder / "metrics.csv", files.metrics_csv);
-    write_text_file(folder / "requests.csv", files.requests_csv);
+    for (const auto& [name, text] : files.named()) write_text_file(folder / name, text);
   });
 }
 

@@ -108,7 +108,7 @@ Section summary_section(const EditView& view) {
 using namespace page;
 
 ReportFiles render_report(const RunDocument& run) {
-  EditView view{run, parse_report(run), {}};
+  EditView view{run, parse_report(run), {}, {}};
   view.metrics = figures_of(part(view.report, {"metrics"}));
   view.elsewhere = figures_of(part(view.report, {"costs"}));
   Page out;

@@ -2,9 +2,11 @@
 // job.yaml, so that older reports can be rendered again; a key that is not there is not shown.
 #pragma once
 
+#include <array>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace lancet {
 
@@ -20,6 +22,11 @@ struct ReportFiles {
   std::string html = {};          ///< report.html: one file that needs nothing else
   std::string metrics_csv = {};   ///< a line for each metric
   std::string requests_csv = {};  ///< a line for each request
+
+  /// Each by its name in the output folder.
+  std::array<std::pair<const char*, std::string_view>, 3> named() const {
+    return {{{"report.html", html}, {"metrics.csv", metrics_csv}, {"requests.csv", requests_csv}}};
+  }
 };
 
 /// Throws: ConfigError when the JSON is no report of lancet.
