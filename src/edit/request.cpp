@@ -172,12 +172,6 @@ RequestFile load_request_file(const std::filesystem::path& path, const RequestFi
   return {std::move(reader.requests), std::string(format.name), {reader.n_bad, std::move(reader.problems)}};
 }
 
-std::vector<EditRequest> load_requests(const std::filesystem::path& path, RequestRange range) {
-  RequestFileOptions options;
-  options.range = range;
-  return load_request_file(path, options).requests;
-}
-
 std::vector<EditRequest> parse_requests(const ConfigTree& list) {
   const std::string source = "requests";
   if (list.kind != ConfigTree::Kind::kList)

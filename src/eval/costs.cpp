@@ -133,7 +133,7 @@ CostPlan::CostPlan(const Tokenizer& tokenizer, const CostOptions& options, std::
     : tokenizer_(tokenizer) {
   if (options.text) text_.emplace(tokenizer, *options.text);
   if (options.probes) {
-    const std::vector<EditRequest> probes = load_requests(options.probes->path, options.probes->range);
+    const std::vector<EditRequest> probes = load_request_file(options.probes->path, options.probes->options).requests;
     check_probes(probes, edited);
     probes_ = std::make_unique<Probes>(probes, generated_tokens, tokenizer, questions_);
   }
@@ -146,15 +146,9 @@ CostPlan::~CostPlan() = default;
 EvaluationSize CostPlan::size() const {
   EvaluationSize size = size_of(questions_, AskedPart::all(questions_));
   if (!text_) return size;
-  const int64_t tokens = text_->predicted_tokens(), longest = text_->longest_document();
-  const int64_t together = std::min(tokens, std::max(kForwardTokens, longest));
+  const int64_t tokens = text_->predicted_tokens();
   EvaluationSize text;
-  text.scoring = {.tokens = tokens,
-                  .pack_tokens = together,
-                  .pack_places = together,
-                  .run_places = together,
-                  .document_tokens = longest,
-                  .read_places = 2 * tokens};
+  text.scoring = ScoringSize::of_whole_documents(tokens, text_->longest_document(), 2 * tokens);
   text.kept_states = tokens;
   return size + text;
 }

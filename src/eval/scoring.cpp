@@ -168,6 +168,16 @@ Tensor score_pack(const CausalLM& model, const ScoringPlan& plan, size_t number,
 
 }  // namespace
 
+ScoringSize ScoringSize::of_whole_documents(int64_t tokens, int64_t longest_document, int64_t read_places) {
+  const int64_t together = std::min(tokens, std::max(kForwardTokens, longest_document));
+  return {.tokens = tokens,
+          .pack_tokens = together,
+          .pack_places = together,
+          .run_places = together,
+          .document_tokens = longest_document,
+          .read_places = read_places};
+}
+
 ScoringSize scoring_size(std::span<const Continuation> continuations) {
   const ScoringPlan plan = plan_scoring(continuations);
   ScoringSize size;

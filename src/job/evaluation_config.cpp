@@ -39,8 +39,7 @@ CostOptions parse_costs(ConfigSection section, const std::filesystem::path& base
     ConfigSection probes = section.section("probes");
     costs.probes.emplace();
     costs.probes->path = probes.path("path", base);
-    costs.probes->range.skip = probes.integer("skip", {.min = 0}, 0);
-    if (probes.has("limit")) costs.probes->range.limit = probes.integer("limit", {.min = 1});
+    costs.probes->options = parse_file_options(probes);
     probes.finish();
   }
   if (section.has("choices")) costs.choices = section.path("choices", base);
@@ -79,6 +78,16 @@ std::string parse_chat_template(ConfigSection& section) {
 }
 
 }  // namespace
+
+RequestFileOptions parse_file_options(ConfigSection& section) {
+  RequestFileOptions options;
+  options.range.skip = section.integer("skip", {.min = 0}, 0);
+  if (section.has("limit")) options.range.limit = section.integer("limit", {.min = 1});
+  std::vector<std::string> formats = request_formats();
+  formats.emplace_back(kAutoFormat);
+  options.format = section.choice("format", formats, std::string(kAutoFormat));
+  return options;
+}
 
 EvaluationOptions parse_evaluation(ConfigSection& job, const std::filesystem::path& base,
                                    const std::filesystem::path& model) {

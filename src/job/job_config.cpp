@@ -34,11 +34,7 @@ RequestSource parse_request_source(ConfigSection& job, const std::filesystem::pa
   }
   ConfigSection section = job.section("requests");
   source.path = section.path("path", base);
-  source.options.range.skip = section.integer("skip", {.min = 0}, 0);
-  if (section.has("limit")) source.options.range.limit = section.integer("limit", {.min = 1});
-  std::vector<std::string> formats = request_formats();
-  formats.emplace_back(kAutoFormat);
-  source.options.format = section.choice("format", formats, std::string(kAutoFormat));
+  source.options = parse_file_options(section);
   source.options.on_bad_record = section.choice_of<OnBadRecord>("on_bad_record", {"error", "skip"});
   section.finish();
   return source;

@@ -59,13 +59,8 @@ void add_contexts(const ContextOptions& contexts, ValueShape& shape) {
 
 EvaluationSize assumed_evaluation(int64_t requests, const ValueShape& prompt) {
   const int64_t rows = requests * kAssumedProbesPerRequest;
-  const int64_t pack_tokens = std::min(rows * prompt.row_tokens, std::max(kForwardTokens, prompt.row_tokens));
-  return {.scoring = {.tokens = rows * prompt.row_tokens,
-                      .pack_tokens = pack_tokens,
-                      .pack_places = pack_tokens,
-                      .run_places = pack_tokens,
-                      .document_tokens = prompt.row_tokens,
-                      .read_places = rows * prompt.target_tokens},
+  return {.scoring =
+              ScoringSize::of_whole_documents(rows * prompt.row_tokens, prompt.row_tokens, rows * prompt.target_tokens),
           .generation = {requests, prompt.row_tokens + 12, prompt.row_tokens, {}}};
 }
 

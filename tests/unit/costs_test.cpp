@@ -119,7 +119,7 @@ TEST_F(Costs, AModelCostsNothingBesideItself) {
 TEST_F(Costs, ProbesTellOfLostFacts) {
   // facts that the model knows: what it says next, where that is a word of its own
   std::vector<EditRequest> facts;
-  for (EditRequest& fact : load_requests(probes(6, 60), {})) {
+  for (EditRequest& fact : load_request_file(probes(6, 60), {}).requests) {
     const std::vector<TokenId> ids = tiny_.tokenizer->ids(fact.prompt.text);
     const TokenId next = log_p(model_, ids)[-1].argmax().item<int64_t>();
     const std::string word = tiny_.tokenizer->decode(std::vector<TokenId>{next});

@@ -21,7 +21,7 @@ class RequestFile : public ::testing::Test {
   }
   std::vector<EditRequest> load(const std::string& text, RequestRange range = {},
                                 const std::string& name = "r.json") const {
-    return load_requests(write(name, text), range);
+    return load_request_file(write(name, text), {.range = range}).requests;
   }
   /// The message without the folder in front of the file's name.
   std::string refusal(const std::string& text, RequestRange range = {}, const std::string& name = "r.json") const {
@@ -135,7 +135,7 @@ TEST_F(RequestFile, ReadsJsonLines) {
 
 TEST_F(RequestFile, ReadsTheDemoRequests) {
   const std::vector<EditRequest> requests =
-      load_requests(LANCET_SOURCE_DIR "/data/requests/demo.json", {.skip = 0, .limit = 100});
+      load_request_file(LANCET_SOURCE_DIR "/data/requests/demo.json", {.range = {.skip = 0, .limit = 100}}).requests;
   ASSERT_EQ(requests.size(), 100U);
   std::set<std::string> ids;
   for (const EditRequest& request : requests) {
@@ -180,7 +180,7 @@ TEST_F(RequestFile, RefusesFilesWithoutRequests) {
             "r.json: expected a list of records, got an object; one record per line goes into a .jsonl file");
   EXPECT_NE(refusal("5").find("expected a list of records, got a single value"), std::string::npos);
   EXPECT_NE(refusal("[]", {}, "r.txt").find("ends in .json (a list), .jsonl"), std::string::npos);
-  EXPECT_NE(config_error([&] { load_requests(dir_ / "absent.json", {}); }).find((dir_ / "absent.json").string()),
+  EXPECT_NE(config_error([&] { load_request_file(dir_ / "absent.json", {}); }).find((dir_ / "absent.json").string()),
             std::string::npos);
 }
 

@@ -36,7 +36,8 @@ Subject made_up(const BenchOptions& options) {
 
 Subject from_folder(const BenchOptions& options) {
   const ModelFiles files = open_model(options.model, {});
-  const std::vector<EditRequest> requests = load_requests(options.requests, {.skip = 0, .limit = kMostRequests});
+  const std::vector<EditRequest> requests =
+      load_request_file(options.requests, {.range = {.skip = 0, .limit = kMostRequests}}).requests;
   if (static_cast<int64_t>(requests.size()) < kMostRequests)
     throw ConfigError(
         cat(options.requests.string(), ": ", requests.size(), " requests, the benchmarks need ", kMostRequests));

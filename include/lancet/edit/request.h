@@ -86,13 +86,10 @@ std::string first_problems(std::span<const std::string> problems);
 /// format or of several. An id that stands twice, and a key that stands twice in a record, make a record bad.
 RequestFile load_request_file(const std::filesystem::path& path, const RequestFileOptions& options);
 
-/// The same with default options, for files that have to be good.
-std::vector<EditRequest> load_requests(const std::filesystem::path& path, RequestRange range);
-
 /// An inline list of flat records in a job file. Throws: ConfigError "requests: record 0: ..." likewise.
 std::vector<EditRequest> parse_requests(const ConfigTree& list);
 
-/// One JSON object in the flat format on one line; load_requests reads it back to the same request.
+/// One JSON object in the flat format on one line; load_request_file reads it back to the same request.
 std::string to_json_line(const EditRequest& request);
 
 }  // namespace lancet

@@ -30,7 +30,7 @@ std::vector<ChoiceItem> load_choices(const std::filesystem::path& path);
 /// Facts of a request file; the right answer is target_true, or target where a record has that alone.
 struct ProbeOptions {
   std::filesystem::path path;
-  RequestRange range;
+  RequestFileOptions options;
 };
 
 struct CostOptions {

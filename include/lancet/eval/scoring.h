@@ -35,6 +35,10 @@ struct ScoringSize {
   int64_t run_places = 0;       ///< of them, those of documents of one length, at most
   int64_t document_tokens = 0;  ///< of the longest document
   int64_t read_places = 0;      ///< whose logits are computed, in all
+
+  /// Of documents that share nothing, whose lengths are not told apart; passes of at most kForwardTokens, or of the
+  /// longest document.
+  static ScoringSize of_whole_documents(int64_t tokens, int64_t longest_document, int64_t read_places);
 };
 ScoringSize scoring_size(std::span<const Continuation> continuations);
 
