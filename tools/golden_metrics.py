@@ -1,10 +1,11 @@
-"""Decides what lancet's published evaluation protocols must measure: each definition, plain, slow and independent, in float64.
+"""Decides what lancet's evaluation protocols must measure: each definition, plain, slow and independent, in float64.
 
     golden_metrics.py --model DIR --requests demo.json --deltas memit.safetensors --out FOLDER
 
 Every text is tokenised as one string and run alone, as the public codes do it; the forward is make_golden.py's. Measured are
 the demo model and the same with the weight changes `delta.<layer>` of --deltas, which FOLDER/edited holds as a checkpoint.
 
+FOLDER/examples.txt: questions with answers, which multi-hop questions are asked behind.
 FOLDER/metrics.json:
     requests          records built from the demo's facts: paraphrases, neighbours, locality, portability, multi-hop questions
     models.<name>     metric -> {total, requests: [value or null, ...]}
@@ -31,6 +32,9 @@ from safetensors.torch import save_file
 PICKS = [0, 1, 3, 298, 335, 536, 2, 4, 5, 6, 7, 8]  # places in the demo's facts; the first six are those of --deltas
 NEW_TOKENS = 12
 LONG_TOKENS = 100
+# how prompts are put to the model where it writes by itself
+WAYS = dict(generation="{}", distracted="It had rained all week, and the market opened late that day. {}", chat="It is so: {}")
+EXAMPLES = "Q: Which language is spoken in France? A: French\nQ: Who wrote it? A: Nobody"
 
 
 # ---- the records ----
@@ -58,7 +62,7 @@ def make_request(facts, index):
     multihop = [dict(prompt=question, answers=["An " + target, target]) for question in questions]
     return dict(
         id=str(index), subject=rewrite["subject"], prompt=rewrite["prompt"], target=target, target_true=true,
-        paraphrases=fact["paraphrase_prompts"], neighborhood=fact["neighborhood_prompts"], locality=locality,
+        target_aliases=[true, f"the {target}, of old"] if index % 4 == 1 else [], paraphrases=fact["paraphrase_prompts"], neighborhood=fact["neighborhood_prompts"], locality=locality,
         portability=portability if index != 5 else [], multihop=multihop if index != 4 else [],
         generation_prompts=fact["generation_prompts"][:2], relation=f"R{index % 4}", target_id=f"Q{index}")
 
@@ -203,15 +207,54 @@ def normalised(text):
     return " " + " ".join(word for word in kept.split() if word not in ("a", "an", "the")) + " "
 
 
+def holds(written, answers):
+    return float(any(normalised(answer) in normalised(written) for answer in answers))
+
+
+def first_statement(written):
+    """Up to the first line break or full stop."""
+    return re.split(r"\n|[.!?](?=\s|$)", written.strip())[0]
+
+
+def is_one_of(written, answers):
+    return float(any(normalised(first_statement(written)) == normalised(answer) for answer in answers))
+
+
+def behind_examples(question):
+    return f"{EXAMPLES}\nQ: {question['prompt']} A:"
+
+
 def mquake(model, request):
     if not request["multihop"]:
         return {}
-    answered = []
+    bare, behind = [], []
     for question in request["multihop"]:
-        written = normalised(model.greedy(question["prompt"]))
-        answered.append(any(normalised(answer) in written for answer in question["answers"]))
+        bare.append(holds(model.greedy(question["prompt"]), question["answers"]))
+        behind.append(is_one_of(model.greedy(behind_examples(question)), question["answers"]))
     matches = [model.match(question["prompt"], question["answers"][0]) for question in request["multihop"]]
-    return dict(mquake_multihop=float(any(answered)), mquake_multihop_acc=statistics.fmean(matches))
+    return dict(mquake_multihop=max(bare), mquake_multihop_examples=max(behind), mquake_multihop_acc=statistics.fmean(matches))
+
+
+def own(model, request):
+    """lancet's own. Lists: every prompt counts once."""
+    new, true, values = request["target"], request["target_true"], {}
+    groups = dict(efficacy=[prompt_of(request)], paraphrase=request["paraphrases"], specificity=request["neighborhood"])
+    for name, prompts in groups.items():
+        wanted, other = (true, new) if name == "specificity" else (new, true)
+        values[f"{name}_prob"] = [float(model.nll(prompt, wanted) < model.nll(prompt, other)) for prompt in prompts]
+        values[f"{name}_argmax"] = [float(model.is_right(prompt, wanted)) for prompt in prompts]
+    return values
+
+
+def generation(model, request):
+    values, aliases = {}, request["target_aliases"]
+    for name, way in WAYS.items():
+        written = model.greedy(way.replace("{}", prompt_of(request)))
+        values[f"{name}_exact"] = is_one_of(written, [request["target"]])
+        values[f"{name}_contains"] = holds(written, [request["target"], *aliases])
+        if aliases:
+            values[f"{name}_alias"] = is_one_of(written, [request["target"], *aliases])
+    return values
 
 
 def ultraedit(model, request):
@@ -226,7 +269,7 @@ def measure(model, before, requests, snippets):
     rows = []
     for request in requests:
         rows.append(counterfact(model, request, snippets) | zsre(model, request) | easyedit(model, before, request)
-                    | mquake(model, request) | ultraedit(model, request))
+                    | mquake(model, request) | ultraedit(model, request) | own(model, request) | generation(model, request))
     metrics = {}
     for name in sorted({name for row in rows for name in row}):
         values = [row.get(name) for row in rows]
@@ -335,11 +378,15 @@ def main():
     requests = [make_request([facts[pick] for pick in PICKS], index) for index in range(len(PICKS))]
     snippets = make_snippets(requests)
     (folder / "snippets.json").write_text(json.dumps(snippets), "utf-8")
+    (folder / "examples.txt").write_text(EXAMPLES + "\n", "utf-8")
     before, after = Subject(options.model), Subject(folder / "edited")
+    for request in requests[:3]:  # a model as small as this one learns nothing from examples: what it says there is made an answer
+        question = request["multihop"][0]
+        question["answers"].append(first_statement(before.greedy(behind_examples(question))))
     models = dict(unedited=measure(before, before, requests, snippets), edited=measure(after, before, requests, snippets))
     texts = make_texts(requests, snippets)
     rows = [dict(text=text, words=words_of(text), entropy=entropy_of(text)) for text in texts]
-    out = dict(requests=requests, models=models, texts=rows, cosines=make_vectors(texts, folder))
+    out = dict(chat_template=WAYS["chat"], requests=requests, models=models, texts=rows, cosines=make_vectors(texts, folder))
     (folder / "metrics.json").write_text(json.dumps(out), "utf-8")
     print(f"zsRE: {after.pieces_apart} of {after.pieces} inputs are tokenised otherwise as text")
     for name, row in models["edited"].items():

@@ -1,4 +1,4 @@
-// The published evaluation protocols against tools/golden_metrics.py: each definition, plain and independent, in f64,
+// Every evaluation protocol against tools/golden_metrics.py: each definition, plain and independent, in f64,
 // on the demo model and on an edited one.
 #include <gtest/gtest.h>
 
@@ -55,6 +55,7 @@ EditRequest to_request(const Json& json) {
   request.prompt = fill_prompt(json.at("prompt").get<std::string>(), request.subject, "golden");
   request.target = json.at("target").get<std::string>();
   request.target_true = json.at("target_true").get<std::string>();
+  request.target_aliases = to_texts(json.at("target_aliases"));
   request.paraphrases = to_texts(json.at("paraphrases"));
   request.neighborhood = to_texts(json.at("neighborhood"));
   request.locality = to_sections(json.at("locality"));
@@ -88,9 +89,12 @@ class MetricsGolden : public ::testing::Test {
     requests_ = new std::vector<EditRequest>;
     for (const Json& json : golden().at("requests")) requests_->push_back(to_request(json));
     const std::unique_ptr<Tokenizer> tokenizer = open_tokenizer(testing::demo_model_folder());
-    const EvaluationPlan plan(
-        *tokenizer, *requests_,
-        {.protocols = {"counterfact", "zsre", "easyedit", "mquake", "ultraedit"}, .counterfact = counterfact_files()});
+    EvaluationOptions options;
+    for (const ProtocolRow& row : protocol_table()) options.protocols.emplace_back(row.name);
+    options.chat_template.by_hand = golden().at("chat_template").get<std::string>();
+    options.counterfact = counterfact_files();
+    options.multihop_examples = folder() / "examples.txt";
+    const EvaluationPlan plan(*tokenizer, *requests_, options);
     before_ = new Evaluation(plan.run(load(testing::demo_model_folder()), "unedited", alone()));
     after_ = new Evaluation(plan.run(load(folder() / "edited"), "edited", alone(), before_));
   }
