@@ -37,6 +37,8 @@ def main():
                 sys.exit(f"fact {fact}: exit {done.returncode}\n{done.stderr[-2000:]}")
             for report in Path(folder, str(fact)).glob("*/report.json"):
                 for name, metric in json.loads(report.read_text())["metrics"].items():
+                    if metric["after"] is None:  # the fact has no such prompt
+                        continue
                     prompts[report.parent.name][name] += metric["prompts"]
                     hits[report.parent.name][name] += round(metric["after"] * metric["prompts"])
     names = list(next(iter(prompts.values())))
