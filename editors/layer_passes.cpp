@@ -33,10 +33,14 @@ int64_t LayerPasses::run(const LayerTargets& targets, std::span<const int64_t> l
   std::vector<bool> was_taken(targets.requests.size(), false);
   for (; passes < options_.passes; ++passes) {
     const std::vector<bool> chosen = choose(targets, layers.back());
-    const bool is_any = std::find(chosen.begin(), chosen.end(), true) != chosen.end();
-    if (!is_any && passes > 0) break;
+    const auto n_chosen = static_cast<size_t>(std::count(chosen.begin(), chosen.end(), true));
+    if (n_chosen == 0 && passes > 0) break;
     for (size_t i = 0; i < chosen.size(); ++i) was_taken[i] = was_taken[i] || chosen[i];
-    change_layers(targets.those(chosen), layers, passes == 0);
+    const bool warns = passes == 0;
+    if (n_chosen == chosen.size())
+      change_layers(targets, layers, warns);
+    else
+      change_layers(targets.those(chosen), layers, warns);
   }
   for (size_t i = 0; i < was_taken.size(); ++i)
     if (!was_taken[i])

@@ -188,8 +188,8 @@ std::vector<Tensor> read_tensors(std::span<const TensorRead> reads, const std::f
     for (Tensor& tensor : some) {
       read_bytes += static_cast<int64_t>(reads[tensors.size()].stored.bytes.size());
       tensors.push_back(std::move(tensor));
+      on_bytes(read_bytes);
     }
-    on_bytes(read_bytes);
   }
   stager.finish();
   return tensors;

@@ -4,6 +4,7 @@
 
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
+#include "request_config.h"
 
 namespace lancet {
 namespace {
@@ -78,16 +79,6 @@ std::string parse_chat_template(ConfigSection& section) {
 }
 
 }  // namespace
-
-RequestFileOptions parse_file_options(ConfigSection& section) {
-  RequestFileOptions options;
-  options.range.skip = section.integer("skip", {.min = 0}, 0);
-  if (section.has("limit")) options.range.limit = section.integer("limit", {.min = 1});
-  std::vector<std::string> formats = request_formats();
-  formats.emplace_back(kAutoFormat);
-  options.format = section.choice("format", formats, std::string(kAutoFormat));
-  return options;
-}
 
 EvaluationOptions parse_evaluation(ConfigSection& job, const std::filesystem::path& base,
                                    const std::filesystem::path& model) {

@@ -12,9 +12,6 @@
 
 namespace lancet {
 
-/// `skip`, `limit` and `format` of a request file.
-RequestFileOptions parse_file_options(ConfigSection& section);
-
 /// A list of protocols, or a map with the list under `metrics` and their options beside it; paths are taken from
 /// `base`. `model`: whose chat template it is where the job gives none.
 EvaluationOptions parse_evaluation(ConfigSection& job, const std::filesystem::path& base,

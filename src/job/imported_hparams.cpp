@@ -1,6 +1,5 @@
 #include "lancet/job/imported_hparams.h"
 
-#include <algorithm>
 #include <array>
 #include <memory>
 #include <utility>

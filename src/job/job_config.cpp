@@ -9,36 +9,13 @@
 #include "lancet/core/strings.h"
 #include "lancet/editors/registry.h"
 #include "lancet/job/presets.h"
+#include "request_config.h"
 
 namespace lancet {
 namespace {
 
 const std::vector<std::string> kDTypeNames{"auto", "f32", "bf16", "f16", "f64"};
 constexpr DType kDTypes[] = {DType::kF32, DType::kF32, DType::kBF16, DType::kF16, DType::kF64};
-
-/// `requests` of the job, or of its `tune:`.
-RequestSource parse_request_source(ConfigSection& job, const std::filesystem::path& base) {
-  RequestSource source;
-  const ConfigTree* requests = job.raw("requests");
-  if (requests == nullptr) {
-    job.problem("requests", "expected {path: FILE} or a list of {prompt, subject, target}");
-    return source;
-  }
-  if (requests->kind == ConfigTree::Kind::kList) {
-    try {
-      source.inline_requests = parse_requests(*requests);
-    } catch (const ConfigError& error) {
-      job.problem("requests", error.what());
-    }
-    return source;
-  }
-  ConfigSection section = job.section("requests");
-  source.path = section.path("path", base);
-  source.options = parse_file_options(section);
-  source.options.on_bad_record = section.choice_of<OnBadRecord>("on_bad_record", {"error", "skip"});
-  section.finish();
-  return source;
-}
 
 std::vector<SearchAxis> parse_search(ConfigSection& tune) {
   std::vector<SearchAxis> search;

@@ -1,4 +1,3 @@
-#include <bit>
 #include <stdexcept>
 
 #include "host_loops.h"
@@ -8,7 +7,7 @@ namespace lancet {
 namespace {
 
 LANCET_CLONES void widen_values(const uint16_t* bf16, float* f32, int64_t n) {
-  for (int64_t i = 0; i < n; ++i) f32[i] = std::bit_cast<float>(static_cast<uint32_t>(bf16[i]) << 16);
+  for (int64_t i = 0; i < n; ++i) f32[i] = wide(c10::BFloat16(bf16[i], c10::BFloat16::from_bits()));
 }
 
 }  // namespace

@@ -28,6 +28,12 @@ SMALL_JOB = {
 }
 
 
+CHATML = (
+    "{% for message in messages %}{{'<|im_start|>' + message['role'] + '\n' + message['content'] + '<|im_end|>' + '\n'}}{% endfor %}"
+    "{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}"
+)
+
+
 class Lancet:
     """Runs the program; jobs live in a folder of the test's own, and so does the statistics cache."""
 

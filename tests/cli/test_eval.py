@@ -2,7 +2,7 @@
 import json
 
 import pytest
-from conftest import DATA
+from conftest import CHATML, DATA
 
 FACTS = DATA / "requests" / "demo.json"
 CONFIG, CHECKPOINT = 2, 3
@@ -72,6 +72,7 @@ def test_bad_costs(lancet):
     refuses(edit(text=str(lancet.write("\n", "empty.txt"))), CONFIG, "evaluate.costs.text", "at least one document")
     refuses(edit(probes={"path": str(FACTS), "limit": 4}), CONFIG, "evaluate.costs.probes: 3 of them are edited by this job")
     refuses(edit(choices=str(lancet.write('{"question": "a"}\n', "bad.jsonl"))), CONFIG, "bad.jsonl: line 1: choices")
+    refuses(edit(probes={"path": str(FACTS), "format": "csvv"}), CONFIG, "evaluate.costs.probes.format", "'csvv'")
     refuses(edit(txt="x"), CONFIG, "evaluate.costs.txt", "did you mean text?")
     refuses(lancet.edit(lancet.job(evaluate=["eficacy"])), CONFIG, "'eficacy'", "Did you mean efficacy?")
     refuses(lancet.edit(lancet.job(accept={"text_kl": 0.1})), CONFIG, "'text_kl': unknown metric")
@@ -85,12 +86,6 @@ def test_a_baseline_with_another_tokenizer_is_refused(lancet):
     job = lancet.write(lancet.job(output=None))
     refuses(lancet.run("eval", job, "--baseline", other), CONFIG, "its tokenizer is another one")
     refuses(lancet.run("eval", job, "--baseline", lancet.folder / "nowhere"), CHECKPOINT, "nowhere")
-
-
-CHATML = (
-    "{% for message in messages %}{{'<|im_start|>' + message['role'] + '\n' + message['content'] + '<|im_end|>' + '\n'}}{% endfor %}"
-    "{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}"
-)
 
 
 def chat_model(lancet):
@@ -136,5 +131,5 @@ def test_bad_chat_templates(lancet):
         return lancet.edit(lancet.job(evaluate={"metrics": ["chat"], "chat_template": template}))
 
     refuses(edit("USER:"), CONFIG, "evaluate.chat_template", "exactly one {}", "or 'model'")
-    refuses(edit("model"), 3, "no chat_template.jinja", "evaluate.chat_template")
+    refuses(edit("model"), CHECKPOINT, "no chat_template.jinja", "evaluate.chat_template")
     assert not lancet.out.exists()

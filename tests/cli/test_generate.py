@@ -5,15 +5,11 @@ import subprocess
 import time
 
 import pytest
-from conftest import DATA, LANCET
+from conftest import CHATML, DATA, LANCET
 
 CONFIG, CHECKPOINT = 2, 3
 DEMO = DATA / "demo-model"
 PROMPTS = ["Piranha Games, created in", "The mother tongue of Danielle Darrieux is", "Lerin Duarte, the"]
-CHATML = (
-    "{% for message in messages %}{{'<|im_start|>' + message['role'] + '\n' + message['content'] + '<|im_end|>' + '\n'}}{% endfor %}"
-    "{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}"
-)
 LLAMA_2 = (
     "{% for message in messages %}{% set content = message['content'] %}{{ bos_token + '[INST] ' + content.strip() + ' [/INST]' }}"
     "{% endfor %}"
