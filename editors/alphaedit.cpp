@@ -8,44 +8,51 @@
 namespace lancet {
 namespace {
 
-struct AlphaEditOptions {
-  double null_space_below = 2e-2;  ///< eigenvalue of C; as published
-  double ridge = 10;               ///< L2; as published
-};
-
 class AlphaEditor final : public LayeredEditor {
  public:
-  AlphaEditor(LayeredOptions layered, AlphaEditOptions options)
-      : LayeredEditor(std::move(layered)), options_(options) {}
+  AlphaEditor(LayeredOptions layered, const NullSpaceRule& rule) : LayeredEditor(std::move(layered)), rule_(rule) {}
 
   EditorNeeds needs() const override {
     EditorNeeds needs = LayeredEditor::needs();
-    needs.null_space_below = options_.null_space_below;
+    needs.null_space = rule_;
     return needs;
   }
 
  protected:
   LowRankDelta solve(const EditContext& context, const LayerProblem& problem) const override {
     return solve_null_space({.null_space = context.null_space(problem.layer),
-                             .ridge = options_.ridge,
+                             .ridge = problem.weight,
                              .keys_FN = problem.keys_FN,
                              .history_FM = problem.history_FM,
                              .residuals_DN = problem.residuals_DN});
   }
 
+  /// |P k|^2.
+  Tensor strengths(const EditContext& context, const LayerProblem& problem) const override {
+    return context.null_space(problem.layer).project(problem.keys_FN).square().sum(0);
+  }
+
  private:
-  AlphaEditOptions options_;
+  NullSpaceRule rule_;
 };
+
+NullSpaceRule parse_rule(ConfigSection& editor) {
+  NullSpaceRule rule;
+  if (editor.is_map("null_space_below"))
+    rule.share = parse_share(editor, "null_space_below", "share");
+  else
+    rule.below = editor.number_or_auto("null_space_below", {.min = 1e-300});
+  return rule;
+}
 
 }  // namespace
 
 std::unique_ptr<Editor> make_alphaedit(ConfigSection& editor) {
-  AlphaEditOptions options;
   LayeredOptions layered = parse_layered_options(editor, {});
   layered.keeps_history = editor.boolean("history", true);
-  options.null_space_below = editor.number("null_space_below", {.min = 1e-300}, options.null_space_below);
-  options.ridge = editor.number("ridge", {.min = 1e-300}, options.ridge);
-  return std::make_unique<AlphaEditor>(std::move(layered), options);
+  const NullSpaceRule rule = parse_rule(editor);
+  layered.weight = parse_solve_weight(editor, "ridge");
+  return std::make_unique<AlphaEditor>(std::move(layered), rule);
 }
 
 }  // namespace lancet

@@ -2,14 +2,13 @@
 
 namespace lancet {
 
-CovarianceWeights parse_covariance_weights(ConfigSection& editor, CovarianceWeights defaults) {
-  return {.covariance = editor.number("covariance_weight", {.min = 1e-300}, defaults.covariance),
-          .identity = editor.number("identity_weight", {.min = 0}, defaults.identity)};
-}
+SolveWeight parse_covariance_weight(ConfigSection& editor) { return parse_solve_weight(editor, "covariance_weight"); }
 
-Tensor weighted_factor(const EditContext& context, int64_t layer, const CovarianceWeights& weights) {
-  Tensor lower_FF = context.covariance_factor(layer);
-  return weights.identity > 0 ? lift_factor(lower_FF, weights.covariance, weights.identity) : lower_FF;
+double parse_identity_weight(ConfigSection& editor) { return editor.number("identity_weight", {.min = 0}, 0.0); }
+
+Tensor weighted_factor(const EditContext& context, const LayerProblem& problem, double identity_weight) {
+  Tensor lower_FF = context.covariance_factor(problem.layer);
+  return identity_weight > 0 ? lift_factor(lower_FF, problem.weight, identity_weight) : lower_FF;
 }
 
 }  // namespace lancet

@@ -9,35 +9,51 @@
 namespace lancet {
 namespace {
 
-constexpr double kCovarianceWeight = 100000;  // lambda of EasyEdit's Llama configurations
-constexpr double kSlack = 0.1;                // as published
+constexpr double kSlack = 0.1;  // as published
 
 class EmmetEditor final : public LayeredEditor {
  public:
-  EmmetEditor(LayeredOptions layered, const CovarianceWeights& weights, double slack)
-      : LayeredEditor(std::move(layered)), weights_(weights), slack_(slack) {}
+  EmmetEditor(LayeredOptions layered, double identity_weight, double slack)
+      : LayeredEditor(std::move(layered)), identity_weight_(identity_weight), slack_(slack) {}
 
  protected:
   LowRankDelta solve(const EditContext& context, const LayerProblem& problem) const override {
-    return solve_equality({.lower_FF = weighted_factor(context, problem.layer, weights_),
-                           .covariance_weight = weights_.covariance,
+    return solve_equality({.lower_FF = weighted_factor(context, problem, identity_weight_),
+                           .covariance_weight = problem.weight,
                            .slack = slack_,
                            .keys_FN = problem.keys_FN,
                            .residuals_DN = problem.residuals_DN});
   }
 
+  /// lambda mu plays the part that lambda has in MEMIT.
+  Tensor strengths(const EditContext& context, const LayerProblem& problem) const override {
+    return key_strengths(context.covariance_factor(problem.layer), problem.keys_FN) / slack_;
+  }
+
  private:
-  CovarianceWeights weights_;
-  double slack_;  ///< mu
+  double identity_weight_;  ///< nu
+  double slack_;            ///< mu
 };
+
+/// Every key gets all of its residual, whatever lambda is: beside nu alone it decides anything.
+SolveWeight parse_weight_without_slack(ConfigSection& editor, double identity_weight) {
+  SolveWeight weight = parse_covariance_weight(editor);
+  if (!weight.number && identity_weight > 0)
+    editor.problem(weight.option,
+                   "expected a number beside slack: 0 and identity_weight: auto goes by the share of "
+                   "its residual that a request gets, which is all of it with slack: 0");
+  if (!weight.number) weight.number = 1;
+  return weight;
+}
 
 }  // namespace
 
 std::unique_ptr<Editor> make_emmet(ConfigSection& editor) {
   LayeredOptions layered = parse_layered_options(editor, {});
-  const CovarianceWeights weights = parse_covariance_weights(editor, {.covariance = kCovarianceWeight});
   const double slack = editor.number("slack", {.min = 0}, kSlack);
-  return std::make_unique<EmmetEditor>(std::move(layered), weights, slack);
+  const double identity_weight = parse_identity_weight(editor);
+  layered.weight = slack > 0 ? parse_covariance_weight(editor) : parse_weight_without_slack(editor, identity_weight);
+  return std::make_unique<EmmetEditor>(std::move(layered), identity_weight, slack);
 }
 
 }  // namespace lancet

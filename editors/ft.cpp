@@ -10,7 +10,7 @@ namespace {
 
 class FineTuneEditor final : public Editor {
  public:
-  FineTuneEditor(std::vector<WeightId> modules, TrainingOptions options)
+  FineTuneEditor(std::optional<std::vector<WeightId>> modules, TrainingOptions options)
       : modules_(std::move(modules)), options_(options) {}
 
   EditorNeeds needs() const override {
@@ -19,16 +19,15 @@ class FineTuneEditor final : public Editor {
   const ContextOptions* contexts() const override { return nullptr; }
   const ValueOptions* values() const override { return nullptr; }
   std::vector<WeightId> targets(const ModelConfig& config) const override {
-    check_modules(modules_, config);
-    return modules_;
+    return modules_of(modules_, AutomaticModules::kOneDown, config);
   }
 
   EditOutcome edit(const EditContext& context, std::span<const EditRequest> requests, EditorState& state,
                    WeightTransaction& transaction) const override {
-    const TrainedWeights trained = context.train_weights(context.tokenize(requests), modules_, options_);
-    for (size_t i = 0; i < modules_.size(); ++i)
-      transaction.apply(modules_[i],
-                        context.solve(modules_[i].layer, [&] { return DenseDelta{trained.deltas_OI[i]}; }));
+    const std::vector<WeightId> modules = targets(context.config());
+    const TrainedWeights trained = context.train_weights(context.tokenize(requests), modules, options_);
+    for (size_t i = 0; i < modules.size(); ++i)
+      transaction.apply(modules[i], context.solve(modules[i].layer, [&] { return DenseDelta{trained.deltas_OI[i]}; }));
     EditOutcome outcome;
     for (size_t i = 0; i < requests.size(); ++i)
       outcome.requests.push_back(
@@ -38,7 +37,7 @@ class FineTuneEditor final : public Editor {
   }
 
  private:
-  std::vector<WeightId> modules_;
+  std::optional<std::vector<WeightId>> modules_;
   TrainingOptions options_;
 };
 

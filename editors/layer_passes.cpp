@@ -11,6 +11,10 @@
 namespace lancet {
 namespace {
 
+/// Of a first batch's middling ||z* - h||: nearer than so much of it a request is as good as reached, and a value that
+/// is so many times as far was not found rightly.
+constexpr double kResidualAbove = 0.05, kResidualBelow = 20;
+
 std::string history_name(int64_t layer) { return cat("keys.", layer); }
 
 }  // namespace
@@ -30,9 +34,10 @@ LayerTargets LayerTargets::those(const std::vector<bool>& chosen) const {
 
 int64_t LayerPasses::run(const LayerTargets& targets, std::span<const int64_t> layers) const {
   int64_t passes = 0;
+  ResidualBounds bounds;
   std::vector<bool> was_taken(targets.requests.size(), false);
   for (; passes < options_.passes; ++passes) {
-    const std::vector<bool> chosen = choose(targets, layers.back());
+    const std::vector<bool> chosen = choose(targets, layers.back(), bounds);
     const auto n_chosen = static_cast<size_t>(std::count(chosen.begin(), chosen.end(), true));
     if (n_chosen == 0 && passes > 0) break;
     for (size_t i = 0; i < chosen.size(); ++i) was_taken[i] = was_taken[i] || chosen[i];
@@ -47,24 +52,52 @@ int64_t LayerPasses::run(const LayerTargets& targets, std::span<const int64_t> l
       for (const int64_t place : targets.groups[i]) {
         const int64_t request = targets.members[static_cast<size_t>(place)];
         batch_.outcome.requests[static_cast<size_t>(request)].skipped =
-            cat("||z* - h|| is not between ", options_.residuals.above, " and ", options_.residuals.below);
+            cat("||z* - h|| is not between ", *bounds.above, " and ", *bounds.below);
       }
   if (options_.keeps_history && !targets.requests.empty()) keep_keys(targets, layers);
   return passes;
 }
 
-/// The targets that a pass takes.
-std::vector<bool> LayerPasses::choose(const LayerTargets& targets, int64_t last) const {
+/// The targets that a pass takes, which are between `bounds`.
+std::vector<bool> LayerPasses::choose(const LayerTargets& targets, int64_t last, ResidualBounds& bounds) const {
   std::vector<bool> chosen(targets.requests.size(), true);
   if (options_.residuals.take_all() || targets.requests.empty()) return chosen;
   RequestStates states = batch_.context.states_of(targets.requests);
   const Tensor left_ND = missing(states, targets.z_ND, last);
   const Tensor norm_N = batch_.context.decide_by([&] { return left_ND.norm(2, 1); });
+  bounds = bounds_by(norm_N, last);
   for (size_t i = 0; i < chosen.size(); ++i) {
     const double norm = norm_N[static_cast<int64_t>(i)].item<double>();
-    chosen[i] = norm > options_.residuals.above && norm < options_.residuals.below;
+    chosen[i] = norm > *bounds.above && norm < *bounds.below;
   }
   return chosen;
+}
+
+/// `norm_N`: ||z* - h||, of which the first batch's middling one is the scale of what is `auto`.
+ResidualBounds LayerPasses::bounds_by(const Tensor& norm_N, int64_t last) const {
+  ResidualBounds bounds = options_.residuals;
+  const auto times_middle = [&](double factor) {
+    return [&norm_N, factor] { return factor * norm_N.median().item<double>(); };
+  };
+  const auto choose = [&](const char* option, double factor) {
+    return choose_once(batch_.state, batch_.outcome, option, last, times_middle(factor));
+  };
+  if (!bounds.above) bounds.above = choose("residual_above", kResidualAbove);
+  if (!bounds.below) bounds.below = choose("residual_below", kResidualBelow);
+  return bounds;
+}
+
+/// The number that the job gives, or what gives the layer's keys their share.
+double LayerPasses::weight_for(const LayerProblem& problem) const {
+  const SolveWeight& weight = options_.weight;
+  if (weight.option.empty() || weight.number) return weight.number.value_or(0);
+  return choose_once(batch_.state, batch_.outcome, weight.option, problem.layer, [&] {
+    const std::string where = cat("layer ", problem.layer, ": editor.", weight.option);
+    const auto measure = [&] {
+      return torch::tensor(weight_of_share(method_.strengths(problem), weight.attained_share, where), torch::kDouble);
+    };
+    return batch_.context.decide_by(measure).item<double>();
+  });
 }
 
 /// As many columns as any other change: which request is whose goes by their order.
@@ -99,7 +132,8 @@ void LayerPasses::change_layers(const LayerTargets& targets, std::span<const int
     if (const Tensor history = columns_of(batch_.state, history_name(layers[i])); history.defined())
       problem.history_FM = context.to_solve_device(history, layers[i]);
     problem.residuals_DN = residuals(states, targets.z_ND, layers.subspan(i));
-    const WeightDelta delta = context.solve(layers[i], [&] { return solve_(problem); });
+    problem.weight = weight_for(problem);
+    const WeightDelta delta = context.solve(layers[i], [&] { return method_.solve(problem); });
     batch_.transaction.apply({WeightKind::kDown, layers[i]},
                              by_request(std::get<LowRankDelta>(delta), targets.groups, n_members));
     progress.advance();

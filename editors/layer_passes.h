@@ -17,6 +17,7 @@ struct LayerProblem {
   Tensor directions_FN;  ///< the requests' keys by another mean, where the method asks for one
   Tensor history_FM;     ///< undefined: none
   Tensor residuals_DN;
+  double weight = 0;  ///< the method's SolveWeight for this layer
 };
 
 /// What the layers are to reach: a target for each key.
@@ -32,8 +33,13 @@ struct LayerTargets {
 /// Of a batch under way.
 class LayerPasses {
  public:
-  /// The change of a layer's down projection: one column for each key, in their order.
-  using Solve = std::function<LowRankDelta(const LayerProblem& problem)>;
+  /// What the method brings; both run on root alone.
+  struct Method {
+    /// The change of a layer's down projection: one column for each key, in their order.
+    std::function<LowRankDelta(const LayerProblem& problem)> solve;
+    /// Of each key what its share of the residual depends on besides the weight (SolveWeight).
+    std::function<Tensor(const LayerProblem& problem)> strengths;
+  };
 
   struct Batch {
     const EditContext& context;
@@ -42,15 +48,17 @@ class LayerPasses {
     EditOutcome& outcome;
   };
 
-  LayerPasses(const LayeredOptions& options, const Batch& batch, Solve solve)
-      : options_(options), batch_(batch), solve_(std::move(solve)) {}
+  LayerPasses(const LayeredOptions& options, const Batch& batch, Method method)
+      : options_(options), batch_(batch), method_(std::move(method)) {}
 
   /// Passes over the layers until all targets are near enough, or there were enough. Returns how many: so many changes
   /// each of the layers got, in columns that are the members.
   int64_t run(const LayerTargets& targets, std::span<const int64_t> layers) const;
 
  private:
-  std::vector<bool> choose(const LayerTargets& targets, int64_t last) const;
+  std::vector<bool> choose(const LayerTargets& targets, int64_t last, ResidualBounds& bounds) const;
+  ResidualBounds bounds_by(const Tensor& norm_N, int64_t last) const;
+  double weight_for(const LayerProblem& problem) const;
   void change_layers(const LayerTargets& targets, std::span<const int64_t> layers, bool warns) const;
   void change_nothing(int64_t layer, int64_t n_members) const;
   void keep_keys(const LayerTargets& targets, std::span<const int64_t> layers) const;
@@ -59,7 +67,7 @@ class LayerPasses {
 
   const LayeredOptions& options_;
   const Batch& batch_;
-  Solve solve_;
+  Method method_;
 };
 
 }  // namespace lancet

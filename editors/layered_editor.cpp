@@ -3,8 +3,8 @@
 #include <torch/types.h>
 
 #include <algorithm>
+#include <stdexcept>
 
-#include "lancet/core/error.h"
 #include "lancet/core/progress.h"
 #include "lancet/core/strings.h"
 
@@ -43,13 +43,12 @@ struct LayeredEditor::Round : LayerPasses::Batch {
 
 std::vector<WeightId> LayeredEditor::targets(const ModelConfig& config) const {
   std::vector<WeightId> ids;
-  for (const int64_t layer : options_.layers) {
-    if (layer >= config.n_layers - 1)
-      throw ConfigError(cat("editor.layers: ", layer, ": expected 0 to ", config.n_layers - 2, ": the model has ",
-                            config.n_layers, " layers, and a value needs at least one layer above it to act through"));
-    ids.push_back({WeightKind::kDown, layer});
-  }
+  for (const int64_t layer : layers_of(options_, config)) ids.push_back({WeightKind::kDown, layer});
   return ids;
+}
+
+Tensor LayeredEditor::strengths(const EditContext&, const LayerProblem&) const {
+  throw std::logic_error("a method with a weight to choose says nothing of its keys' strengths");
 }
 
 EditOutcome LayeredEditor::edit(const EditContext& context, std::span<const EditRequest> requests, EditorState& state,
@@ -68,11 +67,13 @@ EditOutcome LayeredEditor::edit(const EditContext& context, std::span<const Edit
   if (options_.equal_keys != EqualKeys::kWarn || options_.course == Course::kOneByOne)
     outcome.warnings = equal_key_warnings(groups, prepared, options_.equal_keys);
   Round round{{context, state, transaction, outcome}, prepared};
-  if ((rounds.size() > 1 || stages().size() > 1) && options_.norm_anchor.mode != NormAnchor::Mode::kOff)
-    measure_anchors(round);
+  const std::vector<int64_t> all_layers = layers_of(options_, context.config());
+  const std::vector<std::span<const int64_t>> parts = stages(all_layers);
+  if ((rounds.size() > 1 || parts.size() > 1) && options_.norm_anchor.mode != NormAnchor::Mode::kOff)
+    measure_anchors(round, all_layers);
   for (const KeyGroups& together : rounds) {
     int64_t changes = 0;  // of each layer
-    for (const std::span<const int64_t> layers : stages()) changes = edit_round(round, together, layers);
+    for (const std::span<const int64_t> layers : parts) changes = edit_round(round, together, layers);
     for (int64_t change = 0; change < changes; ++change)
       for (const std::vector<int64_t>& group : together)
         outcome.columns.insert(outcome.columns.end(), group.begin(), group.end());
@@ -81,8 +82,7 @@ EditOutcome LayeredEditor::edit(const EditContext& context, std::span<const Edit
   return outcome;
 }
 
-std::vector<std::span<const int64_t>> LayeredEditor::stages() const {
-  const std::span<const int64_t> all = options_.layers;
+std::vector<std::span<const int64_t>> LayeredEditor::stages(std::span<const int64_t> all) const {
   if (options_.course == Course::kTogether) return {all};
   std::vector<std::span<const int64_t>> each;
   for (size_t i = 0; i < all.size(); ++i) each.push_back(all.subspan(i, 1));
@@ -90,8 +90,8 @@ std::vector<std::span<const int64_t>> LayeredEditor::stages() const {
 }
 
 /// Where the values of a batch are not all found on the same weights, the anchor needs values of its own.
-void LayeredEditor::measure_anchors(const Round& batch) const {
-  for (const std::span<const int64_t> layers : stages())
+void LayeredEditor::measure_anchors(const Round& batch, std::span<const int64_t> all) const {
+  for (const std::span<const int64_t> layers : stages(all))
     if (!has_anchor(batch.state, layers.back())) {
       const Tensor z_ND = find_values(batch, batch.prepared, layers.back()).z_ND;
       keep_anchor(batch.state, layers.back(), batch.context.decide_by([&] { return value_norms(z_ND); }));
@@ -140,7 +140,9 @@ int64_t LayeredEditor::edit_round(const Round& round, const KeyGroups& groups, s
     kept.push_back(std::move(places));
   }
   const Tensor z_ND = kept.empty() ? values.z_ND.narrow(0, 0, 0) : torch::stack(targets);
-  const LayerPasses passes(options_, round, [&](const LayerProblem& problem) { return solve(round.context, problem); });
+  const LayerPasses passes(options_, round,
+                           {[&](const LayerProblem& problem) { return solve(round.context, problem); },
+                            [&](const LayerProblem& problem) { return strengths(round.context, problem); }});
   return passes.run({round.take(firsts), z_ND, std::move(kept), std::move(members)}, layers);
 }
 

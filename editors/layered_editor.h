@@ -28,15 +28,17 @@ class LayeredEditor : public Editor {
  protected:
   /// The change of the layer's down projection: one column for each key, in their order.
   virtual LowRankDelta solve(const EditContext& context, const LayerProblem& problem) const = 0;
+  /// Of methods with a SolveWeight: of each key the s of the share s / (weight + s) of its residual that it gets alone.
+  virtual Tensor strengths(const EditContext& context, const LayerProblem& problem) const;
 
  private:
   struct Round;
 
   int64_t edit_round(const Round& round, const KeyGroups& groups, std::span<const int64_t> layers) const;
-  void measure_anchors(const Round& batch) const;
+  void measure_anchors(const Round& batch, std::span<const int64_t> layers) const;
   OptimizedValues find_values(const Round& round, std::span<const PreparedRequest> requests, int64_t layer) const;
-  /// Layers whose values are found together.
-  std::vector<std::span<const int64_t>> stages() const;
+  /// Those of `layers` whose values are found together.
+  std::vector<std::span<const int64_t>> stages(std::span<const int64_t> layers) const;
 
   LayeredOptions options_;
 };

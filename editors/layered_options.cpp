@@ -1,9 +1,21 @@
 #include <algorithm>
 
+#include "lancet/core/error.h"
+#include "lancet/core/strings.h"
+#include "lancet/editors/automatic_choices.h"
 #include "layered_options.h"
 
 namespace lancet {
 namespace {
+
+std::optional<std::vector<int64_t>> parse_layers(ConfigSection& editor) {
+  const std::optional<std::vector<int64_t>> layers = editor.integers_or_auto("layers", {.min = 0});
+  if (!layers) return layers;
+  if (layers->empty()) editor.problem("layers", "expected at least one layer");
+  if (std::adjacent_find(layers->begin(), layers->end(), std::greater_equal<>()) != layers->end())
+    editor.problem("layers", "expected ascending numbers, each once: layers are changed in that order");
+  return layers;
+}
 
 Compat parse_compat(ConfigSection& editor) {
   static const std::vector<std::string> kNames{"none", "memit", "easyedit"};
@@ -14,11 +26,7 @@ Compat parse_compat(ConfigSection& editor) {
 }  // namespace
 
 LayeredOptions parse_layered_options(ConfigSection& editor, LayeredOptions options) {
-  options.layers = editor.integers("layers", {.min = 0});
-  if (options.layers.empty()) editor.problem("layers", "expected at least one layer");
-  std::sort(options.layers.begin(), options.layers.end());
-  if (std::adjacent_find(options.layers.begin(), options.layers.end()) != options.layers.end())
-    editor.problem("layers", "a layer stands twice");
+  options.layers = parse_layers(editor);
   options.values = parse_value_options(editor.section("values"), options.values);
   options.contexts = parse_context_options(editor);
   options.compat = parse_compat(editor);
@@ -26,15 +34,29 @@ LayeredOptions parse_layered_options(ConfigSection& editor, LayeredOptions optio
   if (options.compat == Compat::kMemit) options.contexts.opening = ContextOptions::Opening::kWithBos;
   // BLUE's values are found on the weights as edited so far
   if (options.course == Course::kTogether && !options.values_on_unedited && editor.boolean("blue", false)) {
-    if (options.layers.size() < 2)
+    if (options.layers && options.layers->size() < 2)
       editor.problem("blue", "expected at least two layers: the first and the last are changed");
-    else
-      options.layers = {options.layers.front(), options.layers.back()};
     options.course = Course::kLayerByLayer;
   }
   options.equal_keys = parse_equal_keys(editor);
   options.norm_anchor = parse_norm_anchor(editor);
   return options;
+}
+
+std::vector<int64_t> layers_of(const LayeredOptions& options, const ModelConfig& config) {
+  const bool one_by_one = options.course == Course::kOneByOne;
+  std::vector<int64_t> layers = options.layers ? *options.layers
+                                : one_by_one   ? std::vector{automatic_rome_layer(config.n_layers)}
+                                               : automatic_layers(config.n_layers);
+  for (const int64_t layer : layers)
+    if (layer >= config.n_layers - 1)
+      throw ConfigError(cat("editor.layers: ", layer, ": expected 0 to ", config.n_layers - 2, ": the model has ",
+                            config.n_layers, " layers, and a value needs at least one layer above it to act through"));
+  if (options.course != Course::kLayerByLayer) return layers;
+  if (layers.size() < 2)
+    throw ConfigError(cat("editor.blue: expected at least two layers: the first and the last are changed; auto gives ",
+                          "one for a model of ", config.n_layers, ": give layers"));
+  return {layers.front(), layers.back()};
 }
 
 }  // namespace lancet

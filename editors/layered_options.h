@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "automatic_options.h"
 #include "equal_keys.h"
 #include "lancet/edit/editor.h"
 #include "norm_anchor.h"
@@ -26,15 +27,16 @@ enum class Course {
 };
 
 /// Which requests a pass over the layers takes: those with ||z* - h|| between the two, h being what is there by now.
+/// nullopt: chosen at a stream's first batch, as a multiple of its middling ||z* - h||.
 struct ResidualBounds {
-  double above = -1;
-  double below = std::numeric_limits<double>::infinity();
+  std::optional<double> above = -1;
+  std::optional<double> below = std::numeric_limits<double>::infinity();
 
-  bool take_all() const { return above < 0 && std::isinf(below); }
+  bool take_all() const { return above && *above < 0 && below && std::isinf(*below); }
 };
 
 struct LayeredOptions {
-  std::vector<int64_t> layers;  ///< ascending
+  std::optional<std::vector<int64_t>> layers;  ///< ascending; nullopt: by the model's depth
   Compat compat = Compat::kNone;
   ValueOptions values;
   ContextOptions contexts;
@@ -50,10 +52,14 @@ struct LayeredOptions {
   bool values_on_unedited = false;                ///< values are found on the weights from before the first batch
   int64_t passes = 1;                             ///< over the layers, at most; Course::kTogether alone
   ResidualBounds residuals;
+  SolveWeight weight;
 };
 
 /// `layers`, `values`, `contexts`, `compat`, `equal_keys`, `norm_anchor`, over a method's own defaults; where its
 /// course is kTogether and its values are found on the weights as edited so far also `blue`.
 LayeredOptions parse_layered_options(ConfigSection& editor, LayeredOptions defaults);
+
+/// The layers that are changed, ascending. Throws: ConfigError when they do not fit the model.
+std::vector<int64_t> layers_of(const LayeredOptions& options, const ModelConfig& config);
 
 }  // namespace lancet

@@ -11,20 +11,24 @@ namespace {
 
 class MemitEditor final : public LayeredEditor {
  public:
-  MemitEditor(LayeredOptions layered, const CovarianceWeights& weights)
-      : LayeredEditor(std::move(layered)), weights_(weights) {}
+  MemitEditor(LayeredOptions layered, double identity_weight)
+      : LayeredEditor(std::move(layered)), identity_weight_(identity_weight) {}
 
  protected:
   LowRankDelta solve(const EditContext& context, const LayerProblem& problem) const override {
-    return solve_ridge({.lower_FF = weighted_factor(context, problem.layer, weights_),
-                        .covariance_weight = weights_.covariance,
+    return solve_ridge({.lower_FF = weighted_factor(context, problem, identity_weight_),
+                        .covariance_weight = problem.weight,
                         .keys_FN = problem.keys_FN,
                         .history_FM = problem.history_FM,
                         .residuals_DN = problem.residuals_DN});
   }
 
+  Tensor strengths(const EditContext& context, const LayerProblem& problem) const override {
+    return key_strengths(context.covariance_factor(problem.layer), problem.keys_FN);
+  }
+
  private:
-  CovarianceWeights weights_;
+  double identity_weight_;  ///< nu
 };
 
 }  // namespace
@@ -32,7 +36,9 @@ class MemitEditor final : public LayeredEditor {
 std::unique_ptr<Editor> make_memit(ConfigSection& editor) {
   LayeredOptions layered = parse_layered_options(editor, {});
   layered.keeps_history = editor.boolean("history", false);
-  return std::make_unique<MemitEditor>(std::move(layered), parse_covariance_weights(editor));
+  layered.weight = parse_covariance_weight(editor);
+  const double identity_weight = parse_identity_weight(editor);
+  return std::make_unique<MemitEditor>(std::move(layered), identity_weight);
 }
 
 }  // namespace lancet

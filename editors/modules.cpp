@@ -6,10 +6,12 @@
 
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
+#include "lancet/editors/automatic_choices.h"
 
 namespace lancet {
 
-std::vector<WeightId> parse_modules(ConfigSection& editor) {
+std::optional<std::vector<WeightId>> parse_modules(ConfigSection& editor) {
+  if (editor.is_auto("modules")) return std::nullopt;
   constexpr std::pair<std::string_view, WeightKind> kKinds[] = {
       {"gate", WeightKind::kGate}, {"up", WeightKind::kUp}, {"down", WeightKind::kDown}};
   ConfigSection section = editor.section("modules");
@@ -26,11 +28,19 @@ std::vector<WeightId> parse_modules(ConfigSection& editor) {
   return modules;
 }
 
-void check_modules(const std::vector<WeightId>& modules, const ModelConfig& config) {
-  for (const WeightId& id : modules)
+std::vector<WeightId> modules_of(const std::optional<std::vector<WeightId>>& modules, AutomaticModules automatic,
+                                 const ModelConfig& config) {
+  if (!modules && automatic == AutomaticModules::kOneDown)
+    return {{WeightKind::kDown, automatic_tuned_layer(config.n_layers)}};
+  std::vector<WeightId> ids = modules.value_or(std::vector<WeightId>{});
+  if (!modules)
+    for (const int64_t layer : automatic_middle_layers(config.n_layers))
+      for (const WeightKind kind : {WeightKind::kGate, WeightKind::kUp}) ids.push_back({kind, layer});
+  for (const WeightId& id : ids)
     if (id.layer >= config.n_layers)
       throw ConfigError(cat("editor.modules: layer ", id.layer, ": expected 0 to ", config.n_layers - 1,
                             ": the model has ", config.n_layers, " layers"));
+  return ids;
 }
 
 }  // namespace lancet

@@ -1,6 +1,7 @@
 // The projections that a method without a subject changes.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "lancet/core/config_section.h"
@@ -8,10 +9,17 @@
 
 namespace lancet {
 
-/// `modules: {gate: [layers], up: [...], down: [...]}` of an editor, by layer.
-std::vector<WeightId> parse_modules(ConfigSection& editor);
+/// `modules: {gate: [layers], up: [...], down: [...]}` of an editor, by layer; nullopt: auto.
+std::optional<std::vector<WeightId>> parse_modules(ConfigSection& editor);
 
-/// Throws: ConfigError when the model has no such layer.
-void check_modules(const std::vector<WeightId>& modules, const ModelConfig& config);
+/// Where nobody says which.
+enum class AutomaticModules {
+  kMiddle,  ///< gate and up of the middle layers (UltraEdit)
+  kOneDown  ///< one down projection behind the middle (fine-tuning)
+};
+
+/// Those that are changed. Throws: ConfigError when the model has no such layer.
+std::vector<WeightId> modules_of(const std::optional<std::vector<WeightId>>& modules, AutomaticModules automatic,
+                                 const ModelConfig& config);
 
 }  // namespace lancet

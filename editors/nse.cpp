@@ -13,8 +13,8 @@ namespace lancet {
 namespace {
 
 struct NseOptions {
-  CovarianceWeights weights;
-  double neurons = 1.0;  ///< share of the keys' summed magnitude that the chosen inputs carry; 1: all inputs
+  double identity_weight = 0;  ///< nu
+  double neurons = 1.0;        ///< share of the keys' summed magnitude that the chosen inputs carry; 1: all inputs
 };
 
 /// The inputs with the largest sums of |k|, as many as carry at most `share` of all; at least one.
@@ -37,26 +37,41 @@ class NseEditor final : public LayeredEditor {
 
  protected:
   LowRankDelta solve(const EditContext& context, const LayerProblem& problem) const override {
-    const Tensor lower_FF = weighted_factor(context, problem.layer, options_.weights);
-    if (options_.neurons >= 1) return solve_for(lower_FF, problem.keys_FN, problem.history_FM, problem.residuals_DN);
+    const Tensor lower_FF = weighted_factor(context, problem, options_.identity_weight);
+    if (options_.neurons >= 1) return solve_for(lower_FF, problem);
     const Tensor chosen_S = choose_neurons(problem.keys_FN, options_.neurons);
-    const auto those = [&](const Tensor& rows) { return rows.defined() ? rows.index_select(0, chosen_S) : rows; };
-    const Tensor rows_SF = those(lower_FF);  // C_SS = L_S L_S^T
-    const Tensor lower_SS = at::linalg_cholesky(rows_SF.matmul(rows_SF.t()));
-    LowRankDelta change = solve_for(lower_SS, those(problem.keys_FN), those(problem.history_FM), problem.residuals_DN);
+    LowRankDelta change = solve_for(factor_of(chosen_S, lower_FF), those(chosen_S, problem));
     const Tensor right_NF = torch::zeros({change.right_RI.size(0), problem.keys_FN.size(0)}, change.right_RI.options());
     change.right_RI = right_NF.index_copy(1, chosen_S, change.right_RI);
     return change;
   }
 
+  Tensor strengths(const EditContext& context, const LayerProblem& problem) const override {
+    const Tensor lower_FF = context.covariance_factor(problem.layer);
+    if (options_.neurons >= 1) return key_strengths(lower_FF, problem.keys_FN);
+    const Tensor chosen_S = choose_neurons(problem.keys_FN, options_.neurons);
+    return key_strengths(factor_of(chosen_S, lower_FF), problem.keys_FN.index_select(0, chosen_S));
+  }
+
  private:
-  LowRankDelta solve_for(const Tensor& lower, const Tensor& keys, const Tensor& history,
-                         const Tensor& residuals) const {
+  /// Of C_SS = L_S L_S^T.
+  static Tensor factor_of(const Tensor& chosen_S, const Tensor& lower_FF) {
+    const Tensor rows_SF = lower_FF.index_select(0, chosen_S);
+    return at::linalg_cholesky(rows_SF.matmul(rows_SF.t()));
+  }
+
+  static LayerProblem those(const Tensor& chosen_S, LayerProblem problem) {
+    problem.keys_FN = problem.keys_FN.index_select(0, chosen_S);
+    if (problem.history_FM.defined()) problem.history_FM = problem.history_FM.index_select(0, chosen_S);
+    return problem;
+  }
+
+  static LowRankDelta solve_for(const Tensor& lower, const LayerProblem& problem) {
     return solve_ridge({.lower_FF = lower,
-                        .covariance_weight = options_.weights.covariance,
-                        .keys_FN = keys,
-                        .history_FM = history,
-                        .residuals_DN = residuals});
+                        .covariance_weight = problem.weight,
+                        .keys_FN = problem.keys_FN,
+                        .history_FM = problem.history_FM,
+                        .residuals_DN = problem.residuals_DN});
   }
 
   NseOptions options_;
@@ -68,11 +83,13 @@ std::unique_ptr<Editor> make_nse(ConfigSection& editor) {
   LayeredOptions layered = parse_layered_options(editor, {.values_on_unedited = true});
   layered.keeps_history = editor.boolean("history", true);
   layered.passes = editor.integer("passes", {.min = 1, .max = 100}, 2);
-  layered.residuals.above = editor.number("residual_above", {.min = 0}, 2.5);
-  layered.residuals.below = editor.number("residual_below", {.min = 1e-300}, 50);
-  if (layered.residuals.above >= layered.residuals.below)
+  ResidualBounds& bounds = layered.residuals;
+  bounds.above = editor.number_or_auto("residual_above", {.min = 0});
+  bounds.below = editor.number_or_auto("residual_below", {.min = 1e-300});
+  if (bounds.above && bounds.below && *bounds.above >= *bounds.below)
     editor.problem("residual_above", "expected less than residual_below");
-  NseOptions options{.weights = parse_covariance_weights(editor)};
+  layered.weight = parse_covariance_weight(editor);
+  NseOptions options{.identity_weight = parse_identity_weight(editor)};
   options.neurons = editor.number("neurons", {.min = 1e-300, .max = 1}, options.neurons);
   return std::make_unique<NseEditor>(std::move(layered), options);
 }

@@ -59,7 +59,7 @@ class Normaliser {
 
 class UltraEditor final : public Editor {
  public:
-  UltraEditor(std::vector<WeightId> modules, double lr, const CaptureOptions& capture)
+  UltraEditor(std::optional<std::vector<WeightId>> modules, double lr, const CaptureOptions& capture)
       : modules_(std::move(modules)), lr_(lr), capture_(capture) {}
 
   EditorNeeds needs() const override {
@@ -68,13 +68,13 @@ class UltraEditor final : public Editor {
   const ContextOptions* contexts() const override { return nullptr; }
   const ValueOptions* values() const override { return nullptr; }
   std::vector<WeightId> targets(const ModelConfig& config) const override {
-    check_modules(modules_, config);
-    return modules_;
+    return modules_of(modules_, AutomaticModules::kMiddle, config);
   }
 
   EditOutcome edit(const EditContext& context, std::span<const EditRequest> requests, EditorState& state,
                    WeightTransaction& transaction) const override {
-    CapturedGradients captured = context.capture_token_gradients(context.tokenize(requests), modules_, capture_);
+    const std::vector<WeightId> modules = targets(context.config());
+    CapturedGradients captured = context.capture_token_gradients(context.tokenize(requests), modules, capture_);
     int64_t begin = 0;
     for (const int64_t size : captured.pass_sizes) {
       for (const TokenGradients& tokens : captured.weights)
@@ -82,10 +82,9 @@ class UltraEditor final : public Editor {
             .update({tokens.inputs_MI.narrow(0, begin, size), tokens.gradients_MO.narrow(0, begin, size)});
       begin += size;
     }
-    Progress progress("weights", static_cast<int64_t>(modules_.size()), "weights");
-    for (size_t i = 0; i < modules_.size(); ++i) {
-      transaction.apply(modules_[i],
-                        context.solve(modules_[i].layer, [&] { return solve(captured.weights[i], state); }));
+    Progress progress("weights", static_cast<int64_t>(modules.size()), "weights");
+    for (size_t i = 0; i < modules.size(); ++i) {
+      transaction.apply(modules[i], context.solve(modules[i].layer, [&] { return solve(captured.weights[i], state); }));
       captured.weights[i] = {};
       progress.advance();
     }
@@ -103,7 +102,7 @@ class UltraEditor final : public Editor {
     return solve_least_squares(tokens.inputs_MI, strength_M1 * unit.gradients_MO);
   }
 
-  std::vector<WeightId> modules_;
+  std::optional<std::vector<WeightId>> modules_;
   double lr_;
   CaptureOptions capture_;
 };

@@ -15,6 +15,8 @@ namespace {
 namespace fs = std::filesystem;
 using Kind = ConfigTree::Kind;
 
+constexpr std::string_view kAuto = "auto";
+
 /// A value as it appears in a message.
 std::string shown(const ConfigTree& value) {
   constexpr size_t kLongest = 60;
@@ -190,6 +192,14 @@ struct ConfigSection::State {
     record(key) = {std::string(key), to_tree(*result), nullptr};
     return *result;
   }
+
+  std::vector<int64_t> read_integers(std::string_view key, const std::optional<std::vector<int64_t>>& fallback,
+                                     const std::string& expected, ConfigRange<int64_t> range) {
+    const auto parse_item = [&](const ConfigTree& item) { return parse_number(item, range); };
+    return read<std::vector<int64_t>>(key, fallback, expected, [&](const ConfigTree& value, std::string& got) {
+      return parse_list<int64_t>(value, parse_item, got);
+    });
+  }
 };
 
 ConfigSection::ConfigSection(const ConfigTree& tree, std::string path, ConfigProblems& problems)
@@ -214,6 +224,30 @@ int64_t ConfigSection::integer(std::string_view key, ConfigRange<int64_t> range,
 double ConfigSection::number(std::string_view key, ConfigRange<double> range, std::optional<double> fallback) {
   return state_->read<double>(key, fallback, "a number" + range_text(range),
                               [&](const ConfigTree& value, std::string&) { return parse_number(value, range); });
+}
+
+bool ConfigSection::is_auto(std::string_view key) {
+  const ConfigTree* given = state_->value(key);
+  const bool is_word = given != nullptr && given->kind == Kind::kScalar && given->scalar == kAuto;
+  if (given != nullptr && !is_word) return false;
+  record(key, to_tree(std::string(kAuto)));
+  return true;
+}
+
+bool ConfigSection::is_map(std::string_view key) {
+  const ConfigTree* given = state_->value(key);
+  return given != nullptr && given->kind == Kind::kMap;
+}
+
+std::optional<double> ConfigSection::number_or_auto(std::string_view key, ConfigRange<double> range) {
+  if (is_auto(key)) return std::nullopt;
+  return state_->read<double>(key, std::nullopt, cat(kAuto, " or a number", range_text(range)),
+                              [&](const ConfigTree& value, std::string&) { return parse_number(value, range); });
+}
+
+std::optional<std::vector<int64_t>> ConfigSection::integers_or_auto(std::string_view key, ConfigRange<int64_t> range) {
+  if (is_auto(key)) return std::nullopt;
+  return state_->read_integers(key, std::nullopt, cat(kAuto, " or a list of integers", range_text(range)), range);
 }
 
 bool ConfigSection::boolean(std::string_view key, std::optional<bool> fallback) {
@@ -253,10 +287,7 @@ fs::path ConfigSection::path(std::string_view key, const fs::path& base, std::op
 
 std::vector<int64_t> ConfigSection::integers(std::string_view key, ConfigRange<int64_t> range,
                                              std::optional<std::vector<int64_t>> fallback) {
-  const auto parse_item = [&](const ConfigTree& item) { return parse_number(item, range); };
-  return state_->read<std::vector<int64_t>>(
-      key, fallback, cat("a list of integers", range_text(range)),
-      [&](const ConfigTree& value, std::string& got) { return parse_list<int64_t>(value, parse_item, got); });
+  return state_->read_integers(key, fallback, "a list of integers" + range_text(range), range);
 }
 
 std::vector<std::string> ConfigSection::texts(std::string_view key, std::optional<std::vector<std::string>> fallback) {

@@ -44,7 +44,7 @@ std::vector<PreparedRequest> EditContext::heaviest(std::span<const PreparedReque
 }
 
 void EditContext::check_all_are_here() const {
-  if (is_solving_) throw std::logic_error("an editor asks within solve() for what the whole job does together");
+  if (is_solving_) throw std::logic_error("an editor asks within solve() or decide_by() for what all do together");
 }
 
 OptimizedValues EditContext::optimize_values(std::span<const PreparedRequest> requests, int64_t layer,
@@ -66,7 +66,8 @@ NullSpace EditContext::null_space(int64_t layer) const {
 }
 
 void EditContext::check_is_solving() const {
-  if (!is_solving_) throw std::logic_error("an editor asks outside of solve() for algebra, which is not everywhere");
+  if (!is_solving_)
+    throw std::logic_error("an editor asks outside of solve() and decide_by() for algebra, which is not everywhere");
 }
 
 CapturedGradients EditContext::capture_token_gradients(std::span<const TokenizedRequest> requests,
@@ -107,7 +108,9 @@ Tensor EditContext::decide_by(const std::function<Tensor()>& measure) const {
   Communicator& ranks = sharing_.communicator;
   Tensor numbers;
   ranks.together("values", [&] {
-    if (ranks.is_root()) numbers = measure().to(Placement::host()).contiguous();
+    if (!ranks.is_root()) return;
+    const Solving solving(is_solving_);
+    numbers = measure().to(Placement::host()).contiguous();
   });
   return ranks.broadcast(numbers, Placement::host());
 }

@@ -13,22 +13,25 @@ namespace {
 constexpr MatrixKind kNullSpace{"lancet-null-space-1", "basis", "null space of a covariance", MatrixShape::kWide};
 constexpr const char* kRank = "rank";
 constexpr const char* kTokens = "tokens";
+constexpr const char* kBelow = "below";
 constexpr const char* kMeanDiagonal = "mean_diagonal";
 
 }  // namespace
 
 std::filesystem::path null_space_file(const std::filesystem::path& cache, const std::string& content_key,
-                                      double threshold) {
-  return cache / cat(content_key, ".null-space-", exact_text(threshold), ".safetensors");
+                                      const NullSpaceRule& rule) {
+  const std::string name = rule.below ? exact_text(*rule.below) : "share-" + exact_text(rule.share);
+  return cache / cat(content_key, ".null-space-", name, ".safetensors");
 }
 
 void NullSpaceStore::make(int64_t layer) const {
   const Covariance moments = moments_.load(layer);
   const Tensor covariance_FF = moments.moment_FF.to(placement_.solve_device(layer));
   const double mean_diagonal = covariance_FF.trace().item<double>() / static_cast<double>(covariance_FF.size(0));
-  const NullSpace space = make_null_space(covariance_FF, threshold_, cat("layer ", layer));
+  const NullSpace space = make_null_space(covariance_FF, rule_, cat("layer ", layer));
   write_matrix(cache_file(layer), kNullSpace, space.basis_FQ.t(),
                {{kRank, std::to_string(space.rank)},
+                {kBelow, exact_text(space.below)},
                 {kTokens, std::to_string(moments.tokens)},
                 {kMeanDiagonal, exact_text(mean_diagonal)}});
 }
@@ -42,7 +45,8 @@ NullSpace NullSpaceStore::load(int64_t layer) const {
                               size_, " dimensions, got ", n_vectors,
                               " vectors: remove the file, it will be made again"));
   return {file.matrix.to(placement_.solve_device(layer)).t(),
-          n_vectors == rank ? NullSpace::Basis::kNullSpace : NullSpace::Basis::kComplement, rank};
+          n_vectors == rank ? NullSpace::Basis::kNullSpace : NullSpace::Basis::kComplement, rank,
+          rule_.below ? *rule_.below : file.number(kBelow)};
 }
 
 MomentFacts NullSpaceStore::facts(int64_t layer) const {

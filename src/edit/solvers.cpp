@@ -95,6 +95,11 @@ LowRankDelta solve_ridge(const RidgeProblem& problem, SolveSpace space) {
   return {problem.residuals_DN, right_FN.t().contiguous()};
 }
 
+Tensor key_strengths(const Tensor& lower_FF, const Tensor& keys_FN) {
+  const torch::NoGradGuard no_grad;
+  return solve_lower(lower_FF, keys_FN).square().sum(0);
+}
+
 Tensor lift_factor(const Tensor& lower_FF, double covariance_weight, double identity_weight) {
   const torch::NoGradGuard no_grad;
   Tensor system_FF = torch::matmul(lower_FF, lower_FF.t());

@@ -11,6 +11,8 @@ namespace {
 
 /// What a state is made by, besides the method.
 constexpr std::array kStateOptions{"layers", "modules", "history", "blue", "norm_anchor"};
+/// Of which the state has numbers where the job left them to lancet.
+constexpr std::array kChosenOptions{"covariance_weight", "ridge"};
 
 std::string option_text(const ConfigTree& editor, const char* key) {
   const ConfigTree* value = editor.find(key);
@@ -20,6 +22,19 @@ std::string option_text(const ConfigTree& editor, const char* key) {
   std::string text = to_yaml(alone);
   while (!text.empty() && text.back() == '\n') text.pop_back();
   return text;
+}
+
+/// Whether the option is there and no number: auto, or what it is to go by.
+bool is_chosen(const ConfigTree& editor, const char* key) {
+  const ConfigTree* value = editor.find(key);
+  return value != nullptr && (value->kind == ConfigTree::Kind::kMap || value->scalar == "auto");
+}
+
+void check_same_option(const char* key, const ConfigTree& earlier, const ConfigTree& now, const std::string& where) {
+  const std::string before = option_text(earlier, key), after = option_text(now, key);
+  if (before != after)
+    throw ConfigError(
+        cat(where, "editor.", key, ": expected '", before, "' as there, got '", after, "': the state depends on it"));
 }
 
 }  // namespace
@@ -40,10 +55,9 @@ EarlierOutput::EarlierOutput(const JobConfig& job, std::span<const EditRequest> 
                           ": a state fits the method that made it"));
   const ConfigTree earlier = parse_config(facts.editor, "the earlier job's editor"),
                    now = parse_config(editor_options(job), "editor");
-  for (const char* key : kStateOptions)
-    if (const std::string before = option_text(earlier, key), after = option_text(now, key); before != after)
-      throw ConfigError(
-          cat(where, "editor.", key, ": expected '", before, "' as there, got '", after, "': the state depends on it"));
+  for (const char* key : kStateOptions) check_same_option(key, earlier, now, where);
+  for (const char* key : kChosenOptions)
+    if (is_chosen(earlier, key) && is_chosen(now, key)) check_same_option(key, earlier, now, where);
   RequestFileOptions own;
   own.format = "flat";
   requests_ = load_request_file(folder_ / "requests.jsonl", own).requests;

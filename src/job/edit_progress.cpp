@@ -14,7 +14,7 @@ namespace lancet {
 namespace {
 
 /// Raised when what is kept changes.
-constexpr const char* kFormat = "lancet-progress-1";
+constexpr const char* kFormat = "lancet-progress-2";
 constexpr const char* kFile = "progress.json";
 
 std::vector<std::vector<int64_t>> requests_of(const std::vector<BatchReport>& batches) {

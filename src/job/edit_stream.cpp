@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cmath>
+#include <cstdio>
 
 #include "lancet/core/progress.h"
 #include "lancet/core/strings.h"
@@ -14,6 +15,20 @@ Tallies pooled_of(const std::vector<Tallies>& all, std::span<const int64_t> requ
   std::vector<Tallies> some;
   for (const int64_t index : requests) some.push_back(all[static_cast<size_t>(index)]);
   return pooled(some);
+}
+
+/// A line for each option: "covariance_weight: auto: 328.9 (layer 0), 415.3 (layer 1)".
+std::vector<std::string> chosen_lines(std::span<const ChosenOption> chosen) {
+  std::vector<std::pair<std::string, std::vector<std::string>>> options;
+  for (const ChosenOption& each : chosen) {
+    if (options.empty() || options.back().first != each.option) options.push_back({each.option, {}});
+    char value[32];
+    std::snprintf(value, sizeof(value), "%.4g", each.value);
+    options.back().second.push_back(cat(value, " (layer ", each.layer, ")"));
+  }
+  std::vector<std::string> lines;
+  for (const auto& [option, values] : options) lines.push_back(cat(option, ": auto: ", join(values)));
+  return lines;
 }
 
 /// The first metrics that there are: what fits a line.
@@ -63,8 +78,10 @@ void EditStream::keep_in(const ProgressStore* store) {
 void EditStream::run(const EditContext& context) {
   const ScheduleOptions& schedule = parts_.job.schedule;
   stopwatch_.lap_part("edit");
-  for (size_t i = report_.batches.size(); i < batches_.size(); ++i) {
+  const size_t first = report_.batches.size();
+  for (size_t i = first; i < batches_.size(); ++i) {
     edit_batch(context, batches_[i]);
+    if (i == first) show_chosen(report_.batches.back().outcome);
     stopwatch_.lap_part("edit");
     if (i + 1 < batches_.size()) measure();
     if (schedule.saves_behind(i, batches_.size())) save();
@@ -75,6 +92,7 @@ void EditStream::run(const EditContext& context) {
   for (const RoundingLoss& loss : parts_.transaction.round_as_stored())
     report_.rounding.emplace_back(weight_name(parts_.session.files.config, loss.id), loss);
   report_.outcome = merged_outcome(report_.batches, parts_.session.requests.size());
+  report_.chosen.insert(report_.chosen.end(), report_.outcome.chosen.begin(), report_.outcome.chosen.end());
   stopwatch_.lap_part("edit");
 }
 
@@ -91,6 +109,13 @@ void EditStream::edit_batch(const EditContext& context, const std::vector<int64_
   for (const int64_t column : report.outcome.columns)
     stream_.request_ids.push_back(requests[static_cast<size_t>(column)].id);
   report_.batches.push_back(std::move(report));
+}
+
+/// What is `auto` in this stream, as its first batch tells.
+void EditStream::show_chosen(const EditOutcome& first) const {
+  std::vector<ChosenOption> chosen = report_.chosen;
+  chosen.insert(chosen.end(), first.chosen.begin(), first.chosen.end());
+  for (const std::string& line : chosen_lines(chosen)) log_line(cat(parts_.job.method, "  ", line));
 }
 
 /// On the weights as they would be exported now; editing goes on from the exact ones.

@@ -48,6 +48,7 @@ class EditStream {
   void measure();
   void save();
   void show(const BatchReport& batch) const;
+  void show_chosen(const EditOutcome& first) const;
 
   const StreamParts parts_;
   EditReport& report_;

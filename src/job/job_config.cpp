@@ -118,7 +118,7 @@ void parse_work(ConfigSection& job, const std::filesystem::path& base, JobPurpos
   if (job.has("statistics")) {
     config.statistics = parse_statistics_options(job.section("statistics"), base);
     if (config.statistics->from == StatisticsFrom::kImportedNullSpace && config.editor &&
-        config.editor->needs().statistics && !config.editor->needs().null_space_below)
+        config.editor->needs().statistics && !config.editor->needs().null_space)
       job.problem("statistics", cat("import_null_space: ", config.method, " needs moments: expected corpus or import"));
   } else if (needs_statistics) {
     job.problem("statistics",

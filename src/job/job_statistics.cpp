@@ -68,11 +68,11 @@ bool JobStatistics::is_cached(const std::string& content_hash) const {
                                                                          : "";
   const CovarianceKeys keys(text_key, files_.checkpoint, files_.config,
                             to_scalar_type(job_.run.dtype.value_or(files_.config.dtype)));
-  const std::optional<double> threshold = job_.editor->needs().null_space_below;
+  const std::optional<NullSpaceRule> rule = job_.editor->needs().null_space;
   return std::all_of(layers_.begin(), layers_.end(), [&](int64_t layer) {
     const std::string key = imported_ ? imported_->content_key(layer) : keys.of(layer);
-    return std::filesystem::exists(threshold ? null_space_file(options.cache, key, *threshold)
-                                             : factor_file(options.cache, key, options.ridge));
+    return std::filesystem::exists(rule ? null_space_file(options.cache, key, *rule)
+                                        : factor_file(options.cache, key, options.ridge));
   });
 }
 
@@ -82,8 +82,8 @@ void JobStatistics::prepare(const CausalLM& model, const std::string& content_ha
   const StatisticsOptions& options = *job_.statistics;
   moments_ = open_moments(model, content_hash);
   const int64_t size = files_.config.d_ffn;
-  if (const std::optional<double> threshold = job_.editor->needs().null_space_below)
-    derived_ = std::make_unique<NullSpaceStore>(*moments_, model.placement(), size, options.cache, *threshold);
+  if (const std::optional<NullSpaceRule> rule = job_.editor->needs().null_space)
+    derived_ = std::make_unique<NullSpaceStore>(*moments_, model.placement(), size, options.cache, *rule);
   else
     derived_ = std::make_unique<FactorStore>(*moments_, model.placement(), size, options.cache, options.ridge);
   derived_->prepare(layers_, communicator);
@@ -109,6 +109,7 @@ StatisticsReport JobStatistics::report() const {
   if (!is_root_) return {};
   if (projections_) return report_projections();
   StatisticsReport report{{}, derived_->collect_seconds(), corpus_ != nullptr && corpus_->exhausted};
+  const auto* spaces = dynamic_cast<const NullSpaceStore*>(derived_.get());
   for (const int64_t layer : layers_) {
     const MomentFacts facts = derived_->facts(layer);
     report.layers.push_back({.layer = layer,
@@ -116,6 +117,7 @@ StatisticsReport JobStatistics::report() const {
                              .mean_diagonal = facts.mean_diagonal,
                              .from_cache = derived_->moments_from_cache(layer),
                              .factor_from_cache = derived_->from_cache(layer),
+                             .null_space_below = spaces ? std::optional(spaces->load(layer).below) : std::nullopt,
                              .factor_file = derived_->cache_file(layer),
                              .imported_file = imported_ ? imported_->file(layer) : "",
                              .imported_hash = imported_ ? imported_->file_hash(layer) : ""});

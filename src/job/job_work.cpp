@@ -5,6 +5,7 @@
 #include <set>
 
 #include "lancet/core/strings.h"
+#include "lancet/editors/automatic_choices.h"
 #include "lancet/job/job_plan.h"
 #include "lancet/models/batching.h"
 
@@ -173,8 +174,7 @@ JobWork evaluation_work(const RunOptions& run, const ModelConfig& config, const 
 
 JobWork typical_work(const RunOptions& run, const ModelConfig& config, std::vector<std::string>& assumptions) {
   JobWork work = basic_work(run, config);
-  const int64_t first = config.n_layers / 8, last = std::clamp<int64_t>(first + 4, first, config.n_layers - 2);
-  for (int64_t layer = first; layer <= last; ++layer) work.edited_layers.push_back(layer);
+  work.edited_layers = automatic_layers(config.n_layers);
   work.statistics_layers = work.edited_layers;
   const StatisticsOptions statistics;
   work.statistics_tokens = statistics.tokens;
@@ -186,9 +186,10 @@ JobWork typical_work(const RunOptions& run, const ModelConfig& config, std::vect
   work.optimizes_values = !work.edited_layers.empty();
   work.value_steps = ValueOptions().steps;
   work.evaluation = assumed_evaluation(work.requests, kAssumedPrompt);
-  assumptions.push_back(cat("assumed: MEMIT of ", work.requests, " requests at layers ", first, "-", last, ", ",
-                            work.values.contexts, " contexts, statistics over ", work.statistics_tokens,
-                            " tokens in documents of at most ", work.document_tokens, ", all metrics"));
+  assumptions.push_back(cat("assumed: MEMIT of ", work.requests, " requests at layers ", work.edited_layers.front(),
+                            "-", work.edited_layers.back(), ", ", work.values.contexts, " contexts, statistics over ",
+                            work.statistics_tokens, " tokens in documents of at most ", work.document_tokens,
+                            ", all metrics"));
   assumptions.push_back("assumed: " + prompt_assumption(kAssumedPrompt));
   return work;
 }

@@ -34,6 +34,9 @@ void MethodRun::prepare(const CausalLM& model) {
   if (!statistics_) return;
   statistics_->prepare(model, session_.base_hash, ranks_);
   report_.statistics = statistics_->report();
+  if (const std::optional<NullSpaceRule> rule = job_.editor->needs().null_space; rule && !rule->below)
+    for (const LayerStatistics& layer : report_.statistics.layers)
+      if (layer.null_space_below) report_.chosen.push_back({"null_space_below", layer.layer, *layer.null_space_below});
   stopwatch_.lap("statistics");
 }
 

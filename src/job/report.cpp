@@ -111,6 +111,14 @@ Json schedule_json(const EditReport& report, const JobConfig& job) {
           {"earlier_edits", report.earlier_edits}};
 }
 
+/// Options that are `auto`, and what they stood for.
+Json chosen_json(const EditReport& report) {
+  Json chosen = Json::array();
+  for (const ChosenOption& each : report.chosen)
+    chosen.push_back({{"option", each.option}, {"layer", each.layer}, {"value", each.value}});
+  return chosen;
+}
+
 Json weights_json(const EditReport& report) {
   Json weights = Json::array();
   for (const auto& [name, loss] : report.rounding)
@@ -185,6 +193,7 @@ std::string to_json(const EditReport& report, const JobConfig& job) {
       {"model",
        {{"folder", job.model.string()}, {"content_hash", report.base_hash}, {"run_dtype", report.model_dtype}}},
       {"method", job.method},
+      {"chosen", chosen_json(report)},
       {"contexts", report.contexts},
       {"statistics", statistics_json(report, job)},
       {"values",

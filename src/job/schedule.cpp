@@ -40,8 +40,11 @@ Json record_of(const EditOutcome& outcome) {
     requests.push_back({request.steps, record_of(request.initial_loss), record_of(request.final_loss),
                         record_of(request.initial_norm), record_of(request.delta_norm), request.losses,
                         request.skipped});
+  Json chosen = Json::array();
+  for (const ChosenOption& each : outcome.chosen) chosen.push_back({each.option, each.layer, each.value});
   const ValueBatching& values = outcome.batching;
   return {{"requests", requests},
+          {"chosen", chosen},
           {"values", {values.batches, values.largest, values.halvings, values.resumed}},
           {"columns", outcome.columns},
           {"warnings", outcome.warnings}};
@@ -53,6 +56,7 @@ EditOutcome outcome_of(const Json& json) {
     outcome.requests.push_back({request.at(0).get<int64_t>(), number_of(request.at(1)), number_of(request.at(2)),
                                 number_of(request.at(3)), number_of(request.at(4)),
                                 request.at(5).get<std::vector<float>>(), request.at(6).get<std::string>()});
+  for (const Json& each : json.at("chosen")) outcome.chosen.push_back({each.at(0), each.at(1), each.at(2)});
   const Json& values = json.at("values");
   outcome.batching = {values.at(0), values.at(1), values.at(2), values.at(3)};
   outcome.columns = json.at("columns").get<std::vector<int64_t>>();
@@ -112,6 +116,8 @@ EditOutcome merged_outcome(const std::vector<BatchReport>& batches, size_t n_req
       all.requests[static_cast<size_t>(batch.requests[i])] = one.requests[i];
     for (const int64_t column : one.columns) all.columns.push_back(batch.requests[static_cast<size_t>(column)]);
     all.warnings.insert(all.warnings.end(), one.warnings.begin(), one.warnings.end());
+    for (const ChosenOption& chosen : one.chosen)
+      if (std::find(all.chosen.begin(), all.chosen.end(), chosen) == all.chosen.end()) all.chosen.push_back(chosen);
     all.batching.batches += one.batching.batches;
     all.batching.largest = std::max(all.batching.largest, one.batching.largest);
     all.batching.halvings += one.batching.halvings;

@@ -75,8 +75,10 @@ class TuneRun {
     warn_of_skipped(file.skipped);
     requests_ = std::move(file.requests);
     const ConfigTree& editor = *job_.resolved.find("editor");
-    const std::vector<SearchAxis> axes =
-        options_.search.empty() ? default_search(editor, files_->config.n_layers) : options_.search;
+    const ModelConfig& config = files_->config;
+    const std::vector<SearchAxis> axes = options_.search.empty()
+                                             ? default_search(editor, job_.editor->targets(config), config.n_layers)
+                                             : options_.search;
     for (Trial& trial : draw_trials(editor, axes, options_.trials, job_.run.seed)) {
       JobConfig job = job_of(job_, trial);
       check_requests(*files_, requests_, *job.editor);
@@ -160,7 +162,7 @@ class TuneRun {
     const EditorNeeds needs = job.editor->needs();
     if (!needs.statistics) return {};
     std::unique_ptr<JobStatistics>& statistics =
-        statistics_[{needs.null_space_below, target_layers(*job.editor, files_->config)}];
+        statistics_[{needs.null_space, target_layers(*job.editor, files_->config)}];
     if (!statistics) {
       auto made = std::make_unique<JobStatistics>(job, *files_, ranks_, corpus_);
       made->prepare(model, content_hash_, ranks_);
@@ -228,7 +230,7 @@ class TuneRun {
   JobWork work_;
   std::string content_hash_;                    ///< corpus: self
   std::shared_ptr<const CorpusTokens> corpus_;  ///< read once for all trials
-  std::map<std::pair<std::optional<double>, std::vector<int64_t>>, std::unique_ptr<JobStatistics>> statistics_;
+  std::map<std::pair<std::optional<NullSpaceRule>, std::vector<int64_t>>, std::unique_ptr<JobStatistics>> statistics_;
   std::map<std::tuple<int64_t, int64_t, int>, std::vector<std::string>> contexts_;
   std::vector<TrialScore> before_;
 };

@@ -10,6 +10,7 @@
 
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
+#include "lancet/editors/automatic_choices.h"
 
 namespace lancet {
 namespace {
@@ -20,6 +21,15 @@ struct Scale {
   std::array<double, 5> factors;
 };
 
+/// Of an option that goes by a share a: multiples of its odds a / (1 - a), which are those of a weight's inverse.
+struct ShareScale {
+  std::string_view option, key;
+  double standard;  ///< what auto stands for
+};
+constexpr double kOdds[] = {0.25, 0.5, 1, 2, 4};
+constexpr ShareScale kShares[] = {{"covariance_weight", "attained_share", kAttainedShare},
+                                  {"ridge", "attained_share", kAttainedShare},
+                                  {"null_space_below", "share", NullSpaceRule().share}};
 constexpr Scale kScales[] = {{"values.lr", {0.2, 0.5, 1, 2, 4}},
                              {"values.clamp", {0.2, 0.5, 1, 2, 4}},
                              {"covariance_weight", {0.1, 0.3, 1, 3, 10}},
@@ -39,6 +49,8 @@ const ConfigTree* find_dotted(const ConfigTree& tree, std::string_view key) {
 }
 
 double number_of(const ConfigTree& scalar) { return std::stod(scalar.scalar); }
+
+bool is_auto(const ConfigTree& tree) { return tree.kind == ConfigTree::Kind::kScalar && tree.scalar == "auto"; }
 
 /// To three digits, as a person would write it.
 double rounded(double value) {
@@ -62,10 +74,51 @@ std::optional<ConfigTree> shifted(ConfigTree layers, int64_t shift, int64_t end)
   return layers;
 }
 
-SearchAxis shifts_axis(const std::string& key, const ConfigTree& layers, int64_t end) {
+/// What `layers: auto` or `modules: auto` stands for.
+ConfigTree spelled(const std::string& key, const std::vector<WeightId>& targets) {
+  ConfigTree layers = ConfigTree::list({}), modules = ConfigTree::map();
+  for (const auto& [name, kind] :
+       {std::pair{"gate", WeightKind::kGate}, std::pair{"up", WeightKind::kUp}, std::pair{"down", WeightKind::kDown}}) {
+    layers.items.clear();
+    for (const WeightId& id : targets)
+      if (id.kind == kind) layers.items.push_back(ConfigTree::number(id.layer));
+    if (!layers.items.empty()) modules.set(name, layers);
+  }
+  return key == "layers" ? layers : modules;
+}
+
+SearchAxis shifts_axis(const std::string& key, const ConfigTree& own, const std::vector<WeightId>& targets,
+                       int64_t end) {
   SearchAxis axis{key, {}};
+  const ConfigTree layers = is_auto(own) ? spelled(key, targets) : own;
   for (int64_t shift = -kFarthestShift; shift <= kFarthestShift; ++shift)
-    if (std::optional<ConfigTree> moved = shifted(layers, shift, end)) axis.values.push_back(std::move(*moved));
+    if (std::optional<ConfigTree> moved = shifted(layers, shift, end))
+      axis.values.push_back(shift == 0 ? own : std::move(*moved));
+  return axis;
+}
+
+/// Nothing where the editor has no such number.
+std::optional<SearchAxis> numbers_axis(const ConfigTree& editor, const Scale& scale) {
+  const ConfigTree* own = find_dotted(editor, scale.key);
+  if (own == nullptr || own->kind != ConfigTree::Kind::kScalar || is_auto(*own) || number_of(*own) == 0)
+    return std::nullopt;
+  SearchAxis axis{std::string(scale.key), {}};
+  for (const double factor : scale.factors)
+    axis.values.push_back(factor == 1 ? *own : ConfigTree::number(rounded(factor * number_of(*own))));
+  return axis;
+}
+
+/// Nothing where the editor has no such option, or a number.
+std::optional<SearchAxis> shares_axis(const ConfigTree& editor, const ShareScale& scale) {
+  const ConfigTree* own = editor.find(scale.option);
+  if (own == nullptr || (own->kind != ConfigTree::Kind::kMap && !is_auto(*own))) return std::nullopt;
+  const double share = is_auto(*own) ? scale.standard : number_of(*own->find(scale.key));
+  SearchAxis axis{std::string(scale.option), {}};
+  for (const double factor : kOdds) {
+    ConfigTree other = ConfigTree::map();
+    other.set(std::string(scale.key), ConfigTree::number(rounded(factor * share / (1 - share + factor * share))));
+    axis.values.push_back(factor == 1 ? *own : std::move(other));
+  }
   return axis;
 }
 
@@ -102,20 +155,18 @@ bool equal(const ConfigTree& a, const ConfigTree& b) {
 
 }  // namespace
 
-std::vector<SearchAxis> default_search(const ConfigTree& editor, int64_t n_layers) {
+std::vector<SearchAxis> default_search(const ConfigTree& editor, const std::vector<WeightId>& targets,
+                                       int64_t n_layers) {
   std::vector<SearchAxis> axes;
-  for (const Scale& scale : kScales) {
-    const ConfigTree* own = find_dotted(editor, scale.key);
-    if (own == nullptr || own->kind != ConfigTree::Kind::kScalar || number_of(*own) == 0) continue;
-    SearchAxis axis{std::string(scale.key), {}};
-    for (const double factor : scale.factors)
-      axis.values.push_back(factor == 1 ? *own : ConfigTree::number(rounded(factor * number_of(*own))));
-    axes.push_back(std::move(axis));
-  }
+  const auto add = [&](std::optional<SearchAxis> axis) {
+    if (axis) axes.push_back(std::move(*axis));
+  };
+  for (const Scale& scale : kScales) add(numbers_axis(editor, scale));
+  for (const ShareScale& scale : kShares) add(shares_axis(editor, scale));
   if (const ConfigTree* layers = editor.find("layers"); layers != nullptr)  // a value needs a layer above it
-    axes.push_back(shifts_axis("layers", *layers, n_layers - 1));
+    add(shifts_axis("layers", *layers, targets, n_layers - 1));
   if (const ConfigTree* modules = editor.find("modules"); modules != nullptr)
-    axes.push_back(shifts_axis("modules", *modules, n_layers));
+    add(shifts_axis("modules", *modules, targets, n_layers));
   return axes;
 }
 

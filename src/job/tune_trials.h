@@ -10,8 +10,10 @@
 namespace lancet {
 
 /// The axes to search where the job names none: numbers of the method around the job's own, its layers shifted.
-/// `editor`: resolved. `n_layers`: of the model.
-std::vector<SearchAxis> default_search(const ConfigTree& editor, int64_t n_layers);
+/// `editor`: resolved; `targets`: its weights. What is auto is searched around what it stands for. `n_layers`: of the
+/// model.
+std::vector<SearchAxis> default_search(const ConfigTree& editor, const std::vector<WeightId>& targets,
+                                       int64_t n_layers);
 
 /// At most `count` choices: the job's own first, then others of the axes' product, drawn by `seed` without repetition.
 std::vector<Trial> draw_trials(const ConfigTree& editor, const std::vector<SearchAxis>& axes, int64_t count,

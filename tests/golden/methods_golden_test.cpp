@@ -66,9 +66,8 @@ struct MethodRun {
     moments = std::make_unique<StatisticsStore>(model, checkpoint, corpus, folder / "cache");
     std::vector<int64_t> layers;
     for (const WeightId& id : editor->targets(config)) layers.push_back(id.layer);
-    if (const auto threshold = editor->needs().null_space_below) {
-      auto store =
-          std::make_unique<NullSpaceStore>(*moments, model.placement(), config.d_ffn, folder / "cache", *threshold);
+    if (const auto rule = editor->needs().null_space) {
+      auto store = std::make_unique<NullSpaceStore>(*moments, model.placement(), config.d_ffn, folder / "cache", *rule);
       algebra.null_space = [spaces = store.get()](int64_t layer) { return spaces->load(layer); };
       derived = std::move(store);
     } else {

@@ -21,9 +21,9 @@ std::string options_of(const std::string& method) {
       {"rome", "layers: [0, 2]"},
       {"r-rome", "layers: [2]"},
       {"emmet", "layers: [1, 2], covariance_weight: 20, identity_weight: 0.1, equal_keys: mean, rect: {keep: 0.4}"},
-      {"alphaedit", "layers: [0, 2], null_space_below: 1.0, ridge: 0.1, blue: true, equal_keys: split"},
-      {"pmet", "layers: [1, 2], covariance_weight: 20, norm_anchor: {mode: skip, limit: 10}"},
-      {"nse", "layers: [0, 2], covariance_weight: 20, residual_above: 0.01, neurons: 0.7"},
+      {"alphaedit", "layers: [0, 2], null_space_below: 1.0, blue: true, equal_keys: split"},
+      {"pmet", "layers: [1, 2], norm_anchor: {mode: skip, limit: 10}"},
+      {"nse", "layers: auto, residual_above: auto, neurons: 0.7"},
       {"ultraedit", "modules: {gate: [0, 2], up: [1], down: [3]}, lr: 1e-3, batch: 2"},
       {"ft", "modules: {down: [0, 3]}, steps: 3"},
       {"ft-l", "modules: {gate: [1], down: [2]}, steps: 3, norm_constraint: 1e-3"},
@@ -41,7 +41,8 @@ std::vector<Tensor> changes_on(const TinyModel& tiny, const std::string& method,
   };
   const EditContext context(
       model, *tiny.tokenizer, {"{}", "I know. {}"},
-      {.factor = diagonal, .null_space = [&](int64_t layer) { return make_null_space(diagonal(layer), 1.0, "test"); }},
+      {.factor = diagonal,
+       .null_space = [&](int64_t layer) { return make_null_space(diagonal(layer), {1.0}, "test"); }},
       {alone()});
   const std::vector<EditRequest> requests = testing::some_requests(5);
   const auto editor = testing::editor_from(options_of(method));

@@ -25,7 +25,7 @@ LayerAlgebra algebra_of(const Communicator& communicator) {
     return torch::diag(torch::linspace(0.5, 2.0, 48, torch::kDouble));
   };
   return {.factor = [=](int64_t) { return covariance_FF().sqrt(); },
-          .null_space = [=](int64_t) { return make_null_space(covariance_FF(), kThreshold, "test"); }};
+          .null_space = [=](int64_t) { return make_null_space(covariance_FF(), {kThreshold}, "test"); }};
 }
 
 struct Result {

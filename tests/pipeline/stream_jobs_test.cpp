@@ -59,7 +59,8 @@ class StreamJobs : public ::testing::Test {
   }
 
   /// The job, ended by a fault as it begins to solve for the `nth` time.
-  void edit_until(const std::string& output, int64_t nth_solve, const std::string& overrides = "") const;
+  void edit_until(const std::string& output, int64_t nth_solve, const std::string& overrides = "",
+                  const std::string& editor = kMemit) const;
 
   /// The exact change of every weight, summed.
   std::map<std::string, Tensor> changes(const std::string& output) const {
@@ -118,9 +119,10 @@ class Interrupted final : public Communicator {
   int64_t left_;
 };
 
-void StreamJobs::edit_until(const std::string& output, int64_t nth_solve, const std::string& overrides) const {
+void StreamJobs::edit_until(const std::string& output, int64_t nth_solve, const std::string& overrides,
+                            const std::string& editor) const {
   Interrupted ranks(nth_solve);
-  EXPECT_THROW(run_edit_job(job(output, kMemit, overrides), ranks), std::runtime_error);
+  EXPECT_THROW(run_edit_job(job(output, editor, overrides), ranks), std::runtime_error);
   EXPECT_FALSE(fs::exists(folder_ / output));
 }
 
@@ -253,6 +255,33 @@ TEST_F(StreamJobs, GoOnFromAnEarlierJobAsIfThereWereOne) {
   EXPECT_EQ(bytes("rest/model.safetensors"), bytes("whole/model.safetensors"));
 }
 
+TEST_F(StreamJobs, KeepWhatTheFirstBatchChose) {
+  constexpr const char* kAutomatic =
+      "{method: memit, layers: [0, 1], history: true, values: {steps: 3, lr: 0.1, batch: 2}, contexts: ['{}']}";
+  const auto chosen_by = [&](const std::string& output, const std::string& overrides) {
+    edit(output, overrides, kAutomatic);
+    return report(output)["chosen"];
+  };
+  const Json chosen = chosen_by("whole", "");
+  ASSERT_EQ(chosen.size(), 2u);
+  EXPECT_EQ(chosen[0]["option"], "covariance_weight");
+  EXPECT_EQ(chosen[0]["layer"], 0);
+  EXPECT_EQ(chosen[1]["layer"], 1);
+  EXPECT_NE(chosen_by("alone", "requests.skip=4"), chosen);
+  // another job, and a run that was killed, have the same numbers, and the same bytes
+  EXPECT_EQ(chosen_by("first", "requests.limit=4"), chosen);
+  EXPECT_EQ(chosen_by("second", "requests.skip=4 continue_from=first"), chosen);
+  EXPECT_EQ(bytes("second/model.safetensors"), bytes("whole/model.safetensors"));
+  edit_until("out", 5, "", kAutomatic);
+  EXPECT_EQ(edit("out", "", kAutomatic).resumed_batches, 2);
+  EXPECT_EQ(report("out")["chosen"], chosen);
+  EXPECT_EQ(bytes("out/state/state.safetensors"), bytes("whole/state/state.safetensors"));
+  // what they go by is part of the state, a number of one's own is not
+  const std::string third = "requests.skip=4 continue_from=first editor.covariance_weight";
+  EXPECT_THROW(chosen_by("third", third + ".attained_share=0.5"), ConfigError);
+  EXPECT_EQ(chosen_by("third", third + "=20").size(), 0u);
+}
+
 struct Method {
   const char* name;
   const char* editor;
@@ -271,11 +300,14 @@ TEST_P(StreamMethods, GoOnFromAnEarlierJobAsIfThereWereOne) {
   EXPECT_EQ(bytes("second/model.safetensors"), bytes("whole/model.safetensors"));
 }
 
-#define LOCATE "layers: [0, 1], values: {steps: 3, lr: 0.1, batch: 2}, contexts: ['{}', 'I know. {}']}"
+#define VALUES "values: {steps: 3, lr: 0.1, batch: 2}, contexts: ['{}', 'I know. {}']}"
+#define LOCATE "layers: [0, 1], " VALUES
 #define MODULES "modules: {gate: [1], down: [1, 2]}}"
 INSTANTIATE_TEST_SUITE_P(
     Methods, StreamMethods,
     ::testing::Values(Method{"alphaedit", "{method: alphaedit, null_space_below: 1.0, " LOCATE},
+                      Method{"alphaedit_automatic", "{method: alphaedit, " VALUES},
+                      Method{"nse_automatic", "{method: nse, neurons: 0.7, " LOCATE},
                       Method{"anchored",
                              "{method: memit, norm_anchor: {mode: rescale, limit: 3}, prune: {log_base: 1.1}, " LOCATE},
                       Method{"rome", "{method: rome, rect: {keep: 0.5}, " LOCATE},

@@ -44,6 +44,27 @@ TEST(ConfigProblems, AreSilentWhenThereAreNone) {
             "job.yaml:3: a.b: is wrong\njob.yaml: c: is wrong too\njob.yaml: is odd");
 }
 
+TEST(ConfigSection, ReadsWhatMayBeAuto) {
+  const auto number = [](ConfigSection& job) { return job.number_or_auto("x", {.min = 0}); };
+  const auto integers = [](ConfigSection& job) { return job.integers_or_auto("x", {.min = 0}); };
+  EXPECT_EQ(value_of("x: 0.5", number), 0.5);
+  for (const char* text : {"x: auto", "x: \"auto\"", "y: 1", "x: null"})
+    EXPECT_EQ(value_of(text, number), std::nullopt);
+  EXPECT_EQ(value_of("x: [3, 1]", integers), (std::vector<int64_t>{3, 1}));
+  EXPECT_EQ(value_of("x: auto", integers), std::nullopt);
+  EXPECT_EQ(problems_of("x: Auto", number), "job.yaml:1: x: expected auto or a number of at least 0, got Auto");
+  EXPECT_EQ(problems_of("x: -1", number), "job.yaml:1: x: expected auto or a number of at least 0, got -1");
+  EXPECT_EQ(problems_of("x: [auto]", integers),
+            "job.yaml:1: x: expected auto or a list of integers of at least 0, got auto as item 1 of 1");
+  const auto resolved = [&](ConfigSection& job) {
+    return job.number_or_auto("x", {}), job.resolved().find("x")->scalar;
+  };
+  EXPECT_EQ(value_of("x: 2.5", resolved), "2.5");
+  EXPECT_EQ(value_of("y: 1", resolved), "auto");
+  EXPECT_TRUE(value_of("x: {y: 1}", [](ConfigSection& job) { return job.is_map("x"); }));
+  EXPECT_FALSE(value_of("x: 1", [](ConfigSection& job) { return job.is_map("x"); }));
+}
+
 TEST(ConfigSection, ReadsNumbers) {
   const auto integer = [](ConfigSection& job) { return job.integer("x", {}); };
   const auto number = [](ConfigSection& job) { return job.number("x", {}); };

@@ -4,6 +4,7 @@
 #include <torch/types.h>
 
 #include "lancet/core/error.h"
+#include "lancet/edit/null_space_store.h"
 #include "lancet/io/safetensors.h"
 #include "support/tiny_model.h"
 
@@ -104,6 +105,25 @@ TEST_F(FactorStoreTest, KeepsAFactorForEachRidge) {
   FactorStore again = store();
   again.prepare(layers_, alone());
   EXPECT_TRUE(again.from_cache(0));
+}
+
+TEST_F(FactorStoreTest, FindsNullSpacesAgainByTheirRule) {
+  const auto store_of = [&](const NullSpaceRule& rule) {
+    return NullSpaceStore(moments_, placement_, kSize, folder_ / "cache", rule);
+  };
+  NullSpaceStore made = store_of({.share = 0.75});
+  made.prepare(layers_, alone());
+  const NullSpace space = made.load(2);
+  EXPECT_EQ(space.rank, 18);
+  NullSpaceStore again = store_of({.share = 0.75}), other = store_of({.share = 0.5}), same = store_of({space.below});
+  for (NullSpaceStore* each : {&again, &other, &same}) each->prepare(std::vector<int64_t>{2}, alone());
+  EXPECT_TRUE(again.from_cache(2));
+  EXPECT_EQ(again.load(2).below, space.below);
+  EXPECT_FALSE(other.from_cache(2));
+  EXPECT_EQ(other.load(2).rank, 12);
+  EXPECT_FALSE(same.from_cache(2)) << "a threshold of its own";
+  EXPECT_TRUE(same.load(2).basis_FQ.equal(space.basis_FQ));
+  EXPECT_EQ(same.load(2).below, space.below);
 }
 
 TEST_F(FactorStoreTest, WritesNothingWhenThereIsNoFactor) {

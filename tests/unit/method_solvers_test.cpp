@@ -101,7 +101,7 @@ TEST(SolveRankOne, RefusesAKeyThatNoChangeReaches) {
 
 TEST(NullSpace, KeepsTheSmallerBasisOfTheSameProjection) {
   const Tensor c = covariance(), columns = random(kSize, 9);
-  const NullSpace few = make_null_space(c, 0.1, "test"), many = make_null_space(c, 2.9, "test");
+  const NullSpace few = make_null_space(c, {0.1}, "test"), many = make_null_space(c, {2.9}, "test");
   EXPECT_EQ(few.basis, NullSpace::Basis::kNullSpace);
   EXPECT_EQ(few.basis_FQ.size(1), kSize / 3);
   EXPECT_EQ(many.basis, NullSpace::Basis::kComplement);
@@ -115,12 +115,28 @@ TEST(NullSpace, KeepsTheSmallerBasisOfTheSameProjection) {
 }
 
 TEST(NullSpace, RefusesAThresholdBeyondTheSpectrum) {
-  EXPECT_THROW(make_null_space(covariance(), 1e-6, "layer 0"), NumericError);
-  EXPECT_THROW(make_null_space(covariance(), 10.0, "layer 0"), NumericError);
+  EXPECT_THROW(make_null_space(covariance(), {1e-6}, "layer 0"), NumericError);
+  EXPECT_THROW(make_null_space(covariance(), {10.0}, "layer 0"), NumericError);
+}
+
+TEST(NullSpace, OfAShareHasAsManyDimensionsAndTheThresholdThatGivesThem) {
+  const Tensor c = covariance();
+  const Tensor spectrum = std::get<0>(at::linalg_eigh(c));
+  for (const auto& [share, rank] : {std::pair{0.75, 18}, std::pair{0.3, 7}, std::pair{1e-6, 1}, std::pair{0.999, 23}}) {
+    const NullSpace space = make_null_space(c, {.share = share}, "test");
+    EXPECT_EQ(space.rank, rank) << share;
+    EXPECT_EQ(space.below, spectrum[rank].item<double>());
+    const NullSpace same = make_null_space(c, {space.below}, "test");
+    EXPECT_TRUE(space.basis_FQ.equal(same.basis_FQ));
+    EXPECT_EQ(same.rank, rank);
+    // free of scale, as no threshold is
+    EXPECT_EQ(make_null_space(1e-6 * c, {.share = share}, "test").rank, rank);
+  }
+  EXPECT_THROW(make_null_space(torch::eye(kSize, torch::kDouble), {.share = 0.5}, "test"), NumericError);
 }
 
 TEST(SolveNullSpace, LeavesWhatIsKnownAlone) {
-  const NullSpace space = make_null_space(covariance(), 0.1, "test");
+  const NullSpace space = make_null_space(covariance(), {0.1}, "test");
   const auto [spectrum, vectors] = at::linalg_eigh(covariance());
   const Tensor known = vectors.slice(1, space.rank);  // K0: what text has
   const Tensor keys = random(kSize, 4), residuals = random(5, 4);
@@ -129,7 +145,7 @@ TEST(SolveNullSpace, LeavesWhatIsKnownAlone) {
 }
 
 TEST(SolveNullSpace, SatisfiesThePublishedSystemInBothSpaces) {
-  const NullSpace space = make_null_space(covariance(), 0.1, "test");
+  const NullSpace space = make_null_space(covariance(), {0.1}, "test");
   const Tensor p = space.project(torch::eye(kSize, torch::kDouble));
   for (const int64_t n_history : {0, 3, 40}) {
     const Tensor keys = random(kSize, 4), residuals = random(5, 4);

@@ -50,6 +50,13 @@ class ConfigSection {
   bool has(std::string_view key) const;
   int64_t integer(std::string_view key, ConfigRange<int64_t> range, std::optional<int64_t> fallback = {});
   double number(std::string_view key, ConfigRange<double> range, std::optional<double> fallback = {});
+  /// Whether `key` is "auto", or absent: what it stands for is chosen when the model is known.
+  bool is_auto(std::string_view key);
+  /// Whether it is a map, where other things than maps would do too.
+  bool is_map(std::string_view key);
+  /// nullopt: is_auto().
+  std::optional<double> number_or_auto(std::string_view key, ConfigRange<double> range);
+  std::optional<std::vector<int64_t>> integers_or_auto(std::string_view key, ConfigRange<int64_t> range);
   bool boolean(std::string_view key, std::optional<bool> fallback = {});
   /// As written, with or without quotes: `target: 1998` is the text "1998".
   std::string text(std::string_view key, std::optional<std::string> fallback = {});

@@ -31,8 +31,8 @@ struct BackwardNeeds {
 struct EditorNeeds {
   bool subject = true;     ///< requests must name their subject
   bool statistics = true;  ///< the job must have `statistics:`
-  /// EditContext::null_space with this threshold is used instead of covariance_factor.
-  std::optional<double> null_space_below = {};
+  /// EditContext::null_space by this rule is used instead of covariance_factor.
+  std::optional<NullSpaceRule> null_space = {};
   std::optional<BackwardNeeds> backward = {};
   bool history = false;        ///< keys of earlier batches are part of every solve
   int64_t changes = 1;         ///< of each weight by one batch, at most; each has a column for every request
@@ -50,8 +50,18 @@ struct RequestOutcome {
   std::string skipped = {};                 ///< why the request was left out of the edit; empty: it was not
 };
 
+/// What an option that is `auto` stood for.
+struct ChosenOption {
+  std::string option;
+  int64_t layer = 0;
+  double value = 0;
+
+  bool operator==(const ChosenOption&) const = default;
+};
+
 struct EditOutcome {
   std::vector<RequestOutcome> requests;
+  std::vector<ChosenOption> chosen;  ///< each option and layer once
   ValueBatching batching;
   /// The request of each column of every weight's low-rank deltas, one after another in the order of application.
   std::vector<int64_t> columns;
@@ -119,11 +129,13 @@ class EditContext {
   /// states (std::logic_error).
   WeightDelta solve(int64_t layer, const std::function<WeightDelta()>& make) const;
 
-  /// Numbers that an editor decides by, on the host: made once for all, so that every copy decides alike.
+  /// Numbers that an editor decides by, on the host: made once for all, so that every copy decides alike. `measure` may
+  /// ask for algebra, as in solve().
   Tensor decide_by(const std::function<Tensor()>& measure) const;
 
   /// L of C = L L^T, C being of the layer's keys on the unedited model: [F, F] f64. Of one of the editor's target
-  /// layers. It may be gigabytes: take one at a time, read only. Throws: std::logic_error but in solve().
+  /// layers. It may be gigabytes: take one at a time, read only. Throws: std::logic_error but in solve() and
+  /// decide_by().
   /// PlacementError when it lies elsewhere than the layer's solves.
   Tensor covariance_factor(int64_t layer) const;
 

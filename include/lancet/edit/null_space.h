@@ -1,13 +1,25 @@
 // The part of key space in which text has next to no keys: a change that acts there alone leaves what is known alone.
 // Source: AlphaEdit (arXiv 2410.02355, section 3.2): eigenvectors of C whose eigenvalues are below an absolute
-// threshold. Differs from the reference: the projector is not formed; the smaller of the two bases is kept.
+// threshold. Differs from the reference: the projector is not formed; the smaller of the two bases is kept; the
+// threshold may be chosen so that a share of the dimensions lies below it.
 #pragma once
 
+#include <compare>
+#include <limits>
+#include <optional>
 #include <string>
 
 #include "lancet/runtime/tensor.h"
 
 namespace lancet {
+
+/// Which of C's eigenvectors make the null space.
+struct NullSpaceRule {
+  std::optional<double> below;  ///< those of eigenvalues below it; nullopt: of the least ones, as many as
+  double share = 0.9;           ///< this share of the dimensions
+
+  auto operator<=>(const NullSpaceRule&) const = default;
+};
 
 struct NullSpace {
   enum class Basis {
@@ -19,13 +31,15 @@ struct NullSpace {
   Tensor basis_FQ;  ///< orthonormal columns, but for kProjection
   Basis basis = Basis::kNullSpace;
   int64_t rank = 0;  ///< dimensions of the null space
+  /// The threshold on C's eigenvalues; NaN: not known (kProjection).
+  double below = std::numeric_limits<double>::quiet_NaN();
 
   /// P x, of columns [F, N].
   Tensor project(const Tensor& columns_FN) const;
 };
 
-/// Of the eigenvectors of C [F, F] f64 with eigenvalues below `threshold`.
-/// Throws: NumericError naming `where` when no eigenvalue is below it, or all are, with the spectrum's range.
-NullSpace make_null_space(const Tensor& covariance_FF, double threshold, const std::string& where);
+/// Of eigenvectors of C [F, F] f64. Throws: NumericError naming `where` when none of them is chosen, or all are, with
+/// the spectrum's range.
+NullSpace make_null_space(const Tensor& covariance_FF, const NullSpaceRule& rule, const std::string& where);
 
 }  // namespace lancet

@@ -22,6 +22,7 @@ struct EditReport {
   SkippedRecords skipped;
   std::vector<std::string> contexts;
   EditOutcome outcome;
+  std::vector<ChosenOption> chosen;  ///< by statistics, then the outcome's
   std::vector<BatchReport> batches;  ///< in the order in which they were edited
   int64_t resumed_batches = 0;       ///< the first ones, which an interrupted run had finished
   int64_t earlier_edits = 0;         ///< by the jobs that continue_from goes on from

@@ -1,0 +1,39 @@
+// Options that are `auto`: what they stand for follows from the model and the first batch of a stream, and stays then.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "lancet/core/config_section.h"
+#include "lancet/edit/editor.h"
+#include "lancet/editors/automatic_choices.h"
+
+namespace lancet {
+
+/// The number of a solve that decides how much of its residual a request gets: lambda of MEMIT and its kin, L2 of
+/// AlphaEdit. A request alone gets the share a = s / (weight + s), s its key's strength. The weight has a model's
+/// scale, the share has none, so that one share fits all models.
+struct SolveWeight {
+  std::string option;                      ///< its name in the job; empty: the method has none
+  std::optional<double> number;            ///< nullopt: chosen for each layer
+  double attained_share = kAttainedShare;  ///< a, where it is chosen
+};
+
+/// `option`: a number, auto, or {attained_share: A}, of which auto is the default.
+SolveWeight parse_solve_weight(ConfigSection& editor, const std::string& option);
+
+/// The one number, within (0, 1), of the map that `option` is.
+double parse_share(ConfigSection& editor, const std::string& option, const std::string& key);
+
+/// The weight with which at least half of the keys get `share` of their residual alone: median(s) (1 - a) / a.
+/// Throws: NumericError naming `where` when none does it: the keys are 0, or not finite.
+double weight_of_share(const Tensor& strengths_N, double share, const std::string& where);
+
+/// What an option that is `auto` stands for in a layer: what the state says, or else `measure`, which the state then
+/// keeps. Notes it in the outcome. Every rank gives the same `measure`.
+double choose_once(EditorState& state, EditOutcome& outcome, const std::string& option, int64_t layer,
+                   const std::function<double()>& measure);
+
+}  // namespace lancet
