@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 
 #include "lancet/core/strings.h"
 
@@ -12,12 +13,10 @@ namespace {
 
 constexpr double kNearCosine = 0.99;
 
-std::string ids_text(const std::vector<int64_t>& group, std::span<const PreparedRequest> requests) {
-  std::vector<std::string> ids;
-  for (const int64_t index : group) ids.push_back(requests[static_cast<size_t>(index)].id);
-  const std::string last = ids.back();
-  ids.pop_back();
-  return cat(join(ids), " and ", last);
+/// The smallest column of the group that column `i` is in by now.
+size_t root_of(std::vector<size_t>& parents, size_t i) {
+  while (parents[i] != i) i = parents[i] = parents[parents[i]];
+  return i;
 }
 
 }  // namespace
@@ -72,27 +71,41 @@ LowRankDelta by_request(const LowRankDelta& delta, const KeyGroups& groups, int6
           right_NI.index_copy(0, member_M, delta.right_RI.index_select(0, owner_M))};
 }
 
-std::vector<std::string> equal_key_warnings(const KeyGroups& groups, std::span<const PreparedRequest> requests,
-                                            EqualKeys handling) {
-  const std::string_view what = handling == EqualKeys::kMean
-                                    ? "they get one target, the mean of theirs"
-                                    : "they are edited one after another, and the last one prevails";
-  std::vector<std::string> warnings;
+KeyGroups shared_keys(const KeyGroups& groups) {
+  KeyGroups shared;
   for (const std::vector<int64_t>& group : groups)
-    if (group.size() > 1) warnings.push_back(cat("requests ", ids_text(group, requests), " have the same key: ", what));
-  return warnings;
+    if (group.size() > 1) shared.push_back(group);
+  return shared;
 }
 
-std::vector<std::string> near_key_warnings(const Tensor& keys_FN, std::span<const PreparedRequest> requests) {
+std::string equal_keys_effect(EqualKeys handling) {
+  return cat("have the same key: ", handling == EqualKeys::kMean
+                                        ? "they get one target, the mean of theirs"
+                                        : "they are edited one after another, and the last one prevails");
+}
+
+KeyGroups near_keys(const Tensor& keys_FN) {
   const Tensor unit = keys_FN / keys_FN.norm(2, 0, /*keepdim=*/true);
-  const Tensor near_P2 = (torch::matmul(unit.t(), unit).triu(1) > kNearCosine).nonzero().to(Placement::host());
-  std::vector<std::string> warnings;
-  for (int64_t i = 0; i < near_P2.size(0); ++i) {
-    const std::vector<int64_t> pair{near_P2[i][0].item<int64_t>(), near_P2[i][1].item<int64_t>()};
-    warnings.push_back(cat("requests ", ids_text(pair, requests), " have nearly the same key (cosine > ", kNearCosine,
-                           "): each pulls it to its own value, and neither may be reached"));
-  }
-  return warnings;
+  const Tensor near_NN = (torch::matmul(unit.t(), unit) > kNearCosine).to(Placement::host()).contiguous();
+  const auto n = static_cast<size_t>(near_NN.size(0));
+  const bool* near = near_NN.const_data_ptr<bool>();
+  std::vector<size_t> parents(n);
+  std::iota(parents.begin(), parents.end(), size_t{0});
+  for (size_t i = 0; i < n; ++i)
+    for (size_t j = i + 1; j < n; ++j)
+      if (near[i * n + j]) {
+        const auto [first, second] = std::minmax({root_of(parents, i), root_of(parents, j)});
+        parents[second] = first;
+      }
+  KeyGroups groups(n);
+  for (size_t i = 0; i < n; ++i) groups[root_of(parents, i)].push_back(static_cast<int64_t>(i));
+  return shared_keys(groups);
+}
+
+std::string near_keys_effect() {
+  return cat("have nearly the same key (cosine > ", kNearCosine,
+             "): each pulls it to its own value, and none may be reached; editor.equal_keys: mean or split handles ",
+             "those that are equal");
 }
 
 }  // namespace lancet

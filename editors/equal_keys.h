@@ -34,11 +34,13 @@ std::vector<KeyGroups> plan_rounds(const KeyGroups& groups, EqualKeys handling);
 /// nothing to those that share none.
 LowRankDelta by_request(const LowRankDelta& delta, const KeyGroups& groups, int64_t n_requests);
 
-/// One line for each group of more than one request.
-std::vector<std::string> equal_key_warnings(const KeyGroups& groups, std::span<const PreparedRequest> requests,
-                                            EqualKeys handling);
+/// The groups of more than one request.
+KeyGroups shared_keys(const KeyGroups& groups);
+/// What is done about requests of one key, as SharedKeys::effect says it.
+std::string equal_keys_effect(EqualKeys handling);
 
-/// One line for each two keys of a cosine above 0.99: each pulls the other to its own value.
-std::vector<std::string> near_key_warnings(const Tensor& keys_FN, std::span<const PreparedRequest> requests);
+/// Keys of a cosine above 0.99 with another one, as groups of their columns: each pulls the others to its own value.
+KeyGroups near_keys(const Tensor& keys_FN);
+std::string near_keys_effect();
 
 }  // namespace lancet

@@ -20,40 +20,45 @@ std::string history_name(int64_t layer) { return cat("keys.", layer); }
 }  // namespace
 
 LayerTargets LayerTargets::those(const std::vector<bool>& chosen) const {
-  LayerTargets some{{}, {}, {}, members};
-  std::vector<int64_t> places;
+  LayerTargets some{{}, {}, {}, members, {}};
+  std::vector<int64_t> rows;
   for (size_t i = 0; i < chosen.size(); ++i) {
     if (!chosen[i]) continue;
-    places.push_back(static_cast<int64_t>(i));
+    rows.push_back(static_cast<int64_t>(i));
     some.requests.push_back(requests[i]);
     some.groups.push_back(groups[i]);
+    some.places.push_back(places[i]);
   }
-  some.z_ND = z_ND.index_select(0, to_index(places, z_ND.device()));
+  some.z_ND = z_ND.index_select(0, to_index(rows, z_ND.device()));
   return some;
 }
+
+int64_t LayerTargets::request_of(size_t target) const { return members[static_cast<size_t>(groups[target].front())]; }
 
 int64_t LayerPasses::run(const LayerTargets& targets, std::span<const int64_t> layers) const {
   int64_t passes = 0;
   ResidualBounds bounds;
+  AttainedShares attained(batch_.context, static_cast<int64_t>(targets.requests.size()));
   std::vector<bool> was_taken(targets.requests.size(), false);
   for (; passes < options_.passes; ++passes) {
     const std::vector<bool> chosen = choose(targets, layers.back(), bounds);
     const auto n_chosen = static_cast<size_t>(std::count(chosen.begin(), chosen.end(), true));
     if (n_chosen == 0 && passes > 0) break;
     for (size_t i = 0; i < chosen.size(); ++i) was_taken[i] = was_taken[i] || chosen[i];
-    const bool warns = passes == 0;
     if (n_chosen == chosen.size())
-      change_layers(targets, layers, warns);
+      change_layers(targets, layers, attained);
     else
-      change_layers(targets.those(chosen), layers, warns);
+      change_layers(targets.those(chosen), layers, attained);
   }
   for (size_t i = 0; i < was_taken.size(); ++i)
-    if (!was_taken[i])
-      for (const int64_t place : targets.groups[i]) {
-        const int64_t request = targets.members[static_cast<size_t>(place)];
-        batch_.outcome.requests[static_cast<size_t>(request)].skipped =
-            cat("||z* - h|| is not between ", *bounds.above, " and ", *bounds.below);
-      }
+    for (const int64_t place : targets.groups[i]) {
+      RequestOutcome& request =
+          batch_.outcome.requests[static_cast<size_t>(targets.members[static_cast<size_t>(place)])];
+      attained.write_to(request, static_cast<int64_t>(i));
+      if (!was_taken[i])
+        request.skipped = cat("||z* - h|| is not between editor.residual_above, ", *bounds.above,
+                              ", and editor.residual_below, ", *bounds.below);
+    }
   if (options_.keeps_history && !targets.requests.empty()) keep_keys(targets, layers);
   return passes;
 }
@@ -110,7 +115,8 @@ void LayerPasses::change_nothing(int64_t layer, int64_t n_members) const {
                            LowRankDelta{zeros(config.d_model, n_members), zeros(n_members, config.d_ffn)});
 }
 
-void LayerPasses::change_layers(const LayerTargets& targets, std::span<const int64_t> layers, bool warns) const {
+void LayerPasses::change_layers(const LayerTargets& targets, std::span<const int64_t> layers,
+                                AttainedShares& attained) const {
   const EditContext& context = batch_.context;
   const auto n_members = static_cast<int64_t>(targets.members.size());
   if (targets.requests.empty()) {
@@ -124,20 +130,30 @@ void LayerPasses::change_layers(const LayerTargets& targets, std::span<const int
     problem.layer = layers[i];
     states.keep_from(layers[i]);
     problem.keys_FN = states.collect_keys(layers[i], options_.key_mean);
-    if (i == 0 && warns) {
-      const std::vector<std::string> warnings = near_key_warnings(problem.keys_FN, targets.requests);
-      batch_.outcome.warnings.insert(batch_.outcome.warnings.end(), warnings.begin(), warnings.end());
-    }
+    if (attained.empty()) note_near_keys(targets, problem.keys_FN);
     if (options_.direction_mean) problem.directions_FN = states.collect_keys(layers[i], *options_.direction_mean);
     if (const Tensor history = columns_of(batch_.state, history_name(layers[i])); history.defined())
       problem.history_FM = context.to_solve_device(history, layers[i]);
     problem.residuals_DN = residuals(states, targets.z_ND, layers.subspan(i));
     problem.weight = weight_for(problem);
     const WeightDelta delta = context.solve(layers[i], [&] { return method_.solve(problem); });
-    batch_.transaction.apply({WeightKind::kDown, layers[i]},
-                             by_request(std::get<LowRankDelta>(delta), targets.groups, n_members));
+    const WeightDelta& applied = batch_.transaction.apply(
+        {WeightKind::kDown, layers[i]}, by_request(std::get<LowRankDelta>(delta), targets.groups, n_members));
+    attained.note({layers[i], problem.keys_FN, problem.residuals_DN, parts(layers.size() - i), applied},
+                  targets.places);
     progress.advance();
   }
+}
+
+/// Of a batch's first change: later ones have nearly the same keys, or some of them.
+void LayerPasses::note_near_keys(const LayerTargets& targets, const Tensor& keys_FN) const {
+  const KeyGroups near = near_keys(keys_FN);
+  KeyGroups requests;
+  for (const std::vector<int64_t>& group : near) {
+    requests.emplace_back();
+    for (const int64_t column : group) requests.back().push_back(targets.request_of(static_cast<size_t>(column)));
+  }
+  batch_.outcome.note_shared_keys(near_keys_effect(), requests);
 }
 
 /// Of all targets, on the weights as edited.
@@ -156,12 +172,16 @@ Tensor LayerPasses::missing(RequestStates& states, const Tensor& z_ND, int64_t l
   return batch_.context.to_solve_device(z_ND, last) - now_ND;
 }
 
+/// Into how many parts what is missing is cut, of which the next of the layers that are left takes one.
+double LayerPasses::parts(size_t layers_left) const {
+  const auto n = static_cast<double>(layers_left);
+  return options_.spread == Spread::kEven ? n : std::sqrt(n);
+}
+
 /// This layer's share of what is missing: [D, N], on the first of the layers' device.
 Tensor LayerPasses::residuals(RequestStates& states, const Tensor& z_ND, std::span<const int64_t> layers_left) const {
   const Tensor left_ND = missing(states, z_ND, layers_left.back());
-  const double n = static_cast<double>(layers_left.size());
-  const double parts = options_.spread == Spread::kEven ? n : std::sqrt(n);
-  return batch_.context.to_solve_device(left_ND / parts, layers_left.front()).t().contiguous();
+  return batch_.context.to_solve_device(left_ND / parts(layers_left.size()), layers_left.front()).t().contiguous();
 }
 
 }  // namespace lancet

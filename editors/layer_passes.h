@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "attained_shares.h"
 #include "layered_options.h"
 
 namespace lancet {
@@ -26,8 +27,11 @@ struct LayerTargets {
   Tensor z_ND;
   KeyGroups groups;              ///< places among the members that share each key
   std::vector<int64_t> members;  ///< the batch's requests that take part, with those that were left out
+  std::vector<int64_t> places;   ///< of these targets among all of a batch
 
   LayerTargets those(const std::vector<bool>& chosen) const;
+  /// The first of the batch's requests that share the target's key.
+  int64_t request_of(size_t target) const;
 };
 
 /// Of a batch under way.
@@ -59,10 +63,12 @@ class LayerPasses {
   std::vector<bool> choose(const LayerTargets& targets, int64_t last, ResidualBounds& bounds) const;
   ResidualBounds bounds_by(const Tensor& norm_N, int64_t last) const;
   double weight_for(const LayerProblem& problem) const;
-  void change_layers(const LayerTargets& targets, std::span<const int64_t> layers, bool warns) const;
+  void change_layers(const LayerTargets& targets, std::span<const int64_t> layers, AttainedShares& attained) const;
   void change_nothing(int64_t layer, int64_t n_members) const;
   void keep_keys(const LayerTargets& targets, std::span<const int64_t> layers) const;
   Tensor missing(RequestStates& states, const Tensor& z_ND, int64_t last) const;
+  void note_near_keys(const LayerTargets& targets, const Tensor& keys_FN) const;
+  double parts(size_t layers_left) const;
   Tensor residuals(RequestStates& states, const Tensor& z_ND, std::span<const int64_t> layers_left) const;
 
   const LayeredOptions& options_;

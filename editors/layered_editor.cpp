@@ -3,6 +3,7 @@
 #include <torch/types.h>
 
 #include <algorithm>
+#include <numeric>
 #include <stdexcept>
 
 #include "lancet/core/progress.h"
@@ -65,7 +66,7 @@ EditOutcome LayeredEditor::edit(const EditContext& context, std::span<const Edit
     rounds = std::move(single);
   }
   if (options_.equal_keys != EqualKeys::kWarn || options_.course == Course::kOneByOne)
-    outcome.warnings = equal_key_warnings(groups, prepared, options_.equal_keys);
+    outcome.note_shared_keys(equal_keys_effect(options_.equal_keys), shared_keys(groups));
   Round round{{context, state, transaction, outcome}, prepared};
   const std::vector<int64_t> all_layers = layers_of(options_, context.config());
   const std::vector<std::span<const int64_t>> parts = stages(all_layers);
@@ -143,7 +144,9 @@ int64_t LayeredEditor::edit_round(const Round& round, const KeyGroups& groups, s
   const LayerPasses passes(options_, round,
                            {[&](const LayerProblem& problem) { return solve(round.context, problem); },
                             [&](const LayerProblem& problem) { return strengths(round.context, problem); }});
-  return passes.run({round.take(firsts), z_ND, std::move(kept), std::move(members)}, layers);
+  std::vector<int64_t> all(kept.size());
+  std::iota(all.begin(), all.end(), 0);
+  return passes.run({round.take(firsts), z_ND, std::move(kept), std::move(members), std::move(all)}, layers);
 }
 
 }  // namespace lancet

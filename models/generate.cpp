@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "lancet/models/finite.h"
 #include "lancet/runtime/host_workers.h"
 
 namespace lancet {
@@ -37,7 +38,10 @@ class GenerateBatch {
     std::vector<bool> done(left_.size(), false);
     int64_t n_done = 0;
     while (true) {
-      std::vector<TokenId> chosen = sampler_.next(model_.logits(last_BD_));
+      const Tensor logits_BV = model_.logits(last_BD_);
+      if (!logits_BV.isfinite().all().item<bool>())
+        throw not_finite(model_, "generation: the model's logits are not finite", wider_dtype(model_));
+      std::vector<TokenId> chosen = sampler_.next(logits_BV);
       for (size_t i = 0; i < left_.size(); ++i) {
         if (done[i] || accept(left_[i], chosen[i], out[static_cast<size_t>(left_[i])])) continue;
         done[i] = true;

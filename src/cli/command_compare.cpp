@@ -5,17 +5,26 @@
 #include <sstream>
 
 #include "commands.h"
+#include "lancet/core/progress.h"
 #include "lancet/core/strings.h"
+#include "lancet/core/words.h"
 #include "lancet/job/compare_job.h"
 #include "table.h"
 
 namespace lancet::cli {
 namespace {
 
-/// A row for each method: its shares, and what the edits cost. `shares`: of a method that came to its end.
+/// "86 of 100".
+std::string took_cell(const EditReport& report) {
+  const TookCount count = count_took(report.verdicts);
+  return count.measured == 0 ? "n/a" : cat(count.took, " of ", count.measured);
+}
+
+/// A row for each method: how many edits took, its shares, and what the edits cost. `shares`: of a method that came to
+/// its end.
 std::string methods_text(const CompareReport& report, const CompareConfig& config, const std::string& title,
                          const std::function<Tallies(const EditReport&)>& shares) {
-  std::vector<std::string> head{title}, before{"before"};
+  std::vector<std::string> head{title, "edits that took"}, before{"before", ""};
   for (const MetricRow& row : report.before.metrics) {
     head.push_back(row.name);
     before.push_back(metric_text(row, report.before.totals.find(row.name)->second.mean()));
@@ -29,6 +38,7 @@ std::string methods_text(const CompareReport& report, const CompareConfig& confi
       rows.back().emplace_back("failed");
       continue;
     }
+    rows.back().push_back(took_cell(method.report));
     const Tallies measured = shares(method.report);
     for (const MetricRow& row : report.before.metrics)
       if (const auto tally = measured.find(row.name); tally != measured.end())
@@ -60,7 +70,18 @@ std::string comparison_text(const CompareReport& report, const CompareConfig& co
     for (const std::string& unmet : method.report.unmet)
       out += cat("  ", config.methods[i].label, ": accept: ", unmet, "\n");
   }
+  if (report.measures_took())
+    out += cat("  edits that took: the model says the target at the end (", kTookMetric, ")\n");
   return out;
+}
+
+void warn(const CompareReport& report, const CompareConfig& config) {
+  for (size_t i = 0; i < report.methods.size(); ++i) {
+    const std::string& label = config.methods[i].label;
+    const EditReport& each = report.methods[i].report;
+    for (const std::string& warning : each.outcome.warnings) log_warning(cat(label, ": ", warning));
+    if (count_took(each.verdicts).none()) log_warning(cat(label, ": no edit took"));
+  }
 }
 
 CompareConfig load_comparison(const JobArguments& arguments, const std::vector<std::string>& labels,
@@ -82,12 +103,13 @@ ExitCode run_compare(const JobArguments& arguments, const std::vector<std::strin
   const CompareReport report = run_compare_job(config, session.communicator());
   const ExitCode code = report.all_succeeded() ? ExitCode::kOk : ExitCode::kNumeric;
   if (!session.communicator().is_root()) return code;
+  warn(report, config);
   if (output.json)
     std::cout << to_json(report, config);
   else if (!output.quiet)
     std::cout << "\n"
-              << comparison_text(report, config) << "\n  " << report.requests
-              << " requests; written: " << first.output->dir.string() << "\n";
+              << comparison_text(report, config) << "\n  " << counted(static_cast<size_t>(report.requests), "request")
+              << "; written: " << first.output->dir.string() << "\n";
   return code;
 }
 

@@ -5,6 +5,7 @@
 #include "evaluation_text.h"
 #include "lancet/core/progress.h"
 #include "lancet/core/strings.h"
+#include "lancet/core/words.h"
 #include "lancet/job/edit_job.h"
 #include "lancet/job/rehearsal.h"
 #include "rehearsal_text.h"
@@ -13,7 +14,7 @@
 namespace lancet::cli {
 namespace {
 
-constexpr size_t kShownAnswers = 5;
+constexpr size_t kShownAnswers = 5, kShownFailures = 10;
 
 /// Of several batches also what was measured right after each, where that was done.
 std::string metrics_text(const EditReport& report) {
@@ -41,20 +42,42 @@ std::string answers_text(const EditReport& report) {
   return out;
 }
 
+/// How many edits took, and of the first that did not why.
+std::string verdicts_text(const EditReport& report) {
+  const TookCount count = count_took(report.verdicts);
+  std::string out = cat("  ", took_text(count), "\n");
+  size_t shown = 0;
+  for (size_t i = 0; i < report.verdicts.size() && shown < kShownFailures; ++i) {
+    const Verdict& verdict = report.verdicts[i];
+    if (verdict.why.empty()) continue;
+    out += cat("    ", one_line(report.requests[i].prompt.text, 50), "  → ", report.requests[i].target, ": ",
+               verdict.why, "\n");
+    ++shown;
+  }
+  if (const size_t failed = count.measured - count.took; failed > shown)
+    out += cat("    and ", failed - shown, " more: report.json, report.html\n");
+  return out;
+}
+
+void warn(const std::vector<std::string>& warnings) {
+  for (const std::string& warning : warnings) log_warning(warning);
+}
+
 void print_summary(const EditReport& report, const JobConfig& job) {
   std::cout << "\n" << metrics_text(report) << "\n";
   if (const std::string costs = costs_text(report.before.costs, report.after.costs); !costs.empty())
     std::cout << costs << "\n";
-  std::cout << answers_text(report) << "\n";
-  for (const std::string& warning : report.outcome.warnings) log_warning(warning);
+  std::cout << answers_text(report) << std::endl;
+  warn(report.outcome.warnings);
   if (report.statistics.corpus_exhausted)
     std::cout << "  statistics: the corpus has " << report.statistics.layers.front().tokens
               << " tokens, fewer than asked for; all were used\n";
-  std::cout << "  " << report.requests.size() << " requests, " << job.method << ", " << report.model_dtype << " on "
-            << report.devices << ", " << duration_text(total_seconds(report.stages))
+  std::cout << "  " << counted(report.requests.size(), "request") << ", " << job.method << ", " << report.model_dtype
+            << " on " << report.devices << ", " << duration_text(total_seconds(report.stages))
             << "\n  peak memory: " << peaks_text(overall_peaks(report.stages)) << "\n";
   std::cout << "  " << (report.unmet.empty() ? "written: " : "rejected: ") << job.output->dir.string()
-            << (report.unmet.empty() ? "" : ".rejected/report.json") << "\n";
+            << (report.unmet.empty() ? "" : ".rejected/report.json") << "\n"
+            << verdicts_text(report) << std::flush;
 }
 
 ExitCode run_rehearsal(const JobArguments& arguments, const Output& output, RankSession& session) {
@@ -78,6 +101,9 @@ ExitCode run_edit(const JobArguments& arguments, const Output& output, RankSessi
     std::cout << to_json(report, job);
   else if (!output.quiet)
     print_summary(report, job);
+  if (output.json || output.quiet) warn(report.outcome.warnings);
+  if (const TookCount count = count_took(report.verdicts); count.none())
+    log_warning(cat("no edit took: the model says the target of none of ", counted(count.measured, "request")));
   if (report.unmet.empty()) return ExitCode::kOk;
   std::cerr << "lancet: error: accept: not met, nothing was exported:\n";
   for (const std::string& unmet : report.unmet) std::cerr << "  " << unmet << "\n";

@@ -6,6 +6,7 @@
 
 #include "commands.h"
 #include "lancet/core/strings.h"
+#include "lancet/core/words.h"
 #include "lancet/job/job_plan.h"
 #include "lancet/job/model_session.h"
 #include "table.h"
@@ -112,8 +113,9 @@ ExitCode run_plan(const PlanArguments& arguments, const Output& output) {
     std::cout << "  total: weights, edited weights, and the largest of evaluate, values with their prefix cache, "
                  "statistics, solve\n";
     if (plan.value_requests > 0)
-      std::cout << "  values: " << plan.value_requests << " requests a batch, " << plan.placement.batches_under_way()
-                << " batches at a time; " << dtype_name(to_dtype(task.work.dtype)) << "\n";
+      std::cout << "  values: " << counted(static_cast<size_t>(plan.value_requests), "request") << " a batch, "
+                << plan.placement.batches_under_way() << " of them at a time; " << dtype_name(to_dtype(task.work.dtype))
+                << "\n";
     for (const std::string& device : plan.idle) std::cout << "  " << device << ": no layer is needed there\n";
     for (const std::string& note : task.notes) std::cout << "  " << note << "\n";
   }

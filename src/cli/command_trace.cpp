@@ -6,6 +6,7 @@
 
 #include "commands.h"
 #include "lancet/core/strings.h"
+#include "lancet/core/words.h"
 #include "lancet/job/trace_job.h"
 #include "table.h"
 
@@ -72,11 +73,13 @@ std::string summary_text(const TraceReport& report, const TraceJob& job) {
   const TraceSummary& summary = report.summary;
   std::vector<std::vector<std::string>> rows{{"put back", "peak at layer", "average indirect effect"}};
   for (const KindSummary& kind : summary.kinds)
-    rows.push_back({cat(trace_kind_name(kind.kind),
-                        kind.kind == TraceKind::kHidden ? std::string() : cat(", ", report.options.window, " layers")),
-                    cat(kind.peak_layer), fixed(kind.peak)});
+    rows.push_back(
+        {cat(trace_kind_name(kind.kind), kind.kind == TraceKind::kHidden
+                                             ? std::string()
+                                             : cat(", ", counted(static_cast<size_t>(report.options.window), "layer"))),
+         cat(kind.peak_layer), fixed(kind.peak)});
   std::string out =
-      cat("\n  at the last subject token, over ", report.facts.size(), " facts",
+      cat("\n  at the last subject token, over ", counted(report.facts.size(), "fact"),
           report.unknown > 0 ? cat(" (", report.unknown, " that the model does not know left out)") : "", ":\n",
           format_table(rows), "  average total effect ", fixed(summary.total_effect), ": from ", fixed(summary.clean),
           " to ", fixed(summary.corrupted), " with noise of ", fixed(report.options.noise), "\n");

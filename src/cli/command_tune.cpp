@@ -7,6 +7,7 @@
 #include "commands.h"
 #include "lancet/core/progress.h"
 #include "lancet/core/strings.h"
+#include "lancet/core/words.h"
 #include "lancet/io/files.h"
 #include "lancet/job/tune_job.h"
 #include "table.h"
@@ -25,7 +26,8 @@ std::string score_text(const Trial& trial, size_t round) {
 
 std::string trials_text(const TuneReport& report) {
   std::vector<std::vector<std::string>> rows{{"trial"}};
-  for (const TrialScore& before : report.before) rows[0].push_back(cat(before.requests, " requests"));
+  for (const TrialScore& before : report.before)
+    rows[0].push_back(counted(static_cast<size_t>(before.requests), "request"));
   rows.push_back({"unedited"});
   for (const TrialScore& before : report.before) rows.back().push_back(percent_text(before.objective));
   for (size_t i = 0; i < std::min(kShownTrials, report.trials.size()); ++i) {

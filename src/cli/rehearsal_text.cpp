@@ -2,6 +2,7 @@
 
 #include "lancet/core/progress.h"
 #include "lancet/core/strings.h"
+#include "lancet/core/words.h"
 #include "table.h"
 
 namespace lancet::cli {
@@ -30,12 +31,14 @@ std::string stage_table(const RehearsalReport& report) {
 }  // namespace
 
 std::string rehearsal_text(const RehearsalReport& report) {
-  std::string text =
-      cat("\n", stage_table(report), "\n  ", report.requests, " requests, ", report.model_dtype, " on ", report.devices,
-          ": about ", duration_text(report.estimate_s()), " for the whole job, an estimate:\n");
+  std::string text = cat("\n", stage_table(report), "\n  ", counted(static_cast<size_t>(report.requests), "request"),
+                         ", ", report.model_dtype, " on ", report.devices, ": about ",
+                         duration_text(report.estimate_s()), " for the whole job, an estimate:\n");
   for (const RehearsedStage& stage : report.stages)
     if (!stage.how.empty() && stage.estimate_s > 0) text += cat("    ", stage.cost.stage, " → ", stage.how, "\n");
-  if (report.together > 0) text += cat("  memory: values of ", report.together, " requests at a time, as in the job\n");
+  if (report.together > 0)
+    text += cat("  memory: values of ", counted(static_cast<size_t>(report.together), "request"),
+                " at a time, as in the job\n");
   for (const std::string& limit : report.limits) text += cat("  not shown: ", limit, "\n");
   return text + "  rehearsed; nothing was written\n";
 }

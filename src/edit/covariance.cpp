@@ -3,12 +3,14 @@
 #include <torch/types.h>
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 
 #include "lancet/core/progress.h"
 #include "lancet/core/strings.h"
 #include "lancet/kernels/gram.h"
 #include "lancet/models/batching.h"
+#include "lancet/models/finite.h"
 #include "lancet/runtime/collectives.h"
 #include "lancet/runtime/stage_turns.h"
 
@@ -138,7 +140,12 @@ std::vector<Covariance> collect_covariances(const CausalLM& model, const CorpusT
     collect_own_chunks(model, corpus, own_chunks(model, corpus, communicator), layers, *sums, saves);
   });
   sums->sum_over(communicator);
-  return std::move(*sums).take(model.placement(), layers);
+  std::vector<Covariance> covariances = std::move(*sums).take(model.placement(), layers);
+  for (size_t i = 0; i < covariances.size(); ++i)  // a key that is not finite shows on the diagonal
+    if (const double trace = covariances[i].moment_FF.trace().item<double>(); !std::isfinite(trace))
+      throw not_finite(model, cat("statistics of layer ", layers[i], ": the trace of the covariance is ", trace),
+                       wider_dtype(model));
+  return covariances;
 }
 
 }  // namespace lancet

@@ -2,7 +2,12 @@
 
 #include <torch/types.h>
 
+#include <algorithm>
+#include <cmath>
+
+#include "lancet/core/strings.h"
 #include "lancet/edit/editor.h"
+#include "lancet/models/finite.h"
 
 namespace lancet {
 namespace {
@@ -19,7 +24,7 @@ std::vector<const LocatedPrompt*> rows_of(std::span<const PreparedRequest> reque
 
 RequestStates::RequestStates(const EditContext& context, std::span<const PreparedRequest> requests)
     : context_(context),
-      n_requests_(static_cast<int64_t>(requests.size())),
+      requests_(requests),
       plain_(context.model_, rows_of(requests, 0, 1)),
       others_(context.model_, rows_of(requests, 1, requests.front().prompts.size())) {}
 
@@ -31,11 +36,24 @@ void RequestStates::keep_from(int64_t layer) {
 Tensor RequestStates::collect(HookSite site, ContextMean mean) {
   context_.check_all_are_here();
   const torch::NoGradGuard no_grad;
+  const Tensor value_NX = mean_of(site, mean);
+  if (value_NX.isfinite().all().item<bool>()) return value_NX;
+  const std::vector<double> size_N = to_doubles(value_NX.norm(2, 1));
+  const auto bad = std::find_if(size_N.begin(), size_N.end(), [](double size) { return !std::isfinite(size); });
+  throw not_finite(context_.model_,
+                   cat("request ", requests_[static_cast<size_t>(bad - size_N.begin())].id, ": ",
+                       site.point == HookPoint::kMlpKey ? "the key" : "the hidden state", " at layer ", site.layer,
+                       " is not finite"),
+                   "Changes before it drove the model out of range: lower editor.values.lr, hold them back more "
+                   "(covariance_weight, ridge), or set run.dtype: f32");
+}
+
+Tensor RequestStates::mean_of(HookSite site, ContextMean mean) {
   Communicator& ranks = context_.sharing_.communicator;
   const Tensor plain_NX = context_.to_solve_device(plain_.collect(site, ranks), site.layer);
   if (mean == ContextMean::kPlain || others_.empty()) return plain_NX;
-  const Tensor others_NCX =
-      context_.to_solve_device(others_.collect(site, ranks), site.layer).unflatten(0, {n_requests_, -1});
+  const Tensor others_NCX = context_.to_solve_device(others_.collect(site, ranks), site.layer)
+                                .unflatten(0, {static_cast<int64_t>(requests_.size()), -1});
   if (mean == ContextMean::kFlat) return torch::cat({plain_NX.unsqueeze(1), others_NCX}, 1).mean(1);
   return 0.5 * plain_NX + 0.5 * others_NCX.mean(1);
 }

@@ -65,8 +65,14 @@ NumericError not_definite(const Tensor& covariance_FF, double ridge, const std::
   if (!covariance_FF.isfinite().all().item<bool>())
     return NumericError(
         cat(where, ": the covariance has NaN or Inf: the statistics are damaged, remove them from the cache"));
+  const double mean = mean_diagonal(covariance_FF);
+  if (!(mean > 0))
+    return NumericError(
+        cat(where, ": the covariance has the mean diagonal ", mean, ", expected a positive one: no key ",
+            "of this layer is in it. Look at the imported file, or at the layer's weights in the model;",
+            " statistics from the cache: remove them, they are made again"));
   const Tensor spectrum = at::linalg_eigvalsh(covariance_FF);
-  const double smallest = spectrum[0].item<double>(), mean = mean_diagonal(covariance_FF);
+  const double smallest = spectrum[0].item<double>();
   const double needed = sufficient_ridge(smallest, spectrum[-1].item<double>(), mean, covariance_FF.size(0));
   return NumericError(cat(where, ": the covariance is not positive definite: smallest eigenvalue ", smallest,
                           " at mean diagonal ", mean, ", ridge ", ridge, ". Set statistics.ridge: ", needed,

@@ -12,6 +12,8 @@
 #include "lancet/core/error.h"
 #include "lancet/core/progress.h"
 #include "lancet/core/strings.h"
+#include "lancet/core/words.h"
+#include "lancet/models/finite.h"
 #include "lancet/models/spread_rows.h"
 #include "lancet/runtime/collectives.h"
 #include "text_batch.h"
@@ -87,9 +89,7 @@ class Training {
     const Tensor loss_N = batches_[batch].losses(hooks_);
     const std::vector<double> losses = to_doubles(loss_N);
     for (size_t i = 0; i < losses.size(); ++i)
-      if (!std::isfinite(losses[i]))
-        throw NumericError(cat("request ", requests_[batch * batch_ + i].id, ": the loss is ", losses[i],
-                               " during training. Lower editor.lr, or run in f32"));
+      if (!std::isfinite(losses[i])) throw bad_loss(requests_[batch * batch_ + i].id, losses[i]);
     const Tensor mean = loss_N.mean();
     if (mean.item<double>() < options_.stop_loss) return losses;
     std::vector<Tensor> leaves;
@@ -99,6 +99,14 @@ class Training {
     for (size_t i = 0; i < deltas_.size(); ++i)
       deltas_[i].update(model_.weight(deltas_[i].id), gradients[i], updates_, options_);
     return losses;
+  }
+
+  /// Before the first update the loss is the model's own.
+  NumericError bad_loss(const std::string& request, double loss) const {
+    const std::string what = cat("request ", request, ": the loss is ", loss, " in training");
+    if (updates_ == 0) return not_finite(model_, what, wider_dtype(model_));
+    return NumericError(cat(what, ", after ", counted(static_cast<size_t>(updates_), "update"),
+                            ". Lower editor.lr: ", options_.lr, ", or set run.dtype: f32"));
   }
 
   const CausalLM& model_;
@@ -202,6 +210,10 @@ CapturedGradients capture_token_gradients(const CausalLM& model, std::span<const
   }
   whole.losses =
       to_doubles(gather_rows(communicator, kStage, plan.requests, losses, {torch::kDouble, Placement::host()}));
+  for (size_t i = 0; i < whole.losses.size(); ++i)
+    if (!std::isfinite(whole.losses[i]))
+      throw not_finite(model, cat("request ", requests[i].id, ": the loss is ", whole.losses[i]),
+                       wider_dtype(model) + ", or lower editor.lr where edits came before");
   return whole;
 }
 

@@ -8,6 +8,7 @@
 #include "adam.h"
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
+#include "lancet/models/finite.h"
 #include "value_batch.h"
 
 namespace lancet {
@@ -24,8 +25,9 @@ struct AdamState {
         first_NX(torch::zeros_like(initial_NX)),
         second_NX(torch::zeros_like(initial_NX)) {}
 
-  /// One update of some rows, then the projection of each vector onto ||delta|| <= its limit.
-  void update(const Tensor& rows, const Tensor& gradient, const Tensor& limit_AP, AdamStep step) {
+  /// One update of some rows, then the projection of each vector onto ||delta|| <= its limit. Returns the norms from
+  /// before the projection, which would hide that one is infinite: [rows, P].
+  Tensor update(const Tensor& rows, const Tensor& gradient, const Tensor& limit_AP, AdamStep step) {
     Tensor first = first_NX.index_select(0, rows), second = second_NX.index_select(0, rows);
     Tensor delta = delta_NX.index_select(0, rows) - adam_change(first, second, gradient, step);
     const Tensor norm_AP = norms(delta, limit_AP.size(1));
@@ -34,6 +36,7 @@ struct AdamState {
     delta_NX.index_copy_(0, rows, delta);
     first_NX.index_copy_(0, rows, first);
     second_NX.index_copy_(0, rows, second);
+    return norm_AP;
   }
 
   /// Of each of the `n_vectors` that lie side by side in a row: [N, P].
@@ -50,7 +53,8 @@ class BatchOptimizer {
  public:
   BatchOptimizer(const CausalLM& model, const std::vector<const PreparedRequest*>& requests, int64_t layer,
                  const ValueOptions& options)
-      : requests_(requests),
+      : model_(model),
+        requests_(requests),
         options_(options),
         n_vectors_(vectors_of(options.site)),
         batch_(model, requests, layer, options),
@@ -75,8 +79,8 @@ class BatchOptimizer {
       if (left.empty()) break;
       const Tensor gradient_AX = torch::autograd::grad({total_A.sum()}, {delta_AX})[0];
       const Tensor kept = to_index(left, rows.device());
-      adam_.update(rows.index_select(0, kept), gradient_AX.index_select(0, kept),
-                   options_.clamp * norm_AP.index_select(0, kept), {step, options_.lr});
+      check_update(left, adam_.update(rows.index_select(0, kept), gradient_AX.index_select(0, kept),
+                                      options_.clamp * norm_AP.index_select(0, kept), {step, options_.lr}));
       // Leaving costs a copy of the rest, and new shapes cost the matrix library a set-up: only when it is worth it.
       if (left.size() * 8 <= resident.size() * 7) batch_.keep(left);
     }
@@ -109,13 +113,29 @@ class BatchOptimizer {
     return total_A;
   }
 
+  /// `updated`: which of the resident requests; their changes' norms.
+  void check_update(const std::vector<int64_t>& updated, const Tensor& norm_AP) const {
+    if (norm_AP.isfinite().all().item<bool>()) return;
+    const std::vector<double> norms = to_doubles(norm_AP.amax(1));
+    for (size_t i = 0; i < updated.size(); ++i)
+      if (!std::isfinite(norms[i]))
+        throw NumericError(cat("request ", requests_[request_of(static_cast<size_t>(updated[i]))]->id,
+                               ": the value's change has the norm ", norms[i], " in value optimisation, at ",
+                               "editor.values.lr: ", options_.lr, ". Lower it"));
+  }
+
   void note(size_t request, const ValueLoss& loss, double missed_tokens) {
-    if (!std::isfinite(loss.total))
-      throw NumericError(cat("request ", requests_[request]->id, ": the loss is ", loss.total,
-                             " during value optimisation. Lower editor.values.lr, or run in f32"));
+    if (!std::isfinite(loss.total)) throw bad_loss(request, loss.total);
     result_.losses[request].push_back(loss);
     predicted_steps_[request] = missed_tokens == 0 ? predicted_steps_[request] + 1 : 0;
     is_done_[request] = is_low(result_.losses[request]) || (is_predicted(request) && loss.kl <= kPredictedKl) ? 1 : 0;
+  }
+
+  /// The first loss is the model's own.
+  NumericError bad_loss(size_t request, double loss) const {
+    const std::string what = cat("request ", requests_[request]->id, ": the loss is ", loss, " in value optimisation");
+    if (result_.losses[request].empty()) return not_finite(model_, what, wider_dtype(model_));
+    return NumericError(cat(what, ". Lower editor.values.lr: ", options_.lr, ", or set run.dtype: f32"));
   }
 
   /// By the mean over the last steps that saw every context once.
@@ -146,6 +166,7 @@ class BatchOptimizer {
     return left;
   }
 
+  const CausalLM& model_;
   const std::vector<const PreparedRequest*>& requests_;
   const ValueOptions& options_;
   int64_t n_vectors_;

@@ -9,6 +9,7 @@
 #include "lancet/core/error.h"
 #include "lancet/core/progress.h"
 #include "lancet/core/strings.h"
+#include "lancet/core/words.h"
 #include "lancet/edit/value_store.h"
 #include "lancet/models/spread_rows.h"
 #include "lancet/runtime/collectives.h"
@@ -50,7 +51,8 @@ class ValueRun {
                               {placement.value_dtype(), placement.device_of(layer_)});
     if (sharing_.communicator.size() > 1) share_records(batches, own);
     if (whole_.batching.resumed > 0)
-      log_line(cat("values  ", whole_.batching.resumed, " requests taken from an interrupted run"));
+      log_line(cat("values  ", counted(static_cast<size_t>(whole_.batching.resumed), "request"),
+                   " taken from an interrupted run"));
     return std::move(whole_);
   }
 

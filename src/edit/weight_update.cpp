@@ -3,6 +3,7 @@
 #include <torch/types.h>
 
 #include <algorithm>
+#include <cmath>
 #include <stdexcept>
 
 #include "lancet/core/error.h"
@@ -27,6 +28,18 @@ void add_bytes(ContentHash& hash, const WeightDelta& delta) {
   } else {
     add_bytes(hash, std::get<DenseDelta>(delta).full_OI);
   }
+}
+
+/// An edited weight is no longer finite in `dtype`, which is what `what` says of it.
+NumericError out_of_range(const std::string& name, const WeightTransaction::Entry& entry, at::ScalarType dtype,
+                          std::string_view what) {
+  if (!entry.base.isfinite().all().item<bool>())
+    return NumericError(cat(name, ": has NaN or infinity in the model's own files: take another copy of the model"));
+  return NumericError(cat(name, ": the edited weight, ", what, ", is not finite: its largest entry is ",
+                          entry.master.abs().max().item<double>(), ", the largest ", dtype_name(to_dtype(dtype)),
+                          " number is ", dtype == at::kHalf ? 65504.0 : 3.4e38,
+                          ". Lower the rate (editor.lr, editor.values.lr), hold the change back more "
+                          "(covariance_weight, ridge), or use a model in BF16 or F32"));
 }
 
 }  // namespace
@@ -60,7 +73,7 @@ void WeightTransaction::put_unedited() {
   for (const Entry& entry : entries_) model_.set_weight(entry.id, entry.original);
 }
 
-void WeightTransaction::apply(WeightId id, WeightDelta delta) {
+const WeightDelta& WeightTransaction::apply(WeightId id, WeightDelta delta) {
   const torch::NoGradGuard no_grad;
   const std::string name = weight_name(model_.config(), id);
   const Tensor& current = model_.weight(id);
@@ -69,10 +82,10 @@ void WeightTransaction::apply(WeightId id, WeightDelta delta) {
   check_device(change, current.device(), name + ": delta");
   if (change.sizes() != current.sizes())
     throw std::logic_error(cat(name, ": delta: expected ", current.sizes(), ", got ", change.sizes()));
-  if (!change.isfinite().all().item<bool>())
-    throw NumericError(cat(
-        name,
-        ": the computed change has NaN or Inf: nothing was changed. Lower values.lr or raise the covariance weight"));
+  // also where every entry is finite, but their squares are not
+  if (const double size = change.norm().item<double>(); !std::isfinite(size))
+    throw NumericError(cat(name, ": the computed change has the norm ", size, ": nothing is changed. Lower the rate ",
+                           "(editor.lr, editor.values.lr), or hold the change back more (covariance_weight, ridge)"));
 
   auto entry = std::find_if(entries_.begin(), entries_.end(), [&](const Entry& known) { return known.id == id; });
   if (entry == entries_.end()) {
@@ -83,7 +96,11 @@ void WeightTransaction::apply(WeightId id, WeightDelta delta) {
   }
   entry->master += change.to(entry->master.scalar_type());
   entry->deltas.push_back(std::move(delta));
-  model_.set_weight(id, entry->master.to(current.scalar_type(), /*non_blocking=*/false, /*copy=*/true));
+  const at::ScalarType dtype = current.scalar_type();
+  Tensor edited = entry->master.to(dtype, /*non_blocking=*/false, /*copy=*/true);
+  if (!edited.isfinite().all().item<bool>()) throw out_of_range(name, *entry, dtype, "as the run computes with it");
+  model_.set_weight(id, std::move(edited));
+  return entry->deltas.back();
 }
 
 std::vector<RoundingLoss> WeightTransaction::round_as_stored() {
@@ -94,6 +111,9 @@ std::vector<RoundingLoss> WeightTransaction::round_as_stored() {
     const Tensor rounded = entry.master.to(entry.base.scalar_type()).to(entry.master.scalar_type());
     const double change = (entry.master - base).norm().item<double>();
     const double lost = (rounded - entry.master).norm().item<double>();
+    if (!std::isfinite(change) || !std::isfinite(lost))
+      throw out_of_range(weight_name(model_.config(), entry.id), entry, entry.base.scalar_type(),
+                         "rounded to the type it is stored in");
     losses.push_back({entry.id, change, base.norm().item<double>(), change > 0 ? lost / change : 0.0});
     model_.set_weight(entry.id, rounded.to(entry.original.scalar_type(), /*non_blocking=*/false, /*copy=*/true));
   }

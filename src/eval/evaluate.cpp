@@ -1,17 +1,43 @@
 #include "lancet/eval/evaluate.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 #include "ask_model.h"
 #include "lancet/core/error.h"
+#include "lancet/core/hash.h"
 #include "lancet/core/strings.h"
+#include "lancet/models/finite.h"
 
 namespace lancet {
+
+namespace {
+
+/// What to do about a model that answers with NaN or infinity.
+NumericError no_answer(const CausalLM& model, const std::string& what, const Evaluation* before) {
+  return not_finite(model, what,
+                    before == nullptr ? wider_dtype(model)
+                                      : "The edit drove the model out of range: lower the rate (editor.lr, "
+                                        "editor.values.lr), or hold its changes back more (covariance_weight, ridge)");
+}
+
+double probability(const TargetAnswer& answer) {
+  return std::exp(-answer.nll * static_cast<double>(answer.argmax.size()));
+}
+
+void check_metrics(const Tallies& totals, const CausalLM& model, const std::string& stage, const Evaluation* before) {
+  for (const auto& [name, tally] : totals)
+    if (const std::optional<double> mean = tally.mean(); mean && !std::isfinite(*mean))
+      throw no_answer(model, cat(stage, ": ", name, " is ", *mean), before);
+}
+
+}  // namespace
 
 struct EvaluationPlan::Asked {
   std::vector<std::unique_ptr<Protocol>> protocols;
   ModelQuestions questions;
+  std::vector<std::string> ids;  ///< of the requests
   std::vector<MetricRow> metrics;
   std::optional<CostPlan> costs;
 };
@@ -25,20 +51,26 @@ EvaluationPlan::EvaluationPlan(const Tokenizer& tokenizer, std::span<const EditR
     for (const ProtocolRow& row : protocol_table())
       if (row.name == name) asked->protocols.push_back(row.make(options));
   std::vector<std::string> problems;
+  std::vector<ContentHash> keys(asked->protocols.size());
   for (const EditRequest& request : requests) {
     asked->questions.begin_request();
+    asked->ids.push_back(request.id);
     Asker asker(tokenizer, asked->questions, cat("request ", request.id));
-    for (const std::unique_ptr<Protocol>& protocol : asked->protocols) {
+    for (size_t i = 0; i < keys.size(); ++i) {
       try {
-        protocol->ask(request, asker);
+        asked->protocols[i]->ask(request, asker);
+        keys[i].add(asked->questions.take_key());
       } catch (const Error& error) {
         problems.emplace_back(error.what());
       }
     }
   }
   if (!problems.empty()) throw ConfigError(join(problems, "\n"));
-  for (const std::unique_ptr<Protocol>& protocol : asked->protocols)
-    for (MetricRow& row : protocol->metrics()) asked->metrics.push_back(std::move(row));
+  for (size_t i = 0; i < keys.size(); ++i)
+    for (MetricRow& row : asked->protocols[i]->metrics()) {
+      row.asked = keys[i].hex();
+      asked->metrics.push_back(std::move(row));
+    }
   if (!options.costs.empty()) asked->costs.emplace(tokenizer, options.costs, requests, options.generated_tokens);
   asked_ = std::move(asked);
 }
@@ -73,21 +105,33 @@ EvaluationSize EvaluationPlan::size() const {
   return asked_->costs && !is_part_ ? size + asked_->costs->size() : size;
 }
 
+void EvaluationPlan::check_answers(const ModelAnswers& answers, const CausalLM& model, const std::string& stage,
+                                   const Evaluation* before) const {
+  for (const size_t request : requests_)
+    for (const size_t index : asked_->questions.continuations_of(request))
+      if (const auto& score = answers.scores[index]; score && !std::isfinite(score->nll))
+        throw no_answer(model, cat(stage, ": request ", asked_->ids[request], ": log p of a target is ", -score->nll),
+                        before);
+}
+
 Evaluation EvaluationPlan::run(const CausalLM& model, const std::string& stage, Communicator& communicator,
                                const Evaluation* before) const {
   Evaluation evaluation;
   evaluation.answers = ask_model(asked_->questions, asked_part(), {model, tokenizer_, stage}, communicator);
   const ModelAnswers& answers = evaluation.answers;
+  check_answers(answers, model, stage, before);
   evaluation.metrics = asked_->metrics;
   for (const size_t request : requests_) {
     Tallies& tallies = evaluation.requests.emplace_back();
     for (const MetricRow& row : asked_->metrics) tallies[row.name];
-    std::optional<size_t> shown;
+    std::optional<size_t> shown, target;
     for (const std::unique_ptr<Protocol>& protocol : asked_->protocols) {
       for (const auto& [name, tally] : protocol->judge(request, answers, before != nullptr ? before->answers : answers))
         tallies[name] = tally;
       if (!shown) shown = protocol->shown_text(request);
+      if (!target) target = protocol->target_score(request);
     }
+    if (target) evaluation.target_probabilities.push_back(probability(*answers.scores[*target]));
     if (shown && answers.texts[*shown]) evaluation.continuations.push_back(answers.texts[*shown]->continuation);
   }
   evaluation.totals = pooled(evaluation.requests);
@@ -95,6 +139,8 @@ Evaluation EvaluationPlan::run(const CausalLM& model, const std::string& stage, 
   if (asked_->costs && !is_part_)
     evaluation.costs =
         asked_->costs->run(model, stage + " costs", communicator, before != nullptr ? &before->costs : nullptr);
+  check_metrics(evaluation.totals, model, stage, before);
+  check_metrics(evaluation.costs.totals, model, stage, before);
   return evaluation;
 }
 

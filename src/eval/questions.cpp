@@ -1,6 +1,8 @@
 #include "lancet/eval/questions.h"
 
 #include <algorithm>
+#include <span>
+#include <utility>
 
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
@@ -8,9 +10,16 @@
 
 namespace lancet {
 
+namespace {
+
+std::span<const std::byte> bytes_of(const std::vector<TokenId>& ids) { return std::as_bytes(std::span(ids)); }
+
+}  // namespace
+
 void ModelQuestions::begin_request() { of_request_.emplace_back(); }
 
 size_t ModelQuestions::score(Continuation continuation) {
+  asked_.add(bytes_of(continuation.prompt)).add(bytes_of(continuation.target));
   const auto [place, is_new] =
       place_of_continuation_.try_emplace({continuation.prompt, continuation.target}, continuations_.size());
   if (is_new) continuations_.push_back(std::move(continuation));
@@ -21,10 +30,13 @@ size_t ModelQuestions::score(Continuation continuation) {
 }
 
 size_t ModelQuestions::generate(TextQuestion text) {
+  asked_.add(bytes_of(text.prompt)).add(text.max_new_tokens).add(static_cast<int64_t>(text.decoding));
   const auto [place, is_new] = place_of_text_.try_emplace(text, texts_.size());
   if (is_new) texts_.push_back(std::move(text));
   return place->second;
 }
+
+std::string ModelQuestions::take_key() { return std::exchange(asked_, {}).hex(); }
 
 std::vector<TokenId> Asker::prompt_ids(std::string_view prompt) const {
   std::vector<TokenId> ids = tokenizer_.ids(prompt);

@@ -139,6 +139,8 @@ Json result_json(const MethodResult& result, const ComparedMethod& method, std::
   json["right_after"] = right_after.empty() ? Json(nullptr) : means_json(metrics, right_after);
   if (const CostReport& costs = result.report.after.costs; !costs.metrics.empty())
     json["costs"] = means_json(costs.metrics, costs.totals);
+  const TookCount count = count_took(result.report.verdicts);
+  json["took"] = count.measured > 0 ? Json{{"edits", count.took}, {"of", count.measured}} : Json(nullptr);
   json["unmet"] = result.report.unmet;
   json["seconds_per_edit"] = seconds_per_edit(result.report);
   json["seconds"] = seconds;
@@ -151,6 +153,12 @@ Json result_json(const MethodResult& result, const ComparedMethod& method, std::
 
 bool CompareReport::all_succeeded() const {
   return std::all_of(methods.begin(), methods.end(), [](const MethodResult& method) { return method.error.empty(); });
+}
+
+bool CompareReport::measures_took() const {
+  return std::any_of(methods.begin(), methods.end(), [](const MethodResult& method) {
+    return method.error.empty() && count_took(method.report.verdicts).measured > 0;
+  });
 }
 
 double seconds_per_edit(const EditReport& report) {

@@ -2,6 +2,7 @@
 
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
+#include "lancet/core/words.h"
 #include "lancet/edit/prepared_request.h"
 
 namespace lancet {
@@ -34,9 +35,9 @@ std::vector<std::string> unmet_thresholds(const JobConfig& job, const Evaluation
     const auto total = after.totals.find(name);
     const std::optional<double> share = total == after.totals.end() ? std::nullopt : total->second.mean();
     if (!share)
-      unmet.push_back(cat(name, ": n/a for these requests, expected at least ", threshold));
+      unmet.push_back(cat(name, ": n/a for these requests, expected at least ", 100 * threshold, " %"));
     else if (*share < threshold)
-      unmet.push_back(cat(name, ": ", *share, ", expected at least ", threshold));
+      unmet.push_back(cat(name, ": ", shortfall_text(*share, threshold)));
   }
   return unmet;
 }

@@ -1,11 +1,11 @@
 #include "edit_stream.h"
 
 #include <chrono>
-#include <cmath>
 #include <cstdio>
 
 #include "lancet/core/progress.h"
 #include "lancet/core/strings.h"
+#include "lancet/core/words.h"
 
 namespace lancet {
 namespace {
@@ -38,7 +38,7 @@ std::string shares_text(std::span<const MetricRow> metrics, const Tallies& talli
   for (const MetricRow& row : metrics)
     if (const auto tally = tallies.find(row.name); tally != tallies.end() && tally->second.mean())
       if (parts.size() < kShown && row.unit == Unit::kShare)
-        parts.push_back(cat(row.name, " ", std::round(1000 * *tally->second.mean()) / 10, " %"));
+        parts.push_back(cat(row.name, " ", percent(*tally->second.mean())));
   return join(parts);
 }
 
@@ -148,12 +148,14 @@ void EditStream::save() {
 }
 
 void EditStream::show(const BatchReport& batch) const {
-  std::string line = cat("batch ", report_.batches.size(), "/", batches_.size(), "  ", batch.requests.size(),
-                         " requests  ", duration_text(batch.seconds));
-  const std::vector<MetricRow>& metrics = parts_.session.before.metrics;
-  if (batch.right_after) line += cat("  ", shares_text(metrics, *batch.right_after));
-  if (batch.first_batch && report_.batches.size() > 1)
-    line += cat("; first batch: ", shares_text(metrics, *batch.first_batch));
+  std::string line = cat("batch ", report_.batches.size(), "/", batches_.size(), "  ",
+                         counted(batch.requests.size(), "request"), "  ", duration_text(batch.seconds));
+  const auto add = [&](const char* label, const std::optional<Tallies>& measured) {
+    const std::string shares = measured ? shares_text(parts_.session.before.metrics, *measured) : "";
+    if (!shares.empty()) line += label + shares;
+  };
+  add("  ", batch.right_after);
+  if (report_.batches.size() > 1) add("; first batch: ", batch.first_batch);
   log_line(line);
 }
 

@@ -66,6 +66,9 @@ void MethodRun::edit(CausalLM& model, WeightTransaction& transaction,
   stream.run(context);
   report_.after = session_.plan.run(model, "evaluate after", ranks_, &session_.before);
   stream.note_after();
+  const ConfigTree& editor = *job_.resolved.find("editor");
+  report_.verdicts = judge_edits(report_, editor);
+  for (std::string& warning : edit_warnings(report_, editor)) report_.outcome.warnings.push_back(std::move(warning));
   stopwatch_.lap("evaluate after");
   stream_ = stream.state();
 }

@@ -9,6 +9,7 @@
 #include "edit_checks.h"
 #include "job_statistics.h"
 #include "lancet/core/strings.h"
+#include "lancet/core/words.h"
 #include "lancet/edit/covariance.h"
 #include "lancet/io/output_folder.h"
 #include "lancet/job/edit_job.h"
@@ -114,7 +115,8 @@ void add_edit_stages(const EditMeasurements& measured, const WholeJob& whole, st
   const bool is_all = static_cast<int64_t>(n_requests) <= measured.edited;
   const auto by_requests = [&](const StageCost& cost) {
     const double share = n / static_cast<double>(measured.edited);
-    stages.push_back({cost, share * cost.seconds, cat(n_requests, " requests as the first ", measured.edited)});
+    stages.push_back(
+        {cost, share * cost.seconds, cat(counted(n_requests, "request"), " as the first ", measured.edited)});
   };
   if (measured.values.stage.empty()) {
     // a method without values
@@ -125,7 +127,7 @@ void add_edit_stages(const EditMeasurements& measured, const WholeJob& whole, st
   } else {
     const double batch_s = measured.together_begin_s + measured.mean_steps * measured.together_step_s;
     stages.push_back({measured.values, n / static_cast<double>(measured.n_together) * batch_s,
-                      cat(n_requests, " requests, ", measured.n_together, " at a time, in the ",
+                      cat(counted(n_requests, "request"), ", ", measured.n_together, " at a time, in the ",
                           std::lround(measured.mean_steps), " steps that the first ", measured.edited, " took")});
   }
   if (measured.n_together > 0) stages.push_back({measured.together, 0, "a part of values"});
@@ -136,9 +138,10 @@ void add_edit_stages(const EditMeasurements& measured, const WholeJob& whole, st
   } else {
     const double keys_s = n / static_cast<double>(measured.keyed) * measured.keys.seconds;
     const std::string often = whole.n_batches > 1 ? cat(whole.n_batches, " times ") : "";
-    stages.push_back(
-        {measured.weights, n_batches * measured.weights.seconds + static_cast<double>(measured.layers) * keys_s,
-         cat(often, "as measured, and the keys of ", n_requests, " requests in ", measured.layers, " layers")});
+    stages.push_back({measured.weights,
+                      n_batches * measured.weights.seconds + static_cast<double>(measured.layers) * keys_s,
+                      cat(often, "as measured, and the keys of ", counted(n_requests, "request"), " in ",
+                          counted(static_cast<size_t>(measured.layers), "layer"))});
   }
   if (measured.keyed > 0) stages.push_back({measured.keys, 0, "a part of weights"});
   if (!measured.finish.stage.empty()) stages.push_back({measured.finish, measured.finish.seconds, ""});
@@ -153,9 +156,9 @@ std::vector<RehearsedStage> estimate(const WholeJob& whole, const EditReport& ru
       continue;
     }
     if (cost.stage.starts_with("evaluate")) {
-      stage.cost.stage += cat(", ", whole.n_evaluated, " requests");
+      stage.cost.stage += cat(", ", counted(static_cast<size_t>(whole.n_evaluated), "request"));
       stage.estimate_s *= static_cast<double>(whole.requests.size()) / static_cast<double>(whole.n_evaluated);
-      stage.how = cat(whole.requests.size(), " requests");
+      stage.how = counted(whole.requests.size(), "request");
     } else if (cost.stage == "statistics" && !whole.is_cached && whole.text_tokens > 0) {
       const double tokens = static_cast<double>(whole.text_tokens),
                    rehearsed = static_cast<double>(whole.rehearsed_tokens);
@@ -168,7 +171,7 @@ std::vector<RehearsedStage> estimate(const WholeJob& whole, const EditReport& ru
       stages.push_back(
           {{"evaluate batches", 0, {}},
            cost.seconds * static_cast<double>(whole.measured_between) / static_cast<double>(whole.n_evaluated),
-           cat(whole.measured_between, " requests between batches, as before")});
+           cat(counted(static_cast<size_t>(whole.measured_between), "request"), " between batches, as before")});
   }
   return stages;
 }

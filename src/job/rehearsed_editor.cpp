@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "lancet/core/strings.h"
+#include "lancet/core/words.h"
 #include "lancet/models/batching.h"
 #include "stopwatch.h"
 
@@ -12,6 +13,8 @@ namespace {
 
 /// Steps of the two short runs of the largest batches: their difference is what a step takes.
 constexpr int64_t kFewSteps = 2, kMoreSteps = 4;
+
+std::string requests_text(int64_t count) { return counted(static_cast<size_t>(count), "request"); }
 
 /// What stages cost between laps.
 class Meter {
@@ -41,7 +44,7 @@ class RehearsedContext final : public EditContext {
                                   const ValueOptions& options) const override {
     note_weights();
     OptimizedValues values = EditContext::optimize_values(requests, layer, options);
-    meter_.lap(measured_.values, cat("values, ", measured_.edited, " requests"));
+    meter_.lap(measured_.values, cat("values, ", requests_text(measured_.edited)));
     layer_ = layer;
     double steps = 0;
     for (const std::vector<ValueLoss>& losses : values.losses) steps += static_cast<double>(losses.size());
@@ -51,7 +54,7 @@ class RehearsedContext final : public EditContext {
     return values;
   }
 
-  void note_weights() const { meter_.lap(measured_.weights, cat("weights, ", measured_.edited, " requests")); }
+  void note_weights() const { meter_.lap(measured_.weights, cat("weights, ", requests_text(measured_.edited))); }
 
   /// Where values were optimised.
   std::optional<int64_t> layer() const { return layer_; }
@@ -64,7 +67,7 @@ class RehearsedContext final : public EditContext {
     const auto seconds_of = [&](int64_t steps) {
       options.steps = steps;
       measured_.halvings += EditContext::optimize_values(requests, layer, options).batching.halvings;
-      return meter_.lap(measured_.together, cat("values, ", requests.size(), " requests at a time"));
+      return meter_.lap(measured_.together, cat("values, ", counted(requests.size(), "request"), " at a time"));
     };
     const double few_s = seconds_of(kFewSteps), more_s = seconds_of(kMoreSteps);
     measured_.together_step_s = std::max(0.0, more_s - few_s) / static_cast<double>(kMoreSteps - kFewSteps);
@@ -103,7 +106,7 @@ EditOutcome RehearsedEditor::edit(const EditContext& context, std::span<const Ed
     measured_.keyed = static_cast<int64_t>(some.size());
     context.collect_keys(some, *rehearsed.layer());
     context.collect(some, {HookPoint::kBlockOut, *rehearsed.layer()}, ContextMean::kPlain);
-    meter.lap(measured_.keys, cat("keys of a layer, ", some.size(), " requests"));
+    meter.lap(measured_.keys, cat("keys of a layer, ", counted(some.size(), "request")));
   }
   outcome.requests.resize(requests.size());
   return outcome;

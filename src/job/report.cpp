@@ -1,4 +1,5 @@
 // report.json: every number with its protocol, every choice that shaped it.
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 
@@ -43,6 +44,34 @@ Json metrics_json(const EditReport& report) {
   return metrics;
 }
 
+/// null: the method asks layers for nothing.
+Json attained_json(const RequestOutcome& outcome) {
+  if (!outcome.attained && outcome.attained_by_layer.empty()) return nullptr;
+  Json layers = Json::object();
+  for (const LayerShare& layer : outcome.attained_by_layer) layers[std::to_string(layer.layer)] = layer.share;
+  return {{"total", number_json(outcome.attained)}, {"layers", layers}};
+}
+
+Json verdict_json(const Verdict& verdict) {
+  const bool measured = verdict.fate != EditFate::kNotMeasured, took = verdict.fate == EditFate::kTook;
+  return {{"took", measured ? Json(took) : Json(nullptr)},
+          {"cause", took ? Json(nullptr) : Json(fate_name(verdict.fate))},
+          {"why", verdict.why.empty() ? Json(nullptr) : Json(verdict.why)}};
+}
+
+Json verdicts_json(const EditReport& report) {
+  const TookCount count = count_took(report.verdicts);
+  Json causes = Json::object();
+  for (const EditFate fate : {EditFate::kLeftOut, EditFate::kValueNotFound, EditFate::kDidNotFollow, EditFate::kOther})
+    causes[std::string(fate_name(fate))] = std::count_if(report.verdicts.begin(), report.verdicts.end(),
+                                                         [&](const Verdict& verdict) { return verdict.fate == fate; });
+  return {{"took", count.took},
+          {"measured", count.measured},
+          {"did_not", causes},
+          {"metric", kTookMetric},
+          {"text", took_text(count)}};
+}
+
 Json requests_json(const EditReport& report) {
   Json requests = Json::array();
   for (size_t i = 0; i < report.requests.size(); ++i) {
@@ -59,9 +88,14 @@ Json requests_json(const EditReport& report) {
                   {"final_loss", number_json(outcome.final_loss)},
                   {"initial_norm", number_json(outcome.initial_norm)},
                   {"delta_norm", number_json(outcome.delta_norm)},
+                  {"attained", attained_json(outcome)},
                   {"losses", losses_json(outcome.losses)}}},
+                {"verdict", verdict_json(report.verdicts[i])},
                 {"skipped", outcome.skipped.empty() ? Json(nullptr) : Json(outcome.skipped)},
                 {"metrics", request_metrics(report.before.requests[i], report.after.requests[i])}};
+    if (!report.after.target_probabilities.empty())
+      row["target_probability"] = {{"before", report.before.target_probabilities[i]},
+                                   {"after", report.after.target_probabilities[i]}};
     if (!report.after.continuations.empty())
       row["continuation"] = {{"before", report.before.continuations[i]}, {"after", report.after.continuations[i]}};
     requests.push_back(std::move(row));
@@ -184,9 +218,12 @@ std::string to_json(const EditReport& report, const JobConfig& job) {
   const Json json = {
       {"format", "lancet-report-1"},
       {"lancet", kVersion},
-      {"status", report.unmet.empty() ? "accepted" : "rejected"},
+      {"status", !report.unmet.empty() ? "rejected"
+                 : job.accept.empty()  ? "done"
+                                       : "accepted"},
       {"accept", accept},
       {"unmet", report.unmet},
+      {"verdicts", verdicts_json(report)},
       {"metrics", metrics_json(report)},
       {"costs", costs_json(report.before.costs, report.after.costs)},
       {"measured_on", "the weights rounded to the type they are exported in"},

@@ -23,7 +23,8 @@ inline Json describe(const MetricRow& row) {
   return {{"group", row.group},
           {"unit", unit_name(row.unit)},
           {"better", better_name(row.better)},
-          {"protocol", row.protocol}};
+          {"protocol", row.protocol},
+          {"asked", row.asked.empty() ? Json(nullptr) : Json(row.asked)}};
 }
 
 /// null: the metric has none.

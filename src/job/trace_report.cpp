@@ -6,6 +6,7 @@
 
 #include "lancet/core/strings.h"
 #include "lancet/core/version.h"
+#include "lancet/core/words.h"
 #include "lancet/job/trace_job.h"
 #include "lancet/report/plot.h"
 #include "report_json.h"
@@ -118,7 +119,7 @@ std::string to_csv(const TraceReport& report) {
     const std::vector<std::vector<double>> rows = to_rows(map.effect_RL);
     for (size_t r = 0; r < rows.size(); ++r)
       for (size_t layer = 0; layer < rows[r].size(); ++layer)
-        out += cat(trace_kind_name(report.options.kinds[k]), ",", csv_field(map.rows[r]), ",", layer, ",",
+        out += cat(trace_kind_name(report.options.kinds[k]), ",", csv_text(map.rows[r]), ",", layer, ",",
                    Json(rows[r][layer]).dump(), ",", map.facts[r], "\n");
   }
   return out;
@@ -128,12 +129,13 @@ std::string to_svg(const TraceReport& report, size_t kind) {
   ShownMap shown = shown_map(report, kind);
   const TraceKind which = report.options.kinds[kind];
   const bool is_one = report.facts.size() == 1;
-  const std::string what = which == TraceKind::kHidden
-                               ? std::string("hidden state of one layer")
-                               : cat(trace_kind_name(which), " outputs of ", report.options.window, " layers");
-  HeatMap map{.title = cat(is_one ? "Indirect effect of the " : "Average indirect effect of the ", what, ", by layer"),
+  const std::string what =
+      which == TraceKind::kHidden
+          ? std::string("a layer's hidden state")
+          : cat(trace_kind_name(which), " outputs, ", counted(static_cast<size_t>(report.options.window), "layer"));
+  HeatMap map{.title = cat("Indirect effect of ", what),  // longer ones are cut
               .subtitle = is_one ? cat("p(", report.facts.front().object, "), corrupted tokens: *")
-                                 : cat(report.facts.size(), " facts, average total effect ",
+                                 : cat("mean over ", counted(report.facts.size(), "fact"), ", mean total effect ",
                                        Json(std::round(1e4 * report.summary.total_effect) / 1e4).dump()),
               .rows = std::move(shown.rows),
               .values = to_doubles(shown.effect_RL.flatten())};

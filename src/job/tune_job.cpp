@@ -12,6 +12,7 @@
 #include "lancet/core/error.h"
 #include "lancet/core/progress.h"
 #include "lancet/core/strings.h"
+#include "lancet/core/words.h"
 #include "lancet/editors/registry.h"
 #include "lancet/job/model_session.h"
 #include "lancet/runtime/memory_watch.h"
@@ -137,9 +138,9 @@ class TuneRun {
       } catch (const NumericError& error) {
         trial.failure = error.what();
       }
-      log_line(cat("tune  round ", round + 1, "/", rounds_.size(), ", ", requests.size(), " requests, trial ", i + 1,
-                   "/", left, ": ",
-                   trial.failure.empty() ? cat(trial.scores.back().objective) : cat("failed: ", trial.failure), "  ",
+      log_line(cat("tune  round ", round + 1, "/", rounds_.size(), ", ", counted(requests.size(), "request"),
+                   ", trial ", i + 1, "/", left, ": ",
+                   trial.failure.empty() ? percent(trial.scores.back().objective) : "failed: " + trial.failure, "  ",
                    choice_text(trial)));
     }
   }
@@ -188,9 +189,10 @@ class TuneRun {
       const auto total = evaluation.totals.find(name);
       const std::optional<double> share = total == evaluation.totals.end() ? std::nullopt : total->second.mean();
       if (!share)
-        throw ConfigError(
-            cat("tune.objective: ", name, ": the first ", score.requests, " requests have no prompt to ",
-                "measure it by (target_true, paraphrases, neighborhood): add them, or name other metrics"));
+        throw ConfigError(cat(
+            "tune.objective: ", name, ": none of the first ", counted(static_cast<size_t>(score.requests), "request"),
+            " has a prompt to measure it by (target_true, paraphrases, neighborhood): add them, or name other "
+            "metrics"));
       score.of.emplace_back(name, *share);
     }
     score.objective = harmonic_mean(score.of);

@@ -4,6 +4,7 @@
 
 #include "lancet/core/strings.h"
 #include "lancet/core/version.h"
+#include "lancet/core/words.h"
 #include "lancet/job/tune_job.h"
 #include "lancet/report/plot.h"
 
@@ -58,7 +59,8 @@ PlotFrame plot_frame(const TuneReport& report) {
 PlotSeries series_of(const Trial& trial, SeriesLook look) {
   const TrialScore& last = trial.scores.back();
   PlotSeries series{.name = choice_text(trial), .look = look};
-  series.note = cat(series.name, ": ", fixed(100 * last.objective, 1), " on ", last.requests, " requests");
+  series.note =
+      cat(series.name, ": ", percent(last.objective), " on ", counted(static_cast<size_t>(last.requests), "request"));
   for (size_t round = 0; round < trial.scores.size(); ++round) {
     series.x.push_back(static_cast<double>(round));
     series.y.push_back(trial.scores[round].objective);
@@ -73,10 +75,11 @@ std::string to_preset(const TuneReport& report, const TuneOptions& options) {
   preset.set("models", ConfigTree::list({ConfigTree::text(report.model)}));
   preset.set("config", to_tree(report.facts));
   const TrialScore& best = report.trials[0].scores.back();
-  preset.set("source", ConfigTree::text(cat("lancet tune ", kVersion, ": best of ", report.trials.size(), " on ",
-                                            best.requests, " requests, harmonic mean of ", join(options.objective), " ",
-                                            fixed(best.objective, 4), ", before the edit ",
-                                            fixed(report.before.back().objective, 4))));
+  preset.set("source",
+             ConfigTree::text(cat("lancet tune ", kVersion, ": best of ", report.trials.size(), " on ",
+                                  counted(static_cast<size_t>(best.requests), "request"), ", harmonic mean of ",
+                                  join(options.objective), " ", fixed(best.objective, 4), ", before the edit ",
+                                  fixed(report.before.back().objective, 4))));
   preset.set("editor", report.editor);
   std::vector<ConfigTree> trials;
   for (const Trial& trial : report.trials) trials.push_back(trial_tree(trial));

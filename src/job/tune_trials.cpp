@@ -8,6 +8,7 @@
 #include <set>
 #include <span>
 
+#include "dotted_key.h"
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
 #include "lancet/editors/automatic_choices.h"
@@ -39,14 +40,6 @@ constexpr Scale kScales[] = {{"values.lr", {0.2, 0.5, 1, 2, 4}},
                              {"lr", {0.1, 0.3, 1, 3, 10}},
                              {"norm_constraint", {0.1, 0.3, 1, 3, 10}}};
 constexpr int64_t kFarthestShift = 2;
-
-/// Null when absent.
-const ConfigTree* find_dotted(const ConfigTree& tree, std::string_view key) {
-  const ConfigTree* found = &tree;
-  for (const std::string& part : split(key, '.'))
-    if (found != nullptr) found = found->find(part);
-  return found;
-}
 
 double number_of(const ConfigTree& scalar) { return std::stod(scalar.scalar); }
 

@@ -2,6 +2,7 @@
 // only.
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "html.h"
 #include "job_differences.h"
@@ -46,19 +47,27 @@ std::vector<RunGroup> grouped(std::span<const RunDocument> documents) {
   return groups;
 }
 
-/// A metric with one definition, of each run that measured it so.
+/// A metric with one definition over the same prompts, of each run that measured it so.
 struct MetricLine {
   MetricFigures shown;
-  std::vector<const MetricFigures*> of_runs;  ///< null: not measured, or by another protocol
+  std::vector<const MetricFigures*> of_runs;  ///< null: not measured, by another protocol, or on other prompts
 };
+
+bool same_definition(const MetricFigures& a, const MetricFigures& b) {
+  return a.name == b.name && a.protocol == b.protocol && a.unit == b.unit;
+}
+
+/// As far as is known: older reports have the number of prompts alone.
+bool same_prompts(const MetricFigures& a, const MetricFigures& b) {
+  return a.prompts == b.prompts && (a.asked.empty() || b.asked.empty() || a.asked == b.asked);
+}
 
 std::vector<MetricLine> metric_lines(const RunGroup& group) {
   std::vector<MetricLine> lines;
   for (size_t i = 0; i < group.size(); ++i)
     for (const MetricFigures& metric : group[i].metrics) {
       const auto same = [&](const MetricLine& line) {
-        return line.shown.name == metric.name && line.shown.protocol == metric.protocol &&
-               line.shown.unit == metric.unit;
+        return same_definition(line.shown, metric) && same_prompts(line.shown, metric);
       };
       auto line = std::find_if(lines.begin(), lines.end(), same);
       if (line == lines.end()) {
@@ -105,35 +114,53 @@ std::vector<std::string> labels_of(const RunGroup& group) {
   return labels;
 }
 
-std::string status_row(const RunGroup& group) {
-  std::string out = "<tr><td>verdict</td>";
+/// "accepted" of a run that was asked for something, and met it.
+std::string status_cell(const Json& report) {
+  const std::string status = text_of(part(report, {"status"}));
+  const Json& accept = part(report, {"accept"});
+  if (status == "rejected") return "<td class=\"num bad\">✕ rejected</td>";
+  if (status != "accepted" || !accept.is_object() || accept.empty()) return "<td class=\"num soft\">no thresholds</td>";
+  return "<td class=\"num good\">✓ accepted</td>";
+}
+
+std::string took_cell(const Json& report) {
+  const auto count = took_of(report);
+  if (!count) return "<td class=\"num soft\">–</td>";
+  return cat("<td class=\"num", count->took == 0 ? " bad\">✕ " : "\">", count_text(count->took), " of ",
+             count_text(count->measured), "</td>");
+}
+
+std::string status_rows(const RunGroup& group) {
+  std::string status = "<tr><td>verdict</td>",
+              took =
+                  "<tr><td>edits that took<div class=\"protocol\">the model says the target "
+                  "(efficacy_argmax)</div></td>";
   for (const ComparedRun& run : group) {
-    const std::string status = text_of(part(run.report, {"status"}));
-    out += cat("<td class=\"num ", status == "rejected" ? "bad\">✕ " : "good\">✓ ", escaped(status), "</td>");
+    status += status_cell(run.report);
+    took += took_cell(run.report);
   }
-  return out + "</tr>\n";
+  return status + "</tr>\n" + took + "</tr>\n";
+}
+
+/// "; over 300 prompts".
+std::string prompts_text(const MetricFigures& metric) {
+  return metric.prompts ? cat("; over ", counted(static_cast<size_t>(*metric.prompts), "prompt")) : "";
 }
 
 std::string metrics_table(const RunGroup& group) {
-  std::string rows = status_row(group), heading;
+  std::string rows = status_rows(group), heading;
   for (const MetricLine& line : metric_lines(group)) {
     if (line.shown.heading != heading) {
       heading = line.shown.heading;
       rows += cat("<tr class=\"group\"><th colspan=\"", group.size() + 1, "\">", escaped(heading), "</th></tr>\n");
     }
     rows += cat("<tr><td><code>", escaped(line.shown.name), "</code><div class=\"protocol\">",
-                escaped(line.shown.protocol), "</div></td>");
+                escaped(line.shown.protocol), prompts_text(line.shown), "</div></td>");
     for (const MetricFigures* metric : line.of_runs) rows += metric_cell(metric, best_of(line));
     rows += "</tr>\n";
   }
   return cat("<div class=\"card scroll\"><table class=\"runs\">", head_row("metric", labels_of(group)), "<tbody>\n",
              rows, "</tbody></table></div>\n");
-}
-
-const MetricFigures* find_metric(const ComparedRun& run, const std::string& name) {
-  const auto found = std::find_if(run.metrics.begin(), run.metrics.end(),
-                                  [&](const MetricFigures& metric) { return metric.name == name; });
-  return found == run.metrics.end() || !found->after ? nullptr : &*found;
 }
 
 /// The points that no other one beats in both, as steps from left to right.
@@ -157,25 +184,32 @@ PlotSeries front_of(const std::vector<PlotPoint>& points) {
   return steps;
 }
 
+/// Of the runs that have both.
+std::vector<PlotPoint> points_of(const RunGroup& group, const MetricLine& x, const MetricLine& y) {
+  std::vector<PlotPoint> points;
+  for (size_t i = 0; i < group.size(); ++i)
+    if (x.of_runs[i] != nullptr && y.of_runs[i] != nullptr && x.of_runs[i]->after && y.of_runs[i]->after)
+      points.push_back({group[i].document.label, *x.of_runs[i]->after, *y.of_runs[i]->after, group[i].color});
+  return points;
+}
+
 /// Success against specificity, for each way in which both are measured.
 void add_pareto_plots(const RunGroup& group, std::vector<std::pair<std::string, std::string>>& plots) {
-  for (const MetricLine& line : metric_lines(group)) {
-    const std::string& name = line.shown.name;
-    const bool is_success = name.starts_with("efficacy_") && line.shown.is_share();
-    if (!is_success) continue;
+  const std::vector<MetricLine> lines = metric_lines(group);
+  for (const MetricLine& success : lines) {
+    const std::string& name = success.shown.name;
+    if (!name.starts_with("efficacy_") || !success.shown.is_share()) continue;
     const std::string other = "specificity_" + name.substr(name.find('_') + 1);
-    std::vector<PlotPoint> points;
-    for (size_t i = 0; i < group.size(); ++i) {
-      const MetricFigures* specificity = find_metric(group[i], other);
-      if (line.of_runs[i] != nullptr && line.of_runs[i]->after && specificity != nullptr)
-        points.push_back({group[i].document.label, *specificity->after, *line.of_runs[i]->after, group[i].color});
+    for (const MetricLine& specificity : lines) {
+      if (specificity.shown.name != other) continue;
+      const std::vector<PlotPoint> points = points_of(group, specificity, success);
+      if (points.size() < 2) continue;
+      const PlotFrame frame{.title = "Success against specificity",
+                            .subtitle = "dashed: the runs that no other one beats in both",
+                            .x = {.label = other + ", %", .numbers = AxisNumbers::kPercent},
+                            .y = {.label = name + ", %", .numbers = AxisNumbers::kPercent}};
+      plots.emplace_back(scatter_plot(frame, points, std::vector{front_of(points)}), "");
     }
-    if (points.size() < 2) continue;
-    const PlotFrame frame{.title = "Success against specificity",
-                          .subtitle = "dashed: the runs that no other one beats in both",
-                          .x = {.label = other + ", %", .numbers = AxisNumbers::kPercent},
-                          .y = {.label = name + ", %", .numbers = AxisNumbers::kPercent}};
-    plots.emplace_back(scatter_plot(frame, points, std::vector{front_of(points)}), "");
   }
 }
 
@@ -213,6 +247,27 @@ std::string group_lead(const RunGroup& group) {
              "Green: the best of a row.");
 }
 
+/// Metrics that have several rows, and why.
+std::string metric_notices(const RunGroup& group) {
+  std::map<std::string, std::vector<MetricFigures>> by_name;
+  for (const MetricLine& line : metric_lines(group)) by_name[line.shown.name].push_back(line.shown);
+  std::string items;
+  for (const auto& [name, rows] : by_name) {
+    if (rows.size() < 2) continue;
+    std::set<std::string> protocols;
+    std::vector<std::string> counts;
+    for (const MetricFigures& row : rows) {
+      protocols.insert(row.protocol + row.unit);
+      counts.push_back(row.prompts ? count_text(static_cast<size_t>(*row.prompts)) : "?");
+    }
+    items += cat("<li><code>", escaped(name), "</code> ",
+                 protocols.size() > 1 ? cat("was measured by ", protocols.size(), " different protocols")
+                                      : cat("rests on other prompts in some runs (", join(counts, ", "), " of them)"),
+                 ": a row each, not comparable.</li>\n");
+  }
+  return items;
+}
+
 /// What must not be compared, said before any number.
 std::string notices(std::span<const RunDocument> documents, const std::vector<RunGroup>& groups) {
   std::string items;
@@ -221,14 +276,7 @@ std::string notices(std::span<const RunDocument> documents, const std::vector<Ru
         cat("<li>These runs are not all on the same model and requests: their numbers are not comparable across the ",
             groups.size(), " tables below.</li>\n");
   }
-  for (const RunGroup& group : groups) {
-    std::map<std::string, size_t> definitions;
-    for (const MetricLine& line : metric_lines(group)) ++definitions[line.shown.name];
-    for (const auto& [name, n] : definitions)
-      if (n > 1)
-        items +=
-            cat("<li><code>", escaped(name), "</code> was measured by ", n, " different protocols: a row each.</li>\n");
-  }
+  for (const RunGroup& group : groups) items += metric_notices(group);
   for (const RunDocument& document : documents) {
     if (document.json.empty())
       items += cat("<li>", isolated(document.label), " failed: ", isolated(document.failure), "</li>\n");

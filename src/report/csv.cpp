@@ -1,12 +1,14 @@
 // Tables for other programs: RFC 4180 in UTF-8, shares from 0 to 1 in full precision, an empty field where there is
-// nothing.
+// nothing. Texts are the user's and the model's: none of them runs in a spreadsheet.
+#include <algorithm>
+
 #include "edit_sections.h"
 #include "lancet/core/strings.h"
 
 namespace lancet::page {
 namespace {
 
-std::string field(const std::string& text) { return csv_field(text); }
+std::string field(const std::string& text) { return csv_text(text); }
 
 std::string field(const std::optional<double>& value) { return value ? Json(*value).dump() : ""; }
 
@@ -18,6 +20,18 @@ std::optional<double> low(const std::optional<Interval>& interval) {
 
 std::optional<double> high(const std::optional<Interval>& interval) {
   return interval ? std::optional(interval->high) : std::nullopt;
+}
+
+/// Layers that some request has an attained share of, as the report names them, in the order of the first.
+std::vector<std::string> attained_layers(const EditView& view) {
+  std::vector<std::string> layers;
+  for (const Json& request : part(view.report, {"requests"})) {
+    const Json& shares = part(request, {"value", "attained", "layers"});
+    if (!shares.is_object()) continue;
+    for (const auto& [layer, share] : shares.items())
+      if (std::find(layers.begin(), layers.end(), layer) == layers.end()) layers.push_back(layer);
+  }
+  return layers;
 }
 
 }  // namespace
@@ -39,9 +53,14 @@ std::string metrics_csv(const EditView& view) {
 
 std::string requests_csv(const EditView& view) {
   constexpr const char* kTexts[] = {"id", "prompt", "subject", "target", "target_true", "skipped"};
+  constexpr const char* kVerdict[] = {"took", "why"};
   constexpr const char* kValues[] = {"steps", "initial_loss", "final_loss", "initial_norm", "delta_norm"};
+  const std::vector<std::string> layers = attained_layers(view);
   std::vector<std::string> head(std::begin(kTexts), std::end(kTexts));
+  head.insert(head.end(), std::begin(kVerdict), std::end(kVerdict));
   head.insert(head.end(), std::begin(kValues), std::end(kValues));
+  head.emplace_back("attained");
+  for (const std::string& layer : layers) head.push_back(field("attained." + layer));
   for (const MetricFigures& metric : view.metrics)
     for (const char* when : {".before", ".after"}) head.push_back(field(metric.name + when));
   head.insert(head.end(), {"continuation.before", "continuation.after"});
@@ -49,7 +68,11 @@ std::string requests_csv(const EditView& view) {
   for (const Json& request : part(view.report, {"requests"})) {
     std::vector<std::string> fields;
     for (const char* key : kTexts) fields.push_back(field(any_text(part(request, {key}))));
+    for (const char* key : kVerdict) fields.push_back(field(any_text(part(request, {"verdict", key}))));
     for (const char* key : kValues) fields.push_back(any_text(part(request, {"value", key})));
+    fields.push_back(field(number_of(part(request, {"value", "attained", "total"}))));
+    for (const std::string& layer : layers)
+      fields.push_back(field(number_of(part(request, {"value", "attained", "layers", layer.c_str()}))));
     for (const MetricFigures& metric : view.metrics)
       for (const char* when : {"before", "after"})
         fields.push_back(field(number_of(part(request, {"metrics", metric.name.c_str(), when}))));

@@ -94,6 +94,7 @@ std::vector<MetricFigures> figures_of(const Json& all) {
     metric.right_after_interval = interval_of(part(json, {"interval", "right_after"}));
     metric.after_interval = interval_of(part(json, {"interval", "after"}));
     metric.prompts = number_of(part(json, {json.contains("prompts") ? "prompts" : "count"}));
+    metric.asked = text_of(part(json, {"asked"}));
     metrics.push_back(std::move(metric));
   }
   return metrics;
@@ -144,6 +145,15 @@ std::string continuation_of(const Json& request, const char* when) {
   const std::string text = text_of(part(request, {"continuation", when}));
   return text.substr(std::min(text.find_first_not_of(" \n\t"), text.size()));
 }
+
+std::optional<TookFigures> took_of(const Json& report) {
+  const auto took = number_of(part(report, {"verdicts", "took"})),
+             of = number_of(part(report, {"verdicts", "measured"}));
+  if (!took || !of || *took < 0 || *of < 1) return std::nullopt;
+  return TookFigures{static_cast<size_t>(*took), static_cast<size_t>(*of)};
+}
+
+std::string took_sentence(const Json& report) { return text_of(part(report, {"verdicts", "text"})); }
 
 std::string model_name(const Json& report) {
   const std::filesystem::path folder(text_of(part(report, {"model", "folder"})));

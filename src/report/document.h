@@ -39,6 +39,7 @@ struct MetricFigures {
   std::optional<double> before = {}, right_after = {}, after = {};
   std::optional<Interval> before_interval = {}, right_after_interval = {}, after_interval = {};
   std::optional<double> prompts = {};
+  std::string asked = {};  ///< of the prompts and targets that it rests on; empty: not known
 
   bool is_share() const { return unit == "share"; }
 };
@@ -57,6 +58,14 @@ std::optional<double> total_seconds(const Json& report);
 std::vector<std::pair<std::string, double>> peaks_of(const Json& bytes);
 /// What a request's prompt was continued with "before" or "after", without the blanks before it.
 std::string continuation_of(const Json& request, const char* when);
+/// Of how many edits it was measured whether they took, and how many did.
+struct TookFigures {
+  size_t took = 0, measured = 0;
+};
+/// nullopt: not measured, or a report of an earlier version.
+std::optional<TookFigures> took_of(const Json& report);
+/// "86 of 100 edits took (...)", as the report says it.
+std::string took_sentence(const Json& report);
 /// The model folder's name.
 std::string model_name(const Json& report);
 

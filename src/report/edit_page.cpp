@@ -11,20 +11,54 @@ namespace {
 
 bool is_rejected(const Json& report) { return text_of(part(report, {"status"})) == "rejected"; }
 
-std::string verdict_html(const Json& report) {
-  const bool rejected = is_rejected(report);
-  const Json& status = part(report, {"status"});
-  if (status.is_null()) return "";
-  return cat("<span class=\"verdict ", rejected ? "no\">✕ Rejected" : "yes\">✓ Accepted", "</span>");
+bool has_thresholds(const Json& report) {
+  const Json& accept = part(report, {"accept"});
+  return accept.is_object() && !accept.empty();
 }
 
-/// What the verdict rests on.
-std::string verdict_note(const Json& report) {
-  const Json& accept = part(report, {"accept"});
-  const size_t n = accept.is_object() ? accept.size() : 0;
-  if (!is_rejected(report))
-    return n == 0 ? "no thresholds set" : n == 1 ? "1 threshold met" : cat("all ", n, " thresholds met");
-  return cat(part(report, {"unmet"}).size(), " of ", counted(n, "threshold"), " missed");
+std::string badge(const char* tone, const std::string& text) {
+  return cat("<span class=\"verdict ", tone, "\">", text, "</span>");
+}
+
+/// Whether what was asked for was met, and whether the edits took: red when none did.
+std::string verdict_html(const Json& report) {
+  std::string badges;
+  if (is_rejected(report))
+    badges += badge("no", "✕ Rejected");
+  else if (has_thresholds(report))
+    badges += badge("yes", "✓ Accepted");
+  if (const auto count = took_of(report))
+    badges += count->took == 0
+                  ? badge("no", "✕ No edit took")
+                  : badge("plain", cat(count_text(count->took), " of ", count_text(count->measured), " took"));
+  else if (badges.empty())
+    badges = badge("plain", "Not measured");
+  return badges;
+}
+
+/// What "Accepted" and "Rejected" rest on.
+std::string threshold_note(const Json& report) {
+  const size_t n = has_thresholds(report) ? part(report, {"accept"}).size() : 0;
+  if (is_rejected(report)) return cat(part(report, {"unmet"}).size(), " of ", counted(n, "threshold"), " missed");
+  return n == 0 ? "no thresholds set" : n == 1 ? "1 threshold met" : cat("all ", n, " thresholds met");
+}
+
+/// Of the edits that did not take the first, and why.
+std::string failures_html(const Json& report) {
+  const auto count = took_of(report);
+  if (!count || count->took == count->measured) return "";
+  constexpr size_t kShown = 5;
+  std::string items;
+  size_t shown = 0;
+  for (const Json& request : part(report, {"requests"})) {
+    const std::string why = text_of(part(request, {"verdict", "why"}));
+    if (why.empty() || shown++ >= kShown) continue;
+    items += cat("<li>", isolated(text_of(part(request, {"prompt"}))), " → ",
+                 isolated(text_of(part(request, {"target"}))), ": ", isolated(why), "</li>\n");
+  }
+  if (shown > kShown) items += cat("<li>and ", shown - kShown, " more, among the requests below</li>\n");
+  return cat("<div class=\"note ", count->took == 0 ? "no" : "warn", "\"><b>", escaped(took_sentence(report)),
+             "</b><ul>\n", items, "</ul></div>\n");
 }
 
 std::string unmet_html(const Json& report) {
@@ -77,6 +111,8 @@ std::string tile_html(const MetricFigures& metric) {
 
 std::string header_html(const EditView& view) {
   const Json& report = view.report;
+  const auto took = took_of(report);
+  const bool none_took = took && took->took == 0;
   const size_t n = part(report, {"requests"}).size(), batches = part(report, {"batches"}).size();
   const std::string version = text_of(part(report, {"lancet"}));
   std::string facts;
@@ -87,12 +123,13 @@ std::string header_html(const EditView& view) {
   facts += fact("Devices", escaped(text_of(part(report, {"run", "devices"}))));
   if (const auto seconds = total_seconds(report)) facts += fact("Time", seconds_text(*seconds));
   facts += fact("Peak memory", peak_text(report));
-  facts += fact("Verdict rests on", verdict_note(report));
+  if (took) facts += fact("Edits that took", escaped(took_sentence(report)));
+  facts += fact("Thresholds", threshold_note(report));
   return cat("<p class=\"eyebrow\">Edit report", version.empty() ? "" : cat(" · lancet ", escaped(version)),
              "</p>\n<div class=\"headline\"><h1>", counted(n, "fact"),
-             is_rejected(report) ? " tried in " : " edited in ", isolated(model_name(report)), "</h1>",
+             is_rejected(report) || none_took ? " tried in " : " edited in ", isolated(model_name(report)), "</h1>",
              verdict_html(report), "</div>\n<dl class=\"facts\">\n", facts, "</dl>\n", unmet_html(report),
-             warnings_html(report));
+             failures_html(report), warnings_html(report));
 }
 
 Section summary_section(const EditView& view) {

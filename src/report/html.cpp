@@ -41,20 +41,6 @@ std::string seconds_text(double seconds) {
   return cat(whole / 3600, " h ", whole % 3600 / 60, " min");
 }
 
-std::string count_text(size_t count) {
-  const std::string digits = std::to_string(count);
-  std::string text;
-  for (size_t i = 0; i < digits.size(); ++i) {
-    if (i > 0 && (digits.size() - i) % 3 == 0) text += ',';
-    text += digits[i];
-  }
-  return text;
-}
-
-std::string counted(size_t count, std::string_view what) {
-  return cat(count_text(count), " ", what, count == 1 ? "" : "s");
-}
-
 std::string fact(std::string_view name, const std::string& html) {
   return html.empty() ? "" : cat("<div><dt>", name, "</dt><dd>", html, "</dd></div>\n");
 }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "document.h"
+#include "lancet/core/words.h"
 #include "svg.h"
 
 namespace lancet::page {
@@ -23,10 +24,6 @@ std::string bare_value(const std::optional<double>& value, const MetricFigures& 
 std::string interval_text(const Interval& interval, const MetricFigures& metric);
 /// "1.4 s", "3 min 12 s", "2 h 5 min".
 std::string seconds_text(double seconds);
-/// "1,200".
-std::string count_text(size_t count);
-/// "1 request", "3 requests".
-std::string counted(size_t count, std::string_view what);
 
 /// A <dt> and a <dd>, the latter as HTML; nothing for an empty one.
 std::string fact(std::string_view name, const std::string& html);

@@ -166,7 +166,7 @@ Section stream_section(const EditView& view) {
   const double each = or_none(part(view.report, {"schedule", "batch"}));
   return {"stream", "The stream",
           cat(count_text(batches.size()), " batches, one behind the other",
-              std::isfinite(each) ? cat(", ", short_number(each), " requests each") : "",
+              std::isfinite(each) ? cat(", ", counted(static_cast<size_t>(each), "request"), " each") : "",
               ". Of each group of metrics the first one is drawn."),
           figures(plots)};
 }

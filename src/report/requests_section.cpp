@@ -30,9 +30,12 @@ std::optional<double> of_metric(const Json& request, const MetricFigures& metric
   return number_of(part(request, {"metrics", metric.name.c_str(), when}));
 }
 
-/// Mean over the shares of how good each is, 1 at best; requests that were left out come first.
+bool failed(const Json& request) { return part(request, {"verdict", "took"}) == false; }
+
+/// Mean over the shares of how good each is, 1 at best; requests that were left out come first, then edits that did not
+/// take.
 double goodness(const Json& request, const std::vector<MetricFigures>& metrics) {
-  if (part(request, {"skipped"}).is_string()) return -1;
+  if (part(request, {"skipped"}).is_string()) return -2;
   double sum = 0, n = 0;
   for (const MetricFigures& metric : metrics) {
     const auto after = of_metric(request, metric, "after");
@@ -40,7 +43,7 @@ double goodness(const Json& request, const std::vector<MetricFigures>& metrics) 
     sum += metric.better == Better::kHigher ? *after : 1 - *after;
     ++n;
   }
-  return n > 0 ? sum / n : 1;
+  return (n > 0 ? sum / n : 1) - (failed(request) ? 1 : 0);
 }
 
 std::vector<size_t> worst_first(const Json& requests, const std::vector<MetricFigures>& metrics) {
@@ -56,7 +59,20 @@ std::vector<size_t> worst_first(const Json& requests, const std::vector<MetricFi
   return order;
 }
 
-/// "loss 8.12 → 0.049 in 14 steps"; empty: the method has none.
+/// "; weights followed 81.2 % of the way (layer 0: 80.1 %, layer 1: 82.5 %)"; empty: layers are asked for nothing.
+std::string attained_text(const Json& request) {
+  const auto total = number_of(part(request, {"value", "attained", "total"}));
+  if (!total) return "";
+  std::vector<std::string> layers;
+  const Json& by_layer = part(request, {"value", "attained", "layers"});
+  if (by_layer.is_object())
+    for (const auto& [layer, share] : by_layer.items())
+      if (const auto number = number_of(share)) layers.push_back(cat("layer ", layer, ": ", percent(*number)));
+  return cat("; weights followed ", percent(*total), " of the way",
+             layers.size() > 1 ? cat(" (", join(layers), ")") : "");
+}
+
+/// "loss 8.12 → 0.049 in 14 steps", and how far the weights followed; empty: the method has none.
 std::string value_line(const Json& request) {
   const auto initial = number_of(part(request, {"value", "initial_loss"}));
   const auto last = number_of(part(request, {"value", "final_loss"}));
@@ -66,7 +82,12 @@ std::string value_line(const Json& request) {
   if (initial) line += " " + short_number(*initial);
   if (last) line += " → " + short_number(*last);
   if (steps && *steps > 0) line += " in " + counted(static_cast<size_t>(*steps), "step");
-  return line;
+  return line + attained_text(request);
+}
+
+/// Why the edit did not take, unless it was left out, which is said already.
+std::string why_line(const Json& request) {
+  return part(request, {"skipped"}).is_string() ? "" : text_of(part(request, {"verdict", "why"}));
 }
 
 /// A part of a row; the script fills rows by these classes, so it is there, hidden, also without a text.
@@ -99,16 +120,17 @@ std::string row_html(const Json& request, size_t place, const std::vector<Metric
   const std::string target = text_of(part(request, {"target"})), truth = text_of(part(request, {"target_true"}));
   std::string chips;
   for (const MetricFigures& metric : metrics) chips += chip_html(request, metric);
-  return cat(
-      "<article class=\"row\" title=\"", escaped(any_text(part(request, {"id"}))), "\"><div class=\"what\">\n",
-      "<div class=\"said\"><span class=\"number\">#", place + 1, "</span><bdi dir=\"auto\" class=\"prompt\">",
-      escaped(text_of(part(request, {"prompt"}))), "</bdi> <span class=\"to\">→ <bdi dir=\"auto\" class=\"to-text\">",
-      escaped(target), "</bdi></span> <span data-part class=\"small soft\"", truth.empty() ? " hidden" : "",
-      ">instead of <bdi dir=\"auto\" class=\"true\">", escaped(truth), "</bdi></span></div>\n",
-      labelled("before", "before", marked(continuation_of(request, "before"), target)),
-      labelled("after", "after", marked(continuation_of(request, "after"), target)),
-      row_part("div", "skipped", escaped(text_of(part(request, {"skipped"})))),
-      row_part("div", "value", value_line(request)), "</div>\n<ul class=\"chips\">\n", chips, "</ul></article>\n");
+  return cat("<article class=\"row\" title=\"", escaped(any_text(part(request, {"id"}))), "\"><div class=\"what\">\n",
+             "<div class=\"said\"><span class=\"number\">#", place + 1, "</span><bdi dir=\"auto\" class=\"prompt\">",
+             escaped(text_of(part(request, {"prompt"}))),
+             "</bdi> <span class=\"to\">→ <bdi dir=\"auto\" class=\"to-text\">", escaped(target),
+             "</bdi></span> <span data-part class=\"small soft\"", truth.empty() ? " hidden" : "",
+             ">instead of <bdi dir=\"auto\" class=\"true\">", escaped(truth), "</bdi></span></div>\n",
+             labelled("before", "before", marked(continuation_of(request, "before"), target)),
+             labelled("after", "after", marked(continuation_of(request, "after"), target)),
+             row_part("div", "skipped", escaped(text_of(part(request, {"skipped"})))),
+             row_part("div", "why", escaped(why_line(request))), row_part("div", "value", escaped(value_line(request))),
+             "</div>\n<ul class=\"chips\">\n", chips, "</ul></article>\n");
 }
 
 std::string option(const std::string& value, const std::string& text) {
@@ -125,7 +147,7 @@ std::string tools_html(const std::vector<MetricFigures>& metrics) {
   return cat(
       "<div class=\"tools\" id=\"tools\" hidden>\n<input id=\"search\" type=\"search\" placeholder=\"Search prompts, ",
       "targets, answers, ids\" aria-label=\"Search the requests\">\n<select id=\"show\" aria-label=\"Which\">\n",
-      option("all", "all requests"), option("missed", "some metric missed"),
+      option("all", "all requests"), option("failed", "did not take"), option("missed", "some metric missed"),
       option("worse", "some metric worse than before"), option("skipped", "left out of the edit"),
       "</select>\n<select id=\"order\" aria-label=\"Order\">\n", orders,
       "</select>\n<span id=\"request-count\" class=\"soft small\" role=\"status\"></span></div>\n");
@@ -147,7 +169,8 @@ Json row_data(const Json& request, size_t place, const std::vector<MetricFigures
               {"after", after},
               {"loss", nullable(number_of(part(request, {"value", "final_loss"})))},
               {"steps", nullable(number_of(part(request, {"value", "steps"})))},
-              {"skipped", part(request, {"skipped"}).is_string()}};
+              {"skipped", part(request, {"skipped"}).is_string()},
+              {"failed", failed(request)}};
   if (rank >= kRowsInPage)
     row["texts"] = {any_text(part(request, {"id"})),
                     text_of(part(request, {"prompt"})),
@@ -156,6 +179,7 @@ Json row_data(const Json& request, size_t place, const std::vector<MetricFigures
                     nullable(continuation_of(request, "before")),
                     nullable(continuation_of(request, "after")),
                     nullable(text_of(part(request, {"skipped"}))),
+                    nullable(why_line(request)),
                     nullable(value_line(request))};
   return row;
 }
@@ -171,8 +195,9 @@ Section requests_section(const EditView& view) {
   std::string rows;
   for (size_t i = 0; i < shown; ++i) rows += row_html(requests[order[i]], order[i], metrics);
   std::string lead =
-      "The worst first: by the mean of a request's shares after the edit, then by its loss. Figures: before → after, "
-      "shares in %.";
+      "The worst first: edits that did not take, then by the mean of a request's shares after the edit, then by its "
+      "loss. "
+      "Figures: before → after, shares in %.";
   if (order.size() > shown)
     lead += cat(" The page holds the rows of the worst ", shown, "; search and order bring up the other ",
                 count_text(order.size() - shown),

@@ -25,8 +25,13 @@ def test_edit_writes_the_model_and_its_records(lancet):
     result = run_ok(lancet.edit(job))
     assert {p.name for p in lancet.out.iterdir()} == HF_FILES | RECORDS
     assert "efficacy_prob" in result.stdout and "before:" in result.stdout and str(lancet.out) in result.stdout
+    assert result.stdout.endswith("3 of 3 edits took (the model says the target, efficacy_argmax)\n"), result.stdout
     report = json.loads((lancet.out / "report.json").read_text())
-    assert report["status"] == "accepted"
+    assert report["status"] == "accepted" and report["warnings"] == []
+    assert report["verdicts"]["took"] == report["verdicts"]["measured"] == 3 and "✓ Accepted" in (lancet.out / "report.html").read_text()
+    for request in report["requests"]:
+        assert request["verdict"] == {"took": True, "cause": None, "why": None} and request["target_probability"]["after"] > 0.5
+        assert set(request["value"]["attained"]["layers"]) == {"0", "1"} and 0.5 < request["value"]["attained"]["total"] < 1.1
     assert report["metrics"]["efficacy_prob"]["before"] < 0.5 < report["metrics"]["efficacy_prob"]["after"]
     assert all(metric["protocol"] for metric in report["metrics"].values())
     for request in report["requests"]:
@@ -38,6 +43,60 @@ def test_edit_writes_the_model_and_its_records(lancet):
     assert report["metrics"]["efficacy_prob"]["after"] == pytest.approx(sum(efficacy) / len(efficacy))
     assert report["statistics"]["tokens_used"] == 4000 and not report["statistics"]["corpus_exhausted"]
     assert all(0 < w["rounding_loss"] < 0.5 for w in report["weights"])
+
+
+def test_edits_that_did_not_take_are_said_to_and_why(lancet):
+    """A model without a preset, and lambda of a 7B model: values are found, and the weights do not follow."""
+    model = lancet.copy_model()
+    (model / "lancet.yaml").unlink()
+    job = lancet.job(model=str(model), requests__limit=5, editor__covariance_weight=15000, statistics__tokens=20000)
+    result = run_ok(lancet.edit(job))
+    report = json.loads((lancet.out / "report.json").read_text())
+    assert "0 of 5 edits took (the model says the target, efficacy_argmax)" in result.stdout
+    assert result.stdout.count("the weights followed") == 5 and "warning: no edit took" in result.stderr
+    warning = next(line for line in result.stderr.splitlines() if "did not follow" in line)
+    assert "editor.covariance_weight: 15000" in warning and "auto" in warning and report["warnings"] == [warning.split("warning: ")[1]]
+    assert report["status"] == "done" and report["verdicts"]["did_not"]["did_not_follow"] == 5
+    assert all(0 < request["value"]["attained"]["total"] < 0.5 for request in report["requests"])
+    html = (lancet.out / "report.html").read_text()
+    assert "✕ No edit took" in html and "Accepted" not in html and "the weights followed" in html
+
+
+def test_whether_edits_took_is_not_guessed(lancet):
+    result = run_ok(lancet.edit(lancet.job(evaluate=[], requests__limit=1, schedule={"batch": 1})))
+    assert result.stdout.endswith("whether the edits took was not measured: add efficacy to evaluate\n")
+    assert "1 request," in result.stdout and "first batch" not in result.stderr
+    report = json.loads((lancet.out / "report.json").read_text())
+    assert report["requests"][0]["verdict"]["took"] is None and report["verdicts"]["measured"] == 0
+
+
+@pytest.mark.parametrize(
+    ("editor", "part"),
+    [
+        ({"method": "ft", "modules": {"down": [4]}, "lr": 1e30}, "lr"),
+        ({"method": "rome", "layers": [0], "values": {"lr": 1e30, "steps": 3}, "contexts": ["{}"]}, "editor.values.lr: 1e+30"),
+        ({"method": "nse", "layers": [0], "values": {"lr": 1e30, "steps": 3}, "contexts": ["{}"]}, "editor.values.lr: 1e+30"),
+    ],
+)
+@pytest.mark.parametrize("evaluate", [["efficacy"], []])
+def test_a_rate_that_diverges_writes_nothing(lancet, editor, part, evaluate):
+    result = lancet.edit(lancet.job(editor=editor, evaluate=evaluate, run__dtype=None))
+    assert result.returncode == 5 and part in result.stderr, result.stderr
+    assert [path.name for path in lancet.folder.iterdir() if path.name.startswith(("out", ".out"))] == []
+
+
+def test_a_damaged_weight_is_named(lancet):
+    model = lancet.copy_model()
+    path = model / "model.safetensors"
+    data = bytearray(path.read_bytes())
+    header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
+    name = "model.layers.5.mlp.up_proj.weight"
+    begin = 8 + int.from_bytes(data[:8], "little") + header[name]["data_offsets"][0]
+    data[begin : begin + 2] = b"\x80\x7f"  # bf16's infinity
+    path.write_bytes(data)
+    result = lancet.edit(lancet.job(model=str(model)))
+    assert result.returncode == 5 and f"the model itself is damaged: {name}" in result.stderr, result.stderr
+    assert "lr" not in result.stderr and not lancet.out.exists()
 
 
 def test_the_report_tells_peak_memory_by_stage_and_device(lancet):
@@ -165,7 +224,7 @@ def test_equal_keys_are_reported(lancet):
     ]
     run_ok(lancet.edit(lancet.job(requests=requests, evaluate=[], editor__contexts=["{}"])))
     warnings = json.loads((lancet.out / "report.json").read_text())["warnings"]
-    assert len(warnings) == 1 and "requests a and b" in warnings[0]
+    assert len(warnings) == 1 and "requests a and b have nearly the same key" in warnings[0]
 
 
 def cached_files(folder):

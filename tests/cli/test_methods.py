@@ -37,6 +37,12 @@ def test_the_edit_takes_and_its_cost_is_reported(lancet, method):
     assert report["metrics"]["efficacy_prob"]["before"] < LEAST_EFFICACY <= report["metrics"]["efficacy_prob"]["after"]
     assert 0 <= report["metrics"]["specificity_prob"]["after"] <= 1 and report["metrics"]["specificity_prob"]["prompts"] > 0
     assert all(row["skipped"] is None and row["value"]["initial_loss"] > 0 for row in report["requests"])
+    for row in report["requests"]:
+        assert row["verdict"]["took"] == (row["metrics"]["efficacy_argmax"]["after"] == 1)
+        if "layers" in METHODS[method]:
+            assert set(row["value"]["attained"]["layers"]) == {str(layer) for layer in METHODS[method]["layers"]}
+        else:
+            assert row["value"]["attained"] is None, "a method without residuals"
     with safe_open(lancet.out / "delta" / "delta.safetensors", "np") as file:
         of_columns, ids = json.loads(file.metadata()["requests"]), {row["id"] for row in report["requests"]}
         assert set(of_columns) == ids

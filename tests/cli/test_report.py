@@ -62,7 +62,7 @@ def shown_rows(dom):
 def test_an_edit_writes_its_page_and_tables(lancet):
     run_ok(lancet.edit(lancet.job(**STREAM)))
     report, html = report_of(lancet.out), (lancet.out / "report.html").read_text()
-    for part in ("6 facts edited in", "✓ Accepted", "The stream", "Retention", "Growth of the weights", "Loss by step", "Time by stage"):
+    for part in ("6 facts edited in", "of 6 took</span>", "no thresholds set", "The stream", "Retention", "Growth of the weights", "Loss by step", "Time by stage"):
         assert part in html, part
     assert escape((lancet.out / "job.yaml").read_text()).replace("&#x27;", "&#39;") in html
     for metric, row in zip(report["metrics"], table(lancet.out / "metrics.csv"), strict=True):
@@ -72,7 +72,9 @@ def test_an_edit_writes_its_page_and_tables(lancet):
         assert (row["id"], row["prompt"], row["target"]) == (request["id"], request["prompt"], request["target"])
         assert float(row["efficacy_prob.after"]) == request["metrics"]["efficacy_prob"]["after"]
         assert row["continuation.after"] == request["continuation"]["after"]
+        assert row["took"] == str(request["verdict"]["took"]).lower() and row["why"] == (request["verdict"]["why"] or "")
         value = request["value"]
+        assert float(row["attained"]) == value["attained"]["total"] and float(row["attained.1"]) == value["attained"]["layers"]["1"]
         assert len(value["losses"]) == value["steps"]
         assert value["losses"][0] == pytest.approx(value["initial_loss"], rel=1e-4)
         assert value["losses"][-1] == pytest.approx(value["final_loss"], rel=1e-4)
@@ -93,7 +95,9 @@ def test_a_page_is_written_again_from_the_json(lancet):
 
 
 def test_a_rejected_job_has_a_page_too(lancet):
-    assert lancet.edit(lancet.job(accept={"efficacy_argmax": 1.0}, editor__values__steps=1)).returncode == 5
+    result = lancet.edit(lancet.job(accept={"efficacy_argmax": 0.9}, editor__values__steps=1))
+    assert result.returncode == 5 and "efficacy_argmax: 0.0 %, expected at least 90 %" in result.stderr, result.stderr
+    assert "editor.values.steps: 1 makes no update: raise it" in result.stderr
     rejected = lancet.folder / "out.rejected"
     html = (rejected / "report.html").read_text()
     assert "✕ Rejected" in html and "Nothing was exported" in html and "method: &quot;memit&quot;" in html
@@ -149,7 +153,7 @@ def many_requests(folder, n):
     ]  # fmt: skip
     folder.mkdir()
     metrics = {"efficacy_prob": {"before": 0, "right_after": None, "after": 1 - 5 / n, "prompts": n, "protocol": "by p"}}
-    (folder / "report.json").write_text(json.dumps({"format": "lancet-report-1", "status": "accepted", "metrics": metrics, "requests": rows}))
+    (folder / "report.json").write_text(json.dumps({"format": "lancet-report-1", "status": "done", "metrics": metrics, "requests": rows}))
 
 
 @needs_browser

@@ -1,5 +1,8 @@
 #include <gtest/gtest.h>
+#include <torch/types.h>
 
+#include <cmath>
+#include <map>
 #include <set>
 
 #include "lancet/core/error.h"
@@ -168,6 +171,53 @@ TEST_F(Evaluations, MeasureAPartAsInTheWhole) {
     EXPECT_EQ(part.requests[i].at("generation_exact").count, 0);
     EXPECT_EQ(own.at("generation_exact").count, 1);
   }
+}
+
+TEST_F(Evaluations, SayHowLikelyEveryTargetIs) {
+  const Evaluation evaluation = plan({"paraphrase", "efficacy"}).run(model_, "test", alone());
+  ASSERT_EQ(evaluation.target_probabilities.size(), 5u);
+  for (size_t i = 0; i < 5; ++i) {
+    const ContinuationScore score = slow_score(requests_[i].prompt.text, requests_[i].target);
+    const double expected = std::exp(-score.nll * static_cast<double>(score.argmax.size()));
+    EXPECT_NEAR(evaluation.target_probabilities[i], expected, 1e-9 * expected);
+  }
+  EXPECT_TRUE(plan({"paraphrase"}).run(model_, "test", alone()).target_probabilities.empty());
+}
+
+TEST_F(Evaluations, TellByTheirKeysWhetherTheSameWasAsked) {
+  const auto keys = [&] {
+    std::map<std::string, std::string> asked;
+    for (const MetricRow& row : plan({"efficacy", "paraphrase"}).run(model_, "test", alone()).metrics)
+      asked[row.name] = row.asked;
+    return asked;
+  };
+  const auto before = keys();
+  EXPECT_EQ(before, keys());
+  requests_[1].paraphrases = {"Someone from"};
+  const auto after = keys();
+  EXPECT_EQ(before.at("efficacy_prob"), after.at("efficacy_prob"));
+  EXPECT_NE(before.at("paraphrase_argmax"), after.at("paraphrase_argmax"));
+}
+
+TEST_F(Evaluations, RefuseAnswersThatAreNotFinite) {
+  const auto failure = [&](const std::vector<std::string>& protocols, const Evaluation* before) {
+    try {
+      plan(protocols).run(model_, "evaluate after", alone(), before);
+    } catch (const NumericError& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  const Evaluation before = plan({"efficacy"}).run(model_, "test", alone());
+  const WeightId id{WeightKind::kUp, 0};
+  const Tensor whole = model_.weight(id);
+  Tensor damaged = whole.clone();
+  damaged[0][0] = std::nan("");
+  model_.set_weight(id, damaged);
+  const std::string of_scores = failure({"efficacy"}, &before);
+  for (const char* part : {"evaluate after: request ", "log p of a target is", "model.layers.0.mlp.up_proj.weight"})
+    EXPECT_NE(of_scores.find(part), std::string::npos) << of_scores;
+  EXPECT_NE(failure({"generation"}, nullptr).find("generation: the model's logits are not finite"), std::string::npos);
 }
 
 TEST_F(Evaluations, FindTheTargetInWhatIsWritten) {

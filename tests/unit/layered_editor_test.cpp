@@ -67,8 +67,10 @@ TEST_F(LayeredEditorTest, EqualKeysAsOneGetTheMeanTarget) {
   const Tensor now = context.collect(prepared, {HookPoint::kBlockOut, 1}, ContextMean::kPlain);
   EXPECT_LE(nmse(mean.change.matmul(keys.select(1, 0)), (z[0] + z[2]) / 2 - now[0]), 1e-20);
   EXPECT_LE(nmse(mean.change.matmul(keys.select(1, 1)), z[1] - now[1]), 1e-20);
-  ASSERT_EQ(mean.outcome.warnings.size(), 1u);
-  EXPECT_NE(mean.outcome.warnings[0].find("requests a and b have the same key"), std::string::npos);
+  ASSERT_EQ(mean.outcome.shared_keys.size(), 1u);
+  EXPECT_EQ(mean.outcome.shared_keys[0].effect, "have the same key: they get one target, the mean of theirs");
+  EXPECT_EQ(mean.outcome.shared_keys[0].groups, (std::vector<std::vector<int64_t>>{{0, 2}}));
+  for (const RequestOutcome& request : mean.outcome.requests) EXPECT_NEAR(request.attained.value(), 1, 1e-10);
   EXPECT_EQ(mean.outcome.columns, (std::vector<int64_t>{0, 2, 1}));
   EXPECT_EQ(columns_, 3);
 }
@@ -89,8 +91,77 @@ TEST_F(LayeredEditorTest, EqualKeysSplitAreTwoBatches) {
 }
 
 TEST_F(LayeredEditorTest, EqualKeysAreWarnedOfAndNoEquality) {
-  EXPECT_EQ(edit("method: memit, layers: [1]", equal_keys()).outcome.warnings.size(), 1u);
+  const std::vector<SharedKeys> shared = edit("method: memit, layers: [1]", equal_keys()).outcome.shared_keys;
+  ASSERT_EQ(shared.size(), 1u);
+  EXPECT_NE(shared[0].effect.find("nearly the same key (cosine > 0.99)"), std::string::npos);
+  EXPECT_EQ(shared[0].groups, (std::vector<std::vector<int64_t>>{{0, 2}}));
   EXPECT_THROW(edit("method: emmet, layers: [1], slack: 0", equal_keys()), NumericError);
+}
+
+TEST_F(LayeredEditorTest, ManyRequestsOfOneKeyAreOneGroup) {
+  std::vector<EditRequest> batch;
+  for (const char* target : {"Rome", "Paris", "London", "Oslo", "Bern"}) {
+    batch.push_back(equal_keys().front());
+    batch.back().id = target;
+    batch.back().target = target;
+  }
+  // of every pass the same
+  const Result result = edit("method: nse, layers: [1], passes: 2, residual_above: 0, residual_below: 1.0e+9", batch);
+  ASSERT_EQ(result.outcome.shared_keys.size(), 1u);
+  EXPECT_EQ(result.outcome.shared_keys[0].groups, (std::vector<std::vector<int64_t>>{{0, 1, 2, 3, 4}}));
+}
+
+/// By hand: W' k - W k against what the layer was asked for, and the model's own hidden states before and after.
+TEST_F(LayeredEditorTest, AttainedSharesAreWhatTheWeightsGiveAtTheKeys) {
+  for (const char* method : {"method: memit, covariance_weight: 3", "method: pmet, covariance_weight: 3",
+                             "method: memit, covariance_weight: 3, rect: {keep: 0.3}"}) {
+    const bool is_pmet = std::string_view(method).find("pmet") != std::string_view::npos;
+    const auto editor = testing::editor_from(std::string("{") + method + ", layers: [0, 1], " + kValues + "}");
+    const std::vector<PreparedRequest> prepared = context.prepare(requests);
+    const HookPoint point = is_pmet ? HookPoint::kMlpOut : HookPoint::kBlockOut;
+    const auto states = [&] { return context.collect(prepared, {point, 1}, ContextMean::kPlain); };
+    const Tensor z_ND = context.optimize_values(prepared, 1, *editor->values()).z_ND, before_ND = states();
+    WeightTransaction transaction(model);
+    EditorState state;
+    const EditOutcome outcome = editor->edit(context, requests, state, transaction);
+    const Tensor after_ND = states();
+    const std::vector<WeightTransaction::Entry>& entries = transaction.entries();
+    const std::vector<Tensor> keys{context.collect_keys(prepared, 0), context.collect_keys(prepared, 1)};
+    model.set_weight({WeightKind::kDown, 1}, entries[1].original);
+    const Tensor between_ND = states();
+    const std::vector<Tensor> asked{(z_ND - before_ND) / (is_pmet ? std::sqrt(2.0) : 2.0), z_ND - between_ND};
+    for (int64_t n = 0; n < 3; ++n) {
+      const RequestOutcome& request = outcome.requests[static_cast<size_t>(n)];
+      ASSERT_EQ(request.attained_by_layer.size(), 2u);
+      for (size_t layer = 0; layer < 2; ++layer) {
+        const Tensor key_F = keys[layer].select(1, n), asked_D = asked[layer][n];
+        const Tensor given_D = entries[layer].master.matmul(key_F) - entries[layer].base.matmul(key_F);
+        EXPECT_EQ(request.attained_by_layer[layer].layer, static_cast<int64_t>(layer));
+        EXPECT_NEAR(request.attained_by_layer[layer].share,
+                    (given_D.dot(asked_D) / asked_D.dot(asked_D)).item<double>(), 1e-9)
+            << method;
+      }
+      const Tensor whole_D = z_ND[n] - before_ND[n];
+      EXPECT_NEAR(request.attained.value(),
+                  ((after_ND[n] - before_ND[n]).dot(whole_D) / whole_D.dot(whole_D)).item<double>(), 1e-9)
+          << method;
+    }
+  }
+}
+
+TEST_F(LayeredEditorTest, AttainedSharesCountEveryPass) {
+  const std::string nse = "method: nse, layers: [0, 1], covariance_weight: 1, history: false, residual_below: 1.0e+9";
+  const std::vector<PreparedRequest> prepared = context.prepare(requests);
+  const auto editor = testing::editor_from("{" + nse + ", passes: 3, residual_above: 0, " + kValues + "}");
+  const auto states = [&] { return context.collect(prepared, {HookPoint::kBlockOut, 1}, ContextMean::kPlain); };
+  const Tensor before_ND = states(), z_ND = context.optimize_values(prepared, 1, *editor->values()).z_ND;
+  WeightTransaction transaction(model);
+  EditorState state;
+  const EditOutcome outcome = editor->edit(context, requests, state, transaction);
+  const Tensor way_ND = z_ND - before_ND, gone_ND = states() - before_ND;
+  for (int64_t n = 0; n < 3; ++n)
+    EXPECT_NEAR(outcome.requests[static_cast<size_t>(n)].attained.value(),
+                (gone_ND[n].dot(way_ND[n]) / way_ND[n].dot(way_ND[n])).item<double>(), 1e-9);
 }
 
 TEST_F(LayeredEditorTest, PassesGoOnWhileTargetsAreFar) {
@@ -115,7 +186,9 @@ TEST_F(LayeredEditorTest, PassesGoOnWhileTargetsAreFar) {
   ASSERT_EQ(none.deltas.size(), 1u);
   EXPECT_EQ(none.deltas[0].norm().item<double>(), 0);
   EXPECT_EQ(none.outcome.columns, columns({0, 1, 2}, 1));
-  EXPECT_NE(none.outcome.requests[2].skipped.find("is not between 1e+08 and"), std::string::npos)
+  EXPECT_FALSE(none.outcome.requests[2].attained.has_value());
+  EXPECT_NE(none.outcome.requests[2].skipped.find("is not between editor.residual_above, 1e+08, and"),
+            std::string::npos)
       << none.outcome.requests[2].skipped;
 }
 

@@ -56,6 +56,50 @@ TEST(ReportPage, ShowsTheWorstFirst) {
   EXPECT_LT(html.find("P two", rows), html.find("P one", rows));
 }
 
+/// The small report with verdicts: of its two edits the first took.
+Json judged_report() {
+  Json report = small_report();
+  report["verdicts"] = {{"took", 1}, {"measured", 2}, {"text", "1 of 2 edits took (by m)"}};
+  report["requests"][0]["verdict"] = {{"took", true}, {"cause", nullptr}, {"why", nullptr}};
+  report["requests"][1]["verdict"] = {{"took", false}, {"cause", "did_not_follow"}, {"why", "the weights <stood>"}};
+  report["requests"][1]["value"]["attained"] = {{"total", 0.0825}, {"layers", {{"0", 0.1}, {"3", 0.05}}}};
+  return report;
+}
+
+TEST(ReportPage, SaysAcceptedOnlyWhereSomethingWasAskedFor) {
+  Json report = small_report();
+  report["accept"] = Json::object();
+  for (const char* status : {"accepted", "done"}) {  // the former: as earlier versions wrote it
+    report["status"] = status;
+    const std::string html = rendered(report).html;
+    EXPECT_FALSE(has(html, "✓")) << status;
+    EXPECT_TRUE(has(html, "Not measured</span>")) << status;
+    EXPECT_TRUE(has(html, "no thresholds set")) << status;
+  }
+}
+
+TEST(ReportPage, SaysHowManyEditsTookAndWhyOthersDidNot) {
+  Json report = judged_report();
+  const ReportFiles files = rendered(report);
+  for (const char* part :
+       {"✓ Accepted", "1 of 2 took</span>", "1 of 2 edits took (by m)", "note warn",
+        "P two</bdi> → <bdi dir=\"auto\">Oslo</bdi>: <bdi dir=\"auto\">the weights &lt;stood&gt;",
+        "<div class=\"why\">the weights &lt;stood&gt;</div>", "<div class=\"why\" hidden>",
+        "weights followed 8.2 % of the way (layer 0: 10.0 %, layer 3: 5.0 %)", "<option value=\"failed\">did not take"})
+    EXPECT_TRUE(has(files.html, part)) << part;
+  EXPECT_FALSE(has(files.html, "No edit took"));
+  EXPECT_TRUE(has(files.requests_csv,
+                  "skipped,took,why,steps,initial_loss,final_loss,initial_norm,delta_norm,attained,"
+                  "attained.0,attained.3,efficacy_prob.before"));
+  EXPECT_TRUE(has(files.requests_csv, "b,P two,P,Oslo,,,false,the weights <stood>,1,4,4,,,0.0825,0.1,0.05,0.5,0.5,"))
+      << files.requests_csv;
+  report["requests"][0]["verdict"]["took"] = false;
+  report["verdicts"]["took"] = 0;
+  const std::string none = rendered(report).html;
+  for (const char* part : {"<span class=\"verdict no\">✕ No edit took", "2 facts tried in", "note no"})
+    EXPECT_TRUE(has(none, part)) << part;
+}
+
 TEST(ReportPage, NamesWhatWasRejected) {
   Json report = small_report();
   report["status"] = "rejected";
@@ -96,6 +140,8 @@ TEST(ReportPage, EscapesEveryText) {
   for (const char* key : {"id", "prompt", "subject", "target", "target_true"}) report["requests"][0][key] = evil;
   for (const char* when : {"before", "after"}) report["requests"][0]["continuation"][when] = evil;
   report["requests"][0]["skipped"] = evil;
+  report["requests"][1]["verdict"] = {{"took", false}, {"why", evil}};
+  report["verdicts"] = {{"took", 1}, {"measured", 2}, {"text", evil}};
   for (const char* key : {"method", "measured_on", "lancet"}) report[key] = evil;
   report["model"] = {{"folder", evil}, {"content_hash", evil}, {"run_dtype", evil}};
   report["warnings"] = {evil};
@@ -116,7 +162,7 @@ TEST(ReportPage, EscapesEveryText) {
 }
 
 TEST(ReportPage, LivesWithoutWhatIsMissing) {
-  Json report = small_report();
+  Json report = judged_report();
   std::vector<std::string> keys;
   for (const auto& [key, value] : report.items())
     if (key != "format") keys.push_back(key);
@@ -170,9 +216,23 @@ TEST(ReportPage, TablesQuoteWhatNeedsIt) {
   report["requests"][0]["prompt"] = "a \"b\", c\nd";
   const std::string csv = rendered(report).requests_csv;
   EXPECT_TRUE(has(csv,
-                  "id,prompt,subject,target,target_true,skipped,steps,initial_loss,final_loss,initial_norm,delta_norm,"
+                  "id,prompt,subject,target,target_true,skipped,took,why,steps,initial_loss,final_loss,initial_norm,"
+                  "delta_norm,attained,"
                   "efficacy_prob.before,efficacy_prob.after,continuation.before,continuation.after\r\n"));
-  EXPECT_TRUE(has(csv, "a,\"a \"\"b\"\", c\nd\",P,Rome,Paris,,2,8,0.5,,,0.0,1.0, Paris is,\" Rome, of\"\r\n")) << csv;
+  EXPECT_TRUE(has(csv, "a,\"a \"\"b\"\", c\nd\",P,Rome,Paris,,,,2,8,0.5,,,,0.0,1.0, Paris is,\" Rome, of\"\r\n"))
+      << csv;
+}
+
+TEST(ReportPage, TablesHoldNothingThatASpreadsheetRuns) {
+  Json report = small_report();
+  report["requests"][0]["id"] = "-7";
+  report["requests"][0]["prompt"] = "=cmd|' /C calc'!A0";
+  report["requests"][0]["continuation"]["after"] = "@SUM(A1:A9)";
+  report["requests"][0]["value"]["delta_norm"] = -1.5;  // a number is none
+  const std::string csv = rendered(report).requests_csv;
+  EXPECT_TRUE(has(csv, "'-7,'=cmd|' /C calc'!A0,P,")) << csv;
+  EXPECT_TRUE(has(csv, ",'@SUM(A1:A9)\r\n")) << csv;
+  EXPECT_TRUE(has(csv, ",-1.5,"));
 }
 
 TEST(ComparisonPage, SaysWhatDiffersAndMarksTheBest) {
@@ -212,6 +272,41 @@ TEST(ComparisonPage, KeepsApartWhatIsNotComparable) {
   EXPECT_TRUE(has(page(protocol), "measured by 2 different protocols"));
   EXPECT_FALSE(has(page(protocol), "group 2"));
   EXPECT_FALSE(has(page(small_report()), "note warn\"><ul>\n<li>These"));
+}
+
+TEST(ComparisonPage, MarksNoBestOfOtherPrompts) {
+  const auto page = [](const Json& other) {
+    return render_comparison(std::vector<RunDocument>{{.label = "one", .json = small_report().dump()},
+                                                      {.label = "two", .json = other.dump()}},
+                             "t");
+  };
+  Json fewer = small_report(), others = small_report(), same = small_report();
+  fewer["metrics"]["efficacy_prob"]["prompts"] = 1;
+  fewer["metrics"]["efficacy_prob"]["after"] = 1;
+  EXPECT_TRUE(has(page(small_report()), " best\""));
+  const std::string html = page(fewer);
+  for (const char* part :
+       {"rests on other prompts in some runs (4, 1 of them)", "; over 4 prompts", "; over 1 prompt<"})
+    EXPECT_TRUE(has(html, part)) << part;
+  EXPECT_FALSE(has(html, " best\""));
+  // as many, but not the same ones
+  Json known = small_report();
+  known["metrics"]["efficacy_prob"]["asked"] = "abc";
+  others["metrics"]["efficacy_prob"]["asked"] = "def";
+  const std::string apart = render_comparison(
+      std::vector<RunDocument>{{.label = "one", .json = known.dump()}, {.label = "two", .json = others.dump()}}, "t");
+  EXPECT_TRUE(has(apart, "rests on other prompts in some runs (4, 4 of them)"));
+  EXPECT_FALSE(has(apart, " best\""));
+}
+
+TEST(ComparisonPage, SaysOfEachRunHowManyEditsTook) {
+  Json none = judged_report(), neutral = judged_report();
+  none["verdicts"]["took"] = 0;
+  neutral["accept"] = Json::object();
+  const std::string html = render_comparison(
+      std::vector<RunDocument>{{.label = "one", .json = neutral.dump()}, {.label = "two", .json = none.dump()}}, "t");
+  for (const char* part : {"no thresholds</td>", "✓ accepted</td>", ">1 of 2</td>", "num bad\">✕ 0 of 2</td>"})
+    EXPECT_TRUE(has(html, part)) << part;
 }
 
 TEST(ComparisonPage, DrawsTheFrontOfSuccessAndSpecificity) {

@@ -62,11 +62,17 @@ BatchReport some_batch() {
   BatchReport batch;
   batch.requests = {4, 1};
   batch.seconds = 0.1;
-  batch.outcome.requests = {{.steps = 3, .initial_loss = 1.0 / 3, .final_loss = 0.1, .losses = {1.0F / 3, 0.2F, 0.1F}},
+  batch.outcome.requests = {{.steps = 3,
+                             .initial_loss = 1.0 / 3,
+                             .final_loss = 0.1,
+                             .losses = {1.0F / 3, 0.2F, 0.1F},
+                             .attained = 1.0 / 7,
+                             .attained_by_layer = {{0, 0.1}, {3, 2.0 / 3}}},
                             {.steps = 0, .skipped = "too \"long\""}};
   batch.outcome.batching = {2, 1, 0, 1};
   batch.outcome.columns = {1, 0};
-  batch.outcome.warnings = {"requests a and b share a key"};
+  batch.outcome.shared_keys = {{"share a key", {{0, 1}}}};
+  batch.outcome.warnings = {"so it is"};
   batch.right_after = Tallies{{"efficacy_prob", {1, 2}}};
   batch.growth = {{"model.layers.1.mlp.down_proj.weight", 0.12345678901234567}};
   return batch;
@@ -81,6 +87,14 @@ TEST(BatchRecord, ComesBackExactly) {
   EXPECT_EQ(back.outcome.requests[0].delta_norm, std::nullopt);
   EXPECT_EQ(back.outcome.requests[0].losses, batch.outcome.requests[0].losses);
   EXPECT_EQ(back.outcome.requests[1].skipped, "too \"long\"");
+  EXPECT_EQ(back.outcome.requests[0].attained, 1.0 / 7);
+  EXPECT_EQ(back.outcome.requests[1].attained, std::nullopt);
+  ASSERT_EQ(back.outcome.requests[0].attained_by_layer.size(), 2u);
+  EXPECT_EQ(back.outcome.requests[0].attained_by_layer[1].layer, 3);
+  EXPECT_EQ(back.outcome.requests[0].attained_by_layer[1].share, 2.0 / 3);
+  ASSERT_EQ(back.outcome.shared_keys.size(), 1u);
+  EXPECT_EQ(back.outcome.shared_keys[0].effect, "share a key");
+  EXPECT_EQ(back.outcome.shared_keys[0].groups, batch.outcome.shared_keys[0].groups);
   EXPECT_EQ(back.outcome.batching.largest, 1);
   EXPECT_EQ(back.outcome.columns, batch.outcome.columns);
   EXPECT_EQ(back.outcome.warnings, batch.outcome.warnings);
@@ -104,7 +118,9 @@ TEST(BatchRecord, OutcomesAreMergedByTheJobsRequests) {
   EXPECT_EQ(all.requests[2].steps, 0);
   EXPECT_EQ(all.batching.batches, 4);
   EXPECT_EQ(all.batching.resumed, 2);
-  EXPECT_EQ(all.warnings.size(), 2u);
+  EXPECT_EQ(all.warnings.size(), 1u) << "of every batch the same";
+  ASSERT_EQ(all.shared_keys.size(), 1u) << "one effect";
+  EXPECT_EQ(all.shared_keys[0].groups, (std::vector<std::vector<int64_t>>{{4, 1}, {0, 3}}));
 }
 
 TEST(EditReport, PoolsWhatEveryBatchMeasured) {

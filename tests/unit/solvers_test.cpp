@@ -158,6 +158,18 @@ TEST(FactorCovariance, NamesTheRidgeThatWorks) {
   EXPECT_NO_THROW(factor_covariance(covariance, ridge, "layer 3"));
 }
 
+TEST(FactorCovariance, NamesNoRidgeForACovarianceOfZeros) {
+  try {
+    factor_covariance([&] { return torch::zeros({4, 4}, torch::kDouble); }, 1e-3, "layer 0");
+    FAIL();
+  } catch (const NumericError& error) {
+    const std::string message = error.what();
+    EXPECT_NE(message.find("layer 0: the covariance has the mean diagonal 0, expected a positive one"),
+              std::string::npos);
+    for (const char* part : {"nan", "statistics.ridge"}) EXPECT_EQ(message.find(part), std::string::npos) << message;
+  }
+}
+
 TEST(FactorCovariance, RefusesNaN) {
   Tensor covariance = torch::eye(4, torch::kDouble);
   covariance[1][1] = std::nan("");

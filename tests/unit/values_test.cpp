@@ -176,6 +176,37 @@ TEST_F(ValuesTest, EachRequestStopsOnItsOwnLoss) {
   }
 }
 
+/// What the optimisation ends with; empty: with values.
+std::string failure_of(const CausalLM& model, std::span<const PreparedRequest> requests, const ValueOptions& options) {
+  try {
+    optimize_values(model, requests, kLayer, options, {alone()});
+  } catch (const NumericError& error) {
+    return error.what();
+  }
+  return {};
+}
+
+TEST_F(ValuesTest, RefuseAStepThatIsInfinite) {
+  options.lr = 1e30;  // the projection onto the clamp would make a value of it that never moved
+  const std::string message = failure_of(tiny.load(at::kFloat), requests, options);
+  EXPECT_NE(message.find("the value's change has the norm inf in value optimisation, at editor.values.lr: 1e+30"),
+            std::string::npos)
+      << message;
+  EXPECT_EQ(message.find("request "), 0u) << message;
+}
+
+TEST_F(ValuesTest, NameTheDamagedWeightNotTheRate) {
+  const WeightId id{WeightKind::kGate, 2};
+  Tensor damaged = model.weight(id).clone();
+  damaged[1][1] = std::nan("");
+  model.set_weight(id, damaged);
+  const std::string message = failure_of(model, requests, options);
+  EXPECT_NE(message.find("the model itself is damaged: model.layers.2.mlp.gate_proj.weight with NaN or infinity"),
+            std::string::npos)
+      << message;
+  EXPECT_EQ(message.find("lr"), std::string::npos) << message;
+}
+
 TEST_F(ValuesTest, LeaveTheModelAsItWas) {
   const Tensor before = model.weight({WeightKind::kDown, kLayer}).clone();
   optimize_values(model, requests, kLayer, options, {alone()});

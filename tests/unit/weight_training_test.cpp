@@ -101,8 +101,37 @@ TEST_F(TextTraining, MakesNoUpdateBelowTheStopLoss) {
   for (const Tensor& delta : trained.deltas_OI) EXPECT_EQ(delta.abs().max().item<double>(), 0.0);
 }
 
+/// What the training ends with; empty: with weights.
+std::string failure_of(const CausalLM& model, std::span<const TokenizedRequest> requests,
+                       std::span<const WeightId> weights, double lr) {
+  try {
+    train_weights(model, requests, weights, {.steps = 3, .lr = lr}, alone());
+  } catch (const NumericError& error) {
+    return error.what();
+  }
+  return {};
+}
+
 TEST_F(TextTraining, RefusesALossThatIsNotFinite) {
-  EXPECT_THROW(train_weights(model, requests, weights, {.steps = 3, .lr = 1e300}, alone()), NumericError);
+  const std::string message = failure_of(model, requests, weights, 1e300);
+  EXPECT_NE(message.find(" in training, after 1 update. Lower editor.lr: 1e+300"), std::string::npos) << message;
+}
+
+TEST_F(TextTraining, NamesTheDamagedWeightNotTheRate) {
+  const WeightId id{WeightKind::kQuery, 3};
+  Tensor damaged = model.weight(id).clone();
+  damaged[0][0] = std::nan("");
+  model.set_weight(id, damaged);
+  std::string message = failure_of(model, requests, weights, 1e-3);
+  try {
+    capture_token_gradients(model, requests, weights, {}, alone());
+  } catch (const NumericError& error) {
+    message += error.what();
+  }
+  for (const char* part : {"in training: the model itself is damaged: model.layers.3.self_attn.q_proj.weight",
+                           "the loss is nan: the model itself is damaged"})
+    EXPECT_NE(message.find(part), std::string::npos) << message;
+  EXPECT_EQ(message.find("lr"), std::string::npos) << message;
 }
 
 }  // namespace

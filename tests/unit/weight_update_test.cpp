@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 #include <torch/types.h>
 
+#include <functional>
+#include <limits>
 #include <set>
 
 #include "lancet/core/error.h"
@@ -125,6 +127,66 @@ TEST(WeightTransaction, RefusesNaNAndLeavesTheWeight) {
   EXPECT_THROW(transaction.apply(kDown, DenseDelta{torch::zeros({48, 32}, torch::kDouble)}), std::logic_error);
   EXPECT_TRUE(model.weight(kDown).is_same(before));
   EXPECT_TRUE(transaction.entries().empty());
+}
+
+std::string message_of(const std::function<void()>& work) {
+  try {
+    work();
+  } catch (const NumericError& error) {
+    return error.what();
+  }
+  return "nothing was thrown";
+}
+
+TEST(WeightTransaction, RefusesAChangeWithoutANorm) {
+  const TinyModel tiny;
+  CausalLM model = tiny.load(at::kFloat);
+  const Tensor before = model.weight(kDown);
+  WeightTransaction transaction(model);
+  const std::string message = message_of([&] { transaction.apply(kDown, DenseDelta{torch::full({32, 48}, 1e30F)}); });
+  EXPECT_NE(message.find("layers.1.mlp.down_proj.weight: the computed change has the norm inf"), std::string::npos)
+      << message;
+  EXPECT_TRUE(model.weight(kDown).is_same(before));
+}
+
+TEST(WeightTransaction, RefusesWhatTheStoredTypeCannotHold) {
+  const TinyModel tiny;
+  CausalLM model = tiny.load(at::kFloat);
+  const Tensor stored = model.weight(kDown).to(at::kHalf);
+  WeightTransaction transaction(model, [&](WeightId) { return stored; });
+  transaction.apply(kDown, DenseDelta{torch::full({32, 48}, 7e4F)});
+  const std::string message = message_of([&] { transaction.round_as_stored(); });
+  for (const char* part :
+       {"mlp.down_proj.weight: the edited weight, rounded to the type it is stored in, is not finite",
+        "the largest F16 number is 65504"})
+    EXPECT_NE(message.find(part), std::string::npos) << message;
+}
+
+TEST(WeightTransaction, RefusesWhatTheRunsTypeCannotHold) {
+  const TinyModel tiny;
+  CausalLM model = tiny.load(at::kHalf);
+  const Tensor before = model.weight(kDown).clone();
+  {
+    WeightTransaction transaction(model);
+    EXPECT_NE(message_of([&] {
+                transaction.apply(kDown, DenseDelta{torch::full({32, 48}, 7e4F)});
+              }).find("as the run computes with it, is not finite"),
+              std::string::npos);
+  }
+  EXPECT_TRUE(model.weight(kDown).equal(before));
+}
+
+TEST(WeightTransaction, TellsADamagedWeightFromALargeChange) {
+  const TinyModel tiny;
+  CausalLM model = tiny.load(at::kFloat);
+  Tensor damaged = model.weight(kDown).clone();
+  damaged[3][1] = std::numeric_limits<float>::infinity();
+  model.set_weight(kDown, damaged);
+  WeightTransaction transaction(model);
+  EXPECT_NE(message_of([&] {
+              transaction.apply(kDown, DenseDelta{torch::zeros({32, 48})});
+            }).find("has NaN or infinity in the model's own files"),
+            std::string::npos);
 }
 
 }  // namespace

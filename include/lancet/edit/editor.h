@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "lancet/edit/contexts.h"
+#include "lancet/edit/edit_outcome.h"
 #include "lancet/edit/editor_state.h"
 #include "lancet/edit/null_space.h"
 #include "lancet/edit/prepared_request.h"
@@ -37,35 +38,6 @@ struct EditorNeeds {
   bool history = false;        ///< keys of earlier batches are part of every solve
   int64_t changes = 1;         ///< of each weight by one batch, at most; each has a column for every request
   int64_t solve_matrices = 0;  ///< [d_ffn, d_ffn] f64 that a solve makes of C's factor
-};
-
-/// What happened to one request; nullopt: the method has no such thing.
-struct RequestOutcome {
-  int64_t steps = 0;                        ///< forward passes of its optimisation
-  std::optional<double> initial_loss = {};  ///< total loss before
-  std::optional<double> final_loss = {};    ///< at the last step
-  std::optional<double> initial_norm = {};  ///< ||h0||
-  std::optional<double> delta_norm = {};    ///< ||z - h0||
-  std::vector<float> losses = {};           ///< total loss at each step, over the contexts that the step sees
-  std::string skipped = {};                 ///< why the request was left out of the edit; empty: it was not
-};
-
-/// What an option that is `auto` stood for.
-struct ChosenOption {
-  std::string option;
-  int64_t layer = 0;
-  double value = 0;
-
-  bool operator==(const ChosenOption&) const = default;
-};
-
-struct EditOutcome {
-  std::vector<RequestOutcome> requests;
-  std::vector<ChosenOption> chosen;  ///< each option and layer once
-  ValueBatching batching;
-  /// The request of each column of every weight's low-rank deltas, one after another in the order of application.
-  std::vector<int64_t> columns;
-  std::vector<std::string> warnings;
 };
 
 /// What a job's statistics give of a layer, each on the layer's solve device.

@@ -25,7 +25,8 @@ class RequestStates {
   /// again (LookupStates::keep_from).
   void keep_from(int64_t layer);
 
-  /// Collective. [N, X] f64 on the layer's solve device: the site's value at the lookup token.
+  /// Collective. [N, X] f64 on the layer's solve device: the site's value at the lookup token. Throws: NumericError
+  /// when one is not finite.
   Tensor collect(HookSite site, ContextMean mean);
 
   /// Collective. [F, N] f64 on the layer's solve device.
@@ -35,8 +36,10 @@ class RequestStates {
   friend EditContext;
   RequestStates(const EditContext& context, std::span<const PreparedRequest> requests);
 
+  Tensor mean_of(HookSite site, ContextMean mean);
+
   const EditContext& context_;
-  int64_t n_requests_;
+  std::span<const PreparedRequest> requests_;
   LookupStates plain_, others_;  ///< rows of the plain prompts; of the other contexts, request by request
 };
 

@@ -62,13 +62,14 @@ class WeightTransaction {
     size_t n_in_key = 0;
   };
 
-  /// Adds to the master and puts the master, in the weight dtype, in the model.
+  /// Adds to the master and puts the master, in the weight dtype, in the model. Returns the change as it was applied,
+  /// until the next one is.
   /// Throws: PlacementError / std::logic_error for a delta on another device or of another shape; NumericError when it
-  /// has NaN or Inf.
-  void apply(WeightId id, WeightDelta delta);
+  /// has NaN or Inf, is too large to have a norm, or makes the weight leave the range of its dtype.
+  const WeightDelta& apply(WeightId id, WeightDelta delta);
 
   /// Puts every master, rounded to the type its weight is stored in, in the model, so that what is measured is what is
-  /// exported. The masters stay exact.
+  /// exported. The masters stay exact. Throws: NumericError when a weight leaves that type's range.
   std::vector<RoundingLoss> round_as_stored();
   /// Puts the weights from before the first change in the model; the masters stay.
   void put_unedited();

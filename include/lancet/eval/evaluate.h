@@ -19,8 +19,10 @@ struct Evaluation {
   std::vector<Tallies> requests;
   Tallies totals;                          ///< over all requests
   std::vector<std::string> continuations;  ///< greedy, per request; empty unless `generation` or `chat` was asked for
-  ModelAnswers answers;                    ///< what a later evaluation by the same plan is compared with
-  CostReport costs;                        ///< empty unless `evaluate.costs` asks for some, and of parts
+  std::vector<double>
+      target_probabilities;  ///< of the whole target, per request; empty unless `efficacy` was asked for
+  ModelAnswers answers;      ///< what a later evaluation by the same plan is compared with
+  CostReport costs;          ///< empty unless `evaluate.costs` asks for some, and of parts
 };
 
 struct AskedPart;
@@ -42,6 +44,7 @@ class EvaluationPlan {
 
   /// Collective: all ranks get the same. `stage` is what the progress shows: "evaluate before". `before`: what this
   /// plan, or the one it is a part of, measured on the unedited model; null: this is that.
+  /// Throws: NumericError when a score or a metric is not finite.
   Evaluation run(const CausalLM& model, const std::string& stage, Communicator& communicator,
                  const Evaluation* before = nullptr) const;
 
@@ -52,6 +55,8 @@ class EvaluationPlan {
       : asked_(std::move(asked)), tokenizer_(tokenizer), requests_(std::move(requests)), is_part_(true) {}
 
   AskedPart asked_part() const;
+  void check_answers(const ModelAnswers& answers, const CausalLM& model, const std::string& stage,
+                     const Evaluation* before) const;
 
   std::shared_ptr<const Asked> asked_;
   const Tokenizer& tokenizer_;

@@ -31,6 +31,7 @@ struct MetricRow {
   std::string protocol;  ///< definition, in one sentence
   Unit unit = Unit::kShare;
   Better better = Better::kHigher;
+  std::string asked = {};  ///< of all prompts and targets that it rests on; empty: not known
 };
 
 /// Outcomes of one metric, one by one.

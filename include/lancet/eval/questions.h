@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "lancet/core/hash.h"
 #include "lancet/eval/scoring.h"
 #include "lancet/text/chat_template.h"
 
@@ -61,6 +62,9 @@ class ModelQuestions {
   /// Index of the answer in ModelAnswers::texts.
   size_t generate(TextQuestion text);
 
+  /// Of all that was asked since the last call, as token ids: questions with one key are the same ones.
+  std::string take_key();
+
   const std::vector<Continuation>& continuations() const { return continuations_; }
   const std::vector<TextQuestion>& texts() const { return texts_; }
   /// Indices of the continuations that the request asks for, ascending.
@@ -72,6 +76,7 @@ class ModelQuestions {
   std::vector<std::vector<size_t>> of_request_;
   std::map<std::pair<std::vector<TokenId>, std::vector<TokenId>>, size_t> place_of_continuation_;
   std::map<TextQuestion, size_t> place_of_text_;
+  ContentHash asked_;
 };
 
 /// Puts the questions of one request as text.

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "lancet/job/edit_verdicts.h"
 #include "lancet/job/job_config.h"
 #include "lancet/job/schedule.h"
 #include "lancet/job/stage_cost.h"
@@ -33,7 +34,8 @@ struct EditReport {
   std::string base_hash;
   std::string model_dtype;         ///< weights and activations of the run
   std::string devices;             ///< of every rank
-  std::vector<std::string> unmet;  ///< accept: thresholds that were missed; empty: accepted
+  std::vector<Verdict> verdicts;   ///< by request
+  std::vector<std::string> unmet;  ///< accept: thresholds that were missed; empty: none was
   std::vector<StageCost> stages;   ///< in order; the slowest rank's seconds are not looked for: root's
   int64_t ranks = 1;
 

@@ -36,7 +36,8 @@ struct GenerateRow {
 };
 
 /// The new ids of each row, without the prompt. Rows are run together in batches of similar length; rows
-/// that are done leave their batch. Throws: ConfigError for sampling options out of their range.
+/// that are done leave their batch. Throws: ConfigError for sampling options out of their range; NumericError when
+/// logits are not finite.
 std::vector<std::vector<TokenId>> generate(const CausalLM& model, std::span<const GenerateRow> rows,
                                            const GenerateOptions& options);
 

@@ -14,6 +14,7 @@ struct FactKind {
   std::vector<MetricRow> metrics;  ///< *_prob, *_argmax
   Wanted wanted = Wanted::kNew;
   std::vector<std::string> (*prompts)(const EditRequest& request) = nullptr;
+  bool is_edited = false;  ///< the one prompt is the request's own
 };
 
 class FactProtocol : public Protocol {
@@ -43,6 +44,10 @@ class FactProtocol : public Protocol {
     return {{kind_.metrics[0].name, prob}, {kind_.metrics[1].name, argmax}};
   }
 
+  std::optional<size_t> target_score(size_t request) const override {
+    return kind_.is_edited ? pairs_[request].front().wanted : std::nullopt;
+  }
+
  private:
   /// Scores of two targets behind one prompt; nullopt: the request names no true one.
   struct Pair {
@@ -67,7 +72,8 @@ std::unique_ptr<Protocol> make_efficacy(const EvaluationOptions& /*options*/) {
          "share of edited prompts after which every token of the new target is the likeliest in its place "
          "(teacher-forced)"}},
        Wanted::kNew,
-       [](const EditRequest& request) { return std::vector{request.prompt.text}; }});
+       [](const EditRequest& request) { return std::vector{request.prompt.text}; },
+       /*is_edited=*/true});
 }
 
 std::unique_ptr<Protocol> make_paraphrase(const EvaluationOptions& /*options*/) {

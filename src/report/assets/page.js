@@ -33,7 +33,7 @@
 
   function build(i) {
     const item = data.rows[i], row = pattern.cloneNode(true);
-    const [id, prompt, target, truth, before, after, skipped, value] = item.texts;
+    const [id, prompt, target, truth, before, after, skipped, why, value] = item.texts;
     row.title = id;
     text(row, "number", "#" + (item.place + 1));
     text(row, "prompt", prompt);
@@ -42,6 +42,7 @@
     said(row, "before", before, target);
     said(row, "after", after, target);
     text(row, "skipped", skipped);
+    text(row, "why", why);
     text(row, "value", value);
     [...row.querySelectorAll(".chips li")].forEach((chip, m) => {
       const metric = data.metrics[m], was = item.before[m], is = item.after[m];
@@ -54,7 +55,7 @@
     });
     return row;
   }
-  const searched = ["prompt", "to-text", "true", "before", "after", "skipped"];
+  const searched = ["prompt", "to-text", "true", "before", "after", "skipped", "why"];
   const rowOf = (i) => (rows[i] = rows[i] || build(i));
   const wordsOf = (i) => {
     const item = data.rows[i];
@@ -84,6 +85,7 @@
     missed: (item) => item.after.some((value, m) => isLow(value, data.metrics[m])),
     worse: (item) => item.after.some((value, m) => value !== null && item.before[m] !== null && data.metrics[m].better * (value - item.before[m]) < 0),
     skipped: (item) => item.skipped === true,
+    failed: (item) => item.failed === true,
   };
 
   function draw() {
@@ -91,7 +93,8 @@
     more.hidden = found.length <= limit;
     const n = data.rows.length.toLocaleString("en"), all = found.length === data.rows.length;
     const shownNow = Math.min(limit, found.length);
-    count.textContent = (all ? n + " requests" : found.length.toLocaleString("en") + " of " + n + " requests") +
+    const what = data.rows.length === 1 ? " request" : " requests";
+    count.textContent = (all ? n + what : found.length.toLocaleString("en") + " of " + n + what) +
       (shownNow < found.length ? ", " + shownNow + " shown" : "");
   }
   function update() {

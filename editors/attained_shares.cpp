@@ -1,0 +1,69 @@
+#include "attained_shares.h"
+
+#include <torch/types.h>
+
+namespace lancet {
+namespace {
+
+/// Of each column.
+Tensor dots(const Tensor& a_DN, const Tensor& b_DN) { return (a_DN * b_DN).sum(0); }
+
+Tensor change_of(const Tensor& keys_FN, const WeightDelta& delta) {
+  if (const auto* low_rank = std::get_if<LowRankDelta>(&delta))
+    return torch::matmul(low_rank->left_OR, torch::matmul(low_rank->right_RI, keys_FN));
+  return torch::matmul(std::get<DenseDelta>(delta).full_OI, keys_FN);
+}
+
+}  // namespace
+
+void AttainedShares::note(const LayerChange& change, const std::vector<int64_t>& targets) {
+  const torch::NoGradGuard no_grad;
+  keep_first(change, targets);
+  const bool is_last = change.parts == 1;
+  const Tensor sums_RN = context_.decide_by([&] {
+    const Tensor given_DN = change_of(change.keys_FN, change.delta);
+    const Tensor& asked_DN = change.residuals_DN;
+    std::vector<Tensor> sums{dots(given_DN, asked_DN), dots(asked_DN, asked_DN)};
+    if (is_last) {
+      const Tensor first_DN = first_DT_.index_select(1, to_index(targets, first_DT_.device())).to(given_DN.device());
+      sums.insert(sums.end(), {dots(first_DN - asked_DN + given_DN, first_DN), dots(first_DN, first_DN)});
+    }
+    return torch::stack(sums);
+  });
+  std::vector<Sums>& own = by_layer_.try_emplace(change.layer, static_cast<size_t>(n_targets_)).first->second;
+  const std::vector<double> sums = to_doubles(sums_RN);
+  const size_t n = targets.size();
+  for (size_t i = 0; i < n; ++i) {
+    const auto target = static_cast<size_t>(targets[i]);
+    own[target].given += sums[i];
+    own[target].asked += sums[n + i];
+    if (is_last) in_all_[target] = {sums[2 * n + i], sums[3 * n + i]};
+  }
+}
+
+/// At the first layer of a pass what is asked for is a part of all that is missing.
+void AttainedShares::keep_first(const LayerChange& change, const std::vector<int64_t>& targets) {
+  std::vector<int64_t> columns, fresh;
+  for (size_t i = 0; i < targets.size(); ++i) {
+    if (has_first_[static_cast<size_t>(targets[i])]) continue;
+    has_first_[static_cast<size_t>(targets[i])] = true;
+    columns.push_back(static_cast<int64_t>(i));
+    fresh.push_back(targets[i]);
+  }
+  if (fresh.empty()) return;
+  const Tensor& asked_DN = change.residuals_DN;
+  if (!first_DT_.defined()) first_DT_ = torch::zeros({asked_DN.size(0), n_targets_}, asked_DN.options());
+  const at::Device device = first_DT_.device();
+  const Tensor missing_DN = change.parts * asked_DN.index_select(1, to_index(columns, asked_DN.device()));
+  first_DT_.index_copy_(1, to_index(fresh, device), missing_DN.to(device));
+}
+
+void AttainedShares::write_to(RequestOutcome& outcome, int64_t target) const {
+  const auto place = static_cast<size_t>(target);
+  for (const auto& [layer, sums] : by_layer_)
+    if (const auto& [given, asked] = sums[place]; asked > 0)
+      outcome.attained_by_layer.push_back({layer, given / asked});
+  if (const auto& [given, asked] = in_all_[place]; asked > 0) outcome.attained = given / asked;
+}
+
+}  // namespace lancet

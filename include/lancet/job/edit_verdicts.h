@@ -1,0 +1,55 @@
+// Whether each edit took, by what the weights that are exported say, and if not, why: from what its value reached, how
+// far the weights followed, and what came in its way. The same facts of all requests together make the warnings.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lancet/core/config_tree.h"
+
+namespace lancet {
+
+struct EditReport;
+
+/// The metric that an edit took by: all of a request's outcomes are right.
+inline constexpr const char* kTookMetric = "efficacy_argmax";
+
+/// Of those that did not take the first that holds.
+enum class EditFate {
+  kTook,
+  kLeftOut,        ///< the method left the request out
+  kValueNotFound,  ///< no hidden state (or training) made the model say the target
+  kDidNotFollow,   ///< one did, and the weights came less than half of the way to it
+  kOther,          ///< neither: other edits, rounding, contexts
+  kNotMeasured     ///< `efficacy` was not evaluated
+};
+/// "took", "left_out", "value_not_found", "did_not_follow", "other", "not_measured".
+std::string_view fate_name(EditFate fate);
+
+struct Verdict {
+  EditFate fate = EditFate::kNotMeasured;
+  std::string why = {};  ///< of an edit that did not take, in a sentence
+};
+
+/// By request. `editor`: the resolved section of the job.
+std::vector<Verdict> judge_edits(const EditReport& report, const ConfigTree& editor);
+
+/// Of how many edits that was measured, and how many took.
+struct TookCount {
+  size_t took = 0;
+  size_t measured = 0;
+
+  bool none() const { return measured > 0 && took == 0; }
+};
+TookCount count_took(std::span<const Verdict> verdicts);
+
+/// "86 of 100 edits took (the model says the target, efficacy_argmax)", or how to have it measured.
+std::string took_text(const TookCount& count);
+
+/// What went wrong for many requests: a line for each cause, with its numbers and what to do.
+std::vector<std::string> edit_warnings(const EditReport& report, const ConfigTree& editor);
+
+}  // namespace lancet

@@ -1,0 +1,43 @@
+// When a value counts as found and as followed, and what the job's editor says of how values are found.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "lancet/core/config_tree.h"
+#include "lancet/edit/edit_outcome.h"
+
+namespace lancet {
+
+/// The least attained share of weights that followed.
+inline constexpr double kFollowed = 0.5;
+
+class ValueGoal {
+ public:
+  /// `editor`: resolved.
+  explicit ValueGoal(const ConfigTree& editor);
+
+  /// The loss ended low enough for the target to be likely: below the stop loss, or -log 0.6 a token.
+  bool is_found(const RequestOutcome& outcome) const { return *outcome.final_loss <= found_loss_; }
+  /// Neither found nor lower than at the start by a tenth.
+  bool never_fell(const RequestOutcome& outcome) const;
+  /// The value moved as far as it may.
+  bool is_clamped(const RequestOutcome& outcome) const;
+
+  /// "editor.values.lr", or "editor.lr" of a method that trains.
+  std::string key(const std::string& name) const { return prefix_ + name; }
+  /// "editor.values.lr: 0.5".
+  std::string setting(const std::string& name) const;
+  /// nullopt: the method has no such option.
+  std::optional<double> number(const std::string& name) const;
+
+ private:
+  const ConfigTree& editor_;
+  std::string prefix_;
+  double found_loss_ = 0;
+};
+
+/// "0.05", "12.3".
+std::string short_loss(double loss);
+
+}  // namespace lancet
