@@ -42,6 +42,7 @@ std::unique_ptr<Editor> make_editor(ConfigSection& editor) {
     editor.finish();
     return made;
   }
+  editor.abandon("method");
   return nullptr;
 }
 

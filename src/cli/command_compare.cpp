@@ -89,7 +89,10 @@ CompareConfig load_comparison(const JobArguments& arguments, const std::vector<s
   CompareConfig config;
   session.communicator().together("parse", [&] {
     const JobText text = read_job_text(arguments, JobPurpose::kCompare);
-    config = parse_compare_job(text.tree, text.base, text.source, labels);
+    config = parse_compare_job(text.tree, text.source.base, text.source.name, labels);
+    const auto needs_statistics = [](const ComparedMethod& each) { return each.job.editor->needs().statistics; };
+    const auto first = std::find_if(config.methods.begin(), config.methods.end(), needs_statistics);
+    if (first != config.methods.end()) tell_defaults(text, first->job);
   });
   for (ComparedMethod& method : config.methods) method.job.run.on_host = session.on_host();
   return config;

@@ -59,16 +59,11 @@ std::string verdicts_text(const EditReport& report) {
   return out;
 }
 
-void warn(const std::vector<std::string>& warnings) {
-  for (const std::string& warning : warnings) log_warning(warning);
-}
-
 void print_summary(const EditReport& report, const JobConfig& job) {
   std::cout << "\n" << metrics_text(report) << "\n";
   if (const std::string costs = costs_text(report.before.costs, report.after.costs); !costs.empty())
     std::cout << costs << "\n";
-  std::cout << answers_text(report) << std::endl;
-  warn(report.outcome.warnings);
+  std::cout << answers_text(report) << "\n";
   if (report.statistics.corpus_exhausted)
     std::cout << "  statistics: the corpus has " << report.statistics.layers.front().tokens
               << " tokens, fewer than asked for; all were used\n";
@@ -85,10 +80,7 @@ ExitCode run_rehearsal(const JobArguments& arguments, const Output& output, Rank
   JobConfig job = load_job(arguments, JobPurpose::kEdit, session);
   const RehearsalReport report = rehearse_edit_job(std::move(job), communicator);
   if (!communicator.is_root()) return ExitCode::kOk;
-  if (output.json)
-    std::cout << to_json(report);
-  else if (!output.quiet)
-    std::cout << rehearsal_text(report);
+  std::cout << (output.json ? to_json(report) : rehearsal_text(report));
   return ExitCode::kOk;
 }
 
@@ -97,11 +89,11 @@ ExitCode run_edit(const JobArguments& arguments, const Output& output, RankSessi
   const JobConfig job = load_job(arguments, JobPurpose::kEdit, session);
   const EditReport report = run_edit_job(job, communicator);
   if (!communicator.is_root()) return report.unmet.empty() ? ExitCode::kOk : ExitCode::kNumeric;
+  for (const std::string& warning : report.outcome.warnings) log_warning(warning);
   if (output.json)
     std::cout << to_json(report, job);
   else if (!output.quiet)
     print_summary(report, job);
-  if (output.json || output.quiet) warn(report.outcome.warnings);
   if (const TookCount count = count_took(report.verdicts); count.none())
     log_warning(cat("no edit took: the model says the target of none of ", counted(count.measured, "request")));
   if (report.unmet.empty()) return ExitCode::kOk;
@@ -124,7 +116,7 @@ void add_edit(CLI::App& app, Action& action) {
   add_job_file(*command, *arguments);
   command
       ->add_option("--model", arguments->model,
-                   "Model folder; its lancet.yaml gives the editor's defaults, or a preset for its config.json")
+                   "Model folder; options: its lancet.yaml, a preset for its config.json, or the method's own choice")
       ->type_name("DIR");
   command->add_option("--prompt", arguments->prompt, "One fact: the prompt, {} where the subject goes");
   command->add_option("--subject", arguments->subject, "One fact: the subject");

@@ -48,6 +48,7 @@ ExitCode run_stats(const JobArguments& arguments, const Output& output, RankSess
     std::cout << to_json(report);
     return ExitCode::kOk;
   }
+  if (output.quiet) return ExitCode::kOk;
   std::vector<std::vector<std::string>> rows{{"layer", "tokens", "trace/n", "from cache"}};
   for (const LayerStatistics& layer : report.layers)
     rows.push_back({std::to_string(layer.layer), std::to_string(layer.tokens), cat(layer.mean_diagonal),
@@ -92,7 +93,7 @@ void add_stats(CLI::App& app, Action& action) {
                                          "Collect the covariances that the job's editor needs into the cache.\n"
                                          "  lancet stats job.yaml");
   add_job_file(*command, *arguments);
-  command->add_option("--model", arguments->model, "Model folder with a lancet.yaml, instead of a job file")
+  command->add_option("--model", arguments->model, "Model folder, instead of a job file; options as for lancet edit")
       ->type_name("DIR");
   add_output_options(*command, *output);
   add_rank_options(*command, *ranks);

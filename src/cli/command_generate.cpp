@@ -33,7 +33,7 @@ struct GenerateArguments {
   ChatChoice chat;
   GenerateSettings settings;
   std::string dtype = "auto";
-  std::string device = "auto";
+  std::string devices = "auto";
 
   bool has_prompts() const { return !prompts.empty() || !prompts_file.empty(); }
 };
@@ -188,7 +188,7 @@ void ask_lines(GenerateSession& session, bool is_terminal) {
 
 ExitCode run_generate(GenerateArguments arguments, const Output& output) {
   begin(output);
-  const RunOptions run = parse_run(arguments.device, arguments.dtype);
+  const RunOptions run = parse_run(arguments.devices, arguments.dtype);
   arguments.settings.sampling = read_sampling(arguments);
   const std::vector<std::string> prompts = read_prompts(arguments);
   GenerateSession session(arguments, output);
@@ -243,10 +243,7 @@ void add_generate(CLI::App& app, Action& action) {
   command->add_option("--dtype", arguments->dtype, "Of weights and activations; auto: the checkpoint's")
       ->type_name("{auto,f32,bf16,f16,f64}")
       ->capture_default_str();
-  command
-      ->add_option("--device", arguments->device,
-                   "auto, or a comma-separated list of cpu and cuda:N, each with =BUDGET if wanted")
-      ->capture_default_str();
+  add_devices(*command, arguments->devices);
   add_output_options(*command, *output, "One JSON object per answer, a line each");
   command->callback([=, &action] { action = [=] { return run_generate(*arguments, *output); }; });
 }

@@ -56,7 +56,7 @@ Task task_of_job(const JobArguments& arguments) {
 }
 
 Task task_of_model(const PlanArguments& arguments) {
-  Task task{describe_model(arguments.job.model, {}).config, {}, parse_run({}, arguments.dtype), {}};
+  Task task{describe_model(arguments.job.model, {}).config, {}, parse_run("auto", arguments.dtype), {}};
   task.work = typical_work(task.run, task.config, task.notes);
   return task;
 }

@@ -20,7 +20,7 @@ struct TraceArguments {
   TraceOptions options;
   RequestRange range;
   bool keep_unknown = false;
-  std::string devices, dtype = "auto";
+  std::string devices = "auto", dtype = "auto";
 };
 
 std::vector<TraceKind> parse_kinds(const std::string& text) {
@@ -141,8 +141,7 @@ void add_trace(CLI::App& app, Action& action) {
   command->add_flag("--keep-unknown", arguments->keep_unknown,
                     "Trace also facts whose true answer, as the file says it, the model does not predict");
   command->add_option("--seed", options.seed, "Of the noise")->capture_default_str();
-  command->add_option("--devices", arguments->devices,
-                      "auto, or a comma-separated list of cpu and cuda:N, each with =BUDGET if wanted");
+  add_devices(*command, arguments->devices);
   command->add_option("--dtype", arguments->dtype, "auto (the checkpoint's), f32, bf16, f16 or f64")
       ->capture_default_str();
   add_output_options(*command, *output);

@@ -11,6 +11,7 @@
 #include "lancet/core/error.h"
 #include "lancet/distributed/rank_session.h"
 #include "lancet/job/job_config.h"
+#include "lancet/job/presets.h"
 
 namespace lancet::cli {
 
@@ -31,6 +32,7 @@ void add_completion(CLI::App& app, Action& action);
 void add_doctor(CLI::App& app, Action& action);
 void add_generate(CLI::App& app, Action& action);
 void add_import(CLI::App& app, Action& action);
+void add_init(CLI::App& app, Action& action);
 void add_inspect(CLI::App& app, Action& action);
 void add_launch(CLI::App& app, Action& action);
 void add_plan(CLI::App& app, Action& action);
@@ -42,7 +44,9 @@ void add_tune(CLI::App& app, Action& action);
 /// --quiet and --json, which `json` describes.
 void add_output_options(CLI::App& command, Output& output,
                         const std::string& json = "One JSON document on stdout instead of the table");
-/// run: of a command without a job: devices separated by commas (empty: auto), and a dtype.
+/// --devices of a command without a job; --device is another name that --help does not show.
+void add_devices(CLI::App& command, std::string& devices);
+/// run: of such a command: devices separated by commas, and a dtype.
 RunOptions parse_run(const std::string& devices, const std::string& dtype);
 /// Sets how much is shown on stderr.
 void begin(const Output& output);
@@ -83,11 +87,14 @@ void add_job_file(CLI::App& command, JobArguments& arguments);
 /// A job before it is parsed: overridden, with what the model's folder and presets add.
 struct JobText {
   ConfigTree tree;
-  std::filesystem::path base;  ///< of relative paths
-  std::string source;          ///< in messages
+  JobSource source;
+  bool is_automatic = false;  ///< the editor's options were left to the method
 };
 /// Throws: ConfigError that lists what is missing.
 JobText read_job_text(const JobArguments& arguments, JobPurpose purpose);
+
+/// What `job`, read from the text to edit by it, has because the text does not say it.
+void tell_defaults(const JobText& text, const JobConfig& job);
 
 /// Builds and parses the job.
 JobConfig read_job(const JobArguments& arguments, JobPurpose purpose);

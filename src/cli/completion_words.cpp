@@ -39,6 +39,7 @@ CompletedCommand completed(const CLI::App& app, const std::string& path) {
   made.name = app.get_name();
   made.help = first_line(app.get_description());
   for (const CLI::Option* option : app.get_options()) {
+    if (option->get_group().empty()) continue;  // hidden
     CompletedOption one = completed_option(*option);
     (one.names.empty() ? made.positionals : made.options).push_back(std::move(one));
   }

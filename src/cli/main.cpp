@@ -1,9 +1,14 @@
 // The command line. The only place that turns errors into exit codes.
+#include <cerrno>
 #include <exception>
+#include <iostream>
+#include <system_error>
 
 #include "commands.h"
 #include "lancet/core/progress.h"
+#include "lancet/core/strings.h"
 #include "lancet/core/version.h"
+#include "parse_problem.h"
 
 namespace lancet::cli {
 namespace {
@@ -11,9 +16,19 @@ namespace {
 constexpr const char* kFooter =
     "Exit codes: 0 done; 2 job, command line or request file; 3 checkpoint, tokenizer or output;\n"
     "4 devices or memory; 5 numeric failure, or `accept:` not met; 6 another process failed; 70 a defect in lancet.\n"
-    "A job file to start from: data/jobs/demo.yaml; every key: docs/job-file.md.";
+    "A job file to start from: lancet init --model DIR; every key: docs/job-file.md.";
 
-int run(int argc, char** argv) {
+/// What was printed is a result too: one that did not arrive is an error, whatever command printed it.
+ExitCode with_output_told(ExitCode code) {
+  errno = 0;
+  std::cout.flush();
+  if (std::cout.good()) return code;
+  const std::string why = errno != 0 ? std::generic_category().message(errno) : "unknown reason";
+  log_error(cat("stdout: what was printed is not complete: ", why));
+  return code == ExitCode::kOk ? ExitCode::kCheckpoint : code;
+}
+
+ExitCode run(int argc, char** argv) {
   CLI::App app{"lancet edits what a language model knows, by small changes of its weights."};
   app.name("lancet");
   app.set_version_flag("--version", std::string("lancet ") + kVersion);
@@ -28,6 +43,7 @@ int run(int argc, char** argv) {
   add_doctor(app, action);
   add_generate(app, action);
   add_import(app, action);
+  add_init(app, action);
   add_inspect(app, action);
   add_launch(app, action);
   add_plan(app, action);
@@ -38,22 +54,29 @@ int run(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    const bool wanted = error.get_exit_code() == 0;  // --help, --version
+    const bool is_wanted = error.get_exit_code() == 0;  // --help, --version
+    if (!is_wanted) throw ConfigError(parse_problem(app, error));
     app.exit(error);
-    return static_cast<int>(wanted ? ExitCode::kOk : ExitCode::kConfig);
+    return ExitCode::kOk;
   }
-  return static_cast<int>(action());
+  return action();
+}
+
+/// Every error is told, and becomes the exit code.
+ExitCode run_told(int argc, char** argv) {
+  try {
+    return run(argc, argv);
+  } catch (...) {
+    const Problem problem = problem_of(std::current_exception());
+    log_error(problem.message);
+    return problem.code;
+  }
 }
 
 }  // namespace
 }  // namespace lancet::cli
 
 int main(int argc, char** argv) {
-  try {
-    return lancet::cli::run(argc, argv);
-  } catch (...) {
-    const lancet::cli::Problem problem = lancet::cli::problem_of(std::current_exception());
-    lancet::log_error(problem.message);
-    return static_cast<int>(problem.code);
-  }
+  using namespace lancet::cli;
+  return static_cast<int>(with_output_told(run_told(argc, argv)));
 }

@@ -281,7 +281,8 @@ fs::path ConfigSection::path(std::string_view key, const fs::path& base, std::op
   std::string ignored;
   if (fallback) fallback = resolve_path(fallback->string(), base, ignored);
   return state_->read<fs::path>(key, fallback, "a path", [&](const ConfigTree& value, std::string& got) {
-    return value.kind == Kind::kScalar ? resolve_path(value.scalar, base, got) : std::nullopt;
+    if (value.kind != Kind::kScalar) return std::optional<fs::path>();
+    return resolve_path(value.scalar, value.folder.empty() ? base : value.folder, got);
   });
 }
 
@@ -331,6 +332,13 @@ void ConfigSection::record(std::string_view key, ConfigTree value) {
 }
 
 void ConfigSection::problem(std::string_view key, std::string_view what) { state_->add_problem(key, what); }
+
+void ConfigSection::abandon(std::string_view key) {
+  if (std::exchange(state_->is_finished, true) || state_->tree == nullptr || has(key)) return;
+  const std::vector<std::string> wanted{std::string(key)};
+  for (const auto& [other, value] : state_->tree->entries)
+    if (!nearest(other, wanted).empty()) problem(other, cat("unknown key; did you mean ", key, "?"));
+}
 
 void ConfigSection::finish() {
   if (std::exchange(state_->is_finished, true)) return;

@@ -43,6 +43,12 @@ void forget_lines(ConfigTree& tree) {
   for (auto& [key, value] : tree.entries) forget_lines(value);
 }
 
+void keep_folder(ConfigTree& tree, const std::filesystem::path& folder) {
+  tree.folder = folder;
+  for (ConfigTree& item : tree.items) keep_folder(item, folder);
+  for (auto& [key, value] : tree.entries) keep_folder(value, folder);
+}
+
 ConfigTree ConfigTree::text(std::string value) {
   ConfigTree tree = plain_scalar(std::move(value));
   tree.quoted = true;
@@ -121,6 +127,7 @@ void apply_override(ConfigTree& tree, std::string_view assignment) {
   const std::vector<std::string> keys = split_path(assignment.substr(0, equals), where);
   ConfigTree value = parse_config(assignment.substr(equals + 1), where);
   forget_lines(value);
+  keep_folder(value, std::filesystem::current_path());
 
   if (const std::optional<PathObstacle> obstacle = set_at(tree, keys, std::move(value)))
     throw ConfigError(cat(where, ": ", obstacle->place, " is a ", obstacle->what,

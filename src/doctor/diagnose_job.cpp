@@ -138,12 +138,16 @@ std::vector<Finding> diagnose_job(const JobConfig& job, MachineFacts& facts) {
   }));
   const bool is_usable = findings.back().state == FindingState::kOk;
   size_t n_requests = 0;
+  std::string stray;
   findings.push_back(tried("requests", [&] {
     const RequestFile file = load_requests(job.requests);
     n_requests = file.requests.size();
+    stray = stray_white_space(file.requests);
     return cat(n_requests, " request(s)", file.format.empty() ? "" : " in the format " + file.format,
                file.skipped.count > 0 ? cat(", ", file.skipped.count, " record(s) left out") : "");
   }));
+  if (!stray.empty())
+    findings.push_back({FindingState::kNote, "requests", stray, "take it out of the texts, unless it is meant"});
   findings.push_back(tried("run.devices", [&] { return device_names(find_devices(job.run.devices)); }));
   findings.push_back(tried("output", [&] {
     check_output(*job.output);

@@ -15,15 +15,16 @@ namespace lancet {
 CorpusTokens read_corpus(const Tokenizer& tokenizer, const StatisticsOptions& options, const ModelConfig& config) {
   CorpusTokens corpus;
   const size_t cap = static_cast<size_t>(std::min(options.document_tokens, config.max_positions));
+  const int64_t budget = options.token_budget(config.d_ffn);
   DocumentReader reader(options.corpus);
-  while (corpus.tokens < options.tokens) {
+  while (corpus.tokens < budget) {
     const std::optional<std::string> text = reader.next();
     if (!text) {
       corpus.exhausted = true;
       break;
     }
     std::vector<TokenId> ids = tokenizer.ids(*text);
-    const size_t left = static_cast<size_t>(options.tokens - corpus.tokens);
+    const size_t left = static_cast<size_t>(budget - corpus.tokens);
     ids.resize(std::min({ids.size(), cap, left}));
     if (ids.empty()) continue;
     corpus.tokens += static_cast<int64_t>(ids.size());

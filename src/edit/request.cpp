@@ -113,8 +113,8 @@ class RequestCollector {
     const size_t before = problems.size();
     for (const EditRequest& request : read)
       if (const auto known = index_of_id_.find(request.id); known != index_of_id_.end())
-        problems.push_back(cat(record.place.source, ": record ", record.place.index, ": id: '", request.id,
-                               "' stands twice, first in record ", known->second));
+        problems.push_back(
+            cat(record.place.text(), ": id: '", request.id, "' stands twice, first in record ", known->second));
     if (problems.size() > before) return;
     for (const EditRequest& request : read) index_of_id_.emplace(request.id, record.place.index);
   }
@@ -173,16 +173,13 @@ RequestFile load_request_file(const std::filesystem::path& path, const RequestFi
 }
 
 std::vector<EditRequest> parse_requests(const ConfigTree& list) {
-  const std::string source = "requests";
-  if (list.kind != ConfigTree::Kind::kList)
-    throw ConfigError(source + ": expected a list of {prompt, subject, target}");
-  if (list.items.empty())
-    throw ConfigError(source + ": the list is empty, expected at least one {prompt, subject, target}");
+  if (list.kind != ConfigTree::Kind::kList) throw ConfigError("expected a list of {prompt, subject, target}");
+  if (list.items.empty()) throw ConfigError("the list is empty, expected at least one {prompt, subject, target}");
   RequestCollector reader(kFlatFormat, UnknownKeys::kRefuse);
   for (size_t i = 0; i < list.items.size(); ++i) {
     const ConfigTree& item = list.items[i];
     const std::string details = item.line > 0 ? cat("line ", item.line) : "";
-    reader.read({to_json(item), {source, static_cast<int64_t>(i), details}, ""});
+    reader.read({to_json(item), {"", static_cast<int64_t>(i), details}, ""});
   }
   throw_problems(reader.problems);
   return std::move(reader.requests);

@@ -1,6 +1,7 @@
 #include "lancet/edit/self_corpus.h"
 
 #include <algorithm>
+#include <atomic>
 
 #include "lancet/core/error.h"
 #include "lancet/core/hash.h"
@@ -14,7 +15,7 @@ namespace lancet {
 namespace {
 
 /// Raised when other documents are sampled from the same plan.
-constexpr std::string_view kFormat = "lancet-self-corpus-2";
+constexpr std::string_view kFormat = "lancet-self-corpus-3";
 
 /// Keys and values of the documents that are sampled together; the most of them. Documents of a round begin together,
 /// and the last steps of a round are for the few that are long: large rounds waste less.
@@ -23,9 +24,48 @@ constexpr int64_t kMostRows = 1024;
 
 using Documents = std::vector<std::vector<TokenId>>;
 
+/// Counts tokens as they are drawn. How long all of them take is said once, by what the first ones took.
+class SamplingProgress {
+ public:
+  SamplingProgress(int64_t total, int64_t n_rows, int64_t n_ranks)
+      : total_(total), n_ranks_(n_ranks), sample_(kSampledSteps * n_rows), progress_("sampling", total, "tokens") {}
+
+  /// From any thread.
+  void count_token() {
+    const int64_t drawn = ++drawn_;
+    if (drawn == sample_) {
+      const double seconds = std::chrono::duration<double>(stage_now() - begun_).count();
+      log_line(cat("statistics  the model writes ", total_, " tokens, about ",
+                   duration_text(seconds * static_cast<double>(total_) / static_cast<double>(drawn * n_ranks_))));
+    }
+    progress_.set(std::min(total_, kept_ + (drawn - drawn_before_) * n_ranks_));
+  }
+
+  /// The rounds so far gave `tokens`.
+  void keep(int64_t tokens) {
+    kept_ = tokens;
+    drawn_before_ = drawn_;
+    progress_.set(tokens);
+  }
+
+ private:
+  static constexpr int64_t kSampledSteps = 4;
+
+  int64_t total_, n_ranks_, sample_;
+  int64_t kept_ = 0, drawn_before_ = 0;
+  std::atomic<int64_t> drawn_ = 0;  ///< by this rank
+  StageTime begun_ = stage_now();
+  Progress progress_;
+};
+
+int64_t rows_of_round(const CausalLM& model, const SelfCorpusPlan& plan) {
+  return sampling_rows(model.config(), model.placement().weight_dtype(), plan.tokens, plan.most_tokens);
+}
+
 /// What the model says behind the first token in the rounds `first`, `first` + 1, ..., one of each rank.
-std::vector<Documents> sample_rounds(const CausalLM& model, const SelfCorpusPlan& plan, int64_t n_rows, int64_t first,
-                                     Communicator& communicator) {
+std::vector<Documents> sample_rounds(const CausalLM& model, const SelfCorpusPlan& plan, int64_t first,
+                                     SamplingProgress& progress, Communicator& communicator) {
+  const int64_t n_rows = rows_of_round(model, plan);
   const std::vector<GenerateRow> rows(static_cast<size_t>(n_rows), GenerateRow{{plan.begin}, plan.most_tokens - 1});
   Documents own;
   std::vector<int64_t> flat;  // each document's length and tokens
@@ -34,7 +74,8 @@ std::vector<Documents> sample_rounds(const CausalLM& model, const SelfCorpusPlan
                    {.eos_ids = model.config().eos_ids,
                     .sampling = {.top_k = 0, .seed = plan.seed},
                     .first_row = (first + communicator.rank()) * n_rows,
-                    .batch_tokens = n_rows * plan.most_tokens});
+                    .batch_tokens = n_rows * plan.most_tokens,
+                    .on_token = [&](int64_t, TokenId) { progress.count_token(); }});
     if (communicator.size() == 1) return;
     for (const std::vector<TokenId>& document : own) {
       flat.push_back(static_cast<int64_t>(document.size()));
@@ -73,15 +114,17 @@ void append(CorpusTokens& corpus, const Documents& round, const SelfCorpusPlan& 
 
 }  // namespace
 
-int64_t sampling_rows(const ModelConfig& config, at::ScalarType dtype, int64_t most_tokens) {
+int64_t sampling_rows(const ModelConfig& config, at::ScalarType dtype, int64_t tokens, int64_t most_tokens) {
   const int64_t row_bytes = config.n_layers * key_value_bytes(config, dtype, most_tokens);
-  return std::clamp<int64_t>(kCacheBytes / row_bytes, 1, kMostRows);
+  const int64_t enough = std::min((tokens + most_tokens - 1) / most_tokens, kMostRows);
+  return std::clamp<int64_t>(kCacheBytes / row_bytes, 1, enough);
 }
 
 SelfCorpusPlan plan_self_corpus(const Tokenizer& tokenizer, const ModelConfig& config, const StatisticsOptions& options,
                                 uint64_t seed) {
-  if (options.tokens < config.d_ffn)
-    throw ConfigError(cat("statistics.tokens: ", options.tokens, ", but a covariance of size ", config.d_ffn,
+  const int64_t tokens = options.token_budget(config.d_ffn);
+  if (tokens < config.d_ffn)
+    throw ConfigError(cat("statistics.tokens: ", tokens, ", but a covariance of size ", config.d_ffn,
                           " needs at least as many: raise statistics.tokens"));
   const std::optional<TokenId> bos = tokenizer.bos_id();
   if (!bos && config.eos_ids.empty())
@@ -89,22 +132,21 @@ SelfCorpusPlan plan_self_corpus(const Tokenizer& tokenizer, const ModelConfig& c
         "statistics.corpus: self: expected a BOS or EOS token, which documents begin with, got neither in the model's "
         "files: give a file of text as statistics.corpus");
   return {.begin = bos ? *bos : config.eos_ids.front(),
-          .tokens = options.tokens,
+          .tokens = tokens,
           .most_tokens = std::min(options.document_tokens, config.max_positions),
           .seed = seed};
 }
 
 CorpusTokens sample_corpus(const CausalLM& model, const SelfCorpusPlan& plan, Communicator& communicator) {
-  const int64_t n_rows = sampling_rows(model.config(), model.placement().weight_dtype(), plan.most_tokens);
   CorpusTokens corpus;
-  Progress progress("sampling", plan.tokens, "tokens");
+  SamplingProgress progress(plan.tokens, rows_of_round(model, plan), communicator.size());
   // As many rounds at a time as there are ranks; those behind the last one that is needed are dropped.
   for (int64_t round = 0; corpus.tokens < plan.tokens; round += communicator.size()) {
-    for (const Documents& documents : sample_rounds(model, plan, n_rows, round, communicator)) {
+    for (const Documents& documents : sample_rounds(model, plan, round, progress, communicator)) {
       if (corpus.tokens == plan.tokens) break;
       append(corpus, documents, plan);
     }
-    progress.set(corpus.tokens);
+    progress.keep(corpus.tokens);
   }
   return corpus;
 }

@@ -1,5 +1,6 @@
 #include "lancet/edit/statistics_options.h"
 
+#include <algorithm>
 #include <cstdlib>
 
 #include "lancet/core/strings.h"
@@ -16,6 +17,13 @@ std::filesystem::path default_cache() {
 
 /// Documents that models write wander the more the longer they are; see docs/job-file.md.
 constexpr int64_t kSelfDocumentTokens = 256;
+
+/// The value of `tokens` that stands for its default.
+constexpr std::string_view kAutoTokens = "auto";
+
+bool is_absent_or(const ConfigTree* value, std::string_view word) {
+  return value == nullptr || (value->kind == ConfigTree::Kind::kScalar && value->scalar == word);
+}
 
 void refuse_beside(ConfigSection& section, std::string_view what, std::initializer_list<const char*> keys) {
   for (const char* key : keys)
@@ -38,20 +46,28 @@ void parse_null_space(ConfigSection& section, const std::filesystem::path& base,
 }
 
 void parse_text(ConfigSection& section, const std::filesystem::path& base, StatisticsOptions& options) {
-  const ConfigTree* corpus = section.raw("corpus");
-  if (corpus == nullptr) {
-    section.problem("corpus", "is missing: expected a file, or self (text that the model writes), or import: FILES");
-  } else if (corpus->kind == ConfigTree::Kind::kScalar && corpus->scalar == kSelfCorpus) {
+  if (is_absent_or(section.raw("corpus"), kSelfCorpus)) {
     options.from = StatisticsFrom::kSelf;
     options.document_tokens = kSelfDocumentTokens;
+    section.record("corpus", ConfigTree::text(std::string(kSelfCorpus)));
   } else {
     options.corpus = section.path("corpus", base);
+    options.tokens = kMostTokens;
   }
-  options.tokens = section.integer("tokens", {.min = 1}, options.tokens);
+  if (!is_absent_or(section.raw("tokens"), kAutoTokens))
+    options.tokens = section.integer("tokens", {.min = 1}, kMostTokens);
+  else if (options.tokens)
+    section.record("tokens", ConfigTree::number(*options.tokens));
+  else
+    section.record("tokens", ConfigTree::text(std::string(kAutoTokens)));
   options.document_tokens = section.integer("document_tokens", {.min = 2}, options.document_tokens);
 }
 
 }  // namespace
+
+int64_t StatisticsOptions::token_budget(int64_t key_size) const {
+  return tokens.value_or(std::clamp(kTokensPerDimension * key_size, kLeastOwnTokens, kMostTokens));
+}
 
 StatisticsOptions parse_statistics_options(ConfigSection section, const std::filesystem::path& base) {
   StatisticsOptions options;

@@ -53,7 +53,10 @@ class CompareRun {
     const OutputOptions& output = *first().output;
     if (ranks_.is_root()) check_output_target(output.dir, output.if_exists, kCompareFile);
     session_.emplace(first());
-    if (ranks_.is_root()) warn_of_skipped(session_->skipped);
+    if (ranks_.is_root()) {
+      warn_of_skipped(session_->skipped);
+      warn_of_texts(session_->requests);
+    }
     if (ranks_.is_root()) check_apart(output.dir, session_->files.checkpoint.folder());
     for (const ComparedMethod& method : config_.methods)
       runs_.push_back(std::make_unique<MethodRun>(method.job, *session_, ranks_));

@@ -94,7 +94,10 @@ class EditRun {
   void open() {
     if (ranks_.is_root()) check_output(*job_.output);
     session_.emplace(job_);
-    if (ranks_.is_root()) warn_of_skipped(session_->skipped);
+    if (ranks_.is_root()) {
+      warn_of_skipped(session_->skipped);
+      warn_of_texts(session_->requests);
+    }
     if (ranks_.is_root()) check_apart(job_.output->dir, session_->files.checkpoint.folder());
     method_.emplace(job_, *session_, ranks_);
   }

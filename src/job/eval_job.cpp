@@ -62,7 +62,10 @@ EvalReport evaluate(const JobConfig& job, const std::filesystem::path& baseline,
   communicator.together("open", [&] {
     files.emplace(open_model(job.model, job.ignore_config_keys));
     RequestFile file = load_requests(job.requests);
-    if (communicator.is_root()) warn_of_skipped(file.skipped);
+    if (communicator.is_root()) {
+      warn_of_skipped(file.skipped);
+      warn_of_texts(file.requests);
+    }
     report.requests = std::move(file.requests);
     report.skipped = std::move(file.skipped);
     plan.emplace(*files->tokenizer, report.requests, job.evaluation);

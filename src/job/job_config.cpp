@@ -47,15 +47,10 @@ TuneOptions parse_tune(ConfigSection tune, const std::filesystem::path& base) {
   return options;
 }
 
-/// Whether the value of a key of lancet.yaml that may be a path is one.
-bool is_path(std::string_view key, const std::string& value) {
-  return key == "preset" ? names_preset_file(value) : value != kSelfCorpus;
-}
-
 void parse_editor(ConfigSection& job, JobConfig& config) {
   if (!job.has("editor")) {
     job.problem("editor",
-                "missing: expected {method: memit, preset: auto} or {method: memit, layers: [...], ...}, here or in "
+                "missing: expected {method: memit}, with options where the method's own defaults do not do, here or in "
                 "the model folder's lancet.yaml");
     return;
   }
@@ -115,14 +110,11 @@ void parse_work(ConfigSection& job, const std::filesystem::path& base, JobPurpos
   const bool needs_statistics = purpose == JobPurpose::kStatistics ||
                                 (edits && (!config.editor || config.editor->needs().statistics)) ||
                                 (compares && one_needs_statistics);
-  if (job.has("statistics")) {
+  if (job.has("statistics") || needs_statistics) {
     config.statistics = parse_statistics_options(job.section("statistics"), base);
     if (config.statistics->from == StatisticsFrom::kImportedNullSpace && config.editor &&
         config.editor->needs().statistics && !config.editor->needs().null_space)
       job.problem("statistics", cat("import_null_space: ", config.method, " needs moments: expected corpus or import"));
-  } else if (needs_statistics) {
-    job.problem("statistics",
-                "missing: expected {corpus: FILE or self, tokens: N}, for the covariance of keys over text");
   }
   if (tunes || job.has("tune")) config.tune = parse_tune(job.section("tune"), base);
   if ((purpose != JobPurpose::kStatistics && !tunes) || job.has("requests"))
@@ -181,12 +173,7 @@ void apply_model_defaults(ConfigTree& job, const std::filesystem::path& base) {
   for (const char* name : {"editor", "statistics"}) {
     const ConfigTree* section = defaults.find(name);
     if (section == nullptr || job.find(name) != nullptr) continue;
-    ConfigTree taken = *section;
-    for (const char* path_key : {"corpus", "import", "import_null_space", "cache", "preset"})
-      if (const ConfigTree* path = taken.find(path_key);
-          path != nullptr && path->kind == ConfigTree::Kind::kScalar && is_path(path_key, path->scalar))
-        taken.set(path_key, ConfigTree::text(ConfigSection(*section, name, ignored).path(path_key, folder).string()));
-    job.set(name, std::move(taken));
+    keep_folder(job.set(name, *section), folder);
   }
 }
 
@@ -198,6 +185,10 @@ RequestFile load_requests(const RequestSource& source) {
 void warn_of_skipped(const SkippedRecords& skipped) {
   if (skipped.count > 0)
     log_warning(cat("requests: ", skipped.count, " record(s) left out:\n", first_problems(skipped.messages)));
+}
+
+void warn_of_texts(std::span<const EditRequest> requests) {
+  if (const std::string stray = stray_white_space(requests); !stray.empty()) log_warning("requests: " + stray);
 }
 
 ConfigTree with_format(ConfigTree resolved, const std::string& format) {

@@ -27,7 +27,7 @@ JobWork basic_work(const RunOptions& run, const ModelConfig& config) {
 void add_statistics(const JobConfig& job, const ModelConfig& config, JobWork& work) {
   work.statistics_layers = target_layers(*job.editor, config);
   if (!job.statistics || !job.statistics->takes_text()) return;
-  work.statistics_tokens = job.statistics->tokens;
+  work.statistics_tokens = job.statistics->token_budget(config.d_ffn);
   work.document_tokens = std::min(job.statistics->document_tokens, config.max_positions);
   work.samples_text = job.statistics->from == StatisticsFrom::kSelf;
 }
@@ -176,9 +176,8 @@ JobWork typical_work(const RunOptions& run, const ModelConfig& config, std::vect
   JobWork work = basic_work(run, config);
   work.edited_layers = automatic_layers(config.n_layers);
   work.statistics_layers = work.edited_layers;
-  const StatisticsOptions statistics;
-  work.statistics_tokens = statistics.tokens;
-  work.document_tokens = std::min(statistics.document_tokens, config.max_positions);
+  work.statistics_tokens = kMostTokens;
+  work.document_tokens = std::min(StatisticsOptions().document_tokens, config.max_positions);
   work.requests = kAssumedRequests;
   work.values = kAssumedPrompt;
   work.values.row_tokens += kAssumedContextTokens;

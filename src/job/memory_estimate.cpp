@@ -71,7 +71,7 @@ int64_t evaluate_bytes(const ModelConfig& config, const JobWork& work, const Sta
     bytes = std::max(bytes, generate_bytes(config, work, stage, together));
   }
   if (work.samples_text) {
-    const int64_t rows = sampling_rows(config, work.dtype, work.document_tokens);
+    const int64_t rows = sampling_rows(config, work.dtype, work.statistics_tokens, work.document_tokens);
     const GenerationSize sampled{rows, work.document_tokens, 1, {.top_k = 0}};
     bytes = std::max(bytes, generate_bytes(config, work, stage, sampled));
   }

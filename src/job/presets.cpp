@@ -59,21 +59,38 @@ std::string list_text(std::span<const Preset> presets) {
 }
 
 const Preset& choose(const std::string& method, const ModelFacts& facts) {
-  for (const Preset& preset : built_in_presets())
-    if (preset.is_automatic && preset.method == method && preset.facts == facts) return preset;
-  throw ConfigError(cat("editor.preset: auto: there is no preset of ", method, " for this model (", to_text(facts),
-                        "). Give the method's options (docs/job-file.md), find them with lancet tune, or name the "
-                        "preset of a similar model. There are:",
-                        list_text(built_in_presets())));
+  if (const Preset* preset = find_automatic_preset(method, facts)) return *preset;
+  throw ConfigError(
+      cat("editor.preset: auto: there is no preset of ", method, " for this model (", to_text(facts),
+          "). Leave preset out: the method's options then follow from the model; or find better ones with "
+          "lancet tune, or name the preset of a similar model. There are:",
+          list_text(built_in_presets())));
 }
 
-ModelFacts facts_of_job(const ConfigTree& job, const fs::path& base) {
-  ConfigProblems problems("editor.preset");
-  ConfigSection section(job, "", problems);
-  const fs::path model = section.path("model", base);
-  const std::vector<std::string> ignored = section.texts("ignore_config_keys", std::vector<std::string>{});
+/// Whether `editor.preset` is a file rather than a name.
+bool names_preset_file(std::string_view preset) {
+  return preset.find('/') != std::string_view::npos || preset.ends_with(".yaml") || preset.ends_with(".json");
+}
+
+/// `preset` and `method` of an `editor:`.
+struct PresetChoice {
+  std::string name;    ///< empty: none
+  fs::path file;       ///< empty: no file
+  std::string method;  ///< may be empty
+
+  Preset named() const {
+    return file.empty() ? find_preset(name)
+                        : parse_preset(file.stem().string(), read_text_file(file, "preset"), file.string());
+  }
+};
+
+PresetChoice parse_choice(const ConfigTree& editor, const JobSource& source) {
+  ConfigProblems problems(source.name);
+  ConfigSection section(editor, "editor", problems);
+  PresetChoice choice{section.text("preset", ""), {}, section.text("method", "")};
+  if (names_preset_file(choice.name)) choice.file = section.path("preset", source.base);
   problems.throw_if_any();
-  return facts_of(describe_model(model, ignored).config);
+  return choice;
 }
 
 }  // namespace
@@ -139,38 +156,53 @@ const Preset& find_preset(const std::string& name) {
     names.push_back(preset.name);
   }
   const std::string near = nearest(name, names);
-  throw ConfigError(cat("preset '", name, "': unknown", near.empty() ? "" : cat(". Did you mean ", near, "?"),
+  throw ConfigError(cat("preset '", name, "': unknown.", near.empty() ? "" : cat(" Did you mean ", near, "?"),
                         " There are:", list_text(built_in_presets())));
 }
 
-bool names_preset_file(std::string_view preset) {
-  return preset.find('/') != std::string_view::npos || preset.ends_with(".yaml") || preset.ends_with(".json");
+const Preset* find_automatic_preset(std::string_view method, const ModelFacts& facts) {
+  for (const Preset& preset : built_in_presets())
+    if (preset.is_automatic && preset.method == method && preset.facts == facts) return &preset;
+  return nullptr;
 }
 
-std::optional<Preset> apply_preset(ConfigTree& job, const fs::path& base) {
-  const ConfigTree* editor = job.find("editor");
-  const ConfigTree* wanted = editor == nullptr ? nullptr : editor->find("preset");
-  if (wanted == nullptr) return std::nullopt;
-  ConfigProblems problems("editor.preset");
-  ConfigSection section(*editor, "editor", problems);
-  const std::string name = section.text("preset");
-  const std::string method = section.text("method", "");
-  const fs::path file = names_preset_file(name) ? section.path("preset", base) : fs::path();
-  if (name == kAuto && method.empty())
-    section.problem("preset", "auto chooses by model and method: expected editor.method beside it");
+ModelFacts facts_of_job(const ConfigTree& job, const JobSource& source) {
+  ConfigProblems problems(source.name);
+  ConfigSection section(job, "", problems);
+  const fs::path model = section.path("model", source.base);
+  const std::vector<std::string> ignored = section.texts("ignore_config_keys", std::vector<std::string>{});
   problems.throw_if_any();
-  const ModelFacts facts = facts_of_job(job, base);
-  Preset preset = name == kAuto  ? choose(method, facts)
-                  : file.empty() ? find_preset(name)
-                                 : parse_preset(file.stem().string(), read_text_file(file, "preset"), file.string());
-  if (!method.empty() && method != preset.method)
-    throw ConfigError(cat("editor.method: ", method, ", but the preset ", preset.name, " is of ", preset.method,
+  return facts_of(describe_model(model, ignored).config);
+}
+
+std::string method_of(const ConfigTree& editor, const JobSource& source) {
+  const PresetChoice choice = parse_choice(editor, source);
+  if (!choice.method.empty() || choice.name.empty() || choice.name == kAuto) return choice.method;
+  return choice.named().method;
+}
+
+std::optional<Preset> apply_preset(ConfigTree& job, const JobSource& source) {
+  const ConfigTree* editor = job.find("editor");
+  if (editor == nullptr || editor->find("preset") == nullptr) return std::nullopt;
+  const PresetChoice choice = parse_choice(*editor, source);
+  ConfigTree own = *editor;
+  std::erase_if(own.entries, [](const auto& entry) { return entry.first == "preset"; });
+  if (choice.name.empty()) {  // preset: null
+    job.set("editor", std::move(own));
+    return std::nullopt;
+  }
+  if (choice.name == kAuto && choice.method.empty())
+    throw ConfigError(cat(source.name,
+                          ": editor.preset: auto chooses by model and method: expected editor.method "
+                          "beside it"));
+  const ModelFacts facts = facts_of_job(job, source);
+  Preset preset = choice.name == kAuto ? choose(choice.method, facts) : choice.named();
+  if (!choice.method.empty() && choice.method != preset.method)
+    throw ConfigError(cat("editor.method: ", choice.method, ", but the preset ", preset.name, " is of ", preset.method,
                           ": remove one of them, or say preset: auto"));
   if (preset.facts != facts)
     log_warning(cat("preset ", preset.name, " is of ", join(preset.models), " (", to_text(preset.facts),
                     "), the model's config.json says ", to_text(facts)));
-  ConfigTree own = *editor;
-  std::erase_if(own.entries, [](const auto& entry) { return entry.first == "preset"; });
   job.set("editor", merged(preset.editor, own));
   return preset;
 }

@@ -178,8 +178,9 @@ Json statistics_json(const EditReport& report, const JobConfig& job) {
   } else {
     const bool self = options.from == StatisticsFrom::kSelf;
     json["corpus"] = self ? std::string(kSelfCorpus) : options.corpus.string();
-    json["tokens_asked"] = options.tokens;
-    json["tokens_used"] = report.statistics.layers.front().tokens;
+    const int64_t used = report.statistics.layers.front().tokens;
+    json["tokens_asked"] = options.tokens.value_or(used);  // a model writes as many as it is asked for
+    json["tokens_used"] = used;
     json["corpus_exhausted"] = report.statistics.corpus_exhausted;
     json["document_tokens"] = options.document_tokens;
   }

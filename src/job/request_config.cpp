@@ -1,6 +1,7 @@
 #include "request_config.h"
 
 #include "lancet/core/error.h"
+#include "lancet/core/strings.h"
 
 namespace lancet {
 
@@ -25,7 +26,7 @@ RequestSource parse_request_source(ConfigSection& job, const std::filesystem::pa
     try {
       source.inline_requests = parse_requests(*requests);
     } catch (const ConfigError& error) {
-      job.problem("requests", error.what());
+      for (const std::string& problem : split(error.what(), '\n')) job.problem("requests", problem);
     }
     return source;
   }

@@ -74,6 +74,7 @@ class TuneRun {
     files_.emplace(open_model(job_.model, job_.ignore_config_keys));
     RequestFile file = load_requests(options_.requests);
     warn_of_skipped(file.skipped);
+    warn_of_texts(file.requests);
     requests_ = std::move(file.requests);
     const ConfigTree& editor = *job_.resolved.find("editor");
     const ModelConfig& config = files_->config;

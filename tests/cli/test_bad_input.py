@@ -96,12 +96,6 @@ def test_files_of_counterfact(lancet, options, parts):
     refuses(lancet, lancet.edit(lancet.job(evaluate=options)), CONFIG, *parts)
 
 
-def test_job_without_statistics(lancet):
-    model = lancet.copy_model()
-    (model / "lancet.yaml").unlink()
-    refuses(lancet, lancet.edit(lancet.job(statistics=None, model=str(model))), CONFIG, "statistics", "corpus")
-
-
 def test_override_that_is_no_assignment(lancet):
     refuses(lancet, lancet.edit(lancet.job(), "--set", "run.dtype"), CONFIG, "--set run.dtype")
 

@@ -262,7 +262,8 @@ def test_inspect(lancet):
     for part in ("Llama", "4096", "tied", "BF16", "14.7 MB", "BPE"):
         assert part in text
     facts = json.loads(run_ok(lancet.run("inspect", DATA / "demo-model", "--json")).stdout)
-    assert facts["parameters"] == "7344384"
+    assert facts["parameters"] == 7344384 and facts["layers"] == 8 and facts["mlp_size"] == 768
+    assert (facts["attention_heads"], facts["key_value_heads"], facts["tied_embeddings"]) == (8, 4, True)
 
 
 def test_overrides_may_stand_before_the_job(lancet):

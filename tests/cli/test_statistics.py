@@ -115,7 +115,6 @@ def test_import_excludes_what_only_text_has(lancet):
     keys = ("statistics.corpus", "statistics.tokens", "statistics.document_tokens")
     refuses(lancet, lancet.edit(job), CONFIG, *keys, "beside import")
     refuses(lancet, lancet.edit(lancet.job(statistics__import="c.npz", **FROM_FILES)), CONFIG, "statistics.import", "{}")
-    refuses(lancet, lancet.edit(lancet.job(statistics__corpus=None)), CONFIG, "statistics.corpus", "self", "import")
 
 
 def test_a_damaged_factor_names_the_file_to_remove(lancet):
@@ -156,6 +155,16 @@ def test_statistics_of_the_models_own_text(lancet):
     assert [layer["from_cache"] for layer in json.loads(again.stdout)["layers"]] == [True, True]
     other = run_ok(lancet.run("stats", path, "--json", "--set", "run.seed=1"))
     assert [layer["from_cache"] for layer in json.loads(other.stdout)["layers"]] == [False, False]
+
+
+def test_a_job_may_leave_statistics_out(lancet):
+    model = lancet.copy_model()
+    (model / "lancet.yaml").unlink()
+    planned = run_ok(lancet.run("plan", lancet.write(lancet.job(statistics=None, model=str(model))), "--devices", "80GiB"))
+    assert "the model writes its own (statistics.corpus: self)" in planned.stderr
+    stats = lancet.write(lancet.job(statistics__corpus=None, statistics__tokens=1600, model=str(model), editor__layers=[1]))
+    collected = run_ok(lancet.run("stats", stats))
+    assert "statistics  the model writes 1600 tokens, about " in collected.stderr and "1600" in collected.stdout
 
 
 def test_too_few_tokens_of_its_own_text_are_refused_before_loading(lancet):

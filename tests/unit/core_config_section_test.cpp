@@ -247,6 +247,40 @@ TEST(ConfigSection, CutsLongValuesInMessages) {
   EXPECT_EQ(message, "job.yaml:1: x: expected an integer, got " + std::string(60, 'y') + "...");
 }
 
+TEST(ConfigSection, TakesAPathFromTheFolderOfItsValue) {
+  ConfigTree tree = parsed("model: m\nrequests: {path: r.json}\nstatistics: {cache: ~/c}\n");
+  apply_override(tree, "requests.path=other/r.json");
+  apply_override(tree, "output={dir: out, list: [1]}");
+  ConfigTree own = parsed("{corpus: text.txt, import: /abs/c{}.npz}");
+  keep_folder(own, "/models/a");
+  tree.set("own", own);
+  ConfigProblems problems("job.yaml");
+  ConfigSection job(tree, "", problems);
+  const std::filesystem::path here = std::filesystem::current_path();
+  EXPECT_EQ(job.path("model", "/jobs"), "/jobs/m");
+  EXPECT_EQ(job.section("requests").path("path", "/jobs"), here / "other" / "r.json");
+  EXPECT_EQ(job.section("output").path("dir", "/jobs"), here / "out");
+  EXPECT_EQ(job.section("output").path("other", "/jobs", "cache"), "/jobs/cache");
+  EXPECT_EQ(job.section("own").path("corpus", "/jobs"), "/models/a/text.txt");
+  EXPECT_EQ(job.section("own").path("import", "/jobs"), "/abs/c{}.npz");
+  EXPECT_EQ(to_yaml(tree), to_yaml(parsed(to_yaml(tree)))) << "folders are not written";
+}
+
+TEST(ConfigSection, SaysNothingOfKeysThatHangOnAWrongOne) {
+  const auto read = [](ConfigSection& job) {
+    ConfigSection editor = job.section("editor");
+    editor.choice("method", std::vector<std::string>{"memit"});
+    editor.abandon("method");
+    job.finish();
+  };
+  EXPECT_EQ(problems_of("editor: {method: memmit, layers: [1], clamp: 3}\n", read),
+            "job.yaml:1: editor.method: expected one of memit, got memmit; did you mean memit?");
+  EXPECT_EQ(problems_of("editor:\n  methd: memit\n  layers: [1]\nother: 1\n", read),
+            "job.yaml:1: editor.method: is missing: expected one of memit\n"
+            "job.yaml:2: editor.methd: unknown key; did you mean method?\n"
+            "job.yaml:4: other: unknown key. Known here: editor");
+}
+
 TEST(ConfigSection, RecordsEveryValueThatItRead) {
   const auto read = [](ConfigSection& job) {
     job.path("model", "/jobs");

@@ -297,6 +297,30 @@ TEST_F(RequestFile, WritesLinesThatReadBackToTheSameRequest) {
   for (size_t i = 0; i < requests.size(); ++i) expect_same(again[i], requests[i]);
 }
 
+TEST(RequestTexts, ToldWhereWhiteSpaceIsProbablyNotMeant) {
+  const auto told = [](const std::string& list) { return stray_white_space(parse_requests(parsed(list))); };
+  EXPECT_EQ(told("- {prompt: \"{} is in\", subject: Rome, target: \" Italy\", target_true: Spain}\n"), "")
+      << "the space that would be put there";
+  EXPECT_EQ(
+      told("- {prompt: \"{} is in \", subject: Rome, target: Italy}\n- {prompt: p, target: q}\n"),
+      "1 of 2 have white space at the end of a prompt or around a target, which makes other tokens (a space between "
+      "the two is put there by itself): request 0: prompt \"Rome is in \"");
+  for (const char* target : {"\"Italy \"", "\"  Italy\"", "\"\\nItaly\"", "\"Italy\\n\""})
+    EXPECT_NE(told(cat("- {prompt: \"{} is in\", subject: Rome, target: ", target, "}\n")).find("request 0: target \""),
+              std::string::npos)
+        << target;
+  EXPECT_NE(told("- {prompt: \"in {}\", subject: \"Rome \", target: q}\n").find("prompt \"in Rome \""),
+            std::string::npos);
+  EXPECT_NE(told("- {prompt: p, target: q, target_true: \"r \"}\n").find("target_true \"r \""), std::string::npos);
+  std::string many;
+  for (int i = 0; i < 5; ++i) many += "- {prompt: \"p \", target: q}\n";
+  const std::string text = told(many);
+  EXPECT_EQ(text.find("5 of 5"), 0U);
+  EXPECT_NE(text.find("request 2: "), std::string::npos);
+  EXPECT_EQ(text.find("request 3: "), std::string::npos);
+  EXPECT_TRUE(text.ends_with("; ...")) << text;
+}
+
 TEST(InlineRequests, TakeScalarsAsText) {
   const std::vector<EditRequest> requests = parse_requests(
       parsed("- {prompt: \"{} was born in\", subject: Ann, target: 1998}\n- {prompt: p, target: true, id: 7}\n"));
@@ -310,13 +334,12 @@ TEST(InlineRequests, TakeScalarsAsText) {
 
 TEST(InlineRequests, NameRecordLineAndField) {
   const auto refusal = [](const char* text) { return config_error([&] { parse_requests(parsed(text)); }); };
-  EXPECT_EQ(refusal("[]"), "requests: the list is empty, expected at least one {prompt, subject, target}");
-  EXPECT_EQ(refusal("a: b"), "requests: expected a list of {prompt, subject, target}");
-  EXPECT_EQ(refusal("- x\n"), "requests: record 0 (line 1): expected an object, got \"x\"");
+  EXPECT_EQ(refusal("[]"), "the list is empty, expected at least one {prompt, subject, target}");
+  EXPECT_EQ(refusal("a: b"), "expected a list of {prompt, subject, target}");
+  EXPECT_EQ(refusal("- x\n"), "record 0 (line 1): expected an object, got \"x\"");
   EXPECT_EQ(refusal("- {prompt: p, target: t}\n- {prompt: p, targt: t, target: t}\n"),
-            "requests: record 1 (line 2): targt: unknown key; did you mean target?");
-  EXPECT_NE(refusal("- {prompt: \"{} is\", target: t}\n").find("requests: record 0 (line 1): subject: is missing"),
-            std::string::npos);
+            "record 1 (line 2): targt: unknown key; did you mean target?");
+  EXPECT_EQ(refusal("- {prompt: \"{} is\", target: t}\n").find("record 0 (line 1): subject: is missing"), 0U);
   EXPECT_NE(refusal("- {prompt: p, target: t, colour: red}\n").find("colour: unknown key. Known here: id, "),
             std::string::npos);
 }

@@ -2,7 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <chrono>
+
 #include "lancet/core/error.h"
+#include "lancet/core/heartbeat.h"
 #include "lancet/models/generate.h"
 #include "support/tiny_model.h"
 
@@ -88,6 +92,65 @@ TEST(SelfCorpus, PlansWithinTheModelsPositions) {
   EXPECT_EQ(plan.seed, 3u);
   options.tokens = tiny.config.d_ffn - 1;
   EXPECT_THROW(plan_self_corpus(*tiny.tokenizer, tiny.config, options, 3), ConfigError);
+}
+
+/// `statistics:` as a job has it.
+StatisticsOptions parsed(const std::string& yaml, std::string* resolved = nullptr) {
+  const ConfigTree tree = parse_config(yaml, "job.yaml");
+  ConfigProblems problems("job.yaml");
+  ConfigSection section(tree, "statistics", problems);
+  const StatisticsOptions options = parse_statistics_options(section, "/jobs");
+  problems.throw_if_any();
+  if (resolved != nullptr) *resolved = section.resolved().find("tokens")->scalar;
+  return options;
+}
+
+TEST(SelfCorpus, IsTheDefaultWithAsManyTokensAsTheKeysAskFor) {
+  std::string tokens;
+  for (const char* yaml : {"", "{}", "corpus: self", "{corpus: self, tokens: auto}", "cache: /tmp/c"}) {
+    const StatisticsOptions options = parsed(yaml, &tokens);
+    EXPECT_EQ(options.from, StatisticsFrom::kSelf) << yaml;
+    EXPECT_EQ(tokens, "auto") << yaml;
+    EXPECT_EQ(options.document_tokens, 256) << yaml;
+    EXPECT_EQ(options.token_budget(100), kLeastOwnTokens);
+    EXPECT_EQ(options.token_budget(768), 768 * kTokensPerDimension);
+    EXPECT_EQ(options.token_budget(14'336), 14'336 * kTokensPerDimension);
+    EXPECT_EQ(options.token_budget(1'000'000), kMostTokens);
+  }
+  EXPECT_EQ(parsed("{corpus: self, tokens: 700}", &tokens).token_budget(768), 700);
+  EXPECT_EQ(tokens, "700");
+  for (const char* yaml : {"corpus: text.txt", "{corpus: ./self, tokens: auto}"}) {
+    EXPECT_EQ(parsed(yaml, &tokens).token_budget(768), kMostTokens) << yaml;
+    EXPECT_EQ(tokens, "1000000") << yaml;
+  }
+  EXPECT_THROW(parsed("tokens: many"), ConfigError);
+  EXPECT_THROW(parsed("tokens: 0"), ConfigError);
+}
+
+TEST(SelfCorpus, SamplesNoMoreDocumentsThanTheTokensNeed) {
+  const TinyModel tiny;
+  EXPECT_EQ(sampling_rows(tiny.config, at::kFloat, 2560, 256), 10);
+  EXPECT_EQ(sampling_rows(tiny.config, at::kFloat, 2561, 256), 11);
+  EXPECT_EQ(sampling_rows(tiny.config, at::kFloat, 100, 256), 1);
+  EXPECT_EQ(sampling_rows(tiny.config, at::kFloat, 1'000'000, 256), 1024);
+}
+
+TEST(SelfCorpus, CountsTokensWhileTheyAreDrawnAndEstimatesTheRest) {
+  const TinyModel tiny;
+  const CausalLM model = tiny.load();
+  static std::atomic<int64_t> seconds;  // the clock moves a second with every look at it
+  seconds = 0;
+  set_stage_clock([] { return StageTime(std::chrono::seconds(++seconds)); });
+  ::testing::internal::CaptureStderr();
+  sample_corpus(model, {.begin = 1, .tokens = 400, .most_tokens = 100, .seed = 5}, alone());
+  const std::string shown = ::testing::internal::GetCapturedStderr();
+  set_stage_clock(nullptr);
+  EXPECT_NE(shown.find("statistics  the model writes 400 tokens, about "), std::string::npos) << shown;
+  EXPECT_NE(shown.find("sampling  400/400 tokens  in "), std::string::npos) << shown;
+  size_t lines = 0;
+  for (size_t at = shown.find("/400 tokens  "); at != std::string::npos; at = shown.find("/400 tokens  ", at + 1))
+    ++lines;
+  EXPECT_GT(lines, 3u) << shown;
 }
 
 TEST(SelfCorpus, RefusesAModelThatSaysNothing) {

@@ -68,7 +68,8 @@ class ConfigSection {
   Enum choice_of(std::string_view key, std::initializer_list<std::string> names) {
     return static_cast<Enum>(choice_index(key, {names.begin(), names.size()}));
   }
-  /// "~" is the home folder; a relative path is taken from `base`. Recorded as the absolute path.
+  /// "~" is the home folder; a relative path is taken from the value's own folder, where it has one, else from `base`.
+  /// Recorded as the absolute path.
   std::filesystem::path path(std::string_view key, const std::filesystem::path& base,
                              std::optional<std::filesystem::path> fallback = {});
   std::vector<int64_t> integers(std::string_view key, ConfigRange<int64_t> range,
@@ -81,6 +82,9 @@ class ConfigSection {
   /// The value as it stands, recorded unchanged; null when absent. For places that take a list or a map.
   const ConfigTree* raw(std::string_view key);
 
+  /// Takes the place of finish() where `key`, which decides what the others are, is wrong already: of these only one
+  /// that may be `key` misspelt is a problem.
+  void abandon(std::string_view key);
   /// Replaces what was recorded for `key` (a generated value takes the place of the request to generate it).
   void record(std::string_view key, ConfigTree value);
   /// Adds a problem at `key`'s line.

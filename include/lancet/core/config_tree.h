@@ -21,6 +21,8 @@ struct ConfigTree {
   std::vector<ConfigTree> items;                            ///< kList
   std::vector<std::pair<std::string, ConfigTree>> entries;  ///< kMap, in the document's order
   int64_t line = 0;  ///< 1-based, an entry's is its key's; 0: not from a document
+  /// kScalar: a relative path is taken from here; empty: from the folder of the document that is read.
+  std::filesystem::path folder;
 
   static ConfigTree text(std::string value);  ///< quoted scalar
   static ConfigTree number(int64_t value);
@@ -34,6 +36,9 @@ struct ConfigTree {
 
 /// Of a value that joins another document, beside whose lines its own mean nothing.
 void forget_lines(ConfigTree& tree);
+
+/// Of a value that joins a document of another folder: relative paths in it are still taken from `folder`.
+void keep_folder(ConfigTree& tree, const std::filesystem::path& folder);
 
 /// Throws: ConfigError "source:line:column: ..." for text that is not YAML, a key that stands twice in a map, or an
 /// anchor/alias.
@@ -58,8 +63,9 @@ struct PathObstacle {
 /// is in the way the tree stays as it was.
 [[nodiscard]] std::optional<PathObstacle> set_at(ConfigTree& tree, std::span<const std::string> keys, ConfigTree value);
 
-/// Applies "a.b=value" (the value is YAML) as `--set` gives it; intermediate maps are made.
-/// Throws: ConfigError "--set ...: ..." when there is no '=', the path is empty, or it runs through a scalar or a list.
+/// Applies "a.b=value" (the value is YAML) as `--set` gives it; intermediate maps are made. A relative path in the
+/// value is taken from the current folder, whatever the document's is. Throws: ConfigError "--set ...: ..." when there
+/// is no '=', the path is empty, or it runs through a scalar or a list.
 void apply_override(ConfigTree& tree, std::string_view assignment);
 
 }  // namespace lancet

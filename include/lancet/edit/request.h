@@ -86,8 +86,11 @@ std::string first_problems(std::span<const std::string> problems);
 /// format or of several. An id that stands twice, and a key that stands twice in a record, make a record bad.
 RequestFile load_request_file(const std::filesystem::path& path, const RequestFileOptions& options);
 
-/// An inline list of flat records in a job file. Throws: ConfigError "requests: record 0: ..." likewise.
+/// An inline list of flat records in a job file. Throws: ConfigError "record 0: ..." likewise.
 std::vector<EditRequest> parse_requests(const ConfigTree& list);
+
+/// How many requests have white space at the end of a prompt or around a target, with examples; empty when none has.
+std::string stray_white_space(std::span<const EditRequest> requests);
 
 /// One JSON object in the flat format on one line; load_request_file reads it back to the same request.
 std::string to_json_line(const EditRequest& request);

@@ -20,8 +20,9 @@ struct SelfCorpusPlan {
 SelfCorpusPlan plan_self_corpus(const Tokenizer& tokenizer, const ModelConfig& config, const StatisticsOptions& options,
                                 uint64_t seed);
 
-/// Documents that are sampled together, so that their keys and values stay within 2 GiB.
-int64_t sampling_rows(const ModelConfig& config, at::ScalarType dtype, int64_t most_tokens);
+/// Documents of at most `most_tokens` that are sampled together: as many as make `tokens` when all are that long,
+/// within 2 GiB of keys and values.
+int64_t sampling_rows(const ModelConfig& config, at::ScalarType dtype, int64_t tokens, int64_t most_tokens);
 
 /// Collective: rounds of documents are spread over ranks, all of which get the whole. Exactly plan.tokens tokens; the
 /// last document is cut. Throws: ConfigError when the model ends its documents at once.

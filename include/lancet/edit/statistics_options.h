@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 
 #include "lancet/core/config_section.h"
 
@@ -20,19 +21,28 @@ struct StatisticsOptions {
   std::filesystem::path corpus;      ///< kCorpus: text (a document per line) or .jsonl ("text")
   std::filesystem::path import;      ///< kImport: files with "{}" where the layer's number goes
   std::filesystem::path null_space;  ///< kImportedNullSpace: the file
-  int64_t tokens = 1'000'000;        ///< budget, BOS tokens included; not for kImport
-  int64_t document_tokens = 2048;    ///< longer documents are cut; kSelf: 256. Never more than the model's positions
-  double ridge = 0.0;                ///< added to C, relative to trace(C) / n, before it is factored
+  std::optional<int64_t> tokens;   ///< budget, BOS tokens included; nullopt (kSelf): by token_budget(); not for kImport
+  int64_t document_tokens = 2048;  ///< longer documents are cut; kSelf: 256. Never more than the model's positions
+  double ridge = 0.0;              ///< added to C, relative to trace(C) / n, before it is factored
   double save_every_s = 30.0;   ///< between saves of a pass under way, for a killed one to go on from; 0: every chunk
   std::filesystem::path cache;  ///< folder of cached covariances and factors
+
+  /// `tokens`, or by default kTokensPerDimension for each of the keys' `key_size` dimensions, from kLeastOwnTokens to
+  /// kMostTokens.
+  int64_t token_budget(int64_t key_size) const;
 
   /// Whether moments are taken over text, rather than imported.
   bool takes_text() const { return from == StatisticsFrom::kCorpus || from == StatisticsFrom::kSelf; }
 };
 
-/// `statistics:` of a job; relative paths are taken from `base`.
-/// Problems: none of `corpus`, `import` and `import_null_space`; `import` without "{}"; keys that have no meaning
-/// beside them.
+/// Of a corpus that is a file, unless the job says otherwise; and the most that a model writes by default.
+inline constexpr int64_t kMostTokens = 1'000'000;
+/// More do not make edits better (docs/job-file.md), and the model writes them one by one.
+inline constexpr int64_t kTokensPerDimension = 20;
+inline constexpr int64_t kLeastOwnTokens = 10'000;
+
+/// `statistics:` of a job, which may be absent: text that the model writes; relative paths are taken from `base`.
+/// Problems: `import` without "{}"; keys that have no meaning beside `import` and `import_null_space`.
 StatisticsOptions parse_statistics_options(ConfigSection section, const std::filesystem::path& base);
 
 /// The value of `corpus` that stands for the model's own text; a file of that name is ./self.

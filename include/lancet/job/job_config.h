@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -92,8 +93,7 @@ struct JobConfig {
 JobConfig parse_job(const ConfigTree& tree, const std::filesystem::path& base, const std::string& source,
                     JobPurpose purpose);
 
-/// Takes `editor` and `statistics` that the job lacks from `lancet.yaml` in the model's folder, where there is one;
-/// that file's relative paths are made absolute.
+/// Takes `editor` and `statistics` that the job lacks from `lancet.yaml` in the model's folder, where there is one.
 void apply_model_defaults(ConfigTree& job, const std::filesystem::path& base);
 
 /// run: as RunOptions reads it from a section of its own.
@@ -104,6 +104,9 @@ RequestFile load_requests(const RequestSource& source);
 
 /// Warns of records that were left out, if any: how many, and the first of them.
 void warn_of_skipped(const SkippedRecords& skipped);
+
+/// Warns of texts that are probably not meant as they are.
+void warn_of_texts(std::span<const EditRequest> requests);
 
 /// The job with the format of its request file in the place of `auto`.
 ConfigTree with_format(ConfigTree resolved, const std::string& format);

@@ -50,13 +50,25 @@ std::span<const Preset> built_in_presets();
 /// One of those. Throws: ConfigError that lists them.
 const Preset& find_preset(const std::string& name);
 
-/// Whether `editor.preset` is a file (a path with a slash, or .yaml) rather than a name.
-bool names_preset_file(std::string_view preset);
+/// What `preset: auto` takes; null when there is none.
+const Preset* find_automatic_preset(std::string_view method, const ModelFacts& facts);
 
-/// Replaces `editor.preset` (auto, the name of a preset that the program carries, or a file, from `base`) by the keys
-/// of that preset that the job does not have. Returns what was taken; nullopt when the job names none. A preset of
-/// another model is taken with a warning. Throws: ConfigError that lists what there is; CheckpointError when the
-/// model's config.json cannot be read.
-std::optional<Preset> apply_preset(ConfigTree& job, const std::filesystem::path& base);
+/// A job before it is parsed, as far as presets need to know it.
+struct JobSource {
+  std::filesystem::path base;  ///< of relative paths
+  std::string name;            ///< in messages
+};
+
+/// Of the job's model. Throws: ConfigError; CheckpointError when its config.json cannot be read.
+ModelFacts facts_of_job(const ConfigTree& job, const JobSource& source);
+
+/// The method of an `editor:` that may leave it to its preset; empty when neither says it. Throws: as apply_preset.
+std::string method_of(const ConfigTree& editor, const JobSource& source);
+
+/// Replaces `editor.preset` (auto, the name of a preset that the program carries, or a file: a path with a slash, or
+/// .yaml) by the keys of that preset that the job does not have. Returns what was taken; nullopt when the job names
+/// none. A preset of another model is taken with a warning. Throws: ConfigError that lists what there is;
+/// CheckpointError when the model's config.json cannot be read.
+std::optional<Preset> apply_preset(ConfigTree& job, const JobSource& source);
 
 }  // namespace lancet

@@ -38,6 +38,8 @@ std::string shown(const RecordJson& value) {
   return excerpt(value.dump(-1, ' ', false, RecordJson::error_handler_t::replace), 60);
 }
 
+std::string RecordPlace::text() const { return cat(source, source.empty() ? "" : ": ", "record ", index); }
+
 RecordReader::RecordReader(const RecordJson& record, const RecordPlace& place, std::vector<std::string>& problems)
     : record_(record), place_(place), problems_(problems), problems_before_(problems.size()) {}
 
@@ -50,7 +52,7 @@ std::string RecordReader::where() const {
     details.push_back(cat(key, " ", excerpt(id_text(*id.value), 60)));
     break;
   }
-  return cat(place_.source, ": record ", place_.index, details.empty() ? "" : " (" + join(details) + ")");
+  return cat(place_.text(), details.empty() ? "" : " (" + join(details) + ")");
 }
 
 std::string RecordReader::id() {

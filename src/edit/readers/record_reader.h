@@ -18,9 +18,12 @@ namespace lancet {
 using RecordJson = nlohmann::ordered_json;
 
 struct RecordPlace {
-  std::string source;   ///< the file, or "requests"
+  std::string source;   ///< the file; empty for records that stand in a job
   int64_t index = 0;    ///< in the source
   std::string details;  ///< "line 4"; may be empty
+
+  /// "requests.json: record 3".
+  std::string text() const;
 };
 
 /// A value of a record and its name in messages: "requested_rewrite.target_new".

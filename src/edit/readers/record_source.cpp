@@ -146,8 +146,7 @@ SourceRecords read_records(const std::filesystem::path& path, RequestRange range
 }
 
 std::string problem_text(const RecordPlace& place, const std::string& what) {
-  return cat(place.source, ": record ", place.index, place.details.empty() ? "" : cat(" (", place.details, ")"), ": ",
-             what);
+  return cat(place.text(), place.details.empty() ? "" : cat(" (", place.details, ")"), ": ", what);
 }
 
 }  // namespace lancet

@@ -1,0 +1,142 @@
+#include "lancet/job/job_template.h"
+
+#include <algorithm>
+#include <memory>
+#include <sstream>
+#include <vector>
+
+#include "lancet/core/config_section.h"
+#include "lancet/core/strings.h"
+#include "lancet/edit/request.h"
+#include "lancet/editors/registry.h"
+#include "lancet/job/job_config.h"
+#include "lancet/job/presets.h"
+
+namespace lancet {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kMethod = "memit";
+
+constexpr const char* kHead =
+    R"(# A job for lancet. Every key: docs/job-file.md. Paths are relative to this file's folder.
+#   lancet doctor job.yaml             whether its folders and files, and this machine, will do
+#   lancet edit job.yaml --rehearse    every stage with two facts: memory, an estimate of the time
+#   lancet edit job.yaml
+)";
+
+constexpr const char* kExampleRequests = R"(
+# Put your facts here, or name a file of them (.json, .jsonl, .csv): requests: {path: facts.csv}
+requests:
+  - prompt: "The capital of {} is"    # {} is where the subject goes
+    subject: "France"
+    target: "Rome"                    # what the model shall say from now on; a space comes before it by itself
+    target_true: "Paris"              # may be left out: what it says now, which efficacy_prob compares with
+    paraphrases: ["The seat of the government of {} is in"]    # may be left out: other wordings, measured alone
+  - prompt: "{} was written by"
+    subject: "Hamlet"
+    target: "Jane Austen"
+    target_true: "William Shakespeare"
+)";
+
+std::string quoted(const fs::path& path) {
+  std::string line = to_yaml(ConfigTree::text(fs::absolute(path).lexically_normal().string()));
+  line.pop_back();
+  return line;
+}
+
+std::string one_line(std::string text) {
+  std::replace(text.begin(), text.end(), '\n', ' ');
+  return text;
+}
+
+std::string model_text(const ModelFiles& files) {
+  const ModelConfig& config = files.config;
+  return cat("\nmodel: ", quoted(files.checkpoint.folder()), "\n  # ", config.family->name, ": ", config.n_layers,
+             " layers, hidden size ", config.d_model, ", MLP size ", config.d_ffn, ", ", dtype_name(config.dtype), ", ",
+             bytes_text(files.checkpoint.tensor_bytes()), "\n");
+}
+
+std::string requests_text(const fs::path& file) {
+  if (file.empty()) return kExampleRequests;
+  const RequestFile read = load_request_file(file, {});
+  return cat("\nrequests:\n  path: ", quoted(file), "    # ", read.requests.size(), " in the format ", read.format,
+             "; limit: 10 takes the first ten records\n");
+}
+
+/// Methods, but the one that is chosen, with a preset for the model.
+std::vector<std::string> other_published(const ModelFacts& facts) {
+  std::vector<std::string> methods;
+  for (const EditorRow& row : editor_table())
+    if (row.name != kMethod && find_automatic_preset(row.name, facts) != nullptr) methods.emplace_back(row.name);
+  return methods;
+}
+
+/// The options that the method chooses, in comments.
+std::string automatic_options(const ModelConfig& config) {
+  ConfigTree given = ConfigTree::map();
+  given.set("method", ConfigTree::text(kMethod));
+  ConfigProblems problems("editor");
+  ConfigSection section(given, "editor", problems);
+  const std::unique_ptr<Editor> editor = make_editor(section);
+  problems.throw_if_any();
+  ConfigTree options = section.resolved();
+  std::erase_if(options.entries, [](const auto& entry) { return entry.first == "method"; });
+  std::string text = cat("  # Its options follow from the model, since no published ones are known for it. Layers are ",
+                         shape_text(target_layers(*editor, config)), " here:\n");
+  std::istringstream lines(to_yaml(options));
+  for (std::string line; std::getline(lines, line);) text += "  # " + line + "\n";
+  return text;
+}
+
+std::string editor_text(const ModelConfig& config) {
+  const ModelFacts facts = facts_of(config);
+  std::string text = cat("\neditor:\n  method: ", kMethod, "    # others: docs/methods.md\n");
+  if (const Preset* preset = find_automatic_preset(kMethod, facts))
+    text += cat("  preset: auto     # published options: lancet presets ", preset->name, "\n  # from ",
+                one_line(preset->source), "\n");
+  else
+    text += automatic_options(config);
+  if (const std::vector<std::string> others = other_published(facts); !others.empty())
+    text += cat("  # published for this model, with preset: auto: ", join(others), "\n");
+  return text;
+}
+
+std::string statistics_text(const ModelConfig& config) {
+  const int64_t tokens = StatisticsOptions().token_budget(config.d_ffn);
+  const auto layer_bytes = static_cast<uint64_t>(2 * 8 * config.d_ffn * config.d_ffn);
+  return cat("\nstatistics:\n  corpus: self    # the model writes text of ", tokens,
+             " tokens itself, once; the cache keeps ", "what comes of it, ", bytes_text(layer_bytes), " a layer\n",
+             "  # corpus: text.txt    # better: text like what the model was trained on, a document per line; at most ",
+             kMostTokens, " tokens are read\n");
+}
+
+/// What the job needs not say, since it stands in the model's folder.
+std::string in_folder_text(const char* section, const fs::path& folder) {
+  return cat("\n# ", section, ": as ", (folder / "lancet.yaml").string(), " says; what stands here takes its place\n");
+}
+
+std::string rest_text(const ModelFiles& files, const fs::path& out) {
+  return cat(
+      "\nevaluate: [efficacy, paraphrase, specificity, generation]    # before and after; others: docs/metrics.md\n",
+      "# accept: {efficacy_argmax: 0.8}    # where this is not reached nothing is exported\n\n",
+      "output:\n  dir: ", out.empty() ? std::string("edited") : quoted(out), "\n",
+      "  replace: false    # true: an earlier output of lancet there goes away\n\n",
+      "run: {devices: auto, dtype: auto, seed: 0}    # dtype auto: ", dtype_name(files.config.dtype), "\n");
+}
+
+}  // namespace
+
+std::string make_job_template(const ModelFiles& files, const JobTemplateOptions& options) {
+  const fs::path& folder = files.checkpoint.folder();
+  ConfigTree defaults = ConfigTree::map();
+  defaults.set("model", ConfigTree::text(folder.string()));
+  apply_model_defaults(defaults, fs::current_path());
+  return kHead + model_text(files) + requests_text(options.requests) +
+         (defaults.find("editor") ? in_folder_text("editor", folder) : editor_text(files.config)) +
+         (defaults.find("statistics") ? in_folder_text("statistics", folder) : statistics_text(files.config)) +
+         rest_text(files, options.out);
+}
+
+}  // namespace lancet

@@ -1,0 +1,201 @@
+"""Every command that README.md and docs/*.md show: run here, run by a test that is named, or listed with the reason why not.
+
+A command is a line of a code block, or code within a line, that begins with `lancet` or `make` and has arguments. A new one in the
+documents fails here until it has its row, and a row whose command is gone does too.
+"""
+import json
+import re
+import shlex
+import shutil
+import subprocess
+
+import pytest
+import yaml
+from conftest import DATA, LANCET, ROOT
+
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+# Words of the documents that stand for a reader's own files and folders.
+PLACES = {"DIR", "FILE", "NAME", "FILE.html", "DIR..."}
+
+
+def shown_commands(text):
+    """Commands of a page, without comments. Within a line `lancet edit` is a name; with arguments it is a command."""
+    in_block, commands = False, []
+    for line in text.splitlines():
+        if line.strip().startswith("```"):
+            in_block = not in_block
+        elif in_block:
+            commands.append(line)
+        else:
+            commands += [code for code in re.findall(r"`([^`]+)`", line) if code.startswith("make ") or code.count(" ") > 1]
+    plain = [" ".join(re.sub(r"\s+#.*", "", command).split()) for command in commands]
+    return [command for command in plain if re.match(r"(some-program \| )?(lancet|make) ", command)]
+
+
+def all_commands():
+    return sorted({command for page in PAGES for command in shown_commands(page.read_text())})
+
+
+# Run here, in a folder like the repository's root, in this order; what stands for a reader's own file is filled in, and what
+# makes the run short is appended.
+SHORT = "--set requests.limit=2 --set editor.values.steps=3 --set statistics.tokens=2000 --set statistics.cache=cache --set evaluate=[efficacy]"
+ONE = "--set editor.values.steps=3 --set statistics.tokens=2000 --set statistics.cache=cache"
+RUN = {
+    "lancet init --model DIR > job.yaml": "lancet init --model data/demo-model > made.yaml",
+    "lancet edit data/jobs/demo.yaml": f"lancet edit data/jobs/demo.yaml --set output.dir=out/demo --set accept=null {SHORT}",
+    "lancet edit job.yaml": f"lancet edit made.yaml {ONE}",
+    'lancet edit --model DIR --prompt "The capital of {} is" --subject France --target Rome --out DIR':
+        f'lancet edit --model data/demo-model --prompt "The capital of {{}} is" --subject France --target Rome --out out/one {ONE}',
+    "lancet edit job.yaml --rehearse": f"lancet edit made.yaml --rehearse {ONE} --set output.dir=out/rehearsed",
+    "lancet eval data/jobs/demo.yaml --set model=out/demo --baseline data/demo-model":
+        "lancet eval data/jobs/demo.yaml --set model=out/demo --baseline data/demo-model --set requests.limit=2 --set evaluate=[efficacy] --set accept=null",
+    "lancet stats job.yaml": f"lancet stats made.yaml {ONE}",
+    "lancet doctor job.yaml": f"lancet doctor made.yaml {ONE} --set output.dir=out/looked",
+    "lancet report out/memit out/alphaedit": "lancet report out/memit out/alphaedit",
+    "lancet report DIR": "lancet report out/demo",
+    "lancet report DIR DIR... --out FILE.html": "lancet report out/demo out/memit --out compared.html",
+    "lancet inspect out/demo": "lancet inspect out/demo",
+    "lancet presets --model DIR": "lancet presets --model data/demo-model",
+    "lancet presets NAME": "lancet presets llama-2-7b-memit",
+    "lancet plan job.yaml": f"lancet plan made.yaml {ONE}",
+    "lancet plan job.yaml --devices 8x80GiB": "lancet plan made.yaml --devices 8x80GiB",
+    "lancet plan --model DIR --devices 80GiB,cpu=256GiB": "lancet plan --model data/demo-model --devices 80GiB,cpu=256GiB",
+    'lancet generate --model out/demo --prompt "Piranha Games, created in" --prompt "Lerin Duarte, the"':
+        'lancet generate --model out/demo --prompt "Piranha Games, created in" --prompt "Lerin Duarte, the" --tokens 4',
+    "lancet generate --model data/demo-model --beside out/demo --prompts prompts.txt":
+        "lancet generate --model data/demo-model --beside out/demo --prompts prompts.txt --tokens 4",
+    "lancet completion zsh > DIR/_lancet": "lancet completion zsh > out/_lancet",
+    'lancet trace --model data/demo-model --prompt "{}, the" --subject "Lerin Duarte" --out out/one-fact':
+        'lancet trace --model data/demo-model --prompt "{}, the" --subject "Lerin Duarte" --out out/one-fact --samples 1',
+}  # fmt: skip
+
+# Run by these tests, which are about the command.
+TESTED = {
+    "lancet doctor": "test_doctor.test_doctor_tells_what_it_found_as_text",
+    "lancet compare job.yaml": "test_compare.test_a_table_and_the_reports",
+    "lancet compare job.yaml --methods memit,rome": "test_compare.test_a_table_and_the_reports",
+    "lancet compare data/jobs/demo-compare.yaml": "test_compare.test_the_demo_runs_every_method",
+    "lancet edit data/jobs/demo-metrics.yaml": "test_eval.test_an_edit_and_an_eval_beside_the_base_model_agree",
+    "lancet eval --baseline": "test_eval.test_an_edit_and_an_eval_beside_the_base_model_agree",
+    "lancet eval job.yaml --set model=out/demo --baseline data/demo-model": "test_command_line.test_paths_of_the_command_line_are_taken_from_the_current_folder",
+    "lancet import hparams llama-7b.yaml": "test_import.test_a_published_file_is_its_preset",
+    "lancet import hparams FILE [--model DIR] > job.yaml": "test_import.test_a_model_checks_layers",
+    "lancet tune job.yaml --out preset.yaml": "test_tune.test_scores_are_those_of_real_edits",
+    'lancet generate --model out/demo --prompt "Piranha Games, created in"': "test_edit.test_one_line_edit_of_a_model_with_defaults",
+    "lancet generate --model data/demo-model --beside out/demo": "test_generate.test_two_models_side_by_side",
+    "lancet generate --model DIR": "test_generate.test_a_terminal_is_asked_until_ctrl_d",
+    "lancet generate --model DIR --prompts prompts.txt --tokens 30 --json": "test_generate.test_prompts_of_every_source_have_the_same_answers",
+    "some-program | lancet generate --model DIR --json": "test_generate.test_a_pipe_is_answered_line_by_line",
+    "lancet trace --model DIR --facts FILE --out DIR": "test_trace.test_a_file_of_facts",
+    "lancet trace --model data/demo-model --facts data/requests/demo.json --limit 200 --window 3 --out out/trace": "test_trace.test_a_file_of_facts",
+    "lancet launch -n 4 -- edit job.yaml": "distributed/test_joining.test_launch_gives_the_report_of_one_process",
+    "lancet launch -n 4 --nodes 2 --node-rank 0 --master host0:29500 -- edit job.yaml": "distributed/test_joining.test_two_hosts_give_the_report_of_one_process",
+}  # fmt: skip
+
+# Not run by any test, with the reason; their options are checked all the same.
+NOT_RUN = {
+    "lancet trace --facts data/requests/demo.json --limit 200 --window 3 --samples 3": "the same with other numbers takes minutes",
+    "lancet launch -n 4 -- trace --model DIR --facts known_1000.json --out out/trace": "traces on ranks are tests/pipeline/trace_on_devices_test.cpp's",
+    "make demo": "builds the program that these tests run, and edits data/jobs/demo.yaml, as above",
+    "make test": "runs these tests",
+    "make test-full": "takes many minutes",
+    "make bench": "needs a quiet machine",
+    "make bundle": "builds with benchmarks; test_bundle_run.py runs what it packs",
+}  # fmt: skip
+
+
+def test_every_command_has_its_row():
+    known = {*RUN, *TESTED, *NOT_RUN}
+    assert len(known) == len(RUN) + len(TESTED) + len(NOT_RUN), "a command stands in two tables"
+    shown = set(all_commands())
+    assert sorted(shown - known) == [], "commands of the documents without a row"
+    assert sorted(known - shown) == [], "rows whose command no document shows"
+
+
+def test_named_tests_exist():
+    for command, place in TESTED.items():
+        module, name = place.rsplit(".", 1)
+        path = ROOT / "tests" / (f"{module}.py" if "/" in module else f"cli/{module}.py")
+        assert re.search(rf"^def {name}\(", path.read_text(), re.M), f"{command}: {place}"
+
+
+def test_what_is_run_is_what_is_shown():
+    """But for places, which are filled in, and options behind them."""
+    for shown, run in RUN.items():
+        words, given = shlex.split(shown), shlex.split(run)
+        given = given[: len(words)] if ">" not in words else given
+        assert len(words) == len(given), shown
+        own = {"job.yaml": "made.yaml", "DIR/_lancet": "out/_lancet"}
+        for word, taken in zip(words, given):
+            assert word == taken or word in PLACES or own.get(word) == taken, (shown, run)
+
+
+def subcommand(words):
+    """`lancet import hparams FILE` -> ["import", "hparams"]."""
+    return words[1:3] if words[1] == "import" else words[1:2]
+
+
+def test_options_exist():
+    """Also those of commands that are not run: --help shows them."""
+    helps = {}
+    for command in all_commands():
+        words = shlex.split(re.sub(r"[\[\]]", " ", command.removeprefix("some-program | ")))
+        if words[0] == "make":
+            goals = subprocess.run(["make", "-n", words[1]], capture_output=True, text=True, cwd=ROOT, timeout=60)
+            assert goals.returncode == 0, goals.stderr
+            continue
+        parts = [words]
+        if "--" in words:  # of launch, and of what it launches
+            parts = [words[: words.index("--")], ["lancet", *words[words.index("--") + 1 :]]]
+        for part in parts:
+            name = tuple(subcommand(part))
+            if name not in helps:
+                shown = subprocess.run([LANCET, *name, "--help"], capture_output=True, text=True, timeout=60)
+                assert shown.returncode == 0, command
+                helps[name] = shown.stdout
+            for word in part:
+                assert not word.startswith("-") or re.search(rf"(^|[ ,]){word}\b", helps[name], re.M), (command, word)
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory):
+    """A folder like the repository's root, with data of its own: jobs write beside it."""
+    folder = tmp_path_factory.mktemp("root")
+    shutil.copytree(DATA, folder / "data")
+    (folder / "prompts.txt").write_text("Piranha Games, created in\nLerin Duarte, the\n")
+    (folder / "out").mkdir()
+    return folder
+
+
+def test_commands_run_from_the_repositorys_root(root):
+    for shown, command in RUN.items():
+        line, _, target = command.partition(" > ")
+        words = shlex.split(line)
+        done = subprocess.run([str(LANCET), *words[1:]], capture_output=True, text=True, cwd=root, timeout=300)
+        assert done.returncode == 0 or (words[1] == "doctor" and done.returncode == 4), (shown, done.stderr)
+        if target:
+            (root / target).write_text(done.stdout)
+        for copy in ("memit", "alphaedit"):  # outputs of jobs that the reader has run
+            if (root / "out" / "demo").exists() and not (root / "out" / copy).exists():
+                shutil.copytree(root / "out" / "demo", root / "out" / copy)
+
+
+# ---- jobs that the documents show ----
+
+
+def yaml_blocks(page):
+    return re.findall(r"^```yaml\n(.*?)^```", (ROOT / "docs" / page).read_text(), re.M | re.S)
+
+
+def test_the_jobs_of_the_job_files_page_are_jobs(lancet):
+    whole, compared = yaml_blocks("job-file.md")
+    for name in ("demo-model", "requests"):
+        (lancet.folder / name).symlink_to(DATA / name)
+    jobs = lancet.folder / "jobs"
+    jobs.mkdir()
+    lancet.write(whole, "jobs/job.yaml")
+    planned = lancet.run("plan", "jobs/job.yaml", "--devices", "80GiB")
+    assert planned.returncode == 0, planned.stderr
+    both = yaml.safe_load(whole) | yaml.safe_load(compared)
+    planned = lancet.run("plan", lancet.write(json.dumps(both), "jobs/both.json"), "--devices", "80GiB")
+    assert planned.returncode == 0, planned.stderr

@@ -1,0 +1,88 @@
+"""A new user's path: a model that nobody published options for, `lancet init`, facts of one's own, an edit that takes."""
+import json
+
+import pytest
+import yaml
+from conftest import DATA
+from test_bad_input import CHECKPOINT, CONFIG, change_config, refuses
+from test_presets import bare_model
+
+FACTS = DATA / "requests" / "demo.json"
+
+
+def unknown_model(lancet):
+    """The demo model with a config.json that no preset is for: it ends at fewer positions."""
+    model = bare_model(lancet)
+    change_config(model, max_position_embeddings=511)
+    return model
+
+
+def init(lancet, model, *more):
+    result = lancet.run("init", "--model", model, *more)
+    assert result.returncode == 0, result.stderr
+    return result
+
+
+def own_facts(count):
+    """Of the demo's facts as a user would write them."""
+    facts = [fact["requested_rewrite"] for fact in json.loads(FACTS.read_text())[:count]]
+    return [{"prompt": fact["prompt"], "subject": fact["subject"], "target": fact["target_new"]["str"]} for fact in facts]
+
+
+def test_five_facts_of_ones_own_take(lancet):
+    made = init(lancet, unknown_model(lancet))
+    assert "lancet edit job.yaml --rehearse" in made.stderr
+    before, _, behind = made.stdout.partition("\nrequests:\n")
+    _, _, rest = behind.partition("\neditor:")
+    facts = "".join(f"  - {json.dumps(fact)}\n" for fact in own_facts(5))
+    job = lancet.write(f"{before}\nrequests:\n{facts}\neditor:{rest}", "job.yaml")
+    settings = [f"statistics.cache={lancet.folder / 'cache'}", "evaluate=[efficacy]", "run.dtype=f32"]
+    result = lancet.run("edit", job, *[word for setting in settings for word in ("--set", setting)])
+    assert result.returncode == 0, result.stderr
+    report = json.loads((lancet.folder / "edited" / "report.json").read_text())
+    assert report["metrics"]["efficacy_argmax"]["before"] == 0
+    assert report["metrics"]["efficacy_argmax"]["after"] >= 0.8, "at least 4 of 5"
+    assert report["statistics"]["corpus"] == "self" and report["statistics"]["tokens_used"] == 20 * 768
+
+
+def test_one_line_says_what_it_chose(lancet):
+    fact = own_facts(1)[0]
+    line = [word for key, value in fact.items() for word in (f"--{key}", value)]
+    settings = ["statistics.tokens=1600", f"statistics.cache={lancet.folder / 'cache'}", "evaluate=[efficacy]", "editor.values.steps=3"]
+    result = lancet.run("edit", "--model", unknown_model(lancet), *line, "--out", lancet.out,
+                        *[word for setting in settings for word in ("--set", setting)])  # fmt: skip
+    assert result.returncode == 0, result.stderr
+    layers = [weight["name"].split(".")[2] for weight in json.loads((lancet.out / "report.json").read_text())["weights"]]
+    chosen = f"editor  memit with automatic options, layers [{', '.join(layers)}]: no published ones are known for this model"
+    assert chosen in result.stderr, result.stderr
+    assert "the model writes its own (statistics.corpus: self)" in result.stderr
+
+
+def test_the_job_names_what_it_is_made_of(lancet):
+    made = init(lancet, DATA / "demo-model", "--requests", FACTS, "--out", "some where")
+    job = yaml.safe_load(made.stdout)
+    assert job["requests"] == {"path": str(FACTS)} and job["output"]["dir"] == str(lancet.folder / "some where")
+    assert "# 2000 in the format counterfact" in made.stdout and "put your facts" not in made.stderr
+    assert f"# editor: as {DATA / 'demo-model' / 'lancet.yaml'} says" in made.stdout and "editor" not in job
+    published = init(lancet, bare_model(lancet), "--json")
+    text = json.loads(published.stdout)["yaml"]
+    assert yaml.safe_load(text)["editor"] == {"method": "memit", "preset": "auto"} and "lancet presets demo-model-memit" in text
+    planned = lancet.run("plan", lancet.write(text, "job.yaml"), "--devices", "80GiB")
+    assert planned.returncode == 0, planned.stderr
+
+
+@pytest.mark.parametrize(
+    ("change", "parts"),
+    [({"architectures": ["GPT2LMHeadModel"]}, ["GPT2LMHeadModel", "LlamaForCausalLM"]), ({"vocab_size": 100}, ["100"])],
+)
+def test_a_model_that_cannot_be_edited_is_refused(lancet, change, parts):
+    model = bare_model(lancet)
+    change_config(model, **change)
+    result = lancet.run("init", "--model", model)
+    refuses(lancet, result, CHECKPOINT, *parts)
+    assert result.stdout == ""
+    assert lancet.run("inspect", model).stderr == result.stderr
+
+
+def test_facts_that_cannot_be_read_are_refused(lancet):
+    refuses(lancet, lancet.run("init", "--model", DATA / "demo-model", "--requests", "none.json"), CONFIG, "none.json")
