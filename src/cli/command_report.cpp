@@ -6,6 +6,7 @@
 #include "commands.h"
 #include "lancet/core/strings.h"
 #include "lancet/io/files.h"
+#include "lancet/io/output_folder.h"
 #include "lancet/report/report_page.h"
 
 namespace lancet::cli {
@@ -140,6 +141,7 @@ void add_report(CLI::App& app, Action& action) {
     action = [=] {
       begin(*output);
       const std::vector<fs::path> paths = write_pages(*folders, *out);
+      if (folders->size() == 1) note_written(folders->front(), paths);
       Json written = Json::array();
       for (const fs::path& path : paths) {
         written.push_back(path.string());

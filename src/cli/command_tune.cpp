@@ -55,8 +55,7 @@ std::string trials_json(const TuneReport& report, const fs::path& preset) {
 /// The two files are looked at before the work begins.
 void check_target(const fs::path& preset) {
   for (const fs::path& file : {preset, fs::path(preset).replace_extension(".svg")})
-    if (fs::exists(file))
-      throw ConfigError(cat("--out: ", file.string(), ": exists already: remove it, or choose another name"));
+    if (fs::exists(file)) throw ConfigError(cat("--out: ", file.string(), ": exists already: choose another name"));
   const fs::path folder = fs::absolute(preset).parent_path();
   if (!fs::is_directory(folder)) throw ConfigError(cat("--out: ", folder.string(), ": is no folder: make it first"));
   if (preset.extension() != ".yaml")

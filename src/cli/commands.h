@@ -12,6 +12,7 @@
 #include "lancet/distributed/rank_session.h"
 #include "lancet/job/job_config.h"
 #include "lancet/job/presets.h"
+#include "lancet/runtime/problem.h"
 
 namespace lancet::cli {
 
@@ -58,11 +59,8 @@ struct RankArguments {
 };
 void add_rank_options(CLI::App& command, RankArguments& ranks);
 
-/// What an error is to the user. `error`: not null.
-struct Problem {
-  ExitCode code = ExitCode::kInternal;
-  std::string message;
-};
+using lancet::Problem;
+/// `error`: not null.
 Problem problem_of(const std::exception_ptr& error);
 
 /// Runs `work` as the rank that the environment says, or alone. An error is told to the other ranks and to the user;

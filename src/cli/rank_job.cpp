@@ -1,8 +1,5 @@
 // Commands that several processes can run together.
-#include <c10/util/Exception.h>
-
 #include <map>
-#include <new>
 
 #include "commands.h"
 #include "lancet/core/progress.h"
@@ -30,17 +27,8 @@ void add_rank_options(CLI::App& command, RankArguments& ranks) {
 Problem problem_of(const std::exception_ptr& error) {
   try {
     std::rethrow_exception(error);
-  } catch (const Error& known) {
-    return {known.exit_code(), known.what()};
-  } catch (const c10::OutOfMemoryError& full) {
-    return {ExitCode::kPlacement,
-            cat("out of device memory: use a smaller editor.values.batch. ", full.what_without_backtrace())};
-  } catch (const std::bad_alloc&) {
-    return {ExitCode::kPlacement, "out of memory: use a smaller editor.values.batch, or run.dtype: bf16"};
-  } catch (const c10::Error& torch) {
-    return {ExitCode::kInternal, cat("torch: ", torch.what_without_backtrace())};
-  } catch (const std::exception& other) {
-    return {ExitCode::kInternal, other.what()};
+  } catch (const std::exception& known) {
+    return lancet::problem_of(known);
   }
 }
 

@@ -1,11 +1,19 @@
 #include "lancet/core/hash.h"
 
 #include <xxhash.h>
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <new>
+#include <vector>
 
 namespace lancet {
+namespace {
+
+/// Half of a core's level-2 cache, or less: a piece is hashed where it has just been read to.
+constexpr uint64_t kPieceBytes = uint64_t{256} << 10;
+
+}  // namespace
 
 struct ContentHash::State {
   XXH3_state_t* xxh = XXH3_createState();
@@ -27,6 +35,17 @@ ContentHash& ContentHash::add(std::span<const std::byte> bytes) {
   const uint64_t length = bytes.size();
   XXH3_128bits_update(state_->xxh, &length, sizeof length);
   XXH3_128bits_update(state_->xxh, bytes.data(), bytes.size());
+  return *this;
+}
+
+ContentHash& ContentHash::add(uint64_t length, const std::function<void(uint64_t, std::span<std::byte>)>& read) {
+  XXH3_128bits_update(state_->xxh, &length, sizeof length);
+  std::vector<std::byte> buffer(std::min(length, kPieceBytes));
+  for (uint64_t done = 0; done < length; done += buffer.size()) {
+    const std::span<std::byte> piece = std::span(buffer).first(std::min<uint64_t>(buffer.size(), length - done));
+    read(done, piece);
+    XXH3_128bits_update(state_->xxh, piece.data(), piece.size());
+  }
   return *this;
 }
 

@@ -150,7 +150,7 @@ std::vector<Finding> diagnose_job(const JobConfig& job, MachineFacts& facts) {
     findings.push_back({FindingState::kNote, "requests", stray, "take it out of the texts, unless it is meant"});
   findings.push_back(tried("run.devices", [&] { return device_names(find_devices(job.run.devices)); }));
   findings.push_back(tried("output", [&] {
-    check_output(*job.output);
+    check_output(job);
     return job.output->dir.string();
   }));
   if (is_usable && job.editor->needs().statistics)

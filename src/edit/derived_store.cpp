@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "lancet/core/progress.h"
+#include "lancet/io/files.h"
 #include "lancet/runtime/collectives.h"
 
 namespace lancet {
@@ -18,6 +19,8 @@ void DerivedStore::prepare(std::span<const int64_t> layers, Communicator& commun
       else
         missing.push_back(layer);
     }
+    // a pass over text may take hours: whether its results can be kept is found before
+    if (!missing.empty()) check_writable(cache_file(missing.front()).parent_path(), "statistics.cache");
   });
   missing = broadcast_numbers(communicator, missing);
   made_ = {missing.begin(), missing.end()};

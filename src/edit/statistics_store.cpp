@@ -64,7 +64,11 @@ std::string CovarianceKeys::of(int64_t layer) const {
   for (const WeightSpec& spec : resolve_weights(config_, checkpoint_)) {
     if (!shapes_keys(spec.id, layer)) continue;
     std::string& weight = weight_hashes_[spec.stored_name];
-    if (weight.empty()) weight = ContentHash().add(checkpoint_.view(spec.stored_name).bytes).hex();
+    if (weight.empty()) {
+      ContentHash bytes;
+      checkpoint_.view(spec.stored_name).add_to(bytes);
+      weight = bytes.hex();
+    }
     hash.add(weight);
   }
   return hash.hex();

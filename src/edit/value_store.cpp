@@ -7,6 +7,7 @@
 #include "lancet/core/progress.h"
 #include "lancet/core/strings.h"
 #include "lancet/core/version.h"
+#include "lancet/io/unfinished_folder.h"
 #include "lancet/models/tensor_io.h"
 
 namespace lancet {
@@ -90,7 +91,7 @@ void ValueStore::save(const std::vector<const PreparedRequest*>& batch, const Se
                       const OptimizedValues& values) const {
   std::vector<int64_t> steps;
   for (const std::vector<ValueLoss>& losses : values.losses) steps.push_back(static_cast<int64_t>(losses.size()));
-  std::filesystem::create_directories(folder_);
+  make_unfinished(folder_);
   write_tensors(file(batch, setting),
                 {{"z", values.z_ND},
                  {"initial_norms", torch::tensor(values.initial_norms, torch::kDouble)},
@@ -100,9 +101,6 @@ void ValueStore::save(const std::vector<const PreparedRequest*>& batch, const Se
                 {{"format", std::string(kFormat)}});
 }
 
-void ValueStore::clear() const {
-  std::error_code ignored;  // another rank may be removing it too
-  std::filesystem::remove_all(folder_, ignored);
-}
+void ValueStore::clear() const { remove_unfinished(folder_); }
 
 }  // namespace lancet

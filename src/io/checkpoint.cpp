@@ -20,9 +20,12 @@ namespace fs = std::filesystem;
 /// {"metadata": {...}, "weight_map": {...}}; metadata may hold more.
 constexpr int kDeepestIndex = 16;
 
-std::string read_file(const fs::path& path) {
-  const auto file = MappedFile::open(path);
-  return {reinterpret_cast<const char*>(file->bytes().data()), file->bytes().size()};
+using Files = std::vector<std::shared_ptr<const MappedFile>>;
+
+std::string text_of(const MappedFile& file) {
+  std::string text(file.bytes().size(), '\0');
+  file.read(0, std::as_writable_bytes(std::span(text)));
+  return text;
 }
 
 bool is_folder(const fs::path& path) {
@@ -45,7 +48,7 @@ std::vector<std::string> sorted_names(const fs::path& folder) {
 fs::path resolve_snapshot(const fs::path& cache) {
   const std::vector<std::string> snapshots = sorted_names(cache / "snapshots");
   if (has_entry(cache / "refs" / "main")) {
-    std::string revision = read_file(cache / "refs" / "main");
+    std::string revision = text_of(*MappedFile::open(cache / "refs" / "main"));
     revision.erase(std::find_if(revision.begin(), revision.end(), [](char c) { return c == '\n' || c == '\r'; }),
                    revision.end());
     if (std::ranges::find(snapshots, revision) == snapshots.end())
@@ -101,10 +104,11 @@ fs::path resolve_folder(const fs::path& path) {
 
 using WeightMap = std::map<std::string, std::string>;  // tensor -> shard's file name
 
-WeightMap read_index(const fs::path& path) {
+WeightMap read_index(const MappedFile& file) {
+  const fs::path& path = file.path();
   nlohmann::json index;
   try {
-    index = parse_strict_json(read_file(path), kDeepestIndex);
+    index = parse_strict_json(text_of(file), kDeepestIndex);
   } catch (const JsonProblem& problem) {
     throw CheckpointError(cat(path.string(), ": ", problem.what(), "; download the file again"));
   }
@@ -154,15 +158,31 @@ void check_index(const fs::path& index, const WeightMap& shard_of, const std::ve
                             "\n  index and shards are of different versions: download the model again"));
 }
 
-std::vector<SafetensorsReader> open_shards(const fs::path& folder) {
+/// What an export copies besides the weights; the index only where that is how the weights are found.
+Files open_side_files(const fs::path& folder) {
+  Files files;
+  if (!has_entry(folder / kWeightsFile) && has_entry(folder / kIndexFile))
+    files.push_back(MappedFile::open(folder / kIndexFile));
+  for (const char* const name : kSidecarFiles)
+    if (has_entry(folder / name)) files.push_back(MappedFile::open(folder / name));
+  return files;
+}
+
+/// Null: there is none.
+const MappedFile* find_file(const Files& files, std::string_view name) {
+  const auto found = std::ranges::find_if(files, [&](const auto& file) { return file->path().filename() == name; });
+  return found == files.end() ? nullptr : found->get();
+}
+
+std::vector<SafetensorsReader> open_shards(const fs::path& folder, const MappedFile* index_file) {
   std::vector<SafetensorsReader> shards;
   if (has_entry(folder / kWeightsFile)) {
     shards.push_back(SafetensorsReader::open(folder / kWeightsFile));
     return shards;
   }
-  const fs::path index = folder / kIndexFile;
-  if (!has_entry(index)) refuse_weights(folder);
-  const WeightMap shard_of = read_index(index);
+  if (index_file == nullptr) refuse_weights(folder);
+  const fs::path& index = index_file->path();
+  const WeightMap shard_of = read_index(*index_file);
   std::set<std::string> files;
   for (const auto& [tensor, file] : shard_of) files.insert(file);
   std::vector<std::string> missing;
@@ -176,13 +196,25 @@ std::vector<SafetensorsReader> open_shards(const fs::path& folder) {
   return shards;
 }
 
+bool was_written(const MappedFile& file) {
+  const FileStamp now = file.stamp_now();
+  return now.size_bytes != file.stamp().size_bytes || now.written_ns != file.stamp().written_ns;
+}
+
+[[noreturn]] void refuse_change(const fs::path& file) {
+  throw CheckpointError(cat(file.string(),
+                            ": expected the file as it was opened, got one that was written to since; leave the "
+                            "model as it is while lancet works with it, and start again"));
+}
+
 }  // namespace
 
 Checkpoint Checkpoint::open(const fs::path& path) {
   Checkpoint checkpoint;
   checkpoint.folder_ = resolve_folder(path);
-  checkpoint.config_text_ = read_file(checkpoint.folder_ / "config.json");
-  checkpoint.shards_ = open_shards(checkpoint.folder_);
+  checkpoint.side_files_ = open_side_files(checkpoint.folder_);
+  checkpoint.config_text_ = text_of(*find_file(checkpoint.side_files_, "config.json"));
+  checkpoint.shards_ = open_shards(checkpoint.folder_, find_file(checkpoint.side_files_, kIndexFile));
   for (size_t i = 0; i < checkpoint.shards_.size(); ++i)
     for (const TensorInfo& info : checkpoint.shards_[i].tensors()) checkpoint.shard_of_[info.name] = i;
   return checkpoint;
@@ -217,12 +249,33 @@ uint64_t Checkpoint::tensor_bytes() const {
 }
 
 std::string Checkpoint::content_hash() const {
+  if (content_hash_.empty()) {
+    std::string hash = hash_content();
+    for (const SafetensorsReader& shard : shards_)
+      if (was_written(shard.file())) refuse_change(shard.path());  // perhaps between two reads of one run
+    content_hash_ = std::move(hash);
+  }
+  return content_hash_;
+}
+
+void Checkpoint::check_unchanged() const {
+  for (const auto& file : side_files_)
+    if (was_written(*file)) refuse_change(file->path());
+  for (const SafetensorsReader& shard : shards_) {
+    if (shard.file().stamp_now() == shard.file().stamp()) continue;
+    if (content_hash_.empty() ? was_written(shard.file()) : hash_content() != content_hash_)
+      refuse_change(shard.path());
+    if (!content_hash_.empty()) return;  // the hash is of all shards
+  }
+}
+
+std::string Checkpoint::hash_content() const {
   ContentHash hash;
   for (const auto& [name, shard] : shard_of_) {
     const TensorView tensor = shards_[shard].view(name);
     hash.add(name).add(dtype_name(tensor.dtype)).add(static_cast<int64_t>(tensor.shape.size()));
     for (const int64_t size : tensor.shape) hash.add(size);
-    hash.add(tensor.bytes);
+    tensor.add_to(hash);
     count_progress();
   }
   return hash.hex();

@@ -48,10 +48,9 @@ void finish(FileHandle file) {
 }
 
 /// A regular file of its own, also where the base has a symbolic link.
-void copy_whole_file(const fs::path& source, const fs::path& target) {
-  const FileHandle from = FileHandle::open_regular(source);
+void copy_whole_file(const MappedFile& from, const fs::path& target) {
   FileHandle to = FileHandle::create(target);
-  append_range({from.descriptor(), source, 0, from.size_bytes()}, to);
+  append_range({from.descriptor(), from.path(), 0, from.bytes().size()}, to);
   finish(std::move(to));
 }
 
@@ -92,20 +91,19 @@ void write_over(const SafetensorsReader& shard, const Replaced& replaced, FileHa
       to.write_at(found->second->bytes, info.begin);
 }
 
-/// Throws unless the file holds the shard's tensors: names, types, shapes, order. The place of a mapped file can be
-/// taken by another one, and the file itself can be written over, while a long job runs.
+/// Throws unless the file holds the shard's tensors: names, types, shapes, order. What was copied could be another
+/// header than the one that was read.
 void check_holds_tensors(const fs::path& file, const SafetensorsReader& shard) {
   const auto same = [](const TensorInfo& a, const TensorInfo& b) {
     return a.name == b.name && a.dtype == b.dtype && a.shape == b.shape;
   };
   if (!std::ranges::equal(SafetensorsReader::open(file).tensors(), shard.tensors(), same))
     throw CheckpointError(cat(shard.path().string(),
-                              ": expected the file as it was opened, got another one; it was replaced meanwhile: "
-                              "start again"));
+                              ": expected the file as it was opened, got another header; it was written to "
+                              "meanwhile: start again"));
 }
 
 void export_shard(const SafetensorsReader& shard, const Replaced& replaced, const fs::path& target) {
-  check_holds_tensors(shard.path(), shard);  // else the folder's other files are another model's too
   FileHandle file = FileHandle::create(target);
   if (shard.metadata().contains("format") && clone_file(shard.file().descriptor(), file))
     write_over(shard, replaced, file);
@@ -125,15 +123,14 @@ void export_checkpoint(const Checkpoint& base, std::span<const TensorSource> rep
                               fs::is_directory(target, error) ? "one with files in it" : "none",
                               "; make an empty folder"));
 
+  base.check_unchanged();
   const size_t n_threads = std::clamp<size_t>(std::thread::hardware_concurrency(), 1, kMostThreads);
   for_each_in_parallel(base.shards().size(), n_threads, [&](size_t i) {
     const SafetensorsReader& shard = base.shards()[i];
     export_shard(shard, by_name, target / shard.path().filename());
   });
-  const bool indexed = base.shards().size() != 1 || base.shards().front().path().filename() != kWeightsFile;
-  if (indexed) copy_whole_file(base.folder() / kIndexFile, target / kIndexFile);
-  for (const char* const name : kSidecarFiles)
-    if (has_entry(base.folder() / name)) copy_whole_file(base.folder() / name, target / name);
+  for (const auto& file : base.side_files()) copy_whole_file(*file, target / file->path().filename());
+  base.check_unchanged();  // the copies too are of what was opened
   sync_folder(target);
 }
 

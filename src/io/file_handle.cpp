@@ -1,16 +1,19 @@
 #include "file_handle.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <algorithm>
-#include <atomic>
 #include <cerrno>
 #include <cstdio>
+#include <mutex>
+#include <set>
 #include <system_error>
 #include <utility>
 
 #include "lancet/core/strings.h"
+#include "leftovers.h"
 
 namespace lancet {
 namespace {
@@ -53,12 +56,20 @@ FileHandle open_or_throw(const fs::path& path, int flags, std::string_view actio
 /// A hidden name that no file of the folder has. Not made of the target's name, which may be as long as a name can be.
 /// The handle speaks of `target` in its messages.
 FileHandle create_beside(const fs::path& target, fs::path& created) {
-  static std::atomic<uint64_t> counter{0};
+  // One at a time: a file of our own that is not locked yet would look like a leftover.
+  static std::mutex mutex;
+  static uint64_t counter = 0;
+  static std::set<fs::path> cleaned;
+  const std::lock_guard guard(mutex);
+  if (cleaned.insert(target.parent_path()).second) remove_stale_temporaries(target.parent_path());
   for (;;) {
-    created = target.parent_path() / cat(".lancet-", ::getpid(), "-", counter++, ".tmp");
+    created = target.parent_path() / temporary_name(counter++);
     // A killed process with our process id may have left a file of this name: the next number is free.
     const int descriptor = ::open(created.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    if (descriptor >= 0) return {descriptor, target};
+    if (descriptor >= 0) {
+      static_cast<void>(::flock(descriptor, LOCK_EX | LOCK_NB));  // where files cannot be locked, leftovers stay
+      return {descriptor, target};
+    }
     if (errno != EEXIST && errno != EINTR) throw CheckpointError(file_problem(target, "cannot create", errno));
   }
 }
@@ -101,12 +112,6 @@ FileHandle::~FileHandle() {
 
 FileHandle::FileHandle(FileHandle&& other) noexcept : descriptor_(other.release()), path_(std::move(other.path_)) {}
 
-uint64_t FileHandle::size_bytes() const {
-  struct stat status {};
-  if (::fstat(descriptor_, &status) != 0) throw CheckpointError(file_problem(path_, "cannot stat", errno));
-  return static_cast<uint64_t>(status.st_size);
-}
-
 void FileHandle::write(std::span<const std::byte> bytes) {
   while (!bytes.empty()) {
     const ssize_t written = ::write(descriptor_, bytes.data(), std::min(bytes.size(), kLargestWrite));
@@ -147,7 +152,10 @@ void sync_folder(const fs::path& folder) {
     throw CheckpointError(file_problem(folder, "cannot write to the disk", errno));
 }
 
-TemporaryFile::TemporaryFile(const fs::path& target) : target_(target), file_(create_beside(target, temporary_)) {}
+TemporaryFile::TemporaryFile(const fs::path& target)
+    : target_(target),
+      file_(create_beside(target, temporary_)),
+      lock_(::fcntl(file_.descriptor(), F_DUPFD_CLOEXEC, 0), target) {}
 
 TemporaryFile::~TemporaryFile() {
   if (!committed_) ::unlink(temporary_.c_str());

@@ -36,7 +36,6 @@ class FileHandle {
 
   int descriptor() const { return descriptor_; }
   const std::filesystem::path& path() const { return path_; }
-  uint64_t size_bytes() const;
   void write(std::span<const std::byte> bytes);
   void write_at(std::span<const std::byte> bytes, uint64_t offset);
   /// Asks the disk to begin with what has been written; waits for nothing and promises nothing.
@@ -55,7 +54,8 @@ class FileHandle {
 /// Makes the renames in `folder` durable.
 void sync_folder(const std::filesystem::path& folder);
 
-/// A hidden file beside `target` that takes its place at commit(); removed otherwise.
+/// A hidden file beside `target` that takes its place at commit(); removed otherwise. The first one that a process
+/// makes in a folder removes those that dead processes left there.
 class TemporaryFile {
  public:
   explicit TemporaryFile(const std::filesystem::path& target);
@@ -70,6 +70,7 @@ class TemporaryFile {
   std::filesystem::path target_;
   std::filesystem::path temporary_;
   FileHandle file_;
+  FileHandle lock_;  // of the same open file: tells other processes, also behind close(), that it is not a leftover
   bool committed_ = false;
 };
 

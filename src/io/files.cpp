@@ -91,6 +91,22 @@ std::string read_text_file(const fs::path& path, std::string_view what) {
   }
 }
 
+void make_folders(const fs::path& folder) {
+  std::error_code error;
+  fs::create_directories(folder, error);
+  if (error) throw CheckpointError(file_problem(folder, "cannot make the folder", error.value()));
+  if (!fs::is_directory(folder, error)) throw CheckpointError(file_problem(folder, "cannot make the folder", EEXIST));
+}
+
+void check_writable(const fs::path& folder, std::string_view what) {
+  try {
+    make_folders(folder);
+    TemporaryFile(folder / "trial").file().write(std::as_bytes(std::span(what)));
+  } catch (const CheckpointError& error) {
+    throw CheckpointError(cat(what, ": ", error.what()));
+  }
+}
+
 void write_text_file(const fs::path& path, std::string_view text) {
   TemporaryFile temporary(path);
   temporary.file().write(std::as_bytes(std::span(text)));

@@ -4,7 +4,6 @@
 // last.
 #include <algorithm>
 #include <bit>
-#include <cstring>
 #include <limits>
 #include <optional>
 #include <tuple>
@@ -44,21 +43,21 @@ std::string json_text(const Json& value) {
   return printable(value.dump(-1, ' ', false, Json::error_handler_t::replace));
 }
 
-Json parse_header(std::span<const std::byte> file, const Place& place, uint64_t& data_begin) {
-  if (file.size() < kLengthBytes)
-    place.fail("a safetensors file of at least 8 bytes", cat(file.size(), " bytes"), kDamaged);
+Json parse_header(const MappedFile& file, const Place& place, uint64_t& data_begin) {
+  const uint64_t size = file.bytes().size();
+  if (size < kLengthBytes) place.fail("a safetensors file of at least 8 bytes", cat(size, " bytes"), kDamaged);
   uint64_t length = 0;
-  std::memcpy(&length, file.data(), kLengthBytes);
+  file.read(0, std::as_writable_bytes(std::span(&length, 1)));
   if (length > kLongestHeader)
     place.fail(cat("a header of at most ", kLongestHeader, " bytes"), cat(length, " bytes in the first 8 bytes"),
                "this is not a safetensors file, or it is damaged: download it again");
-  if (length > file.size() - kLengthBytes)
-    place.fail(cat("a header of ", length, " bytes after the first 8"), cat("a file of ", file.size(), " bytes"),
-               kDamaged);
-  const std::string_view text(reinterpret_cast<const char*>(file.data()) + kLengthBytes, length);
+  if (length > size - kLengthBytes)
+    place.fail(cat("a header of ", length, " bytes after the first 8"), cat("a file of ", size, " bytes"), kDamaged);
+  std::string text(length, '\0');
+  file.read(kLengthBytes, std::as_writable_bytes(std::span(text)));
   if (text.empty() || text.front() != '{')
     place.fail("a header that begins with '{'",
-               text.empty() ? "an empty header" : cat("'", printable(text.substr(0, 1)), "'"),
+               text.empty() ? "an empty header" : cat("'", printable(std::string_view(text).substr(0, 1)), "'"),
                "this is not a safetensors file, or it is damaged: download it again");
   data_begin = kLengthBytes + length;
   try {
@@ -157,10 +156,8 @@ SafetensorsReader SafetensorsReader::open(const std::filesystem::path& path) {
   SafetensorsReader reader;
   reader.path_ = path;
   reader.file_ = MappedFile::open(path);
-  const std::span<const std::byte> file = reader.file_->bytes();
-
   uint64_t data_begin = 0;
-  const Json header = parse_header(file, {path, ""}, data_begin);
+  const Json header = parse_header(*reader.file_, {path, ""}, data_begin);
   for (const auto& [name, value] : header.items()) {
     if (name == kMetadataKey)
       reader.metadata_ = parse_metadata(value, {path, ""});
@@ -170,7 +167,7 @@ SafetensorsReader SafetensorsReader::open(const std::filesystem::path& path) {
   // Empty tensors first among equals: they lie before the tensor that begins at the same offset.
   std::ranges::sort(reader.tensors_, {},
                     [](const TensorInfo& info) { return std::tie(info.begin, info.end, info.name); });
-  check_cover(reader.tensors_, file.size() - data_begin, path);
+  check_cover(reader.tensors_, reader.file_->bytes().size() - data_begin, path);
 
   for (size_t i = 0; i < reader.tensors_.size(); ++i) {
     TensorInfo& info = reader.tensors_[i];

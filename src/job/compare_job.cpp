@@ -21,6 +21,7 @@ namespace lancet {
 namespace {
 
 constexpr const char* kCompareFile = "compare.json";
+constexpr OutputKind kCompareOutput{"compare", kCompareFile, "lancet-compare-"};
 
 class CompareRun {
  public:
@@ -50,16 +51,27 @@ class CompareRun {
   const JobConfig& first() const { return config_.methods.front().job; }
 
   void open() {
-    const OutputOptions& output = *first().output;
-    if (ranks_.is_root()) check_output_target(output.dir, output.if_exists, kCompareFile);
+    if (ranks_.is_root()) check_folders();
     session_.emplace(first());
     if (ranks_.is_root()) {
       warn_of_skipped(session_->skipped);
       warn_of_texts(session_->requests);
+      check_apart(first().output->dir, session_->files.checkpoint.folder());
     }
-    if (ranks_.is_root()) check_apart(output.dir, session_->files.checkpoint.folder());
+    check_lengths(session_->files, session_->requests);
     for (const ComparedMethod& method : config_.methods)
       runs_.push_back(std::make_unique<MethodRun>(method.job, *session_, ranks_));
+    if (!ranks_.is_root()) return;
+    lock_.emplace(first().output->dir);
+    check_folders();  // again: another run may have ended between the look and the lock
+  }
+
+  void check_folders() const {
+    const OutputOptions& output = *first().output;
+    check_apart(output.dir, first().model);
+    check_output_target(output.dir, output.if_exists, kCompareOutput);
+    for (const ComparedMethod& method : config_.methods)
+      if (method.job.statistics) check_cache_outside(method.job.statistics->cache, output.dir);
   }
 
   /// What suffices for each method.
@@ -76,7 +88,7 @@ class CompareRun {
     run.stopwatch().restart();
     const std::optional<std::string> failure = ranks_.attempt("method", [&] {
       run.prepare(model);
-      WeightTransaction transaction(model, [&](WeightId id) { return stored_weight(session_->files, id); });
+      WeightTransaction transaction(model, [&](WeightId id) { return stored_weight(session_->files, model, id); });
       run.edit(model, transaction, std::nullopt);
     });
     if (!failure) raise_to_ranks(run.report().stages, ranks_);
@@ -96,7 +108,7 @@ class CompareRun {
     std::optional<OutputFolder> folder;
     ranks_.together("export", [&] {
       if (!ranks_.is_root()) return;
-      folder.emplace(output.dir, output.if_exists, kCompareFile);
+      folder.emplace(output.dir, output.if_exists, kCompareOutput);
       std::vector<RunDocument> runs;
       for (size_t i = 0; i < report.methods.size(); ++i) {
         const auto& [label, job] = config_.methods[i];
@@ -105,7 +117,7 @@ class CompareRun {
           continue;
         }
         runs.push_back(run_document(report.methods[i].report, job, label));
-        std::filesystem::create_directory(folder->staging() / label);
+        make_folders(folder->staging() / label);
         write_report_files(runs.back(), folder->staging() / label);
       }
       write_comparison(runs, (output.dir / "").parent_path().filename().string(), folder->staging());
@@ -117,6 +129,7 @@ class CompareRun {
 
   const CompareConfig& config_;
   Communicator& ranks_;
+  std::optional<OutputLock> lock_;  // root's
   std::optional<EditSession> session_;
   std::vector<std::unique_ptr<MethodRun>> runs_;
 };

@@ -10,6 +10,8 @@
 #include "lancet/core/strings.h"
 #include "lancet/edit/delta_file.h"
 #include "lancet/io/files.h"
+#include "lancet/io/output_folder.h"
+#include "lancet/io/unfinished_folder.h"
 #include "lancet/models/tensor_io.h"
 #include "lancet/runtime/collectives.h"
 #include "method_run.h"
@@ -22,12 +24,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kReportFile = "report.json";
-
-/// What an unfinished run has finished, beside the output, so that the next one with the same job finds them.
-fs::path unfinished_folder(const fs::path& target) { return fs::path(target.string() + ".unfinished"); }
-
-fs::path rejected_folder(const fs::path& target) { return fs::path(target.string() + ".rejected"); }
+fs::path rejected_folder(const fs::path& target) { return sibling_of(target, ".rejected"); }
 
 /// The edited weights in the types they are stored in, beside the untouched rest of the checkpoint.
 void export_model(const ModelFiles& files, const fs::path& folder, std::span<const WeightTransaction::Entry> entries) {
@@ -51,11 +48,11 @@ void write_records(MethodRun& method, const JobConfig& job, const ModelFiles& fi
     for (const EditRequest& request : method.earlier()->requests()) requests += to_json_line(request) + "\n";
   for (const EditRequest& request : report.requests) requests += to_json_line(request) + "\n";
   // A folder of its own: tools that load every *.safetensors of a model folder must not find it.
-  fs::create_directory(folder / "delta");
+  make_folders(folder / "delta");
   write_delta(folder / "delta" / "delta.safetensors", files.config, entries,
               {report.base_hash, job.method, method.stream().request_ids});
   if (job.output->keeps_state) {
-    fs::create_directory(stream_folder(folder));
+    make_folders(stream_folder(folder));
     save_stream(stream_folder(folder), method.stream(), method.stream_facts(), files.config);
   }
   write_text_file(folder / "requests.jsonl", requests);
@@ -77,61 +74,75 @@ class EditRun {
     session_->before = session_->plan.run(model, "evaluate before", ranks_);
     method_->stopwatch().lap("evaluate before");
 
-    WeightTransaction transaction(model, [&](WeightId id) { return stored_weight(session_->files, id); });
+    WeightTransaction transaction(model, [&](WeightId id) { return stored_weight(session_->files, model, id); });
     method_->edit(model, transaction, unfinished_folder(job_.output->dir));
     EditReport& report = method_->report();
     raise_to_ranks(report.stages, ranks_);
     report.unmet = broadcast_texts(ranks_, unmet_thresholds(job_, report.after));
     write_output(transaction.entries());
     if (report.unmet.empty()) transaction.commit();
-    std::error_code ignored;  // another rank may be removing it too
-    fs::remove_all(unfinished_folder(job_.output->dir), ignored);
+    remove_unfinished(unfinished_folder(job_.output->dir));
     return std::move(report);
   }
 
  private:
-  /// What can fail before any weight is read. Outputs are root's.
+  /// What can fail before any weight is read. Outputs are root's; each rank keeps values of its own.
   void open() {
-    if (ranks_.is_root()) check_output(*job_.output);
+    check_unfinished(unfinished_folder(job_.output->dir));
+    if (ranks_.is_root()) check_output(job_);
     session_.emplace(job_);
     if (ranks_.is_root()) {
       warn_of_skipped(session_->skipped);
       warn_of_texts(session_->requests);
     }
     if (ranks_.is_root()) check_apart(job_.output->dir, session_->files.checkpoint.folder());
+    check_lengths(session_->files, session_->requests);
     method_.emplace(job_, *session_, ranks_);
+    if (!ranks_.is_root()) return;
+    lock_.emplace(job_.output->dir);
+    check_output(job_);  // again: another run may have ended between the look and the lock
   }
 
-  /// The folder appears only when all ranks are still there after it was written.
+  /// The folder appears only when all ranks are still there after it was written; what an unfinished run keeps goes
+  /// away only behind that, on every rank.
   void write_output(std::span<const WeightTransaction::Entry> entries) {
     const EditReport& report = method_->report();
     std::optional<OutputFolder> folder;
     ranks_.together("export", [&] {
       if (!ranks_.is_root()) return;
       if (report.unmet.empty()) {
-        folder.emplace(job_.output->dir, job_.output->if_exists, kReportFile);
+        folder.emplace(job_.output->dir, job_.output->if_exists, kEditOutput);
         export_model(session_->files, folder->staging(), entries);
         write_records(*method_, job_, session_->files, entries, folder->staging());
         method_->stopwatch().lap("export");
       } else {
-        folder.emplace(rejected_folder(job_.output->dir), IfExists::kReplace, kReportFile);
+        folder.emplace(rejected_folder(job_.output->dir), IfExists::kReplace, kEditOutput);
       }
       write_report_files(run_document(report, job_, job_.output->dir.string()), folder->staging());
     });
-    if (folder) folder->commit();
+    ranks_.together("export", [&] {
+      if (folder) folder->commit();
+    });
   }
 
   const JobConfig& job_;
   Communicator& ranks_;
+  std::optional<OutputLock> lock_;  // root's
   std::optional<EditSession> session_;
   std::optional<MethodRun> method_;
 };
 
 }  // namespace
 
-void check_output(const OutputOptions& output) {
-  check_output_target(output.dir, output.if_exists, kReportFile);
-  check_output_target(rejected_folder(output.dir), IfExists::kReplace, kReportFile);
+void check_output(const JobConfig& job) {
+  const fs::path& output = job.output->dir;
+  check_apart(output, job.model);
+  check_output_target(output, job.output->if_exists, kEditOutput);
+  check_output_target(rejected_folder(output), IfExists::kReplace, kEditOutput);
+  check_unfinished(unfinished_folder(output));
+  if (!job.statistics) return;
+  for (const fs::path& folder : {output, rejected_folder(output), unfinished_folder(output)})
+    check_cache_outside(job.statistics->cache, folder);
 }
 
 EditReport run_edit_job(const JobConfig& job, Communicator& communicator) {

@@ -39,7 +39,8 @@ std::string ProgressStore::key(const std::vector<std::vector<int64_t>>& batches,
 void ProgressStore::save(const EditProgress& progress, std::span<const EditRequest> requests) const {
   Json batches = Json::array();
   for (const BatchReport& batch : progress.batches) batches.push_back(to_record(batch));
-  OutputFolder folder(folder_, IfExists::kReplace, kFile);
+  make_unfinished(unfinished_);
+  OutputFolder folder(folder_, IfExists::kReplace, kProgressKind);
   save_stream(folder.staging(), progress.stream, facts_, config_);
   write_text_file(
       folder.staging() / kFile,
@@ -49,7 +50,8 @@ void ProgressStore::save(const EditProgress& progress, std::span<const EditReque
 
 std::optional<EditProgress> ProgressStore::load(const std::vector<std::vector<int64_t>>& batches,
                                                 std::span<const EditRequest> requests) const {
-  if (!std::filesystem::exists(folder_ / kFile)) return std::nullopt;
+  std::error_code error;
+  if (!std::filesystem::exists(folder_ / kFile, error)) return std::nullopt;
   try {
     return read(batches, requests);
   } catch (const Error& error) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "lancet/edit/stream_state.h"
+#include "lancet/io/unfinished_folder.h"
 #include "lancet/job/schedule.h"
 #include "lancet/runtime/communicator.h"
 
@@ -21,9 +22,14 @@ struct EditProgress {
 
 class ProgressStore {
  public:
-  /// `config` outlives this. `setting_key`: of all that a batch's result depends on besides the requests so far.
-  ProgressStore(std::filesystem::path folder, StreamFacts facts, const ModelConfig& config, std::string setting_key)
-      : folder_(std::move(folder)), facts_(std::move(facts)), config_(config), setting_key_(std::move(setting_key)) {}
+  /// `unfinished`: the folder of what the run has finished; `config` outlives this. `setting_key`: of all that a
+  /// batch's result depends on besides the requests so far.
+  ProgressStore(std::filesystem::path unfinished, StreamFacts facts, const ModelConfig& config, std::string setting_key)
+      : unfinished_(std::move(unfinished)),
+        folder_(unfinished_ / kProgressFolder),
+        facts_(std::move(facts)),
+        config_(config),
+        setting_key_(std::move(setting_key)) {}
 
   /// Takes the place of what was saved before, at once. Throws: CheckpointError when the disk refuses.
   void save(const EditProgress& progress, std::span<const EditRequest> requests) const;
@@ -37,7 +43,8 @@ class ProgressStore {
   EditProgress read(const std::vector<std::vector<int64_t>>& batches, std::span<const EditRequest> requests) const;
   std::string key(const std::vector<std::vector<int64_t>>& batches, std::span<const EditRequest> requests) const;
 
-  std::filesystem::path folder_;
+  std::filesystem::path unfinished_;
+  std::filesystem::path folder_;  // in it
   StreamFacts facts_;
   const ModelConfig& config_;
   std::string setting_key_;

@@ -23,7 +23,7 @@ std::string head_hash(const ModelFiles& files) {
   ContentHash hash;
   for (const WeightSpec& spec : resolve_weights(files.config, files.checkpoint))
     if (spec.id.kind == WeightKind::kFinalNorm || spec.id.kind == WeightKind::kHead)
-      hash.add(files.checkpoint.view(spec.stored_name).bytes);
+      files.checkpoint.view(spec.stored_name).add_to(hash);
   return hash.hex();
 }
 

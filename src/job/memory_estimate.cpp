@@ -148,8 +148,13 @@ StageEstimate estimate_stage(const ModelConfig& config, const JobWork& work, con
   const int64_t edited = count_in(work.edited_layers, stage);
   estimate.edited = edited * config.d_model * config.d_ffn * (precise_bytes(work.dtype) + element_bytes(work)) +
                     edited * 8 * work.requests * work.changes * (config.d_model + config.d_ffn);
-  // An editor's state lies on the host.
-  if (stage.device == Placement::host()) estimate.edited += edited * 8 * work.history_keys * config.d_ffn;
+  // An editor's state lies on the host, and so do edited weights as they are stored where the model runs in another
+  // type.
+  if (stage.device == Placement::host()) {
+    estimate.edited += edited * 8 * work.history_keys * config.d_ffn;
+    if (to_scalar_type(config.dtype) != work.dtype)
+      estimate.edited += edited * config.d_model * config.d_ffn * bytes_per_element(config.dtype);
+  }
   estimate.evaluate = evaluate_bytes(config, work, stage, batching.under_way);
   if (stage.device == Placement::host())
     estimate.edited += work.evaluation.kept_states * config.d_model * element_bytes(work);

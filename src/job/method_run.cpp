@@ -57,7 +57,7 @@ void MethodRun::edit(CausalLM& model, WeightTransaction& transaction,
   if (unfinished) {
     values.emplace(*unfinished, model_key(), [&transaction] { return transaction.changes_key(); });
     if (ranks_.is_root())
-      progress.emplace(*unfinished / "progress", stream_facts(), session_.files.config, setting_key(transaction));
+      progress.emplace(*unfinished, stream_facts(), session_.files.config, setting_key(transaction));
     stream.keep_in(progress ? &*progress : nullptr);
   }
   const EditContext context(model, *session_.files.tokenizer, report_.contexts,

@@ -16,6 +16,7 @@
 #include "lancet/models/batching.h"
 #include "lancet/runtime/collectives.h"
 #include "rehearsed_editor.h"
+#include "report_files.h"
 
 namespace lancet {
 namespace {
@@ -23,7 +24,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int64_t kEdited = 2;
-constexpr const char* kMarker = "report.json";
 /// Moments over few tokens are hardly definite: factored with this ridge they cost what the job's cost.
 constexpr double kLeastRidge = 1e-3;
 
@@ -56,7 +56,7 @@ int64_t count_for_a_pass(const EvaluationPlan& plan, int64_t n_requests) {
 
 /// Every check that the job makes before it reads weights, on the whole of it.
 WholeJob look_at(const JobConfig& job, const Communicator& communicator) {
-  if (communicator.is_root()) check_output(*job.output);
+  if (communicator.is_root()) check_output(job);
   const ModelFiles files = open_model(job.model, job.ignore_config_keys);
   WholeJob whole;
   RequestFile file = load_requests(job.requests);
@@ -90,7 +90,7 @@ class Scratch {
  public:
   explicit Scratch(const fs::path& place)
       : folder_(existing(named(place).parent_path()) / (named(place).filename().string() + ".rehearsal"),
-                IfExists::kReplace, kMarker) {}
+                IfExists::kReplace, kEditOutput) {}
   const fs::path& path() const { return folder_.staging(); }
 
  private:

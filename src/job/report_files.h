@@ -5,10 +5,13 @@
 #include <span>
 #include <string>
 
+#include "lancet/io/output_folder.h"
 #include "lancet/job/edit_job.h"
 #include "lancet/report/report_page.h"
 
 namespace lancet {
+
+inline constexpr OutputKind kEditOutput{"edit", "report.json", "lancet-report-"};
 
 /// As `lancet report` finds it in the folder later.
 RunDocument run_document(const EditReport& report, const JobConfig& job, std::string label);

@@ -1,15 +1,23 @@
 #include "stored_weight.h"
 
+#include <array>
 #include <stdexcept>
 
-#include "lancet/models/tensor_io.h"
+#include "lancet/models/tensor_reader.h"
 #include "lancet/models/weight_table.h"
+#include "lancet/runtime/placement.h"
 
 namespace lancet {
 
-Tensor stored_weight(const ModelFiles& files, WeightId id) {
-  for (const WeightSpec& spec : resolve_weights(files.config, files.checkpoint))
-    if (spec.id == id) return to_tensor(files.checkpoint.view(spec.stored_name));
+Tensor stored_weight(const ModelFiles& files, const CausalLM& model, WeightId id) {
+  for (const WeightSpec& spec : resolve_weights(files.config, files.checkpoint)) {
+    if (spec.id != id) continue;
+    const TensorView stored = files.checkpoint.view(spec.stored_name);
+    const at::ScalarType type = to_scalar_type(stored.dtype);
+    if (model.weight(id).scalar_type() == type) return model.weight(id);
+    const std::array read{TensorRead{stored, Placement::host(), type}};
+    return read_tensors(read, [](int64_t) {}).front();
+  }
   throw std::logic_error("no such weight: " + weight_name(files.config, id));
 }
 

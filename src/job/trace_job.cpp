@@ -21,6 +21,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kTraceFile = "trace.json";
+constexpr OutputKind kTraceOutput{"trace", kTraceFile, "lancet-trace-"};
 constexpr std::string_view kKnownFormat = "known";  // a record's target is what is true
 constexpr double kNoiseDeviations = 3;              // Meng et al. 2022, appendix B
 
@@ -73,11 +74,7 @@ class TraceRun {
 
  private:
   void open() {
-    if (ranks_.is_root()) {
-      if (fs::exists(job_.out))
-        throw ConfigError(cat("--out: ", job_.out.string(), ": exists already: remove it, or choose another name"));
-      check_output_target(job_.out, IfExists::kError, kTraceFile);
-    }
+    if (ranks_.is_root()) check_folder();
     files_.emplace(open_model(job_.model, {}));
     if (ranks_.is_root()) check_apart(job_.out, files_->checkpoint.folder());
     requests_ = read_facts(job_);
@@ -92,6 +89,16 @@ class TraceRun {
       log_warning(cat("--window ", job_.options.window, ": covers all of the model's ", files_->config.n_layers,
                       " layers, so that the maps of mlp and attention tell little about layers: try --window ",
                       std::max<int64_t>(1, files_->config.n_layers / 4)));
+    if (!ranks_.is_root()) return;
+    lock_.emplace(job_.out);
+    check_folder();  // again: another run may have ended between the look and the lock
+  }
+
+  void check_folder() const {
+    std::error_code error;
+    if (fs::exists(job_.out, error))
+      throw ConfigError(cat("--out: ", job_.out.string(), ": exists already: choose another name"));
+    check_output_target(job_.out, IfExists::kError, kTraceOutput);
   }
 
   /// Tokens of every fact of the file: those that are not traced count for the noise.
@@ -191,7 +198,7 @@ class TraceRun {
     std::optional<OutputFolder> folder;
     ranks_.together("export", [&] {
       if (!ranks_.is_root()) return;
-      folder.emplace(job_.out, IfExists::kError, kTraceFile);
+      folder.emplace(job_.out, IfExists::kError, kTraceOutput);
       write_text_file(folder->staging() / "trace.csv", to_csv(report_));
       for (size_t k = 0; k < report_.options.kinds.size(); ++k)
         write_text_file(folder->staging() / cat(trace_kind_name(report_.options.kinds[k]), ".svg"), to_svg(report_, k));
@@ -202,6 +209,7 @@ class TraceRun {
 
   const TraceJob& job_;
   Communicator& ranks_;
+  std::optional<OutputLock> lock_;  // root's
   std::optional<ModelFiles> files_;
   std::vector<EditRequest> requests_;     // of the whole file
   std::vector<SubjectTokens> prompts_;    // likewise

@@ -150,7 +150,7 @@ class TuneRun {
   TrialScore run_trial(CausalLM& model, const JobConfig& job, const std::vector<EditRequest>& requests,
                        const EvaluationPlan& plan) {
     const LayerAlgebra algebra = algebra_of(model, job);
-    WeightTransaction transaction(model, [&](WeightId id) { return stored_weight(*files_, id); });
+    WeightTransaction transaction(model, [&](WeightId id) { return stored_weight(*files_, model, id); });
     const EditContext context(model, *files_->tokenizer, contexts_of(model, job), algebra, {ranks_});
     EditorState state = job.editor->make_state();
     job.editor->edit(context, requests, state, transaction);

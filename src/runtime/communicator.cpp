@@ -3,18 +3,9 @@
 #include <exception>
 
 #include "lancet/core/heartbeat.h"
-#include "lancet/runtime/memory.h"
+#include "lancet/runtime/problem.h"
 
 namespace lancet {
-namespace {
-
-ExitCode exit_code_of(const std::exception& error) {
-  if (const auto* own = dynamic_cast<const Error*>(&error)) return own->exit_code();
-  return is_out_of_memory(error) ? ExitCode::kPlacement : ExitCode::kInternal;
-}
-
-}  // namespace
-
 void Communicator::together(const std::string& stage, const std::function<void()>& work) {
   const StageHeartbeat heartbeat(stage);
   if (size() == 1) {
@@ -33,7 +24,8 @@ void Communicator::together(const std::string& stage, const std::function<void()
     if (is_over_ || is_known) throw;
     thrown = std::current_exception();
     const bool ends_job = !is_attempting_ || dynamic_cast<const NumericError*>(&error) == nullptr;
-    failure = {error.what(), exit_code_of(error), ends_job};
+    Problem problem = problem_of(error);
+    failure = {std::move(problem.message), problem.code, ends_job};
     if (failure.message.empty()) failure.message = "an error without a message";
     is_over_ = true;
   }

@@ -3,9 +3,12 @@
 #include <ATen/DeviceAccelerator.h>
 #include <c10/util/Exception.h>
 
+#include <algorithm>
+#include <array>
 #include <new>
 #include <string_view>
 
+#include "lancet/core/error.h"
 #include "lancet/runtime/host_memory.h"
 
 namespace lancet {
@@ -51,10 +54,17 @@ std::vector<at::Device> accelerators() {
 bool is_out_of_memory(const std::exception& error) {
   if (dynamic_cast<const c10::OutOfMemoryError*>(&error) != nullptr) return true;
   if (dynamic_cast<const std::bad_alloc*>(&error) != nullptr) return true;
-  // torch's allocator of the host throws its general error
+  // Libraries below have errors of their own for it, which only their words tell from others: torch's allocator of the
+  // host, its drivers of devices, and oneDNN, which says no more than what it could not make.
+  constexpr std::array<std::string_view, 6> kWords{"DefaultCPUAllocator",          "CUDA error: out of memory",
+                                                   "CUBLAS_STATUS_ALLOC_FAILED",   "CUSOLVER_STATUS_ALLOC_FAILED",
+                                                   "could not create a primitive", "could not create a memory object"};
   const auto* torch_error = dynamic_cast<const c10::Error*>(&error);
-  return torch_error != nullptr && torch_error->what_without_backtrace() != nullptr &&
-         std::string_view(torch_error->what_without_backtrace()).find("DefaultCPUAllocator") != std::string_view::npos;
+  const char* const text = torch_error != nullptr ? torch_error->what_without_backtrace() : error.what();
+  return text != nullptr && dynamic_cast<const Error*>(&error) == nullptr &&
+         std::ranges::any_of(kWords, [&](std::string_view words) {
+           return std::string_view(text).find(words) != std::string_view::npos;
+         });
 }
 
 }  // namespace lancet

@@ -1,14 +1,13 @@
 #include "lancet/text/chat_template.h"
 
 #include <algorithm>
-#include <fstream>
-#include <iterator>
 #include <optional>
 #include <utility>
 
 #include "json_node.h"
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
+#include "model_file.h"
 #include "tokenizer_config.h"
 
 namespace lancet {
@@ -118,13 +117,8 @@ struct Source {
 
 std::optional<Source> find_source(const std::filesystem::path& folder) {
   const std::filesystem::path own = folder / "chat_template.jinja", config = folder / "tokenizer_config.json";
-  if (std::filesystem::exists(own)) {
-    std::ifstream in(own, std::ios::binary);
-    std::string text{std::istreambuf_iterator<char>(in), {}};
-    if (!in) throw TokenizerError(cat("chat template: ", own.string(), ": cannot be read"));
-    return Source{std::move(text), own};
-  }
-  if (!std::filesystem::exists(config)) return std::nullopt;
+  if (has_model_file(own)) return Source{read_model_file(own, "chat template"), own};
+  if (!has_model_file(config)) return std::nullopt;
   const nlohmann::json document = load_json(config);
   const JsonNode root(document, config);
   if (!root.has("chat_template")) return std::nullopt;

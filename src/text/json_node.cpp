@@ -1,18 +1,17 @@
 #include "json_node.h"
 
 #include <algorithm>
-#include <fstream>
 
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
+#include "model_file.h"
 
 namespace lancet {
 
 nlohmann::json load_json(const std::filesystem::path& file) {
-  std::ifstream in(file, std::ios::binary);
-  if (!in) throw TokenizerError(cat("tokenizer: ", file.string(), ": cannot be read"));
+  const std::string text = read_model_file(file, "tokenizer");
   try {
-    return nlohmann::json::parse(in);
+    return nlohmann::json::parse(text);
   } catch (const nlohmann::json::exception& error) {
     throw TokenizerError(cat("tokenizer: ", file.string(), ": not valid JSON: ", error.what()));
   }

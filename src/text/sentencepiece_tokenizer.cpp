@@ -2,12 +2,10 @@
 // piece ("<s>") is text, as in sentencepiece and unlike in Hugging Face.
 #include <sentencepiece_processor.h>
 
-#include <fstream>
-#include <iterator>
-
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
 #include "lancet/text/tokenizer.h"
+#include "model_file.h"
 #include "protobuf_wire.h"
 #include "utf8.h"
 
@@ -126,9 +124,7 @@ bool is_rank_list(std::string_view content) {
 }
 
 void SentencePieceTokenizer::load(const std::filesystem::path& file) {
-  std::ifstream in(file, std::ios::binary);
-  if (!in) throw TokenizerError(cat(where_, ": cannot be read"));
-  const std::string content{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+  const std::string content = read_model_file(file, "tokenizer");
   if (is_rank_list(content)) {
     // The list has neither the pattern that cuts words nor the special tokens, and those of Llama 3 and 3.1 differ.
     throw TokenizerError(

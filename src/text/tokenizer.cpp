@@ -2,14 +2,15 @@
 
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
+#include "model_file.h"
 #include "tokenizer_config.h"
 
 namespace lancet {
 
 std::unique_ptr<Tokenizer> open_tokenizer(const std::filesystem::path& folder) {
-  if (std::filesystem::exists(folder / "tokenizer.json")) return open_bpe_tokenizer(folder / "tokenizer.json");
+  if (has_model_file(folder / "tokenizer.json")) return open_bpe_tokenizer(folder / "tokenizer.json");
   const std::filesystem::path model = folder / "tokenizer.model";
-  if (!std::filesystem::exists(model)) {
+  if (!has_model_file(model)) {
     throw TokenizerError(
         cat("tokenizer: ", folder.string(),
             ": expected tokenizer.json or tokenizer.model; copy the checkpoint's tokenizer into the folder"));

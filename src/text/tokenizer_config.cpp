@@ -4,6 +4,7 @@
 
 #include "json_node.h"
 #include "lancet/core/strings.h"
+#include "model_file.h"
 
 namespace lancet {
 namespace {
@@ -24,7 +25,7 @@ std::optional<bool> flag(const JsonNode& root, std::string_view key) {
 
 TokenizerConfig load_tokenizer_config(const std::filesystem::path& folder) {
   const std::filesystem::path file = folder / "tokenizer_config.json";
-  if (!std::filesystem::exists(file)) return {};
+  if (!has_model_file(file)) return {};
   const nlohmann::json document = load_json(file);
   const JsonNode root(document, file);
   TokenizerConfig config;

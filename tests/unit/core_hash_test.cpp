@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <set>
 
@@ -49,6 +50,21 @@ TEST(ContentHash, MovesItsState) {
   ContentHash third;
   third = std::move(second);
   EXPECT_EQ(third.hex(), hex);
+}
+
+TEST(ContentHash, OfPiecesIsThatOfTheWhole) {
+  for (const size_t length : {size_t{0}, size_t{1}, size_t{262144}, size_t{1000003}}) {
+    std::string text(length, '\0');
+    for (size_t i = 0; i < length; ++i) text[i] = static_cast<char>(i * 131 + i / 977);
+    const std::span<const std::byte> bytes = std::as_bytes(std::span(text));
+    size_t largest = 0;
+    const auto read = [&](uint64_t offset, std::span<std::byte> piece) {
+      largest = std::max(largest, piece.size());
+      std::ranges::copy(bytes.subspan(offset, piece.size()), piece.begin());
+    };
+    EXPECT_EQ(ContentHash().add(length, read).add("tail").hex(), ContentHash().add(bytes).add("tail").hex());
+    EXPECT_LE(largest, size_t{1} << 20);
+  }
 }
 
 }  // namespace

@@ -1,4 +1,7 @@
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <chrono>
 
 #include "io_support.h"
 #include "lancet/core/error.h"
@@ -94,6 +97,31 @@ TEST_F(CheckpointTest, HashesContentIndependentlyOfShardingAndNames) {
   };
   EXPECT_NE(hash_of("[4]"), hash_of("[2,2]"));
   EXPECT_NE(hash_of("[1,4]"), hash_of("[4,1]"));
+}
+
+TEST_F(CheckpointTest, HashesWhatItReadsAndNeverTheMapping) {
+  write("config.json", "{}");
+  write("model.safetensors", shard_of({"a", "bb"}));
+  const auto cut = Checkpoint::open(folder_);
+  fs::resize_file(folder_ / "model.safetensors", 0);
+  expect_says(message_of<CheckpointError>([&] { cut.content_hash(); }),
+              {"model.safetensors", "cut since it was opened"});
+
+  write("model.safetensors", shard_of({"a", "bb"}));
+  const auto changed = Checkpoint::open(folder_);
+  write("model.safetensors", shard_of({"a", "cc"}));
+  fs::last_write_time(folder_ / "model.safetensors", fs::file_time_type::clock::now() + std::chrono::seconds(2));
+  expect_says(message_of<CheckpointError>([&] { changed.content_hash(); }), {"model.safetensors", "start again"});
+}
+
+TEST_F(CheckpointTest, RefusesFilesBesideTheWeightsThatCannotBeRead) {
+  write("config.json", "{}");
+  write("model.safetensors", shard_of({"a"}));
+  fs::create_directory(folder_ / "tokenizer.json");
+  expect_says(refusal(), {"tokenizer.json", "expected a regular file, got a folder"});
+  fs::remove(folder_ / "tokenizer.json");
+  ASSERT_EQ(::mkfifo((folder_ / "tokenizer.json").c_str(), 0600), 0);  // opening it would wait for a writer
+  expect_says(refusal(), {"tokenizer.json", "got a pipe"});
 }
 
 TEST_F(CheckpointTest, RefusesAbsentFoldersAndFiles) {

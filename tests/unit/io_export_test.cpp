@@ -1,6 +1,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
+#include <fstream>
 
 #include "io_support.h"
 #include "lancet/core/error.h"
@@ -103,40 +105,86 @@ TEST(ExportCheckpoint, RefusesATargetThatIsNotAnEmptyFolder) {
   EXPECT_EQ(names_in(dir / "target"), std::set<std::string>{"kept"});
 }
 
-TEST(ExportCheckpoint, NoticesAShardThatWasReplacedSinceItWasOpened) {
-  const TempDir dir;
-  const auto base = Checkpoint::open(make_base(dir));
-  fs::remove(base.folder() / "s2.safetensors");  // the mapping keeps the old file
-  write_bytes(base.folder() / "s2.safetensors",
-              safetensors_bytes(
-                  R"({"__metadata__":{"format":"pt"},"x":{"dtype":"I8","shape":[2],"data_offsets":[0,2]}})", "??"));
-  const fs::path target = make_target(dir);
-  expect_says(message_of<CheckpointError>([&] { export_checkpoint(base, {}, target); }),
-              {"s2.safetensors", "replaced meanwhile"});
+/// Writes into the file that is open elsewhere, as `cp` over an existing file does, in another second.
+void write_over(const fs::path& file, std::string_view bytes) {
+  const auto written = fs::last_write_time(file);
+  std::ofstream(file, std::ios::binary | std::ios::trunc) << bytes;
+  fs::last_write_time(file, written + std::chrono::seconds(1));
 }
 
 TEST(ExportCheckpoint, WritesTheFilesThatWereOpenedThoughOthersTookTheirPlaces) {
   const TempDir dir;
   const auto base = Checkpoint::open(make_base(dir));
-  fs::remove(base.folder() / "s1.safetensors");
+  base.content_hash();
+  const std::string tokenizer = read_bytes(base.folder() / "tokenizer.json");
+  for (const char* name : {"s1.safetensors", "s2.safetensors", "tokenizer.json", "merges.txt"})
+    fs::remove(base.folder() / name);
   write_bytes(base.folder() / "s1.safetensors", safetensors_bytes(kPlain, "123"));
-  fs::remove(base.folder() / "s2.safetensors");
-  write_bytes(base.folder() / "s2.safetensors", safetensors_bytes(kWithFormat, "456"));
+  write_bytes(base.folder() / "s2.safetensors",
+              safetensors_bytes(R"({"x":{"dtype":"I8","shape":[2],"data_offsets":[0,2]}})", "??"));
+  write_bytes(base.folder() / "tokenizer.json", "another one");
   const fs::path target = make_target(dir);
   export_checkpoint(base, {}, target);
   const auto exported = Checkpoint::open(target);
   EXPECT_EQ(text_of(exported.view("w").bytes), "ww");
   EXPECT_EQ(text_of(exported.view("v").bytes), "v");
   EXPECT_EQ(text_of(exported.view("x").bytes), "xyz");
+  EXPECT_EQ(read_bytes(target / "tokenizer.json"), tokenizer);
+  EXPECT_EQ(read_bytes(target / "merges.txt"), "text of merges.txt");
+}
+
+TEST(ExportCheckpoint, RefusesABaseThatWasWrittenToSinceItWasOpened) {
+  for (const bool is_hashed : {true, false}) {
+    for (const char* name : {"s2.safetensors", "config.json", "tokenizer.json", "model.safetensors.index.json"}) {
+      const TempDir dir;
+      const auto base = Checkpoint::open(make_base(dir));
+      if (is_hashed) base.content_hash();
+      std::string bytes = read_bytes(base.folder() / name);
+      bytes.back() = 'X';
+      write_over(base.folder() / name, bytes);  // of the same size and shapes
+      const fs::path target = make_target(dir);
+      expect_says(message_of<CheckpointError>([&] { export_checkpoint(base, {}, target); }),
+                  {name, "written to since", "start again"});
+      EXPECT_TRUE(names_in(target).empty());
+    }
+  }
+}
+
+TEST(ExportCheckpoint, TakesABaseThatWasTouchedAndHasTheSameContent) {
+  const TempDir dir;
+  const auto base = Checkpoint::open(make_base(dir));
+  base.content_hash();
+  write_over(base.folder() / "s2.safetensors", read_bytes(base.folder() / "s2.safetensors"));
+  const fs::path target = make_target(dir);
+  export_checkpoint(base, {}, target);
+  EXPECT_EQ(read_bytes(target / "s2.safetensors"), safetensors_bytes(kWithFormat, "xyz"));
+}
+
+TEST(ExportCheckpoint, NoticesAChangeThatKeepsTheTimeOfWriting) {
+  const TempDir dir;
+  const auto base = Checkpoint::open(make_base(dir));
+  base.content_hash();
+  const fs::path shard = base.folder() / "s2.safetensors";
+  const auto written = fs::last_write_time(shard);
+  // the time of change, which nobody can set, ticks every few milliseconds
+  for (const FileStamp before = base.shards()[1].file().stamp_now(); base.shards()[1].file().stamp_now() == before;) {
+    std::ofstream(shard, std::ios::binary | std::ios::trunc) << safetensors_bytes(kWithFormat, "xyZ");
+    fs::last_write_time(shard, written);
+  }
+  const fs::path target = make_target(dir);
+  expect_says(message_of<CheckpointError>([&] { export_checkpoint(base, {}, target); }), {"s2.safetensors"});
 }
 
 TEST(ExportCheckpoint, NoticesAShardThatWasCutSinceItWasOpened) {
-  const TempDir dir;
-  const auto base = Checkpoint::open(make_base(dir));
-  fs::resize_file(base.folder() / "s1.safetensors", fs::file_size(base.folder() / "s1.safetensors") - 1);
-  const fs::path target = make_target(dir);
-  expect_says(message_of<CheckpointError>([&] { export_checkpoint(base, {}, target); }),
-              {"s1.safetensors", "truncated"});
+  for (const bool is_hashed : {true, false}) {
+    const TempDir dir;
+    const auto base = Checkpoint::open(make_base(dir));
+    if (is_hashed) base.content_hash();
+    fs::resize_file(base.folder() / "s1.safetensors", 0);  // a page of the mapping would be a fatal signal
+    const fs::path target = make_target(dir);
+    expect_says(message_of<CheckpointError>([&] { export_checkpoint(base, {}, target); }),
+                {"s1.safetensors", "start again"});
+  }
 }
 
 /// Every tensor but one byte-identical, metadata kept, exactly the files of the model.

@@ -88,6 +88,8 @@ namespace {
 using namespace lancet::testing;
 namespace fs = std::filesystem;
 
+constexpr OutputKind kKind{"edit", "report.json", "lancet-report-"};
+
 class FaultsTest : public ::testing::Test {
  protected:
   void TearDown() override {
@@ -211,7 +213,7 @@ TEST_F(FaultsTest, RenamesInStepsWhereTheFileSystemCannotExchange) {
     renameat2_error = error_number;
     const TempDir dir;
     for (const std::string text : {"first", "second"}) {  // new, then replaced
-      OutputFolder output(dir / "out", IfExists::kReplace, "marker");
+      OutputFolder output(dir / "out", IfExists::kReplace, kKind);
       write_bytes(output.staging() / "marker", text);
       output.commit();
       EXPECT_EQ(read_bytes(dir / "out" / "marker"), text);
@@ -223,8 +225,10 @@ TEST_F(FaultsTest, RenamesInStepsWhereTheFileSystemCannotExchange) {
 TEST_F(FaultsTest, KeepsTheOldFolderWhenTheNewOneCannotTakeItsPlace) {
   const TempDir dir;
   write_bytes(dir / "out" / "marker", "old");
+  write_bytes(dir / "out" / "lancet-manifest.json",
+              R"({"format":"lancet-manifest-1","holds":"edit","files":["marker"]})");
   {
-    OutputFolder output(dir / "out", IfExists::kReplace, "marker");
+    OutputFolder output(dir / "out", IfExists::kReplace, kKind);
     write_bytes(output.staging() / "marker", "new");
     renameat2_error = EBUSY;
     expect_says(message_of<CheckpointError>([&] { output.commit(); }), {(dir / "out").string(), "busy"});

@@ -1,9 +1,14 @@
 #include "lancet/io/files.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/file.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "io_support.h"
 #include "lancet/core/error.h"
+#include "lancet/core/strings.h"
 
 namespace lancet {
 namespace {
@@ -41,6 +46,35 @@ TEST(TextFiles, SayWhatCouldNotBeReadOrWritten) {
               {"request file: " + dir.path().string(), "directory"});
   expect_says(message_of<CheckpointError>([&] { write_text_file(dir / "no" / "f", "x"); }),
               {(dir / "no" / "f").string(), "No such file"});
+}
+
+TEST(TextFiles, RemoveWhatKilledProcessesLeftBesideThem) {
+  const TempDir dir;
+  const pid_t dead = ::fork();
+  if (dead == 0) ::_exit(0);
+  ASSERT_EQ(::waitpid(dead, nullptr, 0), dead);
+  const std::string gone = cat(".lancet-", dead, "-0.tmp"), living = cat(".lancet-", ::getppid(), "-0.tmp"),
+                    own = cat(".lancet-", ::getpid(), "-123456.tmp"), locked = cat(".lancet-", dead, "-1.tmp");
+  for (const std::string& name : {gone, living, own, locked, std::string(".lancet-notes.tmp")})
+    write_bytes(dir / name, "half");
+  const int lock = ::open((dir / locked).c_str(), O_RDONLY);  // a process of another machine
+  ASSERT_EQ(::flock(lock, LOCK_EX), 0);
+  write_text_file(dir / "f", "x");
+  EXPECT_EQ(names_in(dir.path()), (std::set<std::string>{"f", living, locked, ".lancet-notes.tmp"}));
+  ::close(lock);
+}
+
+TEST(Folders, AreLookedAtBeforeTheWork) {
+  const TempDir dir;
+  check_writable(dir / "a" / "cache", "statistics.cache");
+  EXPECT_TRUE(names_in(dir / "a" / "cache").empty());
+  write_bytes(dir / "file", "x");
+  expect_says(message_of<CheckpointError>([&] { check_writable(dir / "file", "statistics.cache"); }),
+              {"statistics.cache: ", (dir / "file").string()});
+  for (const char* folder : {"/proc/cache", "/sys/cache", "/proc"})
+    expect_says(message_of<CheckpointError>([&] { check_writable(folder, "statistics.cache"); }),
+                {"statistics.cache: ", folder});
+  expect_says(message_of<CheckpointError>([&] { make_folders(dir / "file" / "delta"); }), {"file/delta", "folder"});
 }
 
 TEST(TextFiles, AreWrittenInTheCurrentFolder) {

@@ -1,5 +1,6 @@
 // tokenizer.model, and the choice between the two files of a model folder.
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include "lancet/core/error.h"
 #include "text_fixture.h"
@@ -92,6 +93,21 @@ TEST(SentencePieceModel, RefusesAListOfByteLevelRanks) {
   write_file(folder / "tokenizer.model", "IQ== 0\nIg== 1\n");
   EXPECT_TRUE(contains(error_of<TokenizerError>([&] { open_tokenizer(folder.path()); }),
                        {"tokenizer.model", "byte-level BPE ranks", "put the tokenizer.json"}));
+}
+
+TEST(TokenizerFiles, SayWhyTheyCannotBeRead) {
+  for (const char* name : {"tokenizer.json", "tokenizer.model"}) {
+    const TempDir folder;
+    const auto refused = [&] { return error_of<TokenizerError>([&] { open_tokenizer(folder.path()); }); };
+    std::filesystem::create_directory(folder / name);
+    EXPECT_TRUE(contains(refused(), {name, "cannot be read", "is a folder"}));
+    std::filesystem::remove(folder / name);
+    ASSERT_EQ(::mkfifo((folder / name).c_str(), 0600), 0);  // opening it would wait for a writer
+    EXPECT_TRUE(contains(refused(), {name, "cannot be read", "is a pipe"}));
+    std::filesystem::remove(folder / name);
+    std::filesystem::create_symlink(name, folder / name);  // to itself
+    EXPECT_TRUE(contains(refused(), {name, "cannot be read", "symbolic links"}));
+  }
 }
 
 TEST(SentencePieceModel, RefusesFilesThatAreNotOne) {

@@ -43,7 +43,7 @@ struct RoundingLoss {
 
 class WeightTransaction {
  public:
-  /// A weight as the checkpoint stores it, on the host: a model that runs in a narrower type has lost part of it.
+  /// A weight as the checkpoint stores it: a model that runs in a narrower type has lost part of it.
   using StoredWeight = std::function<Tensor(WeightId)>;
 
   /// Without `stored` the model's own weights are what is changed.

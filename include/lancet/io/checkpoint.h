@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <map>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -17,7 +18,8 @@ class Checkpoint {
  public:
   /// `path`: a model folder, a Hugging Face cache folder of a snapshot (files may be symbolic links), or a cache's
   /// `models--org--name` folder (its refs/main, or its only snapshot, is taken).
-  /// Checks the index against the shards (both ways) and maps them; reads no tensor data.
+  /// Checks the index against the shards (both ways) and maps them; reads no tensor data. Every file that an export
+  /// copies is opened here, and stays open: what has its name later does not matter.
   /// Throws: CheckpointError; for folders with only .bin/.pth/.gguf weights it says how to convert them.
   static Checkpoint open(const std::filesystem::path& path);
 
@@ -26,6 +28,8 @@ class Checkpoint {
   /// Text of config.json.
   const std::string& config_text() const { return config_text_; }
   const std::vector<SafetensorsReader>& shards() const { return shards_; }
+  /// config.json, the tokenizer's files and what else goes with the weights, and their index where they have one.
+  const std::vector<std::shared_ptr<const MappedFile>>& side_files() const { return side_files_; }
 
   /// In name order.
   std::vector<std::string> tensor_names() const;
@@ -35,21 +39,31 @@ class Checkpoint {
   uint64_t tensor_bytes() const;
 
   /// XXH3-128 over every tensor's name, dtype, shape and bytes, in name order: independent of sharding and file names.
+  /// Computed once; not from several threads. Throws: CheckpointError when a shard was written to since it was opened.
   std::string content_hash() const;
 
+  /// Throws: CheckpointError when an opened file is not what it was when it was opened. Shards whose times differ count
+  /// as unchanged when the content still has the hash that content_hash() gave; without one, when they were not
+  /// written to.
+  void check_unchanged() const;
+
  private:
+  std::string hash_content() const;
+
   std::filesystem::path folder_;
   std::string config_text_;
+  std::vector<std::shared_ptr<const MappedFile>> side_files_;
   std::vector<SafetensorsReader> shards_;
   std::map<std::string, size_t, std::less<>> shard_of_;
+  mutable std::string content_hash_;  // empty: not asked for yet
 };
 
 /// Writes a complete model folder into the existing, empty folder `target`: the base's shards and index under the same
 /// names with `replaced` tensors exchanged (same name, dtype and shape as in the base), config, generation config and
 /// tokenizer files copied, nothing else; all of it synced. Untouched tensors' bytes go from file to file in the kernel,
 /// from the files that were opened; shards by several threads. `__metadata__` survives; `format: pt` is added when the
-/// base lacks it (transformers refuses a file without). Throws: CheckpointError, also when the base changed since it
-/// was opened; `target` may then hold part of the files (callers write into a staging folder).
+/// base lacks it (transformers refuses a file without). Throws: CheckpointError, also for a base that is not unchanged
+/// before and after; `target` may then hold part of the files (callers write into a staging folder).
 void export_checkpoint(const Checkpoint& base, std::span<const TensorSource> replaced,
                        const std::filesystem::path& target);
 

@@ -14,6 +14,13 @@ namespace lancet {
 /// Throws: ConfigError "what: path: ..." when the file cannot be read. `what` names the role ("request file").
 std::string read_text_file(const std::filesystem::path& path, std::string_view what);
 
+/// The folder and those that it lies in, where they are not there. Throws: CheckpointError when the disk refuses.
+void make_folders(const std::filesystem::path& folder);
+
+/// Makes the folder, and a file in it that goes away again: what cannot be written is found before the work whose
+/// result it would be. `what` names the role ("statistics.cache"). Throws: CheckpointError.
+void check_writable(const std::filesystem::path& folder, std::string_view what);
+
 /// Temporary file beside it, fsync, rename. Throws: CheckpointError when the disk refuses.
 void write_text_file(const std::filesystem::path& path, std::string_view text);
 

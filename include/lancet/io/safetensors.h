@@ -34,10 +34,12 @@ struct TensorView {
   std::span<const std::byte> bytes;
   std::shared_ptr<const MappedFile> owner;
 
+  /// Of the first byte, in the file.
+  uint64_t begin() const { return static_cast<uint64_t>(bytes.data() - owner->bytes().data()); }
   /// Copies the tensor's bytes from `offset` on into `to`, as MappedFile::read. Throws: CheckpointError.
-  void read(uint64_t offset, std::span<std::byte> to) const {
-    owner->read(static_cast<uint64_t>(bytes.data() - owner->bytes().data()) + offset, to);
-  }
+  void read(uint64_t offset, std::span<std::byte> to) const { owner->read(begin() + offset, to); }
+  /// Adds the tensor's bytes, as MappedFile::add_to. Throws: CheckpointError.
+  void add_to(ContentHash& hash) const { owner->add_to(hash, begin(), bytes.size()); }
 };
 
 using Metadata = std::map<std::string, std::string>;

@@ -43,8 +43,9 @@ struct EditReport {
   Tallies right_after() const;
 };
 
-/// What run_edit_job() checks of the output folder first. Throws: ConfigError.
-void check_output(const OutputOptions& output);
+/// What run_edit_job() checks first of the output folder, those beside it that it writes to, and what must not lie in
+/// them. Throws: ConfigError.
+void check_output(const JobConfig& job);
 
 /// Collective: every rank with the same job. The output folder, which root writes, appears complete, or not at all;
 /// when `accept:` is not met only <dir>.rejected with the report does, and the report's `unmet` is not empty.
