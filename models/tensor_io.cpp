@@ -23,15 +23,26 @@ Tensor to_tensor(const TensorView& view) {
   return copy;
 }
 
-void write_tensors(const std::filesystem::path& path, const std::vector<std::pair<std::string, Tensor>>& tensors,
-                   const Metadata& metadata) {
+NamedTensors load_tensors(const SealedFile& file) {
+  NamedTensors tensors;
+  for (const TensorInfo& info : file.tensors())
+    tensors.emplace_back(info.name, torch::empty(info.shape, torch::TensorOptions(to_scalar_type(info.dtype))));
+  file.read([&](const SealedFile::Piece& piece) {
+    auto* to = static_cast<std::byte*>(tensors[piece.tensor].second.mutable_data_ptr()) + piece.offset;
+    std::ranges::copy(piece.bytes, to);
+  });
+  return tensors;
+}
+
+std::string write_tensors(const std::filesystem::path& path, const SealedFormat& format, const NamedTensors& tensors,
+                          const Metadata& facts) {
   std::vector<Tensor> host;
   std::vector<TensorSource> sources;
   for (const auto& [name, tensor] : tensors) {
     host.push_back(tensor.to(Placement::host()).contiguous());
     sources.push_back(to_source(name, host.back()));
   }
-  write_safetensors(path, sources, metadata);
+  return write_sealed(path, format, sources, facts);
 }
 
 TensorSource to_source(std::string name, const Tensor& tensor) {

@@ -3,15 +3,16 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <fstream>
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "commands.h"
 #include "generate_models.h"
 #include "lancet/core/progress.h"
 #include "lancet/core/strings.h"
+#include "lancet/io/files.h"
 
 namespace lancet::cli {
 namespace {
@@ -67,8 +68,7 @@ bool read_line(std::istream& in, std::string& line) {
 std::vector<std::string> read_prompts(const GenerateArguments& arguments) {
   std::vector<std::string> prompts = arguments.prompts;
   if (arguments.prompts_file.empty()) return prompts;
-  std::ifstream in(arguments.prompts_file);
-  if (!in) throw ConfigError(cat("--prompts: ", arguments.prompts_file, ": cannot be read: expected a text file"));
+  std::istringstream in(read_text_file(arguments.prompts_file, "--prompts"));
   const size_t before = prompts.size();
   for (std::string line; read_line(in, line);) prompts.push_back(line);
   if (prompts.size() == before)

@@ -2,18 +2,20 @@
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <charconv>
 #include <cmath>
-#include <fstream>
 #include <stdexcept>
 #include <system_error>
 
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
+#include "lancet/core/text_file.h"
 
 namespace lancet {
 namespace {
+
+/// The parser's tree takes many times the text. More requests than fit in have a file of their own.
+constexpr uint64_t kLargestConfig = 16'000'000;
 
 ConfigTree plain_scalar(std::string text) {
   ConfigTree tree;
@@ -95,15 +97,13 @@ ConfigTree& ConfigTree::set(std::string key, ConfigTree value) {
 }
 
 ConfigTree load_config(const std::filesystem::path& path) {
-  const auto fail = [&](const std::string& why) { throw ConfigError(cat(path.string(), ": cannot be read: ", why)); };
-  if (std::filesystem::is_directory(path)) fail("is a folder, expected a file");
-  errno = 0;
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  // An empty file sets failbit on `text`, which is no error.
-  if (file) text << file.rdbuf();
-  if (!file) fail(errno != 0 ? std::generic_category().message(errno) : "unknown reason");
-  return parse_config(text.str(), path.string());
+  std::string text;
+  try {
+    text = load_text(path, kLargestConfig);
+  } catch (const FileProblem& problem) {
+    throw ConfigError(cat(path.string(), ": cannot be read: ", problem.what()));
+  }
+  return parse_config(text, path.string());
 }
 
 std::optional<PathObstacle> set_at(ConfigTree& tree, std::span<const std::string> keys, ConfigTree value) {

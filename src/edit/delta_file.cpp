@@ -9,6 +9,8 @@
 namespace lancet {
 namespace {
 
+constexpr SealedFormat kFormat{"lancet-delta-2"};
+
 Tensor to_host_f32(const Tensor& tensor) { return tensor.to(Placement::host(), at::kFloat); }
 
 /// One delta per weight: low-rank changes side by side, anything else summed up.
@@ -30,7 +32,7 @@ WeightDelta merged(const std::vector<WeightDelta>& deltas) {
 
 void write_delta(const std::filesystem::path& path, const ModelConfig& config,
                  std::span<const WeightTransaction::Entry> entries, const DeltaProvenance& provenance) {
-  std::vector<std::pair<std::string, Tensor>> tensors;
+  NamedTensors tensors;
   for (const WeightTransaction::Entry& entry : entries) {
     const std::string name = weight_name(config, entry.id);
     const WeightDelta delta = merged(entry.deltas);
@@ -41,9 +43,8 @@ void write_delta(const std::filesystem::path& path, const ModelConfig& config,
       tensors.emplace_back(name + ".full", to_host_f32(std::get<DenseDelta>(delta).full_OI));
     }
   }
-  write_tensors(path, tensors,
-                {{"format", "lancet-delta-1"},
-                 {"base_hash", provenance.base_hash},
+  write_tensors(path, kFormat, tensors,
+                {{"base_hash", provenance.base_hash},
                  {"method", provenance.method},
                  {"requests", nlohmann::json(provenance.request_ids).dump()}});
 }

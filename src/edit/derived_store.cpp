@@ -13,12 +13,8 @@ void DerivedStore::prepare(std::span<const int64_t> layers, Communicator& commun
   std::vector<int64_t> missing;
   communicator.together("statistics", [&] {
     if (!communicator.is_root()) return;
-    for (const int64_t layer : layers) {
-      if (std::filesystem::exists(cache_file(layer)))
-        check(layer);  // a damaged file is found now, not after hours of work
-      else
-        missing.push_back(layer);
-    }
+    for (const int64_t layer : layers)
+      if (!has(layer)) missing.push_back(layer);  // a damaged file is found now, not after hours of work
     // a pass over text may take hours: whether its results can be kept is found before
     if (!missing.empty()) check_writable(cache_file(missing.front()).parent_path(), "statistics.cache");
   });

@@ -3,9 +3,9 @@
 #include <torch/types.h>
 
 #include <optional>
-#include <vector>
 
 #include "lancet/core/error.h"
+#include "lancet/core/progress.h"
 #include "lancet/core/strings.h"
 #include "lancet/models/tensor_io.h"
 #include "lancet/runtime/placement.h"
@@ -13,42 +13,45 @@
 namespace lancet {
 namespace {
 
-constexpr std::string_view kFormat = "lancet-state-1";
+constexpr SealedFormat kFormat{"lancet-state-2", /*unsealed=*/"lancet-state-1"};
 
-std::string fact(const SafetensorsReader& file, const std::string& name) {
-  const auto found = file.metadata().find(name);
-  return found == file.metadata().end() ? "" : found->second;
-}
-
-void check_owner(const std::filesystem::path& path, std::string_view what, const std::string& found,
-                 const std::string& expected) {
-  if (found != expected)
-    throw ConfigError(cat(path.string(), ": the state of another ", what, ": expected ", expected, ", got ", found,
-                          ": go on with the job that wrote it, or without a state"));
+void check_fact(const SealedFile& file, std::string_view what, const std::string& fact, const std::string& expected) {
+  if (file.fact(fact) != expected)
+    throw ConfigError(cat(file.path().string(), ": the state of another ", what, ": expected ", expected, ", got ",
+                          file.fact(fact), ": go on with the job that wrote it, or without a state"));
 }
 
 }  // namespace
 
-void save_state(const std::filesystem::path& path, const EditorState& state, const StateOwner& owner) {
-  write_tensors(path, {state.tensors.begin(), state.tensors.end()},
-                {{"format", std::string(kFormat)},
-                 {"method", owner.method},
-                 {"base_hash", owner.base_hash},
-                 {"edits", std::to_string(state.edits)}});
+Metadata owner_facts(const StateOwner& owner) {
+  return {{"method", owner.method}, {"base_hash", owner.base_hash}, {"beside", owner.beside}};
 }
 
+void check_owner(const SealedFile& file, const StateOwner& owner) {
+  check_fact(file, "method", "method", owner.method);
+  check_fact(file, "model", "base_hash", owner.base_hash);
+  if (file.content_hash().empty())
+    log_warning(
+        cat(file.path().string(), ": written by an earlier version, without a hash: damage would go unnoticed"));
+  else if (file.fact("beside") != owner.beside)
+    throw CheckpointError(cat(file.path().string(), ": not of the files beside it: the folder was mixed up"));
+}
+
+void save_state(const std::filesystem::path& path, const EditorState& state, const StateOwner& owner) {
+  Metadata facts = owner_facts(owner);
+  facts["edits"] = std::to_string(state.edits);
+  write_tensors(path, kFormat, {state.tensors.begin(), state.tensors.end()}, facts);
+}
+
+void check_state(const std::filesystem::path& path) { SealedFile::open(path, kFormat).check(); }
+
 EditorState load_state(const std::filesystem::path& path, const StateOwner& owner) {
-  const SafetensorsReader file = SafetensorsReader::open(path);
-  EditorState state;
-  const std::optional<int64_t> edits = parse_whole_number(fact(file, "edits"));
-  if (fact(file, "format") != kFormat || !edits)
-    throw CheckpointError(cat(path.string(), ": expected the state of an editor (", kFormat, "), got another file"));
-  state.edits = *edits;
-  check_owner(path, "method", fact(file, "method"), owner.method);
-  check_owner(path, "model", fact(file, "base_hash"), owner.base_hash);
-  // cloned: the file goes away before the state does
-  for (const TensorInfo& info : file.tensors()) state.tensors[info.name] = to_tensor(file.view(info.name)).clone();
-  return state;
+  const SealedFile file = SealedFile::open(path, kFormat);
+  check_owner(file, owner);
+  const std::optional<int64_t> edits = parse_whole_number(file.fact("edits"));
+  if (!edits) throw CheckpointError(cat(path.string(), ": edits: expected a number, got '", file.fact("edits"), "'"));
+  const NamedTensors tensors = load_tensors(file);
+  return {{tensors.begin(), tensors.end()}, *edits};
 }
 
 Tensor columns_of(const EditorState& state, const std::string& name) {

@@ -2,7 +2,6 @@
 
 #include <torch/types.h>
 
-#include "lancet/core/error.h"
 #include "lancet/core/strings.h"
 #include "lancet/edit/solvers.h"
 #include "matrix_file.h"
@@ -10,8 +9,7 @@
 namespace lancet {
 namespace {
 
-/// L^T by rows, which is L by columns.
-constexpr MatrixKind kFactor{"lancet-factor-1", "upper", "factor of a covariance"};
+constexpr MatrixKind kFactor{{"lancet-factor-2"}, "lower_columns", "factor of a covariance", MatrixShape::kLower};
 constexpr const char* kTokens = "tokens";
 constexpr const char* kMeanDiagonal = "mean_diagonal";
 
@@ -30,21 +28,19 @@ void FactorStore::make(int64_t layer) const {
     return moments.moment_FF.to(placement_.solve_device(layer));
   };
   const Tensor lower_FF = factor_covariance(covariance, ridge_, cat("layer ", layer));
-  write_matrix(cache_file(layer), kFactor, lower_FF.t(),
+  write_matrix(cache_file(layer), kFactor, lower_FF,
                {{kTokens, std::to_string(facts.tokens)}, {kMeanDiagonal, exact_text(facts.mean_diagonal)}});
 }
 
+bool FactorStore::has(int64_t layer) const { return has_matrix(cache_file(layer), kFactor, size_); }
+
 Tensor FactorStore::load(int64_t layer) const {
-  const MatrixFile file = map_matrix(cache_file(layer), kFactor, size_);
-  const Tensor diagonal_F = file.matrix.diagonal();
-  if (!(diagonal_F > 0).logical_and(diagonal_F.isfinite()).all().item<bool>())
-    throw CheckpointError(cat(file.path.string(), ": expected positive numbers on the factor's diagonal, got others",
-                              ": remove the file, it will be made again"));
-  return file.matrix.to(placement_.solve_device(layer)).t();
+  const Tensor lower_FF = MatrixFile::open(cache_file(layer), kFactor, size_).load();
+  return lower_FF.t().to(placement_.solve_device(layer)).t();
 }
 
 MomentFacts FactorStore::facts(int64_t layer) const {
-  const MatrixFile file = map_matrix(cache_file(layer), kFactor, size_);
+  const MatrixFile file = MatrixFile::open(cache_file(layer), kFactor, size_);
   return {static_cast<int64_t>(file.number(kTokens)), file.number(kMeanDiagonal)};
 }
 

@@ -1,18 +1,13 @@
 #include "lancet/edit/imported_null_space.h"
 
-#include <caffe2/serialize/inline_container.h>
-#include <torch/csrc/jit/serialization/unpickler.h>
 #include <torch/types.h>
 
-#include <algorithm>
 #include <cmath>
-#include <cstring>
-#include <memory>
 
 #include "lancet/core/error.h"
-#include "lancet/core/hash.h"
 #include "lancet/core/strings.h"
-#include "lancet/io/mapped_file.h"
+#include "lancet/io/sealed_file.h"
+#include "lancet/models/tensor_reader.h"
 
 namespace lancet {
 namespace {
@@ -28,34 +23,14 @@ CheckpointError unusable(const std::filesystem::path& file, std::string_view wha
   return CheckpointError(cat("statistics.import_null_space: ", file.string(), ": ", what));
 }
 
-/// The tensor in a file of torch.save, in the mapped file's pages. The unpickler knows tensors and plain containers: a
-/// file cannot make it run code.
-Tensor map_saved_tensor(const std::filesystem::path& path) {
-  const std::shared_ptr<const MappedFile> file = MappedFile::open(path);
-  caffe2::serialize::PyTorchStreamReader archive(path.string());
-  auto [pickle, pickle_size] = archive.getRecord("data.pkl");
-  const char* at = static_cast<const char*>(pickle.get());
-  const char* end = at + pickle_size;
-  const auto read = [&](char* to, size_t size) {
-    const size_t count = std::min(size, static_cast<size_t>(end - at));
-    std::memcpy(to, at, count);
-    at += count;
-    return count;
-  };
-  const auto read_record = [&](const std::string& name) {
-    const std::string record = "data/" + name;
-    const size_t offset = archive.getRecordOffset(record);
-    if (offset + archive.getRecordSize(record) > file->bytes().size()) throw unusable(path, "is cut");
-    const auto* bytes = reinterpret_cast<const char*>(file->bytes().data()) + offset;
-    auto* keeper = new std::shared_ptr<const MappedFile>(file);
-    return at::DataPtr(
-        const_cast<char*>(bytes), keeper,
-        [](void* owner) { delete static_cast<std::shared_ptr<const MappedFile>*>(owner); }, Placement::host());
-  };
-  torch::jit::Unpickler unpickler(read, nullptr, nullptr, read_record, Placement::host());
-  const c10::IValue value = unpickler.parse_ivalue();
-  if (!value.isTensor()) throw unusable(path, cat("holds a ", value.tagKind(), ", expected one tensor"));
-  return value.toTensor();
+/// `read`, whose problems begin with the file.
+template <typename Read>
+auto for_import(const Read& read) {
+  try {
+    return read();
+  } catch (const CheckpointError& error) {
+    throw CheckpointError(cat("statistics.import_null_space: ", error.what()));
+  }
 }
 
 void check_symmetric(const Tensor& p_FF, const std::string& where, const std::filesystem::path& file) {
@@ -96,38 +71,33 @@ ImportedNullSpaces::ImportedNullSpaces(std::filesystem::path file, std::span<con
   for (const int64_t layer : layers) places_.emplace(layer, static_cast<int64_t>(places_.size()));
 }
 
-Tensor ImportedNullSpaces::open() const {
-  Tensor all_LFF;
-  try {
-    all_LFF = map_saved_tensor(file_);
-  } catch (const Error&) {
-    throw;
-  } catch (const c10::Error& error) {
-    throw unusable(file_, cat("is no file of torch.save (PyTorch 1.6 or newer): ", error.what_without_backtrace()));
-  } catch (const std::exception& error) {  // of a pickle that calls for classes
-    throw unusable(file_, cat("holds more than a tensor: ", error.what()));
-  }
+SavedTensor ImportedNullSpaces::open() const {
+  SavedTensor all_LFF = for_import([&] { return SavedTensor::open(file_); });
   const auto count = static_cast<int64_t>(places_.size());
   const std::vector<int64_t> expected{count, size_, size_};
-  if (all_LFF.sizes() != expected)
-    throw unusable(file_, cat("shape ", shape_text(all_LFF.sizes()), ", expected ", shape_text(expected), ": the ",
+  if (all_LFF.shape() != expected)
+    throw unusable(file_, cat("shape ", shape_text(all_LFF.shape()), ", expected ", shape_text(expected), ": the ",
                               count, " edited layers, in ascending order, and config.json's intermediate_size"));
-  if (all_LFF.scalar_type() != at::kFloat && all_LFF.scalar_type() != at::kDouble)
-    throw unusable(file_, cat("of type ", at::toString(all_LFF.scalar_type()), ", expected Float or Double"));
+  if (all_LFF.dtype() != DType::kF32 && all_LFF.dtype() != DType::kF64)
+    throw unusable(file_, cat("of type ", dtype_name(all_LFF.dtype()), ", expected F32 or F64"));
   return all_LFF;
 }
 
-void ImportedNullSpaces::check() const { open(); }
+void ImportedNullSpaces::check() const {
+  const SavedTensor all_LFF = open();
+  for_import([&] { all_LFF.check_bytes(); });
+}
 
 NullSpace ImportedNullSpaces::load(int64_t layer, const Placement& placement) const {
   const torch::NoGradGuard no_grad;
-  Tensor p_FF = open()[places_.at(layer)].to(placement.solve_device(layer), placement.solve_dtype());
+  const TensorRead read{open().part(places_.at(layer)), placement.solve_device(layer), placement.solve_dtype()};
+  Tensor p_FF = read_tensors(std::span(&read, 1), [](int64_t) {}).front();
   const int64_t rank = check_projection(p_FF, cat("layer ", layer), file_);
   return {std::move(p_FF), NullSpace::Basis::kProjection, rank};
 }
 
 const std::string& ImportedNullSpaces::file_hash() const {
-  if (hash_.empty()) hash_ = ContentHash().add(MappedFile::open(file_)->bytes()).hex();
+  if (hash_.empty()) hash_ = hash_of_bytes(*MappedFile::open(file_));
   return hash_;
 }
 

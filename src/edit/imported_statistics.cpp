@@ -4,13 +4,13 @@
 #include "lancet/core/hash.h"
 #include "lancet/core/strings.h"
 #include "lancet/edit/imported_moments.h"
-#include "lancet/io/mapped_file.h"
+#include "lancet/io/sealed_file.h"
 
 namespace lancet {
 namespace {
 
 /// Raised when the meaning of an imported file changes.
-constexpr std::string_view kFormat = "lancet-import-1";
+constexpr std::string_view kFormat = "lancet-import-2";
 
 std::filesystem::path file_of(std::string pattern, int64_t layer) {
   const std::string number = std::to_string(layer);
@@ -41,7 +41,7 @@ void ImportedStatistics::check() const {
 
 std::string ImportedStatistics::file_hash(int64_t layer) const {
   std::string& hash = hashes_[layer];
-  if (hash.empty()) hash = ContentHash().add(MappedFile::open(file(layer))->bytes()).hex();
+  if (hash.empty()) hash = hash_of_bytes(*MappedFile::open(file(layer)));
   return hash;
 }
 

@@ -1,44 +1,58 @@
 // A file of the statistics cache: one matrix in f64 and facts about it as text. It can be made again at any
-// time, so whatever is wrong with it ends in the advice to remove it.
+// time, so one that is damaged is named and made again.
 #pragma once
 
 #include <filesystem>
 #include <string>
 #include <string_view>
 
-#include "lancet/io/safetensors.h"
+#include "lancet/io/sealed_file.h"
 #include "lancet/runtime/tensor.h"
 
 namespace lancet {
 
 enum class MatrixShape {
   kSquare,
-  kWide  ///< any number of rows
+  kLower,  ///< square, zero above the diagonal: only the rest is stored, column by column
+  kWide    ///< any number of rows
 };
 
 struct MatrixKind {
-  std::string_view format;  ///< raised when the meaning of a file changes
+  SealedFormat format;
   std::string_view tensor;  ///< the matrix's name in the file
   std::string_view title;   ///< for messages: "covariance"
   MatrixShape shape = MatrixShape::kSquare;
 };
 
-struct MatrixFile {
-  Tensor matrix;  ///< row-major, in the mapped file's memory: read only
-  Metadata facts;
-  std::filesystem::path path;
-  MatrixKind kind;
+/// The file's header.
+class MatrixFile {
+ public:
+  /// Of a matrix of `size` columns. Throws: CheckpointError when the file is none of this kind.
+  static MatrixFile open(const std::filesystem::path& path, const MatrixKind& kind, int64_t size);
 
   /// Throws: CheckpointError when the fact is missing or no number.
-  double number(std::string_view fact) const;
+  double number(const std::string& fact) const;
+  /// On the host, in memory of its own; checked: kLower column-major, the others row-major. Throws: CheckpointError.
+  Tensor load() const;
+  /// Reads all of it, and keeps nothing. Throws: CheckpointError.
+  void check() const;
+
+ private:
+  MatrixFile(SealedFile file, const MatrixKind& kind, int64_t size)
+      : file_(std::move(file)), kind_(kind), size_(size) {}
+
+  SealedFile file_;
+  MatrixKind kind_;
+  int64_t size_;
 };
 
-/// `matrix`: row-major, on any device. Makes the folder. Throws: CheckpointError when the disk refuses.
-void write_matrix(const std::filesystem::path& path, const MatrixKind& kind, const Tensor& matrix, Metadata facts);
+/// Whether the file is there and whole. One that is not is named in a warning: whoever asks makes it again.
+bool has_matrix(const std::filesystem::path& path, const MatrixKind& kind, int64_t size);
 
-/// Maps the file, of `size` columns; pages are read when they are used. A file that is replaced meanwhile stays as it
-/// was. Throws: CheckpointError.
-MatrixFile map_matrix(const std::filesystem::path& path, const MatrixKind& kind, int64_t size);
+/// `matrix`: row-major, or column-major of kLower, whose memory is used up; on any device. Makes the folder.
+/// Throws: CheckpointError when the disk refuses.
+void write_matrix(const std::filesystem::path& path, const MatrixKind& kind, const Tensor& matrix,
+                  const Metadata& facts);
 
 /// All digits of a number, for a fact.
 std::string exact_text(double number);

@@ -2,7 +2,6 @@
 
 #include <torch/types.h>
 
-#include "lancet/core/error.h"
 #include "lancet/core/strings.h"
 #include "matrix_file.h"
 
@@ -10,7 +9,7 @@ namespace lancet {
 namespace {
 
 /// A basis vector a row.
-constexpr MatrixKind kNullSpace{"lancet-null-space-1", "basis", "null space of a covariance", MatrixShape::kWide};
+constexpr MatrixKind kNullSpace{{"lancet-null-space-2"}, "basis", "null space of a covariance", MatrixShape::kWide};
 constexpr const char* kRank = "rank";
 constexpr const char* kTokens = "tokens";
 constexpr const char* kBelow = "below";
@@ -36,21 +35,19 @@ void NullSpaceStore::make(int64_t layer) const {
                 {kMeanDiagonal, exact_text(mean_diagonal)}});
 }
 
+bool NullSpaceStore::has(int64_t layer) const { return has_matrix(cache_file(layer), kNullSpace, size_); }
+
 NullSpace NullSpaceStore::load(int64_t layer) const {
-  const MatrixFile file = map_matrix(cache_file(layer), kNullSpace, size_);
+  const MatrixFile file = MatrixFile::open(cache_file(layer), kNullSpace, size_);
   const auto rank = static_cast<int64_t>(file.number(kRank));
-  const int64_t n_vectors = file.matrix.size(0);
-  if (rank < 1 || rank >= size_ || n_vectors != std::min(rank, size_ - rank))
-    throw CheckpointError(cat(file.path.string(), ": expected the smaller basis of a null space of ", rank, " of ",
-                              size_, " dimensions, got ", n_vectors,
-                              " vectors: remove the file, it will be made again"));
-  return {file.matrix.to(placement_.solve_device(layer)).t(),
-          n_vectors == rank ? NullSpace::Basis::kNullSpace : NullSpace::Basis::kComplement, rank,
+  Tensor vectors_QF = file.load();
+  const auto basis = vectors_QF.size(0) == rank ? NullSpace::Basis::kNullSpace : NullSpace::Basis::kComplement;
+  return {vectors_QF.to(placement_.solve_device(layer)).t(), basis, rank,
           rule_.below ? *rule_.below : file.number(kBelow)};
 }
 
 MomentFacts NullSpaceStore::facts(int64_t layer) const {
-  const MatrixFile file = map_matrix(cache_file(layer), kNullSpace, size_);
+  const MatrixFile file = MatrixFile::open(cache_file(layer), kNullSpace, size_);
   return {static_cast<int64_t>(file.number(kTokens)), file.number(kMeanDiagonal)};
 }
 

@@ -3,65 +3,44 @@
 #include <torch/types.h>
 
 #include <algorithm>
-#include <optional>
 
 #include "lancet/core/error.h"
-#include "lancet/core/hash.h"
 #include "lancet/core/progress.h"
 #include "lancet/core/strings.h"
 #include "lancet/models/tensor_io.h"
-#include "lancet/runtime/placement.h"
 
 namespace lancet {
 namespace {
 
 /// Raised when the format or the meaning of the file changes.
-constexpr std::string_view kFormat = "lancet-partial-sums-1";
+constexpr SealedFormat kFormat{"lancet-partial-sums-2"};
 constexpr std::string_view kSuffix = ".partial.safetensors";
 /// A save that took s seconds is followed by at least this many times s without one.
 constexpr double kWorkPerSave = 20;
 
 std::string sum_name(int64_t index) { return cat("sum.", index); }
 
-/// Over the numbers as well as the sums: a flipped bit anywhere shows.
-std::string content_hash(int64_t chunks, int64_t tokens, std::span<const TensorSource> sums) {
-  ContentHash hash;
-  hash.add(chunks).add(tokens);
-  for (const TensorSource& sum : sums) hash.add(sum.bytes);
-  return hash.hex();
-}
-
-const std::string& entry(const Metadata& metadata, const std::string& name) {
-  const auto at = metadata.find(name);
-  if (at == metadata.end()) throw CheckpointError(cat("no '", name, "' in its metadata"));
-  return at->second;
-}
-
-int64_t number(const std::string& text) {
-  const std::optional<int64_t> value = parse_whole_number(text);
-  if (!value) throw CheckpointError(cat("'", text, "': not a number"));
+int64_t number(const SealedFile& file, const std::string& fact) {
+  const std::optional<int64_t> value = parse_whole_number(file.fact(fact));
+  if (!value) throw CheckpointError(cat(fact, ": '", file.fact(fact), "': not a number"));
   return *value;
 }
 
 /// Throws: CheckpointError saying what is wrong with it.
 SavedPass read_pass(const std::filesystem::path& file, const std::string& key, int64_t layers, int64_t size) {
-  const SafetensorsReader reader = SafetensorsReader::open(file);
-  const Metadata& metadata = reader.metadata();
-  if (entry(metadata, "format") != kFormat || entry(metadata, "key") != key)
-    throw CheckpointError("written by another pass or another version");
-  SavedPass pass{number(entry(metadata, "chunks")), number(entry(metadata, "tokens")), {}};
-  std::vector<TensorSource> sources;
-  for (int64_t i = 0; i < layers; ++i) {
-    const TensorView view = reader.view(sum_name(i));
-    const std::vector<int64_t> expected{size, size};
-    if (view.dtype != DType::kF64 || view.shape != expected)
-      throw CheckpointError(cat(sum_name(i), ": ", dtype_name(view.dtype), " ", shape_text(view.shape), ", expected ",
-                                dtype_name(DType::kF64), " ", shape_text(expected)));
-    pass.sums_FF.push_back(to_tensor(view).contiguous());
-    sources.push_back({sum_name(i), view.dtype, view.shape, view.bytes});
+  const SealedFile saved = SealedFile::open(file, kFormat);
+  if (saved.fact("key") != key) throw CheckpointError("written by another pass");
+  SavedPass pass{number(saved, "chunks"), number(saved, "tokens"), {}};
+  const std::vector<int64_t> expected{size, size};
+  for (const auto& [name, sum_FF] : load_tensors(saved)) {
+    if (name != sum_name(static_cast<int64_t>(pass.sums_FF.size())) || sum_FF.scalar_type() != at::kDouble ||
+        sum_FF.sizes() != expected)
+      throw CheckpointError(cat(name, ": ", at::toString(sum_FF.scalar_type()), " ", shape_text(sum_FF.sizes()),
+                                ", expected Double ", shape_text(expected)));
+    pass.sums_FF.push_back(sum_FF);
   }
-  if (content_hash(pass.chunks, pass.tokens, sources) != entry(metadata, "hash"))
-    throw CheckpointError("its contents do not have the hash that they were saved with");
+  if (static_cast<int64_t>(pass.sums_FF.size()) != layers)
+    throw CheckpointError(cat(pass.sums_FF.size(), " layers, expected ", layers));
   return pass;
 }
 
@@ -89,20 +68,12 @@ bool PartialSums::due() const {
 
 void PartialSums::save(const SavedPass& pass) {
   const Clock::time_point begin = Clock::now();
-  std::vector<Tensor> host;
-  std::vector<TensorSource> sources;
-  for (const Tensor& sum_FF : pass.sums_FF) {
-    host.push_back(sum_FF.to(Placement::host()).contiguous());
-    sources.push_back(to_source(sum_name(static_cast<int64_t>(sources.size())), host.back()));
-  }
-  const Metadata metadata{{"format", std::string(kFormat)},
-                          {"key", key_},
-                          {"chunks", std::to_string(pass.chunks)},
-                          {"tokens", std::to_string(pass.tokens)},
-                          {"hash", content_hash(pass.chunks, pass.tokens, sources)}};
+  NamedTensors sums;
+  for (const Tensor& sum_FF : pass.sums_FF) sums.emplace_back(sum_name(static_cast<int64_t>(sums.size())), sum_FF);
   try {
     std::filesystem::create_directories(file_.parent_path());
-    write_safetensors(file_, sources, metadata);
+    write_tensors(file_, kFormat, sums,
+                  {{"key", key_}, {"chunks", std::to_string(pass.chunks)}, {"tokens", std::to_string(pass.tokens)}});
   } catch (const std::exception& error) {
     refused_ = true;
     log_warning(cat("statistics: the pass goes on, but cannot be continued if it is stopped: ", error.what()));

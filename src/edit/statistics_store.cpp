@@ -10,7 +10,7 @@
 namespace lancet {
 namespace {
 
-constexpr MatrixKind kCovariance{"lancet-covariance-3", "moment", "covariance"};
+constexpr MatrixKind kCovariance{{"lancet-covariance-4"}, "moment", "covariance"};
 constexpr const char* kTokens = "tokens";
 
 /// Whether a layer's keys depend on this weight.
@@ -60,7 +60,7 @@ StatisticsStore::StatisticsStore(const CausalLM& model, const Checkpoint& checkp
 
 std::string CovarianceKeys::of(int64_t layer) const {
   ContentHash hash;
-  hash.add(kCovariance.format).add(text_key_).add(checkpoint_.config_text()).add(at::toString(dtype_)).add(layer);
+  hash.add(kCovariance.format.name).add(text_key_).add(checkpoint_.config_text()).add(at::toString(dtype_)).add(layer);
   for (const WeightSpec& spec : resolve_weights(config_, checkpoint_)) {
     if (!shapes_keys(spec.id, layer)) continue;
     std::string& weight = weight_hashes_[spec.stored_name];
@@ -85,7 +85,7 @@ void StatisticsStore::prepare(std::span<const int64_t> layers, Communicator& com
   communicator.together("statistics", [&] {
     if (!communicator.is_root()) return;
     for (const int64_t layer : layers)
-      if (!std::filesystem::exists(cache_file(layer))) missing.push_back(layer);
+      if (!has_matrix(cache_file(layer), kCovariance, model_.config().d_ffn)) missing.push_back(layer);
     for (const int64_t layer : missing) files.push_back(cache_file(layer));
     pass = pass_key(files, statistics_chunk_tokens(model_.config(), model_.placement().weight_dtype()));
   });
@@ -104,11 +104,8 @@ void StatisticsStore::prepare(std::span<const int64_t> layers, Communicator& com
 }
 
 Covariance StatisticsStore::load(int64_t layer) const {
-  const MatrixFile file = map_matrix(cache_file(layer), kCovariance, model_.config().d_ffn);
-  // copied: callers change it
-  Tensor moment_FF =
-      file.matrix.to(model_.placement().solve_device(layer), at::kDouble, /*non_blocking=*/false, /*copy=*/true);
-  return {std::move(moment_FF), static_cast<int64_t>(file.number(kTokens))};
+  const MatrixFile file = MatrixFile::open(cache_file(layer), kCovariance, model_.config().d_ffn);
+  return {file.load().to(model_.placement().solve_device(layer)), static_cast<int64_t>(file.number(kTokens))};
 }
 
 }  // namespace lancet

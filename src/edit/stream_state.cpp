@@ -15,9 +15,8 @@ namespace lancet {
 namespace {
 
 namespace fs = std::filesystem;
-using NamedTensors = std::vector<std::pair<std::string, Tensor>>;
 
-constexpr std::string_view kFormat = "lancet-changes-1";
+constexpr SealedFormat kFormat{"lancet-changes-2", /*unsealed=*/"lancet-changes-1"};
 
 fs::path state_file(const fs::path& folder) { return folder / "state.safetensors"; }
 fs::path changes_file(const fs::path& folder) { return folder / "changes.safetensors"; }
@@ -38,20 +37,30 @@ NamedTensors to_named(const std::vector<WeightChanges>& changes, const ModelConf
   return named;
 }
 
+bool fits(const WeightDelta& delta, const std::vector<int64_t>& shape) {
+  if (const auto* dense = std::get_if<DenseDelta>(&delta))
+    return dense->full_OI.is_floating_point() && dense->full_OI.sizes() == shape;
+  const auto& [left_OR, right_RI] = std::get<LowRankDelta>(delta);
+  return left_OR.is_floating_point() && left_OR.scalar_type() == right_RI.scalar_type() && left_OR.dim() == 2 &&
+         right_RI.dim() == 2 && left_OR.size(1) == right_RI.size(0) &&
+         std::vector{left_OR.size(0), right_RI.size(1)} == shape;
+}
+
 /// The inverse of to_named. Throws: CheckpointError for what it cannot have made.
 std::vector<WeightChanges> to_changes(const NamedTensors& named, const ModelConfig& config) {
-  std::map<std::string, WeightId> ids;
-  for (const WeightSpec& spec : weight_table(config)) ids[spec.name] = spec.id;
+  std::map<std::string, WeightSpec> specs;
+  for (const WeightSpec& spec : weight_table(config)) specs[spec.name] = spec;
   std::vector<WeightChanges> changes;
   const auto refuse = [](const std::string& name) {
-    throw CheckpointError(cat(name, ": expected a change of one of the model's weights, complete and in its order"));
+    throw CheckpointError(
+        cat(name, ": expected a change of one of the model's weights, of its shape, complete and in its order"));
   };
   for (size_t i = 0; i < named.size(); ++i) {
     const auto& [name, tensor] = named[i];
     const std::vector<std::string> parts = split(name, '/');
-    if (parts.size() != 3 || !ids.contains(parts[0])) refuse(name);
-    const WeightId id = ids.at(parts[0]);
-    if (changes.empty() || changes.back().id != id) changes.push_back({id, {}});
+    if (parts.size() != 3 || !specs.contains(parts[0])) refuse(name);
+    const WeightSpec& spec = specs.at(parts[0]);
+    if (changes.empty() || changes.back().id != spec.id) changes.push_back({spec.id, {}});
     std::vector<WeightDelta>& deltas = changes.back().deltas;
     if (parts[1] != std::to_string(deltas.size())) refuse(name);
     if (parts[2] == "full") {
@@ -62,24 +71,12 @@ std::vector<WeightChanges> to_changes(const NamedTensors& named, const ModelConf
     } else {
       refuse(name);
     }
+    if (!fits(deltas.back(), spec.shape)) refuse(name);
   }
   return changes;
 }
 
-const std::string& fact(const SafetensorsReader& file, const std::string& name) {
-  const auto found = file.metadata().find(name);
-  if (found == file.metadata().end())
-    throw CheckpointError(cat(file.path().string(), ": expected '", name, "' in its metadata: not the changes of a ",
-                              "stream of edits, or damaged"));
-  return found->second;
-}
-
-SafetensorsReader open_changes(const fs::path& folder) {
-  SafetensorsReader file = SafetensorsReader::open(changes_file(folder));
-  if (fact(file, "format") != kFormat)
-    throw CheckpointError(cat(file.path().string(), ": expected format ", kFormat, ", got ", fact(file, "format")));
-  return file;
-}
+SealedFile open_changes(const fs::path& folder) { return SealedFile::open(changes_file(folder), kFormat); }
 
 /// Collective: root's tensors on every rank's host.
 NamedTensors share(NamedTensors named, Communicator& communicator) {
@@ -96,33 +93,35 @@ NamedTensors share(NamedTensors named, Communicator& communicator) {
 
 void save_stream(const fs::path& folder, const StreamState& stream, const StreamFacts& facts,
                  const ModelConfig& config) {
-  write_tensors(changes_file(folder), to_named(stream.changes, config),
-                {{"format", std::string(kFormat)},
-                 {"base_hash", facts.owner.base_hash},
-                 {"method", facts.owner.method},
-                 {"editor", facts.editor},
-                 {"requests", nlohmann::json(stream.request_ids).dump()}});
-  save_state(state_file(folder), stream.editor, facts.owner);
+  Metadata own = owner_facts(facts.owner);
+  own["editor"] = facts.editor;
+  own["requests"] = nlohmann::json(stream.request_ids).dump();
+  const std::string hash = write_tensors(changes_file(folder), kFormat, to_named(stream.changes, config), own);
+  save_state(state_file(folder), stream.editor, {facts.owner.method, facts.owner.base_hash, hash});
 }
 
 StreamFacts read_stream_facts(const fs::path& folder) {
-  const SafetensorsReader file = open_changes(folder);
-  return {{fact(file, "method"), fact(file, "base_hash")}, fact(file, "editor")};
+  const SealedFile file = open_changes(folder);
+  return {{file.fact("method"), file.fact("base_hash"), file.content_hash().empty() ? "" : file.fact("beside")},
+          file.fact("editor")};
+}
+
+void check_stream(const fs::path& folder) {
+  open_changes(folder).check();
+  check_state(state_file(folder));
 }
 
 StreamState load_stream(const fs::path& folder, const StateOwner& owner, const ModelConfig& config) {
-  StreamState stream{load_state(state_file(folder), owner), {}, {}};
-  const SafetensorsReader file = open_changes(folder);
-  if (fact(file, "method") != owner.method || fact(file, "base_hash") != owner.base_hash)
-    throw CheckpointError(cat(file.path().string(), ": not of the state beside it: the folder was mixed up"));
-  NamedTensors named;  // cloned: the file goes away before the stream does
-  for (const TensorInfo& info : file.tensors()) named.emplace_back(info.name, to_tensor(file.view(info.name)).clone());
-  stream.changes = to_changes(named, config);
+  const SealedFile file = open_changes(folder);
+  check_owner(file, owner);
+  StreamState stream;
+  stream.changes = to_changes(load_tensors(file), config);
   try {
-    stream.request_ids = nlohmann::json::parse(fact(file, "requests")).get<std::vector<std::string>>();
+    stream.request_ids = nlohmann::json::parse(file.fact("requests")).get<std::vector<std::string>>();
   } catch (const nlohmann::json::exception& error) {
     throw CheckpointError(cat(file.path().string(), ": requests: expected a list of ids: ", error.what()));
   }
+  stream.editor = load_state(state_file(folder), {owner.method, owner.base_hash, file.content_hash()});
   return stream;
 }
 

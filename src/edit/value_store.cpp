@@ -2,6 +2,8 @@
 
 #include <torch/types.h>
 
+#include <map>
+
 #include "lancet/core/error.h"
 #include "lancet/core/hash.h"
 #include "lancet/core/progress.h"
@@ -14,8 +16,9 @@ namespace lancet {
 namespace {
 
 /// Raised when the file or what is optimised changes.
-constexpr std::string_view kFormat = "lancet-values-4";
+constexpr SealedFormat kFormat{"lancet-values-5"};
 constexpr int64_t kLossParts = 4;
+constexpr const char* kBatchFact = "batch";
 
 void add_prompt(ContentHash& hash, const LocatedPrompt& prompt) {
   hash.add(std::as_bytes(std::span(prompt.ids))).add(prompt.lookup);
@@ -30,26 +33,20 @@ Tensor flat_losses(const OptimizedValues& values) {
   return torch::tensor(numbers, torch::kDouble).view({-1, kLossParts});
 }
 
-Tensor read_tensor(const SafetensorsReader& file, std::string_view name) {
-  return to_tensor(file.view(name)).clone();  // the file goes away before the values do
-}
-
-OptimizedValues read_values(const std::filesystem::path& path, size_t n_requests) {
-  const SafetensorsReader file = SafetensorsReader::open(path);
+OptimizedValues read_values(const std::filesystem::path& path) {
+  const SealedFile file = SealedFile::open(path, kFormat);
+  if (file.fact(kBatchFact) != path.stem())
+    throw CheckpointError(path.string() + ": not the values of the batch it is named after");
+  const NamedTensors named = load_tensors(file);
+  const std::map<std::string, Tensor> tensors(named.begin(), named.end());
   OptimizedValues values;
-  values.z_ND = read_tensor(file, "z");
-  values.initial_norms = to_doubles(read_tensor(file, "initial_norms"));
-  values.delta_norms = to_doubles(read_tensor(file, "delta_norms"));
-  const Tensor steps = read_tensor(file, "steps"), losses = read_tensor(file, "losses");
-  const bool is_whole = values.z_ND.size(0) == static_cast<int64_t>(n_requests) &&
-                        values.initial_norms.size() == n_requests && values.delta_norms.size() == n_requests &&
-                        steps.numel() == static_cast<int64_t>(n_requests) &&
-                        steps.sum().item<int64_t>() == losses.size(0) && losses.size(1) == kLossParts;
-  if (!is_whole) throw CheckpointError(path.string() + ": not the values of the batch it is named after");
-  const double* at = losses.const_data_ptr<double>();
-  for (size_t i = 0; i < n_requests; ++i) {
+  values.z_ND = tensors.at("z");
+  values.initial_norms = to_doubles(tensors.at("initial_norms"));
+  values.delta_norms = to_doubles(tensors.at("delta_norms"));
+  const double* at = tensors.at("losses").const_data_ptr<double>();
+  for (const double steps : to_doubles(tensors.at("steps"))) {
     values.losses.emplace_back();
-    for (int64_t step = 0; step < steps[static_cast<int64_t>(i)].item<int64_t>(); ++step, at += kLossParts)
+    for (int64_t step = 0; step < static_cast<int64_t>(steps); ++step, at += kLossParts)
       values.losses.back().push_back({at[0], at[1], at[2], at[3]});
   }
   return values;
@@ -60,7 +57,7 @@ OptimizedValues read_values(const std::filesystem::path& path, size_t n_requests
 std::filesystem::path ValueStore::file(const std::vector<const PreparedRequest*>& batch, const Setting& setting) const {
   const ValueOptions& options = setting.options;
   ContentHash hash;
-  hash.add(kFormat).add(kVersion).add(setting.weights_key).add(setting.layer);
+  hash.add(kFormat.name).add(kVersion).add(setting.weights_key).add(setting.layer);
   hash.add(options.steps).add(options.contexts_per_step);
   hash.add(static_cast<int64_t>(options.site)).add(static_cast<int64_t>(options.stop));
   for (const double option :
@@ -80,7 +77,7 @@ std::optional<OptimizedValues> ValueStore::load(const std::vector<const Prepared
   const std::filesystem::path path = file(batch, setting);
   if (!std::filesystem::exists(path)) return std::nullopt;
   try {
-    return read_values(path, batch.size());
+    return read_values(path);
   } catch (const CheckpointError& error) {
     log_warning(cat("values of an interrupted run are not used: ", error.what()));
     return std::nullopt;
@@ -92,13 +89,14 @@ void ValueStore::save(const std::vector<const PreparedRequest*>& batch, const Se
   std::vector<int64_t> steps;
   for (const std::vector<ValueLoss>& losses : values.losses) steps.push_back(static_cast<int64_t>(losses.size()));
   make_unfinished(folder_);
-  write_tensors(file(batch, setting),
+  const std::filesystem::path path = file(batch, setting);
+  write_tensors(path, kFormat,
                 {{"z", values.z_ND},
                  {"initial_norms", torch::tensor(values.initial_norms, torch::kDouble)},
                  {"delta_norms", torch::tensor(values.delta_norms, torch::kDouble)},
                  {"steps", torch::tensor(steps, torch::kLong)},
                  {"losses", flat_losses(values)}},
-                {{"format", std::string(kFormat)}});
+                {{kBatchFact, path.stem().string()}});
 }
 
 void ValueStore::clear() const { remove_unfinished(folder_); }

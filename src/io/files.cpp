@@ -1,7 +1,5 @@
 #include "lancet/io/files.h"
 
-#include <fcntl.h>
-#include <unistd.h>
 #include <array>
 #include <cerrno>
 #include <fstream>
@@ -11,6 +9,7 @@
 #include "gzip_stream.h"
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
+#include "lancet/core/text_file.h"
 #include "strict_json.h"
 
 namespace lancet {
@@ -22,6 +21,9 @@ namespace fs = std::filesystem;
 constexpr int kDeepestLine = 64;
 
 constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
+
+/// No book is as long. Few compressed bytes can promise any length, and tokens of a text take 100 times its memory.
+constexpr size_t kLongestLine = 16'000'000;
 
 /// Length of the UTF-8 character at the front (no surrogates, no overlong forms), 0 when there is none. Source: Unicode
 /// 15, table 3-7.
@@ -73,21 +75,11 @@ std::string parse_document(std::string_view line, const std::string& where) {
 }  // namespace
 
 std::string read_text_file(const fs::path& path, std::string_view what) {
-  const auto fail = [&](std::string_view action) {
-    throw ConfigError(cat(what, ": ", file_problem(path, action, errno)));
-  };
-  // Pipes are welcome here: a request file may be /dev/stdin.
-  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (descriptor < 0) fail("cannot open");
-  const FileHandle file(descriptor, path);
-  std::string text;
-  std::array<char, 1 << 16> buffer;
-  for (;;) {
-    const ssize_t got = ::read(descriptor, buffer.data(), buffer.size());
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) fail("cannot read");
-    if (got == 0) return text;
-    text.append(buffer.data(), static_cast<size_t>(got));
+  constexpr uint64_t kLargest = 2'000'000'000;  // some 2 million requests
+  try {
+    return load_text(path, kLargest);
+  } catch (const FileProblem& problem) {
+    throw ConfigError(cat(what, ": ", path.string(), ": cannot be read: ", problem.what(), "; check the path"));
   }
 }
 
@@ -116,24 +108,39 @@ void write_text_file(const fs::path& path, std::string_view text) {
 DocumentReader::DocumentReader(const fs::path& path) : path_(path) {
   const bool compressed = path.extension() == ".gz";
   jsonl_ = (compressed ? path.stem() : path).extension() == ".jsonl";
-  std::error_code ignored;
-  errno = 0;
-  auto file = std::make_unique<std::ifstream>();
-  if (!fs::is_directory(path, ignored)) file->open(path, std::ios::binary);
-  if (!file->is_open()) {
-    // A folder opens, and only reading tells.
-    const int error_number = fs::is_directory(path, ignored) ? EISDIR : errno;
-    throw ConfigError(cat("corpus: ", file_problem(path, "cannot open", error_number)));
+  try {
+    check_readable(path);
+  } catch (const FileProblem& problem) {
+    throw ConfigError(cat("corpus: ", path.string(), ": cannot be read: ", problem.what(), "; check the path"));
   }
+  auto file = std::make_unique<std::ifstream>(path, std::ios::binary);
   if (compressed)
     file_ = std::make_unique<GzipStream>(std::move(file), cat("corpus: ", path.string()));
   else
     file_ = std::move(file);
 }
 
+bool DocumentReader::next_line(std::string& line) {
+  std::array<char, 1 << 16> buffer;
+  line.clear();
+  for (;;) {
+    file_->getline(buffer.data(), buffer.size());
+    const auto count = static_cast<size_t>(file_->gcount());  // with the '\n', which is not in the buffer
+    if (file_->bad()) return false;
+    if (count == 0) return !line.empty();
+    const bool is_full = file_->fail() && !file_->eof(), is_ended = !is_full && !file_->eof();
+    line.append(buffer.data(), is_ended ? count - 1 : count);
+    if (line.size() > kLongestLine)
+      throw ConfigError(cat("corpus: ", path_.string(), ":", line_ + 1, ": expected lines of at most ",
+                            bytes_text(kLongestLine), ", a document each, got a longer one; divide it into lines"));
+    if (!is_full) return true;
+    file_->clear();
+  }
+}
+
 std::optional<std::string> DocumentReader::next() {
   std::string line;
-  while (std::getline(*file_, line)) {
+  while (next_line(line)) {
     ++line_;
     if (line_ == 1 && line.starts_with(kByteOrderMark)) line.erase(0, kByteOrderMark.size());
     while (!line.empty() && line.back() == '\r') line.pop_back();

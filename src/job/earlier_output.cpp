@@ -4,7 +4,9 @@
 #include <set>
 
 #include "lancet/core/error.h"
+#include "lancet/core/hash.h"
 #include "lancet/core/strings.h"
+#include "lancet/io/files.h"
 
 namespace lancet {
 namespace {
@@ -37,27 +39,51 @@ void check_same_option(const char* key, const ConfigTree& earlier, const ConfigT
         cat(where, "editor.", key, ": expected '", before, "' as there, got '", after, "': the state depends on it"));
 }
 
+/// A state cannot be made again by itself.
+template <typename Read>
+auto with_remedy(const std::string& where, const Read& read) {
+  try {
+    return read();
+  } catch (const CheckpointError& error) {
+    throw CheckpointError(cat(where, error.what(),
+                              "; take the folder state/ from a copy of the output, or edit all requests ",
+                              "again without continue_from"));
+  }
+}
+
 }  // namespace
 
 std::filesystem::path stream_folder(const std::filesystem::path& output) { return output / "state"; }
 
+std::string stream_owner(const std::string& requests) { return ContentHash().add(requests).hex(); }
+
 std::string editor_options(const JobConfig& job) { return to_yaml(*job.resolved.find("editor")); }
 
 EarlierOutput::EarlierOutput(const JobConfig& job, std::span<const EditRequest> requests)
-    : folder_(*job.continue_from), method_(job.method) {
+    : folder_(*job.continue_from), owner_{job.method, ""} {
   const std::string where = cat("continue_from: ", folder_.string(), ": ");
   if (!std::filesystem::exists(stream_folder(folder_) / "changes.safetensors"))
     throw ConfigError(
         cat(where, "expected the output of lancet edit with its folder state/ (output.state: true), ", "found none"));
-  const StreamFacts facts = read_stream_facts(stream_folder(folder_));
-  if (facts.owner.method != method_)
-    throw ConfigError(cat(where, "editor.method: expected ", facts.owner.method, " as there, got ", method_,
+  const StreamFacts facts = with_remedy(where, [&] {
+    check_stream(stream_folder(folder_));
+    return read_stream_facts(stream_folder(folder_));
+  });
+  if (facts.owner.method != owner_.method)
+    throw ConfigError(cat(where, "editor.method: expected ", facts.owner.method, " as there, got ", owner_.method,
                           ": a state fits the method that made it"));
   const ConfigTree earlier = parse_config(facts.editor, "the earlier job's editor"),
                    now = parse_config(editor_options(job), "editor");
   for (const char* key : kStateOptions) check_same_option(key, earlier, now, where);
   for (const char* key : kChosenOptions)
     if (is_chosen(earlier, key) && is_chosen(now, key)) check_same_option(key, earlier, now, where);
+  owner_.beside = facts.owner.beside.empty()  // of an earlier version, which does not tell
+                      ? ""
+                      : stream_owner(read_text_file(folder_ / "requests.jsonl", "continue_from"));
+  if (facts.owner.beside != owner_.beside)
+    throw CheckpointError(cat(where,
+                              "state/ was not written beside requests.jsonl: one of the two is another output's, ",
+                              "or was changed: take both from where the output was made"));
   RequestFileOptions own;
   own.format = "flat";
   requests_ = load_request_file(folder_ / "requests.jsonl", own).requests;
@@ -70,7 +96,9 @@ EarlierOutput::EarlierOutput(const JobConfig& job, std::span<const EditRequest> 
 }
 
 StreamState EarlierOutput::load(const std::string& base_hash, const ModelConfig& config) const {
-  return load_stream(stream_folder(folder_), {method_, base_hash}, config);
+  return with_remedy(cat("continue_from: ", folder_.string(), ": "), [&] {
+    return load_stream(stream_folder(folder_), {owner_.method, base_hash, owner_.beside}, config);
+  });
 }
 
 }  // namespace lancet

@@ -14,6 +14,9 @@ namespace lancet {
 /// Where an output has what others go on with.
 std::filesystem::path stream_folder(const std::filesystem::path& output);
 
+/// What that belongs to: the output's requests.jsonl with this text.
+std::string stream_owner(const std::string& requests);
+
 /// The job's editor as it was resolved, for whoever goes on.
 std::string editor_options(const JobConfig& job);
 
@@ -21,7 +24,7 @@ class EarlierOutput {
  public:
   /// `requests`: the job's. Throws: ConfigError when the folder keeps no state, or one of another method or of options
   /// that the state depends on, or when a request has the id of one that was edited there; CheckpointError when it is
-  /// damaged.
+  /// damaged, or another output's.
   EarlierOutput(const JobConfig& job, std::span<const EditRequest> requests);
 
   /// Throws: ConfigError when the base model is another than `base_hash`; CheckpointError.
@@ -32,7 +35,7 @@ class EarlierOutput {
 
  private:
   std::filesystem::path folder_;
-  std::string method_;
+  StateOwner owner_;  // but for the model
   std::vector<EditRequest> requests_;
 };
 

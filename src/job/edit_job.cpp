@@ -53,7 +53,9 @@ void write_records(MethodRun& method, const JobConfig& job, const ModelFiles& fi
               {report.base_hash, job.method, method.stream().request_ids});
   if (job.output->keeps_state) {
     make_folders(stream_folder(folder));
-    save_stream(stream_folder(folder), method.stream(), method.stream_facts(), files.config);
+    StreamFacts facts = method.stream_facts();
+    facts.owner.beside = stream_owner(requests);
+    save_stream(stream_folder(folder), method.stream(), facts, files.config);
   }
   write_text_file(folder / "requests.jsonl", requests);
 }

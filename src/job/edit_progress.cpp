@@ -23,7 +23,19 @@ std::vector<std::vector<int64_t>> requests_of(const std::vector<BatchReport>& ba
   return requests;
 }
 
+/// The key says what the stream beside it belongs to.
+std::string records_hash(const std::string& key, const std::vector<std::string>& records) {
+  ContentHash hash;
+  hash.add(kFormat).add(key);
+  for (const std::string& record : records) hash.add(record);
+  return hash.hex();
+}
+
 }  // namespace
+
+StreamFacts ProgressStore::facts_beside(const std::string& key) const {
+  return {{facts_.owner.method, facts_.owner.base_hash, key}, facts_.editor};
+}
 
 std::string ProgressStore::key(const std::vector<std::vector<int64_t>>& batches,
                                std::span<const EditRequest> requests) const {
@@ -37,14 +49,16 @@ std::string ProgressStore::key(const std::vector<std::vector<int64_t>>& batches,
 }
 
 void ProgressStore::save(const EditProgress& progress, std::span<const EditRequest> requests) const {
-  Json batches = Json::array();
-  for (const BatchReport& batch : progress.batches) batches.push_back(to_record(batch));
+  std::vector<std::string> records;
+  for (const BatchReport& batch : progress.batches) records.push_back(to_record(batch));
+  const std::string key = this->key(requests_of(progress.batches), requests);
   make_unfinished(unfinished_);
   OutputFolder folder(folder_, IfExists::kReplace, kProgressKind);
-  save_stream(folder.staging(), progress.stream, facts_, config_);
+  save_stream(folder.staging(), progress.stream, facts_beside(key), config_);
   write_text_file(
       folder.staging() / kFile,
-      Json{{"format", kFormat}, {"key", key(requests_of(progress.batches), requests)}, {"batches", batches}}.dump());
+      Json{{"format", kFormat}, {"key", key}, {"batches", records}, {"content_hash", records_hash(key, records)}}
+          .dump());
   folder.commit();
 }
 
@@ -68,10 +82,13 @@ EditProgress ProgressStore::read(const std::vector<std::vector<int64_t>>& batche
   const std::filesystem::path path = folder_ / kFile;
   const Json json = Json::parse(read_text_file(path, "progress"));
   const auto records = json.at("batches").get<std::vector<std::string>>();
+  const auto key = json.at("key").get<std::string>();
+  if (json.at("format") == kFormat && json.at("content_hash") != records_hash(key, records))
+    throw CheckpointError(cat(path.string(), ": its content has not the hash that it was saved with: it is damaged"));
   if (json.at("format") != kFormat || records.empty() || records.size() > batches.size() ||
-      json.at("key") != key({batches.begin(), batches.begin() + static_cast<int64_t>(records.size())}, requests))
+      key != this->key({batches.begin(), batches.begin() + static_cast<int64_t>(records.size())}, requests))
     throw ConfigError(cat(path.string(), ": it is of another job, or of other first batches"));
-  EditProgress progress{{}, load_stream(folder_, facts_.owner, config_)};
+  EditProgress progress{{}, load_stream(folder_, facts_beside(key).owner, config_)};
   for (size_t i = 0; i < records.size(); ++i) {
     progress.batches.push_back(from_record(records[i]));
     progress.batches.back().requests = batches[i];

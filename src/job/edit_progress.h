@@ -41,6 +41,7 @@ class ProgressStore {
 
  private:
   EditProgress read(const std::vector<std::vector<int64_t>>& batches, std::span<const EditRequest> requests) const;
+  StreamFacts facts_beside(const std::string& key) const;
   std::string key(const std::vector<std::vector<int64_t>>& batches, std::span<const EditRequest> requests) const;
 
   std::filesystem::path unfinished_;

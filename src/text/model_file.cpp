@@ -1,8 +1,8 @@
 #include "model_file.h"
 
 #include "lancet/core/error.h"
-#include "lancet/core/regular_file.h"
 #include "lancet/core/strings.h"
+#include "lancet/core/text_file.h"
 
 namespace lancet {
 
@@ -12,8 +12,9 @@ bool has_model_file(const std::filesystem::path& file) {
 }
 
 std::string read_model_file(const std::filesystem::path& file, std::string_view what) {
+  constexpr uint64_t kLargest = 512'000'000;  // the largest vocabularies take a tenth of it
   try {
-    return read_regular_file(file);
+    return load_text(file, kLargest);
   } catch (const FileProblem& problem) {
     throw TokenizerError(cat(what, ": ", file.string(), ": cannot be read: ", problem.what()));
   }

@@ -41,7 +41,7 @@ def test_doctor_looks_at_a_job(lancet):
     result = lancet.run("doctor", lancet.write(lancet.job()), "--json")
     assert result.returncode == 0, result.stdout
     by_role = {folder["role"]: folder for folder in json.loads(result.stdout)["facts"]["folders"]}
-    assert by_role["cache"]["expected_bytes"] == 2 * 2 * 8 * 768**2, "two layers: moments and factor, f64"
+    assert by_role["cache"]["expected_bytes"] == 2 * 12 * 768**2, "two layers: moments and half a matrix for the factor, f64"
     assert by_role["output"]["expected_bytes"] > 14_000_000
     assert ("model", "ok") in findings(result) and ("requests", "ok") in findings(result)
     assert not lancet.out.exists() and not (lancet.folder / "cache").exists()

@@ -219,7 +219,7 @@ def test_files_that_are_no_projections(lancet, projections):
     refused(projections[:, :100, :100].clone(), "[2, 100, 100]")
     refused({"P": projections}, "one tensor")
     refused(argparse.Namespace(P=projections))
-    refused(projections.half(), "Half")
+    refused(projections.half(), "F16", "expected F32 or F64")
     refused(projections + 0.1 * torch.randn_like(projections), "layer 0", "diagonal")
     refused(2 * projections, "applied twice")
     refused(torch.eye(768).repeat(2, 1, 1), "768 of 768")

@@ -1,6 +1,7 @@
 """Where statistics come from: a corpus, the model itself, another tool's files; and what is cached of them."""
 import json
 import struct
+from pathlib import Path
 
 import numpy
 import pytest
@@ -117,13 +118,16 @@ def test_import_excludes_what_only_text_has(lancet):
     refuses(lancet, lancet.edit(lancet.job(statistics__import="c.npz", **FROM_FILES)), CONFIG, "statistics.import", "{}")
 
 
-def test_a_damaged_factor_names_the_file_to_remove(lancet):
+def test_a_damaged_factor_is_named_and_made_again(lancet):
     path = lancet.write(lancet.job(evaluate=[]))
     stats = json.loads(run_ok(lancet.run("stats", path, "--json")).stdout)
-    file = stats["layers"][1]["factor_file"]
-    with open(file, "r+b") as opened:
-        opened.truncate(5000)
-    refuses(lancet, lancet.run("edit", path), CHECKPOINT, file, "remove the file")
+    file = Path(stats["layers"][1]["factor_file"])
+    intact = file.read_bytes()
+    file.write_bytes(intact[:-9] + bytes([intact[-9] ^ 1]) + intact[-8:])
+    result = run_ok(lancet.run("edit", path))
+    assert f"warning: statistics: {file}: its content has not the hash" in result.stderr and "makes it again" in result.stderr
+    assert file.read_bytes() == intact
+    assert json.loads((lancet.out / "report.json").read_text())["statistics"]["factors_from_cache"] == [0]
 
 
 def test_a_cached_factor_needs_no_covariance(lancet):

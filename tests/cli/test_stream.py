@@ -6,7 +6,9 @@ import subprocess
 import time
 
 import pytest
-from conftest import LANCET
+import torch
+from conftest import DATA, LANCET
+from safetensors.torch import load_file
 
 STREAM = {"requests__limit": 6, "schedule": {"batch": 2}, "editor__history": True, "run__threads": 1,
           "editor__values": {"steps": 12, "lr": 0.5, "clamp": 4.0}}  # fmt: skip
@@ -77,6 +79,23 @@ def test_a_damaged_progress_is_named_and_not_used(lancet):
     assert "warning: the progress of an interrupted run is not used: " in result.stderr and "progress.json" in result.stderr
 
 
+def assert_state_makes_the_model(out):
+    """docs/report.md: in f32, change by change in their order, each a product in f64 that is rounded to f32."""
+    base, edited = load_file(DATA / "demo-model" / "model.safetensors"), load_file(out / "model.safetensors")
+    changes = load_file(out / "state" / "changes.safetensors")
+    names = {key.split("/")[0] for key in changes}
+    assert len(names) == 2
+    for name in names:
+        weight = base[name].float()
+        n_changes = sum(key.startswith(name) and key.endswith("/left") for key in changes)
+        assert n_changes == 3
+        for i in range(n_changes):
+            left, right = changes[f"{name}/{i}/left"], changes[f"{name}/{i}/right"]
+            assert left.dtype == right.dtype == torch.float64
+            weight += (left @ right).float()
+        assert torch.equal(weight.to(edited[name].dtype), edited[name]), name
+
+
 def test_two_processes_make_the_model_of_one(lancet):
     """In f32 and with values in batches, as in use: bit by bit."""
     whole, first = lancet.folder / "whole", lancet.folder / "first"
@@ -87,6 +106,7 @@ def test_two_processes_make_the_model_of_one(lancet):
     for name in ("model.safetensors", "delta/delta.safetensors", "state/changes.safetensors", "requests.jsonl"):
         assert (lancet.out / name).read_bytes() == (whole / name).read_bytes(), name
     assert report_of(lancet.out)["schedule"]["earlier_edits"] == 4
+    assert_state_makes_the_model(lancet.out)
     # the resolved job goes on from there too
     again = lancet.folder / "again"
     run_ok(lancet.run("edit", lancet.out / "job.yaml", "--set", f"output.dir={again}"))

@@ -232,9 +232,26 @@ TEST_F(StreamJobs, NeverGoOnFromAnotherJobsProgress) {
   EXPECT_EQ(resumed_with("", "requests.limit=6"), 2) << "the first batches are the same";
   EXPECT_EQ(resumed_with("requests.limit=6", ""), 2);
   EXPECT_EQ(resumed_with("schedule.save_every=3", ""), 0) << "nothing was saved behind the second";
-  edit_until("damaged", 5);
-  write_text_file(folder_ / "damaged.unfinished" / "progress" / "changes.safetensors", "not a tensor file");
-  EXPECT_EQ(edit("damaged").resumed_batches, 0);
+}
+
+/// Changes the last number of a file, or of a JSON document.
+void flip_a_bit(const fs::path& file) {
+  std::string bytes = read_text_file(file, "test");
+  const size_t at = bytes.find_last_of("0123456789");
+  char& changed = bytes[file.extension() == ".json" ? at : bytes.size() - 1];
+  changed = static_cast<char>(changed ^ 1);
+  write_text_file(file, bytes);
+}
+
+TEST_F(StreamJobs, NeverGoOnFromDamagedProgress) {
+  const EditReport whole = edit("whole");
+  for (const char* name : {"changes.safetensors", "state.safetensors", "progress.json"}) {
+    fs::remove_all(folder_ / "out");
+    edit_until("out", 5);
+    flip_a_bit(folder_ / "out.unfinished" / "progress" / name);
+    EXPECT_EQ(edit("out").resumed_batches, 0) << name;
+    EXPECT_EQ(bytes("out/model.safetensors"), bytes("whole/model.safetensors")) << name;
+  }
 }
 
 TEST_F(StreamJobs, GoOnFromAnEarlierJobAsIfThereWereOne) {
@@ -280,6 +297,33 @@ TEST_F(StreamJobs, KeepWhatTheFirstBatchChose) {
   const std::string third = "requests.skip=4 continue_from=first editor.covariance_weight";
   EXPECT_THROW(chosen_by("third", third + ".attained_share=0.5"), ConfigError);
   EXPECT_EQ(chosen_by("third", third + "=20").size(), 0u);
+}
+
+TEST_F(StreamJobs, NeverGoOnFromAnEarlierJobThatIsDamagedOrMixedWithAnother) {
+  edit("first", "requests.limit=2");
+  edit("other", "requests.skip=2 requests.limit=2");
+  const auto continued = [&] {
+    try {
+      edit("second", "requests.skip=4 continue_from=first");
+    } catch (const CheckpointError& error) {
+      return std::string(error.what());
+    }
+    return std::string("taken");
+  };
+  const fs::path state = folder_ / "first" / "state";
+  for (const char* name : {"changes.safetensors", "state.safetensors"}) {
+    const std::string intact = read_text_file(state / name, "test");
+    flip_a_bit(state / name);
+    const std::string message = continued();
+    EXPECT_NE(message.find((state / name).string() + ": its content has not the hash"), std::string::npos) << message;
+    EXPECT_NE(message.find("without continue_from"), std::string::npos) << message;
+    fs::copy_file(folder_ / "other" / "state" / name, state / name, fs::copy_options::overwrite_existing);
+    EXPECT_NE(continued(), "taken") << name << " of another output";
+    write_text_file(state / name, intact);
+  }
+  for (const char* name : {"changes.safetensors", "state.safetensors"})
+    fs::copy_file(folder_ / "other" / "state" / name, state / name, fs::copy_options::overwrite_existing);
+  EXPECT_NE(continued().find("state/ was not written beside requests.jsonl"), std::string::npos);
 }
 
 struct Method {

@@ -184,6 +184,23 @@ TEST_F(RequestFile, RefusesFilesWithoutRequests) {
             std::string::npos);
 }
 
+TEST_F(RequestFile, RefusesTextsThatNoModelCanReadBeforeTheyAreTokenised) {
+  const std::string most(1'000'000, 'x');
+  const auto record = [](const std::string& subject, const std::string& target) {
+    return R"([{"prompt": "{} is", "subject": ")" + subject + R"(", "target": ")" + target + "\"}]";
+  };
+  EXPECT_EQ(load(record("a", most)).front().target, most);
+  EXPECT_EQ(refusal(record("a", most + "x")),
+            "r.json: record 0: target: expected at most 1000000 bytes, got 1000001: no model can read as much");
+  EXPECT_NE(refusal(record(most + "x", "b")).find("subject: expected at most"), std::string::npos);
+}
+
+TEST_F(RequestFile, RefusesAPipeAtOnce) {
+  ASSERT_EQ(::mkfifo((dir_ / "r.json").c_str(), 0600), 0);
+  const std::string message = config_error([&] { load_request_file(dir_ / "r.json", {}); });
+  EXPECT_NE(message.find("is a pipe or a device, expected a regular file"), std::string::npos) << message;
+}
+
 TEST_F(RequestFile, SaysWhereJsonBreaksOff) {
   const std::string message =
       refusal("[{\"prompt\": \"p\",\n  \"target\": \"t\"},\n  {\"prompt\": \"" + std::string(5000, 'x'));

@@ -5,6 +5,7 @@
 
 #include "lancet/core/error.h"
 #include "lancet/edit/null_space_store.h"
+#include "lancet/io/files.h"
 #include "lancet/io/safetensors.h"
 #include "support/tiny_model.h"
 
@@ -45,18 +46,6 @@ class CountedMoments final : public MomentSource {
 class FactorStoreTest : public ::testing::Test {
  protected:
   FactorStore store(double ridge = 0.0) { return {moments_, placement_, kSize, folder_ / "cache", ridge}; }
-  /// The message of the CheckpointError that a fresh store's prepare() throws.
-  std::string refusal() {
-    FactorStore fresh = store();
-    try {
-      fresh.prepare(layers_, alone());
-    } catch (const CheckpointError& error) {
-      return error.what();
-    }
-    ADD_FAILURE() << "nothing was thrown";
-    return {};
-  }
-
   static constexpr int64_t kSize = 24;
   Placement placement_ = plan_placement(3, std::vector{Placement::host()}, at::kFloat);
   CountedMoments moments_{kSize};
@@ -139,44 +128,62 @@ TEST_F(FactorStoreTest, WritesNothingWhenThereIsNoFactor) {
   EXPECT_FALSE(std::filesystem::exists(made.cache_file(0)));
 }
 
-TEST_F(FactorStoreTest, RefusesADamagedFileAndSaysWhichToRemove) {
+TEST_F(FactorStoreTest, KeepsTheLowerTriangleAlone) {
   store().prepare(layers_, alone());
-  const std::filesystem::path file = store().cache_file(2);
-  const auto intact = SafetensorsReader::open(file);
-  const auto write = [&](const Tensor& matrix, const Metadata& facts) {
-    const TensorSource source{"upper",
-                              DType::kF64,
-                              matrix.sizes().vec(),
-                              {static_cast<const std::byte*>(matrix.data_ptr()), matrix.nbytes()}};
-    write_safetensors(file, std::span(&source, 1), facts);
-  };
-  Tensor good = torch::eye(kSize, torch::kDouble);
-  Tensor nan = good.clone(), zero = good.clone();
-  nan[5][5] = std::nan("");
-  zero[7][7] = 0;
-  const std::vector<std::function<void()>> damages{
-      [&] { write(nan, intact.metadata()); },
-      [&] { write(zero, intact.metadata()); },
-      [&] { write(torch::eye(4, torch::kDouble), intact.metadata()); },
-      [&] {
-        write(good, {{"format", "lancet-factor-0"}});
-      },
-      [&] { write(good, {}); },
-      [&] { std::filesystem::resize_file(file, std::filesystem::file_size(file) - 8); },
-      [&] { std::filesystem::resize_file(file, 0); },
-  };
-  for (size_t i = 0; i < damages.size(); ++i) {
-    damages[i]();
-    const std::string message = refusal();
-    EXPECT_TRUE(message.starts_with(file.string() + ": ")) << i << ": " << message;
-    EXPECT_TRUE(message.ends_with(": remove the file, it will be made again")) << i << ": " << message;
+  constexpr size_t kHeader = 1000;
+  EXPECT_LT(std::filesystem::file_size(store().cache_file(0)), kSize * (kSize + 1) / 2 * sizeof(double) + kHeader);
+}
+
+/// Sizes whose triangles begin and end within the pieces that files are read by.
+TEST_F(FactorStoreTest, GivesBackTrianglesOfSeveralPieces) {
+  for (const int64_t size : {int64_t{1}, int64_t{255}, int64_t{300}}) {
+    CountedMoments moments(size);
+    FactorStore large(moments, placement_, size, folder_ / std::to_string(size), 0);
+    large.prepare(std::vector<int64_t>{1}, alone());
+    const Tensor lower = large.load(1);
+    EXPECT_TRUE(lower.equal(lower.tril())) << size;
+    EXPECT_LE(nmse(lower.matmul(lower.t()), moments.moment(1)), 1e-28) << size;
   }
-  write(good, {{"format", "lancet-factor-1"}, {"tokens", "7x"}});
-  FactorStore fresh = store();
-  EXPECT_THROW(fresh.facts(2), CheckpointError);
-  std::filesystem::remove(file);
-  fresh.prepare(layers_, alone());
-  EXPECT_FALSE(fresh.from_cache(2));
+}
+
+TEST_F(FactorStoreTest, NamesADamagedFileAndMakesItAgain) {
+  FactorStore first = store();
+  first.prepare(layers_, alone());
+  const Tensor lower = first.load(2);
+  const std::filesystem::path file = first.cache_file(2);
+  const std::string intact = read_text_file(file, "test");
+  const auto flipped = [&](size_t from_end) {
+    std::string bytes = intact;
+    bytes[bytes.size() - from_end] = static_cast<char>(bytes[bytes.size() - from_end] ^ 1);
+    return bytes;
+  };
+  for (const std::string& damaged : {flipped(1), flipped(500), flipped(2000), intact.substr(0, intact.size() - 8),
+                                     std::string("no header"), std::string()}) {
+    write_text_file(file, damaged);
+    FactorStore again = store();
+    ::testing::internal::CaptureStderr();
+    again.prepare(layers_, alone());
+    const std::string log = ::testing::internal::GetCapturedStderr();
+    EXPECT_NE(log.find("warning: statistics: " + file.string() + ": "), std::string::npos) << log;
+    EXPECT_NE(log.find("makes it again"), std::string::npos) << log;
+    EXPECT_TRUE(again.from_cache(0));
+    EXPECT_FALSE(again.from_cache(2));
+    EXPECT_TRUE(again.load(2).equal(lower));
+    EXPECT_EQ(read_text_file(file, "test"), intact);
+  }
+}
+
+TEST_F(FactorStoreTest, RefusesAFileThatIsDamagedBehindItsCheck) {
+  FactorStore made = store();
+  made.prepare(layers_, alone());
+  std::filesystem::resize_file(made.cache_file(2), 1000);
+  try {
+    made.load(2);
+    FAIL();
+  } catch (const CheckpointError& error) {
+    EXPECT_TRUE(std::string(error.what()).starts_with(made.cache_file(2).string() + ": ")) << error.what();
+    EXPECT_NE(std::string(error.what()).find("makes it again"), std::string::npos) << error.what();
+  }
 }
 
 }  // namespace

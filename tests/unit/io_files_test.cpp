@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -43,7 +44,7 @@ TEST(TextFiles, SayWhatCouldNotBeReadOrWritten) {
   expect_says(message_of<ConfigError>([&] { read_text_file(dir / "no", "request file"); }),
               {"request file: " + (dir / "no").string(), "No such file"});
   expect_says(message_of<ConfigError>([&] { read_text_file(dir.path(), "request file"); }),
-              {"request file: " + dir.path().string(), "directory"});
+              {"request file: " + dir.path().string(), "folder"});
   expect_says(message_of<CheckpointError>([&] { write_text_file(dir / "no" / "f", "x"); }),
               {(dir / "no" / "f").string(), "No such file"});
 }
@@ -126,7 +127,33 @@ TEST(DocumentReader, RefusesTextThatIsNotUtf8) {
 TEST(DocumentReader, RefusesAbsentFilesAndFolders) {
   const TempDir dir;
   expect_says(refusal(dir / "no.txt"), {(dir / "no.txt").string(), "No such file"});
-  expect_says(refusal(dir.path()), {dir.path().string(), "directory"});
+  expect_says(refusal(dir.path()), {dir.path().string(), "folder"});
+}
+
+TEST(DocumentReader, RefusesPipesAtOnce) {
+  const TempDir dir;
+  ASSERT_EQ(::mkfifo((dir / "c.txt").c_str(), 0600), 0);
+  expect_says(refusal(dir / "c.txt"), {"corpus: " + (dir / "c.txt").string(), "a pipe"});
+}
+
+TEST(DocumentReader, GivesLinesOfAnyLengthUpToALimit) {
+  const TempDir dir;
+  // around the size of the reader's buffer
+  std::vector<std::string> lines;
+  for (const size_t length : {65'534, 65'535, 65'536, 65'537, 131'070, 131'071, 131'072, 500'000})
+    lines.emplace_back(length, static_cast<char>('a' + lines.size()));
+  std::string text;
+  for (const std::string& line : lines) text += line + "\n";
+  write_bytes(dir / "c.txt", text);
+  EXPECT_EQ(documents_of(dir / "c.txt"), lines);
+  write_bytes(dir / "c.txt", text.substr(0, text.size() - 1));
+  EXPECT_EQ(documents_of(dir / "c.txt"), lines);
+  for (const size_t length : {65'535, 131'070}) {
+    write_bytes(dir / "c.txt", std::string(length, 'x'));
+    EXPECT_EQ(documents_of(dir / "c.txt"), std::vector{std::string(length, 'x')});
+  }
+  write_bytes(dir / "long.txt", "fine\n" + std::string(16'000'001, 'x'));
+  expect_says(refusal(dir / "long.txt"), {(dir / "long.txt").string() + ":2", "at most 16.0 MB", "lines"});
 }
 
 }  // namespace

@@ -127,8 +127,18 @@ TEST(GzipDocuments, AreRefusedWhereTheFileIsNotGzip) {
   write_bytes(dir / "behind.txt.gz", gzip("fine\n") + "and more");
   expect_says(refusal(dir / "behind.txt.gz"), {"not gzip"});
   std::filesystem::create_directory(dir / "folder.txt.gz");
-  expect_says(refusal(dir / "folder.txt.gz"), {"corpus: " + (dir / "folder.txt.gz").string(), "directory"});
+  expect_says(refusal(dir / "folder.txt.gz"), {"corpus: " + (dir / "folder.txt.gz").string(), "folder"});
   expect_says(refusal(dir / "absent.txt.gz"), {"No such file"});
+}
+
+/// 100 MB in 100 kB. Without a limit the whole line would be in memory, twice.
+TEST(GzipDocuments, OfEndlessLinesAreRefusedBeforeTheirEnd) {
+  const TempDir dir;
+  const std::string member = gzip(std::string(1'000'000, 'x'));
+  std::string bomb;
+  for (int i = 0; i < 100; ++i) bomb += member;
+  write_bytes(dir / "c.txt.gz", bomb + "and then no gzip at all, which nobody sees");
+  expect_says(refusal(dir / "c.txt.gz"), {(dir / "c.txt.gz").string() + ":1", "at most 16.0 MB"});
 }
 
 }  // namespace

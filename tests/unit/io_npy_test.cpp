@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <random>
 
+#include "io_support.h"
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
 #include "lancet/io/files.h"
@@ -54,6 +56,19 @@ TEST(NpyNumbers, RefuseAllElse) {
     EXPECT_THROW(read_npy_numbers(folder / "a.npy"), ConfigError) << excerpt(bytes, 80);
   }
   EXPECT_THROW(read_npy_numbers(folder / "absent.npy"), ConfigError);
+}
+
+TEST(NpyNumbers, AreAsManyOrRefusedForEveryCorruption) {
+  const TempDir folder;
+  std::mt19937_64 random(20261122);
+  const std::string good = npy_file("{'descr': '<f8', 'fortran_order': False, 'shape': (3,), }", bytes_of({1, 2, 3}));
+  for (int i = 0; i < 1000; ++i) {
+    write_text_file(folder / "a.npy", testing::damaged(good, random));
+    try {
+      EXPECT_EQ(read_npy_numbers(folder / "a.npy").size(), 3u) << i;
+    } catch (const ConfigError&) {
+    }
+  }
 }
 
 }  // namespace

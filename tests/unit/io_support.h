@@ -3,11 +3,13 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <random>
 #include <set>
 #include <span>
 #include <string>
@@ -44,6 +46,22 @@ inline std::string text_of(std::span<const std::byte> bytes) {
 
 inline std::span<const std::byte> bytes_of(std::string_view text) {
   return std::as_bytes(std::span(text.data(), text.size()));
+}
+
+/// With one to three changes: a byte, or a number that is as extreme as a field can be.
+inline std::string damaged(std::string bytes, std::mt19937_64& random) {
+  constexpr uint64_t kExtremes[] = {0, 1, 0x7f, 0xff, 0xffff, 0x7fffffff, 0xffffffff, ~uint64_t{0}};
+  for (uint64_t changes = 1 + random() % 3; changes > 0; --changes) {
+    const size_t at = random() % bytes.size();
+    if (random() % 2 == 0) {
+      bytes[at] = static_cast<char>(random());
+    } else {
+      const uint64_t value = kExtremes[random() % std::size(kExtremes)];
+      const size_t count = std::min<size_t>(size_t{1} << random() % 4, bytes.size() - at);
+      bytes.replace(at, count, reinterpret_cast<const char*>(&value), count);
+    }
+  }
+  return bytes;
 }
 
 /// Every name in the folder, hidden ones too.

@@ -131,7 +131,7 @@ TEST(PartialSums, RefusesADamagedFile) {
     stream.seekp(-1, std::ios::end);
     stream.put('\x01');
   };
-  expect_refused(flip_last_byte, "do not have the hash");
+  expect_refused(flip_last_byte, "has not the hash");
   // the number of chunks is in the header
   const auto change_header = [](const std::filesystem::path& file) {
     std::string text = read_text_file(file, "test");
@@ -140,7 +140,7 @@ TEST(PartialSums, RefusesADamagedFile) {
     text[at + 10] = '2';
     write_text_file(file, text);
   };
-  expect_refused(change_header, "do not have the hash");
+  expect_refused(change_header, "has not the hash");
 }
 
 TEST(PartialSums, RefusesAFileOfAnotherPass) {
@@ -153,7 +153,8 @@ TEST(PartialSums, RefusesAFileOfAnotherPass) {
     };
   };
   expect_refused(replace_by("another key", torch::ones({5, 5}, torch::kDouble)), "another pass");
-  expect_refused(replace_by("key", torch::ones({4, 4}, torch::kDouble)), "sum.0: F64 [4, 4], expected F64 [5, 5]");
+  expect_refused(replace_by("key", torch::ones({4, 4}, torch::kDouble)),
+                 "sum.0: Double [4, 4], expected Double [5, 5]");
 }
 
 TEST(PartialSums, AreSavedByTimeOrAfterEveryChunk) {

@@ -4,6 +4,7 @@
 #include <torch/types.h>
 
 #include <filesystem>
+#include <random>
 
 #include "lancet/core/error.h"
 #include "lancet/io/files.h"
@@ -83,22 +84,25 @@ TEST_F(StreamStateTest, IsRefusedToOthersAndWhenDamaged) {
   save_stream(folder.path(), some_stream(), kFacts, tiny.config);
   EXPECT_THROW(load_stream(folder.path(), {"alphaedit", "0123"}, tiny.config), ConfigError);
   EXPECT_THROW(load_stream(folder.path(), {"memit", "4567"}, tiny.config), ConfigError);
+  EXPECT_THROW(load_stream(folder.path(), {"memit", "0123", "elsewhere"}, tiny.config), CheckpointError);
   const std::filesystem::path changes = folder / "changes.safetensors";
-  const auto write = [&](const std::vector<std::pair<std::string, Tensor>>& tensors, const std::string& requests) {
-    write_tensors(changes, tensors,
-                  {{"format", "lancet-changes-1"},
-                   {"method", "memit"},
-                   {"base_hash", "0123"},
-                   {"editor", ""},
-                   {"requests", requests}});
+  const auto write = [&](const NamedTensors& tensors, const std::string& requests) {
+    const std::string hash = write_tensors(
+        changes, {"lancet-changes-2"}, tensors,
+        {{"method", "memit"}, {"base_hash", "0123"}, {"beside", ""}, {"editor", ""}, {"requests", requests}});
+    save_state(folder / "state.safetensors", {}, {"memit", "0123", hash});
   };
   const std::string name = weight_name(tiny.config, kFirst);
-  const Tensor tensor = torch::zeros({2, 2});
+  const Tensor tensor = torch::zeros({32, 48});
   write({{name + "/0/full", tensor}}, "[]");
   EXPECT_NO_THROW(load_stream(folder.path(), kFacts.owner, tiny.config));
-  using Named = std::vector<std::pair<std::string, Tensor>>;
-  for (const Named& named : {Named{{"none/0/full", tensor}}, Named{{name + "/1/full", tensor}},
-                             Named{{name + "/0/left", tensor}}, Named{{name, tensor}}}) {
+  const Tensor left = torch::zeros({32, 2});
+  for (const NamedTensors& named :
+       {NamedTensors{{"none/0/full", tensor}}, NamedTensors{{name + "/1/full", tensor}},
+        NamedTensors{{name + "/0/left", tensor}}, NamedTensors{{name, tensor}}, NamedTensors{{name + "/0/full", left}},
+        NamedTensors{{name + "/0/full", tensor.to(at::kLong)}},
+        NamedTensors{{name + "/0/left", left}, {name + "/0/right", left}},
+        NamedTensors{{name + "/0/left", left}, {name + "/0/right", torch::zeros({2, 48}, torch::kDouble)}}}) {
     write(named, "[]");
     EXPECT_THROW(load_stream(folder.path(), kFacts.owner, tiny.config), CheckpointError) << named[0].first;
   }
@@ -106,6 +110,64 @@ TEST_F(StreamStateTest, IsRefusedToOthersAndWhenDamaged) {
   EXPECT_THROW(load_stream(folder.path(), kFacts.owner, tiny.config), CheckpointError);
   write_text_file(changes, "no header");
   EXPECT_THROW(read_stream_facts(folder.path()), CheckpointError);
+}
+
+TEST_F(StreamStateTest, OfAnotherStreamIsNotTakenForItsOwn) {
+  const TempDir other_folder;
+  StreamState other = some_stream();
+  other.editor.tensors["keys.2"] += 1;
+  other.request_ids.back() = "8";
+  save_stream(folder.path(), some_stream(), kFacts, tiny.config);
+  save_stream(other_folder.path(), other, kFacts, tiny.config);
+  std::filesystem::copy_file(other_folder / "state.safetensors", folder / "state.safetensors",
+                             std::filesystem::copy_options::overwrite_existing);
+  EXPECT_THROW(load_stream(folder.path(), kFacts.owner, tiny.config), CheckpointError);
+  EXPECT_NO_THROW(check_stream(folder.path()));  // each is whole
+}
+
+TEST_F(StreamStateTest, IsNeverReadWhenDamaged) {
+  save_stream(folder.path(), some_stream(), kFacts, tiny.config);
+  std::mt19937_64 random(20261122);
+  for (const char* name : {"changes.safetensors", "state.safetensors"}) {
+    const std::string intact = read_text_file(folder / name, "test");
+    for (int i = 0; i < 200; ++i) {
+      std::string bytes = intact;
+      // as many in the header as in the numbers
+      const size_t at = random() % (i % 2 == 0 ? bytes.size() : std::min<size_t>(bytes.size(), 900));
+      bytes[at] = static_cast<char>(bytes[at] ^ (1 << random() % 8));
+      write_text_file(folder / name, bytes);
+      try {
+        load_stream(folder.path(), kFacts.owner, tiny.config);
+        EXPECT_EQ(intact[at], ' ') << name << ": byte " << at;  // what fills the header up
+      } catch (const Error&) {
+      }
+    }
+    write_text_file(folder / name, intact);
+  }
+  expect_equal(load_stream(folder.path(), kFacts.owner, tiny.config), some_stream());
+}
+
+/// Of version 0.1 before files had a hash.
+TEST_F(StreamStateTest, OfTheEarlierFormatIsReadWithAWarning) {
+  const auto source = [](const std::string& name, const Tensor& tensor) { return to_source(name, tensor); };
+  const Tensor full = torch::ones({32, 48}), keys = torch::ones({48, 3}, torch::kDouble);
+  const TensorSource change = source(weight_name(tiny.config, kFirst) + "/0/full", full), key = source("keys.2", keys);
+  write_safetensors(folder / "changes.safetensors", std::span(&change, 1),
+                    {{"format", "lancet-changes-1"},
+                     {"method", "memit"},
+                     {"base_hash", "0123"},
+                     {"editor", "x"},
+                     {"requests", "[]"}});
+  write_safetensors(folder / "state.safetensors", std::span(&key, 1),
+                    {{"format", "lancet-state-1"}, {"method", "memit"}, {"base_hash", "0123"}, {"edits", "3"}});
+  EXPECT_EQ(read_stream_facts(folder.path()).owner.beside, "");
+  ::testing::internal::CaptureStderr();
+  const StreamState stream = load_stream(folder.path(), kFacts.owner, tiny.config);
+  const std::string log = ::testing::internal::GetCapturedStderr();
+  EXPECT_NE(log.find("without a hash"), std::string::npos) << log;
+  EXPECT_TRUE(to_dense(stream.changes.at(0).deltas.at(0)).equal(full));
+  EXPECT_TRUE(stream.editor.tensors.at("keys.2").equal(keys));
+  EXPECT_THROW(load_stream(folder.path(), {"rome", "0123"}, tiny.config), ConfigError);
 }
 
 TEST_F(StreamStateTest, IsRootsOnEveryRank) {

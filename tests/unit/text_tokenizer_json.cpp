@@ -1,5 +1,6 @@
 // What a tokenizer.json must not be: each mistake is an error that names its place.
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include "lancet/core/error.h"
 #include "text_fixture.h"
@@ -110,6 +111,17 @@ TEST(TokenizerJson, RefusesValuesOfTheWrongKind) {
   EXPECT_TRUE(contains(error_with("/model", nullptr), {"model: expected an object"}));
   EXPECT_TRUE(contains(error_with("", json::array()), {"expected an object"}));
   EXPECT_TRUE(contains(error_with("", json::object()), {"the key \"model\" is missing"}));
+}
+
+TEST(TokenizerJson, RefusesPipesAtOnce) {
+  for (const char* name : {"tokenizer.json", "tokenizer_config.json", "tokenizer.model"}) {
+    const testing::TempDir folder;
+    if (std::string_view(name) == "tokenizer_config.json")
+      testing::write_file(folder / "tokenizer.json", tiny_spec().dump());
+    ASSERT_EQ(::mkfifo((folder / name).c_str(), 0600), 0);
+    EXPECT_TRUE(contains(error_of<TokenizerError>([&] { open_tokenizer(folder.path()); }),
+                         {(folder / name).string(), "cannot be read", "a pipe"}));
+  }
 }
 
 TEST(TokenizerJson, RefusesTextThatIsNotJson) {

@@ -80,11 +80,30 @@ TEST_F(ValueStoreTest, GivesNothingToAnotherJob) {
 
 TEST_F(ValueStoreTest, DoesNotUseADamagedFile) {
   const OptimizedValues first = run();
-  for (const std::filesystem::path& file : files_in(kept)) write_text_file(file, "not a tensor file");
-  const OptimizedValues second = run();
-  EXPECT_EQ(second.batching.resumed, 0);
-  EXPECT_TRUE(torch::equal(second.z_ND, first.z_ND));
-  EXPECT_EQ(run().batching.resumed, 5);  // the damaged files were replaced
+  const auto damage_all = [&](const std::function<std::string(std::string)>& damage) {
+    for (const std::filesystem::path& file : files_in(kept))
+      write_text_file(file, damage(read_text_file(file, "test")));
+  };
+  const auto with_a_bit_flipped = [](std::string bytes) {
+    bytes[bytes.size() / 2] = static_cast<char>(bytes[bytes.size() / 2] ^ 0x10);
+    return bytes;
+  };
+  for (const std::function<std::string(std::string)>& damage :
+       {std::function<std::string(std::string)>([](const auto&) { return "not a tensor file"; }),
+        std::function<std::string(std::string)>(with_a_bit_flipped)}) {
+    damage_all(damage);
+    const OptimizedValues second = run();
+    EXPECT_EQ(second.batching.resumed, 0);
+    EXPECT_TRUE(torch::equal(second.z_ND, first.z_ND));
+    EXPECT_EQ(run().batching.resumed, 5);  // the damaged files were replaced
+  }
+}
+
+TEST_F(ValueStoreTest, DoesNotUseAnotherBatchsFile) {
+  run();
+  const std::vector<std::filesystem::path> files = files_in(kept);
+  std::filesystem::copy_file(files[0], files[1], std::filesystem::copy_options::overwrite_existing);
+  EXPECT_LT(run().batching.resumed, 5);
 }
 
 TEST_F(ValueStoreTest, LeavesNothingBehindWhenCleared) {

@@ -1,4 +1,4 @@
-// The ridge solve of 100 requests with a cached factor, which is mapped anew each time, beside torch's LU solve of the
+// The ridge solve of 100 requests with a cached factor, which is read anew each time, beside torch's LU solve of the
 // same system, f64.
 #include <torch/types.h>
 

@@ -16,8 +16,8 @@ struct DeltaProvenance {
   std::vector<std::string> request_ids;  ///< one per column of each low-rank delta
 };
 
-/// A safetensors file: `NAME.left` [d_out, r] and `NAME.right` [r, d_in] for each edited weight NAME (`NAME.full` for a
-/// dense change), f32; metadata: format lancet-delta-1, base_hash, method, requests (JSON list of ids, one per column).
+/// A sealed file: `NAME.left` [d_out, r] and `NAME.right` [r, d_in] for each edited weight NAME (`NAME.full` for a
+/// dense change), f32; facts: format lancet-delta-2, base_hash, method, requests (JSON list of ids, one per column).
 /// Throws: CheckpointError when the disk refuses.
 void write_delta(const std::filesystem::path& path, const ModelConfig& config,
                  std::span<const WeightTransaction::Entry> entries, const DeltaProvenance& provenance);

@@ -24,8 +24,8 @@ class DerivedStore {
       : moments_(moments), placement_(placement), size_(size), cache_(std::move(cache)) {}
   virtual ~DerivedStore() = default;
 
-  /// Collective: makes those of `layers` (ascending) that root's cache lacks, one at a time. What is made is root's
-  /// alone, and so is everything below.
+  /// Collective: makes those of `layers` (ascending) that root's cache lacks, or has damaged, one at a time. What is
+  /// made is root's alone, and so is everything below.
   /// Throws: CheckpointError; NumericError when a covariance does not allow it, with what would.
   void prepare(std::span<const int64_t> layers, Communicator& communicator);
 
@@ -41,8 +41,8 @@ class DerivedStore {
 
  protected:
   virtual void make(int64_t layer) const = 0;
-  /// Throws: CheckpointError when the layer's file is damaged.
-  virtual void check(int64_t layer) const = 0;
+  /// Whether the layer's file is there and whole; one that is not is named in a warning.
+  virtual bool has(int64_t layer) const = 0;
 
   MomentSource& moments_;
   const Placement& placement_;

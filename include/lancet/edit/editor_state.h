@@ -7,6 +7,7 @@
 #include <map>
 #include <string>
 
+#include "lancet/io/sealed_file.h"
 #include "lancet/runtime/tensor.h"
 
 namespace lancet {
@@ -17,17 +18,29 @@ struct EditorState {
   int64_t edits = 0;  ///< requests edited so far
 };
 
-/// Whose state a file holds: it fits no other method, and no other model.
+/// Whose state a file holds: it fits no other method, no other model, and none but the files it was written with.
 struct StateOwner {
   std::string method;
-  std::string base_hash;  ///< Checkpoint::content_hash of the unedited model
+  std::string base_hash;    ///< Checkpoint::content_hash of the unedited model
+  std::string beside = {};  ///< a hash of what lies beside the file; empty: nothing does
 };
 
-/// A safetensors file with every tensor under its name, in its dtype; metadata: format lancet-state-1, method,
-/// base_hash, edits. Throws: CheckpointError when the disk refuses.
+/// What check_owner() looks for in a file.
+Metadata owner_facts(const StateOwner& owner);
+
+/// Throws: ConfigError when the file is another method's or model's, CheckpointError when it was not written beside
+/// what `owner` says; files of the earlier version do not tell that.
+void check_owner(const SealedFile& file, const StateOwner& owner);
+
+/// A sealed file with every tensor under its name, in its dtype; facts: format lancet-state-2, method, base_hash,
+/// beside, edits. Throws: CheckpointError when the disk refuses.
 void save_state(const std::filesystem::path& path, const EditorState& state, const StateOwner& owner);
 
-/// Throws: CheckpointError when the file is damaged or no state; ConfigError when it is another owner's.
+/// Reads all of it and keeps nothing. Throws: CheckpointError when the file is damaged or no state.
+void check_state(const std::filesystem::path& path);
+
+/// Throws: as check_owner() and check_state(). A file of the earlier version, which has no hash, is read with
+/// a warning.
 EditorState load_state(const std::filesystem::path& path, const StateOwner& owner);
 
 /// The columns that the state has under `name` ([F, M] f64); undefined when it has none.

@@ -1,6 +1,6 @@
 // Cholesky factors of covariances, kept on disk beside them: a covariance is factored once for each ridge, and not read
-// again. Stored whole (half of it zeros), not as a packed triangle: in that form a solve on the CPU reads the page
-// cache itself, and pages that hold only zeros are never read.
+// again. Read into memory rather than mapped, since a mapped file that is cut ends the process, and since what is used
+// is then what has been checked; stored as a packed triangle, which takes half the disk and half the time.
 #pragma once
 
 #include <cstdint>
@@ -21,8 +21,8 @@ class FactorStore final : public DerivedStore {
               double ridge)
       : DerivedStore(moments, placement, size, std::move(cache)), ridge_(ridge) {}
 
-  /// L [F, F] f64, column-major, on the layer's solve device; C + ridge = L L^T. On the host it lies in the cache
-  /// file's pages: read only. After prepare(). Throws: CheckpointError when the cache file is damaged.
+  /// L [F, F] f64, column-major, on the layer's solve device; C + ridge = L L^T. After prepare(). Throws:
+  /// CheckpointError when the cache file has been damaged since.
   Tensor load(int64_t layer) const;
   MomentFacts facts(int64_t layer) const override;
   std::filesystem::path cache_file(int64_t layer) const override {
@@ -31,7 +31,7 @@ class FactorStore final : public DerivedStore {
 
  private:
   void make(int64_t layer) const override;
-  void check(int64_t layer) const override { load(layer); }
+  bool has(int64_t layer) const override;
 
   double ridge_;
 };

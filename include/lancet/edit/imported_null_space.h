@@ -9,6 +9,7 @@
 #include <string>
 
 #include "lancet/edit/null_space.h"
+#include "lancet/io/saved_tensor.h"
 #include "lancet/runtime/placement.h"
 
 namespace lancet {
@@ -19,7 +20,7 @@ class ImportedNullSpaces {
   /// it.
   ImportedNullSpaces(std::filesystem::path file, std::span<const int64_t> layers, int64_t size);
 
-  /// Reads no matrix, but for the file's hash. Throws: CheckpointError when the file is no tensor of torch.save, or not
+  /// Reads all of the file, for its CRC-32. Throws: CheckpointError when it is damaged, no tensor of torch.save, or not
   /// one of these layers and sizes.
   void check() const;
 
@@ -28,11 +29,11 @@ class ImportedNullSpaces {
   NullSpace load(int64_t layer, const Placement& placement) const;
 
   const std::filesystem::path& file() const { return file_; }
-  /// XXH3-128 of its bytes.
+  /// hash_of_bytes().
   const std::string& file_hash() const;
 
  private:
-  Tensor open() const;
+  SavedTensor open() const;
 
   std::filesystem::path file_;
   std::map<int64_t, int64_t> places_;  // layer -> index in the file

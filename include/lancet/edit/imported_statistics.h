@@ -27,7 +27,7 @@ class ImportedStatistics final : public MomentSource {
   bool from_cache(int64_t) const override { return false; }
 
   const std::filesystem::path& file(int64_t layer) const { return files_.at(layer); }
-  /// XXH3-128 of the file's bytes.
+  /// hash_of_bytes().
   std::string file_hash(int64_t layer) const;
 
  private:

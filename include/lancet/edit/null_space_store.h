@@ -20,8 +20,7 @@ class NullSpaceStore final : public DerivedStore {
                  const NullSpaceRule& rule)
       : DerivedStore(moments, placement, size, std::move(cache)), rule_(rule) {}
 
-  /// On the layer's solve device; on the host in the cache file's pages: read only. After prepare().
-  /// Throws: CheckpointError when the cache file is damaged.
+  /// On the layer's solve device. After prepare(). Throws: CheckpointError when the cache file has been damaged since.
   NullSpace load(int64_t layer) const;
   MomentFacts facts(int64_t layer) const override;
   std::filesystem::path cache_file(int64_t layer) const override {
@@ -30,7 +29,7 @@ class NullSpaceStore final : public DerivedStore {
 
  private:
   void make(int64_t layer) const override;
-  void check(int64_t layer) const override { load(layer); }
+  bool has(int64_t layer) const override;
 
   NullSpaceRule rule_;
 };

@@ -54,10 +54,10 @@ class StatisticsStore final : public MomentSource {
 
   /// On root.
   std::string content_key(int64_t layer) const override { return keys_.of(layer); }
-  /// Collects the layers that the cache lacks in one pass.
+  /// Collects the layers that the cache lacks, or has damaged, in one pass.
   /// Throws: CheckpointError when the cache cannot be written.
   void prepare(std::span<const int64_t> layers, Communicator& communicator) override;
-  /// On the layer's solve device. Throws: CheckpointError when the cache file is damaged.
+  /// On the layer's solve device. Throws: CheckpointError when the cache file has been damaged since prepare().
   Covariance load(int64_t layer) const override;
   bool from_cache(int64_t layer) const override { return !collected_.contains(layer); }
 

@@ -30,17 +30,21 @@ struct StreamFacts {
   std::string editor;  ///< the editor's options, as YAML
 };
 
-/// Two files in `folder`, which exists: the editor's state (save_state) and changes.safetensors: `NAME/0/left`,
-/// `NAME/0/right` or `NAME/0/full`, `NAME/1/...` for each edited weight NAME, in the type they were computed in;
-/// metadata: format lancet-changes-1, base_hash, method, editor, requests (JSON list of ids, one per column).
-/// Throws: CheckpointError when the disk refuses.
+/// Two sealed files in `folder`, which exists: the editor's state (save_state), beside changes.safetensors:
+/// `NAME/0/left`, `NAME/0/right` or `NAME/0/full`, `NAME/1/...` for each edited weight NAME, in the type they were
+/// computed in; facts: format lancet-changes-2, base_hash, method, beside, editor, requests (JSON list of ids, one per
+/// column). Throws: CheckpointError when the disk refuses.
 void save_stream(const std::filesystem::path& folder, const StreamState& stream, const StreamFacts& facts,
                  const ModelConfig& config);
 
-/// Throws: CheckpointError when the folder holds no stream or it is damaged.
+/// `beside` of the facts' owner is empty where the files are of an earlier version. Reads headers alone.
+/// Throws: CheckpointError when the folder holds no stream or its header is damaged.
 StreamFacts read_stream_facts(const std::filesystem::path& folder);
 
-/// Throws: the same, also when a changed weight is none of the model's; ConfigError when it is another owner's.
+/// Reads both files and keeps nothing. Throws: CheckpointError when one is damaged.
+void check_stream(const std::filesystem::path& folder);
+
+/// Throws: as check_stream() and load_state(), also when a changed weight is none of the model's or of another shape.
 StreamState load_stream(const std::filesystem::path& folder, const StateOwner& owner, const ModelConfig& config);
 
 /// Collective: root's, on every rank, bit by bit.

@@ -11,7 +11,8 @@
 
 namespace lancet {
 
-/// Throws: ConfigError "what: path: ..." when the file cannot be read. `what` names the role ("request file").
+/// As load_text(). Throws: ConfigError "what: path: ..." when the file cannot be read. `what` names the role ("request
+/// file").
 std::string read_text_file(const std::filesystem::path& path, std::string_view what);
 
 /// The folder and those that it lies in, where they are not there. Throws: CheckpointError when the disk refuses.
@@ -30,11 +31,14 @@ class DocumentReader {
  public:
   /// Throws: ConfigError when the file cannot be read.
   explicit DocumentReader(const std::filesystem::path& path);
-  /// The next document, or nullopt at the end. Throws: ConfigError with file and line for a line that is not valid, and
-  /// with the file for compressed data that is cut or damaged.
+  /// The next document, or nullopt at the end. Throws: ConfigError with file and line for a line that is not valid or
+  /// longer than 16 MB, and with the file for compressed data that is cut or damaged.
   std::optional<std::string> next();
 
  private:
+  /// False at the end.
+  bool next_line(std::string& line);
+
   std::filesystem::path path_;
   std::unique_ptr<std::istream> file_;
   int64_t line_ = 0;

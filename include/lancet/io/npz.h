@@ -1,6 +1,6 @@
 // The .npz format: a zip file of .npy arrays, as numpy.savez (stored) and numpy.savez_compressed (deflated) write it.
-// The reader maps the file and validates all of its structure before anything is used; bytes are unpacked on demand.
-// Source of the formats: PKWARE APPNOTE 6.3.10; numpy, NEP 1 and lib/format.py.
+// The reader validates all of the file's structure before anything is used; bytes are read and unpacked on demand.
+// Source of the format: numpy, NEP 1 and lib/format.py.
 #pragma once
 
 #include <cstddef>
@@ -46,21 +46,13 @@ class NpzReader {
   void read(std::string_view name, std::span<std::byte> to) const;
 
  private:
-  /// Where an array lies: a .npy header of `header_bytes`, then the array.
-  struct Member {
-    std::span<const std::byte> stored;
-    bool deflated = false;
-    uint32_t crc32 = 0;
-    uint64_t size_bytes = 0;  ///< unpacked, header included
-    uint64_t header_bytes = 0;
-  };
-  class MemberStream;
+  struct Member;
   const NpzArray* find(std::string_view name) const;
 
   std::filesystem::path path_;
   std::shared_ptr<const MappedFile> file_;
   std::vector<NpzArray> arrays_;
-  std::vector<Member> members_;  // beside arrays_
+  std::vector<std::shared_ptr<const Member>> members_;  // beside arrays_
 };
 
 }  // namespace lancet

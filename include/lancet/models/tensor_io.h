@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "lancet/io/safetensors.h"
+#include "lancet/io/sealed_file.h"
 #include "lancet/runtime/tensor.h"
 
 namespace lancet {
@@ -19,8 +19,14 @@ Tensor to_tensor(const TensorView& view);
 /// otherwise.
 TensorSource to_source(std::string name, const Tensor& tensor);
 
-/// Tensors on any device, of any layout, as a file that appears complete or not at all; see write_safetensors().
-void write_tensors(const std::filesystem::path& path, const std::vector<std::pair<std::string, Tensor>>& tensors,
-                   const Metadata& metadata);
+using NamedTensors = std::vector<std::pair<std::string, Tensor>>;
+
+/// Tensors on any device, of any layout, as a file that is read back; see write_sealed(). Returns its hash.
+std::string write_tensors(const std::filesystem::path& path, const SealedFormat& format, const NamedTensors& tensors,
+                          const Metadata& facts);
+
+/// All of the file's, in its order, checked, on the host in memory of their own. Throws: CheckpointError as
+/// SealedFile::read(), and for types that no tensor can have.
+NamedTensors load_tensors(const SealedFile& file);
 
 }  // namespace lancet

@@ -14,6 +14,10 @@ bool is_blank(std::string_view text) { return text.find_first_not_of(" \t\r\n\v\
 
 bool has_place(std::string_view text) { return text.find("{}") != std::string_view::npos; }
 
+/// Characters for 100 thousand tokens and more: beyond any model's positions. Found before it is made into tokens,
+/// which take a hundred times its memory.
+constexpr size_t kLongestText = 1'000'000;
+
 std::string id_text(const RecordJson& id) { return id.is_string() ? id.get<std::string>() : id.dump(); }
 
 }  // namespace
@@ -102,7 +106,15 @@ std::optional<std::string> RecordReader::text(const Field& field) {
     problem(field.path, "is empty");
     return std::nullopt;
   }
+  if (!is_bounded(field)) return std::nullopt;
   return text;
+}
+
+bool RecordReader::is_bounded(const Field& field) {
+  const size_t size = field.value->get_ref<const std::string&>().size();
+  if (size <= kLongestText) return true;
+  problem(field.path, cat("expected at most ", kLongestText, " bytes, got ", size, ": no model can read as much"));
+  return false;
 }
 
 std::optional<std::string> RecordReader::required(const Field& field, std::string_view expected) {
@@ -135,7 +147,7 @@ std::vector<std::string> RecordReader::answers(const Field& field) {
       for (std::string& answer : answers(field.at(i))) out.push_back(std::move(answer));
   } else if (!field.value->is_string()) {
     problem(field.path, cat("expected text, got ", shown(*field.value)));
-  } else if (!is_blank(field.value->get_ref<const std::string&>())) {
+  } else if (!is_blank(field.value->get_ref<const std::string&>()) && is_bounded(field)) {
     out.push_back(field.value->get<std::string>());
   }
   return out;

@@ -76,6 +76,9 @@ class RecordReader {
   void fill_others(EditRequest& request);
 
  private:
+  /// Whether a field of text is not too long for any model; else a problem.
+  bool is_bounded(const Field& field);
+
   const RecordJson& record_;
   const RecordPlace& place_;
   std::vector<std::string>& problems_;
