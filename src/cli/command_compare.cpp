@@ -103,6 +103,7 @@ ExitCode run_compare(const JobArguments& arguments, const std::vector<std::strin
   const CompareConfig config = load_comparison(arguments, labels, session);
   const JobConfig& first = config.methods.front().job;
   session.set_timeout(std::chrono::seconds(first.run.timeout_s));
+  say_what_is_kept(first, session.communicator());
   const CompareReport report = run_compare_job(config, session.communicator());
   const ExitCode code = report.all_succeeded() ? ExitCode::kOk : ExitCode::kNumeric;
   if (!session.communicator().is_root()) return code;

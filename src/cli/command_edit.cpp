@@ -87,6 +87,7 @@ ExitCode run_rehearsal(const JobArguments& arguments, const Output& output, Rank
 ExitCode run_edit(const JobArguments& arguments, const Output& output, RankSession& session) {
   Communicator& communicator = session.communicator();
   const JobConfig job = load_job(arguments, JobPurpose::kEdit, session);
+  say_what_is_kept(job, communicator);
   const EditReport report = run_edit_job(job, communicator);
   if (!communicator.is_root()) return report.unmet.empty() ? ExitCode::kOk : ExitCode::kNumeric;
   for (const std::string& warning : report.outcome.warnings) log_warning(warning);

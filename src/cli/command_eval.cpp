@@ -42,6 +42,7 @@ ExitCode run_eval(const JobArguments& arguments, const std::string& baseline, co
 ExitCode run_stats(const JobArguments& arguments, const Output& output, RankSession& session) {
   Communicator& communicator = session.communicator();
   const JobConfig job = load_job(arguments, JobPurpose::kStatistics, session);
+  say_what_is_kept(job, communicator);
   const StatisticsReport report = run_statistics_job(job, communicator);
   if (!communicator.is_root()) return ExitCode::kOk;
   if (output.json) {

@@ -6,6 +6,7 @@
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <sstream>
 
 #include "commands.h"
@@ -13,6 +14,7 @@
 #include "lancet/core/progress.h"
 #include "lancet/core/strings.h"
 #include "lancet/io/files.h"
+#include "visible_stream.h"
 
 namespace lancet::cli {
 namespace {
@@ -188,6 +190,9 @@ void ask_lines(GenerateSession& session, bool is_terminal) {
 
 ExitCode run_generate(GenerateArguments arguments, const Output& output) {
   begin(output);
+  // a person sees what a terminal would obey; a file or another program gets the text itself
+  std::optional<ExactStream> exact;
+  if (isatty(STDOUT_FILENO) != 1) exact.emplace(std::cout);
   const RunOptions run = parse_run(arguments.devices, arguments.dtype);
   arguments.settings.sampling = read_sampling(arguments);
   const std::vector<std::string> prompts = read_prompts(arguments);

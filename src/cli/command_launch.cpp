@@ -1,32 +1,41 @@
 // `lancet launch`: the ranks of a job on this host.
 #include <algorithm>
-#include <array>
 #include <csignal>
 #include <filesystem>
-#include <iostream>
 #include <memory>
 
 #include "commands.h"
+#include "lancet/core/progress.h"
 #include "lancet/core/strings.h"
 #include "lancet/distributed/launcher.h"
+#include "stop_signals.h"
 
 namespace lancet::cli {
 namespace {
 
-constexpr std::array<const char*, 3> kCommands{"edit", "eval", "stats"};
+std::string either(std::vector<std::string> names) {
+  const std::string last = names.back();
+  names.pop_back();
+  return names.empty() ? last : cat(join(names), " or ", last);
+}
 
-ExitCode run_launch(LaunchOptions options) {
-  if (std::find(kCommands.begin(), kCommands.end(), options.arguments.front()) == kCommands.end())
-    throw ConfigError(cat("lancet launch: '", options.arguments.front(),
-                          "': expected a command that several processes can share after --: edit, eval or stats"));
+ExitCode run_launch(LaunchOptions options, const std::vector<std::string>& commands) {
+  set_error_prefix("lancet launch: error: ");
+  const std::string& command = options.arguments.front();
+  if (std::find(commands.begin(), commands.end(), command) == commands.end())
+    throw ConfigError(
+        cat("'", command, "': expected a command that several processes can share after --: ", either(commands)));
   options.program = std::filesystem::read_symlink("/proc/self/exe");
+  log_line(cat("lancet launch: each rank's output: ",
+               (std::filesystem::absolute(options.log_dir) / "rank-N.log").lexically_normal().string()));
   const LaunchOutcome outcome = launch_ranks(options);
   if (outcome.interrupted_by != 0) {
-    std::cerr << "lancet launch: interrupted; all ranks are ended\n";
+    if (!outcome.rank_0_spoke)
+      log_error(cat("stopped by ", stop_signal_name(outcome.interrupted_by), "; all ranks are ended"));
     std::signal(outcome.interrupted_by, SIG_DFL);
     std::raise(outcome.interrupted_by);  // whoever started this one sees why it ended
   }
-  if (!outcome.failure.empty()) std::cerr << "lancet launch: error: " << outcome.failure << "\n";
+  if (!outcome.failure.empty()) log_error(outcome.failure);
   return outcome.code;
 }
 
@@ -48,8 +57,13 @@ void add_launch(CLI::App& app, Action& action) {
   command->add_option("--log-dir", options->log_dir, "Folder for rank-0.log, rank-1.log, ...")
       ->type_name("DIR")
       ->capture_default_str();
-  command->add_option("command", options->arguments, "After --: edit, eval or stats with its arguments")->required();
-  command->callback([=, &action] { action = [=] { return run_launch(*options); }; });
+  command->add_option("command", options->arguments, "After --: one of the commands below, with its arguments")
+      ->required();
+  // made when it is shown: by then all commands have been added
+  command->footer(
+      [&app] { return cat("Commands that run as several processes: ", join(commands_on_ranks(app)), "."); });
+  command->callback(
+      [=, &app, &action] { action = [=, &app] { return run_launch(*options, commands_on_ranks(app)); }; });
 }
 
 }  // namespace lancet::cli

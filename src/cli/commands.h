@@ -49,7 +49,7 @@ void add_output_options(CLI::App& command, Output& output,
 void add_devices(CLI::App& command, std::string& devices);
 /// run: of such a command: devices separated by commas, and a dtype.
 RunOptions parse_run(const std::string& devices, const std::string& dtype);
-/// Sets how much is shown on stderr.
+/// Sets how much is shown on stderr, and that signals end the program with words. Before any other work.
 void begin(const Output& output);
 
 /// How a process of a job of several finds the others.
@@ -57,7 +57,10 @@ struct RankArguments {
   Launcher launcher = Launcher::kAuto;
   int64_t join_timeout_s = 300;
 };
+/// Makes `command` one that several processes can run together.
 void add_rank_options(CLI::App& command, RankArguments& ranks);
+/// The names of those of the program's commands for which that was done.
+std::vector<std::string> commands_on_ranks(const CLI::App& app);
 
 using lancet::Problem;
 /// `error`: not null.
@@ -67,6 +70,9 @@ Problem problem_of(const std::exception_ptr& error);
 /// only root shows progress where ranks share a terminal.
 ExitCode run_as_rank(const RankArguments& ranks, const Output& output,
                      const std::function<ExitCode(RankSession&)>& work);
+
+/// From here on a signal that ends the program says what is kept of the job's work. On root.
+void say_what_is_kept(const JobConfig& job, Communicator& communicator);
 
 /// A job as the command line gives it: a file, or the parts of a one-line job, and overrides.
 struct JobArguments {

@@ -1,3 +1,4 @@
+#include "commands.h"
 #include "completion.h"
 #include "completion_words.h"
 #include "lancet/core/strings.h"
@@ -82,7 +83,11 @@ std::string bash_completion(const CLI::App& app) {
       if (option.takes != Takes::kNothing) values += value_case(*command, option);
     commands += command_case(*command);
   }
-  text += "      \"launch --\") command= ;;  # the command that is launched\n    esac\n  done\n";
+  const std::vector<std::string> launched = commands_on_ranks(app);
+  text += "      \"launch --\") command=\"launch --\" ;;\n";
+  for (const std::string& name : launched) text += cat("      \"launch -- ", name, "\") command=\"", name, "\" ;;\n");
+  text += "    esac\n  done\n";
+  commands += cat("    \"launch --\") options= words=\"", join(launched, " "), "\" files= ;;\n");
   text += cat("  case \"$command $before\" in\n", values, "  esac\n");
   text += cat("  case \"$command\" in\n", commands);
   return text + std::string(kEnd);

@@ -1,6 +1,7 @@
 #include "commands.h"
 #include "lancet/core/progress.h"
 #include "lancet/core/strings.h"
+#include "stop_signals.h"
 
 namespace lancet::cli {
 
@@ -13,6 +14,7 @@ void add_output_options(CLI::App& command, Output& output, const std::string& js
 
 void begin(const Output& output) {
   set_verbosity(output.quiet || output.json ? Verbosity::kQuiet : Verbosity::kNormal);
+  end_on_signals();
 }
 
 void add_job_file(CLI::App& command, JobArguments& arguments) {

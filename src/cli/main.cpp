@@ -9,13 +9,15 @@
 #include "lancet/core/strings.h"
 #include "lancet/core/version.h"
 #include "parse_problem.h"
+#include "visible_stream.h"
 
 namespace lancet::cli {
 namespace {
 
 constexpr const char* kFooter =
     "Exit codes: 0 done; 2 job, command line or request file; 3 checkpoint, tokenizer or output;\n"
-    "4 devices or memory; 5 numeric failure, or `accept:` not met; 6 another process failed; 70 a defect in lancet.\n"
+    "4 devices or memory; 5 numeric failure, or `accept:` not met; 6 another process failed; 70 a defect in lancet;\n"
+    "129, 130, 143 stopped by SIGHUP, SIGINT (Ctrl-C), SIGTERM, as a shell shows it.\n"
     "A job file to start from: lancet init --model DIR; every key: docs/job-file.md.";
 
 /// What was printed is a result too: one that did not arrive is an error, whatever command printed it.
@@ -78,5 +80,6 @@ ExitCode run_told(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   using namespace lancet::cli;
+  const VisibleStream output(std::cout), errors(std::cerr);
   return static_cast<int>(with_output_told(run_told(argc, argv)));
 }

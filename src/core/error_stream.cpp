@@ -7,6 +7,7 @@
 #include <cstdlib>
 
 #include "lancet/core/strings.h"
+#include "lancet/core/visible_text.h"
 
 namespace lancet {
 namespace {
@@ -15,7 +16,7 @@ namespace {
 std::string fitted(std::string_view text) {
   winsize size{};
   const bool is_known = ::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 4;
-  return excerpt(text, (is_known ? size.ws_col : 80U) - 4U);
+  return excerpt(visible_text(text), (is_known ? size.ws_col : 80U) - 4U);
 }
 
 }  // namespace
@@ -27,7 +28,7 @@ bool ErrorStream::is_terminal() {
 
 void ErrorStream::write_line(std::string_view text) {
   const std::lock_guard lock(mutex_);
-  write(cat(erase(), text, "\n"));
+  write(cat(erase(), visible_text(text), "\n"));
   is_line_open_ = false;
 }
 

@@ -9,7 +9,7 @@
 
 namespace lancet {
 
-/// A line that is being redrawn makes room for a whole line.
+/// A line that is being redrawn makes room for a whole line. Texts are shown as visible_text().
 class ErrorStream {
  public:
   static bool is_terminal();

@@ -17,6 +17,8 @@ namespace {
 
 constexpr double kRedrawSeconds = 0.1;  ///< on a terminal
 constexpr double kLineSeconds = 10.0;   ///< elsewhere, and before the first line there
+/// From when on the time left is said.
+constexpr double kLeastSeconds = 2.0, kLeastShare = 0.05;
 
 std::atomic<Verbosity> verbosity_now{Verbosity::kNormal};
 std::atomic<int64_t> steps_so_far{0};
@@ -97,6 +99,23 @@ void Progress::skip(int64_t done) {
   draw();
 }
 
+void Progress::measure_by(std::string name, int64_t pieces) {
+  const std::lock_guard lock(mutex_);
+  piece_ = std::move(name);
+  pieces_ = pieces;
+}
+
+void Progress::expect_pieces(int64_t more) {
+  const std::lock_guard lock(mutex_);
+  pieces_ += more;
+}
+
+void Progress::advance_pieces(int64_t done) {
+  const std::lock_guard lock(mutex_);
+  pieces_done_ += done;
+  draw();
+}
+
 void Progress::note(std::string text) {
   const std::lock_guard lock(mutex_);
   note_ = std::move(text);
@@ -122,16 +141,23 @@ void Progress::draw() {
   error_stream().show(line());
 }
 
+double Progress::share_done() const {
+  if (pieces_ > 0) return static_cast<double>(pieces_done_) / static_cast<double>(pieces_);
+  return total_ > skipped_ ? static_cast<double>(done_ - skipped_) / static_cast<double>(total_ - skipped_) : 0.0;
+}
+
 std::string Progress::line() const {
   const double elapsed = seconds_between(begun_, stage_now());
   std::string out = cat(stage_, "  ", done_, total_ > 0 ? cat("/", total_) : "", " ", unit_);
   // Unwinding ends a stage too, but it is not done. Fewer than `total_` alone says nothing: a corpus may end early.
-  if (finished_) out += cat(std::uncaught_exceptions() > 0 ? "  stopped after " : "  in ", duration_text(elapsed));
-  if (done_ > skipped_ && elapsed > 0) {
-    const double per_second = static_cast<double>(done_ - skipped_) / elapsed;
-    out += "  " + rate_text(per_second);
-    if (!finished_ && total_ > done_) out += "  " + remaining_text(static_cast<double>(total_ - done_) / per_second);
-  }
+  if (finished_)
+    out += cat(std::uncaught_exceptions() > 0 ? "  stopped after " : "  in ", duration_text(elapsed));
+  else if (!piece_.empty() && pieces_ > 0)
+    out += cat("  ", piece_, " ", pieces_done_, "/", pieces_);
+  if (done_ > skipped_ && elapsed > 0) out += "  " + rate_text(static_cast<double>(done_ - skipped_) / elapsed);
+  const double share = share_done();
+  if (!finished_ && elapsed >= kLeastSeconds && share >= kLeastShare && share < 1.0)
+    out += "  " + remaining_text(elapsed * (1.0 - share) / share);
   return note_.empty() ? out : out + "  " + note_;
 }
 

@@ -44,6 +44,8 @@ std::string address_towards(const std::string& address, int64_t port) {
   return address;
 }
 
-bool is_loopback(const std::string& address) { return address.starts_with("127.") || address == "::1"; }
+bool is_loopback(const std::string& address) {
+  return address.starts_with("127.") || address == "::1" || address == "localhost";
+}
 
 }  // namespace lancet

@@ -71,6 +71,7 @@ LaunchInfo read_numbers(const Variables& variables, const RankNames& names) {
     throw ConfigError(cat("environment: ", names.local_rank, "=", info.local_rank, " is above ", names.rank, "=",
                           info.rank, kRemedy));
   info.interface = variables.text("GLOO_SOCKET_IFNAME");
+  info.secret = variables.text(kSecretVariable);
   return info;
 }
 

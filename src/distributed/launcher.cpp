@@ -13,6 +13,7 @@
 #include <thread>
 
 #include "host_names.h"
+#include "lancet/core/message_tag.h"
 #include "lancet/core/strings.h"
 #include "rank_board.h"
 #include "rank_process.h"
@@ -34,14 +35,18 @@ constexpr milliseconds kLastToLeave{5000}, kLastToLeaveFailed{1500};
 volatile std::sig_atomic_t caught_signal = 0;
 void note_signal(int signal) { caught_signal = signal; }
 
-/// SIGINT, SIGTERM and SIGHUP are noted while this lives; a terminal that is closed is no reason to end.
+/// SIGINT, SIGTERM and SIGHUP are noted while this lives, but for those that are ignored (nohup); a terminal that is
+/// closed is no reason to end.
 class SignalNotes {
  public:
   SignalNotes() {
     caught_signal = 0;
     struct sigaction action {};
     action.sa_handler = note_signal;
-    for (size_t i = 0; i < kSignals.size(); ++i) ::sigaction(kSignals[i], &action, &before_[i]);
+    for (size_t i = 0; i < kSignals.size(); ++i) {
+      ::sigaction(kSignals[i], nullptr, &before_[i]);
+      if (before_[i].sa_handler != SIG_IGN) ::sigaction(kSignals[i], &action, nullptr);
+    }
     ::signal(SIGPIPE, SIG_IGN);
   }
   ~SignalNotes() {
@@ -68,22 +73,34 @@ struct Place {
 
 Place parse_place(const LaunchOptions& options) {
   if (options.local_ranks < 1 || options.nodes < 1 || options.node_rank < 0 || options.node_rank >= options.nodes)
-    throw ConfigError(cat("lancet launch: -n ", options.local_ranks, " --nodes ", options.nodes, " --node-rank ",
-                          options.node_rank, ": expected at least one rank and node, and a node rank from 0 to ",
-                          options.nodes - 1));
-  if (options.nodes == 1 && options.master.empty()) return {};
+    throw ConfigError(cat("-n ", options.local_ranks, " --nodes ", options.nodes, " --node-rank ", options.node_rank,
+                          ": expected at least one rank and node, and a node rank from 0 to ", options.nodes - 1));
+  if (options.nodes == 1 && options.master.empty()) return {};  // any free port
   const size_t colon = options.master.rfind(':');
   char* end = nullptr;
   const int64_t port = colon == std::string::npos ? 0 : std::strtoll(options.master.c_str() + colon + 1, &end, 10);
   if (colon == 0 || port < 1 || port > 65535 || *end != '\0')
     throw ConfigError(cat("--master: '", options.master, "': expected HOST:PORT, the same on every host: where host 0 ",
                           "is reached by the others, and a free port there"));
+  if (options.nodes == 1) return {.port = port};  // all ranks are here: nobody else has to reach them
   return {options.master.substr(0, colon), port};
+}
+
+/// What the job's ranks, and nobody else, know.
+std::string job_secret(const LaunchOptions& options) {
+  const Environment environment = process_environment();
+  const auto given = environment.find(kSecretVariable);
+  if (given != environment.end() && !given->second.empty()) return given->second;
+  if (options.nodes == 1) return random_secret();
+  throw ConfigError(cat(kSecretVariable, " is not set: the ranks' store at ", options.master,
+                        " is reached from other hosts, and takes only what is written with the job's secret. Set it ",
+                        "to the same random text on every host: export ", kSecretVariable, "=", random_secret()));
 }
 
 class Launch {
  public:
-  explicit Launch(const LaunchOptions& options) : options_(options), place_(parse_place(options)) {
+  explicit Launch(const LaunchOptions& options)
+      : options_(options), place_(parse_place(options)), secret_(job_secret(options)) {
     std::error_code error;
     std::filesystem::create_directories(options_.log_dir, error);
     if (error) throw ConfigError(cat("--log-dir: ", options_.log_dir.string(), ": ", error.message()));
@@ -104,7 +121,9 @@ class Launch {
       end_the_rest();
     }
     for (RankProcess& rank : ranks_) rank.echo();
+    if (outcome_.interrupted_by != 0) outcome_.rank_0_spoke = ranks_.front().n_error_bytes() > words_before_;
     adopt_cause();
+    if (ending_since_ && outcome_.code == ExitCode::kOk) outcome_.code = ExitCode::kCollective;
     let_others_leave();
     return outcome_;
   }
@@ -127,6 +146,7 @@ class Launch {
     set["TORCHELASTIC_RUN_ID"] = "lancet-launch";
     set["TORCHELASTIC_RESTART_COUNT"] = "0";
     set["LANCET_RANK_LOG"] = command.log.string();
+    set[kSecretVariable] = secret_;
     // The cores are shared out: threads of several ranks on one core would wait for each other.
     set.try_emplace("OMP_NUM_THREADS", std::to_string(std::max<int64_t>(1, usable_cores() / options_.local_ranks)));
     ranks_.emplace_back(rank, command, rank == 0 ? Echo::kTerminal : Echo::kNone);
@@ -152,7 +172,8 @@ class Launch {
       info.rank = -1;  // no rank: a client of the store
       info.address = place_.address;
       info.port = place_.port;
-      board_.emplace(attempt_store(served_.store ? served_.store : open_store(info, milliseconds(1000)), attempt));
+      const auto store = served_.store ? served_.store : open_store(info, milliseconds(1000));
+      board_.emplace(attempt_store(store, attempt, secret_));
       return &*board_;
     } catch (const std::exception&) {
       return nullptr;  // what is known without the others has to do
@@ -222,6 +243,7 @@ class Launch {
   void interrupt(int signal) {
     if (outcome_.interrupted_by == 0) {
       outcome_.interrupted_by = signal;
+      words_before_ = ranks_.front().n_error_bytes();
       ending_since_ = Clock::now() - kOwnWay;
     } else if (signalled_) {
       for (const RankProcess& rank : ranks_) rank.send(SIGKILL);  // asked for a second time
@@ -234,7 +256,9 @@ class Launch {
     const auto waited = Clock::now() - *ending_since_;
     if (waited >= kOwnWay && !signalled_) {
       signalled_ = true;
-      for (const RankProcess& rank : ranks_) rank.send(SIGTERM);
+      // a rank says what it keeps of the work as if the user had stopped it
+      for (const RankProcess& rank : ranks_)
+        rank.send(outcome_.interrupted_by != 0 ? outcome_.interrupted_by : SIGTERM);
     }
     if (waited >= kOwnWay + kKillAfter)
       for (const RankProcess& rank : ranks_) rank.send(SIGKILL);
@@ -271,6 +295,7 @@ class Launch {
 
   const LaunchOptions& options_;
   Place place_;
+  std::string secret_;
   ServedStore served_;
   std::optional<RankBoard> board_;
   std::vector<RankProcess> ranks_;
@@ -279,6 +304,7 @@ class Launch {
   std::optional<Clock::time_point> ending_since_;
   bool by_signal_ = false;  ///< the first failure
   bool signalled_ = false;
+  int64_t words_before_ = 0;  ///< on stderr, of the first rank, when the launcher was interrupted
   LaunchOutcome outcome_;
 };
 

@@ -7,8 +7,11 @@
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
+#include "host_names.h"
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
+#include "listening_socket.h"
+#include "sealed_store.h"
 
 namespace lancet {
 namespace {
@@ -24,6 +27,24 @@ std::string dump(const Json& json) { return json.dump(-1, ' ', false, Json::erro
 void silence_torch() {
   constexpr int kFatal = 3;
   if (std::getenv("TORCH_CPP_LOG_LEVEL") == nullptr) FLAGS_caffe2_log_level = kFatal;
+}
+
+enum class StoreRole { kServer, kClient };
+
+/// c10d by itself listens on every interface.
+c10::intrusive_ptr<c10d::TCPStore> open_tcp_store(const std::string& address, int64_t port, StoreRole role,
+                                                  std::chrono::milliseconds timeout) {
+  c10d::TCPStoreOptions options;
+  options.isServer = role == StoreRole::kServer;
+  options.waitWorkers = false;
+  options.timeout = timeout;
+  options.port = static_cast<std::uint16_t>(port);
+  if (options.isServer && is_loopback(address)) {
+    ListeningSocket socket(address, port);
+    options.port = static_cast<std::uint16_t>(socket.port());
+    options.masterListenFd = socket.release();
+  }
+  return c10::make_intrusive<c10d::TCPStore>(address, options);
 }
 
 RankBeat parse_beat(const std::string& text) {
@@ -66,28 +87,38 @@ std::vector<RankBeat> RankBoard::last_beats(int64_t size) {
   return beats;
 }
 
+int failure_code(int64_t code) {
+  return static_cast<int>(code >= 1 && code <= 255 ? code : static_cast<int64_t>(ExitCode::kCollective));
+}
+
 void RankBoard::fail(const RankFailure& failure) {
-  store_->compareSet("failure", "", dump({failure.rank, failure.host, failure.stage, failure.what, failure.exit_code}));
+  const std::string text =
+      dump({failure.rank, failure.host, failure.stage, failure.what, failure_code(failure.exit_code)});
+  try {
+    store_->compareSet("failure", "", text);
+  } catch (const ForeignValue&) {
+    store_->set("failure", text);
+  }
 }
 
 std::optional<RankFailure> RankBoard::failure() {
   if (!store_->check({"failure"})) return std::nullopt;
-  const Json json = Json::parse(store_->get_to_str("failure"));
-  return RankFailure{json.at(0), json.at(1), json.at(2), json.at(3), json.at(4)};
+  try {
+    const Json json = Json::parse(store_->get_to_str("failure"));
+    return RankFailure{json.at(0), json.at(1), json.at(2), json.at(3), failure_code(json.at(4).get<int64_t>())};
+  } catch (const ForeignValue&) {
+    return std::nullopt;
+  }
 }
 
 c10::intrusive_ptr<c10d::Store> open_store(const LaunchInfo& launch, std::chrono::milliseconds timeout) {
   silence_torch();
-  c10d::TCPStoreOptions options;
-  options.port = static_cast<std::uint16_t>(launch.port);
-  options.isServer = launch.rank == 0 && launch.store_host == StoreHost::kRankZero;
-  options.waitWorkers = false;
-  options.timeout = timeout;
   const std::string place = cat(launch.address, ":", launch.port);
+  const bool serves = launch.rank == 0 && launch.store_host == StoreHost::kRankZero;
   try {
-    return c10::make_intrusive<c10d::TCPStore>(launch.address, options);
+    return open_tcp_store(launch.address, launch.port, serves ? StoreRole::kServer : StoreRole::kClient, timeout);
   } catch (const std::exception& error) {
-    if (options.isServer)
+    if (serves)
       throw CollectiveError(cat("rank 0 cannot serve the ranks' store at ", place,
                                 ": is the port in use, is that this ", "host? Choose another MASTER_PORT. ",
                                 excerpt(error.what(), 200)));
@@ -100,12 +131,8 @@ c10::intrusive_ptr<c10d::Store> open_store(const LaunchInfo& launch, std::chrono
 
 ServedStore serve_store(const std::string& address, int64_t port) {
   silence_torch();
-  c10d::TCPStoreOptions options;
-  options.port = static_cast<std::uint16_t>(port);
-  options.isServer = true;
-  options.waitWorkers = false;
   try {
-    auto store = c10::make_intrusive<c10d::TCPStore>(address, options);
+    const auto store = open_tcp_store(address, port, StoreRole::kServer, c10d::Store::kDefaultTimeout);
     return {store, store->getPort()};
   } catch (const std::exception& error) {
     throw CollectiveError(cat("cannot serve the ranks' store at ", address, ":", port,
@@ -113,9 +140,11 @@ ServedStore serve_store(const std::string& address, int64_t port) {
   }
 }
 
-c10::intrusive_ptr<c10d::Store> attempt_store(const c10::intrusive_ptr<c10d::Store>& store,
-                                              const std::string& attempt) {
-  return c10::make_intrusive<c10d::PrefixStore>("lancet/" + attempt, store);
+c10::intrusive_ptr<c10d::Store> attempt_store(const c10::intrusive_ptr<c10d::Store>& store, const std::string& attempt,
+                                              const std::string& secret) {
+  const c10::intrusive_ptr<c10d::Store> part = c10::make_intrusive<c10d::PrefixStore>("lancet/" + attempt, store);
+  if (secret.empty()) return part;
+  return c10::make_intrusive<SealedStore>(part, tag_key(secret));
 }
 
 }  // namespace lancet

@@ -29,14 +29,17 @@ struct RankFailure {
   int64_t rank = 0;
   std::string host;
   std::string stage;
-  std::string what;  ///< "failed: <message>", "ended by signal 9 (Killed)", "made no progress for 1800 s"
-  int exit_code = 0;
+  std::string what;   ///< "failed: <message>", "ended by signal 9 (Killed)", "made no progress for 1800 s"
+  int exit_code = 0;  ///< in the store, as failure_code()
 };
 
 /// "rank 1 on node7, stage 'values': ended by signal 9 (Killed)".
 std::string to_text(const RankFailure& failure);
 
-/// Every function may throw c10::Error when the store is gone.
+/// What a process can end with that failed: `code` where it is from 1 to 255, else 6, so never that all went well.
+int failure_code(int64_t code);
+
+/// Every function may throw c10::Error when the store is gone, and ForeignValue where somebody else wrote into it.
 class RankBoard {
  public:
   explicit RankBoard(c10::intrusive_ptr<c10d::Store> store) : store_(std::move(store)) {}
@@ -55,7 +58,7 @@ class RankBoard {
   /// Of all ranks; all are here.
   std::vector<RankBeat> last_beats(int64_t size);
 
-  /// The first failure stays.
+  /// The first failure stays, if it is a rank's: what somebody else wrote in its place is overwritten, and not read.
   void fail(const RankFailure& failure);
   std::optional<RankFailure> failure();
 
@@ -67,18 +70,21 @@ class RankBoard {
   c10::intrusive_ptr<c10d::Store> store_;
 };
 
-/// A connection to the store that `launch` names; serves it too where that is this rank's.
+/// A connection to the store that `launch` names; serves it too where that is this rank's, on the loopback interface
+/// alone where the address is there.
 /// Throws: CollectiveError when there is none within `timeout`.
 c10::intrusive_ptr<c10d::Store> open_store(const LaunchInfo& launch, std::chrono::milliseconds timeout);
 
-/// A store served by this process. `port` 0: any free one. Throws: CollectiveError when the port is in use.
+/// A store served by this process, likewise. `port` 0: any free one. Throws: CollectiveError when the port is in use.
 struct ServedStore {
   c10::intrusive_ptr<c10d::Store> store;
   int64_t port = 0;
 };
 ServedStore serve_store(const std::string& address, int64_t port);
 
-/// The part of a store that one start of a job has for itself.
-c10::intrusive_ptr<c10d::Store> attempt_store(const c10::intrusive_ptr<c10d::Store>& store, const std::string& attempt);
+/// The part of a store that one start of a job has for itself. `secret`: of the job, without which nobody writes into
+/// it what its ranks take for theirs; empty: everybody who connects can.
+c10::intrusive_ptr<c10d::Store> attempt_store(const c10::intrusive_ptr<c10d::Store>& store, const std::string& attempt,
+                                              const std::string& secret);
 
 }  // namespace lancet

@@ -60,7 +60,7 @@ struct ChildPlan {
   sigset_t none;
   sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGPIPE}) ::signal(signal, SIG_DFL);
+  ::signal(SIGPIPE, SIG_DFL);  // what has a handler gets its default by exec; what is ignored stays so
   ::execve(plan.program, plan.arguments, plan.environment);
   ::_exit(kCannotStart);
 }
@@ -116,7 +116,8 @@ RankProcess::RankProcess(RankProcess&& other) noexcept
       log_(std::move(other.log_)),
       log_descriptor_(std::exchange(other.log_descriptor_, -1)),
       pipes_{std::exchange(other.pipes_[0], -1), std::exchange(other.pipes_[1], -1)},
-      pid_(std::exchange(other.pid_, -1)) {}
+      pid_(std::exchange(other.pid_, -1)),
+      n_error_bytes_(other.n_error_bytes_) {}
 
 RankProcess::~RankProcess() {
   if (pid_ > 0) {
@@ -142,27 +143,31 @@ void RankProcess::send(int signal) const {
   if (pid_ > 0) ::kill(-pid_, signal);
 }
 
-void RankProcess::copy(int& from, int to) const {
+/// The number of bytes.
+int64_t RankProcess::copy(int& from, int to) const {
   std::array<char, 16384> buffer{};
+  int64_t copied = 0;
   while (from >= 0) {
     const ssize_t got = ::read(from, buffer.data(), buffer.size());
     if (got > 0) {
       write_all(to, buffer.data(), got);
       write_all(log_descriptor_, buffer.data(), got);
+      copied += got;
     } else if (got < 0 && errno == EINTR) {
       continue;
     } else if (got < 0 && errno == EAGAIN) {
-      return;
+      break;
     } else {
       ::close(from);
       from = -1;
     }
   }
+  return copied;
 }
 
 void RankProcess::echo() {
   copy(pipes_[0], STDOUT_FILENO);
-  copy(pipes_[1], STDERR_FILENO);
+  n_error_bytes_ += copy(pipes_[1], STDERR_FILENO);
 }
 
 }  // namespace lancet

@@ -45,15 +45,18 @@ class RankProcess {
   int error_end() const { return pipes_[1]; }
   /// Copies what lies in the pipes to the log and to this process's own stdout and stderr; never waits.
   void echo();
+  /// That echo() has copied to stderr.
+  int64_t n_error_bytes() const { return n_error_bytes_; }
 
  private:
-  void copy(int& from, int to) const;
+  int64_t copy(int& from, int to) const;
 
   int64_t rank_;
   std::filesystem::path log_;
   int log_descriptor_ = -1;
   int pipes_[2] = {-1, -1};  // stdout's and stderr's reading ends
   pid_t pid_ = -1;
+  int64_t n_error_bytes_ = 0;
 };
 
 }  // namespace lancet

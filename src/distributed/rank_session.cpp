@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "host_names.h"
+#include "lancet/core/progress.h"
 #include "lancet/core/strings.h"
 #include "process_group_communicator.h"
 #include "rank_board.h"
@@ -87,10 +88,15 @@ std::string store_place(const LaunchInfo& launch, const std::vector<RankPresence
 struct RankSession::Group {
   Group(const LaunchInfo& info, seconds join_timeout)
       : launch(info),
-        board(attempt_store(open_store(launch, join_timeout), launch.attempt)),
+        board(attempt_store(open_store(launch, join_timeout), launch.attempt, launch.secret)),
         ranks(meet(join_timeout)),
         watch(board.clone(), watch_options(join_timeout)),
-        communicator(std::in_place, board.store(), group_options(join_timeout)) {}
+        communicator(std::in_place, board.store(), group_options(join_timeout)) {
+    if (launch.rank == 0 && launch.secret.empty() && !is_loopback(launch.address))
+      log_warning(cat("the ranks' store at ", launch.address, ":", launch.port,
+                      " takes values from whoever reaches it: ", "set ", kSecretVariable,
+                      " to the same random text for all ranks"));
+  }
 
   ~Group() {
     communicator.reset();

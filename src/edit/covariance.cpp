@@ -92,11 +92,13 @@ void collect_own_chunks(const CausalLM& model, const CorpusTokens& corpus,
                         PartialSums* saves) {
   const int64_t tokens = tokens_of(corpus, chunks);
   Progress progress("statistics", tokens, "tokens");
+  progress.measure_by("", static_cast<int64_t>(chunks.size()));  // documents that begin alike cost less a token
   int64_t begin = 0;
   if (const auto saved = saves != nullptr ? saves->load(static_cast<int64_t>(layers.size()), model.config().d_ffn)
                                           : std::optional<SavedPass>()) {
     sums.restore(*saved);
     begin = saved->chunks;
+    progress.expect_pieces(-begin);
     progress.skip(saved->tokens);
     log_line(
         cat("statistics: going on from ", saved->tokens, " of ", tokens, " tokens saved in ", saves->file().string()));
@@ -108,6 +110,7 @@ void collect_own_chunks(const CausalLM& model, const CorpusTokens& corpus,
     chunk.sequence.turn = &turn;
     const Tensor counts_T = token_counts(chunk.sequence);
     model.run_layers(model.embed(chunk.ids_BT), chunk.sequence, {0, layers.back() + 1}, sums.hooks(layers, counts_T));
+    progress.advance_pieces();
     progress.advance(counts_T.defined() ? counts_T.sum().item<int64_t>() : chunk.ids_BT.numel());
   };
   const auto n_chunks = static_cast<int64_t>(chunks.size());

@@ -82,6 +82,13 @@ void PartialSums::save(const SavedPass& pass) {
   last_save_took_s_ = std::chrono::duration<double>(last_saved_ - begin).count();
 }
 
+bool PartialSums::are_saved_since(const std::filesystem::path& folder, std::filesystem::file_time_type time) {
+  std::error_code ignored;  // a file that goes away, or a folder that is not there: not saved
+  for (const auto& entry : std::filesystem::directory_iterator(folder, ignored))
+    if (entry.path().string().ends_with(kSuffix) && entry.last_write_time(ignored) >= time) return true;
+  return false;
+}
+
 void PartialSums::remove_all(const std::filesystem::path& folder, const std::string& key) {
   std::error_code ignored;  // a file that stays is another run's waste of space, not a failure of this one
   std::vector<std::filesystem::path> files;

@@ -64,7 +64,7 @@ class BatchOptimizer {
     result_.losses.resize(requests.size());
   }
 
-  OptimizedValues run(const std::function<void(int64_t)>& note_finished) {
+  OptimizedValues run(const std::function<void(int64_t)>& note_step) {
     const Tensor initial_norm_NP = AdamState::norms(batch_.initial_NX(), n_vectors_);
     size_t n_active = requests_.size();
     for (int64_t step = 1;; ++step) {
@@ -74,7 +74,7 @@ class BatchOptimizer {
       const Tensor norm_AP = initial_norm_NP.index_select(0, rows);
       const Tensor total_A = measure(delta_AX, norm_AP);
       const std::vector<int64_t> left = step == options_.steps ? std::vector<int64_t>{} : unfinished();
-      note_finished(static_cast<int64_t>(n_active - left.size()));
+      note_step(static_cast<int64_t>(n_active - left.size()));
       n_active = left.size();
       if (left.empty()) break;
       const Tensor gradient_AX = torch::autograd::grad({total_A.sum()}, {delta_AX})[0];
@@ -181,8 +181,8 @@ class BatchOptimizer {
 
 OptimizedValues optimize_batch(const CausalLM& model, const std::vector<const PreparedRequest*>& requests,
                                int64_t layer, const ValueOptions& options,
-                               const std::function<void(int64_t)>& note_finished) {
-  return BatchOptimizer(model, requests, layer, options).run(note_finished);
+                               const std::function<void(int64_t)>& note_step) {
+  return BatchOptimizer(model, requests, layer, options).run(note_step);
 }
 
 }  // namespace lancet

@@ -40,6 +40,7 @@ class ValueRun {
     std::vector<Tensor> parts(own.size());
     sharing_.communicator.together(kStage, [&] {
       progress_.emplace(kStage, count_own_rows(sharing_.communicator, batches), "requests");
+      progress_->measure_by("step", static_cast<int64_t>(own.size()) * options_.steps);
       run_independent(model_.placement(), static_cast<int64_t>(own.size()), [&](int64_t i) {
         parts[static_cast<size_t>(i)] = run_batch(batches[own[static_cast<size_t>(i)]]);
       });
@@ -114,7 +115,8 @@ class ValueRun {
     if (store() != nullptr) values = store()->load(batch, setting());
     if (values) {
       values->batching.resumed = static_cast<int64_t>(batch.size());
-      progress_->advance(values->batching.resumed);
+      progress_->expect_pieces(-options_.steps);
+      progress_->skip(values->batching.resumed);
     } else {
       values = optimize(batch);
       if (!values) return run_halves(indices);
@@ -126,14 +128,19 @@ class ValueRun {
 
   /// nullopt when memory does not suffice.
   std::optional<OptimizedValues> optimize(const std::vector<const PreparedRequest*>& batch) {
-    int64_t finished = 0;
+    int64_t finished = 0, steps = 0;
     try {
-      return optimize_batch(model_, batch, layer_, options_, [&](int64_t more) {
+      OptimizedValues values = optimize_batch(model_, batch, layer_, options_, [&](int64_t more) {
         finished += more;
+        ++steps;
+        progress_->advance_pieces();
         progress_->advance(more);
       });
+      progress_->advance_pieces(options_.steps - steps);  // that stop_loss spared
+      return values;
     } catch (const std::exception& error) {
       if (!is_out_of_memory(error)) throw;
+      progress_->advance_pieces(-steps);
       progress_->advance(-finished);
       if (batch.size() == 1)
         throw PlacementError(
@@ -146,6 +153,7 @@ class ValueRun {
 
   Tensor run_halves(const std::vector<int64_t>& indices) {
     log_warning(cat("values: not enough memory for ", indices.size(), " requests together: trying half as many"));
+    progress_->expect_pieces(options_.steps);  // two batches in place of one
     {
       const std::lock_guard lock(mutex_);
       ++whole_.batching.halvings;

@@ -11,6 +11,7 @@
 #include "lancet/eval/scoring.h"
 #include "lancet/io/files.h"
 #include "lancet/models/batching.h"
+#include "lancet/runtime/collectives.h"
 
 namespace lancet {
 namespace {
@@ -88,6 +89,8 @@ std::vector<Tallies> HeldOutText::measure(const CausalLM& model, const std::stri
     throw ConfigError(cat("evaluate.costs.document_tokens: a document of ", longest_document(),
                           " tokens, but the model has ", model.config().max_positions, " positions: choose fewer"));
   Progress progress(stage, count_own_rows(communicator, batches_), "documents");
+  progress.measure_by(
+      "", static_cast<int64_t>(own_pieces(communicator, batches_.size()).size()));  // the longest documents come last
   size_t n_done = 0;
   const auto measure_batch = [&](const std::vector<int64_t>& rows) {
     std::vector<std::vector<TokenId>> ids;
@@ -113,6 +116,7 @@ std::vector<Tallies> HeldOutText::measure(const CausalLM& model, const std::stri
       sums_R3[static_cast<int64_t>(i)] = measured_M3.slice(0, at, at + n).sum(0);
       at += n;
     }
+    progress.advance_pieces();
     progress.advance(static_cast<int64_t>(rows.size()));
     return sums_R3;
   };

@@ -10,6 +10,7 @@
 #include "lancet/core/progress.h"
 #include "lancet/models/batching.h"
 #include "lancet/models/spread_rows.h"
+#include "lancet/runtime/collectives.h"
 #include "lancet/runtime/stage_turns.h"
 
 namespace lancet {
@@ -203,9 +204,12 @@ std::vector<ContinuationScore> score_continuations(const CausalLM& model, std::s
   const torch::NoGradGuard no_grad;
   const ScoringPlan plan = plan_scoring(continuations);
   Progress progress(stage, count_own_rows(communicator, plan.batches), "continuations");
+  progress.measure_by(
+      "", static_cast<int64_t>(own_pieces(communicator, plan.batches.size()).size()));  // as many tokens in each, about
   const Tensor scores_NX = spread_rows(communicator, RowWork{model.placement(), stage}, plan.batches,
                                        {torch::kDouble, Placement::host()}, [&](size_t pack, StageTurn& turn) {
                                          const Tensor scores_RX = score_pack(model, plan, pack, turn);
+                                         progress.advance_pieces();
                                          progress.advance(scores_RX.size(0));
                                          return scores_RX;
                                        });

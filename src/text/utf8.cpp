@@ -8,8 +8,6 @@
 namespace lancet {
 namespace {
 
-bool is_continuation(char byte) { return (static_cast<uint8_t>(byte) & 0xC0) == 0x80; }
-
 /// How many bytes at `at`, where no valid character is, could begin one if others followed; at least 1.
 size_t broken_bytes(std::string_view text, size_t at) {
   // The smallest character with these first bytes, and the largest: one of them is valid if any is.
@@ -40,22 +38,6 @@ std::string replace_by(std::string_view bytes, size_t (*broken)(std::string_view
 }
 
 }  // namespace
-
-CodePoint decode_utf8_at(std::string_view text, size_t at) {
-  const auto lead = static_cast<uint8_t>(text[at]);
-  if (lead < 0x80) return {lead, 1};
-  const size_t bytes = lead < 0xC2 ? 0 : lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : lead < 0xF5 ? 4 : 0;
-  if (bytes == 0 || at + bytes > text.size()) return {};
-  char32_t value = static_cast<char32_t>(lead & (0x7F >> bytes));
-  for (size_t i = 1; i < bytes; ++i) {
-    if (!is_continuation(text[at + i])) return {};
-    value = (value << 6) | (static_cast<uint8_t>(text[at + i]) & 0x3F);
-  }
-  const bool overlong = (bytes == 3 && value < 0x800) || (bytes == 4 && value < 0x10000);
-  const bool surrogate = value >= 0xD800 && value <= 0xDFFF;
-  if (overlong || surrogate || value > 0x10FFFF) return {};
-  return {value, bytes};
-}
 
 std::optional<size_t> first_invalid_utf8(std::string_view text) {
   for (size_t at = 0; at < text.size();) {

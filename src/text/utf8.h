@@ -1,4 +1,4 @@
-// UTF-8 as the tokenizers need it: strict validity, code points, white space, and bytes that may not be text.
+// UTF-8 as the tokenizers need it: strict validity, white space, and bytes that may not be text.
 #pragma once
 
 #include <cstddef>
@@ -6,17 +6,9 @@
 #include <string>
 #include <string_view>
 
+#include "lancet/core/utf8.h"
+
 namespace lancet {
-
-inline constexpr std::string_view kReplacementCharacter = "\xEF\xBF\xBD";  // U+FFFD
-
-struct CodePoint {
-  char32_t value = 0;
-  size_t bytes = 0;  ///< 0: no valid code point begins here
-};
-
-/// Strict: no surrogates, no overlong forms, nothing above U+10FFFF.
-CodePoint decode_utf8_at(std::string_view text, size_t at);
 
 /// Byte position of the first byte that is not part of valid UTF-8.
 std::optional<size_t> first_invalid_utf8(std::string_view text);

@@ -17,7 +17,7 @@ _spec.loader.exec_module(_cli)
 LANCET, DATA, SMALL_JOB = _cli.LANCET, _cli.DATA, _cli.SMALL_JOB
 
 TIMEOUT_S = 6  # run.timeout_s of jobs that stall
-CLEAR = {name: None for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "LANCET_FAULT")}
+CLEAR = {name: None for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "LANCET_FAULT", "LANCET_SECRET")}
 
 
 def pytest_configure(config):

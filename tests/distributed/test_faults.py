@@ -73,7 +73,9 @@ def test_ctrl_c_ends_all(lancet, stages):
     assert len(lancet.processes.alive()) == 1 + RANKS
     process.send_signal(signal.SIGINT)
     returncode, _, err = lancet.finish(process, 10)
-    assert returncode == -signal.SIGINT and "interrupted" in err
+    assert returncode == -signal.SIGINT, "a shell shows 130"
+    assert err.count("stopped by SIGINT (Ctrl-C)") == 1 and err.count("stopped") == 1, err
+    assert re.search(r"^lancet: error: stopped by SIGINT \(Ctrl-C\); what was finished is kept \(.*out\.unfinished", err, re.M), err
     assert lancet.processes.alive() == [] and not lancet.out.exists()
 
 

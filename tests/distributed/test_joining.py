@@ -9,7 +9,7 @@ import sys
 import time
 
 import pytest
-from conftest import LANCET, TIMEOUT_S
+from conftest import DATA, LANCET, TIMEOUT_S
 
 
 def free_port():
@@ -138,10 +138,20 @@ def test_launch_refuses_what_it_cannot_do(lancet):
         (["-n", 2, "--", "generate", "--model", "x"], "expected a command that several processes can share"),
         (["-n", 2, "--nodes", 2, "--", "edit", "job.json"], "--master: '': expected HOST:PORT"),
         (["-n", 2, "--nodes", 2, "--node-rank", 2, "--master", "a:1", "--", "edit", "job.json"], "node rank from 0 to 1"),
+        (["-n", 2, "--nodes", 2, "--master", "a:1", "--", "edit", "job.json"], "export LANCET_SECRET="),
         (["-n", 2, "--log-dir", "/proc/logs", "--", "edit", "job.json"], "--log-dir: /proc/logs"),
     ]:
         result = lancet.run("launch", *arguments)
         assert result.returncode == 2 and words in result.stderr, result.stderr
+
+
+def test_a_trace_runs_on_ranks(lancet):
+    fact = ["--prompt", "Piranha Games, created in", "--subject", "Piranha Games", "--samples", 1, "--kinds", "mlp"]
+    command = [LANCET, "launch", "-n", 2, "--", "trace", "--model", DATA / "demo-model", *fact, "--out", "traced"]
+    returncode, out, err = lancet.finish(lancet.processes.start(command, lancet.folder))
+    assert returncode == 0, err
+    assert out.count("written: ") == 1 and (lancet.folder / "traced" / "trace.json").exists()
+    assert f"each rank's output: {lancet.folder / 'logs' / 'rank-N.log'}" in err and lancet.log(1) != ""
 
 
 def test_a_job_that_is_wrong_ends_all_ranks_with_its_message(lancet):
@@ -180,6 +190,7 @@ done"""
 
 def on_two_hosts(lancet, two_hosts, job, **changes):
     path, port = lancet.write(job), free_port()
+    changes["LANCET_SECRET"] = "of this test"
     return [
         lancet.processes.start([LANCET, "launch", "-n", 2, "--nodes", 2, "--node-rank", n, "--master", f"10.77.0.1:{port}", "--", "edit", path],
                                lancet.folder, prefix=two_hosts[n], **changes)

@@ -24,15 +24,17 @@ struct LaunchOptions {
 struct LaunchOutcome {
   ExitCode code = ExitCode::kOk;  ///< the first failure's
   int interrupted_by = 0;         ///< a signal to the launcher that ended the job; 0: none
+  bool rank_0_spoke = false;      ///< then: it said so itself, here on the terminal
   /// Which rank failed first, where, in which stage, how, and its log; empty when none did.
   std::string failure;
 };
 
 /// Runs `program` `arguments` as `local_ranks` processes and returns when all have ended. Rank r writes
 /// <log_dir>/rank-r.log; rank 0's output appears here too. When one fails the others get some seconds to end, then
-/// SIGTERM, then SIGKILL; so they do when this process gets SIGINT, SIGTERM or SIGHUP, and SIGKILL when it dies. Not
-/// from several threads.
-/// Throws: ConfigError for options that contradict each other or logs that cannot be written; CollectiveError when the
+/// SIGTERM, then SIGKILL. When this process gets SIGINT, SIGTERM or SIGHUP so do they, then SIGKILL; when it dies,
+/// SIGKILL. The code is 0 only if every rank's is. Not from several threads.
+/// Throws: ConfigError for options that contradict each other, logs that cannot be written, or several hosts without a
+/// secret (kSecretVariable); CollectiveError when the
 /// store cannot be served; Error when a process cannot be started.
 LaunchOutcome launch_ranks(const LaunchOptions& options);
 

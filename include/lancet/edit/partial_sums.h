@@ -36,6 +36,8 @@ class PartialSums {
   bool due() const;
   /// The file appears complete or not at all. A disk that refuses is a warning, once: the pass goes on unsaved.
   void save(const SavedPass& pass);
+  /// Whether a pass, of whatever key, was saved in `folder` at that time or later.
+  static bool are_saved_since(const std::filesystem::path& folder, std::filesystem::file_time_type time);
   /// A pass is over: removes what was saved of it under its key, and under keys that begin with it and a dot (shares of
   /// a pass by several ranks, whatever their number).
   static void remove_all(const std::filesystem::path& folder, const std::string& key);

@@ -1,0 +1,45 @@
+// How long OpenMP's threads, torch's and ours, spin at a barrier before they sleep: kSpins turns, some microseconds.
+// libgomp's own choice is some milliseconds of spinning, which takes from a busy neighbour's core (and from the thread
+// that is waited for) what the work needs. libgomp reads the environment when it is loaded, before main() and before
+// any constructor of this program, and offers no call. So the program puts the variable there and starts itself anew,
+// before the libraries are initialised, which is what takes time. What the user set stays.
+#include <alloca.h>
+#include <linux/limits.h>
+#include <unistd.h>
+
+#include <cstddef>
+#include <cstring>
+
+namespace {
+
+constexpr const char* kSpins = "GOMP_SPINCOUNT=2000";
+
+/// Variables by which a user says how threads wait.
+constexpr const char* kChosen[] = {"GOMP_SPINCOUNT=", "OMP_WAIT_POLICY=", "KMP_"};
+
+bool is_chosen(char* const* environment) {
+  for (; *environment != nullptr; ++environment)
+    for (const char* const variable : kChosen)
+      if (std::strncmp(*environment, variable, std::strlen(variable)) == 0) return true;
+  return false;
+}
+
+/// Runs when the libraries are in place and none has begun, the C library's environ and heap neither.
+void choose_waiting(int /*argc*/, char** arguments, char** environment) {
+  if (is_chosen(environment)) return;
+  size_t count = 0;
+  while (environment[count] != nullptr) ++count;
+  auto** changed = static_cast<char**>(alloca((count + 2) * sizeof(char*)));
+  std::memcpy(changed, environment, count * sizeof(char*));
+  changed[count] = const_cast<char*>(kSpins);
+  changed[count + 1] = nullptr;
+  char program[PATH_MAX] = {};  // by its own name, which `ps` shows
+  if (::readlink("/proc/self/exe", program, sizeof(program) - 1) <= 0) return;
+  ::execve(program, arguments, changed);
+  // went wrong: this process goes on, with threads that spin for longer
+}
+
+}  // namespace
+
+__attribute__((section(".preinit_array"), used)) void (*const lancet_choose_waiting)(int, char**,
+                                                                                     char**) = choose_waiting;
