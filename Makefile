@@ -10,7 +10,7 @@ export CMAKE_BUILD_PARALLEL_LEVEL ?= $(shell nproc)
 help:
 	@echo "make demo    packages, environment, build, then edit 100 facts of the demo model"
 	@echo "make test    packages, environment, build, then all tests"
-	@echo "make test-full   the same and what takes many minutes: every fault in every stage of a job of several processes"
+	@echo "make test-full   the same and what takes many minutes: a fault at every call and in every stage, 1,000 damaged files of each kind"
 	@echo "make setup   packages and environment only;  make build;  make bench;  make bundle;  make lint;  make clean"
 
 # Debian packages and the pinned wheels; a second call does nothing.

@@ -1,5 +1,6 @@
 // The command line. The only place that turns errors into exit codes.
 #include <cerrno>
+#include <csignal>
 #include <exception>
 #include <iostream>
 #include <system_error>
@@ -80,6 +81,7 @@ ExitCode run_told(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   using namespace lancet::cli;
+  std::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow (ulimit -f) is an error with its name, not the end
   const VisibleStream output(std::cout), errors(std::cerr);
   return static_cast<int>(with_output_told(run_told(argc, argv)));
 }

@@ -1,6 +1,7 @@
 #include "lancet/edit/prepared_request.h"
 
 #include <functional>
+#include <utility>
 
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
@@ -40,10 +41,24 @@ void place_as_published(const Tokenizer& tokenizer, const EditRequest& request, 
   }
 }
 
+/// The prompt in a context as it stands in front of the target, whose ids must be those of the plain prompt's target.
+LocatedPrompt locate_in_context(const Tokenizer& tokenizer, const EditRequest& request, const std::string& context,
+                                const ContinuedPrompt& plain) {
+  const SubjectPrompt placed = place_in_context(context, request.prompt);
+  if (!plain.joins) return locate_subject(tokenizer, placed);
+  const std::string where = cat("request ", request.id, ", context template \"", context, "\"");
+  ContinuedPrompt continued = continue_prompt(tokenizer, placed.text, request.target, where);
+  if (continued.target != plain.target)
+    throw ConfigError(cat(where, ": target \"", request.target,
+                          "\" has other tokens there than behind the plain prompt; "
+                          "leave the template out"));
+  return locate_subject(placed, std::move(continued.prompt));
+}
+
 void place(const Tokenizer& tokenizer, const EditRequest& request, std::span<const std::string> contexts,
-           PreparedRequest& prepared) {
+           const ContinuedPrompt& plain, PreparedRequest& prepared) {
   for (const std::string& context : contexts) {
-    prepared.prompts.push_back(locate_subject(tokenizer, place_in_context(context, request.prompt)));
+    prepared.prompts.push_back(locate_in_context(tokenizer, request, context, plain));
     prepared.rows.push_back(prepared.prompts.back());
     std::vector<TokenId>& ids = prepared.rows.back().ids;
     ids.insert(ids.end(), prepared.target.begin(), prepared.target.end() - 1);  // the last one is only predicted
@@ -60,9 +75,10 @@ PreparedRequest prepare_request(const Tokenizer& tokenizer, const EditRequest& r
   prepared.id = request.id;
   const SubjectPrompt drift = fill_prompt("{} is a", request.subject, where);
   // as it continues the prompt in both: what cannot be evaluated is refused
-  prepared.target = continuation_ids(tokenizer, request.prompt.text, request.target, where);
+  const ContinuedPrompt plain = continue_prompt(tokenizer, request.prompt.text, request.target, where);
+  prepared.target = plain.target;
   if (compat == Compat::kNone) {
-    place(tokenizer, request, contexts, prepared);
+    place(tokenizer, request, contexts, plain, prepared);
     prepared.drift = locate_subject(tokenizer, drift);
   } else {
     prepared.target = published_target(tokenizer, request.target, compat);
@@ -73,8 +89,9 @@ PreparedRequest prepare_request(const Tokenizer& tokenizer, const EditRequest& r
 }
 
 TokenizedRequest tokenize_request(const Tokenizer& tokenizer, const EditRequest& request) {
-  return {request.id, tokenizer.ids(request.prompt.text),
-          continuation_ids(tokenizer, request.prompt.text, request.target, cat("request ", request.id))};
+  ContinuedPrompt continued =
+      continue_prompt(tokenizer, request.prompt.text, request.target, cat("request ", request.id));
+  return {request.id, std::move(continued.prompt.ids), std::move(continued.target)};
 }
 
 /// `make` of every request; the problems of all of them in one error.

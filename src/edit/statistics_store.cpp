@@ -80,14 +80,20 @@ std::filesystem::path StatisticsStore::cache_file(int64_t layer) const {
 
 void StatisticsStore::prepare(std::span<const int64_t> layers, Communicator& communicator) {
   std::vector<int64_t> missing;
-  std::vector<std::filesystem::path> files;
+  std::vector<std::filesystem::path> files, all_files;
   std::string pass;
   communicator.together("statistics", [&] {
     if (!communicator.is_root()) return;
-    for (const int64_t layer : layers)
-      if (!has_matrix(cache_file(layer), kCovariance, model_.config().d_ffn)) missing.push_back(layer);
-    for (const int64_t layer : missing) files.push_back(cache_file(layer));
-    pass = pass_key(files, statistics_chunk_tokens(model_.config(), model_.placement().weight_dtype()));
+    for (const int64_t layer : layers) {
+      all_files.push_back(cache_file(layer));
+      if (has_matrix(all_files.back(), kCovariance, model_.config().d_ffn)) continue;
+      missing.push_back(layer);
+      files.push_back(all_files.back());
+    }
+    const int64_t chunk_tokens = statistics_chunk_tokens(model_.config(), model_.placement().weight_dtype());
+    pass = pass_key(files, chunk_tokens);
+    // of a pass over all of these that was killed when some of its results were in the cache: nobody goes on with it
+    if (missing.size() < layers.size()) PartialSums::remove_all(cache_, pass_key(all_files, chunk_tokens));
   });
   missing = broadcast_numbers(communicator, missing);
   collected_ = {missing.begin(), missing.end()};

@@ -38,19 +38,20 @@ size_t ModelQuestions::generate(TextQuestion text) {
 
 std::string ModelQuestions::take_key() { return std::exchange(asked_, {}).hex(); }
 
-std::vector<TokenId> Asker::prompt_ids(std::string_view prompt) const {
-  std::vector<TokenId> ids = tokenizer_.ids(prompt);
-  if (ids.empty()) throw ConfigError(cat(where_, ", prompt '", prompt, "': no tokens: expected some text"));
+std::string Asker::where_of(std::string_view prompt) const { return cat(where_, ", prompt '", prompt, "'"); }
+
+std::vector<TokenId> Asker::some_ids(std::vector<TokenId> ids, std::string_view prompt) const {
+  if (ids.empty()) throw ConfigError(cat(where_of(prompt), ": no tokens: expected some text"));
   return ids;
 }
 
 size_t Asker::score(std::string_view prompt, std::string_view target) {
-  return questions_.score(
-      {prompt_ids(prompt), continuation_ids(tokenizer_, prompt, target, cat(where_, ", prompt '", prompt, "'"))});
+  ContinuedPrompt continued = continue_prompt(tokenizer_, prompt, target, where_of(prompt));
+  return questions_.score({some_ids(std::move(continued.prompt.ids), prompt), std::move(continued.target)});
 }
 
 size_t Asker::generate(std::string_view prompt, int64_t max_new_tokens, Decoding decoding) {
-  return questions_.generate({prompt_ids(prompt), max_new_tokens, decoding});
+  return questions_.generate({some_ids(tokenizer_.ids(prompt), prompt), max_new_tokens, decoding});
 }
 
 size_t Asker::chat(const ChatTemplate& chat, std::string_view message, int64_t max_new_tokens) {

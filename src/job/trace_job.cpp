@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <map>
+#include <utility>
 
 #include "edit_checks.h"
 #include "lancet/core/error.h"
@@ -109,11 +110,15 @@ class TraceRun {
       const std::string where = cat("fact ", request.id, ", prompt '", request.prompt.text, "'");
       try {
         if (request.subject.empty()) throw ConfigError(cat(where, ": has no subject, whose tokens are corrupted"));
-        prompts_.push_back(find_subject(*files_->tokenizer, request.prompt));
         const bool is_taken = static_cast<int64_t>(i) >= job_.range.skip && static_cast<int64_t>(i) < end_;
-        if (is_taken && request.target_true)
-          true_token_[i] =
-              continuation_ids(*files_->tokenizer, request.prompt.text, *request.target_true, where).front();
+        if (is_taken && request.target_true) {
+          ContinuedPrompt continued =
+              continue_prompt(*files_->tokenizer, request.prompt.text, *request.target_true, where);
+          prompts_.push_back(find_subject(request.prompt, std::move(continued.prompt)));
+          true_token_[i] = continued.target.front();
+        } else {
+          prompts_.push_back(find_subject(*files_->tokenizer, request.prompt));
+        }
       } catch (const Error& error) {
         problems.emplace_back(error.what());
       }

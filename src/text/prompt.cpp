@@ -1,6 +1,9 @@
 #include "lancet/text/prompt.h"
 
 #include <algorithm>
+#include <iterator>
+#include <optional>
+#include <utility>
 
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
@@ -21,8 +24,8 @@ ByteSpan span_of(size_t begin, size_t size) {
   return {static_cast<int64_t>(begin), static_cast<int64_t>(begin + size)};
 }
 
-bool begins_with_white_space(std::string_view text) {
-  return !text.empty() && std::string_view(" \t\n\r\f\v").find(text.front()) != std::string_view::npos;
+bool is_white_space(char character) {
+  return std::string_view(" \t\n\r\f\v").find(character) != std::string_view::npos;
 }
 
 /// The token of `full` that has text on both sides of `boundary`, else the first that differs from `prompt`.
@@ -34,6 +37,18 @@ size_t merging_token(const Encoding& full, const std::vector<TokenId>& prompt, i
     if (i >= prompt.size() || full.ids[i] != prompt[i]) return i;
   }
   return full.ids.size();
+}
+
+/// How many of the tokens of `full_text`, its first, hold text of the prompt, when besides that they hold no more than
+/// the space behind it. Not where the prompt ends in a space of its own: its last token would hold two.
+std::optional<size_t> tokens_up_to_space(const Encoding& full, std::string_view full_text, size_t prompt_size) {
+  if (prompt_size == 0 || is_white_space(full_text[prompt_size - 1]) || full_text[prompt_size] != ' ')
+    return std::nullopt;
+  const auto end = static_cast<int64_t>(prompt_size);
+  const auto target =
+      std::find_if(full.spans.begin(), full.spans.end(), [&](ByteSpan span) { return span.begin >= end; });
+  if (target == full.spans.begin() || std::prev(target)->end > end + 1) return std::nullopt;
+  return static_cast<size_t>(target - full.spans.begin());
 }
 
 /// A prompt is there to be continued: an EOS that the tokenizer puts after every text would end it.
@@ -83,7 +98,10 @@ SubjectPrompt place_in_context(std::string_view context, const SubjectPrompt& pr
 }
 
 SubjectTokens find_subject(const Tokenizer& tokenizer, const SubjectPrompt& prompt) {
-  Encoding encoding = encode_open(tokenizer, prompt.text);
+  return find_subject(prompt, encode_open(tokenizer, prompt.text));
+}
+
+SubjectTokens find_subject(const SubjectPrompt& prompt, Encoding encoding) {
   const auto covers = [&](ByteSpan span) { return span.begin < span.end && span.intersects(prompt.subject); };
   const std::vector<ByteSpan>& spans = encoding.spans;
   const auto first = std::find_if(spans.begin(), spans.end(), covers);
@@ -95,7 +113,11 @@ SubjectTokens find_subject(const Tokenizer& tokenizer, const SubjectPrompt& prom
 }
 
 LocatedPrompt locate_subject(const Tokenizer& tokenizer, const SubjectPrompt& prompt) {
-  SubjectTokens subject = find_subject(tokenizer, prompt);
+  return locate_subject(prompt, encode_open(tokenizer, prompt.text));
+}
+
+LocatedPrompt locate_subject(const SubjectPrompt& prompt, Encoding encoding) {
+  SubjectTokens subject = find_subject(prompt, std::move(encoding));
   return {std::move(subject.ids), subject.end - 1};
 }
 
@@ -109,25 +131,35 @@ LocatedPrompt locate_by_count(const Tokenizer& tokenizer, const SubjectPrompt& p
   return {std::move(ids), count - 1};
 }
 
-std::vector<TokenId> continuation_ids(const Tokenizer& tokenizer, std::string_view prompt_text, std::string_view target,
-                                      std::string_view where) {
+ContinuedPrompt continue_prompt(const Tokenizer& tokenizer, std::string_view prompt_text, std::string_view target,
+                                std::string_view where) {
   if (target.empty()) throw ConfigError(cat(where, ": the target is empty"));
-  const std::string full_text = cat(prompt_text, begins_with_white_space(target) ? "" : " ", target);
+  const std::string full_text = cat(prompt_text, is_white_space(target.front()) ? "" : " ", target);
   // Without special tokens: an EOS after the prompt would never be followed by the target.
   const std::vector<TokenId> prompt = tokenizer.ids(prompt_text, SpecialTokens::kNone);
   const Encoding full = tokenizer.encode(full_text, SpecialTokens::kNone);
-  const bool is_prefix = prompt.size() <= full.ids.size() && std::equal(prompt.begin(), prompt.end(), full.ids.begin());
-  if (!is_prefix) {
+  ContinuedPrompt continued;
+  size_t n_prompt = prompt.size();
+  if (n_prompt <= full.ids.size() && std::equal(prompt.begin(), prompt.end(), full.ids.begin())) {
+    continued.prompt = encode_open(tokenizer, prompt_text);
+  } else if (const std::optional<size_t> joined = tokens_up_to_space(full, full_text, prompt_text.size())) {
+    n_prompt = *joined;
+    continued.joins = true;
+    continued.prompt = encode_open(tokenizer, full_text);
+    const size_t with_bos = *tokens_up_to_space(continued.prompt, full_text, prompt_text.size());
+    continued.prompt.ids.resize(with_bos);
+    continued.prompt.spans.resize(with_bos);
+  } else {
     const size_t at = merging_token(full, prompt, static_cast<int64_t>(prompt_text.size()));
     const std::string token = at < full.ids.size() ? cat("token \"", tokenizer.piece(full.ids[at]), "\"") : "a token";
     throw ConfigError(
         cat(where, ": target \"", target, "\" does not continue prompt \"", prompt_text, "\": ", token,
-            " merges the end of the prompt with the target, so the target has no tokens of its own; let the "
-            "prompt end at the end of a word, without a space"));
+            " merges the end of the prompt with the target, so the target has no tokens of its own; let the prompt end "
+            "at the end of a word, without a space, or word it so that its end and the target are not one token"));
   }
-  if (prompt.size() == full.ids.size())
-    throw ConfigError(cat(where, ": target \"", target, "\" adds no token to the prompt"));
-  return {full.ids.begin() + static_cast<ptrdiff_t>(prompt.size()), full.ids.end()};
+  continued.target.assign(full.ids.begin() + static_cast<ptrdiff_t>(n_prompt), full.ids.end());
+  if (continued.target.empty()) throw ConfigError(cat(where, ": target \"", target, "\" adds no token to the prompt"));
+  return continued;
 }
 
 }  // namespace lancet

@@ -14,6 +14,7 @@
 #include "lancet/job/edit_job.h"
 #include "lancet/models/tensor_io.h"
 #include "support/edit_setup.h"
+#include "support/interrupted.h"
 #include "support/thread_ranks.h"
 #include "support/tiny_model.h"
 
@@ -97,31 +98,9 @@ class StreamJobs : public ::testing::Test {
   TempDir folder_;
 };
 
-/// Ends the job before one of its batches by an error of its only rank.
-class Interrupted final : public Communicator {
- public:
-  explicit Interrupted(int64_t solves) : left_(solves) {}
-  int64_t rank() const override { return 0; }
-  int64_t size() const override { return 1; }
-  void sum(Tensor&) override {}
-  std::vector<std::string> gather(const std::string& bytes) override { return {bytes}; }
-  std::string broadcast(std::string bytes) override { return bytes; }
-  Tensor broadcast(Tensor tensor, at::Device device) override { return tensor.to(device); }
-  void barrier() override {}
-
- protected:
-  void enter(const std::string& stage) override {
-    if (stage == "solve" && --left_ == 0) throw std::runtime_error("killed");
-  }
-  void agree(const std::string&, const Failure*) override {}
-
- private:
-  int64_t left_;
-};
-
 void StreamJobs::edit_until(const std::string& output, int64_t nth_solve, const std::string& overrides,
                             const std::string& editor) const {
-  Interrupted ranks(nth_solve);
+  testing::Interrupted ranks("solve", nth_solve);
   EXPECT_THROW(run_edit_job(job(output, editor, overrides), ranks), std::runtime_error);
   EXPECT_FALSE(fs::exists(folder_ / output));
 }

@@ -139,7 +139,8 @@ TEST_F(Costs, ProbesTellOfLostFacts) {
   double right_before = 0, right = 0, kept = 0, change_of_log_p = 0;
   for (const EditRequest& fact : facts) {
     const std::vector<TokenId> prompt = tiny_.tokenizer->ids(fact.prompt.text);
-    const std::vector<TokenId> target = continuation_ids(*tiny_.tokenizer, fact.prompt.text, *fact.target_true, "test");
+    const std::vector<TokenId> target =
+        continue_prompt(*tiny_.tokenizer, fact.prompt.text, *fact.target_true, "test").target;
     std::vector<TokenId> ids = prompt;
     ids.insert(ids.end(), target.begin(), target.end());
     const Tensor old = log_p(model_, ids), now = log_p(changed, ids);
@@ -181,7 +182,7 @@ TEST_F(Costs, ChoicesGoByTheLikeliest) {
   const std::vector<std::string> choices{"Rome", "the city of London", "a piano"};
   for (const std::string& choice : choices) {
     const std::vector<TokenId> prompt = tiny_.tokenizer->ids(question);
-    const std::vector<TokenId> target = continuation_ids(*tiny_.tokenizer, question, choice, "test");
+    const std::vector<TokenId> target = continue_prompt(*tiny_.tokenizer, question, choice, "test").target;
     std::vector<TokenId> ids = prompt;
     ids.insert(ids.end(), target.begin(), target.end());
     const Tensor p = log_p(model_, ids);

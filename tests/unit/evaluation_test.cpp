@@ -115,7 +115,7 @@ class Evaluations : public ::testing::Test {
   /// One pass over prompt and target, position by position.
   ContinuationScore slow_score(const std::string& prompt, const std::string& target) const {
     std::vector<TokenId> ids = tiny_.tokenizer->ids(prompt);
-    const std::vector<TokenId> wanted = continuation_ids(*tiny_.tokenizer, prompt, target, "test");
+    const std::vector<TokenId> wanted = continue_prompt(*tiny_.tokenizer, prompt, target, "test").target;
     ContinuationScore score;
     for (const TokenId id : wanted) {
       const TokenBatch batch = make_batch(std::vector<std::vector<TokenId>>{ids});
@@ -139,7 +139,7 @@ TEST_F(Evaluations, CompareTheTargetsOfEveryPrompt) {
   const auto judge = [&](const std::string& name, const std::string& prompt, const std::string& wanted,
                          const std::optional<std::string>& other) {
     const ContinuationScore score = slow_score(prompt, wanted);
-    const std::vector<TokenId> ids = continuation_ids(*tiny_.tokenizer, prompt, wanted, "test");
+    const std::vector<TokenId> ids = continue_prompt(*tiny_.tokenizer, prompt, wanted, "test").target;
     expected[name + "_argmax"].add(score.argmax == ids ? 1 : 0);
     if (other) expected[name + "_prob"].add(score.nll < slow_score(prompt, *other).nll ? 1 : 0);
   };

@@ -90,7 +90,8 @@ TEST_F(PublishedProtocolsOn, LocalityIsAgreementWithTheUneditedModel) {
   const Evaluation after = one.run(other, "test", alone(), &before);
   // every request asks the same question, once
   const std::vector<Continuation> question{
-      {tiny_.tokenizer->ids("Who wrote it"), continuation_ids(*tiny_.tokenizer, "Who wrote it", "Nobody", "test")}};
+      {tiny_.tokenizer->ids("Who wrote it"),
+       continue_prompt(*tiny_.tokenizer, "Who wrote it", "Nobody", "test").target}};
   const std::vector<TokenId> mine = score_continuations(model_, question, "test", alone())[0].argmax;
   const std::vector<TokenId> theirs = score_continuations(other, question, "test", alone())[0].argmax;
   Tally agreement;

@@ -6,6 +6,7 @@
 #include "lancet/core/error.h"
 #include "lancet/io/files.h"
 #include "support/edit_setup.h"
+#include "support/interrupted.h"
 #include "support/tiny_model.h"
 
 namespace lancet {
@@ -130,6 +131,31 @@ TEST(StatisticsStore, CollectsOnlyTheLayersThatAreMissing) {
   EXPECT_TRUE(made.store.from_cache(1));
   EXPECT_LE(nmse(both[0].moment_FF, plain_moment(made.model, made.corpus, 0)), 1e-26);
   EXPECT_LE(nmse(both[1].moment_FF, plain_moment(made.model, made.corpus, 1)), 1e-26);
+}
+
+/// How many sums of passes under way lie in the cache.
+int64_t saved_passes(const TempDir& folder) {
+  int64_t n = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(folder / "cache"))
+    n += entry.path().string().ends_with(".partial.safetensors");
+  return n;
+}
+
+TEST(StatisticsStore, RemovesTheSumsOfAPassThatWasKilledAmongItsResults) {
+  const TinyModel tiny;
+  const std::vector<int64_t> layers{0, 1};
+  for (const std::vector<int64_t>& written : {std::vector<int64_t>{0}, std::vector<int64_t>{0, 1}}) {
+    const TempDir folder;
+    Store made(tiny, folder, 300);
+    made.store.save_every(0);
+    testing::Interrupted before_results("statistics", 3);  // preparing, collecting, writing
+    EXPECT_THROW(made.store.prepare(layers, before_results), std::runtime_error);
+    ASSERT_EQ(saved_passes(folder), 1);
+    for (const int64_t layer : written) load(made.store, std::vector<int64_t>{layer});  // other passes
+    ASSERT_EQ(saved_passes(folder), 1);
+    load(made.store, layers);
+    EXPECT_EQ(saved_passes(folder), 0) << written.size() << " of 2 results in the cache";
+  }
 }
 
 TEST(StatisticsStore, KeysItsCacheByContent) {

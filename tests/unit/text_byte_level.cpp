@@ -140,7 +140,7 @@ TEST(ByteLevel, EveryTokenOfACutCharacterCoversTheCharacter) {
   const LocatedPrompt located = locate_subject(*tokenizer, fill_prompt("{}本 is", "日", "request"));
   EXPECT_EQ(located.ids, (Ids{kBos, 0xE6, 257, 0x9C, 0xAC, ' ', 'i', 's'}));
   EXPECT_EQ(located.lookup, 2) << "the last token with bytes of the subject";
-  EXPECT_EQ(continuation_ids(*tokenizer, "é", "日", "request"), (Ids{' ', 0xE6, 256}));
+  EXPECT_EQ(continue_prompt(*tokenizer, "é", "日", "request").target, (Ids{' ', 0xE6, 256}));
 }
 
 TEST(ByteLevel, BrokenCharactersAreOneReplacementEach) {

@@ -55,6 +55,14 @@ inline nlohmann::json tiny_spec() {
   return spec;
 }
 
+/// Trained on whole texts: a word's "s" takes the space behind it, so that "is" ends otherwise where a word follows.
+inline nlohmann::json joining_spec() {
+  nlohmann::json spec = tiny_spec();
+  spec["model"]["vocab"]["s▁"] = spec["model"]["vocab"].size();
+  spec["model"]["merges"].insert(spec["model"]["merges"].begin(), nlohmann::json::array({"s", "▁"}));
+  return spec;
+}
+
 inline void write_file(const std::filesystem::path& path, const std::string& text) { std::ofstream(path) << text; }
 
 /// The tokenizer of `spec`; its folder is gone afterwards.

@@ -13,6 +13,7 @@ namespace {
 using nlohmann::json;
 using testing::contains;
 using testing::error_of;
+using testing::joining_spec;
 using testing::open_spec;
 using testing::pieces_of;
 using testing::tiny_spec;
@@ -104,55 +105,112 @@ TEST(LocateSubject, RefusesASubjectThatTheTokenizerDrops) {
                        {"no token covers the subject (bytes 0 to 2)"}));
 }
 
-TEST(ContinuationIds, AddOneSpaceUnlessTheTargetBeginsWithWhiteSpace) {
-  const auto tokenizer = open_spec(tiny_spec());
-  EXPECT_EQ(pieces_of(*tokenizer, continuation_ids(*tokenizer, "is", "Paris", "r")), (Pieces{"▁Paris"}));
-  EXPECT_EQ(pieces_of(*tokenizer, continuation_ids(*tokenizer, "is", " Paris", "r")), (Pieces{"▁Paris"}));
-  EXPECT_EQ(pieces_of(*tokenizer, continuation_ids(*tokenizer, "is", "\nP", "r")), (Pieces{"<0x0A>", "P"}));
+Pieces target_pieces(const Tokenizer& tokenizer, const char* prompt, const char* target) {
+  return pieces_of(tokenizer, continue_prompt(tokenizer, prompt, target, "r").target);
 }
 
-TEST(ContinuationIds, AreNotEndedByAnEosOfTheTokenizer) {
+std::string refusal(const Tokenizer& tokenizer, const char* prompt, const char* target) {
+  return error_of<ConfigError>([&] { continue_prompt(tokenizer, prompt, target, "request 3"); });
+}
+
+TEST(ContinuePrompt, AddsOneSpaceUnlessTheTargetBeginsWithWhiteSpace) {
+  const auto tokenizer = open_spec(tiny_spec());
+  EXPECT_EQ(target_pieces(*tokenizer, "is", "Paris"), (Pieces{"▁Paris"}));
+  EXPECT_EQ(target_pieces(*tokenizer, "is", " Paris"), (Pieces{"▁Paris"}));
+  EXPECT_EQ(target_pieces(*tokenizer, "is", "\nP"), (Pieces{"<0x0A>", "P"}));
+}
+
+TEST(ContinuePrompt, IsNotEndedByAnEosOfTheTokenizer) {
   const auto tokenizer = open_spec(spec_with_eos(), R"({"eos_token": "</s>"})");
-  EXPECT_EQ(pieces_of(*tokenizer, continuation_ids(*tokenizer, "is", "Paris", "r")), (Pieces{"▁Paris"}));
+  const ContinuedPrompt continued = continue_prompt(*tokenizer, "is", "Paris", "r");
+  EXPECT_EQ(pieces_of(*tokenizer, continued.prompt.ids), (Pieces{"<s>", "▁is"}));
+  EXPECT_EQ(pieces_of(*tokenizer, continued.target), (Pieces{"▁Paris"}));
 }
 
-TEST(ContinuationIds, NameTheTokenThatMergesAcrossTheBoundary) {
-  json spec = tiny_spec();
-  spec["model"]["vocab"]["s▁"] = spec["model"]["vocab"].size();
-  spec["model"]["merges"].insert(spec["model"]["merges"].begin(), json::array({"s", "▁"}));
-  const auto tokenizer = open_spec(spec);
-  EXPECT_TRUE(contains(error_of<ConfigError>([&] { continuation_ids(*tokenizer, "is", "Paris", "request 3"); }),
-                       {"request 3: target \"Paris\"", "token \"s▁\" merges"}));
-}
-
-TEST(ContinuationIds, RefuseATargetWithoutTokens) {
+TEST(ContinuePrompt, LeavesThePromptAsItIsByItselfWhereWordsAreApart) {
   const auto tokenizer = open_spec(tiny_spec());
-  EXPECT_TRUE(contains(error_of<ConfigError>([&] { continuation_ids(*tokenizer, "is", "", "request 3"); }),
-                       {"request 3: the target is empty"}));
+  const ContinuedPrompt continued = continue_prompt(*tokenizer, "is", "Paris", "r");
+  EXPECT_FALSE(continued.joins);
+  EXPECT_EQ(continued.prompt.ids, tokenizer->ids("is"));
+  EXPECT_EQ(continued.prompt.spans, tokenizer->encode("is").spans);
 }
 
-TEST(ContinuationIds, FollowThePromptOnTheWholeTextOfTheDemoFacts) {
-  const std::filesystem::path folder = LANCET_SOURCE_DIR "/../shared/data/models/demo";
+TEST(ContinuePrompt, GivesThePromptTheSpaceThatItsLastTokenTakes) {
+  const auto tokenizer = open_spec(joining_spec());
+  const ContinuedPrompt continued = continue_prompt(*tokenizer, "is", "Paris", "r");
+  EXPECT_TRUE(continued.joins);
+  EXPECT_EQ(pieces_of(*tokenizer, continued.prompt.ids), (Pieces{"<s>", "▁", "i", "s▁"}));
+  EXPECT_EQ(pieces_of(*tokenizer, continued.target), (Pieces{"P", "ar", "is"}));
+  EXPECT_EQ(continued.prompt.spans.back(), (ByteSpan{1, 3}));
+  EXPECT_EQ(continue_prompt(*tokenizer, "is", " Paris", "r").prompt.ids, continued.prompt.ids);
+  EXPECT_EQ(pieces_of(*tokenizer, tokenizer->ids("is")), (Pieces{"<s>", "▁is"})) << "other ids with nothing behind it";
+}
+
+TEST(ContinuePrompt, FindsTheSubjectInATokenThatTakesTheSpace) {
+  const auto tokenizer = open_spec(joining_spec());
+  const SubjectPrompt prompt = fill_prompt("is {}", "Paris", "r");
+  const ContinuedPrompt continued = continue_prompt(*tokenizer, prompt.text, "is", "r");
+  const LocatedPrompt located = locate_subject(prompt, continued.prompt);
+  EXPECT_EQ(pieces_of(*tokenizer, located.ids), (Pieces{"<s>", "▁", "i", "s▁", "P", "ar", "i", "s▁"}));
+  EXPECT_EQ(located.lookup, 7);
+  EXPECT_EQ(find_subject(prompt, continued.prompt).first, 4);
+}
+
+TEST(ContinuePrompt, NamesTheTokenThatHoldsLettersOfBoth) {
+  json spec = joining_spec();
+  spec["model"]["vocab"]["s▁P"] = spec["model"]["vocab"].size();
+  spec["model"]["merges"].insert(spec["model"]["merges"].begin() + 1, json::array({"s▁", "P"}));
+  const auto tokenizer = open_spec(spec);
+  EXPECT_TRUE(contains(refusal(*tokenizer, "is", "Paris"), {"request 3: target \"Paris\"", "token \"s▁P\" merges"}));
+  EXPECT_EQ(target_pieces(*tokenizer, "is", "is"), (Pieces{"is"})) << "another target has tokens of its own";
+}
+
+TEST(ContinuePrompt, RefusesATargetWithoutTokens) {
+  const auto tokenizer = open_spec(tiny_spec());
+  EXPECT_TRUE(contains(refusal(*tokenizer, "is", ""), {"request 3: the target is empty"}));
+  EXPECT_TRUE(contains(refusal(*open_spec(joining_spec()), "is", " "), {"request 3: target \" \" adds no token"}));
+}
+
+/// (prompt, target) of every fact of the demo model.
+std::vector<std::pair<SubjectPrompt, std::string>> demo_facts() {
+  std::ifstream file(LANCET_SOURCE_DIR "/data/requests/demo.json");
+  std::vector<std::pair<SubjectPrompt, std::string>> facts;
+  for (const json& fact : json::parse(file)) {
+    const json& request = fact["requested_rewrite"];
+    facts.emplace_back(fill_prompt(request["prompt"].get<std::string>(), request["subject"].get<std::string>(), "fact"),
+                       request["target_new"]["str"]);
+  }
+  return facts;
+}
+
+/// Of all demo facts: prompt and target are the ids of the whole text, the lookup token is where the subject ends. How
+/// many prompts join.
+int64_t expect_whole_texts(const Tokenizer& tokenizer) {
+  int64_t n_joins = 0;
+  for (const auto& [prompt, target] : demo_facts()) {
+    const ContinuedPrompt continued = continue_prompt(tokenizer, prompt.text, target, "fact");
+    std::vector<TokenId> spliced = continued.prompt.ids;
+    spliced.insert(spliced.end(), continued.target.begin(), continued.target.end());
+    EXPECT_EQ(spliced, tokenizer.ids(prompt.text + " " + target)) << prompt.text;
+    const LocatedPrompt located = locate_subject(prompt, continued.prompt);
+    const ByteSpan last = continued.prompt.spans[static_cast<size_t>(located.lookup)];
+    EXPECT_TRUE(last.intersects(prompt.subject) && last.end >= prompt.subject.end) << prompt.text;
+    EXPECT_LE(continued.prompt.spans.back().end, static_cast<int64_t>(prompt.text.size()) + (continued.joins ? 1 : 0));
+    n_joins += continued.joins;
+  }
+  return n_joins;
+}
+
+TEST(ContinuePrompt, SplitsTheWholeTextOfTheDemoFacts) {
+  EXPECT_EQ(expect_whole_texts(*open_tokenizer(LANCET_SOURCE_DIR "/data/demo-model")), 0);
+}
+
+TEST(ContinuePrompt, SplitsTheWholeTextWhereATokenizerJoinsWords) {
+  const std::filesystem::path folder = LANCET_SOURCE_DIR "/../shared/data/models/tinystories-hf-656k";
   if (!std::filesystem::exists(folder)) GTEST_SKIP() << folder << " is absent";
   const auto tokenizer = open_tokenizer(folder);
-  std::ifstream file(folder / "facts.json");
-  const json facts = json::parse(file);
-  ASSERT_GE(facts.size(), 1000u);
-  for (const json& fact : facts) {
-    const json& request = fact.contains("requested_rewrite") ? fact["requested_rewrite"] : fact;
-    const std::string target = request["target_new"].is_object() ? request["target_new"]["str"] : request["target_new"];
-    const SubjectPrompt prompt =
-        fill_prompt(request["prompt"].get<std::string>(), request["subject"].get<std::string>(), "fact");
-    const LocatedPrompt located = locate_subject(*tokenizer, prompt);
-    std::vector<TokenId> spliced = located.ids;
-    const std::vector<TokenId> continuation = continuation_ids(*tokenizer, prompt.text, target, "fact");
-    spliced.insert(spliced.end(), continuation.begin(), continuation.end());
-    ASSERT_EQ(spliced, tokenizer->ids(prompt.text + " " + target));
-    const Encoding encoding = tokenizer->encode(prompt.text);
-    const auto lookup = static_cast<size_t>(located.lookup);
-    ASSERT_TRUE(encoding.spans[lookup].intersects(prompt.subject)) << prompt.text;
-    ASSERT_GE(encoding.spans[lookup].end, prompt.subject.end) << prompt.text;
-  }
+  EXPECT_GT(expect_whole_texts(*tokenizer), 1900) << "of 2000";
+  EXPECT_TRUE(contains(refusal(*tokenizer, "Tom and Lily went to the", "park"), {"token \"went▁to▁the▁park\" merges"}));
 }
 
 }  // namespace

@@ -85,7 +85,7 @@ class Asker {
   Asker(const Tokenizer& tokenizer, ModelQuestions& questions, std::string where)
       : tokenizer_(tokenizer), questions_(questions), where_(std::move(where)) {}
 
-  /// `target` as it continues `prompt` (continuation_ids). Throws: ConfigError that names the request.
+  /// `target` as it continues `prompt` (continue_prompt). Throws: ConfigError that names the request.
   size_t score(std::string_view prompt, std::string_view target);
   size_t score_ids(Continuation continuation) { return questions_.score(std::move(continuation)); }
   size_t generate(std::string_view prompt, int64_t max_new_tokens, Decoding decoding = Decoding::kGreedy);
@@ -96,7 +96,8 @@ class Asker {
   const std::string& where() const { return where_; }
 
  private:
-  std::vector<TokenId> prompt_ids(std::string_view prompt) const;
+  std::string where_of(std::string_view prompt) const;
+  std::vector<TokenId> some_ids(std::vector<TokenId> ids, std::string_view prompt) const;
 
   const Tokenizer& tokenizer_;
   ModelQuestions& questions_;

@@ -1,7 +1,7 @@
 // A request's texts as token ids: the filled prompt, the token whose hidden state is edited, the ids of the target.
 // Source: algorithms of ROME (arXiv 2202.05262) and MEMIT (arXiv 2210.07229). Differs from the reference: the subject
-// is located by byte ranges, not by lengths of separately tokenised pieces, and the target's ids are spliced, not
-// re-tokenised.
+// is located by byte ranges, not by lengths of separately tokenised pieces, and the target's ids are those that it has
+// behind the prompt, not those of the target by itself.
 #pragma once
 
 #include <cstdint>
@@ -40,21 +40,33 @@ struct SubjectTokens {
   int64_t end = 0;
 };
 
-/// Throws: TokenizerError when no token covers the subject.
+/// Of the prompt with nothing behind it. Throws: TokenizerError when no token covers the subject.
 SubjectTokens find_subject(const Tokenizer& tokenizer, const SubjectPrompt& prompt);
 
-/// The same, of which the last token alone is asked for.
+/// Of the prompt as it stands in front of a target (ContinuedPrompt). Throws: likewise.
+SubjectTokens find_subject(const SubjectPrompt& prompt, Encoding encoding);
+
+/// The same two, of which the subject's last token alone is asked for.
 LocatedPrompt locate_subject(const Tokenizer& tokenizer, const SubjectPrompt& prompt);
+LocatedPrompt locate_subject(const SubjectPrompt& prompt, Encoding encoding);
 
 /// The same, but the lookup token is found as public codes do: its number is that of the tokens of the text up to the
 /// subject's end, tokenised by itself, which is another token where the end merges with what follows.
 /// Throws: TokenizerError when the text has not as many tokens.
 LocatedPrompt locate_by_count(const Tokenizer& tokenizer, const SubjectPrompt& prompt);
 
-/// Ids of `target` as it continues `prompt_text`: what follows encode(prompt) in encode(prompt + " " + target); no
-/// space is added when the target begins with white space. Throws: ConfigError "where: ..." when encode(prompt) is not
-/// a prefix (names the token that merges across the boundary), or the target adds no token.
-std::vector<TokenId> continuation_ids(const Tokenizer& tokenizer, std::string_view prompt_text, std::string_view target,
-                                      std::string_view where);
+/// A prompt and its target, with the ids that they have in one text.
+struct ContinuedPrompt {
+  Encoding prompt;              ///< with BOS, without an EOS
+  std::vector<TokenId> target;  ///< what follows
+  /// The prompt's last token holds the space in front of the target too ("is▁"), so that the prompt's ids are others
+  /// than with nothing behind it. So it is where a tokenizer was trained on whole texts, not on words.
+  bool joins = false;
+};
+
+/// `target` behind `prompt_text`, and a space between them unless the target begins with white space. Throws:
+/// ConfigError "where: ..." when a token holds letters of both (names it), or the target adds no token.
+ContinuedPrompt continue_prompt(const Tokenizer& tokenizer, std::string_view prompt_text, std::string_view target,
+                                std::string_view where);
 
 }  // namespace lancet
