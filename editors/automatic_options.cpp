@@ -10,8 +10,8 @@
 
 namespace lancet {
 
-SolveWeight parse_solve_weight(ConfigSection& editor, const std::string& option) {
-  SolveWeight weight{.option = option};
+SolveWeight parse_solve_weight(ConfigSection& editor, const std::string& option, double automatic_share) {
+  SolveWeight weight{.option = option, .attained_share = automatic_share};
   if (editor.is_map(option))
     weight.attained_share = parse_share(editor, option, "attained_share");
   else

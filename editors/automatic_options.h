@@ -17,12 +17,13 @@ namespace lancet {
 /// scale, the share has none, so that one share fits all models.
 struct SolveWeight {
   std::string option;                      ///< its name in the job; empty: the method has none
-  std::optional<double> number;            ///< nullopt: chosen for each layer
+  std::optional<double> number = {};       ///< nullopt: chosen for each layer
   double attained_share = kAttainedShare;  ///< a, where it is chosen
 };
 
-/// `option`: a number, auto, or {attained_share: A}, of which auto is the default.
-SolveWeight parse_solve_weight(ConfigSection& editor, const std::string& option);
+/// `option`: a number, {attained_share: A}, or auto, the default, which stands for `automatic_share`.
+SolveWeight parse_solve_weight(ConfigSection& editor, const std::string& option,
+                               double automatic_share = kAttainedShare);
 
 /// The one number, within (0, 1), of the map that `option` is.
 double parse_share(ConfigSection& editor, const std::string& option, const std::string& key);

@@ -84,11 +84,11 @@ ResidualBounds LayerPasses::bounds_by(const Tensor& norm_N, int64_t last) const 
   const auto times_middle = [&](double factor) {
     return [&norm_N, factor] { return factor * norm_N.median().item<double>(); };
   };
-  const auto choose = [&](const char* option, double factor) {
+  const auto chosen = [&](const char* option, double factor) {
     return choose_once(batch_.state, batch_.outcome, option, last, times_middle(factor));
   };
-  if (!bounds.above) bounds.above = choose("residual_above", kResidualAbove);
-  if (!bounds.below) bounds.below = choose("residual_below", kResidualBelow);
+  if (!bounds.above) bounds.above = chosen("residual_above", kResidualAbove);
+  if (!bounds.below) bounds.below = chosen("residual_below", kResidualBelow);
   return bounds;
 }
 

@@ -1,7 +1,6 @@
 // PMET: values are found at the MLP and at the attention of the last layer together, and the MLP's alone is written.
 // Source: Li et al., arXiv 2308.08742; as EasyEdit runs it: targets in the MLP's output, residuals over sqrt(layers
 // left), Delta = R K^T (lambda C + K K^T)^{-1}. Differs from the reference: as MEMIT's here does from its own.
-#include "covariance_weights.h"
 #include "layered_editor.h"
 
 namespace lancet {
@@ -29,12 +28,11 @@ class PmetEditor final : public LayeredEditor {
 
 std::unique_ptr<Editor> make_pmet(ConfigSection& editor) {
   LayeredOptions layered;
-  layered.values = {.steps = 20, .weight_decay = 0.5, .clamp = 1.0};  // EasyEdit's Llama-2-7B
   layered.values.site = ValueSite::kMlpAndAttnOut;
   layered.values.stop = ValueStop::kLossOrPredicted;
   layered.spread = Spread::kRoot;
   layered = parse_layered_options(editor, std::move(layered));
-  layered.weight = parse_covariance_weight(editor);
+  layered.weight = parse_solve_weight(editor, "covariance_weight", kPmetAttainedShare);
   return std::make_unique<PmetEditor>(std::move(layered));
 }
 

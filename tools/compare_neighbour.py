@@ -45,6 +45,7 @@ def environment(wait):
 
 
 def spin(cores):
+    os.setsid()  # as another user's work: a kernel that shares cores out by session gives it as much as the whole edit
     os.sched_setaffinity(0, cores)
     while True:
         pass

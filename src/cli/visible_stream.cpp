@@ -3,11 +3,6 @@
 #include "lancet/core/visible_text.h"
 
 namespace lancet::cli {
-namespace {
-
-constexpr size_t kMostWaiting = 1 << 16;
-
-}  // namespace
 
 VisibleStream::VisibleStream(std::ostream& stream) : stream_(stream), below_(stream.rdbuf(this)) {}
 
@@ -32,8 +27,7 @@ VisibleStream::int_type VisibleStream::overflow(int_type character) {
 
 std::streamsize VisibleStream::xsputn(const char* text, std::streamsize count) {
   waiting_.append(text, static_cast<size_t>(count));
-  const bool is_taken = waiting_.size() < kMostWaiting || pass_on(whole_characters(waiting_));
-  return is_taken ? count : 0;
+  return pass_on(whole_characters(waiting_)) ? count : 0;
 }
 
 /// A character that has begun waits for its end.

@@ -1,10 +1,11 @@
-// How long OpenMP's threads, torch's and ours, spin at a barrier before they sleep: kSpins turns, some microseconds.
+// How long OpenMP's threads, torch's and ours, spin at a barrier before they sleep: kSpins turns, some tenths of a ms.
 // libgomp's own choice is some milliseconds of spinning, which takes from a busy neighbour's core (and from the thread
 // that is waited for) what the work needs. libgomp reads the environment when it is loaded, before main() and before
 // any constructor of this program, and offers no call. So the program puts the variable there and starts itself anew,
 // before the libraries are initialised, which is what takes time. What the user set stays.
 #include <alloca.h>
 #include <linux/limits.h>
+#include <sys/auxv.h>
 #include <unistd.h>
 
 #include <cstddef>
@@ -12,7 +13,7 @@
 
 namespace {
 
-constexpr const char* kSpins = "GOMP_SPINCOUNT=2000";
+constexpr const char* kSpins = "GOMP_SPINCOUNT=20000";
 
 /// Variables by which a user says how threads wait.
 constexpr const char* kChosen[] = {"GOMP_SPINCOUNT=", "OMP_WAIT_POLICY=", "KMP_"};
@@ -26,7 +27,8 @@ bool is_chosen(char* const* environment) {
 
 /// Runs when the libraries are in place and none has begun, the C library's environ and heap neither.
 void choose_waiting(int /*argc*/, char** arguments, char** environment) {
-  if (is_chosen(environment)) return;
+  const bool is_started_by_loader = ::getauxval(AT_BASE) == 0;  // `ld.so lancet ...`: the program is ld.so itself
+  if (is_started_by_loader || is_chosen(environment)) return;
   size_t count = 0;
   while (environment[count] != nullptr) ++count;
   auto** changed = static_cast<char**>(alloca((count + 2) * sizeof(char*)));

@@ -19,6 +19,9 @@
 namespace lancet {
 namespace {
 
+/// The file's name is all that its matrix depends on.
+constexpr const char* kNameFact = "name";
+
 template <typename Read>
 auto with_remedy(const Read& read) {
   try {
@@ -87,6 +90,9 @@ MatrixFile MatrixFile::open(const std::filesystem::path& path, const MatrixKind&
     if (tensors.size() != 1 || tensors[0].name != kind.tensor || tensors[0].dtype != DType::kF64 ||
         tensors[0].shape != stored_shape(tensors[0], kind.shape, size))
       throw CheckpointError(cat(path.string(), ": not a cached ", kind.title, " of size ", size));
+    if (file.file_.fact(kNameFact) != path.stem())
+      throw CheckpointError(
+          cat(path.string(), ": written as '", file.file_.fact(kNameFact), "', for other statistics"));
     return file;
   });
 }
@@ -133,11 +139,11 @@ std::string exact_text(double number) {
   return {text.data(), end};
 }
 
-void write_matrix(const std::filesystem::path& path, const MatrixKind& kind, const Tensor& matrix,
-                  const Metadata& facts) {
+void write_matrix(const std::filesystem::path& path, const MatrixKind& kind, const Tensor& matrix, Metadata facts) {
   std::error_code problem;
   std::filesystem::create_directories(path.parent_path(), problem);  // a failure shows when the file is written
   const Tensor stored = kind.shape == MatrixShape::kLower ? packed(matrix) : matrix;
+  facts[kNameFact] = path.stem();
   write_tensors(path, kind.format, {{std::string(kind.tensor), stored}}, facts);
 }
 

@@ -27,7 +27,7 @@ struct MatrixKind {
 /// The file's header.
 class MatrixFile {
  public:
-  /// Of a matrix of `size` columns. Throws: CheckpointError when the file is none of this kind.
+  /// Of a matrix of `size` columns. Throws: CheckpointError when the file is none of this kind, or had another name.
   static MatrixFile open(const std::filesystem::path& path, const MatrixKind& kind, int64_t size);
 
   /// Throws: CheckpointError when the fact is missing or no number.
@@ -51,8 +51,7 @@ bool has_matrix(const std::filesystem::path& path, const MatrixKind& kind, int64
 
 /// `matrix`: row-major, or column-major of kLower, whose memory is used up; on any device. Makes the folder.
 /// Throws: CheckpointError when the disk refuses.
-void write_matrix(const std::filesystem::path& path, const MatrixKind& kind, const Tensor& matrix,
-                  const Metadata& facts);
+void write_matrix(const std::filesystem::path& path, const MatrixKind& kind, const Tensor& matrix, Metadata facts);
 
 /// All digits of a number, for a fact.
 std::string exact_text(double number);

@@ -164,8 +164,9 @@ void OutputFolder::exchange() {
   if (const int error_number = put_in_place(staging_, target_, Place::kExchange); error_number != 0)
     throw CheckpointError(file_problem(target_, "cannot put the folder in place", error_number));
   try {
-    check_replaceable(staging_, target_, kind_);  // what came into it since the last look
-  } catch (const Error&) {
+    // What came into it since the last look. Where it could only step aside, the next run looks.
+    if (has_entry(staging_)) check_replaceable(staging_, target_, kind_);
+  } catch (...) {
     if (put_in_place(staging_, target_, Place::kExchange) != 0) staging_.clear();  // both are kept
     throw;
   }

@@ -54,7 +54,7 @@ void name_holder(const FileHandle& file) {
 
 }  // namespace
 
-OutputLock::OutputLock(const fs::path& target) {
+OutputLock::OutputLock(const fs::path& target, const OutputKind& kind) {
   const fs::path resolved = resolve_target(target);
   make_folders(resolved.parent_path());
   file_ = resolved.parent_path() / (staging_prefix(resolved) + "lock");
@@ -70,6 +70,7 @@ OutputLock::OutputLock(const fs::path& target) {
     if (!has_name(file)) continue;  // its last holder removed it meanwhile
     name_holder(file);
     descriptor_ = file.release();
+    recover_target(resolved, kind);
     return;
   }
 }

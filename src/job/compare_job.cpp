@@ -62,8 +62,8 @@ class CompareRun {
     for (const ComparedMethod& method : config_.methods)
       runs_.push_back(std::make_unique<MethodRun>(method.job, *session_, ranks_));
     if (!ranks_.is_root()) return;
-    lock_.emplace(first().output->dir);
-    check_folders();  // again: another run may have ended between the look and the lock
+    lock_.emplace(first().output->dir, kCompareOutput);
+    check_folders();  // again: another run may have ended before the lock, or a killed one been made good
   }
 
   void check_folders() const {

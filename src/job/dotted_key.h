@@ -1,6 +1,8 @@
 // Options of an editor by the names that messages call them: "values.lr".
 #pragma once
 
+#include <cstdlib>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -15,6 +17,15 @@ inline const ConfigTree* find_dotted(const ConfigTree& tree, std::string_view ke
   for (const std::string& part : split(key, '.'))
     if (found != nullptr) found = found->find(part);
   return found;
+}
+
+/// nullopt: absent, or no number.
+inline std::optional<double> number_at(const ConfigTree& tree, std::string_view key) {
+  const ConfigTree* value = find_dotted(tree, key);
+  if (value == nullptr || value->kind != ConfigTree::Kind::kScalar) return std::nullopt;
+  char* end = nullptr;
+  const double number = std::strtod(value->scalar.c_str(), &end);
+  return end != value->scalar.c_str() && *end == '\0' ? std::optional(number) : std::nullopt;
 }
 
 }  // namespace lancet

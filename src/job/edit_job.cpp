@@ -101,8 +101,8 @@ class EditRun {
     check_lengths(session_->files, session_->requests);
     method_.emplace(job_, *session_, ranks_);
     if (!ranks_.is_root()) return;
-    lock_.emplace(job_.output->dir);
-    check_output(job_);  // again: another run may have ended between the look and the lock
+    lock_.emplace(job_.output->dir, kEditOutput);
+    check_output(job_);  // again: another run may have ended before the lock, or a killed one been made good
   }
 
   /// The folder appears only when all ranks are still there after it was written; what an unfinished run keeps goes

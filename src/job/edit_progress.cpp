@@ -64,8 +64,8 @@ void ProgressStore::save(const EditProgress& progress, std::span<const EditReque
 
 std::optional<EditProgress> ProgressStore::load(const std::vector<std::vector<int64_t>>& batches,
                                                 std::span<const EditRequest> requests) const {
-  std::error_code error;
-  if (!std::filesystem::exists(folder_ / kFile, error)) return std::nullopt;
+  std::error_code ignored;
+  if (!std::filesystem::exists(folder_ / kFile, ignored)) return std::nullopt;
   try {
     return read(batches, requests);
   } catch (const Error& error) {

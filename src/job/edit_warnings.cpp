@@ -1,6 +1,7 @@
 // The warnings of an edit: one line for each cause, however many requests it met.
 #include <algorithm>
 #include <set>
+#include <string_view>
 
 #include "dotted_key.h"
 #include "lancet/core/strings.h"
@@ -42,27 +43,30 @@ std::string shared_keys_text(const EditReport& report, const SharedKeys& keys) {
 
 /// What holds changes back, and which way lets more of them through.
 struct Brake {
-  const char* key;
-  bool has_auto;
-  const char* way;
+  std::string_view key;
+  std::string_view share;  ///< of its automatic choice, {SHARE: A}; empty: it has none
+  std::string_view way;
 };
-constexpr Brake kBrakes[] = {{"covariance_weight", true, "lower it"},
-                             {"ridge", true, "lower it"},
-                             {"null_space_below", true, "raise it"},
-                             {"slack", true, "lower it"},
-                             {"rect.keep", false, "raise it"}};
+constexpr Brake kBrakes[] = {{"covariance_weight", "attained_share", "lower"},
+                             {"ridge", "attained_share", "lower"},
+                             {"null_space_below", "share", "raise"},
+                             {"slack", "", "lower"},
+                             {"rect.keep", "", "raise"}};
 
-/// "held back by editor.covariance_weight: 15000. Set it to auto, or lower it".
+std::string remedy_text(const ConfigTree& editor, const Brake& brake) {
+  if (brake.share.empty()) return cat(brake.way, " editor.", brake.key);
+  if (number_at(editor, brake.key)) return cat("set editor.", brake.key, ": auto, or ", brake.way, " it");
+  return cat("set editor.", brake.key, ": {", brake.share, ": A} with a larger A");
+}
+
+/// ", held back by editor.covariance_weight: 15000. What helps: set editor.covariance_weight: auto, or lower it".
 std::string brakes_text(const ConfigTree& editor) {
   std::vector<std::string> settings, remedies;
-  for (const Brake& brake : kBrakes) {
-    const ConfigTree* value = find_dotted(editor, brake.key);
-    if (value == nullptr) continue;
-    const std::string text = to_line(*value);
-    settings.push_back(cat("editor.", brake.key, ": ", text));
-    remedies.push_back(brake.has_auto && text != "auto" ? cat("set editor.", brake.key, ": auto, or ", brake.way)
-                                                        : cat("editor.", brake.key, ": ", brake.way));
-  }
+  for (const Brake& brake : kBrakes)
+    if (const ConfigTree* value = find_dotted(editor, brake.key)) {
+      settings.push_back(cat("editor.", brake.key, ": ", to_line(*value)));
+      remedies.push_back(remedy_text(editor, brake));
+    }
   if (settings.empty()) return "";
   return cat(", held back by ", join(settings), ". What helps: ", join(remedies, "; "));
 }
@@ -85,6 +89,8 @@ Sorted sort_outcomes(const EditReport& report, const ValueGoal& goal) {
     if (goal.is_found(outcome)) {
       sorted.found_losses.push_back(*outcome.final_loss);
       if (outcome.attained && !sharing.contains(static_cast<int64_t>(i))) sorted.attained.push_back(*outcome.attained);
+    } else if (i < report.verdicts.size() && report.verdicts[i].fate == EditFate::kTook) {
+      continue;  // it was enough
     } else if (goal.never_fell(outcome)) {
       sorted.stuck_losses.push_back(*outcome.final_loss);
       sorted.first_losses.push_back(*outcome.initial_loss);

@@ -129,7 +129,7 @@ std::string rest_text(const ModelFiles& files, const fs::path& out) {
 }  // namespace
 
 std::string make_job_template(const ModelFiles& files, const JobTemplateOptions& options) {
-  const fs::path& folder = files.checkpoint.folder();
+  const fs::path folder = fs::absolute(files.checkpoint.folder()).lexically_normal();
   ConfigTree defaults = ConfigTree::map();
   defaults.set("model", ConfigTree::text(folder.string()));
   apply_model_defaults(defaults, fs::current_path());

@@ -91,8 +91,8 @@ class TraceRun {
                       " layers, so that the maps of mlp and attention tell little about layers: try --window ",
                       std::max<int64_t>(1, files_->config.n_layers / 4)));
     if (!ranks_.is_root()) return;
-    lock_.emplace(job_.out);
-    check_folder();  // again: another run may have ended between the look and the lock
+    lock_.emplace(job_.out, kTraceOutput);
+    check_folder();  // again: another run may have ended before the lock, or a killed one been made good
   }
 
   void check_folder() const {

@@ -25,12 +25,17 @@ struct Scale {
 /// Of an option that goes by a share a: multiples of its odds a / (1 - a), which are those of a weight's inverse.
 struct ShareScale {
   std::string_view option, key;
-  double standard;  ///< what auto stands for
 };
+constexpr double kMostShare = 0.999;
 constexpr double kOdds[] = {0.25, 0.5, 1, 2, 4};
-constexpr ShareScale kShares[] = {{"covariance_weight", "attained_share", kAttainedShare},
-                                  {"ridge", "attained_share", kAttainedShare},
-                                  {"null_space_below", "share", NullSpaceRule().share}};
+constexpr ShareScale kShares[] = {
+    {"covariance_weight", "attained_share"}, {"ridge", "attained_share"}, {"null_space_below", "share"}};
+
+/// What auto stands for.
+double automatic_share(const ConfigTree& editor, const ShareScale& scale) {
+  if (scale.key == "share") return NullSpaceRule().share;
+  return editor.find("method")->scalar == "pmet" ? kPmetAttainedShare : kAttainedShare;
+}
 constexpr Scale kScales[] = {{"values.lr", {0.2, 0.5, 1, 2, 4}},
                              {"values.clamp", {0.2, 0.5, 1, 2, 4}},
                              {"covariance_weight", {0.1, 0.3, 1, 3, 10}},
@@ -105,11 +110,12 @@ std::optional<SearchAxis> numbers_axis(const ConfigTree& editor, const Scale& sc
 std::optional<SearchAxis> shares_axis(const ConfigTree& editor, const ShareScale& scale) {
   const ConfigTree* own = editor.find(scale.option);
   if (own == nullptr || (own->kind != ConfigTree::Kind::kMap && !is_auto(*own))) return std::nullopt;
-  const double share = is_auto(*own) ? scale.standard : number_of(*own->find(scale.key));
+  const double share = is_auto(*own) ? automatic_share(editor, scale) : number_of(*own->find(scale.key));
   SearchAxis axis{std::string(scale.option), {}};
   for (const double factor : kOdds) {
+    const double other_share = std::min(rounded(factor * share / (1 - share + factor * share)), kMostShare);
     ConfigTree other = ConfigTree::map();
-    other.set(std::string(scale.key), ConfigTree::number(rounded(factor * share / (1 - share + factor * share))));
+    other.set(std::string(scale.key), ConfigTree::number(other_share));
     axis.values.push_back(factor == 1 ? *own : std::move(other));
   }
   return axis;

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <cstdlib>
 
 #include "dotted_key.h"
 
@@ -16,7 +15,7 @@ constexpr double kAtTheClamp = 0.999;  // of the clamp's norm: the projection ro
 }  // namespace
 
 ValueGoal::ValueGoal(const ConfigTree& editor)
-    : editor_(editor), prefix_(editor.find("values") != nullptr ? "editor.values." : "editor.") {
+    : editor_(editor), prefix_(editor.find("values") != nullptr ? "values." : "") {
   found_loss_ = std::max(kLikelyLoss, number("stop_loss").value_or(0));
 }
 
@@ -32,17 +31,11 @@ bool ValueGoal::is_clamped(const RequestOutcome& outcome) const {
 }
 
 std::string ValueGoal::setting(const std::string& name) const {
-  const ConfigTree* value = find_dotted(editor_, key(name).substr(std::string("editor.").size()));
-  return value == nullptr ? key(name) : key(name) + ": " + to_line(*value);
+  const ConfigTree* value = find_dotted(editor_, prefix_ + name);
+  return cat("editor.", prefix_, name, value == nullptr ? "" : ": " + to_line(*value));
 }
 
-std::optional<double> ValueGoal::number(const std::string& name) const {
-  const ConfigTree* value = find_dotted(editor_, key(name).substr(std::string("editor.").size()));
-  if (value == nullptr || value->kind != ConfigTree::Kind::kScalar) return std::nullopt;
-  char* end = nullptr;
-  const double number = std::strtod(value->scalar.c_str(), &end);
-  return end != value->scalar.c_str() && *end == '\0' ? std::optional(number) : std::nullopt;
-}
+std::optional<double> ValueGoal::number(const std::string& name) const { return number_at(editor_, prefix_ + name); }
 
 std::string short_loss(double loss) {
   char text[32];

@@ -24,16 +24,14 @@ class ValueGoal {
   /// The value moved as far as it may.
   bool is_clamped(const RequestOutcome& outcome) const;
 
-  /// "editor.values.lr", or "editor.lr" of a method that trains.
-  std::string key(const std::string& name) const { return prefix_ + name; }
-  /// "editor.values.lr: 0.5".
+  /// "editor.values.lr: 0.5", or "editor.lr: 0.5" of a method that trains.
   std::string setting(const std::string& name) const;
   /// nullopt: the method has no such option.
   std::optional<double> number(const std::string& name) const;
 
  private:
   const ConfigTree& editor_;
-  std::string prefix_;
+  std::string prefix_;  ///< "values."; empty: the method trains
   double found_loss_ = 0;
 };
 

@@ -299,7 +299,8 @@ def test_unmet_acceptance_leaves_only_the_report(lancet):
     assert result.returncode == NUMERIC and "efficacy_argmax" in result.stderr
     assert not lancet.out.exists()
     rejected = lancet.folder / "out.rejected"
-    assert {p.name for p in rejected.iterdir()} == {"report.json", "report.html", "metrics.csv", "requests.csv", "job.yaml"}
+    assert {p.name for p in rejected.iterdir()} == {
+        "report.json", "report.html", "metrics.csv", "requests.csv", "job.yaml", "lancet-manifest.json"}  # fmt: skip
     assert "Rejected" in (rejected / "report.html").read_text()
     report = json.loads((rejected / "report.json").read_text())
     assert report["status"] == "rejected" and len(report["unmet"]) == 1

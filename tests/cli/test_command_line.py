@@ -63,7 +63,7 @@ def test_a_full_stdout_is_an_error(lancet):
         with open("/dev/full", "w") as full:
             done = subprocess.run([LANCET, *map(str, arguments)], stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
         assert done.returncode == CHECKPOINT, arguments
-        assert done.stderr == "lancet: error: stdout: what was printed is not complete: No space left on device\n", arguments
+        assert done.stderr.startswith("lancet: error: stdout: what was printed is not complete"), arguments
 
 
 # ---- quiet ----
@@ -79,7 +79,7 @@ def test_quiet_means_the_same_for_every_command(lancet):
     job = lancet.job(requests=requests, editor__contexts=["{}"], editor__values={"steps": 2})
     job["compare"] = {"ft": {"method": "ft", "modules": {"down": [1]}, "steps": 1}}
     path = lancet.write(job)
-    spaces, keys = "warning: requests: 1 of 3 have white space at the end of a prompt", "warning: "
+    spaces = "warning: requests: 1 of 3 have white space at the end of a prompt"
 
     rehearsed = lancet.run("edit", path, "--rehearse", "-q")
     assert rehearsed.returncode == 0 and "rehearsed; nothing was written" in rehearsed.stdout
@@ -87,15 +87,15 @@ def test_quiet_means_the_same_for_every_command(lancet):
     assert (stats.returncode, stats.stdout, stats.stderr) == (0, "", "")
     edited = lancet.run("edit", path, "-q")
     assert edited.returncode == 0 and edited.stdout == ""
-    assert edited.stderr.count(spaces) == 1 and edited.stderr.count(keys) == 2 and "requests 1 and 2" in edited.stderr, edited.stderr
-    assert all(line.startswith("warning: ") for line in edited.stderr.splitlines())
+    assert edited.stderr.count(spaces) == 1 and "requests 1 and 2" in edited.stderr, edited.stderr
+    assert "loading" not in edited.stderr and edited.stderr.startswith("warning: ")
     compared = lancet.run("compare", path, "-q", "--set", "output.dir=compared")
-    assert compared.returncode == 0 and compared.stdout == "" and compared.stderr.count("warning: ") == 1
+    assert compared.returncode == 0 and compared.stdout == "" and compared.stderr.count(spaces) == 1
     report = lancet.run("report", "out", "-q")
     assert (report.returncode, report.stdout, report.stderr) == (0, "", "")
     measured = lancet.run("eval", "--model", "out", "--requests", "out/requests.jsonl", "-q", "--set", "evaluate=[efficacy]")
     assert measured.returncode == 0 and "efficacy_argmax" in measured.stdout
-    assert measured.stderr.startswith("warning: requests: 1 of 3 ") and measured.stderr.count("\n") == 1
+    assert measured.stderr.count(spaces) == 1 and "loading" not in measured.stderr
     for command in (["plan", path, "--devices", "80GiB"], ["inspect", "out"], ["presets"], ["init", "--model", "out"]):
         shown = lancet.run(*command, "-q")
         assert shown.returncode == 0 and shown.stdout, (command, shown.stderr)
@@ -166,7 +166,7 @@ MEMIT = {"method": "memit", "layers": [4], "covariance_weight": 5, "values": {"s
         ({"preset": "llama-3-8b-memit", "values": {"lr": 0.1}}, ["editor.method=rome", "editor.layers=[5]"], 0, "left out: preset, values"),
         ({"method": "memit", "preset": "auto"}, ["editor.method=emmet"], CONFIG, "Leave preset out"),
         ({"layers": [4]}, ["editor.method=memit"], 0, ""),
-        (MEMIT, ["editor={method: ft, modules: {down: [3]}}"], 0, ""),
+        (MEMIT, ["editor={method: ft, modules: {down: [3]}}"], 0, "editor  ft by --set: memit's options are left out: "),
     ],
 )
 def test_another_method_begins_another_editor(lancet, editor, settings, code, words):

@@ -23,7 +23,7 @@ def test_a_table_and_the_reports(lancet):
     assert result.returncode == 0, result.stderr
     for part in ("right after each batch, %", "after all batches, %", "efficacy_prob", "memit+history", "edits that took", "of 4", "s/edit", "peak memory"):
         assert part in result.stdout, result.stdout
-    assert {p.name for p in lancet.out.iterdir()} == {"compare.json", "comparison.html", "job.yaml", *METHODS}
+    assert {p.name for p in lancet.out.iterdir()} == {"compare.json", "comparison.html", "job.yaml", "lancet-manifest.json", *METHODS}
     report = json.loads((lancet.out / "compare.json").read_text())
     assert report["format"] == "lancet-compare-1" and report["requests"] == 4 and report["batch"] == 2
     for method in report["methods"]:

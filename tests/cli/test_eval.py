@@ -72,7 +72,7 @@ def test_bad_costs(lancet):
     refuses(edit(text=str(lancet.write("\n", "empty.txt"))), CONFIG, "evaluate.costs.text", "at least one document")
     refuses(edit(probes={"path": str(FACTS), "limit": 4}), CONFIG, "evaluate.costs.probes: 3 of them are edited by this job")
     refuses(edit(choices=str(lancet.write('{"question": "a"}\n', "bad.jsonl"))), CONFIG, "bad.jsonl: line 1: choices")
-    refuses(edit(probes={"path": str(FACTS), "format": "csvv"}), CONFIG, "evaluate.costs.probes.format", "'csvv'")
+    refuses(edit(probes={"path": str(FACTS), "format": "csvv"}), CONFIG, "evaluate.costs.probes.format", '"csvv"')
     refuses(edit(txt="x"), CONFIG, "evaluate.costs.txt", "did you mean text?")
     refuses(lancet.edit(lancet.job(evaluate=["eficacy"])), CONFIG, "'eficacy'", "Did you mean efficacy?")
     refuses(lancet.edit(lancet.job(accept={"text_kl": 0.1})), CONFIG, "'text_kl': unknown metric")

@@ -124,6 +124,10 @@ def test_what_is_not_used_says_why_and_what_is_unknown_says_so(lancet):
     assert found["fact_token"][0] == "same"
 
 
+def test_what_the_file_leaves_out_is_automatic(lancet):
+    assert imported(lancet, {"alg_name": "MEMIT", "v_lr": 0.1})["editor"] == {"method": "memit", "values": {"lr": 0.1}}
+
+
 def test_a_model_checks_layers(lancet):
     model = ROOT / "tests" / "fixtures" / "llama-3-70b"
     assert fates(lancet, ALPHAEDIT, "--model", model)["v_loss_layer"] == ("not used", "lancet takes the loss from the last layer, 79")

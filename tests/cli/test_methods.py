@@ -2,6 +2,7 @@
 import json
 
 import pytest
+import yaml
 from conftest import DATA
 from safetensors import safe_open
 from test_edit import run_ok
@@ -72,6 +73,45 @@ def test_the_resolved_job_runs_again(lancet, method):
         assert list((lancet.folder / "cache").glob("*.factor-*")) == []
     else:
         assert report["statistics"] is None and report["contexts"] == []
+
+
+def model_without_options(lancet):
+    """The demo model as somebody's own: no lancet.yaml beside it, no preset is asked for."""
+    model = lancet.copy_model()
+    (model / "lancet.yaml").unlink()
+    return str(model)
+
+
+def test_a_method_alone_is_an_editor_for_any_model(lancet):
+    contexts = {"contexts": ["{}", "The answer is known. {}"]}  # fewer than are generated: less time
+    alone = {"memit": {"method": "memit"}}
+    alone |= {method: {"method": method, **contexts} for method in ["emmet", "alphaedit", "pmet", "nse", "rome"]}
+    job = lancet.job(model=model_without_options(lancet), editor=None, compare=alone, requests__limit=5)
+    run_ok(lancet.run("compare", lancet.write(job)))
+    for method in alone:
+        report = json.loads((lancet.out / method / "report.json").read_text())
+        efficacy = report["metrics"]["efficacy_prob"]
+        assert efficacy["before"] == 0 and efficacy["after"] >= (0.6 if method == "rome" else 0.8), method
+        chosen = [(row["option"], row["layer"]) for row in report["chosen"] if row["value"] > 0]
+        if method == "alphaedit":
+            assert chosen == [("null_space_below", 0), ("null_space_below", 1), ("ridge", 0), ("ridge", 1)]
+        elif method == "nse":
+            assert chosen[:2] == [("residual_above", 1), ("residual_below", 1)] and len(chosen) == 4
+        else:
+            assert chosen == ([] if method == "rome" else [("covariance_weight", 0), ("covariance_weight", 1)])
+
+
+def test_what_was_automatic_is_told_and_stays_so(lancet):
+    job = lancet.job(model=model_without_options(lancet), editor={"method": "memit", "contexts": ["{}"]})
+    result = run_ok(lancet.edit(job))
+    chosen = json.loads((lancet.out / "report.json").read_text())["chosen"]
+    numbers = ", ".join(f"{row['value']:.4g} (layer {row['layer']})" for row in chosen)
+    assert f"memit  covariance_weight: auto: {numbers}\n" in result.stderr
+    editor = yaml.safe_load((lancet.out / "job.yaml").read_text())["editor"]
+    assert editor["layers"] == "auto" and editor["covariance_weight"] == "auto"
+    # other commands take such a job too
+    run_ok(lancet.run("plan", lancet.out / "job.yaml"))
+    run_ok(lancet.run("edit", lancet.out / "job.yaml", "--rehearse", "--set", f"output.dir={lancet.folder / 'other'}"))
 
 
 def test_a_method_without_a_subject_takes_requests_without_one(lancet):

@@ -41,7 +41,7 @@ def test_ctrl_c_says_what_is_kept_and_the_same_command_goes_on(lancet):
 
     again = lancet.edit(job)
     assert again.returncode == 0, again.stderr
-    assert int(re.search(r"values  ([0-9]+) requests taken from an interrupted run", again.stderr)[1]) >= 1
+    assert int(re.search(r"values  ([0-9]+) requests? taken from an interrupted run", again.stderr)[1]) >= 1
     assert (lancet.out / "report.json").exists() and sorted(p.name for p in lancet.folder.iterdir()) == ["cache", "job.json", "out"]
 
 

@@ -28,7 +28,7 @@ def test_a_file_of_facts(lancet):
     assert result.returncode == 0, result.stderr
     for part in ("put back", "peak at layer", "mlp, 3 layers", "average total effect", "suggested layers: ["):
         assert part in result.stdout, result.stdout
-    assert {path.name for path in lancet.out.iterdir()} == {"trace.json", "trace.csv", *(f"{kind}.svg" for kind in KINDS)}
+    assert {path.name for path in lancet.out.iterdir()} == {"trace.json", "lancet-manifest.json", "trace.csv", *(f"{kind}.svg" for kind in KINDS)}
     report = json.loads((lancet.out / "trace.json").read_text())
     assert report["format"] == "lancet-trace-1" and report["layers"] == 8
     assert report["traced"] == len(report["facts"]) and report["traced"] + report["unknown"] == 6

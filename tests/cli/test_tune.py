@@ -135,6 +135,20 @@ def test_searches_around_the_jobs_values_when_none_are_named(lancet):
     assert len({json.dumps(choice) for choice in chosen}) == 4
 
 
+def test_what_is_automatic_is_searched_by_its_share(lancet):
+    editor = {"method": "alphaedit", "values": {"steps": 1}, "contexts": ["{}"]}
+    job = tune_job(lancet, editor, trials=8, requests={"path": str(DATA / "requests" / "demo.json"), "limit": 2}, objective=["efficacy_prob"])
+    job["tune"].pop("search")
+    preset, _ = tuned(lancet, job)
+    assert {} in [trial["choice"] for trial in preset["trials"]]
+    chosen = [trial["choice"] for trial in preset["trials"] if trial["choice"]]
+    assert all(set(choice) == {"values.lr", "values.clamp", "ridge", "null_space_below", "layers"} for choice in chosen)
+    shares = [{"attained_share": share} for share in (0.5, 0.667, 0.889, 0.941)]
+    assert all(choice["ridge"] in ["auto", *shares] for choice in chosen) and len({str(choice["ridge"]) for choice in chosen}) > 1
+    assert all(choice["layers"] in ["auto", [1, 2], [2, 3]] for choice in chosen)  # auto is [0, 1]
+    assert all(0 < choice["null_space_below"]["share"] < 1 for choice in chosen if choice["null_space_below"] != "auto")
+
+
 def test_metrics_are_measured_as_evaluate_says(lancet):
     editor = {"method": "ft-l", "modules": {"down": [1]}, "steps": 1}
     job = tune_job(lancet, editor, trials=2, requests={"path": str(DATA / "requests" / "demo.json"), "limit": 2}, objective=["chat_contains"])

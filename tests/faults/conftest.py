@@ -36,9 +36,17 @@ KILLED = -9
 
 _figures = {}  # what was tried -> what came of it -> how often
 _seconds = {}
+_notes = []
+
+
+def note(line):
+    """A figure for the end of the session."""
+    _notes.append(line)
 
 
 def pytest_terminal_summary(terminalreporter):
+    for line in _notes:
+        terminalreporter.write_line(line)
     for tried, ends in _figures.items():
         terminalreporter.write_line(f"{tried}: {sum(ends.values())} ({', '.join(f'{n} {end}' for end, n in sorted(ends.items()))}), {_seconds[tried]:.0f} s")
 

@@ -13,7 +13,8 @@ NMSE_RELOADED = 1e-9
 NMSE_DELTA_F32 = 1e-12
 SAME_BF16 = 0.999  # share of entries; the others lie on a rounding boundary
 LAYERS = [0, 1]
-RECORDS = {"report.json", "report.html", "metrics.csv", "requests.csv", "requests.jsonl", "job.yaml", "delta/delta.safetensors"}  # lancet's own
+RECORDS = {"lancet-manifest.json", "report.json", "report.html", "metrics.csv", "requests.csv", "requests.jsonl", "job.yaml",
+           "delta/delta.safetensors"}  # lancet's own
 RECORDS |= {"state/state.safetensors", "state/changes.safetensors"}
 EDITED = {f"model.layers.{layer}.mlp.down_proj.weight" for layer in LAYERS}
 CONTEXTS = ["{}", "The answer is known. {}", "I know that well. {}"]

@@ -3,6 +3,7 @@
 #include <torch/types.h>
 
 #include <algorithm>
+#include <cstdio>
 
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
@@ -74,7 +75,9 @@ TEST_F(AutomaticOptionsTest, AtLeastHalfOfTheKeysGetTheirShareAlone) {
       {"covariance_weight", cat("method: nse, layers: [1], neurons: 0.5", kBounds)},
       {"ridge", "method: alphaedit, layers: [1]"}};
   for (const auto& [option, method] : methods)
-    for (const auto& [text, share] : {std::pair{"auto", kAttainedShare}, std::pair{"{attained_share: 0.3}", 0.3}})
+    for (const auto& [text, share] :
+         {std::pair{"auto", method.find("pmet") != std::string::npos ? kPmetAttainedShare : kAttainedShare},
+          std::pair{"{attained_share: 0.3}", 0.3}})
       for (const size_t count : {1, 5, 6}) {
         if (count > 1 && method.find("neurons") != std::string::npos) continue;  // which ones change is the batch's
         const std::span<const EditRequest> batch = std::span(requests).first(count);
@@ -112,7 +115,9 @@ TEST_F(AutomaticOptionsTest, LaterBatchesTakeWhatTheFirstOneChose) {
       EditorState own = history;
       const Result given = edit(method + number, std::span(requests).subspan(3), own);
       EXPECT_TRUE(given.outcome.chosen.empty());
-      if (chosen.layer == 0) EXPECT_TRUE(given.deltas[0].second.right_RI.equal(second.deltas[0].second.right_RI));
+      if (chosen.layer == 0) {
+        EXPECT_TRUE(given.deltas[0].second.right_RI.equal(second.deltas[0].second.right_RI));
+      }
     }
   }
 }
@@ -174,12 +179,8 @@ std::string layers_text(const std::string& editor, int64_t n_layers) {
 TEST(AutomaticLayers, GoByTheModelsDepth) {
   for (const char* method : {"memit", "emmet", "alphaedit", "pmet", "nse"})
     EXPECT_EQ(layers_text(cat("{method: ", method, "}"), 32), "d4 d5 d6 d7 d8 ") << method;
-  const std::pair<int64_t, const char*> depths[] = {{80, "d19 d20 d21 d22 d23 "},
-                                                    {28, "d3 d4 d5 d6 d7 "},
-                                                    {12, "d0 d1 d2 "},
-                                                    {8, "d0 d1 "},
-                                                    {4, "d0 "},
-                                                    {2, "d0 "}};
+  const std::pair<int64_t, const char*> depths[] = {
+      {80, "d19 d20 d21 d22 d23 "}, {28, "d3 d4 d5 d6 d7 "}, {12, "d0 d1 d2 "}, {8, "d0 d1 "}, {4, "d0 "}, {2, "d0 "}};
   for (const auto& [n_layers, expected] : depths)
     EXPECT_EQ(layers_text("{method: memit, layers: auto}", n_layers), expected);
   EXPECT_EQ(layers_text("{method: memit, blue: true}", 32), "d4 d8 ");

@@ -251,7 +251,7 @@ TEST(ConfigSection, TakesAPathFromTheFolderOfItsValue) {
   ConfigTree tree = parsed("model: m\nrequests: {path: r.json}\nstatistics: {cache: ~/c}\n");
   apply_override(tree, "requests.path=other/r.json");
   apply_override(tree, "output={dir: out, list: [1]}");
-  ConfigTree own = parsed("{corpus: text.txt, import: /abs/c{}.npz}");
+  ConfigTree own = parsed("{corpus: text.txt, import: \"/abs/c{}.npz\"}");
   keep_folder(own, "/models/a");
   tree.set("own", own);
   ConfigProblems problems("job.yaml");

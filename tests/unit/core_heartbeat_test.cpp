@@ -98,10 +98,10 @@ TEST_F(Heartbeats, EndWithTheirStage) {
 TEST_F(Heartbeats, TellProgressThatOtherThreadsMake) {
   Progress progress("values", 100, "requests");
   progress.note("loss 0.31");
-  std::jthread worker([&] { progress.advance(3); });
+  std::jthread worker([&] { progress.advance(6); });
   worker.join();
   seconds_now += 60;
-  EXPECT_EQ(printed(), "values  3/100 requests  20.0 s each  32 min 20 s left  loss 0.31  (running for 1 min 0 s)\n");
+  EXPECT_EQ(printed(), "values  6/100 requests  0.1/s  15 min 40 s left  loss 0.31  (running for 1 min 0 s)\n");
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "core_support.h"
+#include "lancet/core/strings.h"
 #include "support/temp_dir.h"
 
 namespace lancet {

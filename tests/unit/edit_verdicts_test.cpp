@@ -73,7 +73,10 @@ TEST(EditVerdicts, SayWhyAnEditDidNotTake) {
 
 TEST(EditVerdicts, SayHowManyBatchesCameAfter) {
   EditReport report = report_of({good(), good(), good()}, {0, 0, 0});
-  for (const int64_t request : {2, 0, 1}) report.batches.push_back({.requests = {request}});
+  for (const int64_t request : {2, 0, 1}) {
+    report.batches.emplace_back();
+    report.batches.back().requests = {request};
+  }
   const std::vector<Verdict> verdicts = judge_edits(report, kMemit);
   EXPECT_TRUE(has(verdicts[2].why, "another token is likelier (2 batches came after it)")) << verdicts[2].why;
   EXPECT_TRUE(has(verdicts[0].why, "(1 batch came after it)"));
@@ -107,7 +110,7 @@ TEST(EditVerdicts, NameWhomAKeyIsSharedWith) {
 
 TEST(EditWarnings, AreSilentWhereAllIsWell) {
   EditReport report = report_of({good(), good()}, {});
-  report.rounding = {{"w", {.delta_norm = 1, .weight_norm = 100, .relative_loss = 0.3}}};
+  report.rounding = {{"w", {.id = {}, .delta_norm = 1, .weight_norm = 100, .relative_loss = 0.3}}};
   EXPECT_TRUE(edit_warnings(report, kMemit).empty());
   EXPECT_TRUE(edit_warnings(report_of({{}, {}}, {}), kMemit).empty()) << "a method without values";
 }
@@ -123,10 +126,10 @@ TEST(EditWarnings, NameWhatHoldsTheWeightsBack) {
   const std::string alphaedit = warning_of(
       report, parse_config("{method: alphaedit, ridge: 10, null_space_below: 0.02, rect: {keep: 0.1}}", "test"));
   for (const char* part : {"editor.ridge: 10, editor.null_space_below: 0.02, editor.rect.keep: 0.1",
-                           "set editor.ridge: auto, or lower it", "editor.rect.keep: raise it"})
+                           "set editor.ridge: auto, or lower it", "raise editor.rect.keep"})
     EXPECT_TRUE(has(alphaedit, part)) << alphaedit;
   EXPECT_TRUE(has(warning_of(report, parse_config("{covariance_weight: auto, values: {}}", "test")),
-                  "What helps: editor.covariance_weight: lower it"));
+                  "What helps: set editor.covariance_weight: {attained_share: A} with a larger A"));
   EXPECT_TRUE(edit_warnings(report_of({behind, good(), good()}, {}), kMemit).empty()) << "the median followed";
 }
 
@@ -172,11 +175,20 @@ TEST(EditWarnings, SayThatMoreStepsAreNeeded) {
             "editor.values.steps: 25, or editor.values.clamp: 4, which 1 reached");
 }
 
+TEST(EditWarnings, AreSilentOfValuesThatWereEnough) {
+  RequestOutcome missed = good();
+  missed.final_loss = 0.8;
+  EditReport report = report_of({missed, good()}, {1, 1});
+  EXPECT_EQ(edit_warnings(report, kMemit).size(), 1u);
+  report.verdicts = judge_edits(report, kMemit);
+  EXPECT_TRUE(edit_warnings(report, kMemit).empty());
+}
+
 TEST(EditWarnings, SayHowMuchRoundingLost) {
   EditReport report = report_of({good()}, {});
-  report.rounding = {{"a", {.delta_norm = 1, .weight_norm = 100, .relative_loss = 0.6}},
-                     {"b", {.delta_norm = 1, .weight_norm = 1000, .relative_loss = 0.83}},
-                     {"c", {.delta_norm = 1, .weight_norm = 10, .relative_loss = 0.1}}};
+  report.rounding = {{"a", {.id = {}, .delta_norm = 1, .weight_norm = 100, .relative_loss = 0.6}},
+                     {"b", {.id = {}, .delta_norm = 1, .weight_norm = 1000, .relative_loss = 0.83}},
+                     {"c", {.id = {}, .delta_norm = 1, .weight_norm = 10, .relative_loss = 0.1}}};
   EXPECT_EQ(warning_of(report),
             "rounding to the type that the model is stored in lost 83.0 % of the change of b (and more than half of 1 "
             "other change): it is 0.1 % of the weight's norm, too small for the type. A model stored in F32 keeps it");

@@ -157,8 +157,9 @@ TEST_F(FactorStoreTest, NamesADamagedFileAndMakesItAgain) {
     bytes[bytes.size() - from_end] = static_cast<char>(bytes[bytes.size() - from_end] ^ 1);
     return bytes;
   };
-  for (const std::string& damaged : {flipped(1), flipped(500), flipped(2000), intact.substr(0, intact.size() - 8),
-                                     std::string("no header"), std::string()}) {
+  for (const std::string& damaged :
+       {read_text_file(first.cache_file(0), "test"), flipped(1), flipped(500), flipped(2000),
+        intact.substr(0, intact.size() - 8), std::string("no header"), std::string()}) {
     write_text_file(file, damaged);
     FactorStore again = store();
     ::testing::internal::CaptureStderr();

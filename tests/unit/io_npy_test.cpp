@@ -63,7 +63,7 @@ TEST(NpyNumbers, AreAsManyOrRefusedForEveryCorruption) {
   std::mt19937_64 random(20261122);
   const std::string good = npy_file("{'descr': '<f8', 'fortran_order': False, 'shape': (3,), }", bytes_of({1, 2, 3}));
   for (int i = 0; i < 1000; ++i) {
-    write_text_file(folder / "a.npy", testing::damaged(good, random));
+    testing::write_bytes(folder / "a.npy", testing::damaged(good, random));
     try {
       EXPECT_EQ(read_npy_numbers(folder / "a.npy").size(), 3u) << i;
     } catch (const ConfigError&) {

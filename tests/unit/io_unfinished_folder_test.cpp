@@ -76,7 +76,7 @@ TEST_F(UnfinishedFolderTest, TakesWhatAKillLeavesOfItsRemovalAndOfItsMaking) {
 }
 
 TEST_F(UnfinishedFolderTest, RefusesSomebodysFolderAndKeepsIt) {
-  for (const std::string name : {"thesis.txt", ".git/config", "cache/" + kValues, kValues.c_str()}) {
+  for (const std::string& name : {std::string("thesis.txt"), std::string(".git/config"), "cache/" + kValues, kValues}) {
     write_bytes(folder_ / name, "mine");
     expect_says(refusal(), {folder_.string(), name == kValues ? "files without lancet's" : name.substr(0, 5)});
     EXPECT_THROW(make_unfinished(folder_), ConfigError);

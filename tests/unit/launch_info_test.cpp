@@ -60,6 +60,13 @@ TEST(ReadLaunch, NothingIsAJobOfOneProcess) {
   }
 }
 
+TEST(ReadLaunch, TakesTheJobsSecretUnderEveryLauncher) {
+  for (const Environment& environment : {kTorchrun, kSlurm, kOpenMpi}) {
+    EXPECT_EQ(read_launch(environment, Launcher::kAuto).secret, "");
+    EXPECT_EQ(read_launch(with(environment, kSecretVariable, "7f3a"), Launcher::kAuto).secret, "7f3a");
+  }
+}
+
 TEST(ReadLaunch, TakesTorchruns) {
   const LaunchInfo info = read_launch(kTorchrun, Launcher::kAuto);
   EXPECT_EQ(info.rank, 3);

@@ -13,9 +13,11 @@ namespace {
 using testing::TempDir;
 using testing::TinyModel;
 
+/// Of values: the folder has a manifest too.
 std::vector<std::filesystem::path> files_in(const std::filesystem::path& folder) {
   std::vector<std::filesystem::path> files;
-  for (const auto& entry : std::filesystem::directory_iterator(folder)) files.push_back(entry.path());
+  for (const auto& entry : std::filesystem::directory_iterator(folder))
+    if (entry.path().extension() == ".safetensors") files.push_back(entry.path());
   return files;
 }
 

@@ -37,7 +37,7 @@ struct StatisticsOptions {
 
 /// Of a corpus that is a file, unless the job says otherwise; and the most that a model writes by default.
 inline constexpr int64_t kMostTokens = 1'000'000;
-/// More do not make edits better (docs/job-file.md), and the model writes them one by one.
+/// What is sampled is then off by less than the model's own text differs from real text (docs/job-file.md).
 inline constexpr int64_t kTokensPerDimension = 20;
 inline constexpr int64_t kLeastOwnTokens = 10'000;
 

@@ -8,6 +8,9 @@ namespace lancet {
 
 /// Of its residual, what a request of middling key gets alone.
 inline constexpr double kAttainedShare = 0.8;
+/// PMET's: of two vectors that were found together the MLP's alone is written, so that nothing makes up for what it
+/// lacks.
+inline constexpr double kPmetAttainedShare = 0.98;
 
 /// Of MEMIT and its kin: the last five of the first three tenths of the layers. 32 layers: 4 to 8, the published choice
 /// for Llama.

@@ -52,9 +52,9 @@ class Checkpoint {
 
   std::filesystem::path folder_;
   std::string config_text_;
-  std::vector<std::shared_ptr<const MappedFile>> side_files_;
   std::vector<SafetensorsReader> shards_;
   std::map<std::string, size_t, std::less<>> shard_of_;
+  std::vector<std::shared_ptr<const MappedFile>> side_files_;
   mutable std::string content_hash_;  // empty: not asked for yet
 };
 

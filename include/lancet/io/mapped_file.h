@@ -51,8 +51,8 @@ class MappedFile {
 
   std::filesystem::path path_;
   int descriptor_;  // owned
-  FileStamp stamp_;
   std::span<const std::byte> bytes_;
+  FileStamp stamp_;
 };
 
 }  // namespace lancet

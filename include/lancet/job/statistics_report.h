@@ -15,10 +15,10 @@ struct LayerStatistics {
   double mean_diagonal = 0;  ///< trace(C) / n, without the ridge
   bool from_cache = false;   ///< the moments were not made in this run
   bool factor_from_cache = false;
-  std::optional<double> null_space_below;  ///< the threshold of the layer's null space; nullopt: no such, or not known
-  std::filesystem::path factor_file;       ///< the cached Cholesky factor, or null space
-  std::filesystem::path imported_file;     ///< statistics.import: the layer's file; empty: from text
-  std::string imported_hash;               ///< XXH3-128 of its bytes
+  std::optional<double> null_space_below = {};  ///< threshold of the layer's null space; nullopt: none, or not known
+  std::filesystem::path factor_file;            ///< the cached Cholesky factor, or null space
+  std::filesystem::path imported_file;          ///< statistics.import: the layer's file; empty: from text
+  std::string imported_hash;                    ///< XXH3-128 of its bytes
 };
 
 struct StatisticsReport {

@@ -1,0 +1,150 @@
+// Jobs that go on from an earlier one: the same edits as of one job.
+#include "lancet/core/error.h"
+#include "lancet/io/files.h"
+#include "stream_jobs.h"
+
+namespace lancet {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::flip_a_bit;
+using testing::Json;
+using testing::kMemit;
+using testing::StreamJobs;
+using testing::TinyModel;
+
+TEST_F(StreamJobs, GoOnFromAnEarlierJobAsIfThereWereOne) {
+  edit("whole");
+  edit("first", "requests.limit=4");
+  const EditReport second = edit("second", "requests.skip=4 continue_from=first");
+  EXPECT_EQ(second.earlier_edits, 4);
+  expect_close("second", "whole", 1e-9);
+  EXPECT_EQ(bytes("second/model.safetensors"), bytes("whole/model.safetensors"));
+  EXPECT_EQ(bytes("second/delta/delta.safetensors"), bytes("whole/delta/delta.safetensors"));
+  EXPECT_EQ(bytes("second/requests.jsonl"), bytes("whole/requests.jsonl"));
+  EXPECT_EQ(report("second")["schedule"]["earlier_edits"], 4);
+  // a third, and one that was killed on its way
+  edit("two",
+       "requests.skip=2 requests.limit=2 continue_from=" + (edit("one", "requests.limit=2"), std::string("one")));
+  edit_until("rest", 3, "requests.skip=4 continue_from=two");
+  EXPECT_EQ(edit("rest", "requests.skip=4 continue_from=two").resumed_batches, 1);
+  EXPECT_EQ(bytes("rest/model.safetensors"), bytes("whole/model.safetensors"));
+}
+
+TEST_F(StreamJobs, KeepWhatTheFirstBatchChose) {
+  constexpr const char* kAutomatic =
+      "{method: memit, layers: [0, 1], history: true, values: {steps: 3, lr: 0.1, batch: 2}, contexts: ['{}']}";
+  const auto chosen_by = [&](const std::string& output, const std::string& overrides) {
+    edit(output, overrides, kAutomatic);
+    return report(output)["chosen"];
+  };
+  const Json chosen = chosen_by("whole", "");
+  ASSERT_EQ(chosen.size(), 2u);
+  EXPECT_EQ(chosen[0]["option"], "covariance_weight");
+  EXPECT_EQ(chosen[0]["layer"], 0);
+  EXPECT_EQ(chosen[1]["layer"], 1);
+  EXPECT_NE(chosen_by("alone", "requests.skip=4"), chosen);
+  // another job, and a run that was killed, have the same numbers, and the same bytes
+  EXPECT_EQ(chosen_by("first", "requests.limit=4"), chosen);
+  EXPECT_EQ(chosen_by("second", "requests.skip=4 continue_from=first"), chosen);
+  EXPECT_EQ(bytes("second/model.safetensors"), bytes("whole/model.safetensors"));
+  edit_until("out", 5, "", kAutomatic);
+  EXPECT_EQ(edit("out", "", kAutomatic).resumed_batches, 2);
+  EXPECT_EQ(report("out")["chosen"], chosen);
+  EXPECT_EQ(bytes("out/state/state.safetensors"), bytes("whole/state/state.safetensors"));
+  // what they go by is part of the state, a number of one's own is not
+  const std::string third = "requests.skip=4 continue_from=first editor.covariance_weight";
+  EXPECT_THROW(chosen_by("third", third + ".attained_share=0.5"), ConfigError);
+  EXPECT_EQ(chosen_by("third", third + "=20").size(), 0u);
+}
+
+TEST_F(StreamJobs, NeverGoOnFromAnEarlierJobThatIsDamagedOrMixedWithAnother) {
+  edit("first", "requests.limit=2");
+  edit("other", "requests.skip=2 requests.limit=2");
+  const auto continued = [&] {
+    try {
+      edit("second", "requests.skip=4 continue_from=first");
+    } catch (const CheckpointError& error) {
+      return std::string(error.what());
+    }
+    return std::string("taken");
+  };
+  const fs::path state = folder_ / "first" / "state";
+  for (const char* name : {"changes.safetensors", "state.safetensors"}) {
+    const std::string intact = read_text_file(state / name, "test");
+    flip_a_bit(state / name);
+    const std::string message = continued();
+    EXPECT_NE(message.find((state / name).string() + ": its content has not the hash"), std::string::npos) << message;
+    EXPECT_NE(message.find("without continue_from"), std::string::npos) << message;
+    fs::copy_file(folder_ / "other" / "state" / name, state / name, fs::copy_options::overwrite_existing);
+    EXPECT_NE(continued(), "taken") << name << " of another output";
+    write_text_file(state / name, intact);
+  }
+  for (const char* name : {"changes.safetensors", "state.safetensors"})
+    fs::copy_file(folder_ / "other" / "state" / name, state / name, fs::copy_options::overwrite_existing);
+  EXPECT_NE(continued().find("state/ was not written beside requests.jsonl"), std::string::npos);
+}
+
+struct Method {
+  const char* name;
+  const char* editor;
+};
+
+void PrintTo(const Method& method, std::ostream* out) { *out << method.name; }
+
+class StreamMethods : public StreamJobs, public ::testing::WithParamInterface<Method> {};
+
+/// Also where the method does something behind the last batch, or normalises by what went before.
+TEST_P(StreamMethods, GoOnFromAnEarlierJobAsIfThereWereOne) {
+  edit("whole", "", GetParam().editor);
+  edit("first", "requests.limit=4", GetParam().editor);
+  edit("second", "requests.skip=4 continue_from=first", GetParam().editor);
+  expect_close("second", "whole", 1e-9);
+  EXPECT_EQ(bytes("second/model.safetensors"), bytes("whole/model.safetensors"));
+}
+
+#define VALUES "values: {steps: 3, lr: 0.1, batch: 2}, contexts: ['{}', 'I know. {}']}"
+#define LOCATE "layers: [0, 1], " VALUES
+#define MODULES "modules: {gate: [1], down: [1, 2]}}"
+INSTANTIATE_TEST_SUITE_P(
+    Methods, StreamMethods,
+    ::testing::Values(Method{"alphaedit", "{method: alphaedit, null_space_below: 1.0, " LOCATE},
+                      Method{"alphaedit_automatic", "{method: alphaedit, " VALUES},
+                      Method{"nse_automatic", "{method: nse, neurons: 0.7, " LOCATE},
+                      Method{"anchored",
+                             "{method: memit, norm_anchor: {mode: rescale, limit: 3}, prune: {log_base: 1.1}, " LOCATE},
+                      Method{"rome", "{method: rome, rect: {keep: 0.5}, " LOCATE},
+                      Method{"ultraedit", "{method: ultraedit, lr: 1e-3, " MODULES},
+                      Method{"ft", "{method: ft-m, steps: 3, " MODULES}),
+    [](const auto& method) { return std::string(method.param.name); });
+
+std::string refusal(const std::function<void()>& work) {
+  try {
+    work();
+  } catch (const ConfigError& error) {
+    return error.what();
+  }
+  return {};
+}
+
+TEST_F(StreamJobs, RefuseAnEarlierJobThatDoesNotFit) {
+  edit("first", "requests.limit=2");
+  const auto continued = [&](const std::string& overrides, const std::string& editor = kMemit) {
+    return refusal([&] { edit("second", "requests.skip=2 continue_from=first " + overrides, editor); });
+  };
+  EXPECT_NE(continued("", "{method: alphaedit, null_space_below: 1.0, " LOCATE).find("editor.method: expected memit"),
+            std::string::npos);
+  EXPECT_NE(continued("editor.layers=[1,2]").find("editor.layers"), std::string::npos);
+  EXPECT_NE(continued("editor.history=false").find("editor.history: expected 'history: true'"), std::string::npos);
+  EXPECT_NE(continued("requests.skip=1").find("request 1"), std::string::npos);
+  EXPECT_NE(continued("continue_from=nowhere").find("state/"), std::string::npos);
+  edit("stateless", "requests.limit=2 output.state=false");
+  EXPECT_FALSE(fs::exists(folder_ / "stateless" / "state"));
+  EXPECT_NE(continued("continue_from=stateless").find("state/"), std::string::npos);
+  const TinyModel other(testing::TinyShape{.seed = 2});
+  EXPECT_NE(continued("model=" + other.folder.path().string()).find("another model"), std::string::npos);
+  EXPECT_FALSE(fs::exists(folder_ / "second"));
+}
+
+}  // namespace
+}  // namespace lancet
