@@ -23,6 +23,10 @@ constexpr int kDeepestIndex = 16;
 using Files = std::vector<std::shared_ptr<const MappedFile>>;
 
 std::string text_of(const MappedFile& file) {
+  constexpr uint64_t kLargest = 100'000'000;  // the index of the largest models takes a tenth of it
+  if (file.bytes().size() > kLargest)
+    throw CheckpointError(cat(file.path().string(), ": expected at most ", bytes_text(kLargest), ", got ",
+                              bytes_text(file.bytes().size()), "; download the file again"));
   std::string text(file.bytes().size(), '\0');
   file.read(0, std::as_writable_bytes(std::span(text)));
   return text;
