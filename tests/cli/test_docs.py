@@ -51,6 +51,9 @@ RUN = {
         "lancet eval data/jobs/demo.yaml --set model=out/demo --baseline data/demo-model --set requests.limit=2 --set evaluate=[efficacy] --set accept=null",
     "lancet stats job.yaml": f"lancet stats made.yaml {ONE}",
     "lancet doctor job.yaml": f"lancet doctor made.yaml {ONE} --set output.dir=out/looked",
+    "lancet compare data/jobs/demo-auto.yaml":
+        "lancet compare data/jobs/demo-auto.yaml --methods memit,memit-auto --set requests.limit=2 --set schedule.batch=2 "
+        "--set statistics.tokens=2000 --set statistics.cache=cache --set evaluate=[efficacy] --set output.dir=out/auto",
     "lancet report out/memit out/alphaedit": "lancet report out/memit out/alphaedit",
     "lancet report DIR": "lancet report out/demo",
     "lancet report DIR DIR... --out FILE.html": "lancet report out/demo out/memit --out compared.html",
