@@ -7,11 +7,12 @@
 
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
+#include "lancet/editors/automatic_choices.h"
 
 namespace lancet {
 
-SolveWeight parse_solve_weight(ConfigSection& editor, const std::string& option, double automatic_share) {
-  SolveWeight weight{.option = option, .attained_share = automatic_share};
+SolveWeight parse_solve_weight(ConfigSection& editor, const std::string& option) {
+  SolveWeight weight{.option = option, .attained_share = automatic_share(editor.text("method", ""))};
   if (editor.is_map(option))
     weight.attained_share = parse_share(editor, option, "attained_share");
   else

@@ -8,7 +8,6 @@
 
 #include "lancet/core/config_section.h"
 #include "lancet/edit/editor.h"
-#include "lancet/editors/automatic_choices.h"
 
 namespace lancet {
 
@@ -16,14 +15,13 @@ namespace lancet {
 /// AlphaEdit. A request alone gets the share a = s / (weight + s), s its key's strength. The weight has a model's
 /// scale, the share has none, so that one share fits all models.
 struct SolveWeight {
-  std::string option;                      ///< its name in the job; empty: the method has none
-  std::optional<double> number = {};       ///< nullopt: chosen for each layer
-  double attained_share = kAttainedShare;  ///< a, where it is chosen
+  std::string option;                 ///< its name in the job; empty: the method has none
+  std::optional<double> number = {};  ///< nullopt: chosen for each layer
+  double attained_share = 0;          ///< a, where it is chosen
 };
 
-/// `option`: a number, {attained_share: A}, or auto, the default, which stands for `automatic_share`.
-SolveWeight parse_solve_weight(ConfigSection& editor, const std::string& option,
-                               double automatic_share = kAttainedShare);
+/// `option`: a number, {attained_share: A}, or auto, the default, which stands for automatic_share().
+SolveWeight parse_solve_weight(ConfigSection& editor, const std::string& option);
 
 /// The one number, within (0, 1), of the map that `option` is.
 double parse_share(ConfigSection& editor, const std::string& option, const std::string& key);

@@ -16,7 +16,7 @@ namespace lancet {
 /// Which of C's eigenvectors make the null space.
 struct NullSpaceRule {
   std::optional<double> below = {};  ///< those of eigenvalues below it; nullopt: of the least ones, as many as
-  double share = 0.9;                ///< this share of the dimensions
+  double share = 0.8;                ///< this share of the dimensions
 
   auto operator<=>(const NullSpaceRule&) const = default;
 };

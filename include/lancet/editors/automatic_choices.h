@@ -2,15 +2,14 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 #include <vector>
 
 namespace lancet {
 
-/// Of its residual, what a request of middling key gets alone.
-inline constexpr double kAttainedShare = 0.8;
-/// PMET's: of two vectors that were found together the MLP's alone is written, so that nothing makes up for what it
-/// lacks.
-inline constexpr double kPmetAttainedShare = 0.98;
+/// Of its residual, what a request of middling key gets alone by `method`: more where keys are to get nearly all of it
+/// (EMMET), where a part of what was found is written (PMET), and where the change acts where text is not (AlphaEdit).
+double automatic_share(std::string_view method);
 
 /// Of MEMIT and its kin: the last five of the first three tenths of the layers. 32 layers: 4 to 8, the published choice
 /// for Llama.
