@@ -58,11 +58,10 @@ int64_t output_bytes(const JobConfig& job, const ModelFiles& files, size_t n_req
          layers * rank * (files.config.d_ffn + files.config.d_model) * (4 + 8 * copies);
 }
 
-/// A matrix of f64 for each edited layer's moments, which imported ones need not, and half of one for what solves need.
+/// Of all edited layers.
 int64_t cache_bytes(const JobConfig& job, const ModelFiles& files) {
   const auto layers = static_cast<int64_t>(job.editor->targets(files.config).size());
-  const int64_t bytes_an_entry = job.statistics->from == StatisticsFrom::kImport ? 4 : 12;
-  return layers * bytes_an_entry * files.config.d_ffn * files.config.d_ffn;
+  return layers * job.statistics->cached_bytes(files.config.d_ffn);
 }
 
 /// The job's own folders, with what will be written there.

@@ -69,6 +69,11 @@ int64_t StatisticsOptions::token_budget(int64_t key_size) const {
   return tokens.value_or(std::clamp(kTokensPerDimension * key_size, kLeastOwnTokens, kMostTokens));
 }
 
+int64_t StatisticsOptions::cached_bytes(int64_t key_size) const {
+  const int64_t bytes_an_entry = from == StatisticsFrom::kImport ? 4 : 12;
+  return bytes_an_entry * key_size * key_size;
+}
+
 StatisticsOptions parse_statistics_options(ConfigSection section, const std::filesystem::path& base) {
   StatisticsOptions options;
   if (section.has("import_null_space")) {

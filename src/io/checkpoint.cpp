@@ -27,9 +27,7 @@ std::string text_of(const MappedFile& file) {
   if (file.bytes().size() > kLargest)
     throw CheckpointError(cat(file.path().string(), ": expected at most ", bytes_text(kLargest), ", got ",
                               bytes_text(file.bytes().size()), "; download the file again"));
-  std::string text(file.bytes().size(), '\0');
-  file.read(0, std::as_writable_bytes(std::span(text)));
-  return text;
+  return file.text();
 }
 
 bool is_folder(const fs::path& path) {

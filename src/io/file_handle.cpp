@@ -112,6 +112,13 @@ FileHandle::~FileHandle() {
 
 FileHandle::FileHandle(FileHandle&& other) noexcept : descriptor_(other.release()), path_(std::move(other.path_)) {}
 
+bool FileHandle::has_its_name() const {
+  struct stat open {
+  }, named{};
+  return ::fstat(descriptor_, &open) == 0 && ::lstat(path_.c_str(), &named) == 0 && open.st_dev == named.st_dev &&
+         open.st_ino == named.st_ino;
+}
+
 void FileHandle::write(std::span<const std::byte> bytes) {
   while (!bytes.empty()) {
     const ssize_t written = ::write(descriptor_, bytes.data(), std::min(bytes.size(), kLargestWrite));

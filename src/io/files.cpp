@@ -10,6 +10,7 @@
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
 #include "lancet/core/text_file.h"
+#include "lancet/core/utf8.h"
 #include "strict_json.h"
 
 namespace lancet {
@@ -25,29 +26,10 @@ constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
 /// No book is as long. Few compressed bytes can promise any length, and tokens of a text take 100 times its memory.
 constexpr size_t kLongestLine = 16'000'000;
 
-/// Length of the UTF-8 character at the front (no surrogates, no overlong forms), 0 when there is none. Source: Unicode
-/// 15, table 3-7.
-size_t character_bytes(std::string_view text) {
-  const auto byte = [&](size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U; };
-  const auto in = [](unsigned value, unsigned low, unsigned high) { return value >= low && value <= high; };
-  const unsigned lead = byte(0);
-  if (lead < 0x80) return 1;
-  if (in(lead, 0xc2, 0xdf)) return in(byte(1), 0x80, 0xbf) ? 2 : 0;
-  if (in(lead, 0xe0, 0xef)) {
-    const bool second = in(byte(1), lead == 0xe0 ? 0xa0 : 0x80, lead == 0xed ? 0x9f : 0xbf);
-    return second && in(byte(2), 0x80, 0xbf) ? 3 : 0;
-  }
-  if (in(lead, 0xf0, 0xf4)) {
-    const bool second = in(byte(1), lead == 0xf0 ? 0x90 : 0x80, lead == 0xf4 ? 0x8f : 0xbf);
-    return second && in(byte(2), 0x80, 0xbf) && in(byte(3), 0x80, 0xbf) ? 4 : 0;
-  }
-  return 0;
-}
-
 /// Where the text stops being UTF-8; npos when it is UTF-8 to the end.
 size_t first_invalid_byte(std::string_view text) {
   for (size_t at = 0; at < text.size();) {
-    const size_t length = character_bytes(text.substr(at));
+    const size_t length = decode_utf8_at(text, at).bytes;
     if (length == 0) return at;
     at += length;
   }

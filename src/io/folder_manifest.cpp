@@ -37,10 +37,7 @@ constexpr std::array kEarlierFiles{"requests.jsonl",
 /// Null when it is not there or not valid: whoever asks does not count on it.
 Json read_json(const fs::path& path, int max_depth) {
   try {
-    const auto file = MappedFile::open(path);
-    std::string text(file->bytes().size(), '\0');
-    file->read(0, std::as_writable_bytes(std::span(text)));
-    return parse_strict_json(text, max_depth);
+    return parse_strict_json(MappedFile::open(path)->text(), max_depth);
   } catch (const CheckpointError&) {
     return {};
   } catch (const JsonProblem&) {

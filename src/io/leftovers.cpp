@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/file.h>
-#include <sys/stat.h>
 #include <unistd.h>
 #include <cerrno>
 #include <charconv>
@@ -68,11 +67,7 @@ std::optional<FileHandle> try_lock(const fs::path& path) {
   const int descriptor = ::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
   if (descriptor < 0) return std::nullopt;
   FileHandle handle(descriptor, path);
-  if (::flock(descriptor, LOCK_EX | LOCK_NB) != 0) return std::nullopt;
-  struct stat open {
-  }, named{};
-  if (::fstat(descriptor, &open) != 0 || ::lstat(path.c_str(), &named) != 0) return std::nullopt;
-  if (open.st_dev != named.st_dev || open.st_ino != named.st_ino) return std::nullopt;
+  if (::flock(descriptor, LOCK_EX | LOCK_NB) != 0 || !handle.has_its_name()) return std::nullopt;
   return handle;
 }
 

@@ -47,6 +47,12 @@ void MappedFile::read(uint64_t offset, std::span<std::byte> to) const {
   }
 }
 
+std::string MappedFile::text() const {
+  std::string text(bytes_.size(), '\0');
+  read(0, std::as_writable_bytes(std::span(text)));
+  return text;
+}
+
 void MappedFile::add_to(ContentHash& hash, uint64_t offset, uint64_t length) const {
   hash.add(length, [&](uint64_t begin, std::span<std::byte> piece) { read(offset + begin, piece); });
 }

@@ -1,7 +1,6 @@
 // A file ".<target>.lancet-lock" beside the target, locked and removed again. It names its holder, for the message.
 #include <fcntl.h>
 #include <sys/file.h>
-#include <sys/stat.h>
 #include <unistd.h>
 #include <array>
 #include <cerrno>
@@ -28,13 +27,6 @@ FileHandle open_lock(const fs::path& path) {
     descriptor = ::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
   if (descriptor < 0) throw CheckpointError(file_problem(path, "cannot create", errno));
   return {descriptor, path};
-}
-
-bool has_name(const FileHandle& file) {
-  struct stat open {
-  }, named{};
-  return ::fstat(file.descriptor(), &open) == 0 && ::lstat(file.path().c_str(), &named) == 0 &&
-         open.st_dev == named.st_dev && open.st_ino == named.st_ino;
 }
 
 std::string holder_of(const FileHandle& file) {
@@ -67,7 +59,7 @@ OutputLock::OutputLock(const fs::path& target, const OutputKind& kind) {
       ::unlink(file_.c_str());  // nothing can be locked here
       return;
     }
-    if (!has_name(file)) continue;  // its last holder removed it meanwhile
+    if (!file.has_its_name()) continue;  // its last holder removed it meanwhile
     name_holder(file);
     descriptor_ = file.release();
     recover_target(resolved, kind);

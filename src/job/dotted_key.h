@@ -11,6 +11,9 @@
 
 namespace lancet {
 
+/// Left to lancet.
+inline bool is_auto(const ConfigTree& tree) { return tree.kind == ConfigTree::Kind::kScalar && tree.scalar == "auto"; }
+
 /// Null when absent.
 inline const ConfigTree* find_dotted(const ConfigTree& tree, std::string_view key) {
   const ConfigTree* found = &tree;

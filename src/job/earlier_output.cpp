@@ -3,6 +3,7 @@
 #include <array>
 #include <set>
 
+#include "dotted_key.h"
 #include "lancet/core/error.h"
 #include "lancet/core/hash.h"
 #include "lancet/core/strings.h"
@@ -29,7 +30,7 @@ std::string option_text(const ConfigTree& editor, const char* key) {
 /// Whether the option is there and no number: auto, or what it is to go by.
 bool is_chosen(const ConfigTree& editor, const char* key) {
   const ConfigTree* value = editor.find(key);
-  return value != nullptr && (value->kind == ConfigTree::Kind::kMap || value->scalar == "auto");
+  return value != nullptr && (value->kind == ConfigTree::Kind::kMap || is_auto(*value));
 }
 
 void check_same_option(const char* key, const ConfigTree& earlier, const ConfigTree& now, const std::string& where) {

@@ -32,9 +32,9 @@ constexpr ShareScale kShares[] = {
     {"covariance_weight", "attained_share"}, {"ridge", "attained_share"}, {"null_space_below", "share"}};
 
 /// What auto stands for.
-double automatic_share(const ConfigTree& editor, const ShareScale& scale) {
+double share_of_auto(const ConfigTree& editor, const ShareScale& scale) {
   if (scale.key == "share") return NullSpaceRule().share;
-  return editor.find("method")->scalar == "pmet" ? kPmetAttainedShare : kAttainedShare;
+  return automatic_share(editor.find("method")->scalar);
 }
 constexpr Scale kScales[] = {{"values.lr", {0.2, 0.5, 1, 2, 4}},
                              {"values.clamp", {0.2, 0.5, 1, 2, 4}},
@@ -47,8 +47,6 @@ constexpr Scale kScales[] = {{"values.lr", {0.2, 0.5, 1, 2, 4}},
 constexpr int64_t kFarthestShift = 2;
 
 double number_of(const ConfigTree& scalar) { return std::stod(scalar.scalar); }
-
-bool is_auto(const ConfigTree& tree) { return tree.kind == ConfigTree::Kind::kScalar && tree.scalar == "auto"; }
 
 /// To three digits, as a person would write it.
 double rounded(double value) {
@@ -110,7 +108,7 @@ std::optional<SearchAxis> numbers_axis(const ConfigTree& editor, const Scale& sc
 std::optional<SearchAxis> shares_axis(const ConfigTree& editor, const ShareScale& scale) {
   const ConfigTree* own = editor.find(scale.option);
   if (own == nullptr || (own->kind != ConfigTree::Kind::kMap && !is_auto(*own))) return std::nullopt;
-  const double share = is_auto(*own) ? automatic_share(editor, scale) : number_of(*own->find(scale.key));
+  const double share = is_auto(*own) ? share_of_auto(editor, scale) : number_of(*own->find(scale.key));
   SearchAxis axis{std::string(scale.option), {}};
   for (const double factor : kOdds) {
     const double other_share = std::min(rounded(factor * share / (1 - share + factor * share)), kMostShare);

@@ -5,6 +5,7 @@
 #include <random>
 
 #include "io_support.h"
+#include "io_zip_support.h"
 #include "lancet/core/error.h"
 #include "lancet/io/files.h"
 
@@ -13,19 +14,7 @@ namespace {
 
 using namespace lancet::testing;
 
-std::string gzip(std::string_view text) {
-  z_stream stream{};
-  EXPECT_EQ(deflateInit2(&stream, 6, Z_DEFLATED, 16 + MAX_WBITS, 8, Z_DEFAULT_STRATEGY), Z_OK);
-  std::string packed(deflateBound(&stream, text.size()), '\0');
-  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(text.data()));
-  stream.avail_in = static_cast<uInt>(text.size());
-  stream.next_out = reinterpret_cast<Bytef*>(packed.data());
-  stream.avail_out = static_cast<uInt>(packed.size());
-  EXPECT_EQ(deflate(&stream, Z_FINISH), Z_STREAM_END);
-  packed.resize(stream.total_out);
-  deflateEnd(&stream);
-  return packed;
-}
+std::string gzip(std::string_view text) { return deflated(text, 16 + MAX_WBITS); }
 
 std::vector<std::string> documents_of(const std::filesystem::path& path) {
   DocumentReader reader(path);

@@ -18,9 +18,10 @@ inline std::string little(uint64_t value, int bytes) {
   return text;
 }
 
-inline std::string raw_deflate(std::string_view text) {
+/// `window_bits`: as zlib's deflateInit2 has them, which tell the format too.
+inline std::string deflated(std::string_view text, int window_bits) {
   z_stream stream{};
-  EXPECT_EQ(deflateInit2(&stream, 6, Z_DEFLATED, -MAX_WBITS, 8, Z_DEFAULT_STRATEGY), Z_OK);
+  EXPECT_EQ(deflateInit2(&stream, 6, Z_DEFLATED, window_bits, 8, Z_DEFAULT_STRATEGY), Z_OK);
   std::string packed(deflateBound(&stream, text.size()), '\0');
   stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(text.data()));
   stream.avail_in = static_cast<uInt>(text.size());
@@ -31,6 +32,8 @@ inline std::string raw_deflate(std::string_view text) {
   deflateEnd(&stream);
   return packed;
 }
+
+inline std::string raw_deflate(std::string_view text) { return deflated(text, -MAX_WBITS); }
 
 enum class Zip64 { kNo, kLocal, kEverywhere };
 

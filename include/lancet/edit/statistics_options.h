@@ -30,6 +30,9 @@ struct StatisticsOptions {
   /// `tokens`, or by default kTokensPerDimension for each of the keys' `key_size` dimensions, from kLeastOwnTokens to
   /// kMostTokens.
   int64_t token_budget(int64_t key_size) const;
+  /// What `cache` keeps for one layer: a matrix of f64 of moments, which imported ones need not, and half of one for
+  /// what solves need.
+  int64_t cached_bytes(int64_t key_size) const;
 
   /// Whether moments are taken over text, rather than imported.
   bool takes_text() const { return from == StatisticsFrom::kCorpus || from == StatisticsFrom::kSelf; }
