@@ -54,7 +54,7 @@ bench: $(BUILD)/build.ninja
 bundle: $(BUILD)/build.ninja
 	cmake -S . -B $(BUILD) -DLANCET_BENCH=ON
 	cmake --build $(BUILD) --target lancet lancet_bench
-	tools/bundle.sh $(BUILD)
+	packaging/bundle.sh $(BUILD)
 
 lint: setup-test
 	$(PYTHON) -m pytest -q tests/lint

@@ -1,6 +1,6 @@
 # lancet_library(NAME [TORCH] [SANITIZED] [SOURCES_IN dir] [DEPENDS targets...])
 #   One static library lancet_<NAME> from every source of a folder and its subfolders (src/<NAME> unless SOURCES_IN is given). The dependencies
-#   named here are the only ones: the design's direction of dependencies is these calls.
+#   named here are the only ones: the design's direction of dependencies is these calls, and tests/lint holds sources to them.
 #   TORCH      the folder sees torch: shares the precompiled header of lancet_pch
 #   SANITIZED  also lancet_<NAME>_sanitized, the same sources under AddressSanitizer and UBSan, for the tests
 set(LANCET_WARNINGS -Wall -Wextra -Wshadow -Wconversion)
@@ -15,6 +15,7 @@ function(lancet_library NAME)
   set(_targets lancet_${NAME})
   if(ARG_SANITIZED AND LANCET_TESTS)
     list(APPEND _targets lancet_${NAME}_sanitized)
+    set(LANCET_SANITIZED_ROOMS ${LANCET_SANITIZED_ROOMS} ${NAME} PARENT_SCOPE)
   endif()
   foreach(_target IN LISTS _targets)
     string(REGEX MATCH "_sanitized$" _suffix "${_target}")

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "lancet/core/config_section.h"
-#include "lancet/edit/prepared_request.h"
-#include "lancet/edit/weight_update.h"
+#include "lancet/deltas/weight_update.h"
+#include "lancet/requests/prepared_request.h"
 
 namespace lancet {
 

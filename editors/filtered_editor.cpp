@@ -5,7 +5,7 @@
 #include <cmath>
 #include <optional>
 
-#include "lancet/edit/delta_filters.h"
+#include "lancet/deltas/delta_filters.h"
 
 namespace lancet {
 namespace {

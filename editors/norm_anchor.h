@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "lancet/core/config_section.h"
-#include "lancet/edit/editor_state.h"
+#include "lancet/deltas/editor_state.h"
 
 namespace lancet {
 

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "lancet/job/model_session.h"
 #include "lancet/models/generate.h"
+#include "lancet/plan/model_session.h"
 #include "lancet/text/chat_template.h"
 
 namespace lancet::cli {

@@ -9,8 +9,8 @@
 #include "lancet/core/progress.h"
 #include "lancet/core/strings.h"
 #include "lancet/editors/registry.h"
-#include "lancet/job/model_session.h"
 #include "lancet/job/presets.h"
+#include "lancet/plan/model_session.h"
 
 namespace lancet::cli {
 namespace {

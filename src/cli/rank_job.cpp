@@ -5,7 +5,7 @@
 #include "commands.h"
 #include "lancet/core/progress.h"
 #include "lancet/core/strings.h"
-#include "lancet/job/kept_work.h"
+#include "lancet/run/kept_work.h"
 #include "stop_signals.h"
 
 namespace lancet::cli {

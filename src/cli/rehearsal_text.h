@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "lancet/job/rehearsal.h"
+#include "lancet/run/rehearsal.h"
 
 namespace lancet::cli {
 

@@ -6,11 +6,11 @@
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
 #include "lancet/doctor/doctor.h"
-#include "lancet/edit/imported_null_space.h"
-#include "lancet/edit/imported_statistics.h"
 #include "lancet/io/files.h"
-#include "lancet/job/edit_job.h"
-#include "lancet/job/model_session.h"
+#include "lancet/plan/model_session.h"
+#include "lancet/run/edit_job.h"
+#include "lancet/statistics/imported_null_space.h"
+#include "lancet/statistics/imported_statistics.h"
 
 namespace lancet {
 namespace {

@@ -4,11 +4,11 @@
 #include <type_traits>
 
 #include "lancet/core/strings.h"
-#include "lancet/edit/activations.h"
 #include "lancet/edit/editor.h"
 #include "lancet/runtime/collectives.h"
 #include "lancet/runtime/host_workers.h"
-#include "value_plan.h"
+#include "lancet/training/activations.h"
+#include "lancet/training/value_plan.h"
 
 namespace lancet {
 namespace {

@@ -7,18 +7,10 @@
 
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
+#include "lancet/kernels/cholesky.h"
 
 namespace lancet {
 namespace {
-
-/// Lower factor of a symmetric matrix, in the matrix's own memory; undefined when it is not positive definite.
-Tensor cholesky_in_place(Tensor matrix) {
-  // Column-major, or torch would factor a copy; of a symmetric matrix the transpose is as good.
-  Tensor lower = matrix.is_contiguous() ? matrix.t() : std::move(matrix);
-  Tensor info = torch::empty({}, lower.options().dtype(at::kInt));
-  at::linalg_cholesky_ex_out(lower, info, lower);
-  return info.item<int>() == 0 ? lower : Tensor();
-}
 
 Tensor solve_lower(const Tensor& lower, const Tensor& right) {
   return at::linalg_solve_triangular(lower, right, /*upper=*/false);
@@ -50,45 +42,7 @@ Tensor adjust(const Tensor& new_FN, const Tensor& history_FM, SolveSpace space) 
   return torch::matmul(all_FM, solve_lifted(torch::matmul(all_FM.t(), all_FM), select_MN));
 }
 
-/// The smallest power of ten of the ridge that lifts the spectrum above rounding.
-double sufficient_ridge(double smallest, double largest, double mean_diagonal, int64_t size) {
-  const double rounding = largest * static_cast<double>(size) * std::numeric_limits<double>::epsilon();
-  const double needed = (std::max(-smallest, 0.0) + 10.0 * rounding) / mean_diagonal;
-  return std::pow(10.0, std::ceil(std::log10(needed)));
-}
-
-double mean_diagonal(const Tensor& matrix) {
-  return matrix.trace().item<double>() / static_cast<double>(matrix.size(0));
-}
-
-NumericError not_definite(const Tensor& covariance_FF, double ridge, const std::string& where) {
-  if (!covariance_FF.isfinite().all().item<bool>())
-    return NumericError(
-        cat(where, ": the covariance has NaN or Inf: the statistics are damaged, remove them from the cache"));
-  const double mean = mean_diagonal(covariance_FF);
-  if (!(mean > 0))
-    return NumericError(
-        cat(where, ": the covariance has the mean diagonal ", mean, ", expected a positive one: no key ",
-            "of this layer is in it. Look at the imported file, or at the layer's weights in the model;",
-            " statistics from the cache: remove them, they are made again"));
-  const Tensor spectrum = at::linalg_eigvalsh(covariance_FF);
-  const double smallest = spectrum[0].item<double>();
-  const double needed = sufficient_ridge(smallest, spectrum[-1].item<double>(), mean, covariance_FF.size(0));
-  return NumericError(cat(where, ": the covariance is not positive definite: smallest eigenvalue ", smallest,
-                          " at mean diagonal ", mean, ", ridge ", ridge, ". Set statistics.ridge: ", needed,
-                          " or use more tokens"));
-}
-
 }  // namespace
-
-Tensor factor_covariance(const std::function<Tensor()>& covariance, double ridge, const std::string& where) {
-  const torch::NoGradGuard no_grad;
-  Tensor matrix_FF = covariance();
-  if (ridge > 0) matrix_FF.diagonal().add_(ridge * mean_diagonal(matrix_FF));
-  Tensor lower = cholesky_in_place(std::move(matrix_FF));
-  if (!lower.defined()) throw not_definite(covariance(), ridge, where);
-  return lower;
-}
 
 LowRankDelta solve_ridge(const RidgeProblem& problem, SolveSpace space) {
   const torch::NoGradGuard no_grad;

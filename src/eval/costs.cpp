@@ -6,8 +6,8 @@
 #include "ask_model.h"
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
-#include "lancet/eval/answer_match.h"
 #include "lancet/models/batching.h"
+#include "lancet/text_metrics/answer_match.h"
 
 namespace lancet {
 namespace {

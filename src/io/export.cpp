@@ -12,7 +12,7 @@
 #include "lancet/core/strings.h"
 #include "lancet/io/checkpoint.h"
 #include "model_files.h"
-#include "safetensors_head.h"
+#include "tensors/safetensors_head.h"
 
 namespace lancet {
 namespace {

@@ -12,8 +12,8 @@
 #include <system_error>
 #include <utility>
 
+#include "folders/leftovers.h"
 #include "lancet/core/strings.h"
-#include "leftovers.h"
 
 namespace lancet {
 namespace {

@@ -7,10 +7,10 @@
 
 #include "lancet/core/config_section.h"
 #include "lancet/core/strings.h"
-#include "lancet/edit/request.h"
 #include "lancet/editors/registry.h"
 #include "lancet/job/job_config.h"
 #include "lancet/job/presets.h"
+#include "lancet/requests/request.h"
 
 namespace lancet {
 namespace {

@@ -10,7 +10,7 @@
 #include "lancet/core/strings.h"
 #include "lancet/editors/registry.h"
 #include "lancet/io/files.h"
-#include "lancet/job/model_session.h"
+#include "lancet/models/model_files.h"
 
 namespace lancet {
 namespace {

@@ -13,8 +13,8 @@
 #include <variant>
 #include <vector>
 
+#include "bpe/split_pattern.h"
 #include "lancet/text/tokenizer.h"
-#include "split_pattern.h"
 
 namespace lancet {
 

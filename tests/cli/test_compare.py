@@ -1,4 +1,4 @@
-"""`lancet compare`, as a user runs it; and tools/golden/compare.py on what it writes."""
+"""`lancet compare`, as a user runs it; and tests/oracle/golden/compare.py on what it writes."""
 import json
 import re
 import subprocess

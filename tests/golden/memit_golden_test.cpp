@@ -1,4 +1,5 @@
-// lancet against tools/make_golden.py: the published algorithm, written plainly and independently in Python, in f64.
+// lancet against tests/oracle/make_golden.py: the published algorithm, written plainly and independently in Python, in
+// f64.
 #include <gtest/gtest.h>
 #include <torch/types.h>
 
@@ -6,9 +7,9 @@
 #include <nlohmann/json.hpp>
 
 #include "lancet/core/strings.h"
-#include "lancet/edit/factor_store.h"
-#include "lancet/edit/statistics_store.h"
 #include "lancet/models/tensor_io.h"
+#include "lancet/statistics/factor_store.h"
+#include "lancet/statistics/statistics_store.h"
 #include "support/edit_setup.h"
 #include "support/tiny_model.h"
 

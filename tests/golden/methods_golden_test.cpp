@@ -1,5 +1,5 @@
-// Every method against tools/golden: the published algorithm, written plainly and independently in Python, in f64. The
-// deltas of one batch, or of two with the state that the first one left, through a file.
+// Every method against tests/oracle/golden: the published algorithm, written plainly and independently in Python, in
+// f64. The deltas of one batch, or of two with the state that the first one left, through a file.
 #include <gtest/gtest.h>
 #include <torch/types.h>
 
@@ -7,10 +7,10 @@
 #include <nlohmann/json.hpp>
 
 #include "lancet/core/strings.h"
-#include "lancet/edit/factor_store.h"
-#include "lancet/edit/null_space_store.h"
-#include "lancet/edit/statistics_store.h"
 #include "lancet/models/tensor_io.h"
+#include "lancet/statistics/factor_store.h"
+#include "lancet/statistics/null_space_store.h"
+#include "lancet/statistics/statistics_store.h"
 #include "support/edit_setup.h"
 #include "support/tiny_model.h"
 

@@ -1,4 +1,4 @@
-// Every evaluation protocol against tools/golden_metrics.py: each definition, plain and independent, in f64,
+// Every evaluation protocol against tests/oracle/golden_metrics.py: each definition, plain and independent, in f64,
 // on the demo model and on an edited one.
 #include <gtest/gtest.h>
 
@@ -7,10 +7,10 @@
 
 #include "lancet/core/strings.h"
 #include "lancet/eval/evaluate.h"
-#include "lancet/eval/ngram_entropy.h"
-#include "lancet/eval/tfidf.h"
-#include "lancet/eval/word_tokens.h"
 #include "lancet/io/files.h"
+#include "lancet/text_metrics/ngram_entropy.h"
+#include "lancet/text_metrics/tfidf.h"
+#include "lancet/text_metrics/word_tokens.h"
 #include "support/tiny_model.h"
 
 namespace lancet {

@@ -1,14 +1,14 @@
-// lancet against tools/golden/trace.py: causal tracing one row at a time, written plainly in Python, in f64.
+// lancet against tests/oracle/golden/trace.py: causal tracing one row at a time, written plainly in Python, in f64.
 #include <gtest/gtest.h>
 #include <torch/types.h>
 
 #include <nlohmann/json.hpp>
 
 #include "lancet/core/strings.h"
-#include "lancet/edit/request.h"
 #include "lancet/eval/causal_trace.h"
 #include "lancet/eval/trace_noise.h"
 #include "lancet/models/tensor_io.h"
+#include "lancet/requests/request.h"
 #include "support/tiny_model.h"
 
 namespace lancet {

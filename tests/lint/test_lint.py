@@ -6,7 +6,7 @@ import re
 import shutil
 import subprocess
 import sys
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 import pytest
 from cpp_source import REPOSITORY, load_sources, source
@@ -26,24 +26,21 @@ def report(offenders):
 
 # ---- Direction of dependencies -------------------------------------------------------------------------------------------------
 
-BELOW_EDIT = {"core", "io", "text", "runtime", "kernels", "models"}
-MAY_INCLUDE = {
-    "core": set(),
-    "io": {"core"},
-    "text": {"core"},
-    "report": {"core"},
-    "runtime": {"core"},
-    "distributed": {"core", "runtime"},
-    "kernels": {"core", "runtime"},
-    "models": {"core", "io", "text", "runtime", "kernels"},
-    "edit": BELOW_EDIT,
-    "editors": {"core", "models", "edit"},  # never a device, a rank, a stream or a file
-    "eval": BELOW_EDIT | {"edit"},
-    "job": BELOW_EDIT | {"edit", "editors", "eval", "report"},
-    "doctor": BELOW_EDIT | {"edit", "editors", "eval", "job", "distributed"},
-    "cli": BELOW_EDIT | {"edit", "editors", "eval", "job", "report", "doctor", "distributed"},
-}
-WITHOUT_TORCH = {"core", "io", "text", "report"}
+LIBRARY = re.compile(r"^lancet_library\((\w+)([^)]*)\)", re.M)
+
+
+def declared_rooms(cmake):
+    """CMakeLists.txt is what says which room may include which: room -> (rooms that it may include, whether it sees torch)."""
+    rooms = {}
+    for name, words in LIBRARY.findall(cmake):
+        words = words.split()
+        rooms[name] = ({word.removeprefix("lancet_") for word in words if word.startswith("lancet_")}, "TORCH" in words)
+    return rooms
+
+
+ROOMS = declared_rooms((REPOSITORY / "CMakeLists.txt").read_text())
+MAY_INCLUDE = {name: rooms for name, (rooms, _) in ROOMS.items()} | {"cli": set(ROOMS)}  # the program is on top of all
+WITHOUT_TORCH = {name for name, (_, torch) in ROOMS.items() if not torch}
 TORCH = re.compile(r"(torch|ATen|c10)/")
 STANDARD = re.compile(r"[a-z][a-z0-9_]*$")
 
@@ -53,7 +50,7 @@ def direction_problems(sources):
         if file.folder is None:
             continue
         if file.folder not in MAY_INCLUDE:
-            yield f"{file.path}: the folder {file.folder} has no row in MAY_INCLUDE"
+            yield f"{file.path}: the folder {file.folder} is no lancet_library of CMakeLists.txt"
             continue
         for include in file.includes:
             match = re.match(r"lancet/([^/]+)/", include.name)
@@ -63,8 +60,15 @@ def direction_problems(sources):
                 yield f"{file.path}:{include.line}: {file.folder} includes <{include.name}>, which is torch"
 
 
+def private_roots(file):
+    """Folders that the compiler looks in besides the file's own."""
+    if file.is_test:
+        return [PurePosixPath("tests")]
+    return [PurePosixPath("src") / file.folder] if file.path.parts[0] == "src" else []
+
+
 def target_problems(sources):
-    """Public headers by their full name, private ones from their own folder only, never all of torch."""
+    """Public headers by their full name, private ones from their own room only, never all of torch."""
     paths = {str(file.path) for file in sources}
     for file in sources:
         for include in file.includes:
@@ -77,9 +81,9 @@ def target_problems(sources):
                 elif f"include/{include.name}" not in paths:
                     yield f"{where}: is no public header"
             elif include.quoted:
-                places = [file.path.parent / include.name] + ([f"tests/{include.name}"] if file.is_test else [])
+                places = [file.path.parent / include.name, *(root / include.name for root in private_roots(file))]
                 if ".." in include.name or not any(str(place) in paths for place in places):
-                    yield f"{where}: a private header is included from its own folder only"
+                    yield f"{where}: a private header is included from its own room only"
 
 
 def public_header_problems(sources):

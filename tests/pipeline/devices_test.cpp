@@ -3,12 +3,12 @@
 #include <torch/types.h>
 
 #include "lancet/core/error.h"
-#include "lancet/edit/factor_store.h"
-#include "lancet/edit/statistics_store.h"
-#include "lancet/edit/value_store.h"
 #include "lancet/eval/evaluate.h"
 #include "lancet/kernels/gram.h"
 #include "lancet/models/generate.h"
+#include "lancet/statistics/factor_store.h"
+#include "lancet/statistics/statistics_store.h"
+#include "lancet/training/value_store.h"
 #include "support/edit_run.h"
 #include "support/edit_setup.h"
 #include "support/fake_device.h"

@@ -3,10 +3,10 @@
 #include <torch/types.h>
 
 #include "lancet/core/strings.h"
-#include "lancet/edit/factor_store.h"
-#include "lancet/edit/statistics_store.h"
 #include "lancet/eval/evaluate.h"
-#include "lancet/job/job_plan.h"
+#include "lancet/plan/job_plan.h"
+#include "lancet/statistics/factor_store.h"
+#include "lancet/statistics/statistics_store.h"
 #include "support/edit_setup.h"
 #include "support/fake_device.h"
 #include "support/tiny_model.h"

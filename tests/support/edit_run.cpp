@@ -1,13 +1,13 @@
-#include "support/edit_run.h"
+#include "edit_run.h"
 
 #include <gtest/gtest.h>
 #include <torch/types.h>
 
-#include "lancet/edit/factor_store.h"
-#include "lancet/edit/statistics_store.h"
+#include "edit_setup.h"
 #include "lancet/eval/evaluate.h"
 #include "lancet/models/generate.h"
-#include "support/edit_setup.h"
+#include "lancet/statistics/factor_store.h"
+#include "lancet/statistics/statistics_store.h"
 
 namespace lancet::testing {
 namespace {

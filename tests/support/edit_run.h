@@ -4,10 +4,10 @@
 #include <utility>
 #include <vector>
 
-#include "lancet/edit/covariance.h"
 #include "lancet/eval/metrics.h"
 #include "lancet/runtime/communicator.h"
-#include "support/tiny_model.h"
+#include "lancet/statistics/covariance.h"
+#include "tiny_model.h"
 
 namespace lancet::testing {
 

@@ -1,4 +1,4 @@
-#include "support/edit_setup.h"
+#include "edit_setup.h"
 
 #include "lancet/core/strings.h"
 #include "lancet/io/files.h"

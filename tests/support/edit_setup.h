@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "lancet/edit/corpus.h"
-#include "lancet/edit/request.h"
 #include "lancet/editors/registry.h"
+#include "lancet/requests/request.h"
+#include "lancet/statistics/corpus.h"
 
 namespace lancet::testing {
 

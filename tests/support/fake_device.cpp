@@ -2,7 +2,7 @@
 // tensor arguments, gives the CPU kernel aliases of the same memory, and puts the results into memory of the fake
 // device. Only what makes or reshapes storage has kernels of its own here. Source of the idea: torch's own
 // test/cpp_extensions/open_registration_extension.
-#include "support/fake_device.h"
+#include "fake_device.h"
 
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/EmptyTensor.h>

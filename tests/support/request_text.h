@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "lancet/edit/request.h"
+#include "lancet/requests/request.h"
 
 namespace lancet::testing {
 

@@ -1,4 +1,4 @@
-#include "support/thread_ranks.h"
+#include "thread_ranks.h"
 
 #include <torch/types.h>
 

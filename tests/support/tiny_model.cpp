@@ -1,4 +1,4 @@
-#include "support/tiny_model.h"
+#include "tiny_model.h"
 
 #include <ATen/CPUGeneratorImpl.h>
 #include <torch/types.h>

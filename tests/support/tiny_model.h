@@ -9,7 +9,7 @@
 #include "lancet/io/checkpoint.h"
 #include "lancet/models/causal_lm.h"
 #include "lancet/text/tokenizer.h"
-#include "support/temp_dir.h"
+#include "temp_dir.h"
 
 namespace lancet::testing {
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "lancet/edit/values.h"
+#include "lancet/training/values.h"
 
 namespace lancet {
 

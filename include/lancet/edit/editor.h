@@ -9,16 +9,16 @@
 #include <string>
 #include <vector>
 
-#include "lancet/edit/contexts.h"
+#include "lancet/deltas/editor_state.h"
+#include "lancet/deltas/weight_update.h"
 #include "lancet/edit/edit_outcome.h"
-#include "lancet/edit/editor_state.h"
-#include "lancet/edit/null_space.h"
-#include "lancet/edit/prepared_request.h"
 #include "lancet/edit/request_states.h"
 #include "lancet/edit/solvers.h"
-#include "lancet/edit/text_training.h"
-#include "lancet/edit/values.h"
-#include "lancet/edit/weight_update.h"
+#include "lancet/requests/prepared_request.h"
+#include "lancet/statistics/null_space.h"
+#include "lancet/training/contexts.h"
+#include "lancet/training/text_training.h"
+#include "lancet/training/values.h"
 
 namespace lancet {
 

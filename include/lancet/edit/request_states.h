@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <span>
 
-#include "lancet/edit/activations.h"
-#include "lancet/edit/prepared_request.h"
+#include "lancet/requests/prepared_request.h"
+#include "lancet/training/activations.h"
 
 namespace lancet {
 

@@ -9,10 +9,10 @@
 #include <string>
 #include <vector>
 
-#include "lancet/edit/request.h"
 #include "lancet/eval/evaluation_size.h"
 #include "lancet/eval/held_out_text.h"
 #include "lancet/eval/questions.h"
+#include "lancet/requests/request.h"
 
 namespace lancet {
 

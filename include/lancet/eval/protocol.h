@@ -11,10 +11,10 @@
 #include <string_view>
 #include <vector>
 
-#include "lancet/edit/request.h"
 #include "lancet/eval/costs.h"
 #include "lancet/eval/metrics.h"
 #include "lancet/eval/questions.h"
+#include "lancet/requests/request.h"
 
 namespace lancet {
 

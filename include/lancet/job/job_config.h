@@ -12,12 +12,12 @@
 
 #include "lancet/core/config_section.h"
 #include "lancet/edit/editor.h"
-#include "lancet/edit/request.h"
-#include "lancet/edit/statistics_options.h"
 #include "lancet/eval/evaluate.h"
 #include "lancet/io/output_folder.h"
 #include "lancet/job/schedule.h"
+#include "lancet/requests/request.h"
 #include "lancet/runtime/devices.h"
+#include "lancet/statistics/statistics_options.h"
 
 namespace lancet {
 

@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <string>
 
-#include "lancet/job/model_session.h"
+#include "lancet/models/model_files.h"
 
 namespace lancet {
 

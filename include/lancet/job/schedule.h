@@ -3,14 +3,9 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <optional>
-#include <string>
-#include <utility>
 #include <vector>
 
 #include "lancet/core/config_section.h"
-#include "lancet/edit/editor.h"
-#include "lancet/eval/metrics.h"
 
 namespace lancet {
 
@@ -41,24 +36,5 @@ ScheduleOptions parse_schedule(ConfigSection section);
 
 /// Indices of each batch's requests, in the order in which they are edited. Shuffled by `seed`, everywhere alike.
 std::vector<std::vector<int64_t>> plan_schedule(const ScheduleOptions& schedule, int64_t n_requests, uint64_t seed);
-
-/// What one batch did and measured.
-struct BatchReport {
-  std::vector<int64_t> requests;       ///< indices into the job's
-  double seconds = 0;                  ///< of editing alone
-  EditOutcome outcome;                 ///< by place in the batch
-  std::optional<Tallies> right_after;  ///< its requests, behind it; nullopt: not measured
-  std::optional<Tallies> first_batch;  ///< the first batch's, at the same time
-  std::vector<std::pair<std::string, double>>
-      growth;  ///< ||W - W0||_F / ||W0||_F of each weight edited so far, by name
-};
-
-/// The outcomes of all batches, by the job's requests.
-EditOutcome merged_outcome(const std::vector<BatchReport>& batches, size_t n_requests);
-
-/// As text that from_record() reads back exactly, but for `requests`.
-std::string to_record(const BatchReport& batch);
-/// Throws: ConfigError for what to_record() cannot have made.
-BatchReport from_record(const std::string& record);
 
 }  // namespace lancet

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "lancet/core/strings.h"
-#include "lancet/eval/ngram_entropy.h"
+#include "lancet/text_metrics/ngram_entropy.h"
 #include "scored_probes.h"
 
 namespace lancet {

@@ -5,7 +5,7 @@
 
 #include "attribute_snippets.h"
 #include "lancet/eval/protocol.h"
-#include "lancet/eval/tfidf.h"
+#include "lancet/text_metrics/tfidf.h"
 
 namespace lancet {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "lancet/core/strings.h"
-#include "lancet/eval/ngram_entropy.h"
+#include "lancet/text_metrics/ngram_entropy.h"
 #include "protocols.h"
 #include "scored_probes.h"
 

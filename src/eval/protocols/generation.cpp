@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "lancet/core/strings.h"
-#include "lancet/eval/answer_match.h"
+#include "lancet/text_metrics/answer_match.h"
 #include "protocols.h"
 
 namespace lancet {

@@ -2,8 +2,8 @@
 #include <algorithm>
 
 #include "lancet/core/strings.h"
-#include "lancet/eval/answer_match.h"
 #include "lancet/io/files.h"
+#include "lancet/text_metrics/answer_match.h"
 #include "protocols.h"
 #include "scored_probes.h"
 

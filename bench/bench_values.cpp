@@ -1,0 +1,135 @@
+// One step of value optimisation, forward and backward, and the same matrix products alone, in turn: what a step costs
+// over the arithmetic that it cannot do without. That counts each row's positions from the subject's last token on, the
+// drift row's one, and logits where a loss reads them; no padding.
+#include <torch/types.h>
+
+#include <algorithm>
+#include <string>
+
+#include "benches.h"
+#include "lancet/training/values.h"
+#include "machine.h"
+#include "products.h"
+
+namespace lancet::bench {
+namespace {
+
+/// Steps between the two optimisations whose times are subtracted: preparation and the last, forward-only step cancel.
+constexpr int kSteps = 8;
+
+/// What edits/h assumes: MEMIT's published number. The preparation of a batch is left out.
+constexpr int kStepsOfAnEdit = 25;
+
+/// Rows that the matrices see in one step of one batch.
+struct StepRows {
+  int64_t tokens = 0;
+  int64_t labels = 0;
+};
+
+StepRows rows_of(const PreparedRequest& request) {
+  const int64_t n_targets = static_cast<int64_t>(request.target.size());
+  StepRows rows{1, 1};  // the drift row: one position, whose distribution is read
+  for (const LocatedPrompt& prompt : request.prompts) {
+    rows.tokens += static_cast<int64_t>(prompt.ids.size()) - prompt.lookup + n_targets - 1;
+    rows.labels += n_targets;
+  }
+  return rows;
+}
+
+/// Requests of similar length go together, as in the optimiser.
+std::vector<StepRows> plan_rows(std::span<const PreparedRequest> requests, int64_t batch) {
+  std::vector<StepRows> each;
+  for (const PreparedRequest& request : requests) each.push_back(rows_of(request));
+  std::stable_sort(each.begin(), each.end(), [](StepRows a, StepRows b) { return a.tokens < b.tokens; });
+  std::vector<StepRows> batches;
+  for (size_t i = 0; i < each.size(); ++i) {
+    if (i % static_cast<size_t>(batch) == 0) batches.emplace_back();
+    batches.back().tokens += each[i].tokens;
+    batches.back().labels += each[i].labels;
+  }
+  return batches;
+}
+
+/// The products of one step over all batches.
+class StepProducts {
+ public:
+  StepProducts(const CausalLM& model, int64_t layer, std::vector<StepRows> batches)
+      : batches_(std::move(batches)),
+        layers_(layer_matrices(model, {layer + 1, model.config().n_layers}), most(&StepRows::tokens)),
+        head_({head_matrix(model)}, most(&StepRows::labels)) {}
+
+  void run() const {
+    for (const StepRows& rows : batches_) {
+      layers_.forward_and_backward(rows.tokens);
+      head_.forward_and_backward(rows.labels);
+    }
+  }
+
+  Work work() const {
+    Work work;
+    for (const StepRows& rows : batches_) {
+      work.tokens += static_cast<double>(rows.tokens);
+      work.flop += layers_.flop(rows.tokens) + head_.flop(rows.labels);
+    }
+    return work;
+  }
+
+ private:
+  int64_t most(int64_t StepRows::*count) const {
+    int64_t most = 0;
+    for (const StepRows& rows : batches_) most = std::max(most, rows.*count);
+    return most;
+  }
+
+  std::vector<StepRows> batches_;
+  ProductRunner layers_;
+  ProductRunner head_;
+};
+
+void run_values(benchmark::State& state, const Subject& subject, const BenchOptions& options) {
+  const CausalLM& model = subject.model;
+  const int64_t layer = std::min(options.value_layer, model.config().n_layers - 2);
+  const std::span requests = std::span(subject.requests).first(static_cast<size_t>(state.range(0)));
+  ValueOptions values;
+  values.stop_loss = 0;  // every request stays to the end
+  if (options.value_batch > 0) values.batch = options.value_batch;
+  const auto optimise = [&](int64_t steps) {
+    values.steps = steps;
+    return seconds_of([&] { wait_for(optimize_values(model, requests, layer, values, {alone()}).z_ND); });
+  };
+  values.steps = 1;
+  const int64_t largest = optimize_values(model, requests, layer, values, {alone()}).batching.largest;
+  const StepProducts products(model, layer, plan_rows(requests, largest));
+  products.run();
+  double step_s = 0, products_s = 0;
+  for (auto _ : state) {
+    const double step = std::max((optimise(kSteps + 1) - optimise(1)) / kSteps, 1e-9);
+    state.SetIterationTime(step);
+    step_s += step;
+    for (int i = 0; i < kSteps; ++i) products_s += seconds_of([&] { products.run(); }) / kSteps;
+  }
+  const double iterations = static_cast<double>(state.iterations());
+  Work work = products.work();
+  work.peak_flops = matmul_peak(model.placement().head_device(), model.placement().weight_dtype(), options.peak_size);
+  work.device_bytes = peak_device_bytes(model.placement().head_device());
+  count(state, work, step_s / iterations);
+  state.counters["products_ms"] = 1e3 * products_s / iterations;
+  state.counters["step/products"] = step_s / products_s;
+  const double edits = static_cast<double>(state.range(0));
+  state.counters["edits/h@" + std::to_string(kStepsOfAnEdit) + "steps"] =
+      3600 * edits / (kStepsOfAnEdit * step_s / iterations);
+  state.counters["ms/request"] = 1e3 * step_s / iterations / static_cast<double>(state.range(0));
+}
+
+}  // namespace
+
+void register_values(const Subject& subject, const BenchOptions& options) {
+  benchmark::RegisterBenchmark("value_step", [&](benchmark::State& state) { run_values(state, subject, options); })
+      ->ArgName("requests")
+      ->Arg(64)
+      ->Arg(512)
+      ->UseManualTime()
+      ->Unit(benchmark::kMillisecond);
+}
+
+}  // namespace lancet::bench

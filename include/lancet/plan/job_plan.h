@@ -1,0 +1,57 @@
+// Which layers lie on which device, decided from counts before anything is loaded; what does not fit is refused with
+// what would help.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "lancet/job/job_config.h"
+#include "lancet/plan/memory_estimate.h"
+#include "lancet/runtime/devices.h"
+
+namespace lancet {
+
+struct JobPlan {
+  Placement placement;
+  std::vector<StageEstimate> stages;
+  int64_t value_requests = 0;     ///< of one batch of value optimisation; 0: none is run
+  std::vector<std::string> idle;  ///< devices that hold no layer
+
+  bool fits() const;
+};
+
+/// Layers go to the devices in their order. The host, beside other devices, holds what those cannot; the others are
+/// filled evenly, by memory or by work and speed. The first device alone where the choice says so and it suffices.
+/// Pure. The plan may not fit.
+JobPlan choose_plan(const ModelConfig& config, const JobWork& work, const DeviceChoice& choice, Balance balance);
+
+/// The same. Throws: PlacementError with every device's numbers, and the remedies that would work, when the job does
+/// not fit.
+JobPlan plan_job(const ModelConfig& config, const JobWork& work, const DeviceChoice& choice, Balance balance);
+
+/// What plan_job throws for a job that does not fit: every remedy in it was tried.
+std::string refusal_text(const ModelConfig& config, const JobWork& work, const DeviceChoice& choice, Balance balance);
+
+/// What a job's texts say about its work. Without a tokenizer lengths are assumed, and `assumptions` says which.
+struct WorkTexts {
+  const Tokenizer* tokenizer = nullptr;
+  std::span<const EditRequest> requests;
+  EvaluationSize evaluation;
+};
+
+/// `config` with the job's run.dtype. Statistics in the cache are not known yet: the pass is counted.
+JobWork edit_work(const JobConfig& job, const ModelConfig& config, const WorkTexts& texts,
+                  std::vector<std::string>& assumptions);
+/// Keys of earlier batches that the job's last solve sees.
+int64_t history_keys(const JobConfig& job, int64_t n_requests);
+/// Work that takes at least what each of the two takes, of jobs on the same requests.
+JobWork united(const JobWork& one, const JobWork& other);
+JobWork statistics_work(const JobConfig& job, const ModelConfig& config);
+JobWork evaluation_work(const RunOptions& run, const ModelConfig& config, const EvaluationSize& evaluation);
+
+/// What lancet plan looks at without a job: MEMIT of 100 requests at layers an eighth deep, statistics of 1,000,000
+/// tokens, all metrics.
+JobWork typical_work(const RunOptions& run, const ModelConfig& config, std::vector<std::string>& assumptions);
+
+}  // namespace lancet

@@ -1,0 +1,75 @@
+// How much memory a job takes on each stage of a model, from configuration and counts alone: no weights, no devices.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "lancet/edit/editor.h"
+#include "lancet/eval/evaluate.h"
+#include "lancet/training/value_memory.h"
+
+namespace lancet {
+
+/// What a job does, as far as memory and time depend on it.
+struct JobWork {
+  at::ScalarType dtype = at::kFloat;  ///< of weights and activations
+  int64_t host_threads = 1;
+
+  int64_t requests = 0;
+  int64_t batch = 0;                   ///< requests edited together; 0: all
+  int64_t history_keys = 0;            ///< of earlier batches, at most, in a solve
+  int64_t changes = 1;                 ///< of each weight by one batch
+  int64_t solve_matrices = 0;          ///< as EditorNeeds
+  int64_t measured_between = 0;        ///< requests, between batches
+  std::vector<int64_t> edited_layers;  ///< ascending; empty: nothing is edited
+  bool optimizes_values = false;       ///< at the output of the last edited layer, or of `values_at`
+  std::optional<int64_t> values_at;    ///< where several methods' layers are put together
+  ValueShape values;
+  int64_t value_batch = 0;  ///< requests together, as the job asks; 0: by memory
+  int64_t value_steps = 0;
+
+  std::optional<BackwardNeeds> backward;  ///< of methods that train
+
+  std::vector<int64_t> statistics_layers;  ///< whose covariances are factored
+  int64_t statistics_tokens = 0;           ///< of the pass over text; 0: none (imported, or not needed)
+  int64_t document_tokens = 0;             ///< of the longest document
+  bool samples_text = false;               ///< corpus: self
+
+  EvaluationSize evaluation;
+  int64_t kept_tokens = 0;  ///< of which an evaluation keeps every layer's input, keys and values (causal tracing)
+
+  int64_t together() const { return batch > 0 ? batch : requests; }
+  int64_t value_layer() const { return values_at ? *values_at : edited_layers.back(); }
+};
+
+/// Bytes of one stage at its fullest, by what they are for.
+struct StageEstimate {
+  Stage stage;
+  int64_t weights = 0;
+  int64_t edited = 0;             ///< masters and new versions of edited weights
+  int64_t evaluate = 0;           ///< forward passes and generation, with its keys and values
+  int64_t value_activations = 0;  ///< of the batches under way
+  int64_t value_prefix = 0;       ///< their cached keys and values
+  int64_t training = 0;           ///< backward passes, and what they are taken for
+  int64_t statistics = 0;         ///< sums of second moments and a chunk's pass
+  int64_t solve = 0;              ///< factor, keys, systems and the change
+  int64_t budget = 0;
+
+  /// Weights, edited weights, and the fullest of the stages of work, which come one after another.
+  int64_t total() const;
+};
+
+/// `value_requests`: of one batch; `under_way`: batches at a time.
+struct Batching {
+  int64_t value_requests = 1;
+  int64_t under_way = 1;
+};
+
+/// Of the layers of `stage` on its device. Pure.
+StageEstimate estimate_stage(const ModelConfig& config, const JobWork& work, const Stage& stage, Batching batching);
+
+/// Seconds of a stage on a device that computes one multiplication and addition a second: for comparing stages.
+double estimate_time(const ModelConfig& config, const JobWork& work, LayerRange layers);
+
+}  // namespace lancet

@@ -1,0 +1,34 @@
+// What one batch of a stream did and measured, also as a record that an interrupted run leaves.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "lancet/edit/editor.h"
+#include "lancet/eval/metrics.h"
+
+namespace lancet {
+
+/// What one batch did and measured.
+struct BatchReport {
+  std::vector<int64_t> requests;       ///< indices into the job's
+  double seconds = 0;                  ///< of editing alone
+  EditOutcome outcome;                 ///< by place in the batch
+  std::optional<Tallies> right_after;  ///< its requests, behind it; nullopt: not measured
+  std::optional<Tallies> first_batch;  ///< the first batch's, at the same time
+  std::vector<std::pair<std::string, double>>
+      growth;  ///< ||W - W0||_F / ||W0||_F of each weight edited so far, by name
+};
+
+/// The outcomes of all batches, by the job's requests.
+EditOutcome merged_outcome(const std::vector<BatchReport>& batches, size_t n_requests);
+
+/// As text that from_record() reads back exactly, but for `requests`.
+std::string to_record(const BatchReport& batch);
+/// Throws: ConfigError for what to_record() cannot have made.
+BatchReport from_record(const std::string& record);
+
+}  // namespace lancet

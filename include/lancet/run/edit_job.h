@@ -1,0 +1,59 @@
+// `lancet edit`: the stages from a job to an edited checkpoint, with everything that was measured on the way.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "lancet/job/job_config.h"
+#include "lancet/run/batch_report.h"
+#include "lancet/run/edit_verdicts.h"
+#include "lancet/run/stage_cost.h"
+#include "lancet/run/statistics_report.h"
+#include "lancet/runtime/communicator.h"
+
+namespace lancet {
+
+/// What a run did and measured; report.json is made of it.
+struct EditReport {
+  std::vector<EditRequest> requests;
+  std::string request_format;  ///< of their file; empty: they stand in the job
+  SkippedRecords skipped;
+  std::vector<std::string> contexts;
+  EditOutcome outcome;
+  std::vector<ChosenOption> chosen;  ///< by statistics, then the outcome's
+  std::vector<BatchReport> batches;  ///< in the order in which they were edited
+  int64_t resumed_batches = 0;       ///< the first ones, which an interrupted run had finished
+  int64_t earlier_edits = 0;         ///< by the jobs that continue_from goes on from
+  Evaluation before;
+  Evaluation after;
+  std::vector<std::pair<std::string, RoundingLoss>> rounding;  ///< per edited weight, by name
+  StatisticsReport statistics;
+  std::string base_hash;
+  std::string model_dtype;         ///< weights and activations of the run
+  std::string devices;             ///< of every rank
+  std::vector<Verdict> verdicts;   ///< by request
+  std::vector<std::string> unmet;  ///< accept: thresholds that were missed; empty: none was
+  std::vector<StageCost> stages;   ///< in order; the slowest rank's seconds are not looked for: root's
+  int64_t ranks = 1;
+
+  /// Each batch's requests right after it, all batches together; empty where one was not measured.
+  Tallies right_after() const;
+};
+
+/// What run_edit_job() checks first of the output folder, those beside it that it writes to, and what must not lie in
+/// them. Throws: ConfigError.
+void check_output(const JobConfig& job);
+
+/// Collective: every rank with the same job. The output folder, which root writes, appears complete, or not at all;
+/// when `accept:` is not met only <dir>.rejected with the report does, and the report's `unmet` is not empty.
+/// Statistics stand in root's report alone. Throws: ConfigError, CheckpointError, TokenizerError, PlacementError,
+/// NumericError; CollectiveError when another rank failed.
+EditReport run_edit_job(const JobConfig& job, Communicator& communicator);
+
+/// report.json. Schema: docs/report.md.
+std::string to_json(const EditReport& report, const JobConfig& job);
+
+}  // namespace lancet

@@ -1,0 +1,35 @@
+// Second moments of MLP keys over text: C_l = E[k k^T], un-centred, one forward pass for all layers.
+// Source: ROME (arXiv 2202.05262, appendix), as MEMIT uses it: tokens of every document, BOS included.
+// Differs from the reference: documents are packed without padding, each seeing only itself, and what several begin
+// with goes through the model once.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "lancet/models/causal_lm.h"
+#include "lancet/runtime/communicator.h"
+#include "lancet/statistics/corpus.h"
+#include "lancet/statistics/partial_sums.h"
+
+namespace lancet {
+
+/// One layer's statistics.
+struct Covariance {
+  Tensor moment_FF;  ///< E[k k^T], f64, exactly symmetric, on the layer's solve device
+  int64_t tokens = 0;
+};
+
+/// Tokens that go through the model at once: at most kForwardTokens, fewer where activations would take more than 1 GB.
+/// A document is never cut: a longer one goes alone.
+int64_t statistics_chunk_tokens(const ModelConfig& config, at::ScalarType dtype);
+
+/// Collective: chunks are spread over ranks, all of which get the whole. The forward pass: one Covariance per layer of
+/// `layers` (ascending). Stops behind the last layer's keys. With `saves` a rank's share of the pass goes on from what
+/// an earlier run saved, to the same bits, and saves itself; the caller removes the file once the result is safe.
+std::vector<Covariance> collect_covariances(const CausalLM& model, const CorpusTokens& corpus,
+                                            std::span<const int64_t> layers, Communicator& communicator,
+                                            PartialSums* saves = nullptr);
+
+}  // namespace lancet

@@ -1,0 +1,57 @@
+// What solves need of covariances, kept on disk beside them: made once of a layer's moments, which are then not read
+// again.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <set>
+#include <span>
+
+#include "lancet/statistics/moment_source.h"
+
+namespace lancet {
+
+/// What is known of the moments that a layer's file was made of.
+struct MomentFacts {
+  int64_t tokens = 0;        ///< that they were taken over
+  double mean_diagonal = 0;  ///< trace(C) / n, without a ridge
+};
+
+class DerivedStore {
+ public:
+  /// `moments` and `placement` outlive the store. `size`: of C. `cache`: the folder.
+  DerivedStore(MomentSource& moments, const Placement& placement, int64_t size, std::filesystem::path cache)
+      : moments_(moments), placement_(placement), size_(size), cache_(std::move(cache)) {}
+  virtual ~DerivedStore() = default;
+
+  /// Collective: makes those of `layers` (ascending) that root's cache lacks, or has damaged, one at a time. What is
+  /// made is root's alone, and so is everything below.
+  /// Throws: CheckpointError; NumericError when a covariance does not allow it, with what would.
+  void prepare(std::span<const int64_t> layers, Communicator& communicator);
+
+  virtual MomentFacts facts(int64_t layer) const = 0;
+  virtual std::filesystem::path cache_file(int64_t layer) const = 0;
+
+  /// Whether the last prepare() found the layer's file.
+  bool from_cache(int64_t layer) const { return !made_.contains(layer); }
+  /// Whether the last prepare() did without making the layer's moments.
+  bool moments_from_cache(int64_t layer) const { return from_cache(layer) || moments_.from_cache(layer); }
+  /// Of the last prepare(): seconds in which moments were made.
+  double collect_seconds() const { return collect_seconds_; }
+
+ protected:
+  virtual void make(int64_t layer) const = 0;
+  /// Whether the layer's file is there and whole; one that is not is named in a warning.
+  virtual bool has(int64_t layer) const = 0;
+
+  MomentSource& moments_;
+  const Placement& placement_;
+  int64_t size_;
+  std::filesystem::path cache_;
+
+ private:
+  std::set<int64_t> made_;  // by the last prepare()
+  double collect_seconds_ = 0;
+};
+
+}  // namespace lancet

@@ -1,0 +1,39 @@
+// Moments from files of other tools, one for each layer.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <string>
+
+#include "lancet/statistics/moment_source.h"
+
+namespace lancet {
+
+/// Where the layer's number goes in the name of a file.
+inline constexpr std::string_view kLayerPlace = "{}";
+
+class ImportedStatistics final : public MomentSource {
+ public:
+  /// `pattern`: a path with "{}". `size`: of the layers' keys (d_ffn). Looks at no file: only root need have them.
+  ImportedStatistics(const std::filesystem::path& pattern, std::span<const int64_t> layers, int64_t size);
+
+  /// Reads no matrix.
+  /// Throws: CheckpointError with every layer's problem at once: the file is missing, or check_moments() refuses it.
+  void check() const;
+
+  std::string content_key(int64_t layer) const override;
+  void prepare(std::span<const int64_t>, Communicator&) override {}
+  Covariance load(int64_t layer) const override;
+  bool from_cache(int64_t) const override { return false; }
+
+  const std::filesystem::path& file(int64_t layer) const { return files_.at(layer); }
+  /// hash_of_bytes().
+  std::string file_hash(int64_t layer) const;
+
+ private:
+  int64_t size_;
+  std::map<int64_t, std::filesystem::path> files_;
+  mutable std::map<int64_t, std::string> hashes_;  // gigabytes are read for each: once
+};
+
+}  // namespace lancet

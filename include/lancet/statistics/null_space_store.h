@@ -1,0 +1,37 @@
+// Null spaces of covariances, kept on disk: the eigenvectors are found once for each rule.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+
+#include "lancet/statistics/derived_store.h"
+#include "lancet/statistics/null_space.h"
+
+namespace lancet {
+
+/// <cache>/<content key of the moments>.null-space-<threshold>.safetensors, or .null-space-share-<share>.
+std::filesystem::path null_space_file(const std::filesystem::path& cache, const std::string& content_key,
+                                      const NullSpaceRule& rule);
+
+class NullSpaceStore final : public DerivedStore {
+ public:
+  NullSpaceStore(MomentSource& moments, const Placement& placement, int64_t size, std::filesystem::path cache,
+                 const NullSpaceRule& rule)
+      : DerivedStore(moments, placement, size, std::move(cache)), rule_(rule) {}
+
+  /// On the layer's solve device. After prepare(). Throws: CheckpointError when the cache file has been damaged since.
+  NullSpace load(int64_t layer) const;
+  MomentFacts facts(int64_t layer) const override;
+  std::filesystem::path cache_file(int64_t layer) const override {
+    return null_space_file(cache_, moments_.content_key(layer), rule_);
+  }
+
+ private:
+  void make(int64_t layer) const override;
+  bool has(int64_t layer) const override;
+
+  NullSpaceRule rule_;
+};
+
+}  // namespace lancet

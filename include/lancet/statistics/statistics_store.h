@@ -1,0 +1,76 @@
+// Covariances kept on disk under a key made of everything that they depend on.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <set>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "lancet/statistics/moment_source.h"
+
+namespace lancet {
+
+/// The text that moments are taken over: known by its key, read (or sampled) only when a covariance is missing.
+struct StatisticsText {
+  std::string content_key;                          ///< root's
+  std::function<CorpusTokens(Communicator&)> read;  ///< collective; the same on every rank
+};
+
+/// A corpus that root has read; borrowed.
+StatisticsText text_of(const CorpusTokens& corpus);
+
+/// Names covariances in the cache, by everything that they depend on.
+class CovarianceKeys {
+ public:
+  /// `checkpoint` and `config` outlive this; `dtype`: that the model runs in.
+  CovarianceKeys(std::string text_key, const Checkpoint& checkpoint, const ModelConfig& config, at::ScalarType dtype)
+      : text_key_(std::move(text_key)), checkpoint_(checkpoint), config_(config), dtype_(dtype) {}
+  std::string of(int64_t layer) const;
+
+ private:
+  std::string text_key_;
+  const Checkpoint& checkpoint_;
+  const ModelConfig& config_;
+  at::ScalarType dtype_;
+  mutable std::map<std::string, std::string> weight_hashes_;  // by stored name; every layer's key needs many of them
+};
+
+/// Covariances from root's cache, or collected by all ranks and put there by root.
+class StatisticsStore final : public MomentSource {
+ public:
+  /// `checkpoint` is where the model's weights came from: its bytes are part of the cache's keys. `cache`: the folder.
+  StatisticsStore(const CausalLM& model, const Checkpoint& checkpoint, StatisticsText text,
+                  std::filesystem::path cache);
+  StatisticsStore(const CausalLM& model, const Checkpoint& checkpoint, const CorpusTokens& corpus,
+                  std::filesystem::path cache)
+      : StatisticsStore(model, checkpoint, text_of(corpus), std::move(cache)) {}
+
+  /// Seconds between saves of a pass under way; see PartialSums. 0: after every chunk.
+  void save_every(double seconds) { save_every_s_ = seconds; }
+
+  /// On root.
+  std::string content_key(int64_t layer) const override { return keys_.of(layer); }
+  /// Collects the layers that the cache lacks, or has damaged, in one pass.
+  /// Throws: CheckpointError when the cache cannot be written.
+  void prepare(std::span<const int64_t> layers, Communicator& communicator) override;
+  /// On the layer's solve device. Throws: CheckpointError when the cache file has been damaged since prepare().
+  Covariance load(int64_t layer) const override;
+  bool from_cache(int64_t layer) const override { return !collected_.contains(layer); }
+
+  /// Cache file of a layer: <cache>/<content key>.safetensors.
+  std::filesystem::path cache_file(int64_t layer) const;
+
+ private:
+  const CausalLM& model_;
+  StatisticsText text_;
+  CovarianceKeys keys_;
+  std::filesystem::path cache_;
+  double save_every_s_ = StatisticsOptions().save_every_s;
+  std::set<int64_t> collected_;  // by the last prepare()
+};
+
+}  // namespace lancet

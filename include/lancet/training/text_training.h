@@ -1,0 +1,80 @@
+// Losses on requests' texts and their gradients, for methods that train: what UltraEdit takes from one backward pass,
+// and the dense optimiser of fine-tuning. No weight is changed: a change under way is a term beside its weight's
+// output. Source: UltraEdit (arXiv 2505.14679, section 3.1); FT and FT-L as ROME's baselines (arXiv 2202.05262,
+// appendix), FT-M (EasyEdit). Differs from the references: layers below the lowest weight are run once; of the weights'
+// gradients only the factors are taken where factors do.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "lancet/models/causal_lm.h"
+#include "lancet/requests/prepared_request.h"
+#include "lancet/runtime/communicator.h"
+
+namespace lancet {
+
+/// Which positions of a text a weight is seen at.
+enum class TokenChoice {
+  kAnswer,  ///< those that predict a target token
+  kAll      ///< all of prompt and target, but for the last one, which predicts nothing
+};
+
+/// One weight's inputs and the loss's gradients at its outputs, a token a row, f64 on the layer's solve device.
+struct TokenGradients {
+  Tensor inputs_MI;
+  Tensor gradients_MO;
+};
+
+struct CapturedGradients {
+  std::vector<TokenGradients> weights;  ///< in the order of the weights
+  std::vector<int64_t> owners;          ///< request of each row
+  std::vector<int64_t> pass_sizes;      ///< rows of each backward pass, one behind another
+  std::vector<double> losses;           ///< per request: mean NLL of its target tokens
+};
+
+struct CaptureOptions {
+  TokenChoice tokens = TokenChoice::kAnswer;
+  int64_t batch = 10;  ///< requests of one backward pass: their loss is one mean
+};
+
+/// Collective: batches are spread over ranks, all of which get the whole.
+/// The loss of a batch is the mean NLL over the target tokens of its requests together. `weights`: gate, up and down
+/// projections.
+CapturedGradients capture_token_gradients(const CausalLM& model, std::span<const TokenizedRequest> requests,
+                                          std::span<const WeightId> weights, const CaptureOptions& options,
+                                          Communicator& communicator);
+
+/// What fine-tuning lowers.
+enum class TrainingObjective {
+  kPromptLast,  ///< mean over target tokens of -log p, all at the prompt's last token (FT, FT-L)
+  kTarget       ///< mean NLL of the target tokens, teacher-forced (FT-M)
+};
+
+/// Defaults: as published for 7-8B models.
+struct TrainingOptions {
+  TrainingObjective objective = TrainingObjective::kTarget;
+  int64_t steps = 25;                          ///< passes over all requests at most
+  double lr = 5e-4;                            ///< Adam (0.9, 0.999, 1e-8)
+  double weight_decay = 0;                     ///< times the edited weight, added to its gradient
+  int64_t batch = 1;                           ///< requests of one update
+  double stop_loss = 1e-2;                     ///< no update below it; done when the mean over all requests is
+  std::optional<double> norm_constraint = {};  ///< largest change of any entry (FT-L)
+};
+
+struct TrainedWeights {
+  /// In the order of the weights, value dtype, each on its weight's device. Root's alone: see EditContext::solve().
+  std::vector<Tensor> deltas_OI;
+  std::vector<double> initial_losses, final_losses;  ///< per request; final: at the last pass, before its update
+  int64_t steps = 0;
+};
+
+/// Adam on `weights` (gate, up and down projections). Collective: each update stands on the one before, so root trains
+/// and the others wait. Throws: NumericError when a loss is not finite.
+TrainedWeights train_weights(const CausalLM& model, std::span<const TokenizedRequest> requests,
+                             std::span<const WeightId> weights, const TrainingOptions& options,
+                             Communicator& communicator);
+
+}  // namespace lancet

@@ -1,0 +1,54 @@
+// How much memory value optimisation takes on each stage.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "lancet/models/memory.h"
+#include "lancet/requests/prepared_request.h"
+
+namespace lancet {
+
+/// In how many groups of at most `contexts_per_step` (0: all) a request's contexts are dealt out; a step runs one.
+int64_t value_groups(int64_t n_contexts, int64_t contexts_per_step);
+
+/// The longest of everything among some requests.
+struct ValueShape {
+  int64_t contexts = 1;       ///< rows of a request in a step
+  int64_t groups = 1;         ///< of contexts, of which a step runs one
+  int64_t row_tokens = 0;     ///< of a context with the target spliced behind
+  int64_t prefix_tokens = 0;  ///< before the lookup token: run once
+  int64_t suffix_tokens = 0;  ///< from the lookup token on: run in every step
+  int64_t target_tokens = 0;
+  int64_t drift_tokens = 0;  ///< before the lookup token of the drift row
+
+  /// Tokens of a step, per request.
+  int64_t step_tokens() const { return contexts * suffix_tokens + 1; }
+};
+
+ValueShape value_shape(std::span<const PreparedRequest> requests);
+
+/// With the contexts of one group dealt out in value_groups().
+ValueShape in_groups(ValueShape shape, int64_t contexts_per_step);
+
+struct ValueWork {
+  const ModelConfig& config;
+  at::ScalarType dtype;
+  int64_t layer;  ///< the edited one: steps run the layers above it
+  ValueShape shape;
+};
+
+struct ValueBytes {
+  int64_t activations = 0;  ///< kept for the gradient, and what is at work
+  int64_t prefix = 0;       ///< cached keys and values
+};
+
+/// What one batch of `requests` holds on a stage at its fullest.
+ValueBytes value_bytes(const ValueWork& work, const Stage& stage, int64_t requests);
+
+/// Tokens of one step of a batch. On the host 512: activations of more fall out of the caches. On accelerators 16384,
+/// or what the batches under way have room for on every stage, rounded down to a power of two; with several batches
+/// under way no more than give each of them some of the `all_tokens`.
+int64_t value_step_tokens(const ValueWork& work, const Placement& placement, int64_t all_tokens);
+
+}  // namespace lancet

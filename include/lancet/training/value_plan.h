@@ -1,0 +1,22 @@
+// Which requests are optimised together.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "lancet/models/spread_rows.h"
+#include "lancet/training/values.h"
+
+namespace lancet {
+
+/// Collective: how much memory is free is root's. Batches as indices, requests of similar suffix length together, so
+/// that little of a batch is padding. Each holds options.batch requests; 0: as many as keep its step within
+/// value_step_tokens().
+RowBatches plan_value_batches(const CausalLM& model, std::span<const PreparedRequest> requests, int64_t layer,
+                              const ValueOptions& options, Communicator& communicator);
+
+/// The requests of the `n_batches` largest of `batches`: what memory must suffice for when as many are under way.
+std::vector<int64_t> heaviest_requests(std::span<const PreparedRequest> requests, const ValueOptions& options,
+                                       RowBatches batches, int64_t n_batches);
+
+}  // namespace lancet

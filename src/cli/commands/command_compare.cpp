@@ -1,0 +1,146 @@
+#include <algorithm>
+#include <functional>
+#include <iostream>
+#include <memory>
+#include <sstream>
+
+#include "commands.h"
+#include "lancet/core/progress.h"
+#include "lancet/core/strings.h"
+#include "lancet/core/words.h"
+#include "lancet/run/compare_job.h"
+#include "table.h"
+
+namespace lancet::cli {
+namespace {
+
+/// "86 of 100".
+std::string took_cell(const EditReport& report) {
+  const TookCount count = count_took(report.verdicts);
+  return count.measured == 0 ? "n/a" : cat(count.took, " of ", count.measured);
+}
+
+/// A row for each method: how many edits took, its shares, and what the edits cost. `shares`: of a method that came to
+/// its end.
+std::string methods_text(const CompareReport& report, const CompareConfig& config, const std::string& title,
+                         const std::function<Tallies(const EditReport&)>& shares) {
+  std::vector<std::string> head{title, "edits that took"}, before{"before", ""};
+  for (const MetricRow& row : report.before.metrics) {
+    head.push_back(row.name);
+    before.push_back(metric_text(row, report.before.totals.find(row.name)->second.mean()));
+  }
+  head.insert(head.end(), {"s/edit", "peak memory"});
+  std::vector<std::vector<std::string>> rows{head, before};
+  for (size_t i = 0; i < report.methods.size(); ++i) {
+    const MethodResult& method = report.methods[i];
+    rows.push_back({config.methods[i].label});
+    if (!method.error.empty()) {
+      rows.back().emplace_back("failed");
+      continue;
+    }
+    rows.back().push_back(took_cell(method.report));
+    const Tallies measured = shares(method.report);
+    for (const MetricRow& row : report.before.metrics)
+      if (const auto tally = measured.find(row.name); tally != measured.end())
+        rows.back().push_back(metric_text(row, tally->second.mean()));
+    std::ostringstream seconds;
+    seconds.precision(3);
+    seconds << seconds_per_edit(method.report);
+    rows.back().push_back(seconds.str());
+    rows.back().push_back(peaks_text(overall_peaks(method.report.stages)));
+  }
+  return format_table(rows);
+}
+
+std::string comparison_text(const CompareReport& report, const CompareConfig& config) {
+  const auto after = [](const EditReport& each) { return each.after.totals; };
+  const auto right_after = [](const EditReport& each) { return each.right_after(); };
+  const bool measured_between = std::any_of(report.methods.begin(), report.methods.end(), [](const MethodResult& each) {
+    return each.error.empty() && each.report.batches.size() > 1 && !each.report.right_after().empty();
+  });
+  std::string out;
+  if (measured_between)
+    out = methods_text(report, config, "right after each batch, %", right_after) + "\n" +
+          methods_text(report, config, "after all batches, %", after);
+  else
+    out = methods_text(report, config, "after, %", after);
+  for (size_t i = 0; i < report.methods.size(); ++i) {
+    const MethodResult& method = report.methods[i];
+    if (!method.error.empty()) out += cat("  ", config.methods[i].label, ": ", method.error, "\n");
+    for (const std::string& unmet : method.report.unmet)
+      out += cat("  ", config.methods[i].label, ": accept: ", unmet, "\n");
+  }
+  if (report.measures_took())
+    out += cat("  edits that took: the model says the target at the end (", kTookMetric, ")\n");
+  return out;
+}
+
+void warn(const CompareReport& report, const CompareConfig& config) {
+  for (size_t i = 0; i < report.methods.size(); ++i) {
+    const std::string& label = config.methods[i].label;
+    const EditReport& each = report.methods[i].report;
+    for (const std::string& warning : each.outcome.warnings) log_warning(cat(label, ": ", warning));
+    if (count_took(each.verdicts).none()) log_warning(cat(label, ": no edit took"));
+  }
+}
+
+CompareConfig load_comparison(const JobArguments& arguments, const std::vector<std::string>& labels,
+                              RankSession& session) {
+  CompareConfig config;
+  session.communicator().together("parse", [&] {
+    const JobText text = read_job_text(arguments, JobPurpose::kCompare);
+    config = parse_compare_job(text.tree, text.source.base, text.source.name, labels);
+    const auto needs_statistics = [](const ComparedMethod& each) { return each.job.editor->needs().statistics; };
+    const auto first = std::find_if(config.methods.begin(), config.methods.end(), needs_statistics);
+    if (first != config.methods.end()) tell_defaults(text, first->job);
+  });
+  for (ComparedMethod& method : config.methods) method.job.run.on_host = session.on_host();
+  return config;
+}
+
+ExitCode run_compare(const JobArguments& arguments, const std::vector<std::string>& labels, const Output& output,
+                     RankSession& session) {
+  const CompareConfig config = load_comparison(arguments, labels, session);
+  const JobConfig& first = config.methods.front().job;
+  session.set_timeout(std::chrono::seconds(first.run.timeout_s));
+  say_what_is_kept(first, session.communicator());
+  const CompareReport report = run_compare_job(config, session.communicator());
+  const ExitCode code = report.all_succeeded() ? ExitCode::kOk : ExitCode::kNumeric;
+  if (!session.communicator().is_root()) return code;
+  warn(report, config);
+  if (output.json)
+    std::cout << to_json(report, config);
+  else if (!output.quiet)
+    std::cout << "\n"
+              << comparison_text(report, config) << "\n  " << counted(static_cast<size_t>(report.requests), "request")
+              << "; written: " << first.output->dir.string() << "\n";
+  return code;
+}
+
+}  // namespace
+
+void add_compare(CLI::App& app, Action& action) {
+  auto arguments = std::make_shared<JobArguments>();
+  auto labels = std::make_shared<std::vector<std::string>>();
+  auto output = std::make_shared<Output>();
+  auto ranks = std::make_shared<RankArguments>();
+  CLI::App* command =
+      app.add_subcommand("compare",
+                         "Edit the same requests by several methods and measure each; writes no model.\n"
+                         "  lancet compare job.yaml --methods memit,alphaedit");
+  add_job_file(*command, *arguments);
+  command->add_option("--methods", *labels, "Labels of the job's compare: sections; default: all of them")
+      ->delimiter(',')
+      ->allow_extra_args(false);
+  add_output_options(*command, *output);
+  add_rank_options(*command, *ranks);
+  command->callback([=, &action] {
+    action = [=] {
+      if (arguments->file.empty()) throw ConfigError("lancet compare: expected a job file with a section compare:");
+      return run_as_rank(*ranks, *output,
+                         [&](RankSession& session) { return run_compare(*arguments, *labels, *output, session); });
+    };
+  });
+}
+
+}  // namespace lancet::cli

@@ -1,0 +1,142 @@
+#include <iostream>
+#include <memory>
+
+#include "commands.h"
+#include "evaluation_text.h"
+#include "lancet/core/progress.h"
+#include "lancet/core/strings.h"
+#include "lancet/core/words.h"
+#include "lancet/run/edit_job.h"
+#include "lancet/run/rehearsal.h"
+#include "rehearsal_text.h"
+#include "table.h"
+
+namespace lancet::cli {
+namespace {
+
+constexpr size_t kShownAnswers = 5, kShownFailures = 10;
+
+/// Of several batches also what was measured right after each, where that was done.
+std::string metrics_text(const EditReport& report) {
+  const Tallies right_after = report.batches.size() > 1 ? report.right_after() : Tallies{};
+  std::vector<std::string> head{"metric, %", "before", "after", "prompts"};
+  if (!right_after.empty()) head = {"metric, %", "before", "right after", "after all", "prompts"};
+  std::vector<std::vector<std::string>> rows{head};
+  for (const MetricRow& row : report.after.metrics) {
+    const Tally& after = report.after.totals.find(row.name)->second;
+    rows.push_back({row.name, metric_text(row, report.before.totals.find(row.name)->second.mean())});
+    if (!right_after.empty()) rows.back().push_back(metric_text(row, right_after.find(row.name)->second.mean()));
+    rows.back().push_back(metric_text(row, after.mean()));
+    rows.back().push_back(std::to_string(after.count));
+  }
+  return rows.size() > 1 ? format_table(rows) : std::string();
+}
+
+std::string answers_text(const EditReport& report) {
+  std::string out;
+  for (size_t i = 0; i < std::min(kShownAnswers, report.after.continuations.size()); ++i) {
+    out += cat("  ", one_line(report.requests[i].prompt.text, 70), "  → ", report.requests[i].target, "\n");
+    out += cat("    before: ", one_line(report.before.continuations[i], 70), "\n");
+    out += cat("    after:  ", one_line(report.after.continuations[i], 70), "\n");
+  }
+  return out;
+}
+
+/// How many edits took, and of the first that did not why.
+std::string verdicts_text(const EditReport& report) {
+  const TookCount count = count_took(report.verdicts);
+  std::string out = cat("  ", took_text(count), "\n");
+  size_t shown = 0;
+  for (size_t i = 0; i < report.verdicts.size() && shown < kShownFailures; ++i) {
+    const Verdict& verdict = report.verdicts[i];
+    if (verdict.why.empty()) continue;
+    out += cat("    ", one_line(report.requests[i].prompt.text, 50), "  → ", report.requests[i].target, ": ",
+               verdict.why, "\n");
+    ++shown;
+  }
+  if (const size_t failed = count.measured - count.took; failed > shown)
+    out += cat("    and ", failed - shown, " more: report.json, report.html\n");
+  return out;
+}
+
+void print_summary(const EditReport& report, const JobConfig& job) {
+  std::cout << "\n" << metrics_text(report) << "\n";
+  if (const std::string costs = costs_text(report.before.costs, report.after.costs); !costs.empty())
+    std::cout << costs << "\n";
+  std::cout << answers_text(report) << "\n";
+  if (report.statistics.corpus_exhausted)
+    std::cout << "  statistics: the corpus has " << report.statistics.layers.front().tokens
+              << " tokens, fewer than asked for; all were used\n";
+  std::cout << "  " << counted(report.requests.size(), "request") << ", " << job.method << ", " << report.model_dtype
+            << " on " << report.devices << ", " << duration_text(total_seconds(report.stages))
+            << "\n  peak memory: " << peaks_text(overall_peaks(report.stages)) << "\n";
+  std::cout << "  " << (report.unmet.empty() ? "written: " : "rejected: ") << job.output->dir.string()
+            << (report.unmet.empty() ? "" : ".rejected/report.json") << "\n"
+            << verdicts_text(report) << std::flush;
+}
+
+ExitCode run_rehearsal(const JobArguments& arguments, const Output& output, RankSession& session) {
+  Communicator& communicator = session.communicator();
+  JobConfig job = load_job(arguments, JobPurpose::kEdit, session);
+  const RehearsalReport report = rehearse_edit_job(std::move(job), communicator);
+  if (!communicator.is_root()) return ExitCode::kOk;
+  std::cout << (output.json ? to_json(report) : rehearsal_text(report));
+  return ExitCode::kOk;
+}
+
+ExitCode run_edit(const JobArguments& arguments, const Output& output, RankSession& session) {
+  Communicator& communicator = session.communicator();
+  const JobConfig job = load_job(arguments, JobPurpose::kEdit, session);
+  say_what_is_kept(job, communicator);
+  const EditReport report = run_edit_job(job, communicator);
+  if (!communicator.is_root()) return report.unmet.empty() ? ExitCode::kOk : ExitCode::kNumeric;
+  for (const std::string& warning : report.outcome.warnings) log_warning(warning);
+  if (output.json)
+    std::cout << to_json(report, job);
+  else if (!output.quiet)
+    print_summary(report, job);
+  if (const TookCount count = count_took(report.verdicts); count.none())
+    log_warning(cat("no edit took: the model says the target of none of ", counted(count.measured, "request")));
+  if (report.unmet.empty()) return ExitCode::kOk;
+  std::cerr << "lancet: error: accept: not met, nothing was exported:\n";
+  for (const std::string& unmet : report.unmet) std::cerr << "  " << unmet << "\n";
+  return ExitCode::kNumeric;
+}
+
+}  // namespace
+
+void add_edit(CLI::App& app, Action& action) {
+  auto arguments = std::make_shared<JobArguments>();
+  auto output = std::make_shared<Output>();
+  auto ranks = std::make_shared<RankArguments>();
+  CLI::App* command = app.add_subcommand(
+      "edit",
+      "Edit facts in a model and export it.\n"
+      "  lancet edit job.yaml --set run.dtype=f32\n"
+      "  lancet edit --model DIR --prompt \"The capital of {} is\" --subject France --target Rome --out DIR");
+  add_job_file(*command, *arguments);
+  command
+      ->add_option("--model", arguments->model,
+                   "Model folder; options: its lancet.yaml, a preset for its config.json, or the method's own choice")
+      ->type_name("DIR");
+  command->add_option("--prompt", arguments->prompt, "One fact: the prompt, {} where the subject goes");
+  command->add_option("--subject", arguments->subject, "One fact: the subject");
+  command->add_option("--target", arguments->target, "One fact: what the model shall say after the prompt");
+  command->add_option("--requests", arguments->requests, "Many facts: a request file, instead of --prompt")
+      ->type_name("FILE");
+  command->add_option("--out", arguments->out, "Folder for the edited model")->type_name("DIR");
+  auto rehearse = std::make_shared<bool>(false);
+  command->add_flag("--rehearse", *rehearse,
+                    "Two requests through every stage, to see failures, memory and time early; writes nothing");
+  add_output_options(*command, *output);
+  add_rank_options(*command, *ranks);
+  command->callback([=, &action] {
+    action = [=] {
+      return run_as_rank(*ranks, *output, [&](RankSession& session) {
+        return *rehearse ? run_rehearsal(*arguments, *output, session) : run_edit(*arguments, *output, session);
+      });
+    };
+  });
+}
+
+}  // namespace lancet::cli

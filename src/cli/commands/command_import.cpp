@@ -1,0 +1,93 @@
+// `lancet import`: other tools' files as parts of a job.
+#include <iostream>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "commands.h"
+#include "lancet/core/progress.h"
+#include "lancet/core/strings.h"
+#include "lancet/job/imported_hparams.h"
+#include "lancet/plan/model_session.h"
+
+namespace lancet::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using Fate = ImportedKey::Fate;
+
+struct ImportArguments {
+  std::string file;
+  std::string model;
+  std::string method;
+};
+
+std::string fate_name(Fate fate) {
+  switch (fate) {
+    case Fate::kMapped:
+      return "mapped";
+    case Fate::kSame:
+      return "same";
+    case Fate::kNotUsed:
+      return "not used";
+    case Fate::kUnknown:
+      break;
+  }
+  return "unknown";
+}
+
+/// "v_lr: 0.5 → editor.values.lr".
+std::string fate_line(const ImportedKey& key) {
+  const std::string head = cat("  ", key.key, ": ", key.value);
+  switch (key.fate) {
+    case Fate::kMapped:
+      return cat(head, "  → ", key.what);
+    case Fate::kSame:
+      return cat(head, "  = what lancet does: ", key.what);
+    case Fate::kNotUsed:
+      return cat(head, "  - not used: ", key.what);
+    case Fate::kUnknown:
+      break;
+  }
+  return cat(head, "  - not used: an unknown key");
+}
+
+ExitCode run_import(const ImportArguments& arguments, const Output& output) {
+  begin(output);
+  std::optional<DescribedModel> model;
+  if (!arguments.model.empty()) model.emplace(describe_model(arguments.model, {}));
+  const ImportedHparams imported = import_hparams(arguments.file, arguments.method, model ? &model->config : nullptr);
+  if (output.json) {
+    Json keys = Json::array();
+    for (const ImportedKey& key : imported.keys)
+      keys.push_back({{"key", key.key}, {"value", key.value}, {"fate", fate_name(key.fate)}, {"what", key.what}});
+    std::cout << Json{{"method", imported.method}, {"yaml", to_yaml(imported.job)}, {"keys", keys}}.dump(1) << "\n";
+    return ExitCode::kOk;
+  }
+  std::cout << to_yaml(imported.job);
+  for (const ImportedKey& key : imported.keys) log_line(fate_line(key));
+  return ExitCode::kOk;
+}
+
+}  // namespace
+
+void add_import(CLI::App& app, Action& action) {
+  CLI::App* parent = app.add_subcommand("import", "Make parts of a job of other tools' files.");
+  parent->require_subcommand(1);
+  auto arguments = std::make_shared<ImportArguments>();
+  auto output = std::make_shared<Output>();
+  CLI::App* command =
+      parent->add_subcommand("hparams",
+                             "Hyper-parameter files of EasyEdit, memit, AlphaEdit, unified-model-editing and "
+                             "UltraEdit: the job's sections on\n"
+                             "stdout, what became of every key on stderr.\n"
+                             "  lancet import hparams EasyEdit/hparams/MEMIT/llama-7b.yaml --model DIR > job.yaml");
+  command->add_option("file", arguments->file, "The file, YAML or JSON")->required()->type_name("FILE");
+  command->add_option("--model", arguments->model, "Model folder: layers are checked against its config.json")
+      ->type_name("DIR");
+  command->add_option("--method", arguments->method, "lancet's name of the method, where the file does not tell it");
+  add_output_options(*command, *output);
+  command->callback([=, &action] { action = [=] { return run_import(*arguments, *output); }; });
+}
+
+}  // namespace lancet::cli

@@ -1,0 +1,149 @@
+// `lancet plan`: where a job's layers would lie and what each device would hold, without a GPU and without weights.
+#include <filesystem>
+#include <iostream>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "commands.h"
+#include "lancet/core/strings.h"
+#include "lancet/core/words.h"
+#include "lancet/plan/job_plan.h"
+#include "lancet/plan/model_session.h"
+#include "table.h"
+
+namespace lancet::cli {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+
+struct PlanArguments {
+  JobArguments job;
+  std::string devices;
+  std::string dtype = "auto";
+};
+
+/// The folder's tokenizer; null where lengths have to be assumed.
+std::unique_ptr<Tokenizer> find_tokenizer(const fs::path& folder, std::vector<std::string>& notes) {
+  try {
+    return open_tokenizer(folder);
+  } catch (const TokenizerError& error) {
+    notes.push_back(cat("no tokenizer could be read, so lengths are assumed: ", error.what()));
+    return nullptr;
+  }
+}
+
+struct Task {
+  ModelConfig config;
+  JobWork work;
+  RunOptions run;
+  std::vector<std::string> notes;
+};
+
+Task task_of_job(const JobArguments& arguments) {
+  const JobConfig job = read_job(arguments, JobPurpose::kEdit);
+  DescribedModel model = describe_model(job.model, job.ignore_config_keys);
+  Task task{std::move(model.config), {}, job.run, {}};
+  const RequestFile file = load_requests(job.requests);
+  warn_of_skipped(file.skipped);
+  const std::vector<EditRequest>& requests = file.requests;
+  const std::unique_ptr<Tokenizer> tokenizer = find_tokenizer(model.folder, task.notes);
+  WorkTexts texts{tokenizer.get(), requests, {}};
+  if (tokenizer) texts.evaluation = EvaluationPlan(*tokenizer, requests, job.evaluation).size();
+  task.work = edit_work(job, task.config, texts, task.notes);
+  if (task.work.statistics_tokens > 0) task.notes.emplace_back("statistics are counted as if none were in the cache");
+  return task;
+}
+
+Task task_of_model(const PlanArguments& arguments) {
+  Task task{describe_model(arguments.job.model, {}).config, {}, parse_run("auto", arguments.dtype), {}};
+  task.work = typical_work(task.run, task.config, task.notes);
+  return task;
+}
+
+std::string size_text(int64_t bytes) { return bytes == 0 ? "-" : binary_bytes_text(static_cast<uint64_t>(bytes)); }
+
+std::string table_of(const JobPlan& plan) {
+  std::vector<std::vector<std::string>> rows{{"stage", "layers", "weights", "edited", "evaluate", "values",
+                                              "prefix cache", "training", "statistics", "solve", "total", "budget",
+                                              ""}};
+  for (const StageEstimate& s : plan.stages)
+    rows.push_back({s.stage.device.str(), cat(s.stage.begin, "-", s.stage.end - 1), size_text(s.weights),
+                    size_text(s.edited), size_text(s.evaluate), size_text(s.value_activations),
+                    size_text(s.value_prefix), size_text(s.training), size_text(s.statistics), size_text(s.solve),
+                    size_text(s.total()), s.budget >= DeviceBudget::kUnknown ? "unknown" : size_text(s.budget),
+                    s.total() <= s.budget ? "" : "too much"});
+  return format_table(rows);
+}
+
+Json json_of(const JobPlan& plan, const Task& task) {
+  Json stages = Json::array();
+  for (const StageEstimate& s : plan.stages)
+    stages.push_back({{"device", s.stage.device.str()},
+                      {"first_layer", s.stage.begin},
+                      {"last_layer", s.stage.end - 1},
+                      {"weights", s.weights},
+                      {"edited", s.edited},
+                      {"evaluate", s.evaluate},
+                      {"value_activations", s.value_activations},
+                      {"value_prefix", s.value_prefix},
+                      {"training", s.training},
+                      {"statistics", s.statistics},
+                      {"solve", s.solve},
+                      {"total", s.total()},
+                      {"budget", s.budget}});
+  return {{"format", "lancet-plan-1"}, {"fits", plan.fits()}, {"dtype", dtype_name(to_dtype(task.work.dtype))},
+          {"stages", stages},          {"idle", plan.idle},   {"value_requests", plan.value_requests},
+          {"notes", task.notes}};
+}
+
+ExitCode run_plan(const PlanArguments& arguments, const Output& output) {
+  begin(output);
+  const bool from_job = !arguments.job.file.empty();
+  if (from_job == !arguments.job.model.empty())
+    throw ConfigError("lancet plan: expected either a job file or --model DIR");
+  const Task task = from_job ? task_of_job(arguments.job) : task_of_model(arguments);
+  const DeviceChoice choice =
+      arguments.devices.empty() ? find_devices(task.run.devices) : assume_devices(arguments.devices);
+  const JobPlan plan = choose_plan(task.config, task.work, choice, task.run.balance);
+  if (output.json) {
+    std::cout << json_of(plan, task).dump(1) << "\n";
+  } else {
+    std::cout << table_of(plan);
+    std::cout << "  total: weights, edited weights, and the largest of evaluate, values with their prefix cache, "
+                 "statistics, solve\n";
+    if (plan.value_requests > 0)
+      std::cout << "  values: " << counted(static_cast<size_t>(plan.value_requests), "request") << " a batch, "
+                << plan.placement.batches_under_way() << " of them at a time; " << dtype_name(to_dtype(task.work.dtype))
+                << "\n";
+    for (const std::string& device : plan.idle) std::cout << "  " << device << ": no layer is needed there\n";
+    for (const std::string& note : task.notes) std::cout << "  " << note << "\n";
+  }
+  if (!plan.fits()) throw PlacementError(refusal_text(task.config, task.work, choice, task.run.balance));
+  return ExitCode::kOk;
+}
+
+}  // namespace
+
+void add_plan(CLI::App& app, Action& action) {
+  auto arguments = std::make_shared<PlanArguments>();
+  auto output = std::make_shared<Output>();
+  CLI::App* command = app.add_subcommand("plan",
+                                         "Show what each device would hold; loads nothing, needs no GPU.\n"
+                                         "  lancet plan job.yaml --devices 8x80GiB\n"
+                                         "  lancet plan --model DIR --devices 80GiB,cpu=256GiB");
+  add_job_file(*command, arguments->job);
+  command
+      ->add_option("--model", arguments->job.model,
+                   "A model folder or its config.json, instead of a job: a typical edit is assumed")
+      ->type_name("FILE");
+  command->add_option("--devices", arguments->devices,
+                      "Devices to assume: 8x80GiB, 24GiB,80GiB or 80GiB,cpu=256GiB; else the job's run.devices");
+  command->add_option("--dtype", arguments->dtype, "With --model; auto: config.json's")
+      ->type_name("{auto,f32,bf16,f16,f64}")
+      ->capture_default_str();
+  add_output_options(*command, *output);
+  command->callback([=, &action] { action = [=] { return run_plan(*arguments, *output); }; });
+}
+
+}  // namespace lancet::cli

@@ -1,0 +1,74 @@
+#include "lancet/deltas/editor_state.h"
+
+#include <torch/types.h>
+
+#include <optional>
+
+#include "lancet/core/error.h"
+#include "lancet/core/progress.h"
+#include "lancet/core/strings.h"
+#include "lancet/models/tensor_io.h"
+#include "lancet/runtime/placement.h"
+
+namespace lancet {
+namespace {
+
+constexpr SealedFormat kFormat{"lancet-state-2", /*unsealed=*/"lancet-state-1"};
+
+void check_fact(const SealedFile& file, std::string_view what, const std::string& fact, const std::string& expected) {
+  if (file.fact(fact) != expected)
+    throw ConfigError(cat(file.path().string(), ": the state of another ", what, ": expected ", expected, ", got ",
+                          file.fact(fact), ": go on with the job that wrote it, or without a state"));
+}
+
+}  // namespace
+
+Metadata owner_facts(const StateOwner& owner) {
+  return {{"method", owner.method}, {"base_hash", owner.base_hash}, {"beside", owner.beside}};
+}
+
+void check_owner(const SealedFile& file, const StateOwner& owner) {
+  check_fact(file, "method", "method", owner.method);
+  check_fact(file, "model", "base_hash", owner.base_hash);
+  if (file.content_hash().empty())
+    log_warning(
+        cat(file.path().string(), ": written by an earlier version, without a hash: damage would go unnoticed"));
+  else if (file.fact("beside") != owner.beside)
+    throw CheckpointError(cat(file.path().string(), ": not of the files beside it: the folder was mixed up"));
+}
+
+void save_state(const std::filesystem::path& path, const EditorState& state, const StateOwner& owner) {
+  Metadata facts = owner_facts(owner);
+  facts["edits"] = std::to_string(state.edits);
+  write_tensors(path, kFormat, {state.tensors.begin(), state.tensors.end()}, facts);
+}
+
+void check_state(const std::filesystem::path& path) { SealedFile::open(path, kFormat).check(); }
+
+EditorState load_state(const std::filesystem::path& path, const StateOwner& owner) {
+  const SealedFile file = SealedFile::open(path, kFormat);
+  check_owner(file, owner);
+  const std::optional<int64_t> edits = parse_whole_number(file.fact("edits"));
+  if (!edits) throw CheckpointError(cat(path.string(), ": edits: expected a number, got '", file.fact("edits"), "'"));
+  const NamedTensors tensors = load_tensors(file);
+  return {{tensors.begin(), tensors.end()}, *edits};
+}
+
+Tensor columns_of(const EditorState& state, const std::string& name) {
+  const auto found = state.tensors.find(name);
+  return found == state.tensors.end() ? Tensor() : found->second;
+}
+
+void append_columns(EditorState& state, const std::string& name, const Tensor& columns_FN) {
+  const torch::NoGradGuard no_grad;
+  const Tensor fresh_FN = columns_FN.to(Placement::host());
+  const Tensor earlier_FM = columns_of(state, name);
+  Tensor all_FM = earlier_FM.defined() ? torch::cat({earlier_FM, fresh_FN}, 1) : fresh_FN;
+  if (all_FM.size(1) > 2 * all_FM.size(0)) {
+    // H^T = Q T, so H H^T = T^T T
+    all_FM = std::get<1>(at::linalg_qr(all_FM.t(), "r")).t();
+  }
+  state.tensors[name] = all_FM.contiguous();
+}
+
+}  // namespace lancet

@@ -1,0 +1,143 @@
+#include "lancet/deltas/weight_update.h"
+
+#include <torch/types.h>
+
+#include <algorithm>
+#include <cmath>
+#include <stdexcept>
+
+#include "lancet/core/error.h"
+#include "lancet/core/hash.h"
+#include "lancet/core/progress.h"
+#include "lancet/core/strings.h"
+
+namespace lancet {
+namespace {
+
+Tensor contiguous(const Tensor& tensor) { return tensor.defined() ? tensor.contiguous() : tensor; }
+
+void add_bytes(ContentHash& hash, const Tensor& tensor) {
+  const Tensor here = tensor.to(Placement::host()).contiguous();
+  hash.add(std::as_bytes(std::span(static_cast<const char*>(here.const_data_ptr()), here.nbytes())));
+}
+
+void add_bytes(ContentHash& hash, const WeightDelta& delta) {
+  if (const auto* low_rank = std::get_if<LowRankDelta>(&delta)) {
+    add_bytes(hash, low_rank->left_OR);
+    add_bytes(hash, low_rank->right_RI);
+  } else {
+    add_bytes(hash, std::get<DenseDelta>(delta).full_OI);
+  }
+}
+
+/// An edited weight is no longer finite in `dtype`, which is what `what` says of it.
+NumericError out_of_range(const std::string& name, const WeightTransaction::Entry& entry, at::ScalarType dtype,
+                          std::string_view what) {
+  if (!entry.base.isfinite().all().item<bool>())
+    return NumericError(cat(name, ": has NaN or infinity in the model's own files: take another copy of the model"));
+  return NumericError(cat(name, ": the edited weight, ", what, ", is not finite: its largest entry is ",
+                          entry.master.abs().max().item<double>(), ", the largest ", dtype_name(to_dtype(dtype)),
+                          " number is ", dtype == at::kHalf ? 65504.0 : 3.4e38,
+                          ". Lower the rate (editor.lr, editor.values.lr), hold the change back more "
+                          "(covariance_weight, ridge), or use a model in BF16 or F32"));
+}
+
+}  // namespace
+
+WeightDelta contiguous(const WeightDelta& delta) {
+  if (const auto* dense = std::get_if<DenseDelta>(&delta)) return DenseDelta{contiguous(dense->full_OI)};
+  const LowRankDelta& factors = std::get<LowRankDelta>(delta);
+  return LowRankDelta{contiguous(factors.left_OR), contiguous(factors.right_RI)};
+}
+
+Tensor to_dense(const WeightDelta& delta) {
+  if (const auto* low_rank = std::get_if<LowRankDelta>(&delta))
+    return torch::matmul(low_rank->left_OR, low_rank->right_RI);
+  return std::get<DenseDelta>(delta).full_OI;
+}
+
+WeightTransaction::~WeightTransaction() {
+  try {
+    rollback();
+  } catch (const std::exception& error) {
+    log_warning(cat("the weights could not be put back: ", error.what()));
+  }
+}
+
+void WeightTransaction::rollback() {
+  put_unedited();
+  entries_.clear();
+}
+
+void WeightTransaction::put_unedited() {
+  for (const Entry& entry : entries_) model_.set_weight(entry.id, entry.original);
+}
+
+const WeightDelta& WeightTransaction::apply(WeightId id, WeightDelta delta) {
+  const torch::NoGradGuard no_grad;
+  const std::string name = weight_name(model_.config(), id);
+  const Tensor& current = model_.weight(id);
+  delta = contiguous(filter_ ? filter_(current, delta) : delta);
+  const Tensor change = to_dense(delta);
+  check_device(change, current.device(), name + ": delta");
+  if (change.sizes() != current.sizes())
+    throw std::logic_error(cat(name, ": delta: expected ", current.sizes(), ", got ", change.sizes()));
+  // also where every entry is finite, but their squares are not
+  if (const double size = change.norm().item<double>(); !std::isfinite(size))
+    throw NumericError(cat(name, ": the computed change has the norm ", size, ": nothing is changed. Lower the rate ",
+                           "(editor.lr, editor.values.lr), or hold the change back more (covariance_weight, ridge)"));
+
+  auto entry = std::find_if(entries_.begin(), entries_.end(), [&](const Entry& known) { return known.id == id; });
+  if (entry == entries_.end()) {
+    const Tensor base = stored_ ? stored_(id) : current;
+    Tensor master = base.to(current.device(), model_.placement().value_dtype(), /*non_blocking=*/false, /*copy=*/true);
+    entries_.push_back({id, current, base, std::move(master), {}});
+    entry = entries_.end() - 1;
+  }
+  entry->master += change.to(entry->master.scalar_type());
+  entry->deltas.push_back(std::move(delta));
+  const at::ScalarType dtype = current.scalar_type();
+  Tensor edited = entry->master.to(dtype, /*non_blocking=*/false, /*copy=*/true);
+  if (!edited.isfinite().all().item<bool>()) throw out_of_range(name, *entry, dtype, "as the run computes with it");
+  model_.set_weight(id, std::move(edited));
+  return entry->deltas.back();
+}
+
+std::vector<RoundingLoss> WeightTransaction::round_as_stored() {
+  const torch::NoGradGuard no_grad;
+  std::vector<RoundingLoss> losses;
+  for (Entry& entry : entries_) {
+    const Tensor base = entry.base.to(entry.master.device(), entry.master.scalar_type());
+    const Tensor rounded = entry.master.to(entry.base.scalar_type()).to(entry.master.scalar_type());
+    const double change = (entry.master - base).norm().item<double>();
+    const double lost = (rounded - entry.master).norm().item<double>();
+    if (!std::isfinite(change) || !std::isfinite(lost))
+      throw out_of_range(weight_name(model_.config(), entry.id), entry, entry.base.scalar_type(),
+                         "rounded to the type it is stored in");
+    losses.push_back({entry.id, change, base.norm().item<double>(), change > 0 ? lost / change : 0.0});
+    model_.set_weight(entry.id, rounded.to(entry.original.scalar_type(), /*non_blocking=*/false, /*copy=*/true));
+  }
+  return losses;
+}
+
+void WeightTransaction::put_exact() {
+  const torch::NoGradGuard no_grad;
+  for (Entry& entry : entries_)
+    model_.set_weight(entry.id, entry.master.to(entry.original.scalar_type(), /*non_blocking=*/false, /*copy=*/true));
+}
+
+std::string WeightTransaction::changes_key() {
+  ContentHash all;
+  for (Entry& entry : entries_) {
+    for (; entry.n_in_key < entry.deltas.size(); ++entry.n_in_key) {
+      ContentHash one;
+      one.add(entry.key);
+      add_bytes(one, entry.deltas[entry.n_in_key]);
+      entry.key = one.hex();
+    }
+    all.add(static_cast<int64_t>(entry.id.kind)).add(entry.id.layer).add(entry.key);
+  }
+  return all.hex();
+}
+
+}  // namespace lancet

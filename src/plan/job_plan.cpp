@@ -1,0 +1,274 @@
+#include "lancet/plan/job_plan.h"
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <optional>
+#include <tuple>
+
+#include "lancet/core/error.h"
+#include "lancet/core/strings.h"
+
+namespace lancet {
+namespace {
+
+std::string text_of(int64_t bytes) { return binary_bytes_text(static_cast<uint64_t>(bytes)); }
+
+/// Layers of each device, in the order of the devices: ends[k] is the first layer that is not device k's or an earlier
+/// one's.
+using Ends = std::vector<int64_t>;
+
+enum class HostUse { kSpare, kLikeOthers };
+/// What is made small, after the layers on a spare host.
+enum class Aim { kMost, kSquares };
+
+/// The best split by dynamic programming over (devices, layers).
+class SplitSearch {
+ public:
+  /// Cost of layers begin..end-1 on a device; nullopt: impossible.
+  using StageCost = std::function<std::optional<double>(const DeviceBudget&, LayerRange)>;
+
+  SplitSearch(int64_t n_layers, std::span<const DeviceBudget> devices, HostUse host)
+      : n_layers_(n_layers), devices_(devices) {
+    host_is_spare_ = host == HostUse::kSpare &&
+                     std::any_of(devices.begin(), devices.end(), [](const DeviceBudget& d) { return !d.is_host(); });
+  }
+
+  /// The least of the most expensive stage; of the splits that reach it the one with the evenest numbers of layers,
+  /// relative to the devices' budgets.
+  std::optional<Ends> run(const StageCost& cost) const {
+    const std::optional<Found> least = search(Aim::kMost, cost);
+    if (!least) return std::nullopt;
+    const double limit = least->value * (1 + 1e-12);
+    const auto within = [&](const DeviceBudget& device, LayerRange layers) {
+      const std::optional<double> c = cost(device, layers);
+      const auto even = static_cast<double>(layers.end - layers.begin) / static_cast<double>(device.bytes);
+      return c && (*c <= limit || is_spare(device)) ? std::optional(even) : std::nullopt;
+    };
+    return search(Aim::kSquares, within)->ends;
+  }
+
+ private:
+  struct Best {
+    bool is_possible = false;
+    int64_t host_layers = 0;
+    double value = 0;
+    size_t begin = 0;
+  };
+  struct Found {
+    Ends ends;
+    double value;
+  };
+
+  bool is_spare(const DeviceBudget& device) const { return host_is_spare_ && device.is_host(); }
+
+  std::optional<Found> search(Aim aim, const StageCost& cost) const {
+    const auto n = static_cast<size_t>(n_layers_) + 1;
+    std::vector<std::vector<Best>> best(devices_.size() + 1, std::vector<Best>(n));
+    best[0][0].is_possible = true;
+    for (size_t k = 0; k < devices_.size(); ++k)
+      for (size_t begin = 0; begin < n; ++begin)
+        if (best[k][begin].is_possible) extend(aim, cost, {k, begin}, best);
+    if (!best.back().back().is_possible) return std::nullopt;
+    Found found{Ends(devices_.size()), best.back().back().value};
+    size_t end = n - 1;
+    for (size_t k = devices_.size(); k-- > 0;) {
+      found.ends[k] = static_cast<int64_t>(end);
+      end = best[k + 1][end].begin;
+    }
+    return found;
+  }
+
+  /// Every stage of device `from.first` that begins at layer `from.second`.
+  void extend(Aim aim, const StageCost& cost, std::pair<size_t, size_t> from,
+              std::vector<std::vector<Best>>& best) const {
+    const auto [k, begin] = from;
+    const DeviceBudget& device = devices_[k];
+    const Best& before = best[k][begin];
+    for (size_t end = begin; end < best[k].size(); ++end) {
+      const LayerRange layers{static_cast<int64_t>(begin), static_cast<int64_t>(end)};
+      const std::optional<double> c = end == begin ? std::optional(0.0) : cost(device, layers);
+      if (!c) break;  // more layers need more
+      Best reached{true, before.host_layers, before.value, begin};
+      if (is_spare(device))
+        reached.host_layers += layers.end - layers.begin;
+      else
+        reached.value = aim == Aim::kMost ? std::max(before.value, *c) : before.value + *c * *c;
+      Best& known = best[k + 1][end];
+      if (!known.is_possible || std::tie(reached.host_layers, reached.value) < std::tie(known.host_layers, known.value))
+        known = reached;
+    }
+  }
+
+  int64_t n_layers_;
+  std::span<const DeviceBudget> devices_;
+  bool host_is_spare_ = false;
+};
+
+Placement place(const Ends& ends, std::span<const DeviceBudget> devices, at::ScalarType dtype) {
+  std::vector<at::Device> layer_devices;
+  for (size_t k = 0; k < ends.size(); ++k) layer_devices.resize(static_cast<size_t>(ends[k]), devices[k].device);
+  return {layer_devices, dtype};
+}
+
+int64_t budget_of(std::span<const DeviceBudget> devices, at::Device device) {
+  const auto at =
+      std::find_if(devices.begin(), devices.end(), [&](const DeviceBudget& d) { return d.device == device; });
+  return at->bytes;
+}
+
+int64_t batches_under_way(const JobWork& work, const Placement& placement) {
+  return placement.is_host_only() ? work.host_threads : placement.batches_under_way();
+}
+
+JobPlan plan_stages(const ModelConfig& config, const JobWork& work, std::span<const DeviceBudget> devices,
+                    Balance balance) {
+  if (devices.empty()) throw PlacementError("run.devices: no device to place the model on");
+  const auto n_devices = static_cast<int64_t>(devices.size());
+  const bool host_only = n_devices == 1 && devices[0].is_host();
+  const int64_t asked = work.value_batch > 0 ? std::min(work.value_batch, work.together()) : 1;
+  const Batching least{std::max<int64_t>(1, asked), host_only ? work.host_threads : n_devices};
+  std::map<std::tuple<at::DeviceType, int64_t, int64_t>, int64_t> totals;  // devices of one type hold the same
+  const auto share = [&](const DeviceBudget& device, LayerRange layers) {
+    const auto [at, is_new] = totals.try_emplace({device.device.type(), layers.begin, layers.end}, 0);
+    if (is_new) at->second = estimate_stage(config, work, {device.device, layers.begin, layers.end}, least).total();
+    return static_cast<double>(at->second) / static_cast<double>(std::max<int64_t>(1, device.bytes));
+  };
+  const auto by_memory = [&](const DeviceBudget& device, LayerRange layers) {
+    return std::optional(share(device, layers));
+  };
+  const auto fitting = [&](const DeviceBudget& device, LayerRange layers) -> std::optional<double> {
+    const double used = share(device, layers);
+    if (used > 1) return std::nullopt;
+    return balance == Balance::kMemory ? used : estimate_time(config, work, layers) / device.speed;
+  };
+  std::optional<Ends> ends = SplitSearch(config.n_layers, devices, HostUse::kSpare).run(fitting);
+  // What is refused is shown as even as can be.
+  if (!ends) ends = SplitSearch(config.n_layers, devices, HostUse::kLikeOthers).run(by_memory);
+  JobPlan plan{place(*ends, devices, work.dtype), {}, 0, {}};
+  Placement& placement = plan.placement;
+  for (size_t k = 0; k < devices.size(); ++k)
+    if ((*ends)[k] == (k == 0 ? 0 : (*ends)[k - 1])) plan.idle.push_back(devices[k].device.str());
+  std::vector<std::pair<at::Device, int64_t>> room;
+  for (const Stage& stage : placement.stages()) {
+    const StageEstimate fixed = estimate_stage(config, work, stage, least);
+    const int64_t left = budget_of(devices, stage.device) - fixed.weights - fixed.edited;
+    room.emplace_back(stage.device, std::max<int64_t>(0, left));
+  }
+  placement.set_room(std::move(room));
+  if (work.optimizes_values) {
+    const ValueWork values{config, work.dtype, work.value_layer(), work.values};
+    const int64_t step = work.values.step_tokens();
+    const int64_t tokens = value_step_tokens(values, placement, work.together() * step);
+    plan.value_requests = work.value_batch > 0 ? asked : std::clamp<int64_t>(tokens / step, 1, work.together());
+  }
+  const Batching batching{std::max<int64_t>(1, plan.value_requests), batches_under_way(work, placement)};
+  for (const Stage& stage : placement.stages()) {
+    plan.stages.push_back(estimate_stage(config, work, stage, batching));
+    plan.stages.back().budget = budget_of(devices, stage.device);
+  }
+  return plan;
+}
+
+std::vector<std::string> find_remedies(const ModelConfig& config, const JobWork& work,
+                                       std::span<const DeviceBudget> devices, Balance balance) {
+  std::vector<std::string> remedies;
+  const auto fits = [&](const JobWork& changed, std::span<const DeviceBudget> on) {
+    return plan_stages(config, changed, on, balance).fits();
+  };
+  JobWork changed = work;
+  for (int64_t batch = work.value_batch / 2; batch >= 1; batch /= 2) {
+    changed.value_batch = batch;
+    if (!fits(changed, devices)) continue;
+    remedies.push_back(cat("editor.values.batch: ", batch, " instead of ", work.value_batch, ", or 0 (by memory)"));
+    break;
+  }
+  changed = work;
+  for (int64_t batch = work.backward ? work.backward->batch / 2 : 0; batch >= 1; batch /= 2) {
+    changed.backward->batch = batch;
+    if (!fits(changed, devices)) continue;
+    remedies.push_back(cat("editor.batch: ", batch, " instead of ", work.backward->batch));
+    break;
+  }
+  changed = work;
+  for (int64_t tokens = work.document_tokens / 2; tokens >= 64; tokens /= 2) {
+    changed.document_tokens = tokens;
+    if (!fits(changed, devices)) continue;
+    remedies.push_back(cat("statistics.document_tokens: ", tokens, " instead of ", work.document_tokens));
+    break;
+  }
+  changed = work;
+  changed.dtype = at::kBFloat16;
+  if (c10::elementSize(work.dtype) > 2 && fits(changed, devices)) remedies.emplace_back("run.dtype: bf16");
+  // Devices like the last accelerator, and the CPU.
+  std::vector<DeviceBudget> more(devices.begin(), devices.end());
+  const auto last = std::find_if(more.rbegin(), more.rend(), [](const DeviceBudget& d) { return !d.is_host(); });
+  if (last != more.rend()) {
+    const DeviceBudget same = *last;
+    const int64_t most = std::min<int64_t>(63, config.n_layers - static_cast<int64_t>(devices.size()));
+    for (int64_t n = 1; n <= most; ++n) more.push_back({Placement::like(same.device, 64 + n), same.bytes, same.speed});
+    const auto fit_with = [&](int64_t n) {
+      return fits(work, std::span(more).first(devices.size() + static_cast<size_t>(n)));
+    };
+    int64_t too_few = 0, enough = most;
+    if (most > 0 && fit_with(most)) {
+      while (enough - too_few > 1) (fit_with((too_few + enough) / 2) ? enough : too_few) = (too_few + enough) / 2;
+      remedies.push_back(cat("more devices: ", enough, " more of ", text_of(same.bytes)));
+    }
+  }
+  std::vector<DeviceBudget> with_host;
+  for (const DeviceBudget& device : devices)
+    if (!device.is_host()) with_host.push_back(device);
+  if (with_host.empty()) return remedies;
+  with_host.push_back({Placement::host()});
+  const JobPlan offloaded = plan_stages(config, work, with_host, balance);
+  if (offloaded.fits()) {
+    const StageEstimate& host = offloaded.stages.back();
+    remedies.push_back(cat("layers on the CPU: cpu at the end of run.devices (layers ", host.stage.begin, "-",
+                           host.stage.end - 1, ", ", text_of(host.total()), " of host memory)"));
+  }
+  return remedies;
+}
+
+}  // namespace
+
+bool JobPlan::fits() const {
+  return std::all_of(stages.begin(), stages.end(), [](const StageEstimate& s) { return s.total() <= s.budget; });
+}
+
+JobPlan choose_plan(const ModelConfig& config, const JobWork& work, const DeviceChoice& choice, Balance balance) {
+  if (choice.first_if_enough && choice.devices.size() > 1) {
+    JobPlan first = plan_stages(config, work, std::span(choice.devices).first(1), balance);
+    if (first.fits()) return first;
+  }
+  return plan_stages(config, work, choice.devices, balance);
+}
+
+std::string refusal_text(const ModelConfig& config, const JobWork& work, const DeviceChoice& choice, Balance balance) {
+  const JobPlan plan = plan_stages(config, work, choice.devices, balance);
+  std::vector<std::string> lines{"the job does not fit on the devices:"};
+  for (const StageEstimate& stage : plan.stages) {
+    const bool fits = stage.total() <= stage.budget;
+    lines.push_back(cat("  ", stage.stage.device.str(), ", layers ", stage.stage.begin, "-", stage.stage.end - 1, ": ",
+                        text_of(stage.total()), " of ", text_of(stage.budget), fits ? "" : ": too much", " (weights ",
+                        text_of(stage.weights), ", edited weights ", text_of(stage.edited), ", evaluation ",
+                        text_of(stage.evaluate), ", values ", text_of(stage.value_activations + stage.value_prefix),
+                        stage.training > 0 ? cat(", training ", text_of(stage.training)) : "", ", statistics ",
+                        text_of(stage.statistics), ", solve ", text_of(stage.solve), ")"));
+  }
+  const std::vector<std::string> remedies = find_remedies(config, work, choice.devices, balance);
+  lines.emplace_back(remedies.empty()
+                         ? "No single change that lancet knows of makes it fit: a smaller model, or larger "
+                           "devices."
+                         : "What would make it fit, each by itself:");
+  for (const std::string& remedy : remedies) lines.push_back("  " + remedy);
+  return join(lines, "\n");
+}
+
+JobPlan plan_job(const ModelConfig& config, const JobWork& work, const DeviceChoice& choice, Balance balance) {
+  JobPlan plan = choose_plan(config, work, choice, balance);
+  if (!plan.fits()) throw PlacementError(refusal_text(config, work, choice, balance));
+  return plan;
+}
+
+}  // namespace lancet

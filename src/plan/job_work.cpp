@@ -1,0 +1,196 @@
+// What a job's options and texts say about the memory and time it takes.
+#include <ATen/Parallel.h>
+
+#include <algorithm>
+#include <set>
+
+#include "lancet/core/strings.h"
+#include "lancet/editors/automatic_choices.h"
+#include "lancet/models/batching.h"
+#include "lancet/plan/job_plan.h"
+
+namespace lancet {
+namespace {
+
+/// Of requests whose texts are not known, and of contexts that are not generated yet.
+constexpr ValueShape kAssumedPrompt{
+    .contexts = 6, .row_tokens = 20, .prefix_tokens = 12, .suffix_tokens = 8, .target_tokens = 4, .drift_tokens = 8};
+constexpr int64_t kAssumedRequests = 100, kAssumedProbesPerRequest = 14, kAssumedContextTokens = 12;
+
+JobWork basic_work(const RunOptions& run, const ModelConfig& config) {
+  JobWork work;
+  work.dtype = to_scalar_type(run.dtype.value_or(config.dtype));
+  work.host_threads = run.threads > 0 ? run.threads : at::get_num_threads();
+  return work;
+}
+
+void add_statistics(const JobConfig& job, const ModelConfig& config, JobWork& work) {
+  work.statistics_layers = target_layers(*job.editor, config);
+  if (!job.statistics || !job.statistics->takes_text()) return;
+  work.statistics_tokens = job.statistics->token_budget(config.d_ffn);
+  work.document_tokens = std::min(job.statistics->document_tokens, config.max_positions);
+  work.samples_text = job.statistics->from == StatisticsFrom::kSelf;
+}
+
+/// Of methods without subject: one row of a request, the target behind the prompt.
+ValueShape training_shape(std::span<const TokenizedRequest> requests) {
+  ValueShape shape;
+  for (const TokenizedRequest& request : requests) {
+    const auto target = static_cast<int64_t>(request.target.size());
+    shape.row_tokens = std::max(shape.row_tokens, static_cast<int64_t>(request.prompt.size()) + target - 1);
+    shape.target_tokens = std::max(shape.target_tokens, target);
+  }
+  return shape;
+}
+
+void add_schedule(const JobConfig& job, const ModelConfig& config, JobWork& work) {
+  work.batch = job.schedule.largest_batch(work.requests);
+  work.measured_between = job.schedule.measured_between(work.requests);
+  work.history_keys = std::min(history_keys(job, work.requests), 2 * config.d_ffn);
+}
+
+/// Contexts that stand in front of every prompt make rows longer.
+void add_contexts(const ContextOptions& contexts, ValueShape& shape) {
+  if (!contexts.templates.empty() || contexts.generate == 0) return;
+  const int64_t more = contexts.length + 2;  // ". " behind them
+  shape.contexts = contexts.generate + 1;
+  shape.row_tokens += more;
+  shape.prefix_tokens += more;
+}
+
+EvaluationSize assumed_evaluation(int64_t requests, const ValueShape& prompt) {
+  const int64_t rows = requests * kAssumedProbesPerRequest;
+  return {.scoring =
+              ScoringSize::of_whole_documents(rows * prompt.row_tokens, prompt.row_tokens, rows * prompt.target_tokens),
+          .generation = {requests, prompt.row_tokens + 12, prompt.row_tokens, {}}};
+}
+
+std::string prompt_assumption(const ValueShape& prompt) {
+  return cat("prompts of ", prompt.row_tokens, " tokens with their targets, ", prompt.suffix_tokens,
+             " of them from the subject's last one on; targets of ", prompt.target_tokens);
+}
+
+}  // namespace
+
+int64_t history_keys(const JobConfig& job, int64_t n_requests) {
+  return job.editor->needs().history ? n_requests - job.schedule.largest_batch(n_requests) : 0;
+}
+
+JobWork edit_work(const JobConfig& job, const ModelConfig& config, const WorkTexts& texts,
+                  std::vector<std::string>& assumptions) {
+  JobWork work = basic_work(job.run, config);
+  const Editor& editor = *job.editor;
+  work.edited_layers = target_layers(editor, config);
+  std::sort(work.edited_layers.begin(), work.edited_layers.end());
+  work.changes = editor.needs().changes;
+  work.solve_matrices = editor.needs().solve_matrices;
+  if (editor.needs().statistics) add_statistics(job, config, work);
+  work.requests = static_cast<int64_t>(texts.requests.size());
+  add_schedule(job, config, work);
+  const ContextOptions contexts = editor.contexts() != nullptr ? *editor.contexts() : ContextOptions{.generate = 0};
+  const std::vector<std::string>& templates = contexts.templates;
+  if (texts.tokenizer != nullptr && editor.needs().subject) {
+    const std::vector<std::string> plain{"{}"};
+    work.values = value_shape(
+        prepare_requests(*texts.tokenizer, texts.requests, templates.empty() ? plain : templates, editor.compat()));
+    work.evaluation = texts.evaluation;
+  } else if (texts.tokenizer != nullptr) {
+    work.values = training_shape(tokenize_requests(*texts.tokenizer, texts.requests));
+    work.evaluation = texts.evaluation;
+  } else {
+    work.values = kAssumedPrompt;
+    work.values.contexts = std::max<int64_t>(1, static_cast<int64_t>(templates.size()));
+    if (!templates.empty()) {
+      work.values.row_tokens += kAssumedContextTokens;
+      work.values.prefix_tokens += kAssumedContextTokens;
+    }
+    work.evaluation = assumed_evaluation(work.requests, kAssumedPrompt);
+    assumptions.push_back("assumed: " + prompt_assumption(kAssumedPrompt));
+  }
+  add_contexts(contexts, work.values);
+  if (templates.empty() && contexts.generate > 0)
+    assumptions.push_back(cat("assumed: generated contexts of ", contexts.length + 2, " tokens"));
+  work.backward = editor.needs().backward;
+  if (const ValueOptions* values = editor.values()) {
+    work.optimizes_values = work.requests > 0;
+    work.value_batch = values->batch;
+    work.value_steps = values->steps;
+    work.values = in_groups(work.values, values->contexts_per_step);
+  }
+  return work;
+}
+
+JobWork united(const JobWork& one, const JobWork& other) {
+  const auto both = [](const std::vector<int64_t>& a, const std::vector<int64_t>& b) {
+    std::set<int64_t> layers(a.begin(), a.end());
+    layers.insert(b.begin(), b.end());
+    return std::vector<int64_t>(layers.begin(), layers.end());
+  };
+  // 0: as many as there are
+  const auto larger = [](int64_t a, int64_t b) { return a > 0 && b > 0 ? std::max(a, b) : 0; };
+  JobWork work = one;
+  work.batch = larger(one.batch, other.batch);
+  work.edited_layers = both(one.edited_layers, other.edited_layers);
+  work.statistics_layers = both(one.statistics_layers, other.statistics_layers);
+  work.history_keys = std::max(one.history_keys, other.history_keys);
+  work.changes = std::max(one.changes, other.changes);
+  work.solve_matrices = std::max(one.solve_matrices, other.solve_matrices);
+  work.statistics_tokens = std::max(one.statistics_tokens, other.statistics_tokens);
+  work.document_tokens = std::max(one.document_tokens, other.document_tokens);
+  work.samples_text = one.samples_text || other.samples_text;
+  if (one.optimizes_values) work.values_at = one.value_layer();
+  if (!other.optimizes_values) return work;
+  work.values_at = other.value_layer();
+  if (!one.optimizes_values) {
+    work.values = other.values;
+    work.value_batch = other.value_batch;
+  } else {
+    work.values_at = std::min(one.value_layer(), other.value_layer());  // more layers are above it
+    const auto raise = [&](int64_t ValueShape::*size) {
+      work.values.*size = std::max(one.values.*size, other.values.*size);
+    };
+    for (int64_t ValueShape::*size :
+         {&ValueShape::contexts, &ValueShape::groups, &ValueShape::row_tokens, &ValueShape::prefix_tokens,
+          &ValueShape::suffix_tokens, &ValueShape::target_tokens, &ValueShape::drift_tokens})
+      raise(size);
+    work.value_batch = larger(one.value_batch, other.value_batch);
+  }
+  work.optimizes_values = true;
+  work.value_steps = std::max(one.value_steps, other.value_steps);
+  return work;
+}
+
+JobWork statistics_work(const JobConfig& job, const ModelConfig& config) {
+  JobWork work = basic_work(job.run, config);
+  add_statistics(job, config, work);
+  return work;
+}
+
+JobWork evaluation_work(const RunOptions& run, const ModelConfig& config, const EvaluationSize& evaluation) {
+  JobWork work = basic_work(run, config);
+  work.evaluation = evaluation;
+  return work;
+}
+
+JobWork typical_work(const RunOptions& run, const ModelConfig& config, std::vector<std::string>& assumptions) {
+  JobWork work = basic_work(run, config);
+  work.edited_layers = automatic_layers(config.n_layers);
+  work.statistics_layers = work.edited_layers;
+  work.statistics_tokens = kMostTokens;
+  work.document_tokens = std::min(StatisticsOptions().document_tokens, config.max_positions);
+  work.requests = kAssumedRequests;
+  work.values = kAssumedPrompt;
+  work.values.row_tokens += kAssumedContextTokens;
+  work.values.prefix_tokens += kAssumedContextTokens;
+  work.optimizes_values = !work.edited_layers.empty();
+  work.value_steps = ValueOptions().steps;
+  work.evaluation = assumed_evaluation(work.requests, kAssumedPrompt);
+  assumptions.push_back(cat("assumed: MEMIT of ", work.requests, " requests at layers ", work.edited_layers.front(),
+                            "-", work.edited_layers.back(), ", ", work.values.contexts, " contexts, statistics over ",
+                            work.statistics_tokens, " tokens in documents of at most ", work.document_tokens,
+                            ", all metrics"));
+  assumptions.push_back("assumed: " + prompt_assumption(kAssumedPrompt));
+  return work;
+}
+
+}  // namespace lancet

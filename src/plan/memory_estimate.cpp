@@ -1,0 +1,205 @@
+#include "lancet/plan/memory_estimate.h"
+
+#include <torch/types.h>
+
+#include <algorithm>
+
+#include "lancet/models/batching.h"
+#include "lancet/runtime/devices.h"
+#include "lancet/statistics/covariance.h"
+#include "lancet/statistics/self_corpus.h"
+#include "lancet/training/activations.h"
+
+namespace lancet {
+namespace {
+
+/// Rows of one f32 product of second moments, and the width of its panels (kernels/gram.cpp).
+constexpr int64_t kGramRows = 4096;
+constexpr int64_t kShortTokens = 64;  // packed documents whose scores are held on every device (packed_attention.cpp)
+
+int64_t element_bytes(const JobWork& work) { return static_cast<int64_t>(c10::elementSize(work.dtype)); }
+
+int64_t count_in(const std::vector<int64_t>& layers, const Stage& stage) {
+  return std::count_if(layers.begin(), layers.end(),
+                       [&](int64_t layer) { return layer >= stage.begin && layer < stage.end; });
+}
+
+int64_t forward_bytes(const ModelConfig& config, const JobWork& work, const Stage& stage, int64_t tokens,
+                      int64_t row_tokens) {
+  const int64_t scores = fuses_attention(stage.device, work.dtype) ? 0 : row_tokens;
+  return layer_pass_bytes(config, {work.dtype, tokens, scores});
+}
+
+/// Keys that attention over packed documents of at most `document_tokens` holds scores of.
+int64_t packed_scores(const JobWork& work, const Stage& stage, int64_t document_tokens) {
+  if (!fuses_attention(stage.device, work.dtype)) return document_tokens;
+  const bool holds_short = element_bytes(work) >= 4 || stage.device == Placement::host();
+  return holds_short ? std::min(document_tokens, kShortTokens) : 0;
+}
+
+bool has_head(const ModelConfig& config, const Stage& stage) { return stage.end == config.n_layers; }
+
+/// Rows of `row_tokens` in all, with the keys and values of all their tokens; logits of every row.
+int64_t generate_bytes(const ModelConfig& config, const JobWork& work, const Stage& stage, const GenerationSize& size) {
+  const int64_t caches = key_value_bytes(config, work.dtype, size.rows * size.row_tokens);
+  // Of one layer's keys, those of rows that take the places of others are copied: of half the rows at most.
+  int64_t bytes = stage.layers() * caches + caches / 4 +
+                  forward_bytes(config, work, stage, size.rows * size.prompt_tokens, size.prompt_tokens);
+  if (has_head(config, stage))
+    bytes += head_bytes(config, work.dtype, size.rows) + sampling_bytes(size.sampling, config.vocab_size, size.rows);
+  return bytes;
+}
+
+int64_t evaluate_bytes(const ModelConfig& config, const JobWork& work, const Stage& stage, int64_t under_way) {
+  const ScoringSize& size = work.evaluation.scoring;
+  const int64_t hidden = size.pack_tokens * config.d_model * element_bytes(work);
+  // With the last stage's output, and the hidden states that stand at its door.
+  int64_t bytes =
+      2 * hidden + layer_pass_bytes(config, {.dtype = work.dtype,
+                                             .tokens = size.pack_tokens,
+                                             .score_tokens = packed_scores(work, stage, size.document_tokens),
+                                             .places = size.pack_places,
+                                             .run_places = size.run_places});
+  if (has_head(config, stage)) {
+    const int64_t rows = std::min(size.read_places, kRowsPerHeadCall);
+    bytes = std::max(bytes, 2 * hidden + head_bytes(config, work.dtype, rows));
+  }
+  GenerationSize together = work.evaluation.generation;
+  if (together.rows > 0) {
+    const int64_t most = std::max(under_way, kForwardTokens / std::max<int64_t>(1, together.row_tokens));
+    together.rows = std::min(together.rows, most);
+    bytes = std::max(bytes, generate_bytes(config, work, stage, together));
+  }
+  if (work.samples_text) {
+    const int64_t rows = sampling_rows(config, work.dtype, work.statistics_tokens, work.document_tokens);
+    const GenerationSize sampled{rows, work.document_tokens, 1, {.top_k = 0}};
+    bytes = std::max(bytes, generate_bytes(config, work, stage, sampled));
+  }
+  const int64_t kept =
+      work.kept_tokens * config.d_model * element_bytes(work) + key_value_bytes(config, work.dtype, work.kept_tokens);
+  return bytes + stage.layers() * kept;
+}
+
+int64_t statistics_bytes(const ModelConfig& config, const JobWork& work, const Stage& stage) {
+  if (work.statistics_layers.empty()) return 0;
+  const int64_t matrix = 8 * config.d_ffn * config.d_ffn;
+  const int64_t layers = count_in(work.statistics_layers, stage);
+  const int64_t factor = layers > 0 ? matrix : 0;
+  if (work.statistics_tokens == 0 || stage.begin > work.statistics_layers.back()) return factor;
+  const int64_t chunk = statistics_chunk_tokens(config, work.dtype);
+  const int64_t tokens = std::min(work.statistics_tokens, std::max(chunk, work.document_tokens));
+  const bool precise = element_bytes(work) >= 4;
+  const int64_t scores = packed_scores(work, stage, work.document_tokens);
+  const int64_t pass = layer_pass_bytes(config, {work.dtype, tokens, scores});
+  if (layers == 0) return pass;
+  const int64_t panel = std::max<int64_t>(256, config.d_ffn / 16 + 64);
+  const int64_t products = precise_bytes(work.dtype) * config.d_ffn *
+                           (std::min(tokens, kGramRows) * (precise ? 1 : 2) + std::min(panel, config.d_ffn));
+  const int64_t at_key = tokens * element_bytes(work) * 3 * (config.d_ffn + config.d_model);
+  return layers * matrix + std::max(pass, at_key + products);
+}
+
+int64_t solve_bytes(const ModelConfig& config, const JobWork& work, const Stage& stage) {
+  if (work.edited_layers.empty() || stage.begin > work.edited_layers.back()) return 0;
+  const int64_t d = config.d_model, f = config.d_ffn, n = work.together(), rows = n * work.values.contexts;
+  const int64_t m = n + work.history_keys;
+  const int64_t element = element_bytes(work);
+  const int64_t rounding = 4 * precise_bytes(work.dtype) * d * f;
+  if (work.backward) return count_in(work.edited_layers, stage) > 0 ? std::max(18 * d * f, rounding) : 0;
+  const int64_t key_pass =
+      forward_bytes(config, work, stage, std::min(rows * (work.values.prefix_tokens + 1), kForwardTokens),
+                    work.values.prefix_tokens + 1);
+  if (count_in(work.edited_layers, stage) == 0) return key_pass;
+  const int64_t kept = std::min(rows * (work.values.prefix_tokens + 1), kKeptTokens) * d * element;
+  const int64_t keys = f * (rows * (2 * element + std::max<int64_t>(element, 8)) + 8 * 2 * n);
+  const int64_t factor = work.statistics_layers.empty() ? 0 : 8 * f * f * (1 + work.solve_matrices);
+  const int64_t systems = m <= f ? 8 * (5 * m * f + 4 * m * m) : 8 * (5 * m * f + 2 * f * f);
+  const int64_t change = 18 * d * f + 8 * 2 * n * f;
+  return kept + 8 * m * f + std::max({key_pass + keys, factor + std::max(systems, change), rounding});
+}
+
+int64_t training_bytes(const ModelConfig& config, const JobWork& work, const Stage& stage) {
+  if (!work.backward) return 0;
+  // A pass keeps what one of value optimisation does whose every token is behind the lookup token.
+  const int64_t row_tokens = work.values.row_tokens, tokens = work.together() * row_tokens;
+  const ValueShape shape{
+      .row_tokens = row_tokens, .suffix_tokens = row_tokens, .target_tokens = work.values.target_tokens};
+  const ValueWork pass{config, work.dtype, work.edited_layers.front() - 1, shape};
+  int64_t bytes = value_bytes(pass, stage, std::min(work.backward->batch, work.together())).activations;
+  if (stage.begin <= work.edited_layers.front()) bytes += tokens * config.d_model * element_bytes(work);
+  const int64_t weights = count_in(work.edited_layers, stage);
+  if (weights == 0) return bytes;
+  // Each change, its moments and its gradient; copies of one in the update.
+  if (work.backward->trains_dense)
+    return bytes + (4 * weights + 3) * precise_bytes(work.dtype) * config.d_model * config.d_ffn;
+  // Inputs and gradients in f64, of each weight as gathered, of one also normalised; its system.
+  return bytes + 8 * tokens * ((weights + 3) * (config.d_model + config.d_ffn) + 2 * tokens);
+}
+
+}  // namespace
+
+int64_t StageEstimate::total() const {
+  return weights + edited + std::max({evaluate, value_activations + value_prefix, training, statistics, solve});
+}
+
+StageEstimate estimate_stage(const ModelConfig& config, const JobWork& work, const Stage& stage, Batching batching) {
+  StageEstimate estimate{.stage = stage};
+  estimate.weights = weight_bytes(config, {stage.begin, stage.end}, work.dtype);
+  const int64_t edited = count_in(work.edited_layers, stage);
+  estimate.edited = edited * config.d_model * config.d_ffn * (precise_bytes(work.dtype) + element_bytes(work)) +
+                    edited * 8 * work.requests * work.changes * (config.d_model + config.d_ffn);
+  // An editor's state lies on the host, and so do edited weights as they are stored where the model runs in another
+  // type.
+  if (stage.device == Placement::host()) {
+    estimate.edited += edited * 8 * work.history_keys * config.d_ffn;
+    if (to_scalar_type(config.dtype) != work.dtype)
+      estimate.edited += edited * config.d_model * config.d_ffn * bytes_per_element(config.dtype);
+  }
+  estimate.evaluate = evaluate_bytes(config, work, stage, batching.under_way);
+  if (stage.device == Placement::host())
+    estimate.edited += work.evaluation.kept_states * config.d_model * element_bytes(work);
+  if (work.optimizes_values) {
+    const ValueWork values{config, work.dtype, work.value_layer(), work.values};
+    const ValueBytes bytes = value_bytes(values, stage, batching.value_requests);
+    const int64_t batches = std::min(batching.under_way, std::max<int64_t>(1, work.together()));
+    estimate.value_activations = batches * bytes.activations;
+    estimate.value_prefix = batches * bytes.prefix;
+  }
+  estimate.training = training_bytes(config, work, stage);
+  estimate.statistics = statistics_bytes(config, work, stage);
+  estimate.solve = solve_bytes(config, work, stage);
+  return estimate;
+}
+
+double estimate_time(const ModelConfig& config, const JobWork& work, LayerRange layers) {
+  const auto times = [](auto... counts) { return (static_cast<double>(counts) * ...); };
+  const double row_tokens = times(work.requests, work.values.contexts, work.values.row_tokens);
+  const double prefix_tokens = times(work.requests, work.values.contexts, work.values.prefix_tokens);
+  const double step_tokens = times(work.value_steps, work.requests, work.values.step_tokens());
+  const double labels = times(work.value_steps, work.requests, work.values.contexts, work.values.target_tokens + 1);
+  const int64_t last_edited = work.edited_layers.empty() ? -1 : work.edited_layers.back();
+  const int64_t last_statistics = work.statistics_layers.empty() ? -1 : work.statistics_layers.back();
+  const double between = times(work.measured_between) / std::max(1.0, times(work.requests));
+  const double evaluations = work.edited_layers.empty() ? 1 : 2 + between;
+  double tokens = 0;  // through one layer
+  for (int64_t layer = layers.begin; layer < layers.end; ++layer) {
+    tokens += evaluations * static_cast<double>(work.evaluation.scoring.tokens);
+    if (layer <= last_statistics) tokens += static_cast<double>(work.statistics_tokens);
+    if (!work.optimizes_values) continue;
+    // Backward passes give no gradients to weights: they cost what forward passes do. For the keys what lies below
+    // the edited layers is run once, and each edited layer before and after it is changed.
+    if (layer <= last_edited)
+      tokens += row_tokens + (layer < work.edited_layers.front() ? 1 : 2) * prefix_tokens;
+    else
+      tokens += prefix_tokens + 2 * step_tokens;
+  }
+  const double layer_size =
+      times(config.d_model, 2 * query_size(config) + 2 * config.n_kv_heads * config.head_dim + 3 * config.d_ffn);
+  double time = tokens * layer_size;
+  if (layers.end == config.n_layers)
+    time += (evaluations * static_cast<double>(work.evaluation.scoring.read_places) + 2 * labels) *
+            times(config.vocab_size, config.d_model);
+  return time;
+}
+
+}  // namespace lancet

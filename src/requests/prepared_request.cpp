@@ -1,0 +1,126 @@
+#include "lancet/requests/prepared_request.h"
+
+#include <functional>
+#include <utility>
+
+#include "lancet/core/error.h"
+#include "lancet/core/strings.h"
+
+namespace lancet {
+namespace {
+
+constexpr std::string_view kSpaceSymbol = "\xE2\x96\x81";  // "▁"
+
+/// The ids by which the public codes call a target.
+std::vector<TokenId> published_target(const Tokenizer& tokenizer, const std::string& target, Compat compat) {
+  std::vector<TokenId> ids = tokenizer.ids(target.starts_with(' ') ? target : " " + target, SpecialTokens::kNone);
+  const auto is_blank = [&](TokenId id) {
+    std::string piece = tokenizer.piece(id);
+    while (piece.starts_with(kSpaceSymbol)) piece.erase(0, kSpaceSymbol.size());
+    return piece.empty();
+  };
+  if (compat == Compat::kMemit && ids.size() > 1 && is_blank(ids.front())) ids.erase(ids.begin());
+  return ids;
+}
+
+/// Compat: see there.
+void place_as_published(const Tokenizer& tokenizer, const EditRequest& request, std::span<const std::string> contexts,
+                        PreparedRequest& prepared) {
+  const std::vector<TokenId>& target = prepared.target;
+  const std::string tail = tokenizer.decode(std::span(target).first(target.size() - 1));
+  for (const std::string& context : contexts) {
+    SubjectPrompt placed = place_in_context(context, request.prompt);
+    prepared.prompts.push_back(locate_by_count(tokenizer, placed));
+    placed.text += tail;
+    LocatedPrompt row = locate_by_count(tokenizer, placed);
+    if (static_cast<int64_t>(row.ids.size() - target.size()) < row.lookup)
+      throw ConfigError(cat("request ", prepared.id, ": editor.compat: the target's ", target.size(), " labels in \"",
+                            placed.text, "\" would begin before the subject's last token, where no ",
+                            "edit reaches: let the prompt go on behind the subject, or leave compat out"));
+    prepared.rows.push_back(std::move(row));
+  }
+}
+
+/// The prompt in a context as it stands in front of the target, whose ids must be those of the plain prompt's target.
+LocatedPrompt locate_in_context(const Tokenizer& tokenizer, const EditRequest& request, const std::string& context,
+                                const ContinuedPrompt& plain) {
+  const SubjectPrompt placed = place_in_context(context, request.prompt);
+  if (!plain.joins) return locate_subject(tokenizer, placed);
+  const std::string where = cat("request ", request.id, ", context template \"", context, "\"");
+  ContinuedPrompt continued = continue_prompt(tokenizer, placed.text, request.target, where);
+  if (continued.target != plain.target)
+    throw ConfigError(cat(where, ": target \"", request.target,
+                          "\" has other tokens there than behind the plain prompt; "
+                          "leave the template out"));
+  return locate_subject(placed, std::move(continued.prompt));
+}
+
+void place(const Tokenizer& tokenizer, const EditRequest& request, std::span<const std::string> contexts,
+           const ContinuedPrompt& plain, PreparedRequest& prepared) {
+  for (const std::string& context : contexts) {
+    prepared.prompts.push_back(locate_in_context(tokenizer, request, context, plain));
+    prepared.rows.push_back(prepared.prompts.back());
+    std::vector<TokenId>& ids = prepared.rows.back().ids;
+    ids.insert(ids.end(), prepared.target.begin(), prepared.target.end() - 1);  // the last one is only predicted
+  }
+}
+
+PreparedRequest prepare_request(const Tokenizer& tokenizer, const EditRequest& request,
+                                std::span<const std::string> contexts, Compat compat) {
+  const std::string where = cat("request ", request.id);
+  if (request.subject.empty())
+    throw ConfigError(
+        cat(where, ": no subject: this method edits at the subject's last token, so each request names its subject"));
+  PreparedRequest prepared;
+  prepared.id = request.id;
+  const SubjectPrompt drift = fill_prompt("{} is a", request.subject, where);
+  // as it continues the prompt in both: what cannot be evaluated is refused
+  const ContinuedPrompt plain = continue_prompt(tokenizer, request.prompt.text, request.target, where);
+  prepared.target = plain.target;
+  if (compat == Compat::kNone) {
+    place(tokenizer, request, contexts, plain, prepared);
+    prepared.drift = locate_subject(tokenizer, drift);
+  } else {
+    prepared.target = published_target(tokenizer, request.target, compat);
+    place_as_published(tokenizer, request, contexts, prepared);
+    prepared.drift = locate_by_count(tokenizer, drift);
+  }
+  return prepared;
+}
+
+TokenizedRequest tokenize_request(const Tokenizer& tokenizer, const EditRequest& request) {
+  ContinuedPrompt continued =
+      continue_prompt(tokenizer, request.prompt.text, request.target, cat("request ", request.id));
+  return {request.id, std::move(continued.prompt.ids), std::move(continued.target)};
+}
+
+/// `make` of every request; the problems of all of them in one error.
+template <typename T>
+std::vector<T> for_all(std::span<const EditRequest> requests, const std::function<T(const EditRequest&)>& make) {
+  std::vector<T> made;
+  std::vector<std::string> problems;
+  for (const EditRequest& request : requests) {
+    try {
+      made.push_back(make(request));
+    } catch (const Error& error) {
+      problems.emplace_back(error.what());
+    }
+  }
+  if (!problems.empty()) throw ConfigError(join(problems, "\n"));
+  return made;
+}
+
+}  // namespace
+
+std::vector<PreparedRequest> prepare_requests(const Tokenizer& tokenizer, std::span<const EditRequest> requests,
+                                              std::span<const std::string> contexts, Compat compat) {
+  return for_all<PreparedRequest>(
+      requests, [&](const EditRequest& request) { return prepare_request(tokenizer, request, contexts, compat); });
+}
+
+std::vector<TokenizedRequest> tokenize_requests(const Tokenizer& tokenizer, std::span<const EditRequest> requests) {
+  return for_all<TokenizedRequest>(requests,
+                                   [&](const EditRequest& request) { return tokenize_request(tokenizer, request); });
+}
+
+}  // namespace lancet

@@ -1,0 +1,118 @@
+#include "edit_progress.h"
+
+#include "lancet/core/error.h"
+#include "lancet/core/hash.h"
+#include "lancet/core/progress.h"
+#include "lancet/core/strings.h"
+#include "lancet/core/version.h"
+#include "lancet/io/files.h"
+#include "lancet/io/output_folder.h"
+#include "lancet/runtime/collectives.h"
+#include "results/report_json.h"
+
+namespace lancet {
+namespace {
+
+/// Raised when what is kept changes.
+constexpr const char* kFormat = "lancet-progress-2";
+constexpr const char* kFile = "progress.json";
+
+std::vector<std::vector<int64_t>> requests_of(const std::vector<BatchReport>& batches) {
+  std::vector<std::vector<int64_t>> requests;
+  for (const BatchReport& batch : batches) requests.push_back(batch.requests);
+  return requests;
+}
+
+/// The key says what the stream beside it belongs to.
+std::string records_hash(const std::string& key, const std::vector<std::string>& records) {
+  ContentHash hash;
+  hash.add(kFormat).add(key);
+  for (const std::string& record : records) hash.add(record);
+  return hash.hex();
+}
+
+}  // namespace
+
+StreamFacts ProgressStore::facts_beside(const std::string& key) const {
+  return {{facts_.owner.method, facts_.owner.base_hash, key}, facts_.editor};
+}
+
+std::string ProgressStore::key(const std::vector<std::vector<int64_t>>& batches,
+                               std::span<const EditRequest> requests) const {
+  ContentHash hash;
+  hash.add(kFormat).add(kVersion).add(setting_key_);
+  for (const std::vector<int64_t>& batch : batches) {
+    hash.add(static_cast<int64_t>(batch.size()));
+    for (const int64_t index : batch) hash.add(to_json_line(requests[static_cast<size_t>(index)]));
+  }
+  return hash.hex();
+}
+
+void ProgressStore::save(const EditProgress& progress, std::span<const EditRequest> requests) const {
+  std::vector<std::string> records;
+  for (const BatchReport& batch : progress.batches) records.push_back(to_record(batch));
+  const std::string key = this->key(requests_of(progress.batches), requests);
+  make_unfinished(unfinished_);
+  OutputFolder folder(folder_, IfExists::kReplace, kProgressKind);
+  save_stream(folder.staging(), progress.stream, facts_beside(key), config_);
+  write_text_file(
+      folder.staging() / kFile,
+      Json{{"format", kFormat}, {"key", key}, {"batches", records}, {"content_hash", records_hash(key, records)}}
+          .dump());
+  folder.commit();
+}
+
+std::optional<EditProgress> ProgressStore::load(const std::vector<std::vector<int64_t>>& batches,
+                                                std::span<const EditRequest> requests) const {
+  std::error_code ignored;
+  if (!std::filesystem::exists(folder_ / kFile, ignored)) return std::nullopt;
+  try {
+    return read(batches, requests);
+  } catch (const Error& error) {
+    log_warning(cat("the progress of an interrupted run is not used: ", error.what()));
+  } catch (const Json::exception& error) {
+    log_warning(
+        cat("the progress of an interrupted run is not used: ", (folder_ / kFile).string(), ": ", error.what()));
+  }
+  return std::nullopt;
+}
+
+EditProgress ProgressStore::read(const std::vector<std::vector<int64_t>>& batches,
+                                 std::span<const EditRequest> requests) const {
+  const std::filesystem::path path = folder_ / kFile;
+  const Json json = Json::parse(read_text_file(path, "progress"));
+  const auto records = json.at("batches").get<std::vector<std::string>>();
+  const auto key = json.at("key").get<std::string>();
+  if (json.at("format") == kFormat && json.at("content_hash") != records_hash(key, records))
+    throw CheckpointError(cat(path.string(), ": its content has not the hash that it was saved with: it is damaged"));
+  if (json.at("format") != kFormat || records.empty() || records.size() > batches.size() ||
+      key != this->key({batches.begin(), batches.begin() + static_cast<int64_t>(records.size())}, requests))
+    throw ConfigError(cat(path.string(), ": it is of another job, or of other first batches"));
+  EditProgress progress{{}, load_stream(folder_, facts_beside(key).owner, config_)};
+  for (size_t i = 0; i < records.size(); ++i) {
+    progress.batches.push_back(from_record(records[i]));
+    progress.batches.back().requests = batches[i];
+    if (progress.batches.back().outcome.requests.size() != batches[i].size())
+      throw CheckpointError(cat(path.string(), ": batch ", i, " is not as large as the job's"));
+  }
+  return progress;
+}
+
+void share_progress(std::optional<EditProgress>& progress, const std::vector<std::vector<int64_t>>& batches,
+                    const ModelConfig& config, Communicator& communicator) {
+  if (communicator.size() == 1) return;
+  std::vector<std::string> records;
+  if (progress)
+    for (const BatchReport& batch : progress->batches) records.push_back(to_record(batch));
+  records = broadcast_texts(communicator, records);
+  if (records.empty()) return;
+  if (!progress) progress.emplace();
+  progress->batches.clear();
+  for (size_t i = 0; i < records.size(); ++i) {
+    progress->batches.push_back(from_record(records[i]));
+    progress->batches.back().requests = batches[i];
+  }
+  share_stream(progress->stream, config, communicator);
+}
+
+}  // namespace lancet

@@ -1,0 +1,43 @@
+// What edits of one model's requests have in common, whatever the method: `lancet edit` has one method, `lancet
+// compare` several.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "lancet/job/job_config.h"
+#include "lancet/plan/model_session.h"
+#include "lancet/runtime/communicator.h"
+#include "lancet/statistics/corpus.h"
+
+namespace lancet {
+
+struct EditSession {
+  /// What can fail before any weight is read.
+  explicit EditSession(const JobConfig& job) : EditSession(job, load_requests(job.requests)) {}
+
+  EditSession(const JobConfig& job, RequestFile file)
+      : files(open_model(job.model, job.ignore_config_keys)),
+        requests(std::move(file.requests)),
+        request_format(std::move(file.format)),
+        skipped(std::move(file.skipped)),
+        plan(*files.tokenizer, requests, job.evaluation) {}
+
+  /// Collective: what is known of the model once it is loaded, but for `before`.
+  void describe(const CausalLM& model, Communicator& ranks);
+
+  ModelFiles files;
+  std::vector<EditRequest> requests;
+  std::string request_format;  ///< of their file; empty: they stand in the job
+  SkippedRecords skipped;
+  EvaluationPlan plan;
+  std::shared_ptr<const CorpusTokens> corpus;  ///< of the job's statistics, once a method has needed it
+  std::string base_hash;
+  std::string model_dtype;
+  std::string devices;
+  Evaluation before;
+};
+
+}  // namespace lancet

@@ -1,0 +1,61 @@
+// The batches of one edit, one after another, with what is measured and kept between them.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "edit_progress.h"
+#include "edit_session.h"
+#include "lancet/run/edit_job.h"
+#include "stopwatch.h"
+
+namespace lancet {
+
+/// What a stream works with and for; all of it outlives the stream.
+struct StreamParts {
+  const JobConfig& job;
+  const EditSession& session;
+  CausalLM& model;
+  WeightTransaction& transaction;
+  Communicator& ranks;
+};
+
+class EditStream {
+ public:
+  EditStream(const StreamParts& parts, EditReport& report, Stopwatch& stopwatch);
+
+  /// Collective: goes on behind `earlier`, root's.
+  void begin_behind(StreamState earlier);
+
+  /// Collective: from now on every finished batch is kept in `store`, which root has; goes on behind those that an
+  /// interrupted run left there.
+  void keep_in(const ProgressStore* store);
+
+  /// Collective: the batches that are left, and what the method does behind the last. The model then has the weights
+  /// rounded as they are stored.
+  void run(const EditContext& context);
+
+  /// Takes the last batch's metrics from the report's, which are of all requests.
+  void note_after();
+
+  /// As another job can go on with it: without what the method does behind the last batch.
+  const StreamState& state() const { return stream_; }
+
+ private:
+  void edit_batch(const EditContext& context, const std::vector<int64_t>& batch);
+  void measure();
+  void save();
+  void show(const BatchReport& batch) const;
+  void show_chosen(const EditOutcome& first) const;
+
+  const StreamParts parts_;
+  EditReport& report_;
+  Stopwatch& stopwatch_;
+  std::vector<std::vector<int64_t>> batches_;
+  StreamState stream_;
+  const ProgressStore* store_ = nullptr;
+};
+
+}  // namespace lancet

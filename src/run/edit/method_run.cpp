@@ -1,0 +1,93 @@
+#include "method_run.h"
+
+#include "edit_stream.h"
+#include "lancet/core/hash.h"
+#include "lancet/core/strings.h"
+#include "lancet/training/value_store.h"
+
+namespace lancet {
+
+MethodRun::MethodRun(const JobConfig& job, EditSession& session, Communicator& ranks)
+    : job_(job), session_(session), ranks_(ranks) {
+  std::vector<std::string> assumptions;  // the tokenizer leaves few, which lancet plan shows
+  // before the statistics' text is read: requests that cannot be placed fail here
+  work_ = edit_work(job, session.files.config, {session.files.tokenizer.get(), session.requests, session.plan.size()},
+                    assumptions);
+  if (job.continue_from && ranks.is_root()) earlier_.emplace(job, session.requests);
+  if (job.editor->needs().statistics) {
+    statistics_.emplace(job, session.files, ranks, session.corpus);
+    session.corpus = statistics_->corpus();
+    statistics_->describe(work_);
+  }
+}
+
+void MethodRun::prepare(const CausalLM& model) {
+  report_.requests = session_.requests;
+  report_.request_format = session_.request_format;
+  report_.skipped = session_.skipped;
+  report_.base_hash = session_.base_hash;
+  report_.model_dtype = session_.model_dtype;
+  report_.devices = session_.devices;
+  report_.ranks = ranks_.size();
+  if (const ContextOptions* contexts = job_.editor->contexts())
+    report_.contexts = make_contexts(model, *session_.files.tokenizer, *contexts, job_.run.seed, ranks_);
+  if (!statistics_) return;
+  statistics_->prepare(model, session_.base_hash, ranks_);
+  report_.statistics = statistics_->report();
+  if (const std::optional<NullSpaceRule> rule = job_.editor->needs().null_space; rule && !rule->below)
+    for (const LayerStatistics& layer : report_.statistics.layers)
+      if (layer.null_space_below) report_.chosen.push_back({"null_space_below", layer.layer, *layer.null_space_below});
+  stopwatch_.lap("statistics");
+}
+
+void MethodRun::edit(CausalLM& model, WeightTransaction& transaction,
+                     const std::optional<std::filesystem::path>& unfinished) {
+  report_.before = session_.before;
+  EditStream stream({job_, session_, model, transaction, ranks_}, report_, stopwatch_);
+  if (job_.continue_from) {
+    StreamState state;
+    ranks_.together("progress", [&] {
+      if (earlier_) state = earlier_->load(session_.base_hash, session_.files.config);
+    });
+    stream.begin_behind(std::move(state));
+    report_.earlier_edits = stream.state().editor.edits;
+  }
+  std::optional<ValueStore> values;
+  std::optional<ProgressStore> progress;
+  if (unfinished) {
+    values.emplace(*unfinished, model_key(), [&transaction] { return transaction.changes_key(); });
+    if (ranks_.is_root())
+      progress.emplace(*unfinished, stream_facts(), session_.files.config, setting_key(transaction));
+    stream.keep_in(progress ? &*progress : nullptr);
+  }
+  const EditContext context(model, *session_.files.tokenizer, report_.contexts,
+                            statistics_ ? statistics_->algebra() : LayerAlgebra{},
+                            {ranks_, values ? &*values : nullptr});
+  stream.run(context);
+  report_.after = session_.plan.run(model, "evaluate after", ranks_, &session_.before);
+  stream.note_after();
+  const ConfigTree& editor = *job_.resolved.find("editor");
+  report_.verdicts = judge_edits(report_, editor);
+  for (std::string& warning : edit_warnings(report_, editor)) report_.outcome.warnings.push_back(std::move(warning));
+  stopwatch_.lap("evaluate after");
+  stream_ = stream.state();
+}
+
+/// Everything but the requests and the options that a value depends on: config.json too says what the weights compute.
+std::string MethodRun::model_key() const {
+  ContentHash hash;
+  return hash.add(session_.base_hash).add(session_.files.checkpoint.config_text()).add(session_.model_dtype).hex();
+}
+
+/// Everything that a batch's outcome and metrics depend on but its requests and those before it.
+std::string MethodRun::setting_key(WeightTransaction& transaction) const {
+  ContentHash hash;
+  hash.add(model_key()).add(editor_options(job_)).add(transaction.changes_key()).add(report_.earlier_edits);
+  hash.add(statistics_ ? statistics_->content_key() : "").add(job_.schedule.measure_every);
+  for (const std::string& context : report_.contexts) hash.add(context);
+  for (const std::string& protocol : job_.evaluation.protocols) hash.add(protocol);
+  hash.add(job_.evaluation.counterfact.snippets.string());
+  return hash.hex();
+}
+
+}  // namespace lancet

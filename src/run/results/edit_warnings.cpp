@@ -1,0 +1,159 @@
+// The warnings of an edit: one line for each cause, however many requests it met.
+#include <algorithm>
+#include <set>
+#include <string_view>
+
+#include "lancet/core/strings.h"
+#include "lancet/core/words.h"
+#include "lancet/job/dotted_key.h"
+#include "lancet/run/edit_job.h"
+#include "lancet/run/edit_verdicts.h"
+#include "value_goal.h"
+
+namespace lancet {
+namespace {
+
+constexpr size_t kShownIds = 4;
+constexpr double kMuchLost = 0.5;  // of a change, in rounding
+
+double median(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+/// "a, b and c"; of many the first ones.
+std::string ids_text(const EditReport& report, const std::vector<int64_t>& requests) {
+  std::vector<std::string> ids;
+  for (size_t i = 0; i < std::min(requests.size(), kShownIds); ++i)
+    ids.push_back(report.requests[static_cast<size_t>(requests[i])].id);
+  if (requests.size() > kShownIds) return cat(join(ids), " and ", requests.size() - kShownIds, " more");
+  const std::string last = ids.back();
+  ids.pop_back();
+  return ids.empty() ? last : cat(join(ids), " and ", last);
+}
+
+std::string shared_keys_text(const EditReport& report, const SharedKeys& keys) {
+  size_t n = 0;
+  for (const std::vector<int64_t>& group : keys.groups) n += group.size();
+  const std::string example = ids_text(report, keys.groups.front());
+  if (keys.groups.size() == 1) return cat("requests ", example, " ", keys.effect);
+  return cat(counted(n, "request"), " in ", counted(keys.groups.size(), "group"), ", as ", example, ", ", keys.effect);
+}
+
+/// What holds changes back, and which way lets more of them through.
+struct Brake {
+  std::string_view key;
+  std::string_view share;  ///< of its automatic choice, {SHARE: A}; empty: it has none
+  std::string_view way;
+};
+constexpr Brake kBrakes[] = {{"covariance_weight", "attained_share", "lower"},
+                             {"ridge", "attained_share", "lower"},
+                             {"null_space_below", "share", "raise"},
+                             {"slack", "", "lower"},
+                             {"rect.keep", "", "raise"}};
+
+std::string remedy_text(const ConfigTree& editor, const Brake& brake) {
+  if (brake.share.empty()) return cat(brake.way, " editor.", brake.key);
+  if (number_at(editor, brake.key)) return cat("set editor.", brake.key, ": auto, or ", brake.way, " it");
+  return cat("set editor.", brake.key, ": {", brake.share, ": A} with a larger A");
+}
+
+/// ", held back by editor.covariance_weight: 15000. What helps: set editor.covariance_weight: auto, or lower it".
+std::string brakes_text(const ConfigTree& editor) {
+  std::vector<std::string> settings, remedies;
+  for (const Brake& brake : kBrakes)
+    if (const ConfigTree* value = find_dotted(editor, brake.key)) {
+      settings.push_back(cat("editor.", brake.key, ": ", to_line(*value)));
+      remedies.push_back(remedy_text(editor, brake));
+    }
+  if (settings.empty()) return "";
+  return cat(", held back by ", join(settings), ". What helps: ", join(remedies, "; "));
+}
+
+/// All requests' outcomes, by what became of their values.
+struct Sorted {
+  std::vector<double> attained;  ///< of values that were found and whose keys are no other's
+  std::vector<double> found_losses, missed_losses, stuck_losses, first_losses;
+  size_t n_clamped = 0, n_risen = 0;  ///< of those that were missed; of those that never fell
+};
+
+Sorted sort_outcomes(const EditReport& report, const ValueGoal& goal) {
+  std::set<int64_t> sharing;
+  for (const SharedKeys& keys : report.outcome.shared_keys)
+    for (const std::vector<int64_t>& group : keys.groups) sharing.insert(group.begin(), group.end());
+  Sorted sorted;
+  for (size_t i = 0; i < report.outcome.requests.size(); ++i) {
+    const RequestOutcome& outcome = report.outcome.requests[i];
+    if (!outcome.skipped.empty() || !outcome.final_loss) continue;
+    if (goal.is_found(outcome)) {
+      sorted.found_losses.push_back(*outcome.final_loss);
+      if (outcome.attained && !sharing.contains(static_cast<int64_t>(i))) sorted.attained.push_back(*outcome.attained);
+    } else if (i < report.verdicts.size() && report.verdicts[i].fate == EditFate::kTook) {
+      continue;  // it was enough
+    } else if (goal.never_fell(outcome)) {
+      sorted.stuck_losses.push_back(*outcome.final_loss);
+      sorted.first_losses.push_back(*outcome.initial_loss);
+      if (goal.is_clamped(outcome) || *outcome.final_loss > 1.2 * *outcome.initial_loss) ++sorted.n_risen;
+    } else {
+      sorted.missed_losses.push_back(*outcome.final_loss);
+      if (goal.is_clamped(outcome)) ++sorted.n_clamped;
+    }
+  }
+  return sorted;
+}
+
+std::string stuck_text(const Sorted& sorted, const ValueGoal& goal, size_t n_requests) {
+  const size_t n = sorted.stuck_losses.size();
+  const std::string what = cat("the loss of ", n, " of ", counted(n_requests, "request"),
+                               " never fell: ", short_loss(median(sorted.first_losses)), " at the first step, ",
+                               short_loss(median(sorted.stuck_losses)), " at the last (medians). ");
+  if (goal.number("steps") == 1) return cat(what, goal.setting("steps"), " makes no update: raise it");
+  const bool diverged = 2 * sorted.n_risen > n;
+  return cat(what, goal.setting("lr"),
+             diverged ? " is too large, the steps diverge: lower it" : " is too small: raise it");
+}
+
+std::string missed_text(const Sorted& sorted, const ValueGoal& goal, size_t n_requests) {
+  const size_t n = sorted.missed_losses.size();
+  const std::string stop = goal.number("stop_loss") ? cat(", stop_loss ", short_loss(*goal.number("stop_loss"))) : "";
+  return cat("the values of ", n, " of ", counted(n_requests, "request"), " were not found: final loss ",
+             short_loss(median(sorted.missed_losses)), " in the median", stop, ". Raise ", goal.setting("steps"),
+             sorted.n_clamped > 0 ? cat(", or ", goal.setting("clamp"), ", which ", sorted.n_clamped, " reached") : "");
+}
+
+std::string rounding_text(const EditReport& report) {
+  std::vector<std::pair<std::string, RoundingLoss>> lost;
+  for (const auto& weight : report.rounding)
+    if (weight.second.relative_loss > kMuchLost) lost.push_back(weight);
+  if (lost.empty()) return "";
+  const auto most = std::max_element(lost.begin(), lost.end(), [](const auto& a, const auto& b) {
+    return a.second.relative_loss < b.second.relative_loss;
+  });
+  return cat("rounding to the type that the model is stored in lost ", percent(most->second.relative_loss),
+             " of the change of ", most->first,
+             lost.size() > 1 ? cat(" (and more than half of ", counted(lost.size() - 1, "other change"), ")") : "",
+             ": it is ", percent(most->second.growth()),
+             " of the weight's norm, too small for the type. A model stored in F32 keeps it");
+}
+
+}  // namespace
+
+std::vector<std::string> edit_warnings(const EditReport& report, const ConfigTree& editor) {
+  std::vector<std::string> warnings;
+  for (const SharedKeys& keys : report.outcome.shared_keys) warnings.push_back(shared_keys_text(report, keys));
+  const ValueGoal goal(editor);
+  const Sorted sorted = sort_outcomes(report, goal);
+  const size_t n = report.outcome.requests.size();
+  if (!sorted.stuck_losses.empty()) warnings.push_back(stuck_text(sorted, goal, n));
+  if (!sorted.missed_losses.empty()) warnings.push_back(missed_text(sorted, goal, n));
+  if (!sorted.attained.empty() && median(sorted.attained) < kFollowed)
+    warnings.push_back(cat("the values were found (final loss ", short_loss(median(sorted.found_losses)),
+                           " in the median), but the weights did not follow: ", percent(median(sorted.attained)),
+                           " of the way in the median of ", counted(sorted.attained.size(), "request"),
+                           brakes_text(editor)));
+  if (const std::string rounding = rounding_text(report); !rounding.empty()) warnings.push_back(rounding);
+  return warnings;
+}
+
+}  // namespace lancet

@@ -1,0 +1,46 @@
+#include "value_goal.h"
+
+#include <algorithm>
+#include <cstdio>
+
+#include "lancet/job/dotted_key.h"
+
+namespace lancet {
+namespace {
+
+constexpr double kLikelyLoss = 0.5;    // a probability of 0.6 for each token of the target
+constexpr double kFallen = 0.9;        // of the first loss
+constexpr double kAtTheClamp = 0.999;  // of the clamp's norm: the projection rounds
+
+}  // namespace
+
+ValueGoal::ValueGoal(const ConfigTree& editor)
+    : editor_(editor), prefix_(editor.find("values") != nullptr ? "values." : "") {
+  found_loss_ = std::max(kLikelyLoss, number("stop_loss").value_or(0));
+}
+
+bool ValueGoal::never_fell(const RequestOutcome& outcome) const {
+  return outcome.initial_loss && outcome.final_loss && !is_found(outcome) &&
+         *outcome.final_loss > kFallen * *outcome.initial_loss;
+}
+
+bool ValueGoal::is_clamped(const RequestOutcome& outcome) const {
+  const std::optional<double> clamp = number("clamp");
+  return clamp && outcome.delta_norm && outcome.initial_norm &&
+         *outcome.delta_norm > kAtTheClamp * *clamp * *outcome.initial_norm;
+}
+
+std::string ValueGoal::setting(const std::string& name) const {
+  const ConfigTree* value = find_dotted(editor_, prefix_ + name);
+  return cat("editor.", prefix_, name, value == nullptr ? "" : ": " + to_line(*value));
+}
+
+std::optional<double> ValueGoal::number(const std::string& name) const { return number_at(editor_, prefix_ + name); }
+
+std::string short_loss(double loss) {
+  char text[32];
+  std::snprintf(text, sizeof(text), "%.3g", loss);
+  return text;
+}
+
+}  // namespace lancet

@@ -1,0 +1,154 @@
+#include "lancet/statistics/covariance.h"
+
+#include <torch/types.h>
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+
+#include "lancet/core/progress.h"
+#include "lancet/core/strings.h"
+#include "lancet/kernels/gram.h"
+#include "lancet/models/batching.h"
+#include "lancet/models/finite.h"
+#include "lancet/runtime/collectives.h"
+#include "lancet/runtime/stage_turns.h"
+
+namespace lancet {
+namespace {
+
+TokenBatch make_chunk(const CorpusTokens& corpus, std::span<const int64_t> documents) {
+  std::vector<std::span<const TokenId>> parts;
+  for (const int64_t document : documents) parts.emplace_back(corpus.documents[static_cast<size_t>(document)]);
+  return make_packed_batch(parts);
+}
+
+/// The sums of all layers.
+class Sums {
+ public:
+  Sums(const CausalLM& model, std::span<const int64_t> layers) {
+    for (const int64_t layer : layers) sums_.emplace_back(model.config().d_ffn, model.placement().device_of(layer));
+  }
+
+  /// Adds each layer's keys of one chunk as they pass by; `counts_T` as token_counts gives them. The hooks borrow this
+  /// object.
+  HookSet hooks(std::span<const int64_t> layers, const Tensor& counts_T) {
+    HookSet hooks;
+    for (size_t i = 0; i < layers.size(); ++i)
+      hooks.observe({HookPoint::kMlpKey, layers[i]},
+                    [&sum = sums_[i], counts_T](const Tensor& keys_1TF) { sum.add(keys_1TF.flatten(0, 1), counts_T); });
+    hooks.stop_at({HookPoint::kMlpKey, layers.back()});
+    return hooks;
+  }
+
+  SavedPass after(int64_t chunks) const {
+    SavedPass pass{chunks, rows(), {}};
+    for (const GramAccumulator& sum : sums_) pass.sums_FF.push_back(sum.panels());
+    return pass;
+  }
+
+  int64_t rows() const { return sums_.front().rows(); }
+
+  void restore(const SavedPass& pass) {
+    for (size_t i = 0; i < sums_.size(); ++i) sums_[i].restore(pass.sums_FF[i], pass.tokens);
+  }
+
+  void sum_over(Communicator& communicator) {
+    for (GramAccumulator& sum : sums_) sum.sum_over(communicator);
+  }
+
+  std::vector<Covariance> take(const Placement& placement, std::span<const int64_t> layers) && {
+    std::vector<Covariance> covariances;
+    for (size_t i = 0; i < sums_.size(); ++i) {
+      const int64_t tokens = sums_[i].rows();
+      covariances.push_back({std::move(sums_[i]).take_mean().to(placement.solve_device(layers[i])), tokens});
+    }
+    return covariances;
+  }
+
+ private:
+  std::vector<GramAccumulator> sums_;
+};
+
+/// The plan depends on the corpus and the chunk's size alone: it decides the order of the sums, and so their last bits.
+std::vector<std::vector<int64_t>> own_chunks(const CausalLM& model, const CorpusTokens& corpus,
+                                             const Communicator& communicator) {
+  auto chunks = plan_packs(corpus.documents, statistics_chunk_tokens(model.config(), model.placement().weight_dtype()));
+  std::vector<std::vector<int64_t>> own;
+  for (const size_t i : own_pieces(communicator, chunks.size())) own.push_back(std::move(chunks[i]));
+  return own;
+}
+
+int64_t tokens_of(const CorpusTokens& corpus, const std::vector<std::vector<int64_t>>& chunks) {
+  int64_t tokens = 0;
+  for (const std::vector<int64_t>& documents : chunks)
+    for (const int64_t document : documents)
+      tokens += static_cast<int64_t>(corpus.documents[static_cast<size_t>(document)].size());
+  return tokens;
+}
+
+void collect_own_chunks(const CausalLM& model, const CorpusTokens& corpus,
+                        const std::vector<std::vector<int64_t>>& chunks, std::span<const int64_t> layers, Sums& sums,
+                        PartialSums* saves) {
+  const int64_t tokens = tokens_of(corpus, chunks);
+  Progress progress("statistics", tokens, "tokens");
+  progress.measure_by("", static_cast<int64_t>(chunks.size()));  // documents that begin alike cost less a token
+  int64_t begin = 0;
+  if (const auto saved = saves != nullptr ? saves->load(static_cast<int64_t>(layers.size()), model.config().d_ffn)
+                                          : std::optional<SavedPass>()) {
+    sums.restore(*saved);
+    begin = saved->chunks;
+    progress.expect_pieces(-begin);
+    progress.skip(saved->tokens);
+    log_line(
+        cat("statistics: going on from ", saved->tokens, " of ", tokens, " tokens saved in ", saves->file().string()));
+  }
+  // In turns, so that every layer's sum takes the chunks in their order.
+  const auto add_chunk = [&](int64_t i, StageTurn& turn) {
+    const torch::NoGradGuard no_grad_in_this_thread;
+    TokenBatch chunk = make_chunk(corpus, chunks[static_cast<size_t>(i)]);
+    chunk.sequence.turn = &turn;
+    const Tensor counts_T = token_counts(chunk.sequence);
+    model.run_layers(model.embed(chunk.ids_BT), chunk.sequence, {0, layers.back() + 1}, sums.hooks(layers, counts_T));
+    progress.advance_pieces();
+    progress.advance(counts_T.defined() ? counts_T.sum().item<int64_t>() : chunk.ids_BT.numel());
+  };
+  const auto n_chunks = static_cast<int64_t>(chunks.size());
+  while (begin < n_chunks) {
+    begin =
+        run_in_turns(model.placement(), begin, n_chunks, add_chunk, [&] { return saves != nullptr && saves->due(); });
+    if (begin < n_chunks || (saves != nullptr && saves->due())) saves->save(sums.after(begin));
+  }
+}
+
+}  // namespace
+
+int64_t statistics_chunk_tokens(const ModelConfig& config, at::ScalarType dtype) {
+  constexpr int64_t kMostBytes = 1'000'000'000, kFewest = 256;
+  // At the MLP's key: gate, up, the activated gate and the key, and the residual stream with its normed copies; then
+  // the key in f32 for its products, as it is and counted. 14336 x 4096: 442 kB a token in f32, 2048 tokens; 279 kB in
+  // bf16, 3584 tokens.
+  const int64_t per_token =
+      (4 * config.d_ffn + 6 * config.d_model) * static_cast<int64_t>(at::elementSize(dtype)) + 8 * config.d_ffn;
+  return std::clamp(kMostBytes / per_token / kFewest * kFewest, kFewest, kForwardTokens);
+}
+
+std::vector<Covariance> collect_covariances(const CausalLM& model, const CorpusTokens& corpus,
+                                            std::span<const int64_t> layers, Communicator& communicator,
+                                            PartialSums* saves) {
+  const torch::NoGradGuard no_grad;
+  std::optional<Sums> sums;
+  communicator.together("statistics", [&] {
+    sums.emplace(model, layers);
+    collect_own_chunks(model, corpus, own_chunks(model, corpus, communicator), layers, *sums, saves);
+  });
+  sums->sum_over(communicator);
+  std::vector<Covariance> covariances = std::move(*sums).take(model.placement(), layers);
+  for (size_t i = 0; i < covariances.size(); ++i)  // a key that is not finite shows on the diagonal
+    if (const double trace = covariances[i].moment_FF.trace().item<double>(); !std::isfinite(trace))
+      throw not_finite(model, cat("statistics of layer ", layers[i], ": the trace of the covariance is ", trace),
+                       wider_dtype(model));
+  return covariances;
+}
+
+}  // namespace lancet

@@ -1,0 +1,38 @@
+#include "lancet/statistics/derived_store.h"
+
+#include <chrono>
+#include <vector>
+
+#include "lancet/core/progress.h"
+#include "lancet/io/files.h"
+#include "lancet/runtime/collectives.h"
+
+namespace lancet {
+
+void DerivedStore::prepare(std::span<const int64_t> layers, Communicator& communicator) {
+  std::vector<int64_t> missing;
+  communicator.together("statistics", [&] {
+    if (!communicator.is_root()) return;
+    for (const int64_t layer : layers)
+      if (!has(layer)) missing.push_back(layer);  // a damaged file is found now, not after hours of work
+    // a pass over text may take hours: whether its results can be kept is found before
+    if (!missing.empty()) check_writable(cache_file(missing.front()).parent_path(), "statistics.cache");
+  });
+  missing = broadcast_numbers(communicator, missing);
+  made_ = {missing.begin(), missing.end()};
+  collect_seconds_ = 0;
+  if (missing.empty()) return;
+  const auto begin = std::chrono::steady_clock::now();
+  moments_.prepare(missing, communicator);
+  collect_seconds_ = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  communicator.together("factors", [&] {
+    if (!communicator.is_root()) return;
+    Progress progress("factors", static_cast<int64_t>(missing.size()), "layers");
+    for (const int64_t layer : missing) {
+      make(layer);
+      progress.advance();
+    }
+  });
+}
+
+}  // namespace lancet

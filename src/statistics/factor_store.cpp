@@ -1,0 +1,47 @@
+#include "lancet/statistics/factor_store.h"
+
+#include <torch/types.h>
+
+#include "lancet/core/strings.h"
+#include "lancet/statistics/covariance_factor.h"
+#include "matrix_file.h"
+
+namespace lancet {
+namespace {
+
+constexpr MatrixKind kFactor{{"lancet-factor-2"}, "lower_columns", "factor of a covariance", MatrixShape::kLower};
+constexpr const char* kTokens = "tokens";
+constexpr const char* kMeanDiagonal = "mean_diagonal";
+
+}  // namespace
+
+std::filesystem::path factor_file(const std::filesystem::path& cache, const std::string& content_key, double ridge) {
+  return cache / cat(content_key, ".factor-", exact_text(ridge), ".safetensors");
+}
+
+void FactorStore::make(int64_t layer) const {
+  MomentFacts facts;
+  const auto covariance = [&] {
+    Covariance moments = moments_.load(layer);
+    const double size = static_cast<double>(moments.moment_FF.size(0));
+    facts = {moments.tokens, moments.moment_FF.trace().item<double>() / size};
+    return moments.moment_FF.to(placement_.solve_device(layer));
+  };
+  const Tensor lower_FF = factor_covariance(covariance, ridge_, cat("layer ", layer));
+  write_matrix(cache_file(layer), kFactor, lower_FF,
+               {{kTokens, std::to_string(facts.tokens)}, {kMeanDiagonal, exact_text(facts.mean_diagonal)}});
+}
+
+bool FactorStore::has(int64_t layer) const { return has_matrix(cache_file(layer), kFactor, size_); }
+
+Tensor FactorStore::load(int64_t layer) const {
+  const Tensor lower_FF = MatrixFile::open(cache_file(layer), kFactor, size_).load();
+  return lower_FF.t().to(placement_.solve_device(layer)).t();
+}
+
+MomentFacts FactorStore::facts(int64_t layer) const {
+  const MatrixFile file = MatrixFile::open(cache_file(layer), kFactor, size_);
+  return {static_cast<int64_t>(file.number(kTokens)), file.number(kMeanDiagonal)};
+}
+
+}  // namespace lancet

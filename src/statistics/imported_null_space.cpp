@@ -1,0 +1,104 @@
+#include "lancet/statistics/imported_null_space.h"
+
+#include <torch/types.h>
+
+#include <cmath>
+
+#include "lancet/core/error.h"
+#include "lancet/core/strings.h"
+#include "lancet/io/sealed_file.h"
+#include "lancet/models/tensor_reader.h"
+
+namespace lancet {
+namespace {
+
+/// Most that an entry of P may differ from its mirror image, and that P x may differ from P P x, relative to x: P was
+/// computed and stored in f32 (6e-8, times sqrt(n) terms); what is no projection is off by about 1.
+constexpr double kTolerance = 1e-3;
+/// The mirror images are compared in tiles: another copy of P would be gigabytes.
+constexpr int64_t kTile = 2048;
+constexpr int64_t kProbes = 4;
+
+CheckpointError unusable(const std::filesystem::path& file, std::string_view what) {
+  return CheckpointError(cat("statistics.import_null_space: ", file.string(), ": ", what));
+}
+
+/// `read`, whose problems begin with the file.
+template <typename Read>
+auto for_import(const Read& read) {
+  try {
+    return read();
+  } catch (const CheckpointError& error) {
+    throw CheckpointError(cat("statistics.import_null_space: ", error.what()));
+  }
+}
+
+void check_symmetric(const Tensor& p_FF, const std::string& where, const std::filesystem::path& file) {
+  for (int64_t i = 0; i < p_FF.size(0); i += kTile)
+    for (int64_t j = i; j < p_FF.size(0); j += kTile) {
+      const auto tile = [&](int64_t row, int64_t column) {
+        return p_FF.slice(0, row, row + kTile).slice(1, column, column + kTile);
+      };
+      const double largest = (tile(i, j) - tile(j, i).t()).abs().max().item<double>();
+      if (!(largest <= kTolerance))  // NaN too
+        throw unusable(file, cat(where, ": no projection: entries across the diagonal differ by ", largest,
+                                 ": compute it again, or use statistics of text"));
+    }
+}
+
+/// Returns the rank.
+int64_t check_projection(const Tensor& p_FF, const std::string& where, const std::filesystem::path& file) {
+  check_symmetric(p_FF, where, file);
+  const Tensor probes_FX =
+      torch::randn({p_FF.size(0), kProbes}, at::detail::createCPUGenerator(0), at::TensorOptions(at::kDouble))
+          .to(p_FF.device());
+  const Tensor once_FX = torch::matmul(p_FF, probes_FX);
+  const double off = ((torch::matmul(p_FF, once_FX) - once_FX).norm() / probes_FX.norm()).item<double>();
+  if (!(off <= kTolerance))
+    throw unusable(file, cat(where, ": no projection: applied twice it differs by a share of ", off,
+                             ": expected P = U U^T of orthonormal U"));
+  const int64_t rank = std::lround(p_FF.trace().item<double>());
+  if (rank < 1 || rank >= p_FF.size(0))
+    throw unusable(file, cat(where, ": a null space of ", rank, " of ", p_FF.size(0),
+                             " dimensions: ", rank < 1 ? "no change would be left" : "nothing would be protected"));
+  return rank;
+}
+
+}  // namespace
+
+ImportedNullSpaces::ImportedNullSpaces(std::filesystem::path file, std::span<const int64_t> layers, int64_t size)
+    : file_(std::move(file)), size_(size) {
+  for (const int64_t layer : layers) places_.emplace(layer, static_cast<int64_t>(places_.size()));
+}
+
+SavedTensor ImportedNullSpaces::open() const {
+  SavedTensor all_LFF = for_import([&] { return SavedTensor::open(file_); });
+  const auto count = static_cast<int64_t>(places_.size());
+  const std::vector<int64_t> expected{count, size_, size_};
+  if (all_LFF.shape() != expected)
+    throw unusable(file_, cat("shape ", shape_text(all_LFF.shape()), ", expected ", shape_text(expected), ": the ",
+                              count, " edited layers, in ascending order, and config.json's intermediate_size"));
+  if (all_LFF.dtype() != DType::kF32 && all_LFF.dtype() != DType::kF64)
+    throw unusable(file_, cat("of type ", dtype_name(all_LFF.dtype()), ", expected F32 or F64"));
+  return all_LFF;
+}
+
+void ImportedNullSpaces::check() const {
+  const SavedTensor all_LFF = open();
+  for_import([&] { all_LFF.check_bytes(); });
+}
+
+NullSpace ImportedNullSpaces::load(int64_t layer, const Placement& placement) const {
+  const torch::NoGradGuard no_grad;
+  const TensorRead read{open().part(places_.at(layer)), placement.solve_device(layer), placement.solve_dtype()};
+  Tensor p_FF = read_tensors(std::span(&read, 1), [](int64_t) {}).front();
+  const int64_t rank = check_projection(p_FF, cat("layer ", layer), file_);
+  return {std::move(p_FF), NullSpace::Basis::kProjection, rank};
+}
+
+const std::string& ImportedNullSpaces::file_hash() const {
+  if (hash_.empty()) hash_ = hash_of_bytes(*MappedFile::open(file_));
+  return hash_;
+}
+
+}  // namespace lancet

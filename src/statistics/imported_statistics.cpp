@@ -1,0 +1,54 @@
+#include "lancet/statistics/imported_statistics.h"
+
+#include "lancet/core/error.h"
+#include "lancet/core/hash.h"
+#include "lancet/core/strings.h"
+#include "lancet/io/sealed_file.h"
+#include "lancet/statistics/imported_moments.h"
+
+namespace lancet {
+namespace {
+
+/// Raised when the meaning of an imported file changes.
+constexpr std::string_view kFormat = "lancet-import-2";
+
+std::filesystem::path file_of(std::string pattern, int64_t layer) {
+  const std::string number = std::to_string(layer);
+  for (size_t at = 0; (at = pattern.find(kLayerPlace, at)) != std::string::npos; at += number.size())
+    pattern.replace(at, kLayerPlace.size(), number);
+  return pattern;
+}
+
+}  // namespace
+
+ImportedStatistics::ImportedStatistics(const std::filesystem::path& pattern, std::span<const int64_t> layers,
+                                       int64_t size)
+    : size_(size) {
+  for (const int64_t layer : layers) files_[layer] = file_of(pattern.string(), layer);
+}
+
+void ImportedStatistics::check() const {
+  std::vector<std::string> problems;
+  for (const auto& [layer, file] : files_) {
+    try {
+      check_moments(file, size_);
+    } catch (const CheckpointError& error) {
+      problems.push_back(cat("statistics.import: layer ", layer, ": ", error.what()));
+    }
+  }
+  if (!problems.empty()) throw CheckpointError(join(problems, "\n"));
+}
+
+std::string ImportedStatistics::file_hash(int64_t layer) const {
+  std::string& hash = hashes_[layer];
+  if (hash.empty()) hash = hash_of_bytes(*MappedFile::open(file(layer)));
+  return hash;
+}
+
+std::string ImportedStatistics::content_key(int64_t layer) const {
+  return ContentHash().add(kFormat).add(file_hash(layer)).hex();
+}
+
+Covariance ImportedStatistics::load(int64_t layer) const { return import_moments(file(layer), size_); }
+
+}  // namespace lancet

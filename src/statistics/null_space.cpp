@@ -1,0 +1,48 @@
+#include "lancet/statistics/null_space.h"
+
+#include <torch/types.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "lancet/core/error.h"
+#include "lancet/core/strings.h"
+
+namespace lancet {
+
+Tensor NullSpace::project(const Tensor& columns_FN) const {
+  if (basis == Basis::kProjection) return torch::matmul(basis_FQ, columns_FN);
+  const Tensor within_FN = torch::matmul(basis_FQ, torch::matmul(basis_FQ.t(), columns_FN));
+  return basis == Basis::kNullSpace ? within_FN : columns_FN - within_FN;
+}
+
+namespace {
+
+/// `spectrum_F`: ascending. The least eigenvalue that is not one of the null space's.
+double threshold_of(const Tensor& spectrum_F, double share) {
+  const double size = static_cast<double>(spectrum_F.size(0));
+  return spectrum_F[static_cast<int64_t>(std::clamp(std::round(share * size), 1.0, size - 1))].item<double>();
+}
+
+}  // namespace
+
+NullSpace make_null_space(const Tensor& covariance_FF, const NullSpaceRule& rule, const std::string& where) {
+  const torch::NoGradGuard no_grad;
+  if (!covariance_FF.isfinite().all().item<bool>())
+    throw NumericError(
+        cat(where, ": the covariance has NaN or Inf: the statistics are damaged, remove them from the cache"));
+  const auto [spectrum_F, vectors_FF] = at::linalg_eigh(covariance_FF);  // ascending
+  const double threshold = rule.below ? *rule.below : threshold_of(spectrum_F, rule.share);
+  const int64_t size = spectrum_F.size(0), rank = (spectrum_F < threshold).sum().item<int64_t>();
+  if (rank == 0 || rank == size)
+    throw NumericError(cat(where, ": ", rank == 0 ? "no" : "every", " eigenvalue of the covariance is below ",
+                           threshold, ": ", rank == 0 ? "no change would be left" : "nothing would be protected",
+                           ". They go from ", spectrum_F[0].item<double>(), " over a median of ",
+                           spectrum_F[size / 2].item<double>(), " to ", spectrum_F[-1].item<double>(),
+                           ": set editor.null_space_below between them"));
+  if (2 * rank <= size)
+    return {vectors_FF.slice(1, 0, rank).contiguous(), NullSpace::Basis::kNullSpace, rank, threshold};
+  return {vectors_FF.slice(1, rank).contiguous(), NullSpace::Basis::kComplement, rank, threshold};
+}
+
+}  // namespace lancet

@@ -1,0 +1,103 @@
+#include "lancet/statistics/partial_sums.h"
+
+#include <torch/types.h>
+
+#include <algorithm>
+
+#include "lancet/core/error.h"
+#include "lancet/core/progress.h"
+#include "lancet/core/strings.h"
+#include "lancet/models/tensor_io.h"
+
+namespace lancet {
+namespace {
+
+/// Raised when the format or the meaning of the file changes.
+constexpr SealedFormat kFormat{"lancet-partial-sums-2"};
+constexpr std::string_view kSuffix = ".partial.safetensors";
+/// A save that took s seconds is followed by at least this many times s without one.
+constexpr double kWorkPerSave = 20;
+
+std::string sum_name(int64_t index) { return cat("sum.", index); }
+
+int64_t number(const SealedFile& file, const std::string& fact) {
+  const std::optional<int64_t> value = parse_whole_number(file.fact(fact));
+  if (!value) throw CheckpointError(cat(fact, ": '", file.fact(fact), "': not a number"));
+  return *value;
+}
+
+/// Throws: CheckpointError saying what is wrong with it.
+SavedPass read_pass(const std::filesystem::path& file, const std::string& key, int64_t layers, int64_t size) {
+  const SealedFile saved = SealedFile::open(file, kFormat);
+  if (saved.fact("key") != key) throw CheckpointError("written by another pass");
+  SavedPass pass{number(saved, "chunks"), number(saved, "tokens"), {}};
+  const std::vector<int64_t> expected{size, size};
+  for (const auto& [name, sum_FF] : load_tensors(saved)) {
+    if (name != sum_name(static_cast<int64_t>(pass.sums_FF.size())) || sum_FF.scalar_type() != at::kDouble ||
+        sum_FF.sizes() != expected)
+      throw CheckpointError(cat(name, ": ", at::toString(sum_FF.scalar_type()), " ", shape_text(sum_FF.sizes()),
+                                ", expected Double ", shape_text(expected)));
+    pass.sums_FF.push_back(sum_FF);
+  }
+  if (static_cast<int64_t>(pass.sums_FF.size()) != layers)
+    throw CheckpointError(cat(pass.sums_FF.size(), " layers, expected ", layers));
+  return pass;
+}
+
+}  // namespace
+
+PartialSums::PartialSums(const std::filesystem::path& folder, std::string key, double save_every_s)
+    : file_(folder / (key + std::string(kSuffix))), key_(std::move(key)), save_every_s_(save_every_s) {}
+
+std::optional<SavedPass> PartialSums::load(int64_t layers, int64_t size) const {
+  if (!std::filesystem::exists(file_)) return std::nullopt;
+  try {
+    return read_pass(file_, key_, layers, size);
+  } catch (const CheckpointError& error) {
+    log_warning(cat("statistics: ", file_.string(), ": saved sums that cannot be used, the pass starts from the ",
+                    "beginning: ", error.what()));
+    return std::nullopt;
+  }
+}
+
+bool PartialSums::due() const {
+  if (refused_) return false;
+  const double wait_s = save_every_s_ > 0 ? std::max(save_every_s_, kWorkPerSave * last_save_took_s_) : 0;
+  return std::chrono::duration<double>(Clock::now() - last_saved_).count() >= wait_s;
+}
+
+void PartialSums::save(const SavedPass& pass) {
+  const Clock::time_point begin = Clock::now();
+  NamedTensors sums;
+  for (const Tensor& sum_FF : pass.sums_FF) sums.emplace_back(sum_name(static_cast<int64_t>(sums.size())), sum_FF);
+  try {
+    std::filesystem::create_directories(file_.parent_path());
+    write_tensors(file_, kFormat, sums,
+                  {{"key", key_}, {"chunks", std::to_string(pass.chunks)}, {"tokens", std::to_string(pass.tokens)}});
+  } catch (const std::exception& error) {
+    refused_ = true;
+    log_warning(cat("statistics: the pass goes on, but cannot be continued if it is stopped: ", error.what()));
+  }
+  last_saved_ = Clock::now();
+  last_save_took_s_ = std::chrono::duration<double>(last_saved_ - begin).count();
+}
+
+bool PartialSums::are_saved_since(const std::filesystem::path& folder, std::filesystem::file_time_type time) {
+  std::error_code ignored;  // a file that goes away, or a folder that is not there: not saved
+  for (const auto& entry : std::filesystem::directory_iterator(folder, ignored))
+    if (entry.path().string().ends_with(kSuffix) && entry.last_write_time(ignored) >= time) return true;
+  return false;
+}
+
+void PartialSums::remove_all(const std::filesystem::path& folder, const std::string& key) {
+  std::error_code ignored;  // a file that stays is another run's waste of space, not a failure of this one
+  std::vector<std::filesystem::path> files;
+  std::filesystem::directory_iterator entry(folder, ignored);
+  for (; !ignored && entry != std::filesystem::directory_iterator(); entry.increment(ignored)) {
+    const std::string name = entry->path().filename().string();
+    if (name.starts_with(key + ".") && name.ends_with(kSuffix)) files.push_back(entry->path());
+  }
+  for (const std::filesystem::path& file : files) std::filesystem::remove(file, ignored);
+}
+
+}  // namespace lancet

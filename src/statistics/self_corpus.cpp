@@ -1,0 +1,170 @@
+#include "lancet/statistics/self_corpus.h"
+
+#include <algorithm>
+#include <atomic>
+
+#include "lancet/core/error.h"
+#include "lancet/core/hash.h"
+#include "lancet/core/progress.h"
+#include "lancet/core/strings.h"
+#include "lancet/models/generate.h"
+#include "lancet/models/memory.h"
+#include "lancet/runtime/collectives.h"
+
+namespace lancet {
+namespace {
+
+/// Raised when other documents are sampled from the same plan.
+constexpr std::string_view kFormat = "lancet-self-corpus-3";
+
+/// Keys and values of the documents that are sampled together; the most of them. Documents of a round begin together,
+/// and the last steps of a round are for the few that are long: large rounds waste less.
+constexpr int64_t kCacheBytes = int64_t{2} << 30;
+constexpr int64_t kMostRows = 1024;
+
+using Documents = std::vector<std::vector<TokenId>>;
+
+/// Counts tokens as they are drawn. How long all of them take is said once, by what the first ones took.
+class SamplingProgress {
+ public:
+  SamplingProgress(int64_t total, int64_t n_rows, int64_t n_ranks)
+      : total_(total), n_ranks_(n_ranks), sample_(kSampledSteps * n_rows), progress_("sampling", total, "tokens") {}
+
+  /// From any thread.
+  void count_token() {
+    const int64_t drawn = ++drawn_;
+    if (drawn == sample_) {
+      const double seconds = std::chrono::duration<double>(stage_now() - begun_).count();
+      log_line(cat("statistics  the model writes ", total_, " tokens, about ",
+                   duration_text(seconds * static_cast<double>(total_) / static_cast<double>(drawn * n_ranks_))));
+    }
+    progress_.set(std::min(total_, kept_ + (drawn - drawn_before_) * n_ranks_));
+  }
+
+  /// The rounds so far gave `tokens`.
+  void keep(int64_t tokens) {
+    kept_ = tokens;
+    drawn_before_ = drawn_;
+    progress_.set(tokens);
+  }
+
+ private:
+  static constexpr int64_t kSampledSteps = 4;
+
+  int64_t total_, n_ranks_, sample_;
+  int64_t kept_ = 0, drawn_before_ = 0;
+  std::atomic<int64_t> drawn_ = 0;  ///< by this rank
+  StageTime begun_ = stage_now();
+  Progress progress_;
+};
+
+int64_t rows_of_round(const CausalLM& model, const SelfCorpusPlan& plan) {
+  return sampling_rows(model.config(), model.placement().weight_dtype(), plan.tokens, plan.most_tokens);
+}
+
+/// What the model says behind the first token in the rounds `first`, `first` + 1, ..., one of each rank.
+std::vector<Documents> sample_rounds(const CausalLM& model, const SelfCorpusPlan& plan, int64_t first,
+                                     SamplingProgress& progress, Communicator& communicator) {
+  const int64_t n_rows = rows_of_round(model, plan);
+  const std::vector<GenerateRow> rows(static_cast<size_t>(n_rows), GenerateRow{{plan.begin}, plan.most_tokens - 1});
+  Documents own;
+  std::vector<int64_t> flat;  // each document's length and tokens
+  communicator.together("statistics", [&] {
+    own = generate(model, rows,
+                   {.eos_ids = model.config().eos_ids,
+                    .sampling = {.top_k = 0, .seed = plan.seed},
+                    .first_row = (first + communicator.rank()) * n_rows,
+                    .batch_tokens = n_rows * plan.most_tokens,
+                    .on_token = [&](int64_t, TokenId) { progress.count_token(); }});
+    if (communicator.size() == 1) return;
+    for (const std::vector<TokenId>& document : own) {
+      flat.push_back(static_cast<int64_t>(document.size()));
+      flat.insert(flat.end(), document.begin(), document.end());
+    }
+  });
+  if (communicator.size() == 1) return {std::move(own)};
+  std::vector<Documents> rounds;
+  for (const std::vector<int64_t>& of_rank : gather_numbers(communicator, flat)) {
+    Documents& documents = rounds.emplace_back();
+    for (auto at = of_rank.begin(); at != of_rank.end();) {
+      const int64_t length = *at++;
+      documents.emplace_back(at, at + length);
+      at += length;
+    }
+  }
+  return rounds;
+}
+
+/// Adds one round's documents until the corpus is full.
+void append(CorpusTokens& corpus, const Documents& round, const SelfCorpusPlan& plan) {
+  const int64_t before = corpus.tokens;
+  for (const std::vector<TokenId>& said : round) {
+    if (said.empty()) continue;  // the model said nothing
+    if (corpus.tokens == plan.tokens) return;
+    std::vector<TokenId> document{plan.begin};
+    document.insert(document.end(), said.begin(), said.end());
+    document.resize(std::min(document.size(), static_cast<size_t>(plan.tokens - corpus.tokens)));
+    corpus.tokens += static_cast<int64_t>(document.size());
+    corpus.documents.push_back(std::move(document));
+  }
+  if (corpus.tokens == before)
+    throw ConfigError(cat("statistics.corpus: self: the model ended each of ", round.size(),
+                          " documents at once: give a file of text as statistics.corpus"));
+}
+
+}  // namespace
+
+int64_t sampling_rows(const ModelConfig& config, at::ScalarType dtype, int64_t tokens, int64_t most_tokens) {
+  const int64_t row_bytes = config.n_layers * key_value_bytes(config, dtype, most_tokens);
+  const int64_t enough = std::min((tokens + most_tokens - 1) / most_tokens, kMostRows);
+  return std::clamp<int64_t>(kCacheBytes / row_bytes, 1, enough);
+}
+
+SelfCorpusPlan plan_self_corpus(const Tokenizer& tokenizer, const ModelConfig& config, const StatisticsOptions& options,
+                                uint64_t seed) {
+  const int64_t tokens = options.token_budget(config.d_ffn);
+  if (tokens < config.d_ffn)
+    throw ConfigError(cat("statistics.tokens: ", tokens, ", but a covariance of size ", config.d_ffn,
+                          " needs at least as many: raise statistics.tokens"));
+  const std::optional<TokenId> bos = tokenizer.bos_id();
+  if (!bos && config.eos_ids.empty())
+    throw ConfigError(
+        "statistics.corpus: self: expected a BOS or EOS token, which documents begin with, got neither in the model's "
+        "files: give a file of text as statistics.corpus");
+  return {.begin = bos ? *bos : config.eos_ids.front(),
+          .tokens = tokens,
+          .most_tokens = std::min(options.document_tokens, config.max_positions),
+          .seed = seed};
+}
+
+CorpusTokens sample_corpus(const CausalLM& model, const SelfCorpusPlan& plan, Communicator& communicator) {
+  CorpusTokens corpus;
+  SamplingProgress progress(plan.tokens, rows_of_round(model, plan), communicator.size());
+  // As many rounds at a time as there are ranks; those behind the last one that is needed are dropped.
+  for (int64_t round = 0; corpus.tokens < plan.tokens; round += communicator.size()) {
+    for (const Documents& documents : sample_rounds(model, plan, round, progress, communicator)) {
+      if (corpus.tokens == plan.tokens) break;
+      append(corpus, documents, plan);
+    }
+    progress.keep(corpus.tokens);
+  }
+  return corpus;
+}
+
+std::string sampled_text_key(const std::string& content_hash, const SelfCorpusPlan& plan) {
+  ContentHash hash;
+  hash.add(kFormat)
+      .add(content_hash)
+      .add(plan.begin)
+      .add(plan.tokens)
+      .add(plan.most_tokens)
+      .add(static_cast<int64_t>(plan.seed));
+  return hash.hex();
+}
+
+StatisticsText sampled_text(const CausalLM& model, const std::string& content_hash, const SelfCorpusPlan& plan) {
+  return {sampled_text_key(content_hash, plan),
+          [&model, plan](Communicator& communicator) { return sample_corpus(model, plan, communicator); }};
+}
+
+}  // namespace lancet

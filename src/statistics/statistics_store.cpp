@@ -1,0 +1,117 @@
+#include "lancet/statistics/statistics_store.h"
+
+#include <torch/types.h>
+
+#include "lancet/core/hash.h"
+#include "lancet/core/strings.h"
+#include "lancet/runtime/collectives.h"
+#include "matrix_file.h"
+
+namespace lancet {
+namespace {
+
+constexpr MatrixKind kCovariance{{"lancet-covariance-4"}, "moment", "covariance"};
+constexpr const char* kTokens = "tokens";
+
+/// Whether a layer's keys depend on this weight.
+bool shapes_keys(WeightId id, int64_t layer) {
+  switch (id.kind) {
+    case WeightKind::kEmbedding:
+      return true;
+    case WeightKind::kFinalNorm:
+    case WeightKind::kHead:
+      return false;
+    case WeightKind::kDown:
+    case WeightKind::kDownBias:
+      return id.layer < layer;
+    default:
+      return id.layer <= layer;
+  }
+}
+
+/// Of one pass over several layers. `chunk_tokens` orders its sums.
+std::string pass_key(std::span<const std::filesystem::path> cache_files, int64_t chunk_tokens) {
+  ContentHash hash;
+  hash.add(chunk_tokens);
+  for (const std::filesystem::path& file : cache_files) hash.add(file.filename().string());
+  return hash.hex();
+}
+
+/// Of one rank's share of a pass: the shares of another number of ranks are other chunks.
+std::string share_key(const std::string& pass, const Communicator& communicator) {
+  if (communicator.size() == 1) return pass;
+  return cat(pass, ".rank-", communicator.rank(), "-of-", communicator.size());
+}
+
+}  // namespace
+
+StatisticsText text_of(const CorpusTokens& corpus) {
+  ContentHash hash;
+  for (const auto& document : corpus.documents) hash.add(std::as_bytes(std::span(document)));
+  return {hash.hex(), [&corpus](Communicator& communicator) { return broadcast_corpus(communicator, corpus); }};
+}
+
+StatisticsStore::StatisticsStore(const CausalLM& model, const Checkpoint& checkpoint, StatisticsText text,
+                                 std::filesystem::path cache)
+    : model_(model),
+      text_(std::move(text)),
+      keys_(text_.content_key, checkpoint, model.config(), model.placement().weight_dtype()),
+      cache_(std::move(cache)) {}
+
+std::string CovarianceKeys::of(int64_t layer) const {
+  ContentHash hash;
+  hash.add(kCovariance.format.name).add(text_key_).add(checkpoint_.config_text()).add(at::toString(dtype_)).add(layer);
+  for (const WeightSpec& spec : resolve_weights(config_, checkpoint_)) {
+    if (!shapes_keys(spec.id, layer)) continue;
+    std::string& weight = weight_hashes_[spec.stored_name];
+    if (weight.empty()) {
+      ContentHash bytes;
+      checkpoint_.view(spec.stored_name).add_to(bytes);
+      weight = bytes.hex();
+    }
+    hash.add(weight);
+  }
+  return hash.hex();
+}
+
+std::filesystem::path StatisticsStore::cache_file(int64_t layer) const {
+  return cache_ / (content_key(layer) + ".safetensors");
+}
+
+void StatisticsStore::prepare(std::span<const int64_t> layers, Communicator& communicator) {
+  std::vector<int64_t> missing;
+  std::vector<std::filesystem::path> files, all_files;
+  std::string pass;
+  communicator.together("statistics", [&] {
+    if (!communicator.is_root()) return;
+    for (const int64_t layer : layers) {
+      all_files.push_back(cache_file(layer));
+      if (has_matrix(all_files.back(), kCovariance, model_.config().d_ffn)) continue;
+      missing.push_back(layer);
+      files.push_back(all_files.back());
+    }
+    const int64_t chunk_tokens = statistics_chunk_tokens(model_.config(), model_.placement().weight_dtype());
+    pass = pass_key(files, chunk_tokens);
+    // of a pass over all of these that was killed when some of its results were in the cache: nobody goes on with it
+    if (missing.size() < layers.size()) PartialSums::remove_all(cache_, pass_key(all_files, chunk_tokens));
+  });
+  missing = broadcast_numbers(communicator, missing);
+  collected_ = {missing.begin(), missing.end()};
+  if (missing.empty()) return;
+  pass = communicator.broadcast(std::move(pass));
+  PartialSums saves(cache_, share_key(pass, communicator), save_every_s_);
+  const std::vector<Covariance> fresh =
+      collect_covariances(model_, text_.read(communicator), missing, communicator, &saves);
+  communicator.together("statistics", [&] {
+    for (size_t i = 0; i < files.size(); ++i)  // root's alone
+      write_matrix(files[i], kCovariance, fresh[i].moment_FF, {{kTokens, std::to_string(fresh[i].tokens)}});
+  });
+  PartialSums::remove_all(cache_, pass);  // only now that the cache has the results
+}
+
+Covariance StatisticsStore::load(int64_t layer) const {
+  const MatrixFile file = MatrixFile::open(cache_file(layer), kCovariance, model_.config().d_ffn);
+  return {file.load().to(model_.placement().solve_device(layer)), static_cast<int64_t>(file.number(kTokens))};
+}
+
+}  // namespace lancet

@@ -1,0 +1,58 @@
+#include "lancet/text_metrics/answer_match.h"
+
+#include <algorithm>
+#include <cctype>
+
+namespace lancet {
+namespace {
+
+bool is_ascii(char c) { return static_cast<unsigned char>(c) < 0x80; }
+bool is_space(char c) { return is_ascii(c) && std::isspace(static_cast<unsigned char>(c)) != 0; }
+bool is_punctuation(char c) { return is_ascii(c) && std::ispunct(static_cast<unsigned char>(c)) != 0; }
+bool is_article(std::string_view word) { return word == "a" || word == "an" || word == "the"; }
+
+}  // namespace
+
+std::string normalized_answer(std::string_view text) {
+  std::string out, word;
+  const auto end_word = [&] {
+    if (!word.empty() && !is_article(word)) out += (out.empty() ? "" : " ") + word;
+    word.clear();
+  };
+  for (const char c : text) {
+    if (is_space(c))
+      end_word();
+    else if (!is_punctuation(c))
+      word += is_ascii(c) ? static_cast<char>(std::tolower(static_cast<unsigned char>(c))) : c;
+  }
+  end_word();
+  return out;
+}
+
+std::string_view first_statement(std::string_view text) {
+  const size_t begin = std::min(text.find_first_not_of(" \t\r\n"), text.size());
+  for (size_t i = begin; i < text.size(); ++i) {
+    const bool stops = text[i] == '.' || text[i] == '!' || text[i] == '?';
+    if (text[i] == '\n' || (stops && (i + 1 == text.size() || is_space(text[i + 1]))))
+      return text.substr(begin, i - begin);
+  }
+  return text.substr(begin);
+}
+
+bool is_exactly(std::string_view text, std::span<const std::string> answers) {
+  const std::string statement = normalized_answer(first_statement(text));
+  return std::any_of(answers.begin(), answers.end(), [&](const std::string& answer) {
+    const std::string wanted = normalized_answer(answer);
+    return !wanted.empty() && statement == wanted;
+  });
+}
+
+bool contains(std::string_view text, std::span<const std::string> answers) {
+  const std::string padded = " " + normalized_answer(text) + " ";
+  return std::any_of(answers.begin(), answers.end(), [&](const std::string& answer) {
+    const std::string wanted = normalized_answer(answer);
+    return !wanted.empty() && padded.find(" " + wanted + " ") != std::string::npos;
+  });
+}
+
+}  // namespace lancet

@@ -1,0 +1,86 @@
+#include "lancet/training/activations.h"
+
+#include <torch/types.h>
+
+#include <algorithm>
+#include <stdexcept>
+
+#include "lancet/models/batching.h"
+#include "lancet/runtime/collectives.h"
+
+namespace lancet {
+namespace {
+
+TokenBatch up_to_lookups(const std::vector<const LocatedPrompt*>& rows, const std::vector<int64_t>& batch_rows) {
+  std::vector<std::vector<TokenId>> ids;
+  for (const int64_t row : batch_rows) {
+    const LocatedPrompt& prompt = *rows[static_cast<size_t>(row)];
+    ids.emplace_back(prompt.ids.begin(), prompt.ids.begin() + prompt.lookup + 1);
+  }
+  return make_batch(ids);
+}
+
+}  // namespace
+
+LookupStates::LookupStates(const CausalLM& model, std::vector<const LocatedPrompt*> rows, int64_t kept_tokens)
+    : model_(model), rows_(std::move(rows)), kept_tokens_(kept_tokens) {
+  std::vector<int64_t> lengths;
+  for (const LocatedPrompt* row : rows_) lengths.push_back(row->lookup + 1);
+  batches_ = plan_batches(lengths, {.tokens = kForwardTokens});
+  kept_.resize(batches_.size());
+}
+
+std::vector<char> LookupStates::choose_kept(const Communicator& communicator) const {
+  std::vector<char> chosen(batches_.size(), 0);
+  int64_t left = kept_tokens_;
+  for (const size_t batch : own_pieces(communicator, batches_.size())) {
+    const int64_t longest = rows_[static_cast<size_t>(batches_[batch].back())]->lookup + 1;  // rows come by length
+    left -= longest * static_cast<int64_t>(batches_[batch].size());
+    if (left < 0) break;
+    chosen[batch] = 1;
+  }
+  return chosen;
+}
+
+Tensor LookupStates::collect(HookSite site, Communicator& communicator) {
+  const torch::NoGradGuard no_grad;
+  if (site.layer < kept_layer_) throw std::logic_error("hidden states are asked for below the layer they are kept at");
+  if (is_kept_.empty()) is_kept_ = choose_kept(communicator);
+  const Placement& placement = model_.placement();
+  return spread_rows(communicator, RowWork{placement, "keys"}, batches_,
+                     {placement.weight_dtype(), placement.device_of(site.layer)},
+                     [&](size_t batch, StageTurn& turn) { return collect_batch(batch, site, turn); });
+}
+
+Tensor LookupStates::collect_batch(size_t index, HookSite site, StageTurn& turn) {
+  TokenBatch batch = up_to_lookups(rows_, batches_[index]);
+  batch.sequence.turn = &turn;
+  Kept now = kept_[index];
+  if (!now.h_BTD.defined()) now = {0, model_.embed(batch.ids_BT)};
+  if (is_kept_[index] != 0 && now.layer < kept_layer_) {
+    const Tensor h_BTD = model_.run_layers(now.h_BTD, batch.sequence, {now.layer, kept_layer_});
+    now = kept_[index] = {kept_layer_, h_BTD.to(model_.placement().device_of(kept_layer_))};
+  }
+
+  std::vector<int64_t> lookups;
+  for (const int64_t length : batch.sequence.lengths) lookups.push_back(length - 1);
+  batch.sequence.outputs_BO = torch::tensor(lookups, torch::kLong).unsqueeze(1);
+  Tensor collected_BX;
+  HookSet hooks;
+  hooks.observe(site, [&](const Tensor& value_BTX) {
+    const bool is_whole = site.point == HookPoint::kBlockIn;  // of all tokens; behind it, of the outputs alone
+    const Tensor place_B11 = batch.sequence.outputs_BO.to(value_BTX.device()).unsqueeze(2);
+    const Tensor value_B1X = is_whole ? value_BTX.take_along_dim(place_B11, 1) : value_BTX;
+    collected_BX = value_B1X.squeeze(1);
+  });
+  hooks.stop_at(site);
+  model_.run_layers(now.h_BTD, batch.sequence, {now.layer, site.layer + 1}, hooks);
+  return collected_BX;
+}
+
+Tensor collect_at(const CausalLM& model, std::vector<const LocatedPrompt*> rows, HookSite site,
+                  Communicator& communicator) {
+  return LookupStates(model, std::move(rows), 0).collect(site, communicator);
+}
+
+}  // namespace lancet

@@ -1,0 +1,93 @@
+#include "lancet/training/contexts.h"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+
+#include "lancet/core/strings.h"
+#include "lancet/models/generate.h"
+#include "lancet/runtime/collectives.h"
+
+namespace lancet {
+namespace {
+
+constexpr std::string_view kPlain = "{}";
+constexpr std::array<std::string_view, 5> kOpenings{"The", "Therefore", "Because", "I", "You"};
+
+size_t count_places(std::string_view text) {
+  size_t count = 0;
+  for (size_t at = text.find(kPlain); at != std::string_view::npos; at = text.find(kPlain, at + kPlain.size())) ++count;
+  return count;
+}
+
+/// Braces would be taken for the prompt's place; line ends would end a document.
+std::string cleaned(std::string text) {
+  std::replace_if(
+      text.begin(), text.end(), [](char c) { return c == '{' || c == '}' || c == '\n' || c == '\r'; }, ' ');
+  return text;
+}
+
+std::vector<std::string> sample_templates(const CausalLM& model, const Tokenizer& tokenizer,
+                                          const ContextOptions& options, uint64_t seed) {
+  std::vector<GenerateRow> rows;
+  for (int64_t i = 0; i < options.generate; ++i) {
+    std::vector<TokenId> opening = tokenizer.ids(kOpenings[static_cast<size_t>(i) % kOpenings.size()]);
+    const int64_t left = std::max<int64_t>(options.length - static_cast<int64_t>(opening.size()), 1);
+    rows.push_back({std::move(opening), left});
+  }
+  std::vector<std::string> templates{std::string(kPlain)};
+  const std::string before = template_opening(tokenizer, options.opening);
+  const std::vector<std::vector<TokenId>> continuations =
+      generate(model, rows, {.eos_ids = model.config().eos_ids, .sampling = {.top_k = 5, .seed = seed}});
+  for (size_t i = 0; i < rows.size(); ++i) {
+    std::vector<TokenId> ids = rows[i].prompt;
+    ids.insert(ids.end(), continuations[i].begin(), continuations[i].end());
+    templates.push_back(before + cleaned(tokenizer.decode(ids)) + ". {}");
+  }
+  return templates;
+}
+
+}  // namespace
+
+ContextOptions parse_context_options(ConfigSection& editor) {
+  ContextOptions options;
+  const ConfigTree* contexts = editor.raw("contexts");
+  if (contexts == nullptr || contexts->kind != ConfigTree::Kind::kList) {
+    ConfigSection section = editor.section("contexts");
+    options.generate = section.integer("generate", {.min = 0, .max = 1000}, options.generate);
+    options.length = section.integer("length", {.min = 3, .max = 1000}, options.length);
+    section.finish();
+    return options;
+  }
+  options.templates = editor.texts("contexts");
+  for (const std::string& text : options.templates)
+    if (count_places(text) != 1)
+      editor.problem("contexts", cat("'", text, "': expected exactly one {}, where the prompt goes"));
+  const auto plain = std::find(options.templates.begin(), options.templates.end(), kPlain);
+  if (plain == options.templates.end()) {
+    editor.problem("contexts", "expected \"{}\" among the templates: the plain prompt is the edit's anchor");
+  } else {
+    std::rotate(options.templates.begin(), plain, plain + 1);
+  }
+  return options;
+}
+
+std::string template_opening(const Tokenizer& tokenizer, ContextOptions::Opening opening) {
+  const std::optional<TokenId> bos = tokenizer.bos_id();
+  if (opening == ContextOptions::Opening::kPlain || !bos) return "";
+  std::string text = tokenizer.piece(*bos);
+  const bool is_read_back = tokenizer.ids(text, SpecialTokens::kNone) == std::vector<TokenId>{*bos};
+  return is_read_back && text != "<s>" ? text : "";
+}
+
+std::vector<std::string> make_contexts(const CausalLM& model, const Tokenizer& tokenizer, const ContextOptions& options,
+                                       uint64_t seed, Communicator& communicator) {
+  if (!options.templates.empty()) return options.templates;
+  std::vector<std::string> templates;
+  communicator.together("contexts", [&] {
+    if (communicator.is_root()) templates = sample_templates(model, tokenizer, options, seed);
+  });
+  return broadcast_texts(communicator, templates);
+}
+
+}  // namespace lancet

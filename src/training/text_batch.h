@@ -1,0 +1,50 @@
+// Teacher-forced losses of some texts as a function of what hooks change: layers below the first one that matters are
+// run once.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "lancet/training/text_training.h"
+
+namespace lancet {
+
+/// Where a projection's input and output can be seen.
+struct ProjectionSites {
+  HookSite input;
+  HookSite output;
+};
+
+/// Throws: std::logic_error for a weight that is no gate, up or down projection.
+ProjectionSites projection_sites(WeightId id);
+
+/// Positions that `tokens` means in a request's text.
+int64_t count_places(const TokenizedRequest& request, TokenChoice tokens);
+
+/// The lowest layer of the weights.
+int64_t first_layer(std::span<const WeightId> weights);
+
+class TextBatch {
+ public:
+  /// `first_layer`: the lowest that hooks change.
+  TextBatch(const CausalLM& model, std::span<const TokenizedRequest> requests, int64_t first_layer,
+            TrainingObjective objective);
+
+  /// [N] value dtype, on the head's device: mean NLL of each request's target tokens.
+  Tensor losses(const HookSet& hooks) const;
+  /// Target tokens of each request.
+  const std::vector<int64_t>& target_sizes() const { return target_sizes_; }
+  /// What `tokens` means in the rows of a batch with objective kTarget, in the order of the requests, as flat indices
+  /// row * T + t: count_places() of each.
+  std::vector<int64_t> places(TokenChoice tokens) const;
+
+ private:
+  const CausalLM& model_;
+  int64_t first_layer_;
+  TokenBatch batch_;
+  Tensor hidden_BTD_;  ///< input of the first layer
+  std::vector<int64_t> prompt_sizes_, target_sizes_;
+  Tensor position_L_, id_L_, row_L_;  ///< of each label: flat place, id, request; on the head's device
+};
+
+}  // namespace lancet

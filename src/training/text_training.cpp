@@ -1,0 +1,237 @@
+#include "lancet/training/text_training.h"
+
+#include <torch/csrc/autograd/autograd.h>
+#include <torch/types.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <utility>
+
+#include "adam.h"
+#include "lancet/core/error.h"
+#include "lancet/core/progress.h"
+#include "lancet/core/strings.h"
+#include "lancet/core/words.h"
+#include "lancet/models/finite.h"
+#include "lancet/models/spread_rows.h"
+#include "lancet/runtime/collectives.h"
+#include "text_batch.h"
+
+namespace lancet {
+namespace {
+
+/// A weight's change under way and Adam's moments of it: value dtype, on the weight's device.
+struct TrainedDelta {
+  WeightId id;
+  Tensor delta_OI, first_OI, second_OI;
+  Tensor input;  ///< of the projection, in the pass under way
+
+  TrainedDelta(const CausalLM& model, WeightId weight_id) : id(weight_id) {
+    const Tensor& weight = model.weight(id);
+    delta_OI = torch::zeros(weight.sizes(), weight.options().dtype(model.placement().value_dtype()));
+    first_OI = torch::zeros_like(delta_OI);
+    second_OI = torch::zeros_like(delta_OI);
+    delta_OI.requires_grad_(true);
+  }
+
+  void add_to(HookSet& hooks) {
+    const ProjectionSites sites = projection_sites(id);
+    hooks.observe(sites.input, [this](const Tensor& x) { input = x; });
+    hooks.replace(sites.output, [this](const Tensor& y) {
+      return y + at::linear(input.to(delta_OI.scalar_type()), delta_OI).to(y.scalar_type());
+    });
+  }
+
+  /// Update number `number`, from 1.
+  void update(const Tensor& weight, Tensor gradient, int64_t number, const TrainingOptions& options) {
+    const torch::NoGradGuard no_grad;
+    if (options.weight_decay != 0)
+      gradient = gradient + options.weight_decay * (weight.to(delta_OI.scalar_type()) + delta_OI);
+    delta_OI.sub_(adam_change(first_OI, second_OI, gradient, {number, options.lr}));
+    if (options.norm_constraint) delta_OI.clamp_(-*options.norm_constraint, *options.norm_constraint);
+  }
+};
+
+class Training {
+ public:
+  Training(const CausalLM& model, std::span<const TokenizedRequest> requests, std::span<const WeightId> weights,
+           const TrainingOptions& options)
+      : model_(model), requests_(requests), options_(options), batch_(static_cast<size_t>(options.batch)) {
+    for (size_t begin = 0; begin < requests.size(); begin += batch_)
+      batches_.emplace_back(model, requests.subspan(begin, std::min(batch_, requests.size() - begin)),
+                            first_layer(weights), options.objective);
+    deltas_.reserve(weights.size());  // hooks point into it
+    for (const WeightId& id : weights) deltas_.emplace_back(model, id).add_to(hooks_);
+  }
+
+  TrainedWeights run() {
+    Progress progress("training", options_.steps, "passes");
+    std::vector<double> losses(requests_.size());
+    for (trained_.steps = 1;; ++trained_.steps) {
+      for (size_t b = 0; b < batches_.size(); ++b) {
+        const std::vector<double> part = step(b);
+        std::copy(part.begin(), part.end(), losses.begin() + static_cast<std::ptrdiff_t>(b * batch_));
+      }
+      if (trained_.steps == 1) trained_.initial_losses = losses;
+      progress.advance();
+      const double mean = std::accumulate(losses.begin(), losses.end(), 0.0) / static_cast<double>(losses.size());
+      if (mean < options_.stop_loss || trained_.steps == options_.steps) break;
+    }
+    trained_.final_losses = losses;
+    for (TrainedDelta& delta : deltas_) trained_.deltas_OI.push_back(delta.delta_OI.detach());
+    return std::move(trained_);
+  }
+
+ private:
+  /// The losses of one batch's requests, and an update if their mean asks for one.
+  std::vector<double> step(size_t batch) {
+    const Tensor loss_N = batches_[batch].losses(hooks_);
+    const std::vector<double> losses = to_doubles(loss_N);
+    for (size_t i = 0; i < losses.size(); ++i)
+      if (!std::isfinite(losses[i])) throw bad_loss(requests_[batch * batch_ + i].id, losses[i]);
+    const Tensor mean = loss_N.mean();
+    if (mean.item<double>() < options_.stop_loss) return losses;
+    std::vector<Tensor> leaves;
+    for (const TrainedDelta& delta : deltas_) leaves.push_back(delta.delta_OI);
+    const std::vector<Tensor> gradients = torch::autograd::grad({mean}, leaves);
+    ++updates_;
+    for (size_t i = 0; i < deltas_.size(); ++i)
+      deltas_[i].update(model_.weight(deltas_[i].id), gradients[i], updates_, options_);
+    return losses;
+  }
+
+  /// Before the first update the loss is the model's own.
+  NumericError bad_loss(const std::string& request, double loss) const {
+    const std::string what = cat("request ", request, ": the loss is ", loss, " in training");
+    if (updates_ == 0) return not_finite(model_, what, wider_dtype(model_));
+    return NumericError(cat(what, ", after ", counted(static_cast<size_t>(updates_), "update"),
+                            ". Lower editor.lr: ", options_.lr, ", or set run.dtype: f32"));
+  }
+
+  const CausalLM& model_;
+  std::span<const TokenizedRequest> requests_;
+  const TrainingOptions& options_;
+  size_t batch_;
+  std::vector<TextBatch> batches_;
+  std::vector<TrainedDelta> deltas_;
+  HookSet hooks_;
+  int64_t updates_ = 0;
+  TrainedWeights trained_;
+};
+
+/// One backward pass. [rows, inputs + outputs] of each weight.
+struct CapturedBatch {
+  std::vector<Tensor> rows_MX;
+  Tensor loss_N1;  ///< f64, host
+};
+
+CapturedBatch capture_batch(const CausalLM& model, std::span<const TokenizedRequest> requests,
+                            std::span<const WeightId> weights, TokenChoice tokens) {
+  const TextBatch batch(model, requests, first_layer(weights), TrainingObjective::kTarget);
+  const std::vector<int64_t> places = batch.places(tokens);
+  const Tensor place_M = torch::tensor(places, torch::kLong);
+  const auto at_places = [&](const Tensor& value_BTX, int64_t layer) {
+    const Tensor rows = value_BTX.detach().flatten(0, 1);
+    return rows.index_select(0, place_M.to(rows.device()))
+        .to(model.placement().solve_device(layer), model.placement().solve_dtype());
+  };
+  std::vector<Tensor> inputs(weights.size()), outputs(weights.size());
+  HookSet hooks;
+  for (size_t i = 0; i < weights.size(); ++i) {
+    const ProjectionSites sites = projection_sites(weights[i]);
+    hooks.observe(sites.input, [&, i](const Tensor& x) { inputs[i] = at_places(x, weights[i].layer); });
+    // the lowest outputs depend on no leaf: each is made one, or stays what the graph has
+    hooks.replace(sites.output, [&, i](const Tensor& y) {
+      outputs[i] = y.requires_grad() ? y : y.detach().requires_grad_(true);
+      return outputs[i];
+    });
+  }
+  const Tensor loss_N = batch.losses(hooks);
+  const Tensor size_N = torch::tensor(batch.target_sizes(), torch::kLong).to(loss_N.device(), loss_N.scalar_type());
+  const Tensor loss = (loss_N * size_N).sum() / size_N.sum();
+  const std::vector<Tensor> gradients = torch::autograd::grad({loss}, outputs);
+  CapturedBatch captured;
+  for (size_t i = 0; i < weights.size(); ++i)
+    captured.rows_MX.push_back(torch::cat({inputs[i], at_places(gradients[i], weights[i].layer)}, 1));
+  captured.loss_N1 = loss_N.detach().to(Placement::host(), torch::kDouble).unsqueeze(1);
+  return captured;
+}
+
+/// Requests of each backward pass, and the rows that they have in what it captures.
+struct CapturePlan {
+  RowBatches requests, rows;
+  std::vector<int64_t> owners;  ///< request of each row
+
+  CapturePlan(std::span<const TokenizedRequest> texts, const CaptureOptions& options) {
+    for (size_t i = 0; i < texts.size(); ++i) {
+      if (static_cast<int64_t>(i) % options.batch == 0) {
+        requests.emplace_back();
+        rows.emplace_back();
+      }
+      requests.back().push_back(static_cast<int64_t>(i));
+      for (int64_t n = count_places(texts[i], options.tokens); n > 0; --n) {
+        rows.back().push_back(static_cast<int64_t>(owners.size()));
+        owners.push_back(static_cast<int64_t>(i));
+      }
+    }
+  }
+};
+
+}  // namespace
+
+CapturedGradients capture_token_gradients(const CausalLM& model, std::span<const TokenizedRequest> requests,
+                                          std::span<const WeightId> weights, const CaptureOptions& options,
+                                          Communicator& communicator) {
+  constexpr const char* kStage = "gradients";
+  const CapturePlan plan(requests, options);
+  std::vector<std::vector<Tensor>> parts(weights.size());
+  std::vector<Tensor> losses;
+  communicator.together(kStage, [&] {
+    Progress progress(kStage, count_own_rows(communicator, plan.requests), "requests");
+    for (const size_t i : own_pieces(communicator, plan.requests.size())) {
+      const std::vector<int64_t>& batch = plan.requests[i];
+      CapturedBatch captured = capture_batch(model, requests.subspan(static_cast<size_t>(batch.front()), batch.size()),
+                                             weights, options.tokens);
+      for (size_t w = 0; w < weights.size(); ++w) parts[w].push_back(std::move(captured.rows_MX[w]));
+      losses.push_back(std::move(captured.loss_N1));
+      progress.advance(static_cast<int64_t>(batch.size()));
+    }
+  });
+  CapturedGradients whole;
+  whole.owners = plan.owners;
+  for (const std::vector<int64_t>& rows : plan.rows) whole.pass_sizes.push_back(static_cast<int64_t>(rows.size()));
+  const Placement& placement = model.placement();
+  for (size_t w = 0; w < weights.size(); ++w) {
+    const RowKind kind{placement.solve_dtype(), placement.solve_device(weights[w].layer)};
+    const Tensor rows_MX = gather_rows(communicator, kStage, plan.rows, std::exchange(parts[w], {}), kind);
+    const int64_t n_inputs = model.weight(weights[w]).size(1);
+    whole.weights.push_back({rows_MX.slice(1, 0, n_inputs), rows_MX.slice(1, n_inputs)});
+  }
+  whole.losses =
+      to_doubles(gather_rows(communicator, kStage, plan.requests, losses, {torch::kDouble, Placement::host()}));
+  for (size_t i = 0; i < whole.losses.size(); ++i)
+    if (!std::isfinite(whole.losses[i]))
+      throw not_finite(model, cat("request ", requests[i].id, ": the loss is ", whole.losses[i]),
+                       wider_dtype(model) + ", or lower editor.lr where edits came before");
+  return whole;
+}
+
+TrainedWeights train_weights(const CausalLM& model, std::span<const TokenizedRequest> requests,
+                             std::span<const WeightId> weights, const TrainingOptions& options,
+                             Communicator& communicator) {
+  TrainedWeights trained;
+  communicator.together("training", [&] {
+    if (communicator.is_root()) trained = Training(model, requests, weights, options).run();
+  });
+  if (communicator.size() == 1) return trained;
+  const auto share = [&](std::vector<double>& losses) {
+    losses = to_doubles(communicator.broadcast(torch::tensor(losses, torch::kDouble), Placement::host()));
+  };
+  share(trained.initial_losses);
+  share(trained.final_losses);
+  trained.steps = broadcast_numbers(communicator, {trained.steps}).front();
+  return trained;
+}
+
+}  // namespace lancet

@@ -1,0 +1,113 @@
+// The forward half of value optimisation: the losses of a batch of requests as a function of their deltas.
+// What does not depend on the deltas is computed once: hidden states up to the edited layer, and, in the layers above,
+// keys and values of the positions before each row's lookup token. A step runs only the positions from the lookup token
+// on.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "lancet/training/values.h"
+
+namespace lancet {
+
+/// Differentiable losses of the resident requests, each [A] on the head's device, not weighted.
+struct BatchLosses {
+  Tensor nll_A;
+  Tensor kl_A;
+  Tensor missed_A;  ///< target tokens, over the step's contexts, that are not the most probable; undefined unless asked
+                    ///< for
+};
+
+/// What of a step is computed beyond the losses.
+enum class ValueWatch { kNothing, kMissedTokens };
+
+/// Vectors that a site takes, each as wide as the hidden state.
+int64_t vectors_of(ValueSite site);
+
+/// Rows with an equal number of them per request, cut at their lookup token.
+class SuffixRows {
+ public:
+  struct Rows {
+    std::vector<std::vector<TokenId>> ids;  ///< whole rows
+    std::vector<int64_t> lookups;           ///< their lookup tokens
+  };
+
+  /// Runs every layer on what lies before the lookup tokens.
+  SuffixRows(const CausalLM& model, const Rows& rows, ValueSite site, int64_t layer);
+
+  /// [R, D] at the lookup tokens: output of the edited layer; with kMlpAndAttnOut its input.
+  Tensor lookup_hidden() const { return hidden_RTD_.select(1, 0); }
+  int64_t width() const { return hidden_RTD_.size(1); }
+
+  /// Some of the rows, in the order given.
+  SuffixRows select(const std::vector<int64_t>& rows) const;
+
+  /// Output of the last layer [R, O, D] at `outputs_RO`, places counted from the lookup tokens (undefined: all places),
+  /// with `added_RX` (the site's vectors side by side) added at the lookup tokens.
+  Tensor run(const CausalLM& model, const Tensor& added_RX, const Tensor& outputs_RO) const;
+
+ private:
+  SuffixRows() = default;
+
+  ValueSite site_ = ValueSite::kBlockOut;
+  int64_t first_layer_ = 0;  ///< that a step runs
+  Tensor hidden_RTD_;        ///< its input from the lookup tokens on
+  SequenceInfo suffix_;
+  KeyValues prefix_;  ///< of the layers that a step runs
+};
+
+class ValueBatch {
+ public:
+  /// The requests outlive the batch.
+  ValueBatch(const CausalLM& model, std::vector<const PreparedRequest*> requests, int64_t layer,
+             const ValueOptions& options);
+
+  /// Calls of losses() that see every context once.
+  size_t groups() const { return groups_.size(); }
+
+  /// [N, X] value dtype: the site's values at the plain prompt's lookup token, side by side.
+  const Tensor& initial_NX() const { return initial_NX_; }
+
+  /// The requests that are still run, as indices into the batch, ascending.
+  const std::vector<int64_t>& resident() const { return resident_; }
+  /// Runs only some of the resident requests from here on: `kept` are indices into resident(), ascending.
+  void keep(const std::vector<int64_t>& kept);
+
+  /// `delta_AX`: the resident requests' deltas (an autograd leaf), on the edited layer's device. The first call is with
+  /// zero deltas, all requests resident: it sets what the KL divergence is taken from. Each call sees the next group of
+  /// contexts; the nll is the mean over these.
+  BatchLosses losses(const Tensor& delta_AX, ValueWatch watch);
+
+ private:
+  /// Which places of the suffix rows predict the resident requests' target tokens.
+  struct Labels {
+    Tensor outputs_RO;  ///< places from the lookup tokens on, host; O: tokens of the longest target
+    Tensor position_L;  ///< flat index row * O + place among the outputs, on the head's device
+    Tensor id_L;
+    Tensor request_L;  ///< index into the resident requests
+    Tensor weight_L;   ///< 1 / (contexts of the group * target tokens)
+  };
+  /// Contexts that a step runs together.
+  struct ContextGroup {
+    std::vector<int64_t> contexts;  ///< indices into a request's prompts
+    SuffixRows rows;                ///< a request's in these contexts, then the next request's
+    Labels labels;
+  };
+  Labels make_labels(const std::vector<int64_t>& contexts) const;
+  /// Not differentiable.
+  Tensor initial_values(ValueSite site, int64_t layer) const;
+  /// Of the last layer's outputs [M, D]: [M, V] value dtype, on the head's device.
+  Tensor log_probs(const Tensor& last_MD) const;
+
+  const CausalLM& model_;
+  std::vector<const PreparedRequest*> requests_;
+  std::vector<int64_t> resident_;
+  std::vector<ContextGroup> groups_;
+  size_t next_ = 0;   ///< group of the next call of losses()
+  SuffixRows drift_;  ///< one row per request
+  Tensor initial_NX_;
+  Tensor drift_log_probs_AV_;  ///< before any change
+};
+
+}  // namespace lancet

@@ -1,0 +1,146 @@
+#include "lancet/training/value_memory.h"
+
+#include <torch/types.h>
+
+#include <algorithm>
+#include <bit>
+
+#include "lancet/runtime/devices.h"
+#include "lancet/runtime/memory.h"
+
+namespace lancet {
+namespace {
+
+constexpr int64_t kHostTokens = 512;
+constexpr int64_t kAcceleratorTokens = 16384;
+
+/// Rows that a batch runs together: its requests' contexts, or their drift rows.
+struct Rows {
+  int64_t count = 0;
+  int64_t row_tokens = 0;
+  int64_t prefix_tokens = 0;
+  int64_t suffix_tokens = 0;
+  int64_t read_tokens = 0;  ///< positions whose logits are wanted
+};
+
+int64_t element_bytes(const ValueWork& work) { return static_cast<int64_t>(c10::elementSize(work.dtype)); }
+
+/// Of one layer above the edited one: what its backward pass needs.
+int64_t kept_bytes(const ValueWork& work, const Stage& stage, const Rows& rows) {
+  const ModelConfig& config = work.config;
+  const int64_t element = element_bytes(work), tokens = rows.count * rows.suffix_tokens;
+  const int64_t keys = rows.prefix_tokens + rows.suffix_tokens;
+  const bool fused = fuses_attention(stage.device, work.dtype);
+  // Both norms' inputs (precise), gate, up and the activated gate, the query.
+  const int64_t per_token = 2 * std::max<int64_t>(element, 4) * config.d_model +
+                            element * (3 * config.d_ffn + (fused ? 2 : 3) * query_size(config));
+  // Keys and values, prefix included, as one; without a fused kernel also scaled.
+  const int64_t per_row =
+      key_value_bytes(config, work.dtype, keys) * (fused ? 2 : 3) / 2 +
+      element * config.n_heads * rows.suffix_tokens * keys;  // weights, or the mask as a fused kernel wants it
+  return tokens * per_token + rows.count * per_row;
+}
+
+/// Of one layer, forward or backward, beside what is kept.
+int64_t working_bytes(const ValueWork& work, const Rows& rows) {
+  const ModelConfig& config = work.config;
+  const int64_t keys = rows.prefix_tokens + rows.suffix_tokens;
+  return layer_pass_bytes(config, {work.dtype, rows.count * rows.suffix_tokens, keys}) +
+         rows.count * 2 * key_value_bytes(config, work.dtype, keys);
+}
+
+int64_t setup_bytes(const ValueWork& work, const Stage& stage, const Rows& rows) {
+  const int64_t scores = fuses_attention(stage.device, work.dtype) ? 0 : rows.row_tokens;
+  const int64_t tokens = rows.count * rows.row_tokens;
+  const int64_t hidden = tokens * work.config.d_model * element_bytes(work);
+  return layer_pass_bytes(work.config, {work.dtype, tokens, scores}) + (stage.begin <= work.layer ? hidden : 0);
+}
+
+/// Log-probabilities, and their gradients when the backward pass begins.
+int64_t loss_bytes(const ValueWork& work, int64_t labels, int64_t drifts) {
+  const int64_t precise = precise_bytes(work.dtype), copies = element_bytes(work) < precise ? element_bytes(work) : 0;
+  return work.config.vocab_size * (labels * (3 * precise + copies) + drifts * (6 * precise + copies));
+}
+
+}  // namespace
+
+int64_t value_groups(int64_t n_contexts, int64_t contexts_per_step) {
+  if (contexts_per_step == 0) return 1;
+  return (n_contexts + contexts_per_step - 1) / contexts_per_step;
+}
+
+ValueShape in_groups(ValueShape shape, int64_t contexts_per_step) {
+  shape.groups = value_groups(shape.contexts, contexts_per_step);
+  shape.contexts = (shape.contexts + shape.groups - 1) / shape.groups;
+  return shape;
+}
+
+ValueShape value_shape(std::span<const PreparedRequest> requests) {
+  ValueShape shape;
+  const auto raise = [](int64_t& most, int64_t value) { most = std::max(most, value); };
+  for (const PreparedRequest& request : requests) {
+    raise(shape.contexts, static_cast<int64_t>(request.rows.size()));
+    raise(shape.target_tokens, static_cast<int64_t>(request.target.size()));
+    raise(shape.drift_tokens, request.drift.lookup);
+    for (const LocatedPrompt& row : request.rows) {
+      const auto tokens = static_cast<int64_t>(row.ids.size());
+      raise(shape.row_tokens, tokens);
+      raise(shape.prefix_tokens, row.lookup);
+      raise(shape.suffix_tokens, tokens - row.lookup);
+    }
+  }
+  return shape;
+}
+
+ValueBytes value_bytes(const ValueWork& work, const Stage& stage, int64_t requests) {
+  const ValueShape& shape = work.shape;
+  const Rows contexts{requests * shape.contexts, shape.row_tokens, shape.prefix_tokens, shape.suffix_tokens,
+                      shape.target_tokens};
+  const Rows drifts{requests, shape.drift_tokens + 1, shape.drift_tokens, 1, 1};
+  const int64_t above = std::max<int64_t>(0, stage.end - std::max(stage.begin, work.layer + 1));
+  const bool has_head = stage.end == work.config.n_layers;
+  ValueBytes bytes;
+  int64_t kept = 0, working = 0, setup = 0;
+  for (const auto& [rows, groups] : {std::pair{contexts, shape.groups}, std::pair{drifts, int64_t{1}}}) {
+    bytes.prefix += groups * above * rows.count * key_value_bytes(work.config, work.dtype, rows.prefix_tokens);
+    // The last layer of all computes only what is read.
+    Rows last = rows;
+    last.suffix_tokens = std::min(rows.suffix_tokens, rows.read_tokens);
+    last.prefix_tokens += rows.suffix_tokens - last.suffix_tokens;
+    const int64_t whole_layers = above - (has_head && above > 0 ? 1 : 0);
+    kept += whole_layers * kept_bytes(work, stage, rows) + (above - whole_layers) * kept_bytes(work, stage, last);
+    if (above > 0) working = std::max(working, working_bytes(work, whole_layers > 0 ? rows : last));
+    setup = std::max(setup, setup_bytes(work, stage, rows));
+    if (stage.begin <= work.layer && work.layer < stage.end)  // the edited layer's output from the lookup tokens on
+      kept += (groups + 1) * rows.count * rows.suffix_tokens * work.config.d_model * element_bytes(work);
+  }
+  if (has_head) working = std::max(working, loss_bytes(work, contexts.count * contexts.read_tokens, drifts.count));
+  // Adam's state and the step's copies of it.
+  if (stage.begin <= work.layer && work.layer < stage.end)
+    kept += 8 * requests * work.config.d_model * precise_bytes(work.dtype);
+  bytes.activations = std::max(setup, kept + working);
+  return bytes;
+}
+
+int64_t value_step_tokens(const ValueWork& work, const Placement& placement, int64_t all_tokens) {
+  if (placement.is_host_only()) return kHostTokens;
+  const int64_t batches = placement.batches_under_way();
+  // A little is left for what stands between batches.
+  const auto fits = [&](int64_t tokens) {
+    const int64_t requests = std::max<int64_t>(1, tokens / work.shape.step_tokens());
+    return std::all_of(placement.stages().begin(), placement.stages().end(), [&](const Stage& stage) {
+      const std::optional<int64_t> planned = placement.room_bytes(stage.device);
+      const std::optional<int64_t> room = planned ? planned : free_bytes(stage.device);
+      const ValueBytes bytes = value_bytes(work, stage, requests);
+      return !room || batches * (bytes.activations + bytes.prefix) <= *room / 10 * 9;
+    });
+  };
+  const auto floor_of = [](int64_t tokens) {
+    return static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(std::max<int64_t>(1, tokens))));
+  };
+  int64_t tokens = floor_of(kAcceleratorTokens / batches);
+  while (tokens > work.shape.step_tokens() && !fits(tokens)) tokens /= 2;
+  return batches == 1 ? tokens : std::min(tokens, std::max(floor_of(all_tokens / batches), work.shape.step_tokens()));
+}
+
+}  // namespace lancet

@@ -1,0 +1,219 @@
+#include "lancet/training/values.h"
+
+#include <torch/types.h>
+
+#include <algorithm>
+#include <mutex>
+#include <optional>
+
+#include "lancet/core/error.h"
+#include "lancet/core/progress.h"
+#include "lancet/core/strings.h"
+#include "lancet/core/words.h"
+#include "lancet/models/spread_rows.h"
+#include "lancet/runtime/collectives.h"
+#include "lancet/runtime/host_workers.h"
+#include "lancet/runtime/memory.h"
+#include "lancet/training/value_plan.h"
+#include "lancet/training/value_store.h"
+#include "value_optimizer.h"
+
+namespace lancet {
+namespace {
+
+/// The batches of one call, several at a time perhaps, each over other requests.
+class ValueRun {
+ public:
+  ValueRun(const CausalLM& model, std::span<const PreparedRequest> requests, int64_t layer, const ValueOptions& options,
+           const Sharing& sharing)
+      : model_(model), requests_(requests), layer_(layer), options_(options), sharing_(sharing) {
+    const size_t n = requests.size();
+    whole_.losses.resize(n);
+    whole_.initial_norms.resize(n);
+    whole_.delta_norms.resize(n);
+  }
+
+  OptimizedValues run() {
+    if (store() != nullptr) weights_key_ = store()->current_weights();
+    const RowBatches batches = plan_value_batches(model_, requests_, layer_, options_, sharing_.communicator);
+    const std::vector<size_t> own = own_pieces(sharing_.communicator, batches.size());
+    std::vector<Tensor> parts(own.size());
+    sharing_.communicator.together(kStage, [&] {
+      progress_.emplace(kStage, count_own_rows(sharing_.communicator, batches), "requests");
+      progress_->measure_by("step", static_cast<int64_t>(own.size()) * options_.steps);
+      run_independent(model_.placement(), static_cast<int64_t>(own.size()), [&](int64_t i) {
+        parts[static_cast<size_t>(i)] = run_batch(batches[own[static_cast<size_t>(i)]]);
+      });
+      progress_->finish();
+    });
+    const torch::NoGradGuard no_grad;
+    const Placement& placement = model_.placement();
+    whole_.z_ND = gather_rows(sharing_.communicator, kStage, batches, parts,
+                              {placement.value_dtype(), placement.device_of(layer_)});
+    if (sharing_.communicator.size() > 1) share_records(batches, own);
+    if (whole_.batching.resumed > 0)
+      log_line(cat("values  ", counted(static_cast<size_t>(whole_.batching.resumed), "request"),
+                   " taken from an interrupted run"));
+    return std::move(whole_);
+  }
+
+ private:
+  static constexpr const char* kStage = "values";
+
+  /// What there is besides z: losses and norms of every request, and how the batches were run.
+  void share_records(const RowBatches& batches, const std::vector<size_t>& own) {
+    std::vector<Tensor> records;
+    sharing_.communicator.together(kStage, [&] {
+      for (const size_t i : own) records.push_back(to_records(batches[i]));
+    });
+    const Tensor all_NX =
+        gather_rows(sharing_.communicator, kStage, batches, records, {torch::kDouble, Placement::host()});
+    for (int64_t i = 0; i < all_NX.size(0); ++i) note_record(static_cast<size_t>(i), all_NX[i]);
+    const ValueBatching& mine = whole_.batching;
+    ValueBatching all;
+    for (const std::vector<int64_t>& rank :
+         gather_numbers(sharing_.communicator, {mine.batches, mine.largest, mine.halvings, mine.resumed})) {
+      all.batches += rank.at(0);
+      all.largest = std::max(all.largest, rank.at(1));
+      all.halvings += rank.at(2);
+      all.resumed += rank.at(3);
+    }
+    whole_.batching = all;
+  }
+
+  /// Of each request its norms, its number of losses, and these: [N, 3 + 4 * steps] f64.
+  Tensor to_records(const std::vector<int64_t>& indices) const {
+    Tensor records_NX =
+        torch::zeros({static_cast<int64_t>(indices.size()), 3 + kLossParts * options_.steps}, torch::kDouble);
+    for (size_t i = 0; i < indices.size(); ++i) {
+      const size_t place = static_cast<size_t>(indices[i]);
+      double* at = records_NX.mutable_data_ptr<double>() + static_cast<int64_t>(i) * records_NX.size(1);
+      *at++ = whole_.initial_norms[place];
+      *at++ = whole_.delta_norms[place];
+      *at++ = static_cast<double>(whole_.losses[place].size());
+      for (const ValueLoss& loss : whole_.losses[place])
+        for (const double part : {loss.total, loss.nll, loss.kl, loss.weight_decay}) *at++ = part;
+    }
+    return records_NX;
+  }
+
+  void note_record(size_t place, const Tensor& record_X) {
+    const double* at = record_X.const_data_ptr<double>();
+    whole_.initial_norms[place] = at[0];
+    whole_.delta_norms[place] = at[1];
+    const auto n_losses = static_cast<size_t>(at[2]);
+    whole_.losses[place].clear();
+    for (at += 3; whole_.losses[place].size() < n_losses; at += kLossParts)
+      whole_.losses[place].push_back({at[0], at[1], at[2], at[3]});
+  }
+
+  /// z [N, D] of the requests at `indices`, in that order; the rest of the results goes to its places in the whole.
+  Tensor run_batch(const std::vector<int64_t>& indices) {
+    std::vector<const PreparedRequest*> batch;
+    for (const int64_t index : indices) batch.push_back(&requests_[static_cast<size_t>(index)]);
+    std::optional<OptimizedValues> values;
+    if (store() != nullptr) values = store()->load(batch, setting());
+    if (values) {
+      values->batching.resumed = static_cast<int64_t>(batch.size());
+      progress_->expect_pieces(-options_.steps);
+      progress_->skip(values->batching.resumed);
+    } else {
+      values = optimize(batch);
+      if (!values) return run_halves(indices);
+      if (store() != nullptr) store()->save(batch, setting(), *values);
+    }
+    note(indices, *values);
+    return values->z_ND.to(model_.placement().device_of(layer_));
+  }
+
+  /// nullopt when memory does not suffice.
+  std::optional<OptimizedValues> optimize(const std::vector<const PreparedRequest*>& batch) {
+    int64_t finished = 0, steps = 0;
+    try {
+      OptimizedValues values = optimize_batch(model_, batch, layer_, options_, [&](int64_t more) {
+        finished += more;
+        ++steps;
+        progress_->advance_pieces();
+        progress_->advance(more);
+      });
+      progress_->advance_pieces(options_.steps - steps);  // that stop_loss spared
+      return values;
+    } catch (const std::exception& error) {
+      if (!is_out_of_memory(error)) throw;
+      progress_->advance_pieces(-steps);
+      progress_->advance(-finished);
+      if (batch.size() == 1)
+        throw PlacementError(
+            cat("values: request ", batch[0]->id, ": not enough memory on ", model_.placement().description(),
+                " even for this request alone. Run on a device with more memory, in bf16, or with fewer "
+                "or shorter editor.contexts"));
+      return std::nullopt;
+    }
+  }
+
+  Tensor run_halves(const std::vector<int64_t>& indices) {
+    log_warning(cat("values: not enough memory for ", indices.size(), " requests together: trying half as many"));
+    progress_->expect_pieces(options_.steps);  // two batches in place of one
+    {
+      const std::lock_guard lock(mutex_);
+      ++whole_.batching.halvings;
+    }
+    const auto middle = indices.begin() + static_cast<int64_t>(indices.size() / 2);
+    return torch::cat({run_batch({indices.begin(), middle}), run_batch({middle, indices.end()})});
+  }
+
+  void note(const std::vector<int64_t>& indices, OptimizedValues& values) {
+    for (size_t i = 0; i < indices.size(); ++i) {
+      const size_t place = static_cast<size_t>(indices[i]);
+      whole_.losses[place] = std::move(values.losses[i]);
+      whole_.initial_norms[place] = values.initial_norms[i];
+      whole_.delta_norms[place] = values.delta_norms[i];
+    }
+    const std::lock_guard lock(mutex_);
+    ValueBatching& batching = whole_.batching;
+    batching.batches += 1;
+    batching.largest = std::max(batching.largest, static_cast<int64_t>(indices.size()));
+    batching.resumed += values.batching.resumed;
+  }
+
+  const ValueStore* store() const { return sharing_.values; }
+  ValueStore::Setting setting() const { return {weights_key_, layer_, options_}; }
+
+  static constexpr int64_t kLossParts = 4;
+
+  const CausalLM& model_;
+  std::span<const PreparedRequest> requests_;
+  int64_t layer_;
+  const ValueOptions& options_;
+  const Sharing& sharing_;
+  std::string weights_key_;
+  OptimizedValues whole_;
+  std::mutex mutex_;  // of what is not a request's own in whole_
+  std::optional<Progress> progress_;
+};
+
+}  // namespace
+
+ValueOptions parse_value_options(ConfigSection section, const ValueOptions& defaults) {
+  constexpr ConfigRange<double> kNotNegative{.min = 0.0};
+  ValueOptions options = defaults;
+  options.steps = section.integer("steps", {.min = 1}, defaults.steps);
+  options.lr = section.number("lr", {.min = 1e-12}, defaults.lr);
+  options.weight_decay = section.number("weight_decay", kNotNegative, defaults.weight_decay);
+  options.clamp = section.number("clamp", {.min = 1e-12}, defaults.clamp);
+  options.kl = section.number("kl", kNotNegative, defaults.kl);
+  options.stop_loss = section.number("stop_loss", kNotNegative, defaults.stop_loss);
+  options.contexts_per_step = section.integer("contexts_per_step", {.min = 0}, defaults.contexts_per_step);
+  options.batch = section.integer("batch", {.min = 0}, defaults.batch);
+  if (options.site == ValueSite::kMlpAndAttnOut)
+    options.nll_factor = section.number("nll_factor", {.min = 1e-12}, defaults.nll_factor);
+  section.finish();
+  return options;
+}
+
+OptimizedValues optimize_values(const CausalLM& model, std::span<const PreparedRequest> requests, int64_t layer,
+                                const ValueOptions& options, const Sharing& sharing) {
+  return ValueRun(model, requests, layer, options, sharing).run();
+}
+
+}  // namespace lancet

@@ -1,0 +1,268 @@
+#include <gtest/gtest.h>
+#include <torch/types.h>
+
+#include <cmath>
+#include <map>
+#include <set>
+
+#include "lancet/core/error.h"
+#include "lancet/eval/evaluate.h"
+#include "lancet/text/prompt.h"
+#include "lancet/text_metrics/answer_match.h"
+#include "support/edit_setup.h"
+#include "support/tiny_model.h"
+
+namespace lancet {
+namespace {
+
+using testing::some_requests;
+using testing::TinyModel;
+
+Communicator& alone() {
+  static SingleProcess process;
+  return process;
+}
+
+TEST(Metrics, PoolCountsEveryOutcomeOnce) {
+  const std::vector<Tallies> requests{{{"a", {1, 1}}, {"b", {}}}, {{"a", {1, 3}}}};
+  const Tallies all = pooled(requests);
+  EXPECT_DOUBLE_EQ(*all.at("a").mean(), 0.5);
+  EXPECT_FALSE(all.at("b").mean());
+}
+
+TEST(Metrics, BootstrapIntervalsAreThoseOfABinomial) {
+  // 400 requests, 30 % of them right: the standard error is 0.0229.
+  std::vector<Tallies> requests(400);
+  for (size_t i = 0; i < requests.size(); ++i) requests[i]["share"].add(i % 10 < 3 ? 1 : 0);
+  const Interval interval = bootstrap_intervals(requests).at("share");
+  EXPECT_NEAR(interval.low, 0.3 - 1.96 * 0.0229, 0.008);
+  EXPECT_NEAR(interval.high, 0.3 + 1.96 * 0.0229, 0.008);
+}
+
+TEST(Metrics, BootstrapNeedsTwoRequests) {
+  std::vector<Tallies> requests(3);
+  for (Tallies& request : requests) request["same"].add(0.5);
+  requests[0]["alone"].add(1);
+  const auto intervals = bootstrap_intervals(requests);
+  EXPECT_DOUBLE_EQ(intervals.at("same").low, 0.5);
+  EXPECT_DOUBLE_EQ(intervals.at("same").high, 0.5);
+  EXPECT_FALSE(intervals.contains("alone"));
+}
+
+TEST(Protocols, AreFoundByTheirMetrics) {
+  EXPECT_EQ(find_protocol_of("specificity_argmax")->name, "specificity");
+  EXPECT_EQ(find_protocol_of("specificity"), nullptr);
+  std::set<std::string_view> names;
+  for (const ProtocolRow& row : protocol_table())
+    for (const std::string_view metric : row.metrics) {
+      EXPECT_EQ(find_protocol_of(metric), &row) << metric;
+      EXPECT_TRUE(names.insert(metric).second) << metric;
+    }
+}
+
+TEST(AnswerMatch, NormalisesAsSquadDoes) {
+  EXPECT_EQ(normalized_answer("  The Eiffel-Tower, \n a \"tower\"! "), "eiffeltower tower");
+  EXPECT_EQ(normalized_answer("Málaga"), "málaga");
+  EXPECT_EQ(normalized_answer("the, a. an"), "");
+}
+
+TEST(AnswerMatch, TakesTheFirstStatement) {
+  EXPECT_EQ(first_statement(" Rome. It is"), "Rome");
+  EXPECT_EQ(first_statement("\nRome, 3.5 km\nnext"), "Rome, 3.5 km");
+  EXPECT_EQ(first_statement("St.Louis"), "St.Louis");
+  EXPECT_EQ(first_statement(" \n "), "");
+}
+
+TEST(AnswerMatch, ComparesWholeWords) {
+  const std::vector<std::string> rome{"Rome", "the Eternal City"};
+  EXPECT_TRUE(is_exactly(" rome. And so on", rome));
+  EXPECT_TRUE(is_exactly("The eternal city!", rome));
+  EXPECT_FALSE(is_exactly("Rome in Italy.", rome));
+  EXPECT_TRUE(contains("in Rome, Italy", rome));
+  EXPECT_FALSE(contains("in Romeville", rome));
+  EXPECT_FALSE(contains("anything", std::vector<std::string>{"the"}));  // nothing is left of it
+}
+
+TEST(ModelQuestions, AsksEqualQuestionsOnce) {
+  ModelQuestions questions;
+  questions.begin_request();
+  EXPECT_EQ(questions.score({{1, 2}, {3}}), 0u);
+  EXPECT_EQ(questions.score({{1}, {2, 3}}), 1u);
+  questions.begin_request();
+  EXPECT_EQ(questions.score({{1, 2}, {3}}), 0u);
+  EXPECT_EQ(questions.generate({{1}, 5}), 0u);
+  EXPECT_EQ(questions.generate({{1}, 5, Decoding::kTopK5}), 1u);
+  EXPECT_EQ(questions.generate({{1}, 5}), 0u);
+  EXPECT_EQ(questions.continuations().size(), 2u);
+  EXPECT_EQ(questions.continuations_of(1), std::vector<size_t>{0});
+}
+
+class Evaluations : public ::testing::Test {
+ protected:
+  TinyModel tiny_;
+  CausalLM model_ = tiny_.load();
+  std::vector<EditRequest> requests_ = some_requests(5);
+
+  EvaluationPlan plan(std::vector<std::string> protocols) const {
+    return {*tiny_.tokenizer, requests_, {.protocols = std::move(protocols)}};
+  }
+  EvaluationPlan chat_plan(std::vector<std::string> protocols, const std::string& by_hand) const {
+    return {*tiny_.tokenizer,
+            requests_,
+            {.protocols = std::move(protocols), .chat_template = {.model = tiny_.folder.path(), .by_hand = by_hand}}};
+  }
+
+  /// One pass over prompt and target, position by position.
+  ContinuationScore slow_score(const std::string& prompt, const std::string& target) const {
+    std::vector<TokenId> ids = tiny_.tokenizer->ids(prompt);
+    const std::vector<TokenId> wanted = continue_prompt(*tiny_.tokenizer, prompt, target, "test").target;
+    ContinuationScore score;
+    for (const TokenId id : wanted) {
+      const TokenBatch batch = make_batch(std::vector<std::vector<TokenId>>{ids});
+      const Tensor h_BTD = model_.run_layers(model_.embed(batch.ids_BT), batch.sequence, model_.all_layers());
+      const Tensor logits_V = model_.logits(h_BTD.select(1, -1)).squeeze(0).log_softmax(0);
+      score.nll -= logits_V[id].item<double>() / static_cast<double>(wanted.size());
+      score.argmax.push_back(logits_V.argmax().item<int64_t>());
+      ids.push_back(id);
+    }
+    return score;
+  }
+};
+
+TEST_F(Evaluations, CompareTheTargetsOfEveryPrompt) {
+  requests_[1].paraphrases = {"Someone from", "Many people say that"};
+  requests_[2].neighborhood = {"Tina Arena lives in", "A piano is"};
+  requests_[3].target_true.reset();
+  const Evaluation evaluation = plan({"specificity", "efficacy", "paraphrase"}).run(model_, "test", alone());
+  ASSERT_EQ(evaluation.metrics.front().name, "specificity_prob");
+  Tallies expected;
+  const auto judge = [&](const std::string& name, const std::string& prompt, const std::string& wanted,
+                         const std::optional<std::string>& other) {
+    const ContinuationScore score = slow_score(prompt, wanted);
+    const std::vector<TokenId> ids = continue_prompt(*tiny_.tokenizer, prompt, wanted, "test").target;
+    expected[name + "_argmax"].add(score.argmax == ids ? 1 : 0);
+    if (other) expected[name + "_prob"].add(score.nll < slow_score(prompt, *other).nll ? 1 : 0);
+  };
+  for (const EditRequest& request : requests_) {
+    judge("efficacy", request.prompt.text, request.target, request.target_true);
+    for (const std::string& prompt : request.paraphrases)
+      judge("paraphrase", prompt, request.target, request.target_true);
+    for (const std::string& prompt : request.neighborhood)
+      judge("specificity", prompt, *request.target_true, request.target);
+  }
+  ASSERT_EQ(evaluation.totals.size(), 6u);
+  for (const auto& [name, tally] : evaluation.totals) {
+    EXPECT_EQ(tally.sum, expected[name].sum) << name;
+    EXPECT_EQ(tally.count, expected[name].count) << name;
+  }
+}
+
+TEST_F(Evaluations, MeasureAPartAsInTheWhole) {
+  const EvaluationPlan whole = plan({"efficacy", "generation"});
+  const Evaluation all = whole.run(model_, "test", alone());
+  ASSERT_EQ(all.continuations.size(), 5u);
+  const std::vector<int64_t> some{3, 1};
+  const Evaluation part = whole.scores_of(some).run(model_, "test", alone(), &all);
+  EXPECT_TRUE(part.continuations.empty());
+  ASSERT_EQ(part.requests.size(), 2u);
+  for (size_t i = 0; i < 2; ++i) {
+    const Tallies& own = all.requests[static_cast<size_t>(some[i])];
+    EXPECT_EQ(part.requests[i].at("efficacy_prob").sum, own.at("efficacy_prob").sum);
+    EXPECT_EQ(part.requests[i].at("generation_exact").count, 0);
+    EXPECT_EQ(own.at("generation_exact").count, 1);
+  }
+}
+
+TEST_F(Evaluations, SayHowLikelyEveryTargetIs) {
+  const Evaluation evaluation = plan({"paraphrase", "efficacy"}).run(model_, "test", alone());
+  ASSERT_EQ(evaluation.target_probabilities.size(), 5u);
+  for (size_t i = 0; i < 5; ++i) {
+    const ContinuationScore score = slow_score(requests_[i].prompt.text, requests_[i].target);
+    const double expected = std::exp(-score.nll * static_cast<double>(score.argmax.size()));
+    EXPECT_NEAR(evaluation.target_probabilities[i], expected, 1e-9 * expected);
+  }
+  EXPECT_TRUE(plan({"paraphrase"}).run(model_, "test", alone()).target_probabilities.empty());
+}
+
+TEST_F(Evaluations, TellByTheirKeysWhetherTheSameWasAsked) {
+  const auto keys = [&] {
+    std::map<std::string, std::string> asked;
+    for (const MetricRow& row : plan({"efficacy", "paraphrase"}).run(model_, "test", alone()).metrics)
+      asked[row.name] = row.asked;
+    return asked;
+  };
+  const auto before = keys();
+  EXPECT_EQ(before, keys());
+  requests_[1].paraphrases = {"Someone from"};
+  const auto after = keys();
+  EXPECT_EQ(before.at("efficacy_prob"), after.at("efficacy_prob"));
+  EXPECT_NE(before.at("paraphrase_argmax"), after.at("paraphrase_argmax"));
+}
+
+TEST_F(Evaluations, RefuseAnswersThatAreNotFinite) {
+  const auto failure = [&](const std::vector<std::string>& protocols, const Evaluation* before) {
+    try {
+      plan(protocols).run(model_, "evaluate after", alone(), before);
+    } catch (const NumericError& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  const Evaluation before = plan({"efficacy"}).run(model_, "test", alone());
+  const WeightId id{WeightKind::kUp, 0};
+  const Tensor whole = model_.weight(id);
+  Tensor damaged = whole.clone();
+  damaged[0][0] = std::nan("");
+  model_.set_weight(id, damaged);
+  const std::string of_scores = failure({"efficacy"}, &before);
+  for (const char* part : {"evaluate after: request ", "log p of a target is", "model.layers.0.mlp.up_proj.weight"})
+    EXPECT_NE(of_scores.find(part), std::string::npos) << of_scores;
+  EXPECT_NE(failure({"generation"}, nullptr).find("generation: the model's logits are not finite"), std::string::npos);
+}
+
+TEST_F(Evaluations, FindTheTargetInWhatIsWritten) {
+  const Evaluation before = plan({"generation"}).run(model_, "test", alone());
+  requests_[0].target = before.continuations[0];
+  requests_[1].target_aliases = {before.continuations[1]};
+  const Evaluation evaluation = plan({"generation"}).run(model_, "test", alone());
+  const auto outcome = [&](size_t request, const char* metric) {
+    return evaluation.requests[request].at(metric).mean();
+  };
+  ASSERT_NE(normalized_answer(before.continuations[0]), "");
+  EXPECT_EQ(outcome(0, "generation_contains"), 1);
+  EXPECT_EQ(outcome(0, "generation_alias"), std::nullopt);
+  EXPECT_EQ(outcome(1, "generation_contains"), 1);
+  EXPECT_EQ(outcome(1, "generation_exact"), 0);
+  EXPECT_EQ(outcome(2, "generation_contains"), 0);
+}
+
+TEST_F(Evaluations, PutPromptsToInstructModelsAsAUsersMessages) {
+  const std::string by_hand = "USER: {} ASSISTANT:";
+  const Evaluation chat = chat_plan({"chat", "generation"}, by_hand).run(model_, "test", alone());
+  for (EditRequest& request : requests_) request.prompt.text = "USER: " + request.prompt.text + " ASSISTANT:";
+  const Evaluation wrapped = plan({"generation"}).run(model_, "test", alone());
+  ASSERT_EQ(chat.continuations.size(), requests_.size());
+  EXPECT_EQ(chat.continuations, wrapped.continuations);  // the first protocol's are shown
+  for (size_t i = 0; i < requests_.size(); ++i)
+    EXPECT_EQ(chat.requests[i].at("chat_contains").sum, wrapped.requests[i].at("generation_contains").sum);
+  EXPECT_NE(chat.metrics.front().protocol.find("template: by hand"), std::string::npos);
+}
+
+TEST_F(Evaluations, RefuseAChatTemplateThatIsNotThere) {
+  EXPECT_THROW(chat_plan({"chat"}, ""), TokenizerError);
+  EXPECT_NO_THROW(chat_plan({"generation"}, ""));
+}
+
+TEST_F(Evaluations, NameEveryRequestThatDoesNotSplit) {
+  requests_[1].target = "";
+  requests_[4].prompt.text = "";
+  try {
+    plan({"efficacy"});
+    FAIL() << "expected a ConfigError";
+  } catch (const ConfigError& error) {
+    EXPECT_NE(std::string(error.what()).find("request 1"), std::string::npos) << error.what();
+  }
+}
+
+}  // namespace
+}  // namespace lancet

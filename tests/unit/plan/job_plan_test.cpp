@@ -1,0 +1,203 @@
+#include "lancet/plan/job_plan.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "lancet/core/error.h"
+#include "lancet/core/strings.h"
+#include "lancet/io/files.h"
+
+namespace lancet {
+namespace {
+
+constexpr int64_t kGiB = int64_t{1} << 30;
+
+ModelConfig llama_70b() {
+  const std::filesystem::path file =
+      std::filesystem::path(LANCET_SOURCE_DIR) / "tests/fixtures/llama-3-70b/config.json";
+  return parse_model_config(read_text_file(file, "config.json"), "", {}, file.string());
+}
+
+JobWork typical(const ModelConfig& config) {
+  std::vector<std::string> assumptions;
+  return typical_work({}, config, assumptions);
+}
+
+JobPlan plan_70b(const std::string& devices, Balance balance = Balance::kMemory) {
+  const ModelConfig config = llama_70b();
+  return plan_job(config, typical(config), assume_devices(devices), balance);
+}
+
+TEST(JobPlan, CountsLlama70BsWeights) {
+  const ModelConfig config = llama_70b();
+  constexpr int64_t kLayer = 2 * 8192 * 8192 + 2 * 1024 * 8192 + 3 * 8192 * 28672 + 2 * 8192, kHead = 128256 * 8192;
+  EXPECT_EQ(weight_bytes(config, {0, 80}, at::kBFloat16), 2 * (80 * kLayer + 2 * kHead + 8192));
+  EXPECT_EQ(weight_bytes(config, {3, 5}, at::kBFloat16), 2 * 2 * kLayer);
+  EXPECT_EQ(weight_bytes(config, {0, 1}, at::kFloat), 4 * (kLayer + kHead));
+  ModelConfig tied = config;
+  tied.tied_embeddings = true;
+  EXPECT_EQ(weight_bytes(tied, {0, 80}, at::kBFloat16), 2 * (80 * kLayer + kHead + 8192));
+  EXPECT_EQ(weight_bytes(tied, {79, 80}, at::kBFloat16), 2 * (kLayer + kHead + 8192));  // a copy beside the head
+}
+
+TEST(JobPlan, SplitsLlama70BOverEightDevices) {
+  const JobPlan plan = plan_70b("8x80GiB");
+  ASSERT_EQ(plan.stages.size(), 8u);
+  EXPECT_TRUE(plan.idle.empty());
+  int64_t weights = 0, next = 0;
+  for (const StageEstimate& stage : plan.stages) {
+    EXPECT_EQ(stage.stage.begin, next);
+    next = stage.stage.end;
+    weights += stage.weights;
+    EXPECT_LE(stage.total(), stage.budget);
+    EXPECT_EQ(stage.budget, 80 * kGiB);
+  }
+  EXPECT_EQ(next, 80);
+  EXPECT_EQ(weights, weight_bytes(llama_70b(), {0, 80}, at::kBFloat16));
+  // The edited layers' second moments are most of what their devices hold: those get fewer layers.
+  EXPECT_LT(plan.placement.stages()[static_cast<size_t>(plan.placement.stage_of(21))].layers(), 10);
+  EXPECT_GE(plan.stages[static_cast<size_t>(plan.placement.stage_of(21))].statistics, 2 * 8 * int64_t{28672} * 28672);
+}
+
+TEST(JobPlan, RefusesLlama70BOnFourSmallDevicesWithRemediesThatWork) {
+  try {
+    plan_70b("4x24GiB");
+    FAIL();
+  } catch (const PlacementError& error) {
+    const std::string text = error.what();
+    EXPECT_EQ(error.exit_code(), ExitCode::kPlacement);
+    EXPECT_NE(text.find("cuda:3, layers "), std::string::npos) << text;
+    EXPECT_NE(text.find(" of 24.0 GiB: too much (weights "), std::string::npos) << text;
+    EXPECT_NE(text.find("more devices: 5 more of 24.0 GiB"), std::string::npos) << text;
+    EXPECT_NE(text.find("layers on the CPU: cpu at the end of run.devices"), std::string::npos) << text;
+  }
+  EXPECT_NO_THROW(plan_70b("9x24GiB"));
+  EXPECT_THROW(plan_70b("8x24GiB"), PlacementError);
+  EXPECT_NO_THROW(plan_70b("4x24GiB,cpu=256GiB"));
+}
+
+TEST(JobPlan, LeavesToTheCpuWhatTheGpusCannotHold) {
+  const JobPlan plan = plan_70b("80GiB,cpu=256GiB");
+  ASSERT_EQ(plan.stages.size(), 2u);
+  EXPECT_TRUE(plan.stages[1].stage.device == Placement::host());
+  EXPECT_TRUE(plan.fits());
+  const ModelConfig config = llama_70b();
+  const auto on_gpu = [&](int64_t layers) {  // with batches of one request
+    return estimate_stage(config, typical(config), {plan.stages[0].stage.device, 0, layers}, {1, 2}).total();
+  };
+  EXPECT_LE(on_gpu(plan.stages[0].stage.end), 80 * kGiB);
+  EXPECT_GT(on_gpu(plan.stages[0].stage.end + 1), 80 * kGiB);
+  const JobPlan spare = plan_70b("8x80GiB,cpu=256GiB");
+  EXPECT_EQ(spare.stages.size(), 8u);
+  EXPECT_EQ(spare.idle, std::vector<std::string>{"cpu"});
+}
+
+TEST(JobPlan, UnequalDevicesGetLayersByTheirMemory) {
+  const JobPlan plan = plan_70b("24GiB,2x80GiB");
+  ASSERT_EQ(plan.stages.size(), 3u);
+  EXPECT_LT(plan.stages[0].weights, 24 * kGiB);
+  EXPECT_GT(plan.stages[2].stage.layers(), plan.stages[0].stage.layers() * 3);
+}
+
+/// A model whose work is all that counts.
+JobWork light_work(int64_t edited) {
+  JobWork work;
+  work.dtype = at::kBFloat16;
+  work.requests = 100;
+  work.edited_layers = {edited};
+  work.optimizes_values = true;
+  work.values = {.contexts = 6, .row_tokens = 24, .prefix_tokens = 16, .suffix_tokens = 8, .target_tokens = 4};
+  work.value_steps = 25;
+  return work;
+}
+
+TEST(JobPlan, BalancesWorkByWhatStepsRunAndBySpeed) {
+  const ModelConfig config = llama_70b();
+  DeviceChoice devices = assume_devices("2x400GiB");
+  const auto first_stage = [&](Balance balance) {
+    return plan_job(config, light_work(39), devices, balance).placement.stages()[0].layers();
+  };
+  EXPECT_NEAR(static_cast<double>(first_stage(Balance::kMemory)), 40, 3);
+  const int64_t by_work = first_stage(Balance::kWork);  // steps run layers 40-79 alone
+  EXPECT_GT(by_work, 52);
+  EXPECT_LT(by_work, 64);
+  devices.devices[0].speed = 0.25;
+  EXPECT_LT(first_stage(Balance::kWork), by_work - 5);
+}
+
+TEST(JobPlan, AutoTakesAllDevicesOnlyWhereTheFirstIsTooSmall) {
+  const ModelConfig config = llama_70b();
+  DeviceChoice devices = assume_devices("4x200GiB");
+  devices.first_if_enough = true;
+  EXPECT_EQ(plan_job(config, typical(config), devices, Balance::kMemory).stages.size(), 1u);
+  devices = assume_devices("4x100GiB");
+  devices.first_if_enough = true;
+  EXPECT_EQ(plan_job(config, typical(config), devices, Balance::kMemory).stages.size(), 4u);
+}
+
+TEST(JobPlan, RemediesOfTheJobAreTried) {
+  const ModelConfig config = llama_70b();
+  const auto refused = [&](const JobWork& work, const std::string& devices) -> std::string {
+    try {
+      plan_job(config, work, assume_devices(devices), Balance::kMemory);
+    } catch (const PlacementError& error) {
+      return error.what();
+    }
+    return "";
+  };
+  JobWork work = typical(config);
+  work.value_batch = 100;
+  const std::string batch = refused(work, "190GiB");
+  EXPECT_NE(batch.find("editor.values.batch: "), std::string::npos) << batch;
+  work.value_batch = 0;
+  EXPECT_EQ(refused(work, "190GiB"), "");
+  work.dtype = at::kFloat;
+  EXPECT_NE(refused(work, "190GiB").find("run.dtype: bf16"), std::string::npos) << refused(work, "190GiB");
+  EXPECT_NE(refused(typical(config), "cpu=1GiB").find("No single change"), std::string::npos);
+}
+
+TEST(JobPlan, WorkOfSeveralMethodsTakesWhatEachOfThemTakes) {
+  const ModelConfig config = llama_70b();
+  JobWork stream = light_work(39), trained = light_work(2), other = typical(config);
+  stream.batch = 50;
+  stream.history_keys = 2000;
+  trained.optimizes_values = false;
+  const Stage whole{.device = Placement::host(), .begin = 0, .end = config.n_layers};
+  const auto estimate = [&](const JobWork& work) { return estimate_stage(config, work, whole, {4, 2}); };
+  for (const auto& [one, another] : {std::pair{stream, other}, {other, stream}, {trained, other}, {stream, trained}}) {
+    const StageEstimate all = estimate(united(one, another));
+    for (const JobWork& work : {one, another}) {
+      EXPECT_GE(all.edited, estimate(work).edited);
+      EXPECT_GE(all.value_activations, estimate(work).value_activations);
+      EXPECT_GE(all.value_prefix, estimate(work).value_prefix);
+      EXPECT_GE(all.statistics, estimate(work).statistics);
+      EXPECT_GE(all.solve, estimate(work).solve);
+    }
+  }
+  EXPECT_EQ(estimate(united(other, other)).total(), estimate(other).total());
+}
+
+TEST(JobPlan, ABatchIsWhatASolveSees) {
+  const ModelConfig config = llama_70b();
+  JobWork work = light_work(39);
+  work.requests = 5000;
+  const Stage whole{.device = Placement::host(), .begin = 0, .end = config.n_layers};
+  const auto solve = [&] { return estimate_stage(config, work, whole, {4, 2}).solve; };
+  const int64_t together = solve();
+  work.batch = 100;
+  const int64_t batch = solve();
+  EXPECT_LT(batch, together / 3);
+  work.history_keys = 4900;
+  EXPECT_GT(solve(), batch);
+}
+
+TEST(JobPlan, ValueBatchesFillTheRoomThatIsLeft) {
+  const JobPlan narrow = plan_70b("2x100GiB"), wide = plan_70b("2x200GiB");
+  EXPECT_GE(narrow.value_requests, 1);
+  EXPECT_GT(wide.value_requests, narrow.value_requests);
+  EXPECT_TRUE(wide.placement.room_bytes(wide.stages[1].stage.device).has_value());
+}
+
+}  // namespace
+}  // namespace lancet

@@ -1,0 +1,287 @@
+// Every format of request files: an invented file of it, and the exact requests it means.
+#include <algorithm>
+#include <fstream>
+#include <sstream>
+
+#include "lancet/requests/request.h"
+#include "support/core_support.h"
+#include "support/request_text.h"
+#include "support/temp_dir.h"
+
+namespace lancet {
+namespace {
+
+using namespace lancet::testing;
+
+const std::filesystem::path kFixtures = std::filesystem::path(LANCET_SOURCE_DIR) / "tests/fixtures/requests";
+
+struct FormatCase {
+  const char* file;
+  const char* asked;  ///< requests.format
+  const char* found;
+  const char* requests;  ///< a file of what text_of says
+};
+
+const FormatCase kCases[] = {
+    {"flat.json", "auto", "flat", "flat.txt"},
+    {"easyedit.json", "auto", "flat", "easyedit.txt"},
+    {"knowedit.json", "auto", "flat", "knowedit.txt"},
+    {"easyedit-lists.json", "auto", "easyedit-lists", "easyedit-lists.txt"},
+    {"counterfact.json", "auto", "counterfact", "counterfact.txt"},
+    {"mquake.json", "auto", "mquake", "mquake.txt"},
+    {"zsre.json", "auto", "zsre", "zsre.txt"},
+    {"zsre.json", "zsre-true", "zsre-true", "zsre-true.txt"},
+    {"ultraedit-zsre.json", "auto", "ultraedit-zsre", "ultraedit-zsre.txt"},
+    {"fever.json", "auto", "fever", "fever.txt"},
+    {"wikibio.json", "auto", "wikibio", "wikibio.txt"},
+    {"qaedit.json", "auto", "qaedit", "qaedit.txt"},
+    {"wikibigedit.json", "auto", "wikibigedit", "wikibigedit.txt"},
+    {"ultraeditbench.json", "auto", "ultraeditbench", "ultraeditbench.txt"},
+    {"known.json", "auto", "known", "known.txt"},
+    {"own.csv", "auto", "flat", "own.txt"},
+};
+
+std::string text_in(const std::filesystem::path& path) {
+  std::ostringstream out;
+  out << std::ifstream(path, std::ios::binary).rdbuf();
+  return out.str();
+}
+
+RequestFile load(const std::filesystem::path& path, const std::string& format = "auto",
+                 OnBadRecord on_bad_record = OnBadRecord::kError) {
+  RequestFileOptions options;
+  options.format = format;
+  options.on_bad_record = on_bad_record;
+  return load_request_file(path, options);
+}
+
+TEST(RequestFormats, MeanExactlyTheseRequests) {
+  for (const FormatCase& c : kCases) {
+    SCOPED_TRACE(c.file);
+    const RequestFile file = load(kFixtures / c.file, c.asked);
+    EXPECT_EQ(file.format, c.found);
+    EXPECT_EQ(text_of(file.requests), text_in(kFixtures / c.requests));
+    EXPECT_EQ(file.skipped.count, 0);
+  }
+}
+
+TEST(RequestFormats, EveryOneHasACase) {
+  for (const std::string& name : request_formats())
+    EXPECT_TRUE(std::any_of(std::begin(kCases), std::end(kCases), [&](const FormatCase& c) { return name == c.found; }))
+        << name;
+}
+
+struct BadRecords {
+  const char* format;
+  const char* records;
+  const char* message;
+};
+
+const BadRecords kBadRecords[] = {
+    {"auto",
+     R"([{"prompt": "p", "target": {"id": "Q1"}},
+           {"prompt": "p", "target": "t", "locality": {"a": 5, "b": [{"ground_truth": "x"}, 7], "c": {"prompt": ["x"], "ground_truth": ["y", "z"]}}},
+           {"prompt": "p", "target": "t", "multihop": {}, "portability": "x", "locality": {"a": [{"prompt": "{} x", "answers": "y"}]}},
+           {"prompt": "p", "target": "t", "multihop": [{"prompt": "x", "answers": "y", "ground_truth": "z"}], "relation": "a", "relation_id": "b"}])",
+     R"(r.json: record 0: target: expected {"str": text}, got an object
+r.json: record 1: locality.a: expected a list of {prompt, answers}, got 5
+r.json: record 1: locality.b[0]: prompt is missing: expected {prompt, answers}
+r.json: record 1: locality.b[1]: expected {prompt, answers}, got 7
+r.json: record 1: locality.c.ground_truth: expected a list of 1, as many as prompts, got 2
+r.json: record 2: portability: expected an object of sections, got "x"
+r.json: record 2: multihop: expected a list of {prompt, answers}, got an object
+r.json: record 3: multihop[0].ground_truth: is answers under another name: expected one of the two
+r.json: record 3: relation_id: is relation under another name: expected one of the two)"},
+    {"auto", R"([{"prompt": "p", "target": "t", "locality": {"a": [{"prompt": "{} x", "answers": "y"}]}}])",
+     R"(r.json: record 0: locality.a: prompt "{} x" contains {}: expected a prompt that is written out)"},
+    {"zsre",
+     R"([{"src": "Who is Al?", "subject": "Al", "answers": ["x"], "alt": ""}, {"src": "Who?", "alt": "a", "answers": []}, {"alt": "a", "subject": "s"}])",
+     R"(r.json: record 0: alt: is empty
+r.json: record 1: answers: is empty
+r.json: record 2: src: is missing: expected text; the record has alt, subject
+r.json: record 2: answers: is missing: expected a list of true answers; the record has alt, subject)"},
+    {"zsre-true", R"([{"src": "Who is Al?", "subject": "Bo", "answers": "x"}])",
+     R"(r.json: record 0: prompt "Who is Al?" has neither {} nor the subject "Bo"; write {} where the subject goes)"},
+    {"auto",
+     R"([{"case_id": 1, "requested_rewrite": []},
+           {"case_id": 2, "requested_rewrite": [{"prompt": "{} is", "subject": "a", "target_new": "b"}], "questions": [5], "new_answer": "x"},
+           {"case_id": 3, "requested_rewrite": [{"prompt": "{} is", "target_new": {"str": "b"}}]},
+           {"case_id": 4, "requested_rewrite": {"prompt": "{} is"}}])",
+     R"(r.json: record 0 (case_id 1): requested_rewrite: expected a list of at least one {prompt, subject, target_new}
+r.json: record 1 (case_id 2): requested_rewrite[0].target_new: expected {"str": text}, got "b"
+r.json: record 1 (case_id 2): questions[0]: expected text, got 5
+r.json: record 2 (case_id 3): requested_rewrite[0].subject: is missing: expected text; the record has case_id, requested_rewrite
+r.json: record 2 (case_id 3): subject: is missing: expected text for the {} in prompt "{} is"; the record has case_id, requested_rewrite
+r.json: record 2 (case_id 3): new_answer: is missing: expected text; the record has case_id, requested_rewrite
+r.json: record 3 (case_id 4): requested_rewrite: expected a list of at least one {prompt, subject, target_new})"},
+    {"auto", R"([{"prompt": "p", "unrel_prompt": "q", "alt": 1}])", "r.json: record 0: alt: expected text, got 1"},
+    {"auto", R"([{"prompt": "p", "target": "t", "locality": ["x"]}])",
+     R"(r.json: record 0: locality[0]: expected {loc, loc_ans}, got "x")"},
+    {"wikibio", R"([{"text": "t"}])",
+     R"(r.json: record 0: concept: is missing: expected text; the record has text
+r.json: record 0: labels: is missing: expected text; the record has text)"},
+    {"auto",
+     R"({"prompts": ["a", "b"], "target_new": ["c"], "subject": "d", "locality_inputs": {"n": {"prompt": ["x"]}}})",
+     R"(r.json: target_new: expected a list of 2, as many as prompts, got 1
+r.json: subject: expected a list of 2, as many as prompts, got "d"
+r.json: locality_inputs.n.prompt: expected a list of 2, as many as prompts, got 1)"},
+};
+
+class WrittenRequests : public ::testing::Test {
+ protected:
+  std::filesystem::path write(const std::string& name, const std::string& text) const {
+    std::ofstream(dir_ / name, std::ios::binary) << text;
+    return dir_ / name;
+  }
+  /// The message without the folder in front of the file's name.
+  std::string refusal(const std::string& text, const std::string& format = "auto",
+                      const std::string& name = "r.json") const {
+    return without_folder(config_error([&] { load(write(name, text), format); }));
+  }
+  std::string without_folder(std::string message) const {
+    const std::string folder = dir_.path().string() + "/";
+    for (size_t at = 0; (at = message.find(folder, at)) != std::string::npos;) message.erase(at, folder.size());
+    return message;
+  }
+
+  TempDir dir_;
+};
+
+TEST_F(WrittenRequests, ReadBackToTheSameOnesInEveryFormat) {
+  for (const FormatCase& c : kCases) {
+    SCOPED_TRACE(c.file);
+    const std::vector<EditRequest> requests = load(kFixtures / c.file, c.asked).requests;
+    std::string lines;
+    for (const EditRequest& request : requests) lines += to_json_line(request) + "\n";
+    const RequestFile again = load(write("again.jsonl", lines));
+    EXPECT_EQ(again.format, "flat");
+    EXPECT_EQ(text_of(again.requests), text_of(requests));
+  }
+}
+
+TEST_F(WrittenRequests, SayExactlyWhatIsWrongWithEachRecord) {
+  for (const BadRecords& b : kBadRecords) EXPECT_EQ(refusal(b.records, b.format), b.message);
+}
+
+TEST_F(WrittenRequests, AreOfOneFormatThatIsFoundByContent) {
+  EXPECT_EQ(load(write("zsre.json", R"([{"prompt": "p"}, 5, {"prompt": "q", "ans": "a"}])"), "auto", OnBadRecord::kSkip)
+                .format,
+            "ultraeditbench");
+  EXPECT_EQ(refusal(R"([{"src": "s", "ans": "a", "answers": ["b"], "alt": "c"}])"),
+            "r.json: record 0: may be of several formats: zsre, ultraedit-zsre; requests.format names the one that is "
+            "meant");
+  EXPECT_EQ(load(write("r.json", R"([{"src": "s", "ans": "a", "answers": ["b"], "alt": "c"}])"), "ultraedit-zsre")
+                .requests.front()
+                .target,
+            "a");
+  const std::string unknown = refusal(R"([{"question": "q", "reply": "r"}])");
+  EXPECT_EQ(unknown.find("r.json: record 0: is of no known format: it has question, reply. Known: flat (prompt, target "
+                         "or target_new); easyedit-lists ("),
+            0U)
+      << unknown;
+  EXPECT_EQ(refusal("[]", "zsree").find("r.json: holds no request"), 0U);
+  EXPECT_EQ(refusal("[{}]", "zsree").find("r.json: requests.format: 'zsree': expected auto or one of flat, "), 0U);
+  EXPECT_EQ(refusal(R"([{"prompt": "p"}])", "easyedit-lists"),
+            "r.json: requests.format: easyedit-lists: the file is a list of records, not easyedit-lists");
+  EXPECT_EQ(refusal(R"({"prompts": "p", "target_new": "t"})", "flat"),
+            "r.json: requests.format: flat: the file is one object of lists: expected easyedit-lists");
+}
+
+TEST_F(WrittenRequests, MaySkipBadRecords) {
+  const std::string text =
+      R"([{"prompt": "p", "target": "a"}, {"prompt": 5, "target": ""}, {"prompt": "p", "target": "b", "id": "0"},
+    {"prompt": "p", "prompt": "q", "target": "c"}, {"prompt": "p", "target": "d"}])";
+  const RequestFile file = load(write("r.json", text), "auto", OnBadRecord::kSkip);
+  ASSERT_EQ(file.requests.size(), 2U);
+  EXPECT_EQ(file.requests[1].target, "d");
+  EXPECT_EQ(file.requests[1].id, "4");
+  EXPECT_EQ(file.skipped.count, 3);
+  std::string messages;
+  for (const std::string& message : file.skipped.messages) messages += without_folder(message) + "\n";
+  EXPECT_EQ(messages,
+            "r.json: record 1: prompt: expected text, got 5\n"
+            "r.json: record 1: target: is empty\n"
+            "r.json: record 2: id: '0' stands twice, first in record 0\n"
+            "r.json: record 3: the key 'prompt' stands twice in one object\n");
+  EXPECT_EQ(refusal(text) + "\n", messages);
+  EXPECT_EQ(without_folder(config_error([&] {
+              load(write("r.jsonl", "{broken\n"), "auto", OnBadRecord::kSkip);
+            })).find("r.jsonl: record 0 (line 1): not valid JSON: "),
+            0U);
+}
+
+TEST_F(WrittenRequests, HaveNoKeyTwice) {
+  EXPECT_EQ(refusal(R"([{"prompt": "p", "target": "t", "locality": {"a": [], "b": [], "a": []}}])"),
+            "r.json: record 0: the key 'a' stands twice in one object");
+  EXPECT_EQ(refusal("{\"prompt\": \"p\", \"target\": \"t\"}\n{\"id\": 1, \"id\": 2}\n", "auto", "r.jsonl"),
+            "r.jsonl: record 1 (line 2): the key 'id' stands twice in one object");
+  EXPECT_EQ(refusal(R"({"prompts": ["p"], "prompts": ["q"], "target_new": ["t"]})"),
+            "r.json: the key 'prompts' stands twice in one object");
+  RequestFileOptions options;
+  options.range = {.skip = 1, .limit = {}};
+  EXPECT_EQ(load_request_file(write("r.json", R"([{"a": 1, "a": 2}, {"prompt": "p", "target": "t"}])"), options)
+                .requests.size(),
+            1U);
+}
+
+TEST_F(WrittenRequests, MayBeATable) {
+  const auto of = [&](const std::string& text) { return text_of(load(write("r.csv", text)).requests); };
+  EXPECT_EQ(of("\xef\xbb\xbfprompt,target\r\n\"a \"\"b\"\"\",\"c,d\"\r\n\r\n e ,\"f\r\ng\""),
+            "id: 0\nprompt: a \"b\"\ntarget: c,d\n\nid: 1\nprompt:  e \ntarget: f\r\ng\n\n");
+  EXPECT_EQ(of("prompt,ans,loc,loc_ans\np,a,q,b\n"), "id: 0\nprompt: p\ntarget: a\nlocality loc: q -> b\n\n");
+  const auto refused = [&](const std::string& text) { return refusal(text, "auto", "r.csv"); };
+  EXPECT_EQ(
+      refused("prompt,target\n\"a\nb\",c\nd\n\"e\"f,g\nh,\"i\n"),
+      "r.csv: record 1 (line 4): expected 2 fields, as the header line has, got 1; a field with a comma stands in "
+      "quotes\n"
+      "r.csv: record 2 (line 5): text behind a closing quote\n"
+      "r.csv: record 3 (line 6): a quote that is never closed");
+  EXPECT_EQ(refused("prompt,target\na\"b,c\n"),
+            "r.csv: record 0 (line 2): a quote inside a field that is not in quotes; write \"\" in a field in quotes");
+  EXPECT_EQ(refused("prompt,target,subjct\nthe a,b,a\n"),
+            "r.csv: record 0 (line 2): subjct: unknown key; did you mean subject?");
+  EXPECT_EQ(refused("prompt,target,target\na,b,c\n"), "r.csv: record 0 (line 2): target: expected text, got a list");
+  EXPECT_EQ(refused("prompt,target\n"), "r.csv: holds no request");
+  EXPECT_EQ(refused("prompt,target\na,\xff\n"), "r.csv: expected UTF-8, got bytes that are none");
+  EXPECT_EQ(refused("pro\"mpt,target\na,b\n").find("r.csv: line 1: a quote inside"), 0U);
+}
+
+/// Whatever the file holds, it is read or refused with a ConfigError.
+TEST_F(WrittenRequests, NeverCrashWhenTheyAreCutOrShuffled) {
+  uint64_t state = 7;
+  const auto random = [&](size_t below) {
+    state = state * 6364136223846793005U + 1442695040888963407U;
+    return static_cast<size_t>((state >> 33U) % below);
+  };
+  size_t refused = 0, read = 0;
+  for (const FormatCase& c : kCases) {
+    const std::string whole = text_in(kFixtures / c.file);
+    for (int round = 0; round < 60; ++round) {
+      std::string text = whole;
+      for (size_t change = 0; change <= random(3); ++change) {
+        const size_t at = random(text.size()), length = 1 + random(std::min<size_t>(40, text.size() - at));
+        const std::string piece = text.substr(at, length);
+        if (random(3) > 0) text.erase(at, length);
+        if (random(2) > 0) text.insert(random(text.size() + 1), piece);
+        if (text.empty()) text = " ";
+      }
+      const std::string format = round % 3 == 0 ? "auto" : request_formats()[random(request_formats().size())];
+      const std::string name = "r" + std::filesystem::path(c.file).extension().string();
+      try {
+        load(write(name, text), format, round % 2 == 0 ? OnBadRecord::kSkip : OnBadRecord::kError);
+        ++read;
+      } catch (const ConfigError&) {
+        ++refused;
+      }
+    }
+  }
+  EXPECT_GT(refused, 100U);
+  EXPECT_GT(read, 20U);
+}
+
+TEST_F(WrittenRequests, AreNotNestedWithoutLimit) {
+  EXPECT_EQ(refusal(std::string(100000, '[')), "r.json: nested deeper than 32 levels");
+}
+
+}  // namespace
+}  // namespace lancet

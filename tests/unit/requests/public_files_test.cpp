@@ -1,0 +1,85 @@
+// The public data sets that lie beside the project, where they do.
+#include "lancet/requests/request.h"
+#include "support/core_support.h"
+#include "support/request_text.h"
+
+namespace lancet {
+namespace {
+
+using namespace lancet::testing;
+
+RequestFile load(const std::filesystem::path& path, const std::string& format) {
+  RequestFileOptions options;
+  options.format = format;
+  options.on_bad_record = OnBadRecord::kSkip;
+  return load_request_file(path, options);
+}
+
+struct PublicFile {
+  const char* name;
+  const char* format;
+  size_t requests;
+  int64_t skipped;
+  const char* first;
+};
+
+TEST(PublicRequestFiles, AreReadAsTheirReadmeCounts) {
+  const std::filesystem::path folder = std::filesystem::path(LANCET_SOURCE_DIR) / "../shared/data/requests";
+  if (!std::filesystem::exists(folder)) GTEST_SKIP() << folder << " is absent";
+  const PublicFile files[] = {
+      {"counterfact-edit.json", "flat", 10000, 0, R"(id: 0
+subject: Danielle Darrieux
+prompt: The mother tongue of <Danielle Darrieux> is
+target: English
+true: French
+paraphrase: Where Danielle Darrieux is from, people speak the language of
+neighbor: Michel Rocard is a native speaker of
+)"},
+      {"counterfact-train.json", "flat", 10000, 0, R"(id: 2
+subject: Toko Yasuda
+prompt: <Toko Yasuda>, the
+target: piano
+true: guitar
+paraphrase: Toko Yasuda is incredible at
+neighbor: John Lennon performs on the
+)"},
+      {"zsre_mend_train-1k.json", "zsre", 998, 2, R"(id: 0
+subject: UniFirst
+prompt: What is the product made by <UniFirst>?
+target: unmanned aircraft
+true: uniform
+paraphrase: What will be the product of UniFirst?
+locality nq: nq question: john goodman's character in the big lebowski -> Walter Sobchak
+)"},
+      {"knowedit-zsre-test.json", "flat", 1304, 0, R"(id: 0
+subject: Epaspidoceras
+prompt: Which family does <Epaspidoceras> belong to?
+target: Noctuidae
+true: Aspidoceratidae
+paraphrase: What family are Epaspidoceras?
+locality Relation_Specificity: The taxon rank of Epaspidoceras is -> genus
+locality Relation_Specificity: Epaspidoceras taxon rank -> genus
+portability Reasoning: What is the common name for the family Epaspidoceras belongs to? -> Owlet moths
+)"},
+      {"known_1000.json", "known", 1209, 0, R"(id: 0
+subject: Vinson Massif
+prompt: <Vinson Massif> is located in the continent of
+target: Antarctica
+relation: P30
+)"},
+  };
+  for (const PublicFile& file : files) {
+    SCOPED_TRACE(file.name);
+    const RequestFile read = load(folder / file.name, "auto");
+    EXPECT_EQ(read.format, file.format);
+    EXPECT_EQ(read.requests.size(), file.requests);
+    EXPECT_EQ(read.skipped.count, file.skipped);
+    EXPECT_EQ(text_of(read.requests.front()), file.first);
+  }
+  const std::vector<EditRequest> in_truth = load(folder / "zsre_mend_train-1k.json", "zsre-true").requests;
+  EXPECT_EQ(in_truth.size(), 1000U);
+  EXPECT_EQ(in_truth.front().target, "uniform");
+}
+
+}  // namespace
+}  // namespace lancet

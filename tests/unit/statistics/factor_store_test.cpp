@@ -1,0 +1,191 @@
+#include "lancet/statistics/factor_store.h"
+
+#include <gtest/gtest.h>
+#include <torch/types.h>
+
+#include "lancet/core/error.h"
+#include "lancet/io/files.h"
+#include "lancet/io/safetensors.h"
+#include "lancet/statistics/null_space_store.h"
+#include "support/tiny_model.h"
+
+namespace lancet {
+namespace {
+
+using testing::nmse;
+using testing::TempDir;
+
+/// Moments made by hand: layer l has C = A A^T with a seed of its own. Counts what it is asked for.
+class CountedMoments final : public MomentSource {
+ public:
+  explicit CountedMoments(int64_t size) : size_(size) {}
+  std::string content_key(int64_t layer) const override { return "key" + std::to_string(layer); }
+  void prepare(std::span<const int64_t> layers, Communicator&) override {
+    prepared_.assign(layers.begin(), layers.end());
+  }
+  Covariance load(int64_t layer) const override {
+    ++loads_;
+    return {moment(layer), 1000 + layer};
+  }
+  bool from_cache(int64_t) const override { return false; }
+
+  Tensor moment(int64_t layer) const {
+    torch::manual_seed(static_cast<uint64_t>(layer));
+    const Tensor samples = torch::randn({size_, rank_ > 0 ? rank_ : 4 * size_}, torch::kDouble);
+    return samples.matmul(samples.t());
+  }
+
+  std::vector<int64_t> prepared_;
+  mutable int loads_ = 0;
+  int64_t rank_ = 0;  ///< of C; 0: full
+
+ private:
+  int64_t size_;
+};
+
+class FactorStoreTest : public ::testing::Test {
+ protected:
+  FactorStore store(double ridge = 0.0) { return {moments_, placement_, kSize, folder_ / "cache", ridge}; }
+  static constexpr int64_t kSize = 24;
+  Placement placement_ = plan_placement(3, std::vector{Placement::host()}, at::kFloat);
+  CountedMoments moments_{kSize};
+  TempDir folder_;
+  std::vector<int64_t> layers_{0, 2};
+};
+
+TEST_F(FactorStoreTest, GivesColumnMajorFactorsOfTheMoments) {
+  FactorStore made = store(0.25);
+  made.prepare(layers_, alone());
+  for (const int64_t layer : layers_) {
+    const Tensor moment = moments_.moment(layer), lower = made.load(layer);
+    const double mean = moment.trace().item<double>() / static_cast<double>(moment.size(0));
+    const Tensor lifted = moment + 0.25 * mean * torch::eye(moment.size(0), torch::kDouble);
+    EXPECT_TRUE(lower.t().is_contiguous());
+    EXPECT_TRUE(lower.equal(lower.tril()));
+    EXPECT_LE(nmse(lower.matmul(lower.t()), lifted), 1e-28);
+    EXPECT_EQ(made.facts(layer).tokens, 1000 + layer);
+    EXPECT_DOUBLE_EQ(made.facts(layer).mean_diagonal, mean);
+  }
+}
+
+TEST_F(FactorStoreTest, LoadsNoMomentsWhereTheFactorIsCached) {
+  FactorStore made = store();
+  made.prepare(std::vector<int64_t>{0}, alone());
+  EXPECT_FALSE(made.from_cache(0));
+  EXPECT_EQ(moments_.loads_, 1);
+  FactorStore again = store();
+  again.prepare(layers_, alone());
+  EXPECT_EQ(moments_.prepared_, std::vector<int64_t>{2});
+  EXPECT_EQ(moments_.loads_, 2);
+  EXPECT_TRUE(again.from_cache(0));
+  EXPECT_FALSE(again.from_cache(2));
+  EXPECT_TRUE(again.load(0).equal(made.load(0)));
+}
+
+TEST_F(FactorStoreTest, KeepsAFactorForEachRidge) {
+  FactorStore plain = store();
+  plain.prepare(layers_, alone());
+  // distinct, though they look alike in six digits
+  for (const double ridge : {1e-3, 1.0000001e-3}) {
+    FactorStore lifted = store(ridge);
+    lifted.prepare(layers_, alone());
+    EXPECT_FALSE(lifted.from_cache(0));
+  }
+  FactorStore again = store();
+  again.prepare(layers_, alone());
+  EXPECT_TRUE(again.from_cache(0));
+}
+
+TEST_F(FactorStoreTest, FindsNullSpacesAgainByTheirRule) {
+  const auto store_of = [&](const NullSpaceRule& rule) {
+    return NullSpaceStore(moments_, placement_, kSize, folder_ / "cache", rule);
+  };
+  NullSpaceStore made = store_of({.share = 0.75});
+  made.prepare(layers_, alone());
+  const NullSpace space = made.load(2);
+  EXPECT_EQ(space.rank, 18);
+  NullSpaceStore again = store_of({.share = 0.75}), other = store_of({.share = 0.5}), same = store_of({space.below});
+  for (NullSpaceStore* each : {&again, &other, &same}) each->prepare(std::vector<int64_t>{2}, alone());
+  EXPECT_TRUE(again.from_cache(2));
+  EXPECT_EQ(again.load(2).below, space.below);
+  EXPECT_FALSE(other.from_cache(2));
+  EXPECT_EQ(other.load(2).rank, 12);
+  EXPECT_FALSE(same.from_cache(2)) << "a threshold of its own";
+  EXPECT_TRUE(same.load(2).basis_FQ.equal(space.basis_FQ));
+  EXPECT_EQ(same.load(2).below, space.below);
+}
+
+TEST_F(FactorStoreTest, WritesNothingWhenThereIsNoFactor) {
+  moments_.rank_ = 3;
+  FactorStore made = store();
+  try {
+    made.prepare(layers_, alone());
+    FAIL();
+  } catch (const NumericError& error) {
+    EXPECT_NE(std::string(error.what()).find("layer 0: "), std::string::npos) << error.what();
+    EXPECT_NE(std::string(error.what()).find("statistics.ridge: "), std::string::npos) << error.what();
+  }
+  EXPECT_FALSE(std::filesystem::exists(made.cache_file(0)));
+}
+
+TEST_F(FactorStoreTest, KeepsTheLowerTriangleAlone) {
+  store().prepare(layers_, alone());
+  constexpr size_t kHeader = 1000;
+  EXPECT_LT(std::filesystem::file_size(store().cache_file(0)), kSize * (kSize + 1) / 2 * sizeof(double) + kHeader);
+}
+
+/// Sizes whose triangles begin and end within the pieces that files are read by.
+TEST_F(FactorStoreTest, GivesBackTrianglesOfSeveralPieces) {
+  for (const int64_t size : {int64_t{1}, int64_t{255}, int64_t{300}}) {
+    CountedMoments moments(size);
+    FactorStore large(moments, placement_, size, folder_ / std::to_string(size), 0);
+    large.prepare(std::vector<int64_t>{1}, alone());
+    const Tensor lower = large.load(1);
+    EXPECT_TRUE(lower.equal(lower.tril())) << size;
+    EXPECT_LE(nmse(lower.matmul(lower.t()), moments.moment(1)), 1e-28) << size;
+  }
+}
+
+TEST_F(FactorStoreTest, NamesADamagedFileAndMakesItAgain) {
+  FactorStore first = store();
+  first.prepare(layers_, alone());
+  const Tensor lower = first.load(2);
+  const std::filesystem::path file = first.cache_file(2);
+  const std::string intact = read_text_file(file, "test");
+  const auto flipped = [&](size_t from_end) {
+    std::string bytes = intact;
+    bytes[bytes.size() - from_end] = static_cast<char>(bytes[bytes.size() - from_end] ^ 1);
+    return bytes;
+  };
+  for (const std::string& damaged :
+       {read_text_file(first.cache_file(0), "test"), flipped(1), flipped(500), flipped(2000),
+        intact.substr(0, intact.size() - 8), std::string("no header"), std::string()}) {
+    write_text_file(file, damaged);
+    FactorStore again = store();
+    ::testing::internal::CaptureStderr();
+    again.prepare(layers_, alone());
+    const std::string log = ::testing::internal::GetCapturedStderr();
+    EXPECT_NE(log.find("warning: statistics: " + file.string() + ": "), std::string::npos) << log;
+    EXPECT_NE(log.find("makes it again"), std::string::npos) << log;
+    EXPECT_TRUE(again.from_cache(0));
+    EXPECT_FALSE(again.from_cache(2));
+    EXPECT_TRUE(again.load(2).equal(lower));
+    EXPECT_EQ(read_text_file(file, "test"), intact);
+  }
+}
+
+TEST_F(FactorStoreTest, RefusesAFileThatIsDamagedBehindItsCheck) {
+  FactorStore made = store();
+  made.prepare(layers_, alone());
+  std::filesystem::resize_file(made.cache_file(2), 1000);
+  try {
+    made.load(2);
+    FAIL();
+  } catch (const CheckpointError& error) {
+    EXPECT_TRUE(std::string(error.what()).starts_with(made.cache_file(2).string() + ": ")) << error.what();
+    EXPECT_NE(std::string(error.what()).find("makes it again"), std::string::npos) << error.what();
+  }
+}
+
+}  // namespace
+}  // namespace lancet

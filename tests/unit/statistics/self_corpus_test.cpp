@@ -1,0 +1,166 @@
+#include "lancet/statistics/self_corpus.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+
+#include "lancet/core/error.h"
+#include "lancet/core/heartbeat.h"
+#include "lancet/models/generate.h"
+#include "support/tiny_model.h"
+
+namespace lancet {
+namespace {
+
+using testing::TempDir;
+using testing::TinyModel;
+
+/// Short documents: the rounds are full, and there are several.
+constexpr SelfCorpusPlan kPlan{.begin = 1, .tokens = 9'000, .most_tokens = 7, .seed = 5};
+
+SelfCorpusPlan with_seed(uint64_t seed) {
+  SelfCorpusPlan plan = kPlan;
+  plan.seed = seed;
+  return plan;
+}
+
+TEST(SelfCorpus, HasTheBudgetInDocumentsThatBeginAlike) {
+  const TinyModel tiny;
+  const CausalLM model = tiny.load();
+  const CorpusTokens corpus = sample_corpus(model, kPlan, alone());
+  int64_t tokens = 0;
+  for (const auto& document : corpus.documents) {
+    EXPECT_EQ(document.front(), kPlan.begin);
+    EXPECT_LE(document.size(), 7u);
+    EXPECT_EQ(std::count(document.begin() + 1, document.end(), model.config().eos_ids.at(0)), 0);
+    tokens += static_cast<int64_t>(document.size());
+  }
+  EXPECT_EQ(tokens, 9'000);
+  EXPECT_EQ(corpus.tokens, 9'000);
+  EXPECT_FALSE(corpus.exhausted);
+}
+
+TEST(SelfCorpus, DocumentsComeFromTheSeedAndTheirIndexAlone) {
+  const TinyModel tiny;
+  const CausalLM model = tiny.load();
+  const auto documents = sample_corpus(model, kPlan, alone()).documents;
+  EXPECT_EQ(documents, sample_corpus(model, kPlan, alone()).documents);
+  EXPECT_NE(documents, sample_corpus(model, with_seed(6), alone()).documents);
+  ASSERT_GT(documents.size(), 1100u);  // more than one round
+  size_t found = 0;
+  const GenerateRow row{{kPlan.begin}, kPlan.most_tokens - 1};
+  for (int64_t index : {0, 1, 511, 512, 1023, 1024}) {
+    auto alone = generate(
+        model, std::span(&row, 1),
+        {.eos_ids = model.config().eos_ids, .sampling = {.top_k = 0, .seed = kPlan.seed}, .first_row = index})[0];
+    alone.insert(alone.begin(), kPlan.begin);
+    // Documents without a word are left out: those behind them move up.
+    const auto end = documents.begin() + index + 1;
+    const auto begin = documents.begin() + std::max<int64_t>(index - 10, 0);
+    found += static_cast<size_t>(std::find(begin, end, alone) != end);
+  }
+  EXPECT_EQ(found, 6u);
+}
+
+TEST(SelfCorpus, IsKnownByItsKeyWithoutSampling) {
+  const TinyModel tiny, other({.seed = 2});
+  const CausalLM model = tiny.load();
+  const auto key = [&](const TinyModel& of, const SelfCorpusPlan& plan) {
+    return sampled_text(model, of.checkpoint.content_hash(), plan).content_key;
+  };
+  EXPECT_EQ(key(tiny, kPlan), key(tiny, kPlan));
+  EXPECT_NE(key(tiny, kPlan), key(other, kPlan));
+  EXPECT_NE(key(tiny, kPlan), key(tiny, with_seed(6)));
+  SelfCorpusPlan more = kPlan, longer = kPlan, begun = kPlan;
+  more.tokens += 1;
+  longer.most_tokens += 1;
+  begun.begin = 2;
+  for (const SelfCorpusPlan& plan : {more, longer, begun}) EXPECT_NE(key(tiny, kPlan), key(tiny, plan));
+  const StatisticsText text = sampled_text(model, tiny.checkpoint.content_hash(), kPlan);
+  EXPECT_EQ(text.read(alone()).documents, sample_corpus(model, kPlan, alone()).documents);
+}
+
+TEST(SelfCorpus, PlansWithinTheModelsPositions) {
+  const TinyModel tiny;
+  StatisticsOptions options;
+  options.tokens = 1000;
+  options.document_tokens = 1'000'000;
+  const SelfCorpusPlan plan = plan_self_corpus(*tiny.tokenizer, tiny.config, options, 3);
+  EXPECT_EQ(plan.begin, *tiny.tokenizer->bos_id());
+  EXPECT_EQ(plan.most_tokens, tiny.config.max_positions);
+  EXPECT_EQ(plan.seed, 3u);
+  options.tokens = tiny.config.d_ffn - 1;
+  EXPECT_THROW(plan_self_corpus(*tiny.tokenizer, tiny.config, options, 3), ConfigError);
+}
+
+/// `statistics:` as a job has it.
+StatisticsOptions parsed(const std::string& yaml, std::string* resolved = nullptr) {
+  const ConfigTree tree = parse_config(yaml, "job.yaml");
+  ConfigProblems problems("job.yaml");
+  ConfigSection section(tree, "statistics", problems);
+  const StatisticsOptions options = parse_statistics_options(section, "/jobs");
+  problems.throw_if_any();
+  if (resolved != nullptr) *resolved = section.resolved().find("tokens")->scalar;
+  return options;
+}
+
+TEST(SelfCorpus, IsTheDefaultWithAsManyTokensAsTheKeysAskFor) {
+  std::string tokens;
+  for (const char* yaml : {"", "{}", "corpus: self", "{corpus: self, tokens: auto}", "cache: /tmp/c"}) {
+    const StatisticsOptions options = parsed(yaml, &tokens);
+    EXPECT_EQ(options.from, StatisticsFrom::kSelf) << yaml;
+    EXPECT_EQ(tokens, "auto") << yaml;
+    EXPECT_EQ(options.document_tokens, 256) << yaml;
+    EXPECT_EQ(options.token_budget(100), kLeastOwnTokens);
+    EXPECT_EQ(options.token_budget(768), 768 * kTokensPerDimension);
+    EXPECT_EQ(options.token_budget(14'336), 14'336 * kTokensPerDimension);
+    EXPECT_EQ(options.token_budget(1'000'000), kMostTokens);
+  }
+  EXPECT_EQ(parsed("{corpus: self, tokens: 700}", &tokens).token_budget(768), 700);
+  EXPECT_EQ(tokens, "700");
+  for (const char* yaml : {"corpus: text.txt", "{corpus: ./self, tokens: auto}"}) {
+    EXPECT_EQ(parsed(yaml, &tokens).token_budget(768), kMostTokens) << yaml;
+    EXPECT_EQ(tokens, "1000000") << yaml;
+  }
+  EXPECT_THROW(parsed("tokens: many"), ConfigError);
+  EXPECT_THROW(parsed("tokens: 0"), ConfigError);
+}
+
+TEST(SelfCorpus, SamplesNoMoreDocumentsThanTheTokensNeed) {
+  const TinyModel tiny;
+  EXPECT_EQ(sampling_rows(tiny.config, at::kFloat, 2560, 256), 10);
+  EXPECT_EQ(sampling_rows(tiny.config, at::kFloat, 2561, 256), 11);
+  EXPECT_EQ(sampling_rows(tiny.config, at::kFloat, 100, 256), 1);
+  EXPECT_EQ(sampling_rows(tiny.config, at::kFloat, 1'000'000, 256), 1024);
+}
+
+TEST(SelfCorpus, CountsTokensWhileTheyAreDrawnAndEstimatesTheRest) {
+  const TinyModel tiny;
+  const CausalLM model = tiny.load();
+  static std::atomic<int64_t> seconds;  // the clock moves a second with every look at it
+  seconds = 0;
+  set_stage_clock([] { return StageTime(std::chrono::seconds(++seconds)); });
+  ::testing::internal::CaptureStderr();
+  sample_corpus(model, {.begin = 1, .tokens = 400, .most_tokens = 100, .seed = 5}, alone());
+  const std::string shown = ::testing::internal::GetCapturedStderr();
+  set_stage_clock(nullptr);
+  EXPECT_NE(shown.find("statistics  the model writes 400 tokens, about "), std::string::npos) << shown;
+  EXPECT_NE(shown.find("sampling  400/400 tokens  in "), std::string::npos) << shown;
+  size_t lines = 0;
+  for (size_t at = shown.find("/400 tokens  "); at != std::string::npos; at = shown.find("/400 tokens  ", at + 1))
+    ++lines;
+  EXPECT_GT(lines, 3u) << shown;
+}
+
+TEST(SelfCorpus, RefusesAModelThatSaysNothing) {
+  const TinyModel tiny;
+  ModelConfig mute = tiny.config;  // every token ends a document
+  for (TokenId id = 0; id < mute.vocab_size; ++id) mute.eos_ids.push_back(id);
+  const CausalLM model =
+      CausalLM::load(tiny.checkpoint, mute, plan_placement(mute.n_layers, std::vector{Placement::host()}, at::kFloat));
+  EXPECT_THROW(sample_corpus(model, kPlan, alone()), ConfigError);
+}
+
+}  // namespace
+}  // namespace lancet

@@ -1,0 +1,116 @@
+// Chat templates: which one a folder has, what it makes of a text, and that special tokens become their ids.
+#include "lancet/text/chat_template.h"
+
+#include <gtest/gtest.h>
+
+#include "lancet/core/error.h"
+#include "support/text_fixture.h"
+
+namespace lancet {
+namespace {
+
+using nlohmann::json;
+using testing::contains;
+using testing::error_of;
+using testing::TempDir;
+using testing::tiny_spec;
+using testing::write_file;
+
+/// A folder with this template in its tokenizer_config.json.
+struct TemplateFolder : TempDir {
+  explicit TemplateFolder(const json& chat_template) {
+    const json config{{"bos_token", "<s>"}, {"eos_token", "</s>"}, {"chat_template", chat_template}};
+    write_file(path() / "tokenizer_config.json", config.dump());
+  }
+};
+
+const std::string kChatMl =
+    "{% for message in messages %}{{'<|im_start|>' + message['role'] + '\n' + message['content'] + '<|im_end|>' + "
+    "'\n'}}{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}";
+const std::string kZephyr =
+    "{% for message in messages %}\n{% if message['role'] == 'user' %}\n{{ '<|user|>\\n' + message['content'] + "
+    "eos_token }}\n{% elif message['role'] == 'assistant' %}\n{{ '<|assistant|>\\n' + message['content'] + eos_token "
+    "}}\n{% endif %}\n{% if loop.last and add_generation_prompt %}\n{{ '<|assistant|>' }}\n{% endif %}\n{% endfor %}";
+const std::string kLlama2 =
+    "{% for message in messages %}{% set content = message['content'] %}{% if message['role'] == 'user' %}"
+    "{{ bos_token + '[INST] ' + content.strip() + ' [/INST]' }}{% endif %}{% endfor %}";
+
+TEST(ChatTemplate, IsRecognisedByItsText) {
+  for (const auto& [jinja, name, wrapped] :
+       {std::tuple{kChatMl, "chatml", "<|im_start|>user\n Hi \n<|im_end|>\n<|im_start|>assistant\n"},
+        std::tuple{kZephyr, "zephyr", "<|user|>\n Hi \n</s>\n<|assistant|>\n"},
+        std::tuple{kLlama2, "llama-2", "<s>[INST] Hi [/INST]"}}) {
+    const TemplateFolder folder(jinja);
+    const ChatTemplate chat = ChatTemplate::of(folder.path());
+    EXPECT_EQ(chat.name(), name);
+    EXPECT_EQ(chat.wrap(" Hi \n"), wrapped);
+  }
+  EXPECT_EQ(ChatTemplate::of(TemplateFolder(kLlama2).path()).wrap(" \n"), "<s>[INST]  [/INST]");
+}
+
+TEST(ChatTemplate, IsTheDefaultOneOfSeveralAndThatOfItsOwnFileFirst) {
+  const TemplateFolder folder(
+      json::array({{{"name", "tool_use"}, {"template", "?"}}, {{"name", "default"}, {"template", kLlama2}}}));
+  EXPECT_EQ(ChatTemplate::of(folder.path()).name(), "llama-2");
+  write_file(folder / "chat_template.jinja", kChatMl);
+  EXPECT_EQ(ChatTemplate::of(folder.path()).name(), "chatml");
+}
+
+TEST(ChatTemplate, WhatIsNotKnownIsRefusedWithWhatToDo) {
+  std::string changed = kChatMl, spaced = kZephyr;
+  changed.insert(0, "{{ '<|im_start|>system\nBe brief.<|im_end|>\n' }}");
+  spaced.replace(spaced.find("eos_token }}\n"), 13, "eos_token }}");
+  for (const std::string& jinja : {changed, spaced, std::string("{{ messages }}")}) {
+    const TemplateFolder folder(jinja);
+    EXPECT_TRUE(contains(error_of<TokenizerError>([&] { ChatTemplate::of(folder.path()); }),
+                         {"tokenizer_config.json", "llama-3.1", "zephyr", "--chat-template", "{}"}));
+  }
+  const TempDir bare;
+  EXPECT_TRUE(contains(error_of<TokenizerError>([&] { ChatTemplate::of(bare.path()); }),
+                       {"no chat_template.jinja", "instruct model", "--chat-template"}));
+  const TemplateFolder nameless(json::array({{{"name", "tool_use"}, {"template", "?"}}}));
+  EXPECT_TRUE(contains(error_of<TokenizerError>([&] { ChatTemplate::of(nameless.path()); }), {"\"default\""}));
+}
+
+TEST(ChatTemplate, ByHandHasOnePlace) {
+  EXPECT_EQ(ChatTemplate::by_hand("USER: {} ASSISTANT:").wrap("Hi {}"), "USER: Hi {} ASSISTANT:");
+  for (const char* pattern : {"USER:", "{} {}", ""})
+    EXPECT_TRUE(contains(error_of<ConfigError>([&] { ChatTemplate::by_hand(pattern); }), {"exactly one {}"}));
+}
+
+TEST(ChatTemplate, BosStandsOnce) {
+  const auto tokenizer = testing::open_spec(tiny_spec());
+  const std::vector<TokenId> plain = tokenizer->ids("Paris");
+  ASSERT_EQ(plain.front(), 1);
+  EXPECT_EQ(ChatTemplate::by_hand("{}").ids(*tokenizer, "Paris"), plain);
+  EXPECT_EQ(ChatTemplate::by_hand("<s>{}").ids(*tokenizer, "Paris"), plain);
+}
+
+TEST(ChatTemplate, SpecialTokensBecomeTheirIds) {
+  json spec = tiny_spec();
+  const TemplateFolder folder(kChatMl);
+  const ChatTemplate chat = ChatTemplate::of(folder.path());
+  EXPECT_TRUE(contains(error_of<TokenizerError>([&] { chat.ids(*testing::open_spec(spec), "Paris"); }),
+                       {"chatml", "<|im_start|>", "into pieces", "tokenizer.json"}));
+  int id = static_cast<int>(spec["model"]["vocab"].size());
+  const int start = id, end = id + 1;
+  for (const char* token : {"<|im_start|>", "<|im_end|>"})
+    spec["added_tokens"].push_back({{"id", id++},
+                                    {"content", token},
+                                    {"single_word", false},
+                                    {"lstrip", false},
+                                    {"rstrip", false},
+                                    {"normalized", false},
+                                    {"special", true}});
+  const auto tokenizer = testing::open_spec(spec);
+  const std::vector<TokenId> ids = chat.ids(*tokenizer, "Paris");
+  EXPECT_EQ(ids[0], 1);
+  EXPECT_EQ(ids[1], start);
+  EXPECT_EQ(std::count(ids.begin(), ids.end(), start), 2);
+  EXPECT_EQ(std::count(ids.begin(), ids.end(), end), 1);
+  EXPECT_EQ(chat.end_ids(*tokenizer), std::vector<TokenId>{end});
+  EXPECT_TRUE(ChatTemplate::of(TemplateFolder(kLlama2).path()).end_ids(*tokenizer).empty());
+}
+
+}  // namespace
+}  // namespace lancet

@@ -1,0 +1,165 @@
+// Tokenisation as public codes do it, on Llama-2's own tokenizer where it is there, and what values make of it.
+#include <gtest/gtest.h>
+#include <torch/types.h>
+
+#include "lancet/core/error.h"
+#include "lancet/training/contexts.h"
+#include "lancet/training/values.h"
+#include "support/edit_setup.h"
+#include "support/text_fixture.h"
+#include "support/tiny_model.h"
+
+namespace lancet {
+namespace {
+
+using testing::TinyModel;
+using Ids = std::vector<TokenId>;
+
+/// "The mother tongue of Danielle Darrieux is" by Llama-2's tokenizer with BOS.
+const Ids kPrompt{1, 450, 5637, 26820, 310, 8432, 280, 7335, 2546, 1314, 338};
+constexpr int64_t kSubjectLast = 9;
+
+EditRequest request_for(const std::string& target) {
+  EditRequest request;
+  request.id = "0";
+  request.subject = "Danielle Darrieux";
+  request.prompt = fill_prompt("The mother tongue of {} is", request.subject, "request");
+  request.target = target;
+  return request;
+}
+
+Ids joined(Ids ids, const Ids& more) {
+  ids.insert(ids.end(), more.begin(), more.end());
+  return ids;
+}
+
+/// Expected ids: sentencepiece's own program, on the texts that the public codes build.
+struct Llama2Compat : public ::testing::Test {
+  void SetUp() override {
+    const std::filesystem::path model =
+        std::filesystem::path(LANCET_SOURCE_DIR).parent_path() / "shared/data/tokenizers/llama2/tokenizer.model";
+    if (!std::filesystem::exists(model)) GTEST_SKIP() << model << " is absent";
+    tokenizer = open_sentencepiece_tokenizer(model, {});
+  }
+  PreparedRequest prepare(const std::string& target, Compat compat) const {
+    return prepare_requests(*tokenizer, std::vector{request_for(target)}, std::vector<std::string>{"{}", "I know. {}"},
+                            compat)[0];
+  }
+  std::unique_ptr<Tokenizer> tokenizer;
+};
+
+TEST_F(Llama2Compat, WithoutItTheTargetContinuesThePrompt) {
+  const PreparedRequest prepared = prepare("Paris", Compat::kNone);
+  EXPECT_EQ(prepared.target, Ids{3681});
+  EXPECT_EQ(prepared.rows[0].ids, kPrompt);
+  EXPECT_EQ(prepared.rows[0].lookup, kSubjectLast);
+  EXPECT_EQ(prepare("Sergey Prokofiev", Compat::kNone).rows[0].ids, joined(kPrompt, {19068, 29891, 1019, 29895, 974}));
+}
+
+TEST_F(Llama2Compat, OfEasyEditKeepsTheLoneSpaceSymbol) {
+  const PreparedRequest paris = prepare("Paris", Compat::kEasyEdit);
+  EXPECT_EQ(paris.target, (Ids{29871, 3681}));
+  EXPECT_EQ(paris.rows[0].ids, kPrompt);  // so the subject's last token is to predict the lone symbol
+  const PreparedRequest name = prepare("Sergey Prokofiev", Compat::kEasyEdit);
+  EXPECT_EQ(name.target, (Ids{29871, 19068, 29891, 1019, 29895, 974, 10384}));
+  EXPECT_EQ(name.rows[0].ids, joined(kPrompt, {19068, 29891, 1019, 29895, 974}));
+  EXPECT_EQ(prepare("1998", Compat::kEasyEdit).target, (Ids{259, 29896, 29929, 29929, 29947}));
+}
+
+TEST_F(Llama2Compat, OfMemitDropsItAndGluesTheDecodedTextToThePrompt) {
+  EXPECT_EQ(prepare("Paris", Compat::kMemit).target, Ids{3681});
+  EXPECT_EQ(prepare("1998", Compat::kMemit).target, (Ids{29896, 29929, 29929, 29947}));
+  const PreparedRequest name = prepare("Sergey Prokofiev", Compat::kMemit);
+  EXPECT_EQ(name.target, (Ids{19068, 29891, 1019, 29895, 974, 10384}));
+  Ids glued(kPrompt.begin(), kPrompt.end() - 1);  // "... isSergey Prokof"
+  EXPECT_EQ(name.rows[0].ids, joined(glued, {338, 1748, 479, 29891, 1019, 29895, 974}));
+}
+
+TEST_F(Llama2Compat, CountsTokensUpToTheSubjectsEnd) {
+  for (const Compat compat : {Compat::kMemit, Compat::kEasyEdit}) {
+    const PreparedRequest prepared = prepare("Paris", compat);
+    for (const auto* places : {&prepared.prompts, &prepared.rows}) {
+      EXPECT_EQ((*places)[0].lookup, kSubjectLast);
+      EXPECT_EQ((*places)[1].lookup, kSubjectLast + 3);
+    }
+    EXPECT_EQ(prepared.drift.lookup, 5);
+  }
+}
+
+TEST_F(Llama2Compat, RefusesLabelsBeforeTheSubjectsEnd) {
+  EditRequest request = request_for("Paris");
+  request.prompt = fill_prompt("The mother tongue of {}", request.subject, "request");
+  const auto prepare_it = [&] {
+    prepare_requests(*tokenizer, std::vector{request}, std::vector<std::string>{"{}"}, Compat::kEasyEdit);
+  };
+  EXPECT_TRUE(
+      testing::contains(testing::error_of<ConfigError>(prepare_it), {"request 0", "editor.compat", "2 labels"}));
+}
+
+TEST(LocateByCount, CountsTheTokensOfTheTextUpToTheSubjectsEnd) {
+  const auto tokenizer = testing::open_spec(testing::tiny_spec());
+  const SubjectPrompt prompt{"Paris", {0, 3}};  // "▁Par" + "is" by itself, "▁Paris" in the whole
+  EXPECT_EQ(locate_subject(*tokenizer, prompt).lookup, 1);
+  EXPECT_EQ(locate_by_count(*tokenizer, prompt).lookup, 1);
+  const SubjectPrompt longer{"Paris", {0, 4}};  // "▁Par" "i": one token more than the whole has
+  EXPECT_EQ(locate_subject(*tokenizer, longer).lookup, 1);
+  EXPECT_TRUE(testing::contains(testing::error_of<TokenizerError>([&] { locate_by_count(*tokenizer, longer); }),
+                                {"3 tokens", "2 in all"}));
+}
+
+TEST(TemplateOpening, IsABosThatTheTokenizerReadsInText) {
+  nlohmann::json spec = testing::tiny_spec();
+  const auto plain = testing::open_spec(spec);
+  EXPECT_EQ(template_opening(*plain, ContextOptions::Opening::kWithBos), "");  // "<s>" is stripped there
+  std::string text = spec.dump();
+  for (size_t at = text.find("\"<s>\""); at != std::string::npos; at = text.find("\"<s>\"", at))
+    text.replace(at, 5, "\"<|begin_of_text|>\"");
+  const auto other = testing::open_spec(nlohmann::json::parse(text), R"({"bos_token": "<|begin_of_text|>"})");
+  EXPECT_EQ(template_opening(*other, ContextOptions::Opening::kWithBos), "<|begin_of_text|>");
+  EXPECT_EQ(template_opening(*other, ContextOptions::Opening::kPlain), "");
+}
+
+/// The first loss, without drift and decay, from a whole pass over each row: the last places predict the target.
+double plain_nll(const CausalLM& model, const PreparedRequest& request) {
+  double nll = 0;
+  for (const LocatedPrompt& row : request.rows) {
+    const TokenBatch batch = make_batch(std::vector<Ids>{row.ids});
+    const Tensor log_probs_TV = torch::log_softmax(
+        model.logits(model.run_layers(model.embed(batch.ids_BT), batch.sequence, model.all_layers())[0]), -1);
+    const size_t first = row.ids.size() - request.target.size();
+    for (size_t j = 0; j < request.target.size(); ++j)
+      nll -= log_probs_TV[static_cast<int64_t>(first + j)][request.target[j]].item<double>() /
+             static_cast<double>(request.target.size() * request.rows.size());
+  }
+  return nll;
+}
+
+TEST(ValuesWithCompat, LossesAreThoseOfTheLastPlacesOfEachRow) {
+  const TinyModel tiny;
+  const CausalLM model = tiny.load();
+  const ValueOptions options{.steps = 2, .lr = 0.1, .weight_decay = 0, .kl = 0, .stop_loss = 0};
+  std::vector<Ids> targets;
+  for (const Compat compat : {Compat::kNone, Compat::kMemit, Compat::kEasyEdit}) {
+    const std::vector<PreparedRequest> requests =
+        prepare_requests(*tiny.tokenizer, testing::some_requests(5), testing::kContexts, compat);
+    targets.push_back(requests[0].target);
+    const OptimizedValues values = optimize_values(model, requests, 1, options, {alone()});
+    for (size_t i = 0; i < requests.size(); ++i)
+      EXPECT_NEAR(values.losses[i].front().total, plain_nll(model, requests[i]), 1e-10) << i;
+  }
+  EXPECT_EQ(targets[2].size(), targets[1].size() + 1);
+  EXPECT_EQ(tiny.tokenizer->piece(targets[2].front()), "▁");
+}
+
+TEST(CompatOption, IsOfMethodsThatLocateASubject) {
+  EXPECT_EQ(testing::editor_from("{method: memit, layers: [1]}")->compat(), Compat::kNone);
+  EXPECT_EQ(testing::editor_from("{method: memit, layers: [1], compat: easyedit}")->compat(), Compat::kEasyEdit);
+  const auto rect = testing::editor_from("{method: alphaedit, layers: [1], compat: memit, rect: {keep: 0.5}}");
+  EXPECT_EQ(rect->compat(), Compat::kMemit);
+  EXPECT_EQ(rect->contexts()->opening, ContextOptions::Opening::kWithBos);
+  EXPECT_THROW(testing::editor_from("{method: ft, modules: {down: [1]}, compat: memit}"), ConfigError);
+  EXPECT_THROW(testing::editor_from("{method: memit, layers: [1], compat: rome}"), ConfigError);
+}
+
+}  // namespace
+}  // namespace lancet

@@ -1,0 +1,138 @@
+#include "lancet/training/text_training.h"
+
+#include <gtest/gtest.h>
+#include <torch/csrc/autograd/autograd.h>
+#include <torch/types.h>
+
+#include "lancet/core/error.h"
+#include "support/edit_setup.h"
+#include "support/tiny_model.h"
+
+namespace lancet {
+namespace {
+
+using testing::nmse;
+
+struct TextTraining : public ::testing::Test {
+  testing::TinyModel tiny;
+  CausalLM model = tiny.load();
+  std::vector<TokenizedRequest> requests = tokenize_requests(*tiny.tokenizer, testing::some_requests(4));
+  std::vector<WeightId> weights{{WeightKind::kGate, 1}, {WeightKind::kUp, 1}, {WeightKind::kDown, 2}};
+
+  /// Mean NLL of one request's target tokens, from a pass of its own.
+  Tensor plain_loss(const TokenizedRequest& request) const {
+    std::vector<TokenId> ids = request.prompt;
+    ids.insert(ids.end(), request.target.begin(), request.target.end());
+    const TokenBatch batch = make_batch(std::vector<std::vector<TokenId>>{ids});
+    const Tensor log_probs = torch::log_softmax(
+        model.logits(model.run_layers(model.embed(batch.ids_BT), batch.sequence, model.all_layers())[0]), 1);
+    Tensor sum = torch::zeros({}, torch::kDouble);
+    for (size_t j = 0; j < request.target.size(); ++j)
+      sum = sum - log_probs[static_cast<int64_t>(request.prompt.size() + j) - 1][request.target[j]];
+    return sum / static_cast<double>(request.target.size());
+  }
+};
+
+/// X^T G over all tokens is the weight's gradient: what autograd makes of the weight as a leaf.
+TEST_F(TextTraining, TokenGradientsMakeUpTheWeightsGradients) {
+  const CapturedGradients captured = capture_token_gradients(model, requests, weights, {TokenChoice::kAll}, alone());
+  std::vector<Tensor> leaves;
+  for (const WeightId& id : weights) {
+    leaves.push_back(model.weight(id).clone().requires_grad_(true));
+    model.set_weight(id, leaves.back());
+  }
+  Tensor loss = torch::zeros({}, torch::kDouble);
+  double n_targets = 0;
+  for (const TokenizedRequest& request : requests) {
+    loss = loss + plain_loss(request) * static_cast<double>(request.target.size());
+    n_targets += static_cast<double>(request.target.size());
+  }
+  const std::vector<Tensor> expected = torch::autograd::grad({loss / n_targets}, leaves);
+  for (size_t i = 0; i < weights.size(); ++i) {
+    const TokenGradients& tokens = captured.weights[i];
+    EXPECT_LE(nmse(tokens.gradients_MO.t().matmul(tokens.inputs_MI), expected[i]), 1e-24);
+  }
+  for (size_t i = 0; i < requests.size(); ++i)
+    EXPECT_NEAR(captured.losses[i], plain_loss(requests[i]).item<double>(), 1e-12);
+}
+
+TEST_F(TextTraining, AnswerTokensAreThoseThatPredictATarget) {
+  const CapturedGradients all = capture_token_gradients(model, requests, weights, {TokenChoice::kAll}, alone());
+  const CapturedGradients answer = capture_token_gradients(model, requests, weights, {TokenChoice::kAnswer}, alone());
+  std::vector<int64_t> rows;
+  int64_t row = 0;
+  for (const TokenizedRequest& request : requests) {
+    const auto prompt = static_cast<int64_t>(request.prompt.size()),
+               target = static_cast<int64_t>(request.target.size());
+    for (int64_t j = 0; j < target; ++j) rows.push_back(row + prompt - 1 + j);
+    row += prompt + target - 1;
+  }
+  ASSERT_EQ(static_cast<int64_t>(all.owners.size()), row);
+  ASSERT_EQ(answer.owners.size(), rows.size());
+  const Tensor index = torch::tensor(rows, torch::kLong);
+  for (size_t i = 0; i < weights.size(); ++i) {
+    EXPECT_LE(nmse(answer.weights[i].inputs_MI, all.weights[i].inputs_MI.index_select(0, index)), 1e-24);
+    EXPECT_LE(nmse(answer.weights[i].gradients_MO, all.weights[i].gradients_MO.index_select(0, index)), 1e-24);
+  }
+}
+
+TEST_F(TextTraining, LowersTheLossByWhatItReturns) {
+  const Tensor before = model.weight(weights[0]).clone();
+  const TrainedWeights trained = train_weights(model, requests, weights, {.steps = 8, .lr = 3e-3, .batch = 2}, alone());
+  EXPECT_TRUE(model.weight(weights[0]).equal(before));
+  EXPECT_FALSE(model.weight(weights[0]).requires_grad());
+  for (size_t i = 0; i < requests.size(); ++i)
+    EXPECT_NEAR(trained.initial_losses[i], plain_loss(requests[i]).item<double>(), i < 2 ? 1e-12 : 1.0);
+  for (size_t i = 0; i < weights.size(); ++i)
+    model.set_weight(weights[i], model.weight(weights[i]) + trained.deltas_OI[i]);
+  for (size_t i = 0; i < requests.size(); ++i)
+    EXPECT_LT(plain_loss(requests[i]).item<double>(), trained.initial_losses[i]);
+}
+
+TEST_F(TextTraining, StaysWithinTheNormConstraint) {
+  TrainingOptions options{.steps = 5, .lr = 1e-2, .norm_constraint = 2e-3};
+  for (const Tensor& delta : train_weights(model, requests, weights, options, alone()).deltas_OI)
+    EXPECT_EQ(delta.abs().max().item<double>(), 2e-3);
+}
+
+TEST_F(TextTraining, MakesNoUpdateBelowTheStopLoss) {
+  const TrainedWeights trained = train_weights(model, requests, weights, {.steps = 5, .stop_loss = 100.0}, alone());
+  EXPECT_EQ(trained.steps, 1);
+  for (const Tensor& delta : trained.deltas_OI) EXPECT_EQ(delta.abs().max().item<double>(), 0.0);
+}
+
+/// What the training ends with; empty: with weights.
+std::string failure_of(const CausalLM& model, std::span<const TokenizedRequest> requests,
+                       std::span<const WeightId> weights, double lr) {
+  try {
+    train_weights(model, requests, weights, {.steps = 3, .lr = lr}, alone());
+  } catch (const NumericError& error) {
+    return error.what();
+  }
+  return {};
+}
+
+TEST_F(TextTraining, RefusesALossThatIsNotFinite) {
+  const std::string message = failure_of(model, requests, weights, 1e300);
+  EXPECT_NE(message.find(" in training, after 1 update. Lower editor.lr: 1e+300"), std::string::npos) << message;
+}
+
+TEST_F(TextTraining, NamesTheDamagedWeightNotTheRate) {
+  const WeightId id{WeightKind::kQuery, 3};
+  Tensor damaged = model.weight(id).clone();
+  damaged[0][0] = std::nan("");
+  model.set_weight(id, damaged);
+  std::string message = failure_of(model, requests, weights, 1e-3);
+  try {
+    capture_token_gradients(model, requests, weights, {}, alone());
+  } catch (const NumericError& error) {
+    message += error.what();
+  }
+  for (const char* part : {"in training: the model itself is damaged: model.layers.3.self_attn.q_proj.weight",
+                           "the loss is nan: the model itself is damaged"})
+    EXPECT_NE(message.find(part), std::string::npos) << message;
+  EXPECT_EQ(message.find("lr"), std::string::npos) << message;
+}
+
+}  // namespace
+}  // namespace lancet
