@@ -1,13 +1,13 @@
 // The subcommands of `lancet`. Each adds itself to the parser and, when chosen, puts its work into `run`.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <exception>
 #include <filesystem>
 #include <functional>
 #include <string>
 #include <vector>
 
+#include "command_line.h"
 #include "lancet/core/error.h"
 #include "lancet/distributed/rank_session.h"
 #include "lancet/job/job_config.h"
@@ -21,9 +21,6 @@ struct Output {
   bool quiet = false;
   bool json = false;  ///< JSON on stdout, nothing else
 };
-
-/// What the chosen command does; returns the process's exit code.
-using Action = std::function<ExitCode()>;
 
 void add_edit(CLI::App& app, Action& action);
 void add_eval(CLI::App& app, Action& action);
@@ -86,7 +83,8 @@ struct JobArguments {
   std::vector<std::string> overrides;
 };
 
-void add_job_file(CLI::App& command, JobArguments& arguments);
+/// The job file, which may be left out, and overrides. Returns the file.
+Argument add_job_file(CLI::App& command, JobArguments& arguments);
 
 /// A job before it is parsed: overridden, with what the model's folder and presets add.
 struct JobText {

@@ -3,8 +3,11 @@
 // one with choices {one,other}.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <string>
+
+namespace CLI {
+class App;
+}
 
 namespace lancet::cli {
 

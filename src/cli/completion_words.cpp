@@ -1,4 +1,5 @@
 #include "completion_words.h"
+#include <CLI/CLI.hpp>
 
 #include "lancet/core/strings.h"
 

@@ -1,9 +1,12 @@
 // What the parser tells of a command line, as the completion scripts need it.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <string>
 #include <vector>
+
+namespace CLI {
+class App;
+}
 
 namespace lancet::cli {
 

@@ -6,10 +6,9 @@
 namespace lancet::cli {
 
 void add_output_options(CLI::App& command, Output& output, const std::string& json) {
-  command.add_flag(
-      "-q,--quiet", output.quiet,
-      "No progress, no summary of what lies in files: only warnings, errors, and results written nowhere else");
-  command.add_flag("--json", output.json, json);
+  add_flag(command, "-q,--quiet", output.quiet,
+           "No progress, no summary of what lies in files: only warnings, errors, and results written nowhere else");
+  add_flag(command, "--json", output.json, json);
 }
 
 void begin(const Output& output) {
@@ -17,22 +16,21 @@ void begin(const Output& output) {
   end_on_signals();
 }
 
-void add_job_file(CLI::App& command, JobArguments& arguments) {
-  command.add_option("job", arguments.file, "Job file (YAML or JSON); its paths are relative to its folder")
-      ->type_name("FILE");
-  command
-      .add_option(
-          "--set", arguments.overrides,
-          "Change a key of the job: --set run.dtype=f32 --set model=DIR; paths are relative to the current folder")
-      ->take_all()
-      ->allow_extra_args(false)  // `--set a=b job.yaml`: one value each
-      ->type_name("KEY=VALUE");
+Argument add_job_file(CLI::App& command, JobArguments& arguments) {
+  Argument file =
+      add_option(command, "job", arguments.file, "Job file (YAML or JSON); its paths are relative to its folder")
+          .type("FILE");
+  add_option(command, "--set", arguments.overrides,
+             "Change a key of the job: --set run.dtype=f32 --set model=DIR; paths are relative to the current folder")
+      .repeats()
+      .type("KEY=VALUE");
+  return file;
 }
 
 void add_devices(CLI::App& command, std::string& devices) {
   const std::string what = "auto, or a comma-separated list of cpu and cuda:N, each with =BUDGET if wanted";
-  command.add_option("--devices", devices, what)->capture_default_str();
-  command.add_option("--device", devices, what)->group("");  // hidden
+  add_option(command, "--devices", devices, what).shows_default();
+  add_option(command, "--device", devices, what).hidden();
 }
 
 RunOptions parse_run(const std::string& devices, const std::string& dtype) {

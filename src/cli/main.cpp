@@ -1,4 +1,5 @@
 // The command line. The only place that turns errors into exit codes.
+#include <CLI/CLI.hpp>
 #include <cerrno>
 #include <csignal>
 #include <exception>

@@ -1,4 +1,5 @@
 // Commands that several processes can run together.
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <map>
 

@@ -124,22 +124,18 @@ void add_compare(CLI::App& app, Action& action) {
   auto labels = std::make_shared<std::vector<std::string>>();
   auto output = std::make_shared<Output>();
   auto ranks = std::make_shared<RankArguments>();
-  CLI::App* command =
-      app.add_subcommand("compare",
-                         "Edit the same requests by several methods and measure each; writes no model.\n"
-                         "  lancet compare job.yaml --methods memit,alphaedit");
-  add_job_file(*command, *arguments);
-  command->add_option("--methods", *labels, "Labels of the job's compare: sections; default: all of them")
-      ->delimiter(',')
-      ->allow_extra_args(false);
-  add_output_options(*command, *output);
-  add_rank_options(*command, *ranks);
-  command->callback([=, &action] {
-    action = [=] {
-      if (arguments->file.empty()) throw ConfigError("lancet compare: expected a job file with a section compare:");
-      return run_as_rank(*ranks, *output,
-                         [&](RankSession& session) { return run_compare(*arguments, *labels, *output, session); });
-    };
+  CLI::App& command = add_command(app, "compare",
+                                  "Edit the same requests by several methods and measure each; writes no model.\n"
+                                  "  lancet compare job.yaml --methods memit,alphaedit");
+  add_job_file(command, *arguments);
+  add_option(command, "--methods", *labels, "Labels of the job's compare: sections; default: all of them")
+      .separated_by(',');
+  add_output_options(command, *output);
+  add_rank_options(command, *ranks);
+  on_choice(command, action, [=] {
+    if (arguments->file.empty()) throw ConfigError("lancet compare: expected a job file with a section compare:");
+    return run_as_rank(*ranks, *output,
+                       [&](RankSession& session) { return run_compare(*arguments, *labels, *output, session); });
   });
 }
 

@@ -66,14 +66,14 @@ ExitCode run_doctor(const JobArguments& arguments, const Output& output) {
 void add_doctor(CLI::App& app, Action& action) {
   auto arguments = std::make_shared<JobArguments>();
   auto output = std::make_shared<Output>();
-  CLI::App* command = app.add_subcommand("doctor",
-                                         "Check this machine, and a job's model and folders, and say what to do.\n"
-                                         "Exit code 4 when there is a problem.\n"
-                                         "  lancet doctor\n"
-                                         "  lancet doctor job.yaml");
-  add_job_file(*command, *arguments);
-  add_output_options(*command, *output);
-  command->callback([=, &action] { action = [=] { return run_doctor(*arguments, *output); }; });
+  CLI::App& command = add_command(app, "doctor",
+                                  "Check this machine, and a job's model and folders, and say what to do.\n"
+                                  "Exit code 4 when there is a problem.\n"
+                                  "  lancet doctor\n"
+                                  "  lancet doctor job.yaml");
+  add_job_file(command, *arguments);
+  add_output_options(command, *output);
+  on_choice(command, action, [=] { return run_doctor(*arguments, *output); });
 }
 
 }  // namespace lancet::cli

@@ -109,33 +109,30 @@ void add_edit(CLI::App& app, Action& action) {
   auto arguments = std::make_shared<JobArguments>();
   auto output = std::make_shared<Output>();
   auto ranks = std::make_shared<RankArguments>();
-  CLI::App* command = app.add_subcommand(
-      "edit",
+  CLI::App& command = add_command(
+      app, "edit",
       "Edit facts in a model and export it.\n"
       "  lancet edit job.yaml --set run.dtype=f32\n"
       "  lancet edit --model DIR --prompt \"The capital of {} is\" --subject France --target Rome --out DIR");
-  add_job_file(*command, *arguments);
-  command
-      ->add_option("--model", arguments->model,
-                   "Model folder; options: its lancet.yaml, a preset for its config.json, or the method's own choice")
-      ->type_name("DIR");
-  command->add_option("--prompt", arguments->prompt, "One fact: the prompt, {} where the subject goes");
-  command->add_option("--subject", arguments->subject, "One fact: the subject");
-  command->add_option("--target", arguments->target, "One fact: what the model shall say after the prompt");
-  command->add_option("--requests", arguments->requests, "Many facts: a request file, instead of --prompt")
-      ->type_name("FILE");
-  command->add_option("--out", arguments->out, "Folder for the edited model")->type_name("DIR");
+  add_job_file(command, *arguments);
+  add_option(command, "--model", arguments->model,
+             "Model folder; options: its lancet.yaml, a preset for its config.json, or the method's own choice")
+      .type("DIR");
+  add_option(command, "--prompt", arguments->prompt, "One fact: the prompt, {} where the subject goes");
+  add_option(command, "--subject", arguments->subject, "One fact: the subject");
+  add_option(command, "--target", arguments->target, "One fact: what the model shall say after the prompt");
+  add_option(command, "--requests", arguments->requests, "Many facts: a request file, instead of --prompt")
+      .type("FILE");
+  add_option(command, "--out", arguments->out, "Folder for the edited model").type("DIR");
   auto rehearse = std::make_shared<bool>(false);
-  command->add_flag("--rehearse", *rehearse,
-                    "Two requests through every stage, to see failures, memory and time early; writes nothing");
-  add_output_options(*command, *output);
-  add_rank_options(*command, *ranks);
-  command->callback([=, &action] {
-    action = [=] {
-      return run_as_rank(*ranks, *output, [&](RankSession& session) {
-        return *rehearse ? run_rehearsal(*arguments, *output, session) : run_edit(*arguments, *output, session);
-      });
-    };
+  add_flag(command, "--rehearse", *rehearse,
+           "Two requests through every stage, to see failures, memory and time early; writes nothing");
+  add_output_options(command, *output);
+  add_rank_options(command, *ranks);
+  on_choice(command, action, [=] {
+    return run_as_rank(*ranks, *output, [&](RankSession& session) {
+      return *rehearse ? run_rehearsal(*arguments, *output, session) : run_edit(*arguments, *output, session);
+    });
   });
 }
 

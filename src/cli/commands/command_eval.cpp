@@ -67,22 +67,19 @@ void add_eval(CLI::App& app, Action& action) {
   auto baseline = std::make_shared<std::string>();
   auto output = std::make_shared<Output>();
   auto ranks = std::make_shared<RankArguments>();
-  CLI::App* command = app.add_subcommand("eval",
-                                         "Measure requests on a model as it is, edited or not.\n"
-                                         "  lancet eval job.yaml --set model=out/demo --baseline data/demo-model\n"
-                                         "  lancet eval --model DIR --requests FILE");
-  add_job_file(*command, *arguments);
-  command->add_option("--model", arguments->model, "Model folder")->type_name("DIR");
-  command->add_option("--requests", arguments->requests, "Request file")->type_name("FILE");
-  command->add_option("--baseline", *baseline, "Another model folder, measured first and compared with")
-      ->type_name("DIR");
-  add_output_options(*command, *output);
-  add_rank_options(*command, *ranks);
-  command->callback([=, &action] {
-    action = [=] {
-      return run_as_rank(*ranks, *output,
-                         [&](RankSession& session) { return run_eval(*arguments, *baseline, *output, session); });
-    };
+  CLI::App& command = add_command(app, "eval",
+                                  "Measure requests on a model as it is, edited or not.\n"
+                                  "  lancet eval job.yaml --set model=out/demo --baseline data/demo-model\n"
+                                  "  lancet eval --model DIR --requests FILE");
+  add_job_file(command, *arguments);
+  add_option(command, "--model", arguments->model, "Model folder").type("DIR");
+  add_option(command, "--requests", arguments->requests, "Request file").type("FILE");
+  add_option(command, "--baseline", *baseline, "Another model folder, measured first and compared with").type("DIR");
+  add_output_options(command, *output);
+  add_rank_options(command, *ranks);
+  on_choice(command, action, [=] {
+    return run_as_rank(*ranks, *output,
+                       [&](RankSession& session) { return run_eval(*arguments, *baseline, *output, session); });
   });
 }
 
@@ -90,19 +87,16 @@ void add_stats(CLI::App& app, Action& action) {
   auto arguments = std::make_shared<JobArguments>();
   auto output = std::make_shared<Output>();
   auto ranks = std::make_shared<RankArguments>();
-  CLI::App* command = app.add_subcommand("stats",
-                                         "Collect the covariances that the job's editor needs into the cache.\n"
-                                         "  lancet stats job.yaml");
-  add_job_file(*command, *arguments);
-  command->add_option("--model", arguments->model, "Model folder, instead of a job file; options as for lancet edit")
-      ->type_name("DIR");
-  add_output_options(*command, *output);
-  add_rank_options(*command, *ranks);
-  command->callback([=, &action] {
-    action = [=] {
-      return run_as_rank(*ranks, *output,
-                         [&](RankSession& session) { return run_stats(*arguments, *output, session); });
-    };
+  CLI::App& command = add_command(app, "stats",
+                                  "Collect the covariances that the job's editor needs into the cache.\n"
+                                  "  lancet stats job.yaml");
+  add_job_file(command, *arguments);
+  add_option(command, "--model", arguments->model, "Model folder, instead of a job file; options as for lancet edit")
+      .type("DIR");
+  add_output_options(command, *output);
+  add_rank_options(command, *ranks);
+  on_choice(command, action, [=] {
+    return run_as_rank(*ranks, *output, [&](RankSession& session) { return run_stats(*arguments, *output, session); });
   });
 }
 

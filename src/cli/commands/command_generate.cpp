@@ -207,16 +207,15 @@ ExitCode run_generate(GenerateArguments arguments, const Output& output) {
 }
 
 void add_sampling_options(CLI::App& command, GenerateArguments& arguments) {
-  command.add_option(
-      "--temperature", arguments.temperature,
-      "Sample, with logits divided by this; without it, --top-k and --top-p the likeliest token is taken");
-  command.add_option("--top-k", arguments.top_k, "Sample from so many likeliest tokens; 0: from all");
-  command.add_option("--top-p", arguments.top_p,
-                     "Sample from the fewest likeliest tokens whose probabilities sum to this");
-  command.add_option("--seed", arguments.seed, "Of the random numbers; a row's depend on it and on the row's number");
-  command.add_option("--samples", arguments.settings.samples, "Continuations of each prompt")
-      ->check(CLI::Range(1, 1000000))
-      ->capture_default_str();
+  add_option(command, "--temperature", arguments.temperature,
+             "Sample, with logits divided by this; without it, --top-k and --top-p the likeliest token is taken");
+  add_option(command, "--top-k", arguments.top_k, "Sample from so many likeliest tokens; 0: from all");
+  add_option(command, "--top-p", arguments.top_p,
+             "Sample from the fewest likeliest tokens whose probabilities sum to this");
+  add_option(command, "--seed", arguments.seed, "Of the random numbers; a row's depend on it and on the row's number");
+  add_option(command, "--samples", arguments.settings.samples, "Continuations of each prompt")
+      .between(1, 1000000)
+      .shows_default();
 }
 
 }  // namespace
@@ -224,33 +223,29 @@ void add_sampling_options(CLI::App& command, GenerateArguments& arguments) {
 void add_generate(CLI::App& app, Action& action) {
   auto arguments = std::make_shared<GenerateArguments>();
   auto output = std::make_shared<Output>();
-  CLI::App* command = app.add_subcommand(
-      "generate",
+  CLI::App& command = add_command(
+      app, "generate",
       "Let a model continue texts. Without prompts it reads them line by line, from a terminal (end: Ctrl-D) or a "
       "pipe.\n"
       "  lancet generate --model out/demo --prompt \"The capital of France is\"\n"
       "  lancet generate --model DIR --beside out/demo --prompts prompts.txt --temperature 0.8 --top-p 0.9 --seed 1");
-  command->add_option("--model", arguments->model, "Model folder")->required()->type_name("DIR");
-  command->add_option("--beside", arguments->beside, "A second model folder, whose answers are shown beside")
-      ->type_name("DIR");
-  command->add_option("--prompt", arguments->prompts, "Text to continue; may be given several times")
-      ->take_all()
-      ->allow_extra_args(false);
-  command->add_option("--prompts", arguments->prompts_file, "File of prompts, one per line")->type_name("FILE");
-  command->add_option("--tokens", arguments->settings.tokens, "New tokens at most")
-      ->check(CLI::Range(1, 1000000))
-      ->capture_default_str();
-  add_sampling_options(*command, *arguments);
-  CLI::Option* chat = command->add_flag("--chat", arguments->chat.from_model,
-                                        "Wrap prompts as the instruct model's own chat template does");
-  command->add_option("--chat-template", arguments->chat.by_hand, "Wrap prompts in this text, {} where they go")
-      ->excludes(chat);
-  command->add_option("--dtype", arguments->dtype, "Of weights and activations; auto: the checkpoint's")
-      ->type_name("{auto,f32,bf16,f16,f64}")
-      ->capture_default_str();
-  add_devices(*command, arguments->devices);
-  add_output_options(*command, *output, "One JSON object per answer, a line each");
-  command->callback([=, &action] { action = [=] { return run_generate(*arguments, *output); }; });
+  add_option(command, "--model", arguments->model, "Model folder").required().type("DIR");
+  add_option(command, "--beside", arguments->beside, "A second model folder, whose answers are shown beside")
+      .type("DIR");
+  add_option(command, "--prompt", arguments->prompts, "Text to continue; may be given several times").repeats();
+  add_option(command, "--prompts", arguments->prompts_file, "File of prompts, one per line").type("FILE");
+  add_option(command, "--tokens", arguments->settings.tokens, "New tokens at most").between(1, 1000000).shows_default();
+  add_sampling_options(command, *arguments);
+  const Argument chat = add_flag(command, "--chat", arguments->chat.from_model,
+                                 "Wrap prompts as the instruct model's own chat template does");
+  add_option(command, "--chat-template", arguments->chat.by_hand, "Wrap prompts in this text, {} where they go")
+      .excludes(chat);
+  add_option(command, "--dtype", arguments->dtype, "Of weights and activations; auto: the checkpoint's")
+      .type("{auto,f32,bf16,f16,f64}")
+      .shows_default();
+  add_devices(command, arguments->devices);
+  add_output_options(command, *output, "One JSON object per answer, a line each");
+  on_choice(command, action, [=] { return run_generate(*arguments, *output); });
 }
 
 }  // namespace lancet::cli

@@ -72,22 +72,21 @@ ExitCode run_import(const ImportArguments& arguments, const Output& output) {
 }  // namespace
 
 void add_import(CLI::App& app, Action& action) {
-  CLI::App* parent = app.add_subcommand("import", "Make parts of a job of other tools' files.");
-  parent->require_subcommand(1);
+  CLI::App& parent = add_command_group(app, "import", "Make parts of a job of other tools' files.");
   auto arguments = std::make_shared<ImportArguments>();
   auto output = std::make_shared<Output>();
-  CLI::App* command =
-      parent->add_subcommand("hparams",
-                             "Hyper-parameter files of EasyEdit, memit, AlphaEdit, unified-model-editing and "
-                             "UltraEdit: the job's sections on\n"
-                             "stdout, what became of every key on stderr.\n"
-                             "  lancet import hparams EasyEdit/hparams/MEMIT/llama-7b.yaml --model DIR > job.yaml");
-  command->add_option("file", arguments->file, "The file, YAML or JSON")->required()->type_name("FILE");
-  command->add_option("--model", arguments->model, "Model folder: layers are checked against its config.json")
-      ->type_name("DIR");
-  command->add_option("--method", arguments->method, "lancet's name of the method, where the file does not tell it");
-  add_output_options(*command, *output);
-  command->callback([=, &action] { action = [=] { return run_import(*arguments, *output); }; });
+  CLI::App& command =
+      add_command(parent, "hparams",
+                  "Hyper-parameter files of EasyEdit, memit, AlphaEdit, unified-model-editing and "
+                  "UltraEdit: the job's sections on\n"
+                  "stdout, what became of every key on stderr.\n"
+                  "  lancet import hparams EasyEdit/hparams/MEMIT/llama-7b.yaml --model DIR > job.yaml");
+  add_option(command, "file", arguments->file, "The file, YAML or JSON").required().type("FILE");
+  add_option(command, "--model", arguments->model, "Model folder: layers are checked against its config.json")
+      .type("DIR");
+  add_option(command, "--method", arguments->method, "lancet's name of the method, where the file does not tell it");
+  add_output_options(command, *output);
+  on_choice(command, action, [=] { return run_import(*arguments, *output); });
 }
 
 }  // namespace lancet::cli

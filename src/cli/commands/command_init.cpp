@@ -29,17 +29,17 @@ ExitCode run_init(const InitArguments& arguments, const Output& output) {
 void add_init(CLI::App& app, Action& action) {
   auto arguments = std::make_shared<InitArguments>();
   auto output = std::make_shared<Output>();
-  CLI::App* command = app.add_subcommand("init",
-                                         "Print a commented job for a model, to put one's own facts in.\n"
-                                         "  lancet init --model DIR > job.yaml\n"
-                                         "  lancet init --model DIR --requests facts.csv --out edited > job.yaml");
-  command->add_option("--model", arguments->model, "Model folder")->required()->type_name("DIR");
-  command->add_option("--requests", arguments->requests, "Request file; default: examples in the job itself")
-      ->type_name("FILE");
-  command->add_option("--out", arguments->out, "Folder for the edited model; default: edited, beside the job")
-      ->type_name("DIR");
-  add_output_options(*command, *output, "The job's text in one JSON document");
-  command->callback([=, &action] { action = [=] { return run_init(*arguments, *output); }; });
+  CLI::App& command = add_command(app, "init",
+                                  "Print a commented job for a model, to put one's own facts in.\n"
+                                  "  lancet init --model DIR > job.yaml\n"
+                                  "  lancet init --model DIR --requests facts.csv --out edited > job.yaml");
+  add_option(command, "--model", arguments->model, "Model folder").required().type("DIR");
+  add_option(command, "--requests", arguments->requests, "Request file; default: examples in the job itself")
+      .type("FILE");
+  add_option(command, "--out", arguments->out, "Folder for the edited model; default: edited, beside the job")
+      .type("DIR");
+  add_output_options(command, *output, "The job's text in one JSON document");
+  on_choice(command, action, [=] { return run_init(*arguments, *output); });
 }
 
 }  // namespace lancet::cli

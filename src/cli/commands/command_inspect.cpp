@@ -80,11 +80,11 @@ ExitCode run_inspect(const std::string& folder, const Output& output) {
 void add_inspect(CLI::App& app, Action& action) {
   auto folder = std::make_shared<std::string>();
   auto output = std::make_shared<Output>();
-  CLI::App* command =
-      app.add_subcommand("inspect", "Show what a model folder holds; reads no weights.\n  lancet inspect DIR");
-  command->add_option("model", *folder, "Model folder")->required()->type_name("DIR");
-  add_output_options(*command, *output);
-  command->callback([=, &action] { action = [=] { return run_inspect(*folder, *output); }; });
+  CLI::App& command =
+      add_command(app, "inspect", "Show what a model folder holds; reads no weights.\n  lancet inspect DIR");
+  add_option(command, "model", *folder, "Model folder").required().type("DIR");
+  add_output_options(command, *output);
+  on_choice(command, action, [=] { return run_inspect(*folder, *output); });
 }
 
 }  // namespace lancet::cli

@@ -43,27 +43,26 @@ ExitCode run_launch(LaunchOptions options, const std::vector<std::string>& comma
 
 void add_launch(CLI::App& app, Action& action) {
   auto options = std::make_shared<LaunchOptions>();
-  CLI::App* command = app.add_subcommand(
-      "launch",
+  CLI::App& command = add_command(
+      app, "launch",
       "Run a job as several processes, which share its requests and documents.\n"
       "  lancet launch -n 4 -- edit job.yaml\n"
       "  on each of two hosts: lancet launch -n 4 --nodes 2 --node-rank 0 --master host0:29500 -- edit job.yaml");
-  command->add_option("-n,--ranks", options->local_ranks, "Processes on this host, and on every other")
-      ->required()
-      ->check(CLI::Range(1, 4096));
-  command->add_option("--nodes", options->nodes, "Hosts; this command is run on each")->check(CLI::Range(1, 100000));
-  command->add_option("--node-rank", options->node_rank, "This host's number, from 0");
-  command->add_option("--master", options->master, "HOST:PORT of host 0, as all hosts reach it; a free port there");
-  command->add_option("--log-dir", options->log_dir, "Folder for rank-0.log, rank-1.log, ...")
-      ->type_name("DIR")
-      ->capture_default_str();
-  command->add_option("command", options->arguments, "After --: one of the commands below, with its arguments")
-      ->required();
+  add_option(command, "-n,--ranks", options->local_ranks, "Processes on this host, and on every other")
+      .required()
+      .between(1, 4096);
+  add_option(command, "--nodes", options->nodes, "Hosts; this command is run on each").between(1, 100000);
+  add_option(command, "--node-rank", options->node_rank, "This host's number, from 0");
+  add_option(command, "--master", options->master, "HOST:PORT of host 0, as all hosts reach it; a free port there");
+  add_option(command, "--log-dir", options->log_dir, "Folder for rank-0.log, rank-1.log, ...")
+      .type("DIR")
+      .shows_default();
+  add_option(command, "command", options->arguments, "After --: one of the commands below, with its arguments")
+      .required();
   // made when it is shown: by then all commands have been added
-  command->footer(
-      [&app] { return cat("Commands that run as several processes: ", join(commands_on_ranks(app)), "."); });
-  command->callback(
-      [=, &app, &action] { action = [=, &app] { return run_launch(*options, commands_on_ranks(app)); }; });
+  set_footer(command,
+             [&app] { return cat("Commands that run as several processes: ", join(commands_on_ranks(app)), "."); });
+  on_choice(command, action, [=, &app] { return run_launch(*options, commands_on_ranks(app)); });
 }
 
 }  // namespace lancet::cli

@@ -128,22 +128,21 @@ ExitCode run_plan(const PlanArguments& arguments, const Output& output) {
 void add_plan(CLI::App& app, Action& action) {
   auto arguments = std::make_shared<PlanArguments>();
   auto output = std::make_shared<Output>();
-  CLI::App* command = app.add_subcommand("plan",
-                                         "Show what each device would hold; loads nothing, needs no GPU.\n"
-                                         "  lancet plan job.yaml --devices 8x80GiB\n"
-                                         "  lancet plan --model DIR --devices 80GiB,cpu=256GiB");
-  add_job_file(*command, arguments->job);
-  command
-      ->add_option("--model", arguments->job.model,
-                   "A model folder or its config.json, instead of a job: a typical edit is assumed")
-      ->type_name("FILE");
-  command->add_option("--devices", arguments->devices,
-                      "Devices to assume: 8x80GiB, 24GiB,80GiB or 80GiB,cpu=256GiB; else the job's run.devices");
-  command->add_option("--dtype", arguments->dtype, "With --model; auto: config.json's")
-      ->type_name("{auto,f32,bf16,f16,f64}")
-      ->capture_default_str();
-  add_output_options(*command, *output);
-  command->callback([=, &action] { action = [=] { return run_plan(*arguments, *output); }; });
+  CLI::App& command = add_command(app, "plan",
+                                  "Show what each device would hold; loads nothing, needs no GPU.\n"
+                                  "  lancet plan job.yaml --devices 8x80GiB\n"
+                                  "  lancet plan --model DIR --devices 80GiB,cpu=256GiB");
+  add_job_file(command, arguments->job);
+  add_option(command, "--model", arguments->job.model,
+             "A model folder or its config.json, instead of a job: a typical edit is assumed")
+      .type("FILE");
+  add_option(command, "--devices", arguments->devices,
+             "Devices to assume: 8x80GiB, 24GiB,80GiB or 80GiB,cpu=256GiB; else the job's run.devices");
+  add_option(command, "--dtype", arguments->dtype, "With --model; auto: config.json's")
+      .type("{auto,f32,bf16,f16,f64}")
+      .shows_default();
+  add_output_options(command, *output);
+  on_choice(command, action, [=] { return run_plan(*arguments, *output); });
 }
 
 }  // namespace lancet::cli

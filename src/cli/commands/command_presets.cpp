@@ -63,14 +63,14 @@ void add_presets(CLI::App& app, Action& action) {
   auto name = std::make_shared<std::string>();
   auto model = std::make_shared<std::string>();
   auto output = std::make_shared<Output>();
-  CLI::App* command = app.add_subcommand("presets",
-                                         "List the published options of methods for models, or show one as YAML.\n"
-                                         "  lancet presets --model DIR\n"
-                                         "  lancet presets llama-3-8b-memit");
-  command->add_option("name", *name, "The preset to show");
-  command->add_option("--model", *model, "Only those for this model folder's config.json")->type_name("DIR");
-  add_output_options(*command, *output);
-  command->callback([=, &action] { action = [=] { return run_presets(*name, *model, *output); }; });
+  CLI::App& command = add_command(app, "presets",
+                                  "List the published options of methods for models, or show one as YAML.\n"
+                                  "  lancet presets --model DIR\n"
+                                  "  lancet presets llama-3-8b-memit");
+  add_option(command, "name", *name, "The preset to show");
+  add_option(command, "--model", *model, "Only those for this model folder's config.json").type("DIR");
+  add_output_options(command, *output);
+  on_choice(command, action, [=] { return run_presets(*name, *model, *output); });
 }
 
 }  // namespace lancet::cli

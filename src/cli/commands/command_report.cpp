@@ -129,27 +129,25 @@ void add_report(CLI::App& app, Action& action) {
   auto folders = std::make_shared<std::vector<std::string>>();
   auto out = std::make_shared<std::string>();
   auto output = std::make_shared<Output>();
-  CLI::App* command = app.add_subcommand(
-      "report",
-      "Write report.html again from a folder's report.json, or one page that compares several folders.\n"
-      "  lancet report out/demo\n"
-      "  lancet report out/memit out/alphaedit --out comparison.html");
-  command->add_option("folders", *folders, "Outputs of lancet edit or lancet compare")->required();
-  command->add_option("--out", *out, "The page of several folders; default: comparison.html");
-  add_output_options(*command, *output);
-  command->callback([=, &action] {
-    action = [=] {
-      begin(*output);
-      const std::vector<fs::path> paths = write_pages(*folders, *out);
-      if (folders->size() == 1) note_written(folders->front(), paths);
-      Json written = Json::array();
-      for (const fs::path& path : paths) {
-        written.push_back(path.string());
-        if (!output->json && !output->quiet) std::cout << "written: " << path.string() << "\n";
-      }
-      if (output->json) std::cout << Json{{"written", written}}.dump(1) << "\n";
-      return ExitCode::kOk;
-    };
+  CLI::App& command =
+      add_command(app, "report",
+                  "Write report.html again from a folder's report.json, or one page that compares several folders.\n"
+                  "  lancet report out/demo\n"
+                  "  lancet report out/memit out/alphaedit --out comparison.html");
+  add_option(command, "folders", *folders, "Outputs of lancet edit or lancet compare").required();
+  add_option(command, "--out", *out, "The page of several folders; default: comparison.html");
+  add_output_options(command, *output);
+  on_choice(command, action, [=] {
+    begin(*output);
+    const std::vector<fs::path> paths = write_pages(*folders, *out);
+    if (folders->size() == 1) note_written(folders->front(), paths);
+    Json written = Json::array();
+    for (const fs::path& path : paths) {
+      written.push_back(path.string());
+      if (!output->json && !output->quiet) std::cout << "written: " << path.string() << "\n";
+    }
+    if (output->json) std::cout << Json{{"written", written}}.dump(1) << "\n";
+    return ExitCode::kOk;
   });
 }
 

@@ -113,44 +113,37 @@ void add_trace(CLI::App& app, Action& action) {
   auto arguments = std::make_shared<TraceArguments>();
   auto output = std::make_shared<Output>();
   auto ranks = std::make_shared<RankArguments>();
-  CLI::App* command =
-      app.add_subcommand("trace",
-                         "Causal tracing: which layers and tokens carry facts; heat maps, and layers to edit.\n"
-                         "  lancet trace --model DIR --facts FILE --out DIR\n"
-                         "  lancet trace --model DIR --prompt \"The capital of {} is\" --subject France --out DIR");
-  command->add_option("--model", arguments->model, "Model folder")->required();
-  command->add_option("--facts", arguments->facts,
-                      "Facts: a request file, or records with prompt, subject and attribute");
-  command->add_option("--prompt", arguments->prompt, "One fact: the prompt, {} where the subject goes");
-  command->add_option("--subject", arguments->subject, "One fact: the subject");
-  command->add_option("--out", arguments->out, "Folder for trace.json, trace.csv and the heat maps")->required();
-  command->add_option("--kinds", arguments->kinds, "What is put back")->capture_default_str();
+  CLI::App& command =
+      add_command(app, "trace",
+                  "Causal tracing: which layers and tokens carry facts; heat maps, and layers to edit.\n"
+                  "  lancet trace --model DIR --facts FILE --out DIR\n"
+                  "  lancet trace --model DIR --prompt \"The capital of {} is\" --subject France --out DIR");
+  add_option(command, "--model", arguments->model, "Model folder").required();
+  add_option(command, "--facts", arguments->facts,
+             "Facts: a request file, or records with prompt, subject and attribute");
+  add_option(command, "--prompt", arguments->prompt, "One fact: the prompt, {} where the subject goes");
+  add_option(command, "--subject", arguments->subject, "One fact: the subject");
+  add_option(command, "--out", arguments->out, "Folder for trace.json, trace.csv and the heat maps").required();
+  add_option(command, "--kinds", arguments->kinds, "What is put back").shows_default();
   TraceOptions& options = arguments->options;
-  command->add_option("--samples", options.samples, "Noise samples of each fact")
-      ->check(CLI::Range(1, 1000000))
-      ->capture_default_str();
-  command
-      ->add_option("--noise", arguments->noise,
-                   "Standard deviation of the noise; default: 3 times that of the embeddings of the subjects' tokens")
-      ->check(CLI::PositiveNumber);
-  command->add_option("--window", options.window, "Layers whose mlp or attention outputs are put back together")
-      ->check(CLI::Range(1, 1000000))
-      ->capture_default_str();
-  command->add_option("--skip", arguments->range.skip, "Facts of the file to pass over")->check(CLI::NonNegativeNumber);
-  command->add_option("--limit", arguments->range.limit, "Facts at most")->check(CLI::PositiveNumber);
-  command->add_flag("--keep-unknown", arguments->keep_unknown,
-                    "Trace also facts whose true answer, as the file says it, the model does not predict");
-  command->add_option("--seed", options.seed, "Of the noise")->capture_default_str();
-  add_devices(*command, arguments->devices);
-  command->add_option("--dtype", arguments->dtype, "auto (the checkpoint's), f32, bf16, f16 or f64")
-      ->capture_default_str();
-  add_output_options(*command, *output);
-  add_rank_options(*command, *ranks);
-  command->callback([=, &action] {
-    action = [=] {
-      return run_as_rank(*ranks, *output,
-                         [&](RankSession& session) { return run_trace(*arguments, *output, session); });
-    };
+  add_option(command, "--samples", options.samples, "Noise samples of each fact").between(1, 1000000).shows_default();
+  add_option(command, "--noise", arguments->noise,
+             "Standard deviation of the noise; default: 3 times that of the embeddings of the subjects' tokens")
+      .positive();
+  add_option(command, "--window", options.window, "Layers whose mlp or attention outputs are put back together")
+      .between(1, 1000000)
+      .shows_default();
+  add_option(command, "--skip", arguments->range.skip, "Facts of the file to pass over").not_negative();
+  add_option(command, "--limit", arguments->range.limit, "Facts at most").positive();
+  add_flag(command, "--keep-unknown", arguments->keep_unknown,
+           "Trace also facts whose true answer, as the file says it, the model does not predict");
+  add_option(command, "--seed", options.seed, "Of the noise").shows_default();
+  add_devices(command, arguments->devices);
+  add_option(command, "--dtype", arguments->dtype, "auto (the checkpoint's), f32, bf16, f16 or f64").shows_default();
+  add_output_options(command, *output);
+  add_rank_options(command, *ranks);
+  on_choice(command, action, [=] {
+    return run_as_rank(*ranks, *output, [&](RankSession& session) { return run_trace(*arguments, *output, session); });
   });
 }
 

@@ -89,14 +89,13 @@ void add_tune(CLI::App& app, Action& action) {
   auto arguments = std::make_shared<JobArguments>();
   auto out = std::make_shared<std::string>();
   auto output = std::make_shared<Output>();
-  CLI::App* command = app.add_subcommand("tune",
-                                         "Find an editor's options for a model, on requests of their own (tune: in the "
-                                         "job).\n  lancet tune job.yaml --out preset.yaml");
-  add_job_file(*command, *arguments);
-  command->get_option("job")->required();
-  command->add_option("--out", *out, "The preset file; a plot comes beside it, .svg")->required()->type_name("FILE");
-  add_output_options(*command, *output);
-  command->callback([=, &action] { action = [=] { return run_tune(*arguments, *out, *output); }; });
+  CLI::App& command = add_command(app, "tune",
+                                  "Find an editor's options for a model, on requests of their own (tune: in the "
+                                  "job).\n  lancet tune job.yaml --out preset.yaml");
+  add_job_file(command, *arguments).required();
+  add_option(command, "--out", *out, "The preset file; a plot comes beside it, .svg").required().type("FILE");
+  add_output_options(command, *output);
+  on_choice(command, action, [=] { return run_tune(*arguments, *out, *output); });
 }
 
 }  // namespace lancet::cli

@@ -1,0 +1,73 @@
+// Commands and their options, for the parser CLI11. Its headers take longer to compile than a whole command: they are
+// seen by command_line.cpp and by what reads the parser, not by every command.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lancet/core/error.h"
+
+namespace CLI {
+class App;
+class Option;
+}  // namespace CLI
+
+namespace lancet::cli {
+
+/// What the chosen command does; returns the process's exit code.
+using Action = std::function<ExitCode()>;
+
+/// How an option may be given, and what --help says of it.
+class Argument {
+ public:
+  explicit Argument(CLI::Option& option) : option_(option) {}
+  Argument& required();
+  /// "FILE" and "DIR" are completed with paths.
+  Argument& type(const std::string& name);
+  Argument& shows_default();
+  Argument& between(int64_t least, int64_t most);
+  Argument& positive();
+  Argument& not_negative();
+  Argument& one_of(const std::vector<std::string>& words);
+  /// Several times, one value each: `--set a=b job.yaml`.
+  Argument& repeats();
+  /// One value, of several parts.
+  Argument& separated_by(char mark);
+  Argument& excludes(const Argument& other);
+  /// Not in --help.
+  Argument& hidden();
+
+ private:
+  CLI::Option& option_;
+};
+
+/// `names`: "-q,--quiet", or "job" of what is given by its place. What is given goes to `value`, which outlives the
+/// parser.
+Argument add_option(CLI::App& command, const std::string& names, std::string& value, const std::string& help);
+Argument add_option(CLI::App& command, const std::string& names, std::filesystem::path& value, const std::string& help);
+Argument add_option(CLI::App& command, const std::string& names, std::vector<std::string>& value,
+                    const std::string& help);
+Argument add_option(CLI::App& command, const std::string& names, int64_t& value, const std::string& help);
+Argument add_option(CLI::App& command, const std::string& names, uint64_t& value, const std::string& help);
+Argument add_option(CLI::App& command, const std::string& names, std::optional<int64_t>& value,
+                    const std::string& help);
+Argument add_option(CLI::App& command, const std::string& names, std::optional<uint64_t>& value,
+                    const std::string& help);
+Argument add_option(CLI::App& command, const std::string& names, std::optional<double>& value, const std::string& help);
+/// False unless given.
+Argument add_flag(CLI::App& command, const std::string& names, bool& value, const std::string& help);
+
+/// A command that does `work` when it is chosen. `help`: what it does, then examples, indented.
+CLI::App& add_command(CLI::App& app, const std::string& name, const std::string& help);
+/// A command of which one of its own commands is to be chosen.
+CLI::App& add_command_group(CLI::App& app, const std::string& name, const std::string& help);
+/// Puts `work` into `action` when `command` is chosen.
+void on_choice(CLI::App& command, Action& action, Action work);
+/// Below the options of --help; made when it is shown.
+void set_footer(CLI::App& command, const std::function<std::string()>& text);
+
+}  // namespace lancet::cli
