@@ -90,6 +90,7 @@ TESTED = {
     "lancet compare job.yaml --methods memit,rome": "test_compare.test_a_table_and_the_reports",
     "lancet compare data/jobs/demo-compare.yaml": "test_compare.test_the_demo_runs_every_method",
     "lancet edit data/jobs/demo-metrics.yaml": "test_eval.test_an_edit_and_an_eval_beside_the_base_model_agree",
+    "lancet eval --baseline DIR": "test_eval.test_an_edit_and_an_eval_beside_the_base_model_agree",
     "lancet eval --baseline": "test_eval.test_an_edit_and_an_eval_beside_the_base_model_agree",
     "lancet eval job.yaml --set model=out/demo --baseline data/demo-model": "test_command_line.test_paths_of_the_command_line_are_taken_from_the_current_folder",
     "lancet import hparams llama-7b.yaml": "test_import.test_a_published_file_is_its_preset",
