@@ -3,7 +3,7 @@ import re
 
 from conftest import ROOT
 
-DOCS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+DOCS = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 LAUNCHERS = r"(?:lancet launch [^\n`]*?-- |(?:torchrun|srun|mpirun) [^\n`]*?lancet )([a-z]+)"
 
 

@@ -1,4 +1,4 @@
-"""Every command that README.md and docs/*.md show: run here, run by a test that is named, or listed with the reason why not.
+"""Every command that README.md, CONTRIBUTING.md, CHANGELOG.md and docs/**/*.md show: run here, run by a test that is named, or listed with the reason why not.
 
 A command is a line of a code block, or code within a line, that begins with `lancet` or `make` and has arguments. A new one in the
 documents fails here until it has its row, and a row whose command is gone does too.
@@ -13,7 +13,7 @@ import pytest
 import yaml
 from conftest import DATA, LANCET, ROOT
 
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [*(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")), *sorted((ROOT / "docs").rglob("*.md"))]
 # Words of the documents that stand for a reader's own files and folders.
 PLACES = {"DIR", "FILE", "NAME", "FILE.html", "DIR..."}
 
@@ -42,6 +42,7 @@ SHORT = "--set requests.limit=2 --set editor.values.steps=3 --set statistics.tok
 ONE = "--set editor.values.steps=3 --set statistics.tokens=2000 --set statistics.cache=cache"
 RUN = {
     "lancet init --model DIR > job.yaml": "lancet init --model data/demo-model > made.yaml",
+    "lancet init --model DIR --requests facts.csv > job.yaml": "lancet init --model data/demo-model --requests facts.csv > of-facts.yaml",
     "lancet edit data/jobs/demo.yaml": f"lancet edit data/jobs/demo.yaml --set output.dir=out/demo --set accept=null {SHORT}",
     "lancet edit job.yaml": f"lancet edit made.yaml {ONE}",
     'lancet edit --model DIR --prompt "The capital of {} is" --subject France --target Rome --out DIR':
@@ -75,10 +76,21 @@ RUN = {
 # Run by these tests, which are about the command.
 TESTED = {
     "lancet doctor": "test_doctor.test_doctor_tells_what_it_found_as_text",
+    "lancet doctor --json": "test_doctor.test_doctor_tells_facts_as_json",
+    "lancet inspect my-model": "test_getting_started.test_the_facts_take",
+    "lancet init --model my-model --requests facts.json > job.yaml": "test_getting_started.test_the_facts_take",
+    "lancet eval job.yaml --set model=edited --baseline my-model": "test_getting_started.test_eval_finds_the_same_as_the_edit",
+    'lancet generate --model my-model --tokens 4 --prompt "Francis Hagerup was employed in"':
+        "test_getting_started.test_models_answer_as_the_page_shows",
+    'lancet generate --model my-model --beside edited --tokens 4 --prompt "Francis Hagerup worked in the city of"':
+        "test_getting_started.test_models_answer_as_the_page_shows",
+    'lancet generate --model edited --tokens 4 --prompt "Francis Hagerup was employed in"':
+        "test_getting_started.test_transformers_says_what_lancet_says",
     "lancet compare job.yaml": "test_compare.test_a_table_and_the_reports",
     "lancet compare job.yaml --methods memit,rome": "test_compare.test_a_table_and_the_reports",
     "lancet compare data/jobs/demo-compare.yaml": "test_compare.test_the_demo_runs_every_method",
     "lancet edit data/jobs/demo-metrics.yaml": "test_eval.test_an_edit_and_an_eval_beside_the_base_model_agree",
+    "lancet eval --baseline DIR": "test_eval.test_an_edit_and_an_eval_beside_the_base_model_agree",
     "lancet eval --baseline": "test_eval.test_an_edit_and_an_eval_beside_the_base_model_agree",
     "lancet eval job.yaml --set model=out/demo --baseline data/demo-model": "test_command_line.test_paths_of_the_command_line_are_taken_from_the_current_folder",
     "lancet import hparams llama-7b.yaml": "test_import.test_a_published_file_is_its_preset",
@@ -99,6 +111,8 @@ TESTED = {
 NOT_RUN = {
     "lancet trace --facts data/requests/demo.json --limit 200 --window 3 --samples 3": "the same with other numbers takes minutes",
     "lancet launch -n 4 -- trace --model DIR --facts known_1000.json --out out/trace": "traces on ranks are tests/pipeline/trace_on_devices_test.cpp's",
+    "make build": "builds the program that these tests run",
+    "make lint": "runs tests/lint",
     "make demo": "builds the program that these tests run, and edits data/jobs/demo.yaml, as above",
     "make test": "runs these tests",
     "make test-full": "takes many minutes",
@@ -128,9 +142,9 @@ def test_what_is_run_is_what_is_shown():
         words, given = shlex.split(shown), shlex.split(run)
         given = given[: len(words)] if ">" not in words else given
         assert len(words) == len(given), shown
-        own = {"job.yaml": "made.yaml", "DIR/_lancet": "out/_lancet"}
+        own = {"job.yaml": {"made.yaml", "of-facts.yaml"}, "DIR/_lancet": {"out/_lancet"}}
         for word, taken in zip(words, given):
-            assert word == taken or word in PLACES or own.get(word) == taken, (shown, run)
+            assert word == taken or word in PLACES or taken in own.get(word, {}), (shown, run)
 
 
 def subcommand(words):
@@ -165,6 +179,7 @@ def root(tmp_path_factory):
     """A folder like the repository's root, with data of its own: jobs write beside it."""
     folder = tmp_path_factory.mktemp("root")
     shutil.copytree(DATA, folder / "data")
+    (folder / "facts.csv").write_text(*blocks("guides/own-facts.md", "csv"))
     (folder / "prompts.txt").write_text("Piranha Games, created in\nLerin Duarte, the\n")
     (folder / "out").mkdir()
     return folder
@@ -186,12 +201,12 @@ def test_commands_run_from_the_repositorys_root(root):
 # ---- jobs that the documents show ----
 
 
-def yaml_blocks(page):
-    return re.findall(r"^```yaml\n(.*?)^```", (ROOT / "docs" / page).read_text(), re.M | re.S)
+def blocks(page, language):
+    return re.findall(rf"^```{language}\n(.*?)^```", (ROOT / "docs" / page).read_text(), re.M | re.S)
 
 
 def test_the_jobs_of_the_job_files_page_are_jobs(lancet):
-    whole, compared = yaml_blocks("job-file.md")
+    whole, compared = blocks("job-file.md", "yaml")
     for name in ("demo-model", "requests"):
         (lancet.folder / name).symlink_to(DATA / name)
     jobs = lancet.folder / "jobs"
@@ -202,3 +217,42 @@ def test_the_jobs_of_the_job_files_page_are_jobs(lancet):
     both = yaml.safe_load(whole) | yaml.safe_load(compared)
     planned = lancet.run("plan", lancet.write(json.dumps(both), "jobs/both.json"), "--devices", "80GiB")
     assert planned.returncode == 0, planned.stderr
+
+
+def parts_of_jobs():
+    pages = [page.name for page in sorted((ROOT / "docs" / "guides").glob("*.md"))]
+    return [pytest.param(part, id=f"{page}-{i}") for page in pages for i, part in enumerate(blocks(f"guides/{page}", "yaml"))]
+
+
+@pytest.mark.parametrize("part", parts_of_jobs())
+def test_the_parts_of_jobs_that_guides_show_are_parts_of_jobs(lancet, part):
+    """Put into a job for the demo model."""
+    shutil.copytree(DATA / "demo-model", lancet.folder / "demo-model", ignore=lambda *_: ["lancet.yaml"])
+    (lancet.folder / "requests").symlink_to(DATA / "requests")
+    (lancet.folder / "jobs").mkdir()
+    for kind in ("csv", "json"):
+        (lancet.folder / "jobs" / f"facts.{kind}").write_text(*blocks("guides/own-facts.md", kind))
+    shutil.copy(DATA / "presets" / "demo-model-memit.yaml", lancet.folder / "jobs" / "preset.yaml")
+    job = {
+        "model": "../demo-model",
+        "requests": {"path": "../requests/demo.json", "limit": 4},
+        "editor": {"method": "memit"},
+        "output": {"dir": "../out"},
+    }
+    job |= yaml.safe_load(part)
+    on = [] if "cuda" in part else ["--devices", "80GiB"]
+    planned = lancet.run("plan", lancet.write(json.dumps(job), "jobs/job.json"), *on)
+    if "cuda" in part and planned.returncode == 4:
+        assert "cuda:" in planned.stderr  # what it names is not on this machine
+        return
+    assert planned.returncode == 0, planned.stderr
+
+
+def test_facts_as_a_table_and_as_json_are_the_same(lancet):
+    read = []
+    for kind in ("csv", "json"):
+        (lancet.folder / f"facts.{kind}").write_text(*blocks("guides/own-facts.md", kind))
+        result = lancet.run("eval", "--model", DATA / "demo-model", "--requests", f"facts.{kind}", "--json", "--set", "evaluate=[efficacy,paraphrase,specificity]")
+        assert result.returncode == 0, result.stderr
+        read.append(json.loads(result.stdout)["metrics"])
+    assert read[0] == read[1] and read[0]["paraphrase_argmax"]["prompts"] == 3

@@ -136,7 +136,7 @@ def test_public_headers_are_used_elsewhere(sources):
     [
         ("src/core/a.cpp", '#include "lancet/io/files.h"'),
         ("src/io/a.cpp", '#include "lancet/text/prompt.h"'),
-        ("models/a.cpp", '#include "lancet/edit/values.h"'),
+        ("models/a.cpp", '#include "lancet/training/values.h"'),
         ("include/lancet/kernels/a.h", '#include "lancet/models/hooks.h"'),
         ("editors/a.cpp", '#include "lancet/runtime/placement.h"'),
         ("editors/a.cpp", ' #  include "lancet/io/files.h"'),
@@ -159,7 +159,7 @@ def test_direction_finds(path, line):
         ("src/io/a.cpp", '#include "lancet/io/files.h"'),
         ("models/a.cpp", "#include <torch/types.h>"),
         ("src/cli/main.cpp", '#include "lancet/core/error.h"'),
-        ("tests/unit/a.cpp", '#include "lancet/edit/values.h"'),
+        ("tests/unit/a.cpp", '#include "lancet/training/values.h"'),
         ("src/core/a.cpp", '// #include "lancet/io/files.h"'),
         ("src/core/a.cpp", '/*\n#include "lancet/io/files.h"\n*/'),
     ],

@@ -1,0 +1,116 @@
+"""Documents for people: lines of a width that reads well, and links that lead somewhere.
+
+Every check is a function from (path, text) to a list of offenders; below each stand examples that it must and must not find.
+"""
+import re
+from pathlib import PurePosixPath
+
+import pytest
+from cpp_source import REPOSITORY
+
+PAGES = sorted([*(REPOSITORY / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")), *(REPOSITORY / "docs").rglob("*.md")])
+WIDTH = 120  # lines are shorter
+NOT_REWRAPPED = {"docs/job-file.md", "docs/architecture.md"}
+FENCE = re.compile(r"\s*(```|~~~)")
+LINK = re.compile(r"!?\[[^\]]*\]\(\s*([^)\s]+)[^)]*\)")
+
+
+def name_of(page):
+    return page.relative_to(REPOSITORY).as_posix()
+
+
+def report(offenders):
+    if offenders:
+        pytest.fail("\n".join([f"{len(offenders)} offenders:", *offenders]), pytrace=False)
+
+
+def prose(text):
+    """(number, line) of what stands outside code blocks."""
+    in_block = False
+    for number, line in enumerate(text.splitlines(), 1):
+        if FENCE.match(line):
+            in_block = not in_block
+        elif not in_block:
+            yield number, line
+
+
+def width_problems(name, text):
+    """A table's row is one line by its syntax, and neither a link nor an address can be cut."""
+    for number, line in prose(text):
+        without_links = re.sub(r"\bhttps?://\S+", "", re.sub(r"\]\([^)]*\)", "]", line))
+        if len(without_links) >= WIDTH and not line.lstrip().startswith("|"):
+            yield f"{name}:{number}: {len(line)} characters, expected fewer than {WIDTH}"
+
+
+def anchors(text):
+    """Of headings, as GitHub makes them."""
+    heads = [re.match(r"#+\s+(.*)", line) for _, line in prose(text)]
+    plain = [re.sub(r"[^\w\- ]", "", LINK.sub(lambda m: m[0], head[1]).lower()) for head in heads if head]
+    return {title.replace(" ", "-") for title in plain}
+
+
+def link_problems(name, text, read):
+    """`read`: the text of a file of the repository by its path, or None."""
+    for number, line in prose(text):
+        for target in LINK.findall(re.sub(r"`[^`]*`", "", line)):
+            path, _, anchor = target.partition("#")
+            if re.match(r"[a-z]+:", target):
+                continue
+            folder, parts = PurePosixPath(name).parent, []
+            for part in (folder / path).parts if path else PurePosixPath(name).parts:
+                parts = parts[:-1] if part == ".." else [*parts, part]
+            found = read("/".join(parts))
+            if found is None:
+                yield f"{name}:{number}: {target}: no such file"
+            elif anchor and anchor not in anchors(found):
+                yield f"{name}:{number}: {target}: no heading of that name"
+
+
+def read_file(path):
+    file = REPOSITORY / path
+    if not file.exists():
+        return None
+    return file.read_text(encoding="utf-8") if file.suffix == ".md" else ""
+
+
+def test_lines_are_short():
+    assert len(PAGES) > 15
+    report([problem for page in PAGES if name_of(page) not in NOT_REWRAPPED for problem in width_problems(name_of(page), page.read_text())])
+
+
+def test_the_list_of_pages_that_are_not_rewrapped_is_exact():
+    assert [name for name in sorted(NOT_REWRAPPED) if not list(width_problems(name, (REPOSITORY / name).read_text()))] == []
+
+
+def test_links_lead_to_files_and_headings():
+    report([problem for page in PAGES for problem in link_problems(name_of(page), page.read_text(), read_file)])
+
+
+def test_the_version_is_the_same_everywhere():
+    version = re.search(r"project\(lancet VERSION ([\d.]+)", (REPOSITORY / "CMakeLists.txt").read_text())[1]
+    citation = dict(re.findall(r"^([a-z-]+): (.+)$", (REPOSITORY / "CITATION.cff").read_text(), re.M))
+    assert citation["version"] == version and citation["cff-version"] == "1.2.0" and citation["license"] == "Apache-2.0"
+    assert re.search(r"^## \[([\d.]+)\]", (REPOSITORY / "CHANGELOG.md").read_text(), re.M)[1] == version
+
+
+@pytest.mark.parametrize("text", ["x" * 120, "* " + "word " * 30, "```\ncode\n```\n" + "x" * 120, "[name](" + "u" * 10 + ") " + "x" * 120])
+def test_width_finds(text):
+    assert len(list(width_problems("a.md", text))) == 1
+
+
+@pytest.mark.parametrize("text", ["x" * 119, "| " + "x" * 200 + " |", "```\n" + "x" * 200 + "\n```", "[name](" + "u" * 200 + ")", "https://" + "u" * 200])
+def test_width_lets_pass(text):
+    assert list(width_problems("a.md", text)) == []
+
+
+FILES = {"docs/a.md": "# A head: `of` it, two\n```\n# code\n```\n", "docs/guides/b.md": "", "data/c.yaml": ""}
+
+
+@pytest.mark.parametrize("link", ["b.md", "guides/c.md", "#code", "a.md#b", "../docs/guides/a.md"])
+def test_links_finds(link):
+    assert len(list(link_problems("docs/a.md", FILES["docs/a.md"] + f"[x]({link})", FILES.get))) == 1
+
+
+@pytest.mark.parametrize("link", ["a.md", "guides/b.md", "../data/c.yaml", "#a-head-of-it-two", "a.md#a-head-of-it-two", "https://x.org/y.md"])
+def test_links_lets_pass(link):
+    assert list(link_problems("docs/a.md", FILES["docs/a.md"] + f"[x]({link}) `[y](none.md)`", FILES.get)) == []
