@@ -1,13 +1,14 @@
-# lancet_library(NAME [TORCH] [SANITIZED] [SOURCES_IN dir] [DEPENDS targets...])
+# lancet_library(NAME [TORCH | TENSORS] [SANITIZED] [SOURCES_IN dir] [DEPENDS targets...])
 #   One static library lancet_<NAME> from every source of a folder and its subfolders (src/<NAME> unless SOURCES_IN is given). The dependencies
 #   named here are the only ones: the design's direction of dependencies is these calls, and tests/lint holds sources to them.
-#   TORCH      the folder sees torch: shares the precompiled header of lancet_pch
+#   TORCH      the folder computes with torch: shares the precompiled lancet_torch_headers
+#   TENSORS    the folder hands tensors on, and may use torch in a file or two: shares the precompiled lancet_tensor_headers
 #   SANITIZED  also lancet_<NAME>_sanitized, the same sources under AddressSanitizer and UBSan, for the tests
 set(LANCET_WARNINGS -Wall -Wextra -Wshadow -Wconversion)
 set(LANCET_SANITIZE -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer)
 
 function(lancet_library NAME)
-  cmake_parse_arguments(ARG "TORCH;SANITIZED" "SOURCES_IN" "DEPENDS" ${ARGN})
+  cmake_parse_arguments(ARG "TORCH;TENSORS;SANITIZED" "SOURCES_IN" "DEPENDS" ${ARGN})
   if(NOT ARG_SOURCES_IN)
     set(ARG_SOURCES_IN "src/${NAME}")
   endif()
@@ -34,8 +35,22 @@ function(lancet_library NAME)
       target_link_options(${_target} PUBLIC ${LANCET_SANITIZE})
     endif()
   endforeach()
-  if(ARG_TORCH)
+  if(ARG_TORCH OR ARG_TENSORS)
     target_link_libraries(lancet_${NAME} PUBLIC TorchWheel::torch)
-    target_precompile_headers(lancet_${NAME} REUSE_FROM lancet_pch)
+    if(ARG_TORCH)
+      target_precompile_headers(lancet_${NAME} REUSE_FROM lancet_torch_headers)
+    else()
+      target_precompile_headers(lancet_${NAME} REUSE_FROM lancet_tensor_headers)
+    endif()
   endif()
+endfunction()
+
+# precompiled_headers(NAME headers...): a target for others to REUSE_FROM.
+function(precompiled_headers NAME)
+  set(_source "${CMAKE_BINARY_DIR}/${NAME}.cpp")
+  file(WRITE "${_source}" "")
+  add_library(${NAME} STATIC "${_source}")
+  target_link_libraries(${NAME} PUBLIC TorchWheel::torch)
+  target_compile_options(${NAME} PRIVATE -fpch-preprocess)
+  target_precompile_headers(${NAME} PRIVATE ${ARGN})
 endfunction()

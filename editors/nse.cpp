@@ -80,7 +80,9 @@ class NseEditor final : public LayeredEditor {
 }  // namespace
 
 std::unique_ptr<Editor> make_nse(ConfigSection& editor) {
-  LayeredOptions layered = parse_layered_options(editor, {.values_on_unedited = true});
+  LayeredOptions layered;
+  layered.values_on_unedited = true;
+  layered = parse_layered_options(editor, std::move(layered));
   layered.keeps_history = editor.boolean("history", true);
   layered.passes = editor.integer("passes", {.min = 1, .max = 100}, 2);
   ResidualBounds& bounds = layered.residuals;

@@ -104,7 +104,8 @@ std::string editor_text(const ModelConfig& config) {
 }
 
 std::string statistics_text(const ModelConfig& config) {
-  const StatisticsOptions own_text{.from = StatisticsFrom::kSelf};
+  StatisticsOptions own_text;
+  own_text.from = StatisticsFrom::kSelf;
   const int64_t tokens = own_text.token_budget(config.d_ffn);
   const auto layer_bytes = static_cast<uint64_t>(own_text.cached_bytes(config.d_ffn));
   return cat("\nstatistics:\n  corpus: self    # the model writes text of ", tokens,

@@ -10,7 +10,7 @@ from cpp_source import REPOSITORY
 
 PAGES = sorted([*(REPOSITORY / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")), *(REPOSITORY / "docs").rglob("*.md")])
 WIDTH = 120  # lines are shorter
-NOT_REWRAPPED = {"docs/job-file.md", "docs/architecture.md"}
+NOT_REWRAPPED = {"docs/job-file.md"}
 FENCE = re.compile(r"\s*(```|~~~)")
 LINK = re.compile(r"!?\[[^\]]*\]\(\s*([^)\s]+)[^)]*\)")
 

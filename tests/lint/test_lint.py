@@ -34,7 +34,7 @@ def declared_rooms(cmake):
     rooms = {}
     for name, words in LIBRARY.findall(cmake):
         words = words.split()
-        rooms[name] = ({word.removeprefix("lancet_") for word in words if word.startswith("lancet_")}, "TORCH" in words)
+        rooms[name] = ({word.removeprefix("lancet_") for word in words if word.startswith("lancet_")}, "TORCH" in words or "TENSORS" in words)
     return rooms
 
 
