@@ -1,6 +1,7 @@
 #include "completion_words.h"
 
 #include "lancet/core/strings.h"
+#include "lancet/spec/schema.h"
 
 namespace lancet::cli {
 namespace {
@@ -30,6 +31,10 @@ CompletedOption completed_option(const CLI::Option& option) {
     made.takes = CompletedOption::Takes::kFile;
   else if (type.starts_with("DIR"))
     made.takes = CompletedOption::Takes::kFolder;
+  else if (type.starts_with("KEY=VALUE")) {
+    made.takes = CompletedOption::Takes::kJobKey;
+    for (const std::string& key : dotted_job_keys()) made.choices.push_back(key + "=");
+  }
   return made;
 }
 

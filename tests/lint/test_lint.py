@@ -30,20 +30,21 @@ BELOW_EDIT = {"core", "io", "text", "runtime", "kernels", "models"}
 MAY_INCLUDE = {
     "core": set(),
     "io": {"core"},
+    "spec": {"core"},
     "text": {"core"},
     "report": {"core"},
     "runtime": {"core"},
     "distributed": {"core", "runtime"},
     "kernels": {"core", "runtime"},
     "models": {"core", "io", "text", "runtime", "kernels"},
-    "edit": BELOW_EDIT,
-    "editors": {"core", "models", "edit"},  # never a device, a rank, a stream or a file
-    "eval": BELOW_EDIT | {"edit"},
-    "job": BELOW_EDIT | {"edit", "editors", "eval", "report"},
-    "doctor": BELOW_EDIT | {"edit", "editors", "eval", "job", "distributed"},
-    "cli": BELOW_EDIT | {"edit", "editors", "eval", "job", "report", "doctor", "distributed"},
+    "edit": BELOW_EDIT | {"spec"},
+    "editors": {"core", "spec", "models", "edit"},  # never a device, a rank, a stream or a file
+    "eval": BELOW_EDIT | {"spec", "edit"},
+    "job": BELOW_EDIT | {"spec", "edit", "editors", "eval", "report"},
+    "doctor": BELOW_EDIT | {"spec", "edit", "editors", "eval", "job", "distributed"},
+    "cli": BELOW_EDIT | {"spec", "edit", "editors", "eval", "job", "report", "doctor", "distributed"},
 }
-WITHOUT_TORCH = {"core", "io", "text", "report"}
+WITHOUT_TORCH = {"core", "io", "spec", "text", "report"}
 TORCH = re.compile(r"(torch|ATen|c10)/")
 STANDARD = re.compile(r"[a-z][a-z0-9_]*$")
 
