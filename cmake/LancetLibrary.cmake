@@ -48,7 +48,7 @@ endfunction()
 # precompiled_headers(NAME headers...): a target for others to REUSE_FROM.
 function(precompiled_headers NAME)
   set(_source "${CMAKE_BINARY_DIR}/${NAME}.cpp")
-  file(WRITE "${_source}" "")
+  file(CONFIGURE OUTPUT "${_source}" CONTENT "")  # written only when it is not there
   add_library(${NAME} STATIC "${_source}")
   target_link_libraries(${NAME} PUBLIC TorchWheel::torch)
   target_compile_options(${NAME} PRIVATE -fpch-preprocess)

@@ -3,6 +3,7 @@
 // threshold, H the keys of earlier batches, measured behind them. Values, keys and residuals are MEMIT's. Differs from
 // the reference: P is applied to keys and never formed, H is a list of keys and no n x n sum, and the solve is one of
 // as many rows as there are keys.
+#include "lancet/spec/read_option.h"
 #include "layered_editor.h"
 
 namespace lancet {
@@ -38,10 +39,10 @@ class AlphaEditor final : public LayeredEditor {
 
 NullSpaceRule parse_rule(ConfigSection& editor) {
   NullSpaceRule rule;
-  if (editor.is_map("null_space_below"))
-    rule.share = parse_share(editor, "null_space_below", "share");
+  if (const std::optional<double> share = parse_share(editor, LayeredSpec::kNullSpaceBelow))
+    rule.share = *share;
   else
-    rule.below = editor.number_or_auto("null_space_below", {.min = 1e-300});
+    rule.below = read_or_auto(editor, LayeredSpec::kNullSpaceBelow);
   return rule;
 }
 
@@ -49,9 +50,9 @@ NullSpaceRule parse_rule(ConfigSection& editor) {
 
 std::unique_ptr<Editor> make_alphaedit(ConfigSection& editor) {
   LayeredOptions layered = parse_layered_options(editor, {});
-  layered.keeps_history = editor.boolean("history", true);
+  layered.keeps_history = read(editor, LayeredSpec::kStreamHistory);
   const NullSpaceRule rule = parse_rule(editor);
-  layered.weight = parse_solve_weight(editor, "ridge");
+  layered.weight = parse_solve_weight(editor, LayeredSpec::kRidge);
   return std::make_unique<AlphaEditor>(std::move(layered), rule);
 }
 

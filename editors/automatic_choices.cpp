@@ -15,12 +15,6 @@ std::vector<int64_t> layers_between(int64_t first, int64_t last) {
 
 }  // namespace
 
-double automatic_share(std::string_view method) {
-  if (method == "pmet") return 0.99;
-  if (method == "emmet") return 0.98;
-  return method == "alphaedit" ? 0.95 : 0.8;
-}
-
 std::vector<int64_t> automatic_layers(int64_t n_layers) {
   const int64_t end = std::max<int64_t>(1, 3 * n_layers / 10);
   return layers_between(std::max<int64_t>(0, end - kMostLayers), end - 1);

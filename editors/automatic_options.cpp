@@ -7,22 +7,23 @@
 
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
-#include "lancet/editors/automatic_choices.h"
+#include "lancet/spec/read_option.h"
 
 namespace lancet {
 
-SolveWeight parse_solve_weight(ConfigSection& editor, const std::string& option) {
-  SolveWeight weight{.option = option, .attained_share = automatic_share(editor.text("method", ""))};
-  if (editor.is_map(option))
-    weight.attained_share = parse_share(editor, option, "attained_share");
+SolveWeight parse_solve_weight(ConfigSection& editor, const NumberOption& option) {
+  SolveWeight weight{.option = std::string(option.key), .attained_share = option.share};
+  if (const std::optional<double> share = parse_share(editor, option))
+    weight.attained_share = *share;
   else
-    weight.number = editor.number_or_auto(option, {.min = 1e-300});
+    weight.number = read_or_auto(editor, option);
   return weight;
 }
 
-double parse_share(ConfigSection& editor, const std::string& option, const std::string& key) {
-  ConfigSection section = editor.section(option);
-  const double share = section.number(key, {.min = 1e-6, .max = 1 - 1e-6});
+std::optional<double> parse_share(ConfigSection& editor, const NumberOption& option) {
+  if (!editor.is_map(option.key)) return std::nullopt;
+  ConfigSection section = editor.section(option.key);
+  const double share = section.number(option.share_key, kShareRange);
   section.finish();
   return share;
 }

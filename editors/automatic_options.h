@@ -8,6 +8,7 @@
 
 #include "lancet/core/config_section.h"
 #include "lancet/edit/editor.h"
+#include "lancet/spec/option.h"
 
 namespace lancet {
 
@@ -20,11 +21,11 @@ struct SolveWeight {
   double attained_share = 0;          ///< a, where it is chosen
 };
 
-/// `option`: a number, {attained_share: A}, or auto, the default, which stands for automatic_share().
-SolveWeight parse_solve_weight(ConfigSection& editor, const std::string& option);
+/// `option`: a number, {attained_share: A}, or auto, the default, which stands for the declared share.
+SolveWeight parse_solve_weight(ConfigSection& editor, const NumberOption& option);
 
-/// The one number, within (0, 1), of the map that `option` is.
-double parse_share(ConfigSection& editor, const std::string& option, const std::string& key);
+/// The number within (0, 1) of the map that `option` is; nullopt where it is none.
+std::optional<double> parse_share(ConfigSection& editor, const NumberOption& option);
 
 /// The weight with which at least half of the keys get `share` of their residual alone: median(s) (1 - a) / a.
 /// Throws: NumericError naming `where` when none does it: the keys are 0, or not finite.

@@ -4,12 +4,11 @@
 // reference: no inverse is formed, and keys that depend on one another are an error at mu = 0, not a pseudo-inverse;
 // mu counts for single requests too.
 #include "covariance_weights.h"
+#include "lancet/spec/read_option.h"
 #include "layered_editor.h"
 
 namespace lancet {
 namespace {
-
-constexpr double kSlack = 0.1;  // as published
 
 class EmmetEditor final : public LayeredEditor {
  public:
@@ -37,7 +36,7 @@ class EmmetEditor final : public LayeredEditor {
 
 /// Every key gets all of its residual, whatever lambda is: beside nu alone it decides anything.
 SolveWeight parse_weight_without_slack(ConfigSection& editor, double identity_weight) {
-  SolveWeight weight = parse_covariance_weight(editor);
+  SolveWeight weight = parse_solve_weight(editor, LayeredSpec::kEmmetCovarianceWeight);
   if (!weight.number && identity_weight > 0)
     editor.problem(weight.option,
                    "expected a number beside slack: 0 and identity_weight: auto goes by the share of "
@@ -50,9 +49,10 @@ SolveWeight parse_weight_without_slack(ConfigSection& editor, double identity_we
 
 std::unique_ptr<Editor> make_emmet(ConfigSection& editor) {
   LayeredOptions layered = parse_layered_options(editor, {});
-  const double slack = editor.number("slack", {.min = 0}, kSlack);
-  const double identity_weight = parse_identity_weight(editor);
-  layered.weight = slack > 0 ? parse_covariance_weight(editor) : parse_weight_without_slack(editor, identity_weight);
+  const double slack = read(editor, LayeredSpec::kSlack);
+  const double identity_weight = read(editor, LayeredSpec::kIdentityWeight);
+  layered.weight = slack > 0 ? parse_solve_weight(editor, LayeredSpec::kEmmetCovarianceWeight)
+                             : parse_weight_without_slack(editor, identity_weight);
   return std::make_unique<EmmetEditor>(std::move(layered), identity_weight, slack);
 }
 

@@ -7,6 +7,8 @@
 #include <numeric>
 
 #include "lancet/core/strings.h"
+#include "lancet/spec/layered_spec.h"
+#include "lancet/spec/read_option.h"
 
 namespace lancet {
 namespace {
@@ -21,9 +23,7 @@ size_t root_of(std::vector<size_t>& parents, size_t i) {
 
 }  // namespace
 
-EqualKeys parse_equal_keys(ConfigSection& editor) {
-  return editor.choice_of<EqualKeys>("equal_keys", {"warn", "mean", "split"});
-}
+EqualKeys parse_equal_keys(ConfigSection& editor) { return read<EqualKeys>(editor, LayeredSpec::kEqualKeys); }
 
 KeyGroups group_by_key(std::span<const PreparedRequest> requests) {
   KeyGroups groups;

@@ -2,10 +2,11 @@
 
 #include <torch/types.h>
 
-#include <cmath>
 #include <optional>
 
 #include "lancet/deltas/delta_filters.h"
+#include "lancet/spec/editor_spec.h"
+#include "lancet/spec/read_option.h"
 
 namespace lancet {
 namespace {
@@ -62,14 +63,14 @@ class FilteredEditor final : public Editor {
 
 std::unique_ptr<Editor> with_filters(std::unique_ptr<Editor> method, ConfigSection& editor) {
   FilterOptions options;
-  if (editor.has("rect")) {
-    ConfigSection rect = editor.section("rect");
-    options.keep = rect.number("keep", {.min = 1e-12, .max = 1.0}, 0.4);
+  if (editor.has(EditorSpec::kRect.key)) {
+    ConfigSection rect = editor.section(EditorSpec::kRect.key);
+    options.keep = read(rect, RectSpec::kKeep);
     rect.finish();
   }
-  if (editor.has("prune")) {
-    ConfigSection prune = editor.section("prune");
-    options.log_base = prune.number("log_base", {.min = 1.0 + 1e-9}, std::exp(1.0));
+  if (editor.has(EditorSpec::kPrune.key)) {
+    ConfigSection prune = editor.section(EditorSpec::kPrune.key);
+    options.log_base = read(prune, PruneSpec::kLogBase);
     prune.finish();
   }
   if (!options.keep && !options.log_base) return method;

@@ -3,6 +3,7 @@
 // every entry's change; FT-M is teacher-forced on the target. Differs from the reference: targets are tokenised as they
 // continue the prompt, without BOS or padding among the labels.
 #include "lancet/edit/editor.h"
+#include "lancet/spec/read_option.h"
 #include "modules.h"
 
 namespace lancet {
@@ -43,11 +44,11 @@ class FineTuneEditor final : public Editor {
 
 TrainingOptions parse_training(ConfigSection& editor, TrainingObjective objective) {
   TrainingOptions options{.objective = objective};
-  options.steps = editor.integer("steps", {.min = 1}, options.steps);
-  options.lr = editor.number("lr", {.min = 1e-12}, options.lr);
-  options.weight_decay = editor.number("weight_decay", {.min = 0}, options.weight_decay);
-  options.batch = editor.integer("batch", {.min = 1}, options.batch);
-  options.stop_loss = editor.number("stop_loss", {.min = 0}, options.stop_loss);
+  options.steps = read(editor, GradientSpec::kSteps);
+  options.lr = read(editor, GradientSpec::kLr);
+  options.weight_decay = read(editor, GradientSpec::kWeightDecay);
+  options.batch = read(editor, GradientSpec::kBatch);
+  options.stop_loss = read(editor, GradientSpec::kStopLoss);
   return options;
 }
 
@@ -63,13 +64,13 @@ std::unique_ptr<Editor> make_ft(ConfigSection& editor) {
 
 std::unique_ptr<Editor> make_ft_l(ConfigSection& editor) {
   TrainingOptions options = parse_training(editor, TrainingObjective::kPromptLast);
-  options.norm_constraint = editor.number("norm_constraint", {.min = 1e-12}, 5e-5);  // EasyEdit's Mistral-7B
+  options.norm_constraint = read(editor, GradientSpec::kNormConstraint);
   return make(editor, options);
 }
 
 std::unique_ptr<Editor> make_ft_m(ConfigSection& editor) {
   TrainingOptions options = parse_training(editor, TrainingObjective::kTarget);
-  if (editor.has("norm_constraint")) options.norm_constraint = editor.number("norm_constraint", {.min = 1e-12});
+  options.norm_constraint = read_given(editor, GradientSpec::kOwnNormConstraint);
   return make(editor, options);
 }
 

@@ -3,39 +3,34 @@
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
 #include "lancet/editors/automatic_choices.h"
+#include "lancet/spec/read_option.h"
 #include "layered_options.h"
 
 namespace lancet {
 namespace {
 
 std::optional<std::vector<int64_t>> parse_layers(ConfigSection& editor) {
-  const std::optional<std::vector<int64_t>> layers = editor.integers_or_auto("layers", {.min = 0});
+  const std::optional<std::vector<int64_t>> layers = read_or_auto(editor, LayeredSpec::kLayers);
   if (!layers) return layers;
-  if (layers->empty()) editor.problem("layers", "expected at least one layer");
+  if (layers->empty()) editor.problem(LayeredSpec::kLayers.key, "expected at least one layer");
   if (std::adjacent_find(layers->begin(), layers->end(), std::greater_equal<>()) != layers->end())
-    editor.problem("layers", "expected ascending numbers, each once: layers are changed in that order");
+    editor.problem(LayeredSpec::kLayers.key, "expected ascending numbers, each once: layers are changed in that order");
   return layers;
-}
-
-Compat parse_compat(ConfigSection& editor) {
-  static const std::vector<std::string> kNames{"none", "memit", "easyedit"};
-  const std::string name = editor.choice("compat", kNames, kNames.front());
-  return static_cast<Compat>(std::find(kNames.begin(), kNames.end(), name) - kNames.begin());
 }
 
 }  // namespace
 
 LayeredOptions parse_layered_options(ConfigSection& editor, LayeredOptions options) {
   options.layers = parse_layers(editor);
-  options.values = parse_value_options(editor.section("values"), options.values);
+  options.values = parse_value_options(editor.section(LayeredSpec::kValues.key), options.values);
   options.contexts = parse_context_options(editor);
-  options.compat = parse_compat(editor);
+  options.compat = read<Compat>(editor, LayeredSpec::kCompat);
   // memit's generator decodes with special tokens, which come back as tokens where the tokenizer reads them in text
   if (options.compat == Compat::kMemit) options.contexts.opening = ContextOptions::Opening::kWithBos;
   // BLUE's values are found on the weights as edited so far
-  if (options.course == Course::kTogether && !options.values_on_unedited && editor.boolean("blue", false)) {
+  if (options.course == Course::kTogether && !options.values_on_unedited && read(editor, LayeredSpec::kBlue)) {
     if (options.layers && options.layers->size() < 2)
-      editor.problem("blue", "expected at least two layers: the first and the last are changed");
+      editor.problem(LayeredSpec::kBlue.key, "expected at least two layers: the first and the last are changed");
     options.course = Course::kLayerByLayer;
   }
   options.equal_keys = parse_equal_keys(editor);

@@ -4,6 +4,7 @@
 // there with `history: true`: exact sums, not the reference's running n x n matrix. Differs from the reference: values
 // in batches, solves in the smaller space (values.h, solvers.h).
 #include "covariance_weights.h"
+#include "lancet/spec/read_option.h"
 #include "layered_editor.h"
 
 namespace lancet {
@@ -35,9 +36,9 @@ class MemitEditor final : public LayeredEditor {
 
 std::unique_ptr<Editor> make_memit(ConfigSection& editor) {
   LayeredOptions layered = parse_layered_options(editor, {});
-  layered.keeps_history = editor.boolean("history", false);
-  layered.weight = parse_covariance_weight(editor);
-  const double identity_weight = parse_identity_weight(editor);
+  layered.keeps_history = read(editor, LayeredSpec::kHistory);
+  layered.weight = parse_solve_weight(editor, LayeredSpec::kCovarianceWeight);
+  const double identity_weight = read(editor, LayeredSpec::kIdentityWeight);
   return std::make_unique<MemitEditor>(std::move(layered), identity_weight);
 }
 

@@ -1,30 +1,31 @@
 #include "modules.h"
 
 #include <algorithm>
-#include <string_view>
 #include <utility>
 
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
 #include "lancet/editors/automatic_choices.h"
+#include "lancet/spec/gradient_spec.h"
+#include "lancet/spec/read_option.h"
 
 namespace lancet {
 
 std::optional<std::vector<WeightId>> parse_modules(ConfigSection& editor) {
-  if (editor.is_auto("modules")) return std::nullopt;
-  constexpr std::pair<std::string_view, WeightKind> kKinds[] = {
-      {"gate", WeightKind::kGate}, {"up", WeightKind::kUp}, {"down", WeightKind::kDown}};
-  ConfigSection section = editor.section("modules");
+  if (editor.is_auto(GradientSpec::kModules.key)) return std::nullopt;
+  ConfigSection section = editor.section(GradientSpec::kModules.key);
   std::vector<WeightId> modules;
-  for (const auto& [name, kind] : kKinds)
-    for (const int64_t layer : section.integers(name, {.min = 0}, std::vector<int64_t>{}))
-      modules.push_back({kind, layer});
+  for (const auto& [option, kind] :
+       {std::pair{&ModulesSpec::kGate, WeightKind::kGate}, std::pair{&ModulesSpec::kUp, WeightKind::kUp},
+        std::pair{&ModulesSpec::kDown, WeightKind::kDown}})
+    for (const int64_t layer : read(section, *option)) modules.push_back({kind, layer});
   section.finish();
-  if (modules.empty()) editor.problem("modules", "expected at least one of gate, up and down: [layers]");
+  if (modules.empty())
+    editor.problem(GradientSpec::kModules.key, "expected at least one of gate, up and down: [layers]");
   std::sort(modules.begin(), modules.end(),
             [](const WeightId& a, const WeightId& b) { return std::tie(a.layer, a.kind) < std::tie(b.layer, b.kind); });
   if (std::adjacent_find(modules.begin(), modules.end()) != modules.end())
-    editor.problem("modules", "a layer stands twice");
+    editor.problem(GradientSpec::kModules.key, "a layer stands twice");
   return modules;
 }
 

@@ -3,6 +3,7 @@
 #include <torch/types.h>
 
 #include "lancet/core/strings.h"
+#include "lancet/spec/read_option.h"
 
 namespace lancet {
 namespace {
@@ -12,10 +13,10 @@ std::string state_name(int64_t layer) { return cat("norm_anchor.", layer); }
 }  // namespace
 
 NormAnchor parse_norm_anchor(ConfigSection& editor) {
-  ConfigSection section = editor.section("norm_anchor");
+  ConfigSection section = editor.section(LayeredSpec::kNormAnchor.key);
   NormAnchor anchor;
-  anchor.mode = section.choice_of<NormAnchor::Mode>("mode", {"off", "rescale", "skip"});
-  anchor.limit = section.number("limit", {.min = 1.0}, anchor.limit);
+  anchor.mode = read<NormAnchor::Mode>(section, NormAnchorSpec::kMode);
+  anchor.limit = read(section, NormAnchorSpec::kLimit);
   section.finish();
   return anchor;
 }

@@ -7,6 +7,7 @@
 
 #include "lancet/core/config_section.h"
 #include "lancet/deltas/editor_state.h"
+#include "lancet/spec/layered_spec.h"
 
 namespace lancet {
 
@@ -17,7 +18,7 @@ struct NormAnchor {
     kSkip      ///< values above the limit are left out, the others stay as they are
   };
   Mode mode = Mode::kOff;
-  double limit = 2.0;  ///< times the anchor
+  double limit = *NormAnchorSpec::kLimit.fallback;  ///< times the anchor
 };
 
 /// `norm_anchor: {mode, limit}` of an editor.

@@ -7,14 +7,16 @@
 #include <torch/types.h>
 
 #include "covariance_weights.h"
+#include "lancet/spec/read_option.h"
 #include "layered_editor.h"
 
 namespace lancet {
 namespace {
 
 struct NseOptions {
-  double identity_weight = 0;  ///< nu
-  double neurons = 1.0;        ///< share of the keys' summed magnitude that the chosen inputs carry; 1: all inputs
+  double identity_weight = *LayeredSpec::kIdentityWeight.fallback;  ///< nu
+  double neurons = *LayeredSpec::kNeurons
+                        .fallback;  ///< share of the keys' summed magnitude that the chosen inputs carry; 1: all inputs
 };
 
 /// The inputs with the largest sums of |k|, as many as carry at most `share` of all; at least one.
@@ -83,16 +85,16 @@ std::unique_ptr<Editor> make_nse(ConfigSection& editor) {
   LayeredOptions layered;
   layered.values_on_unedited = true;
   layered = parse_layered_options(editor, std::move(layered));
-  layered.keeps_history = editor.boolean("history", true);
-  layered.passes = editor.integer("passes", {.min = 1, .max = 100}, 2);
+  layered.keeps_history = read(editor, LayeredSpec::kStreamHistory);
+  layered.passes = read(editor, LayeredSpec::kPasses);
   ResidualBounds& bounds = layered.residuals;
-  bounds.above = editor.number_or_auto("residual_above", {.min = 0});
-  bounds.below = editor.number_or_auto("residual_below", {.min = 1e-300});
+  bounds.above = read_or_auto(editor, LayeredSpec::kResidualAbove);
+  bounds.below = read_or_auto(editor, LayeredSpec::kResidualBelow);
   if (bounds.above && bounds.below && *bounds.above >= *bounds.below)
-    editor.problem("residual_above", "expected less than residual_below");
-  layered.weight = parse_covariance_weight(editor);
-  NseOptions options{.identity_weight = parse_identity_weight(editor)};
-  options.neurons = editor.number("neurons", {.min = 1e-300, .max = 1}, options.neurons);
+    editor.problem(LayeredSpec::kResidualAbove.key, "expected less than residual_below");
+  layered.weight = parse_solve_weight(editor, LayeredSpec::kCovarianceWeight);
+  NseOptions options{.identity_weight = read(editor, LayeredSpec::kIdentityWeight)};
+  options.neurons = read(editor, LayeredSpec::kNeurons);
   return std::make_unique<NseEditor>(std::move(layered), options);
 }
 

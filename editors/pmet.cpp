@@ -1,7 +1,7 @@
 // PMET: values are found at the MLP and at the attention of the last layer together, and the MLP's alone is written.
 // Source: Li et al., arXiv 2308.08742; as EasyEdit runs it: targets in the MLP's output, residuals over sqrt(layers
 // left), Delta = R K^T (lambda C + K K^T)^{-1}. Differs from the reference: as MEMIT's here does from its own.
-#include "covariance_weights.h"
+#include "lancet/spec/layered_spec.h"
 #include "layered_editor.h"
 
 namespace lancet {
@@ -33,7 +33,7 @@ std::unique_ptr<Editor> make_pmet(ConfigSection& editor) {
   layered.values.stop = ValueStop::kLossOrPredicted;
   layered.spread = Spread::kRoot;
   layered = parse_layered_options(editor, std::move(layered));
-  layered.weight = parse_covariance_weight(editor);
+  layered.weight = parse_solve_weight(editor, LayeredSpec::kPmetCovarianceWeight);
   return std::make_unique<PmetEditor>(std::move(layered));
 }
 

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "filtered_editor.h"
+#include "lancet/spec/editor_spec.h"
 
 // One row for each method: its name, the function in its file that reads its options, and a line for --help.
 #define LANCET_METHODS(ROW)                                                                                 \
@@ -35,14 +36,14 @@ std::span<const EditorRow> editor_table() {
 std::unique_ptr<Editor> make_editor(ConfigSection& editor) {
   std::vector<std::string> names;
   for (const EditorRow& row : editor_table()) names.emplace_back(row.name);
-  const std::string method = editor.choice("method", names);
+  const std::string method = editor.choice(EditorSpec::kMethod.key, names);
   for (const EditorRow& row : editor_table()) {
     if (row.name != method) continue;
     std::unique_ptr<Editor> made = with_filters(row.make(editor), editor);
     editor.finish();
     return made;
   }
-  editor.abandon("method");
+  editor.abandon(EditorSpec::kMethod.key);
   return nullptr;
 }
 

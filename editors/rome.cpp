@@ -3,6 +3,7 @@
 // k' with `covariance: false`. ROME takes k' as the mean over all contexts but k of the plain prompt; R-ROME takes one
 // key for both: the mean, with W k the mean too, or the plain prompt's. Differs from the reference: C's factor, no
 // inverse; v* at the MLP's output is found as MEMIT's values are (values.h).
+#include "lancet/spec/read_option.h"
 #include "layered_editor.h"
 
 namespace lancet {
@@ -42,7 +43,7 @@ std::unique_ptr<Editor> make(ConfigSection& editor, RomeKeys keys) {
   layered.key_mean = layered.output_mean = keys == RomeKeys::kPrefix ? ContextMean::kFlat : ContextMean::kPlain;
   if (keys == RomeKeys::kOriginal) layered.direction_mean = ContextMean::kFlat;
   layered = parse_layered_options(editor, std::move(layered));
-  const bool uses_covariance = editor.boolean("covariance", true);
+  const bool uses_covariance = read(editor, LayeredSpec::kCovariance);
   return std::make_unique<RomeEditor>(std::move(layered), uses_covariance);
 }
 
@@ -51,7 +52,7 @@ std::unique_ptr<Editor> make(ConfigSection& editor, RomeKeys keys) {
 std::unique_ptr<Editor> make_rome(ConfigSection& editor) { return make(editor, RomeKeys::kOriginal); }
 
 std::unique_ptr<Editor> make_r_rome(ConfigSection& editor) {
-  return make(editor, editor.choice_of<RomeKeys>("keys", {"prefix", "prompt", "original"}));
+  return make(editor, read<RomeKeys>(editor, LayeredSpec::kKeys));
 }
 
 }  // namespace lancet

@@ -7,6 +7,7 @@
 #include "lancet/core/progress.h"
 #include "lancet/core/strings.h"
 #include "lancet/edit/editor.h"
+#include "lancet/spec/read_option.h"
 #include "modules.h"
 
 namespace lancet {
@@ -111,9 +112,9 @@ class UltraEditor final : public Editor {
 
 std::unique_ptr<Editor> make_ultraedit(ConfigSection& editor) {
   CaptureOptions options;
-  const double lr = editor.number("lr", {.min = 1e-300}, 1e-6);
-  options.batch = editor.integer("batch", {.min = 1}, options.batch);
-  options.tokens = editor.choice_of<TokenChoice>("tokens", {"answer", "all"});
+  const double lr = read(editor, GradientSpec::kUltraLr);
+  options.batch = read(editor, GradientSpec::kUltraBatch);
+  options.tokens = read<TokenChoice>(editor, GradientSpec::kTokens);
   return std::make_unique<UltraEditor>(parse_modules(editor), lr, options);
 }
 

@@ -36,6 +36,7 @@ void add_launch(CLI::App& app, Action& action);
 void add_plan(CLI::App& app, Action& action);
 void add_presets(CLI::App& app, Action& action);
 void add_report(CLI::App& app, Action& action);
+void add_schema(CLI::App& app, Action& action);
 void add_trace(CLI::App& app, Action& action);
 void add_tune(CLI::App& app, Action& action);
 

@@ -2,6 +2,7 @@
 #include "completion.h"
 #include "completion_words.h"
 #include "lancet/core/strings.h"
+#include "lancet/spec/schema.h"
 
 namespace lancet::cli {
 namespace {
@@ -15,6 +16,9 @@ _lancet_files() {
   compopt -o filenames 2> /dev/null
 }
 
+)";
+
+constexpr std::string_view kMain = R"(
 _lancet() {
   local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]} command= options= words= files= i
   COMPREPLY=()
@@ -23,6 +27,14 @@ _lancet() {
   for ((i = 1; i < COMP_CWORD; ++i)); do
     case "$command ${COMP_WORDS[i]}" in
 )";
+
+/// Keys of a job for --set; a value follows without a blank.
+std::string keys_function() {
+  std::vector<std::string> words;
+  for (const std::string& key : dotted_job_keys()) words.push_back(key + "=");
+  return cat("_lancet_keys() {\n  mapfile -t COMPREPLY < <(compgen -W \"", join(words, " "), "\" -- \"$1\")\n",
+             "  compopt -o nospace 2> /dev/null\n}\n");
+}
 
 constexpr std::string_view kEnd = R"(  esac
   if [[ $word == -* ]]; then
@@ -51,6 +63,7 @@ std::string value_case(const CompletedCommand& command, const CompletedOption& o
   std::string action = "return";  // any text
   if (option.takes == Takes::kChoice)
     action = cat("mapfile -t COMPREPLY < <(compgen -W \"", join(option.choices, " "), "\" -- \"$word\"); return");
+  if (option.takes == Takes::kJobKey) action = "_lancet_keys \"$word\"; return";
   if (option.takes == Takes::kFile || option.takes == Takes::kFolder)
     action = cat("_lancet_files ", flag_of(option.takes), " \"$word\"; return");
   return cat("    ", pattern(command.path, option.names), ") ", action, " ;;\n");
@@ -75,7 +88,7 @@ std::string command_case(const CompletedCommand& command) {
 
 std::string bash_completion(const CLI::App& app) {
   const CompletedCommand root = completed_command(app);
-  std::string text(kOpening), values, commands;
+  std::string text = cat(kOpening, keys_function(), kMain), values, commands;
   for (const CompletedCommand* command : all_commands(root)) {
     for (const CompletedCommand& below : command->commands)
       text += cat("      \"", command->path, " ", below.name, "\") command=\"", below.path, "\" ;;\n");

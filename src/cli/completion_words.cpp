@@ -2,6 +2,7 @@
 #include <CLI/CLI.hpp>
 
 #include "lancet/core/strings.h"
+#include "lancet/spec/schema.h"
 
 namespace lancet::cli {
 namespace {
@@ -31,6 +32,10 @@ CompletedOption completed_option(const CLI::Option& option) {
     made.takes = CompletedOption::Takes::kFile;
   else if (type.starts_with("DIR"))
     made.takes = CompletedOption::Takes::kFolder;
+  else if (type.starts_with("KEY=VALUE")) {
+    made.takes = CompletedOption::Takes::kJobKey;
+    for (const std::string& key : dotted_job_keys()) made.choices.push_back(key + "=");
+  }
   return made;
 }
 

@@ -11,11 +11,11 @@ class App;
 namespace lancet::cli {
 
 struct CompletedOption {
-  enum class Takes { kNothing, kText, kFile, kFolder, kChoice };
+  enum class Takes { kNothing, kText, kFile, kFolder, kChoice, kJobKey };
   std::vector<std::string> names;  ///< with their dashes; of a positional one none
   std::string help;                ///< one line
   Takes takes = Takes::kText;
-  std::vector<std::string> choices;
+  std::vector<std::string> choices;  ///< kJobKey: the keys, each with its "="
   bool is_repeatable = false;
 };
 

@@ -40,6 +40,8 @@ std::string action_of(const CompletedOption& option) {
       return ":folder:_files -/";
     case Takes::kChoice:
       return cat(":choice:(", join(option.choices, " "), ")");
+    case Takes::kJobKey:
+      return cat(":key:compadd -S \"\" -- ", join(option.choices, " "));
     case Takes::kText:
       break;
   }

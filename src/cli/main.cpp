@@ -20,7 +20,7 @@ constexpr const char* kFooter =
     "Exit codes: 0 done; 2 job, command line or request file; 3 checkpoint, tokenizer or output;\n"
     "4 devices or memory; 5 numeric failure, or `accept:` not met; 6 another process failed; 70 a defect in lancet;\n"
     "129, 130, 143 stopped by SIGHUP, SIGINT (Ctrl-C), SIGTERM, as a shell shows it.\n"
-    "A job file to start from: lancet init --model DIR; every key: docs/job-file.md.";
+    "A job file to start from: lancet init --model DIR; every key: docs/options.md.";
 
 /// What was printed is a result too: one that did not arrive is an error, whatever command printed it.
 ExitCode with_output_told(ExitCode code) {
@@ -53,6 +53,7 @@ ExitCode run(int argc, char** argv) {
   add_plan(app, action);
   add_presets(app, action);
   add_report(app, action);
+  add_schema(app, action);
   add_trace(app, action);
   add_tune(app, action);
   try {

@@ -4,13 +4,12 @@
 
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
+#include "lancet/spec/job_spec.h"
+#include "lancet/spec/read_option.h"
 #include "request_config.h"
 
 namespace lancet {
 namespace {
-
-/// What is measured when the job does not say.
-const std::vector<std::string> kDefaultProtocols{"efficacy", "paraphrase", "specificity", "generation"};
 
 void check_protocols(ConfigSection& section, std::string_view key, const std::vector<std::string>& names) {
   std::vector<std::string> known;
@@ -30,29 +29,30 @@ void check_protocols(ConfigSection& section, std::string_view key, const std::ve
 
 CostOptions parse_costs(ConfigSection section, const std::filesystem::path& base) {
   CostOptions costs;
-  if (section.has("text")) {
+  if (section.has(CostsSpec::kText.key)) {
     costs.text.emplace();
-    costs.text->text = section.path("text", base);
-    costs.text->tokens = section.integer("tokens", {.min = 2}, costs.text->tokens);
-    costs.text->document_tokens = section.integer("document_tokens", {.min = 2}, costs.text->document_tokens);
+    costs.text->text = read(section, CostsSpec::kText, base);
+    costs.text->tokens = read(section, CostsSpec::kTokens);
+    costs.text->document_tokens = read(section, CostsSpec::kDocumentTokens);
   }
-  if (section.has("probes")) {
-    ConfigSection probes = section.section("probes");
+  if (section.has(CostsSpec::kProbes.key)) {
+    ConfigSection probes = section.section(CostsSpec::kProbes.key);
     costs.probes.emplace();
-    costs.probes->path = probes.path("path", base);
+    costs.probes->path = read(probes, RequestsSpec::kPath, base);
     costs.probes->options = parse_file_options(probes);
     probes.finish();
   }
-  if (section.has("choices")) costs.choices = section.path("choices", base);
+  if (section.has(CostsSpec::kChoices.key)) costs.choices = read(section, CostsSpec::kChoices, base);
   section.finish();
   return costs;
 }
 
 CounterFactFiles parse_counterfact(ConfigSection section, const std::filesystem::path& base) {
   CounterFactFiles files;
-  files.snippets = section.path("snippets", base);
-  if (section.has("idf")) files.idf = section.path("idf", base);
-  if (section.has("vocabulary")) files.vocabulary = section.path("vocabulary", base);
+  files.snippets = read(section, CounterFactSpec::kSnippets, base);
+  if (section.has(CounterFactSpec::kIdf.key)) files.idf = read(section, CounterFactSpec::kIdf, base);
+  if (section.has(CounterFactSpec::kVocabulary.key))
+    files.vocabulary = read(section, CounterFactSpec::kVocabulary, base);
   if (files.idf.empty() != files.vocabulary.empty())
     section.problem(files.idf.empty() ? "vocabulary" : "idf", "expected idf and vocabulary together, or none of them");
   section.finish();
@@ -60,20 +60,19 @@ CounterFactFiles parse_counterfact(ConfigSection section, const std::filesystem:
 }
 
 std::filesystem::path parse_mquake(ConfigSection section, const std::filesystem::path& base) {
-  std::filesystem::path examples = section.path("examples", base);
+  std::filesystem::path examples = read(section, MquakeSpec::kExamples, base);
   section.finish();
   return examples;
 }
 
 /// Empty: the model's own.
 std::string parse_chat_template(ConfigSection& section) {
-  constexpr std::string_view kKey = "chat_template", kOfModel = "model";
-  const std::string text = section.text(kKey, std::string(kOfModel));
-  if (text == kOfModel) return "";
+  const std::string text = read(section, EvaluateSpec::kChatTemplate);
+  if (text == EvaluateSpec::kChatTemplate.fallback) return "";
   try {
     ChatTemplate::by_hand(text);
   } catch (const ConfigError& error) {
-    section.problem(kKey, cat(error.what(), ", or 'model'"));
+    section.problem(EvaluateSpec::kChatTemplate.key, cat(error.what(), ", or 'model'"));
   }
   return text;
 }
@@ -84,27 +83,30 @@ EvaluationOptions parse_evaluation(ConfigSection& job, const std::filesystem::pa
                                    const std::filesystem::path& model) {
   EvaluationOptions options;
   options.chat_template.model = model;
-  const ConfigTree* evaluate = job.raw("evaluate");
+  const ConfigTree* evaluate = job.raw(JobSpec::kEvaluate.key);
   if (evaluate == nullptr || evaluate->kind != ConfigTree::Kind::kMap) {
-    options.protocols = job.texts("evaluate", kDefaultProtocols);
-    check_protocols(job, "evaluate", options.protocols);
+    options.protocols = job.texts(JobSpec::kEvaluate.key,
+                                  std::vector<std::string>(std::begin(kDefaultProtocols), std::end(kDefaultProtocols)));
+    check_protocols(job, JobSpec::kEvaluate.key, options.protocols);
     return options;
   }
-  ConfigSection section = job.section("evaluate");
+  ConfigSection section = job.section(JobSpec::kEvaluate.key);
   const auto has_options_of = [&](std::string_view protocol) {
     if (!section.has(protocol)) return false;
     if (std::find(options.protocols.begin(), options.protocols.end(), protocol) == options.protocols.end())
       section.problem(protocol, cat("its files are for the protocol of that name: add ", protocol, " to metrics"));
     return true;
   };
-  options.protocols = section.texts("metrics", kDefaultProtocols);
-  check_protocols(section, "metrics", options.protocols);
-  options.generated_tokens = section.integer("tokens", {.min = 1, .max = 100'000}, options.generated_tokens);
-  options.distractor = section.text("distractor", options.distractor);
+  options.protocols = read(section, EvaluateSpec::kMetrics);
+  check_protocols(section, EvaluateSpec::kMetrics.key, options.protocols);
+  options.generated_tokens = read(section, EvaluateSpec::kTokens);
+  options.distractor = read(section, EvaluateSpec::kDistractor);
   options.chat_template.by_hand = parse_chat_template(section);
-  if (section.has("costs")) options.costs = parse_costs(section.section("costs"), base);
-  if (has_options_of("counterfact")) options.counterfact = parse_counterfact(section.section("counterfact"), base);
-  if (has_options_of("mquake")) options.multihop_examples = parse_mquake(section.section("mquake"), base);
+  constexpr std::string_view kCosts = EvaluateSpec::kCosts.key, kCounterFact = EvaluateSpec::kCounterFact.key,
+                             kMquake = EvaluateSpec::kMquake.key;
+  if (section.has(kCosts)) options.costs = parse_costs(section.section(kCosts), base);
+  if (has_options_of(kCounterFact)) options.counterfact = parse_counterfact(section.section(kCounterFact), base);
+  if (has_options_of(kMquake)) options.multihop_examples = parse_mquake(section.section(kMquake), base);
   section.finish();
   return options;
 }
@@ -123,15 +125,15 @@ void check_metric(ConfigSection& section, std::string_view key, const std::strin
 }
 
 std::vector<std::pair<std::string, double>> parse_accept(ConfigSection& job, const EvaluationOptions& evaluation) {
-  std::vector<std::pair<std::string, double>> accept = job.number_map("accept");
+  std::vector<std::pair<std::string, double>> accept = job.number_map(JobSpec::kAccept.key);
   for (const auto& [name, threshold] : accept) {
-    check_metric(job, "accept", name);
+    check_metric(job, JobSpec::kAccept.key, name);
     const ProtocolRow* row = find_protocol_of(name);
     if (row == nullptr) continue;
     if (std::find(evaluation.protocols.begin(), evaluation.protocols.end(), row->name) == evaluation.protocols.end())
-      job.problem("accept", cat("'", name, "': is not measured: add ", row->name, " to evaluate"));
+      job.problem(JobSpec::kAccept.key, cat("'", name, "': is not measured: add ", row->name, " to evaluate"));
     if (threshold < 0 || threshold > 1)
-      job.problem("accept", cat("'", name, "': ", threshold, ": expected a share from 0 to 1"));
+      job.problem(JobSpec::kAccept.key, cat("'", name, "': ", threshold, ": expected a share from 0 to 1"));
   }
   return accept;
 }

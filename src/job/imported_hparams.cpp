@@ -9,6 +9,7 @@
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
 #include "lancet/editors/registry.h"
+#include "lancet/spec/job_spec.h"
 
 namespace lancet {
 namespace {
@@ -79,6 +80,20 @@ KeyFate import_key(HparamsImport& import, const std::string& key) {
   return {Fate::kMapped, cat("editor.", rule->to)};
 }
 
+/// Stored projections take the place of the threshold that they were made with.
+void drop_threshold(ConfigTree& job, std::vector<ImportedKey>& keys) {
+  const ConfigTree* statistics = job.find(JobSpec::kStatistics.key);
+  if (statistics == nullptr || statistics->find(StatisticsSpec::kImportNullSpace.key) == nullptr) return;
+  ConfigTree editor = *job.find(JobSpec::kEditor.key);
+  std::erase_if(editor.entries, [](const auto& entry) { return entry.first == LayeredSpec::kNullSpaceBelow.key; });
+  job.set(std::string(JobSpec::kEditor.key), std::move(editor));
+  for (ImportedKey& key : keys)
+    if (key.what == cat("editor.", LayeredSpec::kNullSpaceBelow.key)) {
+      key.fate = Fate::kNotUsed;
+      key.what = "the stored projections were made with it";
+    }
+}
+
 /// What lancet itself says to the options, so that a job made of them runs.
 void check(const ConfigTree& job, const ModelConfig* model, const std::string& source) {
   ConfigProblems problems(source);
@@ -106,6 +121,7 @@ ImportedHparams import_hparams(const std::filesystem::path& path, const std::str
     imported.keys.push_back({key, excerpt(to_line(value), 60), fate.fate, std::move(fate.what)});
   }
   problems.throw_if_any();
+  drop_threshold(import.job, imported.keys);
   check(import.job, model, source);
   imported.method = import.method;
   imported.job = std::move(import.job);

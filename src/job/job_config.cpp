@@ -9,17 +9,19 @@
 #include "lancet/core/strings.h"
 #include "lancet/editors/registry.h"
 #include "lancet/job/presets.h"
+#include "lancet/spec/job_spec.h"
+#include "lancet/spec/read_option.h"
 #include "request_config.h"
 
 namespace lancet {
 namespace {
 
-const std::vector<std::string> kDTypeNames{"auto", "f32", "bf16", "f16", "f64"};
+/// As RunSpec::kDType names them; the first stands for auto.
 constexpr DType kDTypes[] = {DType::kF32, DType::kF32, DType::kBF16, DType::kF16, DType::kF64};
 
 std::vector<SearchAxis> parse_search(ConfigSection& tune) {
   std::vector<SearchAxis> search;
-  const ConfigTree* axes = tune.raw("search");
+  const ConfigTree* axes = tune.raw(TuneSpec::kSearch.key);
   if (axes == nullptr) return search;
   if (axes->kind != ConfigTree::Kind::kMap) {
     tune.problem("search", "expected a map of keys of editor to lists of values: {values.lr: [0.1, 0.5]}");
@@ -38,25 +40,25 @@ TuneOptions parse_tune(ConfigSection tune, const std::filesystem::path& base) {
   TuneOptions options;
   options.requests = parse_request_source(tune, base);
   options.search = parse_search(tune);
-  options.trials = tune.integer("trials", {.min = 2, .max = 10000}, options.trials);
-  options.halve = tune.integer("halve", {.min = 2, .max = 100}, options.halve);
-  options.objective = tune.texts("objective", options.objective);
-  if (options.objective.empty()) tune.problem("objective", "expected at least one metric");
-  for (const std::string& name : options.objective) check_metric(tune, "objective", name);
+  options.trials = read(tune, TuneSpec::kTrials);
+  options.halve = read(tune, TuneSpec::kHalve);
+  options.objective = read(tune, TuneSpec::kObjective);
+  if (options.objective.empty()) tune.problem(TuneSpec::kObjective.key, "expected at least one metric");
+  for (const std::string& name : options.objective) check_metric(tune, TuneSpec::kObjective.key, name);
   tune.finish();
   return options;
 }
 
 void parse_editor(ConfigSection& job, JobConfig& config) {
-  if (!job.has("editor")) {
-    job.problem("editor",
+  if (!job.has(JobSpec::kEditor.key)) {
+    job.problem(JobSpec::kEditor.key,
                 "missing: expected {method: memit}, with options where the method's own defaults do not do, here or in "
                 "the model folder's lancet.yaml");
     return;
   }
-  ConfigSection editor = job.section("editor");
+  ConfigSection editor = job.section(JobSpec::kEditor.key);
   config.editor = make_editor(editor);
-  config.method = editor.text("method", "");
+  config.method = editor.text(EditorSpec::kMethod.key, "");
 }
 
 /// A label names a folder of the output.
@@ -67,18 +69,28 @@ bool is_label(const std::string& text) {
   return !text.empty() && text.front() != '.' && std::all_of(text.begin(), text.end(), fits);
 }
 
+/// Stored projections are the null space. A threshold that a resolved job has as auto is no choice of the user's.
+void refuse_threshold(ConfigSection& editor, const std::optional<StatisticsOptions>& statistics) {
+  constexpr std::string_view kKey = LayeredSpec::kNullSpaceBelow.key;
+  if (!statistics || statistics->from != StatisticsFrom::kImportedNullSpace) return;
+  if (editor.has(kKey) && !editor.is_auto(kKey))
+    editor.problem(kKey,
+                   "has no meaning beside statistics.import_null_space, whose projections are the null space: "
+                   "remove one of them");
+}
+
 /// `compare:`, an editor under each label. Returns whether one of them needs statistics.
 bool check_compared(ConfigSection& job, JobPurpose purpose) {
-  const ConfigTree* labels = job.raw("compare");
+  const ConfigTree* labels = job.raw(JobSpec::kCompare.key);
   const bool is_map = labels != nullptr && labels->kind == ConfigTree::Kind::kMap && !labels->entries.empty();
   if (!is_map) {
     if (labels != nullptr || purpose == JobPurpose::kCompare)
-      job.problem("compare",
+      job.problem(JobSpec::kCompare.key,
                   "expected a map from labels to editors: {memit: {method: memit, layers: [...], ...}, ...}");
     return false;
   }
   bool needs_statistics = false;
-  ConfigSection compare = job.section("compare");
+  ConfigSection compare = job.section(JobSpec::kCompare.key);
   for (const auto& [label, unread] : labels->entries) {
     if (!is_label(label))
       compare.problem(label, "expected a label of letters, digits, and + - _ . inside: a folder is named after it");
@@ -86,17 +98,18 @@ bool check_compared(ConfigSection& job, JobPurpose purpose) {
     const std::unique_ptr<Editor> editor = make_editor(section);
     needs_statistics = needs_statistics || (editor != nullptr && editor->needs().statistics);
   }
-  if (purpose == JobPurpose::kCompare && job.has("continue_from"))
-    job.problem("continue_from", "expected none: every method that is compared begins with the unedited model");
+  if (purpose == JobPurpose::kCompare && job.has(JobSpec::kContinueFrom.key))
+    job.problem(JobSpec::kContinueFrom.key,
+                "expected none: every method that is compared begins with the unedited model");
   return needs_statistics;
 }
 
 std::optional<OutputOptions> parse_output(ConfigSection& job, const std::filesystem::path& base) {
-  ConfigSection output = job.section("output");
+  ConfigSection output = job.section(JobSpec::kOutput.key);
   OutputOptions options;
-  options.dir = output.path("dir", base);
-  options.if_exists = output.boolean("replace", false) ? IfExists::kReplace : IfExists::kError;
-  options.keeps_state = output.boolean("state", true);
+  options.dir = read(output, OutputSpec::kDir, base);
+  options.if_exists = read(output, OutputSpec::kReplace) ? IfExists::kReplace : IfExists::kError;
+  options.keeps_state = read(output, OutputSpec::kState);
   output.finish();
   return options;
 }
@@ -105,44 +118,46 @@ std::optional<OutputOptions> parse_output(ConfigSection& job, const std::filesys
 void parse_work(ConfigSection& job, const std::filesystem::path& base, JobPurpose purpose, JobConfig& config) {
   const bool tunes = purpose == JobPurpose::kTune, compares = purpose == JobPurpose::kCompare;
   const bool edits = purpose == JobPurpose::kEdit || tunes;
-  if (edits || purpose == JobPurpose::kStatistics || job.has("editor")) parse_editor(job, config);
+  if (edits || purpose == JobPurpose::kStatistics || job.has(JobSpec::kEditor.key)) parse_editor(job, config);
   const bool one_needs_statistics = check_compared(job, purpose);
   const bool needs_statistics = purpose == JobPurpose::kStatistics ||
                                 (edits && (!config.editor || config.editor->needs().statistics)) ||
                                 (compares && one_needs_statistics);
-  if (job.has("statistics") || needs_statistics) {
-    config.statistics = parse_statistics_options(job.section("statistics"), base);
+  if (job.has(JobSpec::kStatistics.key) || needs_statistics) {
+    config.statistics = parse_statistics_options(job.section(JobSpec::kStatistics.key), base);
     if (config.statistics->from == StatisticsFrom::kImportedNullSpace && config.editor &&
         config.editor->needs().statistics && !config.editor->needs().null_space)
-      job.problem("statistics", cat("import_null_space: ", config.method, " needs moments: expected corpus or import"));
+      job.problem(JobSpec::kStatistics.key,
+                  cat("import_null_space: ", config.method, " needs moments: expected corpus or import"));
+    if (config.editor && config.editor->needs().null_space) {
+      ConfigSection editor = job.section(JobSpec::kEditor.key);
+      refuse_threshold(editor, config.statistics);
+    }
   }
-  if (tunes || job.has("tune")) config.tune = parse_tune(job.section("tune"), base);
-  if ((purpose != JobPurpose::kStatistics && !tunes) || job.has("requests"))
+  if (tunes || job.has(JobSpec::kTune.key)) config.tune = parse_tune(job.section(JobSpec::kTune.key), base);
+  if ((purpose != JobPurpose::kStatistics && !tunes) || job.has(JobSpec::kRequests.key))
     config.requests = parse_request_source(job, base);
-  config.schedule = parse_schedule(job.section("schedule"));
-  if (job.has("continue_from")) config.continue_from = job.path("continue_from", base);
+  config.schedule = parse_schedule(job.section(JobSpec::kSchedule.key));
+  if (job.has(JobSpec::kContinueFrom.key)) config.continue_from = read(job, JobSpec::kContinueFrom, base);
   config.evaluation = parse_evaluation(job, base, config.model);
   config.accept = parse_accept(job, config.evaluation);
-  if ((edits && !tunes) || compares || job.has("output")) config.output = parse_output(job, base);
+  if ((edits && !tunes) || compares || job.has(JobSpec::kOutput.key)) config.output = parse_output(job, base);
 }
 
 }  // namespace
 
 RunOptions parse_run_options(ConfigSection section) {
-  const RunOptions defaults;
   RunOptions run;
-  const ConfigTree* devices = section.raw("devices");
+  const ConfigTree* devices = section.raw(RunSpec::kDevices.key);
   if (devices != nullptr && devices->kind == ConfigTree::Kind::kList)
-    run.devices = section.texts("devices");
+    run.devices = section.texts(RunSpec::kDevices.key);
   else
-    run.devices = {section.text("devices", defaults.devices.front())};
-  run.balance = section.choice_of<Balance>("balance", {"memory", "work"});
-  const std::string dtype = section.choice("dtype", kDTypeNames, "auto");
-  const auto index = std::find(kDTypeNames.begin(), kDTypeNames.end(), dtype) - kDTypeNames.begin();
-  if (dtype != "auto") run.dtype = kDTypes[index];
-  run.seed = static_cast<uint64_t>(section.integer("seed", {.min = 0}, 0));
-  run.threads = section.integer("threads", {.min = 0, .max = 4096}, defaults.threads);
-  run.timeout_s = section.integer("timeout_s", {.min = 1, .max = 10'000'000}, defaults.timeout_s);
+    run.devices = {section.text(RunSpec::kDevices.key, std::string(RunSpec::kDevices.alone))};
+  run.balance = read<Balance>(section, RunSpec::kBalance);
+  if (const size_t dtype = read_index(section, RunSpec::kDType); dtype > 0) run.dtype = kDTypes[dtype];
+  run.seed = static_cast<uint64_t>(read(section, RunSpec::kSeed));
+  run.threads = read(section, RunSpec::kThreads);
+  run.timeout_s = read(section, RunSpec::kTimeout);
   section.finish();
   return run;
 }
@@ -152,10 +167,10 @@ JobConfig parse_job(const ConfigTree& tree, const std::filesystem::path& base, c
   ConfigProblems problems(source);
   ConfigSection job(tree, "", problems);
   JobConfig config;
-  config.model = job.path("model", base);
-  config.ignore_config_keys = job.texts("ignore_config_keys", std::vector<std::string>{});
+  config.model = read(job, JobSpec::kModel, base);
+  config.ignore_config_keys = read(job, JobSpec::kIgnoreConfigKeys);
   parse_work(job, base, purpose, config);
-  config.run = parse_run_options(job.section("run"));
+  config.run = parse_run_options(job.section(JobSpec::kRun.key));
   job.finish();
   problems.throw_if_any();
   config.resolved = job.resolved();
@@ -166,14 +181,15 @@ void apply_model_defaults(ConfigTree& job, const std::filesystem::path& base) {
   const ConfigTree* model = job.find("model");
   if (model == nullptr || model->kind != ConfigTree::Kind::kScalar) return;  // reading the job reports it
   ConfigProblems ignored("");
-  const std::filesystem::path folder = ConfigSection(job, "", ignored).path("model", base);
+  ConfigSection section(job, "", ignored);
+  const std::filesystem::path folder = read(section, JobSpec::kModel, base);
   const std::filesystem::path file = folder / "lancet.yaml";
   if (!std::filesystem::exists(file)) return;
   ConfigTree defaults = load_config(file);
   for (const char* name : {"editor", "statistics"}) {
-    const ConfigTree* section = defaults.find(name);
-    if (section == nullptr || job.find(name) != nullptr) continue;
-    keep_folder(job.set(name, *section), folder);
+    const ConfigTree* given = defaults.find(name);
+    if (given == nullptr || job.find(name) != nullptr) continue;
+    keep_folder(job.set(name, *given), folder);
   }
 }
 

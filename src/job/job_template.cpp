@@ -20,7 +20,7 @@ namespace fs = std::filesystem;
 constexpr const char* kMethod = "memit";
 
 constexpr const char* kHead =
-    R"(# A job for lancet. Every key: docs/job-file.md. Paths are relative to this file's folder.
+    R"(# A job for lancet. Every key: docs/options.md. Paths are relative to this file's folder.
 #   lancet doctor job.yaml             whether its folders and files, and this machine, will do
 #   lancet edit job.yaml --rehearse    every stage with two facts: memory, an estimate of the time
 #   lancet edit job.yaml

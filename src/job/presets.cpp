@@ -11,6 +11,7 @@
 #include "lancet/editors/registry.h"
 #include "lancet/io/files.h"
 #include "lancet/models/model_files.h"
+#include "lancet/spec/job_spec.h"
 
 namespace lancet {
 namespace {
@@ -87,10 +88,19 @@ struct PresetChoice {
 PresetChoice parse_choice(const ConfigTree& editor, const JobSource& source) {
   ConfigProblems problems(source.name);
   ConfigSection section(editor, "editor", problems);
-  PresetChoice choice{section.text("preset", ""), {}, section.text("method", "")};
-  if (names_preset_file(choice.name)) choice.file = section.path("preset", source.base);
+  PresetChoice choice{section.text(EditorSpec::kPreset.key, ""), {}, section.text(EditorSpec::kMethod.key, "")};
+  if (names_preset_file(choice.name)) choice.file = section.path(EditorSpec::kPreset.key, source.base);
   problems.throw_if_any();
   return choice;
+}
+
+/// Projections of another tool take the place of the null space that the published threshold is for.
+void drop_null_space(ConfigTree& preset, const ConfigTree& job) {
+  const ConfigTree* statistics = job.find(JobSpec::kStatistics.key);
+  if (statistics == nullptr) return;
+  const ConfigTree* import = statistics->find(StatisticsSpec::kImportNullSpace.key);
+  if (import == nullptr || import->kind == ConfigTree::Kind::kNull) return;
+  std::erase_if(preset.entries, [](const auto& entry) { return entry.first == LayeredSpec::kNullSpaceBelow.key; });
 }
 
 }  // namespace
@@ -203,7 +213,9 @@ std::optional<Preset> apply_preset(ConfigTree& job, const JobSource& source) {
   if (preset.facts != facts)
     log_warning(cat("preset ", preset.name, " is of ", join(preset.models), " (", to_text(preset.facts),
                     "), the model's config.json says ", to_text(facts)));
-  job.set("editor", merged(preset.editor, own));
+  ConfigTree options = preset.editor;
+  drop_null_space(options, job);
+  job.set("editor", merged(std::move(options), own));
   return preset;
 }
 

@@ -4,20 +4,16 @@
 #include <numeric>
 #include <random>
 
+#include "lancet/spec/read_option.h"
+
 namespace lancet {
-namespace {
-
-const std::vector<std::string> kOrders{"file", "shuffled"};
-
-}  // namespace
 
 ScheduleOptions parse_schedule(ConfigSection section) {
   ScheduleOptions schedule;
-  schedule.batch = section.integer("batch", {.min = 0}, schedule.batch);
-  schedule.order =
-      section.choice("order", kOrders, kOrders.front()) == kOrders.back() ? BatchOrder::kShuffled : BatchOrder::kFile;
-  schedule.measure_every = section.integer("measure_every", {.min = 0}, schedule.measure_every);
-  schedule.save_every = section.integer("save_every", {.min = 1}, schedule.save_every);
+  schedule.batch = read(section, ScheduleSpec::kBatch);
+  schedule.order = read<BatchOrder>(section, ScheduleSpec::kOrder);
+  schedule.measure_every = read(section, ScheduleSpec::kMeasureEvery);
+  schedule.save_every = read(section, ScheduleSpec::kSaveEvery);
   section.finish();
   return schedule;
 }

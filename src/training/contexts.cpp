@@ -8,6 +8,9 @@
 #include "lancet/models/generate.h"
 #include "lancet/runtime/collectives.h"
 
+#include "lancet/spec/layered_spec.h"
+#include "lancet/spec/read_option.h"
+
 namespace lancet {
 namespace {
 
@@ -51,21 +54,22 @@ std::vector<std::string> sample_templates(const CausalLM& model, const Tokenizer
 
 ContextOptions parse_context_options(ConfigSection& editor) {
   ContextOptions options;
-  const ConfigTree* contexts = editor.raw("contexts");
+  const ConfigTree* contexts = editor.raw(LayeredSpec::kContexts.key);
   if (contexts == nullptr || contexts->kind != ConfigTree::Kind::kList) {
-    ConfigSection section = editor.section("contexts");
-    options.generate = section.integer("generate", {.min = 0, .max = 1000}, options.generate);
-    options.length = section.integer("length", {.min = 3, .max = 1000}, options.length);
+    ConfigSection section = editor.section(LayeredSpec::kContexts.key);
+    options.generate = read(section, ContextsSpec::kGenerate);
+    options.length = read(section, ContextsSpec::kLength);
     section.finish();
     return options;
   }
-  options.templates = editor.texts("contexts");
+  options.templates = editor.texts(LayeredSpec::kContexts.key);
   for (const std::string& text : options.templates)
     if (count_places(text) != 1)
-      editor.problem("contexts", cat("'", text, "': expected exactly one {}, where the prompt goes"));
+      editor.problem(LayeredSpec::kContexts.key, cat("'", text, "': expected exactly one {}, where the prompt goes"));
   const auto plain = std::find(options.templates.begin(), options.templates.end(), kPlain);
   if (plain == options.templates.end()) {
-    editor.problem("contexts", "expected \"{}\" among the templates: the plain prompt is the edit's anchor");
+    editor.problem(LayeredSpec::kContexts.key,
+                   "expected \"{}\" among the templates: the plain prompt is the edit's anchor");
   } else {
     std::rotate(options.templates.begin(), plain, plain + 1);
   }

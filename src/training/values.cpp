@@ -18,6 +18,8 @@
 #include "lancet/training/value_store.h"
 #include "value_optimizer.h"
 
+#include "lancet/spec/read_option.h"
+
 namespace lancet {
 namespace {
 
@@ -195,18 +197,16 @@ class ValueRun {
 }  // namespace
 
 ValueOptions parse_value_options(ConfigSection section, const ValueOptions& defaults) {
-  constexpr ConfigRange<double> kNotNegative{.min = 0.0};
   ValueOptions options = defaults;
-  options.steps = section.integer("steps", {.min = 1}, defaults.steps);
-  options.lr = section.number("lr", {.min = 1e-12}, defaults.lr);
-  options.weight_decay = section.number("weight_decay", kNotNegative, defaults.weight_decay);
-  options.clamp = section.number("clamp", {.min = 1e-12}, defaults.clamp);
-  options.kl = section.number("kl", kNotNegative, defaults.kl);
-  options.stop_loss = section.number("stop_loss", kNotNegative, defaults.stop_loss);
-  options.contexts_per_step = section.integer("contexts_per_step", {.min = 0}, defaults.contexts_per_step);
-  options.batch = section.integer("batch", {.min = 0}, defaults.batch);
-  if (options.site == ValueSite::kMlpAndAttnOut)
-    options.nll_factor = section.number("nll_factor", {.min = 1e-12}, defaults.nll_factor);
+  options.steps = read(section, ValuesSpec::kSteps);
+  options.lr = read(section, ValuesSpec::kLr);
+  options.weight_decay = read(section, ValuesSpec::kWeightDecay);
+  options.clamp = read(section, ValuesSpec::kClamp);
+  options.kl = read(section, ValuesSpec::kKl);
+  options.stop_loss = read(section, ValuesSpec::kStopLoss);
+  options.contexts_per_step = read(section, ValuesSpec::kContextsPerStep);
+  options.batch = read(section, ValuesSpec::kBatch);
+  if (options.site == ValueSite::kMlpAndAttnOut) options.nll_factor = read(section, ValuesSpec::kNllFactor);
   section.finish();
   return options;
 }

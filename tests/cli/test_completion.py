@@ -48,6 +48,8 @@ def test_bash_completes(lancet):
     assert complete(lancet, "launch", "-n", "4", "--", "ed") == ["edit"]
     assert complete(lancet, "launch", "-n", "4", "--", "edit", "--reh") == ["--rehearse"]
     assert complete(lancet, "import", "hparams", "--met") == ["--method"]
+    assert complete(lancet, "edit", "--set", "run.d") == ["run.devices=", "run.dtype="]
+    assert complete(lancet, "launch", "-n", "2", "--", "edit", "--set", "editor.values.st") == ["editor.values.steps=", "editor.values.stop_loss="]
 
 
 @pytest.mark.skipif(BASH is None, reason="no bash")
@@ -68,7 +70,7 @@ def test_zsh_reads_the_script(lancet):
 def test_zsh_has_every_command(lancet):
     text = script(lancet, "zsh").read_text()
     assert text.startswith("#compdef lancet\n")
-    for part in ["_lancet_generate()", "_lancet_import_hparams()", ":folder:_files -/", ":choice:(auto f32 bf16 f16 f64)"]:
+    for part in ["_lancet_generate()", "_lancet_import_hparams()", ":folder:_files -/", ":choice:(auto f32 bf16 f16 f64)", ":key:compadd -S \"\" -- model= "]:
         assert part in text
 
 

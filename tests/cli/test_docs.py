@@ -69,6 +69,8 @@ RUN = {
     "lancet generate --model data/demo-model --beside out/demo --prompts prompts.txt":
         "lancet generate --model data/demo-model --beside out/demo --prompts prompts.txt --tokens 4",
     "lancet completion zsh > DIR/_lancet": "lancet completion zsh > out/_lancet",
+    "lancet schema > lancet.schema.json": "lancet schema > lancet.schema.json",
+    "lancet schema --reference > docs/options.md": "lancet schema --reference > out/options.md",
     'lancet trace --model data/demo-model --prompt "{}, the" --subject "Lerin Duarte" --out out/one-fact':
         'lancet trace --model data/demo-model --prompt "{}, the" --subject "Lerin Duarte" --out out/one-fact --samples 1',
 }  # fmt: skip
@@ -142,7 +144,7 @@ def test_what_is_run_is_what_is_shown():
         words, given = shlex.split(shown), shlex.split(run)
         given = given[: len(words)] if ">" not in words else given
         assert len(words) == len(given), shown
-        own = {"job.yaml": {"made.yaml", "of-facts.yaml"}, "DIR/_lancet": {"out/_lancet"}}
+        own = {"job.yaml": {"made.yaml", "of-facts.yaml"}, "DIR/_lancet": {"out/_lancet"}, "docs/options.md": {"out/options.md"}}
         for word, taken in zip(words, given):
             assert word == taken or word in PLACES or taken in own.get(word, {}), (shown, run)
 

@@ -162,7 +162,9 @@ def test_a_file_without_any_known_key(lancet):
 
 def alphaedit(lancet, **changes):
     values = {"steps": 8, "lr": 0.5}
-    editor = {"method": "alphaedit", "layers": [0, 1], "null_space_below": 1.0, "values": values, "contexts": ["{}"]}
+    editor = {"method": "alphaedit", "layers": [0, 1], "values": values, "contexts": ["{}"]}
+    if "import_null_space" not in changes.get("statistics", {}):
+        editor["null_space_below"] = 1.0
     return lancet.job(editor=editor, evaluate=[], **changes)
 
 
@@ -209,6 +211,9 @@ def test_a_p_loc_beside_the_file_is_taken(lancet):
     torch.save(torch.zeros(1), lancet.folder / "P.pt")
     job = imported(lancet, ALPHAEDIT | {"P_loc": "P.pt"})
     assert job["statistics"] == {"import_null_space": str(lancet.folder / "P.pt")}
+    assert "null_space_below" not in job["editor"]
+    found = fates(lancet, ALPHAEDIT | {"P_loc": "P.pt"})
+    assert found["nullspace_threshold"] == ("not used", "the stored projections were made with it")
 
 
 def test_files_that_are_no_projections(lancet, projections):
@@ -240,3 +245,22 @@ def test_keys_beside_a_null_space_and_other_methods(lancet, projections):
     assert result.returncode == CONFIG and "tokens" in result.stderr
     result = lancet.edit(lancet.job(statistics=source))
     assert result.returncode == CONFIG and "memit needs moments" in result.stderr
+    job = alphaedit(lancet, statistics=source)
+    result = lancet.edit(job, "--set", "editor.null_space_below=0.02")
+    assert result.returncode == CONFIG and "editor.null_space_below: has no meaning beside statistics.import_null_space" in result.stderr
+    assert lancet.run("plan", lancet.write(job), "--set", "editor.null_space_below=auto").returncode == 0
+
+
+def test_a_presets_threshold_gives_way_to_stored_projections(lancet):
+    """It belongs to the preset, not to the job: the projections take its place, and the job as it was run says auto."""
+    torch.save(torch.zeros(1), lancet.folder / "P.pt")
+    job = lancet.job(editor={"preset": "./own.yaml"}, statistics={"import_null_space": "P.pt"})
+    config = json.loads((DATA / "demo-model" / "config.json").read_text())
+    facts = {key: config[key] for key in ["model_type", "hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads",
+                                          "num_key_value_heads", "max_position_embeddings", "vocab_size"]}  # fmt: skip
+    preset = {"models": ["demo"], "config": facts, "source": "here", "editor": {"method": "alphaedit", "layers": [0, 1], "null_space_below": 0.02}}
+    lancet.write(json.dumps(preset), "own.yaml")
+    planned = lancet.run("plan", lancet.write(job), "--devices", "80GiB")
+    assert planned.returncode == 0, planned.stderr
+    planned = lancet.run("plan", lancet.write(job), "--devices", "80GiB", "--set", "editor.null_space_below=0.02")
+    assert planned.returncode == CONFIG and "editor.null_space_below" in planned.stderr

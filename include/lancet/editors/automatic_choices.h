@@ -1,15 +1,10 @@
-// What options that are `auto` go by: layers by depth, as published choices lie; solves by a share that has no scale.
+// What layers that are `auto` go by: the depth, as published choices lie.
 #pragma once
 
 #include <cstdint>
-#include <string_view>
 #include <vector>
 
 namespace lancet {
-
-/// Of its residual, what a request of middling key gets alone by `method`: more where keys are to get nearly all of it
-/// (EMMET), where a part of what was found is written (PMET), and where the change acts where text is not (AlphaEdit).
-double automatic_share(std::string_view method);
 
 /// Of MEMIT and its kin: the last five of the first three tenths of the layers. 32 layers: 4 to 8, the published choice
 /// for Llama.

@@ -11,13 +11,14 @@
 #include "lancet/models/causal_lm.h"
 #include "lancet/models/spread_rows.h"
 #include "lancet/runtime/communicator.h"
+#include "lancet/spec/evaluate_spec.h"
 
 namespace lancet {
 
 struct HeldOutOptions {
-  std::filesystem::path text;     ///< a document per line, as a corpus of statistics
-  int64_t tokens = 10'000;        ///< of its first documents
-  int64_t document_tokens = 512;  ///< longer documents are cut
+  std::filesystem::path text;                                      ///< a document per line, as a corpus of statistics
+  int64_t tokens = *CostsSpec::kTokens.fallback;                   ///< of its first documents
+  int64_t document_tokens = *CostsSpec::kDocumentTokens.fallback;  ///< longer documents are cut
 };
 
 /// The unedited model's last hidden states on the text, from which its distribution at any place comes back.

@@ -15,6 +15,7 @@
 #include "lancet/eval/metrics.h"
 #include "lancet/eval/questions.h"
 #include "lancet/requests/request.h"
+#include "lancet/spec/evaluate_spec.h"
 
 namespace lancet {
 
@@ -61,9 +62,8 @@ struct ChatSource {
 /// `evaluate:` of a job.
 struct EvaluationOptions {
   std::vector<std::string> protocols;  ///< names in protocol_table(), in the order in which they are shown
-  int64_t generated_tokens = 12;       ///< of greedy continuations
-  std::string distractor =
-      "It had rained all week, and the market opened late that day.";  ///< put before the prompts of `distracted`
+  int64_t generated_tokens = *EvaluateSpec::kTokens.fallback;                 ///< of greedy continuations
+  std::string distractor = std::string(*EvaluateSpec::kDistractor.fallback);  ///< before the prompts of `distracted`
   ChatSource chat_template = {};
   CostOptions costs = {};
   CounterFactFiles counterfact = {};

@@ -17,6 +17,7 @@
 #include "lancet/job/schedule.h"
 #include "lancet/requests/request.h"
 #include "lancet/runtime/devices.h"
+#include "lancet/spec/job_spec.h"
 #include "lancet/statistics/statistics_options.h"
 
 namespace lancet {
@@ -34,13 +35,14 @@ enum class Balance {
 /// How the work is run; no option here changes what is computed beyond rounding, but for `seed` (generated contexts,
 /// `corpus: self`).
 struct RunOptions {
-  std::vector<std::string> devices{"auto"};  ///< as find_devices reads them
+  std::vector<std::string> devices{std::string(RunSpec::kDevices.alone)};  ///< as find_devices reads them
   Balance balance = Balance::kMemory;
   std::optional<DType> dtype;  ///< of weights and activations; nullopt (auto): the checkpoint's
-  uint64_t seed = 0;
-  int64_t threads = 0;       ///< CPU threads; 0: all
-  int64_t timeout_s = 1800;  ///< of several processes, one without any progress for so long ends the job
-  HostShare on_host;         ///< of this process; not a key of the job
+  uint64_t seed = *RunSpec::kSeed.fallback;
+  int64_t threads = *RunSpec::kThreads.fallback;  ///< CPU threads; 0: all
+  int64_t timeout_s =
+      *RunSpec::kTimeout.fallback;  ///< of several processes, one without any progress for so long ends the job
+  HostShare on_host;                ///< of this process; not a key of the job
 };
 
 struct RequestSource {
@@ -52,7 +54,7 @@ struct RequestSource {
 struct OutputOptions {
   std::filesystem::path dir;
   IfExists if_exists = IfExists::kError;
-  bool keeps_state = true;  ///< what `continue_from` needs is written too
+  bool keeps_state = OutputSpec::kState.fallback;  ///< what `continue_from` needs is written too
 };
 
 /// A key of `editor:` and the values to try.
@@ -64,11 +66,11 @@ struct SearchAxis {
 /// `tune:` of a job.
 struct TuneOptions {
   RequestSource requests;
-  std::vector<SearchAxis> search;  ///< empty: by the method
-  int64_t trials = 16;             ///< choices of values that are tried, the job's own among them
-  int64_t halve = 2;               ///< a round keeps a share 1 / halve of them, on so many times the requests
-  std::vector<std::string> objective{"efficacy_prob", "paraphrase_prob",
-                                     "specificity_prob"};  ///< harmonic mean of these
+  std::vector<SearchAxis> search;                ///< empty: by the method
+  int64_t trials = *TuneSpec::kTrials.fallback;  ///< choices of values that are tried, the job's own among them
+  int64_t halve =
+      *TuneSpec::kHalve.fallback;      ///< a round keeps a share 1 / halve of them, on so many times the requests
+  std::vector<std::string> objective;  ///< harmonic mean of these
 };
 
 struct JobConfig {

@@ -6,16 +6,18 @@
 #include <vector>
 
 #include "lancet/core/config_section.h"
+#include "lancet/spec/job_spec.h"
 
 namespace lancet {
 
 enum class BatchOrder { kFile, kShuffled };
 
 struct ScheduleOptions {
-  int64_t batch = 0;  ///< requests edited together, the next ones on the weights as edited by them; 0: all
+  int64_t batch = *ScheduleSpec::kBatch
+                       .fallback;  ///< requests edited together, the next ones on the weights as edited by them; 0: all
   BatchOrder order = BatchOrder::kFile;
-  int64_t measure_every = 1;  ///< batches; 0: only at the end
-  int64_t save_every = 1;     ///< batches, against interruption
+  int64_t measure_every = *ScheduleSpec::kMeasureEvery.fallback;  ///< batches; 0: only at the end
+  int64_t save_every = *ScheduleSpec::kSaveEvery.fallback;        ///< batches, against interruption
 
   /// Of n requests.
   int64_t largest_batch(int64_t n_requests) const { return batch > 0 ? std::min(batch, n_requests) : n_requests; }

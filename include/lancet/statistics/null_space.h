@@ -10,13 +10,14 @@
 #include <string>
 
 #include "lancet/runtime/tensor.h"
+#include "lancet/spec/layered_spec.h"
 
 namespace lancet {
 
 /// Which of C's eigenvectors make the null space.
 struct NullSpaceRule {
   std::optional<double> below = {};  ///< those of eigenvalues below it; nullopt: of the least ones, as many as
-  double share = 0.8;                ///< this share of the dimensions
+  double share = LayeredSpec::kNullSpaceBelow.share;  ///< this share of the dimensions
 
   auto operator<=>(const NullSpaceRule&) const = default;
 };

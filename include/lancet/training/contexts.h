@@ -11,6 +11,7 @@
 #include "lancet/core/config_section.h"
 #include "lancet/models/causal_lm.h"
 #include "lancet/runtime/communicator.h"
+#include "lancet/spec/values_spec.h"
 #include "lancet/text/tokenizer.h"
 
 namespace lancet {
@@ -22,10 +23,10 @@ struct ContextOptions {
     kWithBos  ///< the tokenizer's BOS stands before them as text, where it is read back as a token: Llama-3's templates
               ///< of AlphaEdit's code begin with a second BOS. "<s>" is left out, as in unified-model-editing
   };
-  std::vector<std::string> templates = {};  ///< the first is exactly "{}"; empty: generate
-  int64_t generate = 5;                     ///< continuations of "The", "Therefore", "Because", "I", "You", in turn
-  int64_t length = 10;                      ///< tokens of each, BOS and opening included
-  Opening opening = Opening::kPlain;        ///< by editor.compat, no key of its own
+  std::vector<std::string> templates = {};               ///< the first is exactly "{}"; empty: generate
+  int64_t generate = *ContextsSpec::kGenerate.fallback;  ///< continuations of "The", "Therefore", "Because", "I", "You"
+  int64_t length = *ContextsSpec::kLength.fallback;      ///< tokens of each, BOS and opening included
+  Opening opening = Opening::kPlain;                     ///< by editor.compat, no key of its own
 };
 
 /// `contexts:` of an editor: a list of templates, or {generate, length}.

@@ -13,6 +13,7 @@
 #include "lancet/models/causal_lm.h"
 #include "lancet/requests/prepared_request.h"
 #include "lancet/runtime/communicator.h"
+#include "lancet/spec/gradient_spec.h"
 
 namespace lancet {
 
@@ -37,7 +38,7 @@ struct CapturedGradients {
 
 struct CaptureOptions {
   TokenChoice tokens = TokenChoice::kAnswer;
-  int64_t batch = 10;  ///< requests of one backward pass: their loss is one mean
+  int64_t batch = *GradientSpec::kUltraBatch.fallback;  ///< requests of one backward pass: their loss is one mean
 };
 
 /// Collective: batches are spread over ranks, all of which get the whole.
@@ -53,14 +54,14 @@ enum class TrainingObjective {
   kTarget       ///< mean NLL of the target tokens, teacher-forced (FT-M)
 };
 
-/// Defaults: as published for 7-8B models.
+/// As GradientSpec says what they are; defaults: as published for 7-8B models.
 struct TrainingOptions {
   TrainingObjective objective = TrainingObjective::kTarget;
-  int64_t steps = 25;                          ///< passes over all requests at most
-  double lr = 5e-4;                            ///< Adam (0.9, 0.999, 1e-8)
-  double weight_decay = 0;                     ///< times the edited weight, added to its gradient
-  int64_t batch = 1;                           ///< requests of one update
-  double stop_loss = 1e-2;                     ///< no update below it; done when the mean over all requests is
+  int64_t steps = *GradientSpec::kSteps.fallback;
+  double lr = *GradientSpec::kLr.fallback;
+  double weight_decay = *GradientSpec::kWeightDecay.fallback;
+  int64_t batch = *GradientSpec::kBatch.fallback;
+  double stop_loss = *GradientSpec::kStopLoss.fallback;
   std::optional<double> norm_constraint = {};  ///< largest change of any entry (FT-L)
 };
 

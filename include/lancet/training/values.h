@@ -13,6 +13,7 @@
 #include "lancet/models/causal_lm.h"
 #include "lancet/requests/prepared_request.h"
 #include "lancet/runtime/communicator.h"
+#include "lancet/spec/values_spec.h"
 
 namespace lancet {
 
@@ -30,19 +31,19 @@ enum class ValueStop {
                     ///< 0.01; while the former holds, the NLL counts a tenth (PMET's public code)
 };
 
-/// Defaults: the published MEMIT configuration for Llama-2-7B.
+/// As ValuesSpec says what they are.
 struct ValueOptions {
-  int64_t steps = 25;             ///< forward passes at most; the last one makes no update
-  double lr = 0.5;                ///< Adam (0.9, 0.999, 1e-8)
-  double weight_decay = 1e-3;     ///< times ||delta|| / ||h0||^2
-  double clamp = 4.0;             ///< ||delta|| <= clamp * ||h0||
-  double kl = 0.0625;             ///< weight of KL(now || before) at "{subject} is a"
-  double stop_loss = 0.05;        ///< a request is done when its total loss, over all contexts, is below
-  int64_t contexts_per_step = 0;  ///< a step sees these of a request's contexts, the next one others, in turn; 0: all
-  int64_t batch = 0;  ///< requests optimised together, beyond rounding without effect; 0: by memory and caches
+  int64_t steps = *ValuesSpec::kSteps.fallback;
+  double lr = *ValuesSpec::kLr.fallback;
+  double weight_decay = *ValuesSpec::kWeightDecay.fallback;
+  double clamp = *ValuesSpec::kClamp.fallback;
+  double kl = *ValuesSpec::kKl.fallback;
+  double stop_loss = *ValuesSpec::kStopLoss.fallback;
+  int64_t contexts_per_step = *ValuesSpec::kContextsPerStep.fallback;
+  int64_t batch = *ValuesSpec::kBatch.fallback;
   ValueSite site = ValueSite::kBlockOut;  ///< the method's choice, as are the next two
   ValueStop stop = ValueStop::kLoss;
-  double nll_factor = 1.0;  ///< weight of the NLL; a job's key where the method's site is kMlpAndAttnOut
+  double nll_factor = *ValuesSpec::kNllFactor.fallback;  ///< a job's key where the method's site is kMlpAndAttnOut
 };
 
 /// `values:` of a job over a method's own defaults. Problems go to the section.

@@ -4,6 +4,7 @@
 
 #include "formats.h"
 #include "lancet/core/strings.h"
+#include "lancet/spec/requests_spec.h"
 #include "probes.h"
 
 namespace lancet {
@@ -12,28 +13,11 @@ namespace {
 constexpr std::string_view kNaturalQuestions = "nq question: ";
 
 const std::vector<std::string>& flat_keys() {
-  static const std::vector<std::string> kKeys{"id",
-                                              "case_id",
-                                              "prompt",
-                                              "subject",
-                                              "target",
-                                              "target_new",
-                                              "target_true",
-                                              "ground_truth",
-                                              "target_id",
-                                              "target_aliases",
-                                              "paraphrases",
-                                              "rephrase",
-                                              "neighborhood",
-                                              "relation",
-                                              "relation_id",
-                                              "locality",
-                                              "portability",
-                                              "multihop",
-                                              "rephrase_prompt",
-                                              "locality_prompt",
-                                              "locality_ground_truth",
-                                              "generation_prompts"};
+  static const std::vector<std::string> kKeys = [] {
+    std::vector<std::string> keys;
+    for (const RecordField& field : kRecordFields) keys.emplace_back(field.key);
+    return keys;
+  }();
   return kKeys;
 }
 

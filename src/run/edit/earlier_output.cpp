@@ -1,6 +1,5 @@
 #include "earlier_output.h"
 
-#include <array>
 #include <set>
 
 #include "lancet/core/error.h"
@@ -8,36 +7,44 @@
 #include "lancet/core/strings.h"
 #include "lancet/io/files.h"
 #include "lancet/job/dotted_key.h"
+#include "lancet/spec/editor_spec.h"
 
 namespace lancet {
 namespace {
 
-/// What a state is made by, besides the method.
-constexpr std::array kStateOptions{"layers", "modules", "history", "blue", "norm_anchor"};
-/// Of which the state has numbers where the job left them to lancet.
-constexpr std::array kChosenOptions{"covariance_weight", "ridge"};
-
-std::string option_text(const ConfigTree& editor, const char* key) {
+std::string option_text(const ConfigTree& editor, std::string_view key) {
   const ConfigTree* value = editor.find(key);
   if (value == nullptr) return "nothing";
   ConfigTree alone = ConfigTree::map();
-  alone.set(key, *value);
+  alone.set(std::string(key), *value);
   std::string text = to_yaml(alone);
   while (!text.empty() && text.back() == '\n') text.pop_back();
   return text;
 }
 
 /// Whether the option is there and no number: auto, or what it is to go by.
-bool is_chosen(const ConfigTree& editor, const char* key) {
+bool is_chosen(const ConfigTree& editor, std::string_view key) {
   const ConfigTree* value = editor.find(key);
   return value != nullptr && (value->kind == ConfigTree::Kind::kMap || is_auto(*value));
 }
 
-void check_same_option(const char* key, const ConfigTree& earlier, const ConfigTree& now, const std::string& where) {
+void check_same_option(std::string_view key, const ConfigTree& earlier, const ConfigTree& now,
+                       const std::string& where) {
   const std::string before = option_text(earlier, key), after = option_text(now, key);
   if (before != after)
     throw ConfigError(
         cat(where, "editor.", key, ": expected '", before, "' as there, got '", after, "': the state depends on it"));
+}
+
+/// What a state is made of, and what it has numbers of where the job left them to lancet.
+void check_same_options(const ConfigTree& earlier, const ConfigTree& now, const std::string& where) {
+  for (const Affects kind : {Affects::kState, Affects::kChosenState})
+    for (const AnyOption& option : kEditorOptions) {
+      const auto& [key, affects] = std::pair{base_of(option).key, base_of(option).affects};
+      if (affects != kind) continue;
+      if (kind == Affects::kState || (is_chosen(earlier, key) && is_chosen(now, key)))
+        check_same_option(key, earlier, now, where);
+    }
 }
 
 /// A state cannot be made again by itself.
@@ -75,9 +82,7 @@ EarlierOutput::EarlierOutput(const JobConfig& job, std::span<const EditRequest> 
                           ": a state fits the method that made it"));
   const ConfigTree earlier = parse_config(facts.editor, "the earlier job's editor"),
                    now = parse_config(editor_options(job), "editor");
-  for (const char* key : kStateOptions) check_same_option(key, earlier, now, where);
-  for (const char* key : kChosenOptions)
-    if (is_chosen(earlier, key) && is_chosen(now, key)) check_same_option(key, earlier, now, where);
+  check_same_options(earlier, now, where);
   owner_.beside = facts.owner.beside.empty()  // of an earlier version, which does not tell
                       ? ""
                       : stream_owner(read_text_file(folder_ / "requests.jsonl", "continue_from"));

@@ -1,7 +1,6 @@
 #include "tune_trials.h"
 
 #include <algorithm>
-#include <array>
 #include <cstdio>
 #include <optional>
 #include <random>
@@ -12,38 +11,14 @@
 #include "lancet/core/strings.h"
 #include "lancet/editors/automatic_choices.h"
 #include "lancet/job/dotted_key.h"
+#include "lancet/spec/editor_spec.h"
 
 namespace lancet {
 namespace {
 
-/// A number of a method and the multiples of the job's own value that are tried.
-struct Scale {
-  std::string_view key;
-  std::array<double, 5> factors;
-};
-
 /// Of an option that goes by a share a: multiples of its odds a / (1 - a), which are those of a weight's inverse.
-struct ShareScale {
-  std::string_view option, key;
-};
 constexpr double kMostShare = 0.999;
 constexpr double kOdds[] = {0.25, 0.5, 1, 2, 4};
-constexpr ShareScale kShares[] = {
-    {"covariance_weight", "attained_share"}, {"ridge", "attained_share"}, {"null_space_below", "share"}};
-
-/// What auto stands for.
-double share_of_auto(const ConfigTree& editor, const ShareScale& scale) {
-  if (scale.key == "share") return NullSpaceRule().share;
-  return automatic_share(editor.find("method")->scalar);
-}
-constexpr Scale kScales[] = {{"values.lr", {0.2, 0.5, 1, 2, 4}},
-                             {"values.clamp", {0.2, 0.5, 1, 2, 4}},
-                             {"covariance_weight", {0.1, 0.3, 1, 3, 10}},
-                             {"null_space_below", {0.1, 0.3, 1, 3, 10}},
-                             {"ridge", {0.1, 0.3, 1, 3, 10}},
-                             {"slack", {0.1, 0.3, 1, 3, 10}},
-                             {"lr", {0.1, 0.3, 1, 3, 10}},
-                             {"norm_constraint", {0.1, 0.3, 1, 3, 10}}};
 constexpr int64_t kFarthestShift = 2;
 
 double number_of(const ConfigTree& scalar) { return std::stod(scalar.scalar); }
@@ -80,7 +55,7 @@ ConfigTree spelled(const std::string& key, const std::vector<WeightId>& targets)
       if (id.kind == kind) layers.items.push_back(ConfigTree::number(id.layer));
     if (!layers.items.empty()) modules.set(name, layers);
   }
-  return key == "layers" ? layers : modules;
+  return key == LayeredSpec::kLayers.key ? layers : modules;
 }
 
 SearchAxis shifts_axis(const std::string& key, const ConfigTree& own, const std::vector<WeightId>& targets,
@@ -93,27 +68,42 @@ SearchAxis shifts_axis(const std::string& key, const ConfigTree& own, const std:
   return axis;
 }
 
+/// Options of the editor's method of which a tune tries multiples.
+struct TriedOption {
+  std::string key;  ///< dotted
+  const NumberOption* option;
+};
+std::vector<TriedOption> tried_options(const ConfigTree& editor) {
+  std::vector<TriedOption> tried;
+  for (const PlacedOption& placed : placed_options(kEditorOptions, editor.find(EditorSpec::kMethod.key)->scalar))
+    if (const auto* number = std::get_if<const NumberOption*>(&placed.option); number && !(*number)->tried.empty())
+      tried.push_back({placed.key, *number});
+  return tried;
+}
+
 /// Nothing where the editor has no such number.
-std::optional<SearchAxis> numbers_axis(const ConfigTree& editor, const Scale& scale) {
-  const ConfigTree* own = find_dotted(editor, scale.key);
+std::optional<SearchAxis> numbers_axis(const ConfigTree& editor, const TriedOption& tried) {
+  const ConfigTree* own = find_dotted(editor, tried.key);
   if (own == nullptr || own->kind != ConfigTree::Kind::kScalar || is_auto(*own) || number_of(*own) == 0)
     return std::nullopt;
-  SearchAxis axis{std::string(scale.key), {}};
-  for (const double factor : scale.factors)
+  SearchAxis axis{tried.key, {}};
+  for (const double factor : tried.option->tried)
     axis.values.push_back(factor == 1 ? *own : ConfigTree::number(rounded(factor * number_of(*own))));
   return axis;
 }
 
-/// Nothing where the editor has no such option, or a number.
-std::optional<SearchAxis> shares_axis(const ConfigTree& editor, const ShareScale& scale) {
-  const ConfigTree* own = editor.find(scale.option);
-  if (own == nullptr || (own->kind != ConfigTree::Kind::kMap && !is_auto(*own))) return std::nullopt;
-  const double share = is_auto(*own) ? share_of_auto(editor, scale) : number_of(*own->find(scale.key));
-  SearchAxis axis{std::string(scale.option), {}};
+/// Nothing where the option goes by no share, is absent, or a number.
+std::optional<SearchAxis> shares_axis(const ConfigTree& editor, const TriedOption& tried) {
+  const NumberOption& option = *tried.option;
+  const ConfigTree* own = find_dotted(editor, tried.key);
+  if (option.share_key.empty() || own == nullptr || (own->kind != ConfigTree::Kind::kMap && !is_auto(*own)))
+    return std::nullopt;
+  const double share = is_auto(*own) ? option.share : number_of(*own->find(option.share_key));
+  SearchAxis axis{tried.key, {}};
   for (const double factor : kOdds) {
     const double other_share = std::min(rounded(factor * share / (1 - share + factor * share)), kMostShare);
     ConfigTree other = ConfigTree::map();
-    other.set(std::string(scale.key), ConfigTree::number(other_share));
+    other.set(std::string(option.share_key), ConfigTree::number(other_share));
     axis.values.push_back(factor == 1 ? *own : std::move(other));
   }
   return axis;
@@ -158,12 +148,16 @@ std::vector<SearchAxis> default_search(const ConfigTree& editor, const std::vect
   const auto add = [&](std::optional<SearchAxis> axis) {
     if (axis) axes.push_back(std::move(*axis));
   };
-  for (const Scale& scale : kScales) add(numbers_axis(editor, scale));
-  for (const ShareScale& scale : kShares) add(shares_axis(editor, scale));
-  if (const ConfigTree* layers = editor.find("layers"); layers != nullptr)  // a value needs a layer above it
-    add(shifts_axis("layers", *layers, targets, n_layers - 1));
-  if (const ConfigTree* modules = editor.find("modules"); modules != nullptr)
-    add(shifts_axis("modules", *modules, targets, n_layers));
+  std::vector<TriedOption> tried = tried_options(editor);
+  for (const TriedOption& each : tried) add(numbers_axis(editor, each));
+  // What a seed draws hangs on the order of the axes: shares have always been the other way round.
+  std::reverse(tried.begin(), tried.end());
+  for (const TriedOption& each : tried) add(shares_axis(editor, each));
+  const std::string layers_key(LayeredSpec::kLayers.key), modules_key(GradientSpec::kModules.key);
+  if (const ConfigTree* layers = editor.find(layers_key); layers != nullptr)  // a value needs a layer above it
+    add(shifts_axis(layers_key, *layers, targets, n_layers - 1));
+  if (const ConfigTree* modules = editor.find(modules_key); modules != nullptr)
+    add(shifts_axis(modules_key, *modules, targets, n_layers));
   return axes;
 }
 

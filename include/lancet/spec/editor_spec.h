@@ -1,0 +1,51 @@
+// `editor:` of a job, and each editor of `compare:`.
+#pragma once
+
+#include <numbers>
+
+#include "lancet/spec/gradient_spec.h"
+#include "lancet/spec/layered_spec.h"
+
+namespace lancet {
+
+struct RectSpec {
+  static constexpr NumberOption kKeep{
+      {.key = "keep", .meaning = "share of each change's entries that is applied, the largest beside their weight"},
+      {.min = 1e-12, .max = 1.0},
+      0.4};
+  static constexpr AnyOption kAll[] = {&kKeep};
+};
+
+struct PruneSpec {
+  static constexpr NumberOption kLogBase{
+      {.key = "log_base", .meaning = "base of the logarithm that restrains singular values"},
+      {.min = 1.0 + 1e-9},
+      std::numbers::e};
+  static constexpr AnyOption kAll[] = {&kLogBase};
+};
+
+/// What every method has.
+struct EditorSpec {
+  static constexpr TextOption kMethod{
+      {.key = "method", .meaning = "how weights are changed ([methods.md](methods.md))"}, {}, Vocabulary::kMethods};
+  static constexpr TextOption kPreset{
+      {.key = "preset",
+       .meaning = "options from elsewhere, over which those beside it win: `auto` (published for this model), a name "
+                  "(`lancet presets`), or a file",
+       .absent = "none"}};
+  static constexpr AnyOption kFirst[] = {&kMethod, &kPreset};
+
+  static constexpr SectionOption kRect{
+      {.key = "rect", .meaning = "RECT: a part of each change's entries is applied", .absent = "off"}, RectSpec::kAll};
+  static constexpr SectionOption kPrune{
+      {.key = "prune",
+       .meaning = "PRUNE: the whole change's largest singular values are restrained, behind the last batch",
+       .absent = "off"},
+      PruneSpec::kAll};
+  static constexpr AnyOption kLast[] = {&kRect, &kPrune};
+};
+
+inline constexpr auto kEditorOptions =
+    joined(EditorSpec::kFirst, LayeredSpec::kAll, GradientSpec::kAll, EditorSpec::kLast);
+
+}  // namespace lancet

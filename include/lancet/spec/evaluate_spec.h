@@ -1,0 +1,66 @@
+// `evaluate:` of a job.
+#pragma once
+
+#include "lancet/spec/requests_spec.h"
+
+namespace lancet {
+
+/// What is measured when the job does not say.
+inline constexpr std::string_view kDefaultProtocols[] = {"efficacy", "paraphrase", "specificity", "generation"};
+
+struct CostsSpec {
+  static constexpr PathOption kText{
+      {.key = "text", .meaning = "held-out text, as a corpus: what the edit cost in predicting it", .absent = "none"}};
+  static constexpr IntegerOption kTokens{
+      {.key = "tokens", .meaning = "tokens of its first documents", .unit = "tokens", .beside = "text"},
+      {.min = 2},
+      10'000};
+  static constexpr IntegerOption kDocumentTokens{
+      {.key = "document_tokens", .meaning = "longer documents are cut", .unit = "tokens", .beside = "text"},
+      {.min = 2},
+      512};
+  static constexpr SectionOption kProbes{
+      {.key = "probes", .meaning = "facts that are not edited, whose answers shall stay", .absent = "none"},
+      RequestsSpec::kFile};
+  static constexpr PathOption kChoices{
+      {.key = "choices", .meaning = "questions with several answers to choose from", .absent = "none"}};
+  static constexpr AnyOption kAll[] = {&kText, &kTokens, &kDocumentTokens, &kProbes, &kChoices};
+};
+
+struct CounterFactSpec {
+  static constexpr PathOption kSnippets{{.key = "snippets", .meaning = "attribute_snippets.json"}};
+  static constexpr PathOption kIdf{{.key = "idf", .meaning = "idf.npy", .absent = "none", .beside = "vocabulary"}};
+  static constexpr PathOption kVocabulary{
+      {.key = "vocabulary", .meaning = "tfidf_vocab.json", .absent = "none", .beside = "idf"}};
+  static constexpr AnyOption kAll[] = {&kSnippets, &kIdf, &kVocabulary};
+};
+
+struct MquakeSpec {
+  static constexpr PathOption kExamples{{.key = "examples", .meaning = "text that is put before multi-hop questions"}};
+  static constexpr AnyOption kAll[] = {&kExamples};
+};
+
+struct EvaluateSpec {
+  static constexpr TextsOption kMetrics{
+      {.key = "metrics", .meaning = "what is measured ([metrics.md](metrics.md)); `[]`: nothing"},
+      kDefaultProtocols,
+      Vocabulary::kProtocols};
+  static constexpr IntegerOption kTokens{
+      {.key = "tokens", .meaning = "length of greedy continuations", .unit = "tokens"}, {.min = 1, .max = 100'000}, 12};
+  static constexpr TextOption kDistractor{{.key = "distractor", .meaning = "put before the prompts of `distracted`"},
+                                          "It had rained all week, and the market opened late that day."};
+  static constexpr TextOption kChatTemplate{
+      {.key = "chat_template", .meaning = "how `chat` puts a prompt: `model` (its own), or text with one `{}`"},
+      "model"};
+  static constexpr SectionOption kCosts{
+      {.key = "costs", .meaning = "what the edit cost elsewhere", .absent = "not measured"}, CostsSpec::kAll};
+  static constexpr SectionOption kCounterFact{
+      {.key = "counterfact", .meaning = "files of the protocol `counterfact`", .absent = "none"},
+      CounterFactSpec::kAll};
+  static constexpr SectionOption kMquake{
+      {.key = "mquake", .meaning = "files of the protocol `mquake`", .absent = "none"}, MquakeSpec::kAll};
+  static constexpr AnyOption kAll[] = {&kMetrics, &kTokens,      &kDistractor, &kChatTemplate,
+                                       &kCosts,   &kCounterFact, &kMquake};
+};
+
+}  // namespace lancet

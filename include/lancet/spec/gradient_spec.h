@@ -1,0 +1,76 @@
+// Options of an editor: those of methods that go by gradients and need no subject.
+#pragma once
+
+#include "lancet/spec/values_spec.h"
+
+namespace lancet {
+
+inline constexpr std::string_view kTuningMethods = "ft ft-l ft-m";
+
+struct ModulesSpec {
+  static constexpr IntegersOption kGate{{.key = "gate", .meaning = "layers whose gate projection is changed"},
+                                        {.min = 0}};
+  static constexpr IntegersOption kUp{{.key = "up", .meaning = "layers whose up projection is changed"}, {.min = 0}};
+  static constexpr IntegersOption kDown{{.key = "down", .meaning = "layers whose down projection is changed"},
+                                        {.min = 0}};
+  static constexpr AnyOption kAll[] = {&kGate, &kUp, &kDown};
+};
+
+struct GradientSpec {
+  static constexpr SectionOption kModules{{.key = "modules",
+                                           .meaning = "projections that are changed",
+                                           .methods = "ultraedit ft ft-l ft-m",
+                                           .affects = Affects::kState},
+                                          ModulesSpec::kAll,
+                                          Shape::kKeysOrAuto,
+                                          "`ultraedit`: gate and up, from the middle on an eighth of the depth, at "
+                                          "most five layers; `ft*`: down, one layer "
+                                          "at two thirds of the depth"};
+  static constexpr NumberOption kUltraLr{
+      {.key = "lr", .meaning = "learning rate of the one step", .methods = "ultraedit"},
+      {.min = 1e-300},
+      1e-6,
+      kTriedFar};
+  static constexpr IntegerOption kUltraBatch{
+      {.key = "batch", .meaning = "requests of one backward pass", .methods = "ultraedit", .unit = "requests"},
+      {.min = 1},
+      10};
+  static constexpr std::string_view kTokenNames[] = {"answer", "all"};
+  static constexpr ChoiceOption kTokens{
+      {.key = "tokens", .meaning = "the positions that predict the target, or all", .methods = "ultraedit"},
+      kTokenNames};
+  static constexpr IntegerOption kSteps{
+      {.key = "steps", .meaning = "passes over all requests, at most", .methods = kTuningMethods}, {.min = 1}, 25};
+  static constexpr NumberOption kLr{
+      {.key = "lr", .meaning = "learning rate of Adam (0.9, 0.999, 1e-8)", .methods = kTuningMethods},
+      {.min = 1e-12},
+      5e-4,
+      kTriedFar};
+  static constexpr NumberOption kWeightDecay{
+      {.key = "weight_decay", .meaning = "times the edited weight, added to its gradient", .methods = kTuningMethods},
+      {.min = 0},
+      0.0};
+  static constexpr IntegerOption kBatch{
+      {.key = "batch", .meaning = "requests of one update", .methods = kTuningMethods, .unit = "requests"},
+      {.min = 1},
+      1};
+  static constexpr NumberOption kStopLoss{
+      {.key = "stop_loss", .meaning = "no update below it; done when the mean is", .methods = kTuningMethods},
+      {.min = 0},
+      1e-2};
+  static constexpr NumberOption kNormConstraint{
+      {.key = "norm_constraint", .meaning = "largest change of any entry", .methods = "ft-l"},
+      {.min = 1e-12},
+      5e-5,  // EasyEdit's Mistral-7B
+      kTriedFar};
+  static constexpr NumberOption kOwnNormConstraint{
+      {.key = "norm_constraint", .meaning = "largest change of any entry", .methods = "ft-m", .absent = "no limit"},
+      {.min = 1e-12},
+      {},
+      kTriedFar};
+  static constexpr AnyOption kAll[] = {
+      &kModules, &kUltraLr,  &kUltraBatch,     &kTokens,           &kSteps, &kLr, &kWeightDecay,
+      &kBatch,   &kStopLoss, &kNormConstraint, &kOwnNormConstraint};
+};
+
+}  // namespace lancet

@@ -1,0 +1,152 @@
+// The job file: its sections, and those that no other file here has.
+#pragma once
+
+#include "lancet/spec/editor_spec.h"
+#include "lancet/spec/evaluate_spec.h"
+#include "lancet/spec/requests_spec.h"
+#include "lancet/spec/statistics_spec.h"
+
+namespace lancet {
+
+struct ScheduleSpec {
+  static constexpr IntegerOption kBatch{
+      {.key = "batch",
+       .meaning = "requests edited together, the next ones on the weights as edited by them; 0: all",
+       .unit = "requests"},
+      {.min = 0},
+      0};
+  static constexpr std::string_view kOrders[] = {"file", "shuffled"};
+  static constexpr ChoiceOption kOrder{
+      {.key = "order", .meaning = "of the requests: as in the file, or shuffled by `run.seed`"}, kOrders};
+  static constexpr IntegerOption kMeasureEvery{
+      {.key = "measure_every", .meaning = "what is measured between batches; 0: only at the end", .unit = "batches"},
+      {.min = 0},
+      1};
+  static constexpr IntegerOption kSaveEvery{{.key = "save_every",
+                                             .meaning = "how often the stream is kept against interruption",
+                                             .affects = Affects::kWork,
+                                             .unit = "batches"},
+                                            {.min = 1},
+                                            1};
+  static constexpr AnyOption kAll[] = {&kBatch, &kOrder, &kMeasureEvery, &kSaveEvery};
+};
+
+struct OutputSpec {
+  static constexpr PathOption kDir{{.key = "dir", .meaning = "folder of the edited model", .affects = Affects::kWork}};
+  static constexpr FlagOption kReplace{{.key = "replace",
+                                        .meaning = "an earlier output may be replaced, if all in it is lancet's",
+                                        .affects = Affects::kWork},
+                                       false};
+  static constexpr FlagOption kState{
+      {.key = "state", .meaning = "what `continue_from` needs is written too", .affects = Affects::kWork}, true};
+  static constexpr AnyOption kAll[] = {&kDir, &kReplace, &kState};
+};
+
+struct RunSpec {
+  static constexpr TextsOption kDevices{{.key = "devices",
+                                         .meaning = "`auto`, or a list: `[cuda:0, cuda:1]`, `[cuda:0=20GiB, cpu]`",
+                                         .affects = Affects::kWork},
+                                        {},
+                                        Vocabulary::kFree,
+                                        "auto"};
+  static constexpr std::string_view kBalanceNames[] = {"memory", "work"};
+  static constexpr ChoiceOption kBalance{
+      {.key = "balance", .meaning = "what is made even between several devices", .affects = Affects::kWork},
+      kBalanceNames};
+  static constexpr std::string_view kDTypeNames[] = {"auto", "f32", "bf16", "f16", "f64"};
+  static constexpr ChoiceOption kDType{
+      {.key = "dtype", .meaning = "of weights and activations; `auto`: the checkpoint's"}, kDTypeNames};
+  static constexpr IntegerOption kSeed{
+      {.key = "seed", .meaning = "of contexts and texts that the model writes, shuffling, and what a tune tries"},
+      {.min = 0},
+      0};
+  static constexpr IntegerOption kThreads{
+      {.key = "threads", .meaning = "CPU threads; 0: all", .affects = Affects::kWork}, {.min = 0, .max = 4096}, 0};
+  static constexpr IntegerOption kTimeout{
+      {.key = "timeout_s",
+       .meaning = "of several processes, one without any progress for so long ends the job",
+       .affects = Affects::kWork,
+       .unit = "seconds"},
+      {.min = 1, .max = 10'000'000},
+      1800};
+  static constexpr AnyOption kAll[] = {&kDevices, &kBalance, &kDType, &kSeed, &kThreads, &kTimeout};
+};
+
+struct TuneSpec {
+  static constexpr SectionOption kRequests{
+      {.key = "requests", .meaning = "of its own, not those that are edited later; as `requests` of the job"},
+      RequestsSpec::kAll,
+      Shape::kKeysOrRecords};
+  static constexpr SectionOption kSearch{
+      {.key = "search",
+       .meaning = "keys of `editor` with the values to try: `{values.lr: [0.1, 0.5], layers: [[0, 1], [1, 2]]}`",
+       .absent = "around the job's own values"},
+      {},
+      Shape::kLists};
+  static constexpr IntegerOption kTrials{
+      {.key = "trials", .meaning = "choices of values that are tried, the job's own among them"},
+      {.min = 2, .max = 10000},
+      16};
+  static constexpr IntegerOption kHalve{
+      {.key = "halve", .meaning = "a round keeps a share 1 / halve of them, on so many times the requests"},
+      {.min = 2, .max = 100},
+      2};
+  static constexpr std::string_view kDefaultObjective[] = {"efficacy_prob", "paraphrase_prob", "specificity_prob"};
+  static constexpr TextsOption kObjective{
+      {.key = "objective", .meaning = "the harmonic mean of these metrics"}, kDefaultObjective, Vocabulary::kMetrics};
+  static constexpr AnyOption kAll[] = {&kRequests, &kSearch, &kTrials, &kHalve, &kObjective};
+};
+
+struct JobSpec {
+  static constexpr PathOption kModel{
+      {.key = "model", .meaning = "a Hugging Face folder, or a folder of the local Hugging Face cache"}};
+  static constexpr TextsOption kIgnoreConfigKeys{
+      {.key = "ignore_config_keys", .meaning = "keys of config.json that lancet does not know and that you vouch for"}};
+  static constexpr SectionOption kRequests{
+      {.key = "requests",
+       .meaning =
+           "the facts: a file, or records in place: `[{prompt: \"The capital of {} is\", subject: France, target: "
+           "Rome}]`",
+       .absent = "only where a command needs none"},
+      RequestsSpec::kAll,
+      Shape::kKeysOrRecords};
+  static constexpr SectionOption kEditor{
+      {.key = "editor", .meaning = "the method and its options", .absent = "as the model folder's lancet.yaml says"},
+      kEditorOptions};
+  static constexpr SectionOption kStatistics{{.key = "statistics",
+                                              .meaning = "second moments of the MLP's keys: what the model knows",
+                                              .absent = "as the model folder's lancet.yaml says, else the defaults"},
+                                             StatisticsSpec::kAll};
+  static constexpr SectionOption kSchedule{{.key = "schedule", .meaning = "a stream of edits"}, ScheduleSpec::kAll};
+  static constexpr PathOption kContinueFrom{
+      {.key = "continue_from",
+       .meaning = "an earlier output on the same base model, whose stream goes on",
+       .absent = "none"}};
+  static constexpr SectionOption kEvaluate{
+      {.key = "evaluate", .meaning = "what is measured; a list is that of `metrics`"},
+      EvaluateSpec::kAll,
+      Shape::kKeysOrNames};
+  static constexpr SectionOption kAccept{
+      {.key = "accept",
+       .meaning = "least means of metrics that are measured: `{efficacy_prob: 0.9}`; not met: exit code 5, and only "
+                  "`<dir>.rejected` with the report",
+       .absent = "none"},
+      {},
+      Shape::kShares};
+  static constexpr SectionOption kOutput{
+      {.key = "output", .meaning = "what is written", .absent = "only where a command writes none"}, OutputSpec::kAll};
+  static constexpr SectionOption kTune{
+      {.key = "tune", .meaning = "what `lancet tune` tries", .absent = "only for other commands"}, TuneSpec::kAll};
+  static constexpr SectionOption kCompare{
+      {.key = "compare",
+       .meaning = "editors by label, for `lancet compare`: `{memit: {method: memit}, other: {method: alphaedit}}`",
+       .absent = "only for other commands"},
+      {},
+      Shape::kEditors};
+  static constexpr SectionOption kRun{{.key = "run", .meaning = "how the work is run"}, RunSpec::kAll};
+  static constexpr AnyOption kAll[] = {&kModel,    &kIgnoreConfigKeys, &kRequests, &kEditor, &kStatistics,
+                                       &kSchedule, &kContinueFrom,     &kEvaluate, &kAccept, &kOutput,
+                                       &kTune,     &kCompare,          &kRun};
+};
+
+}  // namespace lancet

@@ -1,0 +1,64 @@
+// `values` and `contexts` of an editor.
+#pragma once
+
+#include "lancet/spec/option.h"
+
+namespace lancet {
+
+/// Multiples that a tune tries of numbers that published options agree on, and of those that have a model's scale.
+inline constexpr double kTriedNear[] = {0.2, 0.5, 1, 2, 4};
+inline constexpr double kTriedFar[] = {0.1, 0.3, 1, 3, 10};
+
+/// Defaults: the published MEMIT configuration for Llama-2-7B.
+struct ValuesSpec {
+  static constexpr IntegerOption kSteps{
+      {.key = "steps", .meaning = "forward passes at most; the last one makes no update"}, {.min = 1}, 25};
+  static constexpr NumberOption kLr{
+      {.key = "lr", .meaning = "learning rate of Adam (0.9, 0.999, 1e-8)"}, {.min = 1e-12}, 0.5, kTriedNear};
+  static constexpr NumberOption kWeightDecay{
+      {.key = "weight_decay", .meaning = "weight of decay in the loss, times norm(delta) / norm(h0)^2"},
+      {.min = 0.0},
+      1e-3};
+  static constexpr NumberOption kClamp{
+      {.key = "clamp", .meaning = "norm(delta) at most, times norm(h0)"}, {.min = 1e-12}, 4.0, kTriedNear};
+  static constexpr NumberOption kKl{
+      {.key = "kl", .meaning = "weight of KL(now, before) at \"{subject} is a\" in the loss"}, {.min = 0.0}, 0.0625};
+  static constexpr NumberOption kStopLoss{
+      {.key = "stop_loss", .meaning = "a request is done when its total loss, over all contexts, is below"},
+      {.min = 0.0},
+      0.05};
+  static constexpr IntegerOption kContextsPerStep{
+      {.key = "contexts_per_step",
+       .meaning = "a step sees so many of the contexts, the next one others, in turn; 0: all of them at every step"},
+      {.min = 0},
+      0};
+  static constexpr IntegerOption kBatch{{.key = "batch",
+                                         .meaning = "requests optimised together; 0: by caches and memory",
+                                         .affects = Affects::kWork,
+                                         .unit = "requests"},
+                                        {.min = 0},
+                                        0};
+  static constexpr NumberOption kNllFactor{
+      {.key = "nll_factor", .meaning = "weight of the target's NLL in the loss", .methods = "pmet"},
+      {.min = 1e-12},
+      1.0};
+  static constexpr AnyOption kAll[] = {&kSteps,           &kLr,    &kWeightDecay, &kClamp, &kKl, &kStopLoss,
+                                       &kContextsPerStep, &kBatch, &kNllFactor};
+};
+
+struct ContextsSpec {
+  static constexpr IntegerOption kGenerate{
+      {.key = "generate",
+       .meaning = "openings that the model writes, beside the plain prompt: they continue The, Therefore, Because, I, "
+                  "You, in turn, sampled with `run.seed`",
+       .unit = "texts"},
+      {.min = 0, .max = 1000},
+      5};
+  static constexpr IntegerOption kLength{
+      {.key = "length", .meaning = "length of each, its beginning included", .unit = "tokens"},
+      {.min = 3, .max = 1000},
+      10};
+  static constexpr AnyOption kAll[] = {&kGenerate, &kLength};
+};
+
+}  // namespace lancet
