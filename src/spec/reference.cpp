@@ -9,14 +9,20 @@ namespace {
 
 constexpr std::string_view kHead = R"(# Every option of the job file
 
-`lancet schema --reference` prints this page, from the declarations that the program reads jobs by; a test holds the page to
-it. What the sections are for, with examples: [job-file.md](job-file.md). The same for editors that complete and check YAML:
-`lancet schema`.
+`lancet schema --reference` prints this page, from the declarations that the program reads jobs by.
+A test holds the page to it.
+What the sections are for, with examples: [job-file.md](job-file.md).
+For editors that complete and check YAML `lancet schema` prints the same as a JSON Schema.
 
-Relative paths are taken from the job file's folder. A key without a value (`limit:`, or `limit: null`) counts as absent.
-**Affects**: *state* is what a stream's state is made of, so that `continue_from` refuses another value (*state if chosen*:
-another rule, where the value is no number); *work* is how work is run, shown or kept: it changes no result, but for
-rounding. Of numbers marked *tuned* `lancet tune` tries multiples by itself.
+Relative paths are taken from the job file's folder.
+A key without a value (`limit:`, or `limit: null`) counts as absent.
+
+What stands under **affects**:
+
+* *state*: a stream's state is made of it, so that `continue_from` refuses another value.
+* *state if chosen*: it refuses another rule, where the value is no number.
+* *work*: how work is run, shown or kept. It changes no result, but for rounding.
+* *tuned*: `lancet tune` tries multiples of the number by itself.
 )";
 
 std::string affects_text(const AnyOption& option) {
@@ -93,9 +99,9 @@ std::string tables_text(const SpecTables& tables) {
     for (const std::string& metric : row.metrics) metrics.push_back(cat("`", metric, "`"));
     text += cat("| `", row.name, "` | ", join(metrics), " | ", row.summary, " |\n");
   }
-  std::vector<std::string> formats;
-  for (const std::string& format : tables.formats) formats.push_back(cat("`", format, "`"));
-  return cat(text, "\n## Formats of request files\n\n", join(formats), ".\n");
+  text += "\n## Formats of request files\n\n";
+  for (const std::string& format : tables.formats) text += cat("* `", format, "`\n");
+  return text;
 }
 
 }  // namespace
