@@ -10,7 +10,6 @@ from cpp_source import REPOSITORY
 
 PAGES = sorted([*(REPOSITORY / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")), *(REPOSITORY / "docs").rglob("*.md")])
 WIDTH = 120  # lines are shorter
-NOT_REWRAPPED = {"docs/job-file.md"}
 FENCE = re.compile(r"\s*(```|~~~)")
 LINK = re.compile(r"!?\[[^\]]*\]\(\s*([^)\s]+)[^)]*\)")
 
@@ -75,11 +74,7 @@ def read_file(path):
 
 def test_lines_are_short():
     assert len(PAGES) > 15
-    report([problem for page in PAGES if name_of(page) not in NOT_REWRAPPED for problem in width_problems(name_of(page), page.read_text())])
-
-
-def test_the_list_of_pages_that_are_not_rewrapped_is_exact():
-    assert [name for name in sorted(NOT_REWRAPPED) if not list(width_problems(name, (REPOSITORY / name).read_text()))] == []
+    report([problem for page in PAGES for problem in width_problems(name_of(page), page.read_text())])
 
 
 def test_links_lead_to_files_and_headings():

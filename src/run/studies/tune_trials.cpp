@@ -9,7 +9,6 @@
 
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
-#include "lancet/editors/automatic_choices.h"
 #include "lancet/job/dotted_key.h"
 #include "lancet/spec/editor_spec.h"
 
