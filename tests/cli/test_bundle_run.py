@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-LAUNCHER = pathlib.Path(__file__).parents[2] / "tools" / "bundle_run.sh"
+LAUNCHER = pathlib.Path(__file__).parents[2] / "packaging" / "bundle_run.sh"
 
 
 class Bundle:

@@ -113,7 +113,7 @@ def test_the_plain_versions_give_the_same(lancet):
     job |= {"statistics": job["statistics"] | {"corpus": str(corpus)}, "evaluate": ["efficacy", "paraphrase", "specificity"]}
     assert compare(lancet, job).returncode == 0
     report = lancet.out / "compare.json"
-    tool = [sys.executable, ROOT / "tools" / "golden" / "compare.py", lancet.out, "--dtype", "f64", "--plain", lancet.folder / "plain.json"]
+    tool = [sys.executable, ROOT / "tests" / "oracle" / "golden" / "compare.py", lancet.out, "--dtype", "f64", "--plain", lancet.folder / "plain.json"]
     plain = subprocess.run(tool, capture_output=True, text=True)
     assert plain.returncode == 0, plain.stderr
     assert plain.stdout.count(", +0.0") == 6 * len(methods), plain.stdout

@@ -70,6 +70,7 @@ RUN = {
         "lancet generate --model data/demo-model --beside out/demo --prompts prompts.txt --tokens 4",
     "lancet completion zsh > DIR/_lancet": "lancet completion zsh > out/_lancet",
     "lancet schema > lancet.schema.json": "lancet schema > lancet.schema.json",
+    "lancet schema --reference": "lancet schema --reference",
     "lancet schema --reference > docs/options.md": "lancet schema --reference > out/options.md",
     'lancet trace --model data/demo-model --prompt "{}, the" --subject "Lerin Duarte" --out out/one-fact':
         'lancet trace --model data/demo-model --prompt "{}, the" --subject "Lerin Duarte" --out out/one-fact --samples 1',
