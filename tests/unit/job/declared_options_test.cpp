@@ -133,9 +133,10 @@ TEST(DeclaredOptions, AThresholdBesideStoredProjectionsIsRefused) {
   };
   EXPECT_EQ(problem("auto"), "");
   for (const char* threshold : {"0.02", "{share: 0.8}"})
-    EXPECT_EQ(problem(threshold),
-              "job: editor.null_space_below: has no meaning beside statistics.import_null_space, whose projections are "
-              "the null space: remove one of them");
+    EXPECT_EQ(
+        problem(threshold),
+        "job:1: editor.null_space_below: has no meaning beside statistics.import_null_space, whose projections are "
+        "the null space: remove one of them");
 }
 
 }  // namespace
