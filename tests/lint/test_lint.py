@@ -168,6 +168,12 @@ def test_direction_lets_pass(path, line):
     assert list(direction_problems([source(path, line)])) == []
 
 
+def test_rooms_are_read_from_cmake():
+    cmake = "lancet_library(io SANITIZED DEPENDS lancet_core ZLIB::ZLIB)\nlancet_library(run TENSORS DEPENDS lancet_core\n  lancet_io)\n# lancet_library(no)\n"
+    assert declared_rooms(cmake) == {"io": ({"core"}, False), "run": ({"core", "io"}, True)}
+    assert {"core", "edit", "run"} <= ROOMS.keys() and "core" in MAY_INCLUDE["run"] and "run" not in MAY_INCLUDE["edit"]
+
+
 def test_targets_finds():
     files = [
         source("src/io/handle.h", ""),
@@ -175,6 +181,7 @@ def test_targets_finds():
         source("tests/support/tiny.h", ""),
         source("src/io/a.cpp", '#include "handle.h"\n#include "lancet/io/files.h"\n#include <yaml-cpp/yaml.h>'),
         source("tests/unit/a.cpp", '#include "support/tiny.h"'),
+        source("src/io/folders/lock.cpp", '#include "handle.h"'),  # of the same room, from its root
     ]
     assert list(target_problems(files)) == []
     for path, line in [
@@ -222,6 +229,20 @@ def size_problems(sources):
             yield f"{file.path}: {file.n_lines} lines, at most {budget}"
 
 
+FOLDER_FILES, FOLDER_LINES = 30, 2500
+
+
+def folder_problems(sources):
+    """Of folders of sources, tests aside: what is too much to look through becomes two."""
+    folders = {}
+    for file in sources:
+        if file.folder is not None:
+            folders.setdefault(file.path.parent, []).append(file.n_lines)
+    for folder, lines in sorted(folders.items()):
+        if len(lines) > FOLDER_FILES or sum(lines) > FOLDER_LINES:
+            yield f"{folder}: {len(lines)} files, {sum(lines)} lines; at most {FOLDER_FILES} and {FOLDER_LINES}"
+
+
 def function_problems(sources):
     for file in sources:
         for function in file.functions:
@@ -246,6 +267,10 @@ def test_files_are_small(sources):
     report(list(size_problems(sources)))
 
 
+def test_folders_are_small(sources):
+    report(list(folder_problems(sources)))
+
+
 def test_functions_are_short(sources):
     report(list(function_problems(sources)))
 
@@ -261,6 +286,13 @@ def test_public_functions_take_few_parameters_and_no_bool(sources):
 def test_size_finds(path, budget):
     assert list(size_problems([source(path, "x\n" * budget)])) == []
     assert len(list(size_problems([source(path, "x\n" * budget + "x\n")]))) == 1
+
+
+def test_folders_finds():
+    few = [source(f"src/io/{i}.cpp", "x\n") for i in range(FOLDER_FILES)]
+    assert list(folder_problems([*few, source("src/io/tensors/a.cpp", "x\n"), *[source(f"tests/unit/{i}.cpp", "x\n") for i in range(50)]])) == []
+    assert len(list(folder_problems([*few, source("src/io/a.cpp", "x\n")]))) == 1
+    assert len(list(folder_problems([source(f"src/io/{i}.cpp", "x\n" * 400) for i in range(7)]))) == 1
 
 
 LONG = "  f();\n" * FUNCTION_LINES
