@@ -226,8 +226,9 @@ def test_what_a_user_gave_is_read_or_refused_by_name(tmp_path, kind, name, chang
         if run.code == 0:
             return "read"
         require("error: " in run.said, f"{how}: no message: {run.said[-300:]}")
-        # its name, its folder's (tensors that do not fit together), or a path below it that a damaged text names
-        require(run.code == 5 or any(name in run.said for name in (path.name, str(path.parent), "request")),
+        # its name, its folder's (tensors that do not fit together), or a path below it that a damaged text names; devices are looked
+        # for once a job has been read, and then its key is named
+        require(run.code == 5 or any(name in run.said for name in (path.name, str(path.parent), "request", "run.devices: ")),
                 f"{how}: does not name {path.name}: {run.said[-300:]}")  # fmt: skip
         return f"refused, exit {run.code}"
 
