@@ -15,8 +15,8 @@ namespace {
 
 struct NseOptions {
   double identity_weight = *LayeredSpec::kIdentityWeight.fallback;  ///< nu
-  double neurons = *LayeredSpec::kNeurons
-                        .fallback;  ///< share of the keys' summed magnitude that the chosen inputs carry; 1: all inputs
+  /// Share of the keys' summed magnitude that the chosen inputs carry; 1: all inputs.
+  double neurons = *LayeredSpec::kNeurons.fallback;
 };
 
 /// The inputs with the largest sums of |k|, as many as carry at most `share` of all; at least one.

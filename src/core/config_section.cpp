@@ -272,11 +272,6 @@ std::string ConfigSection::choice(std::string_view key, std::span<const std::str
   return state_->read<std::string>(key, fallback, cat("one of ", join(choices)), parse);
 }
 
-size_t ConfigSection::choice_index(std::string_view key, std::span<const std::string> names) {
-  const std::string name = choice(key, names, names.front());
-  return static_cast<size_t>(std::find(names.begin(), names.end(), name) - names.begin());
-}
-
 fs::path ConfigSection::path(std::string_view key, const fs::path& base, std::optional<fs::path> fallback) {
   std::string ignored;
   if (fallback) fallback = resolve_path(fallback->string(), base, ignored);

@@ -96,6 +96,10 @@ ConfigTree& ConfigTree::set(std::string key, ConfigTree value) {
   return entries.emplace_back(std::move(key), std::move(value)).second;
 }
 
+void ConfigTree::erase(std::string_view key) {
+  std::erase_if(entries, [&](const auto& entry) { return entry.first == key; });
+}
+
 ConfigTree load_config(const std::filesystem::path& path) {
   std::string text;
   try {

@@ -10,6 +10,7 @@
 #include "lancet/core/strings.h"
 #include "lancet/editors/registry.h"
 #include "lancet/spec/job_spec.h"
+#include "stored_projections.h"
 
 namespace lancet {
 namespace {
@@ -80,12 +81,10 @@ KeyFate import_key(HparamsImport& import, const std::string& key) {
   return {Fate::kMapped, cat("editor.", rule->to)};
 }
 
-/// Stored projections take the place of the threshold that they were made with.
-void drop_threshold(ConfigTree& job, std::vector<ImportedKey>& keys) {
-  const ConfigTree* statistics = job.find(JobSpec::kStatistics.key);
-  if (statistics == nullptr || statistics->find(StatisticsSpec::kImportNullSpace.key) == nullptr) return;
+/// What becomes of a published threshold beside stored projections, which were made with it.
+void leave_threshold_out(ConfigTree& job, std::vector<ImportedKey>& keys) {
   ConfigTree editor = *job.find(JobSpec::kEditor.key);
-  std::erase_if(editor.entries, [](const auto& entry) { return entry.first == LayeredSpec::kNullSpaceBelow.key; });
+  if (!drop_threshold(editor, job)) return;
   job.set(std::string(JobSpec::kEditor.key), std::move(editor));
   for (ImportedKey& key : keys)
     if (key.what == cat("editor.", LayeredSpec::kNullSpaceBelow.key)) {
@@ -121,7 +120,7 @@ ImportedHparams import_hparams(const std::filesystem::path& path, const std::str
     imported.keys.push_back({key, excerpt(to_line(value), 60), fate.fate, std::move(fate.what)});
   }
   problems.throw_if_any();
-  drop_threshold(import.job, imported.keys);
+  leave_threshold_out(import.job, imported.keys);
   check(import.job, model, source);
   imported.method = import.method;
   imported.job = std::move(import.job);

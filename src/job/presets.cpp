@@ -12,6 +12,7 @@
 #include "lancet/io/files.h"
 #include "lancet/models/model_files.h"
 #include "lancet/spec/job_spec.h"
+#include "stored_projections.h"
 
 namespace lancet {
 namespace {
@@ -92,15 +93,6 @@ PresetChoice parse_choice(const ConfigTree& editor, const JobSource& source) {
   if (names_preset_file(choice.name)) choice.file = section.path(EditorSpec::kPreset.key, source.base);
   problems.throw_if_any();
   return choice;
-}
-
-/// Projections of another tool take the place of the null space that the published threshold is for.
-void drop_null_space(ConfigTree& preset, const ConfigTree& job) {
-  const ConfigTree* statistics = job.find(JobSpec::kStatistics.key);
-  if (statistics == nullptr) return;
-  const ConfigTree* import = statistics->find(StatisticsSpec::kImportNullSpace.key);
-  if (import == nullptr || import->kind == ConfigTree::Kind::kNull) return;
-  std::erase_if(preset.entries, [](const auto& entry) { return entry.first == LayeredSpec::kNullSpaceBelow.key; });
 }
 
 }  // namespace
@@ -196,7 +188,7 @@ std::optional<Preset> apply_preset(ConfigTree& job, const JobSource& source) {
   if (editor == nullptr || editor->find("preset") == nullptr) return std::nullopt;
   const PresetChoice choice = parse_choice(*editor, source);
   ConfigTree own = *editor;
-  std::erase_if(own.entries, [](const auto& entry) { return entry.first == "preset"; });
+  own.erase(EditorSpec::kPreset.key);
   if (choice.name.empty()) {  // preset: null
     job.set("editor", std::move(own));
     return std::nullopt;
@@ -214,7 +206,7 @@ std::optional<Preset> apply_preset(ConfigTree& job, const JobSource& source) {
     log_warning(cat("preset ", preset.name, " is of ", join(preset.models), " (", to_text(preset.facts),
                     "), the model's config.json says ", to_text(facts)));
   ConfigTree options = preset.editor;
-  drop_null_space(options, job);
+  drop_threshold(options, job);
   job.set("editor", merged(std::move(options), own));
   return preset;
 }

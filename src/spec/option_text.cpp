@@ -26,12 +26,6 @@ std::string or_auto(std::string_view automatic, const std::string& type) {
   return automatic.empty() ? type : cat("`auto` or ", type);
 }
 
-std::string quoted_names(std::span<const std::string_view> names) {
-  std::vector<std::string> quoted;
-  for (const std::string_view name : names) quoted.push_back(cat("`", name, "`"));
-  return join(quoted);
-}
-
 struct TypeText {
   std::string operator()(const IntegerOption* option) const {
     return or_auto(option->automatic, cat("integer", range_text(option->range)));

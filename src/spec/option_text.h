@@ -2,10 +2,20 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
+#include "lancet/core/strings.h"
 #include "lancet/spec/option.h"
 
 namespace lancet {
+
+/// "`warn`, `mean`": names of any type of text.
+template <typename Names>
+std::string quoted_names(const Names& names) {
+  std::vector<std::string> quoted;
+  for (const auto& name : names) quoted.push_back(cat("`", name, "`"));
+  return join(quoted);
+}
 
 /// As it is written in a job: "25", "auto", "[]"; empty: none.
 std::string default_text(const AnyOption& option);

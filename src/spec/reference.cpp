@@ -50,10 +50,7 @@ std::string default_cell(const AnyOption& option) {
 }
 
 std::string methods_cell(const Option& option) {
-  if (option.methods.empty()) return "all";
-  std::vector<std::string> quoted;
-  for (const std::string& method : split(option.methods, ' ')) quoted.push_back(cat("`", method, "`"));
-  return join(quoted);
+  return option.methods.empty() ? "all" : quoted_names(split(option.methods, ' '));
 }
 
 /// The table of a section, then those of sections in it.
@@ -94,11 +91,8 @@ std::string tables_text(const SpecTables& tables) {
   for (const NamedRow& row : tables.methods) text += cat("| `", row.name, "` | ", row.summary, " |\n");
   text += "\n## Protocols\n\nWith those of their metrics that `accept` and `tune.objective` take.\n\n";
   text += "| protocol | metrics | what |\n|---|---|---|\n";
-  for (const NamedRow& row : tables.protocols) {
-    std::vector<std::string> metrics;
-    for (const std::string& metric : row.metrics) metrics.push_back(cat("`", metric, "`"));
-    text += cat("| `", row.name, "` | ", join(metrics), " | ", row.summary, " |\n");
-  }
+  for (const NamedRow& row : tables.protocols)
+    text += cat("| `", row.name, "` | ", quoted_names(row.metrics), " | ", row.summary, " |\n");
   text += "\n## Formats of request files\n\n";
   for (const std::string& format : tables.formats) text += cat("* `", format, "`\n");
   return text;

@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <initializer_list>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -63,11 +62,6 @@ class ConfigSection {
   /// One of `choices`; a problem names the nearest and all of them.
   std::string choice(std::string_view key, std::span<const std::string> choices,
                      std::optional<std::string> fallback = {});
-  /// The enumerator of that name: `names` are in the enumeration's order, which counts from 0. Absent: the first.
-  template <typename Enum>
-  Enum choice_of(std::string_view key, std::initializer_list<std::string> names) {
-    return static_cast<Enum>(choice_index(key, {names.begin(), names.size()}));
-  }
   /// "~" is the home folder; a relative path is taken from the value's own folder, where it has one, else from `base`.
   /// Recorded as the absolute path.
   std::filesystem::path path(std::string_view key, const std::filesystem::path& base,
@@ -96,8 +90,6 @@ class ConfigSection {
   ConfigTree resolved() const;
 
  private:
-  size_t choice_index(std::string_view key, std::span<const std::string> names);
-
   struct State;  // shared with sub-sections, so that they record into their parent
   std::shared_ptr<State> state_;
 };

@@ -32,6 +32,7 @@ struct ConfigTree {
 
   const ConfigTree* find(std::string_view key) const;  ///< kMap; null when absent
   ConfigTree& set(std::string key, ConfigTree value);  ///< kMap: replaces or appends; a kNull becomes a map
+  void erase(std::string_view key);                    ///< kMap: what is not there stays away
 };
 
 /// Of a value that joins another document, beside whose lines its own mean nothing.

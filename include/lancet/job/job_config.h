@@ -40,9 +40,9 @@ struct RunOptions {
   std::optional<DType> dtype;  ///< of weights and activations; nullopt (auto): the checkpoint's
   uint64_t seed = *RunSpec::kSeed.fallback;
   int64_t threads = *RunSpec::kThreads.fallback;  ///< CPU threads; 0: all
-  int64_t timeout_s =
-      *RunSpec::kTimeout.fallback;  ///< of several processes, one without any progress for so long ends the job
-  HostShare on_host;                ///< of this process; not a key of the job
+  /// Of several processes, one without any progress for so long ends the job.
+  int64_t timeout_s = *RunSpec::kTimeout.fallback;
+  HostShare on_host;  ///< of this process; not a key of the job
 };
 
 struct RequestSource {
@@ -68,8 +68,8 @@ struct TuneOptions {
   RequestSource requests;
   std::vector<SearchAxis> search;                ///< empty: by the method
   int64_t trials = *TuneSpec::kTrials.fallback;  ///< choices of values that are tried, the job's own among them
-  int64_t halve =
-      *TuneSpec::kHalve.fallback;      ///< a round keeps a share 1 / halve of them, on so many times the requests
+  /// A round keeps a share 1 / halve of them, on so many times the requests.
+  int64_t halve = *TuneSpec::kHalve.fallback;
   std::vector<std::string> objective;  ///< harmonic mean of these
 };
 

@@ -13,8 +13,8 @@ namespace lancet {
 enum class BatchOrder { kFile, kShuffled };
 
 struct ScheduleOptions {
-  int64_t batch = *ScheduleSpec::kBatch
-                       .fallback;  ///< requests edited together, the next ones on the weights as edited by them; 0: all
+  /// Requests edited together, the next ones on the weights as edited by them; 0: all.
+  int64_t batch = *ScheduleSpec::kBatch.fallback;
   BatchOrder order = BatchOrder::kFile;
   int64_t measure_every = *ScheduleSpec::kMeasureEvery.fallback;  ///< batches; 0: only at the end
   int64_t save_every = *ScheduleSpec::kSaveEvery.fallback;        ///< batches, against interruption

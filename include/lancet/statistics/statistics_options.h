@@ -23,13 +23,11 @@ struct StatisticsOptions {
   std::filesystem::path import;      ///< kImport: files with "{}" where the layer's number goes
   std::filesystem::path null_space;  ///< kImportedNullSpace: the file
   std::optional<int64_t> tokens;  ///< budget, BOS tokens included; nullopt (kSelf): by token_budget(); not for kImport
-  int64_t document_tokens =
-      *StatisticsSpec::kDocumentTokens
-           .fallback;  ///< longer documents are cut; kSelf: 256. Never more than the model's positions
+  /// Longer documents are cut; kSelf: 256. Never more than the model's positions.
+  int64_t document_tokens = *StatisticsSpec::kDocumentTokens.fallback;
   double ridge = *StatisticsSpec::kRidge.fallback;  ///< added to C, relative to trace(C) / n, before it is factored
-  double save_every_s =
-      *StatisticsSpec::kSaveEvery
-           .fallback;           ///< between saves of a pass under way, for a killed one to go on from; 0: every chunk
+  /// Between saves of a pass under way, for a killed one to go on from; 0: every chunk.
+  double save_every_s = *StatisticsSpec::kSaveEvery.fallback;
   std::filesystem::path cache;  ///< folder of cached covariances and factors
 
   /// `tokens`, or by default kTokensPerDimension for each of the keys' `key_size` dimensions, from kLeastOwnTokens to

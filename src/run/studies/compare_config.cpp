@@ -40,7 +40,7 @@ CompareConfig parse_compare_job(const ConfigTree& tree, const std::filesystem::p
   for (const std::string& label : chosen(labels_of(tree), labels)) {
     ConfigTree job = tree;
     job.set("editor", *tree.find("compare")->find(label));
-    std::erase_if(job.entries, [](const auto& entry) { return entry.first == "compare"; });
+    job.erase("compare");
     config.methods.push_back({label, parse_job(job, base, source, JobPurpose::kEdit)});
   }
   return config;

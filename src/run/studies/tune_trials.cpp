@@ -48,11 +48,12 @@ std::optional<ConfigTree> shifted(ConfigTree layers, int64_t shift, int64_t end)
 ConfigTree spelled(const std::string& key, const std::vector<WeightId>& targets) {
   ConfigTree layers = ConfigTree::list({}), modules = ConfigTree::map();
   for (const auto& [name, kind] :
-       {std::pair{"gate", WeightKind::kGate}, std::pair{"up", WeightKind::kUp}, std::pair{"down", WeightKind::kDown}}) {
+       {std::pair{ModulesSpec::kGate.key, WeightKind::kGate}, std::pair{ModulesSpec::kUp.key, WeightKind::kUp},
+        std::pair{ModulesSpec::kDown.key, WeightKind::kDown}}) {
     layers.items.clear();
     for (const WeightId& id : targets)
       if (id.kind == kind) layers.items.push_back(ConfigTree::number(id.layer));
-    if (!layers.items.empty()) modules.set(name, layers);
+    if (!layers.items.empty()) modules.set(std::string(name), layers);
   }
   return key == LayeredSpec::kLayers.key ? layers : modules;
 }
