@@ -9,6 +9,7 @@
 #include "lancet/core/hash.h"
 #include "lancet/core/progress.h"
 #include "lancet/core/strings.h"
+#include "lancet/io/files.h"
 #include "model_files.h"
 #include "strict_json.h"
 
@@ -35,20 +36,9 @@ bool is_folder(const fs::path& path) {
   return fs::is_directory(path, ignored);
 }
 
-std::vector<std::string> sorted_names(const fs::path& folder) {
-  std::vector<std::string> names;
-  std::error_code error;
-  fs::directory_iterator entry(folder, error);
-  for (; !error && entry != fs::directory_iterator(); entry.increment(error))
-    names.push_back(entry->path().filename().string());
-  if (error) throw CheckpointError(file_problem(folder, "cannot list the folder", error.value()));
-  std::ranges::sort(names);
-  return names;
-}
-
 /// The snapshot that a cache's models--org--name folder means: refs/main, or the only one.
 fs::path resolve_snapshot(const fs::path& cache) {
-  const std::vector<std::string> snapshots = sorted_names(cache / "snapshots");
+  const std::vector<std::string> snapshots = folder_names(cache / "snapshots");
   if (has_entry(cache / "refs" / "main")) {
     std::string revision = text_of(*MappedFile::open(cache / "refs" / "main"));
     revision.erase(std::find_if(revision.begin(), revision.end(), [](char c) { return c == '\n' || c == '\r'; }),
@@ -82,7 +72,7 @@ fs::path resolve_folder(const fs::path& path) {
 /// Says what the folder holds in place of safetensors, and how to convert that.
 [[noreturn]] void refuse_weights(const fs::path& folder) {
   const std::string expected = cat(folder.string(), ": expected ", kWeightsFile, " or ", kIndexFile, ", got ");
-  const std::vector<std::string> names = sorted_names(folder);
+  const std::vector<std::string> names = folder_names(folder);
   const auto first_ending = [&](std::string_view ending) {
     const auto found = std::ranges::find_if(names, [&](const std::string& name) { return name.ends_with(ending); });
     return found == names.end() ? std::string() : *found;

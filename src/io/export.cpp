@@ -11,6 +11,7 @@
 #include "lancet/core/parallel.h"
 #include "lancet/core/strings.h"
 #include "lancet/io/checkpoint.h"
+#include "lancet/io/files.h"
 #include "model_files.h"
 #include "tensors/safetensors_head.h"
 
@@ -118,7 +119,7 @@ void export_shard(const SafetensorsReader& shard, const Replaced& replaced, cons
 void export_checkpoint(const Checkpoint& base, std::span<const TensorSource> replaced, const fs::path& target) {
   const Replaced by_name = check_replaced(base, replaced);
   std::error_code error;
-  if (!fs::is_directory(target, error) || !fs::is_empty(target, error))
+  if (!fs::is_directory(target, error) || !folder_names(target).empty())
     throw CheckpointError(cat(target.string(), ": expected an existing, empty folder, got ",
                               fs::is_directory(target, error) ? "one with files in it" : "none",
                               "; make an empty folder"));

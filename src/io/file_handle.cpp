@@ -45,10 +45,7 @@ std::string_view remedy(int error_number) {
 }
 
 FileHandle open_or_throw(const fs::path& path, int flags, std::string_view action) {
-  int descriptor = -1;
-  do {
-    descriptor = ::open(path.c_str(), flags | O_CLOEXEC, 0666);
-  } while (descriptor < 0 && errno == EINTR);
+  const int descriptor = open_descriptor(AT_FDCWD, path, flags);
   if (descriptor < 0) throw CheckpointError(file_problem(path, action, errno));
   return {descriptor, path};
 }
@@ -65,12 +62,12 @@ FileHandle create_beside(const fs::path& target, fs::path& created) {
   for (;;) {
     created = target.parent_path() / temporary_name(counter++);
     // A killed process with our process id may have left a file of this name: the next number is free.
-    const int descriptor = ::open(created.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    const int descriptor = open_descriptor(AT_FDCWD, created, O_WRONLY | O_CREAT | O_EXCL);
     if (descriptor >= 0) {
       static_cast<void>(::flock(descriptor, LOCK_EX | LOCK_NB));  // where files cannot be locked, leftovers stay
       return {descriptor, target};
     }
-    if (errno != EEXIST && errno != EINTR) throw CheckpointError(file_problem(target, "cannot create", errno));
+    if (errno != EEXIST) throw CheckpointError(file_problem(target, "cannot create", errno));
   }
 }
 
@@ -84,6 +81,14 @@ std::string file_problem(const fs::path& path, std::string_view action, int erro
 bool has_entry(const fs::path& path) {
   struct stat status {};
   return ::lstat(path.c_str(), &status) == 0 || (errno != ENOENT && errno != ENOTDIR);
+}
+
+int open_descriptor(int folder, const fs::path& path, int flags) {
+  int descriptor = -1;
+  do {
+    descriptor = ::openat(folder, path.c_str(), flags | O_CLOEXEC, 0666);
+  } while (descriptor < 0 && errno == EINTR);
+  return descriptor;
 }
 
 FileHandle FileHandle::open_regular(const fs::path& path) {
@@ -117,6 +122,14 @@ bool FileHandle::has_its_name() const {
   }, named{};
   return ::fstat(descriptor_, &open) == 0 && ::lstat(path_.c_str(), &named) == 0 && open.st_dev == named.st_dev &&
          open.st_ino == named.st_ino;
+}
+
+size_t FileHandle::read(std::span<std::byte> to) {
+  for (;;) {
+    const ssize_t got = ::read(descriptor_, to.data(), to.size());
+    if (got >= 0) return static_cast<size_t>(got);
+    if (errno != EINTR) throw CheckpointError(file_problem(path_, "cannot read", errno));
+  }
 }
 
 void FileHandle::write(std::span<const std::byte> bytes) {

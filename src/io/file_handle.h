@@ -20,6 +20,10 @@ std::string file_problem(const std::filesystem::path& path, std::string_view act
 /// at. Opening it then tells what is wrong.
 bool has_entry(const std::filesystem::path& path);
 
+/// openat(2) with O_CLOEXEC, again where a signal interrupted it: a descriptor, or -1 and errno. `folder` is one's
+/// descriptor or AT_FDCWD.
+int open_descriptor(int folder, const std::filesystem::path& path, int flags);
+
 class FileHandle {
  public:
   /// A regular file (symbolic links are followed).
@@ -38,6 +42,8 @@ class FileHandle {
   const std::filesystem::path& path() const { return path_; }
   /// Whether path() still names the file that is open, and not another one or a link to it.
   bool has_its_name() const;
+  /// How many bytes there were; 0 at the end.
+  size_t read(std::span<std::byte> to);
   void write(std::span<const std::byte> bytes);
   void write_at(std::span<const std::byte> bytes, uint64_t offset);
   /// Asks the disk to begin with what has been written; waits for nothing and promises nothing.

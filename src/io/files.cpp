@@ -1,10 +1,12 @@
 #include "lancet/io/files.h"
 
+#include <fcntl.h>
+
 #include <array>
 #include <cerrno>
-#include <fstream>
 #include <utility>
 
+#include "file_buffer.h"
 #include "file_handle.h"
 #include "gzip_stream.h"
 #include "lancet/core/error.h"
@@ -95,7 +97,9 @@ DocumentReader::DocumentReader(const fs::path& path) : path_(path) {
   } catch (const FileProblem& problem) {
     throw ConfigError(cat("corpus: ", path.string(), ": cannot be read: ", problem.what(), "; check the path"));
   }
-  auto file = std::make_unique<std::ifstream>(path, std::ios::binary);
+  const int descriptor = open_descriptor(AT_FDCWD, path, O_RDONLY);
+  if (descriptor < 0) throw ConfigError(cat("corpus: ", file_problem(path, "cannot open", errno)));
+  auto file = std::make_unique<FileStream>(FileHandle(descriptor, path));
   if (compressed)
     file_ = std::make_unique<GzipStream>(std::move(file), cat("corpus: ", path.string()));
   else

@@ -7,6 +7,7 @@
 #include "lancet/core/error.h"
 #include "lancet/core/progress.h"
 #include "lancet/core/strings.h"
+#include "lancet/io/files.h"
 #include "lancet/models/tensor_io.h"
 
 namespace lancet {
@@ -24,6 +25,17 @@ int64_t number(const SealedFile& file, const std::string& fact) {
   const std::optional<int64_t> value = parse_whole_number(file.fact(fact));
   if (!value) throw CheckpointError(cat(fact, ": '", file.fact(fact), "': not a number"));
   return *value;
+}
+
+/// Names of all passes' sums; none where the folder cannot be listed: they are then not found, and stay.
+std::vector<std::string> saved_sums(const std::filesystem::path& folder) {
+  try {
+    std::vector<std::string> names = folder_names(folder);
+    std::erase_if(names, [](const std::string& name) { return !name.ends_with(kSuffix); });
+    return names;
+  } catch (const CheckpointError&) {
+    return {};
+  }
 }
 
 /// Throws: CheckpointError saying what is wrong with it.
@@ -83,21 +95,17 @@ void PartialSums::save(const SavedPass& pass) {
 }
 
 bool PartialSums::are_saved_since(const std::filesystem::path& folder, std::filesystem::file_time_type time) {
-  std::error_code ignored;  // a file that goes away, or a folder that is not there: not saved
-  for (const auto& entry : std::filesystem::directory_iterator(folder, ignored))
-    if (entry.path().string().ends_with(kSuffix) && entry.last_write_time(ignored) >= time) return true;
-  return false;
+  return std::ranges::any_of(saved_sums(folder), [&](const std::string& name) {
+    std::error_code error;  // a file that goes away: not saved
+    const auto written = std::filesystem::last_write_time(folder / name, error);
+    return !error && written >= time;
+  });
 }
 
 void PartialSums::remove_all(const std::filesystem::path& folder, const std::string& key) {
   std::error_code ignored;  // a file that stays is another run's waste of space, not a failure of this one
-  std::vector<std::filesystem::path> files;
-  std::filesystem::directory_iterator entry(folder, ignored);
-  for (; !ignored && entry != std::filesystem::directory_iterator(); entry.increment(ignored)) {
-    const std::string name = entry->path().filename().string();
-    if (name.starts_with(key + ".") && name.ends_with(kSuffix)) files.push_back(entry->path());
-  }
-  for (const std::filesystem::path& file : files) std::filesystem::remove(file, ignored);
+  for (const std::string& name : saved_sums(folder))
+    if (name.starts_with(key + ".")) std::filesystem::remove(folder / name, ignored);
 }
 
 }  // namespace lancet

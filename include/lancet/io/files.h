@@ -8,12 +8,16 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace lancet {
 
 /// As load_text(). Throws: ConfigError "what: path: ..." when the file cannot be read. `what` names the role ("request
 /// file").
 std::string read_text_file(const std::filesystem::path& path, std::string_view what);
+
+/// Names of what lies in the folder, sorted. Throws: CheckpointError when the folder cannot be listed.
+std::vector<std::string> folder_names(const std::filesystem::path& folder);
 
 /// The folder and those that it lies in, where they are not there. Throws: CheckpointError when the disk refuses.
 void make_folders(const std::filesystem::path& folder);

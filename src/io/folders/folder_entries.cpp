@@ -4,13 +4,14 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <algorithm>
 #include <cerrno>
 #include <memory>
 #include <string_view>
 #include <vector>
 
 #include "file_handle.h"
-#include "lancet/core/strings.h"
+#include "lancet/io/files.h"
 
 namespace lancet {
 namespace {
@@ -43,8 +44,7 @@ void visit_folder(const FileHandle& folder, const std::string& prefix,
         prefix + name, S_ISDIR(status.st_mode) ? Kind::kFolder : (S_ISREG(status.st_mode) ? Kind::kFile : Kind::kOther),
         folder.descriptor(), name};
     if (entry.kind == Kind::kFolder) {
-      const int inner =
-          ::openat(folder.descriptor(), name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+      const int inner = open_descriptor(folder.descriptor(), name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_NONBLOCK);
       if (inner >= 0)
         visit_folder(FileHandle(inner, folder.path() / name), entry.path + "/", visit);
       else if (errno != ENOENT)
@@ -55,6 +55,12 @@ void visit_folder(const FileHandle& folder, const std::string& prefix,
 }
 
 }  // namespace
+
+std::vector<std::string> folder_names(const fs::path& folder) {
+  std::vector<std::string> names = names_in(FileHandle::open_folder(folder));
+  std::ranges::sort(names);
+  return names;
+}
 
 void for_each_entry(const fs::path& folder, const std::function<void(const FolderEntry&)>& visit) {
   visit_folder(FileHandle::open_folder(folder), "", visit);

@@ -155,10 +155,11 @@ bool remove_written(const fs::path& folder, const WrittenFiles& written) {
   if (remove_entries(
           folder, [&](const FolderEntry& entry) { return entry.path != kManifestFile && is_written(entry, written); }))
     return true;
-  std::error_code ignored;
-  for (fs::directory_iterator entry(folder, ignored); !ignored && entry != fs::directory_iterator();
-       entry.increment(ignored))
-    if (entry->path().filename() != kManifestFile) return false;
+  try {
+    if (folder_names(folder) != std::vector<std::string>{kManifestFile}) return false;
+  } catch (const CheckpointError&) {
+    return false;  // what cannot be listed stays
+  }
   return remove_entries(folder, [](const FolderEntry& entry) { return entry.path == kManifestFile; });
 }
 

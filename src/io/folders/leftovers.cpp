@@ -15,6 +15,7 @@
 #include "folder_manifest.h"
 #include "lancet/core/progress.h"
 #include "lancet/core/strings.h"
+#include "lancet/io/files.h"
 
 namespace lancet {
 namespace {
@@ -64,7 +65,7 @@ bool may_be_gone(pid_t process) { return process == ::getpid() || (::kill(proces
 /// A descriptor that holds the lock, or nothing when somebody else holds it, there are no locks, or another file has
 /// the name by now.
 std::optional<FileHandle> try_lock(const fs::path& path) {
-  const int descriptor = ::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+  const int descriptor = open_descriptor(AT_FDCWD, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
   if (descriptor < 0) return std::nullopt;
   FileHandle handle(descriptor, path);
   if (::flock(descriptor, LOCK_EX | LOCK_NB) != 0 || !handle.has_its_name()) return std::nullopt;
@@ -73,9 +74,12 @@ std::optional<FileHandle> try_lock(const fs::path& path) {
 
 std::vector<fs::path> entries_of(const fs::path& folder) {
   std::vector<fs::path> paths;
-  std::error_code error;
-  fs::directory_iterator entry(folder.empty() ? fs::path(".") : folder, error);
-  for (; !error && entry != fs::directory_iterator(); entry.increment(error)) paths.push_back(entry->path());
+  try {
+    for (const std::string& name : folder_names(folder.empty() ? fs::path(".") : folder))
+      paths.push_back(folder / name);
+  } catch (const CheckpointError&) {
+    // what the folder holds stays, or is refused where it is needed
+  }
   return paths;
 }
 

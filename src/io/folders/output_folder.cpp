@@ -66,16 +66,12 @@ void check_resolved_target(const fs::path& target, IfExists policy, const Output
 }
 
 void sync_tree(const fs::path& folder) {
-  std::error_code error;
-  fs::recursive_directory_iterator entry(folder, error);
-  for (; !error && entry != fs::recursive_directory_iterator(); entry.increment(error)) {
-    if (entry->is_symlink(error)) continue;
-    if (entry->is_directory(error))
-      sync_folder(entry->path());
-    else
-      FileHandle::open_regular(entry->path()).sync();
-  }
-  if (error) throw CheckpointError(file_problem(folder, "cannot list the folder", error.value()));
+  for_each_entry(folder, [&](const FolderEntry& entry) {
+    if (entry.kind == FolderEntry::Kind::kFolder)
+      sync_folder(folder / entry.path);
+    else if (entry.kind == FolderEntry::Kind::kFile)
+      FileHandle::open_regular(folder / entry.path).sync();
+  });
   sync_folder(folder);
 }
 

@@ -21,10 +21,10 @@ namespace {
 namespace fs = std::filesystem;
 
 FileHandle open_lock(const fs::path& path) {
-  int descriptor = ::open(path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0666);
+  int descriptor = open_descriptor(AT_FDCWD, path, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK);
   // Somebody else's leftover in a shared folder: locking needs no right to write.
   if (descriptor < 0 && errno == EACCES)
-    descriptor = ::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    descriptor = open_descriptor(AT_FDCWD, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
   if (descriptor < 0) throw CheckpointError(file_problem(path, "cannot create", errno));
   return {descriptor, path};
 }
