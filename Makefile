@@ -27,8 +27,10 @@ $(VENV)/.test: $(VENV)/.runtime requirements-test.txt
 	tools/setup.sh browser
 	@touch $@
 
+# More for CMake, where it is first run: make test CMAKE_FLAGS=-DLANCET_WERROR=ON
+CMAKE_FLAGS ?=
 $(BUILD)/build.ninja: $(VENV)/.runtime
-	cmake -S . -B $(BUILD) -G Ninja -DPython3_EXECUTABLE=$(CURDIR)/$(PYTHON)
+	cmake -S . -B $(BUILD) -G Ninja -DPython3_EXECUTABLE=$(CURDIR)/$(PYTHON) $(CMAKE_FLAGS)
 
 build: $(BUILD)/build.ninja
 	cmake --build $(BUILD) --target lancet

@@ -10,7 +10,7 @@
 #include "benches.h"
 #include "file_times.h"
 #include "lancet/core/error.h"
-#include "lancet/core/progress.h"
+#include "lancet/core/stderr_reporter.h"
 #include "machine.h"
 #include "synthetic.h"
 
@@ -100,7 +100,7 @@ int run(int argc, char** argv) {
   add_options(app, options, dtype);
   CLI11_PARSE(app, argc, argv);
   options.run.dtype = dtype;
-  set_verbosity(Verbosity::kQuiet);
+  stderr_reporter().set_verbosity(Verbosity::kQuiet);
   if (did_file_work(options)) return 0;
   const Subject subject = make_subject(options);
   describe(subject, options);

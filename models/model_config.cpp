@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "lancet/core/error.h"
+#include "lancet/core/strict_json.h"
 #include "lancet/core/strings.h"
 #include "lancet/io/files.h"
 
@@ -166,10 +167,14 @@ std::vector<int64_t> read_ids(const Json& json, std::string_view key) {
 }
 
 Json parse_object(std::string_view text, std::string_view where) {
-  Json json = Json::parse(text, nullptr, false);
-  if (!json.is_object())
-    throw CheckpointError(cat(where, ": expected a JSON object: the file is damaged, download it again"));
-  return json;
+  std::string problem = "another kind of value";
+  try {
+    if (Json json = parse_strict_json(text); json.is_object()) return json;
+  } catch (const JsonProblem& found) {
+    problem = found.what();
+  }
+  throw CheckpointError(
+      cat(where, ": expected a JSON object, got ", problem, ": the file is damaged, download it again"));
 }
 
 void check_shapes(const ModelConfig& config, std::vector<std::string>& problems) {

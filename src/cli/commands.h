@@ -11,7 +11,7 @@
 #include "lancet/core/error.h"
 #include "lancet/distributed/rank_session.h"
 #include "lancet/job/job_config.h"
-#include "lancet/job/presets.h"
+#include "lancet/job/job_defaults.h"
 #include "lancet/runtime/problem.h"
 
 namespace lancet::cli {
@@ -87,17 +87,8 @@ struct JobArguments {
 /// The job file, which may be left out, and overrides. Returns the file.
 Argument add_job_file(CLI::App& command, JobArguments& arguments);
 
-/// A job before it is parsed: overridden, with what the model's folder and presets add.
-struct JobText {
-  ConfigTree tree;
-  JobSource source;
-  bool is_automatic = false;  ///< the editor's options were left to the method
-};
-/// Throws: ConfigError that lists what is missing.
-JobText read_job_text(const JobArguments& arguments, JobPurpose purpose);
-
-/// What `job`, read from the text to edit by it, has because the text does not say it.
-void tell_defaults(const JobText& text, const JobConfig& job);
+/// The job's text, completed. Throws: ConfigError that lists what is missing.
+CompletedJob read_job_text(const JobArguments& arguments, JobPurpose purpose);
 
 /// Builds and parses the job.
 JobConfig read_job(const JobArguments& arguments, JobPurpose purpose);

@@ -1,5 +1,5 @@
 #include "commands.h"
-#include "lancet/core/progress.h"
+#include "lancet/core/stderr_reporter.h"
 #include "lancet/core/strings.h"
 #include "stop_signals.h"
 
@@ -12,7 +12,7 @@ void add_output_options(CLI::App& command, Output& output, const std::string& js
 }
 
 void begin(const Output& output) {
-  set_verbosity(output.quiet || output.json ? Verbosity::kQuiet : Verbosity::kNormal);
+  stderr_reporter().set_verbosity(output.quiet || output.json ? Verbosity::kQuiet : Verbosity::kNormal);
   end_on_signals();
 }
 
@@ -46,7 +46,7 @@ RunOptions parse_run(const std::string& devices, const std::string& dtype) {
 }
 
 JobConfig read_job(const JobArguments& arguments, JobPurpose purpose) {
-  const JobText text = read_job_text(arguments, purpose);
+  const CompletedJob text = read_job_text(arguments, purpose);
   JobConfig job = parse_job(text.tree, text.source.base, text.source.name, purpose);
   if (purpose != JobPurpose::kEvaluate) tell_defaults(text, job);
   return job;

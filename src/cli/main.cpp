@@ -1,13 +1,18 @@
 // The command line. The only place that turns errors into exit codes.
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
 #include <cerrno>
 #include <csignal>
+#include <cstdlib>
 #include <exception>
 #include <iostream>
+#include <new>
+#include <string_view>
 #include <system_error>
 
 #include "commands.h"
-#include "lancet/core/progress.h"
+#include "lancet/core/reporter.h"
 #include "lancet/core/strings.h"
 #include "lancet/core/version.h"
 #include "parse_problem.h"
@@ -67,6 +72,24 @@ ExitCode run(int argc, char** argv) {
   return action();
 }
 
+std::terminate_handler end_of_others = nullptr;
+
+/// Memory may run out where nothing can be thrown: nlohmann::json takes some to give back a list. Nothing is
+/// half-written then, as behind a kill, and the exit code is the one that exhausted memory has elsewhere.
+[[noreturn]] void end_without_memory() {
+  try {
+    if (const std::exception_ptr error = std::current_exception()) std::rethrow_exception(error);
+  } catch (const std::bad_alloc&) {
+    constexpr std::string_view kWords = "lancet: error: out of memory\n";
+    static_cast<void>(!::write(STDERR_FILENO, kWords.data(), kWords.size()));
+    ::_exit(static_cast<int>(ExitCode::kPlacement));
+  } catch (...) {
+    // what the standard's handler says of it
+  }
+  end_of_others();
+  std::abort();
+}
+
 /// Every error is told, and becomes the exit code.
 ExitCode run_told(int argc, char** argv) {
   try {
@@ -84,6 +107,7 @@ ExitCode run_told(int argc, char** argv) {
 int main(int argc, char** argv) {
   using namespace lancet::cli;
   std::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow (ulimit -f) is an error with its name, not the end
+  end_of_others = std::set_terminate(end_without_memory);
   const VisibleStream output(std::cout), errors(std::cerr);
   return static_cast<int>(with_output_told(run_told(argc, argv)));
 }

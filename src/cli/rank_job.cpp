@@ -4,7 +4,7 @@
 #include <map>
 
 #include "commands.h"
-#include "lancet/core/progress.h"
+#include "lancet/core/stderr_reporter.h"
 #include "lancet/core/strings.h"
 #include "lancet/run/kept_work.h"
 #include "stop_signals.h"
@@ -58,9 +58,9 @@ ExitCode run_as_rank(const RankArguments& ranks, const Output& output,
   begin(output);
   const LaunchInfo launch = read_launch(process_environment(), ranks.launcher);
   const bool shares_terminal = launch.rank > 0 && !launch.has_own_log;
-  if (shares_terminal) set_verbosity(Verbosity::kQuiet);
+  if (shares_terminal) stderr_reporter().set_verbosity(Verbosity::kQuiet);
   if (shares_terminal) set_stop_words([] { return std::nullopt; });  // rank 0 says it
-  if (launch.rank > 0) set_error_prefix(cat("lancet (rank ", launch.rank, "): error: "));
+  if (launch.rank > 0) stderr_reporter().set_error_prefix(cat("lancet (rank ", launch.rank, "): error: "));
   RankSession session(launch, std::chrono::seconds(ranks.join_timeout_s));
   try {
     return work(session);

@@ -8,7 +8,7 @@
 #include <thread>
 #include <utility>
 
-#include "lancet/core/progress.h"
+#include "lancet/core/reporter.h"
 #include "lancet/core/strings.h"
 
 namespace lancet::cli {

@@ -5,6 +5,8 @@
 #include <future>
 #include <vector>
 
+#include "lancet/core/reporter.h"
+
 namespace lancet {
 
 void for_each_in_parallel(size_t count, size_t most_threads, const std::function<void(size_t)>& work) {
@@ -19,8 +21,12 @@ void for_each_in_parallel(size_t count, size_t most_threads, const std::function
       }
     }
   };
+  const auto help = [&run, &told = reporter()] {
+    const ReporterScope scope(told);
+    run();
+  };
   std::vector<std::future<void>> helpers;  // their destructors wait
-  for (size_t i = 1; i < std::min(count, most_threads); ++i) helpers.push_back(std::async(std::launch::async, run));
+  for (size_t i = 1; i < std::min(count, most_threads); ++i) helpers.push_back(std::async(std::launch::async, help));
   run();
   for (std::future<void>& helper : helpers) helper.get();
 }

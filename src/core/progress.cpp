@@ -2,33 +2,23 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <cmath>
 #include <cstdio>
 #include <exception>
 #include <mutex>
 #include <utility>
 
-#include "error_stream.h"
 #include "lancet/core/strings.h"
 
 namespace lancet {
 namespace {
 
-constexpr double kRedrawSeconds = 0.1;  ///< on a terminal
-constexpr double kLineSeconds = 10.0;   ///< elsewhere, and before the first line there
+constexpr double kRedrawSeconds = 0.1;  ///< ProgressStyle::kLive
+constexpr double kLineSeconds = 10.0;   ///< kLines, also before the first one
 /// From when on the time left is said.
 constexpr double kLeastSeconds = 2.0, kLeastShare = 0.05;
 
-std::atomic<Verbosity> verbosity_now{Verbosity::kNormal};
-std::atomic<int64_t> steps_so_far{0};
-
 double seconds_between(StageTime from, StageTime to) { return std::chrono::duration<double>(to - from).count(); }
-
-std::string& error_prefix() {
-  static std::string prefix = "lancet: error: ";
-  return prefix;
-}
 
 template <typename... Values>
 std::string formatted(const char* format, Values... values) {
@@ -50,22 +40,6 @@ std::string remaining_text(double seconds) {
 
 }  // namespace
 
-void set_verbosity(Verbosity verbosity) { verbosity_now = verbosity; }
-Verbosity verbosity() { return verbosity_now; }
-
-void log_line(std::string_view text) {
-  if (verbosity() == Verbosity::kNormal) error_stream().write_line(text);
-}
-
-void log_warning(std::string_view text) { error_stream().write_line(cat("warning: ", text)); }
-
-void log_error(std::string_view text) { error_stream().write_line(cat(error_prefix(), text)); }
-
-void set_error_prefix(std::string prefix) { error_prefix() = std::move(prefix); }
-
-void count_progress() { steps_so_far.fetch_add(1, std::memory_order_relaxed); }
-int64_t progress_count() { return steps_so_far.load(std::memory_order_relaxed); }
-
 Progress::Progress(std::string stage, int64_t total, std::string unit)
     : stage_(std::move(stage)), unit_(std::move(unit)), total_(total) {
   {
@@ -74,7 +48,7 @@ Progress::Progress(std::string stage, int64_t total, std::string unit)
   }
   heartbeat_.emplace([this] {
     const std::lock_guard lock(mutex_);
-    return line();
+    return now();
   });
 }
 
@@ -124,21 +98,26 @@ void Progress::note(std::string text) {
 void Progress::finish() {
   heartbeat_.reset();  // first: its thread may be waiting for the lock
   const std::lock_guard lock(mutex_);
-  if (!std::exchange(finished_, true)) log_line(line());
+  if (std::exchange(finished_, true) || reporter_.progress_style() == ProgressStyle::kNone) return;
+  reporter_.show(now());
 }
 
 void Progress::draw() {
   count_progress();
-  if (finished_ || verbosity() == Verbosity::kQuiet) return;
-  const bool is_terminal = ErrorStream::is_terminal();
-  const StageTime now = stage_now();
+  const ProgressStyle style = reporter_.progress_style();
+  if (finished_ || style == ProgressStyle::kNone) return;
+  const bool is_live = style == ProgressStyle::kLive;
+  const StageTime time = stage_now();
   const bool is_first = drawn_ == StageTime{};
   const StageTime last = is_first ? begun_ : drawn_;
-  const bool is_due =
-      (is_terminal && is_first) || seconds_between(last, now) >= (is_terminal ? kRedrawSeconds : kLineSeconds);
+  const bool is_due = (is_live && is_first) || seconds_between(last, time) >= (is_live ? kRedrawSeconds : kLineSeconds);
   if (!is_due) return;
-  drawn_ = now;
-  error_stream().show(line());
+  drawn_ = time;
+  reporter_.show(now());
+}
+
+StageProgress Progress::now() const {
+  return {.stage = stage_, .done = done_, .total = total_, .unit = unit_, .line = line(), .is_finished = finished_};
 }
 
 double Progress::share_done() const {

@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "lancet/core/error.h"
-#include "lancet/core/progress.h"
+#include "lancet/core/reporter.h"
 #include "lancet/core/strings.h"
 #include "lancet/models/tensor_io.h"
 #include "lancet/runtime/placement.h"

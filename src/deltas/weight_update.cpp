@@ -8,7 +8,7 @@
 
 #include "lancet/core/error.h"
 #include "lancet/core/hash.h"
-#include "lancet/core/progress.h"
+#include "lancet/core/reporter.h"
 #include "lancet/core/strings.h"
 
 namespace lancet {

@@ -6,7 +6,7 @@
 #include <thread>
 
 #include "lancet/core/error.h"
-#include "lancet/core/progress.h"
+#include "lancet/core/reporter.h"
 #include "lancet/core/strings.h"
 
 namespace lancet {

@@ -20,7 +20,7 @@ struct RankPresence {
 
 struct RankBeat {
   int64_t tick = 0;      ///< another one with every beat: the process lives
-  int64_t progress = 0;  ///< progress_count(): its work gets on
+  int64_t progress = 0;  ///< Reporter::steps(): its work gets on
   bool is_waiting = false;
   std::string stage;
 };

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "host_names.h"
-#include "lancet/core/progress.h"
+#include "lancet/core/reporter.h"
 #include "lancet/core/strings.h"
 #include "process_group_communicator.h"
 #include "rank_board.h"

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "lancet/core/progress.h"
 #include "lancet/core/strings.h"
 
 namespace lancet {
@@ -66,7 +65,7 @@ void RankWatch::set_timeout(seconds timeout) {
 }
 
 void RankWatch::begin_stage(const std::string& stage) {
-  count_progress();
+  reporter_.count_step();
   std::unique_lock lock(mutex_);
   if (stage == stage_) return;
   stage_ = stage;
@@ -81,7 +80,7 @@ void RankWatch::begin_wait() {
 }
 
 void RankWatch::end_wait() {
-  count_progress();
+  reporter_.count_step();
   const std::lock_guard lock(mutex_);
   --waits_;
   moved_on_ = Clock::now();
@@ -133,7 +132,7 @@ void RankWatch::decide_and_publish(const RankFailure& failure) {
 void RankWatch::tell_and_listen() {
   std::unique_lock lock(mutex_);
   for (int64_t tick = 1; !teller_ends_; ++tick) {
-    const RankBeat own{tick, progress_count(), waits_ > 0, stage_};
+    const RankBeat own{tick, reporter_.steps(), waits_ > 0, stage_};
     const std::optional<RankFailure> publish = std::exchange(to_publish_, std::nullopt);
     lock.unlock();
     try {
@@ -195,7 +194,7 @@ void RankWatch::shift_clocks(Clock::duration gap) {
 }
 
 void RankWatch::check_self(Clock::time_point now) {
-  if (const int64_t progress = progress_count(); progress != progress_) {
+  if (const int64_t progress = reporter_.steps(); progress != progress_) {
     progress_ = progress;
     moved_on_ = now;
   }
@@ -217,7 +216,7 @@ void RankWatch::guard() {
     if (now - before > kOwnGap) shift_clocks(now - before);
     check_self(now);
     if (!guard_ends_ && verdict_ && now >= verdict_->at) {
-      if (!verdict_->message.empty()) log_error(verdict_->message);
+      if (!verdict_->message.empty()) reporter_.log(LogLevel::kError, verdict_->message);
       ::_exit(static_cast<int>(verdict_->code));
     }
   }

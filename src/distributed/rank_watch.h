@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "lancet/core/error.h"
+#include "lancet/core/reporter.h"
 #include "rank_board.h"
 #include "rank_observer.h"
 
@@ -67,6 +68,7 @@ class RankWatch final : public RankObserver {
   void shift_clocks(Clock::duration gap);
 
   RankBoard board_;
+  Reporter& reporter_ = reporter();  ///< of the thread that this rank's work is of
   const WatchOptions options_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;

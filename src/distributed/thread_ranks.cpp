@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "lancet/core/error.h"
+#include "lancet/core/reporter.h"
 #include "process_group_communicator.h"
 
 namespace lancet {
@@ -26,9 +27,11 @@ bool is_of_another_rank(const std::exception_ptr& error) {
 void run_as_ranks(int64_t n, const std::function<void(Communicator&)>& body) {
   const auto store = c10::make_intrusive<c10d::HashStore>();
   std::vector<std::exception_ptr> errors(static_cast<size_t>(n));
+  Reporter& told = reporter();
   std::vector<std::thread> threads;
   for (int64_t rank = 0; rank < n; ++rank)
     threads.emplace_back([&, rank] {
+      const ReporterScope scope(told);
       try {
         ProcessGroupCommunicator communicator(store, {.rank = static_cast<int>(rank),
                                                       .size = static_cast<int>(n),

@@ -1,6 +1,7 @@
 #include <nlohmann/json.hpp>
 
 #include "lancet/core/error.h"
+#include "lancet/core/strict_json.h"
 #include "lancet/core/strings.h"
 #include "lancet/eval/costs.h"
 #include "lancet/io/files.h"
@@ -16,9 +17,9 @@ constexpr size_t kShownProblems = 20;
 ChoiceItem parse_item(const std::string& line) {
   Json json;
   try {
-    json = Json::parse(line);
-  } catch (const Json::parse_error&) {
-    throw ConfigError("not valid JSON");
+    json = parse_strict_json(line);
+  } catch (const JsonProblem& problem) {
+    throw ConfigError(problem.what());
   }
   if (!json.is_object()) throw ConfigError("expected an object {question, choices, answer}");
   ChoiceItem item;

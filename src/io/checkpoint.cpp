@@ -7,11 +7,11 @@
 #include "file_handle.h"
 #include "lancet/core/error.h"
 #include "lancet/core/hash.h"
-#include "lancet/core/progress.h"
+#include "lancet/core/reporter.h"
+#include "lancet/core/strict_json.h"
 #include "lancet/core/strings.h"
 #include "lancet/io/files.h"
 #include "model_files.h"
-#include "strict_json.h"
 
 namespace lancet {
 namespace {

@@ -8,7 +8,7 @@
 #include <cerrno>
 #include <vector>
 
-#include "lancet/core/progress.h"
+#include "lancet/core/reporter.h"
 #include "lancet/core/strings.h"
 
 namespace lancet {

@@ -39,6 +39,8 @@ std::string_view remedy(int error_number) {
     case EMFILE:
     case ENFILE:
       return "raise the limit of open files (ulimit -n)";
+    case ENOMEM:
+      return "use a smaller editor.values.batch, or end what else runs there";
     default:
       return "check the path and the disk";
   }

@@ -10,10 +10,10 @@
 #include "file_handle.h"
 #include "gzip_stream.h"
 #include "lancet/core/error.h"
+#include "lancet/core/strict_json.h"
 #include "lancet/core/strings.h"
 #include "lancet/core/text_file.h"
 #include "lancet/core/utf8.h"
-#include "strict_json.h"
 
 namespace lancet {
 namespace {

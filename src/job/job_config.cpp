@@ -5,7 +5,7 @@
 
 #include "evaluation_config.h"
 #include "lancet/core/error.h"
-#include "lancet/core/progress.h"
+#include "lancet/core/reporter.h"
 #include "lancet/core/strings.h"
 #include "lancet/editors/registry.h"
 #include "lancet/job/presets.h"
@@ -114,10 +114,20 @@ std::optional<OutputOptions> parse_output(ConfigSection& job, const std::filesys
   return options;
 }
 
+/// A session is asked call by call for what these sections say of a job.
+void refuse_of_job(ConfigSection& job) {
+  for (const std::string_view key :
+       {JobSpec::kRequests.key, JobSpec::kSchedule.key, JobSpec::kContinueFrom.key, JobSpec::kAccept.key,
+        JobSpec::kOutput.key, JobSpec::kCompare.key, JobSpec::kTune.key})
+    if (job.has(key)) job.problem(key, "expected none: it is a job's, and this is a session's: remove it");
+}
+
 /// The parts that the purpose needs or that are there.
 void parse_work(ConfigSection& job, const std::filesystem::path& base, JobPurpose purpose, JobConfig& config) {
   const bool tunes = purpose == JobPurpose::kTune, compares = purpose == JobPurpose::kCompare;
-  const bool edits = purpose == JobPurpose::kEdit || tunes;
+  const bool in_session = purpose == JobPurpose::kSession;
+  const bool edits = purpose == JobPurpose::kEdit || tunes || in_session;
+  if (in_session) refuse_of_job(job);
   if (edits || purpose == JobPurpose::kStatistics || job.has(JobSpec::kEditor.key)) parse_editor(job, config);
   const bool one_needs_statistics = check_compared(job, purpose);
   const bool needs_statistics = purpose == JobPurpose::kStatistics ||
@@ -135,13 +145,14 @@ void parse_work(ConfigSection& job, const std::filesystem::path& base, JobPurpos
     }
   }
   if (tunes || job.has(JobSpec::kTune.key)) config.tune = parse_tune(job.section(JobSpec::kTune.key), base);
-  if ((purpose != JobPurpose::kStatistics && !tunes) || job.has(JobSpec::kRequests.key))
+  if ((purpose != JobPurpose::kStatistics && !tunes && !in_session) || job.has(JobSpec::kRequests.key))
     config.requests = parse_request_source(job, base);
   config.schedule = parse_schedule(job.section(JobSpec::kSchedule.key));
   if (job.has(JobSpec::kContinueFrom.key)) config.continue_from = read(job, JobSpec::kContinueFrom, base);
   config.evaluation = parse_evaluation(job, base, config.model);
   config.accept = parse_accept(job, config.evaluation);
-  if ((edits && !tunes) || compares || job.has(JobSpec::kOutput.key)) config.output = parse_output(job, base);
+  if ((edits && !tunes && !in_session) || compares || job.has(JobSpec::kOutput.key))
+    config.output = parse_output(job, base);
 }
 
 }  // namespace

@@ -8,7 +8,7 @@
 #include "lancet/core/config_section.h"
 #include "lancet/core/strings.h"
 #include "lancet/editors/registry.h"
-#include "lancet/job/job_config.h"
+#include "lancet/job/job_defaults.h"
 #include "lancet/job/presets.h"
 #include "lancet/requests/request.h"
 
@@ -16,8 +16,6 @@ namespace lancet {
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr const char* kMethod = "memit";
 
 constexpr const char* kHead =
     R"(# A job for lancet. Every key: docs/options.md. Paths are relative to this file's folder.
@@ -69,14 +67,14 @@ std::string requests_text(const fs::path& file) {
 std::vector<std::string> other_published(const ModelFacts& facts) {
   std::vector<std::string> methods;
   for (const EditorRow& row : editor_table())
-    if (row.name != kMethod && find_automatic_preset(row.name, facts) != nullptr) methods.emplace_back(row.name);
+    if (row.name != kDefaultMethod && find_automatic_preset(row.name, facts) != nullptr) methods.emplace_back(row.name);
   return methods;
 }
 
 /// The options that the method chooses, in comments.
 std::string automatic_options(const ModelConfig& config) {
   ConfigTree given = ConfigTree::map();
-  given.set("method", ConfigTree::text(kMethod));
+  given.set("method", ConfigTree::text(kDefaultMethod));
   ConfigProblems problems("editor");
   ConfigSection section(given, "editor", problems);
   const std::unique_ptr<Editor> editor = make_editor(section);
@@ -92,8 +90,8 @@ std::string automatic_options(const ModelConfig& config) {
 
 std::string editor_text(const ModelConfig& config) {
   const ModelFacts facts = facts_of(config);
-  std::string text = cat("\neditor:\n  method: ", kMethod, "    # others: docs/methods.md\n");
-  if (const Preset* preset = find_automatic_preset(kMethod, facts))
+  std::string text = cat("\neditor:\n  method: ", kDefaultMethod, "    # others: docs/methods.md\n");
+  if (const Preset* preset = find_automatic_preset(kDefaultMethod, facts))
     text += cat("  preset: auto     # published options: lancet presets ", preset->name, "\n  # from ",
                 one_line(preset->source), "\n");
   else

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <array>
 
-#include "built_in_files.h"
+#include "lancet/core/built_in_file.h"
 #include "lancet/core/config_section.h"
 #include "lancet/core/error.h"
-#include "lancet/core/progress.h"
+#include "lancet/core/reporter.h"
 #include "lancet/core/strings.h"
 #include "lancet/editors/registry.h"
 #include "lancet/io/files.h"
@@ -15,6 +15,9 @@
 #include "stored_projections.h"
 
 namespace lancet {
+
+std::span<const BuiltInFile> preset_files();  // made by CMake
+
 namespace {
 
 namespace fs = std::filesystem;
@@ -142,9 +145,10 @@ Preset parse_preset(const std::string& name, const std::string& text, const std:
 std::span<const Preset> built_in_presets() {
   static const std::vector<Preset> kPresets = [] {
     std::vector<Preset> presets;
-    for (const BuiltInFile& file : built_in_preset_files())
-      presets.push_back(
-          parse_preset(std::string(file.name), std::string(file.text), cat("preset ", file.name, " of this program")));
+    for (const BuiltInFile& file : preset_files()) {
+      const std::string name = fs::path(file.name).stem().string();
+      presets.push_back(parse_preset(name, std::string(file.text), cat("preset ", name, " of this program")));
+    }
     std::sort(presets.begin(), presets.end(), [](const Preset& a, const Preset& b) { return a.name < b.name; });
     return presets;
   }();

@@ -4,7 +4,7 @@
 
 #include <optional>
 
-#include "lancet/core/progress.h"
+#include "lancet/core/reporter.h"
 #include "lancet/core/strings.h"
 #include "lancet/runtime/devices.h"
 

@@ -1,12 +1,11 @@
-// The files of src/report/assets as CMake puts them into the program.
+// The files of src/report/assets, which CMake puts into the program.
 #pragma once
 
 #include <string_view>
 
 namespace lancet::page {
 
-std::string_view page_css();
-std::string_view plot_css();
-std::string_view page_js();
+/// `name`: "page.css". Throws: std::logic_error when there is none.
+std::string_view asset(std::string_view name);
 
 }  // namespace lancet::page

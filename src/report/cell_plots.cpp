@@ -87,7 +87,7 @@ std::string heat_map(const HeatMap& map) {
 
 std::string standalone_svg(std::string_view plot) {
   const size_t end = plot.find('>') + 1;
-  return cat(plot.substr(0, end), "\n<style>", page::plot_css(), "svg { background: var(--card); }</style>",
+  return cat(plot.substr(0, end), "\n<style>", page::asset("plot.css"), "svg { background: var(--card); }</style>",
              plot.substr(end));
 }
 

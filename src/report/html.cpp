@@ -59,11 +59,11 @@ std::string page_html(const Page& page) {
              "\">\n<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n",
              "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; ",
              "script-src 'unsafe-inline'; img-src data:\">\n<link rel=\"icon\" href=\"data:,\">\n<title>",
-             escaped(page.title), "</title>\n<style>\n", plot_css(), page_css(), "</style>\n</head>\n<body>\n",
-             "<header class=\"top\"><div class=\"wrap\">\n", page.header, "</div></header>\n",
-             "<nav aria-label=\"Sections\"><div class=\"wrap\">\n", links, "</div></nav>\n<main class=\"wrap\">\n",
-             body, "</main>\n<footer class=\"wrap\">Written by lancet ", kVersion,
-             " from report.json. This file needs no network.</footer>\n", page.data, "</body>\n</html>\n");
+             escaped(page.title), "</title>\n<style>\n", asset("plot.css"), asset("page.css"),
+             "</style>\n</head>\n<body>\n", "<header class=\"top\"><div class=\"wrap\">\n", page.header,
+             "</div></header>\n", "<nav aria-label=\"Sections\"><div class=\"wrap\">\n", links,
+             "</div></nav>\n<main class=\"wrap\">\n", body, "</main>\n<footer class=\"wrap\">Written by lancet ",
+             kVersion, " from report.json. This file needs no network.</footer>\n", page.data, "</body>\n</html>\n");
 }
 
 std::string figures(const std::vector<std::pair<std::string, std::string>>& plots_and_captions) {

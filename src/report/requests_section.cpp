@@ -227,7 +227,7 @@ std::string requests_data(const EditView& view) {
       json += "\\u003c";
     else
       json += c;
-  return cat("<script type=\"application/json\" id=\"request-data\">", json, "</script>\n<script>\n", page_js(),
+  return cat("<script type=\"application/json\" id=\"request-data\">", json, "</script>\n<script>\n", asset("page.js"),
              "</script>\n");
 }
 

@@ -9,12 +9,14 @@ namespace lancet {
 void Communicator::together(const std::string& stage, const std::function<void()>& work) {
   const StageHeartbeat heartbeat(stage);
   if (size() == 1) {
+    count_progress();
     enter(stage);
     return work();
   }
   Failure failure;
   std::exception_ptr thrown;
   try {
+    count_progress();
     enter(stage);
     work();
   } catch (const std::exception& error) {
@@ -62,7 +64,7 @@ std::optional<std::string> Communicator::attempt(const std::string& stage, const
 Tensor SingleProcess::broadcast(Tensor tensor, at::Device device) { return tensor.to(device); }
 
 Communicator& alone() {
-  static SingleProcess process;
+  static thread_local SingleProcess process;  // it notes failures, which are of one job
   return process;
 }
 

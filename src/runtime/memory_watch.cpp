@@ -4,7 +4,7 @@
 #include <condition_variable>
 
 #include "device_text.h"
-#include "lancet/core/progress.h"
+#include "lancet/core/reporter.h"
 #include "lancet/core/strings.h"
 #include "lancet/runtime/memory.h"
 
@@ -103,7 +103,8 @@ MemoryWatch::MemoryWatch(const std::vector<at::Device>& devices)
 }
 
 MemoryWatch::MemoryWatch(Look look) : look_(std::move(look)) {
-  thread_ = std::jthread([this](const std::stop_token& stop) {
+  thread_ = std::jthread([this, &told = reporter()](const std::stop_token& stop) {
+    const ReporterScope scope(told);
     std::mutex mutex;
     std::condition_variable_any wake;
     std::unique_lock lock(mutex);

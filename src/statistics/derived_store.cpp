@@ -4,10 +4,29 @@
 #include <vector>
 
 #include "lancet/core/progress.h"
+#include "lancet/core/strings.h"
 #include "lancet/io/files.h"
 #include "lancet/runtime/collectives.h"
+#include "matrix_file.h"
 
 namespace lancet {
+namespace {
+
+constexpr const char* kTokens = "tokens";
+constexpr const char* kMeanDiagonal = "mean_diagonal";
+
+}  // namespace
+
+Metadata DerivedStore::to_metadata(const MomentFacts& facts) {
+  return {{kTokens, std::to_string(facts.tokens)}, {kMeanDiagonal, exact_text(facts.mean_diagonal)}};
+}
+
+bool DerivedStore::has(int64_t layer) const { return has_matrix(cache_file(layer), kind(), size_); }
+
+MomentFacts DerivedStore::facts(int64_t layer) const {
+  const MatrixFile file = MatrixFile::open(cache_file(layer), kind(), size_);
+  return {static_cast<int64_t>(file.number(kTokens)), file.number(kMeanDiagonal)};
+}
 
 void DerivedStore::prepare(std::span<const int64_t> layers, Communicator& communicator) {
   std::vector<int64_t> missing;

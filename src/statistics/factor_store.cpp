@@ -10,8 +10,6 @@ namespace lancet {
 namespace {
 
 constexpr MatrixKind kFactor{{"lancet-factor-2"}, "lower_columns", "factor of a covariance", MatrixShape::kLower};
-constexpr const char* kTokens = "tokens";
-constexpr const char* kMeanDiagonal = "mean_diagonal";
 
 }  // namespace
 
@@ -28,20 +26,14 @@ void FactorStore::make(int64_t layer) const {
     return moments.moment_FF.to(placement_.solve_device(layer));
   };
   const Tensor lower_FF = factor_covariance(covariance, ridge_, cat("layer ", layer));
-  write_matrix(cache_file(layer), kFactor, lower_FF,
-               {{kTokens, std::to_string(facts.tokens)}, {kMeanDiagonal, exact_text(facts.mean_diagonal)}});
+  write_matrix(cache_file(layer), kFactor, lower_FF, to_metadata(facts));
 }
 
-bool FactorStore::has(int64_t layer) const { return has_matrix(cache_file(layer), kFactor, size_); }
+const MatrixKind& FactorStore::kind() const { return kFactor; }
 
 Tensor FactorStore::load(int64_t layer) const {
   const Tensor lower_FF = MatrixFile::open(cache_file(layer), kFactor, size_).load();
   return lower_FF.t().to(placement_.solve_device(layer)).t();
-}
-
-MomentFacts FactorStore::facts(int64_t layer) const {
-  const MatrixFile file = MatrixFile::open(cache_file(layer), kFactor, size_);
-  return {static_cast<int64_t>(file.number(kTokens)), file.number(kMeanDiagonal)};
 }
 
 }  // namespace lancet

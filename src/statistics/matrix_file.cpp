@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "lancet/core/error.h"
-#include "lancet/core/progress.h"
+#include "lancet/core/reporter.h"
 #include "lancet/core/strings.h"
 #include "lancet/models/tensor_io.h"
 #include "lancet/runtime/placement.h"

@@ -11,9 +11,7 @@ namespace {
 /// A basis vector a row.
 constexpr MatrixKind kNullSpace{{"lancet-null-space-2"}, "basis", "null space of a covariance", MatrixShape::kWide};
 constexpr const char* kRank = "rank";
-constexpr const char* kTokens = "tokens";
 constexpr const char* kBelow = "below";
-constexpr const char* kMeanDiagonal = "mean_diagonal";
 
 }  // namespace
 
@@ -28,14 +26,13 @@ void NullSpaceStore::make(int64_t layer) const {
   const Tensor covariance_FF = moments.moment_FF.to(placement_.solve_device(layer));
   const double mean_diagonal = covariance_FF.trace().item<double>() / static_cast<double>(covariance_FF.size(0));
   const NullSpace space = make_null_space(covariance_FF, rule_, cat("layer ", layer));
-  write_matrix(cache_file(layer), kNullSpace, space.basis_FQ.t(),
-               {{kRank, std::to_string(space.rank)},
-                {kBelow, exact_text(space.below)},
-                {kTokens, std::to_string(moments.tokens)},
-                {kMeanDiagonal, exact_text(mean_diagonal)}});
+  Metadata facts = to_metadata({moments.tokens, mean_diagonal});
+  facts[kRank] = std::to_string(space.rank);
+  facts[kBelow] = exact_text(space.below);
+  write_matrix(cache_file(layer), kNullSpace, space.basis_FQ.t(), facts);
 }
 
-bool NullSpaceStore::has(int64_t layer) const { return has_matrix(cache_file(layer), kNullSpace, size_); }
+const MatrixKind& NullSpaceStore::kind() const { return kNullSpace; }
 
 NullSpace NullSpaceStore::load(int64_t layer) const {
   const MatrixFile file = MatrixFile::open(cache_file(layer), kNullSpace, size_);
@@ -44,11 +41,6 @@ NullSpace NullSpaceStore::load(int64_t layer) const {
   const auto basis = vectors_QF.size(0) == rank ? NullSpace::Basis::kNullSpace : NullSpace::Basis::kComplement;
   return {vectors_QF.to(placement_.solve_device(layer)).t(), basis, rank,
           rule_.below ? *rule_.below : file.number(kBelow)};
-}
-
-MomentFacts NullSpaceStore::facts(int64_t layer) const {
-  const MatrixFile file = MatrixFile::open(cache_file(layer), kNullSpace, size_);
-  return {static_cast<int64_t>(file.number(kTokens)), file.number(kMeanDiagonal)};
 }
 
 }  // namespace lancet

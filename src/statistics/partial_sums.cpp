@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "lancet/core/error.h"
-#include "lancet/core/progress.h"
+#include "lancet/core/reporter.h"
 #include "lancet/core/strings.h"
 #include "lancet/io/files.h"
 #include "lancet/models/tensor_io.h"
@@ -33,7 +33,7 @@ std::vector<std::string> saved_sums(const std::filesystem::path& folder) {
     std::vector<std::string> names = folder_names(folder);
     std::erase_if(names, [](const std::string& name) { return !name.ends_with(kSuffix); });
     return names;
-  } catch (const CheckpointError&) {
+  } catch (const Error&) {
     return {};
   }
 }

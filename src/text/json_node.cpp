@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "lancet/core/error.h"
+#include "lancet/core/strict_json.h"
 #include "lancet/core/strings.h"
 #include "model_file.h"
 
@@ -11,9 +12,9 @@ namespace lancet {
 nlohmann::json load_json(const std::filesystem::path& file) {
   const std::string text = read_model_file(file, "tokenizer");
   try {
-    return nlohmann::json::parse(text);
-  } catch (const nlohmann::json::exception& error) {
-    throw TokenizerError(cat("tokenizer: ", file.string(), ": not valid JSON: ", error.what()));
+    return parse_strict_json(text);
+  } catch (const JsonProblem& problem) {
+    throw TokenizerError(cat("tokenizer: ", file.string(), ": ", problem.what(), "; download the file again"));
   }
 }
 

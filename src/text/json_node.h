@@ -12,7 +12,7 @@
 
 namespace lancet {
 
-/// Throws: TokenizerError when the file cannot be read or is not JSON.
+/// Throws: TokenizerError when the file cannot be read or parse_strict_json() refuses it.
 nlohmann::json load_json(const std::filesystem::path& file);
 
 /// A value and its place. The document and the file name outlive it.

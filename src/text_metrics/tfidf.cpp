@@ -8,7 +8,7 @@
 
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
-#include "lancet/io/files.h"
+#include "lancet/io/json_file.h"
 #include "lancet/io/npy.h"
 
 namespace lancet {
@@ -116,7 +116,7 @@ double dot(const std::map<size_t, double>& a, const std::map<size_t, double>& b)
 
 TfIdf TfIdf::open(const std::filesystem::path& idf, const std::filesystem::path& vocabulary) {
   std::vector<double> numbers = read_npy_numbers(idf);
-  const Json words = Json::parse(read_text_file(vocabulary, "vocabulary"), nullptr, false);
+  const Json words = read_json_file(vocabulary, "vocabulary");
   if (!words.is_object())
     throw ConfigError(cat(vocabulary.string(), ": expected a JSON object from words to columns: {\"paris\": 17, ...}"));
   std::map<std::string, size_t> columns;

@@ -6,7 +6,7 @@
 
 #include "lancet/core/error.h"
 #include "lancet/core/hash.h"
-#include "lancet/core/progress.h"
+#include "lancet/core/reporter.h"
 #include "lancet/core/strings.h"
 #include "lancet/core/version.h"
 #include "lancet/io/unfinished_folder.h"

@@ -157,7 +157,7 @@ MEMIT = {"method": "memit", "layers": [4], "covariance_weight": 5, "values": {"s
 @pytest.mark.parametrize(
     ("editor", "settings", "code", "words"),
     [
-        (MEMIT, ["editor.method=rome", "editor.layers=[5]"], 0, "editor  rome by --set: memit's options are left out: layers, covariance_weight, values"),
+        (MEMIT, ["editor.method=rome", "editor.layers=[5]"], 0, "editor  rome instead of memit: memit's options are left out: layers, covariance_weight, values"),
         (MEMIT, ["editor.layers=[5]", "editor.method=rome"], 0, "memit's options are left out"),
         (MEMIT, ["editor.method=memit"], 0, ""),
         (MEMIT, ["editor.method=memmit"], CONFIG, "did you mean memit?"),
@@ -166,7 +166,7 @@ MEMIT = {"method": "memit", "layers": [4], "covariance_weight": 5, "values": {"s
         ({"preset": "llama-3-8b-memit", "values": {"lr": 0.1}}, ["editor.method=rome", "editor.layers=[5]"], 0, "left out: preset, values"),
         ({"method": "memit", "preset": "auto"}, ["editor.method=emmet"], CONFIG, "Leave preset out"),
         ({"layers": [4]}, ["editor.method=memit"], 0, ""),
-        (MEMIT, ["editor={method: ft, modules: {down: [3]}}"], 0, "editor  ft by --set: memit's options are left out: "),
+        (MEMIT, ["editor={method: ft, modules: {down: [3]}}"], 0, "editor  ft instead of memit: memit's options are left out: "),
     ],
 )
 def test_another_method_begins_another_editor(lancet, editor, settings, code, words):
@@ -190,7 +190,7 @@ def test_one_line_takes_another_method_than_the_models_own(lancet):
     ft = ["editor.method=ft", "editor.modules={down: [1]}", "editor.steps=2", "evaluate=[efficacy]"]
     result = lancet.run("edit", "--model", DATA / "demo-model", *line, *[word for setting in ft for word in ("--set", setting)])
     assert result.returncode == 0, result.stderr
-    assert "editor  ft by --set: memit's options are left out: layers, covariance_weight, values, contexts" in result.stderr
+    assert "editor  ft instead of memit: memit's options are left out: layers, covariance_weight, values, contexts" in result.stderr
     editor = yaml.safe_load((lancet.out / "job.yaml").read_text())["editor"]
     assert editor["method"] == "ft" and editor["steps"] == 2 and "layers" not in editor
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 
-ROOTS = ("include", "src", "models", "editors", "tests", "bench")
+ROOTS = ("include", "src", "models", "editors", "tests", "bench", "examples")
 
 # Numbers come before character literals: 200'000 has no quotes in it.
 TOKEN = re.compile(

@@ -15,6 +15,7 @@ enum class ExitCode : int {
   kPlacement = 4,
   kNumeric = 5,
   kCollective = 6,
+  kCancelled = 130,  ///< as the shell says of what Ctrl-C ended
   kInternal = 70
 };
 
@@ -54,6 +55,12 @@ class PlacementError : public Error {
 class NumericError : public Error {
  public:
   explicit NumericError(const std::string& message) : Error(ExitCode::kNumeric, message) {}
+};
+
+/// Whoever asked for the work ended it: Reporter::cancel().
+class Cancelled : public Error {
+ public:
+  Cancelled() : Error(ExitCode::kCancelled, "cancelled") {}
 };
 
 /// Another rank failed, died or stalled: which one, on which host, in which stage, and what it said.

@@ -1,29 +1,25 @@
-// A sign of life. When nothing was printed for a minute although a stage is under way, a line says which stage, how far
+// A sign of life. When nothing was told for a minute although a stage is under way, a line says which stage, how far
 // it is and for how long it has run: a long solve must not look like a hang.
 #pragma once
 
-#include <chrono>
 #include <functional>
 #include <string>
 #include <thread>
+#include <utility>
+
+#include "lancet/core/reporter.h"
 
 namespace lancet {
 
-/// How long nothing may be printed.
+/// How long nothing may be told.
 inline constexpr double kHeartbeatSeconds = 60.0;
 
-using StageTime = std::chrono::steady_clock::time_point;
-/// The time as stages see it.
-StageTime stage_now();
-/// For tests; null: the steady clock again. Set while no stage lives.
-void set_stage_clock(StageTime (*clock)());
-
-/// Speaks for a stage from a thread of its own until it is destroyed; of several that live, the youngest speaks.
-/// Silent with Verbosity::kQuiet.
+/// Speaks for a stage from a thread of its own until it is destroyed; of several that live, the youngest speaks. It
+/// speaks to the reporter of the thread that makes it, and not where that wants no progress.
 class Heartbeat {
  public:
-  /// `line`: "values  64/100 requests"; the time is added. Called from another thread.
-  explicit Heartbeat(std::function<std::string()> line);
+  /// `now`: how far the stage is; the time is added to its line. Called from another thread.
+  explicit Heartbeat(std::function<StageProgress()> now);
   ~Heartbeat();
   Heartbeat(const Heartbeat&) = delete;
   Heartbeat& operator=(const Heartbeat&) = delete;
@@ -32,7 +28,8 @@ class Heartbeat {
   bool is_due() const;
   void watch(const std::stop_token& stop);
 
-  std::function<std::string()> line_;
+  std::function<StageProgress()> now_;
+  Reporter& reporter_ = reporter();
   StageTime begun_ = stage_now();
   std::jthread thread_;  // last: it uses the rest
 };
@@ -40,7 +37,8 @@ class Heartbeat {
 /// A stage that has no Progress of its own, or only for parts of it.
 class StageHeartbeat {
  public:
-  explicit StageHeartbeat(std::string name) : heartbeat_([name = std::move(name)] { return name; }) {}
+  explicit StageHeartbeat(const std::string& name)
+      : heartbeat_([name] { return StageProgress{.stage = name, .line = name}; }) {}
 
  private:
   Heartbeat heartbeat_;

@@ -1,43 +1,20 @@
-// What the user sees while lancet works. On a terminal one line is redrawn; elsewhere plain lines at intervals.
-// Everything goes to stderr: stdout is for results.
+// How far a stage of work is, for the reporter of the thread that begins it.
 #pragma once
 
 #include <cstdint>
 #include <mutex>
 #include <optional>
 #include <string>
-#include <string_view>
 
 #include "lancet/core/heartbeat.h"
+#include "lancet/core/reporter.h"
 
 namespace lancet {
 
-enum class Verbosity { kQuiet, kNormal };
-
-/// Process-wide; set once by the command line before work begins.
-void set_verbosity(Verbosity verbosity);
-Verbosity verbosity();
-
-/// A line on stderr (not with kQuiet).
-void log_line(std::string_view text);
-/// A line that begins "warning: "; shown with kQuiet too.
-void log_warning(std::string_view text);
-/// A line that begins "lancet: error: ", or what set_error_prefix says.
-void log_error(std::string_view text);
-/// Process-wide; set once by the command line before work begins.
-void set_error_prefix(std::string prefix);
-
-/// Says that work of any kind got on, for whoever watches for stalls: whatever may take long counts its steps, as
-/// Progress does. From any thread.
-void count_progress();
-/// Steps of all threads so far.
-int64_t progress_count();
-
-/// Progress of one stage: "values  64/100 requests  step 120/200  3.1/s  12 s left". Redrawn at most 10 times a second
-/// on a terminal; elsewhere a line when the stage begins to take long (10 s) and every 10 s from then. Without any
-/// progress for a minute a heartbeat is shown. The last line says how long the stage took. How much time is left is
-/// said after two seconds, when a twentieth is done: before, the first piece's set-up is most of what was
-/// measured.
+/// Progress of one stage: "values  64/100 requests  step 120/200  3.1/s  12 s left". Told as often as the reporter
+/// wants it (ProgressStyle). Without any progress for a minute a heartbeat is shown. The last line says how long the
+/// stage took. How much time is left is said after two seconds, when a twentieth is done: before, the first piece's
+/// set-up is most of what was measured. Every step is one of count_progress(): a stage that is cancelled ends there.
 class Progress {
  public:
   /// total 0: unknown.
@@ -64,6 +41,7 @@ class Progress {
 
  private:
   void draw();
+  StageProgress now() const;
   std::string line() const;
   /// Of this run's work; 0 where its end is not known.
   double share_done() const;
@@ -78,6 +56,7 @@ class Progress {
   int64_t pieces_ = 0;  ///< 0: `total` measures the work
   int64_t pieces_done_ = 0;
   bool finished_ = false;
+  Reporter& reporter_ = reporter();
   StageTime begun_ = stage_now();
   StageTime drawn_{};
   std::mutex mutex_;  ///< of all that changes

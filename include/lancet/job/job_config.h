@@ -24,7 +24,7 @@ namespace lancet {
 
 /// What a command does with the job: sections that it does not need may be absent (they are still checked when
 /// present).
-enum class JobPurpose { kEdit, kCompare, kTune, kEvaluate, kStatistics };
+enum class JobPurpose { kEdit, kCompare, kTune, kEvaluate, kStatistics, kSession };
 
 /// What is made even when a model's layers are split over devices.
 enum class Balance {

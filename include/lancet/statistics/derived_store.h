@@ -7,9 +7,12 @@
 #include <set>
 #include <span>
 
+#include "lancet/io/sealed_file.h"
 #include "lancet/statistics/moment_source.h"
 
 namespace lancet {
+
+struct MatrixKind;
 
 /// What is known of the moments that a layer's file was made of.
 struct MomentFacts {
@@ -29,7 +32,7 @@ class DerivedStore {
   /// Throws: CheckpointError; NumericError when a covariance does not allow it, with what would.
   void prepare(std::span<const int64_t> layers, Communicator& communicator);
 
-  virtual MomentFacts facts(int64_t layer) const = 0;
+  MomentFacts facts(int64_t layer) const;
   virtual std::filesystem::path cache_file(int64_t layer) const = 0;
 
   /// Whether the last prepare() found the layer's file.
@@ -41,8 +44,10 @@ class DerivedStore {
 
  protected:
   virtual void make(int64_t layer) const = 0;
-  /// Whether the layer's file is there and whole; one that is not is named in a warning.
-  virtual bool has(int64_t layer) const = 0;
+  /// What the files hold.
+  virtual const MatrixKind& kind() const = 0;
+  /// As facts() finds them again in a file.
+  static Metadata to_metadata(const MomentFacts& facts);
 
   MomentSource& moments_;
   const Placement& placement_;
@@ -50,6 +55,9 @@ class DerivedStore {
   std::filesystem::path cache_;
 
  private:
+  /// Whether the layer's file is there and whole; one that is not is named in a warning.
+  bool has(int64_t layer) const;
+
   std::set<int64_t> made_;  // by the last prepare()
   double collect_seconds_ = 0;
 };

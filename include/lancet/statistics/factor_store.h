@@ -24,14 +24,13 @@ class FactorStore final : public DerivedStore {
   /// L [F, F] f64, column-major, on the layer's solve device; C + ridge = L L^T. After prepare(). Throws:
   /// CheckpointError when the cache file has been damaged since.
   Tensor load(int64_t layer) const;
-  MomentFacts facts(int64_t layer) const override;
   std::filesystem::path cache_file(int64_t layer) const override {
     return factor_file(cache_, moments_.content_key(layer), ridge_);
   }
 
  private:
   void make(int64_t layer) const override;
-  bool has(int64_t layer) const override;
+  const MatrixKind& kind() const override;
 
   double ridge_;
 };

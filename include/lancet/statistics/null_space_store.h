@@ -22,14 +22,13 @@ class NullSpaceStore final : public DerivedStore {
 
   /// On the layer's solve device. After prepare(). Throws: CheckpointError when the cache file has been damaged since.
   NullSpace load(int64_t layer) const;
-  MomentFacts facts(int64_t layer) const override;
   std::filesystem::path cache_file(int64_t layer) const override {
     return null_space_file(cache_, moments_.content_key(layer), rule_);
   }
 
  private:
   void make(int64_t layer) const override;
-  bool has(int64_t layer) const override;
+  const MatrixKind& kind() const override;
 
   NullSpaceRule rule_;
 };

@@ -5,7 +5,7 @@
 #include <sstream>
 
 #include "commands.h"
-#include "lancet/core/progress.h"
+#include "lancet/core/reporter.h"
 #include "lancet/core/strings.h"
 #include "lancet/core/words.h"
 #include "lancet/run/compare_job.h"
@@ -88,7 +88,7 @@ CompareConfig load_comparison(const JobArguments& arguments, const std::vector<s
                               RankSession& session) {
   CompareConfig config;
   session.communicator().together("parse", [&] {
-    const JobText text = read_job_text(arguments, JobPurpose::kCompare);
+    const CompletedJob text = read_job_text(arguments, JobPurpose::kCompare);
     config = parse_compare_job(text.tree, text.source.base, text.source.name, labels);
     const auto needs_statistics = [](const ComparedMethod& each) { return each.job.editor->needs().statistics; };
     const auto first = std::find_if(config.methods.begin(), config.methods.end(), needs_statistics);

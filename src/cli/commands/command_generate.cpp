@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <deque>
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -11,7 +12,7 @@
 
 #include "commands.h"
 #include "generate_models.h"
-#include "lancet/core/progress.h"
+#include "lancet/core/reporter.h"
 #include "lancet/core/strings.h"
 #include "lancet/io/files.h"
 #include "visible_stream.h"
@@ -34,7 +35,7 @@ struct GenerateArguments {
   std::optional<double> top_p;
   std::optional<uint64_t> seed;
   ChatChoice chat;
-  GenerateSettings settings;
+  AskOptions settings;
   std::string dtype = "auto";
   std::string devices = "auto";
 
@@ -98,7 +99,7 @@ class GenerateSession {
       const int64_t most = std::min(model.max_positions(), std::max(kUnknownPrompt, settings_.tokens + 1));
       int64_t longest = prompts.empty() ? std::max<int64_t>(1, most - settings_.tokens) : 0;
       for (const std::string& prompt : prompts)
-        longest = std::max(longest, static_cast<int64_t>(model.prompt_ids(prompt, settings_.tokens).size()));
+        longest = std::max(longest, static_cast<int64_t>(model.prompter().prompt_ids(prompt, settings_.tokens).size()));
       const auto rows = std::max<int64_t>(1, static_cast<int64_t>(prompts.size())) * settings_.samples;
       sizes.push_back({rows, longest + settings_.tokens, longest, settings_.sampling});
     }
@@ -109,9 +110,10 @@ class GenerateSession {
     const bool streams = echo == Echo::kNone && models_.size() == 1 && settings_.samples == 1 && !json_;
     const auto show_part = [](const std::string& text) { std::cout << text << std::flush; };
     std::vector<std::vector<Answer>> answers;
+    settings_.first_prompt = n_asked_;
     for (const AskedModel& model : models_)
-      answers.push_back(
-          model.answer(prompts, n_asked_, settings_, streams ? show_part : std::function<void(const std::string&)>()));
+      answers.push_back(model.prompter().answer(model.model(), prompts, settings_,
+                                                streams ? show_part : std::function<void(const std::string&)>()));
     n_asked_ += static_cast<int64_t>(prompts.size());
     if (streams)
       std::cout << "\n";
@@ -162,10 +164,10 @@ class GenerateSession {
     std::cout << json.dump() << "\n";
   }
 
-  GenerateSettings settings_;
+  AskOptions settings_;
   bool is_chat_;
   bool json_;
-  std::vector<AskedModel> models_;
+  std::deque<AskedModel> models_;
   int64_t n_asked_ = 0;      ///< prompts
   int64_t n_different_ = 0;  ///< rows
 };

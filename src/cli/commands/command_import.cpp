@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "commands.h"
-#include "lancet/core/progress.h"
+#include "lancet/core/reporter.h"
 #include "lancet/core/strings.h"
 #include "lancet/job/imported_hparams.h"
 #include "lancet/plan/model_session.h"

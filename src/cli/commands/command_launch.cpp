@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "commands.h"
-#include "lancet/core/progress.h"
+#include "lancet/core/stderr_reporter.h"
 #include "lancet/core/strings.h"
 #include "lancet/distributed/launcher.h"
 #include "stop_signals.h"
@@ -20,7 +20,7 @@ std::string either(std::vector<std::string> names) {
 }
 
 ExitCode run_launch(LaunchOptions options, const std::vector<std::string>& commands) {
-  set_error_prefix("lancet launch: error: ");
+  stderr_reporter().set_error_prefix("lancet launch: error: ");
   const std::string& command = options.arguments.front();
   if (std::find(commands.begin(), commands.end(), command) == commands.end())
     throw ConfigError(

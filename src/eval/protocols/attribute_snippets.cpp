@@ -4,13 +4,13 @@
 
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
-#include "lancet/io/files.h"
+#include "lancet/io/json_file.h"
 
 namespace lancet {
 
 AttributeSnippets read_attribute_snippets(const std::filesystem::path& path) {
   using Json = nlohmann::json;
-  const Json list = Json::parse(read_text_file(path, "snippets"), nullptr, false);
+  const Json list = read_json_file(path, "snippets");
   if (!list.is_array())
     throw ConfigError(cat(path.string(),
                           ": expected a JSON list of {relation_id, target_id, samples: [{name, text}]}: ",

@@ -18,16 +18,22 @@ namespace {
 
 namespace fs = std::filesystem;
 
+[[noreturn]] void refuse_list(const FileHandle& folder) {
+  const std::string problem = file_problem(folder.path(), "cannot list the folder", errno);
+  if (errno == ENOMEM) throw PlacementError(problem);
+  throw CheckpointError(problem);
+}
+
 /// All at once: what is removed while a folder is read may hide other names.
 std::vector<std::string> names_in(const FileHandle& folder) {
   const int own = ::fcntl(folder.descriptor(), F_DUPFD_CLOEXEC, 0);  // the stream takes its descriptor with it
   const std::unique_ptr<DIR, int (*)(DIR*)> stream(own < 0 ? nullptr : ::fdopendir(own), ::closedir);
-  if (!stream) throw CheckpointError(file_problem(folder.path(), "cannot list the folder", errno));
+  if (!stream) refuse_list(folder);
   std::vector<std::string> names;
   errno = 0;
   while (const dirent* entry = ::readdir(stream.get()))
     if (const std::string_view name = entry->d_name; name != "." && name != "..") names.emplace_back(name);
-  if (errno != 0) throw CheckpointError(file_problem(folder.path(), "cannot list the folder", errno));
+  if (errno != 0) refuse_list(folder);
   return names;
 }
 
@@ -72,7 +78,7 @@ bool remove_entries(const fs::path& folder, const std::function<bool(const Folde
       if (is_ours(entry))  // a folder that is not empty refuses
         ::unlinkat(entry.parent, entry.name.c_str(), entry.kind == FolderEntry::Kind::kFolder ? AT_REMOVEDIR : 0);
     });
-  } catch (const CheckpointError&) {
+  } catch (const Error&) {
     // a folder that cannot be listed stays, and so does what it lies in
   }
   return ::rmdir(folder.c_str()) == 0 || errno == ENOENT;

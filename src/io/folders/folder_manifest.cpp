@@ -5,12 +5,12 @@
 
 #include "file_handle.h"
 #include "folder_entries.h"
+#include "lancet/core/strict_json.h"
 #include "lancet/core/strings.h"
 #include "lancet/io/files.h"
 #include "lancet/io/mapped_file.h"
 #include "leftovers.h"
 #include "model_files.h"
-#include "strict_json.h"
 
 namespace lancet {
 namespace {
@@ -157,7 +157,7 @@ bool remove_written(const fs::path& folder, const WrittenFiles& written) {
     return true;
   try {
     if (folder_names(folder) != std::vector<std::string>{kManifestFile}) return false;
-  } catch (const CheckpointError&) {
+  } catch (const Error&) {
     return false;  // what cannot be listed stays
   }
   return remove_entries(folder, [](const FolderEntry& entry) { return entry.path == kManifestFile; });

@@ -13,7 +13,7 @@
 #include "file_handle.h"
 #include "folder_entries.h"
 #include "folder_manifest.h"
-#include "lancet/core/progress.h"
+#include "lancet/core/reporter.h"
 #include "lancet/core/strings.h"
 #include "lancet/io/files.h"
 
@@ -77,7 +77,7 @@ std::vector<fs::path> entries_of(const fs::path& folder) {
   try {
     for (const std::string& name : folder_names(folder.empty() ? fs::path(".") : folder))
       paths.push_back(folder / name);
-  } catch (const CheckpointError&) {
+  } catch (const Error&) {
     // what the folder holds stays, or is refused where it is needed
   }
   return paths;

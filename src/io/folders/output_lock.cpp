@@ -8,12 +8,12 @@
 
 #include "file_handle.h"
 #include "lancet/core/error.h"
+#include "lancet/core/strict_json.h"
 #include "lancet/core/strings.h"
 #include "lancet/io/files.h"
 #include "lancet/io/output_folder.h"
 #include "leftovers.h"
 #include "output_target.h"
-#include "strict_json.h"
 
 namespace lancet {
 namespace {

@@ -7,7 +7,7 @@
 #include "folder_entries.h"
 #include "folder_manifest.h"
 #include "lancet/core/error.h"
-#include "lancet/core/progress.h"
+#include "lancet/core/reporter.h"
 #include "lancet/core/strings.h"
 #include "lancet/io/files.h"
 #include "leftovers.h"

@@ -8,9 +8,9 @@
 #include <utility>
 
 #include "lancet/core/error.h"
+#include "lancet/core/strict_json.h"
 #include "lancet/core/strings.h"
 #include "safetensors_format.h"
-#include "strict_json.h"
 #include "zip_file.h"
 
 namespace lancet {

@@ -10,10 +10,10 @@
 #include <utility>
 
 #include "lancet/core/error.h"
+#include "lancet/core/strict_json.h"
 #include "lancet/core/strings.h"
 #include "lancet/io/safetensors.h"
 #include "safetensors_format.h"
-#include "strict_json.h"
 
 namespace lancet {
 namespace {

@@ -5,11 +5,11 @@
 
 #include "file_handle.h"
 #include "lancet/core/error.h"
+#include "lancet/core/strict_json.h"
 #include "lancet/core/strings.h"
 #include "lancet/io/safetensors.h"
 #include "safetensors_format.h"
 #include "safetensors_head.h"
-#include "strict_json.h"
 
 namespace lancet {
 namespace {

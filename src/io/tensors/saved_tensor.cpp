@@ -5,9 +5,9 @@
 #include <optional>
 
 #include "lancet/core/error.h"
+#include "lancet/core/strict_json.h"
 #include "lancet/core/strings.h"
 #include "safetensors_format.h"
-#include "strict_json.h"
 #include "tensor_pickle.h"
 
 namespace lancet {

@@ -10,8 +10,8 @@
 #include "lancet/core/error.h"
 #include "lancet/core/hash.h"
 #include "lancet/core/parallel.h"
+#include "lancet/core/strict_json.h"
 #include "lancet/core/strings.h"
-#include "strict_json.h"
 
 namespace lancet {
 namespace {

@@ -4,8 +4,8 @@
 #include <cstring>
 #include <type_traits>
 
+#include "lancet/core/strict_json.h"
 #include "lancet/core/strings.h"
-#include "strict_json.h"
 
 namespace lancet {
 namespace {

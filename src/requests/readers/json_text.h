@@ -24,7 +24,4 @@ struct JsonText {
 /// Throws: ConfigError "not valid JSON: ...", also for nesting deeper than any record's.
 JsonText parse_json_text(std::string_view text);
 
-/// "the key 'prompt' stands twice in one object".
-std::string repeated_key_text(const RepeatedKey& repeated);
-
 }  // namespace lancet

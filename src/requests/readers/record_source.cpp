@@ -7,6 +7,7 @@
 #include "easyedit_lists.h"
 #include "json_text.h"
 #include "lancet/core/error.h"
+#include "lancet/core/strict_json.h"
 #include "lancet/core/strings.h"
 #include "lancet/io/files.h"
 
@@ -38,7 +39,8 @@ SourceRecords read_json(const std::string& text, const std::string& source, Requ
   SourceRecords out;
   JsonText document = parse_file(text, source);
   if (is_easyedit_lists(document.value)) {
-    if (!document.repeated.empty()) throw ConfigError(cat(source, ": ", repeated_key_text(document.repeated.front())));
+    if (!document.repeated.empty())
+      throw ConfigError(cat(source, ": ", repeated_key_text(document.repeated.front().key)));
     out.kind = SourceKind::kLists;
     document.value = to_records(document.value, source);
   }
@@ -51,7 +53,7 @@ SourceRecords read_json(const std::string& text, const std::string& source, Requ
     out.records.push_back({std::move(document.value[i]), {source, static_cast<int64_t>(i), ""}, ""});
   for (const RepeatedKey& repeated : document.repeated) {
     const auto element = static_cast<size_t>(repeated.element);
-    if (element >= first && element < end) out.records[element - first].problem = repeated_key_text(repeated);
+    if (element >= first && element < end) out.records[element - first].problem = repeated_key_text(repeated.key);
   }
   return out;
 }
@@ -77,7 +79,7 @@ SourceRecords read_json_lines(const std::string& text, const std::string& source
     try {
       JsonText line = parse_json_text(lines[i].text);
       record.json = std::move(line.value);
-      if (!line.repeated.empty()) record.problem = repeated_key_text(line.repeated.front());
+      if (!line.repeated.empty()) record.problem = repeated_key_text(line.repeated.front().key);
     } catch (const ConfigError& error) {
       record.problem = error.what();
     }

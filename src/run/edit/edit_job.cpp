@@ -1,18 +1,15 @@
 #include "lancet/run/edit_job.h"
 
-#include <torch/types.h>
-
 #include <optional>
 
 #include "edit_checks.h"
 #include "edit_session.h"
+#include "edited_checkpoint.h"
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
-#include "lancet/deltas/delta_file.h"
 #include "lancet/io/files.h"
 #include "lancet/io/output_folder.h"
 #include "lancet/io/unfinished_folder.h"
-#include "lancet/models/tensor_io.h"
 #include "lancet/runtime/collectives.h"
 #include "method_run.h"
 #include "results/report_files.h"
@@ -25,40 +22,6 @@ namespace {
 namespace fs = std::filesystem;
 
 fs::path rejected_folder(const fs::path& target) { return sibling_of(target, ".rejected"); }
-
-/// The edited weights in the types they are stored in, beside the untouched rest of the checkpoint.
-void export_model(const ModelFiles& files, const fs::path& folder, std::span<const WeightTransaction::Entry> entries) {
-  std::vector<Tensor> edited;
-  std::vector<TensorSource> sources;
-  for (const WeightSpec& spec : resolve_weights(files.config, files.checkpoint)) {
-    for (const WeightTransaction::Entry& entry : entries) {
-      if (entry.id != spec.id) continue;
-      edited.push_back(entry.master.to(Placement::host(), entry.base.scalar_type()).contiguous());
-      sources.push_back(to_source(spec.stored_name, edited.back()));
-    }
-  }
-  export_checkpoint(files.checkpoint, sources, folder);
-}
-
-void write_records(MethodRun& method, const JobConfig& job, const ModelFiles& files,
-                   std::span<const WeightTransaction::Entry> entries, const fs::path& folder) {
-  const EditReport& report = method.report();
-  std::string requests;
-  if (method.earlier() != nullptr)
-    for (const EditRequest& request : method.earlier()->requests()) requests += to_json_line(request) + "\n";
-  for (const EditRequest& request : report.requests) requests += to_json_line(request) + "\n";
-  // A folder of its own: tools that load every *.safetensors of a model folder must not find it.
-  make_folders(folder / "delta");
-  write_delta(folder / "delta" / "delta.safetensors", files.config, entries,
-              {report.base_hash, job.method, method.stream().request_ids});
-  if (job.output->keeps_state) {
-    make_folders(stream_folder(folder));
-    StreamFacts facts = method.stream_facts();
-    facts.owner.beside = stream_owner(requests);
-    save_stream(stream_folder(folder), method.stream(), facts, files.config);
-  }
-  write_text_file(folder / "requests.jsonl", requests);
-}
 
 /// The stages of one run; every rank goes through them in this order.
 class EditRun {
@@ -77,7 +40,7 @@ class EditRun {
     method_->stopwatch().lap("evaluate before");
 
     WeightTransaction transaction(model, [&](WeightId id) { return stored_weight(session_->files, model, id); });
-    method_->edit(model, transaction, unfinished_folder(job_.output->dir));
+    method_->edit(model, transaction, {.unfinished = unfinished_folder(job_.output->dir)});
     EditReport& report = method_->report();
     raise_to_ranks(report.stages, ranks_);
     report.unmet = broadcast_texts(ranks_, unmet_thresholds(job_, report.after));
@@ -114,8 +77,7 @@ class EditRun {
       if (!ranks_.is_root()) return;
       if (report.unmet.empty()) {
         folder.emplace(job_.output->dir, job_.output->if_exists, kEditOutput);
-        export_model(session_->files, folder->staging(), entries);
-        write_records(*method_, job_, session_->files, entries, folder->staging());
+        write_edited_checkpoint(session_->files, entries, records(), folder->staging());
         method_->stopwatch().lap("export");
       } else {
         folder.emplace(rejected_folder(job_.output->dir), IfExists::kReplace, kEditOutput);
@@ -125,6 +87,15 @@ class EditRun {
     ranks_.together("export", [&] {
       if (folder) folder->commit();
     });
+  }
+
+  EditRecords records() const {
+    EditRecords records{.requests = session_->requests,
+                        .stream = method_->stream(),
+                        .facts = method_->stream_facts(),
+                        .keeps_state = job_.output->keeps_state};
+    if (method_->earlier() != nullptr) records.earlier = method_->earlier()->requests();
+    return records;
   }
 
   const JobConfig& job_;

@@ -16,10 +16,13 @@ namespace lancet {
 
 struct EditSession {
   /// What can fail before any weight is read.
-  explicit EditSession(const JobConfig& job) : EditSession(job, load_requests(job.requests)) {}
+  explicit EditSession(const JobConfig& job)
+      : EditSession(job, std::make_shared<const ModelFiles>(open_model(job.model, job.ignore_config_keys)),
+                    load_requests(job.requests)) {}
 
-  EditSession(const JobConfig& job, RequestFile file)
-      : files(open_model(job.model, job.ignore_config_keys)),
+  EditSession(const JobConfig& job, std::shared_ptr<const ModelFiles> opened, RequestFile file)
+      : shared_files(std::move(opened)),
+        files(*shared_files),
         requests(std::move(file.requests)),
         request_format(std::move(file.format)),
         skipped(std::move(file.skipped)),
@@ -28,7 +31,8 @@ struct EditSession {
   /// Collective: what is known of the model once it is loaded, but for `before`.
   void describe(const CausalLM& model, Communicator& ranks);
 
-  ModelFiles files;
+  std::shared_ptr<const ModelFiles> shared_files;
+  const ModelFiles& files;
   std::vector<EditRequest> requests;
   std::string request_format;  ///< of their file; empty: they stand in the job
   SkippedRecords skipped;

@@ -28,6 +28,8 @@ class EditStream {
 
   /// Collective: goes on behind `earlier`, root's.
   void begin_behind(StreamState earlier);
+  /// The same where the transaction has the earlier changes already: the method's state is enough.
+  void go_on_with(EditorState earlier) { stream_.editor = std::move(earlier); }
 
   /// Collective: from now on every finished batch is kept in `store`, which root has; goes on behind those that an
   /// interrupted run left there.

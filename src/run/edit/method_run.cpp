@@ -7,17 +7,22 @@
 
 namespace lancet {
 
-MethodRun::MethodRun(const JobConfig& job, EditSession& session, Communicator& ranks)
-    : job_(job), session_(session), ranks_(ranks) {
+MethodRun::MethodRun(const JobConfig& job, EditSession& session, Communicator& ranks,
+                     std::shared_ptr<PreparedMethod> prepared)
+    : job_(job),
+      session_(session),
+      ranks_(ranks),
+      prepared_(prepared ? std::move(prepared) : std::make_shared<PreparedMethod>()) {
   std::vector<std::string> assumptions;  // the tokenizer leaves few, which lancet plan shows
   // before the statistics' text is read: requests that cannot be placed fail here
   work_ = edit_work(job, session.files.config, {session.files.tokenizer.get(), session.requests, session.plan.size()},
                     assumptions);
   if (job.continue_from && ranks.is_root()) earlier_.emplace(job, session.requests);
+  std::optional<JobStatistics>& statistics = prepared_->statistics;
   if (job.editor->needs().statistics) {
-    statistics_.emplace(job, session.files, ranks, session.corpus);
-    session.corpus = statistics_->corpus();
-    statistics_->describe(work_);
+    if (!statistics) statistics.emplace(job, session.files, ranks, session.corpus);
+    session.corpus = statistics->corpus();
+    statistics->describe(work_);
   }
 }
 
@@ -29,19 +34,22 @@ void MethodRun::prepare(const CausalLM& model) {
   report_.model_dtype = session_.model_dtype;
   report_.devices = session_.devices;
   report_.ranks = ranks_.size();
-  if (const ContextOptions* contexts = job_.editor->contexts())
-    report_.contexts = make_contexts(model, *session_.files.tokenizer, *contexts, job_.run.seed, ranks_);
-  if (!statistics_) return;
-  statistics_->prepare(model, session_.base_hash, ranks_);
-  report_.statistics = statistics_->report();
+  if (!prepared_->is_ready) {
+    if (const ContextOptions* contexts = job_.editor->contexts())
+      prepared_->contexts = make_contexts(model, *session_.files.tokenizer, *contexts, job_.run.seed, ranks_);
+    if (prepared_->statistics) prepared_->statistics->prepare(model, session_.base_hash, ranks_);
+    prepared_->is_ready = true;
+  }
+  report_.contexts = prepared_->contexts;
+  if (!prepared_->statistics) return;
+  report_.statistics = prepared_->statistics->report();
   if (const std::optional<NullSpaceRule> rule = job_.editor->needs().null_space; rule && !rule->below)
     for (const LayerStatistics& layer : report_.statistics.layers)
       if (layer.null_space_below) report_.chosen.push_back({"null_space_below", layer.layer, *layer.null_space_below});
   stopwatch_.lap("statistics");
 }
 
-void MethodRun::edit(CausalLM& model, WeightTransaction& transaction,
-                     const std::optional<std::filesystem::path>& unfinished) {
+void MethodRun::edit(CausalLM& model, WeightTransaction& transaction, Start start) {
   report_.before = session_.before;
   EditStream stream({job_, session_, model, transaction, ranks_}, report_, stopwatch_);
   if (job_.continue_from) {
@@ -50,18 +58,19 @@ void MethodRun::edit(CausalLM& model, WeightTransaction& transaction,
       if (earlier_) state = earlier_->load(session_.base_hash, session_.files.config);
     });
     stream.begin_behind(std::move(state));
-    report_.earlier_edits = stream.state().editor.edits;
   }
+  if (start.behind) stream.go_on_with(std::move(*start.behind));
+  report_.earlier_edits = stream.state().editor.edits;
   std::optional<ValueStore> values;
   std::optional<ProgressStore> progress;
-  if (unfinished) {
-    values.emplace(*unfinished, model_key(), [&transaction] { return transaction.changes_key(); });
+  if (start.unfinished) {
+    values.emplace(*start.unfinished, model_key(), [&transaction] { return transaction.changes_key(); });
     if (ranks_.is_root())
-      progress.emplace(*unfinished, stream_facts(), session_.files.config, setting_key(transaction));
+      progress.emplace(*start.unfinished, stream_facts(), session_.files.config, setting_key(transaction));
     stream.keep_in(progress ? &*progress : nullptr);
   }
   const EditContext context(model, *session_.files.tokenizer, report_.contexts,
-                            statistics_ ? statistics_->algebra() : LayerAlgebra{},
+                            prepared_->statistics ? prepared_->statistics->algebra() : LayerAlgebra{},
                             {ranks_, values ? &*values : nullptr});
   stream.run(context);
   report_.after = session_.plan.run(model, "evaluate after", ranks_, &session_.before);
@@ -83,7 +92,7 @@ std::string MethodRun::model_key() const {
 std::string MethodRun::setting_key(WeightTransaction& transaction) const {
   ContentHash hash;
   hash.add(model_key()).add(editor_options(job_)).add(transaction.changes_key()).add(report_.earlier_edits);
-  hash.add(statistics_ ? statistics_->content_key() : "").add(job_.schedule.measure_every);
+  hash.add(prepared_->statistics ? prepared_->statistics->content_key() : "").add(job_.schedule.measure_every);
   for (const std::string& context : report_.contexts) hash.add(context);
   for (const std::string& protocol : job_.evaluation.protocols) hash.add(protocol);
   hash.add(job_.evaluation.counterfact.snippets.string());

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "earlier_output.h"
 #include "edit_session.h"
@@ -14,10 +16,19 @@
 
 namespace lancet {
 
+/// What a method's edits of one model have in common: made for the first, of the unedited model.
+struct PreparedMethod {
+  std::vector<std::string> contexts;
+  std::optional<JobStatistics> statistics;
+  bool is_ready = false;
+};
+
 class MethodRun {
  public:
-  /// What can fail before any weight is read; `job` and `session` outlive this.
-  MethodRun(const JobConfig& job, EditSession& session, Communicator& ranks);
+  /// What can fail before any weight is read; `job` and `session` outlive this. `prepared`: an earlier run's, of the
+  /// same job and model; null: none.
+  MethodRun(const JobConfig& job, EditSession& session, Communicator& ranks,
+            std::shared_ptr<PreparedMethod> prepared = nullptr);
 
   /// What memory is counted for.
   const JobWork& work() const { return work_; }
@@ -25,12 +36,17 @@ class MethodRun {
   EditReport& report() { return report_; }
   Stopwatch& stopwatch() { return stopwatch_; }
 
-  /// Collective: contexts and statistics, of the unedited model.
+  /// Collective: contexts and statistics, of the unedited model, which outlives what is prepared.
   void prepare(const CausalLM& model);
+  const std::shared_ptr<PreparedMethod>& prepared() const { return prepared_; }
 
-  /// Collective: the edit and the measure behind it; the transaction then holds the change. `unfinished`: where
-  /// what is finished is kept until the job ends; nullopt: nowhere.
-  void edit(CausalLM& model, WeightTransaction& transaction, const std::optional<std::filesystem::path>& unfinished);
+  /// What an edit begins behind, and where it keeps what it finished.
+  struct Start {
+    std::optional<std::filesystem::path> unfinished = {};  ///< until the job ends; nullopt: nowhere
+    std::optional<EditorState> behind = {};                ///< edits whose changes the transaction has
+  };
+  /// Collective: the edit and the measure behind it; the transaction then holds the change.
+  void edit(CausalLM& model, WeightTransaction& transaction, Start start);
 
   /// Behind edit(): what another job can go on with.
   const StreamState& stream() const { return stream_; }
@@ -48,7 +64,7 @@ class MethodRun {
   EditReport report_;
   Stopwatch stopwatch_{report_.stages};
   std::optional<EarlierOutput> earlier_;
-  std::optional<JobStatistics> statistics_;
+  std::shared_ptr<PreparedMethod> prepared_;
   JobWork work_;
   StreamState stream_;
 };

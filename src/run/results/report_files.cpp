@@ -2,7 +2,7 @@
 
 #include <functional>
 
-#include "lancet/core/progress.h"
+#include "lancet/core/reporter.h"
 #include "lancet/core/strings.h"
 #include "lancet/io/files.h"
 

@@ -9,7 +9,7 @@
 #include "edit/method_run.h"
 #include "edit/same_job.h"
 #include "edit/stored_weight.h"
-#include "lancet/core/progress.h"
+#include "lancet/core/reporter.h"
 #include "lancet/core/strings.h"
 #include "lancet/core/version.h"
 #include "lancet/io/files.h"
@@ -89,7 +89,7 @@ class CompareRun {
     const std::optional<std::string> failure = ranks_.attempt("method", [&] {
       run.prepare(model);
       WeightTransaction transaction(model, [&](WeightId id) { return stored_weight(session_->files, model, id); });
-      run.edit(model, transaction, std::nullopt);
+      run.edit(model, transaction, {});
     });
     if (!failure) raise_to_ranks(run.report().stages, ranks_);
     MethodResult result{std::move(run.report()), failure.value_or("")};

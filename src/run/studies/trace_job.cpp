@@ -8,7 +8,7 @@
 #include "edit/edit_checks.h"
 #include "edit/same_job.h"
 #include "lancet/core/error.h"
-#include "lancet/core/progress.h"
+#include "lancet/core/reporter.h"
 #include "lancet/core/strings.h"
 #include "lancet/core/version.h"
 #include "lancet/io/files.h"

@@ -11,7 +11,7 @@
 #include "edit/job_statistics.h"
 #include "edit/stored_weight.h"
 #include "lancet/core/error.h"
-#include "lancet/core/progress.h"
+#include "lancet/core/reporter.h"
 #include "lancet/core/strings.h"
 #include "lancet/core/words.h"
 #include "lancet/editors/registry.h"

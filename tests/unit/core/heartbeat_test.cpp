@@ -9,6 +9,7 @@
 #include <string>
 
 #include "lancet/core/progress.h"
+#include "lancet/core/stderr_reporter.h"
 
 namespace lancet {
 namespace {
@@ -26,7 +27,7 @@ class Heartbeats : public ::testing::Test {
   }
   void TearDown() override {
     if (!is_taken_) ::testing::internal::GetCapturedStderr();
-    set_verbosity(Verbosity::kNormal);
+    stderr_reporter().set_verbosity(Verbosity::kNormal);
     set_stage_clock(nullptr);
   }
 
@@ -83,7 +84,7 @@ TEST_F(Heartbeats, SpeakForTheYoungestStage) {
 }
 
 TEST_F(Heartbeats, AreSilentWhenQuiet) {
-  set_verbosity(Verbosity::kQuiet);
+  stderr_reporter().set_verbosity(Verbosity::kQuiet);
   const StageHeartbeat stage("export");
   seconds_now += 1'000;
   EXPECT_EQ(printed(), "");

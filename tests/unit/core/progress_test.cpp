@@ -14,6 +14,8 @@
 #include <sstream>
 #include <stdexcept>
 
+#include "lancet/core/stderr_reporter.h"
+
 namespace lancet {
 namespace {
 
@@ -40,8 +42,8 @@ size_t count(std::string_view text, std::string_view part) {
 
 class QuietWhileAlive {
  public:
-  QuietWhileAlive() { set_verbosity(Verbosity::kQuiet); }
-  ~QuietWhileAlive() { set_verbosity(Verbosity::kNormal); }
+  QuietWhileAlive() { stderr_reporter().set_verbosity(Verbosity::kQuiet); }
+  ~QuietWhileAlive() { stderr_reporter().set_verbosity(Verbosity::kNormal); }
 };
 
 /// What `act` writes to stderr when that is no terminal.
@@ -115,7 +117,7 @@ TEST(LogLine, GoesToStderrUnlessQuiet) {
   EXPECT_EQ(captured([] { log_line("hello"); }), "hello\n");
   EXPECT_EQ(captured([] { log_warning("careful"); }), "warning: careful\n");
   const QuietWhileAlive quiet;
-  EXPECT_EQ(verbosity(), Verbosity::kQuiet);
+  EXPECT_EQ(stderr_reporter().verbosity(), Verbosity::kQuiet);
   EXPECT_EQ(captured([] { log_line("hello"); }), "");
   EXPECT_EQ(captured([] { log_warning("careful"); }), "warning: careful\n");
 }
@@ -308,19 +310,19 @@ TEST(Progress, NeverWrapsOnANarrowTerminal) {
 }
 
 TEST(CountProgress, CountsWhatProgressAndOthersDo) {
-  const int64_t before = progress_count();
+  const int64_t before = reporter().steps();
   count_progress();
-  EXPECT_EQ(progress_count(), before + 1);
+  EXPECT_EQ(reporter().steps(), before + 1);
   captured([] { Progress("values", 2, "requests").advance(); });
-  EXPECT_GE(progress_count(), before + 3);  // its beginning and its step
+  EXPECT_GE(reporter().steps(), before + 3);  // its beginning and its step
 }
 
 TEST(LogError, SaysWhichProcessSpeaks) {
   EXPECT_EQ(captured([] { log_error("no such file"); }), "lancet: error: no such file\n");
-  set_error_prefix("lancet (rank 2): error: ");
+  stderr_reporter().set_error_prefix("lancet (rank 2): error: ");
   const QuietWhileAlive quiet;
   EXPECT_EQ(captured([] { log_error("no such file"); }), "lancet (rank 2): error: no such file\n");
-  set_error_prefix("lancet: error: ");
+  stderr_reporter().set_error_prefix("lancet: error: ");
 }
 
 }  // namespace

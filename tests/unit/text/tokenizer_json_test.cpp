@@ -130,5 +130,15 @@ TEST(TokenizerJson, RefusesTextThatIsNotJson) {
   EXPECT_TRUE(contains(error_of<TokenizerError>([&] { open_tokenizer(folder.path()); }), {"not valid JSON"}));
 }
 
+/// The last of two would win without a word, and other ids with it.
+TEST(TokenizerJson, RefusesAKeyThatStandsTwice) {
+  const testing::TempDir folder;
+  std::string text = tiny_spec().dump();
+  text.insert(1, "\"version\": \"0.9\", ");
+  testing::write_file(folder / "tokenizer.json", text);
+  EXPECT_TRUE(contains(error_of<TokenizerError>([&] { open_tokenizer(folder.path()); }),
+                       {"tokenizer.json", "the key 'version' stands twice in one object"}));
+}
+
 }  // namespace
 }  // namespace lancet

@@ -1,0 +1,21 @@
+# embed_files(TARGET FUNCTION PATTERN): puts every file that matches into the target, as `std::span<const lancet::BuiltInFile> FUNCTION()`
+# (lancet/core/built_in_file.h), so that the program finds them wherever it lies. A sanitized twin gets them too.
+function(embed_files TARGET FUNCTION PATTERN)
+  set(_source "${CMAKE_BINARY_DIR}/${TARGET}_files.cpp")
+  file(GLOB _files CONFIGURE_DEPENDS "${CMAKE_SOURCE_DIR}/${PATTERN}")
+  set(_text "#include \"lancet/core/built_in_file.h\"\n\nnamespace lancet {\n\nstd::span<const BuiltInFile> ${FUNCTION}() {\n")
+  string(APPEND _text "  static constexpr BuiltInFile kFiles[] = {\n")
+  foreach(_file IN LISTS _files)
+    get_filename_component(_name "${_file}" NAME)
+    file(READ "${_file}" _content)
+    string(APPEND _text "      {\"${_name}\", R\"lancet_text(${_content})lancet_text\"},\n")
+  endforeach()
+  string(APPEND _text "  };\n  return kFiles;\n}\n\n}  // namespace lancet\n")
+  file(CONFIGURE OUTPUT "${_source}" CONTENT "${_text}" @ONLY)  # written only when it changes
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${_files})
+  foreach(_target ${TARGET} ${TARGET}_sanitized)
+    if(TARGET ${_target})
+      target_sources(${_target} PRIVATE "${_source}")
+    endif()
+  endforeach()
+endfunction()

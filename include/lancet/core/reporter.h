@@ -1,0 +1,99 @@
+// Who is told what work does, and who may end it. A Reporter is passed in where work begins (ReporterScope); from there
+// on it is this thread's, and that of the threads which the work starts. Two pieces of work in one process have two.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lancet/core/stage_clock.h"
+
+namespace lancet {
+
+class Heartbeat;
+
+enum class LogLevel { kInfo, kWarning, kError };
+
+/// How far a stage is.
+struct StageProgress {
+  std::string stage = {};  ///< "values"
+  int64_t done = 0;        ///< of `total`
+  int64_t total = 0;       ///< 0: unknown
+  std::string unit = {};   ///< "requests"; empty: the stage does not count
+  std::string line = {};   ///< all that is known, for people: "values  64/100 requests  3.1/s  12 s left"
+  bool is_finished = false;
+};
+
+/// How often progress is told.
+enum class ProgressStyle {
+  kNone,
+  kLines,  ///< a line when a stage begins to take long (10 s), every 10 s from then, and at its end
+  kLive    ///< when a stage begins, then at most 10 times a second, and at its end
+};
+
+/// What is overridden is called from any thread, one call at a time.
+class Reporter {
+ public:
+  virtual ~Reporter() = default;
+
+  /// Looked at whenever progress is made.
+  virtual ProgressStyle progress_style() const { return ProgressStyle::kLive; }
+
+  void log(LogLevel level, std::string_view text);
+  void show(const StageProgress& progress);
+
+  /// Work that reports here ends at its next step with Cancelled. From any thread, also from within a call.
+  void cancel() { is_cancelled_ = true; }
+  /// What begins from here on runs.
+  void resume() { is_cancelled_ = false; }
+  bool is_cancelled() const { return is_cancelled_; }
+
+  /// Says that work of any kind got on, for whoever watches for stalls.
+  void count_step() { steps_.fetch_add(1, std::memory_order_relaxed); }
+  int64_t steps() const { return steps_.load(std::memory_order_relaxed); }
+
+  /// When it was told something last.
+  StageTime told() const;
+
+ protected:
+  virtual void on_log(LogLevel level, std::string_view text) = 0;
+  virtual void on_progress(const StageProgress& progress) = 0;
+
+ private:
+  friend Heartbeat;
+
+  std::atomic<bool> is_cancelled_{false};
+  std::atomic<int64_t> steps_{0};
+  std::mutex calls_;          ///< held while one of the above runs
+  mutable std::mutex mutex_;  ///< of what follows
+  StageTime told_{};
+  std::vector<const Heartbeat*> heartbeats_;  ///< those that live, the oldest first
+};
+
+/// This thread's; the process's stderr (stderr_reporter()) where none was passed in.
+Reporter& reporter();
+
+/// Until its end `to` is this thread's reporter. A thread that is started within takes it on with a scope of its own.
+class ReporterScope {
+ public:
+  explicit ReporterScope(Reporter& to);
+  ~ReporterScope();
+  ReporterScope(const ReporterScope&) = delete;
+  ReporterScope& operator=(const ReporterScope&) = delete;
+
+ private:
+  Reporter* before_;
+};
+
+// What work says to this thread's reporter.
+void log_line(std::string_view text);
+void log_warning(std::string_view text);
+void log_error(std::string_view text);
+
+/// A step of whatever may take long, as Progress counts them too: where work can be cancelled. Throws: Cancelled.
+void count_progress();
+
+}  // namespace lancet

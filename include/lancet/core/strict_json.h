@@ -1,0 +1,67 @@
+// JSON of files from elsewhere. nlohmann alone keeps the last of two equal keys without a word and nests without limit.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+namespace lancet {
+
+/// What is wrong with the text; callers add the place and throw their own kind.
+class JsonProblem : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+/// How deep a file may nest that holds lists of objects of plain values, with room for what nobody foresaw.
+inline constexpr int kUsualJsonDepth = 64;
+
+/// Throws: JsonProblem "not valid JSON: ..." for text that is not JSON; for a key that stands twice in an object; for
+/// nesting deeper than `max_depth`.
+nlohmann::json parse_strict_json(std::string_view text, int max_depth = kUsualJsonDepth);
+
+/// "the key 'prompt' stands twice in one object".
+std::string repeated_key_text(std::string_view key);
+
+/// nlohmann's words without their tag, on one line: "not valid JSON: parse error at line 3, column 5: ...".
+std::string invalid_json_text(std::string_view words);
+
+/// Sees what a parser reads: for kinds of JSON and ways with repeated keys that parse_strict_json() has not.
+class JsonWatch {
+ public:
+  /// A key, and the number of the outermost list's element that it lies in.
+  using OnRepeated = std::function<void(const std::string& key, int64_t element)>;
+
+  JsonWatch(int max_depth, OnRepeated on_repeated) : max_depth_(max_depth), on_repeated_(std::move(on_repeated)) {}
+
+  /// nlohmann's callback. Throws: JsonProblem for nesting deeper than `max_depth`.
+  template <typename Json>
+  bool operator()(int depth, nlohmann::detail::parse_event_t event, Json& parsed) {
+    using Event = nlohmann::detail::parse_event_t;
+    if (event == Event::key)
+      see_key(parsed.template get_ref<const std::string&>());
+    else
+      see(depth, event);
+    return true;
+  }
+
+ private:
+  void see(int depth, nlohmann::detail::parse_event_t event);
+  void see_key(const std::string& key);
+
+  int max_depth_;
+  OnRepeated on_repeated_;
+  std::vector<std::unordered_set<std::string>> open_;  ///< the keys of objects that are being read
+  int64_t element_ = 0;
+};
+
+/// Text of a file on one line of a message: control characters replaced, cut when long.
+std::string printable(std::string_view text);
+
+}  // namespace lancet

@@ -1,0 +1,40 @@
+// What a job leaves open: sections that the model's folder has (lancet.yaml), presets, a method and its automatic
+// options; and what is changed for one run.
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "lancet/core/config_tree.h"
+#include "lancet/job/job_config.h"
+#include "lancet/job/presets.h"
+
+namespace lancet {
+
+/// What edits where nobody names a method.
+inline constexpr const char* kDefaultMethod = "memit";
+
+/// A job that parse_job() reads.
+struct CompletedJob {
+  ConfigTree tree;
+  JobSource source;
+  bool is_automatic = false;  ///< the editor's options are automatic: nobody named some, and none are published
+};
+
+/// Whether a job without `editor:` gets one.
+enum class EditorChoice {
+  kNamed,  ///< no: it must name its editor, or needs none
+  kOpen    ///< published options of the default method where there are some for the model, else automatic ones
+};
+
+/// In this order, the later ones changing what the earlier ones say: the job's own keys; an override of `model`; the
+/// model's lancet.yaml, for sections that the job lacks; `overrides` ("run.dtype=f32"), of which another
+/// `editor.method` takes the first method's options away; a chosen editor; presets, for keys that nobody gave.
+/// Says what it took (log_line). Throws: ConfigError; CheckpointError when the model's config.json cannot be read.
+CompletedJob complete_job(ConfigTree tree, JobSource source, std::span<const std::string> overrides,
+                          EditorChoice choice);
+
+/// Says what was chosen for the job (log_line). `job`: parsed from `completed`.
+void tell_defaults(const CompletedJob& completed, const JobConfig& job);
+
+}  // namespace lancet

@@ -1,0 +1,52 @@
+// Prompts that a model continues, as texts.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "lancet/models/generate.h"
+#include "lancet/models/model_files.h"
+#include "lancet/text/chat_template.h"
+
+namespace lancet {
+
+/// How prompts are continued.
+struct AskOptions {
+  SamplingOptions sampling = {};
+  int64_t tokens = 40;       ///< new ones at most
+  int64_t samples = 1;       ///< continuations of each prompt
+  int64_t first_prompt = 0;  ///< the number of the first one among all, by which random numbers go
+};
+
+struct Answer {
+  std::string text;
+  std::vector<TokenId> ids;  ///< without the prompt
+};
+
+class Prompter {
+ public:
+  /// `files` outlives this. `chat`: what prompts are wrapped in.
+  explicit Prompter(const ModelFiles& files, std::optional<ChatTemplate> chat = {})
+      : files_(files), chat_(std::move(chat)) {}
+
+  /// Throws: ConfigError for a prompt without tokens, or one that leaves no room for `tokens` more.
+  std::vector<TokenId> prompt_ids(const std::string& prompt, int64_t tokens) const;
+
+  /// `model`: loaded from the files. All samples of the first prompt, then those of the next. `on_text` is told of new
+  /// text, where there is one row. Throws: as prompt_ids().
+  std::vector<Answer> answer(const CausalLM& model, std::span<const std::string> prompts, const AskOptions& options,
+                             const std::function<void(const std::string&)>& on_text = {}) const;
+
+ private:
+  /// What `added` says behind a prompt.
+  std::string text_behind(const std::vector<TokenId>& prompt, const std::vector<TokenId>& added) const;
+
+  const ModelFiles& files_;
+  std::optional<ChatTemplate> chat_;
+};
+
+}  // namespace lancet

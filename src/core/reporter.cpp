@@ -1,0 +1,50 @@
+#include "lancet/core/reporter.h"
+
+#include "lancet/core/error.h"
+#include "lancet/core/stderr_reporter.h"
+
+namespace lancet {
+namespace {
+
+thread_local Reporter* of_this_thread = nullptr;
+
+}  // namespace
+
+void Reporter::log(LogLevel level, std::string_view text) {
+  const std::lock_guard call(calls_);
+  on_log(level, text);
+  const std::lock_guard lock(mutex_);
+  told_ = stage_now();
+}
+
+void Reporter::show(const StageProgress& progress) {
+  const std::lock_guard call(calls_);
+  on_progress(progress);
+  const std::lock_guard lock(mutex_);
+  told_ = stage_now();
+}
+
+StageTime Reporter::told() const {
+  const std::lock_guard lock(mutex_);
+  return told_;
+}
+
+Reporter& reporter() { return of_this_thread != nullptr ? *of_this_thread : stderr_reporter(); }
+
+ReporterScope::ReporterScope(Reporter& to) : before_(of_this_thread) { of_this_thread = &to; }
+
+ReporterScope::~ReporterScope() { of_this_thread = before_; }
+
+void log_line(std::string_view text) { reporter().log(LogLevel::kInfo, text); }
+
+void log_warning(std::string_view text) { reporter().log(LogLevel::kWarning, text); }
+
+void log_error(std::string_view text) { reporter().log(LogLevel::kError, text); }
+
+void count_progress() {
+  Reporter& told = reporter();
+  told.count_step();
+  if (told.is_cancelled()) throw Cancelled();
+}
+
+}  // namespace lancet

@@ -1,0 +1,119 @@
+#include "lancet/job/job_defaults.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "lancet/core/reporter.h"
+#include "lancet/core/strings.h"
+#include "lancet/models/model_files.h"
+
+namespace lancet {
+namespace {
+
+/// What the overrides say, by themselves.
+ConfigTree overrides_alone(std::span<const std::string> overrides) {
+  ConfigTree given = ConfigTree::map();
+  for (const std::string& assignment : overrides) apply_override(given, assignment);
+  return given;
+}
+
+/// The options of one method say nothing about another: where an override names another method than `editor`, they go
+/// away, but for `preset: auto`. Returns whether they do.
+bool begin_other_method(ConfigTree& editor, const ConfigTree* given, const JobSource& source) {
+  const ConfigTree* method = given == nullptr ? nullptr : given->find("method");
+  if (method == nullptr || editor.kind != ConfigTree::Kind::kMap) return false;
+  const std::string before = method_of(editor, source);
+  if (before.empty() || before == method->scalar) return false;
+  std::vector<std::string> dropped;
+  std::erase_if(editor.entries, [&](const auto& entry) {
+    if (entry.first == "method" || (entry.first == "preset" && entry.second.scalar == "auto")) return false;
+    dropped.push_back(entry.first);
+    return true;
+  });
+  if (!dropped.empty())
+    log_line(cat("editor  ", method->scalar, " instead of ", before, ": ", before,
+                 "'s options are left out: ", join(dropped)));
+  return true;
+}
+
+bool begin_other_methods(ConfigTree& job, const ConfigTree& given, const JobSource& source) {
+  const auto changed = [&](ConfigTree& place, const ConfigTree& given_there, const std::string& key) {
+    const ConfigTree* editor = place.find(key);
+    if (editor == nullptr) return false;
+    ConfigTree begun = *editor;
+    const bool is_other = begin_other_method(begun, given_there.find(key), source);
+    place.set(key, std::move(begun));
+    return is_other;
+  };
+  const ConfigTree *compared = job.find("compare"), *given_compared = given.find("compare");
+  if (compared != nullptr && given_compared != nullptr) {
+    ConfigTree sections = *compared;
+    for (const auto& [label, unread] : compared->entries) changed(sections, *given_compared, label);
+    job.set("compare", std::move(sections));
+  }
+  return changed(job, given, "editor");
+}
+
+/// Options that nobody names: the published ones, where there are any for the model, else the method's automatic ones.
+/// Returns whether it is these.
+bool choose_options(ConfigTree& job, const JobSource& source) {
+  const ConfigTree* given = job.find("editor");
+  ConfigTree editor = given == nullptr ? ConfigTree::map() : *given;
+  if (editor.kind != ConfigTree::Kind::kMap || editor.find("preset") != nullptr) return false;
+  if (editor.find("method") == nullptr) editor.set("method", ConfigTree::text(kDefaultMethod));
+  const bool are_published = find_automatic_preset(editor.find("method")->scalar, facts_of_job(job, source)) != nullptr;
+  if (are_published) editor.set("preset", ConfigTree::text("auto"));
+  job.set("editor", std::move(editor));
+  return !are_published;
+}
+
+/// Those that the editor, or an editor that is compared, names.
+void apply_presets(ConfigTree& job, const JobSource& source) {
+  const auto apply = [&](ConfigTree& one) {
+    if (const std::optional<Preset> preset = apply_preset(one, source))
+      log_line(cat("preset  ", preset->name, ": ", preset->source));
+  };
+  apply(job);
+  const ConfigTree* compared = job.find("compare");
+  if (compared == nullptr || compared->kind != ConfigTree::Kind::kMap) return;
+  ConfigTree sections = *compared;
+  for (auto& [label, section] : sections.entries) {
+    ConfigTree one = job;
+    one.set("editor", section);
+    apply(one);
+    section = *one.find("editor");
+  }
+  job.set("compare", std::move(sections));
+}
+
+}  // namespace
+
+CompletedJob complete_job(ConfigTree tree, JobSource source, std::span<const std::string> overrides,
+                          EditorChoice choice) {
+  // The model decides which defaults apply, so an override of it counts first; the others change the defaults too.
+  const ConfigTree given = overrides_alone(overrides);
+  if (const ConfigTree* model = given.find("model"); model != nullptr && tree.kind == ConfigTree::Kind::kMap)
+    tree.set("model", *model);
+  apply_model_defaults(tree, source.base);
+  bool has_options = tree.find("editor") != nullptr;
+  if (begin_other_methods(tree, given, source)) has_options = false;
+  for (const std::string& assignment : overrides) apply_override(tree, assignment);
+  const bool is_automatic = choice == EditorChoice::kOpen && !has_options && choose_options(tree, source);
+  apply_presets(tree, source);
+  return {std::move(tree), std::move(source), is_automatic};
+}
+
+void tell_defaults(const CompletedJob& completed, const JobConfig& job) {
+  if (completed.is_automatic) {
+    std::vector<int64_t> layers = target_layers(*job.editor, describe_model(job.model, job.ignore_config_keys).config);
+    layers.erase(std::unique(layers.begin(), layers.end()), layers.end());
+    log_line(cat("editor  ", job.method, " with automatic options, layers ", shape_text(layers),
+                 ": no published ones are known for this model"));
+  }
+  const ConfigTree* statistics = completed.tree.find("statistics");
+  const bool names_text = statistics != nullptr && statistics->find("corpus") != nullptr;
+  if (job.editor->needs().statistics && job.statistics->from == StatisticsFrom::kSelf && !names_text)
+    log_line("statistics  no text is given: the model writes its own (statistics.corpus: self)");
+}
+
+}  // namespace lancet

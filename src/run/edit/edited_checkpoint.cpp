@@ -1,0 +1,50 @@
+#include "edited_checkpoint.h"
+
+#include <torch/types.h>
+
+#include <utility>
+#include <vector>
+
+#include "earlier_output.h"
+#include "lancet/deltas/delta_file.h"
+#include "lancet/io/files.h"
+#include "lancet/models/tensor_io.h"
+
+namespace lancet {
+namespace {
+
+void export_model(const ModelFiles& files, std::span<const WeightTransaction::Entry> entries,
+                  const std::filesystem::path& folder) {
+  std::vector<Tensor> edited;
+  std::vector<TensorSource> sources;
+  for (const WeightSpec& spec : resolve_weights(files.config, files.checkpoint)) {
+    for (const WeightTransaction::Entry& entry : entries) {
+      if (entry.id != spec.id) continue;
+      edited.push_back(entry.master.to(Placement::host(), entry.base.scalar_type()).contiguous());
+      sources.push_back(to_source(spec.stored_name, edited.back()));
+    }
+  }
+  export_checkpoint(files.checkpoint, sources, folder);
+}
+
+}  // namespace
+
+void write_edited_checkpoint(const ModelFiles& files, std::span<const WeightTransaction::Entry> entries,
+                             EditRecords records, const std::filesystem::path& folder) {
+  export_model(files, entries, folder);
+  std::string requests;
+  for (const std::span<const EditRequest> some : {records.earlier, records.requests})
+    for (const EditRequest& request : some) requests += to_json_line(request) + "\n";
+  // A folder of its own: tools that load every *.safetensors of a model folder must not find it.
+  make_folders(folder / "delta");
+  write_delta(folder / "delta" / "delta.safetensors", files.config, entries,
+              {records.facts.owner.base_hash, records.facts.owner.method, records.stream.request_ids});
+  if (records.keeps_state) {
+    make_folders(stream_folder(folder));
+    records.facts.owner.beside = stream_owner(requests);
+    save_stream(stream_folder(folder), records.stream, records.facts, files.config);
+  }
+  write_text_file(folder / "requests.jsonl", requests);
+}
+
+}  // namespace lancet

@@ -1,0 +1,280 @@
+#include "lancet/run/session.h"
+
+#include <algorithm>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "edit/earlier_output.h"
+#include "edit/edit_checks.h"
+#include "edit/edit_session.h"
+#include "edit/edited_checkpoint.h"
+#include "edit/method_run.h"
+#include "edit/stored_weight.h"
+#include "lancet/core/error.h"
+#include "lancet/core/strings.h"
+#include "lancet/core/visible_text.h"
+#include "lancet/runtime/memory_watch.h"
+#include "results/report_files.h"
+
+namespace lancet {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Memory is planned before the requests are known.
+constexpr size_t kPlannedRequests = 100;
+
+JobConfig parse_session(const CompletedJob& completed) {
+  ConfigTree tree = completed.tree;
+  if (tree.kind == ConfigTree::Kind::kMap && tree.find("evaluate") == nullptr)
+    tree.set("evaluate", ConfigTree::list({ConfigTree::text("efficacy")}));
+  return parse_job(tree, completed.source.base, completed.source.name, JobPurpose::kSession);
+}
+
+JobWork planned_work(const JobConfig& job, const ModelConfig& config) {
+  std::vector<std::string> assumptions;  // `lancet plan` shows them
+  const std::vector<EditRequest> requests(kPlannedRequests);
+  return edit_work(job, config, {.tokenizer = nullptr, .requests = requests, .evaluation = {}}, assumptions);
+}
+
+size_t count_of(std::span<const WeightChanges> changes, WeightId id) {
+  for (const WeightChanges& weight : changes)
+    if (weight.id == id) return weight.deltas.size();
+  return 0;
+}
+
+/// What `all` has behind the changes that `before` has.
+std::vector<WeightChanges> changes_behind(std::span<const WeightChanges> before, std::vector<WeightChanges> all) {
+  for (WeightChanges& weight : all)
+    weight.deltas.erase(weight.deltas.begin(),
+                        weight.deltas.begin() + static_cast<ptrdiff_t>(count_of(before, weight.id)));
+  std::erase_if(all, [](const WeightChanges& weight) { return weight.deltas.empty(); });
+  return all;
+}
+
+void append(std::vector<WeightChanges>& to, std::span<const WeightChanges> more) {
+  for (const WeightChanges& weight : more) {
+    auto known = std::ranges::find_if(to, [&](const WeightChanges& each) { return each.id == weight.id; });
+    if (known == to.end()) known = to.insert(to.end(), {weight.id, {}});
+    known->deltas.insert(known->deltas.end(), weight.deltas.begin(), weight.deltas.end());
+  }
+}
+
+/// One call of edit().
+struct DoneEdit {
+  std::vector<EditRequest> requests;
+  EditorState state;                     ///< behind it
+  std::vector<WeightChanges> changes;    ///< its own
+  std::vector<WeightChanges> last;       ///< what the method does behind the last edit, while this is the last one
+  std::vector<std::string> request_ids;  ///< of each column of its low-rank changes
+};
+
+}  // namespace
+
+class Session::Impl {
+ public:
+  Impl(const CompletedJob& completed, Reporter& reporter)
+      : reporter_(reporter),
+        scope_(std::in_place, reporter),
+        job_(parse_session(completed)),
+        files_(std::make_shared<const ModelFiles>(open_model(job_.model, job_.ignore_config_keys))),
+        prompter_(*files_),
+        model_(load_model(*files_, job_.run, planned_work(job_, files_->config))),
+        memory_watch_(devices_with_memory(model_.placement(), files_->config.n_layers)),
+        transaction_(model_, [this](WeightId id) { return stored_weight(*files_, model_, id); }) {
+    tell_defaults(completed, job_);
+    scope_.reset();
+  }
+
+  /// Runs `work` as one call: alone, told to the session's reporter, cancelled by nobody yet.
+  template <typename Work>
+  auto call(const Work& work) {
+    const std::lock_guard one_at_a_time(calls_);
+    const ReporterScope scope(reporter_);
+    reporter_.resume();
+    return work();
+  }
+
+  EditReport edit(std::vector<EditRequest> requests) {
+    check_ids(requests);
+    warn_of_texts(requests);
+    check_lengths(*files_, requests);
+    EditSession session(job_, files_, {std::move(requests), "", {}});
+    MethodRun method(job_, session, alone(), prepared_);
+    session.describe(model_, alone());
+    method.prepare(model_);
+    prepared_ = method.prepared();
+    session.before = session.plan.run(model_, "evaluate before", alone());
+    const StreamState behind = stream();
+    try {
+      put_exact();
+      method.edit(model_, transaction_, {.unfinished = {}, .behind = behind.editor});
+    } catch (...) {
+      put_back();
+      throw;
+    }
+    note(session, method, behind);
+    return std::move(method.report());
+  }
+
+  EditReport edit_facts(std::span<const Fact> facts) {
+    std::vector<ConfigTree> records;
+    for (const Fact& fact : facts) {
+      ConfigTree record = ConfigTree::map();
+      record.set("id", ConfigTree::text(std::to_string(next_id_++)));
+      record.set("prompt", ConfigTree::text(fact.prompt));
+      if (!fact.subject.empty()) record.set("subject", ConfigTree::text(fact.subject));
+      record.set("target", ConfigTree::text(fact.target));
+      records.push_back(std::move(record));
+    }
+    return edit(parse_requests(ConfigTree::list(std::move(records))));
+  }
+
+  Evaluation evaluate(std::span<const EditRequest> requests) {
+    return EvaluationPlan(*files_->tokenizer, requests, job_.evaluation).run(model_, "evaluate", alone());
+  }
+
+  std::vector<Answer> generate(std::span<const std::string> prompts, const AskOptions& options) {
+    return prompter_.answer(model_, prompts, options);
+  }
+
+  bool undo() {
+    if (edits_.empty()) return false;
+    edits_.pop_back();
+    put_back();
+    return true;
+  }
+
+  int64_t edits() const { return static_cast<int64_t>(edits_.size()); }
+
+  void save(const fs::path& target, IfExists policy) {
+    check_apart(target, files_->checkpoint.folder());
+    const OutputLock lock(target, kEditOutput);
+    OutputFolder folder(target, policy, kEditOutput);
+    std::vector<EditRequest> requests;
+    for (const DoneEdit& edit : edits_) requests.insert(requests.end(), edit.requests.begin(), edit.requests.end());
+    const StreamState all = stream();
+    write_edited_checkpoint(*files_, transaction_.entries(),
+                            {.earlier = {},
+                             .requests = requests,
+                             .stream = all,
+                             .facts = {{job_.method, files_->checkpoint.content_hash()}, editor_options(job_)}},
+                            folder.staging());
+    count_progress();  // the last place where it can be cancelled
+    folder.commit();
+  }
+
+  Reporter& reporter() { return reporter_; }
+
+ private:
+  void check_ids(std::span<const EditRequest> requests) const {
+    if (requests.empty()) throw ConfigError("requests: expected at least one, got none");
+    std::set<std::string> known;
+    for (const DoneEdit& edit : edits_)
+      for (const EditRequest& request : edit.requests) known.insert(request.id);
+    for (const EditRequest& request : requests)
+      if (!known.insert(request.id).second)
+        throw ConfigError(
+            cat("requests: expected ids that differ from each other and from those of earlier edits, got '",
+                visible_text(request.id), "' twice"));
+  }
+
+  /// As another job can go on with it.
+  StreamState stream() const {
+    StreamState all;
+    all.editor = edits_.empty() ? job_.editor->make_state() : edits_.back().state;
+    for (const DoneEdit& edit : edits_) {
+      append(all.changes, edit.changes);
+      all.request_ids.insert(all.request_ids.end(), edit.request_ids.begin(), edit.request_ids.end());
+    }
+    return all;
+  }
+
+  /// What the next edit is made on.
+  void put_exact() {
+    if (edits_.empty() || edits_.back().last.empty()) return transaction_.put_exact();
+    transaction_.rollback();
+    restore_changes(stream().changes, model_, transaction_);
+  }
+
+  /// The weights as the edits that stand leave them, from the unedited ones on: the same additions in the same order
+  /// give the same bits.
+  void put_back() {
+    reporter_.resume();
+    transaction_.filter_with({});
+    transaction_.rollback();
+    restore_changes(stream().changes, model_, transaction_);
+    if (!edits_.empty()) restore_changes(edits_.back().last, model_, transaction_);
+    transaction_.round_as_stored();
+  }
+
+  void note(EditSession& session, const MethodRun& method, const StreamState& behind) {
+    const StreamState& now = method.stream();
+    DoneEdit done{.requests = std::move(session.requests),
+                  .state = now.editor,
+                  .changes = changes_behind(behind.changes, now.changes),
+                  .last = changes_behind(now.changes, changes_of(transaction_)),
+                  .request_ids = now.request_ids};
+    edits_.push_back(std::move(done));
+  }
+
+  Reporter& reporter_;
+  std::optional<ReporterScope> scope_;  ///< while this is made
+  std::mutex calls_;
+  JobConfig job_;
+  std::shared_ptr<const ModelFiles> files_;
+  Prompter prompter_;
+  CausalLM model_;
+  MemoryWatch memory_watch_;
+  WeightTransaction transaction_;
+  std::shared_ptr<PreparedMethod> prepared_;  ///< of the unedited model; null before the first edit
+  std::vector<DoneEdit> edits_;
+  int64_t next_id_ = 0;
+};
+
+Session::Session(const CompletedJob& job, Reporter& reporter) : impl_(std::make_unique<Impl>(job, reporter)) {}
+
+Session Session::open(const fs::path& model, Reporter& reporter, std::span<const std::string> overrides) {
+  const ReporterScope scope(reporter);
+  ConfigTree job = ConfigTree::map();
+  job.set("model", ConfigTree::text(model.string()));
+  return {complete_job(std::move(job), {fs::current_path(), "session"}, overrides, EditorChoice::kOpen), reporter};
+}
+
+Session::~Session() = default;
+Session::Session(Session&&) noexcept = default;
+Session& Session::operator=(Session&&) noexcept = default;
+
+EditReport Session::edit(std::vector<EditRequest> requests) {
+  return impl_->call([&] { return impl_->edit(std::move(requests)); });
+}
+
+EditReport Session::edit(std::span<const Fact> facts) {
+  return impl_->call([&] { return impl_->edit_facts(facts); });
+}
+
+Evaluation Session::evaluate(std::span<const EditRequest> requests) {
+  return impl_->call([&] { return impl_->evaluate(requests); });
+}
+
+std::vector<Answer> Session::generate(std::span<const std::string> prompts, const AskOptions& options) {
+  return impl_->call([&] { return impl_->generate(prompts, options); });
+}
+
+bool Session::undo() {
+  return impl_->call([&] { return impl_->undo(); });
+}
+
+int64_t Session::edits() const {
+  return impl_->call([&] { return impl_->edits(); });
+}
+
+void Session::save(const fs::path& folder, IfExists policy) {
+  impl_->call([&] { impl_->save(folder, policy); });
+}
+
+void Session::cancel() { impl_->reporter().cancel(); }
+
+}  // namespace lancet

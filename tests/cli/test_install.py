@@ -1,0 +1,42 @@
+"""The library as others use it: installed into a prefix, found by CMake, its example built against it."""
+import subprocess
+
+import pytest
+from conftest import DATA, LANCET
+
+BUILD, SOURCE = LANCET.parent, DATA.parent
+MOST_LINES = 60  # of an example
+FACT = ["--prompt", "{}, created in", "--subject", "Piranha Games", "--target", "London"]
+
+
+def run(*command):
+    result = subprocess.run([str(part) for part in command], capture_output=True, text=True)
+    assert result.returncode == 0, f"{command}:\n{result.stdout[-3000:]}{result.stderr[-3000:]}"
+    return result
+
+
+@pytest.fixture(scope="module")
+def prefix(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("prefix")
+    run("cmake", "--install", BUILD, "--prefix", folder)
+    return folder
+
+
+def test_the_installed_program_runs(prefix, lancet):
+    assert run(prefix / "bin" / "lancet", "--version").stdout == lancet.run("--version").stdout
+
+
+def test_an_example_is_built_from_the_prefix_and_edits(prefix, lancet, tmp_path):
+    assert len((SOURCE / "examples" / "edit_one_fact.cpp").read_text().splitlines()) <= MOST_LINES
+    run("cmake", "-S", SOURCE / "examples", "-B", tmp_path / "build", "-G", "Ninja", f"-DCMAKE_PREFIX_PATH={prefix}")
+    run("cmake", "--build", tmp_path / "build")
+    result = run(tmp_path / "build" / "edit_one_fact", DATA / "demo-model", tmp_path / "out")
+    said = dict(line.split(":", 1) for line in result.stdout.splitlines() if ":" in line)
+    assert said["after"].split()[0].strip(".,") == "London"
+    assert said["undone"] == said["before"] != said["after"]
+    assert "1 of 1 edits took" in result.stdout
+
+    one_line = lancet.run("edit", "--model", DATA / "demo-model", *FACT, "--out", tmp_path / "one-line")
+    assert one_line.returncode == 0, one_line.stderr
+    ours, theirs = ((tmp_path / name / "model.safetensors").read_bytes() for name in ("out", "one-line"))
+    assert ours == theirs
