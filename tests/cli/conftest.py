@@ -1,12 +1,17 @@
 """What the command-line tests share: running lancet, and a small job to spoil. Jobs are written as JSON, which lancet reads too."""
+import atexit
 import copy
 import json
 import os
 import pathlib
 import shutil
 import subprocess
+import sys
 
 import pytest
+
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "support"))
+from program_server import ProgramServer, can_be_ordered
 
 ROOT = pathlib.Path(__file__).parents[2]
 DATA = ROOT / "data"
@@ -32,6 +37,28 @@ CHATML = (
     "{% for message in messages %}{{'<|im_start|>' + message['role'] + '\n' + message['content'] + '<|im_end|>' + '\n'}}{% endfor %}"
     "{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}"
 )
+
+
+LIMIT_S = 300
+
+
+_server = None
+
+
+def server():
+    """One for the environment as it is: tests change it, and so do modules that they import."""
+    global _server
+    environment = {name: value for name, value in os.environ.items() if name != "PYTEST_CURRENT_TEST"}
+    if _server is None or _server.environment != environment:
+        end_server()
+        _server = ProgramServer(LANCET, environment)
+    return _server
+
+
+@atexit.register
+def end_server():
+    if _server is not None:
+        _server.end()
 
 
 class Lancet:
@@ -64,7 +91,9 @@ class Lancet:
 
     def run(self, *arguments):
         command = [str(LANCET), *map(str, arguments)]
-        return subprocess.run(command, capture_output=True, text=True, cwd=self.folder, timeout=300)
+        if not can_be_ordered(command):
+            return subprocess.run(command, capture_output=True, text=True, cwd=self.folder, timeout=LIMIT_S)
+        return subprocess.CompletedProcess(command, *server().run(self.folder, command[1:], limit_s=LIMIT_S))
 
     def edit(self, job, *arguments):
         return self.run("edit", self.write(job), *arguments)

@@ -12,7 +12,6 @@ import random
 import re
 import resource
 import shutil
-import signal
 import struct
 import subprocess
 import threading
@@ -23,8 +22,7 @@ import pytest
 _spec = importlib.util.spec_from_file_location("cli_conftest", pathlib.Path(__file__).parents[1] / "cli" / "conftest.py")
 _cli = importlib.util.module_from_spec(_spec)
 _spec.loader.exec_module(_cli)
-LANCET, DATA = _cli.LANCET, _cli.DATA
-LIBRARY = LANCET.parent / "tests" / "liblancet_faults.so"
+LANCET, DATA, ProgramServer = _cli.LANCET, _cli.DATA, _cli.ProgramServer
 FULL = bool(os.environ.get("LANCET_TEST_FULL"))
 
 # What changes a disk, and what looks at one.
@@ -70,31 +68,6 @@ LIMIT_S = 120  # a run takes half a second
 ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "passive"}
 
 
-class Server:
-    """The program, loaded once and forked for every run (fork_server.cpp)."""
-
-    def __init__(self):
-        environment = {**ENVIRONMENT, "LD_PRELOAD": str(LIBRARY), "LANCET_FAULTS_SERVE": "1"}
-        self.process = subprocess.Popen([LANCET], env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-
-    def run(self, folder, command, variables):
-        """(exit code, what it said on stderr); minus the signal's number where one ended it."""
-        lines = [f"@{folder}", *command, *(f"{name}={value}" for name, value in variables.items()), "", ""]
-        self.process.stdin.write("\n".join(lines))
-        self.process.stdin.flush()
-        child = int(self.process.stdout.readline().split()[1])
-        timer = threading.Timer(LIMIT_S, os.kill, (child, signal.SIGABRT))
-        timer.start()
-        status = int(self.process.stdout.readline().split()[1])
-        timer.cancel()
-        return os.waitstatus_to_exitcode(status), pathlib.Path(f"{folder}.err").read_text(errors="replace")
-
-    def end(self):
-        self.process.stdin.close()
-        self.process.wait()
-        self.process.stdout.close()
-
-
 _servers = threading.local()
 _all_servers = []
 _pool = concurrent.futures.ThreadPoolExecutor(os.cpu_count())
@@ -103,7 +76,7 @@ _pool = concurrent.futures.ThreadPoolExecutor(os.cpu_count())
 def _server():
     """This thread's."""
     if not hasattr(_servers, "own"):
-        _servers.own = Server()
+        _servers.own = ProgramServer(LANCET, ENVIRONMENT)
         _all_servers.append(_servers.own)
     return _servers.own
 
@@ -178,7 +151,8 @@ class Stream:
         log = self.place.with_suffix(".log")
         log.unlink(missing_ok=True)
         faults = {"BELOW": self.place, "CALLS": ",".join(calls), "AT": at, "UNTIL": until or at, "DO": do, "BYTES": smallest, "LOG": log}
-        code, said = _server().run(self.place, command, {f"LANCET_FAULTS_{name}": value for name, value in faults.items()})
+        variables = {f"LANCET_FAULTS_{name}": value for name, value in faults.items()}
+        code, _, said = _server().run(self.place, command, variables, LIMIT_S)
         lines = log.read_text(errors="replace").splitlines() if log.exists() else []
         return Run(code, said, [tuple(line.split(" ", 2)[1:]) for line in lines])
 
