@@ -34,7 +34,7 @@ def test_an_example_is_built_from_the_prefix_and_edits(prefix, lancet, tmp_path)
     said = dict(line.split(":", 1) for line in result.stdout.splitlines() if ":" in line)
     assert said["after"].split()[0].strip(".,") == "London"
     assert said["undone"] == said["before"] != said["after"]
-    assert "1 of 1 edits took" in result.stdout
+    assert "1 of 1 edit took" in result.stdout
 
     one_line = lancet.run("edit", "--model", DATA / "demo-model", *FACT, "--out", tmp_path / "one-line")
     assert one_line.returncode == 0, one_line.stderr
