@@ -118,6 +118,7 @@ NOT_RUN = {
     "make lint": "runs tests/lint",
     "make demo": "builds the program that these tests run, and edits data/jobs/demo.yaml, as above",
     "make test": "runs these tests",
+    "make test CMAKE_FLAGS=-DLANCET_WERROR=ON": "what .ci/run calls",
     "make test-full": "takes many minutes",
     "make bench": "needs a quiet machine",
     "make bundle": "builds with benchmarks; test_bundle_run.py runs what it packs",
