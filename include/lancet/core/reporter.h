@@ -34,7 +34,7 @@ enum class ProgressStyle {
   kLive    ///< when a stage begins, then at most 10 times a second, and at its end
 };
 
-/// What is overridden is called from any thread, one call at a time.
+/// What is overridden is called from any thread, one call at a time. It must not throw, nor report anything itself.
 class Reporter {
  public:
   virtual ~Reporter() = default;
