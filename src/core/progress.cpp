@@ -103,7 +103,7 @@ void Progress::finish() {
 }
 
 void Progress::draw() {
-  count_progress();
+  reporter_.step();
   const ProgressStyle style = reporter_.progress_style();
   if (finished_ || style == ProgressStyle::kNone) return;
   const bool is_live = style == ProgressStyle::kLive;

@@ -13,20 +13,23 @@ thread_local Reporter* of_this_thread = nullptr;
 void Reporter::log(LogLevel level, std::string_view text) {
   const std::lock_guard call(calls_);
   on_log(level, text);
-  const std::lock_guard lock(mutex_);
-  told_ = stage_now();
+  note_told();
 }
 
 void Reporter::show(const StageProgress& progress) {
   const std::lock_guard call(calls_);
   on_progress(progress);
+  note_told();
+}
+
+void Reporter::note_told() {
   const std::lock_guard lock(mutex_);
   told_ = stage_now();
 }
 
-StageTime Reporter::told() const {
-  const std::lock_guard lock(mutex_);
-  return told_;
+void Reporter::step() {
+  count_step();
+  if (is_cancelled()) throw Cancelled();
 }
 
 Reporter& reporter() { return of_this_thread != nullptr ? *of_this_thread : stderr_reporter(); }
@@ -41,10 +44,6 @@ void log_warning(std::string_view text) { reporter().log(LogLevel::kWarning, tex
 
 void log_error(std::string_view text) { reporter().log(LogLevel::kError, text); }
 
-void count_progress() {
-  Reporter& told = reporter();
-  told.count_step();
-  if (told.is_cancelled()) throw Cancelled();
-}
+void count_progress() { reporter().step(); }
 
 }  // namespace lancet

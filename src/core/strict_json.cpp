@@ -1,6 +1,7 @@
 #include "lancet/core/strict_json.h"
 
 #include <algorithm>
+#include <unordered_set>
 
 #include "lancet/core/strings.h"
 
@@ -21,12 +22,16 @@ void JsonWatch::see(int depth, nlohmann::detail::parse_event_t event) {
   if ((event == Event::object_start || event == Event::array_start) && depth >= max_depth_)
     throw JsonProblem(cat("nested deeper than ", max_depth_, " levels"));
   if (event == Event::object_start) open_.emplace_back();
-  if (event == Event::object_end) open_.pop_back();
   if (depth == 1 && (event == Event::object_end || event == Event::array_end || event == Event::value)) ++element_;
 }
 
-void JsonWatch::see_key(const std::string& key) {
-  if (!open_.back().insert(key).second) on_repeated_(key, element_);
+void JsonWatch::close_object(size_t n_distinct) {
+  const std::vector<std::string> keys = std::move(open_.back());
+  open_.pop_back();
+  if (keys.size() == n_distinct) return;
+  std::unordered_set<std::string_view> known;
+  for (const std::string& key : keys)
+    if (!known.insert(key).second) on_repeated_(key, element_);
 }
 
 nlohmann::json parse_strict_json(std::string_view text, int max_depth) {

@@ -6,7 +6,6 @@
 
 #include <array>
 #include <cerrno>
-#include <span>
 #include <string_view>
 #include <system_error>
 
@@ -22,53 +21,40 @@ bool is_own_descriptor(const std::filesystem::path& path) {
   return name == "/dev/stdin" || name.starts_with("/dev/fd/") || name.starts_with("/proc/self/fd/");
 }
 
-class OpenFile {
- public:
-  explicit OpenFile(const std::filesystem::path& path) {
-    const bool is_own = is_own_descriptor(path);
-    do {
-      // O_NONBLOCK: opening a named pipe would otherwise wait for a writer before it can be refused.
-      descriptor_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | (is_own ? 0 : O_NONBLOCK));
-    } while (descriptor_ < 0 && errno == EINTR);
-    if (descriptor_ < 0) throw FileProblem(cause_of(errno));
-    check(is_own);
-  }
-  ~OpenFile() { ::close(descriptor_); }
-  OpenFile(const OpenFile&) = delete;
-  OpenFile& operator=(const OpenFile&) = delete;
+/// What keeps it from being read; empty: nothing.
+std::string problem_with(const struct stat& status, bool is_own) {
+  if (S_ISDIR(status.st_mode)) return "is a folder, expected a file";
+  if (S_ISREG(status.st_mode) || is_own) return {};
+  return "is a pipe or a device, expected a regular file; write its content to one, or give it as /dev/stdin";
+}
 
-  uint64_t size_bytes() const { return size_bytes_; }
+}  // namespace
 
-  /// How many bytes there were; 0 at the end.
-  size_t read(std::span<char> to) {
-    for (;;) {
-      const ssize_t got = ::read(descriptor_, to.data(), to.size());
-      if (got >= 0) return static_cast<size_t>(got);
-      if (errno != EINTR) throw FileProblem(cause_of(errno));
-    }
-  }
-
- private:
-  void check(bool is_own) {
-    struct stat status {};
-    std::string problem;
-    if (::fstat(descriptor_, &status) != 0)
-      problem = cause_of(errno);
-    else if (S_ISDIR(status.st_mode))
-      problem = "is a folder, expected a file";
-    else if (!S_ISREG(status.st_mode) && !is_own)
-      problem = "is a pipe or a device, expected a regular file; write its content to one, or give it as /dev/stdin";
-    size_bytes_ = S_ISREG(status.st_mode) ? static_cast<uint64_t>(status.st_size) : 0;
-    if (problem.empty()) return;
+OpenFile::OpenFile(const std::filesystem::path& path) {
+  const bool is_own = is_own_descriptor(path);
+  do {
+    // O_NONBLOCK: opening a named pipe would otherwise wait for a writer before it can be refused.
+    descriptor_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | (is_own ? 0 : O_NONBLOCK));
+  } while (descriptor_ < 0 && errno == EINTR);
+  if (descriptor_ < 0) throw FileProblem(cause_of(errno));
+  struct stat status {};
+  const std::string problem = ::fstat(descriptor_, &status) != 0 ? cause_of(errno) : problem_with(status, is_own);
+  if (!problem.empty()) {
     ::close(descriptor_);
     throw FileProblem(problem);
   }
+  if (S_ISREG(status.st_mode)) size_bytes_ = static_cast<uint64_t>(status.st_size);
+}
 
-  int descriptor_;
-  uint64_t size_bytes_ = 0;
-};
+OpenFile::~OpenFile() { ::close(descriptor_); }
 
-}  // namespace
+size_t OpenFile::read(std::span<char> to) {
+  for (;;) {
+    const ssize_t got = ::read(descriptor_, to.data(), to.size());
+    if (got >= 0) return static_cast<size_t>(got);
+    if (errno != EINTR) throw FileProblem(cause_of(errno));
+  }
+}
 
 std::string load_text(const std::filesystem::path& path, uint64_t most_bytes) {
   OpenFile file(path);
@@ -88,7 +74,5 @@ std::string load_text(const std::filesystem::path& path, uint64_t most_bytes) {
   }
   return text;
 }
-
-void check_readable(const std::filesystem::path& path) { OpenFile{path}; }
 
 }  // namespace lancet

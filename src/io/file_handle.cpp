@@ -126,14 +126,6 @@ bool FileHandle::has_its_name() const {
          open.st_ino == named.st_ino;
 }
 
-size_t FileHandle::read(std::span<std::byte> to) {
-  for (;;) {
-    const ssize_t got = ::read(descriptor_, to.data(), to.size());
-    if (got >= 0) return static_cast<size_t>(got);
-    if (errno != EINTR) throw CheckpointError(file_problem(path_, "cannot read", errno));
-  }
-}
-
 void FileHandle::write(std::span<const std::byte> bytes) {
   while (!bytes.empty()) {
     const ssize_t written = ::write(descriptor_, bytes.data(), std::min(bytes.size(), kLargestWrite));

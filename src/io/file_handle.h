@@ -42,8 +42,6 @@ class FileHandle {
   const std::filesystem::path& path() const { return path_; }
   /// Whether path() still names the file that is open, and not another one or a link to it.
   bool has_its_name() const;
-  /// How many bytes there were; 0 at the end.
-  size_t read(std::span<std::byte> to);
   void write(std::span<const std::byte> bytes);
   void write_at(std::span<const std::byte> bytes, uint64_t offset);
   /// Asks the disk to begin with what has been written; waits for nothing and promises nothing.

@@ -1,7 +1,5 @@
 #include "lancet/io/files.h"
 
-#include <fcntl.h>
-
 #include <array>
 #include <cerrno>
 #include <utility>
@@ -93,17 +91,11 @@ DocumentReader::DocumentReader(const fs::path& path) : path_(path) {
   const bool compressed = path.extension() == ".gz";
   jsonl_ = (compressed ? path.stem() : path).extension() == ".jsonl";
   try {
-    check_readable(path);
+    file_ = std::make_unique<FileStream>(path);
   } catch (const FileProblem& problem) {
     throw ConfigError(cat("corpus: ", path.string(), ": cannot be read: ", problem.what(), "; check the path"));
   }
-  const int descriptor = open_descriptor(AT_FDCWD, path, O_RDONLY);
-  if (descriptor < 0) throw ConfigError(cat("corpus: ", file_problem(path, "cannot open", errno)));
-  auto file = std::make_unique<FileStream>(FileHandle(descriptor, path));
-  if (compressed)
-    file_ = std::make_unique<GzipStream>(std::move(file), cat("corpus: ", path.string()));
-  else
-    file_ = std::move(file);
+  if (compressed) file_ = std::make_unique<GzipStream>(std::move(file_), cat("corpus: ", path.string()));
 }
 
 bool DocumentReader::next_line(std::string& line) {

@@ -29,12 +29,9 @@ class Listener final : public Reporter {
   }
 
   std::vector<std::string> stages() const { return stages_; }
-  std::vector<std::string> warnings() const { return warnings_; }
 
  protected:
-  void on_log(LogLevel level, std::string_view text) override {
-    if (level == LogLevel::kWarning) warnings_.emplace_back(text);
-  }
+  void on_log(LogLevel, std::string_view) override {}
   void on_progress(const StageProgress& progress) override {
     if (stages_.empty() || stages_.back() != progress.stage) stages_.push_back(progress.stage);
     if (progress.stage != cancel_in_ || progress.is_finished || is_done_) return;
@@ -46,7 +43,6 @@ class Listener final : public Reporter {
   std::string cancel_in_;
   bool is_done_ = false;
   std::vector<std::string> stages_;
-  std::vector<std::string> warnings_;
 };
 
 class Sessions : public StreamJobs {

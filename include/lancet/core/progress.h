@@ -14,7 +14,7 @@ namespace lancet {
 /// Progress of one stage: "values  64/100 requests  step 120/200  3.1/s  12 s left". Told as often as the reporter
 /// wants it (ProgressStyle). Without any progress for a minute a heartbeat is shown. The last line says how long the
 /// stage took. How much time is left is said after two seconds, when a twentieth is done: before, the first piece's
-/// set-up is most of what was measured. Every step is one of count_progress(): a stage that is cancelled ends there.
+/// set-up is most of what was measured. Every step is a Reporter::step(): a stage that is cancelled ends there.
 class Progress {
  public:
   /// total 0: unknown.

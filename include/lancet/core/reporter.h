@@ -54,9 +54,8 @@ class Reporter {
   /// Says that work of any kind got on, for whoever watches for stalls.
   void count_step() { steps_.fetch_add(1, std::memory_order_relaxed); }
   int64_t steps() const { return steps_.load(std::memory_order_relaxed); }
-
-  /// When it was told something last.
-  StageTime told() const;
+  /// count_step() where work can be cancelled. Throws: Cancelled.
+  void step();
 
  protected:
   virtual void on_log(LogLevel level, std::string_view text) = 0;
@@ -65,11 +64,13 @@ class Reporter {
  private:
   friend Heartbeat;
 
+  void note_told();
+
   std::atomic<bool> is_cancelled_{false};
   std::atomic<int64_t> steps_{0};
-  std::mutex calls_;          ///< held while one of the above runs
-  mutable std::mutex mutex_;  ///< of what follows
-  StageTime told_{};
+  std::mutex calls_;                          ///< held while one of the above runs
+  std::mutex mutex_;                          ///< of what follows
+  StageTime told_{};                          ///< when it was told something last
   std::vector<const Heartbeat*> heartbeats_;  ///< those that live, the oldest first
 };
 
@@ -93,7 +94,7 @@ void log_line(std::string_view text);
 void log_warning(std::string_view text);
 void log_error(std::string_view text);
 
-/// A step of whatever may take long, as Progress counts them too: where work can be cancelled. Throws: Cancelled.
+/// Reporter::step(), of whatever may take long and has no Progress. Throws: Cancelled.
 void count_progress();
 
 }  // namespace lancet

@@ -7,7 +7,6 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
-#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -44,20 +43,21 @@ class JsonWatch {
   template <typename Json>
   bool operator()(int depth, nlohmann::detail::parse_event_t event, Json& parsed) {
     using Event = nlohmann::detail::parse_event_t;
-    if (event == Event::key)
-      see_key(parsed.template get_ref<const std::string&>());
-    else
-      see(depth, event);
+    if (event == Event::key) open_.back().push_back(parsed.template get_ref<const std::string&>());
+    if (event == Event::object_end) close_object(parsed.size());
+    see(depth, event);
     return true;
   }
 
  private:
   void see(int depth, nlohmann::detail::parse_event_t event);
-  void see_key(const std::string& key);
+  /// `n_distinct`: keys that the parser kept. A tokenizer's object has 150,000: they are looked at one by one only
+  /// where one was lost.
+  void close_object(size_t n_distinct);
 
   int max_depth_;
   OnRepeated on_repeated_;
-  std::vector<std::unordered_set<std::string>> open_;  ///< the keys of objects that are being read
+  std::vector<std::vector<std::string>> open_;  ///< the keys of objects that are being read
   int64_t element_ = 0;
 };
 

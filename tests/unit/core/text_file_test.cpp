@@ -28,7 +28,7 @@ TEST(TextFile, IsRefusedWhereItIsNone) {
   EXPECT_EQ(problem_of(dir / "absent"), "No such file or directory");
   EXPECT_EQ(problem_of(dir.path()), "is a folder, expected a file");
   EXPECT_NE(problem_of("/dev/zero").find("is a pipe or a device"), std::string::npos);
-  EXPECT_THROW(check_readable("/dev/zero"), FileProblem);
+  EXPECT_THROW(OpenFile("/dev/zero"), FileProblem);
 }
 
 TEST(TextFile, WithoutAWriterDoesNotHang) {
@@ -36,7 +36,7 @@ TEST(TextFile, WithoutAWriterDoesNotHang) {
   ASSERT_EQ(::mkfifo((dir / "pipe").c_str(), 0600), 0);
   EXPECT_NE(problem_of(dir / "pipe").find("is a pipe or a device, expected a regular file"), std::string::npos);
   std::filesystem::create_symlink(dir / "pipe", dir / "link");
-  EXPECT_THROW(check_readable(dir / "link"), FileProblem);
+  EXPECT_THROW(OpenFile(dir / "link"), FileProblem);
 }
 
 TEST(TextFile, OfTheProcessItselfMayBeAPipe) {
