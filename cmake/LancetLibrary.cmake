@@ -11,6 +11,24 @@ endif()
 # Optimising instrumented code takes three times as long as compiling it, and finds nothing more.
 set(LANCET_SANITIZE -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer -O0)
 
+set(LANCET_UNITY 8 CACHE STRING "How many files of a folder are compiled together; 1: each alone")
+# compile_together(TARGET files...): reading headers takes longer than compiling what a file of ours says, so that files of a folder share it.
+# Names in a folder's anonymous namespaces are therefore the folder's. A file with compile options of its own stays alone.
+function(compile_together TARGET)
+  if(LANCET_UNITY LESS 2)
+    return()
+  endif()
+  set_target_properties(${TARGET} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
+  foreach(_file IN LISTS ARGN)
+    get_filename_component(_folder "${_file}" DIRECTORY)
+    get_filename_component(_folder "${_folder}" NAME)
+    list(APPEND _of_${_folder} "${_file}")
+    list(LENGTH _of_${_folder} _n)
+    math(EXPR _group "(${_n} - 1) / ${LANCET_UNITY}")
+    set_source_files_properties("${_file}" PROPERTIES UNITY_GROUP "${_folder}_${_group}")
+  endforeach()
+endfunction()
+
 function(lancet_library NAME)
   cmake_parse_arguments(ARG "TORCH;TENSORS;SANITIZED" "SOURCES_IN" "DEPENDS" ${ARGN})
   if(NOT ARG_SOURCES_IN)
@@ -26,6 +44,7 @@ function(lancet_library NAME)
   foreach(_target IN LISTS _targets)
     string(REGEX MATCH "_sanitized$" _suffix "${_target}")
     add_library(${_target} STATIC ${_sources})
+    compile_together(${_target} ${_sources})
     target_include_directories(${_target} PUBLIC "$<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}/include>" "$<INSTALL_INTERFACE:include>"
                                PRIVATE "${CMAKE_SOURCE_DIR}/${ARG_SOURCES_IN}")
     target_compile_features(${_target} PUBLIC cxx_std_20)

@@ -52,26 +52,26 @@ TrainingOptions parse_training(ConfigSection& editor, TrainingObjective objectiv
   return options;
 }
 
-std::unique_ptr<Editor> make(ConfigSection& editor, const TrainingOptions& options) {
+std::unique_ptr<Editor> make_ft_editor(ConfigSection& editor, const TrainingOptions& options) {
   return std::make_unique<FineTuneEditor>(parse_modules(editor), options);
 }
 
 }  // namespace
 
 std::unique_ptr<Editor> make_ft(ConfigSection& editor) {
-  return make(editor, parse_training(editor, TrainingObjective::kPromptLast));
+  return make_ft_editor(editor, parse_training(editor, TrainingObjective::kPromptLast));
 }
 
 std::unique_ptr<Editor> make_ft_l(ConfigSection& editor) {
   TrainingOptions options = parse_training(editor, TrainingObjective::kPromptLast);
   options.norm_constraint = read(editor, GradientSpec::kNormConstraint);
-  return make(editor, options);
+  return make_ft_editor(editor, options);
 }
 
 std::unique_ptr<Editor> make_ft_m(ConfigSection& editor) {
   TrainingOptions options = parse_training(editor, TrainingObjective::kTarget);
   options.norm_constraint = read_given(editor, GradientSpec::kOwnNormConstraint);
-  return make(editor, options);
+  return make_ft_editor(editor, options);
 }
 
 }  // namespace lancet

@@ -36,7 +36,7 @@ class RomeEditor final : public LayeredEditor {
   bool uses_covariance_;
 };
 
-std::unique_ptr<Editor> make(ConfigSection& editor, RomeKeys keys) {
+std::unique_ptr<Editor> make_rome_editor(ConfigSection& editor, RomeKeys keys) {
   LayeredOptions layered;
   layered.values.site = ValueSite::kMlpOut;
   layered.course = Course::kOneByOne;
@@ -49,10 +49,10 @@ std::unique_ptr<Editor> make(ConfigSection& editor, RomeKeys keys) {
 
 }  // namespace
 
-std::unique_ptr<Editor> make_rome(ConfigSection& editor) { return make(editor, RomeKeys::kOriginal); }
+std::unique_ptr<Editor> make_rome(ConfigSection& editor) { return make_rome_editor(editor, RomeKeys::kOriginal); }
 
 std::unique_ptr<Editor> make_r_rome(ConfigSection& editor) {
-  return make(editor, read<RomeKeys>(editor, LayeredSpec::kKeys));
+  return make_rome_editor(editor, read<RomeKeys>(editor, LayeredSpec::kKeys));
 }
 
 }  // namespace lancet

@@ -9,7 +9,7 @@
 namespace lancet {
 namespace {
 
-constexpr SealedFormat kFormat{"lancet-delta-2"};
+constexpr SealedFormat kDeltaFormat{"lancet-delta-2"};
 
 Tensor to_host_f32(const Tensor& tensor) { return tensor.to(Placement::host(), at::kFloat); }
 
@@ -43,7 +43,7 @@ void write_delta(const std::filesystem::path& path, const ModelConfig& config,
       tensors.emplace_back(name + ".full", to_host_f32(std::get<DenseDelta>(delta).full_OI));
     }
   }
-  write_tensors(path, kFormat, tensors,
+  write_tensors(path, kDeltaFormat, tensors,
                 {{"base_hash", provenance.base_hash},
                  {"method", provenance.method},
                  {"requests", nlohmann::json(provenance.request_ids).dump()}});

@@ -13,7 +13,7 @@
 namespace lancet {
 namespace {
 
-constexpr SealedFormat kFormat{"lancet-state-2", /*unsealed=*/"lancet-state-1"};
+constexpr SealedFormat kStateFormat{"lancet-state-2", /*unsealed=*/"lancet-state-1"};
 
 void check_fact(const SealedFile& file, std::string_view what, const std::string& fact, const std::string& expected) {
   if (file.fact(fact) != expected)
@@ -40,13 +40,13 @@ void check_owner(const SealedFile& file, const StateOwner& owner) {
 void save_state(const std::filesystem::path& path, const EditorState& state, const StateOwner& owner) {
   Metadata facts = owner_facts(owner);
   facts["edits"] = std::to_string(state.edits);
-  write_tensors(path, kFormat, {state.tensors.begin(), state.tensors.end()}, facts);
+  write_tensors(path, kStateFormat, {state.tensors.begin(), state.tensors.end()}, facts);
 }
 
-void check_state(const std::filesystem::path& path) { SealedFile::open(path, kFormat).check(); }
+void check_state(const std::filesystem::path& path) { SealedFile::open(path, kStateFormat).check(); }
 
 EditorState load_state(const std::filesystem::path& path, const StateOwner& owner) {
-  const SealedFile file = SealedFile::open(path, kFormat);
+  const SealedFile file = SealedFile::open(path, kStateFormat);
   check_owner(file, owner);
   const std::optional<int64_t> edits = parse_whole_number(file.fact("edits"));
   if (!edits) throw CheckpointError(cat(path.string(), ": edits: expected a number, got '", file.fact("edits"), "'"));

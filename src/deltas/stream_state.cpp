@@ -16,7 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr SealedFormat kFormat{"lancet-changes-2", /*unsealed=*/"lancet-changes-1"};
+constexpr SealedFormat kChangesFormat{"lancet-changes-2", /*unsealed=*/"lancet-changes-1"};
 
 fs::path state_file(const fs::path& folder) { return folder / "state.safetensors"; }
 fs::path changes_file(const fs::path& folder) { return folder / "changes.safetensors"; }
@@ -76,7 +76,7 @@ std::vector<WeightChanges> to_changes(const NamedTensors& named, const ModelConf
   return changes;
 }
 
-SealedFile open_changes(const fs::path& folder) { return SealedFile::open(changes_file(folder), kFormat); }
+SealedFile open_changes(const fs::path& folder) { return SealedFile::open(changes_file(folder), kChangesFormat); }
 
 /// Collective: root's tensors on every rank's host.
 NamedTensors share(NamedTensors named, Communicator& communicator) {
@@ -96,7 +96,7 @@ void save_stream(const fs::path& folder, const StreamState& stream, const Stream
   Metadata own = owner_facts(facts.owner);
   own["editor"] = facts.editor;
   own["requests"] = nlohmann::json(stream.request_ids).dump();
-  const std::string hash = write_tensors(changes_file(folder), kFormat, to_named(stream.changes, config), own);
+  const std::string hash = write_tensors(changes_file(folder), kChangesFormat, to_named(stream.changes, config), own);
   save_state(state_file(folder), stream.editor, {facts.owner.method, facts.owner.base_hash, hash});
 }
 

@@ -14,7 +14,7 @@
 namespace lancet {
 namespace {
 
-Tensor contiguous(const Tensor& tensor) { return tensor.defined() ? tensor.contiguous() : tensor; }
+Tensor whole(const Tensor& tensor) { return tensor.defined() ? tensor.contiguous() : tensor; }
 
 void add_bytes(ContentHash& hash, const Tensor& tensor) {
   const Tensor here = tensor.to(Placement::host()).contiguous();
@@ -45,9 +45,9 @@ NumericError out_of_range(const std::string& name, const WeightTransaction::Entr
 }  // namespace
 
 WeightDelta contiguous(const WeightDelta& delta) {
-  if (const auto* dense = std::get_if<DenseDelta>(&delta)) return DenseDelta{contiguous(dense->full_OI)};
+  if (const auto* dense = std::get_if<DenseDelta>(&delta)) return DenseDelta{whole(dense->full_OI)};
   const LowRankDelta& factors = std::get<LowRankDelta>(delta);
-  return LowRankDelta{contiguous(factors.left_OR), contiguous(factors.right_RI)};
+  return LowRankDelta{whole(factors.left_OR), whole(factors.right_RI)};
 }
 
 Tensor to_dense(const WeightDelta& delta) {

@@ -25,12 +25,10 @@ using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-constexpr milliseconds kPoll{50};
+constexpr milliseconds kOutputPoll{50};
 /// For the other ranks to hear of a failure, say so and clean up; then between SIGTERM and SIGKILL.
 constexpr milliseconds kOwnWay{2500};
 constexpr milliseconds kKillAfter{1500};
-/// For the ranks of other hosts to leave the store that this launcher serves.
-constexpr milliseconds kLastToLeave{5000}, kLastToLeaveFailed{1500};
 
 volatile std::sig_atomic_t caught_signal = 0;
 void note_signal(int signal) { caught_signal = signal; }
@@ -159,7 +157,7 @@ class Launch {
   void wait_a_little() {
     RankProcess& first = ranks_.front();
     pollfd pipes[2] = {{first.output_end(), POLLIN, 0}, {first.error_end(), POLLIN, 0}};
-    ::poll(pipes, 2, static_cast<int>(kPoll.count()));
+    ::poll(pipes, 2, static_cast<int>(kOutputPoll.count()));
     first.echo();
   }
 
@@ -282,12 +280,11 @@ class Launch {
   void let_others_leave() {
     if (options_.nodes == 1) return;
     const bool has_failed = outcome_.code != ExitCode::kOk;
-    const Clock::time_point end = Clock::now() + (has_failed ? kLastToLeaveFailed : kLastToLeave);
     try {
       if (!served_.store && has_failed && board() != nullptr) board()->leave();
       if (!served_.store || board() == nullptr) return;
       const int64_t users = world() + (has_failed ? options_.nodes - 1 : 0);
-      while (board()->n_left() < users && Clock::now() < end) std::this_thread::sleep_for(kPoll);
+      board()->wait_until_left(users, has_failed ? JobEnd::kFailed : JobEnd::kDone);
     } catch (const std::exception&) {
       // the store is gone: nobody can need it
     }

@@ -4,6 +4,7 @@
 
 #include <cstdlib>
 #include <nlohmann/json.hpp>
+#include <thread>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
@@ -17,6 +18,9 @@ namespace lancet {
 namespace {
 
 using Json = nlohmann::json;
+
+constexpr std::chrono::milliseconds kLastToLeave{5000}, kLastToLeaveFailed{1500};
+constexpr std::chrono::milliseconds kLeavingPoll{25};
 
 std::string key(const char* what, int64_t rank) { return cat(what, "/", rank); }
 
@@ -109,6 +113,12 @@ std::optional<RankFailure> RankBoard::failure() {
   } catch (const ForeignValue&) {
     return std::nullopt;
   }
+}
+
+void RankBoard::wait_until_left(int64_t n, JobEnd end) {
+  const auto last = std::chrono::steady_clock::now() + (end == JobEnd::kFailed ? kLastToLeaveFailed : kLastToLeave);
+  while (store_->add("left", 0) < n && std::chrono::steady_clock::now() < last)
+    std::this_thread::sleep_for(kLeavingPoll);
 }
 
 c10::intrusive_ptr<c10d::Store> open_store(const LaunchInfo& launch, std::chrono::milliseconds timeout) {

@@ -39,6 +39,8 @@ std::string to_text(const RankFailure& failure);
 /// What a process can end with that failed: `code` where it is from 1 to 255, else 6, so never that all went well.
 int failure_code(int64_t code);
 
+enum class JobEnd { kDone, kFailed };
+
 /// Every function may throw c10::Error when the store is gone, and ForeignValue where somebody else wrote into it.
 class RankBoard {
  public:
@@ -64,7 +66,9 @@ class RankBoard {
 
   /// Counts the ranks that need the store no more.
   void leave() { store_->add("left", 1); }
-  int64_t n_left() { return store_->add("left", 0); }
+  /// Until `n` have left: for whoever serves the store. Not for long, since who was killed never leaves; after a
+  /// failure even less.
+  void wait_until_left(int64_t n, JobEnd end);
 
  private:
   c10::intrusive_ptr<c10d::Store> store_;

@@ -20,8 +20,6 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 constexpr milliseconds kPoll{100};
-/// The ranks that still need the store this process serves, after the job's end.
-constexpr milliseconds kLastToLeave{5000}, kLastToLeaveFailed{1500};
 
 /// Who is missing, and who is there.
 std::string absent_text(const std::vector<std::optional<RankPresence>>& ranks, seconds waited) {
@@ -103,8 +101,7 @@ struct RankSession::Group {
     try {
       board.leave();
       if (launch.rank != 0 || launch.store_host == StoreHost::kAgent) return;
-      const Clock::time_point end = Clock::now() + (has_failed ? kLastToLeaveFailed : kLastToLeave);
-      while (board.n_left() < launch.size && Clock::now() < end) std::this_thread::sleep_for(kPoll / 4);
+      board.wait_until_left(launch.size, has_failed ? JobEnd::kFailed : JobEnd::kDone);
     } catch (const std::exception&) {
       // the store is gone, and with it whoever would read that this rank leaves
     }

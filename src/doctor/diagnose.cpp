@@ -7,6 +7,7 @@
 
 #include "lancet/core/strings.h"
 #include "lancet/doctor/doctor.h"
+#include "size_text.h"
 
 namespace lancet {
 namespace {
@@ -21,8 +22,6 @@ constexpr int64_t kFewFiles = 1024;
 constexpr double kBusyShare = 0.1;
 
 using Findings = std::vector<Finding>;
-
-std::string size_text(int64_t bytes) { return bytes_text(static_cast<uint64_t>(std::max<int64_t>(0, bytes))); }
 
 std::string cuda_text(int64_t version) { return cat(version / 1000, ".", version % 1000 / 10); }
 

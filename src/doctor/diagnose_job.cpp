@@ -11,14 +11,13 @@
 #include "lancet/run/edit_job.h"
 #include "lancet/statistics/imported_null_space.h"
 #include "lancet/statistics/imported_statistics.h"
+#include "size_text.h"
 
 namespace lancet {
 namespace {
 
 constexpr int64_t kLowSpace = 1'000'000'000;
 constexpr int64_t kOtherFiles = 64;  ///< that a process has open beside a checkpoint's
-
-std::string size_text(int64_t bytes) { return bytes_text(static_cast<uint64_t>(std::max<int64_t>(0, bytes))); }
 
 /// What `check` says when it goes well; what it throws is the problem.
 Finding tried(const std::string& topic, const std::function<std::string()>& check) {

@@ -11,7 +11,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr size_t kShownProblems = 20;
+constexpr size_t kShownLines = 20;
 
 /// Throws: ConfigError "field: ..." for the first thing that is wrong.
 ChoiceItem parse_item(const std::string& line) {
@@ -61,9 +61,9 @@ std::vector<ChoiceItem> load_choices(const std::filesystem::path& path) {
       problems.push_back(cat(path.string(), ": line ", i + 1, ": ", error.what()));
     }
   }
-  if (problems.size() > kShownProblems) {
-    const size_t more = problems.size() - kShownProblems;
-    problems.resize(kShownProblems);
+  if (problems.size() > kShownLines) {
+    const size_t more = problems.size() - kShownLines;
+    problems.resize(kShownLines);
     problems.push_back(cat("... and ", more, " more"));
   }
   if (!problems.empty()) throw ConfigError(join(problems, "\n"));

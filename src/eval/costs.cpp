@@ -12,7 +12,7 @@
 namespace lancet {
 namespace {
 
-constexpr size_t kShownProblems = 5;
+constexpr size_t kShownDifferences = 5;
 
 /// Probes that are edited measure the edit, not its cost.
 void check_probes(std::span<const EditRequest> probes, std::span<const EditRequest> edited) {
@@ -22,7 +22,7 @@ void check_probes(std::span<const EditRequest> probes, std::span<const EditReque
   for (const EditRequest& probe : probes)
     if (prompts.contains(probe.prompt.text)) both.push_back(cat(probe.id, " (", probe.prompt.text, ")"));
   if (both.empty()) return;
-  const size_t shown = std::min(both.size(), kShownProblems);
+  const size_t shown = std::min(both.size(), kShownDifferences);
   throw ConfigError(cat("evaluate.costs.probes: ", both.size(),
                         " of them are edited by this job: ", join(std::span(both).first(shown), "; "),
                         shown < both.size() ? "; ..." : "", ". Choose other facts (skip, limit)"));

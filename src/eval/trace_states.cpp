@@ -4,13 +4,11 @@
 
 #include <algorithm>
 
+#include "lancet/eval/scoring.h"
 #include "lancet/eval/trace_noise.h"
 
 namespace lancet {
 namespace {
-
-/// Logits of one call are bounded: [positions, V].
-constexpr int64_t kRowsPerHeadCall = 1024;
 
 /// h [B, T, D] with the samples' noise on the embeddings of the subjects.
 Tensor with_noise(Tensor h_BTD, std::span<const TracedFact> facts, const TraceOptions& options) {

@@ -12,7 +12,7 @@
 namespace lancet {
 namespace {
 
-std::string text_of(int64_t bytes) { return binary_bytes_text(static_cast<uint64_t>(bytes)); }
+std::string size_text(int64_t bytes) { return binary_bytes_text(static_cast<uint64_t>(bytes)); }
 
 /// Layers of each device, in the order of the devices: ends[k] is the first layer that is not device k's or an earlier
 /// one's.
@@ -213,7 +213,7 @@ std::vector<std::string> find_remedies(const ModelConfig& config, const JobWork&
     int64_t too_few = 0, enough = most;
     if (most > 0 && fit_with(most)) {
       while (enough - too_few > 1) (fit_with((too_few + enough) / 2) ? enough : too_few) = (too_few + enough) / 2;
-      remedies.push_back(cat("more devices: ", enough, " more of ", text_of(same.bytes)));
+      remedies.push_back(cat("more devices: ", enough, " more of ", size_text(same.bytes)));
     }
   }
   std::vector<DeviceBudget> with_host;
@@ -225,7 +225,7 @@ std::vector<std::string> find_remedies(const ModelConfig& config, const JobWork&
   if (offloaded.fits()) {
     const StageEstimate& host = offloaded.stages.back();
     remedies.push_back(cat("layers on the CPU: cpu at the end of run.devices (layers ", host.stage.begin, "-",
-                           host.stage.end - 1, ", ", text_of(host.total()), " of host memory)"));
+                           host.stage.end - 1, ", ", size_text(host.total()), " of host memory)"));
   }
   return remedies;
 }
@@ -250,11 +250,12 @@ std::string refusal_text(const ModelConfig& config, const JobWork& work, const D
   for (const StageEstimate& stage : plan.stages) {
     const bool fits = stage.total() <= stage.budget;
     lines.push_back(cat("  ", stage.stage.device.str(), ", layers ", stage.stage.begin, "-", stage.stage.end - 1, ": ",
-                        text_of(stage.total()), " of ", text_of(stage.budget), fits ? "" : ": too much", " (weights ",
-                        text_of(stage.weights), ", edited weights ", text_of(stage.edited), ", evaluation ",
-                        text_of(stage.evaluate), ", values ", text_of(stage.value_activations + stage.value_prefix),
-                        stage.training > 0 ? cat(", training ", text_of(stage.training)) : "", ", statistics ",
-                        text_of(stage.statistics), ", solve ", text_of(stage.solve), ")"));
+                        size_text(stage.total()), " of ", size_text(stage.budget), fits ? "" : ": too much",
+                        " (weights ", size_text(stage.weights), ", edited weights ", size_text(stage.edited),
+                        ", evaluation ", size_text(stage.evaluate), ", values ",
+                        size_text(stage.value_activations + stage.value_prefix),
+                        stage.training > 0 ? cat(", training ", size_text(stage.training)) : "", ", statistics ",
+                        size_text(stage.statistics), ", solve ", size_text(stage.solve), ")"));
   }
   const std::vector<std::string> remedies = find_remedies(config, work, choice.devices, balance);
   lines.emplace_back(remedies.empty()

@@ -129,7 +129,7 @@ void throw_problems(const std::vector<std::string>& problems) {
 }
 
 /// Every scalar as text: `target: 1998` in a job means the word.
-RecordJson to_json(const ConfigTree& tree) {
+RecordJson record_json(const ConfigTree& tree) {
   switch (tree.kind) {
     case ConfigTree::Kind::kNull:
       return nullptr;
@@ -137,12 +137,12 @@ RecordJson to_json(const ConfigTree& tree) {
       return tree.scalar;
     case ConfigTree::Kind::kList: {
       RecordJson list = RecordJson::array();
-      for (const ConfigTree& item : tree.items) list.push_back(to_json(item));
+      for (const ConfigTree& item : tree.items) list.push_back(record_json(item));
       return list;
     }
     case ConfigTree::Kind::kMap: {
       RecordJson map = RecordJson::object();
-      for (const auto& [key, value] : tree.entries) map[key] = to_json(value);
+      for (const auto& [key, value] : tree.entries) map[key] = record_json(value);
       return map;
     }
   }
@@ -179,7 +179,7 @@ std::vector<EditRequest> parse_requests(const ConfigTree& list) {
   for (size_t i = 0; i < list.items.size(); ++i) {
     const ConfigTree& item = list.items[i];
     const std::string details = item.line > 0 ? cat("line ", item.line) : "";
-    reader.read({to_json(item), {"", static_cast<int64_t>(i), details}, ""});
+    reader.read({record_json(item), {"", static_cast<int64_t>(i), details}, ""});
   }
   throw_problems(reader.problems);
   return std::move(reader.requests);

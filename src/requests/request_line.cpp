@@ -8,7 +8,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-Json to_json(const std::vector<Probe>& probes) {
+Json probes_json(const std::vector<Probe>& probes) {
   Json list = Json::array();
   for (const Probe& probe : probes) list.push_back({{"prompt", probe.prompt}, {"answers", probe.answers}});
   return list;
@@ -23,7 +23,7 @@ void put(Json& record, const char* key, const std::vector<std::string>& texts) {
 }
 
 void put(Json& record, const char* key, const std::vector<ProbeSection>& sections) {
-  for (const ProbeSection& section : sections) record[key][section.name] = to_json(section.probes);
+  for (const ProbeSection& section : sections) record[key][section.name] = probes_json(section.probes);
 }
 
 /// With the subject's place marked, the prompt may contain it a second time.
@@ -50,7 +50,7 @@ std::string to_json_line(const EditRequest& request) {
   put(record, "neighborhood", request.neighborhood);
   put(record, "locality", request.locality);
   put(record, "portability", request.portability);
-  if (!request.multihop.empty()) record["multihop"] = to_json(request.multihop);
+  if (!request.multihop.empty()) record["multihop"] = probes_json(request.multihop);
   put(record, "generation_prompts", request.generation_prompts);
   return record.dump(-1, ' ', false, Json::error_handler_t::replace);
 }

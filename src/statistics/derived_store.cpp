@@ -12,7 +12,6 @@
 namespace lancet {
 namespace {
 
-constexpr const char* kTokens = "tokens";
 constexpr const char* kMeanDiagonal = "mean_diagonal";
 
 }  // namespace

@@ -16,7 +16,7 @@ namespace {
 /// computed and stored in f32 (6e-8, times sqrt(n) terms); what is no projection is off by about 1.
 constexpr double kTolerance = 1e-3;
 /// The mirror images are compared in tiles: another copy of P would be gigabytes.
-constexpr int64_t kTile = 2048;
+constexpr int64_t kMirrorTile = 2048;
 constexpr int64_t kProbes = 4;
 
 CheckpointError unusable(const std::filesystem::path& file, std::string_view what) {
@@ -34,10 +34,10 @@ auto for_import(const Read& read) {
 }
 
 void check_symmetric(const Tensor& p_FF, const std::string& where, const std::filesystem::path& file) {
-  for (int64_t i = 0; i < p_FF.size(0); i += kTile)
-    for (int64_t j = i; j < p_FF.size(0); j += kTile) {
+  for (int64_t i = 0; i < p_FF.size(0); i += kMirrorTile)
+    for (int64_t j = i; j < p_FF.size(0); j += kMirrorTile) {
       const auto tile = [&](int64_t row, int64_t column) {
-        return p_FF.slice(0, row, row + kTile).slice(1, column, column + kTile);
+        return p_FF.slice(0, row, row + kMirrorTile).slice(1, column, column + kMirrorTile);
       };
       const double largest = (tile(i, j) - tile(j, i).t()).abs().max().item<double>();
       if (!(largest <= kTolerance))  // NaN too

@@ -10,7 +10,7 @@ namespace lancet {
 namespace {
 
 /// Raised when the meaning of an imported file changes.
-constexpr std::string_view kFormat = "lancet-import-2";
+constexpr std::string_view kImportFormat = "lancet-import-2";
 
 std::filesystem::path file_of(std::string pattern, int64_t layer) {
   const std::string number = std::to_string(layer);
@@ -46,7 +46,7 @@ std::string ImportedStatistics::file_hash(int64_t layer) const {
 }
 
 std::string ImportedStatistics::content_key(int64_t layer) const {
-  return ContentHash().add(kFormat).add(file_hash(layer)).hex();
+  return ContentHash().add(kImportFormat).add(file_hash(layer)).hex();
 }
 
 Covariance ImportedStatistics::load(int64_t layer) const { return import_moments(file(layer), size_); }

@@ -11,6 +11,9 @@
 
 namespace lancet {
 
+/// Fact of a file: how many tokens its covariance is of.
+inline constexpr const char* kTokens = "tokens";
+
 enum class MatrixShape {
   kSquare,
   kLower,  ///< square, zero above the diagonal: only the rest is stored, column by column

@@ -14,7 +14,7 @@ namespace lancet {
 namespace {
 
 /// Raised when the format or the meaning of the file changes.
-constexpr SealedFormat kFormat{"lancet-partial-sums-2"};
+constexpr SealedFormat kPartialSums{"lancet-partial-sums-2"};
 constexpr std::string_view kSuffix = ".partial.safetensors";
 /// A save that took s seconds is followed by at least this many times s without one.
 constexpr double kWorkPerSave = 20;
@@ -40,7 +40,7 @@ std::vector<std::string> saved_sums(const std::filesystem::path& folder) {
 
 /// Throws: CheckpointError saying what is wrong with it.
 SavedPass read_pass(const std::filesystem::path& file, const std::string& key, int64_t layers, int64_t size) {
-  const SealedFile saved = SealedFile::open(file, kFormat);
+  const SealedFile saved = SealedFile::open(file, kPartialSums);
   if (saved.fact("key") != key) throw CheckpointError("written by another pass");
   SavedPass pass{number(saved, "chunks"), number(saved, "tokens"), {}};
   const std::vector<int64_t> expected{size, size};
@@ -84,7 +84,7 @@ void PartialSums::save(const SavedPass& pass) {
   for (const Tensor& sum_FF : pass.sums_FF) sums.emplace_back(sum_name(static_cast<int64_t>(sums.size())), sum_FF);
   try {
     std::filesystem::create_directories(file_.parent_path());
-    write_tensors(file_, kFormat, sums,
+    write_tensors(file_, kPartialSums, sums,
                   {{"key", key_}, {"chunks", std::to_string(pass.chunks)}, {"tokens", std::to_string(pass.tokens)}});
   } catch (const std::exception& error) {
     refused_ = true;

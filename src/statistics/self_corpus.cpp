@@ -15,7 +15,7 @@ namespace lancet {
 namespace {
 
 /// Raised when other documents are sampled from the same plan.
-constexpr std::string_view kFormat = "lancet-self-corpus-3";
+constexpr std::string_view kSelfCorpusFormat = "lancet-self-corpus-3";
 
 /// Keys and values of the documents that are sampled together; the most of them. Documents of a round begin together,
 /// and the last steps of a round are for the few that are long: large rounds waste less.
@@ -153,7 +153,7 @@ CorpusTokens sample_corpus(const CausalLM& model, const SelfCorpusPlan& plan, Co
 
 std::string sampled_text_key(const std::string& content_hash, const SelfCorpusPlan& plan) {
   ContentHash hash;
-  hash.add(kFormat)
+  hash.add(kSelfCorpusFormat)
       .add(content_hash)
       .add(plan.begin)
       .add(plan.tokens)

@@ -11,7 +11,6 @@ namespace lancet {
 namespace {
 
 constexpr MatrixKind kCovariance{{"lancet-covariance-4"}, "moment", "covariance"};
-constexpr const char* kTokens = "tokens";
 
 /// Whether a layer's keys depend on this weight.
 bool shapes_keys(WeightId id, int64_t layer) {

@@ -7,13 +7,13 @@
 #include "json_node.h"
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
+#include "lancet/text/prompt.h"
 #include "model_file.h"
 #include "tokenizer_config.h"
 
 namespace lancet {
 namespace {
 
-constexpr std::string_view kPlace = "{}";
 constexpr std::string_view kWhiteSpace = " \t\n\r\f\v";
 
 /// A template as data. Its texts are facts of public checkpoints.
@@ -167,13 +167,13 @@ ChatTemplate ChatTemplate::of(const std::filesystem::path& folder) {
 }
 
 ChatTemplate ChatTemplate::by_hand(std::string_view pattern) {
-  const size_t at = pattern.find(kPlace);
-  if (at == std::string_view::npos || pattern.find(kPlace, at + kPlace.size()) != std::string_view::npos)
+  const size_t at = pattern.find(kPlaceMark);
+  if (at == std::string_view::npos || pattern.find(kPlaceMark, at + kPlaceMark.size()) != std::string_view::npos)
     throw ConfigError(cat("chat template: '", pattern, "': expected exactly one {}, where the user's text goes"));
   ChatTemplate made;
   made.name_ = "by hand";
   made.before_ = pattern.substr(0, at);
-  made.after_ = pattern.substr(at + kPlace.size());
+  made.after_ = pattern.substr(at + kPlaceMark.size());
   return made;
 }
 

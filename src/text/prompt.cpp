@@ -11,8 +11,6 @@
 namespace lancet {
 namespace {
 
-constexpr std::string_view kPlace = "{}";
-
 /// How often `word` stands in `text`; overlapping occurrences count, because each is a place the subject may be meant.
 size_t count_occurrences(std::string_view text, std::string_view word) {
   size_t count = 0;
@@ -24,9 +22,7 @@ ByteSpan span_of(size_t begin, size_t size) {
   return {static_cast<int64_t>(begin), static_cast<int64_t>(begin + size)};
 }
 
-bool is_white_space(char character) {
-  return std::string_view(" \t\n\r\f\v").find(character) != std::string_view::npos;
-}
+bool is_blank(char character) { return std::string_view(" \t\n\r\f\v").find(character) != std::string_view::npos; }
 
 /// The token of `full` that has text on both sides of `boundary`, else the first that differs from `prompt`.
 size_t merging_token(const Encoding& full, const std::vector<TokenId>& prompt, int64_t boundary) {
@@ -42,8 +38,7 @@ size_t merging_token(const Encoding& full, const std::vector<TokenId>& prompt, i
 /// How many of the tokens of `full_text`, its first, hold text of the prompt, when besides that they hold no more than
 /// the space behind it. Not where the prompt ends in a space of its own: its last token would hold two.
 std::optional<size_t> tokens_up_to_space(const Encoding& full, std::string_view full_text, size_t prompt_size) {
-  if (prompt_size == 0 || is_white_space(full_text[prompt_size - 1]) || full_text[prompt_size] != ' ')
-    return std::nullopt;
+  if (prompt_size == 0 || is_blank(full_text[prompt_size - 1]) || full_text[prompt_size] != ' ') return std::nullopt;
   const auto end = static_cast<int64_t>(prompt_size);
   const auto target =
       std::find_if(full.spans.begin(), full.spans.end(), [&](ByteSpan span) { return span.begin >= end; });
@@ -66,12 +61,12 @@ Encoding encode_open(const Tokenizer& tokenizer, std::string_view text) {
 
 SubjectPrompt fill_prompt(std::string_view prompt, std::string_view subject, std::string_view where) {
   if (subject.empty()) throw ConfigError(cat(where, ": the subject is empty"));
-  const size_t places = count_occurrences(prompt, kPlace);
+  const size_t places = count_occurrences(prompt, kPlaceMark);
   if (places > 1)
     throw ConfigError(cat(where, ": prompt \"", prompt, "\": {} stands ", places, " times, expected once"));
   if (places == 1) {
-    const size_t at = prompt.find(kPlace);
-    return {cat(prompt.substr(0, at), subject, prompt.substr(at + kPlace.size())), span_of(at, subject.size())};
+    const size_t at = prompt.find(kPlaceMark);
+    return {cat(prompt.substr(0, at), subject, prompt.substr(at + kPlaceMark.size())), span_of(at, subject.size())};
   }
   const size_t occurrences = count_occurrences(prompt, subject);
   if (occurrences == 0) {
@@ -86,14 +81,14 @@ SubjectPrompt fill_prompt(std::string_view prompt, std::string_view subject, std
 }
 
 SubjectPrompt place_in_context(std::string_view context, const SubjectPrompt& prompt) {
-  const size_t places = count_occurrences(context, kPlace);
+  const size_t places = count_occurrences(context, kPlaceMark);
   if (places != 1) {
     throw ConfigError(
         cat("context template \"", context, "\": {} stands ", places, " times, expected once: where the prompt goes"));
   }
-  const size_t at = context.find(kPlace);
+  const size_t at = context.find(kPlaceMark);
   const auto shift = static_cast<int64_t>(at);
-  return {cat(context.substr(0, at), prompt.text, context.substr(at + kPlace.size())),
+  return {cat(context.substr(0, at), prompt.text, context.substr(at + kPlaceMark.size())),
           {prompt.subject.begin + shift, prompt.subject.end + shift}};
 }
 
@@ -134,7 +129,7 @@ LocatedPrompt locate_by_count(const Tokenizer& tokenizer, const SubjectPrompt& p
 ContinuedPrompt continue_prompt(const Tokenizer& tokenizer, std::string_view prompt_text, std::string_view target,
                                 std::string_view where) {
   if (target.empty()) throw ConfigError(cat(where, ": the target is empty"));
-  const std::string full_text = cat(prompt_text, is_white_space(target.front()) ? "" : " ", target);
+  const std::string full_text = cat(prompt_text, is_blank(target.front()) ? "" : " ", target);
   // Without special tokens: an EOS after the prompt would never be followed by the target.
   const std::vector<TokenId> prompt = tokenizer.ids(prompt_text, SpecialTokens::kNone);
   const Encoding full = tokenizer.encode(full_text, SpecialTokens::kNone);

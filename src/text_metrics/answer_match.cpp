@@ -3,12 +3,11 @@
 #include <algorithm>
 #include <cctype>
 
+#include "ascii.h"
+
 namespace lancet {
 namespace {
 
-bool is_ascii(char c) { return static_cast<unsigned char>(c) < 0x80; }
-bool is_space(char c) { return is_ascii(c) && std::isspace(static_cast<unsigned char>(c)) != 0; }
-bool is_punctuation(char c) { return is_ascii(c) && std::ispunct(static_cast<unsigned char>(c)) != 0; }
 bool is_article(std::string_view word) { return word == "a" || word == "an" || word == "the"; }
 
 }  // namespace

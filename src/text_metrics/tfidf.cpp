@@ -52,7 +52,7 @@ bool is_word_letter(char32_t c) {
   return true;
 }
 
-char32_t lower(char32_t c) {
+char32_t lower_letter(char32_t c) {
   for (const Capitals& capitals : kCapitals)
     if (in(c, capitals.range)) return c + capitals.distance;
   for (const Pairs& pairs : kPairs)
@@ -98,7 +98,7 @@ std::map<std::string, int64_t> word_counts(std::string_view text) {
       end_word();
       continue;
     }
-    append(word, lower(c));
+    append(word, lower_letter(c));
     ++letters;
   }
   end_word();

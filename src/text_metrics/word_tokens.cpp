@@ -5,6 +5,8 @@
 #include <cctype>
 #include <utility>
 
+#include "ascii.h"
+
 namespace lancet {
 namespace {
 
@@ -25,9 +27,6 @@ struct Split {
 constexpr std::array<Split, 8> kContractions{
     {{"cannot", 3}, {"d'ye", 1}, {"gimme", 3}, {"gonna", 3}, {"gotta", 3}, {"lemme", 3}, {"more'n", 4}, {"wanna", 3}}};
 
-bool is_space(char c) {
-  return static_cast<unsigned char>(c) < 0x80 && std::isspace(static_cast<unsigned char>(c)) != 0;
-}
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 /// Letters beyond ASCII are words' too; quotes and dashes beyond it have blanks around them by then.
 bool is_word_byte(char c) {

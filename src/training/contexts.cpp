@@ -17,7 +17,7 @@ namespace {
 constexpr std::string_view kPlain = "{}";
 constexpr std::array<std::string_view, 5> kOpenings{"The", "Therefore", "Because", "I", "You"};
 
-size_t count_places(std::string_view text) {
+size_t count_marks(std::string_view text) {
   size_t count = 0;
   for (size_t at = text.find(kPlain); at != std::string_view::npos; at = text.find(kPlain, at + kPlain.size())) ++count;
   return count;
@@ -64,7 +64,7 @@ ContextOptions parse_context_options(ConfigSection& editor) {
   }
   options.templates = editor.texts(LayeredSpec::kContexts.key);
   for (const std::string& text : options.templates)
-    if (count_places(text) != 1)
+    if (count_marks(text) != 1)
       editor.problem(LayeredSpec::kContexts.key, cat("'", text, "': expected exactly one {}, where the prompt goes"));
   const auto plain = std::find(options.templates.begin(), options.templates.end(), kPlain);
   if (plain == options.templates.end()) {

@@ -20,11 +20,6 @@ using Json = nlohmann::json;
 
 constexpr double kError = 1e-9;  // of probabilities and perplexities in f64; shares of matches are exact
 
-Communicator& alone() {
-  static SingleProcess process;
-  return process;
-}
-
 std::filesystem::path folder() { return std::filesystem::path(LANCET_BINARY_DIR) / "golden" / "metrics"; }
 
 const Json& golden() {

@@ -21,17 +21,17 @@ using testing::TempDir;
 using testing::TinyModel;
 using Json = nlohmann::json;
 
-#define VALUES "layers: [0, 1], values: {steps: 3, lr: 0.1, batch: 2}, contexts: ['{}', 'I know. {}']"
-constexpr const char* kMethods = "{memit: {method: memit, covariance_weight: 20, " VALUES
+#define COMPARED_VALUES "layers: [0, 1], values: {steps: 3, lr: 0.1, batch: 2}, contexts: ['{}', 'I know. {}']"
+constexpr const char* kMethods = "{memit: {method: memit, covariance_weight: 20, " COMPARED_VALUES
                                  "}, "
-                                 "memit+history: {method: memit, covariance_weight: 20, history: true, " VALUES
+                                 "memit+history: {method: memit, covariance_weight: 20, history: true, " COMPARED_VALUES
                                  "}, "
-                                 "alphaedit: {method: alphaedit, null_space_below: 1.0, " VALUES
+                                 "alphaedit: {method: alphaedit, null_space_below: 1.0, " COMPARED_VALUES
                                  "}, "
-                                 "impossible: {method: alphaedit, null_space_below: 1e-9, " VALUES
+                                 "impossible: {method: alphaedit, null_space_below: 1e-9, " COMPARED_VALUES
                                  "}, "
                                  "ft-m: {method: ft-m, steps: 3, modules: {down: [1, 2]}}, "
-                                 "again: {method: memit, covariance_weight: 20, " VALUES "}}";
+                                 "again: {method: memit, covariance_weight: 20, " COMPARED_VALUES "}}";
 
 class CompareJobs : public ::testing::Test {
  protected:

@@ -85,14 +85,14 @@ TEST_F(StreamJobs, NeverGoOnFromAnEarlierJobThatIsDamagedOrMixedWithAnother) {
   EXPECT_NE(continued().find("state/ was not written beside requests.jsonl"), std::string::npos);
 }
 
-struct Method {
+struct ContinuedMethod {
   const char* name;
   const char* editor;
 };
 
-void PrintTo(const Method& method, std::ostream* out) { *out << method.name; }
+void PrintTo(const ContinuedMethod& method, std::ostream* out) { *out << method.name; }
 
-class StreamMethods : public StreamJobs, public ::testing::WithParamInterface<Method> {};
+class StreamMethods : public StreamJobs, public ::testing::WithParamInterface<ContinuedMethod> {};
 
 /// Also where the method does something behind the last batch, or normalises by what went before.
 TEST_P(StreamMethods, GoOnFromAnEarlierJobAsIfThereWereOne) {
@@ -103,19 +103,20 @@ TEST_P(StreamMethods, GoOnFromAnEarlierJobAsIfThereWereOne) {
   EXPECT_EQ(bytes("second/model.safetensors"), bytes("whole/model.safetensors"));
 }
 
-#define VALUES "values: {steps: 3, lr: 0.1, batch: 2}, contexts: ['{}', 'I know. {}']}"
-#define LOCATE "layers: [0, 1], " VALUES
+#define CONTINUED_VALUES "values: {steps: 3, lr: 0.1, batch: 2}, contexts: ['{}', 'I know. {}']}"
+#define LOCATE "layers: [0, 1], " CONTINUED_VALUES
 #define MODULES "modules: {gate: [1], down: [1, 2]}}"
 INSTANTIATE_TEST_SUITE_P(
     Methods, StreamMethods,
-    ::testing::Values(Method{"alphaedit", "{method: alphaedit, null_space_below: 1.0, " LOCATE},
-                      Method{"alphaedit_automatic", "{method: alphaedit, " VALUES},
-                      Method{"nse_automatic", "{method: nse, neurons: 0.7, " LOCATE},
-                      Method{"anchored",
-                             "{method: memit, norm_anchor: {mode: rescale, limit: 3}, prune: {log_base: 1.1}, " LOCATE},
-                      Method{"rome", "{method: rome, rect: {keep: 0.5}, " LOCATE},
-                      Method{"ultraedit", "{method: ultraedit, lr: 1e-3, " MODULES},
-                      Method{"ft", "{method: ft-m, steps: 3, " MODULES}),
+    ::testing::Values(ContinuedMethod{"alphaedit", "{method: alphaedit, null_space_below: 1.0, " LOCATE},
+                      ContinuedMethod{"alphaedit_automatic", "{method: alphaedit, " CONTINUED_VALUES},
+                      ContinuedMethod{"nse_automatic", "{method: nse, neurons: 0.7, " LOCATE},
+                      ContinuedMethod{
+                          "anchored",
+                          "{method: memit, norm_anchor: {mode: rescale, limit: 3}, prune: {log_base: 1.1}, " LOCATE},
+                      ContinuedMethod{"rome", "{method: rome, rect: {keep: 0.5}, " LOCATE},
+                      ContinuedMethod{"ultraedit", "{method: ultraedit, lr: 1e-3, " MODULES},
+                      ContinuedMethod{"ft", "{method: ft-m, steps: 3, " MODULES}),
     [](const auto& method) { return std::string(method.param.name); });
 
 std::string refusal(const std::function<void()>& work) {

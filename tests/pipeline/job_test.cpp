@@ -46,7 +46,7 @@ JobRun run_job(const TinyModel& tiny, const std::string& devices, const std::str
   return run;
 }
 
-void expect_equal(const JobRun& run, const JobRun& cpu, const std::string& what) {
+void expect_equal_job(const JobRun& run, const JobRun& cpu, const std::string& what) {
   EXPECT_EQ(run.report.contexts, cpu.report.contexts) << what;
   EXPECT_EQ(run.report.after.continuations, cpu.report.after.continuations) << what;
   for (const auto& [name, tally] : cpu.report.after.totals)
@@ -67,12 +67,12 @@ TEST(JobOnFakeDevices, ExportsWhatTheCpuExports) {
     for (int i = 0; i < count; ++i) names.push_back(cat("'fake:", i, "'"));
     const std::string devices = cat("[", join(names), "]");
     const JobRun run = run_job(tiny, devices);
-    expect_equal(run, cpu, devices);
+    expect_equal_job(run, cpu, devices);
     if (count > 1) {
       EXPECT_NE(run.report.devices.find(cat("fake:", count - 1, ": layers")), std::string::npos);
     }
   }
-  expect_equal(run_job(tiny, "['fake:0', 'fake:1']", ", balance: work"), cpu, "by work");
+  expect_equal_job(run_job(tiny, "['fake:0', 'fake:1']", ", balance: work"), cpu, "by work");
 }
 
 TEST(JobOnFakeDevices, LayersThatDoNotFitGoToTheCpu) {
@@ -82,8 +82,8 @@ TEST(JobOnFakeDevices, LayersThatDoNotFitGoToTheCpu) {
   const JobRun behind = run_job(tiny, "['fake:0=8MB', cpu]"), before = run_job(tiny, "[cpu, 'fake:0=12MB']");
   EXPECT_NE(behind.report.devices.find("cpu: layers"), std::string::npos) << behind.report.devices;
   EXPECT_EQ(before.report.devices.find("cpu: layers 0-"), 0u) << before.report.devices;
-  expect_equal(behind, cpu, behind.report.devices);
-  expect_equal(before, cpu, before.report.devices);
+  expect_equal_job(behind, cpu, behind.report.devices);
+  expect_equal_job(before, cpu, before.report.devices);
 }
 
 TEST(JobOnFakeDevices, WhatDoesNotFitIsRefusedBeforeAnythingIsLoaded) {

@@ -58,7 +58,7 @@ Result edit(const TinyModel& tiny, const std::string& options, Communicator& com
   return result;
 }
 
-void expect_equal(const Result& run, const Result& single) {
+void expect_equal_method(const Result& run, const Result& single) {
   ASSERT_EQ(run.changes.size(), single.changes.size());
   for (size_t i = 0; i < single.changes.size(); ++i) {
     EXPECT_GT(single.changes[i].norm().item<double>(), 0.0);
@@ -81,12 +81,12 @@ void expect_same_bits(const Result& run, const Result& root) {
   for (const auto& [name, tensor] : root.state) EXPECT_TRUE(run.state.at(name).equal(tensor)) << name;
 }
 
-struct Method {
+struct RankedMethod {
   const char* name;
   const char* options;
 };
 
-void PrintTo(const Method& method, std::ostream* out) { *out << method.name; }
+void PrintTo(const RankedMethod& method, std::ostream* out) { *out << method.name; }
 
 constexpr const char* kLocate =
     ", layers: [0, 1], values: {steps: 4, lr: 0.1, batch: 1, contexts_per_step: 2}, contexts: ['{}', 'I know. {}', 'So "
@@ -94,7 +94,7 @@ constexpr const char* kLocate =
     "is. {}']";
 constexpr const char* kModules = ", modules: {gate: [1], down: [1, 2]}";
 
-const Method kMethods[] = {
+const RankedMethod kRankedMethods[] = {
     {"memit", "method: memit, history: true, covariance_weight: 20"},
     {"memit_anchored", "method: memit, covariance_weight: 20, equal_keys: mean, norm_anchor: {mode: rescale}"},
     {"alphaedit", "method: alphaedit, null_space_below: 1.0, norm_anchor: {mode: skip, limit: 1.0}"},
@@ -108,7 +108,7 @@ const Method kMethods[] = {
     {"ft_m", "method: ft-m, steps: 3, batch: 3, prune: {log_base: 1.1}"},
 };
 
-class MethodsOnRanks : public ::testing::TestWithParam<Method> {};
+class MethodsOnRanks : public ::testing::TestWithParam<RankedMethod> {};
 
 TEST_P(MethodsOnRanks, EditAsOneProcessDoes) {
   const TinyModel tiny;
@@ -121,12 +121,12 @@ TEST_P(MethodsOnRanks, EditAsOneProcessDoes) {
     testing::run_ranks(size, [&](Communicator& communicator) {
       runs[static_cast<size_t>(communicator.rank())] = edit(tiny, options, communicator);
     });
-    expect_equal(runs.front(), single);
+    expect_equal_method(runs.front(), single);
     for (const Result& run : runs) expect_same_bits(run, runs.front());
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Methods, MethodsOnRanks, ::testing::ValuesIn(kMethods),
+INSTANTIATE_TEST_SUITE_P(Methods, MethodsOnRanks, ::testing::ValuesIn(kRankedMethods),
                          [](const auto& method) { return std::string(method.param.name); });
 
 }  // namespace

@@ -80,6 +80,11 @@ inline std::vector<std::string> pieces_of(const Tokenizer& tokenizer, const std:
   return pieces;
 }
 
+/// Of `text` by itself, without special tokens.
+inline std::vector<std::string> text_pieces(const Tokenizer& tokenizer, const std::string& text) {
+  return pieces_of(tokenizer, tokenizer.ids(text, SpecialTokens::kNone));
+}
+
 /// The message of the error of type E that `action` throws, or what else happened.
 template <typename E, typename Action>
 std::string error_of(const Action& action) {

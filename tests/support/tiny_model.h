@@ -46,5 +46,7 @@ std::filesystem::path demo_model_folder();
 
 /// sum((a - b)^2) / sum(b^2), in f64 on the host.
 double nmse(const Tensor& a, const Tensor& b);
+/// nmse() of what f64 computes in two ways: a forward pass, and a solve, which loses more.
+inline constexpr double kExactF64 = 1e-26, kExactSolve = 1e-22;
 
 }  // namespace lancet::testing

@@ -13,6 +13,9 @@
 
 namespace lancet {
 
+/// Where a prompt says that the subject goes, and a context or chat template that the prompt does.
+inline constexpr std::string_view kPlaceMark = "{}";
+
 /// A prompt with the subject's place marked: text before, subject, text after.
 struct SubjectPrompt {
   std::string text;  ///< filled: prefix + subject + suffix

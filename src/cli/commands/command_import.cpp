@@ -22,7 +22,7 @@ struct ImportArguments {
   std::string method;
 };
 
-std::string fate_name(Fate fate) {
+std::string key_fate_name(Fate fate) {
   switch (fate) {
     case Fate::kMapped:
       return "mapped";
@@ -60,7 +60,7 @@ ExitCode run_import(const ImportArguments& arguments, const Output& output) {
   if (output.json) {
     Json keys = Json::array();
     for (const ImportedKey& key : imported.keys)
-      keys.push_back({{"key", key.key}, {"value", key.value}, {"fate", fate_name(key.fate)}, {"what", key.what}});
+      keys.push_back({{"key", key.key}, {"value", key.value}, {"fate", key_fate_name(key.fate)}, {"what", key.what}});
     std::cout << Json{{"method", imported.method}, {"yaml", to_yaml(imported.job)}, {"keys", keys}}.dump(1) << "\n";
     return ExitCode::kOk;
   }

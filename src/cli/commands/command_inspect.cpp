@@ -22,7 +22,7 @@ int64_t count_parameters(const ModelConfig& config) {
   return parameters;
 }
 
-Json json_of(const ModelFiles& files) {
+Json model_json(const ModelFiles& files) {
   const ModelConfig& config = files.config;
   return {{"format", "lancet-inspect-1"},
           {"folder", files.checkpoint.folder().string()},
@@ -43,7 +43,7 @@ Json json_of(const ModelFiles& files) {
           {"tokenizer", files.tokenizer->description()}};
 }
 
-std::string text_of(const ModelFiles& files) {
+std::string model_text(const ModelFiles& files) {
   const ModelConfig& config = files.config;
   const std::vector<std::pair<std::string, std::string>> facts{
       {"folder", files.checkpoint.folder().string()},
@@ -71,7 +71,7 @@ std::string text_of(const ModelFiles& files) {
 ExitCode run_inspect(const std::string& folder, const Output& output) {
   begin(output);
   const ModelFiles files = open_model(folder, {});
-  std::cout << (output.json ? json_of(files).dump(1) + "\n" : text_of(files));
+  std::cout << (output.json ? model_json(files).dump(1) + "\n" : model_text(files));
   return ExitCode::kOk;
 }
 

@@ -76,7 +76,7 @@ std::string table_of(const JobPlan& plan) {
   return format_table(rows);
 }
 
-Json json_of(const JobPlan& plan, const Task& task) {
+Json plan_json(const JobPlan& plan, const Task& task) {
   Json stages = Json::array();
   for (const StageEstimate& s : plan.stages)
     stages.push_back({{"device", s.stage.device.str()},
@@ -107,7 +107,7 @@ ExitCode run_plan(const PlanArguments& arguments, const Output& output) {
       arguments.devices.empty() ? find_devices(task.run.devices) : assume_devices(arguments.devices);
   const JobPlan plan = choose_plan(task.config, task.work, choice, task.run.balance);
   if (output.json) {
-    std::cout << json_of(plan, task).dump(1) << "\n";
+    std::cout << plan_json(plan, task).dump(1) << "\n";
   } else {
     std::cout << table_of(plan);
     std::cout << "  total: weights, edited weights, and the largest of evaluate, values with their prefix cache, "

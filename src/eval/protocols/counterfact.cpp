@@ -27,7 +27,7 @@ constexpr size_t kNeighborhood = 2;  // where the true target shall stay
 struct Pair {
   std::optional<size_t> wanted, other;
 };
-using AskedRequest = std::array<std::vector<Pair>, kGroups.size()>;
+using AskedGroups = std::array<std::vector<Pair>, kGroups.size()>;
 
 double probability(double nll) { return std::exp(-nll); }
 
@@ -36,7 +36,7 @@ class CounterFactProtocol : public Protocol {
   explicit CounterFactProtocol(const CounterFactFiles& files) : texts_(files) {}
 
   void ask(const EditRequest& request, Asker& asker) override {
-    AskedRequest& asked = requests_.emplace_back();
+    AskedGroups& asked = requests_.emplace_back();
     const std::vector<std::string> edited{request.prompt.text};
     const std::array<const std::vector<std::string>*, kGroups.size()> prompts{&edited, &request.paraphrases,
                                                                               &request.neighborhood};
@@ -107,7 +107,7 @@ class CounterFactProtocol : public Protocol {
   }
 
  private:
-  std::vector<AskedRequest> requests_;
+  std::vector<AskedGroups> requests_;
   CounterFactTexts texts_;
 };
 

@@ -22,7 +22,7 @@ struct AskedSection {
   std::vector<size_t> scores;
 };
 
-struct AskedRequest {
+struct AskedProbes {
   size_t rewrite = 0;
   std::vector<size_t> rephrases;
   std::vector<AskedSection> locality, portability;
@@ -49,7 +49,7 @@ void remember(std::vector<std::string>& names, const std::string& name) {
 class EasyEditProtocol : public Protocol {
  public:
   void ask(const EditRequest& request, Asker& asker) override {
-    AskedRequest asked;
+    AskedProbes asked;
     asked.rewrite = asker.score(request.prompt.text, request.target);
     asked.rephrases = ask_probes(asker, probes_of(request.paraphrases, request.target));
     for (const ProbeSection& section : locality_sections(request)) {
@@ -88,7 +88,7 @@ class EasyEditProtocol : public Protocol {
   }
 
   Tallies judge(size_t request, const ModelAnswers& now, const ModelAnswers& before) const override {
-    const AskedRequest& asked = requests_[request];
+    const AskedProbes& asked = requests_[request];
     Tallies tallies;
     tallies[std::string(kRewrite)].add(now.scores[asked.rewrite]->share_right());
     add_outcome(tallies[std::string(kRephrase)], mean_token_match(asked.rephrases, now));
@@ -101,7 +101,7 @@ class EasyEditProtocol : public Protocol {
   }
 
  private:
-  std::vector<AskedRequest> requests_;
+  std::vector<AskedProbes> requests_;
   std::vector<std::string> locality_, portability_;  ///< names of sections, in the order of the records
 };
 

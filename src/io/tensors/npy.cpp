@@ -12,7 +12,7 @@ namespace lancet {
 namespace {
 
 constexpr std::string_view kMagic = "\x93NUMPY";
-constexpr size_t kVersionBytes = 2, kLengthBytes = 2;  // of version 1.0, which holds headers of up to 64 KiB
+constexpr size_t kVersionBytes = 2, kNpyLengthBytes = 2;  // of version 1.0, which holds headers of up to 64 KiB
 
 [[noreturn]] void fail(const std::filesystem::path& path, std::string_view what) {
   throw ConfigError(cat(path.string(), ": ", what,
@@ -25,7 +25,7 @@ constexpr size_t kVersionBytes = 2, kLengthBytes = 2;  // of version 1.0, which 
 std::vector<double> read_npy_numbers(const std::filesystem::path& path) {
   const std::string text = read_text_file(path, "array file");
   const std::string_view bytes = text;
-  const size_t fixed = kMagic.size() + kVersionBytes + kLengthBytes;
+  const size_t fixed = kMagic.size() + kVersionBytes + kNpyLengthBytes;
   if (!bytes.starts_with(kMagic) || bytes.size() < fixed) fail(path, "does not begin as a .npy file");
   if (bytes.substr(kMagic.size(), kVersionBytes) != std::string_view("\x01\x00", 2))
     fail(path, "is not of version 1.0");

@@ -76,7 +76,7 @@ class NpyHeader {
   const ZipPlace& place_;
 };
 
-std::optional<DType> dtype_of(std::string_view descr) {
+std::optional<DType> npy_dtype(std::string_view descr) {
   if (descr == "<f4") return DType::kF32;
   if (descr == "<f8") return DType::kF64;
   if (descr == "<i4") return DType::kI32;
@@ -101,7 +101,7 @@ uint64_t read_npy_header(ZipMemberStream& stream, uint64_t member_bytes, const Z
   stream.read(std::as_writable_bytes(std::span(text)));
   NpyHeader(text, place).parse(array);
 
-  array.dtype = dtype_of(array.descr);
+  array.dtype = npy_dtype(array.descr);
   const uint64_t behind = member_bytes - prefix - length;
   if (!array.dtype) return prefix + length;
   const std::optional<uint64_t> size = stored_bytes(*array.dtype, array.shape);

@@ -40,7 +40,7 @@ std::string read_member(const MappedFile& file, const ZipMember& member, const Z
   return text;
 }
 
-DType dtype_of(const TensorPickle& pickle, const ZipPlace& place) {
+DType storage_dtype(const TensorPickle& pickle, const ZipPlace& place) {
   const auto row = std::ranges::find(kStorageTypes, std::string_view(pickle.storage_type),
                                      &std::pair<std::string_view, DType>::first);
   if (row == kStorageTypes.end())
@@ -101,7 +101,7 @@ SavedTensor SavedTensor::open(const std::filesystem::path& path) {
   const TensorPickle pickle = parse_tensor_pickle(read_member(file, *pickled, place), place);
   const auto record = find(cat(folder, "data/", pickle.storage_key));
   if (record == members.end()) place.fail(cat("a record data/", printable(pickle.storage_key)), "none", kSaved.damaged);
-  tensor.dtype_ = dtype_of(pickle, place);
+  tensor.dtype_ = storage_dtype(pickle, place);
   check_extents(pickle, tensor.dtype_, *record, place, tensor.begin_);
   tensor.begin_ += record->begin;
   tensor.shape_ = pickle.sizes;

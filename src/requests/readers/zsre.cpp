@@ -12,7 +12,7 @@ namespace {
 
 enum class UnrelatedQuestion { kAsItStands, kWithMark };
 
-EditRequest read_question(RecordReader& reader, UnrelatedQuestion mark) {
+EditRequest read_zsre_question(RecordReader& reader, UnrelatedQuestion mark) {
   EditRequest request;
   request.id = reader.id();
   const std::optional<std::string> subject = reader.text(reader.field("subject"));
@@ -39,7 +39,7 @@ std::vector<std::string> true_answers(RecordReader& reader) {
 bool is_zsre(const RecordJson& record) { return record.contains("src") && record.contains("answers"); }
 
 std::vector<EditRequest> parse_zsre(RecordReader& reader) {
-  EditRequest request = read_question(reader, UnrelatedQuestion::kAsItStands);
+  EditRequest request = read_zsre_question(reader, UnrelatedQuestion::kAsItStands);
   request.target = reader.required(reader.field("alt"), "text (the answer to edit to)").value_or("");
   std::vector<std::string> answers = true_answers(reader);
   if (!answers.empty()) request.target_true = std::move(answers.front());
@@ -47,7 +47,7 @@ std::vector<EditRequest> parse_zsre(RecordReader& reader) {
 }
 
 std::vector<EditRequest> parse_zsre_true(RecordReader& reader) {
-  EditRequest request = read_question(reader, UnrelatedQuestion::kWithMark);
+  EditRequest request = read_zsre_question(reader, UnrelatedQuestion::kWithMark);
   std::vector<std::string> answers = true_answers(reader);
   if (answers.empty()) return {};
   request.target = answers.front();
@@ -58,7 +58,7 @@ std::vector<EditRequest> parse_zsre_true(RecordReader& reader) {
 bool is_ultraedit_zsre(const RecordJson& record) { return record.contains("src") && record.contains("ans"); }
 
 std::vector<EditRequest> parse_ultraedit_zsre(RecordReader& reader) {
-  EditRequest request = read_question(reader, UnrelatedQuestion::kWithMark);
+  EditRequest request = read_zsre_question(reader, UnrelatedQuestion::kWithMark);
   request.target = reader.required(reader.field("ans"), "text (the answer to edit to)").value_or("");
   return {std::move(request)};
 }

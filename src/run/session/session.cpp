@@ -62,15 +62,6 @@ void append(std::vector<WeightChanges>& to, std::span<const WeightChanges> more)
   }
 }
 
-/// One call of edit().
-struct DoneEdit {
-  std::vector<EditRequest> requests;
-  EditorState state;                     ///< behind it
-  std::vector<WeightChanges> changes;    ///< its own
-  std::vector<WeightChanges> last;       ///< what the method does behind the last edit, while this is the last one
-  std::vector<std::string> request_ids;  ///< of each column of its low-rank changes
-};
-
 }  // namespace
 
 class Session::Impl {
@@ -169,6 +160,15 @@ class Session::Impl {
   Reporter& reporter() { return reporter_; }
 
  private:
+  /// One call of edit().
+  struct DoneEdit {
+    std::vector<EditRequest> requests;
+    EditorState state;                     ///< behind it
+    std::vector<WeightChanges> changes;    ///< its own
+    std::vector<WeightChanges> last;       ///< what the method does behind the last edit, while this is the last one
+    std::vector<std::string> request_ids;  ///< of each column of its low-rank changes
+  };
+
   void check_ids(std::span<const EditRequest> requests) const {
     if (requests.empty()) throw ConfigError("requests: expected at least one, got none");
     std::set<std::string> known;

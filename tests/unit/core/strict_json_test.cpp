@@ -7,7 +7,7 @@
 namespace lancet {
 namespace {
 
-std::string refusal(const std::string& text, int max_depth = kUsualJsonDepth) {
+std::string json_refusal(const std::string& text, int max_depth = kUsualJsonDepth) {
   try {
     parse_strict_json(text, max_depth);
   } catch (const JsonProblem& problem) {
@@ -22,25 +22,26 @@ TEST(StrictJson, GivesWhatTheTextSays) {
 }
 
 TEST(StrictJson, RefusesWhatIsNoJsonInWordsOfOneLine) {
-  EXPECT_EQ(refusal("[1,\n 2,]").find("not valid JSON: parse error at line 2, column 4"), 0U) << refusal("[1,\n 2,]");
-  EXPECT_EQ(refusal("").find("not valid JSON: "), 0U);
-  EXPECT_EQ(refusal("[1e999]").find("not valid JSON: "), 0U);
-  EXPECT_EQ(refusal("[\"\x01\"]").find('\x01'), std::string::npos);
-  EXPECT_LT(refusal("[\"" + std::string(100'000, 'x')).size(), 400U);
+  EXPECT_EQ(json_refusal("[1,\n 2,]").find("not valid JSON: parse error at line 2, column 4"), 0U)
+      << json_refusal("[1,\n 2,]");
+  EXPECT_EQ(json_refusal("").find("not valid JSON: "), 0U);
+  EXPECT_EQ(json_refusal("[1e999]").find("not valid JSON: "), 0U);
+  EXPECT_EQ(json_refusal("[\"\x01\"]").find('\x01'), std::string::npos);
+  EXPECT_LT(json_refusal("[\"" + std::string(100'000, 'x')).size(), 400U);
 }
 
 TEST(StrictJson, RefusesAKeyThatStandsTwiceInOneObject) {
-  EXPECT_EQ(refusal(R"({"a": 1, "b": {"a": 2, "c": 3, "c": 4}})"), "the key 'c' stands twice in one object");
-  EXPECT_EQ(refusal(R"([{"a": 1}, {"a": 2}, {"b": {"a": 1}, "a": 1}])"), "");
+  EXPECT_EQ(json_refusal(R"({"a": 1, "b": {"a": 2, "c": 3, "c": 4}})"), "the key 'c' stands twice in one object");
+  EXPECT_EQ(json_refusal(R"([{"a": 1}, {"a": 2}, {"b": {"a": 1}, "a": 1}])"), "");
 }
 
 TEST(StrictJson, RefusesDeepNesting) {
   const auto nested = [](int depth) {
     return std::string(static_cast<size_t>(depth), '[') + std::string(static_cast<size_t>(depth), ']');
   };
-  EXPECT_EQ(refusal(nested(4), 4), "");
-  EXPECT_EQ(refusal(nested(5), 4), "nested deeper than 4 levels");
-  EXPECT_EQ(refusal(nested(1'000'000)), "nested deeper than 64 levels");
+  EXPECT_EQ(json_refusal(nested(4), 4), "");
+  EXPECT_EQ(json_refusal(nested(5), 4), "nested deeper than 4 levels");
+  EXPECT_EQ(json_refusal(nested(1'000'000)), "nested deeper than 64 levels");
 }
 
 TEST(JsonWatch, NumbersTheElementsOfTheOutermostList) {

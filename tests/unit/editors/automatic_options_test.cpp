@@ -18,7 +18,7 @@ using testing::nmse;
 using testing::TempDir;
 using testing::TinyModel;
 
-constexpr const char* kValues = ", values: {steps: 4, lr: 0.1}, contexts: ['{}']}";
+constexpr const char* kValuesAndEnd = ", values: {steps: 4, lr: 0.1}, contexts: ['{}']}";
 constexpr const char* kBounds = ", residual_above: 0, residual_below: 1e9, passes: 1";
 
 struct AutomaticOptionsTest : public ::testing::Test {
@@ -41,7 +41,7 @@ struct AutomaticOptionsTest : public ::testing::Test {
   /// `options`: of the editor, without the closing brace.
   Result edit(const std::string& options, std::span<const EditRequest> batch, EditorState& state) {
     WeightTransaction transaction(model);
-    Result result{editor_from("{" + options + kValues)->edit(context, batch, state, transaction), {}};
+    Result result{editor_from("{" + options + kValuesAndEnd)->edit(context, batch, state, transaction), {}};
     for (const WeightTransaction::Entry& entry : transaction.entries())
       for (const WeightDelta& delta : entry.deltas)
         result.deltas.emplace_back(entry.id.layer, std::get<LowRankDelta>(delta));
@@ -158,7 +158,7 @@ TEST_F(AutomaticOptionsTest, NoNumberIsTakenWhereKeysAreNothing) {
   EditorState state;
   WeightTransaction transaction(model);
   try {
-    editor_from(cat("{method: memit, layers: [1]", kValues))
+    editor_from(cat("{method: memit, layers: [1]", kValuesAndEnd))
         ->edit(empty, std::span(requests).first(2), state, transaction);
     FAIL() << "nothing was thrown";
   } catch (const NumericError& error) {

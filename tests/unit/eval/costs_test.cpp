@@ -18,11 +18,6 @@ using testing::some_requests;
 using testing::TempDir;
 using testing::TinyModel;
 
-Communicator& alone() {
-  static SingleProcess process;
-  return process;
-}
-
 class Costs : public ::testing::Test {
  protected:
   TinyModel tiny_;

@@ -18,11 +18,6 @@ namespace {
 using testing::some_requests;
 using testing::TinyModel;
 
-Communicator& alone() {
-  static SingleProcess process;
-  return process;
-}
-
 TEST(Metrics, PoolCountsEveryOutcomeOnce) {
   const std::vector<Tallies> requests{{{"a", {1, 1}}, {"b", {}}}, {{"a", {1, 3}}}};
   const Tallies all = pooled(requests);

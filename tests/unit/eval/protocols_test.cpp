@@ -20,11 +20,6 @@ using testing::TinyModel;
 
 const std::vector<std::string> kPublished{"counterfact", "zsre", "easyedit", "mquake", "ultraedit"};
 
-Communicator& alone() {
-  static SingleProcess process;
-  return process;
-}
-
 /// Requests with every part that a protocol asks for.
 std::vector<EditRequest> full_requests() {
   std::vector<EditRequest> requests = some_requests(3);

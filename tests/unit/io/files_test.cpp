@@ -9,24 +9,13 @@
 
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
+#include "support/document_support.h"
 #include "support/io_support.h"
 
 namespace lancet {
 namespace {
 
 using namespace lancet::testing;
-
-std::vector<std::string> documents_of(const std::filesystem::path& path) {
-  DocumentReader reader(path);
-  std::vector<std::string> documents;
-  while (auto document = reader.next()) documents.push_back(*document);
-  EXPECT_FALSE(reader.next().has_value());
-  return documents;
-}
-
-std::string refusal(const std::filesystem::path& path) {
-  return message_of<ConfigError>([&] { documents_of(path); });
-}
 
 TEST(TextFiles, RoundTripEveryByte) {
   const TempDir dir;
@@ -111,7 +100,7 @@ TEST(DocumentReader, NamesFileAndLineOfALineThatIsNotValid) {
   for (const std::string line : {"{\"text\": 3}", "{\"other\": \"x\"}", "[\"text\"]", "{\"text\": \"x\"", "plain",
                                  "{\"text\":\"a\",\"text\":\"b\"}"}) {
     write_bytes(dir / "c.jsonl", "{\"text\":\"fine\"}\n\n" + line + "\n");
-    expect_says(refusal(dir / "c.jsonl"), {(dir / "c.jsonl").string() + ":3", "\"text\""});
+    expect_says(corpus_refusal(dir / "c.jsonl"), {(dir / "c.jsonl").string() + ":3", "\"text\""});
   }
 }
 
@@ -120,20 +109,20 @@ TEST(DocumentReader, RefusesTextThatIsNotUtf8) {
   // A lone Latin-1 byte, an overlong form, a surrogate, a code point beyond the last, a character cut short.
   for (const std::string bad : {"\xe4", "\xc0\xaf", "\xed\xa0\x80", "\xf4\x90\x80\x80", "\xe2\x82"}) {
     write_bytes(dir / "c.txt", "fine\nab" + bad + "\n");
-    expect_says(refusal(dir / "c.txt"), {(dir / "c.txt").string() + ":2", "UTF-8", "position 2"});
+    expect_says(corpus_refusal(dir / "c.txt"), {(dir / "c.txt").string() + ":2", "UTF-8", "position 2"});
   }
 }
 
 TEST(DocumentReader, RefusesAbsentFilesAndFolders) {
   const TempDir dir;
-  expect_says(refusal(dir / "no.txt"), {(dir / "no.txt").string(), "No such file"});
-  expect_says(refusal(dir.path()), {dir.path().string(), "folder"});
+  expect_says(corpus_refusal(dir / "no.txt"), {(dir / "no.txt").string(), "No such file"});
+  expect_says(corpus_refusal(dir.path()), {dir.path().string(), "folder"});
 }
 
 TEST(DocumentReader, RefusesPipesAtOnce) {
   const TempDir dir;
   ASSERT_EQ(::mkfifo((dir / "c.txt").c_str(), 0600), 0);
-  expect_says(refusal(dir / "c.txt"), {"corpus: " + (dir / "c.txt").string(), "a pipe"});
+  expect_says(corpus_refusal(dir / "c.txt"), {"corpus: " + (dir / "c.txt").string(), "a pipe"});
 }
 
 TEST(DocumentReader, GivesLinesOfAnyLengthUpToALimit) {
@@ -153,7 +142,7 @@ TEST(DocumentReader, GivesLinesOfAnyLengthUpToALimit) {
     EXPECT_EQ(documents_of(dir / "c.txt"), std::vector{std::string(length, 'x')});
   }
   write_bytes(dir / "long.txt", "fine\n" + std::string(16'000'001, 'x'));
-  expect_says(refusal(dir / "long.txt"), {(dir / "long.txt").string() + ":2", "at most 16.0 MB", "lines"});
+  expect_says(corpus_refusal(dir / "long.txt"), {(dir / "long.txt").string() + ":2", "at most 16.0 MB", "lines"});
 }
 
 }  // namespace

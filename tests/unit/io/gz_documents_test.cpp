@@ -6,6 +6,7 @@
 
 #include "lancet/core/error.h"
 #include "lancet/io/files.h"
+#include "support/document_support.h"
 #include "support/io_support.h"
 #include "support/io_zip_support.h"
 
@@ -15,18 +16,6 @@ namespace {
 using namespace lancet::testing;
 
 std::string gzip(std::string_view text) { return deflated(text, 16 + MAX_WBITS); }
-
-std::vector<std::string> documents_of(const std::filesystem::path& path) {
-  DocumentReader reader(path);
-  std::vector<std::string> documents;
-  while (auto document = reader.next()) documents.push_back(*document);
-  EXPECT_FALSE(reader.next().has_value());
-  return documents;
-}
-
-std::string refusal(const std::filesystem::path& path) {
-  return message_of<ConfigError>([&] { documents_of(path); });
-}
 
 /// Lines of many lengths, longer in all than the reader's buffers, and little compressible.
 std::string long_text() {
@@ -55,9 +44,9 @@ TEST(GzipDocuments, AreTextFieldsOfCompressedJsonLines) {
   write_bytes(dir / "c.jsonl.gz", gzip("{\"text\":\"one\\ntwo\"}\n\n{\"text\":\"three\"}"));
   EXPECT_EQ(documents_of(dir / "c.jsonl.gz"), (std::vector<std::string>{"one\ntwo", "three"}));
   write_bytes(dir / "bad.jsonl.gz", gzip("{\"text\":\"one\"}\n[]\n"));
-  expect_says(refusal(dir / "bad.jsonl.gz"), {(dir / "bad.jsonl.gz").string() + ":2", "\"text\""});
+  expect_says(corpus_refusal(dir / "bad.jsonl.gz"), {(dir / "bad.jsonl.gz").string() + ":2", "\"text\""});
   write_bytes(dir / "bad.txt.gz", gzip("fine\n\xff\n"));
-  expect_says(refusal(dir / "bad.txt.gz"), {(dir / "bad.txt.gz").string() + ":2", "UTF-8"});
+  expect_says(corpus_refusal(dir / "bad.txt.gz"), {(dir / "bad.txt.gz").string() + ":2", "UTF-8"});
 }
 
 TEST(GzipDocuments, OfSeveralMembersAreOneText) {
@@ -89,7 +78,7 @@ TEST(GzipDocuments, AreRefusedWhereverTheFileIsCut) {
     for (size_t length = before.empty() ? 0 : 1; length < packed.size(); ++length) {
       SCOPED_TRACE(::testing::Message() << "cut at " << length);
       write_bytes(dir / "c.txt.gz", before + packed.substr(0, length));
-      expect_says(refusal(dir / "c.txt.gz"), {"corpus: " + (dir / "c.txt.gz").string(), "cut", "again"});
+      expect_says(corpus_refusal(dir / "c.txt.gz"), {"corpus: " + (dir / "c.txt.gz").string(), "cut", "again"});
     }
   }
 }
@@ -105,19 +94,19 @@ TEST(GzipDocuments, AreRefusedWhereverTheFileIsDamaged) {
     std::string damaged = packed;
     damaged[at] = static_cast<char>(damaged[at] ^ 0xe4);
     write_bytes(dir / "c.txt.gz", gzip("before\n") + damaged);
-    expect_says(refusal(dir / "c.txt.gz"), {(dir / "c.txt.gz").string(), "expected gzip data", "again"});
+    expect_says(corpus_refusal(dir / "c.txt.gz"), {(dir / "c.txt.gz").string(), "expected gzip data", "again"});
   }
 }
 
 TEST(GzipDocuments, AreRefusedWhereTheFileIsNotGzip) {
   const TempDir dir;
   write_bytes(dir / "plain.txt.gz", "plain text, only named so\n");
-  expect_says(refusal(dir / "plain.txt.gz"), {(dir / "plain.txt.gz").string(), "not gzip", "unpacked"});
+  expect_says(corpus_refusal(dir / "plain.txt.gz"), {(dir / "plain.txt.gz").string(), "not gzip", "unpacked"});
   write_bytes(dir / "behind.txt.gz", gzip("fine\n") + "and more");
-  expect_says(refusal(dir / "behind.txt.gz"), {"not gzip"});
+  expect_says(corpus_refusal(dir / "behind.txt.gz"), {"not gzip"});
   std::filesystem::create_directory(dir / "folder.txt.gz");
-  expect_says(refusal(dir / "folder.txt.gz"), {"corpus: " + (dir / "folder.txt.gz").string(), "folder"});
-  expect_says(refusal(dir / "absent.txt.gz"), {"No such file"});
+  expect_says(corpus_refusal(dir / "folder.txt.gz"), {"corpus: " + (dir / "folder.txt.gz").string(), "folder"});
+  expect_says(corpus_refusal(dir / "absent.txt.gz"), {"No such file"});
 }
 
 /// 100 MB in 100 kB. Without a limit the whole line would be in memory, twice.
@@ -127,7 +116,7 @@ TEST(GzipDocuments, OfEndlessLinesAreRefusedBeforeTheirEnd) {
   std::string bomb;
   for (int i = 0; i < 100; ++i) bomb += member;
   write_bytes(dir / "c.txt.gz", bomb + "and then no gzip at all, which nobody sees");
-  expect_says(refusal(dir / "c.txt.gz"), {(dir / "c.txt.gz").string() + ":1", "at most 16.0 MB"});
+  expect_says(corpus_refusal(dir / "c.txt.gz"), {(dir / "c.txt.gz").string() + ":1", "at most 16.0 MB"});
 }
 
 }  // namespace

@@ -24,7 +24,7 @@ std::string npy_file(const std::string& dictionary, const std::string& data) {
   return file + "\n" + data;
 }
 
-std::string bytes_of(const std::vector<double>& numbers) {
+std::string bytes_of_numbers(const std::vector<double>& numbers) {
   std::string bytes(numbers.size() * sizeof(double), '\0');
   std::memcpy(bytes.data(), numbers.data(), bytes.size());
   return bytes;
@@ -34,13 +34,13 @@ TEST(NpyNumbers, AreReadAsWritten) {
   const TempDir folder;
   const std::vector<double> numbers{1.5, -2, 1e300};
   write_text_file(folder / "a.npy",
-                  npy_file("{'descr': '<f8', 'fortran_order': False, 'shape': (3,), }", bytes_of(numbers)));
+                  npy_file("{'descr': '<f8', 'fortran_order': False, 'shape': (3,), }", bytes_of_numbers(numbers)));
   EXPECT_EQ(read_npy_numbers(folder / "a.npy"), numbers);
 }
 
 TEST(NpyNumbers, RefuseAllElse) {
   const TempDir folder;
-  const std::string good = npy_file("{'descr': '<f8', 'fortran_order': False, 'shape': (1,), }", bytes_of({1}));
+  const std::string good = npy_file("{'descr': '<f8', 'fortran_order': False, 'shape': (1,), }", bytes_of_numbers({1}));
   const std::vector<std::string> bad{
       "",
       good.substr(0, 9),
@@ -48,9 +48,9 @@ TEST(NpyNumbers, RefuseAllElse) {
       good.substr(0, 130),
       good + "x",
       "PK" + good,
-      npy_file("{'descr': '<f4', 'fortran_order': False, 'shape': (2,), }", bytes_of({1})),
-      npy_file("{'descr': '<f8', 'fortran_order': False, 'shape': (1, 1), }", bytes_of({1})),
-      npy_file("{'descr': '<f8', 'fortran_order': False, 'shape': (2,), }", bytes_of({1}))};
+      npy_file("{'descr': '<f4', 'fortran_order': False, 'shape': (2,), }", bytes_of_numbers({1})),
+      npy_file("{'descr': '<f8', 'fortran_order': False, 'shape': (1, 1), }", bytes_of_numbers({1})),
+      npy_file("{'descr': '<f8', 'fortran_order': False, 'shape': (2,), }", bytes_of_numbers({1}))};
   for (const std::string& bytes : bad) {
     write_text_file(folder / "a.npy", bytes);
     EXPECT_THROW(read_npy_numbers(folder / "a.npy"), ConfigError) << excerpt(bytes, 80);
@@ -61,7 +61,8 @@ TEST(NpyNumbers, RefuseAllElse) {
 TEST(NpyNumbers, AreAsManyOrRefusedForEveryCorruption) {
   const TempDir folder;
   std::mt19937_64 random(20261122);
-  const std::string good = npy_file("{'descr': '<f8', 'fortran_order': False, 'shape': (3,), }", bytes_of({1, 2, 3}));
+  const std::string good =
+      npy_file("{'descr': '<f8', 'fortran_order': False, 'shape': (3,), }", bytes_of_numbers({1, 2, 3}));
   for (int i = 0; i < 1000; ++i) {
     testing::write_bytes(folder / "a.npy", testing::damaged(good, random));
     try {

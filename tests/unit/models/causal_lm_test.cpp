@@ -15,11 +15,10 @@
 namespace lancet {
 namespace {
 
+using testing::kExactF64;
 using testing::kRows;
 using testing::nmse;
 using testing::TinyModel;
-
-constexpr double kExactF64 = 1e-26;
 
 Tensor run_rows(const CausalLM& model, const std::vector<std::vector<TokenId>>& rows) {
   const TokenBatch batch = make_batch(rows);

@@ -6,11 +6,11 @@
 namespace lancet {
 namespace {
 
-constexpr int64_t kRows = 5, kHeads = 2, kDim = 3;
+constexpr int64_t kCachedRows = 5, kHeads = 2, kDim = 3;
 
 KeyValuePair fresh(int64_t tokens, uint64_t seed) {
   torch::manual_seed(seed);
-  return {torch::randn({kRows, tokens, kHeads, kDim}), torch::randn({kRows, tokens, kHeads, kDim})};
+  return {torch::randn({kCachedRows, tokens, kHeads, kDim}), torch::randn({kCachedRows, tokens, kHeads, kDim})};
 }
 
 /// Passes of 4, 1 and 1 tokens over layers 0 and 2.
@@ -19,7 +19,7 @@ KeyValues filled(int64_t room) {
   uint64_t seed = 0;
   for (const int64_t tokens : {4, 1, 1}) {
     for (const int64_t layer : {0, 2}) cache.record(layer, fresh(tokens, ++seed));
-    cache.end_pass(torch::ones({kRows, tokens}, torch::kBool));
+    cache.end_pass(torch::ones({kCachedRows, tokens}, torch::kBool));
   }
   return cache;
 }
@@ -38,7 +38,7 @@ TEST(KeyValues, HoldsWhatWasRecordedWithRoomAndWithout) {
   for (const int64_t room : {0, 5, 6, 9}) {
     const KeyValues cache = filled(room);
     EXPECT_EQ(cache.positions(), 6);
-    EXPECT_EQ(cache.valid_BP().sizes(), at::IntArrayRef({kRows, 6}));
+    EXPECT_EQ(cache.valid_BP().sizes(), at::IntArrayRef({kCachedRows, 6}));
     EXPECT_FALSE(cache.layer(1).key.defined());
     EXPECT_FALSE(cache.layer(7).key.defined());
     for (const int64_t layer : {0, 2}) EXPECT_TRUE(cache.layer(layer).key.equal(expected_keys(layer))) << room;
@@ -48,12 +48,12 @@ TEST(KeyValues, HoldsWhatWasRecordedWithRoomAndWithout) {
 TEST(KeyValues, GrowsInPlaceWithinItsRoom) {
   KeyValues cache(6);
   cache.record(0, fresh(4, 1));
-  cache.end_pass(torch::ones({kRows, 4}, torch::kBool));
+  cache.end_pass(torch::ones({kCachedRows, 4}, torch::kBool));
   const void* keys = cache.layer(0).key.data_ptr();
   const void* valid = cache.valid_BP().data_ptr();
   for (int step = 0; step < 2; ++step) {
     cache.record(0, fresh(1, 2));
-    cache.end_pass(torch::ones({kRows, 1}, torch::kBool));
+    cache.end_pass(torch::ones({kCachedRows, 1}, torch::kBool));
   }
   EXPECT_EQ(cache.layer(0).key.data_ptr(), keys);
   EXPECT_EQ(cache.valid_BP().data_ptr(), valid);

@@ -27,7 +27,7 @@ struct Stored {
 };
 
 /// A byte tensor of one element first, so that nothing behind it is aligned.
-Stored write_tensors(const fs::path& path, at::ScalarType type) {
+Stored write_stored(const fs::path& path, at::ScalarType type) {
   torch::manual_seed(7);
   Stored stored{{torch::ones({1}, torch::kByte)}, {}};
   for (const auto& shape : kShapes) stored.tensors.push_back(torch::randn(shape).to(type));
@@ -50,7 +50,7 @@ void ignore_bytes(int64_t /*bytes*/) {}
 TEST(TensorReader, GivesTheBitsThatTorchConvertsTo) {
   const TempDir folder;
   for (const at::ScalarType from : kTypes) {
-    const Stored stored = write_tensors(folder / at::toString(from), from);
+    const Stored stored = write_stored(folder / at::toString(from), from);
     for (const at::ScalarType to : kTypes) {
       const std::vector<Tensor> tensors = read_tensors(reads_of(stored, to), ignore_bytes);
       ASSERT_EQ(tensors.size(), kShapes.size());
@@ -64,7 +64,7 @@ TEST(TensorReader, GivesTheBitsThatTorchConvertsTo) {
 
 TEST(TensorReader, CountsTheBytesRead) {
   const TempDir folder;
-  const Stored stored = write_tensors(folder / "f", at::kHalf);
+  const Stored stored = write_stored(folder / "f", at::kHalf);
   std::vector<int64_t> told;
   read_tensors(reads_of(stored, at::kFloat), [&](int64_t bytes) { told.push_back(bytes); });
   int64_t expected = 0;
@@ -76,7 +76,7 @@ TEST(TensorReader, CountsTheBytesRead) {
 TEST(TensorReader, SharesNoMemoryWithTheFile) {
   const TempDir folder;
   for (const at::ScalarType to : {at::kFloat, at::kDouble}) {
-    const Stored stored = write_tensors(folder / "f", at::kFloat);
+    const Stored stored = write_stored(folder / "f", at::kFloat);
     const std::vector<Tensor> tensors = read_tensors(reads_of(stored, to), ignore_bytes);
     std::fstream file(folder / "f", std::ios::in | std::ios::out | std::ios::binary);  // the same file, written over
     const std::vector<char> zeros(fs::file_size(folder / "f"));
@@ -90,7 +90,7 @@ TEST(TensorReader, SharesNoMemoryWithTheFile) {
 
 TEST(TensorReader, SaysThatAFileWasCut) {
   const TempDir folder;
-  const Stored stored = write_tensors(folder / "f", at::kFloat);
+  const Stored stored = write_stored(folder / "f", at::kFloat);
   fs::resize_file(folder / "f", fs::file_size(folder / "f") / 2);
   for (const at::ScalarType to : {at::kFloat, at::kDouble}) {
     try {

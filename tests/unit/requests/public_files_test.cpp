@@ -8,7 +8,7 @@ namespace {
 
 using namespace lancet::testing;
 
-RequestFile load(const std::filesystem::path& path, const std::string& format) {
+RequestFile load_public(const std::filesystem::path& path, const std::string& format) {
   RequestFileOptions options;
   options.format = format;
   options.on_bad_record = OnBadRecord::kSkip;
@@ -70,13 +70,13 @@ relation: P30
   };
   for (const PublicFile& file : files) {
     SCOPED_TRACE(file.name);
-    const RequestFile read = load(folder / file.name, "auto");
+    const RequestFile read = load_public(folder / file.name, "auto");
     EXPECT_EQ(read.format, file.format);
     EXPECT_EQ(read.requests.size(), file.requests);
     EXPECT_EQ(read.skipped.count, file.skipped);
     EXPECT_EQ(text_of(read.requests.front()), file.first);
   }
-  const std::vector<EditRequest> in_truth = load(folder / "zsre_mend_train-1k.json", "zsre-true").requests;
+  const std::vector<EditRequest> in_truth = load_public(folder / "zsre_mend_train-1k.json", "zsre-true").requests;
   EXPECT_EQ(in_truth.size(), 1000U);
   EXPECT_EQ(in_truth.front().target, "uniform");
 }

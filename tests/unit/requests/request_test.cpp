@@ -14,7 +14,7 @@ namespace {
 
 using namespace lancet::testing;
 
-class RequestFile : public ::testing::Test {
+class RequestFileTest : public ::testing::Test {
  protected:
   std::filesystem::path write(const std::string& name, const std::string& text) const {
     std::ofstream(dir_ / name, std::ios::binary) << text;
@@ -59,7 +59,7 @@ const std::string kCounterFact = R"([
    "neighborhood_prompts": ["Michel Rocard is a native speaker of", "Leon Blum spoke"],
    "generation_prompts": ["Danielle Darrieux's mother tongue is"]}])";
 
-TEST_F(RequestFile, ReadsCounterFact) {
+TEST_F(RequestFileTest, ReadsCounterFact) {
   const std::vector<EditRequest> requests = load(kCounterFact);
   ASSERT_EQ(requests.size(), 1U);
   const EditRequest& request = requests.front();
@@ -73,7 +73,7 @@ TEST_F(RequestFile, ReadsCounterFact) {
   EXPECT_EQ(request.neighborhood.size(), 2U);
 }
 
-TEST_F(RequestFile, ReadsFlatRecords) {
+TEST_F(RequestFileTest, ReadsFlatRecords) {
   const std::vector<EditRequest> requests = load(R"([
     {"prompt": "Rome, the capital of {}, is", "subject": "Rome", "target": " Paris", "id": "a", "target_true": "Italy",
      "paraphrases": ["{} is the capital of", "Where is Rome? In"], "neighborhood": "Milan is in"},
@@ -93,7 +93,7 @@ TEST_F(RequestFile, ReadsFlatRecords) {
   EXPECT_TRUE(requests[1].paraphrases.empty());
 }
 
-TEST_F(RequestFile, ReadsEasyEditsRecords) {
+TEST_F(RequestFileTest, ReadsEasyEditsRecords) {
   const std::vector<EditRequest> requests = load(R"([
     {"case_id": 0, "prompt": "The mother tongue of Danielle Darrieux is", "target_new": "English", "subject": "Danielle Darrieux",
      "ground_truth": "French", "rephrase_prompt": "Danielle Darrieux speaks", "locality_prompt": "Michel Rocard speaks",
@@ -111,7 +111,7 @@ TEST_F(RequestFile, ReadsEasyEditsRecords) {
   EXPECT_TRUE(requests[1].neighborhood.empty());
 }
 
-TEST_F(RequestFile, MakesASectionOfALocalityPromptWithAnotherAnswer) {
+TEST_F(RequestFileTest, MakesASectionOfALocalityPromptWithAnotherAnswer) {
   const std::vector<EditRequest> requests = load(
       R"([{"prompt": "{} is", "subject": "x", "target": "a", "ground_truth": "b", "locality_prompt": "nq question: who",
                 "locality_ground_truth": "Walter"},
@@ -124,7 +124,7 @@ TEST_F(RequestFile, MakesASectionOfALocalityPromptWithAnotherAnswer) {
   EXPECT_EQ(requests.at(1).neighborhood, std::vector<std::string>{"z is"});
 }
 
-TEST_F(RequestFile, ReadsJsonLines) {
+TEST_F(RequestFileTest, ReadsJsonLines) {
   const std::vector<EditRequest> requests = load(
       "\xef\xbb\xbf{\"prompt\": \"{} is\", \"subject\": \"a\", \"target\": \"b\"}\r\n\n  \n"
       "{\"prompt\": \"{} is\", \"subject\": \"\\ud83d\\ude00\", \"target\": \"d\"}",
@@ -134,7 +134,7 @@ TEST_F(RequestFile, ReadsJsonLines) {
   EXPECT_EQ(requests[1].id, "1");
 }
 
-TEST_F(RequestFile, ReadsTheDemoRequests) {
+TEST_F(RequestFileTest, ReadsTheDemoRequests) {
   const std::vector<EditRequest> requests =
       load_request_file(LANCET_SOURCE_DIR "/data/requests/demo.json", {.range = {.skip = 0, .limit = 100}}).requests;
   ASSERT_EQ(requests.size(), 100U);
@@ -148,7 +148,7 @@ TEST_F(RequestFile, ReadsTheDemoRequests) {
   EXPECT_EQ(ids.size(), 100U);
 }
 
-TEST_F(RequestFile, TakesARangeInFileOrder) {
+TEST_F(RequestFileTest, TakesARangeInFileOrder) {
   std::string text;
   for (int i = 0; i < 5; ++i)
     text += R"({"prompt": "{} is", "subject": "s", "target": "t)" + std::to_string(i) + "\"}\n";
@@ -166,14 +166,14 @@ TEST_F(RequestFile, TakesARangeInFileOrder) {
   EXPECT_NE(refusal(text, {.skip = 0, .limit = 0}, "r.jsonl").find("a limit of at least 1"), std::string::npos);
 }
 
-TEST_F(RequestFile, LooksOnlyAtTheRecordsThatAreTaken) {
+TEST_F(RequestFileTest, LooksOnlyAtTheRecordsThatAreTaken) {
   const std::string text = R"([{"prompt": 1}, {"prompt": "{} is", "subject": "s", "target": "t"}, "bad"])";
   EXPECT_EQ(load(text, {.skip = 1, .limit = 1}).size(), 1U);
   EXPECT_EQ(load("{not json\n{\"prompt\": \"p\", \"target\": \"t\"}\n", {.skip = 1, .limit = {}}, "r.jsonl").size(),
             1U);
 }
 
-TEST_F(RequestFile, RefusesFilesWithoutRequests) {
+TEST_F(RequestFileTest, RefusesFilesWithoutRequests) {
   EXPECT_EQ(refusal(""), "r.json: is empty, expected requests");
   EXPECT_EQ(refusal(" \n\n", {}, "r.jsonl"), "r.jsonl: is empty, expected requests");
   EXPECT_EQ(refusal("[]"), "r.json: holds no request");
@@ -185,7 +185,7 @@ TEST_F(RequestFile, RefusesFilesWithoutRequests) {
             std::string::npos);
 }
 
-TEST_F(RequestFile, RefusesTextsThatNoModelCanReadBeforeTheyAreTokenised) {
+TEST_F(RequestFileTest, RefusesTextsThatNoModelCanReadBeforeTheyAreTokenised) {
   const std::string most(1'000'000, 'x');
   const auto record = [](const std::string& subject, const std::string& target) {
     return R"([{"prompt": "{} is", "subject": ")" + subject + R"(", "target": ")" + target + "\"}]";
@@ -196,13 +196,13 @@ TEST_F(RequestFile, RefusesTextsThatNoModelCanReadBeforeTheyAreTokenised) {
   EXPECT_NE(refusal(record(most + "x", "b")).find("subject: expected at most"), std::string::npos);
 }
 
-TEST_F(RequestFile, RefusesAPipeAtOnce) {
+TEST_F(RequestFileTest, RefusesAPipeAtOnce) {
   ASSERT_EQ(::mkfifo((dir_ / "r.json").c_str(), 0600), 0);
   const std::string message = config_error([&] { load_request_file(dir_ / "r.json", {}); });
   EXPECT_NE(message.find("is a pipe or a device, expected a regular file"), std::string::npos) << message;
 }
 
-TEST_F(RequestFile, SaysWhereJsonBreaksOff) {
+TEST_F(RequestFileTest, SaysWhereJsonBreaksOff) {
   const std::string message =
       refusal("[{\"prompt\": \"p\",\n  \"target\": \"t\"},\n  {\"prompt\": \"" + std::string(5000, 'x'));
   EXPECT_EQ(message.find("r.json: not valid JSON: parse error at line 3, column 50"), 0U) << message;
@@ -211,7 +211,7 @@ TEST_F(RequestFile, SaysWhereJsonBreaksOff) {
   EXPECT_NE(refusal("[\"\xff\"]").find("r.json: not valid JSON: "), std::string::npos);
 }
 
-TEST_F(RequestFile, ReportsEveryBadRecordAtOnce) {
+TEST_F(RequestFileTest, ReportsEveryBadRecordAtOnce) {
   const std::string message = refusal(R"([
     {"prompt": "{} is", "subject": "a", "target": "b"},
     {"prompt": 5, "subject": "a", "target": ["b"], "case_id": 17},
@@ -247,7 +247,7 @@ TEST_F(RequestFile, ReportsEveryBadRecordAtOnce) {
   EXPECT_EQ(message.find("record 0"), std::string::npos) << message;
 }
 
-TEST_F(RequestFile, ReportsWhatCounterFactLacks) {
+TEST_F(RequestFileTest, ReportsWhatCounterFactLacks) {
   const std::string message = refusal(R"([
     {"case_id": 1, "requested_rewrite": {"prompt": "{} is", "subject": "a"}},
     {"case_id": 2, "requested_rewrite": {"prompt": "{} is", "subject": "a", "target_new": "b", "target_true": {"id": "Q1"}}},
@@ -266,7 +266,7 @@ TEST_F(RequestFile, ReportsWhatCounterFactLacks) {
     EXPECT_NE(message.find(expected), std::string::npos) << expected << " is not in\n" << message;
 }
 
-TEST_F(RequestFile, ShowsTwentyProblemsAndCountsTheOthers) {
+TEST_F(RequestFileTest, ShowsTwentyProblemsAndCountsTheOthers) {
   std::string text = "{broken\n";
   for (int i = 0; i < 50; ++i) text += "{\"prompt\": \"p\"}\n";
   const std::string message = refusal(text, {}, "r.jsonl");
@@ -276,7 +276,7 @@ TEST_F(RequestFile, ShowsTwentyProblemsAndCountsTheOthers) {
   EXPECT_NE(message.find("r.jsonl: record 1 (line 2): target: is missing"), std::string::npos) << message;
 }
 
-TEST_F(RequestFile, RefusesAnIdThatStandsTwice) {
+TEST_F(RequestFileTest, RefusesAnIdThatStandsTwice) {
   const auto record = [](const std::string& id) { return "{\"prompt\": \"p\", \"target\": \"t\"" + id + "}"; };
   EXPECT_EQ(refusal("[" + record(", \"id\": \"7\"") + "," + record("") + "," + record(", \"case_id\": 7") + "]"),
             "r.json: record 2: id: '7' stands twice, first in record 0");
@@ -284,12 +284,12 @@ TEST_F(RequestFile, RefusesAnIdThatStandsTwice) {
             "r.json: record 1: id: '1' stands twice, first in record 0");
 }
 
-TEST_F(RequestFile, RefusesTwoNamesForOneField) {
+TEST_F(RequestFileTest, RefusesTwoNamesForOneField) {
   EXPECT_EQ(refusal(R"([{"prompt": "p", "target": "a", "target_new": "b"}])"),
             "r.json: record 0: target_new: is target under another name: expected one of the two");
 }
 
-TEST_F(RequestFile, RefusesAPlaceInANeighborsPrompt) {
+TEST_F(RequestFileTest, RefusesAPlaceInANeighborsPrompt) {
   const std::string message =
       refusal(R"([{"prompt": "{} is", "subject": "a", "target": "b", "neighborhood": ["{} was"]},
                                           {"prompt": "p", "target": "b", "paraphrases": "{} was"}])");
@@ -297,7 +297,7 @@ TEST_F(RequestFile, RefusesAPlaceInANeighborsPrompt) {
   EXPECT_NE(message.find("record 1: paraphrases: the subject is empty"), std::string::npos) << message;
 }
 
-TEST_F(RequestFile, WritesLinesThatReadBackToTheSameRequest) {
+TEST_F(RequestFileTest, WritesLinesThatReadBackToTheSameRequest) {
   std::vector<EditRequest> requests = load(kCounterFact);
   for (EditRequest& request : load(R"([
          {"prompt": "Rome, the capital of {}, is", "subject": "Rome", "target": " Paris", "id": "a\nb", "paraphrases": ["{} \"x\""],

@@ -14,6 +14,7 @@ using testing::contains;
 using testing::error_of;
 using testing::open_spec;
 using testing::pieces_of;
+using testing::text_pieces;
 using testing::tiny_spec;
 using Ids = std::vector<TokenId>;
 using Pieces = std::vector<std::string>;
@@ -34,14 +35,10 @@ json metaspace(const json& changes) {
 
 int next_id(const json& spec) { return static_cast<int>(spec["model"]["vocab"].size()); }
 
-Pieces pieces(const Tokenizer& tokenizer, const std::string& text) {
-  return pieces_of(tokenizer, tokenizer.ids(text, SpecialTokens::kNone));
-}
-
 TEST(BpeTokenizer, MergesByRankAndAddsBos) {
   const auto tokenizer = open_spec(tiny_spec());
   EXPECT_EQ(pieces_of(*tokenizer, tokenizer->ids("Paris is")), (Pieces{"<s>", "▁Paris", "▁is"}));
-  EXPECT_EQ(pieces(*tokenizer, "Paris is"), (Pieces{"▁Paris", "▁is"}));
+  EXPECT_EQ(text_pieces(*tokenizer, "Paris is"), (Pieces{"▁Paris", "▁is"}));
   EXPECT_EQ(tokenizer->bos_id(), 1);
   EXPECT_EQ(tokenizer->vocab_size(), next_id(tiny_spec()));
   EXPECT_EQ(tokenizer->description(), "BPE (SentencePiece kind), tokenizer.json");
@@ -113,7 +110,7 @@ TEST(BpeTokenizer, TakesTheLongestAddedTokenAtTheLeftmostPlace) {
   const int id = next_id(spec);
   for (const char* content : {"<x", "<x>y", "x>y>"})
     spec["added_tokens"].push_back(added_token(id + static_cast<int>(spec["added_tokens"].size()) - 3, content));
-  EXPECT_EQ(pieces(*open_spec(spec), "<x>y><x"), (Pieces{"<x>y", "▁", "<0x3E>", "<x"}));
+  EXPECT_EQ(text_pieces(*open_spec(spec), "<x>y><x"), (Pieces{"<x>y", "▁", "<0x3E>", "<x"}));
 }
 
 TEST(BpeTokenizer, LooksForNormalizedAddedTokensInTheNormalizedText) {
@@ -139,14 +136,14 @@ TEST(BpeTokenizer, MetaspacePrependsBySchemeAndCutsWords) {
   json spec = tiny_spec();
   spec["normalizer"] = nullptr;
   spec["pre_tokenizer"] = metaspace({{"prepend_scheme", "always"}});
-  EXPECT_EQ(pieces(*open_spec(spec), "is<s>is"), (Pieces{"▁is", "<s>", "▁is"}));
-  EXPECT_EQ(pieces(*open_spec(spec), " is"), (Pieces{"▁is"})) << "a space stands there already";
+  EXPECT_EQ(text_pieces(*open_spec(spec), "is<s>is"), (Pieces{"▁is", "<s>", "▁is"}));
+  EXPECT_EQ(text_pieces(*open_spec(spec), " is"), (Pieces{"▁is"})) << "a space stands there already";
   spec["pre_tokenizer"] = metaspace({{"prepend_scheme", "first"}});
-  EXPECT_EQ(pieces(*open_spec(spec), "is<s>is"), (Pieces{"▁is", "<s>", "is"}));
+  EXPECT_EQ(text_pieces(*open_spec(spec), "is<s>is"), (Pieces{"▁is", "<s>", "is"}));
   spec["pre_tokenizer"] = metaspace({{"prepend_scheme", "never"}});
-  EXPECT_EQ(pieces(*open_spec(spec), "is is"), (Pieces{"is", "▁is"}));
+  EXPECT_EQ(text_pieces(*open_spec(spec), "is is"), (Pieces{"is", "▁is"}));
   spec["pre_tokenizer"] = metaspace({{"add_prefix_space", false}});
-  EXPECT_EQ(pieces(*open_spec(spec), "is"), (Pieces{"is"}));
+  EXPECT_EQ(text_pieces(*open_spec(spec), "is"), (Pieces{"is"}));
 }
 
 TEST(BpeTokenizer, MetaspaceWithoutSplitLetsMergesCrossWords) {
@@ -155,9 +152,9 @@ TEST(BpeTokenizer, MetaspaceWithoutSplitLetsMergesCrossWords) {
   spec["model"]["vocab"]["s▁"] = next_id(spec);
   spec["model"]["merges"].insert(spec["model"]["merges"].begin(), json::array({"s", "▁"}));
   spec["pre_tokenizer"] = metaspace({{"prepend_scheme", "always"}, {"split", true}});
-  EXPECT_EQ(pieces(*open_spec(spec), "is is"), (Pieces{"▁is", "▁is"}));
+  EXPECT_EQ(text_pieces(*open_spec(spec), "is is"), (Pieces{"▁is", "▁is"}));
   spec["pre_tokenizer"] = metaspace({{"prepend_scheme", "always"}, {"split", false}});
-  EXPECT_EQ(pieces(*open_spec(spec), "is is"), (Pieces{"▁", "i", "s▁", "is"}));
+  EXPECT_EQ(text_pieces(*open_spec(spec), "is is"), (Pieces{"▁", "i", "s▁", "is"}));
 }
 
 TEST(BpeTokenizer, UnknownCharactersAreFusedNotFusedOrDroppedAsTheModelSays) {
@@ -167,7 +164,7 @@ TEST(BpeTokenizer, UnknownCharactersAreFusedNotFusedOrDroppedAsTheModelSays) {
   EXPECT_EQ(pieces_of(*open_spec(spec), fused.ids), (Pieces{"▁", "a", "<unk>", "s"}));
   EXPECT_EQ(fused.spans[2], (ByteSpan{1, 5}));
   spec["model"]["fuse_unk"] = false;
-  EXPECT_EQ(pieces(*open_spec(spec), "aéßs"), (Pieces{"▁", "a", "<unk>", "<unk>", "s"}));
+  EXPECT_EQ(text_pieces(*open_spec(spec), "aéßs"), (Pieces{"▁", "a", "<unk>", "<unk>", "s"}));
   spec["model"]["unk_token"] = nullptr;
   const Encoding dropped = open_spec(spec)->encode("aéßs", SpecialTokens::kNone);
   EXPECT_EQ(dropped.spans, (Spans{{0, 0}, {0, 1}, {5, 6}}));
@@ -178,9 +175,9 @@ TEST(BpeTokenizer, IgnoreMergesTakesAWholeWordOfTheVocabulary) {
   spec["normalizer"] = nullptr;
   spec["pre_tokenizer"] = metaspace(json::object());
   spec["model"]["vocab"]["▁ras"] = next_id(spec);
-  EXPECT_EQ(pieces(*open_spec(spec), "ras"), (Pieces{"▁", "r", "a", "s"}));
+  EXPECT_EQ(text_pieces(*open_spec(spec), "ras"), (Pieces{"▁", "r", "a", "s"}));
   spec["model"]["ignore_merges"] = true;
-  EXPECT_EQ(pieces(*open_spec(spec), "ras"), (Pieces{"▁ras"}));
+  EXPECT_EQ(text_pieces(*open_spec(spec), "ras"), (Pieces{"▁ras"}));
 }
 
 TEST(BpeTokenizer, PutsSpecialTokensOnBothSidesWhenTheTemplateSaysSo) {
@@ -254,7 +251,8 @@ TEST(BpeTokenizer, MergesAsTheSlowDefinitionDoes) {
       Pieces letters(below(60));
       std::string joined;
       for (std::string& letter : letters) joined += letter = std::string(1, static_cast<char>('a' + below(3)));
-      ASSERT_EQ(pieces(*tokenizer, joined), merge_slowly(letters, merges)) << "seed " << kSeed << ", text " << joined;
+      ASSERT_EQ(text_pieces(*tokenizer, joined), merge_slowly(letters, merges))
+          << "seed " << kSeed << ", text " << joined;
     }
   }
 }

@@ -16,6 +16,7 @@ using testing::contains;
 using testing::error_of;
 using testing::open_spec;
 using testing::pieces_of;
+using testing::text_pieces;
 using Ids = std::vector<TokenId>;
 using Pieces = std::vector<std::string>;
 using Spans = std::vector<ByteSpan>;
@@ -38,7 +39,7 @@ Pieces byte_characters() {
   return characters;
 }
 
-json split(const std::string& pattern) {
+json split_by(const std::string& pattern) {
   return {{"type", "Split"}, {"pattern", {{"Regex", pattern}}}, {"behavior", "Isolated"}, {"invert", false}};
 }
 
@@ -49,7 +50,7 @@ json byte_level(const json& changes = json::object()) {
 }
 
 json pre_tokenizer(const std::string& pattern) {
-  return {{"type", "Sequence"}, {"pretokenizers", {split(pattern), byte_level({{"use_regex", false}})}}};
+  return {{"type", "Sequence"}, {"pretokenizers", {split_by(pattern), byte_level({{"use_regex", false}})}}};
 }
 
 /// Ids 0 to 255 are the bytes; `words` and what `merges` make follow; BOS is added as in Llama 3.
@@ -80,11 +81,7 @@ json paris_spec() {
   return byte_level_spec({{"Ġ", "P"}, {"a", "r"}, {"ĠP", "ar"}, {"i", "s"}, {"Ġ", "is"}, {"ĠPar", "is"}});
 }
 
-Pieces pieces(const Tokenizer& tokenizer, const std::string& text) {
-  return pieces_of(tokenizer, tokenizer.ids(text, SpecialTokens::kNone));
-}
-
-std::string error_with(const char* place, const json& value) {
+std::string byte_level_error_with(const char* place, const json& value) {
   json spec = paris_spec();
   spec[json::json_pointer(place)] = value;
   return error_of<TokenizerError>([&] { open_spec(spec); });
@@ -104,7 +101,7 @@ TEST(ByteLevel, MergesWithinWordsAndAddsBos) {
 TEST(ByteLevel, CutsWordsByThePattern) {
   const Pieces words = {"don", "'T", "Ġ", "Ġknow", "123", "4", "Ġ!?Ċ", "ĠĠ", "Ġx"};
   const auto tokenizer = open_spec(byte_level_spec({}, words));
-  EXPECT_EQ(pieces(*tokenizer, "don'T  know1234 !?\n   x"),
+  EXPECT_EQ(text_pieces(*tokenizer, "don'T  know1234 !?\n   x"),
             (Pieces{"don", "'T", "Ġ", "Ġknow", "123", "4", "Ġ!?Ċ", "ĠĠ", "Ġx"}));
 }
 
@@ -112,20 +109,21 @@ TEST(ByteLevel, CutsAsGpt2WithoutASplit) {
   const Pieces words = {"don", "'t", "'", "T", "Ġ", "Ġknow", "1234", "Ġ!?", "Ċ", "x", "Ġdon"};
   json spec = byte_level_spec({}, words);
   spec["pre_tokenizer"] = byte_level();
-  EXPECT_EQ(pieces(*open_spec(spec), "don't  know1234 !?\nx"),
+  EXPECT_EQ(text_pieces(*open_spec(spec), "don't  know1234 !?\nx"),
             (Pieces{"don", "'t", "Ġ", "Ġknow", "1234", "Ġ!?", "Ċ", "x"}));
-  EXPECT_EQ(pieces(*open_spec(spec), "don'T"), (Pieces{"don", "'", "T"}));
+  EXPECT_EQ(text_pieces(*open_spec(spec), "don'T"), (Pieces{"don", "'", "T"}));
   spec["pre_tokenizer"] = byte_level({{"add_prefix_space", true}});
   const auto tokenizer = open_spec(spec);
-  EXPECT_EQ(pieces(*tokenizer, "don"), (Pieces{"Ġdon"}));
-  EXPECT_EQ(pieces(*tokenizer, " don<|bos|>don"), (Pieces{"Ġdon", "<|bos|>", "Ġdon"}));
+  EXPECT_EQ(text_pieces(*tokenizer, "don"), (Pieces{"Ġdon"}));
+  EXPECT_EQ(text_pieces(*tokenizer, " don<|bos|>don"), (Pieces{"Ġdon", "<|bos|>", "Ġdon"}));
   EXPECT_EQ(tokenizer->encode("don", SpecialTokens::kNone).spans, (Spans{{0, 3}}));
 }
 
 TEST(ByteLevel, CutsByOnePatternAfterAnother) {
   json spec = byte_level_spec({}, {"12", "ab", "abab"});
-  spec["pre_tokenizer"]["pretokenizers"] = {split(R"(\p{N}{1,2})"), split("ab"), byte_level({{"use_regex", false}})};
-  EXPECT_EQ(pieces(*open_spec(spec), "12abab12"), (Pieces{"12", "ab", "ab", "12"}));
+  spec["pre_tokenizer"]["pretokenizers"] = {split_by(R"(\p{N}{1,2})"), split_by("ab"),
+                                            byte_level({{"use_regex", false}})};
+  EXPECT_EQ(text_pieces(*open_spec(spec), "12abab12"), (Pieces{"12", "ab", "ab", "12"}));
 }
 
 TEST(ByteLevel, EveryTokenOfACutCharacterCoversTheCharacter) {
@@ -216,7 +214,9 @@ TEST(ByteLevel, IsThreadSafe) {
 }
 
 TEST(ByteLevel, RefusesPatternsThatItWouldReadOtherwise) {
-  const auto error = [](const std::string& pattern) { return error_with("/pre_tokenizer", pre_tokenizer(pattern)); };
+  const auto error = [](const std::string& pattern) {
+    return byte_level_error_with("/pre_tokenizer", pre_tokenizer(pattern));
+  };
   const std::string place = "tokenizer.json: pre_tokenizer.pretokenizers[0].pattern.Regex";
   EXPECT_EQ(error(kLlama3), "no error");
   EXPECT_EQ(error(R"([^\s\P{Lu}-]?+\p{L}{2,}|\p{N}{3}|(?:a|(b))(?=c)|\.)"), "no error");
@@ -238,7 +238,9 @@ TEST(ByteLevel, RefusesPatternsThatItWouldReadOtherwise) {
 }
 
 TEST(ByteLevel, RefusesPatternsThatAreNone) {
-  const auto error = [](const std::string& pattern) { return error_with("/pre_tokenizer", pre_tokenizer(pattern)); };
+  const auto error = [](const std::string& pattern) {
+    return byte_level_error_with("/pre_tokenizer", pre_tokenizer(pattern));
+  };
   for (const char* pattern : {"(a", "a)", "[a", "+a", R"(\p{Lz})", "(?i:a"})
     EXPECT_TRUE(contains(error(pattern), {"pattern.Regex: \"", "not a regular expression: "})) << pattern;
   for (const char* pattern : {"", "a*", R"(\s*(?!a))"})
@@ -247,11 +249,11 @@ TEST(ByteLevel, RefusesPatternsThatAreNone) {
 
 TEST(ByteLevel, RefusesOtherPreTokenizers) {
   const auto sequence = [](const json& members) {
-    return error_with("/pre_tokenizer", {{"type", "Sequence"}, {"pretokenizers", members}});
+    return byte_level_error_with("/pre_tokenizer", {{"type", "Sequence"}, {"pretokenizers", members}});
   };
   const json whole = byte_level({{"use_regex", false}});
   const auto with = [](const char* key, const json& value) {
-    json component = split("a");
+    json component = split_by("a");
     component[key] = value;
     return component;
   };
@@ -259,17 +261,21 @@ TEST(ByteLevel, RefusesOtherPreTokenizers) {
   EXPECT_TRUE(contains(sequence({with("invert", true), whole}), {"[0].invert: true is not supported"}));
   EXPECT_TRUE(contains(sequence({with("pattern", {{"String", "a"}}), whole}), {"[0].pattern: only {\"Regex\""}));
   EXPECT_TRUE(contains(sequence({with("times", 2), whole}), {"[0]: the key \"times\""}));
-  EXPECT_TRUE(contains(sequence(json::array({split("a")})),
+  EXPECT_TRUE(contains(sequence(json::array({split_by("a")})),
                        {"[0].type: \"Split\" is not supported", "Split before ByteLevel"}));
-  EXPECT_TRUE(contains(sequence({whole, split("a")}), {"[0].type: \"ByteLevel\" is not supported"}));
+  EXPECT_TRUE(contains(sequence({whole, split_by("a")}), {"[0].type: \"ByteLevel\" is not supported"}));
   EXPECT_TRUE(contains(sequence({{{"type", "Digits"}}, whole}), {"[0].type: \"Digits\" is not supported"}));
   EXPECT_TRUE(contains(sequence({whole, whole}), {"[0].type: \"ByteLevel\" is not supported"}));
-  EXPECT_TRUE(contains(sequence({split("a"), byte_level({{"add_prefix_space", true}})}), {"[1]: add_prefix_space"}));
-  EXPECT_TRUE(contains(error_with("/pre_tokenizer", byte_level({{"cut", 1}})), {"pre_tokenizer: the key \"cut\""}));
-  EXPECT_TRUE(contains(error_with("/decoder", byte_level({{"cut", 1}})), {"decoder: the key \"cut\""}));
-  EXPECT_TRUE(contains(error_with("/post_processor", byte_level({{"cut", 1}})), {"post_processor: the key \"cut\""}));
-  EXPECT_TRUE(contains(error_with("/normalizer", byte_level()), {"normalizer.type: \"ByteLevel\" is not supported"}));
-  EXPECT_TRUE(contains(error_with("/normalizer", {{"type", "NFC"}}), {"normalizer.type: \"NFC\" is not supported"}));
+  EXPECT_TRUE(contains(sequence({split_by("a"), byte_level({{"add_prefix_space", true}})}), {"[1]: add_prefix_space"}));
+  EXPECT_TRUE(
+      contains(byte_level_error_with("/pre_tokenizer", byte_level({{"cut", 1}})), {"pre_tokenizer: the key \"cut\""}));
+  EXPECT_TRUE(contains(byte_level_error_with("/decoder", byte_level({{"cut", 1}})), {"decoder: the key \"cut\""}));
+  EXPECT_TRUE(contains(byte_level_error_with("/post_processor", byte_level({{"cut", 1}})),
+                       {"post_processor: the key \"cut\""}));
+  EXPECT_TRUE(contains(byte_level_error_with("/normalizer", byte_level()),
+                       {"normalizer.type: \"ByteLevel\" is not supported"}));
+  EXPECT_TRUE(
+      contains(byte_level_error_with("/normalizer", {{"type", "NFC"}}), {"normalizer.type: \"NFC\" is not supported"}));
 }
 
 }  // namespace

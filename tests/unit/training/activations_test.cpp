@@ -10,11 +10,10 @@
 namespace lancet {
 namespace {
 
+using testing::kExactF64;
 using testing::kRows;
 using testing::nmse;
 using testing::TinyModel;
-
-constexpr double kExactF64 = 1e-26;
 
 /// kRows, looked up in their middle.
 struct Prompts {

@@ -102,8 +102,8 @@ TEST_F(TextTraining, MakesNoUpdateBelowTheStopLoss) {
 }
 
 /// What the training ends with; empty: with weights.
-std::string failure_of(const CausalLM& model, std::span<const TokenizedRequest> requests,
-                       std::span<const WeightId> weights, double lr) {
+std::string training_failure(const CausalLM& model, std::span<const TokenizedRequest> requests,
+                             std::span<const WeightId> weights, double lr) {
   try {
     train_weights(model, requests, weights, {.steps = 3, .lr = lr}, alone());
   } catch (const NumericError& error) {
@@ -113,7 +113,7 @@ std::string failure_of(const CausalLM& model, std::span<const TokenizedRequest> 
 }
 
 TEST_F(TextTraining, RefusesALossThatIsNotFinite) {
-  const std::string message = failure_of(model, requests, weights, 1e300);
+  const std::string message = training_failure(model, requests, weights, 1e300);
   EXPECT_NE(message.find(" in training, after 1 update. Lower editor.lr: 1e+300"), std::string::npos) << message;
 }
 
@@ -122,7 +122,7 @@ TEST_F(TextTraining, NamesTheDamagedWeightNotTheRate) {
   Tensor damaged = model.weight(id).clone();
   damaged[0][0] = std::nan("");
   model.set_weight(id, damaged);
-  std::string message = failure_of(model, requests, weights, 1e-3);
+  std::string message = training_failure(model, requests, weights, 1e-3);
   try {
     capture_token_gradients(model, requests, weights, {}, alone());
   } catch (const NumericError& error) {

@@ -16,7 +16,7 @@ namespace {
 using testing::nmse;
 using testing::TinyModel;
 
-constexpr int64_t kLayer = 1;
+constexpr int64_t kEditedLayer = 1;
 
 /// The total loss [] of one request at a given delta over the contexts of its prompts, from whole passes and a hook:
 /// slow and independent of the optimiser.
@@ -24,7 +24,7 @@ Tensor plain_loss_of(const CausalLM& model, const PreparedRequest& request, cons
                      const Tensor& initial_D, const ValueOptions& options) {
   const auto log_probs = [&](const std::vector<TokenId>& ids, int64_t lookup, const Tensor& added) {
     HookSet hooks;
-    hooks.replace({HookPoint::kBlockOut, kLayer}, [&](const Tensor& h) {
+    hooks.replace({HookPoint::kBlockOut, kEditedLayer}, [&](const Tensor& h) {
       return h + torch::one_hot(torch::tensor(lookup), h.size(1)).to(h.scalar_type()).unsqueeze(1) * added;
     });
     const TokenBatch batch = make_batch(std::vector<std::vector<TokenId>>{ids});
@@ -57,7 +57,7 @@ Tensor initial_hidden(const CausalLM& model, const PreparedRequest& request) {
   const LocatedPrompt& plain = request.prompts[0];
   Tensor initial;
   HookSet watch;
-  watch.observe({HookPoint::kBlockOut, kLayer}, [&](const Tensor& h) { initial = h[0][plain.lookup]; });
+  watch.observe({HookPoint::kBlockOut, kEditedLayer}, [&](const Tensor& h) { initial = h[0][plain.lookup]; });
   const TokenBatch batch = make_batch(std::vector<std::vector<TokenId>>{plain.ids});
   model.run_layers(model.embed(batch.ids_BT), batch.sequence, model.all_layers(), watch);
   return initial;
@@ -72,7 +72,7 @@ struct ValuesTest : public ::testing::Test {
 };
 
 TEST_F(ValuesTest, FinalLossEqualsWholePasses) {
-  const OptimizedValues values = optimize_values(model, requests, kLayer, options, {alone()});
+  const OptimizedValues values = optimize_values(model, requests, kEditedLayer, options, {alone()});
   for (size_t i = 0; i < requests.size(); ++i) {
     // the last recorded loss is that of the delta after all updates
     const Tensor initial = initial_hidden(model, requests[i]);
@@ -90,7 +90,7 @@ TEST_F(ValuesTest, AStepOfSomeContextsSeesTheNextOnesInTurn) {
                               std::vector<std::string>{"{}", "I know. {}", "So it is. {}"});
   options.stop_loss = 0;
   options.contexts_per_step = 2;  // the first and the third, then the second alone
-  const OptimizedValues values = optimize_values(model, requests, kLayer, options, {alone()});
+  const OptimizedValues values = optimize_values(model, requests, kEditedLayer, options, {alone()});
   for (size_t i = 0; i < requests.size(); ++i) {
     const Tensor initial = initial_hidden(model, requests[i]);
     PreparedRequest even = requests[i], odd = requests[i];
@@ -119,16 +119,16 @@ TEST_F(ValuesTest, AStepOfSomeContextsStopsByTheMeanOverAll) {
   options.contexts_per_step = 1;
   options.steps = 40;
   options.stop_loss = 1e9;
-  for (const auto& losses : optimize_values(model, requests, kLayer, options, {alone()}).losses)
+  for (const auto& losses : optimize_values(model, requests, kEditedLayer, options, {alone()}).losses)
     EXPECT_EQ(losses.size(), testing::kContexts.size());
 }
 
 TEST_F(ValuesTest, DoNotDependOnTheBatch) {
   options.batch = 64;
-  const OptimizedValues together = optimize_values(model, requests, kLayer, options, {alone()});
+  const OptimizedValues together = optimize_values(model, requests, kEditedLayer, options, {alone()});
   for (const int64_t batch : {1, 2}) {
     options.batch = batch;
-    const OptimizedValues apart = optimize_values(model, requests, kLayer, options, {alone()});
+    const OptimizedValues apart = optimize_values(model, requests, kEditedLayer, options, {alone()});
     EXPECT_LE(nmse(apart.z_ND, together.z_ND), 1e-24);
     for (size_t i = 0; i < requests.size(); ++i) EXPECT_EQ(apart.losses[i].size(), together.losses[i].size());
   }
@@ -136,7 +136,7 @@ TEST_F(ValuesTest, DoNotDependOnTheBatch) {
 
 TEST_F(ValuesTest, LowerTheLossAndStayWithinTheClamp) {
   options.steps = 15;
-  const OptimizedValues values = optimize_values(model, requests, kLayer, options, {alone()});
+  const OptimizedValues values = optimize_values(model, requests, kEditedLayer, options, {alone()});
   for (size_t i = 0; i < requests.size(); ++i) {
     EXPECT_LT(values.losses[i].back().total, values.losses[i].front().total);
     EXPECT_LE(values.delta_norms[i], options.clamp * values.initial_norms[i] * (1 + 1e-12));
@@ -146,7 +146,7 @@ TEST_F(ValuesTest, LowerTheLossAndStayWithinTheClamp) {
 
 TEST_F(ValuesTest, OneStepMeasuresAndChangesNothing) {
   options.steps = 1;
-  const OptimizedValues values = optimize_values(model, requests, kLayer, options, {alone()});
+  const OptimizedValues values = optimize_values(model, requests, kEditedLayer, options, {alone()});
   for (size_t i = 0; i < requests.size(); ++i) {
     EXPECT_EQ(values.losses[i].size(), 1u);
     EXPECT_EQ(values.delta_norms[i], 0);
@@ -159,11 +159,11 @@ TEST_F(ValuesTest, EachRequestStopsOnItsOwnLoss) {
   // between the lowest and highest first loss: some requests stop at once, the others go on
   options.stop_loss = 0;
   std::vector<double> first;
-  for (const auto& losses : optimize_values(model, requests, kLayer, options, {alone()}).losses)
+  for (const auto& losses : optimize_values(model, requests, kEditedLayer, options, {alone()}).losses)
     first.push_back(losses[0].total);
   options.stop_loss =
       (*std::min_element(first.begin(), first.end()) + *std::max_element(first.begin(), first.end())) / 2;
-  const OptimizedValues values = optimize_values(model, requests, kLayer, options, {alone()});
+  const OptimizedValues values = optimize_values(model, requests, kEditedLayer, options, {alone()});
   for (size_t i = 0; i < requests.size(); ++i) {
     if (first[i] < options.stop_loss) {
       EXPECT_EQ(values.losses[i].size(), 1u);
@@ -177,9 +177,10 @@ TEST_F(ValuesTest, EachRequestStopsOnItsOwnLoss) {
 }
 
 /// What the optimisation ends with; empty: with values.
-std::string failure_of(const CausalLM& model, std::span<const PreparedRequest> requests, const ValueOptions& options) {
+std::string values_failure(const CausalLM& model, std::span<const PreparedRequest> requests,
+                           const ValueOptions& options) {
   try {
-    optimize_values(model, requests, kLayer, options, {alone()});
+    optimize_values(model, requests, kEditedLayer, options, {alone()});
   } catch (const NumericError& error) {
     return error.what();
   }
@@ -188,7 +189,7 @@ std::string failure_of(const CausalLM& model, std::span<const PreparedRequest> r
 
 TEST_F(ValuesTest, RefuseAStepThatIsInfinite) {
   options.lr = 1e30;  // the projection onto the clamp would make a value of it that never moved
-  const std::string message = failure_of(tiny.load(at::kFloat), requests, options);
+  const std::string message = values_failure(tiny.load(at::kFloat), requests, options);
   EXPECT_NE(message.find("the value's change has the norm inf in value optimisation, at editor.values.lr: 1e+30"),
             std::string::npos)
       << message;
@@ -200,7 +201,7 @@ TEST_F(ValuesTest, NameTheDamagedWeightNotTheRate) {
   Tensor damaged = model.weight(id).clone();
   damaged[1][1] = std::nan("");
   model.set_weight(id, damaged);
-  const std::string message = failure_of(model, requests, options);
+  const std::string message = values_failure(model, requests, options);
   EXPECT_NE(message.find("the model itself is damaged: model.layers.2.mlp.gate_proj.weight with NaN or infinity"),
             std::string::npos)
       << message;
@@ -208,10 +209,10 @@ TEST_F(ValuesTest, NameTheDamagedWeightNotTheRate) {
 }
 
 TEST_F(ValuesTest, LeaveTheModelAsItWas) {
-  const Tensor before = model.weight({WeightKind::kDown, kLayer}).clone();
-  optimize_values(model, requests, kLayer, options, {alone()});
-  EXPECT_TRUE(model.weight({WeightKind::kDown, kLayer}).equal(before));
-  EXPECT_FALSE(model.weight({WeightKind::kDown, kLayer}).requires_grad());
+  const Tensor before = model.weight({WeightKind::kDown, kEditedLayer}).clone();
+  optimize_values(model, requests, kEditedLayer, options, {alone()});
+  EXPECT_TRUE(model.weight({WeightKind::kDown, kEditedLayer}).equal(before));
+  EXPECT_FALSE(model.weight({WeightKind::kDown, kEditedLayer}).requires_grad());
 }
 
 }  // namespace
