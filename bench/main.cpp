@@ -11,6 +11,7 @@
 #include "file_times.h"
 #include "lancet/core/error.h"
 #include "lancet/core/stderr_reporter.h"
+#include "lancet/runtime/numerics.h"
 #include "machine.h"
 #include "synthetic.h"
 
@@ -93,6 +94,7 @@ void describe(const Subject& subject, const BenchOptions& options) {
 }
 
 int run(int argc, char** argv) {
+  set_numerics();
   benchmark::Initialize(&argc, argv);  // takes its own flags out
   BenchOptions options;
   DType dtype = DType::kF32;

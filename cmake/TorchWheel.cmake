@@ -14,6 +14,10 @@ string(REGEX MATCH "[0-9]+\\.[0-9]+\\.[0-9]+" TORCH_WHEEL_VERSION "${_version}")
 if(NOT TORCH_WHEEL_VERSION VERSION_EQUAL 2.11.0)
   message(FATAL_ERROR "torch ${TORCH_WHEEL_VERSION} found in ${TORCH_WHEEL_DIR}, expected 2.11.0: run `make setup`")
 endif()
+if(NOT EXISTS "${TORCH_WHEEL_DIR}/lib/libtorch_cuda.so")
+  message(FATAL_ERROR "torch in ${TORCH_WHEEL_DIR} is the wheel for CPUs only, expected the one with CUDA, which runs without a GPU too: "
+                      "remove that environment and run `make setup`")
+endif()
 get_filename_component(_site "${TORCH_WHEEL_DIR}/.." ABSOLUTE)
 
 add_library(TorchWheel::torch INTERFACE IMPORTED)

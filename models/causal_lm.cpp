@@ -11,6 +11,7 @@
 #include "lancet/core/strings.h"
 #include "lancet/kernels/decoder_ops.h"
 #include "lancet/models/tensor_reader.h"
+#include "lancet/runtime/numerics.h"
 
 namespace lancet {
 namespace {
@@ -100,6 +101,7 @@ at::Device weight_device(const Placement& placement, WeightId id) {
 
 CausalLM::CausalLM(ModelConfig config, Placement placement)
     : config_(std::move(config)), placement_(std::move(placement)) {
+  set_numerics();
   const Tensor frequencies = rope_frequencies(
       config_, placement_.weight_dtype() == torch::kDouble ? RopePrecision::kF64 : RopePrecision::kF32);
   for (const Stage& stage : placement_.stages()) rope_frequencies_.push_back(frequencies.to(stage.device));

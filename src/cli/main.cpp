@@ -15,6 +15,7 @@
 #include "lancet/core/reporter.h"
 #include "lancet/core/strings.h"
 #include "lancet/core/version.h"
+#include "lancet/runtime/numerics.h"
 #include "parse_problem.h"
 #include "visible_stream.h"
 
@@ -38,6 +39,7 @@ ExitCode with_output_told(ExitCode code) {
 }
 
 ExitCode run(int argc, char** argv) {
+  set_numerics();
   CLI::App app{"lancet edits what a language model knows, by small changes of its weights."};
   app.name("lancet");
   app.set_version_flag("--version", std::string("lancet ") + kVersion);

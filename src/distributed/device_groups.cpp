@@ -3,13 +3,26 @@
 #include <ATen/cuda/CUDAContext.h>
 
 #include <algorithm>
+#include <array>
+#include <cstdlib>
 #include <set>
+#include <stdexcept>
+#include <string_view>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroupNCCL.hpp>
 
 #include "lancet/core/strings.h"
 
 namespace lancet {
+namespace {
+
+/// As torch reads them when a group is made.
+constexpr std::array<std::pair<const char*, const char*>, 3> kNcclErrorHandling{
+    {{"TORCH_NCCL_BLOCKING_WAIT", "1"},
+     {"TORCH_NCCL_ASYNC_ERROR_HANDLING", "0"},
+     {"TORCH_NCCL_ENABLE_MONITORING", "0"}}};
+
+}  // namespace
 
 std::string nccl_identity(at::Device device) {
   if (!device.is_cuda()) return {};
@@ -17,8 +30,18 @@ std::string nccl_identity(at::Device device) {
   return {properties->uuid.bytes, sizeof(properties->uuid.bytes)};
 }
 
+void set_nccl_error_handling() {
+  for (const auto& [name, value] : kNcclErrorHandling) ::setenv(name, value, /*overwrite=*/1);
+}
+
 c10::intrusive_ptr<c10d::Backend> make_nccl_group(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
                                                   std::chrono::milliseconds timeout) {
+  for (const auto& [name, value] : kNcclErrorHandling) {
+    const char* now = std::getenv(name);
+    if (now == nullptr || std::string_view(now) != value)
+      throw std::logic_error(
+          cat("a group of NCCL is made before set_nccl_error_handling(): ", name, " is not ", value));
+  }
   auto options = c10d::ProcessGroupNCCL::Options::create();
   options->timeout = timeout;
   return c10::make_intrusive<c10d::ProcessGroupNCCL>(store, rank, size, std::move(options));

@@ -16,7 +16,12 @@ namespace lancet {
 /// The GPU's own identity, which no numbering of a process changes; empty for what NCCL cannot reach.
 std::string nccl_identity(at::Device device);
 
-/// A group of its own. `store`: not shared with another group. Throws: c10::Error.
+/// NCCL's errors become exceptions of ours: by default a thread of torch's own would end the process, without our exit
+/// code. Of the process's environment: to be called before any thread is started that makes a group.
+void set_nccl_error_handling();
+
+/// A group of its own. `store`: not shared with another group. `timeout`: of each operation.
+/// Throws: std::logic_error before set_nccl_error_handling(); c10::Error.
 c10::intrusive_ptr<c10d::Backend> make_nccl_group(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
                                                   std::chrono::milliseconds timeout);
 

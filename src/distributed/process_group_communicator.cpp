@@ -19,8 +19,6 @@ namespace {
 
 /// A rank may rightly wait for hours while another works: not the transport decides what is a stall.
 constexpr std::chrono::milliseconds kUnlimited = std::chrono::hours(24 * 365);
-/// Between the ranks' agreement that all are there and the end of one operation on GPUs.
-constexpr std::chrono::milliseconds kDeviceTimeout = std::chrono::minutes(30);
 
 /// Tells apart what ranks are about to do together (FNV-1a).
 int64_t fingerprint(std::string_view operation) {
@@ -201,8 +199,8 @@ void ProcessGroupCommunicator::sum(Tensor& tensor) {
   const at::ScalarType type = tensor.scalar_type();
   if (type != at::kFloat && type != at::kDouble && type != at::kLong)
     throw std::logic_error(cat("sum over ranks: ", toString(type), ": expected f32, f64 or int64"));
-  if (c10d::Backend* group = device_groups_.group_of(identities_of(headers), kDeviceTimeout))
-    return run([&] { sum_in_rank_order(*group, tensor, kDeviceTimeout); });
+  if (c10d::Backend* group = device_groups_.group_of(identities_of(headers), options_.device_timeout))
+    return run([&] { sum_in_rank_order(*group, tensor, options_.device_timeout); });
   Tensor on_host = tensor.to(Placement::host());
   run([&] { sum_in_rank_order(*gloo_, on_host, kUnlimited); });
   if (on_host.device() != tensor.device()) tensor.copy_(on_host);
@@ -213,12 +211,12 @@ Tensor ProcessGroupCommunicator::broadcast(Tensor tensor, at::Device device) {
       exchange("broadcast a tensor", tensor_header(is_root() ? tensor : Tensor(), device));
   const std::string described = description_of(headers[0]);
   if (described.empty()) throw std::logic_error("broadcast: rank 0 gives no tensor");
-  c10d::Backend* group = device_groups_.group_of(identities_of(headers), kDeviceTimeout);
+  c10d::Backend* group = device_groups_.group_of(identities_of(headers), options_.device_timeout);
   const at::Device route = group != nullptr ? device : Placement::host();
   Tensor sent = is_root() ? tensor.detach().to(route).contiguous() : empty_like_described(described, route);
   Tensor bytes = sent.view(-1).view(torch::kByte);
   run([&] {
-    broadcast_bytes(group != nullptr ? *group : *gloo_, bytes, group != nullptr ? kDeviceTimeout : kUnlimited);
+    broadcast_bytes(group != nullptr ? *group : *gloo_, bytes, group != nullptr ? options_.device_timeout : kUnlimited);
   });
   return sent.to(device);
 }

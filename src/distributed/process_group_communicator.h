@@ -20,7 +20,9 @@ struct GroupOptions {
   std::string address;                     ///< of this rank's network interface: where others connect to
   std::string interface;                   ///< its name, to be used instead of `address`; empty: unknown
   std::chrono::milliseconds join_timeout;  ///< for connecting all ranks
-  RankObserver* observer = nullptr;        ///< outlives the communicator; may be null
+  /// Between the ranks' agreement that all are there and the end of one operation on GPUs.
+  std::chrono::milliseconds device_timeout = std::chrono::minutes(30);
+  RankObserver* observer = nullptr;  ///< outlives the communicator; may be null
 };
 
 class ProcessGroupCommunicator final : public Communicator {

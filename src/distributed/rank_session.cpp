@@ -66,13 +66,6 @@ void check_addresses(const std::vector<RankPresence>& ranks, const LaunchInfo& l
                                     "MASTER_ADDR to an address instead of a name"));
 }
 
-/// Before any group of NCCL is made: by default a thread of its own would end the process, without our exit code.
-void set_nccl_error_handling() {
-  ::setenv("TORCH_NCCL_BLOCKING_WAIT", "1", /*overwrite=*/1);
-  ::setenv("TORCH_NCCL_ASYNC_ERROR_HANDLING", "0", 1);
-  ::setenv("TORCH_NCCL_ENABLE_MONITORING", "0", 1);
-}
-
 std::string store_place(const LaunchInfo& launch, const std::vector<RankPresence>& ranks) {
   const std::string address = cat(launch.address, ":", launch.port);
   return launch.store_host == StoreHost::kAgent

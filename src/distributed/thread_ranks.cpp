@@ -24,7 +24,8 @@ bool is_of_another_rank(const std::exception_ptr& error) {
 
 }  // namespace
 
-void run_as_ranks(int64_t n, const std::function<void(Communicator&)>& body) {
+void run_as_ranks(int64_t n, const std::function<void(Communicator&)>& body, std::chrono::milliseconds device_timeout) {
+  set_nccl_error_handling();
   const auto store = c10::make_intrusive<c10d::HashStore>();
   std::vector<std::exception_ptr> errors(static_cast<size_t>(n));
   Reporter& told = reporter();
@@ -38,7 +39,8 @@ void run_as_ranks(int64_t n, const std::function<void(Communicator&)>& body) {
                                                       .host = "this process",
                                                       .address = "127.0.0.1",
                                                       .interface = "",
-                                                      .join_timeout = std::chrono::seconds(60)});
+                                                      .join_timeout = std::chrono::seconds(60),
+                                                      .device_timeout = device_timeout});
         body(communicator);
       } catch (...) {
         errors[static_cast<size_t>(rank)] = std::current_exception();

@@ -39,6 +39,18 @@ void add_versions(const MachineFacts& facts, Findings& findings) {
                       ""});
 }
 
+void add_numerics(const MachineFacts& facts, Findings& findings) {
+  std::vector<std::string> on;
+  if (facts.numerics.tf32) on.push_back("TF32");
+  if (facts.numerics.reduced_sums) on.push_back("sums of 16-bit products in 16 bits");
+  if (facts.numerics.cudnn_attention) on.push_back("cuDNN's attention");
+  if (on.empty())
+    findings.push_back({FindingState::kOk, "numerics", "no TF32, sums of 16-bit products in f32", ""});
+  else
+    findings.push_back({FindingState::kProblem, "numerics", cat("torch is set to ", join(on)),
+                        "another library of this process set it: call lancet::set_numerics() behind it"});
+}
+
 /// Machines whose GPUs, if any, cannot be used.
 Finding without_gpus(const MachineFacts& facts) {
   const int64_t there = std::max(facts.gpus_on_bus, facts.driver.physical_gpus.value_or(0));
@@ -247,8 +259,8 @@ FindingState overall_state(const std::vector<Finding>& findings) {
 
 std::vector<Finding> diagnose(const MachineFacts& facts) {
   Findings findings;
-  for (const auto add :
-       {add_versions, add_devices, add_driver, add_collectives, add_copies, add_cpu, add_memory, add_limits})
+  for (const auto add : {add_versions, add_numerics, add_devices, add_driver, add_collectives, add_copies, add_cpu,
+                         add_memory, add_limits})
     add(facts, findings);
   for (Finding& finding : diagnose_folders(facts.folders)) findings.push_back(std::move(finding));
   add_shared_memory(facts, findings);

@@ -15,8 +15,8 @@
 
 #include "lancet/core/strings.h"
 #include "lancet/core/version.h"
+#include "lancet/doctor/rates.h"
 #include "lancet/runtime/memory.h"
-#include "rates.h"
 
 namespace lancet {
 namespace {
@@ -115,7 +115,9 @@ FolderFacts look_at_folder(std::string role, const fs::path& folder) {
 }
 
 MachineFacts collect_machine_facts() {
+  set_numerics();
   MachineFacts facts;
+  facts.numerics = numerics();
   facts.host = host_name();
   facts.host_resolves = resolves(facts.host);
   std::error_code error;

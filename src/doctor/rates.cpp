@@ -1,4 +1,4 @@
-#include "rates.h"
+#include "lancet/doctor/rates.h"
 
 #include <ATen/DeviceAccelerator.h>
 #include <torch/types.h>
@@ -31,14 +31,16 @@ double rate(const std::function<void()>& work, double seconds) {
   return static_cast<double>(runs) / elapsed;
 }
 
+/// Until all that was begun there is done.
+void wait_for(at::Device device) {
+  if (device != Placement::host()) at::accelerator::synchronizeDevice(device.index());
+}
+
 CopyRate measure_copy(const Tensor& from, const Tensor& to) {
-  const auto wait_for = [](const Tensor& tensor) {
-    if (tensor.device() != Placement::host()) at::accelerator::synchronizeDevice(tensor.device().index());
-  };
   const auto copy = [&] {
     to.copy_(from, /*non_blocking=*/true);
-    wait_for(from);
-    wait_for(to);
+    wait_for(from.device());
+    wait_for(to.device());
   };
   return {from.device().str(), to.device().str(), static_cast<double>(kBlockBytes) * rate(copy, 0.05)};
 }
@@ -64,16 +66,22 @@ ReduceRate measure_all_reduce() {
   constexpr int kRuns = 3;
   const std::vector<at::Device> devices = reducing_devices();
   ReduceRate result{static_cast<int64_t>(devices.size()), devices.front().str(), 0, ""};
-  run_as_ranks(result.ranks, [&](Communicator& ranks) {
-    Tensor block = torch::ones({kBlock / 4}, torch::TensorOptions(torch::kFloat).device(devices[ranks.rank()]));
+  const auto measure = [&](Communicator& ranks) {
+    const at::Device device = devices[static_cast<size_t>(ranks.rank())];
+    Tensor block = torch::ones({kBlock / 4}, torch::TensorOptions(torch::kFloat).device(device));
+    const auto wait_for_all = [&] {
+      wait_for(device);
+      ranks.barrier();
+    };
     ranks.sum(block);  // connects
-    ranks.barrier();
+    wait_for_all();
     const auto begin = std::chrono::steady_clock::now();
     for (int run = 0; run < kRuns; ++run) ranks.sum(block);
-    ranks.barrier();
+    wait_for_all();
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     if (ranks.is_root()) result.bytes_per_s = static_cast<double>(kRuns * kBlock) / seconds;
-  });
+  };
+  run_as_ranks(result.ranks, measure, /*device_timeout=*/std::chrono::seconds(30));
   return result;
 }
 

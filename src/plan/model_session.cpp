@@ -16,7 +16,7 @@ void set_threads(const RunOptions& run) {
 
 CausalLM load_model(const ModelFiles& files, const RunOptions& run, const JobWork& work) {
   set_threads(run);
-  DeviceChoice choice = share_of(find_devices(run.devices), run.on_host);
+  DeviceChoice choice = find_devices(run.devices, run.on_host);
   if (run.balance == Balance::kWork && choice.devices.size() > 1) measure_speeds(choice.devices, work.dtype);
   const JobPlan plan = plan_job(files.config, work, choice, run.balance);
   if (plan.placement.stages().size() > 1) log_line("placement  " + plan.placement.description());

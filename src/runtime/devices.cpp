@@ -12,6 +12,7 @@
 
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
+#include "lancet/runtime/gpu_driver.h"
 #include "lancet/runtime/memory.h"
 
 namespace lancet {
@@ -27,51 +28,86 @@ int64_t other_count() {
   return at::isPrivateUse1HooksRegistered() ? static_cast<int64_t>(at::detail::getPrivateUse1Hooks().deviceCount()) : 0;
 }
 
-at::Device parse_device(const std::string& name) {
+at::Device parse_device(const std::string& name, int64_t gpus) {
   if (name == "cpu") return at::kCPU;
   std::smatch match;
   const std::string other = other_count() > 0 ? c10::get_privateuse1_backend() : "cuda";
   if (!std::regex_match(name, match, std::regex("(cuda|" + other + "):([0-9]{1,2})")))
     throw PlacementError(cat("run.devices: '", name, "': ", kExpected));
   const int64_t index = std::stoll(match[2]);
-  const int64_t count = match[1] == "cuda" ? gpu_count() : other_count();
+  const int64_t count = match[1] == "cuda" ? gpus : other_count();
   if (index >= count)
     throw PlacementError(cat("run.devices: '", name, "': this machine shows ", count,
                              match[1] == "cuda" ? " GPU(s)" : " of them", ". Use cpu or auto"));
   return {match[1] == "cuda" ? at::kCUDA : at::kPrivateUse1, static_cast<at::DeviceIndex>(index)};
 }
 
-int64_t usable_bytes(at::Device device) {
-  const std::optional<int64_t> free = free_bytes(device);
-  if (!free) return DeviceBudget::kUnknown;
-  return device.is_cuda() ? *free / 20 * 19 : *free;
+/// Of a GPU without asking CUDA, which would make a context there: hundreds of megabytes on a GPU that the model may
+/// not need.
+std::optional<int64_t> free_without_context(at::Device device, const GpuDriver& driver) {
+  constexpr int64_t kContextBytes = 600'000'000;
+  if (!device.is_cuda() || at::detail::getCUDAHooks().hasPrimaryContext(device.index())) return std::nullopt;
+  for (const GpuIdentity& gpu : driver.gpus)
+    if (gpu.index == device.index() && gpu.free_bytes) return std::max<int64_t>(0, *gpu.free_bytes - kContextBytes);
+  return std::nullopt;
 }
 
-/// "cuda:0" or "cuda:0=20GiB".
-DeviceBudget parse_entry(const std::string& entry) {
+DeviceSource this_machine() {
+  DeviceSource source{gpu_count(), free_bytes};
+  if (source.gpus > 0)
+    source.free_bytes = [driver = read_gpu_driver()](at::Device device) {
+      const std::optional<int64_t> free = free_without_context(device, driver);
+      return free ? free : free_bytes(device);
+    };
+  return source;
+}
+
+/// A device that was named, or found.
+struct AskedDevice {
+  std::string name;  ///< "cuda:0=20GiB"
+  at::Device device;
+  std::optional<int64_t> bytes;
+};
+
+AskedDevice parse_entry(const std::string& entry, int64_t gpus) {
   const size_t equals = entry.find('=');
-  DeviceBudget budget{parse_device(entry.substr(0, equals))};
-  budget.bytes = usable_bytes(budget.device);
-  if (equals == std::string::npos) return budget;
-  const std::optional<int64_t> bytes = parse_bytes(std::string_view(entry).substr(equals + 1));
-  if (!bytes)
+  AskedDevice asked{entry, parse_device(entry.substr(0, equals), gpus), {}};
+  if (equals == std::string::npos) return asked;
+  asked.bytes = parse_bytes(std::string_view(entry).substr(equals + 1));
+  if (!asked.bytes)
     throw PlacementError(cat("run.devices: '", entry, "': expected a budget such as 20GiB or 500MB behind the ="));
-  if (*bytes > budget.bytes)
-    throw PlacementError(cat("run.devices: '", entry, "': only ",
-                             binary_bytes_text(static_cast<uint64_t>(budget.bytes)),
-                             " are free there. Leave the budget out to use what is free, or end what uses the rest"));
-  budget.bytes = *bytes;
-  return budget;
+  return asked;
 }
 
-DeviceChoice find_any() {
-  if (gpu_count() == 0) return {{{at::kCPU, usable_bytes(at::kCPU)}}};
-  DeviceChoice choice{{}, /*first_if_enough=*/true};
-  for (int64_t index = 0; index < gpu_count(); ++index) {
-    const at::Device device(at::kCUDA, static_cast<at::DeviceIndex>(index));
-    choice.devices.push_back({device, usable_bytes(device)});
+std::vector<AskedDevice> all_devices(int64_t gpus) {
+  if (gpus == 0) return {{"cpu", at::kCPU, {}}};
+  std::vector<AskedDevice> devices;
+  for (int64_t index = 0; index < gpus; ++index)
+    devices.push_back({"auto", at::Device(at::kCUDA, static_cast<at::DeviceIndex>(index)), {}});
+  return devices;
+}
+
+std::vector<AskedDevice> named_devices(std::span<const std::string> names, int64_t gpus) {
+  std::vector<AskedDevice> devices;
+  for (const std::string& name : names) {
+    AskedDevice asked = parse_entry(name, gpus);
+    for (const AskedDevice& earlier : devices)
+      if (earlier.device == asked.device)
+        throw PlacementError(cat("run.devices: ", asked.device.str(), " stands twice: name each device once"));
+    devices.push_back(std::move(asked));
   }
-  return choice;
+  return devices;
+}
+
+/// What a process may take of a device that `users` ranks of its host share.
+int64_t budget_of(const AskedDevice& asked, int64_t users, const DeviceSource& source) {
+  const std::optional<int64_t> free = source.free_bytes(asked.device);
+  const int64_t usable = !free ? DeviceBudget::kUnknown : asked.device.is_cuda() ? *free / 20 * 19 : *free;
+  if (asked.bytes && *asked.bytes > usable)
+    throw PlacementError(cat("run.devices: '", asked.name, "': only ", binary_bytes_text(static_cast<uint64_t>(usable)),
+                             " are free there. Leave the budget out to use what is free, or end what uses the rest"));
+  const int64_t bytes = asked.bytes.value_or(usable);
+  return bytes == DeviceBudget::kUnknown ? bytes : bytes / users;
 }
 
 /// Seconds of one product of square matrices.
@@ -115,38 +151,29 @@ bool fuses_attention(at::Device device, at::ScalarType dtype) {
   return device.is_cpu() || (device.is_cuda() && dtype != at::kDouble);
 }
 
-DeviceChoice find_devices(std::span<const std::string> names) {
-  if (names.empty()) throw PlacementError(cat("run.devices: empty list: ", kExpected));
-  if (names.size() == 1 && names[0] == "auto") return find_any();
-  DeviceChoice choice;
-  for (const std::string& name : names) {
-    const DeviceBudget budget = parse_entry(name);
-    for (const DeviceBudget& earlier : choice.devices)
-      if (earlier.device == budget.device)
-        throw PlacementError(cat("run.devices: ", budget.device.str(), " stands twice: name each device once"));
-    choice.devices.push_back(budget);
-  }
-  return choice;
+DeviceChoice find_devices(std::span<const std::string> names, HostShare share) {
+  return find_devices(names, share, this_machine());
 }
 
-DeviceChoice share_of(const DeviceChoice& choice, HostShare share) {
-  const int64_t n = std::count_if(choice.devices.begin(), choice.devices.end(),
-                                  [](const DeviceBudget& budget) { return !budget.is_host(); });
+DeviceChoice find_devices(std::span<const std::string> names, HostShare share, const DeviceSource& source) {
+  if (names.empty()) throw PlacementError(cat("run.devices: empty list: ", kExpected));
+  const bool is_any = names.size() == 1 && names[0] == "auto";
+  const std::vector<AskedDevice> all = is_any ? all_devices(source.gpus) : named_devices(names, source.gpus);
+  const int64_t n = std::ranges::count_if(all, [](const AskedDevice& asked) { return !asked.device.is_cpu(); });
   const auto first_of = [&](int64_t rank) { return rank * n / share.size; };
   const auto end_of = [&](int64_t rank) { return std::max(first_of(rank) + 1, first_of(rank + 1)); };
-  DeviceChoice part{{}, choice.first_if_enough};
+  DeviceChoice part{{}, /*first_if_enough=*/is_any && n > 0};
   int64_t index = 0;  // among the accelerators
-  for (DeviceBudget budget : choice.devices) {
+  for (const AskedDevice& asked : all) {
     int64_t users = share.size;
-    if (!budget.is_host()) {
+    if (!asked.device.is_cpu()) {
       users = 0;
       for (int64_t rank = 0; rank < share.size; ++rank) users += first_of(rank) <= index && index < end_of(rank);
       const bool is_mine = first_of(share.rank) <= index && index < end_of(share.rank);
       ++index;
       if (!is_mine) continue;
     }
-    if (budget.bytes != DeviceBudget::kUnknown) budget.bytes /= users;
-    part.devices.push_back(budget);
+    part.devices.push_back({asked.device, budget_of(asked, users, source)});
   }
   return part;
 }

@@ -15,6 +15,9 @@
 namespace lancet {
 namespace {
 
+/// What the management library counts as a GPU's memory is more than CUDA does by what is kept for error correction.
+constexpr double kSameGpu = 1.15;
+
 SymbolSource open_library(const char* name) {
   void* library = ::dlopen(name, RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) return {};
@@ -41,6 +44,10 @@ using NvmlText = int(char*, unsigned);
 using NvmlCount = int(unsigned*);
 using NvmlByAddress = int(const char*, NvmlHandle*);
 using NvmlIndex = int(NvmlHandle, unsigned*);
+struct NvmlMemory {
+  unsigned long long total, free, used;
+};
+using NvmlMemoryInfo = int(NvmlHandle, NvmlMemory*);
 
 void add_physical(const SymbolSource& management, GpuDriver& driver) {
   if (!management || !succeeds<NvmlPlain>(management, "nvmlInit_v2")) return;
@@ -51,10 +58,15 @@ void add_physical(const SymbolSource& management, GpuDriver& driver) {
   if (succeeds<NvmlCount>(management, "nvmlDeviceGetCount_v2", &count)) driver.physical_gpus = count;
   for (GpuIdentity& gpu : driver.gpus) {
     NvmlHandle handle = nullptr;
+    if (!succeeds<NvmlByAddress>(management, "nvmlDeviceGetHandleByPciBusId_v2", gpu.pci_bus_id.c_str(), &handle))
+      continue;
     unsigned index = 0;
-    if (succeeds<NvmlByAddress>(management, "nvmlDeviceGetHandleByPciBusId_v2", gpu.pci_bus_id.c_str(), &handle) &&
-        succeeds<NvmlIndex>(management, "nvmlDeviceGetIndex", handle, &index))
-      gpu.physical_index = index;
+    if (succeeds<NvmlIndex>(management, "nvmlDeviceGetIndex", handle, &index)) gpu.physical_index = index;
+    // of a part of a GPU (MIG) the address gives the whole one's
+    NvmlMemory memory{};
+    if (succeeds<NvmlMemoryInfo>(management, "nvmlDeviceGetMemoryInfo", handle, &memory) &&
+        static_cast<double>(memory.total) < kSameGpu * static_cast<double>(gpu.total_bytes))
+      gpu.free_bytes = static_cast<int64_t>(memory.free);
   }
   succeeds<NvmlPlain>(management, "nvmlShutdown");
 }

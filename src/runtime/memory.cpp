@@ -30,9 +30,16 @@ std::optional<DeviceMemory> device_memory(at::Device device) {
     return DeviceMemory{host->total_bytes, host->total_bytes - host->available_bytes, resident_peak_bytes()};
   }
   if (!device.is_cuda()) return std::nullopt;
+  return device_memory(*at::getDeviceAllocator(device.type()), device.index());
+}
+
+DeviceMemory device_memory(c10::DeviceAllocator& allocator, int64_t index) {
   constexpr auto kAll = static_cast<size_t>(c10::CachingAllocator::StatType::AGGREGATE);
-  const auto [free, total] = at::accelerator::getMemoryInfo(device.index());
-  const auto stats = at::accelerator::getDeviceStats(device.index());
+  const auto device = static_cast<c10::DeviceIndex>(index);
+  const auto [free, total] = allocator.getMemoryInfo(device);
+  // of what it has not used yet an allocator counts nothing, and says so by an error
+  const auto stats =
+      allocator.initialized() ? allocator.getDeviceStats(device) : c10::CachingDeviceAllocator::DeviceStats();
   const int64_t kept = stats.reserved_bytes[kAll].current - stats.allocated_bytes[kAll].current;
   return DeviceMemory{static_cast<int64_t>(total), static_cast<int64_t>(total) - static_cast<int64_t>(free) - kept,
                       stats.allocated_bytes[kAll].peak};
@@ -40,7 +47,8 @@ std::optional<DeviceMemory> device_memory(at::Device device) {
 
 void reset_peak(at::Device device) {
   if (device.is_cpu()) reset_resident_peak();
-  if (device.is_cuda()) at::accelerator::resetPeakStats(device.index());
+  if (device.is_cuda() && at::getDeviceAllocator(device.type())->initialized())
+    at::accelerator::resetPeakStats(device.index());
 }
 
 std::vector<at::Device> accelerators() {
@@ -54,11 +62,20 @@ std::vector<at::Device> accelerators() {
 bool is_out_of_memory(const std::exception& error) {
   if (dynamic_cast<const c10::OutOfMemoryError*>(&error) != nullptr) return true;
   if (dynamic_cast<const std::bad_alloc*>(&error) != nullptr) return true;
+  constexpr int32_t kCudaMemoryAllocation = 2;  // cudaErrorMemoryAllocation, CUDA_ERROR_OUT_OF_MEMORY
+  if (const auto* device = dynamic_cast<const c10::AcceleratorError*>(&error))
+    return device->get_error_code() == kCudaMemoryAllocation;
   // Libraries below have errors of their own for it, which only their words tell from others: torch's allocator of the
-  // host, its drivers of devices, and oneDNN, which says no more than what it could not make.
-  constexpr std::array<std::string_view, 6> kWords{"DefaultCPUAllocator",          "CUDA error: out of memory",
-                                                   "CUBLAS_STATUS_ALLOC_FAILED",   "CUSOLVER_STATUS_ALLOC_FAILED",
-                                                   "could not create a primitive", "could not create a memory object"};
+  // host; CUDA's driver and NCCL ("out of memory"); cuBLAS, cuSOLVER and cuDNN, which have a status for it but give
+  // another one where it was their handle that found no room; and oneDNN, which says no more than what it could not
+  // make.
+  constexpr std::array<std::string_view, 7> kWords{"DefaultCPUAllocator",
+                                                   "out of memory",
+                                                   "_STATUS_ALLOC_FAILED",
+                                                   "`cublasCreate(",
+                                                   "`cusolverDnCreate(",
+                                                   "could not create a primitive",
+                                                   "could not create a memory object"};
   const auto* torch_error = dynamic_cast<const c10::Error*>(&error);
   const char* const text = torch_error != nullptr ? torch_error->what_without_backtrace() : error.what();
   return text != nullptr && dynamic_cast<const Error*>(&error) == nullptr &&

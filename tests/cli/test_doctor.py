@@ -13,14 +13,15 @@ def findings(result):
 def test_doctor_tells_what_it_found_as_text(lancet):
     result = lancet.run("doctor")
     assert result.returncode in (0, 4), result.stderr
-    for topic in ("versions", "devices", "collectives", "processor", "memory", "disk", "limits"):
+    for topic in ("versions", "numerics", "devices", "collectives", "processor", "memory", "disk", "limits"):
         assert re.search(rf"^  (ok|note|problem) +{topic} ", result.stdout, re.M), result.stdout
     problems = int(re.search(r"(\d+) problems?, \d+ notes?\n$", result.stdout)[1])
     assert problems == len(re.findall(r"^  problem ", result.stdout, re.M))
     assert result.returncode == (4 if problems else 0)
 
 
-def test_doctor_tells_facts_as_json(lancet):
+def test_doctor_tells_facts_as_json(lancet, monkeypatch):
+    monkeypatch.setenv("TORCH_ALLOW_TF32_CUBLAS_OVERRIDE", "1")  # as some images have it
     result = lancet.run("doctor", "--json")
     document = json.loads(result.stdout)
     facts = document["facts"]
@@ -32,6 +33,7 @@ def test_doctor_tells_facts_as_json(lancet):
     assert facts["processor"]["f32_flops"] > 1e8 and facts["processor"]["bf16_flops"] > 1e7
     assert 0 < facts["memory"]["available_bytes"] <= facts["memory"]["total_bytes"]
     assert facts["folders"][0]["path"] == str(lancet.folder)
+    assert facts["numerics"] == {"tf32": False, "reduced_sums": False, "cudnn_attention": False}
     assert len(facts["gpus"]) >= facts["usable_gpus"]
     if not facts["gpus"] and not facts["gpus_on_bus"]:
         assert "no GPU: jobs run on the CPU" in result.stdout

@@ -40,3 +40,18 @@ def test_an_example_is_built_from_the_prefix_and_edits(prefix, lancet, tmp_path)
     assert one_line.returncode == 0, one_line.stderr
     ours, theirs = ((tmp_path / name / "model.safetensors").read_bytes() for name in ("out", "one-line"))
     assert ours == theirs
+
+
+def test_cmake_names_a_torch_for_cpus_only(tmp_path):
+    torch = tmp_path / "site" / "torch"
+    (torch / "lib").mkdir(parents=True)
+    (torch / "version.py").write_text("__version__ = '2.11.0+cpu'\n")
+    python = tmp_path / "python"
+    python.write_text(f'#!/bin/sh\necho "{torch}"\n')
+    python.chmod(0o755)
+    module = SOURCE / "cmake" / "TorchWheel.cmake"
+    (tmp_path / "CMakeLists.txt").write_text(f'cmake_minimum_required(VERSION 3.22)\nproject(wheel LANGUAGES NONE)\ninclude("{module}")\n')
+    command = ["cmake", "-S", tmp_path, "-B", tmp_path / "build", f"-DPython3_EXECUTABLE={python}"]
+    result = subprocess.run(command, capture_output=True, text=True)
+    assert result.returncode != 0
+    assert "is the wheel for CPUs only, expected the one with CUDA" in " ".join(result.stderr.split()), result.stderr

@@ -4,6 +4,7 @@
 #include <atomic>
 
 #include "lancet/distributed/thread_ranks.h"
+#include "lancet/doctor/rates.h"
 #include "lancet/runtime/placement.h"
 #include "support/fake_device.h"
 
@@ -26,6 +27,17 @@ TEST(CommunicatorOnFakeDevices, SumsAndBroadcastsOnTheTensorsOwnDevices) {
     ++done;
   });
   EXPECT_EQ(done, 3);
+}
+
+/// Work on a device may still run when a collective returns: a rate without waiting would be one of asking.
+TEST(MeasureAllReduce, WaitsForEachDeviceBeforeItTakesATime) {
+  testing::set_fake_device_count(testing::kMaxFakeDevices);
+  const int64_t before = testing::fake_synchronisations();
+  const ReduceRate rate = measure_all_reduce();
+  EXPECT_EQ(rate.ranks, testing::kMaxFakeDevices);
+  EXPECT_EQ(rate.device, "fake:0");
+  EXPECT_GT(rate.bytes_per_s, 0);
+  EXPECT_EQ(testing::fake_synchronisations() - before, 2 * rate.ranks);
 }
 
 }  // namespace

@@ -36,6 +36,7 @@ constexpr c10::DispatchKeySet kFakeKeys(c10::DispatchKey::PrivateUse1);
 
 std::atomic<int> device_count{kMaxFakeDevices};
 std::atomic<int64_t> copies_across{0};
+std::atomic<int64_t> synchronisations{0}, operations{0}, uploads{0}, uploads_under_way{0}, reads{0};
 std::array<std::atomic<int64_t>, kMaxFakeDevices> bytes_live{};
 std::array<std::atomic<int64_t>, kMaxFakeDevices> bytes_peak{};
 std::atomic<int64_t> memory_limit = 0;
@@ -78,6 +79,7 @@ struct FakeGuard final : c10::impl::DeviceGuardImplInterface {
   bool queryEvent(void* /*event*/) const override { return true; }
   bool queryStream(const c10::Stream& /*stream*/) const override { return true; }
   void synchronizeStream(const c10::Stream& /*stream*/) const override {}
+  void synchronizeDevice(c10::DeviceIndex /*device*/) const override { ++synchronisations; }
 };
 
 /// Memory on the current fake device. A header in front of it remembers what is to be subtracted when it is freed.
@@ -174,6 +176,14 @@ const at::Tensor& resize(const at::Tensor& self, at::IntArrayRef sizes, std::opt
 
 at::Tensor copy_from(const at::Tensor& self, const at::Tensor& to, bool non_blocking) {
   if (self.device() != to.device()) ++copies_across;
+  if (self.is_cpu() && !to.is_cpu()) {
+    ++uploads;
+    if (non_blocking) ++uploads_under_way;
+  } else if (to.is_cpu()) {
+    ++reads;
+  } else {
+    ++operations;
+  }
   cpu_alias(to).copy_(cpu_alias(self), non_blocking);
   return to;
 }
@@ -304,7 +314,10 @@ class CpuCall {
   std::vector<Lowered> lowered_;
 };
 
-void run_on_cpu(const c10::OperatorHandle& op, torch::jit::Stack* stack) { CpuCall(op, *stack).run(); }
+void run_on_cpu(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+  ++operations;
+  CpuCall(op, *stack).run();
+}
 
 C10_REGISTER_GUARD_IMPL(PrivateUse1, FakeGuard);
 REGISTER_ALLOCATOR(kFake, &fake_allocator);
@@ -321,7 +334,10 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
   library.impl("resize_", &resize);
   library.impl("_copy_from", &copy_from);
   library.impl("_copy_from_and_resize", &copy_from_and_resize);
-  library.impl("_local_scalar_dense", [](const at::Tensor& self) { return cpu_alias(self).item(); });
+  library.impl("_local_scalar_dense", [](const at::Tensor& self) {
+    ++reads;
+    return cpu_alias(self).item();
+  });
   library.impl("as_strided",
                [](const at::Tensor& self, at::IntArrayRef sizes, at::IntArrayRef strides,
                   std::optional<int64_t> offset) { return at::cpu::as_strided(self, sizes, strides, offset); });
@@ -363,6 +379,10 @@ void reset_fake_peaks() {
 }
 
 int64_t fake_copies_across() { return copies_across; }
+
+int64_t fake_synchronisations() { return synchronisations; }
+
+FakeWork fake_work() { return {operations, uploads, uploads_under_way, reads}; }
 
 void reset_fake_copies() { copies_across = 0; }
 

@@ -33,4 +33,21 @@ void set_fake_memory_limit(int64_t bytes);
 int64_t fake_copies_across();
 void reset_fake_copies();
 
+/// How often somebody waited until a whole device was done.
+int64_t fake_synchronisations();
+
+/// What all devices together were asked to do.
+struct FakeWork {
+  int64_t operations = 0;         ///< kernels, as a GPU would launch them; views are none
+  int64_t uploads = 0;            ///< copies from the host
+  int64_t uploads_under_way = 0;  ///< of these, those that nobody waits for
+  int64_t reads = 0;              ///< copies to the host, scalars too: each waits for the device
+
+  friend FakeWork operator-(const FakeWork& a, const FakeWork& b) {
+    return {a.operations - b.operations, a.uploads - b.uploads, a.uploads_under_way - b.uploads_under_way,
+            a.reads - b.reads};
+  }
+};
+FakeWork fake_work();
+
 }  // namespace lancet::testing

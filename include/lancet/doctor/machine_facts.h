@@ -10,6 +10,7 @@
 #include "lancet/runtime/cpu.h"
 #include "lancet/runtime/gpu_driver.h"
 #include "lancet/runtime/host_memory.h"
+#include "lancet/runtime/numerics.h"
 
 namespace lancet {
 
@@ -79,6 +80,7 @@ struct MachineFacts {
   std::vector<GpuMemory> gpus;  ///< of the usable ones
   std::vector<CopyRate> copies;
   ReduceRate all_reduce;
+  Numerics numerics;  ///< of a job on this machine
   CpuFacts cpu;
   ProductRates products;
   std::optional<HostMemory> memory;

@@ -3,7 +3,9 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <limits>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -28,22 +30,29 @@ struct DeviceChoice {
   bool first_if_enough = false;       ///< the others are for models that do not fit on the first
 };
 
-/// `run.devices`: "auto" (the first GPU where the model fits on it, else all GPUs; without a GPU the CPU), or some of
-/// "cpu", "cuda:N" and a registered backend's devices, each with a budget if wanted ("cuda:0=20GiB"). Without one it
-/// is what is free: of a GPU 95 %, the rest for the libraries' work space.
-/// Throws: PlacementError for a name that is none of these or stands twice, a device that is absent, and a budget above
-/// what is free.
-DeviceChoice find_devices(std::span<const std::string> names);
-
 /// Which of the ranks on this host a process is.
 struct HostShare {
   int64_t rank = 0;
   int64_t size = 1;
 };
 
-/// A rank's part of its host's devices, in the order given: accelerators are dealt out in runs, as equal in number as
-/// can be. Of a device that several ranks get, as of the CPU, each may take an equal part of the budget.
-DeviceChoice share_of(const DeviceChoice& choice, HostShare share);
+/// What devices are chosen from.
+struct DeviceSource {
+  int64_t gpus = 0;
+  /// nullopt: the device does not say. Asked of a process's own devices alone: the question may cost memory there.
+  std::function<std::optional<int64_t>(at::Device)> free_bytes;
+};
+
+/// `run.devices`: "auto" (the first GPU where the model fits on it, else all GPUs; without a GPU the CPU), or some of
+/// "cpu", "cuda:N" and a registered backend's devices, each with a budget if wanted ("cuda:0=20GiB"). Without one it
+/// is what is free: of a GPU 95 %, the rest for the libraries' work space.
+/// Of several ranks on a host each gets its part, in the order given: accelerators are dealt out in runs, as equal in
+/// number as can be. Of a device that several ranks get, as of the CPU, each may take an equal part of the budget.
+/// Throws: PlacementError for a name that is none of these or stands twice, a device that is absent, and a budget above
+/// what is free.
+DeviceChoice find_devices(std::span<const std::string> names, HostShare share = {});
+/// The same on any machine.
+DeviceChoice find_devices(std::span<const std::string> names, HostShare share, const DeviceSource& source);
 
 /// Devices that need not be there: "8x80GiB", "80GiB,cpu=64GiB", "24GiB,80GiB": GPUs are numbered as they come; "cpu"
 /// needs a budget. Throws: ConfigError for anything else.

@@ -19,7 +19,8 @@ struct GpuIdentity {
   std::string pci_bus_id;                 ///< "0000:3B:00.0"
   std::string name;                       ///< "NVIDIA H100 80GB HBM3"
   int64_t total_bytes = 0;
-  int64_t capability = 0;  ///< of computing, major * 10 + minor: 90
+  int64_t capability = 0;             ///< of computing, major * 10 + minor: 90
+  std::optional<int64_t> free_bytes;  ///< as the management library says, without a context on the GPU
 };
 
 /// "cuda:0": how run.devices names the process's GPU.

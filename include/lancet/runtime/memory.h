@@ -8,6 +8,10 @@
 
 #include "lancet/runtime/tensor.h"
 
+namespace c10 {
+class DeviceAllocator;
+}
+
 namespace lancet {
 
 /// Free for new tensors: of the host what the system could hand out, of an accelerator what its driver reports. nullopt
@@ -22,6 +26,8 @@ struct DeviceMemory {
 
 /// nullopt when the device does not say.
 std::optional<DeviceMemory> device_memory(at::Device device);
+/// From any allocator, also one that has not been used yet.
+DeviceMemory device_memory(c10::DeviceAllocator& allocator, int64_t index);
 void reset_peak(at::Device device);
 
 /// Every accelerator that torch can use, by index.

@@ -5,6 +5,7 @@
 
 #include "lancet/core/version.h"
 #include "lancet/run/edit_job.h"
+#include "lancet/runtime/numerics.h"
 #include "report_json.h"
 
 namespace lancet {
@@ -19,6 +20,12 @@ Json losses_json(const std::vector<float>& losses) {
     json.push_back(std::strtod(text, nullptr));
   }
   return json;
+}
+
+/// What torch was set to while this ran.
+Json numerics_json() {
+  const Numerics now = numerics();
+  return {{"tf32", now.tf32}, {"reduced_sums", now.reduced_sums}, {"cudnn_attention", now.cudnn_attention}};
 }
 
 /// null: not measured, or n/a.
@@ -245,7 +252,11 @@ std::string to_json(const EditReport& report, const JobConfig& job) {
       {"weights", weights_json(report)},
       {"warnings", report.outcome.warnings},
       {"run",
-       {{"devices", report.devices}, {"seed", job.run.seed}, {"threads", job.run.threads}, {"ranks", report.ranks}}},
+       {{"devices", report.devices},
+        {"seed", job.run.seed},
+        {"threads", job.run.threads},
+        {"ranks", report.ranks},
+        {"numerics", numerics_json()}}},
       {"seconds", seconds},
       {"peak_bytes", bytes_json(overall_peaks(report.stages))},
       {"stage_peak_bytes", peaks},

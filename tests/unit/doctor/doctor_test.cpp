@@ -12,7 +12,7 @@ namespace {
 constexpr int64_t kGB = 1'000'000'000;
 
 GpuIdentity gpu(int64_t index, int64_t physical, const std::string& name = "NVIDIA H100") {
-  return {index, physical, "GPU-" + std::to_string(physical), "0000:00", name, 80 * kGB, 90};
+  return {index, physical, "GPU-" + std::to_string(physical), "0000:00", name, 80 * kGB, 90, std::nullopt};
 }
 
 /// Two equal GPUs with nothing to say about them.
@@ -77,6 +77,13 @@ TEST(Doctor, FindsNothingOnAGoodMachine) {
 TEST(Doctor, IsContentWithoutAGpu) {
   EXPECT_EQ(oddities(machine_without_gpus()), "");
   expect_parts(everything(machine_without_gpus()), {"devices: no GPU: jobs run on the CPU"});
+}
+
+TEST(Doctor, NamesNumericsThatSomethingElseSet) {
+  MachineFacts facts = good_machine();
+  facts.numerics = {.tf32 = true, .cudnn_attention = true};
+  expect_parts(oddities(facts),
+               {"problem numerics: torch is set to TF32, cuDNN's attention", "lancet::set_numerics()"});
 }
 
 TEST(Doctor, NamesADriverThatIsTooOld) {

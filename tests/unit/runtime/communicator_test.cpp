@@ -254,6 +254,18 @@ TEST(Communicator, RanksThatAreOutOfStepAreNamed) {
   EXPECT_EQ(named, 2);
 }
 
+/// Torch's own way would end the process from a thread, and it reads this when a group is made.
+TEST(Communicator, HearsOfNcclsErrorsItself) {
+  for (const char* name :
+       {"TORCH_NCCL_BLOCKING_WAIT", "TORCH_NCCL_ASYNC_ERROR_HANDLING", "TORCH_NCCL_ENABLE_MONITORING"})
+    ::unsetenv(name);
+  run_as_ranks(1, [](Communicator&) {
+    EXPECT_STREQ(std::getenv("TORCH_NCCL_BLOCKING_WAIT"), "1");
+    EXPECT_STREQ(std::getenv("TORCH_NCCL_ASYNC_ERROR_HANDLING"), "0");
+    EXPECT_STREQ(std::getenv("TORCH_NCCL_ENABLE_MONITORING"), "0");
+  });
+}
+
 TEST(Communicator, NcclServesTensorsOnAGpu) {
   const DeviceBudget first = find_devices(std::vector<std::string>{"auto"}).devices.front();
   if (first.is_host()) GTEST_SKIP() << "this machine has no GPU";

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "lancet/core/error.h"
+#include "lancet/runtime/gpu_driver.h"
 
 namespace lancet {
 namespace {
@@ -77,22 +78,53 @@ std::vector<std::string> names_of(const DeviceChoice& choice) {
   return names;
 }
 
-TEST(ShareOf, DealsOutGpusToTheRanksOfAHost) {
-  const DeviceChoice four = assume_devices("4x80GiB");
-  EXPECT_EQ(names_of(share_of(four, {})), names_of(four));
-  EXPECT_EQ(names_of(share_of(four, {1, 2})), (std::vector<std::string>{"cuda:2", "cuda:3"}));
-  EXPECT_EQ(names_of(share_of(four, {0, 3})), (std::vector<std::string>{"cuda:0"}));
-  EXPECT_EQ(names_of(share_of(four, {2, 3})), (std::vector<std::string>{"cuda:2", "cuda:3"}));
-  EXPECT_EQ(share_of(four, {1, 2}).devices[0].bytes, four.devices[0].bytes);
+/// Four GPUs of 80 GB and a host of 64 GB; notes which devices it was asked about.
+struct FakeMachine {
+  std::vector<std::string> asked;
+
+  DeviceChoice find(std::vector<std::string> names, HostShare share) {
+    asked.clear();
+    return find_devices(names, share,
+                        {4, [this](at::Device device) {
+                           asked.push_back(device.str());
+                           return std::optional<int64_t>(device.is_cpu() ? 64'000'000'000 : 80'000'000'000);
+                         }});
+  }
+};
+
+using Names = std::vector<std::string>;
+
+TEST(FindDevices, DealsOutGpusToTheRanksOfAHost) {
+  FakeMachine machine;
+  EXPECT_EQ(names_of(machine.find({"auto"}, {})), (Names{"cuda:0", "cuda:1", "cuda:2", "cuda:3"}));
+  EXPECT_EQ(names_of(machine.find({"auto"}, {1, 2})), (Names{"cuda:2", "cuda:3"}));
+  EXPECT_EQ(names_of(machine.find({"auto"}, {0, 3})), (Names{"cuda:0"}));
+  EXPECT_EQ(names_of(machine.find({"auto"}, {2, 3})), (Names{"cuda:2", "cuda:3"}));
+  EXPECT_EQ(names_of(machine.find({"cuda:3", "cuda:1"}, {1, 2})), (Names{"cuda:1"}));
+  EXPECT_EQ(machine.find({"auto"}, {1, 2}).devices[0].bytes, 76'000'000'000);
+  EXPECT_TRUE(machine.find({"auto"}, {1, 2}).first_if_enough);
 }
 
-TEST(ShareOf, DividesWhatSeveralRanksGet) {
-  const DeviceChoice choice = assume_devices("2x80GiB,cpu=64GiB");
-  const DeviceChoice second = share_of(choice, {1, 4});
-  EXPECT_EQ(names_of(second), (std::vector<std::string>{"cuda:0", "cpu"}));
-  EXPECT_EQ(second.devices[0].bytes, choice.devices[0].bytes / 2);
-  EXPECT_EQ(second.devices[1].bytes, choice.devices[2].bytes / 4);
-  EXPECT_EQ(names_of(share_of(choice, {3, 4})), (std::vector<std::string>{"cuda:1", "cpu"}));
+TEST(FindDevices, DividesWhatSeveralRanksGet) {
+  FakeMachine machine;
+  const DeviceChoice second = machine.find({"cuda:0", "cuda:1=40GB", "cpu"}, {1, 4});
+  EXPECT_EQ(names_of(second), (Names{"cuda:0", "cpu"}));
+  EXPECT_EQ(second.devices[0].bytes, 38'000'000'000);
+  EXPECT_EQ(second.devices[1].bytes, 16'000'000'000);
+  const DeviceChoice last = machine.find({"cuda:0", "cuda:1=40GB", "cpu"}, {3, 4});
+  EXPECT_EQ(names_of(last), (Names{"cuda:1", "cpu"}));
+  EXPECT_EQ(last.devices[0].bytes, 20'000'000'000);
+}
+
+/// A question about a GPU's memory makes a context there, which costs memory that the rank whose GPU it is counts on.
+TEST(FindDevices, AsksNothingOfOtherRanksGpus) {
+  FakeMachine machine;
+  for (int64_t rank = 0; rank < 4; ++rank) {
+    machine.find({"auto"}, {rank, 4});
+    EXPECT_EQ(machine.asked, Names{device_name(rank)});
+    machine.find({"cuda:0", "cuda:1", "cuda:2", "cuda:3=1GB", "cpu"}, {rank, 4});
+    EXPECT_EQ(machine.asked, (Names{device_name(rank), "cpu"}));
+  }
 }
 
 }  // namespace

@@ -77,6 +77,21 @@ int fake_nvml_index(void* handle, unsigned* index) {
   return 0;
 }
 
+struct FakeMemory {
+  unsigned long long total, free, used;
+};
+/// As of a whole GPU each, of 80 GB as CUDA counts.
+int fake_nvml_memory(void* handle, FakeMemory* memory) {
+  const unsigned long long free = *static_cast<char*>(handle) == '3' ? 70'000'000'000 : 5'000'000'000;
+  *memory = {81'600'000'000, free, 81'600'000'000 - free};
+  return 0;
+}
+/// As of a GPU of which the process sees a part.
+int fake_nvml_larger_memory(void*, FakeMemory* memory) {
+  *memory = {141'000'000'000, 130'000'000'000, 11'000'000'000};
+  return 0;
+}
+
 using Library = std::map<std::string, void*>;
 
 Library fake_cuda() {
@@ -100,7 +115,8 @@ Library fake_management() {
           {"nvmlSystemGetDriverVersion", reinterpret_cast<void*>(fake_nvml_version)},
           {"nvmlDeviceGetCount_v2", reinterpret_cast<void*>(fake_nvml_count)},
           {"nvmlDeviceGetHandleByPciBusId_v2", reinterpret_cast<void*>(fake_nvml_by_address)},
-          {"nvmlDeviceGetIndex", reinterpret_cast<void*>(fake_nvml_index)}};
+          {"nvmlDeviceGetIndex", reinterpret_cast<void*>(fake_nvml_index)},
+          {"nvmlDeviceGetMemoryInfo", reinterpret_cast<void*>(fake_nvml_memory)}};
 }
 
 SymbolSource source(Library library) {
@@ -126,6 +142,18 @@ TEST(GpuDriver, TellsWhichOfTheMachinesGpusEachIs) {
   EXPECT_EQ(numbered_name("cuda:1", driver.gpus), "cuda:1 (GPU 2)");
   EXPECT_EQ(numbered_name("cuda:2", driver.gpus), "cuda:2");
   EXPECT_EQ(driver.no_peer, (std::vector<std::pair<int64_t, int64_t>>{{0, 1}}));
+}
+
+TEST(GpuDriver, TellsWhatIsFreeOnWholeGpus) {
+  Library management = fake_management();
+  GpuDriver driver = read_gpu_driver(source(fake_cuda()), source(management));
+  EXPECT_EQ(driver.gpus.at(0).free_bytes, 70'000'000'000);
+  EXPECT_EQ(driver.gpus.at(1).free_bytes, 5'000'000'000);
+  management["nvmlDeviceGetMemoryInfo"] = reinterpret_cast<void*>(fake_nvml_larger_memory);
+  driver = read_gpu_driver(source(fake_cuda()), source(management));
+  EXPECT_EQ(driver.gpus.at(0).free_bytes, std::nullopt) << "of a part of a GPU the library knows the whole";
+  management.erase("nvmlDeviceGetMemoryInfo");
+  EXPECT_EQ(read_gpu_driver(source(fake_cuda()), source(management)).gpus.at(0).free_bytes, std::nullopt);
 }
 
 TEST(GpuDriver, GivesTheDriversOwnReason) {

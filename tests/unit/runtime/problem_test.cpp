@@ -43,6 +43,16 @@ TEST(Problem, OfMemoryIsTheMachines) {
   expect_memory(problem_in([] { torch::empty({int64_t{1} << 60}, torch::kByte); }));
   expect_memory(problem_in([] { throw std::runtime_error("could not create a primitive"); }));  // oneDNN
   expect_memory(problem_in([] { TORCH_CHECK(false, "CUDA error: out of memory"); }));
+  // a call of CUDA's own, as torch 2.11 reports it
+  expect_memory(problem_in([] { throw c10::AcceleratorError({__func__, __FILE__, __LINE__}, 2, "of a stream"); }));
+  for (const char* words :
+       {"CUDA driver error: out of memory", "CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasGemmEx(...)`",
+        "CUDA error: CUBLAS_STATUS_NOT_INITIALIZED when calling `cublasCreate(handle)`",
+        "cusolver error: CUSOLVER_STATUS_INTERNAL_ERROR, when calling `cusolverDnCreate(handle)`",
+        "cusolver error: CUSOLVER_STATUS_ALLOC_FAILED, when calling `cusolverDnXpotrf(...)`",
+        "cuDNN error: CUDNN_STATUS_ALLOC_FAILED",
+        "NCCL error: unhandled cuda error, Failed to CUDA calloc: out of memory"})
+    expect_memory(problem_in([&] { TORCH_CHECK(false, words); }));
   expect_problem(problem_in([] { TORCH_CHECK_WITH(OutOfMemoryError, false, "of 80 GiB"); }), ExitCode::kPlacement,
                  "out of device memory: use a smaller editor.values.batch, or run.dtype: bf16. of 80 GiB");
 }
@@ -69,6 +79,10 @@ TEST(Problem, OfThreadsIsTheMachines) {
 }
 
 TEST(Problem, IsADefectElse) {
+  expect_problem(problem_in([] {
+                   throw c10::AcceleratorError({__func__, __FILE__, __LINE__}, 700, "an illegal memory access");
+                 }),
+                 ExitCode::kInternal, "torch: an illegal memory access");
   expect_problem(problem_in([] { throw std::logic_error("no such weight"); }), ExitCode::kInternal, "no such weight");
   expect_problem(problem_in([] { torch::zeros({2}).reshape({3}); }), ExitCode::kInternal, "torch: ");
 }

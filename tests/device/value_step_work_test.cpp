@@ -1,0 +1,47 @@
+// What a step of value optimisation asks of a device, counted: a GPU's time for a small batch is the number of kernels.
+#include <gtest/gtest.h>
+#include <torch/types.h>
+
+#include <iostream>
+
+#include "lancet/training/values.h"
+#include "support/edit_setup.h"
+#include "support/fake_device.h"
+#include "support/tiny_model.h"
+
+namespace lancet {
+namespace {
+
+using testing::FakeWork;
+
+/// Of all steps together of six requests in three contexts, none of which is ever done.
+FakeWork work_of_steps(int64_t n_layers, int64_t steps) {
+  const testing::TinyModel tiny({.n_layers = n_layers});
+  const CausalLM model = tiny.load(at::kBFloat16, testing::fake_devices(1));
+  const std::vector<PreparedRequest> requests =
+      prepare_requests(*tiny.tokenizer, testing::some_requests(6), testing::kContexts);
+  const ValueOptions options{.steps = steps, .lr = 0.1, .stop_loss = 0};
+  const FakeWork before = testing::fake_work();
+  optimize_values(model, requests, 1, options, {alone()});
+  return testing::fake_work() - before;
+}
+
+/// Of one step among others, in a model of so many layers.
+FakeWork work_of_a_step(int64_t n_layers) { return work_of_steps(n_layers, 5) - work_of_steps(n_layers, 4); }
+
+void expect_at_most(const FakeWork& work, const FakeWork& most, const char* of) {
+  std::cout << of << ": " << work.operations << " operations, " << work.uploads << " uploads ("
+            << work.uploads_under_way << " of them under way), " << work.reads << " reads\n";
+  EXPECT_LE(work.operations, most.operations) << of;
+  EXPECT_LE(work.uploads, most.uploads) << of;
+  EXPECT_LE(work.reads, most.reads) << of;
+}
+
+TEST(ValueStepWork, IsCountedForALayerAndForTheRest) {
+  const FakeWork four = work_of_a_step(4), layer = work_of_a_step(5) - four;
+  expect_at_most(layer, {.operations = 1000}, "a layer of a step");
+  expect_at_most(four - layer - layer, {.operations = 1000, .uploads = 100, .reads = 100}, "the rest of a step");
+}
+
+}  // namespace
+}  // namespace lancet
