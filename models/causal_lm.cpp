@@ -148,19 +148,22 @@ Tensor CausalLM::embed(const Tensor& ids_BT) const {
 Tensor CausalLM::run_layers(Tensor h_BTD, const SequenceInfo& sequence, LayerRange range, const HookSet& hooks) const {
   if (range.begin < 0 || range.end > config_.n_layers || range.begin > range.end)
     throw std::logic_error(cat("run_layers: layers ", range.begin, "..", range.end, " of ", config_.n_layers));
-  if (range.begin == range.end) return take_places(h_BTD, sequence.outputs_BO);
+  if (range.begin == range.end)
+    return take_places(h_BTD, output_places(sequence.outputs_BO, h_BTD.size(1), h_BTD.device()));
   check_packing(h_BTD, sequence);
   check_entry(placement_, h_BTD, range.begin);
+  const PassInputs* prepared = sequence.prepared;
   AttentionInputs inputs;
   for (int64_t layer = range.begin; layer < range.end; ++layer) {
     const int64_t stage = placement_.stage_of(layer);
     if (layer == range.begin || stage != placement_.stage_of(layer - 1)) {
       if (sequence.turn != nullptr) sequence.turn->enter(stage);
       h_BTD = h_BTD.to(placement_.device_of(layer));  // the only crossing between stages; differentiable
-      inputs = attention_inputs(sequence, rope_frequencies_[static_cast<size_t>(stage)], placement_.weight_dtype());
+      inputs = prepared != nullptr ? prepared->stages.at(stage) : stage_inputs(sequence, stage);
     }
     check_prefix(sequence, h_BTD.device(), layer);
-    if (layer + 1 == range.end && sequence.outputs_BO.defined()) inputs = only_outputs(inputs, sequence);
+    if (layer + 1 == range.end && sequence.outputs_BO.defined())
+      inputs = prepared != nullptr ? prepared->last : only_outputs(inputs, sequence);
     h_BTD =
         run_decoder_layer({config_, layer_weights(weights_, layer), inputs, sequence, hooks, layer}, std::move(h_BTD));
     count_progress();
@@ -168,6 +171,21 @@ Tensor CausalLM::run_layers(Tensor h_BTD, const SequenceInfo& sequence, LayerRan
   }
   if (sequence.record != nullptr) sequence.record->end_pass(valid_tokens(sequence));
   return h_BTD;
+}
+
+AttentionInputs CausalLM::stage_inputs(const SequenceInfo& sequence, int64_t stage) const {
+  return attention_inputs(sequence, rope_frequencies_[static_cast<size_t>(stage)], placement_.weight_dtype());
+}
+
+std::shared_ptr<const PassInputs> CausalLM::prepare_pass(const SequenceInfo& sequence, LayerRange range) const {
+  const auto pass = std::make_shared<PassInputs>();
+  for (int64_t layer = range.begin; layer < range.end; ++layer) {
+    const int64_t stage = placement_.stage_of(layer);
+    if (!pass->stages.contains(stage)) pass->stages.emplace(stage, stage_inputs(sequence, stage));
+  }
+  if (sequence.outputs_BO.defined() && range.begin < range.end)
+    pass->last = only_outputs(pass->stages.at(placement_.stage_of(range.end - 1)), sequence);
+  return pass;
 }
 
 Tensor CausalLM::logits(const Tensor& h_ND) const {

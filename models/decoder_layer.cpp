@@ -35,7 +35,7 @@ Tensor attention(const LayerContext& context, const Tensor& x_BTD) {
   const auto rotate = [](const Tensor& x_BTHC, const RotaryTable& table) {
     return rotate_pairs(x_BTHC, table.cos_BT1C, table.sin_BT1C);
   };
-  const Tensor query = rotate(heads(take_places(x_BTD, inputs.outputs_BQ), w.query, w.query_bias), inputs.queries);
+  const Tensor query = rotate(heads(take_places(x_BTD, inputs.outputs), w.query, w.query_bias), inputs.queries);
   KeyValuePair fresh{rotate(heads(x_BTD, w.key, w.key_bias), inputs.keys), heads(x_BTD, w.value, w.value_bias)};
   const KeyValues* earlier = context.sequence.prefix;
   KeyValuePair prefix;
@@ -92,25 +92,28 @@ AttentionInputs attention_inputs(const SequenceInfo& sequence, const Tensor& fre
 AttentionInputs only_outputs(const AttentionInputs& inputs, const SequenceInfo& sequence) {
   const at::Device device = inputs.keys.cos_BT1C.device();
   AttentionInputs some = inputs;
-  some.outputs_BQ = sequence.outputs_BO.to(device);
-  some.queries = {take_places(inputs.keys.cos_BT1C, some.outputs_BQ),
-                  take_places(inputs.keys.sin_BT1C, some.outputs_BQ)};
+  some.outputs = output_places(sequence.outputs_BO, sequence.positions_BT.size(1), device);
+  some.queries = {take_places(inputs.keys.cos_BT1C, some.outputs), take_places(inputs.keys.sin_BT1C, some.outputs)};
   if (!sequence.packed.empty()) {
     some.packed.queries = packed_queries(sequence, device);
   } else if (inputs.mask_B1QS.defined()) {
-    some.mask_B1QS = take_places(inputs.mask_B1QS.squeeze(1), some.outputs_BQ).unsqueeze(1);
+    some.mask_B1QS = take_places(inputs.mask_B1QS.squeeze(1), some.outputs).unsqueeze(1);
   } else {  // attention is causal over the whole width; of some places alone it needs to be told
-    const Tensor places_S = torch::arange(sequence.positions_BT.size(1), some.outputs_BQ.options());
-    some.mask_B1QS = (places_S <= some.outputs_BQ.unsqueeze(2)).unsqueeze(1);
+    const Tensor places_S = torch::arange(sequence.positions_BT.size(1), some.outputs.place_BO.options());
+    some.mask_B1QS = (places_S <= some.outputs.place_BO.unsqueeze(2)).unsqueeze(1);
   }
   return some;
 }
 
-Tensor take_places(const Tensor& x, const Tensor& places_BO) {
-  if (!places_BO.defined()) return x;
-  const Tensor row_B1 = torch::arange(x.size(0), places_BO.options()).unsqueeze(1);
-  const Tensor flat = (places_BO + row_B1 * x.size(1)).flatten();
-  return x.flatten(0, 1).index_select(0, flat).unflatten(0, {places_BO.size(0), places_BO.size(1)});
+OutputPlaces output_places(const Tensor& outputs_BO, int64_t width, at::Device device) {
+  if (!outputs_BO.defined()) return {};
+  const Tensor row_B1 = torch::arange(outputs_BO.size(0), torch::kLong).unsqueeze(1);
+  return {outputs_BO.to(device), (outputs_BO + row_B1 * width).flatten().to(device)};
+}
+
+Tensor take_places(const Tensor& x, const OutputPlaces& places) {
+  if (!places.flat_M.defined()) return x;
+  return x.flatten(0, 1).index_select(0, places.flat_M).unflatten(0, places.place_BO.sizes());
 }
 
 Tensor run_decoder_layer(const LayerContext& context, Tensor h_BTD) {
@@ -126,7 +129,7 @@ Tensor run_decoder_layer(const LayerContext& context, Tensor h_BTD) {
   if (!pass(HookPoint::kBlockIn, h_BTD)) return {};
   Tensor attended = attention(context, rms_norm(h_BTD, w.attn_norm, eps));
   if (!pass(HookPoint::kAttnOut, attended)) return {};
-  h_BTD = take_places(h_BTD, context.inputs.outputs_BQ) + attended;
+  h_BTD = take_places(h_BTD, context.inputs.outputs) + attended;
 
   Tensor x = rms_norm(h_BTD, w.mlp_norm, eps);
   if (!pass(HookPoint::kMlpIn, x)) return {};

@@ -2,6 +2,8 @@
 // one device.
 #pragma once
 
+#include <map>
+
 #include "lancet/models/hooks.h"
 #include "lancet/models/model_config.h"
 #include "lancet/models/sequence_info.h"
@@ -23,13 +25,29 @@ struct RotaryTable {
   Tensor sin_BT1C;
 };
 
+/// Tokens whose outputs are wanted, of each row as many: places [B, O], and the same as flat indices row * T + place.
+/// Undefined: all tokens.
+struct OutputPlaces {
+  Tensor place_BO;
+  Tensor flat_M;
+};
+
+/// On `device`, of rows of `width` tokens.
+OutputPlaces output_places(const Tensor& outputs_BO, int64_t width, at::Device device);
+
 /// What the layers of one stage share, on the stage's device. Q: the T tokens, or those among them that give outputs.
 struct AttentionInputs {
   RotaryTable keys;
   RotaryTable queries;
-  Tensor mask_B1QS;   ///< bool, true: may attend; undefined: plain causal attention
-  Tensor outputs_BQ;  ///< places of the queries in their rows; undefined: all
+  Tensor mask_B1QS;      ///< bool, true: may attend; undefined: plain causal attention
+  OutputPlaces outputs;  ///< which tokens are the queries
   PackedDocuments packed;
+};
+
+/// Of a whole pass.
+struct PassInputs {
+  std::map<int64_t, AttentionInputs> stages;  ///< by index in the placement
+  AttentionInputs last;                       ///< of the last layer, where the sequence names its outputs
 };
 
 enum class RopePrecision { kF32, kF64 };
@@ -42,8 +60,8 @@ AttentionInputs attention_inputs(const SequenceInfo& sequence, const Tensor& fre
 /// The same for a layer that computes only the outputs that the sequence asks for.
 AttentionInputs only_outputs(const AttentionInputs& inputs, const SequenceInfo& sequence);
 
-/// x [B, T, ...] at `places` [B, O] of each row -> [B, O, ...]. Undefined places: x.
-Tensor take_places(const Tensor& x, const Tensor& places_BO);
+/// x [B, T, ...] at these places of each row -> [B, O, ...].
+Tensor take_places(const Tensor& x, const OutputPlaces& places);
 
 struct LayerContext {
   const ModelConfig& config;

@@ -45,6 +45,30 @@ struct RmsNorm : Function<RmsNorm> {
   }
 };
 
+/// For devices without loops of ours: fewer operations than autograd makes of the forward pass.
+struct RmsNormChain : Function<RmsNormChain> {
+  static Tensor forward(AutogradContext* context, const Tensor& x, const Tensor& weight, double eps) {
+    const Tensor precise = widened(x);
+    const Tensor scale = inverse_rms(precise, eps);
+    context->save_for_backward({x, weight, scale});
+    return weight * (precise * scale).to(x.scalar_type());
+  }
+
+  /// With n = x / rms: d x = (d n - n mean(d n * n)) / rms.
+  static tensor_list backward(AutogradContext* context, const tensor_list& grads) {
+    const tensor_list saved = context->get_saved_variables();
+    const Tensor &x = saved[0], &weight = saved[1], &scale = saved[2];
+    const Tensor grad_n = widened(grads[0] * weight), n = widened(x) * scale;
+    const Tensor along = (grad_n * n).mean(-1, /*keepdim=*/true);
+    return {at::addcmul(grad_n, n, along, -1).mul_(scale).to(x.scalar_type()), Tensor(), Tensor()};
+  }
+
+  static Tensor widened(const Tensor& x) { return x.scalar_type() == torch::kDouble ? x : x.to(torch::kFloat); }
+  static Tensor inverse_rms(const Tensor& precise, double eps) {
+    return torch::rsqrt(precise.square().mean(-1, /*keepdim=*/true) + eps);
+  }
+};
+
 struct SiluTimes : Function<SiluTimes> {
   static Tensor forward(AutogradContext* context, const Tensor& gate_in, const Tensor& up_in) {
     const Tensor gate = gate_in.contiguous(), up = up_in.contiguous();
@@ -105,11 +129,10 @@ struct RotatePairs : Function<RotatePairs> {
 }  // namespace
 
 Tensor rms_norm(const Tensor& x, const Tensor& weight, double eps) {
-  // The loops give no gradient to the weight.
-  if (has_host_loops(x) && !weight.requires_grad()) return RmsNorm::apply(x, weight.contiguous(), eps);
-  const Tensor precise = x.scalar_type() == torch::kDouble ? x : x.to(torch::kFloat);
-  const Tensor scale = torch::rsqrt(precise.square().mean(-1, /*keepdim=*/true) + eps);
-  return weight * (precise * scale).to(x.scalar_type());
+  if (!weight.requires_grad())
+    return has_host_loops(x) ? RmsNorm::apply(x, weight.contiguous(), eps) : RmsNormChain::apply(x, weight, eps);
+  const Tensor precise = RmsNormChain::widened(x);  // autograd's own, which gives the weight its gradient too
+  return weight * (precise * RmsNormChain::inverse_rms(precise, eps)).to(x.scalar_type());
 }
 
 Tensor silu_times(const Tensor& gate, const Tensor& up) {

@@ -14,7 +14,7 @@ namespace {
 
 /// Of requests whose texts are not known, and of contexts that are not generated yet.
 constexpr ValueShape kAssumedPrompt{
-    .contexts = 6, .row_tokens = 20, .prefix_tokens = 12, .suffix_tokens = 8, .target_tokens = 4, .drift_tokens = 8};
+    .contexts = 6, .row_tokens = 20, .prefix_tokens = 12, .suffix_tokens = 8, .target_tokens = 4, .drift_rows = 1};
 constexpr int64_t kAssumedRequests = 100, kAssumedProbesPerRequest = 14, kAssumedContextTokens = 12;
 
 JobWork basic_work(const RunOptions& run, const ModelConfig& config) {
@@ -151,7 +151,7 @@ JobWork united(const JobWork& one, const JobWork& other) {
     };
     for (int64_t ValueShape::*size :
          {&ValueShape::contexts, &ValueShape::groups, &ValueShape::row_tokens, &ValueShape::prefix_tokens,
-          &ValueShape::suffix_tokens, &ValueShape::target_tokens, &ValueShape::drift_tokens})
+          &ValueShape::suffix_tokens, &ValueShape::target_tokens, &ValueShape::drift_rows})
       raise(size);
     work.value_batch = larger(one.value_batch, other.value_batch);
   }

@@ -12,36 +12,27 @@
 namespace lancet {
 namespace {
 
-/// Every request in some contexts.
-SuffixRows::Rows context_rows(const std::vector<const PreparedRequest*>& requests,
-                              const std::vector<int64_t>& contexts) {
-  SuffixRows::Rows rows;
-  for (const PreparedRequest* request : requests) {
-    for (const int64_t context : contexts) {
-      const LocatedPrompt& row = request->rows[static_cast<size_t>(context)];
-      rows.ids.push_back(row.ids);
-      rows.lookups.push_back(row.lookup);
-    }
-  }
-  return rows;
+void add_row(const LocatedPrompt& row, SuffixRows::Rows& rows) {
+  rows.ids.push_back(row.ids);
+  rows.lookups.push_back(row.lookup);
 }
 
-/// "{subject} is a": only the distribution at the lookup token matters.
-SuffixRows::Rows drift_rows(const std::vector<const PreparedRequest*>& requests) {
-  SuffixRows::Rows rows;
-  for (const PreparedRequest* request : requests) {
-    const LocatedPrompt& drift = request->drift;
-    rows.ids.emplace_back(drift.ids.begin(), drift.ids.begin() + drift.lookup + 1);
-    rows.lookups.push_back(drift.lookup);
-  }
-  return rows;
+/// "{subject} is a" up to the lookup token, whose distribution alone matters.
+LocatedPrompt drift_row(const PreparedRequest& request) {
+  const LocatedPrompt& drift = request.drift;
+  return {{drift.ids.begin(), drift.ids.begin() + drift.lookup + 1}, drift.lookup};
 }
 
-/// Rows of requests that each have `each` of them.
-std::vector<int64_t> rows_of(const std::vector<int64_t>& requests, int64_t each) {
+/// Rows of all requests together when some of them are kept: the contexts' of each, and their own drift rows.
+std::vector<int64_t> rows_of(const std::vector<int64_t>& kept, int64_t contexts, const std::vector<char>& own_drift) {
   std::vector<int64_t> rows;
-  for (const int64_t request : requests)
-    for (int64_t r = 0; r < each; ++r) rows.push_back(request * each + r);
+  for (const int64_t request : kept)
+    for (int64_t context = 0; context < contexts; ++context) rows.push_back(request * contexts + context);
+  std::vector<int64_t> drift_rows(own_drift.size());
+  std::exclusive_scan(own_drift.begin(), own_drift.end(), drift_rows.begin(),
+                      static_cast<int64_t>(own_drift.size()) * contexts);
+  for (const int64_t request : kept)
+    if (own_drift[static_cast<size_t>(request)] != 0) rows.push_back(drift_rows[static_cast<size_t>(request)]);
   return rows;
 }
 
@@ -90,23 +81,28 @@ SuffixRows::SuffixRows(const CausalLM& model, const Rows& rows, ValueSite site, 
 
 SuffixRows SuffixRows::select(const std::vector<int64_t>& rows) const {
   const Tensor index = torch::tensor(rows, torch::kLong);
-  const auto take = [&](const Tensor& tensor) {
-    return tensor.defined() ? tensor.index_select(0, index.to(tensor.device())) : Tensor();
-  };
+  const auto take = [&](const Tensor& tensor) { return tensor.index_select(0, index.to(tensor.device())); };
   SuffixRows some;
   some.site_ = site_;
   some.first_layer_ = first_layer_;
   some.hidden_RTD_ = take(hidden_RTD_);
   for (const int64_t row : rows) some.suffix_.lengths.push_back(suffix_.lengths[static_cast<size_t>(row)]);
   some.suffix_.positions_BT = take(suffix_.positions_BT);
-  some.prefix_ = prefix_.select(rows);
+  some.prefix_ = prefix_.empty() ? KeyValues() : prefix_.select(rows);
   return some;
 }
 
-Tensor SuffixRows::run(const CausalLM& model, const Tensor& added_RX, const Tensor& outputs_RO) const {
+void SuffixRows::read_at(const CausalLM& model, const Tensor& outputs_RO) {
+  suffix_.outputs_BO = outputs_RO;
   SequenceInfo sequence = suffix_;
-  sequence.outputs_BO = outputs_RO;
   if (!prefix_.empty()) sequence.prefix = &prefix_;
+  pass_ = model.prepare_pass(sequence, {first_layer_, model.config().n_layers});
+}
+
+Tensor SuffixRows::run(const CausalLM& model, const Tensor& added_RX) const {
+  SequenceInfo sequence = suffix_;
+  if (!prefix_.empty()) sequence.prefix = &prefix_;
+  sequence.prepared = pass_.get();
   const LayerRange above{first_layer_, model.config().n_layers};
   // the MLP's output is a term of the layer's, so both sites are moved there
   if (site_ != ValueSite::kMlpAndAttnOut)
@@ -122,26 +118,40 @@ ValueBatch::ValueBatch(const CausalLM& model, std::vector<const PreparedRequest*
                        const ValueOptions& options)
     : model_(model),
       requests_(std::move(requests)),
-      resident_(requests_.size()),
-      drift_(model, drift_rows(requests_), options.site, layer) {
+      edited_device_(model.placement().device_of(layer)),
+      resident_(requests_.size()) {
   std::iota(resident_.begin(), resident_.end(), int64_t{0});
   const int64_t n_contexts = static_cast<int64_t>(requests_[0]->prompts.size());
   const int64_t n_groups = value_groups(n_contexts, options.contexts_per_step);
   for (int64_t group = 0; group < n_groups; ++group) {
     std::vector<int64_t> contexts;
     for (int64_t context = group; context < n_contexts; context += n_groups) contexts.push_back(context);
-    SuffixRows rows(model, context_rows(requests_, contexts), options.site, layer);
-    Labels labels = make_labels(contexts);
-    groups_.push_back({std::move(contexts), std::move(rows), std::move(labels)});
+    groups_.push_back(make_group(std::move(contexts), options.site, layer));
   }
   initial_NX_ =
       initial_values(options.site, layer).to(model.placement().value_dtype(), /*non_blocking=*/false, /*copy=*/true);
 }
 
+ValueBatch::ContextGroup ValueBatch::make_group(std::vector<int64_t> contexts, ValueSite site, int64_t layer) const {
+  SuffixRows::Rows rows, drift_rows;
+  std::vector<std::optional<int64_t>> drift_context;
+  for (const PreparedRequest* request : requests_) {
+    for (const int64_t context : contexts) add_row(request->rows[static_cast<size_t>(context)], rows);
+    drift_context.push_back(row_with_drift(*request, contexts));
+    if (!drift_context.back()) add_row(drift_row(*request), drift_rows);
+  }
+  std::ranges::move(drift_rows.ids, std::back_inserter(rows.ids));
+  std::ranges::move(drift_rows.lookups, std::back_inserter(rows.lookups));
+  ContextGroup group{std::move(contexts), std::move(drift_context), SuffixRows(model_, rows, site, layer), {}};
+  set_labels(group);
+  return group;
+}
+
 Tensor ValueBatch::initial_values(ValueSite site, int64_t layer) const {
   const ContextGroup& first = groups_[0];
+  const auto n_contexts = static_cast<int64_t>(first.contexts.size()), n = static_cast<int64_t>(requests_.size());
   if (site == ValueSite::kBlockOut)
-    return first.rows.lookup_hidden().unflatten(0, {-1, static_cast<int64_t>(first.contexts.size())}).select(1, 0);
+    return first.rows.lookup_hidden().narrow(0, 0, n * n_contexts).unflatten(0, {n, n_contexts}).select(1, 0);
   std::vector<const LocatedPrompt*> plain;
   for (const PreparedRequest* request : requests_) plain.push_back(&request->prompts[0]);
   SingleProcess own;  // a batch is one rank's, and one thread's
@@ -150,36 +160,58 @@ Tensor ValueBatch::initial_values(ValueSite site, int64_t layer) const {
   return torch::cat({mlp_ND, collect_at(model_, plain, {HookPoint::kAttnOut, layer}, own)}, 1);
 }
 
-ValueBatch::Labels ValueBatch::make_labels(const std::vector<int64_t>& contexts) const {
+void ValueBatch::set_labels(ContextGroup& group) const {
+  const auto n_contexts = static_cast<int64_t>(group.contexts.size());
   std::vector<RowTarget> rows;
-  for (const int64_t index : resident_) {
-    const PreparedRequest& request = *requests_[static_cast<size_t>(index)];
-    for (const int64_t context : contexts) {
-      const LocatedPrompt& row = request.rows[static_cast<size_t>(context)];
-      rows.push_back({static_cast<int64_t>(row.ids.size() - request.target.size()) - row.lookup, request.target});
+  std::vector<int64_t> own_drift;
+  size_t n_slots = 0;
+  for (size_t a = 0; a < resident_.size(); ++a) {
+    const PreparedRequest& request = *requests_[static_cast<size_t>(resident_[a])];
+    const std::optional<int64_t> drift = group.drift_context[static_cast<size_t>(resident_[a])];
+    for (int64_t c = 0; c < n_contexts; ++c) {
+      const LocatedPrompt& row = request.rows[static_cast<size_t>(group.contexts[static_cast<size_t>(c)])];
+      rows.push_back({static_cast<int64_t>(row.ids.size() - request.target.size()) - row.lookup, request.target,
+                      /*reads_beginning=*/drift == c});
     }
+    if (!drift) own_drift.push_back(static_cast<int64_t>(a));
+    n_slots = std::max(n_slots, request.target.size() * group.contexts.size());
   }
+  rows.resize(rows.size() + own_drift.size(), {.first_place = 0, .target = {}, .reads_beginning = true});
   const TargetPlaces places = target_places(rows);
-  std::vector<int64_t> owners;
-  std::vector<double> weights;
+
+  // the beginnings of requests without a row of their own come first
+  std::vector<int64_t> read = places.positions;
+  size_t shared = 0, own = resident_.size() - own_drift.size();
+  for (const int64_t request : resident_)
+    read.push_back(places.beginnings[group.drift_context[static_cast<size_t>(request)] ? shared++ : own++]);
+
+  std::vector<int64_t> slots, filled(resident_.size());
+  std::vector<double> weights(resident_.size() * n_slots);
   for (const int64_t row : places.rows) {
-    owners.push_back(row / static_cast<int64_t>(contexts.size()));
-    weights.push_back(1.0 / static_cast<double>(rows[static_cast<size_t>(row)].target.size() * contexts.size()));
+    const auto a = static_cast<size_t>(row / n_contexts);
+    slots.push_back(static_cast<int64_t>(a * n_slots) + filled[a]++);
+    weights[static_cast<size_t>(slots.back())] =
+        1.0 / static_cast<double>(rows[static_cast<size_t>(row)].target.size() * group.contexts.size());
   }
   const at::Device head = model_.placement().head_device();
-  return {places.outputs_BO, to_index(places.positions, head), to_index(places.ids, head), to_index(owners, head),
-          torch::tensor(weights, torch::kDouble).to(head, model_.placement().value_dtype())};
+  group.labels = {to_index(read, head), to_index(places.ids, head), to_index(slots, head),
+                  torch::tensor(weights, torch::kDouble)
+                      .view({static_cast<int64_t>(resident_.size()), static_cast<int64_t>(n_slots)})
+                      .to(head, model_.placement().value_dtype()),
+                  own_drift.empty() ? Tensor() : to_index(own_drift, edited_device_)};
+  group.rows.read_at(model_, places.outputs_BO);
 }
 
 void ValueBatch::keep(const std::vector<int64_t>& kept) {
-  drift_ = drift_.select(kept);
   drift_log_probs_AV_ = drift_log_probs_AV_.index_select(0, to_index(kept, drift_log_probs_AV_.device()));
-  std::vector<int64_t> resident;
-  for (const int64_t index : kept) resident.push_back(resident_[static_cast<size_t>(index)]);
-  resident_ = std::move(resident);
+  const std::vector<int64_t> before = resident_;
+  resident_.clear();
+  for (const int64_t index : kept) resident_.push_back(before[static_cast<size_t>(index)]);
   for (ContextGroup& group : groups_) {
-    group.rows = group.rows.select(rows_of(kept, static_cast<int64_t>(group.contexts.size())));
-    group.labels = make_labels(group.contexts);
+    std::vector<char> own_drift;
+    for (const int64_t request : before) own_drift.push_back(!group.drift_context[static_cast<size_t>(request)]);
+    group.rows = group.rows.select(rows_of(kept, static_cast<int64_t>(group.contexts.size()), own_drift));
+    set_labels(group);
   }
 }
 
@@ -191,19 +223,27 @@ BatchLosses ValueBatch::losses(const Tensor& delta_AX, ValueWatch watch) {
   const ContextGroup& group = groups_[next_];
   next_ = (next_ + 1) % groups_.size();
   const Labels& labels = group.labels;
-  const Tensor added_RX = delta_AX.repeat_interleave(static_cast<int64_t>(group.contexts.size()), 0);
-  const Tensor last_ROD = group.rows.run(model_, added_RX, labels.outputs_RO);
-  const Tensor log_probs_LV = log_probs(last_ROD.flatten(0, 1).index_select(0, labels.position_L));
+  Tensor added_RX = delta_AX.repeat_interleave(static_cast<int64_t>(group.contexts.size()), 0);
+  if (labels.own_drift_E.defined()) added_RX = torch::cat({added_RX, delta_AX.index_select(0, labels.own_drift_E)});
+  const Tensor last_ROD = group.rows.run(model_, added_RX);
+  const int64_t n_requests = delta_AX.size(0), n_labels = labels.id_L.size(0);
+  const std::vector<Tensor> log_probs_LV_AV =
+      log_probs(last_ROD.flatten(0, 1).index_select(0, labels.read_M)).split_with_sizes({n_labels, n_requests});
+  const Tensor &log_probs_LV = log_probs_LV_AV[0], &now_AV = log_probs_LV_AV[1];
+  // slots, not index_add: on a GPU that one adds in any order
+  const auto by_request = [&](const Tensor& values_L) {
+    return torch::zeros_like(labels.weight_AS)
+        .flatten()
+        .index_copy(0, labels.slot_L, values_L)
+        .view_as(labels.weight_AS);
+  };
   const Tensor label_log_probs = log_probs_LV.gather(1, labels.id_L.unsqueeze(1)).squeeze(1);
-  const Tensor none_A = torch::zeros({delta_AX.size(0)}, label_log_probs.options());
   BatchLosses losses;
-  losses.nll_A = -none_A.index_add(0, labels.request_L, label_log_probs * labels.weight_L);
+  losses.nll_A = -(by_request(label_log_probs) * labels.weight_AS).sum(1);
   if (watch == ValueWatch::kMissedTokens) {
-    const Tensor missed_L = (log_probs_LV.detach().amax(1) > label_log_probs.detach()).to(none_A.scalar_type());
-    losses.missed_A = none_A.index_add(0, labels.request_L, missed_L);
+    const Tensor missed_L = log_probs_LV.detach().amax(1) > label_log_probs.detach();
+    losses.missed_A = by_request(missed_L.to(label_log_probs.scalar_type())).sum(1);
   }
-
-  const Tensor now_AV = log_probs(drift_.run(model_, delta_AX, /*outputs_RO=*/{}).squeeze(1));
   if (!drift_log_probs_AV_.defined()) drift_log_probs_AV_ = now_AV.detach().clone();
   losses.kl_A = (now_AV.exp() * (now_AV - drift_log_probs_AV_)).sum(1);
   return losses;

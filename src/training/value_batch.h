@@ -1,12 +1,15 @@
 // The forward half of value optimisation: the losses of a batch of requests as a function of their deltas.
 // What does not depend on the deltas is computed once: hidden states up to the edited layer, and, in the layers above,
 // keys and values of the positions before each row's lookup token. A step runs only the positions from the lookup token
-// on.
+// on, of all rows together.
 #pragma once
 
+#include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
+#include "lancet/models/causal_lm.h"
 #include "lancet/training/values.h"
 
 namespace lancet {
@@ -25,7 +28,7 @@ enum class ValueWatch { kNothing, kMissedTokens };
 /// Vectors that a site takes, each as wide as the hidden state.
 int64_t vectors_of(ValueSite site);
 
-/// Rows with an equal number of them per request, cut at their lookup token.
+/// Rows, cut at their lookup token.
 class SuffixRows {
  public:
   struct Rows {
@@ -38,14 +41,15 @@ class SuffixRows {
 
   /// [R, D] at the lookup tokens: output of the edited layer; with kMlpAndAttnOut its input.
   Tensor lookup_hidden() const { return hidden_RTD_.select(1, 0); }
-  int64_t width() const { return hidden_RTD_.size(1); }
 
-  /// Some of the rows, in the order given.
+  /// Some of the rows, in the order given. What they are read at is to be said anew.
   SuffixRows select(const std::vector<int64_t>& rows) const;
 
-  /// Output of the last layer [R, O, D] at `outputs_RO`, places counted from the lookup tokens (undefined: all places),
-  /// with `added_RX` (the site's vectors side by side) added at the lookup tokens.
-  Tensor run(const CausalLM& model, const Tensor& added_RX, const Tensor& outputs_RO) const;
+  /// From here on run() gives the outputs at these places, counted from the lookup tokens.
+  void read_at(const CausalLM& model, const Tensor& outputs_RO);
+
+  /// Output of the last layer [R, O, D], with `added_RX` (the site's vectors side by side) added at the lookup tokens.
+  Tensor run(const CausalLM& model, const Tensor& added_RX) const;
 
  private:
   SuffixRows() = default;
@@ -54,7 +58,8 @@ class SuffixRows {
   int64_t first_layer_ = 0;  ///< that a step runs
   Tensor hidden_RTD_;        ///< its input from the lookup tokens on
   SequenceInfo suffix_;
-  KeyValues prefix_;  ///< of the layers that a step runs
+  KeyValues prefix_;                        ///< of the layers that a step runs
+  std::shared_ptr<const PassInputs> pass_;  ///< of every step
 };
 
 class ValueBatch {
@@ -80,21 +85,28 @@ class ValueBatch {
   BatchLosses losses(const Tensor& delta_AX, ValueWatch watch);
 
  private:
-  /// Which places of the suffix rows predict the resident requests' target tokens.
+  /// Where the outputs of a group's rows say what the losses need. S: places for a request's labels, as many as most
+  /// requests have.
   struct Labels {
-    Tensor outputs_RO;  ///< places from the lookup tokens on, host; O: tokens of the longest target
-    Tensor position_L;  ///< flat index row * O + place among the outputs, on the head's device
-    Tensor id_L;
-    Tensor request_L;  ///< index into the resident requests
-    Tensor weight_L;   ///< 1 / (contexts of the group * target tokens)
+    Tensor read_M;       ///< outputs, as row * O + place: of the L labels, then of the resident requests' drift
+    Tensor id_L;         ///< the labels' ids
+    Tensor slot_L;       ///< their place among the slots, request * S + place
+    Tensor weight_AS;    ///< 1 / (contexts of the group * target tokens); 0: no label
+    Tensor own_drift_E;  ///< the resident requests with a drift row of their own, on the edited layer's device;
+                         ///< undefined: none
   };
-  /// Contexts that a step runs together.
+  /// Contexts that a step runs together. Rows: a request's in these contexts, then the next request's; behind them the
+  /// drift rows of requests that need one of their own.
   struct ContextGroup {
-    std::vector<int64_t> contexts;  ///< indices into a request's prompts
-    SuffixRows rows;                ///< a request's in these contexts, then the next request's
+    std::vector<int64_t> contexts;                      ///< indices into a request's prompts
+    std::vector<std::optional<int64_t>> drift_context;  ///< of every request: which of the contexts begins as its drift
+                                                        ///< row; nullopt: none, it has a row of its own
+    SuffixRows rows;
     Labels labels;
   };
-  Labels make_labels(const std::vector<int64_t>& contexts) const;
+  ContextGroup make_group(std::vector<int64_t> contexts, ValueSite site, int64_t layer) const;
+  /// Also tells the group's rows where they are read.
+  void set_labels(ContextGroup& group) const;
   /// Not differentiable.
   Tensor initial_values(ValueSite site, int64_t layer) const;
   /// Of the last layer's outputs [M, D]: [M, V] value dtype, on the head's device.
@@ -102,10 +114,10 @@ class ValueBatch {
 
   const CausalLM& model_;
   std::vector<const PreparedRequest*> requests_;
+  at::Device edited_device_;
   std::vector<int64_t> resident_;
   std::vector<ContextGroup> groups_;
-  size_t next_ = 0;   ///< group of the next call of losses()
-  SuffixRows drift_;  ///< one row per request
+  size_t next_ = 0;  ///< group of the next call of losses()
   Tensor initial_NX_;
   Tensor drift_log_probs_AV_;  ///< before any change
 };

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <bit>
+#include <numeric>
+#include <vector>
 
 #include "lancet/runtime/devices.h"
 #include "lancet/runtime/memory.h"
@@ -14,7 +16,7 @@ namespace {
 constexpr int64_t kHostTokens = 512;
 constexpr int64_t kAcceleratorTokens = 16384;
 
-/// Rows that a batch runs together: its requests' contexts, or their drift rows.
+/// Rows that a batch runs together.
 struct Rows {
   int64_t count = 0;
   int64_t row_tokens = 0;
@@ -69,8 +71,19 @@ int64_t value_groups(int64_t n_contexts, int64_t contexts_per_step) {
   return (n_contexts + contexts_per_step - 1) / contexts_per_step;
 }
 
+std::optional<int64_t> row_with_drift(const PreparedRequest& request, std::span<const int64_t> contexts) {
+  const LocatedPrompt& drift = request.drift;
+  for (size_t c = 0; c < contexts.size(); ++c) {
+    const LocatedPrompt& row = request.rows[static_cast<size_t>(contexts[c])];
+    if (row.lookup == drift.lookup && std::equal(row.ids.begin(), row.ids.begin() + row.lookup + 1, drift.ids.begin()))
+      return static_cast<int64_t>(c);
+  }
+  return std::nullopt;
+}
+
 ValueShape in_groups(ValueShape shape, int64_t contexts_per_step) {
   shape.groups = value_groups(shape.contexts, contexts_per_step);
+  if (shape.groups > 1) shape.drift_rows = 1;  // no row is in all groups
   shape.contexts = (shape.contexts + shape.groups - 1) / shape.groups;
   return shape;
 }
@@ -81,7 +94,11 @@ ValueShape value_shape(std::span<const PreparedRequest> requests) {
   for (const PreparedRequest& request : requests) {
     raise(shape.contexts, static_cast<int64_t>(request.rows.size()));
     raise(shape.target_tokens, static_cast<int64_t>(request.target.size()));
-    raise(shape.drift_tokens, request.drift.lookup);
+    std::vector<int64_t> contexts(request.rows.size());
+    std::iota(contexts.begin(), contexts.end(), int64_t{0});
+    raise(shape.drift_rows, row_with_drift(request, contexts) ? 0 : 1);
+    raise(shape.prefix_tokens, request.drift.lookup);
+    raise(shape.row_tokens, request.drift.lookup + 1);
     for (const LocatedPrompt& row : request.rows) {
       const auto tokens = static_cast<int64_t>(row.ids.size());
       raise(shape.row_tokens, tokens);
@@ -94,31 +111,28 @@ ValueShape value_shape(std::span<const PreparedRequest> requests) {
 
 ValueBytes value_bytes(const ValueWork& work, const Stage& stage, int64_t requests) {
   const ValueShape& shape = work.shape;
-  const Rows contexts{requests * shape.contexts, shape.row_tokens, shape.prefix_tokens, shape.suffix_tokens,
-                      shape.target_tokens};
-  const Rows drifts{requests, shape.drift_tokens + 1, shape.drift_tokens, 1, 1};
+  // The drift is read at the beginning of a row.
+  const Rows rows{requests * shape.step_rows(), shape.row_tokens, shape.prefix_tokens, shape.suffix_tokens,
+                  shape.target_tokens + 1};
   const int64_t above = std::max<int64_t>(0, stage.end - std::max(stage.begin, work.layer + 1));
   const bool has_head = stage.end == work.config.n_layers;
   ValueBytes bytes;
-  int64_t kept = 0, working = 0, setup = 0;
-  for (const auto& [rows, groups] : {std::pair{contexts, shape.groups}, std::pair{drifts, int64_t{1}}}) {
-    bytes.prefix += groups * above * rows.count * key_value_bytes(work.config, work.dtype, rows.prefix_tokens);
-    // The last layer of all computes only what is read.
-    Rows last = rows;
-    last.suffix_tokens = std::min(rows.suffix_tokens, rows.read_tokens);
-    last.prefix_tokens += rows.suffix_tokens - last.suffix_tokens;
-    const int64_t whole_layers = above - (has_head && above > 0 ? 1 : 0);
-    kept += whole_layers * kept_bytes(work, stage, rows) + (above - whole_layers) * kept_bytes(work, stage, last);
-    if (above > 0) working = std::max(working, working_bytes(work, whole_layers > 0 ? rows : last));
-    setup = std::max(setup, setup_bytes(work, stage, rows));
-    if (stage.begin <= work.layer && work.layer < stage.end)  // the edited layer's output from the lookup tokens on
-      kept += (groups + 1) * rows.count * rows.suffix_tokens * work.config.d_model * element_bytes(work);
-  }
-  if (has_head) working = std::max(working, loss_bytes(work, contexts.count * contexts.read_tokens, drifts.count));
+  bytes.prefix = shape.groups * above * rows.count * key_value_bytes(work.config, work.dtype, rows.prefix_tokens);
+  // The last layer of all computes only what is read.
+  Rows last = rows;
+  last.suffix_tokens = std::min(rows.suffix_tokens, rows.read_tokens);
+  last.prefix_tokens += rows.suffix_tokens - last.suffix_tokens;
+  const int64_t whole_layers = above - (has_head && above > 0 ? 1 : 0);
+  int64_t kept = whole_layers * kept_bytes(work, stage, rows) + (above - whole_layers) * kept_bytes(work, stage, last);
+  int64_t working = above > 0 ? working_bytes(work, whole_layers > 0 ? rows : last) : 0;
+  if (stage.begin <= work.layer && work.layer < stage.end)  // the edited layer's output from the lookup tokens on
+    kept += (shape.groups + 1) * rows.count * rows.suffix_tokens * work.config.d_model * element_bytes(work);
+  if (has_head)
+    working = std::max(working, loss_bytes(work, requests * shape.contexts * shape.target_tokens, requests));
   // Adam's state and the step's copies of it.
   if (stage.begin <= work.layer && work.layer < stage.end)
     kept += 8 * requests * work.config.d_model * precise_bytes(work.dtype);
-  bytes.activations = std::max(setup, kept + working);
+  bytes.activations = std::max(setup_bytes(work, stage, rows), kept + working);
   return bytes;
 }
 

@@ -14,34 +14,34 @@
 namespace lancet {
 namespace {
 
-/// The deltas of one batch and Adam's moments of them. All on the edited layer's device, in the value dtype.
+/// Norms of the `n_vectors` that lie side by side in each row: [rows, P].
+Tensor norms_of(const Tensor& rows_AX, int64_t n_vectors) { return rows_AX.unflatten(1, {n_vectors, -1}).norm(2, 2); }
+
+/// The resident requests' deltas and Adam's moments of them. All on the edited layer's device, in the value dtype.
 struct AdamState {
-  Tensor delta_NX;
-  Tensor first_NX;
-  Tensor second_NX;
+  Tensor delta_AX;
+  Tensor first_AX;
+  Tensor second_AX;
 
   explicit AdamState(const Tensor& initial_NX)
-      : delta_NX(torch::zeros_like(initial_NX)),
-        first_NX(torch::zeros_like(initial_NX)),
-        second_NX(torch::zeros_like(initial_NX)) {}
+      : delta_AX(torch::zeros_like(initial_NX)),
+        first_AX(torch::zeros_like(initial_NX)),
+        second_AX(torch::zeros_like(initial_NX)) {}
 
-  /// One update of some rows, then the projection of each vector onto ||delta|| <= its limit. Returns the norms from
-  /// before the projection, which would hide that one is infinite: [rows, P].
-  Tensor update(const Tensor& rows, const Tensor& gradient, const Tensor& limit_AP, AdamStep step) {
-    Tensor first = first_NX.index_select(0, rows), second = second_NX.index_select(0, rows);
-    Tensor delta = delta_NX.index_select(0, rows) - adam_change(first, second, gradient, step);
-    const Tensor norm_AP = norms(delta, limit_AP.size(1));
-    const Tensor shrink_AP = torch::where(norm_AP > limit_AP, limit_AP / norm_AP, torch::ones_like(norm_AP));
-    delta = (delta.unflatten(1, {limit_AP.size(1), -1}) * shrink_AP.unsqueeze(2)).flatten(1);
-    delta_NX.index_copy_(0, rows, delta);
-    first_NX.index_copy_(0, rows, first);
-    second_NX.index_copy_(0, rows, second);
+  /// One update, then the projection of each vector onto ||delta|| <= its limit. `is_active_A1`: rows of others keep
+  /// their deltas; undefined: there are none. Returns the norms from before the projection, which would hide that one
+  /// is infinite: [A, P].
+  Tensor update(const Tensor& gradient_AX, const Tensor& limit_AP, const Tensor& is_active_A1, AdamStep step) {
+    const Tensor changed_AX = delta_AX - adam_change(first_AX, second_AX, gradient_AX, step);
+    const Tensor norm_AP = norms_of(changed_AX, limit_AP.size(1));
+    const Tensor shrink_AP = torch::where(norm_AP > limit_AP, limit_AP / norm_AP, 1.0);
+    const Tensor projected_AX = (changed_AX.unflatten(1, {limit_AP.size(1), -1}) * shrink_AP.unsqueeze(2)).flatten(1);
+    delta_AX = is_active_A1.defined() ? torch::where(is_active_A1, projected_AX, delta_AX) : projected_AX;
     return norm_AP;
   }
 
-  /// Of each of the `n_vectors` that lie side by side in a row: [N, P].
-  static Tensor norms(const Tensor& rows_NX, int64_t n_vectors) {
-    return rows_NX.unflatten(1, {n_vectors, -1}).norm(2, 2);
+  void keep(const Tensor& rows) {
+    for (Tensor* state : {&delta_AX, &first_AX, &second_AX}) *state = state->index_select(0, rows);
   }
 };
 
@@ -65,63 +65,93 @@ class BatchOptimizer {
   }
 
   OptimizedValues run(const std::function<void(int64_t)>& note_step) {
-    const Tensor initial_norm_NP = AdamState::norms(batch_.initial_NX(), n_vectors_);
+    const Tensor initial_norm_NP = norms_of(batch_.initial_NX(), n_vectors_);
+    initial_norm_AP_ = initial_norm_NP;
+    Tensor delta_NX = torch::zeros_like(adam_.delta_AX);  // of requests that have left
     size_t n_active = requests_.size();
     for (int64_t step = 1;; ++step) {
-      const std::vector<int64_t>& resident = batch_.resident();
-      const Tensor rows = to_index(resident, adam_.delta_NX.device());
-      const Tensor delta_AX = adam_.delta_NX.index_select(0, rows).requires_grad_(true);
-      const Tensor norm_AP = initial_norm_NP.index_select(0, rows);
-      const Tensor total_A = measure(delta_AX, norm_AP);
+      const Tensor delta_AX = adam_.delta_AX.detach().requires_grad_(true);
+      const Tensor total_A = measure(delta_AX);
       const std::vector<int64_t> left = step == options_.steps ? std::vector<int64_t>{} : unfinished();
       note_step(static_cast<int64_t>(n_active - left.size()));
-      n_active = left.size();
       if (left.empty()) break;
+      if (left.size() < n_active) set_active(left);
+      n_active = left.size();
       const Tensor gradient_AX = torch::autograd::grad({total_A.sum()}, {delta_AX})[0];
-      const Tensor kept = to_index(left, rows.device());
-      check_update(left, adam_.update(rows.index_select(0, kept), gradient_AX.index_select(0, kept),
-                                      options_.clamp * norm_AP.index_select(0, kept), {step, options_.lr}));
+      const torch::NoGradGuard no_grad;
+      update_norm_A_ =
+          adam_.update(gradient_AX, options_.clamp * initial_norm_AP_, is_active_A1_, {step, options_.lr}).amax(1);
       // Leaving costs a copy of the rest, and new shapes cost the matrix library a set-up: only when it is worth it.
-      if (left.size() * 8 <= resident.size() * 7) batch_.keep(left);
+      if (left.size() * 8 <= batch_.resident().size() * 7) {
+        put_back(delta_NX);
+        keep(left);
+      }
     }
     const torch::NoGradGuard no_grad;
+    put_back(delta_NX);
     const auto of_z = [&](const Tensor& rows_NX) { return rows_NX.chunk(n_vectors_, 1)[0]; };
     result_.initial_norms = to_doubles(initial_norm_NP.select(1, 0));
-    result_.delta_norms = to_doubles(of_z(adam_.delta_NX).norm(2, 1));
-    result_.z_ND = of_z(batch_.initial_NX()) + of_z(adam_.delta_NX);
+    result_.delta_norms = to_doubles(of_z(delta_NX).norm(2, 1));
+    result_.z_ND = of_z(batch_.initial_NX()) + of_z(delta_NX);
     return std::move(result_);
   }
 
  private:
   size_t request_of(size_t in_residents) const { return static_cast<size_t>(batch_.resident()[in_residents]); }
 
+  /// The resident requests' deltas to their places.
+  void put_back(Tensor& delta_NX) const {
+    delta_NX.index_copy_(0, to_index(batch_.resident(), delta_NX.device()), adam_.delta_AX);
+  }
+
+  /// `left`: which of the resident requests are not done.
+  void set_active(const std::vector<int64_t>& left) {
+    std::vector<int64_t> is_active(batch_.resident().size());
+    for (const int64_t a : left) is_active[static_cast<size_t>(a)] = 1;
+    is_active_A1_ = to_index(is_active, adam_.delta_AX.device()).unsqueeze(1).to(torch::kBool);
+  }
+
+  void keep(const std::vector<int64_t>& left) {
+    const Tensor rows = to_index(left, adam_.delta_AX.device());
+    adam_.keep(rows);
+    initial_norm_AP_ = initial_norm_AP_.index_select(0, rows);
+    update_norm_A_ = update_norm_A_.index_select(0, rows);
+    is_active_A1_ = Tensor();
+    batch_.keep(left);
+    factor_A_ = Tensor();
+  }
+
   /// The resident requests' total losses [A], differentiable; notes those of the unfinished ones and their parts, and
-  /// who is done.
-  Tensor measure(const Tensor& delta_AX, const Tensor& norm_AP) {
+  /// who is done. Everything that the host wants to know of a step comes in one read.
+  Tensor measure(const Tensor& delta_AX) {
     const bool watches = options_.stop == ValueStop::kLossOrPredicted;
     const BatchLosses losses = batch_.losses(delta_AX, watches ? ValueWatch::kMissedTokens : ValueWatch::kNothing);
     const Tensor nll_A =
         options_.site == ValueSite::kMlpAndAttnOut ? losses.nll_A * factors(losses.nll_A) : losses.nll_A;
     const Tensor kl_A = options_.kl * losses.kl_A;
-    const Tensor decay_A = (options_.weight_decay * AdamState::norms(delta_AX, n_vectors_) / norm_AP.square()).sum(1);
-    const Tensor total_A = nll_A + kl_A + decay_A.to(nll_A.device());
-    const std::vector<double> total = to_doubles(total_A), nll = to_doubles(nll_A), kl = to_doubles(kl_A);
-    const std::vector<double> decay = to_doubles(decay_A);
-    const std::vector<double> missed = watches ? to_doubles(losses.missed_A) : std::vector<double>(total.size(), 1.0);
-    for (size_t a = 0; a < total.size(); ++a)
-      if (is_done_[request_of(a)] == 0) note(request_of(a), {total[a], nll[a], kl[a], decay[a]}, missed[a]);
+    const Tensor decay_A =
+        (options_.weight_decay * norms_of(delta_AX, n_vectors_) / initial_norm_AP_.square()).sum(1).to(nll_A.device());
+    const Tensor total_A = nll_A + kl_A + decay_A;
+    std::vector<Tensor> parts{total_A, nll_A, kl_A, decay_A};
+    if (watches) parts.push_back(losses.missed_A);
+    if (update_norm_A_.defined()) parts.push_back(update_norm_A_.to(nll_A.device()));
+    const torch::NoGradGuard no_grad;
+    const std::vector<double> read = to_doubles(torch::stack(parts));
+    const auto n = static_cast<size_t>(delta_AX.size(0));
+    const auto part = [&](size_t i, size_t a) { return read[i * n + a]; };
+    if (update_norm_A_.defined())
+      for (size_t a = 0; a < n; ++a) check_update(request_of(a), part(parts.size() - 1, a));
+    for (size_t a = 0; a < n; ++a)
+      if (is_done_[request_of(a)] == 0)
+        note(request_of(a), {part(0, a), part(1, a), part(2, a), part(3, a)}, watches ? part(4, a) : 1.0);
     return total_A;
   }
 
-  /// `updated`: which of the resident requests; their changes' norms.
-  void check_update(const std::vector<int64_t>& updated, const Tensor& norm_AP) const {
-    if (norm_AP.isfinite().all().item<bool>()) return;
-    const std::vector<double> norms = to_doubles(norm_AP.amax(1));
-    for (size_t i = 0; i < updated.size(); ++i)
-      if (!std::isfinite(norms[i]))
-        throw NumericError(cat("request ", requests_[request_of(static_cast<size_t>(updated[i]))]->id,
-                               ": the value's change has the norm ", norms[i], " in value optimisation, at ",
-                               "editor.values.lr: ", options_.lr, ". Lower it"));
+  /// `norm`: of a request's change in the last step.
+  void check_update(size_t request, double norm) const {
+    if (std::isfinite(norm) || is_done_[request] != 0) return;
+    throw NumericError(cat("request ", requests_[request]->id, ": the value's change has the norm ", norm,
+                           " in value optimisation, at editor.values.lr: ", options_.lr, ". Lower it"));
   }
 
   void note(size_t request, const ValueLoss& loss, double missed_tokens) {
@@ -151,11 +181,14 @@ class BatchOptimizer {
   bool is_predicted(size_t request) const { return predicted_steps_[request] >= batch_.groups(); }
 
   /// What the resident requests' NLLs count: [A], as `like`.
-  Tensor factors(const Tensor& like) const {
-    std::vector<double> factors;
+  const Tensor& factors(const Tensor& like) {
+    std::vector<double> now;
     for (size_t a = 0; a < batch_.resident().size(); ++a)
-      factors.push_back(options_.nll_factor * (is_predicted(request_of(a)) ? kPredictedFactor : 1.0));
-    return torch::tensor(factors, torch::kDouble).to(like.device(), like.scalar_type());
+      now.push_back(options_.nll_factor * (is_predicted(request_of(a)) ? kPredictedFactor : 1.0));
+    if (!factor_A_.defined() || now != host_factors_)
+      factor_A_ = torch::tensor(now, torch::kDouble).to(like.device(), like.scalar_type());
+    host_factors_ = std::move(now);
+    return factor_A_;
   }
 
   /// Indices into the resident requests.
@@ -172,6 +205,11 @@ class BatchOptimizer {
   int64_t n_vectors_;
   ValueBatch batch_;
   AdamState adam_;
+  Tensor initial_norm_AP_;
+  Tensor update_norm_A_;  ///< of the last step's changes, before they were clamped; undefined: there was none
+  Tensor is_active_A1_;   ///< undefined: all of the resident requests
+  Tensor factor_A_;
+  std::vector<double> host_factors_;  ///< what it holds
   std::vector<char> is_done_;
   std::vector<size_t> predicted_steps_;  ///< on end, up to the last one, in which every target token was predicted
   OptimizedValues result_;

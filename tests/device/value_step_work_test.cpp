@@ -39,8 +39,8 @@ void expect_at_most(const FakeWork& work, const FakeWork& most, const char* of) 
 
 TEST(ValueStepWork, IsCountedForALayerAndForTheRest) {
   const FakeWork four = work_of_a_step(4), layer = work_of_a_step(5) - four;
-  expect_at_most(layer, {.operations = 1000}, "a layer of a step");
-  expect_at_most(four - layer - layer, {.operations = 1000, .uploads = 100, .reads = 100}, "the rest of a step");
+  expect_at_most(layer, {.operations = 130}, "a layer of a step");
+  expect_at_most(four - layer - layer, {.operations = 110, .uploads = 0, .reads = 1}, "the rest of a step");
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <vector>
 
 #include "lancet/io/checkpoint.h"
@@ -14,6 +15,8 @@
 #include "lancet/runtime/placement.h"
 
 namespace lancet {
+
+struct AttentionInputs;
 
 /// Layers begin..end-1.
 struct LayerRange {
@@ -50,6 +53,10 @@ class CausalLM {
   /// Throws: PlacementError for hidden states or a prefix on another device.
   Tensor run_layers(Tensor h_BTD, const SequenceInfo& sequence, LayerRange range, const HookSet& hooks = {}) const;
 
+  /// What run_layers() needs of a sequence, on each stage's device: for passes that are run again and again, which then
+  /// bring nothing from the host. `sequence.prefix` may move, and must not change.
+  std::shared_ptr<const PassInputs> prepare_pass(const SequenceInfo& sequence, LayerRange range) const;
+
   /// Final norm and head: h [N, D] -> logits [N, V] on the head's device, in the weight dtype.
   Tensor logits(const Tensor& h_ND) const;
 
@@ -61,6 +68,9 @@ class CausalLM {
 
  private:
   CausalLM(ModelConfig config, Placement placement);
+
+  /// Of one of the sequence's layers.
+  AttentionInputs stage_inputs(const SequenceInfo& sequence, int64_t stage) const;
 
   ModelConfig config_;
   Placement placement_;

@@ -19,6 +19,8 @@ struct DocumentRun {
   int64_t tokens = 0;  ///< of each
 };
 
+struct PassInputs;
+
 struct SequenceInfo {
   std::vector<int64_t> lengths;     ///< tokens of each row that are not padding (padding is on the right)
   Tensor positions_BT;              ///< int64, host: rotary position of each token
@@ -31,8 +33,10 @@ struct SequenceInfo {
                       ///< then computes no other; repeats are allowed; undefined: all tokens
   const KeyValues* prefix = nullptr;  ///< what the rows attend to besides themselves
   KeyValues* record =
-      nullptr;                ///< keys/values of these tokens are recorded here (may be the object `prefix` points to)
-  StageTurn* turn = nullptr;  ///< taken at the door of each stage; null: in at once
+      nullptr;  ///< keys/values of these tokens are recorded here (may be the object `prefix` points to)
+  const PassInputs* prepared = nullptr;  ///< of CausalLM::prepare_pass(), for this very sequence and these layers;
+                                         ///< null: made by the pass
+  StageTurn* turn = nullptr;             ///< taken at the door of each stage; null: in at once
 };
 
 struct TokenBatch {

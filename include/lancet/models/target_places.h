@@ -13,18 +13,20 @@ namespace lancet {
 /// A row's target and the place in the row that predicts its first token: the prompt's last one.
 struct RowTarget {
   int64_t first_place = 0;
-  std::span<const TokenId> target;
+  std::span<const TokenId> target;  ///< may be empty where the beginning is read
+  bool reads_beginning = false;     ///< the output at place 0 is wanted too
 };
 
 /// Of a batch's rows, label by label: which of the pass's outputs predicts it, its id, its row.
 struct TargetPlaces {
-  Tensor outputs_BO;               ///< SequenceInfo::outputs_BO; shorter targets repeat their last place
+  Tensor outputs_BO;               ///< SequenceInfo::outputs_BO; rows with fewer outputs repeat their last place
   std::vector<int64_t> positions;  ///< row * O + place among its outputs
   std::vector<int64_t> ids;
   std::vector<int64_t> rows;
+  std::vector<int64_t> beginnings;  ///< the position of place 0, for each row that reads it, in their order
 };
 
-/// No target is empty, and there is at least one row.
+/// Every row has a target or reads its beginning, and there is at least one row.
 TargetPlaces target_places(std::span<const RowTarget> rows);
 
 }  // namespace lancet

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 
 #include "lancet/models/memory.h"
@@ -12,6 +13,10 @@ namespace lancet {
 /// In how many groups of at most `contexts_per_step` (0: all) a request's contexts are dealt out; a step runs one.
 int64_t value_groups(int64_t n_contexts, int64_t contexts_per_step);
 
+/// Which of `contexts` (indices into the request's rows) begins as the drift row, up to its lookup token: there the
+/// model says the same, and the drift row need not be run. nullopt: none.
+std::optional<int64_t> row_with_drift(const PreparedRequest& request, std::span<const int64_t> contexts);
+
 /// The longest of everything among some requests.
 struct ValueShape {
   int64_t contexts = 1;       ///< rows of a request in a step
@@ -20,10 +25,12 @@ struct ValueShape {
   int64_t prefix_tokens = 0;  ///< before the lookup token: run once
   int64_t suffix_tokens = 0;  ///< from the lookup token on: run in every step
   int64_t target_tokens = 0;
-  int64_t drift_tokens = 0;  ///< before the lookup token of the drift row
+  int64_t drift_rows = 0;  ///< 1: one of the requests needs its drift row in every step
 
+  /// Rows of a step, per request.
+  int64_t step_rows() const { return contexts + drift_rows; }
   /// Tokens of a step, per request.
-  int64_t step_tokens() const { return contexts * suffix_tokens + 1; }
+  int64_t step_tokens() const { return step_rows() * suffix_tokens; }
 };
 
 ValueShape value_shape(std::span<const PreparedRequest> requests);

@@ -1,0 +1,26 @@
+#include "lancet/models/target_places.h"
+
+#include <gtest/gtest.h>
+#include <torch/types.h>
+
+namespace lancet {
+namespace {
+
+using Numbers = std::vector<int64_t>;
+
+TEST(TargetPlaces, AreThoseThatPredictTheTargetsAndTheBeginningsThatAreRead) {
+  const std::vector<TokenId> two{7, 8}, one{9};
+  const std::vector<RowTarget> rows{{.first_place = 3, .target = two, .reads_beginning = true},
+                                    {.first_place = 1, .target = one, .reads_beginning = false},
+                                    {.first_place = 0, .target = two, .reads_beginning = true},
+                                    {.first_place = 0, .target = {}, .reads_beginning = true}};
+  const TargetPlaces places = target_places(rows);
+  EXPECT_TRUE(torch::equal(places.outputs_BO, torch::tensor({{3L, 4L, 0L}, {1L, 1L, 1L}, {0L, 1L, 1L}, {0L, 0L, 0L}})));
+  EXPECT_EQ(places.positions, (Numbers{0, 1, 3, 6, 7}));
+  EXPECT_EQ(places.ids, (Numbers{7, 8, 9, 7, 8}));
+  EXPECT_EQ(places.rows, (Numbers{0, 0, 1, 2, 2}));
+  EXPECT_EQ(places.beginnings, (Numbers{2, 6, 9})) << "the third row's own first output, and the last row's only one";
+}
+
+}  // namespace
+}  // namespace lancet
