@@ -23,12 +23,13 @@ class OnDevice : public ::testing::TestWithParam<std::string> {
   at::Device device() const { return at::Device(GetParam()); }
 };
 
-/// What results on a device may differ by from those that the host computes in f64 of the same numbers.
+/// What results on a device may differ by from those that the host computes in f64 of the same numbers. TF32 in place
+/// of f32 has 1e-7.
 struct Precision {
   at::ScalarType type;
   double most_nmse;
 };
-inline constexpr Precision kPrecisions[] = {{at::kDouble, 1e-24}, {at::kFloat, 1e-12}, {at::kBFloat16, 1e-4}};
+inline constexpr Precision kPrecisions[] = {{at::kDouble, 1e-24}, {at::kFloat, 1e-10}, {at::kBFloat16, 1e-4}};
 
 /// The same numbers for the same shape and seed: on the host, f64.
 Tensor numbers(at::IntArrayRef shape, uint64_t seed);
