@@ -8,12 +8,14 @@ import tempfile
 import time
 from pathlib import Path
 
+import bench
+import full
 import quick
 import summary
 from settings import Settings
 from steps import BAD, Runner
 
-MODES = {"quick": quick}
+MODES = {"quick": quick, "bench": bench, "full": full}
 DEADLINE_S = 525  # 9 minutes, with the ends of what has to be killed
 
 

@@ -16,8 +16,12 @@ from conftest import LANCET, ROOT
 BUILD = LANCET.parent
 PACKAGING = ROOT / "packaging"
 sys.path.insert(0, str(PACKAGING / "gpu_kit"))
+import bench
 import deltas
+import full
 import quick
+from settings import Settings
+from steps import Outcome
 
 
 
@@ -245,3 +249,93 @@ def test_changes_of_other_weights_are_an_error(tmp_path):
     other = write_delta(tmp_path / "b", {"v.left": LEFT, "v.right": RIGHT})
     with pytest.raises(ValueError, match="other weights"):
         deltas.compare(other, reference)
+
+
+# ---- bench and full ----
+
+NEEDS_BENCH = pytest.mark.skipif(not (BUILD / "lancet_bench").exists(), reason="make gpu-kit builds lancet_bench")
+
+
+@NEEDS_BENCH
+def test_bench_on_the_cpu(kit, tmp_path):
+    done = run_kit(kit, "bench", "--devices", "cpu", "--out", tmp_path / "out")
+    assert done.returncode == 0, done.stdout
+    document, steps = steps_of(tmp_path / "out")
+    assert {name for name, step in steps.items() if step["state"] == "skipped"} == {"bench/launches"}
+    assert all(step["figures"]["benchmarks"] for name, step in steps.items() if name.startswith("bench/") and name != "bench/launches")
+    verdicts = [wish["verdict"] for wish in document["wishes"] if wish["wished"]]
+    assert verdicts == ["of another shape"] * 4, "every figure is found, and none is judged by a small model"
+
+
+@NEEDS_BENCH
+def test_full_on_the_cpu(kit, tmp_path):
+    done = run_kit(kit, "full", "--devices", "cpu", "--out", tmp_path / "out")
+    assert done.returncode == 0, done.stdout
+    _, steps = steps_of(tmp_path / "out")
+    assert steps["load"]["figures"]["bytes"] > 1e6 and steps["load"]["figures"]["rate"] > 0
+    assert steps["edit"]["figures"]["seconds"]["export"] > 0 and steps["plan"]["figures"]["totals"]["cpu"] > 0
+
+
+def printed(*rows):
+    return json.dumps({"context": {"date": "today"}, "benchmarks": list(rows)}, indent=2)
+
+
+def ran(name, time_ms=1.0, **counters):
+    return {"name": f"{name}/manual_time", "run_type": "iteration", "real_time": time_ms, "time_unit": "ms", **counters}
+
+
+def test_benchmarks_that_were_ended_are_read_as_far_as_they_came():
+    text = printed(ran("a", 1.5), ran("b"), ran("c"))
+    cut = text[: text.index('"name": "c')]
+    assert set(bench.parse_benchmarks("a line of the program\n" + text)["benchmarks"]) == {"a", "b", "c"}
+    found = bench.parse_benchmarks(cut)["benchmarks"]
+    assert set(found) == {"a", "b"} and found["a"]["real_time"] == 1.5
+    with pytest.raises(ValueError, match="no benchmark"):
+        bench.parse_benchmarks(text[:40])
+    with pytest.raises(ValueError, match="b: out of memory"):
+        bench.parse_benchmarks(printed(ran("a"), ran("b", error_occurred=True, error_message="out of memory")))
+
+
+def outcomes_of(seconds_of_one):
+    texts = {
+        "values of 512": printed(ran("values/no_stop/requests:512", 18000.0, **{"edits/h": 102400.0})),
+        "values of 1": printed(ran("values/no_stop/requests:1", 1000 * seconds_of_one)),
+        "solve": printed(ran("solve/requests:1000/n:14336", 900.0, solve_ms=150.0)),
+    }
+    return {f"bench/{name}": Outcome(f"bench/{name}", "", "ok", figures=bench.read(text)) for name, text in texts.items()}
+
+
+@pytest.mark.parametrize(
+    "devices, shape, expected",
+    [
+        (["cuda:0"], "", ["met", "missed", "not measured", "met"]),
+        (["cuda:0"], "llama-3.2-1b", ["of another shape", "of another shape", "not measured", "of another shape"]),
+    ],
+)
+def test_figures_are_judged_by_the_wishes(tmp_path, devices, shape, expected):
+    settings = Settings("bench", devices, tmp_path, tmp_path, shape)
+    rows = bench.wishes(settings, outcomes_of(0.7))
+    assert [row["verdict"] for row in rows if row["wished"]] == expected
+    assert rows[0]["measured"] == "102,400" and rows[1]["measured"] == "0.7 s" and rows[3]["measured"] == "0.75 s"
+    assert bench.wishes(settings, outcomes_of(0.3))[1]["verdict"] in ("met", "of another shape")
+
+
+def test_a_load_is_judged_by_what_doctor_measured(tmp_path):
+    settings = Settings("full", ["cuda:0"], tmp_path, tmp_path)
+    settings.doctor = {"copies": [{"from": "cuda:0", "to": "cpu", "bytes_per_s": 1e9}, {"from": "cpu", "to": "cuda:0", "bytes_per_s": 50e9}]}
+    loaded = Outcome("load", "", "ok", figures=full.read_load('{"bytes": 16000000000, "load_s": 0.5}'))
+    planned = Outcome("plan", "", "ok", figures={"totals": {"cuda:0": 20e9}})
+    edited = Outcome("edit", "", "ok", figures={"peak_bytes": {"cpu": 1, "cuda:0": 23e9}, "seconds": {"export": 8.0}})
+    load, peak, export = full.wishes(settings, {"load": loaded, "plan": planned, "edit": edited})
+    assert (load["measured"], load["verdict"]) == ("64 %", "met")
+    assert "too little was estimated" in peak["verdict"] and export["verdict"] == "2.00 GB/s"
+    assert full.wishes(settings, {})[0]["verdict"] == "not measured"
+
+
+def test_full_wants_its_disk_before_it_begins(stand_in, tmp_path):
+    (stand_in / "kit" / "full.py").write_text((stand_in / "kit" / "full.py").read_text().replace('"disk_gb": 0.2', '"disk_gb": 1e9'))
+    done = run_kit(stand_in, "full", "--devices", "cpu", "--out", tmp_path / "out")
+    assert done.returncode == 1
+    _, steps = steps_of(tmp_path / "out")
+    assert steps["disk"]["state"] == "failed" and "name another disk by TMPDIR" in steps["disk"]["stderr_tail"]
+    assert {step["state"] for name, step in steps.items() if name not in ("doctor", "disk")} == {"skipped"}
