@@ -1,5 +1,5 @@
 # make demo: from a bare machine to an edited model.   make test: everything that is checked.
-.PHONY: setup setup-test build demo test test-full bench bundle lint clean help
+.PHONY: setup setup-test build demo test test-full bench bundle gpu-kit lint clean help
 .DEFAULT_GOAL := help
 
 VENV := .venv
@@ -12,6 +12,7 @@ help:
 	@echo "make test    packages, environment, build, then all tests"
 	@echo "make test-full   the same and what takes many minutes: a fault at every call and in every stage, 1,000 damaged files of each kind"
 	@echo "make setup   packages and environment only;  make build;  make bench;  make bundle;  make lint;  make clean"
+	@echo "make gpu-kit     one archive that shows on a machine with GPUs whether lancet is right and fast there: docs/gpus.md"
 
 # Debian packages and the pinned wheels; a second call does nothing.
 setup: $(VENV)/.runtime
@@ -57,6 +58,12 @@ bundle: $(BUILD)/build.ninja
 	cmake -S . -B $(BUILD) -DLANCET_BENCH=ON
 	cmake --build $(BUILD) --target lancet lancet_bench
 	packaging/bundle.sh $(BUILD)
+
+# For a machine with GPUs: build/gpu-kit and build/gpu-kit.tar.gz (docs/gpus.md).
+gpu-kit: $(BUILD)/build.ninja
+	cmake -S . -B $(BUILD) -DLANCET_BENCH=ON
+	cmake --build $(BUILD) --target lancet lancet_bench gpu_tests
+	packaging/gpu_kit.sh $(BUILD)
 
 lint: setup-test
 	$(PYTHON) -m pytest -q tests/lint

@@ -17,9 +17,6 @@ namespace {
 /// Steps between the two optimisations whose times are subtracted: preparation and the last, forward-only step cancel.
 constexpr int kSteps = 8;
 
-/// What edits/h assumes: MEMIT's published number. The preparation of a batch is left out.
-constexpr int kStepsOfAnEdit = 25;
-
 /// Rows that the matrices see in one step of one batch.
 struct StepRows {
   int64_t tokens = 0;
@@ -116,20 +113,49 @@ void run_values(benchmark::State& state, const Subject& subject, const BenchOpti
   state.counters["products_ms"] = 1e3 * products_s / iterations;
   state.counters["step/products"] = step_s / products_s;
   const double edits = static_cast<double>(state.range(0));
-  state.counters["edits/h@" + std::to_string(kStepsOfAnEdit) + "steps"] =
-      3600 * edits / (kStepsOfAnEdit * step_s / iterations);
+  // the preparation of a batch is left out
+  state.counters["edits/h@" + std::to_string(options.value_steps) + "steps"] =
+      3600 * edits / (static_cast<double>(options.value_steps) * step_s / iterations);
   state.counters["ms/request"] = 1e3 * step_s / iterations / static_cast<double>(state.range(0));
+}
+
+/// The whole optimisation of one edit's requests, as an editor asks for it: preparation, every step, the values.
+void run_whole_values(benchmark::State& state, const Subject& subject, const BenchOptions& options, double stop_loss) {
+  const CausalLM& model = subject.model;
+  const int64_t layer = std::min(options.value_layer, model.config().n_layers - 2);
+  const std::span requests = std::span(subject.requests).first(static_cast<size_t>(state.range(0)));
+  ValueOptions values;
+  values.stop_loss = stop_loss;
+  if (options.value_batch > 0) values.batch = options.value_batch;
+  OptimizedValues found;
+  const auto optimise = [&](int64_t steps) {
+    values.steps = steps;
+    found = optimize_values(model, requests, layer, values, {alone()});
+    wait_for(found.z_ND);
+  };
+  optimise(2);  // libraries are loaded, memory is there
+  const double seconds = time_iterations(state, [&] { optimise(options.value_steps); });
+  double steps = 0;
+  for (const auto& losses : found.losses) steps += static_cast<double>(losses.size());
+  const double edits = static_cast<double>(state.range(0));
+  count(state, {.device_bytes = peak_device_bytes(model.placement().head_device())}, seconds);
+  state.counters["edits/h"] = 3600 * edits / seconds;
+  state.counters["steps/request"] = steps / edits;
+  state.counters["largest_batch"] = static_cast<double>(found.batching.largest);
 }
 
 }  // namespace
 
 void register_values(const Subject& subject, const BenchOptions& options) {
-  benchmark::RegisterBenchmark("value_step", [&](benchmark::State& state) { run_values(state, subject, options); })
-      ->ArgName("requests")
-      ->Arg(64)
-      ->Arg(512)
-      ->UseManualTime()
-      ->Unit(benchmark::kMillisecond);
+  const auto add = [&](const std::string& name, auto work) {
+    auto* added = benchmark::RegisterBenchmark(name.c_str(), work);
+    added->ArgName("requests")->UseManualTime()->Unit(benchmark::kMillisecond);
+    for (const int64_t requests : options.value_requests) added->Arg(requests);
+  };
+  add("value_step", [&](benchmark::State& state) { run_values(state, subject, options); });
+  add("values/default_stop",
+      [&](benchmark::State& state) { run_whole_values(state, subject, options, ValueOptions().stop_loss); });
+  add("values/no_stop", [&](benchmark::State& state) { run_whole_values(state, subject, options, 0); });
 }
 
 }  // namespace lancet::bench

@@ -77,10 +77,15 @@ void add_options(CLI::App& app, BenchOptions& options, DType& dtype) {
   app.add_option("--peak-size", options.peak_size, "The peak is measured on products of this size");
   app.add_option("--value-layer", options.value_layer, "Values are optimised at the output of this layer");
   app.add_option("--value-batch", options.value_batch, "Requests optimised together; 0: the editor's default");
+  app.add_option("--value-requests", options.value_requests, "Requests of the value benchmarks, at most 512")
+      ->delimiter(',')
+      ->check(CLI::Range(1, 512));
+  app.add_option("--value-steps", options.value_steps, "Steps of whole value optimisations");
   app.add_option("--statistics-tokens", options.statistics_tokens, "Tokens of the statistics benchmark");
   app.add_option("--statistics-layers", options.statistics_layers, "Ascending layers of the statistics benchmark")
       ->delimiter(',');
   app.add_option("--solve-sizes", options.solve_sizes, "Widths of the ridge solves")->delimiter(',');
+  app.add_option("--solve-requests", options.solve_requests, "Requests of the ridge solves");
   add_file_options(app, options);
 }
 
@@ -111,6 +116,8 @@ int run(int argc, char** argv) {
   register_values(subject, options);
   register_statistics(subject, options);
   register_solve(subject, options);
+  register_attention(subject);
+  register_launches(subject, options);
   benchmark::RunSpecifiedBenchmarks();
   benchmark::Shutdown();
   return 0;

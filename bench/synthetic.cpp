@@ -1,5 +1,7 @@
 #include "synthetic.h"
 
+#include <ATen/CPUGeneratorImpl.h>
+#include <ATen/Parallel.h>
 #include <torch/types.h>
 
 #include <algorithm>
@@ -11,6 +13,7 @@
 #include <string>
 
 #include "lancet/core/error.h"
+#include "lancet/core/parallel.h"
 #include "lancet/core/strings.h"
 #include "lancet/io/files.h"
 #include "lancet/models/tensor_io.h"
@@ -67,6 +70,29 @@ std::string known_names() {
 Tensor random_weight(const std::vector<int64_t>& sizes, const at::TensorOptions& options) {
   if (sizes.size() == 1) return torch::ones(sizes, options);
   return torch::randn(sizes, options).div_(std::sqrt(static_cast<double>(sizes[1])));
+}
+
+/// A shard's weights, piece by piece and several at a time: a generator of random numbers has one thread.
+std::vector<Tensor> random_weights(const std::vector<WeightSpec>& specs, DType dtype, uint64_t seed) {
+  constexpr int64_t kPiece = int64_t{1} << 22;
+  struct Piece {
+    Tensor place;
+    double scale;
+  };
+  std::vector<Tensor> weights;
+  std::vector<Piece> pieces;
+  for (const WeightSpec& spec : specs) {
+    weights.push_back(torch::ones(spec.shape, to_scalar_type(dtype)));
+    if (spec.shape.size() == 1) continue;
+    for (const Tensor& place : weights.back().view(-1).split(kPiece))
+      pieces.push_back({place, 1 / std::sqrt(static_cast<double>(spec.shape[1]))});
+  }
+  for_each_in_parallel(pieces.size(), static_cast<size_t>(at::get_num_threads()), [&](size_t i) {
+    const torch::NoGradGuard no_grad;
+    const auto generator = at::make_generator<at::CPUGeneratorImpl>(seed + i);
+    pieces[i].place.copy_(torch::randn(pieces[i].place.sizes(), generator, torch::kFloat).mul_(pieces[i].scale));
+  });
+  return weights;
 }
 
 std::vector<std::vector<WeightSpec>> plan_shards(const std::vector<WeightSpec>& table, DType dtype,
@@ -142,16 +168,14 @@ void write_random_checkpoint(const std::filesystem::path& folder, const ModelSha
                              int64_t shard_bytes) {
   const torch::NoGradGuard no_grad;
   write_text_file(folder / "config.json", config_json(shape, dtype));
-  torch::manual_seed(kSeed);
   const auto shards = plan_shards(weight_table(random_model_config(shape, dtype)), dtype, shard_bytes);
   nlohmann::json index = {{"metadata", nlohmann::json::object()}, {"weight_map", nlohmann::json::object()}};
   for (size_t i = 0; i < shards.size(); ++i) {
     const std::string name = shards.size() == 1 ? "model.safetensors" : shard_name(i + 1, shards.size());
-    std::vector<Tensor> weights;
+    const std::vector<Tensor> weights = random_weights(shards[i], dtype, kSeed + (i << 20));
     std::vector<TensorSource> sources;
     for (const WeightSpec& spec : shards[i]) {
-      weights.push_back(random_weight(spec.shape, to_scalar_type(dtype)));
-      sources.push_back(to_source(spec.name, weights.back()));
+      sources.push_back(to_source(spec.name, weights[sources.size()]));
       index["weight_map"][spec.name] = name;
     }
     write_safetensors(folder / name, sources, {{"format", "pt"}});
@@ -172,6 +196,9 @@ std::vector<PreparedRequest> random_requests(int64_t n_requests, int64_t vocab) 
     for (const int64_t opening : kOpenings)
       request.prompts.push_back({random_ids(random, opening + lookup + 1 + tail, vocab), opening + lookup});
     request.target = random_ids(random, target(random), vocab);
+    request.rows = request.prompts;  // with the target behind them, but for its last token, which is only predicted
+    for (LocatedPrompt& row : request.rows)
+      row.ids.insert(row.ids.end(), request.target.begin(), request.target.end() - 1);
     request.drift = {random_ids(random, lookup + 3, vocab), lookup};
     requests.push_back(std::move(request));
   }

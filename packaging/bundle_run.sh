@@ -7,15 +7,16 @@ python=${LANCET_PYTHON:-python3}
 expected=2.11.0
 
 fail() {
-  echo "run.sh: $1" >&2
+  echo "${0##*/}: $1" >&2
   echo "  Install it (python3 -m venv venv && venv/bin/pip install torch==$expected), and name that Python: LANCET_PYTHON=venv/bin/python $0 ..." >&2
   exit 2
 }
 
 program=${1:-}
-case "$program" in
-  lancet|lancet_bench) shift ;;
-  *) echo "usage: run.sh lancet|lancet_bench ARGUMENTS..." >&2; exit 2 ;;
+programs=$(ls "$here/bin" | tr '\n' '|')
+case "|$programs" in
+  *"|${program:-/}|"*) shift ;;
+  *) echo "usage: $0 ${programs%|} ARGUMENTS..." >&2; exit 2 ;;
 esac
 
 command -v "$python" >/dev/null 2>&1 || fail "no Python '$python': expected one that has torch $expected"

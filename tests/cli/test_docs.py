@@ -121,6 +121,7 @@ NOT_RUN = {
     "make test CMAKE_FLAGS=-DLANCET_WERROR=ON": "what .ci/run calls",
     "make test-full": "takes many minutes",
     "make bench": "needs a quiet machine",
+    "make gpu-kit": "builds with benchmarks; test_gpu_kit.py runs what it packs",
     "make bundle": "builds with benchmarks; test_bundle_run.py runs what it packs",
 }  # fmt: skip
 

@@ -60,10 +60,14 @@ def direction_problems(sources):
                 yield f"{file.path}:{include.line}: {file.folder} includes <{include.name}>, which is torch"
 
 
+# Tests of what no public header shows, and the room whose private headers they see.
+SEES_PRIVATE = {PurePosixPath("tests/gpu"): PurePosixPath("src/distributed")}  # NCCL's groups: gpu_tests makes one by itself
+
+
 def private_roots(file):
     """Folders that the compiler looks in besides the file's own."""
     if file.is_test:
-        return [PurePosixPath("tests")]
+        return [PurePosixPath("tests"), *(room for folder, room in SEES_PRIVATE.items() if file.path.parent == folder)]
     return [PurePosixPath("src") / file.folder] if file.path.parts[0] == "src" else []
 
 
@@ -187,6 +191,8 @@ def test_targets_finds():
         source("src/io/a.cpp", '#include "handle.h"\n#include "lancet/io/files.h"\n#include <yaml-cpp/yaml.h>'),
         source("tests/unit/a.cpp", '#include "support/tiny.h"'),
         source("src/io/folders/lock.cpp", '#include "handle.h"'),  # of the same room, from its root
+        source("src/distributed/groups.h", ""),
+        source("tests/gpu/a.cpp", '#include "groups.h"'),
     ]
     assert list(target_problems(files)) == []
     for path, line in [
@@ -197,6 +203,7 @@ def test_targets_finds():
         ("src/text/a.cpp", "#include <lancet/io/files.h>"),
         ("src/text/a.cpp", '#include "support/tiny.h"'),
         ("tests/unit/b.cpp", "#include <torch/torch.h>"),
+        ("tests/unit/b.cpp", '#include "groups.h"'),
     ]:
         assert len(list(target_problems([*files, source(path, line)]))) == 1, line
 
@@ -475,7 +482,7 @@ def test_format_finds(tmp_path):
 
 ASSERTION = re.compile(r"\b(?:EXPECT|ASSERT)_\w+\s*\(|\b(?:ADD_FAILURE|FAIL|GTEST_FAIL)\s*\(")
 TEST_HEAD = re.compile(r"\s*(?:TYPED_)?TEST(?:_[FP])?\s*\(")
-TEST_FOLDERS = {"unit", "editors", "pipeline", "distributed", "device", "golden"}
+TEST_FOLDERS = {"unit", "gpu", "editors", "pipeline", "distributed", "device", "golden"}
 
 
 def asserting_helpers(sources):

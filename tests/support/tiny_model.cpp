@@ -34,7 +34,12 @@ nlohmann::json config_json(const TinyShape& shape) {
 
 }  // namespace
 
-fs::path demo_model_folder() { return fs::path(LANCET_SOURCE_DIR) / "data" / "demo-model"; }
+fs::path demo_model_folder() {
+  // beside the program's folder, as in the GPU kit; else the repository's
+  std::error_code error;
+  const fs::path beside = fs::read_symlink("/proc/self/exe", error).parent_path().parent_path() / "data/demo-model";
+  return fs::is_directory(beside, error) ? beside : fs::path(LANCET_SOURCE_DIR) / "data" / "demo-model";
+}
 
 void write_tiny_model(const fs::path& folder, const TinyShape& shape) {
   const std::string config_text = config_json(shape).dump();

@@ -1,0 +1,81 @@
+// Attention on a device against the host's in f64, with gradients: causal, of few queries behind a prefix, packed.
+#include "lancet/kernels/attention.h"
+
+#include <gtest/gtest.h>
+#include <torch/types.h>
+
+#include "support/on_device.h"
+#include "support/tiny_model.h"
+
+namespace lancet {
+namespace {
+
+using testing::numbers;
+using Tensors = std::vector<Tensor>;
+
+class AttentionOnDevice : public testing::OnDevice {};
+LANCET_ON_EACH_DEVICE(AttentionOnDevice);
+
+TEST_P(AttentionOnDevice, CausalIsTheHosts) {
+  for (const int64_t dim : {64, 128})
+    testing::expect_as_on_the_host(
+        device(),
+        [](const Tensors& in) {
+          return grouped_attention(in[0], {in[1], in[2]}, {}, {});
+        },
+        {numbers({2, 70, 4, dim}, 1), numbers({2, 70, 2, dim}, 2), numbers({2, 70, 2, dim}, 3)});
+}
+
+TEST_P(AttentionOnDevice, OfFewAndManyQueriesBehindAPrefixIsTheHosts) {
+  constexpr int64_t kRows = 3, kFresh = 6, kPrefix = 5, kHeads = 4, kKvHeads = 2, kDim = 64;
+  for (const int64_t queries : {1, 4, 40}) {
+    Tensor mask = numbers({kRows, 1, queries, kPrefix + kFresh}, 13) > 0;
+    mask.select(3, kPrefix).fill_(true);  // every query sees something
+    const auto rounded = [](uint64_t seed) {
+      return numbers({kRows, kKvHeads, kPrefix, kDim}, seed).to(at::kBFloat16);
+    };
+    const auto ours = [&](const Tensors& in) {
+      const KeyValuePair prefix{rounded(11).to(in[0].options()), rounded(12).to(in[0].options())};
+      return grouped_attention(in[0], {in[1], in[2]}, prefix, mask.to(in[0].device()));
+    };
+    testing::expect_as_on_the_host(
+        device(), ours,
+        {numbers({kRows, queries, kHeads, kDim}, 14), numbers({kRows, kFresh, kKvHeads, kDim}, 15),
+         numbers({kRows, kFresh, kKvHeads, kDim}, 16)});
+  }
+}
+
+/// Documents of several lengths that share their beginnings, through all layers.
+TEST_P(AttentionOnDevice, PackedDocumentsAreTheHostsDocumentsOneByOne) {
+  const testing::TinyModel tiny({.d_model = 64, .n_heads = 4, .n_kv_heads = 2});
+  std::vector<std::vector<TokenId>> documents;
+  for (int64_t i = 0; i < 40; ++i) {
+    documents.emplace_back();
+    for (int64_t t = 0; t < 3 + i / 4; ++t) documents.back().push_back(static_cast<TokenId>(t < 2 ? 1 + t : i * 7 + t));
+  }
+  const std::vector<std::span<const TokenId>> spans(documents.begin(), documents.end());
+  const TokenBatch packed = make_packed_batch(spans);
+  const torch::NoGradGuard no_grad;
+  const auto run = [](const CausalLM& model, const TokenBatch& batch) {
+    return model.run_layers(model.embed(batch.ids_BT), batch.sequence, model.all_layers()).to(Placement::host());
+  };
+  constexpr testing::Precision kForward[] = {{at::kDouble, 1e-24}, {at::kFloat, 1e-9}, {at::kBFloat16, 1e-2}};
+  const CausalLM exact = tiny.load(at::kDouble);
+  for (const testing::Precision& precision : kForward) {
+    const Tensor rows_TD = run(tiny.load(precision.type, {device()}), packed)[0];
+    const Tensor places_PD =
+        packed.sequence.places_P.defined() ? rows_TD.index_select(0, packed.sequence.places_P) : rows_TD;
+    int64_t place = 0;
+    for (const std::vector<TokenId>& document : documents) {
+      const int64_t length = static_cast<int64_t>(document.size());
+      const Tensor alone_TD = run(exact, make_batch(std::span(&document, 1)))[0];
+      EXPECT_LE(testing::nmse(places_PD.narrow(0, place, length), alone_TD), precision.most_nmse)
+          << at::toString(precision.type) << ", " << length << " tokens";
+      place += length;
+    }
+    EXPECT_EQ(place, places_PD.size(0));
+  }
+}
+
+}  // namespace
+}  // namespace lancet
