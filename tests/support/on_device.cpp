@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "lancet/runtime/memory.h"
+#include "lancet/runtime/numerics.h"
 #include "tiny_model.h"
 
 namespace lancet::testing {
@@ -51,6 +52,7 @@ std::string device_label(const ::testing::TestParamInfo<std::string>& info) {
 }
 
 void OnDevice::SetUp() {
+  set_numerics();
   if (GetParam() == kNone)
     GTEST_SKIP() << "no accelerator that torch can use; LANCET_GPU_DEVICES=cpu runs the tests on the host";
 }
