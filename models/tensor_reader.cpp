@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <functional>
 #include <future>
 
@@ -90,14 +91,19 @@ void read_pieces(const std::vector<Piece>& pieces) {
                        [&](size_t i) { read_piece(pieces[i]); });
 }
 
+/// `work(at, slice)` of each slice of `memory`, which begins `at` so many bytes, by as many threads as torch uses.
+template <typename Work>
+void in_slices(Bytes memory, const Work& work) {
+  const auto size = static_cast<size_t>(kSliceBytes);
+  for_each_in_parallel((memory.size() + size - 1) / size, static_cast<size_t>(at::get_num_threads()), [&](size_t i) {
+    const size_t at = i * size;
+    work(at, memory.subspan(at, std::min(size, memory.size() - at)));
+  });
+}
+
 /// `staged`, memory of bytes, with those of `stored` from `begin` on.
 void fill(const Tensor& staged, const TensorView& stored, int64_t begin) {
-  const Bytes to = bytes_of(staged);
-  const auto size = static_cast<size_t>(kSliceBytes);
-  for_each_in_parallel((to.size() + size - 1) / size, static_cast<size_t>(at::get_num_threads()), [&](size_t i) {
-    const size_t at = i * size;
-    stored.read(static_cast<uint64_t>(begin) + at, to.subspan(at, std::min(size, to.size() - at)));
-  });
+  in_slices(bytes_of(staged), [&](size_t at, Bytes slice) { stored.read(static_cast<uint64_t>(begin) + at, slice); });
 }
 
 /// Where the system has large pages for those who ask: the first touch of new memory, page by page, costs several times
@@ -132,22 +138,23 @@ class Stager {
   /// The tensor is whole after finish().
   Tensor read(const TensorRead& read) {
     const Tensor tensor = torch::empty(read.stored.shape, torch::TensorOptions(read.dtype).device(read.device));
-    const Tensor flat = tensor.view({-1});
-    const at::ScalarType stored_type = to_scalar_type(read.stored.dtype);
-    const int64_t element_bytes = bytes_per_element(read.stored.dtype);
-    const auto stored_bytes = static_cast<int64_t>(read.stored.bytes.size());
-    for (int64_t begin = 0; begin < stored_bytes; begin += kStagingBytes) {
-      const int64_t end = std::min(stored_bytes, begin + kStagingBytes);
-      Slot& slot = next_slot(read.device);
-      const Tensor staged = slot.buffer.slice(0, 0, end - begin);
-      fill(staged, read.stored, begin);
-      const Tensor place = flat.slice(0, begin / element_bytes, end / element_bytes);
-      slot.upload = std::async(std::launch::async, [place, staged = staged.view(stored_type)] {
-        const torch::NoGradGuard no_grad;
-        // First across, then to the other type: copy_ alone would convert on the host.
-        place.copy_(staged.scalar_type() == place.scalar_type() ? staged : staged.to(place.device()));
+    stage(tensor.view({-1}), to_scalar_type(read.stored.dtype),
+          [&](const Tensor& staged, int64_t begin) { fill(staged, read.stored, begin); });
+    return tensor;
+  }
+
+  /// Likewise.
+  Tensor copy(const Tensor& from, at::Device device) {
+    const Tensor dense = from.is_non_overlapping_and_dense() ? from : from.contiguous();
+    const Tensor tensor = torch::empty_strided(dense.sizes(), dense.strides(), dense.options().device(device));
+    const auto flat = [](const Tensor& x) { return x.as_strided({x.numel()}, {1}); };
+    const auto* bytes = static_cast<const std::byte*>(dense.const_data_ptr());
+    stage(flat(tensor), dense.scalar_type(), [&](const Tensor& staged, int64_t begin) {
+      const Bytes to = bytes_of(staged);
+      in_slices(to, [&](size_t at, Bytes slice) {
+        std::memcpy(slice.data(), bytes + begin + static_cast<int64_t>(at), slice.size());
       });
-    }
+    });
     return tensor;
   }
 
@@ -157,6 +164,26 @@ class Stager {
   }
 
  private:
+  /// `fill(staged, begin)` puts the bytes from `begin` on into a buffer; behind it they go to `flat`, in the
+  /// background.
+  template <typename Fill>
+  void stage(const Tensor& flat, at::ScalarType stored_type, const Fill& fill) {
+    const auto element_bytes = static_cast<int64_t>(c10::elementSize(stored_type));
+    const int64_t stored_bytes = flat.numel() * element_bytes;
+    for (int64_t begin = 0; begin < stored_bytes; begin += kStagingBytes) {
+      const int64_t end = std::min(stored_bytes, begin + kStagingBytes);
+      Slot& slot = next_slot(flat.device());
+      const Tensor staged = slot.buffer.slice(0, 0, end - begin);
+      fill(staged, begin);
+      const Tensor place = flat.slice(0, begin / element_bytes, end / element_bytes);
+      slot.upload = std::async(std::launch::async, [place, staged = staged.view(stored_type)] {
+        const torch::NoGradGuard no_grad;
+        // First across, then to the other type: copy_ alone would convert on the host.
+        place.copy_(staged.scalar_type() == place.scalar_type() ? staged : staged.to(place.device()));
+      });
+    }
+  }
+
   struct Slot {
     Tensor buffer;
     std::future<void> upload;  // its destructor waits
@@ -193,6 +220,15 @@ std::vector<Tensor> read_tensors(std::span<const TensorRead> reads, const std::f
   }
   stager.finish();
   return tensors;
+}
+
+Tensor upload(const Tensor& tensor, at::Device device) {
+  if (tensor.device() != Placement::host() || device == Placement::host()) return tensor.to(device);
+  const torch::NoGradGuard no_grad;
+  Stager stager;
+  Tensor there = stager.copy(tensor, device);
+  stager.finish();
+  return there;
 }
 
 }  // namespace lancet

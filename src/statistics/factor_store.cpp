@@ -3,6 +3,7 @@
 #include <torch/types.h>
 
 #include "lancet/core/strings.h"
+#include "lancet/models/tensor_reader.h"
 #include "lancet/statistics/covariance_factor.h"
 #include "matrix_file.h"
 
@@ -23,7 +24,7 @@ void FactorStore::make(int64_t layer) const {
     Covariance moments = moments_.load(layer);
     const double size = static_cast<double>(moments.moment_FF.size(0));
     facts = {moments.tokens, moments.moment_FF.trace().item<double>() / size};
-    return moments.moment_FF.to(placement_.solve_device(layer));
+    return upload(moments.moment_FF, placement_.solve_device(layer));
   };
   const Tensor lower_FF = factor_covariance(covariance, ridge_, cat("layer ", layer));
   write_matrix(cache_file(layer), kFactor, lower_FF, to_metadata(facts));
@@ -32,8 +33,7 @@ void FactorStore::make(int64_t layer) const {
 const MatrixKind& FactorStore::kind() const { return kFactor; }
 
 Tensor FactorStore::load(int64_t layer) const {
-  const Tensor lower_FF = MatrixFile::open(cache_file(layer), kFactor, size_).load();
-  return lower_FF.t().to(placement_.solve_device(layer)).t();
+  return upload(MatrixFile::open(cache_file(layer), kFactor, size_).load(), placement_.solve_device(layer));
 }
 
 }  // namespace lancet

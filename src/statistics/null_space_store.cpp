@@ -3,6 +3,7 @@
 #include <torch/types.h>
 
 #include "lancet/core/strings.h"
+#include "lancet/models/tensor_reader.h"
 #include "matrix_file.h"
 
 namespace lancet {
@@ -23,7 +24,7 @@ std::filesystem::path null_space_file(const std::filesystem::path& cache, const 
 
 void NullSpaceStore::make(int64_t layer) const {
   const Covariance moments = moments_.load(layer);
-  const Tensor covariance_FF = moments.moment_FF.to(placement_.solve_device(layer));
+  const Tensor covariance_FF = upload(moments.moment_FF, placement_.solve_device(layer));
   const double mean_diagonal = covariance_FF.trace().item<double>() / static_cast<double>(covariance_FF.size(0));
   const NullSpace space = make_null_space(covariance_FF, rule_, cat("layer ", layer));
   Metadata facts = to_metadata({moments.tokens, mean_diagonal});
@@ -39,7 +40,7 @@ NullSpace NullSpaceStore::load(int64_t layer) const {
   const auto rank = static_cast<int64_t>(file.number(kRank));
   Tensor vectors_QF = file.load();
   const auto basis = vectors_QF.size(0) == rank ? NullSpace::Basis::kNullSpace : NullSpace::Basis::kComplement;
-  return {vectors_QF.to(placement_.solve_device(layer)).t(), basis, rank,
+  return {upload(vectors_QF, placement_.solve_device(layer)).t(), basis, rank,
           rule_.below ? *rule_.below : file.number(kBelow)};
 }
 

@@ -4,6 +4,7 @@
 
 #include "lancet/core/hash.h"
 #include "lancet/core/strings.h"
+#include "lancet/models/tensor_reader.h"
 #include "lancet/runtime/collectives.h"
 #include "matrix_file.h"
 
@@ -110,7 +111,7 @@ void StatisticsStore::prepare(std::span<const int64_t> layers, Communicator& com
 
 Covariance StatisticsStore::load(int64_t layer) const {
   const MatrixFile file = MatrixFile::open(cache_file(layer), kCovariance, model_.config().d_ffn);
-  return {file.load().to(model_.placement().solve_device(layer)), static_cast<int64_t>(file.number(kTokens))};
+  return {upload(file.load(), model_.placement().solve_device(layer)), static_cast<int64_t>(file.number(kTokens))};
 }
 
 }  // namespace lancet

@@ -38,6 +38,25 @@ TEST(TensorReader, FillsDevicesThroughItsStagingBuffers) {
   }
 }
 
+TEST(Upload, KeepsTheStridesAndGoesThroughTheStagingBuffers) {
+  torch::manual_seed(3);
+  const Tensor large = torch::randn({3001, 3000}, torch::kDouble);  // 72 MB, of buffers of 32 MiB
+  for (const Tensor& tensor : {large, large.t(), large.slice(1, 0, 2999, 2), torch::randn({7}), torch::empty({0, 4})}) {
+    const FakeWork before = fake_work();
+    const Tensor there = upload(tensor, fake(1));
+    const auto buffers = (static_cast<int64_t>(tensor.nbytes()) + (32 << 20) - 1) / (32 << 20);
+    EXPECT_EQ((fake_work() - before).uploads, buffers);
+    EXPECT_EQ(there.device(), fake(1));
+    if (tensor.is_non_overlapping_and_dense()) {
+      EXPECT_EQ(there.strides(), tensor.strides());
+    }
+    EXPECT_TRUE(torch::equal(there.to(kHost), tensor));
+  }
+  EXPECT_TRUE(upload(large, kHost).is_same(large));
+  const Tensor there = upload(large.narrow(0, 0, 3), fake(0));
+  EXPECT_TRUE(upload(there, fake(0)).is_same(there));
+}
+
 TEST(TensorReader, SaysThatAFileForADeviceWasCut) {
   const TempDir folder;
   const Tensor stored = torch::randn({kLong});

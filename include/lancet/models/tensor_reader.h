@@ -24,4 +24,8 @@ struct TensorRead {
 /// Throws: CheckpointError for types that no weight can have, and for files that cannot be read.
 std::vector<Tensor> read_tensors(std::span<const TensorRead> reads, const std::function<void(int64_t)>& on_bytes);
 
+/// A tensor of the host, with its strides, on `device`: through page-locked memory, since a GPU fetches other memory at
+/// a third of the rate or less. Large matrices go this way. Already there, or on the host: the tensor itself.
+Tensor upload(const Tensor& tensor, at::Device device);
+
 }  // namespace lancet
