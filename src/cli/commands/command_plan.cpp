@@ -111,7 +111,7 @@ ExitCode run_plan(const PlanArguments& arguments, const Output& output) {
   } else {
     std::cout << table_of(plan);
     std::cout << "  total: weights, edited weights, and the largest of evaluate, values with their prefix cache, "
-                 "statistics, solve\n";
+                 "training, statistics, solve\n";
     if (plan.value_requests > 0)
       std::cout << "  values: " << counted(static_cast<size_t>(plan.value_requests), "request") << " a batch, "
                 << plan.placement.batches_under_way() << " of them at a time; " << dtype_name(to_dtype(task.work.dtype))
