@@ -7,21 +7,10 @@
 #include "lancet/core/parallel.h"
 
 namespace lancet {
-namespace {
 
-/// Torch and the matrix library on one thread each, until the end of the scope.
-class OneThreadEach {
- public:
-  OneThreadEach() : before_(at::get_num_threads()) { at::set_num_threads(1); }
-  ~OneThreadEach() { at::set_num_threads(before_); }
-  OneThreadEach(const OneThreadEach&) = delete;
-  OneThreadEach& operator=(const OneThreadEach&) = delete;
+OneThreadEach::OneThreadEach() : before_(at::get_num_threads()) { at::set_num_threads(1); }
 
- private:
-  int before_;
-};
-
-}  // namespace
+OneThreadEach::~OneThreadEach() { at::set_num_threads(before_); }
 
 void run_independent(const Placement& placement, int64_t n, const std::function<void(int64_t)>& work) {
   const int64_t workers = std::min<int64_t>(n, at::get_num_threads());

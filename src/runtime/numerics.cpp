@@ -16,6 +16,11 @@ Numerics numerics() {
           .cudnn_attention = torch.userEnabledCuDNNSDP()};
 }
 
+std::map<std::string, bool> named(const Numerics& numerics) {
+  return {
+      {"tf32", numerics.tf32}, {"reduced_sums", numerics.reduced_sums}, {"cudnn_attention", numerics.cudnn_attention}};
+}
+
 void set_numerics() {
   // set once: threads that compute read these switches without a lock
   if (numerics() == Numerics{}) return;

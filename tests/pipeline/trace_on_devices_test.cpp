@@ -1,5 +1,4 @@
 // Causal traces on fake devices and on ranks as threads equal one process's on the CPU.
-#include <ATen/Parallel.h>
 #include <gtest/gtest.h>
 #include <torch/types.h>
 
@@ -7,6 +6,7 @@
 #include <cmath>
 
 #include "lancet/eval/causal_trace.h"
+#include "lancet/runtime/host_workers.h"
 #include "support/fake_device.h"
 #include "support/thread_ranks.h"
 #include "support/tiny_model.h"
@@ -56,21 +56,8 @@ TEST(TraceOnFakeDevices, EqualsTheCpus) {
   EXPECT_LE(difference(trace(tiny, {at::Device(at::kPrivateUse1, 0), Placement::host()}, alone()), cpu), 1e-12);
 }
 
-/// While it lives torch's matrix library has one thread. How many it has is the process's: ranks as threads would
-/// change it under each other's products, and with it last bits; ranks as processes do not.
-class OneMatrixThread {
- public:
-  OneMatrixThread() : before_(at::get_num_threads()) { at::set_num_threads(1); }
-  ~OneMatrixThread() { at::set_num_threads(before_); }
-  OneMatrixThread(const OneMatrixThread&) = delete;
-  OneMatrixThread& operator=(const OneMatrixThread&) = delete;
-
- private:
-  int before_;
-};
-
 TEST(TraceOnRanks, EqualsOneProcesssBitByBit) {
-  const OneMatrixThread one;
+  const OneThreadEach one;  // else ranks as threads, unlike processes, change last bits of each other's products
   const TinyModel tiny;
   const std::vector<FactTrace> single = trace(tiny, {Placement::host()}, alone());
   for (const int64_t size : {2, 3, 5}) {

@@ -10,6 +10,19 @@
 
 namespace lancet {
 
+/// Torch and the matrix library on one thread each, until the end of the scope. The matrix library's number is the
+/// process's: threads that hold one of these beside each other change it under each other's products.
+class OneThreadEach {
+ public:
+  OneThreadEach();
+  ~OneThreadEach();
+  OneThreadEach(const OneThreadEach&) = delete;
+  OneThreadEach& operator=(const OneThreadEach&) = delete;
+
+ private:
+  int before_;
+};
+
 /// Calls work(0) ... work(n - 1), each once, in ascending order of beginning. Where the whole model lies on the host,
 /// several run at a time, as many as torch has threads, and the operations inside of each use one thread; elsewhere as
 /// run_overlapped. `work` must not depend on the order. After an exception no new piece begins, and the first one

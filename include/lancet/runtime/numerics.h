@@ -2,6 +2,9 @@
 // are torch's own and of the whole process.
 #pragma once
 
+#include <map>
+#include <string>
+
 namespace lancet {
 
 /// What torch does where it may give up precision, or choose kernels by their speed. All off: what set_numerics() sets.
@@ -15,6 +18,9 @@ struct Numerics {
 
 /// As torch is set now.
 Numerics numerics();
+
+/// By name, as documents tell it.
+std::map<std::string, bool> named(const Numerics& numerics);
 
 /// Turns all of it off. Every CausalLM does so when it is made; programs that compute without one call it first.
 void set_numerics();

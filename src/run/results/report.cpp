@@ -22,12 +22,6 @@ Json losses_json(const std::vector<float>& losses) {
   return json;
 }
 
-/// What torch was set to while this ran.
-Json numerics_json() {
-  const Numerics now = numerics();
-  return {{"tf32", now.tf32}, {"reduced_sums", now.reduced_sums}, {"cudnn_attention", now.cudnn_attention}};
-}
-
 /// null: not measured, or n/a.
 Json mean_of(const Tallies& tallies, std::string_view metric) {
   const auto found = tallies.find(metric);
@@ -256,7 +250,7 @@ std::string to_json(const EditReport& report, const JobConfig& job) {
         {"seed", job.run.seed},
         {"threads", job.run.threads},
         {"ranks", report.ranks},
-        {"numerics", numerics_json()}}},
+        {"numerics", named(numerics())}}},
       {"seconds", seconds},
       {"peak_bytes", bytes_json(overall_peaks(report.stages))},
       {"stage_peak_bytes", peaks},
