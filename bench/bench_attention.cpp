@@ -48,7 +48,8 @@ void run_attention(benchmark::State& state, const Subject& subject, AttentionCas
   const Tensor key = torch::randn({rows, widest, config.n_kv_heads, config.head_dim}, options);
   const Tensor value = torch::randn_like(key);
   const auto attend = [&](int64_t width) {
-    return grouped_attention(query.narrow(1, 0, width), {key.narrow(1, 0, width), value.narrow(1, 0, width)}, {}, {});
+    return grouped_attention(query.narrow(1, 0, width), {key.narrow(1, 0, width), value.narrow(1, 0, width)}, {}, {},
+                             usual_rule(config.head_dim));
   };
   wait_for(attend(kWidth - 1));  // libraries are loaded; a shape of its own
   double first_s = 0;            // every shape is new

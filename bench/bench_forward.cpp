@@ -35,7 +35,8 @@ void run_forward(benchmark::State& state, const Subject& subject, const BenchOpt
   batch.sequence.lengths.assign(static_cast<size_t>(rows), width);
   batch.sequence.positions_BT = torch::arange(width).expand({rows, width});
   const double seconds = time_iterations(state, [&] {
-    const Tensor last_BTD = model.run_layers(model.embed(batch.ids_BT), batch.sequence, model.all_layers());
+    const Tensor last_BTD =
+        model.run_layers(model.embed(batch.ids_BT, batch.sequence), batch.sequence, model.all_layers());
     wait_for(model.logits(last_BTD.select(1, width - 1)));
   });
   const double tokens = static_cast<double>(rows * width);

@@ -80,9 +80,9 @@ void export_with_edits(const ModelFiles& files, const CausalLM& model, const std
   std::vector<TensorSource> sources;
   for (const WeightSpec& spec : resolve_weights(files.config, files.checkpoint)) {
     if (spec.id.kind != WeightKind::kDown || spec.id.layer >= kEditedLayers) continue;
-    const at::ScalarType stored = to_scalar_type(files.checkpoint.info(spec.stored_name).dtype);
+    const at::ScalarType stored = to_scalar_type(files.checkpoint.info(spec.stored.name).dtype);
     edited.push_back(model.weight(spec.id).to(Placement::host(), stored).contiguous());
-    sources.push_back(to_source(spec.stored_name, edited.back()));
+    sources.push_back(to_source(spec.stored.name, edited.back()));
   }
   export_checkpoint(files.checkpoint, sources, folder);
 }

@@ -4,13 +4,14 @@
 
 #include <map>
 
+#include "lancet/models/memory.h"
 #include "machine.h"
 
 namespace lancet::bench {
 
 double layer_parameters(const ModelConfig& config) {
   const int64_t attention = 2 * (config.n_heads + config.n_kv_heads) * config.head_dim * config.d_model;
-  return static_cast<double>(attention + 3 * config.d_model * config.d_ffn);
+  return static_cast<double>(attention + mlp_matrices(config) * config.d_model * config.d_ffn);
 }
 
 std::vector<Tensor> layer_matrices(const CausalLM& model, LayerRange layers) {
@@ -18,7 +19,8 @@ std::vector<Tensor> layer_matrices(const CausalLM& model, LayerRange layers) {
                                       WeightKind::kGate,  WeightKind::kUp,  WeightKind::kDown};
   std::vector<Tensor> matrices;
   for (int64_t layer = layers.begin; layer < layers.end; ++layer)
-    for (const WeightKind kind : kMatrices) matrices.push_back(model.weight({kind, layer}));
+    for (const WeightKind kind : kMatrices)
+      if (has_weight(model.config(), kind)) matrices.push_back(model.weight({kind, layer}));
   return matrices;
 }
 

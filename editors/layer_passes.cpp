@@ -167,7 +167,8 @@ void LayerPasses::keep_keys(const LayerTargets& targets, std::span<const int64_t
 
 /// What is left of z* - h at the last layer: [N, D], there.
 Tensor LayerPasses::missing(RequestStates& states, const Tensor& z_ND, int64_t last) const {
-  const HookPoint point = options_.values.site == ValueSite::kBlockOut ? HookPoint::kBlockOut : HookPoint::kMlpOut;
+  const ValueSite site = site_in(batch_.context.config(), options_.values.site);
+  const HookPoint point = site == ValueSite::kBlockOut ? HookPoint::kBlockOut : HookPoint::kMlpOut;
   const Tensor now_ND = states.collect({point, last}, options_.output_mean);
   return batch_.context.to_solve_device(z_ND, last) - now_ND;
 }

@@ -36,11 +36,16 @@ std::vector<WeightId> modules_of(const std::optional<std::vector<WeightId>>& mod
   std::vector<WeightId> ids = modules.value_or(std::vector<WeightId>{});
   if (!modules)
     for (const int64_t layer : automatic_middle_layers(config.n_layers))
-      for (const WeightKind kind : {WeightKind::kGate, WeightKind::kUp}) ids.push_back({kind, layer});
-  for (const WeightId& id : ids)
+      for (const WeightKind kind : {WeightKind::kGate, WeightKind::kUp})
+        if (has_weight(config, kind)) ids.push_back({kind, layer});
+  for (const WeightId& id : ids) {
+    if (!has_weight(config, id.kind))
+      throw ConfigError(
+          cat("editor.modules.gate: a ", config.family->name, " has no gate projection: expected up and down alone"));
     if (id.layer >= config.n_layers)
       throw ConfigError(cat("editor.modules: layer ", id.layer, ": expected 0 to ", config.n_layers - 1,
                             ": the model has ", config.n_layers, " layers"));
+  }
   return ids;
 }
 

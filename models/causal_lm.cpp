@@ -3,40 +3,34 @@
 #include <torch/types.h>
 
 #include <algorithm>
+#include <optional>
 #include <stdexcept>
 
+#include "blocks/norm.h"
 #include "decoder_layer.h"
 #include "lancet/core/error.h"
 #include "lancet/core/progress.h"
 #include "lancet/core/strings.h"
-#include "lancet/kernels/decoder_ops.h"
+#include "lancet/models/stored_part.h"
 #include "lancet/models/tensor_reader.h"
 #include "lancet/runtime/numerics.h"
 
 namespace lancet {
+
+/// What passes take of the configuration alone, made once.
+struct PassConstants {
+  std::map<LayerReach, std::vector<RopeFrequencies>> frequencies;  ///< of each stage, on its device
+};
+
 namespace {
 
-LayerWeights layer_weights(const std::map<WeightId, Tensor>& weights, int64_t layer) {
-  const auto get = [&](WeightKind kind) {
-    const auto at = weights.find({kind, layer});
-    return at == weights.end() ? Tensor() : at->second;
-  };
-  return {.attn_norm = get(WeightKind::kAttnNorm),
-          .query = get(WeightKind::kQuery),
-          .key = get(WeightKind::kKey),
-          .value = get(WeightKind::kValue),
-          .attn_out = get(WeightKind::kAttnOut),
-          .query_bias = get(WeightKind::kQueryBias),
-          .key_bias = get(WeightKind::kKeyBias),
-          .value_bias = get(WeightKind::kValueBias),
-          .attn_out_bias = get(WeightKind::kAttnOutBias),
-          .mlp_norm = get(WeightKind::kMlpNorm),
-          .gate = get(WeightKind::kGate),
-          .up = get(WeightKind::kUp),
-          .down = get(WeightKind::kDown),
-          .gate_bias = get(WeightKind::kGateBias),
-          .up_bias = get(WeightKind::kUpBias),
-          .down_bias = get(WeightKind::kDownBias)};
+LayerWeights layer_weights(const std::map<WeightId, Tensor>& weights, const Family& family, int64_t layer) {
+  LayerWeights own;
+  for (const WeightRow& row : family.weights) {
+    if (role_of(row.kind).place != WeightPlace::kLayer) continue;
+    if (const auto at = weights.find({row.kind, layer}); at != weights.end()) own[row.kind] = at->second;
+  }
+  return own;
 }
 
 void check_packing(const Tensor& h_BTD, const SequenceInfo& sequence) {
@@ -49,6 +43,10 @@ void check_packing(const Tensor& h_BTD, const SequenceInfo& sequence) {
   if (h_BTD.size(0) != 1 || places != expected)
     throw std::logic_error(cat("run_layers: packed documents of ", places, " tokens in all, expected ", expected,
                                " for hidden states of ", h_BTD.size(0), " row(s) of ", h_BTD.size(1)));
+}
+
+LayerReach reach_of(const ModelConfig& config, int64_t layer) {
+  return config.has_window(layer) ? LayerReach::kWindow : LayerReach::kAll;
 }
 
 /// Hidden states come from the layer's own stage, or from the one before.
@@ -72,39 +70,58 @@ void load_onto(at::Device device, const Checkpoint& checkpoint, const Placement&
                const std::vector<WeightSpec>& table, std::map<WeightId, Tensor>& weights) {
   std::vector<TensorRead> reads;
   std::vector<WeightId> ids;
-  int64_t total_bytes = 0;
+  std::vector<const WeightSpec*> parts;  // of tensors whose bytes lie otherwise than the weight's
+  int64_t total_bytes = 0, parts_bytes = 0;
   for (const WeightSpec& spec : table) {
     if (weight_device(placement, spec.id) != device) continue;
-    reads.push_back({checkpoint.view(spec.stored_name), device, placement.weight_dtype()});
+    const std::optional<TensorView> stored = stored_view(checkpoint, spec);
+    const int64_t bytes = spec.size() * bytes_per_element(checkpoint.info(spec.stored.name).dtype);
+    total_bytes += bytes;
+    if (!stored) {
+      parts.push_back(&spec);
+      parts_bytes += bytes;
+      continue;
+    }
+    reads.push_back({*stored, device, placement.weight_dtype()});
     ids.push_back(spec.id);
-    total_bytes += static_cast<int64_t>(reads.back().stored.bytes.size());
   }
   const std::string where = placement.stages().size() == 1 ? "" : cat(" ", device.str());
   Progress progress("loading" + where, megabytes(total_bytes), "MB");
   std::vector<Tensor> tensors = read_tensors(reads, [&](int64_t read_bytes) { progress.set(megabytes(read_bytes)); });
   for (size_t i = 0; i < ids.size(); ++i) weights.emplace(ids[i], std::move(tensors[i]));
+  for (const WeightSpec* spec : parts) {
+    const Tensor stored = read_stored(checkpoint, *spec);
+    weights.emplace(spec->id, upload(torch::empty(spec->shape, placement.weight_dtype()).copy_(stored), device));
+  }
+  progress.set(megabytes(total_bytes));
 }
 
 }  // namespace
 
 at::Device weight_device(const Placement& placement, WeightId id) {
-  switch (id.kind) {
-    case WeightKind::kEmbedding:
+  switch (role_of(id.kind).place) {
+    case WeightPlace::kEmbedding:
       return placement.embed_device();
-    case WeightKind::kFinalNorm:
-    case WeightKind::kHead:
+    case WeightPlace::kHead:
       return placement.head_device();
-    default:
-      return placement.device_of(id.layer);
+    case WeightPlace::kLayer:
+      break;
   }
+  return placement.device_of(id.layer);
 }
 
 CausalLM::CausalLM(ModelConfig config, Placement placement)
     : config_(std::move(config)), placement_(std::move(placement)) {
   set_numerics();
-  const Tensor frequencies = rope_frequencies(
-      config_, placement_.weight_dtype() == torch::kDouble ? RopePrecision::kF64 : RopePrecision::kF32);
-  for (const Stage& stage : placement_.stages()) rope_frequencies_.push_back(frequencies.to(stage.device));
+  const auto precision = placement_.weight_dtype() == torch::kDouble ? RopePrecision::kF64 : RopePrecision::kF32;
+  const auto own = std::make_shared<PassConstants>();
+  const RopeFrequencies all = rope_frequencies(config_.rope, precision);
+  const RopeFrequencies window = config_.window_rope ? rope_frequencies(*config_.window_rope, precision) : all;
+  for (const Stage& stage : placement_.stages()) {
+    own->frequencies[LayerReach::kAll].push_back(all.to(stage.device));
+    own->frequencies[LayerReach::kWindow].push_back(window.to(stage.device));
+  }
+  constants_ = own;
 }
 
 CausalLM CausalLM::load(const Checkpoint& checkpoint, const ModelConfig& config, const Placement& placement) {
@@ -140,9 +157,22 @@ CausalLM CausalLM::from_weights(const ModelConfig& config, const Placement& plac
   return model;
 }
 
-Tensor CausalLM::embed(const Tensor& ids_BT) const {
+Tensor CausalLM::embed_tokens(const Tensor& ids_BT) const {
   check_device(ids_BT, Placement::host(), "token ids");
-  return at::embedding(weight({WeightKind::kEmbedding}), ids_BT.to(placement_.embed_device()));
+  const Tensor h_BTD = at::embedding(weight({WeightKind::kEmbedding}), ids_BT.to(placement_.embed_device()));
+  if (config_.embedding_scale == 1) return h_BTD;
+  return h_BTD *
+         torch::full({}, config_.embedding_scale, h_BTD.options());  // rounded to the type, as transformers does
+}
+
+Tensor CausalLM::embed(const Tensor& ids_BT, const SequenceInfo& sequence) const {
+  const Tensor h_BTD = embed_tokens(ids_BT);
+  if (!has_weight(config_, WeightKind::kPositions)) return h_BTD;
+  if (const int64_t seen = positions_seen(sequence); seen > config_.max_positions)
+    throw ConfigError(cat("a text of ", seen, " tokens, but the model has ", config_.max_positions,
+                          " positions: expected shorter texts"));
+  const Tensor positions_BT = sequence.positions_BT.clamp_max(config_.max_positions - 1);  // padding lies beyond
+  return h_BTD + at::embedding(weight({WeightKind::kPositions}), positions_BT.to(h_BTD.device()));
 }
 
 Tensor CausalLM::run_layers(Tensor h_BTD, const SequenceInfo& sequence, LayerRange range, const HookSet& hooks) const {
@@ -152,20 +182,21 @@ Tensor CausalLM::run_layers(Tensor h_BTD, const SequenceInfo& sequence, LayerRan
     return take_places(h_BTD, output_places(sequence.outputs_BO, h_BTD.size(1), h_BTD.device()));
   check_packing(h_BTD, sequence);
   check_entry(placement_, h_BTD, range.begin);
-  const PassInputs* prepared = sequence.prepared;
-  AttentionInputs inputs;
+  PassInputs own;  // of the stage that is under way
   for (int64_t layer = range.begin; layer < range.end; ++layer) {
     const int64_t stage = placement_.stage_of(layer);
     if (layer == range.begin || stage != placement_.stage_of(layer - 1)) {
       if (sequence.turn != nullptr) sequence.turn->enter(stage);
       h_BTD = h_BTD.to(placement_.device_of(layer));  // the only crossing between stages; differentiable
-      inputs = prepared != nullptr ? prepared->stages.at(stage) : stage_inputs(sequence, stage);
+      own = {};
     }
     check_prefix(sequence, h_BTD.device(), layer);
-    if (layer + 1 == range.end && sequence.outputs_BO.defined())
-      inputs = prepared != nullptr ? prepared->last : only_outputs(inputs, sequence);
-    h_BTD =
-        run_decoder_layer({config_, layer_weights(weights_, layer), inputs, sequence, hooks, layer}, std::move(h_BTD));
+    if (sequence.prepared == nullptr) add_inputs(sequence, layer, layer + 1 == range.end, own);
+    const PassInputs& pass = sequence.prepared != nullptr ? *sequence.prepared : own;
+    const bool gives_outputs = layer + 1 == range.end && sequence.outputs_BO.defined();
+    const AttentionInputs& inputs = gives_outputs ? pass.last : pass.stages.at({stage, reach_of(config_, layer)});
+    const LayerWeights weights = layer_weights(weights_, *config_.family, layer);
+    h_BTD = run_decoder_layer({config_, weights, inputs, sequence, hooks, layer}, std::move(h_BTD));
     count_progress();
     if (!h_BTD.defined()) break;
   }
@@ -173,25 +204,35 @@ Tensor CausalLM::run_layers(Tensor h_BTD, const SequenceInfo& sequence, LayerRan
   return h_BTD;
 }
 
-AttentionInputs CausalLM::stage_inputs(const SequenceInfo& sequence, int64_t stage) const {
-  return attention_inputs(sequence, rope_frequencies_[static_cast<size_t>(stage)], placement_.weight_dtype());
+void CausalLM::add_inputs(const SequenceInfo& sequence, int64_t layer, bool is_last, PassInputs& pass) const {
+  const int64_t stage = placement_.stage_of(layer);
+  const LayerReach reach = reach_of(config_, layer);
+  const at::Device device = placement_.device_of(layer);
+  auto at = pass.stages.find({stage, reach});
+  if (at == pass.stages.end()) {
+    const RopeFrequencies& frequencies = constants_->frequencies.at(reach)[static_cast<size_t>(stage)];
+    at = pass.stages
+             .emplace(std::pair{stage, reach},
+                      attention_inputs(config_, sequence, reach, frequencies, device, placement_.weight_dtype()))
+             .first;
+  }
+  if (is_last && sequence.outputs_BO.defined()) pass.last = only_outputs(at->second, sequence, device);
 }
 
 std::shared_ptr<const PassInputs> CausalLM::prepare_pass(const SequenceInfo& sequence, LayerRange range) const {
   const auto pass = std::make_shared<PassInputs>();
-  for (int64_t layer = range.begin; layer < range.end; ++layer) {
-    const int64_t stage = placement_.stage_of(layer);
-    if (!pass->stages.contains(stage)) pass->stages.emplace(stage, stage_inputs(sequence, stage));
-  }
-  if (sequence.outputs_BO.defined() && range.begin < range.end)
-    pass->last = only_outputs(pass->stages.at(placement_.stage_of(range.end - 1)), sequence);
+  for (int64_t layer = range.begin; layer < range.end; ++layer)
+    add_inputs(sequence, layer, layer + 1 == range.end, *pass);
   return pass;
 }
 
 Tensor CausalLM::logits(const Tensor& h_ND) const {
   check_device(h_ND, placement_.head_device(), "hidden states for the head");
-  return at::linear(rms_norm(h_ND, weight({WeightKind::kFinalNorm}), config_.rms_norm_eps),
-                    weight({WeightKind::kHead}));
+  const auto optional = [&](WeightKind kind) { return has_weight(config_, kind) ? weight({kind}) : Tensor(); };
+  const Tensor x_ND = normed(config_, h_ND, weight({WeightKind::kFinalNorm}), optional(WeightKind::kFinalNormBias));
+  const Tensor logits_NV = at::linear(x_ND, weight({WeightKind::kHead}), optional(WeightKind::kHeadBias));
+  const double cap = config_.logits_cap;
+  return cap > 0 ? torch::tanh(logits_NV / cap) * cap : logits_NV;
 }
 
 const Tensor& CausalLM::weight(WeightId id) const {

@@ -66,7 +66,8 @@ class GenerateBatch {
     positions_B_ = torch::tensor(batch.sequence.lengths, torch::kLong);
     batch.sequence.record = &cache_;
     batch.sequence.outputs_BO = (positions_B_ - 1).unsqueeze(1);
-    last_BD_ = model_.run_layers(model_.embed(batch.ids_BT), batch.sequence, model_.all_layers()).squeeze(1);
+    last_BD_ =
+        model_.run_layers(model_.embed(batch.ids_BT, batch.sequence), batch.sequence, model_.all_layers()).squeeze(1);
   }
 
   /// Of the prompts, padded, and the tokens behind them: the last is never run.
@@ -124,7 +125,7 @@ class GenerateBatch {
     sequence.prefix = &cache_;
     sequence.record = &cache_;
     const Tensor ids_B1 = torch::tensor(chosen, torch::kLong).unsqueeze(1);
-    last_BD_ = model_.run_layers(model_.embed(ids_B1), sequence, model_.all_layers()).squeeze(1);
+    last_BD_ = model_.run_layers(model_.embed(ids_B1, sequence), sequence, model_.all_layers()).squeeze(1);
     positions_B_ = positions_B_ + 1;
   }
 

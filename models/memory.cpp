@@ -20,18 +20,16 @@ int64_t weight_bytes(const ModelConfig& config, LayerRange layers, at::ScalarTyp
   one_layer.n_layers = 1;
   int64_t elements = 0;
   for (const WeightSpec& spec : weight_table(one_layer)) {
-    int64_t size = 1;
-    for (const int64_t dim : spec.shape) size *= dim;
-    switch (spec.id.kind) {
-      case WeightKind::kEmbedding:
-        if (is_first || (is_last && config.tied_embeddings)) elements += size;
+    const bool is_head = spec.id.kind == WeightKind::kEmbedding && config.tied_embeddings;
+    switch (role_of(spec.id.kind).place) {
+      case WeightPlace::kEmbedding:
+        if (is_first || (is_last && is_head)) elements += spec.size();
         break;
-      case WeightKind::kFinalNorm:
-      case WeightKind::kHead:
-        if (is_last) elements += size;
+      case WeightPlace::kHead:
+        if (is_last) elements += spec.size();
         break;
-      default:
-        elements += size * (layers.end - layers.begin);
+      case WeightPlace::kLayer:
+        elements += spec.size() * (layers.end - layers.begin);
     }
   }
   return elements * element_bytes(dtype);

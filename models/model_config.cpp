@@ -1,8 +1,10 @@
 #include "lancet/models/model_config.h"
 
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "config_reader.h"
 #include "lancet/core/error.h"
 #include "lancet/core/strict_json.h"
 #include "lancet/core/strings.h"
@@ -12,66 +14,50 @@ namespace lancet {
 namespace {
 
 using Json = nlohmann::json;
+using Keys = std::span<const std::string_view>;
 
-/// Reads keys of one JSON object and collects what is wrong with them.
-class KeyReader {
- public:
-  KeyReader(const Json& object, std::string prefix, std::vector<std::string>& problems)
-      : object_(object), prefix_(std::move(prefix)), problems_(problems) {}
+bool contains(Keys keys, std::string_view key) { return std::find(keys.begin(), keys.end(), key) != keys.end(); }
 
-  /// Absent, null: no value.
-  const Json* find(std::string_view key) const {
-    const auto at = object_.find(key);
-    return at == object_.end() || at->is_null() ? nullptr : &*at;
-  }
-
-  int64_t positive(std::string_view key, std::optional<int64_t> fallback = {}) {
-    const Json* value = find(key);
-    if (value == nullptr && fallback) return *fallback;
-    if (value != nullptr && value->is_number_integer() && value->get<int64_t>() > 0) return value->get<int64_t>();
-    problem(key, "a positive integer", value);
-    return 1;
-  }
-
-  double number(std::string_view key, std::optional<double> fallback = {}) {
-    const Json* value = find(key);
-    if (value == nullptr && fallback) return *fallback;
-    if (value != nullptr && value->is_number()) return value->get<double>();
-    problem(key, "a number", value);
-    return 1.0;
-  }
-
-  bool flag(std::string_view key, bool fallback) {
-    const Json* value = find(key);
-    if (value == nullptr) return fallback;
-    if (value->is_boolean()) return value->get<bool>();
-    problem(key, "true or false", value);
-    return fallback;
-  }
-
-  std::string text(std::string_view key, const std::string& fallback) {
-    const Json* value = find(key);
-    if (value == nullptr) return fallback;
-    if (value->is_string()) return value->get<std::string>();
-    problem(key, "a string", value);
-    return fallback;
-  }
-
-  void problem(std::string_view key, std::string_view expected, const Json* got) {
-    problems_.push_back(cat(prefix_, key, ": expected ", expected, ", got ", got == nullptr ? "nothing" : got->dump()));
-  }
-
- private:
-  const Json& object_;
-  std::string prefix_;
-  std::vector<std::string>& problems_;
-};
-
-bool contains(const std::vector<std::string_view>& keys, std::string_view key) {
-  return std::find(keys.begin(), keys.end(), key) != keys.end();
+bool is_known(const Family& family, std::string_view key) {
+  return contains(common_understood_keys(), key) || contains(common_harmless_keys(), key) ||
+         contains(family.understood_keys, key) || contains(family.harmless_keys, key);
 }
 
-const Family* find_family(const Json& json, KeyReader& keys, std::vector<std::string>& problems) {
+/// Keys of a configuration that a family knows nothing of, and that say something.
+std::vector<std::string> unknown_keys(const Json& json, const Family& family) {
+  std::vector<std::string> unknown;
+  for (const auto& [key, value] : json.items())
+    if (!is_known(family, key) && !value.is_null() && value != Json(false)) unknown.push_back(key);
+  return unknown;
+}
+
+/// What a family's configuration would have to have that this one has not, and the other way round.
+std::string nearest_family(const Json& json) {
+  const Family* nearest = nullptr;
+  std::vector<std::string> fewest;
+  int64_t most_shared = -1;
+  for (const Family& family : families()) {
+    std::vector<std::string> unknown = unknown_keys(json, family);
+    const int64_t shared = std::count_if(family.understood_keys.begin(), family.understood_keys.end(),
+                                         [&](std::string_view key) { return json.contains(key); }) -
+                           static_cast<int64_t>(unknown.size());
+    if (nearest != nullptr && shared <= most_shared) continue;
+    nearest = &family;
+    fewest = std::move(unknown);
+    most_shared = shared;
+  }
+  constexpr size_t kShown = 8;
+  if (fewest.size() > kShown) {
+    const size_t more = fewest.size() - kShown;
+    fewest.resize(kShown);
+    fewest.push_back(cat("and ", more, " more"));
+  }
+  return cat("the nearest is ", nearest->name, " (", nearest->architectures.front(), "), ",
+             fewest.empty() ? std::string("which has the same keys, but may compute otherwise")
+                            : cat("which does not have ", join(fewest)));
+}
+
+const Family* find_family(const Json& json, ConfigReader& keys, std::vector<std::string>& problems) {
   std::string architecture;
   if (const Json* list = keys.find("architectures");
       list != nullptr && list->is_array() && list->size() == 1 && (*list)[0].is_string())
@@ -79,22 +65,23 @@ const Family* find_family(const Json& json, KeyReader& keys, std::vector<std::st
   const std::string model_type = keys.text("model_type", "");
   std::vector<std::string> known;
   for (const Family& family : families()) {
-    if (architecture == family.architecture || (!json.contains("architectures") && model_type == family.model_type))
+    if (contains(family.architectures, architecture) ||
+        (!keys.has("architectures") && contains(family.model_types, model_type)))
       return &family;
-    known.emplace_back(family.architecture);
+    known.emplace_back(family.architectures.front());
   }
   problems.push_back(cat("architectures: unknown family '", architecture.empty() ? model_type : architecture,
-                         "': this version knows ", join(known)));
+                         "': ", nearest_family(json), ". This version knows ", join(known)));
   return nullptr;
 }
 
 void check_keys(const Json& json, const Family& family, std::span<const std::string> ignored,
                 std::vector<std::string>& problems) {
   for (const auto& [key, value] : json.items()) {
-    if (contains(family.understood_keys, key) || contains(family.harmless_keys, key)) continue;
+    if (is_known(family, key)) continue;
     if (std::find(ignored.begin(), ignored.end(), key) != ignored.end()) continue;
     const bool absent = value.is_null() || value == Json(false);
-    if (contains(family.refused_keys, key)) {
+    if (contains(refused_keys(), key)) {
       if (absent) continue;
       const bool quantised = key == "quantization_config" || key == "compression_config";
       problems.push_back(
@@ -109,43 +96,17 @@ void check_keys(const Json& json, const Family& family, std::span<const std::str
   }
 }
 
-void read_rope_scaling(const Json& object, const std::string& prefix, RopeConfig& rope,
-                       std::vector<std::string>& problems) {
-  KeyReader keys(object, prefix, problems);
-  const std::string type = keys.text(keys.find("rope_type") != nullptr ? "rope_type" : "type", "default");
-  if (type == "default") return;
-  rope.factor = keys.number("factor");
-  if (type == "linear") {
-    rope.scaling = RopeConfig::Scaling::kLinear;
-  } else if (type == "llama3") {
-    rope.scaling = RopeConfig::Scaling::kLlama3;
-    rope.low_freq_factor = keys.number("low_freq_factor");
-    rope.high_freq_factor = keys.number("high_freq_factor");
-    rope.original_max_positions = keys.positive("original_max_position_embeddings");
-  } else {
-    problems.push_back(cat(prefix, "rope_type: '", type, "': expected default, linear or llama3"));
-  }
+/// The keys that describe the language model: of a multi-modal one, those nested in it beside what stands above them.
+Json model_keys(const Json& json, const Family& family) {
+  const auto nested = family.nested_under.empty() ? json.end() : json.find(family.nested_under);
+  if (nested == json.end() || !nested->is_object()) return json;
+  Json keys = *nested;
+  for (const auto& [key, value] : json.items())
+    if (key != family.nested_under && !keys.contains(key)) keys[key] = value;
+  return keys;
 }
 
-/// transformers 4: rope_theta beside rope_scaling; transformers 5: both inside rope_parameters.
-RopeConfig read_rope(KeyReader& keys, std::vector<std::string>& problems) {
-  RopeConfig rope;
-  const Json* parameters = keys.find("rope_parameters");
-  const Json* scaling = keys.find("rope_scaling");
-  for (const auto& [object, name] : {std::pair{parameters, "rope_parameters"}, std::pair{scaling, "rope_scaling"}})
-    if (object != nullptr && !object->is_object()) keys.problem(name, "an object", object);
-  if (parameters != nullptr && parameters->is_object()) {
-    rope.theta =
-        KeyReader(*parameters, "rope_parameters.", problems).number("rope_theta", keys.number("rope_theta", 10000.0));
-    read_rope_scaling(*parameters, "rope_parameters.", rope, problems);
-    return rope;
-  }
-  rope.theta = keys.number("rope_theta", 10000.0);
-  if (scaling != nullptr && scaling->is_object()) read_rope_scaling(*scaling, "rope_scaling.", rope, problems);
-  return rope;
-}
-
-DType read_dtype(KeyReader& keys, std::vector<std::string>& problems) {
+DType read_dtype(ConfigReader& keys, std::vector<std::string>& problems) {
   const std::string name = keys.text("dtype", keys.text("torch_dtype", "float32"));
   if (name == "float32") return DType::kF32;
   if (name == "bfloat16") return DType::kBF16;
@@ -181,7 +142,19 @@ void check_shapes(const ModelConfig& config, std::vector<std::string>& problems)
   if (config.n_heads % config.n_kv_heads != 0)
     problems.push_back(
         cat("num_key_value_heads: ", config.n_kv_heads, " does not divide num_attention_heads ", config.n_heads));
-  if (config.head_dim % 2 != 0) problems.push_back(cat("head_dim: ", config.head_dim, ": expected an even number"));
+  if (config.rope.dim % 2 != 0 || config.rope.dim > config.head_dim)
+    problems.push_back(cat("rotary embedding of ", config.rope.dim, " numbers of each head of ", config.head_dim,
+                           ": expected an even number of at most the head's"));
+}
+
+void read_fields(const Json& json, const Family& family, ModelConfig& config, std::vector<std::string>& problems) {
+  ConfigReader keys(json, "", problems);
+  config.dtype = read_dtype(keys, problems);
+  config.tied_embeddings = keys.flag("tie_word_embeddings");
+  family.read(keys, config);
+  if (keys.has("vocab_size") || config.vocab_size == 0) config.vocab_size = keys.positive("vocab_size");
+  if (config.attention_scale == 0) config.attention_scale = 1.0 / std::sqrt(static_cast<double>(config.head_dim));
+  check_shapes(config, problems);
 }
 
 }  // namespace
@@ -190,28 +163,13 @@ ModelConfig parse_model_config(std::string_view config_json, std::string_view ge
                                std::span<const std::string> ignored_keys, std::string_view where) {
   const Json json = parse_object(config_json, where);
   std::vector<std::string> problems;
-  KeyReader keys(json, "", problems);
+  ConfigReader keys(json, "", problems);
   ModelConfig config;
   config.family = find_family(json, keys, problems);
   if (config.family != nullptr) {
-    check_keys(json, *config.family, ignored_keys, problems);
-    config.dtype = read_dtype(keys, problems);
-    config.vocab_size = keys.positive("vocab_size");
-    config.d_model = keys.positive("hidden_size");
-    config.d_ffn = keys.positive("intermediate_size");
-    config.n_layers = keys.positive("num_hidden_layers");
-    config.n_heads = keys.positive("num_attention_heads");
-    config.n_kv_heads = keys.positive("num_key_value_heads", config.n_heads);
-    config.head_dim = keys.positive("head_dim", std::max<int64_t>(config.d_model / config.n_heads, 1));
-    config.max_positions = keys.positive("max_position_embeddings", 2048);
-    config.rms_norm_eps = keys.number("rms_norm_eps", 1e-6);
-    config.rope = read_rope(keys, problems);
-    config.tied_embeddings = keys.flag("tie_word_embeddings", false);
-    config.attention_bias = keys.flag("attention_bias", false);
-    config.mlp_bias = keys.flag("mlp_bias", false);
-    if (const std::string activation = keys.text("hidden_act", "silu"); activation != "silu")
-      problems.push_back(cat("hidden_act: '", activation, "': expected silu"));
-    check_shapes(config, problems);
+    const Json fields = model_keys(json, *config.family);
+    check_keys(fields, *config.family, ignored_keys, problems);
+    read_fields(fields, *config.family, config, problems);
   }
   if (!problems.empty()) throw CheckpointError(cat(where, ":\n  ", join(problems, "\n  ")));
   if (!generation_config_json.empty())

@@ -3,7 +3,6 @@
 #include <torch/types.h>
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 #include <unordered_map>
 
@@ -36,7 +35,7 @@ Tensor causal_blocks(int64_t row_tokens, int64_t length, int64_t group, const at
 }
 
 /// Documents of `length` tokens, `row_tokens / length` of them in each row of the batch -> [T, H, C].
-Tensor attend_in_rows(const Part& part, int64_t row_tokens, int64_t length) {
+Tensor attend_in_rows(const Part& part, int64_t row_tokens, int64_t length, double scale) {
   const int64_t kv_heads = part.key_KTC.size(0);
   const int64_t group = part.query_HTC.size(0) / kv_heads;
   const int64_t rows = part.query_HTC.size(1) / row_tokens;
@@ -45,7 +44,7 @@ Tensor attend_in_rows(const Part& part, int64_t row_tokens, int64_t length) {
   // The heads of a group become more queries of one key head.
   const Tensor query = part.query_HTC.reshape({kv_heads, group, rows, row_tokens, head_dim})
                            .transpose(1, 2)
-                           .mul(1.0 / std::sqrt(static_cast<double>(head_dim)))
+                           .mul(scale)
                            .reshape({kv_heads * rows, group * row_tokens, head_dim});
   const Tensor blocks = causal_blocks(row_tokens, length, group, query.options());
   const Tensor weights = torch::baddbmm(blocks, query, batch(part.key_KTC).transpose(1, 2)).softmax(-1);
@@ -55,19 +54,20 @@ Tensor attend_in_rows(const Part& part, int64_t row_tokens, int64_t length) {
       .reshape({rows * row_tokens, kv_heads * group, head_dim});
 }
 
-bool is_short(const DocumentRun& run, const Tensor& query) {
+bool is_short(const DocumentRun& run, const Tensor& query, const PackedDocuments& packed, AttentionRule rule) {
+  if (rule.cap > 0 || (packed.window > 0 && packed.window < run.tokens)) return false;
   // In half precision the scores would be rounded, which the fused kernels do not do.
   const bool precise = query.scalar_type() == torch::kFloat || query.scalar_type() == torch::kDouble;
   return precise && run.tokens <= kShortTokens;
 }
 
 /// Appends parts [T, H, C].
-void attend_short(const Part& part, const DocumentRun& run, std::vector<Tensor>& parts_THC) {
+void attend_short(const Part& part, const DocumentRun& run, double scale, std::vector<Tensor>& parts_THC) {
   const int64_t per_row = std::min((kRowTokens + run.tokens - 1) / run.tokens, run.documents);
   const int64_t rest = run.documents % per_row * run.tokens;
   const int64_t whole = run.documents * run.tokens - rest;
-  parts_THC.push_back(attend_in_rows(part.narrow(0, whole), per_row * run.tokens, run.tokens));
-  if (rest > 0) parts_THC.push_back(attend_in_rows(part.narrow(whole, rest), rest, run.tokens));
+  parts_THC.push_back(attend_in_rows(part.narrow(0, whole), per_row * run.tokens, run.tokens, scale));
+  if (rest > 0) parts_THC.push_back(attend_in_rows(part.narrow(whole, rest), rest, run.tokens, scale));
 }
 
 /// [1, T, H, C] -> [P, H, C], shared tokens at each of their places.
@@ -77,14 +77,14 @@ Tensor to_places(const Tensor& x_1THC, const PackedDocuments& packed) {
 }
 
 /// bool [N, 1, T, T]: true where a token of a document may attend.
-Tensor causal_mask(const DocumentRun& run, at::Device device) {
-  return torch::ones({run.tokens, run.tokens}, at::TensorOptions(torch::kBool).device(device))
-      .tril()
-      .expand({run.documents, 1, run.tokens, run.tokens});
+Tensor causal_mask(const DocumentRun& run, int64_t window, at::Device device) {
+  const Tensor seen = torch::ones({run.tokens, run.tokens}, at::TensorOptions(torch::kBool).device(device)).tril();
+  return (window > 0 ? seen.triu(1 - window) : seen).expand({run.documents, 1, run.tokens, run.tokens});
 }
 
 /// Some tokens' queries [1, O, H, C] -> [1, O, H * C].
-Tensor attend_some(const Tensor& query_1OHC, const KeyValuePair& fresh_1TKC, const PackedDocuments& packed) {
+Tensor attend_some(const Tensor& query_1OHC, const KeyValuePair& fresh_1TKC, const PackedDocuments& packed,
+                   AttentionRule rule) {
   const PackedQueries& queries = packed.queries;
   const Tensor key_PKC = to_places(fresh_1TKC.key, packed), value_PKC = to_places(fresh_1TKC.value, packed);
   std::vector<Tensor> parts_XD;
@@ -102,8 +102,11 @@ Tensor attend_some(const Tensor& query_1OHC, const KeyValuePair& fresh_1TKC, con
                                   .index_select(0, mine(queries.outputs_X))
                                   .unflatten(0, {documents, queries.per_document[i]});
     const Tensor place_NQ1 = mine(queries.places_X).view({documents, -1, 1});
-    const Tensor mask_N1QT = (torch::arange(tokens, place_NQ1.options()) <= place_NQ1).unsqueeze(1);
-    parts_XD.push_back(grouped_attention(query_NQHC, {rows(key_PKC), rows(value_PKC)}, {}, mask_N1QT).flatten(0, 1));
+    const Tensor place_T = torch::arange(tokens, place_NQ1.options());
+    Tensor seen_NQT = place_T <= place_NQ1;
+    if (packed.window > 0) seen_NQT = seen_NQT & (place_NQ1 - place_T < packed.window);
+    const KeyValuePair keys{rows(key_PKC), rows(value_PKC)};
+    parts_XD.push_back(grouped_attention(query_NQHC, keys, {}, seen_NQT.unsqueeze(1), rule).flatten(0, 1));
     first_query += n_queries;
   }
   return torch::cat(parts_XD).index_select(0, queries.first_O).unsqueeze(0);
@@ -142,8 +145,9 @@ PackedQueries packed_queries(const SequenceInfo& sequence, at::Device device) {
   return queries;
 }
 
-Tensor packed_attention(const Tensor& query_1QHC, const KeyValuePair& fresh_1TKC, const PackedDocuments& packed) {
-  if (packed.queries.first_O.defined()) return attend_some(query_1QHC, fresh_1TKC, packed);
+Tensor packed_attention(const Tensor& query_1QHC, const KeyValuePair& fresh_1TKC, const PackedDocuments& packed,
+                        AttentionRule rule) {
+  if (packed.queries.first_O.defined()) return attend_some(query_1QHC, fresh_1TKC, packed, rule);
   const auto by_head = [&](const Tensor& x_1THC) { return to_places(x_1THC, packed).transpose(0, 1); };
   const Part whole{by_head(query_1QHC), by_head(fresh_1TKC.key), by_head(fresh_1TKC.value)};
   std::vector<Tensor> parts_PHC;
@@ -151,8 +155,8 @@ Tensor packed_attention(const Tensor& query_1QHC, const KeyValuePair& fresh_1TKC
   for (const DocumentRun& run : packed.runs) {
     const Part part = whole.narrow(begin, run.documents * run.tokens);
     begin += run.documents * run.tokens;
-    if (is_short(run, query_1QHC)) {
-      attend_short(part, run, parts_PHC);
+    if (is_short(run, query_1QHC, packed, rule)) {
+      attend_short(part, run, rule.scale, parts_PHC);
       continue;
     }
     // documents as rows [N, T, H, C]: views of the packed row
@@ -161,8 +165,10 @@ Tensor packed_attention(const Tensor& query_1QHC, const KeyValuePair& fresh_1TKC
     };
     const Tensor query = rows(part.query_HTC);
     // With a mask the host's own loops attend; its fused kernel sets up every small product anew.
-    const Tensor mask = has_attention_loops(query) ? causal_mask(run, query.device()) : Tensor();
-    const Tensor attended = grouped_attention(query, {rows(part.key_KTC), rows(part.value_KTC)}, {}, mask);
+    const bool slides = packed.window > 0 && packed.window < run.tokens;
+    const Tensor mask =
+        slides || has_attention_loops(query) ? causal_mask(run, packed.window, query.device()) : Tensor();
+    const Tensor attended = grouped_attention(query, {rows(part.key_KTC), rows(part.value_KTC)}, {}, mask, rule);
     parts_PHC.push_back(attended.flatten(0, 1).view_as(part.query_HTC.transpose(0, 1)));
   }
   const Tensor attended_PHC = torch::cat(parts_PHC);

@@ -22,6 +22,7 @@ struct PackedQueries {
 /// As in SequenceInfo, on the layer's device.
 struct PackedDocuments {
   std::span<const DocumentRun> runs;
+  int64_t window = 0;  ///< of how many places a token sees the last ones, its own included; 0: of all before it
   Tensor places_P, first_T;
   PackedQueries queries;
 };
@@ -31,6 +32,7 @@ PackedQueries packed_queries(const SequenceInfo& sequence, at::Device device);
 
 /// query [1, Q, H, C] of all tokens, or of those that `packed.queries` names, keys and values [1, T, K, C] of a packed
 /// row -> [1, Q, H * C].
-Tensor packed_attention(const Tensor& query_1THC, const KeyValuePair& fresh_1TKC, const PackedDocuments& packed);
+Tensor packed_attention(const Tensor& query_1THC, const KeyValuePair& fresh_1TKC, const PackedDocuments& packed,
+                        AttentionRule rule);
 
 }  // namespace lancet

@@ -64,15 +64,27 @@ Tensor valid_tokens(const SequenceInfo& sequence) {
   return torch::arange(sequence.positions_BT.size(1)).unsqueeze(0) < lengths.unsqueeze(1);
 }
 
-Tensor attention_mask(const SequenceInfo& sequence) {
-  if (sequence.prefix == nullptr) return {};  // padding is on the right: no real token can see it
-  const int64_t n_rows = sequence.positions_BT.size(0);
-  const int64_t width = sequence.positions_BT.size(1);
+int64_t positions_seen(const SequenceInfo& sequence) {
+  const Tensor& positions_BT = sequence.positions_BT;
+  if (positions_BT.numel() == 0) return 0;
+  return positions_BT.masked_fill(valid_tokens(sequence).logical_not(), 0).max().item<int64_t>() + 1;
+}
+
+Tensor attention_mask(const SequenceInfo& sequence, int64_t window) {
+  const Tensor& positions_BT = sequence.positions_BT;
+  const int64_t n_rows = positions_BT.size(0), width = positions_BT.size(1);
+  if (!sequence.packed.empty()) return {};  // each document is masked by itself
+  const bool has_prefix = sequence.prefix != nullptr;
+  const bool slides = window > 0 && positions_seen(sequence) > window;
+  if (!has_prefix && !slides) return {};  // padding is on the right: no real token can see it
   Tensor own = torch::ones({width, width}, torch::kBool).tril().unsqueeze(0).expand({n_rows, width, width});
-  if (!sequence.prefix->empty()) {
+  Tensor places_BS = positions_BT;  // of what may be attended to
+  if (has_prefix && !sequence.prefix->empty()) {
     const Tensor valid_BP = sequence.prefix->valid_BP();
     own = torch::cat({valid_BP.unsqueeze(1).expand({n_rows, width, valid_BP.size(1)}), own}, 2);
+    places_BS = torch::cat({valid_BP.cumsum(1) - 1, positions_BT}, 1);
   }
+  if (slides) own = own & (positions_BT.unsqueeze(2) - places_BS.unsqueeze(1) < window);
   return own.unsqueeze(1).contiguous();
 }
 

@@ -28,14 +28,23 @@ WeightDelta merged(const std::vector<WeightDelta>& deltas) {
   return DenseDelta{sum};
 }
 
+/// In the orientation that the weight is stored in.
+WeightDelta as_stored(WeightDelta delta, Layout layout) {
+  if (layout != Layout::kColumns) return delta;
+  if (const auto* low_rank = std::get_if<LowRankDelta>(&delta))
+    return LowRankDelta{low_rank->right_RI.t(), low_rank->left_OR.t()};
+  return DenseDelta{std::get<DenseDelta>(delta).full_OI.t()};
+}
+
 }  // namespace
 
 void write_delta(const std::filesystem::path& path, const ModelConfig& config,
                  std::span<const WeightTransaction::Entry> entries, const DeltaProvenance& provenance) {
   NamedTensors tensors;
   for (const WeightTransaction::Entry& entry : entries) {
-    const std::string name = weight_name(config, entry.id);
-    const WeightDelta delta = merged(entry.deltas);
+    const WeightSpec spec = weight_spec(config, entry.id);
+    const std::string& name = spec.name;
+    const WeightDelta delta = as_stored(merged(entry.deltas), spec.stored.layout);
     if (const auto* low_rank = std::get_if<LowRankDelta>(&delta)) {
       tensors.emplace_back(name + ".left", to_host_f32(low_rank->left_OR));
       tensors.emplace_back(name + ".right", to_host_f32(low_rank->right_RI));

@@ -237,7 +237,7 @@ double embedding_deviation(const CausalLM& model, const std::vector<TokenId>& to
     const Tensor ids = torch::tensor(std::vector<TokenId>(tokens.begin() + static_cast<ptrdiff_t>(begin),
                                                           tokens.begin() + static_cast<ptrdiff_t>(begin + count)),
                                      torch::kLong);
-    const Tensor embedded = model.embed(ids).to(Placement::host(), torch::kDouble);
+    const Tensor embedded = model.embed_tokens(ids).to(Placement::host(), torch::kDouble);
     sum += embedded.sum().item<double>();
     squares += embedded.square().sum().item<double>();
     entries += static_cast<double>(embedded.numel());
@@ -259,7 +259,8 @@ std::vector<Prediction> predict_next(const CausalLM& model, std::span<const std:
         TokenBatch batch = make_batch(rows);
         batch.sequence.turn = &turn;
         batch.sequence.outputs_BO = torch::tensor(batch.sequence.lengths, torch::kLong).unsqueeze(1) - 1;
-        const Tensor h_BD = model.run_layers(model.embed(batch.ids_BT), batch.sequence, model.all_layers()).squeeze(1);
+        const Tensor h_BD =
+            model.run_layers(model.embed(batch.ids_BT, batch.sequence), batch.sequence, model.all_layers()).squeeze(1);
         const Tensor token_B = model.logits(h_BD).argmax(1).to(Placement::host());
         const std::vector<int64_t> tokens(token_B.const_data_ptr<int64_t>(),
                                           token_B.const_data_ptr<int64_t>() + token_B.size(0));

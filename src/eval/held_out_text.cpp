@@ -103,7 +103,8 @@ std::vector<Tallies> HeldOutText::measure(const CausalLM& model, const std::stri
         places.push_back(static_cast<int64_t>(i) * width + static_cast<int64_t>(t));
         next.push_back(ids[i][t + 1]);
       }
-    const Tensor h_BTD = model.run_layers(model.embed(batch.ids_BT), batch.sequence, model.all_layers());
+    const Tensor h_BTD =
+        model.run_layers(model.embed(batch.ids_BT, batch.sequence), batch.sequence, model.all_layers());
     const Tensor h_MD = h_BTD.flatten(0, 1).index_select(0, to_index(places, h_BTD.device()));
     const Tensor before_MD = before != nullptr ? before->batches_MD[n_done] : Tensor();
     const Tensor measured_M3 = measure_places(model, h_MD, to_index(next, h_MD.device()), before_MD);

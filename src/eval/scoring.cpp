@@ -149,7 +149,8 @@ std::vector<Reading> read_labels(const CausalLM& model, const Tensor& h_OD, cons
 Tensor score_pack(const CausalLM& model, const ScoringPlan& plan, size_t number, StageTurn& turn) {
   Pack pack = make_pack(plan, number);
   pack.batch.sequence.turn = &turn;
-  const Tensor h_1OD = model.run_layers(model.embed(pack.batch.ids_BT), pack.batch.sequence, model.all_layers());
+  const Tensor h_1OD =
+      model.run_layers(model.embed(pack.batch.ids_BT, pack.batch.sequence), pack.batch.sequence, model.all_layers());
   const std::vector<Reading> readings = read_labels(model, h_1OD.squeeze(0), pack.labels);
   const std::vector<int64_t>& pairs = plan.batches[number];
   Tensor scores_RX =

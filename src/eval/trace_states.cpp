@@ -65,8 +65,8 @@ TraceStates::TraceStates(const CausalLM& model, std::span<const TracedFact> fact
     hooks.observe({HookPoint::kAttnOut, layer}, keep_clean(attention_FTD[l]));
     hooks.observe({HookPoint::kMlpOut, layer}, keep_clean(mlp_FTD[l]));
   }
-  const Tensor h_BTD = model.run_layers(with_noise(model.embed(batch.ids_BT), facts, options), batch.sequence,
-                                        model.all_layers(), hooks);
+  const Tensor h_BTD = model.run_layers(with_noise(model.embed(batch.ids_BT, batch.sequence), facts, options),
+                                        batch.sequence, model.all_layers(), hooks);
   std::vector<int64_t> last;
   for (size_t row = 0; row < ids.size(); ++row)
     last.push_back(static_cast<int64_t>(row) * width + batch.sequence.lengths[row] - 1);

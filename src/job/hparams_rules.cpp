@@ -20,21 +20,29 @@ constexpr std::string_view kRome = " rome r-rome ";
 KeyFate same(std::string what) { return {Fate::kSame, std::move(what)}; }
 KeyFate mapped(std::string_view to) { return {Fate::kMapped, std::string(to)}; }
 
-/// The kind and, where there is one, the number of "model.layers.4.mlp.down_proj" (also with "{}" or behind .weight).
+/// The kind and, where there is one, the number of "model.layers.4.mlp.down_proj" (also with "{}" or behind .weight),
+/// by any family's names.
 struct Module {
   std::string kind;
   std::string layer;
 };
 std::optional<Module> parse_module(std::string_view name) {
   if (name.ends_with(".weight")) name.remove_suffix(7);
-  constexpr std::string_view kBegin = "model.layers.";
-  if (!name.starts_with(kBegin)) return std::nullopt;
-  name.remove_prefix(kBegin.size());
-  const size_t end = name.find('.');
-  if (end == std::string_view::npos) return std::nullopt;
-  for (const std::string_view kind : {"gate", "up", "down"})
-    if (name.substr(end) == cat(".mlp.", kind, "_proj"))
-      return Module{std::string(kind), std::string(name.substr(0, end))};
+  constexpr std::pair<WeightKind, std::string_view> kKinds[] = {
+      {WeightKind::kGate, "gate"}, {WeightKind::kUp, "up"}, {WeightKind::kDown, "down"}};
+  for (const Family& family : families()) {
+    for (const WeightRow& row : family.weights) {
+      const size_t layer = row.name.find("{}");
+      const auto kind =
+          std::find_if(std::begin(kKinds), std::end(kKinds), [&](auto& k) { return k.first == row.kind; });
+      if (kind == std::end(kKinds) || layer == std::string_view::npos || !row.name.ends_with(".weight")) continue;
+      const std::string_view before = row.name.substr(0, layer);
+      const std::string_view behind = row.name.substr(layer + 2, row.name.size() - layer - 2 - 7);
+      if (name.size() < before.size() + behind.size() || !name.starts_with(before) || !name.ends_with(behind)) continue;
+      const std::string_view number = name.substr(before.size(), name.size() - before.size() - behind.size());
+      if (number.find('.') == std::string_view::npos) return Module{std::string(kind->second), std::string(number)};
+    }
+  }
   return std::nullopt;
 }
 
@@ -65,9 +73,9 @@ KeyFate map_module(HparamsImport& import, const std::string& key) {
     const std::optional<Module> module = parse_module(name);
     if (!module || (!is_tuned && module->kind != "down"))
       refuse(import, key, name,
-             is_tuned
-                 ? "an MLP projection of a Llama, model.layers.{}.mlp.down_proj"
-                 : "model.layers.{}.mlp.down_proj: the method changes down projections of Llama-like models alone");
+             is_tuned ? "an MLP projection by its name in the model, as model.layers.{}.mlp.down_proj"
+                      : "model.layers.{}.mlp.down_proj or another family's name of it: the method changes down "
+                        "projections alone");
   }
   return is_tuned ? mapped("editor.modules") : same("the down projections");
 }
@@ -78,7 +86,8 @@ KeyFate map_modules(HparamsImport& import, const std::string& key) {
   for (const std::string& name : import.file.texts(key)) {
     const std::optional<Module> module = parse_module(name);
     const std::optional<int64_t> layer = module ? parse_whole_number(module->layer) : std::nullopt;
-    if (!layer) refuse(import, key, name, "MLP projections of a Llama, model.layers.11.mlp.gate_proj");
+    if (!layer)
+      refuse(import, key, name, "MLP projections by their names in the model, as model.layers.11.mlp.gate_proj");
     for (auto& [kind, layers] : kinds)
       if (layer && module->kind == kind) layers.push_back(ConfigTree::number(*layer));
   }

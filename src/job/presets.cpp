@@ -101,7 +101,7 @@ PresetChoice parse_choice(const ConfigTree& editor, const JobSource& source) {
 }  // namespace
 
 ModelFacts facts_of(const ModelConfig& config) {
-  ModelFacts facts{std::string(config.family->model_type), {}};
+  ModelFacts facts{std::string(config.family->model_types.front()), {}};
   for (const Size& size : kSizes) facts.sizes.emplace_back(size.key, config.*size.field);
   return facts;
 }

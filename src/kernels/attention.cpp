@@ -4,7 +4,7 @@
 #include <torch/csrc/autograd/custom_function.h>
 #include <torch/types.h>
 
-#include <cmath>
+#include <limits>
 
 #include "attention_loops.h"
 #include "host_dispatch.h"
@@ -37,7 +37,7 @@ int64_t head_stride(const Tensor& prefix_BKPC) {
   return has_even_heads(prefix_BKPC) ? prefix_BKPC.stride(1) : prefix_BKPC.size(2) * prefix_BKPC.size(3);
 }
 
-AttentionShape attention_shape(const tensor_list& tensors) {
+AttentionShape attention_shape(const tensor_list& tensors, double scale) {
   const Tensor &query = tensors[0], &key = tensors[1], &prefix = tensors[3];
   return {.queries = query.size(1),
           .heads = query.size(2),
@@ -46,20 +46,20 @@ AttentionShape attention_shape(const tensor_list& tensors) {
           .prefix = prefix.defined() ? prefix.size(2) : 0,
           .prefix_stride = prefix.defined() ? head_stride(prefix) : 0,
           .fresh = key.size(1),
-          .scale = 1.0 / std::sqrt(static_cast<double>(query.size(3)))};
+          .scale = scale};
 }
 
 /// Tensors in order: query, fresh key, fresh value, prefix key, prefix value, mask, [weights].
 struct FewQueriesAttention : Function<FewQueriesAttention> {
   static Tensor forward(AutogradContext* context, const Tensor& query, const Tensor& key, const Tensor& value,
-                        const KeyValuePair& prefix, const Tensor& mask) {
+                        const KeyValuePair& prefix, const Tensor& mask, double scale) {
     const auto whole = [](const Tensor& x) { return x.defined() ? x.contiguous() : x; };
     const bool in_place = prefix.key.defined() && has_even_heads(prefix.key) && has_even_heads(prefix.value) &&
                           prefix.key.stride(1) == prefix.value.stride(1);
     const auto earlier = [&](const Tensor& x) { return in_place ? x : whole(x); };
     tensor_list tensors{whole(query),          whole(key), whole(value), earlier(prefix.key),
                         earlier(prefix.value), whole(mask)};
-    const AttentionShape shape = attention_shape(tensors);
+    const AttentionShape shape = attention_shape(tensors, scale);
     const int64_t n_rows = query.size(0);
     Tensor out = at::empty(query.sizes(), query.options());
     const Tensor weights =
@@ -74,12 +74,13 @@ struct FewQueriesAttention : Function<FewQueriesAttention> {
     });
     tensors.push_back(weights);
     context->save_for_backward(std::move(tensors));
+    context->saved_data["scale"] = scale;
     return out;
   }
 
   static tensor_list backward(AutogradContext* context, const tensor_list& grads) {
     const tensor_list tensors = context->get_saved_variables();
-    const AttentionShape shape = attention_shape(tensors);
+    const AttentionShape shape = attention_shape(tensors, context->saved_data["scale"].toDouble());
     const Tensor grad_out = grads[0].contiguous();
     Tensor grad_query = at::empty_like(tensors[0]);
     Tensor grad_key = at::empty_like(tensors[1]), grad_value = at::empty_like(tensors[2]);
@@ -92,7 +93,7 @@ struct FewQueriesAttention : Function<FewQueriesAttention> {
       parallel_rows(grad_out.size(0), 3 * shape.heads * shape.queries * shape.keys() * shape.dim,
                     [&](RowRange range) { attention_backward(shape, in, weights, from, to, range); });
     });
-    return {grad_query, grad_key, grad_value, Tensor(), Tensor()};
+    return {grad_query, grad_key, grad_value, Tensor(), Tensor(), Tensor()};
   }
 };
 
@@ -104,20 +105,37 @@ Tensor with_prefix(const Tensor& prefix_BKPC, const Tensor& fresh_BTKC) {
 
 /// Torch's own attention, [B, H, Q, C].
 Tensor fused_attention(const Tensor& query_BHQC, const Tensor& key_BKSC, const Tensor& value_BKSC,
-                       const Tensor& mask_B1QS) {
+                       const Tensor& mask_B1QS, double scale) {
   const int64_t group = query_BHQC.size(1) / key_BKSC.size(1);
   if (!mask_B1QS.defined()) {
     const auto spread = [&](const Tensor& x) { return group == 1 ? x : x.repeat_interleave(group, 1); };
     return at::scaled_dot_product_attention(query_BHQC, spread(key_BKSC), spread(value_BKSC), {}, 0.0,
-                                            /*is_causal=*/true);
+                                            /*is_causal=*/true, scale);
   }
   // The heads of a group become more queries of one head: keys and values are not copied.
   const int64_t n_queries = query_BHQC.size(2);
   const Tensor stacked = query_BHQC.unflatten(1, {-1, group}).flatten(2, 3);
   const Tensor mask = group == 1 ? mask_B1QS : mask_B1QS.repeat({1, 1, group, 1});
-  return at::scaled_dot_product_attention(stacked, key_BKSC, value_BKSC, mask)
+  return at::scaled_dot_product_attention(stacked, key_BKSC, value_BKSC, mask, 0.0, /*is_causal=*/false, scale)
       .unflatten(2, {group, n_queries})
       .flatten(1, 2);
+}
+
+at::TensorOptions mask_options(const Tensor& x) { return x.options().dtype(at::kBool); }
+
+/// With capped scores, which no fused kernel knows; scores and weights in at least f32.
+Tensor capped_attention(const Tensor& query_BHQC, const Tensor& key_BKSC, const Tensor& value_BKSC,
+                        const Tensor& mask_B1QS, AttentionRule rule) {
+  const int64_t kv_heads = key_BKSC.size(1), n_queries = query_BHQC.size(2), n_keys = key_BKSC.size(2);
+  const auto precise = query_BHQC.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
+  const Tensor stacked = query_BHQC.unflatten(1, {kv_heads, -1});  // [B, K, group, Q, C]
+  const Tensor scores =
+      torch::matmul(stacked.to(precise) * rule.scale, key_BKSC.to(precise).unsqueeze(2).transpose(-1, -2));
+  const Tensor mask =
+      mask_B1QS.defined() ? mask_B1QS.unsqueeze(2) : torch::ones({n_queries, n_keys}, mask_options(query_BHQC)).tril();
+  const Tensor capped = (torch::tanh(scores / rule.cap) * rule.cap)
+                            .masked_fill(mask.logical_not(), -std::numeric_limits<double>::infinity());
+  return torch::matmul(capped.softmax(-1).to(value_BKSC.scalar_type()), value_BKSC.unsqueeze(2)).flatten(1, 2);
 }
 
 }  // namespace
@@ -127,13 +145,16 @@ bool has_attention_loops(const Tensor& query_BQHC) {
 }
 
 Tensor grouped_attention(const Tensor& query_BQHC, const KeyValuePair& fresh_BTKC, const KeyValuePair& prefix_BKPC,
-                         const Tensor& mask_B1QS) {
-  if (mask_B1QS.defined() && has_attention_loops(query_BQHC))
-    return FewQueriesAttention::apply(query_BQHC, fresh_BTKC.key, fresh_BTKC.value, prefix_BKPC, mask_B1QS).flatten(2);
-  return fused_attention(query_BQHC.transpose(1, 2), with_prefix(prefix_BKPC.key, fresh_BTKC.key),
-                         with_prefix(prefix_BKPC.value, fresh_BTKC.value), mask_B1QS)
-      .transpose(1, 2)
-      .flatten(2);
+                         const Tensor& mask_B1QS, AttentionRule rule) {
+  if (rule.cap == 0 && mask_B1QS.defined() && has_attention_loops(query_BQHC))
+    return FewQueriesAttention::apply(query_BQHC, fresh_BTKC.key, fresh_BTKC.value, prefix_BKPC, mask_B1QS, rule.scale)
+        .flatten(2);
+  const Tensor query_BHQC = query_BQHC.transpose(1, 2);
+  const Tensor key_BKSC = with_prefix(prefix_BKPC.key, fresh_BTKC.key);
+  const Tensor value_BKSC = with_prefix(prefix_BKPC.value, fresh_BTKC.value);
+  const Tensor attended_BHQC = rule.cap > 0 ? capped_attention(query_BHQC, key_BKSC, value_BKSC, mask_B1QS, rule)
+                                            : fused_attention(query_BHQC, key_BKSC, value_BKSC, mask_B1QS, rule.scale);
+  return attended_BHQC.transpose(1, 2).flatten(2);
 }
 
 }  // namespace lancet

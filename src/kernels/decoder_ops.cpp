@@ -135,6 +135,14 @@ Tensor rms_norm(const Tensor& x, const Tensor& weight, double eps) {
   return weight * (precise * RmsNormChain::inverse_rms(precise, eps)).to(x.scalar_type());
 }
 
+Tensor rms_norm_precise(const Tensor& x, const Tensor& weight, double eps) {
+  // where nothing is rounded between the products, the other norm's loops do the same
+  if (x.scalar_type() == precise_type(x)) return rms_norm(x, weight.to(x.scalar_type()), eps);
+  return rms_norm(x.to(precise_type(x)), weight.to(precise_type(x)), eps).to(x.scalar_type());
+}
+
+at::ScalarType precise_type(const Tensor& x) { return x.scalar_type() == at::kDouble ? at::kDouble : at::kFloat; }
+
 Tensor silu_times(const Tensor& gate, const Tensor& up) {
   return has_host_loops(gate) ? SiluTimes::apply(gate, up) : at::silu(gate) * up;
 }

@@ -193,8 +193,8 @@ double estimate_time(const ModelConfig& config, const JobWork& work, LayerRange 
     else
       tokens += prefix_tokens + 2 * step_tokens;
   }
-  const double layer_size =
-      times(config.d_model, 2 * query_size(config) + 2 * config.n_kv_heads * config.head_dim + 3 * config.d_ffn);
+  const double layer_size = times(config.d_model, 2 * query_size(config) + 2 * config.n_kv_heads * config.head_dim +
+                                                      mlp_matrices(config) * config.d_ffn);
   double time = tokens * layer_size;
   if (layers.end == config.n_layers)
     time += (evaluations * static_cast<double>(work.evaluation.scoring.read_places) + 2 * labels) *

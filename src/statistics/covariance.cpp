@@ -109,7 +109,8 @@ void collect_own_chunks(const CausalLM& model, const CorpusTokens& corpus,
     TokenBatch chunk = make_chunk(corpus, chunks[static_cast<size_t>(i)]);
     chunk.sequence.turn = &turn;
     const Tensor counts_T = token_counts(chunk.sequence);
-    model.run_layers(model.embed(chunk.ids_BT), chunk.sequence, {0, layers.back() + 1}, sums.hooks(layers, counts_T));
+    model.run_layers(model.embed(chunk.ids_BT, chunk.sequence), chunk.sequence, {0, layers.back() + 1},
+                     sums.hooks(layers, counts_T));
     progress.advance_pieces();
     progress.advance(counts_T.defined() ? counts_T.sum().item<int64_t>() : chunk.ids_BT.numel());
   };

@@ -13,22 +13,6 @@ namespace {
 
 constexpr MatrixKind kCovariance{{"lancet-covariance-4"}, "moment", "covariance"};
 
-/// Whether a layer's keys depend on this weight.
-bool shapes_keys(WeightId id, int64_t layer) {
-  switch (id.kind) {
-    case WeightKind::kEmbedding:
-      return true;
-    case WeightKind::kFinalNorm:
-    case WeightKind::kHead:
-      return false;
-    case WeightKind::kDown:
-    case WeightKind::kDownBias:
-      return id.layer < layer;
-    default:
-      return id.layer <= layer;
-  }
-}
-
 /// Of one pass over several layers. `chunk_tokens` orders its sums.
 std::string pass_key(std::span<const std::filesystem::path> cache_files, int64_t chunk_tokens) {
   ContentHash hash;
@@ -62,11 +46,11 @@ std::string CovarianceKeys::of(int64_t layer) const {
   ContentHash hash;
   hash.add(kCovariance.format.name).add(text_key_).add(checkpoint_.config_text()).add(at::toString(dtype_)).add(layer);
   for (const WeightSpec& spec : resolve_weights(config_, checkpoint_)) {
-    if (!shapes_keys(spec.id, layer)) continue;
-    std::string& weight = weight_hashes_[spec.stored_name];
+    if (!shapes_keys(config_, spec.id, layer)) continue;
+    std::string& weight = weight_hashes_[spec.stored.name];
     if (weight.empty()) {
       ContentHash bytes;
-      checkpoint_.view(spec.stored_name).add_to(bytes);
+      checkpoint_.view(spec.stored.name).add_to(bytes);
       weight = bytes.hex();
     }
     hash.add(weight);

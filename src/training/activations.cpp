@@ -56,7 +56,7 @@ Tensor LookupStates::collect_batch(size_t index, HookSite site, StageTurn& turn)
   TokenBatch batch = up_to_lookups(rows_, batches_[index]);
   batch.sequence.turn = &turn;
   Kept now = kept_[index];
-  if (!now.h_BTD.defined()) now = {0, model_.embed(batch.ids_BT)};
+  if (!now.h_BTD.defined()) now = {0, model_.embed(batch.ids_BT, batch.sequence)};
   if (is_kept_[index] != 0 && now.layer < kept_layer_) {
     const Tensor h_BTD = model_.run_layers(now.h_BTD, batch.sequence, {now.layer, kept_layer_});
     now = kept_[index] = {kept_layer_, h_BTD.to(model_.placement().device_of(kept_layer_))};

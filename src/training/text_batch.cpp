@@ -45,7 +45,7 @@ TextBatch::TextBatch(const CausalLM& model, std::span<const TokenizedRequest> re
     target_sizes_.push_back(static_cast<int64_t>(request.target.size()));
   }
   batch_ = make_batch(rows);
-  hidden_BTD_ = model.run_layers(model.embed(batch_.ids_BT), batch_.sequence, {0, first_layer});
+  hidden_BTD_ = model.run_layers(model.embed(batch_.ids_BT, batch_.sequence), batch_.sequence, {0, first_layer});
   std::vector<int64_t> positions, ids, owners;
   for (size_t i = 0; i < requests.size(); ++i) {
     for (size_t j = 0; j < requests[i].target.size(); ++j) {

@@ -47,13 +47,14 @@ Tensor with_first_moved(const Tensor& value_RTD, const Tensor& added_RD) {
 int64_t vectors_of(ValueSite site) { return site == ValueSite::kMlpAndAttnOut ? 2 : 1; }
 
 SuffixRows::SuffixRows(const CausalLM& model, const Rows& rows, ValueSite site, int64_t layer)
-    : site_(site), first_layer_(site == ValueSite::kMlpAndAttnOut ? layer : layer + 1) {
+    : site_(site), edited_layer_(layer), first_layer_(first_step_layer(model.config(), site, layer)) {
   const torch::NoGradGuard no_grad;
   const std::vector<std::vector<TokenId>>& ids = rows.ids;
   const std::vector<int64_t>& lookups = rows.lookups;
   const LayerRange above{first_layer_, model.config().n_layers};
   TokenBatch batch = make_batch(ids);
-  const Tensor hidden_RTD = model.run_layers(model.embed(batch.ids_BT), batch.sequence, {0, first_layer_});
+  const Tensor hidden_RTD =
+      model.run_layers(model.embed(batch.ids_BT, batch.sequence), batch.sequence, {0, first_layer_});
 
   int64_t width = 0;
   for (size_t row = 0; row < ids.size(); ++row) {
@@ -84,6 +85,7 @@ SuffixRows SuffixRows::select(const std::vector<int64_t>& rows) const {
   const auto take = [&](const Tensor& tensor) { return tensor.index_select(0, index.to(tensor.device())); };
   SuffixRows some;
   some.site_ = site_;
+  some.edited_layer_ = edited_layer_;
   some.first_layer_ = first_layer_;
   some.hidden_RTD_ = take(hidden_RTD_);
   for (const int64_t row : rows) some.suffix_.lengths.push_back(suffix_.lengths[static_cast<size_t>(row)]);
@@ -104,13 +106,13 @@ Tensor SuffixRows::run(const CausalLM& model, const Tensor& added_RX) const {
   if (!prefix_.empty()) sequence.prefix = &prefix_;
   sequence.prepared = pass_.get();
   const LayerRange above{first_layer_, model.config().n_layers};
-  // the MLP's output is a term of the layer's, so both sites are moved there
-  if (site_ != ValueSite::kMlpAndAttnOut)
-    return model.run_layers(with_first_moved(hidden_RTD_, added_RX), sequence, above);
-  const std::vector<Tensor> added = added_RX.chunk(2, 1);
+  // the MLP's output is then a term of the layer's, so both sites are moved there
+  if (first_layer_ > edited_layer_) return model.run_layers(with_first_moved(hidden_RTD_, added_RX), sequence, above);
+  const std::vector<Tensor> added = added_RX.chunk(vectors_of(site_), 1);
   HookSet hooks;
   hooks.replace({HookPoint::kMlpOut, first_layer_}, [&](const Tensor& x) { return with_first_moved(x, added[0]); });
-  hooks.replace({HookPoint::kAttnOut, first_layer_}, [&](const Tensor& x) { return with_first_moved(x, added[1]); });
+  if (added.size() > 1)
+    hooks.replace({HookPoint::kAttnOut, first_layer_}, [&](const Tensor& x) { return with_first_moved(x, added[1]); });
   return model.run_layers(hidden_RTD_, sequence, above, hooks);
 }
 

@@ -55,6 +55,7 @@ class SuffixRows {
   SuffixRows() = default;
 
   ValueSite site_ = ValueSite::kBlockOut;
+  int64_t edited_layer_ = 0;
   int64_t first_layer_ = 0;  ///< that a step runs
   Tensor hidden_RTD_;        ///< its input from the lookup tokens on
   SequenceInfo suffix_;

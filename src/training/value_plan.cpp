@@ -26,7 +26,7 @@ RowBatches plan_value_batches(const CausalLM& model, std::span<const PreparedReq
   communicator.together("values", [&] {
     for (const PreparedRequest& request : requests) tokens.push_back(step_tokens(request, options));
     if (!communicator.is_root() || options.batch > 0) return;
-    const int64_t below = options.site == ValueSite::kMlpAndAttnOut ? layer - 1 : layer;  // what is run once
+    const int64_t below = first_step_layer(model.config(), options.site, layer) - 1;  // what is run once
     const ValueWork work{model.config(), model.placement().weight_dtype(), below,
                          in_groups(value_shape(requests), options.contexts_per_step)};
     const int64_t all_tokens = std::accumulate(tokens.begin(), tokens.end(), int64_t{0});

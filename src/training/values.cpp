@@ -211,9 +211,20 @@ ValueOptions parse_value_options(ConfigSection section, const ValueOptions& defa
   return options;
 }
 
+ValueSite site_in(const ModelConfig& config, ValueSite site) {
+  return site == ValueSite::kBlockOut && has_weight(config, WeightKind::kMlpPostNorm) ? ValueSite::kMlpOut : site;
+}
+
+int64_t first_step_layer(const ModelConfig& config, ValueSite site, int64_t layer) {
+  const bool is_inside = site == ValueSite::kMlpAndAttnOut || has_weight(config, WeightKind::kMlpPostNorm);
+  return is_inside ? layer : layer + 1;
+}
+
 OptimizedValues optimize_values(const CausalLM& model, std::span<const PreparedRequest> requests, int64_t layer,
                                 const ValueOptions& options, const Sharing& sharing) {
-  return ValueRun(model, requests, layer, options, sharing).run();
+  ValueOptions own = options;
+  own.site = site_in(model.config(), options.site);
+  return ValueRun(model, requests, layer, own, sharing).run();
 }
 
 }  // namespace lancet

@@ -20,8 +20,8 @@ TEST_P(AttentionOnDevice, CausalIsTheHosts) {
   for (const int64_t dim : {64, 128})
     testing::expect_as_on_the_host(
         device(),
-        [](const Tensors& in) {
-          return grouped_attention(in[0], {in[1], in[2]}, {}, {});
+        [dim](const Tensors& in) {
+          return grouped_attention(in[0], {in[1], in[2]}, {}, {}, usual_rule(dim));
         },
         {numbers({2, 70, 4, dim}, 1), numbers({2, 70, 2, dim}, 2), numbers({2, 70, 2, dim}, 3)});
 }
@@ -36,7 +36,7 @@ TEST_P(AttentionOnDevice, OfFewAndManyQueriesBehindAPrefixIsTheHosts) {
     };
     const auto ours = [&](const Tensors& in) {
       const KeyValuePair prefix{rounded(11).to(in[0].options()), rounded(12).to(in[0].options())};
-      return grouped_attention(in[0], {in[1], in[2]}, prefix, mask.to(in[0].device()));
+      return grouped_attention(in[0], {in[1], in[2]}, prefix, mask.to(in[0].device()), usual_rule(kDim));
     };
     testing::expect_as_on_the_host(
         device(), ours,
@@ -57,7 +57,8 @@ TEST_P(AttentionOnDevice, PackedDocumentsAreTheHostsDocumentsOneByOne) {
   const TokenBatch packed = make_packed_batch(spans);
   const torch::NoGradGuard no_grad;
   const auto run = [](const CausalLM& model, const TokenBatch& batch) {
-    return model.run_layers(model.embed(batch.ids_BT), batch.sequence, model.all_layers()).to(Placement::host());
+    return model.run_layers(model.embed(batch.ids_BT, batch.sequence), batch.sequence, model.all_layers())
+        .to(Placement::host());
   };
   constexpr testing::Precision kForward[] = {{at::kDouble, 1e-24}, {at::kFloat, 1e-9}, {at::kBFloat16, 1e-2}};
   const CausalLM exact = tiny.load(at::kDouble);

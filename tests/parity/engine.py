@@ -13,12 +13,17 @@ BUILD = Path(os.environ.get("LANCET_BUILD", ROOT / "build"))
 DTYPES = {"f32": torch.float32, "bf16": torch.bfloat16, "f64": torch.float64}
 
 
-def run_binary(name, *arguments):
-    """Standard output of build/<name>; a missing binary or a failing run fails the test."""
+def run_binary_raw(name, *arguments):
+    """build/<name> run to its end; a missing binary fails the test."""
     binary = BUILD / name
     if not binary.exists():
         pytest.fail(f"{binary} is absent: build it, or set LANCET_BUILD to the build folder")
-    done = subprocess.run([str(binary), *map(str, arguments)], capture_output=True, text=True, timeout=300)
+    return subprocess.run([str(binary), *map(str, arguments)], capture_output=True, text=True, timeout=300)
+
+
+def run_binary(name, *arguments):
+    """Standard output of build/<name>; a missing binary or a failing run fails the test."""
+    done = run_binary_raw(name, *arguments)
     if done.returncode != 0:
         pytest.fail(f"{name} {' '.join(map(str, arguments))}: exit code {done.returncode}\n{done.stdout}{done.stderr}")
     return done.stdout

@@ -87,8 +87,8 @@ TEST(FakeDevices, AForwardCrossesOncePerStage) {
     EXPECT_EQ(model.weight({WeightKind::kDown, 8}).device().index(), stages - 1);
     const TokenBatch batch = make_batch(std::vector<std::vector<TokenId>>{{1, 17, 400, 8, 99}});
     testing::reset_fake_copies();
-    const Tensor logits =
-        model.logits(model.run_layers(model.embed(batch.ids_BT), batch.sequence, model.all_layers())[0]);
+    const Tensor logits = model.logits(
+        model.run_layers(model.embed(batch.ids_BT, batch.sequence), batch.sequence, model.all_layers())[0]);
     // ids; the positions for each stage; the hidden state between stages
     EXPECT_EQ(testing::fake_copies_across(), 1 + stages + (stages - 1));
     logits.to(Placement::host());
@@ -123,7 +123,7 @@ TEST(FakeDevices, WhatComesToAStageFromAnotherDeviceIsNamed) {
   const TinyModel tiny;
   const CausalLM model = tiny.load(at::kFloat, fake_devices(2));  // layers 0-1, 2-3
   TokenBatch batch = make_batch(std::vector<std::vector<TokenId>>{{1, 17}});
-  const Tensor h_BTD = model.embed(batch.ids_BT);
+  const Tensor h_BTD = model.embed(batch.ids_BT, batch.sequence);
   const auto run = [&](const Tensor& h, LayerRange range) { return model.run_layers(h, batch.sequence, range); };
   expect_misplaced(
       [&] {
@@ -133,7 +133,7 @@ TEST(FakeDevices, WhatComesToAStageFromAnotherDeviceIsNamed) {
   expect_misplaced([&] { run(h_BTD, {3, 4}); }, "hidden states into layer 3: expected on fake:1, found on fake:0");
   EXPECT_EQ(run(h_BTD, {2, 4}).device().index(), 1);  // from the stage before
   expect_misplaced([&] { model.logits(h_BTD[0]); }, "hidden states for the head: expected on fake:1, found on fake:0");
-  expect_misplaced([&] { model.embed(batch.ids_BT.to(h_BTD.device())); },
+  expect_misplaced([&] { model.embed(batch.ids_BT.to(h_BTD.device()), batch.sequence); },
                    "token ids: expected on cpu, found on fake:0");
 
   KeyValues cache;
@@ -230,7 +230,7 @@ TEST(FakeDevices, AHookThatMovesATensorIsNamed) {
   HookSet hooks;
   hooks.replace({HookPoint::kMlpOut, 2}, [](const Tensor& value) { return value.to(Placement::host()); });
   try {
-    model.run_layers(model.embed(batch.ids_BT), batch.sequence, model.all_layers(), hooks);
+    model.run_layers(model.embed(batch.ids_BT, batch.sequence), batch.sequence, model.all_layers(), hooks);
     FAIL();
   } catch (const PlacementError& error) {
     EXPECT_NE(std::string(error.what()).find("hook at layer 2, MLP output: expected on"), std::string::npos)

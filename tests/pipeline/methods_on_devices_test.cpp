@@ -3,8 +3,10 @@
 #include <torch/types.h>
 
 #include "lancet/core/strings.h"
+#include "support/edit_run.h"
 #include "support/edit_setup.h"
 #include "support/fake_device.h"
+#include "support/family_models.h"
 #include "support/tiny_model.h"
 
 namespace lancet {
@@ -71,6 +73,26 @@ TEST(MethodsOnFakeDevices, EqualTheCpus) {
     for (size_t i = 0; i < cpu.size(); ++i) {
       EXPECT_GT(cpu[i].norm().item<double>(), 0) << method;
       EXPECT_LE(nmse(fake[i], cpu[i]), 1e-18) << method << ", weight " << i;
+    }
+  }
+}
+
+/// Sharding, transposed and fused weights, windows and norms behind the edited weight, on as many devices as layers.
+TEST(MethodsOnFakeDevices, EqualTheCpusInEveryFamily) {
+  for (const testing::FamilyModel& family : testing::family_models()) {
+    const TinyModel tiny(family.config, 3);
+    testing::set_fake_device_count(5);
+    for (const std::string method : {"memit", "rome", "pmet", "ft"}) {
+      const std::vector<Tensor> cpu = changes_on(tiny, method, {Placement::host()});
+      ASSERT_FALSE(cpu.empty());
+      for (const int count : {1, 3, 5}) {
+        const std::vector<Tensor> fake = changes_on(tiny, method, testing::fake_devices(0, count));
+        ASSERT_EQ(fake.size(), cpu.size());
+        for (size_t i = 0; i < cpu.size(); ++i) {
+          EXPECT_GT(cpu[i].norm().item<double>(), 0) << family.name << ", " << method;
+          EXPECT_LE(nmse(fake[i], cpu[i]), 1e-18) << family.name << ", " << method << ", weight " << i;
+        }
+      }
     }
   }
 }

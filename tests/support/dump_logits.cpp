@@ -24,7 +24,7 @@ void dump(const std::string& folder, const std::string& ids_path, const std::str
   std::ifstream file(ids_path);
   const auto rows = nlohmann::json::parse(file).get<std::vector<std::vector<TokenId>>>();
   const TokenBatch batch = make_batch(rows);
-  const Tensor h_BTD = model.run_layers(model.embed(batch.ids_BT), batch.sequence, model.all_layers());
+  const Tensor h_BTD = model.run_layers(model.embed(batch.ids_BT, batch.sequence), batch.sequence, model.all_layers());
   std::vector<Tensor> logits;
   std::vector<TensorSource> sources;
   for (size_t row = 0; row < rows.size(); ++row) {

@@ -53,8 +53,9 @@ EditRun run_edit(const TinyModel& tiny, const std::vector<at::Device>& devices, 
   editor->edit(context, requests, state, transaction);
   note_weights(model, transaction, run);
   const TokenBatch batch = make_batch(std::vector<std::vector<TokenId>>{{1, 17, 400, 8, 99}, {1, 5}});
-  run.logits = model.logits(model.run_layers(model.embed(batch.ids_BT), batch.sequence, model.all_layers())[0])
-                   .to(Placement::host());
+  run.logits =
+      model.logits(model.run_layers(model.embed(batch.ids_BT, batch.sequence), batch.sequence, model.all_layers())[0])
+          .to(Placement::host());
   const Evaluation evaluation = plan.run(model, "test", communicator);
   run.metrics = evaluation.totals;
   run.continuations = evaluation.continuations;

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "lancet/io/files.h"
+#include "lancet/models/stored_part.h"
 #include "lancet/models/tensor_io.h"
 
 namespace lancet::testing {
@@ -42,25 +43,33 @@ fs::path demo_model_folder() {
 }
 
 void write_tiny_model(const fs::path& folder, const TinyShape& shape) {
-  const std::string config_text = config_json(shape).dump();
+  write_random_model(folder, config_json(shape).dump(), shape.seed);
+}
+
+void write_random_model(const fs::path& folder, const std::string& config_text, uint64_t seed) {
   write_text_file(folder / "config.json", config_text);
   fs::copy_file(demo_model_folder() / "tokenizer.json", folder / "tokenizer.json");
   const ModelConfig config = parse_model_config(config_text, "", {}, "tiny model");
-  at::Generator generator = at::detail::createCPUGenerator(shape.seed);
-  std::vector<Tensor> weights;
-  std::vector<TensorSource> sources;
+  at::Generator generator = at::detail::createCPUGenerator(seed);
+  std::vector<std::pair<std::string, Tensor>> stored;
   for (const WeightSpec& spec : weight_table(config)) {
     const Tensor noise = torch::randn(spec.shape, generator, torch::kFloat);
     // Norm weights near 1; matrices scaled so that hidden states keep their size.
-    weights.push_back(spec.shape.size() == 1 ? 1 + 0.1 * noise
-                                             : 1.5 * noise / std::sqrt(static_cast<double>(spec.shape[1])));
-    sources.push_back(to_source(spec.name, weights.back()));
+    const Tensor weight =
+        spec.shape.size() == 1 ? 1 + 0.1 * noise : 1.5 * noise / std::sqrt(static_cast<double>(spec.shape[1]));
+    if (stored.empty() || stored.back().first != spec.stored.name)
+      stored.emplace_back(spec.stored.name, torch::zeros(spec.stored.shape));
+    put_stored_part(stored.back().second, spec, weight);
   }
+  std::vector<TensorSource> sources;
+  for (const auto& [name, tensor] : stored) sources.push_back(to_source(name, tensor));
   write_safetensors(folder / "model.safetensors", sources, {{"format", "pt"}});
 }
 
-TinyModel::TinyModel(const TinyShape& shape)
-    : checkpoint((write_tiny_model(folder.path(), shape), Checkpoint::open(folder.path()))),
+TinyModel::TinyModel(const TinyShape& shape) : TinyModel(config_json(shape).dump(), shape.seed) {}
+
+TinyModel::TinyModel(const std::string& config_text, uint64_t seed)
+    : checkpoint((write_random_model(folder.path(), config_text, seed), Checkpoint::open(folder.path()))),
       config(load_model_config(checkpoint)),
       tokenizer(open_tokenizer(folder.path())) {}
 

@@ -29,9 +29,13 @@ inline const std::vector<std::vector<TokenId>> kRows{{1, 17, 400, 8, 99}, {1, 5}
 /// Writes config.json, model.safetensors (f32) and tokenizer.json into `folder`.
 void write_tiny_model(const std::filesystem::path& folder, const TinyShape& shape = {});
 
+/// The same for the family and the sizes that config.json says; its vocabulary is the demo tokenizer's 4096 or more.
+void write_random_model(const std::filesystem::path& folder, const std::string& config_text, uint64_t seed);
+
 /// A tiny model in its own temporary folder.
 struct TinyModel {
   explicit TinyModel(const TinyShape& shape = {});
+  TinyModel(const std::string& config_text, uint64_t seed);
   CausalLM load(at::ScalarType dtype, const std::vector<at::Device>& devices) const;
   CausalLM load(at::ScalarType dtype = at::kDouble) const { return load(dtype, {Placement::host()}); }
 

@@ -17,8 +17,9 @@ struct DeltaProvenance {
 };
 
 /// A sealed file: `NAME.left` [d_out, r] and `NAME.right` [r, d_in] for each edited weight NAME (`NAME.full` for a
-/// dense change), f32; facts: format lancet-delta-2, base_hash, method, requests (JSON list of ids, one per column).
-/// Throws: CheckpointError when the disk refuses.
+/// dense change), f32; of weights that are stored [in, out] both are transposed, so that left @ right is added to what
+/// is stored; facts: format lancet-delta-2, base_hash, method, requests (JSON list of ids, one per column). Throws:
+/// CheckpointError when the disk refuses.
 void write_delta(const std::filesystem::path& path, const ModelConfig& config,
                  std::span<const WeightTransaction::Entry> entries, const DeltaProvenance& provenance);
 

@@ -10,6 +10,12 @@ namespace lancet {
 /// x [..., D] * weight [D] / rms(x), the mean square taken in at least f32 (Zhang & Sennrich, arXiv 1910.07467).
 Tensor rms_norm(const Tensor& x, const Tensor& weight, double eps);
 
+/// The same rounded once, behind the product with the weight, which may have a wider type than x.
+Tensor rms_norm_precise(const Tensor& x, const Tensor& weight, double eps);
+
+/// f64 for f64, f32 for all others.
+at::ScalarType precise_type(const Tensor& x);
+
 /// silu(gate) * up, the SwiGLU activation (Shazeer, arXiv 2002.05202); both of one shape.
 Tensor silu_times(const Tensor& gate, const Tensor& up);
 

@@ -16,7 +16,7 @@
 
 namespace lancet {
 
-struct AttentionInputs;
+struct PassConstants;
 
 /// Layers begin..end-1.
 struct LayerRange {
@@ -43,8 +43,12 @@ class CausalLM {
   const Placement& placement() const { return placement_; }
   LayerRange all_layers() const { return {0, config_.n_layers}; }
 
-  /// ids [B, T] int64 on the host -> hidden states [B, T, D] on the embedding's device.
-  Tensor embed(const Tensor& ids_BT) const;
+  /// ids [B, T] int64 on the host -> embeddings [B, T, D] of the tokens alone, on the embedding's device.
+  Tensor embed_tokens(const Tensor& ids_BT) const;
+
+  /// The same with what the model adds for their positions: the hidden states that the first layer reads.
+  /// Throws: ConfigError for positions that the model has not learned.
+  Tensor embed(const Tensor& ids_BT, const SequenceInfo& sequence) const;
 
   /// h [B, T, D] on the device of layer range.begin (or of the one before) -> output of layer range.end - 1, on that
   /// layer's device ([B, O, D] where the sequence names its outputs); undefined when the hooks stopped the pass. The
@@ -69,13 +73,13 @@ class CausalLM {
  private:
   CausalLM(ModelConfig config, Placement placement);
 
-  /// Of one of the sequence's layers.
-  AttentionInputs stage_inputs(const SequenceInfo& sequence, int64_t stage) const;
+  /// Adds what a layer of the sequence needs, and where it gives the outputs that are asked for, what it needs then.
+  void add_inputs(const SequenceInfo& sequence, int64_t layer, bool is_last, PassInputs& pass) const;
 
   ModelConfig config_;
   Placement placement_;
   std::map<WeightId, Tensor> weights_;
-  std::vector<Tensor> rope_frequencies_;  ///< per stage, on its device: [C / 2]
+  std::shared_ptr<const PassConstants> constants_;
 };
 
 }  // namespace lancet

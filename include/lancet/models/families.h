@@ -1,56 +1,60 @@
-// The table of model families. A family is a row: what its config.json may hold and what its weights are called.
-// A family of the same block structure (pre-norm, RMSNorm, rotary GQA, gated MLP) is added by adding a row.
+// The table of model families. A family is a row: what its config.json may hold and means, what its weights are called
+// and how they are stored. One file each in models/families/.
 #pragma once
 
 #include <cstdint>
 #include <span>
-#include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
+
+#include "lancet/models/weight_kind.h"
 
 namespace lancet {
 
-enum class WeightKind : uint8_t {
-  kEmbedding,
-  kAttnNorm,
-  kQuery,
-  kKey,
-  kValue,
-  kAttnOut,
-  kQueryBias,
-  kKeyBias,
-  kValueBias,
-  kAttnOutBias,
-  kMlpNorm,
-  kGate,
-  kUp,
-  kDown,
-  kGateBias,
-  kUpBias,
-  kDownBias,
-  kFinalNorm,
-  kHead
+class ConfigReader;
+struct ModelConfig;
+
+/// How weights lie in a stored tensor, one weight or several.
+enum class Layout : uint8_t {
+  kRows,     ///< [out, in]; several: one behind the other
+  kColumns,  ///< [in, out]; several: beside each other (GPT-2's Conv1D)
+  kByHead    ///< [out, in]; several: in turn for each attention head (GPT-NeoX)
 };
 
-/// Name of one kind of weight; "{}" stands for the layer.
-struct WeightName {
+/// Rows of one name are parts of one stored tensor, in their order.
+struct WeightRow {
   WeightKind kind;
-  std::string_view name;
+  std::string_view name;  ///< as transformers stores it; "{}" stands for the layer
+  Layout layout = Layout::kRows;
+};
+
+/// Names that begin with `from` may begin with `to`.
+struct NamePrefix {
+  std::string_view from;
+  std::string_view to;
 };
 
 struct Family {
-  std::string_view name;          ///< for people: "Llama"
-  std::string_view architecture;  ///< config.json architectures[0]
-  std::string_view model_type;    ///< config.json model_type
-  std::vector<std::string_view> understood_keys;
-  std::vector<std::string_view> harmless_keys;  ///< training and bookkeeping: no effect on the forward pass
-  std::vector<std::string_view>
-      refused_keys;  ///< change the forward pass in a way that is not supported, unless null or false
-  std::vector<WeightName> weights;
-  std::vector<std::string_view>
-      ignored_tensors;  ///< stored by old exporters, recomputed here; "{}" stands for the layer
+  std::string_view name;                             ///< for people: "Llama"
+  std::vector<std::string_view> architectures;       ///< config.json architectures[0]
+  std::vector<std::string_view> model_types;         ///< config.json model_type, where there are no architectures
+  std::vector<std::string_view> understood_keys;     ///< of config.json, besides those of all families
+  std::vector<std::string_view> harmless_keys = {};  ///< likewise; no effect on the forward pass
+  std::string_view nested_under = {};                ///< the key that multi-modal models have the fields under
+  std::vector<WeightRow> weights;                    ///< in model order; those that the fields rule out are not there
+  std::vector<std::vector<NamePrefix>> other_names = {};  ///< whole sets of names that checkpoints also have
+  std::vector<std::string_view> ignored_tensors = {};     ///< "{}" stands for the layer, a last "*" for anything
+  /// Fills in what follows from the keys. Problems go to the reader.
+  void (*read)(ConfigReader& keys, ModelConfig& config) = nullptr;
 };
 
 std::span<const Family> families();
+
+/// Keys that every family understands, that none's computation hangs on, and that change the computation in a way that
+/// no family supports that does not understand them: those are refused unless null or false.
+std::span<const std::string_view> common_understood_keys();
+std::span<const std::string_view> common_harmless_keys();
+std::span<const std::string_view> refused_keys();
 
 }  // namespace lancet

@@ -33,6 +33,9 @@ int64_t key_value_bytes(const ModelConfig& config, at::ScalarType dtype, int64_t
 /// Elements of all heads' queries of one token.
 inline int64_t query_size(const ModelConfig& config) { return config.n_heads * config.head_dim; }
 
+/// Matrices of an MLP.
+inline int64_t mlp_matrices(const ModelConfig& config) { return config.gated_mlp ? 3 : 2; }
+
 /// f64 models compute values, softmaxes and norms in f64, all others in f32.
 inline int64_t precise_bytes(at::ScalarType dtype) { return dtype == at::kDouble ? 8 : 4; }
 

@@ -16,17 +16,49 @@ namespace lancet {
 
 /// Rotary position embedding (Su et al., arXiv 2104.09864) and its stretchings.
 struct RopeConfig {
-  enum class Scaling {
+  enum class Scaling : uint8_t {
     kNone,
-    kLinear,  ///< positions divided by `factor`
-    kLlama3   ///< frequencies below a threshold divided by `factor`, with a smooth passage (Llama 3.1)
+    kLinear,   ///< positions divided by `factor`
+    kLlama3,   ///< frequencies below a threshold divided by `factor`, with a smooth passage (Llama 3.1)
+    kLongRope  ///< each frequency divided by a factor of its own (LongRoPE, arXiv 2402.13753)
   };
+  /// Which of a head's numbers turn together.
+  enum class Pairs : uint8_t {
+    kHalves,   ///< i and i + dim / 2
+    kAdjacent  ///< 2 i and 2 i + 1 (GPT-J)
+  };
+  int64_t dim = 0;  ///< numbers of each head that are turned, the first ones; 0: no rotary embedding
+  Pairs pairs = Pairs::kHalves;
   double theta = 10000.0;
   Scaling scaling = Scaling::kNone;
   double factor = 1.0;
   double low_freq_factor = 1.0;
   double high_freq_factor = 1.0;
   int64_t original_max_positions = 0;
+  std::vector<double> short_factors;  ///< [dim / 2], LongRoPE, of passes of at most original_max_positions positions
+  std::vector<double> long_factors;   ///< of longer ones
+  double amplitude = 1.0;             ///< of cosines and sines
+};
+
+enum class NormKind : uint8_t {
+  kRms,         ///< w * round(x / rms(x)) (arXiv 1910.07467)
+  kRmsPrecise,  ///< round(w * x / rms(x))
+  kRmsPlusOne,  ///< round((1 + w) * x / rms(x))
+  kLayer        ///< LayerNorm with a bias (arXiv 1607.06450)
+};
+
+/// RMSNorm of queries and keys before they are turned.
+enum class HeadNorm : uint8_t {
+  kNone,
+  kPerHead,  ///< over each head
+  kWhole     ///< over all heads together
+};
+
+enum class Activation : uint8_t { kSilu, kGelu, kGeluTanh };
+
+enum class BlockOrder : uint8_t {
+  kSequential,  ///< the MLP reads the residual stream behind attention
+  kParallel     ///< both read the block's input (GPT-J)
 };
 
 struct ModelConfig {
@@ -40,12 +72,28 @@ struct ModelConfig {
   int64_t n_kv_heads = 0;
   int64_t head_dim = 0;
   int64_t max_positions = 0;
-  double rms_norm_eps = 1e-6;
+  BlockOrder order = BlockOrder::kSequential;
+  NormKind norm = NormKind::kRms;
+  double norm_eps = 1e-6;
+  HeadNorm head_norm = HeadNorm::kNone;
   RopeConfig rope;
+  std::optional<RopeConfig> window_rope;  ///< of layers with a window, where it is another
+  int64_t window = 0;                     ///< tokens that a token of such a layer attends to, itself included
+  std::vector<bool> windowed;             ///< which layers have the window; empty: none
+  double attention_scale = 0;             ///< of scores
+  double attention_cap = 0;               ///< scores become cap * tanh(score / cap); 0: they stay
+  double logits_cap = 0;                  ///< likewise
+  double embedding_scale = 1;             ///< rounded to the weights' type
+  Activation activation = Activation::kSilu;
+  bool gated_mlp = true;  ///< activation(gate) * up; else activation(up)
   bool tied_embeddings = false;
-  bool attention_bias = false;
+  bool qkv_bias = false;
+  bool attention_out_bias = false;
   bool mlp_bias = false;
+  bool head_bias = false;
   std::vector<int64_t> eos_ids;  ///< generation_config.json's where it has them, else config.json's
+
+  bool has_window(int64_t layer) const { return !windowed.empty() && windowed[static_cast<size_t>(layer)]; }
 };
 
 /// Reads config.json as transformers 4 and 5 write it. `ignored_keys`: keys of neither list that the user vouches for.

@@ -58,7 +58,11 @@ Tensor token_counts(const SequenceInfo& sequence);
 /// bool [B, T]: true where a token is not padding.
 Tensor valid_tokens(const SequenceInfo& sequence);
 
-/// bool [B, 1, T, P + T], host; undefined when plain causal attention says the same.
-Tensor attention_mask(const SequenceInfo& sequence);
+/// How many positions the sequence reaches, what was run before included.
+int64_t positions_seen(const SequenceInfo& sequence);
+
+/// bool [B, 1, T, P + T], host; undefined when plain causal attention says the same, and for packed documents.
+/// `window`: of how many positions a token sees the last ones, its own included; 0: of all.
+Tensor attention_mask(const SequenceInfo& sequence, int64_t window);
 
 }  // namespace lancet

@@ -18,16 +18,28 @@ struct WeightId {
   auto operator<=>(const WeightId&) const = default;
 };
 
-struct WeightSpec {
-  WeightId id;
-  std::string name;            ///< as the family names it: "model.layers.3.mlp.down_proj.weight"
-  std::vector<int64_t> shape;  ///< [out, in] for matrices
-  std::string
-      stored_name;  ///< in the checkpoint: differs from `name` where tied weights are stored under the other's name
+/// Where a weight lies in the checkpoint.
+struct StoredPlace {
+  std::string name;            ///< of the tensor
+  std::vector<int64_t> shape;  ///< of the whole tensor
+  Layout layout = Layout::kRows;
+  int64_t groups = 1;  ///< the tensor's outputs are so many groups of equal size
+  int64_t begin = 0;   ///< the weight's first output in each group
 };
 
-/// The weights that the configuration implies, in model order, `stored_name` = `name`. A tied head is not listed: it is
-/// the embedding.
+struct WeightSpec {
+  WeightId id;
+  std::string name;  ///< as the family names it: "model.layers.3.mlp.down_proj.weight"; a part of a tensor has the part
+                     ///< behind it: "model.layers.3.mlp.gate_up_proj.weight[up]"
+  std::vector<int64_t> shape;  ///< [out, in] for matrices
+  StoredPlace stored;
+
+  int64_t size() const;   ///< numbers
+  bool is_whole() const;  ///< the only weight of its tensor
+};
+
+/// The weights that the configuration implies, in model order, stored under the family's own names. A tied head is not
+/// listed: it is the embedding.
 std::vector<WeightSpec> weight_table(const ModelConfig& config);
 
 /// The same, matched with the checkpoint.
@@ -35,7 +47,20 @@ std::vector<WeightSpec> weight_table(const ModelConfig& config);
 /// that is no weight's, and every tensor that the family does not know.
 std::vector<WeightSpec> resolve_weights(const ModelConfig& config, const Checkpoint& checkpoint);
 
+/// Of a weight that the model has. Throws: std::logic_error.
+WeightSpec weight_spec(const ModelConfig& config, WeightId id);
+
 /// Name of one weight: "model.layers.3.mlp.down_proj.weight".
 std::string weight_name(const ModelConfig& config, WeightId id);
+
+/// Whether the model's layers, or the model, have such a weight.
+bool has_weight(const ModelConfig& config, WeightKind kind);
+
+/// Whether the keys of a layer's down projection depend on this weight. In a parallel block they do not depend on the
+/// same layer's attention, but on the norm that it shares with the MLP.
+bool shapes_keys(const ModelConfig& config, WeightId id, int64_t layer);
+
+/// Numbers of all weights.
+int64_t count_parameters(const ModelConfig& config);
 
 }  // namespace lancet

@@ -20,9 +20,18 @@ namespace lancet {
 /// Where the optimised vector is added, at the lookup token of every row.
 enum class ValueSite {
   kBlockOut,      ///< the layer's output (MEMIT)
-  kMlpOut,        ///< the MLP's output (ROME): moves the model as kBlockOut does, but h0 is the MLP's part of it
+  kMlpOut,        ///< the down projection's output (ROME): without a norm behind it the model moves as with kBlockOut,
+                  ///< but h0 is the MLP's part of it
   kMlpAndAttnOut  ///< one vector at the MLP's output, one at the attention's (PMET); z is the MLP's
 };
+
+/// Where a method's vector is added in this model. Where a norm lies between the down projection and the residual
+/// stream (Gemma 2, OLMo 2), the layer's output does not follow the projection's linearly: the value is its own output
+/// there.
+ValueSite site_in(const ModelConfig& config, ValueSite site);
+
+/// The first layer that a step runs: `layer` itself where the vector is added inside it, else the one above.
+int64_t first_step_layer(const ModelConfig& config, ValueSite site, int64_t layer);
 
 /// When a request is done before its steps are.
 enum class ValueStop {

@@ -1,65 +1,189 @@
-// `lancet inspect`: what a model folder holds.
+// `lancet inspect`: what a model folder holds, and what of it is understood.
+#include <algorithm>
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "commands.h"
 #include "lancet/core/strings.h"
 #include "lancet/plan/model_session.h"
+#include "lancet/training/values.h"
 
 namespace lancet::cli {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
-int64_t count_parameters(const ModelConfig& config) {
-  int64_t parameters = 0;
-  for (const WeightSpec& spec : weight_table(config)) {
-    int64_t size = 1;
-    for (const int64_t dim : spec.shape) size *= dim;
-    parameters += size;
+/// What is known of a model: its configuration, and where its weights are there, its files.
+struct Inspected {
+  std::filesystem::path folder;
+  ModelConfig config;
+  std::optional<ModelFiles> files;
+};
+
+/// Of any format: those that cannot be read are refused by name.
+bool has_weight_files(const std::filesystem::path& folder) {
+  constexpr std::string_view kEndings[] = {".safetensors", ".bin", ".pt", ".pth", ".gguf"};
+  const std::filesystem::directory_iterator files(folder);
+  return std::any_of(begin(files), end(files), [&](const std::filesystem::directory_entry& file) {
+    const std::string name = file.path().filename().string();
+    return name.ends_with(".index.json") ||
+           std::any_of(std::begin(kEndings), std::end(kEndings),
+                       [&](std::string_view ending) { return name.ends_with(ending); });
+  });
+}
+
+Inspected inspect(const std::filesystem::path& model) {
+  const std::filesystem::path config = std::filesystem::is_directory(model) ? model / "config.json" : model;
+  // config.json alone is enough to say what is understood
+  const bool is_alone = std::filesystem::is_regular_file(model) || !has_weight_files(config.parent_path());
+  if (std::filesystem::is_regular_file(config) && is_alone) {
+    DescribedModel described = describe_model(model, {});
+    return {std::move(described.folder), std::move(described.config), std::nullopt};
   }
-  return parameters;
+  ModelFiles files = open_model(model, {});
+  return {files.checkpoint.folder(), files.config, std::move(files)};
 }
 
-Json model_json(const ModelFiles& files) {
-  const ModelConfig& config = files.config;
-  return {{"format", "lancet-inspect-1"},
-          {"folder", files.checkpoint.folder().string()},
-          {"family", config.family->name},
-          {"layers", config.n_layers},
-          {"hidden_size", config.d_model},
-          {"mlp_size", config.d_ffn},
-          {"attention_heads", config.n_heads},
-          {"key_value_heads", config.n_kv_heads},
-          {"head_size", config.head_dim},
-          {"vocabulary", config.vocab_size},
-          {"positions", config.max_positions},
-          {"tied_embeddings", config.tied_embeddings},
-          {"parameters", count_parameters(config)},
-          {"stored_type", dtype_name(config.dtype)},
-          {"shards", files.checkpoint.shards().size()},
-          {"tensor_bytes", files.checkpoint.tensor_bytes()},
-          {"tokenizer", files.tokenizer->description()}};
+std::string_view activation_name(Activation activation) {
+  switch (activation) {
+    case Activation::kSilu:
+      return "SiLU";
+    case Activation::kGelu:
+      return "GELU";
+    case Activation::kGeluTanh:
+      return "GELU (tanh)";
+  }
+  return "";
 }
 
-std::string model_text(const ModelFiles& files) {
-  const ModelConfig& config = files.config;
-  const std::vector<std::pair<std::string, std::string>> facts{
-      {"folder", files.checkpoint.folder().string()},
+std::string norm_text(const ModelConfig& config) {
+  std::string text = config.norm == NormKind::kLayer ? "LayerNorm" : "RMSNorm";
+  if (config.norm == NormKind::kRmsPlusOne) text += " by 1 + w";
+  const bool before = has_weight(config, WeightKind::kAttnNorm), behind = has_weight(config, WeightKind::kMlpPostNorm);
+  text += before && behind ? ", before and behind each block" : behind ? ", behind each block" : ", before each block";
+  if (config.head_norm == HeadNorm::kPerHead) text += "; queries and keys by head";
+  if (config.head_norm == HeadNorm::kWhole) text += "; queries and keys over all heads";
+  return text;
+}
+
+std::string rope_text(const RopeConfig& rope, int64_t head_dim) {
+  std::string text = cat("rotary, base ", rope.theta);
+  if (rope.dim < head_dim) text += cat(", ", rope.dim, " of each head's ", head_dim);
+  switch (rope.scaling) {
+    case RopeConfig::Scaling::kNone:
+      break;
+    case RopeConfig::Scaling::kLinear:
+      text += cat(", divided by ", rope.factor);
+      break;
+    case RopeConfig::Scaling::kLlama3:
+      text += cat(", Llama 3's scaling by ", rope.factor);
+      break;
+    case RopeConfig::Scaling::kLongRope:
+      text += cat(", LongRoPE beyond ", rope.original_max_positions);
+      break;
+  }
+  return text;
+}
+
+std::string positions_text(const ModelConfig& config) {
+  if (has_weight(config, WeightKind::kPositions)) return cat(config.max_positions, ", learned");
+  std::string text = cat(config.max_positions, ", ", rope_text(config.rope, config.head_dim));
+  if (config.window_rope) text += cat("; with a window: ", rope_text(*config.window_rope, config.head_dim));
+  return text;
+}
+
+std::string window_text(const ModelConfig& config) {
+  const int64_t layers = std::count(config.windowed.begin(), config.windowed.end(), true);
+  if (layers == 0) return "none";
+  return cat(config.window, " tokens in ", layers, " of ", config.n_layers, " layers");
+}
+
+std::string mlp_text(const ModelConfig& config) {
+  return cat(config.d_ffn, ", ", activation_name(config.activation), config.gated_mlp ? " gate" : ", no gate",
+             config.order == BlockOrder::kParallel ? ", beside attention" : ", behind attention");
+}
+
+/// Where methods that locate put their values.
+std::string value_text(const ModelConfig& config) {
+  return site_in(config, ValueSite::kBlockOut) == ValueSite::kBlockOut
+             ? "the layer's output"
+             : "the down projection's output (a norm lies behind it)";
+}
+
+std::vector<std::string> biases_of(const ModelConfig& config) {
+  std::vector<std::string> biases;
+  if (config.qkv_bias) biases.emplace_back("queries, keys, values");
+  if (config.attention_out_bias) biases.emplace_back("attention's output");
+  if (config.mlp_bias) biases.emplace_back("MLP");
+  if (config.head_bias) biases.emplace_back("head");
+  return biases;
+}
+
+Json model_json(const Inspected& model) {
+  const ModelConfig& config = model.config;
+  Json json = {{"format", "lancet-inspect-1"},
+               {"folder", model.folder.string()},
+               {"family", config.family->name},
+               {"layers", config.n_layers},
+               {"hidden_size", config.d_model},
+               {"mlp_size", config.d_ffn},
+               {"attention_heads", config.n_heads},
+               {"key_value_heads", config.n_kv_heads},
+               {"head_size", config.head_dim},
+               {"vocabulary", config.vocab_size},
+               {"positions", config.max_positions},
+               {"tied_embeddings", config.tied_embeddings},
+               {"norm", norm_text(config)},
+               {"position_embedding", positions_text(config)},
+               {"window", window_text(config)},
+               {"mlp", mlp_text(config)},
+               {"biases", biases_of(config)},
+               {"attention_cap", config.attention_cap},
+               {"logits_cap", config.logits_cap},
+               {"values_at", value_text(config)},
+               {"edited_weight", weight_name(config, {WeightKind::kDown, 0})},
+               {"parameters", count_parameters(config)},
+               {"stored_type", dtype_name(config.dtype)}};
+  if (model.files) {
+    json["shards"] = model.files->checkpoint.shards().size();
+    json["tensor_bytes"] = model.files->checkpoint.tensor_bytes();
+    json["tokenizer"] = model.files->tokenizer->description();
+  }
+  return json;
+}
+
+std::string model_text(const Inspected& model) {
+  const ModelConfig& config = model.config;
+  const std::vector<std::string> biases = biases_of(config);
+  std::vector<std::pair<std::string, std::string>> facts{
+      {"folder", model.folder.string()},
       {"family", std::string(config.family->name)},
       {"layers", cat(config.n_layers)},
       {"hidden size", cat(config.d_model)},
-      {"MLP size", cat(config.d_ffn)},
+      {"MLP", mlp_text(config)},
       {"attention heads",
        cat(config.n_heads, " (", config.n_kv_heads, " for keys/values), head size ", config.head_dim)},
+      {"window", window_text(config)},
+      {"norms", norm_text(config)},
+      {"biases", biases.empty() ? "none" : join(biases)},
       {"vocabulary", cat(config.vocab_size)},
-      {"positions", cat(config.max_positions)},
+      {"positions", positions_text(config)},
       {"embeddings", config.tied_embeddings ? "tied to the head" : "separate from the head"},
       {"parameters", cat(count_parameters(config))},
-      {"stored type", std::string(dtype_name(config.dtype))},
-      {"shards", cat(files.checkpoint.shards().size(), ", ", bytes_text(files.checkpoint.tensor_bytes()))},
-      {"tokenizer", files.tokenizer->description()}};
+      {"values are at", value_text(config)},
+      {"edited weight", weight_name(config, {WeightKind::kDown, 0})},
+      {"stored type", std::string(dtype_name(config.dtype))}};
+  if (config.attention_cap > 0) facts.emplace_back("scores capped at", cat(config.attention_cap));
+  if (config.logits_cap > 0) facts.emplace_back("logits capped at", cat(config.logits_cap));
+  if (model.files) {
+    const Checkpoint& checkpoint = model.files->checkpoint;
+    facts.emplace_back("shards", cat(checkpoint.shards().size(), ", ", bytes_text(checkpoint.tensor_bytes())));
+    facts.emplace_back("tokenizer", model.files->tokenizer->description());
+  } else {
+    facts.emplace_back("weights", "none beside config.json");
+  }
   size_t width = 0;
   for (const auto& [name, value] : facts) width = std::max(width, name.size());
   std::string out;
@@ -70,8 +194,8 @@ std::string model_text(const ModelFiles& files) {
 
 ExitCode run_inspect(const std::string& folder, const Output& output) {
   begin(output);
-  const ModelFiles files = open_model(folder, {});
-  std::cout << (output.json ? model_json(files).dump(1) + "\n" : model_text(files));
+  const Inspected model = inspect(folder);
+  std::cout << (output.json ? model_json(model).dump(1) + "\n" : model_text(model));
   return ExitCode::kOk;
 }
 
@@ -80,9 +204,9 @@ ExitCode run_inspect(const std::string& folder, const Output& output) {
 void add_inspect(CLI::App& app, Action& action) {
   auto folder = std::make_shared<std::string>();
   auto output = std::make_shared<Output>();
-  CLI::App& command =
-      add_command(app, "inspect", "Show what a model folder holds; reads no weights.\n  lancet inspect DIR");
-  add_option(command, "model", *folder, "Model folder").required().type("DIR");
+  CLI::App& command = add_command(
+      app, "inspect", "Show what is understood of a model; reads no weights, and needs none.\n  lancet inspect DIR");
+  add_option(command, "model", *folder, "Model folder, or its config.json alone").required().type("DIR");
   add_output_options(command, *output);
   on_choice(command, action, [=] { return run_inspect(*folder, *output); });
 }

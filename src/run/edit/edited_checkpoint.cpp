@@ -2,12 +2,14 @@
 
 #include <torch/types.h>
 
-#include <utility>
+#include <map>
+#include <string>
 #include <vector>
 
 #include "earlier_output.h"
 #include "lancet/deltas/delta_file.h"
 #include "lancet/io/files.h"
+#include "lancet/models/stored_part.h"
 #include "lancet/models/tensor_io.h"
 
 namespace lancet {
@@ -15,15 +17,20 @@ namespace {
 
 void export_model(const ModelFiles& files, std::span<const WeightTransaction::Entry> entries,
                   const std::filesystem::path& folder) {
-  std::vector<Tensor> edited;
-  std::vector<TensorSource> sources;
+  std::map<std::string, Tensor> edited;  // by the name of the tensor that the weight, or several of them, are stored in
   for (const WeightSpec& spec : resolve_weights(files.config, files.checkpoint)) {
     for (const WeightTransaction::Entry& entry : entries) {
       if (entry.id != spec.id) continue;
-      edited.push_back(entry.master.to(Placement::host(), entry.base.scalar_type()).contiguous());
-      sources.push_back(to_source(spec.stored_name, edited.back()));
+      Tensor& stored = edited[spec.stored.name];
+      const Tensor weight = entry.master.to(Placement::host(), entry.base.scalar_type());
+      if (!stored.defined())
+        stored = spec.is_whole() ? torch::empty(spec.stored.shape, weight.options())
+                                 : to_tensor(files.checkpoint.view(spec.stored.name)).clone();
+      put_stored_part(stored, spec, weight);
     }
   }
+  std::vector<TensorSource> sources;
+  for (const auto& [name, tensor] : edited) sources.push_back(to_source(name, tensor));
   export_checkpoint(files.checkpoint, sources, folder);
 }
 

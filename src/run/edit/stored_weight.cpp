@@ -3,6 +3,7 @@
 #include <array>
 #include <stdexcept>
 
+#include "lancet/models/stored_part.h"
 #include "lancet/models/tensor_reader.h"
 #include "lancet/models/weight_table.h"
 #include "lancet/runtime/placement.h"
@@ -12,10 +13,11 @@ namespace lancet {
 Tensor stored_weight(const ModelFiles& files, const CausalLM& model, WeightId id) {
   for (const WeightSpec& spec : resolve_weights(files.config, files.checkpoint)) {
     if (spec.id != id) continue;
-    const TensorView stored = files.checkpoint.view(spec.stored_name);
-    const at::ScalarType type = to_scalar_type(stored.dtype);
+    const at::ScalarType type = to_scalar_type(files.checkpoint.info(spec.stored.name).dtype);
     if (model.weight(id).scalar_type() == type) return model.weight(id);
-    const std::array read{TensorRead{stored, Placement::host(), type}};
+    const std::optional<TensorView> stored = stored_view(files.checkpoint, spec);
+    if (!stored) return read_stored(files.checkpoint, spec).contiguous().clone();
+    const std::array read{TensorRead{*stored, Placement::host(), type}};
     return read_tensors(read, [](int64_t) {}).front();
   }
   throw std::logic_error("no such weight: " + weight_name(files.config, id));

@@ -22,8 +22,9 @@ namespace {
 std::string head_hash(const ModelFiles& files) {
   ContentHash hash;
   for (const WeightSpec& spec : resolve_weights(files.config, files.checkpoint))
-    if (spec.id.kind == WeightKind::kFinalNorm || spec.id.kind == WeightKind::kHead)
-      files.checkpoint.view(spec.stored_name).add_to(hash);
+    if (role_of(spec.id.kind).place == WeightPlace::kHead ||
+        (files.config.tied_embeddings && spec.id.kind == WeightKind::kEmbedding))
+      files.checkpoint.view(spec.stored.name).add_to(hash);
   return hash.hex();
 }
 

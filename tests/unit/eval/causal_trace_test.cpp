@@ -42,7 +42,7 @@ double plain_probability(const CausalLM& model, const TracedFact& fact, const Te
                          const std::vector<PutBack>& put_back) {
   const torch::NoGradGuard no_grad;
   const TokenBatch batch = make_batch(std::span(&fact.prompt.ids, 1));
-  const Tensor embedded = model.embed(batch.ids_BT);
+  const Tensor embedded = model.embed(batch.ids_BT, batch.sequence);
   std::map<HookSite, Tensor> clean;
   HookSet watch, replace;
   for (const PutBack& state : put_back)
@@ -170,7 +170,7 @@ TEST(CausalTrace, PredictsTheLikeliestToken) {
   const std::vector<Prediction> found = predict_next(model, testing::kRows, alone());
   for (size_t i = 0; i < found.size(); ++i) {
     const TokenBatch batch = make_batch(std::span(&testing::kRows[i], 1));
-    const Tensor h = model.run_layers(model.embed(batch.ids_BT), batch.sequence, model.all_layers());
+    const Tensor h = model.run_layers(model.embed(batch.ids_BT, batch.sequence), batch.sequence, model.all_layers());
     const Tensor p = torch::softmax(model.logits(h.select(1, -1)), 1)[0];
     EXPECT_EQ(found[i].token, p.argmax().item<int64_t>());
     EXPECT_NEAR(found[i].probability, p.max().item<double>(), kTolerance);

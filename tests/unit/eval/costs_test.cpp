@@ -44,7 +44,8 @@ class Costs : public ::testing::Test {
   /// log p [T, V] behind each place of a row.
   static Tensor log_p(const CausalLM& model, const std::vector<TokenId>& ids) {
     const TokenBatch batch = make_batch(std::vector<std::vector<TokenId>>{ids});
-    const Tensor h_BTD = model.run_layers(model.embed(batch.ids_BT), batch.sequence, model.all_layers());
+    const Tensor h_BTD =
+        model.run_layers(model.embed(batch.ids_BT, batch.sequence), batch.sequence, model.all_layers());
     return model.logits(h_BTD[0]).log_softmax(1);
   }
 

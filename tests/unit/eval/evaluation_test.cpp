@@ -114,7 +114,8 @@ class Evaluations : public ::testing::Test {
     ContinuationScore score;
     for (const TokenId id : wanted) {
       const TokenBatch batch = make_batch(std::vector<std::vector<TokenId>>{ids});
-      const Tensor h_BTD = model_.run_layers(model_.embed(batch.ids_BT), batch.sequence, model_.all_layers());
+      const Tensor h_BTD =
+          model_.run_layers(model_.embed(batch.ids_BT, batch.sequence), batch.sequence, model_.all_layers());
       const Tensor logits_V = model_.logits(h_BTD.select(1, -1)).squeeze(0).log_softmax(0);
       score.nll -= logits_V[id].item<double>() / static_cast<double>(wanted.size());
       score.argmax.push_back(logits_V.argmax().item<int64_t>());

@@ -21,7 +21,7 @@ ContinuationScore score_alone(const CausalLM& model, const Continuation& continu
   std::vector<TokenId> ids = continuation.prompt;
   ids.insert(ids.end(), continuation.target.begin(), continuation.target.end());
   const TokenBatch batch = make_batch(std::vector<std::vector<TokenId>>{ids});
-  const Tensor h_BTD = model.run_layers(model.embed(batch.ids_BT), batch.sequence, model.all_layers());
+  const Tensor h_BTD = model.run_layers(model.embed(batch.ids_BT, batch.sequence), batch.sequence, model.all_layers());
   const Tensor logits_TV = model.logits(h_BTD[0]).to(torch::kDouble);
   const Tensor log_p_TV = torch::log_softmax(logits_TV, 1);
   ContinuationScore score;

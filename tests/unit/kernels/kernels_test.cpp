@@ -130,7 +130,7 @@ void expect_attention(int64_t dim, int64_t n_prefix, int64_t n_queries) {
   const auto ours = [&](const Tensors& in) {
     const auto typed = [&](const Tensor& x) { return rounded(x).to(in[0].scalar_type()); };
     const KeyValuePair before = n_prefix > 0 ? KeyValuePair{typed(prefix.key), typed(prefix.value)} : KeyValuePair{};
-    return grouped_attention(in[0], {in[1], in[2]}, before, mask);
+    return grouped_attention(in[0], {in[1], in[2]}, before, mask, usual_rule(dim));
   };
   expect_equal(ours, formula,
                {random({n_rows, n_queries, heads, dim}, 14), random({n_rows, n_fresh, kv_heads, dim}, 15),
@@ -155,10 +155,10 @@ TEST(GroupedAttention, ReadsAPartOfALongerMemory) {
       const Tensor none = typed(random({n_rows, 0, kv_heads, dim}, 24));
       Tensor mask = random({n_rows, 1, n_queries, used}, 25) > 0;
       mask.select(3, 0).fill_(true);
-      const Tensor in_place = grouped_attention(query, {none, none}, {keys, values}, mask);
-      const Tensor joined =
-          grouped_attention(query, {keys.slice(2, 4).transpose(1, 2), values.slice(2, 4).transpose(1, 2)},
-                            {keys.slice(2, 0, 4).contiguous(), values.slice(2, 0, 4).contiguous()}, mask);
+      const Tensor in_place = grouped_attention(query, {none, none}, {keys, values}, mask, usual_rule(dim));
+      const Tensor joined = grouped_attention(
+          query, {keys.slice(2, 4).transpose(1, 2), values.slice(2, 4).transpose(1, 2)},
+          {keys.slice(2, 0, 4).contiguous(), values.slice(2, 0, 4).contiguous()}, mask, usual_rule(dim));
       EXPECT_TRUE(in_place.equal(joined)) << precision.type << ", " << n_queries << " queries";
     }
   }

@@ -33,7 +33,7 @@ Tensor plain_moment(const CausalLM& model, const CorpusTokens& corpus, int64_t l
       for (int64_t t = 0; t < keys.size(1); ++t) sum += torch::outer(keys[0][t], keys[0][t]);
     });
     const TokenBatch batch = make_batch(std::vector<std::vector<TokenId>>{document});
-    model.run_layers(model.embed(batch.ids_BT), batch.sequence, model.all_layers(), hooks);
+    model.run_layers(model.embed(batch.ids_BT, batch.sequence), batch.sequence, model.all_layers(), hooks);
   }
   return sum / static_cast<double>(corpus.tokens);
 }

@@ -37,7 +37,7 @@ TEST(CollectAt, EqualsTheWholePassAtTheLookupTokens) {
     Tensor whole;
     HookSet watch;
     watch.observe({point, 2}, [&](const Tensor& value) { whole = value; });
-    model.run_layers(model.embed(batch.ids_BT), batch.sequence, model.all_layers(), watch);
+    model.run_layers(model.embed(batch.ids_BT, batch.sequence), batch.sequence, model.all_layers(), watch);
     const Tensor collected = collect_at(model, rows, {point, 2}, alone());
     ASSERT_EQ(collected.sizes(), at::IntArrayRef({3, whole.size(2)}));
     for (size_t row = 0; row < rows.size(); ++row)

@@ -124,8 +124,10 @@ double plain_nll(const CausalLM& model, const PreparedRequest& request) {
   double nll = 0;
   for (const LocatedPrompt& row : request.rows) {
     const TokenBatch batch = make_batch(std::vector<Ids>{row.ids});
-    const Tensor log_probs_TV = torch::log_softmax(
-        model.logits(model.run_layers(model.embed(batch.ids_BT), batch.sequence, model.all_layers())[0]), -1);
+    const Tensor log_probs_TV =
+        torch::log_softmax(model.logits(model.run_layers(model.embed(batch.ids_BT, batch.sequence), batch.sequence,
+                                                         model.all_layers())[0]),
+                           -1);
     const size_t first = row.ids.size() - request.target.size();
     for (size_t j = 0; j < request.target.size(); ++j)
       nll -= log_probs_TV[static_cast<int64_t>(first + j)][request.target[j]].item<double>() /

@@ -24,8 +24,9 @@ struct TextTraining : public ::testing::Test {
     std::vector<TokenId> ids = request.prompt;
     ids.insert(ids.end(), request.target.begin(), request.target.end());
     const TokenBatch batch = make_batch(std::vector<std::vector<TokenId>>{ids});
-    const Tensor log_probs = torch::log_softmax(
-        model.logits(model.run_layers(model.embed(batch.ids_BT), batch.sequence, model.all_layers())[0]), 1);
+    const Tensor log_probs = torch::log_softmax(model.logits(model.run_layers(model.embed(batch.ids_BT, batch.sequence),
+                                                                              batch.sequence, model.all_layers())[0]),
+                                                1);
     Tensor sum = torch::zeros({}, torch::kDouble);
     for (size_t j = 0; j < request.target.size(); ++j)
       sum = sum - log_probs[static_cast<int64_t>(request.prompt.size() + j) - 1][request.target[j]];

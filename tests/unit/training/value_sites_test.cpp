@@ -30,8 +30,9 @@ struct ValueSitesTest : public ::testing::Test {
       return moved;
     });
     const TokenBatch batch = make_batch(std::vector<std::vector<TokenId>>{ids});
-    return torch::log_softmax(
-        model.logits(model.run_layers(model.embed(batch.ids_BT), batch.sequence, model.all_layers(), hooks)[0]), -1);
+    return torch::log_softmax(model.logits(model.run_layers(model.embed(batch.ids_BT, batch.sequence), batch.sequence,
+                                                            model.all_layers(), hooks)[0]),
+                              -1);
   }
 
   Tensor mlp_out(const LocatedPrompt& prompt) const {
@@ -39,7 +40,7 @@ struct ValueSitesTest : public ::testing::Test {
     HookSet watch;
     watch.observe({HookPoint::kMlpOut, kLayer}, [&](const Tensor& out) { seen = out[0][prompt.lookup]; });
     const TokenBatch batch = make_batch(std::vector<std::vector<TokenId>>{prompt.ids});
-    model.run_layers(model.embed(batch.ids_BT), batch.sequence, model.all_layers(), watch);
+    model.run_layers(model.embed(batch.ids_BT, batch.sequence), batch.sequence, model.all_layers(), watch);
     return seen;
   }
 

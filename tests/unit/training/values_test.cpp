@@ -28,8 +28,9 @@ Tensor plain_loss_of(const CausalLM& model, const PreparedRequest& request, cons
       return h + torch::one_hot(torch::tensor(lookup), h.size(1)).to(h.scalar_type()).unsqueeze(1) * added;
     });
     const TokenBatch batch = make_batch(std::vector<std::vector<TokenId>>{ids});
-    return torch::log_softmax(
-        model.logits(model.run_layers(model.embed(batch.ids_BT), batch.sequence, model.all_layers(), hooks)[0]), -1);
+    return torch::log_softmax(model.logits(model.run_layers(model.embed(batch.ids_BT, batch.sequence), batch.sequence,
+                                                            model.all_layers(), hooks)[0]),
+                              -1);
   };
   Tensor nll = torch::zeros({}, torch::kDouble);
   for (const LocatedPrompt& prompt : request.prompts) {
@@ -59,7 +60,7 @@ Tensor initial_hidden(const CausalLM& model, const PreparedRequest& request) {
   HookSet watch;
   watch.observe({HookPoint::kBlockOut, kEditedLayer}, [&](const Tensor& h) { initial = h[0][plain.lookup]; });
   const TokenBatch batch = make_batch(std::vector<std::vector<TokenId>>{plain.ids});
-  model.run_layers(model.embed(batch.ids_BT), batch.sequence, model.all_layers(), watch);
+  model.run_layers(model.embed(batch.ids_BT, batch.sequence), batch.sequence, model.all_layers(), watch);
   return initial;
 }
 

@@ -1,0 +1,25 @@
+// One weight among those that a stored tensor holds.
+#pragma once
+
+#include <optional>
+
+#include "lancet/models/weight_table.h"
+#include "lancet/runtime/tensor.h"
+
+namespace lancet {
+
+/// The weight's numbers of the tensor that is stored [StoredPlace::shape], in the weight's own shape: a view of it
+/// where there can be one.
+Tensor stored_part(const Tensor& stored, const WeightSpec& spec);
+
+/// Writes a weight, in its own shape, to its place in a tensor of the stored shape.
+void put_stored_part(const Tensor& stored, const WeightSpec& spec, const Tensor& weight);
+
+/// The weight's bytes where they lie in the file as they lie in the weight; nullopt where they have to be rearranged.
+std::optional<TensorView> stored_view(const Checkpoint& checkpoint, const WeightSpec& spec);
+
+/// The weight as the checkpoint stores it, in its stored type, on the host. Only to be read: it may be the file's
+/// memory.
+Tensor read_stored(const Checkpoint& checkpoint, const WeightSpec& spec);
+
+}  // namespace lancet

@@ -1,0 +1,63 @@
+// What a weight is in the computation, whatever its family calls it.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+namespace lancet {
+
+/// Matrices are [out, in]. Attention's and the MLP's output projections write to the residual stream.
+enum class WeightKind : uint8_t {
+  kEmbedding,
+  kPositions,  ///< learned, one row a position
+  kAttnNorm,
+  kAttnNormBias,
+  kQuery,
+  kKey,
+  kValue,
+  kQueryBias,
+  kKeyBias,
+  kValueBias,
+  kQueryNorm,
+  kKeyNorm,
+  kAttnOut,
+  kAttnOutBias,
+  kAttnPostNorm,  ///< between attention's output projection and the residual stream
+  kMlpNorm,
+  kMlpNormBias,
+  kGate,
+  kUp,  ///< the only projection into an MLP without a gate
+  kDown,
+  kGateBias,
+  kUpBias,
+  kDownBias,
+  kMlpPostNorm,  ///< between the down projection and the residual stream
+  kFinalNorm,
+  kFinalNormBias,
+  kHead,
+  kHeadBias
+};
+constexpr size_t kWeightKinds = static_cast<size_t>(WeightKind::kHeadBias) + 1;
+
+/// Where a weight belongs: with the embedding, in a layer, with the head.
+enum class WeightPlace : uint8_t { kEmbedding, kLayer, kHead };
+
+/// Which part of its layer a weight serves.
+enum class LayerPart : uint8_t { kNone, kAttention, kMlpInput, kMlpOutput };
+
+/// What a dimension of a weight runs over.
+enum class Axis : uint8_t { kNone, kVocab, kPositions, kModel, kFfn, kQuery, kKeyValue, kQueryNorm, kKeyNorm };
+
+/// What is known of a kind in every family.
+struct WeightRole {
+  WeightKind kind;
+  WeightPlace place;
+  LayerPart part;
+  Axis out;
+  Axis in = Axis::kNone;  ///< kNone: a vector
+};
+
+const WeightRole& role_of(WeightKind kind);
+
+}  // namespace lancet

@@ -1,0 +1,58 @@
+// Attention of a decoder layer: projections, norms of heads, rotary embedding, windows and caps.
+#pragma once
+
+#include <map>
+#include <utility>
+
+#include "../packed_attention.h"
+#include "lancet/models/model_config.h"
+#include "lancet/models/sequence_info.h"
+#include "layer_weights.h"
+#include "positions.h"
+
+namespace lancet {
+
+/// Tokens whose outputs are wanted, of each row as many: places [B, O], and the same as flat indices row * T + place.
+/// Undefined: all tokens.
+struct OutputPlaces {
+  Tensor place_BO;
+  Tensor flat_M;
+};
+
+/// On `device`, of rows of `width` tokens.
+OutputPlaces output_places(const Tensor& outputs_BO, int64_t width, at::Device device);
+
+/// x [B, T, ...] at these places of each row -> [B, O, ...].
+Tensor take_places(const Tensor& x, const OutputPlaces& places);
+
+/// What layers of one stage share, on the stage's device: those with a window, or those without. Q: the T tokens, or
+/// those among them that give outputs.
+struct AttentionInputs {
+  RopeConfig rope;
+  RotaryTable keys;
+  RotaryTable queries;
+  Tensor mask_B1QS;      ///< bool, true: may attend; undefined: plain causal attention
+  OutputPlaces outputs;  ///< which tokens are the queries
+  PackedDocuments packed;
+};
+
+enum class LayerReach : uint8_t { kAll, kWindow };
+
+/// Of a whole pass.
+struct PassInputs {
+  std::map<std::pair<int64_t, LayerReach>, AttentionInputs> stages;  ///< by index in the placement
+  AttentionInputs last;  ///< of the last layer, where the sequence names its outputs
+};
+
+/// Tables of the sequence's positions in `dtype`, and its mask, on `device`.
+AttentionInputs attention_inputs(const ModelConfig& config, const SequenceInfo& sequence, LayerReach reach,
+                                 const RopeFrequencies& frequencies, at::Device device, at::ScalarType dtype);
+
+/// The same for a layer that computes only the outputs that the sequence asks for.
+AttentionInputs only_outputs(const AttentionInputs& inputs, const SequenceInfo& sequence, at::Device device);
+
+/// x [B, T, D] -> [B, Q, D], the output projection's.
+Tensor attention(const ModelConfig& config, const LayerWeights& weights, const AttentionInputs& inputs,
+                 const SequenceInfo& sequence, int64_t layer, const Tensor& x_BTD);
+
+}  // namespace lancet

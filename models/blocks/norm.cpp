@@ -1,0 +1,35 @@
+#include "norm.h"
+
+#include <torch/types.h>
+
+#include "lancet/kernels/decoder_ops.h"
+
+namespace lancet {
+
+Tensor normed(const ModelConfig& config, const Tensor& x, const Tensor& weight, const Tensor& bias) {
+  switch (config.norm) {
+    case NormKind::kRms:
+      return rms_norm(x, weight, config.norm_eps);
+    case NormKind::kRmsPrecise:
+      return rms_norm_precise(x, weight, config.norm_eps);
+    case NormKind::kRmsPlusOne:  // 1 + w is exact enough only in a wider type than the weights'
+      return rms_norm_precise(x, weight.to(precise_type(weight)) + 1, config.norm_eps);
+    case NormKind::kLayer:
+      return at::layer_norm(x, {x.size(-1)}, weight, bias, config.norm_eps);
+  }
+  return x;
+}
+
+Tensor normed_heads(const ModelConfig& config, const Tensor& x_BTHC, const Tensor& weight) {
+  switch (config.head_norm) {
+    case HeadNorm::kNone:
+      return x_BTHC;
+    case HeadNorm::kPerHead:
+      return normed(config, x_BTHC, weight, {});
+    case HeadNorm::kWhole:
+      return normed(config, x_BTHC.flatten(2), weight, {}).view_as(x_BTHC);
+  }
+  return x_BTHC;
+}
+
+}  // namespace lancet

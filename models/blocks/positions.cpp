@@ -1,0 +1,83 @@
+#include "positions.h"
+
+#include <torch/types.h>
+
+#include <cmath>
+
+#include "lancet/kernels/decoder_ops.h"
+
+namespace lancet {
+namespace {
+
+/// Llama 3.1's stretching: long wavelengths divided by the factor, short ones kept, a linear passage in between.
+Tensor stretch_llama3(const Tensor& frequencies, const RopeConfig& rope) {
+  const double original = static_cast<double>(rope.original_max_positions);
+  const double low_wavelength = original / rope.low_freq_factor;
+  const double high_wavelength = original / rope.high_freq_factor;
+  const Tensor wavelengths = 2 * M_PI / frequencies;
+  const Tensor smooth =
+      (original / wavelengths - rope.low_freq_factor) / (rope.high_freq_factor - rope.low_freq_factor);
+  const Tensor passage = (1 - smooth) * (frequencies / rope.factor) + smooth * frequencies;
+  return torch::where(wavelengths > low_wavelength, frequencies / rope.factor,
+                      torch::where(wavelengths < high_wavelength, frequencies, passage));
+}
+
+/// Pairs (2 i, 2 i + 1) of x [..., C] with tables [..., C / 2] of each pair.
+Tensor turn_adjacent(const Tensor& x_BTHC, const RotaryTable& table) {
+  const Tensor a = x_BTHC.slice(-1, 0, at::nullopt, 2), b = x_BTHC.slice(-1, 1, at::nullopt, 2);
+  const int64_t half = a.size(-1);
+  const Tensor cos = table.cos.narrow(-1, 0, half), sin = table.sin.narrow(-1, 0, half);
+  return torch::stack({a * cos - b * sin, b * cos + a * sin}, -1).flatten(-2);
+}
+
+}  // namespace
+
+RopeFrequencies RopeFrequencies::to(at::Device device) const {
+  const auto move = [&](const Tensor& x) { return x.defined() ? x.to(device) : x; };
+  return {move(usual), move(beyond)};
+}
+
+RopeFrequencies rope_frequencies(const RopeConfig& rope, RopePrecision precision) {
+  if (rope.dim == 0) return {};
+  // The same operations in the same precision as transformers: at high positions a last-bit difference would grow.
+  const auto type = precision == RopePrecision::kF64 ? torch::kDouble : torch::kFloat;
+  const Tensor exponents = torch::arange(0, rope.dim, 2, torch::kLong).to(type) / static_cast<double>(rope.dim);
+  const Tensor wavelengths = torch::pow(rope.theta, exponents);
+  const auto divided = [&](const std::vector<double>& factors) {
+    return 1.0 / (torch::tensor(factors, torch::kDouble).to(type) * wavelengths);
+  };
+  switch (rope.scaling) {
+    case RopeConfig::Scaling::kNone:
+      return {1.0 / wavelengths, {}};
+    case RopeConfig::Scaling::kLinear:
+      return {1.0 / wavelengths / rope.factor, {}};
+    case RopeConfig::Scaling::kLlama3:
+      return {stretch_llama3(1.0 / wavelengths, rope), {}};
+    case RopeConfig::Scaling::kLongRope:
+      return {divided(rope.short_factors), divided(rope.long_factors)};
+  }
+  return {};
+}
+
+RotaryTable rotary_table(const RopeConfig& rope, const RopeFrequencies& frequencies, const SequenceInfo& sequence,
+                         at::ScalarType dtype) {
+  if (!frequencies.usual.defined()) return {};
+  const bool is_beyond = frequencies.beyond.defined() && positions_seen(sequence) > rope.original_max_positions;
+  const Tensor& used = is_beyond ? frequencies.beyond : frequencies.usual;
+  const Tensor angles = sequence.positions_BT.to(used.device()).to(used.scalar_type()).unsqueeze(2) * used;
+  const Tensor both = torch::cat({angles, angles}, 2).unsqueeze(2);
+  if (rope.amplitude == 1) return {both.cos().to(dtype), both.sin().to(dtype)};
+  return {(both.cos() * rope.amplitude).to(dtype), (both.sin() * rope.amplitude).to(dtype)};
+}
+
+Tensor turned(const RopeConfig& rope, const Tensor& x_BTHC, const RotaryTable& table) {
+  if (!table.cos.defined()) return x_BTHC;
+  const bool is_whole = rope.dim == x_BTHC.size(3);
+  const Tensor part = is_whole ? x_BTHC : x_BTHC.narrow(3, 0, rope.dim);
+  const Tensor turned = rope.pairs == RopeConfig::Pairs::kAdjacent ? turn_adjacent(part, table)
+                                                                   : rotate_pairs(part, table.cos, table.sin);
+  if (is_whole) return turned;
+  return torch::cat({turned, x_BTHC.narrow(3, rope.dim, x_BTHC.size(3) - rope.dim)}, 3);
+}
+
+}  // namespace lancet

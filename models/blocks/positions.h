@@ -1,0 +1,35 @@
+// Rotary position embedding: frequencies, tables of cosines and sines, and turning queries and keys by them.
+#pragma once
+
+#include "lancet/models/model_config.h"
+#include "lancet/models/sequence_info.h"
+#include "lancet/runtime/tensor.h"
+
+namespace lancet {
+
+enum class RopePrecision : uint8_t { kF32, kF64 };
+
+/// Frequencies [dim / 2], computed on the host. Undefined: nothing is turned.
+struct RopeFrequencies {
+  Tensor usual;
+  Tensor beyond;  ///< of passes beyond the positions that the model was trained on; undefined: the usual ones
+
+  RopeFrequencies to(at::Device device) const;
+};
+RopeFrequencies rope_frequencies(const RopeConfig& rope, RopePrecision precision);
+
+/// [B, T, 1, dim] in the compute dtype; undefined: nothing is turned.
+struct RotaryTable {
+  Tensor cos;
+  Tensor sin;
+};
+
+/// On the frequencies' device. Passes that reach beyond original_max_positions take the frequencies of long texts for
+/// all of their positions, as transformers does.
+RotaryTable rotary_table(const RopeConfig& rope, const RopeFrequencies& frequencies, const SequenceInfo& sequence,
+                         at::ScalarType dtype);
+
+/// x [B, T, heads, C], of which the first `rope.dim` numbers of each head are turned.
+Tensor turned(const RopeConfig& rope, const Tensor& x_BTHC, const RotaryTable& table);
+
+}  // namespace lancet

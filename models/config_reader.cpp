@@ -1,0 +1,191 @@
+#include "config_reader.h"
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "lancet/core/strings.h"
+
+namespace lancet {
+namespace {
+
+using Json = nlohmann::json;
+
+void read_scaling(ConfigReader& keys, const ModelConfig& config, int64_t original_max_positions, RopeConfig& rope) {
+  const std::string type = keys.text(keys.has("rope_type") ? "rope_type" : "type", "default");
+  if (type == "default") return;
+  if (type == "longrope" || type == "su") {
+    rope.scaling = RopeConfig::Scaling::kLongRope;
+    rope.short_factors = keys.numbers("short_factor", rope.dim / 2);
+    rope.long_factors = keys.numbers("long_factor", rope.dim / 2);
+    rope.original_max_positions = keys.positive("original_max_position_embeddings", original_max_positions);
+    const double stretch = static_cast<double>(config.max_positions) / static_cast<double>(rope.original_max_positions);
+    const double factor = keys.number("factor", stretch);
+    const double original = static_cast<double>(rope.original_max_positions);
+    rope.amplitude =
+        keys.number("attention_factor", factor <= 1 ? 1.0 : std::sqrt(1 + std::log(factor) / std::log(original)));
+    return;
+  }
+  rope.factor = keys.number("factor");
+  if (type == "linear") {
+    rope.scaling = RopeConfig::Scaling::kLinear;
+  } else if (type == "llama3") {
+    rope.scaling = RopeConfig::Scaling::kLlama3;
+    rope.low_freq_factor = keys.number("low_freq_factor");
+    rope.high_freq_factor = keys.number("high_freq_factor");
+    rope.original_max_positions = keys.positive("original_max_position_embeddings");
+  } else {
+    keys.problem("rope_type", "default, linear, llama3 or longrope");
+  }
+}
+
+}  // namespace
+
+ConfigReader::ConfigReader(const Json& object, std::string prefix, std::vector<std::string>& problems)
+    : object_(object), prefix_(std::move(prefix)), problems_(problems) {}
+
+const Json* ConfigReader::find(std::string_view key) const {
+  const auto at = object_.find(key);
+  return at == object_.end() || at->is_null() ? nullptr : &*at;
+}
+
+int64_t ConfigReader::positive(std::string_view key, std::optional<int64_t> fallback) {
+  const Json* value = find(key);
+  if (value == nullptr && fallback) return *fallback;
+  if (value != nullptr && value->is_number_integer() && value->get<int64_t>() > 0) return value->get<int64_t>();
+  problem(key, "a positive integer");
+  return 1;
+}
+
+double ConfigReader::number(std::string_view key, std::optional<double> fallback) {
+  const Json* value = find(key);
+  if (value == nullptr && fallback) return *fallback;
+  if (value != nullptr && value->is_number()) return value->get<double>();
+  problem(key, "a number");
+  return 1.0;
+}
+
+bool ConfigReader::flag_or(std::string_view key, bool fallback) {
+  const Json* value = find(key);
+  if (value == nullptr) return fallback;
+  if (value->is_boolean()) return value->get<bool>();
+  problem(key, "true or false");
+  return fallback;
+}
+
+bool ConfigReader::flag(std::string_view key) { return flag_or(key, false); }
+bool ConfigReader::flag_or_true(std::string_view key) { return flag_or(key, true); }
+
+std::string ConfigReader::text(std::string_view key, const std::string& fallback) {
+  const Json* value = find(key);
+  if (value == nullptr) return fallback;
+  if (value->is_string()) return value->get<std::string>();
+  problem(key, "a string");
+  return fallback;
+}
+
+std::vector<double> ConfigReader::numbers(std::string_view key, int64_t count) {
+  std::vector<double> numbers;
+  const Json* value = find(key);
+  if (value != nullptr && value->is_array())
+    for (const Json& number : *value)
+      if (number.is_number()) numbers.push_back(number.get<double>());
+  if (static_cast<int64_t>(numbers.size()) != count || count != static_cast<int64_t>(value->size()))
+    problem(key, cat("a list of ", count, " numbers"));
+  numbers.resize(static_cast<size_t>(count), 1.0);
+  return numbers;
+}
+
+std::vector<std::string> ConfigReader::texts(std::string_view key) {
+  std::vector<std::string> texts;
+  const Json* value = find(key);
+  if (value == nullptr) return texts;
+  if (value->is_array())
+    for (const Json& text : *value)
+      if (text.is_string()) texts.push_back(text.get<std::string>());
+  if (!value->is_array() || texts.size() != value->size()) problem(key, "a list of strings");
+  return texts;
+}
+
+std::optional<ConfigReader> ConfigReader::object(std::string_view key) {
+  const Json* value = find(key);
+  if (value == nullptr) return std::nullopt;
+  if (value->is_object()) return ConfigReader(*value, cat(prefix_, key, "."), problems_);
+  problem(key, "an object");
+  return std::nullopt;
+}
+
+void ConfigReader::problem(std::string_view key, std::string_view expected) {
+  const Json* got = find(key);
+  problems_.push_back(cat(prefix_, key, ": expected ", expected, ", got ", got == nullptr ? "nothing" : got->dump()));
+}
+
+void read_sizes(ConfigReader& keys, ModelConfig& config, const SizeKeys& names) {
+  config.d_model = keys.positive(names.model);
+  config.n_layers = keys.positive(names.layers);
+  config.n_heads = keys.positive(names.heads, names.default_heads);
+  config.n_kv_heads = config.n_heads;
+  config.head_dim = std::max<int64_t>(config.d_model / config.n_heads, 1);
+  config.max_positions = keys.positive(names.positions, 2048);
+  config.d_ffn = names.ffn == "n_inner" ? keys.positive(names.ffn, 4 * config.d_model) : keys.positive(names.ffn);
+}
+
+void read_grouped_sizes(ConfigReader& keys, ModelConfig& config, const SizeKeys& names) {
+  read_sizes(keys, config, names);
+  config.n_kv_heads = keys.positive("num_key_value_heads", config.n_heads);
+  config.head_dim = keys.positive("head_dim", config.head_dim);
+}
+
+Activation read_activation(ConfigReader& keys, std::string_view key, const std::string& fallback) {
+  const std::string name = keys.text(key, fallback);
+  if (name == "silu" || name == "swish") return Activation::kSilu;
+  if (name == "gelu") return Activation::kGelu;
+  if (name == "gelu_new" || name == "gelu_pytorch_tanh" || name == "gelu_fast") return Activation::kGeluTanh;
+  keys.problem(key, "silu, gelu, gelu_new, gelu_fast or gelu_pytorch_tanh");
+  return Activation::kSilu;
+}
+
+RopeConfig read_rope_object(ConfigReader& object, const ModelConfig& config, const RopeDefaults& defaults) {
+  RopeConfig rope;
+  const double share = object.number("partial_rotary_factor", defaults.share);
+  rope.dim = static_cast<int64_t>(static_cast<double>(config.head_dim) * share);
+  rope.theta = object.number("rope_theta", defaults.theta);
+  const int64_t original = defaults.original_max_positions;
+  read_scaling(object, config, original > 0 ? original : config.max_positions, rope);
+  return rope;
+}
+
+RopeConfig read_rope(ConfigReader& keys, const ModelConfig& config, double share) {
+  const RopeDefaults defaults{
+      .theta = keys.number("rope_theta", 10000.0),
+      .share = share,
+      .original_max_positions = keys.positive("original_max_position_embeddings", config.max_positions)};
+  if (std::optional<ConfigReader> parameters = keys.object("rope_parameters"))
+    return read_rope_object(*parameters, config, defaults);
+  if (std::optional<ConfigReader> scaling = keys.object("rope_scaling"))
+    return read_rope_object(*scaling, config, defaults);
+  return {.dim = static_cast<int64_t>(static_cast<double>(config.head_dim) * share),
+          .theta = defaults.theta,
+          .short_factors = {},
+          .long_factors = {}};
+}
+
+void read_windows(ConfigReader& keys, ModelConfig& config, const std::function<bool(int64_t layer)>& slides) {
+  config.window = keys.has("sliding_window") ? keys.positive("sliding_window") : 0;
+  const std::vector<std::string> types = keys.texts("layer_types");
+  if (!types.empty() && static_cast<int64_t>(types.size()) != config.n_layers) {
+    keys.problem("layer_types", cat("one for each of the ", config.n_layers, " layers"));
+    return;
+  }
+  std::vector<bool> windowed;
+  for (int64_t layer = 0; layer < config.n_layers; ++layer) {
+    if (!types.empty() && types[static_cast<size_t>(layer)] != "sliding_attention" &&
+        types[static_cast<size_t>(layer)] != "full_attention") {
+      keys.problem("layer_types", "sliding_attention or full_attention");
+      return;
+    }
+    windowed.push_back(types.empty() ? slides(layer) : types[static_cast<size_t>(layer)] == "sliding_attention");
+  }
+  if (config.window > 0) config.windowed = std::move(windowed);
+}
+
+}  // namespace lancet

@@ -1,0 +1,83 @@
+// Keys of config.json, read one by one; what is wrong with them is collected.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lancet/models/model_config.h"
+
+namespace lancet {
+
+class ConfigReader {
+ public:
+  /// The object and the list outlive the reader.
+  ConfigReader(const nlohmann::json& object, std::string prefix, std::vector<std::string>& problems);
+
+  /// Absent, null: no value.
+  const nlohmann::json* find(std::string_view key) const;
+  bool has(std::string_view key) const { return find(key) != nullptr; }
+
+  int64_t positive(std::string_view key, std::optional<int64_t> fallback = {});
+  double number(std::string_view key, std::optional<double> fallback = {});
+  /// true or false; absent: false.
+  bool flag(std::string_view key);
+  bool flag_or_true(std::string_view key);
+  std::string text(std::string_view key, const std::string& fallback);
+  std::vector<double> numbers(std::string_view key, int64_t count);
+  std::vector<std::string> texts(std::string_view key);
+  /// The keys of an object under `key`; nullopt when there is none.
+  std::optional<ConfigReader> object(std::string_view key);
+
+  /// Notes that the value of `key` is not what was expected.
+  void problem(std::string_view key, std::string_view expected);
+  void refuse(std::string problem) { problems_.push_back(std::move(problem)); }
+
+ private:
+  bool flag_or(std::string_view key, bool fallback);
+
+  const nlohmann::json& object_;
+  std::string prefix_;
+  std::vector<std::string>& problems_;
+};
+
+/// What the keys of sizes are called.
+struct SizeKeys {
+  std::string_view model = "hidden_size";
+  std::string_view ffn = "intermediate_size";
+  std::string_view layers = "num_hidden_layers";
+  std::string_view heads = "num_attention_heads";
+  std::string_view positions = "max_position_embeddings";
+  std::optional<int64_t> default_heads = {};  ///< where the key may be left out
+};
+
+/// Sizes of all families with one kind of head: n_kv_heads = n_heads, head_dim = d_model / n_heads.
+void read_sizes(ConfigReader& keys, ModelConfig& config, const SizeKeys& names = {});
+/// The same with num_key_value_heads and head_dim.
+void read_grouped_sizes(ConfigReader& keys, ModelConfig& config, const SizeKeys& names = {});
+
+/// "silu", "gelu", "gelu_new", "gelu_pytorch_tanh", "gelu_fast" under `key`.
+Activation read_activation(ConfigReader& keys, std::string_view key, const std::string& fallback);
+
+/// Rotary embedding of the first `share` of each head; transformers 4: rope_theta beside rope_scaling; transformers 5:
+/// both inside rope_parameters. Reads config.head_dim and config.max_positions.
+RopeConfig read_rope(ConfigReader& keys, const ModelConfig& config, double share = 1.0);
+
+/// What holds where the object of a rotary embedding says nothing.
+struct RopeDefaults {
+  double theta = 10000.0;
+  double share = 1.0;
+  int64_t original_max_positions = 0;  ///< 0: max_positions
+};
+/// One object of those: rope_parameters, or one layer type's part of it.
+RopeConfig read_rope_object(ConfigReader& object, const ModelConfig& config, const RopeDefaults& defaults);
+
+/// Which layers have the window: `layer_types` where it is there, else what `slides` says.
+void read_windows(ConfigReader& keys, ModelConfig& config, const std::function<bool(int64_t layer)>& slides);
+
+}  // namespace lancet

@@ -1,0 +1,71 @@
+// Gemma 3, its text model (arXiv 2503.19786): Gemma 2's norms, normed queries and keys, five layers with a window and a
+// rotary base of their own for each without.
+#include "family_list.h"
+#include "gemma_config.h"
+
+namespace lancet {
+namespace {
+
+constexpr WeightRow kHeadNormRows[] = {{WeightKind::kQueryNorm, "model.layers.{}.self_attn.q_norm.weight"},
+                                       {WeightKind::kKeyNorm, "model.layers.{}.self_attn.k_norm.weight"}};
+
+/// transformers 4: rope_theta and rope_scaling of layers without a window, rope_local_base_freq of the others;
+/// transformers 5: an object for each type of layer.
+void read_gemma3_rope(ConfigReader& keys, ModelConfig& config) {
+  if (std::optional<ConfigReader> parameters = keys.object("rope_parameters")) {
+    if (std::optional<ConfigReader> full = parameters->object("full_attention"))
+      config.rope = read_rope_object(*full, config, {.theta = 1e6});
+    if (std::optional<ConfigReader> sliding = parameters->object("sliding_attention"))
+      config.window_rope = read_rope_object(*sliding, config, {.theta = 1e4});
+    if (config.rope.dim == 0 || !config.window_rope)
+      keys.problem("rope_parameters", "an object for full_attention and one for sliding_attention");
+    return;
+  }
+  const double theta = keys.number("rope_theta", 1e6);
+  config.rope = read_rope(keys, config);
+  config.rope.theta = theta;
+  config.window_rope = RopeConfig{.dim = config.head_dim,
+                                  .theta = keys.number("rope_local_base_freq", 1e4),
+                                  .short_factors = {},
+                                  .long_factors = {}};
+}
+
+void read_gemma3(ConfigReader& keys, ModelConfig& config) {
+  read_grouped_sizes(keys, config, {.default_heads = 8});
+  // Published files of multi-modal models leave out what are defaults of the family.
+  if (!keys.has("num_key_value_heads")) config.n_kv_heads = 4;
+  if (!keys.has("head_dim")) config.head_dim = 256;
+  if (!keys.has("vocab_size")) config.vocab_size = 262208;
+  if (!keys.has("max_position_embeddings")) config.max_positions = 131072;
+  read_gemma_fields(keys, config);
+  read_gemma_attention(keys, config);
+  config.head_norm = HeadNorm::kPerHead;
+  read_gemma3_rope(keys, config);
+  const int64_t pattern =
+      keys.positive(keys.has("_sliding_window_pattern") ? "_sliding_window_pattern" : "sliding_window_pattern", 6);
+  read_windows(keys, config, [pattern](int64_t layer) { return (layer + 1) % pattern != 0; });
+}
+
+}  // namespace
+
+Family gemma3() {
+  return {
+      .name = "Gemma 3",
+      .architectures = {"Gemma3ForCausalLM", "Gemma3ForConditionalGeneration"},
+      .model_types = {"gemma3_text", "gemma3"},
+      .understood_keys =
+          llama_keys({"hidden_activation", "attention_bias", "query_pre_attn_scalar", "attn_logit_softcapping",
+                      "final_logit_softcapping", "sliding_window", "layer_types", "sliding_window_pattern",
+                      "_sliding_window_pattern", "rope_local_base_freq"}),
+      .harmless_keys = {"cache_implementation", "vision_config", "boi_token_index", "eoi_token_index",
+                        "image_token_index", "mm_tokens_per_image", "boi_token_id", "eoi_token_id", "image_token_id"},
+      .nested_under = "text_config",
+      .weights = rows_of({kLlamaOutside, kLlamaAttention, kHeadNormRows, kGemmaNorms, kLlamaMlp}),
+      .other_names = {{{"model.", "language_model.model."}, {"lm_head.", "language_model.lm_head."}},
+                      {{"model.", "model.language_model."}}},
+      .ignored_tensors = {"vision_tower.*", "multi_modal_projector.*", "model.vision_tower.*",
+                          "model.multi_modal_projector.*"},
+      .read = read_gemma3};
+}
+
+}  // namespace lancet

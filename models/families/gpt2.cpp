@@ -1,0 +1,63 @@
+// GPT-2 (Radford et al. 2019): learned positions, LayerNorm, an MLP without a gate; matrices are stored [in, out].
+#include "../config_reader.h"
+#include "family_list.h"
+#include "rows.h"
+
+namespace lancet {
+namespace {
+
+using enum WeightKind;
+constexpr auto kIn = Layout::kColumns;
+constexpr WeightRow kGpt2Rows[] = {{kEmbedding, "transformer.wte.weight"},
+                                   {kPositions, "transformer.wpe.weight"},
+                                   {kFinalNorm, "transformer.ln_f.weight"},
+                                   {kFinalNormBias, "transformer.ln_f.bias"},
+                                   {kHead, "lm_head.weight"},
+                                   {kAttnNorm, "transformer.h.{}.ln_1.weight"},
+                                   {kAttnNormBias, "transformer.h.{}.ln_1.bias"},
+                                   {kQuery, "transformer.h.{}.attn.c_attn.weight", kIn},
+                                   {kKey, "transformer.h.{}.attn.c_attn.weight", kIn},
+                                   {kValue, "transformer.h.{}.attn.c_attn.weight", kIn},
+                                   {kQueryBias, "transformer.h.{}.attn.c_attn.bias"},
+                                   {kKeyBias, "transformer.h.{}.attn.c_attn.bias"},
+                                   {kValueBias, "transformer.h.{}.attn.c_attn.bias"},
+                                   {kAttnOut, "transformer.h.{}.attn.c_proj.weight", kIn},
+                                   {kAttnOutBias, "transformer.h.{}.attn.c_proj.bias"},
+                                   {kMlpNorm, "transformer.h.{}.ln_2.weight"},
+                                   {kMlpNormBias, "transformer.h.{}.ln_2.bias"},
+                                   {kUp, "transformer.h.{}.mlp.c_fc.weight", kIn},
+                                   {kUpBias, "transformer.h.{}.mlp.c_fc.bias"},
+                                   {kDown, "transformer.h.{}.mlp.c_proj.weight", kIn},
+                                   {kDownBias, "transformer.h.{}.mlp.c_proj.bias"}};
+
+void read_gpt2(ConfigReader& keys, ModelConfig& config) {
+  read_sizes(keys, config,
+             {.model = "n_embd", .ffn = "n_inner", .layers = "n_layer", .heads = "n_head", .positions = "n_positions"});
+  config.norm = NormKind::kLayer;
+  config.norm_eps = keys.number("layer_norm_epsilon", 1e-5);
+  config.gated_mlp = false;
+  config.activation = read_activation(keys, "activation_function", "gelu_new");
+  config.qkv_bias = config.attention_out_bias = config.mlp_bias = true;
+  config.tied_embeddings = keys.flag_or_true("tie_word_embeddings");
+  if (!keys.flag_or_true("scale_attn_weights")) config.attention_scale = 1;
+}
+
+}  // namespace
+
+Family gpt2() {
+  return {.name = "GPT-2",
+          .architectures = {"GPT2LMHeadModel"},
+          .model_types = {"gpt2"},
+          .understood_keys = {"n_embd", "n_inner", "n_layer", "n_head", "n_positions", "layer_norm_epsilon",
+                              "activation_function", "scale_attn_weights"},
+          .harmless_keys = {"n_ctx", "resid_pdrop", "embd_pdrop", "attn_pdrop", "summary_type", "summary_use_proj",
+                            "summary_activation", "summary_proj_to_labels", "summary_first_dropout",
+                            "gradient_checkpointing"},
+          .weights = rows_of({kGpt2Rows}),
+          .other_names = {{{"transformer.", ""}}},
+          .ignored_tensors = {"transformer.h.{}.attn.bias", "transformer.h.{}.attn.masked_bias", "h.{}.attn.bias",
+                              "h.{}.attn.masked_bias"},
+          .read = read_gpt2};
+}
+
+}  // namespace lancet

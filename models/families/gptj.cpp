@@ -1,0 +1,58 @@
+// GPT-J (Wang & Komatsuzaki 2021): attention and MLP side by side behind one norm, rotary embedding of adjacent pairs,
+// a head with a bias.
+#include "../config_reader.h"
+#include "family_list.h"
+#include "rows.h"
+
+namespace lancet {
+namespace {
+
+using enum WeightKind;
+constexpr WeightRow kGptjRows[] = {{kEmbedding, "transformer.wte.weight"},
+                                   {kFinalNorm, "transformer.ln_f.weight"},
+                                   {kFinalNormBias, "transformer.ln_f.bias"},
+                                   {kHead, "lm_head.weight"},
+                                   {kHeadBias, "lm_head.bias"},
+                                   {kAttnNorm, "transformer.h.{}.ln_1.weight"},
+                                   {kAttnNormBias, "transformer.h.{}.ln_1.bias"},
+                                   {kQuery, "transformer.h.{}.attn.q_proj.weight"},
+                                   {kKey, "transformer.h.{}.attn.k_proj.weight"},
+                                   {kValue, "transformer.h.{}.attn.v_proj.weight"},
+                                   {kAttnOut, "transformer.h.{}.attn.out_proj.weight"},
+                                   {kUp, "transformer.h.{}.mlp.fc_in.weight"},
+                                   {kUpBias, "transformer.h.{}.mlp.fc_in.bias"},
+                                   {kDown, "transformer.h.{}.mlp.fc_out.weight"},
+                                   {kDownBias, "transformer.h.{}.mlp.fc_out.bias"}};
+
+void read_gptj(ConfigReader& keys, ModelConfig& config) {
+  read_sizes(keys, config,
+             {.model = "n_embd", .ffn = "n_inner", .layers = "n_layer", .heads = "n_head", .positions = "n_positions"});
+  config.order = BlockOrder::kParallel;
+  config.norm = NormKind::kLayer;
+  config.norm_eps = keys.number("layer_norm_epsilon", 1e-5);
+  config.rope.dim = keys.positive("rotary_dim", config.head_dim);
+  config.rope.pairs = RopeConfig::Pairs::kAdjacent;
+  config.gated_mlp = false;
+  config.activation = read_activation(keys, "activation_function", "gelu_new");
+  config.mlp_bias = config.head_bias = true;
+}
+
+}  // namespace
+
+Family gptj() {
+  return {.name = "GPT-J",
+          .architectures = {"GPTJForCausalLM"},
+          .model_types = {"gptj"},
+          .understood_keys = {"n_embd", "n_inner", "n_layer", "n_head", "n_positions", "rotary_dim",
+                              "layer_norm_epsilon", "activation_function"},
+          .harmless_keys = {"n_ctx", "resid_pdrop", "embd_pdrop", "attn_pdrop", "summary_type", "summary_use_proj",
+                            "summary_activation", "summary_proj_to_labels", "summary_first_dropout",
+                            "gradient_checkpointing", "rotary", "scale_attn_weights", "tokenizer_class"},
+          .weights = rows_of({kGptjRows}),
+          .other_names = {{{"transformer.", ""}}},
+          .ignored_tensors = {"transformer.h.{}.attn.bias", "transformer.h.{}.attn.masked_bias", "h.{}.attn.bias",
+                              "h.{}.attn.masked_bias"},
+          .read = read_gptj};
+}
+
+}  // namespace lancet

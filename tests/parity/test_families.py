@@ -1,0 +1,74 @@
+"""Every family against transformers: logits in f32 and bf16, greedy text, and files that transformers reads again."""
+import json
+import random
+
+import pytest
+import torch
+from engine import ROOT, assert_rows_close, lancet_logits, load_tokenizer, nmse, run_binary, run_binary_raw, transformers_logits
+from family_checkpoints import VARIANTS, load, make_checkpoint
+from test_generate import greedy
+
+NMSE_F32 = 1e-9
+LENGTHS = [1, 2, 13, 60]  # within a window and a longrope's first range, and beyond
+TOKENIZER = ROOT / "data" / "demo-model"
+LATER = {name for name, variant in VARIANTS.items() if variant.family == "qwen3_moe"}  # refused by name so far
+BY_FAMILY = ["mistral_window", "qwen2", "qwen3", "phi3", "gemma", "gemma2", "gemma3", "olmo2", "gpt2", "gptj", "neox"]
+DENSE = [name for name in VARIANTS if name not in LATER]
+
+
+@pytest.fixture(scope="module")
+def folder_of(tmp_path_factory):
+    made = {}
+
+    def folder(name):
+        if name not in made:
+            made[name] = make_checkpoint(name, tmp_path_factory.mktemp("family") / name, TOKENIZER)
+        return made[name]
+
+    return folder
+
+
+def rows(lengths):
+    rng = random.Random(5)
+    return [[rng.randrange(3, 2000) for _ in range(length)] for length in lengths]
+
+
+def batches(name):
+    """Longrope's frequencies go by the longest row of a batch: rows of either range by themselves."""
+    return [rows(LENGTHS[:-1]), rows(LENGTHS[-1:])] if "rope" in name or "phi4_mini" in name else [rows(LENGTHS)]
+
+
+@pytest.mark.parametrize("name", DENSE)
+def test_logits_equal_transformers(name, folder_of, tmp_path):
+    folder, net = folder_of(name), load(folder_of(name))
+    for batch in batches(name):
+        assert_rows_close(lancet_logits(folder, batch, "f32", tmp_path), transformers_logits(net, batch), NMSE_F32)
+
+
+@pytest.mark.parametrize("name", BY_FAMILY)
+def test_bf16_is_as_close_as_transformers_bf16(name, folder_of, tmp_path):
+    """Both against transformers in f32."""
+    folder, batch = folder_of(name), rows(LENGTHS)
+    exact = torch.cat(transformers_logits(load(folder), batch))
+    theirs = torch.cat(transformers_logits(load(folder, torch.bfloat16), batch))
+    ours = torch.cat(lancet_logits(folder, batch, "bf16", tmp_path))
+    assert nmse(ours, exact) <= 1.5 * nmse(theirs.float(), exact)
+
+
+@pytest.mark.parametrize("name", [*BY_FAMILY, "gptj_padded"])
+def test_greedy_text_equals_transformers(name, folder_of):
+    """Token by token with cached keys and values, past the window."""
+    folder, tokenizer = folder_of(name), load_tokenizer(folder_of(name))
+    net, prompt = load(folder), "The mother tongue of Danielle Darrieux is"
+    arguments = ["--model", folder, "--prompt", prompt, "--tokens", 24, "--dtype", "f32", "--json"]
+    ours = json.loads(run_binary("lancet", "generate", *arguments))
+    ids, text = greedy(net, tokenizer, prompt)
+    assert ours == dict(prompt=prompt, text=text, ids=ids)
+
+
+def test_longrope_does_not_go_on_with_keys_of_short_texts(folder_of, tmp_path):
+    """At most 32 tokens, or more from the beginning; in between all keys would have to be made anew."""
+    arguments = ["--model", folder_of("phi3_longrope"), "--prompt", "The mother tongue of Danielle Darrieux is"]
+    done = run_binary_raw("lancet", "generate", *arguments, "--tokens", 60, "--dtype", "f32")
+    assert done.returncode == 2
+    assert "grows beyond 32 tokens, where this model's rotary embedding changes" in done.stderr

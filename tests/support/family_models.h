@@ -1,0 +1,20 @@
+// Configurations of small random models of every family, which have what the family's public models have.
+#pragma once
+
+#include <ostream>
+#include <string>
+#include <vector>
+
+namespace lancet::testing {
+
+struct FamilyModel {
+  std::string name;
+  std::string config;  ///< config.json: 5 layers, hidden size 32, MLP size 48, the demo tokenizer's vocabulary
+};
+
+/// Windows are of 5 tokens.
+const std::vector<FamilyModel>& family_models();
+
+inline void PrintTo(const FamilyModel& model, std::ostream* out) { *out << model.name; }
+
+}  // namespace lancet::testing
