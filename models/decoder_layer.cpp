@@ -81,11 +81,7 @@ AttentionInputs attention_inputs(const SequenceInfo& sequence, const Tensor& fre
   inputs.queries = inputs.keys;
   const Tensor mask = attention_mask(sequence);
   if (mask.defined()) inputs.mask_B1QS = mask.to(device);
-  inputs.packed.runs = sequence.packed;
-  if (sequence.places_P.defined()) {
-    inputs.packed.places_P = sequence.places_P.to(device);
-    inputs.packed.first_T = sequence.first_T.to(device);
-  }
+  inputs.packed = packed_documents(sequence, device);
   return inputs;
 }
 
