@@ -42,7 +42,8 @@ int64_t layer_pass_bytes(const ModelConfig& config, const PassShape& pass) {
   const int64_t mlp = element * (3 * config.d_model + 4 * config.d_ffn);
   // Without a fused kernel in at least f32.
   const int64_t copies = pass.score_tokens > 0 ? 4 * copy_bytes(pass.dtype) * d_query : 0;
-  // Keys and values spread over the heads, scaled copies; scores, masked and as weights.
+  // Keys and values spread over the heads, scaled copies; scores, masked and as weights. Of packed documents run by
+  // run: a kernel for all lengths spreads nothing, and so takes less.
   const int64_t attending = element * 4 * d_query + copies +
                             3 * std::max(element, copy_bytes(pass.dtype)) * config.n_heads * pass.score_tokens;
   // Hidden state and normed input; query, keys, values and the output: of tokens, and of places where these are packed.

@@ -6,6 +6,8 @@
 #include <limits>
 #include <unordered_map>
 
+#include "lancet/runtime/devices.h"
+
 namespace lancet {
 namespace {
 
@@ -76,6 +78,12 @@ Tensor to_places(const Tensor& x_1THC, const PackedDocuments& packed) {
   return packed.places_P.defined() ? x_THC.index_select(0, packed.places_P) : x_THC;
 }
 
+/// [P, H, C] -> [1, T, H * C]: each token as at its first place.
+Tensor to_tokens(const Tensor& x_PHC, const PackedDocuments& packed) {
+  const Tensor x_THC = packed.first_T.defined() ? x_PHC.index_select(0, packed.first_T) : x_PHC;
+  return x_THC.flatten(1).unsqueeze(0);
+}
+
 /// bool [N, 1, T, T]: true where a token of a document may attend.
 Tensor causal_mask(const DocumentRun& run, int64_t window, at::Device device) {
   const Tensor seen = torch::ones({run.tokens, run.tokens}, at::TensorOptions(torch::kBool).device(device)).tril();
@@ -112,7 +120,33 @@ Tensor attend_some(const Tensor& query_1OHC, const KeyValuePair& fresh_1TKC, con
   return torch::cat(parts_XD).index_select(0, queries.first_O).unsqueeze(0);
 }
 
+/// Whether one launch computes all of it.
+bool takes_varlen_kernel(const Tensor& query, const KeyValuePair& fresh, const PackedDocuments& packed,
+                         AttentionRule rule) {
+  VarlenCase attention = varlen_case(query, fresh.key, fresh.value, packed.bounds);
+  attention.sees_all_before = packed.window == 0 || packed.window >= packed.bounds.most_tokens;
+  attention.caps_scores = rule.cap > 0;
+  attention.every_query = !packed.queries.first_O.defined();
+  return fits_varlen_kernel(attention);
+}
+
 }  // namespace
+
+PackedDocuments packed_documents(const SequenceInfo& sequence, at::Device device) {
+  PackedDocuments packed;
+  packed.runs = sequence.packed;
+  if (sequence.packed.empty()) return packed;
+  if (sequence.places_P.defined()) {
+    packed.places_P = sequence.places_P.to(device);
+    packed.first_T = sequence.first_T.to(device);
+  }
+  if (compute_capability(device) == 0) return packed;
+  std::vector<int64_t> lengths;
+  for (const DocumentRun& run : sequence.packed)
+    lengths.insert(lengths.end(), static_cast<size_t>(run.documents), run.tokens);
+  packed.bounds = document_bounds(lengths, device);
+  return packed;
+}
 
 PackedQueries packed_queries(const SequenceInfo& sequence, at::Device device) {
   const Tensor output_O = sequence.outputs_BO.flatten();
@@ -145,8 +179,17 @@ PackedQueries packed_queries(const SequenceInfo& sequence, at::Device device) {
   return queries;
 }
 
+Tensor packed_attention_by(VarlenKernel kernel, const Tensor& query_1THC, const KeyValuePair& fresh_1TKC,
+                           const PackedDocuments& packed, double scale) {
+  const Tensor attended_PHC = kernel(to_places(query_1THC, packed), to_places(fresh_1TKC.key, packed),
+                                     to_places(fresh_1TKC.value, packed), packed.bounds, scale);
+  return to_tokens(attended_PHC, packed);
+}
+
 Tensor packed_attention(const Tensor& query_1QHC, const KeyValuePair& fresh_1TKC, const PackedDocuments& packed,
                         AttentionRule rule) {
+  if (takes_varlen_kernel(query_1QHC, fresh_1TKC, packed, rule))
+    return packed_attention_by(varlen_attention, query_1QHC, fresh_1TKC, packed, rule.scale);
   if (packed.queries.first_O.defined()) return attend_some(query_1QHC, fresh_1TKC, packed, rule);
   const auto by_head = [&](const Tensor& x_1THC) { return to_places(x_1THC, packed).transpose(0, 1); };
   const Part whole{by_head(query_1QHC), by_head(fresh_1TKC.key), by_head(fresh_1TKC.value)};
@@ -171,9 +214,7 @@ Tensor packed_attention(const Tensor& query_1QHC, const KeyValuePair& fresh_1TKC
     const Tensor attended = grouped_attention(query, {rows(part.key_KTC), rows(part.value_KTC)}, {}, mask, rule);
     parts_PHC.push_back(attended.flatten(0, 1).view_as(part.query_HTC.transpose(0, 1)));
   }
-  const Tensor attended_PHC = torch::cat(parts_PHC);
-  const Tensor attended_THC = packed.first_T.defined() ? attended_PHC.index_select(0, packed.first_T) : attended_PHC;
-  return attended_THC.flatten(1).unsqueeze(0);
+  return to_tokens(torch::cat(parts_PHC), packed);
 }
 
 }  // namespace lancet

@@ -1,11 +1,12 @@
 // Attention within the documents of a packed row. A block-diagonal mask over the row would cost its length squared;
-// here each run of documents of equal length is a batch of its own.
+// here each run of documents of equal length is a batch of its own, or one kernel takes documents of all lengths.
 #pragma once
 
 #include <span>
 #include <vector>
 
 #include "lancet/kernels/attention.h"
+#include "lancet/kernels/varlen_attention.h"
 #include "lancet/models/sequence_info.h"
 
 namespace lancet {
@@ -25,14 +26,22 @@ struct PackedDocuments {
   int64_t window = 0;  ///< of how many places a token sees the last ones, its own included; 0: of all before it
   Tensor places_P, first_T;
   PackedQueries queries;
+  DocumentBounds bounds;  ///< of the places; undefined where no kernel asks for them
 };
+
+/// Of a packed sequence, on `device`.
+PackedDocuments packed_documents(const SequenceInfo& sequence, at::Device device);
 
 /// Of the sequence's `outputs_BO`, on `device`.
 PackedQueries packed_queries(const SequenceInfo& sequence, at::Device device);
 
 /// query [1, Q, H, C] of all tokens, or of those that `packed.queries` names, keys and values [1, T, K, C] of a packed
-/// row -> [1, Q, H * C].
+/// row -> [1, Q, H * C]. By the variable-length kernel where fits_varlen_kernel() says so, else run by run.
 Tensor packed_attention(const Tensor& query_1THC, const KeyValuePair& fresh_1TKC, const PackedDocuments& packed,
                         AttentionRule rule);
+
+/// The same of all tokens by `kernel`, whatever the device. `packed` has bounds.
+Tensor packed_attention_by(VarlenKernel kernel, const Tensor& query_1THC, const KeyValuePair& fresh_1TKC,
+                           const PackedDocuments& packed, double scale);
 
 }  // namespace lancet

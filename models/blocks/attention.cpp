@@ -55,12 +55,8 @@ AttentionInputs attention_inputs(const ModelConfig& config, const SequenceInfo& 
   const int64_t window = has_window ? config.window : 0;
   const Tensor mask = attention_mask(sequence, window);
   if (mask.defined()) inputs.mask_B1QS = mask.to(device);
-  inputs.packed.runs = sequence.packed;
+  inputs.packed = packed_documents(sequence, device);
   inputs.packed.window = window;
-  if (sequence.places_P.defined()) {
-    inputs.packed.places_P = sequence.places_P.to(device);
-    inputs.packed.first_T = sequence.first_T.to(device);
-  }
   return inputs;
 }
 

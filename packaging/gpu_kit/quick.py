@@ -26,7 +26,7 @@ def read_doctor(text):
 
 
 def doctor(settings):
-    return Step("doctor", settings.program("lancet", "doctor", "--json"), 90, read_doctor)
+    return Step("doctor", settings.program("lancet", "doctor", "--devices", "all", "--json"), 90, read_doctor)
 
 
 def read_tests(path):

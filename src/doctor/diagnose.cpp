@@ -264,6 +264,7 @@ std::vector<Finding> diagnose(const MachineFacts& facts) {
     add(facts, findings);
   for (Finding& finding : diagnose_folders(facts.folders)) findings.push_back(std::move(finding));
   add_shared_memory(facts, findings);
+  for (Finding& finding : diagnose_device_checks(facts)) findings.push_back(std::move(finding));
   return findings;
 }
 

@@ -1,5 +1,6 @@
 #include <nlohmann/json.hpp>
 
+#include "lancet/doctor/device_checks.h"
 #include "lancet/doctor/doctor.h"
 
 namespace lancet {
@@ -48,6 +49,17 @@ Json copies_json(const MachineFacts& facts) {
   return copies;
 }
 
+Json device_checks_json(const MachineFacts& facts) {
+  if (!facts.device_checks) return nullptr;
+  Json checks = Json::array();
+  for (const DeviceCheck& check : *facts.device_checks)
+    checks.push_back({{"check", check_name(check.kind)},
+                      {"devices", check.devices},
+                      {"failure", check.failure},
+                      {"bytes_per_s", check.bytes_per_s}});
+  return checks;
+}
+
 Json facts_json(const MachineFacts& facts) {
   const Versions& versions = facts.versions;
   Json memory = nullptr;
@@ -78,6 +90,7 @@ Json facts_json(const MachineFacts& facts) {
             {"device", facts.all_reduce.device},
             {"bytes_per_s", facts.all_reduce.bytes_per_s},
             {"failure", facts.all_reduce.failure}}},
+          {"device_checks", device_checks_json(facts)},
           {"numerics", named(facts.numerics)},
           {"processor",
            {{"model", facts.cpu.model},

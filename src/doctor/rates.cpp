@@ -1,14 +1,13 @@
 #include "lancet/doctor/rates.h"
 
-#include <ATen/DeviceAccelerator.h>
 #include <torch/types.h>
 
 #include <chrono>
-#include <functional>
 
 #include "lancet/distributed/thread_ranks.h"
 #include "lancet/runtime/memory.h"
 #include "lancet/runtime/placement.h"
+#include "timing.h"
 
 namespace lancet {
 namespace {
@@ -16,25 +15,6 @@ namespace {
 constexpr int64_t kBlockBytes = int64_t{256} << 20;
 constexpr int64_t kMatrixSize = 1024;
 constexpr double kSeconds = 0.4;
-
-/// Runs of `work` per second; the first run is not counted: it sets things up.
-double rate(const std::function<void()>& work, double seconds) {
-  work();
-  const auto begin = std::chrono::steady_clock::now();
-  double elapsed = 0;
-  int64_t runs = 0;
-  do {
-    work();
-    ++runs;
-    elapsed = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-  } while (elapsed < seconds);
-  return static_cast<double>(runs) / elapsed;
-}
-
-/// Until all that was begun there is done.
-void wait_for(at::Device device) {
-  if (device != Placement::host()) at::accelerator::synchronizeDevice(device.index());
-}
 
 CopyRate measure_copy(const Tensor& from, const Tensor& to) {
   const auto copy = [&] {

@@ -7,7 +7,7 @@
 #include <stdexcept>
 
 #include "lancet/core/strings.h"
-#include "lancet/runtime/placement.h"
+#include "lancet/runtime/devices.h"
 
 namespace lancet {
 namespace {
@@ -24,26 +24,108 @@ void for_each_panel(int64_t size, const std::function<void(int64_t begin, int64_
   for (int64_t begin = 0; begin < size; begin += width) work(begin, std::min(begin + width, size));
 }
 
+/// Whether the matrix units multiply such rows into f32 sums.
+bool has_sixteen_bits(const Tensor& rows) {
+  return rows.scalar_type() == torch::kBFloat16 || rows.scalar_type() == torch::kHalf;
+}
+
+/// left^T right. Of 16-bit numbers with sums in f32: products of two of them are exact in f32, so that the host, which
+/// has no such product, computes the same formula from widened ones.
+Tensor product(const Tensor& left_NF, const Tensor& right_NG) {
+  if (!has_sixteen_bits(right_NG)) return torch::matmul(left_NF.t(), right_NG);
+  if (has_sixteen_bit_products(right_NG.device())) return at::mm(left_NF.t(), right_NG, torch::kFloat);
+  return torch::matmul(left_NF.to(torch::kFloat).t(), right_NG.to(torch::kFloat));
+}
+
+/// What `make` gives for the device, made when it is first asked for.
+template <typename T, typename Make>
+const T& once_a_device(std::vector<std::pair<at::Device, T>>& made, at::Device device, const Make& make) {
+  for (const auto& [where, value] : made)
+    if (where == device) return value;
+  return made.emplace_back(device, make()).second;
+}
+
 }  // namespace
 
-GramAccumulator::GramAccumulator(int64_t size, at::Device device)
-    : sum_FF_(torch::zeros({size, size}, torch::TensorOptions(torch::kDouble).device(device))) {}
+GramProducts gram_products(at::Device device) {
+  return has_sixteen_bit_products(device) ? GramProducts::kSixteenBits : GramProducts::kWidened;
+}
 
-void GramAccumulator::add(const Tensor& rows_NF, const Tensor& host_counts_N) {
+RowCounts::RowCounts(Tensor host_counts_N) : host_counts_N_(std::move(host_counts_N)) {
+  if (!host_counts_N_.defined()) return;
+  check_device(host_counts_N_, Placement::host(), "counts of rows");
+  const Tensor places = (host_counts_N_ > 1).nonzero().flatten();
+  places_.assign(places.const_data_ptr<int64_t>(), places.const_data_ptr<int64_t>() + places.numel());
+}
+
+int64_t RowCounts::total(int64_t rows) const {
+  return host_counts_N_.defined() ? host_counts_N_.sum().item<int64_t>() : rows;
+}
+
+Tensor RowCounts::on(at::Device device) {
+  if (!host_counts_N_.defined()) return {};
+  return once_a_device(counts_, device, [&] { return host_counts_N_.to(device); });
+}
+
+RowCounts::Repeated RowCounts::repeated(int64_t begin, int64_t end, at::Device device) {
+  const auto place = [&](int64_t row) { return std::ranges::lower_bound(places_, row) - places_.begin(); };
+  const int64_t first = place(begin), n = place(end) - first;
+  if (n == 0) return {};
+  const Repeated& all = once_a_device(repeated_, device, [&] {
+    const Tensor surplus = host_counts_N_.index_select(0, to_index(places_, Placement::host())) - 1;
+    return Repeated{to_index(places_, device), surplus.to(torch::kFloat).to(device)};
+  });
+  return {all.places_R.narrow(0, first, n), all.surplus_R.narrow(0, first, n)};
+}
+
+GramAccumulator::GramAccumulator(int64_t size, at::Device device, GramProducts products)
+    : sum_FF_(torch::zeros({size, size}, torch::TensorOptions(torch::kDouble).device(device))), products_(products) {}
+
+void GramAccumulator::add(const Tensor& rows_NF) {
+  RowCounts once;
+  add(rows_NF, once);
+}
+
+void GramAccumulator::add(const Tensor& rows_NF, RowCounts& counts) {
   check_device(rows_NF, sum_FF_.device(), "rows for a second moment");
-  const Tensor counts_N = host_counts_N.defined() ? host_counts_N.to(rows_NF.device()) : Tensor();
-  for (int64_t begin = 0; begin < rows_NF.size(0); begin += kChunkRows) {
-    const auto chunk = [&](const Tensor& x) { return x.slice(0, begin, begin + kChunkRows); };
-    const bool double_rows = rows_NF.scalar_type() == torch::kDouble;
-    const Tensor right = double_rows ? chunk(rows_NF) : chunk(rows_NF).to(torch::kFloat);
-    const Tensor left = counts_N.defined() ? right * chunk(counts_N).to(right.scalar_type()).unsqueeze(1) : right;
-    // tall products (panels below the diagonal) are faster in MKL than the same ones transposed
-    for_each_panel(sum_FF_.size(0), [&](int64_t first, int64_t last) {
-      const Tensor panel = torch::matmul(left.slice(1, first).t(), right.slice(1, first, last));
-      sum_FF_.slice(0, first).slice(1, first, last).add_(panel);
-    });
-  }
-  rows_ += host_counts_N.defined() ? host_counts_N.sum().item<int64_t>() : rows_NF.size(0);
+  const bool keeps_type = products_ == GramProducts::kSixteenBits && has_sixteen_bits(rows_NF);
+  for (int64_t begin = 0; begin < rows_NF.size(0); begin += kChunkRows)
+    fold(keeps_type ? sixteen_bits(rows_NF, begin, counts) : widened(rows_NF, begin, counts));
+  rows_ += counts.total(rows_NF.size(0));
+}
+
+GramAccumulator::Factors GramAccumulator::widened(const Tensor& rows_NF, int64_t begin, RowCounts& counts) const {
+  const auto chunk = [&](const Tensor& x) { return x.slice(0, begin, begin + kChunkRows); };
+  const bool double_rows = rows_NF.scalar_type() == torch::kDouble;
+  const Tensor right = double_rows ? chunk(rows_NF) : chunk(rows_NF).to(torch::kFloat);
+  const Tensor counts_N = counts.on(rows_NF.device());
+  if (!counts_N.defined()) return {.left_NF = right, .right_NF = right, .more_left_RF = {}, .more_right_RF = {}};
+  return {.left_NF = right * chunk(counts_N).to(right.scalar_type()).unsqueeze(1),
+          .right_NF = right,
+          .more_left_RF = {},
+          .more_right_RF = {}};
+}
+
+GramAccumulator::Factors GramAccumulator::sixteen_bits(const Tensor& rows_NF, int64_t begin, RowCounts& counts) const {
+  const int64_t end = std::min(begin + kChunkRows, rows_NF.size(0));
+  const Tensor chunk = rows_NF.slice(0, begin, end);
+  const auto [places_R, surplus_R] = counts.repeated(begin, end, rows_NF.device());
+  if (!places_R.defined()) return {.left_NF = chunk, .right_NF = chunk, .more_left_RF = {}, .more_right_RF = {}};
+  const Tensor repeated = rows_NF.index_select(0, places_R).to(torch::kFloat);
+  return {.left_NF = chunk,
+          .right_NF = chunk,
+          .more_left_RF = repeated * surplus_R.unsqueeze(1),
+          .more_right_RF = repeated};
+}
+
+void GramAccumulator::fold(const Factors& factors) {
+  // tall products (panels below the diagonal) are faster in MKL than the same ones transposed
+  for_each_panel(sum_FF_.size(0), [&](int64_t first, int64_t last) {
+    Tensor panel = product(factors.left_NF.slice(1, first), factors.right_NF.slice(1, first, last));
+    if (factors.more_left_RF.defined())
+      panel.addmm_(factors.more_left_RF.slice(1, first).t(), factors.more_right_RF.slice(1, first, last));
+    sum_FF_.slice(0, first).slice(1, first, last).add_(panel);
+  });
 }
 
 void GramAccumulator::restore(const Tensor& panels_FF, int64_t rows) {

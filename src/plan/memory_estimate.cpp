@@ -13,9 +13,11 @@
 namespace lancet {
 namespace {
 
-/// Rows of one f32 product of second moments, and the width of its panels (kernels/gram.cpp).
+/// Rows of one f32 product of second moments, and the width of its panels (kernels/gram.cpp). On GPUs rows of 16 bits
+/// are not widened, but for those that count more than once: at most as much.
 constexpr int64_t kGramRows = 4096;
-constexpr int64_t kShortTokens = 64;  // packed documents whose scores are held on every device (packed_attention.cpp)
+/// Packed documents whose scores are held on every device (packed_attention.cpp: the loop over runs).
+constexpr int64_t kShortTokens = 64;
 
 int64_t element_bytes(const JobWork& work) { return static_cast<int64_t>(c10::elementSize(work.dtype)); }
 

@@ -151,6 +151,15 @@ bool fuses_attention(at::Device device, at::ScalarType dtype) {
   return device.is_cpu() || (device.is_cuda() && dtype != at::kDouble);
 }
 
+bool has_sixteen_bit_products(at::Device device) { return device.is_cuda(); }
+
+int64_t compute_capability(at::Device device) {
+  if (!device.is_cuda()) return 0;
+  static const GpuDriver driver = read_gpu_driver();
+  const auto at = std::ranges::find(driver.gpus, static_cast<int64_t>(device.index()), &GpuIdentity::index);
+  return at == driver.gpus.end() ? 0 : at->capability;
+}
+
 DeviceChoice find_devices(std::span<const std::string> names, HostShare share) {
   return find_devices(names, share, this_machine());
 }

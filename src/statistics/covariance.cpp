@@ -30,13 +30,12 @@ class Sums {
     for (const int64_t layer : layers) sums_.emplace_back(model.config().d_ffn, model.placement().device_of(layer));
   }
 
-  /// Adds each layer's keys of one chunk as they pass by; `counts_T` as token_counts gives them. The hooks borrow this
-  /// object.
-  HookSet hooks(std::span<const int64_t> layers, const Tensor& counts_T) {
+  /// Adds each layer's keys of one chunk as they pass by. The hooks borrow this object and the chunk's counts.
+  HookSet hooks(std::span<const int64_t> layers, RowCounts& counts) {
     HookSet hooks;
     for (size_t i = 0; i < layers.size(); ++i)
       hooks.observe({HookPoint::kMlpKey, layers[i]},
-                    [&sum = sums_[i], counts_T](const Tensor& keys_1TF) { sum.add(keys_1TF.flatten(0, 1), counts_T); });
+                    [&sum = sums_[i], &counts](const Tensor& keys_1TF) { sum.add(keys_1TF.flatten(0, 1), counts); });
     hooks.stop_at({HookPoint::kMlpKey, layers.back()});
     return hooks;
   }
@@ -108,11 +107,10 @@ void collect_own_chunks(const CausalLM& model, const CorpusTokens& corpus,
     const torch::NoGradGuard no_grad_in_this_thread;
     TokenBatch chunk = make_chunk(corpus, chunks[static_cast<size_t>(i)]);
     chunk.sequence.turn = &turn;
-    const Tensor counts_T = token_counts(chunk.sequence);
-    model.run_layers(model.embed(chunk.ids_BT, chunk.sequence), chunk.sequence, {0, layers.back() + 1},
-                     sums.hooks(layers, counts_T));
+    RowCounts counts(token_counts(chunk.sequence));
+    model.run_layers(model.embed(chunk.ids_BT, chunk.sequence), chunk.sequence, {0, layers.back() + 1}, sums.hooks(layers, counts));
     progress.advance_pieces();
-    progress.advance(counts_T.defined() ? counts_T.sum().item<int64_t>() : chunk.ids_BT.numel());
+    progress.advance(counts.total(chunk.ids_BT.numel()));
   };
   const auto n_chunks = static_cast<int64_t>(chunks.size());
   while (begin < n_chunks) {

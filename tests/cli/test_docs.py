@@ -80,6 +80,7 @@ RUN = {
 TESTED = {
     "lancet doctor": "test_doctor.test_doctor_tells_what_it_found_as_text",
     "lancet doctor --json": "test_doctor.test_doctor_tells_facts_as_json",
+    "lancet doctor --devices all": "test_doctor.test_doctor_says_what_it_would_check_without_gpus",
     "lancet inspect my-model": "test_getting_started.test_the_facts_take",
     "lancet init --model my-model --requests facts.json > job.yaml": "test_getting_started.test_the_facts_take",
     "lancet eval job.yaml --set model=edited --baseline my-model": "test_getting_started.test_eval_finds_the_same_as_the_edit",

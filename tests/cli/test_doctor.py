@@ -87,3 +87,29 @@ def test_doctor_finds_an_output_that_is_there(lancet):
 def test_doctor_needs_a_job_for_overrides(lancet):
     result = lancet.run("doctor", "--set", "run.dtype=f32")
     assert result.returncode == 2 and "expected a job file" in result.stderr
+
+
+def test_doctor_says_what_it_would_check_without_gpus(lancet):
+    result = lancet.run("doctor", "--devices", "all", "--json")
+    facts = json.loads(result.stdout)["facts"]
+    if facts["usable_gpus"]:
+        pytest.skip("this machine has GPUs")
+    assert result.returncode == 0, result.stdout
+    assert facts["device_checks"] == []
+    assert "nothing was checked" in findings(result)["device checks", "note"]["what"]
+
+
+def test_doctor_checks_named_devices(lancet):
+    result = lancet.run("doctor", "--devices", "cpu")
+    assert result.returncode == 0, result.stdout
+    for topic in ("device bytes", "device products", "split model"):
+        assert re.search(rf"^  ok +{topic} +cpu: ", result.stdout, re.M), result.stdout
+    assert re.search(r"^  note +device checks +one device: ", result.stdout, re.M)
+
+
+@pytest.mark.parametrize(
+    ("names", "code", "part"), [("cuda:99", 4, "cuda:99"), ("cpu=1GiB", 2, "without budgets"), ("some", 4, "some"), ("", 4, "expected")]
+)
+def test_doctor_names_devices_that_it_cannot_check(lancet, names, code, part):
+    result = lancet.run("doctor", "--devices", names)
+    assert result.returncode == code and part in result.stderr and not result.stdout

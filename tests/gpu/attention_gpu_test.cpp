@@ -6,6 +6,7 @@
 
 #include "support/on_device.h"
 #include "support/tiny_model.h"
+#include "support/varlen_reference.h"
 
 namespace lancet {
 namespace {
@@ -42,6 +43,28 @@ TEST_P(AttentionOnDevice, OfFewAndManyQueriesBehindAPrefixIsTheHosts) {
         device(), ours,
         {numbers({kRows, queries, kHeads, kDim}, 14), numbers({kRows, kFresh, kKvHeads, kDim}, 15),
          numbers({kRows, kFresh, kKvHeads, kDim}, 16)});
+  }
+}
+
+/// One launch for documents of all lengths, where this GPU has the kernel.
+TEST_P(AttentionOnDevice, OfDocumentsOfAnyLengthsInOneLaunchIsTheHosts) {
+  const torch::NoGradGuard no_grad;
+  const std::vector<int64_t> lengths{3, 3, 1, 90, 17, 400, 2, 1, 64};
+  const DocumentBounds there = document_bounds(lengths, device()), here = document_bounds(lengths, Placement::host());
+  const int64_t places = here.bounds[-1].item<int>();
+  for (const auto& [heads, kv_heads, dim] :
+       std::vector<std::tuple<int64_t, int64_t, int64_t>>{{8, 2, 128}, {4, 4, 64}, {6, 2, 40}, {4, 1, 256}}) {
+    const auto rounded = [&, dim = dim](int64_t n_heads, uint64_t seed) {
+      return testing::numbers({places, n_heads, dim}, seed).to(at::kBFloat16);
+    };
+    const Tensor query = rounded(heads, 21), key = rounded(kv_heads, 22), value = rounded(kv_heads, 23);
+    const Tensor query_there = query.to(device()), key_there = key.to(device()), value_there = value.to(device());
+    if (!fits_varlen_kernel(varlen_case(query_there, key_there, value_there, there)))
+      GTEST_SKIP() << device() << " has no kernel for documents of any lengths: runs of equal ones are looped over";
+    const Tensor exact =
+        testing::plain_varlen(query.to(at::kDouble), key.to(at::kDouble), value.to(at::kDouble), here, 0.2);
+    EXPECT_LE(testing::nmse(varlen_attention(query_there, key_there, value_there, there, 0.2), exact), 1e-4)
+        << heads << " heads of " << dim;
   }
 }
 

@@ -41,12 +41,28 @@ TEST_P(GramOnDevice, CountsARowAsOftenAsItStandsFor) {
     const Tensor counts_N = torch::arange(5000, torch::kLong).remainder(7).square().add(1);  // many, few, once
     const Tensor exact_NF = rows_NF.to(at::kDouble);
     GramAccumulator gram(300, device());
-    gram.add(rows_NF.to(device()), counts_N);
+    RowCounts counts(counts_N);
+    gram.add(rows_NF.to(device()), counts);
     const double total = counts_N.sum().item<double>();
     EXPECT_EQ(gram.rows(), static_cast<int64_t>(total));
     const Tensor expected = (exact_NF * counts_N.to(at::kDouble).unsqueeze(1)).t().matmul(exact_NF) / total;
     EXPECT_LE(testing::nmse(std::move(gram).take_mean(), expected), precision.most_nmse)
         << at::toString(precision.type);
+  }
+}
+
+/// Rows of 16 bits as they are, and widened: the same sums.
+TEST_P(GramOnDevice, OfSixteenBitsIsThatOfWidenedRows) {
+  for (const at::ScalarType type : {at::kBFloat16, at::kHalf}) {
+    const Tensor rows_NF = testing::numbers({5000, 520}, 7).to(type).to(device());
+    RowCounts counts(torch::arange(5000, torch::kLong).remainder(9).sub(6).clamp(1));  // two in nine more than once
+    const auto mean = [&](GramProducts products) {
+      GramAccumulator gram(520, device(), products);
+      gram.add(rows_NF, counts);
+      return std::move(gram).take_mean();
+    };
+    EXPECT_LE(testing::nmse(mean(GramProducts::kSixteenBits), mean(GramProducts::kWidened)), 1e-9)
+        << at::toString(type);
   }
 }
 

@@ -28,6 +28,8 @@
 #include <string>
 #include <vector>
 
+#include "fake_fault.h"
+
 namespace lancet::testing {
 namespace {
 
@@ -184,7 +186,9 @@ at::Tensor copy_from(const at::Tensor& self, const at::Tensor& to, bool non_bloc
   } else {
     ++operations;
   }
-  cpu_alias(to).copy_(cpu_alias(self), non_blocking);
+  at::Tensor arrived = cpu_alias(to);
+  arrived.copy_(cpu_alias(self), non_blocking);
+  spoil_copy(self.device(), to.device(), arrived);
   return to;
 }
 
@@ -204,6 +208,7 @@ class CpuCall {
     for (size_t i = 0; i < n_arguments; ++i) lower(i);
     TORCH_CHECK(device_.has_value(), op_.schema().operator_name(), ": neither a tensor nor a device argument");
     op_.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), &stack_);
+    if (op_.schema().operator_name().name == "aten::mm") spoil_product(*device_, result(0).toTensor());
     store_resized_outputs();
     for (size_t i = 0; i < op_.schema().returns().size(); ++i) raise(i);
   }

@@ -28,6 +28,9 @@ struct Finding {
 /// Of a machine. Pure.
 std::vector<Finding> diagnose(const MachineFacts& facts);
 
+/// Of its `device_checks` alone. Pure.
+std::vector<Finding> diagnose_device_checks(const MachineFacts& facts);
+
 /// Folders that a job writes to: may they be written to, and is there room for all that goes to the same disk? Pure.
 std::vector<Finding> diagnose_folders(const std::vector<FolderFacts>& folders);
 

@@ -49,6 +49,22 @@ struct ReduceRate {
   std::string failure;     ///< what went wrong; empty: nothing
 };
 
+enum class DeviceCheckKind {
+  kBytes,       ///< from the host to a device and back
+  kProducts,    ///< of matrices, against the host's
+  kPair,        ///< bytes from one device to another
+  kSplitModel,  ///< a forward pass through layers on all devices, against the host's
+  kAllReduce    ///< a sum over ranks, one for each device
+};
+
+/// One check of what a device has to do in a job.
+struct DeviceCheck {
+  DeviceCheckKind kind = DeviceCheckKind::kBytes;
+  std::vector<std::string> devices;  ///< of a pair: from, to
+  std::string failure;               ///< what went wrong; empty: nothing
+  double bytes_per_s = 0;            ///< of pairs and sums
+};
+
 /// A folder that is written to, or the nearest one above it that is there.
 struct FolderFacts {
   std::string role;  ///< "current folder", "output", "cache", "/dev/shm"
@@ -80,7 +96,8 @@ struct MachineFacts {
   std::vector<GpuMemory> gpus;  ///< of the usable ones
   std::vector<CopyRate> copies;
   ReduceRate all_reduce;
-  Numerics numerics;  ///< of a job on this machine
+  std::optional<std::vector<DeviceCheck>> device_checks;  ///< nullopt: nobody asked for them
+  Numerics numerics;                                      ///< of a job on this machine
   CpuFacts cpu;
   ProductRates products;
   std::optional<HostMemory> memory;

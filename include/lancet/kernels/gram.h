@@ -4,21 +4,63 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
+#include <vector>
 
 #include "lancet/runtime/communicator.h"
 #include "lancet/runtime/tensor.h"
 
 namespace lancet {
 
+/// How rows of 16 bits are multiplied. Others are in their own type either way.
+enum class GramProducts {
+  kWidened,     ///< as f32, a row times its count
+  kSixteenBits  ///< as they are, into f32 sums: the matrix units of GPUs. A count times a row is not exact in 16 bits:
+                ///< what a row counts beyond one goes through an f32 product of those rows alone
+};
+
+/// What is fastest there: kSixteenBits on GPUs, else kWidened.
+GramProducts gram_products(at::Device device);
+
+/// How often each row of a chunk occurs. Goes to each device once, when it is first asked for there: for one thread.
+class RowCounts {
+ public:
+  /// Every row once.
+  RowCounts() = default;
+  /// counts [N], integers, on the host; undefined: every row once.
+  explicit RowCounts(Tensor host_counts_N);
+
+  /// Of `rows` rows.
+  int64_t total(int64_t rows) const;
+  /// [N] on the device; undefined: every row once.
+  Tensor on(at::Device device);
+
+  /// Rows that occur more than once, among rows begin..end-1.
+  struct Repeated {
+    Tensor places_R;   ///< int64: which rows
+    Tensor surplus_R;  ///< f32: how often beyond once
+  };
+  /// On the device; undefined tensors where there are none.
+  Repeated repeated(int64_t begin, int64_t end, at::Device device);
+
+ private:
+  Tensor host_counts_N_;
+  std::vector<int64_t> places_;  ///< of the repeated rows
+  std::vector<std::pair<at::Device, Tensor>> counts_;
+  std::vector<std::pair<at::Device, Repeated>> repeated_;
+};
+
 class GramAccumulator {
  public:
   /// The sum lies on `device`.
-  GramAccumulator(int64_t size, at::Device device);
+  GramAccumulator(int64_t size, at::Device device) : GramAccumulator(size, device, gram_products(device)) {}
+  GramAccumulator(int64_t size, at::Device device, GramProducts products);
 
-  /// rows [N, F] on the accumulator's device, any floating type; products in f32 (f64 rows: in f64).
-  /// counts [N], any type, on the host: row i stands for so many equal rows; undefined: for one.
+  /// rows [N, F] on the accumulator's device, any floating type; sums of products in f32 (f64 rows: in f64).
+  /// Row i stands for as many equal rows as `counts` says.
   /// Throws: PlacementError for rows elsewhere.
-  void add(const Tensor& rows_NF, const Tensor& host_counts_N = {});
+  void add(const Tensor& rows_NF, RowCounts& counts);
+  void add(const Tensor& rows_NF);
 
   /// The sum so far, [F, F] f64: whole where it is computed, undefined numbers elsewhere. For saving only.
   const Tensor& panels() const { return sum_FF_; }
@@ -34,7 +76,17 @@ class GramAccumulator {
   Tensor take_mean() &&;
 
  private:
+  /// Adds left^T right and, of rows that count more than once, what they count beyond that.
+  struct Factors {
+    Tensor left_NF, right_NF;
+    Tensor more_left_RF, more_right_RF;  ///< f32; undefined: none
+  };
+  Factors widened(const Tensor& rows_NF, int64_t begin, RowCounts& counts) const;
+  Factors sixteen_bits(const Tensor& rows_NF, int64_t begin, RowCounts& counts) const;
+  void fold(const Factors& factors);
+
   Tensor sum_FF_;
+  GramProducts products_;
   int64_t rows_ = 0;
 };
 

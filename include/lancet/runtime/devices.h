@@ -64,6 +64,12 @@ Placement even_placement(int64_t n_layers, const DeviceChoice& choice, at::Scala
 /// Whether attention there, in this type, runs through kernels that never hold all scores.
 bool fuses_attention(at::Device device, at::ScalarType dtype);
 
+/// Whether torch multiplies matrices of bf16 and f16 into f32 there.
+bool has_sixteen_bit_products(at::Device device);
+
+/// Of a GPU, major * 10 + minor, as the driver says; 0: no GPU, or the driver does not say.
+int64_t compute_capability(at::Device device);
+
 /// Measures each accelerator with a few products of matrices of the type (tens of milliseconds); devices within a
 /// quarter of each other count as equal. The host keeps 1: how much it gets never depends on its speed.
 void measure_speeds(std::vector<DeviceBudget>& devices, at::ScalarType dtype);

@@ -3,10 +3,13 @@
 #include <set>
 
 #include "commands.h"
+#include "lancet/doctor/device_checks.h"
 #include "lancet/doctor/doctor.h"
 
 namespace lancet::cli {
 namespace {
+
+constexpr const char* kNoDevices = "none";
 
 /// The job's findings; a job that cannot be read is one.
 std::vector<Finding> job_findings(const JobArguments& arguments, MachineFacts& facts) {
@@ -48,9 +51,13 @@ std::string conclusion(const std::vector<Finding>& findings) {
   return n(counts[2], "problem") + ", " + n(counts[1], "note");
 }
 
-ExitCode run_doctor(const JobArguments& arguments, const Output& output) {
+/// `devices`: which are checked one by one and together.
+ExitCode run_doctor(const JobArguments& arguments, const std::string& devices, const Output& output) {
   begin(output);
+  std::optional<std::vector<at::Device>> checked;  // names that are wrong are told before any work
+  if (devices != kNoDevices) checked = devices_to_check(devices);
   MachineFacts facts = collect_machine_facts();
+  if (checked) facts.device_checks = check_devices(*checked);
   const std::vector<Finding> of_job = job_findings(arguments, facts);
   std::vector<Finding> findings = diagnose(facts);
   findings.insert(findings.end(), of_job.begin(), of_job.end());
@@ -65,15 +72,21 @@ ExitCode run_doctor(const JobArguments& arguments, const Output& output) {
 
 void add_doctor(CLI::App& app, Action& action) {
   auto arguments = std::make_shared<JobArguments>();
+  auto devices = std::make_shared<std::string>(kNoDevices);
   auto output = std::make_shared<Output>();
   CLI::App& command = add_command(app, "doctor",
                                   "Check this machine, and a job's model and folders, and say what to do.\n"
                                   "Exit code 4 when there is a problem.\n"
                                   "  lancet doctor\n"
-                                  "  lancet doctor job.yaml");
+                                  "  lancet doctor job.yaml\n"
+                                  "  lancet doctor --devices all");
   add_job_file(command, *arguments);
+  add_option(command, "--devices", *devices,
+             "Also check what these compute, and copy to each other: all (every GPU), or names as in run.devices, "
+             "separated by commas")
+      .shows_default();
   add_output_options(command, *output);
-  on_choice(command, action, [=] { return run_doctor(*arguments, *output); });
+  on_choice(command, action, [=] { return run_doctor(*arguments, *devices, *output); });
 }
 
 }  // namespace lancet::cli

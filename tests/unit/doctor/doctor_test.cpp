@@ -229,5 +229,38 @@ TEST(Doctor, LooksAtTheNearestFolderThatIsThere) {
   EXPECT_GT(facts.total_bytes, 0);
 }
 
+TEST(Doctor, SaysNothingOfDevicesThatNobodyAskedToCheck) {
+  EXPECT_TRUE(diagnose_device_checks(good_machine()).empty());
+  EXPECT_EQ(everything(good_machine()).find("device checks"), std::string::npos);
+}
+
+TEST(Doctor, TellsWhatEachCheckOfDevicesFound) {
+  MachineFacts facts = good_machine();
+  facts.device_checks = {{DeviceCheckKind::kBytes, {"cuda:0"}, "", 0},
+                         {DeviceCheckKind::kPair, {"cuda:0", "cuda:1"}, "", 250e9},
+                         {DeviceCheckKind::kPair, {"cuda:1", "cuda:0"}, "3 of 8 bytes are wrong", 0},
+                         {DeviceCheckKind::kAllReduce, {"cuda:0", "cuda:1"}, "timed out", 0}};
+  expect_parts(everything(facts), {"device bytes: cuda:0: 32 MiB there and back, every byte\n",
+                                   "device pairs: cuda:0 to cuda:1: 32 MiB, every byte, 250.0 GB/s\n"});
+  expect_parts(oddities(facts), {"problem device pairs: cuda:1 to cuda:0: 3 of 8 bytes are wrong -> ", "IOMMU",
+                                 "problem sum of ranks: cuda:0, cuda:1: timed out -> NCCL_DEBUG=INFO"});
+  EXPECT_EQ(overall_state(diagnose(facts)), FindingState::kProblem);
+  const nlohmann::json checks = nlohmann::json::parse(to_json(diagnose(facts), facts))["facts"]["device_checks"];
+  ASSERT_EQ(checks.size(), 4u);
+  EXPECT_EQ(checks[1]["check"], "pair");
+  EXPECT_EQ(checks[1]["devices"], (std::vector<std::string>{"cuda:0", "cuda:1"}));
+  EXPECT_EQ(checks[1]["bytes_per_s"], 250e9);
+  EXPECT_EQ(checks[2]["failure"], "3 of 8 bytes are wrong");
+}
+
+TEST(Doctor, SaysWhatChecksOfDevicesDidNotLookAt) {
+  MachineFacts facts = machine_without_gpus();
+  EXPECT_TRUE(nlohmann::json::parse(to_json({}, facts))["facts"]["device_checks"].is_null());
+  facts.device_checks.emplace();
+  expect_parts(oddities(facts), {"note device checks: no GPU: nothing was checked", "copies between each two"});
+  facts.device_checks = {{DeviceCheckKind::kBytes, {"cuda:0"}, "", 0}};
+  expect_parts(oddities(facts), {"note device checks: one device: copies between devices and sums of ranks were not"});
+}
+
 }  // namespace
 }  // namespace lancet

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 #include <torch/types.h>
 
+#include <iostream>
+
 #include "support/tiny_model.h"
 
 namespace lancet {
@@ -65,10 +67,82 @@ TEST(Gram, CountsRowsThatStandForSeveral) {
   for (const at::ScalarType type : {torch::kDouble, torch::kFloat}) {
     const Tensor rows_NF = random_rows(5000, 300, type);
     GramAccumulator gram(300, Placement::host());
-    gram.add(rows_NF, counts_N);
+    RowCounts counts(counts_N);
+    gram.add(rows_NF, counts);
     EXPECT_EQ(gram.rows(), counts_N.sum().item<int64_t>());
     EXPECT_LE(nmse(std::move(gram).take_mean(), plain_mean(rows_NF.repeat_interleave(counts_N, 0))),
               type == torch::kDouble ? 1e-28 : 1e-12);
+  }
+}
+
+TEST(Gram, CountsRowsOfAnyDeviceOnce) {
+  const Tensor counts_N = torch::tensor({1, 3, 1, 1, 2, 9}, torch::kLong);
+  RowCounts counts(counts_N);
+  EXPECT_EQ(counts.total(6), 17);
+  EXPECT_TRUE(counts.on(Placement::host()).equal(counts_N));
+  const auto places = [&](int64_t begin, int64_t end) {
+    return counts.repeated(begin, end, Placement::host()).places_R;
+  };
+  const RowCounts::Repeated all = counts.repeated(0, 6, Placement::host());
+  EXPECT_TRUE(all.places_R.equal(torch::tensor({1, 4, 5}, torch::kLong)));
+  EXPECT_TRUE(all.surplus_R.equal(torch::tensor({2, 1, 8}, torch::kFloat)));
+  EXPECT_TRUE(places(2, 5).equal(torch::tensor({4}, torch::kLong)));
+  EXPECT_TRUE(places(1, 2).equal(torch::tensor({1}, torch::kLong)));
+  EXPECT_FALSE(places(2, 4).defined());
+  RowCounts once;
+  EXPECT_EQ(once.total(6), 6);
+  EXPECT_FALSE(once.on(Placement::host()).defined());
+  EXPECT_FALSE(once.repeated(0, 6, Placement::host()).places_R.defined());
+}
+
+struct SixteenBitCase {
+  const char* name;
+  at::ScalarType type;
+  int64_t most_count;  ///< 1: every row once
+};
+
+class GramOfSixteenBits : public ::testing::TestWithParam<SixteenBitCase> {};
+
+/// What GPUs run, by the host's f32 products of the same numbers: against sums in f64 of the same rows.
+TEST_P(GramOfSixteenBits, IsTheSumInF64) {
+  const Tensor rows_NF = random_rows(9000, 300, GetParam().type);  // several chunks and panels, with rests
+  // most rows once, some often, as openings that documents share
+  Tensor counts_N = torch::randint(1, GetParam().most_count + 1, {9000}, torch::kLong);
+  counts_N.masked_fill_(torch::rand({9000}) < 0.8, 1);
+  RowCounts counts(counts_N);
+  GramAccumulator kept(300, Placement::host(), GramProducts::kSixteenBits);
+  GramAccumulator widened(300, Placement::host(), GramProducts::kWidened);
+  kept.add(rows_NF, counts);
+  widened.add(rows_NF, counts);
+  EXPECT_EQ(kept.rows(), widened.rows());
+  const Tensor exact_NF = rows_NF.to(torch::kDouble);
+  const Tensor exact = torch::matmul((exact_NF * counts_N.unsqueeze(1)).t(), exact_NF) / counts_N.sum();
+  const double of_kept = nmse(std::move(kept).take_mean(), exact);
+  std::cout << "NMSE against f64: " << of_kept << "; of widened rows " << nmse(std::move(widened).take_mean(), exact)
+            << "\n";
+  EXPECT_LE(of_kept, 1e-13);
+}
+
+INSTANTIATE_TEST_SUITE_P(Types, GramOfSixteenBits,
+                         ::testing::Values(SixteenBitCase{"bf16", torch::kBFloat16, 1},
+                                           SixteenBitCase{"bf16_counted", torch::kBFloat16, 300},
+                                           SixteenBitCase{"f16", torch::kHalf, 1},
+                                           SixteenBitCase{"f16_counted", torch::kHalf, 300}),
+                         [](const auto& row) { return row.param.name; });
+
+TEST(Gram, KeepsSixteenBitsOnGpusAlone) {
+  EXPECT_EQ(gram_products(Placement::host()), GramProducts::kWidened);
+  EXPECT_EQ(gram_products(at::Device(at::kPrivateUse1, 0)), GramProducts::kWidened);
+  EXPECT_EQ(gram_products(at::Device(at::kCUDA, 1)), GramProducts::kSixteenBits);
+}
+
+/// Rows of other types go the same way whatever the products.
+TEST(Gram, OfWiderRowsHasTheSameBitsEitherWay) {
+  for (const at::ScalarType type : {torch::kFloat, torch::kDouble}) {
+    const Tensor rows_NF = random_rows(200, 60, type);
+    GramAccumulator kept(60, Placement::host(), GramProducts::kSixteenBits);
+    kept.add(rows_NF);
+    EXPECT_TRUE(std::move(kept).take_mean().equal(mean_of(rows_NF)));
   }
 }
 

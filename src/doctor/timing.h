@@ -1,0 +1,33 @@
+// Rates of work on devices.
+#pragma once
+
+#include <ATen/DeviceAccelerator.h>
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+
+#include "lancet/runtime/placement.h"
+
+namespace lancet {
+
+/// Until all that was begun there is done.
+inline void wait_for(at::Device device) {
+  if (device != Placement::host()) at::accelerator::synchronizeDevice(device.index());
+}
+
+/// Runs of `work` per second; the first run is not counted: it sets things up.
+inline double rate(const std::function<void()>& work, double seconds) {
+  work();
+  const auto begin = std::chrono::steady_clock::now();
+  double elapsed = 0;
+  int64_t runs = 0;
+  do {
+    work();
+    ++runs;
+    elapsed = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  } while (elapsed < seconds);
+  return static_cast<double>(runs) / elapsed;
+}
+
+}  // namespace lancet

@@ -1,0 +1,62 @@
+// What the statistics pass brings to a device, counted: of a chunk each thing once, whatever the number of layers.
+#include <gtest/gtest.h>
+#include <torch/types.h>
+
+#include "lancet/models/batching.h"
+#include "lancet/statistics/covariance.h"
+#include "support/fake_device.h"
+#include "support/tiny_model.h"
+
+namespace lancet {
+namespace {
+
+using testing::FakeWork;
+
+/// Documents that begin alike, of two chunks' tokens.
+CorpusTokens shared_beginnings() {
+  CorpusTokens corpus;
+  for (TokenId i = 0; i < 200; ++i) {
+    std::vector<TokenId>& document = corpus.documents.emplace_back();
+    for (TokenId t = 0; t < 60; ++t) document.push_back(t < 4 ? 1 + t : (i * 131 + t * 7) % 4096);
+    corpus.tokens += 60;
+  }
+  return corpus;
+}
+
+/// Of a whole pass over the model's first layers.
+FakeWork work_of_pass(const CausalLM& model, const CorpusTokens& corpus, const std::vector<int64_t>& layers) {
+  const FakeWork before = testing::fake_work();
+  collect_covariances(model, corpus, layers, alone());
+  return testing::fake_work() - before;
+}
+
+int64_t chunks_of(const CausalLM& model, const CorpusTokens& corpus) {
+  const int64_t tokens = statistics_chunk_tokens(model.config(), model.placement().weight_dtype());
+  return static_cast<int64_t>(plan_packs(corpus.documents, tokens).size());
+}
+
+TEST(StatisticsWork, BringsEachThingOfAChunkToADeviceOnce) {
+  const testing::TinyModel tiny({.n_layers = 4});
+  const CorpusTokens corpus = shared_beginnings();
+  for (const int devices : {1, 2}) {
+    const CausalLM model = tiny.load(at::kBFloat16, testing::fake_devices(devices));
+    const int64_t chunks = chunks_of(model, corpus);
+    ASSERT_GE(chunks, 2);
+    const FakeWork all = work_of_pass(model, corpus, {0, 1, 2, 3});
+    // Ids to the first device; to each its positions, the documents' two maps of places, and the counts.
+    EXPECT_EQ(all.uploads, chunks * (1 + devices * 4)) << devices << " device(s)";
+    EXPECT_EQ(work_of_pass(model, corpus, {1, 3}).uploads, all.uploads) << "of more layers there is nothing more";
+  }
+}
+
+/// Documents that share nothing have neither maps nor counts.
+TEST(StatisticsWork, BringsNoCountsOfDocumentsThatShareNothing) {
+  const testing::TinyModel tiny({.n_layers = 2});
+  CorpusTokens corpus = shared_beginnings();
+  for (size_t i = 0; i < corpus.documents.size(); ++i) corpus.documents[i][0] = static_cast<TokenId>(i);
+  const CausalLM model = tiny.load(at::kBFloat16, testing::fake_devices(1));
+  EXPECT_EQ(work_of_pass(model, corpus, {0, 1}).uploads, chunks_of(model, corpus) * 2);
+}
+
+}  // namespace
+}  // namespace lancet
