@@ -129,9 +129,9 @@ Tensor run_decoder_layer(const LayerContext& context, Tensor h_BTD) {
   if (!pass(HookPoint::kBlockIn, h_BTD)) return {};
   Tensor attended = attention(context, rms_norm(h_BTD, w.attn_norm, eps));
   if (!pass(HookPoint::kAttnOut, attended)) return {};
-  h_BTD = take_places(h_BTD, context.inputs.outputs) + attended;
+  auto [sum_BTD, x] = add_rms_norm(take_places(h_BTD, context.inputs.outputs), attended, w.mlp_norm, eps);
+  h_BTD = std::move(sum_BTD);
 
-  Tensor x = rms_norm(h_BTD, w.mlp_norm, eps);
   if (!pass(HookPoint::kMlpIn, x)) return {};
   Tensor gate = at::linear(x, w.gate, w.gate_bias);
   if (!pass(HookPoint::kGateOut, gate)) return {};

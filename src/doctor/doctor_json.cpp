@@ -29,6 +29,12 @@ Json gpus_json(const MachineFacts& facts) {
   return gpus;
 }
 
+Json numerics_json(const MachineFacts& facts) {
+  Json json(named(facts.numerics));
+  if (facts.kernels) json["kernels"] = *facts.kernels;
+  return json;
+}
+
 Json folders_json(const MachineFacts& facts) {
   Json folders = Json::array();
   for (const FolderFacts& folder : facts.folders)
@@ -78,7 +84,7 @@ Json facts_json(const MachineFacts& facts) {
             {"device", facts.all_reduce.device},
             {"bytes_per_s", facts.all_reduce.bytes_per_s},
             {"failure", facts.all_reduce.failure}}},
-          {"numerics", named(facts.numerics)},
+          {"numerics", numerics_json(facts)},
           {"processor",
            {{"model", facts.cpu.model},
             {"cores", facts.cpu.cores},

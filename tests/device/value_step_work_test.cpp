@@ -43,5 +43,26 @@ TEST(ValueStepWork, IsCountedForALayerAndForTheRest) {
   expect_at_most(four - layer - layer, {.operations = 110, .uploads = 0, .reads = 1}, "the rest of a step");
 }
 
+/// What a batch sends when requests leave it: all of it from page-locked memory, and nobody waits.
+TEST(ValueStepWork, LeavingWaitsForNoUpload) {
+  const testing::TinyModel tiny({.n_layers = 3});
+  const CausalLM model = tiny.load(at::kBFloat16, testing::fake_devices(1));
+  const std::vector<PreparedRequest> requests =
+      prepare_requests(*tiny.tokenizer, testing::some_requests(6), testing::kContexts);
+  // all requests stop at different steps: the batch shrinks
+  const auto work = [&](double stop_loss) {
+    const ValueOptions options{.steps = 12, .lr = 0.5, .stop_loss = stop_loss};
+    const FakeWork before = testing::fake_work();
+    optimize_values(model, requests, 1, options, {alone()});
+    return testing::fake_work() - before;
+  };
+  const FakeWork whole = work(0), shrunk = work(4.0);
+  const int64_t uploads = shrunk.uploads - whole.uploads;
+  const int64_t blocking = uploads - (shrunk.uploads_under_way - whole.uploads_under_way);
+  std::cout << "leaving: " << uploads << " uploads, " << blocking << " of them waited for\n";
+  EXPECT_GT(uploads, 0);
+  EXPECT_EQ(blocking, 0);
+}
+
 }  // namespace
 }  // namespace lancet

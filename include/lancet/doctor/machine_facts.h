@@ -80,7 +80,8 @@ struct MachineFacts {
   std::vector<GpuMemory> gpus;  ///< of the usable ones
   std::vector<CopyRate> copies;
   ReduceRate all_reduce;
-  Numerics numerics;  ///< of a job on this machine
+  Numerics numerics;                   ///< of a job on this machine
+  std::optional<std::string> kernels;  ///< what GPUs' element-wise operations run as (kernels_in_use)
   CpuFacts cpu;
   ProductRates products;
   std::optional<HostMemory> memory;
