@@ -2,6 +2,8 @@
 
 #include <torch/types.h>
 
+#include <tuple>
+
 #include "blocks/mlp.h"
 #include "blocks/norm.h"
 
@@ -23,8 +25,7 @@ class LayerRun {
     attended = behind(attended, kAttnPostNorm);
     h = take_places(h, context_.inputs.outputs);  // from here on of the tokens whose outputs are wanted
     if (context_.config.order == BlockOrder::kSequential) {
-      h = h + attended;
-      x = before(h, kMlpNorm, kMlpNormBias);
+      std::tie(h, x) = sum_and_normed(context_.config, h, attended, w_[kMlpNorm], w_[kMlpNormBias]);
     } else {
       x = w_[kMlpNorm].defined() ? before(h, kMlpNorm, kMlpNormBias) : take_places(x, context_.inputs.outputs);
       h = h + attended;

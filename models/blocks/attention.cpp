@@ -5,6 +5,7 @@
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
 #include "lancet/kernels/attention.h"
+#include "lancet/runtime/send.h"
 #include "norm.h"
 
 namespace lancet {
@@ -36,7 +37,7 @@ void check_growth(const RopeConfig& rope, const SequenceInfo& sequence) {
 OutputPlaces output_places(const Tensor& outputs_BO, int64_t width, at::Device device) {
   if (!outputs_BO.defined()) return {};
   const Tensor row_B1 = torch::arange(outputs_BO.size(0), torch::kLong).unsqueeze(1);
-  return {outputs_BO.to(device), (outputs_BO + row_B1 * width).flatten().to(device)};
+  return {sent_to(device, outputs_BO), sent_to(device, (outputs_BO + row_B1 * width).flatten())};
 }
 
 Tensor take_places(const Tensor& x, const OutputPlaces& places) {
@@ -54,7 +55,7 @@ AttentionInputs attention_inputs(const ModelConfig& config, const SequenceInfo& 
   inputs.queries = inputs.keys;
   const int64_t window = has_window ? config.window : 0;
   const Tensor mask = attention_mask(sequence, window);
-  if (mask.defined()) inputs.mask_B1QS = mask.to(device);
+  if (mask.defined()) inputs.mask_B1QS = sent_to(device, mask);
   inputs.packed = packed_documents(sequence, device);
   inputs.packed.window = window;
   return inputs;

@@ -20,6 +20,16 @@ Tensor normed(const ModelConfig& config, const Tensor& x, const Tensor& weight, 
   return x;
 }
 
+std::pair<Tensor, Tensor> sum_and_normed(const ModelConfig& config, const Tensor& h, const Tensor& added,
+                                         const Tensor& weight, const Tensor& bias) {
+  if (weight.defined() && config.norm == NormKind::kRms) {
+    NormedSum both = add_rms_norm(h, added, weight, config.norm_eps);
+    return {std::move(both.sum), std::move(both.normed)};
+  }
+  const Tensor sum = h + added;
+  return {sum, weight.defined() ? normed(config, sum, weight, bias) : sum};
+}
+
 Tensor normed_heads(const ModelConfig& config, const Tensor& x_BTHC, const Tensor& weight) {
   switch (config.head_norm) {
     case HeadNorm::kNone:

@@ -1,6 +1,8 @@
 // Norms of hidden states and of heads, as the configuration says.
 #pragma once
 
+#include <utility>
+
 #include "lancet/models/model_config.h"
 #include "lancet/runtime/tensor.h"
 
@@ -8,6 +10,10 @@ namespace lancet {
 
 /// x [..., D] normed over its last dimension; `bias` [D] of LayerNorm alone.
 Tensor normed(const ModelConfig& config, const Tensor& x, const Tensor& weight, const Tensor& bias);
+
+/// h + added, and what a block reads of it: its norm, or without a norm the sum itself.
+std::pair<Tensor, Tensor> sum_and_normed(const ModelConfig& config, const Tensor& h, const Tensor& added,
+                                         const Tensor& weight, const Tensor& bias);
 
 /// Queries or keys [B, T, heads, C] with a norm over each head or over all of them.
 Tensor normed_heads(const ModelConfig& config, const Tensor& x_BTHC, const Tensor& weight);

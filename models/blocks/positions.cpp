@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "lancet/kernels/decoder_ops.h"
+#include "lancet/runtime/send.h"
 
 namespace lancet {
 namespace {
@@ -64,7 +65,7 @@ RotaryTable rotary_table(const RopeConfig& rope, const RopeFrequencies& frequenc
   if (!frequencies.usual.defined()) return {};
   const bool is_beyond = frequencies.beyond.defined() && positions_seen(sequence) > rope.original_max_positions;
   const Tensor& used = is_beyond ? frequencies.beyond : frequencies.usual;
-  const Tensor angles = sequence.positions_BT.to(used.device()).to(used.scalar_type()).unsqueeze(2) * used;
+  const Tensor angles = sent_to(used.device(), sequence.positions_BT).to(used.scalar_type()).unsqueeze(2) * used;
   const Tensor both = torch::cat({angles, angles}, 2).unsqueeze(2);
   if (rope.amplitude == 1) return {both.cos().to(dtype), both.sin().to(dtype)};
   return {(both.cos() * rope.amplitude).to(dtype), (both.sin() * rope.amplitude).to(dtype)};

@@ -51,6 +51,16 @@ void add_numerics(const MachineFacts& facts, Findings& findings) {
                         "another library of this process set it: call lancet::set_numerics() behind it"});
 }
 
+void add_kernels(const MachineFacts& facts, Findings& findings) {
+  if (!facts.kernels) return;
+  if (*facts.kernels == "own")
+    findings.push_back({FindingState::kOk, "kernels", "lancet's own for the element-wise operations on GPUs", ""});
+  else
+    findings.push_back({FindingState::kNote, "kernels",
+                        cat("element-wise operations on GPUs: ", *facts.kernels, ", which is slower"),
+                        "a warning on stderr says why; unset LANCET_KERNELS where it is set to torch"});
+}
+
 /// Machines whose GPUs, if any, cannot be used.
 Finding without_gpus(const MachineFacts& facts) {
   const int64_t there = std::max(facts.gpus_on_bus, facts.driver.physical_gpus.value_or(0));
@@ -259,8 +269,8 @@ FindingState overall_state(const std::vector<Finding>& findings) {
 
 std::vector<Finding> diagnose(const MachineFacts& facts) {
   Findings findings;
-  for (const auto add : {add_versions, add_numerics, add_devices, add_driver, add_collectives, add_copies, add_cpu,
-                         add_memory, add_limits})
+  for (const auto add : {add_versions, add_numerics, add_kernels, add_devices, add_driver, add_collectives, add_copies,
+                         add_cpu, add_memory, add_limits})
     add(facts, findings);
   for (Finding& finding : diagnose_folders(facts.folders)) findings.push_back(std::move(finding));
   add_shared_memory(facts, findings);

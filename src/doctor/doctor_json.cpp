@@ -30,6 +30,12 @@ Json gpus_json(const MachineFacts& facts) {
   return gpus;
 }
 
+Json numerics_json(const MachineFacts& facts) {
+  Json json(named(facts.numerics));
+  if (facts.kernels) json["kernels"] = *facts.kernels;
+  return json;
+}
+
 Json folders_json(const MachineFacts& facts) {
   Json folders = Json::array();
   for (const FolderFacts& folder : facts.folders)
@@ -91,7 +97,7 @@ Json facts_json(const MachineFacts& facts) {
             {"bytes_per_s", facts.all_reduce.bytes_per_s},
             {"failure", facts.all_reduce.failure}}},
           {"device_checks", device_checks_json(facts)},
-          {"numerics", named(facts.numerics)},
+          {"numerics", numerics_json(facts)},
           {"processor",
            {{"model", facts.cpu.model},
             {"cores", facts.cpu.cores},

@@ -16,6 +16,7 @@
 #include "lancet/core/strings.h"
 #include "lancet/core/version.h"
 #include "lancet/doctor/rates.h"
+#include "lancet/kernels/own_kernels.h"
 #include "lancet/runtime/memory.h"
 
 namespace lancet {
@@ -79,7 +80,9 @@ void try_gpus(MachineFacts& facts) {
       ++facts.usable_gpus;
       if (const std::optional<DeviceMemory> memory = device_memory(device))
         facts.gpus.push_back({memory->total_bytes, memory->used_bytes});
+      launcher_for(device, at::kBFloat16);  // compiles them
     }
+    facts.kernels = kernels_in_use();
     facts.copies = measure_copies();
   } catch (const std::exception& error) {
     facts.gpu_failure = first_line(error.what());

@@ -1,26 +1,16 @@
 #include "decoder_loops.h"
 
-#include <cmath>
-
 #include "host_loops.h"
 
 namespace lancet {
 namespace {
 
-template <typename W>
-inline W sigmoid(W x) {
-  if constexpr (std::is_same_v<W, float>)
-    return 1.0F / (1.0F + expf(-x));
-  else
-    return 1.0 / (1.0 + std::exp(-x));
-}
-
 /// 1 / rms of one row.
 template <typename T>
 inline Wide<T> inverse_rms(const T* x, int64_t width, double eps) {
   Wide<T> sum = 0;
-  for (int64_t i = 0; i < width; ++i) sum += wide(x[i]) * wide(x[i]);
-  return 1 / std::sqrt(sum / static_cast<Wide<T>>(width) + static_cast<Wide<T>>(eps));
+  for (int64_t i = 0; i < width; ++i) sum += square_term(x[i]);
+  return inverse_rms_of(sum, static_cast<Wide<T>>(width), static_cast<Wide<T>>(eps));
 }
 
 template <typename T>
@@ -30,13 +20,11 @@ inline void norm_rows(const RmsNormRows<T>& rows, T* y, RowRange range) {
     const T* x = rows.x + row * rows.width;
     T* out = y + row * rows.width;
     const Wide<T> scale = inverse_rms(x, rows.width, rows.eps);
-    // rounded between the products, as checkpoints of bf16 were trained
 #pragma omp simd
-    for (int64_t i = 0; i < rows.width; ++i) out[i] = narrow<T>(wide(weight[i]) * wide(narrow<T>(wide(x[i]) * scale)));
+    for (int64_t i = 0; i < rows.width; ++i) out[i] = normed(x[i], weight[i], scale);
   }
 }
 
-/// With n = x / rms: d x = (d n - n mean(d n * n)) / rms.
 template <typename T>
 inline void norm_gradient_rows(const RmsNormRows<T>& rows, const T* grad_y, T* grad_x, RowRange range) {
   const T* weight = rows.weight;
@@ -46,11 +34,10 @@ inline void norm_gradient_rows(const RmsNormRows<T>& rows, const T* grad_y, T* g
     T* gx = grad_x + row * rows.width;
     const Wide<T> scale = inverse_rms(x, rows.width, rows.eps);
     Wide<T> along = 0;
-    for (int64_t i = 0; i < rows.width; ++i) along += wide(gy[i]) * wide(weight[i]) * wide(x[i]);
-    along *= scale * scale / static_cast<Wide<T>>(rows.width);
+    for (int64_t i = 0; i < rows.width; ++i) along += along_term(x[i], weight[i], gy[i]);
+    along *= along_factor(scale, static_cast<Wide<T>>(rows.width));
 #pragma omp simd
-    for (int64_t i = 0; i < rows.width; ++i)
-      gx[i] = narrow<T>(scale * (wide(gy[i]) * wide(weight[i]) - along * wide(x[i])));
+    for (int64_t i = 0; i < rows.width; ++i) gx[i] = norm_gradient(x[i], weight[i], gy[i], scale, along);
   }
 }
 
@@ -59,10 +46,7 @@ inline void gate_values(const GatedValues<T>& values, T* y, RowRange range) {
   const T* gate = values.gate;
   const T* up = values.up;
 #pragma omp simd
-  for (int64_t i = range.begin; i < range.end; ++i) {
-    const Wide<T> g = wide(gate[i]);
-    y[i] = narrow<T>(wide(narrow<T>(g * sigmoid(g))) * wide(up[i]));
-  }
+  for (int64_t i = range.begin; i < range.end; ++i) y[i] = gated(gate[i], up[i]);
 }
 
 template <typename T>
@@ -74,14 +58,14 @@ inline void gate_gradients(const GatedValues<T>& values, const T* grad_y, T* gra
     const Wide<T> g = wide(gate[i]);
     const Wide<T> s = sigmoid(g);
     const Wide<T> gy = wide(grad_y[i]);
-    grad_gate[i] = narrow<T>(gy * wide(up[i]) * s * (1 + g * (1 - s)));
-    grad_up[i] = narrow<T>(gy * g * s);
+    grad_gate[i] = gate_gradient<T>(g, s, up[i], gy);
+    grad_up[i] = up_gradient<T>(g, s, gy);
   }
 }
 
-enum class Turn { kForward, kBack };
+enum class Way { kForward, kBack };
 
-template <Turn kTurn, typename T>
+template <Way kWay, typename T>
 inline void rotate_rows(const RotaryRows<T>& rows, T* y, RowRange range) {
   const int64_t half = rows.dim / 2;
   for (int64_t row = range.begin; row < range.end; ++row) {
@@ -95,8 +79,8 @@ inline void rotate_rows(const RotaryRows<T>& rows, T* y, RowRange range) {
         const Wide<T> a = wide(x[i]), b = wide(x[i + half]);
         const Wide<T> cos_a = wide(cos[i]), cos_b = wide(cos[i + half]);
         const Wide<T> sin_a = wide(sin[i]), sin_b = wide(sin[i + half]);
-        out[i] = narrow<T>(kTurn == Turn::kForward ? a * cos_a - b * sin_a : a * cos_a + b * sin_b);
-        out[i + half] = narrow<T>(kTurn == Turn::kForward ? b * cos_b + a * sin_b : b * cos_b - a * sin_a);
+        out[i] = kWay == Way::kForward ? turned_down<T>(a, b, cos_a, sin_a) : turned_up<T>(a, b, cos_a, sin_b);
+        out[i + half] = kWay == Way::kForward ? turned_up<T>(b, a, cos_b, sin_b) : turned_down<T>(b, a, cos_b, sin_a);
       }
     }
   }
@@ -117,10 +101,10 @@ inline void rotate_rows(const RotaryRows<T>& rows, T* y, RowRange range) {
     gate_gradients(values, grad_y, grad_gate, grad_up, range);                                                         \
   }                                                                                                                    \
   LANCET_CLONES void rotate_forward(const RotaryRows<T>& rows, T* y, RowRange range) {                                 \
-    rotate_rows<Turn::kForward>(rows, y, range);                                                                       \
+    rotate_rows<Way::kForward>(rows, y, range);                                                                        \
   }                                                                                                                    \
   LANCET_CLONES void rotate_backward(const RotaryRows<T>& rows, T* grad_x, RowRange range) {                           \
-    rotate_rows<Turn::kBack>(rows, grad_x, range);                                                                     \
+    rotate_rows<Way::kBack>(rows, grad_x, range);                                                                      \
   }
 LANCET_DECODER_LOOPS(float)
 LANCET_DECODER_LOOPS(double)

@@ -3,7 +3,8 @@
 #include <torch/csrc/autograd/custom_function.h>
 #include <torch/types.h>
 
-#include "decoder_loops.h"
+#include "decoder_passes.h"
+#include "device_launch.h"
 #include "host_dispatch.h"
 
 namespace lancet {
@@ -12,40 +13,55 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::Function;
 using torch::autograd::tensor_list;
+using torch::autograd::variable_list;
+
+bool has_kernels(const Tensor& x) { return launcher_of(x) != nullptr; }
+/// Where one pass over memory can be had.
+bool has_passes(const Tensor& x) { return has_kernels(x) || has_host_loops(x); }
 
 struct RmsNorm : Function<RmsNorm> {
   static Tensor forward(AutogradContext* context, const Tensor& x_in, const Tensor& weight, double eps) {
     const Tensor x = x_in.contiguous();
-    Tensor y = at::empty_like(x);
-    const int64_t width = x.size(-1);
-    for_host_type(x, [&]<typename T>(T) {
-      const RmsNormRows<T> rows{x.const_data_ptr<T>(), weight.const_data_ptr<T>(), width, eps};
-      T* out = y.mutable_data_ptr<T>();
-      parallel_rows(x.numel() / width, width, [&](RowRange range) { rms_norm_forward(rows, out, range); });
-    });
     context->save_for_backward({x, weight});
     context->saved_data["eps"] = eps;
-    return y;
+    return has_kernels(x) ? on_device::norm(x, weight, eps) : on_host::norm(x, weight, eps);
   }
 
   static tensor_list backward(AutogradContext* context, const tensor_list& grads) {
     const tensor_list saved = context->get_saved_variables();
     const Tensor &x = saved[0], &weight = saved[1];
     const Tensor grad_y = grads[0].contiguous();
-    Tensor grad_x = at::empty_like(x);
-    const int64_t width = x.size(-1);
-    for_host_type(x, [&]<typename T>(T) {
-      const RmsNormRows<T> rows{x.const_data_ptr<T>(), weight.const_data_ptr<T>(), width,
-                                context->saved_data["eps"].toDouble()};
-      const T* gy = grad_y.const_data_ptr<T>();
-      T* gx = grad_x.mutable_data_ptr<T>();
-      parallel_rows(x.numel() / width, width, [&](RowRange range) { rms_norm_backward(rows, gy, gx, range); });
-    });
-    return {grad_x, Tensor(), Tensor()};
+    const double eps = context->saved_data["eps"].toDouble();
+    return {has_kernels(x) ? on_device::norm_gradient(x, weight, grad_y, {}, eps)
+                           : on_host::norm_gradient(x, weight, grad_y, eps),
+            Tensor(), Tensor()};
   }
 };
 
-/// For devices without loops of ours: fewer operations than autograd makes of the forward pass.
+/// For kernels alone: elsewhere the sum is an operation of its own.
+struct AddRmsNorm : Function<AddRmsNorm> {
+  static variable_list forward(AutogradContext* context, const Tensor& x, const Tensor& added, const Tensor& weight,
+                               double eps) {
+    const NormedSum both = on_device::norm_sum(x.contiguous(), added.contiguous(), weight, eps);
+    context->set_materialize_grads(false);
+    context->save_for_backward({both.sum, weight});
+    context->saved_data["eps"] = eps;
+    return {both.sum, both.normed};
+  }
+
+  static tensor_list backward(AutogradContext* context, const tensor_list& grads) {
+    const tensor_list saved = context->get_saved_variables();
+    const Tensor& grad_sum = grads[0];
+    const Tensor grad = !grads[1].defined()
+                            ? grad_sum
+                            : on_device::norm_gradient(saved[0], saved[1], grads[1].contiguous(),
+                                                       grad_sum.defined() ? grad_sum.contiguous() : grad_sum,
+                                                       context->saved_data["eps"].toDouble());
+    return {grad, grad, Tensor(), Tensor()};
+  }
+};
+
+/// For devices without passes of ours: fewer operations than autograd makes of the forward pass.
 struct RmsNormChain : Function<RmsNormChain> {
   static Tensor forward(AutogradContext* context, const Tensor& x, const Tensor& weight, double eps) {
     const Tensor precise = widened(x);
@@ -72,57 +88,34 @@ struct RmsNormChain : Function<RmsNormChain> {
 struct SiluTimes : Function<SiluTimes> {
   static Tensor forward(AutogradContext* context, const Tensor& gate_in, const Tensor& up_in) {
     const Tensor gate = gate_in.contiguous(), up = up_in.contiguous();
-    Tensor y = at::empty_like(gate);
-    for_host_type(gate, [&]<typename T>(T) {
-      const GatedValues<T> values{gate.const_data_ptr<T>(), up.const_data_ptr<T>()};
-      T* out = y.mutable_data_ptr<T>();
-      parallel_rows(gate.numel(), 1, [&](RowRange range) { silu_times_forward(values, out, range); });
-    });
     context->save_for_backward({gate, up});
-    return y;
+    return has_kernels(gate) ? on_device::gate(gate, up) : on_host::gate(gate, up);
   }
 
   static tensor_list backward(AutogradContext* context, const tensor_list& grads) {
     const tensor_list saved = context->get_saved_variables();
     const Tensor &gate = saved[0], &up = saved[1];
     const Tensor grad_y = grads[0].contiguous();
-    Tensor grad_gate = at::empty_like(gate), grad_up = at::empty_like(up);
-    for_host_type(gate, [&]<typename T>(T) {
-      const GatedValues<T> values{gate.const_data_ptr<T>(), up.const_data_ptr<T>()};
-      const T* gy = grad_y.const_data_ptr<T>();
-      T* gg = grad_gate.mutable_data_ptr<T>();
-      T* gu = grad_up.mutable_data_ptr<T>();
-      parallel_rows(gate.numel(), 1, [&](RowRange range) { silu_times_backward(values, gy, gg, gu, range); });
-    });
-    return {grad_gate, grad_up};
+    const GateGradients gradients =
+        has_kernels(gate) ? on_device::gate_gradient(gate, up, grad_y) : on_host::gate_gradient(gate, up, grad_y);
+    return {gradients.gate, gradients.up};
   }
 };
 
 struct RotatePairs : Function<RotatePairs> {
   static Tensor forward(AutogradContext* context, const Tensor& x, const Tensor& cos, const Tensor& sin) {
     context->save_for_backward({cos, sin});
-    return rotate(x.contiguous(), cos, sin,
-                  [](const auto& rows, auto* y, RowRange range) { rotate_forward(rows, y, range); });
+    return rotate(x.contiguous(), cos, sin, Turn::kForward);
   }
 
   static tensor_list backward(AutogradContext* context, const tensor_list& grads) {
     const tensor_list saved = context->get_saved_variables();
-    return {rotate(grads[0].contiguous(), saved[0], saved[1],
-                   [](const auto& rows, auto* y, RowRange range) { rotate_backward(rows, y, range); }),
-            Tensor(), Tensor()};
+    return {rotate(grads[0].contiguous(), saved[0], saved[1], Turn::kBack), Tensor(), Tensor()};
   }
 
  private:
-  template <typename Turn>
-  static Tensor rotate(const Tensor& x, const Tensor& cos, const Tensor& sin, const Turn& turn) {
-    Tensor y = at::empty_like(x);
-    const int64_t heads = x.size(2), dim = x.size(3);
-    for_host_type(x, [&]<typename T>(T) {
-      const RotaryRows<T> rows{x.const_data_ptr<T>(), cos.const_data_ptr<T>(), sin.const_data_ptr<T>(), heads, dim};
-      T* out = y.mutable_data_ptr<T>();
-      parallel_rows(x.size(0) * x.size(1), heads * dim, [&](RowRange range) { turn(rows, out, range); });
-    });
-    return y;
+  static Tensor rotate(const Tensor& x, const Tensor& cos, const Tensor& sin, Turn turn) {
+    return has_kernels(x) ? on_device::rotate(x, cos, sin, turn) : on_host::rotate(x, cos, sin, turn);
   }
 };
 
@@ -130,7 +123,7 @@ struct RotatePairs : Function<RotatePairs> {
 
 Tensor rms_norm(const Tensor& x, const Tensor& weight, double eps) {
   if (!weight.requires_grad())
-    return has_host_loops(x) ? RmsNorm::apply(x, weight.contiguous(), eps) : RmsNormChain::apply(x, weight, eps);
+    return has_passes(x) ? RmsNorm::apply(x, weight.contiguous(), eps) : RmsNormChain::apply(x, weight, eps);
   const Tensor precise = RmsNormChain::widened(x);  // autograd's own, which gives the weight its gradient too
   return weight * (precise * RmsNormChain::inverse_rms(precise, eps)).to(x.scalar_type());
 }
@@ -143,12 +136,21 @@ Tensor rms_norm_precise(const Tensor& x, const Tensor& weight, double eps) {
 
 at::ScalarType precise_type(const Tensor& x) { return x.scalar_type() == at::kDouble ? at::kDouble : at::kFloat; }
 
+NormedSum add_rms_norm(const Tensor& x, const Tensor& added, const Tensor& weight, double eps) {
+  if (has_kernels(x) && !weight.requires_grad() && x.sizes() == added.sizes()) {
+    const variable_list both = AddRmsNorm::apply(x, added, weight.contiguous(), eps);
+    return {both[0], both[1]};
+  }
+  const Tensor sum = x + added;
+  return {sum, rms_norm(sum, weight, eps)};
+}
+
 Tensor silu_times(const Tensor& gate, const Tensor& up) {
-  return has_host_loops(gate) ? SiluTimes::apply(gate, up) : at::silu(gate) * up;
+  return has_passes(gate) ? SiluTimes::apply(gate, up) : at::silu(gate) * up;
 }
 
 Tensor rotate_pairs(const Tensor& x_BTHC, const Tensor& cos_BT1C, const Tensor& sin_BT1C) {
-  if (has_host_loops(x_BTHC)) return RotatePairs::apply(x_BTHC, cos_BT1C.contiguous(), sin_BT1C.contiguous());
+  if (has_passes(x_BTHC)) return RotatePairs::apply(x_BTHC, cos_BT1C.contiguous(), sin_BT1C.contiguous());
   const auto halves = x_BTHC.chunk(2, -1);
   return x_BTHC * cos_BT1C + torch::cat({-halves[1], halves[0]}, -1) * sin_BT1C;
 }

@@ -18,12 +18,6 @@ namespace {
 /// What the management library counts as a GPU's memory is more than CUDA does by what is kept for error correction.
 constexpr double kSameGpu = 1.15;
 
-SymbolSource open_library(const char* name) {
-  void* library = ::dlopen(name, RTLD_NOW | RTLD_LOCAL);
-  if (library == nullptr) return {};
-  return [library](const char* symbol) { return ::dlsym(library, symbol); };  // stays open: the driver's threads use it
-}
-
 /// Calls the library's function `name` of type F; nullopt when it has none.
 template <typename F, typename... Arguments>
 std::optional<int> call(const SymbolSource& library, const char* name, Arguments... arguments) {
@@ -106,22 +100,13 @@ GpuIdentity read_gpu(const SymbolSource& cuda, CUdevice device, int64_t index) {
   return gpu;
 }
 
-/// "CUDA_ERROR_NO_DEVICE: no CUDA-capable device is detected".
-std::string error_text(const SymbolSource& cuda, int code) {
-  const char *name = nullptr, *meaning = nullptr;
-  const auto result = static_cast<CUresult>(code);
-  succeeds<decltype(cuGetErrorName)>(cuda, "cuGetErrorName", result, &name);
-  succeeds<decltype(cuGetErrorString)>(cuda, "cuGetErrorString", result, &meaning);
-  return cat(name != nullptr ? name : "error", meaning != nullptr ? cat(": ", meaning) : cat(" ", code));
-}
-
 void add_gpus(const SymbolSource& cuda, GpuDriver& driver) {
   int version = 0;
   if (succeeds<decltype(cuDriverGetVersion)>(cuda, "cuDriverGetVersion", &version)) driver.cuda_version = version;
   int count = 0;
   std::optional<int> result = call<decltype(cuInit)>(cuda, "cuInit", 0U);
   if (result == 0) result = call<decltype(cuDeviceGetCount)>(cuda, "cuDeviceGetCount", &count);
-  if (result != 0) driver.problem = result ? error_text(cuda, *result) : "not a library of NVIDIA's driver";
+  if (result != 0) driver.problem = result ? cuda_error_text(cuda, *result) : "not a library of NVIDIA's driver";
   std::vector<CUdevice> devices;
   for (int index = 0; index < count; ++index) {
     CUdevice device = 0;
@@ -141,6 +126,20 @@ void add_gpus(const SymbolSource& cuda, GpuDriver& driver) {
 }
 
 }  // namespace
+
+SymbolSource open_library(const std::string& path) {
+  void* library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) return {};
+  return [library](const char* symbol) { return ::dlsym(library, symbol); };  // stays open: the driver's threads use it
+}
+
+std::string cuda_error_text(const SymbolSource& cuda, int code) {
+  const char *name = nullptr, *meaning = nullptr;
+  const auto result = static_cast<CUresult>(code);
+  succeeds<decltype(cuGetErrorName)>(cuda, "cuGetErrorName", result, &name);
+  succeeds<decltype(cuGetErrorString)>(cuda, "cuGetErrorString", result, &meaning);
+  return cat(name != nullptr ? name : "error", meaning != nullptr ? cat(": ", meaning) : cat(" ", code));
+}
 
 std::string device_name(int64_t index) { return cat("cuda:", index); }
 

@@ -7,6 +7,7 @@
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
 #include "lancet/runtime/placement.h"
+#include "lancet/runtime/send.h"
 
 namespace lancet {
 namespace {
@@ -28,7 +29,16 @@ at::ScalarType to_scalar_type(DType dtype) {
 }
 
 Tensor to_index(const std::vector<int64_t>& positions, at::Device device) {
-  return torch::tensor(positions, torch::kLong).to(device);
+  return sent_to(device, torch::tensor(positions, torch::kLong));
+}
+
+Tensor sent_to(at::Device device, const Tensor& values) {
+  if (device == Placement::host()) return values;
+  const Tensor staged = Placement::staging_buffer(static_cast<int64_t>(values.nbytes()), device)
+                            .view(values.scalar_type())
+                            .view(values.sizes())
+                            .copy_(values);
+  return staged.to(device, /*non_blocking=*/true);  // torch keeps page-locked memory until the copy is done
 }
 
 std::vector<double> to_doubles(const Tensor& values) {

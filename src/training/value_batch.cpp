@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <numeric>
 
+#include "lancet/kernels/token_loss.h"
 #include "lancet/models/target_places.h"
+#include "lancet/runtime/send.h"
 #include "lancet/training/activations.h"
 #include "lancet/training/value_memory.h"
 
@@ -81,8 +83,7 @@ SuffixRows::SuffixRows(const CausalLM& model, const Rows& rows, ValueSite site, 
 }
 
 SuffixRows SuffixRows::select(const std::vector<int64_t>& rows) const {
-  const Tensor index = torch::tensor(rows, torch::kLong);
-  const auto take = [&](const Tensor& tensor) { return tensor.index_select(0, index.to(tensor.device())); };
+  const auto take = [&](const Tensor& tensor) { return tensor.index_select(0, to_index(rows, tensor.device())); };
   SuffixRows some;
   some.site_ = site_;
   some.edited_layer_ = edited_layer_;
@@ -197,9 +198,9 @@ void ValueBatch::set_labels(ContextGroup& group) const {
   }
   const at::Device head = model_.placement().head_device();
   group.labels = {to_index(read, head), to_index(places.ids, head), to_index(slots, head),
-                  torch::tensor(weights, torch::kDouble)
-                      .view({static_cast<int64_t>(resident_.size()), static_cast<int64_t>(n_slots)})
-                      .to(head, model_.placement().value_dtype()),
+                  sent_to(head, torch::tensor(weights, torch::kDouble)
+                                    .view({static_cast<int64_t>(resident_.size()), static_cast<int64_t>(n_slots)})
+                                    .to(model_.placement().value_dtype())),
                   own_drift.empty() ? Tensor() : to_index(own_drift, edited_device_)};
   group.rows.read_at(model_, places.outputs_BO);
 }
@@ -217,10 +218,6 @@ void ValueBatch::keep(const std::vector<int64_t>& kept) {
   }
 }
 
-Tensor ValueBatch::log_probs(const Tensor& last_MD) const {
-  return torch::log_softmax(model_.logits(last_MD).to(model_.placement().value_dtype()), -1);
-}
-
 BatchLosses ValueBatch::losses(const Tensor& delta_AX, ValueWatch watch) {
   const ContextGroup& group = groups_[next_];
   next_ = (next_ + 1) % groups_.size();
@@ -229,9 +226,12 @@ BatchLosses ValueBatch::losses(const Tensor& delta_AX, ValueWatch watch) {
   if (labels.own_drift_E.defined()) added_RX = torch::cat({added_RX, delta_AX.index_select(0, labels.own_drift_E)});
   const Tensor last_ROD = group.rows.run(model_, added_RX);
   const int64_t n_requests = delta_AX.size(0), n_labels = labels.id_L.size(0);
-  const std::vector<Tensor> log_probs_LV_AV =
-      log_probs(last_ROD.flatten(0, 1).index_select(0, labels.read_M)).split_with_sizes({n_labels, n_requests});
-  const Tensor &log_probs_LV = log_probs_LV_AV[0], &now_AV = log_probs_LV_AV[1];
+  const std::vector<Tensor> logits_LV_AV =
+      model_.logits(last_ROD.flatten(0, 1).index_select(0, labels.read_M)).split_with_sizes({n_labels, n_requests});
+  const bool watches = watch == ValueWatch::kMissedTokens;
+  const TokenLosses tokens =
+      token_losses(logits_LV_AV[0], labels.id_L, watches ? LossExtra::kGreatest : LossExtra::kNone);
+  const Tensor now_AV = torch::log_softmax(logits_LV_AV[1].to(labels.weight_AS.scalar_type()), -1);
   // slots, not index_add: on a GPU that one adds in any order
   const auto by_request = [&](const Tensor& values_L) {
     return torch::zeros_like(labels.weight_AS)
@@ -239,12 +239,11 @@ BatchLosses ValueBatch::losses(const Tensor& delta_AX, ValueWatch watch) {
         .index_copy(0, labels.slot_L, values_L)
         .view_as(labels.weight_AS);
   };
-  const Tensor label_log_probs = log_probs_LV.gather(1, labels.id_L.unsqueeze(1)).squeeze(1);
   BatchLosses losses;
-  losses.nll_A = -(by_request(label_log_probs) * labels.weight_AS).sum(1);
-  if (watch == ValueWatch::kMissedTokens) {
-    const Tensor missed_L = log_probs_LV.detach().amax(1) > label_log_probs.detach();
-    losses.missed_A = by_request(missed_L.to(label_log_probs.scalar_type())).sum(1);
+  losses.nll_A = (by_request(tokens.loss_N) * labels.weight_AS).sum(1);
+  if (watches) {
+    const Tensor missed_L = tokens.greatest_N > -tokens.loss_N.detach();
+    losses.missed_A = by_request(missed_L.to(labels.weight_AS.scalar_type())).sum(1);
   }
   if (!drift_log_probs_AV_.defined()) drift_log_probs_AV_ = now_AV.detach().clone();
   losses.kl_A = (now_AV.exp() * (now_AV - drift_log_probs_AV_)).sum(1);

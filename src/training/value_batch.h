@@ -110,8 +110,6 @@ class ValueBatch {
   void set_labels(ContextGroup& group) const;
   /// Not differentiable.
   Tensor initial_values(ValueSite site, int64_t layer) const;
-  /// Of the last layer's outputs [M, D]: [M, V] value dtype, on the head's device.
-  Tensor log_probs(const Tensor& last_MD) const;
 
   const CausalLM& model_;
   std::vector<const PreparedRequest*> requests_;

@@ -9,6 +9,7 @@
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
 #include "lancet/models/finite.h"
+#include "lancet/runtime/send.h"
 #include "value_batch.h"
 
 namespace lancet {
@@ -186,7 +187,7 @@ class BatchOptimizer {
     for (size_t a = 0; a < batch_.resident().size(); ++a)
       now.push_back(options_.nll_factor * (is_predicted(request_of(a)) ? kPredictedFactor : 1.0));
     if (!factor_A_.defined() || now != host_factors_)
-      factor_A_ = torch::tensor(now, torch::kDouble).to(like.device(), like.scalar_type());
+      factor_A_ = sent_to(like.device(), torch::tensor(now, torch::kDouble).to(like.scalar_type()));
     host_factors_ = std::move(now);
     return factor_A_;
   }

@@ -2,7 +2,9 @@
 #include <gtest/gtest.h>
 #include <torch/types.h>
 
+#include <algorithm>
 #include <iostream>
+#include <set>
 
 #include "lancet/training/values.h"
 #include "support/edit_setup.h"
@@ -41,6 +43,35 @@ TEST(ValueStepWork, IsCountedForALayerAndForTheRest) {
   const FakeWork four = work_of_a_step(4), layer = work_of_a_step(5) - four;
   expect_at_most(layer, {.operations = 130}, "a layer of a step");
   expect_at_most(four - layer - layer, {.operations = 110, .uploads = 0, .reads = 1}, "the rest of a step");
+}
+
+/// What a batch sends when requests leave it comes from page-locked memory, and nobody waits.
+TEST(ValueStepWork, NobodyWaitsWhenRequestsLeave) {
+  const testing::TinyModel tiny({.n_layers = 3});
+  const CausalLM model = tiny.load(at::kBFloat16, testing::fake_devices(1));
+  const std::vector<PreparedRequest> requests =
+      prepare_requests(*tiny.tokenizer, testing::some_requests(6), testing::kContexts);
+  const auto optimize = [&](double stop_loss) {
+    const ValueOptions options{.steps = 8, .lr = 0.1, .stop_loss = stop_loss};
+    return optimize_values(model, requests, 1, options, {alone()});
+  };
+  std::vector<double> halfway;  // losses, of which half of the requests stay above the middle one
+  for (const std::vector<ValueLoss>& losses : optimize(0).losses) halfway.push_back(losses.at(4).total);
+  std::ranges::sort(halfway);
+  std::set<size_t> ends;  // whoever is done last leaves nobody behind
+  const auto work = [&](double stop_loss) {
+    const FakeWork before = testing::fake_work();
+    ends.clear();
+    for (const std::vector<ValueLoss>& losses : optimize(stop_loss).losses) ends.insert(losses.size());
+    return testing::fake_work() - before;
+  };
+  const FakeWork whole = work(0), shrunk = work(halfway[halfway.size() / 2]), leaving = shrunk - whole;
+  const auto shrinks = static_cast<int64_t>(ends.size()) - 1;
+  const int64_t blocking = leaving.uploads - leaving.uploads_under_way;
+  std::cout << shrinks << " times: " << leaving.uploads << " uploads, " << blocking << " of them waited for\n";
+  ASSERT_GT(shrinks, 0);
+  EXPECT_GE(leaving.uploads_under_way, 8 * shrinks);
+  EXPECT_EQ(blocking, 0);
 }
 
 }  // namespace

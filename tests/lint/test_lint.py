@@ -399,6 +399,7 @@ DEVICE_NAMES = re.compile(
 MAY_NAME_DEVICES = [
     ("src/runtime/gpu_driver.cpp", '"cuda:"', "names GPUs that torch may be unable to use, and for which there is no device object"),
     ("src/distributed/device_groups.cpp", ".is_cuda()", "NCCL, which it wraps, serves GPUs alone"),
+    ("src/kernels/own_kernels.cpp", ".is_cuda()", "kernels compiled by NVRTC run on NVIDIA's GPUs alone"),
     ("src/distributed/device_groups.cpp", "at::cuda::", "a GPU's UUID, by which NCCL tells devices apart; placement says where things lie"),
 ]
 

@@ -98,6 +98,7 @@ struct MachineFacts {
   ReduceRate all_reduce;
   std::optional<std::vector<DeviceCheck>> device_checks;  ///< nullopt: nobody asked for them
   Numerics numerics;                                      ///< of a job on this machine
+  std::optional<std::string> kernels;  ///< what GPUs' element-wise operations run as (kernels_in_use)
   CpuFacts cpu;
   ProductRates products;
   std::optional<HostMemory> memory;

@@ -1,6 +1,6 @@
 // The elementwise operations of a decoder layer, each as one pass over memory and differentiable once.
 // On the host they are loops of our own, since torch has only chains of smaller operations there, which take as long as
-// the matrix products (docs/benchmarks.md); elsewhere those chains.
+// the matrix products (docs/benchmarks.md); on GPUs kernels of our own (own_kernels.h); elsewhere those chains.
 #pragma once
 
 #include "lancet/runtime/tensor.h"
@@ -15,6 +15,13 @@ Tensor rms_norm_precise(const Tensor& x, const Tensor& weight, double eps);
 
 /// f64 for f64, f32 for all others.
 at::ScalarType precise_type(const Tensor& x);
+
+struct NormedSum {
+  Tensor sum;     ///< of the residual stream
+  Tensor normed;  ///< rms_norm of it
+};
+/// x + added of one shape, and its norm: a layer's passage from attention to its MLP.
+NormedSum add_rms_norm(const Tensor& x, const Tensor& added, const Tensor& weight, double eps);
 
 /// silu(gate) * up, the SwiGLU activation (Shazeer, arXiv 2002.05202); both of one shape.
 Tensor silu_times(const Tensor& gate, const Tensor& up);

@@ -45,9 +45,15 @@ struct GpuDriver {
 /// Finds a function of a library by name; null: it has none of that name. An empty one: there is no such library.
 using SymbolSource = std::function<void*(const char* name)>;
 
+/// Of a library that the system's search, or `path`, finds; an empty one: it does not. It stays open.
+SymbolSource open_library(const std::string& path);
+
 /// The machine's libcuda.so.1 and libnvidia-ml.so.1. Never throws.
 GpuDriver read_gpu_driver();
 /// From any libraries with these functions.
 GpuDriver read_gpu_driver(const SymbolSource& cuda, const SymbolSource& management);
+
+/// "CUDA_ERROR_NO_DEVICE: no CUDA-capable device is detected", of a code that one of libcuda's functions gave.
+std::string cuda_error_text(const SymbolSource& cuda, int code);
 
 }  // namespace lancet

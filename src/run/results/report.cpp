@@ -4,12 +4,20 @@
 #include <cstdlib>
 
 #include "lancet/core/version.h"
+#include "lancet/kernels/own_kernels.h"
 #include "lancet/run/edit_job.h"
 #include "lancet/runtime/numerics.h"
 #include "report_json.h"
 
 namespace lancet {
 namespace {
+
+/// What torch was set to, and where a GPU was used what its element-wise operations ran as.
+Json numerics_json() {
+  Json json(named(numerics()));
+  if (const std::optional<std::string> kernels = kernels_in_use()) json["kernels"] = *kernels;
+  return json;
+}
 
 /// To five digits: a curve is looked at, and there are many.
 Json losses_json(const std::vector<float>& losses) {
@@ -250,7 +258,7 @@ std::string to_json(const EditReport& report, const JobConfig& job) {
         {"seed", job.run.seed},
         {"threads", job.run.threads},
         {"ranks", report.ranks},
-        {"numerics", named(numerics())}}},
+        {"numerics", numerics_json()}}},
       {"seconds", seconds},
       {"peak_bytes", bytes_json(overall_peaks(report.stages))},
       {"stage_peak_bytes", peaks},

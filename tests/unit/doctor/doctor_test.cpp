@@ -86,6 +86,16 @@ TEST(Doctor, NamesNumericsThatSomethingElseSet) {
                {"problem numerics: torch is set to TF32, cuDNN's attention", "lancet::set_numerics()"});
 }
 
+TEST(Doctor, NamesTheKernelsOfGpus) {
+  MachineFacts facts = good_machine();
+  facts.kernels = "own";
+  EXPECT_EQ(oddities(facts), "");
+  expect_parts(everything(facts), {"kernels: lancet's own"});
+  expect_parts(to_json(diagnose(facts), facts), {R"("kernels": "own")"});
+  facts.kernels = "torch";
+  expect_parts(oddities(facts), {"note kernels: element-wise operations on GPUs: torch, which is slower"});
+}
+
 TEST(Doctor, NamesADriverThatIsTooOld) {
   MachineFacts facts = good_machine();
   facts.driver.version = "550.54.15";

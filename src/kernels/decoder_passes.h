@@ -1,0 +1,51 @@
+// The operations of decoder_ops.h forward and back, by themselves: as loops on the host, and as kernels of ours where a
+// launcher serves the tensors. Inputs are contiguous and of one type; results are new tensors.
+#pragma once
+
+#include "lancet/kernels/decoder_ops.h"
+
+namespace lancet {
+
+struct GateGradients {
+  Tensor gate;
+  Tensor up;
+};
+
+/// Back: the transpose, for gradients.
+enum class Turn { kForward, kBack };
+
+namespace on_host {
+
+Tensor norm(const Tensor& x, const Tensor& weight, double eps);
+Tensor norm_gradient(const Tensor& x, const Tensor& weight, const Tensor& grad_y, double eps);
+Tensor gate(const Tensor& gate, const Tensor& up);
+GateGradients gate_gradient(const Tensor& gate, const Tensor& up, const Tensor& grad_y);
+/// x [B, T, H, C], tables [B, T, 1, C].
+Tensor rotate(const Tensor& x, const Tensor& cos, const Tensor& sin, Turn turn);
+
+}  // namespace on_host
+
+namespace on_device {
+
+Tensor norm(const Tensor& x, const Tensor& weight, double eps);
+/// x + added, and that normed.
+NormedSum norm_sum(const Tensor& x, const Tensor& added, const Tensor& weight, double eps);
+/// `grad_sum` is added where it is defined.
+Tensor norm_gradient(const Tensor& x, const Tensor& weight, const Tensor& grad_y, const Tensor& grad_sum, double eps);
+Tensor gate(const Tensor& gate, const Tensor& up);
+GateGradients gate_gradient(const Tensor& gate, const Tensor& up, const Tensor& grad_y);
+Tensor rotate(const Tensor& x, const Tensor& cos, const Tensor& sin, Turn turn);
+
+/// Each [N]; f64 of f64, else f32.
+struct LossParts {
+  Tensor loss;
+  Tensor greatest;  ///< logit
+  Tensor log_sum;   ///< of exp(logit - greatest)
+};
+/// Of logits [N, V] and ids [N].
+LossParts loss(const Tensor& logits, const Tensor& ids);
+Tensor loss_gradient(const Tensor& logits, const Tensor& ids, const LossParts& parts, const Tensor& grad_loss);
+
+}  // namespace on_device
+
+}  // namespace lancet

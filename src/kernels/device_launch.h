@@ -1,0 +1,28 @@
+// From tensors to launches of our kernels.
+#pragma once
+
+#include "lancet/kernels/own_kernels.h"
+
+namespace lancet {
+
+/// What launches kernels for tensors like this one; null: nothing does.
+inline KernelLauncher* launcher_of(const Tensor& x) { return launcher_for(x.device(), x.scalar_type()); }
+
+/// The grid of kernels that take a row of `width` numbers at a time.
+struct Grid {
+  int64_t blocks;
+  int64_t threads;
+};
+Grid grid_of_rows(int64_t rows, int64_t width);
+/// Of kernels that take numbers one by one.
+Grid grid_of_numbers(int64_t n);
+
+/// Launches `name` with these arguments, each of the type that the kernel has there, on x's device, in x's type.
+template <typename... Arguments>
+void launch_on(const Tensor& x, const std::string& name, Grid grid, Arguments... arguments) {
+  if (grid.blocks == 0) return;
+  void* pointers[] = {static_cast<void*>(&arguments)...};
+  launcher_of(x)->launch(x.device(), {name, x.scalar_type(), grid.blocks, grid.threads, pointers});
+}
+
+}  // namespace lancet

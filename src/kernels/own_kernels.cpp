@@ -1,0 +1,84 @@
+// Which launcher serves a tensor: a test's, or the process's GPUs'.
+#include "lancet/kernels/own_kernels.h"
+
+#include <c10/core/impl/DeviceGuardImplInterface.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdlib>
+#include <limits>
+
+#include "device_launch.h"
+#include "lancet/core/error.h"
+#include "lancet/core/strings.h"
+#include "lancet/kernels/gpu_kernels.h"
+
+namespace lancet {
+namespace {
+
+std::atomic<KernelLauncher*> scoped_launcher{nullptr};
+std::atomic<GpuKernels*> made_kernels{nullptr};  ///< null: no GPU was asked for any
+std::atomic<bool> torch_was_chosen{false};
+
+void* current_stream(at::Device device) {
+  const auto* guard = c10::impl::getDeviceGuardImpl(device.type());
+  return guard->getStreamNativeHandle(guard->getStream(device));
+}
+
+/// LANCET_KERNELS: "own", which is also meant where it is not set, or "torch".
+bool wants_own_kernels() {
+  static const bool wants = [] {
+    const char* text = std::getenv("LANCET_KERNELS");
+    const std::string choice = text == nullptr ? "own" : text;
+    if (choice != "own" && choice != "torch")
+      throw ConfigError(cat("LANCET_KERNELS: expected own or torch, found \"", choice, "\""));
+    return choice == "own";
+  }();
+  return wants;
+}
+
+/// Lives until the process ends: the driver may be gone before our destructors run.
+GpuKernels& process_kernels() {
+  static GpuKernels* const kernels = [] {
+    made_kernels = new GpuKernels({open_compiler(), open_library("libcuda.so.1"), current_stream});
+    return made_kernels.load();
+  }();
+  return *kernels;
+}
+
+}  // namespace
+
+LauncherScope::LauncherScope(KernelLauncher& launcher) : before_(scoped_launcher.exchange(&launcher)) {}
+
+LauncherScope::~LauncherScope() { scoped_launcher = before_; }
+
+KernelLauncher* launcher_for(at::Device device, at::ScalarType type) {
+  if (KernelLauncher* scoped = scoped_launcher; scoped != nullptr)
+    return scoped->serves(device, type) ? scoped : nullptr;
+  if (!device.is_cuda()) return nullptr;
+  if (!wants_own_kernels()) {
+    torch_was_chosen = true;
+    return nullptr;
+  }
+  return process_kernels().serves(device, type) ? &process_kernels() : nullptr;
+}
+
+std::optional<std::string> kernels_in_use() {
+  if (torch_was_chosen) return "torch";
+  const GpuKernels* made = made_kernels;
+  return made == nullptr ? std::nullopt : made->in_use();
+}
+
+Grid grid_of_rows(int64_t rows, int64_t width) {
+  constexpr int64_t kWarp = 32, kMostThreads = 1024, kNumbersOfAThread = 4;
+  const int64_t warps = (width + kWarp * kNumbersOfAThread - 1) / (kWarp * kNumbersOfAThread);
+  return {std::min<int64_t>(rows, std::numeric_limits<int32_t>::max()),
+          std::clamp<int64_t>(warps * kWarp, kWarp, kMostThreads)};
+}
+
+Grid grid_of_numbers(int64_t n) {
+  constexpr int64_t kThreads = 256, kNumbersOfAThread = 4, kMostBlocks = int64_t{1} << 20;
+  return {std::min(kMostBlocks, (n + kThreads * kNumbersOfAThread - 1) / (kThreads * kNumbersOfAThread)), kThreads};
+}
+
+}  // namespace lancet
