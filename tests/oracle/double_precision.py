@@ -8,7 +8,6 @@ import contextlib
 
 import torch
 from torch.overrides import TorchFunctionMode
-from torch.utils._pytree import tree_leaves, tree_map
 
 
 def widened(value):
@@ -19,9 +18,9 @@ class Widen(TorchFunctionMode):
     def __torch_function__(self, function, types, args=(), kwargs=None):
         if function is torch.Tensor.float:
             function = torch.Tensor.double
-        result = function(*tree_map(widened, args), **tree_map(widened, kwargs or {}))
-        for leaf in tree_leaves(result):
-            assert not (isinstance(leaf, torch.Tensor) and leaf.dtype == torch.float32), f"{function} gave float32"
+        result = function(*map(widened, args), **{name: widened(value) for name, value in (kwargs or {}).items()})
+        is_narrow = isinstance(result, torch.Tensor) and result.dtype == torch.float32
+        assert not is_narrow, f"{function} gave float32"
         return result
 
 
