@@ -59,10 +59,13 @@ def one_layer_edit(bench):
     return left["before"], left["after"], share
 
 
-@pytest.mark.parametrize("name", make_families.MODELS)
+MODELS = make_families.MODELS | make_families.MORE
+
+
+@pytest.mark.parametrize("name", MODELS)
 def test_an_edit_leaves_the_residual_that_the_system_says(name, tmp_path):
     """r -> r (I - K^T (lambda C + K K^T)^-1 K), to rounding, where a change shows linearly."""
-    bench = families.FamilyBench(make_checkpoint(make_families.MODELS[name], tmp_path / name, DEMO))
+    bench = families.FamilyBench(make_checkpoint(MODELS[name], tmp_path / name, DEMO))
     bench.read_statistics(LINES, [1, LAYER])
     before, after, share = one_layer_edit(bench)
     assert nmse(after, before - share.T @ before) < 1e-20

@@ -3,20 +3,21 @@
 Where things lie is data (`FAMILIES`); nothing is shared with the engine. Every weight is [d_out, d_in] here, whatever its file says.
 
 Rules that differ from Llama's:
-* A norm behind the MLP (Gemma 2): the block's output is not linear in the down projection. Values are found, and residuals
+* A norm behind the MLP (Gemma 2 and 3, OLMo 2): the block's output is not linear in the down projection. Values are found, and residuals
   measured, at the down projection's own output; residuals are spread over the layers as MEMIT spreads them, and at each
   edited layer the last layer's down projection is measured again, with what is edited so far.
-* Parallel blocks (GPT-J): no rule changes, keys depend on less.
+* Parallel blocks (GPT-J, NeoX): no rule changes, keys depend on less.
 * Conv1D (GPT-2) stores [d_in, d_out]: so does the change of such a weight.
 * Experts (Qwen3-MoE): a layer's output is the sum of W_e (g_e k_e) over the experts e of a token, with router weights g_e. The
   key of a layer is all g_e k_e, one behind the other, zeros where a token does not reach e; its second moment is kept for each
   expert alone, over all tokens, and counts no products across experts. Values are found at the block's output.
 """
+import json
 import sys
 from pathlib import Path
 
 import torch
-from bench import Bench, Editable, padded
+from bench import Bench, Editable, padded, untouched
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from double_precision import double_precision, load_double  # noqa: E402
@@ -24,12 +25,21 @@ from double_precision import double_precision, load_double  # noqa: E402
 LLAMA = dict(layers="model.layers", norm="model.norm", attn="self_attn.o_proj", mlp="mlp")
 LLAMA |= dict(gate="mlp.gate_proj", up="mlp.up_proj", down="mlp.down_proj")
 GPT = dict(layers="transformer.h", norm="transformer.ln_f", mlp="mlp")
+NEOX = dict(layers="gpt_neox.layers", norm="gpt_neox.final_layer_norm", attn="attention.dense", mlp="mlp")
+NEOX |= dict(up="mlp.dense_h_to_4h", down="mlp.dense_4h_to_h")
 FAMILIES = {  # by model type: paths of modules, those below `layers` within a layer
     "llama": LLAMA,
+    "mistral": LLAMA,
+    "qwen2": LLAMA,
     "qwen3": LLAMA,
+    "phi3": {place: path for place, path in LLAMA.items() if place not in ("gate", "up")},  # fused
+    "gemma": LLAMA,
     "gemma2": LLAMA | dict(linear_place="mlp"),
+    "gemma3_text": LLAMA | dict(linear_place="mlp"),
+    "olmo2": LLAMA | dict(linear_place="mlp"),
     "gpt2": GPT | dict(attn="attn.c_proj", up="mlp.c_fc", down="mlp.c_proj"),
     "gptj": GPT | dict(attn="attn.out_proj", up="mlp.fc_in", down="mlp.fc_out"),
+    "gpt_neox": NEOX,
     "qwen3_moe": LLAMA | dict(experts="mlp.experts", keys="mlp.experts.keys"),
 }
 
@@ -190,6 +200,9 @@ class FamilyModel(Editable):
                 h = touch("block", number, h)
         return h
 
+    def run_layers(self, h, layers):
+        return self.run_with(h, layers, untouched)
+
     def logits(self, h):
         with double_precision():
             module, cap = self.net.module, getattr(self.net.module.config, "final_logit_softcapping", None)
@@ -230,3 +243,11 @@ class FamilyBench(Bench):
     def experts(self, layer):
         experts = getattr(self.net.layers[layer].mlp, "experts", None)
         return 1 if experts is None else len(experts) - 1
+
+
+def bench_of(folder, dtype):
+    """A Llama's forward is written out and runs in either dtype; the others' is transformers' in float64."""
+    if json.loads((Path(folder) / "config.json").read_text("utf-8"))["model_type"] == "llama":
+        return Bench(folder, dtype)
+    assert dtype == torch.float64, "--dtype f64: of this family there is no other plain forward"
+    return FamilyBench(folder)

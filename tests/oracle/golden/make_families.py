@@ -31,6 +31,16 @@ MODELS = {  # by name here: the variant of family_checkpoints.py
     "qwen3-moe": "qwen3_moe",
     "qwen3-moe-mixed": "qwen3_moe_some_dense",  # one of the edited layers has no experts
 }
+MORE = {  # made by --only
+    "mistral": "mistral_window",
+    "qwen2": "qwen2_window",
+    "phi3": "phi3_window",
+    "gemma": "gemma",
+    "gemma3": "gemma3_linear",
+    "olmo2": "olmo2",
+    "neox": "neox",
+    "neox-sequential": "neox_sequential",
+}
 LINES = 180
 LAYERS = [1, 2]
 ONE, TWO, MIXED = [[0, 298]], [[0, 298], [1]], [[0, 298, 1]]  # places in the demo's facts
@@ -66,12 +76,14 @@ def sections(bench):
     if "experts" in bench.net.paths:
         return goldens
     pmet = dict(method="pmet", **weight, **LOCATED) | dict(values=VALUES | dict(kl=0.02, nll_factor=1.5))
-    modules = gate | {"up": [2, 3], "down": [1]}
+    up = {"up": [2, 3]} if "up" in bench.net.paths else {}
+    modules = gate | up | {"down": [1]}
+    trained = {kind: FINE_TUNE["modules"][kind] for kind in FINE_TUNE["modules"] if kind in bench.net.paths}
     return goldens | {
         "rome": (dict(method="rome", covariance=True, **LOCATED) | dict(layers=LAYERS[-1:]), ONE),
         "pmet": (pmet, ONE),
         "ultraedit": (dict(method="ultraedit", modules=modules, lr=1e-3, tokens="answer", batch=2), TWO),
-        "ft": (dict(method="ft", **FINE_TUNE), MIXED),
+        "ft": (dict(method="ft", **FINE_TUNE) | dict(modules=trained), MIXED),
     }
 
 
@@ -90,7 +102,7 @@ def write(path, model, bench, section, batches):
 
 def make_model(name, options):
     start = time.time()
-    make_checkpoint(MODELS[name], options.out / name, options.tokenizer)
+    make_checkpoint((MODELS | MORE)[name], options.out / name, options.tokenizer)
     bench = FamilyBench(options.out / name)
     bench.read_statistics(read_lines(options.corpus, LINES), LAYERS)
     print(f"{name}: {bench.tokens} tokens, {time.time() - start:.1f} s", flush=True)
@@ -104,7 +116,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     for name in ("requests", "corpus", "tokenizer", "out"):
         parser.add_argument("--" + name, required=True, type=Path)
-    parser.add_argument("--only", choices=MODELS, help="make this model's alone")
+    parser.add_argument("--only", choices=[*MODELS, *MORE], help="make this model's alone")
     options = parser.parse_args()
     torch.set_num_threads(1)
     options.out.mkdir(parents=True, exist_ok=True)
