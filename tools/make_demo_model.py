@@ -7,6 +7,8 @@ The requests are CounterFact records: `prompt` (filled), `subject`, `target_new`
 their configs), facts.json (every trained fact in full CounterFact shape) and corpus.txt (the facts as sentences).
 The shipped model: --facts 3000 --minutes 45 on 2 CPU cores; it answers 97.4 % of the facts after rounding to bf16.
 Training stops by the clock, so a second run gives a similar model, not the same one.
+Small models of other families: --facts 1200 --hidden 192 --layers 6 --ffn 768 --heads 6 --kv 3 --batch 32, with --family
+gpt2 --steps 900 (answers 97.6 %) or --family gemma2 --steps 600 (97.1 %).
 """
 import argparse
 import collections

@@ -1,4 +1,5 @@
-"""Decides how a model of any family is watched and changed: transformers computes, in float64, and paths name the places.
+"""Decides how a model of any family is watched and changed: transformers computes, in float64 throughout or in float32, and
+paths name the places.
 
 Where things lie is data (`FAMILIES`); nothing is shared with the engine. Every weight is [d_out, d_in] here, whatever its file says.
 
@@ -12,6 +13,7 @@ Rules that differ from Llama's:
   key of a layer is all g_e k_e, one behind the other, zeros where a token does not reach e; its second moment is kept for each
   expert alone, over all tokens, and counts no products across experts. Values are found at the block's output.
 """
+import contextlib
 import json
 import sys
 from pathlib import Path
@@ -82,6 +84,15 @@ def output(value):
     return value[0] if isinstance(value, tuple) else value
 
 
+def load(folder, dtype):
+    if dtype == torch.float64:
+        return load_double(folder)
+    from transformers import AutoModelForCausalLM
+
+    plain = dict(attn_implementation="eager", experts_implementation="eager")
+    return AutoModelForCausalLM.from_pretrained(folder, dtype=dtype, **plain).eval()
+
+
 class Stop(Exception):
     pass
 
@@ -89,8 +100,8 @@ class Stop(Exception):
 class Net:
     """A transformers model whose places call `touch`."""
 
-    def __init__(self, folder):
-        self.module = load_double(folder).requires_grad_(False)
+    def __init__(self, folder, dtype=torch.float64):
+        self.module, self.dtype = load(folder, dtype).requires_grad_(False), dtype
         self.paths = FAMILIES[self.module.config.model_type]
         self.layers = self.module.get_submodule(self.paths["layers"])
         self.touch, self.others = None, {}
@@ -123,6 +134,9 @@ class Net:
             return value
         rows = value.view(*self.shape, -1)
         return self.touch(place, layer, rows).view(value.shape)
+
+    def precision(self):
+        return double_precision() if self.dtype == torch.float64 else contextlib.nullcontext()
 
     def arguments(self, shape):
         """By layer, all that its forward takes beside the hidden states: masks and positions of rows of one length."""
@@ -157,7 +171,7 @@ class FamilyModel(Editable):
     """A Net with weights of its own."""
 
     def __init__(self, net, keep=None):
-        self.net, self.keep, self.dtype, self.layers = net, keep, torch.float64, len(net.layers)
+        self.net, self.keep, self.dtype, self.layers = net, keep, net.dtype, len(net.layers)
         self.linear_place = net.paths.get("linear_place", "block")
         self.embedding = self
         conv1d = {name for name, module in net.module.named_modules() if type(module).__name__ == "Conv1D"}
@@ -165,7 +179,7 @@ class FamilyModel(Editable):
         self.weights = {name: self.stored(name, tensor) for name, tensor in net.module.named_parameters()}
 
     def __getitem__(self, ids):
-        with double_precision():
+        with self.net.precision():
             return self.net.embed(ids)
 
     def stored(self, name, tensor):
@@ -188,7 +202,7 @@ class FamilyModel(Editable):
 
     def run_with(self, h, layers, touch):
         net, shape = self.net, tuple(h.shape[:2])
-        with double_precision():
+        with net.precision():
             for number in layers:
                 stem = f"{net.paths['layers']}.{number}."
                 mine = {name: self.stored(name, weight) for name, weight in self.weights.items() if name.startswith(stem)}
@@ -204,16 +218,16 @@ class FamilyModel(Editable):
         return self.run_with(h, layers, untouched)
 
     def logits(self, h):
-        with double_precision():
+        with self.net.precision():
             module, cap = self.net.module, getattr(self.net.module.config, "final_logit_softcapping", None)
             logits = module.get_output_embeddings()(module.get_submodule(self.net.paths["norm"])(h))
             return logits if cap is None else cap * torch.tanh(logits / cap)
 
 
 class FamilyBench(Bench):
-    def __init__(self, folder):
-        super().__init__(folder)
-        self.net = Net(folder)
+    def __init__(self, folder, dtype=torch.float64):
+        super().__init__(folder, dtype)
+        self.net = Net(folder, dtype)
 
     def fresh(self, section):
         return FamilyModel(self.net, section.get("rect", {}).get("keep"))
@@ -230,7 +244,7 @@ class FamilyBench(Bench):
 
             def touch(place, layer, value):
                 if place == "key" and layer in layers:
-                    flat = value[real]
+                    flat = value[real].double()
                     self.covariances[layer] = self.covariances.get(layer, 0) + flat.T @ flat
                 return value
 
@@ -246,8 +260,7 @@ class FamilyBench(Bench):
 
 
 def bench_of(folder, dtype):
-    """A Llama's forward is written out and runs in either dtype; the others' is transformers' in float64."""
+    """A Llama's forward is written out; the others' is transformers'."""
     if json.loads((Path(folder) / "config.json").read_text("utf-8"))["model_type"] == "llama":
         return Bench(folder, dtype)
-    assert dtype == torch.float64, "--dtype f64: of this family there is no other plain forward"
-    return FamilyBench(folder)
+    return FamilyBench(folder, dtype)

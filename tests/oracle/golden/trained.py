@@ -2,11 +2,11 @@
 
     trained.py --model DIR --out oracle.json [--layers 0,1] [--steps 20] [--lr 0.5]
 
-DIR is what tools/make_demo_model.py wrote: facts.json and corpus.txt lie beside the weights. The model runs in float64. What the
-methods need of this model is chosen on other facts than those that are edited: MEMIT's weight of the covariance is a quarter of
-the median of k^T C^-1 k (a lone request keeps 0.8 of its residual), AlphaEdit's threshold and ridge are the best of those tried
-by the harmonic mean of efficacy, paraphrase and specificity. oracle.json has the `editor` sections as a job takes them, and the
-metrics before and after, of weights rounded to the stored type.
+DIR is what tools/make_demo_model.py wrote: facts.json and corpus.txt lie beside the weights. The model runs in float32, the
+algebra in float64. What the methods need of this model is chosen on other facts than those that are edited: MEMIT's weight of
+the covariance is a quarter of the median of k^T C^-1 k (a lone request keeps 0.8 of its residual), AlphaEdit's threshold and
+ridge are the best of those tried by the harmonic mean of efficacy, paraphrase and specificity. oracle.json has the `editor`
+sections as a job takes them, and the metrics before and after, of weights rounded to the stored type.
 """
 import argparse
 import json
@@ -24,7 +24,7 @@ from metrics import measure
 
 EDITED, HELD_OUT = slice(0, 100), slice(100, 130)
 CONTEXTS = ["{}", "The answer is known. {}", "I know that well. {}"]
-SHARES, RIDGES = (0.5, 0.7, 0.85), (1.0, 10.0)  # tried: of the spectrum that counts as null, and AlphaEdit's ridge
+SHARES, RIDGES = (0.35, 0.5, 0.75), (0.05, 0.25)  # tried: of the spectrum that counts as null; ridge in units of |P k|^2
 TRADED = ("efficacy_prob", "paraphrase_prob", "specificity_prob")
 
 
@@ -45,12 +45,21 @@ def run(bench, section, records):
     return measure(edited_model(bench, dict(model=bench.folder), section, changes), bench.tokenizer, records)
 
 
+def projected_size(bench, records, section, layer, below):
+    """Median of |P k|^2 over requests, P onto the directions of the spectrum below a threshold."""
+    keys = bench.keys(bench.fresh(section), requests_of(records), section["contexts"], layer)
+    spectrum, vectors = torch.linalg.eigh(bench.covariances[layer])
+    return (keys @ vectors[:, spectrum < below]).square().sum(1).median().item()
+
+
 def choose_alphaedit(bench, located, records):
-    """The best section, and what was tried."""
-    spectrum, tried = torch.cat([torch.linalg.eigvalsh(bench.covariances[layer]) for layer in located["layers"]]), []
+    """The best section, and what was tried. The ridge is measured by what it is added to."""
+    layers, tried = located["layers"], []
+    spectrum = torch.cat([torch.linalg.eigvalsh(bench.covariances[layer]) for layer in layers])
     for share in SHARES:
-        for ridge in RIDGES:
-            below = float(f"{spectrum.quantile(share).item():.3g}")
+        below = float(f"{spectrum.quantile(share).item():.3g}")
+        size = statistics.mean(projected_size(bench, records, located, layer, below) for layer in layers)
+        for ridge in (float(f"{part * size:.3g}") for part in RIDGES):
             section = dict(method="alphaedit", null_space_below=below, ridge=ridge, **located)
             after = run(bench, section, records)
             score = statistics.harmonic_mean([after[metric] for metric in TRADED])
@@ -87,7 +96,7 @@ def main():
     options = parse_arguments()
     torch.set_num_threads(options.threads)
     plain.TOGETHER = 25  # requests share passes; each is optimised for itself
-    bench, records = FamilyBench(options.model), json.loads((options.model / "facts.json").read_text("utf-8"))
+    bench, records = FamilyBench(options.model, torch.float32), json.loads((options.model / "facts.json").read_text("utf-8"))
     bench.read_statistics(read_lines(options.model / "corpus.txt", options.lines), options.layers)
     values = dict(steps=options.steps, lr=options.lr, weight_decay=0.001, clamp=options.clamp, kl=0.0625, stop_loss=0.05)
     located = dict(layers=options.layers, values=values, contexts=CONTEXTS)
