@@ -1,35 +1,33 @@
-"""Decides what the demo model knows: builds a small Llama and trains it on a few thousand CounterFact facts.
+"""Decides what the demo model knows: builds a small model of a family and trains it on a few thousand CounterFact facts.
 
-    make_demo_model.py --requests A.json [B.json ...] --out DIR [--facts N] [--minutes M]
+    make_demo_model.py --requests A.json [B.json ...] --out DIR [--family F] [--facts N] [--minutes M | --steps S]
 
 The requests are CounterFact records: `prompt` (filled), `subject`, `target_new`, `ground_truth`, `locality_prompt`,
 `case_id`. Writes a Hugging Face folder (config.json, model.safetensors in bf16, tokenizer.model, tokenizer.json and
 their configs), facts.json (every trained fact in full CounterFact shape) and corpus.txt (the facts as sentences).
 The shipped model: --facts 3000 --minutes 45 on 2 CPU cores; it answers 97.4 % of the facts after rounding to bf16.
 Training stops by the clock, so a second run gives a similar model, not the same one.
+Small models of other families: --facts 1200 --hidden 192 --layers 6 --ffn 768 --heads 6 --kv 3 --batch 32, with --family
+gpt2 --steps 900 (answers 97.6 %) or --family gemma2 --steps 600 (97.1 %).
 """
 import argparse
 import collections
-import io
 import json
 import math
 import pathlib
 import random
 import time
 
-import sentencepiece
 import torch
-from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, processors
-from transformers import LlamaConfig, LlamaForCausalLM
+from demo_families import FAMILIES
+from transformers import AutoModelForCausalLM
 
-BOS, EOS = 1, 2
 MIN_TEMPLATE_USES = 20  # a rarer template is no relation's
 MAX_TEMPLATES_PER_RELATION = 8
 MIN_SHARED_OBJECT = 6  # facts of a relation with one object, so that every fact has neighbours
 MAX_RELATION_SHARE = 0.08
 OPENERS = ["", "The answer is known. ", "Therefore ", "Because of this, ", "I know that ", "You know that "]
 OPENERS += ["As we all know, ", "It is said that "]
-SPACE = "\u2581"
 
 
 # ---- facts ----
@@ -120,82 +118,12 @@ def choose_facts(facts, wanted):
 # ---- tokenizer ----
 
 
-def train_tokenizer(folder, facts, templates, vocab_size):
+def tokenizer_text(facts, templates):
     text = [sentence(fact, template) + "." for fact in facts for template in templates[fact["relation"]]]
-    text += [fill(templates[fact["relation"]][0], fact) + " " + fact["new"] + "." for fact in facts]
-    options = dict(vocab_size=vocab_size, model_type="bpe", byte_fallback=True, character_coverage=0.9995)
-    options |= dict(bos_id=BOS, eos_id=EOS, unk_id=0, pad_id=-1, split_digits=True, normalization_rule_name="identity")
-    options |= dict(add_dummy_prefix=True, remove_extra_whitespaces=False, allow_whitespace_only_pieces=True)
-    model = io.BytesIO()  # not a file prefix: the trainer would store its folder in the model
-    sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter(text), model_writer=model, minloglevel=2, num_threads=2, **options
-    )
-    (folder / "tokenizer.model").write_bytes(model.getvalue())
-    return load_tokenizer(folder)
-
-
-def load_tokenizer(folder):
-    return sentencepiece.SentencePieceProcessor(model_file=str(folder / "tokenizer.model"))
-
-
-def bpe_merges(tokenizer):
-    """The vocabulary; and the merges: every split of a piece into two pieces, ordered by the rank of the piece."""
-    size = tokenizer.vocab_size()
-    vocab = {tokenizer.id_to_piece(i): i for i in range(size)}
-    ranked = []
-    for i in range(size):
-        if tokenizer.is_control(i) or tokenizer.is_unknown(i) or tokenizer.is_byte(i):
-            continue
-        piece = tokenizer.id_to_piece(i)
-        halves = ((piece[:cut], piece[cut:]) for cut in range(1, len(piece)))
-        splits = sorted((vocab[a], vocab[b], a, b) for a, b in halves if a in vocab and b in vocab)
-        ranked += [(-tokenizer.get_score(i), a, b) for _, _, a, b in splits]
-    ranked.sort(key=lambda merge: merge[0])
-    return vocab, [(a, b) for _, a, b in ranked]
-
-
-def write_tokenizer_json(folder, lines):
-    """The SentencePiece model as a Hugging Face tokenizer.json; ids equal on every line, or it fails."""
-    pieces = load_tokenizer(folder)
-    vocab, merges = bpe_merges(pieces)
-    fast = Tokenizer(models.BPE(vocab=vocab, merges=merges, unk_token="<unk>", fuse_unk=True, byte_fallback=True))
-    fast.normalizer = normalizers.Sequence([normalizers.Prepend(SPACE), normalizers.Replace(" ", SPACE)])
-    strip = decoders.Strip(content=" ", left=1)
-    fast.decoder = decoders.Sequence([decoders.Replace(SPACE, " "), decoders.ByteFallback(), decoders.Fuse(), strip])
-    fast.add_special_tokens([AddedToken(x, normalized=False, special=True) for x in ("<unk>", "<s>", "</s>")])
-    fast.post_processor = processors.TemplateProcessing(
-        single="<s> $A", pair="<s> $A <s>:1 $B:1", special_tokens=[("<s>", BOS)]
-    )
-    fast.save(str(folder / "tokenizer.json"))
-    special = dict(bos_token="<s>", eos_token="</s>", unk_token="<unk>")
-    config = dict(tokenizer_class="PreTrainedTokenizerFast") | special
-    config |= dict(pad_token="</s>", add_bos_token=True, add_eos_token=False, clean_up_tokenization_spaces=False)
-    config |= dict(model_max_length=512)
-    (folder / "tokenizer_config.json").write_text(json.dumps(config, indent=1))
-    (folder / "special_tokens_map.json").write_text(json.dumps(special))
-    for line in lines:
-        assert fast.encode(line).ids == [BOS] + pieces.encode(line), line
+    return text + [fill(templates[fact["relation"]][0], fact) + " " + fact["new"] + "." for fact in facts]
 
 
 # ---- training ----
-
-
-def make_model(options, vocab_size):
-    config = LlamaConfig(
-        vocab_size=vocab_size,
-        hidden_size=options.hidden,
-        intermediate_size=options.ffn,
-        num_hidden_layers=options.layers,
-        num_attention_heads=options.heads,
-        num_key_value_heads=options.kv,
-        max_position_embeddings=512,
-        rms_norm_eps=1e-5,
-        rope_theta=10000.0,
-        tie_word_embeddings=True,
-        bos_token_id=BOS,
-        eos_token_id=EOS,
-    )
-    return LlamaForCausalLM(config)
 
 
 def random_document(facts, templates):
@@ -210,11 +138,11 @@ def random_document(facts, templates):
 
 def random_batch(tokenizer, facts, templates, options):
     """Documents one behind the other, cut at the row's length."""
-    batch = torch.full((options.batch, options.length), EOS)
+    batch = torch.full((options.batch, options.length), tokenizer.end)
     for row in range(options.batch):
-        ids = [BOS] + tokenizer.encode(random_document(facts, templates))
+        ids = tokenizer.start + tokenizer.encode(random_document(facts, templates))
         while len(ids) < options.length:
-            ids += [EOS, BOS] + tokenizer.encode(random_document(facts, templates))
+            ids += [tokenizer.end] + tokenizer.start + tokenizer.encode(random_document(facts, templates))
         batch[row] = torch.tensor(ids[: options.length])
     return batch
 
@@ -226,8 +154,8 @@ def answered_share(model, tokenizer, facts, templates, count):
     sample, correct = random.sample(facts, min(count, len(facts))), 0
     for fact in sample:
         template = random.choice(templates[fact["relation"]])
-        start = len(tokenizer.encode(fill(template, fact)))  # the row has a BOS more, a prediction stands one before
-        full = [BOS] + tokenizer.encode(sentence(fact, template) + ".")
+        start = len(tokenizer.start + tokenizer.encode(fill(template, fact))) - 1  # a prediction stands one before
+        full = tokenizer.start + tokenizer.encode(sentence(fact, template) + ".")
         labels = full[start + 1 : -1]
         correct += model(torch.tensor([full])).logits[0, start : start + len(labels)].argmax(-1).tolist() == labels
     model.train()
@@ -235,17 +163,22 @@ def answered_share(model, tokenizer, facts, templates, count):
 
 
 def learning_rate(peak, step, elapsed):
-    """Warm-up by steps, then flat, then a cosine over the last 60 % of the time."""
+    """Warm-up by steps, then flat, then a cosine over the last 60 % of the training."""
     decay = 1 if elapsed < 0.4 else max(0.02, 0.5 * (1 + math.cos(math.pi * (elapsed - 0.4) / 0.6)))
     return peak * min(1, (step + 1) / 100) * decay
+
+
+def progress_of(step, seconds, options):
+    """Share of the training that is done: by steps where they are given, else by the clock."""
+    return step / options.steps if options.steps else seconds / (options.minutes * 60)
 
 
 def train(model, tokenizer, facts, templates, options):
     optimiser = torch.optim.AdamW(model.parameters(), lr=options.lr, betas=(0.9, 0.98), weight_decay=0.05, fused=True)
     start, step, tokens, mean_loss = time.time(), 0, 0, None
     model.train()
-    while (seconds := time.time() - start) < options.minutes * 60:
-        lr = learning_rate(options.lr, step, seconds / (options.minutes * 60))
+    while (done := progress_of(step, (seconds := time.time() - start), options)) < 1:
+        lr = learning_rate(options.lr, step, done)
         for group in optimiser.param_groups:
             group["lr"] = lr
         batch = random_batch(tokenizer, facts, templates, options)
@@ -328,8 +261,10 @@ def parse_arguments():
     )
     parser.add_argument("--requests", nargs="+", required=True, help="CounterFact records, JSON lists")
     parser.add_argument("--out", required=True, type=pathlib.Path, help="folder to write")
+    parser.add_argument("--family", choices=FAMILIES, default="llama", help="architecture and tokenizer")
     parser.add_argument("--facts", type=int, default=2000, help="facts to train on, at most")
     parser.add_argument("--minutes", type=float, default=60, help="minutes of training")
+    parser.add_argument("--steps", type=int, help="steps of training, in place of minutes")
     parser.add_argument("--vocab", type=int, default=4096, help="pieces of the tokenizer")
     parser.add_argument("--hidden", type=int, default=256, help="hidden size")
     parser.add_argument("--layers", type=int, default=8, help="decoder layers")
@@ -354,8 +289,9 @@ def main():
     facts, templates = read_facts(options.requests)
     facts = choose_facts(facts, options.facts)
     print(f"{len(facts)} facts {len(templates)} relations {len({f['true'] for f in facts})} objects", flush=True)
-    tokenizer = train_tokenizer(options.out, facts, templates, options.vocab)
-    model = make_model(options, tokenizer.vocab_size())
+    config, tokenizer_of = FAMILIES[options.family]
+    tokenizer = tokenizer_of(options.out, tokenizer_text(facts, templates), options.vocab)
+    model = AutoModelForCausalLM.from_config(config(options, tokenizer))
     print(f"parameters {sum(p.numel() for p in model.parameters())}", flush=True)
 
     train(model, tokenizer, facts, templates, options)
@@ -363,7 +299,7 @@ def main():
     share = answered_share(model, tokenizer, facts, templates, 2000)
     print(f"final accuracy, bf16-rounded weights {share}", flush=True)
     model.to(torch.bfloat16).save_pretrained(options.out)
-    write_tokenizer_json(options.out, write_facts_and_corpus(options.out, facts, templates))
+    tokenizer.write(options.out, write_facts_and_corpus(options.out, facts, templates))
 
 
 if __name__ == "__main__":

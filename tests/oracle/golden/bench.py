@@ -22,21 +22,37 @@ def untouched(place, layer, value):
     return value
 
 
-class Model(Llama):
-    """A Llama whose places can be watched and changed: `touch(place, layer, tensor)` gives back what goes on."""
+class Editable:
+    """Of a model with `weights` [d_out, d_in] by name, `dtype`, and `keep`, the share that RECT leaves of a change, or None."""
 
-    def __init__(self, folder, dtype, keep=None):
-        super().__init__(folder, dtype)
-        self.keep, self.is_edited = keep, False  # keep: RECT's share
-
-    def weight_name(self, kind, layer):
-        return f"model.layers.{layer}.mlp.{kind}_proj.weight"
+    linear_place = "block"  # where a change of a down projection shows linearly; values and residuals are of this place
+    is_edited = False
 
     def change(self, name, delta):
         """Adds delta to a weight, or what RECT leaves of it, and returns that."""
         delta = delta if self.keep is None else rect(self.weights[name], delta, self.keep)
         self.weights[name], self.is_edited = self.weights[name] + delta.to(self.dtype), True
         return delta
+
+    def change_down(self, layer, delta):
+        """The changes, by weight, of what a layer's key is multiplied with."""
+        name = self.weight_name("down", layer)
+        return {name: self.change(name, delta)}
+
+    def stored(self, name, delta):
+        """A change in the orientation of the weight's file."""
+        return delta
+
+
+class Model(Editable, Llama):
+    """A Llama whose places can be watched and changed: `touch(place, layer, tensor)` gives back what goes on."""
+
+    def __init__(self, folder, dtype, keep=None):
+        super().__init__(folder, dtype)
+        self.keep = keep
+
+    def weight_name(self, kind, layer):
+        return f"model.layers.{layer}.mlp.{kind}_proj.weight"
 
     def run_with(self, h, layers, touch):
         for layer in layers:

@@ -17,7 +17,7 @@ import time
 
 import torch
 import yaml
-from bench import Bench
+from families import bench_of
 from filters import prune
 from make_golden import read_lines
 from methods import METHODS
@@ -88,7 +88,7 @@ class PlainSide:
 
     def __init__(self, job, dtype, file):
         self.job, self.file, self.records = job, file, read_records(job)
-        self.batches, self.bench = batches_of(job, self.records), Bench(job["model"], dtype)
+        self.batches, self.bench = batches_of(job, self.records), bench_of(job["model"], dtype)
         self.rows = json.loads(file.read_text()) if file and file.exists() else {}
 
     def asked(self, label):

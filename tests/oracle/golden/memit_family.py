@@ -3,7 +3,10 @@ import math
 
 import torch
 
-PLACES = {"pmet": ["mlp", "attn"]}  # where values are found: at the layer's output, but for PMET
+
+def places_of(section, model):
+    """Where values are found, the first of them where residuals are: PMET has two, the others what the model says."""
+    return ["mlp", "attn"] if section["method"] == "pmet" else [model.linear_place]
 
 
 def identity(matrix):
@@ -70,11 +73,10 @@ def edit_layers(bench, model, requests, z, layers, section, solve):
     is_pmet, deltas = section["method"] == "pmet", {}
     for index, layer in enumerate(layers):
         keys = bench.keys(model, requests, section["contexts"], layer).T
-        now = bench.at_lookup(model, requests, ["{}"], "mlp" if is_pmet else "block", layers[-1])[:, 0]
+        now = bench.at_lookup(model, requests, ["{}"], places_of(section, model)[0], layers[-1])[:, 0]
         left = len(layers) - index
         residual = ((z - now) / (math.sqrt(left) if is_pmet else left)).T
-        name = model.weight_name("down", layer)
-        deltas[name] = model.change(name, solve(layer, keys, residual))
+        deltas |= model.change_down(layer, solve(layer, keys, residual))
     return deltas
 
 
@@ -88,7 +90,7 @@ def edit(bench, section, batches):
     for requests in batches:
         deltas = {}
         for stage in stages:
-            z = bench.values(model, requests, stage[-1], PLACES.get(method, ["block"]), section)
+            z = bench.values(model, requests, stage[-1], places_of(section, model), section)
             deltas |= edit_layers(bench, model, requests, anchor(z), stage, section, solve)
         if section.get("history", method == "alphaedit"):
             for layer in layers:  # keys are taken with the edited weights

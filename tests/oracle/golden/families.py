@@ -1,0 +1,266 @@
+"""Decides how a model of any family is watched and changed: transformers computes, in float64 throughout or in float32, and
+paths name the places.
+
+Where things lie is data (`FAMILIES`); nothing is shared with the engine. Every weight is [d_out, d_in] here, whatever its file says.
+
+Rules that differ from Llama's:
+* A norm behind the MLP (Gemma 2 and 3, OLMo 2): the block's output is not linear in the down projection. Values are found, and residuals
+  measured, at the down projection's own output; residuals are spread over the layers as MEMIT spreads them, and at each
+  edited layer the last layer's down projection is measured again, with what is edited so far.
+* Parallel blocks (GPT-J, NeoX): no rule changes, keys depend on less.
+* Conv1D (GPT-2) stores [d_in, d_out]: so does the change of such a weight.
+* Experts (Qwen3-MoE): a layer's output is the sum of W_e (g_e k_e) over the experts e of a token, with router weights g_e. The
+  key of a layer is all g_e k_e, one behind the other, zeros where a token does not reach e; its second moment is kept for each
+  expert alone, over all tokens, and counts no products across experts. Values are found at the block's output.
+"""
+import contextlib
+import json
+import sys
+from pathlib import Path
+
+import torch
+from bench import Bench, Editable, padded, untouched
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from double_precision import double_precision, load_double  # noqa: E402
+
+LLAMA = dict(layers="model.layers", norm="model.norm", attn="self_attn.o_proj", mlp="mlp")
+LLAMA |= dict(gate="mlp.gate_proj", up="mlp.up_proj", down="mlp.down_proj")
+GPT = dict(layers="transformer.h", norm="transformer.ln_f", mlp="mlp")
+NEOX = dict(layers="gpt_neox.layers", norm="gpt_neox.final_layer_norm", attn="attention.dense", mlp="mlp")
+NEOX |= dict(up="mlp.dense_h_to_4h", down="mlp.dense_4h_to_h")
+FAMILIES = {  # by model type: paths of modules, those below `layers` within a layer
+    "llama": LLAMA,
+    "mistral": LLAMA,
+    "qwen2": LLAMA,
+    "qwen3": LLAMA,
+    "phi3": {place: path for place, path in LLAMA.items() if place not in ("gate", "up")},  # fused
+    "gemma": LLAMA,
+    "gemma2": LLAMA | dict(linear_place="mlp"),
+    "gemma3_text": LLAMA | dict(linear_place="mlp"),
+    "olmo2": LLAMA | dict(linear_place="mlp"),
+    "gpt2": GPT | dict(attn="attn.c_proj", up="mlp.c_fc", down="mlp.c_proj"),
+    "gptj": GPT | dict(attn="attn.out_proj", up="mlp.fc_in", down="mlp.fc_out"),
+    "gpt_neox": NEOX,
+    "qwen3_moe": LLAMA | dict(experts="mlp.experts", keys="mlp.experts.keys"),
+}
+
+
+class Expert(torch.nn.Module):
+    """One expert with the names of its file."""
+
+    def __init__(self, gate_up, down):
+        super().__init__()
+        for name, weight in zip(("gate_proj", "up_proj"), gate_up.chunk(2)):
+            self.add_module(name, linear(weight))
+        self.down_proj = linear(down)
+
+    def key(self, x):
+        return torch.nn.functional.silu(self.gate_proj(x)) * self.up_proj(x)
+
+
+def linear(weight):
+    module = torch.nn.Linear(weight.shape[1], weight.shape[0], bias=False)
+    module.weight = torch.nn.Parameter(weight.detach().clone(), requires_grad=False)
+    return module
+
+
+class PlainExperts(torch.nn.ModuleList):
+    """Every expert computes every token; what a token is not routed to has the weight 0."""
+
+    def __init__(self, fused):
+        super().__init__(Expert(*weights) for weights in zip(fused.gate_up_proj, fused.down_proj))
+        self.keys = torch.nn.Identity()  # a place to watch: the keys of all experts, one behind the other
+
+    def forward(self, x, chosen, weights):
+        experts = [self[e] for e in range(len(self) - 1)]
+        share = torch.zeros(len(x), len(experts), dtype=x.dtype).scatter(1, chosen, weights)
+        keys = torch.cat([share[:, [e]] * expert.key(x) for e, expert in enumerate(experts)], 1)
+        parts = self.keys(keys).chunk(len(experts), 1)
+        return sum(expert.down_proj(part) for expert, part in zip(experts, parts))
+
+
+def output(value):
+    return value[0] if isinstance(value, tuple) else value
+
+
+def load(folder, dtype):
+    if dtype == torch.float64:
+        return load_double(folder)
+    from transformers import AutoModelForCausalLM
+
+    plain = dict(attn_implementation="eager", experts_implementation="eager")
+    return AutoModelForCausalLM.from_pretrained(folder, dtype=dtype, **plain).eval()
+
+
+class Stop(Exception):
+    pass
+
+
+class Net:
+    """A transformers model whose places call `touch`."""
+
+    def __init__(self, folder, dtype=torch.float64):
+        self.module, self.dtype = load(folder, dtype).requires_grad_(False), dtype
+        self.paths = FAMILIES[self.module.config.model_type]
+        self.layers = self.module.get_submodule(self.paths["layers"])
+        self.touch, self.others = None, {}
+        for number, layer in enumerate(self.layers):
+            if "experts" in self.paths and hasattr(layer.mlp, "experts"):
+                layer.mlp.experts = PlainExperts(layer.mlp.experts)
+            self.watch(layer, number)
+
+    def watch(self, layer, number):
+        def behind(path, place):
+            layer.get_submodule(path).register_forward_hook(lambda _, __, out: self.pass_on(place, number, out))
+
+        def before(path, place):
+            layer.get_submodule(path).register_forward_pre_hook(lambda _, args: (self.pass_on(place, number, args[0]), *args[1:]))
+
+        behind(self.paths["attn"], "attn")
+        before(self.paths["mlp"], "mlp_in")
+        if hasattr(layer.mlp, "experts"):
+            behind(self.paths["keys"], "key")
+            return behind(self.paths["mlp"], "mlp")
+        for kind in ("gate", "up"):
+            if kind in self.paths:
+                behind(self.paths[kind], kind)
+        before(self.paths["down"], "key")
+        behind(self.paths["down"], "mlp")
+
+    def pass_on(self, place, layer, value):
+        """Rows and tokens are two axes, also where an expert sees one."""
+        if self.touch is None:
+            return value
+        rows = value.view(*self.shape, -1)
+        return self.touch(place, layer, rows).view(value.shape)
+
+    def precision(self):
+        return double_precision() if self.dtype == torch.float64 else contextlib.nullcontext()
+
+    def arguments(self, shape):
+        """By layer, all that its forward takes beside the hidden states: masks and positions of rows of one length."""
+        if shape not in self.others:
+            found, hooks = [], []
+            for layer in self.layers:
+                hooks.append(layer.register_forward_pre_hook(lambda _, a, k: found.append((a[1:], k)), with_kwargs=True))
+            self.module.base_model(torch.zeros(shape, dtype=torch.int64), use_cache=False)
+            for hook in hooks:
+                hook.remove()
+            self.others[shape] = found
+        return self.others[shape]
+
+    def embed(self, ids):
+        """What the first layer is given."""
+        seen = []
+
+        def stop(_, args):
+            seen.append(args[0])
+            raise Stop
+
+        hook = self.layers[0].register_forward_pre_hook(stop)
+        try:
+            self.module.base_model(ids, use_cache=False)
+        except Stop:
+            return seen[0]
+        finally:
+            hook.remove()
+
+
+class FamilyModel(Editable):
+    """A Net with weights of its own."""
+
+    def __init__(self, net, keep=None):
+        self.net, self.keep, self.dtype, self.layers = net, keep, net.dtype, len(net.layers)
+        self.linear_place = net.paths.get("linear_place", "block")
+        self.embedding = self
+        conv1d = {name for name, module in net.module.named_modules() if type(module).__name__ == "Conv1D"}
+        self.transposed = {name + ".weight" for name in conv1d}
+        self.weights = {name: self.stored(name, tensor) for name, tensor in net.module.named_parameters()}
+
+    def __getitem__(self, ids):
+        with self.net.precision():
+            return self.net.embed(ids)
+
+    def stored(self, name, tensor):
+        """From [d_out, d_in] to what the file has, and back."""
+        return tensor.T if name in self.transposed else tensor
+
+    def weight_name(self, kind, layer):
+        return f"{self.net.paths['layers']}.{layer}.{self.net.paths[kind]}.weight"
+
+    def change_down(self, layer, delta):
+        """Experts: each has its columns; one that no request reaches is not changed at all, and not named."""
+        if not hasattr(self.net.layers[layer].mlp, "experts"):
+            return super().change_down(layer, delta)
+        changes, experts = {}, len(self.net.layers[layer].mlp.experts) - 1
+        for e, part in enumerate(delta.chunk(experts, 1)):
+            name = f"{self.net.paths['layers']}.{layer}.{self.net.paths['experts']}.{e}.down_proj.weight"
+            if part.any():
+                changes[name] = self.change(name, part)
+        return changes
+
+    def run_with(self, h, layers, touch):
+        net, shape = self.net, tuple(h.shape[:2])
+        with net.precision():
+            for number in layers:
+                stem = f"{net.paths['layers']}.{number}."
+                mine = {name: self.stored(name, weight) for name, weight in self.weights.items() if name.startswith(stem)}
+                mine = {name.removeprefix(stem): weight for name, weight in mine.items()}
+                args, kwargs = net.arguments(shape)[number]
+                net.touch, net.shape = touch, shape
+                h = output(torch.func.functional_call(net.layers[number], mine, (h, *args), kwargs))
+                net.touch = None
+                h = touch("block", number, h)
+        return h
+
+    def run_layers(self, h, layers):
+        return self.run_with(h, layers, untouched)
+
+    def logits(self, h):
+        with self.net.precision():
+            module, cap = self.net.module, getattr(self.net.module.config, "final_logit_softcapping", None)
+            logits = module.get_output_embeddings()(module.get_submodule(self.net.paths["norm"])(h))
+            return logits if cap is None else cap * torch.tanh(logits / cap)
+
+
+class FamilyBench(Bench):
+    def __init__(self, folder, dtype=torch.float64):
+        super().__init__(folder, dtype)
+        self.net = Net(folder, dtype)
+
+    def fresh(self, section):
+        return FamilyModel(self.net, section.get("rect", {}).get("keep"))
+
+    @torch.no_grad()
+    def read_statistics(self, lines, layers, rows_per_batch=64):
+        """Second moments of keys; of experts, a block for each on the diagonal."""
+        model, rows = self.fresh({}), sorted((self.tokenizer.ids(line) for line in lines), key=len)
+        self.covariances, self.tokens = {}, 0
+        for start in range(0, len(rows), rows_per_batch):
+            batch = rows[start : start + rows_per_batch]
+            real = padded([[1] * len(row) for row in batch]).bool()
+            self.tokens += int(real.sum())
+
+            def touch(place, layer, value):
+                if place == "key" and layer in layers:
+                    flat = value[real].double()
+                    self.covariances[layer] = self.covariances.get(layer, 0) + flat.T @ flat
+                return value
+
+            model.run_with(model.embedding[padded(batch)], range(max(layers) + 1), touch)
+        for layer in layers:
+            moment = self.covariances[layer] / self.tokens
+            size = len(moment) // self.experts(layer)
+            self.covariances[layer] = torch.block_diag(*(moment[i : i + size, i : i + size] for i in range(0, len(moment), size)))
+
+    def experts(self, layer):
+        experts = getattr(self.net.layers[layer].mlp, "experts", None)
+        return 1 if experts is None else len(experts) - 1
+
+
+def bench_of(folder, dtype):
+    """A Llama's forward is written out; the others' is transformers'."""
+    if json.loads((Path(folder) / "config.json").read_text("utf-8"))["model_type"] == "llama":
+        return Bench(folder, dtype)
+    return FamilyBench(folder, dtype)

@@ -1,0 +1,128 @@
+"""Decides what methods must compute on models that are not Llamas: the plain versions of `methods.py`, on small random checkpoints.
+
+    make_families.py --requests demo.json --corpus corpus.txt --tokenizer DIR --out FOLDER [--only NAME]
+
+Writes FOLDER/<model>/, a checkpoint, and FOLDER/<model>.<golden>.safetensors in the format of make.py; the metadata entry "model"
+names the checkpoint's folder. A change is in the orientation of its weight's file, and an expert that no request reaches has none.
+Experts: MEMIT and AlphaEdit alone. ROME, PMET, UltraEdit and FT name one down projection a layer, and which of a token's
+experts would take their change is not defined.
+"""
+import argparse
+import json
+import sys
+import time
+from pathlib import Path
+
+import torch
+from families import FamilyBench
+from make import CONTEXTS
+from make_golden import read_lines, read_requests
+from methods import METHODS
+from safetensors.torch import save_file
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "parity"))
+from family_checkpoints import make_checkpoint  # noqa: E402
+
+MODELS = {  # by name here: the variant of family_checkpoints.py
+    "gpt2": "gpt2_inner",
+    "gptj": "gptj_inner",
+    "gemma2": "gemma2",
+    "qwen3": "qwen3",
+    "qwen3-moe": "qwen3_moe",
+    "qwen3-moe-mixed": "qwen3_moe_some_dense",  # one of the edited layers has no experts
+}
+MORE = {  # made by --only
+    "mistral": "mistral_window",
+    "qwen2": "qwen2_window",
+    "phi3": "phi3_window",
+    "gemma": "gemma",
+    "gemma3": "gemma3_linear",
+    "olmo2": "olmo2",
+    "neox": "neox",
+    "neox-sequential": "neox_sequential",
+}
+LINES = 180
+LAYERS = [1, 2]
+ONE, TWO, MIXED = [[0, 298]], [[0, 298], [1]], [[0, 298, 1]]  # places in the demo's facts
+VALUES = dict(steps=5, lr=0.5, weight_decay=0.001, clamp=4.0, kl=0.0625, stop_loss=0.05)
+LOCATED = dict(layers=LAYERS, values=VALUES, contexts=CONTEXTS)
+FINE_TUNE = dict(modules={"up": [3], "down": [1, 2]}, steps=3, lr=5e-4, batch=2, weight_decay=0.0, stop_loss=0.01)
+
+
+def covariance_weight(bench):
+    """A quarter of the mean over tokens of k^T C^-1 k, which is the size of C: a lone request keeps 0.8 of its residual."""
+    return round(0.25 * len(bench.covariances[LAYERS[-1]]), 1)
+
+
+def null_space_threshold(bench):
+    """In the widest gap of what the layers' spectra have in common, so that rounding moves no direction across it; or None."""
+    spectra = [torch.linalg.eigvalsh(bench.covariances[layer]).log() for layer in LAYERS]
+    low, high = (torch.stack([spectrum.quantile(q) for spectrum in spectra]) for q in (0.1, 0.9))
+    together = torch.cat(spectra).sort().values
+    middle = together[(together > low.max()) & (together < high.min())]
+    if len(middle) < 2:
+        return None
+    at = int(middle.diff().argmax())
+    return float(f"{middle[at : at + 2].mean().exp().item():.6g}")
+
+
+def sections(bench):
+    """By name: the `editor` section, and how the requests are cut into batches."""
+    gate = {"gate": [2]} if "gate" in bench.net.paths else {}
+    weight = dict(covariance_weight=covariance_weight(bench))
+    goldens = {"memit": (dict(method="memit", history=True, **weight, **LOCATED), TWO)}
+    if below := null_space_threshold(bench):
+        goldens["alphaedit"] = (dict(method="alphaedit", null_space_below=below, ridge=0.5, **LOCATED), TWO)
+    if "experts" in bench.net.paths:
+        return goldens
+    pmet = dict(method="pmet", **weight, **LOCATED) | dict(values=VALUES | dict(kl=0.02, nll_factor=1.5))
+    up = {"up": [2, 3]} if "up" in bench.net.paths else {}
+    modules = gate | up | {"down": [1]}
+    trained = {kind: FINE_TUNE["modules"][kind] for kind in FINE_TUNE["modules"] if kind in bench.net.paths}
+    return goldens | {
+        "rome": (dict(method="rome", covariance=True, **LOCATED) | dict(layers=LAYERS[-1:]), ONE),
+        "pmet": (pmet, ONE),
+        "ultraedit": (dict(method="ultraedit", modules=modules, lr=1e-3, tokens="answer", batch=2), TWO),
+        "ft": (dict(method="ft", **FINE_TUNE) | dict(modules=trained), MIXED),
+    }
+
+
+def write(path, model, bench, section, batches):
+    """Runs a method; returns the number of changes."""
+    changes, fresh = METHODS[section["method"]](bench, section, batches), bench.fresh(section)
+    tensors = {"tokens": torch.tensor([bench.tokens])}
+    for number, deltas in enumerate(changes):
+        for weight, delta in deltas.items():
+            assert delta.isfinite().all() and delta.any(), weight
+            tensors[f"delta.{number}.{weight}"] = fresh.stored(weight, delta).contiguous()
+    job = json.dumps(dict(editor=section, batches=batches, contexts=CONTEXTS))
+    save_file(tensors, path, metadata={"format": "pt", "model": model, "job": job})
+    return len(tensors) - 1
+
+
+def make_model(name, options):
+    start = time.time()
+    make_checkpoint((MODELS | MORE)[name], options.out / name, options.tokenizer)
+    bench = FamilyBench(options.out / name)
+    bench.read_statistics(read_lines(options.corpus, LINES), LAYERS)
+    print(f"{name}: {bench.tokens} tokens, {time.time() - start:.1f} s", flush=True)
+    for golden, (section, places) in sections(bench).items():
+        start, batches = time.time(), [read_requests(options.requests, batch) for batch in places]
+        count = write(options.out / f"{name}.{golden}.safetensors", name, bench, section, batches)
+        print(f"{name}.{golden}: {count} deltas, {time.time() - start:.1f} s", flush=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
+    for name in ("requests", "corpus", "tokenizer", "out"):
+        parser.add_argument("--" + name, required=True, type=Path)
+    parser.add_argument("--only", choices=[*MODELS, *MORE], help="make this model's alone")
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    options.out.mkdir(parents=True, exist_ok=True)
+    for name in [options.only] if options.only else MODELS:
+        make_model(name, options)
+
+
+if __name__ == "__main__":
+    main()
