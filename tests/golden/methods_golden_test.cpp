@@ -1,5 +1,6 @@
 // Every method against tests/oracle/golden: the published algorithm, written plainly and independently in Python, in
-// f64. The deltas of one batch, or of two with the state that the first one left, through a file.
+// f64. The deltas of one batch, or of two with the state that the first one left, through a file. On the demo Llama,
+// and on small random models of other families.
 #include <gtest/gtest.h>
 #include <torch/types.h>
 
@@ -26,15 +27,27 @@ constexpr double kNmse = 1e-14;
 /// Adam divides by the size of the gradient: where that is near its eps, rounding decides.
 constexpr double kNmseTrained = 1e-10;
 
-std::filesystem::path golden_folder() { return std::filesystem::path(LANCET_BINARY_DIR) / "golden" / "methods"; }
+const std::filesystem::path kGoldens = std::filesystem::path(LANCET_BINARY_DIR) / "golden";
 
+/// "methods/pmet", "families/gpt2.memit".
 std::vector<std::string> golden_names() {
   std::vector<std::string> names;
   std::error_code absent;
-  for (const auto& entry : std::filesystem::directory_iterator(golden_folder(), absent))
-    if (entry.path().extension() == ".safetensors") names.push_back(entry.path().stem().string());
+  for (const std::string folder : {"methods", "families"})
+    for (const auto& entry : std::filesystem::directory_iterator(kGoldens / folder, absent))
+      if (entry.path().extension() == ".safetensors") names.push_back(cat(folder, "/", entry.path().stem().string()));
   std::sort(names.begin(), names.end());
   return names;
+}
+
+SafetensorsReader open_golden(const std::string& name) {
+  return SafetensorsReader::open(kGoldens / (name + ".safetensors"));
+}
+
+/// The demo model where the golden names no other.
+std::filesystem::path model_of(const SafetensorsReader& golden) {
+  const auto model = golden.metadata().find("model");
+  return model == golden.metadata().end() ? testing::demo_model_folder() : kGoldens / "families" / model->second;
 }
 
 /// The golden's editor on lancet; the statistics cache is shared by all of them.
@@ -42,7 +55,7 @@ struct MethodRun {
   SafetensorsReader file;
   Json job = Json::parse(file.metadata().at("job"));
   std::unique_ptr<Editor> editor = testing::editor_from(job.at("editor").dump());
-  Checkpoint checkpoint = Checkpoint::open(testing::demo_model_folder());
+  Checkpoint checkpoint = Checkpoint::open(model_of(file));
   ModelConfig config = load_model_config(checkpoint);
   std::unique_ptr<Tokenizer> tokenizer = open_tokenizer(checkpoint.folder());
   CausalLM model =
@@ -52,8 +65,7 @@ struct MethodRun {
   std::unique_ptr<DerivedStore> derived;
   LayerAlgebra algebra;
 
-  explicit MethodRun(const std::string& name)
-      : file(SafetensorsReader::open(golden_folder() / (name + ".safetensors"))) {
+  explicit MethodRun(const std::string& name) : file(open_golden(name)) {
     if (editor->needs().statistics) prepare_statistics();
   }
 
@@ -79,17 +91,20 @@ struct MethodRun {
   }
 };
 
-/// What each weight's changes from number `first[name]` on sum up to, by name; moves `first` behind them.
+/// What each weight's changes from number `first[name]` on sum up to, by name and as it is stored; moves `first` behind
+/// them.
 std::map<std::string, Tensor> new_changes(const WeightTransaction& transaction, const ModelConfig& config,
                                           std::map<std::string, size_t>& first) {
   std::map<std::string, Tensor> changes;
   for (const WeightTransaction::Entry& entry : transaction.entries()) {
-    const std::string name = weight_name(config, entry.id);
+    const WeightSpec spec = weight_spec(config, entry.id);
+    const std::string& name = spec.name;
     Tensor& sum = changes[name];
     for (size_t& i = first[name]; i < entry.deltas.size(); ++i) {
       const Tensor change = to_dense(entry.deltas[i]);
       sum = sum.defined() ? sum + change : change;
     }
+    if (spec.stored.layout == Layout::kColumns) sum = sum.t();
   }
   return changes;
 }
@@ -122,7 +137,8 @@ TEST_P(MethodsGolden, DeltasInF64) {
 
 INSTANTIATE_TEST_SUITE_P(Methods, MethodsGolden, ::testing::ValuesIn(golden_names()), [](const auto& golden) {
   std::string name = golden.param;
-  std::replace(name.begin(), name.end(), '-', '_');
+  for (char& letter : name)
+    if (letter == '-' || letter == '.' || letter == '/') letter = '_';
   return name;
 });
 
@@ -130,9 +146,7 @@ INSTANTIATE_TEST_SUITE_P(Methods, MethodsGolden, ::testing::ValuesIn(golden_name
 TEST(MethodsGoldenFiles, CoverEveryMethod) {
   std::set<std::string> covered{"memit"};  // memit_golden_test.cpp
   for (const std::string& name : golden_names())
-    covered.insert(Json::parse(SafetensorsReader::open(golden_folder() / (name + ".safetensors")).metadata().at("job"))
-                       .at("editor")
-                       .at("method"));
+    covered.insert(Json::parse(open_golden(name).metadata().at("job")).at("editor").at("method"));
   for (const EditorRow& row : editor_table()) EXPECT_TRUE(covered.contains(std::string(row.name))) << row.name;
 }
 

@@ -28,10 +28,10 @@ MODELS = {  # by name here: the variant of family_checkpoints.py
     "gptj": "gptj_inner",
     "gemma2": "gemma2",
     "qwen3": "qwen3",
-    "qwen3-moe": "qwen3_moe",
-    "qwen3-moe-mixed": "qwen3_moe_some_dense",  # one of the edited layers has no experts
 }
 MORE = {  # made by --only
+    "qwen3-moe": "qwen3_moe",
+    "qwen3-moe-mixed": "qwen3_moe_some_dense",  # one of the edited layers has no experts
     "mistral": "mistral_window",
     "qwen2": "qwen2_window",
     "phi3": "phi3_window",
