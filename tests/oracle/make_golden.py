@@ -138,10 +138,12 @@ class Llama:
 
 
 class Tokenizer:
-    def __init__(self, folder):
-        from transformers import AutoTokenizer
+    """The pipeline that tokenizer.json describes: AutoTokenizer builds another one for some families, whatever the file says."""
 
-        self.tokenizer = AutoTokenizer.from_pretrained(folder)
+    def __init__(self, folder):
+        from transformers import PreTrainedTokenizerFast
+
+        self.tokenizer = PreTrainedTokenizerFast(tokenizer_file=str(pathlib.Path(folder) / "tokenizer.json"))
 
     def ids(self, text):
         return self.tokenizer(text)["input_ids"]

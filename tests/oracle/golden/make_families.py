@@ -24,22 +24,22 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "parity"))
 from family_checkpoints import make_checkpoint  # noqa: E402
 
 MODELS = {  # by name here: the variant of family_checkpoints.py
+    "mistral": "mistral_window",
+    "qwen2": "qwen2_window",
+    "qwen3": "qwen3",
+    "phi3": "phi3_window",
+    "gemma": "gemma",
+    "gemma2": "gemma2",
+    "gemma3": "gemma3_linear",
+    "olmo2": "olmo2",
     "gpt2": "gpt2_inner",
     "gptj": "gptj_inner",
-    "gemma2": "gemma2",
-    "qwen3": "qwen3",
+    "neox": "neox",
+    "neox-sequential": "neox_sequential",
 }
 MORE = {  # made by --only
     "qwen3-moe": "qwen3_moe",
     "qwen3-moe-mixed": "qwen3_moe_some_dense",  # one of the edited layers has no experts
-    "mistral": "mistral_window",
-    "qwen2": "qwen2_window",
-    "phi3": "phi3_window",
-    "gemma": "gemma",
-    "gemma3": "gemma3_linear",
-    "olmo2": "olmo2",
-    "neox": "neox",
-    "neox-sequential": "neox_sequential",
 }
 LINES = 180
 LAYERS = [1, 2]
