@@ -53,13 +53,16 @@ class Tokenizer {
   }
 };
 
-/// The tokenizer of a model folder: tokenizer.json where there is one, else tokenizer.model with add_bos_token /
-/// add_eos_token from tokenizer_config.json (absent: BOS yes, EOS no). Throws: TokenizerError that names the file and
+/// The tokenizer of a model folder: tokenizer.json where there is one, else tokenizer.model, else vocab.json with
+/// merges.txt. The latter two with what tokenizer_config.json says: add_bos_token and add_eos_token (absent: BOS for
+/// tokenizer.model alone, EOS for neither), added tokens, the class. Throws: TokenizerError that names the file and
 /// what in it is not supported (WordPiece, Unigram, a list of ranks, ...).
 std::unique_ptr<Tokenizer> open_tokenizer(const std::filesystem::path& folder);
 
-/// One of the two, by file.
+/// One of them. By file, which alone decides but for the names of BOS and EOS:
 std::unique_ptr<Tokenizer> open_bpe_tokenizer(const std::filesystem::path& tokenizer_json);
+/// By folder, because vocab.json and merges.txt leave most to tokenizer_config.json:
+std::unique_ptr<Tokenizer> open_vocab_and_merges(const std::filesystem::path& folder);
 struct SentencePieceOptions {
   bool add_bos = true;
   bool add_eos = false;
