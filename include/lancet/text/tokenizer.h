@@ -37,16 +37,26 @@ class Tokenizer {
   virtual ~Tokenizer() = default;
   /// Thread-safe. Throws: TokenizerError when `text` is not valid UTF-8 (byte position).
   virtual Encoding encode(std::string_view text, SpecialTokens special = SpecialTokens::kAdd) const = 0;
-  /// Special tokens (BOS, EOS, UNK as the vocabulary flags them) are left out; invalid UTF-8 becomes U+FFFD.
+  /// Special tokens (BOS, EOS, UNK as the vocabulary flags them) are left out; invalid UTF-8 becomes U+FFFD. An id that
+  /// is none of the tokenizer's (an embedding may be padded beyond it) has no text.
   /// Equal to Hugging Face's decode(ids, skip_special_tokens=True, clean_up_tokenization_spaces=False).
   virtual std::string decode(std::span<const TokenId> ids) const = 0;
+  /// The largest id and one more. A model may have more rows: nothing masks them, as in transformers.
   virtual int64_t vocab_size() const = 0;
   /// The vocabulary's own spelling, e.g. "▁Paris" or "ĠParis". Throws: TokenizerError when out of range.
   virtual std::string piece(TokenId id) const = 0;
+  /// Of a text's beginning, whether or not encode() puts it there.
   virtual std::optional<TokenId> bos_id() const = 0;
   virtual std::optional<TokenId> eos_id() const = 0;
   /// One line for `lancet inspect`: "BPE (byte level), tokenizer.json".
   virtual std::string description() const = 0;
+
+  /// Whether encode() puts BOS before a text. GPT-2 has a BOS that it does not put there, Qwen has none.
+  bool adds_bos() const {
+    const std::optional<TokenId> bos = bos_id();
+    const std::vector<TokenId> alone = ids("");
+    return bos && !alone.empty() && alone.front() == *bos;
+  }
 
   std::vector<TokenId> ids(std::string_view text, SpecialTokens special = SpecialTokens::kAdd) const {
     return encode(text, special).ids;

@@ -49,6 +49,7 @@ TEST(VocabAndMerges, AreGpt2sByTheirClass) {
   EXPECT_EQ(text_pieces(*tokenizer, "is is12'S"), (Pieces{"is", "Ġis", "1", "2", "'", "S"}));
   EXPECT_EQ(tokenizer->ids("is"), (Ids{14})) << "no BOS before the text";
   EXPECT_EQ(tokenizer->ids(""), Ids{});
+  EXPECT_FALSE(tokenizer->adds_bos());
   EXPECT_EQ(tokenizer->bos_id(), 16);
   EXPECT_EQ(tokenizer->eos_id(), 16);
   EXPECT_EQ(text_pieces(*tokenizer, "is<|endoftext|>is"), (Pieces{"is", "<|endoftext|>", "is"}));
@@ -85,7 +86,9 @@ TEST(VocabAndMerges, TakeTheirClassFromTheModelsTypeWhereNoFileNamesIt) {
 
 TEST(VocabAndMerges, AddWhatTheirConfigurationAsksFor) {
   const std::string class_of = R"({"tokenizer_class": "GPT2Tokenizer", )";
-  EXPECT_EQ(VocabFolder(class_of + R"("add_bos_token": true})").open()->ids("is"), (Ids{16, 14}));
+  const auto with_bos = VocabFolder(class_of + R"("add_bos_token": true})").open();
+  EXPECT_EQ(with_bos->ids("is"), (Ids{16, 14}));
+  EXPECT_TRUE(with_bos->adds_bos());
   EXPECT_EQ(VocabFolder(class_of + R"("add_eos_token": true, "eos_token": "<|endoftext|>"})").open()->ids("is"),
             (Ids{14, 16}));
   EXPECT_EQ(VocabFolder(class_of + R"("add_prefix_space": true})").open()->ids("is"), (Ids{15}));
