@@ -41,7 +41,9 @@ std::string ModelQuestions::take_key() { return std::exchange(asked_, {}).hex();
 std::string Asker::where_of(std::string_view prompt) const { return cat(where_, ", prompt '", prompt, "'"); }
 
 std::vector<TokenId> Asker::some_ids(std::vector<TokenId> ids, std::string_view prompt) const {
-  if (ids.empty()) throw ConfigError(cat(where_of(prompt), ": no tokens: expected some text"));
+  if (ids.empty())
+    throw ConfigError(
+        cat(where_of(prompt), ": no tokens: expected some text, because this tokenizer puts no BOS before it"));
   return ids;
 }
 

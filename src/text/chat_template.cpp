@@ -5,87 +5,16 @@
 #include <utility>
 
 #include "json_node.h"
+#include "known_templates.h"
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
 #include "lancet/text/prompt.h"
 #include "model_file.h"
 #include "tokenizer_config.h"
+#include "utf8.h"
 
 namespace lancet {
 namespace {
-
-constexpr std::string_view kWhiteSpace = " \t\n\r\f\v";
-
-/// A template as data. Its texts are facts of public checkpoints.
-struct KnownTemplate {
-  std::string_view name;
-  std::string_view pattern;  ///< BOS and EOS: the checkpoint's own tokens
-  bool is_trimmed = false;   ///< as in ChatTemplate
-  std::vector<std::string_view> special = {};
-  std::string_view end = {};
-  std::vector<std::string_view> has;           ///< parts of the Jinja text, as `comparable` makes it
-  std::vector<std::string_view> has_not = {};  ///< what would make another text of one user message
-};
-
-const std::vector<std::string_view> kHeaders{"<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>"};
-const std::vector<std::string_view> kTurns{"<|im_start|>", "<|im_end|>"};
-constexpr std::string_view kHeaderTurn =
-    "'<|start_header_id|>'+message['role']+'<|end_header_id|>\n\n'+message['content']|trim+'<|eot_id|>'";
-constexpr std::string_view kMarkedTurn =
-    "'<|im_start|>'+message['role']+'\n'+message['content']+'<|im_end|>'+'\n'}}{% endfor %}";
-
-const std::vector<KnownTemplate> kKnown{
-    {.name = "llama-2",
-     .pattern = "BOS[INST] {} [/INST]",
-     .is_trimmed = true,
-     .has = {"{{bos_token+'[INST] '+content.strip()+' [/INST]'}}{%"},
-     .has_not = {"DEFAULT_SYSTEM_MESSAGE"}},
-    {.name = "mistral",
-     .pattern = "BOS[INST] {} [/INST]",
-     .has = {"{{bos_token}}{%", "{{'[INST] '+message['content']+' [/INST]'}}{%"},
-     .has_not = {"<<SYS>>"}},
-    {.name = "llama-3",
-     .pattern = "BOS<|start_header_id|>user<|end_header_id|>\n\n{}<|eot_id|>"
-                "<|start_header_id|>assistant<|end_header_id|>\n\n",
-     .is_trimmed = true,
-     .special = kHeaders,
-     .end = "<|eot_id|>",
-     .has = {kHeaderTurn, "set content=bos_token+content", "{{content}}{%",
-             "{{'<|start_header_id|>assistant<|end_header_id|>\n\n'}}"},
-     .has_not = {"Cutting Knowledge Date", "tools", "\n\n'}}\n"}},
-    {.name = "llama-3.1",  // and 3.2, 3.3
-     .pattern = "BOS<|start_header_id|>system<|end_header_id|>\n\n"
-                "Cutting Knowledge Date: December 2023\nToday Date: 26 Jul 2024\n\n<|eot_id|>"
-                "<|start_header_id|>user<|end_header_id|>\n\n{}<|eot_id|>"
-                "<|start_header_id|>assistant<|end_header_id|>\n\n",
-     .is_trimmed = true,
-     .special = kHeaders,
-     .end = "<|eot_id|>",
-     .has = {"{{bos_token}}", "set system_message=''", "{{'Cutting Knowledge Date: December 2023\n'}}",
-             "{{'Today Date: '+date_string+'\n\n'}}", "set date_string='26 Jul 2024'", kHeaderTurn,
-             "{{'<|start_header_id|>assistant<|end_header_id|>\n\n'}}\n{%- endif %}"},
-     .has_not = {"if system_message"}},
-    {.name = "zephyr",  // and TinyLlama; the line's end stands behind the expression
-     .pattern = "<|user|>\n{}EOS\n<|assistant|>\n",
-     .special = {"EOS"},
-     .has = {"{{'<|user|>\n'+message['content']+eos_token}}\n{% elif", "{{'<|assistant|>'}}\n{% endif"},
-     .has_not = {"bos_token"}},
-    {.name = "chatml",
-     .pattern = "<|im_start|>user\n{}<|im_end|>\n<|im_start|>assistant\n",
-     .special = kTurns,
-     .end = "<|im_end|>",
-     .has = {kMarkedTurn, "{{'<|im_start|>assistant\n'}}{% endif"},
-     .has_not = {"bos_token", "<|im_start|>system", "tools"}},
-    {.name = "smollm",
-     .pattern = "<|im_start|>system\nYou are a helpful AI assistant named SmolLM, trained by Hugging Face<|im_end|>\n"
-                "<|im_start|>user\n{}<|im_end|>\n<|im_start|>assistant\n",
-     .special = kTurns,
-     .end = "<|im_end|>",
-     .has = {kMarkedTurn, "{{'<|im_start|>assistant\n'}}{% endif",
-             "{{'<|im_start|>system\nYou are a helpful AI assistant named SmolLM, trained by Hugging "
-             "Face<|im_end|>\n'}}{% endif"},
-     .has_not = {"bos_token", "tools"}},
-};
 
 void replace_all(std::string& text, std::string_view from, std::string_view to) {
   for (size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size()))
@@ -101,6 +30,22 @@ std::string comparable(std::string jinja) {
   for (const std::string_view sign : {"+", "|", "=", "}}"}) replace_all(jinja, cat(" ", sign), sign);
   for (const std::string_view sign : {"+", "|", "=", "{{"}) replace_all(jinja, cat(sign, " "), sign);
   return jinja;
+}
+
+/// Without the white space at both ends, as Python's strip() takes it.
+std::string_view stripped(std::string_view text) {
+  const auto is_blank_at = [&](size_t at) {
+    const char32_t character = decode_utf8_at(text, at).value;
+    return is_white_space(character) || (character >= 0x1C && character <= 0x1F);
+  };
+  while (!text.empty() && is_blank_at(0)) text.remove_prefix(utf8_bytes(text[0]));
+  while (!text.empty()) {
+    size_t last = text.size() - 1;
+    while (last > 0 && (static_cast<uint8_t>(text[last]) & 0xC0) == 0x80) --last;
+    if (!is_blank_at(last)) break;
+    text = text.substr(0, last);
+  }
+  return text;
 }
 
 bool contains(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
@@ -145,8 +90,8 @@ ChatTemplate ChatTemplate::of(const std::filesystem::path& folder) {
   const std::string jinja = comparable(source->jinja);
   const TokenizerConfig config = load_tokenizer_config(folder);
   std::vector<std::string> names;
-  for (const KnownTemplate& known : kKnown) {
-    names.emplace_back(known.name);
+  for (const KnownTemplate& known : known_templates()) {
+    if (names.empty() || names.back() != known.name) names.emplace_back(known.name);  // variants stand together
     const auto is_there = [&](std::string_view part) { return contains(jinja, part); };
     if (!std::all_of(known.has.begin(), known.has.end(), is_there)) continue;
     if (std::any_of(known.has_not.begin(), known.has_not.end(), is_there)) continue;
@@ -178,11 +123,7 @@ ChatTemplate ChatTemplate::by_hand(std::string_view pattern) {
 }
 
 std::string ChatTemplate::wrap(std::string_view user_text) const {
-  if (is_trimmed_) {
-    user_text.remove_prefix(std::min(user_text.find_first_not_of(kWhiteSpace), user_text.size()));
-    user_text = user_text.substr(0, user_text.find_last_not_of(kWhiteSpace) + 1);
-  }
-  return cat(before_, user_text, after_);
+  return cat(before_, is_trimmed_ ? stripped(user_text) : user_text, after_);
 }
 
 std::vector<TokenId> ChatTemplate::ids(const Tokenizer& tokenizer, std::string_view user_text) const {

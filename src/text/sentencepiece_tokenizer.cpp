@@ -1,96 +1,35 @@
 // tokenizer.model through libsentencepiece, with its own alignment of pieces to the text. Text that spells a control
-// piece ("<s>") is text, as in sentencepiece and unlike in Hugging Face.
+// piece ("<s>") is text, as in sentencepiece, unless tokenizer_config.json lists it as an added token.
 #include <sentencepiece_processor.h>
 
+#include <algorithm>
+#include <unordered_map>
+#include <utility>
+
+#include "added_token_finder.h"
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
 #include "lancet/text/tokenizer.h"
 #include "model_file.h"
-#include "protobuf_wire.h"
+#include "sentencepiece_proto.h"
+#include "sentencepiece_tokens.h"
 #include "utf8.h"
 
 namespace lancet {
 namespace {
 
-constexpr std::string_view kSpaceSymbol = "\xE2\x96\x81";  // "▁"
-
-/// What the model file says that libsentencepiece gives no access to. Defaults of sentencepiece_model.proto.
-struct ModelSettings {
-  bool add_dummy_prefix = true;
-  bool remove_extra_whitespaces = true;
-  bool escape_whitespaces = true;
-  bool treat_whitespace_as_suffix = false;
-  bool has_denormalizer = false;
-  uint64_t model_type = 1;
+/// Whether the next piece of a text loses its leading space.
+struct TextStart {
+  bool strips = false;
 };
-
-ModelSettings parse_settings(std::string_view model) {
-  ModelSettings settings;
-  ProtoReader reader(model);
-  while (const auto part = reader.next()) {
-    ProtoReader fields(part->bytes);
-    while (part->number == 2 || part->number == 3 ||
-           part->number == 5) {  // trainer_spec, normalizer_spec, denormalizer_spec
-      const auto field = fields.next();
-      if (!field) break;
-      if (part->number == 2 && field->number == 3) settings.model_type = field->value;
-      if (part->number == 2 && field->number == 24) settings.treat_whitespace_as_suffix = field->value != 0;
-      if (part->number == 3 && field->number == 3) settings.add_dummy_prefix = field->value != 0;
-      if (part->number == 3 && field->number == 4) settings.remove_extra_whitespaces = field->value != 0;
-      if (part->number == 3 && field->number == 5) settings.escape_whitespaces = field->value != 0;
-      if (part->number == 5 && field->number == 2) settings.has_denormalizer = !field->bytes.empty();
-    }
-  }
-  return settings;
-}
-
-struct AlignedPiece {
-  TokenId id = 0;
-  std::string_view text;
-  ByteSpan span;
-};
-
-/// Reads a serialised SentencePieceText. Nothing when it is not that of `text`: encoding failed, and this API says no
-/// more.
-std::optional<std::vector<AlignedPiece>> parse_alignment(std::string_view message, std::string_view text) {
-  std::vector<AlignedPiece> pieces;
-  bool complete = text.empty();  // the library writes the text last
-  ProtoReader reader(message);
-  while (const auto part = reader.next()) {
-    if (part->number == 1) complete = part->bytes == text;
-    if (part->number != 2) continue;
-    AlignedPiece piece;
-    ProtoReader fields(part->bytes);
-    while (const auto field = fields.next()) {
-      if (field->number == 1) piece.text = field->bytes;
-      if (field->number == 2) piece.id = static_cast<TokenId>(field->value);
-      if (field->number == 4) piece.span.begin = static_cast<int64_t>(field->value);
-      if (field->number == 5) piece.span.end = static_cast<int64_t>(field->value);
-    }
-    pieces.push_back(piece);
-  }
-  if (!complete) return std::nullopt;
-  return pieces;
-}
-
-/// The library aligns a character that several pieces share (byte fallback, a ligature that normalisation takes apart)
-/// with the last of them only. All of them get it here. A dummy prefix of its own keeps its empty span.
-void share_characters(std::vector<AlignedPiece>& pieces, bool has_dummy_prefix) {
-  for (size_t i = pieces.size(); i-- > 1;) {
-    AlignedPiece& piece = pieces[i - 1];
-    const bool dummy = has_dummy_prefix && i == 1 && piece.text == kSpaceSymbol;
-    if (piece.span.begin == piece.span.end && !dummy && pieces[i].span.begin == piece.span.begin)
-      piece.span = pieces[i].span;
-  }
-}
 
 class SentencePieceTokenizer : public Tokenizer {
  public:
-  SentencePieceTokenizer(const std::filesystem::path& file, SentencePieceOptions options);
+  SentencePieceTokenizer(const std::filesystem::path& file, SentencePieceOptions options, SentencePieceTokens tokens);
 
   Encoding encode(std::string_view text, SpecialTokens special) const override;
   std::string decode(std::span<const TokenId> ids) const override;
-  int64_t vocab_size() const override { return processor_.GetPieceSize(); }
+  int64_t vocab_size() const override { return vocab_size_; }
   std::string piece(TokenId id) const override;
   std::optional<TokenId> bos_id() const override { return optional_id(processor_.bos_id()); }
   std::optional<TokenId> eos_id() const override { return optional_id(processor_.eos_id()); }
@@ -100,27 +39,49 @@ class SentencePieceTokenizer : public Tokenizer {
   static std::optional<TokenId> optional_id(int id) { return id < 0 ? std::nullopt : std::optional<TokenId>(id); }
   void load(const std::filesystem::path& file);
   void require_supported() const;
+  void add_token(const AddedToken& token);
+  void encode_stretch(std::string_view text, TextPart part, Encoding& out) const;
+  std::string text_of(int piece, TextStart& start) const;
 
   std::string where_;  // for messages
   std::string file_name_;
   SentencePieceOptions options_;
+  SentencePieceTokens tokens_;
+  AddedTokenFinder finder_;
+  std::unordered_map<TokenId, const AddedToken*> added_;  // by id, in tokens_
+  int64_t vocab_size_ = 0;
   ModelSettings settings_;
   sentencepiece::SentencePieceProcessor processor_;
+  sentencepiece::SentencePieceProcessor plain_;  // puts no dummy prefix before the text
 };
 
-SentencePieceTokenizer::SentencePieceTokenizer(const std::filesystem::path& file, SentencePieceOptions options)
-    : where_(cat("tokenizer: ", file.string())), file_name_(file.filename().string()), options_(options) {
+SentencePieceTokenizer::SentencePieceTokenizer(const std::filesystem::path& file, SentencePieceOptions options,
+                                               SentencePieceTokens tokens)
+    : where_(cat("tokenizer: ", file.string())),
+      file_name_(file.filename().string()),
+      options_(options),
+      tokens_(std::move(tokens)) {
   load(file);
   require_supported();
+  vocab_size_ = processor_.GetPieceSize();
+  for (const AddedToken& token : tokens_.added) add_token(token);
 }
 
-/// "IQ== 0": the first line of a list of byte-level BPE ranks (tiktoken), which Llama 3 also calls tokenizer.model.
-bool is_rank_list(std::string_view content) {
-  const std::string_view line = content.substr(0, content.find('\n'));
-  const size_t space = line.find(' ');
-  if (space == 0 || space == std::string_view::npos || space + 1 == line.size()) return false;
-  return line.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=") == space &&
-         line.find_first_not_of("0123456789\r", space + 1) == std::string_view::npos;
+void SentencePieceTokenizer::add_token(const AddedToken& token) {
+  const auto fail = [&](std::string_view what) {
+    throw TokenizerError(cat(where_, ": the added token ", token.id, " \"", token.content, "\" ", what,
+                             "; save the tokenizer as tokenizer.json "
+                             "(AutoTokenizer.from_pretrained(folder).save_pretrained(folder) in transformers)"));
+  };
+  const int64_t n_pieces = processor_.GetPieceSize();
+  if (token.id < n_pieces && processor_.IdToPiece(static_cast<int>(token.id)) != token.content)
+    fail(cat("has the id of the piece \"", processor_.IdToPiece(static_cast<int>(token.id)), "\""));
+  // Ids index the embedding matrix; a gap this wide is a damaged file.
+  if (token.id > 2 * (n_pieces + static_cast<int64_t>(tokens_.added.size())) + 65536)
+    fail(cat("is far beyond the ", n_pieces, " pieces"));
+  if (!added_.emplace(token.id, &token).second) fail("has the id of another one");
+  finder_.add(token.content, token);
+  vocab_size_ = std::max(vocab_size_, token.id + 1);
 }
 
 void SentencePieceTokenizer::load(const std::filesystem::path& file) {
@@ -136,6 +97,11 @@ void SentencePieceTokenizer::load(const std::filesystem::path& file) {
   const auto status = processor_.LoadFromSerializedProto(content);
   if (!status.ok()) throw TokenizerError(cat(where_, ": not a SentencePiece model: ", status.ToString()));
   settings_ = parse_settings(content);
+  if (!settings_.add_dummy_prefix) tokens_.prefix = PrependScheme::kNever;
+  if (tokens_.prefix != PrependScheme::kAlways) {
+    const auto again = plain_.LoadFromSerializedProto(without_dummy_prefix(content));
+    if (!again.ok()) throw TokenizerError(cat(where_, ": not a SentencePiece model: ", again.ToString()));
+  }
 }
 
 void SentencePieceTokenizer::require_supported() const {
@@ -153,25 +119,57 @@ void SentencePieceTokenizer::require_supported() const {
   require(options_.add_eos, eos_id(), "eos");
 }
 
+void SentencePieceTokenizer::encode_stretch(std::string_view text, TextPart part, Encoding& out) const {
+  const bool has_prefix =
+      tokens_.prefix == PrependScheme::kAlways || (tokens_.prefix == PrependScheme::kFirst && part.begin == 0);
+  // A std::string, because the string_view of 0.1.96 is the library's own.
+  const std::string stretch(text.substr(part.begin, part.end - part.begin));
+  const std::string serialized = (has_prefix ? processor_ : plain_).EncodeAsSerializedProto(stretch);
+  auto pieces = parse_alignment(serialized, stretch);
+  if (!pieces) {
+    throw TokenizerError(cat(where_, ": sentencepiece failed to encode \"", stretch.substr(0, 80), "\""));
+  }
+  share_characters(*pieces, has_prefix);
+  const auto begin = static_cast<int64_t>(part.begin);
+  for (const AlignedPiece& piece : *pieces) {
+    out.ids.push_back(piece.id);
+    out.spans.push_back({begin + piece.span.begin, begin + piece.span.end});
+  }
+}
+
 Encoding SentencePieceTokenizer::encode(std::string_view text, SpecialTokens special) const {
   require_utf8(text);
-  // A std::string, because the string_view of 0.1.96 is the library's own.
-  const std::string serialized = processor_.EncodeAsSerializedProto(std::string(text));
-  auto pieces = parse_alignment(serialized, text);
-  if (!pieces) {
-    throw TokenizerError(cat(where_, ": sentencepiece failed to encode \"", text.substr(0, 80), "\""));
-  }
-  share_characters(*pieces, settings_.add_dummy_prefix);
   Encoding out;
-  const auto add = [&](TokenId id, ByteSpan span) {
+  const auto add = [&](TokenId id, size_t begin, size_t end) {
     out.ids.push_back(id);
-    out.spans.push_back(span);
+    out.spans.push_back({static_cast<int64_t>(begin), static_cast<int64_t>(end)});
   };
-  const auto size = static_cast<int64_t>(text.size());
-  if (special == SpecialTokens::kAdd && options_.add_bos) add(*bos_id(), {0, 0});
-  for (const AlignedPiece& piece : *pieces) add(piece.id, piece.span);
-  if (special == SpecialTokens::kAdd && options_.add_eos) add(*eos_id(), {size, size});
+  if (special == SpecialTokens::kAdd && options_.add_bos) add(*bos_id(), 0, 0);
+  for (const TextPart& part : finder_.split(text)) {
+    if (part.token != nullptr) {
+      add(part.token->id, part.begin, part.end);
+    } else {
+      encode_stretch(text, part, out);
+    }
+  }
+  if (special == SpecialTokens::kAdd && options_.add_eos) add(*eos_id(), text.size(), text.size());
   return out;
+}
+
+/// A piece as text: "▁" is a space, but not where one is stripped at the text's start.
+std::string SentencePieceTokenizer::text_of(int piece, TextStart& start) const {
+  const std::string& text = processor_.IdToPiece(piece);
+  std::string out;
+  size_t from = 0;
+  if (start.strips && text.compare(0, kSpaceSymbol.size(), kSpaceSymbol) == 0) {
+    from = kSpaceSymbol.size();
+    start.strips = settings_.remove_extra_whitespaces;
+  }
+  for (size_t at = text.find(kSpaceSymbol, from); at != std::string::npos; at = text.find(kSpaceSymbol, from)) {
+    out.append(text, from, at - from) += ' ';
+    from = at + kSpaceSymbol.size();
+  }
+  return out.append(text, from);
 }
 
 /// Own code, because 0.1.96 and 0.1.97 differ in how many leading spaces they strip. This is 0.1.97 and later: the
@@ -180,32 +178,29 @@ Encoding SentencePieceTokenizer::encode(std::string_view text, SpecialTokens spe
 std::string SentencePieceTokenizer::decode(std::span<const TokenId> ids) const {
   std::string out;
   std::string bytes;
-  bool at_start = settings_.add_dummy_prefix || settings_.remove_extra_whitespaces;
+  TextStart start{tokens_.prefix != PrependScheme::kNever || settings_.remove_extra_whitespaces};
   const auto flush = [&] {
     out += replace_invalid_utf8(bytes);
     bytes.clear();
   };
   for (const TokenId id : ids) {
-    if (id < 0 || id >= vocab_size()) continue;  // a model's vocabulary may be padded beyond the tokenizer's
-    const int index = static_cast<int>(id);
-    if (processor_.IsControl(index) || processor_.IsUnknown(index)) continue;
-    const std::string& text = processor_.IdToPiece(index);
-    if (processor_.IsByte(index)) {
-      bytes += static_cast<char>(std::stoi(text.substr(3, 2), nullptr, 16));
+    const auto added = added_.find(id);
+    if (added != added_.end() && !added->second->special) {
+      flush();
+      out += added->second->content;
+      start.strips = false;
+    }
+    if (added != added_.end()) continue;
+    if (id < 0 || id >= processor_.GetPieceSize()) continue;  // a model's vocabulary may be padded beyond this one
+    const int piece = static_cast<int>(id);
+    if (processor_.IsControl(piece) || processor_.IsUnknown(piece)) continue;
+    if (processor_.IsByte(piece)) {
+      bytes += static_cast<char>(std::stoi(processor_.IdToPiece(piece).substr(3, 2), nullptr, 16));
       continue;
     }
     flush();
-    at_start = at_start && out.empty();
-    size_t from = 0;
-    if (at_start && text.compare(0, kSpaceSymbol.size(), kSpaceSymbol) == 0) {
-      from = kSpaceSymbol.size();
-      at_start = settings_.remove_extra_whitespaces;
-    }
-    for (size_t at = text.find(kSpaceSymbol, from); at != std::string::npos; at = text.find(kSpaceSymbol, from)) {
-      out.append(text, from, at - from) += ' ';
-      from = at + kSpaceSymbol.size();
-    }
-    out.append(text, from);
+    start.strips = start.strips && out.empty();
+    out += text_of(piece, start);
   }
   flush();
   return out;
@@ -215,6 +210,8 @@ std::string SentencePieceTokenizer::piece(TokenId id) const {
   if (id < 0 || id >= vocab_size()) {
     throw TokenizerError(cat(where_, ": no piece has the id ", id, " (vocabulary of ", vocab_size(), ")"));
   }
+  if (const auto added = added_.find(id); added != added_.end()) return added->second->content;
+  if (id >= processor_.GetPieceSize()) throw TokenizerError(cat(where_, ": no token has the id ", id));
   return processor_.IdToPiece(static_cast<int>(id));
 }
 
@@ -227,7 +224,12 @@ std::string SentencePieceTokenizer::description() const {
 
 std::unique_ptr<Tokenizer> open_sentencepiece_tokenizer(const std::filesystem::path& tokenizer_model,
                                                         SentencePieceOptions options) {
-  return std::make_unique<SentencePieceTokenizer>(tokenizer_model, options);
+  return open_sentencepiece_tokenizer(tokenizer_model, options, {});
+}
+
+std::unique_ptr<Tokenizer> open_sentencepiece_tokenizer(const std::filesystem::path& tokenizer_model,
+                                                        SentencePieceOptions options, SentencePieceTokens tokens) {
+  return std::make_unique<SentencePieceTokenizer>(tokenizer_model, options, std::move(tokens));
 }
 
 }  // namespace lancet

@@ -1,8 +1,8 @@
 #include "tokenizer_json.h"
 
-#include <limits>
-#include <unordered_set>
+#include <span>
 
+#include "bpe/known_patterns.h"
 #include "json_node.h"
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
@@ -81,45 +81,64 @@ std::vector<NormalizerStep> parse_normalizer(const JsonNode& root) {
       steps.emplace_back(PrependStep{node.at("prepend").text()});
     } else if (type == "Replace") {
       steps.emplace_back(parse_replace(node));
+    } else if (type == "NFC") {
+      node.require_keys({"type"});
+      steps.emplace_back(NfcStep{});
     } else {
-      fail_type(node, "Sequence, Prepend, Replace");
+      fail_type(node, "Sequence, Prepend, Replace, NFC");
     }
   }
   return steps;
 }
-
-/// The cut that ByteLevel makes by itself: GPT-2's.
-constexpr std::string_view kByteLevelPattern =
-    R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
 
 /// trim_offsets is about the offsets that Hugging Face tells; lancet's spans keep the white space of a token.
 void require_byte_level_keys(const JsonNode& node) {
   node.require_keys({"type", "add_prefix_space", "trim_offsets", "use_regex"});
 }
 
+SplitBehavior parse_behavior(const JsonNode& node) {
+  const std::string& behavior = node.at("behavior").text();
+  const bool inverted = node.boolean_or("invert", false);
+  if (behavior == "Isolated") return SplitBehavior::kIsolated;  // inverted too: the pieces are the same
+  if (behavior == "Removed") return inverted ? SplitBehavior::kRemovedGaps : SplitBehavior::kRemovedMatches;
+  if (behavior != "MergedWithPrevious")
+    node.at("behavior").fail(cat("\"", behavior, "\" is not supported (Isolated, Removed, MergedWithPrevious)"));
+  if (inverted) node.at("invert").fail("true with MergedWithPrevious is not supported");
+  return SplitBehavior::kMergedWithPrevious;
+}
+
 SplitPattern parse_split(const JsonNode& node) {
   node.require_keys({"type", "pattern", "behavior", "invert"});
-  if (node.at("behavior").text() != "Isolated") node.at("behavior").fail("only Isolated is supported");
-  if (node.boolean_or("invert", false)) node.at("invert").fail("true is not supported");
+  const SplitBehavior behavior = parse_behavior(node);
   const JsonNode pattern = node.at("pattern");
   pattern.require_keys({"Regex", "String"});
-  if (!pattern.has("Regex")) pattern.fail("only {\"Regex\": ...} is supported");
-  return {pattern.at("Regex").text(), pattern.at("Regex").where()};
+  if (pattern.has("Regex"))
+    return SplitPattern::regex(pattern.at("Regex").text(), behavior, pattern.at("Regex").where());
+  const JsonNode text = pattern.at("String");
+  if (text.text().empty()) text.fail("an empty pattern");
+  return SplitPattern::literal(text.text(), behavior, text.where());
+}
+
+Splits parse_splits(std::span<const JsonNode> nodes, std::string_view supported) {
+  Splits splits;
+  for (const JsonNode& node : nodes) {
+    if (node.at("type").text() != "Split") fail_type(node, supported);
+    splits.patterns.push_back(parse_split(node));
+  }
+  return splits;
 }
 
 /// Any number of Split, then ByteLevel.
-ByteLevel parse_byte_level(const std::vector<JsonNode>& nodes) {
+ByteLevel parse_byte_level(std::span<const JsonNode> nodes) {
   ByteLevel out;
-  for (size_t i = 0; i + 1 < nodes.size(); ++i) {
-    if (nodes[i].at("type").text() != "Split") fail_type(nodes[i], "Split before ByteLevel, which is the last");
-    out.patterns.push_back(parse_split(nodes[i]));
-  }
+  out.splits = parse_splits(nodes.first(nodes.size() - 1), "Split before ByteLevel, which is the last");
   const JsonNode& last = nodes.back();
   require_byte_level_keys(last);
   out.add_prefix_space = last.boolean_or("add_prefix_space", true);  // Hugging Face's defaults
   if (out.add_prefix_space && nodes.size() > 1)
     last.fail("add_prefix_space: true behind Split puts a space before every word, which is not supported");
-  if (last.boolean_or("use_regex", true)) out.patterns.emplace_back(kByteLevelPattern, last.where());
+  if (last.boolean_or("use_regex", true))
+    out.splits.patterns.push_back(SplitPattern::regex(kGpt2Pattern, SplitBehavior::kIsolated, last.where()));
   return out;
 }
 
@@ -127,12 +146,17 @@ void parse_pre_tokenizer(const JsonNode& root, TokenizerJson& out) {
   const std::vector<JsonNode> nodes = components(root, "pre_tokenizer", "pretokenizers");
   if (nodes.empty()) return;
   const std::string& type = nodes.back().at("type").text();
+  constexpr std::string_view kSupported = "Metaspace, Split, ByteLevel behind any number of Split";
   if (type == "ByteLevel") {
     out.pre_tokenizer = parse_byte_level(nodes);
     return;
   }
+  if (type == "Split") {
+    out.pre_tokenizer = parse_splits(nodes, kSupported);
+    return;
+  }
   for (const JsonNode& node : nodes) {
-    if (node.at("type").text() != "Metaspace") fail_type(node, "Metaspace, ByteLevel, Split before ByteLevel");
+    if (node.at("type").text() != "Metaspace") fail_type(node, kSupported);
   }
   if (nodes.size() > 1) nodes[1].fail("a second Metaspace is not supported");
   out.pre_tokenizer = parse_metaspace(nodes[0]);
@@ -209,18 +233,7 @@ std::vector<AddedToken> parse_added_tokens(const JsonNode& root) {
   if (!root.has("added_tokens")) return tokens;
   for (const JsonNode& node : root.at("added_tokens").items()) {
     node.require_keys({"id", "content", "single_word", "lstrip", "rstrip", "normalized", "special"});
-    AddedToken token;
-    token.id = node.at("id").integer();
-    token.content = node.at("content").text();
-    if (token.content.empty()) node.at("content").fail("an empty token");
-    if (node.boolean_or("single_word", false)) {
-      node.at("single_word").fail(cat("true (token \"", token.content, "\") is not supported"));
-    }
-    token.lstrip = node.boolean_or("lstrip", false);
-    token.rstrip = node.boolean_or("rstrip", false);
-    token.special = node.boolean_or("special", false);
-    token.normalized = node.boolean_or("normalized", !token.special);  // Hugging Face's default
-    tokens.push_back(std::move(token));
+    tokens.push_back(parse_added_token(node, node.at("id").integer()));
   }
   return tokens;
 }
@@ -231,12 +244,8 @@ std::pair<std::string, std::string> parse_merge(const JsonNode& node) {
     if (parts.size() != 2) node.fail("expected two pieces");
     return {parts[0].text(), parts[1].text()};
   }
-  const std::string& text = node.text();
-  const size_t space = text.find(' ');
-  if (space == std::string::npos || text.find(' ', space + 1) != std::string::npos) {
-    node.fail(cat("\"", text, "\": expected two pieces with one space between them"));
-  }
-  return {text.substr(0, space), text.substr(space + 1)};
+  if (auto merge = parse_merge_line(node.text())) return *std::move(merge);
+  node.fail(cat("\"", node.text(), "\": expected two pieces with one space between them"));
 }
 
 void require_absent(const JsonNode& model, std::string_view key) {
@@ -259,19 +268,9 @@ BpeSpec parse_model(const JsonNode& model) {
   spec.fuse_unk = model.boolean_or("fuse_unk", false);
   spec.ignore_merges = model.boolean_or("ignore_merges", false);
 
-  const JsonNode vocab = model.at("vocab");
-  if (!vocab.is_object()) vocab.fail("expected an object");
-  std::unordered_set<TokenId> ids(vocab.value().size());
-  spec.vocabulary.reserve(vocab.value().size());
-  for (const auto& [piece, id] : vocab.value().items()) {
-    const JsonNode node = vocab.at(piece);
-    if (node.integer() > std::numeric_limits<int32_t>::max()) node.fail("an id above 2^31");
-    if (!ids.insert(node.integer()).second) node.fail(cat("the id ", node.integer(), " has two pieces"));
-    spec.vocabulary.emplace(piece, node.integer());
-  }
+  spec.vocabulary = parse_vocabulary(model.at("vocab"));
   for (const JsonNode& merge : model.at("merges").items()) {
-    // A merges.txt that was pasted into the list keeps its first line.
-    if (merge.is_text() && merge.text().rfind("#version", 0) == 0) continue;
+    if (merge.is_text() && is_merges_version(merge.text())) continue;
     spec.merges.push_back(parse_merge(merge));
   }
   return spec;

@@ -8,32 +8,16 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <utility>
 #include <variant>
 #include <vector>
 
+#include "added_token.h"
 #include "bpe/split_pattern.h"
+#include "bpe/vocabulary.h"
 #include "lancet/text/tokenizer.h"
 
 namespace lancet {
-
-/// Lets a map of strings be searched with a string_view.
-struct StringHash {
-  using is_transparent = void;
-  size_t operator()(std::string_view text) const noexcept { return std::hash<std::string_view>{}(text); }
-};
-using Vocabulary = std::unordered_map<std::string, TokenId, StringHash, std::equal_to<>>;
-
-/// A token that is split out of the text before the model sees it.
-struct AddedToken {
-  TokenId id = 0;
-  std::string content;
-  bool lstrip = false;      ///< takes the white space before it
-  bool rstrip = false;      ///< takes the white space after it
-  bool normalized = false;  ///< its normalised content is looked for in the normalised text
-  bool special = false;     ///< left out by decode
-};
 
 struct PrependStep {
   std::string text;
@@ -42,7 +26,8 @@ struct ReplaceStep {
   std::string pattern;
   std::string content;
 };
-using NormalizerStep = std::variant<PrependStep, ReplaceStep>;
+struct NfcStep {};
+using NormalizerStep = std::variant<PrependStep, ReplaceStep, NfcStep>;
 
 enum class PrependScheme { kAlways, kFirst, kNever };
 struct Metaspace {
@@ -51,10 +36,15 @@ struct Metaspace {
   bool split = true;  ///< cut before each replacement
 };
 
+/// Words by patterns alone.
+struct Splits {
+  std::vector<SplitPattern> patterns;  ///< each cuts within the words of the one before
+};
+
 /// The model sees a character for each byte (byte_alphabet.h).
 struct ByteLevel {
-  std::vector<SplitPattern> patterns;  ///< cut the words, each within those of the one before
-  bool add_prefix_space = false;       ///< before a text that does not begin with one
+  Splits splits;
+  bool add_prefix_space = false;  ///< before a text that does not begin with one
 };
 
 struct ByteFallbackStep {};
@@ -76,13 +66,16 @@ struct BpeSpec {
   bool ignore_merges = false;  ///< a word that is in the vocabulary is taken whole
 };
 
+/// A tokenizer as data, whichever files it is from.
 struct TokenizerJson {
   std::vector<AddedToken> added_tokens;
   std::vector<NormalizerStep> normalizer;
-  std::variant<std::monostate, Metaspace, ByteLevel> pre_tokenizer;
+  std::variant<std::monostate, Metaspace, Splits, ByteLevel> pre_tokenizer;
   BpeSpec model;
-  std::vector<TokenId> prefix;  ///< special tokens before the text
-  std::vector<TokenId> suffix;  ///< and after it
+  std::vector<TokenId> prefix;           ///< special tokens before the text
+  std::vector<TokenId> suffix;           ///< and after it
+  std::optional<std::string> bos_token;  ///< where tokenizer_config.json names none
+  std::optional<std::string> eos_token;  ///< likewise
   std::optional<std::vector<DecoderStep>> decoder;
 };
 

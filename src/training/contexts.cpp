@@ -77,8 +77,9 @@ ContextOptions parse_context_options(ConfigSection& editor) {
 }
 
 std::string template_opening(const Tokenizer& tokenizer, ContextOptions::Opening opening) {
+  // Those codes have it from the prompts that they generate behind, so not where none is put before a prompt.
+  if (opening == ContextOptions::Opening::kPlain || !tokenizer.adds_bos()) return "";
   const std::optional<TokenId> bos = tokenizer.bos_id();
-  if (opening == ContextOptions::Opening::kPlain || !bos) return "";
   std::string text = tokenizer.piece(*bos);
   const bool is_read_back = tokenizer.ids(text, SpecialTokens::kNone) == std::vector<TokenId>{*bos};
   return is_read_back && text != "<s>" ? text : "";

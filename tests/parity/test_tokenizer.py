@@ -68,9 +68,9 @@ def fuzz_texts(count):
     return texts
 
 
-def run_tool(model, lines):
+def run_tool(model, lines, *options):
     text = "".join(json.dumps(line) + "\n" for line in lines)
-    done = subprocess.run([require(BINARY), model], input=text, capture_output=True, text=True, encoding="utf-8", check=True)
+    done = subprocess.run([require(BINARY), model, *options], input=text, capture_output=True, text=True, encoding="utf-8", check=True)
     answers = [json.loads(line) for line in done.stdout.split("\n") if line]
     assert len(answers) == len(lines)
     return answers

@@ -1,6 +1,6 @@
 // For the parity tests: tokenize_lines MODEL_FOLDER_OR_FILE < lines.jsonl
 // A line is a JSON string, answered by {"ids", "spans", "text": the ids decoded}, or a list of ids, answered by
-// {"text"}. What cannot be tokenised is answered by {"error"}.
+// {"text"}. What cannot be tokenised is answered by {"error"}. With --brief there are no spans.
 // For bench/compare_tokenizers.py: tokenize_lines MODEL_FOLDER_OR_FILE --time TEXT encodes each line of a text file and
 // prints {"tokens", "seconds", "seconds_to_open"}.
 #include <chrono>
@@ -19,6 +19,11 @@ std::unique_ptr<lancet::Tokenizer> open(const std::filesystem::path& path) {
   if (std::filesystem::is_directory(path)) return lancet::open_tokenizer(path);
   if (path.extension() == ".json") return lancet::open_bpe_tokenizer(path);
   return lancet::open_sentencepiece_tokenizer(path, {});
+}
+
+nlohmann::json brief_answer(const lancet::Tokenizer& tokenizer, const nlohmann::json& line) {
+  const std::vector<lancet::TokenId> ids = tokenizer.ids(line.get_ref<const std::string&>());
+  return {{"ids", ids}, {"text", tokenizer.decode(ids)}};
 }
 
 nlohmann::json answer(const lancet::Tokenizer& tokenizer, const nlohmann::json& line) {
@@ -49,8 +54,10 @@ nlohmann::json times(const std::filesystem::path& model, const char* file) {
 
 int main(int argc, char** argv) {
   const bool timed = argc == 4 && std::string_view(argv[2]) == "--time";
-  if (argc != 2 && !timed) {
-    std::cerr << "usage: tokenize_lines MODEL_FOLDER_OR_FILE < lines.jsonl, or MODEL_FOLDER_OR_FILE --time TEXT\n";
+  const bool brief = argc == 3 && std::string_view(argv[2]) == "--brief";
+  if (argc != 2 && !timed && !brief) {
+    std::cerr << "usage: tokenize_lines MODEL_FOLDER_OR_FILE [--brief] < lines.jsonl, or "
+                 "MODEL_FOLDER_OR_FILE --time TEXT\n";
     return 2;
   }
   try {
@@ -61,7 +68,8 @@ int main(int argc, char** argv) {
     const auto tokenizer = open(argv[1]);
     for (std::string line; std::getline(std::cin, line);) {
       try {
-        std::cout << answer(*tokenizer, nlohmann::json::parse(line)).dump() << '\n';
+        const nlohmann::json asked = nlohmann::json::parse(line);
+        std::cout << (brief ? brief_answer(*tokenizer, asked) : answer(*tokenizer, asked)).dump() << '\n';
       } catch (const lancet::Error& error) {
         std::cout << nlohmann::json{{"error", error.what()}}.dump() << '\n';
       }

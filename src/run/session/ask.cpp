@@ -24,7 +24,9 @@ size_t whole_bytes(const std::string& text) {
 std::vector<TokenId> Prompter::prompt_ids(const std::string& prompt, int64_t tokens) const {
   std::vector<TokenId> ids = chat_ ? chat_->ids(*files_.tokenizer, prompt) : files_.tokenizer->ids(prompt);
   const std::string shown = excerpt(prompt, 60);
-  if (ids.empty()) throw ConfigError(cat("prompt '", shown, "': no tokens: expected some text"));
+  if (ids.empty())
+    throw ConfigError(
+        cat("prompt '", shown, "': no tokens: expected some text, because this tokenizer puts no BOS before it"));
   const auto length = static_cast<int64_t>(ids.size());
   if (const int64_t most = files_.config.max_positions; length + tokens > most)
     throw ConfigError(cat("prompt '", shown, "': ", length, " tokens and ", tokens, " new ones, but ",

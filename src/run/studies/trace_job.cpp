@@ -40,9 +40,11 @@ std::vector<EditRequest> read_facts(const TraceJob& job) {
   return {request};
 }
 
-/// The vocabulary's spelling with spaces as spaces: " Games".
+/// The vocabulary's spelling with spaces as spaces: " Games". What a model predicts may be an id that its embedding is
+/// padded with.
 std::string token_text(const Tokenizer& tokenizer, TokenId id) {
   constexpr std::string_view kSpace = "\u2581";
+  if (id >= tokenizer.vocab_size()) return cat("(no token: ", id, ")");
   std::string text = tokenizer.piece(id);
   for (size_t at = 0; (at = text.find(kSpace, at)) != std::string::npos;) text.replace(at, kSpace.size(), " ");
   return text;

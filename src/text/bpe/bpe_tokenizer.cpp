@@ -1,10 +1,10 @@
-// tokenizer.json, BPE of the SentencePiece kind and of the byte level: added tokens are split out of the text, the rest
-// is normalised, cut into words and merged; special tokens go around it. The file alone decides: transformers 5
-// rebuilds some pipelines (LlamaTokenizer) from the vocabulary and then differs from the file on repeated spaces,
-// unknown characters and special tokens within the text.
+// BPE of the SentencePiece kind and of the byte level, from tokenizer.json or from vocab.json and merges.txt: added
+// tokens are split out of the text, the rest is normalised, cut into words and merged; special tokens go around it. A
+// tokenizer.json alone decides: transformers 5 rebuilds some pipelines (LlamaTokenizer) from the vocabulary and then
+// differs from the file on repeated spaces, unknown characters and special tokens within the text.
 #include <algorithm>
 
-#include "added_tokens.h"
+#include "added_token_finder.h"
 #include "bpe_model.h"
 #include "byte_alphabet.h"
 #include "lancet/core/error.h"
@@ -15,6 +15,7 @@
 #include "tokenizer_config.h"
 #include "tokenizer_json.h"
 #include "utf8.h"
+#include "vocab_merges.h"
 #include "word_cache.h"
 
 namespace lancet {
@@ -22,7 +23,7 @@ namespace {
 
 class BpeTokenizer : public Tokenizer {
  public:
-  explicit BpeTokenizer(const std::filesystem::path& file);
+  BpeTokenizer(TokenizerJson spec, const std::filesystem::path& file);
 
   Encoding encode(std::string_view text, SpecialTokens special) const override;
   std::string decode(std::span<const TokenId> ids) const override;
@@ -47,7 +48,7 @@ class BpeTokenizer : public Tokenizer {
   void load_special_names(const std::filesystem::path& folder);
   bool is_byte_level() const { return std::holds_alternative<ByteLevel>(spec_.pre_tokenizer); }
   void encode_segment(NormalizedText segment, Encoding& out) const;
-  void encode_words(const NormalizedText& segment, std::span<const size_t> ends, Encoding& out) const;
+  void encode_words(const NormalizedText& segment, std::span<const TextPiece> words, Encoding& out) const;
   void tokenize(std::string_view word, std::vector<WordToken>& out) const;
 
   std::string where_;  // for messages
@@ -62,10 +63,10 @@ class BpeTokenizer : public Tokenizer {
   std::optional<TokenId> eos_;
 };
 
-BpeTokenizer::BpeTokenizer(const std::filesystem::path& file)
+BpeTokenizer::BpeTokenizer(TokenizerJson spec, const std::filesystem::path& file)
     : where_(cat("tokenizer: ", file.string())),
       file_name_(file.filename().string()),
-      spec_(load_tokenizer_json(file)),
+      spec_(std::move(spec)),
       model_(std::move(spec_.model), where_) {
   index_pieces();
   for (const AddedToken& token : spec_.added_tokens) add_token(token);
@@ -116,8 +117,9 @@ void BpeTokenizer::load_special_names(const std::filesystem::path& folder) {
     throw TokenizerError(cat("tokenizer: ", (folder / "tokenizer_config.json").string(), ": ", key, ": \"", *name,
                              "\" is not in ", file_name_));
   };
-  eos_ = id_of(config.eos_token, "eos_token");
-  bos_ = spec_.prefix.empty() ? id_of(config.bos_token, "bos_token") : spec_.prefix.front();
+  eos_ = id_of(config.eos_token ? config.eos_token : spec_.eos_token, "eos_token");
+  bos_ = id_of(config.bos_token ? config.bos_token : spec_.bos_token, "bos_token");
+  if (!spec_.prefix.empty()) bos_ = spec_.prefix.front();
 }
 
 Encoding BpeTokenizer::encode(std::string_view text, SpecialTokens special) const {
@@ -153,45 +155,50 @@ Encoding BpeTokenizer::encode(std::string_view text, SpecialTokens special) cons
   return out;
 }
 
-/// Spaces become the replacement, one is put before, and words are cut before each. Returns where the words end.
-std::vector<size_t> cut_words(const Metaspace& metaspace, NormalizedText& segment) {
+/// Spaces become the replacement, one is put before, and words are cut before each.
+std::vector<TextPiece> cut_words(const Metaspace& metaspace, NormalizedText& segment) {
   segment.replace(" ", metaspace.replacement);
   const bool prepends = metaspace.prepend == PrependScheme::kAlways ||
                         (metaspace.prepend == PrependScheme::kFirst && segment.origin_begin() == 0);
   const std::string& text = segment.text();
   if (prepends && !text.starts_with(metaspace.replacement)) segment.prepend(metaspace.replacement);
-  std::vector<size_t> ends;
-  for (size_t at = 1; metaspace.split && (at = text.find(metaspace.replacement, at)) != std::string::npos; ++at)
-    ends.push_back(at);
-  ends.push_back(text.size());
-  return ends;
+  std::vector<TextPiece> words;
+  size_t begin = 0;
+  for (size_t at = 1; metaspace.split && (at = text.find(metaspace.replacement, at)) != std::string::npos; ++at) {
+    words.push_back({begin, at});
+    begin = at;
+  }
+  words.push_back({begin, text.size()});
+  return words;
 }
 
-std::vector<size_t> cut_words(const ByteLevel& byte_level, NormalizedText& segment) {
+std::vector<TextPiece> cut_words(const Splits& splits, const NormalizedText& segment) {
+  return cut_text(segment.text(), splits.patterns);
+}
+
+std::vector<TextPiece> cut_words(const ByteLevel& byte_level, NormalizedText& segment) {
   if (byte_level.add_prefix_space && !segment.text().starts_with(' ')) segment.prepend(" ");
-  return cut_text(segment.text(), byte_level.patterns);
+  return cut_words(byte_level.splits, segment);
 }
 
 /// Without a pre-tokenizer all of the text is one word.
-std::vector<size_t> cut_words(std::monostate, const NormalizedText& segment) { return {segment.text().size()}; }
+std::vector<TextPiece> cut_words(std::monostate, const NormalizedText& segment) { return {{0, segment.text().size()}}; }
 
 void BpeTokenizer::encode_segment(NormalizedText segment, Encoding& out) const {
-  const std::vector<size_t> ends =
+  const std::vector<TextPiece> words =
       std::visit([&](const auto& kind) { return cut_words(kind, segment); }, spec_.pre_tokenizer);
-  encode_words(segment, ends, out);
+  encode_words(segment, words, out);
 }
 
-void BpeTokenizer::encode_words(const NormalizedText& segment, std::span<const size_t> ends, Encoding& out) const {
+void BpeTokenizer::encode_words(const NormalizedText& segment, std::span<const TextPiece> words, Encoding& out) const {
   std::vector<WordToken> tokens;
-  size_t begin = 0;
-  for (const size_t end : ends) {
+  for (const TextPiece& word : words) {
     tokens.clear();
-    tokenize(std::string_view(segment.text()).substr(begin, end - begin), tokens);
+    tokenize(std::string_view(segment.text()).substr(word.begin, word.end - word.begin), tokens);
     for (const WordToken& token : tokens) {
       out.ids.push_back(token.id);
-      out.spans.push_back(segment.origin(begin + token.begin, begin + token.end));
+      out.spans.push_back(segment.origin(word.begin + token.begin, word.begin + token.end));
     }
-    begin = end;
   }
 }
 
@@ -237,7 +244,11 @@ std::string BpeTokenizer::piece(TokenId id) const {
 }  // namespace
 
 std::unique_ptr<Tokenizer> open_bpe_tokenizer(const std::filesystem::path& tokenizer_json) {
-  return std::make_unique<BpeTokenizer>(tokenizer_json);
+  return std::make_unique<BpeTokenizer>(load_tokenizer_json(tokenizer_json), tokenizer_json);
+}
+
+std::unique_ptr<Tokenizer> open_vocab_and_merges(const std::filesystem::path& folder) {
+  return std::make_unique<BpeTokenizer>(load_vocab_and_merges(folder), folder / "vocab.json");
 }
 
 }  // namespace lancet

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 
+#include "nfc.h"
 #include "utf8.h"
 
 namespace lancet {
@@ -49,29 +50,57 @@ void NormalizedText::prepend(std::string_view prefix) {
   origin_.insert(origin_.begin(), prefix.size(), ByteSpan{at, at});
 }
 
-void NormalizedText::replace(std::string_view pattern, std::string_view content) {
-  if (text_.find(pattern) == std::string::npos) return;
-  write_origins();
-  NormalizedText out;
-  const auto copy = [&](size_t begin, size_t end) {
-    out.text_.append(text_, begin, end - begin);
-    out.origin_.insert(out.origin_.end(), origin_.begin() + static_cast<ptrdiff_t>(begin),
-                       origin_.begin() + static_cast<ptrdiff_t>(end));
-  };
-  size_t from = 0;
-  for (size_t at = text_.find(pattern); at != std::string::npos; at = text_.find(pattern, from)) {
-    copy(from, at);
-    out.text_ += content;
-    out.origin_.insert(out.origin_.end(), content.size(), origin(at, at + pattern.size()));
-    from = at + pattern.size();
+/// A text in the making: stretches of another one as they are, and others replaced.
+class NormalizedText::Rewriting {
+ public:
+  explicit Rewriting(NormalizedText& from) : from_(from) { from.write_origins(); }
+
+  /// `begin` is not before the end of what was replaced last.
+  void replace(size_t begin, size_t end, std::string_view content) {
+    copy_until(begin);
+    out_.text_ += content;
+    out_.origin_.insert(out_.origin_.end(), content.size(), from_.origin(begin, end));
+    done_ = end;
   }
-  copy(from, text_.size());
-  *this = std::move(out);
+
+  NormalizedText finished() {
+    copy_until(from_.text_.size());
+    return std::move(out_);
+  }
+
+ private:
+  void copy_until(size_t end) {
+    out_.text_.append(from_.text_, done_, end - done_);
+    out_.origin_.insert(out_.origin_.end(), from_.origin_.begin() + static_cast<ptrdiff_t>(done_),
+                        from_.origin_.begin() + static_cast<ptrdiff_t>(end));
+  }
+
+  const NormalizedText& from_;
+  NormalizedText out_;
+  size_t done_ = 0;
+};
+
+void NormalizedText::replace(std::string_view pattern, std::string_view content) {
+  size_t at = text_.find(pattern);
+  if (at == std::string::npos) return;
+  Rewriting rewriting(*this);
+  for (; at != std::string::npos; at = text_.find(pattern, at + pattern.size()))
+    rewriting.replace(at, at + pattern.size(), content);
+  *this = rewriting.finished();
+}
+
+void NormalizedText::compose() {
+  const std::vector<NfcChange> changes = nfc_changes(text_);
+  if (changes.empty()) return;
+  Rewriting rewriting(*this);
+  for (const NfcChange& change : changes) rewriting.replace(change.begin, change.end, change.text);
+  *this = rewriting.finished();
 }
 
 void NormalizedText::apply(const NormalizerStep& step) {
   if (const auto* prefix = std::get_if<PrependStep>(&step)) prepend(prefix->text);
   if (const auto* replaced = std::get_if<ReplaceStep>(&step)) replace(replaced->pattern, replaced->content);
+  if (std::holds_alternative<NfcStep>(step)) compose();
 }
 
 }  // namespace lancet

@@ -26,9 +26,13 @@ class NormalizedText {
   /// Nothing happens to an empty text.
   void prepend(std::string_view prefix);
   void replace(std::string_view pattern, std::string_view content);
+  /// NFC. A character that it changes comes from all of the characters that were its parts.
+  void compose();
   void apply(const NormalizerStep& step);
 
  private:
+  class Rewriting;
+
   NormalizedText() = default;
 
   ByteSpan origin_of(size_t at) const;  // of the whole character that the byte belongs to

@@ -116,14 +116,19 @@ class PatternReader {
     copy(kind == kKinds.end() ? 1 : kind->size());
   }
 
-  /// What case means to a category or a class differs, so that only letters are taken.
+  /// What case means to a category or a range differs, so that only letters and lists of them are taken.
   void literals_of_any_case() {
     copy(4);
+    bool in_list = false;
     while (at_ < pattern_.size() && pattern_[at_] != ')') {
-      if (!is_letter(pattern_[at_]) && !next_is("'") && !next_is("|")) fail("(?i: with more than letters, ' and |");
+      const bool begins = !in_list && next_is("[") && at_ + 1 < pattern_.size() && is_letter(pattern_[at_ + 1]);
+      const bool ends = in_list && next_is("]");
+      const bool known = is_letter(pattern_[at_]) || (!in_list && (next_is("'") || next_is("|")));
+      if (!known && !begins && !ends) fail("(?i: with more than letters, lists of letters, ' and |");
+      in_list = begins || (in_list && !ends);
       copy(1);
     }
-    copy(1);
+    copy(1);  // the end; where it is missing, or that of a list, PCRE2 says so
   }
 
   /// {m}, {m,}, {m,n}; one more mark behind them is a possessive or lazy repeat in PCRE2, a second repeat in Oniguruma.

@@ -12,6 +12,7 @@ using testing::contains;
 using testing::error_of;
 using testing::pieces_of;
 using testing::TempDir;
+using testing::text_pieces;
 using testing::write_file;
 using Ids = std::vector<TokenId>;
 using Pieces = std::vector<std::string>;
@@ -76,9 +77,47 @@ TEST_F(SentencePieceTokenizer, IsOpenedFromAFolderByItsConfiguration) {
   EXPECT_EQ(open_tokenizer(folder.path())->ids("is").back(), 2);
   write_file(folder / "tokenizer_config.json", R"({"added_tokens_decoder": {"1": {"content": "<s>"}}})");
   EXPECT_EQ(open_tokenizer(folder.path())->ids("is").front(), 1);
-  write_file(folder / "tokenizer_config.json", R"({"added_tokens_decoder": {"32000": {"content": "[PAD]"}}})");
-  EXPECT_TRUE(contains(error_of<TokenizerError>([&] { open_tokenizer(folder.path()); }),
-                       {"32000 \"[PAD]\" is not in tokenizer.model", "save the tokenizer as tokenizer.json"}));
+}
+
+/// `config` beside the model.
+std::unique_ptr<Tokenizer> open_with(const std::filesystem::path& model, const std::string& config) {
+  const TempDir folder;
+  std::filesystem::copy_file(model, folder / "tokenizer.model");
+  write_file(folder / "tokenizer_config.json", config);
+  return open_tokenizer(folder.path());
+}
+
+TEST_F(SentencePieceTokenizer, SplitsOutTheAddedTokensOfItsConfiguration) {
+  const std::string added = R"("added_tokens_decoder": {"1": {"content": "<s>", "special": true},
+      "32000": {"content": "<|user|>", "rstrip": true, "special": true}, "32001": {"content": "[X]", "lstrip": true}})";
+  const auto legacy = open_with(model_, "{" + added + "}");
+  const Encoding encoding = legacy->encode("<|user|>\n is [X]is<s>", SpecialTokens::kNone);
+  EXPECT_EQ(pieces_of(*legacy, encoding.ids), (Pieces{"<|user|>", "▁is", "[X]", "▁is", "<s>"}));
+  EXPECT_EQ(encoding.spans, (Spans{{0, 10}, {10, 12}, {12, 16}, {16, 18}, {18, 21}}));
+  EXPECT_EQ(legacy->vocab_size(), 32002);
+  EXPECT_EQ(legacy->decode(encoding.ids), "is[X] is");
+  EXPECT_EQ(legacy->decode(std::vector<TokenId>{32000, 32001, 5000000}), "[X]");
+  const auto newer = open_with(model_, R"({"legacy": false, )" + added + "}");
+  EXPECT_EQ(text_pieces(*newer, "is[X]is"), (Pieces{"▁is", "[X]", "is"})) << "a dummy prefix at the text's start alone";
+  EXPECT_EQ(text_pieces(*newer, "[X]is"), (Pieces{"[X]", "is"}));
+  const auto bare = open_with(model_, R"({"add_prefix_space": false, )" + added + "}");
+  EXPECT_EQ(text_pieces(*bare, "is[X]is"), (Pieces{"is", "[X]", "is"}));
+  EXPECT_EQ(bare->encode("is", SpecialTokens::kNone).spans, (Spans{{0, 2}}));
+  EXPECT_EQ(bare->decode(bare->ids(" is")), " is") << "no dummy prefix was put there, so none is taken away";
+}
+
+TEST_F(SentencePieceTokenizer, RefusesAddedTokensThatDoNotFitTheModel) {
+  const auto error = [&](const std::string& added) {
+    return error_of<TokenizerError>([&] { open_with(model_, R"({"added_tokens_decoder": )" + added + "}"); });
+  };
+  EXPECT_TRUE(contains(error(R"({"5": {"content": "[PAD]"}})"),
+                       {"tokenizer.model", "5 \"[PAD]\" has the id of the piece \"<0x02>\"", "save the tokenizer"}));
+  EXPECT_TRUE(contains(error(R"({"2000000000": {"content": "[PAD]"}})"), {"far beyond the 32000 pieces"}));
+  EXPECT_TRUE(contains(error(R"({"32000": {"content": ""}})"), {"an empty token"}));
+  EXPECT_TRUE(contains(error(R"({"32000": {"content": "a", "single_word": true}})"), {"single_word"}));
+  EXPECT_TRUE(contains(error(R"({"-1": {"content": "a"}})"), {"expected token ids as keys"}));
+  EXPECT_TRUE(contains(error_of<TokenizerError>([&] { open_with(model_, R"({"split_special_tokens": true})"); }),
+                       {"split_special_tokens", "not supported"}));
 }
 
 TEST_F(SentencePieceTokenizer, GivesWayToTokenizerJson) {
@@ -113,7 +152,7 @@ TEST(TokenizerFiles, SayWhyTheyCannotBeRead) {
 TEST(SentencePieceModel, RefusesFilesThatAreNotOne) {
   const TempDir folder;
   EXPECT_TRUE(contains(error_of<TokenizerError>([&] { open_tokenizer(folder.path()); }),
-                       {"expected tokenizer.json or tokenizer.model"}));
+                       {"expected tokenizer.json, tokenizer.model or vocab.json"}));
   EXPECT_TRUE(contains(error_of<TokenizerError>([&] { open_sentencepiece_tokenizer(folder / "none.model", {}); }),
                        {"cannot be read"}));
   write_file(folder / "tokenizer.model", "version https://git-lfs.github.com/spec/v1\noid sha256:0\n");

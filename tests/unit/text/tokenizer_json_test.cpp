@@ -30,8 +30,8 @@ TEST(TokenizerJson, RefusesOtherModels) {
 }
 
 TEST(TokenizerJson, NamesComponentsThatItDoesNotKnow) {
-  EXPECT_TRUE(contains(error_with("/normalizer/normalizers/1", type("NFC")),
-                       {"normalizer.normalizers[1].type: \"NFC\"", "supported: Sequence, Prepend, Replace"}));
+  EXPECT_TRUE(contains(error_with("/normalizer/normalizers/1", type("NFD")),
+                       {"normalizer.normalizers[1].type: \"NFD\"", "supported: Sequence, Prepend, Replace, NFC"}));
   EXPECT_TRUE(contains(error_with("/pre_tokenizer", type("Whitespace")), {"pre_tokenizer.type: \"Whitespace\""}));
   EXPECT_TRUE(contains(error_with("/post_processor", type("BertProcessing")), {"\"BertProcessing\""}));
   EXPECT_TRUE(contains(error_with("/decoder/decoders/2", type("CTC")), {"decoder.decoders[2].type: \"CTC\""}));

@@ -117,6 +117,10 @@ TEST(TemplateOpening, IsABosThatTheTokenizerReadsInText) {
   const auto other = testing::open_spec(nlohmann::json::parse(text), R"({"bos_token": "<|begin_of_text|>"})");
   EXPECT_EQ(template_opening(*other, ContextOptions::Opening::kWithBos), "<|begin_of_text|>");
   EXPECT_EQ(template_opening(*other, ContextOptions::Opening::kPlain), "");
+  nlohmann::json like_gpt2 = nlohmann::json::parse(text);
+  like_gpt2["post_processor"] = nullptr;  // a BOS by name, which is not put before a text
+  const auto bare = testing::open_spec(like_gpt2, R"({"bos_token": "<|begin_of_text|>"})");
+  EXPECT_EQ(template_opening(*bare, ContextOptions::Opening::kWithBos), "");
 }
 
 /// The first loss, without drift and decay, from a whole pass over each row: the last places predict the target.

@@ -1,4 +1,4 @@
-#include "added_tokens.h"
+#include "added_token_finder.h"
 
 #include <algorithm>
 #include <cstdint>

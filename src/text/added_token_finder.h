@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "tokenizer_json.h"
+#include "added_token.h"
 
 namespace lancet {
 
