@@ -191,7 +191,7 @@ Tensor CausalLM::run_layers(Tensor h_BTD, const SequenceInfo& sequence, LayerRan
       own = {};
     }
     check_prefix(sequence, h_BTD.device(), layer);
-    if (sequence.prepared == nullptr) add_inputs(sequence, layer, layer + 1 == range.end, own);
+    if (sequence.prepared == nullptr) add_inputs(sequence, range, layer, own);
     const PassInputs& pass = sequence.prepared != nullptr ? *sequence.prepared : own;
     const bool gives_outputs = layer + 1 == range.end && sequence.outputs_BO.defined();
     const AttentionInputs& inputs = gives_outputs ? pass.last : pass.stages.at({stage, reach_of(config_, layer)});
@@ -204,7 +204,7 @@ Tensor CausalLM::run_layers(Tensor h_BTD, const SequenceInfo& sequence, LayerRan
   return h_BTD;
 }
 
-void CausalLM::add_inputs(const SequenceInfo& sequence, int64_t layer, bool is_last, PassInputs& pass) const {
+void CausalLM::add_inputs(const SequenceInfo& sequence, LayerRange range, int64_t layer, PassInputs& pass) const {
   const int64_t stage = placement_.stage_of(layer);
   const LayerReach reach = reach_of(config_, layer);
   const at::Device device = placement_.device_of(layer);
@@ -216,13 +216,12 @@ void CausalLM::add_inputs(const SequenceInfo& sequence, int64_t layer, bool is_l
                       attention_inputs(config_, sequence, reach, frequencies, device, placement_.weight_dtype()))
              .first;
   }
-  if (is_last && sequence.outputs_BO.defined()) pass.last = only_outputs(at->second, sequence, device);
+  if (layer + 1 == range.end && sequence.outputs_BO.defined()) pass.last = only_outputs(at->second, sequence, device);
 }
 
 std::shared_ptr<const PassInputs> CausalLM::prepare_pass(const SequenceInfo& sequence, LayerRange range) const {
   const auto pass = std::make_shared<PassInputs>();
-  for (int64_t layer = range.begin; layer < range.end; ++layer)
-    add_inputs(sequence, layer, layer + 1 == range.end, *pass);
+  for (int64_t layer = range.begin; layer < range.end; ++layer) add_inputs(sequence, range, layer, *pass);
   return pass;
 }
 

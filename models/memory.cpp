@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "lancet/runtime/devices.h"
+
 namespace lancet {
 namespace {
 
@@ -33,6 +35,10 @@ int64_t weight_bytes(const ModelConfig& config, LayerRange layers, at::ScalarTyp
     }
   }
   return elements * element_bytes(dtype);
+}
+
+bool holds_scores(const ModelConfig& config, at::Device device, at::ScalarType dtype) {
+  return config.attention_cap > 0 || !fuses_attention(device, dtype);
 }
 
 int64_t layer_pass_bytes(const ModelConfig& config, const PassShape& pass) {

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "config_reader.h"
+#include "families/config_reader.h"
 #include "lancet/core/error.h"
 #include "lancet/core/strict_json.h"
 #include "lancet/core/strings.h"

@@ -16,7 +16,7 @@ using enum WeightKind;
 /// [B, T, heads * C] -> [B, T, heads, C].
 Tensor split_heads(const Tensor& x, int64_t head_dim) { return x.unflatten(2, {-1, head_dim}); }
 
-RotaryTable take_places(const RotaryTable& table, const OutputPlaces& places) {
+RotaryTable table_at(const RotaryTable& table, const OutputPlaces& places) {
   if (!table.cos.defined()) return {};
   return {take_places(table.cos, places), take_places(table.sin, places)};
 }
@@ -64,7 +64,7 @@ AttentionInputs attention_inputs(const ModelConfig& config, const SequenceInfo& 
 AttentionInputs only_outputs(const AttentionInputs& inputs, const SequenceInfo& sequence, at::Device device) {
   AttentionInputs some = inputs;
   some.outputs = output_places(sequence.outputs_BO, sequence.positions_BT.size(1), device);
-  some.queries = take_places(inputs.keys, some.outputs);
+  some.queries = table_at(inputs.keys, some.outputs);
   if (!sequence.packed.empty()) {
     some.packed.queries = packed_queries(sequence, device);
   } else if (inputs.mask_B1QS.defined()) {

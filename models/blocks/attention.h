@@ -4,10 +4,10 @@
 #include <map>
 #include <utility>
 
-#include "../packed_attention.h"
 #include "lancet/models/model_config.h"
 #include "lancet/models/sequence_info.h"
 #include "layer_weights.h"
+#include "packed_attention.h"
 #include "positions.h"
 
 namespace lancet {

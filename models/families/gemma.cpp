@@ -1,7 +1,7 @@
 // Gemma 1 (arXiv 2403.08295): norms by 1 + w, scaled embeddings, a GELU gate.
 #include <cmath>
 
-#include "../config_reader.h"
+#include "config_reader.h"
 #include "family_list.h"
 #include "gemma_config.h"
 #include "rows.h"

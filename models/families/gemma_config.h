@@ -1,7 +1,7 @@
 // What Gemma's generations have in common.
 #pragma once
 
-#include "../config_reader.h"
+#include "config_reader.h"
 #include "rows.h"
 
 namespace lancet {

@@ -1,5 +1,5 @@
 // GPT-2 (Radford et al. 2019): learned positions, LayerNorm, an MLP without a gate; matrices are stored [in, out].
-#include "../config_reader.h"
+#include "config_reader.h"
 #include "family_list.h"
 #include "rows.h"
 

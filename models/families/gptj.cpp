@@ -1,6 +1,6 @@
 // GPT-J (Wang & Komatsuzaki 2021): attention and MLP side by side behind one norm, rotary embedding of adjacent pairs,
 // a head with a bias.
-#include "../config_reader.h"
+#include "config_reader.h"
 #include "family_list.h"
 #include "rows.h"
 

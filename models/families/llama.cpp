@@ -1,5 +1,5 @@
 // Llama 1 to 3.3 (arXiv 2302.13971, 2407.21783).
-#include "../config_reader.h"
+#include "config_reader.h"
 #include "family_list.h"
 #include "rows.h"
 

@@ -1,5 +1,5 @@
 // Mistral 7B v0.1 to v0.3, Nemo, Small (arXiv 2310.06825): Llama's block, all layers with a window in v0.1.
-#include "../config_reader.h"
+#include "config_reader.h"
 #include "family_list.h"
 #include "rows.h"
 

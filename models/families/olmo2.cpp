@@ -1,6 +1,6 @@
 // OLMo 2 (arXiv 2501.00656): norms behind attention and behind the MLP, none before them; queries and keys are normed
 // over all heads.
-#include "../config_reader.h"
+#include "config_reader.h"
 #include "family_list.h"
 #include "rows.h"
 

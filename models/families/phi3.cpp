@@ -1,5 +1,5 @@
 // Phi-3, Phi-3.5 and Phi-4 (arXiv 2404.14219, 2412.08905): Llama's block with fused projections and LongRoPE.
-#include "../config_reader.h"
+#include "config_reader.h"
 #include "family_list.h"
 #include "rows.h"
 

@@ -1,6 +1,6 @@
 // Qwen2 and Qwen2.5 (arXiv 2407.10671, 2412.15115): Llama's block with biases of queries, keys and values, which no key
 // of config.json says.
-#include "../config_reader.h"
+#include "config_reader.h"
 #include "family_list.h"
 #include "rows.h"
 

@@ -1,5 +1,5 @@
 // Qwen3, dense (arXiv 2505.09388): queries and keys are normed by head.
-#include "../config_reader.h"
+#include "config_reader.h"
 #include "family_list.h"
 #include "rows.h"
 

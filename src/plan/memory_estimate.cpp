@@ -28,13 +28,13 @@ int64_t count_in(const std::vector<int64_t>& layers, const Stage& stage) {
 
 int64_t forward_bytes(const ModelConfig& config, const JobWork& work, const Stage& stage, int64_t tokens,
                       int64_t row_tokens) {
-  const int64_t scores = fuses_attention(stage.device, work.dtype) ? 0 : row_tokens;
+  const int64_t scores = holds_scores(config, stage.device, work.dtype) ? row_tokens : 0;
   return layer_pass_bytes(config, {work.dtype, tokens, scores});
 }
 
 /// Keys that attention over packed documents of at most `document_tokens` holds scores of.
-int64_t packed_scores(const JobWork& work, const Stage& stage, int64_t document_tokens) {
-  if (!fuses_attention(stage.device, work.dtype)) return document_tokens;
+int64_t packed_scores(const ModelConfig& config, const JobWork& work, const Stage& stage, int64_t document_tokens) {
+  if (holds_scores(config, stage.device, work.dtype)) return document_tokens;
   const bool holds_short = element_bytes(work) >= 4 || stage.device == Placement::host();
   return holds_short ? std::min(document_tokens, kShortTokens) : 0;
 }
@@ -59,7 +59,7 @@ int64_t evaluate_bytes(const ModelConfig& config, const JobWork& work, const Sta
   int64_t bytes =
       2 * hidden + layer_pass_bytes(config, {.dtype = work.dtype,
                                              .tokens = size.pack_tokens,
-                                             .score_tokens = packed_scores(work, stage, size.document_tokens),
+                                             .score_tokens = packed_scores(config, work, stage, size.document_tokens),
                                              .places = size.pack_places,
                                              .run_places = size.run_places});
   if (has_head(config, stage)) {
@@ -91,7 +91,7 @@ int64_t statistics_bytes(const ModelConfig& config, const JobWork& work, const S
   const int64_t chunk = statistics_chunk_tokens(config, work.dtype);
   const int64_t tokens = std::min(work.statistics_tokens, std::max(chunk, work.document_tokens));
   const bool precise = element_bytes(work) >= 4;
-  const int64_t scores = packed_scores(work, stage, work.document_tokens);
+  const int64_t scores = packed_scores(config, work, stage, work.document_tokens);
   const int64_t pass = layer_pass_bytes(config, {work.dtype, tokens, scores});
   if (layers == 0) return pass;
   const int64_t panel = std::max<int64_t>(256, config.d_ffn / 16 + 64);

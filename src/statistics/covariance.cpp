@@ -108,7 +108,8 @@ void collect_own_chunks(const CausalLM& model, const CorpusTokens& corpus,
     TokenBatch chunk = make_chunk(corpus, chunks[static_cast<size_t>(i)]);
     chunk.sequence.turn = &turn;
     RowCounts counts(token_counts(chunk.sequence));
-    model.run_layers(model.embed(chunk.ids_BT, chunk.sequence), chunk.sequence, {0, layers.back() + 1}, sums.hooks(layers, counts));
+    model.run_layers(model.embed(chunk.ids_BT, chunk.sequence), chunk.sequence, {0, layers.back() + 1},
+                     sums.hooks(layers, counts));
     progress.advance_pieces();
     progress.advance(counts.total(chunk.ids_BT.numel()));
   };

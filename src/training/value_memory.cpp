@@ -32,7 +32,7 @@ int64_t kept_bytes(const ValueWork& work, const Stage& stage, const Rows& rows) 
   const ModelConfig& config = work.config;
   const int64_t element = element_bytes(work), tokens = rows.count * rows.suffix_tokens;
   const int64_t keys = rows.prefix_tokens + rows.suffix_tokens;
-  const bool fused = fuses_attention(stage.device, work.dtype);
+  const bool fused = !holds_scores(config, stage.device, work.dtype);
   // Both norms' inputs (precise), gate, up and the activated gate, the query.
   const int64_t per_token = 2 * std::max<int64_t>(element, 4) * config.d_model +
                             element * (3 * config.d_ffn + (fused ? 2 : 3) * query_size(config));
@@ -52,7 +52,7 @@ int64_t working_bytes(const ValueWork& work, const Rows& rows) {
 }
 
 int64_t setup_bytes(const ValueWork& work, const Stage& stage, const Rows& rows) {
-  const int64_t scores = fuses_attention(stage.device, work.dtype) ? 0 : rows.row_tokens;
+  const int64_t scores = holds_scores(work.config, stage.device, work.dtype) ? rows.row_tokens : 0;
   const int64_t tokens = rows.count * rows.row_tokens;
   const int64_t hidden = tokens * work.config.d_model * element_bytes(work);
   return layer_pass_bytes(work.config, {work.dtype, tokens, scores}) + (stage.begin <= work.layer ? hidden : 0);

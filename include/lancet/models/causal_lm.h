@@ -73,8 +73,8 @@ class CausalLM {
  private:
   CausalLM(ModelConfig config, Placement placement);
 
-  /// Adds what a layer of the sequence needs, and where it gives the outputs that are asked for, what it needs then.
-  void add_inputs(const SequenceInfo& sequence, int64_t layer, bool is_last, PassInputs& pass) const;
+  /// Adds what a layer of a pass over `range` needs of the sequence.
+  void add_inputs(const SequenceInfo& sequence, LayerRange range, int64_t layer, PassInputs& pass) const;
 
   ModelConfig config_;
   Placement placement_;

@@ -33,6 +33,9 @@ int64_t key_value_bytes(const ModelConfig& config, at::ScalarType dtype, int64_t
 /// Elements of all heads' queries of one token.
 inline int64_t query_size(const ModelConfig& config) { return config.n_heads * config.head_dim; }
 
+/// Whether attention on a device holds scores: without a kernel that holds none, and always where scores are capped.
+bool holds_scores(const ModelConfig& config, at::Device device, at::ScalarType dtype);
+
 /// Matrices of an MLP.
 inline int64_t mlp_matrices(const ModelConfig& config) { return config.gated_mlp ? 3 : 2; }
 
