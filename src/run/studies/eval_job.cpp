@@ -28,10 +28,10 @@ std::string head_hash(const ModelFiles& files) {
 }
 
 std::string tokenizer_text(const ModelFiles& files) {
+  const std::filesystem::path folder = files.checkpoint.folder();
   for (const char* name : {"tokenizer.json", "tokenizer.model"})
-    if (const std::filesystem::path path = files.checkpoint.folder() / name; std::filesystem::exists(path))
-      return read_text_file(path, "tokenizer");
-  return {};
+    if (std::filesystem::exists(folder / name)) return read_text_file(folder / name, "tokenizer");
+  return read_text_file(folder / "vocab.json", "tokenizer") + read_text_file(folder / "merges.txt", "tokenizer");
 }
 
 /// Questions are token ids: both models must read them alike.
