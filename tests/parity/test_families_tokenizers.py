@@ -12,7 +12,7 @@ from functools import lru_cache
 import pytest
 from test_byte_level import CORPUS, added, byte_level, byte_level_texts, made_texts, settled
 from test_tokenizer import (DATA, compare_decoding, compare_with_sentencepiece, compare_with_tokenizers, fuzz_texts, report,
-                            request_texts, require, run_tool, walked_spans)  # fmt: skip
+                            request_texts, require, run_tool, spans_spell_their_pieces, walked_spans)  # fmt: skip
 
 tokenizers = pytest.importorskip("tokenizers")
 
@@ -98,6 +98,22 @@ def test_mistrals_models_have_the_ids_spans_and_text_of_sentencepiece(version):
     compare_with_sentencepiece(f"Mistral {version}", processor, file, fuzz_texts(600), spans_are_right)
     requests = list(request_texts())
     compare_ids(f"Mistral {version}", file, requests, processor.encode(requests, add_bos=True), requests)
+
+
+def test_a_model_without_a_dummy_prefix_has_the_ids_spans_and_text_of_sentencepiece(tmp_path):
+    """As Gemma's: byte fallback, no dummy prefix, white space kept, turns as user-defined pieces."""
+    sentencepiece = pytest.importorskip("sentencepiece")
+    file = tmp_path / "tokenizer.model"
+    with open(file, "wb") as out:
+        sentencepiece.SentencePieceTrainer.train(
+            sentence_iterator=iter(CORPUS.read_text(encoding="utf-8").splitlines()[:4000]), model_writer=out, model_type="bpe",
+            vocab_size=1200, byte_fallback=True, normalization_rule_name="identity", add_dummy_prefix=False,
+            remove_extra_whitespaces=False, user_defined_symbols=["<start_of_turn>", "<end_of_turn>", "\n\n"],
+            pad_id=0, eos_id=1, bos_id=2, unk_id=3, pad_piece="<pad>", eos_piece="<eos>", bos_piece="<bos>", minloglevel=2)  # fmt: skip
+    processor = sentencepiece.SentencePieceProcessor(model_file=str(file))
+    texts = fuzz_texts(1500) + ["<start_of_turn>user\n Hi<end_of_turn>\n\n", " a", "  a ", "\n\n\n"]
+    compare_with_sentencepiece("like Gemma's model", processor, file, texts,
+                               lambda text, ids, spans: spans_spell_their_pieces(processor, text, ids[1:], spans[1:], lambda part: part))  # fmt: skip
 
 
 def write_vocab_and_merges(spec, folder):
