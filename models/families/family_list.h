@@ -17,5 +17,6 @@ Family olmo2();
 Family phi3();
 Family qwen2();
 Family qwen3();
+Family stablelm();
 
 }  // namespace lancet

@@ -42,6 +42,7 @@ SIZES = {
     "gpt2": GPT,
     "gptj": GPT | dict(rotary_dim=8),
     "gpt_neox": NEOX,
+    "stablelm": LLAMA_LIKE | dict(tie_word_embeddings=False),
     "qwen3_moe": MOE | dict(tie_word_embeddings=False),
 }
 
@@ -164,6 +165,9 @@ VARIANTS = {
     "neox_gelu_new": Variant("gpt_neox", dict(hidden_act="gelu_new", **NEOX_QUARTER), (dict(hidden_act="relu"),)),
     "neox_gelu_fast": Variant("gpt_neox", dict(hidden_act="gelu_fast", **NEOX_QUARTER), (dict(hidden_act="relu"),)),
     "neox_old_keys": Variant("gpt_neox", rope(1000.0, partial_rotary_factor=0.5), (NEOX_QUARTER,), form="buffers_old_keys"),
+    "stablelm": Variant("stablelm", NEOX_QUARTER, (NEOX_ALL,), ("input_layernorm.bias", "model.norm.bias")),
+    "stablelm_bias": Variant("stablelm", dict(use_qkv_bias=True, **NEOX_QUARTER), defaults=("q_proj.bias",)),
+    "stablelm_old_keys": Variant("stablelm", rope(1000.0, partial_rotary_factor=0.5), (NEOX_QUARTER,), form="old_keys"),
     "qwen3_moe": Variant("qwen3_moe", {}, (dict(norm_topk_prob=False), dict(num_experts_per_tok=1)), QK_NORM),
     "qwen3_moe_plain_weights": Variant("qwen3_moe", dict(norm_topk_prob=False), (dict(norm_topk_prob=True),)),
     "qwen3_moe_some_dense": Variant("qwen3_moe", dict(mlp_only_layers=[1])),

@@ -12,7 +12,7 @@ NMSE_F32 = 1e-9
 LENGTHS = [1, 2, 13, 60]  # within a window and a longrope's first range, and beyond
 TOKENIZER = ROOT / "data" / "demo-model"
 LATER = {name for name, variant in VARIANTS.items() if variant.family == "qwen3_moe"}  # refused by name so far
-BY_FAMILY = ["mistral_window", "qwen2", "qwen3", "phi3", "gemma", "gemma2", "gemma3", "olmo2", "gpt2", "gptj", "neox"]
+BY_FAMILY = ["mistral_window", "qwen2", "qwen3", "phi3", "gemma", "gemma2", "gemma3", "olmo2", "gpt2", "gptj", "neox", "stablelm"]
 DENSE = [name for name in VARIANTS if name not in LATER]
 
 

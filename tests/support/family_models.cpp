@@ -76,6 +76,8 @@ const std::vector<FamilyModel>& family_models() {
       {"Gpt2", gpt("GPT2LMHeadModel", Json::object()).dump()},
       {"Gptj", gpt("GPTJForCausalLM", {{"rotary_dim", 4}}).dump()},
       {"Neox", neox(Json::object()).dump()},
+      {"StableLm",
+       llama_like("StableLmForCausalLM", {{"layer_norm_eps", 1e-5}, {"partial_rotary_factor", 0.5}}).dump()},
       {"NeoxSequential", neox({{"use_parallel_residual", false}, {"attention_bias", false}}).dump()}};
   return kModels;
 }
