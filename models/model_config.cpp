@@ -31,16 +31,16 @@ std::vector<std::string> unknown_keys(const Json& json, const Family& family) {
   return unknown;
 }
 
-/// What a family's configuration would have to have that this one has not, and the other way round.
+/// The family that knows most of a configuration's keys, and the keys that it does not know.
 std::string nearest_family(const Json& json) {
   const Family* nearest = nullptr;
   std::vector<std::string> fewest;
-  int64_t most_shared = -1;
+  int64_t most_shared = -std::ssize(json);
   for (const Family& family : families()) {
     std::vector<std::string> unknown = unknown_keys(json, family);
     const int64_t shared = std::count_if(family.understood_keys.begin(), family.understood_keys.end(),
                                          [&](std::string_view key) { return json.contains(key); }) -
-                           static_cast<int64_t>(unknown.size());
+                           std::ssize(unknown);
     if (nearest != nullptr && shared <= most_shared) continue;
     nearest = &family;
     fewest = std::move(unknown);
@@ -52,9 +52,26 @@ std::string nearest_family(const Json& json) {
     fewest.resize(kShown);
     fewest.push_back(cat("and ", more, " more"));
   }
-  return cat("the nearest is ", nearest->name, " (", nearest->architectures.front(), "), ",
-             fewest.empty() ? std::string("which has the same keys, but may compute otherwise")
-                            : cat("which does not have ", join(fewest)));
+  return cat(most_shared > 0 ? "the nearest is " : "none is near; the nearest is ", nearest->name, " (",
+             nearest->architectures.front(), "), ",
+             fewest.empty() ? std::string("whose config.json has the same keys, but which may compute otherwise")
+                            : cat("whose config.json has no ", join(fewest)));
+}
+
+/// The key that says how many experts share a layer's MLP; none: "".
+std::string_view experts_key(const Json& json) {
+  for (const std::string_view key : {"num_experts", "num_local_experts", "n_routed_experts"})
+    if (json.contains(key) && json[key].is_number() && json[key] > 1) return key;
+  return "";
+}
+
+/// Why a configuration of an unknown family is refused.
+std::string unknown_family(const Json& json, const std::string& name, std::span<const std::string> known) {
+  if (const std::string_view experts = experts_key(json); !experts.empty())
+    return cat("architectures: '", name, "' is a mixture of experts (", experts, ": ", json[experts].dump(),
+               "), which this version cannot edit yet: expected a model without experts, of ", join(known));
+  return cat("architectures: unknown family '", name, "': ", nearest_family(json), ". This version knows ",
+             join(known));
 }
 
 const Family* find_family(const Json& json, ConfigReader& keys, std::vector<std::string>& problems) {
@@ -70,8 +87,7 @@ const Family* find_family(const Json& json, ConfigReader& keys, std::vector<std:
       return &family;
     known.emplace_back(family.architectures.front());
   }
-  problems.push_back(cat("architectures: unknown family '", architecture.empty() ? model_type : architecture,
-                         "': ", nearest_family(json), ". This version knows ", join(known)));
+  problems.push_back(unknown_family(json, architecture.empty() ? model_type : architecture, known));
   return nullptr;
 }
 
@@ -88,7 +104,8 @@ void check_keys(const Json& json, const Family& family, std::span<const std::str
           quantised
               ? cat(key, ": quantised checkpoints (GPTQ, AWQ, bitsandbytes) cannot be edited: load the model in bf16 ",
                     "with transformers (dequantize()) or take the original, and save it with save_pretrained")
-              : cat(key, ": changes the computation and is not supported"));
+              : cat(key, ": expected null, false or no such key, got ", value.dump(),
+                    ": it changes the computation and is not supported"));
     } else {
       problems.push_back(
           cat(key, ": unknown key: if it does not change the computation, name it in ignore_config_keys"));
@@ -138,13 +155,16 @@ Json parse_object(std::string_view text, std::string_view where) {
       cat(where, ": expected a JSON object, got ", problem, ": the file is damaged, download it again"));
 }
 
-void check_shapes(const ModelConfig& config, std::vector<std::string>& problems) {
+void check_shapes(ConfigReader& keys, const ModelConfig& config) {
   if (config.n_heads % config.n_kv_heads != 0)
-    problems.push_back(
-        cat("num_key_value_heads: ", config.n_kv_heads, " does not divide num_attention_heads ", config.n_heads));
-  if (config.rope.dim % 2 != 0 || config.rope.dim > config.head_dim)
-    problems.push_back(cat("rotary embedding of ", config.rope.dim, " numbers of each head of ", config.head_dim,
-                           ": expected an even number of at most the head's"));
+    keys.problem("num_key_value_heads", cat("a divisor of num_attention_heads, ", config.n_heads));
+  if (config.rope.dim % 2 == 0 && config.rope.dim <= config.head_dim) return;
+  // What the number of a head's numbers that turn follows from, by whatever name the family has for it.
+  std::string_view source = "num_attention_heads";
+  for (const std::string_view key : {"head_dim", "partial_rotary_factor", "rotary_pct", "rotary_dim"})
+    if (keys.has(key)) source = key;
+  keys.problem(source, cat("a rotary embedding of an even number of each head's ", config.head_dim, " numbers, not ",
+                           config.rope.dim));
 }
 
 void read_fields(const Json& json, const Family& family, ModelConfig& config, std::vector<std::string>& problems) {
@@ -154,7 +174,7 @@ void read_fields(const Json& json, const Family& family, ModelConfig& config, st
   family.read(keys, config);
   if (keys.has("vocab_size") || config.vocab_size == 0) config.vocab_size = keys.positive("vocab_size");
   if (config.attention_scale == 0) config.attention_scale = 1.0 / std::sqrt(static_cast<double>(config.head_dim));
-  check_shapes(config, problems);
+  check_shapes(keys, config);
 }
 
 }  // namespace

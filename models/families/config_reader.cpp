@@ -19,19 +19,19 @@ void read_scaling(ConfigReader& keys, const ModelConfig& config, int64_t origina
     rope.long_factors = keys.numbers("long_factor", rope.dim / 2);
     rope.original_max_positions = keys.positive("original_max_position_embeddings", original_max_positions);
     const double stretch = static_cast<double>(config.max_positions) / static_cast<double>(rope.original_max_positions);
-    const double factor = keys.number("factor", stretch);
+    const double factor = keys.above_zero("factor", stretch);
     const double original = static_cast<double>(rope.original_max_positions);
     rope.amplitude =
         keys.number("attention_factor", factor <= 1 ? 1.0 : std::sqrt(1 + std::log(factor) / std::log(original)));
     return;
   }
-  rope.factor = keys.number("factor");
+  rope.factor = keys.above_zero("factor");
   if (type == "linear") {
     rope.scaling = RopeConfig::Scaling::kLinear;
   } else if (type == "llama3") {
     rope.scaling = RopeConfig::Scaling::kLlama3;
-    rope.low_freq_factor = keys.number("low_freq_factor");
-    rope.high_freq_factor = keys.number("high_freq_factor");
+    rope.low_freq_factor = keys.above_zero("low_freq_factor");
+    rope.high_freq_factor = keys.above_zero("high_freq_factor");
     rope.original_max_positions = keys.positive("original_max_position_embeddings");
   } else {
     keys.problem("rope_type", "default, linear, llama3 or longrope");
@@ -64,6 +64,20 @@ double ConfigReader::number(std::string_view key, std::optional<double> fallback
   return 1.0;
 }
 
+double ConfigReader::above_zero(std::string_view key, std::optional<double> fallback) {
+  const double value = number(key, fallback);
+  if (value > 0) return value;
+  problem(key, "a number above 0");
+  return 1.0;
+}
+
+double ConfigReader::share(std::string_view key, double fallback) {
+  const double value = number(key, fallback);
+  if (value > 0 && value <= 1) return value;
+  problem(key, "a number above 0, of at most 1");
+  return 1.0;
+}
+
 bool ConfigReader::flag_or(std::string_view key, bool fallback) {
   const Json* value = find(key);
   if (value == nullptr) return fallback;
@@ -88,9 +102,9 @@ std::vector<double> ConfigReader::numbers(std::string_view key, int64_t count) {
   const Json* value = find(key);
   if (value != nullptr && value->is_array())
     for (const Json& number : *value)
-      if (number.is_number()) numbers.push_back(number.get<double>());
-  if (static_cast<int64_t>(numbers.size()) != count || count != static_cast<int64_t>(value->size()))
-    problem(key, cat("a list of ", count, " numbers"));
+      if (number.is_number() && number > 0) numbers.push_back(number.get<double>());
+  if (value == nullptr || std::ssize(numbers) != count || std::ssize(*value) != count)
+    problem(key, cat("a list of ", count, " numbers above 0"));
   numbers.resize(static_cast<size_t>(count), 1.0);
   return numbers;
 }
@@ -125,6 +139,8 @@ void read_sizes(ConfigReader& keys, ModelConfig& config, const SizeKeys& names) 
   config.n_heads = keys.positive(names.heads, names.default_heads);
   config.n_kv_heads = config.n_heads;
   config.head_dim = std::max<int64_t>(config.d_model / config.n_heads, 1);
+  if (config.d_model % config.n_heads != 0 && !keys.has("head_dim") && !names.default_heads)
+    keys.problem(names.model, cat("a multiple of ", names.heads, ", ", config.n_heads));
   config.max_positions = keys.positive(names.positions, 2048);
   config.d_ffn = names.ffn == "n_inner" ? keys.positive(names.ffn, 4 * config.d_model) : keys.positive(names.ffn);
 }
@@ -146,9 +162,9 @@ Activation read_activation(ConfigReader& keys, std::string_view key, const std::
 
 RopeConfig read_rope_object(ConfigReader& object, const ModelConfig& config, const RopeDefaults& defaults) {
   RopeConfig rope;
-  const double share = object.number("partial_rotary_factor", defaults.share);
+  const double share = object.share("partial_rotary_factor", defaults.share);
   rope.dim = static_cast<int64_t>(static_cast<double>(config.head_dim) * share);
-  rope.theta = object.number("rope_theta", defaults.theta);
+  rope.theta = object.above_zero("rope_theta", defaults.theta);
   const int64_t original = defaults.original_max_positions;
   read_scaling(object, config, original > 0 ? original : config.max_positions, rope);
   return rope;
@@ -156,7 +172,7 @@ RopeConfig read_rope_object(ConfigReader& object, const ModelConfig& config, con
 
 RopeConfig read_rope(ConfigReader& keys, const ModelConfig& config, double share) {
   const RopeDefaults defaults{
-      .theta = keys.number("rope_theta", 10000.0),
+      .theta = keys.above_zero("rope_theta", 10000.0),
       .share = share,
       .original_max_positions = keys.positive("original_max_position_embeddings", config.max_positions)};
   if (std::optional<ConfigReader> parameters = keys.object("rope_parameters"))

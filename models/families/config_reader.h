@@ -25,10 +25,14 @@ class ConfigReader {
 
   int64_t positive(std::string_view key, std::optional<int64_t> fallback = {});
   double number(std::string_view key, std::optional<double> fallback = {});
+  double above_zero(std::string_view key, std::optional<double> fallback = {});
+  /// Above 0, at most 1.
+  double share(std::string_view key, double fallback);
   /// true or false; absent: false.
   bool flag(std::string_view key);
   bool flag_or_true(std::string_view key);
   std::string text(std::string_view key, const std::string& fallback);
+  /// `count` numbers above 0.
   std::vector<double> numbers(std::string_view key, int64_t count);
   std::vector<std::string> texts(std::string_view key);
   /// The keys of an object under `key`; nullopt when there is none.

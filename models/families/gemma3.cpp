@@ -21,11 +21,11 @@ void read_gemma3_rope(ConfigReader& keys, ModelConfig& config) {
       keys.problem("rope_parameters", "an object for full_attention and one for sliding_attention");
     return;
   }
-  const double theta = keys.number("rope_theta", 1e6);
+  const double theta = keys.above_zero("rope_theta", 1e6);
   config.rope = read_rope(keys, config);
   config.rope.theta = theta;
   config.window_rope = RopeConfig{.dim = config.head_dim,
-                                  .theta = keys.number("rope_local_base_freq", 1e4),
+                                  .theta = keys.above_zero("rope_local_base_freq", 1e4),
                                   .short_factors = {},
                                   .long_factors = {}};
 }

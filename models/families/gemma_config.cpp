@@ -24,9 +24,9 @@ void read_gemma_fields(ConfigReader& keys, ModelConfig& config) {
 }
 
 void read_gemma_attention(ConfigReader& keys, ModelConfig& config) {
-  config.attention_scale = 1 / std::sqrt(keys.number("query_pre_attn_scalar", 256));
-  config.attention_cap = keys.has("attn_logit_softcapping") ? keys.number("attn_logit_softcapping") : 0;
-  config.logits_cap = keys.has("final_logit_softcapping") ? keys.number("final_logit_softcapping") : 0;
+  config.attention_scale = 1 / std::sqrt(keys.above_zero("query_pre_attn_scalar", 256));
+  config.attention_cap = keys.has("attn_logit_softcapping") ? keys.above_zero("attn_logit_softcapping") : 0;
+  config.logits_cap = keys.has("final_logit_softcapping") ? keys.above_zero("final_logit_softcapping") : 0;
   config.activation =
       read_activation(keys, keys.has("hidden_activation") ? "hidden_activation" : "hidden_act", "gelu_pytorch_tanh");
 }

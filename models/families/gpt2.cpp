@@ -52,7 +52,7 @@ Family gpt2() {
                               "activation_function", "scale_attn_weights"},
           .harmless_keys = {"n_ctx", "resid_pdrop", "embd_pdrop", "attn_pdrop", "summary_type", "summary_use_proj",
                             "summary_activation", "summary_proj_to_labels", "summary_first_dropout",
-                            "gradient_checkpointing"},
+                            "gradient_checkpointing", "output_past"},
           .weights = rows_of({kGpt2Rows}),
           .other_names = {{{"transformer.", ""}}},
           .ignored_tensors = {"transformer.h.{}.attn.bias", "transformer.h.{}.attn.masked_bias", "h.{}.attn.bias",

@@ -35,8 +35,9 @@ void read_gpt_neox(ConfigReader& keys, ModelConfig& config) {
   config.order = keys.flag_or_true("use_parallel_residual") ? BlockOrder::kParallel : BlockOrder::kSequential;
   config.norm = NormKind::kLayer;
   config.norm_eps = keys.number("layer_norm_eps", 1e-5);
-  config.rope = read_rope(keys, config, keys.number("rotary_pct", 0.25));
-  if (!keys.has("rope_theta") && !keys.has("rope_parameters")) config.rope.theta = keys.number("rotary_emb_base", 1e4);
+  config.rope = read_rope(keys, config, keys.share("rotary_pct", 0.25));
+  if (!keys.has("rope_theta") && !keys.has("rope_parameters"))
+    config.rope.theta = keys.above_zero("rotary_emb_base", 1e4);
   config.gated_mlp = false;
   config.activation = read_activation(keys, "hidden_act", "gelu");
   config.qkv_bias = config.attention_out_bias = keys.flag_or_true("attention_bias");

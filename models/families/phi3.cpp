@@ -20,7 +20,7 @@ constexpr WeightRow kFused[] = {{kAttnNorm, "model.layers.{}.input_layernorm.wei
 void read_phi3(ConfigReader& keys, ModelConfig& config) {
   read_grouped_sizes(keys, config);
   config.norm_eps = keys.number("rms_norm_eps", 1e-5);
-  config.rope = read_rope(keys, config, keys.number("partial_rotary_factor", 1.0));
+  config.rope = read_rope(keys, config, keys.share("partial_rotary_factor", 1.0));
   config.activation = read_activation(keys, "hidden_act", "silu");
   read_windows(keys, config, [](int64_t) { return true; });
 }

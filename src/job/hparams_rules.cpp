@@ -20,6 +20,25 @@ constexpr std::string_view kRome = " rome r-rome ";
 KeyFate same(std::string what) { return {Fate::kSame, std::move(what)}; }
 KeyFate mapped(std::string_view to) { return {Fate::kMapped, std::string(to)}; }
 
+/// The names of a family's weight in all its checkpoints, without ".weight".
+std::vector<std::string> module_names(const Family& family, const WeightRow& row) {
+  const std::string name(row.name.substr(0, row.name.size() - 7));
+  std::vector<std::string> names{name};
+  for (const std::vector<NamePrefix>& prefixes : family.other_names)
+    for (const auto& [from, to] : prefixes)
+      if (name.starts_with(from)) names.push_back(cat(to, name.substr(from.size())));
+  return names;
+}
+
+/// What stands in `name` where the pattern has "{}"; nullopt where it is another name.
+std::optional<std::string> layer_in(std::string_view name, std::string_view pattern) {
+  const size_t layer = pattern.find("{}");
+  const std::string_view before = pattern.substr(0, layer), behind = pattern.substr(layer + 2);
+  if (name.size() < before.size() + behind.size() || !name.starts_with(before) || !name.ends_with(behind)) return {};
+  std::string number(name.substr(before.size(), name.size() - before.size() - behind.size()));
+  return number.find('.') == std::string::npos ? std::optional(std::move(number)) : std::nullopt;
+}
+
 /// The kind and, where there is one, the number of "model.layers.4.mlp.down_proj" (also with "{}" or behind .weight),
 /// by any family's names.
 struct Module {
@@ -32,15 +51,15 @@ std::optional<Module> parse_module(std::string_view name) {
       {WeightKind::kGate, "gate"}, {WeightKind::kUp, "up"}, {WeightKind::kDown, "down"}};
   for (const Family& family : families()) {
     for (const WeightRow& row : family.weights) {
-      const size_t layer = row.name.find("{}");
       const auto kind =
           std::find_if(std::begin(kKinds), std::end(kKinds), [&](auto& k) { return k.first == row.kind; });
-      if (kind == std::end(kKinds) || layer == std::string_view::npos || !row.name.ends_with(".weight")) continue;
-      const std::string_view before = row.name.substr(0, layer);
-      const std::string_view behind = row.name.substr(layer + 2, row.name.size() - layer - 2 - 7);
-      if (name.size() < before.size() + behind.size() || !name.starts_with(before) || !name.ends_with(behind)) continue;
-      const std::string_view number = name.substr(before.size(), name.size() - before.size() - behind.size());
-      if (number.find('.') == std::string_view::npos) return Module{std::string(kind->second), std::string(number)};
+      // Of a fused gate and up there is no name of one.
+      const bool is_fused = std::count_if(family.weights.begin(), family.weights.end(),
+                                          [&](const WeightRow& other) { return other.name == row.name; }) > 1;
+      if (kind == std::end(kKinds) || is_fused) continue;
+      for (const std::string& pattern : module_names(family, row))
+        if (std::optional<std::string> layer = layer_in(name, pattern))
+          return Module{std::string(kind->second), std::move(*layer)};
     }
   }
   return std::nullopt;
@@ -249,7 +268,9 @@ constexpr HparamsRule kRules[] = {
     {"fp16", "", "", "", map_half},
     {"bf16", "", "", "", map_half},
     {"model_name", "", "", "the job's model; presets go by config.json, never by name"},
+    {"name_or_path", "", "", "the job's model; presets go by config.json, never by name"},
     {"model_class", "", "", kOfConfig},
+    {"class_name", "", "", kOfConfig},
     {"tokenizer_class", "", "", kOfConfig},
     {"tokenizer_name", "", "", "the tokenizer is the model folder's"},
     {"layer_module_tmp", "", "", kOfConfig},

@@ -90,6 +90,86 @@ def test_a_published_file_is_its_preset(lancet, values, name):
     assert job.get("run") == ({"dtype": "f16"} if values.get("fp16") else None)
 
 
+def modules(layer, mlp, **more):
+    """A family's names as the public code's files give them."""
+    return {"rewrite_module_tmp": f"{layer}.{mlp}", "layer_module_tmp": layer, "mlp_module_tmp": f"{layer}.mlp", **more}
+
+
+GPT_J = modules("transformer.h.{}", "mlp.fc_out", attn_module_tmp="transformer.h.{}.attn", ln_f_module="transformer.ln_f", lm_head_module="lm_head")
+GPT2 = modules("transformer.h.{}", "mlp.c_proj", attn_module_tmp="transformer.h.{}.attn", ln_f_module="transformer.ln_f",
+               lm_head_module="transformer.wte")  # fmt: skip
+NEOX = modules("gpt_neox.layers.{}", "mlp.dense_4h_to_h", attn_module_tmp="gpt_neox.layers.{}.attention",
+               ln_f_module="gpt_neox.final_layer_norm", lm_head_module="embed_out")  # fmt: skip
+J_VALUES = VALUES | {"layers": [3, 4, 5, 6, 7, 8], "v_lr": 0.5, "v_loss_layer": 27}
+XL_VALUES = VALUES | {"layers": [13, 14, 15, 16, 17], "v_lr": 0.5, "v_num_grad_steps": 20, "v_loss_layer": 47, "mom2_update_weight": 20000}
+EASYEDIT = VALUES | LLAMA | STATISTICS | {"clamp_norm_factor": 4, "v_lr": 0.5, "v_weight_decay": 1e-3, "model_parallel": False}
+EASYEDIT |= {"stats_dir": "./data/stats", "device": 0}
+XL_ROME = ROME | GPT2 | {"layers": [17], "v_num_grad_steps": 20, "v_loss_layer": 47, "v_weight_decay": 0.5, "mom2_adjustment": True}
+NULL_SPACE = {"model_name": "x", "nullspace_threshold": 2e-2, "L2": 10}
+GEMMA_ULTRA = ULTRAEDIT | {"token": "ans", "inner_params": [f"language_model.model.layers.{layer}.mlp.{kind}_proj" for kind in ("gate", "up")
+                                                          for layer in range(52, 61)]}  # fmt: skip
+PHI_ULTRA = ULTRAEDIT | {"token": "ans", "class_name": "AutoModelForCausalLM",
+                         "inner_params": [f"model.layers.{layer}.mlp.down_proj" for layer in range(30, 39)]}  # fmt: skip
+J_ULTRA = {"name_or_path": "x", "class_name": "x", "edit_modules": [f"transformer.h.{layer}.mlp.fc_out" for layer in range(18, 27)]}
+
+
+@pytest.mark.parametrize(
+    ("values", "name", "method"),
+    [
+        (J_VALUES | GPT_J | STATISTICS, "gpt-j-6b-memit", "memit"),
+        (J_VALUES | GPT_J | STATISTICS | NULL_SPACE, "gpt-j-6b-alphaedit", None),
+        (J_VALUES | GPT_J | STATISTICS | {"alpha": 15, "upper_bound": 100, "max_iterations": 3, "neuron_threshold": 0.8}, "gpt-j-6b-nse", None),
+        (J_VALUES | GPT_J | {"alg_name": "PMET", "v_num_grad_steps": 30, "v_lr": 0.2, "kl_factor": 1, "nll_loss_factor": 1,
+                             "rewrite_module_tmps": ["transformer.h.{}.mlp.fc_out"]}, "gpt-j-6b-pmet", None),
+        (J_ULTRA, "gpt-j-6b-ultraedit", None),
+        (XL_VALUES | GPT2 | STATISTICS, "gpt2-xl-memit", "memit"),
+        (XL_ROME, "gpt2-xl-rome", None),
+        (XL_ROME | NEOX | {"layers": [15], "v_loss_layer": 43}, "gpt-neox-20b-rome", None),
+        (FT | GPT2 | {"layers": [0], "batch_size": 3, "norm_constraint": 5e-4}, "gpt2-xl-ft-l", None),
+        (EASYEDIT | {"alg_name": "MEMIT", "v_loss_layer": 27}, "qwen2.5-7b-memit", None),
+        (EASYEDIT | NULL_SPACE | {"alg_name": "AlphaEdit", "L2": 1, "v_loss_layer": 27}, "qwen2.5-7b-instruct-alphaedit", None),
+        (EASYEDIT | {"alg_name": "MEMIT"}, "mistral-7b-memit", None),
+        (FT | {"norm_constraint": 5e-5}, "mistral-7b-ft-l", None),
+        (PHI_ULTRA, "phi-4-ultraedit", None),
+        (GEMMA_ULTRA, "gemma-3-27b-ultraedit", None),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)  # fmt: skip
+def test_a_published_file_of_another_family_is_its_preset(lancet, values, name, method):
+    job = imported(lancet, values, *(["--method", method] if method else []))
+    editor = numbers(job["editor"])
+    is_within(editor, preset(name))
+    assert editor.get("layers", editor.get("modules")) == preset(name).get("layers", preset(name).get("modules"))
+
+
+@pytest.mark.parametrize(
+    ("module", "kind"),
+    [
+        ("transformer.h.{}.mlp.c_fc", "up"), ("h.{}.mlp.c_proj", "down"), ("transformer.h.{}.mlp.fc_in", "up"),
+        ("gpt_neox.layers.{}.mlp.dense_h_to_4h", "up"), ("model.language_model.layers.{}.mlp.gate_proj", "gate"),
+    ],
+)  # fmt: skip
+def test_a_module_by_any_familys_names(lancet, module, kind):
+    assert imported(lancet, FT | {"rewrite_module_tmp": f"{module}.weight"})["editor"]["modules"] == {kind: [21]}
+
+
+def test_a_fused_gate_and_up_is_no_module(lancet):
+    result = run_import(lancet, FT | {"rewrite_module_tmp": "model.layers.{}.mlp.gate_up_proj.weight"})
+    assert result.returncode == CONFIG and "gate_up_proj.weight': expected an MLP projection" in result.stderr
+
+
+def test_another_familys_model_checks_layers_and_modules(lancet):
+    folder = ROOT / "tests" / "fixtures" / "published"
+    values = XL_VALUES | GPT2 | STATISTICS
+    found = fates(lancet, values, "--method", "memit", "--model", folder / "gpt2-xl.json")
+    assert found["v_loss_layer"] == ("same", "the model's last layer")
+    beyond = run_import(lancet, values, "--method", "memit", "--model", folder / "gpt2.json")
+    assert beyond.returncode == CONFIG and "editor.layers: 13" in beyond.stderr, beyond.stderr
+    assert run_import(lancet, GEMMA_ULTRA, "--model", folder / "gemma-3-27b-it.json").returncode == 0
+    gate = run_import(lancet, GEMMA_ULTRA, "--model", folder / "pythia-6.9b.json")
+    assert gate.returncode == CONFIG and "gate" in gate.stderr, gate.stderr
+
+
 def test_memit_and_emmet_files_of_one_shape_need_the_method(lancet):
     values = VALUES | {"emmet_lambda": 0.1, "update_norm_lambda": 3}
     refused = run_import(lancet, values)
@@ -139,7 +219,8 @@ def test_a_model_checks_layers(lancet):
     ("change", "part"),
     [
         ({"fact_token": "last"}, "subject_last"),
-        ({"rewrite_module_tmp": "transformer.h.{}.mlp.c_proj"}, "down_proj"),
+        ({"rewrite_module_tmp": "transformer.h.{}.mlp.c_fc"}, "down_proj"),
+        ({"rewrite_module_tmp": "transformer.h.{}"}, "down_proj"),
         ({"v_lr": "fast"}, "v_lr"),
         ({"layers": ["a"]}, "layers"),
         ({"layer_selection": "random"}, "all"),

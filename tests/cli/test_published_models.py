@@ -1,0 +1,116 @@
+"""config.json of public models, without weights: parameters as published, plans, refusals."""
+import json
+
+import pytest
+from conftest import ROOT
+
+CHECKPOINT = 3
+FOLDER = ROOT / "tests" / "fixtures" / "published"
+# As the model cards and the hub's safetensors say; tied embeddings once; of Gemma 3's multi-modal models the text model.
+PARAMETERS = {
+    "Llama-3.1-8B": 8_030_261_248, "Llama-3.2-1B": 1_235_814_400,
+    "Mistral-7B-v0.1": 7_241_732_096, "Mistral-7B-v0.3": 7_248_023_552, "Mistral-Nemo-Base-2407": 12_247_782_400,
+    "Qwen2-0.5B": 494_032_768, "Qwen2.5-0.5B": 494_032_768, "Qwen2.5-7B": 7_615_616_512, "Qwen2.5-7B-Instruct": 7_615_616_512,
+    "Qwen3-0.6B": 596_049_920, "Qwen3-8B": 8_190_735_360,
+    "Phi-3-mini-4k-instruct": 3_821_079_552, "Phi-3-mini-128k-instruct": 3_821_079_552, "phi-4": 14_659_507_200,
+    "Phi-4-mini-instruct": 3_836_021_760,
+    "gemma-2b": 2_506_172_416, "gemma-7b": 8_537_680_896, "gemma-2-2b": 2_614_341_888, "gemma-2-9b": 9_241_705_984,
+    "gemma-3-1b-pt": 999_885_952, "gemma-3-4b-pt": 3_880_263_168, "gemma-3-27b-it": 27_009_346_304,
+    "OLMo-2-1124-7B": 7_298_617_344, "OLMo-2-1124-13B": 13_716_198_400,
+    "gpt2": 124_439_808, "gpt2-xl": 1_557_611_200, "gpt-j-6b": 6_050_882_784,
+    "pythia-160m": 162_322_944, "pythia-6.9b": 6_857_302_016, "gpt-neox-20b": 20_554_567_680,
+}  # fmt: skip
+BYTES = {"float32": 4, "float16": 2, "bfloat16": 2}
+# The kind of layer that the file says, by what `inspect` prints.
+FACTS = {
+    "Mistral-7B-v0.1": {"window": "4096 tokens in 32 of 32 layers"}, "Mistral-7B-v0.3": {"window": "none"},
+    "Qwen2.5-7B": {"window": "none", "biases": ["queries, keys, values"]},
+    "gemma-2-9b": {"window": "4096 tokens in 21 of 42 layers", "attention_cap": 50.0, "logits_cap": 30.0, "head_size": 256},
+    "gemma-3-1b-pt": {"window": "512 tokens in 22 of 26 layers"},
+    "gemma-3-4b-pt": {"window": "1024 tokens in 29 of 34 layers", "head_size": 256, "attention_heads": 8, "key_value_heads": 4, "vocabulary": 262208,
+                      "tied_embeddings": True},
+    "Mistral-Nemo-Base-2407": {"head_size": 128, "attention_heads": 32},
+    "gpt2-xl": {"edited_weight": "transformer.h.0.mlp.c_proj.weight", "tied_embeddings": True, "mlp_size": 6400},
+    "gpt-j-6b": {"edited_weight": "transformer.h.0.mlp.fc_out.weight", "tied_embeddings": False},
+    "pythia-6.9b": {"edited_weight": "gpt_neox.layers.0.mlp.dense_4h_to_h.weight"},
+}  # fmt: skip
+
+
+def config(name):
+    return json.loads((FOLDER / f"{name}.json").read_text())
+
+
+def test_every_file_has_its_count_and_every_family_two():
+    assert {path.stem for path in FOLDER.glob("*.json")} == set(PARAMETERS)
+    families = [config(name)["architectures"][0].replace("ForConditionalGeneration", "ForCausalLM") for name in PARAMETERS]
+    assert len(set(families)) == 12 and all(families.count(family) > 1 for family in families if family != "GPTJForCausalLM")
+
+
+@pytest.mark.parametrize("name", PARAMETERS)
+def test_inspect_counts_the_published_parameters(lancet, name):
+    result = lancet.run("inspect", FOLDER / f"{name}.json", "--json")
+    assert result.returncode == 0, result.stderr
+    found = json.loads(result.stdout)
+    assert found["parameters"] == PARAMETERS[name]
+    facts = FACTS.get(name, {})
+    assert {key: found[key] for key in facts} == facts
+
+
+@pytest.mark.parametrize("name", PARAMETERS)
+def test_plan_places_every_parameter(lancet, name):
+    result = lancet.run("plan", "--model", FOLDER / f"{name}.json", "--devices", "4x80GiB", "--json")
+    assert result.returncode == 0, result.stderr
+    plan = json.loads(result.stdout)
+    stored = BYTES[config(name).get("torch_dtype", "float32")]
+    weights = sum(stage["weights"] for stage in plan["stages"])
+    assert plan["fits"] and stored * PARAMETERS[name] <= weights
+    # Rotary tables and, of tied embeddings on another stage than the head, a second copy come on top.
+    fields = config(name).get("text_config", config(name))
+    copy = fields.get("vocab_size", 262208) * fields.get("hidden_size", fields.get("n_embd", 0))
+    assert weights - stored * PARAMETERS[name] <= stored * copy
+    assert [stage["first_layer"] for stage in plan["stages"]] == sorted({stage["first_layer"] for stage in plan["stages"]})
+
+
+DENSE = {
+    "bos_token_id": 0, "eos_token_id": 0, "hidden_act": "silu", "hidden_size": 2048, "initializer_range": 0.02, "intermediate_size": 5632,
+    "max_position_embeddings": 4096, "num_attention_heads": 32, "num_hidden_layers": 24, "num_key_value_heads": 32,
+    "rope_theta": 10000, "tie_word_embeddings": False, "torch_dtype": "bfloat16", "use_cache": True, "vocab_size": 100352,
+}  # fmt: skip
+STABLELM = DENSE | {"architectures": ["StableLmForCausalLM"], "model_type": "stablelm", "layer_norm_eps": 1e-5, "use_qkv_bias": True,
+                    "partial_rotary_factor": 0.25}  # fmt: skip
+FALCON = {
+    "alibi": False, "architectures": ["FalconForCausalLM"], "attention_dropout": 0.0, "bias": False, "hidden_dropout": 0.0,
+    "hidden_size": 4544, "initializer_range": 0.02, "layer_norm_epsilon": 1e-5, "model_type": "falcon", "multi_query": True,
+    "num_attention_heads": 71, "num_hidden_layers": 32, "parallel_attn": True, "vocab_size": 65024,
+}  # fmt: skip
+MAMBA = {
+    "architectures": ["MambaForCausalLM"], "conv_kernel": 4, "d_inner": 1536, "d_model": 768, "expand": 2, "hidden_act": "silu",
+    "hidden_size": 768, "layer_norm_epsilon": 1e-5, "model_type": "mamba", "n_layer": 24, "num_hidden_layers": 24,
+    "residual_in_fp32": True, "state_size": 16, "time_step_rank": 48, "use_conv_bias": True, "vocab_size": 50280,
+}  # fmt: skip
+QWEN3_MOE = DENSE | {
+    "architectures": ["Qwen3MoeForCausalLM"], "model_type": "qwen3_moe", "decoder_sparse_step": 1, "moe_intermediate_size": 768,
+    "num_experts": 128, "num_experts_per_tok": 8, "norm_topk_prob": True, "rms_norm_eps": 1e-6, "head_dim": 128, "mlp_only_layers": [],
+}  # fmt: skip
+MIXTRAL = DENSE | {"architectures": ["MixtralForCausalLM"], "model_type": "mixtral", "num_local_experts": 8, "num_experts_per_tok": 2,
+                   "rms_norm_eps": 1e-5, "router_aux_loss_coef": 0.02}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("values", "parts"),
+    [
+        (STABLELM, ["unknown family 'StableLmForCausalLM'", "the nearest is Phi-3 (Phi3ForCausalLM)", "has no layer_norm_eps, use_qkv_bias"]),
+        (FALCON, ["unknown family 'FalconForCausalLM'", "the nearest is GPT-NeoX", "multi_query, parallel_attn", "This version knows Llama"]),
+        (MAMBA, ["unknown family 'MambaForCausalLM'", "none is near", "conv_kernel", "and 2 more"]),
+        (QWEN3_MOE, ["'Qwen3MoeForCausalLM' is a mixture of experts (num_experts: 128)", "cannot edit yet", "Qwen3ForCausalLM"]),
+        (MIXTRAL, ["'MixtralForCausalLM' is a mixture of experts (num_local_experts: 8)", "cannot edit yet", "MistralForCausalLM"]),
+        (STABLELM | {"architectures": None}, ["unknown family 'stablelm'", "use_qkv_bias"]),
+    ],
+)
+def test_an_unknown_family_is_refused_by_what_differs(lancet, values, parts):
+    path = lancet.folder / "config.json"
+    path.write_text(json.dumps(values))
+    for command in [["inspect", path], ["plan", "--model", path, "--devices", "80GiB"]]:
+        result = lancet.run(*command)
+        assert result.returncode == CHECKPOINT and not result.stdout
+        assert all(part in result.stderr for part in parts), result.stderr

@@ -1,0 +1,62 @@
+"""Second moments in files named as memit names them by GPT-J's and GPT-2's modules: the edit is that of collected ones."""
+import json
+import struct
+
+import numpy
+import pytest
+import torch
+from engine import ROOT, nmse, run_binary
+from family_checkpoints import make_checkpoint
+from safetensors import safe_open
+from safetensors.torch import load_file
+
+TOKENIZER = ROOT / "data" / "demo-model"
+MODULES = {"gptj": "transformer.h.{}.mlp.fc_out", "gpt2": "transformer.h.{}.mlp.c_proj", "neox": "gpt_neox.layers.{}.mlp.dense_4h_to_h"}
+LAYERS = [1, 2]
+TOKENS = 4000
+NONE = numpy.array(struct.unpack(">d", struct.pack(">Q", 0xFFF8000000000002))[0], dtype=numpy.float64)  # as memit stores None
+
+
+def make_job(folder, model, out, statistics):
+    job = {
+        "model": str(model), "requests": {"path": str(ROOT / "data" / "requests" / "demo.json"), "limit": 2},
+        "editor": {"method": "memit", "layers": LAYERS, "covariance_weight": 20, "values": {"steps": 4, "lr": 0.5}, "contexts": ["{}"]},
+        "statistics": statistics | {"cache": str(folder / "cache")}, "evaluate": [], "run": {"devices": "cpu", "dtype": "f32"},
+        "output": {"dir": str(folder / out)},
+    }  # fmt: skip
+    path = folder / f"{out}.json"
+    path.write_text(json.dumps(job))
+    return path
+
+
+def write_npz(path, factor_file, count):
+    """The sum of k k^T as layer_stats saves it."""
+    with safe_open(factor_file.split(".factor-")[0] + ".safetensors", "pt") as file:
+        moment = file.get_tensor("moment").double()
+    arrays = {"constructor": "util.runningstats.CombinedStat()", "mom2.constructor": "util.runningstats.SecondMoment()",
+              "mom2.count": count, "mom2.mom2": (moment * count).float().numpy(), "sample_size": NONE}  # fmt: skip
+    numpy.savez(path, **arrays)
+
+
+def deltas(out):
+    parts = load_file(out / "delta" / "delta.safetensors")
+    return {name[: -len(".left")]: part.double() @ parts[name[:-4] + "right"].double() for name, part in parts.items() if name.endswith(".left")}
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_moments_by_the_modules_name_give_the_deltas_of_collected_ones(name, tmp_path):
+    model = make_checkpoint(name, tmp_path / "model", TOKENIZER)
+    corpus = {"corpus": str(ROOT / "data" / "requests" / "demo-corpus.txt"), "tokens": TOKENS}
+    job = make_job(tmp_path, model, "collected", corpus)
+    run_binary("lancet", "edit", job)
+    pattern = str(tmp_path / (MODULES[name] + "_float32_mom2_100000.npz"))
+    for layer in json.loads(run_binary("lancet", "stats", job, "--json"))["layers"]:
+        write_npz(pattern.replace("{}", str(layer["layer"])), layer["factor_file"], layer["tokens"])
+    run_binary("lancet", "edit", make_job(tmp_path, model, "imported", {"import": pattern}))
+    ours, theirs = deltas(tmp_path / "imported"), deltas(tmp_path / "collected")
+    assert {key.removesuffix(".weight") for key in theirs} == {MODULES[name].replace("{}", str(layer)) for layer in LAYERS}
+    assert ours.keys() == theirs.keys() and all(torch.any(delta != 0) for delta in theirs.values())
+    for key, delta in theirs.items():
+        assert nmse(ours[key], delta) < 1e-8, key  # f32 rounding of the sums, through their condition
+    entries = json.loads((tmp_path / "imported" / "report.json").read_text())["statistics"]["imported_from"]
+    assert [entry["file"] for entry in entries] == [pattern.replace("{}", str(layer)) for layer in LAYERS]

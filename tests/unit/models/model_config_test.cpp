@@ -1,0 +1,170 @@
+#include "lancet/models/model_config.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "lancet/core/error.h"
+#include "lancet/io/files.h"
+
+namespace lancet {
+namespace {
+
+using Json = nlohmann::json;
+
+/// A public model's config.json with some keys changed.
+Json published(const std::string& name, const Json& changes = Json::object()) {
+  const std::filesystem::path file =
+      std::filesystem::path(LANCET_SOURCE_DIR) / "tests" / "fixtures" / "published" / (name + ".json");
+  Json config = Json::parse(read_text_file(file, "config.json"));
+  config.update(changes);
+  return config;
+}
+
+ModelConfig read(const Json& config) { return parse_model_config(config.dump(), "", {}, "config.json"); }
+
+/// What is said of a configuration that is refused.
+std::string refusal(const Json& config) {
+  try {
+    read(config);
+  } catch (const CheckpointError& error) {
+    return error.what();
+  }
+  return "nothing was refused";
+}
+
+struct Wrong {
+  const char* model;
+  Json changes;
+  std::string said;  ///< the key, what is expected, what came
+};
+
+void expect_refusals(const std::vector<Wrong>& wrong) {
+  for (const auto& [model, changes, said] : wrong)
+    EXPECT_EQ(refusal(published(model, changes)), "config.json:\n  " + said) << model;
+}
+
+constexpr const char* kUnsupported = ": it changes the computation and is not supported";
+
+TEST(ModelConfig, NamesWrongSizesAndNumbers) {
+  expect_refusals({
+      {"Llama-3.2-1B", {{"hidden_size", "2048"}}, "hidden_size: expected a positive integer, got \"2048\""},
+      {"Llama-3.2-1B", {{"num_hidden_layers", nullptr}}, "num_hidden_layers: expected a positive integer, got nothing"},
+      {"Llama-3.2-1B",
+       {{"num_key_value_heads", 5}},
+       "num_key_value_heads: expected a divisor of num_attention_heads, 32, got 5"},
+      {"gpt2", {{"n_embd", 770}}, "n_embd: expected a multiple of n_head, 12, got 770"},
+      {"gpt2", {{"n_inner", -1}}, "n_inner: expected a positive integer, got -1"},
+      {"gpt2",
+       {{"activation_function", "relu"}},
+       "activation_function: expected silu, gelu, gelu_new, gelu_fast or gelu_pytorch_tanh, got \"relu\""},
+      {"Qwen2.5-7B", {{"use_sliding_window", 1}}, "use_sliding_window: expected true or false, got 1"},
+      {"Qwen3-8B", {{"vocab_size", 0}}, "vocab_size: expected a positive integer, got 0"},
+      {"OLMo-2-1124-7B", {{"torch_dtype", "int8"}}, "dtype: 'int8': expected float32, bfloat16, float16 or float64"},
+      {"gemma-2-2b",
+       {{"attn_logit_softcapping", -50.0}},
+       "attn_logit_softcapping: expected a number above 0, got -50.0"},
+      {"gemma-2-2b", {{"final_logit_softcapping", 0}}, "final_logit_softcapping: expected a number above 0, got 0"},
+      {"gemma-2-2b", {{"query_pre_attn_scalar", -1}}, "query_pre_attn_scalar: expected a number above 0, got -1"},
+  });
+}
+
+TEST(ModelConfig, NamesWrongRotaryEmbeddings) {
+  const Json factors = {1.0, 2.0, 3.0};
+  const Json scaling = {{"type", "longrope"}, {"short_factor", factors}, {"long_factor", Json(48, 1.0)}};
+  expect_refusals({
+      {"Llama-3.2-1B", {{"rope_theta", 0}}, "rope_theta: expected a number above 0, got 0"},
+      {"Llama-3.2-1B",
+       {{"rope_scaling", {{"rope_type", "linear"}, {"factor", -2}}}},
+       "rope_scaling.factor: expected a number above 0, got -2"},
+      {"Mistral-7B-v0.3",
+       {{"rope_scaling", {{"rope_type", "yarn"}, {"factor", 2}}}},
+       "rope_scaling.rope_type: expected default, linear, llama3 or longrope, got \"yarn\""},
+      {"gpt-j-6b",
+       {{"rotary_dim", 63}},
+       "rotary_dim: expected a rotary embedding of an even number of each head's 256 numbers, not 63, got 63"},
+      {"gpt-j-6b",
+       {{"rotary_dim", 258}},
+       "rotary_dim: expected a rotary embedding of an even number of each head's 256 numbers, not 258, got 258"},
+      {"pythia-160m",
+       {{"rotary_pct", 0.205}},
+       "rotary_pct: expected a rotary embedding of an even number of each head's 64 numbers, not 13, got 0.205"},
+      {"pythia-160m", {{"rotary_pct", 1.5}}, "rotary_pct: expected a number above 0, of at most 1, got 1.5"},
+      {"Phi-4-mini-instruct",
+       {{"partial_rotary_factor", -1}, {"rope_scaling", nullptr}},
+       "partial_rotary_factor: expected a number above 0, of at most 1, got -1"},
+      {"Phi-3-mini-128k-instruct",
+       {{"rope_scaling", scaling}},
+       "rope_scaling.short_factor: expected a list of 48 numbers above 0, got [1.0,2.0,3.0]"},
+  });
+}
+
+TEST(ModelConfig, NamesWrongWindows) {
+  const Json types(25, "full_attention");
+  const Json odd(26, "chunked_attention");
+  expect_refusals({
+      {"Mistral-7B-v0.1", {{"sliding_window", 0}}, "sliding_window: expected a positive integer, got 0"},
+      {"gemma-2-2b",
+       {{"layer_types", types}},
+       "layer_types: expected one for each of the 26 layers, got " + types.dump()},
+      {"gemma-2-2b",
+       {{"layer_types", odd}},
+       "layer_types: expected sliding_attention or full_attention, got " + odd.dump()},
+      {"gemma-3-1b-pt", {{"sliding_window_pattern", 0}}, "sliding_window_pattern: expected a positive integer, got 0"},
+  });
+}
+
+TEST(ModelConfig, RefusesWhatItDoesNotCompute) {
+  for (const char* key : {"scale_attn_by_inverse_layer_idx", "reorder_and_upcast_attn", "add_cross_attention"}) {
+    expect_refusals(
+        {{"gpt2", {{key, true}}, std::string(key) + ": expected null, false or no such key, got true" + kUnsupported}});
+    EXPECT_EQ(read(published("gpt2", {{key, false}})).n_layers, 12) << key;
+  }
+  expect_refusals({{"Llama-3.1-8B",
+                    {{"sliding_window", 4096}},
+                    std::string("sliding_window: expected null, false or no such key, got 4096") + kUnsupported}});
+  const std::string quantised = refusal(published("Qwen2.5-7B", {{"quantization_config", {{"bits", 4}}}}));
+  EXPECT_NE(quantised.find("quantization_config: quantised checkpoints"), std::string::npos) << quantised;
+}
+
+TEST(ModelConfig, SaysAllThatIsWrongAtOnce) {
+  EXPECT_EQ(refusal(published("gpt-j-6b",
+                              {{"rotary_dim", 7}, {"n_layer", 0}, {"layer_norm_epsilon", "small"}, {"depth", 2}})),
+            "config.json:\n"
+            "  depth: unknown key: if it does not change the computation, name it in ignore_config_keys\n"
+            "  n_layer: expected a positive integer, got 0\n"
+            "  layer_norm_epsilon: expected a number, got \"small\"\n"
+            "  rotary_dim: expected a rotary embedding of an even number of each head's 256 numbers, not 7, got 7");
+}
+
+TEST(ModelConfig, ReadsWhatEachFamilySaysInItsOwnWay) {
+  const ModelConfig gptj = read(published("gpt-j-6b"));
+  EXPECT_EQ(gptj.order, BlockOrder::kParallel);
+  EXPECT_EQ(gptj.d_ffn, 4 * 4096);
+  EXPECT_EQ(gptj.rope.dim, 64);
+  EXPECT_EQ(gptj.rope.pairs, RopeConfig::Pairs::kAdjacent);
+  EXPECT_TRUE(gptj.head_bias);
+  const ModelConfig pythia = read(published("pythia-6.9b"));
+  EXPECT_EQ(pythia.rope.dim, 32);
+  EXPECT_EQ(pythia.dtype, DType::kF16);
+  const ModelConfig phi = read(published("Phi-4-mini-instruct"));
+  EXPECT_EQ(phi.rope.dim, 96);
+  EXPECT_EQ(phi.rope.long_factors.size(), 48u);
+  EXPECT_EQ(phi.rope.original_max_positions, 4096);
+  EXPECT_NEAR(phi.rope.amplitude, std::sqrt(1 + std::log(32.0) / std::log(4096.0)), 1e-15);
+  const ModelConfig gemma = read(published("gemma-3-27b-it"));
+  EXPECT_DOUBLE_EQ(gemma.attention_scale, 1 / std::sqrt(168.0));
+  EXPECT_EQ(gemma.rope.factor, 8.0);
+  ASSERT_TRUE(gemma.window_rope.has_value());
+  EXPECT_EQ(gemma.window_rope->theta, 1e4);
+  EXPECT_EQ(gemma.window_rope->scaling, RopeConfig::Scaling::kNone);
+  EXPECT_TRUE(gemma.has_window(4));
+  EXPECT_FALSE(gemma.has_window(5));
+  const ModelConfig qwen = read(published("Qwen2.5-7B", {{"use_sliding_window", true}, {"max_window_layers", 20}}));
+  EXPECT_FALSE(qwen.has_window(19));
+  EXPECT_TRUE(qwen.has_window(20));
+}
+
+}  // namespace
+}  // namespace lancet
