@@ -18,7 +18,7 @@ PARAMETERS = {
     "gemma-3-1b-pt": 999_885_952, "gemma-3-4b-pt": 3_880_263_168, "gemma-3-27b-it": 27_009_346_304,
     "OLMo-2-1124-7B": 7_298_617_344, "OLMo-2-1124-13B": 13_716_198_400,
     "gpt2": 124_439_808, "gpt2-xl": 1_557_611_200, "gpt-j-6b": 6_050_882_784,
-    "pythia-160m": 162_322_944, "pythia-6.9b": 6_857_302_016, "gpt-neox-20b": 20_554_567_680,
+    "stablelm-3b-4e1t": 2_795_443_200, "stablelm-2-1_6b": 1_644_515_328, "pythia-160m": 162_322_944, "pythia-6.9b": 6_857_302_016, "gpt-neox-20b": 20_554_567_680,
 }  # fmt: skip
 BYTES = {"float32": 4, "float16": 2, "bfloat16": 2}
 # The kind of layer that the file says, by what `inspect` prints.
@@ -43,7 +43,7 @@ def config(name):
 def test_every_file_has_its_count_and_every_family_two():
     assert {path.stem for path in FOLDER.glob("*.json")} == set(PARAMETERS)
     families = [config(name)["architectures"][0].replace("ForConditionalGeneration", "ForCausalLM") for name in PARAMETERS]
-    assert len(set(families)) == 12 and all(families.count(family) > 1 for family in families if family != "GPTJForCausalLM")
+    assert len(set(families)) == 13 and all(families.count(family) > 1 for family in families if family != "GPTJForCausalLM")
 
 
 @pytest.mark.parametrize("name", PARAMETERS)
@@ -76,8 +76,10 @@ DENSE = {
     "max_position_embeddings": 4096, "num_attention_heads": 32, "num_hidden_layers": 24, "num_key_value_heads": 32,
     "rope_theta": 10000, "tie_word_embeddings": False, "torch_dtype": "bfloat16", "use_cache": True, "vocab_size": 100352,
 }  # fmt: skip
-STABLELM = DENSE | {"architectures": ["StableLmForCausalLM"], "model_type": "stablelm", "layer_norm_eps": 1e-5, "use_qkv_bias": True,
-                    "partial_rotary_factor": 0.25}  # fmt: skip
+GRANITE = DENSE | {
+    "architectures": ["GraniteForCausalLM"], "model_type": "granite", "rms_norm_eps": 1e-5, "attention_bias": False, "mlp_bias": False,
+    "attention_multiplier": 0.0078125, "embedding_multiplier": 12.0, "logits_scaling": 8.0, "residual_multiplier": 0.22,
+}  # fmt: skip
 FALCON = {
     "alibi": False, "architectures": ["FalconForCausalLM"], "attention_dropout": 0.0, "bias": False, "hidden_dropout": 0.0,
     "hidden_size": 4544, "initializer_range": 0.02, "layer_norm_epsilon": 1e-5, "model_type": "falcon", "multi_query": True,
@@ -99,12 +101,12 @@ MIXTRAL = DENSE | {"architectures": ["MixtralForCausalLM"], "model_type": "mixtr
 @pytest.mark.parametrize(
     ("values", "parts"),
     [
-        (STABLELM, ["unknown family 'StableLmForCausalLM'", "the nearest is Phi-3 (Phi3ForCausalLM)", "has no layer_norm_eps, use_qkv_bias"]),
+        (GRANITE, ["unknown family 'GraniteForCausalLM'", "the nearest is Llama (LlamaForCausalLM)", "has no attention_multiplier, embedding_"]),
         (FALCON, ["unknown family 'FalconForCausalLM'", "the nearest is GPT-NeoX", "multi_query, parallel_attn", "This version knows Llama"]),
         (MAMBA, ["unknown family 'MambaForCausalLM'", "none is near", "conv_kernel", "and 2 more"]),
         (QWEN3_MOE, ["'Qwen3MoeForCausalLM' is a mixture of experts (num_experts: 128)", "cannot edit yet", "Qwen3ForCausalLM"]),
         (MIXTRAL, ["'MixtralForCausalLM' is a mixture of experts (num_local_experts: 8)", "cannot edit yet", "MistralForCausalLM"]),
-        (STABLELM | {"architectures": None}, ["unknown family 'stablelm'", "use_qkv_bias"]),
+        (GRANITE | {"architectures": None}, ["unknown family 'granite'", "logits_scaling"]),
     ],
 )
 def test_an_unknown_family_is_refused_by_what_differs(lancet, values, parts):

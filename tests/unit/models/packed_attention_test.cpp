@@ -1,6 +1,6 @@
 // The variable-length kernel's place in packed attention: what it is given, and when. The kernel itself runs on GPUs
 // alone (tests/gpu); here plain torch computes what it is meant to.
-#include "packed_attention.h"
+#include "blocks/packed_attention.h"
 
 #include <gtest/gtest.h>
 #include <torch/types.h>
