@@ -1,0 +1,68 @@
+"""What `lancet edit` writes of each family: transformers reads it, and what was not edited has its bytes."""
+import json
+
+import pytest
+import torch
+from engine import ROOT, assert_rows_close, lancet_logits, run_binary, transformers_logits
+from family_checkpoints import load, make_checkpoint
+from safetensors import safe_open
+from test_export import read_raw
+from test_families import NMSE_F32, rows
+
+LAYERS = {"down": [1], "up": [2]}
+FACTS = ROOT / "data" / "requests" / "demo.json"
+EDITED = {  # by variant: the tensors of these layers
+    "mistral_window": ("model.layers.1.mlp.down_proj", "model.layers.2.mlp.up_proj"),
+    "qwen2_tied": ("model.layers.1.mlp.down_proj", "model.layers.2.mlp.up_proj"),
+    "qwen3": ("model.layers.1.mlp.down_proj", "model.layers.2.mlp.up_proj"),
+    "phi3": ("model.layers.1.mlp.down_proj", "model.layers.2.mlp.gate_up_proj"),
+    "gemma": ("model.layers.1.mlp.down_proj", "model.layers.2.mlp.up_proj"),
+    "gemma2": ("model.layers.1.mlp.down_proj", "model.layers.2.mlp.up_proj"),
+    "gemma3": ("model.layers.1.mlp.down_proj", "model.layers.2.mlp.up_proj"),
+    "olmo2": ("model.layers.1.mlp.down_proj", "model.layers.2.mlp.up_proj"),
+    "gpt2": ("transformer.h.1.mlp.c_proj", "transformer.h.2.mlp.c_fc"),
+    "gpt2_no_prefix": ("h.1.mlp.c_proj", "h.2.mlp.c_fc"),
+    "gptj": ("transformer.h.1.mlp.fc_out", "transformer.h.2.mlp.fc_in"),
+    "neox": ("gpt_neox.layers.1.mlp.dense_4h_to_h", "gpt_neox.layers.2.mlp.dense_h_to_4h"),
+    "stablelm": ("model.layers.1.mlp.down_proj", "model.layers.2.mlp.up_proj"),
+}
+
+
+@pytest.fixture(scope="module", params=EDITED)
+def edited(request, tmp_path_factory):
+    """(variant, base, what lancet made of it)"""
+    scratch = tmp_path_factory.mktemp("family-export")
+    base = make_checkpoint(request.param, scratch / "base", ROOT / "data" / "demo-model")
+    editor = dict(method="ft", modules=LAYERS, steps=2, lr=0.01)
+    job = dict(model=str(base), requests=dict(path=str(FACTS), limit=2), editor=editor, evaluate=[])
+    job |= dict(output=dict(dir=str(scratch / "out")), run=dict(dtype="f32"))
+    (scratch / "job.json").write_text(json.dumps(job))
+    run_binary("lancet", "edit", scratch / "job.json")
+    return request.param, base, scratch / "out"
+
+
+def test_only_the_edited_tensors_change(edited):
+    name, base, out = edited
+    before, after = (read_raw(folder / "model.safetensors")[1] for folder in (base, out))
+    assert {tensor: value[:2] for tensor, value in after.items()} == {tensor: value[:2] for tensor, value in before.items()}
+    assert {tensor for tensor in before if before[tensor] != after[tensor]} == {stem + ".weight" for stem in EDITED[name]}
+    if name == "phi3":  # up is edited; gate is the first half of the same tensor
+        old, new = (value[EDITED[name][1] + ".weight"][2] for value in (before, after))
+        assert old[: len(old) // 2] == new[: len(new) // 2]
+
+
+def test_delta_is_in_the_orientation_of_the_file(edited):
+    name, base, out = edited
+    with safe_open(base / "model.safetensors", "pt") as a, safe_open(out / "model.safetensors", "pt") as b:
+        change = b.get_tensor(EDITED[name][0] + ".weight") - a.get_tensor(EDITED[name][0] + ".weight")
+    with safe_open(out / "delta" / "delta.safetensors", "pt") as file:
+        prefix = "transformer." if name == "gpt2_no_prefix" else ""  # a delta has the family's own names
+        full = file.get_tensor(prefix + EDITED[name][0] + ".weight.full")
+    assert full.shape == change.shape
+    torch.testing.assert_close(full, change, rtol=1e-3, atol=1e-6)
+
+
+def test_transformers_reads_it(edited, tmp_path):
+    _, _, out = edited
+    batch = rows([2, 13])
+    assert_rows_close(lancet_logits(out, batch, "f32", tmp_path), transformers_logits(load(out), batch), NMSE_F32)
