@@ -113,6 +113,9 @@ JobWork edit_work(const JobConfig& job, const ModelConfig& config, const WorkTex
   work.backward = editor.needs().backward;
   if (const ValueOptions* values = editor.values()) {
     work.optimizes_values = work.requests > 0;
+    // what lies below is run once: for some sites and families the edited layer does not
+    if (!work.edited_layers.empty())
+      work.values_at = first_step_layer(config, values->site, work.edited_layers.back()) - 1;
     work.value_batch = values->batch;
     work.value_steps = values->steps;
     work.values = in_groups(work.values, values->contexts_per_step);

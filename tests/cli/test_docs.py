@@ -59,6 +59,7 @@ RUN = {
     "lancet report DIR": "lancet report out/demo",
     "lancet report DIR DIR... --out FILE.html": "lancet report out/demo out/memit --out compared.html",
     "lancet inspect out/demo": "lancet inspect out/demo",
+    "lancet inspect DIR": "lancet inspect out/demo",
     "lancet inspect data/demo-model": "lancet inspect data/demo-model",
     "lancet presets --model DIR": "lancet presets --model data/demo-model",
     "lancet presets NAME": "lancet presets llama-2-7b-memit",

@@ -15,6 +15,13 @@ PROCESS_WIDE = {
     "sentence": "what a signal's end says; signals are the process's",
     "caught_signal": "likewise, of the launcher",
     "end_of_others": "std::terminate is the process's",
+    "driver": "NVIDIA's driver is loaded once",
+    "made_kernels": "so are the kernels that were compiled for it",
+    "torch_was_chosen": "likewise, where the environment asked for torch's",
+    "wants": "the environment (LANCET_KERNELS), read once",
+    "text": "what is compiled, put together once",
+    "headers": "likewise",
+    "scoped_launcher": "a test's kernels",
 }
 SYMBOL = re.compile(r"^[0-9a-f]+ .{7} \.(?:bss|data)\s+[0-9a-f]+\s+(?:\.hidden )?(lancet::.*)$", re.M)
 

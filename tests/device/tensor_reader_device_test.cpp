@@ -17,6 +17,7 @@ namespace {
 constexpr int64_t kLong = 9'000'001;
 
 TEST(TensorReader, FillsDevicesThroughItsStagingBuffers) {
+  testing::set_fake_device_count(testing::kMaxFakeDevices);
   const TempDir folder;
   torch::manual_seed(3);
   const std::vector<Tensor> stored{torch::randn({kLong}), torch::randn({3, 5}), torch::empty({0}),
@@ -39,6 +40,7 @@ TEST(TensorReader, FillsDevicesThroughItsStagingBuffers) {
 }
 
 TEST(Upload, KeepsTheStridesAndGoesThroughTheStagingBuffers) {
+  testing::set_fake_device_count(testing::kMaxFakeDevices);
   torch::manual_seed(3);
   const Tensor large = torch::randn({3001, 3000}, torch::kDouble);  // 72 MB, of buffers of 32 MiB
   for (const Tensor& tensor : {large, large.t(), large.slice(1, 0, 2999, 2), torch::randn({7}), torch::empty({0, 4})}) {
