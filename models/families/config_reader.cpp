@@ -141,14 +141,15 @@ void read_sizes(ConfigReader& keys, ModelConfig& config, const SizeKeys& names) 
   config.head_dim = std::max<int64_t>(config.d_model / config.n_heads, 1);
   if (config.d_model % config.n_heads != 0 && !keys.has("head_dim") && !names.default_heads)
     keys.problem(names.model, cat("a multiple of ", names.heads, ", ", config.n_heads));
-  config.max_positions = keys.positive(names.positions, 2048);
-  config.d_ffn = names.ffn == "n_inner" ? keys.positive(names.ffn, 4 * config.d_model) : keys.positive(names.ffn);
+  config.max_positions = keys.positive(names.positions, names.default_positions);
+  config.d_ffn =
+      names.ffn_of_model > 0 ? keys.positive(names.ffn, names.ffn_of_model * config.d_model) : keys.positive(names.ffn);
 }
 
 void read_grouped_sizes(ConfigReader& keys, ModelConfig& config, const SizeKeys& names) {
   read_sizes(keys, config, names);
-  config.n_kv_heads = keys.positive("num_key_value_heads", config.n_heads);
-  config.head_dim = keys.positive("head_dim", config.head_dim);
+  config.n_kv_heads = keys.positive("num_key_value_heads", names.default_kv_heads.value_or(config.n_heads));
+  config.head_dim = keys.positive("head_dim", names.default_head_dim.value_or(config.head_dim));
 }
 
 Activation read_activation(ConfigReader& keys, std::string_view key, const std::string& fallback) {
@@ -179,10 +180,14 @@ RopeConfig read_rope(ConfigReader& keys, const ModelConfig& config, double share
     return read_rope_object(*parameters, config, defaults);
   if (std::optional<ConfigReader> scaling = keys.object("rope_scaling"))
     return read_rope_object(*scaling, config, defaults);
-  return {.dim = static_cast<int64_t>(static_cast<double>(config.head_dim) * share),
-          .theta = defaults.theta,
-          .short_factors = {},
-          .long_factors = {}};
+  return {.dim = static_cast<int64_t>(static_cast<double>(config.head_dim) * share), .theta = defaults.theta};
+}
+
+void read_llama_fields(ConfigReader& keys, ModelConfig& config, const SizeKeys& names, double default_eps) {
+  read_grouped_sizes(keys, config, names);
+  config.norm_eps = keys.number("rms_norm_eps", default_eps);
+  config.rope = read_rope(keys, config);
+  config.activation = read_activation(keys, "hidden_act", "silu");
 }
 
 void read_windows(ConfigReader& keys, ModelConfig& config, const std::function<bool(int64_t layer)>& slides) {
@@ -202,6 +207,11 @@ void read_windows(ConfigReader& keys, ModelConfig& config, const std::function<b
     windowed.push_back(types.empty() ? slides(layer) : types[static_cast<size_t>(layer)] == "sliding_attention");
   }
   if (config.window > 0) config.windowed = std::move(windowed);
+}
+
+void read_upper_windows(ConfigReader& keys, ModelConfig& config) {
+  const int64_t first = keys.positive("max_window_layers", 28);
+  if (keys.flag("use_sliding_window")) read_windows(keys, config, [first](int64_t layer) { return layer >= first; });
 }
 
 }  // namespace lancet

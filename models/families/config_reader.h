@@ -40,7 +40,6 @@ class ConfigReader {
 
   /// Notes that the value of `key` is not what was expected.
   void problem(std::string_view key, std::string_view expected);
-  void refuse(std::string problem) { problems_.push_back(std::move(problem)); }
 
  private:
   bool flag_or(std::string_view key, bool fallback);
@@ -57,8 +56,18 @@ struct SizeKeys {
   std::string_view layers = "num_hidden_layers";
   std::string_view heads = "num_attention_heads";
   std::string_view positions = "max_position_embeddings";
-  std::optional<int64_t> default_heads = {};  ///< where the key may be left out
+  // where the key may be left out
+  int64_t default_positions = 2048;
+  int64_t ffn_of_model = 0;  ///< the MLP's size by the hidden size; 0: the key has to be there
+  std::optional<int64_t> default_heads = {}, default_kv_heads = {}, default_head_dim = {};
 };
+/// GPT-2's and GPT-J's.
+constexpr SizeKeys kGptSizes{.model = "n_embd",
+                             .ffn = "n_inner",
+                             .layers = "n_layer",
+                             .heads = "n_head",
+                             .positions = "n_positions",
+                             .ffn_of_model = 4};
 
 /// Sizes of all families with one kind of head: n_kv_heads = n_heads, head_dim = d_model / n_heads.
 void read_sizes(ConfigReader& keys, ModelConfig& config, const SizeKeys& names = {});
@@ -72,6 +81,9 @@ Activation read_activation(ConfigReader& keys, std::string_view key, const std::
 /// both inside rope_parameters. Reads config.head_dim and config.max_positions.
 RopeConfig read_rope(ConfigReader& keys, const ModelConfig& config, double share = 1.0);
 
+/// What most of Llama's descendants read: sizes, RMSNorm's eps, rotary embedding of whole heads, activation.
+void read_llama_fields(ConfigReader& keys, ModelConfig& config, const SizeKeys& names = {}, double default_eps = 1e-6);
+
 /// What holds where the object of a rotary embedding says nothing.
 struct RopeDefaults {
   double theta = 10000.0;
@@ -83,5 +95,8 @@ RopeConfig read_rope_object(ConfigReader& object, const ModelConfig& config, con
 
 /// Which layers have the window: `layer_types` where it is there, else what `slides` says.
 void read_windows(ConfigReader& keys, ModelConfig& config, const std::function<bool(int64_t layer)>& slides);
+
+/// Qwen's: with use_sliding_window, of the layers from max_window_layers on.
+void read_upper_windows(ConfigReader& keys, ModelConfig& config);
 
 }  // namespace lancet

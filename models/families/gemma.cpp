@@ -28,7 +28,7 @@ Family gemma() {
           .architectures = {"GemmaForCausalLM"},
           .model_types = {"gemma"},
           .understood_keys = llama_keys({"hidden_activation", "attention_bias"}),
-          .weights = rows_of({kLlamaOutside, {&kLlamaAttnNorm, 1}, kLlamaAttention, {&kLlamaMlpNorm, 1}, kLlamaMlp}),
+          .weights = llama_rows(),
           .ignored_tensors = llama_ignored_tensors(),
           .read = read_gemma};
 }

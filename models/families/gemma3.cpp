@@ -6,9 +6,6 @@
 namespace lancet {
 namespace {
 
-constexpr WeightRow kHeadNormRows[] = {{WeightKind::kQueryNorm, "model.layers.{}.self_attn.q_norm.weight"},
-                                       {WeightKind::kKeyNorm, "model.layers.{}.self_attn.k_norm.weight"}};
-
 /// transformers 4: rope_theta and rope_scaling of layers without a window, rope_local_base_freq of the others;
 /// transformers 5: an object for each type of layer.
 void read_gemma3_rope(ConfigReader& keys, ModelConfig& config) {
@@ -24,19 +21,14 @@ void read_gemma3_rope(ConfigReader& keys, ModelConfig& config) {
   const double theta = keys.above_zero("rope_theta", 1e6);
   config.rope = read_rope(keys, config);
   config.rope.theta = theta;
-  config.window_rope = RopeConfig{.dim = config.head_dim,
-                                  .theta = keys.above_zero("rope_local_base_freq", 1e4),
-                                  .short_factors = {},
-                                  .long_factors = {}};
+  config.window_rope = RopeConfig{.dim = config.head_dim, .theta = keys.above_zero("rope_local_base_freq", 1e4)};
 }
 
 void read_gemma3(ConfigReader& keys, ModelConfig& config) {
-  read_grouped_sizes(keys, config, {.default_heads = 8});
   // Published files of multi-modal models leave out what are defaults of the family.
-  if (!keys.has("num_key_value_heads")) config.n_kv_heads = 4;
-  if (!keys.has("head_dim")) config.head_dim = 256;
-  if (!keys.has("vocab_size")) config.vocab_size = 262208;
-  if (!keys.has("max_position_embeddings")) config.max_positions = 131072;
+  read_grouped_sizes(keys, config,
+                     {.default_positions = 131072, .default_heads = 8, .default_kv_heads = 4, .default_head_dim = 256});
+  config.vocab_size = 262208;
   read_gemma_fields(keys, config);
   read_gemma_attention(keys, config);
   config.head_norm = HeadNorm::kPerHead;
@@ -60,7 +52,7 @@ Family gemma3() {
       .harmless_keys = {"cache_implementation", "vision_config", "boi_token_index", "eoi_token_index",
                         "image_token_index", "mm_tokens_per_image", "boi_token_id", "eoi_token_id", "image_token_id"},
       .nested_under = "text_config",
-      .weights = rows_of({kLlamaOutside, kLlamaAttention, kHeadNormRows, kGemmaNorms, kLlamaMlp}),
+      .weights = rows_of({kLlamaOutside, kLlamaAttention, kHeadNorms, kGemmaNorms, kLlamaMlp}),
       .other_names = {{{"model.", "language_model.model."}, {"lm_head.", "language_model.lm_head."}},
                       {{"model.", "model.language_model."}}},
       .ignored_tensors = {"vision_tower.*", "multi_modal_projector.*", "model.vision_tower.*",

@@ -31,8 +31,7 @@ constexpr WeightRow kGpt2Rows[] = {{kEmbedding, "transformer.wte.weight"},
                                    {kDownBias, "transformer.h.{}.mlp.c_proj.bias"}};
 
 void read_gpt2(ConfigReader& keys, ModelConfig& config) {
-  read_sizes(keys, config,
-             {.model = "n_embd", .ffn = "n_inner", .layers = "n_layer", .heads = "n_head", .positions = "n_positions"});
+  read_sizes(keys, config, kGptSizes);
   config.norm = NormKind::kLayer;
   config.norm_eps = keys.number("layer_norm_epsilon", 1e-5);
   config.gated_mlp = false;
@@ -48,15 +47,11 @@ Family gpt2() {
   return {.name = "GPT-2",
           .architectures = {"GPT2LMHeadModel"},
           .model_types = {"gpt2"},
-          .understood_keys = {"n_embd", "n_inner", "n_layer", "n_head", "n_positions", "layer_norm_epsilon",
-                              "activation_function", "scale_attn_weights"},
-          .harmless_keys = {"n_ctx", "resid_pdrop", "embd_pdrop", "attn_pdrop", "summary_type", "summary_use_proj",
-                            "summary_activation", "summary_proj_to_labels", "summary_first_dropout",
-                            "gradient_checkpointing", "output_past"},
+          .understood_keys = gpt_keys({"scale_attn_weights"}),
+          .harmless_keys = gpt_harmless_keys({"output_past"}),
           .weights = rows_of({kGpt2Rows}),
           .other_names = {{{"transformer.", ""}}},
-          .ignored_tensors = {"transformer.h.{}.attn.bias", "transformer.h.{}.attn.masked_bias", "h.{}.attn.bias",
-                              "h.{}.attn.masked_bias"},
+          .ignored_tensors = gpt_ignored_tensors(),
           .read = read_gpt2};
 }
 

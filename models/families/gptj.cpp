@@ -25,8 +25,7 @@ constexpr WeightRow kGptjRows[] = {{kEmbedding, "transformer.wte.weight"},
                                    {kDownBias, "transformer.h.{}.mlp.fc_out.bias"}};
 
 void read_gptj(ConfigReader& keys, ModelConfig& config) {
-  read_sizes(keys, config,
-             {.model = "n_embd", .ffn = "n_inner", .layers = "n_layer", .heads = "n_head", .positions = "n_positions"});
+  read_sizes(keys, config, kGptSizes);
   config.order = BlockOrder::kParallel;
   config.norm = NormKind::kLayer;
   config.norm_eps = keys.number("layer_norm_epsilon", 1e-5);
@@ -43,15 +42,11 @@ Family gptj() {
   return {.name = "GPT-J",
           .architectures = {"GPTJForCausalLM"},
           .model_types = {"gptj"},
-          .understood_keys = {"n_embd", "n_inner", "n_layer", "n_head", "n_positions", "rotary_dim",
-                              "layer_norm_epsilon", "activation_function"},
-          .harmless_keys = {"n_ctx", "resid_pdrop", "embd_pdrop", "attn_pdrop", "summary_type", "summary_use_proj",
-                            "summary_activation", "summary_proj_to_labels", "summary_first_dropout",
-                            "gradient_checkpointing", "rotary", "scale_attn_weights", "tokenizer_class"},
+          .understood_keys = gpt_keys({"rotary_dim"}),
+          .harmless_keys = gpt_harmless_keys({"rotary", "scale_attn_weights", "tokenizer_class"}),
           .weights = rows_of({kGptjRows}),
           .other_names = {{{"transformer.", ""}}},
-          .ignored_tensors = {"transformer.h.{}.attn.bias", "transformer.h.{}.attn.masked_bias", "h.{}.attn.bias",
-                              "h.{}.attn.masked_bias"},
+          .ignored_tensors = gpt_ignored_tensors(),
           .read = read_gptj};
 }
 

@@ -7,10 +7,7 @@ namespace lancet {
 namespace {
 
 void read_mistral(ConfigReader& keys, ModelConfig& config) {
-  read_grouped_sizes(keys, config);
-  config.norm_eps = keys.number("rms_norm_eps", 1e-6);
-  config.rope = read_rope(keys, config);
-  config.activation = read_activation(keys, "hidden_act", "silu");
+  read_llama_fields(keys, config);
   read_windows(keys, config, [](int64_t) { return true; });
 }
 
@@ -21,7 +18,7 @@ Family mistral() {
           .architectures = {"MistralForCausalLM"},
           .model_types = {"mistral"},
           .understood_keys = llama_keys({"sliding_window", "layer_types"}),
-          .weights = rows_of({kLlamaOutside, {&kLlamaAttnNorm, 1}, kLlamaAttention, {&kLlamaMlpNorm, 1}, kLlamaMlp}),
+          .weights = llama_rows(),
           .ignored_tensors = llama_ignored_tensors(),
           .read = read_mistral};
 }

@@ -8,19 +8,14 @@ namespace lancet {
 namespace {
 
 using enum WeightKind;
-constexpr WeightRow kNorms[] = {{kQueryNorm, "model.layers.{}.self_attn.q_norm.weight"},
-                                {kKeyNorm, "model.layers.{}.self_attn.k_norm.weight"},
-                                {kAttnPostNorm, "model.layers.{}.post_attention_layernorm.weight"},
+constexpr WeightRow kNorms[] = {{kAttnPostNorm, "model.layers.{}.post_attention_layernorm.weight"},
                                 {kMlpPostNorm, "model.layers.{}.post_feedforward_layernorm.weight"}};
 
 void read_olmo2(ConfigReader& keys, ModelConfig& config) {
-  read_grouped_sizes(keys, config);
+  read_llama_fields(keys, config, {}, /*default_eps=*/1e-5);
   config.norm = NormKind::kRmsPrecise;
-  config.norm_eps = keys.number("rms_norm_eps", 1e-5);
   config.head_norm = HeadNorm::kWhole;
-  config.rope = read_rope(keys, config);
   config.qkv_bias = config.attention_out_bias = keys.flag("attention_bias");
-  config.activation = read_activation(keys, "hidden_act", "silu");
 }
 
 }  // namespace
@@ -30,7 +25,7 @@ Family olmo2() {
           .architectures = {"Olmo2ForCausalLM"},
           .model_types = {"olmo2"},
           .understood_keys = llama_keys({"attention_bias"}),
-          .weights = rows_of({kLlamaOutside, kLlamaAttention, kNorms, kLlamaMlp}),
+          .weights = rows_of({kLlamaOutside, kLlamaAttention, kHeadNorms, kNorms, kLlamaMlp}),
           .ignored_tensors = llama_ignored_tensors(),
           .read = read_olmo2};
 }

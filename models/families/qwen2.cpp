@@ -8,13 +8,9 @@ namespace lancet {
 namespace {
 
 void read_qwen2(ConfigReader& keys, ModelConfig& config) {
-  read_grouped_sizes(keys, config);
-  config.norm_eps = keys.number("rms_norm_eps", 1e-6);
-  config.rope = read_rope(keys, config);
+  read_llama_fields(keys, config);
   config.qkv_bias = true;
-  config.activation = read_activation(keys, "hidden_act", "silu");
-  const int64_t first = keys.has("max_window_layers") ? keys.positive("max_window_layers") : 28;
-  if (keys.flag("use_sliding_window")) read_windows(keys, config, [first](int64_t layer) { return layer >= first; });
+  read_upper_windows(keys, config);
 }
 
 }  // namespace
@@ -25,7 +21,7 @@ Family qwen2() {
           .model_types = {"qwen2"},
           .understood_keys = llama_keys({"sliding_window", "use_sliding_window", "max_window_layers", "layer_types"}),
           .harmless_keys = {"use_mrope"},
-          .weights = rows_of({kLlamaOutside, {&kLlamaAttnNorm, 1}, kLlamaAttention, {&kLlamaMlpNorm, 1}, kLlamaMlp}),
+          .weights = llama_rows(),
           .ignored_tensors = llama_ignored_tensors(),
           .read = read_qwen2};
 }

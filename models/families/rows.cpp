@@ -17,13 +17,24 @@ constexpr WeightRow kMlp[] = {
     {kDown, "model.layers.{}.mlp.down_proj.weight"}, {kGateBias, "model.layers.{}.mlp.gate_proj.bias"},
     {kUpBias, "model.layers.{}.mlp.up_proj.bias"},   {kDownBias, "model.layers.{}.mlp.down_proj.bias"}};
 
+constexpr WeightRow kQueryKeyNorms[] = {{kQueryNorm, "model.layers.{}.self_attn.q_norm.weight"},
+                                        {kKeyNorm, "model.layers.{}.self_attn.k_norm.weight"}};
+constexpr WeightRow kBeforeAttention[] = {{kAttnNorm, "model.layers.{}.input_layernorm.weight"}};
+constexpr WeightRow kBeforeMlp[] = {{kMlpNorm, "model.layers.{}.post_attention_layernorm.weight"}};
+
+using KeyList = std::vector<std::string_view>;
+
+KeyList with(KeyList keys, std::initializer_list<std::string_view> more) {
+  keys.insert(keys.end(), more.begin(), more.end());
+  return keys;
+}
+
 }  // namespace
 
 const Rows kLlamaOutside{kOutside};
 const Rows kLlamaAttention{kAttention};
 const Rows kLlamaMlp{kMlp};
-const WeightRow kLlamaAttnNorm{kAttnNorm, "model.layers.{}.input_layernorm.weight"};
-const WeightRow kLlamaMlpNorm{kMlpNorm, "model.layers.{}.post_attention_layernorm.weight"};
+const Rows kHeadNorms{kQueryKeyNorms};
 
 std::vector<WeightRow> rows_of(std::initializer_list<Rows> parts) {
   std::vector<WeightRow> rows;
@@ -31,17 +42,34 @@ std::vector<WeightRow> rows_of(std::initializer_list<Rows> parts) {
   return rows;
 }
 
-std::vector<std::string_view> llama_keys(std::initializer_list<std::string_view> more) {
-  std::vector<std::string_view> keys{
-      "hidden_size",         "intermediate_size", "num_hidden_layers",       "num_attention_heads",
-      "num_key_value_heads", "head_dim",          "max_position_embeddings", "rms_norm_eps",
-      "rope_theta",          "rope_scaling",      "rope_parameters",         "hidden_act"};
-  keys.insert(keys.end(), more.begin(), more.end());
-  return keys;
+std::vector<WeightRow> llama_rows(Rows in_attention) {
+  return rows_of({kLlamaOutside, kBeforeAttention, kLlamaAttention, in_attention, kBeforeMlp, kLlamaMlp});
 }
 
-std::vector<std::string_view> llama_ignored_tensors() {
+KeyList llama_keys(std::initializer_list<std::string_view> more) {
+  return with({"hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads", "num_key_value_heads",
+               "head_dim", "max_position_embeddings", "rms_norm_eps", "rope_theta", "rope_scaling", "rope_parameters",
+               "hidden_act"},
+              more);
+}
+
+KeyList llama_ignored_tensors() {
   return {"model.layers.{}.self_attn.rotary_emb.inv_freq", "model.rotary_emb.inv_freq"};
+}
+
+KeyList gpt_keys(std::initializer_list<std::string_view> more) {
+  return with({"n_embd", "n_inner", "n_layer", "n_head", "n_positions", "layer_norm_epsilon", "activation_function"},
+              more);
+}
+
+KeyList gpt_harmless_keys(std::initializer_list<std::string_view> more) {
+  return with({"n_ctx", "resid_pdrop", "embd_pdrop", "attn_pdrop", "summary_type", "summary_use_proj",
+               "summary_activation", "summary_proj_to_labels", "summary_first_dropout", "gradient_checkpointing"},
+              more);
+}
+
+KeyList gpt_ignored_tensors() {
+  return {"transformer.h.{}.attn.bias", "transformer.h.{}.attn.masked_bias", "h.{}.attn.bias", "h.{}.attn.masked_bias"};
 }
 
 }  // namespace lancet

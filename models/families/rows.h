@@ -16,15 +16,22 @@ using Rows = std::span<const WeightRow>;
 extern const Rows kLlamaOutside;    ///< embedding, final norm, head
 extern const Rows kLlamaAttention;  ///< separate projections and their biases
 extern const Rows kLlamaMlp;        ///< gate, up, down and their biases
-extern const WeightRow kLlamaAttnNorm;
-extern const WeightRow kLlamaMlpNorm;
+extern const Rows kHeadNorms;       ///< of queries and keys
 
 std::vector<WeightRow> rows_of(std::initializer_list<Rows> parts);
+
+/// Llama's own, with `in_attention` behind each layer's attention.
+std::vector<WeightRow> llama_rows(Rows in_attention = {});
 
 /// Llama's keys of sizes, norm, rotary embedding and activation.
 std::vector<std::string_view> llama_keys(std::initializer_list<std::string_view> more = {});
 
 /// Rotary tables that old exporters stored, recomputed here.
 std::vector<std::string_view> llama_ignored_tensors();
+
+/// Keys of GPT-2's and GPT-J's sizes, norm and activation; of their training; and masks that were stored.
+std::vector<std::string_view> gpt_keys(std::initializer_list<std::string_view> more);
+std::vector<std::string_view> gpt_harmless_keys(std::initializer_list<std::string_view> more);
+std::vector<std::string_view> gpt_ignored_tensors();
 
 }  // namespace lancet

@@ -18,7 +18,7 @@ void read_stablelm(ConfigReader& keys, ModelConfig& config) {
   read_grouped_sizes(keys, config);
   config.norm = NormKind::kLayer;
   config.norm_eps = keys.number("layer_norm_eps", 1e-5);
-  config.rope = read_rope(keys, config, keys.number("partial_rotary_factor", 0.25));
+  config.rope = read_rope(keys, config, keys.share("partial_rotary_factor", 0.25));
   config.qkv_bias = keys.flag("use_qkv_bias");
   config.activation = read_activation(keys, "hidden_act", "silu");
   for (const std::string_view key : {"qk_layernorm", "use_parallel_residual"})  // StableLM 2 12B

@@ -8,6 +8,7 @@
 
 #include "attention_loops.h"
 #include "host_dispatch.h"
+#include "lancet/kernels/decoder_ops.h"
 
 namespace lancet {
 namespace {
@@ -63,8 +64,7 @@ struct FewQueriesAttention : Function<FewQueriesAttention> {
     const int64_t n_rows = query.size(0);
     Tensor out = at::empty(query.sizes(), query.options());
     const Tensor weights =
-        at::empty({n_rows, shape.heads, shape.queries, shape.keys()},
-                  query.options().dtype(query.scalar_type() == at::kDouble ? at::kDouble : at::kFloat));
+        at::empty({n_rows, shape.heads, shape.queries, shape.keys()}, query.options().dtype(precise_type(query)));
     for_host_type(query, [&]<typename T>(T) {
       const AttentionInput<T> in = attention_input<T>(tensors);
       T* to = out.mutable_data_ptr<T>();
@@ -127,7 +127,7 @@ at::TensorOptions mask_options(const Tensor& x) { return x.options().dtype(at::k
 Tensor capped_attention(const Tensor& query_BHQC, const Tensor& key_BKSC, const Tensor& value_BKSC,
                         const Tensor& mask_B1QS, AttentionRule rule) {
   const int64_t kv_heads = key_BKSC.size(1), n_queries = query_BHQC.size(2), n_keys = key_BKSC.size(2);
-  const auto precise = query_BHQC.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
+  const at::ScalarType precise = precise_type(query_BHQC);
   const Tensor stacked = query_BHQC.unflatten(1, {kv_heads, -1});  // [B, K, group, Q, C]
   const Tensor scores =
       torch::matmul(stacked.to(precise) * rule.scale, key_BKSC.to(precise).unsqueeze(2).transpose(-1, -2));

@@ -65,8 +65,7 @@ Tensor rotate(const Tensor& x, const Tensor& cos, const Tensor& sin, Turn turn) 
 
 LossParts loss(const Tensor& logits, const Tensor& ids) {
   const int64_t rows = logits.size(0), width = logits.size(1);
-  const auto type = logits.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
-  const auto numbers = [&] { return at::empty({rows}, logits.options().dtype(type)); };
+  const auto numbers = [&] { return at::empty({rows}, logits.options().dtype(precise_type(logits))); };
   LossParts parts{numbers(), numbers(), numbers()};
   launch_on(logits, "loss", grid_of_rows(rows, width), read(logits), read(ids), write(parts.loss),
             write(parts.greatest), write(parts.log_sum), count(rows), count(width));

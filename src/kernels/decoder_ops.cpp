@@ -79,7 +79,7 @@ struct RmsNormChain : Function<RmsNormChain> {
     return {at::addcmul(grad_n, n, along, -1).mul_(scale).to(x.scalar_type()), Tensor(), Tensor()};
   }
 
-  static Tensor widened(const Tensor& x) { return x.scalar_type() == torch::kDouble ? x : x.to(torch::kFloat); }
+  static Tensor widened(const Tensor& x) { return x.to(precise_type(x)); }
   static Tensor inverse_rms(const Tensor& precise, double eps) {
     return torch::rsqrt(precise.square().mean(-1, /*keepdim=*/true) + eps);
   }

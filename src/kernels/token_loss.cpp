@@ -5,6 +5,7 @@
 
 #include "decoder_passes.h"
 #include "device_launch.h"
+#include "lancet/kernels/decoder_ops.h"
 
 namespace lancet {
 namespace {
@@ -36,8 +37,7 @@ TokenLosses token_losses(const Tensor& logits_NV, const Tensor& ids_N, LossExtra
     const torch::autograd::variable_list all = TokenLoss::apply(logits_NV, ids_N);
     return {all[0], extra == LossExtra::kGreatest ? all[1].neg() : Tensor()};
   }
-  const auto type = logits_NV.scalar_type() == torch::kDouble ? torch::kDouble : torch::kFloat;
-  const Tensor log_probs_NV = torch::log_softmax(logits_NV.to(type), -1);
+  const Tensor log_probs_NV = torch::log_softmax(logits_NV.to(precise_type(logits_NV)), -1);
   return {-log_probs_NV.gather(1, ids_N.unsqueeze(1)).squeeze(1),
           extra == LossExtra::kGreatest ? log_probs_NV.detach().amax(1) : Tensor()};
 }

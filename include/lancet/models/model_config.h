@@ -35,9 +35,10 @@ struct RopeConfig {
   double low_freq_factor = 1.0;
   double high_freq_factor = 1.0;
   int64_t original_max_positions = 0;
-  std::vector<double> short_factors;  ///< [dim / 2], LongRoPE, of passes of at most original_max_positions positions
-  std::vector<double> long_factors;   ///< of longer ones
-  double amplitude = 1.0;             ///< of cosines and sines
+  std::vector<double> short_factors =
+      {};  ///< [dim / 2], LongRoPE, of passes of at most original_max_positions positions
+  std::vector<double> long_factors = {};  ///< of longer ones
+  double amplitude = 1.0;                 ///< of cosines and sines
 };
 
 enum class NormKind : uint8_t {
