@@ -13,6 +13,7 @@
 #include <string>
 #include <thread>
 
+#include "lancet/models/stored_part.h"
 #include "lancet/models/tensor_io.h"
 #include "lancet/plan/model_session.h"
 #include "lancet/runtime/devices.h"
@@ -80,9 +81,13 @@ void export_with_edits(const ModelFiles& files, const CausalLM& model, const std
   std::vector<TensorSource> sources;
   for (const WeightSpec& spec : resolve_weights(files.config, files.checkpoint)) {
     if (spec.id.kind != WeightKind::kDown || spec.id.layer >= kEditedLayers) continue;
-    const at::ScalarType stored = to_scalar_type(files.checkpoint.info(spec.stored.name).dtype);
-    edited.push_back(model.weight(spec.id).to(Placement::host(), stored).contiguous());
-    sources.push_back(to_source(spec.stored.name, edited.back()));
+    const std::vector<std::string>& names = spec.stored.tensors;
+    const at::ScalarType stored = to_scalar_type(files.checkpoint.info(names.front()).dtype);
+    const std::vector<Tensor> parts = stored_parts(spec, model.weight(spec.id).to(Placement::host(), stored));
+    for (size_t i = 0; i < names.size(); ++i) {
+      edited.push_back(parts[i].contiguous());
+      sources.push_back(to_source(names[i], edited.back()));
+    }
   }
   export_checkpoint(files.checkpoint, sources, folder);
 }

@@ -111,8 +111,8 @@ void LayerPasses::change_nothing(int64_t layer, int64_t n_members) const {
   const auto zeros = [&](int64_t rows, int64_t columns) {
     return batch_.context.to_solve_device(torch::zeros({rows, columns}, torch::kDouble), layer);
   };
-  batch_.transaction.apply({WeightKind::kDown, layer},
-                           LowRankDelta{zeros(config.d_model, n_members), zeros(n_members, config.d_ffn)});
+  batch_.transaction.apply({WeightKind::kDown, layer}, LowRankDelta{zeros(config.d_model, n_members),
+                                                                    zeros(n_members, config.key_shape(layer).size())});
 }
 
 void LayerPasses::change_layers(const LayerTargets& targets, std::span<const int64_t> layers,

@@ -36,8 +36,9 @@ std::vector<WeightId> modules_of(const std::optional<std::vector<WeightId>>& mod
   std::vector<WeightId> ids = modules.value_or(std::vector<WeightId>{});
   if (!modules)
     for (const int64_t layer : automatic_middle_layers(config.n_layers))
-      for (const WeightKind kind : {WeightKind::kGate, WeightKind::kUp})
-        if (has_weight(config, kind)) ids.push_back({kind, layer});
+      for (const WeightKind kind : {WeightKind::kGate, WeightKind::kUp, WeightKind::kDown})
+        if (has_weight(config, kind) && config.has_experts(layer) == (kind == WeightKind::kDown))
+          ids.push_back({kind, layer});
   for (const WeightId& id : ids) {
     if (!has_weight(config, id.kind))
       throw ConfigError(
@@ -45,6 +46,9 @@ std::vector<WeightId> modules_of(const std::optional<std::vector<WeightId>>& mod
     if (id.layer >= config.n_layers)
       throw ConfigError(cat("editor.modules: layer ", id.layer, ": expected 0 to ", config.n_layers - 1,
                             ": the model has ", config.n_layers, " layers"));
+    if (id.kind != WeightKind::kDown && config.has_experts(id.layer))
+      throw ConfigError(cat("editor.modules: layer ", id.layer, " has ", config.experts.count,
+                            " experts, of which the down projections alone can be edited: expected it in down alone"));
   }
   return ids;
 }

@@ -75,7 +75,7 @@ void load_onto(at::Device device, const Checkpoint& checkpoint, const Placement&
   for (const WeightSpec& spec : table) {
     if (weight_device(placement, spec.id) != device) continue;
     const std::optional<TensorView> stored = stored_view(checkpoint, spec);
-    const int64_t bytes = spec.size() * bytes_per_element(checkpoint.info(spec.stored.name).dtype);
+    const int64_t bytes = spec.size() * bytes_per_element(checkpoint.info(spec.stored.tensors.front()).dtype);
     total_bytes += bytes;
     if (!stored) {
       parts.push_back(&spec);

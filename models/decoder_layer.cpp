@@ -2,8 +2,10 @@
 
 #include <torch/types.h>
 
+#include <stdexcept>
 #include <tuple>
 
+#include "blocks/experts.h"
 #include "blocks/mlp.h"
 #include "blocks/norm.h"
 
@@ -57,6 +59,12 @@ class LayerRun {
 
   Tensor mlp(Tensor x) const {
     if (!pass(HookPoint::kMlpIn, x)) return {};
+    Tensor out = w_[kRouter].defined() ? experts(x) : dense(x);
+    if (!out.defined() || !pass(HookPoint::kMlpOut, out)) return {};
+    return behind(out, kMlpPostNorm);
+  }
+
+  Tensor dense(const Tensor& x) const {
     Tensor gate;
     if (context_.config.gated_mlp) {
       gate = at::linear(x, w_[kGate], w_[kGateBias]);
@@ -66,9 +74,19 @@ class LayerRun {
     if (!pass(HookPoint::kUpOut, up)) return {};
     Tensor key = mlp_key(context_.config, gate, up);
     if (!pass(HookPoint::kMlpKey, key)) return {};
-    Tensor out = at::linear(key, w_[kDown], w_[kDownBias]);
-    if (!pass(HookPoint::kMlpOut, out)) return {};
-    return behind(out, kMlpPostNorm);
+    return at::linear(key, w_[kDown], w_[kDownBias]);
+  }
+
+  Tensor experts(const Tensor& x) const {
+    for (const HookPoint point : {HookPoint::kGateOut, HookPoint::kUpOut})
+      if (const HookSite site{point, context_.layer}; context_.hooks.touches(site))
+        throw std::logic_error(site_text(site) + ": a layer with experts has no such place");
+    const RoutedTokens routed = route(context_.config, w_, x);
+    const HookSite key_site{HookPoint::kMlpKey, context_.layer};
+    if (!context_.hooks.touches(key_site)) return routed.output(w_);
+    Tensor key = routed.whole_keys();
+    if (!pass(HookPoint::kMlpKey, key)) return {};
+    return context_.hooks.replaces(key_site) ? at::linear(key, w_[kDown]) : routed.output(w_);
   }
 
   const LayerContext& context_;

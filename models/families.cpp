@@ -57,8 +57,8 @@ constexpr std::string_view kRefused[] = {"quantization_config",
 }  // namespace
 
 std::span<const Family> families() {
-  static const std::array kFamilies{llama(),  mistral(), qwen2(), qwen3(), phi3(),     gemma(),   gemma2(),
-                                    gemma3(), olmo2(),   gpt2(),  gptj(),  gpt_neox(), stablelm()};
+  static const std::array kFamilies{llama(),  mistral(), mixtral(), qwen2(), qwen3(), qwen3_moe(), phi3(),    gemma(),
+                                    gemma2(), gemma3(),  olmo2(),   gpt2(),  gptj(),  gpt_neox(),  stablelm()};
   return kFamilies;
 }
 

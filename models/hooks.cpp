@@ -32,6 +32,11 @@ void HookSet::replace(HookSite site, std::function<Tensor(const Tensor&)> replac
   hooks_[site].replacements.push_back(std::move(replacement));
 }
 
+bool HookSet::replaces(HookSite site) const {
+  const auto at = hooks_.find(site);
+  return at != hooks_.end() && !at->second.replacements.empty();
+}
+
 Tensor HookSet::apply(HookSite site, Tensor value) const {
   const auto at = hooks_.find(site);
   if (at == hooks_.end()) return value;

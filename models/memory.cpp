@@ -3,6 +3,7 @@
 #include <torch/types.h>
 
 #include <algorithm>
+#include <map>
 
 #include "lancet/runtime/devices.h"
 
@@ -18,21 +19,20 @@ int64_t copy_bytes(at::ScalarType dtype) { return element_bytes(dtype) < 4 ? 4 :
 
 int64_t weight_bytes(const ModelConfig& config, LayerRange layers, at::ScalarType dtype) {
   const bool is_first = layers.begin == 0, is_last = layers.end == config.n_layers;
-  ModelConfig one_layer = config;  // all layers are alike
-  one_layer.n_layers = 1;
+  ModelConfig outside = config;
+  outside.n_layers = 0;
   int64_t elements = 0;
-  for (const WeightSpec& spec : weight_table(one_layer)) {
-    const bool is_head = spec.id.kind == WeightKind::kEmbedding && config.tied_embeddings;
-    switch (role_of(spec.id.kind).place) {
-      case WeightPlace::kEmbedding:
-        if (is_first || (is_last && is_head)) elements += spec.size();
-        break;
-      case WeightPlace::kHead:
-        if (is_last) elements += spec.size();
-        break;
-      case WeightPlace::kLayer:
-        elements += spec.size() * (layers.end - layers.begin);
-    }
+  for (const WeightSpec& spec : weight_table(outside)) {
+    const bool is_head = role_of(spec.id.kind).place == WeightPlace::kHead;
+    const bool serves_as_head = config.tied_embeddings && spec.id.kind == WeightKind::kEmbedding;
+    if (is_head ? is_last : is_first || (is_last && serves_as_head)) elements += spec.size();
+  }
+  std::map<bool, int64_t> of_layer;  // with and without experts: such layers are alike
+  for (int64_t layer = layers.begin; layer < layers.end; ++layer) {
+    const auto [known, is_new] = of_layer.try_emplace(config.has_experts(layer));
+    if (is_new)
+      for (const WeightSpec& spec : layer_table(config, layer)) known->second += spec.size();
+    elements += known->second;
   }
   return elements * element_bytes(dtype);
 }
@@ -44,8 +44,10 @@ bool holds_scores(const ModelConfig& config, at::Device device, at::ScalarType d
 int64_t layer_pass_bytes(const ModelConfig& config, const PassShape& pass) {
   const int64_t d_query = query_size(config), d_kv = config.n_kv_heads * config.head_dim;
   const int64_t element = element_bytes(pass.dtype);
-  // Hidden state, normed input and attention's output; gate, up, the activated gate and the key.
-  const int64_t mlp = element * (3 * config.d_model + 4 * config.d_ffn);
+  // Hidden state, normed input and attention's output; gate, up, the activated gate and the key; experts' inputs, keys
+  // with their weights, and outputs in two orders.
+  const int64_t of_experts = config.experts.chosen * (3 * config.d_model + config.experts.d_ffn);
+  const int64_t mlp = element * (3 * config.d_model + 4 * config.active_ffn() + of_experts);
   // Without a fused kernel in at least f32.
   const int64_t copies = pass.score_tokens > 0 ? 4 * copy_bytes(pass.dtype) * d_query : 0;
   // Keys and values spread over the heads, scaled copies; scores, masked and as weights. Of packed documents run by

@@ -58,18 +58,8 @@ std::string nearest_family(const Json& json) {
                             : cat("whose config.json has no ", join(fewest)));
 }
 
-/// The key that says how many experts share a layer's MLP; none: "".
-std::string_view experts_key(const Json& json) {
-  for (const std::string_view key : {"num_experts", "num_local_experts", "n_routed_experts"})
-    if (json.contains(key) && json[key].is_number() && json[key] > 1) return key;
-  return "";
-}
-
 /// Why a configuration of an unknown family is refused.
 std::string unknown_family(const Json& json, const std::string& name, std::span<const std::string> known) {
-  if (const std::string_view experts = experts_key(json); !experts.empty())
-    return cat("architectures: '", name, "' is a mixture of experts (", experts, ": ", json[experts].dump(),
-               "), which this version cannot edit yet: expected a model without experts, of ", join(known));
   return cat("architectures: unknown family '", name, "': ", nearest_family(json), ". This version knows ",
              join(known));
 }
@@ -178,6 +168,25 @@ void read_fields(const Json& json, const Family& family, ModelConfig& config, st
 }
 
 }  // namespace
+
+KeyShape ModelConfig::key_shape(int64_t layer) const {
+  return has_experts(layer) ? KeyShape{experts.count, experts.d_ffn} : KeyShape{1, d_ffn};
+}
+
+int64_t ModelConfig::widest_dense() const {
+  return std::ranges::count(experts.layers, true) < std::max<int64_t>(n_layers, 1) ? d_ffn : 0;
+}
+
+KeyShape ModelConfig::largest_keys() const {
+  const KeyShape routed{experts.count, experts.d_ffn};
+  return routed.size() > widest_dense() ? routed : KeyShape{1, d_ffn};
+}
+
+int64_t ModelConfig::active_ffn() const { return std::max(widest_dense(), experts.chosen * experts.d_ffn); }
+
+int64_t ModelConfig::least_tokens() const {
+  return std::max(widest_dense(), experts.d_ffn * experts.count / std::max<int64_t>(experts.chosen, 1));
+}
 
 ModelConfig parse_model_config(std::string_view config_json, std::string_view generation_config_json,
                                std::span<const std::string> ignored_keys, std::string_view where) {

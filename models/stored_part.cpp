@@ -11,7 +11,8 @@ namespace {
 Tensor part_by_group(const Tensor& stored, const WeightSpec& spec) {
   const Tensor outputs = spec.stored.layout == Layout::kColumns && stored.dim() == 2 ? stored.t() : stored;
   const int64_t groups = spec.stored.groups;
-  return outputs.unflatten(0, {groups, -1}).narrow(1, spec.stored.begin, spec.shape.front() / groups);
+  const int64_t size = spec.stored.tensors.size() > 1 ? outputs.size(0) : spec.shape.front();
+  return outputs.unflatten(0, {groups, -1}).narrow(1, spec.stored.begin, size / groups);
 }
 
 }  // namespace
@@ -24,8 +25,13 @@ void put_stored_part(const Tensor& stored, const WeightSpec& spec, const Tensor&
   part_by_group(stored, spec).copy_(weight.unflatten(0, {spec.stored.groups, -1}));
 }
 
+std::vector<Tensor> stored_parts(const WeightSpec& spec, const Tensor& weight) {
+  return weight.chunk(static_cast<int64_t>(spec.stored.tensors.size()), spec.parts_axis());
+}
+
 std::optional<TensorView> stored_view(const Checkpoint& checkpoint, const WeightSpec& spec) {
-  TensorView view = checkpoint.view(spec.stored.name);
+  if (spec.stored.tensors.size() > 1) return std::nullopt;
+  TensorView view = checkpoint.view(spec.stored.tensors.front());
   if (spec.is_whole() && (spec.stored.layout != Layout::kColumns || spec.shape.size() == 1)) return view;
   const bool is_rows = spec.stored.layout == Layout::kRows || (spec.shape.size() == 1 && spec.stored.groups == 1);
   if (!is_rows) return std::nullopt;
@@ -37,7 +43,11 @@ std::optional<TensorView> stored_view(const Checkpoint& checkpoint, const Weight
 }
 
 Tensor read_stored(const Checkpoint& checkpoint, const WeightSpec& spec) {
-  return stored_part(to_tensor(checkpoint.view(spec.stored.name)), spec);
+  const std::vector<std::string>& names = spec.stored.tensors;
+  if (names.size() == 1) return stored_part(to_tensor(checkpoint.view(names.front())), spec);
+  std::vector<Tensor> parts;
+  for (const std::string& name : names) parts.push_back(to_tensor(checkpoint.view(name)));
+  return torch::cat(parts, spec.parts_axis());
 }
 
 }  // namespace lancet

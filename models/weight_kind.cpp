@@ -28,6 +28,7 @@ constexpr std::array<WeightRole, kWeightKinds> kRoles{{
     {kAttnPostNorm, kLayer, kAttention, Axis::kModel},
     {kMlpNorm, kLayer, kMlpInput, Axis::kModel},
     {kMlpNormBias, kLayer, kMlpInput, Axis::kModel},
+    {kRouter, kLayer, kMlpInput, Axis::kExperts, Axis::kModel},
     {kGate, kLayer, kMlpInput, Axis::kFfn, Axis::kModel},
     {kUp, kLayer, kMlpInput, Axis::kFfn, Axis::kModel},
     {kDown, kLayer, kMlpOutput, Axis::kModel, Axis::kFfn},

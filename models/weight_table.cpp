@@ -12,17 +12,29 @@
 namespace lancet {
 namespace {
 
-std::string with_layer(std::string_view name, int64_t layer) {
-  const size_t at = name.find("{}");
+constexpr std::string_view kNumberPlace = "{}";
+
+/// With `number` in the name's first place for one.
+template <typename Number>
+std::string numbered(std::string_view name, const Number& number) {
+  const size_t at = name.find(kNumberPlace);
   if (at == std::string_view::npos) return std::string(name);
-  return cat(name.substr(0, at), layer, name.substr(at + 2));
+  return cat(name.substr(0, at), number, name.substr(at + kNumberPlace.size()));
+}
+
+bool has_number(std::string_view name) { return name.find(kNumberPlace) != std::string_view::npos; }
+
+/// Of a weight that every expert has its part of.
+bool is_of_experts(const WeightRow& row) {
+  const size_t at = row.name.find(kNumberPlace);
+  return at != std::string_view::npos && has_number(row.name.substr(at + kNumberPlace.size()));
 }
 
 int64_t product(const std::vector<int64_t>& sizes) {
   return std::accumulate(sizes.begin(), sizes.end(), int64_t{1}, std::multiplies<>());
 }
 
-int64_t size_of(const ModelConfig& c, Axis axis) {
+int64_t size_of(const ModelConfig& c, Axis axis, int64_t layer) {
   const bool by_head = c.head_norm == HeadNorm::kPerHead;
   switch (axis) {
     case Axis::kNone:
@@ -34,7 +46,9 @@ int64_t size_of(const ModelConfig& c, Axis axis) {
     case Axis::kModel:
       return c.d_model;
     case Axis::kFfn:
-      return c.d_ffn;
+      return c.key_shape(layer).size();
+    case Axis::kExperts:
+      return c.experts.count;
     case Axis::kQuery:
       return c.n_heads * c.head_dim;
     case Axis::kKeyValue:
@@ -47,9 +61,15 @@ int64_t size_of(const ModelConfig& c, Axis axis) {
   return 0;
 }
 
-/// Whether the fields leave a weight that the family's table has.
-bool is_there(const ModelConfig& config, WeightKind kind) {
-  switch (kind) {
+/// Whether the fields leave a weight that the family's table has, in this layer.
+bool is_there(const ModelConfig& config, const WeightRow& row, int64_t layer) {
+  switch (row.kind) {
+    case WeightKind::kRouter:
+      return config.has_experts(layer);
+    case WeightKind::kGate:
+    case WeightKind::kUp:
+    case WeightKind::kDown:
+      return config.has_experts(layer) == is_of_experts(row);
     case WeightKind::kHead:
       return !config.tied_embeddings;
     case WeightKind::kHeadBias:
@@ -97,13 +117,13 @@ struct Neighbours {
   int64_t all = 0;
   int64_t before = 0;
 };
-Neighbours neighbours_of(const ModelConfig& config, const WeightRow& row) {
+Neighbours neighbours_of(const ModelConfig& config, const WeightRow& row, int64_t layer) {
   Neighbours sizes;
   bool passed = false;
   for (const WeightRow& other : config.family->weights) {
     passed = passed || &other == &row;
-    if (other.name != row.name || !is_there(config, other.kind)) continue;
-    const int64_t size = size_of(config, role_of(other.kind).out);
+    if (other.name != row.name || !is_there(config, other, layer)) continue;
+    const int64_t size = size_of(config, role_of(other.kind).out, layer);
     sizes.all += size;
     if (!passed) sizes.before += size;
   }
@@ -112,18 +132,26 @@ Neighbours neighbours_of(const ModelConfig& config, const WeightRow& row) {
 
 WeightSpec spec_of(const ModelConfig& config, const WeightRow& row, int64_t layer) {
   const WeightRole& role = role_of(row.kind);
-  const int64_t out = size_of(config, role.out), in = size_of(config, role.in);
+  const int64_t out = size_of(config, role.out, layer), in = size_of(config, role.in, layer);
   const bool is_matrix = role.in != Axis::kNone;
-  const Neighbours sizes = neighbours_of(config, row);
+  const Neighbours sizes = neighbours_of(config, row, layer);
   const int64_t groups = row.layout == Layout::kByHead ? config.n_heads : 1;
+  const std::string name = numbered(row.name, layer);
   WeightSpec spec{.id = {row.kind, layer},
-                  .name = with_layer(row.name, layer),
+                  .name = name,
                   .shape = is_matrix ? std::vector{out, in} : std::vector{out},
-                  .stored = {.name = with_layer(row.name, layer),
+                  .stored = {.tensors = {name},
                              .shape = is_matrix ? std::vector{sizes.all, in} : std::vector{sizes.all},
                              .layout = row.layout,
                              .groups = groups,
                              .begin = sizes.before / groups}};
+  if (is_of_experts(row)) {
+    spec.name = numbered(name, "*");
+    spec.stored.tensors.clear();
+    for (int64_t expert = 0; expert < config.experts.count; ++expert)
+      spec.stored.tensors.push_back(numbered(name, expert));
+    spec.stored.shape[static_cast<size_t>(spec.parts_axis())] = config.experts.d_ffn;
+  }
   if (row.layout == Layout::kColumns) std::reverse(spec.stored.shape.begin(), spec.stored.shape.end());
   if (sizes.all > out) spec.name += part_text(row.kind);
   return spec;
@@ -131,10 +159,11 @@ WeightSpec spec_of(const ModelConfig& config, const WeightRow& row, int64_t laye
 
 bool in_layer(const WeightRow& row) { return role_of(row.kind).place == WeightPlace::kLayer; }
 
-const WeightRow* find_row(const ModelConfig& config, WeightKind kind) {
+const WeightRow* find_row(const ModelConfig& config, WeightId id) {
+  const WeightRow* found = nullptr;  // one that the fields rule out where there is no other
   for (const WeightRow& row : config.family->weights)
-    if (row.kind == kind) return &row;
-  return nullptr;
+    if (row.kind == id.kind && (found == nullptr || is_there(config, row, id.layer))) found = &row;
+  return found;
 }
 
 bool is_weight_type(DType dtype) {
@@ -143,18 +172,24 @@ bool is_weight_type(DType dtype) {
 
 void check_stored(const WeightSpec& spec, const Checkpoint& checkpoint, std::vector<std::string>& problems) {
   const StoredPlace& stored = spec.stored;
-  if (!checkpoint.contains(stored.name)) {
-    problems.push_back(cat(stored.name, ": missing, expected shape ", shape_text(stored.shape)));
-    return;
+  for (const std::string& name : stored.tensors) {
+    if (!checkpoint.contains(name)) {
+      problems.push_back(cat(name, ": missing, expected shape ", shape_text(stored.shape)));
+      continue;
+    }
+    const TensorInfo& info = checkpoint.info(name);
+    if (info.shape != stored.shape)
+      problems.push_back(
+          cat(name, ": shape ", shape_text(info.shape), ", expected ", shape_text(stored.shape), " from config.json"));
+    if (!is_weight_type(info.dtype))
+      problems.push_back(
+          cat(name, ": type ", dtype_name(info.dtype),
+              ", expected BF16, F16, F32 or F64: quantised checkpoints cannot be edited, convert to bf16 first"));
+    else if (info.dtype != checkpoint.info(stored.tensors.front()).dtype)
+      problems.push_back(cat(name, ": type ", dtype_name(info.dtype), ", expected ",
+                             dtype_name(checkpoint.info(stored.tensors.front()).dtype), ", which ",
+                             stored.tensors.front(), " has"));
   }
-  const TensorInfo& info = checkpoint.info(stored.name);
-  if (info.shape != stored.shape)
-    problems.push_back(cat(stored.name, ": shape ", shape_text(info.shape), ", expected ", shape_text(stored.shape),
-                           " from config.json"));
-  if (!is_weight_type(info.dtype))
-    problems.push_back(
-        cat(stored.name, ": type ", dtype_name(info.dtype),
-            ", expected BF16, F16, F32 or F64: quantised checkpoints cannot be edited, convert to bf16 first"));
 }
 
 /// A family's name as one of its sets of other names has it.
@@ -173,7 +208,7 @@ std::vector<NamePrefix> names_used(const ModelConfig& config, const std::vector<
   choices.insert(choices.end(), config.family->other_names.begin(), config.family->other_names.end());
   for (const std::vector<NamePrefix>& names : choices) {
     const int64_t found = std::count_if(table.begin(), table.end(), [&](const WeightSpec& spec) {
-      return checkpoint.contains(renamed(spec.stored.name, names));
+      return checkpoint.contains(renamed(spec.stored.tensors.front(), names));
     });
     if (found > most) best = names;
     most = std::max(most, found);
@@ -184,9 +219,9 @@ std::vector<NamePrefix> names_used(const ModelConfig& config, const std::vector<
 bool is_ignored(const ModelConfig& config, const std::string& name) {
   for (const std::string_view pattern : config.family->ignored_tensors) {
     if (pattern.ends_with('*') && name.starts_with(pattern.substr(0, pattern.size() - 1))) return true;
-    const int64_t layers = pattern.find("{}") == std::string_view::npos ? 1 : config.n_layers;
+    const int64_t layers = has_number(pattern) ? config.n_layers : 1;
     for (int64_t layer = 0; layer < layers; ++layer)
-      if (name == with_layer(pattern, layer)) return true;
+      if (name == numbered(pattern, layer)) return true;
   }
   return false;
 }
@@ -195,9 +230,9 @@ bool is_ignored(const ModelConfig& config, const std::string& name) {
 std::set<std::string> known_names(const ModelConfig& config, const std::vector<WeightSpec>& table,
                                   const std::vector<NamePrefix>& names) {
   std::set<std::string> known;
-  for (const WeightSpec& spec : table) known.insert(spec.stored.name);
+  for (const WeightSpec& spec : table) known.insert(spec.stored.tensors.begin(), spec.stored.tensors.end());
   for (const WeightKind kind : {WeightKind::kEmbedding, WeightKind::kHead})
-    if (config.tied_embeddings) known.insert(renamed(std::string(find_row(config, kind)->name), names));
+    if (config.tied_embeddings) known.insert(renamed(std::string(find_row(config, {kind})->name), names));
   return known;
 }
 
@@ -205,14 +240,21 @@ std::set<std::string> known_names(const ModelConfig& config, const std::vector<W
 
 int64_t WeightSpec::size() const { return product(shape); }
 
-bool WeightSpec::is_whole() const { return product(shape) == product(stored.shape); }
+bool WeightSpec::is_whole() const {
+  return product(shape) == static_cast<int64_t>(stored.tensors.size()) * product(stored.shape);
+}
 
 bool has_weight(const ModelConfig& config, WeightKind kind) {
-  return find_row(config, kind) != nullptr && is_there(config, kind);
+  return std::ranges::any_of(config.family->weights, [&](const WeightRow& row) {
+    if (row.kind != kind) return false;
+    for (int64_t layer = 0; layer < (in_layer(row) ? config.n_layers : 1); ++layer)
+      if (is_there(config, row, layer)) return true;
+    return false;
+  });
 }
 
 WeightSpec weight_spec(const ModelConfig& config, WeightId id) {
-  const WeightRow* row = find_row(config, id.kind);
+  const WeightRow* row = find_row(config, id);
   if (row == nullptr) throw std::logic_error("the family's table lacks a kind of weight");
   return spec_of(config, *row, id.layer);
 }
@@ -221,14 +263,17 @@ std::string weight_name(const ModelConfig& config, WeightId id) { return weight_
 
 std::vector<WeightSpec> weight_table(const ModelConfig& config) {
   std::vector<WeightSpec> table;
-  const auto add = [&](const WeightRow& row, int64_t layer) {
-    if (is_there(config, row.kind)) table.push_back(spec_of(config, row, layer));
-  };
   for (const WeightRow& row : config.family->weights)
-    if (!in_layer(row)) add(row, 0);
+    if (!in_layer(row) && is_there(config, row, 0)) table.push_back(spec_of(config, row, 0));
   for (int64_t layer = 0; layer < config.n_layers; ++layer)
-    for (const WeightRow& row : config.family->weights)
-      if (in_layer(row)) add(row, layer);
+    for (WeightSpec& spec : layer_table(config, layer)) table.push_back(std::move(spec));
+  return table;
+}
+
+std::vector<WeightSpec> layer_table(const ModelConfig& config, int64_t layer) {
+  std::vector<WeightSpec> table;
+  for (const WeightRow& row : config.family->weights)
+    if (in_layer(row) && is_there(config, row, layer)) table.push_back(spec_of(config, row, layer));
   return table;
 }
 
@@ -253,12 +298,12 @@ std::vector<WeightSpec> resolve_weights(const ModelConfig& config, const Checkpo
   const std::vector<NamePrefix> names = names_used(config, table, checkpoint);
   std::vector<std::string> problems;
   for (WeightSpec& spec : table) {
-    spec.stored.name = renamed(spec.stored.name, names);
+    for (std::string& name : spec.stored.tensors) name = renamed(name, names);
     // Tied models may store the shared matrix under either name.
-    if (config.tied_embeddings && spec.id.kind == WeightKind::kEmbedding && !checkpoint.contains(spec.stored.name))
-      if (std::string head = renamed(std::string(find_row(config, WeightKind::kHead)->name), names);
-          checkpoint.contains(head))
-        spec.stored.name = std::move(head);
+    if (config.tied_embeddings && spec.id.kind == WeightKind::kEmbedding)
+      if (std::string head = renamed(std::string(find_row(config, {WeightKind::kHead})->name), names);
+          !checkpoint.contains(spec.stored.tensors.front()) && checkpoint.contains(head))
+        spec.stored.tensors = {std::move(head)};
     check_stored(spec, checkpoint, problems);
   }
   const std::set<std::string> known = known_names(config, table, names);

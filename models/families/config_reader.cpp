@@ -120,6 +120,18 @@ std::vector<std::string> ConfigReader::texts(std::string_view key) {
   return texts;
 }
 
+std::vector<int64_t> ConfigReader::indices(std::string_view key, int64_t size) {
+  std::vector<int64_t> indices;
+  const Json* value = find(key);
+  if (value == nullptr) return indices;
+  if (value->is_array())
+    for (const Json& index : *value)
+      if (index.is_number_integer() && index >= 0 && index < size) indices.push_back(index.get<int64_t>());
+  if (!value->is_array() || indices.size() != value->size())
+    problem(key, cat("a list of whole numbers from 0 to ", size - 1));
+  return indices;
+}
+
 std::optional<ConfigReader> ConfigReader::object(std::string_view key) {
   const Json* value = find(key);
   if (value == nullptr) return std::nullopt;
@@ -207,6 +219,15 @@ void read_windows(ConfigReader& keys, ModelConfig& config, const std::function<b
     windowed.push_back(types.empty() ? slides(layer) : types[static_cast<size_t>(layer)] == "sliding_attention");
   }
   if (config.window > 0) config.windowed = std::move(windowed);
+}
+
+ExpertsConfig read_experts(ConfigReader& keys, std::string_view count_key, ExpertsConfig defaults) {
+  ExpertsConfig experts = std::move(defaults);
+  experts.count = keys.positive(count_key, experts.count);
+  experts.chosen = keys.positive("num_experts_per_tok", experts.chosen);
+  if (experts.chosen > experts.count)
+    keys.problem("num_experts_per_tok", cat("at most ", count_key, ", ", experts.count));
+  return experts;
 }
 
 void read_upper_windows(ConfigReader& keys, ModelConfig& config) {

@@ -35,6 +35,8 @@ class ConfigReader {
   /// `count` numbers above 0.
   std::vector<double> numbers(std::string_view key, int64_t count);
   std::vector<std::string> texts(std::string_view key);
+  /// Whole numbers from 0 to size - 1; absent: none.
+  std::vector<int64_t> indices(std::string_view key, int64_t size);
   /// The keys of an object under `key`; nullopt when there is none.
   std::optional<ConfigReader> object(std::string_view key);
 
@@ -95,6 +97,10 @@ RopeConfig read_rope_object(ConfigReader& object, const ModelConfig& config, con
 
 /// Which layers have the window: `layer_types` where it is there, else what `slides` says.
 void read_windows(ConfigReader& keys, ModelConfig& config, const std::function<bool(int64_t layer)>& slides);
+
+/// How many experts there are, by the key that says so, and how many of them a token goes through; else as in
+/// `defaults`.
+ExpertsConfig read_experts(ConfigReader& keys, std::string_view count_key, ExpertsConfig defaults);
 
 /// Qwen's: with use_sliding_window, of the layers from max_window_layers on.
 void read_upper_windows(ConfigReader& keys, ModelConfig& config);

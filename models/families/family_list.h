@@ -13,10 +13,12 @@ Family gptj();
 Family gpt_neox();
 Family llama();
 Family mistral();
+Family mixtral();
 Family olmo2();
 Family phi3();
 Family qwen2();
 Family qwen3();
+Family qwen3_moe();
 Family stablelm();
 
 }  // namespace lancet

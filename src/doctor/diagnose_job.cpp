@@ -40,27 +40,32 @@ std::string check_sources(const JobConfig& job, const ModelFiles& files) {
   }
   const std::vector<int64_t> layers = target_layers(*job.editor, files.config);
   if (options.from == StatisticsFrom::kImportedNullSpace) {
-    ImportedNullSpaces(options.null_space, layers, files.config.d_ffn).check();
+    ImportedNullSpaces(options.null_space, layers, files.config).check();
     return options.null_space.string();
   }
-  const ImportedStatistics imported(options.import, layers, files.config.d_ffn);
+  const ImportedStatistics imported(options.import, layers, files.config);
   return cat(options.import.string(), " for ", layers.size(), " layers");
 }
 
 /// A copy of the model, and two factors of the change of each edited weight: in f32, exactly where others may go on
 /// from it, and while several batches are under way in the old and the new copy of what is kept.
 int64_t output_bytes(const JobConfig& job, const ModelFiles& files, size_t n_requests) {
-  const auto layers = static_cast<int64_t>(job.editor->targets(files.config).size());
+  int64_t sides = 0;
+  for (const WeightId& id : job.editor->targets(files.config)) {
+    const std::vector<int64_t> shape = weight_spec(files.config, id).shape;
+    sides += shape[0] + shape[1];
+  }
   const auto rank = static_cast<int64_t>(n_requests);
   const int64_t copies = (job.output->keeps_state ? 1 : 0) + (job.schedule.n_batches(rank) > 1 ? 2 : 0);
-  return static_cast<int64_t>(files.checkpoint.tensor_bytes()) +
-         layers * rank * (files.config.d_ffn + files.config.d_model) * (4 + 8 * copies);
+  return static_cast<int64_t>(files.checkpoint.tensor_bytes()) + rank * sides * (4 + 8 * copies);
 }
 
 /// Of all edited layers.
 int64_t cache_bytes(const JobConfig& job, const ModelFiles& files) {
-  const auto layers = static_cast<int64_t>(job.editor->targets(files.config).size());
-  return layers * job.statistics->cached_bytes(files.config.d_ffn);
+  int64_t bytes = 0;
+  for (const int64_t layer : target_layers(*job.editor, files.config))
+    bytes += job.statistics->cached_bytes(files.config.key_shape(layer));
+  return bytes;
 }
 
 /// The job's own folders, with what will be written there.

@@ -12,13 +12,17 @@
 namespace lancet {
 namespace {
 
-Tensor solve_lower(const Tensor& lower, const Tensor& right) {
-  return at::linalg_solve_triangular(lower, right, /*upper=*/false);
+/// Of one matrix, or of blocks [E, W, W] on a diagonal.
+Tensor solve_triangular(const Tensor& matrix, const Tensor& right_FN, bool upper) {
+  if (matrix.dim() == 2) return at::linalg_solve_triangular(matrix, right_FN, upper);
+  return at::linalg_solve_triangular(matrix, right_FN.unflatten(0, {matrix.size(0), -1}), upper).flatten(0, 1);
 }
+
+Tensor solve_lower(const Tensor& lower, const Tensor& right) { return solve_triangular(lower, right, /*upper=*/false); }
 
 /// L^T x = right.
 Tensor solve_transposed(const Tensor& lower, const Tensor& right) {
-  return at::linalg_solve_triangular(lower.t(), right, /*upper=*/true);
+  return solve_triangular(lower.mT(), right, /*upper=*/true);
 }
 
 /// Solves (I + gram) x = right, for a positive semidefinite gram, whose memory is used up.
@@ -62,8 +66,8 @@ Tensor key_strengths(const Tensor& lower_FF, const Tensor& keys_FN) {
 
 Tensor lift_factor(const Tensor& lower_FF, double covariance_weight, double identity_weight) {
   const torch::NoGradGuard no_grad;
-  Tensor system_FF = torch::matmul(lower_FF, lower_FF.t());
-  system_FF.diagonal().add_(identity_weight / covariance_weight);
+  Tensor system_FF = torch::matmul(lower_FF, lower_FF.mT());
+  system_FF.diagonal(0, -2, -1).add_(identity_weight / covariance_weight);
   Tensor lifted = cholesky_in_place(std::move(system_FF));
   if (!lifted.defined()) throw NumericError("the covariance's factor has NaN or Inf");
   return lifted;

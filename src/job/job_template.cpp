@@ -104,8 +104,8 @@ std::string editor_text(const ModelConfig& config) {
 std::string statistics_text(const ModelConfig& config) {
   StatisticsOptions own_text;
   own_text.from = StatisticsFrom::kSelf;
-  const int64_t tokens = own_text.token_budget(config.d_ffn);
-  const auto layer_bytes = static_cast<uint64_t>(own_text.cached_bytes(config.d_ffn));
+  const int64_t tokens = own_text.token_budget(config.least_tokens());
+  const auto layer_bytes = static_cast<uint64_t>(own_text.cached_bytes(config.largest_keys()));
   return cat("\nstatistics:\n  corpus: self    # the model writes text of ", tokens,
              " tokens itself, once; the cache keeps ", "what comes of it, ", bytes_text(layer_bytes), " a layer\n",
              "  # corpus: text.txt    # better: text like what the model was trained on, a document per line; at most ",

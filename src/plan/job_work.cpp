@@ -27,7 +27,7 @@ JobWork basic_work(const RunOptions& run, const ModelConfig& config) {
 void add_statistics(const JobConfig& job, const ModelConfig& config, JobWork& work) {
   work.statistics_layers = target_layers(*job.editor, config);
   if (!job.statistics || !job.statistics->takes_text()) return;
-  work.statistics_tokens = job.statistics->token_budget(config.d_ffn);
+  work.statistics_tokens = job.statistics->token_budget(config.least_tokens());
   work.document_tokens = std::min(job.statistics->document_tokens, config.max_positions);
   work.samples_text = job.statistics->from == StatisticsFrom::kSelf;
 }
@@ -46,7 +46,7 @@ ValueShape training_shape(std::span<const TokenizedRequest> requests) {
 void add_schedule(const JobConfig& job, const ModelConfig& config, JobWork& work) {
   work.batch = job.schedule.largest_batch(work.requests);
   work.measured_between = job.schedule.measured_between(work.requests);
-  work.history_keys = std::min(history_keys(job, work.requests), 2 * config.d_ffn);
+  work.history_keys = std::min(history_keys(job, work.requests), 2 * config.largest_keys().size());
 }
 
 /// Contexts that stand in front of every prompt make rows longer.

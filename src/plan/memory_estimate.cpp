@@ -84,7 +84,8 @@ int64_t evaluate_bytes(const ModelConfig& config, const JobWork& work, const Sta
 
 int64_t statistics_bytes(const ModelConfig& config, const JobWork& work, const Stage& stage) {
   if (work.statistics_layers.empty()) return 0;
-  const int64_t matrix = 8 * config.d_ffn * config.d_ffn;
+  const KeyShape keys = config.largest_keys();
+  const int64_t matrix = 8 * keys.moments();
   const int64_t layers = count_in(work.statistics_layers, stage);
   const int64_t factor = layers > 0 ? matrix : 0;
   if (work.statistics_tokens == 0 || stage.begin > work.statistics_layers.back()) return factor;
@@ -94,16 +95,17 @@ int64_t statistics_bytes(const ModelConfig& config, const JobWork& work, const S
   const int64_t scores = packed_scores(config, work, stage, work.document_tokens);
   const int64_t pass = layer_pass_bytes(config, {work.dtype, tokens, scores});
   if (layers == 0) return pass;
-  const int64_t panel = std::max<int64_t>(256, config.d_ffn / 16 + 64);
-  const int64_t products = precise_bytes(work.dtype) * config.d_ffn *
-                           (std::min(tokens, kGramRows) * (precise ? 1 : 2) + std::min(panel, config.d_ffn));
-  const int64_t at_key = tokens * element_bytes(work) * 3 * (config.d_ffn + config.d_model);
+  const int64_t panel = std::max<int64_t>(256, keys.width / 16 + 64);
+  const int64_t products = precise_bytes(work.dtype) * keys.width *
+                           (std::min(tokens, kGramRows) * (precise ? 1 : 2) + std::min(panel, keys.width));
+  const int64_t at_key = tokens * element_bytes(work) * 3 * (keys.size() + config.d_model);
   return layers * matrix + std::max(pass, at_key + products);
 }
 
 int64_t solve_bytes(const ModelConfig& config, const JobWork& work, const Stage& stage) {
   if (work.edited_layers.empty() || stage.begin > work.edited_layers.back()) return 0;
-  const int64_t d = config.d_model, f = config.d_ffn, n = work.together(), rows = n * work.values.contexts;
+  const KeyShape shape = config.largest_keys();
+  const int64_t d = config.d_model, f = shape.size(), n = work.together(), rows = n * work.values.contexts;
   const int64_t m = n + work.history_keys;
   const int64_t element = element_bytes(work);
   const int64_t rounding = 4 * precise_bytes(work.dtype) * d * f;
@@ -114,7 +116,7 @@ int64_t solve_bytes(const ModelConfig& config, const JobWork& work, const Stage&
   if (count_in(work.edited_layers, stage) == 0) return key_pass;
   const int64_t kept = std::min(rows * (work.values.prefix_tokens + 1), kKeptTokens) * d * element;
   const int64_t keys = f * (rows * (2 * element + std::max<int64_t>(element, 8)) + 8 * 2 * n);
-  const int64_t factor = work.statistics_layers.empty() ? 0 : 8 * f * f * (1 + work.solve_matrices);
+  const int64_t factor = work.statistics_layers.empty() ? 0 : 8 * shape.moments() * (1 + work.solve_matrices);
   const int64_t systems = m <= f ? 8 * (5 * m * f + 4 * m * m) : 8 * (5 * m * f + 2 * f * f);
   const int64_t change = 18 * d * f + 8 * 2 * n * f;
   return kept + 8 * m * f + std::max({key_pass + keys, factor + std::max(systems, change), rounding});
@@ -133,9 +135,9 @@ int64_t training_bytes(const ModelConfig& config, const JobWork& work, const Sta
   if (weights == 0) return bytes;
   // Each change, its moments and its gradient; copies of one in the update.
   if (work.backward->trains_dense)
-    return bytes + (4 * weights + 3) * precise_bytes(work.dtype) * config.d_model * config.d_ffn;
+    return bytes + (4 * weights + 3) * precise_bytes(work.dtype) * config.d_model * config.largest_keys().size();
   // Inputs and gradients in f64, of each weight as gathered, of one also normalised; its system.
-  return bytes + 8 * tokens * ((weights + 3) * (config.d_model + config.d_ffn) + 2 * tokens);
+  return bytes + 8 * tokens * ((weights + 3) * (config.d_model + config.largest_keys().size()) + 2 * tokens);
 }
 
 }  // namespace
@@ -147,15 +149,15 @@ int64_t StageEstimate::total() const {
 StageEstimate estimate_stage(const ModelConfig& config, const JobWork& work, const Stage& stage, Batching batching) {
   StageEstimate estimate{.stage = stage};
   estimate.weights = weight_bytes(config, {stage.begin, stage.end}, work.dtype);
-  const int64_t edited = count_in(work.edited_layers, stage);
-  estimate.edited = edited * config.d_model * config.d_ffn * (precise_bytes(work.dtype) + element_bytes(work)) +
-                    edited * 8 * work.requests * work.changes * (config.d_model + config.d_ffn);
+  const int64_t edited = count_in(work.edited_layers, stage), d_key = config.largest_keys().size();
+  estimate.edited = edited * config.d_model * d_key * (precise_bytes(work.dtype) + element_bytes(work)) +
+                    edited * 8 * work.requests * work.changes * (config.d_model + d_key);
   // An editor's state lies on the host, and so do edited weights as they are stored where the model runs in another
   // type.
   if (stage.device == Placement::host()) {
-    estimate.edited += edited * 8 * work.history_keys * config.d_ffn;
+    estimate.edited += edited * 8 * work.history_keys * d_key;
     if (to_scalar_type(config.dtype) != work.dtype)
-      estimate.edited += edited * config.d_model * config.d_ffn * bytes_per_element(config.dtype);
+      estimate.edited += edited * config.d_model * d_key * bytes_per_element(config.dtype);
   }
   estimate.evaluate = evaluate_bytes(config, work, stage, batching.under_way);
   if (stage.device == Placement::host())
@@ -196,7 +198,7 @@ double estimate_time(const ModelConfig& config, const JobWork& work, LayerRange 
       tokens += prefix_tokens + 2 * step_tokens;
   }
   const double layer_size = times(config.d_model, 2 * query_size(config) + 2 * config.n_kv_heads * config.head_dim +
-                                                      mlp_matrices(config) * config.d_ffn);
+                                                      mlp_matrices(config) * config.active_ffn());
   double time = tokens * layer_size;
   if (layers.end == config.n_layers)
     time += (evaluations * static_cast<double>(work.evaluation.scoring.read_places) + 2 * labels) *

@@ -15,7 +15,7 @@ namespace lancet {
 CorpusTokens read_corpus(const Tokenizer& tokenizer, const StatisticsOptions& options, const ModelConfig& config) {
   CorpusTokens corpus;
   const size_t cap = static_cast<size_t>(std::min(options.document_tokens, config.max_positions));
-  const int64_t budget = options.token_budget(config.d_ffn);
+  const int64_t budget = options.token_budget(config.least_tokens());
   DocumentReader reader(options.corpus);
   while (corpus.tokens < budget) {
     const std::optional<std::string> text = reader.next();
@@ -30,10 +30,10 @@ CorpusTokens read_corpus(const Tokenizer& tokenizer, const StatisticsOptions& op
     corpus.tokens += static_cast<int64_t>(ids.size());
     corpus.documents.push_back(std::move(ids));
   }
-  if (corpus.tokens < config.d_ffn)
+  if (corpus.tokens < config.least_tokens())
     throw ConfigError(cat("statistics: ", options.corpus.string(), ": ", corpus.tokens,
-                          " tokens, but a covariance of size ", config.d_ffn,
-                          " needs at least as many. Use a larger corpus or raise statistics.tokens"));
+                          " tokens, but covariances of this model's keys need at least ", config.least_tokens(),
+                          ". Use a larger corpus or raise statistics.tokens"));
   return corpus;
 }
 

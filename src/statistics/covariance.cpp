@@ -23,11 +23,49 @@ TokenBatch make_chunk(const CorpusTokens& corpus, std::span<const int64_t> docum
   return make_packed_batch(parts);
 }
 
+/// One layer's sum, or those of its experts.
+class LayerSums {
+ public:
+  LayerSums(KeyShape keys, at::Device device) {
+    for (int64_t expert = 0; expert < keys.experts; ++expert) sums_.emplace_back(keys.width, device);
+  }
+
+  void add(const Tensor& keys_NF, RowCounts& counts) {
+    const std::vector<Tensor> parts = keys_NF.chunk(std::ssize(sums_), 1);
+    for (size_t i = 0; i < sums_.size(); ++i) sums_[i].add(parts[i], counts);
+  }
+
+  int64_t rows() const { return sums_.front().rows(); }
+  Tensor panels() const {
+    if (sums_.size() == 1) return sums_.front().panels();
+    std::vector<Tensor> blocks;
+    for (const GramAccumulator& sum : sums_) blocks.push_back(sum.panels());
+    return torch::stack(blocks);
+  }
+  void restore(const Tensor& panels, int64_t rows) {
+    if (sums_.size() == 1) return sums_.front().restore(panels, rows);
+    for (size_t i = 0; i < sums_.size(); ++i) sums_[i].restore(panels[static_cast<int64_t>(i)].clone(), rows);
+  }
+  void sum_over(Communicator& communicator) {
+    for (GramAccumulator& sum : sums_) sum.sum_over(communicator);
+  }
+  Tensor take_mean() && {
+    if (sums_.size() == 1) return std::move(sums_.front()).take_mean();
+    std::vector<Tensor> blocks;
+    for (GramAccumulator& sum : sums_) blocks.push_back(std::move(sum).take_mean());
+    return torch::stack(blocks);
+  }
+
+ private:
+  std::vector<GramAccumulator> sums_;
+};
+
 /// The sums of all layers.
 class Sums {
  public:
   Sums(const CausalLM& model, std::span<const int64_t> layers) {
-    for (const int64_t layer : layers) sums_.emplace_back(model.config().d_ffn, model.placement().device_of(layer));
+    for (const int64_t layer : layers)
+      sums_.emplace_back(model.config().key_shape(layer), model.placement().device_of(layer));
   }
 
   /// Adds each layer's keys of one chunk as they pass by. The hooks borrow this object and the chunk's counts.
@@ -42,7 +80,7 @@ class Sums {
 
   SavedPass after(int64_t chunks) const {
     SavedPass pass{chunks, rows(), {}};
-    for (const GramAccumulator& sum : sums_) pass.sums_FF.push_back(sum.panels());
+    for (const LayerSums& sum : sums_) pass.sums_FF.push_back(sum.panels());
     return pass;
   }
 
@@ -53,7 +91,7 @@ class Sums {
   }
 
   void sum_over(Communicator& communicator) {
-    for (GramAccumulator& sum : sums_) sum.sum_over(communicator);
+    for (LayerSums& sum : sums_) sum.sum_over(communicator);
   }
 
   std::vector<Covariance> take(const Placement& placement, std::span<const int64_t> layers) && {
@@ -66,7 +104,7 @@ class Sums {
   }
 
  private:
-  std::vector<GramAccumulator> sums_;
+  std::vector<LayerSums> sums_;
 };
 
 /// The plan depends on the corpus and the chunk's size alone: it decides the order of the sums, and so their last bits.
@@ -86,6 +124,12 @@ int64_t tokens_of(const CorpusTokens& corpus, const std::vector<std::vector<int6
   return tokens;
 }
 
+std::vector<KeyShape> key_shapes(const ModelConfig& config, std::span<const int64_t> layers) {
+  std::vector<KeyShape> shapes;
+  for (const int64_t layer : layers) shapes.push_back(config.key_shape(layer));
+  return shapes;
+}
+
 void collect_own_chunks(const CausalLM& model, const CorpusTokens& corpus,
                         const std::vector<std::vector<int64_t>>& chunks, std::span<const int64_t> layers, Sums& sums,
                         PartialSums* saves) {
@@ -93,8 +137,8 @@ void collect_own_chunks(const CausalLM& model, const CorpusTokens& corpus,
   Progress progress("statistics", tokens, "tokens");
   progress.measure_by("", static_cast<int64_t>(chunks.size()));  // documents that begin alike cost less a token
   int64_t begin = 0;
-  if (const auto saved = saves != nullptr ? saves->load(static_cast<int64_t>(layers.size()), model.config().d_ffn)
-                                          : std::optional<SavedPass>()) {
+  if (const auto saved =
+          saves != nullptr ? saves->load(key_shapes(model.config(), layers)) : std::optional<SavedPass>()) {
     sums.restore(*saved);
     begin = saved->chunks;
     progress.expect_pieces(-begin);
@@ -128,8 +172,8 @@ int64_t statistics_chunk_tokens(const ModelConfig& config, at::ScalarType dtype)
   // At the MLP's key: gate, up, the activated gate and the key, and the residual stream with its normed copies; then
   // the key in f32 for its products, as it is and counted. 14336 x 4096: 442 kB a token in f32, 2048 tokens; 279 kB in
   // bf16, 3584 tokens.
-  const int64_t per_token =
-      (4 * config.d_ffn + 6 * config.d_model) * static_cast<int64_t>(at::elementSize(dtype)) + 8 * config.d_ffn;
+  const int64_t d_key = config.largest_keys().size();
+  const int64_t per_token = (4 * d_key + 6 * config.d_model) * static_cast<int64_t>(at::elementSize(dtype)) + 8 * d_key;
   return std::clamp(kMostBytes / per_token / kFewest * kFewest, kFewest, kForwardTokens);
 }
 
@@ -145,7 +189,7 @@ std::vector<Covariance> collect_covariances(const CausalLM& model, const CorpusT
   sums->sum_over(communicator);
   std::vector<Covariance> covariances = std::move(*sums).take(model.placement(), layers);
   for (size_t i = 0; i < covariances.size(); ++i)  // a key that is not finite shows on the diagonal
-    if (const double trace = covariances[i].moment_FF.trace().item<double>(); !std::isfinite(trace))
+    if (const double trace = covariances[i].moment_FF.diagonal(0, -2, -1).sum().item<double>(); !std::isfinite(trace))
       throw not_finite(model, cat("statistics of layer ", layers[i], ": the trace of the covariance is ", trace),
                        wider_dtype(model));
   return covariances;

@@ -20,15 +20,10 @@ double sufficient_ridge(double smallest, double largest, double mean_diagonal, i
   return std::pow(10.0, std::ceil(std::log10(needed)));
 }
 
-double mean_diagonal(const Tensor& matrix) {
-  return matrix.trace().item<double>() / static_cast<double>(matrix.size(0));
-}
-
-NumericError not_definite(const Tensor& covariance_FF, double ridge, const std::string& where) {
+NumericError not_definite(const Tensor& covariance_FF, double mean, double ridge, const std::string& where) {
   if (!covariance_FF.isfinite().all().item<bool>())
     return NumericError(
         cat(where, ": the covariance has NaN or Inf: the statistics are damaged, remove them from the cache"));
-  const double mean = mean_diagonal(covariance_FF);
   if (!(mean > 0))
     return NumericError(
         cat(where, ": the covariance has the mean diagonal ", mean, ", expected a positive one: no key ",
@@ -42,14 +37,25 @@ NumericError not_definite(const Tensor& covariance_FF, double ridge, const std::
                           " or use more tokens"));
 }
 
+/// Of the one that has the smallest eigenvalue.
+NumericError no_factor(const Tensor& covariance, double ridge, const std::string& where) {
+  const double mean = mean_diagonal(covariance);
+  if (covariance.dim() == 2 || !std::isfinite(mean) || !(mean > 0))
+    return not_definite(covariance.dim() == 2 ? covariance : covariance.flatten(0, 1), mean, ridge, where);
+  const auto expert = at::linalg_eigvalsh(covariance).select(-1, 0).argmin().item<int64_t>();
+  return not_definite(covariance[expert], mean, ridge, cat(where, ", expert ", expert));
+}
+
 }  // namespace
+
+double mean_diagonal(const Tensor& moments) { return moments.diagonal(0, -2, -1).mean().item<double>(); }
 
 Tensor factor_covariance(const std::function<Tensor()>& covariance, double ridge, const std::string& where) {
   const torch::NoGradGuard no_grad;
   Tensor matrix_FF = covariance();
-  if (ridge > 0) matrix_FF.diagonal().add_(ridge * mean_diagonal(matrix_FF));
+  if (ridge > 0) matrix_FF.diagonal(0, -2, -1).add_(ridge * mean_diagonal(matrix_FF));
   Tensor lower = cholesky_in_place(std::move(matrix_FF));
-  if (!lower.defined()) throw not_definite(covariance(), ridge, where);
+  if (!lower.defined()) throw no_factor(covariance(), ridge, where);
   return lower;
 }
 

@@ -20,10 +20,10 @@ Metadata DerivedStore::to_metadata(const MomentFacts& facts) {
   return {{kTokens, std::to_string(facts.tokens)}, {kMeanDiagonal, exact_text(facts.mean_diagonal)}};
 }
 
-bool DerivedStore::has(int64_t layer) const { return has_matrix(cache_file(layer), kind(), size_); }
+bool DerivedStore::has(int64_t layer) const { return has_matrix(cache_file(layer), kind(), keys_of(layer)); }
 
 MomentFacts DerivedStore::facts(int64_t layer) const {
-  const MatrixFile file = MatrixFile::open(cache_file(layer), kind(), size_);
+  const MatrixFile file = MatrixFile::open(cache_file(layer), kind(), keys_of(layer));
   return {static_cast<int64_t>(file.number(kTokens)), file.number(kMeanDiagonal)};
 }
 

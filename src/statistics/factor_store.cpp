@@ -22,9 +22,8 @@ void FactorStore::make(int64_t layer) const {
   MomentFacts facts;
   const auto covariance = [&] {
     Covariance moments = moments_.load(layer);
-    const double size = static_cast<double>(moments.moment_FF.size(0));
-    facts = {moments.tokens, moments.moment_FF.trace().item<double>() / size};
-    return upload(moments.moment_FF, placement_.solve_device(layer));
+    facts = {moments.tokens, mean_diagonal(moments.moment_FF)};
+    return upload(moments.moment_FF, device_of(layer));
   };
   const Tensor lower_FF = factor_covariance(covariance, ridge_, cat("layer ", layer));
   write_matrix(cache_file(layer), kFactor, lower_FF, to_metadata(facts));
@@ -33,7 +32,7 @@ void FactorStore::make(int64_t layer) const {
 const MatrixKind& FactorStore::kind() const { return kFactor; }
 
 Tensor FactorStore::load(int64_t layer) const {
-  return upload(MatrixFile::open(cache_file(layer), kFactor, size_).load(), placement_.solve_device(layer));
+  return upload(MatrixFile::open(cache_file(layer), kFactor, keys_of(layer)).load(), device_of(layer));
 }
 
 }  // namespace lancet

@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "imported_keys.h"
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
 #include "lancet/io/sealed_file.h"
@@ -66,8 +67,9 @@ int64_t check_projection(const Tensor& p_FF, const std::string& where, const std
 
 }  // namespace
 
-ImportedNullSpaces::ImportedNullSpaces(std::filesystem::path file, std::span<const int64_t> layers, int64_t size)
-    : file_(std::move(file)), size_(size) {
+ImportedNullSpaces::ImportedNullSpaces(std::filesystem::path file, std::span<const int64_t> layers,
+                                       const ModelConfig& config)
+    : file_(std::move(file)), size_(imported_key_size(config, layers, "statistics.import_null_space")) {
   for (const int64_t layer : layers) places_.emplace(layer, static_cast<int64_t>(places_.size()));
 }
 

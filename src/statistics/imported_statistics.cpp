@@ -1,5 +1,6 @@
 #include "lancet/statistics/imported_statistics.h"
 
+#include "imported_keys.h"
 #include "lancet/core/error.h"
 #include "lancet/core/hash.h"
 #include "lancet/core/strings.h"
@@ -22,8 +23,8 @@ std::filesystem::path file_of(std::string pattern, int64_t layer) {
 }  // namespace
 
 ImportedStatistics::ImportedStatistics(const std::filesystem::path& pattern, std::span<const int64_t> layers,
-                                       int64_t size)
-    : size_(size) {
+                                       const ModelConfig& config)
+    : size_(imported_key_size(config, layers, "statistics.import")) {
   for (const int64_t layer : layers) files_[layer] = file_of(pattern.string(), layer);
 }
 

@@ -34,62 +34,70 @@ auto with_remedy(const Read& read) {
 /// Numbers in front of column j of a packed triangle of n columns.
 int64_t packed_begin(int64_t n, int64_t j) { return j * n - j * (j - 1) / 2; }
 
-std::vector<int64_t> stored_shape(const TensorInfo& info, MatrixShape shape, int64_t size) {
-  switch (shape) {
-    case MatrixShape::kSquare:
-      return {size, size};
-    case MatrixShape::kLower:
-      return {packed_begin(size, size)};
-    case MatrixShape::kWide:
-      return {info.shape.empty() ? 0 : info.shape.front(), size};
-  }
-  return {};
+std::vector<int64_t> stored_shape(const TensorInfo& info, MatrixShape shape, KeyShape keys) {
+  std::vector<int64_t> expected;
+  if (keys.experts > 1) expected.push_back(keys.experts);
+  if (shape == MatrixShape::kLower)
+    expected.push_back(packed_begin(keys.width, keys.width));
+  else if (shape == MatrixShape::kWide && keys.experts == 1)
+    expected.insert(expected.end(), {info.shape.empty() ? 0 : info.shape.front(), keys.width});
+  else
+    expected.insert(expected.end(), {keys.width, keys.width});
+  return expected;
 }
 
-/// A column-major triangle with its columns one behind the other, each from its diagonal on, in the same memory.
-Tensor packed(const Tensor& lower_FF) {
-  const Tensor columns = lower_FF.t().to(Placement::host()).contiguous();
-  const int64_t n = columns.size(0);
-  double* const numbers = columns.mutable_data_ptr<double>();
-  for (int64_t j = 1; j < n; ++j)
-    std::memmove(numbers + packed_begin(n, j), numbers + j * n + j, static_cast<size_t>(n - j) * sizeof(double));
-  return columns.flatten().narrow(0, 0, packed_begin(n, n));
+/// Column-major triangles with their columns one behind the other, each from its diagonal on, in the same memory.
+Tensor packed(const Tensor& lower) {
+  const Tensor columns = lower.mT().to(Placement::host()).contiguous();
+  const int64_t n = columns.size(-1), size = packed_begin(n, n), n_matrices = columns.numel() / (n * n);
+  double* to = columns.mutable_data_ptr<double>();
+  for (int64_t m = 0; m < n_matrices; ++m)
+    for (int64_t j = 0; j < n; to += n - j, ++j)
+      std::memmove(to, columns.const_data_ptr<double>() + (m * n + j) * n + j,
+                   static_cast<size_t>(n - j) * sizeof(double));
+  const Tensor triangles = columns.flatten().narrow(0, 0, n_matrices * size);
+  return lower.dim() == 2 ? triangles : triangles.view({n_matrices, size});
 }
 
 /// Zeros whose pages do not exist before they are written to: above the diagonal they never are.
-Tensor lazy_zeros(int64_t n) {
-  void* const memory = std::calloc(static_cast<size_t>(n * n), sizeof(double));
+Tensor lazy_zeros(at::IntArrayRef sizes) {
+  void* const memory = std::calloc(static_cast<size_t>(c10::multiply_integers(sizes)), sizeof(double));
   if (memory == nullptr) throw std::bad_alloc();
   return torch::from_blob(
-      memory, {n, n}, [](void* owned) { std::free(owned); }, torch::TensorOptions(at::kDouble));
+      memory, sizes, [](void* owned) { std::free(owned); }, torch::TensorOptions(at::kDouble));
 }
 
-/// Puts a piece of a packed triangle in its place in `columns`, [n, n] by columns.
+/// Puts a piece of packed triangles in its place in `columns`, [n, n] by columns, one behind the other.
 void unpack(const SealedFile::Piece& piece, int64_t n, double* columns) {
   const auto* from = reinterpret_cast<const double*>(piece.bytes.data());
-  auto at = static_cast<int64_t>(piece.offset / sizeof(double));
-  const int64_t end = at + static_cast<int64_t>(piece.bytes.size() / sizeof(double));
-  // the last column that begins at or before `at`
-  int64_t j = 0;
-  for (int64_t step = int64_t{1} << 40; step > 0; step /= 2)
-    if (j + step < n && packed_begin(n, j + step) <= at) j += step;
-  for (; at < end; ++j) {
-    const int64_t begin = packed_begin(n, j), count = std::min(end, packed_begin(n, j + 1)) - at;
-    std::copy_n(from, count, columns + j * n + j + (at - begin));
-    from += count;
-    at += count;
+  const int64_t size = packed_begin(n, n);
+  auto place = static_cast<int64_t>(piece.offset / sizeof(double));
+  const int64_t end = place + static_cast<int64_t>(piece.bytes.size() / sizeof(double));
+  while (place < end) {
+    const int64_t matrix = place / size, at = place % size;
+    // the last column that begins at or before `at`
+    int64_t j = 0;
+    for (int64_t step = int64_t{1} << 40; step > 0; step /= 2)
+      if (j + step < n && packed_begin(n, j + step) <= at) j += step;
+    for (int64_t within = at; within < size && place < end; ++j) {
+      const int64_t begin = packed_begin(n, j), count = std::min(end - place, packed_begin(n, j + 1) - within);
+      std::copy_n(from, count, columns + (matrix * n + j) * n + j + (within - begin));
+      from += count;
+      within += count;
+      place += count;
+    }
   }
 }
 
 }  // namespace
 
-MatrixFile MatrixFile::open(const std::filesystem::path& path, const MatrixKind& kind, int64_t size) {
+MatrixFile MatrixFile::open(const std::filesystem::path& path, const MatrixKind& kind, KeyShape keys) {
   return with_remedy([&] {
-    MatrixFile file(SealedFile::open(path, kind.format), kind, size);
+    MatrixFile file(SealedFile::open(path, kind.format), kind, keys);
     const std::vector<TensorInfo>& tensors = file.file_.tensors();
     if (tensors.size() != 1 || tensors[0].name != kind.tensor || tensors[0].dtype != DType::kF64 ||
-        tensors[0].shape != stored_shape(tensors[0], kind.shape, size))
-      throw CheckpointError(cat(path.string(), ": not a cached ", kind.title, " of size ", size));
+        tensors[0].shape != stored_shape(tensors[0], kind.shape, keys))
+      throw CheckpointError(cat(path.string(), ": not a cached ", kind.title, " of size ", keys.size()));
     if (file.file_.fact(kNameFact) != path.stem())
       throw CheckpointError(
           cat(path.string(), ": written as '", file.file_.fact(kNameFact), "', for other statistics"));
@@ -112,9 +120,10 @@ double MatrixFile::number(const std::string& fact) const {
 Tensor MatrixFile::load() const {
   return with_remedy([&] {
     if (kind_.shape != MatrixShape::kLower) return load_tensors(file_).front().second;
-    const Tensor columns = lazy_zeros(size_);
-    file_.read([&](const SealedFile::Piece& piece) { unpack(piece, size_, columns.mutable_data_ptr<double>()); });
-    return columns.t();
+    const int64_t n = keys_.width;
+    const Tensor columns = keys_.experts > 1 ? lazy_zeros({keys_.experts, n, n}) : lazy_zeros({n, n});
+    file_.read([&](const SealedFile::Piece& piece) { unpack(piece, n, columns.mutable_data_ptr<double>()); });
+    return columns.mT();
   });
 }
 
@@ -122,10 +131,10 @@ void MatrixFile::check() const {
   with_remedy([&] { file_.check(); });
 }
 
-bool has_matrix(const std::filesystem::path& path, const MatrixKind& kind, int64_t size) {
+bool has_matrix(const std::filesystem::path& path, const MatrixKind& kind, KeyShape keys) {
   if (!std::filesystem::exists(path)) return false;
   try {
-    MatrixFile::open(path, kind, size).check();
+    MatrixFile::open(path, kind, keys).check();
     return true;
   } catch (const CheckpointError& error) {
     log_warning(cat("statistics: ", error.what()));

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "lancet/io/sealed_file.h"
+#include "lancet/models/model_config.h"
 #include "lancet/runtime/tensor.h"
 
 namespace lancet {
@@ -17,7 +18,7 @@ inline constexpr const char* kTokens = "tokens";
 enum class MatrixShape {
   kSquare,
   kLower,  ///< square, zero above the diagonal: only the rest is stored, column by column
-  kWide    ///< any number of rows
+  kWide    ///< any number of rows; of experts a square for each
 };
 
 struct MatrixKind {
@@ -30,8 +31,9 @@ struct MatrixKind {
 /// The file's header.
 class MatrixFile {
  public:
-  /// Of a matrix of `size` columns. Throws: CheckpointError when the file is none of this kind, or had another name.
-  static MatrixFile open(const std::filesystem::path& path, const MatrixKind& kind, int64_t size);
+  /// Of a matrix for keys of this shape: of F columns, or of experts [E, W, W]. Throws: CheckpointError when the file
+  /// is none of this kind, or had another name.
+  static MatrixFile open(const std::filesystem::path& path, const MatrixKind& kind, KeyShape keys);
 
   /// Throws: CheckpointError when the fact is missing or no number.
   double number(const std::string& fact) const;
@@ -41,19 +43,19 @@ class MatrixFile {
   void check() const;
 
  private:
-  MatrixFile(SealedFile file, const MatrixKind& kind, int64_t size)
-      : file_(std::move(file)), kind_(kind), size_(size) {}
+  MatrixFile(SealedFile file, const MatrixKind& kind, KeyShape keys)
+      : file_(std::move(file)), kind_(kind), keys_(keys) {}
 
   SealedFile file_;
   MatrixKind kind_;
-  int64_t size_;
+  KeyShape keys_;
 };
 
 /// Whether the file is there and whole. One that is not is named in a warning: whoever asks makes it again.
-bool has_matrix(const std::filesystem::path& path, const MatrixKind& kind, int64_t size);
+bool has_matrix(const std::filesystem::path& path, const MatrixKind& kind, KeyShape keys);
 
-/// `matrix`: row-major, or column-major of kLower, whose memory is used up; on any device. Makes the folder.
-/// Throws: CheckpointError when the disk refuses.
+/// `matrix`: row-major, or column-major of kLower, whose memory is used up; on any device; of experts [E, W, W]. Makes
+/// the folder. Throws: CheckpointError when the disk refuses.
 void write_matrix(const std::filesystem::path& path, const MatrixKind& kind, const Tensor& matrix, Metadata facts);
 
 /// All digits of a number, for a fact.

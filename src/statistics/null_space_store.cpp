@@ -4,12 +4,13 @@
 
 #include "lancet/core/strings.h"
 #include "lancet/models/tensor_reader.h"
+#include "lancet/statistics/covariance_factor.h"
 #include "matrix_file.h"
 
 namespace lancet {
 namespace {
 
-/// A basis vector a row.
+/// A basis vector a row; of experts P's blocks.
 constexpr MatrixKind kNullSpace{{"lancet-null-space-2"}, "basis", "null space of a covariance", MatrixShape::kWide};
 constexpr const char* kRank = "rank";
 constexpr const char* kBelow = "below";
@@ -24,24 +25,24 @@ std::filesystem::path null_space_file(const std::filesystem::path& cache, const 
 
 void NullSpaceStore::make(int64_t layer) const {
   const Covariance moments = moments_.load(layer);
-  const Tensor covariance_FF = upload(moments.moment_FF, placement_.solve_device(layer));
-  const double mean_diagonal = covariance_FF.trace().item<double>() / static_cast<double>(covariance_FF.size(0));
+  const Tensor covariance_FF = upload(moments.moment_FF, device_of(layer));
   const NullSpace space = make_null_space(covariance_FF, rule_, cat("layer ", layer));
-  Metadata facts = to_metadata({moments.tokens, mean_diagonal});
+  Metadata facts = to_metadata({moments.tokens, mean_diagonal(covariance_FF)});
   facts[kRank] = std::to_string(space.rank);
   facts[kBelow] = exact_text(space.below);
-  write_matrix(cache_file(layer), kNullSpace, space.basis_FQ.t(), facts);
+  write_matrix(cache_file(layer), kNullSpace, space.basis_FQ.mT(), facts);
 }
 
 const MatrixKind& NullSpaceStore::kind() const { return kNullSpace; }
 
 NullSpace NullSpaceStore::load(int64_t layer) const {
-  const MatrixFile file = MatrixFile::open(cache_file(layer), kNullSpace, size_);
+  const MatrixFile file = MatrixFile::open(cache_file(layer), kNullSpace, keys_of(layer));
   const auto rank = static_cast<int64_t>(file.number(kRank));
-  Tensor vectors_QF = file.load();
-  const auto basis = vectors_QF.size(0) == rank ? NullSpace::Basis::kNullSpace : NullSpace::Basis::kComplement;
-  return {upload(vectors_QF, placement_.solve_device(layer)).t(), basis, rank,
-          rule_.below ? *rule_.below : file.number(kBelow)};
+  const double below = rule_.below ? *rule_.below : file.number(kBelow);
+  const Tensor stored = upload(file.load(), device_of(layer));
+  if (stored.dim() == 3) return {stored, NullSpace::Basis::kProjection, rank, below};
+  const auto basis = stored.size(0) == rank ? NullSpace::Basis::kNullSpace : NullSpace::Basis::kComplement;
+  return {stored.t(), basis, rank, below};
 }
 
 }  // namespace lancet

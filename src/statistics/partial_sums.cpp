@@ -39,20 +39,22 @@ std::vector<std::string> saved_sums(const std::filesystem::path& folder) {
 }
 
 /// Throws: CheckpointError saying what is wrong with it.
-SavedPass read_pass(const std::filesystem::path& file, const std::string& key, int64_t layers, int64_t size) {
+SavedPass read_pass(const std::filesystem::path& file, const std::string& key, std::span<const KeyShape> layers) {
   const SealedFile saved = SealedFile::open(file, kPartialSums);
   if (saved.fact("key") != key) throw CheckpointError("written by another pass");
   SavedPass pass{number(saved, "chunks"), number(saved, "tokens"), {}};
-  const std::vector<int64_t> expected{size, size};
-  for (const auto& [name, sum_FF] : load_tensors(saved)) {
+  NamedTensors sums = load_tensors(saved);
+  if (sums.size() != layers.size()) throw CheckpointError(cat(sums.size(), " layers, expected ", layers.size()));
+  for (const auto& [name, sum_FF] : sums) {
+    const KeyShape keys = layers[pass.sums_FF.size()];
+    std::vector<int64_t> expected{keys.width, keys.width};
+    if (keys.experts > 1) expected.insert(expected.begin(), keys.experts);
     if (name != sum_name(static_cast<int64_t>(pass.sums_FF.size())) || sum_FF.scalar_type() != at::kDouble ||
         sum_FF.sizes() != expected)
       throw CheckpointError(cat(name, ": ", at::toString(sum_FF.scalar_type()), " ", shape_text(sum_FF.sizes()),
                                 ", expected Double ", shape_text(expected)));
     pass.sums_FF.push_back(sum_FF);
   }
-  if (static_cast<int64_t>(pass.sums_FF.size()) != layers)
-    throw CheckpointError(cat(pass.sums_FF.size(), " layers, expected ", layers));
   return pass;
 }
 
@@ -61,10 +63,10 @@ SavedPass read_pass(const std::filesystem::path& file, const std::string& key, i
 PartialSums::PartialSums(const std::filesystem::path& folder, std::string key, double save_every_s)
     : file_(folder / (key + std::string(kSuffix))), key_(std::move(key)), save_every_s_(save_every_s) {}
 
-std::optional<SavedPass> PartialSums::load(int64_t layers, int64_t size) const {
+std::optional<SavedPass> PartialSums::load(std::span<const KeyShape> layers) const {
   if (!std::filesystem::exists(file_)) return std::nullopt;
   try {
-    return read_pass(file_, key_, layers, size);
+    return read_pass(file_, key_, layers);
   } catch (const CheckpointError& error) {
     log_warning(cat("statistics: ", file_.string(), ": saved sums that cannot be used, the pass starts from the ",
                     "beginning: ", error.what()));

@@ -122,10 +122,10 @@ int64_t sampling_rows(const ModelConfig& config, at::ScalarType dtype, int64_t t
 
 SelfCorpusPlan plan_self_corpus(const Tokenizer& tokenizer, const ModelConfig& config, const StatisticsOptions& options,
                                 uint64_t seed) {
-  const int64_t tokens = options.token_budget(config.d_ffn);
-  if (tokens < config.d_ffn)
-    throw ConfigError(cat("statistics.tokens: ", tokens, ", but a covariance of size ", config.d_ffn,
-                          " needs at least as many: raise statistics.tokens"));
+  const int64_t tokens = options.token_budget(config.least_tokens());
+  if (tokens < config.least_tokens())
+    throw ConfigError(cat("statistics.tokens: ", tokens, ", but covariances of this model's keys need at least ",
+                          config.least_tokens(), ": raise statistics.tokens"));
   const std::optional<TokenId> bos = tokenizer.bos_id();
   if (!bos && config.eos_ids.empty())
     throw ConfigError(

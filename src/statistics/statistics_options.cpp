@@ -60,13 +60,13 @@ void parse_text(ConfigSection& section, const std::filesystem::path& base, Stati
 
 }  // namespace
 
-int64_t StatisticsOptions::token_budget(int64_t key_size) const {
-  return tokens.value_or(std::clamp(kTokensPerDimension * key_size, kLeastOwnTokens, kMostTokens));
+int64_t StatisticsOptions::token_budget(int64_t least_tokens) const {
+  return tokens.value_or(std::clamp(kTokensPerDimension * least_tokens, kLeastOwnTokens, kMostTokens));
 }
 
-int64_t StatisticsOptions::cached_bytes(int64_t key_size) const {
+int64_t StatisticsOptions::cached_bytes(KeyShape keys) const {
   const int64_t bytes_an_entry = from == StatisticsFrom::kImport ? 4 : 12;
-  return bytes_an_entry * key_size * key_size;
+  return bytes_an_entry * keys.moments();
 }
 
 StatisticsOptions parse_statistics_options(ConfigSection section, const std::filesystem::path& base) {

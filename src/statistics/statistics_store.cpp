@@ -47,13 +47,15 @@ std::string CovarianceKeys::of(int64_t layer) const {
   hash.add(kCovariance.format.name).add(text_key_).add(checkpoint_.config_text()).add(at::toString(dtype_)).add(layer);
   for (const WeightSpec& spec : resolve_weights(config_, checkpoint_)) {
     if (!shapes_keys(config_, spec.id, layer)) continue;
-    std::string& weight = weight_hashes_[spec.stored.name];
-    if (weight.empty()) {
-      ContentHash bytes;
-      checkpoint_.view(spec.stored.name).add_to(bytes);
-      weight = bytes.hex();
+    for (const std::string& name : spec.stored.tensors) {
+      std::string& weight = weight_hashes_[name];
+      if (weight.empty()) {
+        ContentHash bytes;
+        checkpoint_.view(name).add_to(bytes);
+        weight = bytes.hex();
+      }
+      hash.add(weight);
     }
-    hash.add(weight);
   }
   return hash.hex();
 }
@@ -70,7 +72,7 @@ void StatisticsStore::prepare(std::span<const int64_t> layers, Communicator& com
     if (!communicator.is_root()) return;
     for (const int64_t layer : layers) {
       all_files.push_back(cache_file(layer));
-      if (has_matrix(all_files.back(), kCovariance, model_.config().d_ffn)) continue;
+      if (has_matrix(all_files.back(), kCovariance, model_.config().key_shape(layer))) continue;
       missing.push_back(layer);
       files.push_back(all_files.back());
     }
@@ -94,7 +96,7 @@ void StatisticsStore::prepare(std::span<const int64_t> layers, Communicator& com
 }
 
 Covariance StatisticsStore::load(int64_t layer) const {
-  const MatrixFile file = MatrixFile::open(cache_file(layer), kCovariance, model_.config().d_ffn);
+  const MatrixFile file = MatrixFile::open(cache_file(layer), kCovariance, model_.config().key_shape(layer));
   return {upload(file.load(), model_.placement().solve_device(layer)), static_cast<int64_t>(file.number(kTokens))};
 }
 

@@ -33,9 +33,12 @@ int64_t kept_bytes(const ValueWork& work, const Stage& stage, const Rows& rows) 
   const int64_t element = element_bytes(work), tokens = rows.count * rows.suffix_tokens;
   const int64_t keys = rows.prefix_tokens + rows.suffix_tokens;
   const bool fused = !holds_scores(config, stage.device, work.dtype);
-  // Both norms' inputs (precise), gate, up and the activated gate, the query.
+  // Both norms' inputs (precise), gate, up and the activated gate, the query; of experts also each one's input, key and
+  // output.
+  const int64_t d_active = config.active_ffn();
+  const int64_t of_experts = config.experts.chosen * (2 * config.d_model + config.experts.d_ffn);
   const int64_t per_token = 2 * std::max<int64_t>(element, 4) * config.d_model +
-                            element * (3 * config.d_ffn + (fused ? 2 : 3) * query_size(config));
+                            element * (3 * d_active + of_experts + (fused ? 2 : 3) * query_size(config));
   // Keys and values, prefix included, as one; without a fused kernel also scaled.
   const int64_t per_row =
       key_value_bytes(config, work.dtype, keys) * (fused ? 2 : 3) / 2 +

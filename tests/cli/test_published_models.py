@@ -11,7 +11,8 @@ PARAMETERS = {
     "Llama-3.1-8B": 8_030_261_248, "Llama-3.2-1B": 1_235_814_400,
     "Mistral-7B-v0.1": 7_241_732_096, "Mistral-7B-v0.3": 7_248_023_552, "Mistral-Nemo-Base-2407": 12_247_782_400,
     "Qwen2-0.5B": 494_032_768, "Qwen2.5-0.5B": 494_032_768, "Qwen2.5-7B": 7_615_616_512, "Qwen2.5-7B-Instruct": 7_615_616_512,
-    "Qwen3-0.6B": 596_049_920, "Qwen3-8B": 8_190_735_360,
+    "Qwen3-0.6B": 596_049_920, "Qwen3-8B": 8_190_735_360, "Qwen3-30B-A3B": 30_532_122_624, "Qwen3-235B-A22B": 235_093_634_560,
+    "Mixtral-8x7B-v0.1": 46_702_792_704, "Mixtral-8x22B-v0.1": 140_620_634_112,
     "Phi-3-mini-4k-instruct": 3_821_079_552, "Phi-3-mini-128k-instruct": 3_821_079_552, "phi-4": 14_659_507_200,
     "Phi-4-mini-instruct": 3_836_021_760,
     "gemma-2b": 2_506_172_416, "gemma-7b": 8_537_680_896, "gemma-2-2b": 2_614_341_888, "gemma-2-9b": 9_241_705_984,
@@ -32,6 +33,10 @@ FACTS = {
     "Mistral-Nemo-Base-2407": {"head_size": 128, "attention_heads": 32},
     "gpt2-xl": {"edited_weight": "transformer.h.0.mlp.c_proj.weight", "tied_embeddings": True, "mlp_size": 6400},
     "gpt-j-6b": {"edited_weight": "transformer.h.0.mlp.fc_out.weight", "tied_embeddings": False},
+    "Qwen3-30B-A3B": {"edited_weight": "model.layers.0.mlp.experts.*.down_proj.weight", "window": "none", "experts": 128,
+                      "experts_of_a_token": 8, "expert_size": 768, "layers_with_experts": 48},
+    "Mixtral-8x7B-v0.1": {"edited_weight": "model.layers.0.block_sparse_moe.experts.*.w2.weight", "mlp": "8 experts of 14336, "
+                          "2 of them for each token, SiLU gate, behind attention"},
     "pythia-6.9b": {"edited_weight": "gpt_neox.layers.0.mlp.dense_4h_to_h.weight"},
 }  # fmt: skip
 
@@ -43,7 +48,7 @@ def config(name):
 def test_every_file_has_its_count_and_every_family_two():
     assert {path.stem for path in FOLDER.glob("*.json")} == set(PARAMETERS)
     families = [config(name)["architectures"][0].replace("ForConditionalGeneration", "ForCausalLM") for name in PARAMETERS]
-    assert len(set(families)) == 13 and all(families.count(family) > 1 for family in families if family != "GPTJForCausalLM")
+    assert len(set(families)) == 15 and all(families.count(family) > 1 for family in families if family != "GPTJForCausalLM")
 
 
 @pytest.mark.parametrize("name", PARAMETERS)
@@ -58,7 +63,8 @@ def test_inspect_counts_the_published_parameters(lancet, name):
 
 @pytest.mark.parametrize("name", PARAMETERS)
 def test_plan_places_every_parameter(lancet, name):
-    result = lancet.run("plan", "--model", FOLDER / f"{name}.json", "--devices", "4x80GiB", "--json")
+    devices = "4x80GiB" if PARAMETERS[name] < 100e9 else "16x80GiB"
+    result = lancet.run("plan", "--model", FOLDER / f"{name}.json", "--devices", devices, "--json")
     assert result.returncode == 0, result.stderr
     plan = json.loads(result.stdout)
     stored = BYTES[config(name).get("torch_dtype", "float32")]
@@ -90,12 +96,8 @@ MAMBA = {
     "hidden_size": 768, "layer_norm_epsilon": 1e-5, "model_type": "mamba", "n_layer": 24, "num_hidden_layers": 24,
     "residual_in_fp32": True, "state_size": 16, "time_step_rank": 48, "use_conv_bias": True, "vocab_size": 50280,
 }  # fmt: skip
-QWEN3_MOE = DENSE | {
-    "architectures": ["Qwen3MoeForCausalLM"], "model_type": "qwen3_moe", "decoder_sparse_step": 1, "moe_intermediate_size": 768,
-    "num_experts": 128, "num_experts_per_tok": 8, "norm_topk_prob": True, "rms_norm_eps": 1e-6, "head_dim": 128, "mlp_only_layers": [],
-}  # fmt: skip
-MIXTRAL = DENSE | {"architectures": ["MixtralForCausalLM"], "model_type": "mixtral", "num_local_experts": 8, "num_experts_per_tok": 2,
-                   "rms_norm_eps": 1e-5, "router_aux_loss_coef": 0.02}  # fmt: skip
+PHI_MOE = DENSE | {"architectures": ["PhimoeForCausalLM"], "model_type": "phimoe", "num_local_experts": 16, "num_experts_per_tok": 2,
+                   "rms_norm_eps": 1e-5, "router_aux_loss_coef": 0.0, "router_jitter_noise": 0.01, "input_jitter_noise": 0.01}  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -104,8 +106,7 @@ MIXTRAL = DENSE | {"architectures": ["MixtralForCausalLM"], "model_type": "mixtr
         (GRANITE, ["unknown family 'GraniteForCausalLM'", "the nearest is Llama (LlamaForCausalLM)", "has no attention_multiplier, embedding_"]),
         (FALCON, ["unknown family 'FalconForCausalLM'", "the nearest is GPT-NeoX", "multi_query, parallel_attn", "This version knows Llama"]),
         (MAMBA, ["unknown family 'MambaForCausalLM'", "none is near", "conv_kernel", "and 2 more"]),
-        (QWEN3_MOE, ["'Qwen3MoeForCausalLM' is a mixture of experts (num_experts: 128)", "cannot edit yet", "Qwen3ForCausalLM"]),
-        (MIXTRAL, ["'MixtralForCausalLM' is a mixture of experts (num_local_experts: 8)", "cannot edit yet", "MistralForCausalLM"]),
+        (PHI_MOE, ["unknown family 'PhimoeForCausalLM'", "the nearest is Mixtral (MixtralForCausalLM)", "has no input_jitter_noise"]),
         (GRANITE | {"architectures": None}, ["unknown family 'granite'", "logits_scaling"]),
     ],
 )

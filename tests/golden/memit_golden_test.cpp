@@ -100,7 +100,7 @@ TEST(MemitGolden, CovariancesKeysAndDeltasInF64) {
   const StatisticsOptions statistics = run.statistics(folder);
   const CorpusTokens corpus = read_corpus(*run.tokenizer, statistics, run.config);
   StatisticsStore store(run.model, run.checkpoint, corpus, statistics.cache);
-  FactorStore factors(store, run.model.placement(), run.config.d_ffn, statistics.cache, 0.0);
+  FactorStore factors(store, run.model.placement(), run.config, statistics.cache, 0.0);
   factors.prepare(run.layers, alone());
   const EditContext context(run.model, *run.tokenizer, run.contexts,
                             {.factor = [&](int64_t layer) { return factors.load(layer); }}, {alone()});

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "lancet/core/strings.h"
+#include "lancet/models/stored_part.h"
 #include "lancet/models/tensor_io.h"
 #include "lancet/statistics/factor_store.h"
 #include "lancet/statistics/null_space_store.h"
@@ -79,11 +80,11 @@ struct MethodRun {
     std::vector<int64_t> layers;
     for (const WeightId& id : editor->targets(config)) layers.push_back(id.layer);
     if (const auto rule = editor->needs().null_space) {
-      auto store = std::make_unique<NullSpaceStore>(*moments, model.placement(), config.d_ffn, folder / "cache", *rule);
+      auto store = std::make_unique<NullSpaceStore>(*moments, model.placement(), config, folder / "cache", *rule);
       algebra.null_space = [spaces = store.get()](int64_t layer) { return spaces->load(layer); };
       derived = std::move(store);
     } else {
-      auto store = std::make_unique<FactorStore>(*moments, model.placement(), config.d_ffn, folder / "cache", 0.0);
+      auto store = std::make_unique<FactorStore>(*moments, model.placement(), config, folder / "cache", 0.0);
       algebra.factor = [factors = store.get()](int64_t layer) { return factors->load(layer); };
       derived = std::move(store);
     }
@@ -91,20 +92,22 @@ struct MethodRun {
   }
 };
 
-/// What each weight's changes from number `first[name]` on sum up to, by name and as it is stored; moves `first` behind
-/// them.
+/// What each weight's changes from number `first[name]` on sum up to, by stored tensor and as it is stored; moves
+/// `first` behind them. Experts that are not changed at all are left out.
 std::map<std::string, Tensor> new_changes(const WeightTransaction& transaction, const ModelConfig& config,
                                           std::map<std::string, size_t>& first) {
   std::map<std::string, Tensor> changes;
   for (const WeightTransaction::Entry& entry : transaction.entries()) {
     const WeightSpec spec = weight_spec(config, entry.id);
-    const std::string& name = spec.name;
-    Tensor& sum = changes[name];
-    for (size_t& i = first[name]; i < entry.deltas.size(); ++i) {
+    Tensor sum;
+    for (size_t& i = first[spec.name]; i < entry.deltas.size(); ++i) {
       const Tensor change = to_dense(entry.deltas[i]);
       sum = sum.defined() ? sum + change : change;
     }
-    if (spec.stored.layout == Layout::kColumns) sum = sum.t();
+    const std::vector<Tensor> parts = stored_parts(spec, spec.stored.layout == Layout::kColumns ? sum.t() : sum);
+    for (size_t i = 0; i < parts.size(); ++i)
+      if (parts.size() == 1 || parts[i].any().item<bool>())
+        changes[spec.is_whole() ? spec.stored.tensors[i] : spec.name] = parts[i];
   }
   return changes;
 }

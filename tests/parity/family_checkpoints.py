@@ -44,6 +44,7 @@ SIZES = {
     "gpt_neox": NEOX,
     "stablelm": LLAMA_LIKE | dict(tie_word_embeddings=False),
     "qwen3_moe": MOE | dict(tie_word_embeddings=False),
+    "mixtral": LLAMA_LIKE | dict(num_local_experts=5, num_experts_per_tok=2, tie_word_embeddings=False),
 }
 
 # ---- rotary embeddings ----
@@ -172,6 +173,9 @@ VARIANTS = {
     "qwen3_moe_plain_weights": Variant("qwen3_moe", dict(norm_topk_prob=False), (dict(norm_topk_prob=True),)),
     "qwen3_moe_some_dense": Variant("qwen3_moe", dict(mlp_only_layers=[1])),
     "qwen3_moe_step": Variant("qwen3_moe", MOE_STEP),
+    "mixtral": Variant("mixtral", {}, (dict(num_experts_per_tok=1),)),
+    "mixtral_window": Variant("mixtral", dict(sliding_window=WINDOW), (dict(sliding_window=None),)),
+    "mixtral_old_keys": Variant("mixtral", rope(1000.0), (rope(),), form="old_keys"),
     "qwen3_moe_old_keys": Variant("qwen3_moe", dict(mlp_only_layers=[0], **rope(1000.0)), (rope(),), form="old_keys"),
 }
 

@@ -11,9 +11,8 @@ from test_generate import greedy
 NMSE_F32 = 1e-9
 LENGTHS = [1, 2, 13, 60]  # within a window and a longrope's first range, and beyond
 TOKENIZER = ROOT / "data" / "demo-model"
-LATER = {name for name, variant in VARIANTS.items() if variant.family == "qwen3_moe"}  # refused by name so far
-BY_FAMILY = ["mistral_window", "qwen2", "qwen3", "phi3", "gemma", "gemma2", "gemma3", "olmo2", "gpt2", "gptj", "neox", "stablelm"]
-DENSE = [name for name in VARIANTS if name not in LATER]
+BY_FAMILY = ["mistral_window", "qwen2", "qwen3", "qwen3_moe", "mixtral", "phi3", "gemma", "gemma2", "gemma3", "olmo2", "gpt2", "gptj", "neox", "stablelm"]
+
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +37,7 @@ def batches(name):
     return [rows(LENGTHS[:-1]), rows(LENGTHS[-1:])] if "rope" in name or "phi4_mini" in name else [rows(LENGTHS)]
 
 
-@pytest.mark.parametrize("name", DENSE)
+@pytest.mark.parametrize("name", list(VARIANTS))
 def test_logits_equal_transformers(name, folder_of, tmp_path):
     folder, net = folder_of(name), load(folder_of(name))
     for batch in batches(name):
@@ -47,12 +46,13 @@ def test_logits_equal_transformers(name, folder_of, tmp_path):
 
 @pytest.mark.parametrize("name", BY_FAMILY)
 def test_bf16_is_as_close_as_transformers_bf16(name, folder_of, tmp_path):
-    """Both against transformers in f32."""
+    """Both against transformers in f32, at the middling token: one that rounding sends to another expert is far off with either."""
     folder, batch = folder_of(name), rows(LENGTHS)
     exact = torch.cat(transformers_logits(load(folder), batch))
     theirs = torch.cat(transformers_logits(load(folder, torch.bfloat16), batch))
     ours = torch.cat(lancet_logits(folder, batch, "bf16", tmp_path))
-    assert nmse(ours, exact) <= 1.5 * nmse(theirs.float(), exact)
+    ours, theirs = (torch.tensor([nmse(*token) for token in zip(some, exact)]).median() for some in (ours, theirs.float()))
+    assert ours <= 1.5 * theirs
 
 
 @pytest.mark.parametrize("name", [*BY_FAMILY, "gptj_padded"])

@@ -59,7 +59,7 @@ def one_layer_edit(bench):
     return left["before"], left["after"], share
 
 
-MODELS = make_families.MODELS | make_families.MORE
+MODELS = make_families.MODELS
 
 
 @pytest.mark.parametrize("name", MODELS)

@@ -105,7 +105,7 @@ class PlannedJob {
                                     "}, contexts: ['{}', 'I know. {}']}"));
   }
   FactorStore factors(const CausalLM& model, StatisticsStore& moments) const {
-    return {moments, model.placement(), tiny_.config.d_ffn, options_.cache, 1e-3};
+    return {moments, model.placement(), tiny_.config, options_.cache, 1e-3};
   }
 
   inline static const std::vector<int64_t> kLayers{1, 2};

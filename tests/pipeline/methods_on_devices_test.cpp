@@ -39,7 +39,11 @@ std::vector<Tensor> changes_on(const TinyModel& tiny, const std::string& method,
                                const std::vector<at::Device>& devices) {
   CausalLM model = tiny.load(at::kDouble, devices);
   const auto diagonal = [&](int64_t layer) {
-    return torch::diag(torch::linspace(0.5, 2.0, 48, torch::kDouble)).to(model.placement().solve_device(layer));
+    const KeyShape keys = tiny.config.key_shape(layer);
+    const Tensor sizes = torch::linspace(0.5, 2.0, keys.width, torch::kDouble);
+    return (keys.experts > 1 ? sizes.expand({keys.experts, -1}) : sizes)
+        .diag_embed()
+        .to(model.placement().solve_device(layer));
   };
   const EditContext context(
       model, *tiny.tokenizer, {"{}", "I know. {}"},
@@ -77,12 +81,12 @@ TEST(MethodsOnFakeDevices, EqualTheCpus) {
   }
 }
 
-/// Transposed and fused weights, windows and norms behind the edited weight, on three devices.
+/// Transposed and fused weights, windows, norms behind the edited weight and experts, on three devices.
 TEST(MethodsOnFakeDevices, EqualTheCpusInEveryFamily) {
   testing::set_fake_device_count(5);
   for (const testing::FamilyModel& family : testing::family_models()) {
     const TinyModel tiny(family.config, 3);
-    for (const std::string method : {"memit", "pmet", "ft"}) {
+    for (const std::string method : {"memit", "pmet", "alphaedit", "nse", "ft"}) {
       const std::vector<Tensor> cpu = changes_on(tiny, method, {Placement::host()});
       const std::vector<Tensor> fake = changes_on(tiny, method, testing::fake_devices(0, 3));
       ASSERT_FALSE(cpu.empty());

@@ -37,7 +37,7 @@ EditRun run_edit(const TinyModel& tiny, const std::vector<at::Device>& devices, 
   options.cache = folder / "cache";
   const CorpusTokens corpus = read_corpus(*tiny.tokenizer, options, tiny.config);
   StatisticsStore moments(model, tiny.checkpoint, corpus, options.cache);
-  FactorStore factors(moments, model.placement(), tiny.config.d_ffn, options.cache, 0.0);
+  FactorStore factors(moments, model.placement(), tiny.config, options.cache, 0.0);
   factors.prepare(kLayers, communicator);  // writes the cache: what is used below has been on disk
   const EditContext context(model, *tiny.tokenizer, editor->contexts()->templates,
                             {.factor = [&](int64_t layer) { return factors.load(layer); }}, {communicator});

@@ -57,6 +57,14 @@ const std::vector<FamilyModel>& family_models() {
        llama_like("Qwen2ForCausalLM", {{"use_sliding_window", true}, {"sliding_window", 5}, {"max_window_layers", 2}})
            .dump()},
       {"Qwen3", llama_like("Qwen3ForCausalLM", {{"head_dim", 12}, {"attention_bias", true}}).dump()},
+      {"Qwen3Moe", llama_like("Qwen3MoeForCausalLM", {{"head_dim", 12},
+                                                      {"num_experts", 6},
+                                                      {"num_experts_per_tok", 2},
+                                                      {"moe_intermediate_size", 20},
+                                                      {"norm_topk_prob", true},
+                                                      {"mlp_only_layers", {2}}})
+                       .dump()},
+      {"Mixtral", llama_like("MixtralForCausalLM", {{"num_local_experts", 4}, {"intermediate_size", 24}}).dump()},
       {"Phi3", llama_like("Phi3ForCausalLM", {{"partial_rotary_factor", 0.75}}).dump()},
       {"Gemma", llama_like("GemmaForCausalLM", {{"head_dim", 12}, {"tie_word_embeddings", true}}).dump()},
       {"Gemma2", llama_like("Gemma2ForCausalLM", {{"head_dim", 12},

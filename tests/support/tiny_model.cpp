@@ -57,9 +57,12 @@ void write_random_model(const fs::path& folder, const std::string& config_text, 
     // Norm weights near 1; matrices scaled so that hidden states keep their size.
     const Tensor weight =
         spec.shape.size() == 1 ? 1 + 0.1 * noise : 1.5 * noise / std::sqrt(static_cast<double>(spec.shape[1]));
-    if (stored.empty() || stored.back().first != spec.stored.name)
-      stored.emplace_back(spec.stored.name, torch::zeros(spec.stored.shape));
-    put_stored_part(stored.back().second, spec, weight);
+    const std::vector<Tensor> parts = stored_parts(spec, weight);
+    for (size_t i = 0; i < parts.size(); ++i) {
+      const std::string& name = spec.stored.tensors[i];
+      if (stored.empty() || stored.back().first != name) stored.emplace_back(name, torch::zeros(spec.stored.shape));
+      put_stored_part(stored.back().second, spec, parts[i]);
+    }
   }
   std::vector<TensorSource> sources;
   for (const auto& [name, tensor] : stored) sources.push_back(to_source(name, tensor));

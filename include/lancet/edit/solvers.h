@@ -13,7 +13,7 @@
 namespace lancet {
 
 struct RidgeProblem {
-  Tensor lower_FF;               ///< L, C = L L^T: lower triangle, row- or column-major
+  Tensor lower_FF;  ///< L, C = L L^T: lower triangle, row- or column-major; of experts its blocks [E, W, W]
   double covariance_weight = 0;  ///< lambda > 0
   Tensor keys_FN;                ///< new keys
   Tensor history_FM;             ///< keys of earlier batches, to be left as they are; undefined: none
@@ -33,11 +33,11 @@ Tensor key_strengths(const Tensor& lower_FF, const Tensor& keys_FN);
 /// Throws: NumericError when the keys are not finite.
 LowRankDelta solve_ridge(const RidgeProblem& problem, SolveSpace space = SolveSpace::kAuto);
 
-/// L of lambda C + weight I, scaled by 1 / sqrt(lambda), so that it stands for C's own: [F, F], column-major.
+/// L of lambda C + weight I, scaled by 1 / sqrt(lambda), so that it stands for C's own: as lower_FF, column-major.
 Tensor lift_factor(const Tensor& lower_FF, double covariance_weight, double identity_weight);
 
 struct EqualityProblem {
-  Tensor lower_FF;               ///< L, C = L L^T
+  Tensor lower_FF;               ///< as RidgeProblem's
   double covariance_weight = 0;  ///< lambda > 0
   double slack = 0;              ///< mu >= 0; with 0 every key gets its value exactly
   Tensor keys_FN;
@@ -49,7 +49,7 @@ struct EqualityProblem {
 LowRankDelta solve_equality(const EqualityProblem& problem);
 
 struct RankOneProblem {
-  Tensor lower_FF;     ///< L, C = L L^T; undefined: C = I
+  Tensor lower_FF;     ///< as RidgeProblem's; undefined: C = I
   Tensor direction_F;  ///< key that is given its place by C
   Tensor key_F;        ///< key that is to get the residual
   Tensor residual_D;

@@ -5,7 +5,8 @@
 
 namespace lancet {
 
-/// Lower factor of a symmetric matrix, in the matrix's own memory; undefined when it is not positive definite.
+/// Lower factor of a symmetric matrix, or of each of several [E, W, W], in the matrix's own memory; undefined when one
+/// is not positive definite.
 Tensor cholesky_in_place(Tensor matrix);
 
 }  // namespace lancet

@@ -25,7 +25,7 @@ enum class Layout : uint8_t {
 /// Rows of one name are parts of one stored tensor, in their order.
 struct WeightRow {
   WeightKind kind;
-  std::string_view name;  ///< as transformers stores it; "{}" stands for the layer
+  std::string_view name;  ///< as transformers stores it; "{}" stands for the layer, a second one for the expert
   Layout layout = Layout::kRows;
 };
 

@@ -17,9 +17,9 @@ enum class HookPoint : uint8_t {
   kBlockIn,  ///< input of the decoder layer [B, T, D]
   kAttnOut,  ///< output of the attention's out projection [B, T, D]
   kMlpIn,    ///< after the norm: input of gate and up [B, T, D]
-  kGateOut,  ///< gate projection, before the activation [B, T, F]
-  kUpOut,    ///< up projection [B, T, F]
-  kMlpKey,   ///< input of the down projection [B, T, F]: the "key" of ROME and MEMIT
+  kGateOut,  ///< gate projection, before the activation [B, T, F]; not of layers with experts
+  kUpOut,    ///< up projection [B, T, F]; not of layers with experts
+  kMlpKey,   ///< input of the down projection [B, T, F]: the "key" of ROME and MEMIT; of experts as KeyShape says
   kMlpOut,   ///< output of the down projection [B, T, D]
   kBlockOut  ///< output of the decoder layer, the residual stream [B, T, D]
 };
@@ -41,6 +41,9 @@ class HookSet {
   void stop_at(HookSite site) { stop_ = site; }
 
   bool stops_at(HookSite site) const { return stop_ == site; }
+  /// Whether something watches, changes or ends the pass there.
+  bool touches(HookSite site) const { return stops_at(site) || hooks_.contains(site); }
+  bool replaces(HookSite site) const;
   /// Replacements in the order they were added, then the observers, which see the value that goes on.
   /// Throws: PlacementError / std::logic_error naming the site, what was expected and what came when a replacement is
   /// on another device, or of another dtype or shape.

@@ -62,12 +62,32 @@ enum class BlockOrder : uint8_t {
   kParallel     ///< both read the block's input (GPT-J)
 };
 
+/// MLPs of which each token goes through some, in the place of one (arXiv 1701.06538).
+struct ExpertsConfig {
+  int64_t count = 0;              ///< of a layer; 0: the model has none
+  int64_t chosen = 0;             ///< by the router, for each token
+  int64_t d_ffn = 0;              ///< of one
+  bool sums_to_one = false;       ///< the weights of a token's chosen ones; else: of all
+  std::vector<bool> layers = {};  ///< which layers have experts
+};
+
+/// What a layer's down projection reads: of experts, what each reads times its weight, one behind the other, zeros
+/// where a token does not go.
+struct KeyShape {
+  int64_t experts = 1;
+  int64_t width = 0;  ///< of one
+  int64_t size() const { return experts * width; }
+  /// Numbers of second moments, which are kept for each expert alone.
+  int64_t moments() const { return size() * width; }
+  bool operator==(const KeyShape&) const = default;
+};
+
 struct ModelConfig {
   const Family* family = nullptr;
   DType dtype = DType::kF32;  ///< of the stored weights
   int64_t vocab_size = 0;
   int64_t d_model = 0;
-  int64_t d_ffn = 0;
+  int64_t d_ffn = 0;  ///< of layers without experts
   int64_t n_layers = 0;
   int64_t n_heads = 0;
   int64_t n_kv_heads = 0;
@@ -85,6 +105,7 @@ struct ModelConfig {
   double attention_cap = 0;               ///< scores become cap * tanh(score / cap); 0: they stay
   double logits_cap = 0;                  ///< likewise
   double embedding_scale = 1;             ///< rounded to the weights' type
+  ExpertsConfig experts;
   Activation activation = Activation::kSilu;
   bool gated_mlp = true;  ///< activation(gate) * up; else activation(up)
   bool tied_embeddings = false;
@@ -95,6 +116,18 @@ struct ModelConfig {
   std::vector<int64_t> eos_ids;  ///< generation_config.json's where it has them, else config.json's
 
   bool has_window(int64_t layer) const { return !windowed.empty() && windowed[static_cast<size_t>(layer)]; }
+  bool has_experts(int64_t layer) const { return experts.count > 0 && experts.layers[static_cast<size_t>(layer)]; }
+
+  KeyShape key_shape(int64_t layer) const;
+  /// Of the layer with the largest keys.
+  KeyShape largest_keys() const;
+  /// Numbers of its MLP that a token goes through at most.
+  int64_t active_ffn() const;
+  /// Tokens without which no covariance of keys has full rank: of experts, as many as bring each its width on average.
+  int64_t least_tokens() const;
+
+ private:
+  int64_t widest_dense() const;  ///< d_ffn; 0 where all layers have experts
 };
 
 /// Reads config.json as transformers 4 and 5 write it. `ignored_keys`: keys of neither list that the user vouches for.

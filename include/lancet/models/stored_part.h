@@ -2,17 +2,21 @@
 #pragma once
 
 #include <optional>
+#include <vector>
 
 #include "lancet/models/weight_table.h"
 #include "lancet/runtime/tensor.h"
 
 namespace lancet {
 
-/// The weight's numbers of the tensor that is stored [StoredPlace::shape], in the weight's own shape: a view of it
+/// The weight's numbers of the one tensor that is stored [StoredPlace::shape], in the weight's own shape: a view of it
 /// where there can be one.
 Tensor stored_part(const Tensor& stored, const WeightSpec& spec);
 
-/// Writes a weight, in its own shape, to its place in a tensor of the stored shape.
+/// The weight's parts in the order of StoredPlace::tensors: views.
+std::vector<Tensor> stored_parts(const WeightSpec& spec, const Tensor& weight);
+
+/// Writes a weight, or its part of one tensor, in its own shape, to its place in a tensor of the stored shape.
 void put_stored_part(const Tensor& stored, const WeightSpec& spec, const Tensor& weight);
 
 /// The weight's bytes where they lie in the file as they lie in the weight; nullopt where they have to be rearranged.

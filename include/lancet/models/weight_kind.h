@@ -26,8 +26,9 @@ enum class WeightKind : uint8_t {
   kAttnPostNorm,  ///< between attention's output projection and the residual stream
   kMlpNorm,
   kMlpNormBias,
-  kGate,
-  kUp,  ///< the only projection into an MLP without a gate
+  kRouter,  ///< says which experts a token goes to
+  kGate,    ///< of a layer with experts: of all of them, one behind the other; so kUp and kDown
+  kUp,      ///< the only projection into an MLP without a gate
   kDown,
   kGateBias,
   kUpBias,
@@ -47,7 +48,18 @@ enum class WeightPlace : uint8_t { kEmbedding, kLayer, kHead };
 enum class LayerPart : uint8_t { kNone, kAttention, kMlpInput, kMlpOutput };
 
 /// What a dimension of a weight runs over.
-enum class Axis : uint8_t { kNone, kVocab, kPositions, kModel, kFfn, kQuery, kKeyValue, kQueryNorm, kKeyNorm };
+enum class Axis : uint8_t {
+  kNone,
+  kVocab,
+  kPositions,
+  kModel,
+  kFfn,
+  kExperts,
+  kQuery,
+  kKeyValue,
+  kQueryNorm,
+  kKeyNorm
+};
 
 /// What is known of a kind in every family.
 struct WeightRole {

@@ -20,8 +20,8 @@ struct WeightId {
 
 /// Where a weight lies in the checkpoint.
 struct StoredPlace {
-  std::string name;            ///< of the tensor
-  std::vector<int64_t> shape;  ///< of the whole tensor
+  std::vector<std::string> tensors;  ///< one; of experts one for each, with the expert's part of the weight
+  std::vector<int64_t> shape;        ///< of each whole tensor
   Layout layout = Layout::kRows;
   int64_t groups = 1;  ///< the tensor's outputs are so many groups of equal size
   int64_t begin = 0;   ///< the weight's first output in each group
@@ -30,19 +30,25 @@ struct StoredPlace {
 struct WeightSpec {
   WeightId id;
   std::string name;  ///< as the family names it: "model.layers.3.mlp.down_proj.weight"; a part of a tensor has the part
-                     ///< behind it: "model.layers.3.mlp.gate_up_proj.weight[up]"
+                     ///< behind it: "model.layers.3.mlp.gate_up_proj.weight[up]"; of experts:
+                     ///< "model.layers.3.mlp.experts.*.down_proj.weight"
   std::vector<int64_t> shape;  ///< [out, in] for matrices
   StoredPlace stored;
 
   int64_t size() const;   ///< numbers
-  bool is_whole() const;  ///< the only weight of its tensor
+  bool is_whole() const;  ///< the only weight of its tensors
+  /// The dimension along which several tensors' parts lie one behind the other.
+  int64_t parts_axis() const { return role_of(id.kind).in == Axis::kFfn ? 1 : 0; }
 };
 
 /// The weights that the configuration implies, in model order, stored under the family's own names. A tied head is not
 /// listed: it is the embedding.
 std::vector<WeightSpec> weight_table(const ModelConfig& config);
 
-/// The same, matched with the checkpoint.
+/// Those of one layer.
+std::vector<WeightSpec> layer_table(const ModelConfig& config, int64_t layer);
+
+/// All, matched with the checkpoint.
 /// Throws: CheckpointError listing every weight that is missing, has another shape than config.json implies or a type
 /// that is no weight's, and every tensor that the family does not know.
 std::vector<WeightSpec> resolve_weights(const ModelConfig& config, const Checkpoint& checkpoint);
@@ -53,7 +59,7 @@ WeightSpec weight_spec(const ModelConfig& config, WeightId id);
 /// Name of one weight: "model.layers.3.mlp.down_proj.weight".
 std::string weight_name(const ModelConfig& config, WeightId id);
 
-/// Whether the model's layers, or the model, have such a weight.
+/// Whether the model, or any of its layers, has such a weight.
 bool has_weight(const ModelConfig& config, WeightKind kind);
 
 /// Whether the keys of a layer's down projection depend on this weight. In a parallel block they do not depend on the

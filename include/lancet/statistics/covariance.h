@@ -17,7 +17,8 @@ namespace lancet {
 
 /// One layer's statistics.
 struct Covariance {
-  Tensor moment_FF;  ///< E[k k^T], f64, exactly symmetric, on the layer's solve device
+  /// E[k k^T], f64, exactly symmetric, on the layer's solve device. Of experts [E, W, W]: each one's, over all tokens.
+  Tensor moment_FF;
   int64_t tokens = 0;
 };
 

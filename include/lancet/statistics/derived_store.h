@@ -22,9 +22,10 @@ struct MomentFacts {
 
 class DerivedStore {
  public:
-  /// `moments` and `placement` outlive the store. `size`: of C. `cache`: the folder.
-  DerivedStore(MomentSource& moments, const Placement& placement, int64_t size, std::filesystem::path cache)
-      : moments_(moments), placement_(placement), size_(size), cache_(std::move(cache)) {}
+  /// `moments`, `placement` and `config` (the model's) outlive the store. `cache`: the folder.
+  DerivedStore(MomentSource& moments, const Placement& placement, const ModelConfig& config,
+               std::filesystem::path cache)
+      : moments_(moments), placement_(placement), config_(config), cache_(std::move(cache)) {}
   virtual ~DerivedStore() = default;
 
   /// Collective: makes those of `layers` (ascending) that root's cache lacks, or has damaged, one at a time. What is
@@ -49,9 +50,12 @@ class DerivedStore {
   /// As facts() finds them again in a file.
   static Metadata to_metadata(const MomentFacts& facts);
 
+  KeyShape keys_of(int64_t layer) const { return config_.key_shape(layer); }
+  at::Device device_of(int64_t layer) const { return placement_.solve_device(layer); }
+
   MomentSource& moments_;
   const Placement& placement_;
-  int64_t size_;
+  const ModelConfig& config_;
   std::filesystem::path cache_;
 
  private:

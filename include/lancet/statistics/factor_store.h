@@ -17,9 +17,9 @@ std::filesystem::path factor_file(const std::filesystem::path& cache, const std:
 class FactorStore final : public DerivedStore {
  public:
   /// `ridge`: added to C, relative to trace(C) / n.
-  FactorStore(MomentSource& moments, const Placement& placement, int64_t size, std::filesystem::path cache,
+  FactorStore(MomentSource& moments, const Placement& placement, const ModelConfig& config, std::filesystem::path cache,
               double ridge)
-      : DerivedStore(moments, placement, size, std::move(cache)), ridge_(ridge) {}
+      : DerivedStore(moments, placement, config, std::move(cache)), ridge_(ridge) {}
 
   /// L [F, F] f64, column-major, on the layer's solve device; C + ridge = L L^T. After prepare(). Throws:
   /// CheckpointError when the cache file has been damaged since.

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "lancet/io/saved_tensor.h"
+#include "lancet/models/model_config.h"
 #include "lancet/runtime/placement.h"
 #include "lancet/statistics/null_space.h"
 
@@ -16,9 +17,9 @@ namespace lancet {
 
 class ImportedNullSpaces {
  public:
-  /// `layers`: ascending, one matrix each. `size`: of the layers' keys (d_ffn). Looks at no file: only root need have
+  /// `layers`: ascending, one matrix each. `config`: the model's. Looks at no file: only root need have
   /// it.
-  ImportedNullSpaces(std::filesystem::path file, std::span<const int64_t> layers, int64_t size);
+  ImportedNullSpaces(std::filesystem::path file, std::span<const int64_t> layers, const ModelConfig& config);
 
   /// Reads all of the file, for its CRC-32. Throws: CheckpointError when it is damaged, no tensor of torch.save, or not
   /// one of these layers and sizes.

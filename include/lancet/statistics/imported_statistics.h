@@ -14,8 +14,9 @@ inline constexpr std::string_view kLayerPlace = "{}";
 
 class ImportedStatistics final : public MomentSource {
  public:
-  /// `pattern`: a path with "{}". `size`: of the layers' keys (d_ffn). Looks at no file: only root need have them.
-  ImportedStatistics(const std::filesystem::path& pattern, std::span<const int64_t> layers, int64_t size);
+  /// `pattern`: a path with "{}". `config`: the model's. Looks at no file: only root need have them.
+  /// Throws: ConfigError for layers with experts, of whose moments there are no such files.
+  ImportedStatistics(const std::filesystem::path& pattern, std::span<const int64_t> layers, const ModelConfig& config);
 
   /// Reads no matrix.
   /// Throws: CheckpointError with every layer's problem at once: the file is missing, or check_moments() refuses it.

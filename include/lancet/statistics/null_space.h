@@ -26,21 +26,21 @@ struct NullSpace {
   enum class Basis {
     kNullSpace,   ///< of the null space
     kComplement,  ///< of the rest
-    kProjection   ///< none: P itself, as another tool computed it
+    kProjection   ///< none: P itself, as another tool computed it, or of experts
   };
 
-  Tensor basis_FQ;  ///< orthonormal columns, but for kProjection
+  Tensor basis_FQ;  ///< orthonormal columns, but for kProjection; of experts P's blocks [E, W, W]
   Basis basis = Basis::kNullSpace;
   int64_t rank = 0;  ///< dimensions of the null space
-  /// The threshold on C's eigenvalues; NaN: not known (kProjection).
+  /// The threshold on C's eigenvalues; NaN: not known (another tool's).
   double below = std::numeric_limits<double>::quiet_NaN();
 
   /// P x, of columns [F, N].
   Tensor project(const Tensor& columns_FN) const;
 };
 
-/// Of eigenvectors of C [F, F] f64. Throws: NumericError naming `where` when none of them is chosen, or all are, with
-/// the spectrum's range.
+/// Of eigenvectors of C [F, F] f64, or of experts its blocks [E, W, W]. Throws: NumericError naming `where` when none
+/// of them is chosen, or all are, with the spectrum's range.
 NullSpace make_null_space(const Tensor& covariance_FF, const NullSpaceRule& rule, const std::string& where);
 
 }  // namespace lancet

@@ -16,9 +16,9 @@ std::filesystem::path null_space_file(const std::filesystem::path& cache, const 
 
 class NullSpaceStore final : public DerivedStore {
  public:
-  NullSpaceStore(MomentSource& moments, const Placement& placement, int64_t size, std::filesystem::path cache,
-                 const NullSpaceRule& rule)
-      : DerivedStore(moments, placement, size, std::move(cache)), rule_(rule) {}
+  NullSpaceStore(MomentSource& moments, const Placement& placement, const ModelConfig& config,
+                 std::filesystem::path cache, const NullSpaceRule& rule)
+      : DerivedStore(moments, placement, config, std::move(cache)), rule_(rule) {}
 
   /// On the layer's solve device. After prepare(). Throws: CheckpointError when the cache file has been damaged since.
   NullSpace load(int64_t layer) const;

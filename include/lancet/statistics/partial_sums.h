@@ -6,9 +6,11 @@
 #include <cstdint>
 #include <filesystem>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "lancet/models/model_config.h"
 #include "lancet/runtime/tensor.h"
 
 namespace lancet {
@@ -17,7 +19,7 @@ namespace lancet {
 struct SavedPass {
   int64_t chunks = 0;
   int64_t tokens = 0;
-  std::vector<Tensor> sums_FF;  ///< GramAccumulator::panels of each layer, f64
+  std::vector<Tensor> sums_FF;  ///< GramAccumulator::panels of each layer, f64; of experts [E, W, W]
 };
 
 class PartialSums {
@@ -28,9 +30,9 @@ class PartialSums {
 
   const std::filesystem::path& file() const { return file_; }
 
-  /// What an earlier run of the same pass saved, on the host: `layers` sums of [size, size]. nullopt when there is
+  /// What an earlier run of the same pass saved, on the host: a sum for the keys of each layer. nullopt when there is
   /// nothing, or, with a warning, when the file is damaged or another pass's.
-  std::optional<SavedPass> load(int64_t layers, int64_t size) const;
+  std::optional<SavedPass> load(std::span<const KeyShape> layers) const;
 
   /// Whether it is time to save. Cheap.
   bool due() const;

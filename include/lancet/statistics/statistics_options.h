@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "lancet/core/config_section.h"
+#include "lancet/models/model_config.h"
 #include "lancet/spec/statistics_spec.h"
 
 namespace lancet {
@@ -30,12 +31,12 @@ struct StatisticsOptions {
   double save_every_s = *StatisticsSpec::kSaveEvery.fallback;
   std::filesystem::path cache;  ///< folder of cached covariances and factors
 
-  /// `tokens`, or by default kTokensPerDimension for each of the keys' `key_size` dimensions, from kLeastOwnTokens to
+  /// `tokens`, or by default kTokensPerDimension times `least_tokens` (ModelConfig), from kLeastOwnTokens to
   /// kMostTokens.
-  int64_t token_budget(int64_t key_size) const;
-  /// What `cache` keeps for one layer: a matrix of f64 of moments, which imported ones need not, and half of one for
-  /// what solves need.
-  int64_t cached_bytes(int64_t key_size) const;
+  int64_t token_budget(int64_t least_tokens) const;
+  /// What `cache` keeps for one layer: moments in f64, which imported ones need not, and half of that for what solves
+  /// need.
+  int64_t cached_bytes(KeyShape keys) const;
 
   /// Whether moments are taken over text, rather than imported.
   bool takes_text() const { return from == StatisticsFrom::kCorpus || from == StatisticsFrom::kSelf; }

@@ -100,8 +100,17 @@ std::string window_text(const ModelConfig& config) {
   return cat(config.window, " tokens in ", layers, " of ", config.n_layers, " layers");
 }
 
+std::string mlp_size_text(const ModelConfig& config) {
+  const ExpertsConfig& experts = config.experts;
+  if (experts.count == 0) return cat(config.d_ffn);
+  const std::string text =
+      cat(experts.count, " experts of ", experts.d_ffn, ", ", experts.chosen, " of them for each token");
+  const int64_t dense = std::ranges::count(experts.layers, false);
+  return dense == 0 ? text : cat(text, " (in ", dense, " of ", config.n_layers, " layers one of ", config.d_ffn, ")");
+}
+
 std::string mlp_text(const ModelConfig& config) {
-  return cat(config.d_ffn, ", ", activation_name(config.activation), config.gated_mlp ? " gate" : ", no gate",
+  return cat(mlp_size_text(config), ", ", activation_name(config.activation), config.gated_mlp ? " gate" : ", no gate",
              config.order == BlockOrder::kParallel ? ", beside attention" : ", behind attention");
 }
 
@@ -146,6 +155,12 @@ Json model_json(const Inspected& model) {
                {"edited_weight", weight_name(config, {WeightKind::kDown, 0})},
                {"parameters", count_parameters(config)},
                {"stored_type", dtype_name(config.dtype)}};
+  if (const ExpertsConfig& experts = config.experts; experts.count > 0) {
+    json["experts"] = experts.count;
+    json["experts_of_a_token"] = experts.chosen;
+    json["expert_size"] = experts.d_ffn;
+    json["layers_with_experts"] = std::ranges::count(experts.layers, true);
+  }
   if (model.files) {
     json["shards"] = model.files->checkpoint.shards().size();
     json["tensor_bytes"] = model.files->checkpoint.tensor_bytes();

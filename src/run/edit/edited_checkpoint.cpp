@@ -21,12 +21,19 @@ void export_model(const ModelFiles& files, std::span<const WeightTransaction::En
   for (const WeightSpec& spec : resolve_weights(files.config, files.checkpoint)) {
     for (const WeightTransaction::Entry& entry : entries) {
       if (entry.id != spec.id) continue;
-      Tensor& stored = edited[spec.stored.name];
-      const Tensor weight = entry.master.to(Placement::host(), entry.base.scalar_type());
-      if (!stored.defined())
-        stored = spec.is_whole() ? torch::empty(spec.stored.shape, weight.options())
-                                 : to_tensor(files.checkpoint.view(spec.stored.name)).clone();
-      put_stored_part(stored, spec, weight);
+      const std::vector<Tensor> parts =
+          stored_parts(spec, entry.master.to(Placement::host(), entry.base.scalar_type()));
+      const std::vector<Tensor> before = stored_parts(spec, entry.base);
+      for (size_t i = 0; i < parts.size(); ++i) {
+        // an expert that no request reaches keeps its bytes, the signs of its zeros included
+        if (parts.size() > 1 && parts[i].equal(before[i].to(Placement::host()))) continue;
+        const std::string& name = spec.stored.tensors[i];
+        Tensor& stored = edited[name];
+        if (!stored.defined())
+          stored = spec.is_whole() ? torch::empty(spec.stored.shape, parts[i].options())
+                                   : to_tensor(files.checkpoint.view(name)).clone();
+        put_stored_part(stored, spec, parts[i]);
+      }
     }
   }
   std::vector<TensorSource> sources;

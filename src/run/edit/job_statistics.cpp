@@ -32,11 +32,11 @@ JobStatistics::JobStatistics(const JobConfig& job, const ModelFiles& files, cons
       plan_ = plan_self_corpus(*files.tokenizer, files.config, options, job.run.seed);
       break;
     case StatisticsFrom::kImport:
-      imported_ = std::make_shared<ImportedStatistics>(options.import, layers_, files.config.d_ffn);
+      imported_ = std::make_shared<ImportedStatistics>(options.import, layers_, files.config);
       if (is_root_) imported_->check();
       break;
     case StatisticsFrom::kImportedNullSpace:
-      projections_.emplace(options.null_space, layers_, files.config.d_ffn);
+      projections_.emplace(options.null_space, layers_, files.config);
       if (is_root_) projections_->check();
       break;
   }
@@ -81,11 +81,10 @@ void JobStatistics::prepare(const CausalLM& model, const std::string& content_ha
   if (projections_) return;
   const StatisticsOptions& options = *job_.statistics;
   moments_ = open_moments(model, content_hash);
-  const int64_t size = files_.config.d_ffn;
   if (const std::optional<NullSpaceRule> rule = job_.editor->needs().null_space)
-    derived_ = std::make_unique<NullSpaceStore>(*moments_, model.placement(), size, options.cache, *rule);
+    derived_ = std::make_unique<NullSpaceStore>(*moments_, model.placement(), files_.config, options.cache, *rule);
   else
-    derived_ = std::make_unique<FactorStore>(*moments_, model.placement(), size, options.cache, options.ridge);
+    derived_ = std::make_unique<FactorStore>(*moments_, model.placement(), files_.config, options.cache, options.ridge);
   derived_->prepare(layers_, communicator);
 }
 

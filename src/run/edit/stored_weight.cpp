@@ -13,7 +13,7 @@ namespace lancet {
 Tensor stored_weight(const ModelFiles& files, const CausalLM& model, WeightId id) {
   for (const WeightSpec& spec : resolve_weights(files.config, files.checkpoint)) {
     if (spec.id != id) continue;
-    const at::ScalarType type = to_scalar_type(files.checkpoint.info(spec.stored.name).dtype);
+    const at::ScalarType type = to_scalar_type(files.checkpoint.info(spec.stored.tensors.front()).dtype);
     if (model.weight(id).scalar_type() == type) return model.weight(id);
     const std::optional<TensorView> stored = stored_view(files.checkpoint, spec);
     if (!stored) return read_stored(files.checkpoint, spec).contiguous().clone();

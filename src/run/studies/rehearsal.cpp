@@ -71,7 +71,7 @@ WholeJob look_at(const JobConfig& job, const Communicator& communicator) {
   const std::vector<std::vector<int64_t>> batches = plan_schedule(job.schedule, n_requests, job.run.seed);
   for (const int64_t index : batches.front()) whole.first_batch.push_back(whole.requests[static_cast<size_t>(index)]);
   whole.n_evaluated = count_for_a_pass(plan, n_requests);
-  whole.key_bytes = 8 * files.config.d_ffn;
+  whole.key_bytes = 8 * files.config.largest_keys().size();
   whole.needs_statistics = job.editor->needs().statistics;
   if (!whole.needs_statistics || !communicator.is_root()) return whole;
   const JobStatistics statistics(job, files, communicator);
@@ -81,7 +81,7 @@ WholeJob look_at(const JobConfig& job, const Communicator& communicator) {
   const at::ScalarType dtype = to_scalar_type(job.run.dtype.value_or(files.config.dtype));
   // a whole chunk beside what a key has dimensions
   whole.rehearsed_tokens =
-      std::min(whole.text_tokens, files.config.d_ffn + statistics_chunk_tokens(files.config, dtype));
+      std::min(whole.text_tokens, files.config.least_tokens() + statistics_chunk_tokens(files.config, dtype));
   return whole;
 }
 

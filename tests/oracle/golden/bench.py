@@ -34,10 +34,14 @@ class Editable:
         self.weights[name], self.is_edited = self.weights[name] + delta.to(self.dtype), True
         return delta
 
-    def change_down(self, layer, delta):
-        """The changes, by weight, of what a layer's key is multiplied with."""
-        name = self.weight_name("down", layer)
-        return {name: self.change(name, delta)}
+    def names_of(self, kind, layer):
+        """Of the weights whose product with a layer's input is its output there: one, or one for each expert, side by side."""
+        return [self.weight_name(kind, layer)]
+
+    def change_kind(self, kind, layer, delta):
+        """Changes those; gives the changes by weight. One that is 0 changes nothing, and is not named."""
+        names = self.names_of(kind, layer)
+        return {name: self.change(name, part) for name, part in zip(names, delta.chunk(len(names), 1)) if part.any()}
 
     def stored(self, name, delta):
         """A change in the orientation of the weight's file."""

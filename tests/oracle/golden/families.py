@@ -189,16 +189,11 @@ class FamilyModel(Editable):
     def weight_name(self, kind, layer):
         return f"{self.net.paths['layers']}.{layer}.{self.net.paths[kind]}.weight"
 
-    def change_down(self, layer, delta):
-        """Experts: each has its columns; one that no request reaches is not changed at all, and not named."""
+    def names_of(self, kind, layer):
         if not hasattr(self.net.layers[layer].mlp, "experts"):
-            return super().change_down(layer, delta)
-        changes, experts = {}, len(self.net.layers[layer].mlp.experts) - 1
-        for e, part in enumerate(delta.chunk(experts, 1)):
-            name = f"{self.net.paths['layers']}.{layer}.{self.net.paths['experts']}.{e}.down_proj.weight"
-            if part.any():
-                changes[name] = self.change(name, part)
-        return changes
+            return super().names_of(kind, layer)
+        stem, experts = f"{self.net.paths['layers']}.{layer}.{self.net.paths['experts']}", len(self.net.layers[layer].mlp.experts) - 1
+        return [f"{stem}.{e}.{kind}_proj.weight" for e in range(experts)]
 
     def run_with(self, h, layers, touch):
         net, shape = self.net, tuple(h.shape[:2])

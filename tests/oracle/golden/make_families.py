@@ -36,8 +36,6 @@ MODELS = {  # by name here: the variant of family_checkpoints.py
     "gptj": "gptj_inner",
     "neox": "neox",
     "neox-sequential": "neox_sequential",
-}
-MORE = {  # made by --only
     "qwen3-moe": "qwen3_moe",
     "qwen3-moe-mixed": "qwen3_moe_some_dense",  # one of the edited layers has no experts
 }
@@ -73,12 +71,12 @@ def sections(bench):
     goldens = {"memit": (dict(method="memit", history=True, **weight, **LOCATED), TWO)}
     if below := null_space_threshold(bench):
         goldens["alphaedit"] = (dict(method="alphaedit", null_space_below=below, ridge=0.5, **LOCATED), TWO)
-    if "experts" in bench.net.paths:
-        return goldens
     pmet = dict(method="pmet", **weight, **LOCATED) | dict(values=VALUES | dict(kl=0.02, nll_factor=1.5))
     up = {"up": [2, 3]} if "up" in bench.net.paths else {}
     modules = gate | up | {"down": [1]}
     trained = {kind: FINE_TUNE["modules"][kind] for kind in FINE_TUNE["modules"] if kind in bench.net.paths}
+    if "experts" in bench.net.paths:  # of which the down projections alone are edited
+        modules = trained = {"down": LAYERS}
     return goldens | {
         "rome": (dict(method="rome", covariance=True, **LOCATED) | dict(layers=LAYERS[-1:]), ONE),
         "pmet": (pmet, ONE),
@@ -102,7 +100,7 @@ def write(path, model, bench, section, batches):
 
 def make_model(name, options):
     start = time.time()
-    make_checkpoint((MODELS | MORE)[name], options.out / name, options.tokenizer)
+    make_checkpoint(MODELS[name], options.out / name, options.tokenizer)
     bench = FamilyBench(options.out / name)
     bench.read_statistics(read_lines(options.corpus, LINES), LAYERS)
     print(f"{name}: {bench.tokens} tokens, {time.time() - start:.1f} s", flush=True)
@@ -116,7 +114,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     for name in ("requests", "corpus", "tokenizer", "out"):
         parser.add_argument("--" + name, required=True, type=Path)
-    parser.add_argument("--only", choices=[*MODELS, *MORE], help="make this model's alone")
+    parser.add_argument("--only", choices=MODELS, help="make this model's alone")
     options = parser.parse_args()
     torch.set_num_threads(1)
     options.out.mkdir(parents=True, exist_ok=True)

@@ -76,7 +76,7 @@ def edit_layers(bench, model, requests, z, layers, section, solve):
         now = bench.at_lookup(model, requests, ["{}"], places_of(section, model)[0], layers[-1])[:, 0]
         left = len(layers) - index
         residual = ((z - now) / (math.sqrt(left) if is_pmet else left)).T
-        deltas |= model.change_down(layer, solve(layer, keys, residual))
+        deltas |= model.change_kind("down", layer, solve(layer, keys, residual))
     return deltas
 
 

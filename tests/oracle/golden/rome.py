@@ -21,8 +21,8 @@ def edit(bench, section, batches):
                 output = outputs.mean(0) if kind == "prefix" else outputs[0]
                 u = inverses[layer] @ direction if uses_covariance else direction
                 u = u / u.norm()
-                name = model.weight_name("down", layer)
-                delta = model.change(name, torch.outer((value - output) / (divided @ u), u))
-                deltas[name] = deltas.get(name, 0) + delta
+                delta = torch.outer((value - output) / (divided @ u), u)
+                for name, change in model.change_kind("down", layer, delta).items():
+                    deltas[name] = deltas.get(name, 0) + change
         changes.append(deltas)
     return changes

@@ -65,22 +65,21 @@ def gradients(model, rows, modules, tokens):
 
 def ultraedit(bench, section, batches):
     model, changes, normalisers = bench.fresh(section), [], {}
-    names = [model.weight_name(kind, layer) for kind, layer in modules_of(section)]
-    size = section["batch"]
+    modules, size = modules_of(section), section["batch"]
     for requests in batches:
         rows, parts, deltas = texts(bench, requests), [], {}
         for start in range(0, len(rows), size):
-            parts.append(gradients(model, rows[start : start + size], modules_of(section), section["tokens"]))
-            for name, (x, g) in zip(names, parts[-1]):
-                shape = model.weights[name].shape
+            parts.append(gradients(model, rows[start : start + size], modules, section["tokens"]))
+            for x, g in parts[-1]:
+                shape = x.shape[1], g.shape[1]
                 normalisers.setdefault(shape, Normaliser(sum(shape))).update(torch.cat((x, g), 1))
-        for index, name in enumerate(names):
+        for index, module in enumerate(modules):
             x, g = (torch.cat([part[index][side] for part in parts]) for side in (0, 1))
-            unit = normalisers[model.weights[name].shape](torch.cat((x, g), 1))
+            unit = normalisers[x.shape[1], g.shape[1]](torch.cat((x, g), 1))
             x_unit, g_unit = unit[:, : x.shape[1]], unit[:, x.shape[1] :]
             v = -section["lr"] * (x_unit**2).sum(1, keepdim=True) * g_unit
             system = x.T @ x + torch.eye(x.shape[1], dtype=x.dtype)
-            deltas[name] = model.change(name, torch.linalg.solve(system, x.T @ v).T)
+            deltas |= model.change_kind(*module, torch.linalg.solve(system, x.T @ v).T)
         changes.append(deltas)
     return changes
 
@@ -123,12 +122,12 @@ def train(model, names, rows, section):
 
 def fine_tune(bench, section, batches):
     model, changes = bench.fresh(section), []
-    names = [model.weight_name(kind, layer) for kind, layer in modules_of(section)]
+    names = [name for kind, layer in modules_of(section) for name in model.names_of(kind, layer)]
     for requests in batches:
         base = {name: model.weights[name] for name in names}
         for name in names:
             model.weights[name] = base[name].clone().requires_grad_(True)
         deltas = train(model, names, texts(bench, requests), section)
         model.weights |= base
-        changes.append({name: model.change(name, delta) for name, delta in deltas.items()})
+        changes.append({name: model.change(name, delta) for name, delta in deltas.items() if delta.any()})
     return changes

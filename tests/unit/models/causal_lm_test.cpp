@@ -119,7 +119,9 @@ TEST_P(EachFamily, RunsPackedDocumentsAsIfAlone) {
   EXPECT_EQ(packed(documents).sequence.packed.size(), 7u);
   EXPECT_FALSE(packed(documents).sequence.places_P.defined()) << "these documents begin differently";
   expect_as_if_alone(tiny.load(), documents, kExactF64);
-  expect_as_if_alone(tiny.load(torch::kBFloat16), documents, 3e-3);
+  // bf16's rounding sends some tokens to other experts
+  const bool has_experts = tiny.config.experts.count > 0;
+  expect_as_if_alone(tiny.load(has_experts ? torch::kFloat : torch::kBFloat16), documents, has_experts ? 1e-9 : 3e-3);
 }
 
 TEST(CausalLM, RunsWhatPackedDocumentsShareOnce) {

@@ -43,10 +43,46 @@ class CountedMoments final : public MomentSource {
   int64_t size_;
 };
 
+/// Three layers with keys of `width` numbers, of so many experts.
+ModelConfig keys_of(int64_t width, int64_t n_experts = 1) {
+  ModelConfig config;
+  config.n_layers = 3;
+  config.d_ffn = width;
+  if (n_experts > 1)
+    config.experts = {.count = n_experts, .chosen = 1, .d_ffn = width, .layers = std::vector<bool>(3, true)};
+  return config;
+}
+
+/// Of experts, with blocks of their own.
+class MomentsOfExperts final : public MomentSource {
+ public:
+  MomentsOfExperts(int64_t n_experts, int64_t width) : n_experts_(n_experts), width_(width) {}
+  std::string content_key(int64_t layer) const override { return "experts" + std::to_string(layer); }
+  void prepare(std::span<const int64_t>, Communicator&) override {}
+  Covariance load(int64_t layer) const override { return {blocks(layer), 1000}; }
+  bool from_cache(int64_t) const override { return false; }
+
+  Tensor blocks(int64_t layer) const {
+    torch::manual_seed(static_cast<uint64_t>(layer));
+    const Tensor samples = torch::randn({n_experts_, width_, 4 * width_}, torch::kDouble);
+    const Tensor moments = samples.matmul(samples.mT());
+    if (unreached_ >= 0) moments[unreached_].zero_();
+    return moments;
+  }
+  /// The whole matrix.
+  Tensor dense(int64_t layer) const { return torch::block_diag(blocks(layer).unbind()); }
+
+  int64_t unreached_ = -1;  ///< an expert that no token went to; -1: none
+
+ private:
+  int64_t n_experts_, width_;
+};
+
 class FactorStoreTest : public ::testing::Test {
  protected:
-  FactorStore store(double ridge = 0.0) { return {moments_, placement_, kSize, folder_ / "cache", ridge}; }
+  FactorStore store(double ridge = 0.0) { return {moments_, placement_, config_, folder_ / "cache", ridge}; }
   static constexpr int64_t kSize = 24;
+  ModelConfig config_ = keys_of(kSize);
   Placement placement_ = plan_placement(3, std::vector{Placement::host()}, at::kFloat);
   CountedMoments moments_{kSize};
   TempDir folder_;
@@ -98,7 +134,7 @@ TEST_F(FactorStoreTest, KeepsAFactorForEachRidge) {
 
 TEST_F(FactorStoreTest, FindsNullSpacesAgainByTheirRule) {
   const auto store_of = [&](const NullSpaceRule& rule) {
-    return NullSpaceStore(moments_, placement_, kSize, folder_ / "cache", rule);
+    return NullSpaceStore(moments_, placement_, config_, folder_ / "cache", rule);
   };
   NullSpaceStore made = store_of({.share = 0.75});
   made.prepare(layers_, alone());
@@ -138,12 +174,59 @@ TEST_F(FactorStoreTest, KeepsTheLowerTriangleAlone) {
 TEST_F(FactorStoreTest, GivesBackTrianglesOfSeveralPieces) {
   for (const int64_t size : {int64_t{1}, int64_t{255}, int64_t{300}}) {
     CountedMoments moments(size);
-    FactorStore large(moments, placement_, size, folder_ / std::to_string(size), 0);
+    const ModelConfig config = keys_of(size);
+    FactorStore large(moments, placement_, config, folder_ / std::to_string(size), 0);
     large.prepare(std::vector<int64_t>{1}, alone());
     const Tensor lower = large.load(1);
     EXPECT_TRUE(lower.equal(lower.tril())) << size;
     EXPECT_LE(nmse(lower.matmul(lower.t()), moments.moment(1)), 1e-28) << size;
   }
+}
+
+/// Triangles of experts that begin and end within pieces, against the matrix that their blocks are the diagonal of.
+TEST_F(FactorStoreTest, FactorsEachExpertAlone) {
+  for (const int64_t width : {int64_t{1}, int64_t{5}, int64_t{150}}) {
+    const ModelConfig config = keys_of(width, 7);
+    MomentsOfExperts moments(7, width);
+    FactorStore made(moments, placement_, config, folder_ / std::to_string(width), 0.25);
+    made.prepare(std::vector<int64_t>{1}, alone());
+    const Tensor lower = made.load(1), dense = moments.dense(1);
+    ASSERT_EQ(lower.sizes(), (std::vector<int64_t>{7, width, width}));
+    EXPECT_TRUE(lower.equal(lower.tril()));
+    const Tensor lifted = dense + 0.25 * dense.diagonal().mean() * torch::eye(7 * width, torch::kDouble);
+    EXPECT_LE(nmse(torch::block_diag(lower.matmul(lower.mT()).unbind()), lifted), 1e-28) << width;
+    EXPECT_DOUBLE_EQ(made.facts(1).mean_diagonal, dense.diagonal().mean().item<double>());
+  }
+}
+
+TEST_F(FactorStoreTest, NamesTheExpertThatHasNoFactor) {
+  const ModelConfig config = keys_of(6, 4);
+  MomentsOfExperts moments(4, 6);
+  moments.unreached_ = 2;
+  FactorStore made(moments, placement_, config, folder_ / "cache", 0);
+  try {
+    made.prepare(layers_, alone());
+    FAIL();
+  } catch (const NumericError& error) {
+    EXPECT_NE(std::string(error.what()).find("layer 0, expert 2: "), std::string::npos) << error.what();
+  }
+  FactorStore lifted(moments, placement_, config, folder_ / "cache", 1e-6);
+  EXPECT_NO_THROW(lifted.prepare(layers_, alone()));
+}
+
+/// One spectrum for all experts, as that of the whole matrix is.
+TEST_F(FactorStoreTest, ChoosesExpertsNullSpacesTogether) {
+  const ModelConfig config = keys_of(8, 3);
+  MomentsOfExperts moments(3, 8);
+  moments.unreached_ = 1;
+  const NullSpaceRule rule{.share = 0.5};
+  NullSpaceStore made(moments, placement_, config, folder_ / "cache", rule);
+  made.prepare(std::vector<int64_t>{2}, alone());
+  const NullSpace found = made.load(2), whole = make_null_space(moments.dense(2), rule, "test");
+  EXPECT_EQ(found.rank, 12);
+  EXPECT_EQ(found.rank, whole.rank);
+  const Tensor columns = torch::randn({24, 5}, torch::kDouble);
+  EXPECT_LE(nmse(found.project(columns), whole.project(columns)), 1e-24);
 }
 
 TEST_F(FactorStoreTest, NamesADamagedFileAndMakesItAgain) {

@@ -73,7 +73,7 @@ TEST(PartialSums, AnInterruptedPassGoesOnToTheSameBits) {
   const Pass pass;
   const std::vector<Covariance> whole = pass.collect();
   PartialSums saves = pass.interrupted();
-  const std::optional<SavedPass> saved = saves.load(2, pass.model.config().d_ffn);
+  const std::optional<SavedPass> saved = saves.load(std::vector(2, pass.model.config().key_shape(0)));
   ASSERT_TRUE(saved.has_value());
   EXPECT_GE(saved->chunks, 2);
   EXPECT_GE(saved->tokens, kTokens - 2 * kForwardTokens) << "more than a chunk was lost";
@@ -89,7 +89,7 @@ TEST(PartialSums, AnInterruptedPassGoesOnToTheSameBits) {
 TEST(PartialSums, UsesWhatWasSavedInsteadOfRunningItAgain) {
   const Pass pass;
   PartialSums saves = pass.interrupted();
-  SavedPass changed = *saves.load(2, pass.model.config().d_ffn);
+  SavedPass changed = *saves.load(std::vector(2, pass.model.config().key_shape(0)));
   changed.sums_FF[0] = changed.sums_FF[0] + 1;
   saves.save(changed);
   EXPECT_FALSE(same_bits(pass.collect(&saves), pass.collect()));
@@ -98,10 +98,10 @@ TEST(PartialSums, UsesWhatWasSavedInsteadOfRunningItAgain) {
 TEST(PartialSums, ReadsBackWhatWasSaved) {
   const TempDir folder;
   PartialSums saves(folder / "cache", "key", 0);
-  EXPECT_FALSE(saves.load(2, 5).has_value());
+  EXPECT_FALSE(saves.load(std::vector(2, KeyShape{.width = 5})).has_value());
   const Tensor sum = torch::randn({5, 5}, torch::kDouble);
   saves.save({3, 700, {sum, 2 * sum}});
-  const std::optional<SavedPass> saved = saves.load(2, 5);
+  const std::optional<SavedPass> saved = saves.load(std::vector(2, KeyShape{.width = 5}));
   ASSERT_TRUE(saved.has_value());
   EXPECT_EQ(saved->chunks, 3);
   EXPECT_EQ(saved->tokens, 700);
@@ -115,7 +115,7 @@ void expect_refused(const std::function<void(const std::filesystem::path&)>& spo
   saves.save({3, 700, {torch::ones({5, 5}, torch::kDouble)}});
   spoil(saves.file());
   std::optional<SavedPass> saved;
-  const std::string log = stderr_of([&] { saved = saves.load(1, 5); });
+  const std::string log = stderr_of([&] { saved = saves.load(std::vector(1, KeyShape{.width = 5})); });
   EXPECT_FALSE(saved.has_value());
   EXPECT_NE(log.find(cat("warning: statistics: ", saves.file().string(), ": saved sums that cannot be used")),
             std::string::npos)

@@ -219,7 +219,7 @@ TEST(ReadCorpus, RefusesFewerTokensThanDimensions) {
     read_corpus(*tiny.tokenizer, options_in(folder, 40), tiny.config);
     FAIL();
   } catch (const ConfigError& error) {
-    EXPECT_NE(std::string(error.what()).find("40 tokens, but a covariance of size 48 needs at least as many"),
+    EXPECT_NE(std::string(error.what()).find("40 tokens, but covariances of this model's keys need at least 48"),
               std::string::npos);
   }
 }
