@@ -24,7 +24,14 @@ struct MemoryCase {
   at::ScalarType dtype;
   int devices;
   int64_t requests;
+  const char* config = nullptr;  ///< in the place of the shape
 };
+
+/// Eight experts of which a token goes through two.
+constexpr const char* kExperts = R"({"architectures": ["Qwen3MoeForCausalLM"], "vocab_size": 4096, "hidden_size": 64,
+  "intermediate_size": 160, "num_hidden_layers": 8, "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 16,
+  "max_position_embeddings": 256, "rms_norm_eps": 1e-5, "tie_word_embeddings": false, "torch_dtype": "float32",
+  "num_experts": 8, "num_experts_per_tok": 2, "moe_intermediate_size": 48, "norm_topk_prob": true})";
 
 void PrintTo(const MemoryCase& memory_case, std::ostream* out) { *out << memory_case.name; }
 
@@ -49,7 +56,7 @@ class PlannedJob {
  public:
   explicit PlannedJob(const MemoryCase& memory_case)
       : case_(memory_case),
-        tiny_(memory_case.shape),
+        tiny_(memory_case.config != nullptr ? TinyModel(memory_case.config, 1) : TinyModel(memory_case.shape)),
         requests_(testing::some_requests(memory_case.requests)),
         editor_(editor_with(0)),
         plan_(*tiny_.tokenizer, requests_, {.protocols = {"efficacy", "generation"}}) {
@@ -228,7 +235,9 @@ INSTANTIATE_TEST_SUITE_P(
                                  {.n_layers = 8, .d_model = 128, .d_ffn = 448, .tied_embeddings = true},
                                  at::kFloat,
                                  2,
-                                 24}));
+                                 24},
+                      MemoryCase{"experts in f32 on one", {}, at::kFloat, 1, 6, kExperts},
+                      MemoryCase{"experts in bf16 on two", {}, at::kBFloat16, 2, 12, kExperts}));
 
 }  // namespace
 }  // namespace lancet
