@@ -21,6 +21,7 @@ JobWork basic_work(const RunOptions& run, const ModelConfig& config) {
   JobWork work;
   work.dtype = to_scalar_type(run.dtype.value_or(config.dtype));
   work.host_threads = run.threads > 0 ? run.threads : at::get_num_threads();
+  work.step_launch = run.step_launch;
   return work;
 }
 

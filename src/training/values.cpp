@@ -14,6 +14,7 @@
 #include "lancet/runtime/collectives.h"
 #include "lancet/runtime/host_workers.h"
 #include "lancet/runtime/memory.h"
+#include "lancet/runtime/step_graph.h"
 #include "lancet/training/value_plan.h"
 #include "lancet/training/value_store.h"
 #include "value_optimizer.h"
@@ -43,9 +44,15 @@ class ValueRun {
     sharing_.communicator.together(kStage, [&] {
       progress_.emplace(kStage, count_own_rows(sharing_.communicator, batches), "requests");
       progress_->measure_by("step", static_cast<int64_t>(own.size()) * options_.steps);
-      run_independent(model_.placement(), static_cast<int64_t>(own.size()), [&](int64_t i) {
+      check_graphs(model_.placement(), layer_);
+      const auto run_one = [&](int64_t i) {
         parts[static_cast<size_t>(i)] = run_batch(batches[own[static_cast<size_t>(i)]]);
-      });
+      };
+      const auto n = static_cast<int64_t>(own.size());
+      if (model_.placement().step_launch() == StepLaunch::kEachOperation)
+        run_independent(model_.placement(), n, run_one);
+      else
+        for (int64_t i = 0; i < n; ++i) run_one(i);  // all steps run on one device, which a capture has for itself
       progress_->finish();
     });
     const torch::NoGradGuard no_grad;

@@ -94,7 +94,8 @@ struct Sharing {
 /// Hidden states at the options' site of `layer`. On the weights as they are; changes none of them. Batches that the
 /// store holds are taken from there, the others put there when they are done. A batch that memory does not suffice for
 /// is halved.
-/// Throws: PlacementError when memory does not suffice for one request, NumericError when a loss is not finite.
+/// Throws: PlacementError when memory does not suffice for one request, and where graphs are asked for of what does not
+/// lie on one GPU from `layer` on; NumericError when a loss is not finite.
 OptimizedValues optimize_values(const CausalLM& model, std::span<const PreparedRequest> requests, int64_t layer,
                                 const ValueOptions& options, const Sharing& sharing);
 
