@@ -95,13 +95,26 @@ struct ValueGraphs : public ::testing::Test {
     return found;
   }
 
-  /// A loss between those of the requests at a step.
-  double middle_loss_at(size_t step) {
-    std::vector<double> at;
+  /// A loss that so many of the requests come to, one after another, the last of them near the end.
+  double loss_that_reach(size_t n_requests) {
+    options.stop_loss = 0;
+    std::vector<double> last;
     for (const auto& losses : optimize(at::kDouble, StepLaunch::kEachOperation).losses)
-      at.push_back(losses.at(step).total);
-    std::ranges::sort(at);
-    return (at[at.size() / 2 - 1] + at[at.size() / 2]) / 2;
+      last.push_back(losses.back().total);
+    std::ranges::sort(last);
+    return 1.01 * last.at(n_requests - 1);
+  }
+
+  /// What the model says behind the prompt of a request, from the most probable token on.
+  std::vector<TokenId> likely_tokens(const PreparedRequest& request) {
+    const CausalLM model = tiny.load();
+    const TokenBatch batch = make_batch(std::vector<std::vector<TokenId>>{request.prompts[0].ids});
+    const Tensor h_TD =
+        model.run_layers(model.embed(batch.ids_BT, batch.sequence), batch.sequence, model.all_layers())[0];
+    std::vector<TokenId> ids;
+    const Tensor order_V = model.logits(h_TD.slice(0, -1))[0].argsort(-1, /*descending=*/true);
+    for (int64_t i = 0; i < 3; ++i) ids.push_back(static_cast<TokenId>(order_V[i].item<int64_t>()));
+    return ids;
   }
 };
 
@@ -118,19 +131,21 @@ TEST_F(ValueGraphs, GroupsOfContextsAreCapturedEachAndKeepTheirTurns) {
 }
 
 TEST_F(ValueGraphs, AreMadeAnewWhenRequestsLeave) {
-  options.stop_loss = middle_loss_at(3);
+  options.lr = 0.3;
+  options.steps = 14;
+  options.stop_loss = loss_that_reach(3);
   const GraphCounts counts = expected_counts(expect_same_values(1), 1);
-  EXPECT_GE(counts.shrinks, 2);
-  EXPECT_GE(counts.captures, 2);
+  EXPECT_GE(counts.shrinks, 3);
+  EXPECT_GE(counts.captures, 3);
   options.contexts_per_step = 2;
-  options.stop_loss = 0;
-  options.stop_loss = middle_loss_at(5);
+  options.steps = 20;
+  options.stop_loss = loss_that_reach(3);
   const GraphCounts in_groups = expected_counts(expect_same_values(2), 2);
-  EXPECT_GE(in_groups.shrinks, 1);
+  EXPECT_GE(in_groups.shrinks, 2);
   EXPECT_GE(in_groups.captures, 3);
 }
 
-/// With half of the requests done a batch of 16 does not shrink at the first that leaves.
+/// One of 16 that is done is not worth other shapes.
 TEST_F(ValueGraphs, GoOnWhileTooFewHaveLeft) {
   requests = prepare_requests(*tiny.tokenizer, testing::some_requests(16), testing::kContexts);
   std::vector<double> at;
@@ -148,16 +163,21 @@ TEST_F(ValueGraphs, GoOnWhileTooFewHaveLeft) {
 /// PMET's public code: a target that is predicted counts a tenth, which changes between replays.
 TEST_F(ValueGraphs, FactorsThatChangeReachTheGraph) {
   requests = prepare_requests(*tiny.tokenizer, testing::some_requests(6), std::vector<std::string>{"{}"});
-  options = {.steps = 14, .lr = 0.5, .weight_decay = 0, .clamp = 40, .kl = 1, .stop_loss = 0, .batch = 64};
+  // nearly what the model says anyway: soon predicted, but for the drift that keeps them from being done
+  for (PreparedRequest& request : requests) {
+    request.target = {likely_tokens(request)[1]};
+    request.rows = request.prompts;  // a row ends before its target's last token
+  }
+  options = {.steps = 14, .lr = 0.1, .weight_decay = 0, .clamp = 40, .kl = 30, .stop_loss = 0, .batch = 64};
   options.site = ValueSite::kMlpAndAttnOut;
   options.stop = ValueStop::kLossOrPredicted;
   options.nll_factor = 2;
   const OptimizedValues found = expect_same_values(1);
-  bool has_changed = false;
+  int64_t changes = 0;
   for (const auto& losses : found.losses)
-    for (size_t step = 2; step < losses.size(); ++step)
-      has_changed = has_changed || losses[step].nll < 0.2 * losses[step - 1].nll;
-  EXPECT_TRUE(has_changed) << "no target came to be predicted";
+    for (size_t step = 2; step < losses.size(); ++step) changes += losses[step].nll < 0.2 * losses[step - 1].nll;
+  std::cout << changes << " targets came to count a tenth\n";
+  EXPECT_GE(changes, 1) << "no target came to be predicted";
 }
 
 TEST_F(ValueGraphs, ACaptureWithoutMemoryHalvesTheBatch) {
