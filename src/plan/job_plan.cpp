@@ -114,15 +114,10 @@ Placement place(const Ends& ends, std::span<const DeviceBudget> devices, const J
   return placement;
 }
 
-/// Of the layers that steps of value optimisation run; there may be none, but for the head.
-int64_t first_of_steps(const ModelConfig& config, const JobWork& work) {
-  return std::min(work.value_layer() + 1, config.n_layers - 1);
-}
-
 /// Graphs need all that a step runs on one GPU.
-bool suits_launch(const ModelConfig& config, const JobWork& work, const Placement& placement) {
+bool suits_launch(const JobWork& work, const Placement& placement) {
   return !work.optimizes_values || work.step_launch != StepLaunch::kGraph ||
-         graph_problem(placement, first_of_steps(config, work)).empty();
+         graph_problem(placement, work.steps_from).empty();
 }
 
 int64_t budget_of(std::span<const DeviceBudget> devices, at::Device device) {
@@ -189,7 +184,7 @@ std::vector<std::string> find_remedies(const ModelConfig& config, const JobWork&
   std::vector<std::string> remedies;
   const auto fits = [&](const JobWork& changed, std::span<const DeviceBudget> on) {
     const JobPlan plan = plan_stages(config, changed, on, balance);
-    return plan.fits() && suits_launch(config, changed, plan.placement);
+    return plan.fits() && suits_launch(changed, plan.placement);
   };
   JobWork changed = work;
   for (int64_t batch = work.value_batch / 2; batch >= 1; batch /= 2) {
@@ -237,7 +232,7 @@ std::vector<std::string> find_remedies(const ModelConfig& config, const JobWork&
   if (with_host.empty()) return remedies;
   with_host.push_back({Placement::host()});
   const JobPlan offloaded = plan_stages(config, work, with_host, balance);
-  if (offloaded.fits() && suits_launch(config, work, offloaded.placement)) {
+  if (offloaded.fits() && suits_launch(work, offloaded.placement)) {
     const StageEstimate& host = offloaded.stages.back();
     remedies.push_back(cat("layers on the CPU: cpu at the end of run.devices (layers ", host.stage.begin, "-",
                            host.stage.end - 1, ", ", size_text(host.total()), " of host memory)"));
@@ -257,7 +252,7 @@ JobPlan choose_plan(const ModelConfig& config, const JobWork& work, const Device
     if (first.fits()) return first;
   }
   JobPlan plan = plan_stages(config, work, choice.devices, balance);
-  if (work.optimizes_values) check_graphs(plan.placement, first_of_steps(config, work));
+  if (work.optimizes_values) check_graphs(plan.placement, work.steps_from);
   return plan;
 }
 

@@ -25,7 +25,7 @@ GraphMaker& graph_maker() {
 
 std::string graph_problem(const Placement& placement, int64_t first_layer) {
   const at::Device device = placement.head_device();
-  const std::string steps = cat("steps of value optimisation run layers ", first_layer, "-",
+  const std::string steps = cat("steps of value optimisation take layers ", first_layer, "-",
                                 placement.stages().back().end - 1, " and the head");
   if (!graph_maker().serves(device))
     return cat(steps, ", expected on a GPU, found on ", device_text(device), " (", placement.description(), ")");

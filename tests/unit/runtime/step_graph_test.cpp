@@ -121,9 +121,10 @@ TEST(Graphs, ArePlacedOnOneGpu) {
   EXPECT_EQ(problem_of_placement({gpu, gpu, gpu}, StepLaunch::kGraph, 1), "");
   EXPECT_EQ(problem_of_placement({host, gpu, gpu}, StepLaunch::kGraph, 1), "");
   EXPECT_EQ(problem_of_placement({host, host, host}, StepLaunch::kEachOperation, 1), "");
-  EXPECT_EQ(problem_of_placement({host, host, host}, StepLaunch::kGraph, 1),
-            "run.cuda_graphs: steps of value optimisation run layers 1-2 and the head, expected on a GPU, found on cpu "
-            "(cpu). Set run.cuda_graphs: false, or name one GPU that holds them in run.devices");
+  EXPECT_EQ(
+      problem_of_placement({host, host, host}, StepLaunch::kGraph, 1),
+      "run.cuda_graphs: steps of value optimisation take layers 1-2 and the head, expected on a GPU, found on cpu "
+      "(cpu). Set run.cuda_graphs: false, or name one GPU that holds them in run.devices");
   EXPECT_NE(problem_of_placement({gpu, gpu, host}, StepLaunch::kGraph, 1).find("expected on a GPU, found on cpu"),
             std::string::npos);
   const std::string split = problem_of_placement({gpu, gpu, other}, StepLaunch::kGraph, 1);

@@ -211,7 +211,7 @@ TEST_F(ValueGraphs, AreRefusedOnTheHost) {
     optimize_values(launched(tiny, at::kDouble, StepLaunch::kGraph), requests, kOptimizedLayer, options, {alone()});
     FAIL();
   } catch (const PlacementError& error) {
-    EXPECT_EQ(std::string(error.what()).find("run.cuda_graphs: steps of value optimisation run layers 1-3"), 0U)
+    EXPECT_EQ(std::string(error.what()).find("run.cuda_graphs: steps of value optimisation take layers 1-3"), 0U)
         << error.what();
   }
 }
