@@ -1,6 +1,6 @@
 // Streams and events are torch's of any device, since those for CUDA alone would want CUDA's runtime beside torch.
-// Order of memory: a batch's tensors and its graphs' pool belong to a stream that no other thread has. What others
-// made before it waits for nothing, since both streams wait for each other at the beginning and at the end.
+// A batch's tensors and its graphs' pool belong to a stream that no other thread has. That one and the thread's usual
+// stream wait for each other at the beginning and at the end, so that either may use what the other made before.
 #include "cuda_graphs.h"
 
 #include <ATen/core/CachingHostAllocator.h>

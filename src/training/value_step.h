@@ -13,8 +13,8 @@ namespace lancet {
 /// Norms of the `n_vectors` that lie side by side in each row: [rows, P].
 Tensor norms_of(const Tensor& rows_AX, int64_t n_vectors);
 
-/// What a step's losses are taken from. All but the first stay what they are while the same requests are resident, and
-/// `factor_A` may then get other numbers.
+/// What a step's losses are taken from. Shapes stay while the same requests are resident, and so does
+/// `initial_norm_AP`.
 struct StepInputs {
   Tensor delta_AX;
   Tensor initial_norm_AP;  ///< ||h0|| of each of the site's vectors
@@ -39,7 +39,7 @@ class ValueStep {
   void forget_shapes();
 
  private:
-  /// Not of the deltas alone: differentiable.
+  /// Differentiable; StepPart says which.
   std::vector<Tensor> losses(size_t group, const StepInputs& inputs) const;
   /// Losses and gradient by a graph, which is captured if there is none yet.
   const std::vector<Tensor>& replay(size_t group, const StepInputs& inputs);
