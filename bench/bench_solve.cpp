@@ -23,7 +23,8 @@ constexpr int64_t kSamples = 1024;
 class RidgeSystem {
  public:
   RidgeSystem(int64_t size, int64_t requests, const Placement& placement, const std::filesystem::path& folder)
-      : moments_(size, placement.solve_device(0)), store_(moments_, placement, size, folder, 0.0) {
+      : moments_(size, placement.solve_device(0)), store_(moments_, placement, config_, folder, 0.0) {
+    config_.d_ffn = size;
     const std::vector<int64_t> layers{0};
     store_.prepare(layers, alone());
     const Tensor covariance = moments_.load(0).moment_FF;
@@ -78,6 +79,7 @@ class RidgeSystem {
     at::Device device_;
   };
 
+  ModelConfig config_;
   SampledMoments moments_;
   FactorStore store_;
 };

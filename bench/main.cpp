@@ -80,6 +80,9 @@ void add_options(CLI::App& app, BenchOptions& options, DType& dtype) {
   app.add_option("--value-requests", options.value_requests, "Requests of the value benchmarks, at most 512")
       ->delimiter(',')
       ->check(CLI::Range(1, 512));
+  app.add_flag_callback(
+      "--value-graphs", [&options] { options.run.step_launch = StepLaunch::kGraph; },
+      "Steps of value optimisation as CUDA graphs, as run.cuda_graphs of a job");
   app.add_option("--value-steps", options.value_steps, "Steps of whole value optimisations");
   app.add_option("--statistics-tokens", options.statistics_tokens, "Tokens of the statistics benchmark");
   app.add_option("--statistics-layers", options.statistics_layers, "Ascending layers of the statistics benchmark")

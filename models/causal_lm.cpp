@@ -179,7 +179,9 @@ Tensor CausalLM::run_layers(Tensor h_BTD, const SequenceInfo& sequence, LayerRan
   if (range.begin < 0 || range.end > config_.n_layers || range.begin > range.end)
     throw std::logic_error(cat("run_layers: layers ", range.begin, "..", range.end, " of ", config_.n_layers));
   if (range.begin == range.end)
-    return take_places(h_BTD, output_places(sequence.outputs_BO, h_BTD.size(1), h_BTD.device()));
+    return take_places(h_BTD, sequence.prepared != nullptr
+                                  ? sequence.prepared->last.outputs
+                                  : output_places(sequence.outputs_BO, h_BTD.size(1), h_BTD.device()));
   check_packing(h_BTD, sequence);
   check_entry(placement_, h_BTD, range.begin);
   PassInputs own;  // of the stage that is under way
@@ -222,6 +224,9 @@ void CausalLM::add_inputs(const SequenceInfo& sequence, LayerRange range, int64_
 std::shared_ptr<const PassInputs> CausalLM::prepare_pass(const SequenceInfo& sequence, LayerRange range) const {
   const auto pass = std::make_shared<PassInputs>();
   for (int64_t layer = range.begin; layer < range.end; ++layer) add_inputs(sequence, range, layer, *pass);
+  if (range.begin == range.end)
+    pass->last.outputs =
+        output_places(sequence.outputs_BO, sequence.positions_BT.size(1), placement_.device_of(range.end - 1));
   return pass;
 }
 

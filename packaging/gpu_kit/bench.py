@@ -100,6 +100,17 @@ def steps(settings):
     yield launches
     for requests in others:
         yield group(f"values of {requests}", "^values/", 90, "--value-requests", requests)
+    yield from graphs(settings, group, (one, most, *others))
+
+
+def graphs(settings, group, requests):
+    """The same values with run.cuda_graphs, and what such a step launches."""
+    shown = [group(f"values of {n} as graphs", "^values/", 90, "--value-graphs", "--value-requests", n) for n in requests]
+    shown.append(group("launches of graphs", "^launches/", 90, "--value-graphs", "--value-requests", requests[0]))
+    for step in shown:
+        if settings.is_host_only:
+            step.skip = "graphs of a GPU"
+        yield step
 
 
 # ---- against the wishes ----
@@ -133,9 +144,17 @@ def wishes(settings, outcomes):
     solve = f"solve/requests:{size.solve_requests}/n:{size.solve_size}"
     solve_s = figure("solve", solve, "solve_ms", layers / 1000)
     cached_s = figure("solve", solve, "real_time", layers / 1000)
+
+
+    def as_graphs(requests, key, unit, factor=1.0):
+        value = figure(f"values of {requests} as graphs", f"values/no_stop/requests:{requests}", key, factor)
+        return wish("  the same with run.cuda_graphs", "", "" if value is None else f"{text_of(value)} {unit}".strip(), "")
+
     return [
         judge(settings, f"edits an hour, {most} at once, 25 steps", ">= 100000", figure(f"values of {most}", f"values/no_stop/requests:{most}", "edits/h"), ""),
+        as_graphs(most, "edits/h", ""),
         judge(settings, "one edit's values, 25 steps", "< 0.5", figure(f"values of {one}", f"values/no_stop/requests:{one}", "real_time", 1e-3), "s"),
+        as_graphs(one, "real_time", "s", 1e-3),
         judge(settings, f"statistics, {size.tokens:,} tokens, {layers} layers", "< 10", figure("statistics", f"statistics/layers:{layers}", "real_time", 1e-3), "s"),
         judge(settings, f"solves, {size.solve_requests:,} requests, {layers} layers", "< 1", solve_s, "s"),
         wish("  the same with factors from disk", "", "" if cached_s is None else f"{text_of(cached_s)} s", ""),

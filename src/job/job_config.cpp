@@ -79,29 +79,37 @@ void refuse_threshold(ConfigSection& editor, const std::optional<StatisticsOptio
                    "remove one of them");
 }
 
-/// `compare:`, an editor under each label. Returns whether one of them needs statistics.
-bool check_compared(ConfigSection& job, JobPurpose purpose) {
+/// What one of the editors under `compare:` asks for.
+struct ComparedNeeds {
+  bool statistics = false;
+  bool values = false;  ///< is optimised
+};
+
+/// `compare:`, an editor under each label.
+ComparedNeeds check_compared(ConfigSection& job, JobPurpose purpose) {
   const ConfigTree* labels = job.raw(JobSpec::kCompare.key);
   const bool is_map = labels != nullptr && labels->kind == ConfigTree::Kind::kMap && !labels->entries.empty();
   if (!is_map) {
     if (labels != nullptr || purpose == JobPurpose::kCompare)
       job.problem(JobSpec::kCompare.key,
                   "expected a map from labels to editors: {memit: {method: memit, layers: [...], ...}, ...}");
-    return false;
+    return {};
   }
-  bool needs_statistics = false;
+  ComparedNeeds needs;
   ConfigSection compare = job.section(JobSpec::kCompare.key);
   for (const auto& [label, unread] : labels->entries) {
     if (!is_label(label))
       compare.problem(label, "expected a label of letters, digits, and + - _ . inside: a folder is named after it");
     ConfigSection section = compare.section(label);
     const std::unique_ptr<Editor> editor = make_editor(section);
-    needs_statistics = needs_statistics || (editor != nullptr && editor->needs().statistics);
+    if (editor == nullptr) continue;
+    needs.statistics = needs.statistics || editor->needs().statistics;
+    needs.values = needs.values || editor->values() != nullptr;
   }
   if (purpose == JobPurpose::kCompare && job.has(JobSpec::kContinueFrom.key))
     job.problem(JobSpec::kContinueFrom.key,
                 "expected none: every method that is compared begins with the unedited model");
-  return needs_statistics;
+  return needs;
 }
 
 std::optional<OutputOptions> parse_output(ConfigSection& job, const std::filesystem::path& base) {
@@ -122,17 +130,20 @@ void refuse_of_job(ConfigSection& job) {
     if (job.has(key)) job.problem(key, "expected none: it is a job's, and this is a session's: remove it");
 }
 
-/// The parts that the purpose needs or that are there.
-void parse_work(ConfigSection& job, const std::filesystem::path& base, JobPurpose purpose, JobConfig& config) {
+enum class ValueSteps { kPossible, kNone };
+
+/// The parts that the purpose needs or that are there. Returns kNone where editors are run, none of which optimises
+/// values.
+ValueSteps parse_work(ConfigSection& job, const std::filesystem::path& base, JobPurpose purpose, JobConfig& config) {
   const bool tunes = purpose == JobPurpose::kTune, compares = purpose == JobPurpose::kCompare;
   const bool in_session = purpose == JobPurpose::kSession;
   const bool edits = purpose == JobPurpose::kEdit || tunes || in_session;
   if (in_session) refuse_of_job(job);
   if (edits || purpose == JobPurpose::kStatistics || job.has(JobSpec::kEditor.key)) parse_editor(job, config);
-  const bool one_needs_statistics = check_compared(job, purpose);
+  const ComparedNeeds compared = check_compared(job, purpose);
   const bool needs_statistics = purpose == JobPurpose::kStatistics ||
                                 (edits && (!config.editor || config.editor->needs().statistics)) ||
-                                (compares && one_needs_statistics);
+                                (compares && compared.statistics);
   if (job.has(JobSpec::kStatistics.key) || needs_statistics) {
     config.statistics = parse_statistics_options(job.section(JobSpec::kStatistics.key), base);
     if (config.statistics->from == StatisticsFrom::kImportedNullSpace && config.editor &&
@@ -153,6 +164,8 @@ void parse_work(ConfigSection& job, const std::filesystem::path& base, JobPurpos
   config.accept = parse_accept(job, config.evaluation);
   if ((edits && !tunes && !in_session) || compares || job.has(JobSpec::kOutput.key))
     config.output = parse_output(job, base);
+  const bool has_editor_without = edits && config.editor != nullptr && config.editor->values() == nullptr;
+  return has_editor_without || (compares && !compared.values) ? ValueSteps::kNone : ValueSteps::kPossible;
 }
 
 }  // namespace
@@ -169,6 +182,7 @@ RunOptions parse_run_options(ConfigSection section) {
   run.seed = static_cast<uint64_t>(read(section, RunSpec::kSeed));
   run.threads = read(section, RunSpec::kThreads);
   run.timeout_s = read(section, RunSpec::kTimeout);
+  run.step_launch = read(section, RunSpec::kCudaGraphs) ? StepLaunch::kGraph : StepLaunch::kEachOperation;
   section.finish();
   return run;
 }
@@ -180,8 +194,11 @@ JobConfig parse_job(const ConfigTree& tree, const std::filesystem::path& base, c
   JobConfig config;
   config.model = read(job, JobSpec::kModel, base);
   config.ignore_config_keys = read(job, JobSpec::kIgnoreConfigKeys);
-  parse_work(job, base, purpose, config);
+  const ValueSteps steps = parse_work(job, base, purpose, config);
   config.run = parse_run_options(job.section(JobSpec::kRun.key));
+  if (config.run.step_launch == StepLaunch::kGraph && steps == ValueSteps::kNone)
+    job.problem(JobSpec::kRun.key,
+                cat(RunSpec::kCudaGraphs.key, ": has no meaning for methods that optimise no values: remove it"));
   job.finish();
   problems.throw_if_any();
   config.resolved = job.resolved();

@@ -8,6 +8,8 @@
 
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
+#include "lancet/runtime/step_graph.h"
+#include "lancet/training/values.h"
 
 namespace lancet {
 namespace {
@@ -105,10 +107,18 @@ class SplitSearch {
   bool host_is_spare_ = false;
 };
 
-Placement place(const Ends& ends, std::span<const DeviceBudget> devices, at::ScalarType dtype) {
+Placement place(const Ends& ends, std::span<const DeviceBudget> devices, const JobWork& work) {
   std::vector<at::Device> layer_devices;
   for (size_t k = 0; k < ends.size(); ++k) layer_devices.resize(static_cast<size_t>(ends[k]), devices[k].device);
-  return {layer_devices, dtype};
+  Placement placement(layer_devices, work.dtype);
+  placement.set_step_launch(work.step_launch);
+  return placement;
+}
+
+/// Graphs need all that a step runs on one GPU.
+bool suits_launch(const JobWork& work, const Placement& placement) {
+  return !work.optimizes_values || work.step_launch != StepLaunch::kGraph ||
+         graph_problem(placement, work.steps_from).empty();
 }
 
 int64_t budget_of(std::span<const DeviceBudget> devices, at::Device device) {
@@ -145,7 +155,7 @@ JobPlan plan_stages(const ModelConfig& config, const JobWork& work, std::span<co
   std::optional<Ends> ends = SplitSearch(config.n_layers, devices, HostUse::kSpare).run(fitting);
   // What is refused is shown as even as can be.
   if (!ends) ends = SplitSearch(config.n_layers, devices, HostUse::kLikeOthers).run(by_memory);
-  JobPlan plan{place(*ends, devices, work.dtype), {}, 0, {}};
+  JobPlan plan{place(*ends, devices, work), {}, 0, {}};
   Placement& placement = plan.placement;
   for (size_t k = 0; k < devices.size(); ++k)
     if ((*ends)[k] == (k == 0 ? 0 : (*ends)[k - 1])) plan.idle.push_back(devices[k].device.str());
@@ -174,7 +184,8 @@ std::vector<std::string> find_remedies(const ModelConfig& config, const JobWork&
                                        std::span<const DeviceBudget> devices, Balance balance) {
   std::vector<std::string> remedies;
   const auto fits = [&](const JobWork& changed, std::span<const DeviceBudget> on) {
-    return plan_stages(config, changed, on, balance).fits();
+    const JobPlan plan = plan_stages(config, changed, on, balance);
+    return plan.fits() && suits_launch(changed, plan.placement);
   };
   JobWork changed = work;
   for (int64_t batch = work.value_batch / 2; batch >= 1; batch /= 2) {
@@ -222,7 +233,7 @@ std::vector<std::string> find_remedies(const ModelConfig& config, const JobWork&
   if (with_host.empty()) return remedies;
   with_host.push_back({Placement::host()});
   const JobPlan offloaded = plan_stages(config, work, with_host, balance);
-  if (offloaded.fits()) {
+  if (offloaded.fits() && suits_launch(work, offloaded.placement)) {
     const StageEstimate& host = offloaded.stages.back();
     remedies.push_back(cat("layers on the CPU: cpu at the end of run.devices (layers ", host.stage.begin, "-",
                            host.stage.end - 1, ", ", size_text(host.total()), " of host memory)"));
@@ -241,7 +252,9 @@ JobPlan choose_plan(const ModelConfig& config, const JobWork& work, const Device
     JobPlan first = plan_stages(config, work, std::span(choice.devices).first(1), balance);
     if (first.fits()) return first;
   }
-  return plan_stages(config, work, choice.devices, balance);
+  JobPlan plan = plan_stages(config, work, choice.devices, balance);
+  if (work.optimizes_values) check_step_graphs(config, plan.placement, work.steps_from);
+  return plan;
 }
 
 std::string refusal_text(const ModelConfig& config, const JobWork& work, const DeviceChoice& choice, Balance balance) {

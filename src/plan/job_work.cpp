@@ -21,6 +21,7 @@ JobWork basic_work(const RunOptions& run, const ModelConfig& config) {
   JobWork work;
   work.dtype = to_scalar_type(run.dtype.value_or(config.dtype));
   work.host_threads = run.threads > 0 ? run.threads : at::get_num_threads();
+  work.step_launch = run.step_launch;
   return work;
 }
 
@@ -114,8 +115,10 @@ JobWork edit_work(const JobConfig& job, const ModelConfig& config, const WorkTex
   if (const ValueOptions* values = editor.values()) {
     work.optimizes_values = work.requests > 0;
     // what lies below is run once: for some sites and families the edited layer does not
-    if (!work.edited_layers.empty())
-      work.values_at = first_step_layer(config, values->site, work.edited_layers.back()) - 1;
+    if (!work.edited_layers.empty()) {
+      work.steps_from = work.edited_layers.back();
+      work.values_at = first_step_layer(config, values->site, work.steps_from) - 1;
+    }
     work.value_batch = values->batch;
     work.value_steps = values->steps;
     work.values = in_groups(work.values, values->contexts_per_step);
@@ -146,9 +149,11 @@ JobWork united(const JobWork& one, const JobWork& other) {
   work.values_at = other.value_layer();
   if (!one.optimizes_values) {
     work.values = other.values;
+    work.steps_from = other.steps_from;
     work.value_batch = other.value_batch;
   } else {
     work.values_at = std::min(one.value_layer(), other.value_layer());  // more layers are above it
+    work.steps_from = std::min(one.steps_from, other.steps_from);
     const auto raise = [&](int64_t ValueShape::*size) {
       work.values.*size = std::max(one.values.*size, other.values.*size);
     };
@@ -186,6 +191,7 @@ JobWork typical_work(const RunOptions& run, const ModelConfig& config, std::vect
   work.values.row_tokens += kAssumedContextTokens;
   work.values.prefix_tokens += kAssumedContextTokens;
   work.optimizes_values = !work.edited_layers.empty();
+  if (work.optimizes_values) work.steps_from = work.edited_layers.back();
   work.value_steps = ValueOptions().steps;
   work.evaluation = assumed_evaluation(work.requests, kAssumedPrompt);
   assumptions.push_back(cat("assumed: MEMIT of ", work.requests, " requests at layers ", work.edited_layers.front(),

@@ -218,9 +218,8 @@ void ValueBatch::keep(const std::vector<int64_t>& kept) {
   }
 }
 
-BatchLosses ValueBatch::losses(const Tensor& delta_AX, ValueWatch watch) {
-  const ContextGroup& group = groups_[next_];
-  next_ = (next_ + 1) % groups_.size();
+BatchLosses ValueBatch::losses(size_t of_group, const Tensor& delta_AX, ValueWatch watch) {
+  const ContextGroup& group = groups_[of_group];
   const Labels& labels = group.labels;
   Tensor added_RX = delta_AX.repeat_interleave(static_cast<int64_t>(group.contexts.size()), 0);
   if (labels.own_drift_E.defined()) added_RX = torch::cat({added_RX, delta_AX.index_select(0, labels.own_drift_E)});

@@ -69,7 +69,7 @@ class ValueBatch {
   ValueBatch(const CausalLM& model, std::vector<const PreparedRequest*> requests, int64_t layer,
              const ValueOptions& options);
 
-  /// Calls of losses() that see every context once.
+  /// Groups of contexts; a step sees one.
   size_t groups() const { return groups_.size(); }
 
   /// [N, X] value dtype: the site's values at the plain prompt's lookup token, side by side.
@@ -80,10 +80,10 @@ class ValueBatch {
   /// Runs only some of the resident requests from here on: `kept` are indices into resident(), ascending.
   void keep(const std::vector<int64_t>& kept);
 
-  /// `delta_AX`: the resident requests' deltas (an autograd leaf), on the edited layer's device. The first call is with
-  /// zero deltas, all requests resident: it sets what the KL divergence is taken from. Each call sees the next group of
-  /// contexts; the nll is the mean over these.
-  BatchLosses losses(const Tensor& delta_AX, ValueWatch watch);
+  /// `delta_AX`: the resident requests' deltas (an autograd leaf), on the edited layer's device. The nll is the mean
+  /// over the group's contexts. The first call is with zero deltas, all requests resident: it sets what the KL
+  /// divergence is taken from. Later ones change nothing.
+  BatchLosses losses(size_t of_group, const Tensor& delta_AX, ValueWatch watch);
 
  private:
   /// Where the outputs of a group's rows say what the losses need. S: places for a request's labels, as many as most
@@ -116,7 +116,6 @@ class ValueBatch {
   at::Device edited_device_;
   std::vector<int64_t> resident_;
   std::vector<ContextGroup> groups_;
-  size_t next_ = 0;  ///< group of the next call of losses()
   Tensor initial_NX_;
   Tensor drift_log_probs_AV_;  ///< before any change
 };

@@ -1,6 +1,5 @@
 #include "value_optimizer.h"
 
-#include <torch/csrc/autograd/autograd.h>
 #include <torch/types.h>
 
 #include <cmath>
@@ -11,12 +10,10 @@
 #include "lancet/models/finite.h"
 #include "lancet/runtime/send.h"
 #include "value_batch.h"
+#include "value_step.h"
 
 namespace lancet {
 namespace {
-
-/// Norms of the `n_vectors` that lie side by side in each row: [rows, P].
-Tensor norms_of(const Tensor& rows_AX, int64_t n_vectors) { return rows_AX.unflatten(1, {n_vectors, -1}).norm(2, 2); }
 
 /// The resident requests' deltas and Adam's moments of them. All on the edited layer's device, in the value dtype.
 struct AdamState {
@@ -50,15 +47,24 @@ struct AdamState {
 /// small enough to stop.
 constexpr double kPredictedFactor = 0.1, kPredictedKl = 0.01;
 
+/// Null: steps are launched operation by operation.
+std::unique_ptr<StepGraphs> graphs_for(const Placement& placement) {
+  return placement.step_launch() == StepLaunch::kGraph ? graph_maker().begin(placement.head_device()) : nullptr;
+}
+
 class BatchOptimizer {
  public:
   BatchOptimizer(const CausalLM& model, const std::vector<const PreparedRequest*>& requests, int64_t layer,
                  const ValueOptions& options)
-      : model_(model),
+      : graphs_(graphs_for(model.placement())),
+        model_(model),
         requests_(requests),
         options_(options),
         n_vectors_(vectors_of(options.site)),
         batch_(model, requests, layer, options),
+        step_(batch_, options,
+              options.stop == ValueStop::kLossOrPredicted ? ValueWatch::kMissedTokens : ValueWatch::kNothing,
+              graphs_.get()),
         adam_(batch_.initial_NX()),
         is_done_(requests.size(), 0),
         predicted_steps_(requests.size(), 0) {
@@ -71,19 +77,16 @@ class BatchOptimizer {
     Tensor delta_NX = torch::zeros_like(adam_.delta_AX);  // of requests that have left
     size_t n_active = requests_.size();
     for (int64_t step = 1;; ++step) {
-      const Tensor delta_AX = adam_.delta_AX.detach().requires_grad_(true);
-      const Tensor total_A = measure(delta_AX);
+      measure();
       const std::vector<int64_t> left = step == options_.steps ? std::vector<int64_t>{} : unfinished();
       note_step(static_cast<int64_t>(n_active - left.size()));
       if (left.empty()) break;
       if (left.size() < n_active) set_active(left);
       n_active = left.size();
-      const Tensor gradient_AX = torch::autograd::grad({total_A.sum()}, {delta_AX})[0];
-      const torch::NoGradGuard no_grad;
-      update_norm_A_ =
-          adam_.update(gradient_AX, options_.clamp * initial_norm_AP_, is_active_A1_, {step, options_.lr}).amax(1);
+      update(step);
       // Leaving costs a copy of the rest, and new shapes cost the matrix library a set-up: only when it is worth it.
       if (left.size() * 8 <= batch_.resident().size() * 7) {
+        const torch::NoGradGuard no_grad;
         put_back(delta_NX);
         keep(left);
       }
@@ -94,6 +97,7 @@ class BatchOptimizer {
     result_.initial_norms = to_doubles(initial_norm_NP.select(1, 0));
     result_.delta_norms = to_doubles(of_z(delta_NX).norm(2, 1));
     result_.z_ND = of_z(batch_.initial_NX()) + of_z(delta_NX);
+    if (graphs_ != nullptr) graphs_->hand_over(result_.z_ND);
     return std::move(result_);
   }
 
@@ -112,7 +116,15 @@ class BatchOptimizer {
     is_active_A1_ = to_index(is_active, adam_.delta_AX.device()).unsqueeze(1).to(torch::kBool);
   }
 
+  void update(int64_t step) {
+    const Tensor gradient_AX = step_.gradient();
+    const torch::NoGradGuard no_grad;
+    update_norm_A_ =
+        adam_.update(gradient_AX, options_.clamp * initial_norm_AP_, is_active_A1_, {step, options_.lr}).amax(1);
+  }
+
   void keep(const std::vector<int64_t>& left) {
+    step_.forget_shapes();
     const Tensor rows = to_index(left, adam_.delta_AX.device());
     adam_.keep(rows);
     initial_norm_AP_ = initial_norm_AP_.index_select(0, rows);
@@ -122,30 +134,25 @@ class BatchOptimizer {
     factor_A_ = Tensor();
   }
 
-  /// The resident requests' total losses [A], differentiable; notes those of the unfinished ones and their parts, and
-  /// who is done. Everything that the host wants to know of a step comes in one read.
-  Tensor measure(const Tensor& delta_AX) {
-    const bool watches = options_.stop == ValueStop::kLossOrPredicted;
-    const BatchLosses losses = batch_.losses(delta_AX, watches ? ValueWatch::kMissedTokens : ValueWatch::kNothing);
-    const Tensor nll_A =
-        options_.site == ValueSite::kMlpAndAttnOut ? losses.nll_A * factors(losses.nll_A) : losses.nll_A;
-    const Tensor kl_A = options_.kl * losses.kl_A;
-    const Tensor decay_A =
-        (options_.weight_decay * norms_of(delta_AX, n_vectors_) / initial_norm_AP_.square()).sum(1).to(nll_A.device());
-    const Tensor total_A = nll_A + kl_A + decay_A;
-    std::vector<Tensor> parts{total_A, nll_A, kl_A, decay_A};
-    if (watches) parts.push_back(losses.missed_A);
-    if (update_norm_A_.defined()) parts.push_back(update_norm_A_.to(nll_A.device()));
+  /// Notes the unfinished requests' losses and who is done. Everything that the host wants to know of a step comes in
+  /// one read.
+  void measure() {
+    std::vector<Tensor> parts = step_.measure({adam_.delta_AX, initial_norm_AP_, factors()});
+    const bool watches = parts.size() > static_cast<size_t>(StepPart::kMissed);
+    if (update_norm_A_.defined()) parts.push_back(update_norm_A_.to(parts.front().device()));
     const torch::NoGradGuard no_grad;
     const std::vector<double> read = to_doubles(torch::stack(parts));
-    const auto n = static_cast<size_t>(delta_AX.size(0));
+    const size_t n = batch_.resident().size();
     const auto part = [&](size_t i, size_t a) { return read[i * n + a]; };
+    const auto loss = [&](StepPart which, size_t a) { return part(static_cast<size_t>(which), a); };
     if (update_norm_A_.defined())
       for (size_t a = 0; a < n; ++a) check_update(request_of(a), part(parts.size() - 1, a));
     for (size_t a = 0; a < n; ++a)
       if (is_done_[request_of(a)] == 0)
-        note(request_of(a), {part(0, a), part(1, a), part(2, a), part(3, a)}, watches ? part(4, a) : 1.0);
-    return total_A;
+        note(request_of(a),
+             {loss(StepPart::kTotal, a), loss(StepPart::kNll, a), loss(StepPart::kKl, a),
+              loss(StepPart::kWeightDecay, a)},
+             watches ? loss(StepPart::kMissed, a) : 1.0);
   }
 
   /// `norm`: of a request's change in the last step.
@@ -181,13 +188,15 @@ class BatchOptimizer {
   /// In every context, as far as the last steps that saw each once say.
   bool is_predicted(size_t request) const { return predicted_steps_[request] >= batch_.groups(); }
 
-  /// What the resident requests' NLLs count: [A], as `like`.
-  const Tensor& factors(const Tensor& like) {
+  /// What the resident requests' NLLs count: [A] on the head's device; undefined: 1.
+  const Tensor& factors() {
+    if (options_.site != ValueSite::kMlpAndAttnOut) return factor_A_;
     std::vector<double> now;
     for (size_t a = 0; a < batch_.resident().size(); ++a)
       now.push_back(options_.nll_factor * (is_predicted(request_of(a)) ? kPredictedFactor : 1.0));
+    const Placement& placement = model_.placement();
     if (!factor_A_.defined() || now != host_factors_)
-      factor_A_ = sent_to(like.device(), torch::tensor(now, torch::kDouble).to(like.scalar_type()));
+      factor_A_ = sent_to(placement.head_device(), torch::tensor(now, torch::kDouble).to(placement.value_dtype()));
     host_factors_ = std::move(now);
     return factor_A_;
   }
@@ -200,11 +209,13 @@ class BatchOptimizer {
     return left;
   }
 
+  std::unique_ptr<StepGraphs> graphs_;  ///< all else is made within it, on its stream; may be null
   const CausalLM& model_;
   const std::vector<const PreparedRequest*>& requests_;
   const ValueOptions& options_;
   int64_t n_vectors_;
   ValueBatch batch_;
+  ValueStep step_;
   AdamState adam_;
   Tensor initial_norm_AP_;
   Tensor update_norm_A_;  ///< of the last step's changes, before they were clamped; undefined: there was none

@@ -14,11 +14,11 @@
 #include "lancet/runtime/collectives.h"
 #include "lancet/runtime/host_workers.h"
 #include "lancet/runtime/memory.h"
+#include "lancet/runtime/step_graph.h"
+#include "lancet/spec/read_option.h"
 #include "lancet/training/value_plan.h"
 #include "lancet/training/value_store.h"
 #include "value_optimizer.h"
-
-#include "lancet/spec/read_option.h"
 
 namespace lancet {
 namespace {
@@ -43,9 +43,15 @@ class ValueRun {
     sharing_.communicator.together(kStage, [&] {
       progress_.emplace(kStage, count_own_rows(sharing_.communicator, batches), "requests");
       progress_->measure_by("step", static_cast<int64_t>(own.size()) * options_.steps);
-      run_independent(model_.placement(), static_cast<int64_t>(own.size()), [&](int64_t i) {
+      check_step_graphs(model_.config(), model_.placement(), layer_);
+      const auto run_one = [&](int64_t i) {
         parts[static_cast<size_t>(i)] = run_batch(batches[own[static_cast<size_t>(i)]]);
-      });
+      };
+      const auto n = static_cast<int64_t>(own.size());
+      if (model_.placement().step_launch() == StepLaunch::kEachOperation)
+        run_independent(model_.placement(), n, run_one);
+      else
+        for (int64_t i = 0; i < n; ++i) run_one(i);  // all steps run on one device, which a capture has for itself
       progress_->finish();
     });
     const torch::NoGradGuard no_grad;
@@ -218,6 +224,16 @@ ValueSite site_in(const ModelConfig& config, ValueSite site) {
 int64_t first_step_layer(const ModelConfig& config, ValueSite site, int64_t layer) {
   const bool is_inside = site == ValueSite::kMlpAndAttnOut || has_weight(config, WeightKind::kMlpPostNorm);
   return is_inside ? layer : layer + 1;
+}
+
+void check_step_graphs(const ModelConfig& config, const Placement& placement, int64_t layer) {
+  check_graphs(placement, layer);
+  if (placement.step_launch() != StepLaunch::kGraph) return;
+  for (int64_t above = layer; above < config.n_layers; ++above)
+    if (config.has_experts(above))
+      throw PlacementError(cat("run.cuda_graphs: layer ", above,
+                               " has experts, and the host has to know at every step ",
+                               "which tokens go to which: expected layers without. Set run.cuda_graphs: false"));
 }
 
 OptimizedValues optimize_values(const CausalLM& model, std::span<const PreparedRequest> requests, int64_t layer,

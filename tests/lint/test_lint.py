@@ -400,6 +400,9 @@ MAY_NAME_DEVICES = [
     ("src/runtime/gpu_driver.cpp", '"cuda:"', "names GPUs that torch may be unable to use, and for which there is no device object"),
     ("src/distributed/device_groups.cpp", ".is_cuda()", "NCCL, which it wraps, serves GPUs alone"),
     ("src/kernels/own_kernels.cpp", ".is_cuda()", "kernels compiled by NVRTC run on NVIDIA's GPUs alone"),
+    ("src/runtime/cuda_graphs.cpp", ".is_cuda()", "graphs of torch's are captured on NVIDIA's GPUs alone"),
+    ("src/runtime/cuda_graphs.cpp", "at::cuda::", "torch's graph, and the pool that graphs share, have no name of any device's"),
+    ("src/runtime/cuda_graphs.cpp", "c10::cuda::", "torch's allocator for GPUs, which alone knows pools of graphs"),
     ("src/distributed/device_groups.cpp", "at::cuda::", "a GPU's UUID, by which NCCL tells devices apart; placement says where things lie"),
 ]
 

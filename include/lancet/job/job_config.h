@@ -42,6 +42,7 @@ struct RunOptions {
   int64_t threads = *RunSpec::kThreads.fallback;  ///< CPU threads; 0: all
   /// Of several processes, one without any progress for so long ends the job.
   int64_t timeout_s = *RunSpec::kTimeout.fallback;
+  StepLaunch step_launch = RunSpec::kCudaGraphs.fallback ? StepLaunch::kGraph : StepLaunch::kEachOperation;
   HostShare on_host;  ///< of this process; not a key of the job
 };
 

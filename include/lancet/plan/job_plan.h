@@ -23,7 +23,7 @@ struct JobPlan {
 
 /// Layers go to the devices in their order. The host, beside other devices, holds what those cannot; the others are
 /// filled evenly, by memory or by work and speed. The first device alone where the choice says so and it suffices.
-/// Pure. The plan may not fit.
+/// Pure. The plan may not fit. Throws: PlacementError when the work asks for graphs that the split leaves no place for.
 JobPlan choose_plan(const ModelConfig& config, const JobWork& work, const DeviceChoice& choice, Balance balance);
 
 /// The same. Throws: PlacementError with every device's numbers, and the remedies that would work, when the job does

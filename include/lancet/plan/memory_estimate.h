@@ -23,8 +23,10 @@ struct JobWork {
   int64_t solve_matrices = 0;          ///< as EditorNeeds
   int64_t measured_between = 0;        ///< requests, between batches
   std::vector<int64_t> edited_layers;  ///< ascending; empty: nothing is edited
-  bool optimizes_values = false;       ///< by steps through the layers above the last edited one, or above `values_at`
-  std::optional<int64_t> values_at;    ///< where that is another
+  StepLaunch step_launch = StepLaunch::kEachOperation;
+  bool optimizes_values = false;     ///< by steps through the layers above the last edited one, or above `values_at`
+  std::optional<int64_t> values_at;  ///< where that is another
+  int64_t steps_from = 0;            ///< the lowest layer whose values are optimised
   ValueShape values;
   int64_t value_batch = 0;  ///< requests together, as the job asks; 0: by memory
   int64_t value_steps = 0;

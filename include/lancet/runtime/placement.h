@@ -22,6 +22,12 @@ struct Stage {
   int64_t layers() const { return end - begin; }
 };
 
+/// How steps that repeat are launched on a device.
+enum class StepLaunch {
+  kEachOperation,
+  kGraph  ///< all of a step at once (runtime/step_graph.h)
+};
+
 class Placement {
  public:
   /// `layer_devices`: one per decoder layer; runs of equal devices are the stages. The embedding lies with the first
@@ -52,6 +58,10 @@ class Placement {
   int64_t batches_under_way() const { return batches_under_way_; }
   void set_batches_under_way(int64_t batches) { batches_under_way_ = batches; }
 
+  /// Of value optimisation's steps; graphs have their batches one after another.
+  StepLaunch step_launch() const { return step_launch_; }
+  void set_step_launch(StepLaunch launch) { step_launch_ = launch; }
+
   /// What work may take on a device beside the weights, as planned; nullopt: whatever is free at the time.
   std::optional<int64_t> room_bytes(at::Device device) const;
   void set_room(std::vector<std::pair<at::Device, int64_t>> room) { room_ = std::move(room); }
@@ -73,6 +83,7 @@ class Placement {
   std::vector<int64_t> stage_of_layer_;
   at::ScalarType weight_dtype_;
   int64_t batches_under_way_;
+  StepLaunch step_launch_ = StepLaunch::kEachOperation;
   std::vector<std::pair<at::Device, int64_t>> room_;
 };
 

@@ -69,7 +69,13 @@ struct RunSpec {
        .unit = "seconds"},
       {.min = 1, .max = 10'000'000},
       1800};
-  static constexpr AnyOption kAll[] = {&kDevices, &kBalance, &kDType, &kSeed, &kThreads, &kTimeout};
+  static constexpr FlagOption kCudaGraphs{
+      {.key = "cuda_graphs",
+       .meaning = "steps of value optimisation are launched on the GPU as a whole, not kernel by kernel; no GPU has "
+                  "shown yet what that brings",
+       .affects = Affects::kWork},
+      false};
+  static constexpr AnyOption kAll[] = {&kDevices, &kBalance, &kDType, &kSeed, &kThreads, &kTimeout, &kCudaGraphs};
 };
 
 struct TuneSpec {

@@ -90,11 +90,16 @@ struct Sharing {
   const ValueStore* values = nullptr;  ///< may be null
 };
 
+/// Throws: PlacementError where the placement asks for graphs of steps at `layer` and they cannot be: layers on several
+/// devices or on none that has graphs, or with experts.
+void check_step_graphs(const ModelConfig& config, const Placement& placement, int64_t layer);
+
 /// Collective: batches are spread over ranks, all of which get the whole.
 /// Hidden states at the options' site of `layer`. On the weights as they are; changes none of them. Batches that the
 /// store holds are taken from there, the others put there when they are done. A batch that memory does not suffice for
 /// is halved.
-/// Throws: PlacementError when memory does not suffice for one request, NumericError when a loss is not finite.
+/// Throws: PlacementError when memory does not suffice for one request, and as check_step_graphs(); NumericError when a
+/// loss is not finite.
 OptimizedValues optimize_values(const CausalLM& model, std::span<const PreparedRequest> requests, int64_t layer,
                                 const ValueOptions& options, const Sharing& sharing);
 

@@ -118,6 +118,35 @@ TEST(DeclaredOptions, OfAJobAreThoseThatItReads) {
   EXPECT_EQ(read, declared(JobSpec::kAll, "alphaedit"));
 }
 
+TEST(DeclaredOptions, GraphsOfStepsThatNoMethodHasAreRefused) {
+  const auto problem = [](std::string_view method, JobPurpose purpose) -> std::string {
+    ConfigTree job = whole_job({"corpus"});
+    job.set("editor", sample_map(kEditorOptions, method));
+    ConfigTree run = ConfigTree::map();
+    run.set("cuda_graphs", parse_config("true", "test"));
+    job.set("run", run);
+    if (purpose == JobPurpose::kCompare)
+      std::erase_if(job.entries, [](const auto& entry) { return entry.first == "continue_from"; });
+    ConfigTree compare = ConfigTree::map();
+    compare.set("a", sample_map(kEditorOptions, method));
+    job.set("compare", compare);
+    try {
+      EXPECT_EQ(parse_job(job, "/jobs", "job", purpose).run.step_launch, StepLaunch::kGraph);
+    } catch (const ConfigError& error) {
+      return error.what();
+    }
+    return "";
+  };
+  for (const JobPurpose purpose : {JobPurpose::kEdit, JobPurpose::kCompare}) {
+    EXPECT_EQ(problem("memit", purpose), "");
+    const std::string words = problem("ft", purpose);
+    EXPECT_NE(words.find("run: cuda_graphs: has no meaning for methods that optimise no values: remove it"),
+              std::string::npos)
+        << words;
+  }
+  EXPECT_EQ(problem("ft", JobPurpose::kEvaluate), "");
+}
+
 TEST(DeclaredOptions, AThresholdBesideStoredProjectionsIsRefused) {
   const auto problem = [](const std::string& threshold) -> std::string {
     ConfigTree job = whole_job({"import_null_space"});

@@ -136,6 +136,39 @@ TEST(JobPlan, AutoTakesAllDevicesOnlyWhereTheFirstIsTooSmall) {
   EXPECT_EQ(plan_job(config, typical(config), devices, Balance::kMemory).stages.size(), 4u);
 }
 
+/// Edited up to layer 21, of which and those above steps are.
+TEST(JobPlan, GraphsNeedTheLayersOfStepsOnOneGpu) {
+  const ModelConfig config = llama_70b();
+  JobWork work = typical(config);
+  const int64_t edited = work.edited_layers.back();
+  ASSERT_EQ(work.steps_from, edited);
+  work.step_launch = StepLaunch::kGraph;
+  const auto words = [&](const std::string& devices) -> std::string {
+    try {
+      EXPECT_EQ(plan_job(config, work, assume_devices(devices), Balance::kMemory).placement.step_launch(),
+                work.step_launch);
+    } catch (const PlacementError& error) {
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_EQ(words("400GiB"), "");
+  EXPECT_NE(words("8x80GiB").find(cat("steps of value optimisation take layers ", edited,
+                                      "-79 and the head, expected on "
+                                      "one GPU, found on several devices: cuda:0: layers 0-")),
+            std::string::npos);
+  EXPECT_NE(words("cpu=400GiB").find("expected on a GPU, found on cpu"), std::string::npos);
+  // refused for memory: the host is no remedy where the last layers would lie on it
+  const std::string refusal = words("60GiB");
+  EXPECT_NE(refusal.find("the job does not fit"), std::string::npos) << refusal;
+  EXPECT_EQ(refusal.find("layers on the CPU"), std::string::npos) << refusal;
+  work.step_launch = StepLaunch::kEachOperation;
+  EXPECT_NE(words("60GiB").find("layers on the CPU"), std::string::npos);
+  work.step_launch = StepLaunch::kGraph;
+  work.optimizes_values = false;
+  EXPECT_EQ(words("8x80GiB"), "");
+}
+
 TEST(JobPlan, RemediesOfTheJobAreTried) {
   const ModelConfig config = llama_70b();
   const auto refused = [&](const JobWork& work, const std::string& devices) -> std::string {

@@ -1,0 +1,10 @@
+// Graphs of steps on NVIDIA's GPUs: torch's, which keep their memory in a pool of their own.
+#pragma once
+
+#include "lancet/runtime/step_graph.h"
+
+namespace lancet {
+
+GraphMaker& cuda_graph_maker();
+
+}  // namespace lancet
