@@ -24,10 +24,12 @@ inline constexpr std::array<float, 16> kNf4Numbers{-1.0F,
                                                    0.5626170039176941F,
                                                    0.7229568362236023F,
                                                    1.0F};
-/// A sign, two bits of an exponent and one of a mantissa, scaled to 1. The code 8 is 0 too.
+/// A sign, two bits of an exponent and one of a mantissa, scaled to 1. The code 8 is 0 too, without a sign.
 inline constexpr std::array<float, 16> kFp4Numbers{
-    0.0F,  0.0625F / 12,  8.0F / 12,  1.0F,  4.0F / 12,  0.5F,  2.0F / 12,  0.25F,
-    -0.0F, -0.0625F / 12, -8.0F / 12, -1.0F, -4.0F / 12, -0.5F, -2.0F / 12, -0.25F};
+    0.0F,  // of the codes 0 to 7
+    0.0625F / 12,  8.0F / 12,  1.0F,  4.0F / 12,  0.5F,  2.0F / 12,  0.25F,
+    0.0F,  // and 8 to 15
+    -0.0625F / 12, -8.0F / 12, -1.0F, -4.0F / 12, -0.5F, -2.0F / 12, -0.25F};
 
 inline const std::array<float, 16>& numbers_of(NumberTable table) {
   return table == NumberTable::kNf4 ? kNf4Numbers : kFp4Numbers;

@@ -21,7 +21,9 @@ void find_float8(PartFinder& finder, PackedSpec& spec) {
   const std::string module = finder.module();
   finder.need({PartRole::kCodes, spec.name, {DType::kF8E4M3}, {{spec.rows, spec.columns}}});
   const std::string inverse = module + ".weight_scale_inv";  // which is what the numbers are multiplied by, too
-  const std::string name = finder.contains(inverse) ? inverse : module + ".weight_scale";
+  const std::string plain = module + ".weight_scale";
+  const bool has_blocks = spec.code.block.rows > 1 && !spec.code.in_scale_type;
+  const std::string& name = finder.contains(inverse) || (has_blocks && !finder.contains(plain)) ? inverse : plain;
   std::vector<std::vector<int64_t>> shapes = scale_shapes(spec, spec.code.block);
   // Without blocks in the configuration the tensor's shape tells one scale from one a row.
   if (spec.code.block.rows == 0 && spec.code.block.columns == 0) {
