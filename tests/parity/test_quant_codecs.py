@@ -6,8 +6,8 @@ import json
 
 import pytest
 import torch
-from engine import ROOT, run_binary, run_binary_raw
-from quantised import MODULE, NAME, VARIANTS, make
+from engine import ROOT, run_binary
+from quantised import MODULE, NAME, VARIANTS, compressed, gptq, make
 from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 
@@ -17,25 +17,41 @@ FIXTURES = ROOT / "tests" / "fixtures" / "quantised"
 LARGEST_OF_F16 = 65504.0
 
 
-def write_folder(folder, config, tensors, shapes):
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "config.json").write_text(json.dumps({"architectures": ["LlamaForCausalLM"], "quantization_config": config}))
-    save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, folder / "model.safetensors", metadata={"format": "pt"})
-    (folder / "shapes.json").write_text(json.dumps(shapes))
-    return folder
+class Jobs:
+    """Folders to unpack, all in one run of the program."""
+
+    def __init__(self, root):
+        self.root, self.jobs, self.answers = root, {}, {}
+
+    def add(self, key, config, tensors, shapes, dtypes=("f32",), quantiser=None):
+        folder = self.root / f"{len(self.jobs)}"
+        folder.mkdir()
+        (folder / "config.json").write_text(json.dumps({"architectures": ["LlamaForCausalLM"], "quantization_config": config}))
+        save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, folder / "model.safetensors", metadata={"format": "pt"})
+        job = {"folder": str(folder), "shapes": {name: list(shape) for name, shape in shapes.items()}, "dtypes": list(dtypes)}
+        self.jobs[key] = job | {"out": str(folder / "out.safetensors")} | ({"quantiser": quantiser} if quantiser else {})
+
+    def run(self):
+        path = self.root / "jobs.json"
+        path.write_text(json.dumps(self.jobs))
+        self.answers = json.loads(run_binary("tests/dump_weights", path))
+        return self
+
+    def unpacked(self, key):
+        """The unpacked matrices by "DTYPE|NAME", and what is known of each."""
+        answer = self.answers[key]
+        assert "error" not in answer, answer
+        return load_file(self.jobs[key]["out"]), answer
+
+    def refusal(self, key, exit_code=3):
+        answer = self.answers[key]
+        assert answer.get("exit_code") == exit_code, answer
+        return answer["error"]
 
 
-def dump(folder, dtype, *quantiser):
-    """The unpacked matrices and what is known of each."""
-    out = folder / f"{dtype}.safetensors"
-    facts = json.loads(run_binary("tests/dump_weights", folder, folder / "shapes.json", out, dtype, *quantiser))
-    return load_file(out), facts
-
-
-def refusal(folder, dtype="f32"):
-    done = run_binary_raw("tests/dump_weights", folder, folder / "shapes.json", folder / "out.safetensors", dtype)
-    assert done.returncode == 3, f"exit code {done.returncode}\n{done.stdout}{done.stderr}"
-    return done.stderr
+@pytest.fixture
+def jobs(tmp_path):
+    return Jobs(tmp_path)
 
 
 def bits(tensor):
@@ -49,23 +65,30 @@ def assert_same_bits(ours, theirs, what):
         pytest.fail(f"{what}: {differ} of {ours.numel()} numbers differ, by at most {(ours.double() - theirs.double()).abs().max():.3g}")
 
 
+@pytest.fixture(scope="module")
+def defined(tmp_path_factory):
+    """Every variant by definition, and its job."""
+    made, jobs = {variant: make(variant) for variant in VARIANTS}, Jobs(tmp_path_factory.mktemp("defined"))
+    for variant, one in made.items():
+        jobs.add(variant, one.config, one.tensors, {NAME: one.weight.shape}, DTYPES)
+    return made, jobs.run()
+
+
 @pytest.mark.parametrize("variant", VARIANTS)
-def test_unpacked_numbers_are_those_of_the_definition(variant, tmp_path):
-    made = make(variant)
-    folder = write_folder(tmp_path, made.config, made.tensors, {NAME: list(made.weight.shape)})
+def test_unpacked_numbers_are_those_of_the_definition(variant, defined):
+    made = defined[0][variant]
+    unpacked, facts = defined[1].unpacked(variant)
     for name, dtype in DTYPES.items():
-        unpacked, facts = dump(folder, name)
-        assert_same_bits(unpacked[NAME], made.weight.to(dtype), f"{variant} in {name}")
-        stored = {key for key in made.tensors if not key.endswith("input_scale")}
-        assert set(facts[NAME]["tensors"]) == stored
-        assert facts[NAME]["stored_bytes"] == sum(made.tensors[key].nbytes for key in stored)
+        assert_same_bits(unpacked[f"{name}|{NAME}"], made.weight.to(dtype), f"{variant} in {name}")
+    stored = {key for key in made.tensors if not key.endswith("input_scale")}
+    assert set(facts[NAME]["tensors"]) == stored
+    assert facts[NAME]["stored_bytes"] == sum(made.tensors[key].nbytes for key in stored)
 
 
 @pytest.mark.parametrize("variant", [v for v in VARIANTS if "f32" not in v and "bf16" not in v])
-def test_bytes_are_known_from_the_configuration(variant, tmp_path):
+def test_bytes_are_known_from_the_code(variant, defined):
     """Where scales have the usual type; zero points that are all the same, and an order that is none, need not be kept."""
-    made = make(variant)
-    facts = dump(write_folder(tmp_path, made.config, made.tensors, {NAME: list(made.weight.shape)}), "f32")[1][NAME]
+    made, facts = defined[0][variant], defined[1].unpacked(variant)[1][NAME]
     groups = made.tensors.get(f"{MODULE}.scales", torch.empty(0)).numel()
     spared = groups if made.config.get("sym") or variant == "awq-constant" else 0
     spared += 4 * made.weight.shape[1] if variant == "gptq-4-act-order-in-turn" else 0
@@ -83,38 +106,43 @@ def golden(package):
 GOLDEN = {(package, variant): facts for package in PACKAGES for variant, facts in golden(package).items()}
 
 
+@pytest.fixture(scope="module")
+def packages(tmp_path_factory):
+    jobs = Jobs(tmp_path_factory.mktemp("packages"))
+    for (package, variant), made in GOLDEN.items():
+        jobs.add(f"{package} {variant}", made.get("config"), made["tensors"], {NAME: made["shape"]}, made["sha256"], made.get("quantiser"))
+    return jobs.run()
+
+
 @pytest.mark.parametrize(("package", "variant"), GOLDEN)
-def test_unpacked_numbers_are_those_of_the_formats_own_package(package, variant, tmp_path):
+def test_unpacked_numbers_are_those_of_the_formats_own_package(package, variant, packages):
     made = GOLDEN[package, variant]
-    folder = write_folder(tmp_path, made.get("config"), made["tensors"], {NAME: made["shape"]})
+    unpacked, facts = packages.unpacked(f"{package} {variant}")
     assert made["sha256"], "a fixture without numbers"
     for name, expected in made["sha256"].items():
-        unpacked, facts = dump(folder, name, *([made["quantiser"]] if "quantiser" in made else []))
-        assert hashlib.sha256(bits(unpacked[NAME]).numpy().tobytes()).hexdigest() == expected, f"{package} {variant} in {name}"
-        if "quantiser" in made:
-            assert facts[NAME]["bytes"] == facts[NAME]["foretold"]
-        else:
-            assert set(facts[NAME]["tensors"]) == set(made["tensors"])
+        ours = hashlib.sha256(bits(unpacked[f"{name}|{NAME}"]).numpy().tobytes()).hexdigest()
+        assert ours == expected, f"{package} {variant} in {name}"
+    if "quantiser" in made:
+        assert facts[NAME]["bytes"] == facts[NAME]["foretold"]
+    else:
+        assert set(facts[NAME]["tensors"]) == set(made["tensors"])
 
 
 def test_the_fixtures_have_every_format():
     assert len(GOLDEN) == 32 and sum("quantiser" in facts for facts in GOLDEN.values()) == 7
 
 
-def test_a_matrix_that_is_stored_as_it_is_is_left_alone(tmp_path):
-    made = make("gptq-4")
-    head = "lm_head.weight"
-    folder = write_folder(tmp_path, made.config, made.tensors | {head: torch.ones(3, 4, dtype=torch.bfloat16)},
-                          {NAME: list(made.weight.shape), head: [3, 4], "model.absent.weight": [2, 2]})
-    unpacked, facts = dump(folder, "f32")
-    assert set(unpacked) == {NAME} and facts[head] is None and facts["model.absent.weight"] is None
+def test_a_matrix_that_is_stored_as_it_is_is_left_alone(jobs):
+    made, head = make("gptq-4"), "lm_head.weight"
+    jobs.add("gptq", made.config, made.tensors | {head: torch.ones(3, 4, dtype=torch.bfloat16)},
+             {NAME: made.weight.shape, head: [3, 4], "model.absent.weight": [2, 2]})
+    unpacked, facts = jobs.run().unpacked("gptq")
+    assert set(unpacked) == {f"f32|{NAME}"} and facts[head] is None and facts["model.absent.weight"] is None
 
 
-def test_groups_of_modules_have_settings_of_their_own(tmp_path):
+def test_groups_of_modules_have_settings_of_their_own(jobs):
     """compressed-tensors' groups, and GPTQ's dynamic: 8 bits for one module, 4 for the others."""
-    from quantised import compressed, gptq
-
-    other = NAME.replace("down_proj", "up_proj")
+    other, expected = NAME.replace("down_proj", "up_proj"), {}
     for function, options in ((gptq, {"group": 32}), (compressed, {"group": 32, "symmetric": True})):
         four, eight = function(seed=1, bits=4, **options), function(seed=2, bits=8, **options)
         tensors = four.tensors | {key.replace("down_proj", "up_proj"): value for key, value in eight.tensors.items()}
@@ -123,10 +151,13 @@ def test_groups_of_modules_have_settings_of_their_own(tmp_path):
             config["dynamic"] = {r"+:.*\.up_proj": {"bits": 8}, r"-:.*\.gate_proj": {}}
         else:
             config["config_groups"]["group_1"] = eight.config["config_groups"]["group_0"] | {"targets": [r"re:.*up_proj$"]}
-        folder = write_folder(tmp_path / function.__name__, config, tensors, {NAME: list(four.weight.shape), other: list(eight.weight.shape)})
-        unpacked, _ = dump(folder, "f32")
-        assert_same_bits(unpacked[NAME], four.weight.float(), "4 bits")
-        assert_same_bits(unpacked[other], eight.weight.float(), "8 bits")
+        jobs.add(function.__name__, config, tensors, {NAME: four.weight.shape, other: eight.weight.shape})
+        expected[function.__name__] = four.weight, eight.weight
+    jobs.run()
+    for key, (four, eight) in expected.items():
+        unpacked, _ = jobs.unpacked(key)
+        assert_same_bits(unpacked[f"f32|{NAME}"], four.float(), "4 bits")
+        assert_same_bits(unpacked[f"f32|{other}"], eight.float(), "8 bits")
 
 
 # ---- What is refused: where, what was expected, what came --------------------------------------------------------------------------
@@ -185,49 +216,76 @@ BAD_PARTS = {
     "packed-shape": ("compressed-4", "weight_shape", lambda t: t.flip(0), ["[96, 40]", "expected [40, 96]"]),
     "packed-zeros": ("compressed-4-asymmetric", "weight_zero_point", None, ["missing"]),
     "packed-scale": ("compressed-4", "weight_scale", lambda t: t[:, :2], ["shape [40, 2]", "expected [40, 3]"]),
-    "unexpected-zeros": ("compressed-4", "weight_shape", None, None),  # it may be missing
 }
 
 
+@pytest.fixture(scope="module")
+def bad(tmp_path_factory):
+    """The changed tensors' names, and the jobs."""
+    keys, jobs = {}, Jobs(tmp_path_factory.mktemp("bad"))
+    for case, (variant, part, change, _) in BAD_PARTS.items():
+        made, keys[case] = changed(variant, part, change)
+        jobs.add(case, made.config, made.tensors, {NAME: made.weight.shape})
+    return keys, jobs.run()
+
+
 @pytest.mark.parametrize("case", BAD_PARTS)
-def test_tensors_that_do_not_fit_are_refused_by_name(case, tmp_path):
-    variant, part, change, says = BAD_PARTS[case]
-    made, key = changed(variant, part, change)
-    folder = write_folder(tmp_path, made.config, made.tensors, {NAME: list(make(variant).weight.shape)})
-    if says is None:
-        assert_same_bits(dump(folder, "f32")[0][NAME], made.weight.float(), case)
-        return
-    message = refusal(folder)
-    assert all(part in message for part in [key, *says]), message
+def test_tensors_that_do_not_fit_are_refused_by_name(case, bad):
+    message = bad[1].refusal(case)
+    assert all(part in message for part in [bad[0][case], *BAD_PARTS[case][3]]), message
 
 
-def test_every_problem_is_said_at_once(tmp_path):
+def test_every_problem_is_said_at_once(jobs):
     made = make("gptq-4")
     made.tensors[f"{MODULE}.scales"] = made.tensors[f"{MODULE}.scales"][:1]
     del made.tensors[f"{MODULE}.qzeros"]
-    message = refusal(write_folder(tmp_path, made.config, made.tensors, {NAME: list(made.weight.shape)}))
+    jobs.add("both", made.config, made.tensors, {NAME: made.weight.shape})
+    message = jobs.run().refusal("both")
     assert f"{MODULE}.scales: shape" in message and f"{MODULE}.qzeros: missing" in message
 
 
-def test_tensors_of_another_method_are_refused(tmp_path):
-    for variant, config in (("gptq-4", "fp8-rows"), ("fp8-rows", "bitsandbytes-nf4"), ("bitsandbytes-int8", "awq")):
+def test_records_that_may_be_missing(jobs):
+    for variant, part in (("compressed-4", "weight_shape"), ("gptq-4", "g_idx")):
+        made, _ = changed(variant, part, None)
+        jobs.add(variant, made.config, made.tensors, {NAME: made.weight.shape})
+    jobs.run()
+    for variant in ("compressed-4", "gptq-4"):
+        assert_same_bits(jobs.unpacked(variant)[0][f"f32|{NAME}"], make(variant).weight.float(), variant)
+
+
+def test_zero_points_of_a_symmetric_file_are_zeros(jobs):
+    for key, zeros in (("none", torch.zeros(40, 3, dtype=torch.int8)), ("some", torch.ones(40, 3, dtype=torch.int8))):
+        made = make("compressed-4")
+        jobs.add(key, made.config, made.tensors | {f"{MODULE}.weight_zero_point": zeros}, {NAME: made.weight.shape})
+    jobs.run()
+    assert_same_bits(jobs.unpacked("none")[0][f"f32|{NAME}"], make("compressed-4").weight.float(), "none")
+    assert "says symmetric" in jobs.refusal("some")
+
+
+def test_tensors_of_another_method_are_refused(jobs):
+    cases = (("gptq-4", "fp8-rows"), ("fp8-rows", "bitsandbytes-nf4"), ("bitsandbytes-int8", "awq"), ("gptq-4", "compressed-4"))
+    for variant, config in cases:
         made = make(variant)
-        folder = write_folder(tmp_path / variant, make(config).config, made.tensors, {NAME: list(made.weight.shape)})
-        assert "as quantization_config says" in refusal(folder), variant
+        jobs.add(f"{variant} {config}", make(config).config, made.tensors, {NAME: made.weight.shape})
+    jobs.run()
+    for variant, config in cases:
+        assert "as quantization_config says" in jobs.refusal(f"{variant} {config}")
 
 
-def test_another_shape_in_the_model_is_refused(tmp_path):
-    for variant in ("gptq-4", "awq", "fp8-blocks", "bitsandbytes-nf4", "bitsandbytes-int8", "compressed-4"):
+def test_another_shape_in_the_model_is_refused(jobs):
+    variants = ("gptq-4", "awq", "fp8-blocks", "bitsandbytes-nf4", "bitsandbytes-int8", "compressed-4")
+    for variant in variants:
         made = make(variant)
-        rows, columns = made.weight.shape
-        folder = write_folder(tmp_path / variant, made.config, made.tensors, {NAME: [columns, rows]})
-        assert NAME.removesuffix("weight") in refusal(folder), variant
+        jobs.add(variant, made.config, made.tensors, {NAME: reversed(made.weight.shape)})
+    jobs.run()
+    assert all(f"{MODULE}." in jobs.refusal(variant) for variant in variants)
 
 
-def test_weights_beyond_f16_are_not_unpacked_to_it(tmp_path):
+def test_weights_beyond_f16_are_not_unpacked_to_it(jobs):
     made = make("fp8-one")
     made.tensors[f"{NAME}_scale"] *= LARGEST_OF_F16
-    folder = write_folder(tmp_path, made.config, made.tensors, {NAME: list(made.weight.shape)})
-    assert dump(folder, "bf16")[0][NAME].isfinite().all()
-    done = run_binary_raw("tests/dump_weights", folder, folder / "shapes.json", folder / "o", "f16")
-    assert done.returncode == 5 and "expected at most 65504" in done.stderr
+    for dtype in ("bf16", "f16"):
+        jobs.add(dtype, made.config, made.tensors, {NAME: made.weight.shape}, [dtype])
+    jobs.run()
+    assert jobs.unpacked("bf16")[0][f"bf16|{NAME}"].isfinite().all()
+    assert "expected at most 65504" in jobs.refusal("f16", exit_code=5)

@@ -1,8 +1,11 @@
-// dump_weights MODEL_DIR SHAPES.json OUT.safetensors f32|f16|bf16|f64 [int8|nf4|fp8]
-// Unpacks the quantised matrices of a model folder, for comparison with other programs. SHAPES.json: {"name": [out,
-// in]}. With a quantiser: packs the folder's full-precision matrices first. Prints one JSON object: of each matrix that
-// is quantised its bytes in memory ("bytes"), as the configuration foretells them ("foretold") and in the file
-// ("stored_bytes"), and its "tensors"; null of the others, which are not written.
+// dump_weights JOBS.json
+// Unpacks the quantised matrices of model folders, for comparison with other programs: many at once, since starting
+// takes longer than that. JOBS.json: an object of jobs, each {"folder", "shapes": {"name": [out, in]}, "dtypes":
+// ["f32", ...], "out": a safetensors file, for "DTYPE|NAME"}; with "quantiser" the folder's full-precision matrices are
+// packed first. Prints an object of answers: of each matrix that is quantised its bytes in memory ("bytes"), as its
+// code foretells them
+// ("foretold") and in the file ("stored_bytes"), and its "tensors"; null of the others, which are not written. Of a job
+// that is refused "error" and "exit_code".
 #include <torch/types.h>
 
 #include <fstream>
@@ -37,16 +40,35 @@ PackedMatrix read_packed(const Checkpoint& checkpoint, const PackedSpec& spec) {
   return PackedMatrix::assemble(spec, parts);
 }
 
+using DTypes = std::map<std::string, at::ScalarType>;
+const DTypes kDTypes{
+    {"f32", torch::kFloat}, {"f16", torch::kHalf}, {"bf16", torch::kBFloat16}, {"f64", torch::kDouble}};
+const std::map<std::string, Quantiser> kQuantisers{
+    {"int8", Quantiser::kInt8}, {"nf4", Quantiser::kNf4}, {"fp8", Quantiser::kFloat8}};
+
 class Dump {
  public:
-  Dump(const std::string& folder, at::ScalarType dtype) : checkpoint_(Checkpoint::open(folder)), dtype_(dtype) {}
+  explicit Dump(const Json& job) : job_(job), checkpoint_(Checkpoint::open(job.at("folder").get<std::string>())) {}
 
-  void unpack(const Json& shapes) {
+  /// What is known of each matrix.
+  Json run() {
+    if (job_.contains("quantiser"))
+      quantise_all(kQuantisers.at(job_["quantiser"]));
+    else
+      unpack_all();
+    std::vector<TensorSource> sources;
+    for (const auto& [name, tensor] : tensors_) sources.push_back(to_source(name, tensor));
+    write_safetensors(job_.at("out").get<std::string>(), sources, {});
+    return facts_;
+  }
+
+ private:
+  void unpack_all() {
     const std::optional<QuantScheme> scheme =
         QuantScheme::parse(checkpoint_.config_text(), {}, (checkpoint_.folder() / "config.json").string());
     if (!scheme) throw CheckpointError("nothing is quantised");
     std::vector<std::string> problems;
-    for (const auto& [name, shape] : shapes.items()) {
+    for (const auto& [name, shape] : job_.at("shapes").items()) {
       const MatrixPlace place{name, shape[0].get<int64_t>(), shape[1].get<int64_t>()};
       const std::optional<PackedSpec> spec = find_packed(*scheme, checkpoint_, place, problems);
       facts_[name] = nullptr;
@@ -63,8 +85,8 @@ class Dump {
     if (!problems.empty()) throw CheckpointError(join(problems, "\n"));
   }
 
-  void quantise_all(const Json& shapes, Quantiser quantiser) {
-    for (const auto& [name, shape] : shapes.items()) {
+  void quantise_all(Quantiser quantiser) {
+    for (const auto& [name, shape] : job_.at("shapes").items()) {
       const PackedMatrix matrix = quantise(read_as_stored(checkpoint_, name), quantiser, name);
       facts_[name] = {{"bytes", matrix.bytes()},
                       {"foretold", quantised_bytes(quantiser, matrix.rows(), matrix.columns())}};
@@ -72,47 +94,37 @@ class Dump {
     }
   }
 
-  void write(const std::string& path) const {
-    std::vector<TensorSource> sources;
-    for (const auto& [name, tensor] : tensors_) sources.push_back(to_source(name, tensor));
-    write_safetensors(path, sources, {});
-    std::cout << facts_.dump() << '\n';
+  void add(const std::string& name, const PackedMatrix& matrix) {
+    for (const std::string dtype : job_.at("dtypes"))
+      tensors_.emplace_back(dtype + "|" + name, matrix.unpack(kDTypes.at(dtype)));
   }
 
- private:
-  void add(const std::string& name, const PackedMatrix& matrix) { tensors_.emplace_back(name, matrix.unpack(dtype_)); }
-
+  const Json& job_;
   Checkpoint checkpoint_;
-  at::ScalarType dtype_;
   Json facts_ = Json::object();
   NamedTensors tensors_;
 };
+
+Json answer(const Json& job) {
+  try {
+    return Dump(job).run();
+  } catch (const Error& error) {
+    return {{"error", error.what()}, {"exit_code", static_cast<int>(error.exit_code())}};
+  }
+}
 
 }  // namespace
 }  // namespace lancet
 
 int main(int argc, char** argv) {
-  using lancet::Quantiser;
-  const std::map<std::string, at::ScalarType> dtypes{
-      {"f32", torch::kFloat}, {"f16", torch::kHalf}, {"bf16", torch::kBFloat16}, {"f64", torch::kDouble}};
-  const std::map<std::string, Quantiser> quantisers{
-      {"int8", Quantiser::kInt8}, {"nf4", Quantiser::kNf4}, {"fp8", Quantiser::kFloat8}};
-  if (argc < 5 || argc > 6 || !dtypes.contains(argv[4]) || (argc == 6 && !quantisers.contains(argv[5]))) {
-    std::cerr << "usage: dump_weights MODEL_DIR SHAPES.json OUT.safetensors f32|f16|bf16|f64 [int8|nf4|fp8]\n";
+  if (argc != 2) {
+    std::cerr << "usage: dump_weights JOBS.json\n";
     return 2;
   }
-  try {
-    lancet::Dump dump(argv[1], dtypes.at(argv[4]));
-    std::ifstream file(argv[2]);
-    const nlohmann::json shapes = nlohmann::json::parse(file);
-    if (argc == 6)
-      dump.quantise_all(shapes, quantisers.at(argv[5]));
-    else
-      dump.unpack(shapes);
-    dump.write(argv[3]);
-    return 0;
-  } catch (const lancet::Error& error) {
-    std::cerr << error.what() << '\n';
-    return static_cast<int>(error.exit_code());
-  }
+  std::ifstream file(argv[1]);
+  nlohmann::json answers = nlohmann::json::object();
+  const nlohmann::json jobs = nlohmann::json::parse(file);
+  for (const auto& [name, job] : jobs.items()) answers[name] = lancet::answer(job);
+  std::cout << answers.dump() << '\n';
+  return 0;
 }
