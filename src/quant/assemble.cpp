@@ -51,23 +51,23 @@ class Assembly {
 
   void read_parts() {
     switch (spec_.code.packing) {
-      case Packing::kBitsAndBytes4:
+      case MatrixPacking::kBitsAndBytes4:
         return read_bitsandbytes_4();
-      case Packing::kBitsAndBytes8:
+      case MatrixPacking::kBitsAndBytes8:
         numbers_.codes = tensor(PartRole::kCodes).contiguous();
         numbers_.factor = 7.874015718698502e-3;  // the constant of their own reader, nearly 1 / 127
         return read_scales(at::kFloat);
-      case Packing::kGptq:
-      case Packing::kAwq:
+      case MatrixPacking::kGptq:
+      case MatrixPacking::kAwq:
         return read_words_of_outputs();
-      case Packing::kFloat8:
+      case MatrixPacking::kFloat8:
         numbers_.codes = tensor(PartRole::kCodes).contiguous();
         read_scales(spec_.code.in_scale_type ? tensor(PartRole::kScales).scalar_type() : at::kFloat);
         not_a_number_ = measured_.not_a_number(numbers_.codes);
         return;
-      case Packing::kCompressedPacked:
+      case MatrixPacking::kCompressedPacked:
         return read_compressed_words();
-      case Packing::kCompressedInt8:
+      case MatrixPacking::kCompressedInt8:
         return read_compressed_bytes();
     }
   }
@@ -99,7 +99,7 @@ class Assembly {
 
   /// GPTQ's and AWQ's: words, zero points and scales run over the outputs.
   void read_words_of_outputs() {
-    const bool is_awq = spec_.code.packing == Packing::kAwq;
+    const bool is_awq = spec_.code.packing == MatrixPacking::kAwq;
     const Tensor words = tensor(PartRole::kCodes), zeros = tensor(PartRole::kZeros);
     numbers_.codes = is_awq ? rows_of_awq(words) : rows_of_words(words);
     numbers_.kind = code_kind();
@@ -175,7 +175,7 @@ class Assembly {
   /// Makes the table of pairs. Zero points that are all the same become part of it, or a constant. Returns the largest
   /// magnitude before scales.
   double settle_codes() {
-    if (spec_.code.packing == Packing::kBitsAndBytes4) {
+    if (spec_.code.packing == MatrixPacking::kBitsAndBytes4) {
       set_pairs(numbers_of(spec_.table), PairOrder::kHighFirst);
       return 1;
     }
@@ -234,7 +234,7 @@ class Assembly {
   }
 
   void check_table() {
-    if (spec_.code.packing != Packing::kBitsAndBytes4) return;
+    if (spec_.code.packing != MatrixPacking::kBitsAndBytes4) return;
     constexpr double kRounding = 1e-6;
     if (!(measured_.value(table_error_) <= kRounding))
       problem(PartRole::kTable, cat("expected the numbers of ", spec_.table == NumberTable::kNf4 ? "nf4" : "fp4",

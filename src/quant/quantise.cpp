@@ -127,8 +127,8 @@ PackedMatrix quantise(const Tensor& weight, Quantiser quantiser, const std::stri
 
 int64_t quantised_bytes(Quantiser quantiser, int64_t rows, int64_t columns) {
   if (quantiser == Quantiser::kNf4)
-    return packed_bytes({.packing = Packing::kBitsAndBytes4, .bits = 4, .block = {1, kNf4Block}}, rows, columns);
-  const Packing packing = quantiser == Quantiser::kInt8 ? Packing::kBitsAndBytes8 : Packing::kFloat8;
+    return packed_bytes({.packing = MatrixPacking::kBitsAndBytes4, .bits = 4, .block = {1, kNf4Block}}, rows, columns);
+  const MatrixPacking packing = quantiser == Quantiser::kInt8 ? MatrixPacking::kBitsAndBytes8 : MatrixPacking::kFloat8;
   return packed_bytes({.packing = packing, .block = {1, 0}}, rows, columns);
 }
 

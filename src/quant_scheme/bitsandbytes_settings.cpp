@@ -20,9 +20,9 @@ ModuleRules read_bitsandbytes(SchemeKeys& keys) {
   keys.one_of("bnb_4bit_quant_type", "fp4", {"fp4", "nf4"});
   if (keys.flag("llm_int8_has_fp16_weight", false))
     keys.refuse("llm_int8_has_fp16_weight", "expected false, got true: such weights are not stored as int8");
-  MatrixCode code{.packing = Packing::kBitsAndBytes8};
+  MatrixCode code{.packing = MatrixPacking::kBitsAndBytes8};
   if (in_4_bits)
-    code = {.packing = Packing::kBitsAndBytes4,
+    code = {.packing = MatrixPacking::kBitsAndBytes4,
             .bits = 4,
             .block = {1, 64},
             .nested = keys.flag("bnb_4bit_use_double_quant", false)};

@@ -34,11 +34,11 @@ ScaleBlock scale_block(SchemeKeys& weights) {
 }
 
 /// What a format does with numbers of a type.
-std::optional<Packing> packing_of(const std::string& format, bool is_float, int64_t bits) {
+std::optional<MatrixPacking> packing_of(const std::string& format, bool is_float, int64_t bits) {
   const bool is_naive = format == "naive-quantized";
-  if (format == "pack-quantized" && !is_float && (bits == 4 || bits == 8)) return Packing::kCompressedPacked;
-  if ((format == "int-quantized" || is_naive) && !is_float && bits == 8) return Packing::kCompressedInt8;
-  if ((format == "float-quantized" || is_naive) && is_float && bits == 8) return Packing::kFloat8;
+  if (format == "pack-quantized" && !is_float && (bits == 4 || bits == 8)) return MatrixPacking::kCompressedPacked;
+  if ((format == "int-quantized" || is_naive) && !is_float && bits == 8) return MatrixPacking::kCompressedInt8;
+  if ((format == "float-quantized" || is_naive) && is_float && bits == 8) return MatrixPacking::kFloat8;
   return std::nullopt;
 }
 
@@ -48,13 +48,13 @@ MatrixCode weights_code(const OrderedJson& json, const std::string& prefix, cons
   weights.harmless(kHarmlessOfWeights);
   MatrixCode code{.bits = weights.whole("num_bits", 8), .symmetric = weights.flag("symmetric", true)};
   const bool is_float = weights.one_of("type", "int", {"int", "float"}) == "float";
-  const std::optional<Packing> packing = packing_of(format, is_float, code.bits);
+  const std::optional<MatrixPacking> packing = packing_of(format, is_float, code.bits);
   if (!packing)
     weights.refuse("num_bits", cat("expected 4 or 8 whole bits as pack-quantized, 8 whole bits as int-quantized or 8 ",
                                    "bits of a float as float-quantized, got ", code.bits, " bits of ",
                                    is_float ? "a float" : "a whole number", " as ", format,
                                    ": this version reads no other format"));
-  code.packing = packing.value_or(Packing::kFloat8);
+  code.packing = packing.value_or(MatrixPacking::kFloat8);
   code.block = scale_block(weights);
   code.in_scale_type = true;
   code.zeros = code.symmetric ? ZeroPoints::kNone : ZeroPoints::kStored;

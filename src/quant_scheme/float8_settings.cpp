@@ -16,7 +16,8 @@ ModuleRules read_float8(SchemeKeys& keys) {
   keys.harmless(kHarmlessOfFloat8);
   keys.one_of("fmt", "e4m3", {"e4m3", "float8_e4m3fn"});
   ModuleRules rules;
-  rules.usual = {.packing = Packing::kFloat8, .block = keys.block("weight_block_size").value_or(ScaleBlock{0, 0})};
+  rules.usual = {.packing = MatrixPacking::kFloat8,
+                 .block = keys.block("weight_block_size").value_or(ScaleBlock{0, 0})};
   if (const OrderedJson* others = keys.find("modules_to_convert"); others != nullptr && !others->empty())
     keys.problem("modules_to_convert", "no modules beside the linear layers");
   add_rules(keys, "modules_to_not_convert", RuleText::kPatternOrEnd, std::nullopt, rules);
@@ -27,7 +28,7 @@ ModuleRules read_float8(SchemeKeys& keys) {
 ModuleRules read_fbgemm_float8(SchemeKeys& keys) {
   keys.harmless(kHarmlessOfFloat8);
   ModuleRules rules;
-  rules.usual = {.packing = Packing::kFloat8, .block = {1, 0}};
+  rules.usual = {.packing = MatrixPacking::kFloat8, .block = {1, 0}};
   add_rules(keys, "modules_to_not_convert", RuleText::kPatternOrEnd, std::nullopt, rules);
   return rules;
 }

@@ -89,7 +89,7 @@ ModuleRules read_gptq(SchemeKeys& keys) {
   keys.harmless(kHarmlessOfGptq);
   ModuleRules rules;
   if (!keys.has("bits")) keys.problem("bits", "2, 3, 4 or 8");
-  rules.usual = gptq_code(keys, {.packing = Packing::kGptq, .bits = 4, .block = {1, 128}});
+  rules.usual = gptq_code(keys, {.packing = MatrixPacking::kGptq, .bits = 4, .block = {1, 128}});
   const std::string format = keys.one_of("format", "gptq", {"gptq", "gptq_v2"});
   const std::string stored = keys.one_of("checkpoint_format", format, {"gptq", "gptq_v2"});
   rules.usual->zeros = stored == "gptq" ? ZeroPoints::kStoredLessOne : ZeroPoints::kStored;
@@ -104,7 +104,7 @@ ModuleRules read_awq(SchemeKeys& keys) {
   // With other meanings for GPTQ; nothing reads them for AWQ.
   constexpr std::string_view kOfBoth[] = {"desc_act", "sym", "dynamic", "pack_dtype"};
   keys.harmless(kOfBoth);
-  MatrixCode code{.packing = Packing::kAwq, .bits = keys.whole("bits", keys.whole("w_bit", 4))};
+  MatrixCode code{.packing = MatrixPacking::kAwq, .bits = keys.whole("bits", keys.whole("w_bit", 4))};
   if (code.bits != 4) keys.problem(keys.has("bits") ? "bits" : "w_bit", "4");
   code.block = {1, keys.group_size("group_size", keys.group_size("q_group_size", 128))};
   code.zeros = ZeroPoints::kStored;

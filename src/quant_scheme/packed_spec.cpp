@@ -15,15 +15,15 @@ constexpr int64_t kLargestSize = int64_t{1} << 27;
 
 using Find = void (*)(PartFinder&, PackedSpec&);
 
-Find finder_of(Packing packing) {
-  constexpr std::pair<Packing, Find> kFinders[] = {
-      {Packing::kBitsAndBytes4, find_bitsandbytes_4},
-      {Packing::kBitsAndBytes8, find_bitsandbytes_8},
-      {Packing::kGptq, find_gptq},
-      {Packing::kAwq, find_awq},
-      {Packing::kFloat8, find_float8},
-      {Packing::kCompressedPacked, find_compressed_packed},
-      {Packing::kCompressedInt8, find_compressed_int8},
+Find finder_of(MatrixPacking packing) {
+  constexpr std::pair<MatrixPacking, Find> kFinders[] = {
+      {MatrixPacking::kBitsAndBytes4, find_bitsandbytes_4},
+      {MatrixPacking::kBitsAndBytes8, find_bitsandbytes_8},
+      {MatrixPacking::kGptq, find_gptq},
+      {MatrixPacking::kAwq, find_awq},
+      {MatrixPacking::kFloat8, find_float8},
+      {MatrixPacking::kCompressedPacked, find_compressed_packed},
+      {MatrixPacking::kCompressedInt8, find_compressed_int8},
   };
   return std::find_if(std::begin(kFinders), std::end(kFinders), [&](const auto& row) { return row.first == packing; })
       ->second;
@@ -52,40 +52,40 @@ bool is_stored_as_it_is(const Traces& traces) {
 }
 
 /// Whether a method that packs like this leaves such traces.
-bool fits(Packing packing, const Traces& traces) {
+bool fits(MatrixPacking packing, const Traces& traces) {
   const auto ends = [&](std::string_view end) { return traces.tensor.ends_with(end); };
   switch (packing) {
-    case Packing::kBitsAndBytes4:
+    case MatrixPacking::kBitsAndBytes4:
       return traces.packed_elsewhere && traces.type.has_value();
-    case Packing::kBitsAndBytes8:
-    case Packing::kCompressedInt8:
+    case MatrixPacking::kBitsAndBytes8:
+    case MatrixPacking::kCompressedInt8:
       return !traces.packed_elsewhere && traces.type == DType::kI8;
-    case Packing::kGptq:
-    case Packing::kAwq:
+    case MatrixPacking::kGptq:
+    case MatrixPacking::kAwq:
       return ends(".qweight");
-    case Packing::kFloat8:
+    case MatrixPacking::kFloat8:
       return !traces.packed_elsewhere && traces.type == DType::kF8E4M3;
-    case Packing::kCompressedPacked:
+    case MatrixPacking::kCompressedPacked:
       return ends(".weight_packed");
   }
   return false;
 }
 
-std::string_view meaning_of(Packing packing) {
+std::string_view meaning_of(MatrixPacking packing) {
   switch (packing) {
-    case Packing::kBitsAndBytes4:
+    case MatrixPacking::kBitsAndBytes4:
       return "4 bits of bitsandbytes: .weight with .weight.absmax and .weight.quant_state";
-    case Packing::kBitsAndBytes8:
+    case MatrixPacking::kBitsAndBytes8:
       return "int8 of bitsandbytes: .weight of type I8 with .SCB";
-    case Packing::kGptq:
+    case MatrixPacking::kGptq:
       return "GPTQ: .qweight with .qzeros and .scales";
-    case Packing::kAwq:
+    case MatrixPacking::kAwq:
       return "AWQ: .qweight with .qzeros and .scales";
-    case Packing::kFloat8:
+    case MatrixPacking::kFloat8:
       return "fp8: .weight of type F8_E4M3 with its scale";
-    case Packing::kCompressedPacked:
+    case MatrixPacking::kCompressedPacked:
       return "compressed-tensors' packed numbers: .weight_packed with .weight_scale";
-    case Packing::kCompressedInt8:
+    case MatrixPacking::kCompressedInt8:
       return "compressed-tensors' int8: .weight of type I8 with .weight_scale";
   }
   return "";
@@ -130,13 +130,13 @@ std::optional<PackedSpec> find_packed(const QuantScheme& scheme, const Checkpoin
 
 int64_t packed_bytes(const MatrixCode& code, int64_t rows, int64_t columns) {
   const int64_t codes = rows * blocks_of(columns * code.bits, 8);
-  if (code.packing == Packing::kBitsAndBytes4) {
+  if (code.packing == MatrixPacking::kBitsAndBytes4) {
     const int64_t blocks = blocks_of(rows * columns, code.block.columns);
     constexpr int64_t kTableBytes = 256 * 2 * 4;
     return codes + kTableBytes + (code.nested ? blocks + 4 * blocks_of(blocks, 256) + 256 * 4 : 4 * blocks);
   }
   const int64_t scales = blocks_of(rows, code.block.rows) * blocks_of(columns, code.block.columns);
-  const bool is_half = code.packing != Packing::kBitsAndBytes8 && code.packing != Packing::kFloat8;
+  const bool is_half = code.packing != MatrixPacking::kBitsAndBytes8 && code.packing != MatrixPacking::kFloat8;
   return codes + scales * (is_half ? 2 : 4) + (code.zeros == ZeroPoints::kNone ? 0 : scales) +
          (code.ordered ? 4 * columns : 0) + (code.bits == 4 ? 256 * 2 * 2 : 0);
 }

@@ -13,7 +13,7 @@ namespace {
 /// 8 bits of GPTQ with columns in an order of their own.
 PackedMatrix gptq_on(at::Device device) {
   PackedSpec spec{.name = "w.weight", .rows = 64, .columns = 256};
-  spec.code = {.packing = Packing::kGptq, .bits = 4, .block = {1, 32}, .zeros = ZeroPoints::kStored};
+  spec.code = {.packing = MatrixPacking::kGptq, .bits = 4, .block = {1, 32}, .zeros = ZeroPoints::kStored};
   spec.parts = {{PartRole::kCodes, "c"}, {PartRole::kZeros, "z"}, {PartRole::kScales, "s"}, {PartRole::kOrder, "g"}};
   const std::vector<Tensor> parts{(numbers({32, 64}) * 1e8).to(at::kInt), (numbers({8, 8}, 2) * 1e8).to(at::kInt),
                                   numbers({8, 64}, 3, at::kHalf), torch::arange(256).remainder(8).to(at::kInt)};

@@ -15,7 +15,7 @@
 namespace lancet {
 
 /// Layouts of a matrix in files.
-enum class Packing {
+enum class MatrixPacking {
   kBitsAndBytes4,     ///< places in a table of 16 numbers, two a byte; scales of blocks of the flattened matrix
   kBitsAndBytes8,     ///< whole numbers of a byte; a scale a row
   kGptq,              ///< whole numbers without a sign, packed along the inputs
@@ -40,7 +40,7 @@ enum class ZeroPoints {
 
 /// How one module's weight is quantised.
 struct MatrixCode {
-  Packing packing = Packing::kFloat8;
+  MatrixPacking packing = MatrixPacking::kFloat8;
   int64_t bits = 8;
   ScaleBlock block = {};  ///< kBitsAndBytes4: what the file's own record says counts
   ZeroPoints zeros = ZeroPoints::kNone;

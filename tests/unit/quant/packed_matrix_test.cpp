@@ -38,9 +38,12 @@ Stored empty_of(int64_t rows, int64_t columns, const MatrixCode& code) {
 }
 
 Stored gptq(int64_t rows, int64_t columns, int64_t bits = 4) {
-  Stored stored = empty_of(
-      rows, columns,
-      {.packing = Packing::kGptq, .bits = bits, .block = {1, 32}, .zeros = ZeroPoints::kStored, .symmetric = false});
+  Stored stored = empty_of(rows, columns,
+                           {.packing = MatrixPacking::kGptq,
+                            .bits = bits,
+                            .block = {1, 32},
+                            .zeros = ZeroPoints::kStored,
+                            .symmetric = false});
   const int64_t groups = columns / 32;
   stored.add(PartRole::kCodes, random_words(columns * bits / 32, rows));
   stored.add(PartRole::kZeros, random_words(groups, rows * bits / 32));
@@ -50,8 +53,8 @@ Stored gptq(int64_t rows, int64_t columns, int64_t bits = 4) {
 }
 
 Stored awq(int64_t rows, int64_t columns) {
-  Stored stored =
-      empty_of(rows, columns, {.packing = Packing::kAwq, .bits = 4, .block = {1, 32}, .zeros = ZeroPoints::kStored});
+  Stored stored = empty_of(rows, columns,
+                           {.packing = MatrixPacking::kAwq, .bits = 4, .block = {1, 32}, .zeros = ZeroPoints::kStored});
   stored.add(PartRole::kCodes, random_words(columns, rows / 8));
   stored.add(PartRole::kZeros, random_words(columns / 32, rows / 8));
   stored.add(PartRole::kScales, scales_like({columns / 32, rows}, at::kHalf));
@@ -59,7 +62,7 @@ Stored awq(int64_t rows, int64_t columns) {
 }
 
 Stored float8(int64_t rows, int64_t columns) {
-  Stored stored = empty_of(rows, columns, {.packing = Packing::kFloat8, .block = {48, 64}});
+  Stored stored = empty_of(rows, columns, {.packing = MatrixPacking::kFloat8, .block = {48, 64}});
   stored.add(PartRole::kCodes, torch::randint(0, 127, {rows, columns}, torch::kByte).view(at::kFloat8_e4m3fn));
   stored.add(PartRole::kScales, scales_like({(rows + 47) / 48, (columns + 63) / 64}, at::kFloat));
   return stored;
@@ -75,8 +78,8 @@ const Tensor& nf4_table() {
 }
 
 Stored nf4(int64_t rows, int64_t columns, bool nested) {
-  Stored stored =
-      empty_of(rows, columns, {.packing = Packing::kBitsAndBytes4, .bits = 4, .block = {1, 64}, .nested = nested});
+  Stored stored = empty_of(rows, columns,
+                           {.packing = MatrixPacking::kBitsAndBytes4, .bits = 4, .block = {1, 64}, .nested = nested});
   const int64_t blocks = (rows * columns + 63) / 64;
   stored.spec.nested_offset = 0.01;
   stored.add(PartRole::kCodes, torch::randint(0, 256, {rows * columns / 2, 1}, torch::kByte));
@@ -90,16 +93,16 @@ Stored nf4(int64_t rows, int64_t columns, bool nested) {
 }
 
 Stored int8(int64_t rows, int64_t columns) {
-  Stored stored = empty_of(rows, columns, {.packing = Packing::kBitsAndBytes8, .block = {1, 0}});
+  Stored stored = empty_of(rows, columns, {.packing = MatrixPacking::kBitsAndBytes8, .block = {1, 0}});
   stored.add(PartRole::kCodes, torch::randint(-127, 128, {rows, columns}, torch::kChar));
   stored.add(PartRole::kScales, scales_like({rows}, at::kFloat));
   return stored;
 }
 
 Stored compressed(int64_t rows, int64_t columns) {
-  Stored stored =
-      empty_of(rows, columns,
-               {.packing = Packing::kCompressedPacked, .bits = 4, .block = {1, 32}, .zeros = ZeroPoints::kStored});
+  Stored stored = empty_of(
+      rows, columns,
+      {.packing = MatrixPacking::kCompressedPacked, .bits = 4, .block = {1, 32}, .zeros = ZeroPoints::kStored});
   stored.add(PartRole::kCodes, random_words(rows, columns / 8));
   stored.add(PartRole::kScales, scales_like({rows, columns / 32}, at::kBFloat16));
   stored.add(PartRole::kZeros, random_words(rows / 8, columns / 32));

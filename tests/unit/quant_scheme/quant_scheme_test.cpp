@@ -43,7 +43,7 @@ TEST(QuantScheme, IsNoneWhereNothingIsQuantised) {
 TEST(QuantScheme, ReadsGptq) {
   const MatrixCode code = usual_code(R"({"quant_method": "gptq", "bits": 3, "group_size": -1, "desc_act": true,
     "sym": false, "checkpoint_format": "gptq_v2", "damp_percent": 0.1, "meta": {"quantizer": ["gptqmodel:1.0"]}})");
-  EXPECT_EQ(code.packing, Packing::kGptq);
+  EXPECT_EQ(code.packing, MatrixPacking::kGptq);
   EXPECT_EQ(code.bits, 3);
   EXPECT_EQ(code.block.columns, 0);
   EXPECT_TRUE(code.ordered);
@@ -69,7 +69,7 @@ TEST(QuantScheme, ReadsAwq) {
   const QuantScheme scheme = scheme_of(R"({"quant_method": "awq", "w_bit": 4, "q_group_size": 64, "zero_point": true,
     "version": "GEMM", "modules_to_not_convert": ["self_attn"], "backend": "autoawq", "do_fuse": false})");
   const MatrixCode code = *scheme.code_of("model.layers.3.mlp.down_proj");
-  EXPECT_EQ(code.packing, Packing::kAwq);
+  EXPECT_EQ(code.packing, MatrixPacking::kAwq);
   EXPECT_EQ(code.block.columns, 64);
   EXPECT_EQ(code.zeros, ZeroPoints::kStored);
   EXPECT_FALSE(scheme.code_of("model.layers.3.self_attn.q_proj"));
@@ -79,12 +79,12 @@ TEST(QuantScheme, ReadsBitsAndBytes) {
   const MatrixCode four = usual_code(R"({"quant_method": "bitsandbytes", "load_in_4bit": true, "load_in_8bit": false,
     "bnb_4bit_quant_type": "nf4", "bnb_4bit_use_double_quant": true, "bnb_4bit_compute_dtype": "bfloat16",
     "_load_in_4bit": true, "_load_in_8bit": false, "llm_int8_threshold": 6.0})");
-  EXPECT_EQ(four.packing, Packing::kBitsAndBytes4);
+  EXPECT_EQ(four.packing, MatrixPacking::kBitsAndBytes4);
   EXPECT_TRUE(four.nested);
   const QuantScheme eight =
       scheme_of(R"({"load_in_8bit": true, "llm_int8_skip_modules": ["lm_head", "model.layers.0."]})");
   EXPECT_EQ(eight.method(), "bitsandbytes");
-  EXPECT_EQ(eight.code_of("model.layers.1.mlp.up_proj")->packing, Packing::kBitsAndBytes8);
+  EXPECT_EQ(eight.code_of("model.layers.1.mlp.up_proj")->packing, MatrixPacking::kBitsAndBytes8);
   EXPECT_FALSE(eight.code_of("model.layers.0.mlp.up_proj"));
   EXPECT_FALSE(eight.code_of("lm_head"));
 }
@@ -92,7 +92,7 @@ TEST(QuantScheme, ReadsBitsAndBytes) {
 TEST(QuantScheme, ReadsFloat8) {
   const MatrixCode blocks = usual_code(
       R"({"quant_method": "fp8", "fmt": "e4m3", "weight_block_size": [128, 64], "activation_scheme": "dynamic"})");
-  EXPECT_EQ(blocks.packing, Packing::kFloat8);
+  EXPECT_EQ(blocks.packing, MatrixPacking::kFloat8);
   EXPECT_EQ(blocks.block.rows, 128);
   EXPECT_EQ(blocks.block.columns, 64);
   EXPECT_EQ(usual_code(R"({"quant_method": "fp8", "activation_scheme": "static"})").block.rows, 0);
@@ -101,7 +101,7 @@ TEST(QuantScheme, ReadsFloat8) {
 
 TEST(QuantScheme, ReadsGroupsOfCompressedTensorsByHowMuchTheySay) {
   const QuantScheme scheme = scheme_of(kCompressed);
-  EXPECT_EQ(scheme.code_of("model.layers.0.mlp.down_proj")->packing, Packing::kFloat8);
+  EXPECT_EQ(scheme.code_of("model.layers.0.mlp.down_proj")->packing, MatrixPacking::kFloat8);
   EXPECT_EQ(scheme.code_of("model.layers.0.mlp.down_proj")->block.rows, 128);
   EXPECT_EQ(scheme.code_of("model.layers.1.mlp.down_proj")->bits, 8);
   EXPECT_EQ(scheme.code_of("model.layers.1.mlp.down_proj")->zeros, ZeroPoints::kStored);
