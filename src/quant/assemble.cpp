@@ -157,6 +157,7 @@ class Assembly {
     numbers_.codes = as_bytes(tensor(PartRole::kCodes)).narrow(1, 0, spec_.columns * bits / 8).contiguous();
     numbers_.kind = code_kind();
     read_scales(tensor(PartRole::kScales).scalar_type());
+    if (const Tensor order = tensor(PartRole::kOrder); order.defined()) measure_order(order);
     if (const Tensor zeros = tensor(PartRole::kZeros); zeros.defined())
       set_zeros(
           unpack_words(zeros.transpose(0, 1).contiguous(), bits, numbers_.scales.size(0)).transpose(0, 1).contiguous());
@@ -227,6 +228,8 @@ class Assembly {
     if (!numbers_.order.defined()) return;
     const double groups = static_cast<double>(numbers_.scales.size(1));
     const double least = measured_.value(least_group_), most = measured_.value(most_group_);
+    // compressed-tensors' way of saying that there is none
+    if (spec_.code.packing == MatrixPacking::kCompressedPacked && least == -1) return numbers_.order.reset();
     if (least < 0 || most >= groups)
       problem(PartRole::kOrder, cat("groups ", least, " to ", most, ", expected 0 to ", groups - 1,
                                     ": the file is damaged, download it again"));

@@ -61,8 +61,10 @@ MatrixCode weights_code(const OrderedJson& json, const std::string& prefix, cons
   if (is_float && !code.symmetric) weights.problem("symmetric", "true for floats");
   if (const OrderedJson* value = weights.find("dynamic"); value != nullptr && *value != OrderedJson(false))
     weights.problem("dynamic", "false for weights");
-  if (const OrderedJson* value = weights.find("actorder"); value != nullptr && *value != OrderedJson(false))
-    weights.one_of("actorder", "weight", {"weight", "static"});
+  if (const OrderedJson* value = weights.find("actorder"); value != nullptr && *value != OrderedJson(false)) {
+    const std::string order = weights.one_of("actorder", "weight", {"weight", "static", "group", "dynamic"});
+    code.ordered = order == "group" || order == "dynamic";
+  }
   weights.finish();
   return code;
 }

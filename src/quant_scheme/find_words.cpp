@@ -21,6 +21,18 @@ bool is_full(PartFinder& finder, int64_t size, std::string_view what, int64_t bi
   return false;
 }
 
+/// Which group each column belongs to. `why`: what says that the file has to tell.
+void find_order(PartFinder& finder, const std::string& tensor, std::string_view why) {
+  const PackedSpec& spec = finder.spec();
+  const ExpectedPart order{PartRole::kOrder, tensor, {DType::kI32, DType::kI64}, {{spec.columns}}};
+  if (finder.contains(tensor)) {
+    finder.take(order);
+  } else if (spec.code.ordered) {
+    finder.problem(tensor, cat("missing, expected I32 of shape ", shape_text(order.shapes.front()), ": ", why,
+                               ", so nothing else says which group a column belongs to; download the file again"));
+  }
+}
+
 }  // namespace
 
 void find_gptq(PartFinder& finder, PackedSpec& spec) {
@@ -30,13 +42,7 @@ void find_gptq(PartFinder& finder, PackedSpec& spec) {
   finder.need({PartRole::kCodes, module + ".qweight", {DType::kI32}, {{spec.columns * bits / 32, spec.rows}}});
   finder.need({PartRole::kZeros, module + ".qzeros", {DType::kI32}, {{groups, spec.rows * bits / 32}}});
   finder.need({PartRole::kScales, module + ".scales", kScaleTypes, {{groups, spec.rows}}});
-  const ExpectedPart order{PartRole::kOrder, module + ".g_idx", {DType::kI32, DType::kI64}, {{spec.columns}}};
-  if (finder.contains(order.tensor))
-    finder.take(order);
-  else if (spec.code.ordered)
-    finder.problem(order.tensor, cat("missing, expected I32 of shape ", shape_text(order.shapes.front()),
-                                     ": desc_act is true, so nothing else says which group a column belongs to; "
-                                     "download the file again"));
+  find_order(finder, module + ".g_idx", "desc_act is true");
 }
 
 void find_awq(PartFinder& finder, PackedSpec& spec) {
@@ -57,9 +63,6 @@ void find_compressed_packed(PartFinder& finder, PackedSpec& spec) {
   const std::string module = finder.module();
   if (spec.columns * bits % 8 != 0)
     return finder.problem(spec.name, cat("expected an even number of columns, got ", spec.columns));
-  if (finder.contains(module + ".weight_g_idx"))
-    finder.problem(module + ".weight_g_idx",
-                   "columns in an order of their own (actorder: group) are not read: expected none");
   finder.need(
       {PartRole::kCodes, module + ".weight_packed", {DType::kI32}, {{spec.rows, blocks_of(spec.columns * bits, 32)}}});
   std::vector<std::vector<int64_t>> shapes{{scale_rows, groups}};
@@ -70,6 +73,7 @@ void find_compressed_packed(PartFinder& finder, PackedSpec& spec) {
         {PartRole::kZeros, module + ".weight_zero_point", {DType::kI32}, {{blocks_of(scale_rows * bits, 32), groups}}});
   else
     finder.take_idle_zeros(module + ".weight_zero_point");
+  find_order(finder, module + ".weight_g_idx", "actorder is group");
   const std::string shape_name = module + ".weight_shape";
   const TensorInfo* shape = finder.take({PartRole::kRecord, shape_name, {DType::kI64}, {{2}}});
   if (shape == nullptr) return;

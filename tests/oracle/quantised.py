@@ -180,7 +180,7 @@ def bitsandbytes_8(seed, rows=40, columns=90):
     return Quantised({"load_in_8bit": True, "load_in_4bit": False}, {NAME: codes, f"{MODULE}.SCB": scales}, weight)
 
 
-def compressed(seed, bits, symmetric, group, dtype=torch.bfloat16, rows=40, columns=96):
+def compressed(seed, bits, symmetric, group, dtype=torch.bfloat16, rows=40, columns=96, order=None):
     """compressed-tensors' packed numbers: 2^(bits - 1) is added to codes and zero points before they are packed."""
     random = torch.Generator().manual_seed(seed)
     codes = codes_of(random, (rows, columns), bits)
@@ -191,9 +191,14 @@ def compressed(seed, bits, symmetric, group, dtype=torch.bfloat16, rows=40, colu
     if not symmetric:
         tensors["weight_zero_point"] = pack(zeros, bits)
     weights = {"num_bits": bits, "type": "int", "symmetric": symmetric, "strategy": "group", "group_size": group}
+    g_idx = torch.arange(columns) // group
+    if order is not None:
+        weights["actorder"] = "group"
+        g_idx = g_idx[torch.randperm(columns, generator=random)] if order == "mixed" else g_idx
+        tensors["weight_g_idx"] = (g_idx if order == "mixed" else torch.full_like(g_idx, -1)).int()
     config = {"quant_method": "compressed-tensors", "format": "pack-quantized", "quantization_status": "compressed", "ignore": ["lm_head"],
               "config_groups": {"group_0": {"targets": ["Linear"], "weights": weights, "input_activations": None}}}
-    weight = affine(codes, zeros.repeat_interleave(group, 1), scales.repeat_interleave(group, 1))
+    weight = affine(codes, zeros[:, g_idx], scales[:, g_idx])
     return Quantised(config, {f"{MODULE}.{key}": value for key, value in tensors.items()}, weight)
 
 
@@ -222,6 +227,8 @@ VARIANTS = {
     "bitsandbytes-int8": (bitsandbytes_8, dict(seed=62)),
     **{f"compressed-{bits}{'' if symmetric else '-asymmetric'}": (compressed, dict(seed=70, bits=bits, symmetric=symmetric, group=32))
        for bits in (4, 8) for symmetric in (True, False)},
+    "compressed-4-mixed": (compressed, dict(seed=72, bits=4, symmetric=True, group=32, order="mixed")),
+    "compressed-8-absent-order": (compressed, dict(seed=73, bits=8, symmetric=False, group=32, order="absent")),
     "compressed-4-f16": (compressed, dict(seed=71, bits=4, symmetric=False, group=24, dtype=torch.float16)),
 }
 

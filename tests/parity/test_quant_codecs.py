@@ -91,7 +91,7 @@ def test_bytes_are_known_from_the_code(variant, defined):
     made, facts = defined[0][variant], defined[1].unpacked(variant)[1][NAME]
     groups = made.tensors.get(f"{MODULE}.scales", torch.empty(0)).numel()
     spared = groups if made.config.get("sym") or variant == "awq-constant" else 0
-    spared += 4 * made.weight.shape[1] if variant == "gptq-4-act-order-in-turn" else 0
+    spared += 4 * made.weight.shape[1] if variant in ("gptq-4-act-order-in-turn", "compressed-8-absent-order") else 0
     assert facts["bytes"] == facts["foretold"] - spared
 
 
@@ -193,6 +193,8 @@ BAD_PARTS = {
     "order-missing": ("gptq-4-mixed", "g_idx", None, ["missing", "desc_act is true"]),
     "order-beyond": ("gptq-4-mixed", "g_idx", with_number(3), ["groups 0 to 3", "expected 0 to 2"]),
     "order-negative": ("gptq-4-mixed", "g_idx", with_number(-1), ["groups -1 to 2", "expected 0 to 2"]),
+    "packed-order-beyond": ("compressed-4-mixed", "weight_g_idx", with_number(7), ["groups 0 to 7", "expected 0 to 2"]),
+    "packed-order-missing": ("compressed-4-mixed", "weight_g_idx", None, ["missing", "actorder is group"]),
     "scales-nan": ("gptq-4", "scales", with_number(float("nan")), ["not finite"]),
     "scales-infinite": ("awq", "scales", with_number(float("inf")), ["not finite"]),
     "scales-too-large": ("gptq-8", "scales", with_number(60000.0), ["beyond 65504"]),

@@ -156,7 +156,7 @@ TEST(QuantScheme, RefusesSettingsThatMeanAnotherLayout) {
       {R"({"quant_method": "compressed-tensors", "format": "nvfp4-pack-quantized", "quantization_status": "frozen",
            "sparsity_config": {"format": "sparse-24-bitmask"}, "transform_config": {"a": 1}, "config_groups": {
              "g": {"targets": ["Linear", "re:("], "weights": {"num_bits": 4, "type": "float", "strategy": "tensor_group",
-                   "symmetric": false, "dynamic": true, "actorder": "group"}}, "h": 3}})",
+                   "symmetric": false, "dynamic": true, "actorder": "fast"}}, "h": 3}})",
        {"4 bits of a float as nvfp4-pack-quantized", "quantization_status: expected compressed",
         "sparsity_config: expected null", "transform_config: expected null",
         "g.weights.strategy: expected tensor or channel or group or block", "g.weights.dynamic: expected false",
