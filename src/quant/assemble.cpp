@@ -144,7 +144,7 @@ class Assembly {
   }
 
   void measure_order(const Tensor& order) {
-    numbers_.order = order.to(at::kInt).contiguous();
+    numbers_.order = order.to(at::kLong).contiguous();
     least_group_ = measured_.least(order);
     most_group_ = measured_.most(order);
     const int64_t group = spec_.code.block.columns == 0 ? spec_.columns : spec_.code.block.columns;

@@ -42,7 +42,7 @@ struct PackedNumbers {
   int64_t flat_block = 0;    ///< above 0: numbers with one scale in the flattened matrix, and `block` says nothing
   NestedScales nested = {};  ///< table undefined: none
   double factor = 1;         ///< of everything, behind the scales
-  Tensor order = {};         ///< [columns] i32: the scale column of each column; undefined: `block` says it
+  Tensor order = {};         ///< [columns] i64: the scale column of each column; undefined: `block` says it
   double largest = 0;        ///< bound of what comes out
 
   /// Every tensor that is there.

@@ -138,7 +138,7 @@ int64_t packed_bytes(const MatrixCode& code, int64_t rows, int64_t columns) {
   const int64_t scales = blocks_of(rows, code.block.rows) * blocks_of(columns, code.block.columns);
   const bool is_half = code.packing != MatrixPacking::kBitsAndBytes8 && code.packing != MatrixPacking::kFloat8;
   return codes + scales * (is_half ? 2 : 4) + (code.zeros == ZeroPoints::kNone ? 0 : scales) +
-         (code.ordered ? 4 * columns : 0) + (code.bits == 4 ? 256 * 2 * 2 : 0);
+         (code.ordered ? 8 * columns : 0) + (code.bits == 4 ? 256 * 2 * 2 : 0);
 }
 
 }  // namespace lancet

@@ -91,7 +91,7 @@ def test_bytes_are_known_from_the_code(variant, defined):
     made, facts = defined[0][variant], defined[1].unpacked(variant)[1][NAME]
     groups = made.tensors.get(f"{MODULE}.scales", torch.empty(0)).numel()
     spared = groups if made.config.get("sym") or variant == "awq-constant" else 0
-    spared += 4 * made.weight.shape[1] if variant in ("gptq-4-act-order-in-turn", "compressed-8-absent-order") else 0
+    spared += 8 * made.weight.shape[1] if variant in ("gptq-4-act-order-in-turn", "compressed-8-absent-order") else 0
     assert facts["bytes"] == facts["foretold"] - spared
 
 
