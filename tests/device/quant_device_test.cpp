@@ -10,17 +10,53 @@
 namespace lancet::testing {
 namespace {
 
-/// 8 bits of GPTQ with columns in an order of their own.
-PackedMatrix gptq_on(at::Device device) {
-  PackedSpec spec{.name = "w.weight", .rows = 64, .columns = 256};
-  spec.code = {.packing = MatrixPacking::kGptq, .bits = 4, .block = {1, 32}, .zeros = ZeroPoints::kStored};
-  spec.parts = {{PartRole::kCodes, "c"}, {PartRole::kZeros, "z"}, {PartRole::kScales, "s"}, {PartRole::kOrder, "g"}};
-  const std::vector<Tensor> parts{(numbers({32, 64}) * 1e8).to(at::kInt), (numbers({8, 8}, 2) * 1e8).to(at::kInt),
-                                  numbers({8, 64}, 3, at::kHalf), torch::arange(256).remainder(8).to(at::kInt)};
-  std::vector<Tensor> there;
-  for (const Tensor& part : parts) there.push_back(part.to(device));
-  return PackedMatrix::assemble(spec, there);
+/// A matrix as a checkpoint would have it.
+struct Stored {
+  PackedSpec spec;
+  std::vector<Tensor> parts;
+
+  Stored to(at::Device device) const {
+    Stored there{spec, {}};
+    for (const Tensor& part : parts) there.parts.push_back(part.to(device));
+    return there;
+  }
+  PackedMatrix matrix() const { return PackedMatrix::assemble(spec, parts); }
+};
+
+Tensor words(int64_t rows, int64_t columns, uint64_t seed) {
+  return (numbers({rows, columns}, seed) * 1e8).to(at::kInt);
 }
+
+/// 4 bits with columns in an order of their own.
+Stored gptq(int64_t rows, int64_t columns) {
+  Stored stored{{.name = "w.weight", .rows = rows, .columns = columns}, {}};
+  stored.spec.code = {.packing = MatrixPacking::kGptq, .bits = 4, .block = {1, 32}, .zeros = ZeroPoints::kStored};
+  stored.spec.parts = {
+      {PartRole::kCodes, "c"}, {PartRole::kZeros, "z"}, {PartRole::kScales, "s"}, {PartRole::kOrder, "g"}};
+  stored.parts = {words(columns / 8, rows, 1), words(columns / 32, rows / 8, 2),
+                  numbers({columns / 32, rows}, 3, at::kHalf), torch::arange(columns).remainder(8).to(at::kInt)};
+  return stored;
+}
+
+Stored awq(int64_t rows, int64_t columns) {
+  Stored stored = gptq(rows, columns);
+  stored.spec.code.packing = MatrixPacking::kAwq;
+  stored.spec.parts.pop_back();
+  stored.parts.pop_back();
+  stored.parts[0] = words(columns, rows / 8, 4);
+  return stored;
+}
+
+Stored float8(int64_t rows, int64_t columns) {
+  Stored stored{{.name = "w.weight", .rows = rows, .columns = columns}, {}};
+  stored.spec.code = {.packing = MatrixPacking::kFloat8, .block = {128, 128}};
+  stored.spec.parts = {{PartRole::kCodes, "c"}, {PartRole::kScales, "s"}};
+  stored.parts = {numbers({rows, columns}).to(at::kFloat8_e4m3fn),
+                  numbers({(rows + 127) / 128, (columns + 127) / 128})};
+  return stored;
+}
+
+PackedMatrix gptq_on(at::Device device) { return gptq(64, 256).to(device).matrix(); }
 
 std::vector<std::function<PackedMatrix(at::Device)>> makers() {
   std::vector<std::function<PackedMatrix(at::Device)>> all{gptq_on};
@@ -73,6 +109,19 @@ TEST(PackedMatrixOnDevices, TakesTheMemoryThatItSays) {
       EXPECT_LE(fake_bytes_peak(3) - live, matrix.unpack_scratch_bytes()) << at::toString(type);
       EXPECT_EQ(fake_bytes_live(3), live);
     }
+  }
+}
+
+TEST(PackedMatrixOnDevices, IsAssembledInTheMemoryThatIsSaid) {
+  set_fake_device_count(kMaxFakeDevices);
+  for (const auto& make : {gptq, awq, float8}) {
+    const Stored stored = make(512, 1024).to(fake(4));
+    const int64_t live = fake_bytes_live(4);
+    reset_fake_peaks();
+    const PackedMatrix matrix = stored.matrix();
+    int64_t stored_bytes = 0;
+    for (const Tensor& part : stored.parts) stored_bytes += static_cast<int64_t>(part.nbytes());
+    EXPECT_LE(fake_bytes_peak(4) - live, 2 * stored_bytes);
   }
 }
 

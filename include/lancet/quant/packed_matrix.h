@@ -22,8 +22,9 @@ struct PackedNumbers;
 class PackedMatrix {
  public:
   /// `parts`: for each of `spec.parts` its tensor, in the stored type and on one device, where the matrix is to be
-  /// (undefined for records). Puts the numbers in rows, low bits first, where the file has them otherwise: that takes,
-  /// until it returns, twice the codes' bytes, AWQ four times. Waits for the device once.
+  /// (undefined for records). Puts the numbers in rows, low bits first, where the file has them otherwise, and may keep
+  /// parts that need not be changed. Takes, beside the parts and until it returns, at most twice their bytes. Waits for
+  /// the device once.
   /// Throws: CheckpointError with every part that holds what no such matrix has: numbers that are not finite, groups
   /// that are not there, weights beyond what their type can hold.
   static PackedMatrix assemble(const PackedSpec& spec, std::span<const Tensor> parts);
