@@ -12,7 +12,7 @@ namespace lancet {
 namespace {
 
 constexpr int64_t kHostNumbers = int64_t{1} << 18;
-constexpr int64_t kDeviceNumbers = int64_t{1} << 24;
+constexpr int64_t kDeviceNumbers = int64_t{1} << 23;
 
 /// The type of integers that hold two of `type`.
 at::ScalarType pair_type(at::ScalarType type) { return type == at::kFloat ? at::kLong : at::kInt; }
@@ -35,8 +35,6 @@ int64_t rows_at_a_time(int64_t columns, at::Device device) {
   const int64_t most = device == Placement::host() ? kHostNumbers : kDeviceNumbers;
   return std::max<int64_t>(1, most / std::max<int64_t>(1, columns));
 }
-
-int64_t numbers_at_a_time(int64_t columns, at::Device device) { return rows_at_a_time(columns, device) * columns; }
 
 bool can_decode_into(const PackedNumbers& numbers, const Tensor& out) {
   return out.scalar_type() == numbers.type && out.is_contiguous() && out.storage_offset() % 2 == 0;

@@ -70,8 +70,8 @@ void PackedMatrix::unpack_rows(int64_t begin, const Tensor& out) const {
   }
 }
 
-int64_t PackedMatrix::unpack_scratch_bytes() const {
-  return kScratchOfNumber * std::min(rows() * columns(), numbers_at_a_time(columns(), device()));
+int64_t PackedMatrix::scratch_bytes(int64_t rows, int64_t columns, at::Device device) {
+  return kScratchOfNumber * columns * std::min(rows, rows_at_a_time(columns, device));
 }
 
 }  // namespace lancet

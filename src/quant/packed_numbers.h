@@ -57,8 +57,6 @@ struct PackedNumbers {
 /// Rows worth taking at a time, where a row has so many numbers: on the host what a cache holds, elsewhere enough that
 /// starting kernels costs little.
 int64_t rows_at_a_time(int64_t columns, at::Device device);
-/// The most numbers in so many rows.
-int64_t numbers_at_a_time(int64_t columns, at::Device device);
 
 /// The largest number of a floating type. Throws: std::logic_error for others.
 double largest_of(at::ScalarType type);

@@ -47,8 +47,9 @@ class PackedMatrix {
   /// Rows `begin` ... `begin + out.size(0)` into `out` [n, columns] of a floating type, on the same device. Throws: as
   /// above.
   void unpack_rows(int64_t begin, const Tensor& out) const;
-  /// What unpacking takes at its fullest beside its result.
-  int64_t unpack_scratch_bytes() const;
+  /// What unpacking a matrix, or rows of it, takes at its fullest beside its result: 12 bytes a number of those that
+  /// are taken at a time, 2^18 on the host and 2^23 elsewhere, or a row.
+  static int64_t scratch_bytes(int64_t rows, int64_t columns, at::Device device);
 
  private:
   std::shared_ptr<const PackedNumbers> numbers_;

@@ -17,7 +17,7 @@ enum class Quantiser {
 std::string_view quantiser_name(Quantiser quantiser);
 
 /// `weight` [out, in] of a floating type, on any device, where the result is too. `name`: of the weight, for messages.
-/// Takes, until it returns, 12 bytes a number of at most 2^24 numbers at a time. Waits for the device once.
+/// Takes, until it returns, 12 bytes a number of at most 2^23 numbers at a time. Waits for the device once.
 /// Throws: NumericError for a weight that is not finite; CheckpointError for one that cannot be packed like this.
 PackedMatrix quantise(const Tensor& weight, Quantiser quantiser, const std::string& name);
 

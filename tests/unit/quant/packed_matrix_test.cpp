@@ -162,7 +162,7 @@ TEST(PackedMatrix, KnowsItsSizesAndBounds) {
               stored_bytes + 2 * 1024 + 64 * 3 + 96 * 4);  // pairs, zero points of a byte, longer places
     EXPECT_EQ(matrix.to(Placement::host()).bytes(), matrix.bytes());
     EXPECT_LE(matrix.unpack(at::kDouble).abs().max().item<double>(), matrix.largest() * (1 + 1e-2));  // rounded to bf16
-    EXPECT_EQ(matrix.unpack_scratch_bytes(), 12 * 64 * 96);
+    EXPECT_EQ(PackedMatrix::scratch_bytes(64, 96, Placement::host()), 12 * 64 * 96);
   }
 }
 
