@@ -126,7 +126,7 @@ class Assembly {
     return unpack_words(words, bits, spec_.rows).add_(1).bitwise_and_(7);
   }
 
-  /// As files of 3 bits of GPTQModel before 6 are meant, which took these words from theirs.
+  /// As symmetric files of 3 bits are meant whose program took these words from theirs, and later adds them.
   Tensor zeros_by_words(const Tensor& words) {
     Tensor sums = words.clone();
     constexpr std::array<int32_t, 3> kWords{0x24924924, static_cast<int32_t>(0x92492492), 0x49249249};

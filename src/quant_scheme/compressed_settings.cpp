@@ -1,6 +1,7 @@
 // compressed-tensors. Sources: compressed-tensors, quantization/quant_config.py, quant_scheme.py, quant_args.py,
 // utils/match.py.
 #include "lancet/core/error.h"
+#include "lancet/core/strict_json.h"
 #include "lancet/core/strings.h"
 #include "methods.h"
 
@@ -131,11 +132,11 @@ ModuleRules read_compressed_tensors(SchemeKeys& keys) {
   Groups groups;
   if (list != nullptr && list->is_object())
     for (const auto& [name, group] : list->items()) {
-      const std::string prefix = cat(keys.prefix(), "config_groups.", name, ".");
+      const std::string prefix = cat(keys.prefix(), "config_groups.", printable(name), ".");
       if (group.is_object())
         add_group(group, prefix, format, keys, groups);
       else
-        keys.refuse("config_groups", cat(name, ": expected an object, got ", json_text(group)));
+        keys.refuse("config_groups", cat(printable(name), ": expected an object, got ", json_text(group)));
     }
   rules.rules.insert(rules.rules.end(), groups.names.begin(), groups.names.end());
   rules.rules.insert(rules.rules.end(), groups.expressions.begin(), groups.expressions.end());

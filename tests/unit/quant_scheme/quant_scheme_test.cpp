@@ -165,6 +165,44 @@ TEST(QuantScheme, RefusesSettingsThatMeanAnotherLayout) {
   for (const auto& [settings, parts] : cases) expect_says(refusal_of(settings), parts);
 }
 
+/// As the programs write them, with everything that they note beside what counts.
+TEST(QuantScheme, ReadsWhatProgramsWrite) {
+  const std::vector<std::pair<const char*, MatrixPacking>> written{
+      {R"({"batch_size": 1, "bits": 4, "block_name_to_quantize": "model.layers", "cache_block_outputs": true, "damp_percent": 0.1,
+           "dataset": "wikitext2", "desc_act": true, "exllama_config": {"version": 1}, "group_size": 128, "max_input_length": null,
+           "model_seqlen": 4096, "module_name_preceding_first_block": ["model.embed_tokens"], "modules_in_block_to_quantize": null,
+           "pad_token_id": 0, "quant_method": "gptq", "sym": true, "tokenizer": null, "true_sequential": true,
+           "use_cuda_fp16": true, "use_exllama": true, "disable_exllama": false})",
+       MatrixPacking::kGptq},
+      {R"({"bits": 8, "checkpoint_format": "gptq", "damp_percent": 0.01, "desc_act": false, "group_size": 32, "dynamic": null,
+           "lm_head": false, "hyb_act": false, "pack_dtype": "int32", "static_groups": false, "sym": true, "model_name_or_path": null,
+           "meta": {"quantizer": ["gptqmodel:1.4.0"], "static_groups": false}, "quant_method": "gptq", "true_sequential": true})",
+       MatrixPacking::kGptq},
+      {R"({"bits": 4, "group_size": 128, "modules_to_not_convert": null, "quant_method": "awq", "version": "gemm",
+           "zero_point": true, "backend": "autoawq", "do_fuse": false, "exllama_config": null, "fuse_max_seq_len": null,
+           "modules_to_fuse": null})",
+       MatrixPacking::kAwq},
+      {R"({"_load_in_4bit": true, "_load_in_8bit": false, "bnb_4bit_compute_dtype": "bfloat16", "bnb_4bit_quant_storage": "uint8",
+           "bnb_4bit_quant_type": "nf4", "bnb_4bit_use_double_quant": true, "llm_int8_enable_fp32_cpu_offload": false,
+           "llm_int8_has_fp16_weight": false, "llm_int8_skip_modules": ["lm_head", "vision_tower"], "llm_int8_threshold": 6.0,
+           "load_in_4bit": true, "load_in_8bit": false, "quant_method": "bitsandbytes"})",
+       MatrixPacking::kBitsAndBytes4},
+      {R"({"activation_scheme": "dynamic", "fmt": "e4m3", "quant_method": "fp8", "scale_fmt": "ue8m0", "weight_block_size": [128, 128]})",
+       MatrixPacking::kFloat8},
+      {R"({"activation_scale_ub": 1200.0, "quant_method": "fbgemm_fp8",
+           "modules_to_not_convert": ["model.layers.0.self_attn.q_proj", "model.layers.125.mlp.down_proj", "lm_head"]})",
+       MatrixPacking::kFloat8},
+      {R"({"config_groups": {"group_0": {"input_activations": {"dynamic": true, "num_bits": 8, "strategy": "token", "type": "float"},
+             "output_activations": null, "targets": ["Linear"], "weights": {"actorder": null, "block_structure": null,
+             "dynamic": false, "group_size": null, "num_bits": 8, "observer": "minmax", "observer_kwargs": {},
+             "strategy": "channel", "symmetric": true, "type": "float"}}}, "format": "float-quantized",
+           "global_compression_ratio": 1.24, "ignore": ["lm_head"], "kv_cache_scheme": null, "quant_method": "compressed-tensors",
+           "quantization_status": "compressed", "sparsity_config": {}, "transform_config": {}, "version": "0.12.2"})",
+       MatrixPacking::kFloat8},
+  };
+  for (const auto& [settings, packing] : written) EXPECT_EQ(usual_code(settings).packing, packing) << settings;
+}
+
 TEST(QuantScheme, PassesKeysThatTheUserKnows) {
   const std::vector<std::string> ignored{"speed"};
   const std::string config = with_settings(R"({"load_in_8bit": true, "speed": 3})");
