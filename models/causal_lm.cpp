@@ -75,7 +75,8 @@ void load_onto(at::Device device, const Checkpoint& checkpoint, const Placement&
   for (const WeightSpec& spec : table) {
     if (weight_device(placement, spec.id) != device) continue;
     const std::optional<TensorView> stored = stored_view(checkpoint, spec);
-    const int64_t bytes = spec.size() * bytes_per_element(checkpoint.info(spec.stored.tensors.front()).dtype);
+    const int64_t bytes =
+        spec.stored_bytes(spec.packed.empty() ? checkpoint.info(spec.stored.tensors.front()).dtype : DType::kF32);
     total_bytes += bytes;
     if (!stored) {
       parts.push_back(&spec);
@@ -90,7 +91,7 @@ void load_onto(at::Device device, const Checkpoint& checkpoint, const Placement&
   std::vector<Tensor> tensors = read_tensors(reads, [&](int64_t read_bytes) { progress.set(megabytes(read_bytes)); });
   for (size_t i = 0; i < ids.size(); ++i) weights.emplace(ids[i], std::move(tensors[i]));
   for (const WeightSpec* spec : parts) {
-    const Tensor stored = read_stored(checkpoint, *spec);
+    const Tensor stored = read_stored(checkpoint, *spec, placement.weight_dtype());
     weights.emplace(spec->id, upload(torch::empty(spec->shape, placement.weight_dtype()).copy_(stored), device));
   }
   progress.set(megabytes(total_bytes));

@@ -7,8 +7,9 @@
 namespace lancet {
 namespace {
 
-constexpr std::string_view kUnderstood[] = {"architectures", "model_type", "vocab_size",   "tie_word_embeddings",
-                                            "torch_dtype",   "dtype",      "bos_token_id", "eos_token_id"};
+constexpr std::string_view kUnderstood[] = {
+    "architectures", "model_type",   "vocab_size",          "tie_word_embeddings", "torch_dtype", "dtype",
+    "bos_token_id",  "eos_token_id", "quantization_config", "compression_config"};  // the last two: QuantScheme's
 
 /// Of training and bookkeeping.
 constexpr std::string_view kHarmless[] = {"_name_or_path",
@@ -36,9 +37,7 @@ constexpr std::string_view kHarmless[] = {"_name_or_path",
                                           "auto_map",
                                           "_commit_hash"};
 
-constexpr std::string_view kRefused[] = {"quantization_config",
-                                         "compression_config",
-                                         "attn_logit_softcapping",
+constexpr std::string_view kRefused[] = {"attn_logit_softcapping",
                                          "final_logit_softcapping",
                                          "sliding_window",
                                          "use_sliding_window",

@@ -89,13 +89,8 @@ void check_keys(const Json& json, const Family& family, std::span<const std::str
     const bool absent = value.is_null() || value == Json(false);
     if (contains(refused_keys(), key)) {
       if (absent) continue;
-      const bool quantised = key == "quantization_config" || key == "compression_config";
-      problems.push_back(
-          quantised
-              ? cat(key, ": quantised checkpoints (GPTQ, AWQ, bitsandbytes) cannot be edited: load the model in bf16 ",
-                    "with transformers (dequantize()) or take the original, and save it with save_pretrained")
-              : cat(key, ": expected null, false or no such key, got ", value.dump(),
-                    ": it changes the computation and is not supported"));
+      problems.push_back(cat(key, ": expected null, false or no such key, got ", value.dump(),
+                             ": it changes the computation and is not supported"));
     } else {
       problems.push_back(
           cat(key, ": unknown key: if it does not change the computation, name it in ignore_config_keys"));
@@ -201,6 +196,8 @@ ModelConfig parse_model_config(std::string_view config_json, std::string_view ge
     read_fields(fields, *config.family, config, problems);
   }
   if (!problems.empty()) throw CheckpointError(cat(where, ":\n  ", join(problems, "\n  ")));
+  if (std::optional<QuantScheme> scheme = QuantScheme::parse(config_json, ignored_keys, where))
+    config.quantised = std::make_shared<const QuantScheme>(std::move(*scheme));
   if (!generation_config_json.empty())
     config.eos_ids =
         read_ids(parse_object(generation_config_json, cat(where, " (generation_config.json)")), "eos_token_id");

@@ -2,10 +2,24 @@
 
 #include <torch/types.h>
 
+#include "lancet/core/error.h"
+#include "lancet/core/strings.h"
 #include "lancet/models/tensor_io.h"
+#include "lancet/quant/packed_matrix.h"
 
 namespace lancet {
 namespace {
+
+Tensor unpacked_matrix(const Checkpoint& checkpoint, const PackedSpec& spec, at::ScalarType type) {
+  std::vector<Tensor> parts;
+  for (const PackedPart& part : spec.parts)
+    parts.push_back(part.role == PartRole::kRecord ? Tensor() : to_tensor(checkpoint.view(part.tensor)));
+  try {
+    return PackedMatrix::assemble(spec, parts).unpack(type);
+  } catch (const CheckpointError& error) {
+    throw CheckpointError(cat(checkpoint.folder().string(), ": ", error.what()));
+  }
+}
 
 /// View [groups, outputs of each, ...].
 Tensor part_by_group(const Tensor& stored, const WeightSpec& spec) {
@@ -30,7 +44,7 @@ std::vector<Tensor> stored_parts(const WeightSpec& spec, const Tensor& weight) {
 }
 
 std::optional<TensorView> stored_view(const Checkpoint& checkpoint, const WeightSpec& spec) {
-  if (spec.stored.tensors.size() > 1) return std::nullopt;
+  if (spec.stored.tensors.size() > 1 || !spec.packed.empty()) return std::nullopt;
   TensorView view = checkpoint.view(spec.stored.tensors.front());
   if (spec.is_whole() && (spec.stored.layout != Layout::kColumns || spec.shape.size() == 1)) return view;
   const bool is_rows = spec.stored.layout == Layout::kRows || (spec.shape.size() == 1 && spec.stored.groups == 1);
@@ -42,12 +56,12 @@ std::optional<TensorView> stored_view(const Checkpoint& checkpoint, const Weight
   return view;
 }
 
-Tensor read_stored(const Checkpoint& checkpoint, const WeightSpec& spec) {
-  const std::vector<std::string>& names = spec.stored.tensors;
-  if (names.size() == 1) return stored_part(to_tensor(checkpoint.view(names.front())), spec);
-  std::vector<Tensor> parts;
-  for (const std::string& name : names) parts.push_back(to_tensor(checkpoint.view(name)));
-  return torch::cat(parts, spec.parts_axis());
+Tensor read_stored(const Checkpoint& checkpoint, const WeightSpec& spec, at::ScalarType unpacked) {
+  std::vector<Tensor> tensors;
+  for (const PackedSpec& matrix : spec.packed) tensors.push_back(unpacked_matrix(checkpoint, matrix, unpacked));
+  if (spec.packed.empty())
+    for (const std::string& name : spec.stored.tensors) tensors.push_back(to_tensor(checkpoint.view(name)));
+  return tensors.size() == 1 ? stored_part(tensors.front(), spec) : torch::cat(tensors, spec.parts_axis());
 }
 
 }  // namespace lancet

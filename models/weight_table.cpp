@@ -170,6 +170,21 @@ bool is_weight_type(DType dtype) {
   return dtype == DType::kBF16 || dtype == DType::kF16 || dtype == DType::kF32 || dtype == DType::kF64;
 }
 
+/// Finds the matrix's tensors where they are quantised; returns whether they are, or cannot be read.
+bool find_quantised(const ModelConfig& config, const Checkpoint& checkpoint, WeightSpec& spec,
+                    std::vector<std::string>& problems) {
+  if (config.quantised == nullptr || spec.stored.shape.size() != 2) return false;
+  const size_t known_problems = problems.size();
+  for (const std::string& name : spec.stored.tensors)
+    if (std::optional<PackedSpec> packed =
+            find_packed(*config.quantised, checkpoint, {name, spec.stored.shape[0], spec.stored.shape[1]}, problems))
+      spec.packed.push_back(std::move(*packed));
+  if (!spec.packed.empty() && spec.packed.size() < spec.stored.tensors.size() && problems.size() == known_problems)
+    problems.push_back(cat(spec.name, ": ", spec.packed.size(), " of ", spec.stored.tensors.size(),
+                           " experts are quantised, expected all or none"));
+  return !spec.packed.empty() || problems.size() > known_problems;
+}
+
 void check_stored(const WeightSpec& spec, const Checkpoint& checkpoint, std::vector<std::string>& problems) {
   const StoredPlace& stored = spec.stored;
   for (const std::string& name : stored.tensors) {
@@ -182,9 +197,9 @@ void check_stored(const WeightSpec& spec, const Checkpoint& checkpoint, std::vec
       problems.push_back(
           cat(name, ": shape ", shape_text(info.shape), ", expected ", shape_text(stored.shape), " from config.json"));
     if (!is_weight_type(info.dtype))
-      problems.push_back(
-          cat(name, ": type ", dtype_name(info.dtype),
-              ", expected BF16, F16, F32 or F64: quantised checkpoints cannot be edited, convert to bf16 first"));
+      problems.push_back(cat(name, ": type ", dtype_name(info.dtype),
+                             ", expected BF16, F16, F32 or F64: if the matrix is quantised, config.json has to say how "
+                             "(quantization_config)"));
     else if (info.dtype != checkpoint.info(stored.tensors.front()).dtype)
       problems.push_back(cat(name, ": type ", dtype_name(info.dtype), ", expected ",
                              dtype_name(checkpoint.info(stored.tensors.front()).dtype), ", which ",
@@ -230,7 +245,8 @@ bool is_ignored(const ModelConfig& config, const std::string& name) {
 std::set<std::string> known_names(const ModelConfig& config, const std::vector<WeightSpec>& table,
                                   const std::vector<NamePrefix>& names) {
   std::set<std::string> known;
-  for (const WeightSpec& spec : table) known.insert(spec.stored.tensors.begin(), spec.stored.tensors.end());
+  for (const WeightSpec& spec : table)
+    for (std::string& name : spec.tensor_names()) known.insert(std::move(name));
   for (const WeightKind kind : {WeightKind::kEmbedding, WeightKind::kHead})
     if (config.tied_embeddings) known.insert(renamed(std::string(find_row(config, {kind})->name), names));
   return known;
@@ -239,6 +255,21 @@ std::set<std::string> known_names(const ModelConfig& config, const std::vector<W
 }  // namespace
 
 int64_t WeightSpec::size() const { return product(shape); }
+
+std::vector<std::string> WeightSpec::tensor_names() const {
+  if (packed.empty()) return stored.tensors;
+  std::vector<std::string> names;
+  for (const PackedSpec& matrix : packed)
+    for (const PackedPart& part : matrix.parts) names.push_back(part.tensor);
+  return names;
+}
+
+int64_t WeightSpec::stored_bytes(DType dtype) const {
+  if (packed.empty()) return size() * bytes_per_element(dtype);
+  int64_t bytes = 0;
+  for (const PackedSpec& matrix : packed) bytes += matrix.stored_bytes;
+  return bytes;
+}
 
 bool WeightSpec::is_whole() const {
   return product(shape) == static_cast<int64_t>(stored.tensors.size()) * product(stored.shape);
@@ -304,11 +335,12 @@ std::vector<WeightSpec> resolve_weights(const ModelConfig& config, const Checkpo
       if (std::string head = renamed(std::string(find_row(config, {WeightKind::kHead})->name), names);
           !checkpoint.contains(spec.stored.tensors.front()) && checkpoint.contains(head))
         spec.stored.tensors = {std::move(head)};
-    check_stored(spec, checkpoint, problems);
+    if (!find_quantised(config, checkpoint, spec, problems)) check_stored(spec, checkpoint, problems);
   }
   const std::set<std::string> known = known_names(config, table, names);
   for (const std::string& name : checkpoint.tensor_names())
-    if (!known.contains(name) && !is_ignored(config, name))
+    if (!known.contains(name) && !is_ignored(config, name) &&
+        !(config.quantised != nullptr && config.quantised->leaves_aside(name)))
       problems.push_back(cat(name, ": a tensor that a ", config.family->name, " of this config.json does not have"));
   problems.erase(std::unique(problems.begin(), problems.end()), problems.end());  // of each part of a tensor
   if (problems.empty()) return table;

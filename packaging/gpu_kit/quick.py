@@ -7,7 +7,7 @@ from steps import Step
 # Suites of gpu_tests: a process each, since one that has broken a GPU's context breaks all that come behind it.
 SUITES = {
     "EditOnDevice": 120, "GramOnDevice": 60, "AttentionOnDevice": 60, "DecoderOpsOnDevice": 60, "SolversOnDevice": 60,
-    "StagingOnDevice": 60, "MemoryOnDevice": 90, "GraphsOnDevice": 90, "RanksOnDevice": 120, "NcclOnDevice": 90,
+    "StagingOnDevice": 60, "PackedOnDevice": 60, "MemoryOnDevice": 90, "GraphsOnDevice": 90, "RanksOnDevice": 120, "NcclOnDevice": 90,
 }  # fmt: skip
 CONTEXTS = [
     "{}", "The answer is known. {}", "Therefore the following holds. {}", "Because of this, it is so. {}",

@@ -13,9 +13,17 @@ namespace lancet {
 namespace {
 
 constexpr std::pair<DType, at::ScalarType> kTypes[] = {
-    {DType::kBool, at::kBool}, {DType::kU8, at::kByte},       {DType::kI8, at::kChar}, {DType::kI16, at::kShort},
-    {DType::kF16, at::kHalf},  {DType::kBF16, at::kBFloat16}, {DType::kI32, at::kInt}, {DType::kF32, at::kFloat},
-    {DType::kI64, at::kLong},  {DType::kF64, at::kDouble},
+    {DType::kBool, at::kBool},
+    {DType::kU8, at::kByte},
+    {DType::kI8, at::kChar},
+    {DType::kI16, at::kShort},
+    {DType::kF16, at::kHalf},
+    {DType::kBF16, at::kBFloat16},
+    {DType::kI32, at::kInt},
+    {DType::kF32, at::kFloat},
+    {DType::kI64, at::kLong},
+    {DType::kF64, at::kDouble},
+    {DType::kF8E4M3, at::kFloat8_e4m3fn},
 };
 
 }  // namespace

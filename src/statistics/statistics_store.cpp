@@ -47,7 +47,7 @@ std::string CovarianceKeys::of(int64_t layer) const {
   hash.add(kCovariance.format.name).add(text_key_).add(checkpoint_.config_text()).add(at::toString(dtype_)).add(layer);
   for (const WeightSpec& spec : resolve_weights(config_, checkpoint_)) {
     if (!shapes_keys(config_, spec.id, layer)) continue;
-    for (const std::string& name : spec.stored.tensors) {
+    for (const std::string& name : spec.tensor_names()) {
       std::string& weight = weight_hashes_[name];
       if (weight.empty()) {
         ContentHash bytes;

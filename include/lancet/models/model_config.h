@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -11,6 +12,7 @@
 #include "lancet/core/dtype.h"
 #include "lancet/io/checkpoint.h"
 #include "lancet/models/families.h"
+#include "lancet/quant_scheme/quant_scheme.h"
 
 namespace lancet {
 
@@ -113,7 +115,8 @@ struct ModelConfig {
   bool attention_out_bias = false;
   bool mlp_bias = false;
   bool head_bias = false;
-  std::vector<int64_t> eos_ids;  ///< generation_config.json's where it has them, else config.json's
+  std::shared_ptr<const QuantScheme> quantised;  ///< how the file's matrices are; null: they are not
+  std::vector<int64_t> eos_ids;                  ///< generation_config.json's where it has them, else config.json's
 
   bool has_window(int64_t layer) const { return !windowed.empty() && windowed[static_cast<size_t>(layer)]; }
   bool has_experts(int64_t layer) const { return experts.count > 0 && experts.layers[static_cast<size_t>(layer)]; }

@@ -19,11 +19,13 @@ std::vector<Tensor> stored_parts(const WeightSpec& spec, const Tensor& weight);
 /// Writes a weight, or its part of one tensor, in its own shape, to its place in a tensor of the stored shape.
 void put_stored_part(const Tensor& stored, const WeightSpec& spec, const Tensor& weight);
 
-/// The weight's bytes where they lie in the file as they lie in the weight; nullopt where they have to be rearranged.
+/// The weight's bytes where they lie in the file as they lie in the weight; nullopt where they have to be rearranged or
+/// unpacked.
 std::optional<TensorView> stored_view(const Checkpoint& checkpoint, const WeightSpec& spec);
 
-/// The weight as the checkpoint stores it, in its stored type, on the host. Only to be read: it may be the file's
-/// memory.
-Tensor read_stored(const Checkpoint& checkpoint, const WeightSpec& spec);
+/// The weight as the checkpoint stores it, on the host: in its stored type, or unpacked to `unpacked` where it is
+/// quantised. Only to be read: it may be the file's memory. Throws: CheckpointError; NumericError when that type cannot
+/// hold it.
+Tensor read_stored(const Checkpoint& checkpoint, const WeightSpec& spec, at::ScalarType unpacked);
 
 }  // namespace lancet

@@ -9,6 +9,7 @@
 
 #include "lancet/io/checkpoint.h"
 #include "lancet/models/model_config.h"
+#include "lancet/quant_scheme/packed_spec.h"
 
 namespace lancet {
 
@@ -34,9 +35,15 @@ struct WeightSpec {
                      ///< "model.layers.3.mlp.experts.*.down_proj.weight"
   std::vector<int64_t> shape;  ///< [out, in] for matrices
   StoredPlace stored;
+  /// Of each of the tensors, where the checkpoint has it quantised; else empty.
+  std::vector<PackedSpec> packed = {};
 
   int64_t size() const;   ///< numbers
   bool is_whole() const;  ///< the only weight of its tensors
+  /// Names of all tensors that the weight is read from.
+  std::vector<std::string> tensor_names() const;
+  /// Bytes that it takes in the file, whose type is `dtype` where it is not quantised.
+  int64_t stored_bytes(DType dtype) const;
   /// The dimension along which several tensors' parts lie one behind the other.
   int64_t parts_axis() const { return role_of(id.kind).in == Axis::kFfn ? 1 : 0; }
 };

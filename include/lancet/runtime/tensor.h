@@ -13,7 +13,7 @@ namespace lancet {
 
 using at::Tensor;
 
-/// Throws: CheckpointError for the stored types that no weight can have here (F8, unsigned integers).
+/// Throws: CheckpointError for the stored types that no part of a weight can have here (F8_E5M2, unsigned integers).
 at::ScalarType to_scalar_type(DType dtype);
 /// Throws: std::logic_error for types that safetensors lacks.
 DType to_dtype(at::ScalarType type);

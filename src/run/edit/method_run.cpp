@@ -1,5 +1,6 @@
 #include "method_run.h"
 
+#include "edit_checks.h"
 #include "edit_stream.h"
 #include "lancet/core/hash.h"
 #include "lancet/core/strings.h"
@@ -13,6 +14,7 @@ MethodRun::MethodRun(const JobConfig& job, EditSession& session, Communicator& r
       session_(session),
       ranks_(ranks),
       prepared_(prepared ? std::move(prepared) : std::make_shared<PreparedMethod>()) {
+  check_targets(session.files, *job.editor);
   std::vector<std::string> assumptions;  // the tokenizer leaves few, which lancet plan shows
   // before the statistics' text is read: requests that cannot be placed fail here
   work_ = edit_work(job, session.files.config, {session.files.tokenizer.get(), session.requests, session.plan.size()},

@@ -24,7 +24,7 @@ std::string head_hash(const ModelFiles& files) {
   for (const WeightSpec& spec : resolve_weights(files.config, files.checkpoint))
     if (role_of(spec.id.kind).place == WeightPlace::kHead ||
         (files.config.tied_embeddings && spec.id.kind == WeightKind::kEmbedding))
-      for (const std::string& name : spec.stored.tensors) files.checkpoint.view(name).add_to(hash);
+      for (const std::string& name : spec.tensor_names()) files.checkpoint.view(name).add_to(hash);
   return hash.hex();
 }
 

@@ -1,0 +1,147 @@
+// compressed-tensors. Sources: compressed-tensors, quantization/quant_config.py, quant_scheme.py, quant_args.py,
+// utils/match.py.
+#include "lancet/core/error.h"
+#include "lancet/core/strict_json.h"
+#include "lancet/core/strings.h"
+#include "methods.h"
+
+namespace lancet {
+namespace {
+
+constexpr std::string_view kHarmlessOfCompressed[] = {"kv_cache_scheme", "global_compression_ratio",
+                                                      "version",         "run_compressed",
+                                                      "dequantize",      "use_optimized_inference"};
+constexpr std::string_view kHarmlessOfGroup[] = {"input_activations", "output_activations", "name"};
+constexpr std::string_view kHarmlessOfWeights[] = {"observer", "observer_kwargs", "scale_dtype", "zp_dtype"};
+constexpr std::string_view kLinear = "Linear";
+constexpr std::string_view kExpression = "re:";
+
+RuleText kind_of(std::string_view text) { return text.starts_with(kExpression) ? RuleText::kPattern : RuleText::kName; }
+
+std::string without_mark(const std::string& text) {
+  return text.starts_with(kExpression) ? text.substr(kExpression.size()) : text;
+}
+
+/// Which numbers share a scale.
+ScaleBlock scale_block(SchemeKeys& weights) {
+  const int64_t group = weights.group_size("group_size", 0);
+  const std::optional<ScaleBlock> block = weights.block("block_structure");
+  const std::string usual = group > 0 ? "group" : weights.has("group_size") ? "channel" : "tensor";
+  const std::string strategy = weights.one_of("strategy", usual, {"tensor", "channel", "group", "block"});
+  if (strategy == "group" && group == 0) weights.problem("group_size", "a number above 0, since the strategy is group");
+  if (strategy == "block" && !block) weights.problem("block_structure", "two numbers, since the strategy is block");
+  if (strategy == "block") return block.value_or(ScaleBlock{});
+  return strategy == "tensor" ? ScaleBlock{0, 0} : ScaleBlock{1, strategy == "group" ? group : 0};
+}
+
+/// What a format does with numbers of a type.
+std::optional<MatrixPacking> packing_of(const std::string& format, bool is_float, int64_t bits) {
+  const bool is_naive = format == "naive-quantized";
+  if (format == "pack-quantized" && !is_float && (bits == 4 || bits == 8)) return MatrixPacking::kCompressedPacked;
+  if ((format == "int-quantized" || is_naive) && !is_float && bits == 8) return MatrixPacking::kCompressedInt8;
+  if ((format == "float-quantized" || is_naive) && is_float && bits == 8) return MatrixPacking::kFloat8;
+  return std::nullopt;
+}
+
+MatrixCode weights_code(const OrderedJson& json, const std::string& prefix, const std::string& format,
+                        SchemeProblems& problems) {
+  SchemeKeys weights(json, prefix, problems);
+  weights.harmless(kHarmlessOfWeights);
+  MatrixCode code{.bits = weights.whole("num_bits", 8), .symmetric = weights.flag("symmetric", true)};
+  const bool is_float = weights.one_of("type", "int", {"int", "float"}) == "float";
+  const std::optional<MatrixPacking> packing = packing_of(format, is_float, code.bits);
+  if (!packing)
+    weights.refuse("num_bits", cat("expected 4 or 8 whole bits as pack-quantized, 8 whole bits as int-quantized or 8 ",
+                                   "bits of a float as float-quantized, got ", code.bits, " bits of ",
+                                   is_float ? "a float" : "a whole number", " as ", format,
+                                   ": this version reads no other format"));
+  code.packing = packing.value_or(MatrixPacking::kFloat8);
+  code.block = scale_block(weights);
+  code.in_scale_type = true;
+  code.zeros = code.symmetric ? ZeroPoints::kNone : ZeroPoints::kStored;
+  if (is_float && !code.symmetric) weights.problem("symmetric", "true for floats");
+  if (const OrderedJson* value = weights.find("dynamic"); value != nullptr && *value != OrderedJson(false))
+    weights.problem("dynamic", "false for weights");
+  if (const OrderedJson* value = weights.find("actorder"); value != nullptr && *value != OrderedJson(false)) {
+    const std::string order = weights.one_of("actorder", "weight", {"weight", "static", "group", "dynamic"});
+    code.ordered = order == "group" || order == "dynamic";
+  }
+  weights.finish();
+  return code;
+}
+
+/// A group's modules and what becomes of them, among the rules: names first, then expressions, then what is usual.
+struct Groups {
+  std::vector<ModuleRule> names = {}, expressions = {};
+  std::optional<MatrixCode> usual = {};
+};
+
+void add_group(const OrderedJson& json, const std::string& prefix, const std::string& format, SchemeKeys& keys,
+               Groups& groups) {
+  SchemeKeys group(json, prefix, keys.problems());
+  group.harmless(kHarmlessOfGroup);
+  const std::string own_format = group.text("format", format);
+  const OrderedJson* weights = group.find("weights");
+  std::optional<MatrixCode> code;
+  if (weights != nullptr && weights->is_object())
+    code = weights_code(*weights, prefix + "weights.", own_format, keys.problems());
+  else if (weights != nullptr)
+    group.problem("weights", "an object");
+  for (const std::string& target : group.texts("targets")) {
+    if (target == kLinear) {
+      if (!groups.usual) groups.usual = code;
+      continue;
+    }
+    try {
+      auto& list = kind_of(target) == RuleText::kName ? groups.names : groups.expressions;
+      list.emplace_back(kind_of(target), without_mark(target), code);
+    } catch (const CheckpointError& error) {
+      group.refuse("targets", error.what());
+    }
+  }
+  group.finish();
+}
+
+/// What lancet does not undo.
+void check_transforms(SchemeKeys& keys) {
+  const OrderedJson* sparsity = keys.find("sparsity_config");
+  if (sparsity != nullptr && sparsity->is_object() && !sparsity->empty() &&
+      sparsity->value("format", OrderedJson()) != OrderedJson("dense"))
+    keys.problem("sparsity_config", "null, or the format dense");
+  for (const std::string_view key : {"transform_config", "moe_sparsity_config"})
+    if (const OrderedJson* value = keys.find(key); value != nullptr && !value->empty()) keys.problem(key, "null");
+}
+
+}  // namespace
+
+ModuleRules read_compressed_tensors(SchemeKeys& keys) {
+  keys.harmless(kHarmlessOfCompressed);
+  check_transforms(keys);
+  keys.one_of("quantization_status", "compressed", {"compressed"});
+  const std::string format = keys.text("format", "dense");
+  ModuleRules rules;
+  for (const std::string& text : keys.texts("ignore")) {
+    try {
+      rules.rules.emplace_back(kind_of(text), without_mark(text), std::nullopt);
+    } catch (const CheckpointError& error) {
+      keys.refuse("ignore", error.what());
+    }
+  }
+  const OrderedJson* list = keys.find("config_groups");
+  if (list == nullptr || !list->is_object() || list->empty()) keys.problem("config_groups", "an object of groups");
+  Groups groups;
+  if (list != nullptr && list->is_object())
+    for (const auto& [name, group] : list->items()) {
+      const std::string prefix = cat(keys.prefix(), "config_groups.", printable(name), ".");
+      if (group.is_object())
+        add_group(group, prefix, format, keys, groups);
+      else
+        keys.refuse("config_groups", cat(printable(name), ": expected an object, got ", json_text(group)));
+    }
+  rules.rules.insert(rules.rules.end(), groups.names.begin(), groups.names.end());
+  rules.rules.insert(rules.rules.end(), groups.expressions.begin(), groups.expressions.end());
+  rules.usual = groups.usual;
+  return rules;
+}
+
+}  // namespace lancet

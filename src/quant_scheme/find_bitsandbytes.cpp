@@ -1,0 +1,115 @@
+// Layout of bitsandbytes: `weight` U8 [rows * columns / 2, 1] (or as many bytes of another type), the first number of
+// two in the high half; beside it `weight.absmax`, `weight.quant_map` and a record that is JSON. int8: `weight` I8,
+// `SCB`.
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "lancet/core/strict_json.h"
+#include "lancet/core/strings.h"
+#include "part_finder.h"
+
+namespace lancet {
+namespace {
+
+using nlohmann::json;
+
+/// A record is a line of a few hundred bytes.
+constexpr uint64_t kLongestRecord = 1 << 16;
+constexpr int64_t kLongestBlock = 1 << 16;
+
+/// A positive number of the record that is a power of two; 0 with a problem otherwise.
+int64_t block_size_of(PartFinder& finder, const std::string& tensor, const json& record, const char* key) {
+  const auto at = record.find(key);
+  if (at != record.end() && at->is_number_integer()) {
+    const auto size = at->get<int64_t>();
+    if (size >= 2 && size <= kLongestBlock && (size & (size - 1)) == 0) return size;
+  }
+  finder.problem(tensor, cat(key, ": expected a power of two from 2 to ", kLongestBlock, ", got ",
+                             at == record.end() ? "nothing" : printable(at->dump())));
+  return 0;
+}
+
+void check_record(PartFinder& finder, PackedSpec& spec, const std::string& tensor, const json& record) {
+  const std::string type = spec.table == NumberTable::kNf4 ? "nf4" : "fp4";
+  if (const auto at = record.find("quant_type"); at == record.end() || *at != json(type))
+    finder.problem(tensor, cat("quant_type: expected ", type, ", as the tensor's name says"));
+  if (const auto at = record.find("shape"); at == record.end() || *at != json{spec.rows, spec.columns})
+    finder.problem(tensor, cat("shape: expected ", shape_text(std::vector{spec.rows, spec.columns}),
+                               " from config.json, got ", at == record.end() ? "nothing" : printable(at->dump())));
+  spec.block_size = block_size_of(finder, tensor, record, "blocksize");
+  spec.code.nested = record.contains("nested_offset");
+  if (!spec.code.nested) return;
+  spec.nested_block_size = block_size_of(finder, tensor, record, "nested_blocksize");
+  const json& offset = record["nested_offset"];
+  spec.nested_offset = offset.is_number() ? offset.get<double>() : std::nan("");
+  if (!std::isfinite(static_cast<float>(spec.nested_offset)))
+    finder.problem(tensor, cat("nested_offset: expected a number, got ", printable(offset.dump())));
+}
+
+/// Says how the numbers are to be read.
+void read_record(PartFinder& finder, PackedSpec& spec) {
+  const std::string nf4 = spec.name + ".quant_state.bitsandbytes__nf4";
+  const std::string fp4 = spec.name + ".quant_state.bitsandbytes__fp4";
+  const std::string tensor = finder.contains(fp4) ? fp4 : nf4;
+  spec.table = tensor == fp4 ? NumberTable::kFp4 : NumberTable::kNf4;
+  const TensorInfo* info = finder.need({PartRole::kRecord, tensor, {DType::kU8}, {}});
+  if (info == nullptr) return;
+  if (info->end - info->begin > kLongestRecord)
+    return finder.problem(tensor, cat("expected a record of at most ", kLongestRecord, " bytes"));
+  try {
+    const json record = parse_strict_json(finder.bytes(*info));
+    if (record.is_object()) return check_record(finder, spec, tensor, record);
+    finder.problem(tensor, "expected a JSON object, got another kind of value");
+  } catch (const JsonProblem& problem) {
+    finder.problem(tensor, cat("expected a JSON object, got ", problem.what()));
+  }
+}
+
+void find_scales(PartFinder& finder, PackedSpec& spec) {
+  const int64_t blocks = blocks_of(spec.rows * spec.columns, spec.block_size);
+  if (!spec.code.nested) {
+    finder.need({PartRole::kScales, spec.name + ".absmax", {DType::kF32}, {{blocks}}});
+    return;
+  }
+  finder.need({PartRole::kScales, spec.name + ".absmax", {DType::kU8}, {{blocks}}});
+  finder.need({PartRole::kNestedScales,
+               spec.name + ".nested_absmax",
+               {DType::kF32},
+               {{blocks_of(blocks, spec.nested_block_size)}}});
+  finder.need({PartRole::kNestedTable, spec.name + ".nested_quant_map", {DType::kF32}, {{256}}});
+}
+
+}  // namespace
+
+void find_bitsandbytes_4(PartFinder& finder, PackedSpec& spec) {
+  if (spec.columns % 2 != 0)
+    return finder.problem(spec.name, cat("expected an even number of columns, got ", spec.columns));
+  read_record(finder, spec);
+  if (!finder.is_whole()) return;
+  spec.code.block = {1, spec.block_size};
+  const int64_t bytes = spec.rows * spec.columns / 2;
+  std::vector<std::vector<int64_t>> shapes;
+  for (const int64_t size : {1, 2, 4, 8})
+    if (bytes % size == 0) shapes.push_back({bytes / size, 1});
+  const TensorInfo* codes = finder.need({PartRole::kCodes,
+                                         spec.name,
+                                         {DType::kU8, DType::kI8, DType::kBF16, DType::kF16, DType::kF32, DType::kF64},
+                                         shapes});
+  if (codes != nullptr && static_cast<int64_t>(codes->end - codes->begin) != bytes)
+    finder.problem(spec.name, cat(codes->end - codes->begin, " bytes, expected ", bytes));
+  finder.need({PartRole::kTable, spec.name + ".quant_map", {DType::kF32}, {{16}}});
+  find_scales(finder, spec);
+}
+
+void find_bitsandbytes_8(PartFinder& finder, PackedSpec& spec) {
+  const std::string module = finder.module();
+  finder.need({PartRole::kCodes, spec.name, {DType::kI8}, {{spec.rows, spec.columns}}});
+  finder.need({PartRole::kScales, module + ".SCB", {DType::kF32}, {{spec.rows}, {spec.rows, 1}}});
+  const std::string format = module + ".weight_format";
+  const TensorInfo* info = finder.take({PartRole::kRecord, format, {DType::kU8}, {{}, {1}}});
+  if (info != nullptr && finder.bytes(*info) != std::string(1, '\0'))
+    finder.problem(
+        format, "expected 0, which means rows; other orders are a GPU's own: save the model again with bitsandbytes");
+}
+
+}  // namespace lancet

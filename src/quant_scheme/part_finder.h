@@ -1,0 +1,55 @@
+// Collects a matrix's tensors, and what is wrong with them.
+#pragma once
+
+#include <initializer_list>
+
+#include "lancet/quant_scheme/packed_spec.h"
+
+namespace lancet {
+
+/// What a tensor should be like.
+struct ExpectedPart {
+  PartRole role;
+  std::string tensor;
+  std::vector<DType> types;
+  std::vector<std::vector<int64_t>> shapes;  ///< any of them; empty: whatever shape it has
+};
+
+class PartFinder {
+ public:
+  PartFinder(const Checkpoint& checkpoint, PackedSpec& spec, std::vector<std::string>& problems);
+
+  /// The tensor, which becomes a part; nullptr: it is missing or not as expected, which is a problem then.
+  const TensorInfo* need(const ExpectedPart& expected);
+  /// The same of one that may be missing.
+  const TensorInfo* take(const ExpectedPart& expected);
+  /// Zero points where there should be none: older files have them, all 0, which is a problem otherwise.
+  void take_idle_zeros(const std::string& tensor);
+  void problem(std::string_view tensor, std::string_view what);
+  /// Bytes of a small tensor that `need` or `take` gave. Throws: CheckpointError when the file cannot be read.
+  std::string bytes(const TensorInfo& tensor) const;
+
+  bool contains(std::string_view tensor) const { return checkpoint_.contains(tensor); }
+  const PackedSpec& spec() const { return spec_; }
+  /// The weight's name with its module's alone: "model.layers.3.mlp.down_proj".
+  std::string module() const;
+  /// No problem has been found.
+  bool is_whole() const { return problems_.size() == before_; }
+
+ private:
+  const Checkpoint& checkpoint_;
+  PackedSpec& spec_;
+  std::vector<std::string>& problems_;
+  size_t before_;
+};
+
+/// What each packing consists of: `spec` has name, size and code, and gets its parts.
+void find_bitsandbytes_4(PartFinder& finder, PackedSpec& spec);
+void find_bitsandbytes_8(PartFinder& finder, PackedSpec& spec);
+void find_gptq(PartFinder& finder, PackedSpec& spec);
+void find_awq(PartFinder& finder, PackedSpec& spec);
+void find_float8(PartFinder& finder, PackedSpec& spec);
+void find_compressed_packed(PartFinder& finder, PackedSpec& spec);
+void find_compressed_int8(PartFinder& finder, PackedSpec& spec);
+
+}  // namespace lancet

@@ -1,0 +1,143 @@
+"""Models with quantised matrices: they compute what the same model does whose matrices were unpacked by definition, to the bit."""
+import json
+
+import pytest
+import torch
+from engine import ROOT, lancet_logits, run_binary, run_binary_raw
+from family_checkpoints import make_checkpoint
+from quantised import MODULE, awq, bitsandbytes_4, bitsandbytes_8, compressed, fp8, gptq
+from safetensors.torch import load_file, save_file
+from test_export import read_raw
+from test_families import rows
+
+CONFIG_ERROR = 2
+FORMATS = {
+    "gptq-4": (gptq, dict(bits=4, group=32, order="mixed", symmetric=False)),
+    "gptq-8-v2": (gptq, dict(bits=8, group=32, version=2, symmetric=False)),
+    "awq": (awq, dict(group=32)),
+    "nf4": (bitsandbytes_4, dict(kind="nf4", nested=True)),
+    "int8": (bitsandbytes_8, {}),
+    "fp8-blocks": (fp8, dict(layout="blocks")),
+    "fp8-rows": (fp8, dict(layout="rows")),
+    "compressed-4": (compressed, dict(bits=4, symmetric=False, group=32)),
+}
+MODELS = ["qwen3", "phi3", "qwen3_moe"]  # of these the second has fused matrices, and the third experts
+
+
+def is_quantised(name, tensor, plain):
+    return ".layers." in name and tensor.dim() == 2 and not name.endswith("mlp.gate.weight") and not any(part in name for part in plain)
+
+
+def quantise(base, folder, twin, name, plain=()):
+    """A model folder whose layers' matrices are quantised, but for names with one of `plain`; `twin` has them unpacked."""
+    function, options = FORMATS[name]
+    tensors, packed, unpacked = load_file(base / "model.safetensors"), {}, {}
+    config = json.loads((base / "config.json").read_text()) | dict(dtype="float32")
+    for number, (weight, tensor) in enumerate(sorted(tensors.items())):
+        if not is_quantised(weight, tensor, plain):
+            packed[weight] = unpacked[weight] = tensor
+            continue
+        made = function(seed=number, rows=tensor.shape[0], columns=tensor.shape[1], **options)
+        module = weight.removesuffix(".weight")
+        packed |= {key.replace(MODULE, module): value for key, value in made.tensors.items()}
+        unpacked[weight] = made.weight.float()
+        config["quantization_config"] = dict(made.config)
+    if plain:
+        config["quantization_config"]["llm_int8_skip_modules"] = ["lm_head", *plain]
+    if name == "awq":
+        config["quantization_config"]["modules_to_not_convert"] = ["mlp.gate"]
+    for place, content in ((folder, packed), (twin, unpacked)):
+        place.mkdir()
+        for file in base.iterdir():
+            if file.suffix in (".json", ".model"):
+                (place / file.name).write_bytes(file.read_bytes())
+        save_file({key: value.contiguous() for key, value in content.items()}, place / "model.safetensors", metadata={"format": "pt"})
+    (folder / "config.json").write_text(json.dumps(config))
+    (twin / "config.json").write_text(json.dumps({key: value for key, value in config.items() if key != "quantization_config"}))
+    return folder, twin
+
+
+@pytest.fixture(scope="module")
+def base_of(tmp_path_factory):
+    made = {}
+
+    def base(model):
+        if model not in made:
+            made[model] = make_checkpoint(model, tmp_path_factory.mktemp("quantised") / model, ROOT / "data" / "demo-model")
+        return made[model]
+
+    return base
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_logits_are_those_of_the_unpacked_model(name, base_of, tmp_path):
+    folder, twin = quantise(base_of("qwen3"), tmp_path / "quantised", tmp_path / "twin", name)
+    for dtype in ("f32", "bf16"):
+        ours, theirs = (lancet_logits(place, rows([2, 13]), dtype, tmp_path) for place in (folder, twin))
+        for a, b in zip(ours, theirs, strict=True):
+            assert a.isfinite().all() and torch.equal(a, b), dtype
+
+
+@pytest.mark.parametrize("model", MODELS[1:])
+@pytest.mark.parametrize("name", ["gptq-4", "nf4"])
+def test_fused_matrices_and_experts_too(name, model, base_of, tmp_path):
+    folder, twin = quantise(base_of(model), tmp_path / "quantised", tmp_path / "twin", name)
+    ours, theirs = (lancet_logits(place, rows([2, 13]), "f32", tmp_path) for place in (folder, twin))
+    assert all(torch.equal(a, b) for a, b in zip(ours, theirs, strict=True))
+
+
+def job_of(folder, out, **sections):
+    requests = dict(path=str(ROOT / "data" / "requests" / "demo.json"), limit=2)
+    return dict(model=str(folder), requests=requests, evaluate=[], run=dict(dtype="f32"), output=dict(dir=str(out))) | sections
+
+
+def edit(tmp_path, job):
+    (tmp_path / "job.json").write_text(json.dumps(job))
+    return run_binary_raw("lancet", "edit", tmp_path / "job.json")
+
+
+def test_a_quantised_weight_is_not_edited_yet(base_of, tmp_path):
+    folder, _ = quantise(base_of("qwen3"), tmp_path / "quantised", tmp_path / "twin", "nf4")
+    result = edit(tmp_path, job_of(folder, tmp_path / "out", editor=dict(method="ft", modules=dict(down=[1]))))
+    assert result.returncode == CONFIG_ERROR and not (tmp_path / "out").exists()
+    for part in ("model.layers.1.mlp.down_proj.weight is quantised (bitsandbytes)", "edit the original model"):
+        assert part in result.stderr
+
+
+def test_layers_that_are_not_quantised_are_edited(base_of, tmp_path):
+    """The rest keeps its bytes, packed as it is; the result computes what the twin's does."""
+    edited = "model.layers.1.mlp.down_proj"
+    folder, twin = quantise(base_of("qwen3"), tmp_path / "quantised", tmp_path / "twin", "nf4", plain=[edited])
+    for place in (folder, twin):
+        job = job_of(place, tmp_path / f"out-{place.name}", editor=dict(method="ft", modules=dict(down=[1]), steps=2, lr=0.01))
+        assert edit(tmp_path, job).returncode == 0
+    before, after = (read_raw(place / "model.safetensors")[1] for place in (folder, tmp_path / "out-quantised"))
+    assert {name for name in before if before[name] != after[name]} == {edited + ".weight"} and set(after) == set(before)
+    assert json.loads((tmp_path / "out-quantised" / "config.json").read_text()) == json.loads((folder / "config.json").read_text())
+    ours, theirs = (lancet_logits(tmp_path / f"out-{kind}", rows([13]), "f32", tmp_path)[0] for kind in ("quantised", "twin"))
+    assert torch.equal(ours, theirs)
+
+
+def test_inspect_and_eval_take_it(base_of, tmp_path):
+    folder, twin = quantise(base_of("qwen3"), tmp_path / "quantised", tmp_path / "twin", "gptq-4")
+    assert json.loads(run_binary("lancet", "inspect", folder, "--json"))["quantised"] == "gptq"
+    figures = []
+    for place in (folder, twin):
+        (tmp_path / "job.json").write_text(json.dumps(job_of(place, tmp_path / "out", evaluate=["efficacy"])))
+        report = json.loads(run_binary("lancet", "eval", tmp_path / "job.json", "--json"))
+        figures.append({name: metric["value"] for name, metric in report["metrics"].items()})
+    assert figures[0] == figures[1] and figures[0]
+
+
+def test_what_is_wrong_is_named(base_of, tmp_path):
+    folder, _ = quantise(base_of("qwen3"), tmp_path / "quantised", tmp_path / "twin", "gptq-4")
+    tensors = load_file(folder / "model.safetensors")
+    tensors["model.layers.0.mlp.up_proj.scales"][0, 0] = float("nan")
+    del tensors["model.layers.2.mlp.up_proj.scales"]
+    save_file(tensors, folder / "model.safetensors")
+    result = run_binary_raw("lancet", "inspect", folder)
+    assert result.returncode == 3 and "model.layers.2.mlp.up_proj" in result.stderr, result.stderr
+    tensors["model.layers.2.mlp.up_proj.scales"] = tensors["model.layers.1.mlp.up_proj.scales"].clone()
+    save_file(tensors, folder / "model.safetensors")
+    result = run_binary_raw("lancet", "generate", "--model", folder, "--prompt", "x", "--tokens", "1")
+    assert result.returncode == 3 and "model.layers.0.mlp.up_proj.scales" in result.stderr and str(folder) in result.stderr, result.stderr
