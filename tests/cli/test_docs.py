@@ -85,6 +85,7 @@ TESTED = {
     "lancet doctor --devices all": "test_doctor.test_doctor_says_what_it_would_check_without_gpus",
     "lancet inspect my-model": "test_getting_started.test_the_facts_take",
     "lancet init --model my-model --requests facts.json > job.yaml": "test_getting_started.test_the_facts_take",
+    "lancet eval JOB --baseline ORIGINAL": "parity/test_quantised_models.test_eval_beside_the_original",
     "lancet eval job.yaml --set model=edited --baseline my-model": "test_getting_started.test_eval_finds_the_same_as_the_edit",
     'lancet generate --model my-model --tokens 4 --prompt "Francis Hagerup was employed in"':
         "test_getting_started.test_models_answer_as_the_page_shows",

@@ -22,6 +22,10 @@ PROCESS_WIDE = {
     "text": "what is compiled, put together once",
     "headers": "likewise",
     "scoped_launcher": "a test's kernels",
+    "scoped_maker": "a test's graphs",
+    "maker": "CUDA's graphs, which have no state",
+    "streams": "torch's streams are the process's: each has one user at a time",
+    "one_at_a_time": "so are the allocator and autograd's threads, while a graph is captured",
 }
 SYMBOL = re.compile(r"^[0-9a-f]+ .{7} \.(?:bss|data)\s+[0-9a-f]+\s+(?:\.hidden )?(lancet::.*)$", re.M)
 

@@ -129,6 +129,15 @@ def test_inspect_and_eval_take_it(base_of, tmp_path):
     assert figures[0] == figures[1] and figures[0]
 
 
+def test_eval_beside_the_original(base_of, tmp_path):
+    folder, twin = quantise(base_of("qwen3"), tmp_path / "quantised", tmp_path / "twin", "nf4")
+    (tmp_path / "job.json").write_text(json.dumps(job_of(folder, tmp_path / "out", evaluate=["efficacy"])))
+    for original, is_same in ((twin, True), (base_of("qwen3"), False)):
+        report = json.loads(run_binary("lancet", "eval", tmp_path / "job.json", "--baseline", original, "--json"))
+        answers = [(request["metrics"], request["baseline"]["metrics"]) for request in report["requests"]]
+        assert all(ours == theirs for ours, theirs in answers) == is_same, answers
+
+
 def test_what_is_wrong_is_named(base_of, tmp_path):
     folder, _ = quantise(base_of("qwen3"), tmp_path / "quantised", tmp_path / "twin", "gptq-4")
     tensors = load_file(folder / "model.safetensors")
