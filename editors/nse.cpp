@@ -58,11 +58,13 @@ class NseEditor final : public LayeredEditor {
  private:
   /// Of C_SS = L_S L_S^T.
   static Tensor factor_of(const Tensor& chosen_S, const Tensor& lower_FF) {
-    const int64_t width = lower_FF.size(-1);
-    const Tensor rows_SW = lower_FF.view({-1, width}).index_select(0, chosen_S);
-    const Tensor expert_S = chosen_S.div(width, "floor");  // all 0 where there is one matrix
-    const Tensor is_one_SS = expert_S.unsqueeze(0) == expert_S.unsqueeze(1);
-    return at::linalg_cholesky(rows_SW.matmul(rows_SW.t()) * is_one_SS);
+    const Tensor rows_SW = lower_FF.flatten(0, -2).index_select(0, chosen_S);
+    const Tensor product_SS = rows_SW.matmul(rows_SW.t());
+    if (lower_FF.dim() == 3) {  // between experts C is 0
+      const Tensor expert_S = chosen_S.div(lower_FF.size(-1), "floor");
+      product_SS.mul_(expert_S.unsqueeze(0) == expert_S.unsqueeze(1));
+    }
+    return at::linalg_cholesky(product_SS);
   }
 
   static LayerProblem those(const Tensor& chosen_S, LayerProblem problem) {

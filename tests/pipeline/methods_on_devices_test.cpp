@@ -43,6 +43,7 @@ std::vector<Tensor> changes_on(const TinyModel& tiny, const std::string& method,
     const Tensor sizes = torch::linspace(0.5, 2.0, keys.width, torch::kDouble);
     return (keys.experts > 1 ? sizes.expand({keys.experts, -1}) : sizes)
         .diag_embed()
+        .mT()  // column-major, as the cache's factors are
         .to(model.placement().solve_device(layer));
   };
   const EditContext context(
