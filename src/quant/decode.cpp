@@ -7,6 +7,7 @@
 #include "lancet/core/strings.h"
 #include "lancet/runtime/placement.h"
 #include "packed_numbers.h"
+#include "words.h"
 
 namespace lancet {
 namespace {
@@ -20,9 +21,7 @@ at::ScalarType pair_type(at::ScalarType type) { return type == at::kFloat ? at::
 /// `out` is [n, columns], and codes of `bits` bits, 4 or 8 to a plane, lie in 1 or 3 bytes.
 void decode_planes(const PackedNumbers& numbers, const Tensor& codes, const Tensor& out) {
   const int64_t bytes = numbers.bits == 3 ? 3 : 1, count = 8 * bytes / numbers.bits;
-  const Tensor grouped = codes.unflatten(1, {-1, bytes});
-  Tensor words = grouped.select(2, 0).to(at::kInt);
-  for (int64_t i = 1; i < bytes; ++i) words.add_(grouped.select(2, i).to(at::kInt), 1 << (8 * i));
+  const Tensor words = joined_bytes(codes, bytes);
   const int64_t mask = (int64_t{1} << numbers.bits) - 1;
   const Tensor places = out.unflatten(1, {-1, count});
   for (int64_t i = 0; i < count; ++i)

@@ -27,13 +27,18 @@ Tensor awq_plane(const Tensor& words, int64_t output) {
 
 Tensor as_bytes(const Tensor& tensor) { return tensor.contiguous().view(at::kByte); }
 
+Tensor joined_bytes(const Tensor& bytes, int64_t group) {
+  const Tensor grouped = bytes.unflatten(1, {-1, group});
+  Tensor joined = grouped.select(2, 0).to(at::kInt);
+  for (int64_t i = 1; i < group; ++i) joined.add_(grouped.select(2, i).to(at::kInt), 1 << (8 * i));
+  return joined;
+}
+
 Tensor unpack_words(const Tensor& words, int64_t bits, int64_t count) {
   const Tensor bytes = as_bytes(words);
   if (bits == 8) return bytes.narrow(1, 0, count);
   const int64_t group = bits == 3 ? 3 : 1, places = 8 * group / bits;
-  const Tensor grouped = bytes.unflatten(1, {-1, group}).to(at::kInt);
-  Tensor all = grouped.select(2, 0);
-  for (int64_t i = 1; i < group; ++i) all = all.add(grouped.select(2, i), 1 << (8 * i));
+  const Tensor all = joined_bytes(bytes, group);
   std::vector<Tensor> numbers;
   for (int64_t i = 0; i < places; ++i)
     numbers.push_back(all.bitwise_right_shift(i * bits).bitwise_and_((int64_t{1} << bits) - 1).to(at::kByte));

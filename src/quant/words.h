@@ -10,6 +10,9 @@ namespace lancet {
 /// The bytes of a contiguous tensor, [..., bytes of the last dimension].
 Tensor as_bytes(const Tensor& tensor);
 
+/// Whole numbers of `group` bytes each, low bytes first, in rows of bytes [n, bytes]: [n, bytes / group] i32.
+Tensor joined_bytes(const Tensor& bytes, int64_t group);
+
 /// `count` numbers of `bits` bits (2, 3, 4 or 8) in each row of `words` [n, words] i32: [n, count] u8.
 Tensor unpack_words(const Tensor& words, int64_t bits, int64_t count);
 

@@ -37,10 +37,9 @@ class LayerSums {
 
   int64_t rows() const { return sums_.front().rows(); }
   Tensor panels() const {
-    if (sums_.size() == 1) return sums_.front().panels();
     std::vector<Tensor> blocks;
     for (const GramAccumulator& sum : sums_) blocks.push_back(sum.panels());
-    return torch::stack(blocks);
+    return together(blocks);
   }
   void restore(const Tensor& panels, int64_t rows) {
     if (sums_.size() == 1) return sums_.front().restore(panels, rows);
@@ -50,13 +49,17 @@ class LayerSums {
     for (GramAccumulator& sum : sums_) sum.sum_over(communicator);
   }
   Tensor take_mean() && {
-    if (sums_.size() == 1) return std::move(sums_.front()).take_mean();
     std::vector<Tensor> blocks;
     for (GramAccumulator& sum : sums_) blocks.push_back(std::move(sum).take_mean());
-    return torch::stack(blocks);
+    return together(blocks);
   }
 
  private:
+  /// One matrix is not copied.
+  static Tensor together(const std::vector<Tensor>& blocks) {
+    return blocks.size() == 1 ? blocks.front() : torch::stack(blocks);
+  }
+
   std::vector<GramAccumulator> sums_;
 };
 

@@ -35,14 +35,13 @@ auto with_remedy(const Read& read) {
 int64_t packed_begin(int64_t n, int64_t j) { return j * n - j * (j - 1) / 2; }
 
 std::vector<int64_t> stored_shape(const TensorInfo& info, MatrixShape shape, KeyShape keys) {
-  std::vector<int64_t> expected;
-  if (keys.experts > 1) expected.push_back(keys.experts);
-  if (shape == MatrixShape::kLower)
-    expected.push_back(packed_begin(keys.width, keys.width));
-  else if (shape == MatrixShape::kWide && keys.experts == 1)
-    expected.insert(expected.end(), {info.shape.empty() ? 0 : info.shape.front(), keys.width});
-  else
-    expected.insert(expected.end(), {keys.width, keys.width});
+  std::vector<int64_t> expected = moment_sizes(keys);
+  if (shape == MatrixShape::kLower) {
+    expected.pop_back();
+    expected.back() = packed_begin(keys.width, keys.width);
+  } else if (shape == MatrixShape::kWide && keys.experts == 1) {
+    expected.front() = info.shape.empty() ? 0 : info.shape.front();
+  }
   return expected;
 }
 
@@ -91,6 +90,12 @@ void unpack(const SealedFile::Piece& piece, int64_t n, double* columns) {
 
 }  // namespace
 
+std::vector<int64_t> moment_sizes(KeyShape keys) {
+  std::vector<int64_t> sizes{keys.width, keys.width};
+  if (keys.experts > 1) sizes.insert(sizes.begin(), keys.experts);
+  return sizes;
+}
+
 MatrixFile MatrixFile::open(const std::filesystem::path& path, const MatrixKind& kind, KeyShape keys) {
   return with_remedy([&] {
     MatrixFile file(SealedFile::open(path, kind.format), kind, keys);
@@ -121,7 +126,7 @@ Tensor MatrixFile::load() const {
   return with_remedy([&] {
     if (kind_.shape != MatrixShape::kLower) return load_tensors(file_).front().second;
     const int64_t n = keys_.width;
-    const Tensor columns = keys_.experts > 1 ? lazy_zeros({keys_.experts, n, n}) : lazy_zeros({n, n});
+    const Tensor columns = lazy_zeros(moment_sizes(keys_));
     file_.read([&](const SealedFile::Piece& piece) { unpack(piece, n, columns.mutable_data_ptr<double>()); });
     return columns.mT();
   });

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "lancet/io/sealed_file.h"
 #include "lancet/models/model_config.h"
@@ -14,6 +15,9 @@ namespace lancet {
 
 /// Fact of a file: how many tokens its covariance is of.
 inline constexpr const char* kTokens = "tokens";
+
+/// Sizes of second moments: [F, F], or of experts [E, W, W].
+std::vector<int64_t> moment_sizes(KeyShape keys);
 
 enum class MatrixShape {
   kSquare,

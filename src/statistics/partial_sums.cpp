@@ -9,6 +9,7 @@
 #include "lancet/core/strings.h"
 #include "lancet/io/files.h"
 #include "lancet/models/tensor_io.h"
+#include "matrix_file.h"
 
 namespace lancet {
 namespace {
@@ -46,9 +47,7 @@ SavedPass read_pass(const std::filesystem::path& file, const std::string& key, s
   NamedTensors sums = load_tensors(saved);
   if (sums.size() != layers.size()) throw CheckpointError(cat(sums.size(), " layers, expected ", layers.size()));
   for (const auto& [name, sum_FF] : sums) {
-    const KeyShape keys = layers[pass.sums_FF.size()];
-    std::vector<int64_t> expected{keys.width, keys.width};
-    if (keys.experts > 1) expected.insert(expected.begin(), keys.experts);
+    const std::vector<int64_t> expected = moment_sizes(layers[pass.sums_FF.size()]);
     if (name != sum_name(static_cast<int64_t>(pass.sums_FF.size())) || sum_FF.scalar_type() != at::kDouble ||
         sum_FF.sizes() != expected)
       throw CheckpointError(cat(name, ": ", at::toString(sum_FF.scalar_type()), " ", shape_text(sum_FF.sizes()),
