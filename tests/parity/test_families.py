@@ -46,13 +46,16 @@ def test_logits_equal_transformers(name, folder_of, tmp_path):
 
 @pytest.mark.parametrize("name", BY_FAMILY)
 def test_bf16_is_as_close_as_transformers_bf16(name, folder_of, tmp_path):
-    """Both against transformers in f32, at the middling token: one that rounding sends to another expert is far off with either."""
+    """Both against transformers in f32; with experts at the middling token: one that rounding sends to another is far off with either."""
     folder, batch = folder_of(name), rows(LENGTHS)
     exact = torch.cat(transformers_logits(load(folder), batch))
     theirs = torch.cat(transformers_logits(load(folder, torch.bfloat16), batch))
     ours = torch.cat(lancet_logits(folder, batch, "bf16", tmp_path))
-    ours, theirs = (torch.tensor([nmse(*token) for token in zip(some, exact)]).median() for some in (ours, theirs.float()))
-    assert ours <= 1.5 * theirs
+    if name in ("qwen3_moe", "mixtral"):
+        ours, theirs = (torch.tensor([nmse(*token) for token in zip(some, exact)]).median() for some in (ours, theirs.float()))
+        assert ours <= 1.5 * theirs
+    else:
+        assert nmse(ours, exact) <= 1.5 * nmse(theirs.float(), exact)
 
 
 @pytest.mark.parametrize("name", [*BY_FAMILY, "gptj_padded"])
