@@ -2,8 +2,6 @@
 
 #include <torch/types.h>
 
-#include <algorithm>
-#include <optional>
 #include <stdexcept>
 
 #include "blocks/norm.h"
@@ -11,9 +9,8 @@
 #include "lancet/core/error.h"
 #include "lancet/core/progress.h"
 #include "lancet/core/strings.h"
-#include "lancet/models/stored_part.h"
-#include "lancet/models/tensor_reader.h"
 #include "lancet/runtime/numerics.h"
+#include "weight_loader.h"
 
 namespace lancet {
 
@@ -24,11 +21,14 @@ struct PassConstants {
 
 namespace {
 
-LayerWeights layer_weights(const std::map<WeightId, Tensor>& weights, const Family& family, int64_t layer) {
+LayerWeights layer_weights(const ModelWeights& weights, const Family& family, int64_t layer) {
   LayerWeights own;
   for (const WeightRow& row : family.weights) {
     if (role_of(row.kind).place != WeightPlace::kLayer) continue;
-    if (const auto at = weights.find({row.kind, layer}); at != weights.end()) own[row.kind] = at->second;
+    const WeightId id{row.kind, layer};
+    if (const auto full = weights.full.find(id); full != weights.full.end()) own[row.kind] = full->second;
+    if (const auto frozen = weights.frozen.find(id); frozen != weights.frozen.end())
+      own.freeze(row.kind, frozen->second);
   }
   return own;
 }
@@ -55,46 +55,29 @@ void check_entry(const Placement& placement, const Tensor& h_BTD, int64_t layer)
   check_device(h_BTD, placement.device_of(layer), cat("hidden states into layer ", layer));
 }
 
+void check_weight(const WeightSpec& spec, const Placement& placement, const ModelWeights& weights) {
+  const at::Device device = weight_device(placement, spec.id);
+  if (const auto frozen = weights.frozen.find(spec.id); frozen != weights.frozen.end()) {
+    if (frozen->second.device() != device || frozen->second.sizes() != spec.shape)
+      throw std::logic_error(cat(spec.name, ": expected ", at::IntArrayRef(spec.shape), " on ", device.str(), ", got ",
+                                 at::IntArrayRef(frozen->second.sizes()), " on ", frozen->second.device().str()));
+    return;
+  }
+  const auto full = weights.full.find(spec.id);
+  if (full == weights.full.end()) throw std::logic_error(cat("the model has no weight ", spec.name));
+  const Tensor& weight = full->second;
+  check_device(weight, device, spec.name);
+  if (weight.scalar_type() != placement.weight_dtype() || weight.sizes() != at::IntArrayRef(spec.shape))
+    throw std::logic_error(cat(spec.name, ": expected ", at::toString(placement.weight_dtype()), " ",
+                               at::IntArrayRef(spec.shape), ", got ", at::toString(weight.scalar_type()), " ",
+                               weight.sizes()));
+}
+
 void check_prefix(const SequenceInfo& sequence, at::Device device, int64_t layer) {
   if (sequence.prefix == nullptr || sequence.prefix->empty()) return;
   const KeyValuePair prefix = sequence.prefix->layer(layer);
   check_device(prefix.key, device, cat("cached keys of layer ", layer));
   check_device(prefix.value, device, cat("cached values of layer ", layer));
-}
-
-/// Rounded up: a model that is there is never "0 MB".
-int64_t megabytes(int64_t bytes) { return (bytes + 999'999) / 1'000'000; }
-
-/// Adds the weights that lie on `device`.
-void load_onto(at::Device device, const Checkpoint& checkpoint, const Placement& placement,
-               const std::vector<WeightSpec>& table, std::map<WeightId, Tensor>& weights) {
-  std::vector<TensorRead> reads;
-  std::vector<WeightId> ids;
-  std::vector<const WeightSpec*> parts;  // of tensors whose bytes lie otherwise than the weight's
-  int64_t total_bytes = 0, parts_bytes = 0;
-  for (const WeightSpec& spec : table) {
-    if (weight_device(placement, spec.id) != device) continue;
-    const std::optional<TensorView> stored = stored_view(checkpoint, spec);
-    const int64_t bytes =
-        spec.stored_bytes(spec.packed.empty() ? checkpoint.info(spec.stored.tensors.front()).dtype : DType::kF32);
-    total_bytes += bytes;
-    if (!stored) {
-      parts.push_back(&spec);
-      parts_bytes += bytes;
-      continue;
-    }
-    reads.push_back({*stored, device, placement.weight_dtype()});
-    ids.push_back(spec.id);
-  }
-  const std::string where = placement.stages().size() == 1 ? "" : cat(" ", device.str());
-  Progress progress("loading" + where, megabytes(total_bytes), "MB");
-  std::vector<Tensor> tensors = read_tensors(reads, [&](int64_t read_bytes) { progress.set(megabytes(read_bytes)); });
-  for (size_t i = 0; i < ids.size(); ++i) weights.emplace(ids[i], std::move(tensors[i]));
-  for (const WeightSpec* spec : parts) {
-    const Tensor stored = read_stored(checkpoint, *spec, placement.weight_dtype());
-    weights.emplace(spec->id, upload(torch::empty(spec->shape, placement.weight_dtype()).copy_(stored), device));
-  }
-  progress.set(megabytes(total_bytes));
 }
 
 }  // namespace
@@ -111,6 +94,14 @@ at::Device weight_device(const Placement& placement, WeightId id) {
   return placement.device_of(id.layer);
 }
 
+std::string precision_text(const CausalLM& model) {
+  const std::string dtype(dtype_name(to_dtype(model.placement().weight_dtype())));
+  if (!model.has_frozen()) return dtype;
+  const FreezeRule& rule = model.freeze_rule();
+  return cat(dtype, ", frozen weights ",
+             rule.quantiser ? quantiser_name(*rule.quantiser) : std::string_view(model.config().quantised->method()));
+}
+
 CausalLM::CausalLM(ModelConfig config, Placement placement)
     : config_(std::move(config)), placement_(std::move(placement)) {
   set_numerics();
@@ -125,36 +116,29 @@ CausalLM::CausalLM(ModelConfig config, Placement placement)
   constants_ = own;
 }
 
-CausalLM CausalLM::load(const Checkpoint& checkpoint, const ModelConfig& config, const Placement& placement) {
+CausalLM CausalLM::load(const Checkpoint& checkpoint, const ModelConfig& config, const Placement& placement,
+                        const FreezeRule& rule) {
   const torch::NoGradGuard no_grad;
-  const std::vector<WeightSpec> table = resolve_weights(config, checkpoint);
-  std::map<WeightId, Tensor> by_id;
-  std::vector<at::Device> devices;
-  for (const Stage& stage : placement.stages())
-    if (std::find(devices.begin(), devices.end(), stage.device) == devices.end()) devices.push_back(stage.device);
-  for (const at::Device device : devices) load_onto(device, checkpoint, placement, table, by_id);
-  return from_weights(config, placement, std::move(by_id));
+  return of(config, placement, load_weights(checkpoint, config, placement, rule), rule);
 }
 
 CausalLM CausalLM::from_weights(const ModelConfig& config, const Placement& placement,
                                 std::map<WeightId, Tensor> weights) {
   const torch::NoGradGuard no_grad;
+  return of(config, placement, {.full = std::move(weights)}, {});
+}
+
+CausalLM CausalLM::of(const ModelConfig& config, const Placement& placement, ModelWeights weights, FreezeRule rule) {
   CausalLM model(config, placement);
+  model.rule_ = std::move(rule);
   model.weights_ = std::move(weights);
   const std::vector<WeightSpec> table = weight_table(config);
-  if (model.weights_.size() != table.size())
-    throw std::logic_error(cat("expected ", table.size(), " weights, got ", model.weights_.size()));
-  for (const WeightSpec& spec : table) {
-    const Tensor& weight = model.weight(spec.id);
-    check_device(weight, weight_device(placement, spec.id), spec.name);
-    if (weight.scalar_type() != placement.weight_dtype() || weight.sizes() != at::IntArrayRef(spec.shape))
-      throw std::logic_error(cat(spec.name, ": expected ", at::toString(placement.weight_dtype()), " ",
-                                 at::IntArrayRef(spec.shape), ", got ", at::toString(weight.scalar_type()), " ",
-                                 weight.sizes()));
-  }
+  if (const size_t n = model.weights_.full.size() + model.weights_.frozen.size(); n != table.size())
+    throw std::logic_error(cat("expected ", table.size(), " weights, got ", n));
+  for (const WeightSpec& spec : table) check_weight(spec, placement, model.weights_);
   if (config.tied_embeddings)
-    model.weights_.emplace(WeightId{WeightKind::kHead},
-                           model.weight({WeightKind::kEmbedding}).to(placement.head_device()));
+    model.weights_.full.emplace(WeightId{WeightKind::kHead},
+                                model.weight({WeightKind::kEmbedding}).to(placement.head_device()));
   return model;
 }
 
@@ -241,10 +225,14 @@ Tensor CausalLM::logits(const Tensor& h_ND) const {
 }
 
 const Tensor& CausalLM::weight(WeightId id) const {
-  const auto at = weights_.find(id);
-  if (at == weights_.end()) throw std::logic_error("the model has no weight " + weight_name(config_, id));
+  const auto at = weights_.full.find(id);
+  if (at == weights_.full.end())
+    throw std::logic_error(cat("the model has no weight ", weight_name(config_, id),
+                               is_frozen(id) ? " in full precision: it is frozen" : ""));
   return at->second;
 }
+
+bool CausalLM::is_frozen(WeightId id) const { return weights_.frozen.contains(id); }
 
 void CausalLM::set_weight(WeightId id, Tensor value) {
   const Tensor& current = weight(id);
@@ -252,7 +240,7 @@ void CausalLM::set_weight(WeightId id, Tensor value) {
   if (value.scalar_type() != current.scalar_type() || value.sizes() != current.sizes())
     throw std::logic_error(cat(weight_name(config_, id), ": expected ", at::toString(current.scalar_type()), " ",
                                current.sizes(), ", got ", at::toString(value.scalar_type()), " ", value.sizes()));
-  weights_[id] = std::move(value);
+  weights_.full[id] = std::move(value);
 }
 
 }  // namespace lancet

@@ -67,14 +67,14 @@ class LayerRun {
   Tensor dense(const Tensor& x) const {
     Tensor gate;
     if (context_.config.gated_mlp) {
-      gate = at::linear(x, w_[kGate], w_[kGateBias]);
+      gate = w_.linear(x, kGate, kGateBias);
       if (!pass(HookPoint::kGateOut, gate)) return {};
     }
-    Tensor up = at::linear(x, w_[kUp], w_[kUpBias]);
+    Tensor up = w_.linear(x, kUp, kUpBias);
     if (!pass(HookPoint::kUpOut, up)) return {};
     Tensor key = mlp_key(context_.config, gate, up);
     if (!pass(HookPoint::kMlpKey, key)) return {};
-    return at::linear(key, w_[kDown], w_[kDownBias]);
+    return w_.linear(key, kDown, kDownBias);
   }
 
   Tensor experts(const Tensor& x) const {
@@ -86,7 +86,7 @@ class LayerRun {
     if (!context_.hooks.touches(key_site)) return routed.output(w_);
     Tensor key = routed.whole_keys();
     if (!pass(HookPoint::kMlpKey, key)) return {};
-    return context_.hooks.replaces(key_site) ? at::linear(key, w_[kDown]) : routed.output(w_);
+    return context_.hooks.replaces(key_site) ? w_.linear(key, kDown) : routed.output(w_);
   }
 
   const LayerContext& context_;

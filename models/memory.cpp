@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
+#include <set>
 
 #include "lancet/runtime/devices.h"
 
@@ -15,9 +17,47 @@ int64_t element_bytes(at::ScalarType dtype) { return static_cast<int64_t>(c10::e
 /// Copies in f32 that half-precision tensors are worked on in.
 int64_t copy_bytes(at::ScalarType dtype) { return element_bytes(dtype) < 4 ? 4 : 0; }
 
+/// Of a weight that stays quantised; nullopt: it does not.
+std::optional<int64_t> frozen_bytes(const ModelConfig& config, const WeightSpec& spec, const FreezeRule& rule) {
+  if (spec.shape.size() != 2 || !rule.freezes(spec.id)) return std::nullopt;
+  const auto parts = static_cast<int64_t>(spec.stored.tensors.size());
+  const int64_t rows = spec.shape[0] / (spec.parts_axis() == 0 ? parts : 1);
+  const int64_t columns = spec.shape[1] / (spec.parts_axis() == 1 ? parts : 1);
+  if (config.quantised != nullptr) {
+    const std::string_view name = spec.stored.tensors.front();
+    constexpr std::string_view kWeight = ".weight";
+    const std::optional<MatrixCode> code =
+        config.quantised->code_of(name.substr(0, name.size() - (name.ends_with(kWeight) ? kWeight.size() : 0)));
+    if (code) return parts * packed_bytes(*code, rows, columns);
+  }
+  if (!rule.quantiser) return std::nullopt;
+  return parts * quantised_bytes(*rule.quantiser, rows, columns);
+}
+
+int64_t layer_bytes(const ModelConfig& config, LayerRange layers, at::ScalarType dtype, const FreezeRule& rule) {
+  const auto bytes_of = [&](const WeightSpec& spec, const FreezeRule& by) {
+    return frozen_bytes(config, spec, by).value_or(spec.size() * element_bytes(dtype));
+  };
+  const FreezeRule unedited{{}, rule.quantiser};
+  std::map<bool, int64_t> of_layer;  // with and without experts: such layers are alike
+  int64_t bytes = 0;
+  for (int64_t layer = layers.begin; layer < layers.end; ++layer) {
+    const auto [known, is_new] = of_layer.try_emplace(config.has_experts(layer));
+    if (is_new)
+      for (const WeightSpec& spec : layer_table(config, layer)) known->second += bytes_of(spec, unedited);
+    bytes += known->second;
+  }
+  for (const WeightId id : rule.edited) {
+    if (id.layer < layers.begin || id.layer >= layers.end) continue;
+    const WeightSpec spec = weight_spec(config, id);
+    bytes += bytes_of(spec, rule) - bytes_of(spec, unedited);
+  }
+  return bytes;
+}
+
 }  // namespace
 
-int64_t weight_bytes(const ModelConfig& config, LayerRange layers, at::ScalarType dtype) {
+int64_t weight_bytes(const ModelConfig& config, LayerRange layers, at::ScalarType dtype, const FreezeRule& rule) {
   const bool is_first = layers.begin == 0, is_last = layers.end == config.n_layers;
   ModelConfig outside = config;
   outside.n_layers = 0;
@@ -27,14 +67,27 @@ int64_t weight_bytes(const ModelConfig& config, LayerRange layers, at::ScalarTyp
     const bool serves_as_head = config.tied_embeddings && spec.id.kind == WeightKind::kEmbedding;
     if (is_head ? is_last : is_first || (is_last && serves_as_head)) elements += spec.size();
   }
-  std::map<bool, int64_t> of_layer;  // with and without experts: such layers are alike
+  return elements * element_bytes(dtype) + layer_bytes(config, layers, dtype, rule);
+}
+
+FreezeBytes freeze_bytes(const ModelConfig& config, LayerRange layers, at::ScalarType dtype, const FreezeRule& rule,
+                         at::Device device) {
+  FreezeBytes most;
+  std::set<bool> seen;  // with and without experts: such layers are alike
   for (int64_t layer = layers.begin; layer < layers.end; ++layer) {
-    const auto [known, is_new] = of_layer.try_emplace(config.has_experts(layer));
-    if (is_new)
-      for (const WeightSpec& spec : layer_table(config, layer)) known->second += spec.size();
-    elements += known->second;
+    if (!seen.insert(config.has_experts(layer)).second) continue;
+    for (const WeightSpec& spec : layer_table(config, layer)) {
+      const std::optional<int64_t> kept = frozen_bytes(config, spec, {{}, rule.quantiser});
+      if (!kept) continue;
+      const auto parts = static_cast<int64_t>(spec.stored.tensors.size());
+      const int64_t numbers = spec.size() / parts, columns = spec.shape.back();
+      const int64_t scratch = PackedMatrix::scratch_bytes(numbers / columns + 1, columns, device);
+      most.unpacked = std::max(most.unpacked, numbers * element_bytes(dtype) + scratch);
+      const int64_t stored = rule.quantiser ? numbers * parts * element_bytes(dtype) : 3 * *kept / parts;
+      most.loading = std::max(most.loading, stored + scratch);
+    }
   }
-  return elements * element_bytes(dtype);
+  return most;
 }
 
 bool holds_scores(const ModelConfig& config, at::Device device, at::ScalarType dtype) {

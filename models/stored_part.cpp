@@ -5,21 +5,11 @@
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
 #include "lancet/models/tensor_io.h"
-#include "lancet/quant/packed_matrix.h"
+#include "lancet/models/tensor_reader.h"
+#include "lancet/runtime/placement.h"
 
 namespace lancet {
 namespace {
-
-Tensor unpacked_matrix(const Checkpoint& checkpoint, const PackedSpec& spec, at::ScalarType type) {
-  std::vector<Tensor> parts;
-  for (const PackedPart& part : spec.parts)
-    parts.push_back(part.role == PartRole::kRecord ? Tensor() : to_tensor(checkpoint.view(part.tensor)));
-  try {
-    return PackedMatrix::assemble(spec, parts).unpack(type);
-  } catch (const CheckpointError& error) {
-    throw CheckpointError(cat(checkpoint.folder().string(), ": ", error.what()));
-  }
-}
 
 /// View [groups, outputs of each, ...].
 Tensor part_by_group(const Tensor& stored, const WeightSpec& spec) {
@@ -56,9 +46,29 @@ std::optional<TensorView> stored_view(const Checkpoint& checkpoint, const Weight
   return view;
 }
 
+PackedMatrix read_packed(const Checkpoint& checkpoint, const PackedSpec& spec, at::Device device) {
+  std::vector<Tensor> parts(spec.parts.size());
+  std::vector<TensorRead> reads;
+  std::vector<size_t> read_parts;
+  for (size_t i = 0; i < spec.parts.size(); ++i) {
+    if (spec.parts[i].role == PartRole::kRecord) continue;
+    const TensorView stored = checkpoint.view(spec.parts[i].tensor);
+    reads.push_back({stored, device, to_scalar_type(stored.dtype)});
+    read_parts.push_back(i);
+  }
+  std::vector<Tensor> tensors = read_tensors(reads, [](int64_t) {});
+  for (size_t i = 0; i < tensors.size(); ++i) parts[read_parts[i]] = std::move(tensors[i]);
+  try {
+    return PackedMatrix::assemble(spec, parts);
+  } catch (const CheckpointError& error) {
+    throw CheckpointError(cat(checkpoint.folder().string(), ": ", error.what()));
+  }
+}
+
 Tensor read_stored(const Checkpoint& checkpoint, const WeightSpec& spec, at::ScalarType unpacked) {
   std::vector<Tensor> tensors;
-  for (const PackedSpec& matrix : spec.packed) tensors.push_back(unpacked_matrix(checkpoint, matrix, unpacked));
+  for (const PackedSpec& matrix : spec.packed)
+    tensors.push_back(read_packed(checkpoint, matrix, Placement::host()).unpack(unpacked));
   if (spec.packed.empty())
     for (const std::string& name : spec.stored.tensors) tensors.push_back(to_tensor(checkpoint.view(name)));
   return tensors.size() == 1 ? stored_part(tensors.front(), spec) : torch::cat(tensors, spec.parts_axis());

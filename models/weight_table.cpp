@@ -175,10 +175,16 @@ bool find_quantised(const ModelConfig& config, const Checkpoint& checkpoint, Wei
                     std::vector<std::string>& problems) {
   if (config.quantised == nullptr || spec.stored.shape.size() != 2) return false;
   const size_t known_problems = problems.size();
+  // quantised matrices are [out, in], also where the family stores its own [in, out]
+  const bool is_turned = spec.stored.layout == Layout::kColumns;
+  const int64_t rows = spec.stored.shape[is_turned ? 1 : 0], columns = spec.stored.shape[is_turned ? 0 : 1];
   for (const std::string& name : spec.stored.tensors)
-    if (std::optional<PackedSpec> packed =
-            find_packed(*config.quantised, checkpoint, {name, spec.stored.shape[0], spec.stored.shape[1]}, problems))
+    if (std::optional<PackedSpec> packed = find_packed(*config.quantised, checkpoint, {name, rows, columns}, problems))
       spec.packed.push_back(std::move(*packed));
+  if (!spec.packed.empty()) {
+    spec.stored.shape = {rows, columns};
+    if (is_turned) spec.stored.layout = Layout::kRows;
+  }
   if (!spec.packed.empty() && spec.packed.size() < spec.stored.tensors.size() && problems.size() == known_problems)
     problems.push_back(cat(spec.name, ": ", spec.packed.size(), " of ", spec.stored.tensors.size(),
                            " experts are quantised, expected all or none"));

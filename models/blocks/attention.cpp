@@ -79,7 +79,7 @@ AttentionInputs only_outputs(const AttentionInputs& inputs, const SequenceInfo& 
 Tensor attention(const ModelConfig& config, const LayerWeights& w, const AttentionInputs& inputs,
                  const SequenceInfo& sequence, int64_t layer, const Tensor& x_BTD) {
   const auto heads = [&](const Tensor& x, WeightKind weight, WeightKind bias) {
-    return split_heads(at::linear(x, w[weight], w[bias]), config.head_dim);
+    return split_heads(w.linear(x, weight, bias), config.head_dim);
   };
   const auto placed = [&](const Tensor& x_BTHC, WeightKind norm, const RotaryTable& table) {
     return turned(inputs.rope, normed_heads(config, x_BTHC, w[norm]), table);
@@ -100,7 +100,7 @@ Tensor attention(const ModelConfig& config, const LayerWeights& w, const Attenti
   const AttentionRule rule{config.attention_scale, config.attention_cap};
   const Tensor attended = inputs.packed.runs.empty() ? grouped_attention(query, fresh, prefix, inputs.mask_B1QS, rule)
                                                      : packed_attention(query, fresh, inputs.packed, rule);
-  return at::linear(attended, w[kAttnOut], w[kAttnOutBias]);
+  return w.linear(attended, kAttnOut, kAttnOutBias);
 }
 
 }  // namespace lancet

@@ -13,9 +13,6 @@ namespace {
 
 using enum WeightKind;
 
-/// One expert's rows of a matrix that has those of all.
-Tensor rows_of_expert(const Tensor& all, int64_t expert, int64_t width) { return all.narrow(0, expert * width, width); }
-
 }  // namespace
 
 RoutedTokens route(const ModelConfig& config, const LayerWeights& weights, const Tensor& x) {
@@ -39,8 +36,8 @@ RoutedTokens route(const ModelConfig& config, const LayerWeights& weights, const
     const int64_t n = count_E.const_data_ptr<int64_t>()[e];
     if (n == 0) continue;
     const Tensor own_ND = x_SD.narrow(0, begin, n);
-    keys.push_back(mlp_key(config, at::linear(own_ND, rows_of_expert(weights[kGate], e, experts.d_ffn)),
-                           at::linear(own_ND, rows_of_expert(weights[kUp], e, experts.d_ffn))));
+    keys.push_back(mlp_key(config, weights.linear_of_expert(own_ND, kGate, e, experts.d_ffn),
+                           weights.linear_of_expert(own_ND, kUp, e, experts.d_ffn)));
     routed.shares_.push_back({e, begin, begin + n});
     begin += n;
   }
@@ -52,8 +49,8 @@ RoutedTokens route(const ModelConfig& config, const LayerWeights& weights, const
 Tensor RoutedTokens::output(const LayerWeights& weights) const {
   std::vector<Tensor> outputs;
   for (const Share& share : shares_)
-    outputs.push_back(at::linear(key_SW_.slice(0, share.begin, share.end),
-                                 weights[kDown].narrow(1, share.expert * shape_.width, shape_.width)));
+    outputs.push_back(
+        weights.linear_of_expert(key_SW_.slice(0, share.begin, share.end), kDown, share.expert, shape_.width));
   // back in the tokens' order, so that sums have an order too, which index_add has not on a GPU
   const Tensor out_SD = torch::cat(outputs).index_select(0, order_S_.argsort());
   return out_SD.unflatten(0, {-1, chosen_}).sum(1).view(sizes_);

@@ -3,19 +3,33 @@
 
 #include <array>
 
+#include "lancet/models/frozen_matrix.h"
 #include "lancet/models/weight_kind.h"
 #include "lancet/runtime/tensor.h"
 
 namespace lancet {
 
-/// Undefined where the model has none. Matrices are [out, in].
+/// Matrices are [out, in], in full precision or frozen.
 class LayerWeights {
  public:
-  const Tensor& operator[](WeightKind kind) const { return by_kind_[static_cast<size_t>(kind)]; }
-  Tensor& operator[](WeightKind kind) { return by_kind_[static_cast<size_t>(kind)]; }
+  /// Undefined where the model has none, or has it frozen.
+  const Tensor& operator[](WeightKind kind) const { return full_[static_cast<size_t>(kind)]; }
+  Tensor& operator[](WeightKind kind) { return full_[static_cast<size_t>(kind)]; }
+  /// `matrix` outlives this.
+  void freeze(WeightKind kind, const FrozenMatrix& matrix) { frozen_[static_cast<size_t>(kind)] = &matrix; }
+
+  /// x [..., in] -> x W^T [..., out].
+  Tensor linear(const Tensor& x, WeightKind weight) const { return product(x, weight, {}); }
+  /// The same + a bias, where the model has it.
+  Tensor linear(const Tensor& x, WeightKind weight, WeightKind bias) const { return product(x, weight, (*this)[bias]); }
+  /// With one expert's part of gates, ups or downs; `width`: of its keys.
+  Tensor linear_of_expert(const Tensor& x, WeightKind weight, int64_t expert, int64_t width) const;
 
  private:
-  std::array<Tensor, kWeightKinds> by_kind_;
+  Tensor product(const Tensor& x, WeightKind weight, const Tensor& bias) const;
+
+  std::array<Tensor, kWeightKinds> full_;
+  std::array<const FrozenMatrix*, kWeightKinds> frozen_ = {};
 };
 
 }  // namespace lancet

@@ -16,6 +16,8 @@
 namespace lancet {
 namespace {
 
+/// As RunSpec::kFrozen names them behind the first.
+constexpr Quantiser kQuantisers[] = {Quantiser::kInt8, Quantiser::kNf4, Quantiser::kFloat8};
 /// As RunSpec::kDType names them; the first stands for auto.
 constexpr DType kDTypes[] = {DType::kF32, DType::kF32, DType::kBF16, DType::kF16, DType::kF64};
 
@@ -179,6 +181,7 @@ RunOptions parse_run_options(ConfigSection section) {
     run.devices = {section.text(RunSpec::kDevices.key, std::string(RunSpec::kDevices.alone))};
   run.balance = read<Balance>(section, RunSpec::kBalance);
   if (const size_t dtype = read_index(section, RunSpec::kDType); dtype > 0) run.dtype = kDTypes[dtype];
+  if (const size_t frozen = read_index(section, RunSpec::kFrozen); frozen > 0) run.frozen = kQuantisers[frozen - 1];
   run.seed = static_cast<uint64_t>(read(section, RunSpec::kSeed));
   run.threads = read(section, RunSpec::kThreads);
   run.timeout_s = read(section, RunSpec::kTimeout);

@@ -162,7 +162,7 @@ JobPlan plan_stages(const ModelConfig& config, const JobWork& work, std::span<co
   std::vector<std::pair<at::Device, int64_t>> room;
   for (const Stage& stage : placement.stages()) {
     const StageEstimate fixed = estimate_stage(config, work, stage, least);
-    const int64_t left = budget_of(devices, stage.device) - fixed.weights - fixed.edited;
+    const int64_t left = budget_of(devices, stage.device) - fixed.weights - fixed.edited - fixed.unpacked;
     room.emplace_back(stage.device, std::max<int64_t>(0, left));
   }
   placement.set_room(std::move(room));
@@ -211,6 +211,15 @@ std::vector<std::string> find_remedies(const ModelConfig& config, const JobWork&
   changed = work;
   changed.dtype = at::kBFloat16;
   if (c10::elementSize(work.dtype) > 2 && fits(changed, devices)) remedies.emplace_back("run.dtype: bf16");
+  if (!work.freeze.quantiser) {
+    changed = work;
+    for (const Quantiser quantiser : {Quantiser::kInt8, Quantiser::kNf4}) {
+      changed.freeze.quantiser = quantiser;
+      if (!fits(changed, devices)) continue;
+      remedies.push_back(cat("run.frozen: ", quantiser_name(quantiser)));
+      break;
+    }
+  }
   // Devices like the last accelerator, and the CPU.
   std::vector<DeviceBudget> more(devices.begin(), devices.end());
   const auto last = std::find_if(more.rbegin(), more.rend(), [](const DeviceBudget& d) { return !d.is_host(); });

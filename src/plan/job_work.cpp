@@ -22,6 +22,7 @@ JobWork basic_work(const RunOptions& run, const ModelConfig& config) {
   work.dtype = to_scalar_type(run.dtype.value_or(config.dtype));
   work.host_threads = run.threads > 0 ? run.threads : at::get_num_threads();
   work.step_launch = run.step_launch;
+  work.freeze.quantiser = run.frozen;
   return work;
 }
 
@@ -73,6 +74,10 @@ std::string prompt_assumption(const ValueShape& prompt) {
 
 }  // namespace
 
+FreezeRule freeze_rule(const JobConfig& job, const ModelConfig& config) {
+  return {job.editor ? job.editor->targets(config) : std::vector<WeightId>(), job.run.frozen};
+}
+
 int64_t history_keys(const JobConfig& job, int64_t n_requests) {
   return job.editor->needs().history ? n_requests - job.schedule.largest_batch(n_requests) : 0;
 }
@@ -81,6 +86,7 @@ JobWork edit_work(const JobConfig& job, const ModelConfig& config, const WorkTex
                   std::vector<std::string>& assumptions) {
   JobWork work = basic_work(job.run, config);
   const Editor& editor = *job.editor;
+  work.freeze = freeze_rule(job, config);
   work.edited_layers = target_layers(editor, config);
   std::sort(work.edited_layers.begin(), work.edited_layers.end());
   work.changes = editor.needs().changes;
@@ -137,6 +143,8 @@ JobWork united(const JobWork& one, const JobWork& other) {
   JobWork work = one;
   work.batch = larger(one.batch, other.batch);
   work.edited_layers = both(one.edited_layers, other.edited_layers);
+  for (const WeightId id : other.freeze.edited)
+    if (std::ranges::find(work.freeze.edited, id) == work.freeze.edited.end()) work.freeze.edited.push_back(id);
   work.statistics_layers = both(one.statistics_layers, other.statistics_layers);
   work.history_keys = std::max(one.history_keys, other.history_keys);
   work.changes = std::max(one.changes, other.changes);
@@ -170,6 +178,7 @@ JobWork united(const JobWork& one, const JobWork& other) {
 
 JobWork statistics_work(const JobConfig& job, const ModelConfig& config) {
   JobWork work = basic_work(job.run, config);
+  work.freeze = freeze_rule(job, config);
   add_statistics(job, config, work);
   return work;
 }
@@ -183,6 +192,7 @@ JobWork evaluation_work(const RunOptions& run, const ModelConfig& config, const 
 JobWork typical_work(const RunOptions& run, const ModelConfig& config, std::vector<std::string>& assumptions) {
   JobWork work = basic_work(run, config);
   work.edited_layers = automatic_layers(config.n_layers);
+  for (const int64_t layer : work.edited_layers) work.freeze.edited.push_back({WeightKind::kDown, layer});
   work.statistics_layers = work.edited_layers;
   work.statistics_tokens = kMostTokens;
   work.document_tokens = std::min(StatisticsOptions().document_tokens, config.max_positions);

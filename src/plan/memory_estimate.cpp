@@ -143,12 +143,17 @@ int64_t training_bytes(const ModelConfig& config, const JobWork& work, const Sta
 }  // namespace
 
 int64_t StageEstimate::total() const {
-  return weights + edited + std::max({evaluate, value_activations + value_prefix, training, statistics, solve});
+  const int64_t work = std::max({evaluate, value_activations + value_prefix, training, statistics, solve});
+  return weights + std::max(loading, edited + unpacked + work);
 }
 
 StageEstimate estimate_stage(const ModelConfig& config, const JobWork& work, const Stage& stage, Batching batching) {
   StageEstimate estimate{.stage = stage};
-  estimate.weights = weight_bytes(config, {stage.begin, stage.end}, work.dtype);
+  const LayerRange layers{stage.begin, stage.end};
+  estimate.weights = weight_bytes(config, layers, work.dtype, work.freeze);
+  const FreezeBytes frozen = freeze_bytes(config, layers, work.dtype, work.freeze, stage.device);
+  estimate.loading = frozen.loading;
+  estimate.unpacked = frozen.unpacked;
   const int64_t edited = count_in(work.edited_layers, stage), d_key = config.largest_keys().size();
   estimate.edited = edited * config.d_model * d_key * (precise_bytes(work.dtype) + element_bytes(work)) +
                     edited * 8 * work.requests * work.changes * (config.d_model + d_key);

@@ -22,7 +22,7 @@ CausalLM load_model(const ModelFiles& files, const RunOptions& run, const JobWor
   if (plan.placement.stages().size() > 1) log_line("placement  " + plan.placement.description());
   if (!plan.idle.empty() && !choice.first_if_enough)
     log_line("placement  without a layer, since the model fits on the others: " + join(plan.idle));
-  return CausalLM::load(files.checkpoint, files.config, plan.placement);
+  return CausalLM::load(files.checkpoint, files.config, plan.placement, work.freeze);
 }
 
 CausalLM load_replica(const ModelFiles& files, const RunOptions& run, const JobWork& work, Communicator& communicator) {

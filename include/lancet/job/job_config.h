@@ -15,6 +15,7 @@
 #include "lancet/eval/evaluate.h"
 #include "lancet/io/output_folder.h"
 #include "lancet/job/schedule.h"
+#include "lancet/models/frozen_matrix.h"
 #include "lancet/requests/request.h"
 #include "lancet/runtime/devices.h"
 #include "lancet/spec/job_spec.h"
@@ -32,12 +33,13 @@ enum class Balance {
   kWork     ///< the time that each device works
 };
 
-/// How the work is run; no option here changes what is computed beyond rounding, but for `seed` (generated contexts,
-/// `corpus: self`).
+/// How the work is run; no option here changes what is computed beyond rounding, but for `frozen`, and `seed`
+/// (generated contexts, `corpus: self`).
 struct RunOptions {
   std::vector<std::string> devices{std::string(RunSpec::kDevices.alone)};  ///< as find_devices reads them
   Balance balance = Balance::kMemory;
-  std::optional<DType> dtype;  ///< of weights and activations; nullopt (auto): the checkpoint's
+  std::optional<DType> dtype;       ///< of weights and activations; nullopt (auto): the checkpoint's
+  std::optional<Quantiser> frozen;  ///< of matrices that are not edited; nullopt: as the checkpoint has them
   uint64_t seed = *RunSpec::kSeed.fallback;
   int64_t threads = *RunSpec::kThreads.fallback;  ///< CPU threads; 0: all
   /// Of several processes, one without any progress for so long ends the job.

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "lancet/io/checkpoint.h"
+#include "lancet/models/frozen_matrix.h"
 #include "lancet/models/hooks.h"
 #include "lancet/models/sequence_info.h"
 #include "lancet/models/weight_table.h"
@@ -17,6 +18,11 @@
 namespace lancet {
 
 struct PassConstants;
+
+class CausalLM;
+
+/// "BF16", with how frozen weights are kept, where there are any: "BF16, frozen weights nf4".
+std::string precision_text(const CausalLM& model);
 
 /// Layers begin..end-1.
 struct LayerRange {
@@ -27,12 +33,18 @@ struct LayerRange {
 /// Where `placement` has a weight.
 at::Device weight_device(const Placement& placement, WeightId id);
 
+struct ModelWeights {
+  std::map<WeightId, Tensor> full = {};  ///< in the placement's weight dtype
+  std::map<WeightId, FrozenMatrix> frozen = {};
+};
+
 class CausalLM {
  public:
-  /// Each tensor goes from its file straight to its device, in the placement's weight dtype; the model shares no memory
-  /// with the files.
-  /// Throws: CheckpointError when the checkpoint does not fit the configuration.
-  static CausalLM load(const Checkpoint& checkpoint, const ModelConfig& config, const Placement& placement);
+  /// Each tensor goes from its file straight to its device, in the placement's weight dtype or as `rule` freezes it;
+  /// the model shares no memory with the files. Throws: CheckpointError when the checkpoint does not fit the
+  /// configuration.
+  static CausalLM load(const Checkpoint& checkpoint, const ModelConfig& config, const Placement& placement,
+                       const FreezeRule& rule = {});
 
   /// Of weights made elsewhere: the table's, each on its device, in the placement's weight dtype and the table's shape.
   /// Throws: PlacementError / std::logic_error for a weight that is missing, too many, or another.
@@ -41,6 +53,8 @@ class CausalLM {
 
   const ModelConfig& config() const { return config_; }
   const Placement& placement() const { return placement_; }
+  /// By which the model was loaded.
+  const FreezeRule& freeze_rule() const { return rule_; }
   LayerRange all_layers() const { return {0, config_.n_layers}; }
 
   /// ids [B, T] int64 on the host -> embeddings [B, T, D] of the tokens alone, on the embedding's device.
@@ -64,21 +78,27 @@ class CausalLM {
   /// Final norm and head: h [N, D] -> logits [N, V] on the head's device, in the weight dtype.
   Tensor logits(const Tensor& h_ND) const;
 
-  /// On its layer's device. Throws: std::logic_error when the model has no such weight.
+  /// In full precision, on its layer's device. Throws: std::logic_error when the model has no such weight, or has it
+  /// frozen.
   const Tensor& weight(WeightId id) const;
+  bool is_frozen(WeightId id) const;
+  bool has_frozen() const { return !weights_.frozen.empty(); }
   /// The tensor takes the place of the weight (no copy); it may be an autograd leaf.
   /// Throws: PlacementError / std::logic_error on another device, dtype or shape.
   void set_weight(WeightId id, Tensor value);
 
  private:
   CausalLM(ModelConfig config, Placement placement);
+  /// Throws: as from_weights().
+  static CausalLM of(const ModelConfig& config, const Placement& placement, ModelWeights weights, FreezeRule rule);
 
   /// Adds what a layer of a pass over `range` needs of the sequence.
   void add_inputs(const SequenceInfo& sequence, LayerRange range, int64_t layer, PassInputs& pass) const;
 
   ModelConfig config_;
   Placement placement_;
-  std::map<WeightId, Tensor> weights_;
+  FreezeRule rule_;
+  ModelWeights weights_;
   std::shared_ptr<const PassConstants> constants_;
 };
 

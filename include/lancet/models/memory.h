@@ -9,8 +9,17 @@
 namespace lancet {
 
 /// Weights of a stage's layers; with the embedding on the first layer's stage, final norm and head on the last one's. A
-/// tied head counts where it is another device than the embedding's.
-int64_t weight_bytes(const ModelConfig& config, LayerRange layers, at::ScalarType dtype);
+/// tied head counts where it is another device than the embedding's. What the rule freezes counts as it is kept, by
+/// config.json alone.
+int64_t weight_bytes(const ModelConfig& config, LayerRange layers, at::ScalarType dtype, const FreezeRule& rule = {});
+
+/// What frozen weights take on a device besides themselves.
+struct FreezeBytes {
+  int64_t loading = 0;   ///< a matrix in full precision, or its stored form, while it is packed
+  int64_t unpacked = 0;  ///< a matrix that is computed with, in both passes
+};
+FreezeBytes freeze_bytes(const ModelConfig& config, LayerRange layers, at::ScalarType dtype, const FreezeRule& rule,
+                         at::Device device);
 
 /// Rows that go through the layers together.
 struct PassShape {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "lancet/models/weight_table.h"
+#include "lancet/quant/packed_matrix.h"
 #include "lancet/runtime/tensor.h"
 
 namespace lancet {
@@ -22,6 +23,9 @@ void put_stored_part(const Tensor& stored, const WeightSpec& spec, const Tensor&
 /// The weight's bytes where they lie in the file as they lie in the weight; nullopt where they have to be rearranged or
 /// unpacked.
 std::optional<TensorView> stored_view(const Checkpoint& checkpoint, const WeightSpec& spec);
+
+/// A matrix that the checkpoint has quantised, on `device`, in memory of its own. Throws: CheckpointError.
+PackedMatrix read_packed(const Checkpoint& checkpoint, const PackedSpec& spec, at::Device device);
 
 /// The weight as the checkpoint stores it, on the host: in its stored type, or unpacked to `unpacked` where it is
 /// quantised. Only to be read: it may be the file's memory. Throws: CheckpointError; NumericError when that type cannot

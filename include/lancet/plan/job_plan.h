@@ -43,6 +43,8 @@ struct WorkTexts {
 /// `config` with the job's run.dtype. Statistics in the cache are not known yet: the pass is counted.
 JobWork edit_work(const JobConfig& job, const ModelConfig& config, const WorkTexts& texts,
                   std::vector<std::string>& assumptions);
+/// Which weights the job's model keeps quantised.
+FreezeRule freeze_rule(const JobConfig& job, const ModelConfig& config);
 /// Keys of earlier batches that the job's last solve sees.
 int64_t history_keys(const JobConfig& job, int64_t n_requests);
 /// Work that takes at least what each of the two takes, of jobs on the same requests.

@@ -14,6 +14,7 @@ namespace lancet {
 /// What a job does, as far as memory and time depend on it.
 struct JobWork {
   at::ScalarType dtype = at::kFloat;  ///< of weights and activations
+  FreezeRule freeze;                  ///< which weights are kept quantised
   int64_t host_threads = 1;
 
   int64_t requests = 0;
@@ -49,6 +50,8 @@ struct JobWork {
 struct StageEstimate {
   Stage stage;
   int64_t weights = 0;
+  int64_t loading = 0;            ///< beside them, while they are loaded
+  int64_t unpacked = 0;           ///< of weights that are kept quantised, one at a time in every pass
   int64_t edited = 0;             ///< masters and new versions of edited weights
   int64_t evaluate = 0;           ///< forward passes and generation, with its keys and values
   int64_t value_activations = 0;  ///< of the batches under way
@@ -58,7 +61,8 @@ struct StageEstimate {
   int64_t solve = 0;              ///< factor, keys, systems and the change
   int64_t budget = 0;
 
-  /// Weights, edited weights, and the fullest of the stages of work, which come one after another.
+  /// Weights, edited weights, what is unpacked, and the fullest of the stages of work, which come one after another;
+  /// or what loading takes.
   int64_t total() const;
 };
 

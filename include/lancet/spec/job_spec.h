@@ -56,6 +56,12 @@ struct RunSpec {
   static constexpr std::string_view kDTypeNames[] = {"auto", "f32", "bf16", "f16", "f64"};
   static constexpr ChoiceOption kDType{
       {.key = "dtype", .meaning = "of weights and activations; `auto`: the checkpoint's"}, kDTypeNames};
+  static constexpr std::string_view kFrozenNames[] = {"none", "int8", "nf4", "fp8"};
+  static constexpr ChoiceOption kFrozen{
+      {.key = "frozen",
+       .meaning = "how matrices that are not edited are kept while the job runs: `none`: as the checkpoint has them; "
+                  "else quantised while they are loaded, which takes less memory and is less exact"},
+      kFrozenNames};
   static constexpr IntegerOption kSeed{
       {.key = "seed", .meaning = "of contexts and texts that the model writes, shuffling, and what a tune tries"},
       {.min = 0},
@@ -75,7 +81,8 @@ struct RunSpec {
                   "shown yet what that brings",
        .affects = Affects::kWork},
       false};
-  static constexpr AnyOption kAll[] = {&kDevices, &kBalance, &kDType, &kSeed, &kThreads, &kTimeout, &kCudaGraphs};
+  static constexpr AnyOption kAll[] = {&kDevices, &kBalance, &kDType,   &kFrozen,
+                                       &kSeed,    &kThreads, &kTimeout, &kCudaGraphs};
 };
 
 struct TuneSpec {

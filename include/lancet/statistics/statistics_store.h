@@ -26,9 +26,14 @@ StatisticsText text_of(const CorpusTokens& corpus);
 /// Names covariances in the cache, by everything that they depend on.
 class CovarianceKeys {
  public:
-  /// `checkpoint` and `config` outlive this; `dtype`: that the model runs in.
-  CovarianceKeys(std::string text_key, const Checkpoint& checkpoint, const ModelConfig& config, at::ScalarType dtype)
-      : text_key_(std::move(text_key)), checkpoint_(checkpoint), config_(config), dtype_(dtype) {}
+  /// `checkpoint` and `config` outlive this; `dtype` and `freeze`: how the model has its weights.
+  CovarianceKeys(std::string text_key, const Checkpoint& checkpoint, const ModelConfig& config, at::ScalarType dtype,
+                 FreezeRule freeze)
+      : text_key_(std::move(text_key)),
+        checkpoint_(checkpoint),
+        config_(config),
+        dtype_(dtype),
+        freeze_(std::move(freeze)) {}
   std::string of(int64_t layer) const;
 
  private:
@@ -36,6 +41,7 @@ class CovarianceKeys {
   const Checkpoint& checkpoint_;
   const ModelConfig& config_;
   at::ScalarType dtype_;
+  FreezeRule freeze_;
   mutable std::map<std::string, std::string> weight_hashes_;  // by stored name; every layer's key needs many of them
 };
 

@@ -64,12 +64,12 @@ Task task_of_model(const PlanArguments& arguments) {
 std::string size_text(int64_t bytes) { return bytes == 0 ? "-" : binary_bytes_text(static_cast<uint64_t>(bytes)); }
 
 std::string table_of(const JobPlan& plan) {
-  std::vector<std::vector<std::string>> rows{{"stage", "layers", "weights", "edited", "evaluate", "values",
+  std::vector<std::vector<std::string>> rows{{"stage", "layers", "weights", "unpacked", "edited", "evaluate", "values",
                                               "prefix cache", "training", "statistics", "solve", "total", "budget",
                                               ""}};
   for (const StageEstimate& s : plan.stages)
     rows.push_back({s.stage.device.str(), cat(s.stage.begin, "-", s.stage.end - 1), size_text(s.weights),
-                    size_text(s.edited), size_text(s.evaluate), size_text(s.value_activations),
+                    size_text(s.unpacked), size_text(s.edited), size_text(s.evaluate), size_text(s.value_activations),
                     size_text(s.value_prefix), size_text(s.training), size_text(s.statistics), size_text(s.solve),
                     size_text(s.total()), s.budget >= DeviceBudget::kUnknown ? "unknown" : size_text(s.budget),
                     s.total() <= s.budget ? "" : "too much"});
@@ -83,6 +83,8 @@ Json plan_json(const JobPlan& plan, const Task& task) {
                       {"first_layer", s.stage.begin},
                       {"last_layer", s.stage.end - 1},
                       {"weights", s.weights},
+                      {"loading", s.loading},
+                      {"unpacked", s.unpacked},
                       {"edited", s.edited},
                       {"evaluate", s.evaluate},
                       {"value_activations", s.value_activations},
@@ -110,7 +112,8 @@ ExitCode run_plan(const PlanArguments& arguments, const Output& output) {
     std::cout << plan_json(plan, task).dump(1) << "\n";
   } else {
     std::cout << table_of(plan);
-    std::cout << "  total: weights, edited weights, and the largest of evaluate, values with their prefix cache, "
+    std::cout << "  total: weights, the largest that is unpacked, edited weights, and the largest of evaluate, values "
+                 "with their prefix cache, "
                  "training, statistics, solve\n";
     if (plan.value_requests > 0)
       std::cout << "  values: " << counted(static_cast<size_t>(plan.value_requests), "request") << " a batch, "

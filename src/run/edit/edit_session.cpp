@@ -8,7 +8,7 @@
 namespace lancet {
 
 void EditSession::describe(const CausalLM& model, Communicator& ranks) {
-  model_dtype = dtype_name(to_dtype(model.placement().weight_dtype()));
+  model_dtype = precision_text(model);
   const std::vector<std::string> all = ranks.gather(model.placement().description());
   devices = all.front();
   if (std::count(all.begin(), all.end(), all.front()) != ranks.size()) {

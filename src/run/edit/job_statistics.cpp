@@ -67,7 +67,8 @@ bool JobStatistics::is_cached(const std::string& content_hash) const {
                                : options.from == StatisticsFrom::kCorpus ? text_of(*corpus_).content_key
                                                                          : "";
   const CovarianceKeys keys(text_key, files_.checkpoint, files_.config,
-                            to_scalar_type(job_.run.dtype.value_or(files_.config.dtype)));
+                            to_scalar_type(job_.run.dtype.value_or(files_.config.dtype)),
+                            freeze_rule(job_, files_.config));
   const std::optional<NullSpaceRule> rule = job_.editor->needs().null_space;
   return std::all_of(layers_.begin(), layers_.end(), [&](int64_t layer) {
     const std::string key = imported_ ? imported_->content_key(layer) : keys.of(layer);

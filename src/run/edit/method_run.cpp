@@ -87,7 +87,9 @@ void MethodRun::edit(CausalLM& model, WeightTransaction& transaction, Start star
 /// Everything but the requests and the options that a value depends on: config.json too says what the weights compute.
 std::string MethodRun::model_key() const {
   ContentHash hash;
-  return hash.add(session_.base_hash).add(session_.files.checkpoint.config_text()).add(session_.model_dtype).hex();
+  hash.add(session_.base_hash).add(session_.files.checkpoint.config_text()).add(session_.model_dtype);
+  if (job_.run.frozen) hash.add(freeze_rule(job_, session_.files.config).key(session_.files.config));
+  return hash.hex();
 }
 
 /// Everything that a batch's outcome and metrics depend on but its requests and those before it.

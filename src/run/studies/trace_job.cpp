@@ -60,7 +60,7 @@ class TraceRun {
     const CausalLM model = load_replica(*files_, job_.run, work(), ranks_);
     const MemoryWatch memory_watch(devices_with_memory(model.placement(), files_->config.n_layers));
     report_.content_hash = same_content_hash(ranks_, files_->checkpoint);
-    report_.dtype = dtype_name(to_dtype(model.placement().weight_dtype()));
+    report_.dtype = precision_text(model);
     report_.n_layers = files_->config.n_layers;
     const auto begun = std::chrono::steady_clock::now();
     choose_facts(model);

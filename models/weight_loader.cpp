@@ -1,0 +1,127 @@
+#include "weight_loader.h"
+
+#include <torch/types.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "lancet/core/progress.h"
+#include "lancet/core/strings.h"
+#include "lancet/models/stored_part.h"
+#include "lancet/models/tensor_reader.h"
+
+namespace lancet {
+namespace {
+
+/// Rounded up: a model that is there is never "0 MB".
+int64_t megabytes(int64_t bytes) { return (bytes + 999'999) / 1'000'000; }
+
+int64_t bytes_in_file(const Checkpoint& checkpoint, const WeightSpec& spec) {
+  return spec.stored_bytes(spec.packed.empty() ? checkpoint.info(spec.stored.tensors.front()).dtype : DType::kF32);
+}
+
+/// What lies on one device.
+class DeviceLoader {
+ public:
+  DeviceLoader(const Checkpoint& checkpoint, const Placement& placement, const FreezeRule& rule, at::Device device)
+      : checkpoint_(checkpoint), type_(placement.weight_dtype()), rule_(rule), device_(device) {}
+
+  void load(std::span<const WeightSpec* const> specs, const std::string& label, ModelWeights& weights) {
+    std::vector<const WeightSpec*> direct, rearranged, frozen;
+    int64_t total_bytes = 0;
+    for (const WeightSpec* spec : specs) {
+      total_bytes += bytes_in_file(checkpoint_, *spec);
+      const bool is_frozen = rule_.keeps_packed(*spec) || rule_.quantises(*spec);
+      (is_frozen ? frozen : stored_view(checkpoint_, *spec) ? direct : rearranged).push_back(spec);
+    }
+    Progress progress(label, megabytes(total_bytes), "MB");
+    int64_t done = 0;
+    const auto count = [&](const WeightSpec& spec) {
+      done += bytes_in_file(checkpoint_, spec);
+      progress.set(megabytes(done));
+    };
+    read_direct(direct, weights, [&](int64_t read_bytes) { progress.set(megabytes(read_bytes)); });
+    for (const WeightSpec* spec : direct) count(*spec);
+    for (const WeightSpec* spec : rearranged) {
+      weights.full.emplace(spec->id, read_rearranged(*spec));
+      count(*spec);
+    }
+    for (const WeightSpec* spec : frozen) {
+      weights.frozen.emplace(spec->id, rule_.quantises(*spec) ? quantised(*spec) : packed(*spec));
+      count(*spec);
+    }
+    progress.set(megabytes(total_bytes));
+  }
+
+ private:
+  void read_direct(const std::vector<const WeightSpec*>& specs, ModelWeights& weights,
+                   const std::function<void(int64_t)>& on_bytes) const {
+    std::vector<TensorRead> reads;
+    for (const WeightSpec* spec : specs) reads.push_back({*stored_view(checkpoint_, *spec), device_, type_});
+    std::vector<Tensor> tensors = read_tensors(reads, on_bytes);
+    for (size_t i = 0; i < specs.size(); ++i) weights.full.emplace(specs[i]->id, std::move(tensors[i]));
+  }
+
+  /// Of bytes that do not lie in the file as in the weight.
+  Tensor read_rearranged(const WeightSpec& spec) const {
+    const Tensor stored = read_stored(checkpoint_, spec, type_);
+    return upload(torch::empty(spec.shape, type_).copy_(stored), device_);
+  }
+
+  FrozenMatrix quantised(const WeightSpec& spec) const {
+    const std::optional<TensorView> stored = stored_view(checkpoint_, spec);
+    Tensor weight;
+    if (stored) {
+      const std::vector<TensorRead> reads{{*stored, device_, type_}};
+      weight = read_tensors(reads, [](int64_t) {}).front();
+    } else {
+      weight = read_rearranged(spec);
+    }
+    std::vector<FrozenRows> parts;
+    for (const Tensor& part : stored_parts(spec, weight))
+      parts.push_back({quantise(part, *rule_.quantiser, spec.name), 1, 0, part.size(0)});
+    return {std::move(parts), spec.parts_axis()};
+  }
+
+  FrozenMatrix packed(const WeightSpec& spec) {
+    std::vector<FrozenRows> parts;
+    const int64_t rows = spec.packed.size() > 1 ? spec.packed.front().rows : spec.shape.front();
+    for (const PackedSpec& matrix : spec.packed)
+      parts.push_back({assembled(matrix), spec.stored.groups, spec.stored.begin, rows});
+    return {std::move(parts), spec.parts_axis()};
+  }
+
+  /// Weights of one layer may share a matrix.
+  PackedMatrix assembled(const PackedSpec& spec) {
+    if (last_ && last_->first == spec.name) return last_->second;
+    last_.emplace(spec.name, read_packed(checkpoint_, spec, device_));
+    return last_->second;
+  }
+
+  const Checkpoint& checkpoint_;
+  at::ScalarType type_;
+  const FreezeRule& rule_;
+  at::Device device_;
+  std::optional<std::pair<std::string, PackedMatrix>> last_;
+};
+
+}  // namespace
+
+ModelWeights load_weights(const Checkpoint& checkpoint, const ModelConfig& config, const Placement& placement,
+                          const FreezeRule& rule) {
+  const std::vector<WeightSpec> table = resolve_weights(config, checkpoint);
+  ModelWeights weights;
+  std::vector<at::Device> devices;
+  for (const Stage& stage : placement.stages())
+    if (std::find(devices.begin(), devices.end(), stage.device) == devices.end()) devices.push_back(stage.device);
+  for (const at::Device device : devices) {
+    std::vector<const WeightSpec*> own;
+    for (const WeightSpec& spec : table)
+      if (weight_device(placement, spec.id) == device) own.push_back(&spec);
+    const std::string where = placement.stages().size() == 1 ? "" : cat(" ", device.str());
+    DeviceLoader(checkpoint, placement, rule, device).load(own, "loading" + where, weights);
+  }
+  return weights;
+}
+
+}  // namespace lancet

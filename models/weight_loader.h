@@ -1,0 +1,12 @@
+// A checkpoint's weights on their devices, in full precision or frozen.
+#pragma once
+
+#include "lancet/models/causal_lm.h"
+
+namespace lancet {
+
+/// As CausalLM::load(). Of what is frozen one matrix after another takes its stored form beside the packed one.
+ModelWeights load_weights(const Checkpoint& checkpoint, const ModelConfig& config, const Placement& placement,
+                          const FreezeRule& rule);
+
+}  // namespace lancet
