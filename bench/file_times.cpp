@@ -13,6 +13,7 @@
 #include <string>
 #include <thread>
 
+#include "lancet/io/checkpoint_export.h"
 #include "lancet/models/stored_part.h"
 #include "lancet/models/tensor_io.h"
 #include "lancet/plan/model_session.h"
@@ -89,7 +90,7 @@ void export_with_edits(const ModelFiles& files, const CausalLM& model, const std
       sources.push_back(to_source(names[i], edited.back()));
     }
   }
-  export_checkpoint(files.checkpoint, sources, folder);
+  export_checkpoint(files.checkpoint, {.replaced = sources}, folder);
 }
 
 }  // namespace

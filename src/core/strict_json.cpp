@@ -6,6 +6,19 @@
 #include "lancet/core/strings.h"
 
 namespace lancet {
+namespace {
+
+template <typename Json>
+Json parse_watched(std::string_view text, int max_depth) {
+  JsonWatch watch(max_depth, [](const std::string& key, int64_t) { throw JsonProblem(repeated_key_text(key)); });
+  try {
+    return Json::parse(text.begin(), text.end(), std::ref(watch));
+  } catch (const nlohmann::json::exception& error) {
+    throw JsonProblem(invalid_json_text(error.what()));
+  }
+}
+
+}  // namespace
 
 std::string repeated_key_text(std::string_view key) {
   return cat("the key '", printable(excerpt(key, 60)), "' stands twice in one object");
@@ -35,12 +48,11 @@ void JsonWatch::close_object(size_t n_distinct) {
 }
 
 nlohmann::json parse_strict_json(std::string_view text, int max_depth) {
-  JsonWatch watch(max_depth, [](const std::string& key, int64_t) { throw JsonProblem(repeated_key_text(key)); });
-  try {
-    return nlohmann::json::parse(text.begin(), text.end(), std::ref(watch));
-  } catch (const nlohmann::json::exception& error) {
-    throw JsonProblem(invalid_json_text(error.what()));
-  }
+  return parse_watched<nlohmann::json>(text, max_depth);
+}
+
+nlohmann::ordered_json parse_ordered_json(std::string_view text, int max_depth) {
+  return parse_watched<nlohmann::ordered_json>(text, max_depth);
 }
 
 std::string printable(std::string_view text) {

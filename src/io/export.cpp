@@ -1,16 +1,18 @@
-// Shards are written by several threads. What lies between the replaced tensors goes from file to file in the kernel
+// Shards are written by several threads. What lies between the changed tensors goes from file to file in the kernel
 // (on btrfs and XFS the whole shard, without moving a byte), from the file that was opened, whatever has its name by
-// now; the replaced tensors' bytes go where the base's are, since dtype and shape are the base's.
+// now. In shards that keep their layout the replaced tensors' bytes go where the base's are.
 #include <algorithm>
-#include <map>
+#include <nlohmann/json.hpp>
 #include <thread>
 
+#include "export_plan.h"
 #include "file_copy.h"
 #include "file_handle.h"
 #include "lancet/core/error.h"
 #include "lancet/core/parallel.h"
+#include "lancet/core/strict_json.h"
 #include "lancet/core/strings.h"
-#include "lancet/io/checkpoint.h"
+#include "lancet/io/checkpoint_export.h"
 #include "lancet/io/files.h"
 #include "model_files.h"
 #include "tensors/safetensors_head.h"
@@ -22,26 +24,6 @@ namespace fs = std::filesystem;
 
 /// More do not copy faster: the disk or the memory is the limit.
 constexpr size_t kMostThreads = 8;
-
-using Replaced = std::map<std::string_view, const TensorSource*>;
-
-Replaced check_replaced(const Checkpoint& base, std::span<const TensorSource> replaced) {
-  Replaced by_name;
-  for (const TensorSource& tensor : replaced) {
-    const TensorInfo& info = base.info(tensor.name);
-    const std::string where = cat(base.folder().string(), ": tensor '", tensor.name, "': ");
-    if (tensor.dtype != info.dtype || tensor.shape != info.shape)
-      throw CheckpointError(cat(where, "expected ", dtype_name(info.dtype), " ", shape_text(info.shape), ", got ",
-                                dtype_name(tensor.dtype), " ", shape_text(tensor.shape),
-                                "; convert it to the base's form"));
-    if (tensor.bytes.size() != info.end - info.begin)
-      throw CheckpointError(cat(where, "expected ", info.end - info.begin, " bytes, got ", tensor.bytes.size(),
-                                "; make the data agree with the shape"));
-    if (!by_name.emplace(tensor.name, &tensor).second)
-      throw CheckpointError(where + "expected one replacement, got two; give each tensor once");
-  }
-  return by_name;
-}
 
 void finish(FileHandle file) {
   file.sync();
@@ -55,69 +37,118 @@ void copy_whole_file(const MappedFile& from, const fs::path& target) {
   finish(std::move(to));
 }
 
-/// For a header with `format`, which transformers refuses a file without.
-std::string head_with_format(const SafetensorsReader& shard, const fs::path& target) {
+void write_whole_file(std::string_view text, const fs::path& target) {
+  FileHandle to = FileHandle::create(target);
+  to.write(std::as_bytes(std::span(text)));
+  finish(std::move(to));
+}
+
+/// With `format`, which transformers refuses a file without.
+std::string new_head(const SafetensorsReader& shard, const ExportedShard& exported, const fs::path& target) {
   std::vector<TensorSource> tensors;
-  for (const TensorInfo& info : shard.tensors())
-    tensors.push_back({info.name, info.dtype, info.shape, shard.view(info.name).bytes});
+  for (const ExportedTensor& tensor : exported.tensors)
+    tensors.push_back(tensor.source != nullptr ? *tensor.source
+                                               : TensorSource{tensor.kept->name, tensor.dtype(), tensor.shape(),
+                                                              shard.view(tensor.kept->name).bytes});
   Metadata metadata = shard.metadata();
   metadata["format"] = "pt";
   return safetensors_head(target, tensors, metadata);
 }
 
 /// Header and tensors from the first byte to the last; untouched neighbours in one copy.
-void write_in_order(const SafetensorsReader& shard, const Replaced& replaced, FileHandle& to) {
-  const auto copy = [&](uint64_t begin, uint64_t end) {
-    append_range({shard.file().descriptor(), shard.path(), begin, end - begin}, to);
+void write_in_order(const SafetensorsReader& shard, const ExportedShard& exported, FileHandle& to) {
+  uint64_t begin = 0, end = 0;  // of the base's bytes that come next
+  const auto copy = [&] {
+    if (begin < end) append_range({shard.file().descriptor(), shard.path(), begin, end - begin}, to);
   };
-  uint64_t copied = 0;  // where the next copy begins
-  if (!shard.metadata().contains("format")) {
-    const std::string head = head_with_format(shard, to.path());
+  if (exported.keeps_layout && shard.metadata().contains("format")) {
+    end = shard.tensors().empty() ? shard.file().bytes().size() : shard.tensors().front().begin;
+  } else {
+    const std::string head = new_head(shard, exported, to.path());
     to.write(std::as_bytes(std::span(head)));
-    copied = shard.tensors().empty() ? shard.file().bytes().size() : shard.tensors().front().begin;
   }
-  for (const TensorInfo& info : shard.tensors()) {
-    const auto found = replaced.find(info.name);
-    if (found == replaced.end()) continue;
-    copy(copied, info.begin);
-    to.write(found->second->bytes);
-    copied = info.end;
+  for (const ExportedTensor& tensor : exported.tensors) {
+    if (tensor.source != nullptr || tensor.kept->begin != end) {
+      copy();
+      begin = end = tensor.kept != nullptr ? tensor.kept->begin : 0;
+    }
+    if (tensor.source == nullptr)
+      end = tensor.kept->end;
+    else
+      to.write(tensor.source->bytes);
   }
-  copy(copied, shard.file().bytes().size());
+  copy();
 }
 
-void write_over(const SafetensorsReader& shard, const Replaced& replaced, FileHandle& to) {
-  for (const TensorInfo& info : shard.tensors())
-    if (const auto found = replaced.find(info.name); found != replaced.end())
-      to.write_at(found->second->bytes, info.begin);
+void write_over(const ExportedShard& exported, FileHandle& to) {
+  for (const ExportedTensor& tensor : exported.tensors)
+    if (tensor.source != nullptr) to.write_at(tensor.source->bytes, tensor.kept->begin);
 }
 
-/// Throws unless the file holds the shard's tensors: names, types, shapes, order. What was copied could be another
-/// header than the one that was read.
-void check_holds_tensors(const fs::path& file, const SafetensorsReader& shard) {
-  const auto same = [](const TensorInfo& a, const TensorInfo& b) {
-    return a.name == b.name && a.dtype == b.dtype && a.shape == b.shape;
+/// Throws unless the file holds the tensors: names, types, shapes, order. What was copied could be another header than
+/// the one that was read.
+void check_holds_tensors(const fs::path& file, const ExportedShard& exported, const SafetensorsReader& shard) {
+  const auto same = [](const TensorInfo& a, const ExportedTensor& b) {
+    return a.name == b.name() && a.dtype == b.dtype() && a.shape == b.shape();
   };
-  if (!std::ranges::equal(SafetensorsReader::open(file).tensors(), shard.tensors(), same))
+  if (!std::ranges::equal(SafetensorsReader::open(file).tensors(), exported.tensors, same))
     throw CheckpointError(cat(shard.path().string(),
                               ": expected the file as it was opened, got another header; it was written to "
                               "meanwhile: start again"));
 }
 
-void export_shard(const SafetensorsReader& shard, const Replaced& replaced, const fs::path& target) {
+void export_shard(const SafetensorsReader& shard, const ExportedShard& exported, const fs::path& target) {
   FileHandle file = FileHandle::create(target);
-  if (shard.metadata().contains("format") && clone_file(shard.file().descriptor(), file))
-    write_over(shard, replaced, file);
+  if (exported.keeps_layout && shard.metadata().contains("format") && clone_file(shard.file().descriptor(), file))
+    write_over(exported, file);
   else
-    write_in_order(shard, replaced, file);
-  check_holds_tensors(target, shard);
+    write_in_order(shard, exported, file);
+  check_holds_tensors(target, exported, shard);
   finish(std::move(file));
+}
+
+/// Keys are sorted. Throws: nlohmann::json::exception, JsonProblem where it is not the index that was opened.
+std::string changed_index(const MappedFile& file, const ExportPlan& plan) {
+  nlohmann::json index = parse_strict_json(file.text());
+  nlohmann::json& shard_of = index.at("weight_map");
+  std::vector<std::pair<std::string, nlohmann::json>> added;
+  for (const auto& [place, exchange] : plan.exchange_at)
+    for (const TensorSource& tensor : exchange->added) added.emplace_back(tensor.name, shard_of.at(std::string(place)));
+  for (const std::string_view name : plan.removed) shard_of.erase(std::string(name));
+  for (auto& [name, shard] : added) shard_of[name] = std::move(shard);
+  const auto metadata = index.find("metadata");
+  if (metadata != index.end() && metadata->is_object() && metadata->contains("total_size"))
+    (*metadata)["total_size"] = plan.tensor_bytes();
+  return index.dump(2) + "\n";
+}
+
+void write_changed_index(const MappedFile& file, const ExportPlan& plan, const fs::path& target) {
+  try {
+    write_whole_file(changed_index(file, plan), target);
+    return;
+  } catch (const nlohmann::json::exception&) {
+  } catch (const JsonProblem&) {
+  }
+  throw CheckpointError(cat(file.path().string(),
+                            ": expected the index as it was opened, got another text; it was written to meanwhile: "
+                            "start again"));
+}
+
+void export_side_file(const MappedFile& file, const CheckpointChanges& changes, const ExportPlan& plan,
+                      const fs::path& target) {
+  const fs::path name = file.path().filename();
+  if (name == "config.json" && changes.config_text)
+    write_whole_file(*changes.config_text, target / name);
+  else if (name == kIndexFile && !plan.removed.empty())
+    write_changed_index(file, plan, target / name);
+  else
+    copy_whole_file(file, target / name);
 }
 
 }  // namespace
 
-void export_checkpoint(const Checkpoint& base, std::span<const TensorSource> replaced, const fs::path& target) {
-  const Replaced by_name = check_replaced(base, replaced);
+void export_checkpoint(const Checkpoint& base, const CheckpointChanges& changes, const fs::path& target) {
+  const ExportPlan plan = plan_export(base, changes);
   std::error_code error;
   if (!fs::is_directory(target, error) || !folder_names(target).empty())
     throw CheckpointError(cat(target.string(), ": expected an existing, empty folder, got ",
@@ -128,10 +159,12 @@ void export_checkpoint(const Checkpoint& base, std::span<const TensorSource> rep
   const size_t n_threads = std::clamp<size_t>(std::thread::hardware_concurrency(), 1, kMostThreads);
   for_each_in_parallel(base.shards().size(), n_threads, [&](size_t i) {
     const SafetensorsReader& shard = base.shards()[i];
-    export_shard(shard, by_name, target / shard.path().filename());
+    if (!plan.shards[i].keeps_layout && plan.shards[i].tensors.empty()) return;  // no index would name it
+    export_shard(shard, plan.shards[i], target / shard.path().filename());
   });
-  for (const auto& file : base.side_files()) copy_whole_file(*file, target / file->path().filename());
-  base.check_unchanged();  // the copies too are of what was opened
+  for (const auto& file : base.side_files()) export_side_file(*file, changes, plan, target);
+  base.check_unchanged();                               // the copies too are of what was opened
+  if (!plan.removed.empty()) Checkpoint::open(target);  // its index has to be of these shards
   sync_folder(target);
 }
 

@@ -34,4 +34,8 @@ ModuleRules read_bitsandbytes(SchemeKeys& keys) {
   return rules;
 }
 
+void leave_out_bitsandbytes(OrderedJson& settings, const LeftOut& left_out) {
+  add_to_list(settings, "llm_int8_skip_modules", RuleText::kPatternOrEnd, kHeads, left_out);
+}
+
 }  // namespace lancet

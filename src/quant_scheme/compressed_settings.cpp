@@ -144,4 +144,8 @@ ModuleRules read_compressed_tensors(SchemeKeys& keys) {
   return rules;
 }
 
+void leave_out_compressed_tensors(OrderedJson& settings, const LeftOut& left_out) {
+  add_to_list(settings, "ignore", RuleText::kName, {}, left_out);
+}
+
 }  // namespace lancet

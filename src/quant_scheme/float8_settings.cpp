@@ -33,4 +33,15 @@ ModuleRules read_fbgemm_float8(SchemeKeys& keys) {
   return rules;
 }
 
+void leave_out_float8(OrderedJson& settings, const LeftOut& left_out) {
+  add_to_list(settings, "modules_to_not_convert", RuleText::kPatternOrEnd, kHeads, left_out);
+  // vLLM's own list, which it reads in place of the other.
+  if (const auto own = settings.find("ignored_layers"); own != settings.end() && !own->empty())
+    add_to_list(settings, "ignored_layers", RuleText::kPatternOrEnd, {}, left_out);
+}
+
+void leave_out_fbgemm_float8(OrderedJson& settings, const LeftOut& left_out) {
+  add_to_list(settings, "modules_to_not_convert", RuleText::kPatternOrEnd, kHeads, left_out);
+}
+
 }  // namespace lancet

@@ -119,4 +119,19 @@ ModuleRules read_awq(SchemeKeys& keys) {
   return rules;
 }
 
+void leave_out_gptq(OrderedJson& settings, const LeftOut& left_out) {
+  OrderedJson dynamic = OrderedJson::object();  // the first expression that matches holds
+  for (const std::string& module : left_out.modules) dynamic["-:" + exact_expression(module)] = OrderedJson::object();
+  OrderedJson& stored = settings["dynamic"];
+  if (stored.is_object())
+    for (const auto& [expression, value] : stored.items())
+      if (!dynamic.contains(expression)) dynamic[expression] = value;
+  stored = std::move(dynamic);
+}
+
+void leave_out_awq(OrderedJson& settings, const LeftOut& left_out) {
+  // A list here comes on top of what is left alone anyway.
+  add_to_list(settings, "modules_to_not_convert", RuleText::kPart, {}, left_out);
+}
+
 }  // namespace lancet

@@ -128,6 +128,15 @@ std::optional<PackedSpec> find_packed(const QuantScheme& scheme, const Checkpoin
   return finder.is_whole() ? std::optional(std::move(spec)) : std::nullopt;
 }
 
+std::vector<std::string> tensors_of_packing(const QuantScheme& scheme, const Checkpoint& checkpoint,
+                                            const PackedSpec& spec) {
+  std::vector<std::string> names;
+  for (const PackedPart& part : spec.parts) names.push_back(part.tensor);
+  for (std::string& name : scheme.aside_names(std::string_view(spec.name).substr(0, spec.name.size() - kWeight.size())))
+    if (checkpoint.contains(name)) names.push_back(std::move(name));
+  return names;
+}
+
 int64_t packed_bytes(const MatrixCode& code, int64_t rows, int64_t columns) {
   const int64_t codes = rows * blocks_of(columns * code.bits, 8);
   if (code.packing == MatrixPacking::kBitsAndBytes4) {

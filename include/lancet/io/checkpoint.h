@@ -58,13 +58,4 @@ class Checkpoint {
   mutable std::string content_hash_;  // empty: not asked for yet
 };
 
-/// Writes a complete model folder into the existing, empty folder `target`: the base's shards and index under the same
-/// names with `replaced` tensors exchanged (same name, dtype and shape as in the base), config, generation config and
-/// tokenizer files copied, nothing else; all of it synced. Untouched tensors' bytes go from file to file in the kernel,
-/// from the files that were opened; shards by several threads. `__metadata__` survives; `format: pt` is added when the
-/// base lacks it (transformers refuses a file without). Throws: CheckpointError, also for a base that is not unchanged
-/// before and after; `target` may then hold part of the files (callers write into a staging folder).
-void export_checkpoint(const Checkpoint& base, std::span<const TensorSource> replaced,
-                       const std::filesystem::path& target);
-
 }  // namespace lancet

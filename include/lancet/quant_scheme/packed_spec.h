@@ -65,6 +65,11 @@ struct MatrixPlace {
 std::optional<PackedSpec> find_packed(const QuantScheme& scheme, const Checkpoint& checkpoint, const MatrixPlace& place,
                                       std::vector<std::string>& problems);
 
+/// Names of all tensors that have no meaning once the matrix lies in full precision: its parts, and what its module has
+/// for computing with quantised inputs and outputs. Scales of kept keys and values keep theirs.
+std::vector<std::string> tensors_of_packing(const QuantScheme& scheme, const Checkpoint& checkpoint,
+                                            const PackedSpec& spec);
+
 /// What PackedMatrix::bytes() will be of a matrix of which only the configuration is known; exact for f32 scales of
 /// bitsandbytes, fp8 and f16 scales of GPTQ and AWQ, and bf16 ones of compressed-tensors.
 int64_t packed_bytes(const MatrixCode& code, int64_t rows, int64_t columns);

@@ -29,6 +29,7 @@ enum class MatrixPacking {
 struct ScaleBlock {
   int64_t rows = 1;
   int64_t columns = 0;
+  bool operator==(const ScaleBlock&) const = default;
 };
 
 /// What is subtracted from a whole number before it is scaled.
@@ -48,6 +49,7 @@ struct MatrixCode {
   bool ordered = false;        ///< the file has to say which group each column belongs to
   bool nested = false;         ///< kBitsAndBytes4: the scales are quantised too
   bool in_scale_type = false;  ///< kFloat8: computed in the scales' type, rather than in f32
+  bool operator==(const MatrixCode&) const = default;
 };
 
 class ModuleRules;
@@ -70,6 +72,9 @@ class QuantScheme {
   /// Whether a tensor is for computing with quantised activations, which lancet leaves in full precision: scales of
   /// inputs, outputs, and of kept keys and values.
   bool leaves_aside(std::string_view tensor) const;
+  /// Names that such tensors of a module's own inputs and outputs can have. Those of kept keys and values are not among
+  /// them: they mean the same where the module is not quantised.
+  std::vector<std::string> aside_names(std::string_view module) const;
 
  private:
   QuantScheme(std::string method, std::shared_ptr<const ModuleRules> rules)

@@ -8,6 +8,7 @@
 
 #include "earlier_output.h"
 #include "lancet/deltas/delta_file.h"
+#include "lancet/io/checkpoint_export.h"
 #include "lancet/io/files.h"
 #include "lancet/models/stored_part.h"
 #include "lancet/models/tensor_io.h"
@@ -38,7 +39,7 @@ void export_model(const ModelFiles& files, std::span<const WeightTransaction::En
   }
   std::vector<TensorSource> sources;
   for (const auto& [name, tensor] : edited) sources.push_back(to_source(name, tensor));
-  export_checkpoint(files.checkpoint, sources, folder);
+  export_checkpoint(files.checkpoint, {.replaced = sources}, folder);
 }
 
 }  // namespace

@@ -5,7 +5,7 @@
 #include <fstream>
 
 #include "lancet/core/error.h"
-#include "lancet/io/checkpoint.h"
+#include "lancet/io/checkpoint_export.h"
 #include "support/io_support.h"
 
 namespace lancet {
@@ -42,7 +42,7 @@ TEST(ExportCheckpoint, ReplacesTheBytesOfOneTensorAndNothingElse) {
   const auto base = Checkpoint::open(make_base(dir));
   const fs::path target = make_target(dir);
   const std::vector<TensorSource> replaced{{"x", DType::kI8, {1, 3}, bytes_of("XYZ")}};
-  export_checkpoint(base, replaced, target);
+  export_checkpoint(base, {.replaced = replaced}, target);
   EXPECT_EQ(read_bytes(target / "s2.safetensors"), safetensors_bytes(kWithFormat, "XYZ"));
   EXPECT_EQ(read_bytes(base.folder() / "s2.safetensors"), safetensors_bytes(kWithFormat, "xyz"));
   EXPECT_EQ(names_in(target),
@@ -57,7 +57,7 @@ TEST(ExportCheckpoint, AddsTheFormatThatTransformersAsksFor) {
   const auto base = Checkpoint::open(make_base(dir));
   const fs::path target = make_target(dir);
   const std::vector<TensorSource> replaced{{"v", DType::kU8, {1}, bytes_of("V")}};
-  export_checkpoint(base, replaced, target);
+  export_checkpoint(base, {.replaced = replaced}, target);
   const auto exported = Checkpoint::open(target);
   EXPECT_EQ(exported.shards()[0].metadata(), (Metadata{{"format", "pt"}}));
   EXPECT_EQ(exported.shards()[1].metadata(), (Metadata{{"format", "pt"}, {"k", "kept"}}));
@@ -83,7 +83,7 @@ TEST(ExportCheckpoint, RefusesReplacementsThatDoNotFitTheBase) {
   const auto base = Checkpoint::open(make_base(dir));
   const fs::path target = make_target(dir);
   const auto refused = [&](std::vector<TensorSource> replaced) {
-    return message_of<CheckpointError>([&] { export_checkpoint(base, replaced, target); });
+    return message_of<CheckpointError>([&] { export_checkpoint(base, {.replaced = replaced}, target); });
   };
   expect_says(refused({{"unknown", DType::kU8, {1}, bytes_of("x")}}), {"'unknown'"});
   expect_says(refused({{"w", DType::kI8, {2}, bytes_of("12")}}), {"'w'", "expected U8 [2]", "got I8 [2]"});
@@ -187,6 +187,137 @@ TEST(ExportCheckpoint, NoticesAShardThatWasCutSinceItWasOpened) {
   }
 }
 
+/// A matrix of two packed parts between other tensors, and the index that transformers writes.
+constexpr const char* kPacked =
+    R"({"__metadata__":{"format":"pt"},"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},)"
+    R"("m.codes":{"dtype":"I32","shape":[1],"data_offsets":[4,8]},"b":{"dtype":"BF16","shape":[2],"data_offsets":[8,12]},)"
+    R"("m.scales":{"dtype":"F16","shape":[1],"data_offsets":[12,14]},"c":{"dtype":"U8","shape":[2],"data_offsets":[14,16]}})";
+
+fs::path make_packed_base(const TempDir& dir) {
+  const fs::path base = dir / "base";
+  write_bytes(base / "s1.safetensors", safetensors_bytes(kPacked, "aaaaMMMMbbbbSScc"));
+  write_bytes(base / "s2.safetensors", safetensors_bytes(kWithFormat, "xyz"));
+  write_bytes(base / "model.safetensors.index.json",
+              R"({"metadata":{"total_size":19,"kept":[1]},"weight_map":{"x":"s2.safetensors","a":"s1.safetensors",)"
+              R"("m.codes":"s1.safetensors","m.scales":"s1.safetensors","b":"s1.safetensors","c":"s1.safetensors"}})");
+  write_bytes(base / "config.json", "old");
+  return base;
+}
+
+const std::vector<std::string> kParts{"m.scales", "m.codes"};
+
+TensorExchange whole_matrix() {
+  return {.removed = kParts, .added = {{"m.weight", DType::kBF16, {2, 1}, bytes_of("WWWW")}}};
+}
+
+/// With blanks to a multiple of 8, as the writer has it.
+std::string padded_file(std::string header, std::string_view data) {
+  while (header.size() % 8 != 0) header += ' ';
+  return safetensors_bytes(header, data);
+}
+
+TEST(ExportCheckpoint, PutsTensorsInThePlaceOfOthers) {
+  const TempDir dir;
+  const auto base = Checkpoint::open(make_packed_base(dir));
+  const fs::path target = make_target(dir);
+  const std::vector<TensorExchange> exchanged{whole_matrix()};
+  const std::vector<TensorSource> replaced{{"b", DType::kBF16, {2}, bytes_of("BBBB")},
+                                           {"x", DType::kI8, {1, 3}, bytes_of("XYZ")}};
+  export_checkpoint(base, {.replaced = replaced, .exchanged = exchanged, .config_text = "new"}, target);
+  EXPECT_EQ(
+      read_bytes(target / "s1.safetensors"),
+      padded_file(
+          R"({"__metadata__":{"format":"pt"},"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},)"
+          R"("m.weight":{"dtype":"BF16","shape":[2,1],"data_offsets":[4,8]},"b":{"dtype":"BF16","shape":[2],"data_offsets":[8,12]},)"
+          R"("c":{"dtype":"U8","shape":[2],"data_offsets":[12,14]}})",
+          "aaaaWWWWBBBBcc"));
+  EXPECT_EQ(read_bytes(target / "s2.safetensors"), safetensors_bytes(kWithFormat, "XYZ"));
+  EXPECT_EQ(read_bytes(target / "config.json"), "new");
+  EXPECT_EQ(read_bytes(target / "model.safetensors.index.json"),
+            "{\n  \"metadata\": {\n    \"kept\": [\n      1\n    ],\n    \"total_size\": 17\n  },\n  "
+            "\"weight_map\": {\n    \"a\": \"s1.safetensors\",\n    \"b\": \"s1.safetensors\",\n    "
+            "\"c\": \"s1.safetensors\",\n    \"m.weight\": \"s1.safetensors\",\n    "
+            "\"x\": \"s2.safetensors\"\n  }\n}\n");
+  EXPECT_EQ(text_of(Checkpoint::open(target).view("m.weight").bytes), "WWWW");
+  EXPECT_EQ(read_bytes(base.folder() / "s1.safetensors"), safetensors_bytes(kPacked, "aaaaMMMMbbbbSScc"));
+}
+
+TEST(ExportCheckpoint, PutsTensorsInThePlaceOfThoseOfSeveralShards) {
+  const TempDir dir;
+  const auto base = Checkpoint::open(make_packed_base(dir));
+  const fs::path target = make_target(dir);
+  const std::vector<TensorExchange> exchanged{
+      {.removed = {"x", "c"}, .added = {{"x", DType::kU8, {1}, bytes_of("1")}, {"y", DType::kU8, {0}, {}}}}};
+  export_checkpoint(base, {.exchanged = exchanged}, target);
+  const auto exported = Checkpoint::open(target);
+  EXPECT_EQ(exported.tensor_names(), (std::vector<std::string>{"a", "b", "m.codes", "m.scales", "x", "y"}));
+  EXPECT_EQ(exported.view("x").owner->path().filename(), "s1.safetensors");
+  EXPECT_EQ(text_of(exported.view("x").bytes), "1");
+  EXPECT_FALSE(fs::exists(target / "s2.safetensors"));
+}
+
+TEST(ExportCheckpoint, ExchangesInAModelOfOneFile) {
+  const TempDir dir;
+  write_bytes(dir / "base" / "model.safetensors", safetensors_bytes(kPacked, "aaaaMMMMbbbbSScc"));
+  write_bytes(dir / "base" / "config.json", "old");
+  const auto base = Checkpoint::open(dir / "base");
+  const fs::path target = make_target(dir);
+  const std::vector<TensorExchange> exchanged{whole_matrix()};
+  export_checkpoint(base, {.exchanged = exchanged}, target);
+  EXPECT_EQ(names_in(target), (std::set<std::string>{"model.safetensors", "config.json"}));
+  EXPECT_EQ(read_bytes(target / "config.json"), "old");
+  const auto exported = Checkpoint::open(target);
+  EXPECT_EQ(exported.tensor_names(), (std::vector<std::string>{"a", "b", "c", "m.weight"}));
+  EXPECT_EQ(text_of(exported.view("b").bytes), "bbbb");
+  EXPECT_EQ(text_of(exported.view("c").bytes), "cc");
+}
+
+TEST(ExportCheckpoint, OrdersTensorsBySizeWhereOneWouldLieAtAnOddPlace) {
+  const TempDir dir;
+  write_bytes(dir / "base" / "model.safetensors",
+              safetensors_bytes(R"({"h":{"dtype":"F16","shape":[1],"data_offsets":[0,2]},)"
+                                R"("n":{"dtype":"U8","shape":[3],"data_offsets":[2,5]},)"
+                                R"("m":{"dtype":"U8","shape":[1],"data_offsets":[5,6]},)"
+                                R"("o":{"dtype":"U8","shape":[1],"data_offsets":[6,7]}})",
+                                "hhnnnmo"));
+  write_bytes(dir / "base" / "config.json", "old");
+  const auto base = Checkpoint::open(dir / "base");
+  const fs::path target = make_target(dir);
+  const std::vector<TensorExchange> exchanged{{.removed = {"m"}, .added = {{"m", DType::kF32, {1}, bytes_of("MMMM")}}}};
+  export_checkpoint(base, {.exchanged = exchanged}, target);
+  const auto shard = SafetensorsReader::open(target / "model.safetensors");
+  std::string names, data;
+  for (const TensorInfo& info : shard.tensors()) {
+    names += info.name;
+    data += text_of(shard.view(info.name).bytes);
+    EXPECT_EQ(info.begin % static_cast<uint64_t>(bytes_per_element(info.dtype)), 0U) << info.name;
+  }
+  EXPECT_EQ(names, "mhno");
+  EXPECT_EQ(data, "MMMMhhnnno");
+}
+
+TEST(ExportCheckpoint, RefusesExchangesThatDoNotFit) {
+  const TempDir dir;
+  const auto base = Checkpoint::open(make_packed_base(dir));
+  const fs::path target = make_target(dir);
+  const std::vector<TensorSource> replaced{{"a", DType::kF32, {1}, bytes_of("AAAA")}};
+  const auto refused = [&](std::vector<TensorExchange> exchanged) {
+    return message_of<CheckpointError>(
+        [&] { export_checkpoint(base, {.replaced = replaced, .exchanged = exchanged}, target); });
+  };
+  const TensorSource added{"new", DType::kU8, {1}, bytes_of("1")};
+  expect_says(refused({{{"unknown"}, {added}}}), {"'unknown'"});
+  expect_says(refused({{{}, {added}}}), {"got 0 and 1"});
+  expect_says(refused({{{"b"}, {}}}), {"got 1 and 0"});
+  expect_says(refused({{{"b", "b"}, {added}}}), {"'b'", "more than one change"});
+  expect_says(refused({{{"a"}, {added}}}), {"'a'", "more than one change"});
+  expect_says(refused({{{"b"}, {added}}, {{"c"}, {added}}}), {"'new'", "taken"});
+  expect_says(refused({{{"b"}, {{"x", DType::kU8, {1}, bytes_of("1")}}}}), {"'x'", "taken"});
+  expect_says(refused({{{"b"}, {{"new", DType::kBF16, {1}, bytes_of("123")}}}}), {"'new'", "BF16 [1]", "got 3 bytes"});
+  expect_says(refused({{{"b"}, {{"new", DType::kBF16, {-1}, {}}}}}), {"'new'"});
+  EXPECT_TRUE(names_in(target).empty());
+}
+
 /// Every tensor but one byte-identical, metadata kept, exactly the files of the model.
 void check_export_of_shared_model(const fs::path& folder, const fs::path& target, const std::set<std::string>& files) {
   const auto base = Checkpoint::open(folder);
@@ -196,7 +327,7 @@ void check_export_of_shared_model(const fs::path& folder, const fs::path& target
   std::ranges::reverse(bytes);
   ASSERT_NE(bytes, text_of(old.bytes));
   const std::vector<TensorSource> replaced{{changed, old.dtype, old.shape, bytes_of(bytes)}};
-  export_checkpoint(base, replaced, target);
+  export_checkpoint(base, {.replaced = replaced}, target);
 
   const auto exported = Checkpoint::open(target);
   EXPECT_EQ(exported.tensor_names(), base.tensor_names());

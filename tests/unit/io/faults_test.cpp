@@ -16,7 +16,7 @@
 
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
-#include "lancet/io/checkpoint.h"
+#include "lancet/io/checkpoint_export.h"
 #include "lancet/io/output_folder.h"
 #include "support/io_support.h"
 
@@ -139,7 +139,7 @@ class FaultsTest : public ::testing::Test {
     fs::create_directory(dir / "target");
     const std::vector<TensorSource> replaced{{"cv", DType::kU8, {3000}, bytes_of(new_bytes)},
                                              {"bv", DType::kU8, {3000}, bytes_of(new_bytes)}};
-    export_checkpoint(Checkpoint::open(dir / "base"), replaced, dir / "target");
+    export_checkpoint(Checkpoint::open(dir / "base"), {.replaced = replaced}, dir / "target");
     EXPECT_EQ(read_bytes(dir / "target" / "a.safetensors"), shard_bytes("a", kFormat, old_bytes));
     EXPECT_EQ(read_bytes(dir / "target" / "b.safetensors"), shard_bytes("b", kFormat, new_bytes));
     EXPECT_EQ(read_bytes(dir / "target" / "c.safetensors"), shard_bytes("c", kFormat, new_bytes));
@@ -147,6 +147,25 @@ class FaultsTest : public ::testing::Test {
     for (const std::string shard : {"b", "c"})  // the base keeps its own
       EXPECT_EQ(read_bytes(dir / "base" / (shard + ".safetensors")),
                 shard_bytes(shard, shard == "c" ? "" : kFormat, old_bytes));
+  }
+
+  /// Exports a model of one shard whose middle tensor gives way to another, and compares the file byte by byte.
+  static void exchange_and_compare() {
+    const std::string new_bytes = some_bytes(6000, 7);
+    const TempDir dir;
+    write_bytes(dir / "base" / "model.safetensors",
+                shard_bytes("", R"("__metadata__":{"format":"pt"})", some_bytes(3000, 2)));
+    write_bytes(dir / "base" / "config.json", "{}");
+    fs::create_directory(dir / "target");
+    const std::vector<TensorExchange> exchanged{
+        {.removed = {"v"}, .added = {{"n", DType::kU16, {3000}, bytes_of(new_bytes)}}}};
+    export_checkpoint(Checkpoint::open(dir / "base"), {.exchanged = exchanged}, dir / "target");
+    std::string header = R"({"__metadata__":{"format":"pt"},"u":{"dtype":"U8","shape":[3000],"data_offsets":[0,3000]},)"
+                         R"("n":{"dtype":"U16","shape":[3000],"data_offsets":[3000,9000]},)"
+                         R"("w":{"dtype":"U8","shape":[3000],"data_offsets":[9000,12000]}})";
+    while (header.size() % 8 != 0) header += ' ';
+    EXPECT_EQ(read_bytes(dir / "target" / "model.safetensors"),
+              safetensors_bytes(header, cat(some_bytes(3000, 1), new_bytes, some_bytes(3000, 3))));
   }
 };
 
@@ -206,6 +225,24 @@ TEST_F(FaultsTest, ReportsAFullDiskWhileCopying) {
   copy_error = ENOSPC;
   expect_says(message_of<CheckpointError>([&] { export_and_compare(); }),
               {"target/", ".safetensors", "No space left", "free some space"});
+}
+
+TEST_F(FaultsTest, ExchangesTensorsHoweverTheKernelCopies) {
+  exchange_and_compare();
+  EXPECT_GE(copied_bytes, 6000U);  // what is kept
+  clones = true;
+  exchange_and_compare();
+  EXPECT_EQ(clones_made, 0);  // the layout is another
+  largest_copy = 1000;
+  exchange_and_compare();
+  copy_error = EXDEV;
+  copies_before_error = 2;
+  exchange_and_compare();
+}
+
+TEST_F(FaultsTest, ReportsAFullDiskWhileExchangingTensors) {
+  copy_error = ENOSPC;
+  expect_says(message_of<CheckpointError>([] { exchange_and_compare(); }), {"model.safetensors", "No space left"});
 }
 
 TEST_F(FaultsTest, RenamesInStepsWhereTheFileSystemCannotExchange) {

@@ -113,6 +113,20 @@ TEST(QuantScheme, ReadsGroupsOfCompressedTensorsByHowMuchTheySay) {
   EXPECT_FALSE(scheme.leaves_aside("model.layers.1.mlp.up_proj.weight_scale"));
 }
 
+TEST(QuantScheme, KnowsWhatAModuleHasBesideItsWeight) {
+  const QuantScheme scheme = scheme_of(kCompressed);
+  const auto has = [&](std::string_view module, const std::string& name) {
+    const std::vector<std::string> names = scheme.aside_names(module);
+    return std::find(names.begin(), names.end(), name) != names.end();
+  };
+  EXPECT_TRUE(has("a.mlp.up_proj", "a.mlp.up_proj.input_scale"));
+  EXPECT_TRUE(has("a.mlp.up_proj", "a.mlp.up_proj.output_scale"));
+  EXPECT_TRUE(has("a.k_proj", "a.k_proj.input_scale"));
+  EXPECT_FALSE(has("a.k_proj", "a.k_proj.output_scale"));
+  EXPECT_TRUE(scheme.leaves_aside("a.k_proj.output_scale"));
+  EXPECT_TRUE(scheme.leaves_aside("a.k_scale"));
+}
+
 TEST(QuantScheme, ReadsWhatALanguageModelInAnotherHas) {
   const std::optional<QuantScheme> scheme =
       QuantScheme::parse(R"({"text_config": {"quantization_config": {"load_in_8bit": true}}})", {}, "config.json");

@@ -1,0 +1,31 @@
+// Where a config.json has its settings of quantisation, and which method's they are.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "methods.h"
+
+namespace lancet {
+
+/// Throws: CheckpointError when the text is no JSON object.
+OrderedJson parse_config(std::string_view text, std::string_view where);
+
+struct SettingsPlace {
+  std::string key = {};                                               ///< "text_config.quantization_config"
+  OrderedJson::json_pointer pointer = OrderedJson::json_pointer("");  ///< the same, to look it up
+};
+
+/// Also in the part of a multi-modal configuration that describes the language model.
+std::vector<SettingsPlace> find_settings(const OrderedJson& config);
+
+/// Of settings that are an object: the method's name as they have it, or as they imply it.
+std::string method_name(SchemeKeys& keys);
+
+/// nullptr: it is none that is read.
+const Method* find_method(std::string_view name);
+std::string known_methods();
+
+}  // namespace lancet
