@@ -103,12 +103,14 @@ const WeightDelta& WeightTransaction::apply(WeightId id, WeightDelta delta) {
   return entry->deltas.back();
 }
 
-std::vector<RoundingLoss> WeightTransaction::round_as_stored() {
+std::vector<RoundingLoss> WeightTransaction::round_as_written() {
   const torch::NoGradGuard no_grad;
   std::vector<RoundingLoss> losses;
   for (Entry& entry : entries_) {
     const Tensor base = entry.base.to(entry.master.device(), entry.master.scalar_type());
-    const Tensor rounded = entry.master.to(entry.base.scalar_type()).to(entry.master.scalar_type());
+    const Tensor rounded =
+        read_back_ ? read_back_(entry) : entry.master.to(entry.base.scalar_type()).to(entry.master.scalar_type());
+    check_device(rounded, entry.master.device(), weight_name(model_.config(), entry.id) + ": as written");
     const double change = (entry.master - base).norm().item<double>();
     const double lost = (rounded - entry.master).norm().item<double>();
     if (!std::isfinite(change) || !std::isfinite(lost))

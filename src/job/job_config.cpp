@@ -120,6 +120,9 @@ std::optional<OutputOptions> parse_output(ConfigSection& job, const std::filesys
   options.dir = read(output, OutputSpec::kDir, base);
   options.if_exists = read(output, OutputSpec::kReplace) ? IfExists::kReplace : IfExists::kError;
   options.keeps_state = read(output, OutputSpec::kState);
+  options.format = read<OutputFormat>(output, OutputSpec::kFormat);
+  options.rounding = read<OutputRounding>(output, OutputSpec::kRounding);
+  options.covariance_weight = read(output, OutputSpec::kCovarianceWeight);
   output.finish();
   return options;
 }

@@ -102,7 +102,7 @@ class PlannedJob {
     const auto editor = editor_with(batch);
     EditorState state = editor->make_state();
     editor->edit(context, requests_, state, transaction);
-    transaction.round_as_stored();
+    transaction.round_as_written();
     evaluate(model);
   }
 

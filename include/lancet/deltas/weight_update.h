@@ -68,9 +68,14 @@ class WeightTransaction {
   /// has NaN or Inf, is too large to have a norm, or makes the weight leave the range of its dtype.
   const WeightDelta& apply(WeightId id, WeightDelta delta);
 
-  /// Puts every master, rounded to the type its weight is stored in, in the model, so that what is measured is what is
-  /// exported. The masters stay exact. Throws: NumericError when a weight leaves that type's range.
-  std::vector<RoundingLoss> round_as_stored();
+  /// What a reader of the output gets of a weight: [d_out, d_in] in the master's type, on its device.
+  using ReadBack = std::function<Tensor(const Entry&)>;
+  /// Empty, as at first: the master rounded to the type that the weight is stored in.
+  void write_as(ReadBack read_back) { read_back_ = std::move(read_back); }
+
+  /// Puts every weight, as a reader of the output gets it, in the model, so that what is measured is what is exported.
+  /// The masters stay exact. Throws: NumericError when a weight leaves the range of the type it is stored in.
+  std::vector<RoundingLoss> round_as_written();
   /// Puts the weights from before the first change in the model; the masters stay.
   void put_unedited();
   /// Puts the masters themselves back in the model: what the next change is made on.
@@ -93,6 +98,7 @@ class WeightTransaction {
   CausalLM& model_;
   StoredWeight stored_;
   DeltaFilter filter_;
+  ReadBack read_back_;
   std::vector<Entry> entries_;
 };
 

@@ -54,10 +54,18 @@ struct RequestSource {
   std::vector<EditRequest> inline_requests;
 };
 
+enum class OutputFormat { kAuto, kCheckpoint, kAdapter, kMixed, kQuantised };
+
+/// How edited weights are brought back into a quantised format.
+enum class OutputRounding { kEdits, kStatistics, kNearest };
+
 struct OutputOptions {
-  std::filesystem::path dir;
+  std::filesystem::path dir = {};
   IfExists if_exists = IfExists::kError;
   bool keeps_state = OutputSpec::kState.fallback;  ///< what `continue_from` needs is written too
+  OutputFormat format = OutputFormat::kAuto;
+  OutputRounding rounding = OutputRounding::kEdits;                    ///< of kQuantised
+  double covariance_weight = *OutputSpec::kCovarianceWeight.fallback;  ///< of kEdits
 };
 
 /// A key of `editor:` and the values to try.

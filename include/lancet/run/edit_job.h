@@ -16,6 +16,13 @@
 
 namespace lancet {
 
+/// What bringing an edited weight back into a quantised format cost.
+struct RequantisedWeight {
+  std::string name;
+  double edit_lost = 0;   ///< ||E K|| / ||D K||: E what was lost, D the edit, K the keys of all requests so far
+  double text_error = 0;  ///< root of tr(E C E^T) / tr(W C W^T): C the keys' second moments, W the edited weight
+};
+
 /// What a run did and measured; report.json is made of it.
 struct EditReport {
   std::vector<EditRequest> requests;
@@ -30,6 +37,9 @@ struct EditReport {
   Evaluation before;
   Evaluation after;
   std::vector<std::pair<std::string, RoundingLoss>> rounding;  ///< per edited weight, by name
+  std::vector<RequantisedWeight> requantised;                  ///< of `output.format: quantised`
+  std::string output_format;                                   ///< "checkpoint"
+  std::string measured_on;                                     ///< what the weights were when they were measured
   StatisticsReport statistics;
   std::string base_hash;
   std::string model_dtype;         ///< weights and activations of the run

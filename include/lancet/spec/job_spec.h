@@ -39,7 +39,26 @@ struct OutputSpec {
                                        false};
   static constexpr FlagOption kState{
       {.key = "state", .meaning = "what `continue_from` needs is written too", .affects = Affects::kWork}, true};
-  static constexpr AnyOption kAll[] = {&kDir, &kReplace, &kState};
+  static constexpr std::string_view kFormats[] = {"auto", "checkpoint", "adapter", "mixed", "quantised"};
+  static constexpr ChoiceOption kFormat{
+      {.key = "format",
+       .meaning = "`checkpoint`: the model with its edited weights in the types that it has; `adapter`: a LoRA adapter "
+                  "for the untouched model; of a quantised model also `mixed`: edited weights in full precision, the "
+                  "others as they are, and `quantised`: edited weights in the model's own format; `auto`: `adapter` "
+                  "where quantised weights are edited, else `checkpoint`"},
+      kFormats};
+  static constexpr std::string_view kRoundings[] = {"edits", "statistics", "nearest"};
+  static constexpr ChoiceOption kRounding{
+      {.key = "rounding",
+       .meaning =
+           "of `format: quantised`, whose errors are made good where it matters: for the `edits` and for text, for "
+           "text alone by the `statistics`, or each number to the `nearest`"},
+      kRoundings};
+  static constexpr NumberOption kCovarianceWeight{
+      {.key = "covariance_weight", .meaning = "of `rounding: edits`, the weight of text beside the edits"},
+      {.min = 1e-6},
+      30};
+  static constexpr AnyOption kAll[] = {&kDir, &kReplace, &kState, &kFormat, &kRounding, &kCovarianceWeight};
 };
 
 struct RunSpec {

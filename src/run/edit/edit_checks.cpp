@@ -5,7 +5,6 @@
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
 #include "lancet/core/words.h"
-#include "lancet/models/weight_table.h"
 #include "lancet/requests/prepared_request.h"
 
 namespace lancet {
@@ -34,18 +33,6 @@ void check_requests(const ModelFiles& files, const std::vector<EditRequest>& req
   } else {
     tokenize_requests(*files.tokenizer, requests);
   }
-  check_targets(files, editor);
-}
-
-void check_targets(const ModelFiles& files, const Editor& editor) {
-  const std::vector<WeightId> targets = editor.targets(files.config);
-  if (files.config.quantised == nullptr) return;
-  for (const WeightSpec& spec : resolve_weights(files.config, files.checkpoint))
-    if (!spec.packed.empty() && std::ranges::find(targets, spec.id) != targets.end())
-      throw ConfigError(cat("model: ", files.checkpoint.folder().string(), ": ", spec.name, " is quantised (",
-                            files.config.quantised->method(),
-                            "), and changes of quantised weights cannot be written yet: expected weights of BF16, F16, "
-                            "F32 or F64: edit the original model, or layers that are not quantised"));
 }
 
 void check_lengths(const ModelFiles& files, const std::vector<EditRequest>& requests) {

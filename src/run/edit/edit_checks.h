@@ -12,9 +12,6 @@ namespace lancet {
 /// Everything about the requests that can fail without a model pass. Throws: ConfigError.
 void check_requests(const ModelFiles& files, const std::vector<EditRequest>& requests, const Editor& editor);
 
-/// What is edited must be there, and in full precision. Throws: ConfigError.
-void check_targets(const ModelFiles& files, const Editor& editor);
-
 /// A prompt and its target must fit the positions that the model knows (config.json: max_position_embeddings): beyond
 /// them it was never trained. Throws: ConfigError.
 void check_lengths(const ModelFiles& files, const std::vector<EditRequest>& requests);

@@ -4,7 +4,6 @@
 
 #include "edit_checks.h"
 #include "edit_session.h"
-#include "edited_checkpoint.h"
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
 #include "lancet/io/files.h"
@@ -12,9 +11,11 @@
 #include "lancet/io/unfinished_folder.h"
 #include "lancet/runtime/collectives.h"
 #include "method_run.h"
+#include "output/edited_model.h"
+#include "output/output_form.h"
+#include "output/stored_weight.h"
 #include "results/report_files.h"
 #include "same_job.h"
-#include "stored_weight.h"
 
 namespace lancet {
 namespace {
@@ -62,7 +63,9 @@ class EditRun {
     }
     if (ranks_.is_root()) check_apart(job_.output->dir, session_->files.checkpoint.folder());
     check_lengths(session_->files, session_->requests);
-    method_.emplace(job_, *session_, ranks_);
+    const ModelFiles& files = session_->files;
+    method_.emplace(job_, *session_, ranks_, nullptr,
+                    resolve_output(*job_.output, files, job_.editor->targets(files.config)));
     if (!ranks_.is_root()) return;
     lock_.emplace(job_.output->dir, kEditOutput);
     check_output(job_);  // again: another run may have ended before the lock, or a killed one been made good
@@ -77,7 +80,7 @@ class EditRun {
       if (!ranks_.is_root()) return;
       if (report.unmet.empty()) {
         folder.emplace(job_.output->dir, job_.output->if_exists, kEditOutput);
-        write_edited_checkpoint(session_->files, entries, records(), folder->staging());
+        write_edited_model(session_->files, method_->form(), entries, records(), folder->staging());
         method_->stopwatch().lap("export");
       } else {
         folder.emplace(rejected_folder(job_.output->dir), IfExists::kReplace, kEditOutput);

@@ -83,17 +83,26 @@ void EditStream::run(const EditContext& context) {
     edit_batch(context, batches_[i]);
     if (i == first) show_chosen(report_.batches.back().outcome);
     stopwatch_.lap_part("edit");
-    if (i + 1 < batches_.size()) measure();
+    if (i + 1 < batches_.size()) measure(context);
     if (schedule.saves_behind(i, batches_.size())) save();
     if (i + 1 < batches_.size()) show(report_.batches.back());
   }
   stream_.changes = changes_of(parts_.transaction);
   parts_.job.editor->finish(context, parts_.transaction);
-  for (const RoundingLoss& loss : parts_.transaction.round_as_stored())
+  for (const RoundingLoss& loss : write(context))
     report_.rounding.emplace_back(weight_name(parts_.session.files.config, loss.id), loss);
   report_.outcome = merged_outcome(report_.batches, parts_.session.requests.size());
   report_.chosen.insert(report_.chosen.end(), report_.outcome.chosen.begin(), report_.outcome.chosen.end());
   stopwatch_.lap_part("edit");
+}
+
+/// Puts the weights as they would be exported now in the model.
+std::vector<RoundingLoss> EditStream::write(const EditContext& context) {
+  std::vector<EditRequest> edited = parts_.earlier;
+  for (const BatchReport& batch : report_.batches)
+    for (const int64_t index : batch.requests) edited.push_back(parts_.session.requests[static_cast<size_t>(index)]);
+  parts_.form.prepare(context, edited, parts_.transaction.entries());
+  return parts_.transaction.round_as_written();
 }
 
 void EditStream::edit_batch(const EditContext& context, const std::vector<int64_t>& batch) {
@@ -119,9 +128,9 @@ void EditStream::show_chosen(const EditOutcome& first) const {
 }
 
 /// On the weights as they would be exported now; editing goes on from the exact ones.
-void EditStream::measure() {
+void EditStream::measure(const EditContext& context) {
   BatchReport& batch = report_.batches.back();
-  for (const RoundingLoss& loss : parts_.transaction.round_as_stored())
+  for (const RoundingLoss& loss : write(context))
     batch.growth.emplace_back(weight_name(parts_.session.files.config, loss.id), loss.growth());
   if (parts_.job.schedule.measures_behind(report_.batches.size() - 1, batches_.size())) {
     const bool is_first = report_.batches.size() == 1;

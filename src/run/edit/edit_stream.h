@@ -9,6 +9,7 @@
 #include "edit_progress.h"
 #include "edit_session.h"
 #include "lancet/run/edit_job.h"
+#include "output/output_form.h"
 #include "stopwatch.h"
 
 namespace lancet {
@@ -20,6 +21,8 @@ struct StreamParts {
   CausalLM& model;
   WeightTransaction& transaction;
   Communicator& ranks;
+  OutputForm& form;
+  std::vector<EditRequest> earlier = {};  ///< edited by the jobs that this one goes on from
 };
 
 class EditStream {
@@ -47,7 +50,8 @@ class EditStream {
 
  private:
   void edit_batch(const EditContext& context, const std::vector<int64_t>& batch);
-  void measure();
+  void measure(const EditContext& context);
+  std::vector<RoundingLoss> write(const EditContext& context);
   void save();
   void show(const BatchReport& batch) const;
   void show_chosen(const EditOutcome& first) const;

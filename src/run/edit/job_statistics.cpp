@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <span>
 
+#include "lancet/core/error.h"
 #include "lancet/core/hash.h"
 #include "lancet/statistics/factor_store.h"
 #include "lancet/statistics/null_space_store.h"
@@ -88,6 +89,16 @@ void JobStatistics::prepare(const CausalLM& model, const std::string& content_ha
     derived_ = std::make_unique<FactorStore>(*moments_, model.placement(), files_.config, options.cache, options.ridge);
   derived_->prepare(layers_, communicator);
 }
+
+void JobStatistics::prepare_moments(Communicator& communicator) {
+  if (projections_)
+    throw ConfigError(
+        "output.rounding: it goes by the keys' second moments, and statistics.import_null_space has none: expected "
+        "nearest, or statistics of a corpus");
+  moments_->prepare(layers_, communicator);
+}
+
+Tensor JobStatistics::moment(int64_t layer) const { return moments_->load(layer).moment_FF; }
 
 LayerAlgebra JobStatistics::algebra() const {
   if (projections_) return {.null_space = [this](int64_t layer) { return projections_->load(layer, *placement_); }};

@@ -46,6 +46,13 @@ class JobStatistics {
   /// Throws: CheckpointError, NumericError.
   void prepare(const CausalLM& model, const std::string& content_hash, Communicator& communicator);
 
+  /// Collective, after prepare(): puts second moments themselves into root's cache, for moment(). Throws: ConfigError
+  /// when there are none: projections were imported.
+  void prepare_moments(Communicator& communicator);
+
+  /// E[k k^T] of a layer's keys. On root, after prepare_moments().
+  Tensor moment(int64_t layer) const;
+
   /// What the editor works with: factors, or null spaces where it needs those. On root, after prepare(); not beyond
   /// this.
   LayerAlgebra algebra() const;

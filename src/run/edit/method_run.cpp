@@ -1,27 +1,32 @@
 #include "method_run.h"
 
-#include "edit_checks.h"
 #include "edit_stream.h"
 #include "lancet/core/hash.h"
 #include "lancet/core/strings.h"
+#include "lancet/runtime/collectives.h"
 #include "lancet/training/value_store.h"
 
 namespace lancet {
 
 MethodRun::MethodRun(const JobConfig& job, EditSession& session, Communicator& ranks,
-                     std::shared_ptr<PreparedMethod> prepared)
+                     std::shared_ptr<PreparedMethod> prepared, std::optional<OutputOptions> output)
     : job_(job),
       session_(session),
       ranks_(ranks),
       prepared_(prepared ? std::move(prepared) : std::make_shared<PreparedMethod>()) {
-  check_targets(session.files, *job.editor);
+  output_ = output.value_or(OutputOptions{.format = OutputFormat::kCheckpoint});
+  form_ = make_output_form(
+      {output_, session.files, *job.editor, [this](int64_t layer) { return prepared_->statistics->moment(layer); }});
+  if (needs_moments(output_) && !job.statistics)
+    throw ConfigError(cat("output.rounding: it goes by statistics, and ", job.method,
+                          " needs none by itself: expected a section statistics, or output.rounding: nearest"));
   std::vector<std::string> assumptions;  // the tokenizer leaves few, which lancet plan shows
   // before the statistics' text is read: requests that cannot be placed fail here
   work_ = edit_work(job, session.files.config, {session.files.tokenizer.get(), session.requests, session.plan.size()},
                     assumptions);
   if (job.continue_from && ranks.is_root()) earlier_.emplace(job, session.requests);
   std::optional<JobStatistics>& statistics = prepared_->statistics;
-  if (job.editor->needs().statistics) {
+  if (job.editor->needs().statistics || needs_moments(output_)) {
     if (!statistics) statistics.emplace(job, session.files, ranks, session.corpus);
     session.corpus = statistics->corpus();
     statistics->describe(work_);
@@ -48,12 +53,16 @@ void MethodRun::prepare(const CausalLM& model) {
   if (const std::optional<NullSpaceRule> rule = job_.editor->needs().null_space; rule && !rule->below)
     for (const LayerStatistics& layer : report_.statistics.layers)
       if (layer.null_space_below) report_.chosen.push_back({"null_space_below", layer.layer, *layer.null_space_below});
+  if (needs_moments(output_)) prepared_->statistics->prepare_moments(ranks_);
   stopwatch_.lap("statistics");
 }
 
 void MethodRun::edit(CausalLM& model, WeightTransaction& transaction, Start start) {
   report_.before = session_.before;
-  EditStream stream({job_, session_, model, transaction, ranks_}, report_, stopwatch_);
+  report_.output_format = OutputSpec::kFormats[static_cast<size_t>(output_.format)];
+  report_.measured_on = form_->read_back_text();
+  transaction.write_as([this](const WeightTransaction::Entry& entry) { return form_->read_back(entry); });
+  EditStream stream({job_, session_, model, transaction, ranks_, *form_, earlier_requests()}, report_, stopwatch_);
   if (job_.continue_from) {
     StreamState state;
     ranks_.together("progress", [&] {
@@ -75,13 +84,27 @@ void MethodRun::edit(CausalLM& model, WeightTransaction& transaction, Start star
                             prepared_->statistics ? prepared_->statistics->algebra() : LayerAlgebra{},
                             {ranks_, values ? &*values : nullptr});
   stream.run(context);
+  report_.requantised = form_->losses();
   report_.after = session_.plan.run(model, "evaluate after", ranks_, &session_.before);
+  transaction.write_as({});
   stream.note_after();
   const ConfigTree& editor = *job_.resolved.find("editor");
   report_.verdicts = judge_edits(report_, editor);
   for (std::string& warning : edit_warnings(report_, editor)) report_.outcome.warnings.push_back(std::move(warning));
   stopwatch_.lap("evaluate after");
   stream_ = stream.state();
+}
+
+/// Collective. On every rank, where their keys are part of what weights are written by; else none.
+std::vector<EditRequest> MethodRun::earlier_requests() const {
+  if (!job_.continue_from || !needs_moments(output_)) return {};
+  std::vector<std::string> lines;
+  if (earlier_)
+    for (const EditRequest& request : earlier_->requests()) lines.push_back(to_json_line(request));
+  std::vector<ConfigTree> records;
+  for (const std::string& line : broadcast_texts(ranks_, lines))
+    records.push_back(parse_config(line, "continue_from: requests.jsonl"));
+  return parse_requests(ConfigTree::list(std::move(records)));
 }
 
 /// Everything but the requests and the options that a value depends on: config.json too says what the weights compute.

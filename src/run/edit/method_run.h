@@ -12,6 +12,7 @@
 #include "job_statistics.h"
 #include "lancet/deltas/stream_state.h"
 #include "lancet/run/edit_job.h"
+#include "output/output_form.h"
 #include "stopwatch.h"
 
 namespace lancet {
@@ -26,9 +27,10 @@ struct PreparedMethod {
 class MethodRun {
  public:
   /// What can fail before any weight is read; `job` and `session` outlive this. `prepared`: an earlier run's, of the
-  /// same job and model; null: none.
+  /// same job and model; null: none. `output`: resolved; nullopt: nothing is written, and edited weights are rounded to
+  /// full precision.
   MethodRun(const JobConfig& job, EditSession& session, Communicator& ranks,
-            std::shared_ptr<PreparedMethod> prepared = nullptr);
+            std::shared_ptr<PreparedMethod> prepared = nullptr, std::optional<OutputOptions> output = std::nullopt);
 
   /// What memory is counted for.
   const JobWork& work() const { return work_; }
@@ -48,6 +50,9 @@ class MethodRun {
   /// Collective: the edit and the measure behind it; the transaction then holds the change.
   void edit(CausalLM& model, WeightTransaction& transaction, Start start);
 
+  /// How the weights are written, and so are measured.
+  const OutputForm& form() const { return *form_; }
+
   /// Behind edit(): what another job can go on with.
   const StreamState& stream() const { return stream_; }
   StreamFacts stream_facts() const { return {{job_.method, session_.base_hash}, editor_options(job_)}; }
@@ -55,6 +60,7 @@ class MethodRun {
   const EarlierOutput* earlier() const { return earlier_ ? &*earlier_ : nullptr; }
 
  private:
+  std::vector<EditRequest> earlier_requests() const;
   std::string model_key() const;
   std::string setting_key(WeightTransaction& transaction) const;
 
@@ -65,6 +71,8 @@ class MethodRun {
   Stopwatch stopwatch_{report_.stages};
   std::optional<EarlierOutput> earlier_;
   std::shared_ptr<PreparedMethod> prepared_;
+  OutputOptions output_;
+  std::unique_ptr<OutputForm> form_;
   JobWork work_;
   StreamState stream_;
 };

@@ -122,7 +122,17 @@ std::string missed_text(const Sorted& sorted, const ValueGoal& goal, size_t n_re
              sorted.n_clamped > 0 ? cat(", or ", goal.setting("clamp"), ", which ", sorted.n_clamped, " reached") : "");
 }
 
+std::string requantised_text(const EditReport& report) {
+  std::vector<std::string> lost;
+  for (const RequantisedWeight& weight : report.requantised)
+    if (weight.edit_lost > kMuchLost) lost.push_back(cat(weight.name, " (", percent(weight.edit_lost), ")"));
+  if (lost.empty()) return "";
+  return cat("bringing the edited weights back into the model's format lost more than half of the edit in ", join(lost),
+             ": lower output.covariance_weight, or write output.format: mixed or adapter");
+}
+
 std::string rounding_text(const EditReport& report) {
+  if (!report.requantised.empty()) return requantised_text(report);
   std::vector<std::pair<std::string, RoundingLoss>> lost;
   for (const auto& weight : report.rounding)
     if (weight.second.relative_loss > kMuchLost) lost.push_back(weight);

@@ -169,6 +169,9 @@ Json weights_json(const EditReport& report) {
                        {"weight_norm", loss.weight_norm},
                        {"delta_norm", loss.delta_norm},
                        {"rounding_loss", loss.relative_loss}});
+  for (const RequantisedWeight& loss : report.requantised)
+    for (Json& weight : weights)
+      if (weight["name"] == loss.name) weight.update({{"edit_lost", loss.edit_lost}, {"text_error", loss.text_error}});
   return weights;
 }
 
@@ -236,7 +239,8 @@ std::string to_json(const EditReport& report, const JobConfig& job) {
       {"verdicts", verdicts_json(report)},
       {"metrics", metrics_json(report)},
       {"costs", costs_json(report.before.costs, report.after.costs)},
-      {"measured_on", "the weights rounded to the type they are exported in"},
+      {"measured_on", report.measured_on},
+      {"output_format", report.output_format},
       {"model",
        {{"folder", job.model.string()}, {"content_hash", report.base_hash}, {"run_dtype", report.model_dtype}}},
       {"method", job.method},

@@ -9,13 +9,13 @@
 #include "edit/earlier_output.h"
 #include "edit/edit_checks.h"
 #include "edit/edit_session.h"
-#include "edit/edited_checkpoint.h"
 #include "edit/method_run.h"
-#include "edit/stored_weight.h"
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
 #include "lancet/core/visible_text.h"
 #include "lancet/runtime/memory_watch.h"
+#include "output/edited_model.h"
+#include "output/stored_weight.h"
 #include "results/report_files.h"
 
 namespace lancet {
@@ -147,12 +147,13 @@ class Session::Impl {
     std::vector<EditRequest> requests;
     for (const DoneEdit& edit : edits_) requests.insert(requests.end(), edit.requests.begin(), edit.requests.end());
     const StreamState all = stream();
-    write_edited_checkpoint(*files_, transaction_.entries(),
-                            {.earlier = {},
-                             .requests = requests,
-                             .stream = all,
-                             .facts = {{job_.method, files_->checkpoint.content_hash()}, editor_options(job_)}},
-                            folder.staging());
+    const OutputOptions output = resolve_output({}, *files_, job_.editor->targets(files_->config));
+    write_edited_model(*files_, *make_output_form({output, *files_, *job_.editor, {}}), transaction_.entries(),
+                       {.earlier = {},
+                        .requests = requests,
+                        .stream = all,
+                        .facts = {{job_.method, files_->checkpoint.content_hash()}, editor_options(job_)}},
+                       folder.staging());
     count_progress();  // the last place where it can be cancelled
     folder.commit();
   }
@@ -204,10 +205,11 @@ class Session::Impl {
   void put_back() {
     reporter_.resume();
     transaction_.filter_with({});
+    transaction_.write_as({});
     transaction_.rollback();
     restore_changes(stream().changes, model_, transaction_);
     if (!edits_.empty()) restore_changes(edits_.back().last, model_, transaction_);
-    transaction_.round_as_stored();
+    transaction_.round_as_written();
   }
 
   void note(EditSession& session, const MethodRun& method, const StreamState& behind) {

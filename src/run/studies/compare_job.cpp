@@ -8,7 +8,7 @@
 #include "edit/edit_session.h"
 #include "edit/method_run.h"
 #include "edit/same_job.h"
-#include "edit/stored_weight.h"
+#include "output/stored_weight.h"
 #include "lancet/core/reporter.h"
 #include "lancet/core/strings.h"
 #include "lancet/core/version.h"

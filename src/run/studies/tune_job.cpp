@@ -9,7 +9,7 @@
 
 #include "edit/edit_checks.h"
 #include "edit/job_statistics.h"
-#include "edit/stored_weight.h"
+#include "output/stored_weight.h"
 #include "lancet/core/error.h"
 #include "lancet/core/reporter.h"
 #include "lancet/core/strings.h"
@@ -155,7 +155,7 @@ class TuneRun {
     EditorState state = job.editor->make_state();
     job.editor->edit(context, requests, state, transaction);
     job.editor->finish(context, transaction);
-    transaction.round_as_stored();
+    transaction.round_as_written();
     return score(plan.run(model, "evaluate", ranks_));
   }
 

@@ -67,7 +67,7 @@ TEST(WeightTransaction, MeasuresOnWeightsRoundedAsStored) {
   WeightTransaction transaction(model, [&](WeightId) { return stored; });
   transaction.apply(kDown, random_delta(1));
   const Tensor exact = transaction.entries()[0].master.clone();
-  const auto losses = transaction.round_as_stored();
+  const auto losses = transaction.round_as_written();
   ASSERT_EQ(losses.size(), 1u);
   EXPECT_TRUE(model.weight(kDown).equal(exact.to(at::kBFloat16).to(at::kFloat)));
   EXPECT_TRUE(transaction.entries()[0].master.equal(exact));
@@ -96,7 +96,7 @@ TEST(WeightTransaction, NamesTheWeightsByAllTheirChanges) {
     transaction.apply(kDown, LowRankDelta{delta.left_OR.t().contiguous().t(), delta.right_RI});
     last.push_back(transaction.changes_key());
     keys.insert(last.back());
-    transaction.round_as_stored();
+    transaction.round_as_written();
     EXPECT_EQ(transaction.changes_key(), last.back());
   }
   EXPECT_EQ(last[0], last[2]);
@@ -110,7 +110,7 @@ TEST(WeightTransaction, ChangesTheStoredWeightNotItsNarrowCopy) {
   WeightTransaction transaction(model, [&](WeightId) { return stored; });
   const LowRankDelta delta = random_delta(1);
   transaction.apply(kDown, delta);
-  transaction.round_as_stored();
+  transaction.round_as_written();
   const Tensor expected = stored + to_dense(delta).to(at::kFloat);
   EXPECT_TRUE(transaction.entries()[0].master.equal(expected));
   EXPECT_TRUE(model.weight(kDown).equal(expected.to(at::kBFloat16)));
@@ -155,7 +155,7 @@ TEST(WeightTransaction, RefusesWhatTheStoredTypeCannotHold) {
   const Tensor stored = model.weight(kDown).to(at::kHalf);
   WeightTransaction transaction(model, [&](WeightId) { return stored; });
   transaction.apply(kDown, DenseDelta{torch::full({32, 48}, 7e4F)});
-  const std::string message = message_of([&] { transaction.round_as_stored(); });
+  const std::string message = message_of([&] { transaction.round_as_written(); });
   for (const char* part :
        {"mlp.down_proj.weight: the edited weight, rounded to the type it is stored in, is not finite",
         "the largest F16 number is 65504"})

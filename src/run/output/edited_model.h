@@ -1,4 +1,4 @@
-// An edited model as files: the checkpoint with its edited weights, and what others go on with.
+// An edited model as files: its weights, and what others go on with.
 #pragma once
 
 #include <filesystem>
@@ -8,6 +8,7 @@
 #include "lancet/deltas/stream_state.h"
 #include "lancet/models/model_files.h"
 #include "lancet/requests/request.h"
+#include "output_form.h"
 
 namespace lancet {
 
@@ -20,10 +21,10 @@ struct EditRecords {
   bool keeps_state = true;  ///< state/, which continue_from needs, is written too
 };
 
-/// Into `folder`, which exists and is empty: the edited weights in the types they are stored in beside the untouched
-/// rest of the checkpoint; delta/delta.safetensors; state/; requests.jsonl. Throws: CheckpointError when the disk
-/// refuses.
-void write_edited_checkpoint(const ModelFiles& files, std::span<const WeightTransaction::Entry> entries,
-                             EditRecords records, const std::filesystem::path& folder);
+/// Into `folder`, which exists and is empty: what the form writes of the weights; delta/delta.safetensors; state/;
+/// requests.jsonl. Throws: CheckpointError when the disk refuses.
+void write_edited_model(const ModelFiles& files, const OutputForm& form,
+                        std::span<const WeightTransaction::Entry> entries, EditRecords records,
+                        const std::filesystem::path& folder);
 
 }  // namespace lancet
