@@ -113,17 +113,11 @@ class Assembly {
     return numbers_.bits == 4 ? CodeKind::kPairs : numbers_.bits == 8 ? CodeKind::kBytes : CodeKind::kPlanes;
   }
 
-  /// [groups, rows] u8. The first format has them less one: words that are less one in each number, where a number of 0
-  /// takes from its neighbour, and so is one added. Numbers of 3 bits do not end with words: each for itself.
+  /// [groups, rows] u8.
   Tensor gptq_zeros(const Tensor& words) {
-    const int64_t bits = numbers_.bits;
-    if (spec_.code.zeros == ZeroPoints::kStored) return unpack_words(words, bits, spec_.rows);
-    if (bits != 3) {
-      const int64_t ones = bits == 2 ? 0x55555555 : bits == 4 ? 0x11111111 : 0x01010101;
-      return unpack_words(words + ones, bits, spec_.rows);
-    }
-    if (spec_.code.symmetric) other_zeros_ = zeros_by_words(words);
-    return unpack_words(words, bits, spec_.rows).add_(1).bitwise_and_(7);
+    const bool is_less_one = spec_.code.zeros == ZeroPoints::kStoredLessOne;
+    if (is_less_one && numbers_.bits == 3 && spec_.code.symmetric) other_zeros_ = zeros_by_words(words);
+    return unpack_gptq_zeros(words, numbers_.bits, spec_.rows, spec_.code.zeros);
   }
 
   /// As symmetric files of 3 bits are meant whose program took these words from theirs, and later adds them.

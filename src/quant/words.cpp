@@ -49,6 +49,14 @@ Tensor rows_of_words(const Tensor& words) {
   return as_bytes(words).unflatten(1, {-1, 4}).transpose(0, 1).contiguous().flatten(1);
 }
 
+int64_t ones_of_words(int64_t bits) { return bits == 2 ? 0x55555555 : bits == 4 ? 0x11111111 : 0x01010101; }
+
+Tensor unpack_gptq_zeros(const Tensor& words, int64_t bits, int64_t outputs, ZeroPoints zeros) {
+  if (zeros == ZeroPoints::kStored) return unpack_words(words, bits, outputs);
+  if (bits != 3) return unpack_words(words + ones_of_words(bits), bits, outputs);
+  return unpack_words(words, bits, outputs).add_(1).bitwise_and_(7);
+}
+
 Tensor unpack_awq(const Tensor& words) {
   Tensor numbers = torch::empty({words.size(0), words.size(1), 8}, words.options().dtype(at::kByte));
   for (int64_t output = 0; output < 8; ++output) numbers.select(2, output).copy_(awq_plane(words, output));

@@ -3,6 +3,7 @@
 
 #include <span>
 
+#include "lancet/quant_scheme/quant_scheme.h"
 #include "lancet/runtime/tensor.h"
 
 namespace lancet {
@@ -18,6 +19,13 @@ Tensor unpack_words(const Tensor& words, int64_t bits, int64_t count);
 
 /// Words packed along the inputs, [inputs * bits / 32, outputs] i32, as rows of bytes [outputs, inputs * bits / 8].
 Tensor rows_of_words(const Tensor& words);
+
+/// What GPTQ's first format takes from a word of zero points of 2, 4 or 8 bits.
+int64_t ones_of_words(int64_t bits);
+/// GPTQ's zero points [groups, outputs * bits / 32] i32 as numbers [groups, outputs] u8. The first format has them less
+/// one: words that are less one in each number, where a number of 0 takes from its neighbour, and so is one added.
+/// Numbers of 3 bits do not end with words: each for itself.
+Tensor unpack_gptq_zeros(const Tensor& words, int64_t bits, int64_t outputs, ZeroPoints zeros);
 
 /// AWQ's words along the outputs, [n, outputs / 8] i32, as numbers [n, outputs] u8.
 Tensor unpack_awq(const Tensor& words);

@@ -114,7 +114,8 @@ class QuantisedForm final : public OutputForm {
       packed.push_back(repack(weights[at].contiguous(), matrix, before(matrix), importance));
       read.push_back(PackedMatrix::assemble(matrix, packed.back()).unpack(entry.original.scalar_type()));
     }
-    const Tensor whole = (parts > 1 ? torch::cat(read, spec.parts_axis()) : read.front()).to(entry.master.scalar_type());
+    const Tensor whole =
+        (parts > 1 ? torch::cat(read, spec.parts_axis()) : read.front()).to(entry.master.scalar_type());
     if (moment.defined()) note_losses(spec, entry, whole, keys_FN, moment);
     return whole;
   }
@@ -142,7 +143,7 @@ class QuantisedForm final : public OutputForm {
   OutputParts parts_;
   std::vector<WeightSpec> table_;
   const EditContext* context_ = nullptr;
-  std::map<int64_t, Tensor> keys_;                                  ///< by layer
+  std::map<int64_t, Tensor> keys_;                               ///< by layer
   std::map<WeightId, std::vector<std::vector<Tensor>>> packed_;  ///< on root: of each of the weight's matrices
   std::vector<RequantisedWeight> losses_;
 };

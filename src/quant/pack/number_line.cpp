@@ -1,0 +1,120 @@
+#include "number_line.h"
+
+#include <torch/types.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "lancet/runtime/send.h"
+#include "number_tables.h"
+
+namespace lancet {
+namespace {
+
+constexpr double kLargestOfE4M3 = 448;
+/// In the place of a scale that is none, as bitsandbytes has it.
+constexpr double kLeastDivisor = 1e-38;
+
+/// Codes of a table in the order of their numbers; of two codes for one number the first.
+std::vector<uint8_t> codes_in_order(const std::array<float, 16>& table) {
+  std::vector<uint8_t> codes(table.size());
+  std::iota(codes.begin(), codes.end(), uint8_t{0});
+  std::stable_sort(codes.begin(), codes.end(), [&](uint8_t a, uint8_t b) { return table[a] < table[b]; });
+  codes.erase(std::unique(codes.begin(), codes.end(), [&](uint8_t a, uint8_t b) { return table[a] == table[b]; }),
+              codes.end());
+  return codes;
+}
+
+}  // namespace
+
+NumberLine::NumberLine(const PackedSpec& spec, at::ScalarType scale_type, at::Device device) {
+  const MatrixCode& code = spec.code;
+  switch (code.packing) {
+    case MatrixPacking::kBitsAndBytes4: {
+      kind_ = Kind::kTable;
+      const std::array<float, 16>& table = numbers_of(spec.table);
+      const std::vector<uint8_t> codes = codes_in_order(table);
+      std::vector<float> borders;
+      for (size_t i = 0; i + 1 < codes.size(); ++i) borders.push_back((table[codes[i]] + table[codes[i + 1]]) / 2);
+      table_ = sent_to(device, torch::tensor(std::vector<float>(table.begin(), table.end())));
+      borders_ = sent_to(device, torch::tensor(borders));
+      code_of_place_ = sent_to(device, torch::tensor(codes));
+      return;
+    }
+    case MatrixPacking::kFloat8:
+      kind_ = Kind::kFloat8;
+      reach_ = largest_number_ = kLargestOfE4M3;
+      if (code.in_scale_type) type_ = scale_type;
+      return;
+    case MatrixPacking::kBitsAndBytes8:
+      factor_ = 7.874015718698502e-3;  // the constant of their own reader, nearly 1 / 127
+      least_code_ = 1;
+      largest_number_ = 127;
+      return;
+    case MatrixPacking::kGptq:
+    case MatrixPacking::kAwq:
+    case MatrixPacking::kCompressedPacked:
+    case MatrixPacking::kCompressedInt8:
+      type_ = scale_type;
+      half_ = int64_t{1} << (code.bits - 1);
+      largest_code_ = 2 * half_ - 1;
+      reach_ = static_cast<double>(largest_code_) / 2;
+      largest_number_ = static_cast<double>(code.symmetric || code.zeros == ZeroPoints::kNone ? half_ : largest_code_);
+      if (code.zeros == ZeroPoints::kStoredLessOne) least_zero_ = 1;
+      return;
+  }
+}
+
+Tensor NumberLine::whole_codes(const Tensor& numbers, const LineScales& at) const {
+  // Of zeros the scale may be 0. bitsandbytes multiplies by its inverse.
+  const Tensor scales = at.scales.masked_fill(at.scales.eq(0), 1);
+  Tensor places = factor_ != 1 ? numbers * (127.0 / scales) : numbers / scales;
+  places.round_();
+  if (at.zeros.defined())
+    places.add_(at.zeros);
+  else
+    places.add_(half_);
+  return places.clamp_(least_code_, largest_code_).to(at::kByte);
+}
+
+Tensor NumberLine::codes(const Tensor& numbers, const LineScales& at) const {
+  switch (kind_) {
+    case Kind::kWhole:
+      return whole_codes(numbers, at);
+    case Kind::kTable: {
+      const Tensor divisors = at.scales.masked_fill(at.scales.abs().lt(kLeastDivisor), kLeastDivisor);
+      const Tensor places =
+          at::bucketize((numbers * divisors.reciprocal()).clamp_(-1, 1), borders_, /*out_int32=*/true);
+      return code_of_place_.index_select(0, places.flatten()).view(places.sizes());
+    }
+    case Kind::kFloat8:
+      return (numbers / at.scales.masked_fill(at.scales.eq(0), 1))
+          .clamp_(-kLargestOfE4M3, kLargestOfE4M3)
+          .to(at::kFloat8_e4m3fn)
+          .view(at::kByte);
+  }
+  return {};
+}
+
+Tensor NumberLine::values(const Tensor& codes, const LineScales& at) const {
+  const Tensor scales = at.scales.to(type_);
+  switch (kind_) {
+    case Kind::kWhole: {
+      Tensor numbers = codes.to(type_);
+      if (at.zeros.defined())
+        numbers.sub_(at.zeros.to(type_));
+      else
+        numbers.sub_(half_);
+      numbers.mul_(scales);
+      return factor_ != 1 ? numbers.mul_(factor_) : numbers;
+    }
+    case Kind::kTable:
+      return table_.index_select(0, codes.flatten().to(at::kInt)).view(codes.sizes()).mul_(scales);
+    case Kind::kFloat8:
+      return codes.view(at::kFloat8_e4m3fn).to(type_).mul_(scales);
+  }
+  return {};
+}
+
+}  // namespace lancet

@@ -1,0 +1,116 @@
+// pack_weights JOBS.json
+// Packs matrices as files of a format have them, for comparison with other programs: many at once, since starting takes
+// longer than that. JOBS.json: an object of jobs, each {"name", "shape": [out, in], "weight": a safetensors file with
+// "weight" and, for errors that are made good, "importance", "out": a safetensors file} and optionally {"scales":
+// "largest" or "least_error", "damping"}. With "folder" the matrix is packed again as the model there has it; with
+// "code" {"packing", "bits", "block": [rows, columns], "zeros", "symmetric"} anew. Written are the parts by their
+// names, and "unpacked", f64. Prints an object of answers: "parts" with each part's name, or "error" and "exit_code".
+#include <torch/types.h>
+
+#include <fstream>
+#include <iostream>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "lancet/core/error.h"
+#include "lancet/core/strings.h"
+#include "lancet/models/tensor_io.h"
+#include "lancet/models/tensor_reader.h"
+#include "lancet/quant/pack.h"
+#include "lancet/quant/packed_matrix.h"
+#include "lancet/runtime/placement.h"
+
+namespace lancet {
+namespace {
+
+using Json = nlohmann::json;
+
+Tensor read_tensor(const TensorView& view) {
+  const std::vector<TensorRead> reads{{view, Placement::host(), to_scalar_type(view.dtype)}};
+  return read_tensors(reads, [](int64_t) {}).front();
+}
+
+const std::map<std::string, MatrixPacking> kPackings{{"bitsandbytes-4", MatrixPacking::kBitsAndBytes4},
+                                                     {"bitsandbytes-8", MatrixPacking::kBitsAndBytes8},
+                                                     {"gptq", MatrixPacking::kGptq},
+                                                     {"awq", MatrixPacking::kAwq},
+                                                     {"float8", MatrixPacking::kFloat8},
+                                                     {"compressed-packed", MatrixPacking::kCompressedPacked},
+                                                     {"compressed-int8", MatrixPacking::kCompressedInt8}};
+const std::map<std::string, ZeroPoints> kZeroPoints{
+    {"none", ZeroPoints::kNone}, {"stored", ZeroPoints::kStored}, {"stored_less_one", ZeroPoints::kStoredLessOne}};
+
+MatrixCode code_of(const Json& json) {
+  return {.packing = kPackings.at(json.at("packing")),
+          .bits = json.value("bits", 8),
+          .block = {json.at("block")[0].get<int64_t>(), json.at("block")[1].get<int64_t>()},
+          .zeros = kZeroPoints.at(json.value("zeros", "none")),
+          .symmetric = json.value("symmetric", true),
+          .ordered = json.value("ordered", false),
+          .in_scale_type = json.value("in_scale_type", false)};
+}
+
+PackOptions options_of(const Json& job) {
+  PackOptions options;
+  options.damping = job.value("damping", options.damping);
+  if (job.contains("scales"))
+    options.scales = job["scales"] == "largest" ? ScaleChoice::kLargest : ScaleChoice::kLeastError;
+  return options;
+}
+
+NewlyPacked pack_again(const Json& job, const Tensor& weight, const Tensor& importance) {
+  const Checkpoint checkpoint = Checkpoint::open(job.at("folder").get<std::string>());
+  const std::optional<QuantScheme> scheme = QuantScheme::parse(checkpoint.config_text(), {}, "config.json");
+  std::vector<std::string> problems;
+  const std::string name = job.at("name");
+  const MatrixPlace place{name, job.at("shape")[0].get<int64_t>(), job.at("shape")[1].get<int64_t>()};
+  const std::optional<PackedSpec> spec = find_packed(scheme.value(), checkpoint, place, problems);
+  if (!spec) throw CheckpointError(join(problems, "\n"));
+  std::vector<Tensor> before;
+  for (const PackedPart& part : spec->parts) before.push_back(read_tensor(checkpoint.view(part.tensor)));
+  return {*spec, repack(weight, *spec, before, importance, options_of(job))};
+}
+
+Json run(const Json& job) {
+  const SafetensorsReader file = SafetensorsReader::open(job.at("weight").get<std::string>());
+  const Tensor weight = read_tensor(file.view("weight"));
+  const Tensor importance = file.contains("importance") ? read_tensor(file.view("importance")) : Tensor();
+  const NewlyPacked packed = job.contains("code")
+                                 ? pack(weight, code_of(job["code"]), job.at("name"), importance, options_of(job))
+                                 : pack_again(job, weight, importance);
+  NamedTensors tensors{{"unpacked", PackedMatrix::assemble(packed.spec, packed.parts).unpack(at::kDouble)}};
+  Json parts = Json::array();
+  for (size_t i = 0; i < packed.parts.size(); ++i) {
+    tensors.emplace_back(packed.spec.parts[i].tensor, packed.parts[i]);
+    parts.push_back(packed.spec.parts[i].tensor);
+  }
+  std::vector<TensorSource> sources;
+  for (const auto& [name, tensor] : tensors) sources.push_back(to_source(name, tensor));
+  write_safetensors(job.at("out").get<std::string>(), sources, {});
+  return {{"parts", parts}, {"stored_bytes", packed.spec.stored_bytes}};
+}
+
+Json answer(const Json& job) {
+  try {
+    return run(job);
+  } catch (const Error& error) {
+    return {{"error", error.what()}, {"exit_code", static_cast<int>(error.exit_code())}};
+  }
+}
+
+}  // namespace
+}  // namespace lancet
+
+int main(int argc, char** argv) {
+  if (argc != 2) {
+    std::cerr << "usage: pack_weights JOBS.json\n";
+    return 2;
+  }
+  std::ifstream file(argv[1]);
+  nlohmann::json answers = nlohmann::json::object();
+  const nlohmann::json jobs = nlohmann::json::parse(file);
+  for (const auto& [name, job] : jobs.items()) answers[name] = lancet::answer(job);
+  std::cout << answers.dump() << '\n';
+  return 0;
+}
