@@ -1,0 +1,68 @@
+"""A checkpoint in full precision as one whose layers' matrices are quantised, each number rounded to the nearest."""
+import json
+
+import torch
+from quantised import NF4, pack
+from safetensors.torch import load_file, save_file
+
+GROUP = 128
+
+
+def int8(module, weight):
+    scales = weight.abs().amax(1)
+    codes = (weight * (127 / scales)[:, None]).round().to(torch.int8)
+    return {f"{module}.weight": codes, f"{module}.SCB": scales, f"{module}.weight_format": torch.tensor(0, dtype=torch.uint8)}
+
+
+def nf4(module, weight):
+    blocks, table = weight.reshape(-1, 64), torch.tensor(NF4)
+    scales = blocks.abs().amax(1)
+    codes = torch.bucketize(blocks / scales[:, None], (table[1:] + table[:-1]) / 2).reshape(-1, 2).to(torch.uint8)
+    record = json.dumps({"quant_type": "nf4", "blocksize": 64, "dtype": "bfloat16", "shape": list(weight.shape)}).encode()
+    return {
+        f"{module}.weight": (codes[:, :1] << 4) | codes[:, 1:],
+        f"{module}.weight.absmax": scales,
+        f"{module}.weight.quant_map": table,
+        f"{module}.weight.quant_state.bitsandbytes__nf4": torch.tensor(list(record), dtype=torch.uint8),
+    }
+
+
+def gptq(module, weight, bits=4):
+    groups = weight.T.reshape(-1, GROUP, weight.shape[0])
+    half = 2 ** (bits - 1)
+    scales = (groups.abs().amax(1) / (half - 1)).to(torch.float16)
+    codes = (groups / scales.float()[:, None]).round().clamp(-half, half - 1) + half
+    zeros = torch.full(scales.shape, half - 1, dtype=torch.int32)
+    return {
+        f"{module}.qweight": pack(codes.reshape(weight.shape[1], -1).to(torch.int32), bits),
+        f"{module}.qzeros": pack(zeros.T, bits).T.contiguous(),
+        f"{module}.scales": scales,
+        f"{module}.g_idx": torch.arange(weight.shape[1], dtype=torch.int32) // GROUP,
+    }
+
+
+FORMATS = {
+    "int8": (int8, {"quant_method": "bitsandbytes", "load_in_8bit": True, "llm_int8_skip_modules": ["lm_head"]}),
+    "nf4": (nf4, {"quant_method": "bitsandbytes", "load_in_4bit": True, "bnb_4bit_quant_type": "nf4", "bnb_4bit_use_double_quant": False,
+                  "bnb_4bit_compute_dtype": "bfloat16"}),
+    "gptq-4": (gptq, {"quant_method": "gptq", "bits": 4, "group_size": GROUP, "desc_act": False, "sym": True}),
+    "gptq-3": (lambda module, weight: gptq(module, weight, 3),
+               {"quant_method": "gptq", "bits": 3, "group_size": GROUP, "desc_act": False, "sym": True}),
+}
+
+
+def quantise_checkpoint(base, folder, name, group=GROUP):
+    """Writes `folder`, which is not there yet."""
+    function, settings = FORMATS[name]
+    tensors = {}
+    for weight, tensor in load_file(base / "model.safetensors").items():
+        is_quantised = ".layers." in weight and tensor.dim() == 2
+        tensors |= function(weight.removesuffix(".weight"), tensor.float()) if is_quantised else {weight: tensor}
+    folder.mkdir()
+    for file in base.iterdir():
+        if file.suffix in (".json", ".model") and "index" not in file.name:
+            (folder / file.name).write_bytes(file.read_bytes())
+    save_file({key: value.contiguous() for key, value in tensors.items()}, folder / "model.safetensors", metadata={"format": "pt"})
+    config = json.loads((base / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(config | {"quantization_config": settings}))
+    return folder
