@@ -6,6 +6,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "delta_shape.h"
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
 #include "lancet/models/tensor_io.h"
@@ -37,15 +38,6 @@ NamedTensors to_named(const std::vector<WeightChanges>& changes, const ModelConf
   return named;
 }
 
-bool fits(const WeightDelta& delta, const std::vector<int64_t>& shape) {
-  if (const auto* dense = std::get_if<DenseDelta>(&delta))
-    return dense->full_OI.is_floating_point() && dense->full_OI.sizes() == shape;
-  const auto& [left_OR, right_RI] = std::get<LowRankDelta>(delta);
-  return left_OR.is_floating_point() && left_OR.scalar_type() == right_RI.scalar_type() && left_OR.dim() == 2 &&
-         right_RI.dim() == 2 && left_OR.size(1) == right_RI.size(0) &&
-         std::vector{left_OR.size(0), right_RI.size(1)} == shape;
-}
-
 /// The inverse of to_named. Throws: CheckpointError for what it cannot have made.
 std::vector<WeightChanges> to_changes(const NamedTensors& named, const ModelConfig& config) {
   std::map<std::string, WeightSpec> specs;
@@ -71,7 +63,7 @@ std::vector<WeightChanges> to_changes(const NamedTensors& named, const ModelConf
     } else {
       refuse(name);
     }
-    if (!fits(deltas.back(), spec.shape)) refuse(name);
+    if (!fits_weight(deltas.back(), spec.shape)) refuse(name);
   }
   return changes;
 }

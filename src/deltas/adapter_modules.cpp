@@ -1,0 +1,91 @@
+#include "adapter_modules.h"
+
+#include <torch/types.h>
+
+#include <map>
+
+namespace lancet {
+namespace {
+
+constexpr std::string_view kWeightEnd = ".weight";
+
+bool has_experts(const WeightSpec& spec) { return spec.stored.tensors.size() > 1; }
+
+/// View [groups, the part's outputs of each, r] of a module's left factor.
+Tensor rows_of_part(const LinearModule& module, const ModulePart& part, const Tensor& left_OR) {
+  const StoredPlace& stored = part.spec.stored;
+  const int64_t size = has_experts(part.spec) ? module.n_outputs : part.spec.shape.front();
+  return left_OR.unflatten(0, {stored.groups, -1}).narrow(1, stored.begin, size / stored.groups);
+}
+
+/// Which rows or columns of the whole weight are the part's.
+Tensor narrowed(const ModulePart& part, const Tensor& factor, int64_t axis) {
+  const auto count = static_cast<int64_t>(part.spec.stored.tensors.size());
+  const int64_t size = factor.size(axis) / count;
+  return factor.narrow(axis, part.expert * size, size);
+}
+
+}  // namespace
+
+std::vector<LinearModule> linear_modules(const ModelConfig& config) {
+  std::vector<LinearModule> modules;
+  std::map<std::string, size_t> place_of;
+  for (const WeightSpec& spec : weight_table(config)) {
+    if (spec.shape.size() != 2) continue;
+    for (size_t expert = 0; expert < spec.stored.tensors.size(); ++expert) {
+      std::string name = spec.stored.tensors[expert];
+      if (name.ends_with(kWeightEnd)) name.resize(name.size() - kWeightEnd.size());
+      const auto [at, is_new] = place_of.emplace(name, modules.size());
+      if (is_new) {
+        const bool columns = spec.stored.layout == Layout::kColumns;
+        modules.push_back({name, spec.stored.shape[columns ? 1 : 0], spec.stored.shape[columns ? 0 : 1]});
+      }
+      modules[at->second].parts.push_back({spec, static_cast<int64_t>(expert)});
+    }
+  }
+  return modules;
+}
+
+std::string why_no_lora(const ModelConfig& config, const WeightSpec& spec) {
+  if (spec.shape.size() != 2) return "it is no matrix";
+  if (spec.id.kind == WeightKind::kEmbedding || spec.id.kind == WeightKind::kPositions)
+    return "it is a table of embeddings";
+  if (spec.id.kind == WeightKind::kHead && spec.stored.tensors.front() != "lm_head.weight")
+    return "versions of transformers have it under two names";
+  if (config.experts.count == 0) return "";
+  const LayerPart part = role_of(spec.id.kind).part;
+  const bool in_mlp = part == LayerPart::kMlpInput || part == LayerPart::kMlpOutput;
+  if (spec.id.kind == WeightKind::kRouter) return "PEFT takes a router for experts";
+  if (in_mlp && !has_experts(spec)) return "PEFT takes the dense layers of a model with experts for experts";
+  return "";
+}
+
+Tensor left_in_module(const LinearModule& module, const ModulePart& part, const Tensor& left_OR) {
+  const bool by_rows = has_experts(part.spec) && part.spec.parts_axis() == 0;
+  const Tensor own = by_rows ? narrowed(part, left_OR, 0) : left_OR;
+  if (own.size(0) == module.n_outputs && part.spec.stored.groups == 1) return own;
+  Tensor left = torch::zeros({module.n_outputs, own.size(1)}, own.options());
+  rows_of_part(module, part, left).copy_(own.unflatten(0, {part.spec.stored.groups, -1}));
+  return left;
+}
+
+Tensor right_in_module(const ModulePart& part, const Tensor& right_RI) {
+  return has_experts(part.spec) && part.spec.parts_axis() == 1 ? narrowed(part, right_RI, 1) : right_RI;
+}
+
+Tensor left_of_part(const LinearModule& module, const ModulePart& part, const Tensor& left_OR) {
+  return rows_of_part(module, part, left_OR).flatten(0, 1);
+}
+
+LowRankDelta in_weight(const ModulePart& part, const LowRankDelta& of_part) {
+  if (!has_experts(part.spec)) return of_part;
+  const int64_t axis = part.spec.parts_axis();
+  const Tensor& own = axis == 0 ? of_part.left_OR : of_part.right_RI;
+  std::vector<int64_t> shape = own.sizes().vec();
+  shape[static_cast<size_t>(axis)] = part.spec.shape[static_cast<size_t>(axis)];
+  Tensor whole = torch::zeros(shape, own.options());
+  narrowed(part, whole, axis).copy_(own);
+  return axis == 0 ? LowRankDelta{whole, of_part.right_RI} : LowRankDelta{of_part.left_OR, whole};
+}
+
+}  // namespace lancet

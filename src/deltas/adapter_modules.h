@@ -1,0 +1,41 @@
+// Which module of PEFT a weight, or an expert's part of it, belongs to, and where in it.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "lancet/deltas/weight_update.h"
+
+namespace lancet {
+
+/// A weight in one of the tensors that it is stored in.
+struct ModulePart {
+  WeightSpec spec;
+  int64_t expert = 0;  ///< the place of the tensor among the weight's
+};
+
+/// A module: one stored tensor.
+struct LinearModule {
+  std::string name;       ///< without ".weight"
+  int64_t n_outputs = 0;  ///< of a linear layer, whatever the layout
+  int64_t n_inputs = 0;
+  std::vector<ModulePart> parts = {};
+};
+
+/// Every matrix of the model, in model order.
+std::vector<LinearModule> linear_modules(const ModelConfig& config);
+
+/// Why PEFT cannot load a change of the weight as LoRA; empty: it can.
+std::string why_no_lora(const ModelConfig& config, const WeightSpec& spec);
+
+/// The part's [n, r] of a weight's left factor [out, r], in the rows of the module's outputs, zeros elsewhere.
+Tensor left_in_module(const LinearModule& module, const ModulePart& part, const Tensor& left_OR);
+/// The part's columns of a weight's right factor [r, in].
+Tensor right_in_module(const ModulePart& part, const Tensor& right_RI);
+
+/// The part's rows of a module's left factor: [outputs of the part, r].
+Tensor left_of_part(const LinearModule& module, const ModulePart& part, const Tensor& left_OR);
+/// Left and right factors of the whole weight, of the part's: zeros for other experts.
+LowRankDelta in_weight(const ModulePart& part, const LowRankDelta& of_part);
+
+}  // namespace lancet

@@ -1,0 +1,223 @@
+#include <torch/types.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "adapter_factors.h"
+#include "adapter_files.h"
+#include "adapter_modules.h"
+#include "lancet/core/error.h"
+#include "lancet/core/strict_json.h"
+#include "lancet/core/strings.h"
+#include "lancet/deltas/adapter.h"
+#include "lancet/models/tensor_reader.h"
+
+namespace lancet {
+namespace {
+
+namespace fs = std::filesystem;
+using AdapterJson = nlohmann::json;
+
+/// Keys of adapter_config.json that do not change what the tensors in the file mean: how they were begun, trained and
+/// found, and which modules have them, which the tensors show.
+constexpr std::string_view kHarmlessAdapterKeys[] = {"arrow_config_path",
+                                                     "auto_mapping",
+                                                     "base_model_class",
+                                                     "base_model_name_or_path",
+                                                     "corda_config",
+                                                     "ensure_weight_tying",
+                                                     "eva_config",
+                                                     "exclude_modules",
+                                                     "fan_in_fan_out",
+                                                     "inference_mode",
+                                                     "init_lora_weights",
+                                                     "layers_pattern",
+                                                     "layers_to_transform",
+                                                     "loftq_config",
+                                                     "lora_dropout",
+                                                     "lora_ga_config",
+                                                     "megatron_core",
+                                                     "parent_library",
+                                                     "peft_version",
+                                                     "qalora_group_size",
+                                                     "revision",
+                                                     "runtime_config",
+                                                     "target_modules",
+                                                     "task_type"};
+constexpr std::string_view kReadAdapterKeys[] = {"bias", "lora_alpha", "peft_type", "r", "use_rslora"};
+
+bool is_silent(const AdapterJson& value) {
+  return value.is_null() || value == AdapterJson(false) || (value.is_structured() && value.empty());
+}
+
+std::string shown(const AdapterJson& value) {
+  return printable(value.dump(-1, ' ', false, AdapterJson::error_handler_t::replace));
+}
+
+/// What scales the product.
+struct Scale {
+  int64_t rank = 0;
+  double factor = 0;
+};
+
+AdapterJson read_adapter_json(const fs::path& path) {
+  constexpr uint64_t kLargest = 16'000'000;
+  const auto file = MappedFile::open(path);
+  std::string problem = "another kind of value";
+  if (file->bytes().size() > kLargest) throw CheckpointError(cat(path.string(), ": expected at most 16 MB, got more"));
+  try {
+    if (AdapterJson json = parse_strict_json(file->text()); json.is_object()) return json;
+  } catch (const JsonProblem& found) {
+    problem = found.what();
+  }
+  throw CheckpointError(cat(path.string(), ": expected a JSON object, got ", problem, "; take the adapter again"));
+}
+
+/// Throws: ConfigError with everything that the adapter does otherwise than a pair for each module.
+void check_understood(const fs::path& path, const AdapterJson& json) {
+  std::vector<std::string> problems;
+  if (json.value("peft_type", AdapterJson()) != AdapterJson("LORA"))
+    problems.push_back(cat("peft_type: expected LORA, got ", shown(json.value("peft_type", AdapterJson()))));
+  if (const AdapterJson bias = json.value("bias", AdapterJson()); !is_silent(bias) && bias != AdapterJson("none"))
+    problems.push_back(cat("bias: expected none, got ", shown(bias)));
+  for (const auto& [key, value] : json.items()) {
+    const bool is_known = std::ranges::find(kHarmlessAdapterKeys, key) != std::end(kHarmlessAdapterKeys) ||
+                          std::ranges::find(kReadAdapterKeys, key) != std::end(kReadAdapterKeys);
+    if (!is_known && !is_silent(value)) problems.push_back(cat(printable(key), ": not understood, got ", shown(value)));
+  }
+  if (!problems.empty())
+    throw ConfigError(cat(path.string(), ": the adapter is more than a pair of factors for each module, which is all ",
+                          "that is read; merge it with PEFT:\n  ", join(problems, "\n  ")));
+}
+
+Scale read_scale(const fs::path& path, const AdapterJson& json) {
+  const auto refuse = [&](const char* key, const char* expected) {
+    const auto at = json.find(key);
+    throw CheckpointError(cat(path.string(), ": ", key, ": expected ", expected, ", got ",
+                              at == json.end() ? "nothing" : shown(*at), "; take the adapter again"));
+  };
+  constexpr int64_t kLargestRank = int64_t{1} << 20;
+  const auto rank = json.find("r"), alpha = json.find("lora_alpha"), root = json.find("use_rslora");
+  if (rank == json.end() || !rank->is_number_integer() || rank->get<int64_t>() < 1 || *rank > kLargestRank)
+    refuse("r", "a whole number above 0");
+  if (alpha == json.end() || !alpha->is_number() || !std::isfinite(alpha->get<double>()))
+    refuse("lora_alpha", "a number");
+  if (root != json.end() && !root->is_null() && !root->is_boolean()) refuse("use_rslora", "true or false");
+  const auto r = rank->get<int64_t>();
+  const bool by_root = root != json.end() && *root == AdapterJson(true);
+  const auto size = static_cast<double>(r);
+  return {r, alpha->get<double>() / (by_root ? std::sqrt(size) : size)};
+}
+
+/// The pair of a module in the file.
+struct PairViews {
+  std::optional<TensorView> a = {};
+  std::optional<TensorView> b = {};
+};
+using PairsByModule = std::map<std::string, PairViews>;
+
+/// Throws: ConfigError with all tensors that are no factors.
+PairsByModule find_pairs(const SafetensorsReader& file) {
+  PairsByModule pairs;
+  std::vector<std::string> problems;
+  for (const TensorInfo& info : file.tensors()) {
+    const std::string_view name = info.name;
+    const bool is_a = name.ends_with(kLoraA), is_b = name.ends_with(kLoraB);
+    if (!name.starts_with(kAdapterPrefix) || (!is_a && !is_b)) {
+      problems.push_back(printable(name));
+      continue;
+    }
+    const size_t end = name.size() - (is_a ? kLoraA : kLoraB).size();
+    const size_t begin = std::min(kAdapterPrefix.size(), end);
+    PairViews& pair = pairs[std::string(name.substr(begin, end - begin))];
+    (is_a ? pair.a : pair.b) = file.view(name);
+  }
+  if (!problems.empty())
+    throw ConfigError(cat(file.path().string(), ": expected nothing but ", kAdapterPrefix, "MODULE", kLoraA, " and ",
+                          kLoraB, ", got also what is not understood; merge the adapter with PEFT:\n  ",
+                          join(problems, "\n  ")));
+  return pairs;
+}
+
+bool is_factor_type(DType type) {
+  return type == DType::kF32 || type == DType::kF16 || type == DType::kBF16 || type == DType::kF64;
+}
+
+LowRankDelta read_pair(const std::string& where, const LinearModule& module, const PairViews& pair,
+                       const Scale& scale) {
+  if (!pair.a || !pair.b)
+    throw CheckpointError(cat(where, ": expected lora_A and lora_B, got one of them; take the adapter again"));
+  const auto check = [&](const TensorView& view, const char* what, const std::vector<int64_t>& shape) {
+    if (view.shape != shape || !is_factor_type(view.dtype))
+      throw CheckpointError(cat(where, ": ", what, ": expected floats ", shape_text(shape), ", got ",
+                                dtype_name(view.dtype), " ", shape_text(view.shape),
+                                "; take the adapter of this model"));
+  };
+  check(*pair.a, "lora_A", {scale.rank, module.n_inputs});
+  check(*pair.b, "lora_B", {module.n_outputs, scale.rank});
+  const auto type = pair.a->dtype == DType::kF64 || pair.b->dtype == DType::kF64 ? at::kDouble : at::kFloat;
+  const std::vector<TensorRead> reads{{*pair.b, Placement::host(), type}, {*pair.a, Placement::host(), type}};
+  std::vector<Tensor> factors = read_tensors(reads, [](int64_t) {});
+  if (!factors[0].isfinite().all().item<bool>() || !factors[1].isfinite().all().item<bool>())
+    throw CheckpointError(where + ": expected finite numbers, got NaN or infinity; take the adapter again");
+  if (scale.factor != 1) factors[0].mul_(scale.factor);
+  return {factors[0], factors[1]};
+}
+
+/// Changes of each weight, one for each module that it is stored in.
+using PartsOfWeights = std::map<WeightId, std::vector<WeightDelta>>;
+
+void add_parts(const LinearModule& module, const LowRankDelta& pair, PartsOfWeights& changes) {
+  for (const ModulePart& part : module.parts) {
+    const LowRankDelta own = without_zeros({left_of_part(module, part, pair.left_OR), pair.right_RI});
+    if (own.left_OR.size(1) > 0) changes[part.spec.id].emplace_back(in_weight(part, own));
+  }
+}
+
+/// Of experts whose changes take more room as factors than whole.
+void join_experts(const WeightSpec& spec, std::vector<WeightDelta>& deltas) {
+  int64_t directions = 0;
+  for (const WeightDelta& delta : deltas) directions += std::get<LowRankDelta>(delta).left_OR.size(1);
+  if (deltas.size() == 1 || directions < std::min(spec.shape[0], spec.shape[1])) return;
+  Tensor sum = to_dense(deltas.front());
+  for (size_t i = 1; i < deltas.size(); ++i) sum += to_dense(deltas[i]);
+  deltas = {DenseDelta{sum}};
+}
+
+}  // namespace
+
+std::vector<WeightChanges> read_adapter(const fs::path& folder, const ModelConfig& config) {
+  const fs::path config_path = folder / kAdapterConfig, weights_path = folder / kAdapterWeights;
+  const AdapterJson json = read_adapter_json(config_path);
+  check_understood(config_path, json);
+  const Scale scale = read_scale(config_path, json);
+  const SafetensorsReader file = SafetensorsReader::open(weights_path);
+  PairsByModule pairs = find_pairs(file);
+  PartsOfWeights parts;
+  for (const LinearModule& module : linear_modules(config)) {
+    const auto pair = pairs.find(module.name);
+    if (pair == pairs.end()) continue;
+    add_parts(module,
+              read_pair(cat(weights_path.string(), ": module '", module.name, "'"), module, pair->second, scale),
+              parts);
+    pairs.erase(pair);
+  }
+  std::vector<std::string> unknown;
+  for (const auto& [name, pair] : pairs) unknown.push_back(printable(name));
+  if (!unknown.empty())
+    throw ConfigError(cat(weights_path.string(),
+                          ": expected modules of the model, a matrix each, got others; take the ",
+                          "adapter of this model:\n  ", join(unknown, "\n  ")));
+  std::vector<WeightChanges> changes;
+  for (const WeightSpec& spec : weight_table(config)) {
+    const auto found = parts.find(spec.id);
+    if (found == parts.end()) continue;
+    join_experts(spec, found->second);
+    changes.push_back({spec.id, std::move(found->second)});
+  }
+  return changes;
+}
+
+}  // namespace lancet

@@ -1,0 +1,253 @@
+"""Adapters as PEFT loads them: a model with the adapter computes what the model does whose weights were changed themselves."""
+import json
+import shutil
+
+import pytest
+import torch
+from engine import ROOT, assert_rows_close, run_binary, transformers_logits
+from family_checkpoints import make_checkpoint
+from safetensors.torch import load_file, save_file
+from test_families import rows
+from transformers import AutoModelForCausalLM
+
+peft = pytest.importorskip("peft")
+TOLERANCE = 1e-6  # NMSE of logits; both in f32
+DEMO = ROOT / "data" / "demo-model"
+LENGTHS = [2, 13, 40]
+LAYER = 1
+
+# The model, and of each edited weight the tensor that it is stored in with the way from its change [out, in] to that tensor's.
+
+
+def plain(change, stored):
+    return change
+
+
+def transposed(change, stored):
+    return change.T
+
+
+def rows_from(begin):
+    def put(change, stored):
+        whole = torch.zeros_like(stored, dtype=change.dtype)
+        whole[begin : begin + len(change)] = change
+        return whole
+
+    return put
+
+
+def columns_from(begin):
+    def put(change, stored):
+        whole = torch.zeros_like(stored, dtype=change.dtype)
+        whole[:, begin : begin + len(change)] = change.T
+        return whole
+
+    return put
+
+
+def of_heads(part, heads):
+    """GPT-NeoX: query, key and value of each head in turn."""
+
+    def put(change, stored):
+        whole = torch.zeros_like(stored, dtype=change.dtype).unflatten(0, (heads, 3, -1))
+        whole[:, part] = change.unflatten(0, (heads, -1))
+        return whole.flatten(0, 2)
+
+    return put
+
+
+CASES = {
+    "demo": {
+        "model.layers.0.mlp.down_proj.weight": ("model.layers.0.mlp.down_proj.weight", plain),
+        "model.layers.1.mlp.down_proj.weight": ("model.layers.1.mlp.down_proj.weight", plain),
+        "model.layers.1.self_attn.v_proj.weight": ("model.layers.1.self_attn.v_proj.weight", plain),
+    },
+    "gpt2": {
+        "transformer.h.1.mlp.c_proj.weight": ("transformer.h.1.mlp.c_proj.weight", transposed),
+        "transformer.h.1.mlp.c_fc.weight": ("transformer.h.1.mlp.c_fc.weight", transposed),
+        "transformer.h.2.attn.c_attn.weight[v]": ("transformer.h.2.attn.c_attn.weight", columns_from(128)),
+    },
+    "phi3": {
+        "model.layers.1.mlp.down_proj.weight": ("model.layers.1.mlp.down_proj.weight", plain),
+        "model.layers.1.mlp.gate_up_proj.weight[up]": ("model.layers.1.mlp.gate_up_proj.weight", rows_from(96)),
+        "model.layers.2.mlp.gate_up_proj.weight[gate]": ("model.layers.2.mlp.gate_up_proj.weight", rows_from(0)),
+        "model.layers.2.mlp.gate_up_proj.weight[up]": ("model.layers.2.mlp.gate_up_proj.weight", rows_from(96)),
+        "model.layers.0.self_attn.qkv_proj.weight[k]": ("model.layers.0.self_attn.qkv_proj.weight", rows_from(64)),
+    },
+    "neox": {
+        "gpt_neox.layers.1.mlp.dense_4h_to_h.weight": ("gpt_neox.layers.1.mlp.dense_4h_to_h.weight", plain),
+        "gpt_neox.layers.1.attention.query_key_value.weight[k]": ("gpt_neox.layers.1.attention.query_key_value.weight", of_heads(1, 4)),
+    },
+}
+
+
+def folder_of(name, tmp_path):
+    return DEMO if name == "demo" else make_checkpoint(name, tmp_path / "base", DEMO)
+
+
+def load(folder):
+    return AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32, attn_implementation="eager").eval()
+
+
+def run_jobs(jobs, scratch):
+    (scratch / "jobs.json").write_text(json.dumps(jobs))
+    return json.loads(run_binary("tests/adapter_files", scratch / "jobs.json"))
+
+
+def write_adapter(folder, changes, scratch, **options):
+    save_file({key: tensor.contiguous() for key, tensor in changes.items()}, scratch / "changes.safetensors")
+    options = dict(base_model=str(folder)) | options
+    job = dict(model=str(folder), changes=str(scratch / "changes.safetensors"), out=str(scratch / "adapter"), options=options)
+    return run_jobs({"a": job}, scratch)["a"]
+
+
+def shape_of(name, stored, put):
+    """[out, in] of the weight itself."""
+    if put is transposed:
+        return tuple(stored.T.shape)
+    if "[" not in name:
+        return tuple(stored.shape)
+    if name.startswith("transformer."):
+        return stored.shape[1] // 3, stored.shape[0]
+    if name.startswith("gpt_neox."):
+        return stored.shape[0] // 3, stored.shape[1]
+    return (32 if "[k]" in name else 96), stored.shape[1]
+
+
+def random_changes(weights, stored, kind):
+    """Of each weight some low-rank changes or dense ones, of a size that shows; by the name in the file, and as sums in f64."""
+    generator = torch.Generator().manual_seed(11)
+    files, sums = {}, {}
+    for name, (tensor, put) in weights.items():
+        out, inputs = shape_of(name, stored[tensor], put)
+        scale = 0.5 * stored[tensor].float().std() * (out * inputs) ** 0.5
+        for number, rank in enumerate((1, 2)):
+            left, right = torch.randn(out, rank, generator=generator), torch.randn(rank, inputs, generator=generator)
+            left *= scale / (left @ right).norm()
+            if kind == "dense" and number == 1:
+                files[f"{name}|{number}|full"] = left @ right
+            else:
+                files |= {f"{name}|{number}|left": left, f"{name}|{number}|right": right}
+            sums[name] = sums.get(name, 0) + left.double() @ right.double()
+    return files, sums
+
+
+def edited_copy(folder, target, weights, sums):
+    """The model folder with the changes in its weights."""
+    shutil.copytree(folder, target)
+    tensors = load_file(target / "model.safetensors")
+    for name, (tensor, put) in weights.items():
+        tensors[tensor] = (tensors[tensor].double() + put(sums[name], tensors[tensor])).float()
+    save_file({key: tensor.float().contiguous() for key, tensor in tensors.items()}, target / "model.safetensors", metadata={"format": "pt"})
+    return target
+
+
+def check_loads(folder, edited, adapter):
+    """The adapter beside the model, and merged into it, against the changed model; it must not be without effect."""
+    ids = rows(LENGTHS)
+    expected = transformers_logits(load(edited), ids)
+    base = transformers_logits(load(folder), ids)
+    model = peft.PeftModel.from_pretrained(load(folder), adapter)
+    assert all((a - b).square().sum() / b.square().sum() > 100 * TOLERANCE for a, b in zip(base, expected, strict=True))
+    assert_rows_close(transformers_logits(model, ids), expected, TOLERANCE)
+    merged = model.merge_and_unload()
+    assert_rows_close(transformers_logits(merged, ids), expected, TOLERANCE)
+    return merged
+
+
+@pytest.mark.parametrize("kind", ["low_rank", "dense"])
+@pytest.mark.parametrize("name", CASES)
+def test_peft_computes_what_the_changed_model_does(name, kind, tmp_path):
+    folder, weights = folder_of(name, tmp_path), CASES[name]
+    stored = load_file(folder / "model.safetensors")
+    changes, sums = random_changes(weights, stored, kind)
+    report = write_adapter(folder, changes, tmp_path)
+    assert report["rank"] == 8, report
+    assert all(module["lost_norm"] <= 1e-6 * module["norm"] for module in report["modules"].values())
+    edited = edited_copy(folder, tmp_path / "edited", weights, sums)
+    check_loads(folder, edited, tmp_path / "adapter")
+
+
+def test_no_other_module_is_touched(tmp_path):
+    """Of layers 1 and 10 to 12: names that begin and end alike."""
+    config = json.loads((DEMO / "config.json").read_text()) | dict(num_hidden_layers=13)
+    net = AutoModelForCausalLM.from_config(type(load(DEMO).config).from_dict(config), dtype=torch.float32)
+    net.save_pretrained(tmp_path / "base")
+    name = "model.layers.1.mlp.down_proj.weight"
+    weights = {name: (name, plain)}
+    changes, sums = random_changes(weights, load_file(tmp_path / "base" / "model.safetensors"), "low_rank")
+    write_adapter(tmp_path / "base", changes, tmp_path)
+    model = peft.PeftModel.from_pretrained(load(tmp_path / "base"), tmp_path / "adapter")
+    assert [module for module, _ in model.named_modules() if module.endswith("lora_A")] == ["base_model.model.model.layers.1.mlp.down_proj.lora_A"]
+
+
+# ---- experts: transformers 5 stacks them, and PEFT stacks their pairs ----
+
+EXPERTS = {"qwen3_moe": ("mlp.experts.{}.", dict(gate="gate_proj", up="up_proj", down="down_proj"))}
+EXPERTS["mixtral"] = ("block_sparse_moe.experts.{}.", dict(gate="w1", up="w3", down="w2"))
+
+
+@pytest.mark.parametrize("kinds", [["down"], ["up"], ["gate", "up", "down"]], ids="-".join)
+@pytest.mark.parametrize("name", EXPERTS)
+def test_experts(name, kinds, tmp_path):
+    folder = make_checkpoint(name, tmp_path / "base", DEMO)
+    stored = load_file(folder / "model.safetensors")
+    place, names = EXPERTS[name]
+    generator, files, edited = torch.Generator().manual_seed(5), {}, dict(stored)
+    for kind in kinds:
+        pattern = f"model.layers.{LAYER}.{place}{names[kind]}.weight"
+        experts = [key for key in (pattern.format(e) for e in range(100)) if key in stored]
+        matrices = [stored[key] for key in experts]
+        axis = 1 if kind == "down" else 0
+        whole = torch.cat(matrices, axis)
+        left, right = torch.randn(whole.shape[0], 3, generator=generator), torch.randn(3, whole.shape[1], generator=generator)
+        (right if axis else left.T)[:, : matrices[0].shape[axis]] = 0  # the first expert keeps its weights
+        left *= 0.5 * whole.norm() / (left @ right).norm()
+        weight = pattern.format("*")
+        files |= {f"{weight}|0|left": left, f"{weight}|0|right": right}
+        for key, change in zip(experts, (left.double() @ right.double()).chunk(len(experts), axis), strict=True):
+            edited[key] = (stored[key].double() + change).float()
+    report = write_adapter(folder, files, tmp_path)
+    assert report["rank"] == 8, report
+    shutil.copytree(folder, tmp_path / "edited")
+    save_file({key: tensor.contiguous() for key, tensor in edited.items()}, tmp_path / "edited" / "model.safetensors", metadata={"format": "pt"})
+    check_loads(folder, tmp_path / "edited", tmp_path / "adapter")
+
+
+# ---- reading what PEFT wrote ----
+
+
+@pytest.mark.parametrize("rslora", [False, True])
+@pytest.mark.parametrize("name, targets", [("demo", ["q_proj", "down_proj"]), ("gpt2", ["c_proj", "c_attn"]), ("phi3", ["gate_up_proj"])])
+def test_adapters_of_peft_are_read(name, targets, rslora, tmp_path):
+    folder = folder_of(name, tmp_path)
+    fan_in_fan_out = name == "gpt2"
+    config = peft.LoraConfig(r=4, lora_alpha=6, target_modules=targets, use_rslora=rslora, task_type="CAUSAL_LM", fan_in_fan_out=fan_in_fan_out)
+    model = peft.get_peft_model(load(folder), config)
+    generator = torch.Generator().manual_seed(3)
+    for key, parameter in model.named_parameters():
+        if "lora_B" in key:  # zeros until it is trained
+            parameter.copy_(0.05 * torch.randn(parameter.shape, generator=generator))
+    model.save_pretrained(tmp_path / "adapter")
+    job = dict(model=str(folder), adapter=str(tmp_path / "adapter"), out=str(tmp_path / "sums.safetensors"))
+    names = run_jobs({"a": job}, tmp_path)["a"]
+    assert isinstance(names, list), names
+    read = load_file(tmp_path / "sums.safetensors")
+    before, merged = load(folder).state_dict(), model.merge_and_unload().state_dict()
+    changed = {key for key in before if not torch.equal(before[key], merged[key])}
+    assert {name.split("[")[0] for name in read} == changed
+    for key in changed:
+        parts = sorted((name for name in read if name.split("[")[0] == key), key=lambda name: "qkv".find(name[-2]) if "attn" in name else name)
+        whole = torch.cat([read[part] for part in parts])
+        expected = (merged[key].double() - before[key].double()).T if fan_in_fan_out else merged[key].double() - before[key].double()
+        assert (whole - expected).norm() <= 1e-5 * expected.norm(), key
+
+
+def test_adapters_that_are_more_are_refused_by_name(tmp_path):
+    config = peft.LoraConfig(r=4, target_modules=["q_proj"], use_dora=True, modules_to_save=["lm_head"], rank_pattern={"v_proj": 2}, task_type="CAUSAL_LM")
+    peft.get_peft_model(load(DEMO), config).save_pretrained(tmp_path / "adapter")
+    job = dict(model=str(DEMO), adapter=str(tmp_path / "adapter"), out=str(tmp_path / "sums.safetensors"))
+    answer = run_jobs({"a": job}, tmp_path)["a"]
+    assert answer["exit_code"] == 2
+    for key in ("use_dora", "modules_to_save", "rank_pattern"):
+        assert key in answer["error"], answer
