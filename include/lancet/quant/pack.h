@@ -34,7 +34,8 @@ struct PackOptions {
 /// may be undefined there, stay. PackedMatrix::assemble(spec, result).unpack(t) is what a reader gets, to the bit.
 ///
 /// Scales and zero points are found anew and rounded to their stored type before codes are chosen; bitsandbytes' nested
-/// ones keep the file's table and offset. Where all numbers that share a scale are those that the file has, scale and
+/// ones keep the file's table and offset, and where all scales of a matrix of E4M3 are powers of two, so are the new
+/// ones. Where all numbers that share a scale are those that the file has, scale and
 /// zero point stay: packing what was unpacked changes no weight.
 ///
 /// `importance_II` [in, in], H, symmetric and positive semi-definite, of f64 or f32. Undefined: each number goes to the
