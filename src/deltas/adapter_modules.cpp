@@ -2,7 +2,10 @@
 
 #include <torch/types.h>
 
+#include <algorithm>
 #include <map>
+
+#include "adapter_factors.h"
 
 namespace lancet {
 namespace {
@@ -86,6 +89,43 @@ LowRankDelta in_weight(const ModulePart& part, const LowRankDelta& of_part) {
   Tensor whole = torch::zeros(shape, own.options());
   narrowed(part, whole, axis).copy_(own);
   return axis == 0 ? LowRankDelta{whole, of_part.right_RI} : LowRankDelta{of_part.left_OR, whole};
+}
+
+namespace {
+
+/// Changes of each weight, one for each module that it is stored in.
+using PartsOfWeights = std::map<WeightId, std::vector<WeightDelta>>;
+
+void add_parts(const LinearModule& module, const LowRankDelta& pair, PartsOfWeights& changes) {
+  for (const ModulePart& part : module.parts) {
+    const LowRankDelta own = without_zeros({left_of_part(module, part, pair.left_OR), pair.right_RI});
+    if (own.left_OR.size(1) > 0) changes[part.spec.id].emplace_back(in_weight(part, own));
+  }
+}
+
+/// Of experts whose changes take more room as factors than whole.
+void join_experts(const WeightSpec& spec, std::vector<WeightDelta>& deltas) {
+  int64_t directions = 0;
+  for (const WeightDelta& delta : deltas) directions += std::get<LowRankDelta>(delta).left_OR.size(1);
+  if (deltas.size() == 1 || directions < std::min(spec.shape[0], spec.shape[1])) return;
+  Tensor sum = to_dense(deltas.front());
+  for (size_t i = 1; i < deltas.size(); ++i) sum += to_dense(deltas[i]);
+  deltas = {DenseDelta{sum}};
+}
+
+}  // namespace
+
+std::vector<WeightChanges> changes_of(const ModelConfig& config, std::span<const ModulePair> pairs) {
+  PartsOfWeights parts;
+  for (const ModulePair& pair : pairs) add_parts(*pair.module, pair.factors, parts);
+  std::vector<WeightChanges> changes;
+  for (const WeightSpec& spec : weight_table(config)) {
+    const auto found = parts.find(spec.id);
+    if (found == parts.end()) continue;
+    join_experts(spec, found->second);
+    changes.push_back({spec.id, std::move(found->second)});
+  }
+  return changes;
 }
 
 }  // namespace lancet

@@ -1,10 +1,11 @@
 // Which module of PEFT a weight, or an expert's part of it, belongs to, and where in it.
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
 
-#include "lancet/deltas/weight_update.h"
+#include "lancet/deltas/stream_state.h"
 
 namespace lancet {
 
@@ -35,6 +36,14 @@ Tensor right_in_module(const ModulePart& part, const Tensor& right_RI);
 
 /// The part's rows of a module's left factor: [outputs of the part, r].
 Tensor left_of_part(const LinearModule& module, const ModulePart& part, const Tensor& left_OR);
+/// A module's factors: left [outputs, r] and right [r, inputs].
+struct ModulePair {
+  const LinearModule* module = nullptr;
+  LowRankDelta factors = {};
+};
+/// What the pairs change, weight by weight in model order.
+std::vector<WeightChanges> changes_of(const ModelConfig& config, std::span<const ModulePair> pairs);
+
 /// Left and right factors of the whole weight, of the part's: zeros for other experts.
 LowRankDelta in_weight(const ModulePart& part, const LowRankDelta& of_part);
 

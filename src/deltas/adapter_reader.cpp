@@ -166,26 +166,6 @@ LowRankDelta read_pair(const std::string& where, const LinearModule& module, con
   return {factors[0], factors[1]};
 }
 
-/// Changes of each weight, one for each module that it is stored in.
-using PartsOfWeights = std::map<WeightId, std::vector<WeightDelta>>;
-
-void add_parts(const LinearModule& module, const LowRankDelta& pair, PartsOfWeights& changes) {
-  for (const ModulePart& part : module.parts) {
-    const LowRankDelta own = without_zeros({left_of_part(module, part, pair.left_OR), pair.right_RI});
-    if (own.left_OR.size(1) > 0) changes[part.spec.id].emplace_back(in_weight(part, own));
-  }
-}
-
-/// Of experts whose changes take more room as factors than whole.
-void join_experts(const WeightSpec& spec, std::vector<WeightDelta>& deltas) {
-  int64_t directions = 0;
-  for (const WeightDelta& delta : deltas) directions += std::get<LowRankDelta>(delta).left_OR.size(1);
-  if (deltas.size() == 1 || directions < std::min(spec.shape[0], spec.shape[1])) return;
-  Tensor sum = to_dense(deltas.front());
-  for (size_t i = 1; i < deltas.size(); ++i) sum += to_dense(deltas[i]);
-  deltas = {DenseDelta{sum}};
-}
-
 }  // namespace
 
 std::vector<WeightChanges> read_adapter(const fs::path& folder, const ModelConfig& config) {
@@ -195,13 +175,13 @@ std::vector<WeightChanges> read_adapter(const fs::path& folder, const ModelConfi
   const Scale scale = read_scale(config_path, json);
   const SafetensorsReader file = SafetensorsReader::open(weights_path);
   PairsByModule pairs = find_pairs(file);
-  PartsOfWeights parts;
-  for (const LinearModule& module : linear_modules(config)) {
+  const std::vector<LinearModule> modules = linear_modules(config);
+  std::vector<ModulePair> read;
+  for (const LinearModule& module : modules) {
     const auto pair = pairs.find(module.name);
     if (pair == pairs.end()) continue;
-    add_parts(module,
-              read_pair(cat(weights_path.string(), ": module '", module.name, "'"), module, pair->second, scale),
-              parts);
+    read.push_back(
+        {&module, read_pair(cat(weights_path.string(), ": module '", module.name, "'"), module, pair->second, scale)});
     pairs.erase(pair);
   }
   std::vector<std::string> unknown;
@@ -210,14 +190,7 @@ std::vector<WeightChanges> read_adapter(const fs::path& folder, const ModelConfi
     throw ConfigError(cat(weights_path.string(),
                           ": expected modules of the model, a matrix each, got others; take the ",
                           "adapter of this model:\n  ", join(unknown, "\n  ")));
-  std::vector<WeightChanges> changes;
-  for (const WeightSpec& spec : weight_table(config)) {
-    const auto found = parts.find(spec.id);
-    if (found == parts.end()) continue;
-    join_experts(spec, found->second);
-    changes.push_back({spec.id, std::move(found->second)});
-  }
-  return changes;
+  return changes_of(config, read);
 }
 
 }  // namespace lancet

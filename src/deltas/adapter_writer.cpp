@@ -147,6 +147,14 @@ struct StoredPair {
   Tensor b_OR = {};
 };
 
+/// All of an adapter, in memory.
+struct MadeAdapter {
+  std::vector<LinearModule> modules = {};
+  std::vector<Pair> pairs = {};  ///< of some of them
+  int64_t rank = 1;
+  std::vector<StoredPair> stored = {};  ///< by pair
+};
+
 StoredPair store(const Pair& pair, int64_t rank, at::ScalarType type) {
   const auto options = torch::TensorOptions(type);
   StoredPair stored{torch::zeros({rank, pair.module->n_inputs}, options),
@@ -200,26 +208,43 @@ std::string adapter_config_text(const std::vector<Pair>& pairs, int64_t rank, co
   return config.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
+MadeAdapter make_adapter(const ModelConfig& config, std::span<const WeightChanges> changes,
+                         const AdapterOptions& options) {
+  const at::ScalarType type = factor_type(options);
+  check_largest_rank(options);
+  MadeAdapter made{.modules = linear_modules(config)};
+  made.pairs = make_pairs(made.modules, sum_changes(config, changes));
+  made.rank = choose_rank(made.pairs, options);
+  for (const Pair& pair : made.pairs) made.stored.push_back(store(pair, made.rank, type));
+  return made;
+}
+
 }  // namespace
+
+std::vector<WeightChanges> changes_in_adapter(const ModelConfig& config, std::span<const WeightChanges> changes,
+                                              const AdapterOptions& options) {
+  const MadeAdapter made = make_adapter(config, changes, options);
+  std::vector<ModulePair> pairs;
+  for (size_t i = 0; i < made.pairs.size(); ++i)
+    pairs.push_back({made.pairs[i].module,
+                     without_zeros({made.stored[i].b_OR.to(at::kFloat), made.stored[i].a_RI.to(at::kFloat)})});
+  return changes_of(config, pairs);
+}
 
 AdapterReport write_adapter(const std::filesystem::path& folder, const ModelConfig& config,
                             std::span<const WeightChanges> changes, const AdapterOptions& options) {
-  const at::ScalarType type = factor_type(options);
-  check_largest_rank(options);
-  const std::vector<LinearModule> modules = linear_modules(config);
-  const std::vector<Pair> pairs = make_pairs(modules, sum_changes(config, changes));
-  AdapterReport report{.rank = choose_rank(pairs, options)};
-  std::vector<StoredPair> stored;
+  const MadeAdapter made = make_adapter(config, changes, options);
+  AdapterReport report{.rank = made.rank};
   std::vector<TensorSource> sources;
-  for (const Pair& pair : pairs) {
-    stored.push_back(store(pair, report.rank, type));
-    if (!pair.weights.empty()) report.modules.push_back(report_of(pair, stored.back()));
+  for (size_t i = 0; i < made.pairs.size(); ++i) {
+    const Pair& pair = made.pairs[i];
+    if (!pair.weights.empty()) report.modules.push_back(report_of(pair, made.stored[i]));
     const std::string name = cat(kAdapterPrefix, pair.module->name);
-    sources.push_back(to_source(cat(name, kLoraA), stored.back().a_RI));
-    sources.push_back(to_source(cat(name, kLoraB), stored.back().b_OR));
+    sources.push_back(to_source(cat(name, kLoraA), made.stored[i].a_RI));
+    sources.push_back(to_source(cat(name, kLoraB), made.stored[i].b_OR));
   }
   write_safetensors(folder / kAdapterWeights, sources, {{"format", "pt"}});
-  write_text_file(folder / kAdapterConfig, adapter_config_text(pairs, report.rank, options));
+  write_text_file(folder / kAdapterConfig, adapter_config_text(made.pairs, report.rank, options));
   report.file_bytes = static_cast<int64_t>(std::filesystem::file_size(folder / kAdapterWeights));
   return report;
 }

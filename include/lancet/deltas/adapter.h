@@ -73,6 +73,10 @@ struct AdapterReport {
 AdapterReport write_adapter(const std::filesystem::path& folder, const ModelConfig& config,
                             std::span<const WeightChanges> changes, const AdapterOptions& options);
 
+/// What read_adapter() would give of what write_adapter() would write. Throws: as write_adapter().
+std::vector<WeightChanges> changes_in_adapter(const ModelConfig& config, std::span<const WeightChanges> changes,
+                                              const AdapterOptions& options);
+
 /// The changes that an adapter of PEFT makes, in model order, on the host, at least in f32, with the scaling
 /// (lora_alpha / r, or lora_alpha / sqrt(r) with use_rslora) in their left factors. Directions of zeros are left out,
 /// and so are weights without any other. Of experts whose ranks add up to a full one the change is dense.

@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -19,8 +20,9 @@ namespace lancet {
 /// What bringing an edited weight back into a quantised format cost.
 struct RequantisedWeight {
   std::string name;
-  double edit_lost = 0;   ///< ||E K|| / ||D K||: E what was lost, D the edit, K the keys of all requests so far
-  double text_error = 0;  ///< root of tr(E C E^T) / tr(W C W^T): C the keys' second moments, W the edited weight
+  double edit_lost = 0;  ///< ||E K|| / ||D K||: E what was lost, D the edit, K the keys of all requests so far
+  /// Root of tr(E C E^T) / tr(W C W^T): C the keys' second moments, W the edited weight. nullopt: no statistics.
+  std::optional<double> text_error = {};
 };
 
 /// What a run did and measured; report.json is made of it.

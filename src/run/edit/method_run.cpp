@@ -15,8 +15,9 @@ MethodRun::MethodRun(const JobConfig& job, EditSession& session, Communicator& r
       ranks_(ranks),
       prepared_(prepared ? std::move(prepared) : std::make_shared<PreparedMethod>()) {
   output_ = output.value_or(OutputOptions{.format = OutputFormat::kCheckpoint});
-  form_ = make_output_form(
-      {output_, session.files, *job.editor, [this](int64_t layer) { return prepared_->statistics->moment(layer); }});
+  form_ = make_output_form({output_, session.files, *job.editor, [this](int64_t layer) {
+                              return prepared_->statistics ? prepared_->statistics->moment(layer) : Tensor();
+                            }});
   if (needs_moments(output_) && !job.statistics)
     throw ConfigError(cat("output.rounding: it goes by statistics, and ", job.method,
                           " needs none by itself: expected a section statistics, or output.rounding: nearest"));
@@ -53,7 +54,7 @@ void MethodRun::prepare(const CausalLM& model) {
   if (const std::optional<NullSpaceRule> rule = job_.editor->needs().null_space; rule && !rule->below)
     for (const LayerStatistics& layer : report_.statistics.layers)
       if (layer.null_space_below) report_.chosen.push_back({"null_space_below", layer.layer, *layer.null_space_below});
-  if (needs_moments(output_)) prepared_->statistics->prepare_moments(ranks_);
+  if (output_.format == OutputFormat::kQuantised) prepared_->statistics->prepare_moments(ranks_);
   stopwatch_.lap("statistics");
 }
 

@@ -62,8 +62,7 @@ class MixedForm final : public OutputForm {
           continue;
         }
         layouts[name] = weight_spec(files_.config, spec.id).stored.layout;
-        packed[name].clear();
-        for (const PackedPart& part : spec.packed[i].parts) packed[name].push_back(part.tensor);
+        packed[name] = tensors_of_packing(*files_.config.quantised, files_.checkpoint, spec.packed[i]);
       }
     }
     std::vector<TensorSource> replaced;

@@ -47,7 +47,8 @@ struct OutputParts {
   const OutputOptions& options;  ///< resolved
   const ModelFiles& files;
   const Editor& editor;
-  /// E[k k^T] of a layer's keys on the unedited model, [F, F] or by expert [E, W, W]; on root. Empty: none are there.
+  /// E[k k^T] of a layer's keys on the unedited model, [F, F] or by expert [E, W, W]; on root. Undefined: the job has
+  /// no statistics, which is so only where needs_moments() is not.
   std::function<Tensor(int64_t layer)> moment;
 };
 

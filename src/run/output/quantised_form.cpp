@@ -30,9 +30,8 @@ class QuantisedForm final : public OutputForm {
   void prepare(const EditContext& context, std::span<const EditRequest> edited, Entries entries) override {
     context_ = &context;
     losses_.clear();
-    if (!needs_moments(parts_.options)) return;
     for (const WeightTransaction::Entry& entry : entries)
-      if (!spec_of(entry.id).packed.empty()) keys_[entry.id.layer] = keys_of(context, edited, entry.id);
+      if (!spec_of(entry.id).packed.empty()) keys_[entry.id] = keys_of(context, edited, entry.id);
   }
 
   Tensor read_back(const WeightTransaction::Entry& entry) override {
@@ -78,9 +77,9 @@ class QuantisedForm final : public OutputForm {
     return *std::ranges::find_if(table_, [&](const WeightSpec& spec) { return spec.id == id; });
   }
 
-  /// [F, n] f64: what the edited weight reads where the edits were made.
+  /// [in, n] f64: what the edited weight reads where the edits were made.
   Tensor keys_of(const EditContext& context, std::span<const EditRequest> edited, WeightId id) const {
-    if (parts_.editor.needs().subject)
+    if (parts_.editor.needs().subject && id.kind == WeightKind::kDown)
       return context.collect_keys(context.prepare(edited, parts_.editor.compat()), id.layer);
     const std::vector<WeightId> weights{id};
     const CapturedGradients captured = context.capture_token_gradients(context.tokenize(edited), weights, {});
@@ -93,18 +92,17 @@ class QuantisedForm final : public OutputForm {
     packed.clear();
     const std::vector<Tensor> weights = stored_parts(spec, entry.master);
     const int64_t parts = static_cast<int64_t>(weights.size());
-    Tensor keys_FN, moment;
-    if (needs_moments(parts_.options)) {
-      keys_FN = keys_.at(spec.id.layer);
-      moment = parts_.moment(spec.id.layer).to(keys_FN.device());
-    }
+    const bool is_down = spec.id.kind == WeightKind::kDown;
+    const Tensor keys_FN = keys_.at(spec.id);
+    Tensor moment = is_down ? parts_.moment(spec.id.layer) : Tensor();
+    if (moment.defined()) moment = moment.to(keys_FN.device());
     std::vector<Tensor> read;
     for (int64_t i = 0; i < parts; ++i) {
       const auto at = static_cast<size_t>(i);
-      Tensor keys, own_moment, importance;
-      if (moment.defined()) {
-        own_moment = parts > 1 ? moment[i] : moment;
-        keys = keys_FN.narrow(0, i * own_moment.size(0), own_moment.size(0));
+      Tensor importance;
+      if (needs_moments(parts_.options)) {
+        const Tensor own_moment = parts > 1 ? moment[i] : moment;
+        const Tensor keys = keys_FN.narrow(0, i * own_moment.size(0), own_moment.size(0));
         importance = parts_.options.rounding == OutputRounding::kEdits
                          ? own_moment * parts_.options.covariance_weight + keys.mm(keys.t())
                          : own_moment;
@@ -116,7 +114,7 @@ class QuantisedForm final : public OutputForm {
     }
     const Tensor whole =
         (parts > 1 ? torch::cat(read, spec.parts_axis()) : read.front()).to(entry.master.scalar_type());
-    if (moment.defined()) note_losses(spec, entry, whole, keys_FN, moment);
+    note_losses(spec, entry, whole, keys_FN, moment);
     return whole;
   }
 
@@ -136,14 +134,15 @@ class QuantisedForm final : public OutputForm {
       return (by_expert.bmm(moment) * by_expert).sum().sqrt();
     };
     const Tensor change = here(entry.master) - here(entry.base);
-    losses_.push_back({spec.name, share(error.mm(keys_FN).norm(), change.mm(keys_FN).norm()),
-                       share(of_text(error), of_text(here(entry.master)))});
+    RequantisedWeight lost{spec.name, share(error.mm(keys_FN).norm(), change.mm(keys_FN).norm())};
+    if (moment.defined()) lost.text_error = share(of_text(error), of_text(here(entry.master)));
+    losses_.push_back(std::move(lost));
   }
 
   OutputParts parts_;
   std::vector<WeightSpec> table_;
   const EditContext* context_ = nullptr;
-  std::map<int64_t, Tensor> keys_;                               ///< by layer
+  std::map<WeightId, Tensor> keys_;                              ///< [in, n]
   std::map<WeightId, std::vector<std::vector<Tensor>>> packed_;  ///< on root: of each of the weight's matrices
   std::vector<RequantisedWeight> losses_;
 };

@@ -171,7 +171,9 @@ Json weights_json(const EditReport& report) {
                        {"rounding_loss", loss.relative_loss}});
   for (const RequantisedWeight& loss : report.requantised)
     for (Json& weight : weights)
-      if (weight["name"] == loss.name) weight.update({{"edit_lost", loss.edit_lost}, {"text_error", loss.text_error}});
+      if (weight["name"] == loss.name)
+        weight.update(
+            {{"edit_lost", loss.edit_lost}, {"text_error", loss.text_error ? Json(*loss.text_error) : Json(nullptr)}});
   return weights;
 }
 
