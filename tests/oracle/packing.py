@@ -1,6 +1,7 @@
 """Matrices in full precision to files of quantised formats, in plain Python: every number's scale is named, scales are found of their numbers,
 and numbers are rounded one by one or, as GPTQ does (arXiv 2210.17323, algorithm 1), column by column with the inverse of H.
 """
+import math
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -25,6 +26,7 @@ class Format:
     scale_type: torch.dtype = F32
     table: list = None
     factor: bool = False  # bitsandbytes' int8
+    powers_of_two: bool = False
     nested: dict = field(default_factory=dict)  # "table", "offset", and "own": of each scale its own scale
 
     @property
@@ -39,6 +41,8 @@ def of_groups(rows, g_idx, groups):
 
 def rounded_to(format, scales):
     """Scales as readers get them; of nested ones also the places."""
+    if format.powers_of_two:
+        return torch.tensor([2.0 ** math.ceil(math.log2(scale)) if scale > 0 else 1.0 for scale in scales.double()]), None
     if not format.nested:
         read = scales.to(format.scale_type).float()
         if format.kind == "whole" and not format.factor:
@@ -185,7 +189,8 @@ def float8_format(made):
     block = made.config.get("weight_block_size") or ([1, columns] if scales.numel() == rows else [rows, columns])
     r, c = torch.arange(rows) // block[0], torch.arange(columns) // block[1]
     ids = r[:, None] * -(-columns // block[1]) + c[None]
-    return Format("float8", ids, scale_type=scales.dtype), lambda p: {
+    powers_of_two = bool((torch.frexp(scales.float())[0] == 0.5).all())
+    return Format("float8", ids, scale_type=scales.dtype, powers_of_two=powers_of_two), lambda p: {
         NAME: p.codes.to(torch.uint8).view(torch.float8_e4m3fn), key: p.scales.to(scales.dtype).view(scales.shape)}
 
 

@@ -21,10 +21,11 @@ class NewParts {
     if (weight.dim() != 2 || weight.numel() == 0) refuse("a matrix with numbers");
     packed_.spec.rows = weight.size(0);
     packed_.spec.columns = weight.size(1);
-    if (code.ordered) refuse("columns in their own order");
+    if (code.ordered) refuse("columns in the order of the model");
     groups_ = blocks_of(columns(), code.block.columns);
     if (code.block.columns > 0 && columns() % code.block.columns != 0)
       refuse(cat("columns in whole groups of ", code.block.columns));
+    if (code.block.rows > 0 && rows() % code.block.rows != 0) refuse(cat("rows in whole groups of ", code.block.rows));
   }
 
   NewlyPacked finish() {

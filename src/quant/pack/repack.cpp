@@ -39,7 +39,14 @@ ScaleChoice choice_of(const PackOptions& options, const MatrixCode& code, const 
   return options.scales.value_or(pays ? ScaleChoice::kLeastError : ScaleChoice::kLargest);
 }
 
-/// Assembling checks what a reader would check of the results.
+/// As the file's scales are; of a matrix that no file has, any.
+ScaleKind kind_of_scales(const Tensor& scales, const MatrixCode& code, const Tensor& before) {
+  const bool may_be_exponents = code.packing == MatrixPacking::kFloat8 && before.defined();
+  return {scales.scalar_type(),
+          may_be_exponents && std::get<0>(at::frexp(scales.to(at::kFloat))).eq(0.5).all().item<bool>()};
+}
+
+/// What a reader would check of the results.
 void check_scales(const Tensor& scales, const NumberLine& line, const std::string& name) {
   Measured measured;
   const size_t place = measured.magnitude(scales);
@@ -69,9 +76,9 @@ void fill_parts(StoredParts& parts, const Matrices& matrices, const PackedSpec& 
   const Tensor& weight = matrices.weight;
   check_finite(weight, spec.name);
   const Tensor importance = importance_II.defined() ? importance_II.to(weight.device()) : Tensor();
-  const at::ScalarType scale_type = parts.part(PartRole::kScales).scalar_type();
-  const NumberLine line(spec, scale_type, weight.device());
-  const ScaleRule rule(line, spec, scale_type, choice_of(options, spec.code, importance));
+  const ScaleKind kind = kind_of_scales(parts.part(PartRole::kScales), spec.code, matrices.before);
+  const NumberLine line(spec, kind.type, weight.device());
+  const ScaleRule rule(line, spec, kind, choice_of(options, spec.code, importance));
   const ScaleLayout layout = parts.layout();
   FoundScales before = parts.scales(layout);
   std::optional<NestedGrid> nested;

@@ -17,20 +17,24 @@ Tensor divided_by(const Tensor& values, double divisor) {
 
 }  // namespace
 
-ScaleRule::ScaleRule(const NumberLine& line, const PackedSpec& spec, at::ScalarType scale_type, ScaleChoice choice)
+ScaleRule::ScaleRule(const NumberLine& line, const PackedSpec& spec, ScaleKind kind, ScaleChoice choice)
     : line_(line),
       has_free_zeros_(spec.code.zeros != ZeroPoints::kNone &&
                       !(spec.code.packing == MatrixPacking::kGptq && spec.code.symmetric)),
       stores_zeros_(spec.code.zeros != ZeroPoints::kNone),
-      scale_type_(scale_type),
+      kind_(kind),
       choice_(choice),
       rows_of_scale_(spec.code.packing == MatrixPacking::kBitsAndBytes4 ? 1 : spec.code.block.rows) {
   constexpr double kLeastOfF16 = 0x1p-24, kLeastNormalOfF32 = 0x1p-126;
-  if (line.divides_by_scales()) least_scale_ = scale_type == at::kHalf ? kLeastOfF16 : kLeastNormalOfF32;
+  if (line.divides_by_scales()) least_scale_ = kind.type == at::kHalf ? kLeastOfF16 : kLeastNormalOfF32;
 }
 
 FoundScales ScaleRule::stored(const Tensor& scales) const {
-  const Tensor rounded = scales.to(scale_type_).to(at::kFloat);
+  if (kind_.is_power_of_two) {
+    const auto [mantissas, exponents] = at::frexp(scales);  // mantissas from 0.5 on
+    return {torch::ones_like(scales).ldexp_(exponents - mantissas.eq(0.5).to(at::kInt))};
+  }
+  const Tensor rounded = scales.to(kind_.type).to(at::kFloat);
   return {least_scale_ > 0 ? rounded.masked_fill(rounded.eq(0), least_scale_) : rounded};
 }
 

@@ -24,12 +24,17 @@ struct FoundScales {
 /// What a file keeps of scales [scale rows] that are given in full precision.
 using StoreScales = std::function<FoundScales(const Tensor& scales)>;
 
+/// Which scales a file can have.
+struct ScaleKind {
+  at::ScalarType type = at::kFloat;
+  bool is_power_of_two = false;  ///< some programs keep E4M3's scales in 8 bits, which hold an exponent
+};
+
 class ScaleRule {
  public:
-  /// `scale_type`: that the file has scales in.
-  ScaleRule(const NumberLine& line, const PackedSpec& spec, at::ScalarType scale_type, ScaleChoice choice);
+  ScaleRule(const NumberLine& line, const PackedSpec& spec, ScaleKind kind, ScaleChoice choice);
 
-  /// `scales` as the file keeps them, rounded to its type; whole numbers have none of 0.
+  /// `scales` as the file keeps them, rounded to its type (to a power of two: up); whole numbers have none of 0.
   FoundScales stored(const Tensor& scales) const;
   /// Of one group: `numbers` [n, rows] f32, `importance` of each, of a shape that spreads over them.
   FoundScales find(const Tensor& numbers, const Tensor& importance, const StoreScales& store) const;
@@ -46,7 +51,7 @@ class ScaleRule {
   const NumberLine& line_;
   bool has_free_zeros_, stores_zeros_;
   double least_scale_ = 0;  // in the place of 0; 0: that is fine
-  at::ScalarType scale_type_;
+  ScaleKind kind_;
   ScaleChoice choice_;
   int64_t rows_of_scale_;
 };

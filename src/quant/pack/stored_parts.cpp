@@ -112,7 +112,7 @@ Tensor StoredParts::as_stored(const Tensor& zeros) const {
 
 void StoredParts::set(PartRole role, const Tensor& numbers) {
   const Tensor& stored = part(role);
-  parts_[static_cast<size_t>(role)] = numbers.contiguous().view(stored.scalar_type()).view(stored.sizes());
+  parts_[static_cast<size_t>(role)] = numbers.contiguous().flatten().view(stored.scalar_type()).view(stored.sizes());
 }
 
 void StoredParts::set_scales(const FoundScales& found) {
