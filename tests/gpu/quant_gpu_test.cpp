@@ -2,8 +2,10 @@
 #include <gtest/gtest.h>
 #include <torch/types.h>
 
+#include "lancet/quant/pack.h"
 #include "lancet/quant/quantise.h"
 #include "support/on_device.h"
+#include "support/packed_formats.h"
 #include "support/tiny_model.h"
 
 namespace lancet {
@@ -52,6 +54,34 @@ TEST_P(PackedOnDevice, AssemblesWordsToTheHostsBits) {
       EXPECT_TRUE(other.unpack(type).to(expected.device()).equal(expected))
           << bits << " bits in " << at::toString(type);
     }
+  }
+}
+
+TEST_P(PackedOnDevice, PacksToTheHostsBits) {
+  const Tensor weight = (testing::numbers({384, 512}, 5) * 0.02).to(at::kFloat);
+  for (const testing::StoredMatrix& stored : testing::one_of_each_format(384, 512)) {
+    const std::vector<Tensor> host = repack(weight, stored.spec, stored.parts, {}),
+                              there = repack(weight.to(device()), stored.spec, stored.parts_on(device()), {});
+    for (size_t i = 0; i < host.size(); ++i)
+      EXPECT_TRUE(there[i].to(host[i].device()).flatten().view(at::kByte).equal(host[i].flatten().view(at::kByte)))
+          << stored.format << ", part " << i;
+  }
+}
+
+/// Products of f64 differ in their last bits, and so may a number that lies between two codes, with all behind it.
+TEST_P(PackedOnDevice, MakesErrorsGoodAsTheHostDoes) {
+  const Tensor weight = testing::numbers({384, 512}, 6) * 0.02, inputs = testing::numbers({1024, 512}, 7);
+  const Tensor importance = inputs.t().matmul(inputs);
+  for (const testing::StoredMatrix& stored : testing::one_of_each_format(384, 512)) {
+    const auto unpacked = [&](const std::vector<Tensor>& parts) {
+      return PackedMatrix::assemble(stored.spec, parts).unpack(at::kDouble).to(weight.device());
+    };
+    const auto error = [&](const Tensor& of) { return (of - weight).matmul(importance).mul(of - weight).sum(); };
+    const Tensor host = unpacked(repack(weight, stored.spec, stored.parts, importance));
+    const Tensor there =
+        unpacked(repack(weight.to(device()), stored.spec, stored.parts_on(device()), importance.to(device())));
+    EXPECT_LE(host.ne(there).any(1).sum().item<int64_t>(), 4) << stored.format << ": rows that differ";
+    EXPECT_NEAR((error(there) / error(host)).item<double>(), 1, 1e-3) << stored.format;
   }
 }
 

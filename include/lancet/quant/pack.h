@@ -44,7 +44,8 @@ struct PackOptions {
 /// columns as changed so far; in advance, of `weight`, where numbers with one scale are not neighbours in a row
 /// (columns in an order of their own, blocks that do not end with rows, scales of scales). Computed in f64.
 ///
-/// Takes, until it returns, 5 bytes a number, with H 17, and 24 a number of H. Waits for the device a few times.
+/// Takes, until it returns, at most 30 bytes a number of the weight, and with an H 16 a number of H. Waits for the
+/// device at most 8 times.
 /// Throws: NumericError for weights that are not finite or beyond what scales can hold, and for an H that is not
 /// positive definite with its damping; CheckpointError when `before` is damaged; std::logic_error for shapes that do
 /// not belong together.

@@ -38,7 +38,8 @@ class FeedbackSweep {
   void round_range(int64_t begin, int64_t end) {
     const int64_t first_end = grid_.group_end(begin);
     if (grid_.is_by_columns() && end == first_end && begin == grid_.group_begin(begin))
-      grid_.find(begin, {expected(begin, end).to(at::kFloat).contiguous(), columns_of(matrices_.before, begin, end - begin)});
+      grid_.find(begin,
+                 {expected(begin, end).to(at::kFloat).contiguous(), columns_of(matrices_.before, begin, end - begin)});
     const bool has_groups = grid_.is_by_columns() && end > first_end;
     if (!has_groups && end - begin <= kColumnsOfLeaf) return round_leaf(begin, end);
     int64_t middle = (begin + end) / 2;

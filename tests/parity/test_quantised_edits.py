@@ -1,0 +1,182 @@
+"""Edits of quantised weights, in each form of output: they are the unpacked model's edits, measured as they are written."""
+import json
+
+import pytest
+import torch
+from engine import ROOT, lancet_logits, run_binary, run_binary_raw
+from quantised_checkpoints import quantise_checkpoint
+from safetensors.torch import load_file
+from test_export import read_raw
+from test_families import rows
+from test_quantised_models import CONFIG_ERROR, base_of, edit, job_of, quantise  # noqa: F401  (base_of is a fixture)
+
+FT = dict(method="ft", modules=dict(down=[1]), steps=2, lr=0.01)
+EDITED = "model.layers.1.mlp.down_proj"
+
+
+def edited(tmp_path, model, form, name, **sections):
+    """The output's folder."""
+    folder = tmp_path / f"out-{name}"
+    sections = dict(editor=FT) | sections
+    result = edit(tmp_path, job_of(model, folder, **sections) | {"output": dict(dir=str(folder), format=form) | sections.pop("output", {})})
+    assert result.returncode == 0, result.stderr
+    return folder
+
+
+def logits_of(folder, tmp_path):
+    return lancet_logits(folder, rows([2, 13]), "f32", tmp_path)
+
+
+def assert_same(ours, theirs):
+    assert all(torch.equal(a, b) for a, b in zip(ours, theirs, strict=True))
+
+
+@pytest.mark.parametrize("name", ["gptq-4", "awq", "nf4", "int8", "fp8-blocks", "compressed-4"])
+def test_mixed_is_the_unpacked_models_edit(name, base_of, tmp_path):  # noqa: F811
+    folder, twin = quantise(base_of("qwen3"), tmp_path / "quantised", tmp_path / "twin", name)
+    mixed, theirs = edited(tmp_path, folder, "mixed", "mixed"), edited(tmp_path, twin, "auto", "twin")
+    assert_same(logits_of(mixed, tmp_path), logits_of(theirs, tmp_path))
+    before, after = (read_raw(place / "model.safetensors")[1] for place in (folder, mixed))
+    assert {key for key in after if before.get(key) != after[key]} == {EDITED + ".weight"}
+    assert all(key.startswith(EDITED + ".") for key in before if key not in after)
+    assert torch.equal(load_file(mixed / "model.safetensors")[EDITED + ".weight"], load_file(theirs / "model.safetensors")[EDITED + ".weight"])
+
+
+@pytest.mark.parametrize("model, module", [("phi3", "gate"), ("phi3", "down"), ("gpt2", "down"), ("qwen3_moe", "down")])
+def test_mixed_of_fused_turned_and_experts_matrices(model, module, base_of, tmp_path):  # noqa: F811
+    name = "nf4"
+    folder, twin = quantise(base_of(model), tmp_path / "quantised", tmp_path / "twin", name)
+    editor = dict(FT, modules={module: [1]})
+    mixed, theirs = edited(tmp_path, folder, "mixed", "mixed", editor=editor), edited(tmp_path, twin, "auto", "twin", editor=editor)
+    assert_same(logits_of(mixed, tmp_path), logits_of(theirs, tmp_path))
+
+
+def test_an_adapter_is_the_default_and_leaves_the_model_alone(base_of, tmp_path):  # noqa: F811
+    peft = pytest.importorskip("peft")
+    from transformers import AutoModelForCausalLM
+
+    folder, twin = quantise(base_of("qwen3"), tmp_path / "quantised", tmp_path / "twin", "gptq-4")
+    adapter, theirs = edited(tmp_path, folder, "auto", "adapter"), edited(tmp_path, twin, "auto", "twin")
+    report = json.loads((adapter / "report.json").read_text())
+    assert report["output_format"] == "adapter" and not (adapter / "model.safetensors").exists()
+    assert json.loads((adapter / "adapter_config.json").read_text())["base_model_name_or_path"] == str(folder)
+    model = peft.PeftModel.from_pretrained(AutoModelForCausalLM.from_pretrained(twin, dtype=torch.float32), adapter)
+    with torch.no_grad():
+        for row, ours in zip(rows([2, 13]), logits_of(theirs, tmp_path), strict=True):
+            with_adapter = model(torch.tensor([row])).logits[0]
+            assert ((with_adapter - ours) ** 2).sum() / (ours**2).sum() <= 1e-6
+
+
+def figures(report):
+    return {name: metric["after"] for name, metric in report["metrics"].items()}
+
+
+def memit_on_demo(tmp_path, base, name, form, count=6, **output):
+    folder = tmp_path / name
+    job = dict(
+        model=str(base),
+        requests=dict(path=str(ROOT / "data" / "requests" / "demo.json"), limit=count),
+        editor=dict(method="memit", layers=[0, 1], covariance_weight=300, values=dict(steps=12, lr=0.5), contexts=["{}", "I know that. {}"]),
+        statistics=dict(corpus=str(ROOT / "data" / "requests" / "demo-corpus.txt"), tokens=20000, cache=str(tmp_path / "cache")),
+        evaluate=["efficacy", "paraphrase", "specificity"],
+        output=dict(dir=str(folder), format=form) | output,
+    )
+    result = edit(tmp_path, job)
+    assert result.returncode == 0, result.stderr
+    return folder, json.loads((folder / "report.json").read_text()), job
+
+
+@pytest.fixture(scope="module")
+def demo_base(tmp_path_factory):
+    made = {}
+
+    def base(name):
+        if name not in made:
+            made[name] = quantise_checkpoint(ROOT / "data" / "demo-model", tmp_path_factory.mktemp("demo") / name, name)
+        return made[name]
+
+    return base
+
+
+@pytest.mark.parametrize("base, form", [("gptq-4", "quantised"), ("nf4", "quantised"), ("int8", "quantised"), ("gptq-4", "mixed")])
+def test_what_is_measured_is_what_is_written(base, form, demo_base, tmp_path):
+    folder, report, job = memit_on_demo(tmp_path, demo_base(base), "out", form)
+    (tmp_path / "eval.json").write_text(json.dumps({key: value for key, value in job.items() if key in ("requests", "evaluate")} | {"model": str(folder)}))
+    measured = json.loads(run_binary("lancet", "eval", tmp_path / "eval.json", "--json"))
+    assert {name: metric["value"] for name, metric in measured["metrics"].items()} == figures(report)
+    before, after = (load_file(place / "model.safetensors") for place in (demo_base(base), folder))
+    changed = {key for key in after if key not in before or not torch.equal(before[key], after[key])}
+    assert changed and all(key.startswith(("model.layers.0.mlp.down_proj", "model.layers.1.mlp.down_proj")) for key in changed)
+    assert form == "mixed" or {key: (t.dtype, t.shape) for key, t in before.items()} == {key: (t.dtype, t.shape) for key, t in after.items()}
+
+
+def test_rounding_for_the_edits_keeps_them(demo_base, tmp_path):
+    """Issue: at most half of what plain rounding loses of the edit, with at most a fifth more error on text than H = C."""
+    lost, text = {}, {}
+    for rounding in ("edits", "statistics", "nearest"):
+        _, report, _ = memit_on_demo(tmp_path, demo_base("gptq-4"), rounding, "quantised", rounding=rounding)
+        assert len(report["weights"]) == 2
+        lost[rounding] = [weight["edit_lost"] for weight in report["weights"]]
+        text[rounding] = [weight["text_error"] for weight in report["weights"]]
+    for layer in range(2):
+        assert lost["edits"][layer] <= 0.5 * lost["nearest"][layer], lost
+        assert text["edits"][layer] <= 1.2 * text["statistics"][layer] < text["nearest"][layer], text
+
+
+def test_the_weight_of_text_is_an_option(demo_base, tmp_path):
+    losses = [memit_on_demo(tmp_path, demo_base("gptq-4"), f"at-{weight}", "quantised", covariance_weight=weight)[1]["weights"][0] for weight in (1, 3000)]
+    assert losses[0]["edit_lost"] < losses[1]["edit_lost"] and losses[0]["text_error"] > losses[1]["text_error"]
+
+
+def test_a_stream_goes_on_from_a_quantised_output(demo_base, tmp_path):
+    """Two jobs, one behind the other, write the bytes of one job of two batches."""
+    common = dict(covariance_weight=30)
+    first, _, job = memit_on_demo(tmp_path, demo_base("gptq-4"), "first", "quantised", count=3, **common)
+    second = job | {"continue_from": str(first), "requests": job["requests"] | {"skip": 3}, "output": dict(dir=str(tmp_path / "second"), format="quantised") | common}
+    whole = job | {"requests": job["requests"] | {"limit": 6}, "schedule": dict(batch=3), "output": dict(dir=str(tmp_path / "whole"), format="quantised") | common}
+    for each in (second, whole):
+        result = edit(tmp_path, each)
+        assert result.returncode == 0, result.stderr
+    assert read_raw(tmp_path / "second" / "model.safetensors")[1] == read_raw(tmp_path / "whole" / "model.safetensors")[1]
+
+
+@pytest.mark.parametrize("form, words", [
+    ("checkpoint", "model.layers.1.mlp.down_proj.weight is quantised (bitsandbytes): expected adapter, mixed"),
+    ("sharp", "output.format"),
+])
+def test_forms_that_a_quantised_model_does_not_have(form, words, base_of, tmp_path):  # noqa: F811
+    folder, _ = quantise(base_of("qwen3"), tmp_path / "quantised", tmp_path / "twin", "nf4")
+    result = edit(tmp_path, job_of(folder, tmp_path / "out", editor=FT) | {"output": dict(dir=str(tmp_path / "out"), format=form)})
+    assert result.returncode == CONFIG_ERROR and words in result.stderr and not (tmp_path / "out").exists(), result.stderr
+
+
+@pytest.mark.parametrize("form", ["mixed", "quantised"])
+def test_forms_of_quantised_models_alone(form, base_of, tmp_path):  # noqa: F811
+    result = edit(tmp_path, job_of(base_of("qwen3"), tmp_path / "out", editor=FT) | {"output": dict(dir=str(tmp_path / "out"), format=form)})
+    assert result.returncode == CONFIG_ERROR and "none of the weights that are edited is quantised" in result.stderr
+
+
+def test_what_cannot_be_quantised_again_is_named(base_of, tmp_path):  # noqa: F811
+    folder, _ = quantise(base_of("phi3"), tmp_path / "quantised", tmp_path / "twin", "nf4")
+    for modules, more, words in (
+        (dict(gate=[1]), {}, "shares its quantised tensor"),
+        (dict(down=[1]), {}, "expected a section statistics"),
+    ):
+        job = job_of(folder, tmp_path / "out", editor=dict(FT, modules=modules)) | {"output": dict(dir=str(tmp_path / "out"), format="quantised") | more}
+        result = edit(tmp_path, job)
+        assert result.returncode == CONFIG_ERROR and words in result.stderr, result.stderr
+    out = edited(tmp_path, folder, "quantised", "nearest", output=dict(rounding="nearest"))
+    assert all(tensor.isfinite().all() for tensor in logits_of(out, tmp_path))
+    weights = json.loads((out / "report.json").read_text())["weights"]
+    assert weights[0]["edit_lost"] > 0 and weights[0]["text_error"] is None
+
+
+def test_an_unquantised_model_gives_an_adapter_too(base_of, tmp_path):  # noqa: F811
+    adapter = edited(tmp_path, base_of("qwen3"), "adapter", "adapter")
+    assert (adapter / "adapter_model.safetensors").exists() and not (adapter / "config.json").exists()
+
+
+def test_a_stranger_is_not_overwritten_and_says_what_it_is(base_of, tmp_path):  # noqa: F811
+    adapter = edited(tmp_path, base_of("qwen3"), "adapter", "adapter")
+    result = run_binary_raw("lancet", "generate", "--model", adapter, "--prompt", "x", "--tokens", "1")
+    assert result.returncode == 3 and "config.json" in result.stderr
