@@ -95,11 +95,10 @@ at::Device weight_device(const Placement& placement, WeightId id) {
 }
 
 std::string precision_text(const CausalLM& model) {
-  const std::string dtype(dtype_name(to_dtype(model.placement().weight_dtype())));
-  if (!model.has_frozen()) return dtype;
-  const FreezeRule& rule = model.freeze_rule();
-  return cat(dtype, ", frozen weights ",
-             rule.quantiser ? quantiser_name(*rule.quantiser) : std::string_view(model.config().quantised->method()));
+  std::string text(dtype_name(to_dtype(model.placement().weight_dtype())));
+  const std::vector<std::string> formats(model.frozen_formats().begin(), model.frozen_formats().end());
+  if (!formats.empty()) text += ", frozen weights " + join(formats, " and ");
+  return text;
 }
 
 CausalLM::CausalLM(ModelConfig config, Placement placement)

@@ -9,7 +9,7 @@ namespace lancet {
 std::vector<std::string> damaged_weights(const CausalLM& model) {
   const torch::NoGradGuard no_grad;
   std::vector<std::string> names;
-  for (const WeightSpec& spec : weight_table(model.config()))
+  for (const WeightSpec& spec : weight_table(model.config()))  // what is frozen was looked at when it was loaded
     if (!model.is_frozen(spec.id) && !model.weight(spec.id).isfinite().all().item<bool>()) names.push_back(spec.name);
   return names;
 }

@@ -4,6 +4,7 @@
 #include <torch/types.h>
 
 #include <algorithm>
+#include <stdexcept>
 
 #include "lancet/core/hash.h"
 #include "lancet/core/strings.h"
@@ -12,30 +13,25 @@ namespace lancet {
 namespace {
 
 /// What autograd holds of a product: no number of the matrix.
-struct HeldRows : torch::CustomClassHolder {
-  HeldRows(FrozenRows held, Tensor added) : rows(std::move(held)), bias(std::move(added)) {}
-  FrozenRows rows;
+struct HeldProduct : torch::CustomClassHolder {
+  HeldProduct(FrozenMatrix held, Tensor added) : matrix(std::move(held)), bias(std::move(added)) {}
+  FrozenMatrix matrix;
   Tensor bias;  ///< may be undefined, which autograd takes for no argument
 };
 
 struct FrozenLinear : torch::autograd::Function<FrozenLinear> {
   static Tensor forward(torch::autograd::AutogradContext* context, const Tensor& x,
-                        const c10::intrusive_ptr<HeldRows>& held) {
-    context->saved_data["rows"] = c10::IValue::make_capsule(held);
-    return at::linear(x, held->rows.unpack(x.scalar_type()), held->bias);
+                        const c10::intrusive_ptr<HeldProduct>& held) {
+    context->saved_data["product"] = c10::IValue::make_capsule(held);
+    return at::linear(x, held->matrix.unpack(x.scalar_type()), held->bias);
   }
 
   static torch::autograd::tensor_list backward(torch::autograd::AutogradContext* context,
                                                const torch::autograd::tensor_list& grads) {
-    const auto held = c10::static_intrusive_pointer_cast<HeldRows>(context->saved_data["rows"].toCapsule());
-    return {at::matmul(grads[0], held->rows.unpack(grads[0].scalar_type())), Tensor()};
+    const auto held = c10::static_intrusive_pointer_cast<HeldProduct>(context->saved_data["product"].toCapsule());
+    return {at::matmul(grads[0], held->matrix.unpack(grads[0].scalar_type())), Tensor()};
   }
 };
-
-Tensor linear_with(const FrozenRows& rows, const Tensor& x, const Tensor& bias) {
-  if (!x.requires_grad() || !at::GradMode::is_enabled()) return at::linear(x, rows.unpack(x.scalar_type()), bias);
-  return FrozenLinear::apply(x, c10::make_intrusive<HeldRows>(rows, bias));
-}
 
 /// Embeddings, the head and routers stay as they are, as every program that quantises leaves them.
 bool can_freeze(WeightKind kind) {
@@ -59,6 +55,11 @@ bool FreezeRule::freezes(WeightId id) const {
   return can_freeze(id.kind) && std::ranges::find(edited, id) == edited.end();
 }
 
+void FreezeRule::add_edited(std::span<const WeightId> ids) {
+  for (const WeightId id : ids)
+    if (std::ranges::find(edited, id) == edited.end()) edited.push_back(id);
+}
+
 std::string FreezeRule::key(const WeightSpec& spec) const {
   return quantises(spec) ? std::string(quantiser_name(*quantiser)) : "";
 }
@@ -70,12 +71,9 @@ std::string FreezeRule::key(const ModelConfig& config) const {
   return hash.hex();
 }
 
-Tensor FrozenRows::unpack(at::ScalarType dtype) const {
-  if (rows == matrix.rows()) return matrix.unpack(dtype);
-  Tensor out = torch::empty({rows, matrix.columns()}, torch::TensorOptions(dtype).device(matrix.device()));
+void FrozenRows::unpack_into(const Tensor& out) const {
   const int64_t group = matrix.rows() / groups, own = rows / groups;
   for (int64_t g = 0; g < groups; ++g) matrix.unpack_rows(g * group + begin, out.narrow(0, g * own, own));
-  return out;
 }
 
 std::vector<int64_t> FrozenMatrix::sizes() const {
@@ -85,19 +83,22 @@ std::vector<int64_t> FrozenMatrix::sizes() const {
 }
 
 Tensor FrozenMatrix::linear(const Tensor& x, const Tensor& bias) const {
-  if (parts_.size() == 1) return linear_with(parts_.front(), x, bias);
-  return at::linear(x, unpack(x.scalar_type()), bias);
+  if (bias.defined() && bias.requires_grad())
+    throw std::logic_error("a frozen matrix's bias needs a gradient, which its product does not give");
+  if (!x.requires_grad() || !at::GradMode::is_enabled()) return at::linear(x, unpack(x.scalar_type()), bias);
+  return FrozenLinear::apply(x, c10::make_intrusive<HeldProduct>(*this, bias));
 }
 
 Tensor FrozenMatrix::linear_of_expert(const Tensor& x, int64_t expert) const {
-  return linear_with(parts_[static_cast<size_t>(expert)], x, {});
+  return FrozenMatrix({parts_[static_cast<size_t>(expert)]}, axis_).linear(x, {});
 }
 
 Tensor FrozenMatrix::unpack(at::ScalarType dtype) const {
-  if (parts_.size() == 1) return parts_.front().unpack(dtype);
-  std::vector<Tensor> unpacked;
-  for (const FrozenRows& part : parts_) unpacked.push_back(part.unpack(dtype));
-  return torch::cat(unpacked, axis_);
+  const torch::NoGradGuard no_grad;
+  Tensor out = torch::empty(sizes(), torch::TensorOptions(dtype).device(device()));
+  const std::vector<Tensor> places = out.chunk(static_cast<int64_t>(parts_.size()), axis_);
+  for (size_t i = 0; i < parts_.size(); ++i) parts_[i].unpack_into(places[i]);
+  return out;
 }
 
 }  // namespace lancet

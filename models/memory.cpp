@@ -3,7 +3,9 @@
 #include <torch/types.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
+#include <numeric>
 #include <optional>
 #include <set>
 
@@ -14,43 +16,60 @@ namespace {
 
 int64_t element_bytes(at::ScalarType dtype) { return static_cast<int64_t>(c10::elementSize(dtype)); }
 
+int64_t numbers_in(const std::vector<int64_t>& sizes) {
+  return std::accumulate(sizes.begin(), sizes.end(), int64_t{1}, std::multiplies<>());
+}
+
 /// Copies in f32 that half-precision tensors are worked on in.
 int64_t copy_bytes(at::ScalarType dtype) { return element_bytes(dtype) < 4 ? 4 : 0; }
 
-/// Of a weight that stays quantised; nullopt: it does not.
-std::optional<int64_t> frozen_bytes(const ModelConfig& config, const WeightSpec& spec, const FreezeRule& rule) {
-  if (spec.shape.size() != 2 || !rule.freezes(spec.id)) return std::nullopt;
-  const auto parts = static_cast<int64_t>(spec.stored.tensors.size());
-  const int64_t rows = spec.shape[0] / (spec.parts_axis() == 0 ? parts : 1);
-  const int64_t columns = spec.shape[1] / (spec.parts_axis() == 1 ? parts : 1);
-  if (config.quantised != nullptr) {
-    const std::string_view name = spec.stored.tensors.front();
-    constexpr std::string_view kWeight = ".weight";
-    const std::optional<MatrixCode> code =
-        config.quantised->code_of(name.substr(0, name.size() - (name.ends_with(kWeight) ? kWeight.size() : 0)));
-    if (code) return parts * packed_bytes(*code, rows, columns);
+/// A weight's matrix, as the checkpoint has it or as it is quantised: one expert's, where there are experts.
+struct FrozenSize {
+  int64_t matrices = 1;
+  int64_t rows = 0, columns = 0;          ///< of a matrix, of the weight alone
+  std::optional<MatrixCode> stored = {};  ///< nullopt: by the rule's quantiser
+
+  int64_t packed(const FreezeRule& rule) const {
+    return stored ? packed_bytes(*stored, rows, columns) : quantised_bytes(*rule.quantiser, rows, columns);
   }
-  if (!rule.quantiser) return std::nullopt;
-  return parts * quantised_bytes(*rule.quantiser, rows, columns);
+};
+
+/// Of a weight that stays quantised; nullopt: it does not.
+std::optional<FrozenSize> frozen_size(const ModelConfig& config, const WeightSpec& spec, const FreezeRule& rule) {
+  if (!rule.freezes(spec.id)) return std::nullopt;
+  FrozenSize size{.matrices = static_cast<int64_t>(spec.stored.tensors.size())};
+  size.rows = spec.shape[0] / (spec.parts_axis() == 0 ? size.matrices : 1);
+  size.columns = spec.shape[1] / (spec.parts_axis() == 1 ? size.matrices : 1);
+  if (config.quantised != nullptr) {
+    std::string_view module = spec.stored.tensors.front();
+    constexpr std::string_view kWeight = ".weight";
+    if (module.ends_with(kWeight)) module.remove_suffix(kWeight.size());
+    size.stored = config.quantised->code_of(module);
+  }
+  return size.stored || rule.quantiser ? std::optional(size) : std::nullopt;
 }
 
 int64_t layer_bytes(const ModelConfig& config, LayerRange layers, at::ScalarType dtype, const FreezeRule& rule) {
-  const auto bytes_of = [&](const WeightSpec& spec, const FreezeRule& by) {
-    return frozen_bytes(config, spec, by).value_or(spec.size() * element_bytes(dtype));
-  };
   const FreezeRule unedited{{}, rule.quantiser};
+  const auto kept_bytes = [&](const WeightSpec& spec) {
+    const std::optional<FrozenSize> frozen = frozen_size(config, spec, unedited);
+    return frozen ? frozen->matrices * frozen->packed(rule) : spec.size() * element_bytes(dtype);
+  };
   std::map<bool, int64_t> of_layer;  // with and without experts: such layers are alike
   int64_t bytes = 0;
   for (int64_t layer = layers.begin; layer < layers.end; ++layer) {
     const auto [known, is_new] = of_layer.try_emplace(config.has_experts(layer));
     if (is_new)
-      for (const WeightSpec& spec : layer_table(config, layer)) known->second += bytes_of(spec, unedited);
+      for (const WeightSpec& spec : layer_table(config, layer)) known->second += kept_bytes(spec);
     bytes += known->second;
   }
   for (const WeightId id : rule.edited) {
     if (id.layer < layers.begin || id.layer >= layers.end) continue;
     const WeightSpec spec = weight_spec(config, id);
-    bytes += bytes_of(spec, rule) - bytes_of(spec, unedited);
+    if (!frozen_size(config, spec, unedited)) continue;
+    bytes += spec.size() * element_bytes(dtype);
+    // of a matrix that has other weights too all is kept for these
+    if (config.quantised == nullptr || spec.is_whole()) bytes -= kept_bytes(spec);
   }
   return bytes;
 }
@@ -77,14 +96,17 @@ FreezeBytes freeze_bytes(const ModelConfig& config, LayerRange layers, at::Scala
   for (int64_t layer = layers.begin; layer < layers.end; ++layer) {
     if (!seen.insert(config.has_experts(layer)).second) continue;
     for (const WeightSpec& spec : layer_table(config, layer)) {
-      const std::optional<int64_t> kept = frozen_bytes(config, spec, {{}, rule.quantiser});
-      if (!kept) continue;
-      const auto parts = static_cast<int64_t>(spec.stored.tensors.size());
-      const int64_t numbers = spec.size() / parts, columns = spec.shape.back();
-      const int64_t scratch = PackedMatrix::scratch_bytes(numbers / columns + 1, columns, device);
-      most.unpacked = std::max(most.unpacked, numbers * element_bytes(dtype) + scratch);
-      const int64_t stored = rule.quantiser ? numbers * parts * element_bytes(dtype) : 3 * *kept / parts;
-      most.loading = std::max(most.loading, stored + scratch);
+      const std::optional<FrozenSize> frozen = frozen_size(config, spec, {{}, rule.quantiser});
+      if (!frozen) continue;
+      const int64_t full = frozen->rows * frozen->columns * element_bytes(dtype);
+      const int64_t scratch = PackedMatrix::scratch_bytes(frozen->rows, frozen->columns, device);
+      most.unpacked = std::max(most.unpacked, full + scratch);
+      if (frozen->stored) {  // with other weights' rows; its parts, and at most twice their bytes
+        const int64_t rows = numbers_in(spec.stored.shape) / frozen->columns;
+        most.loading = std::max(most.loading, 2 * packed_bytes(*frozen->stored, rows, frozen->columns));
+      } else {
+        most.loading = std::max(most.loading, full + scratch);
+      }
     }
   }
   return most;

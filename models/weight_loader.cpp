@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "lancet/core/error.h"
 #include "lancet/core/progress.h"
 #include "lancet/core/strings.h"
 #include "lancet/models/stored_part.h"
@@ -23,9 +24,11 @@ int64_t bytes_in_file(const Checkpoint& checkpoint, const WeightSpec& spec) {
 /// What lies on one device.
 class DeviceLoader {
  public:
-  DeviceLoader(const Checkpoint& checkpoint, const Placement& placement, const FreezeRule& rule, at::Device device)
-      : checkpoint_(checkpoint), type_(placement.weight_dtype()), rule_(rule), device_(device) {}
+  DeviceLoader(const Checkpoint& checkpoint, const ModelConfig& config, at::ScalarType type, const FreezeRule& rule,
+               at::Device device)
+      : checkpoint_(checkpoint), config_(config), type_(type), rule_(rule), device_(device) {}
 
+  /// Adds `specs` to `weights`.
   void load(std::span<const WeightSpec* const> specs, const std::string& label, ModelWeights& weights) {
     std::vector<const WeightSpec*> direct, rearranged, frozen;
     int64_t total_bytes = 0;
@@ -34,6 +37,10 @@ class DeviceLoader {
       const bool is_frozen = rule_.keeps_packed(*spec) || rule_.quantises(*spec);
       (is_frozen ? frozen : stored_view(checkpoint_, *spec) ? direct : rearranged).push_back(spec);
     }
+    // Large ones first: what is only held while a matrix is packed then takes the place of the one before, where small
+    // matrices that stay would cut it up. Parts of one tensor stay beside each other.
+    std::ranges::stable_sort(frozen, std::ranges::greater(),
+                             [&](const WeightSpec* spec) { return matrix_size(*spec); });
     Progress progress(label, megabytes(total_bytes), "MB");
     int64_t done = 0;
     const auto count = [&](const WeightSpec& spec) {
@@ -48,12 +55,20 @@ class DeviceLoader {
     }
     for (const WeightSpec* spec : frozen) {
       weights.frozen.emplace(spec->id, rule_.quantises(*spec) ? quantised(*spec) : packed(*spec));
+      weights.formats.insert(rule_.quantises(*spec) ? std::string(quantiser_name(*rule_.quantiser))
+                                                    : config_.quantised->method());
       count(*spec);
     }
     progress.set(megabytes(total_bytes));
   }
 
  private:
+  /// Numbers of what is packed at a time.
+  int64_t matrix_size(const WeightSpec& spec) const {
+    if (rule_.quantises(spec)) return spec.size() / static_cast<int64_t>(spec.stored.tensors.size());
+    return spec.packed.front().rows * spec.packed.front().columns;
+  }
+
   void read_direct(const std::vector<const WeightSpec*>& specs, ModelWeights& weights,
                    const std::function<void(int64_t)>& on_bytes) const {
     std::vector<TensorRead> reads;
@@ -68,18 +83,22 @@ class DeviceLoader {
     return upload(torch::empty(spec.shape, type_).copy_(stored), device_);
   }
 
-  FrozenMatrix quantised(const WeightSpec& spec) const {
+  Tensor read(const WeightSpec& spec) const {
     const std::optional<TensorView> stored = stored_view(checkpoint_, spec);
-    Tensor weight;
-    if (stored) {
-      const std::vector<TensorRead> reads{{*stored, device_, type_}};
-      weight = read_tensors(reads, [](int64_t) {}).front();
-    } else {
-      weight = read_rearranged(spec);
-    }
+    if (!stored) return read_rearranged(spec);
+    const std::vector<TensorRead> reads{{*stored, device_, type_}};
+    return read_tensors(reads, [](int64_t) {}).front();
+  }
+
+  /// Experts one by one: no more than one is there in full precision.
+  FrozenMatrix quantised(const WeightSpec& spec) const {
     std::vector<FrozenRows> parts;
-    for (const Tensor& part : stored_parts(spec, weight))
-      parts.push_back({quantise(part, *rule_.quantiser, spec.name), 1, 0, part.size(0)});
+    for (const std::string& tensor : spec.stored.tensors) {
+      WeightSpec part = spec;
+      part.stored.tensors = {tensor};
+      part.shape[static_cast<size_t>(spec.parts_axis())] /= static_cast<int64_t>(spec.stored.tensors.size());
+      parts.push_back({quantise(read(part), *rule_.quantiser, tensor), 1, 0, part.shape.front()});
+    }
     return {std::move(parts), spec.parts_axis()};
   }
 
@@ -99,6 +118,7 @@ class DeviceLoader {
   }
 
   const Checkpoint& checkpoint_;
+  const ModelConfig& config_;
   at::ScalarType type_;
   const FreezeRule& rule_;
   at::Device device_;
@@ -110,6 +130,13 @@ class DeviceLoader {
 ModelWeights load_weights(const Checkpoint& checkpoint, const ModelConfig& config, const Placement& placement,
                           const FreezeRule& rule) {
   const std::vector<WeightSpec> table = resolve_weights(config, checkpoint);
+  if (rule.quantiser && std::ranges::none_of(table, [&](const WeightSpec& spec) { return rule.quantises(spec); }))
+    throw ConfigError(cat("run.frozen: ", quantiser_name(*rule.quantiser),
+                          ": expected matrices in full precision that "
+                          "no edit changes, found none in ",
+                          checkpoint.folder().string(),
+                          config.quantised ? cat(", which has them quantised (", config.quantised->method(), ")") : "",
+                          ": leave it out"));
   ModelWeights weights;
   std::vector<at::Device> devices;
   for (const Stage& stage : placement.stages())
@@ -119,7 +146,7 @@ ModelWeights load_weights(const Checkpoint& checkpoint, const ModelConfig& confi
     for (const WeightSpec& spec : table)
       if (weight_device(placement, spec.id) == device) own.push_back(&spec);
     const std::string where = placement.stages().size() == 1 ? "" : cat(" ", device.str());
-    DeviceLoader(checkpoint, placement, rule, device).load(own, "loading" + where, weights);
+    DeviceLoader(checkpoint, config, placement.weight_dtype(), rule, device).load(own, "loading" + where, weights);
   }
   return weights;
 }

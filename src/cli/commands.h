@@ -45,8 +45,15 @@ void add_output_options(CLI::App& command, Output& output,
                         const std::string& json = "One JSON document on stdout instead of the table");
 /// --devices of a command without a job; --device is another name that --help does not show.
 void add_devices(CLI::App& command, std::string& devices);
-/// run: of such a command: devices separated by commas, and a dtype.
-RunOptions parse_run(const std::string& devices, const std::string& dtype);
+/// --frozen of a command without a job; `what`: its description, without the choices.
+void add_frozen(CLI::App& command, std::string& frozen, const std::string& what);
+/// run: of such a command, option by option as they were typed.
+struct RunArguments {
+  std::string devices = "auto";  ///< separated by commas
+  std::string dtype = "auto", frozen = "none";
+};
+/// Throws: ConfigError.
+RunOptions parse_run(const RunArguments& arguments);
 /// Sets how much is shown on stderr, and that signals end the program with words. Before any other work.
 void begin(const Output& output);
 

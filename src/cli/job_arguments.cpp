@@ -33,12 +33,19 @@ void add_devices(CLI::App& command, std::string& devices) {
   add_option(command, "--device", devices, what).hidden();
 }
 
-RunOptions parse_run(const std::string& devices, const std::string& dtype) {
+void add_frozen(CLI::App& command, std::string& frozen, const std::string& what) {
+  add_option(command, "--frozen", frozen, what + "; none: as the checkpoint has them")
+      .type("{none,int8,nf4,fp8}")
+      .shows_default();
+}
+
+RunOptions parse_run(const RunArguments& arguments) {
   ConfigTree tree = ConfigTree::map();
   std::vector<ConfigTree> names;
-  for (const std::string& device : split(devices, ',')) names.push_back(ConfigTree::text(device));
+  for (const std::string& device : split(arguments.devices, ',')) names.push_back(ConfigTree::text(device));
   tree.set("devices", ConfigTree::list(std::move(names)));
-  tree.set("dtype", ConfigTree::text(dtype));
+  tree.set("dtype", ConfigTree::text(arguments.dtype));
+  tree.set("frozen", ConfigTree::text(arguments.frozen));
   ConfigProblems problems("command line");
   RunOptions run = parse_run_options(ConfigSection(tree, "run", problems));
   problems.throw_if_any();

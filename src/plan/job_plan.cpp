@@ -273,9 +273,10 @@ std::string refusal_text(const ModelConfig& config, const JobWork& work, const D
     const bool fits = stage.total() <= stage.budget;
     lines.push_back(cat("  ", stage.stage.device.str(), ", layers ", stage.stage.begin, "-", stage.stage.end - 1, ": ",
                         size_text(stage.total()), " of ", size_text(stage.budget), fits ? "" : ": too much",
-                        " (weights ", size_text(stage.weights), ", edited weights ", size_text(stage.edited),
-                        ", evaluation ", size_text(stage.evaluate), ", values ",
-                        size_text(stage.value_activations + stage.value_prefix),
+                        " (weights ", size_text(stage.weights),
+                        stage.unpacked > 0 ? cat(", unpacked at a time ", size_text(stage.unpacked)) : "",
+                        ", edited weights ", size_text(stage.edited), ", evaluation ", size_text(stage.evaluate),
+                        ", values ", size_text(stage.value_activations + stage.value_prefix),
                         stage.training > 0 ? cat(", training ", size_text(stage.training)) : "", ", statistics ",
                         size_text(stage.statistics), ", solve ", size_text(stage.solve), ")"));
   }

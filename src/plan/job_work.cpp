@@ -143,8 +143,7 @@ JobWork united(const JobWork& one, const JobWork& other) {
   JobWork work = one;
   work.batch = larger(one.batch, other.batch);
   work.edited_layers = both(one.edited_layers, other.edited_layers);
-  for (const WeightId id : other.freeze.edited)
-    if (std::ranges::find(work.freeze.edited, id) == work.freeze.edited.end()) work.freeze.edited.push_back(id);
+  work.freeze.add_edited(other.freeze.edited);
   work.statistics_layers = both(one.statistics_layers, other.statistics_layers);
   work.history_keys = std::max(one.history_keys, other.history_keys);
   work.changes = std::max(one.changes, other.changes);

@@ -153,7 +153,8 @@ StageEstimate estimate_stage(const ModelConfig& config, const JobWork& work, con
   estimate.weights = weight_bytes(config, layers, work.dtype, work.freeze);
   const FreezeBytes frozen = freeze_bytes(config, layers, work.dtype, work.freeze, stage.device);
   estimate.loading = frozen.loading;
-  estimate.unpacked = frozen.unpacked;
+  // each batch under way may be at a product
+  estimate.unpacked = frozen.unpacked * std::clamp<int64_t>(batching.under_way, 1, std::max<int64_t>(1, work.requests));
   const int64_t edited = count_in(work.edited_layers, stage), d_key = config.largest_keys().size();
   estimate.edited = edited * config.d_model * d_key * (precise_bytes(work.dtype) + element_bytes(work)) +
                     edited * 8 * work.requests * work.changes * (config.d_model + d_key);

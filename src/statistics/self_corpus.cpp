@@ -151,7 +151,8 @@ CorpusTokens sample_corpus(const CausalLM& model, const SelfCorpusPlan& plan, Co
   return corpus;
 }
 
-std::string sampled_text_key(const std::string& content_hash, const SelfCorpusPlan& plan) {
+std::string sampled_text_key(const std::string& content_hash, const std::string& freeze_key,
+                             const SelfCorpusPlan& plan) {
   ContentHash hash;
   hash.add(kSelfCorpusFormat)
       .add(content_hash)
@@ -159,11 +160,12 @@ std::string sampled_text_key(const std::string& content_hash, const SelfCorpusPl
       .add(plan.tokens)
       .add(plan.most_tokens)
       .add(static_cast<int64_t>(plan.seed));
+  if (!freeze_key.empty()) hash.add(freeze_key);
   return hash.hex();
 }
 
 StatisticsText sampled_text(const CausalLM& model, const std::string& content_hash, const SelfCorpusPlan& plan) {
-  return {sampled_text_key(content_hash, plan),
+  return {sampled_text_key(content_hash, model.freeze_rule().key(model.config()), plan),
           [&model, plan](Communicator& communicator) { return sample_corpus(model, plan, communicator); }};
 }
 

@@ -21,11 +21,13 @@ FORMATS = {
     "fp8-rows": (fp8, dict(layout="rows")),
     "compressed-4": (compressed, dict(bits=4, symmetric=False, group=32)),
 }
-MODELS = ["qwen3", "phi3", "qwen3_moe"]  # of these the second has fused matrices, and the third experts
+# The second and the last two have fused matrices, of GPT-NeoX head by head; the third has experts. Programs that quantise keep
+# GPT-2's matrices as [out, in], which its own checkpoints turn.
+MODELS = ["qwen3", "phi3", "qwen3_moe", "gpt2", "neox"]
 
 
 def is_quantised(name, tensor, plain):
-    return ".layers." in name and tensor.dim() == 2 and not name.endswith("mlp.gate.weight") and not any(part in name for part in plain)
+    return (".layers." in name or ".h." in name) and tensor.dim() == 2 and not name.endswith("mlp.gate.weight") and not any(part in name for part in plain)
 
 
 def quantise(base, folder, twin, name, plain=()):
@@ -37,10 +39,12 @@ def quantise(base, folder, twin, name, plain=()):
         if not is_quantised(weight, tensor, plain):
             packed[weight] = unpacked[weight] = tensor
             continue
-        made = function(seed=number, rows=tensor.shape[0], columns=tensor.shape[1], **options)
+        is_turned = config["model_type"] == "gpt2"
+        rows, columns = reversed(tensor.shape) if is_turned else tensor.shape
+        made = function(seed=number, rows=rows, columns=columns, **options)
         module = weight.removesuffix(".weight")
         packed |= {key.replace(MODULE, module): value for key, value in made.tensors.items()}
-        unpacked[weight] = made.weight.float()
+        unpacked[weight] = made.weight.float().T if is_turned else made.weight.float()
         config["quantization_config"] = dict(made.config)
     if plain:
         config["quantization_config"]["llm_int8_skip_modules"] = ["lm_head", *plain]

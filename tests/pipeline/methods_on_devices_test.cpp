@@ -7,6 +7,7 @@
 #include "support/edit_setup.h"
 #include "support/fake_device.h"
 #include "support/family_models.h"
+#include "support/gptq_model.h"
 #include "support/tiny_model.h"
 
 namespace lancet {
@@ -34,10 +35,11 @@ std::string options_of(const std::string& method) {
   return cat("{method: ", method, ", ", kOptions.at(method), is_located ? ", " : "", is_located ? kLocated : "", "}");
 }
 
-/// The changes of all weights, on the host.
-std::vector<Tensor> changes_on(const TinyModel& tiny, const std::string& method,
-                               const std::vector<at::Device>& devices) {
-  CausalLM model = tiny.load(at::kDouble, devices);
+/// The changes of all weights, on the host. `quantiser`: of the other matrices.
+std::vector<Tensor> changes_on(const TinyModel& tiny, const std::string& method, const std::vector<at::Device>& devices,
+                               std::optional<Quantiser> quantiser = {}) {
+  const auto editor = testing::editor_from(options_of(method));
+  CausalLM model = tiny.load(at::kDouble, devices, {editor->targets(tiny.config), quantiser});
   const auto diagonal = [&](int64_t layer) {
     const KeyShape keys = tiny.config.key_shape(layer);
     const Tensor sizes = torch::linspace(0.5, 2.0, keys.width, torch::kDouble);
@@ -52,7 +54,6 @@ std::vector<Tensor> changes_on(const TinyModel& tiny, const std::string& method,
        .null_space = [&](int64_t layer) { return make_null_space(diagonal(layer), {1.0}, "test"); }},
       {alone()});
   const std::vector<EditRequest> requests = testing::some_requests(5);
-  const auto editor = testing::editor_from(options_of(method));
   WeightTransaction transaction(model);
   EditorState state = editor->make_state();
   editor->edit(context, std::span(requests).first(3), state, transaction);
@@ -95,6 +96,29 @@ TEST(MethodsOnFakeDevices, EqualTheCpusInEveryFamily) {
       for (size_t i = 0; i < cpu.size(); ++i) {
         EXPECT_GT(cpu[i].norm().item<double>(), 0) << family.name << ", " << method;
         EXPECT_LE(nmse(fake[i], cpu[i]), 1e-18) << family.name << ", " << method << ", weight " << i;
+      }
+    }
+  }
+}
+
+/// Whose base stays quantised but for the edited weights: as the checkpoint has it, or as it was quantised in loading.
+TEST(MethodsOnFakeDevices, EqualTheCpusOnQuantisedBases) {
+  testing::set_fake_device_count(3);
+  const std::vector<at::Device> fake = testing::fake_devices(0, 3);
+  for (const std::optional<Quantiser> quantiser : {std::optional<Quantiser>(), std::optional(Quantiser::kNf4)}) {
+    const TinyModel tiny = quantiser ? TinyModel() : testing::gptq_model();
+    for (const EditorRow& row : editor_table()) {
+      const std::string method(row.name);
+      const std::vector<Tensor> cpu = changes_on(tiny, method, {Placement::host()}, quantiser);
+      ASSERT_FALSE(cpu.empty()) << method;
+      for (const std::vector<at::Device>& devices :
+           {std::vector{fake[0]}, fake, std::vector{fake[0], Placement::host(), fake[1]}}) {
+        const std::vector<Tensor> changes = changes_on(tiny, method, devices, quantiser);
+        ASSERT_EQ(changes.size(), cpu.size()) << method;
+        for (size_t i = 0; i < cpu.size(); ++i) {
+          EXPECT_GT(cpu[i].norm().item<double>(), 0) << method;
+          EXPECT_LE(nmse(changes[i], cpu[i]), 1e-18) << method << ", weight " << i;
+        }
       }
     }
   }

@@ -12,8 +12,6 @@
 namespace lancet::testing {
 namespace {
 
-const std::vector<int64_t> kLayers{0, 1, 2};
-
 void note_weights(const CausalLM& model, const WeightTransaction& transaction, EditRun& run) {
   for (const WeightTransaction::Entry& entry : transaction.entries()) {
     EXPECT_EQ(entry.master.device(), model.placement().device_of(entry.id.layer));
@@ -24,9 +22,12 @@ void note_weights(const CausalLM& model, const WeightTransaction& transaction, E
 
 }  // namespace
 
-EditRun run_edit(const TinyModel& tiny, const std::vector<at::Device>& devices, Communicator& communicator) {
+EditRun run_edit(const TinyModel& tiny, const std::vector<at::Device>& devices, Communicator& communicator,
+                 std::optional<Quantiser> quantiser) {
   const TempDir folder;
-  CausalLM model = tiny.load(at::kDouble, devices);
+  FreezeRule rule{{}, quantiser};
+  for (const int64_t layer : kEditRunLayers) rule.edited.push_back({WeightKind::kDown, layer});
+  CausalLM model = tiny.load(at::kDouble, devices, rule);
   const std::vector<EditRequest> requests = some_requests(6);
   const auto editor = editor_from(
       "{method: memit, layers: [0, 1, 2], covariance_weight: 20, values: {steps: 5, lr: 0.1, batch: 2}, contexts: "
@@ -38,13 +39,13 @@ EditRun run_edit(const TinyModel& tiny, const std::vector<at::Device>& devices, 
   const CorpusTokens corpus = read_corpus(*tiny.tokenizer, options, tiny.config);
   StatisticsStore moments(model, tiny.checkpoint, corpus, options.cache);
   FactorStore factors(moments, model.placement(), tiny.config, options.cache, 0.0);
-  factors.prepare(kLayers, communicator);  // writes the cache: what is used below has been on disk
+  factors.prepare(kEditRunLayers, communicator);  // writes the cache: what is used below has been on disk
   const EditContext context(model, *tiny.tokenizer, editor->contexts()->templates,
                             {.factor = [&](int64_t layer) { return factors.load(layer); }}, {communicator});
   const EvaluationPlan plan(*tiny.tokenizer, requests, {.protocols = {"efficacy", "generation"}});
   EditRun run;
   if (communicator.is_root())
-    for (const int64_t layer : kLayers) {
+    for (const int64_t layer : kEditRunLayers) {
       const Covariance covariance = moments.load(layer);
       run.covariances.push_back({covariance.moment_FF.to(Placement::host()), covariance.tokens});
     }

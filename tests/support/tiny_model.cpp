@@ -69,15 +69,20 @@ void write_random_model(const fs::path& folder, const std::string& config_text, 
   write_safetensors(folder / "model.safetensors", sources, {{"format", "pt"}});
 }
 
+std::string config_text(const TinyShape& shape) { return config_json(shape).dump(); }
+
 TinyModel::TinyModel(const TinyShape& shape) : TinyModel(config_json(shape).dump(), shape.seed) {}
 
 TinyModel::TinyModel(const std::string& config_text, uint64_t seed)
-    : checkpoint((write_random_model(folder.path(), config_text, seed), Checkpoint::open(folder.path()))),
+    : TinyModel([&](const fs::path& place) { write_random_model(place, config_text, seed); }) {}
+
+TinyModel::TinyModel(const std::function<void(const fs::path&)>& write)
+    : checkpoint((write(folder.path()), Checkpoint::open(folder.path()))),
       config(load_model_config(checkpoint)),
       tokenizer(open_tokenizer(folder.path())) {}
 
-CausalLM TinyModel::load(at::ScalarType dtype, const std::vector<at::Device>& devices) const {
-  return CausalLM::load(checkpoint, config, plan_placement(config.n_layers, devices, dtype));
+CausalLM TinyModel::load(at::ScalarType dtype, const std::vector<at::Device>& devices, const FreezeRule& rule) const {
+  return CausalLM::load(checkpoint, config, plan_placement(config.n_layers, devices, dtype), rule);
 }
 
 double nmse(const Tensor& a, const Tensor& b) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -26,6 +27,9 @@ struct TinyShape {
 /// Token ids of rows of different lengths, for forward passes.
 inline const std::vector<std::vector<TokenId>> kRows{{1, 17, 400, 8, 99}, {1, 5}, {1, 2000, 3, 77, 3, 1000, 12}};
 
+/// config.json of a shape.
+std::string config_text(const TinyShape& shape);
+
 /// Writes config.json, model.safetensors (f32) and tokenizer.json into `folder`.
 void write_tiny_model(const std::filesystem::path& folder, const TinyShape& shape = {});
 
@@ -36,7 +40,9 @@ void write_random_model(const std::filesystem::path& folder, const std::string& 
 struct TinyModel {
   explicit TinyModel(const TinyShape& shape = {});
   TinyModel(const std::string& config_text, uint64_t seed);
-  CausalLM load(at::ScalarType dtype, const std::vector<at::Device>& devices) const;
+  /// Of what `write` puts into the folder.
+  explicit TinyModel(const std::function<void(const std::filesystem::path&)>& write);
+  CausalLM load(at::ScalarType dtype, const std::vector<at::Device>& devices, const FreezeRule& rule = {}) const;
   CausalLM load(at::ScalarType dtype = at::kDouble) const { return load(dtype, {Placement::host()}); }
 
   TempDir folder;

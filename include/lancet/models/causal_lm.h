@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <set>
+#include <string>
 #include <vector>
 
 #include "lancet/io/checkpoint.h"
@@ -21,7 +23,8 @@ struct PassConstants;
 
 class CausalLM;
 
-/// "BF16", with how frozen weights are kept, where there are any: "BF16, frozen weights nf4".
+/// The type of weights and activations, with how frozen weights are kept, where there are any: "BF16, frozen weights
+/// nf4".
 std::string precision_text(const CausalLM& model);
 
 /// Layers begin..end-1.
@@ -33,16 +36,19 @@ struct LayerRange {
 /// Where `placement` has a weight.
 at::Device weight_device(const Placement& placement, WeightId id);
 
+/// By id: each weight once, but for a tied head, which is not listed.
 struct ModelWeights {
   std::map<WeightId, Tensor> full = {};  ///< in the placement's weight dtype
   std::map<WeightId, FrozenMatrix> frozen = {};
+  std::set<std::string> formats = {};  ///< of those: a quantiser's name, or what config.json calls its method
 };
 
 class CausalLM {
  public:
   /// Each tensor goes from its file straight to its device, in the placement's weight dtype or as `rule` freezes it;
   /// the model shares no memory with the files. Throws: CheckpointError when the checkpoint does not fit the
-  /// configuration.
+  /// configuration, or holds what cannot be packed; NumericError for numbers that are not finite, where they would be
+  /// quantised, or that the type cannot hold; ConfigError where `rule` has a quantiser and leaves it no matrix.
   static CausalLM load(const Checkpoint& checkpoint, const ModelConfig& config, const Placement& placement,
                        const FreezeRule& rule = {});
 
@@ -82,7 +88,8 @@ class CausalLM {
   /// frozen.
   const Tensor& weight(WeightId id) const;
   bool is_frozen(WeightId id) const;
-  bool has_frozen() const { return !weights_.frozen.empty(); }
+  /// How they are kept, by name: "nf4", "gptq"; empty: none is frozen.
+  const std::set<std::string>& frozen_formats() const { return weights_.formats; }
   /// The tensor takes the place of the weight (no copy); it may be an autograd leaf.
   /// Throws: PlacementError / std::logic_error on another device, dtype or shape.
   void set_weight(WeightId id, Tensor value);

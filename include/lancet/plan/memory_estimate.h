@@ -50,8 +50,8 @@ struct JobWork {
 struct StageEstimate {
   Stage stage;
   int64_t weights = 0;
-  int64_t loading = 0;            ///< beside them, while they are loaded
-  int64_t unpacked = 0;           ///< of weights that are kept quantised, one at a time in every pass
+  int64_t loading = 0;            ///< beside them, while those that stay quantised are loaded
+  int64_t unpacked = 0;           ///< of those, a matrix for each batch under way
   int64_t edited = 0;             ///< masters and new versions of edited weights
   int64_t evaluate = 0;           ///< forward passes and generation, with its keys and values
   int64_t value_activations = 0;  ///< of the batches under way

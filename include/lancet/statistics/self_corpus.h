@@ -28,8 +28,10 @@ int64_t sampling_rows(const ModelConfig& config, at::ScalarType dtype, int64_t t
 /// last document is cut. Throws: ConfigError when the model ends its documents at once.
 CorpusTokens sample_corpus(const CausalLM& model, const SelfCorpusPlan& plan, Communicator& communicator);
 
-/// Made of the plan and of every weight's bytes, for which `content_hash` (the checkpoint's) stands.
-std::string sampled_text_key(const std::string& content_hash, const SelfCorpusPlan& plan);
+/// Made of the plan and of every weight: its bytes, for which `content_hash` (the checkpoint's) stands, and what
+/// freezing makes of them (FreezeRule::key of the model).
+std::string sampled_text_key(const std::string& content_hash, const std::string& freeze_key,
+                             const SelfCorpusPlan& plan);
 
 /// Its key is sampled_text_key(). `model` is not yet edited and outlives the text.
 StatisticsText sampled_text(const CausalLM& model, const std::string& content_hash, const SelfCorpusPlan& plan);

@@ -36,8 +36,7 @@ struct GenerateArguments {
   std::optional<uint64_t> seed;
   ChatChoice chat;
   AskOptions settings;
-  std::string dtype = "auto";
-  std::string devices = "auto";
+  RunArguments run;
 
   bool has_prompts() const { return !prompts.empty() || !prompts_file.empty(); }
 };
@@ -195,7 +194,7 @@ ExitCode run_generate(GenerateArguments arguments, const Output& output) {
   // a person sees what a terminal would obey; a file or another program gets the text itself
   std::optional<ExactStream> exact;
   if (isatty(STDOUT_FILENO) != 1) exact.emplace(std::cout);
-  const RunOptions run = parse_run(arguments.devices, arguments.dtype);
+  const RunOptions run = parse_run(arguments.run);
   arguments.settings.sampling = read_sampling(arguments);
   const std::vector<std::string> prompts = read_prompts(arguments);
   GenerateSession session(arguments, output);
@@ -242,10 +241,11 @@ void add_generate(CLI::App& app, Action& action) {
                                  "Wrap prompts as the instruct model's own chat template does");
   add_option(command, "--chat-template", arguments->chat.by_hand, "Wrap prompts in this text, {} where they go")
       .excludes(chat);
-  add_option(command, "--dtype", arguments->dtype, "Of weights and activations; auto: the checkpoint's")
+  add_option(command, "--dtype", arguments->run.dtype, "Of weights and activations; auto: the checkpoint's")
       .type("{auto,f32,bf16,f16,f64}")
       .shows_default();
-  add_devices(command, arguments->devices);
+  add_frozen(command, arguments->run.frozen, "How layers' matrices are kept");
+  add_devices(command, arguments->run.devices);
   add_output_options(command, *output, "One JSON object per answer, a line each");
   on_choice(command, action, [=] { return run_generate(*arguments, *output); });
 }

@@ -191,7 +191,7 @@ std::string model_text(const Inspected& model) {
       {"values are at", value_text(config)},
       {"edited weight", weight_name(config, {WeightKind::kDown, 0})},
       {"stored type", std::string(dtype_name(config.dtype))}};
-  if (config.quantised) facts.emplace_back("quantised", config.quantised->method() + ", unpacked when it is loaded");
+  if (config.quantised) facts.emplace_back("quantised", config.quantised->method() + ", kept so in memory");
   if (config.attention_cap > 0) facts.emplace_back("scores capped at", cat(config.attention_cap));
   if (config.logits_cap > 0) facts.emplace_back("logits capped at", cat(config.logits_cap));
   if (model.files) {

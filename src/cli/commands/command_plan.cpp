@@ -20,7 +20,7 @@ using Json = nlohmann::ordered_json;
 struct PlanArguments {
   JobArguments job;
   std::string devices;
-  std::string dtype = "auto";
+  RunArguments run;  ///< with --model
 };
 
 /// The folder's tokenizer; null where lengths have to be assumed.
@@ -56,7 +56,7 @@ Task task_of_job(const JobArguments& arguments) {
 }
 
 Task task_of_model(const PlanArguments& arguments) {
-  Task task{describe_model(arguments.job.model, {}).config, {}, parse_run("auto", arguments.dtype), {}};
+  Task task{describe_model(arguments.job.model, {}).config, {}, parse_run(arguments.run), {}};
   task.work = typical_work(task.run, task.config, task.notes);
   return task;
 }
@@ -112,9 +112,8 @@ ExitCode run_plan(const PlanArguments& arguments, const Output& output) {
     std::cout << plan_json(plan, task).dump(1) << "\n";
   } else {
     std::cout << table_of(plan);
-    std::cout << "  total: weights, the largest that is unpacked, edited weights, and the largest of evaluate, values "
-                 "with their prefix cache, "
-                 "training, statistics, solve\n";
+    std::cout << "  total: weights, matrices unpacked at a time, edited weights, and the largest of evaluate, values "
+                 "with their prefix cache, training, statistics, solve; or weights and what loading takes, if more\n";
     if (plan.value_requests > 0)
       std::cout << "  values: " << counted(static_cast<size_t>(plan.value_requests), "request") << " a batch, "
                 << plan.placement.batches_under_way() << " of them at a time; " << dtype_name(to_dtype(task.work.dtype))
@@ -141,9 +140,10 @@ void add_plan(CLI::App& app, Action& action) {
       .type("FILE");
   add_option(command, "--devices", arguments->devices,
              "Devices to assume: 8x80GiB, 24GiB,80GiB or 80GiB,cpu=256GiB; else the job's run.devices");
-  add_option(command, "--dtype", arguments->dtype, "With --model; auto: config.json's")
+  add_option(command, "--dtype", arguments->run.dtype, "With --model; auto: config.json's")
       .type("{auto,f32,bf16,f16,f64}")
       .shows_default();
+  add_frozen(command, arguments->run.frozen, "With --model: how matrices that are not edited are kept");
   add_output_options(command, *output);
   on_choice(command, action, [=] { return run_plan(*arguments, *output); });
 }

@@ -20,7 +20,7 @@ struct TraceArguments {
   TraceOptions options;
   RequestRange range;
   bool keep_unknown = false;
-  std::string devices = "auto", dtype = "auto";
+  RunArguments run;
 };
 
 std::vector<TraceKind> parse_kinds(const std::string& text) {
@@ -58,7 +58,7 @@ TraceJob make_job(const TraceArguments& arguments) {
                .unknown = arguments.keep_unknown ? UnknownFacts::kKeep : UnknownFacts::kLeaveOut,
                .options = arguments.options,
                .noise = arguments.noise,
-               .run = parse_run(arguments.devices, arguments.dtype)};
+               .run = parse_run(arguments.run)};
   job.options.kinds = parse_kinds(arguments.kinds);
   return job;
 }
@@ -138,8 +138,10 @@ void add_trace(CLI::App& app, Action& action) {
   add_flag(command, "--keep-unknown", arguments->keep_unknown,
            "Trace also facts whose true answer, as the file says it, the model does not predict");
   add_option(command, "--seed", options.seed, "Of the noise").shows_default();
-  add_devices(command, arguments->devices);
-  add_option(command, "--dtype", arguments->dtype, "auto (the checkpoint's), f32, bf16, f16 or f64").shows_default();
+  add_devices(command, arguments->run.devices);
+  add_option(command, "--dtype", arguments->run.dtype, "auto (the checkpoint's), f32, bf16, f16 or f64")
+      .shows_default();
+  add_frozen(command, arguments->run.frozen, "How layers' matrices are kept");
   add_output_options(command, *output);
   add_rank_options(command, *ranks);
   on_choice(command, action, [=] {

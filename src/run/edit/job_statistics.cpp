@@ -64,12 +64,13 @@ std::shared_ptr<MomentSource> JobStatistics::open_moments(const CausalLM& model,
 bool JobStatistics::is_cached(const std::string& content_hash) const {
   if (projections_) return true;
   const StatisticsOptions& options = *job_.statistics;
-  const std::string text_key = options.from == StatisticsFrom::kSelf     ? sampled_text_key(content_hash, plan_)
+  const FreezeRule rule_of_weights = freeze_rule(job_, files_.config);
+  const std::string freeze_key = rule_of_weights.key(files_.config);
+  const std::string text_key = options.from == StatisticsFrom::kSelf ? sampled_text_key(content_hash, freeze_key, plan_)
                                : options.from == StatisticsFrom::kCorpus ? text_of(*corpus_).content_key
                                                                          : "";
   const CovarianceKeys keys(text_key, files_.checkpoint, files_.config,
-                            to_scalar_type(job_.run.dtype.value_or(files_.config.dtype)),
-                            freeze_rule(job_, files_.config));
+                            to_scalar_type(job_.run.dtype.value_or(files_.config.dtype)), rule_of_weights);
   const std::optional<NullSpaceRule> rule = job_.editor->needs().null_space;
   return std::all_of(layers_.begin(), layers_.end(), [&](int64_t layer) {
     const std::string key = imported_ ? imported_->content_key(layer) : keys.of(layer);

@@ -139,6 +139,7 @@ class TraceRun {
                  job_.noise.value_or(-1), " ", job_.range.skip, " ", end_, " ", static_cast<int>(job_.unknown))},
             {"the model's config.json", files_->checkpoint.config_text()},
             {"the dtype", std::string(dtype_name(job_.run.dtype.value_or(files_->config.dtype)))},
+            {"how weights are kept", job_.run.frozen ? std::string(quantiser_name(*job_.run.frozen)) : ""},
             {"the facts", std::move(lines)}};
   }
 

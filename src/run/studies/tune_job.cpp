@@ -102,6 +102,7 @@ class TuneRun {
     work_ =
         edit_work(*candidates_[0].job, files_->config, {files_->tokenizer.get(), requests_, plan.size()}, assumptions);
     work_.statistics_layers = all_layers();
+    for (const Candidate& candidate : candidates_) work_.freeze.add_edited(candidate.job->editor->targets(config));
   }
 
   /// Of all trials that need statistics, ascending.
