@@ -169,6 +169,8 @@ ValueSteps parse_work(ConfigSection& job, const std::filesystem::path& base, Job
   config.accept = parse_accept(job, config.evaluation);
   if ((edits && !tunes && !in_session) || compares || job.has(JobSpec::kOutput.key))
     config.output = parse_output(job, base);
+  if (compares && config.output->format != OutputFormat::kAuto)
+    job.problem(JobSpec::kOutput.key, "format: expected none: lancet compare writes no model");
   const bool has_editor_without = edits && config.editor != nullptr && config.editor->values() == nullptr;
   return has_editor_without || (compares && !compared.values) ? ValueSteps::kNone : ValueSteps::kPossible;
 }

@@ -89,6 +89,8 @@ JobWork edit_work(const JobConfig& job, const ModelConfig& config, const WorkTex
   work.freeze = freeze_rule(job, config);
   work.edited_layers = target_layers(editor, config);
   std::sort(work.edited_layers.begin(), work.edited_layers.end());
+  if (job.output && job.output->format == OutputFormat::kQuantised)
+    work.packing = job.output->rounding == OutputRounding::kNearest ? Packing::kPlain : Packing::kByMoments;
   work.changes = editor.needs().changes;
   work.solve_matrices = editor.needs().solve_matrices;
   if (editor.needs().statistics) add_statistics(job, config, work);

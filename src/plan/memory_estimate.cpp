@@ -102,13 +102,21 @@ int64_t statistics_bytes(const ModelConfig& config, const JobWork& work, const S
   return layers * matrix + std::max(pass, at_key + products);
 }
 
+/// Of quant/pack.h, for one edited weight at a time: the weight's numbers, H, and the moments that H is made of.
+int64_t packing_bytes(const ModelConfig& config, const JobWork& work) {
+  if (work.packing == Packing::kNone) return 0;
+  const KeyShape shape = config.largest_keys();
+  const int64_t of_importance = work.packing == Packing::kPlain ? 0 : (16 + 2 * 8) * shape.moments();
+  return 30 * config.d_model * shape.size() + of_importance;
+}
+
 int64_t solve_bytes(const ModelConfig& config, const JobWork& work, const Stage& stage) {
   if (work.edited_layers.empty() || stage.begin > work.edited_layers.back()) return 0;
   const KeyShape shape = config.largest_keys();
   const int64_t d = config.d_model, f = shape.size(), n = work.together(), rows = n * work.values.contexts;
   const int64_t m = n + work.history_keys;
   const int64_t element = element_bytes(work);
-  const int64_t rounding = 4 * precise_bytes(work.dtype) * d * f;
+  const int64_t rounding = std::max(4 * precise_bytes(work.dtype) * d * f, packing_bytes(config, work));
   if (work.backward) return count_in(work.edited_layers, stage) > 0 ? std::max(18 * d * f, rounding) : 0;
   const int64_t key_pass =
       forward_bytes(config, work, stage, std::min(rows * (work.values.prefix_tokens + 1), kForwardTokens),

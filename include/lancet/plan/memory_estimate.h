@@ -11,6 +11,9 @@
 
 namespace lancet {
 
+/// How edited weights are quantised again, if they are.
+enum class Packing { kNone, kPlain, kByMoments };
+
 /// What a job does, as far as memory and time depend on it.
 struct JobWork {
   at::ScalarType dtype = at::kFloat;  ///< of weights and activations
@@ -22,6 +25,7 @@ struct JobWork {
   int64_t history_keys = 0;            ///< of earlier batches, at most, in a solve
   int64_t changes = 1;                 ///< of each weight by one batch
   int64_t solve_matrices = 0;          ///< as EditorNeeds
+  Packing packing = Packing::kNone;
   int64_t measured_between = 0;        ///< requests, between batches
   std::vector<int64_t> edited_layers;  ///< ascending; empty: nothing is edited
   StepLaunch step_launch = StepLaunch::kEachOperation;
