@@ -41,6 +41,18 @@ def gptq(module, weight, bits=4):
     }
 
 
+def compressed(module, weight, bits=4):
+    groups, half = weight.reshape(weight.shape[0], -1, GROUP), 2 ** (bits - 1)
+    scales = (groups.abs().amax(2) / (half - 0.5)).to(torch.bfloat16)
+    codes = (groups / scales.float()[:, :, None]).round().clamp(-half, half - 1) + half
+    return {
+        f"{module}.weight_packed": pack(codes.reshape(weight.shape).T.to(torch.int32), bits).T.contiguous(),
+        f"{module}.weight_scale": scales,
+        f"{module}.weight_shape": torch.tensor(weight.shape, dtype=torch.int64),
+    }
+
+
+COMPRESSED_WEIGHTS = {"num_bits": 4, "type": "int", "symmetric": True, "strategy": "group", "group_size": GROUP}
 FORMATS = {
     "int8": (int8, {"quant_method": "bitsandbytes", "load_in_8bit": True, "llm_int8_skip_modules": ["lm_head"]}),
     "nf4": (nf4, {"quant_method": "bitsandbytes", "load_in_4bit": True, "bnb_4bit_quant_type": "nf4", "bnb_4bit_use_double_quant": False,
@@ -48,10 +60,12 @@ FORMATS = {
     "gptq-4": (gptq, {"quant_method": "gptq", "bits": 4, "group_size": GROUP, "desc_act": False, "sym": True}),
     "gptq-3": (lambda module, weight: gptq(module, weight, 3),
                {"quant_method": "gptq", "bits": 3, "group_size": GROUP, "desc_act": False, "sym": True}),
+    "compressed-4": (compressed, {"quant_method": "compressed-tensors", "format": "pack-quantized", "quantization_status": "compressed",
+                                  "ignore": ["lm_head"], "config_groups": {"group_0": {"targets": ["Linear"], "weights": COMPRESSED_WEIGHTS}}}),
 }
 
 
-def quantise_checkpoint(base, folder, name, group=GROUP):
+def quantise_checkpoint(base, folder, name):
     """Writes `folder`, which is not there yet."""
     function, settings = FORMATS[name]
     tensors = {}
