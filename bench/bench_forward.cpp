@@ -2,10 +2,14 @@
 #include <torch/types.h>
 
 #include <algorithm>
+#include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 
 #include "benches.h"
 #include "lancet/models/batching.h"
+#include "lancet/plan/model_session.h"
 #include "machine.h"
 #include "products.h"
 
@@ -24,9 +28,8 @@ void run_matmul(benchmark::State& state, at::Device device, at::ScalarType dtype
 }
 
 /// Every layer on full rows; the head on each row's last position, as lancet's own passes use it.
-void run_forward(benchmark::State& state, const Subject& subject, const BenchOptions& options) {
+void run_forward(benchmark::State& state, const CausalLM& model, const BenchOptions& options) {
   const torch::NoGradGuard no_grad;
-  const CausalLM& model = subject.model;
   const ModelConfig& config = model.config();
   const int64_t width = std::min<int64_t>(128, config.max_positions);
   const int64_t rows = kForwardTokens / width;
@@ -60,9 +63,27 @@ void register_matmul(const Subject& subject, const BenchOptions& options) {
 }
 
 void register_forward(const Subject& subject, const BenchOptions& options) {
-  benchmark::RegisterBenchmark("forward", [&](benchmark::State& state) { run_forward(state, subject, options); })
+  benchmark::RegisterBenchmark("forward", [&](benchmark::State& state) { run_forward(state, subject.model, options); })
       ->UseManualTime()
       ->Unit(benchmark::kMillisecond);
+  if (!options.shape.empty()) return;  // made-up weights lie in no file that could be quantised while it is loaded
+  const auto latest = std::make_shared<std::pair<Quantiser, std::optional<CausalLM>>>();
+  for (const Quantiser quantiser : {Quantiser::kInt8, Quantiser::kFloat8, Quantiser::kNf4}) {
+    const auto run = [&options, quantiser, latest](benchmark::State& state) {
+      if (!latest->second || latest->first != quantiser) {
+        latest->second.reset();
+        RunOptions frozen = options.run;
+        frozen.frozen = quantiser;
+        const ModelFiles files = open_model(options.model, {});
+        latest->second.emplace(load_model(files, frozen, evaluation_work(frozen, files.config, {})));
+        latest->first = quantiser;
+      }
+      run_forward(state, *latest->second, options);
+    };
+    benchmark::RegisterBenchmark(("forward/" + std::string(quantiser_name(quantiser))).c_str(), run)
+        ->UseManualTime()
+        ->Unit(benchmark::kMillisecond);
+  }
 }
 
 }  // namespace lancet::bench

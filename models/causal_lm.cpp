@@ -10,7 +10,7 @@
 #include "lancet/core/progress.h"
 #include "lancet/core/strings.h"
 #include "lancet/runtime/numerics.h"
-#include "weight_loader.h"
+#include "loading/weight_loader.h"
 
 namespace lancet {
 

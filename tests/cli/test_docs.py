@@ -85,6 +85,9 @@ TESTED = {
     "lancet doctor --devices all": "test_doctor.test_doctor_says_what_it_would_check_without_gpus",
     "lancet inspect my-model": "test_getting_started.test_the_facts_take",
     "lancet init --model my-model --requests facts.json > job.yaml": "test_getting_started.test_the_facts_take",
+    "lancet plan --model DIR --frozen nf4": "test_frozen.test_a_plan_counts_it",
+    "lancet plan JOB --set run.frozen=X --devices 8GiB": "test_frozen.test_a_plan_of_a_job_counts_it_and_a_refusal_names_it",
+    "lancet edit data/jobs/demo.yaml --set run.frozen=X": "test_frozen.test_an_edit_says_how_its_weights_were_kept",
     "lancet eval JOB --baseline ORIGINAL": "parity/test_quantised_models.test_eval_beside_the_original",
     "lancet eval job.yaml --set model=edited --baseline my-model": "test_getting_started.test_eval_finds_the_same_as_the_edit",
     'lancet generate --model my-model --tokens 4 --prompt "Francis Hagerup was employed in"':

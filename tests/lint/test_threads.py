@@ -11,7 +11,7 @@ THREADS = {
     "src/runtime/memory_watch.cpp": "a ReporterScope",
     "src/distributed/thread_ranks.cpp": "a ReporterScope in each",
     "src/distributed/rank_watch.cpp": "to the reporter that the watch keeps",
-    "models/tensor_reader.cpp": "an upload, which reports nothing",
+    "models/loading/tensor_reader.cpp": "an upload, which reports nothing",
     "src/cli/stop_signals.cpp": "the program's own: signals are the process's",
 }
 STARTS = re.compile(r"=\s*std::j?thread\(|\bstd::j?thread\(\[|\bstd::async\(|\bvector<std::j?thread>|\bstd::j?thread \w+[({]|\bpthread_create\b")

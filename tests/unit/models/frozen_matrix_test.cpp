@@ -13,7 +13,7 @@ namespace lancet {
 namespace {
 
 constexpr Quantiser kQuantisers[] = {Quantiser::kInt8, Quantiser::kNf4, Quantiser::kFloat8};
-constexpr at::ScalarType kTypes[] = {at::kFloat, at::kBFloat16, at::kDouble};
+constexpr at::ScalarType kProductTypes[] = {at::kFloat, at::kBFloat16, at::kDouble};
 
 PackedMatrix packed(int64_t rows, int64_t columns, Quantiser quantiser = Quantiser::kNf4) {
   return quantise(torch::randn({rows, columns}) / std::sqrt(static_cast<double>(columns)), quantiser, "w");
@@ -45,7 +45,7 @@ void expect_linear(const FrozenMatrix& matrix, const Tensor& weight, at::ScalarT
 TEST(FrozenMatrix, ComputesWhatItsUnpackedWeightDoes) {
   torch::manual_seed(1);
   for (const Quantiser quantiser : kQuantisers) {
-    for (const at::ScalarType type : kTypes) {
+    for (const at::ScalarType type : kProductTypes) {
       const PackedMatrix matrix = packed(24, 64, quantiser);
       expect_linear({{{matrix, 1, 0, 24}}, 0}, matrix.unpack(type), type,
                     cat(quantiser_name(quantiser), " ", at::toString(type)));
@@ -57,7 +57,7 @@ TEST(FrozenMatrix, ComputesWhatItsUnpackedWeightDoes) {
 TEST(FrozenMatrix, TakesItsRowsOfAFusedMatrix) {
   torch::manual_seed(2);
   const PackedMatrix matrix = packed(60, 64);
-  for (const at::ScalarType type : kTypes) {
+  for (const at::ScalarType type : kProductTypes) {
     const Tensor whole = matrix.unpack(type);
     expect_linear({{{matrix, 1, 16, 40}}, 0}, whole.narrow(0, 16, 40), type, "rows 16-55");
     for (const int64_t begin : {0, 5, 10}) {
@@ -70,7 +70,7 @@ TEST(FrozenMatrix, TakesItsRowsOfAFusedMatrix) {
 TEST(FrozenMatrix, HasTheMatricesOfExperts) {
   torch::manual_seed(3);
   for (const int64_t axis : {0, 1}) {
-    for (const at::ScalarType type : kTypes) {
+    for (const at::ScalarType type : kProductTypes) {
       std::vector<FrozenRows> parts;
       std::vector<Tensor> weights;
       for (int64_t expert = 0; expert < 3; ++expert) {

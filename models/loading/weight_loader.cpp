@@ -1,5 +1,6 @@
 #include "weight_loader.h"
 
+#include <malloc.h>
 #include <torch/types.h>
 
 #include <algorithm>
@@ -37,10 +38,6 @@ class DeviceLoader {
       const bool is_frozen = rule_.keeps_packed(*spec) || rule_.quantises(*spec);
       (is_frozen ? frozen : stored_view(checkpoint_, *spec) ? direct : rearranged).push_back(spec);
     }
-    // Large ones first: what is only held while a matrix is packed then takes the place of the one before, where small
-    // matrices that stay would cut it up. Parts of one tensor stay beside each other.
-    std::ranges::stable_sort(frozen, std::ranges::greater(),
-                             [&](const WeightSpec* spec) { return matrix_size(*spec); });
     Progress progress(label, megabytes(total_bytes), "MB");
     int64_t done = 0;
     const auto count = [&](const WeightSpec& spec) {
@@ -55,6 +52,8 @@ class DeviceLoader {
     }
     for (const WeightSpec* spec : frozen) {
       weights.frozen.emplace(spec->id, rule_.quantises(*spec) ? quantised(*spec) : packed(*spec));
+      // what was held in full precision leaves a hole in the heap that the next matrix, aligned, does not fit into
+      if (device_ == Placement::host()) ::malloc_trim(0);
       weights.formats.insert(rule_.quantises(*spec) ? std::string(quantiser_name(*rule_.quantiser))
                                                     : config_.quantised->method());
       count(*spec);
@@ -63,12 +62,6 @@ class DeviceLoader {
   }
 
  private:
-  /// Numbers of what is packed at a time.
-  int64_t matrix_size(const WeightSpec& spec) const {
-    if (rule_.quantises(spec)) return spec.size() / static_cast<int64_t>(spec.stored.tensors.size());
-    return spec.packed.front().rows * spec.packed.front().columns;
-  }
-
   void read_direct(const std::vector<const WeightSpec*>& specs, ModelWeights& weights,
                    const std::function<void(int64_t)>& on_bytes) const {
     std::vector<TensorRead> reads;
