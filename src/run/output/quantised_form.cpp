@@ -3,6 +3,7 @@
 // alpha C + K K^T, so that what an edit says to its keys K survives.
 #include <torch/types.h>
 
+#include <cmath>
 #include <map>
 
 #include "edited_tensors.h"
@@ -20,6 +21,19 @@ namespace {
 double share(const Tensor& part, const Tensor& whole) {
   const double all = whole.item<double>();
   return all > 0 ? part.item<double>() / all : 0;
+}
+
+/// Keys of every context by themselves, where the edit speaks in each of them: [F, N * contexts], whose K K^T is that
+/// of N keys.
+Tensor lookup_keys(const EditContext& context, std::vector<PreparedRequest> requests, int64_t layer) {
+  std::vector<PreparedRequest> each;
+  const size_t contexts = requests.front().prompts.size();
+  for (PreparedRequest& request : requests)
+    for (LocatedPrompt& prompt : request.prompts) {
+      each.emplace_back().id = request.id;
+      each.back().prompts.push_back(std::move(prompt));
+    }
+  return context.collect_keys(each, layer, ContextMean::kPlain) / std::sqrt(static_cast<double>(contexts));
 }
 
 class QuantisedForm final : public OutputForm {
@@ -80,7 +94,7 @@ class QuantisedForm final : public OutputForm {
   /// [in, n] f64: what the edited weight reads where the edits were made.
   Tensor keys_of(const EditContext& context, std::span<const EditRequest> edited, WeightId id) const {
     if (parts_.editor.needs().subject && id.kind == WeightKind::kDown)
-      return context.collect_keys(context.prepare(edited, parts_.editor.compat()), id.layer);
+      return lookup_keys(context, context.prepare(edited, parts_.editor.compat()), id.layer);
     const std::vector<WeightId> weights{id};
     const CapturedGradients captured = context.capture_token_gradients(context.tokenize(edited), weights, {});
     return context.to_solve_device(captured.weights.front().inputs_MI.t(), id.layer);
