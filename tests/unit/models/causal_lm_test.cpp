@@ -229,6 +229,35 @@ TEST(HookSet, SeesTheKeyAndCanReplaceTheOutput) {
                    .equal(plain));
 }
 
+TEST(HookSet, SeesWhatAttentionsProjectionsRead) {
+  const TinyModel tiny;
+  const CausalLM model = tiny.load();
+  const TokenBatch batch = make_batch(kRows);
+  Tensor in, normed, heads, out;
+  HookSet watch;
+  watch.observe({HookPoint::kBlockIn, 2}, [&](const Tensor& value) { in = value; });
+  watch.observe({HookPoint::kAttnIn, 2}, [&](const Tensor& value) { normed = value; });
+  watch.observe({HookPoint::kAttnKey, 2}, [&](const Tensor& value) { heads = value; });
+  watch.observe({HookPoint::kAttnOut, 2}, [&](const Tensor& value) { out = value; });
+  const auto run = [&](const HookSet& hooks) {
+    return model.run_layers(model.embed(batch.ids_BT, batch.sequence), batch.sequence, model.all_layers(), hooks);
+  };
+  const Tensor plain = run(watch);
+  const Tensor scale = (in.square().mean(-1, /*keepdim=*/true) + model.config().norm_eps).rsqrt();
+  EXPECT_LE(nmse(in * scale * model.weight({WeightKind::kAttnNorm, 2}), normed), kExactF64);
+  EXPECT_LE(nmse(at::linear(heads, model.weight({WeightKind::kAttnOut, 2})), out), kExactF64);
+
+  for (const HookPoint point : {HookPoint::kAttnIn, HookPoint::kAttnKey}) {
+    HookSet same, changed, stopping;
+    same.replace({point, 2}, [](const Tensor& value) { return value.clone(); });
+    changed.replace({point, 2}, [](const Tensor& value) { return 2 * value; });
+    stopping.stop_at({point, 2});
+    EXPECT_TRUE(run(same).equal(plain)) << site_text({point, 2});
+    EXPECT_FALSE(run(changed).equal(plain)) << site_text({point, 2});
+    EXPECT_FALSE(run(stopping).defined()) << site_text({point, 2});
+  }
+}
+
 TEST(HookSet, StopsThePassBehindASite) {
   const TinyModel tiny;
   const CausalLM model = tiny.load();
