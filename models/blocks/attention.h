@@ -1,4 +1,5 @@
-// Attention of a decoder layer up to its output projection: projections, norms of heads, rotary embedding, windows and caps.
+// Attention of a decoder layer up to its output projection: projections, norms of heads, rotary embedding, windows and
+// caps.
 #pragma once
 
 #include <map>

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "lancet/models/batching.h"
+#include "lancet/models/weight_table.h"
 #include "lancet/runtime/devices.h"
 #include "lancet/statistics/covariance.h"
 #include "lancet/statistics/self_corpus.h"
@@ -102,6 +103,32 @@ int64_t statistics_bytes(const ModelConfig& config, const JobWork& work, const S
   return layers * matrix + std::max(pass, at_key + products);
 }
 
+/// Of one layer at a time: the sums of its matrices' inputs beside a chunk's pass, or beside one matrix that is packed
+/// (quant/pack.h: 17 bytes a number and 24 a number of H), in full precision and in f64.
+int64_t packing_bytes(const ModelConfig& config, const JobWork& work, const Stage& stage) {
+  if (!work.packs_layers) return 0;
+  const auto square = [](int64_t size) { return size * size; };
+  int64_t most = 0;
+  const int64_t chunk = statistics_chunk_tokens(config, work.dtype);
+  const int64_t tokens = std::min(work.statistics_tokens, std::max(chunk, work.document_tokens));
+  const int64_t scores = packed_scores(config, work, stage, work.document_tokens);
+  for (int64_t layer = stage.begin; layer < stage.end; ++layer) {
+    const KeyShape keys = config.key_shape(layer);
+    const int64_t heads = config.n_heads * config.head_dim;
+    const int64_t sums = 8 * (square(config.d_model) * (1 + keys.experts) + square(heads) + keys.moments());
+    int64_t packing = 0;
+    for (const WeightSpec& spec : layer_table(config, layer)) {
+      if (spec.shape.size() != 2) continue;
+      const int64_t numbers = spec.stored.shape[0] * spec.stored.shape[1];
+      packing = std::max(packing, 29 * numbers + 24 * square(spec.shape[1]));
+    }
+    const int64_t inputs = tokens * (element_bytes(work) + 8) * (keys.size() + 2 * config.d_model + heads);
+    const int64_t pass = layer_pass_bytes(config, {work.dtype, tokens, scores});
+    most = std::max(most, sums + std::max(packing, inputs + pass));
+  }
+  return most;
+}
+
 int64_t solve_bytes(const ModelConfig& config, const JobWork& work, const Stage& stage) {
   if (work.edited_layers.empty() || stage.begin > work.edited_layers.back()) return 0;
   const KeyShape shape = config.largest_keys();
@@ -175,7 +202,7 @@ StageEstimate estimate_stage(const ModelConfig& config, const JobWork& work, con
     estimate.value_prefix = batches * bytes.prefix;
   }
   estimate.training = training_bytes(config, work, stage);
-  estimate.statistics = statistics_bytes(config, work, stage);
+  estimate.statistics = statistics_bytes(config, work, stage) + packing_bytes(config, work, stage);
   estimate.solve = solve_bytes(config, work, stage);
   return estimate;
 }

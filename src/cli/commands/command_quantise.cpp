@@ -47,7 +47,7 @@ std::string share_text(double share) {
   return text;
 }
 
-/// Root mean squares over all matrices of what each is off by.
+/// Means over all matrices of what each is off by.
 std::string losses_text(const QuantiseReport& report) {
   std::vector<std::vector<std::string>> rows{{"error, %", "to the nearest", "as written"}};
   const auto mean = [&](const auto& value_of) {
@@ -65,7 +65,7 @@ std::string losses_text(const QuantiseReport& report) {
   if (!report.requests.empty())
     rows.push_back({"at the edits", mean([](const QuantisedMatrix& m) { return m.nearest_residual; }),
                     mean([](const QuantisedMatrix& m) { return m.residual; })});
-  return cat(format_table(rows), "  means over ", counted(report.matrices.size(), "matrice"), "\n");
+  return cat(format_table(rows), "  means over ", count_text(report.matrices.size()), " matrices", "\n");
 }
 
 std::string quantise_text(const QuantiseReport& report, const QuantiseJob& job) {

@@ -72,11 +72,14 @@ Tensor LayerPacker::packed_and_read(const PlannedMatrix& matrix, const Scale& sc
 
   QuantisedMatrix loss{.name = matrix.name};
   NewlyPacked packed = packed_by({});
-  const Tensor nearest = values(packed, torch::kDouble) - exact;
-  loss.nearest_error = error_of(nearest);
-  loss.nearest_residual = residual_of(nearest);
-  if (is_known) packed = packed_by(scale.importance);
-  const Tensor error = values(packed, torch::kDouble) - exact;
+  Tensor error = values(packed, torch::kDouble).sub_(exact);
+  loss.nearest_error = error_of(error);
+  loss.nearest_residual = residual_of(error);
+  if (is_known) {
+    error.reset();
+    packed = packed_by(scale.importance);
+    error = values(packed, torch::kDouble).sub_(exact);
+  }
   loss.error = error_of(error);
   loss.residual = residual_of(error);
   losses_.push_back(std::move(loss));

@@ -73,7 +73,7 @@ PackingPlan plan_packing(const ModelFiles& files, QuantisedFormat format, int64_
   PackingPlan plan;
   std::set<std::string> seen;
   std::vector<std::string> modules, left_out;
-  std::string widest;
+  std::string misfit;
   for (WeightSpec& spec : resolve_weights(files.config, files.checkpoint)) {
     const WeightRole& role = role_of(spec.id.kind);
     if (role.place != WeightPlace::kLayer || role.in == Axis::kNone) continue;
@@ -89,7 +89,7 @@ PackingPlan plan_packing(const ModelFiles& files, QuantisedFormat format, int64_
     }
     const int64_t rows = spec.stored.shape[0], columns = spec.stored.shape[1];
     const bool is_packed = fits(rows, columns, format, bits);
-    if (!is_packed) widest = cat(spec.name, " ", shape_text(std::vector{rows, columns}));
+    if (!is_packed) misfit = cat(spec.name, " ", shape_text(std::vector{rows, columns}));
     for (size_t i = 0; i < spec.stored.tensors.size(); ++i) {
       const std::string& name = spec.stored.tensors[i];
       if (!seen.insert(name).second) continue;
@@ -106,7 +106,7 @@ PackingPlan plan_packing(const ModelFiles& files, QuantisedFormat format, int64_
   if (plan.matrices.empty())
     throw ConfigError(cat(files.checkpoint.folder().string(),
                           ": expected matrices [out, in] with inputs in whole groups of ", kQuantisedGroup,
-                          " (and for gptq outputs in whole words of 32 bits), got none: ", widest));
+                          " (and for gptq outputs in whole words of 32 bits), got none; one of them: ", misfit));
   left_out.insert(left_out.end(), plan.in_full_precision.begin(), plan.in_full_precision.end());
 
   OrderedJson config = parse_ordered_json(files.checkpoint.config_text());

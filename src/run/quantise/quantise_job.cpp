@@ -131,8 +131,19 @@ class QuantiseRun {
     }
   }
 
-  JobWork work() const {
+  JobWork measuring_work() const {
     return evaluation_work(job_.run, files_->config, evaluation_ ? evaluation_->size() : EvaluationSize{});
+  }
+
+  JobWork work() const {
+    JobWork work = measuring_work();
+    work.packs_layers = true;
+    work.statistics_tokens = job_.tokens;
+    work.samples_text = own_text_.has_value();
+    if (own_text_) work.document_tokens = own_text_->most_tokens;
+    for (const std::vector<TokenId>& document : corpus_.documents)
+      work.document_tokens = std::max(work.document_tokens, static_cast<int64_t>(document.size()));
+    return work;
   }
 
   void write_packed(const fs::path& folder) {
@@ -185,7 +196,7 @@ class QuantiseRun {
     if (!evaluation_) return;
     RunOptions run = job_.run;
     if (!run.dtype) run.dtype = files_->config.dtype;
-    const CausalLM model = load_model(written, run, work());
+    const CausalLM model = load_model(written, run, measuring_work());
     report_.after = evaluation_->run(model, "evaluate after", alone(), &*report_.before);
   }
 
