@@ -22,7 +22,10 @@ class LayerRun {
   Tensor run(Tensor h) {
     if (!pass(HookPoint::kBlockIn, h)) return {};
     Tensor x = before(h, kAttnNorm, kAttnNormBias);
+    if (!pass(HookPoint::kAttnIn, x)) return {};
     Tensor attended = attention(context_.config, w_, context_.inputs, context_.sequence, context_.layer, x);
+    if (!pass(HookPoint::kAttnKey, attended)) return {};
+    attended = w_.linear(attended, kAttnOut, kAttnOutBias);
     if (!pass(HookPoint::kAttnOut, attended)) return {};
     attended = behind(attended, kAttnPostNorm);
     h = take_places(h, context_.inputs.outputs);  // from here on of the tokens whose outputs are wanted

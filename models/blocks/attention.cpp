@@ -98,9 +98,8 @@ Tensor attention(const ModelConfig& config, const LayerWeights& w, const Attenti
     }
   }
   const AttentionRule rule{config.attention_scale, config.attention_cap};
-  const Tensor attended = inputs.packed.runs.empty() ? grouped_attention(query, fresh, prefix, inputs.mask_B1QS, rule)
-                                                     : packed_attention(query, fresh, inputs.packed, rule);
-  return w.linear(attended, kAttnOut, kAttnOutBias);
+  return inputs.packed.runs.empty() ? grouped_attention(query, fresh, prefix, inputs.mask_B1QS, rule)
+                                    : packed_attention(query, fresh, inputs.packed, rule);
 }
 
 }  // namespace lancet

@@ -1,4 +1,5 @@
-// Attention of a decoder layer: projections, norms of heads, rotary embedding, windows and caps.
+// Attention of a decoder layer up to its output projection: projections, norms of heads, rotary embedding, windows and
+// caps.
 #pragma once
 
 #include <map>
@@ -51,7 +52,7 @@ AttentionInputs attention_inputs(const ModelConfig& config, const SequenceInfo& 
 /// The same for a layer that computes only the outputs that the sequence asks for.
 AttentionInputs only_outputs(const AttentionInputs& inputs, const SequenceInfo& sequence, at::Device device);
 
-/// x [B, T, D] -> [B, Q, D], the output projection's.
+/// x [B, T, D] -> [B, Q, H * C], all heads' results: what the output projection reads.
 Tensor attention(const ModelConfig& config, const LayerWeights& weights, const AttentionInputs& inputs,
                  const SequenceInfo& sequence, int64_t layer, const Tensor& x_BTD);
 

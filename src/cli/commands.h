@@ -35,6 +35,7 @@ void add_inspect(CLI::App& app, Action& action);
 void add_launch(CLI::App& app, Action& action);
 void add_plan(CLI::App& app, Action& action);
 void add_presets(CLI::App& app, Action& action);
+void add_quantise(CLI::App& app, Action& action);
 void add_report(CLI::App& app, Action& action);
 void add_schema(CLI::App& app, Action& action);
 void add_trace(CLI::App& app, Action& action);

@@ -59,6 +59,7 @@ ExitCode run(int argc, char** argv) {
   add_launch(app, action);
   add_plan(app, action);
   add_presets(app, action);
+  add_quantise(app, action);
   add_report(app, action);
   add_schema(app, action);
   add_trace(app, action);

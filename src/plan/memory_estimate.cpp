@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "lancet/models/batching.h"
+#include "lancet/models/weight_table.h"
 #include "lancet/runtime/devices.h"
 #include "lancet/statistics/covariance.h"
 #include "lancet/statistics/self_corpus.h"
@@ -103,11 +104,37 @@ int64_t statistics_bytes(const ModelConfig& config, const JobWork& work, const S
 }
 
 /// Of quant/pack.h, for one edited weight at a time: the weight's numbers, H, and the moments that H is made of.
-int64_t packing_bytes(const ModelConfig& config, const JobWork& work) {
+int64_t packing_again_bytes(const ModelConfig& config, const JobWork& work) {
   if (work.packing == Packing::kNone) return 0;
   const KeyShape shape = config.largest_keys();
   const int64_t of_importance = work.packing == Packing::kPlain ? 0 : (16 + 2 * 8) * shape.moments();
   return 30 * config.d_model * shape.size() + of_importance;
+}
+
+/// Of one layer at a time: the sums of its matrices' inputs beside a chunk's pass, or beside one matrix that is packed
+/// (quant/pack.h: 30 bytes a number and 16 a number of H, which is another 8), in full precision.
+int64_t packing_bytes(const ModelConfig& config, const JobWork& work, const Stage& stage) {
+  if (!work.packs_layers) return 0;
+  const auto square = [](int64_t size) { return size * size; };
+  int64_t most = 0;
+  const int64_t chunk = statistics_chunk_tokens(config, work.dtype);
+  const int64_t tokens = std::min(work.statistics_tokens, std::max(chunk, work.document_tokens));
+  const int64_t scores = packed_scores(config, work, stage, work.document_tokens);
+  for (int64_t layer = stage.begin; layer < stage.end; ++layer) {
+    const KeyShape keys = config.key_shape(layer);
+    const int64_t heads = config.n_heads * config.head_dim;
+    const int64_t sums = 8 * (square(config.d_model) * (1 + keys.experts) + square(heads) + keys.moments());
+    int64_t packing = 0;
+    for (const WeightSpec& spec : layer_table(config, layer)) {
+      if (spec.shape.size() != 2) continue;
+      const int64_t numbers = spec.stored.shape[0] * spec.stored.shape[1];
+      packing = std::max(packing, 30 * numbers + 24 * square(spec.shape[1]));
+    }
+    const int64_t inputs = tokens * (element_bytes(work) + 8) * (keys.size() + 2 * config.d_model + heads);
+    const int64_t pass = layer_pass_bytes(config, {work.dtype, tokens, scores});
+    most = std::max(most, sums + std::max(packing, inputs + pass));
+  }
+  return most;
 }
 
 int64_t solve_bytes(const ModelConfig& config, const JobWork& work, const Stage& stage) {
@@ -116,7 +143,7 @@ int64_t solve_bytes(const ModelConfig& config, const JobWork& work, const Stage&
   const int64_t d = config.d_model, f = shape.size(), n = work.together(), rows = n * work.values.contexts;
   const int64_t m = n + work.history_keys;
   const int64_t element = element_bytes(work);
-  const int64_t rounding = std::max(4 * precise_bytes(work.dtype) * d * f, packing_bytes(config, work));
+  const int64_t rounding = std::max(4 * precise_bytes(work.dtype) * d * f, packing_again_bytes(config, work));
   if (work.backward) return count_in(work.edited_layers, stage) > 0 ? std::max(18 * d * f, rounding) : 0;
   const int64_t key_pass =
       forward_bytes(config, work, stage, std::min(rows * (work.values.prefix_tokens + 1), kForwardTokens),
@@ -184,7 +211,7 @@ StageEstimate estimate_stage(const ModelConfig& config, const JobWork& work, con
     estimate.value_prefix = batches * bytes.prefix;
   }
   estimate.training = training_bytes(config, work, stage);
-  estimate.statistics = statistics_bytes(config, work, stage);
+  estimate.statistics = statistics_bytes(config, work, stage) + packing_bytes(config, work, stage);
   estimate.solve = solve_bytes(config, work, stage);
   return estimate;
 }

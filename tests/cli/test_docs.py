@@ -113,6 +113,8 @@ TESTED = {
     "some-program | lancet generate --model DIR --json": "test_generate.test_a_pipe_is_answered_line_by_line",
     "lancet trace --model DIR --facts FILE --out DIR": "test_trace.test_a_file_of_facts",
     "lancet trace --model data/demo-model --facts data/requests/demo.json --limit 200 --window 3 --out out/trace": "test_trace.test_a_file_of_facts",
+    "lancet quantise out/demo --format gptq --bits 4 --out out/demo-gptq": "test_quantise.test_edits_hold_better_than_rounded_to_the_nearest",
+    "lancet quantise out/demo --format gptq --out out/demo-gptq": "test_quantise.test_edits_hold_better_than_rounded_to_the_nearest",
     "lancet launch -n 4 -- edit job.yaml": "distributed/test_joining.test_launch_gives_the_report_of_one_process",
     "lancet launch -n 4 --nodes 2 --node-rank 0 --master host0:29500 -- edit job.yaml": "distributed/test_joining.test_two_hosts_give_the_report_of_one_process",
 }  # fmt: skip

@@ -15,6 +15,8 @@ namespace lancet {
 
 enum class HookPoint : uint8_t {
   kBlockIn,  ///< input of the decoder layer [B, T, D]
+  kAttnIn,   ///< after the norm: input of the query, key and value projections [B, T, D]
+  kAttnKey,  ///< input of the attention's out projection: all heads' results [B, T, H * C]
   kAttnOut,  ///< output of the attention's out projection [B, T, D]
   kMlpIn,    ///< after the norm: input of gate and up [B, T, D]
   kGateOut,  ///< gate projection, before the activation [B, T, F]; not of layers with experts

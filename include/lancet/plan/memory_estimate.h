@@ -43,6 +43,8 @@ struct JobWork {
   int64_t document_tokens = 0;             ///< of the longest document
   bool samples_text = false;               ///< corpus: self
 
+  bool packs_layers = false;  ///< all matrices of a layer at a time, by second moments of their inputs over text
+
   EvaluationSize evaluation;
   int64_t kept_tokens = 0;  ///< of which an evaluation keeps every layer's input, keys and values (causal tracing)
 

@@ -208,55 +208,6 @@ TEST(CausalLM, NamesEveryWeightThatDoesNotFit) {
   }
 }
 
-TEST(HookSet, SeesTheKeyAndCanReplaceTheOutput) {
-  const TinyModel tiny;
-  const CausalLM model = tiny.load();
-  const TokenBatch batch = make_batch(kRows);
-  Tensor key, out;
-  HookSet watch;
-  watch.observe({HookPoint::kMlpKey, 2}, [&](const Tensor& value) { key = value; });
-  watch.observe({HookPoint::kMlpOut, 2}, [&](const Tensor& value) { out = value; });
-  const Tensor plain =
-      model.run_layers(model.embed(batch.ids_BT, batch.sequence), batch.sequence, model.all_layers(), watch);
-  EXPECT_LE(nmse(at::linear(key, model.weight({WeightKind::kDown, 2})), out), kExactF64);
-
-  HookSet same, changed;
-  same.replace({HookPoint::kMlpOut, 2}, [](const Tensor& value) { return value.clone(); });
-  changed.replace({HookPoint::kMlpOut, 2}, [](const Tensor& value) { return 2 * value; });
-  EXPECT_TRUE(model.run_layers(model.embed(batch.ids_BT, batch.sequence), batch.sequence, model.all_layers(), same)
-                  .equal(plain));
-  EXPECT_FALSE(model.run_layers(model.embed(batch.ids_BT, batch.sequence), batch.sequence, model.all_layers(), changed)
-                   .equal(plain));
-}
-
-TEST(HookSet, StopsThePassBehindASite) {
-  const TinyModel tiny;
-  const CausalLM model = tiny.load();
-  const TokenBatch batch = make_batch(kRows);
-  bool later = false;
-  HookSet hooks;
-  hooks.stop_at({HookPoint::kMlpKey, 1});
-  hooks.observe({HookPoint::kMlpOut, 1}, [&](const Tensor&) { later = true; });
-  EXPECT_FALSE(
-      model.run_layers(model.embed(batch.ids_BT, batch.sequence), batch.sequence, model.all_layers(), hooks).defined());
-  EXPECT_FALSE(later);
-}
-
-TEST(HookSet, NamesTheSiteOfABadReplacement) {
-  const TinyModel tiny;
-  const CausalLM model = tiny.load();
-  const TokenBatch batch = make_batch(kRows);
-  HookSet hooks;
-  hooks.replace({HookPoint::kAttnOut, 3}, [](const Tensor& value) { return value.to(torch::kFloat); });
-  try {
-    model.run_layers(model.embed(batch.ids_BT, batch.sequence), batch.sequence, model.all_layers(), hooks);
-    FAIL();
-  } catch (const std::logic_error& error) {
-    EXPECT_NE(std::string(error.what()).find("hook at layer 3, attention output: expected Double"), std::string::npos)
-        << error.what();
-  }
-}
-
 TEST(Generate, EqualsAFullPassPerToken) {
   const TinyModel tiny;
   const CausalLM model = tiny.load();

@@ -32,8 +32,8 @@ TEST(CollectAt, EqualsTheWholePassAtTheLookupTokens) {
   const Prompts some;
   const std::vector<const LocatedPrompt*>& rows = some.rows;
   const TokenBatch batch = make_batch(kRows);
-  for (const HookPoint point :
-       {HookPoint::kBlockIn, HookPoint::kAttnOut, HookPoint::kMlpIn, HookPoint::kMlpKey, HookPoint::kBlockOut}) {
+  for (const HookPoint point : {HookPoint::kBlockIn, HookPoint::kAttnIn, HookPoint::kAttnKey, HookPoint::kAttnOut,
+                                HookPoint::kMlpIn, HookPoint::kMlpKey, HookPoint::kBlockOut}) {
     Tensor whole;
     HookSet watch;
     watch.observe({point, 2}, [&](const Tensor& value) { whole = value; });

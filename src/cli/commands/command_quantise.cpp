@@ -1,0 +1,135 @@
+// `lancet quantise`: a quantised checkpoint in which edits hold.
+#include <algorithm>
+#include <cstdio>
+#include <iostream>
+#include <memory>
+
+#include "commands.h"
+#include "lancet/core/strings.h"
+#include "lancet/core/words.h"
+#include "lancet/run/quantise_job.h"
+#include "table.h"
+
+namespace lancet::cli {
+namespace {
+
+struct QuantiseArguments {
+  std::string model, edits, out, format;
+  std::string corpus = std::string(kSelfCorpus);
+  int64_t bits = 4;
+  int64_t tokens = QuantiseJob().tokens;
+  std::optional<double> covariance_weight;
+  bool replace = false;
+  std::string devices = "auto", dtype = "auto";
+};
+
+QuantiseJob make_quantise_job(const QuantiseArguments& arguments) {
+  if (arguments.bits != 4 && arguments.bits != 8)
+    throw ConfigError(cat("--bits ", arguments.bits, ": expected 4 or 8"));
+  QuantiseJob job{.model = arguments.model,
+                  .edits = arguments.edits,
+                  .out = arguments.out,
+                  .if_exists = arguments.replace ? IfExists::kReplace : IfExists::kError,
+                  .format = arguments.format == quantised_format_name(QuantisedFormat::kGptq)
+                                ? QuantisedFormat::kGptq
+                                : QuantisedFormat::kCompressedTensors,
+                  .bits = arguments.bits,
+                  .tokens = arguments.tokens,
+                  .run = parse_run(arguments.devices, arguments.dtype)};
+  if (arguments.corpus != kSelfCorpus) job.corpus = arguments.corpus;
+  if (arguments.covariance_weight) job.covariance_weight = *arguments.covariance_weight;
+  return job;
+}
+
+std::string share_text(double share) {
+  char text[32];
+  std::snprintf(text, sizeof(text), "%.2f", 100 * share);
+  return text;
+}
+
+/// Means over all matrices of what each is off by.
+std::string losses_text(const QuantiseReport& report) {
+  std::vector<std::vector<std::string>> rows{{"error, %", "to the nearest", "as written"}};
+  const auto mean = [&](const auto& value_of) {
+    double sum = 0, count = 0;
+    for (const QuantisedMatrix& matrix : report.matrices)
+      if (const std::optional<double> value = value_of(matrix)) {
+        sum += *value;
+        ++count;
+      }
+    return count > 0 ? share_text(sum / count) : std::string("n/a");
+  };
+  using Optional = std::optional<double>;
+  rows.push_back({"by what matters", mean([](const QuantisedMatrix& m) { return Optional(m.nearest_error); }),
+                  mean([](const QuantisedMatrix& m) { return Optional(m.error); })});
+  if (!report.requests.empty())
+    rows.push_back({"at the edits", mean([](const QuantisedMatrix& m) { return m.nearest_residual; }),
+                    mean([](const QuantisedMatrix& m) { return m.residual; })});
+  return cat(format_table(rows), "  means over ", count_text(report.matrices.size()), " matrices", "\n");
+}
+
+std::string quantise_text(const QuantiseReport& report, const QuantiseJob& job) {
+  std::string out = "\n";
+  if (report.after) {
+    std::vector<std::vector<std::string>> rows{{"metric, %", "before", "quantised", "prompts"}};
+    for (const MetricRow& row : report.after->metrics) {
+      const Tally& total = report.after->totals.find(row.name)->second;
+      rows.push_back({row.name, metric_text(row, report.before->totals.find(row.name)->second.mean()),
+                      metric_text(row, total.mean()), std::to_string(total.count)});
+    }
+    out += format_table(rows) + "\n";
+  }
+  out += losses_text(report);
+  for (const std::string& module : report.in_full_precision)
+    out += cat("  in full precision, its inputs are not in whole groups of ", kQuantisedGroup, ": ", module, "\n");
+  return out + cat("  written: ", job.out.string(), ", ",
+                   percent(static_cast<double>(report.bytes_after) / static_cast<double>(report.bytes_before)),
+                   " of the model's bytes\n");
+}
+
+ExitCode run_quantise(const QuantiseArguments& arguments, const Output& output) {
+  begin(output);
+  const QuantiseJob job = make_quantise_job(arguments);
+  const QuantiseReport report = run_quantise_job(job);
+  if (output.json)
+    std::cout << to_json(report, job);
+  else if (!output.quiet)
+    std::cout << quantise_text(report, job);
+  return ExitCode::kOk;
+}
+
+}  // namespace
+
+void add_quantise(CLI::App& app, Action& action) {
+  auto arguments = std::make_shared<QuantiseArguments>();
+  auto output = std::make_shared<Output>();
+  CLI::App& command = add_command(app, "quantise",
+                                  "Write a model in full precision as a quantised checkpoint in which its edits hold.\n"
+                                  "  lancet quantise out/demo --format gptq --bits 4 --out out/demo-gptq");
+  add_option(command, "model", arguments->model, "Model folder, as a rule an output of lancet edit")
+      .required()
+      .type("DIR");
+  add_option(command, "--format", arguments->format, "Of the output")
+      .required()
+      .one_of(
+          {quantised_format_name(QuantisedFormat::kGptq), quantised_format_name(QuantisedFormat::kCompressedTensors)});
+  add_option(command, "--bits", arguments->bits, "Of a number: 4 or 8").shows_default();
+  add_option(command, "--edits", arguments->edits,
+             "Output of lancet edit whose requests are to hold; default: the model itself, where it is one")
+      .type("DIR");
+  add_option(command, "--out", arguments->out, "Folder of the quantised model").required().type("DIR");
+  add_option(command, "--corpus", arguments->corpus, "Text, as statistics.corpus; self: the model writes its own")
+      .type("FILE")
+      .shows_default();
+  add_option(command, "--tokens", arguments->tokens, "Of text, at most").between(1, 1'000'000'000).shows_default();
+  add_option(command, "--covariance-weight", arguments->covariance_weight,
+             "Weight of text beside the edits; default: 30")
+      .positive();
+  add_flag(command, "--replace", arguments->replace, "An earlier output may be replaced, if all in it is lancet's");
+  add_devices(command, arguments->devices);
+  add_option(command, "--dtype", arguments->dtype, "auto (the checkpoint's), f32, bf16, f16 or f64").shows_default();
+  add_output_options(command, *output);
+  on_choice(command, action, [=] { return run_quantise(*arguments, *output); });
+}
+
+}  // namespace lancet::cli

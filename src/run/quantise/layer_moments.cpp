@@ -1,0 +1,98 @@
+#include "layer_moments.h"
+
+#include <torch/types.h>
+
+namespace lancet {
+namespace {
+
+bool is_by_expert(KeyShape keys, MatrixInput input) {
+  return keys.experts > 1 && (input == MatrixInput::kMlpNormed || input == MatrixInput::kMlpKey);
+}
+
+/// One expert's part of the keys.
+Tensor own_keys(const Tensor& keys_NF, KeyShape keys, int64_t expert) {
+  return keys_NF.narrow(1, expert * keys.width, keys.width);
+}
+
+/// Which tokens go to an expert: those whose keys are not all zero, as they are where a token does not go.
+Tensor tokens_of_expert(const LayerInputs& inputs, KeyShape keys, int64_t expert) {
+  const Tensor& keys_NF = inputs[static_cast<size_t>(MatrixInput::kMlpKey)];
+  return own_keys(keys_NF, keys, expert).ne(0).any(1).nonzero().flatten();
+}
+
+Tensor rows_of_expert(const LayerInputs& inputs, MatrixInput input, KeyShape keys, int64_t expert,
+                      const Tensor& tokens_M) {
+  const Tensor& all = inputs[static_cast<size_t>(input)];
+  return (input == MatrixInput::kMlpKey ? own_keys(all, keys, expert) : all).index_select(0, tokens_M);
+}
+
+int64_t width_of(const ModelConfig& config, int64_t layer, MatrixInput input) {
+  switch (input) {
+    case MatrixInput::kHeads:
+      return config.n_heads * config.head_dim;
+    case MatrixInput::kMlpKey:
+      return config.key_shape(layer).width;
+    default:
+      return config.d_model;
+  }
+}
+
+constexpr MatrixInput kAllInputs[] = {MatrixInput::kNormed, MatrixInput::kHeads, MatrixInput::kMlpNormed,
+                                      MatrixInput::kMlpKey};
+
+}  // namespace
+
+LayerMoments::LayerMoments(const ModelConfig& config, int64_t layer, at::Device device)
+    : keys_(config.key_shape(layer)) {
+  for (const MatrixInput input : kAllInputs) {
+    const int64_t n = is_by_expert(keys_, input) ? keys_.experts : 1;
+    for (int64_t expert = 0; expert < n; ++expert)
+      sums_[static_cast<size_t>(input)].emplace_back(width_of(config, layer, input), device);
+  }
+}
+
+void LayerMoments::add(const SequenceInfo& sequence, const LayerInputs& inputs) {
+  const Tensor counts_N = token_counts(sequence);
+  RowCounts counts(counts_N);
+  tokens_ += counts.total(inputs.front().size(0));
+  for (const MatrixInput input : kAllInputs)
+    if (!is_by_expert(keys_, input))
+      sums_[static_cast<size_t>(input)].front().add(inputs[static_cast<size_t>(input)], counts);
+  if (keys_.experts == 1) return;
+  for (int64_t expert = 0; expert < keys_.experts; ++expert) {
+    const Tensor tokens_M = tokens_of_expert(inputs, keys_, expert);
+    if (tokens_M.size(0) == 0) continue;
+    RowCounts own(counts_N.defined() ? counts_N.index_select(0, tokens_M.to(counts_N.device())) : Tensor());
+    for (const MatrixInput input : {MatrixInput::kMlpNormed, MatrixInput::kMlpKey})
+      sums_[static_cast<size_t>(input)][static_cast<size_t>(expert)].add(
+          rows_of_expert(inputs, input, keys_, expert, tokens_M), own);
+  }
+}
+
+Tensor LayerMoments::take(MatrixInput input, int64_t expert) {
+  auto& sums = sums_[static_cast<size_t>(input)];
+  GramAccumulator& sum = sums[sums.size() > 1 ? static_cast<size_t>(expert) : 0];
+  const int64_t rows = sum.rows();
+  if (rows == 0) return torch::zeros_like(sum.panels());
+  return std::move(sum).take_mean().mul_(static_cast<double>(rows) / static_cast<double>(tokens_));
+}
+
+LayerKeys::LayerKeys(const ModelConfig& config, int64_t layer) : keys_(config.key_shape(layer)) {}
+
+void LayerKeys::add(const SequenceInfo& sequence, const LayerInputs& inputs) {
+  const int64_t width = sequence.positions_BT.size(1);
+  std::vector<int64_t> places;
+  for (size_t row = 0; row < sequence.lengths.size(); ++row)
+    places.push_back(static_cast<int64_t>(row) * width + sequence.lengths[row] - 1);
+  const Tensor places_B = to_index(places, inputs.front().device());
+  for (size_t i = 0; i < kMatrixInputs; ++i) rows_[i].push_back(inputs[i].index_select(0, places_B));
+}
+
+Tensor LayerKeys::keys(MatrixInput input, int64_t expert) const {
+  LayerInputs all;
+  for (size_t i = 0; i < kMatrixInputs; ++i) all[i] = torch::cat(rows_[i]);
+  if (!is_by_expert(keys_, input)) return all[static_cast<size_t>(input)].t().to(torch::kDouble);
+  return rows_of_expert(all, input, keys_, expert, tokens_of_expert(all, keys_, expert)).t().to(torch::kDouble);
+}
+
+}  // namespace lancet

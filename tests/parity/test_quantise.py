@@ -1,0 +1,220 @@
+"""`lancet quantise` beside GPTQ in plain Python on hidden states of transformers in float64, and its files as their readers have them."""
+import json
+import shutil
+
+import pytest
+import torch
+from checkpoints import TOKENIZER_FILES
+from double_precision import double_precision, load_double
+from engine import ROOT, lancet_logits, load_tokenizer, load_transformers, nmse, run_binary, run_binary_raw, transformers_logits
+from family_checkpoints import Variant, make_net
+from packing import Format, gptq_sweep, of_groups
+from safetensors.torch import load_file, save_file
+from test_families import rows
+
+DEMO = ROOT / "data" / "demo-model"
+CORPUS = ROOT / "data" / "requests" / "demo-corpus.txt"
+GROUP, ALPHA = 128, 30.0
+LLAMA = dict(hidden_size=128, intermediate_size=256, num_hidden_layers=2)
+SIZES = {
+    "qwen3": LLAMA | dict(head_dim=32),
+    "phi3": LLAMA,
+    "gpt_neox": LLAMA | dict(intermediate_size=384),
+    "gpt2": dict(n_embd=128, n_layer=2),
+    "qwen3_moe": LLAMA | dict(head_dim=32, num_experts=4, moe_intermediate_size=128),
+}
+REQUESTS = [
+    dict(id="0", prompt="{} was employed in", subject="Francis Hagerup", target="Berlin"),
+    dict(id="1", prompt="Lerin Duarte, the", subject="Lerin Duarte", target="goaltender"),
+    dict(id="2", prompt="The capital of that country is", target="Paris"),
+]
+
+
+def make_base(family, folder, **changes):
+    make_net(Variant(family, SIZES[family] | changes)).save_pretrained(folder)
+    for file in TOKENIZER_FILES:
+        shutil.copyfile(DEMO / file, folder / file)
+    (folder / "requests.jsonl").write_text("".join(json.dumps(request) + "\n" for request in REQUESTS))
+    return folder
+
+
+def documents():
+    return CORPUS.read_text(encoding="utf-8").splitlines()[:60]
+
+
+def quantise(base, out, *arguments):
+    corpus = out.parent / "corpus.txt"
+    corpus.write_text("\n".join(documents()) + "\n", encoding="utf-8")
+    common = ["--corpus", corpus, "--out", out, "--devices", "cpu", "--quiet"]
+    run_binary("lancet", "quantise", base, *common, *arguments)
+    return json.loads((out / "quantise.json").read_text())
+
+
+def numbers_of(words, bits):
+    """Words of 32 bits along the last dimension as whole numbers without a sign."""
+    shifts = torch.arange(0, 32, bits)
+    return ((words.long()[..., None] >> shifts) & (2**bits - 1)).flatten(-2)
+
+
+def unpacked(tensors, module, bits):
+    """Codes and values [out, in] of a symmetric matrix, by the formats' formulas."""
+    half = 2 ** (bits - 1)
+    if f"{module}.qweight" in tensors:
+        codes, scales = numbers_of(tensors[f"{module}.qweight"].T.contiguous(), bits), tensors[f"{module}.scales"].T
+        assert bool((numbers_of(tensors[f"{module}.qzeros"], bits) == half - 1).all())
+        assert torch.equal(tensors[f"{module}.g_idx"], (torch.arange(codes.shape[1]) // GROUP).int())
+    else:
+        codes, scales = numbers_of(tensors[f"{module}.weight_packed"], bits), tensors[f"{module}.weight_scale"]
+        assert tensors[f"{module}.weight_shape"].tolist() == list(codes.shape)
+    return codes, (codes - half).to(scales.dtype) * scales.repeat_interleave(GROUP, 1)
+
+
+# ---- the method ----
+
+
+def ids_of_texts(folder):
+    tokenizer = load_tokenizer(folder)
+    return [tokenizer(text)["input_ids"] for text in documents()]
+
+
+def ids_of_prompts(folder):
+    """Up to the subject's last token, or all."""
+    tokenizer, found = load_tokenizer(folder), []
+    for request in REQUESTS:
+        subject = request.get("subject")
+        text = request["prompt"].replace("{}", subject or "")
+        made = tokenizer(text, return_offsets_mapping=True)
+        ids, last = made["input_ids"], len(made["input_ids"]) - 1
+        if subject:
+            begin = text.index(subject)
+            last = max(i for i, (a, b) in enumerate(made["offset_mapping"]) if b > begin and a < begin + len(subject))
+        found.append(ids[: last + 1])
+    return found
+
+
+def inputs_of(net, module, ids):
+    """What a linear layer reads, [tokens, in], of each text."""
+    seen = []
+    hook = net.get_submodule(module).register_forward_pre_hook(lambda _, given: seen.append(given[0][0].clone()))
+    for row in ids:
+        net(torch.tensor([row]))
+    hook.remove()
+    return seen
+
+
+def weighted(matrix, H):
+    return ((matrix @ H) * matrix).sum().sqrt().item()
+
+
+@pytest.mark.parametrize("has_edits", [False, True], ids=["text", "edits"])
+def test_codes_are_those_of_plain_gptq_on_transformers_hidden_states(has_edits, tmp_path):
+    base, out = make_base("qwen3", tmp_path / "base"), tmp_path / "out"
+    if not has_edits:
+        (base / "requests.jsonl").unlink()
+    report = quantise(base, out, "--format", "gptq", "--bits", 4, "--dtype", "f64")
+    losses = {matrix["tensor"]: matrix for matrix in report["matrices"]}
+    ours, net = load_file(out / "model.safetensors"), load_double(base)
+    texts, prompts = ids_of_texts(base), ids_of_prompts(base)
+    assert report["protocol"]["tokens"] == sum(map(len, texts))
+    n_equal = n_codes = 0
+    groups = [["self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"], ["self_attn.o_proj"], ["mlp.gate_proj", "mlp.up_proj"], ["mlp.down_proj"]]
+    for layer in range(2):
+        prefix = f"model.layers.{layer}."
+        with double_precision():  # all inputs before any matrix is packed
+            inputs = [torch.cat(inputs_of(net, prefix + names[0], texts)) for names in groups]
+            keys = [torch.stack([seen[-1] for seen in inputs_of(net, prefix + names[0], prompts)]) for names in groups]
+        for names, x, K in zip(groups, inputs, keys, strict=True):
+            H = x.T @ x / len(x)
+            if has_edits:
+                H = ALPHA * H + K.T @ K
+            for module in (prefix + name for name in names):
+                weight = net.get_submodule(module).weight
+                ids = of_groups(len(weight), torch.arange(weight.shape[1]) // GROUP, weight.shape[1] // GROUP)
+                packed = gptq_sweep(Format("whole", ids, True, 4, False, 1, torch.float16, torch.float16), weight, H, search=True)
+                codes, values = unpacked(ours, module, 4)
+                mine, theirs = (weighted(v.double() - weight, H) / weighted(weight, H) for v in (values, packed.values))
+                assert mine == pytest.approx(theirs, rel=0.01), module
+                loss = losses[f"{module}.weight"]
+                assert loss["error"] == pytest.approx(mine, rel=1e-6)
+                if has_edits:
+                    residual = ((values.double() - weight) @ K.T).norm() / (weight @ K.T).norm()
+                    assert loss["residual"] == pytest.approx(residual.item(), rel=1e-6)
+                else:
+                    assert loss["residual"] is None
+                n_equal += int((codes == packed.codes).sum())
+                n_codes += codes.numel()
+                weight.copy_(values.double())  # the later layers read what these give
+    print(f"{n_equal} of {n_codes} codes are equal")
+    assert n_equal >= 0.999 * n_codes
+
+
+# ---- the files ----
+
+
+def twin_of(base, out, folder, bits):
+    """The base with each packed matrix as it is read."""
+    shutil.copytree(base, folder)
+    plain, packed = load_file(base / "model.safetensors"), load_file(out / "model.safetensors")
+    for name in [name for name in plain if name not in packed]:
+        values = unpacked(packed, name.removesuffix(".weight"), bits)[1].float()
+        plain[name] = (values if values.shape == plain[name].shape and "h.0" not in name and "h.1" not in name else values.T).contiguous()
+    save_file(plain, folder / "model.safetensors", metadata={"format": "pt"})
+    return folder
+
+
+@pytest.mark.parametrize("bits", [4, 8])
+@pytest.mark.parametrize("format", ["gptq", "compressed-tensors"])
+@pytest.mark.parametrize("family", SIZES)
+def test_families_are_read_as_unpacked(family, format, bits, tmp_path):
+    base, out = make_base(family, tmp_path / "base"), tmp_path / "out"
+    if family == "gpt2" and format != "gptq":
+        done = run_binary_raw("lancet", "quantise", base, "--format", format, "--out", out, "--devices", "cpu")
+        assert done.returncode == 2 and "--format compressed-tensors: its programs quantise linear layers" in done.stderr
+        return
+    report = quantise(base, out, "--format", format, "--bits", bits, "--dtype", "f32")
+    plain, packed = load_file(base / "model.safetensors"), load_file(out / "model.safetensors")
+    gone = {name for name in plain if name not in packed}
+    assert gone == {matrix["tensor"] for matrix in report["matrices"]}
+    is_matrix = {name for name, tensor in plain.items() if tensor.dim() == 2 and any(part in name for part in (".layers.", ".h."))}
+    assert gone == {name for name in is_matrix if not name.endswith("mlp.gate.weight")} and report["in_full_precision"] == []
+    for name in plain.keys() - gone:
+        assert torch.equal(plain[name], packed[name]), name
+    known = [matrix for matrix in report["matrices"] if matrix["nearest_error"] > 0]
+    assert sum(m["error"] for m in known) < 0.9 * sum(m["nearest_error"] for m in known)
+    assert (out / "requests.jsonl").read_text().count("\n") == len(REQUESTS)
+    ours, theirs = (lancet_logits(folder, rows([2, 13]), "f32", tmp_path) for folder in (out, twin_of(base, out, tmp_path / "twin", bits)))
+    assert all(torch.equal(a, b) for a, b in zip(ours, theirs, strict=True))
+
+
+@pytest.mark.parametrize("format", ["gptq", "compressed-tensors"])
+def test_what_does_not_fit_stays_and_is_named(format, tmp_path):
+    base, out = make_base("phi3", tmp_path / "base", intermediate_size=192), tmp_path / "out"
+    report = quantise(base, out, "--format", format, "--dtype", "f32")
+    modules = [f"model.layers.{layer}.mlp.down_proj" for layer in range(2)]
+    assert report["in_full_precision"] == modules
+    settings = json.loads((out / "config.json").read_text())["quantization_config"]
+    named = [key.removeprefix("-:") for key in settings["dynamic"]] if format == "gptq" else settings["ignore"]
+    assert all(any(module.replace(".", mark) in name for name in named for mark in (".", r"\.")) for module in modules), named
+    ours, theirs = (lancet_logits(folder, rows([13]), "f32", tmp_path) for folder in (out, twin_of(base, out, tmp_path / "twin", 4)))
+    assert torch.equal(ours[0], theirs[0])
+
+
+def test_nothing_fits(tmp_path):
+    base = make_base("qwen3", tmp_path / "base", hidden_size=64, intermediate_size=96, head_dim=24)
+    done = run_binary_raw("lancet", "quantise", base, "--format", "gptq", "--out", tmp_path / "out", "--devices", "cpu")
+    assert done.returncode == 2 and "in whole groups of 128" in done.stderr, done.stderr
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("family", ["qwen3", "phi3", "gpt_neox"])
+@pytest.mark.parametrize("bits", [4, 8])
+def test_transformers_reads_compressed_tensors(family, bits, tmp_path):
+    pytest.importorskip("compressed_tensors")
+    base, out = make_base(family, tmp_path / "base"), tmp_path / "out"
+    quantise(base, out, "--format", "compressed-tensors", "--bits", bits, "--dtype", "f32")
+    some = rows([2, 13])
+    ours = lancet_logits(out, some, "f32", tmp_path)
+    theirs = transformers_logits(load_transformers(out, "f32"), some)
+    errors = [nmse(a, b) for a, b in zip(ours, theirs, strict=True)]
+    print(f"{family}, {bits} bits: NMSE of logits {max(errors):.1e}")
+    assert max(errors) < 1e-10
