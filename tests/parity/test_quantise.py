@@ -217,4 +217,4 @@ def test_transformers_reads_compressed_tensors(family, bits, tmp_path):
     theirs = transformers_logits(load_transformers(out, "f32"), some)
     errors = [nmse(a, b) for a, b in zip(ours, theirs, strict=True)]
     print(f"{family}, {bits} bits: NMSE of logits {max(errors):.1e}")
-    assert max(errors) < 1e-10
+    assert max(errors) < 1e-4  # lancet rounds code times scale to the scales' bf16, as the package's own reader does; transformers in f32 does not

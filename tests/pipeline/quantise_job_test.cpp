@@ -28,15 +28,17 @@ Quantised quantise(const TinyModel& tiny, const std::vector<std::string>& device
   for (const EditRequest& request : testing::some_requests(5)) lines += to_json_line(request) + "\n";
   make_folders(folder / "edits");
   write_text_file(folder / "edits" / "requests.jsonl", lines);
-  QuantiseJob job{.model = tiny.folder.path(),
-                  .edits = folder / "edits",
-                  .out = folder / "out",
-                  .format = format,
-                  .corpus = testing::write_corpus(folder.path(), 60),
-                  .tokens = 600};
+  QuantiseJob job;
+  job.model = tiny.folder.path();
+  job.edits = folder / "edits";
+  job.out = folder / "out";
+  job.format = format;
+  job.corpus = testing::write_corpus(folder.path(), 60);
+  job.tokens = 600;
   job.run.devices = devices;
   job.run.dtype = DType::kF64;
-  Quantised quantised{.report = run_quantise_job(job)};
+  Quantised quantised;
+  quantised.report = run_quantise_job(job);
   const Checkpoint written = Checkpoint::open(job.out);
   for (const std::string& name : written.tensor_names())
     quantised.tensors[name] = to_tensor(written.view(name)).clone();
