@@ -35,7 +35,7 @@ QuantiseJob make_quantise_job(const QuantiseArguments& arguments) {
                                 : QuantisedFormat::kCompressedTensors,
                   .bits = arguments.bits,
                   .tokens = arguments.tokens,
-                  .run = parse_run(arguments.devices, arguments.dtype)};
+                  .run = parse_run({.devices = arguments.devices, .dtype = arguments.dtype})};
   if (arguments.corpus != kSelfCorpus) job.corpus = arguments.corpus;
   if (arguments.covariance_weight) job.covariance_weight = *arguments.covariance_weight;
   return job;
