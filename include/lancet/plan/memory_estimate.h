@@ -21,10 +21,10 @@ struct JobWork {
   int64_t host_threads = 1;
 
   int64_t requests = 0;
-  int64_t batch = 0;                   ///< requests edited together; 0: all
-  int64_t history_keys = 0;            ///< of earlier batches, at most, in a solve
-  int64_t changes = 1;                 ///< of each weight by one batch
-  int64_t solve_matrices = 0;          ///< as EditorNeeds
+  int64_t batch = 0;           ///< requests edited together; 0: all
+  int64_t history_keys = 0;    ///< of earlier batches, at most, in a solve
+  int64_t changes = 1;         ///< of each weight by one batch
+  int64_t solve_matrices = 0;  ///< as EditorNeeds
   Packing packing = Packing::kNone;
   int64_t measured_between = 0;        ///< requests, between batches
   std::vector<int64_t> edited_layers;  ///< ascending; empty: nothing is edited

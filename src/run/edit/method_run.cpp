@@ -63,7 +63,8 @@ void MethodRun::edit(CausalLM& model, WeightTransaction& transaction, Start star
   report_.output_format = OutputSpec::kFormats[static_cast<size_t>(output_.format)];
   report_.measured_on = form_->read_back_text();
   if (job_.run.frozen)
-    report_.measured_on += cat(", the others as ", quantiser_name(*job_.run.frozen), ", which the output does not have");
+    report_.measured_on +=
+        cat(", the others as ", quantiser_name(*job_.run.frozen), ", which the output does not have");
   transaction.write_as([this](const WeightTransaction::Entry& entry) { return form_->read_back(entry); });
   EditStream stream({job_, session_, model, transaction, ranks_, *form_, earlier_requests()}, report_, stopwatch_);
   if (job_.continue_from) {

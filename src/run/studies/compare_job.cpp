@@ -8,12 +8,12 @@
 #include "edit/edit_session.h"
 #include "edit/method_run.h"
 #include "edit/same_job.h"
-#include "output/stored_weight.h"
 #include "lancet/core/reporter.h"
 #include "lancet/core/strings.h"
 #include "lancet/core/version.h"
 #include "lancet/io/files.h"
 #include "lancet/io/output_folder.h"
+#include "output/stored_weight.h"
 #include "results/report_files.h"
 #include "results/report_json.h"
 

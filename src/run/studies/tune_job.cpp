@@ -9,7 +9,6 @@
 
 #include "edit/edit_checks.h"
 #include "edit/job_statistics.h"
-#include "output/stored_weight.h"
 #include "lancet/core/error.h"
 #include "lancet/core/reporter.h"
 #include "lancet/core/strings.h"
@@ -17,6 +16,7 @@
 #include "lancet/editors/registry.h"
 #include "lancet/plan/model_session.h"
 #include "lancet/runtime/memory_watch.h"
+#include "output/stored_weight.h"
 #include "tune_trials.h"
 
 namespace lancet {
