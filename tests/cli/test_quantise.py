@@ -44,7 +44,7 @@ def test_edits_hold_better_than_rounded_to_the_nearest(lancet, edited):
     metrics = report["metrics"]
     assert metrics["efficacy_argmax"]["prompts"] == 30
     assert metrics["efficacy_argmax"]["after"] > metrics["efficacy_argmax"]["before"] - 0.1
-    told = lancet.run("eval", "--model", out, "--requests", out / "requests.jsonl", "--devices", "cpu", "--json")
+    told = lancet.run("eval", "--model", out, "--requests", out / "requests.jsonl", "--json")
     assert told.returncode == 0, told.stderr
     assert json.loads(told.stdout)["metrics"]["efficacy_argmax"]["value"] == metrics["efficacy_argmax"]["after"]
 
