@@ -8,8 +8,9 @@ from quantised_checkpoints import quantise_checkpoint
 from safetensors.torch import load_file
 from test_export import read_raw
 from test_families import rows
-from test_quantised_models import CONFIG_ERROR, base_of, edit, job_of, quantise  # noqa: F401  (base_of is a fixture)
+from test_quantised_models import base_of, edit, job_of, quantise  # noqa: F401  (base_of is a fixture)
 
+CONFIG_ERROR = 2
 FT = dict(method="ft", modules=dict(down=[1]), steps=2, lr=0.01)
 EDITED = "model.layers.1.mlp.down_proj"
 

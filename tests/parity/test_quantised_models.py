@@ -10,7 +10,6 @@ from safetensors.torch import load_file, save_file
 from test_export import read_raw
 from test_families import rows
 
-CONFIG_ERROR = 2
 FORMATS = {
     "gptq-4": (gptq, dict(bits=4, group=32, order="mixed", symmetric=False)),
     "gptq-8-v2": (gptq, dict(bits=8, group=32, version=2, symmetric=False)),
@@ -98,14 +97,6 @@ def job_of(folder, out, **sections):
 def edit(tmp_path, job):
     (tmp_path / "job.json").write_text(json.dumps(job))
     return run_binary_raw("lancet", "edit", tmp_path / "job.json")
-
-
-def test_a_quantised_weight_is_not_edited_yet(base_of, tmp_path):
-    folder, _ = quantise(base_of("qwen3"), tmp_path / "quantised", tmp_path / "twin", "nf4")
-    result = edit(tmp_path, job_of(folder, tmp_path / "out", editor=dict(method="ft", modules=dict(down=[1]))))
-    assert result.returncode == CONFIG_ERROR and not (tmp_path / "out").exists()
-    for part in ("model.layers.1.mlp.down_proj.weight is quantised (bitsandbytes)", "edit the original model"):
-        assert part in result.stderr
 
 
 def test_layers_that_are_not_quantised_are_edited(base_of, tmp_path):
