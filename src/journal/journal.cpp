@@ -104,7 +104,7 @@ void Journal::apply(const EntryJson& entry) {
     batches_.push_back(std::move(batch));
     finish_.clear();
   } else if (kind == entry_kind::kFinish) {
-    finish_ = entry.at("data");
+    finish_ = entry.at("changes");
   } else if (kind == entry_kind::kMeasure) {
     measured_on_ = entry.at("on");
     for (auto& [id, edit] : measured_of_entry(entry)) measured_[id] = std::move(edit);
@@ -138,7 +138,27 @@ void Journal::add_batch(BatchEntry batch) {
   }
 }
 
-void Journal::add_finish(std::string data) { add({{"kind", entry_kind::kFinish}, {"data", std::move(data)}}); }
+void Journal::forget_last_batch() {
+  if (batches_.empty()) throw std::logic_error("no batch to forget");
+  const auto last = std::find_if(entries_.rbegin(), entries_.rend(),
+                                 [](const EntryJson& entry) { return entry.at("kind") == entry_kind::kBatch; });
+  entries_.erase(last.base() - 1, entries_.end());
+  for (const EditRecord& edit : batches_.back().edits) {
+    ids_.erase(edit.request.id);
+    measured_.erase(edit.request.id);
+  }
+  batches_.pop_back();
+  finish_.clear();
+  for (auto entry = entries_.rbegin(); entry != entries_.rend(); ++entry) {  // of the batch that is the last one now
+    const auto kind = entry->at("kind").get<std::string>();
+    if (kind == entry_kind::kFinish) finish_ = entry->at("changes");
+    if (kind == entry_kind::kFinish || kind == entry_kind::kBatch || kind == entry_kind::kUndo) break;
+  }
+}
+
+void Journal::add_finish(std::string changes) {
+  add({{"kind", entry_kind::kFinish}, {"changes", std::move(changes)}});
+}
 
 void Journal::add_measure(const std::string& on, const std::map<std::string, MeasuredEdit>& edits) {
   add(measure_entry(on, edits));

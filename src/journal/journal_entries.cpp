@@ -69,7 +69,8 @@ EntryJson to_entry(const BatchEntry& batch) {
   for (const EditRecord& edit : batch.edits) edits.push_back(record_json(edit));
   for (const WeightHash& weight : batch.weights) weights.push_back({weight.weight, weight.hash});
   return {{"kind", entry_kind::kBatch}, {"setting", batch.setting}, {"when", batch.when}, {"edits", edits},
-          {"columns", batch.columns},   {"data", batch.data},       {"weights", weights}, {"report", batch.report}};
+          {"columns", batch.columns},   {"changes", batch.changes},
+          {"solved", batch.solved},       {"weights", weights}, {"report", batch.report}};
 }
 
 BatchEntry batch_of_entry(const EntryJson& entry) {
@@ -81,7 +82,8 @@ BatchEntry batch_of_entry(const EntryJson& entry) {
   for (const int64_t column : batch.columns)
     if (column < 0 || column >= static_cast<int64_t>(batch.edits.size()))
       throw ConfigError(cat("columns: expected places among ", batch.edits.size(), " edits, got ", column));
-  batch.data = entry.at("data");
+  batch.changes = entry.at("changes");
+  batch.solved = entry.at("solved");
   for (const EntryJson& weight : entry.at("weights")) batch.weights.push_back({weight.at(0), weight.at(1)});
   batch.report = entry.at("report");
   return batch;

@@ -62,7 +62,8 @@ struct BatchEntry {
   /// The edit (place in `edits`) of each column of every weight's low-rank changes, one change behind the other in the
   /// order of application. Empty: the changes are dense, of all edits together.
   std::vector<int64_t> columns = {};
-  std::string data = {};  ///< hash of the file with its changes; empty until they are written
+  std::string changes = {};  ///< hash of the file with its changes
+  std::string solved = {};   ///< hash of the file with what they were solved from, which an output may leave out
   std::vector<WeightHash> weights = {};
   nlohmann::ordered_json report = {};  ///< what the run noted of it
 };
@@ -115,7 +116,9 @@ class Journal {
 
   /// Throws: std::logic_error for an id that stands already, a setting that is none, and a batch without edits.
   void add_batch(BatchEntry batch);
-  void add_finish(std::string data);
+  /// Leaves no trace of it, nor of what came behind it: of a batch that nobody has written yet, added last.
+  void forget_last_batch();
+  void add_finish(std::string changes);
   void add_measure(const std::string& on, const std::map<std::string, MeasuredEdit>& edits);
   /// Takes the batches behind the first `keeps` away. Throws: std::logic_error when there are not so many.
   void undo(UndoEntry undo);
