@@ -21,8 +21,8 @@ constexpr const char *kChangesFolder = "changes", *kSolvedFolder = "solved";
 /// A hash is a file's name: nothing else may be one.
 fs::path file_of(const fs::path& folder, const char* kind, const std::string& hash) {
   if (hash.size() != 32 || hash.find_first_not_of("0123456789abcdef") != std::string::npos)
-    throw CheckpointError(cat((folder / kJournalFile).string(), ": ", kind,
-                              ": expected 32 hexadecimal digits, got '", printable(hash), "'"));
+    throw CheckpointError(cat((folder / kJournalFile).string(), ": ", kind, ": expected 32 hexadecimal digits, got '",
+                              printable(hash), "'"));
   return folder / kind / (hash + ".safetensors");
 }
 
@@ -121,8 +121,7 @@ void EditHistory::write(const fs::path& folder, const ModelConfig& config, const
       put([&] { return solved_file(batches_[i], config); }, file_of(folder, kSolvedFolder, entry.solved),
           options.earlier);
   }
-  if (!finish_.empty())
-    changes_file(finish_, config).write(file_of(folder, kChangesFolder, journal_.finish()));
+  if (!finish_.empty()) changes_file(finish_, config).write(file_of(folder, kChangesFolder, journal_.finish()));
   write_text_file(folder / kJournalFile, journal_.text());
 }
 

@@ -16,7 +16,7 @@ namespace lancet {
 
 struct EditProgress {
   std::vector<BatchReport> batches;  ///< the finished ones
-  EditHistory history;                ///< them, behind those of earlier jobs
+  EditHistory history;               ///< them, behind those of earlier jobs
 };
 
 class ProgressStore {
