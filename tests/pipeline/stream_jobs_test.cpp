@@ -102,6 +102,24 @@ TEST_F(StreamJobs, GoOnBehindTheLastBatchOfAnInterruptedRun) {
   EXPECT_FALSE(fs::exists(folder_ / "out.unfinished"));
 }
 
+/// All batches are done, and the run ends before there is an output.
+TEST_F(StreamJobs, GoOnBehindTheLastBatchOfAll) {
+  edit("whole");
+  edit("first", "requests.limit=4");
+  for (const char* stage : {"evaluate after", "export"})
+    for (const auto& [overrides, count] :
+         {std::pair{"", 4}, {"requests.skip=4 continue_from=first", 2}, {"schedule.save_every=3", 4}}) {
+      fs::remove_all(folder_ / "out");
+      edit_until("out", {stage, 1}, overrides);
+      EXPECT_EQ(edit("out", overrides).resumed_batches, count) << stage << overrides;
+      EXPECT_EQ(bytes("out/model.safetensors"), bytes("whole/model.safetensors")) << stage << overrides;
+      EXPECT_EQ(edit_files("out"), edit_files("whole")) << stage << overrides;
+      if (std::string(overrides).empty()) {
+        EXPECT_EQ(journal("out"), journal("whole")) << stage;
+      }
+    }
+}
+
 TEST_F(StreamJobs, NeverGoOnFromAnotherJobsProgress) {
   const auto resumed_with = [&](const std::string& first, const std::string& then) {
     fs::remove_all(folder_ / "out");

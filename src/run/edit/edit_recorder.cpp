@@ -74,6 +74,12 @@ void EditRecorder::close(const BatchReport& report) {
   history_.add(std::move(entry_), std::move(batch_), files_.config);
 }
 
+void EditRecorder::reopen() {
+  entry_ = history_.journal().batches().back();
+  batch_ = history_.batches().back();
+  history_.forget_last_batch({});
+}
+
 size_t EditRecorder::count_before(WeightId id) const {
   const auto found = counts_before_.find(id);
   return found == counts_before_.end() ? 0 : found->second;

@@ -78,6 +78,7 @@ class EditStream {
   std::vector<WeightHash> weight_hashes_;
   std::optional<EditRecorder> recorder_;  ///< root's, where a history is kept
   const ProgressStore* store_ = nullptr;
+  int64_t n_kept_ = 0;  ///< batches that an interrupted run left, behind those that were given
 };
 
 }  // namespace lancet
