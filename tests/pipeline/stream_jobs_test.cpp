@@ -172,6 +172,17 @@ TEST_F(DamagedProgress, IsNotGoneOnFrom) {
   }
 }
 
+/// What was damaged is not carried over into what is saved next.
+TEST_F(DamagedProgress, IsNotInWhatIsSavedNext) {
+  for (const std::string& name : progress_files()) {
+    fs::remove_all(folder_ / "out");
+    edit_until("out", 5);
+    flip_a_bit(folder_ / "out.unfinished" / "progress" / name);
+    edit_until("out", 5);
+    EXPECT_EQ(edit("out").resumed_batches, 2) << name;
+  }
+}
+
 TEST_F(StreamJobs, GiveOnSeveralRanksWhatOneGives) {
   edit("single");
   edit("first", "requests.limit=4");

@@ -100,7 +100,7 @@ void EditStream::resume(std::optional<EditProgress> done) {
   begin_behind(done ? std::optional(std::move(done->history)) : std::nullopt);
 }
 
-void EditStream::keep_in(const ProgressStore* store) {
+void EditStream::keep_in(ProgressStore* store) {
   std::optional<EditProgress> progress;
   parts_.ranks.together("progress", [&] {
     if (store != nullptr) progress = store->load(batches_, parts_.session.requests);
