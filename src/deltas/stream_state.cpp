@@ -2,6 +2,7 @@
 
 #include <torch/types.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "lancet/core/error.h"
@@ -34,6 +35,13 @@ NamedTensors share(NamedTensors named, Communicator& communicator) {
 }
 
 }  // namespace
+
+bool has_columns(const std::vector<WeightChanges>& changes) {
+  return std::ranges::any_of(changes, [](const WeightChanges& weight) {
+    return std::ranges::any_of(weight.deltas,
+                               [](const WeightDelta& delta) { return std::holds_alternative<LowRankDelta>(delta); });
+  });
+}
 
 StreamFacts read_stream_facts(const fs::path& folder) {
   const SealedFile file = open_changes(folder);

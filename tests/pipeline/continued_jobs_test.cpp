@@ -181,6 +181,11 @@ TEST_P(StreamMethods, GoOnFromAnEarlierJobAsIfThereWereOne) {
   make_old("first", GetParam().editor, OldFormat::kSealed);
   edit("third", "requests.skip=4 continue_from=first", GetParam().editor);
   EXPECT_EQ(bytes("third/model.safetensors"), bytes("whole/model.safetensors"));
+  for (const char* output : {"third", "whole"})
+    for (const EditHistory history = this->history(output); const EditedBatch& batch : history.batches()) {
+      const size_t i = static_cast<size_t>(&batch - history.batches().data());
+      EXPECT_EQ(history.journal().batches()[i].columns.empty(), !has_columns(batch.changes)) << output;
+    }
 }
 
 #define CONTINUED_VALUES "values: {steps: 3, lr: 0.1, batch: 2}, contexts: ['{}', 'I know. {}']}"

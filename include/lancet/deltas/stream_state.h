@@ -20,6 +20,9 @@ struct WeightChanges {
   std::vector<WeightDelta> deltas;
 };
 
+/// Whether one of them is of low rank; dense ones are of all requests together.
+bool has_columns(const std::vector<WeightChanges>& changes);
+
 struct StreamState {
   EditorState editor;
   std::vector<WeightChanges> changes;    ///< in the order of the first one

@@ -60,12 +60,12 @@ void EditRecorder::end(std::span<const EditRequest> requests, const EditOutcome&
   entry_ = {.setting = history_.journal().add_setting(setting_.setting),
             .when = utc_now(),
             .edits = records_of(requests),
-            .columns = outcome.columns,
             .weights = hashes_of(transaction)};
   for (SolvedSystem& system : systems_) system.change -= static_cast<int64_t>(count_before(system.id));
   batch_ = {.changes = changes_behind(transaction),
             .systems = std::move(systems_),
             .state = step_between(state_before_, state)};
+  if (has_columns(batch_.changes)) entry_.columns = outcome.columns;  // RECT makes changes dense that had columns
   systems_.clear();
 }
 

@@ -43,6 +43,7 @@ EditHistory load_state_folder(const fs::path& output, const ModelConfig& config)
       throw CheckpointError(cat(folder.string(), ": request ", id, " is not in requests.jsonl beside it"));
     entry.columns.push_back(places.at(id));
   }
+  if (!has_columns(stream.changes)) entry.columns.clear();  // there, dense changes had the ids of all their requests
   EditHistory history({.weights = facts.owner.base_hash});
   entry.setting = history.journal().add_setting({.method = facts.owner.method, .editor = facts.editor});
   StateStep step{.replaced = std::move(stream.editor.tensors), .edits = stream.editor.edits};
