@@ -38,6 +38,9 @@ class EditRun {
     const MemoryWatch memory_watch(devices_with_memory(model.placement(), session_->files.config.n_layers));
     method_->stopwatch().lap("load");
     session_->describe(model, ranks_);
+    ranks_.together("edits", [&] {
+      if (given_ && given_->history) check_base(*given_->history);
+    });
     method_->prepare(model);
     session_->before = session_->plan.run(model, "evaluate before", ranks_);
     method_->stopwatch().lap("evaluate before");
@@ -83,7 +86,6 @@ class EditRun {
     if (given_->has_all()) start.unfinished.reset();
     ranks_.together("edits", [&] {
       if (!given_->history) return;
-      check_base(*given_->history);
       if (const auto& batches = given_->history->journal().batches(); !batches.empty()) last_ = batches.back().weights;
       EditProgress done{{}, std::move(*given_->history)};
       for (const BatchEntry& batch : done.history.journal().batches()) done.batches.push_back(report_of(batch));

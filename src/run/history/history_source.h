@@ -16,10 +16,12 @@ namespace lancet {
 class HistorySource {
  public:
   /// `edits`: an output, or its folder edits/. `model`: empty: where the base lay. Throws: ConfigError when there are
-  /// no edits, or none that stand; CheckpointError for what is damaged.
+  /// no edits, or none that stand; CheckpointError for a journal that is damaged.
   HistorySource(const std::filesystem::path& edits, const std::filesystem::path& model);
 
-  const EditHistory& history() const { return *history_; }
+  const Journal& journal() const { return *journal_; }
+  /// Read when it is first asked for. Throws: CheckpointError for what is damaged, or of other shapes than the model's.
+  const EditHistory& history();
   const ModelFiles& files() const { return files_; }
 
   struct Target {
@@ -34,6 +36,7 @@ class HistorySource {
   std::filesystem::path output_;  ///< the output's folder
   std::filesystem::path model_;
   ModelFiles files_;
+  std::optional<Journal> journal_;
   std::optional<EditHistory> history_;
 };
 

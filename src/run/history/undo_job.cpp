@@ -76,18 +76,22 @@ class Undo {
 
 void Undo::downdate(Undone&) const { throw ConfigError("--mode downdate: not there yet; use --mode replay"); }
 
-std::map<std::string, double> means_of(const Journal& journal, const std::vector<EditRequest>& requests) {
-  std::map<std::string, std::pair<double, int64_t>> sums;
-  for (const EditRequest& request : requests) {
-    const auto measured = journal.measured().find(request.id);
+/// As the journal has them, pooled as the report pools its own: each prompt counts once.
+std::map<std::string, double> measured_before(const Journal& journal, const EditReport& report) {
+  Tallies pooled;
+  for (size_t i = 0; i < report.requests.size(); ++i) {
+    const auto measured = journal.measured().find(report.requests[i].id);
     if (measured == journal.measured().end()) continue;
-    for (const auto& [name, value] : measured->second.after) {
-      sums[name].first += value;
-      ++sums[name].second;
+    for (const auto& [name, now] : report.after.requests[i]) {
+      const auto before = measured->second.after.find(name);
+      if (before == measured->second.after.end()) continue;
+      pooled[name].sum += before->second * static_cast<double>(now.count);
+      pooled[name].count += now.count;
     }
   }
   std::map<std::string, double> means;
-  for (const auto& [name, sum] : sums) means[name] = sum.first / static_cast<double>(sum.second);
+  for (const auto& [name, tally] : pooled)
+    if (const std::optional<double> mean = tally.mean()) means[name] = *mean;
   return means;
 }
 
@@ -126,9 +130,10 @@ MadeOutput run_undo_job(const UndoJob& job, Communicator& communicator) {
                     job.overrides);
   });
   MadeOutput made{.folder = config->output->dir, .undone = undone->entry};
-  made.measured_before = means_of(source->history().journal(), requests);
   if (communicator.is_root()) given.history = std::move(undone->history);
+  const Journal journal = source->history().journal();
   made.report = run_edit_job(*config, communicator, std::move(given));
+  made.measured_before = measured_before(journal, made.report);
   made.report_json = to_json(made.report, *config);
   return made;
 }
