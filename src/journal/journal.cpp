@@ -156,9 +156,7 @@ void Journal::forget_last_batch() {
   }
 }
 
-void Journal::add_finish(std::string changes) {
-  add({{"kind", entry_kind::kFinish}, {"changes", std::move(changes)}});
-}
+void Journal::add_finish(std::string changes) { add({{"kind", entry_kind::kFinish}, {"changes", std::move(changes)}}); }
 
 void Journal::add_measure(const std::string& on, const std::map<std::string, MeasuredEdit>& edits) {
   add(measure_entry(on, edits));

@@ -68,9 +68,9 @@ EntryJson to_entry(const BatchEntry& batch) {
   EntryJson edits = EntryJson::array(), weights = EntryJson::array();
   for (const EditRecord& edit : batch.edits) edits.push_back(record_json(edit));
   for (const WeightHash& weight : batch.weights) weights.push_back({weight.weight, weight.hash});
-  return {{"kind", entry_kind::kBatch}, {"setting", batch.setting}, {"when", batch.when}, {"edits", edits},
-          {"columns", batch.columns},   {"changes", batch.changes},
-          {"solved", batch.solved},       {"weights", weights}, {"report", batch.report}};
+  return {{"kind", entry_kind::kBatch}, {"setting", batch.setting}, {"when", batch.when},     {"edits", edits},
+          {"columns", batch.columns},   {"changes", batch.changes}, {"solved", batch.solved}, {"weights", weights},
+          {"report", batch.report}};
 }
 
 BatchEntry batch_of_entry(const EntryJson& entry) {
@@ -115,8 +115,10 @@ std::map<std::string, MeasuredEdit> measured_of_entry(const EntryJson& entry) {
   return edits;
 }
 
+const char* undo_mode_name(UndoMode mode) { return kUndoModes[static_cast<size_t>(mode)]; }
+
 EntryJson to_entry(const UndoEntry& undo) {
-  return {{"kind", entry_kind::kUndo}, {"when", undo.when},   {"mode", kUndoModes[static_cast<size_t>(undo.mode)]},
+  return {{"kind", entry_kind::kUndo}, {"when", undo.when},   {"mode", undo_mode_name(undo.mode)},
           {"keeps", undo.keeps},       {"edits", undo.edits}, {"gives_up", undo.gives_up}};
 }
 

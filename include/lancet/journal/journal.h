@@ -82,6 +82,9 @@ enum class UndoMode {
   kReplay     ///< everything from the first of them on was edited again without them
 };
 
+/// "last", "downdate", "replay".
+const char* undo_mode_name(UndoMode mode);
+
 struct UndoEntry {
   std::string when = {};
   UndoMode mode = UndoMode::kLast;

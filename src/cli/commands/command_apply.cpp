@@ -14,8 +14,6 @@
 namespace lancet::cli {
 namespace {
 
-constexpr const char* kModes[] = {"last", "downdate", "replay"};
-
 struct ApplyArguments {
   std::string edits, model, out;
   bool adapter = false, rebase = false, anyway = false, replace = false;
@@ -95,9 +93,11 @@ ExitCode run_apply(const ApplyArguments& arguments, const Output& output, RankSe
   return session.communicator().is_root() ? show(made, output) : ExitCode::kOk;
 }
 
+/// nullopt: auto.
 std::optional<UndoMode> mode_of(const std::string& name) {
-  const auto* const found = std::find(std::begin(kModes), std::end(kModes), name);
-  return found == std::end(kModes) ? std::nullopt : std::optional(static_cast<UndoMode>(found - std::begin(kModes)));
+  for (const UndoMode mode : {UndoMode::kLast, UndoMode::kDowndate, UndoMode::kReplay})
+    if (name == undo_mode_name(mode)) return mode;
+  return std::nullopt;
 }
 
 ExitCode run_undo(const UndoArguments& arguments, const Output& output, RankSession& session) {
@@ -111,7 +111,7 @@ ExitCode run_undo(const UndoArguments& arguments, const Output& output, RankSess
   const MadeOutput made = run_undo_job(job, session.communicator());
   if (!session.communicator().is_root()) return ExitCode::kOk;
   if (!output.quiet && !output.json) {
-    std::cout << "  taken back (" << kModes[static_cast<size_t>(made.undone->mode)]
+    std::cout << "  taken back (" << undo_mode_name(made.undone->mode)
               << "): " << counted(made.undone->edits.size(), "edit") << "\n";
     if (!made.undone->gives_up.empty()) std::cout << "  not as if never edited: " << made.undone->gives_up << "\n";
   }

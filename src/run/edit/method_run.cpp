@@ -130,6 +130,10 @@ void MethodRun::edit(CausalLM& model, WeightTransaction& transaction, Start star
   if (stream.history() == nullptr) return;
   history_ = *stream.history();
   weight_hashes_ = stream.weight_hashes();
+  const Journal& journal = history_->journal();
+  for (const BatchEntry& batch : journal.batches())
+    report_.journal.push_back({batch.when, journal.settings()[batch.setting].method, batch.edits.size()});
+  report_.undone = journal.undone();
 }
 
 RecordedSetting MethodRun::recorded_setting() const {
