@@ -5,7 +5,8 @@ import re
 
 import pytest
 import torch
-from engine import ROOT, lancet_logits, run_binary
+from answer_jobs import answer_jobs
+from engine import ROOT, lancet_logits
 from family_checkpoints import SIZES, make_checkpoint
 from safetensors.torch import load_file, save_file
 from test_export import read_raw
@@ -31,14 +32,9 @@ LISTS = {
 GROUPS = dict(config_groups=dict(all=dict(targets=["Linear"], weights=dict(num_bits=4))), format="pack-quantized")
 
 
-def run_jobs(jobs, scratch):
-    (scratch / "jobs.json").write_text(json.dumps(jobs))
-    return json.loads(run_binary("tests/mixed_checkpoint", scratch / "jobs.json"))
-
-
 def with_unquantised(settings, modules, others, scratch):
     config = json.dumps(dict(hidden_size=8, quantization_config=settings, rms_norm_eps=1e-6))
-    answer = run_jobs({"a": dict(config=config, modules=modules, others=others)}, scratch)["a"]
+    answer = answer_jobs("mixed_checkpoint", {"a": dict(config=config, modules=modules, others=others)}, scratch)["a"]
     assert isinstance(answer, str), answer
     read = json.loads(answer)
     assert list(read) == list(json.loads(config)) and read | dict(quantization_config=0) == json.loads(config) | dict(quantization_config=0)
@@ -157,7 +153,7 @@ def test_an_unpacked_matrix_in_the_place_of_its_parts(name, sharded, tmp_path):
     target = tmp_path / "mixed"
     config = (folder / "config.json").read_text()
     job = dict(folder=str(folder), target=str(target), dtype="f32", shapes=shapes, config=config, modules=edited)
-    assert run_jobs({"a": job}, tmp_path)["a"] == (target / "config.json").read_text()
+    assert answer_jobs("mixed_checkpoint", {"a": job}, tmp_path)["a"] == (target / "config.json").read_text()
 
     before, after = all_tensors(folder), all_tensors(target)
     parts = {key for key in before if any(key.startswith(module + ".") for module in edited)}

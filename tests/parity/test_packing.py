@@ -5,69 +5,43 @@ import json
 
 import pytest
 import torch
-from engine import ROOT, run_binary
+from answer_jobs import QUANTISED_FIXTURES, Jobs, assert_same_bits, write_quantised
 from make_quantised import weight
 from packing import format_of, gptq_sweep, plain
 from quantised import MODULE, NAME, VARIANTS, Quantised, bitsandbytes_8, compressed, fp8, gptq, make
 from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 
-FIXTURES = ROOT / "tests" / "fixtures" / "quantised"
 BF16, F16 = torch.bfloat16, torch.float16
 
 
-class Jobs:
-    """Matrices to pack, all in one run of the program."""
+class PackJobs(Jobs):
+    """Matrices to pack."""
 
     def __init__(self, root):
-        self.root, self.jobs, self.answers = root, {}, {}
+        super().__init__("pack_weights", root)
 
     def add(self, key, weight, importance=None, made=None, code=None, **options):
         """Again as `made` has it, or anew as `code` says."""
-        folder = self.root / f"{len(self.jobs)}"
-        folder.mkdir()
+        folder = self.new_folder()
         given = {"weight": weight.contiguous()} | ({} if importance is None else {"importance": importance.contiguous()})
         save_file(given, folder / "weight.st")
         job = {"name": NAME, "shape": list(weight.shape), "weight": str(folder / "weight.st"), "out": str(folder / "out.safetensors")}
         if made is not None:
-            (folder / "config.json").write_text(json.dumps({"architectures": ["LlamaForCausalLM"], "quantization_config": made.config}))
-            tensors = {name: tensor.contiguous() for name, tensor in made.tensors.items()}
-            save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
+            write_quantised(folder, made.config, made.tensors)
             job["folder"] = str(folder)
         self.jobs[key] = job | ({"code": code} if code else {}) | options
 
-    def run(self):
-        path = self.root / "jobs.json"
-        path.write_text(json.dumps(self.jobs))
-        self.answers = json.loads(run_binary("tests/pack_weights", path))
-        return self
-
     def packed(self, key):
         """The matrix's tensors by their names, and what readers make of them, f64."""
-        answer = self.answers[key]
-        assert "error" not in answer, answer
+        self.answer(key)
         tensors = load_file(self.jobs[key]["out"])
         return tensors, tensors.pop("unpacked")
-
-    def refusal(self, key, exit_code=3):
-        answer = self.answers[key]
-        assert answer.get("exit_code") == exit_code, answer
-        return answer["error"]
 
 
 @pytest.fixture
 def jobs(tmp_path):
-    return Jobs(tmp_path)
-
-
-def bits(tensor):
-    return tensor.contiguous().flatten().view(torch.uint8)
-
-
-def assert_same_bits(ours, theirs, what):
-    assert ours.shape == theirs.shape and ours.dtype == theirs.dtype, (what, ours.shape, theirs.shape, ours.dtype, theirs.dtype)
-    if not torch.equal(bits(ours), bits(theirs)):
-        pytest.fail(f"{what}: {(bits(ours) != bits(theirs)).sum()} of {bits(ours).numel()} bytes differ")
+    return PackJobs(tmp_path)
 
 
 def matrix(seed, shape, dtype=torch.float32):
@@ -97,7 +71,7 @@ def expected_of(made, write, packed):
 def again(tmp_path_factory):
     """Of every variant: packed again as it is, another matrix in its format, and that once more."""
     root, made = tmp_path_factory.mktemp("again"), {variant: make(variant) for variant in VARIANTS}
-    jobs, H = Jobs(root), {}
+    jobs, H = PackJobs(root), {}
     for i, (variant, one) in enumerate(made.items()):
         columns = one.weight.shape[1]
         H[variant] = importance(200 + i, columns)[0]
@@ -148,7 +122,7 @@ def error_by(H, errors):
 @pytest.fixture(scope="module")
 def compensated(tmp_path_factory):
     """Of every variant another matrix by its format with an H: as it is by default, with plain scales, and each number for itself."""
-    made, jobs, H = {variant: make(variant) for variant in VARIANTS}, Jobs(tmp_path_factory.mktemp("compensated")), {}
+    made, jobs, H = {variant: make(variant) for variant in VARIANTS}, PackJobs(tmp_path_factory.mktemp("compensated")), {}
     for i, (variant, one) in enumerate(made.items()):
         H[variant] = importance(400 + i, one.weight.shape[1])
         w = matrix(300 + i, one.weight.shape, torch.float64)
@@ -250,9 +224,9 @@ def without_answers(name, tensor):
 
 @pytest.fixture(scope="module")
 def packages(tmp_path_factory):
-    jobs, theirs = Jobs(tmp_path_factory.mktemp("packages")), {}
+    jobs, theirs = PackJobs(tmp_path_factory.mktemp("packages")), {}
     for package, variant in GIVEN:
-        with safe_open(FIXTURES / f"{package}.safetensors", "pt") as file:
+        with safe_open(QUANTISED_FIXTURES / f"{package}.safetensors", "pt") as file:
             facts = json.loads(file.metadata()["variants"])[variant]
             tensors = {key.split("|")[1]: file.get_tensor(key) for key in file.keys() if key.split("|")[0] == variant}
         w = weight(*PACKAGES[package][variant])
