@@ -172,6 +172,24 @@ def test_what_cannot_be_quantised_again_is_named(base_of, tmp_path):  # noqa: F8
     assert weights[0]["edit_lost"] > 0 and weights[0]["text_error"] is None
 
 
+def test_projections_that_are_imported_have_no_moments_to_round_by(base_of, tmp_path):  # noqa: F811
+    folder, _ = quantise(base_of("qwen3"), tmp_path / "quantised", tmp_path / "twin", "gptq-4")
+    projection = torch.eye(json.loads((folder / "config.json").read_text())["intermediate_size"])
+    projection[0, 0] = 0  # one of full rank is refused
+    torch.save(projection[None], tmp_path / "null_space_project.pt")
+    sections = dict(
+        editor=dict(method="alphaedit", layers=[1], values=dict(steps=2, lr=0.1), contexts=["{}"]),
+        statistics=dict(import_null_space=str(tmp_path / "null_space_project.pt")),
+    )
+    out = edited(tmp_path, folder, "quantised", "nearest", output=dict(rounding="nearest"), **sections)
+    weights = json.loads((out / "report.json").read_text())["weights"]
+    assert weights[0]["edit_lost"] > 0 and weights[0]["text_error"] is None
+    job = job_of(folder, tmp_path / "out", **sections) | {"output": dict(dir=str(tmp_path / "out"), format="quantised", rounding="edits")}
+    result = edit(tmp_path, job)
+    assert result.returncode == CONFIG_ERROR and "output.rounding" in result.stderr and not (tmp_path / "out").exists(), result.stderr
+    assert "statistics.import_null_space has none: expected output.rounding: nearest" in result.stderr
+
+
 def test_an_unquantised_model_gives_an_adapter_too(base_of, tmp_path):  # noqa: F811
     adapter = edited(tmp_path, base_of("qwen3"), "adapter", "adapter")
     assert (adapter / "adapter_model.safetensors").exists() and not (adapter / "config.json").exists()

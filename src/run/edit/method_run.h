@@ -60,6 +60,7 @@ class MethodRun {
   const EarlierOutput* earlier() const { return earlier_ ? &*earlier_ : nullptr; }
 
  private:
+  bool has_moments() const { return prepared_->statistics && prepared_->statistics->has_moments(); }
   std::vector<EditRequest> earlier_requests() const;
   std::string model_key() const;
   std::string setting_key(WeightTransaction& transaction) const;
