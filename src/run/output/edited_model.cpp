@@ -1,19 +1,11 @@
 #include "edited_model.h"
 
-#include <torch/types.h>
-
-#include <map>
-#include <string>
-#include <vector>
-
 #include "edit/earlier_output.h"
 #include "lancet/deltas/delta_file.h"
-#include "lancet/io/checkpoint_export.h"
 #include "lancet/io/files.h"
-#include "lancet/models/stored_part.h"
-#include "lancet/models/tensor_io.h"
 
 namespace lancet {
+
 void write_edited_model(const ModelFiles& files, const OutputForm& form,
                         std::span<const WeightTransaction::Entry> entries, EditRecords records,
                         const std::filesystem::path& folder) {
