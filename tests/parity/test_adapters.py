@@ -4,8 +4,7 @@ import shutil
 
 import pytest
 import torch
-from answer_jobs import answer_jobs
-from engine import ROOT, assert_rows_close, transformers_logits
+from engine import ROOT, answer_jobs, assert_rows_close, transformers_logits
 from family_checkpoints import make_checkpoint
 from safetensors.torch import load_file, save_file
 from test_families import rows

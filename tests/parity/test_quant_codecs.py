@@ -6,7 +6,7 @@ import json
 
 import pytest
 import torch
-from answer_jobs import QUANTISED_FIXTURES, Jobs, assert_same_bits, bits, write_quantised
+from matrix_jobs import QUANTISED_FIXTURES, Jobs, assert_same_bits, bits, write_quantised
 from quantised import MODULE, NAME, VARIANTS, compressed, gptq, make
 from safetensors import safe_open
 from safetensors.torch import load_file

@@ -1,23 +1,16 @@
-"""Many jobs in one run of a program of tests/support/answer_jobs.h, since starting takes longer than one of them; quantised matrices as
-files for them, and equality to the bit."""
+"""Jobs on quantised matrices that are gathered before they are run, the files that such jobs read, and equality to the bit."""
 import json
 
 import pytest
 import torch
-from engine import ROOT, run_binary
+from engine import ROOT, answer_jobs
 from safetensors.torch import save_file
 
 QUANTISED_FIXTURES = ROOT / "tests" / "fixtures" / "quantised"
 
 
-def answer_jobs(program, jobs, scratch):
-    """The answers to an object of jobs, by their names."""
-    (scratch / "jobs.json").write_text(json.dumps(jobs))
-    return json.loads(run_binary(f"tests/{program}", scratch / "jobs.json"))
-
-
 class Jobs:
-    """Jobs that are gathered first, each with a folder of its own."""
+    """Jobs for one run of a program, each with a folder of its own."""
 
     def __init__(self, program, root):
         self.program, self.root, self.jobs, self.answers = program, root, {}, {}
