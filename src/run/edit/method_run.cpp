@@ -36,7 +36,7 @@ MethodRun::MethodRun(const JobConfig& job, EditSession& session, Communicator& r
       kind_(kind) {
   output_ = output.value_or(OutputOptions{.format = OutputFormat::kCheckpoint});
   form_ = make_output_form({output_, session.files, *job.editor, [this](int64_t layer) {
-                              return prepared_->statistics ? prepared_->statistics->moment(layer) : Tensor();
+                              return has_moments() ? prepared_->statistics->moment(layer) : Tensor();
                             }});
   if (needs_moments(output_) && !job.statistics)
     throw ConfigError(cat("output.rounding: it goes by statistics, and ", job.method,
@@ -50,6 +50,10 @@ MethodRun::MethodRun(const JobConfig& job, EditSession& session, Communicator& r
   if (kind_ == MethodWork::kRestores) work_ = restoring(std::move(work_));
   if ((kind_ == MethodWork::kEdits && job.editor->needs().statistics) || needs_moments(output_)) {
     if (!statistics) statistics.emplace(job, session.files, ranks, session.corpus);
+    if (needs_moments(output_) && !statistics->has_moments())
+      throw ConfigError(
+          "output.rounding: it goes by the keys' second moments, and statistics.import_null_space has none: expected "
+          "output.rounding: nearest, or statistics of a corpus");
     session.corpus = statistics->corpus();
     statistics->describe(work_);
   }
@@ -75,7 +79,7 @@ void MethodRun::prepare(const CausalLM& model) {
   if (const std::optional<NullSpaceRule> rule = job_.editor->needs().null_space; rule && !rule->below)
     for (const LayerStatistics& layer : report_.statistics.layers)
       if (layer.null_space_below) report_.chosen.push_back({"null_space_below", layer.layer, *layer.null_space_below});
-  if (output_.format == OutputFormat::kQuantised) prepared_->statistics->prepare_moments(ranks_);
+  if (output_.format == OutputFormat::kQuantised && has_moments()) prepared_->statistics->prepare_moments(ranks_);
   stopwatch_.lap("statistics");
 }
 

@@ -69,6 +69,7 @@ class MethodRun {
   const std::vector<WeightHash>& weight_hashes() const { return weight_hashes_; }
 
  private:
+  bool has_moments() const { return prepared_->statistics && prepared_->statistics->has_moments(); }
   std::vector<EditRequest> earlier_requests() const;
   RecordedSetting recorded_setting() const;
   std::string model_key() const;
