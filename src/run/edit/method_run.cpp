@@ -68,7 +68,8 @@ void MethodRun::prepare(const CausalLM& model) {
   report_.devices = session_.devices;
   report_.ranks = ranks_.size();
   if (!prepared_->is_ready) {
-    if (const ContextOptions* contexts = job_.editor->contexts(); contexts != nullptr && kind_ == MethodWork::kEdits)
+    const bool asks_in_contexts = kind_ == MethodWork::kEdits || needs_moments(output_);
+    if (const ContextOptions* contexts = job_.editor->contexts(); contexts != nullptr && asks_in_contexts)
       prepared_->contexts = make_contexts(model, *session_.files.tokenizer, *contexts, job_.run.seed, ranks_);
     if (prepared_->statistics) prepared_->statistics->prepare(model, session_.base_hash, ranks_);
     prepared_->is_ready = true;
