@@ -103,10 +103,12 @@ void Journal::apply(const EntryJson& entry) {
         throw ConfigError(cat("edit ", printable(edit.request.id), ": one of this id stands already"));
     batches_.push_back(std::move(batch));
     finish_.clear();
+    measured_weights_.clear();
   } else if (kind == entry_kind::kFinish) {
     finish_ = entry.at("changes");
   } else if (kind == entry_kind::kMeasure) {
     measured_on_ = entry.at("on");
+    measured_weights_ = weights_of_entry(entry);
     for (auto& [id, edit] : measured_of_entry(entry)) measured_[id] = std::move(edit);
   } else if (kind == entry_kind::kUndo) {
     UndoEntry undo = undo_of_entry(entry);
@@ -116,6 +118,7 @@ void Journal::apply(const EntryJson& entry) {
       for (const EditRecord& edit : batches_[i].edits) ids_.erase(edit.request.id);
     batches_.resize(undo.keeps);
     finish_.clear();
+    measured_weights_.clear();
     for (const std::string& id : undo.edits) measured_.erase(id);
     undone_.push_back(std::move(undo));
   } else {
@@ -149,6 +152,7 @@ void Journal::forget_last_batch() {
   }
   batches_.pop_back();
   finish_.clear();
+  measured_weights_.clear();
   for (auto entry = entries_.rbegin(); entry != entries_.rend(); ++entry) {  // of the batch that is the last one now
     const auto kind = entry->at("kind").get<std::string>();
     if (kind == entry_kind::kFinish) finish_ = entry->at("changes");
@@ -158,8 +162,9 @@ void Journal::forget_last_batch() {
 
 void Journal::add_finish(std::string changes) { add({{"kind", entry_kind::kFinish}, {"changes", std::move(changes)}}); }
 
-void Journal::add_measure(const std::string& on, const std::map<std::string, MeasuredEdit>& edits) {
-  add(measure_entry(on, edits));
+void Journal::add_measure(const std::string& on, const std::vector<WeightHash>& weights,
+                          const std::map<std::string, MeasuredEdit>& edits) {
+  add(measure_entry(on, weights, edits));
 }
 
 void Journal::undo(UndoEntry undo) {

@@ -112,6 +112,9 @@ class Journal {
   const std::map<std::string, MeasuredEdit>& measured() const { return measured_; }
   /// On what they were measured: "the weights rounded to the type they are exported in".
   const std::string& measured_on() const { return measured_on_; }
+  /// Of the weights that were measured last, without what the method did behind the last batch. Empty where batches
+  /// came or went since.
+  const std::vector<WeightHash>& measured_weights() const { return measured_weights_; }
 
   /// Its place in settings(): an equal one's, where there is one.
   size_t add_setting(const EditSetting& setting);
@@ -122,7 +125,8 @@ class Journal {
   /// Leaves no trace of it, nor of what came behind it: of a batch that nobody has written yet, added last.
   void forget_last_batch();
   void add_finish(std::string changes);
-  void add_measure(const std::string& on, const std::map<std::string, MeasuredEdit>& edits);
+  void add_measure(const std::string& on, const std::vector<WeightHash>& weights,
+                   const std::map<std::string, MeasuredEdit>& edits);
   /// Takes the batches behind the first `keeps` away. Throws: std::logic_error when there are not so many.
   void undo(UndoEntry undo);
 
@@ -142,6 +146,7 @@ class Journal {
   std::vector<UndoEntry> undone_;
   std::map<std::string, MeasuredEdit> measured_;
   std::string measured_on_;
+  std::vector<WeightHash> measured_weights_;
 };
 
 /// Now, "2026-11-23T08:00:00Z".

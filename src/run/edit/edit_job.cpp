@@ -72,7 +72,7 @@ class EditRun {
     const ModelFiles& files = session_->files;
     method_.emplace(job_, *session_, ranks_, nullptr,
                     resolve_output(*job_.output, files, job_.editor->targets(files.config)),
-                    given_ && given_->has_all() ? MethodWork::kRestores : MethodWork::kEdits);
+                    given_ && given_->is_there() ? MethodWork::kRestores : MethodWork::kEdits);
     if (!ranks_.is_root()) return;
     lock_.emplace(job_.output->dir, kEditOutput);
     check_output(job_);  // again: another run may have ended before the lock, or a killed one been made good
@@ -84,13 +84,10 @@ class EditRun {
     if (!given_) return start;
     start.batches = given_->batches;
     if (given_->has_all()) start.unfinished.reset();
-    ranks_.together("edits", [&] {
-      if (!given_->history) return;
-      if (const auto& batches = given_->history->journal().batches(); !batches.empty()) last_ = batches.back().weights;
-      EditProgress done{{}, std::move(*given_->history)};
-      for (const BatchEntry& batch : done.history.journal().batches()) done.batches.push_back(report_of(batch));
-      start.done = std::move(done);
-    });
+    if (given_->history) measured_ = given_->history->journal().measured_weights();
+    start.done = std::move(given_->history);
+    if (given_->make_history)
+      start.make_done = [&](const EditContext& context) { return given_->make_history(context, *job_.editor); };
     return start;
   }
 
@@ -102,24 +99,15 @@ class EditRun {
                           session_->base_hash, ": --rebase makes the same edits again on this one"));
   }
 
-  /// Of batches of an earlier version, which kept none, an empty one.
-  static BatchReport report_of(const BatchEntry& batch) {
-    if (!batch.report.is_null()) return from_record(batch.report.dump());
-    BatchReport report;
-    report.outcome.requests.resize(batch.edits.size());
-    report.outcome.columns = batch.columns;
-    return report;
-  }
-
   /// The same changes in the same order give the same bytes, on the same kind of machine.
   void compare_weights(EditReport& report) const {
-    if (!ranks_.is_root() || last_.empty() || given_->fits_any_base) return;
-    const std::vector<WeightHash> now = method_->weight_hashes();
-    for (size_t i = 0; i < last_.size(); ++i)
-      if (i >= now.size() || now[i].weight != last_[i].weight || now[i].hash != last_[i].hash)
-        return report.outcome.warnings.push_back(
-            cat(last_[i].weight, ": its bytes are not those that the edit wrote: products of this machine, or of this ",
-                "number of threads, differ from that one's in their last bits"));
+    if (given_->fits_any_base) return;
+    const std::vector<WeightHash>& now = method_->weight_hashes();
+    for (size_t i = 0; i < measured_.size(); ++i)
+      if (i >= now.size() || now[i].weight != measured_[i].weight || now[i].hash != measured_[i].hash)
+        return report.outcome.warnings.push_back(cat(
+            measured_[i].weight, ": its bytes are not those that the edit wrote: products of this machine, or of this ",
+            "number of threads, differ from that one's in their last bits"));
   }
 
   /// The folder appears only when all ranks are still there after it was written; what an unfinished run keeps goes
@@ -150,7 +138,7 @@ class EditRun {
   std::optional<EditSession> session_;
   std::optional<MethodRun> method_;
   std::optional<GivenEdits> given_;
-  std::vector<WeightHash> last_;  ///< behind the last given batch, as the journal has them; on root
+  std::vector<WeightHash> measured_;  ///< of what the given history's last measure was of; on root
 };
 
 }  // namespace

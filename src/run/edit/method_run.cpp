@@ -111,7 +111,13 @@ void MethodRun::edit(CausalLM& model, WeightTransaction& transaction, Start star
   }
   if (start.behind) stream.go_on_with(std::move(*start.behind));
   report_.earlier_edits = stream.state().edits;
-  stream.resume(std::move(start.done));
+  if (start.make_done) {
+    const EditContext asked(model, *session_.files.tokenizer, report_.contexts,
+                            prepared_->statistics ? prepared_->statistics->algebra() : LayerAlgebra{}, {ranks_});
+    EditHistory history = start.make_done(asked);
+    if (ranks_.is_root()) start.done = std::move(history);
+  }
+  stream.resume(start.done ? std::optional(progress_of(std::move(*start.done))) : std::nullopt);
   std::optional<ValueStore> values;
   std::optional<ProgressStore> progress;
   if (start.unfinished) {

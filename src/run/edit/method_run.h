@@ -53,7 +53,10 @@ class MethodRun {
   struct Start {
     std::optional<std::filesystem::path> unfinished = {};  ///< until the job ends; nullopt: nowhere
     std::optional<EditHistory> behind = {};                ///< edits whose changes the transaction has
-    std::optional<EditProgress> done = {};                 ///< root's: the first of `batches`, to be taken from there
+    /// Root's: edits that are there, the first of `batches`.
+    std::optional<EditHistory> done = {};
+    /// The same, of what solves by the job's statistics make: asked on every rank.
+    std::function<EditHistory(const EditContext&)> make_done = {};
     std::optional<std::vector<std::vector<int64_t>>> batches = {};  ///< nullopt: by the job's schedule
     bool records = false;                                           ///< a history of the edits is kept
   };
