@@ -64,7 +64,7 @@ int64_t evaluate_bytes(const ModelConfig& config, const JobWork& work, const Sta
                                              .places = size.pack_places,
                                              .run_places = size.run_places});
   if (has_head(config, stage)) {
-    const int64_t rows = std::min(size.read_places, kRowsPerHeadCall);
+    const int64_t rows = std::min(size.read_places, rows_per_head_call(config, work.dtype));
     bytes = std::max(bytes, 2 * hidden + head_bytes(config, work.dtype, rows));
   }
   GenerationSize together = work.evaluation.generation;
