@@ -117,7 +117,7 @@ Tensor EditContext::decide_by(const std::function<Tensor()>& measure) const {
 
 Tensor EditContext::to_solve_device(const Tensor& tensor, int64_t layer) const {
   const Placement& placement = model_.placement();
-  return tensor.to(placement.solve_device(layer), placement.solve_dtype());
+  return tensor.to(placement.solve_device(layer)).to(placement.solve_dtype());  // widened there, not here
 }
 
 std::vector<int64_t> target_layers(const Editor& editor, const ModelConfig& config) {
