@@ -120,11 +120,7 @@ double ChangeSpectrum::energy(int64_t directions) const {
   return 1 - beyond * beyond;
 }
 
-bool ChangeSpectrum::is_low_rank() const {
-  if (rank == 0) return false;
-  const int64_t rows = factors.left_OR.size(0), columns = factors.right_RI.size(1);
-  return rank * (rows + columns) < rows * columns;
-}
+bool ChangeSpectrum::is_low_rank() const { return rank > 0 && rank * (outputs + inputs) < outputs * inputs; }
 
 ChangeSize change_size(const Tensor& before, const Tensor& after) {
   const Tensor change = difference(before, after);
@@ -136,7 +132,7 @@ ChangeSize change_size(const Tensor& before, const Tensor& after) {
 ChangeSpectrum change_spectrum(const Tensor& before, const Tensor& after, std::optional<at::ScalarType> rounded_to) {
   if (before.dim() != 2 || before.sizes() != after.sizes())
     throw std::logic_error("difference of two weights: expected matrices of one shape");
-  ChangeSpectrum spectrum;
+  ChangeSpectrum spectrum{.outputs = before.size(0), .inputs = before.size(1)};
   Tensor change = difference(before, after);
   const double norm = change.norm().item<double>();
   const bool is_tall = change.size(0) > change.size(1);

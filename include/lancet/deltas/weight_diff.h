@@ -33,6 +33,7 @@ struct ChangeSize {
 
 /// Of a difference [out, in].
 struct ChangeSpectrum {
+  int64_t outputs = 0, inputs = 0;
   std::vector<double> values = {};  ///< singular values, from the largest down; those below 1e-10 of it may be left out
   double rest = 0;                  ///< Frobenius norm of what was left out
   int64_t rank = 0;                 ///< 0: nothing stands out of the noise
