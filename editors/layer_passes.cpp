@@ -136,13 +136,34 @@ void LayerPasses::change_layers(const LayerTargets& targets, std::span<const int
       problem.history_FM = context.to_solve_device(history, layers[i]);
     problem.residuals_DN = residuals(states, targets.z_ND, layers.subspan(i));
     problem.weight = weight_for(problem);
-    const WeightDelta delta = context.solve(layers[i], [&] { return method_.solve(problem); });
+    Tensor inverse_gram_NN;  // root's
+    const WeightDelta delta = context.solve(layers[i], [&] {
+      LayerSolution solution = method_.solve(problem);
+      inverse_gram_NN = std::move(solution.inverse_gram_NN);
+      return std::move(solution.change);
+    });
     const WeightDelta& applied = batch_.transaction.apply(
         {WeightKind::kDown, layers[i]}, by_request(std::get<LowRankDelta>(delta), targets.groups, n_members));
+    if (std::holds_alternative<LowRankDelta>(applied)) note_system(problem, targets, std::move(inverse_gram_NN));
     attained.note({layers[i], problem.keys_FN, problem.residuals_DN, parts(layers.size() - i), applied},
                   targets.places);
     progress.advance();
   }
+}
+
+/// What the layer's last change was solved from.
+void LayerPasses::note_system(const LayerProblem& problem, const LayerTargets& targets, Tensor inverse_gram_NN) const {
+  SolvedSystem system{.id = {WeightKind::kDown, problem.layer},
+                      .keys_FN = problem.keys_FN,
+                      .residuals_DN = problem.residuals_DN,
+                      .inverse_gram_NN = std::move(inverse_gram_NN)};
+  for (const std::vector<int64_t>& group : targets.groups) {
+    system.edits.emplace_back();
+    for (const int64_t place : group) system.edits.back().push_back(targets.members[static_cast<size_t>(place)]);
+  }
+  for (const WeightTransaction::Entry& entry : batch_.transaction.entries())
+    if (entry.id == system.id) system.change = static_cast<int64_t>(entry.deltas.size()) - 1;
+  batch_.context.note_system(std::move(system));
 }
 
 /// Of a batch's first change: later ones have nearly the same keys, or some of them.

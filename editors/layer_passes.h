@@ -21,6 +21,15 @@ struct LayerProblem {
   double weight = 0;  ///< the method's SolveWeight for this layer
 };
 
+/// What a method makes of it.
+struct LayerSolution {
+  LayerSolution(LowRankDelta delta, Tensor inverse_NN = {})
+      : change(std::move(delta)), inverse_gram_NN(std::move(inverse_NN)) {}
+
+  LowRankDelta change;     ///< one column for each key, in their order
+  Tensor inverse_gram_NN;  ///< SolvedSystem::inverse_gram_NN
+};
+
 /// What the layers are to reach: a target for each key.
 struct LayerTargets {
   std::vector<PreparedRequest> requests;
@@ -39,8 +48,8 @@ class LayerPasses {
  public:
   /// What the method brings; both run on root alone.
   struct Method {
-    /// The change of a layer's down projection: one column for each key, in their order.
-    std::function<LowRankDelta(const LayerProblem& problem)> solve;
+    /// The change of a layer's down projection.
+    std::function<LayerSolution(const LayerProblem& problem)> solve;
     /// Of each key what its share of the residual depends on besides the weight (SolveWeight).
     std::function<Tensor(const LayerProblem& problem)> strengths;
   };
@@ -67,6 +76,7 @@ class LayerPasses {
   void change_nothing(int64_t layer, int64_t n_members) const;
   void keep_keys(const LayerTargets& targets, std::span<const int64_t> layers) const;
   Tensor missing(RequestStates& states, const Tensor& z_ND, int64_t last) const;
+  void note_system(const LayerProblem& problem, const LayerTargets& targets, Tensor inverse_gram_NN) const;
   void note_near_keys(const LayerTargets& targets, const Tensor& keys_FN) const;
   double parts(size_t layers_left) const;
   Tensor residuals(RequestStates& states, const Tensor& z_ND, std::span<const int64_t> layers_left) const;

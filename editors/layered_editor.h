@@ -26,8 +26,8 @@ class LayeredEditor : public Editor {
                    WeightTransaction& transaction) const override;
 
  protected:
-  /// The change of the layer's down projection: one column for each key, in their order.
-  virtual LowRankDelta solve(const EditContext& context, const LayerProblem& problem) const = 0;
+  /// The change of the layer's down projection.
+  virtual LayerSolution solve(const EditContext& context, const LayerProblem& problem) const = 0;
   /// Of methods with a SolveWeight: of each key the s of the share s / (weight + s) of its residual that it gets alone.
   virtual Tensor strengths(const EditContext& context, const LayerProblem& problem) const;
 

@@ -34,15 +34,29 @@ NamedTensors load_tensors(const SealedFile& file) {
   return tensors;
 }
 
-std::string write_tensors(const std::filesystem::path& path, const SealedFormat& format, const NamedTensors& tensors,
-                          const Metadata& facts) {
+namespace {
+
+/// Calls `use` with the tensors' bytes.
+template <typename Use>
+std::string with_sources(const NamedTensors& tensors, const Use& use) {
   std::vector<Tensor> host;
   std::vector<TensorSource> sources;
   for (const auto& [name, tensor] : tensors) {
     host.push_back(tensor.to(Placement::host()).contiguous());
     sources.push_back(to_source(name, host.back()));
   }
-  return write_sealed(path, format, sources, facts);
+  return use(sources);
+}
+
+}  // namespace
+
+std::string write_tensors(const std::filesystem::path& path, const SealedFormat& format, const NamedTensors& tensors,
+                          const Metadata& facts) {
+  return with_sources(tensors, [&](const auto& sources) { return write_sealed(path, format, sources, facts); });
+}
+
+std::string hash_of_tensors(const SealedFormat& format, const NamedTensors& tensors, const Metadata& facts) {
+  return with_sources(tensors, [&](const auto& sources) { return sealed_hash(format, sources, facts); });
 }
 
 TensorSource to_source(std::string name, const Tensor& tensor) {

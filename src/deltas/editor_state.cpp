@@ -21,6 +21,20 @@ void check_fact(const SealedFile& file, std::string_view what, const std::string
                           file.fact(fact), ": go on with the job that wrote it, or without a state"));
 }
 
+/// As whole numbers, which compare by their bits.
+Tensor bits_of(const Tensor& tensor) {
+  return tensor.view(tensor.element_size() == 8 ? at::kLong : tensor.element_size() == 4 ? at::kInt : at::kShort);
+}
+
+bool has_same_bits(const Tensor& one, const Tensor& other) {
+  return one.scalar_type() == other.scalar_type() && one.sizes() == other.sizes() && bits_of(one).equal(bits_of(other));
+}
+
+bool begins_with(const Tensor& tensor, const Tensor& columns) {
+  return tensor.dim() == 2 && columns.dim() == 2 && tensor.size(0) == columns.size(0) &&
+         tensor.size(1) > columns.size(1) && has_same_bits(tensor.narrow(1, 0, columns.size(1)), columns);
+}
+
 }  // namespace
 
 Metadata owner_facts(const StateOwner& owner) {
@@ -69,6 +83,32 @@ void append_columns(EditorState& state, const std::string& name, const Tensor& c
     all_FM = std::get<1>(at::linalg_qr(all_FM.t(), "r")).t();
   }
   state.tensors[name] = all_FM.contiguous();
+}
+
+StateStep step_between(const EditorState& before, const EditorState& after) {
+  StateStep step{.edits = after.edits - before.edits};
+  for (const auto& [name, tensor] : after.tensors) {
+    const Tensor earlier = columns_of(before, name);
+    if (earlier.defined() && has_same_bits(earlier, tensor)) continue;
+    if (earlier.defined() && begins_with(tensor, earlier))
+      step.appended[name] = tensor.narrow(1, earlier.size(1), tensor.size(1) - earlier.size(1)).contiguous();
+    else
+      step.replaced[name] = tensor;
+  }
+  return step;
+}
+
+void advance(EditorState& state, const StateStep& step) {
+  const torch::NoGradGuard no_grad;
+  for (const auto& [name, columns] : step.appended) {
+    Tensor& earlier = state.tensors[name];
+    if (!earlier.defined() || earlier.dim() != 2 || columns.dim() != 2 || earlier.size(0) != columns.size(0) ||
+        earlier.scalar_type() != columns.scalar_type())
+      throw CheckpointError(cat(name, ": expected a state that these columns go on from"));
+    earlier = torch::cat({earlier, columns}, 1);
+  }
+  for (const auto& [name, tensor] : step.replaced) state.tensors[name] = tensor;
+  state.edits += step.edits;
 }
 
 }  // namespace lancet

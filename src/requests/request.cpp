@@ -4,6 +4,7 @@
 #include <map>
 
 #include "lancet/core/error.h"
+#include "lancet/core/strict_json.h"
 #include "lancet/core/strings.h"
 #include "readers/formats.h"
 #include "readers/record_source.h"
@@ -183,6 +184,17 @@ std::vector<EditRequest> parse_requests(const ConfigTree& list) {
   }
   throw_problems(reader.problems);
   return std::move(reader.requests);
+}
+
+EditRequest parse_json_line(std::string_view line) {
+  RequestCollector reader(kFlatFormat, UnknownKeys::kRefuse);
+  try {
+    reader.read({parse_ordered_json(line), {"", 0, ""}, ""});
+  } catch (const JsonProblem& problem) {
+    throw ConfigError(problem.what());
+  }
+  throw_problems(reader.problems);
+  return std::move(reader.requests.front());
 }
 
 }  // namespace lancet

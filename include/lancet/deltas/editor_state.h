@@ -50,4 +50,16 @@ Tensor columns_of(const EditorState& state, const std::string& name);
 /// that have the same H H^T, which is all that a history of keys is used for.
 void append_columns(EditorState& state, const std::string& name, const Tensor& columns_FN);
 
+/// What a state has that an earlier one had not.
+struct StateStep {
+  std::map<std::string, Tensor> appended = {};  ///< columns behind those of the earlier one
+  std::map<std::string, Tensor> replaced = {};  ///< tensors that are new, or others
+  int64_t edits = 0;                            ///< requests between the two
+};
+
+/// `after` keeps every name of `before`. Tensors are shared where they are whole.
+StateStep step_between(const EditorState& before, const EditorState& after);
+/// The same bits as the state that the step led to. Throws: CheckpointError when the step does not fit the state.
+void advance(EditorState& state, const StateStep& step);
+
 }  // namespace lancet

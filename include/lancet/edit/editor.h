@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "lancet/deltas/editor_state.h"
+#include "lancet/deltas/solved_system.h"
 #include "lancet/deltas/weight_update.h"
 #include "lancet/edit/edit_outcome.h"
 #include "lancet/edit/request_states.h"
@@ -50,13 +51,15 @@ struct LayerAlgebra {
 /// is spread over ranks without the editor knowing. An editor asks for the same things in the same order everywhere.
 class EditContext {
  public:
+  /// `systems`: where solved systems are noted, on root; null: nowhere.
   EditContext(const CausalLM& model, const Tokenizer& tokenizer, std::vector<std::string> contexts,
-              LayerAlgebra algebra, const Sharing& sharing)
+              LayerAlgebra algebra, const Sharing& sharing, std::vector<SolvedSystem>* systems = nullptr)
       : model_(model),
         tokenizer_(tokenizer),
         contexts_(std::move(contexts)),
         algebra_(std::move(algebra)),
-        sharing_(sharing) {}
+        sharing_(sharing),
+        systems_(systems) {}
 
   virtual ~EditContext() = default;
 
@@ -114,6 +117,10 @@ class EditContext {
   /// Likewise, for editors that need null spaces.
   NullSpace null_space(int64_t layer) const;
 
+  /// For whoever keeps what changes were solved from; `system.change` counts all changes of the weight in the
+  /// transaction. Nothing where nobody does.
+  void note_system(SolvedSystem system) const;
+
   /// Moves a result of one layer's device to another layer's solve device.
   Tensor to_solve_device(const Tensor& tensor, int64_t layer) const;
 
@@ -128,6 +135,7 @@ class EditContext {
 
   LayerAlgebra algebra_;
   Sharing sharing_;
+  std::vector<SolvedSystem>* systems_;  ///< may be null
   mutable bool is_solving_ = false;
 };
 

@@ -22,6 +22,9 @@ struct SealedFormat {
   std::string_view unsealed = {};  ///< of an earlier version, whose files have no hash and are still read
 };
 
+/// The hash of a file that write_sealed() would write.
+std::string sealed_hash(const SealedFormat& format, std::span<const TensorSource> tensors, Metadata facts);
+
 /// As write_safetensors(), with format and hash among the facts. Returns the hash.
 std::string write_sealed(const std::filesystem::path& path, const SealedFormat& format,
                          std::span<const TensorSource> tensors, Metadata facts);

@@ -25,6 +25,9 @@ using NamedTensors = std::vector<std::pair<std::string, Tensor>>;
 std::string write_tensors(const std::filesystem::path& path, const SealedFormat& format, const NamedTensors& tensors,
                           const Metadata& facts);
 
+/// The hash of the file that write_tensors() would write.
+std::string hash_of_tensors(const SealedFormat& format, const NamedTensors& tensors, const Metadata& facts);
+
 /// All of the file's, in its order, checked, on the host in memory of their own. Throws: CheckpointError as
 /// SealedFile::read(), and for types that no tensor can have.
 NamedTensors load_tensors(const SealedFile& file);

@@ -94,5 +94,7 @@ std::string stray_white_space(std::span<const EditRequest> requests);
 
 /// One JSON object in the flat format on one line; load_request_file reads it back to the same request.
 std::string to_json_line(const EditRequest& request);
+/// The request that such a line is of. Throws: ConfigError for other text.
+EditRequest parse_json_line(std::string_view line);
 
 }  // namespace lancet

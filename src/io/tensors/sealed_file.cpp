@@ -71,8 +71,7 @@ std::string problem_of(const CheckpointError& error) {
 
 }  // namespace
 
-std::string write_sealed(const std::filesystem::path& path, const SealedFormat& format,
-                         std::span<const TensorSource> tensors, Metadata facts) {
+std::string sealed_hash(const SealedFormat& format, std::span<const TensorSource> tensors, Metadata facts) {
   std::vector<TensorInfo> infos;
   for (const TensorSource& tensor : tensors)
     infos.push_back({tensor.name, tensor.dtype, tensor.shape, 0, tensor.bytes.size()});
@@ -80,7 +79,13 @@ std::string write_sealed(const std::filesystem::path& path, const SealedFormat& 
   const std::vector<std::string> pieces = hash_pieces(extents_of(infos), [&](const Extent& extent, auto) {
     return tensors[extent.tensor].bytes.subspan(extent.begin, extent.end - extent.begin);
   });
-  const std::string hash = hash_all(facts, infos, pieces);
+  return hash_all(facts, infos, pieces);
+}
+
+std::string write_sealed(const std::filesystem::path& path, const SealedFormat& format,
+                         std::span<const TensorSource> tensors, Metadata facts) {
+  const std::string hash = sealed_hash(format, tensors, facts);
+  facts[kFormatFact] = format.name;
   facts[kContentHashFact] = hash;
   write_safetensors(path, tensors, facts);
   return hash;

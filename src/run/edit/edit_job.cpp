@@ -41,7 +41,7 @@ class EditRun {
     method_->stopwatch().lap("evaluate before");
 
     WeightTransaction transaction(model, [&](WeightId id) { return stored_weight(session_->files, model, id); });
-    method_->edit(model, transaction, {.unfinished = unfinished_folder(job_.output->dir)});
+    method_->edit(model, transaction, {.unfinished = unfinished_folder(job_.output->dir), .records = true});
     EditReport& report = method_->report();
     raise_to_ranks(report.stages, ranks_);
     report.unmet = broadcast_texts(ranks_, unmet_thresholds(job_, report.after));
@@ -80,7 +80,8 @@ class EditRun {
       if (!ranks_.is_root()) return;
       if (report.unmet.empty()) {
         folder.emplace(job_.output->dir, job_.output->if_exists, kEditOutput);
-        write_edited_model(session_->files, method_->form(), entries, records(), folder->staging());
+        write_edited_model(session_->files, method_->form(), entries, method_->history(), folder->staging(),
+                           job_.output->keeps_state ? HistoryParts::kAll : HistoryParts::kChanges);
         method_->stopwatch().lap("export");
       } else {
         folder.emplace(rejected_folder(job_.output->dir), IfExists::kReplace, kEditOutput);
@@ -90,15 +91,6 @@ class EditRun {
     ranks_.together("export", [&] {
       if (folder) folder->commit();
     });
-  }
-
-  EditRecords records() const {
-    EditRecords records{.requests = session_->requests,
-                        .stream = method_->stream(),
-                        .facts = method_->stream_facts(),
-                        .keeps_state = job_.output->keeps_state};
-    if (method_->earlier() != nullptr) records.earlier = method_->earlier()->requests();
-    return records;
   }
 
   const JobConfig& job_;

@@ -2,6 +2,7 @@
 
 #include "edit_stream.h"
 #include "lancet/core/hash.h"
+#include "lancet/core/version.h"
 #include "lancet/core/strings.h"
 #include "lancet/runtime/collectives.h"
 #include "lancet/training/value_store.h"
@@ -25,7 +26,7 @@ MethodRun::MethodRun(const JobConfig& job, EditSession& session, Communicator& r
   // before the statistics' text is read: requests that cannot be placed fail here
   work_ = edit_work(job, session.files.config, {session.files.tokenizer.get(), session.requests, session.plan.size()},
                     assumptions);
-  if (job.continue_from && ranks.is_root()) earlier_.emplace(job, session.requests);
+  if (job.continue_from && ranks.is_root()) earlier_.emplace(job, session.requests, session.files.config);
   std::optional<JobStatistics>& statistics = prepared_->statistics;
   if (job.editor->needs().statistics || needs_moments(output_)) {
     if (!statistics) statistics.emplace(job, session.files, ranks, session.corpus);
@@ -66,27 +67,37 @@ void MethodRun::edit(CausalLM& model, WeightTransaction& transaction, Start star
     report_.measured_on +=
         cat(", the others as ", quantiser_name(*job_.run.frozen), ", which the output does not have");
   transaction.write_as([this](const WeightTransaction::Entry& entry) { return form_->read_back(entry); });
-  EditStream stream({job_, session_, model, transaction, ranks_, *form_, earlier_requests()}, report_, stopwatch_);
+  EditStream stream({.job = job_,
+                     .session = session_,
+                     .model = model,
+                     .transaction = transaction,
+                     .ranks = ranks_,
+                     .form = *form_,
+                     .earlier = earlier_requests(),
+                     .recorded = start.records ? std::optional(recorded_setting()) : std::nullopt,
+                     .batches = std::move(start.batches)},
+                    report_, stopwatch_);
   if (job_.continue_from) {
-    StreamState state;
+    std::optional<EditHistory> earlier;
     ranks_.together("progress", [&] {
-      if (earlier_) state = earlier_->load(session_.base_hash, session_.files.config);
+      if (earlier_) earlier = earlier_->history(session_.base_hash);
     });
-    stream.begin_behind(std::move(state));
+    stream.begin_behind(std::move(earlier));
   }
   if (start.behind) stream.go_on_with(std::move(*start.behind));
-  report_.earlier_edits = stream.state().editor.edits;
+  report_.earlier_edits = stream.state().edits;
+  stream.resume(std::move(start.done));
   std::optional<ValueStore> values;
   std::optional<ProgressStore> progress;
   if (start.unfinished) {
     values.emplace(*start.unfinished, model_key(), [&transaction] { return transaction.changes_key(); });
     if (ranks_.is_root())
-      progress.emplace(*start.unfinished, stream_facts(), session_.files.config, setting_key(transaction));
+      progress.emplace(*start.unfinished, session_.files.config, setting_key(transaction));
     stream.keep_in(progress ? &*progress : nullptr);
   }
   const EditContext context(model, *session_.files.tokenizer, report_.contexts,
                             prepared_->statistics ? prepared_->statistics->algebra() : LayerAlgebra{},
-                            {ranks_, values ? &*values : nullptr});
+                            {ranks_, values ? &*values : nullptr}, stream.systems());
   stream.run(context);
   report_.requantised = form_->losses();
   report_.after = session_.plan.run(model, "evaluate after", ranks_, &session_.before);
@@ -95,8 +106,22 @@ void MethodRun::edit(CausalLM& model, WeightTransaction& transaction, Start star
   const ConfigTree& editor = *job_.resolved.find("editor");
   report_.verdicts = judge_edits(report_, editor);
   for (std::string& warning : edit_warnings(report_, editor)) report_.outcome.warnings.push_back(std::move(warning));
+  stream.note_measured();
   stopwatch_.lap("evaluate after");
-  stream_ = stream.state();
+  if (stream.history() != nullptr) history_ = *stream.history();
+}
+
+RecordedSetting MethodRun::recorded_setting() const {
+  ConfigTree job = job_.resolved;
+  for (const char* section : {"requests", "output", "continue_from"}) job.erase(section);
+  return {.base = journal_base(session_.files, session_.base_hash),
+          .setting = {.method = job_.method,
+                      .editor = editor_options(job_),
+                      .job = to_yaml(job),
+                      .contexts = report_.contexts,
+                      .statistics = prepared_->statistics ? prepared_->statistics->content_key() : "",
+                      .dtype = session_.model_dtype,
+                      .version = kVersion}};
 }
 
 /// Collective. On every rank, where their keys are part of what weights are written by; else none.
@@ -105,10 +130,9 @@ std::vector<EditRequest> MethodRun::earlier_requests() const {
   std::vector<std::string> lines;
   if (earlier_)
     for (const EditRequest& request : earlier_->requests()) lines.push_back(to_json_line(request));
-  std::vector<ConfigTree> records;
-  for (const std::string& line : broadcast_texts(ranks_, lines))
-    records.push_back(parse_config(line, "continue_from: requests.jsonl"));
-  return parse_requests(ConfigTree::list(std::move(records)));
+  std::vector<EditRequest> requests;
+  for (const std::string& line : broadcast_texts(ranks_, lines)) requests.push_back(parse_json_line(line));
+  return requests;
 }
 
 /// Everything but the requests and the options that a value depends on: config.json too says what the weights compute.

@@ -10,7 +10,8 @@
 #include "earlier_output.h"
 #include "edit_session.h"
 #include "job_statistics.h"
-#include "lancet/deltas/stream_state.h"
+#include "edit_progress.h"
+#include "edit_recorder.h"
 #include "lancet/run/edit_job.h"
 #include "output/output_form.h"
 #include "stopwatch.h"
@@ -45,7 +46,10 @@ class MethodRun {
   /// What an edit begins behind, and where it keeps what it finished.
   struct Start {
     std::optional<std::filesystem::path> unfinished = {};  ///< until the job ends; nullopt: nowhere
-    std::optional<EditorState> behind = {};                ///< edits whose changes the transaction has
+    std::optional<EditHistory> behind = {};                ///< edits whose changes the transaction has
+    std::optional<EditProgress> done = {};                 ///< root's: the first of `batches`, to be taken from there
+    std::optional<std::vector<std::vector<int64_t>>> batches = {};  ///< nullopt: by the job's schedule
+    bool records = false;  ///< a history of the edits is kept
   };
   /// Collective: the edit and the measure behind it; the transaction then holds the change.
   void edit(CausalLM& model, WeightTransaction& transaction, Start start);
@@ -53,14 +57,12 @@ class MethodRun {
   /// How the weights are written, and so are measured.
   const OutputForm& form() const { return *form_; }
 
-  /// Behind edit(): what another job can go on with.
-  const StreamState& stream() const { return stream_; }
-  StreamFacts stream_facts() const { return {{job_.method, session_.base_hash}, editor_options(job_)}; }
-  /// Of the earlier job that this one goes on from; on root. Null: none.
-  const EarlierOutput* earlier() const { return earlier_ ? &*earlier_ : nullptr; }
+  /// Behind an edit() that records, on root: all edits, those of earlier jobs among them.
+  const EditHistory& history() const { return *history_; }
 
  private:
   std::vector<EditRequest> earlier_requests() const;
+  RecordedSetting recorded_setting() const;
   std::string model_key() const;
   std::string setting_key(WeightTransaction& transaction) const;
 
@@ -74,7 +76,7 @@ class MethodRun {
   OutputOptions output_;
   std::unique_ptr<OutputForm> form_;
   JobWork work_;
-  StreamState stream_;
+  std::optional<EditHistory> history_;
 };
 
 }  // namespace lancet

@@ -1,0 +1,147 @@
+// The journal of a model's edits: what was edited, in order, with where it came from and how well it held. Text alone;
+// the changes themselves lie beside it (edits/edit_history.h). A list of entries that is only ever added to: undoing is
+// an entry too. Format: docs/edits.md.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "lancet/requests/request.h"
+#include "lancet/text/tokenizer.h"
+
+namespace lancet {
+
+inline constexpr const char* kJournalFile = "journal.jsonl";
+
+/// The unedited model. Hashes: 32 hexadecimal digits.
+struct JournalBase {
+  std::string weights = {};    ///< Checkpoint::content_hash
+  std::string config = {};     ///< of config.json's text
+  std::string tokenizer = {};  ///< of the tokenizer's files
+  std::string folder = {};     ///< where it lay
+};
+
+/// With what batches were edited.
+struct EditSetting {
+  std::string method = {};
+  std::string editor = {};                 ///< its options as they were resolved, YAML
+  std::string job = {};                    ///< the job as it was resolved, without requests, YAML
+  std::vector<std::string> contexts = {};  ///< templates that stood in front of prompts
+  std::string statistics = {};             ///< key of their content; empty: none
+  std::string dtype = {};                  ///< of weights and activations in the run
+  std::string version = {};                ///< lancet's
+
+  bool operator==(const EditSetting&) const = default;
+};
+
+/// A request as it was edited.
+struct EditRecord {
+  EditRequest request = {};
+  std::vector<TokenId> prompt_ids = {};
+  std::vector<TokenId> target_ids = {};
+  int64_t lookup = -1;  ///< place in prompt_ids of the subject's last token; -1: the method knows no subject
+};
+
+struct WeightHash {
+  std::string weight = {};  ///< "model.layers.3.mlp.down_proj.weight"
+  std::string hash = {};    ///< of its bytes, rounded to the model's stored type, behind the batch
+};
+
+/// Requests that were edited together.
+struct BatchEntry {
+  size_t setting = 0;     ///< place in Journal::settings()
+  std::string when = {};  ///< "2026-11-23T08:00:00Z"
+  std::vector<EditRecord> edits = {};
+  /// The edit (place in `edits`) of each column of every weight's low-rank changes, one change behind the other in the
+  /// order of application. Empty: the changes are dense, of all edits together.
+  std::vector<int64_t> columns = {};
+  std::string changes = {};  ///< hash of the file with its changes
+  std::string solved = {};   ///< hash of the file with what they were solved from, which an output may leave out
+  std::vector<WeightHash> weights = {};
+  nlohmann::ordered_json report = {};  ///< what the run noted of it
+};
+
+/// How well one edit held, shares in [0, 1] by metric: "efficacy_prob".
+struct MeasuredEdit {
+  std::map<std::string, double> before = {}, after = {};
+  std::optional<bool> took = {};  ///< nullopt: not judged
+  std::string why = {};           ///< why it did not take
+  std::string when = {};
+};
+
+enum class UndoMode {
+  kLast,      ///< the last batches were left out
+  kDowndate,  ///< columns were taken out of their batches' solves
+  kReplay     ///< everything from the first of them on was edited again without them
+};
+
+struct UndoEntry {
+  std::string when = {};
+  UndoMode mode = UndoMode::kLast;
+  size_t keeps = 0;                     ///< batches that stand as they are; batches that follow come behind them
+  std::vector<std::string> edits = {};  ///< ids of what was taken back
+  std::string gives_up = {};            ///< in what it is not as if they had never been; empty: in nothing
+};
+
+class Journal {
+ public:
+  explicit Journal(JournalBase base);
+
+  /// Checks every entry's hash, their chain, and the end. Throws: CheckpointError that says which line is wrong, and
+  /// whether it was changed, cut, reordered, or is of a later version.
+  static Journal read(const std::filesystem::path& folder);
+
+  const JournalBase& base() const { return base_; }
+  const std::vector<EditSetting>& settings() const { return settings_; }
+  /// Those that stand, in the order in which they were edited.
+  const std::vector<BatchEntry>& batches() const { return batches_; }
+  /// Hash of the file with what the method did behind the last batch; empty: nothing.
+  const std::string& finish() const { return finish_; }
+  const std::vector<UndoEntry>& undone() const { return undone_; }
+  /// Of edits that stand, by id, as they were measured last.
+  const std::map<std::string, MeasuredEdit>& measured() const { return measured_; }
+  /// On what they were measured: "the weights rounded to the type they are exported in".
+  const std::string& measured_on() const { return measured_on_; }
+
+  /// Its place in settings(): an equal one's, where there is one.
+  size_t add_setting(const EditSetting& setting);
+  bool has(const std::string& id) const { return ids_.contains(id); }
+
+  /// Throws: std::logic_error for an id that stands already, a setting that is none, and a batch without edits.
+  void add_batch(BatchEntry batch);
+  /// Leaves no trace of it, nor of what came behind it: of a batch that nobody has written yet, added last.
+  void forget_last_batch();
+  void add_finish(std::string changes);
+  void add_measure(const std::string& on, const std::map<std::string, MeasuredEdit>& edits);
+  /// Takes the batches behind the first `keeps` away. Throws: std::logic_error when there are not so many.
+  void undo(UndoEntry undo);
+
+  /// All of it, as read() takes it: a line each, and a last one that says how many they are.
+  std::string text() const;
+
+ private:
+  void add(nlohmann::ordered_json entry);
+  void apply(const nlohmann::ordered_json& entry);
+
+  std::vector<nlohmann::ordered_json> entries_;
+  JournalBase base_;
+  std::vector<EditSetting> settings_;
+  std::vector<BatchEntry> batches_;
+  std::set<std::string> ids_;  ///< of edits that stand
+  std::string finish_;
+  std::vector<UndoEntry> undone_;
+  std::map<std::string, MeasuredEdit> measured_;
+  std::string measured_on_;
+};
+
+/// Now, "2026-11-23T08:00:00Z".
+std::string utc_now();
+
+}  // namespace lancet

@@ -1,0 +1,165 @@
+#include "batch_file.h"
+
+#include <torch/types.h>
+
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "lancet/core/error.h"
+#include "lancet/core/strings.h"
+#include "lancet/deltas/named_changes.h"
+
+namespace lancet {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+
+constexpr SealedFormat kChangesOfBatch{"lancet-edit-changes-1"}, kSolvedOfBatch{"lancet-edit-solved-1"};
+constexpr const char *kAppended = "appended/", *kReplaced = "replaced/";
+
+std::string system_name(size_t index, const char* part) { return cat("systems/", index, "/", part); }
+
+/// The left factor of the change that the system is of; undefined: there is none.
+Tensor left_factor(const std::vector<WeightChanges>& changes, const SolvedSystem& system) {
+  for (const WeightChanges& weight : changes) {
+    if (weight.id != system.id || system.change < 0 || static_cast<size_t>(system.change) >= weight.deltas.size())
+      continue;
+    if (const auto* low_rank = std::get_if<LowRankDelta>(&weight.deltas[static_cast<size_t>(system.change)]))
+      return low_rank->left_OR;
+  }
+  return {};
+}
+
+bool is_left_factor(const EditedBatch& batch, const SolvedSystem& system) {
+  const Tensor left = left_factor(batch.changes, system);
+  return left.defined() && left.scalar_type() == system.residuals_DN.scalar_type() &&
+         left.to(Placement::host()).equal(system.residuals_DN);
+}
+
+/// Tensors of a file by their names, each taken once.
+class NamedParts {
+ public:
+  explicit NamedParts(NamedTensors tensors) : tensors_(tensors.begin(), tensors.end()) {}
+
+  Tensor take(const std::string& name) {
+    const auto found = tensors_.find(name);
+    if (found == tensors_.end()) return {};
+    Tensor tensor = found->second;
+    tensors_.erase(found);
+    return tensor;
+  }
+
+  std::map<std::string, Tensor> take_all(const std::string& prefix) {
+    std::map<std::string, Tensor> some;
+    for (auto each = tensors_.begin(); each != tensors_.end();) {
+      if (!each->first.starts_with(prefix)) {
+        ++each;
+        continue;
+      }
+      some[each->first.substr(prefix.size())] = each->second;
+      each = tensors_.erase(each);
+    }
+    return some;
+  }
+
+  bool empty() const { return tensors_.empty(); }
+
+ private:
+  std::map<std::string, Tensor> tensors_;
+};
+
+NamedTensors load_named(const fs::path& path, const SealedFormat& format, const std::string& hash,
+                        Metadata* facts = nullptr) {
+  const SealedFile file = SealedFile::open(path, format);
+  if (file.content_hash() != hash)
+    throw CheckpointError(cat(path.string(), ": expected the file of hash ", hash, ", got that of ",
+                              file.content_hash(), ": files of edits/ were mixed up"));
+  if (facts != nullptr) *facts = file.facts();
+  return load_tensors(file);
+}
+
+void check_system(const SolvedSystem& system, const EditedBatch& batch) {
+  const Tensor left = left_factor(batch.changes, system);
+  const auto n = static_cast<int64_t>(system.edits.size());
+  const auto fits = [&](const Tensor& tensor, at::IntArrayRef shape) {
+    return tensor.defined() && tensor.is_floating_point() && tensor.sizes() == shape;
+  };
+  const bool is_whole = left.defined() && system.keys_FN.defined() && system.keys_FN.dim() == 2 &&
+                        fits(system.keys_FN, {system.keys_FN.size(0), n}) &&
+                        fits(system.residuals_DN, {left.size(0), n}) &&
+                        (!system.inverse_gram_NN.defined() || fits(system.inverse_gram_NN, {n, n}));
+  if (!is_whole) throw CheckpointError("systems: expected keys and residuals of a change, of its shape and complete");
+}
+
+std::vector<SolvedSystem> systems_of(const Json& list, NamedParts& parts, const EditedBatch& batch,
+                                     const ModelConfig& config) {
+  std::map<std::string, WeightId> ids;
+  for (const WeightSpec& spec : weight_table(config)) ids[spec.name] = spec.id;
+  std::vector<SolvedSystem> systems;
+  for (size_t i = 0; i < list.size(); ++i) {
+    SolvedSystem system;
+    const auto name = list[i].at(0).get<std::string>();
+    if (!ids.contains(name)) throw CheckpointError(cat("systems: ", name, " is none of the model's weights"));
+    system.id = ids.at(name);
+    system.change = list[i].at(1).get<int64_t>();
+    system.edits = list[i].at(2).get<std::vector<std::vector<int64_t>>>();
+    system.keys_FN = parts.take(system_name(i, "keys"));
+    system.residuals_DN = parts.take(system_name(i, "residuals"));
+    if (!system.residuals_DN.defined()) system.residuals_DN = left_factor(batch.changes, system);
+    system.inverse_gram_NN = parts.take(system_name(i, "inverse_gram"));
+    check_system(system, batch);
+    systems.push_back(std::move(system));
+  }
+  return systems;
+}
+
+}  // namespace
+
+UnwrittenFile changes_file(const std::vector<WeightChanges>& changes, const ModelConfig& config) {
+  return {kChangesOfBatch, to_named(changes, config), {}};
+}
+
+UnwrittenFile solved_file(const EditedBatch& batch, const ModelConfig& config) {
+  UnwrittenFile file{kSolvedOfBatch, {}, {}};
+  Json systems = Json::array();
+  for (size_t i = 0; i < batch.systems.size(); ++i) {
+    const SolvedSystem& system = batch.systems[i];
+    systems.push_back({weight_name(config, system.id), system.change, system.edits});
+    file.tensors.emplace_back(system_name(i, "keys"), system.keys_FN);
+    if (!is_left_factor(batch, system)) file.tensors.emplace_back(system_name(i, "residuals"), system.residuals_DN);
+    if (system.inverse_gram_NN.defined())
+      file.tensors.emplace_back(system_name(i, "inverse_gram"), system.inverse_gram_NN);
+  }
+  for (const auto& [name, tensor] : batch.state.appended) file.tensors.emplace_back(kAppended + name, tensor);
+  for (const auto& [name, tensor] : batch.state.replaced) file.tensors.emplace_back(kReplaced + name, tensor);
+  file.facts = {{"systems", systems.dump()}, {"edits", std::to_string(batch.state.edits)}};
+  return file;
+}
+
+std::vector<WeightChanges> read_changes_file(const fs::path& path, const std::string& hash, const ModelConfig& config) {
+  const NamedTensors named = load_named(path, kChangesOfBatch, hash);
+  try {
+    return to_changes(named, config);
+  } catch (const CheckpointError& error) {
+    throw CheckpointError(cat(path.string(), ": ", error.what()));
+  }
+}
+
+void read_solved_file(const fs::path& path, const std::string& hash, const ModelConfig& config, EditedBatch& batch) {
+  Metadata facts;
+  NamedParts parts(load_named(path, kSolvedOfBatch, hash, &facts));
+  try {
+    batch.systems = systems_of(Json::parse(facts["systems"]), parts, batch, config);
+    batch.state = {.appended = parts.take_all(kAppended), .replaced = parts.take_all(kReplaced)};
+    const std::optional<int64_t> edits = parse_whole_number(facts["edits"]);
+    if (!edits || !parts.empty()) throw CheckpointError("expected systems and a step of a state alone");
+    batch.state.edits = *edits;
+  } catch (const CheckpointError& error) {
+    throw CheckpointError(cat(path.string(), ": ", error.what()));
+  } catch (const Json::exception& error) {
+    throw CheckpointError(cat(path.string(), ": systems: ", error.what()));
+  }
+}
+
+}  // namespace lancet

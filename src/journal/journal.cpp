@@ -1,0 +1,188 @@
+// A line is {"parent":"HASH","entry":{...},"hash":"HASH"}: the hash is of the line up to its own, so that a line that
+// was changed, moved or left out shows. The last entry counts the others: what is cut at the end shows too.
+#include "lancet/journal/journal.h"
+
+#include <chrono>
+#include <ctime>
+#include <stdexcept>
+
+#include "journal_entries.h"
+#include "lancet/core/error.h"
+#include "lancet/core/hash.h"
+#include "lancet/core/strict_json.h"
+#include "lancet/core/strings.h"
+#include "lancet/io/files.h"
+
+namespace lancet {
+namespace {
+
+constexpr std::string_view kHashKey = ",\"hash\":\"";
+
+std::string hash_of_line(std::string_view begin) { return ContentHash().add("lancet-journal").add(begin).hex(); }
+
+/// The line without a newline; `parent` becomes its hash.
+std::string to_line(const EntryJson& entry, std::string& parent) {
+  std::string line =
+      cat("{\"parent\":\"", parent, "\",\"entry\":", entry.dump(-1, ' ', false, EntryJson::error_handler_t::replace));
+  parent = hash_of_line(line);
+  return cat(line, kHashKey, parent, "\"}");
+}
+
+/// The entry of a line. Throws: ConfigError; JsonProblem.
+EntryJson from_line(std::string_view line, std::string& parent) {
+  const size_t place = line.rfind(kHashKey);
+  if (place == std::string_view::npos || !line.ends_with("\"}")) throw ConfigError("the line is cut short");
+  const std::string hash = hash_of_line(line.substr(0, place));
+  if (line.substr(place + kHashKey.size()) != hash + "\"}")
+    throw ConfigError("the line has not the hash that it was written with: it was changed");
+  EntryJson json = parse_ordered_json(line);
+  if (json.at("parent") != parent)
+    throw ConfigError("it does not go on from the line before it: lines were moved, left out or added");
+  parent = hash;
+  return std::move(json.at("entry"));
+}
+
+}  // namespace
+
+Journal::Journal(JournalBase base) { add(to_entry(base)); }
+
+Journal Journal::read(const std::filesystem::path& folder) {
+  const std::filesystem::path path = folder / kJournalFile;
+  std::string text;
+  try {
+    text = read_text_file(path, "journal");
+  } catch (const ConfigError& error) {
+    throw CheckpointError(error.what());
+  }
+  Journal journal{JournalBase{}};
+  journal.entries_.clear();
+  std::string parent;
+  bool has_end = false;
+  size_t number = 0;
+  for (size_t begin = 0; begin < text.size(); ++number) {
+    const size_t end = std::min(text.find('\n', begin), text.size());
+    const std::string_view line = std::string_view(text).substr(begin, end - begin);
+    begin = end + 1;
+    try {
+      if (has_end) throw ConfigError("it stands behind the end");
+      EntryJson entry = from_line(line, parent);
+      has_end = entry.at("kind") == entry_kind::kEnd;
+      if (has_end && entry.at("entries") != journal.entries_.size())
+        throw ConfigError(cat("expected ", entry.at("entries").dump(), " entries before it, got ", number));
+      if (!has_end) journal.add(std::move(entry));
+    } catch (const std::exception& error) {
+      throw CheckpointError(cat(path.string(), ": line ", number + 1, ": ", printable(error.what()),
+                                "; take the folder edits/ from a copy of the output"));
+    }
+  }
+  if (!has_end)
+    throw CheckpointError(
+        cat(path.string(), ": its end is missing: it was cut; take the folder edits/ from a copy of the output"));
+  return journal;
+}
+
+void Journal::add(EntryJson entry) {
+  apply(entry);
+  entries_.push_back(std::move(entry));
+}
+
+void Journal::apply(const EntryJson& entry) {
+  const auto kind = entry.at("kind").get<std::string>();
+  if ((kind == entry_kind::kBase) != entries_.empty())
+    throw ConfigError(cat("expected ", entries_.empty() ? "the base" : "another entry", ", got ", kind));
+  if (kind == entry_kind::kBase) {
+    base_ = base_of_entry(entry);
+  } else if (kind == entry_kind::kSetting) {
+    settings_.push_back(setting_of_entry(entry));
+  } else if (kind == entry_kind::kBatch) {
+    BatchEntry batch = batch_of_entry(entry);
+    if (batch.edits.empty()) throw ConfigError("a batch without edits");
+    if (batch.setting >= settings_.size()) throw ConfigError(cat("setting ", batch.setting, ": there is none"));
+    for (const EditRecord& edit : batch.edits)
+      if (!ids_.insert(edit.request.id).second)
+        throw ConfigError(cat("edit ", printable(edit.request.id), ": one of this id stands already"));
+    batches_.push_back(std::move(batch));
+    finish_.clear();
+  } else if (kind == entry_kind::kFinish) {
+    finish_ = entry.at("changes");
+  } else if (kind == entry_kind::kMeasure) {
+    measured_on_ = entry.at("on");
+    for (auto& [id, edit] : measured_of_entry(entry)) measured_[id] = std::move(edit);
+  } else if (kind == entry_kind::kUndo) {
+    UndoEntry undo = undo_of_entry(entry);
+    if (undo.keeps > batches_.size())
+      throw ConfigError(cat("keeps: expected at most ", batches_.size(), " batches, got ", undo.keeps));
+    for (size_t i = undo.keeps; i < batches_.size(); ++i)
+      for (const EditRecord& edit : batches_[i].edits) ids_.erase(edit.request.id);
+    batches_.resize(undo.keeps);
+    finish_.clear();
+    for (const std::string& id : undo.edits) measured_.erase(id);
+    undone_.push_back(std::move(undo));
+  } else {
+    throw ConfigError(cat("kind: ", printable(kind), ": a later version of lancet wrote it"));
+  }
+}
+
+size_t Journal::add_setting(const EditSetting& setting) {
+  const auto known = std::find(settings_.begin(), settings_.end(), setting);
+  const auto place = static_cast<size_t>(known - settings_.begin());
+  if (known == settings_.end()) add(to_entry(setting));
+  return place;
+}
+
+void Journal::add_batch(BatchEntry batch) {
+  try {
+    add(to_entry(batch));
+  } catch (const ConfigError& error) {
+    throw std::logic_error(error.what());
+  }
+}
+
+void Journal::forget_last_batch() {
+  if (batches_.empty()) throw std::logic_error("no batch to forget");
+  const auto last = std::find_if(entries_.rbegin(), entries_.rend(),
+                                 [](const EntryJson& entry) { return entry.at("kind") == entry_kind::kBatch; });
+  entries_.erase(last.base() - 1, entries_.end());
+  for (const EditRecord& edit : batches_.back().edits) {
+    ids_.erase(edit.request.id);
+    measured_.erase(edit.request.id);
+  }
+  batches_.pop_back();
+  finish_.clear();
+  for (auto entry = entries_.rbegin(); entry != entries_.rend(); ++entry) {  // of the batch that is the last one now
+    const auto kind = entry->at("kind").get<std::string>();
+    if (kind == entry_kind::kFinish) finish_ = entry->at("changes");
+    if (kind == entry_kind::kFinish || kind == entry_kind::kBatch || kind == entry_kind::kUndo) break;
+  }
+}
+
+void Journal::add_finish(std::string changes) {
+  add({{"kind", entry_kind::kFinish}, {"changes", std::move(changes)}});
+}
+
+void Journal::add_measure(const std::string& on, const std::map<std::string, MeasuredEdit>& edits) {
+  add(measure_entry(on, edits));
+}
+
+void Journal::undo(UndoEntry undo) {
+  if (undo.keeps > batches_.size()) throw std::logic_error("an undo that keeps more batches than there are");
+  add(to_entry(undo));
+}
+
+std::string Journal::text() const {
+  std::string text, parent;
+  for (const EntryJson& entry : entries_) text += to_line(entry, parent) + "\n";
+  text += to_line({{"kind", entry_kind::kEnd}, {"entries", entries_.size()}}, parent) + "\n";
+  return text;
+}
+
+std::string utc_now() {
+  const std::time_t now = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
+  std::tm parts{};
+  gmtime_r(&now, &parts);
+  char text[32];
+  std::strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", &parts);
+  return text;
+}
+
+}  // namespace lancet

@@ -1,0 +1,136 @@
+#include "journal_entries.h"
+
+#include "lancet/core/error.h"
+#include "lancet/core/strings.h"
+
+namespace lancet {
+namespace {
+
+/// In the order of UndoMode.
+constexpr const char* kUndoModes[] = {"last", "downdate", "replay"};
+
+EntryJson shares_json(const std::map<std::string, double>& shares) {
+  EntryJson json = EntryJson::object();
+  for (const auto& [metric, share] : shares) json[metric] = share;
+  return json;
+}
+
+std::map<std::string, double> shares_of(const EntryJson& json) {
+  std::map<std::string, double> shares;
+  for (const auto& [metric, share] : json.items()) shares[metric] = share.get<double>();
+  return shares;
+}
+
+EntryJson record_json(const EditRecord& edit) {
+  return {{"request", EntryJson::parse(to_json_line(edit.request))},
+          {"prompt_ids", edit.prompt_ids},
+          {"target_ids", edit.target_ids},
+          {"lookup", edit.lookup}};
+}
+
+EditRecord record_of(const EntryJson& json) {
+  EditRecord edit;
+  edit.request = parse_json_line(json.at("request").dump());
+  edit.prompt_ids = json.at("prompt_ids").get<std::vector<TokenId>>();
+  edit.target_ids = json.at("target_ids").get<std::vector<TokenId>>();
+  edit.lookup = json.at("lookup").get<int64_t>();
+  if (edit.lookup < -1 || edit.lookup >= static_cast<int64_t>(edit.prompt_ids.size()))
+    throw ConfigError(cat("lookup: expected a place among ", edit.prompt_ids.size(), " ids, got ", edit.lookup));
+  return edit;
+}
+
+}  // namespace
+
+EntryJson to_entry(const JournalBase& base) {
+  return {{"kind", entry_kind::kBase}, {"format", "lancet-edits-1"},  {"weights", base.weights},
+          {"config", base.config},     {"tokenizer", base.tokenizer}, {"folder", base.folder}};
+}
+
+JournalBase base_of_entry(const EntryJson& entry) {
+  if (entry.at("format") != "lancet-edits-1")
+    throw ConfigError(
+        cat("expected format lancet-edits-1, got ", entry.at("format").dump(), ": a later version of lancet wrote it"));
+  return {entry.at("weights"), entry.at("config"), entry.at("tokenizer"), entry.at("folder")};
+}
+
+EntryJson to_entry(const EditSetting& setting) {
+  return {{"kind", entry_kind::kSetting}, {"method", setting.method},     {"editor", setting.editor},
+          {"job", setting.job},           {"contexts", setting.contexts}, {"statistics", setting.statistics},
+          {"dtype", setting.dtype},       {"version", setting.version}};
+}
+
+EditSetting setting_of_entry(const EntryJson& entry) {
+  return {entry.at("method"),     entry.at("editor"), entry.at("job"),    entry.at("contexts"),
+          entry.at("statistics"), entry.at("dtype"),  entry.at("version")};
+}
+
+EntryJson to_entry(const BatchEntry& batch) {
+  EntryJson edits = EntryJson::array(), weights = EntryJson::array();
+  for (const EditRecord& edit : batch.edits) edits.push_back(record_json(edit));
+  for (const WeightHash& weight : batch.weights) weights.push_back({weight.weight, weight.hash});
+  return {{"kind", entry_kind::kBatch}, {"setting", batch.setting}, {"when", batch.when}, {"edits", edits},
+          {"columns", batch.columns},   {"changes", batch.changes},
+          {"solved", batch.solved},       {"weights", weights}, {"report", batch.report}};
+}
+
+BatchEntry batch_of_entry(const EntryJson& entry) {
+  BatchEntry batch;
+  batch.setting = entry.at("setting").get<size_t>();
+  batch.when = entry.at("when");
+  for (const EntryJson& edit : entry.at("edits")) batch.edits.push_back(record_of(edit));
+  batch.columns = entry.at("columns").get<std::vector<int64_t>>();
+  for (const int64_t column : batch.columns)
+    if (column < 0 || column >= static_cast<int64_t>(batch.edits.size()))
+      throw ConfigError(cat("columns: expected places among ", batch.edits.size(), " edits, got ", column));
+  batch.changes = entry.at("changes");
+  batch.solved = entry.at("solved");
+  for (const EntryJson& weight : entry.at("weights")) batch.weights.push_back({weight.at(0), weight.at(1)});
+  batch.report = entry.at("report");
+  return batch;
+}
+
+EntryJson measure_entry(const std::string& on, const std::map<std::string, MeasuredEdit>& edits) {
+  EntryJson list = EntryJson::array();
+  for (const auto& [id, edit] : edits)
+    list.push_back({{"id", id},
+                    {"when", edit.when},
+                    {"before", shares_json(edit.before)},
+                    {"after", shares_json(edit.after)},
+                    {"took", edit.took ? EntryJson(*edit.took) : EntryJson(nullptr)},
+                    {"why", edit.why}});
+  return {{"kind", entry_kind::kMeasure}, {"on", on}, {"edits", list}};
+}
+
+std::map<std::string, MeasuredEdit> measured_of_entry(const EntryJson& entry) {
+  std::map<std::string, MeasuredEdit> edits;
+  for (const EntryJson& edit : entry.at("edits")) {
+    MeasuredEdit measured;
+    measured.before = shares_of(edit.at("before"));
+    measured.after = shares_of(edit.at("after"));
+    if (!edit.at("took").is_null()) measured.took = edit.at("took").get<bool>();
+    measured.why = edit.at("why");
+    measured.when = edit.at("when");
+    edits[edit.at("id").get<std::string>()] = std::move(measured);
+  }
+  return edits;
+}
+
+EntryJson to_entry(const UndoEntry& undo) {
+  return {{"kind", entry_kind::kUndo}, {"when", undo.when},   {"mode", kUndoModes[static_cast<size_t>(undo.mode)]},
+          {"keeps", undo.keeps},       {"edits", undo.edits}, {"gives_up", undo.gives_up}};
+}
+
+UndoEntry undo_of_entry(const EntryJson& entry) {
+  UndoEntry undo;
+  undo.when = entry.at("when");
+  const auto mode = entry.at("mode").get<std::string>();
+  const auto* const found = std::find(std::begin(kUndoModes), std::end(kUndoModes), mode);
+  if (found == std::end(kUndoModes)) throw ConfigError(cat("mode: expected last, downdate or replay, got ", mode));
+  undo.mode = static_cast<UndoMode>(found - std::begin(kUndoModes));
+  undo.keeps = entry.at("keeps").get<size_t>();
+  undo.edits = entry.at("edits").get<std::vector<std::string>>();
+  undo.gives_up = entry.at("gives_up");
+  return undo;
+}
+
+}  // namespace lancet

@@ -1,0 +1,31 @@
+// The journal's entries as JSON.
+#pragma once
+
+#include <nlohmann/json.hpp>
+
+#include "lancet/journal/journal.h"
+
+namespace lancet {
+
+using EntryJson = nlohmann::ordered_json;
+
+/// What an entry is, as its "kind" says.
+namespace entry_kind {
+inline constexpr const char *kBase = "base", *kSetting = "setting", *kBatch = "batch", *kFinish = "finish",
+                            *kMeasure = "measure", *kUndo = "undo", *kEnd = "end";
+}  // namespace entry_kind
+
+EntryJson to_entry(const JournalBase& base);
+EntryJson to_entry(const EditSetting& setting);
+EntryJson to_entry(const BatchEntry& batch);
+EntryJson to_entry(const UndoEntry& undo);
+EntryJson measure_entry(const std::string& on, const std::map<std::string, MeasuredEdit>& edits);
+
+/// The inverse ones. Throw: nlohmann's exceptions and ConfigError for what no entry has.
+JournalBase base_of_entry(const EntryJson& entry);
+EditSetting setting_of_entry(const EntryJson& entry);
+BatchEntry batch_of_entry(const EntryJson& entry);
+UndoEntry undo_of_entry(const EntryJson& entry);
+std::map<std::string, MeasuredEdit> measured_of_entry(const EntryJson& entry);
+
+}  // namespace lancet
