@@ -29,6 +29,7 @@ void add_compare(CLI::App& app, Action& action);
 void add_completion(CLI::App& app, Action& action);
 void add_diff(CLI::App& app, Action& action);
 void add_doctor(CLI::App& app, Action& action);
+void add_export(CLI::App& app, Action& action);
 void add_generate(CLI::App& app, Action& action);
 void add_import(CLI::App& app, Action& action);
 void add_init(CLI::App& app, Action& action);

@@ -53,6 +53,7 @@ ExitCode run(int argc, char** argv) {
   add_completion(app, action);
   add_diff(app, action);
   add_doctor(app, action);
+  add_export(app, action);
   add_generate(app, action);
   add_import(app, action);
   add_init(app, action);
