@@ -13,8 +13,12 @@ using namespace testing;
 
 EditRequest fact(const std::string& id, const std::string& prompt, const std::string& subject,
                  const std::string& relation, const std::string& target) {
-  EditRequest request{.id = id, .subject = subject, .target = target, .relation = relation};
+  EditRequest request;
+  request.id = id;
+  request.subject = subject;
   request.prompt.text = prompt;
+  request.target = target;
+  request.relation = relation;
   return request;
 }
 
