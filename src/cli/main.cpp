@@ -54,7 +54,9 @@ ExitCode run(int argc, char** argv) {
   add_stats(app, action);
   add_compare(app, action);
   add_completion(app, action);
+  add_diff(app, action);
   add_doctor(app, action);
+  add_export(app, action);
   add_generate(app, action);
   add_import(app, action);
   add_init(app, action);
