@@ -44,7 +44,7 @@ EntryJson from_line(std::string_view line, std::string& parent) {
 
 }  // namespace
 
-Journal::Journal(JournalBase base) { add(to_entry(base)); }
+Journal::Journal(JournalBase base) { add_own(to_entry(base)); }
 
 Journal Journal::read(const std::filesystem::path& folder) {
   const std::filesystem::path path = folder / kJournalFile;
@@ -64,9 +64,11 @@ Journal Journal::read(const std::filesystem::path& folder) {
     const std::string_view line = std::string_view(text).substr(begin, end - begin);
     begin = end + 1;
     try {
+      if (end == text.size()) throw ConfigError("the line is cut short");
       if (has_end) throw ConfigError("it stands behind the end");
       EntryJson entry = from_line(line, parent);
       has_end = entry.at("kind") == entry_kind::kEnd;
+      if (has_end && journal.entries_.empty()) throw ConfigError("expected the base, got the end");
       if (has_end && entry.at("entries") != journal.entries_.size())
         throw ConfigError(cat("expected ", entry.at("entries").dump(), " entries before it, got ", number));
       if (!has_end) journal.add(std::move(entry));
@@ -86,6 +88,16 @@ void Journal::add(EntryJson entry) {
   entries_.push_back(std::move(entry));
 }
 
+/// As it will be read: text that is no UTF-8 and numbers that are not finite are others then.
+void Journal::add_own(const EntryJson& entry) {
+  std::string written, read;
+  try {
+    add(from_line(to_line(entry, written), read));
+  } catch (const std::exception& error) {
+    throw std::logic_error(cat("journal: an entry that nobody could read: ", error.what()));
+  }
+}
+
 void Journal::apply(const EntryJson& entry) {
   const auto kind = entry.at("kind").get<std::string>();
   if ((kind == entry_kind::kBase) != entries_.empty())
@@ -98,24 +110,37 @@ void Journal::apply(const EntryJson& entry) {
     BatchEntry batch = batch_of_entry(entry);
     if (batch.edits.empty()) throw ConfigError("a batch without edits");
     if (batch.setting >= settings_.size()) throw ConfigError(cat("setting ", batch.setting, ": there is none"));
+    std::set<std::string> ids = ids_;
     for (const EditRecord& edit : batch.edits)
-      if (!ids_.insert(edit.request.id).second)
+      if (!ids.insert(edit.request.id).second)
         throw ConfigError(cat("edit ", printable(edit.request.id), ": one of this id stands already"));
+    ids_ = std::move(ids);
     batches_.push_back(std::move(batch));
     finish_.clear();
   } else if (kind == entry_kind::kFinish) {
     finish_ = entry.at("data");
   } else if (kind == entry_kind::kMeasure) {
-    measured_on_ = entry.at("on");
-    for (auto& [id, edit] : measured_of_entry(entry)) measured_[id] = std::move(edit);
+    auto on = entry.at("on").get<std::string>();
+    auto measured = measured_of_entry(entry);
+    for (const auto& [id, edit] : measured)
+      if (!has(id)) throw ConfigError(cat("measured: edit ", printable(id), ": none of this id stands"));
+    measured_on_ = std::move(on);
+    for (auto& [id, edit] : measured) measured_[id] = std::move(edit);
   } else if (kind == entry_kind::kUndo) {
     UndoEntry undo = undo_of_entry(entry);
     if (undo.keeps > batches_.size())
       throw ConfigError(cat("keeps: expected at most ", batches_.size(), " batches, got ", undo.keeps));
+    std::set<std::string> behind;
     for (size_t i = undo.keeps; i < batches_.size(); ++i)
-      for (const EditRecord& edit : batches_[i].edits) ids_.erase(edit.request.id);
+      for (const EditRecord& edit : batches_[i].edits) behind.insert(edit.request.id);
+    for (const std::string& id : undo.edits)
+      if (!behind.contains(id))
+        throw ConfigError(cat("undone: edit ", printable(id), ": none of this id stands in the batches behind"));
+    for (const std::string& id : behind) ids_.erase(id);
     batches_.resize(undo.keeps);
     finish_.clear();
+    if (undo.mode == UndoMode::kLast)
+      for (const std::string& id : behind) measured_.erase(id);
     for (const std::string& id : undo.edits) measured_.erase(id);
     undone_.push_back(std::move(undo));
   } else {
@@ -126,28 +151,19 @@ void Journal::apply(const EntryJson& entry) {
 size_t Journal::add_setting(const EditSetting& setting) {
   const auto known = std::find(settings_.begin(), settings_.end(), setting);
   const auto place = static_cast<size_t>(known - settings_.begin());
-  if (known == settings_.end()) add(to_entry(setting));
+  if (known == settings_.end()) add_own(to_entry(setting));
   return place;
 }
 
-void Journal::add_batch(BatchEntry batch) {
-  try {
-    add(to_entry(batch));
-  } catch (const ConfigError& error) {
-    throw std::logic_error(error.what());
-  }
-}
+void Journal::add_batch(const BatchEntry& batch) { add_own(to_entry(batch)); }
 
-void Journal::add_finish(std::string data) { add({{"kind", entry_kind::kFinish}, {"data", std::move(data)}}); }
+void Journal::add_finish(const std::string& data) { add_own({{"kind", entry_kind::kFinish}, {"data", data}}); }
 
 void Journal::add_measure(const std::string& on, const std::map<std::string, MeasuredEdit>& edits) {
-  add(measure_entry(on, edits));
+  add_own(measure_entry(on, edits));
 }
 
-void Journal::undo(UndoEntry undo) {
-  if (undo.keeps > batches_.size()) throw std::logic_error("an undo that keeps more batches than there are");
-  add(to_entry(undo));
-}
+void Journal::undo(const UndoEntry& undo) { add_own(to_entry(undo)); }
 
 std::string Journal::text() const {
   std::string text, parent;

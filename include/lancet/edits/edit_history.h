@@ -45,7 +45,7 @@ class EditHistory {
   /// Of the batches that stand; another batch takes it away again. Nothing: none.
   void set_finish(std::vector<WeightChanges> changes, const ModelConfig& config);
   /// Takes the batches behind the first undo.keeps away.
-  void undo(UndoEntry undo);
+  void undo(const UndoEntry& undo);
 
   /// Behind the last batch. `fresh`: Editor::make_state().
   EditorState state(EditorState fresh) const;
