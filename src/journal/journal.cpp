@@ -21,7 +21,7 @@ constexpr std::string_view kHashKey = ",\"hash\":\"";
 std::string hash_of_line(std::string_view begin) { return ContentHash().add("lancet-journal").add(begin).hex(); }
 
 /// The line without a newline; `parent` becomes its hash.
-std::string to_line(const EntryJson& entry, std::string& parent) {
+std::string line_of(const EntryJson& entry, std::string& parent) {
   std::string line =
       cat("{\"parent\":\"", parent, "\",\"entry\":", entry.dump(-1, ' ', false, EntryJson::error_handler_t::replace));
   parent = hash_of_line(line);
@@ -92,7 +92,7 @@ void Journal::add(EntryJson entry) {
 void Journal::add_own(const EntryJson& entry) {
   std::string written, read;
   try {
-    add(from_line(to_line(entry, written), read));
+    add(from_line(line_of(entry, written), read));
   } catch (const std::exception& error) {
     throw std::logic_error(cat("journal: an entry that nobody could read: ", error.what()));
   }
@@ -167,8 +167,8 @@ void Journal::undo(const UndoEntry& undo) { add_own(to_entry(undo)); }
 
 std::string Journal::text() const {
   std::string text, parent;
-  for (const EntryJson& entry : entries_) text += to_line(entry, parent) + "\n";
-  text += to_line({{"kind", entry_kind::kEnd}, {"entries", entries_.size()}}, parent) + "\n";
+  for (const EntryJson& entry : entries_) text += line_of(entry, parent) + "\n";
+  text += line_of({{"kind", entry_kind::kEnd}, {"entries", entries_.size()}}, parent) + "\n";
   return text;
 }
 
