@@ -20,7 +20,7 @@ class AlphaEditor final : public LayeredEditor {
   }
 
  protected:
-  LowRankDelta solve(const EditContext& context, const LayerProblem& problem) const override {
+  LayerSolution solve(const EditContext& context, const LayerProblem& problem) const override {
     return solve_null_space({.null_space = context.null_space(problem.layer),
                              .ridge = problem.weight,
                              .keys_FN = problem.keys_FN,

@@ -16,12 +16,13 @@ class EmmetEditor final : public LayeredEditor {
       : LayeredEditor(std::move(layered)), identity_weight_(identity_weight), slack_(slack) {}
 
  protected:
-  LowRankDelta solve(const EditContext& context, const LayerProblem& problem) const override {
-    return solve_equality({.lower_FF = weighted_factor(context, problem, identity_weight_),
-                           .covariance_weight = problem.weight,
-                           .slack = slack_,
-                           .keys_FN = problem.keys_FN,
-                           .residuals_DN = problem.residuals_DN});
+  LayerSolution solve(const EditContext& context, const LayerProblem& problem) const override {
+    EqualitySolution solution = solve_equality({.lower_FF = weighted_factor(context, problem, identity_weight_),
+                                                .covariance_weight = problem.weight,
+                                                .slack = slack_,
+                                                .keys_FN = problem.keys_FN,
+                                                .residuals_DN = problem.residuals_DN});
+    return {std::move(solution.change), std::move(solution.inverse_gram_NN)};
   }
 
   /// lambda mu plays the part that lambda has in MEMIT.

@@ -21,6 +21,15 @@ struct LayerProblem {
   double weight = 0;  ///< the method's SolveWeight for this layer
 };
 
+/// What a method makes of it.
+struct LayerSolution {
+  LayerSolution(LowRankDelta delta, Tensor inverse_NN = {})
+      : change(std::move(delta)), inverse_gram_NN(std::move(inverse_NN)) {}
+
+  LowRankDelta change;     ///< one column for each key, in their order
+  Tensor inverse_gram_NN;  ///< SolvedSystem::inverse_gram_NN
+};
+
 /// What the layers are to reach: a target for each key.
 struct LayerTargets {
   std::vector<PreparedRequest> requests;
@@ -34,13 +43,17 @@ struct LayerTargets {
   int64_t request_of(size_t target) const;
 };
 
+/// The SolveWeight of a layer: the number that the job gives, or what gives its keys their share.
+double weight_for(const SolveWeight& weight, const EditContext& context, EditorState& state, EditOutcome& outcome,
+                  const LayerProblem& problem, const std::function<Tensor(const LayerProblem&)>& strengths);
+
 /// Of a batch under way.
 class LayerPasses {
  public:
   /// What the method brings; both run on root alone.
   struct Method {
-    /// The change of a layer's down projection: one column for each key, in their order.
-    std::function<LowRankDelta(const LayerProblem& problem)> solve;
+    /// The change of a layer's down projection.
+    std::function<LayerSolution(const LayerProblem& problem)> solve;
     /// Of each key what its share of the residual depends on besides the weight (SolveWeight).
     std::function<Tensor(const LayerProblem& problem)> strengths;
   };
@@ -62,11 +75,11 @@ class LayerPasses {
  private:
   std::vector<bool> choose(const LayerTargets& targets, int64_t last, ResidualBounds& bounds) const;
   ResidualBounds bounds_by(const Tensor& norm_N, int64_t last) const;
-  double weight_for(const LayerProblem& problem) const;
   void change_layers(const LayerTargets& targets, std::span<const int64_t> layers, AttainedShares& attained) const;
   void change_nothing(int64_t layer, int64_t n_members) const;
   void keep_keys(const LayerTargets& targets, std::span<const int64_t> layers) const;
   Tensor missing(RequestStates& states, const Tensor& z_ND, int64_t last) const;
+  void note_system(const LayerProblem& problem, const LayerTargets& targets, Tensor inverse_gram_NN) const;
   void note_near_keys(const LayerTargets& targets, const Tensor& keys_FN) const;
   double parts(size_t layers_left) const;
   Tensor residuals(RequestStates& states, const Tensor& z_ND, std::span<const int64_t> layers_left) const;

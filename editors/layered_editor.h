@@ -24,10 +24,11 @@ class LayeredEditor : public Editor {
   std::vector<WeightId> targets(const ModelConfig& config) const override;
   EditOutcome edit(const EditContext& context, std::span<const EditRequest> requests, EditorState& state,
                    WeightTransaction& transaction) const override;
+  GivenSolution solve_given(const EditContext& context, const GivenSystem& given, EditorState& state) const override;
 
  protected:
-  /// The change of the layer's down projection: one column for each key, in their order.
-  virtual LowRankDelta solve(const EditContext& context, const LayerProblem& problem) const = 0;
+  /// The change of the layer's down projection.
+  virtual LayerSolution solve(const EditContext& context, const LayerProblem& problem) const = 0;
   /// Of methods with a SolveWeight: of each key the s of the share s / (weight + s) of its residual that it gets alone.
   virtual Tensor strengths(const EditContext& context, const LayerProblem& problem) const;
 

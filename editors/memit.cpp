@@ -16,7 +16,7 @@ class MemitEditor final : public LayeredEditor {
       : LayeredEditor(std::move(layered)), identity_weight_(identity_weight) {}
 
  protected:
-  LowRankDelta solve(const EditContext& context, const LayerProblem& problem) const override {
+  LayerSolution solve(const EditContext& context, const LayerProblem& problem) const override {
     return solve_ridge({.lower_FF = weighted_factor(context, problem, identity_weight_),
                         .covariance_weight = problem.weight,
                         .keys_FN = problem.keys_FN,

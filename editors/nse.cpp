@@ -38,7 +38,7 @@ class NseEditor final : public LayeredEditor {
   }
 
  protected:
-  LowRankDelta solve(const EditContext& context, const LayerProblem& problem) const override {
+  LayerSolution solve(const EditContext& context, const LayerProblem& problem) const override {
     const Tensor lower_FF = weighted_factor(context, problem, options_.identity_weight);
     if (options_.neurons >= 1) return solve_for(lower_FF, problem);
     const Tensor chosen_S = choose_neurons(problem.keys_FN, options_.neurons);

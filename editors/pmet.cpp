@@ -12,7 +12,7 @@ class PmetEditor final : public LayeredEditor {
   using LayeredEditor::LayeredEditor;
 
  protected:
-  LowRankDelta solve(const EditContext& context, const LayerProblem& problem) const override {
+  LayerSolution solve(const EditContext& context, const LayerProblem& problem) const override {
     return solve_ridge({.lower_FF = context.covariance_factor(problem.layer),
                         .covariance_weight = problem.weight,
                         .keys_FN = problem.keys_FN,

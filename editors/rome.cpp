@@ -23,7 +23,7 @@ class RomeEditor final : public LayeredEditor {
   EditorNeeds needs() const override { return {.subject = true, .statistics = uses_covariance_}; }
 
  protected:
-  LowRankDelta solve(const EditContext& context, const LayerProblem& problem) const override {
+  LayerSolution solve(const EditContext& context, const LayerProblem& problem) const override {
     const Tensor key_F = problem.keys_FN.squeeze(1);
     const bool has_direction = problem.directions_FN.defined();
     return solve_rank_one({.lower_FF = uses_covariance_ ? context.covariance_factor(problem.layer) : Tensor(),

@@ -35,15 +35,6 @@ NamedTensors share(NamedTensors named, Communicator& communicator) {
 
 }  // namespace
 
-void save_stream(const fs::path& folder, const StreamState& stream, const StreamFacts& facts,
-                 const ModelConfig& config) {
-  Metadata own = owner_facts(facts.owner);
-  own["editor"] = facts.editor;
-  own["requests"] = nlohmann::json(stream.request_ids).dump();
-  const std::string hash = write_tensors(changes_file(folder), kChangesFormat, to_named(stream.changes, config), own);
-  save_state(state_file(folder), stream.editor, {facts.owner.method, facts.owner.base_hash, hash});
-}
-
 StreamFacts read_stream_facts(const fs::path& folder) {
   const SealedFile file = open_changes(folder);
   return {{file.fact("method"), file.fact("base_hash"), file.content_hash().empty() ? "" : file.fact("beside")},

@@ -47,17 +47,19 @@ std::string check_sources(const JobConfig& job, const ModelFiles& files) {
   return cat(options.import.string(), " for ", layers.size(), " layers");
 }
 
-/// A copy of the model, and two factors of the change of each edited weight: in f32, exactly where others may go on
-/// from it, and while several batches are under way in the old and the new copy of what is kept.
+/// A copy of the model, and of the change of each edited weight two factors, with the keys that they were solved from
+/// where others may go on from it; while several batches are under way, all of that once more.
 int64_t output_bytes(const JobConfig& job, const ModelFiles& files, size_t n_requests) {
-  int64_t sides = 0;
+  int64_t sides = 0, keys = 0;
   for (const WeightId& id : job.editor->targets(files.config)) {
     const std::vector<int64_t> shape = weight_spec(files.config, id).shape;
     sides += shape[0] + shape[1];
+    keys += shape[1];
   }
   const auto rank = static_cast<int64_t>(n_requests);
-  const int64_t copies = (job.output->keeps_state ? 1 : 0) + (job.schedule.n_batches(rank) > 1 ? 2 : 0);
-  return static_cast<int64_t>(files.checkpoint.tensor_bytes()) + rank * sides * (4 + 8 * copies);
+  const int64_t kept = 8 * rank * (sides + keys);
+  return static_cast<int64_t>(files.checkpoint.tensor_bytes()) +
+         (job.output->keeps_state ? kept : 8 * rank * sides) + (job.schedule.n_batches(rank) > 1 ? kept : 0);
 }
 
 /// Of all edited layers.

@@ -3,6 +3,7 @@
 #include <stdexcept>
 #include <type_traits>
 
+#include "lancet/core/error.h"
 #include "lancet/core/strings.h"
 #include "lancet/edit/editor.h"
 #include "lancet/runtime/collectives.h"
@@ -115,9 +116,20 @@ Tensor EditContext::decide_by(const std::function<Tensor()>& measure) const {
   return ranks.broadcast(numbers, Placement::host());
 }
 
+void EditContext::note_system(SolvedSystem system) const {
+  if (systems_ == nullptr || !sharing_.communicator.is_root()) return;
+  for (Tensor* tensor : {&system.keys_FN, &system.residuals_DN, &system.inverse_gram_NN})
+    if (tensor->defined()) *tensor = tensor->to(Placement::host(), at::kDouble).contiguous();
+  systems_->push_back(std::move(system));
+}
+
 Tensor EditContext::to_solve_device(const Tensor& tensor, int64_t layer) const {
   const Placement& placement = model_.placement();
   return tensor.to(placement.solve_device(layer), placement.solve_dtype());
+}
+
+GivenSolution Editor::solve_given(const EditContext&, const GivenSystem&, EditorState&) const {
+  throw ConfigError("the method solves for no keys: expected memit, pmet, emmet, alphaedit or nse");
 }
 
 std::vector<int64_t> target_layers(const Editor& editor, const ModelConfig& config) {

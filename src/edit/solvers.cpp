@@ -73,7 +73,7 @@ Tensor lift_factor(const Tensor& lower_FF, double covariance_weight, double iden
   return lifted;
 }
 
-LowRankDelta solve_equality(const EqualityProblem& problem) {
+EqualitySolution solve_equality(const EqualityProblem& problem) {
   const torch::NoGradGuard no_grad;
   if (!(problem.covariance_weight > 0)) throw std::logic_error("solve_equality: covariance_weight must be positive");
   const double scale = 1.0 / std::sqrt(problem.covariance_weight);
@@ -90,7 +90,9 @@ LowRankDelta solve_equality(const EqualityProblem& problem) {
         "editor.slack above 0, or editor.equal_keys to split");
   const Tensor adjusted_FN = solve_transposed(lower_NN, solve_lower(lower_NN, white_FN.t())).t();
   const Tensor right_FN = solve_transposed(problem.lower_FF, adjusted_FN).mul_(scale);
-  return {problem.residuals_DN, right_FN.t().contiguous()};
+  const Tensor inverse_NN =
+      solve_transposed(lower_NN, solve_lower(lower_NN, torch::eye(lower_NN.size(0), lower_NN.options())));
+  return {{problem.residuals_DN, right_FN.t().contiguous()}, inverse_NN};
 }
 
 LowRankDelta solve_rank_one(const RankOneProblem& problem) {

@@ -12,10 +12,11 @@
 namespace lancet {
 namespace {
 
+namespace fs = std::filesystem;
 using Json = nlohmann::json;
 
-constexpr SealedFormat kDataFormat{"lancet-edits-data-1"};
-constexpr const char *kChanges = "changes/", *kAppended = "appended/", *kReplaced = "replaced/";
+constexpr SealedFormat kChangesOfBatch{"lancet-edit-changes-1"}, kSolvedOfBatch{"lancet-edit-solved-1"};
+constexpr const char *kAppended = "appended/", *kReplaced = "replaced/";
 
 std::string system_name(size_t index, const char* part) { return cat("systems/", index, "/", part); }
 
@@ -73,12 +74,14 @@ class NamedParts {
   std::map<std::string, Tensor> tensors_;
 };
 
-/// Changes keep the file's order.
-NamedTensors changes_in(const NamedTensors& all) {
-  NamedTensors changes;
-  for (const auto& [name, tensor] : all)
-    if (name.starts_with(kChanges)) changes.emplace_back(name.substr(std::string_view(kChanges).size()), tensor);
-  return changes;
+NamedTensors load_named(const fs::path& path, const SealedFormat& format, const std::string& hash,
+                        Metadata* facts = nullptr) {
+  const SealedFile file = SealedFile::open(path, format);
+  if (file.content_hash() != hash)
+    throw CheckpointError(cat(path.string(), ": expected the file of hash ", hash, ", got that of ",
+                              file.content_hash(), ": files of edits/ were mixed up"));
+  if (facts != nullptr) *facts = file.facts();
+  return load_tensors(file);
 }
 
 void check_system(const SolvedSystem& system, const EditedBatch& batch) {
@@ -117,42 +120,45 @@ std::vector<SolvedSystem> systems_of(const Json& list, NamedParts& parts, const 
 
 }  // namespace
 
-BatchFile::BatchFile(const EditedBatch& batch, const ModelConfig& config) {
-  for (auto& [name, tensor] : to_named(batch.changes, config)) tensors_.emplace_back(kChanges + name, tensor);
+UnwrittenFile changes_file(const std::vector<WeightChanges>& changes, const ModelConfig& config) {
+  return {kChangesOfBatch, to_named(changes, config), {}};
+}
+
+UnwrittenFile solved_file(const EditedBatch& batch, const ModelConfig& config) {
+  UnwrittenFile file{kSolvedOfBatch, {}, {}};
   Json systems = Json::array();
   for (size_t i = 0; i < batch.systems.size(); ++i) {
     const SolvedSystem& system = batch.systems[i];
     systems.push_back({weight_name(config, system.id), system.change, system.edits});
-    tensors_.emplace_back(system_name(i, "keys"), system.keys_FN);
-    if (!is_left_factor(batch, system)) tensors_.emplace_back(system_name(i, "residuals"), system.residuals_DN);
-    if (system.inverse_gram_NN.defined()) tensors_.emplace_back(system_name(i, "inverse_gram"), system.inverse_gram_NN);
+    file.tensors.emplace_back(system_name(i, "keys"), system.keys_FN);
+    if (!is_left_factor(batch, system)) file.tensors.emplace_back(system_name(i, "residuals"), system.residuals_DN);
+    if (system.inverse_gram_NN.defined())
+      file.tensors.emplace_back(system_name(i, "inverse_gram"), system.inverse_gram_NN);
   }
-  for (const auto& [name, tensor] : batch.state.appended) tensors_.emplace_back(kAppended + name, tensor);
-  for (const auto& [name, tensor] : batch.state.replaced) tensors_.emplace_back(kReplaced + name, tensor);
-  facts_ = {{"systems", systems.dump()}, {"edits", std::to_string(batch.state.edits)}};
+  for (const auto& [name, tensor] : batch.state.appended) file.tensors.emplace_back(kAppended + name, tensor);
+  for (const auto& [name, tensor] : batch.state.replaced) file.tensors.emplace_back(kReplaced + name, tensor);
+  file.facts = {{"systems", systems.dump()}, {"edits", std::to_string(batch.state.edits)}};
+  return file;
 }
 
-std::string BatchFile::hash() const { return hash_of_tensors(kDataFormat, tensors_, facts_); }
-
-void BatchFile::write(const std::filesystem::path& path) const { write_tensors(path, kDataFormat, tensors_, facts_); }
-
-EditedBatch read_batch_file(const std::filesystem::path& path, const std::string& hash, const ModelConfig& config) {
-  const SealedFile file = SealedFile::open(path, kDataFormat);
-  if (file.content_hash() != hash)
-    throw CheckpointError(cat(path.string(), ": expected the file of hash ", hash, ", got that of ",
-                              file.content_hash(), ": files of edits/data were mixed up"));
-  const NamedTensors tensors = load_tensors(file);
+std::vector<WeightChanges> read_changes_file(const fs::path& path, const std::string& hash, const ModelConfig& config) {
+  const NamedTensors named = load_named(path, kChangesOfBatch, hash);
   try {
-    EditedBatch batch;
-    batch.changes = to_changes(changes_in(tensors), config);
-    NamedParts parts(tensors);
-    parts.take_all(kChanges);
-    batch.systems = systems_of(Json::parse(file.fact("systems")), parts, batch, config);
+    return to_changes(named, config);
+  } catch (const CheckpointError& error) {
+    throw CheckpointError(cat(path.string(), ": ", error.what()));
+  }
+}
+
+void read_solved_file(const fs::path& path, const std::string& hash, const ModelConfig& config, EditedBatch& batch) {
+  Metadata facts;
+  NamedParts parts(load_named(path, kSolvedOfBatch, hash, &facts));
+  try {
+    batch.systems = systems_of(Json::parse(facts["systems"]), parts, batch, config);
     batch.state = {.appended = parts.take_all(kAppended), .replaced = parts.take_all(kReplaced)};
-    const std::optional<int64_t> edits = parse_whole_number(file.fact("edits"));
-    if (!edits || !parts.empty()) throw CheckpointError("expected changes, systems and a step of a state alone");
+    const std::optional<int64_t> edits = parse_whole_number(facts["edits"]);
+    if (!edits || !parts.empty()) throw CheckpointError("expected systems and a step of a state alone");
     batch.state.edits = *edits;
-    return batch;
   } catch (const CheckpointError& error) {
     throw CheckpointError(cat(path.string(), ": ", error.what()));
   } catch (const Json::exception& error) {

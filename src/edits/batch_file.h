@@ -1,4 +1,4 @@
-// What a batch did, as a file.
+// What a batch did, as two files: its changes, and what a next batch or an undo needs besides.
 #pragma once
 
 #include <filesystem>
@@ -9,22 +9,28 @@
 
 namespace lancet {
 
-/// A sealed file: the changes (deltas/named_changes.h) under "changes/", of each solved system "systems/0/keys",
-/// "residuals" where they are not the change's left factor, "inverse_gram"; the state's step under "appended/" and
-/// "replaced/"; facts: format lancet-edits-data-1, systems (JSON), edits.
-class BatchFile {
- public:
-  BatchFile(const EditedBatch& batch, const ModelConfig& config);
+/// A sealed file that is not written yet.
+struct UnwrittenFile {
+  SealedFormat format = {};
+  NamedTensors tensors = {};
+  Metadata facts = {};
 
-  std::string hash() const;
-  void write(const std::filesystem::path& path) const;
-
- private:
-  NamedTensors tensors_;
-  Metadata facts_;
+  std::string hash() const { return hash_of_tensors(format, tensors, facts); }
+  void write(const std::filesystem::path& path) const { write_tensors(path, format, tensors, facts); }
 };
 
-/// Throws: CheckpointError when the file is damaged, is not the one of that hash, or none of this model's.
-EditedBatch read_batch_file(const std::filesystem::path& path, const std::string& hash, const ModelConfig& config);
+/// The changes (deltas/named_changes.h); format lancet-edit-changes-1.
+UnwrittenFile changes_file(const std::vector<WeightChanges>& changes, const ModelConfig& config);
+
+/// Of each solved system "systems/0/keys", "residuals" where they are not the change's left factor, "inverse_gram"; the
+/// state's step under "appended/" and "replaced/"; facts: format lancet-edit-solved-1, systems (JSON), edits.
+UnwrittenFile solved_file(const EditedBatch& batch, const ModelConfig& config);
+
+/// Throw: CheckpointError when the file is damaged, is not the one of that hash, or none of this model's.
+std::vector<WeightChanges> read_changes_file(const std::filesystem::path& path, const std::string& hash,
+                                             const ModelConfig& config);
+/// `batch` has its changes.
+void read_solved_file(const std::filesystem::path& path, const std::string& hash, const ModelConfig& config,
+                      EditedBatch& batch);
 
 }  // namespace lancet

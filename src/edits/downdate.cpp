@@ -27,6 +27,7 @@ class HistoryDowndate {
     result_.keeps = static_cast<size_t>(
         std::ranges::find_if(places_, [](const std::set<int64_t>& places) { return !places.empty(); }) -
         places_.begin());
+    check_solved();
     for (size_t i = 0; i < entries.size(); ++i) take(i);
     result_.gives_up = join(given_up_, "; ");
     return std::move(result_);
@@ -41,6 +42,16 @@ class HistoryDowndate {
         if (ids.erase(entry.edits[i].request.id) > 0) places.insert(static_cast<int64_t>(i));
     }
     if (!ids.empty()) throw ConfigError(cat("edit ", *ids.begin(), ": none of this id stands"));
+  }
+
+  /// What later batches were solved with is not known without it.
+  void check_solved() const {
+    const std::vector<BatchEntry>& entries = history_.journal().batches();
+    for (size_t i = result_.keeps; i < entries.size(); ++i)
+      if (!history_.has_solved() && places_[i].size() < entries[i].edits.size())
+        throw ConfigError(
+            "the edits were written without what their changes were solved from: none can leave but the last batches; "
+            "use --mode replay");
   }
 
   void take(size_t index) {

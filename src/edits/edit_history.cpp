@@ -8,6 +8,7 @@
 
 #include "batch_file.h"
 #include "lancet/core/error.h"
+#include "lancet/core/strict_json.h"
 #include "lancet/core/strings.h"
 #include "lancet/io/files.h"
 
@@ -16,20 +17,22 @@ namespace {
 
 namespace fs = std::filesystem;
 
-fs::path data_file(const fs::path& folder, const std::string& hash) {
-  return folder / "data" / (hash + ".safetensors");
-}
+constexpr const char *kChangesFolder = "changes", *kSolvedFolder = "solved";
 
 /// A hash is a file's name: nothing else may be one.
-void check_hash(const std::string& hash, const fs::path& folder) {
+fs::path file_of(const fs::path& folder, const char* kind, const std::string& hash) {
   if (hash.size() != 32 || hash.find_first_not_of("0123456789abcdef") != std::string::npos)
-    throw CheckpointError(
-        cat((folder / kJournalFile).string(), ": data: expected 32 hexadecimal digits, got '", hash, "'"));
+    throw CheckpointError(cat((folder / kJournalFile).string(), ": ", kind, ": expected 32 hexadecimal digits, got '",
+                              printable(hash), "'"));
+  return folder / kind / (hash + ".safetensors");
 }
 
-EditedBatch load_data(const fs::path& folder, const std::string& hash, const ModelConfig& config) {
-  check_hash(hash, folder);
-  return read_batch_file(data_file(folder, hash), hash, config);
+/// A link to the file that lies under this name in `earlier`, else a new one.
+template <typename Make>
+void put(const Make& make, const fs::path& name, const fs::path& earlier) {
+  std::error_code problem;
+  if (!earlier.empty()) fs::create_hard_link(earlier / name.parent_path().filename() / name.filename(), name, problem);
+  if (earlier.empty() || problem) make().write(name);
 }
 
 /// Throws: CheckpointError when the journal's entry is not the one that the data were written with.
@@ -64,31 +67,42 @@ void append(std::vector<WeightChanges>& to, const std::vector<WeightChanges>& mo
 
 EditHistory EditHistory::load(const fs::path& folder, const ModelConfig& config) {
   EditHistory history{Journal::read(folder)};
+  history.has_solved_ = fs::exists(folder / kSolvedFolder);
   for (const BatchEntry& entry : history.journal_.batches()) {
-    history.batches_.push_back(load_data(folder, entry.data, config));
+    EditedBatch& batch = history.batches_.emplace_back();
+    batch.changes = read_changes_file(file_of(folder, kChangesFolder, entry.changes), entry.changes, config);
+    if (history.has_solved_)
+      read_solved_file(file_of(folder, kSolvedFolder, entry.solved), entry.solved, config, batch);
     try {
-      check_belongs(entry, history.batches_.back());
+      check_belongs(entry, batch);
     } catch (const CheckpointError& error) {
-      throw CheckpointError(cat(data_file(folder, entry.data).string(), ": ", error.what(), ": ", kJournalFile,
-                                " and files of edits/data were mixed up"));
+      throw CheckpointError(cat(file_of(folder, kChangesFolder, entry.changes).string(), ": ", error.what(), ": ",
+                                kJournalFile, " and files of edits/ were mixed up"));
     }
   }
   if (const std::string& finish = history.journal_.finish(); !finish.empty())
-    history.finish_ = load_data(folder, finish, config).changes;
+    history.finish_ = read_changes_file(file_of(folder, kChangesFolder, finish), finish, config);
   return history;
 }
 
 void EditHistory::add(BatchEntry entry, EditedBatch batch, const ModelConfig& config) {
-  entry.data = BatchFile(batch, config).hash();
+  entry.changes = changes_file(batch.changes, config).hash();
+  entry.solved = solved_file(batch, config).hash();
   journal_.add_batch(entry);
   batches_.push_back(std::move(batch));
   finish_.clear();
 }
 
 void EditHistory::set_finish(std::vector<WeightChanges> changes, const ModelConfig& config) {
-  if (changes.empty()) return;
-  journal_.add_finish(BatchFile({.changes = changes}, config).hash());
+  const std::string hash = changes.empty() ? "" : changes_file(changes, config).hash();
+  if (hash != journal_.finish()) journal_.add_finish(hash);
   finish_ = std::move(changes);
+}
+
+void EditHistory::forget_last_batch(std::vector<WeightChanges> finish) {
+  journal_.forget_last_batch();
+  batches_.pop_back();
+  finish_ = std::move(finish);
 }
 
 void EditHistory::undo(const UndoEntry& undo) {
@@ -121,11 +135,19 @@ std::vector<EditRequest> EditHistory::requests() const {
   return requests;
 }
 
-void EditHistory::write(const fs::path& folder, const ModelConfig& config) const {
-  make_folders(folder / "data");
-  for (size_t i = 0; i < batches_.size(); ++i)
-    BatchFile(batches_[i], config).write(data_file(folder, journal_.batches()[i].data));
-  if (!finish_.empty()) BatchFile({.changes = finish_}, config).write(data_file(folder, journal_.finish()));
+void EditHistory::write(const fs::path& folder, const ModelConfig& config, const HistoryWriting& options) const {
+  make_folders(folder / kChangesFolder);
+  const bool writes_solved = has_solved_ && options.parts == HistoryParts::kAll;
+  if (writes_solved) make_folders(folder / kSolvedFolder);
+  for (size_t i = 0; i < batches_.size(); ++i) {
+    const BatchEntry& entry = journal_.batches()[i];
+    put([&] { return changes_file(batches_[i].changes, config); }, file_of(folder, kChangesFolder, entry.changes),
+        options.earlier);
+    if (writes_solved)
+      put([&] { return solved_file(batches_[i], config); }, file_of(folder, kSolvedFolder, entry.solved),
+          options.earlier);
+  }
+  if (!finish_.empty()) changes_file(finish_, config).write(file_of(folder, kChangesFolder, journal_.finish()));
   write_text_file(folder / kJournalFile, journal_.text());
 }
 

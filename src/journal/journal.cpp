@@ -117,14 +117,17 @@ void Journal::apply(const EntryJson& entry) {
     ids_ = std::move(ids);
     batches_.push_back(std::move(batch));
     finish_.clear();
+    measured_weights_.clear();
   } else if (kind == entry_kind::kFinish) {
-    finish_ = entry.at("data");
+    finish_ = entry.at("changes");
   } else if (kind == entry_kind::kMeasure) {
     auto on = entry.at("on").get<std::string>();
+    std::vector<WeightHash> weights = weights_of_entry(entry);
     auto measured = measured_of_entry(entry);
     for (const auto& [id, edit] : measured)
       if (!has(id)) throw ConfigError(cat("measured: edit ", printable(id), ": none of this id stands"));
     measured_on_ = std::move(on);
+    measured_weights_ = std::move(weights);
     for (auto& [id, edit] : measured) measured_[id] = std::move(edit);
   } else if (kind == entry_kind::kUndo) {
     UndoEntry undo = undo_of_entry(entry);
@@ -139,6 +142,7 @@ void Journal::apply(const EntryJson& entry) {
     for (const std::string& id : behind) ids_.erase(id);
     batches_.resize(undo.keeps);
     finish_.clear();
+    measured_weights_.clear();
     if (undo.mode == UndoMode::kLast)
       for (const std::string& id : behind) measured_.erase(id);
     for (const std::string& id : undo.edits) measured_.erase(id);
@@ -157,10 +161,30 @@ size_t Journal::add_setting(const EditSetting& setting) {
 
 void Journal::add_batch(const BatchEntry& batch) { add_own(to_entry(batch)); }
 
-void Journal::add_finish(const std::string& data) { add_own({{"kind", entry_kind::kFinish}, {"data", data}}); }
+void Journal::forget_last_batch() {
+  if (batches_.empty()) throw std::logic_error("no batch to forget");
+  const auto last = std::find_if(entries_.rbegin(), entries_.rend(),
+                                 [](const EntryJson& entry) { return entry.at("kind") == entry_kind::kBatch; });
+  entries_.erase(last.base() - 1, entries_.end());
+  for (const EditRecord& edit : batches_.back().edits) {
+    ids_.erase(edit.request.id);
+    measured_.erase(edit.request.id);
+  }
+  batches_.pop_back();
+  finish_.clear();
+  measured_weights_.clear();
+  for (auto entry = entries_.rbegin(); entry != entries_.rend(); ++entry) {  // of the batch that is the last one now
+    const auto kind = entry->at("kind").get<std::string>();
+    if (kind == entry_kind::kFinish) finish_ = entry->at("changes");
+    if (kind == entry_kind::kFinish || kind == entry_kind::kBatch || kind == entry_kind::kUndo) break;
+  }
+}
 
-void Journal::add_measure(const std::string& on, const std::map<std::string, MeasuredEdit>& edits) {
-  add_own(measure_entry(on, edits));
+void Journal::add_finish(const std::string& changes) { add_own({{"kind", entry_kind::kFinish}, {"changes", changes}}); }
+
+void Journal::add_measure(const std::string& on, const std::vector<WeightHash>& weights,
+                          const std::map<std::string, MeasuredEdit>& edits) {
+  add_own(measure_entry(on, weights, edits));
 }
 
 void Journal::undo(const UndoEntry& undo) { add_own(to_entry(undo)); }

@@ -46,6 +46,12 @@ std::map<std::string, double> shares_of(const EntryJson& json) {
   return shares;
 }
 
+EntryJson weights_json(const std::vector<WeightHash>& weights) {
+  EntryJson json = EntryJson::array();
+  for (const WeightHash& weight : weights) json.push_back({weight.weight, weight.hash});
+  return json;
+}
+
 EntryJson record_json(const EditRecord& edit) {
   return {{"request", EntryJson::parse(to_json_line(edit.request))},
           {"prompt_ids", edit.prompt_ids},
@@ -90,11 +96,13 @@ EditSetting setting_of_entry(const EntryJson& entry) {
 }
 
 EntryJson to_entry(const BatchEntry& batch) {
-  EntryJson edits = EntryJson::array(), weights = EntryJson::array();
+  EntryJson edits = EntryJson::array();
   for (const EditRecord& edit : batch.edits) edits.push_back(record_json(edit));
-  for (const WeightHash& weight : batch.weights) weights.push_back({weight.weight, weight.hash});
-  return {{"kind", entry_kind::kBatch}, {"setting", batch.setting}, {"when", batch.when}, {"edits", edits},
-          {"columns", batch.columns},   {"data", batch.data},       {"weights", weights}, {"report", batch.report}};
+  return {{"kind", entry_kind::kBatch}, {"setting", batch.setting},
+          {"when", batch.when},         {"edits", edits},
+          {"columns", batch.columns},   {"changes", batch.changes},
+          {"solved", batch.solved},     {"weights", weights_json(batch.weights)},
+          {"report", batch.report}};
 }
 
 BatchEntry batch_of_entry(const EntryJson& entry) {
@@ -106,13 +114,21 @@ BatchEntry batch_of_entry(const EntryJson& entry) {
   for (const int64_t column : batch.columns)
     if (column < 0 || column >= static_cast<int64_t>(batch.edits.size()))
       throw ConfigError(cat("columns: expected places among ", batch.edits.size(), " edits, got ", column));
-  batch.data = entry.at("data");
-  for (const EntryJson& weight : entry.at("weights")) batch.weights.push_back({weight.at(0), weight.at(1)});
+  batch.changes = entry.at("changes");
+  batch.solved = entry.at("solved");
+  batch.weights = weights_of_entry(entry);
   batch.report = entry.at("report");
   return batch;
 }
 
-EntryJson measure_entry(const std::string& on, const std::map<std::string, MeasuredEdit>& edits) {
+std::vector<WeightHash> weights_of_entry(const EntryJson& entry) {
+  std::vector<WeightHash> weights;
+  for (const EntryJson& weight : entry.at("weights")) weights.push_back({weight.at(0), weight.at(1)});
+  return weights;
+}
+
+EntryJson measure_entry(const std::string& on, const std::vector<WeightHash>& weights,
+                        const std::map<std::string, MeasuredEdit>& edits) {
   EntryJson list = EntryJson::array();
   for (const auto& [id, edit] : edits)
     list.push_back({{"id", id},
@@ -121,7 +137,7 @@ EntryJson measure_entry(const std::string& on, const std::map<std::string, Measu
                     {"after", shares_json(edit.after)},
                     {"took", edit.took ? EntryJson(*edit.took) : EntryJson(nullptr)},
                     {"why", edit.why}});
-  return {{"kind", entry_kind::kMeasure}, {"on", on}, {"edits", list}};
+  return {{"kind", entry_kind::kMeasure}, {"on", on}, {"weights", weights_json(weights)}, {"edits", list}};
 }
 
 std::map<std::string, MeasuredEdit> measured_of_entry(const EntryJson& entry) {
@@ -138,8 +154,10 @@ std::map<std::string, MeasuredEdit> measured_of_entry(const EntryJson& entry) {
   return edits;
 }
 
+const char* undo_mode_name(UndoMode mode) { return kUndoModes[static_cast<size_t>(mode)]; }
+
 EntryJson to_entry(const UndoEntry& undo) {
-  return {{"kind", entry_kind::kUndo}, {"when", undo.when},   {"mode", kUndoModes[static_cast<size_t>(undo.mode)]},
+  return {{"kind", entry_kind::kUndo}, {"when", undo.when},   {"mode", undo_mode_name(undo.mode)},
           {"keeps", undo.keeps},       {"edits", undo.edits}, {"gives_up", undo.gives_up}};
 }
 

@@ -30,13 +30,6 @@ struct StreamFacts {
   std::string editor;  ///< the editor's options, as YAML
 };
 
-/// Two sealed files in `folder`, which exists: the editor's state (save_state), beside changes.safetensors:
-/// `NAME/0/left`, `NAME/0/right` or `NAME/0/full`, `NAME/1/...` for each edited weight NAME, in the type they were
-/// computed in; facts: format lancet-changes-2, base_hash, method, beside, editor, requests (JSON list of ids, one per
-/// column). Throws: CheckpointError when the disk refuses.
-void save_stream(const std::filesystem::path& folder, const StreamState& stream, const StreamFacts& facts,
-                 const ModelConfig& config);
-
 /// `beside` of the facts' owner is empty where the files are of an earlier version. Reads headers alone.
 /// Throws: CheckpointError when the folder holds no stream or its header is damaged.
 StreamFacts read_stream_facts(const std::filesystem::path& folder);

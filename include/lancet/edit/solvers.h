@@ -44,9 +44,14 @@ struct EqualityProblem {
   Tensor residuals_DN;
 };
 
-/// Delta = R (K^T A^{-1} K + mu I)^{-1} K^T A^{-1}, A = lambda C; left = R.
+struct EqualitySolution {
+  LowRankDelta change;     ///< left = R
+  Tensor inverse_gram_NN;  ///< (K^T A^{-1} K + mu I)^{-1}
+};
+
+/// Delta = R (K^T A^{-1} K + mu I)^{-1} K^T A^{-1}, A = lambda C.
 /// Throws: NumericError when mu = 0 and the keys are more than their rank, or are not finite.
-LowRankDelta solve_equality(const EqualityProblem& problem);
+EqualitySolution solve_equality(const EqualityProblem& problem);
 
 struct RankOneProblem {
   Tensor lower_FF;     ///< as RidgeProblem's; undefined: C = I

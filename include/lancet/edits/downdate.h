@@ -38,7 +38,7 @@ ReducedBatch without_edits(const EditedBatch& batch, const BatchEntry& entry, co
 using ReportWithout =
     std::function<nlohmann::ordered_json(const nlohmann::ordered_json& report, const std::vector<int64_t>& kept)>;
 
-/// The entry without the edits at `places`: columns are renumbered, data and hashes of weights are empty. The report is
+/// The entry without the edits at `places`: columns are renumbered, and all hashes are empty. The report is
 /// what `report` makes of it; without one it is null.
 BatchEntry without_edits(const BatchEntry& entry, const std::set<int64_t>& places, const ReportWithout& report);
 

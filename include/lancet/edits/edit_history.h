@@ -24,11 +24,22 @@ struct EditedBatch {
   StateStep state = {};                     ///< what the batch did to the method's state
 };
 
+/// What of a history is written.
+enum class HistoryParts {
+  kAll,
+  kChanges  ///< without what they were solved from: nothing goes on from it, and single edits stay in their batches
+};
+
+struct HistoryWriting {
+  HistoryParts parts = HistoryParts::kAll;
+  std::filesystem::path earlier = {};  ///< an earlier write()'s, whose files of equal names are linked to
+};
+
 class EditHistory {
  public:
   explicit EditHistory(JournalBase base) : journal_(std::move(base)) {}
 
-  /// `folder`: journal.jsonl and data/. Throws: CheckpointError for what is damaged, absent, or does not belong to each
+  /// `folder`: as write() leaves it. Throws: CheckpointError for what is damaged, absent, or does not belong to each
   /// other or to the model's shapes.
   static EditHistory load(const std::filesystem::path& folder, const ModelConfig& config);
 
@@ -40,12 +51,17 @@ class EditHistory {
   /// What the method did behind the last batch; a next batch goes on without it.
   const std::vector<WeightChanges>& finish() const { return finish_; }
 
-  /// Fills in entry.data.
+  /// Whether the batches have what they were solved from, and their steps of the method's state.
+  bool has_solved() const { return has_solved_; }
+
+  /// Fills in the entry's hashes.
   void add(BatchEntry entry, EditedBatch batch, const ModelConfig& config);
   /// Of the batches that stand; another batch takes it away again. Nothing: none.
   void set_finish(std::vector<WeightChanges> changes, const ModelConfig& config);
   /// Takes the batches behind the first undo.keeps away.
   void undo(const UndoEntry& undo);
+  /// Journal::forget_last_batch. `finish`: of the batches that are left.
+  void forget_last_batch(std::vector<WeightChanges> finish);
 
   /// Behind the last batch. `fresh`: Editor::make_state().
   EditorState state(EditorState fresh) const;
@@ -55,9 +71,9 @@ class EditHistory {
   std::vector<WeightChanges> all_changes() const;
   std::vector<EditRequest> requests() const;
 
-  /// Into the existing folder: journal.jsonl, and in data/ a sealed file for each batch and for finish(), whose name is
-  /// its hash. Throws: CheckpointError when the disk refuses.
-  void write(const std::filesystem::path& folder, const ModelConfig& config) const;
+  /// Into the existing folder: journal.jsonl; changes/ and solved/ with a sealed file for each batch, and one for
+  /// finish(), whose name is its hash. Throws: CheckpointError when the disk refuses.
+  void write(const std::filesystem::path& folder, const ModelConfig& config, const HistoryWriting& options = {}) const;
 
  private:
   explicit EditHistory(Journal journal) : journal_(std::move(journal)) {}
@@ -65,6 +81,7 @@ class EditHistory {
   Journal journal_;
   std::vector<EditedBatch> batches_;  ///< of the journal's
   std::vector<WeightChanges> finish_;
+  bool has_solved_ = true;
 };
 
 }  // namespace lancet

@@ -62,7 +62,8 @@ struct BatchEntry {
   /// The edit (place in `edits`) of each column of every weight's low-rank changes, one change behind the other in the
   /// order of application. Empty: the changes are dense, of all edits together.
   std::vector<int64_t> columns = {};
-  std::string data = {};  ///< hash of the file with its changes; empty until they are written
+  std::string changes = {};  ///< hash of the file with its changes
+  std::string solved = {};   ///< hash of the file with what they were solved from, which an output may leave out
   std::vector<WeightHash> weights = {};
   nlohmann::ordered_json report = {};  ///< what the run noted of it
 };
@@ -80,6 +81,9 @@ enum class UndoMode {
   kDowndate,  ///< columns were taken out of their batches' solves
   kReplay     ///< everything from the first of them on was edited again without them
 };
+
+/// "last", "downdate", "replay".
+const char* undo_mode_name(UndoMode mode);
 
 struct UndoEntry {
   std::string when = {};
@@ -108,6 +112,9 @@ class Journal {
   const std::map<std::string, MeasuredEdit>& measured() const { return measured_; }
   /// On what they were measured: "the weights rounded to the type they are exported in".
   const std::string& measured_on() const { return measured_on_; }
+  /// Of the weights that were measured last, without what the method did behind the last batch. Empty where batches
+  /// came or went since.
+  const std::vector<WeightHash>& measured_weights() const { return measured_weights_; }
 
   /// Its place in settings(): an equal one's, where there is one.
   size_t add_setting(const EditSetting& setting);
@@ -116,11 +123,14 @@ class Journal {
   /// These throw std::logic_error for what read() would refuse: an id that stands already, a setting that is none,
   /// a batch without edits, shares that are not finite, measures of what does not stand; and leave all as it was.
   void add_batch(const BatchEntry& batch);
-  void add_finish(const std::string& data);
-  void add_measure(const std::string& on, const std::map<std::string, MeasuredEdit>& edits);
+  void add_finish(const std::string& changes);
+  void add_measure(const std::string& on, const std::vector<WeightHash>& weights,
+                   const std::map<std::string, MeasuredEdit>& edits);
   /// Takes the batches behind the first `keeps` away, in which undo.edits stand. Those of them that come back in later
   /// batches (all but undo.edits, unless the mode is kLast) keep their measures.
   void undo(const UndoEntry& undo);
+  /// Leaves no trace of it, nor of what came behind it: of a batch that nobody has written yet, added last.
+  void forget_last_batch();
 
   /// All of it, as read() takes it: a line each, and a last one that says how many they are.
   std::string text() const;
@@ -139,6 +149,7 @@ class Journal {
   std::vector<UndoEntry> undone_;
   std::map<std::string, MeasuredEdit> measured_;
   std::string measured_on_;
+  std::vector<WeightHash> measured_weights_;
 };
 
 /// Now, "2026-11-23T08:00:00Z".

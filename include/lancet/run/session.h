@@ -63,7 +63,7 @@ class Session {
   /// Calls of edit() that stand.
   int64_t edits() const;
 
-  /// The edited checkpoint with delta/, state/ and requests.jsonl, as `lancet edit` writes it, but for the report;
+  /// The edited checkpoint with edits/ and requests.jsonl, as `lancet edit` writes it, but for the report;
   /// `continue_from` goes on from it. The folder appears complete or not at all. Throws: ConfigError, CheckpointError,
   /// Cancelled.
   void save(const std::filesystem::path& folder, IfExists policy = IfExists::kError);

@@ -1,13 +1,10 @@
 #include "earlier_output.h"
 
-#include <set>
-
 #include "lancet/core/error.h"
-#include "lancet/core/hash.h"
 #include "lancet/core/strings.h"
-#include "lancet/io/files.h"
 #include "lancet/job/dotted_key.h"
 #include "lancet/spec/editor_spec.h"
+#include "output_edits.h"
 
 namespace lancet {
 namespace {
@@ -47,64 +44,55 @@ void check_same_options(const ConfigTree& earlier, const ConfigTree& now, const 
     }
 }
 
-/// A state cannot be made again by itself.
-template <typename Read>
-auto with_remedy(const std::string& where, const Read& read) {
-  try {
-    return read();
-  } catch (const CheckpointError& error) {
-    throw CheckpointError(cat(where, error.what(),
-                              "; take the folder state/ from a copy of the output, or edit all requests ",
-                              "again without continue_from"));
-  }
+EditHistory read_history(const std::filesystem::path& folder, const ModelConfig& config, const std::string& where) {
+  if (!has_edits(folder))
+    throw ConfigError(
+        cat(where, "expected the output of lancet edit with its folder edits/ (output.state: true), found none"));
+  EditHistory history = [&] {
+    try {
+      return load_edits(folder, config);
+    } catch (const CheckpointError& error) {  // edits cannot be made again by themselves
+      throw CheckpointError(cat(where, error.what(), "; take the folder edits/ from a copy of the output, or edit all ",
+                                "requests again without continue_from"));
+    }
+  }();
+  if (!history.has_solved())
+    throw ConfigError(cat(where, "its edits/ has no folder solved/, which another job goes on with: it was written ",
+                          "with output.state: false"));
+  return history;
 }
 
 }  // namespace
 
-std::filesystem::path stream_folder(const std::filesystem::path& output) { return output / "state"; }
-
-std::string stream_owner(const std::string& requests) { return ContentHash().add(requests).hex(); }
-
 std::string editor_options(const JobConfig& job) { return to_yaml(*job.resolved.find("editor")); }
 
-EarlierOutput::EarlierOutput(const JobConfig& job, std::span<const EditRequest> requests)
-    : folder_(*job.continue_from), owner_{job.method, ""} {
+EarlierOutput::EarlierOutput(const JobConfig& job, std::span<const EditRequest> requests, const ModelConfig& config)
+    : folder_(*job.continue_from),
+      history_(read_history(folder_, config, cat("continue_from: ", folder_.string(), ": "))),
+      requests_(history_.requests()) {
   const std::string where = cat("continue_from: ", folder_.string(), ": ");
-  if (!std::filesystem::exists(stream_folder(folder_) / "changes.safetensors"))
-    throw ConfigError(
-        cat(where, "expected the output of lancet edit with its folder state/ (output.state: true), ", "found none"));
-  const StreamFacts facts = with_remedy(where, [&] {
-    check_stream(stream_folder(folder_));
-    return read_stream_facts(stream_folder(folder_));
-  });
-  if (facts.owner.method != owner_.method)
-    throw ConfigError(cat(where, "editor.method: expected ", facts.owner.method, " as there, got ", owner_.method,
+  const Journal& journal = history_.journal();
+  if (journal.batches().empty()) throw ConfigError(cat(where, "no edit stands in it"));
+  const EditSetting& setting = journal.settings()[journal.batches().back().setting];
+  if (setting.method != job.method)
+    throw ConfigError(cat(where, "editor.method: expected ", setting.method, " as there, got ", job.method,
                           ": a state fits the method that made it"));
-  const ConfigTree earlier = parse_config(facts.editor, "the earlier job's editor"),
+  const ConfigTree earlier = parse_config(setting.editor, "the earlier job's editor"),
                    now = parse_config(editor_options(job), "editor");
   check_same_options(earlier, now, where);
-  owner_.beside = facts.owner.beside.empty()  // of an earlier version, which does not tell
-                      ? ""
-                      : stream_owner(read_text_file(folder_ / "requests.jsonl", "continue_from"));
-  if (facts.owner.beside != owner_.beside)
-    throw CheckpointError(cat(where,
-                              "state/ was not written beside requests.jsonl: one of the two is another output's, ",
-                              "or was changed: take both from where the output was made"));
-  RequestFileOptions own;
-  own.format = "flat";
-  requests_ = load_request_file(folder_ / "requests.jsonl", own).requests;
-  std::set<std::string> ids;
-  for (const EditRequest& request : requests_) ids.insert(request.id);
   for (const EditRequest& request : requests)
-    if (ids.contains(request.id))
+    if (journal.has(request.id))
       throw ConfigError(cat(where, "request ", request.id, ": one of this id was edited there already: expected ids ",
                             "that tell all requests apart: give this one another 'id'"));
 }
 
-StreamState EarlierOutput::load(const std::string& base_hash, const ModelConfig& config) const {
-  return with_remedy(cat("continue_from: ", folder_.string(), ": "), [&] {
-    return load_stream(stream_folder(folder_), {owner_.method, base_hash, owner_.beside}, config);
-  });
+const EditHistory& EarlierOutput::history(const std::string& base_hash) const {
+  const std::string& base = history_.journal().base().weights;
+  if (base != base_hash)
+    throw ConfigError(cat("continue_from: ", folder_.string(), ": the edits of another model: expected ", base,
+                          ", got ", base_hash, ": go on with the model that it was made from (",
+                          history_.journal().base().folder, ")"));
+  return history_;
 }
 
 }  // namespace lancet

@@ -1,4 +1,4 @@
-// `continue_from:` the output of an earlier job, whose stream of edits this job's go on with.
+// `continue_from:` the output of an earlier job, whose edits this job's go on with.
 #pragma once
 
 #include <filesystem>
@@ -6,16 +6,10 @@
 #include <string>
 #include <vector>
 
-#include "lancet/deltas/stream_state.h"
+#include "lancet/edits/edit_history.h"
 #include "lancet/job/job_config.h"
 
 namespace lancet {
-
-/// Where an output has what others go on with.
-std::filesystem::path stream_folder(const std::filesystem::path& output);
-
-/// What that belongs to: the output's requests.jsonl with this text.
-std::string stream_owner(const std::string& requests);
 
 /// The job's editor as it was resolved, for whoever goes on.
 std::string editor_options(const JobConfig& job);
@@ -25,17 +19,17 @@ class EarlierOutput {
   /// `requests`: the job's. Throws: ConfigError when the folder keeps no state, or one of another method or of options
   /// that the state depends on, or when a request has the id of one that was edited there; CheckpointError when it is
   /// damaged, or another output's.
-  EarlierOutput(const JobConfig& job, std::span<const EditRequest> requests);
+  EarlierOutput(const JobConfig& job, std::span<const EditRequest> requests, const ModelConfig& config);
 
-  /// Throws: ConfigError when the base model is another than `base_hash`; CheckpointError.
-  StreamState load(const std::string& base_hash, const ModelConfig& config) const;
+  /// Throws: ConfigError when the base model is another than `base_hash`.
+  const EditHistory& history(const std::string& base_hash) const;
 
   /// The requests edited so far.
   const std::vector<EditRequest>& requests() const { return requests_; }
 
  private:
   std::filesystem::path folder_;
-  StateOwner owner_;  // but for the model
+  EditHistory history_;
   std::vector<EditRequest> requests_;
 };
 

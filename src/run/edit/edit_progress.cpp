@@ -7,14 +7,13 @@
 #include "lancet/core/version.h"
 #include "lancet/io/files.h"
 #include "lancet/io/output_folder.h"
-#include "lancet/runtime/collectives.h"
 #include "results/report_json.h"
 
 namespace lancet {
 namespace {
 
 /// Raised when what is kept changes.
-constexpr const char* kFormat = "lancet-progress-2";
+constexpr const char* kFormat = "lancet-progress-3";
 constexpr const char* kFile = "progress.json";
 
 std::vector<std::vector<int64_t>> requests_of(const std::vector<BatchReport>& batches) {
@@ -23,18 +22,28 @@ std::vector<std::vector<int64_t>> requests_of(const std::vector<BatchReport>& ba
   return requests;
 }
 
-/// The key says what the stream beside it belongs to.
-std::string records_hash(const std::string& key, const std::vector<std::string>& records) {
+/// Of all that progress.json says, with the journal beside it.
+std::string progress_hash(const std::string& key, const std::vector<std::string>& records, const Journal& journal) {
   ContentHash hash;
-  hash.add(kFormat).add(key);
+  hash.add(kFormat).add(key).add(journal.text());
   for (const std::string& record : records) hash.add(record);
   return hash.hex();
 }
 
 }  // namespace
 
-StreamFacts ProgressStore::facts_beside(const std::string& key) const {
-  return {{facts_.owner.method, facts_.owner.base_hash, key}, facts_.editor};
+EditProgress progress_of(EditHistory history) {
+  EditProgress progress{{}, std::move(history)};
+  for (const BatchEntry& batch : progress.history.journal().batches()) {
+    if (!batch.report.is_null()) {
+      progress.batches.push_back(from_record(batch.report.dump()));
+      continue;
+    }
+    BatchReport& report = progress.batches.emplace_back();
+    report.outcome.requests.resize(batch.edits.size());
+    report.outcome.columns = batch.columns;
+  }
+  return progress;
 }
 
 std::string ProgressStore::key(const std::vector<std::vector<int64_t>>& batches,
@@ -54,11 +63,13 @@ void ProgressStore::save(const EditProgress& progress, std::span<const EditReque
   const std::string key = this->key(requests_of(progress.batches), requests);
   make_unfinished(unfinished_);
   OutputFolder folder(folder_, IfExists::kReplace, kProgressKind);
-  save_stream(folder.staging(), progress.stream, facts_beside(key), config_);
-  write_text_file(
-      folder.staging() / kFile,
-      Json{{"format", kFormat}, {"key", key}, {"batches", records}, {"content_hash", records_hash(key, records)}}
-          .dump());
+  progress.history.write(folder.staging(), config_, {.earlier = folder_});
+  write_text_file(folder.staging() / kFile,
+                  Json{{"format", kFormat},
+                       {"key", key},
+                       {"batches", records},
+                       {"content_hash", progress_hash(key, records, progress.history.journal())}}
+                      .dump());
   folder.commit();
 }
 
@@ -83,12 +94,12 @@ EditProgress ProgressStore::read(const std::vector<std::vector<int64_t>>& batche
   const Json json = Json::parse(read_text_file(path, "progress"));
   const auto records = json.at("batches").get<std::vector<std::string>>();
   const auto key = json.at("key").get<std::string>();
-  if (json.at("format") == kFormat && json.at("content_hash") != records_hash(key, records))
-    throw CheckpointError(cat(path.string(), ": its content has not the hash that it was saved with: it is damaged"));
   if (json.at("format") != kFormat || records.empty() || records.size() > batches.size() ||
       key != this->key({batches.begin(), batches.begin() + static_cast<int64_t>(records.size())}, requests))
     throw ConfigError(cat(path.string(), ": it is of another job, or of other first batches"));
-  EditProgress progress{{}, load_stream(folder_, facts_beside(key).owner, config_)};
+  EditProgress progress{{}, EditHistory::load(folder_, config_)};
+  if (json.at("content_hash") != progress_hash(key, records, progress.history.journal()))
+    throw CheckpointError(cat(path.string(), ": its content has not the hash that it was saved with: it is damaged"));
   for (size_t i = 0; i < records.size(); ++i) {
     progress.batches.push_back(from_record(records[i]));
     progress.batches.back().requests = batches[i];
@@ -96,23 +107,6 @@ EditProgress ProgressStore::read(const std::vector<std::vector<int64_t>>& batche
       throw CheckpointError(cat(path.string(), ": batch ", i, " is not as large as the job's"));
   }
   return progress;
-}
-
-void share_progress(std::optional<EditProgress>& progress, const std::vector<std::vector<int64_t>>& batches,
-                    const ModelConfig& config, Communicator& communicator) {
-  if (communicator.size() == 1) return;
-  std::vector<std::string> records;
-  if (progress)
-    for (const BatchReport& batch : progress->batches) records.push_back(to_record(batch));
-  records = broadcast_texts(communicator, records);
-  if (records.empty()) return;
-  if (!progress) progress.emplace();
-  progress->batches.clear();
-  for (size_t i = 0; i < records.size(); ++i) {
-    progress->batches.push_back(from_record(records[i]));
-    progress->batches.back().requests = batches[i];
-  }
-  share_stream(progress->stream, config, communicator);
 }
 
 }  // namespace lancet

@@ -8,26 +8,27 @@
 #include <string>
 #include <vector>
 
-#include "lancet/deltas/stream_state.h"
+#include "lancet/edits/edit_history.h"
 #include "lancet/io/unfinished_folder.h"
 #include "lancet/run/batch_report.h"
-#include "lancet/runtime/communicator.h"
 
 namespace lancet {
 
 struct EditProgress {
   std::vector<BatchReport> batches;  ///< the finished ones
-  StreamState stream;
+  EditHistory history;               ///< them, behind those of earlier jobs
 };
+
+/// Of a history all of whose batches are this job's. Batches that have no report get an empty one.
+EditProgress progress_of(EditHistory history);
 
 class ProgressStore {
  public:
   /// `unfinished`: the folder of what the run has finished; `config` outlives this. `setting_key`: of all that a
   /// batch's result depends on besides the requests so far.
-  ProgressStore(std::filesystem::path unfinished, StreamFacts facts, const ModelConfig& config, std::string setting_key)
+  ProgressStore(std::filesystem::path unfinished, const ModelConfig& config, std::string setting_key)
       : unfinished_(std::move(unfinished)),
         folder_(unfinished_ / kProgressFolder),
-        facts_(std::move(facts)),
         config_(config),
         setting_key_(std::move(setting_key)) {}
 
@@ -41,18 +42,12 @@ class ProgressStore {
 
  private:
   EditProgress read(const std::vector<std::vector<int64_t>>& batches, std::span<const EditRequest> requests) const;
-  StreamFacts facts_beside(const std::string& key) const;
   std::string key(const std::vector<std::vector<int64_t>>& batches, std::span<const EditRequest> requests) const;
 
   std::filesystem::path unfinished_;
   std::filesystem::path folder_;  // in it
-  StreamFacts facts_;
   const ModelConfig& config_;
   std::string setting_key_;
 };
-
-/// Collective: root's, on every rank. `batches`: the job's.
-void share_progress(std::optional<EditProgress>& progress, const std::vector<std::vector<int64_t>>& batches,
-                    const ModelConfig& config, Communicator& communicator);
 
 }  // namespace lancet

@@ -6,6 +6,7 @@
 #include "lancet/core/progress.h"
 #include "lancet/core/strings.h"
 #include "lancet/core/words.h"
+#include "lancet/runtime/collectives.h"
 
 namespace lancet {
 namespace {
@@ -42,21 +43,61 @@ std::string shares_text(std::span<const MetricRow> metrics, const Tallies& talli
   return join(parts);
 }
 
+std::map<std::string, double> shares_of(const Tallies& tallies) {
+  std::map<std::string, double> shares;
+  for (const auto& [name, tally] : tallies)
+    if (const std::optional<double> mean = tally.mean()) shares[name] = *mean;
+  return shares;
+}
+
 }  // namespace
 
 EditStream::EditStream(const StreamParts& parts, EditReport& report, Stopwatch& stopwatch)
     : parts_(parts),
       report_(report),
       stopwatch_(stopwatch),
-      batches_(
-          plan_schedule(parts.job.schedule, static_cast<int64_t>(parts.session.requests.size()), parts.job.run.seed)) {
-  stream_.editor = parts.job.editor->make_state();
+      batches_(parts.batches ? *parts.batches
+                             : plan_schedule(parts.job.schedule, static_cast<int64_t>(parts.session.requests.size()),
+                                             parts.job.run.seed)),
+      state_(parts.job.editor->make_state()) {
+  if (parts.recorded && parts.ranks.is_root())
+    recorder_.emplace(parts.session.files, *parts.job.editor, *parts.recorded);
 }
 
-void EditStream::begin_behind(StreamState earlier) {
-  stream_ = std::move(earlier);
-  share_stream(stream_, parts_.session.files.config, parts_.ranks);
-  restore_changes(stream_.changes, parts_.model, parts_.transaction);
+void EditStream::begin_behind(std::optional<EditHistory> earlier) {
+  StreamState stream;
+  parts_.ranks.together("progress", [&] {
+    if (!earlier) return;
+    stream = {earlier->state(parts_.job.editor->make_state()), earlier->changes(), {}};
+    if (recorder_) recorder_->go_on_from(std::move(*earlier));
+  });
+  share_stream(stream, parts_.session.files.config, parts_.ranks);
+  state_ = std::move(stream.editor);
+  parts_.transaction.rollback();
+  restore_changes(stream.changes, parts_.model, parts_.transaction);
+}
+
+void EditStream::go_on_with(EditHistory earlier) {
+  state_ = earlier.state(parts_.job.editor->make_state());
+  if (recorder_) recorder_->go_on_from(std::move(earlier));
+}
+
+void EditStream::resume(std::optional<EditProgress> done) {
+  std::vector<std::string> records;
+  if (done)
+    for (const BatchReport& batch : done->batches) records.push_back(to_record(batch));
+  records = broadcast_texts(parts_.ranks, records);
+  if (records.empty()) {
+    if (done && recorder_) recorder_->go_on_from(std::move(done->history));
+    return;
+  }
+  report_.batches.clear();
+  for (size_t i = 0; i < records.size(); ++i) {
+    report_.batches.push_back(from_record(records[i]));
+    report_.batches.back().requests = batches_[i];
+  }
+  report_.resumed_batches = static_cast<int64_t>(records.size());
+  begin_behind(done ? std::optional(std::move(done->history)) : std::nullopt);
 }
 
 void EditStream::keep_in(const ProgressStore* store) {
@@ -64,15 +105,10 @@ void EditStream::keep_in(const ProgressStore* store) {
   parts_.ranks.together("progress", [&] {
     if (store != nullptr) progress = store->load(batches_, parts_.session.requests);
   });
-  share_progress(progress, batches_, parts_.session.files.config, parts_.ranks);
   store_ = store;
-  if (!progress) return;
-  report_.batches = std::move(progress->batches);
-  report_.resumed_batches = static_cast<int64_t>(report_.batches.size());
-  stream_ = std::move(progress->stream);
-  parts_.transaction.rollback();
-  restore_changes(stream_.changes, parts_.model, parts_.transaction);
-  log_line(cat("edit  ", report_.resumed_batches, " of ", batches_.size(), " batches taken from an interrupted run"));
+  resume(std::move(progress));
+  if (report_.resumed_batches > 0)
+    log_line(cat("edit  ", report_.resumed_batches, " of ", batches_.size(), " batches taken from an interrupted run"));
 }
 
 void EditStream::run(const EditContext& context) {
@@ -84,11 +120,16 @@ void EditStream::run(const EditContext& context) {
     if (i == first) show_chosen(report_.batches.back().outcome);
     stopwatch_.lap_part("edit");
     if (i + 1 < batches_.size()) measure(context);
+    if (i + 1 < batches_.size() && recorder_) recorder_->close(report_.batches.back());
     if (schedule.saves_behind(i, batches_.size())) save();
     if (i + 1 < batches_.size()) show(report_.batches.back());
   }
-  stream_.changes = changes_of(parts_.transaction);
+  if (recorder_) {
+    recorder_->begin_finish(parts_.transaction);
+    weight_hashes_ = recorder_->hashes_of(parts_.transaction);
+  }
   parts_.job.editor->finish(context, parts_.transaction);
+  if (recorder_) recorder_->end_finish(parts_.transaction);
   for (const RoundingLoss& loss : write(context))
     report_.rounding.emplace_back(weight_name(parts_.session.files.config, loss.id), loss);
   report_.outcome = merged_outcome(report_.batches, parts_.session.requests.size());
@@ -110,13 +151,11 @@ void EditStream::edit_batch(const EditContext& context, const std::vector<int64_
   for (const int64_t index : batch) requests.push_back(parts_.session.requests[static_cast<size_t>(index)]);
   BatchReport report;
   report.requests = batch;
+  if (recorder_) recorder_->begin(state_, parts_.transaction);
   const auto begun = std::chrono::steady_clock::now();
-  report.outcome = parts_.job.editor->edit(context, requests, stream_.editor, parts_.transaction);
+  report.outcome = parts_.job.editor->edit(context, requests, state_, parts_.transaction);
   report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
-  if (report.outcome.columns.empty())  // dense changes have none: they are of all requests
-    for (const EditRequest& request : requests) stream_.request_ids.push_back(request.id);
-  for (const int64_t column : report.outcome.columns)
-    stream_.request_ids.push_back(requests[static_cast<size_t>(column)].id);
+  if (recorder_) recorder_->end(requests, report.outcome, state_, parts_.transaction);
   report_.batches.push_back(std::move(report));
 }
 
@@ -150,8 +189,7 @@ void EditStream::measure(const EditContext& context) {
 void EditStream::save() {
   parts_.ranks.together("progress", [&] {
     if (store_ == nullptr) return;
-    stream_.changes = changes_of(parts_.transaction);
-    store_->save({report_.batches, stream_}, parts_.session.requests);
+    store_->save({report_.batches, recorder_->history()}, parts_.session.requests);
   });
   stopwatch_.lap_part("save");
 }
@@ -175,6 +213,25 @@ void EditStream::note_after() {
   last.growth.clear();
   for (const auto& [name, loss] : report_.rounding) last.growth.emplace_back(name, loss.growth());
   if (batches_.size() > 1) show(last);
+  if (!recorder_) return;
+  if (static_cast<size_t>(report_.resumed_batches) < batches_.size()) recorder_->close(last);
+  recorder_->close_finish();
+}
+
+void EditStream::note_measured() {
+  if (!recorder_) return;
+  const std::string when = utc_now();
+  std::map<std::string, MeasuredEdit> edits;
+  for (size_t i = 0; i < report_.requests.size(); ++i) {
+    MeasuredEdit& edit = edits[report_.requests[i].id];
+    edit.before = shares_of(report_.before.requests[i]);
+    edit.after = shares_of(report_.after.requests[i]);
+    edit.when = when;
+    const Verdict& verdict = report_.verdicts[i];
+    if (verdict.fate != EditFate::kNotMeasured) edit.took = verdict.fate == EditFate::kTook;
+    edit.why = verdict.why;
+  }
+  recorder_->note_measured(report_.measured_on, weight_hashes_, edits);
 }
 
 }  // namespace lancet

@@ -3,20 +3,40 @@
 #include "edit_stream.h"
 #include "lancet/core/hash.h"
 #include "lancet/core/strings.h"
+#include "lancet/core/version.h"
 #include "lancet/runtime/collectives.h"
 #include "lancet/training/value_store.h"
 
 namespace lancet {
 
+namespace {
+
+/// Of a job whose edits are all there: no values, no solves, no passes over text.
+JobWork restoring(JobWork work) {
+  work.optimizes_values = false;
+  work.backward.reset();
+  work.batch = 1;
+  work.history_keys = 0;
+  if (work.packing != Packing::kByMoments) {
+    work.statistics_layers.clear();
+    work.statistics_tokens = 0;
+    work.samples_text = false;
+  }
+  return work;
+}
+
+}  // namespace
+
 MethodRun::MethodRun(const JobConfig& job, EditSession& session, Communicator& ranks,
-                     std::shared_ptr<PreparedMethod> prepared, std::optional<OutputOptions> output)
+                     std::shared_ptr<PreparedMethod> prepared, std::optional<OutputOptions> output, MethodWork kind)
     : job_(job),
       session_(session),
       ranks_(ranks),
-      prepared_(prepared ? std::move(prepared) : std::make_shared<PreparedMethod>()) {
+      prepared_(prepared ? std::move(prepared) : std::make_shared<PreparedMethod>()),
+      kind_(kind) {
   output_ = output.value_or(OutputOptions{.format = OutputFormat::kCheckpoint});
   form_ = make_output_form({output_, session.files, *job.editor, [this](int64_t layer) {
-                              return prepared_->statistics ? prepared_->statistics->moment(layer) : Tensor();
+                              return has_moments() ? prepared_->statistics->moment(layer) : Tensor();
                             }});
   if (needs_moments(output_) && !job.statistics)
     throw ConfigError(cat("output.rounding: it goes by statistics, and ", job.method,
@@ -25,10 +45,15 @@ MethodRun::MethodRun(const JobConfig& job, EditSession& session, Communicator& r
   // before the statistics' text is read: requests that cannot be placed fail here
   work_ = edit_work(job, session.files.config, {session.files.tokenizer.get(), session.requests, session.plan.size()},
                     assumptions);
-  if (job.continue_from && ranks.is_root()) earlier_.emplace(job, session.requests);
+  if (job.continue_from && ranks.is_root()) earlier_.emplace(job, session.requests, session.files.config);
   std::optional<JobStatistics>& statistics = prepared_->statistics;
-  if (job.editor->needs().statistics || needs_moments(output_)) {
+  if (kind_ == MethodWork::kRestores) work_ = restoring(std::move(work_));
+  if ((kind_ == MethodWork::kEdits && job.editor->needs().statistics) || needs_moments(output_)) {
     if (!statistics) statistics.emplace(job, session.files, ranks, session.corpus);
+    if (needs_moments(output_) && !statistics->has_moments())
+      throw ConfigError(
+          "output.rounding: it goes by the keys' second moments, and statistics.import_null_space has none: expected "
+          "output.rounding: nearest, or statistics of a corpus");
     session.corpus = statistics->corpus();
     statistics->describe(work_);
   }
@@ -43,7 +68,8 @@ void MethodRun::prepare(const CausalLM& model) {
   report_.devices = session_.devices;
   report_.ranks = ranks_.size();
   if (!prepared_->is_ready) {
-    if (const ContextOptions* contexts = job_.editor->contexts())
+    const bool asks_in_contexts = kind_ == MethodWork::kEdits || needs_moments(output_);
+    if (const ContextOptions* contexts = job_.editor->contexts(); contexts != nullptr && asks_in_contexts)
       prepared_->contexts = make_contexts(model, *session_.files.tokenizer, *contexts, job_.run.seed, ranks_);
     if (prepared_->statistics) prepared_->statistics->prepare(model, session_.base_hash, ranks_);
     prepared_->is_ready = true;
@@ -54,7 +80,7 @@ void MethodRun::prepare(const CausalLM& model) {
   if (const std::optional<NullSpaceRule> rule = job_.editor->needs().null_space; rule && !rule->below)
     for (const LayerStatistics& layer : report_.statistics.layers)
       if (layer.null_space_below) report_.chosen.push_back({"null_space_below", layer.layer, *layer.null_space_below});
-  if (output_.format == OutputFormat::kQuantised) prepared_->statistics->prepare_moments(ranks_);
+  if (output_.format == OutputFormat::kQuantised && has_moments()) prepared_->statistics->prepare_moments(ranks_);
   stopwatch_.lap("statistics");
 }
 
@@ -66,27 +92,42 @@ void MethodRun::edit(CausalLM& model, WeightTransaction& transaction, Start star
     report_.measured_on +=
         cat(", the others as ", quantiser_name(*job_.run.frozen), ", which the output does not have");
   transaction.write_as([this](const WeightTransaction::Entry& entry) { return form_->read_back(entry); });
-  EditStream stream({job_, session_, model, transaction, ranks_, *form_, earlier_requests()}, report_, stopwatch_);
+  EditStream stream({.job = job_,
+                     .session = session_,
+                     .model = model,
+                     .transaction = transaction,
+                     .ranks = ranks_,
+                     .form = *form_,
+                     .earlier = earlier_requests(),
+                     .recorded = start.records ? std::optional(recorded_setting()) : std::nullopt,
+                     .batches = std::move(start.batches)},
+                    report_, stopwatch_);
   if (job_.continue_from) {
-    StreamState state;
+    std::optional<EditHistory> earlier;
     ranks_.together("progress", [&] {
-      if (earlier_) state = earlier_->load(session_.base_hash, session_.files.config);
+      if (earlier_) earlier = earlier_->history(session_.base_hash);
     });
-    stream.begin_behind(std::move(state));
+    stream.begin_behind(std::move(earlier));
   }
   if (start.behind) stream.go_on_with(std::move(*start.behind));
-  report_.earlier_edits = stream.state().editor.edits;
+  report_.earlier_edits = stream.state().edits;
+  if (start.make_done) {
+    const EditContext asked(model, *session_.files.tokenizer, report_.contexts,
+                            prepared_->statistics ? prepared_->statistics->algebra() : LayerAlgebra{}, {ranks_});
+    EditHistory history = start.make_done(asked);
+    if (ranks_.is_root()) start.done = std::move(history);
+  }
+  stream.resume(start.done ? std::optional(progress_of(std::move(*start.done))) : std::nullopt);
   std::optional<ValueStore> values;
   std::optional<ProgressStore> progress;
   if (start.unfinished) {
     values.emplace(*start.unfinished, model_key(), [&transaction] { return transaction.changes_key(); });
-    if (ranks_.is_root())
-      progress.emplace(*start.unfinished, stream_facts(), session_.files.config, setting_key(transaction));
+    if (ranks_.is_root()) progress.emplace(*start.unfinished, session_.files.config, setting_key(transaction));
     stream.keep_in(progress ? &*progress : nullptr);
   }
   const EditContext context(model, *session_.files.tokenizer, report_.contexts,
                             prepared_->statistics ? prepared_->statistics->algebra() : LayerAlgebra{},
-                            {ranks_, values ? &*values : nullptr});
+                            {ranks_, values ? &*values : nullptr}, stream.systems());
   stream.run(context);
   report_.requantised = form_->losses();
   report_.after = session_.plan.run(model, "evaluate after", ranks_, &session_.before);
@@ -95,8 +136,28 @@ void MethodRun::edit(CausalLM& model, WeightTransaction& transaction, Start star
   const ConfigTree& editor = *job_.resolved.find("editor");
   report_.verdicts = judge_edits(report_, editor);
   for (std::string& warning : edit_warnings(report_, editor)) report_.outcome.warnings.push_back(std::move(warning));
+  stream.note_measured();
   stopwatch_.lap("evaluate after");
-  stream_ = stream.state();
+  if (stream.history() == nullptr) return;
+  history_ = *stream.history();
+  weight_hashes_ = stream.weight_hashes();
+  const Journal& journal = history_->journal();
+  for (const BatchEntry& batch : journal.batches())
+    report_.journal.push_back({batch.when, journal.settings()[batch.setting].method, batch.edits.size()});
+  report_.undone = journal.undone();
+}
+
+RecordedSetting MethodRun::recorded_setting() const {
+  ConfigTree job = job_.resolved;
+  for (const char* section : {"requests", "output", "continue_from"}) job.erase(section);
+  return {.base = journal_base(session_.files, session_.base_hash),
+          .setting = {.method = job_.method,
+                      .editor = editor_options(job_),
+                      .job = to_yaml(job),
+                      .contexts = report_.contexts,
+                      .statistics = prepared_->statistics ? prepared_->statistics->content_key() : "",
+                      .dtype = session_.model_dtype,
+                      .version = kVersion}};
 }
 
 /// Collective. On every rank, where their keys are part of what weights are written by; else none.
@@ -105,10 +166,9 @@ std::vector<EditRequest> MethodRun::earlier_requests() const {
   std::vector<std::string> lines;
   if (earlier_)
     for (const EditRequest& request : earlier_->requests()) lines.push_back(to_json_line(request));
-  std::vector<ConfigTree> records;
-  for (const std::string& line : broadcast_texts(ranks_, lines))
-    records.push_back(parse_config(line, "continue_from: requests.jsonl"));
-  return parse_requests(ConfigTree::list(std::move(records)));
+  std::vector<EditRequest> requests;
+  for (const std::string& line : broadcast_texts(ranks_, lines)) requests.push_back(parse_json_line(line));
+  return requests;
 }
 
 /// Everything but the requests and the options that a value depends on: config.json too says what the weights compute.

@@ -6,8 +6,8 @@
 #include <set>
 #include <utility>
 
-#include "edit/earlier_output.h"
 #include "edit/edit_checks.h"
+#include "edit/edit_recorder.h"
 #include "edit/edit_session.h"
 #include "edit/method_run.h"
 #include "lancet/core/error.h"
@@ -37,29 +37,6 @@ JobWork planned_work(const JobConfig& job, const ModelConfig& config) {
   std::vector<std::string> assumptions;  // `lancet plan` shows them
   const std::vector<EditRequest> requests(kPlannedRequests);
   return edit_work(job, config, {.tokenizer = nullptr, .requests = requests, .evaluation = {}}, assumptions);
-}
-
-size_t count_of(std::span<const WeightChanges> changes, WeightId id) {
-  for (const WeightChanges& weight : changes)
-    if (weight.id == id) return weight.deltas.size();
-  return 0;
-}
-
-/// What `all` has behind the changes that `before` has.
-std::vector<WeightChanges> changes_behind(std::span<const WeightChanges> before, std::vector<WeightChanges> all) {
-  for (WeightChanges& weight : all)
-    weight.deltas.erase(weight.deltas.begin(),
-                        weight.deltas.begin() + static_cast<ptrdiff_t>(count_of(before, weight.id)));
-  std::erase_if(all, [](const WeightChanges& weight) { return weight.deltas.empty(); });
-  return all;
-}
-
-void append(std::vector<WeightChanges>& to, std::span<const WeightChanges> more) {
-  for (const WeightChanges& weight : more) {
-    auto known = std::ranges::find_if(to, [&](const WeightChanges& each) { return each.id == weight.id; });
-    if (known == to.end()) known = to.insert(to.end(), {weight.id, {}});
-    known->deltas.insert(known->deltas.end(), weight.deltas.begin(), weight.deltas.end());
-  }
 }
 
 }  // namespace
@@ -98,15 +75,16 @@ class Session::Impl {
     method.prepare(model_);
     prepared_ = method.prepared();
     session.before = session.plan.run(model_, "evaluate before", alone());
-    const StreamState behind = stream();
+    if (!history_) history_.emplace(journal_base(*files_, session.base_hash));
     try {
       put_exact();
-      method.edit(model_, transaction_, {.unfinished = {}, .behind = behind.editor});
+      method.edit(model_, transaction_, {.behind = history_, .records = true});
     } catch (...) {
       put_back();
       throw;
     }
-    note(session, method, behind);
+    history_ = method.history();
+    finishes_.push_back(history_->finish());
     return std::move(method.report());
   }
 
@@ -132,28 +110,23 @@ class Session::Impl {
   }
 
   bool undo() {
-    if (edits_.empty()) return false;
-    edits_.pop_back();
+    if (edits() == 0) return false;
+    finishes_.pop_back();
+    history_->forget_last_batch(finishes_.empty() ? std::vector<WeightChanges>() : finishes_.back());
     put_back();
     return true;
   }
 
-  int64_t edits() const { return static_cast<int64_t>(edits_.size()); }
+  int64_t edits() const { return history_ ? static_cast<int64_t>(history_->batches().size()) : 0; }
 
   void save(const fs::path& target, IfExists policy) {
     check_apart(target, files_->checkpoint.folder());
     const OutputLock lock(target, kEditOutput);
     OutputFolder folder(target, policy, kEditOutput);
-    std::vector<EditRequest> requests;
-    for (const DoneEdit& edit : edits_) requests.insert(requests.end(), edit.requests.begin(), edit.requests.end());
-    const StreamState all = stream();
     const OutputOptions output = resolve_output({}, *files_, job_.editor->targets(files_->config));
+    const EditHistory none(journal_base(*files_, files_->checkpoint.content_hash()));
     write_edited_model(*files_, *make_output_form({output, *files_, *job_.editor, {}}), transaction_.entries(),
-                       {.earlier = {},
-                        .requests = requests,
-                        .stream = all,
-                        .facts = {{job_.method, files_->checkpoint.content_hash()}, editor_options(job_)}},
-                       folder.staging());
+                       history_ ? *history_ : none, folder.staging(), HistoryParts::kAll);
     count_progress();  // the last place where it can be cancelled
     folder.commit();
   }
@@ -161,20 +134,11 @@ class Session::Impl {
   Reporter& reporter() { return reporter_; }
 
  private:
-  /// One call of edit().
-  struct DoneEdit {
-    std::vector<EditRequest> requests;
-    EditorState state;                     ///< behind it
-    std::vector<WeightChanges> changes;    ///< its own
-    std::vector<WeightChanges> last;       ///< what the method does behind the last edit, while this is the last one
-    std::vector<std::string> request_ids;  ///< of each column of its low-rank changes
-  };
-
   void check_ids(std::span<const EditRequest> requests) const {
     if (requests.empty()) throw ConfigError("requests: expected at least one, got none");
     std::set<std::string> known;
-    for (const DoneEdit& edit : edits_)
-      for (const EditRequest& request : edit.requests) known.insert(request.id);
+    if (history_)
+      for (const EditRequest& request : history_->requests()) known.insert(request.id);
     for (const EditRequest& request : requests)
       if (!known.insert(request.id).second)
         throw ConfigError(
@@ -182,22 +146,13 @@ class Session::Impl {
                 visible_text(request.id), "' twice"));
   }
 
-  /// As another job can go on with it.
-  StreamState stream() const {
-    StreamState all;
-    all.editor = edits_.empty() ? job_.editor->make_state() : edits_.back().state;
-    for (const DoneEdit& edit : edits_) {
-      append(all.changes, edit.changes);
-      all.request_ids.insert(all.request_ids.end(), edit.request_ids.begin(), edit.request_ids.end());
-    }
-    return all;
-  }
+  bool has_finish() const { return history_ && !history_->finish().empty(); }
 
   /// What the next edit is made on.
   void put_exact() {
-    if (edits_.empty() || edits_.back().last.empty()) return transaction_.put_exact();
+    if (!has_finish()) return transaction_.put_exact();
     transaction_.rollback();
-    restore_changes(stream().changes, model_, transaction_);
+    restore_changes(history_->changes(), model_, transaction_);
   }
 
   /// The weights as the edits that stand leave them, from the unedited ones on: the same additions in the same order
@@ -207,19 +162,9 @@ class Session::Impl {
     transaction_.filter_with({});
     transaction_.write_as({});
     transaction_.rollback();
-    restore_changes(stream().changes, model_, transaction_);
-    if (!edits_.empty()) restore_changes(edits_.back().last, model_, transaction_);
+    if (history_) restore_changes(history_->changes(), model_, transaction_);
+    if (has_finish()) restore_changes(history_->finish(), model_, transaction_);
     transaction_.round_as_written();
-  }
-
-  void note(EditSession& session, const MethodRun& method, const StreamState& behind) {
-    const StreamState& now = method.stream();
-    DoneEdit done{.requests = std::move(session.requests),
-                  .state = now.editor,
-                  .changes = changes_behind(behind.changes, now.changes),
-                  .last = changes_behind(now.changes, changes_of(transaction_)),
-                  .request_ids = now.request_ids};
-    edits_.push_back(std::move(done));
   }
 
   Reporter& reporter_;
@@ -231,8 +176,9 @@ class Session::Impl {
   CausalLM model_;
   MemoryWatch memory_watch_;
   WeightTransaction transaction_;
-  std::shared_ptr<PreparedMethod> prepared_;  ///< of the unedited model; null before the first edit
-  std::vector<DoneEdit> edits_;
+  std::shared_ptr<PreparedMethod> prepared_;          ///< of the unedited model; null before the first edit
+  std::optional<EditHistory> history_;                ///< a batch for each call of edit() that stands
+  std::vector<std::vector<WeightChanges>> finishes_;  ///< what the method did behind each of them, while it was last
   int64_t next_id_ = 0;
 };
 

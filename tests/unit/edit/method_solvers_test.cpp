@@ -38,7 +38,7 @@ int64_t rank_of(const Tensor& matrix) {
 
 TEST(SolveEquality, GivesEveryKeyItsValue) {
   const Tensor lower = factor(), keys = random(kSize, 5), residuals = random(7, 5), weight = random(7, kSize);
-  const Tensor delta = to_dense(solve_equality({lower, 20.0, 0.0, keys, residuals}));
+  const Tensor delta = to_dense(solve_equality({lower, 20.0, 0.0, keys, residuals}).change);
   const Tensor wanted = weight.matmul(keys) + residuals;
   EXPECT_LE(nmse((weight + delta).matmul(keys), wanted), kExactSolve);
   EXPECT_EQ(rank_of(delta), 5);
@@ -47,7 +47,7 @@ TEST(SolveEquality, GivesEveryKeyItsValue) {
 TEST(SolveEquality, IsTheSmallestSuchChangeOnText) {
   // among all changes with Delta K = R the one of least trace(Delta C Delta^T): any other direction costs more
   const Tensor lower = factor(), keys = random(kSize, 3), residuals = random(4, 3);
-  const Tensor delta = to_dense(solve_equality({lower, 20.0, 0.0, keys, residuals}));
+  const Tensor delta = to_dense(solve_equality({lower, 20.0, 0.0, keys, residuals}).change);
   const Tensor elsewhere =
       random(4, kSize).matmul(torch::eye(kSize, torch::kDouble) - keys.matmul(at::linalg_pinv(keys)));
   EXPECT_LE(delta.matmul(covariance()).mul(elsewhere).sum().abs().item<double>(),
@@ -56,7 +56,7 @@ TEST(SolveEquality, IsTheSmallestSuchChangeOnText) {
 
 TEST(SolveEquality, WithSlackSatisfiesItsNormalEquations) {
   const Tensor keys = random(kSize, 6), residuals = random(4, 6), system = 20.0 * covariance();
-  const Tensor delta = to_dense(solve_equality({factor(), 20.0, 0.1, keys, residuals}));
+  const Tensor delta = to_dense(solve_equality({factor(), 20.0, 0.1, keys, residuals}).change);
   // Delta = M K^T A^{-1} with M (K^T A^{-1} K + mu I) = R, so Delta K + mu M = R
   const Tensor inner = delta.matmul(system);  // M K^T
   const Tensor m = inner.matmul(at::linalg_pinv(keys.t()));
@@ -66,7 +66,7 @@ TEST(SolveEquality, WithSlackSatisfiesItsNormalEquations) {
 TEST(SolveEquality, OfOneKeyIsTheRankOneUpdate) {
   const Tensor key = random(kSize, 1), residual = random(4, 1);
   const Tensor one = to_dense(solve_rank_one({factor(), key.squeeze(1), key.squeeze(1), residual.squeeze(1)}));
-  EXPECT_LE(nmse(to_dense(solve_equality({factor(), 7.0, 0.0, key, residual})), one), kExactSolve);
+  EXPECT_LE(nmse(to_dense(solve_equality({factor(), 7.0, 0.0, key, residual}).change), one), kExactSolve);
 }
 
 TEST(SolveEquality, RefusesKeysThatDependOnEachOther) {

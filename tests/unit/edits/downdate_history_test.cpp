@@ -110,7 +110,7 @@ TEST_F(DowndateHistory, IsTheStreamWithoutTheEdits) {
       const Downdated downdated = without_edits(history, ids, {.solve = solve.again, .report = {}});
       expect_same(put(history, downdated, ids), stream(fewer, solve), cat(solve.name, ", without ", *ids.begin()));
       EXPECT_LE(downdated.error, kClose);
-      for (const BatchEntry& entry : downdated.entries) EXPECT_TRUE(entry.weights.empty() && entry.data.empty());
+      for (const BatchEntry& entry : downdated.entries) EXPECT_TRUE(entry.weights.empty() && entry.changes.empty());
     }
 }
 

@@ -84,7 +84,7 @@ TEST(Downdate, TakesSharedKeysTogetherAlone) {
 TEST(Downdate, OfTheEntryRenumbersColumns) {
   BatchEntry entry = entry_of(4, 2);
   entry.weights = {{"w", "h"}};
-  entry.data = "d";
+  entry.changes = entry.solved = "d";
   entry.report = {{"all", 4}};
   const BatchEntry fewer = without_edits(entry, {0, 2}, [](const nlohmann::ordered_json& report, const auto& kept) {
     EXPECT_EQ(kept, (std::vector<int64_t>{1, 3}));
@@ -94,7 +94,7 @@ TEST(Downdate, OfTheEntryRenumbersColumns) {
   EXPECT_EQ(fewer.edits[0].request.id, "e1");
   EXPECT_EQ(fewer.edits[1].request.id, "e3");
   EXPECT_EQ(fewer.columns, (std::vector<int64_t>{0, 1, 0, 1}));
-  EXPECT_TRUE(fewer.data.empty() && fewer.weights.empty());
+  EXPECT_TRUE(fewer.changes.empty() && fewer.solved.empty() && fewer.weights.empty());
   EXPECT_EQ(fewer.report.at("of"), 4);
   EXPECT_TRUE(without_edits(entry, {0}, {}).report.is_null());
 }

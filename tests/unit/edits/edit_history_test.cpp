@@ -33,7 +33,8 @@ struct EditHistoryTest : public ::testing::Test {
     return {{kDown2, {DenseDelta{torch::full({32, 48}, 0.5, torch::kDouble)}}}};
   }
 
-  fs::path data(const std::string& hash) const { return folder.path() / "data" / (hash + ".safetensors"); }
+  fs::path changes(const std::string& hash) const { return folder.path() / "changes" / (hash + ".safetensors"); }
+  fs::path solved(const std::string& hash) const { return folder.path() / "solved" / (hash + ".safetensors"); }
   EditHistory load() const { return EditHistory::load(folder.path(), tiny.config); }
 
   void expect_refused(const std::string& words, const std::string& what = "") const {
@@ -58,9 +59,11 @@ TEST_F(EditHistoryTest, ComesBackBitByBit) {
   expect_same_batch(again.batches()[0], history_batch(2, 1));
   expect_same_batch(again.batches()[1], history_batch(1, 2));
   expect_same_changes(again.finish(), finish());
-  size_t n_files = 0;
-  for (const auto& file : fs::directory_iterator(folder / "data")) n_files += file.is_regular_file();
-  EXPECT_EQ(n_files, 3u);
+  const auto n_files = [&](const char* in) {
+    return std::distance(fs::directory_iterator(folder / in), fs::directory_iterator());
+  };
+  EXPECT_EQ(n_files("changes"), 3);
+  EXPECT_EQ(n_files("solved"), 2);
   // and written again, the same bytes
   const TempDir other;
   again.write(other.path(), tiny.config);
@@ -127,20 +130,22 @@ TEST_F(EditHistoryTest, OfAbsentSwappedOrDamagedDataIsRefused) {
   const EditHistory history = some_history();
   history.write(folder.path(), tiny.config);
   const std::vector<BatchEntry>& entries = history.journal().batches();
-  const fs::path first = data(entries[0].data), second = data(entries[1].data), last = data(history.journal().finish());
-  for (const fs::path& file : {first, second, last}) {
+  const fs::path first = changes(entries[0].changes), second = changes(entries[1].changes),
+                 last = changes(history.journal().finish()), own = solved(entries[0].solved),
+                 others = solved(entries[1].solved);
+  for (const fs::path& file : {first, second, last, own}) {
     fs::rename(file, folder / "away");
     expect_refused(file.string(), "absent");
     fs::rename(folder / "away", file);
   }
-  for (const auto& [one, other] : {std::pair{first, second}, {second, last}}) {
+  for (const auto& [one, other] : {std::pair{first, second}, {second, last}, {own, others}}) {
     const std::string bytes = read_text_file(one, "test");
     fs::copy_file(other, one, fs::copy_options::overwrite_existing);
-    expect_refused("files of edits/data were mixed up", one.string());
+    expect_refused("files of edits/ were mixed up", one.string());
     write_text_file(one, bytes);
   }
   std::mt19937_64 random(20261123);
-  for (const fs::path& file : {first, last}) {
+  for (const fs::path& file : {first, last, own}) {
     const std::string intact = read_text_file(file, "test");
     for (int i = 0; i < 100; ++i) {
       std::string bytes = intact;
@@ -169,28 +174,53 @@ TEST_F(EditHistoryTest, OfAnotherModelIsRefused) {
   }
 }
 
+/// Without what the changes were solved from.
+TEST_F(EditHistoryTest, OfChangesAloneComesBackWithoutTheRest) {
+  const EditHistory history = some_history();
+  history.write(folder.path(), tiny.config, {.parts = HistoryParts::kChanges});
+  EXPECT_FALSE(fs::exists(folder / "solved"));
+  const EditHistory again = load();
+  EXPECT_FALSE(again.has_solved());
+  expect_same_changes(again.all_changes(), history.all_changes());
+  EXPECT_TRUE(again.batches()[0].systems.empty());
+}
+
+TEST_F(EditHistoryTest, LinksToWhatLiesThereAlready) {
+  EditHistory history = some_history();
+  history.write(folder.path(), tiny.config);
+  const fs::path first = changes(history.journal().batches()[0].changes);
+  history.add(history_entry({"d"}), history_batch(1, 4), tiny.config);
+  const TempDir next(folder.path().parent_path());
+  history.write(next.path(), tiny.config, {.earlier = folder.path()});
+  EXPECT_TRUE(fs::equivalent(first, next.path() / "changes" / first.filename()));
+  EXPECT_EQ(EditHistory::load(next.path(), tiny.config).journal().text(), history.journal().text());
+}
+
 /// A hash is what the journal says: it must not lead out of the folder.
 TEST_F(EditHistoryTest, HashesThatArePathsAreRefused) {
   const EditHistory history = some_history();
   history.write(folder.path(), tiny.config);
-  const std::string hash = history.journal().batches()[0].data;
-  fs::copy_file(data(hash), folder / "x.safetensors");
+  const std::string hash = history.journal().batches()[0].changes, solved_hash = history.journal().batches()[0].solved;
+  fs::copy_file(changes(hash), folder / "x.safetensors");
   for (const std::string& name : {std::string("../x"), std::string("x"), folder.path().string() + "/x",
                                   std::string(32, '.'), std::string(32, 'g'), std::string("../") + hash.substr(3),
                                   std::string(31, '0'), std::string(32, 'A'), std::string()}) {
-    Journal journal({.weights = "aa"});
-    journal.add_setting({.method = "memit"});
-    BatchEntry entry = history_entry({"a", "b"});
-    entry.data = name;
-    journal.add_batch(entry);
-    write_text_file(folder / kJournalFile, journal.text());
-    expect_refused("expected 32 hexadecimal digits", name);
+    for (const bool is_of_changes : {true, false}) {
+      Journal journal({.weights = "aa"});
+      journal.add_setting({.method = "memit"});
+      BatchEntry entry = history_entry({"a", "b"});
+      entry.changes = is_of_changes ? name : hash;
+      entry.solved = is_of_changes ? solved_hash : name;
+      journal.add_batch(entry);
+      write_text_file(folder / kJournalFile, journal.text());
+      expect_refused("expected 32 hexadecimal digits", name);
+    }
   }
 }
 
 /// Of shapes that do not fit each other, each in a file whose hash is right.
 TEST_F(EditHistoryTest, OfPartsThatDoNotFitIsRefused) {
-  const auto expect_batch_refused = [&](const char* what, const auto& change, const std::string& words = "") {
+  const auto expect_batch_refused = [&](const char* what, const auto& change) {
     EditedBatch batch = history_batch(2, 1);
     change(batch);
     EditHistory history({});
@@ -198,7 +228,7 @@ TEST_F(EditHistoryTest, OfPartsThatDoNotFitIsRefused) {
     BatchEntry entry = history_entry({"a", "b"});
     history.add(entry, batch, tiny.config);
     history.write(folder.path(), tiny.config);
-    expect_refused(words, what);
+    expect_refused("", what);
   };
   expect_batch_refused("keys of another number",
                        [](EditedBatch& batch) { batch.systems[0].keys_FN = random_f64(48, 3); });

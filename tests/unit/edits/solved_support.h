@@ -73,7 +73,7 @@ inline Solve equality(const Statistics& statistics, double weight, double slack)
   return {.name = cat("equality ", weight, ", slack ", slack),
           .solve =
               [=](const Tensor& keys, const Tensor& residuals, const Tensor&) {
-                return solve_equality({statistics.lower_FF, weight, slack, keys, residuals});
+                return solve_equality({statistics.lower_FF, weight, slack, keys, residuals}).change;
               },
           .inverse_gram =
               [=](const Tensor& keys) {

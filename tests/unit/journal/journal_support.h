@@ -36,7 +36,8 @@ inline BatchEntry some_batch(const std::vector<std::string>& ids) {
     batch.columns.push_back(static_cast<int64_t>(batch.edits.size()));
     batch.edits.push_back(some_edit(id));
   }
-  batch.data = "0123456789abcdef0123456789abcdef";
+  batch.changes = "0123456789abcdef0123456789abcdef";
+  batch.solved = "00000000000000000123456789abcdef";
   batch.weights = {{"model.layers.3.mlp.down_proj.weight", "00112233445566778899aabbccddeeff"}};
   batch.report = {{"seconds", 1.25}, {"outcome", {{"requests", {1, nullptr}}}}};
   return batch;
@@ -52,7 +53,7 @@ inline Journal some_journal() {
   journal.add_setting({.method = "memit", .editor = "layers: [1]\n", .contexts = {"{}", "I am. {}"}, .dtype = "f32"});
   journal.add_batch(some_batch({"a", "b"}));
   journal.add_batch(some_batch({"c"}));
-  journal.add_measure("the weights", {{"a", some_measure(0.75)}, {"c", some_measure(1.0 / 3)}});
+  journal.add_measure("the weights", {{"w", "h"}}, {{"a", some_measure(0.75)}, {"c", some_measure(1.0 / 3)}});
   journal.undo({.when = "2026-11-23T08:00:02Z", .keeps = 1, .edits = {"c"}});
   journal.add_finish("fedcba9876543210fedcba9876543210");
   return journal;

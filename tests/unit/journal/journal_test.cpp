@@ -39,7 +39,8 @@ TEST(Journal, ComesBackAsItWasWritten) {
   const BatchEntry &batch = again.batches()[0], expected = some_batch({"a", "b"});
   EXPECT_EQ(batch.when, expected.when);
   EXPECT_EQ(batch.columns, (std::vector<int64_t>{0, 1}));
-  EXPECT_EQ(batch.data, expected.data);
+  EXPECT_EQ(batch.changes, expected.changes);
+  EXPECT_EQ(batch.solved, expected.solved);
   EXPECT_EQ(batch.weights.at(0).weight, expected.weights[0].weight);
   EXPECT_EQ(batch.weights.at(0).hash, expected.weights[0].hash);
   EXPECT_EQ(batch.report.dump(), expected.report.dump());
@@ -75,7 +76,7 @@ TEST(Journal, IsOnlyAddedTo) {
   expect_longer("setting");
   journal.add_batch(some_batch({"a"}));
   expect_longer("batch");
-  journal.add_measure("it", {{"a", some_measure(1)}});
+  journal.add_measure("it", {}, {{"a", some_measure(1)}});
   expect_longer("measure");
   journal = read_back(journal);
   journal.add_finish("0");
@@ -99,7 +100,7 @@ TEST(Journal, TakesBatchesAway) {
   Journal journal({});
   journal.add_setting({.method = "memit"});
   for (const char* id : {"a", "b", "c"}) journal.add_batch(some_batch({id, std::string(id) + "2"}));
-  journal.add_measure("it", {{"a", some_measure(1)}, {"b", some_measure(1)}, {"b2", some_measure(1)}});
+  journal.add_measure("it", {}, {{"a", some_measure(1)}, {"b", some_measure(1)}, {"b2", some_measure(1)}});
   journal.add_finish("0");
   journal.undo({.mode = UndoMode::kDowndate, .keeps = 1, .edits = {"b"}, .gives_up = "nothing"});
   EXPECT_EQ(standing(journal), (std::vector<std::string>{"a", "a2"}));
@@ -129,7 +130,7 @@ TEST(Journal, TheLastBatchesTakeTheirMeasuresAlong) {
   journal.add_setting({});
   journal.add_batch(some_batch({"a"}));
   journal.add_batch(some_batch({"b"}));
-  journal.add_measure("it", {{"a", some_measure(1)}, {"b", some_measure(1)}});
+  journal.add_measure("it", {}, {{"a", some_measure(1)}, {"b", some_measure(1)}});
   journal.undo({.mode = UndoMode::kLast, .keeps = 1});
   EXPECT_TRUE(journal.measured().contains("a"));
   EXPECT_FALSE(journal.measured().contains("b"));
@@ -160,8 +161,8 @@ TEST(Journal, RefusesWhatItCouldNotRead) {
   refuses("too many", [&] { journal.undo({.keeps = 2}); });
   refuses("not behind", [&] { journal.undo({.keeps = 1, .edits = {"a"}}); });
   const double nan = std::numeric_limits<double>::quiet_NaN();
-  refuses("not finite", [&] { journal.add_measure("it", {{"a", some_measure(nan)}}); });
-  refuses("measures of others", [&] { journal.add_measure("it", {{"c", some_measure(1)}}); });
+  refuses("not finite", [&] { journal.add_measure("it", {}, {{"a", some_measure(nan)}}); });
+  refuses("measures of others", [&] { journal.add_measure("it", {}, {{"c", some_measure(1)}}); });
 }
 
 TEST(Journal, IsTheSameOnceWrittenWhateverItIsGiven) {
@@ -177,6 +178,36 @@ TEST(Journal, IsTheSameOnceWrittenWhateverItIsGiven) {
   EXPECT_EQ(again.text(), journal.text());
   EXPECT_EQ(again.batches()[0].report.dump(), journal.batches()[0].report.dump());
   EXPECT_EQ(again.batches()[0].report.at("small"), 5e-324);
+}
+
+TEST(Journal, NamesTheWeightsThatWereMeasuredWhileTheyStand) {
+  Journal journal({});
+  journal.add_setting({});
+  journal.add_batch(some_batch({"a"}));
+  journal.add_measure("it", {{"w", "h"}}, {{"a", some_measure(1)}});
+  ASSERT_EQ(read_back(journal).measured_weights().size(), 1u);
+  EXPECT_EQ(read_back(journal).measured_weights()[0].hash, "h");
+  journal.add_batch(some_batch({"b"}));
+  EXPECT_TRUE(journal.measured_weights().empty());
+}
+
+TEST(Journal, ForgetsABatchThatNobodyWrote) {
+  Journal journal({});
+  journal.add_setting({});
+  journal.add_batch(some_batch({"a"}));
+  journal.add_finish("0");
+  const std::string before = journal.text();
+  journal.add_batch(some_batch({"b"}));
+  journal.add_finish("1");
+  journal.add_measure("it", {}, {{"b", some_measure(1)}});
+  journal.forget_last_batch();
+  EXPECT_EQ(journal.text(), before);
+  EXPECT_EQ(journal.finish(), "0");
+  EXPECT_FALSE(journal.has("b"));
+  EXPECT_TRUE(journal.measured().empty());
+  EXPECT_EQ(standing(journal), std::vector<std::string>{"a"});
+  journal.forget_last_batch();
+  EXPECT_THROW(journal.forget_last_batch(), std::logic_error);
 }
 
 TEST(Journal, TellsTheTime) {
