@@ -1,6 +1,10 @@
 #include "journal_entries.h"
 
+#include <algorithm>
+#include <limits>
+
 #include "lancet/core/error.h"
+#include "lancet/core/strict_json.h"
 #include "lancet/core/strings.h"
 
 namespace lancet {
@@ -8,6 +12,27 @@ namespace {
 
 /// In the order of UndoMode.
 constexpr const char* kUndoModes[] = {"last", "downdate", "replay"};
+
+/// A number of another kind would be cut to one.
+int64_t whole_number(const EntryJson& json) {
+  if (!json.is_number_integer() ||
+      (json.is_number_unsigned() && json.get<uint64_t>() > std::numeric_limits<int64_t>::max()))
+    throw ConfigError(cat("expected a whole number, got ", printable(json.dump())));
+  return json.get<int64_t>();
+}
+
+size_t count_of(const EntryJson& json) {
+  const int64_t count = whole_number(json);
+  if (count < 0) throw ConfigError(cat("expected a number from 0 on, got ", count));
+  return static_cast<size_t>(count);
+}
+
+std::vector<int64_t> whole_numbers(const EntryJson& list) {
+  if (!list.is_array()) throw ConfigError(cat("expected a list of whole numbers, got ", printable(list.dump())));
+  std::vector<int64_t> numbers;
+  for (const EntryJson& number : list) numbers.push_back(whole_number(number));
+  return numbers;
+}
 
 EntryJson shares_json(const std::map<std::string, double>& shares) {
   EntryJson json = EntryJson::object();
@@ -37,9 +62,9 @@ EntryJson record_json(const EditRecord& edit) {
 EditRecord record_of(const EntryJson& json) {
   EditRecord edit;
   edit.request = parse_json_line(json.at("request").dump());
-  edit.prompt_ids = json.at("prompt_ids").get<std::vector<TokenId>>();
-  edit.target_ids = json.at("target_ids").get<std::vector<TokenId>>();
-  edit.lookup = json.at("lookup").get<int64_t>();
+  edit.prompt_ids = whole_numbers(json.at("prompt_ids"));
+  edit.target_ids = whole_numbers(json.at("target_ids"));
+  edit.lookup = whole_number(json.at("lookup"));
   if (edit.lookup < -1 || edit.lookup >= static_cast<int64_t>(edit.prompt_ids.size()))
     throw ConfigError(cat("lookup: expected a place among ", edit.prompt_ids.size(), " ids, got ", edit.lookup));
   return edit;
@@ -82,10 +107,10 @@ EntryJson to_entry(const BatchEntry& batch) {
 
 BatchEntry batch_of_entry(const EntryJson& entry) {
   BatchEntry batch;
-  batch.setting = entry.at("setting").get<size_t>();
+  batch.setting = count_of(entry.at("setting"));
   batch.when = entry.at("when");
   for (const EntryJson& edit : entry.at("edits")) batch.edits.push_back(record_of(edit));
-  batch.columns = entry.at("columns").get<std::vector<int64_t>>();
+  batch.columns = whole_numbers(entry.at("columns"));
   for (const int64_t column : batch.columns)
     if (column < 0 || column >= static_cast<int64_t>(batch.edits.size()))
       throw ConfigError(cat("columns: expected places among ", batch.edits.size(), " edits, got ", column));
@@ -143,7 +168,7 @@ UndoEntry undo_of_entry(const EntryJson& entry) {
   const auto* const found = std::find(std::begin(kUndoModes), std::end(kUndoModes), mode);
   if (found == std::end(kUndoModes)) throw ConfigError(cat("mode: expected last, downdate or replay, got ", mode));
   undo.mode = static_cast<UndoMode>(found - std::begin(kUndoModes));
-  undo.keeps = entry.at("keeps").get<size_t>();
+  undo.keeps = count_of(entry.at("keeps"));
   undo.edits = entry.at("edits").get<std::vector<std::string>>();
   undo.gives_up = entry.at("gives_up");
   return undo;

@@ -120,21 +120,24 @@ class Journal {
   size_t add_setting(const EditSetting& setting);
   bool has(const std::string& id) const { return ids_.contains(id); }
 
-  /// Throws: std::logic_error for an id that stands already, a setting that is none, and a batch without edits.
-  void add_batch(BatchEntry batch);
-  /// Leaves no trace of it, nor of what came behind it: of a batch that nobody has written yet, added last.
-  void forget_last_batch();
-  void add_finish(std::string changes);
+  /// These throw std::logic_error for what read() would refuse: an id that stands already, a setting that is none,
+  /// a batch without edits, shares that are not finite, measures of what does not stand; and leave all as it was.
+  void add_batch(const BatchEntry& batch);
+  void add_finish(const std::string& changes);
   void add_measure(const std::string& on, const std::vector<WeightHash>& weights,
                    const std::map<std::string, MeasuredEdit>& edits);
-  /// Takes the batches behind the first `keeps` away. Throws: std::logic_error when there are not so many.
-  void undo(UndoEntry undo);
+  /// Takes the batches behind the first `keeps` away, in which undo.edits stand. Those of them that come back in later
+  /// batches (all but undo.edits, unless the mode is kLast) keep their measures.
+  void undo(const UndoEntry& undo);
+  /// Leaves no trace of it, nor of what came behind it: of a batch that nobody has written yet, added last.
+  void forget_last_batch();
 
   /// All of it, as read() takes it: a line each, and a last one that says how many they are.
   std::string text() const;
 
  private:
   void add(nlohmann::ordered_json entry);
+  void add_own(const nlohmann::ordered_json& entry);
   void apply(const nlohmann::ordered_json& entry);
 
   std::vector<nlohmann::ordered_json> entries_;
