@@ -37,6 +37,7 @@ void add_init(CLI::App& app, Action& action);
 void add_inspect(CLI::App& app, Action& action);
 void add_launch(CLI::App& app, Action& action);
 void add_log(CLI::App& app, Action& action);
+void add_merge(CLI::App& app, Action& action);
 void add_plan(CLI::App& app, Action& action);
 void add_presets(CLI::App& app, Action& action);
 void add_quantise(CLI::App& app, Action& action);

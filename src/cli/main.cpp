@@ -51,6 +51,7 @@ ExitCode run(int argc, char** argv) {
   add_log(app, action);
   add_apply(app, action);
   add_undo(app, action);
+  add_merge(app, action);
   add_stats(app, action);
   add_compare(app, action);
   add_completion(app, action);
