@@ -15,7 +15,7 @@ using testing::run_ranks;
 using testing::set_fake_device_count;
 using testing::StreamJobs;
 
-const std::vector<std::pair<std::string, std::string>> kMethods{
+const std::vector<std::pair<std::string, std::string>> kAppliedMethods{
     {"memit", kMemit},
     {"automatic", "{method: memit, layers: [0, 1], values: {steps: 3, lr: 0.1, batch: 2}, contexts: ['{}']}"},
     {"alphaedit",
@@ -49,17 +49,17 @@ class AppliedJobs : public StreamJobs {
   fs::path place(const std::string& output) const { return folder_ / output; }
 
   MadeOutput apply(const std::string& from, const std::string& to, std::vector<std::string> overrides = {}) const {
-    return run_apply_job({.edits = place(from), .out = place(to), .overrides = std::move(overrides)}, testing::alone());
+    return run_apply_job({.edits = place(from), .out = place(to), .overrides = std::move(overrides)}, alone());
   }
   MadeOutput undo(const std::string& from, const std::string& to, EditSelection selection,
                   std::optional<UndoMode> mode = {}) const {
     return run_undo_job({.output = place(from), .out = place(to), .selection = std::move(selection), .mode = mode},
-                        testing::alone());
+                        alone());
   }
 };
 
-class EachMethodAsData : public AppliedJobs, public ::testing::WithParamInterface<std::pair<std::string, std::string>> {
-};
+class EachMethodAsData : public AppliedJobs,
+                         public ::testing::WithParamInterface<std::pair<std::string, std::string>> {};
 
 TEST_P(EachMethodAsData, IsAppliedTakenBackAndReplayedToTheBit) {
   const auto& [name, editor] = GetParam();
@@ -81,7 +81,7 @@ TEST_P(EachMethodAsData, IsAppliedTakenBackAndReplayedToTheBit) {
   EXPECT_EQ(file("replayed"), file("seven"));
 }
 
-INSTANTIATE_TEST_SUITE_P(Methods, EachMethodAsData, ::testing::ValuesIn(kMethods), [](const auto& method) {
+INSTANTIATE_TEST_SUITE_P(Methods, EachMethodAsData, ::testing::ValuesIn(kAppliedMethods), [](const auto& method) {
   std::string name = method.param.first;
   std::erase(name, '-');
   return name;
@@ -108,11 +108,10 @@ TEST_F(AppliedJobs, SayWhereTheBytesDiffer) {
   edit("whole");
   // a journal that expects other bytes, chained as it should be
   EditHistory history = EditHistory::load(place("whole") / kEditsFolder, tiny_.config);
-  BatchEntry last = history.journal().batches().back();
-  const EditedBatch data = history.batches().back();
-  history.undo({.when = "now", .keeps = history.batches().size() - 1});
-  last.weights.front().hash = std::string(32, '0');
-  history.add(last, data, tiny_.config);
+  std::vector<WeightHash> weights = history.journal().measured_weights();
+  ASSERT_FALSE(weights.empty());
+  weights.front().hash = std::string(32, '0');
+  history.journal().add_measure("others", weights, history.journal().measured());
   fs::create_directories(place("other") / kEditsFolder);
   history.write(place("other") / kEditsFolder, tiny_.config);
   fs::copy_file(place("whole") / "job.yaml", place("other") / "job.yaml");
@@ -126,10 +125,11 @@ TEST_F(AppliedJobs, KeepAKilledReplaysBatches) {
   edit("whole");
   const std::string first = EditHistory::load(place("whole") / kEditsFolder, tiny_.config).requests().front().id;
   testing::Interrupted ranks("solve", 5);
-  const UndoJob job{.output = place("whole"), .out = place("less"), .selection = {.ids = {first}}, .mode = UndoMode::kReplay};
+  const UndoJob job{
+      .output = place("whole"), .out = place("less"), .selection = {.ids = {first}}, .mode = UndoMode::kReplay};
   EXPECT_THROW(run_undo_job(job, ranks), std::runtime_error);
   EXPECT_FALSE(fs::exists(place("less")));
-  const MadeOutput made = run_undo_job(job, testing::alone());
+  const MadeOutput made = run_undo_job(job, alone());
   EXPECT_GT(made.report.resumed_batches, 0);
   undo("whole", "at_once", {.ids = {first}}, UndoMode::kReplay);
   EXPECT_EQ(file("less"), file("at_once"));

@@ -13,13 +13,14 @@
 namespace lancet {
 
 struct MergeJob {
-  std::vector<std::filesystem::path> edits;  ///< outputs of `lancet edit`, two or more
-  std::filesystem::path model;               ///< empty: where the first one's base lay
-  std::filesystem::path out;
+  std::vector<std::filesystem::path> edits = {};  ///< outputs of `lancet edit`, two or more
+  std::filesystem::path model = {};               ///< empty: where the first one's base lay
+  std::filesystem::path out = {};
   IfExists if_exists = IfExists::kError;
-  std::optional<size_t> prefer = {};    ///< of `edits`: whose edits stay where two are at odds; else conflicts are refused
-  std::vector<std::string> drop = {};   ///< ids of edits that stay out
-  bool solves = false;                  ///< one joint solve; else changes are added
+  std::optional<size_t> prefer =
+      {};  ///< of `edits`: whose edits stay where two are at odds; else conflicts are refused
+  std::vector<std::string> drop = {};  ///< ids of edits that stay out
+  bool solves = false;                 ///< one joint solve; else changes are added
   std::vector<std::string> overrides = {};
 };
 

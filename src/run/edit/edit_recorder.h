@@ -41,6 +41,9 @@ class EditRecorder {
   /// With what was measured behind it: the batch joins the history.
   void close(const BatchReport& report);
 
+  /// The history as close() would leave it.
+  EditHistory closed(const BatchReport& report) const;
+
   /// What the method does behind the last batch lies between the two; it joins the history by the third.
   void begin_finish(const WeightTransaction& transaction) { count(transaction); }
   void end_finish(const WeightTransaction& transaction) { finish_ = changes_behind(transaction); }

@@ -189,7 +189,9 @@ void EditStream::measure(const EditContext& context) {
 void EditStream::save() {
   parts_.ranks.together("progress", [&] {
     if (store_ == nullptr) return;
-    store_->save({report_.batches, recorder_->history()}, parts_.session.requests);
+    const bool is_last = report_.batches.size() == batches_.size();  // which joins the history when it is measured
+    store_->save({report_.batches, is_last ? recorder_->closed(report_.batches.back()) : recorder_->history()},
+                 parts_.session.requests);
   });
   stopwatch_.lap_part("save");
 }
