@@ -37,10 +37,6 @@ bool begins_with(const Tensor& tensor, const Tensor& columns) {
 
 }  // namespace
 
-Metadata owner_facts(const StateOwner& owner) {
-  return {{"method", owner.method}, {"base_hash", owner.base_hash}, {"beside", owner.beside}};
-}
-
 void check_owner(const SealedFile& file, const StateOwner& owner) {
   check_fact(file, "method", "method", owner.method);
   check_fact(file, "model", "base_hash", owner.base_hash);
@@ -50,14 +46,6 @@ void check_owner(const SealedFile& file, const StateOwner& owner) {
   else if (file.fact("beside") != owner.beside)
     throw CheckpointError(cat(file.path().string(), ": not of the files beside it: the folder was mixed up"));
 }
-
-void save_state(const std::filesystem::path& path, const EditorState& state, const StateOwner& owner) {
-  Metadata facts = owner_facts(owner);
-  facts["edits"] = std::to_string(state.edits);
-  write_tensors(path, kStateFormat, {state.tensors.begin(), state.tensors.end()}, facts);
-}
-
-void check_state(const std::filesystem::path& path) { SealedFile::open(path, kStateFormat).check(); }
 
 EditorState load_state(const std::filesystem::path& path, const StateOwner& owner) {
   const SealedFile file = SealedFile::open(path, kStateFormat);

@@ -41,11 +41,6 @@ StreamFacts read_stream_facts(const fs::path& folder) {
           file.fact("editor")};
 }
 
-void check_stream(const fs::path& folder) {
-  open_changes(folder).check();
-  check_state(state_file(folder));
-}
-
 StreamState load_stream(const fs::path& folder, const StateOwner& owner, const ModelConfig& config) {
   const SealedFile file = open_changes(folder);
   check_owner(file, owner);

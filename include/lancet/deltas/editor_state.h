@@ -25,22 +25,13 @@ struct StateOwner {
   std::string beside = {};  ///< a hash of what lies beside the file; empty: nothing does
 };
 
-/// What check_owner() looks for in a file.
-Metadata owner_facts(const StateOwner& owner);
-
-/// Throws: ConfigError when the file is another method's or model's, CheckpointError when it was not written beside
-/// what `owner` says; files of the earlier version do not tell that.
+/// By a file's facts method, base_hash and beside. Throws: ConfigError when the file is another method's or model's,
+/// CheckpointError when it was not written beside what `owner` says; files without a hash do not tell that.
 void check_owner(const SealedFile& file, const StateOwner& owner);
 
-/// A sealed file with every tensor under its name, in its dtype; facts: format lancet-state-2, method, base_hash,
-/// beside, edits. Throws: CheckpointError when the disk refuses.
-void save_state(const std::filesystem::path& path, const EditorState& state, const StateOwner& owner);
-
-/// Reads all of it and keeps nothing. Throws: CheckpointError when the file is damaged or no state.
-void check_state(const std::filesystem::path& path);
-
-/// Throws: as check_owner() and check_state(). A file of the earlier version, which has no hash, is read with
-/// a warning.
+/// A state as earlier versions wrote it: a sealed file with every tensor under its name; facts: format lancet-state-2,
+/// method, base_hash, beside, edits. One of format lancet-state-1, which has no hash, is read with a warning.
+/// Throws: as check_owner(); CheckpointError when the file is damaged or no state.
 EditorState load_state(const std::filesystem::path& path, const StateOwner& owner);
 
 /// The columns that the state has under `name` ([F, M] f64); undefined when it has none.

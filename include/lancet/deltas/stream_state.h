@@ -1,5 +1,7 @@
-// Where a stream of edits stands, as files: what has been changed so far, exactly, and what the method carries. Another
-// process goes on with it as if there had been no end.
+// Where a stream of edits stands: what has been changed so far, exactly, and what the method carries. Earlier versions
+// wrote it as two files in an output's folder state/: the editor's state, beside changes.safetensors with the changes
+// (deltas/named_changes.h); facts: format lancet-changes-2, base_hash, method, beside, editor, requests (JSON list of
+// ids, one per column).
 #pragma once
 
 #include <filesystem>
@@ -34,10 +36,8 @@ struct StreamFacts {
 /// Throws: CheckpointError when the folder holds no stream or its header is damaged.
 StreamFacts read_stream_facts(const std::filesystem::path& folder);
 
-/// Reads both files and keeps nothing. Throws: CheckpointError when one is damaged.
-void check_stream(const std::filesystem::path& folder);
-
-/// Throws: as check_stream() and load_state(), also when a changed weight is none of the model's or of another shape.
+/// Throws: as load_state(); CheckpointError when a file is damaged, and when a changed weight is none of the model's or
+/// of another shape.
 StreamState load_stream(const std::filesystem::path& folder, const StateOwner& owner, const ModelConfig& config);
 
 /// Collective: root's, on every rank, bit by bit.

@@ -10,12 +10,15 @@
 #include "lancet/core/error.h"
 #include "lancet/io/files.h"
 #include "lancet/models/tensor_io.h"
+#include "support/old_state.h"
 #include "support/thread_ranks.h"
 #include "support/tiny_model.h"
 
 namespace lancet {
 namespace {
 
+using testing::save_state;
+using testing::save_stream;
 using testing::TempDir;
 using testing::TinyModel;
 
@@ -123,7 +126,8 @@ TEST_F(StreamStateTest, OfAnotherStreamIsNotTakenForItsOwn) {
   std::filesystem::copy_file(other_folder / "state.safetensors", folder / "state.safetensors",
                              std::filesystem::copy_options::overwrite_existing);
   EXPECT_THROW(load_stream(folder.path(), kFacts.owner, tiny.config), CheckpointError);
-  EXPECT_NO_THROW(check_stream(folder.path()));  // each is whole
+  EXPECT_NO_THROW(SealedFile::open(folder / "changes.safetensors", {"lancet-changes-2"}).check());  // each is whole
+  EXPECT_NO_THROW(SealedFile::open(folder / "state.safetensors", {"lancet-state-2"}).check());
 }
 
 TEST_F(StreamStateTest, IsNeverReadWhenDamaged) {
@@ -149,25 +153,15 @@ TEST_F(StreamStateTest, IsNeverReadWhenDamaged) {
 }
 
 /// Of version 0.1 before files had a hash.
-TEST_F(StreamStateTest, OfTheEarlierFormatIsReadWithAWarning) {
-  const auto source = [](const std::string& name, const Tensor& tensor) { return to_source(name, tensor); };
-  const Tensor full = torch::ones({32, 48}), keys = torch::ones({48, 3}, torch::kDouble);
-  const TensorSource change = source(weight_name(tiny.config, kFirst) + "/0/full", full), key = source("keys.2", keys);
-  write_safetensors(folder / "changes.safetensors", std::span(&change, 1),
-                    {{"format", "lancet-changes-1"},
-                     {"method", "memit"},
-                     {"base_hash", "0123"},
-                     {"editor", "x"},
-                     {"requests", "[]"}});
-  write_safetensors(folder / "state.safetensors", std::span(&key, 1),
-                    {{"format", "lancet-state-1"}, {"method", "memit"}, {"base_hash", "0123"}, {"edits", "3"}});
+TEST_F(StreamStateTest, OfTheUnsealedFormatIsReadWithAWarning) {
+  testing::save_unsealed_stream(folder.path(), some_stream(), kFacts, tiny.config);
   EXPECT_EQ(read_stream_facts(folder.path()).owner.beside, "");
+  EXPECT_EQ(read_stream_facts(folder.path()).editor, kFacts.editor);
   ::testing::internal::CaptureStderr();
   const StreamState stream = load_stream(folder.path(), kFacts.owner, tiny.config);
   const std::string log = ::testing::internal::GetCapturedStderr();
   EXPECT_NE(log.find("without a hash"), std::string::npos) << log;
-  EXPECT_TRUE(to_dense(stream.changes.at(0).deltas.at(0)).equal(full));
-  EXPECT_TRUE(stream.editor.tensors.at("keys.2").equal(keys));
+  expect_equal(stream, some_stream());
   EXPECT_THROW(load_stream(folder.path(), {"rome", "0123"}, tiny.config), ConfigError);
 }
 
