@@ -18,10 +18,10 @@ class EmmetEditor final : public LayeredEditor {
  protected:
   LayerSolution solve(const EditContext& context, const LayerProblem& problem) const override {
     EqualitySolution solution = solve_equality({.lower_FF = weighted_factor(context, problem, identity_weight_),
-                           .covariance_weight = problem.weight,
-                           .slack = slack_,
-                           .keys_FN = problem.keys_FN,
-                           .residuals_DN = problem.residuals_DN});
+                                                .covariance_weight = problem.weight,
+                                                .slack = slack_,
+                                                .keys_FN = problem.keys_FN,
+                                                .residuals_DN = problem.residuals_DN});
     return {std::move(solution.change), std::move(solution.inverse_gram_NN)};
   }
 

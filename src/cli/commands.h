@@ -22,6 +22,7 @@ struct Output {
   bool json = false;  ///< JSON on stdout, nothing else
 };
 
+void add_apply(CLI::App& app, Action& action);
 void add_edit(CLI::App& app, Action& action);
 void add_eval(CLI::App& app, Action& action);
 void add_stats(CLI::App& app, Action& action);
@@ -35,6 +36,8 @@ void add_import(CLI::App& app, Action& action);
 void add_init(CLI::App& app, Action& action);
 void add_inspect(CLI::App& app, Action& action);
 void add_launch(CLI::App& app, Action& action);
+void add_log(CLI::App& app, Action& action);
+void add_merge(CLI::App& app, Action& action);
 void add_plan(CLI::App& app, Action& action);
 void add_presets(CLI::App& app, Action& action);
 void add_quantise(CLI::App& app, Action& action);
@@ -42,6 +45,7 @@ void add_report(CLI::App& app, Action& action);
 void add_schema(CLI::App& app, Action& action);
 void add_trace(CLI::App& app, Action& action);
 void add_tune(CLI::App& app, Action& action);
+void add_undo(CLI::App& app, Action& action);
 
 /// --quiet and --json, which `json` describes.
 void add_output_options(CLI::App& command, Output& output,

@@ -48,6 +48,10 @@ ExitCode run(int argc, char** argv) {
   Action action;
   add_edit(app, action);
   add_eval(app, action);
+  add_log(app, action);
+  add_apply(app, action);
+  add_undo(app, action);
+  add_merge(app, action);
   add_stats(app, action);
   add_compare(app, action);
   add_completion(app, action);

@@ -7,11 +7,10 @@
 
 #include "adapter_factors.h"
 #include "lancet/deltas/adapter.h"
+#include "lancet/models/module_name.h"
 
 namespace lancet {
 namespace {
-
-constexpr std::string_view kWeightEnd = ".weight";
 
 bool has_experts(const WeightSpec& spec) { return spec.stored.tensors.size() > 1; }
 
@@ -29,6 +28,26 @@ Tensor narrowed(const ModulePart& part, const Tensor& factor, int64_t axis) {
   return factor.narrow(axis, part.expert * size, size);
 }
 
+/// Changes of each weight, one for each module that it is stored in.
+using PartsOfWeights = std::map<WeightId, std::vector<WeightDelta>>;
+
+void add_parts(const LinearModule& module, const LowRankDelta& pair, PartsOfWeights& changes) {
+  for (const ModulePart& part : module.parts) {
+    const LowRankDelta own = without_zeros({left_of_part(module, part, pair.left_OR), pair.right_RI});
+    if (own.left_OR.size(1) > 0) changes[part.spec.id].emplace_back(in_weight(part, own));
+  }
+}
+
+/// Of experts whose changes take more room as factors than whole.
+void join_experts(const WeightSpec& spec, std::vector<WeightDelta>& deltas) {
+  int64_t directions = 0;
+  for (const WeightDelta& delta : deltas) directions += std::get<LowRankDelta>(delta).left_OR.size(1);
+  if (deltas.size() == 1 || directions < std::min(spec.shape[0], spec.shape[1])) return;
+  Tensor sum = to_dense(deltas.front());
+  for (size_t i = 1; i < deltas.size(); ++i) sum += to_dense(deltas[i]);
+  deltas = {DenseDelta{sum}};
+}
+
 }  // namespace
 
 std::vector<LinearModule> linear_modules(const ModelConfig& config) {
@@ -37,8 +56,7 @@ std::vector<LinearModule> linear_modules(const ModelConfig& config) {
   for (const WeightSpec& spec : weight_table(config)) {
     if (spec.shape.size() != 2) continue;
     for (size_t expert = 0; expert < spec.stored.tensors.size(); ++expert) {
-      std::string name = spec.stored.tensors[expert];
-      if (name.ends_with(kWeightEnd)) name.resize(name.size() - kWeightEnd.size());
+      const std::string name(module_of(spec.stored.tensors[expert]));
       const auto [at, is_new] = place_of.emplace(name, modules.size());
       if (is_new) {
         const bool columns = spec.stored.layout == Layout::kColumns;
@@ -95,30 +113,6 @@ LowRankDelta in_weight(const ModulePart& part, const LowRankDelta& of_part) {
   narrowed(part, whole, axis).copy_(own);
   return axis == 0 ? LowRankDelta{whole, of_part.right_RI} : LowRankDelta{of_part.left_OR, whole};
 }
-
-namespace {
-
-/// Changes of each weight, one for each module that it is stored in.
-using PartsOfWeights = std::map<WeightId, std::vector<WeightDelta>>;
-
-void add_parts(const LinearModule& module, const LowRankDelta& pair, PartsOfWeights& changes) {
-  for (const ModulePart& part : module.parts) {
-    const LowRankDelta own = without_zeros({left_of_part(module, part, pair.left_OR), pair.right_RI});
-    if (own.left_OR.size(1) > 0) changes[part.spec.id].emplace_back(in_weight(part, own));
-  }
-}
-
-/// Of experts whose changes take more room as factors than whole.
-void join_experts(const WeightSpec& spec, std::vector<WeightDelta>& deltas) {
-  int64_t directions = 0;
-  for (const WeightDelta& delta : deltas) directions += std::get<LowRankDelta>(delta).left_OR.size(1);
-  if (deltas.size() == 1 || directions < std::min(spec.shape[0], spec.shape[1])) return;
-  Tensor sum = to_dense(deltas.front());
-  for (size_t i = 1; i < deltas.size(); ++i) sum += to_dense(deltas[i]);
-  deltas = {DenseDelta{sum}};
-}
-
-}  // namespace
 
 std::vector<WeightChanges> changes_of(const ModelConfig& config, std::span<const ModulePair> pairs) {
   PartsOfWeights parts;

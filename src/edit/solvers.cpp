@@ -90,7 +90,8 @@ EqualitySolution solve_equality(const EqualityProblem& problem) {
         "editor.slack above 0, or editor.equal_keys to split");
   const Tensor adjusted_FN = solve_transposed(lower_NN, solve_lower(lower_NN, white_FN.t())).t();
   const Tensor right_FN = solve_transposed(problem.lower_FF, adjusted_FN).mul_(scale);
-  const Tensor inverse_NN = solve_transposed(lower_NN, solve_lower(lower_NN, torch::eye(lower_NN.size(0), lower_NN.options())));
+  const Tensor inverse_NN =
+      solve_transposed(lower_NN, solve_lower(lower_NN, torch::eye(lower_NN.size(0), lower_NN.options())));
   return {{problem.residuals_DN, right_FN.t().contiguous()}, inverse_NN};
 }
 

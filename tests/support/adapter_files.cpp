@@ -8,15 +8,13 @@
 #include <torch/types.h>
 
 #include <filesystem>
-#include <fstream>
-#include <iostream>
 #include <nlohmann/json.hpp>
 
-#include "lancet/core/error.h"
 #include "lancet/core/strings.h"
 #include "lancet/deltas/adapter.h"
 #include "lancet/deltas/gguf_adapter.h"
 #include "lancet/models/tensor_io.h"
+#include "support/answer_jobs.h"
 
 namespace lancet {
 namespace {
@@ -82,26 +80,11 @@ Json read_one(const Json& job, const ModelConfig& config) {
 }
 
 Json adapter_answer(const Json& job) {
-  try {
-    const ModelConfig config = load_model_config(Checkpoint::open(job.at("model").get<std::string>()));
-    return job.contains("adapter") ? read_one(job, config) : write_one(job, config);
-  } catch (const Error& error) {
-    return {{"error", error.what()}, {"exit_code", static_cast<int>(error.exit_code())}};
-  }
+  const ModelConfig config = load_model_config(Checkpoint::open(job.at("model").get<std::string>()));
+  return job.contains("adapter") ? read_one(job, config) : write_one(job, config);
 }
 
 }  // namespace
 }  // namespace lancet
 
-int main(int argc, char** argv) {
-  if (argc != 2) {
-    std::cerr << "usage: adapter_files JOBS.json\n";
-    return 2;
-  }
-  std::ifstream file(argv[1]);
-  nlohmann::json answers = nlohmann::json::object();
-  const nlohmann::json jobs = nlohmann::json::parse(file);
-  for (const auto& [name, job] : jobs.items()) answers[name] = lancet::adapter_answer(job);
-  std::cout << answers.dump() << '\n';
-  return 0;
-}
+int main(int argc, char** argv) { return lancet::testing::answer_jobs(argc, argv, lancet::adapter_answer); }

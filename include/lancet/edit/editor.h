@@ -139,6 +139,19 @@ class EditContext {
   mutable bool is_solving_ = false;
 };
 
+/// Keys and residuals of a layer's down projection, as batches had them, to be solved again.
+struct GivenSystem {
+  int64_t layer = 0;
+  Tensor keys_FN = {};
+  Tensor residuals_DN = {};
+  Tensor history_FM = {};  ///< keys of earlier batches; undefined: none
+};
+
+struct GivenSolution {
+  LowRankDelta change = {};     ///< a column for each key
+  Tensor inverse_gram_NN = {};  ///< SolvedSystem::inverse_gram_NN
+};
+
 class Editor {
  public:
   virtual ~Editor() = default;
@@ -153,6 +166,10 @@ class Editor {
   /// Throws: ConfigError when an option does not fit the model (a layer out of range).
   virtual std::vector<WeightId> targets(const ModelConfig& config) const = 0;
   virtual EditorState make_state() const { return {}; }
+  /// Collective: the method's solve of what is given, with what the layer's statistics give. Numbers that are `auto`
+  /// are the state's, or by these keys. On the host, f64; the inverse on root alone. Throws: ConfigError for methods
+  /// that solve no such systems.
+  virtual GivenSolution solve_given(const EditContext& context, const GivenSystem& given, EditorState& state) const;
   /// What is done once, behind the last batch.
   virtual void finish(const EditContext&, WeightTransaction&) const {}
   /// Edits all requests as one batch: applies its deltas to the transaction, moves `state` on.

@@ -89,9 +89,9 @@ EarlierOutput::EarlierOutput(const JobConfig& job, std::span<const EditRequest> 
 const EditHistory& EarlierOutput::history(const std::string& base_hash) const {
   const std::string& base = history_.journal().base().weights;
   if (base != base_hash)
-    throw ConfigError(cat("continue_from: ", folder_.string(), ": the edits of another model: expected ", base, ", got ",
-                          base_hash, ": go on with the model that it was made from (", history_.journal().base().folder,
-                          ")"));
+    throw ConfigError(cat("continue_from: ", folder_.string(), ": the edits of another model: expected ", base,
+                          ", got ", base_hash, ": go on with the model that it was made from (",
+                          history_.journal().base().folder, ")"));
   return history_;
 }
 

@@ -4,6 +4,7 @@
 
 #include "edit_checks.h"
 #include "edit_session.h"
+#include "given_edits.h"
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
 #include "lancet/io/files.h"
@@ -27,7 +28,8 @@ fs::path rejected_folder(const fs::path& target) { return sibling_of(target, ".r
 /// The stages of one run; every rank goes through them in this order.
 class EditRun {
  public:
-  EditRun(const JobConfig& job, Communicator& communicator) : job_(job), ranks_(communicator) {}
+  EditRun(const JobConfig& job, Communicator& communicator, std::optional<GivenEdits> given)
+      : job_(job), ranks_(communicator), given_(std::move(given)) {}
 
   EditReport run() {
     ranks_.together("open", [&] { open(); });
@@ -36,13 +38,17 @@ class EditRun {
     const MemoryWatch memory_watch(devices_with_memory(model.placement(), session_->files.config.n_layers));
     method_->stopwatch().lap("load");
     session_->describe(model, ranks_);
+    ranks_.together("edits", [&] {
+      if (given_ && given_->history) check_base(*given_->history);
+    });
     method_->prepare(model);
     session_->before = session_->plan.run(model, "evaluate before", ranks_);
     method_->stopwatch().lap("evaluate before");
 
     WeightTransaction transaction(model, [&](WeightId id) { return stored_weight(session_->files, model, id); });
-    method_->edit(model, transaction, {.unfinished = unfinished_folder(job_.output->dir), .records = true});
+    method_->edit(model, transaction, start());
     EditReport& report = method_->report();
+    if (given_ && given_->has_all()) ranks_.together("weights", [&] { compare_weights(report); });
     raise_to_ranks(report.stages, ranks_);
     report.unmet = broadcast_texts(ranks_, unmet_thresholds(job_, report.after));
     write_output(transaction.entries());
@@ -65,10 +71,41 @@ class EditRun {
     check_lengths(session_->files, session_->requests);
     const ModelFiles& files = session_->files;
     method_.emplace(job_, *session_, ranks_, nullptr,
-                    resolve_output(*job_.output, files, job_.editor->targets(files.config)));
+                    resolve_output(*job_.output, files, job_.editor->targets(files.config)),
+                    given_ && given_->has_all() ? MethodWork::kRestores : MethodWork::kEdits);
     if (!ranks_.is_root()) return;
     lock_.emplace(job_.output->dir, kEditOutput);
     check_output(job_);  // again: another run may have ended before the lock, or a killed one been made good
+  }
+
+  /// Collective.
+  MethodRun::Start start() {
+    MethodRun::Start start{.unfinished = unfinished_folder(job_.output->dir), .records = true};
+    if (!given_) return start;
+    start.batches = given_->batches;
+    if (given_->has_all()) start.unfinished.reset();
+    if (given_->history) measured_ = given_->history->journal().measured_weights();
+    start.done = std::move(given_->history);
+    return start;
+  }
+
+  void check_base(const EditHistory& history) const {
+    const JournalBase& base = history.journal().base();
+    if (base.weights == session_->base_hash || given_->fits_any_base) return;
+    throw ConfigError(cat("these are edits of another model: expected one of the weights ", base.weights,
+                          " (it lay in ", base.folder, "), got ", session_->files.checkpoint.folder().string(), ", ",
+                          session_->base_hash, ": --rebase makes the same edits again on this one"));
+  }
+
+  /// The same changes in the same order give the same bytes, on the same kind of machine.
+  void compare_weights(EditReport& report) const {
+    if (given_->fits_any_base) return;
+    const std::vector<WeightHash>& now = method_->weight_hashes();
+    for (size_t i = 0; i < measured_.size(); ++i)
+      if (i >= now.size() || now[i].weight != measured_[i].weight || now[i].hash != measured_[i].hash)
+        return report.outcome.warnings.push_back(cat(
+            measured_[i].weight, ": its bytes are not those that the edit wrote: products of this machine, or of this ",
+            "number of threads, differ from that one's in their last bits"));
   }
 
   /// The folder appears only when all ranks are still there after it was written; what an unfinished run keeps goes
@@ -98,6 +135,8 @@ class EditRun {
   std::optional<OutputLock> lock_;  // root's
   std::optional<EditSession> session_;
   std::optional<MethodRun> method_;
+  std::optional<GivenEdits> given_;
+  std::vector<WeightHash> measured_;  ///< of what the given history's last measure was of; on root
 };
 
 }  // namespace
@@ -115,8 +154,26 @@ void check_output(const JobConfig& job) {
 
 EditReport run_edit_job(const JobConfig& job, Communicator& communicator) {
   EditReport report;
-  communicator.together("edit", [&] { report = EditRun(job, communicator).run(); });
+  communicator.together("edit", [&] { report = EditRun(job, communicator, std::nullopt).run(); });
   return report;
+}
+
+EditReport run_edit_job(const JobConfig& job, Communicator& communicator, GivenEdits given) {
+  EditReport report;
+  communicator.together("edit", [&] { report = EditRun(job, communicator, std::move(given)).run(); });
+  return report;
+}
+
+void with_statistics(const JobConfig& job, Communicator& communicator,
+                     const std::function<void(const EditContext& context)>& use) {
+  communicator.together("statistics", [&] {
+    EditSession session(job);
+    MethodRun method(job, session, communicator, nullptr, std::nullopt, MethodWork::kSolves);
+    const CausalLM model = load_replica(session.files, job.run, method.work(), communicator);
+    session.describe(model, communicator);
+    method.prepare(model);
+    use(method.context(model));
+  });
 }
 
 }  // namespace lancet

@@ -16,8 +16,11 @@ namespace lancet {
 
 struct EditProgress {
   std::vector<BatchReport> batches;  ///< the finished ones
-  EditHistory history;                ///< them, behind those of earlier jobs
+  EditHistory history;               ///< them, behind those of earlier jobs
 };
+
+/// Of a history all of whose batches are this job's. Batches that have no report get an empty one.
+EditProgress progress_of(EditHistory history);
 
 class ProgressStore {
  public:

@@ -13,9 +13,9 @@ namespace lancet {
 namespace {
 
 /// What open_tokenizer() may read.
-constexpr std::string_view kTokenizerFiles[] = {"tokenizer.json", "tokenizer.model",         "tokenizer_config.json",
-                                                "vocab.json",     "merges.txt",              "added_tokens.json",
-                                                "special_tokens_map.json"};
+constexpr std::string_view kTokenizerFiles[] = {
+    "tokenizer.json", "tokenizer.model",   "tokenizer_config.json",  "vocab.json",
+    "merges.txt",     "added_tokens.json", "special_tokens_map.json"};
 
 std::string tokenizer_hash(const Checkpoint& checkpoint) {
   ContentHash hash;
@@ -97,8 +97,7 @@ std::vector<EditRecord> EditRecorder::records_of(std::span<const EditRequest> re
 std::vector<WeightHash> EditRecorder::hashes_of(const WeightTransaction& transaction) const {
   std::vector<WeightHash> hashes;
   for (const WeightTransaction::Entry& entry : transaction.entries()) {
-    const Tensor stored =
-        entry.master.to(to_scalar_type(files_.config.dtype)).to(Placement::host()).contiguous();
+    const Tensor stored = entry.master.to(to_scalar_type(files_.config.dtype)).to(Placement::host()).contiguous();
     const TensorSource source = to_source(weight_name(files_.config, entry.id), stored);
     hashes.push_back({source.name, ContentHash().add(source.bytes).hex()});
   }

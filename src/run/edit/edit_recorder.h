@@ -46,14 +46,17 @@ class EditRecorder {
   void end_finish(const WeightTransaction& transaction) { finish_ = changes_behind(transaction); }
   void close_finish() { history_.set_finish(std::move(finish_), files_.config); }
 
+  /// Of the transaction's weights, as journals have them.
+  std::vector<WeightHash> hashes_of(const WeightTransaction& transaction) const;
+
   /// How well the history's edits hold.
-  void note_measured(const std::string& on, const std::map<std::string, MeasuredEdit>& edits) {
-    history_.journal().add_measure(on, edits);
+  void note_measured(const std::string& on, const std::vector<WeightHash>& weights,
+                     const std::map<std::string, MeasuredEdit>& edits) {
+    history_.journal().add_measure(on, weights, edits);
   }
 
  private:
   std::vector<EditRecord> records_of(std::span<const EditRequest> requests) const;
-  std::vector<WeightHash> hashes_of(const WeightTransaction& transaction) const;
   std::vector<WeightChanges> changes_behind(const WeightTransaction& transaction) const;
   size_t count_before(WeightId id) const;
   void count(const WeightTransaction& transaction);

@@ -87,7 +87,11 @@ void EditStream::resume(std::optional<EditProgress> done) {
   if (done)
     for (const BatchReport& batch : done->batches) records.push_back(to_record(batch));
   records = broadcast_texts(parts_.ranks, records);
-  if (records.empty()) return;
+  if (records.empty()) {
+    if (done && recorder_) recorder_->go_on_from(std::move(done->history));
+    return;
+  }
+  report_.batches.clear();
   for (size_t i = 0; i < records.size(); ++i) {
     report_.batches.push_back(from_record(records[i]));
     report_.batches.back().requests = batches_[i];
@@ -120,7 +124,10 @@ void EditStream::run(const EditContext& context) {
     if (schedule.saves_behind(i, batches_.size())) save();
     if (i + 1 < batches_.size()) show(report_.batches.back());
   }
-  if (recorder_) recorder_->begin_finish(parts_.transaction);
+  if (recorder_) {
+    recorder_->begin_finish(parts_.transaction);
+    weight_hashes_ = recorder_->hashes_of(parts_.transaction);
+  }
   parts_.job.editor->finish(context, parts_.transaction);
   if (recorder_) recorder_->end_finish(parts_.transaction);
   for (const RoundingLoss& loss : write(context))
@@ -224,7 +231,7 @@ void EditStream::note_measured() {
     if (verdict.fate != EditFate::kNotMeasured) edit.took = verdict.fate == EditFate::kTook;
     edit.why = verdict.why;
   }
-  recorder_->note_measured(report_.measured_on, edits);
+  recorder_->note_measured(report_.measured_on, weight_hashes_, edits);
 }
 
 }  // namespace lancet

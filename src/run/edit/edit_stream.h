@@ -23,7 +23,7 @@ struct StreamParts {
   WeightTransaction& transaction;
   Communicator& ranks;
   OutputForm& form;
-  std::vector<EditRequest> earlier = {};  ///< edited by the jobs that this one goes on from
+  std::vector<EditRequest> earlier = {};         ///< edited by the jobs that this one goes on from
   std::optional<RecordedSetting> recorded = {};  ///< nullopt: no history is kept
   /// Requests of each batch; nullopt: by the job's schedule.
   std::optional<std::vector<std::vector<int64_t>>> batches = {};
@@ -59,6 +59,8 @@ class EditStream {
   void note_measured();
   /// Behind that, on root, where one is kept; else null.
   const EditHistory* history() const { return recorder_ ? &recorder_->history() : nullptr; }
+  /// Of the weights without what the method does behind the last batch.
+  const std::vector<WeightHash>& weight_hashes() const { return weight_hashes_; }
 
  private:
   void edit_batch(const EditContext& context, const std::vector<int64_t>& batch);
@@ -73,6 +75,7 @@ class EditStream {
   Stopwatch& stopwatch_;
   std::vector<std::vector<int64_t>> batches_;
   EditorState state_;
+  std::vector<WeightHash> weight_hashes_;
   std::optional<EditRecorder> recorder_;  ///< root's, where a history is kept
   const ProgressStore* store_ = nullptr;
 };

@@ -2,22 +2,41 @@
 
 #include "edit_stream.h"
 #include "lancet/core/hash.h"
-#include "lancet/core/version.h"
 #include "lancet/core/strings.h"
+#include "lancet/core/version.h"
 #include "lancet/runtime/collectives.h"
 #include "lancet/training/value_store.h"
 
 namespace lancet {
 
+namespace {
+
+/// Of a job whose edits are all there: no values, no solves, no passes over text.
+JobWork restoring(JobWork work) {
+  work.optimizes_values = false;
+  work.backward.reset();
+  work.batch = 1;
+  work.history_keys = 0;
+  if (work.packing != Packing::kByMoments) {
+    work.statistics_layers.clear();
+    work.statistics_tokens = 0;
+    work.samples_text = false;
+  }
+  return work;
+}
+
+}  // namespace
+
 MethodRun::MethodRun(const JobConfig& job, EditSession& session, Communicator& ranks,
-                     std::shared_ptr<PreparedMethod> prepared, std::optional<OutputOptions> output)
+                     std::shared_ptr<PreparedMethod> prepared, std::optional<OutputOptions> output, MethodWork kind)
     : job_(job),
       session_(session),
       ranks_(ranks),
-      prepared_(prepared ? std::move(prepared) : std::make_shared<PreparedMethod>()) {
+      prepared_(prepared ? std::move(prepared) : std::make_shared<PreparedMethod>()),
+      kind_(kind) {
   output_ = output.value_or(OutputOptions{.format = OutputFormat::kCheckpoint});
   form_ = make_output_form({output_, session.files, *job.editor, [this](int64_t layer) {
-                              return prepared_->statistics ? prepared_->statistics->moment(layer) : Tensor();
+                              return has_moments() ? prepared_->statistics->moment(layer) : Tensor();
                             }});
   if (needs_moments(output_) && !job.statistics)
     throw ConfigError(cat("output.rounding: it goes by statistics, and ", job.method,
@@ -28,8 +47,13 @@ MethodRun::MethodRun(const JobConfig& job, EditSession& session, Communicator& r
                     assumptions);
   if (job.continue_from && ranks.is_root()) earlier_.emplace(job, session.requests, session.files.config);
   std::optional<JobStatistics>& statistics = prepared_->statistics;
-  if (job.editor->needs().statistics || needs_moments(output_)) {
+  if (kind_ == MethodWork::kRestores) work_ = restoring(std::move(work_));
+  if ((kind_ != MethodWork::kRestores && job.editor->needs().statistics) || needs_moments(output_)) {
     if (!statistics) statistics.emplace(job, session.files, ranks, session.corpus);
+    if (needs_moments(output_) && !statistics->has_moments())
+      throw ConfigError(
+          "output.rounding: it goes by the keys' second moments, and statistics.import_null_space has none: expected "
+          "output.rounding: nearest, or statistics of a corpus");
     session.corpus = statistics->corpus();
     statistics->describe(work_);
   }
@@ -44,7 +68,8 @@ void MethodRun::prepare(const CausalLM& model) {
   report_.devices = session_.devices;
   report_.ranks = ranks_.size();
   if (!prepared_->is_ready) {
-    if (const ContextOptions* contexts = job_.editor->contexts())
+    const bool asks_in_contexts = kind_ == MethodWork::kEdits || needs_moments(output_);
+    if (const ContextOptions* contexts = job_.editor->contexts(); contexts != nullptr && asks_in_contexts)
       prepared_->contexts = make_contexts(model, *session_.files.tokenizer, *contexts, job_.run.seed, ranks_);
     if (prepared_->statistics) prepared_->statistics->prepare(model, session_.base_hash, ranks_);
     prepared_->is_ready = true;
@@ -55,7 +80,7 @@ void MethodRun::prepare(const CausalLM& model) {
   if (const std::optional<NullSpaceRule> rule = job_.editor->needs().null_space; rule && !rule->below)
     for (const LayerStatistics& layer : report_.statistics.layers)
       if (layer.null_space_below) report_.chosen.push_back({"null_space_below", layer.layer, *layer.null_space_below});
-  if (output_.format == OutputFormat::kQuantised) prepared_->statistics->prepare_moments(ranks_);
+  if (output_.format == OutputFormat::kQuantised && has_moments()) prepared_->statistics->prepare_moments(ranks_);
   stopwatch_.lap("statistics");
 }
 
@@ -86,13 +111,12 @@ void MethodRun::edit(CausalLM& model, WeightTransaction& transaction, Start star
   }
   if (start.behind) stream.go_on_with(std::move(*start.behind));
   report_.earlier_edits = stream.state().edits;
-  stream.resume(std::move(start.done));
+  stream.resume(start.done ? std::optional(progress_of(std::move(*start.done))) : std::nullopt);
   std::optional<ValueStore> values;
   std::optional<ProgressStore> progress;
   if (start.unfinished) {
     values.emplace(*start.unfinished, model_key(), [&transaction] { return transaction.changes_key(); });
-    if (ranks_.is_root())
-      progress.emplace(*start.unfinished, session_.files.config, setting_key(transaction));
+    if (ranks_.is_root()) progress.emplace(*start.unfinished, session_.files.config, setting_key(transaction));
     stream.keep_in(progress ? &*progress : nullptr);
   }
   const EditContext context(model, *session_.files.tokenizer, report_.contexts,
@@ -108,7 +132,18 @@ void MethodRun::edit(CausalLM& model, WeightTransaction& transaction, Start star
   for (std::string& warning : edit_warnings(report_, editor)) report_.outcome.warnings.push_back(std::move(warning));
   stream.note_measured();
   stopwatch_.lap("evaluate after");
-  if (stream.history() != nullptr) history_ = *stream.history();
+  if (stream.history() == nullptr) return;
+  history_ = *stream.history();
+  weight_hashes_ = stream.weight_hashes();
+  const Journal& journal = history_->journal();
+  for (const BatchEntry& batch : journal.batches())
+    report_.journal.push_back({batch.when, journal.settings()[batch.setting].method, batch.edits.size()});
+  report_.undone = journal.undone();
+}
+
+EditContext MethodRun::context(const CausalLM& model) const {
+  return EditContext(model, *session_.files.tokenizer, report_.contexts,
+                     prepared_->statistics ? prepared_->statistics->algebra() : LayerAlgebra{}, {ranks_});
 }
 
 RecordedSetting MethodRun::recorded_setting() const {

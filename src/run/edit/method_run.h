@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "earlier_output.h"
-#include "edit_session.h"
-#include "job_statistics.h"
 #include "edit_progress.h"
 #include "edit_recorder.h"
+#include "edit_session.h"
+#include "job_statistics.h"
 #include "lancet/run/edit_job.h"
 #include "output/output_form.h"
 #include "stopwatch.h"
@@ -25,13 +25,20 @@ struct PreparedMethod {
   bool is_ready = false;
 };
 
+enum class MethodWork {
+  kEdits,
+  kSolves,   ///< keys and residuals are there: contexts are needed for nothing
+  kRestores  ///< all edits are there: contexts and statistics are needed for nothing
+};
+
 class MethodRun {
  public:
   /// What can fail before any weight is read; `job` and `session` outlive this. `prepared`: an earlier run's, of the
   /// same job and model; null: none. `output`: resolved; nullopt: nothing is written, and edited weights are rounded to
   /// full precision.
   MethodRun(const JobConfig& job, EditSession& session, Communicator& ranks,
-            std::shared_ptr<PreparedMethod> prepared = nullptr, std::optional<OutputOptions> output = std::nullopt);
+            std::shared_ptr<PreparedMethod> prepared = nullptr, std::optional<OutputOptions> output = std::nullopt,
+            MethodWork kind = MethodWork::kEdits);
 
   /// What memory is counted for.
   const JobWork& work() const { return work_; }
@@ -47,20 +54,27 @@ class MethodRun {
   struct Start {
     std::optional<std::filesystem::path> unfinished = {};  ///< until the job ends; nullopt: nowhere
     std::optional<EditHistory> behind = {};                ///< edits whose changes the transaction has
-    std::optional<EditProgress> done = {};                 ///< root's: the first of `batches`, to be taken from there
+    /// Root's: edits that are there, the first of `batches`.
+    std::optional<EditHistory> done = {};
     std::optional<std::vector<std::vector<int64_t>>> batches = {};  ///< nullopt: by the job's schedule
-    bool records = false;  ///< a history of the edits is kept
+    bool records = false;                                           ///< a history of the edits is kept
   };
   /// Collective: the edit and the measure behind it; the transaction then holds the change.
   void edit(CausalLM& model, WeightTransaction& transaction, Start start);
+
+  /// Behind prepare(): for solves alone. Outlives neither this nor the model.
+  EditContext context(const CausalLM& model) const;
 
   /// How the weights are written, and so are measured.
   const OutputForm& form() const { return *form_; }
 
   /// Behind an edit() that records, on root: all edits, those of earlier jobs among them.
   const EditHistory& history() const { return *history_; }
+  /// The same way: of the weights with all edits.
+  const std::vector<WeightHash>& weight_hashes() const { return weight_hashes_; }
 
  private:
+  bool has_moments() const { return prepared_->statistics && prepared_->statistics->has_moments(); }
   std::vector<EditRequest> earlier_requests() const;
   RecordedSetting recorded_setting() const;
   std::string model_key() const;
@@ -76,7 +90,9 @@ class MethodRun {
   OutputOptions output_;
   std::unique_ptr<OutputForm> form_;
   JobWork work_;
+  MethodWork kind_;
   std::optional<EditHistory> history_;
+  std::vector<WeightHash> weight_hashes_;
 };
 
 }  // namespace lancet

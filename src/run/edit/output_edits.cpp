@@ -20,7 +20,8 @@ void check_beside(const StreamFacts& facts, const fs::path& output) {
   if (facts.owner.beside.empty()) return;  // of the first version, which does not tell
   const std::string requests = read_text_file(output / "requests.jsonl", "requests");
   if (facts.owner.beside != ContentHash().add(requests).hex())
-    throw CheckpointError(cat((output / "state").string(), ": it was not written beside requests.jsonl: one of the two ",
+    throw CheckpointError(cat((output / "state").string(),
+                              ": it was not written beside requests.jsonl: one of the two ",
                               "is another output's, or was changed: take both from where the output was made"));
 }
 
@@ -45,7 +46,8 @@ EditHistory load_state_folder(const fs::path& output, const ModelConfig& config)
   EditHistory history({.weights = facts.owner.base_hash});
   entry.setting = history.journal().add_setting({.method = facts.owner.method, .editor = facts.editor});
   StateStep step{.replaced = std::move(stream.editor.tensors), .edits = stream.editor.edits};
-  history.add(std::move(entry), {.changes = std::move(stream.changes), .systems = {}, .state = std::move(step)}, config);
+  history.add(std::move(entry), {.changes = std::move(stream.changes), .systems = {}, .state = std::move(step)},
+              config);
   return history;
 }
 

@@ -176,7 +176,7 @@ class Session::Impl {
   CausalLM model_;
   MemoryWatch memory_watch_;
   WeightTransaction transaction_;
-  std::shared_ptr<PreparedMethod> prepared_;  ///< of the unedited model; null before the first edit
+  std::shared_ptr<PreparedMethod> prepared_;          ///< of the unedited model; null before the first edit
   std::optional<EditHistory> history_;                ///< a batch for each call of edit() that stands
   std::vector<std::vector<WeightChanges>> finishes_;  ///< what the method did behind each of them, while it was last
   int64_t next_id_ = 0;

@@ -1,0 +1,22 @@
+// The same edits on two base models.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "lancet/edits/edit_history.h"
+
+namespace lancet {
+
+/// How an edit came to another base.
+struct RebasedEdit {
+  std::string id = {};
+  double key_cosine = 0;      ///< between its keys here and there, the least of all layers
+  double residual_ratio = 0;  ///< ||R there|| / ||R here|| over all layers
+};
+
+/// Of edits of both histories that have solved systems in both, in the order of `there`. Of a weight's several changes
+/// the first counts.
+std::vector<RebasedEdit> compare_edits(const EditHistory& here, const EditHistory& there);
+
+}  // namespace lancet
