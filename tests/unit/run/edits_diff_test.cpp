@@ -16,7 +16,7 @@ EditRequest fact(const std::string& id, const std::string& prompt, const std::st
   EditRequest request;
   request.id = id;
   request.subject = subject;
-  request.prompt.text = prompt;
+  request.prompt = subject.empty() ? SubjectPrompt{prompt, {}} : fill_prompt(prompt, subject, "test");
   request.target = target;
   request.relation = relation;
   return request;
