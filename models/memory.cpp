@@ -134,6 +134,11 @@ int64_t head_bytes(const ModelConfig& config, at::ScalarType dtype, int64_t rows
   return rows * (token * config.vocab_size + 3 * precise_bytes(dtype) * config.d_model);
 }
 
+int64_t rows_per_head_call(const ModelConfig& config, at::ScalarType dtype) {
+  constexpr int64_t kMostBytes = int64_t{256} << 20, kMostRows = 1024;
+  return std::clamp<int64_t>(kMostBytes / head_bytes(config, dtype, 1), 1, kMostRows);
+}
+
 int64_t key_value_bytes(const ModelConfig& config, at::ScalarType dtype, int64_t tokens) {
   return 2 * tokens * config.n_kv_heads * config.head_dim * element_bytes(dtype);
 }

@@ -1,12 +1,13 @@
-"""deltas.py FILE REFERENCE --most NMSE: how far the changes of one edit are from those of another, weight by weight.
+"""deltas.py OUTPUT REFERENCE --most NMSE: how far the changes of one edit are from those of another, weight by weight.
 
-Files are delta.safetensors: a weight's change is `left` [out, r] times `right` [r, in]. Prints JSON; exit code 1 when a weight
-is farther than --most. Needs nothing but Python: ||A - B||^2 = <A, A> - 2 <A, B> + <B, B>, and <L R, M S> = <L^T M, R S^T>.
+Both are outputs of lancet edit. Each change of a weight in their edits/changes/ is `left` [out, r] times `right` [r, in]. Prints
+JSON; exit code 1 when a weight is farther than --most. Needs nothing but Python: ||A - B||^2 = <A, A> - 2 <A, B> + <B, B>, and <L R, M S> = <L^T M, R S^T>.
 """
 import argparse
 import array
 import json
 import operator
+import pathlib
 import struct
 import sys
 
@@ -33,16 +34,19 @@ def read_safetensors(path):
     return tensors
 
 
-def changes(path):
-    """weight -> (columns of left, rows of right)."""
-    tensors = read_safetensors(path)
+def changes(output):
+    """weight -> (columns of left, rows of right), of all its changes."""
     found = {}
-    for name, rows in tensors.items():
-        weight, _, part = name.rpartition(".")
-        if part == "left":
-            found[weight] = (list(zip(*rows)), tensors[weight + ".right"])
-        elif part != "right":
-            raise ValueError(f"{path}: {name}: expected the factors of a change, .left and .right")
+    for path in sorted(pathlib.Path(output, "edits", "changes").glob("*.safetensors")):
+        tensors = read_safetensors(path)
+        for name, rows in tensors.items():
+            change, _, part = name.rpartition("/")
+            if part == "left":
+                columns, its = found.setdefault(change.partition("/")[0], ([], []))
+                columns += zip(*rows)
+                its += tensors[change + "/right"]
+            elif part != "right":
+                raise ValueError(f"{path}: {name}: expected the factors of a change, /left and /right")
     return found
 
 
@@ -61,8 +65,8 @@ def nmse(ours, reference):
     return max((inner(ours, ours) - 2 * inner(ours, reference) + whole) / whole, 0.0)
 
 
-def compare(file, reference):
-    ours, theirs = changes(file), changes(reference)
+def compare(output, reference):
+    ours, theirs = changes(output), changes(reference)
     if ours.keys() != theirs.keys() or not ours:
         raise ValueError(f"other weights: {sorted(ours)} and {sorted(theirs)}")
     return {weight: nmse(ours[weight], theirs[weight]) for weight in sorted(ours)}
@@ -70,11 +74,11 @@ def compare(file, reference):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("file")
+    parser.add_argument("output")
     parser.add_argument("reference")
     parser.add_argument("--most", type=float, required=True)
     arguments = parser.parse_args()
-    found = compare(arguments.file, arguments.reference)
+    found = compare(arguments.output, arguments.reference)
     worst = max(found.values())
     print(json.dumps({"nmse": found, "worst": worst, "most": arguments.most}))
     return 0 if worst <= max(arguments.most, ROUNDING) else 1

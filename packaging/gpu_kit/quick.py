@@ -86,10 +86,10 @@ def read_deltas(text):
 
 
 def compare(settings, name, reference, dtype):
-    files = [settings.work / edit / "delta" / "delta.safetensors" for edit in (name, reference)]
+    outputs = [settings.work / edit for edit in (name, reference)]
     return Step(
         f"deltas/{name}",
-        settings.script("deltas.py", *files, "--most", str(MOST_NMSE[dtype])),
+        settings.script("deltas.py", *outputs, "--most", str(MOST_NMSE[dtype])),
         60,
         read_deltas,
         needs=(f"demo/{name}", f"demo/{reference}"),

@@ -6,6 +6,7 @@
 #include <map>
 
 #include "adapter_factors.h"
+#include "lancet/deltas/adapter.h"
 #include "lancet/models/module_name.h"
 
 namespace lancet {
@@ -79,6 +80,10 @@ std::string why_no_lora(const ModelConfig& config, const WeightSpec& spec) {
   if (spec.id.kind == WeightKind::kRouter) return "PEFT takes a router for experts";
   if (in_mlp && !has_experts(spec)) return "PEFT takes the dense layers of a model with experts for experts";
   return "";
+}
+
+std::string why_not_in_adapter(const ModelConfig& config, WeightId id) {
+  return why_no_lora(config, weight_spec(config, id));
 }
 
 Tensor left_in_module(const LinearModule& module, const ModulePart& part, const Tensor& left_OR) {

@@ -125,7 +125,7 @@ void EditContext::note_system(SolvedSystem system) const {
 
 Tensor EditContext::to_solve_device(const Tensor& tensor, int64_t layer) const {
   const Placement& placement = model_.placement();
-  return tensor.to(placement.solve_device(layer), placement.solve_dtype());
+  return tensor.to(placement.solve_device(layer)).to(placement.solve_dtype());  // widened there, not here
 }
 
 GivenSolution Editor::solve_given(const EditContext&, const GivenSystem&, EditorState&) const {

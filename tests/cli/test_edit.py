@@ -7,12 +7,13 @@ import time
 
 import pytest
 from conftest import DATA, LANCET
+from edits import edit_files
 
 HF_FILES = {
     "config.json", "generation_config.json", "model.safetensors", "special_tokens_map.json", "tokenizer.json", "tokenizer.model",
     "tokenizer_config.json",
 }  # fmt: skip
-RECORDS = {"delta", "state", "report.json", "report.html", "metrics.csv", "requests.csv", "requests.jsonl", "job.yaml", "lancet-manifest.json"}
+RECORDS = {"edits", "report.json", "report.html", "metrics.csv", "requests.csv", "requests.jsonl", "job.yaml", "lancet-manifest.json"}
 
 
 def run_ok(result):
@@ -114,7 +115,7 @@ def test_the_resolved_job_gives_the_same_model_again(lancet):
     again = lancet.folder / "again"
     run_ok(lancet.run("edit", lancet.out / "job.yaml", "--set", f"output.dir={again}"))
     assert (again / "model.safetensors").read_bytes() == (lancet.out / "model.safetensors").read_bytes()
-    assert (again / "delta" / "delta.safetensors").read_bytes() == (lancet.out / "delta" / "delta.safetensors").read_bytes()
+    assert edit_files(again) == edit_files(lancet.out)
     contexts = json.loads((lancet.out / "report.json").read_text())["contexts"]
     assert contexts[0] == "{}" and len(contexts) == 4
     assert json.loads((again / "report.json").read_text())["contexts"] == contexts

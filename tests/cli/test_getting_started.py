@@ -113,7 +113,7 @@ def test_transformers_says_what_lancet_says(reader):
 
 def test_the_base_model_is_untouched_and_the_output_not_replaced(reader):
     assert content(reader.model) == reader.model_before
-    edited = content(reader.folder / "edited" / "delta")
+    edited = content(reader.folder / "edited" / "edits")
     again = reader.run(str(LANCET), "edit", "job.yaml")
     assert again.returncode == 2 and "output.replace: true" in again.stderr
-    assert content(reader.folder / "edited" / "delta") == edited
+    assert content(reader.folder / "edited" / "edits") == edited

@@ -211,7 +211,15 @@ def test_a_python_without_torch_fails_step_by_step(kit, tmp_path):
 # ---- how changes are compared ----
 
 
-def write_delta(path, tensors):
+def write_edits(out, *batches):
+    """An output with a file of changes for each batch."""
+    (out / "edits" / "changes").mkdir(parents=True)
+    for number, tensors in enumerate(batches):
+        write_changes(out / "edits" / "changes" / f"{number:032}.safetensors", tensors)
+    return out
+
+
+def write_changes(path, tensors):
     header, data = {}, b""
     for name, rows in tensors.items():
         numbers = [number for row in rows for number in row]
@@ -220,7 +228,6 @@ def write_delta(path, tensors):
         header[name] = {"dtype": "F32", "shape": [len(rows), len(rows[0])], "data_offsets": [begin, len(data)]}
     text = json.dumps(header).encode()
     path.write_bytes(struct.pack("<Q", len(text)) + text + data)
-    return path
 
 
 LEFT, RIGHT = [[1.0, 2.0], [3.0, 4.0], [5.0, -6.0]], [[1.0, 0.0, 2.0, -1.0], [0.5, 1.0, 0.0, 3.0]]
@@ -231,11 +238,19 @@ def product(left, right):
 
 
 def test_changes_are_compared_as_products(tmp_path):
-    reference = write_delta(tmp_path / "a", {"w.left": LEFT, "w.right": RIGHT})
-    swapped = write_delta(tmp_path / "b", {"w.left": [row[::-1] for row in LEFT], "w.right": RIGHT[::-1]})
+    reference = write_edits(tmp_path / "a", {"w/0/left": LEFT, "w/0/right": RIGHT})
+    swapped = write_edits(tmp_path / "b", {"w/0/left": [row[::-1] for row in LEFT], "w/0/right": RIGHT[::-1]})
     assert deltas.compare(swapped, reference)["w"] < deltas.ROUNDING
+    # the same in two changes, of one batch and of two
+    first, second = ({"left": [[row[k]] for row in LEFT], "right": [RIGHT[k]]} for k in (0, 1))
+    one = {f"w/{i}/{part}": rows for i, change in enumerate((first, second)) for part, rows in change.items()}
+    two = [{f"w/0/{part}": rows for part, rows in change.items()} for change in (first, second)]
+    for name, batches in (("one", [one]), ("two", two)):
+        assert deltas.compare(write_edits(tmp_path / name, *batches), reference)["w"] < deltas.ROUNDING
+    half = write_edits(tmp_path / "half", two[0])
+    assert deltas.compare(half, reference)["w"] > 0.1
     other_left = [[1.0, 2.5], [3.0, 4.0], [4.0, -6.0]]
-    other = write_delta(tmp_path / "c", {"w.left": other_left, "w.right": RIGHT})
+    other = write_edits(tmp_path / "c", {"w/0/left": other_left, "w/0/right": RIGHT})
     ours, theirs = product(other_left, RIGHT), product(LEFT, RIGHT)
     expected = sum((a - b) ** 2 for a, b in zip(ours, theirs)) / sum(b * b for b in theirs)
     assert deltas.compare(other, reference)["w"] == pytest.approx(expected, rel=1e-9)
@@ -245,8 +260,8 @@ def test_changes_are_compared_as_products(tmp_path):
 
 
 def test_changes_of_other_weights_are_an_error(tmp_path):
-    reference = write_delta(tmp_path / "a", {"w.left": LEFT, "w.right": RIGHT})
-    other = write_delta(tmp_path / "b", {"v.left": LEFT, "v.right": RIGHT})
+    reference = write_edits(tmp_path / "a", {"w/0/left": LEFT, "w/0/right": RIGHT})
+    other = write_edits(tmp_path / "b", {"v/0/left": LEFT, "v/0/right": RIGHT})
     with pytest.raises(ValueError, match="other weights"):
         deltas.compare(other, reference)
 

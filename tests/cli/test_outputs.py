@@ -140,7 +140,7 @@ def small_disks(tmp_path):
         pytest.skip("file systems cannot be mounted here")
 
 
-# no room for the weights; no entries for the lock, for what is unfinished, for the model's files, for delta/
+# no room for the weights; no entries for the lock, for what is unfinished, for the model's files, for edits/
 @pytest.mark.parametrize("options", ["size=8m", "nr_inodes=1", "nr_inodes=3", "nr_inodes=8", "nr_inodes=12"])
 def test_a_full_disk_is_the_machines(lancet, small_disks, options):
     result = on_small_disk(lancet, options, lancet.job(**QUICK, output={"dir": str(lancet.folder / "disk" / "out")}))

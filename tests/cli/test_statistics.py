@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy
 import pytest
 from conftest import DATA
+from edits import deltas_of, edit_files
 from test_bad_input import CHECKPOINT, CONFIG, NUMERIC, refuses
 from test_edit import run_ok
 
@@ -21,19 +22,6 @@ def read_matrix(path, name):
     entry = json.loads(data[8 : 8 + length])[name]
     begin, end = (8 + length + offset for offset in entry["data_offsets"])
     return numpy.frombuffer(data[begin:end], dtype=numpy.float64).reshape(entry["shape"])
-
-
-def read_deltas(folder):
-    data = (folder / "delta" / "delta.safetensors").read_bytes()
-    length = struct.unpack("<Q", data[:8])[0]
-    header = json.loads(data[8 : 8 + length])
-    header.pop("__metadata__")
-    parts = {}
-    for name, entry in header.items():
-        begin, end = (8 + length + offset for offset in entry["data_offsets"])
-        parts[name] = numpy.frombuffer(data[begin:end], dtype=numpy.float32).reshape(entry["shape"]).astype(numpy.float64)
-    names = {name.rsplit(".", 1)[0] for name in parts}
-    return {name: parts[name + ".left"] @ parts[name + ".right"] for name in names}
 
 
 def write_npz(path, moment, count):
@@ -68,7 +56,7 @@ def collected(lancet):
 def test_imported_moments_give_the_deltas_of_collected_ones(lancet, collected):
     job = lancet.job(statistics__import=str(lancet.folder / "layer{}_mom2.npz"), **FROM_FILES)
     run_ok(lancet.edit(job))
-    ours, theirs = read_deltas(collected), read_deltas(lancet.out)
+    ours, theirs = deltas_of(collected), deltas_of(lancet.out)
     assert set(ours) == set(theirs) and len(ours) == 2
     for name, delta in ours.items():
         assert nmse(theirs[name], delta) < 1e-10, name  # f32 rounding of C, through its condition
@@ -133,12 +121,12 @@ def test_a_damaged_factor_is_named_and_made_again(lancet):
 def test_a_cached_factor_needs_no_covariance(lancet):
     path = lancet.write(lancet.job(evaluate=[]))
     run_ok(lancet.run("edit", path))
-    first = (lancet.out / "delta" / "delta.safetensors").read_bytes()
+    first = edit_files(lancet.out)
     for file in (lancet.folder / "cache").iterdir():
         if ".factor-" not in file.name:
             file.unlink()
     run_ok(lancet.run("edit", path, "--set", "output.replace=true"))
-    assert (lancet.out / "delta" / "delta.safetensors").read_bytes() == first
+    assert edit_files(lancet.out) == first
     statistics = json.loads((lancet.out / "report.json").read_text())["statistics"]
     assert statistics["layers_from_cache"] == statistics["factors_from_cache"] == [0, 1]
 

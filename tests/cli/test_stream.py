@@ -8,6 +8,7 @@ import time
 import pytest
 import torch
 from conftest import DATA, LANCET
+from edits import edit_files, edits_of
 from safetensors.torch import load_file
 
 STREAM = {"requests__limit": 6, "schedule": {"batch": 2}, "editor__history": True, "run__threads": 1,
@@ -64,8 +65,8 @@ def test_a_killed_stream_goes_on_behind_its_last_batch(lancet):
     result = run_ok(lancet.run("edit", job))
     resumed = report_of(lancet.out)["schedule"]["resumed_batches"]
     assert 1 <= resumed <= 2 and f"{resumed} of 3 batches taken from an interrupted run" in result.stderr
-    for name in ("model.safetensors", "delta/delta.safetensors", "state/state.safetensors", "state/changes.safetensors"):
-        assert (lancet.out / name).read_bytes() == (whole / name).read_bytes(), name
+    assert (lancet.out / "model.safetensors").read_bytes() == (whole / "model.safetensors").read_bytes()
+    assert edit_files(lancet.out) == edit_files(whole)
     assert report_of(lancet.out)["metrics"] == report_of(whole)["metrics"]
     assert [p.name for p in lancet.folder.iterdir() if "unfinished" in p.name or p.name.startswith(".")] == []
 
@@ -79,18 +80,16 @@ def test_a_damaged_progress_is_named_and_not_used(lancet):
     assert "warning: the progress of an interrupted run is not used: " in result.stderr and "progress.json" in result.stderr
 
 
-def assert_state_makes_the_model(out):
+def assert_edits_make_the_model(out):
     """docs/report.md: in f32, change by change in their order, each a product in f64 that is rounded to f32."""
     base, edited = load_file(DATA / "demo-model" / "model.safetensors"), load_file(out / "model.safetensors")
-    changes = load_file(out / "state" / "changes.safetensors")
-    names = {key.split("/")[0] for key in changes}
-    assert len(names) == 2
-    for name in names:
+    edits = edits_of(out)
+    assert len(edits) == 2
+    for name, changes in edits.items():
         weight = base[name].float()
-        n_changes = sum(key.startswith(name) and key.endswith("/left") for key in changes)
-        assert n_changes == 3
-        for i in range(n_changes):
-            left, right = changes[f"{name}/{i}/left"], changes[f"{name}/{i}/right"]
+        assert len(changes) == 3
+        for factors in changes:
+            left, right = (torch.from_numpy(factor) for factor in factors)
             assert left.dtype == right.dtype == torch.float64
             weight += (left @ right).float()
         assert torch.equal(weight.to(edited[name].dtype), edited[name]), name
@@ -103,10 +102,11 @@ def test_two_processes_make_the_model_of_one(lancet):
     run_ok(lancet.edit(lancet.job(**(STREAM | {"requests__limit": 4}), output={"dir": str(first)})))
     second = lancet.job(**(STREAM | {"requests__limit": 2}), requests__skip=4, continue_from="first")
     run_ok(lancet.edit(second))
-    for name in ("model.safetensors", "delta/delta.safetensors", "state/changes.safetensors", "requests.jsonl"):
+    for name in ("model.safetensors", "requests.jsonl"):
         assert (lancet.out / name).read_bytes() == (whole / name).read_bytes(), name
+    assert edit_files(lancet.out) == edit_files(whole)
     assert report_of(lancet.out)["schedule"]["earlier_edits"] == 4
-    assert_state_makes_the_model(lancet.out)
+    assert_edits_make_the_model(lancet.out)
     # the resolved job goes on from there too
     again = lancet.folder / "again"
     run_ok(lancet.run("edit", lancet.out / "job.yaml", "--set", f"output.dir={again}"))
@@ -121,14 +121,16 @@ def test_what_cannot_be_continued_is_refused_before_the_model_is_loaded(lancet):
         ({"editor__layers": [0]}, "editor.layers: expected 'layers: [0, 1]' as there, got 'layers: [0]'"),
         ({"editor__history": False}, "editor.history: expected 'history: true' as there, got 'history: false'"),
         ({"requests__skip": 1}, "one of this id was edited there already"),
-        ({"continue_from": "nothing"}, "expected the output of lancet edit with its folder state/"),
+        ({"continue_from": "nothing"}, "expected the output of lancet edit with its folder edits/"),
     ]:
         result = lancet.edit(lancet.job(**({**small, "requests__skip": 2, "continue_from": "first"} | changes)))
         assert result.returncode == 2 and part in result.stderr, result.stderr
         assert "loading" not in result.stderr and not lancet.out.exists()
-    os.remove(first / "state" / "state.safetensors")
-    result = lancet.edit(lancet.job(**small, requests__skip=2, continue_from="first"))
-    assert result.returncode == 3 and "state.safetensors" in result.stderr
+    for part in ("solved", "changes"):
+        (name,) = edit_files(first, [part])
+        os.remove(first / "edits" / name)
+        result = lancet.edit(lancet.job(**small, requests__skip=2, continue_from="first"))
+        assert result.returncode == 3 and str(first / "edits" / name) in result.stderr
 
 
 def test_a_bad_schedule_is_refused(lancet):

@@ -11,7 +11,7 @@ from engine import ROOT
 
 os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ["TOKENIZERS_PARALLELISM"] = "false"
-sys.path.insert(0, str(ROOT / "tests" / "oracle"))
+sys.path[:0] = [str(ROOT / "tests" / folder) for folder in ("oracle", "support")]
 torch.set_num_threads(1)  # small models; more threads than idle cores wait for each other
 torch.set_grad_enabled(False)
 

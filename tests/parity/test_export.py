@@ -6,6 +6,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+from edits import edits_of, standing
 from engine import ROOT, assert_rows_close, lancet_logits, load_transformers, nmse, run_binary, transformers_logits
 from test_logits import rows_for
 
@@ -14,8 +15,7 @@ NMSE_DELTA_F32 = 1e-12
 SAME_BF16 = 0.999  # share of entries; the others lie on a rounding boundary
 LAYERS = [0, 1]
 RECORDS = {"lancet-manifest.json", "report.json", "report.html", "metrics.csv", "requests.csv", "requests.jsonl", "job.yaml",
-           "delta/delta.safetensors"}  # lancet's own
-RECORDS |= {"state/state.safetensors", "state/changes.safetensors"}
+           "edits/journal.jsonl"}  # lancet's own
 EDITED = {f"model.layers.{layer}.mlp.down_proj.weight" for layer in LAYERS}
 CONTEXTS = ["{}", "The answer is known. {}", "I know that well. {}"]
 
@@ -59,7 +59,9 @@ def load_all(folder):
 
 def test_files_are_those_of_the_base_and_the_records(folders):
     base, edited = folders
-    assert file_names(edited) == file_names(base) - {"lancet.yaml"} | RECORDS
+    (batch,), finish = standing(edited)
+    files = {f"edits/changes/{batch['changes']}.safetensors", f"edits/solved/{batch['solved']}.safetensors"}
+    assert finish is None and file_names(edited) == file_names(base) - {"lancet.yaml"} | RECORDS | files
     for name in file_names(base) - {"lancet.yaml"}:
         if not name.endswith(".safetensors"):
             assert (edited / name).read_bytes() == (base / name).read_bytes(), name
@@ -79,11 +81,11 @@ def test_untouched_tensors_are_byte_identical(folders):
 
 def test_reload_equals_base_plus_delta(folders):
     base, edited = folders
-    before, after, delta = load_all(base), load_all(edited), load_file(edited / "delta/delta.safetensors")
-    assert set(delta) == {f"{name}.{side}" for name in EDITED for side in ("left", "right")}
+    before, after, changes = load_all(base), load_all(edited), edits_of(edited)
+    assert set(changes) == EDITED
     for name in EDITED:
-        left, right = delta[name + ".left"].double(), delta[name + ".right"].double()
-        expected = (before[name].double() + left @ right).to(after[name].dtype)
+        ((left, right),) = changes[name]
+        expected = (before[name].double() + torch.tensor(left @ right)).to(after[name].dtype)
         if expected.dtype == torch.bfloat16:
             assert (expected == after[name]).double().mean().item() >= SAME_BF16, name
         else:

@@ -72,7 +72,7 @@ class EditRun {
     const ModelFiles& files = session_->files;
     method_.emplace(job_, *session_, ranks_, nullptr,
                     resolve_output(*job_.output, files, job_.editor->targets(files.config)),
-                    given_ && given_->is_there() ? MethodWork::kRestores : MethodWork::kEdits);
+                    given_ && given_->has_all() ? MethodWork::kRestores : MethodWork::kEdits);
     if (!ranks_.is_root()) return;
     lock_.emplace(job_.output->dir, kEditOutput);
     check_output(job_);  // again: another run may have ended before the lock, or a killed one been made good
@@ -86,8 +86,6 @@ class EditRun {
     if (given_->has_all()) start.unfinished.reset();
     if (given_->history) measured_ = given_->history->journal().measured_weights();
     start.done = std::move(given_->history);
-    if (given_->make_history)
-      start.make_done = [&](const EditContext& context) { return given_->make_history(context, *job_.editor); };
     return start;
   }
 
@@ -164,6 +162,18 @@ EditReport run_edit_job(const JobConfig& job, Communicator& communicator, GivenE
   EditReport report;
   communicator.together("edit", [&] { report = EditRun(job, communicator, std::move(given)).run(); });
   return report;
+}
+
+void with_statistics(const JobConfig& job, Communicator& communicator,
+                     const std::function<void(const EditContext& context)>& use) {
+  communicator.together("statistics", [&] {
+    EditSession session(job);
+    MethodRun method(job, session, communicator, nullptr, std::nullopt, MethodWork::kSolves);
+    const CausalLM model = load_replica(session.files, job.run, method.work(), communicator);
+    session.describe(model, communicator);
+    method.prepare(model);
+    use(method.context(model));
+  });
 }
 
 }  // namespace lancet

@@ -14,19 +14,20 @@ namespace lancet {
 struct GivenEdits {
   /// Root's: its batches are the first of `batches`. nullopt: none is there.
   std::optional<EditHistory> history = {};
-  /// In the place of `history`, where what is there is solved by the job's statistics: asked on every rank.
-  std::function<EditHistory(const EditContext& context, const Editor& editor)> make_history = {};
   size_t n_given = 0;                              ///< batches of the history, on every rank
   std::vector<std::vector<int64_t>> batches = {};  ///< requests of the job, in order
   bool fits_any_base = false;                      ///< the changes are added to another base model than theirs, too
 
   bool has_all() const { return n_given == batches.size(); }
-  /// Whether no statistics are needed.
-  bool is_there() const { return has_all() && !make_history; }
 };
 
 /// Collective: as run_edit_job(); `job.requests` are those of all batches. Throws: ConfigError also for edits of
 /// another base model.
 EditReport run_edit_job(const JobConfig& job, Communicator& communicator, GivenEdits given);
+
+/// Collective: loads the job's model, makes what its method needs of statistics, and lets `use` solve with them.
+/// Throws: as run_edit_job(); what `use` throws.
+void with_statistics(const JobConfig& job, Communicator& communicator,
+                     const std::function<void(const EditContext& context)>& use);
 
 }  // namespace lancet

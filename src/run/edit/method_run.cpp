@@ -48,7 +48,7 @@ MethodRun::MethodRun(const JobConfig& job, EditSession& session, Communicator& r
   if (job.continue_from && ranks.is_root()) earlier_.emplace(job, session.requests, session.files.config);
   std::optional<JobStatistics>& statistics = prepared_->statistics;
   if (kind_ == MethodWork::kRestores) work_ = restoring(std::move(work_));
-  if ((kind_ == MethodWork::kEdits && job.editor->needs().statistics) || needs_moments(output_)) {
+  if ((kind_ != MethodWork::kRestores && job.editor->needs().statistics) || needs_moments(output_)) {
     if (!statistics) statistics.emplace(job, session.files, ranks, session.corpus);
     if (needs_moments(output_) && !statistics->has_moments())
       throw ConfigError(
@@ -111,12 +111,6 @@ void MethodRun::edit(CausalLM& model, WeightTransaction& transaction, Start star
   }
   if (start.behind) stream.go_on_with(std::move(*start.behind));
   report_.earlier_edits = stream.state().edits;
-  if (start.make_done) {
-    const EditContext asked(model, *session_.files.tokenizer, report_.contexts,
-                            prepared_->statistics ? prepared_->statistics->algebra() : LayerAlgebra{}, {ranks_});
-    EditHistory history = start.make_done(asked);
-    if (ranks_.is_root()) start.done = std::move(history);
-  }
   stream.resume(start.done ? std::optional(progress_of(std::move(*start.done))) : std::nullopt);
   std::optional<ValueStore> values;
   std::optional<ProgressStore> progress;
@@ -145,6 +139,11 @@ void MethodRun::edit(CausalLM& model, WeightTransaction& transaction, Start star
   for (const BatchEntry& batch : journal.batches())
     report_.journal.push_back({batch.when, journal.settings()[batch.setting].method, batch.edits.size()});
   report_.undone = journal.undone();
+}
+
+EditContext MethodRun::context(const CausalLM& model) const {
+  return EditContext(model, *session_.files.tokenizer, report_.contexts,
+                     prepared_->statistics ? prepared_->statistics->algebra() : LayerAlgebra{}, {ranks_});
 }
 
 RecordedSetting MethodRun::recorded_setting() const {

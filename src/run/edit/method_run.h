@@ -27,6 +27,7 @@ struct PreparedMethod {
 
 enum class MethodWork {
   kEdits,
+  kSolves,   ///< keys and residuals are there: contexts are needed for nothing
   kRestores  ///< all edits are there: contexts and statistics are needed for nothing
 };
 
@@ -55,13 +56,14 @@ class MethodRun {
     std::optional<EditHistory> behind = {};                ///< edits whose changes the transaction has
     /// Root's: edits that are there, the first of `batches`.
     std::optional<EditHistory> done = {};
-    /// The same, of what solves by the job's statistics make: asked on every rank.
-    std::function<EditHistory(const EditContext&)> make_done = {};
     std::optional<std::vector<std::vector<int64_t>>> batches = {};  ///< nullopt: by the job's schedule
     bool records = false;                                           ///< a history of the edits is kept
   };
   /// Collective: the edit and the measure behind it; the transaction then holds the change.
   void edit(CausalLM& model, WeightTransaction& transaction, Start start);
+
+  /// Behind prepare(): for solves alone. Outlives neither this nor the model.
+  EditContext context(const CausalLM& model) const;
 
   /// How the weights are written, and so are measured.
   const OutputForm& form() const { return *form_; }

@@ -9,13 +9,6 @@
 namespace lancet {
 namespace {
 
-std::vector<EditRequest> requests_of(const Journal& journal) {
-  std::vector<EditRequest> requests;
-  for (const BatchEntry& batch : journal.batches())
-    for (const EditRecord& edit : batch.edits) requests.push_back(edit.request);
-  return requests;
-}
-
 /// Nothing where the bases' shapes differ: their keys cannot be compared.
 std::vector<RebasedEdit> compare_with(HistorySource& source, const JobConfig& job) {
   if (!job.output->keeps_state) return {};

@@ -78,6 +78,13 @@ size_t one_setting(const Journal& journal, size_t first) {
   return setting;
 }
 
+std::vector<EditRequest> requests_of(const Journal& journal) {
+  std::vector<EditRequest> requests;
+  for (const BatchEntry& batch : journal.batches())
+    for (const EditRecord& edit : batch.edits) requests.push_back(edit.request);
+  return requests;
+}
+
 std::vector<std::vector<int64_t>> batches_of(const Journal& journal) {
   std::vector<std::vector<int64_t>> batches;
   int64_t next = 0;

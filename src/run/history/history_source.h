@@ -23,6 +23,7 @@ class HistorySource {
   /// Read when it is first asked for. Throws: CheckpointError for what is damaged, or of other shapes than the model's.
   const EditHistory& history();
   const ModelFiles& files() const { return files_; }
+  const std::filesystem::path& model() const { return model_; }
 
   struct Target {
     std::filesystem::path dir;
@@ -42,6 +43,9 @@ class HistorySource {
 
 /// The setting of all of the batches from `first` on. Throws: ConfigError when they have several.
 size_t one_setting(const Journal& journal, size_t first);
+
+/// Of all batches that stand, in order.
+std::vector<EditRequest> requests_of(const Journal& journal);
 
 /// Requests of each batch, one behind the other.
 std::vector<std::vector<int64_t>> batches_of(const Journal& journal);
