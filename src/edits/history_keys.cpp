@@ -37,14 +37,13 @@ bool is_history(const std::string& name, const Tensor& tensor) {
 
 Columns history_columns(const EditedBatch& batch, const BatchEntry& entry, int64_t layer, int64_t n_columns) {
   const auto n_edits = static_cast<int64_t>(entry.edits.size());
-  if (!has_equal_keys(entry)) {
-    if (n_columns != n_edits) refuse(layer);
+  if (n_columns == n_edits && !has_equal_keys(entry)) {
     Columns columns;
     for (int64_t i = 0; i < n_edits; ++i) columns.push_back({i});
     return columns;
   }
   // In rounds, one behind the other, each over its own targets: a change of targets that were not seen begins one, and
-  // has all of them, unless residual bounds left some for a later pass.
+  // has all of them, unless residual bounds left some for a later pass. Edits that were left out have no key.
   Columns columns;
   std::set<int64_t> seen;
   std::set<std::vector<TokenId>> keys_seen;
@@ -65,7 +64,7 @@ Columns history_columns(const EditedBatch& batch, const BatchEntry& entry, int64
       keys_seen.insert(ids_of_key(entry.edits[static_cast<size_t>(edits.front())]));
     }
   }
-  if (static_cast<int64_t>(columns.size()) != n_columns || static_cast<int64_t>(seen.size()) != n_edits) refuse(layer);
+  if (static_cast<int64_t>(columns.size()) != n_columns) refuse(layer);
   return columns;
 }
 

@@ -196,6 +196,38 @@ TEST_F(DowndateHistory, LeavesBatchesOutOfMethodsWithoutSystems) {
   EXPECT_EQ(without_edits(running, {"b"}, {}).keeps, 1u);
 }
 
+/// Whose keys a batch put into the history goes by its rounds where several edits have equal keys.
+TEST_F(DowndateHistory, KnowsWhoseKeysAreKept) {
+  const Solve solve = ridge(statistics, 0.3);
+  using Edits = std::vector<std::vector<int64_t>>;
+  const auto kept = [&](const std::vector<Edits>& changes, int64_t n_columns, const std::set<std::string>& ids) {
+    EditHistory history({});
+    history.journal().add_setting({.method = "memit"});
+    EditedBatch batch;
+    for (const Edits& edits : changes) put_change(batch, some_asked(kDown1, edits), solve, 4, {});
+    batch.state.replaced["keys.1"] = torch::arange(n_columns, torch::kDouble).expand({kInputs, n_columns}).contiguous();
+    BatchEntry entry = entry_of(4, static_cast<int64_t>(changes.size()));
+    entry.edits[2].prompt_ids = entry.edits[0].prompt_ids;  // one key
+    history.add(entry, batch, tiny.config);
+    const Tensor columns = without_edits(history, ids, {}).batches.at(0).state.replaced.at("keys.1");
+    return columns.select(0, 0).contiguous();
+  };
+  const auto expect_kept = [&](const Tensor& got, const std::vector<double>& expected) {
+    EXPECT_TRUE(got.equal(torch::tensor(expected, torch::kDouble))) << got;
+  };
+  const std::vector<Edits> split{{{0}, {1}, {3}}, {{2}}}, mean{{{0, 2}, {1}, {3}}}, together{{{0}, {1}, {2}, {3}}};
+  expect_kept(kept(split, 4, {"e3"}), {0, 1, 3});
+  expect_kept(kept(split, 4, {"e2"}), {0, 1, 2});
+  expect_kept(kept(mean, 3, {"e1"}), {0, 2});
+  expect_kept(kept(mean, 3, {"e0", "e2"}), {1, 2});
+  expect_kept(kept(together, 4, {"e2"}), {0, 1, 3});
+  expect_kept(kept({{{0}, {1}, {2}, {3}}, {{1}, {3}}}, 4, {"e1"}), {0, 2, 3});  // a second pass over some
+  expect_kept(kept({{{0}, {3}, {2}}}, 3, {"e3"}), {0, 2});                      // edit 1 was left out
+  // which came up in a later pass first is not certain
+  EXPECT_THROW(kept({{{0}, {1}}, {{3}}, {{2}}}, 4, {"e1"}), ConfigError);
+  EXPECT_THROW(kept({{{0}, {1}}, {{2}}}, 4, {"e1"}), ConfigError);
+}
+
 /// Inputs that a method leaves out of its solve (NSE) stay out when it is solved again.
 TEST_F(DowndateHistory, SolvesTheSameInputsAgain) {
   const Tensor some_S = torch::tensor({1, 4, 5, 20, 33}, torch::kLong);
