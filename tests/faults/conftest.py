@@ -125,12 +125,24 @@ def names_below(folder):
     return sorted(str(path.relative_to(folder)) for path in folder.rglob("*"))
 
 
+def journal_without_times(path, place):
+    """What a journal says, but for when, in how many seconds, and where: those, and the hashes they are in, differ from run to run."""
+    entries = [json.loads(line)["entry"] for line in path.read_text().splitlines()]
+    for entry in entries:
+        for timed in [entry, entry.get("report", {}), *entry.get("edits", [])]:
+            for key in ("when", "seconds"):
+                if isinstance(timed, dict):
+                    timed.pop(key, None)
+    return json.dumps(entries).replace(str(place), "PLACE").encode()
+
+
 def contents(folder):
     """What an output says, by file: pages, plots and the times of a report differ from run to run."""
     hashes = {}
     for path in sorted(folder.rglob("*")):
         if path.suffix in (".safetensors", ".jsonl"):
-            hashes[str(path.relative_to(folder))] = hashlib.sha256(path.read_bytes()).hexdigest()
+            text = journal_without_times(path, folder.parent) if path.name == "journal.jsonl" else path.read_bytes()
+            hashes[str(path.relative_to(folder))] = hashlib.sha256(text).hexdigest()
     return hashes
 
 
@@ -202,7 +214,7 @@ class Experiment:
         run = self.reference.run()
         assert run.code == 0, run.said
         self.expected, self.names = contents(self.reference.out), names_below(self.reference.place)
-        assert "model.safetensors" in self.expected and "delta/delta.safetensors" in self.expected
+        assert "model.safetensors" in self.expected and any(name.startswith("edits/changes/") for name in self.expected)
 
     def stream(self, number):
         stream = Stream(self.root / "template", self.root / f"run-{number}")

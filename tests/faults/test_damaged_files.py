@@ -95,7 +95,7 @@ def damage(stream, pattern, seed):
 @pytest.fixture(scope="session")
 def interrupted(tmp_path_factory):
     """Killed behind the last values: they, the progress before them, and the statistics' factors are read."""
-    return Experiment(tmp_path_factory.mktemp("interrupted"), lambda experiment, job: experiment.interrupt("mkdir", r"/\.progress", last=True))
+    return Experiment(tmp_path_factory.mktemp("interrupted"), lambda experiment, job: experiment.interrupt("mkdir", r"/\.progress[^/]*$", last=True))
 
 
 @pytest.fixture(scope="session")
@@ -137,15 +137,17 @@ def continued(tmp_path_factory):
 
 WRITTEN = [
     ("values", "interrupted", "out.unfinished/*.safetensors"),
-    ("changes of a progress", "interrupted", "out.unfinished/progress/changes.safetensors"),
-    ("state of a progress", "interrupted", "out.unfinished/progress/state.safetensors"),
+    ("journal of a progress", "interrupted", "out.unfinished/progress/journal.jsonl"),
+    ("changes of a progress", "interrupted", "out.unfinished/progress/changes/*.safetensors"),
+    ("solved systems of a progress", "interrupted", "out.unfinished/progress/solved/*.safetensors"),
     ("progress.json", "interrupted", "out.unfinished/progress/progress.json"),
     ("factors", "interrupted", "cache/*.factor-*.safetensors"),
     ("covariances", "collected", "cache/*.safetensors"),
     ("partial sums", "summed", "cache/*.partial.safetensors"),
     ("null spaces", "projected", "cache/*.null-space-*.safetensors"),
-    ("changes to go on from", "continued", "first/state/changes.safetensors"),
-    ("state to go on from", "continued", "first/state/state.safetensors"),
+    ("journal to go on from", "continued", "first/edits/journal.jsonl"),
+    ("changes to go on from", "continued", "first/edits/changes/*.safetensors"),
+    ("solved systems to go on from", "continued", "first/edits/solved/*.safetensors"),
     ("requests to go on from", "continued", "first/requests.jsonl"),
     ("report to go on from", "continued", "first/report.json"),
 ]

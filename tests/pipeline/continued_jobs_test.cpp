@@ -2,6 +2,7 @@
 #include "lancet/core/error.h"
 #include "lancet/io/files.h"
 #include "stream_jobs.h"
+#include "support/old_state.h"
 
 namespace lancet {
 namespace {
@@ -10,8 +11,27 @@ namespace fs = std::filesystem;
 using testing::flip_a_bit;
 using testing::Json;
 using testing::kMemit;
+using testing::OldFormat;
 using testing::StreamJobs;
 using testing::TinyModel;
+
+class ContinuedJobs : public StreamJobs {
+ protected:
+  void make_old(const std::string& output, const std::string& editor, OldFormat format) const {
+    make_old_output(folder_ / output, testing::editor_from(editor)->make_state(), tiny_.config, format);
+    EXPECT_FALSE(fs::exists(folder_ / output / "edits"));
+  }
+
+  /// What a job that goes on from "first" says that this is damaged by; "taken" when it says nothing.
+  std::string continued_from_first() const {
+    try {
+      edit("second", "requests.skip=4 continue_from=first output.replace=true");
+    } catch (const CheckpointError& error) {
+      return error.what();
+    }
+    return "taken";
+  }
+};
 
 TEST_F(StreamJobs, GoOnFromAnEarlierJobAsIfThereWereOne) {
   edit("whole");
@@ -20,7 +40,7 @@ TEST_F(StreamJobs, GoOnFromAnEarlierJobAsIfThereWereOne) {
   EXPECT_EQ(second.earlier_edits, 4);
   expect_close("second", "whole", 1e-9);
   EXPECT_EQ(bytes("second/model.safetensors"), bytes("whole/model.safetensors"));
-  EXPECT_EQ(bytes("second/delta/delta.safetensors"), bytes("whole/delta/delta.safetensors"));
+  EXPECT_EQ(edit_files("second"), edit_files("whole"));
   EXPECT_EQ(bytes("second/requests.jsonl"), bytes("whole/requests.jsonl"));
   EXPECT_EQ(report("second")["schedule"]["earlier_edits"], 4);
   // a third, and one that was killed on its way
@@ -29,6 +49,18 @@ TEST_F(StreamJobs, GoOnFromAnEarlierJobAsIfThereWereOne) {
   edit_until("rest", 3, "requests.skip=4 continue_from=two");
   EXPECT_EQ(edit("rest", "requests.skip=4 continue_from=two").resumed_batches, 1);
   EXPECT_EQ(bytes("rest/model.safetensors"), bytes("whole/model.safetensors"));
+  EXPECT_EQ(edit_files("rest"), edit_files("whole"));
+  // a job's batches are told apart from those of others by nothing but what was measured behind them
+  const auto batches = [&](const std::string& output) {
+    Json entries = journal(output);
+    std::erase_if(entries.get_ref<Json::array_t&>(), [](const Json& entry) {
+      return entry["kind"] == "measure" || entry["kind"] == "finish" || entry["kind"] == "end";
+    });
+    for (Json& entry : entries) entry.erase("report");
+    return entries;
+  };
+  EXPECT_EQ(batches("whole").size(), 2u + 4u);
+  for (const char* output : {"second", "rest"}) EXPECT_EQ(batches(output), batches("whole")) << output;
 }
 
 TEST_F(StreamJobs, KeepWhatTheFirstBatchChose) {
@@ -51,38 +83,82 @@ TEST_F(StreamJobs, KeepWhatTheFirstBatchChose) {
   edit_until("out", 5, "", kAutomatic);
   EXPECT_EQ(edit("out", "", kAutomatic).resumed_batches, 2);
   EXPECT_EQ(report("out")["chosen"], chosen);
-  EXPECT_EQ(bytes("out/state/state.safetensors"), bytes("whole/state/state.safetensors"));
+  EXPECT_EQ(edit_files("out"), edit_files("whole"));
   // what they go by is part of the state, a number of one's own is not
   const std::string third = "requests.skip=4 continue_from=first editor.covariance_weight";
   EXPECT_THROW(chosen_by("third", third + ".attained_share=0.5"), ConfigError);
   EXPECT_EQ(chosen_by("third", third + "=20").size(), 0u);
 }
 
-TEST_F(StreamJobs, NeverGoOnFromAnEarlierJobThatIsDamagedOrMixedWithAnother) {
+TEST_F(ContinuedJobs, NeverGoOnFromAnEarlierJobThatIsDamagedOrMixedWithAnother) {
   edit("first", "requests.limit=2");
   edit("other", "requests.skip=2 requests.limit=2");
-  const auto continued = [&] {
-    try {
-      edit("second", "requests.skip=4 continue_from=first");
-    } catch (const CheckpointError& error) {
-      return std::string(error.what());
-    }
-    return std::string("taken");
+  const fs::path edits = folder_ / "first" / "edits", others = folder_ / "other" / "edits";
+  const auto only_file = [](const fs::path& folder) { return fs::directory_iterator(folder)->path(); };
+  const auto place = [](const fs::path& file, const fs::path& at) {
+    fs::copy_file(file, at, fs::copy_options::overwrite_existing);
   };
+  const fs::path changes = only_file(edits / "changes"), solved = only_file(edits / "solved"),
+                 journal_file = edits / "journal.jsonl";
+  for (const fs::path& file : {changes, solved, journal_file}) {
+    const std::string intact = read_text_file(file, "test");
+    flip_a_bit(file);
+    const std::string message = continued_from_first();
+    EXPECT_NE(message.find(file.string() + ": "), std::string::npos) << message;
+    EXPECT_NE(message.find(file == journal_file ? "has not the hash that it was written with"
+                                                : ": its content has not the hash"),
+              std::string::npos)
+        << message;
+    EXPECT_NE(message.find("without continue_from"), std::string::npos) << message;
+    place(file == journal_file ? others / "journal.jsonl" : only_file(others / file.parent_path().filename()), file);
+    EXPECT_NE(continued_from_first(), "taken") << file << " of another output";
+    fs::remove(file);
+    EXPECT_NE(continued_from_first(), "taken") << file << " is gone";
+    write_text_file(file, intact);
+  }
+  EXPECT_EQ(continued_from_first(), "taken");
+}
+
+TEST_F(ContinuedJobs, GoOnFromTheOutputOfAnEarlierVersion) {
+  edit("whole");
+  for (const auto& [name, format] : {std::pair{"sealed", OldFormat::kSealed}, {"unsealed", OldFormat::kUnsealed}}) {
+    edit(name, "requests.limit=4");
+    make_old(name, kMemit, format);
+    const std::string second = cat(name, "-second"), third = cat(name, "-third");
+    const EditReport report = edit(second, cat("requests.skip=4 requests.limit=2 continue_from=", name));
+    EXPECT_EQ(report.earlier_edits, 4);
+    edit(third, cat("requests.skip=6 continue_from=", second));
+    expect_close(third, "whole", 0);
+    for (const char* file : {"model.safetensors", "requests.jsonl"})
+      EXPECT_EQ(bytes(fs::path(third) / file), bytes(fs::path("whole") / file)) << name;
+    EXPECT_EQ(column_ids(third), column_ids("whole"));
+    // the old edits are one batch
+    EXPECT_EQ(history(third).batches().size(), 3u);
+    const std::string rest = cat(name, "-rest");
+    edit_until(rest, 3, cat("requests.skip=4 continue_from=", name));
+    EXPECT_EQ(edit(rest, cat("requests.skip=4 continue_from=", name)).resumed_batches, 1);
+    EXPECT_EQ(bytes(fs::path(rest) / "model.safetensors"), bytes("whole/model.safetensors")) << name;
+  }
+}
+
+TEST_F(ContinuedJobs, NeverGoOnFromAnEarlierVersionsOutputThatIsDamagedOrMixedWithAnother) {
+  edit("first", "requests.limit=2");
+  edit("other", "requests.skip=2 requests.limit=2");
+  for (const char* output : {"first", "other"}) make_old(output, kMemit, OldFormat::kSealed);
   const fs::path state = folder_ / "first" / "state";
   for (const char* name : {"changes.safetensors", "state.safetensors"}) {
     const std::string intact = read_text_file(state / name, "test");
     flip_a_bit(state / name);
-    const std::string message = continued();
+    const std::string message = continued_from_first();
     EXPECT_NE(message.find((state / name).string() + ": its content has not the hash"), std::string::npos) << message;
     EXPECT_NE(message.find("without continue_from"), std::string::npos) << message;
     fs::copy_file(folder_ / "other" / "state" / name, state / name, fs::copy_options::overwrite_existing);
-    EXPECT_NE(continued(), "taken") << name << " of another output";
+    EXPECT_NE(continued_from_first(), "taken") << name << " of another output";
     write_text_file(state / name, intact);
   }
   for (const char* name : {"changes.safetensors", "state.safetensors"})
     fs::copy_file(folder_ / "other" / "state" / name, state / name, fs::copy_options::overwrite_existing);
-  EXPECT_NE(continued().find("state/ was not written beside requests.jsonl"), std::string::npos);
+  EXPECT_NE(continued_from_first().find("it was not written beside requests.jsonl"), std::string::npos);
 }
 
 struct ContinuedMethod {
@@ -92,7 +168,15 @@ struct ContinuedMethod {
 
 void PrintTo(const ContinuedMethod& method, std::ostream* out) { *out << method.name; }
 
-class StreamMethods : public StreamJobs, public ::testing::WithParamInterface<ContinuedMethod> {};
+/// Whether none of the changes has columns.
+bool is_dense(const EditedBatch& batch) {
+  for (const WeightChanges& weight : batch.changes)
+    for (const WeightDelta& delta : weight.deltas)
+      if (std::holds_alternative<LowRankDelta>(delta)) return false;
+  return true;
+}
+
+class StreamMethods : public ContinuedJobs, public ::testing::WithParamInterface<ContinuedMethod> {};
 
 /// Also where the method does something behind the last batch, or normalises by what went before.
 TEST_P(StreamMethods, GoOnFromAnEarlierJobAsIfThereWereOne) {
@@ -101,6 +185,15 @@ TEST_P(StreamMethods, GoOnFromAnEarlierJobAsIfThereWereOne) {
   edit("second", "requests.skip=4 continue_from=first", GetParam().editor);
   expect_close("second", "whole", 1e-9);
   EXPECT_EQ(bytes("second/model.safetensors"), bytes("whole/model.safetensors"));
+  EXPECT_EQ(edit_files("second"), edit_files("whole"));
+  make_old("first", GetParam().editor, OldFormat::kSealed);
+  edit("third", "requests.skip=4 continue_from=first", GetParam().editor);
+  EXPECT_EQ(bytes("third/model.safetensors"), bytes("whole/model.safetensors"));
+  for (const char* output : {"third", "whole"})
+    for (const EditHistory history = this->history(output); const EditedBatch& batch : history.batches()) {
+      const size_t i = static_cast<size_t>(&batch - history.batches().data());
+      EXPECT_EQ(history.journal().batches()[i].columns.empty(), is_dense(batch)) << output;
+    }
 }
 
 #define CONTINUED_VALUES "values: {steps: 3, lr: 0.1, batch: 2}, contexts: ['{}', 'I know. {}']}"
@@ -138,10 +231,10 @@ TEST_F(StreamJobs, RefuseAnEarlierJobThatDoesNotFit) {
   EXPECT_NE(continued("editor.layers=[1,2]").find("editor.layers"), std::string::npos);
   EXPECT_NE(continued("editor.history=false").find("editor.history: expected 'history: true'"), std::string::npos);
   EXPECT_NE(continued("requests.skip=1").find("request 1"), std::string::npos);
-  EXPECT_NE(continued("continue_from=nowhere").find("state/"), std::string::npos);
+  EXPECT_NE(continued("continue_from=nowhere").find("edits/"), std::string::npos);
   edit("stateless", "requests.limit=2 output.state=false");
-  EXPECT_FALSE(fs::exists(folder_ / "stateless" / "state"));
-  EXPECT_NE(continued("continue_from=stateless").find("state/"), std::string::npos);
+  EXPECT_FALSE(fs::exists(folder_ / "stateless" / "edits" / "solved"));
+  EXPECT_NE(continued("continue_from=stateless").find("has no folder solved/"), std::string::npos);
   const TinyModel other(testing::TinyShape{.seed = 2});
   EXPECT_NE(continued("model=" + other.folder.path().string()).find("another model"), std::string::npos);
   EXPECT_FALSE(fs::exists(folder_ / "second"));

@@ -11,9 +11,8 @@
 #include <string>
 
 #include "lancet/core/strings.h"
+#include "lancet/edits/edit_history.h"
 #include "lancet/io/files.h"
-#include "lancet/io/safetensors.h"
-#include "lancet/models/tensor_io.h"
 #include "lancet/run/edit_job.h"
 #include "support/edit_setup.h"
 #include "support/interrupted.h"
@@ -25,12 +24,16 @@ namespace lancet::testing {
 namespace fs = std::filesystem;
 using Json = nlohmann::json;
 
-using Json = nlohmann::json;
-
 inline constexpr const char* kMemit =
     "{method: memit, layers: [0, 1], covariance_weight: 20, history: true, values: {steps: 3, lr: 0.1, batch: 2}, "
     "contexts: {generate: 2, length: 6}}";
 inline constexpr const char* kWeight = "model.layers.1.mlp.down_proj.weight";
+
+/// A stage that begins for the `nth` time.
+struct StageStart {
+  std::string stage = {};
+  int64_t nth = 1;
+};
 
 /// Jobs on one tiny model, of up to 8 requests.
 class StreamJobs : public ::testing::Test {
@@ -59,23 +62,61 @@ class StreamJobs : public ::testing::Test {
     return run_edit_job(job(output, editor, overrides), alone());
   }
 
-  /// The job, ended by a fault as it begins to solve for the `nth` time.
-  void edit_until(const std::string& output, int64_t nth_solve, const std::string& overrides = "",
+  /// The job, ended by a fault as `end` begins.
+  void edit_until(const std::string& output, const StageStart& end, const std::string& overrides = "",
                   const std::string& editor = kMemit) const;
+  /// The same as it begins to solve for the `nth` time.
+  void edit_until(const std::string& output, int64_t nth_solve, const std::string& overrides = "",
+                  const std::string& editor = kMemit) const {
+    edit_until(output, {"solve", nth_solve}, overrides, editor);
+  }
+
+  EditHistory history(const std::string& output) const {
+    return EditHistory::load(folder_ / output / kEditsFolder, tiny_.config);
+  }
 
   /// The exact change of every weight, summed.
   std::map<std::string, Tensor> changes(const std::string& output) const {
-    const SafetensorsReader file = SafetensorsReader::open(folder_ / output / "state" / "changes.safetensors");
     std::map<std::string, Tensor> sums;
-    for (const TensorInfo& info : file.tensors()) {
-      const std::string name = info.name.substr(0, info.name.find('/'));
-      if (info.name.ends_with("/right")) continue;
-      Tensor change = to_tensor(file.view(info.name)).clone();
-      if (info.name.ends_with("/left"))
-        change = change.matmul(to_tensor(file.view(info.name.substr(0, info.name.size() - 4) + "right")));
-      sums[name] = sums.contains(name) ? sums[name] + change : change;
-    }
+    for (const WeightChanges& weight : history(output).all_changes())
+      for (const WeightDelta& delta : weight.deltas) {
+        Tensor& sum = sums[weight_name(tiny_.config, weight.id)];
+        sum = sum.defined() ? sum + to_dense(delta) : to_dense(delta);
+      }
     return sums;
+  }
+
+  /// Of each batch's changes, and of what they were solved from, by name: "changes/HASH.safetensors".
+  std::map<std::string, std::string> edit_files(const std::string& output) const {
+    const fs::path edits = folder_ / output / kEditsFolder;
+    std::map<std::string, std::string> files;
+    for (const char* part : {"changes", "solved"})
+      for (const auto& entry : fs::directory_iterator(edits / part))
+        files[cat(part, "/", entry.path().filename().string())] = bytes(entry.path());
+    return files;
+  }
+
+  /// The journal's lines without what differs from run to run: times, and the hashes that they are in.
+  Json journal(const std::string& output) const {
+    Json entries = Json::array();
+    std::istringstream lines(bytes(fs::path(output) / kEditsFolder / kJournalFile));
+    for (std::string line; std::getline(lines, line);) {
+      Json entry = Json::parse(line).at("entry");
+      entry.erase("when");
+      if (entry["kind"] == "batch") entry["report"].erase("seconds");
+      if (entry["kind"] == "measure")
+        for (Json& edit : entry["edits"]) edit.erase("when");
+      entries.push_back(std::move(entry));
+    }
+    return entries;
+  }
+
+  /// The request of each column of every weight's changes, in the order of application.
+  std::vector<std::string> column_ids(const std::string& output) const {
+    std::vector<std::string> ids;
+    for (const EditHistory history = this->history(output); const BatchEntry& batch : history.journal().batches())
+      for (const int64_t column : batch.columns) ids.push_back(batch.edits[static_cast<size_t>(column)].request.id);
+    return ids;
   }
 
   std::string bytes(const fs::path& file) const {
@@ -98,18 +139,18 @@ class StreamJobs : public ::testing::Test {
   TempDir folder_;
 };
 
-inline void StreamJobs::edit_until(const std::string& output, int64_t nth_solve, const std::string& overrides,
+inline void StreamJobs::edit_until(const std::string& output, const StageStart& end, const std::string& overrides,
                                    const std::string& editor) const {
-  Interrupted ranks("solve", nth_solve);
+  Interrupted ranks(end.stage, end.nth);
   EXPECT_THROW(run_edit_job(job(output, editor, overrides), ranks), std::runtime_error);
   EXPECT_FALSE(fs::exists(folder_ / output));
 }
 
-/// Changes the last number of a file, or of a JSON document.
+/// Changes the last byte of a file, or the last digit of JSON.
 inline void flip_a_bit(const fs::path& file) {
   std::string bytes = read_text_file(file, "test");
   const size_t at = bytes.find_last_of("0123456789");
-  char& changed = bytes[file.extension() == ".json" ? at : bytes.size() - 1];
+  char& changed = bytes[file.extension().string().starts_with(".json") ? at : bytes.size() - 1];
   changed = static_cast<char>(changed ^ 1);
   write_text_file(file, bytes);
 }

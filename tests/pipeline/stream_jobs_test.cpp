@@ -55,9 +55,7 @@ TEST_F(StreamJobs, EditLaterBatchesOnTheWeightsOfEarlierOnes) {
   edit("together", "requests.limit=4 schedule.batch=0");
   const Tensor stream = changes("stream").at(kWeight), together = changes("together").at(kWeight);
   EXPECT_GT((stream - together).norm().item<double>(), 1e-3 * together.norm().item<double>());
-  const Json delta = Json::parse(
-      SafetensorsReader::open(folder_ / "stream" / "delta" / "delta.safetensors").metadata().at("requests"));
-  EXPECT_EQ(delta, (Json{"0", "1", "2", "3"}));
+  EXPECT_EQ(column_ids("stream"), (std::vector<std::string>{"0", "1", "2", "3"}));
 }
 
 TEST_F(StreamJobs, KeepTheNamesOfShuffledRequests) {
@@ -66,8 +64,7 @@ TEST_F(StreamJobs, KeepTheNamesOfShuffledRequests) {
   for (const BatchReport& batch : shuffled.batches)
     for (const int64_t index : batch.requests) order.push_back(shuffled.requests[static_cast<size_t>(index)].id);
   EXPECT_NE(order, (std::vector<std::string>{"0", "1", "2", "3", "4", "5", "6", "7"}));
-  const SafetensorsReader delta = SafetensorsReader::open(folder_ / "shuffled" / "delta" / "delta.safetensors");
-  EXPECT_EQ(Json::parse(delta.metadata().at("requests")), Json(order));
+  EXPECT_EQ(column_ids("shuffled"), order);
   // as a file in that order gives
   std::ofstream lines(folder_ / "ordered.jsonl");
   for (const BatchReport& batch : shuffled.batches)
@@ -76,6 +73,7 @@ TEST_F(StreamJobs, KeepTheNamesOfShuffledRequests) {
   lines.close();
   const EditReport ordered = edit("ordered", "requests.path=ordered.jsonl schedule.batch=3");
   expect_close("ordered", "shuffled", 0);
+  EXPECT_EQ(edit_files("ordered"), edit_files("shuffled"));
   for (size_t i = 0; i < order.size(); ++i) {
     const auto index = static_cast<size_t>(std::stoi(order[i]));
     EXPECT_EQ(shuffled.outcome.requests[index].final_loss, ordered.outcome.requests[i].final_loss);
@@ -91,8 +89,8 @@ TEST_F(StreamJobs, GoOnBehindTheLastBatchOfAnInterruptedRun) {
   const EditReport resumed = edit("out");
   EXPECT_EQ(resumed.resumed_batches, 2);
   EXPECT_EQ(bytes("out/model.safetensors"), bytes("whole/model.safetensors"));
-  EXPECT_EQ(bytes("out/delta/delta.safetensors"), bytes("whole/delta/delta.safetensors"));
-  EXPECT_EQ(bytes("out/state/state.safetensors"), bytes("whole/state/state.safetensors"));
+  EXPECT_EQ(edit_files("out"), edit_files("whole"));
+  EXPECT_EQ(journal("out"), journal("whole"));
   EXPECT_EQ(bytes("out/requests.jsonl"), bytes("whole/requests.jsonl"));
   Json got = report("out"), wanted = report("whole");
   for (Json* each : {&got, &wanted}) {
@@ -102,6 +100,24 @@ TEST_F(StreamJobs, GoOnBehindTheLastBatchOfAnInterruptedRun) {
   }
   EXPECT_EQ(got, wanted);
   EXPECT_FALSE(fs::exists(folder_ / "out.unfinished"));
+}
+
+/// All batches are done, and the run ends before there is an output.
+TEST_F(StreamJobs, GoOnBehindTheLastBatchOfAll) {
+  edit("whole");
+  edit("first", "requests.limit=4");
+  for (const char* stage : {"evaluate after", "export"})
+    for (const auto& [overrides, count] :
+         {std::pair{"", 4}, {"requests.skip=4 continue_from=first", 2}, {"schedule.save_every=3", 4}}) {
+      fs::remove_all(folder_ / "out");
+      edit_until("out", {stage, 1}, overrides);
+      EXPECT_EQ(edit("out", overrides).resumed_batches, count) << stage << overrides;
+      EXPECT_EQ(bytes("out/model.safetensors"), bytes("whole/model.safetensors")) << stage << overrides;
+      EXPECT_EQ(edit_files("out"), edit_files("whole")) << stage << overrides;
+      if (std::string(overrides).empty()) {
+        EXPECT_EQ(journal("out"), journal("whole")) << stage;
+      }
+    }
 }
 
 TEST_F(StreamJobs, NeverGoOnFromAnotherJobsProgress) {
@@ -124,14 +140,45 @@ TEST_F(StreamJobs, NeverGoOnFromAnotherJobsProgress) {
   EXPECT_EQ(resumed_with("schedule.save_every=3", ""), 0) << "nothing was saved behind the second";
 }
 
-TEST_F(StreamJobs, NeverGoOnFromDamagedProgress) {
+/// Of a run that ended behind its second batch: each file of a progress.
+class DamagedProgress : public StreamJobs {
+ protected:
+  std::vector<std::string> progress_files() const {
+    edit_until("out", 5);
+    std::vector<std::string> names;
+    const fs::path progress = folder_ / "out.unfinished" / "progress";
+    for (const auto& entry : fs::recursive_directory_iterator(progress))
+      if (entry.is_regular_file()) names.push_back(fs::relative(entry.path(), progress).string());
+    fs::remove_all(folder_ / "out.unfinished");
+    std::vector<std::string> kinds;
+    for (const std::string& name : names) kinds.push_back(name.substr(0, name.find('/')));
+    std::sort(kinds.begin(), kinds.end());
+    EXPECT_EQ(kinds, (std::vector<std::string>{"changes", "changes", "journal.jsonl", "lancet-manifest.json",
+                                               "progress.json", "solved", "solved"}));
+    return names;
+  }
+};
+
+TEST_F(DamagedProgress, IsNotGoneOnFrom) {
   const EditReport whole = edit("whole");
-  for (const char* name : {"changes.safetensors", "state.safetensors", "progress.json"}) {
+  for (const std::string& name : progress_files()) {
     fs::remove_all(folder_ / "out");
     edit_until("out", 5);
     flip_a_bit(folder_ / "out.unfinished" / "progress" / name);
     EXPECT_EQ(edit("out").resumed_batches, 0) << name;
     EXPECT_EQ(bytes("out/model.safetensors"), bytes("whole/model.safetensors")) << name;
+    EXPECT_EQ(edit_files("out"), edit_files("whole")) << name;
+  }
+}
+
+/// What was damaged is not carried over into what is saved next.
+TEST_F(DamagedProgress, IsNotInWhatIsSavedNext) {
+  for (const std::string& name : progress_files()) {
+    fs::remove_all(folder_ / "out");
+    edit_until("out", 5);
+    flip_a_bit(folder_ / "out.unfinished" / "progress" / name);
+    edit_until("out", 5);
+    EXPECT_EQ(edit("out").resumed_batches, 2) << name;
   }
 }
 

@@ -51,17 +51,18 @@ struct LayerAlgebra {
 /// is spread over ranks without the editor knowing. An editor asks for the same things in the same order everywhere.
 class EditContext {
  public:
-  /// `systems`: where solved systems are noted, on root; null: nowhere.
   EditContext(const CausalLM& model, const Tokenizer& tokenizer, std::vector<std::string> contexts,
-              LayerAlgebra algebra, const Sharing& sharing, std::vector<SolvedSystem>* systems = nullptr)
+              LayerAlgebra algebra, const Sharing& sharing)
       : model_(model),
         tokenizer_(tokenizer),
         contexts_(std::move(contexts)),
         algebra_(std::move(algebra)),
-        sharing_(sharing),
-        systems_(systems) {}
+        sharing_(sharing) {}
 
   virtual ~EditContext() = default;
+
+  /// From now on solved systems are noted there, on root. Null: nowhere, as at first.
+  void keep_systems_in(std::vector<SolvedSystem>* systems) { systems_ = systems; }
 
   const ModelConfig& config() const { return model_.config(); }
   std::vector<PreparedRequest> prepare(std::span<const EditRequest> requests, Compat compat = Compat::kNone) const {
@@ -135,7 +136,7 @@ class EditContext {
 
   LayerAlgebra algebra_;
   Sharing sharing_;
-  std::vector<SolvedSystem>* systems_;  ///< may be null
+  std::vector<SolvedSystem>* systems_ = nullptr;
   mutable bool is_solving_ = false;
 };
 

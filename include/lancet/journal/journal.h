@@ -6,13 +6,14 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
-#include <nlohmann/json.hpp>
+
 #include <optional>
 #include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "lancet/core/strict_json.h"
 #include "lancet/requests/request.h"
 #include "lancet/text/tokenizer.h"
 

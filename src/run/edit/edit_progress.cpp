@@ -57,13 +57,13 @@ std::string ProgressStore::key(const std::vector<std::vector<int64_t>>& batches,
   return hash.hex();
 }
 
-void ProgressStore::save(const EditProgress& progress, std::span<const EditRequest> requests) const {
+void ProgressStore::save(const EditProgress& progress, std::span<const EditRequest> requests) {
   std::vector<std::string> records;
   for (const BatchReport& batch : progress.batches) records.push_back(to_record(batch));
   const std::string key = this->key(requests_of(progress.batches), requests);
   make_unfinished(unfinished_);
   OutputFolder folder(folder_, IfExists::kReplace, kProgressKind);
-  progress.history.write(folder.staging(), config_, {.earlier = folder_});
+  progress.history.write(folder.staging(), config_, {.earlier = is_sound_ ? folder_ : std::filesystem::path()});
   write_text_file(folder.staging() / kFile,
                   Json{{"format", kFormat},
                        {"key", key},
@@ -71,14 +71,17 @@ void ProgressStore::save(const EditProgress& progress, std::span<const EditReque
                        {"content_hash", progress_hash(key, records, progress.history.journal())}}
                       .dump());
   folder.commit();
+  is_sound_ = true;
 }
 
 std::optional<EditProgress> ProgressStore::load(const std::vector<std::vector<int64_t>>& batches,
-                                                std::span<const EditRequest> requests) const {
+                                                std::span<const EditRequest> requests) {
   std::error_code ignored;
   if (!std::filesystem::exists(folder_ / kFile, ignored)) return std::nullopt;
   try {
-    return read(batches, requests);
+    std::optional<EditProgress> progress = read(batches, requests);
+    is_sound_ = true;
+    return progress;
   } catch (const Error& error) {
     log_warning(cat("the progress of an interrupted run is not used: ", error.what()));
   } catch (const Json::exception& error) {

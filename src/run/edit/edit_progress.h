@@ -33,12 +33,12 @@ class ProgressStore {
         setting_key_(std::move(setting_key)) {}
 
   /// Takes the place of what was saved before, at once. Throws: CheckpointError when the disk refuses.
-  void save(const EditProgress& progress, std::span<const EditRequest> requests) const;
+  void save(const EditProgress& progress, std::span<const EditRequest> requests);
 
   /// What a job that begins with the same batches of `requests` had finished; nullopt when there is none. What is
   /// damaged, or another job's, is named in a warning.
   std::optional<EditProgress> load(const std::vector<std::vector<int64_t>>& batches,
-                                   std::span<const EditRequest> requests) const;
+                                   std::span<const EditRequest> requests);
 
  private:
   EditProgress read(const std::vector<std::vector<int64_t>>& batches, std::span<const EditRequest> requests) const;
@@ -48,6 +48,7 @@ class ProgressStore {
   std::filesystem::path folder_;  // in it
   const ModelConfig& config_;
   std::string setting_key_;
+  bool is_sound_ = false;  ///< what is saved was read or written by this: only then its files are linked to
 };
 
 }  // namespace lancet

@@ -69,17 +69,15 @@ void EditRecorder::end(std::span<const EditRequest> requests, const EditOutcome&
   systems_.clear();
 }
 
-EditHistory EditRecorder::closed(const BatchReport& report) const {
-  EditHistory history = history_;
-  BatchEntry entry = entry_;
-  entry.report = nlohmann::ordered_json::parse(to_record(report));
-  history.add(std::move(entry), batch_, files_.config);
-  return history;
-}
-
 void EditRecorder::close(const BatchReport& report) {
   entry_.report = nlohmann::ordered_json::parse(to_record(report));
   history_.add(std::move(entry_), std::move(batch_), files_.config);
+}
+
+void EditRecorder::reopen() {
+  entry_ = history_.journal().batches().back();
+  batch_ = history_.batches().back();
+  history_.forget_last_batch({});
 }
 
 size_t EditRecorder::count_before(WeightId id) const {

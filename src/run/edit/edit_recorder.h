@@ -40,9 +40,8 @@ class EditRecorder {
            const WeightTransaction& transaction);
   /// With what was measured behind it: the batch joins the history.
   void close(const BatchReport& report);
-
-  /// The history as close() would leave it.
-  EditHistory closed(const BatchReport& report) const;
+  /// Takes the history's last batch out again, to be closed with what was measured since.
+  void reopen();
 
   /// What the method does behind the last batch lies between the two; it joins the history by the third.
   void begin_finish(const WeightTransaction& transaction) { count(transaction); }

@@ -100,15 +100,16 @@ void EditStream::resume(std::optional<EditProgress> done) {
   begin_behind(done ? std::optional(std::move(done->history)) : std::nullopt);
 }
 
-void EditStream::keep_in(const ProgressStore* store) {
+void EditStream::keep_in(ProgressStore* store) {
   std::optional<EditProgress> progress;
   parts_.ranks.together("progress", [&] {
     if (store != nullptr) progress = store->load(batches_, parts_.session.requests);
   });
   store_ = store;
+  const int64_t n_given = report_.resumed_batches;
   resume(std::move(progress));
-  if (report_.resumed_batches > 0)
-    log_line(cat("edit  ", report_.resumed_batches, " of ", batches_.size(), " batches taken from an interrupted run"));
+  n_kept_ = report_.resumed_batches - n_given;
+  if (n_kept_ > 0) log_line(cat("edit  ", n_kept_, " of ", batches_.size(), " batches taken from an interrupted run"));
 }
 
 void EditStream::run(const EditContext& context) {
@@ -120,7 +121,7 @@ void EditStream::run(const EditContext& context) {
     if (i == first) show_chosen(report_.batches.back().outcome);
     stopwatch_.lap_part("edit");
     if (i + 1 < batches_.size()) measure(context);
-    if (i + 1 < batches_.size() && recorder_) recorder_->close(report_.batches.back());
+    if (recorder_) recorder_->close(report_.batches.back());  // the last one for now: it is measured at the end
     if (schedule.saves_behind(i, batches_.size())) save();
     if (i + 1 < batches_.size()) show(report_.batches.back());
   }
@@ -189,9 +190,7 @@ void EditStream::measure(const EditContext& context) {
 void EditStream::save() {
   parts_.ranks.together("progress", [&] {
     if (store_ == nullptr) return;
-    const bool is_last = report_.batches.size() == batches_.size();  // which joins the history when it is measured
-    store_->save({report_.batches, is_last ? recorder_->closed(report_.batches.back()) : recorder_->history()},
-                 parts_.session.requests);
+    store_->save({report_.batches, recorder_->history()}, parts_.session.requests);
   });
   stopwatch_.lap_part("save");
 }
@@ -216,7 +215,10 @@ void EditStream::note_after() {
   for (const auto& [name, loss] : report_.rounding) last.growth.emplace_back(name, loss.growth());
   if (batches_.size() > 1) show(last);
   if (!recorder_) return;
-  if (static_cast<size_t>(report_.resumed_batches) < batches_.size()) recorder_->close(last);
+  if (report_.resumed_batches - n_kept_ < static_cast<int64_t>(batches_.size())) {  // else it has a report of its own
+    recorder_->reopen();
+    recorder_->close(last);
+  }
   recorder_->close_finish();
 }
 

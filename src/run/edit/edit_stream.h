@@ -42,7 +42,7 @@ class EditStream {
 
   /// Collective: from now on every finished batch is kept in `store`, which root has; goes on behind those that an
   /// interrupted run left there.
-  void keep_in(const ProgressStore* store);
+  void keep_in(ProgressStore* store);
 
   /// For the editor's context.
   std::vector<SolvedSystem>* systems() { return recorder_ ? &recorder_->systems() : nullptr; }
@@ -77,7 +77,8 @@ class EditStream {
   EditorState state_;
   std::vector<WeightHash> weight_hashes_;
   std::optional<EditRecorder> recorder_;  ///< root's, where a history is kept
-  const ProgressStore* store_ = nullptr;
+  ProgressStore* store_ = nullptr;
+  int64_t n_kept_ = 0;  ///< batches that an interrupted run left, behind those that were given
 };
 
 }  // namespace lancet

@@ -119,9 +119,10 @@ void MethodRun::edit(CausalLM& model, WeightTransaction& transaction, Start star
     if (ranks_.is_root()) progress.emplace(*start.unfinished, session_.files.config, setting_key(transaction));
     stream.keep_in(progress ? &*progress : nullptr);
   }
-  const EditContext context(model, *session_.files.tokenizer, report_.contexts,
-                            prepared_->statistics ? prepared_->statistics->algebra() : LayerAlgebra{},
-                            {ranks_, values ? &*values : nullptr}, stream.systems());
+  EditContext context(model, *session_.files.tokenizer, report_.contexts,
+                      prepared_->statistics ? prepared_->statistics->algebra() : LayerAlgebra{},
+                      {ranks_, values ? &*values : nullptr});
+  context.keep_systems_in(stream.systems());
   stream.run(context);
   report_.requantised = form_->losses();
   report_.after = session_.plan.run(model, "evaluate after", ranks_, &session_.before);

@@ -1,5 +1,6 @@
 #include "output_edits.h"
 
+#include <algorithm>
 #include <map>
 
 #include "lancet/core/error.h"
@@ -12,6 +13,13 @@ namespace lancet {
 namespace {
 
 namespace fs = std::filesystem;
+
+bool has_columns(const std::vector<WeightChanges>& changes) {
+  return std::ranges::any_of(changes, [](const WeightChanges& weight) {
+    return std::ranges::any_of(weight.deltas,
+                               [](const WeightDelta& delta) { return std::holds_alternative<LowRankDelta>(delta); });
+  });
+}
 
 /// Of outputs of earlier versions.
 fs::path state_folder(const fs::path& output) { return output / "state"; }
@@ -43,6 +51,7 @@ EditHistory load_state_folder(const fs::path& output, const ModelConfig& config)
       throw CheckpointError(cat(folder.string(), ": request ", id, " is not in requests.jsonl beside it"));
     entry.columns.push_back(places.at(id));
   }
+  if (!has_columns(stream.changes)) entry.columns.clear();  // there, dense changes had the ids of all their requests
   EditHistory history({.weights = facts.owner.base_hash});
   entry.setting = history.journal().add_setting({.method = facts.owner.method, .editor = facts.editor});
   StateStep step{.replaced = std::move(stream.editor.tensors), .edits = stream.editor.edits};

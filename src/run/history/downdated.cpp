@@ -31,8 +31,8 @@ bool has_history_of_keys(const EditHistory& history, size_t first) {
 
 EditHistory without(const EditHistory& history, UndoEntry& entry, const ModelConfig& config,
                     const std::function<Tensor(const SolveAgain&)>& solve) {
-  Downdated less = without_edits(history, {entry.edits.begin(), entry.edits.end()},
-                                 {.solve = solve, .report = report_of_kept});
+  Downdated less =
+      without_edits(history, {entry.edits.begin(), entry.edits.end()}, {.solve = solve, .report = report_of_kept});
   entry.keeps = less.keeps;
   entry.gives_up = less.gives_up;
   EditHistory left = history;

@@ -14,8 +14,8 @@ namespace lancet {
 EditHistory without(const EditHistory& history, UndoEntry& entry, const ModelConfig& config,
                     const std::function<Tensor(const SolveAgain&)>& solve);
 
-/// Collective: the same of `source`'s. Statistics are made, and the model of `job` is loaded for them, where later batches were solved with the keys of
-/// these edits as their history. Throws: also as with_statistics().
+/// Collective: the same of `source`'s. Statistics are made, and the model of `job` is loaded for them, where later
+/// batches were solved with the keys of these edits as their history. Throws: also as with_statistics().
 EditHistory downdated(HistorySource& source, UndoEntry& entry, const JobConfig& job, Communicator& communicator);
 
 }  // namespace lancet

@@ -143,14 +143,16 @@ class Merge {
   void take_out(const Chosen& out) {
     for (size_t i = 0; i < histories_.size(); ++i) {
       if (out[i].empty()) continue;
-      UndoEntry entry{.when = utc_now(), .mode = UndoMode::kDowndate, .keeps = 0, .edits = {out[i].begin(), out[i].end()}};
+      UndoEntry entry{
+          .when = utc_now(), .mode = UndoMode::kDowndate, .keeps = 0, .edits = {out[i].begin(), out[i].end()}};
       histories_[i] = without(histories_[i], entry, sources_[i].files().config, {});
       if (!entry.gives_up.empty()) note_given_up(entry.gives_up);
     }
   }
 
   void note_given_up(const std::string& what) {
-    if (result_.gives_up.find(what) == std::string::npos) result_.gives_up += (result_.gives_up.empty() ? "" : "; ") + what;
+    if (result_.gives_up.find(what) == std::string::npos)
+      result_.gives_up += (result_.gives_up.empty() ? "" : "; ") + what;
   }
 
   void add() {
@@ -164,8 +166,8 @@ class Merge {
     EditorState state = editor.make_state();
     JointOptions options;
     options.solve = [&](WeightId id, const Tensor& keys_FN, const Tensor& residuals_DN) {
-      GivenSolution solution = editor.solve_given(
-          context, {.layer = id.layer, .keys_FN = keys_FN, .residuals_DN = residuals_DN}, state);
+      GivenSolution solution =
+          editor.solve_given(context, {.layer = id.layer, .keys_FN = keys_FN, .residuals_DN = residuals_DN}, state);
       return JointSolution{std::move(solution.change), std::move(solution.inverse_gram_NN)};
     };
     JointBatch joint = solve_jointly(pointers_to(histories_), options);

@@ -6,10 +6,10 @@
 #include <nlohmann/json.hpp>
 
 #include "commands.h"
+#include "edits/made_output.h"
 #include "lancet/core/strings.h"
 #include "lancet/core/words.h"
 #include "lancet/run/merge_job.h"
-#include "made_output.h"
 #include "table.h"
 
 namespace lancet::cli {
@@ -25,8 +25,8 @@ struct MergeArguments {
 size_t preferred(const MergeArguments& arguments) {
   for (size_t i = 0; i < arguments.edits.size(); ++i)
     if (arguments.prefer == arguments.edits[i] || arguments.prefer == std::to_string(i + 1)) return i;
-  throw ConfigError(cat("--prefer ", arguments.prefer, ": expected one of the outputs, ", join(arguments.edits),
-                        ", or its number"));
+  throw ConfigError(
+      cat("--prefer ", arguments.prefer, ": expected one of the outputs, ", join(arguments.edits), ", or its number"));
 }
 
 void print_merge(const MergedOutput& merged, const MergeJob& job) {

@@ -3,10 +3,10 @@
 #include <memory>
 
 #include "commands.h"
+#include "edits/made_output.h"
 #include "lancet/core/strings.h"
 #include "lancet/core/words.h"
 #include "lancet/run/apply_job.h"
-#include "made_output.h"
 
 namespace lancet::cli {
 namespace {
