@@ -180,10 +180,9 @@ TEST_F(ForgedJournal, OfEditsThatStandTwiceOrNot) {
   expect_entry_refused(kBatch, with(kBatch, "\"id\":\"b\"", "\"id\":\"a\""), "edit a: one of this id stands already");
   expect_entry_refused(kMeasure, with(kMeasure, "\"id\":\"c\"", "\"id\":\"d\""), "measured: edit d: none of this id");
   expect_entry_refused(kUndo, with(kUndo, "[\"c\"]", "[\"a\"]"), "undone: edit a: none of this id");
-  expect_entry_refused(kBatch,
-                       R"({"kind":"batch","setting":0,"when":"","edits":[],"columns":[],"data":"","weights":[],)"
-                       R"("report":null})",
-                       "a batch without edits");
+  auto empty = nlohmann::ordered_json::parse(entries[kBatch]);
+  empty["edits"] = empty["columns"] = nlohmann::ordered_json::array();
+  expect_entry_refused(kBatch, empty.dump(), "a batch without edits");
 }
 
 /// Any text in any entry, with right hashes: it is read and then written back as it stands in memory, or refused.
