@@ -122,7 +122,8 @@ void LayerPasses::change_layers(const LayerTargets& targets, std::span<const int
     if (const Tensor history = columns_of(batch_.state, history_name(layers[i])); history.defined())
       problem.history_FM = context.to_solve_device(history, layers[i]);
     problem.residuals_DN = residuals(states, targets.z_ND, layers.subspan(i));
-    problem.weight = weight_for(options_.weight, context, batch_.state, batch_.outcome, problem, method_.strengths);
+    problem.weight = weight_for(options_.weight, {context, batch_.state, batch_.outcome}, layers[i],
+                                [&] { return method_.strengths(problem); });
     Tensor inverse_gram_NN;  // root's
     const WeightDelta delta = context.solve(layers[i], [&] {
       LayerSolution solution = method_.solve(problem);

@@ -43,10 +43,6 @@ struct LayerTargets {
   int64_t request_of(size_t target) const;
 };
 
-/// The SolveWeight of a layer: the number that the job gives, or what gives its keys their share.
-double weight_for(const SolveWeight& weight, const EditContext& context, EditorState& state, EditOutcome& outcome,
-                  const LayerProblem& problem, const std::function<Tensor(const LayerProblem&)>& strengths);
-
 /// Of a batch under way.
 class LayerPasses {
  public:

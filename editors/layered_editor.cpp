@@ -98,8 +98,8 @@ GivenSolution LayeredEditor::solve_given(const EditContext& context, const Given
                        .history_FM = here(given.history_FM),
                        .residuals_DN = here(given.residuals_DN)};
   EditOutcome outcome;
-  problem.weight = weight_for(options_.weight, context, state, outcome, problem,
-                              [&](const LayerProblem& one) { return strengths(context, one); });
+  problem.weight =
+      weight_for(options_.weight, {context, state, outcome}, given.layer, [&] { return strengths(context, problem); });
   Tensor inverse_NN;
   const WeightDelta delta = context.solve(given.layer, [&] {
     LayerSolution solution = solve(context, problem);
