@@ -3,7 +3,9 @@ import json
 import shutil
 
 import pytest
+import torch
 from conftest import DATA
+from safetensors.torch import load_file, save_file
 
 STREAM = {"requests__limit": 6, "schedule": {"batch": 2}, "run__threads": 1, "evaluate": ["efficacy", "paraphrase", "specificity"],
           "editor__values": {"steps": 12, "lr": 0.5, "clamp": 4.0}}  # fmt: skip
@@ -54,7 +56,7 @@ def test_log_shows_each_edit_with_its_batch_and_how_it_holds(made):
         assert batch["method"] == "memit" and batch["when"].endswith("Z")
         for edit in batch["edits"]:
             told = next(each for each in report["requests"] if each["id"] == edit["id"])
-            assert edit["took"] == (told["verdict"]["fate"] == "took") and edit["why"] == (told["verdict"]["why"] or "")
+            assert edit["took"] == told["verdict"]["took"] and edit["why"] == (told["verdict"]["why"] or "")
             assert set(edit["after"]) >= {"efficacy_prob", "specificity_prob"}
     for metric in ("efficacy_prob", "efficacy_argmax"):
         values = [edit["after"][metric] for batch in log["batches"] for edit in batch["edits"]]
@@ -167,6 +169,92 @@ def test_wrong_questions_get_answers(made, lancet):
         result = lancet.run(*arguments)
         assert result.returncode == 2 and words in result.stderr, (arguments, result.stderr)
     assert not lancet.out.exists()
+
+
+def test_downdate_leaves_the_batch_without_the_edit(made, lancet):
+    """With one edited layer it is the batch without the edit: what lancet edits without it, up to the values' own rounding."""
+    one = {**STREAM, "editor__layers": [1], "schedule": {"batch": 0}, "requests__limit": 4, "run__dtype": "f32"}
+    whole, without = lancet.folder / "whole", lancet.folder / "without"
+    run_ok(lancet.edit(lancet.job(**one, output={"dir": str(whole)})))
+    kept = lancet.folder / "kept.json"
+    records = json.loads((DATA / "requests" / "demo.json").read_text())[:4]
+    kept.write_text(json.dumps([record for record in records if str(record["case_id"]) != IDS[1]]))
+    run_ok(lancet.edit(lancet.job(**{**one, "requests": {"path": str(kept)}}, output={"dir": str(without)})))
+    result = run_ok(lancet.run("undo", whole, "--edits", IDS[1], "--out", lancet.out))
+    assert "taken back (downdate): 1 edit" in result.stdout
+    name = "model.layers.1.mlp.down_proj.weight"
+    base, got, expected = (load_file(folder / "model.safetensors")[name].double() for folder in (DATA / "demo-model", lancet.out, without))
+    assert (got - expected).norm() < 1e-3 * (expected - base).norm() < 1e-3 * base.norm()
+    assert (load_file(whole / "model.safetensors")[name].double() - expected).norm() > 0.05 * (expected - base).norm()
+    undone = log_of(lancet, lancet.out)["undone"]
+    assert undone[0]["mode"] == "downdate" and undone[0]["edits"] == [IDS[1]]
+    # goes on from, and is applied again
+    run_ok(lancet.run("apply", lancet.out, "--out", lancet.folder / "again"))
+    assert weights(lancet.folder / "again") == weights(lancet.out)
+
+
+@pytest.mark.parametrize("method", ["alphaedit", "emmet", "nse"])
+def test_downdate_of_a_stream_solves_later_batches_again(lancet, method):
+    editor = {"method": method, "layers": [1], "values": {"steps": 12, "lr": 0.5, "clamp": 4.0}, "contexts": ["{}"]}
+    job = {"requests__limit": 6, "schedule": {"batch": 2}, "run__threads": 1, "editor": editor, "output": {"dir": str(lancet.folder / "whole")}}
+    run_ok(lancet.edit(lancet.job(**job)))
+    run_ok(lancet.run("undo", lancet.folder / "whole", "--edits", IDS[0], "--mode", "downdate", "--out", lancet.out))
+    log = log_of(lancet, lancet.out)
+    assert [[edit["id"] for edit in batch["edits"]] for batch in log["batches"]] == [IDS[1:2], IDS[2:4], IDS[4:]]
+    rest = {**job, "requests__skip": 6, "requests__limit": 1, "continue_from": str(lancet.out), "output": {"dir": str(lancet.folder / "more")}}
+    run_ok(lancet.edit(lancet.job(**rest)))
+
+
+def test_methods_without_systems_say_replay(made, lancet):
+    job = lancet.job(editor={"method": "ft-m", "steps": 4}, statistics=None, requests__limit=2, output={"dir": str(lancet.folder / "tuned")})
+    run_ok(lancet.edit(job))
+    result = lancet.run("undo", lancet.folder / "tuned", "--edits", IDS[0], "--out", lancet.out)
+    assert result.returncode == 2 and "replay" in result.stderr and not lancet.out.exists()
+
+
+def test_two_outputs_become_one(made, lancet):
+    first, second, both = lancet.folder / "a", lancet.folder / "b", lancet.folder / "both"
+    job = {**STREAM, "schedule": {"batch": 0}}
+    run_ok(lancet.edit(lancet.job(**{**job, "requests__limit": 3}, output={"dir": str(first)})))
+    run_ok(lancet.edit(lancet.job(**{**job, "requests__limit": 3, "requests__skip": 3}, output={"dir": str(second)})))
+    result = run_ok(lancet.run("merge", first, second, "--out", both))
+    assert "what the other parts do at an edit's key" in result.stdout
+    assert [[edit["id"] for edit in batch["edits"]] for batch in log_of(lancet, both)["batches"]] == [IDS[:3], IDS[3:]]
+    added = weights(both)
+    run_ok(lancet.run("merge", first, second, "--out", both, "--replace", "--solve"))
+    assert [[edit["id"] for edit in batch["edits"]] for batch in log_of(lancet, both)["batches"]] == [IDS]
+    assert weights(both) != added
+    # one fact with another target
+    records = json.loads((DATA / "requests" / "demo.json").read_text())[:2]
+    other = [{"id": "mine", "prompt": "{}, created in", "subject": "Piranha Games", "target": "Rome"}]
+    assert records[0]["requested_rewrite"]["subject"] == "Piranha Games" if "requested_rewrite" in records[0] else True
+    run_ok(lancet.edit(lancet.job(**{**job, "requests": other, "evaluate": ["efficacy"]}, output={"dir": str(second), "replace": True})))
+    result = lancet.run("merge", first, second, "--out", both, "--replace")
+    assert result.returncode == 2 and "targets" in result.stderr and "--prefer" in result.stderr
+    run_ok(lancet.run("merge", first, second, "--out", both, "--replace", "--prefer", second))
+    assert [edit["id"] for batch in log_of(lancet, both)["batches"] for edit in batch["edits"]] == [*IDS[1:3], "mine"]
+    run_ok(lancet.run("merge", first, second, "--out", both, "--replace", "--drop", "mine", "--solve"))
+    assert [edit["id"] for batch in log_of(lancet, both)["batches"] for edit in batch["edits"]] == IDS[:3]
+
+
+def test_outputs_of_earlier_versions_get_a_journal(lancet):
+    """What the first version wrote: state/ without hashes."""
+    run_ok(lancet.edit(lancet.job(**{**STREAM, "requests__limit": 2, "schedule": {"batch": 0}})))
+    old = lancet.out
+    base, setting, batch = (entry for entry in entries(old) if entry["kind"] in ("base", "setting", "batch"))
+    changes = load_file(next((old / "edits" / "changes").iterdir()))
+    shutil.rmtree(old / "edits")
+    (old / "state").mkdir()
+    known = {"method": "memit", "base_hash": base["weights"]}
+    columns = [batch["edits"][place]["request"]["id"] for place in batch["columns"]]
+    save_file(changes, old / "state" / "changes.safetensors",
+              {"format": "lancet-changes-1", "editor": setting["editor"], "requests": json.dumps(columns), **known})
+    save_file({"none": torch.zeros(1)}, old / "state" / "state.safetensors", {"format": "lancet-state-1", "edits": "2", **known})
+    result = run_ok(lancet.run("apply", old, "--out", lancet.folder / "new"))
+    assert "written by an earlier version" in result.stderr
+    assert weights(lancet.folder / "new") == weights(old)
+    assert [edit["id"] for batch in log_of(lancet, lancet.folder / "new")["batches"] for edit in batch["edits"]] == IDS[:2]
+    assert "have no journal" in lancet.run("log", old).stderr
 
 
 @pytest.mark.parametrize("damage", ["cut", "flipped", "reordered", "changes", "solved"])

@@ -80,13 +80,14 @@ def test_an_edit_of_another_program_becomes_data(deltas, dtype, tmp_path):
 
 def test_peft_and_lancet_read_what_was_found(deltas, tmp_path):
     peft = pytest.importorskip("peft")
-    from test_adapters import load, run_jobs
+    from engine import answer_jobs
+    from test_adapters import load
 
     results = edited(deltas, tmp_path / "edited", torch.float32)
     run_binary("lancet", "diff", DEMO, tmp_path / "edited", "--out", tmp_path / "found", "--devices", "cpu", "--quiet")
     merged = peft.PeftModel.from_pretrained(load(DEMO), tmp_path / "found").merge_and_unload().state_dict()
     job = dict(model=str(DEMO), adapter=str(tmp_path / "found"), out=str(tmp_path / "sums.safetensors"))
-    assert run_jobs({"a": job}, tmp_path)["a"] == [name + ".weight" for name in WEIGHTS]
+    assert answer_jobs("adapter_files", {"a": job}, tmp_path)["a"] == [name + ".weight" for name in WEIGHTS]
     sums = load_file(tmp_path / "sums.safetensors")
     for name, result in results.items():
         assert nmse(merged[name + ".weight"], result) <= 1e-12

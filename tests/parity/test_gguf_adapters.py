@@ -5,9 +5,10 @@ import struct
 import numpy as np
 import pytest
 import torch
+from engine import answer_jobs
 from family_checkpoints import VARIANTS, make_checkpoint
 from safetensors.torch import load_file, save_file
-from test_adapters import DEMO, run_jobs
+from test_adapters import DEMO
 
 TYPES = {0: np.float32, 1: np.float16, 30: np.uint16}
 TEXT, NUMBER = 8, 6
@@ -173,7 +174,7 @@ ROUNDING = {"F32": 1e-13, "BF16": 1e-4, "F16": 1e-6}  # NMSE that rounding the f
 def write(folder, changes, scratch, **options):
     save_file({key: tensor.contiguous() for key, tensor in changes.items()}, scratch / "changes.safetensors")
     job = dict(model=str(folder), changes=str(scratch / "changes.safetensors"), out=str(scratch / "a.gguf"), options=options, gguf=True)
-    return run_jobs({"a": job}, scratch)["a"]
+    return answer_jobs("adapter_files", {"a": job}, scratch)["a"]
 
 
 def random_changes(weights):

@@ -120,11 +120,28 @@ class Merge {
     if (job_.prefer) drop_by_preference(result_.conflicts, *job_.prefer, out);
     if (const auto left = unresolved(result_.conflicts, out, job_.solves); !left.empty()) refuse(left, job_.edits);
     for (const std::set<std::string>& ids : out) result_.dropped.insert(result_.dropped.end(), ids.begin(), ids.end());
-    take_out(out);
-    if (job_.solves)
-      solve(*context, *config.editor);
-    else
+    if (job_.solves) {
+      solve(*context, *config.editor, kept_out_of_the_solve(out));
+    } else {
+      take_out(out);
       add();
+    }
+  }
+
+  /// Ids that one history alone has; others are taken out of theirs here.
+  std::set<std::string> kept_out_of_the_solve(Chosen& out) {
+    std::set<std::string> ids;
+    Chosen in_several(histories_.size());
+    for (size_t i = 0; i < out.size(); ++i)
+      for (const std::string& id : out[i]) {
+        const auto has_it = [&](const EditHistory& history) { return history.journal().has(id); };
+        if (std::ranges::count_if(histories_, has_it) > 1)
+          in_several[i].insert(id);
+        else
+          ids.insert(id);
+      }
+    take_out(in_several);
+    return ids;
   }
 
   /// Root's, on every rank's host.
@@ -162,9 +179,9 @@ class Merge {
     merged_ = std::move(merged.history);
   }
 
-  void solve(const EditContext& context, const Editor& editor) {
+  void solve(const EditContext& context, const Editor& editor, std::set<std::string> kept_out) {
     EditorState state = editor.make_state();
-    JointOptions options;
+    JointOptions options{.solve = {}, .drop = std::move(kept_out)};
     options.solve = [&](WeightId id, const Tensor& keys_FN, const Tensor& residuals_DN) {
       GivenSolution solution =
           editor.solve_given(context, {.layer = id.layer, .keys_FN = keys_FN, .residuals_DN = residuals_DN}, state);
