@@ -12,6 +12,7 @@ void register_forward(const Subject& subject, const BenchOptions& options);
 void register_values(const Subject& subject, const BenchOptions& options);
 void register_statistics(const Subject& subject, const BenchOptions& options);
 void register_solve(const Subject& subject, const BenchOptions& options);
+void register_downdate();
 void register_attention(const Subject& subject);
 /// What a device is asked to do in a value step; nothing on the host.
 void register_launches(const Subject& subject, const BenchOptions& options);

@@ -119,6 +119,7 @@ int run(int argc, char** argv) {
   register_values(subject, options);
   register_statistics(subject, options);
   register_solve(subject, options);
+  register_downdate();
   register_attention(subject);
   register_launches(subject, options);
   benchmark::RunSpecifiedBenchmarks();

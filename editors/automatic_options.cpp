@@ -47,4 +47,16 @@ double choose_once(EditorState& state, EditOutcome& outcome, const std::string& 
   return chosen.value;
 }
 
+double weight_for(const SolveWeight& weight, const WeightQuestion& asked, int64_t layer,
+                  const std::function<Tensor()>& strengths) {
+  if (weight.option.empty() || weight.number) return weight.number.value_or(0);
+  return choose_once(asked.state, asked.outcome, weight.option, layer, [&] {
+    const std::string where = cat("layer ", layer, ": editor.", weight.option);
+    const auto measure = [&] {
+      return torch::tensor(weight_of_share(strengths(), weight.attained_share, where), torch::kDouble);
+    };
+    return asked.context.decide_by(measure).item<double>();
+  });
+}
+
 }  // namespace lancet

@@ -36,4 +36,15 @@ double weight_of_share(const Tensor& strengths_N, double share, const std::strin
 double choose_once(EditorState& state, EditOutcome& outcome, const std::string& option, int64_t layer,
                    const std::function<double()>& measure);
 
+/// Where a weight is asked for.
+struct WeightQuestion {
+  const EditContext& context;
+  EditorState& state;
+  EditOutcome& outcome;
+};
+
+/// A layer's SolveWeight: the number that the job gives, or what gives its keys, of these strengths, their share.
+double weight_for(const SolveWeight& weight, const WeightQuestion& asked, int64_t layer,
+                  const std::function<Tensor()>& strengths);
+
 }  // namespace lancet

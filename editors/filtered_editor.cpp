@@ -28,6 +28,10 @@ class FilteredEditor final : public Editor {
   std::vector<WeightId> targets(const ModelConfig& config) const override { return method_->targets(config); }
   EditorState make_state() const override { return method_->make_state(); }
 
+  GivenSolution solve_given(const EditContext& context, const GivenSystem& given, EditorState& state) const override {
+    return method_->solve_given(context, given, state);
+  }
+
   EditOutcome edit(const EditContext& context, std::span<const EditRequest> requests, EditorState& state,
                    WeightTransaction& transaction) const override {
     if (!options_.keep) return method_->edit(context, requests, state, transaction);

@@ -92,19 +92,6 @@ ResidualBounds LayerPasses::bounds_by(const Tensor& norm_N, int64_t last) const 
   return bounds;
 }
 
-/// The number that the job gives, or what gives the layer's keys their share.
-double LayerPasses::weight_for(const LayerProblem& problem) const {
-  const SolveWeight& weight = options_.weight;
-  if (weight.option.empty() || weight.number) return weight.number.value_or(0);
-  return choose_once(batch_.state, batch_.outcome, weight.option, problem.layer, [&] {
-    const std::string where = cat("layer ", problem.layer, ": editor.", weight.option);
-    const auto measure = [&] {
-      return torch::tensor(weight_of_share(method_.strengths(problem), weight.attained_share, where), torch::kDouble);
-    };
-    return batch_.context.decide_by(measure).item<double>();
-  });
-}
-
 /// As many columns as any other change: which request is whose goes by their order.
 void LayerPasses::change_nothing(int64_t layer, int64_t n_members) const {
   const ModelConfig& config = batch_.context.config();
@@ -135,7 +122,8 @@ void LayerPasses::change_layers(const LayerTargets& targets, std::span<const int
     if (const Tensor history = columns_of(batch_.state, history_name(layers[i])); history.defined())
       problem.history_FM = context.to_solve_device(history, layers[i]);
     problem.residuals_DN = residuals(states, targets.z_ND, layers.subspan(i));
-    problem.weight = weight_for(problem);
+    problem.weight = weight_for(options_.weight, {context, batch_.state, batch_.outcome}, layers[i],
+                                [&] { return method_.strengths(problem); });
     Tensor inverse_gram_NN;  // root's
     const WeightDelta delta = context.solve(layers[i], [&] {
       LayerSolution solution = method_.solve(problem);

@@ -71,7 +71,6 @@ class LayerPasses {
  private:
   std::vector<bool> choose(const LayerTargets& targets, int64_t last, ResidualBounds& bounds) const;
   ResidualBounds bounds_by(const Tensor& norm_N, int64_t last) const;
-  double weight_for(const LayerProblem& problem) const;
   void change_layers(const LayerTargets& targets, std::span<const int64_t> layers, AttainedShares& attained) const;
   void change_nothing(int64_t layer, int64_t n_members) const;
   void keep_keys(const LayerTargets& targets, std::span<const int64_t> layers) const;

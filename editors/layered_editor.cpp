@@ -6,6 +6,7 @@
 #include <numeric>
 #include <stdexcept>
 
+#include "lancet/core/error.h"
 #include "lancet/core/progress.h"
 #include "lancet/core/strings.h"
 
@@ -81,6 +82,33 @@ EditOutcome LayeredEditor::edit(const EditContext& context, std::span<const Edit
   }
   state.edits += static_cast<int64_t>(requests.size());
   return outcome;
+}
+
+GivenSolution LayeredEditor::solve_given(const EditContext& context, const GivenSystem& given,
+                                         EditorState& state) const {
+  if (options_.direction_mean || options_.course == Course::kOneByOne)
+    throw ConfigError("the method solves for one key at a time: expected memit, pmet, emmet, alphaedit or nse");
+  const torch::NoGradGuard no_grad;
+  const auto here = [&](const Tensor& tensor) {
+    return tensor.defined() ? context.to_solve_device(tensor, given.layer) : Tensor();
+  };
+  LayerProblem problem{.layer = given.layer,
+                       .keys_FN = here(given.keys_FN),
+                       .directions_FN = {},
+                       .history_FM = here(given.history_FM),
+                       .residuals_DN = here(given.residuals_DN)};
+  EditOutcome outcome;
+  problem.weight =
+      weight_for(options_.weight, {context, state, outcome}, given.layer, [&] { return strengths(context, problem); });
+  Tensor inverse_NN;
+  const WeightDelta delta = context.solve(given.layer, [&] {
+    LayerSolution solution = solve(context, problem);
+    inverse_NN = std::move(solution.inverse_gram_NN);
+    return std::move(solution.change);
+  });
+  const auto& change = std::get<LowRankDelta>(delta);
+  const auto on_host = [](const Tensor& tensor) { return tensor.to(Placement::host(), at::kDouble).contiguous(); };
+  return {{on_host(change.left_OR), on_host(change.right_RI)}, inverse_NN.defined() ? on_host(inverse_NN) : Tensor()};
 }
 
 std::vector<std::span<const int64_t>> LayeredEditor::stages(std::span<const int64_t> all) const {

@@ -24,6 +24,7 @@ class LayeredEditor : public Editor {
   std::vector<WeightId> targets(const ModelConfig& config) const override;
   EditOutcome edit(const EditContext& context, std::span<const EditRequest> requests, EditorState& state,
                    WeightTransaction& transaction) const override;
+  GivenSolution solve_given(const EditContext& context, const GivenSystem& given, EditorState& state) const override;
 
  protected:
   /// The change of the layer's down projection.

@@ -3,22 +3,17 @@
 #include <torch/types.h>
 
 #include <algorithm>
-#include <functional>
 #include <map>
-#include <numeric>
 #include <optional>
 #include <set>
 
+#include "lancet/models/module_name.h"
 #include "lancet/runtime/devices.h"
 
 namespace lancet {
 namespace {
 
 int64_t element_bytes(at::ScalarType dtype) { return static_cast<int64_t>(c10::elementSize(dtype)); }
-
-int64_t numbers_in(const std::vector<int64_t>& sizes) {
-  return std::accumulate(sizes.begin(), sizes.end(), int64_t{1}, std::multiplies<>());
-}
 
 /// Copies in f32 that half-precision tensors are worked on in.
 int64_t copy_bytes(at::ScalarType dtype) { return element_bytes(dtype) < 4 ? 4 : 0; }
@@ -40,12 +35,7 @@ std::optional<FrozenSize> frozen_size(const ModelConfig& config, const WeightSpe
   FrozenSize size{.matrices = static_cast<int64_t>(spec.stored.tensors.size())};
   size.rows = spec.shape[0] / (spec.parts_axis() == 0 ? size.matrices : 1);
   size.columns = spec.shape[1] / (spec.parts_axis() == 1 ? size.matrices : 1);
-  if (config.quantised != nullptr) {
-    std::string_view module = spec.stored.tensors.front();
-    constexpr std::string_view kWeight = ".weight";
-    if (module.ends_with(kWeight)) module.remove_suffix(kWeight.size());
-    size.stored = config.quantised->code_of(module);
-  }
+  if (config.quantised != nullptr) size.stored = config.quantised->code_of(module_of(spec.stored.tensors.front()));
   return size.stored || rule.quantiser ? std::optional(size) : std::nullopt;
 }
 
@@ -102,7 +92,7 @@ FreezeBytes freeze_bytes(const ModelConfig& config, LayerRange layers, at::Scala
       const int64_t scratch = PackedMatrix::scratch_bytes(frozen->rows, frozen->columns, device);
       most.unpacked = std::max(most.unpacked, full + scratch);
       if (frozen->stored) {  // with other weights' rows; its parts, and at most twice their bytes
-        const int64_t rows = numbers_in(spec.stored.shape) / frozen->columns;
+        const int64_t rows = c10::multiply_integers(spec.stored.shape) / frozen->columns;
         most.loading = std::max(most.loading, 2 * packed_bytes(*frozen->stored, rows, frozen->columns));
       } else {
         most.loading = std::max(most.loading, full + scratch);
@@ -142,6 +132,11 @@ int64_t head_bytes(const ModelConfig& config, at::ScalarType dtype, int64_t rows
   // Logits, their precise copy, the log-softmax.
   const int64_t token = element_bytes(dtype) + copy_bytes(dtype) + precise_bytes(dtype);
   return rows * (token * config.vocab_size + 3 * precise_bytes(dtype) * config.d_model);
+}
+
+int64_t rows_per_head_call(const ModelConfig& config, at::ScalarType dtype) {
+  constexpr int64_t kMostBytes = int64_t{256} << 20, kMostRows = 1024;
+  return std::clamp<int64_t>(kMostBytes / head_bytes(config, dtype, 1), 1, kMostRows);
 }
 
 int64_t key_value_bytes(const ModelConfig& config, at::ScalarType dtype, int64_t tokens) {

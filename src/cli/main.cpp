@@ -51,10 +51,13 @@ ExitCode run(int argc, char** argv) {
   add_log(app, action);
   add_apply(app, action);
   add_undo(app, action);
+  add_merge(app, action);
   add_stats(app, action);
   add_compare(app, action);
   add_completion(app, action);
+  add_diff(app, action);
   add_doctor(app, action);
+  add_export(app, action);
   add_generate(app, action);
   add_import(app, action);
   add_init(app, action);

@@ -6,11 +6,11 @@
 #include <map>
 
 #include "adapter_factors.h"
+#include "lancet/deltas/adapter.h"
+#include "lancet/models/module_name.h"
 
 namespace lancet {
 namespace {
-
-constexpr std::string_view kWeightEnd = ".weight";
 
 bool has_experts(const WeightSpec& spec) { return spec.stored.tensors.size() > 1; }
 
@@ -28,6 +28,26 @@ Tensor narrowed(const ModulePart& part, const Tensor& factor, int64_t axis) {
   return factor.narrow(axis, part.expert * size, size);
 }
 
+/// Changes of each weight, one for each module that it is stored in.
+using PartsOfWeights = std::map<WeightId, std::vector<WeightDelta>>;
+
+void add_parts(const LinearModule& module, const LowRankDelta& pair, PartsOfWeights& changes) {
+  for (const ModulePart& part : module.parts) {
+    const LowRankDelta own = without_zeros({left_of_part(module, part, pair.left_OR), pair.right_RI});
+    if (own.left_OR.size(1) > 0) changes[part.spec.id].emplace_back(in_weight(part, own));
+  }
+}
+
+/// Of experts whose changes take more room as factors than whole.
+void join_experts(const WeightSpec& spec, std::vector<WeightDelta>& deltas) {
+  int64_t directions = 0;
+  for (const WeightDelta& delta : deltas) directions += std::get<LowRankDelta>(delta).left_OR.size(1);
+  if (deltas.size() == 1 || directions < std::min(spec.shape[0], spec.shape[1])) return;
+  Tensor sum = to_dense(deltas.front());
+  for (size_t i = 1; i < deltas.size(); ++i) sum += to_dense(deltas[i]);
+  deltas = {DenseDelta{sum}};
+}
+
 }  // namespace
 
 std::vector<LinearModule> linear_modules(const ModelConfig& config) {
@@ -36,8 +56,7 @@ std::vector<LinearModule> linear_modules(const ModelConfig& config) {
   for (const WeightSpec& spec : weight_table(config)) {
     if (spec.shape.size() != 2) continue;
     for (size_t expert = 0; expert < spec.stored.tensors.size(); ++expert) {
-      std::string name = spec.stored.tensors[expert];
-      if (name.ends_with(kWeightEnd)) name.resize(name.size() - kWeightEnd.size());
+      const std::string name(module_of(spec.stored.tensors[expert]));
       const auto [at, is_new] = place_of.emplace(name, modules.size());
       if (is_new) {
         const bool columns = spec.stored.layout == Layout::kColumns;
@@ -61,6 +80,10 @@ std::string why_no_lora(const ModelConfig& config, const WeightSpec& spec) {
   if (spec.id.kind == WeightKind::kRouter) return "PEFT takes a router for experts";
   if (in_mlp && !has_experts(spec)) return "PEFT takes the dense layers of a model with experts for experts";
   return "";
+}
+
+std::string why_not_in_adapter(const ModelConfig& config, WeightId id) {
+  return why_no_lora(config, weight_spec(config, id));
 }
 
 Tensor left_in_module(const LinearModule& module, const ModulePart& part, const Tensor& left_OR) {
@@ -90,30 +113,6 @@ LowRankDelta in_weight(const ModulePart& part, const LowRankDelta& of_part) {
   narrowed(part, whole, axis).copy_(own);
   return axis == 0 ? LowRankDelta{whole, of_part.right_RI} : LowRankDelta{of_part.left_OR, whole};
 }
-
-namespace {
-
-/// Changes of each weight, one for each module that it is stored in.
-using PartsOfWeights = std::map<WeightId, std::vector<WeightDelta>>;
-
-void add_parts(const LinearModule& module, const LowRankDelta& pair, PartsOfWeights& changes) {
-  for (const ModulePart& part : module.parts) {
-    const LowRankDelta own = without_zeros({left_of_part(module, part, pair.left_OR), pair.right_RI});
-    if (own.left_OR.size(1) > 0) changes[part.spec.id].emplace_back(in_weight(part, own));
-  }
-}
-
-/// Of experts whose changes take more room as factors than whole.
-void join_experts(const WeightSpec& spec, std::vector<WeightDelta>& deltas) {
-  int64_t directions = 0;
-  for (const WeightDelta& delta : deltas) directions += std::get<LowRankDelta>(delta).left_OR.size(1);
-  if (deltas.size() == 1 || directions < std::min(spec.shape[0], spec.shape[1])) return;
-  Tensor sum = to_dense(deltas.front());
-  for (size_t i = 1; i < deltas.size(); ++i) sum += to_dense(deltas[i]);
-  deltas = {DenseDelta{sum}};
-}
-
-}  // namespace
 
 std::vector<WeightChanges> changes_of(const ModelConfig& config, std::span<const ModulePair> pairs) {
   PartsOfWeights parts;

@@ -80,7 +80,7 @@ std::vector<WeightChanges> changes_of(const WeightTransaction& transaction) {
 
 void restore_changes(const std::vector<WeightChanges>& changes, const CausalLM& model, WeightTransaction& transaction) {
   for (const WeightChanges& weight : changes) {
-    const at::Device device = weight_device(model.placement(), weight.id);
+    const at::Device device = model.placement().solve_device(weight.id.layer);
     for (const WeightDelta& delta : weight.deltas) {
       if (const auto* low_rank = std::get_if<LowRankDelta>(&delta))
         transaction.apply(weight.id, LowRankDelta{low_rank->left_OR.to(device), low_rank->right_RI.to(device)});

@@ -30,6 +30,10 @@ void add_bytes(ContentHash& hash, const WeightDelta& delta) {
   }
 }
 
+Tensor copy_as(const Tensor& tensor, at::ScalarType dtype) {
+  return tensor.to(dtype, /*non_blocking=*/false, /*copy=*/true);
+}
+
 /// An edited weight is no longer finite in `dtype`, which is what `what` says of it.
 NumericError out_of_range(const std::string& name, const WeightTransaction::Entry& entry, at::ScalarType dtype,
                           std::string_view what) {
@@ -70,16 +74,26 @@ void WeightTransaction::rollback() {
 }
 
 void WeightTransaction::put_unedited() {
-  for (const Entry& entry : entries_) model_.set_weight(entry.id, entry.original);
+  const torch::NoGradGuard no_grad;
+  for (const Entry& entry : entries_) put(entry.id, entry.original);
+}
+
+void WeightTransaction::put(WeightId id, Tensor value) {
+  const Tensor& own = model_.weight(id);
+  if (own.device() == value.device())
+    model_.set_weight(id, std::move(value));
+  else
+    own.copy_(value);
 }
 
 const WeightDelta& WeightTransaction::apply(WeightId id, WeightDelta delta) {
   const torch::NoGradGuard no_grad;
   const std::string name = weight_name(model_.config(), id);
+  const at::Device device = model_.placement().solve_device(id.layer);
   const Tensor& current = model_.weight(id);
-  delta = contiguous(filter_ ? filter_(current, delta) : delta);
+  delta = contiguous(filter_ ? filter_(current.to(device), delta) : delta);
   const Tensor change = to_dense(delta);
-  check_device(change, current.device(), name + ": delta");
+  check_device(change, device, name + ": delta");
   if (change.sizes() != current.sizes())
     throw std::logic_error(cat(name, ": delta: expected ", current.sizes(), ", got ", change.sizes()));
   // also where every entry is finite, but their squares are not
@@ -89,17 +103,17 @@ const WeightDelta& WeightTransaction::apply(WeightId id, WeightDelta delta) {
 
   auto entry = std::find_if(entries_.begin(), entries_.end(), [&](const Entry& known) { return known.id == id; });
   if (entry == entries_.end()) {
-    const Tensor base = stored_ ? stored_(id) : current;
-    Tensor master = base.to(current.device(), model_.placement().value_dtype(), /*non_blocking=*/false, /*copy=*/true);
-    entries_.push_back({id, current, base, std::move(master), {}});
+    const Tensor original = current.to(device), stored = stored_ ? stored_(id) : current;
+    const Tensor base = stored.is_same(current) ? original : stored;
+    entries_.push_back({id, original, base, copy_as(base.to(device), model_.placement().value_dtype()), {}});
     entry = entries_.end() - 1;
   }
   entry->master += change.to(entry->master.scalar_type());
   entry->deltas.push_back(std::move(delta));
   const at::ScalarType dtype = current.scalar_type();
-  Tensor edited = entry->master.to(dtype, /*non_blocking=*/false, /*copy=*/true);
+  Tensor edited = copy_as(entry->master, dtype);
   if (!edited.isfinite().all().item<bool>()) throw out_of_range(name, *entry, dtype, "as the run computes with it");
-  model_.set_weight(id, std::move(edited));
+  put(id, std::move(edited));
   return entry->deltas.back();
 }
 
@@ -117,15 +131,14 @@ std::vector<RoundingLoss> WeightTransaction::round_as_written() {
       throw out_of_range(weight_name(model_.config(), entry.id), entry, entry.base.scalar_type(),
                          "rounded to the type it is stored in");
     losses.push_back({entry.id, change, base.norm().item<double>(), change > 0 ? lost / change : 0.0});
-    model_.set_weight(entry.id, rounded.to(entry.original.scalar_type(), /*non_blocking=*/false, /*copy=*/true));
+    put(entry.id, copy_as(rounded, entry.original.scalar_type()));
   }
   return losses;
 }
 
 void WeightTransaction::put_exact() {
   const torch::NoGradGuard no_grad;
-  for (Entry& entry : entries_)
-    model_.set_weight(entry.id, entry.master.to(entry.original.scalar_type(), /*non_blocking=*/false, /*copy=*/true));
+  for (const Entry& entry : entries_) put(entry.id, copy_as(entry.master, entry.original.scalar_type()));
 }
 
 std::string WeightTransaction::changes_key() {

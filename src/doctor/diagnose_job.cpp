@@ -58,8 +58,8 @@ int64_t output_bytes(const JobConfig& job, const ModelFiles& files, size_t n_req
   }
   const auto rank = static_cast<int64_t>(n_requests);
   const int64_t kept = 8 * rank * (sides + keys);
-  return static_cast<int64_t>(files.checkpoint.tensor_bytes()) +
-         (job.output->keeps_state ? kept : 8 * rank * sides) + (job.schedule.n_batches(rank) > 1 ? kept : 0);
+  return static_cast<int64_t>(files.checkpoint.tensor_bytes()) + (job.output->keeps_state ? kept : 8 * rank * sides) +
+         (job.schedule.n_batches(rank) > 1 ? kept : 0);
 }
 
 /// Of all edited layers.

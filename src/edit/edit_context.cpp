@@ -3,6 +3,7 @@
 #include <stdexcept>
 #include <type_traits>
 
+#include "lancet/core/error.h"
 #include "lancet/core/strings.h"
 #include "lancet/edit/editor.h"
 #include "lancet/runtime/collectives.h"
@@ -124,7 +125,11 @@ void EditContext::note_system(SolvedSystem system) const {
 
 Tensor EditContext::to_solve_device(const Tensor& tensor, int64_t layer) const {
   const Placement& placement = model_.placement();
-  return tensor.to(placement.solve_device(layer), placement.solve_dtype());
+  return tensor.to(placement.solve_device(layer)).to(placement.solve_dtype());  // widened there, not here
+}
+
+GivenSolution Editor::solve_given(const EditContext&, const GivenSystem&, EditorState&) const {
+  throw ConfigError("the method solves for no keys: expected memit, pmet, emmet, alphaedit or nse");
 }
 
 std::vector<int64_t> target_layers(const Editor& editor, const ModelConfig& config) {

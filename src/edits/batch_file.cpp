@@ -20,15 +20,20 @@ constexpr const char *kAppended = "appended/", *kReplaced = "replaced/";
 
 std::string system_name(size_t index, const char* part) { return cat("systems/", index, "/", part); }
 
-/// The left factor of the change that the system is of; undefined: there is none.
-Tensor left_factor(const std::vector<WeightChanges>& changes, const SolvedSystem& system) {
+/// The change that the system is of; null: there is none.
+const LowRankDelta* change_of(const std::vector<WeightChanges>& changes, const SolvedSystem& system) {
   for (const WeightChanges& weight : changes) {
     if (weight.id != system.id || system.change < 0 || static_cast<size_t>(system.change) >= weight.deltas.size())
       continue;
-    if (const auto* low_rank = std::get_if<LowRankDelta>(&weight.deltas[static_cast<size_t>(system.change)]))
-      return low_rank->left_OR;
+    return std::get_if<LowRankDelta>(&weight.deltas[static_cast<size_t>(system.change)]);
   }
-  return {};
+  return nullptr;
+}
+
+/// Undefined: there is none.
+Tensor left_factor(const std::vector<WeightChanges>& changes, const SolvedSystem& system) {
+  const LowRankDelta* change = change_of(changes, system);
+  return change == nullptr ? Tensor() : change->left_OR;
 }
 
 bool is_left_factor(const EditedBatch& batch, const SolvedSystem& system) {
@@ -80,14 +85,13 @@ NamedTensors load_named(const fs::path& path, const SealedFormat& format, const 
 }
 
 void check_system(const SolvedSystem& system, const EditedBatch& batch) {
-  const Tensor left = left_factor(batch.changes, system);
+  const LowRankDelta* change = change_of(batch.changes, system);
   const auto n = static_cast<int64_t>(system.edits.size());
   const auto fits = [&](const Tensor& tensor, at::IntArrayRef shape) {
     return tensor.defined() && tensor.is_floating_point() && tensor.sizes() == shape;
   };
-  const bool is_whole = left.defined() && system.keys_FN.defined() && system.keys_FN.dim() == 2 &&
-                        fits(system.keys_FN, {system.keys_FN.size(0), n}) &&
-                        fits(system.residuals_DN, {left.size(0), n}) &&
+  const bool is_whole = change != nullptr && fits(system.keys_FN, {change->right_RI.size(1), n}) &&
+                        fits(system.residuals_DN, {change->left_OR.size(0), n}) &&
                         (!system.inverse_gram_NN.defined() || fits(system.inverse_gram_NN, {n, n}));
   if (!is_whole) throw CheckpointError("systems: expected keys and residuals of a change, of its shape and complete");
 }

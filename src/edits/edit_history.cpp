@@ -3,6 +3,7 @@
 #include <torch/types.h>
 
 #include <algorithm>
+#include <set>
 #include <stdexcept>
 
 #include "batch_file.h"
@@ -34,6 +35,26 @@ void put(const Make& make, const fs::path& name, const fs::path& earlier) {
   if (earlier.empty() || problem) make().write(name);
 }
 
+/// Throws: CheckpointError when the journal's entry is not the one that the data were written with.
+void check_belongs(const BatchEntry& entry, const EditedBatch& batch) {
+  const auto n_edits = static_cast<int64_t>(entry.edits.size());
+  for (const WeightChanges& weight : batch.changes) {
+    int64_t n_columns = 0;
+    for (const WeightDelta& delta : weight.deltas)
+      if (const auto* low_rank = std::get_if<LowRankDelta>(&delta)) n_columns += low_rank->right_RI.size(0);
+    if (!entry.columns.empty() && n_columns > 0 && n_columns != static_cast<int64_t>(entry.columns.size()))
+      throw CheckpointError(cat("columns: expected changes of ", entry.columns.size(), ", got ", n_columns));
+  }
+  std::set<std::pair<WeightId, int64_t>> known;
+  for (const SolvedSystem& system : batch.systems) {
+    if (!known.emplace(system.id, system.change).second)
+      throw CheckpointError("systems: expected one of each change, got two");
+    for (const std::vector<int64_t>& edits : system.edits)
+      if (edits.empty() || std::ranges::any_of(edits, [&](int64_t edit) { return edit < 0 || edit >= n_edits; }))
+        throw CheckpointError(cat("systems: expected keys of ", n_edits, " edits, got those of others"));
+  }
+}
+
 void append(std::vector<WeightChanges>& to, const std::vector<WeightChanges>& more) {
   for (const WeightChanges& weight : more) {
     auto known = std::ranges::find_if(to, [&](const WeightChanges& each) { return each.id == weight.id; });
@@ -52,6 +73,12 @@ EditHistory EditHistory::load(const fs::path& folder, const ModelConfig& config)
     batch.changes = read_changes_file(file_of(folder, kChangesFolder, entry.changes), entry.changes, config);
     if (history.has_solved_)
       read_solved_file(file_of(folder, kSolvedFolder, entry.solved), entry.solved, config, batch);
+    try {
+      check_belongs(entry, batch);
+    } catch (const CheckpointError& error) {
+      throw CheckpointError(cat(file_of(folder, kChangesFolder, entry.changes).string(), ": ", error.what(), ": ",
+                                kJournalFile, " and files of edits/ were mixed up"));
+    }
   }
   if (const std::string& finish = history.journal_.finish(); !finish.empty())
     history.finish_ = read_changes_file(file_of(folder, kChangesFolder, finish), finish, config);
@@ -61,7 +88,7 @@ EditHistory EditHistory::load(const fs::path& folder, const ModelConfig& config)
 void EditHistory::add(BatchEntry entry, EditedBatch batch, const ModelConfig& config) {
   entry.changes = changes_file(batch.changes, config).hash();
   entry.solved = solved_file(batch, config).hash();
-  journal_.add_batch(std::move(entry));
+  journal_.add_batch(entry);
   batches_.push_back(std::move(batch));
   finish_.clear();
 }
@@ -78,10 +105,9 @@ void EditHistory::forget_last_batch(std::vector<WeightChanges> finish) {
   finish_ = std::move(finish);
 }
 
-void EditHistory::undo(UndoEntry undo) {
-  const size_t keeps = undo.keeps;
-  journal_.undo(std::move(undo));
-  batches_.resize(keeps);
+void EditHistory::undo(const UndoEntry& undo) {
+  journal_.undo(undo);
+  batches_.resize(undo.keeps);
   finish_.clear();
 }
 

@@ -8,16 +8,13 @@
 #include "lancet/core/error.h"
 #include "lancet/core/progress.h"
 #include "lancet/core/strings.h"
-#include "lancet/eval/scoring.h"
 #include "lancet/io/files.h"
 #include "lancet/models/batching.h"
+#include "lancet/models/memory.h"
 #include "lancet/runtime/collectives.h"
 
 namespace lancet {
 namespace {
-
-/// Two distributions of each place are there at once.
-constexpr int64_t kRowsPerCall = kRowsPerHeadCall / 2;
 
 /// Of each place: -log p of what follows, KL from the old distribution, whether the likeliest token is the same. [M,
 /// 3].
@@ -25,9 +22,12 @@ Tensor measure_places(const CausalLM& model, const Tensor& h_MD, const Tensor& n
   const auto log_p = [&](const Tensor& h) {
     return model.logits(h).to(model.placement().value_dtype()).log_softmax(1);
   };
+  // Two distributions of each place are there at once.
+  const int64_t together =
+      std::max<int64_t>(1, rows_per_head_call(model.config(), model.placement().weight_dtype()) / 2);
   std::vector<Tensor> parts;
-  for (int64_t begin = 0; begin < h_MD.size(0); begin += kRowsPerCall) {
-    const int64_t end = std::min(begin + kRowsPerCall, h_MD.size(0));
+  for (int64_t begin = 0; begin < h_MD.size(0); begin += together) {
+    const int64_t end = std::min(begin + together, h_MD.size(0));
     const Tensor now = log_p(h_MD.slice(0, begin, end));
     const Tensor nll = -now.gather(1, next_M.slice(0, begin, end).unsqueeze(1)).squeeze(1).to(at::kDouble);
     Tensor kl = torch::zeros_like(nll), same = torch::ones_like(nll);

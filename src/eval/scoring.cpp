@@ -9,6 +9,7 @@
 
 #include "lancet/core/progress.h"
 #include "lancet/models/batching.h"
+#include "lancet/models/memory.h"
 #include "lancet/models/spread_rows.h"
 #include "lancet/runtime/collectives.h"
 #include "lancet/runtime/stage_turns.h"
@@ -127,8 +128,9 @@ std::vector<Reading> read_labels(const CausalLM& model, const Tensor& h_OD, cons
   const Tensor cell_L = to_index(cells, h_OD.device());
   std::vector<Tensor> nll_parts, argmax_parts;
   int64_t first = 0;  // label of those in order
-  for (int64_t begin = 0; begin < h_OD.size(0); begin += kRowsPerHeadCall) {
-    const int64_t end = std::min(begin + kRowsPerHeadCall, h_OD.size(0));
+  const int64_t together = rows_per_head_call(model.config(), model.placement().weight_dtype());
+  for (int64_t begin = 0; begin < h_OD.size(0); begin += together) {
+    const int64_t end = std::min(begin + together, h_OD.size(0));
     const Tensor logits = model.logits(h_OD.slice(0, begin, end)).to(model.placement().value_dtype());
     argmax_parts.push_back(logits.argmax(1));
     const auto last = std::lower_bound(cells.begin() + first, cells.end(), end * vocabulary) - cells.begin();

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "lancet/eval/scoring.h"
 #include "lancet/eval/trace_noise.h"
+#include "lancet/models/memory.h"
 
 namespace lancet {
 namespace {
@@ -30,8 +30,9 @@ Tensor with_noise(Tensor h_BTD, std::span<const TracedFact> facts, const TraceOp
 Tensor token_probabilities(const CausalLM& model, const Tensor& h_ND, const std::vector<int64_t>& tokens) {
   const Tensor token_N1 = to_index(tokens, h_ND.device()).unsqueeze(1);
   std::vector<Tensor> parts;
-  for (int64_t begin = 0; begin < h_ND.size(0); begin += kRowsPerHeadCall) {
-    const int64_t end = std::min(begin + kRowsPerHeadCall, h_ND.size(0));
+  const int64_t together = rows_per_head_call(model.config(), model.placement().weight_dtype());
+  for (int64_t begin = 0; begin < h_ND.size(0); begin += together) {
+    const int64_t end = std::min(begin + together, h_ND.size(0));
     const Tensor logits = model.logits(h_ND.slice(0, begin, end)).to(model.placement().value_dtype());
     parts.push_back(torch::softmax(logits, 1).gather(1, token_N1.slice(0, begin, end)).squeeze(1));
   }

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "lancet/core/strings.h"
+#include "lancet/models/module_name.h"
 
 namespace lancet {
 namespace {
@@ -22,7 +23,7 @@ KeyFate mapped(std::string_view to) { return {Fate::kMapped, std::string(to)}; }
 
 /// The names of a family's weight in all its checkpoints, without ".weight".
 std::vector<std::string> module_names(const Family& family, const WeightRow& row) {
-  const std::string name(row.name.substr(0, row.name.size() - 7));
+  const std::string name(module_of(row.name));
   std::vector<std::string> names{name};
   for (const std::vector<NamePrefix>& prefixes : family.other_names)
     for (const auto& [from, to] : prefixes)
@@ -46,7 +47,7 @@ struct Module {
   std::string layer;
 };
 std::optional<Module> parse_module(std::string_view name) {
-  if (name.ends_with(".weight")) name.remove_suffix(7);
+  name = module_of(name);
   constexpr std::pair<WeightKind, std::string_view> kKinds[] = {
       {WeightKind::kGate, "gate"}, {WeightKind::kUp, "up"}, {WeightKind::kDown, "down"}};
   for (const Family& family : families()) {

@@ -187,6 +187,7 @@ RunOptions parse_run_options(ConfigSection section) {
   run.balance = read<Balance>(section, RunSpec::kBalance);
   if (const size_t dtype = read_index(section, RunSpec::kDType); dtype > 0) run.dtype = kDTypes[dtype];
   if (const size_t frozen = read_index(section, RunSpec::kFrozen); frozen > 0) run.frozen = kQuantisers[frozen - 1];
+  run.solve_on = read<SolveOn>(section, RunSpec::kSolveOn);
   run.seed = static_cast<uint64_t>(read(section, RunSpec::kSeed));
   run.threads = read(section, RunSpec::kThreads);
   run.timeout_s = read(section, RunSpec::kTimeout);

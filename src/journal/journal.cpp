@@ -21,7 +21,7 @@ constexpr std::string_view kHashKey = ",\"hash\":\"";
 std::string hash_of_line(std::string_view begin) { return ContentHash().add("lancet-journal").add(begin).hex(); }
 
 /// The line without a newline; `parent` becomes its hash.
-std::string to_line(const EntryJson& entry, std::string& parent) {
+std::string line_of(const EntryJson& entry, std::string& parent) {
   std::string line =
       cat("{\"parent\":\"", parent, "\",\"entry\":", entry.dump(-1, ' ', false, EntryJson::error_handler_t::replace));
   parent = hash_of_line(line);
@@ -44,7 +44,7 @@ EntryJson from_line(std::string_view line, std::string& parent) {
 
 }  // namespace
 
-Journal::Journal(JournalBase base) { add(to_entry(base)); }
+Journal::Journal(JournalBase base) { add_own(to_entry(base)); }
 
 Journal Journal::read(const std::filesystem::path& folder) {
   const std::filesystem::path path = folder / kJournalFile;
@@ -64,9 +64,11 @@ Journal Journal::read(const std::filesystem::path& folder) {
     const std::string_view line = std::string_view(text).substr(begin, end - begin);
     begin = end + 1;
     try {
+      if (end == text.size()) throw ConfigError("the line is cut short");
       if (has_end) throw ConfigError("it stands behind the end");
       EntryJson entry = from_line(line, parent);
       has_end = entry.at("kind") == entry_kind::kEnd;
+      if (has_end && journal.entries_.empty()) throw ConfigError("expected the base, got the end");
       if (has_end && entry.at("entries") != journal.entries_.size())
         throw ConfigError(cat("expected ", entry.at("entries").dump(), " entries before it, got ", number));
       if (!has_end) journal.add(std::move(entry));
@@ -86,6 +88,16 @@ void Journal::add(EntryJson entry) {
   entries_.push_back(std::move(entry));
 }
 
+/// As it will be read: text that is no UTF-8 and numbers that are not finite are others then.
+void Journal::add_own(const EntryJson& entry) {
+  std::string written, read;
+  try {
+    add(from_line(line_of(entry, written), read));
+  } catch (const std::exception& error) {
+    throw std::logic_error(cat("journal: an entry that nobody could read: ", error.what()));
+  }
+}
+
 void Journal::apply(const EntryJson& entry) {
   const auto kind = entry.at("kind").get<std::string>();
   if ((kind == entry_kind::kBase) != entries_.empty())
@@ -98,24 +110,41 @@ void Journal::apply(const EntryJson& entry) {
     BatchEntry batch = batch_of_entry(entry);
     if (batch.edits.empty()) throw ConfigError("a batch without edits");
     if (batch.setting >= settings_.size()) throw ConfigError(cat("setting ", batch.setting, ": there is none"));
+    std::set<std::string> ids = ids_;
     for (const EditRecord& edit : batch.edits)
-      if (!ids_.insert(edit.request.id).second)
+      if (!ids.insert(edit.request.id).second)
         throw ConfigError(cat("edit ", printable(edit.request.id), ": one of this id stands already"));
+    ids_ = std::move(ids);
     batches_.push_back(std::move(batch));
     finish_.clear();
+    measured_weights_.clear();
   } else if (kind == entry_kind::kFinish) {
     finish_ = entry.at("changes");
   } else if (kind == entry_kind::kMeasure) {
-    measured_on_ = entry.at("on");
-    for (auto& [id, edit] : measured_of_entry(entry)) measured_[id] = std::move(edit);
+    auto on = entry.at("on").get<std::string>();
+    std::vector<WeightHash> weights = weights_of_entry(entry);
+    auto measured = measured_of_entry(entry);
+    for (const auto& [id, edit] : measured)
+      if (!has(id)) throw ConfigError(cat("measured: edit ", printable(id), ": none of this id stands"));
+    measured_on_ = std::move(on);
+    measured_weights_ = std::move(weights);
+    for (auto& [id, edit] : measured) measured_[id] = std::move(edit);
   } else if (kind == entry_kind::kUndo) {
     UndoEntry undo = undo_of_entry(entry);
     if (undo.keeps > batches_.size())
       throw ConfigError(cat("keeps: expected at most ", batches_.size(), " batches, got ", undo.keeps));
+    std::set<std::string> behind;
     for (size_t i = undo.keeps; i < batches_.size(); ++i)
-      for (const EditRecord& edit : batches_[i].edits) ids_.erase(edit.request.id);
+      for (const EditRecord& edit : batches_[i].edits) behind.insert(edit.request.id);
+    for (const std::string& id : undo.edits)
+      if (!behind.contains(id))
+        throw ConfigError(cat("undone: edit ", printable(id), ": none of this id stands in the batches behind"));
+    for (const std::string& id : behind) ids_.erase(id);
     batches_.resize(undo.keeps);
     finish_.clear();
+    measured_weights_.clear();
+    if (undo.mode == UndoMode::kLast)
+      for (const std::string& id : behind) measured_.erase(id);
     for (const std::string& id : undo.edits) measured_.erase(id);
     undone_.push_back(std::move(undo));
   } else {
@@ -126,17 +155,11 @@ void Journal::apply(const EntryJson& entry) {
 size_t Journal::add_setting(const EditSetting& setting) {
   const auto known = std::find(settings_.begin(), settings_.end(), setting);
   const auto place = static_cast<size_t>(known - settings_.begin());
-  if (known == settings_.end()) add(to_entry(setting));
+  if (known == settings_.end()) add_own(to_entry(setting));
   return place;
 }
 
-void Journal::add_batch(BatchEntry batch) {
-  try {
-    add(to_entry(batch));
-  } catch (const ConfigError& error) {
-    throw std::logic_error(error.what());
-  }
-}
+void Journal::add_batch(const BatchEntry& batch) { add_own(to_entry(batch)); }
 
 void Journal::forget_last_batch() {
   if (batches_.empty()) throw std::logic_error("no batch to forget");
@@ -149,6 +172,7 @@ void Journal::forget_last_batch() {
   }
   batches_.pop_back();
   finish_.clear();
+  measured_weights_.clear();
   for (auto entry = entries_.rbegin(); entry != entries_.rend(); ++entry) {  // of the batch that is the last one now
     const auto kind = entry->at("kind").get<std::string>();
     if (kind == entry_kind::kFinish) finish_ = entry->at("changes");
@@ -156,23 +180,19 @@ void Journal::forget_last_batch() {
   }
 }
 
-void Journal::add_finish(std::string changes) {
-  add({{"kind", entry_kind::kFinish}, {"changes", std::move(changes)}});
+void Journal::add_finish(const std::string& changes) { add_own({{"kind", entry_kind::kFinish}, {"changes", changes}}); }
+
+void Journal::add_measure(const std::string& on, const std::vector<WeightHash>& weights,
+                          const std::map<std::string, MeasuredEdit>& edits) {
+  add_own(measure_entry(on, weights, edits));
 }
 
-void Journal::add_measure(const std::string& on, const std::map<std::string, MeasuredEdit>& edits) {
-  add(measure_entry(on, edits));
-}
-
-void Journal::undo(UndoEntry undo) {
-  if (undo.keeps > batches_.size()) throw std::logic_error("an undo that keeps more batches than there are");
-  add(to_entry(undo));
-}
+void Journal::undo(const UndoEntry& undo) { add_own(to_entry(undo)); }
 
 std::string Journal::text() const {
   std::string text, parent;
-  for (const EntryJson& entry : entries_) text += to_line(entry, parent) + "\n";
-  text += to_line({{"kind", entry_kind::kEnd}, {"entries", entries_.size()}}, parent) + "\n";
+  for (const EntryJson& entry : entries_) text += line_of(entry, parent) + "\n";
+  text += line_of({{"kind", entry_kind::kEnd}, {"entries", entries_.size()}}, parent) + "\n";
   return text;
 }
 

@@ -1,6 +1,10 @@
 #include "journal_entries.h"
 
+#include <algorithm>
+#include <limits>
+
 #include "lancet/core/error.h"
+#include "lancet/core/strict_json.h"
 #include "lancet/core/strings.h"
 
 namespace lancet {
@@ -8,6 +12,27 @@ namespace {
 
 /// In the order of UndoMode.
 constexpr const char* kUndoModes[] = {"last", "downdate", "replay"};
+
+/// A number of another kind would be cut to one.
+int64_t whole_number(const EntryJson& json) {
+  if (!json.is_number_integer() ||
+      (json.is_number_unsigned() && json.get<uint64_t>() > std::numeric_limits<int64_t>::max()))
+    throw ConfigError(cat("expected a whole number, got ", printable(json.dump())));
+  return json.get<int64_t>();
+}
+
+size_t count_of(const EntryJson& json) {
+  const int64_t count = whole_number(json);
+  if (count < 0) throw ConfigError(cat("expected a number from 0 on, got ", count));
+  return static_cast<size_t>(count);
+}
+
+std::vector<int64_t> whole_numbers(const EntryJson& list) {
+  if (!list.is_array()) throw ConfigError(cat("expected a list of whole numbers, got ", printable(list.dump())));
+  std::vector<int64_t> numbers;
+  for (const EntryJson& number : list) numbers.push_back(whole_number(number));
+  return numbers;
+}
 
 EntryJson shares_json(const std::map<std::string, double>& shares) {
   EntryJson json = EntryJson::object();
@@ -21,6 +46,12 @@ std::map<std::string, double> shares_of(const EntryJson& json) {
   return shares;
 }
 
+EntryJson weights_json(const std::vector<WeightHash>& weights) {
+  EntryJson json = EntryJson::array();
+  for (const WeightHash& weight : weights) json.push_back({weight.weight, weight.hash});
+  return json;
+}
+
 EntryJson record_json(const EditRecord& edit) {
   return {{"request", EntryJson::parse(to_json_line(edit.request))},
           {"prompt_ids", edit.prompt_ids},
@@ -31,9 +62,9 @@ EntryJson record_json(const EditRecord& edit) {
 EditRecord record_of(const EntryJson& json) {
   EditRecord edit;
   edit.request = parse_json_line(json.at("request").dump());
-  edit.prompt_ids = json.at("prompt_ids").get<std::vector<TokenId>>();
-  edit.target_ids = json.at("target_ids").get<std::vector<TokenId>>();
-  edit.lookup = json.at("lookup").get<int64_t>();
+  edit.prompt_ids = whole_numbers(json.at("prompt_ids"));
+  edit.target_ids = whole_numbers(json.at("target_ids"));
+  edit.lookup = whole_number(json.at("lookup"));
   if (edit.lookup < -1 || edit.lookup >= static_cast<int64_t>(edit.prompt_ids.size()))
     throw ConfigError(cat("lookup: expected a place among ", edit.prompt_ids.size(), " ids, got ", edit.lookup));
   return edit;
@@ -65,31 +96,39 @@ EditSetting setting_of_entry(const EntryJson& entry) {
 }
 
 EntryJson to_entry(const BatchEntry& batch) {
-  EntryJson edits = EntryJson::array(), weights = EntryJson::array();
+  EntryJson edits = EntryJson::array();
   for (const EditRecord& edit : batch.edits) edits.push_back(record_json(edit));
-  for (const WeightHash& weight : batch.weights) weights.push_back({weight.weight, weight.hash});
-  return {{"kind", entry_kind::kBatch}, {"setting", batch.setting}, {"when", batch.when}, {"edits", edits},
+  return {{"kind", entry_kind::kBatch}, {"setting", batch.setting},
+          {"when", batch.when},         {"edits", edits},
           {"columns", batch.columns},   {"changes", batch.changes},
-          {"solved", batch.solved},       {"weights", weights}, {"report", batch.report}};
+          {"solved", batch.solved},     {"weights", weights_json(batch.weights)},
+          {"report", batch.report}};
 }
 
 BatchEntry batch_of_entry(const EntryJson& entry) {
   BatchEntry batch;
-  batch.setting = entry.at("setting").get<size_t>();
+  batch.setting = count_of(entry.at("setting"));
   batch.when = entry.at("when");
   for (const EntryJson& edit : entry.at("edits")) batch.edits.push_back(record_of(edit));
-  batch.columns = entry.at("columns").get<std::vector<int64_t>>();
+  batch.columns = whole_numbers(entry.at("columns"));
   for (const int64_t column : batch.columns)
     if (column < 0 || column >= static_cast<int64_t>(batch.edits.size()))
       throw ConfigError(cat("columns: expected places among ", batch.edits.size(), " edits, got ", column));
   batch.changes = entry.at("changes");
   batch.solved = entry.at("solved");
-  for (const EntryJson& weight : entry.at("weights")) batch.weights.push_back({weight.at(0), weight.at(1)});
+  batch.weights = weights_of_entry(entry);
   batch.report = entry.at("report");
   return batch;
 }
 
-EntryJson measure_entry(const std::string& on, const std::map<std::string, MeasuredEdit>& edits) {
+std::vector<WeightHash> weights_of_entry(const EntryJson& entry) {
+  std::vector<WeightHash> weights;
+  for (const EntryJson& weight : entry.at("weights")) weights.push_back({weight.at(0), weight.at(1)});
+  return weights;
+}
+
+EntryJson measure_entry(const std::string& on, const std::vector<WeightHash>& weights,
+                        const std::map<std::string, MeasuredEdit>& edits) {
   EntryJson list = EntryJson::array();
   for (const auto& [id, edit] : edits)
     list.push_back({{"id", id},
@@ -98,7 +137,7 @@ EntryJson measure_entry(const std::string& on, const std::map<std::string, Measu
                     {"after", shares_json(edit.after)},
                     {"took", edit.took ? EntryJson(*edit.took) : EntryJson(nullptr)},
                     {"why", edit.why}});
-  return {{"kind", entry_kind::kMeasure}, {"on", on}, {"edits", list}};
+  return {{"kind", entry_kind::kMeasure}, {"on", on}, {"weights", weights_json(weights)}, {"edits", list}};
 }
 
 std::map<std::string, MeasuredEdit> measured_of_entry(const EntryJson& entry) {
@@ -115,8 +154,10 @@ std::map<std::string, MeasuredEdit> measured_of_entry(const EntryJson& entry) {
   return edits;
 }
 
+const char* undo_mode_name(UndoMode mode) { return kUndoModes[static_cast<size_t>(mode)]; }
+
 EntryJson to_entry(const UndoEntry& undo) {
-  return {{"kind", entry_kind::kUndo}, {"when", undo.when},   {"mode", kUndoModes[static_cast<size_t>(undo.mode)]},
+  return {{"kind", entry_kind::kUndo}, {"when", undo.when},   {"mode", undo_mode_name(undo.mode)},
           {"keeps", undo.keeps},       {"edits", undo.edits}, {"gives_up", undo.gives_up}};
 }
 
@@ -127,7 +168,7 @@ UndoEntry undo_of_entry(const EntryJson& entry) {
   const auto* const found = std::find(std::begin(kUndoModes), std::end(kUndoModes), mode);
   if (found == std::end(kUndoModes)) throw ConfigError(cat("mode: expected last, downdate or replay, got ", mode));
   undo.mode = static_cast<UndoMode>(found - std::begin(kUndoModes));
-  undo.keeps = entry.at("keeps").get<size_t>();
+  undo.keeps = count_of(entry.at("keeps"));
   undo.edits = entry.at("edits").get<std::vector<std::string>>();
   undo.gives_up = entry.at("gives_up");
   return undo;

@@ -19,11 +19,14 @@ EntryJson to_entry(const JournalBase& base);
 EntryJson to_entry(const EditSetting& setting);
 EntryJson to_entry(const BatchEntry& batch);
 EntryJson to_entry(const UndoEntry& undo);
-EntryJson measure_entry(const std::string& on, const std::map<std::string, MeasuredEdit>& edits);
+EntryJson measure_entry(const std::string& on, const std::vector<WeightHash>& weights,
+                        const std::map<std::string, MeasuredEdit>& edits);
 
 /// The inverse ones. Throw: nlohmann's exceptions and ConfigError for what no entry has.
 JournalBase base_of_entry(const EntryJson& entry);
 EditSetting setting_of_entry(const EntryJson& entry);
+/// Of a batch or a measure.
+std::vector<WeightHash> weights_of_entry(const EntryJson& entry);
 BatchEntry batch_of_entry(const EntryJson& entry);
 UndoEntry undo_of_entry(const EntryJson& entry);
 std::map<std::string, MeasuredEdit> measured_of_entry(const EntryJson& entry);

@@ -78,8 +78,10 @@ RowCounts::Repeated RowCounts::repeated(int64_t begin, int64_t end, at::Device d
   return {all.places_R.narrow(0, first, n), all.surplus_R.narrow(0, first, n)};
 }
 
-GramAccumulator::GramAccumulator(int64_t size, at::Device device, GramProducts products)
-    : sum_FF_(torch::zeros({size, size}, torch::TensorOptions(torch::kDouble).device(device))), products_(products) {}
+GramAccumulator::GramAccumulator(int64_t size, at::Device device, GramProducts products, at::Device sum_device)
+    : device_(device),
+      sum_FF_(torch::zeros({size, size}, torch::TensorOptions(torch::kDouble).device(sum_device))),
+      products_(products) {}
 
 void GramAccumulator::add(const Tensor& rows_NF) {
   RowCounts once;
@@ -87,7 +89,7 @@ void GramAccumulator::add(const Tensor& rows_NF) {
 }
 
 void GramAccumulator::add(const Tensor& rows_NF, RowCounts& counts) {
-  check_device(rows_NF, sum_FF_.device(), "rows for a second moment");
+  check_device(rows_NF, device_, "rows for a second moment");
   const bool keeps_type = products_ == GramProducts::kSixteenBits && has_sixteen_bits(rows_NF);
   for (int64_t begin = 0; begin < rows_NF.size(0); begin += kChunkRows)
     fold(keeps_type ? sixteen_bits(rows_NF, begin, counts) : widened(rows_NF, begin, counts));
@@ -124,7 +126,7 @@ void GramAccumulator::fold(const Factors& factors) {
     Tensor panel = product(factors.left_NF.slice(1, first), factors.right_NF.slice(1, first, last));
     if (factors.more_left_RF.defined())
       panel.addmm_(factors.more_left_RF.slice(1, first).t(), factors.more_right_RF.slice(1, first, last));
-    sum_FF_.slice(0, first).slice(1, first, last).add_(panel);
+    sum_FF_.slice(0, first).slice(1, first, last).add_(panel.to(sum_FF_.device()));
   });
 }
 

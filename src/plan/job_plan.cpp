@@ -111,6 +111,7 @@ Placement place(const Ends& ends, std::span<const DeviceBudget> devices, const J
   std::vector<at::Device> layer_devices;
   for (size_t k = 0; k < ends.size(); ++k) layer_devices.resize(static_cast<size_t>(ends[k]), devices[k].device);
   Placement placement(layer_devices, work.dtype);
+  placement.set_solve_on(work.solve_on == SolveOn::kHost ? SolveOn::kHost : SolveOn::kDevice);
   placement.set_step_launch(work.step_launch);
   return placement;
 }
@@ -131,8 +132,17 @@ int64_t batches_under_way(const JobWork& work, const Placement& placement) {
   return placement.is_host_only() ? work.host_threads : placement.batches_under_way();
 }
 
-JobPlan plan_stages(const ModelConfig& config, const JobWork& work, std::span<const DeviceBudget> devices,
-                    Balance balance) {
+/// What the host may be filled with, where no stage is there.
+std::optional<int64_t> host_budget(const JobWork& work, const DeviceChoice& choice, const Placement& placement) {
+  const auto is_host = [](const auto& part) { return part.device == Placement::host(); };
+  if (work.solve_on != SolveOn::kHost || std::ranges::any_of(placement.stages(), is_host)) return std::nullopt;
+  const auto named = std::ranges::find_if(choice.devices, is_host);
+  return named != choice.devices.end() ? named->bytes : choice.host_bytes;
+}
+
+/// With the work's solves where it says: on devices, if that is kAuto.
+JobPlan plan_stages(const ModelConfig& config, const JobWork& work, const DeviceChoice& choice, Balance balance) {
+  const std::vector<DeviceBudget>& devices = choice.devices;
   if (devices.empty()) throw PlacementError("run.devices: no device to place the model on");
   const auto n_devices = static_cast<int64_t>(devices.size());
   const bool host_only = n_devices == 1 && devices[0].is_host();
@@ -155,7 +165,7 @@ JobPlan plan_stages(const ModelConfig& config, const JobWork& work, std::span<co
   std::optional<Ends> ends = SplitSearch(config.n_layers, devices, HostUse::kSpare).run(fitting);
   // What is refused is shown as even as can be.
   if (!ends) ends = SplitSearch(config.n_layers, devices, HostUse::kLikeOthers).run(by_memory);
-  JobPlan plan{place(*ends, devices, work), {}, 0, {}};
+  JobPlan plan{.placement = place(*ends, devices, work), .stages = {}, .idle = {}};
   Placement& placement = plan.placement;
   for (size_t k = 0; k < devices.size(); ++k)
     if ((*ends)[k] == (k == 0 ? 0 : (*ends)[k - 1])) plan.idle.push_back(devices[k].device.str());
@@ -177,17 +187,72 @@ JobPlan plan_stages(const ModelConfig& config, const JobWork& work, std::span<co
     plan.stages.push_back(estimate_stage(config, work, stage, batching));
     plan.stages.back().budget = budget_of(devices, stage.device);
   }
+  if (const std::optional<int64_t> budget = host_budget(work, choice, placement)) {
+    plan.host = estimate_stage(config, work, {Placement::host(), 0, 0}, batching);
+    plan.host->budget = *budget;
+  }
   return plan;
 }
 
-std::vector<std::string> find_remedies(const ModelConfig& config, const JobWork& work,
-                                       std::span<const DeviceBudget> devices, Balance balance) {
+/// Of as many of the first devices as the choice says.
+JobPlan plan_devices(const ModelConfig& config, const JobWork& work, const DeviceChoice& choice, Balance balance) {
+  if (choice.first_if_enough && choice.devices.size() > 1) {
+    DeviceChoice alone = choice;
+    alone.devices.resize(1, choice.devices.front());
+    JobPlan first = plan_stages(config, work, alone, balance);
+    if (first.fits()) return first;
+  }
+  return plan_stages(config, work, choice, balance);
+}
+
+int64_t layers_on_host(const JobPlan& plan) {
+  int64_t layers = 0;
+  for (const Stage& stage : plan.placement.stages())
+    if (stage.device == Placement::host()) layers += stage.layers();
+  return layers;
+}
+
+/// The only place that decides where solves lie.
+JobPlan plan_solves(const ModelConfig& config, const JobWork& work, const DeviceChoice& choice, Balance balance) {
+  JobPlan plan = plan_devices(config, work, choice, balance);
+  const bool has_solves = !work.edited_layers.empty() || !work.statistics_layers.empty();
+  if (work.solve_on != SolveOn::kAuto || !has_solves) return plan;
+  if (plan.placement.is_host_only() || (plan.fits() && layers_on_host(plan) == 0)) return plan;
+  JobWork on_host = work;
+  on_host.solve_on = SolveOn::kHost;
+  JobPlan other = plan_devices(config, on_host, choice, balance);
+  // What is refused either way is shown as near to what there is as it can be.
+  const bool is_better = !plan.fits() || layers_on_host(other) < layers_on_host(plan);
+  return is_better && (other.fits() || !plan.fits()) ? other : plan;
+}
+
+/// Empty: that would not do.
+std::string remedy_of_layers_on_host(const ModelConfig& config, const JobWork& work, const DeviceChoice& choice,
+                                     Balance balance) {
+  std::vector<DeviceBudget> with_host;
+  for (const DeviceBudget& device : choice.devices)
+    if (!device.is_host()) with_host.push_back(device);
+  if (with_host.empty()) return "";
+  with_host.push_back({Placement::host(), choice.host_bytes});
+  const JobPlan plan = plan_solves(config, work, {std::move(with_host), false, choice.host_bytes}, balance);
+  if (layers_on_host(plan) == 0 || !plan.fits() || !suits_launch(work, plan.placement)) return "";
+  const StageEstimate& host = plan.stages.back();
+  return cat("layers on the CPU: cpu at the end of run.devices (layers ", host.stage.begin, "-", host.stage.end - 1,
+             ", ", size_text(host.total()), " of host memory)");
+}
+
+std::vector<std::string> find_remedies(const ModelConfig& config, const JobWork& work, const DeviceChoice& choice,
+                                       Balance balance) {
   std::vector<std::string> remedies;
-  const auto fits = [&](const JobWork& changed, std::span<const DeviceBudget> on) {
-    const JobPlan plan = plan_stages(config, changed, on, balance);
+  const std::vector<DeviceBudget>& devices = choice.devices;
+  const auto fits = [&](const JobWork& changed, std::vector<DeviceBudget> on) {
+    const JobPlan plan = plan_solves(config, changed, {std::move(on), false, choice.host_bytes}, balance);
     return plan.fits() && suits_launch(changed, plan.placement);
   };
   JobWork changed = work;
+  changed.solve_on = SolveOn::kHost;
+  if (work.solve_on == SolveOn::kDevice && fits(changed, devices)) remedies.emplace_back("run.solve_on: host");
+  changed = work;
   for (int64_t batch = work.value_batch / 2; batch >= 1; batch /= 2) {
     changed.value_batch = batch;
     if (!fits(changed, devices)) continue;
@@ -228,7 +293,7 @@ std::vector<std::string> find_remedies(const ModelConfig& config, const JobWork&
     const int64_t most = std::min<int64_t>(63, config.n_layers - static_cast<int64_t>(devices.size()));
     for (int64_t n = 1; n <= most; ++n) more.push_back({Placement::like(same.device, 64 + n), same.bytes, same.speed});
     const auto fit_with = [&](int64_t n) {
-      return fits(work, std::span(more).first(devices.size() + static_cast<size_t>(n)));
+      return fits(work, {more.begin(), more.begin() + static_cast<std::ptrdiff_t>(devices.size()) + n});
     };
     int64_t too_few = 0, enough = most;
     if (most > 0 && fit_with(most)) {
@@ -236,51 +301,47 @@ std::vector<std::string> find_remedies(const ModelConfig& config, const JobWork&
       remedies.push_back(cat("more devices: ", enough, " more of ", size_text(same.bytes)));
     }
   }
-  std::vector<DeviceBudget> with_host;
-  for (const DeviceBudget& device : devices)
-    if (!device.is_host()) with_host.push_back(device);
-  if (with_host.empty()) return remedies;
-  with_host.push_back({Placement::host()});
-  const JobPlan offloaded = plan_stages(config, work, with_host, balance);
-  if (offloaded.fits() && suits_launch(work, offloaded.placement)) {
-    const StageEstimate& host = offloaded.stages.back();
-    remedies.push_back(cat("layers on the CPU: cpu at the end of run.devices (layers ", host.stage.begin, "-",
-                           host.stage.end - 1, ", ", size_text(host.total()), " of host memory)"));
-  }
+  const std::string on_host = remedy_of_layers_on_host(config, work, choice, balance);
+  if (!on_host.empty()) remedies.push_back(on_host);
   return remedies;
 }
 
 }  // namespace
 
 bool JobPlan::fits() const {
-  return std::all_of(stages.begin(), stages.end(), [](const StageEstimate& s) { return s.total() <= s.budget; });
+  return std::ranges::all_of(parts(), [](const StageEstimate& s) { return s.total() <= s.budget; });
+}
+
+std::vector<StageEstimate> JobPlan::parts() const {
+  std::vector<StageEstimate> parts = stages;
+  if (host) parts.push_back(*host);
+  return parts;
 }
 
 JobPlan choose_plan(const ModelConfig& config, const JobWork& work, const DeviceChoice& choice, Balance balance) {
-  if (choice.first_if_enough && choice.devices.size() > 1) {
-    JobPlan first = plan_stages(config, work, std::span(choice.devices).first(1), balance);
-    if (first.fits()) return first;
-  }
-  JobPlan plan = plan_stages(config, work, choice.devices, balance);
+  JobPlan plan = plan_solves(config, work, choice, balance);
   if (work.optimizes_values) check_step_graphs(config, plan.placement, work.steps_from);
   return plan;
 }
 
 std::string refusal_text(const ModelConfig& config, const JobWork& work, const DeviceChoice& choice, Balance balance) {
-  const JobPlan plan = plan_stages(config, work, choice.devices, balance);
+  const JobPlan plan = plan_solves(config, work, choice, balance);
   std::vector<std::string> lines{"the job does not fit on the devices:"};
-  for (const StageEstimate& stage : plan.stages) {
+  for (const StageEstimate& stage : plan.parts()) {
     const bool fits = stage.total() <= stage.budget;
-    lines.push_back(cat("  ", stage.stage.device.str(), ", layers ", stage.stage.begin, "-", stage.stage.end - 1, ": ",
-                        size_text(stage.total()), " of ", size_text(stage.budget), fits ? "" : ": too much",
-                        " (weights ", size_text(stage.weights),
+    const bool has_layers = stage.stage.layers() > 0;
+    const std::string budget = stage.budget >= DeviceBudget::kUnknown ? "what there is" : size_text(stage.budget);
+    lines.push_back(cat("  ", stage.stage.device.str(), ", ",
+                        has_layers ? cat("layers ", stage.stage.begin, "-", stage.stage.end - 1) : "solves", ": ",
+                        size_text(stage.total()), " of ", budget, fits ? "" : ": too much", " (weights ",
+                        size_text(stage.weights),
                         stage.unpacked > 0 ? cat(", unpacked at a time ", size_text(stage.unpacked)) : "",
                         ", edited weights ", size_text(stage.edited), ", evaluation ", size_text(stage.evaluate),
                         ", values ", size_text(stage.value_activations + stage.value_prefix),
                         stage.training > 0 ? cat(", training ", size_text(stage.training)) : "", ", statistics ",
                         size_text(stage.statistics), ", solve ", size_text(stage.solve), ")"));
   }
-  const std::vector<std::string> remedies = find_remedies(config, work, choice.devices, balance);
+  const std::vector<std::string> remedies = find_remedies(config, work, choice, balance);
   lines.emplace_back(remedies.empty()
                          ? "No single change that lancet knows of makes it fit: a smaller model, or larger "
                            "devices."

@@ -23,6 +23,7 @@ JobWork basic_work(const RunOptions& run, const ModelConfig& config) {
   work.host_threads = run.threads > 0 ? run.threads : at::get_num_threads();
   work.step_launch = run.step_launch;
   work.freeze.quantiser = run.frozen;
+  work.solve_on = run.solve_on;
   return work;
 }
 

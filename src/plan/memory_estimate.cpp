@@ -27,6 +27,12 @@ int64_t count_in(const std::vector<int64_t>& layers, const Stage& stage) {
                        [&](int64_t layer) { return layer >= stage.begin && layer < stage.end; });
 }
 
+/// Of `layers`, those whose second moments, solves and exact weights lie on the stage's device.
+int64_t count_solved(const std::vector<int64_t>& layers, const JobWork& work, const Stage& stage) {
+  if (work.solve_on != SolveOn::kHost) return count_in(layers, stage);
+  return stage.device == Placement::host() ? static_cast<int64_t>(layers.size()) : 0;
+}
+
 int64_t forward_bytes(const ModelConfig& config, const JobWork& work, const Stage& stage, int64_t tokens,
                       int64_t row_tokens) {
   const int64_t scores = holds_scores(config, stage.device, work.dtype) ? row_tokens : 0;
@@ -64,7 +70,7 @@ int64_t evaluate_bytes(const ModelConfig& config, const JobWork& work, const Sta
                                              .places = size.pack_places,
                                              .run_places = size.run_places});
   if (has_head(config, stage)) {
-    const int64_t rows = std::min(size.read_places, kRowsPerHeadCall);
+    const int64_t rows = std::min(size.read_places, rows_per_head_call(config, work.dtype));
     bytes = std::max(bytes, 2 * hidden + head_bytes(config, work.dtype, rows));
   }
   GenerationSize together = work.evaluation.generation;
@@ -75,7 +81,7 @@ int64_t evaluate_bytes(const ModelConfig& config, const JobWork& work, const Sta
   }
   if (work.samples_text) {
     const int64_t rows = sampling_rows(config, work.dtype, work.statistics_tokens, work.document_tokens);
-    const GenerationSize sampled{rows, work.document_tokens, 1, {.top_k = 0}};
+    const GenerationSize sampled{sampled_together(rows, work.solve_on), work.document_tokens, 1, {.top_k = 0}};
     bytes = std::max(bytes, generate_bytes(config, work, stage, sampled));
   }
   const int64_t kept =
@@ -88,19 +94,23 @@ int64_t statistics_bytes(const ModelConfig& config, const JobWork& work, const S
   const KeyShape keys = config.largest_keys();
   const int64_t matrix = 8 * keys.moments();
   const int64_t layers = count_in(work.statistics_layers, stage);
-  const int64_t factor = layers > 0 ? matrix : 0;
-  if (work.statistics_tokens == 0 || stage.begin > work.statistics_layers.back()) return factor;
+  const int64_t sums = count_solved(work.statistics_layers, work, stage);
+  const int64_t factor = sums > 0 ? matrix : 0;
+  if (work.statistics_tokens == 0) return factor;
+  const int64_t panel = std::min(keys.width, std::max<int64_t>(256, keys.width / 16 + 64));
+  const int64_t panel_bytes = precise_bytes(work.dtype) * keys.width * panel;
+  const int64_t held = sums * matrix + (sums > layers ? panel_bytes : 0);  // one comes from a device
+  if (stage.layers() == 0 || stage.begin > work.statistics_layers.back()) return std::max(factor, held);
   const int64_t chunk = statistics_chunk_tokens(config, work.dtype);
   const int64_t tokens = std::min(work.statistics_tokens, std::max(chunk, work.document_tokens));
   const bool precise = element_bytes(work) >= 4;
   const int64_t scores = packed_scores(config, work, stage, work.document_tokens);
   const int64_t pass = layer_pass_bytes(config, {work.dtype, tokens, scores});
-  if (layers == 0) return pass;
-  const int64_t panel = std::max<int64_t>(256, keys.width / 16 + 64);
-  const int64_t products = precise_bytes(work.dtype) * keys.width *
-                           (std::min(tokens, kGramRows) * (precise ? 1 : 2) + std::min(panel, keys.width));
+  if (layers == 0) return held + pass;
+  const int64_t products =
+      precise_bytes(work.dtype) * keys.width * std::min(tokens, kGramRows) * (precise ? 1 : 2) + panel_bytes;
   const int64_t at_key = tokens * element_bytes(work) * 3 * (keys.size() + config.d_model);
-  return layers * matrix + std::max(pass, at_key + products);
+  return held + std::max(pass, at_key + products);
 }
 
 /// Of quant/pack.h, for one edited weight at a time: the weight's numbers, H, and the moments that H is made of.
@@ -137,28 +147,52 @@ int64_t packing_bytes(const ModelConfig& config, const JobWork& work, const Stag
   return most;
 }
 
+/// A stage's part of a solve: what its layers' keys are read with, and what is computed of them where it solves.
 int64_t solve_bytes(const ModelConfig& config, const JobWork& work, const Stage& stage) {
-  if (work.edited_layers.empty() || stage.begin > work.edited_layers.back()) return 0;
+  if (work.edited_layers.empty()) return 0;
+  const bool solves = count_solved(work.edited_layers, work, stage) > 0;
+  const bool gives_keys = count_in(work.edited_layers, stage) > 0;
   const KeyShape shape = config.largest_keys();
   const int64_t d = config.d_model, f = shape.size(), n = work.together(), rows = n * work.values.contexts;
   const int64_t m = n + work.history_keys;
   const int64_t element = element_bytes(work);
   const int64_t rounding = std::max(4 * precise_bytes(work.dtype) * d * f, packing_again_bytes(config, work));
-  if (work.backward) return count_in(work.edited_layers, stage) > 0 ? std::max(18 * d * f, rounding) : 0;
-  const int64_t key_pass =
-      forward_bytes(config, work, stage, std::min(rows * (work.values.prefix_tokens + 1), kForwardTokens),
-                    work.values.prefix_tokens + 1);
-  if (count_in(work.edited_layers, stage) == 0) return key_pass;
-  const int64_t kept = std::min(rows * (work.values.prefix_tokens + 1), kKeptTokens) * d * element;
-  const int64_t keys = f * (rows * (2 * element + std::max<int64_t>(element, 8)) + 8 * 2 * n);
+  if (work.backward) return solves ? std::max(18 * d * f, rounding) : 0;
+  int64_t kept = 0, key_pass = 0, keys = 0;
+  if (stage.layers() > 0 && stage.begin <= work.edited_layers.back())
+    key_pass = forward_bytes(config, work, stage, std::min(rows * (work.values.prefix_tokens + 1), kForwardTokens),
+                             work.values.prefix_tokens + 1);
+  if (gives_keys) {
+    kept = std::min(rows * (work.values.prefix_tokens + 1), kKeptTokens) * d * element;
+    keys = f * rows * 2 * element;
+  }
+  if (!solves) return kept + key_pass + keys;
+  keys += f * (rows * std::max<int64_t>(element, 8) + 8 * 2 * n);
   const int64_t factor = work.statistics_layers.empty() ? 0 : 8 * shape.moments() * (1 + work.solve_matrices);
   const int64_t systems = m <= f ? 8 * (5 * m * f + 4 * m * m) : 8 * (5 * m * f + 2 * f * f);
   const int64_t change = 18 * d * f + 8 * 2 * n * f;
   return kept + 8 * m * f + std::max({key_pass + keys, factor + std::max(systems, change), rounding});
 }
 
+/// Of methods that train, beside the passes: changes under way, or what is captured of tokens.
+int64_t trained_bytes(const ModelConfig& config, const JobWork& work, const Stage& stage) {
+  const int64_t d = config.d_model, f = config.largest_keys().size(), tokens = work.together() * work.values.row_tokens;
+  const int64_t weights = count_in(work.edited_layers, stage), solved = count_solved(work.edited_layers, work, stage);
+  if (work.backward->trains_dense) {
+    // Each change, its moments and its gradient, with the weight; copies of one in the update. Where it solves
+    // elsewhere, the changes go there.
+    const int64_t arrived = std::max<int64_t>(0, solved - weights);
+    return ((weights > 0 ? 4 * weights + 3 : 0) + arrived) * precise_bytes(work.dtype) * d * f;
+  }
+  // Inputs and gradients in f64, of each weight as gathered, of one also normalised; its system.
+  if (solved > 0) return 8 * tokens * ((solved + 3) * (d + f) + 2 * tokens);
+  const int64_t together = std::min(work.backward->batch, work.together()) * work.values.row_tokens;
+  return weights > 0 ? together * (d + f) * element_bytes(work) : 0;
+}
+
 int64_t training_bytes(const ModelConfig& config, const JobWork& work, const Stage& stage) {
   if (!work.backward) return 0;
+  if (stage.layers() == 0) return trained_bytes(config, work, stage);
   // A pass keeps what one of value optimisation does whose every token is behind the lookup token.
   const int64_t row_tokens = work.values.row_tokens, tokens = work.together() * row_tokens;
   const ValueShape shape{
@@ -166,13 +200,7 @@ int64_t training_bytes(const ModelConfig& config, const JobWork& work, const Sta
   const ValueWork pass{config, work.dtype, work.edited_layers.front() - 1, shape};
   int64_t bytes = value_bytes(pass, stage, std::min(work.backward->batch, work.together())).activations;
   if (stage.begin <= work.edited_layers.front()) bytes += tokens * config.d_model * element_bytes(work);
-  const int64_t weights = count_in(work.edited_layers, stage);
-  if (weights == 0) return bytes;
-  // Each change, its moments and its gradient; copies of one in the update.
-  if (work.backward->trains_dense)
-    return bytes + (4 * weights + 3) * precise_bytes(work.dtype) * config.d_model * config.largest_keys().size();
-  // Inputs and gradients in f64, of each weight as gathered, of one also normalised; its system.
-  return bytes + 8 * tokens * ((weights + 3) * (config.d_model + config.largest_keys().size()) + 2 * tokens);
+  return bytes + trained_bytes(config, work, stage);
 }
 
 }  // namespace
@@ -184,13 +212,8 @@ int64_t StageEstimate::total() const {
 
 StageEstimate estimate_stage(const ModelConfig& config, const JobWork& work, const Stage& stage, Batching batching) {
   StageEstimate estimate{.stage = stage};
-  const LayerRange layers{stage.begin, stage.end};
-  estimate.weights = weight_bytes(config, layers, work.dtype, work.freeze);
-  const FreezeBytes frozen = freeze_bytes(config, layers, work.dtype, work.freeze, stage.device);
-  estimate.loading = frozen.loading;
-  // each batch under way may be at a product
-  estimate.unpacked = frozen.unpacked * std::clamp<int64_t>(batching.under_way, 1, std::max<int64_t>(1, work.requests));
-  const int64_t edited = count_in(work.edited_layers, stage), d_key = config.largest_keys().size();
+  const int64_t edited = count_solved(work.edited_layers, work, stage), d_key = config.largest_keys().size();
+  // The master, and the new version or, where it solves elsewhere, the unedited one.
   estimate.edited = edited * config.d_model * d_key * (precise_bytes(work.dtype) + element_bytes(work)) +
                     edited * 8 * work.requests * work.changes * (config.d_model + d_key);
   // An editor's state lies on the host, and so do edited weights as they are stored where the model runs in another
@@ -200,9 +223,19 @@ StageEstimate estimate_stage(const ModelConfig& config, const JobWork& work, con
     if (to_scalar_type(config.dtype) != work.dtype)
       estimate.edited += edited * config.d_model * d_key * bytes_per_element(config.dtype);
   }
-  estimate.evaluate = evaluate_bytes(config, work, stage, batching.under_way);
   if (stage.device == Placement::host())
     estimate.edited += work.evaluation.kept_states * config.d_model * element_bytes(work);
+  estimate.training = training_bytes(config, work, stage);
+  estimate.statistics = statistics_bytes(config, work, stage) + packing_bytes(config, work, stage);
+  estimate.solve = solve_bytes(config, work, stage);
+  if (stage.layers() == 0) return estimate;
+  const LayerRange layers{stage.begin, stage.end};
+  estimate.weights = weight_bytes(config, layers, work.dtype, work.freeze);
+  const FreezeBytes frozen = freeze_bytes(config, layers, work.dtype, work.freeze, stage.device);
+  estimate.loading = frozen.loading;
+  // each batch under way may be at a product
+  estimate.unpacked = frozen.unpacked * std::clamp<int64_t>(batching.under_way, 1, std::max<int64_t>(1, work.requests));
+  estimate.evaluate = evaluate_bytes(config, work, stage, batching.under_way);
   if (work.optimizes_values) {
     const ValueWork values{config, work.dtype, work.value_layer(), work.values};
     const ValueBytes bytes = value_bytes(values, stage, batching.value_requests);
@@ -210,9 +243,6 @@ StageEstimate estimate_stage(const ModelConfig& config, const JobWork& work, con
     estimate.value_activations = batches * bytes.activations;
     estimate.value_prefix = batches * bytes.prefix;
   }
-  estimate.training = training_bytes(config, work, stage);
-  estimate.statistics = statistics_bytes(config, work, stage) + packing_bytes(config, work, stage);
-  estimate.solve = solve_bytes(config, work, stage);
   return estimate;
 }
 

@@ -19,7 +19,8 @@ CausalLM load_model(const ModelFiles& files, const RunOptions& run, const JobWor
   DeviceChoice choice = find_devices(run.devices, run.on_host);
   if (run.balance == Balance::kWork && choice.devices.size() > 1) measure_speeds(choice.devices, work.dtype);
   const JobPlan plan = plan_job(files.config, work, choice, run.balance);
-  if (plan.placement.stages().size() > 1) log_line("placement  " + plan.placement.description());
+  if (plan.placement.stages().size() > 1 || plan.placement.solve_on() == SolveOn::kHost)
+    log_line("placement  " + plan.placement.description());
   if (!plan.idle.empty() && !choice.first_if_enough)
     log_line("placement  without a layer, since the model fits on the others: " + join(plan.idle));
   return CausalLM::load(files.checkpoint, files.config, plan.placement, work.freeze);

@@ -16,8 +16,6 @@
 namespace lancet {
 namespace {
 
-constexpr double kLargestFloat8 = 448;
-
 class Assembly {
  public:
   Assembly(const PackedSpec& spec, std::span<const Tensor> parts) : spec_(spec), parts_(parts) {
@@ -55,7 +53,7 @@ class Assembly {
         return read_bitsandbytes_4();
       case MatrixPacking::kBitsAndBytes8:
         numbers_.codes = tensor(PartRole::kCodes).contiguous();
-        numbers_.factor = 7.874015718698502e-3;  // the constant of their own reader, nearly 1 / 127
+        numbers_.factor = kInt8Factor;
         return read_scales(at::kFloat);
       case MatrixPacking::kGptq:
       case MatrixPacking::kAwq:

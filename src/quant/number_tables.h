@@ -1,4 +1,4 @@
-// The 16 numbers of bitsandbytes' types of 4 bits, by code. Source: bitsandbytes, functional.py (get_4bit_type).
+// The numbers that formats are made of. Source: bitsandbytes, functional.py (get_4bit_type), backends/default/ops.py.
 #pragma once
 
 #include <array>
@@ -6,6 +6,15 @@
 #include "lancet/quant_scheme/packed_spec.h"
 
 namespace lancet {
+
+/// What bitsandbytes multiplies codes of 8 bits by, nearly 1 / 127.
+inline constexpr double kInt8Factor = 7.874015718698502e-3;
+/// Of E4M3.
+inline constexpr double kLargestFloat8 = 448;
+/// In the place of a divisor that is smaller, as bitsandbytes has it.
+inline constexpr double kLeastDivisor = 1e-38;
+
+// The 16 numbers of bitsandbytes' types of 4 bits, by code.
 
 /// The quantiles of a normal distribution that its largest value scales to 1.
 inline constexpr std::array<float, 16> kNf4Numbers{-1.0F,

@@ -17,9 +17,6 @@ namespace lancet {
 namespace {
 
 constexpr int64_t kNf4Block = 64;
-constexpr double kLargestCode8 = 448;
-/// In the place of a divisor of 0, as their program has it.
-constexpr double kNearlyZero = 1e-38;
 
 /// Codes and scales of some rows, or of some of the flattened matrix.
 struct Piece {
@@ -35,9 +32,9 @@ Piece int8_rows(const Tensor& rows) {
 
 Piece float8_rows(const Tensor& rows) {
   const Tensor largest = rows.abs().amax(1, /*keepdim=*/true);
-  const Tensor scales = largest / kLargestCode8;
+  const Tensor scales = largest / kLargestFloat8;
   const Tensor numbers = rows / scales.where(scales > 0, torch::ones_like(scales));
-  return {numbers.clamp_(-kLargestCode8, kLargestCode8).to(at::kFloat8_e4m3fn), scales};
+  return {numbers.clamp_(-kLargestFloat8, kLargestFloat8).to(at::kFloat8_e4m3fn), scales};
 }
 
 /// `flat`: whole blocks, or a last one that is shorter.
@@ -45,7 +42,7 @@ Piece nf4_blocks(const Tensor& flat, const Tensor& borders) {
   const int64_t n = flat.size(0), block = std::min(kNf4Block, n);
   const Tensor blocks = flat.view({n / block, block});
   const Tensor scales = blocks.abs().amax(1);
-  const Tensor inverse = scales.clamp_min(kNearlyZero).reciprocal_().unsqueeze(1);
+  const Tensor inverse = scales.clamp_min(kLeastDivisor).reciprocal_().unsqueeze(1);
   const Tensor codes = at::bucketize((blocks * inverse).clamp_(-1, 1), borders, /*out_int32=*/true).view({n / 2, 2});
   return {codes.select(1, 0).bitwise_left_shift(4).bitwise_or_(codes.select(1, 1)).to(at::kByte), scales};
 }
@@ -55,7 +52,7 @@ PackedNumbers by_rows(const Tensor& weight, Quantiser quantiser) {
   PackedNumbers numbers;
   numbers.codes = torch::empty(weight.sizes(), weight.options().dtype(is_int8 ? at::kChar : at::kFloat8_e4m3fn));
   numbers.scales = torch::empty({weight.size(0), 1}, weight.options().dtype(at::kFloat));
-  if (is_int8) numbers.factor = 7.874015718698502e-3;
+  if (is_int8) numbers.factor = kInt8Factor;
   const int64_t step = rows_at_a_time(weight.size(1), weight.device());
   for (int64_t row = 0; row < weight.size(0); row += step) {
     const int64_t n = std::min(step, weight.size(0) - row);
@@ -96,7 +93,7 @@ PackedNumbers by_blocks(const Tensor& weight) {
 }
 
 double largest_code(Quantiser quantiser) {
-  return quantiser == Quantiser::kInt8 ? 127 * 7.874015718698502e-3 : quantiser == Quantiser::kNf4 ? 1 : kLargestCode8;
+  return quantiser == Quantiser::kInt8 ? 127 * kInt8Factor : quantiser == Quantiser::kNf4 ? 1 : kLargestFloat8;
 }
 
 }  // namespace

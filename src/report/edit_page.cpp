@@ -152,9 +152,10 @@ ReportFiles render_report(const RunDocument& run) {
   out.title = cat(model_name(view.report), ": ", text_of(part(view.report, {"method"})), ", ",
                   text_of(part(view.report, {"status"})));
   out.header = header_html(view);
-  for (Section& section : std::vector<Section>{summary_section(view), metrics_section(view), elsewhere_section(view),
-                                               examples_section(view), stream_section(view), losses_section(view),
-                                               cost_section(view), requests_section(view), job_section(view)})
+  for (Section& section :
+       std::vector<Section>{summary_section(view), metrics_section(view), elsewhere_section(view),
+                            examples_section(view), stream_section(view), losses_section(view), cost_section(view),
+                            requests_section(view), journal_section(view), job_section(view)})
     if (!section.body.empty()) out.sections.push_back(std::move(section));
   out.data = requests_data(view);
   return {page_html(out), metrics_csv(view), requests_csv(view)};

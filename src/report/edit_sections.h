@@ -27,6 +27,7 @@ Section cost_section(const EditView& view);
 Section requests_section(const EditView& view);
 /// The rows that are not in the page, and all rows' numbers, as JSON for the script.
 std::string requests_data(const EditView& view);
+Section journal_section(const EditView& view);
 Section job_section(const EditView& view);
 
 std::string metrics_csv(const EditView& view);

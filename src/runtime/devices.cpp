@@ -184,6 +184,8 @@ DeviceChoice find_devices(std::span<const std::string> names, HostShare share, c
     }
     part.devices.push_back({asked.device, budget_of(asked, users, source)});
   }
+  if (std::ranges::none_of(part.devices, &DeviceBudget::is_host))
+    part.host_bytes = budget_of({"cpu", Placement::host(), {}}, share.size, source);
   return part;
 }
 

@@ -44,11 +44,12 @@ at::Device Placement::like(at::Device device, int64_t index) {
 }
 
 std::string Placement::description() const {
-  if (stages_.size() == 1) return device_text(stages_.front().device);
+  const std::string solves = solve_on_ == SolveOn::kHost && !is_host_only() ? "; solves on cpu" : "";
+  if (stages_.size() == 1) return device_text(stages_.front().device) + solves;
   std::vector<std::string> parts;
   for (const Stage& stage : stages_)
     parts.push_back(cat(device_text(stage.device), ": layers ", stage.begin, "-", stage.end - 1));
-  return join(parts);
+  return join(parts) + solves;
 }
 
 Placement plan_placement(int64_t n_layers, std::span<const at::Device> devices, at::ScalarType weight_dtype) {

@@ -26,8 +26,9 @@ TokenBatch make_chunk(const CorpusTokens& corpus, std::span<const int64_t> docum
 /// One layer's sum, or those of its experts.
 class LayerSums {
  public:
-  LayerSums(KeyShape keys, at::Device device) {
-    for (int64_t expert = 0; expert < keys.experts; ++expert) sums_.emplace_back(keys.width, device);
+  LayerSums(KeyShape keys, const Placement& placement, int64_t layer) {
+    for (int64_t expert = 0; expert < keys.experts; ++expert)
+      sums_.emplace_back(keys.width, placement.device_of(layer), placement.solve_device(layer));
   }
 
   void add(const Tensor& keys_NF, RowCounts& counts) {
@@ -67,8 +68,7 @@ class LayerSums {
 class Sums {
  public:
   Sums(const CausalLM& model, std::span<const int64_t> layers) {
-    for (const int64_t layer : layers)
-      sums_.emplace_back(model.config().key_shape(layer), model.placement().device_of(layer));
+    for (const int64_t layer : layers) sums_.emplace_back(model.config().key_shape(layer), model.placement(), layer);
   }
 
   /// Adds each layer's keys of one chunk as they pass by. The hooks borrow this object and the chunk's counts.
@@ -97,11 +97,11 @@ class Sums {
     for (LayerSums& sum : sums_) sum.sum_over(communicator);
   }
 
-  std::vector<Covariance> take(const Placement& placement, std::span<const int64_t> layers) && {
+  std::vector<Covariance> take() && {
     std::vector<Covariance> covariances;
-    for (size_t i = 0; i < sums_.size(); ++i) {
-      const int64_t tokens = sums_[i].rows();
-      covariances.push_back({std::move(sums_[i]).take_mean().to(placement.solve_device(layers[i])), tokens});
+    for (LayerSums& sum : sums_) {
+      const int64_t tokens = sum.rows();
+      covariances.push_back({std::move(sum).take_mean(), tokens});
     }
     return covariances;
   }
@@ -190,7 +190,7 @@ std::vector<Covariance> collect_covariances(const CausalLM& model, const CorpusT
     collect_own_chunks(model, corpus, own_chunks(model, corpus, communicator), layers, *sums, saves);
   });
   sums->sum_over(communicator);
-  std::vector<Covariance> covariances = std::move(*sums).take(model.placement(), layers);
+  std::vector<Covariance> covariances = std::move(*sums).take();
   for (size_t i = 0; i < covariances.size(); ++i)  // a key that is not finite shows on the diagonal
     if (const double trace = covariances[i].moment_FF.diagonal(0, -2, -1).sum().item<double>(); !std::isfinite(trace))
       throw not_finite(model, cat("statistics of layer ", layers[i], ": the trace of the covariance is ", trace),

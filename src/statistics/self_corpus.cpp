@@ -74,7 +74,7 @@ std::vector<Documents> sample_rounds(const CausalLM& model, const SelfCorpusPlan
                    {.eos_ids = model.config().eos_ids,
                     .sampling = {.top_k = 0, .seed = plan.seed},
                     .first_row = (first + communicator.rank()) * n_rows,
-                    .batch_tokens = n_rows * plan.most_tokens,
+                    .batch_tokens = sampled_together(n_rows, model.placement().solve_on()) * plan.most_tokens,
                     .on_token = [&](int64_t, TokenId) { progress.count_token(); }});
     if (communicator.size() == 1) return;
     for (const std::vector<TokenId>& document : own) {
@@ -118,6 +118,10 @@ int64_t sampling_rows(const ModelConfig& config, at::ScalarType dtype, int64_t t
   const int64_t row_bytes = config.n_layers * key_value_bytes(config, dtype, most_tokens);
   const int64_t enough = std::min((tokens + most_tokens - 1) / most_tokens, kMostRows);
   return std::clamp<int64_t>(kCacheBytes / row_bytes, 1, enough);
+}
+
+int64_t sampled_together(int64_t rows, SolveOn solve_on) {
+  return solve_on == SolveOn::kHost ? std::max<int64_t>(1, rows / 2) : rows;
 }
 
 SelfCorpusPlan plan_self_corpus(const Tokenizer& tokenizer, const ModelConfig& config, const StatisticsOptions& options,

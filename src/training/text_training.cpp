@@ -79,7 +79,8 @@ class Training {
       if (mean < options_.stop_loss || trained_.steps == options_.steps) break;
     }
     trained_.final_losses = losses;
-    for (TrainedDelta& delta : deltas_) trained_.deltas_OI.push_back(delta.delta_OI.detach());
+    for (const TrainedDelta& delta : deltas_)
+      trained_.deltas_OI.push_back(delta.delta_OI.detach().to(model_.placement().solve_device(delta.id.layer)));
     return std::move(trained_);
   }
 
@@ -134,7 +135,8 @@ CapturedBatch capture_batch(const CausalLM& model, std::span<const TokenizedRequ
   const auto at_places = [&](const Tensor& value_BTX, int64_t layer) {
     const Tensor rows = value_BTX.detach().flatten(0, 1);
     return rows.index_select(0, place_M.to(rows.device()))
-        .to(model.placement().solve_device(layer), model.placement().solve_dtype());
+        .to(model.placement().solve_device(layer))
+        .to(model.placement().solve_dtype());
   };
   std::vector<Tensor> inputs(weights.size()), outputs(weights.size());
   HookSet hooks;

@@ -1,5 +1,6 @@
 """`lancet plan`: tables without a GPU and without weights."""
 import json
+import re
 import shutil
 
 from conftest import DATA, ROOT
@@ -24,7 +25,22 @@ def test_what_does_not_fit_is_refused_with_remedies(lancet):
     run = lancet.run("plan", "--model", LLAMA_70B, "--devices", "4x24GiB")
     assert run.returncode == 4
     assert "too much" in run.stdout
-    assert "more devices: 5 more of 24.0 GiB" in run.stderr and "layers on the CPU" in run.stderr
+    assert "more devices: 3 more of 24.0 GiB" in run.stderr and "layers on the CPU" in run.stderr
+
+
+def test_where_solves_lie_is_said(lancet):
+    run = lancet.run("plan", "--model", LLAMA_70B, "--devices", "150GiB", "--json")
+    assert run.returncode == 0, run.stderr
+    plan = json.loads(run.stdout)
+    assert plan["solve_on"] == "host" and plan["host"]["statistics"] >= 5 * 8 * 28672**2 and plan["host"]["weights"] == 0
+    assert plan["stages"][0]["edited"] == 0
+    table = lancet.run("plan", "--model", LLAMA_70B, "--devices", "150GiB").stdout
+    assert "lie on the CPU: the devices have no room for them" in table and re.search(r"\n +cpu +- ", table)
+    job = lancet.write(lancet.job(run__solve_on="host"))
+    asked = lancet.run("plan", job, "--devices", "10GiB")
+    assert "lie on the CPU (run.solve_on)" in asked.stdout, asked.stderr
+    there = json.loads(lancet.run("plan", job, "--set", "run.solve_on=auto", "--devices", "10GiB", "--json").stdout)
+    assert there["solve_on"] == "device" and there["host"] is None and there["stages"][0]["edited"] > 0
 
 
 def test_a_job_is_planned_without_its_weights(lancet):

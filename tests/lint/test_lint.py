@@ -63,6 +63,7 @@ def direction_problems(sources):
 # Tests of what no public header shows, and the room whose private headers they see.
 SEES_PRIVATE = {
     PurePosixPath("tests/gpu"): PurePosixPath("src/distributed"),  # NCCL's groups: gpu_tests makes one by itself
+    PurePosixPath("tests/pipeline"): PurePosixPath("src/run"),  # forms of output: what each rank gets of one
     PurePosixPath("tests/unit/models"): PurePosixPath("models"),  # a GPU's attention kernel, which they put another in the place of
 }
 

@@ -1,6 +1,7 @@
 """Matrices in full precision to files of quantised formats, in plain Python: every number's scale is named, scales are found of their numbers,
 and numbers are rounded one by one or, as GPTQ does (arXiv 2210.17323, algorithm 1), column by column with the inverse of H.
 """
+import functools
 import math
 from dataclasses import dataclass, field
 
@@ -50,13 +51,22 @@ def rounded_to(format, scales):
             read[read == 0] = tiny
         return read, None
     own, table = format.nested["own"], format.nested["table"]
-    places = torch.tensor([nearest(table, value) for value in (scales - format.nested["offset"]) / own.clamp(min=1e-38)])
+    places = nearest(table, (scales - format.nested["offset"]) / own.clamp(min=1e-38))
     return table[places] * own + format.nested["offset"], places
 
 
-def nearest(table, value):
-    """The place of the number of a table in order that is nearest; of two the lower. `table` f32: halves of sums of f32."""
-    return int(torch.searchsorted((table[:-1] + table[1:]) * torch.tensor(0.5), value))
+def nearest(table, values):
+    """Of each value the place of the number of a table in order that is nearest; of two the lower. `table` f32: halves of sums of f32."""
+    return torch.searchsorted((table[:-1] + table[1:]) * torch.tensor(0.5), values)
+
+
+@functools.cache
+def codes_and_borders(table):
+    """Codes in the order of their numbers, of two for one number the first; and what lies halfway between these numbers."""
+    order = sorted(range(16), key=lambda code: (table[code], code))
+    order = [code for i, code in enumerate(order) if i == 0 or table[code] != table[order[i - 1]]]
+    numbers = torch.tensor([table[code] for code in order])
+    return torch.tensor(order), torch.tensor([(np.float32(a) + np.float32(b)) / np.float32(2) for a, b in zip(numbers, numbers[1:])])
 
 
 def scale_of(format, least, most, part=1.0):
@@ -74,20 +84,17 @@ def scale_of(format, least, most, part=1.0):
 def codes_and_values(format, numbers, scales, zeros):
     """Codes of numbers, and what readers make of them: all f32, elementwise."""
     if format.kind == "table":
-        order = sorted(range(16), key=lambda code: (format.table[code], code))
-        order = [code for i, code in enumerate(order) if i == 0 or format.table[code] != format.table[order[i - 1]]]
-        table = torch.tensor([format.table[code] for code in order])
-        borders = torch.tensor([(np.float32(a) + np.float32(b)) / np.float32(2) for a, b in zip(table, table[1:])])
+        order, borders = codes_and_borders(tuple(format.table))
         divisors = torch.where(scales.abs() < 1e-38, torch.tensor(1e-38), scales)
         scaled = (numbers * (1 / divisors)).clamp(-1, 1)
-        codes = torch.tensor(order)[(scaled[..., None] > borders).sum(-1)]
+        codes = order[torch.searchsorted(borders, scaled)]  # of two that are as near the lower
         return codes, torch.tensor(format.table)[codes] * scales
     if format.kind == "float8":
         scaled = (numbers / torch.where(scales == 0, torch.tensor(1.0), scales)).clamp(-448, 448)
         positive, codes = FLOAT8[:127], torch.zeros_like(numbers, dtype=torch.long)
         borders = (positive[:-1] + positive[1:]) / 2  # exact in f32
-        below = (scaled.abs()[..., None] > borders).sum(-1)
-        at_border = (scaled.abs()[..., None] == borders).any(-1)
+        below = torch.searchsorted(borders, scaled.abs())  # how many borders are below
+        at_border = torch.searchsorted(borders, scaled.abs(), right=True) > below
         codes = below + (at_border & (below % 2 == 1)).long()  # ties go to the even mantissa
         codes = codes + 128 * torch.signbit(scaled).long()
         return codes, (FLOAT8[codes].to(format.type) * scales.to(format.type)).float()

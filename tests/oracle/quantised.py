@@ -22,13 +22,12 @@ class Quantised:
 
 def pack(codes, bits):
     """Codes along the first dimension as words of 32 bits, low bits first, each column one long whole number."""
-    rows = len(codes) * bits // 32
-    words = np.zeros((rows, codes.shape[1]), dtype=np.uint32)
-    for column in range(codes.shape[1]):
-        number = sum(int(code) << (bits * i) for i, code in enumerate(codes[:, column]))
-        for row in range(rows):
-            words[row, column] = (number >> (32 * row)) & 0xFFFFFFFF
-    return torch.from_numpy(words.view(np.int32))
+    assert codes.min() >= 0 and codes.max() < 2**bits
+    digits = (codes.numpy()[:, None] >> np.arange(bits)[:, None]) & 1  # [codes, bits, columns], the lowest first
+    digits = digits.reshape(-1, codes.shape[1]).T.astype(np.uint8)
+    whole = np.ascontiguousarray(digits[:, : digits.shape[1] // 32 * 32])
+    words = np.packbits(whole, axis=1, bitorder="little").view(np.dtype("<i4"))
+    return torch.from_numpy(np.ascontiguousarray(words.T))
 
 
 def scales_of(random, shape, dtype):

@@ -36,6 +36,37 @@ def model_folder(tmp_path_factory):
     return folder
 
 
+@pytest.fixture(scope="session")
+def base_of(tmp_path_factory):
+    """A function from a family's name to a random checkpoint of it, which nobody changes."""
+    from family_checkpoints import make_checkpoint
+
+    made = {}
+
+    def base(model) -> Path:
+        if model not in made:
+            made[model] = make_checkpoint(model, tmp_path_factory.mktemp("families") / model, TRAINED["demo"])
+        return made[model]
+
+    return base
+
+
+@pytest.fixture(scope="session")
+def twins_of(base_of, tmp_path_factory):
+    """A function from a family's name and one of quantised_twins.FORMATS to a quantised folder and its unpacked twin, which nobody changes."""
+    from quantised_twins import quantise
+
+    made = {}
+
+    def twins(model, name) -> tuple[Path, Path]:
+        if (model, name) not in made:
+            root = tmp_path_factory.mktemp("twins")
+            made[model, name] = quantise(base_of(model), root / "quantised", root / "twin", name)
+        return made[model, name]
+
+    return twins
+
+
 def pytest_generate_tests(metafunc):
     if "any_model" in metafunc.fixturenames:
         metafunc.parametrize("any_model", MODELS)

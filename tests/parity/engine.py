@@ -29,13 +29,29 @@ def run_binary(name, *arguments):
     return done.stdout
 
 
+def answer_jobs(program, jobs, scratch):
+    """The answers of a program of tests/support/answer_jobs.h to an object of jobs, by their names: starting it takes longer than a job."""
+    (scratch / "jobs.json").write_text(json.dumps(jobs))
+    return json.loads(run_binary(f"tests/{program}", scratch / "jobs.json"))
+
+
+def lancet_logits_of(folders, rows, dtype, scratch):
+    """Logits of lancet for rows of ids, computed as one batch: of each model a list of [T, V]."""
+    outs = [scratch / f"logits-{i}.safetensors" for i in range(len(folders))]
+    jobs = {out.name: dict(folder=str(folder), rows=rows, dtype=dtype, out=str(out)) for folder, out in zip(folders, outs, strict=True)}
+    for name, answer in answer_jobs("dump_logits", jobs, scratch).items():
+        assert answer == len(rows), (jobs[name]["folder"], answer)
+    found = []
+    for out in outs:
+        logits = load_file(out)
+        assert sorted(logits) == sorted(f"logits.{row}" for row in range(len(rows)))
+        found.append([logits[f"logits.{row}"] for row in range(len(rows))])
+    return found
+
+
 def lancet_logits(folder, rows, dtype, scratch):
-    """Logits of lancet for rows of ids, computed as one batch: a list of [T, V]."""
-    (scratch / "ids.json").write_text(json.dumps(rows))
-    run_binary("tests/dump_logits", folder, scratch / "ids.json", scratch / "logits.safetensors", dtype)
-    logits = load_file(scratch / "logits.safetensors")
-    assert sorted(logits) == sorted(f"logits.{row}" for row in range(len(rows)))
-    return [logits[f"logits.{row}"] for row in range(len(rows))]
+    """The same of one model."""
+    return lancet_logits_of([folder], rows, dtype, scratch)[0]
 
 
 def load_transformers(folder, dtype):

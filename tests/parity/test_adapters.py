@@ -4,7 +4,7 @@ import shutil
 
 import pytest
 import torch
-from engine import ROOT, assert_rows_close, run_binary, transformers_logits
+from engine import ROOT, answer_jobs, assert_rows_close, transformers_logits
 from family_checkpoints import make_checkpoint
 from safetensors.torch import load_file, save_file
 from test_families import rows
@@ -89,16 +89,11 @@ def load(folder):
     return AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32, attn_implementation="eager").eval()
 
 
-def run_jobs(jobs, scratch):
-    (scratch / "jobs.json").write_text(json.dumps(jobs))
-    return json.loads(run_binary("tests/adapter_files", scratch / "jobs.json"))
-
-
 def write_adapter(folder, changes, scratch, **options):
     save_file({key: tensor.contiguous() for key, tensor in changes.items()}, scratch / "changes.safetensors")
     options = dict(base_model=str(folder)) | options
     job = dict(model=str(folder), changes=str(scratch / "changes.safetensors"), out=str(scratch / "adapter"), options=options)
-    return run_jobs({"a": job}, scratch)["a"]
+    return answer_jobs("adapter_files", {"a": job}, scratch)["a"]
 
 
 def shape_of(name, stored, put):
@@ -230,7 +225,7 @@ def test_adapters_of_peft_are_read(name, targets, rslora, tmp_path):
             parameter.copy_(0.05 * torch.randn(parameter.shape, generator=generator))
     model.save_pretrained(tmp_path / "adapter")
     job = dict(model=str(folder), adapter=str(tmp_path / "adapter"), out=str(tmp_path / "sums.safetensors"))
-    names = run_jobs({"a": job}, tmp_path)["a"]
+    names = answer_jobs("adapter_files", {"a": job}, tmp_path)["a"]
     assert isinstance(names, list), names
     read = load_file(tmp_path / "sums.safetensors")
     before, merged = load(folder).state_dict(), model.merge_and_unload().state_dict()
@@ -247,7 +242,7 @@ def test_adapters_that_are_more_are_refused_by_name(tmp_path):
     config = peft.LoraConfig(r=4, target_modules=["q_proj"], use_dora=True, modules_to_save=["lm_head"], rank_pattern={"v_proj": 2}, task_type="CAUSAL_LM")
     peft.get_peft_model(load(DEMO), config).save_pretrained(tmp_path / "adapter")
     job = dict(model=str(DEMO), adapter=str(tmp_path / "adapter"), out=str(tmp_path / "sums.safetensors"))
-    answer = run_jobs({"a": job}, tmp_path)["a"]
+    answer = answer_jobs("adapter_files", {"a": job}, tmp_path)["a"]
     assert answer["exit_code"] == 2
     for key in ("use_dora", "modules_to_save", "rank_pattern"):
         assert key in answer["error"], answer

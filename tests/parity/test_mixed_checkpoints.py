@@ -2,15 +2,16 @@
 by safetensors, and what the model computes, to the bit."""
 import json
 import re
+import shutil
+from pathlib import Path
 
 import pytest
 import torch
-from engine import ROOT, lancet_logits, run_binary
-from family_checkpoints import SIZES, make_checkpoint
+from engine import answer_jobs, lancet_logits_of
+from family_checkpoints import SIZES
 from safetensors.torch import load_file, save_file
 from test_export import read_raw
 from test_families import rows
-from test_quantised_models import quantise
 from transformers import AutoConfig, AutoModelForCausalLM
 from transformers.pytorch_utils import Conv1D
 from transformers.quantizers.base import HfQuantizer
@@ -31,18 +32,22 @@ LISTS = {
 GROUPS = dict(config_groups=dict(all=dict(targets=["Linear"], weights=dict(num_bits=4))), format="pack-quantized")
 
 
-def run_jobs(jobs, scratch):
-    (scratch / "jobs.json").write_text(json.dumps(jobs))
-    return json.loads(run_binary("tests/mixed_checkpoint", scratch / "jobs.json"))
+def naming_job(settings, modules, others):
+    """For with_unquantised()."""
+    config = json.dumps(dict(hidden_size=8, quantization_config=settings, rms_norm_eps=1e-6))
+    return dict(config=config, modules=modules, others=others)
+
+
+def settings_of(answer, job):
+    assert isinstance(answer, str), answer
+    read, config = json.loads(answer), json.loads(job["config"])
+    assert list(read) == list(config) and read | dict(quantization_config=0) == config | dict(quantization_config=0)
+    return read["quantization_config"]
 
 
 def with_unquantised(settings, modules, others, scratch):
-    config = json.dumps(dict(hidden_size=8, quantization_config=settings, rms_norm_eps=1e-6))
-    answer = run_jobs({"a": dict(config=config, modules=modules, others=others)}, scratch)["a"]
-    assert isinstance(answer, str), answer
-    read = json.loads(answer)
-    assert list(read) == list(json.loads(config)) and read | dict(quantization_config=0) == json.loads(config) | dict(quantization_config=0)
-    return read["quantization_config"]
+    job = naming_job(settings, modules, others)
+    return settings_of(answer_jobs("mixed_checkpoint", {"a": job}, scratch)["a"], job)
 
 
 def without_weights(model_type):
@@ -65,22 +70,37 @@ def converted(model, settings):
     return {name for name in linear_names(model) if should_convert_module(name, skipped)}
 
 
-@pytest.mark.parametrize("model_type", EDITED)
-@pytest.mark.parametrize("method", LISTS)
-@pytest.mark.parametrize("given", ["absent", "empty", "head"])
-def test_transformers_leaves_exactly_these_modules_alone(model_type, method, given, tmp_path):
-    model, edited = without_weights(model_type), EDITED[model_type]
-    key, others = LISTS[method]
-    settings = dict(quant_method=method) | others
-    if given != "absent":
-        settings[key] = ["lm_head"] if given == "head" else []
-    before = converted(model, settings)
+CASES = [(model_type, method, given) for model_type in EDITED for method in LISTS for given in ("absent", "empty", "head")]
+
+
+@pytest.fixture(scope="module")
+def named(tmp_path_factory):
+    """Of every case the model, its settings, the modules that these convert, and both settings in which EDITED are named."""
+    models, cases, jobs = {model_type: without_weights(model_type) for model_type in EDITED}, {}, {}
+    for case in CASES:
+        model_type, method, given = case
+        key, others = LISTS[method]
+        settings = dict(quant_method=method) | others
+        if given != "absent":
+            settings[key] = ["lm_head"] if given == "head" else []
+        before = converted(models[model_type], settings)
+        cases[case] = models[model_type], settings, before
+        for known in ([], sorted(before - set(EDITED[model_type]))):
+            jobs[f"{case} {len(known) > 0}"] = naming_job(settings, EDITED[model_type], known)
+    answers = answer_jobs("mixed_checkpoint", jobs, tmp_path_factory.mktemp("named"))
+    return {case: (*cases[case], [settings_of(answers[key], jobs[key]) for key in (f"{case} False", f"{case} True")]) for case in CASES}
+
+
+@pytest.mark.parametrize("case", CASES, ids="-".join)
+def test_transformers_leaves_exactly_these_modules_alone(case, named):
+    model, settings, before, afters = named[case]
+    key, edited = LISTS[case[1]][0], EDITED[case[0]]
     assert set(edited) < before
-    for known in ([], sorted(before - set(edited))):
-        after = with_unquantised(settings, edited, known, tmp_path)
-        assert before - converted(model, after) == set(edited) and converted(model, after) < before, after
+    for after in afters:
+        now = converted(model, after)
+        assert before - now == set(edited) and now < before, after
         assert list(after)[: len(settings)] == list(settings)
-    plain = [name for name in after[key] if name in edited]
+    plain = [name for name in afters[-1][key] if name in edited]
     assert plain == edited, "vLLM and earlier versions of transformers compare names"
 
 
@@ -146,10 +166,10 @@ def all_tensors(folder):
 
 @pytest.mark.parametrize("sharded", [False, True], ids=["single", "sharded"])
 @pytest.mark.parametrize("name", ["nf4", "int8", "gptq-4", "awq", "fp8-blocks", "compressed-4"])
-def test_an_unpacked_matrix_in_the_place_of_its_parts(name, sharded, tmp_path):
-    base = make_checkpoint("qwen3", tmp_path / "base", ROOT / "data" / "demo-model")
-    folder, twin = quantise(base, tmp_path / "quantised", tmp_path / "twin", name)
+def test_an_unpacked_matrix_in_the_place_of_its_parts(name, sharded, twins_of, tmp_path):
+    folder, twin = twins_of("qwen3", name)
     if sharded:
+        folder = Path(shutil.copytree(folder, tmp_path / "quantised"))
         shard(folder)
     plain = load_file(twin / "model.safetensors")
     edited = ["model.layers.1.mlp.down_proj", "model.layers.2.self_attn.q_proj"]
@@ -157,7 +177,7 @@ def test_an_unpacked_matrix_in_the_place_of_its_parts(name, sharded, tmp_path):
     target = tmp_path / "mixed"
     config = (folder / "config.json").read_text()
     job = dict(folder=str(folder), target=str(target), dtype="f32", shapes=shapes, config=config, modules=edited)
-    assert run_jobs({"a": job}, tmp_path)["a"] == (target / "config.json").read_text()
+    assert answer_jobs("mixed_checkpoint", {"a": job}, tmp_path)["a"] == (target / "config.json").read_text()
 
     before, after = all_tensors(folder), all_tensors(target)
     parts = {key for key in before if any(key.startswith(module + ".") for module in edited)}
@@ -174,5 +194,5 @@ def test_an_unpacked_matrix_in_the_place_of_its_parts(name, sharded, tmp_path):
         index = json.loads((target / "model.safetensors.index.json").read_text())
         assert index["metadata"]["total_size"] == sum(tensor.nbytes for tensor in after.values())
         assert index["weight_map"] == {key: file.name for file in target.glob("*.safetensors") for key in load_file(file)}
-    ours, theirs = (lancet_logits(place, rows([2, 13]), "f32", tmp_path) for place in (target, twin))
+    ours, theirs = lancet_logits_of([target, twin], rows([2, 13]), "f32", tmp_path)
     assert all(torch.equal(a, b) for a, b in zip(ours, theirs, strict=True))

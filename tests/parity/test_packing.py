@@ -5,69 +5,43 @@ import json
 
 import pytest
 import torch
-from engine import ROOT, run_binary
 from make_quantised import weight
+from matrix_jobs import QUANTISED_FIXTURES, Jobs, assert_same_bits, write_quantised
 from packing import format_of, gptq_sweep, plain
 from quantised import MODULE, NAME, VARIANTS, Quantised, bitsandbytes_8, compressed, fp8, gptq, make
 from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 
-FIXTURES = ROOT / "tests" / "fixtures" / "quantised"
 BF16, F16 = torch.bfloat16, torch.float16
 
 
-class Jobs:
-    """Matrices to pack, all in one run of the program."""
+class PackJobs(Jobs):
+    """Matrices to pack."""
 
     def __init__(self, root):
-        self.root, self.jobs, self.answers = root, {}, {}
+        super().__init__("pack_weights", root)
 
     def add(self, key, weight, importance=None, made=None, code=None, **options):
         """Again as `made` has it, or anew as `code` says."""
-        folder = self.root / f"{len(self.jobs)}"
-        folder.mkdir()
+        folder = self.new_folder()
         given = {"weight": weight.contiguous()} | ({} if importance is None else {"importance": importance.contiguous()})
         save_file(given, folder / "weight.st")
         job = {"name": NAME, "shape": list(weight.shape), "weight": str(folder / "weight.st"), "out": str(folder / "out.safetensors")}
         if made is not None:
-            (folder / "config.json").write_text(json.dumps({"architectures": ["LlamaForCausalLM"], "quantization_config": made.config}))
-            tensors = {name: tensor.contiguous() for name, tensor in made.tensors.items()}
-            save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
+            write_quantised(folder, made.config, made.tensors)
             job["folder"] = str(folder)
         self.jobs[key] = job | ({"code": code} if code else {}) | options
 
-    def run(self):
-        path = self.root / "jobs.json"
-        path.write_text(json.dumps(self.jobs))
-        self.answers = json.loads(run_binary("tests/pack_weights", path))
-        return self
-
     def packed(self, key):
         """The matrix's tensors by their names, and what readers make of them, f64."""
-        answer = self.answers[key]
-        assert "error" not in answer, answer
+        self.answer(key)
         tensors = load_file(self.jobs[key]["out"])
         return tensors, tensors.pop("unpacked")
-
-    def refusal(self, key, exit_code=3):
-        answer = self.answers[key]
-        assert answer.get("exit_code") == exit_code, answer
-        return answer["error"]
 
 
 @pytest.fixture
 def jobs(tmp_path):
-    return Jobs(tmp_path)
-
-
-def bits(tensor):
-    return tensor.contiguous().flatten().view(torch.uint8)
-
-
-def assert_same_bits(ours, theirs, what):
-    assert ours.shape == theirs.shape and ours.dtype == theirs.dtype, (what, ours.shape, theirs.shape, ours.dtype, theirs.dtype)
-    if not torch.equal(bits(ours), bits(theirs)):
-        pytest.fail(f"{what}: {(bits(ours) != bits(theirs)).sum()} of {bits(ours).numel()} bytes differ")
+    return PackJobs(tmp_path)
 
 
 def matrix(seed, shape, dtype=torch.float32):
@@ -97,7 +71,7 @@ def expected_of(made, write, packed):
 def again(tmp_path_factory):
     """Of every variant: packed again as it is, another matrix in its format, and that once more."""
     root, made = tmp_path_factory.mktemp("again"), {variant: make(variant) for variant in VARIANTS}
-    jobs, H = Jobs(root), {}
+    jobs, H = PackJobs(root), {}
     for i, (variant, one) in enumerate(made.items()):
         columns = one.weight.shape[1]
         H[variant] = importance(200 + i, columns)[0]
@@ -148,7 +122,7 @@ def error_by(H, errors):
 @pytest.fixture(scope="module")
 def compensated(tmp_path_factory):
     """Of every variant another matrix by its format with an H: as it is by default, with plain scales, and each number for itself."""
-    made, jobs, H = {variant: make(variant) for variant in VARIANTS}, Jobs(tmp_path_factory.mktemp("compensated")), {}
+    made, jobs, H = {variant: make(variant) for variant in VARIANTS}, PackJobs(tmp_path_factory.mktemp("compensated")), {}
     for i, (variant, one) in enumerate(made.items()):
         H[variant] = importance(400 + i, one.weight.shape[1])
         w = matrix(300 + i, one.weight.shape, torch.float64)
@@ -250,9 +224,9 @@ def without_answers(name, tensor):
 
 @pytest.fixture(scope="module")
 def packages(tmp_path_factory):
-    jobs, theirs = Jobs(tmp_path_factory.mktemp("packages")), {}
+    jobs, theirs = PackJobs(tmp_path_factory.mktemp("packages")), {}
     for package, variant in GIVEN:
-        with safe_open(FIXTURES / f"{package}.safetensors", "pt") as file:
+        with safe_open(QUANTISED_FIXTURES / f"{package}.safetensors", "pt") as file:
             facts = json.loads(file.metadata()["variants"])[variant]
             tensors = {key.split("|")[1]: file.get_tensor(key) for key in file.keys() if key.split("|")[0] == variant}
         w = weight(*PACKAGES[package][variant])
@@ -325,26 +299,35 @@ ANEW = {
 }
 
 
+@pytest.fixture(scope="module")
+def anew(tmp_path_factory):
+    """Of every variant what the definition has, a matrix with an H, and both ways to pack it."""
+    cases, jobs = {}, PackJobs(tmp_path_factory.mktemp("anew"))
+    for variant, (function, options, how) in ANEW.items():
+        made = function(**options)
+        w, (H, _) = matrix(11, made.weight.shape, torch.float64), importance(12, made.weight.shape[1])
+        jobs.add(f"{variant} plain", w, code=how)
+        jobs.add(f"{variant} compensated", w, H, code=how, scales="largest")
+        cases[variant] = made, w, H
+    return cases, jobs.run()
+
+
 @pytest.mark.parametrize("variant", ANEW)
-def test_a_matrix_is_packed_anew(variant, jobs):
+def test_a_matrix_is_packed_anew(variant, anew):
     """The same tensors by name, type, shape and bit as the format's definition has."""
-    function, options, how = ANEW[variant]
-    made = function(**options)
-    w, (H, _) = matrix(11, made.weight.shape, torch.float64), importance(12, made.weight.shape[1])
-    jobs.add("plain", w, code=how)
-    jobs.add("compensated", w, H, code=how, scales="largest")
-    jobs.run()
+    function, options, _ = ANEW[variant]
+    (made, w, H), jobs = anew[0][variant], anew[1]
     for way, pack_by in (("plain", lambda format: plain(format, w.float())), ("compensated", lambda format: gptq_sweep(format, w, H))):
         format, write = format_of(made, function, options)
         theirs = pack_by(format)
-        (tensors, unpacked), expected = jobs.packed(way), expected_of(made, write, theirs)
+        (tensors, unpacked), expected = jobs.packed(f"{variant} {way}"), expected_of(made, write, theirs)
         if variant == "bitsandbytes-8":
             expected[f"{MODULE}.weight_format"] = torch.tensor(0, dtype=torch.uint8)
         assert set(tensors) == set(expected)
         for name, tensor in tensors.items():
             assert_same_bits(tensor, expected[name], f"{way}: {name}")
         assert torch.equal(unpacked, theirs.values.double())
-        assert jobs.answers[way]["stored_bytes"] == sum(tensor.nbytes for tensor in tensors.values())
+        assert jobs.answers[f"{variant} {way}"]["stored_bytes"] == sum(tensor.nbytes for tensor in tensors.values())
 
 
 # ---- What is refused: where, what was expected, what came --------------------------------------------------------------------------------
@@ -370,23 +353,33 @@ def test_matrices_that_do_not_fit_a_format_are_refused(jobs):
         assert NAME in jobs.refusal(name) and text in jobs.refusal(name), jobs.refusal(name)
 
 
-@pytest.mark.parametrize("variant", ["gptq-4-mixed", "awq", "fp8-blocks", "bitsandbytes-nf4-nested", "bitsandbytes-int8", "compressed-4"])
-def test_numbers_that_cannot_be_packed_are_refused(variant, jobs):
-    made = make(variant)
-    columns = made.weight.shape[1]
-    good, H = matrix(1, made.weight.shape), importance(2, columns)[0]
-    bad = {"nan": float("nan"), "infinite": float("-inf")}
-    for name, number in bad.items():
-        w = good.clone()
-        w[-1, 5] = number
-        jobs.add(name, w, made=made)
-    for name, change in (("indefinite", -H), ("one negative", torch.diag(torch.arange(columns).double() - 3)), ("nan in H", H * float("nan"))):
-        jobs.add(name, good, change, made=made)
-    jobs.run()
-    for name in bad:
-        assert f"{NAME}: has weights that are not finite" in jobs.refusal(name, exit_code=5)
-    for name in ("indefinite", "one negative", "nan in H"):
-        assert "is not positive definite with 0.01 of its diagonal's mean added" in jobs.refusal(name, exit_code=5)
+OF_EVERY_KIND = ["gptq-4-mixed", "awq", "fp8-blocks", "bitsandbytes-nf4-nested", "bitsandbytes-int8", "compressed-4"]
+NOT_FINITE = {"nan": float("nan"), "infinite": float("-inf")}
+NOT_DEFINITE = {"indefinite": lambda H: -H, "one negative": lambda H: torch.diag(torch.arange(len(H)).double() - 3), "nan in H": lambda H: H * float("nan")}
+
+
+@pytest.fixture(scope="module")
+def unpackable(tmp_path_factory):
+    jobs = PackJobs(tmp_path_factory.mktemp("unpackable"))
+    for variant in OF_EVERY_KIND:
+        made = make(variant)
+        good, H = matrix(1, made.weight.shape), importance(2, made.weight.shape[1])[0]
+        for name, number in NOT_FINITE.items():
+            w = good.clone()
+            w[-1, 5] = number
+            jobs.add(f"{variant} {name}", w, made=made)
+        for name, change in NOT_DEFINITE.items():
+            jobs.add(f"{variant} {name}", good, change(H), made=made)
+    return jobs.run()
+
+
+@pytest.mark.parametrize("variant", OF_EVERY_KIND)
+def test_numbers_that_cannot_be_packed_are_refused(variant, unpackable):
+    for name in NOT_FINITE:
+        assert f"{NAME}: has weights that are not finite" in unpackable.refusal(f"{variant} {name}", exit_code=5)
+    for name in NOT_DEFINITE:
+        message = unpackable.refusal(f"{variant} {name}", exit_code=5)
+        assert "is not positive definite with 0.01 of its diagonal's mean added" in message
 
 
 def test_weights_beyond_the_type_of_scales_are_refused(jobs):

@@ -6,69 +6,43 @@ import json
 
 import pytest
 import torch
-from engine import ROOT, run_binary
+from matrix_jobs import QUANTISED_FIXTURES, Jobs, assert_same_bits, bits, write_quantised
 from quantised import MODULE, NAME, VARIANTS, compressed, gptq, make
 from safetensors import safe_open
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
 
 DTYPES = {"f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16, "f64": torch.float64}
 PACKAGES = ("bitsandbytes", "compressed-tensors")
-FIXTURES = ROOT / "tests" / "fixtures" / "quantised"
 LARGEST_OF_F16 = 65504.0
 
 
-class Jobs:
-    """Folders to unpack, all in one run of the program."""
+class UnpackJobs(Jobs):
+    """Folders to unpack."""
 
     def __init__(self, root):
-        self.root, self.jobs, self.answers = root, {}, {}
+        super().__init__("dump_weights", root)
 
     def add(self, key, config, tensors, shapes, dtypes=("f32",), quantiser=None):
-        folder = self.root / f"{len(self.jobs)}"
-        folder.mkdir()
-        (folder / "config.json").write_text(json.dumps({"architectures": ["LlamaForCausalLM"], "quantization_config": config}))
-        save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, folder / "model.safetensors", metadata={"format": "pt"})
+        folder = self.new_folder()
+        write_quantised(folder, config, tensors)
         job = {"folder": str(folder), "shapes": {name: list(shape) for name, shape in shapes.items()}, "dtypes": list(dtypes)}
         self.jobs[key] = job | {"out": str(folder / "out.safetensors")} | ({"quantiser": quantiser} if quantiser else {})
 
-    def run(self):
-        path = self.root / "jobs.json"
-        path.write_text(json.dumps(self.jobs))
-        self.answers = json.loads(run_binary("tests/dump_weights", path))
-        return self
-
     def unpacked(self, key):
         """The unpacked matrices by "DTYPE|NAME", and what is known of each."""
-        answer = self.answers[key]
-        assert "error" not in answer, answer
+        answer = self.answer(key)
         return load_file(self.jobs[key]["out"]), answer
-
-    def refusal(self, key, exit_code=3):
-        answer = self.answers[key]
-        assert answer.get("exit_code") == exit_code, answer
-        return answer["error"]
 
 
 @pytest.fixture
 def jobs(tmp_path):
-    return Jobs(tmp_path)
-
-
-def bits(tensor):
-    return tensor.contiguous().view(torch.uint8)
-
-
-def assert_same_bits(ours, theirs, what):
-    assert ours.shape == theirs.shape and ours.dtype == theirs.dtype
-    if not torch.equal(bits(ours), bits(theirs)):
-        differ = (ours != theirs).sum().item()
-        pytest.fail(f"{what}: {differ} of {ours.numel()} numbers differ, by at most {(ours.double() - theirs.double()).abs().max():.3g}")
+    return UnpackJobs(tmp_path)
 
 
 @pytest.fixture(scope="module")
 def defined(tmp_path_factory):
     """Every variant by definition, and its job."""
-    made, jobs = {variant: make(variant) for variant in VARIANTS}, Jobs(tmp_path_factory.mktemp("defined"))
+    made, jobs = {variant: make(variant) for variant in VARIANTS}, UnpackJobs(tmp_path_factory.mktemp("defined"))
     for variant, one in made.items():
         jobs.add(variant, one.config, one.tensors, {NAME: one.weight.shape}, DTYPES)
     return made, jobs.run()
@@ -96,7 +70,7 @@ def test_bytes_are_known_from_the_code(variant, defined):
 
 
 def golden(package):
-    with safe_open(FIXTURES / f"{package}.safetensors", "pt") as file:
+    with safe_open(QUANTISED_FIXTURES / f"{package}.safetensors", "pt") as file:
         variants = json.loads(file.metadata()["variants"])
         tensors = {key: file.get_tensor(key) for key in file.keys()}
     return {name: facts | {"tensors": {key.split("|")[1]: tensor for key, tensor in tensors.items() if key.split("|")[0] == name}}
@@ -108,7 +82,7 @@ GOLDEN = {(package, variant): facts for package in PACKAGES for variant, facts i
 
 @pytest.fixture(scope="module")
 def packages(tmp_path_factory):
-    jobs = Jobs(tmp_path_factory.mktemp("packages"))
+    jobs = UnpackJobs(tmp_path_factory.mktemp("packages"))
     for (package, variant), made in GOLDEN.items():
         jobs.add(f"{package} {variant}", made.get("config"), made["tensors"], {NAME: made["shape"]}, made["sha256"], made.get("quantiser"))
     return jobs.run()
@@ -224,7 +198,7 @@ BAD_PARTS = {
 @pytest.fixture(scope="module")
 def bad(tmp_path_factory):
     """The changed tensors' names, and the jobs."""
-    keys, jobs = {}, Jobs(tmp_path_factory.mktemp("bad"))
+    keys, jobs = {}, UnpackJobs(tmp_path_factory.mktemp("bad"))
     for case, (variant, part, change, _) in BAD_PARTS.items():
         made, keys[case] = changed(variant, part, change)
         jobs.add(case, made.config, made.tensors, {NAME: made.weight.shape})

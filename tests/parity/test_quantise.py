@@ -6,7 +6,7 @@ import pytest
 import torch
 from checkpoints import TOKENIZER_FILES
 from double_precision import double_precision, load_double
-from engine import ROOT, lancet_logits, load_tokenizer, load_transformers, nmse, run_binary, run_binary_raw, transformers_logits
+from engine import ROOT, lancet_logits, lancet_logits_of, load_tokenizer, load_transformers, nmse, run_binary, run_binary_raw, transformers_logits
 from family_checkpoints import Variant, make_net
 from packing import Format, gptq_sweep, of_groups
 from safetensors.torch import load_file, save_file
@@ -182,7 +182,7 @@ def test_families_are_read_as_unpacked(family, format, bits, tmp_path):
     known = [matrix for matrix in report["matrices"] if matrix["nearest_error"] > 0]
     assert sum(m["error"] for m in known) < 0.9 * sum(m["nearest_error"] for m in known)
     assert (out / "requests.jsonl").read_text().count("\n") == len(REQUESTS)
-    ours, theirs = (lancet_logits(folder, rows([2, 13]), "f32", tmp_path) for folder in (out, twin_of(base, out, tmp_path / "twin", bits)))
+    ours, theirs = lancet_logits_of([out, twin_of(base, out, tmp_path / "twin", bits)], rows([2, 13]), "f32", tmp_path)
     assert all(torch.equal(a, b) for a, b in zip(ours, theirs, strict=True))
 
 
@@ -195,7 +195,7 @@ def test_what_does_not_fit_stays_and_is_named(format, tmp_path):
     settings = json.loads((out / "config.json").read_text())["quantization_config"]
     named = [key.removeprefix("-:") for key in settings["dynamic"]] if format == "gptq" else settings["ignore"]
     assert all(any(module.replace(".", mark) in name for name in named for mark in (".", r"\.")) for module in modules), named
-    ours, theirs = (lancet_logits(folder, rows([13]), "f32", tmp_path) for folder in (out, twin_of(base, out, tmp_path / "twin", 4)))
+    ours, theirs = lancet_logits_of([out, twin_of(base, out, tmp_path / "twin", 4)], rows([13]), "f32", tmp_path)
     assert torch.equal(ours[0], theirs[0])
 
 

@@ -3,89 +3,31 @@ import json
 
 import pytest
 import torch
-from engine import ROOT, lancet_logits, run_binary, run_binary_raw
-from family_checkpoints import make_checkpoint
-from quantised import MODULE, awq, bitsandbytes_4, bitsandbytes_8, compressed, fp8, gptq
+from engine import ROOT, lancet_logits_of, run_binary, run_binary_raw
+from quantised_twins import FORMATS, quantise
 from safetensors.torch import load_file, save_file
 from test_export import read_raw
 from test_families import rows
 
-FORMATS = {
-    "gptq-4": (gptq, dict(bits=4, group=32, order="mixed", symmetric=False)),
-    "gptq-8-v2": (gptq, dict(bits=8, group=32, version=2, symmetric=False)),
-    "awq": (awq, dict(group=32)),
-    "nf4": (bitsandbytes_4, dict(kind="nf4", nested=True)),
-    "int8": (bitsandbytes_8, {}),
-    "fp8-blocks": (fp8, dict(layout="blocks")),
-    "fp8-rows": (fp8, dict(layout="rows")),
-    "compressed-4": (compressed, dict(bits=4, symmetric=False, group=32)),
-}
 # The second and the last two have fused matrices, of GPT-NeoX head by head; the third has experts. Programs that quantise keep
 # GPT-2's matrices as [out, in], which its own checkpoints turn.
 MODELS = ["qwen3", "phi3", "qwen3_moe", "gpt2", "neox"]
 
 
-def is_quantised(name, tensor, plain):
-    return (".layers." in name or ".h." in name) and tensor.dim() == 2 and not name.endswith("mlp.gate.weight") and not any(part in name for part in plain)
-
-
-def quantise(base, folder, twin, name, plain=()):
-    """A model folder whose layers' matrices are quantised, but for names with one of `plain`; `twin` has them unpacked."""
-    function, options = FORMATS[name]
-    tensors, packed, unpacked = load_file(base / "model.safetensors"), {}, {}
-    config = json.loads((base / "config.json").read_text()) | dict(dtype="float32")
-    for number, (weight, tensor) in enumerate(sorted(tensors.items())):
-        if not is_quantised(weight, tensor, plain):
-            packed[weight] = unpacked[weight] = tensor
-            continue
-        is_turned = config["model_type"] == "gpt2"
-        rows, columns = reversed(tensor.shape) if is_turned else tensor.shape
-        made = function(seed=number, rows=rows, columns=columns, **options)
-        module = weight.removesuffix(".weight")
-        packed |= {key.replace(MODULE, module): value for key, value in made.tensors.items()}
-        unpacked[weight] = made.weight.float().T if is_turned else made.weight.float()
-        config["quantization_config"] = dict(made.config)
-    if plain:
-        config["quantization_config"]["llm_int8_skip_modules"] = ["lm_head", *plain]
-    if name == "awq":
-        config["quantization_config"]["modules_to_not_convert"] = ["mlp.gate"]
-    for place, content in ((folder, packed), (twin, unpacked)):
-        place.mkdir()
-        for file in base.iterdir():
-            if file.suffix in (".json", ".model"):
-                (place / file.name).write_bytes(file.read_bytes())
-        save_file({key: value.contiguous() for key, value in content.items()}, place / "model.safetensors", metadata={"format": "pt"})
-    (folder / "config.json").write_text(json.dumps(config))
-    (twin / "config.json").write_text(json.dumps({key: value for key, value in config.items() if key != "quantization_config"}))
-    return folder, twin
-
-
-@pytest.fixture(scope="module")
-def base_of(tmp_path_factory):
-    made = {}
-
-    def base(model):
-        if model not in made:
-            made[model] = make_checkpoint(model, tmp_path_factory.mktemp("quantised") / model, ROOT / "data" / "demo-model")
-        return made[model]
-
-    return base
-
-
 @pytest.mark.parametrize("name", FORMATS)
-def test_logits_are_those_of_the_unpacked_model(name, base_of, tmp_path):
-    folder, twin = quantise(base_of("qwen3"), tmp_path / "quantised", tmp_path / "twin", name)
+def test_logits_are_those_of_the_unpacked_model(name, twins_of, tmp_path):
+    folder, twin = twins_of("qwen3", name)
     for dtype in ("f32", "bf16"):
-        ours, theirs = (lancet_logits(place, rows([2, 13]), dtype, tmp_path) for place in (folder, twin))
+        ours, theirs = lancet_logits_of([folder, twin], rows([2, 13]), dtype, tmp_path)
         for a, b in zip(ours, theirs, strict=True):
             assert a.isfinite().all() and torch.equal(a, b), dtype
 
 
 @pytest.mark.parametrize("model", MODELS[1:])
 @pytest.mark.parametrize("name", ["gptq-4", "nf4"])
-def test_fused_matrices_and_experts_too(name, model, base_of, tmp_path):
-    folder, twin = quantise(base_of(model), tmp_path / "quantised", tmp_path / "twin", name)
-    ours, theirs = (lancet_logits(place, rows([2, 13]), "f32", tmp_path) for place in (folder, twin))
+def test_fused_matrices_and_experts_too(name, model, twins_of, tmp_path):
+    folder, twin = twins_of(model, name)
+    ours, theirs = lancet_logits_of([folder, twin], rows([2, 13]), "f32", tmp_path)
     assert all(torch.equal(a, b) for a, b in zip(ours, theirs, strict=True))
 
 
@@ -109,12 +51,12 @@ def test_layers_that_are_not_quantised_are_edited(base_of, tmp_path):
     before, after = (read_raw(place / "model.safetensors")[1] for place in (folder, tmp_path / "out-quantised"))
     assert {name for name in before if before[name] != after[name]} == {edited + ".weight"} and set(after) == set(before)
     assert json.loads((tmp_path / "out-quantised" / "config.json").read_text()) == json.loads((folder / "config.json").read_text())
-    ours, theirs = (lancet_logits(tmp_path / f"out-{kind}", rows([13]), "f32", tmp_path)[0] for kind in ("quantised", "twin"))
-    assert torch.equal(ours, theirs)
+    ours, theirs = lancet_logits_of([tmp_path / f"out-{kind}" for kind in ("quantised", "twin")], rows([13]), "f32", tmp_path)
+    assert torch.equal(ours[0], theirs[0])
 
 
-def test_inspect_and_eval_take_it(base_of, tmp_path):
-    folder, twin = quantise(base_of("qwen3"), tmp_path / "quantised", tmp_path / "twin", "gptq-4")
+def test_inspect_and_eval_take_it(twins_of, tmp_path):
+    folder, twin = twins_of("qwen3", "gptq-4")
     assert json.loads(run_binary("lancet", "inspect", folder, "--json"))["quantised"] == "gptq"
     figures = []
     for place in (folder, twin):
@@ -124,8 +66,8 @@ def test_inspect_and_eval_take_it(base_of, tmp_path):
     assert figures[0] == figures[1] and figures[0]
 
 
-def test_eval_beside_the_original(base_of, tmp_path):
-    folder, twin = quantise(base_of("qwen3"), tmp_path / "quantised", tmp_path / "twin", "nf4")
+def test_eval_beside_the_original(twins_of, base_of, tmp_path):
+    folder, twin = twins_of("qwen3", "nf4")
     (tmp_path / "job.json").write_text(json.dumps(job_of(folder, tmp_path / "out", evaluate=["efficacy"])))
     for original, is_same in ((twin, True), (base_of("qwen3"), False)):
         report = json.loads(run_binary("lancet", "eval", tmp_path / "job.json", "--baseline", original, "--json"))

@@ -79,11 +79,24 @@ TEST(JobOnFakeDevices, LayersThatDoNotFitGoToTheCpu) {
   const TinyModel tiny(kShape);
   testing::fake_devices(1);
   const JobRun cpu = run_job(tiny, "cpu");
-  const JobRun behind = run_job(tiny, "['fake:0=8MB', cpu]"), before = run_job(tiny, "[cpu, 'fake:0=12MB']");
+  const std::string there = ", solve_on: device";
+  const JobRun behind = run_job(tiny, "['fake:0=8MB', cpu]", there),
+               before = run_job(tiny, "[cpu, 'fake:0=12MB']", there);
   EXPECT_NE(behind.report.devices.find("cpu: layers"), std::string::npos) << behind.report.devices;
   EXPECT_EQ(before.report.devices.find("cpu: layers 0-"), 0u) << before.report.devices;
   expect_equal_job(behind, cpu, behind.report.devices);
   expect_equal_job(before, cpu, before.report.devices);
+}
+
+TEST(JobOnFakeDevices, SolvesOnTheHostExportTheSameBits) {
+  const TinyModel tiny(kShape);
+  testing::fake_devices(2);
+  const JobRun there = run_job(tiny, "['fake:0', 'fake:1']", ", solve_on: device");
+  EXPECT_EQ(there.report.devices.find("solves"), std::string::npos) << there.report.devices;
+  const JobRun run = run_job(tiny, "['fake:0', 'fake:1']", ", solve_on: host");
+  EXPECT_NE(run.report.devices.find("; solves on cpu"), std::string::npos) << run.report.devices;
+  EXPECT_EQ(run.report.after.continuations, there.report.after.continuations);
+  for (const auto& [name, weight] : there.weights) EXPECT_TRUE(run.weights.at(name).equal(weight)) << name;
 }
 
 TEST(JobOnFakeDevices, WhatDoesNotFitIsRefusedBeforeAnythingIsLoaded) {

@@ -28,6 +28,7 @@ struct MemoryCase {
   const char* config = nullptr;  ///< in the place of the shape
   std::optional<Quantiser> frozen = {};
   bool is_gptq = false;
+  SolveOn solve_on = SolveOn::kDevice;
 
   bool keeps_packed() const { return frozen || is_gptq; }
   TinyModel model() const {
@@ -83,6 +84,7 @@ class PlannedJob {
     job.editor = editor_with(0);
     job.run.dtype = to_dtype(case_.dtype);
     job.run.frozen = case_.frozen;
+    job.run.solve_on = case_.solve_on;
     job.statistics = options_;
     for (const auto& document : corpus_.documents)
       job.statistics->document_tokens =
@@ -197,7 +199,9 @@ TEST_P(PlannedMemory, IsWhatTheDevicesHold) {
 }
 
 /// Methods that train, on the devices of the first cases.
-TEST(PlannedTraining, BoundsWhatTheDevicesHold) {
+class PlannedTraining : public ::testing::TestWithParam<SolveOn> {};
+
+TEST_P(PlannedTraining, BoundsWhatTheDevicesHold) {
   for (const char* editor : {"{method: ft-m, modules: {down: [2, 5]}, steps: 2, weight_decay: 0.1, batch: 4}",
                              "{method: ft, modules: {up: [1], down: [6]}, steps: 2}",
                              "{method: ultraedit, modules: {gate: [2], down: [2, 5]}, batch: 3, tokens: all}"}) {
@@ -207,6 +211,7 @@ TEST(PlannedTraining, BoundsWhatTheDevicesHold) {
       JobConfig job;
       job.editor = testing::editor_from(editor);
       job.run.dtype = DType::kF32;
+      job.run.solve_on = GetParam();
       std::vector<std::string> assumptions;
       const JobWork work = edit_work(job, tiny.config, {tiny.tokenizer.get(), requests, {}}, assumptions);
       EXPECT_TRUE(assumptions.empty());
@@ -229,6 +234,8 @@ TEST(PlannedTraining, BoundsWhatTheDevicesHold) {
   }
 }
 
+INSTANTIATE_TEST_SUITE_P(Solves, PlannedTraining, ::testing::Values(SolveOn::kDevice, SolveOn::kHost));
+
 /// Of a device from before loading to the end of the job.
 TEST_P(PlannedMemory, BoundsAWholeJobWithBatchesUnderWay) {
   const MemoryCase& memory_case = GetParam();
@@ -248,33 +255,64 @@ TEST_P(PlannedMemory, BoundsAWholeJobWithBatchesUnderWay) {
 
 INSTANTIATE_TEST_SUITE_P(
     Models, PlannedMemory,
-    ::testing::Values(MemoryCase{"f32 on one", {.n_layers = 8, .d_model = 64, .d_ffn = 192}, at::kFloat, 1, 6},
-                      MemoryCase{"f32 on three", {.n_layers = 8, .d_model = 64, .d_ffn = 192}, at::kFloat, 3, 6},
-                      MemoryCase{"f64 on two",
-                                 {.n_layers = 6, .d_model = 96, .d_ffn = 256, .n_heads = 6, .n_kv_heads = 3},
-                                 at::kDouble,
-                                 2,
-                                 12},
-                      MemoryCase{"bf16 on two",
-                                 {.n_layers = 8, .d_model = 128, .d_ffn = 384, .n_heads = 8, .n_kv_heads = 2},
-                                 at::kBFloat16,
-                                 2,
-                                 12},
-                      MemoryCase{"f32 tied on two",
-                                 {.n_layers = 8, .d_model = 128, .d_ffn = 448, .tied_embeddings = true},
-                                 at::kFloat,
-                                 2,
-                                 24},
-                      MemoryCase{"experts in f32 on one", {}, at::kFloat, 1, 6, kExperts},
-                      MemoryCase{"experts in bf16 on two", {}, at::kBFloat16, 2, 12, kExperts},
-                      MemoryCase{"int8 on one", kWide, at::kFloat, 1, 6, nullptr, Quantiser::kInt8},
-                      MemoryCase{"nf4 on three", kWide, at::kFloat, 3, 6, nullptr, Quantiser::kNf4},
-                      MemoryCase{"nf4 in bf16 on two", kWide, at::kBFloat16, 2, 12, nullptr, Quantiser::kNf4},
-                      MemoryCase{"fp8 in f64 on two", kWide, at::kDouble, 2, 12, nullptr, Quantiser::kFloat8},
-                      MemoryCase{"gptq on one", kWide, at::kFloat, 1, 6, nullptr, {}, true},
-                      MemoryCase{"gptq in bf16 on three", kWide, at::kBFloat16, 3, 6, nullptr, {}, true},
-                      MemoryCase{"experts in nf4 on two", {}, at::kFloat, 2, 12, kExperts, Quantiser::kNf4},
-                      MemoryCase{"experts in gptq on one", {}, at::kFloat, 1, 6, kExperts, {}, true}));
+    ::testing::Values(
+        MemoryCase{"f32 on one", {.n_layers = 8, .d_model = 64, .d_ffn = 192}, at::kFloat, 1, 6},
+        MemoryCase{"f32 on three", {.n_layers = 8, .d_model = 64, .d_ffn = 192}, at::kFloat, 3, 6},
+        MemoryCase{"f64 on two",
+                   {.n_layers = 6, .d_model = 96, .d_ffn = 256, .n_heads = 6, .n_kv_heads = 3},
+                   at::kDouble,
+                   2,
+                   12},
+        MemoryCase{"bf16 on two",
+                   {.n_layers = 8, .d_model = 128, .d_ffn = 384, .n_heads = 8, .n_kv_heads = 2},
+                   at::kBFloat16,
+                   2,
+                   12},
+        MemoryCase{"f32 tied on two",
+                   {.n_layers = 8, .d_model = 128, .d_ffn = 448, .tied_embeddings = true},
+                   at::kFloat,
+                   2,
+                   24},
+        MemoryCase{"experts in f32 on one", {}, at::kFloat, 1, 6, kExperts},
+        MemoryCase{"experts in bf16 on two", {}, at::kBFloat16, 2, 12, kExperts},
+        MemoryCase{"int8 on one", kWide, at::kFloat, 1, 6, nullptr, Quantiser::kInt8},
+        MemoryCase{"nf4 on three", kWide, at::kFloat, 3, 6, nullptr, Quantiser::kNf4},
+        MemoryCase{"nf4 in bf16 on two", kWide, at::kBFloat16, 2, 12, nullptr, Quantiser::kNf4},
+        MemoryCase{"fp8 in f64 on two", kWide, at::kDouble, 2, 12, nullptr, Quantiser::kFloat8},
+        MemoryCase{"gptq on one", kWide, at::kFloat, 1, 6, nullptr, {}, true},
+        MemoryCase{"gptq in bf16 on three", kWide, at::kBFloat16, 3, 6, nullptr, {}, true},
+        MemoryCase{"experts in nf4 on two", {}, at::kFloat, 2, 12, kExperts, Quantiser::kNf4},
+        MemoryCase{"experts in gptq on one", {}, at::kFloat, 1, 6, kExperts, {}, true},
+        MemoryCase{"f32 on one, solves on the host", kWide, at::kFloat, 1, 6, nullptr, {}, false, SolveOn::kHost},
+        MemoryCase{"f64 on three, solves on the host", kWide, at::kDouble, 3, 12, nullptr, {}, false, SolveOn::kHost},
+        MemoryCase{"nf4 in bf16 on two, solves on the host", kWide, at::kBFloat16, 2, 12, nullptr, Quantiser::kNf4,
+                   false, SolveOn::kHost},
+        MemoryCase{
+            "experts in f32 on two, solves on the host", {}, at::kFloat, 2, 6, kExperts, {}, false, SolveOn::kHost},
+        MemoryCase{"gptq on one, solves on the host", kWide, at::kFloat, 1, 6, nullptr, {}, true, SolveOn::kHost}));
+
+/// Keys so wide that a square of them, 8 F^2 bytes, is more than an edit takes beside it.
+TEST(SolvesOnTheHost, TakeNoSquareOfKeysOnADevice) {
+  constexpr int64_t kWidth = 1792, kSquare = 8 * kWidth * kWidth;
+  constexpr TinyShape kWideKeys{.n_layers = 4, .d_model = 32, .d_ffn = kWidth};
+  struct Peaks {
+    int64_t statistics = 0, edit = 0, planned = 0;
+  };
+  const auto peaks_with = [&](SolveOn where) {
+    const PlannedJob job({"wide keys", kWideKeys, at::kFloat, 1, 4, nullptr, {}, false, where});
+    const JobPlan plan = job.plan();
+    EXPECT_EQ(plan.placement.solve_on(), where);
+    CausalLM model = job.load(plan.placement);
+    const int64_t statistics = peaks_of(1, [&] { job.collect_statistics(model); }).front();
+    const int64_t edit = peaks_of(1, [&] { job.edit(model, 1); }).front();
+    return Peaks{statistics, edit, plan.stages.front().total()};
+  };
+  const Peaks there = peaks_with(SolveOn::kDevice), on_host = peaks_with(SolveOn::kHost);
+  EXPECT_GE(there.statistics - on_host.statistics, 2 * kSquare) << "the sums of two layers";
+  EXPECT_GT(there.edit, kSquare);
+  EXPECT_LT(on_host.edit, kSquare);
+  EXPECT_LT(on_host.planned, there.planned - 2 * kSquare);
+}
 
 }  // namespace
 }  // namespace lancet

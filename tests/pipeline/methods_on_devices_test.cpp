@@ -37,9 +37,9 @@ std::string options_of(const std::string& method) {
 
 /// The changes of all weights, on the host. `quantiser`: of the other matrices.
 std::vector<Tensor> changes_on(const TinyModel& tiny, const std::string& method, const std::vector<at::Device>& devices,
-                               std::optional<Quantiser> quantiser = {}) {
+                               std::optional<Quantiser> quantiser = {}, SolveOn solve_on = SolveOn::kDevice) {
   const auto editor = testing::editor_from(options_of(method));
-  CausalLM model = tiny.load(at::kDouble, devices, {editor->targets(tiny.config), quantiser});
+  CausalLM model = tiny.load(at::kDouble, devices, {editor->targets(tiny.config), quantiser}, solve_on);
   const auto diagonal = [&](int64_t layer) {
     const KeyShape keys = tiny.config.key_shape(layer);
     const Tensor sizes = torch::linspace(0.5, 2.0, keys.width, torch::kDouble);
@@ -61,8 +61,12 @@ std::vector<Tensor> changes_on(const TinyModel& tiny, const std::string& method,
   editor->finish(context, transaction);
   for (const auto& [name, tensor] : state.tensors) EXPECT_EQ(tensor.device(), Placement::host()) << name;
   std::vector<Tensor> changes;
-  for (const WeightTransaction::Entry& entry : transaction.entries())
+  for (const WeightTransaction::Entry& entry : transaction.entries()) {
     changes.push_back((entry.master - entry.original).to(Placement::host()));
+    const Tensor& weight = model.weight(entry.id);
+    EXPECT_EQ(weight.device(), model.placement().device_of(entry.id.layer)) << method;
+    EXPECT_TRUE(weight.to(Placement::host()).equal(entry.master.to(Placement::host()))) << method;
+  }
   return changes;
 }
 
@@ -79,6 +83,27 @@ TEST(MethodsOnFakeDevices, EqualTheCpus) {
     for (size_t i = 0; i < cpu.size(); ++i) {
       EXPECT_GT(cpu[i].norm().item<double>(), 0) << method;
       EXPECT_LE(nmse(fake[i], cpu[i]), 1e-18) << method << ", weight " << i;
+    }
+  }
+}
+
+/// On one device, on several, and beside a stage on the CPU: the same bits wherever solves are.
+TEST(MethodsOnFakeDevices, HaveTheSameBitsWithSolvesOnTheHost) {
+  const TinyModel tiny;
+  testing::set_fake_device_count(3);
+  const std::vector<at::Device> fake = testing::fake_devices(0, 3);
+  for (const EditorRow& row : editor_table()) {
+    const std::string method(row.name);
+    for (const std::vector<at::Device>& devices :
+         {std::vector{fake[0]}, {fake[0], fake[1]}, fake, std::vector{fake[0], Placement::host(), fake[1]}}) {
+      const std::vector<Tensor> there = changes_on(tiny, method, devices);
+      const std::vector<Tensor> on_host = changes_on(tiny, method, devices, {}, SolveOn::kHost);
+      ASSERT_FALSE(there.empty()) << method;
+      ASSERT_EQ(on_host.size(), there.size()) << method;
+      for (size_t i = 0; i < there.size(); ++i) {
+        EXPECT_GT(there[i].norm().item<double>(), 0) << method;
+        EXPECT_TRUE(on_host[i].equal(there[i])) << method << ", weight " << i << " on " << devices.size();
+      }
     }
   }
 }

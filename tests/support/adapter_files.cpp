@@ -1,20 +1,20 @@
 // adapter_files JOBS.json
 // Writes and reads adapters, for comparison with PEFT. JOBS.json: an object of jobs, each with "model": a folder.
-// {"changes": FILE, "out": FOLDER, "options": {"base_model", "largest_rank", "dtype", "truncate"}} writes an adapter of
-// the file's changes, "NAME|N|left" and "NAME|N|right" or "NAME|N|full" for weight NAME's N-th, and answers with the
-// report. {"adapter": FOLDER, "out": FILE} reads one and writes the sum of each weight's changes under its name, f64;
-// the answer is the list of names. Of a job that is refused the answer is {"error", "exit_code"}.
+// {"changes": FILE, "out": FOLDER, "options": {"base_model", "largest_rank", "dtype", "truncate"}} writes an adapter
+// (with "gguf": true one for llama.cpp, and OUT is its file) of the file's changes, "NAME|N|left" and "NAME|N|right" or
+// "NAME|N|full" for weight NAME's N-th, and answers with the report. {"adapter": FOLDER, "out": FILE} reads one and
+// writes the sum of each weight's changes under its name, f64; the answer is the list of names. Of a job that is
+// refused the answer is {"error", "exit_code"}.
 #include <torch/types.h>
 
 #include <filesystem>
-#include <fstream>
-#include <iostream>
 #include <nlohmann/json.hpp>
 
-#include "lancet/core/error.h"
 #include "lancet/core/strings.h"
 #include "lancet/deltas/adapter.h"
+#include "lancet/deltas/gguf_adapter.h"
 #include "lancet/models/tensor_io.h"
+#include "support/answer_jobs.h"
 
 namespace lancet {
 namespace {
@@ -47,10 +47,12 @@ Json write_one(const Json& job, const ModelConfig& config) {
   AdapterOptions options{.base_model = given.value("base_model", ""), .largest_rank = given.value("largest_rank", 512)};
   if (given.value("truncate", false)) options.excess = ExcessRank::kTruncate;
   if (given.contains("dtype")) options.dtype = parse_dtype(given["dtype"].get<std::string>()).value();
-  const std::filesystem::path folder = job.at("out").get<std::string>();
-  std::filesystem::create_directories(folder);
+  const std::filesystem::path out = job.at("out").get<std::string>();
+  const std::vector<WeightChanges> changes = changes_in(job.at("changes").get<std::string>(), config);
+  const bool is_gguf = job.value("gguf", false);
+  if (!is_gguf) std::filesystem::create_directories(out);
   const AdapterReport report =
-      write_adapter(folder, config, changes_in(job.at("changes").get<std::string>(), config), options);
+      is_gguf ? write_gguf_adapter(out, config, changes, options) : write_adapter(out, config, changes, options);
   Json modules = Json::object();
   for (const AdapterModule& module : report.modules)
     modules[module.name] = {{"directions", module.directions},
@@ -78,26 +80,11 @@ Json read_one(const Json& job, const ModelConfig& config) {
 }
 
 Json adapter_answer(const Json& job) {
-  try {
-    const ModelConfig config = load_model_config(Checkpoint::open(job.at("model").get<std::string>()));
-    return job.contains("adapter") ? read_one(job, config) : write_one(job, config);
-  } catch (const Error& error) {
-    return {{"error", error.what()}, {"exit_code", static_cast<int>(error.exit_code())}};
-  }
+  const ModelConfig config = load_model_config(Checkpoint::open(job.at("model").get<std::string>()));
+  return job.contains("adapter") ? read_one(job, config) : write_one(job, config);
 }
 
 }  // namespace
 }  // namespace lancet
 
-int main(int argc, char** argv) {
-  if (argc != 2) {
-    std::cerr << "usage: adapter_files JOBS.json\n";
-    return 2;
-  }
-  std::ifstream file(argv[1]);
-  nlohmann::json answers = nlohmann::json::object();
-  const nlohmann::json jobs = nlohmann::json::parse(file);
-  for (const auto& [name, job] : jobs.items()) answers[name] = lancet::adapter_answer(job);
-  std::cout << answers.dump() << '\n';
-  return 0;
-}
+int main(int argc, char** argv) { return lancet::testing::answer_jobs(argc, argv, lancet::adapter_answer); }

@@ -1,28 +1,33 @@
-// dump_logits MODEL_DIR IDS.json OUT.safetensors f32|bf16|f64
-// The logits of rows of token ids, for comparison with other implementations: `logits.<row>` [T, V], f32 (f64 for f64).
+// dump_logits JOBS.json: an object of jobs by name, each of
+//   folder   a model
+//   rows     token ids, computed as one batch
+//   dtype    f32, bf16 or f64
+//   out      file for `logits.<row>` [T, V], f32 (f64 for f64), for comparison with other implementations
+// Prints an object of answers: how many rows, or "error" and "exit_code".
 #include <torch/types.h>
 
-#include <fstream>
-#include <iostream>
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "lancet/core/error.h"
 #include "lancet/models/causal_lm.h"
 #include "lancet/models/tensor_io.h"
+#include "support/answer_jobs.h"
 
 namespace lancet {
 namespace {
 
-void dump(const std::string& folder, const std::string& ids_path, const std::string& out, at::ScalarType dtype) {
+const std::map<std::string, at::ScalarType> kLogitTypes{
+    {"f32", torch::kFloat}, {"bf16", torch::kBFloat16}, {"f64", torch::kDouble}};
+
+nlohmann::json dump(const nlohmann::json& job) {
   const torch::NoGradGuard no_grad;
-  const Checkpoint checkpoint = Checkpoint::open(folder);
+  const Checkpoint checkpoint = Checkpoint::open(job.at("folder").get<std::string>());
+  const at::ScalarType dtype = kLogitTypes.at(job.at("dtype").get<std::string>());
   const ModelConfig config = load_model_config(checkpoint);
   const std::vector<at::Device> devices{Placement::host()};
   const CausalLM model = CausalLM::load(checkpoint, config, plan_placement(config.n_layers, devices, dtype));
 
-  std::ifstream file(ids_path);
-  const auto rows = nlohmann::json::parse(file).get<std::vector<std::vector<TokenId>>>();
+  const auto rows = job.at("rows").get<std::vector<std::vector<TokenId>>>();
   const TokenBatch batch = make_batch(rows);
   const Tensor h_BTD = model.run_layers(model.embed(batch.ids_BT, batch.sequence), batch.sequence, model.all_layers());
   std::vector<Tensor> logits;
@@ -32,24 +37,11 @@ void dump(const std::string& folder, const std::string& ids_path, const std::str
     logits.push_back(model.logits(h_TD).to(dtype == torch::kDouble ? torch::kDouble : torch::kFloat).contiguous());
     sources.push_back(to_source("logits." + std::to_string(row), logits.back()));
   }
-  write_safetensors(out, sources, {});
+  write_safetensors(job.at("out").get<std::string>(), sources, {});
+  return rows.size();
 }
 
 }  // namespace
 }  // namespace lancet
 
-int main(int argc, char** argv) {
-  const std::map<std::string, at::ScalarType> dtypes{
-      {"f32", torch::kFloat}, {"bf16", torch::kBFloat16}, {"f64", torch::kDouble}};
-  if (argc != 5 || !dtypes.contains(argv[4])) {
-    std::cerr << "usage: dump_logits MODEL_DIR IDS.json OUT.safetensors f32|bf16|f64\n";
-    return 2;
-  }
-  try {
-    lancet::dump(argv[1], argv[2], argv[3], dtypes.at(argv[4]));
-    return 0;
-  } catch (const lancet::Error& error) {
-    std::cerr << error.what() << '\n';
-    return static_cast<int>(error.exit_code());
-  }
-}
+int main(int argc, char** argv) { return lancet::testing::answer_jobs(argc, argv, lancet::dump); }

@@ -8,37 +8,21 @@
 // that is refused "error" and "exit_code".
 #include <torch/types.h>
 
-#include <fstream>
-#include <iostream>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
+#include "lancet/models/stored_part.h"
 #include "lancet/models/tensor_io.h"
-#include "lancet/models/tensor_reader.h"
-#include "lancet/quant/packed_matrix.h"
 #include "lancet/quant/quantise.h"
-#include "lancet/runtime/placement.h"
+#include "support/answer_jobs.h"
 
 namespace lancet {
 namespace {
 
 using Json = nlohmann::json;
-
-Tensor read_as_stored(const Checkpoint& checkpoint, const std::string& name) {
-  const TensorView view = checkpoint.view(name);
-  const std::vector<TensorRead> reads{{view, Placement::host(), to_scalar_type(view.dtype)}};
-  return read_tensors(reads, [](int64_t) {}).front();
-}
-
-PackedMatrix read_packed(const Checkpoint& checkpoint, const PackedSpec& spec) {
-  std::vector<Tensor> parts;
-  for (const PackedPart& part : spec.parts)
-    parts.push_back(part.role == PartRole::kRecord ? Tensor() : read_as_stored(checkpoint, part.tensor));
-  return PackedMatrix::assemble(spec, parts);
-}
 
 using DTypes = std::map<std::string, at::ScalarType>;
 const DTypes kDTypes{
@@ -75,7 +59,7 @@ class Dump {
       if (!spec) continue;
       Json tensors = Json::array();
       for (const PackedPart& part : spec->parts) tensors.push_back(part.tensor);
-      const PackedMatrix matrix = read_packed(checkpoint_, *spec);
+      const PackedMatrix matrix = read_packed(checkpoint_, *spec, Placement::host());
       facts_[name] = {{"bytes", matrix.bytes()},
                       {"foretold", packed_bytes(spec->code, spec->rows, spec->columns)},
                       {"stored_bytes", spec->stored_bytes},
@@ -87,7 +71,7 @@ class Dump {
 
   void quantise_all(Quantiser quantiser) {
     for (const auto& [name, shape] : job_.at("shapes").items()) {
-      const PackedMatrix matrix = quantise(read_as_stored(checkpoint_, name), quantiser, name);
+      const PackedMatrix matrix = quantise(testing::read_as_stored(checkpoint_.view(name)), quantiser, name);
       facts_[name] = {{"bytes", matrix.bytes()},
                       {"foretold", quantised_bytes(quantiser, matrix.rows(), matrix.columns())}};
       add(name, matrix);
@@ -105,26 +89,9 @@ class Dump {
   NamedTensors tensors_;
 };
 
-Json answer(const Json& job) {
-  try {
-    return Dump(job).run();
-  } catch (const Error& error) {
-    return {{"error", error.what()}, {"exit_code", static_cast<int>(error.exit_code())}};
-  }
-}
-
 }  // namespace
 }  // namespace lancet
 
 int main(int argc, char** argv) {
-  if (argc != 2) {
-    std::cerr << "usage: dump_weights JOBS.json\n";
-    return 2;
-  }
-  std::ifstream file(argv[1]);
-  nlohmann::json answers = nlohmann::json::object();
-  const nlohmann::json jobs = nlohmann::json::parse(file);
-  for (const auto& [name, job] : jobs.items()) answers[name] = lancet::answer(job);
-  std::cout << answers.dump() << '\n';
-  return 0;
+  return lancet::testing::answer_jobs(argc, argv, [](const nlohmann::json& job) { return lancet::Dump(job).run(); });
 }

@@ -14,7 +14,8 @@ namespace {
 
 void note_weights(const CausalLM& model, const WeightTransaction& transaction, EditRun& run) {
   for (const WeightTransaction::Entry& entry : transaction.entries()) {
-    EXPECT_EQ(entry.master.device(), model.placement().device_of(entry.id.layer));
+    EXPECT_EQ(entry.master.device(), model.placement().solve_device(entry.id.layer));
+    EXPECT_EQ(model.weight(entry.id).device(), model.placement().device_of(entry.id.layer));
     run.deltas.emplace_back(entry.id, (entry.master - entry.original).to(Placement::host()));
     run.weights.emplace_back(entry.id, model.weight(entry.id).to(Placement::host()));
   }
@@ -23,11 +24,11 @@ void note_weights(const CausalLM& model, const WeightTransaction& transaction, E
 }  // namespace
 
 EditRun run_edit(const TinyModel& tiny, const std::vector<at::Device>& devices, Communicator& communicator,
-                 std::optional<Quantiser> quantiser) {
+                 std::optional<Quantiser> quantiser, SolveOn solve_on) {
   const TempDir folder;
   FreezeRule rule{{}, quantiser};
   for (const int64_t layer : kEditRunLayers) rule.edited.push_back({WeightKind::kDown, layer});
-  CausalLM model = tiny.load(at::kDouble, devices, rule);
+  CausalLM model = tiny.load(at::kDouble, devices, rule, solve_on);
   const std::vector<EditRequest> requests = some_requests(6);
   const auto editor = editor_from(
       "{method: memit, layers: [0, 1, 2], covariance_weight: 20, values: {steps: 5, lr: 0.1, batch: 2}, contexts: "

@@ -27,7 +27,7 @@ inline const std::vector<int64_t> kEditRunLayers{0, 1, 2};
 /// Statistics over several chunks, values in several batches, keys, solves, transaction, evaluation, generation, in
 /// f64. `quantiser`: of weights that it does not change; those that the checkpoint has quantised stay so.
 EditRun run_edit(const TinyModel& tiny, const std::vector<at::Device>& devices, Communicator& communicator,
-                 std::optional<Quantiser> quantiser = {});
+                 std::optional<Quantiser> quantiser = {}, SolveOn solve_on = SolveOn::kDevice);
 
 /// The fake devices first, first + 1, ...
 std::vector<at::Device> fake_devices(int first, int count);

@@ -7,8 +7,6 @@
 // names, and "unpacked", f64. Prints an object of answers: "parts" with each part's name, or "error" and "exit_code".
 #include <torch/types.h>
 
-#include <fstream>
-#include <iostream>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -16,20 +14,16 @@
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
 #include "lancet/models/tensor_io.h"
-#include "lancet/models/tensor_reader.h"
 #include "lancet/quant/pack.h"
 #include "lancet/quant/packed_matrix.h"
-#include "lancet/runtime/placement.h"
+#include "support/answer_jobs.h"
 
 namespace lancet {
 namespace {
 
 using Json = nlohmann::json;
 
-Tensor read_tensor(const TensorView& view) {
-  const std::vector<TensorRead> reads{{view, Placement::host(), to_scalar_type(view.dtype)}};
-  return read_tensors(reads, [](int64_t) {}).front();
-}
+using testing::read_as_stored;
 
 const std::map<std::string, MatrixPacking> kPackings{{"bitsandbytes-4", MatrixPacking::kBitsAndBytes4},
                                                      {"bitsandbytes-8", MatrixPacking::kBitsAndBytes8},
@@ -68,14 +62,14 @@ NewlyPacked pack_again(const Json& job, const Tensor& weight, const Tensor& impo
   const std::optional<PackedSpec> spec = find_packed(scheme.value(), checkpoint, place, problems);
   if (!spec) throw CheckpointError(join(problems, "\n"));
   std::vector<Tensor> before;
-  for (const PackedPart& part : spec->parts) before.push_back(read_tensor(checkpoint.view(part.tensor)));
+  for (const PackedPart& part : spec->parts) before.push_back(read_as_stored(checkpoint.view(part.tensor)));
   return {*spec, repack(weight, *spec, before, importance, options_of(job))};
 }
 
-Json run(const Json& job) {
+Json packed_answer(const Json& job) {
   const SafetensorsReader file = SafetensorsReader::open(job.at("weight").get<std::string>());
-  const Tensor weight = read_tensor(file.view("weight"));
-  const Tensor importance = file.contains("importance") ? read_tensor(file.view("importance")) : Tensor();
+  const Tensor weight = read_as_stored(file.view("weight"));
+  const Tensor importance = file.contains("importance") ? read_as_stored(file.view("importance")) : Tensor();
   const NewlyPacked packed = job.contains("code")
                                  ? pack(weight, code_of(job["code"]), job.at("name"), importance, options_of(job))
                                  : pack_again(job, weight, importance);
@@ -91,26 +85,7 @@ Json run(const Json& job) {
   return {{"parts", parts}, {"stored_bytes", packed.spec.stored_bytes}};
 }
 
-Json answer(const Json& job) {
-  try {
-    return run(job);
-  } catch (const Error& error) {
-    return {{"error", error.what()}, {"exit_code", static_cast<int>(error.exit_code())}};
-  }
-}
-
 }  // namespace
 }  // namespace lancet
 
-int main(int argc, char** argv) {
-  if (argc != 2) {
-    std::cerr << "usage: pack_weights JOBS.json\n";
-    return 2;
-  }
-  std::ifstream file(argv[1]);
-  nlohmann::json answers = nlohmann::json::object();
-  const nlohmann::json jobs = nlohmann::json::parse(file);
-  for (const auto& [name, job] : jobs.items()) answers[name] = lancet::answer(job);
-  std::cout << answers.dump() << '\n';
-  return 0;
-}
+int main(int argc, char** argv) { return lancet::testing::answer_jobs(argc, argv, lancet::packed_answer); }

@@ -42,7 +42,8 @@ struct TinyModel {
   TinyModel(const std::string& config_text, uint64_t seed);
   /// Of what `write` puts into the folder.
   explicit TinyModel(const std::function<void(const std::filesystem::path&)>& write);
-  CausalLM load(at::ScalarType dtype, const std::vector<at::Device>& devices, const FreezeRule& rule = {}) const;
+  CausalLM load(at::ScalarType dtype, const std::vector<at::Device>& devices, const FreezeRule& rule = {},
+                SolveOn solve_on = SolveOn::kDevice) const;
   CausalLM load(at::ScalarType dtype = at::kDouble) const { return load(dtype, {Placement::host()}); }
 
   TempDir folder;

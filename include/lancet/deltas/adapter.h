@@ -54,6 +54,9 @@ struct AdapterReport {
   int64_t file_bytes = 0;                   ///< of adapter_model.safetensors
 };
 
+/// Why write_adapter() refuses changes of the weight; empty: it takes them.
+std::string why_not_in_adapter(const ModelConfig& config, WeightId id);
+
 /// Writes adapter_model.safetensors and adapter_config.json into the existing folder. Each module has
 /// `base_model.model.MODULE.lora_A.weight` [r, in] and `.lora_B.weight` [out, r] in the orientation of a linear layer,
 /// whatever the checkpoint stores; their product is the sum of the changes, scaling is 1. r is the same everywhere: the

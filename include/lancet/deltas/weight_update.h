@@ -54,9 +54,9 @@ class WeightTransaction {
 
   struct Entry {
     WeightId id;
-    Tensor original;  ///< the model's own tensor from before (shared, never written to)
+    Tensor original;  ///< the model's own tensor from before, never written to; a copy, where solves are elsewhere
     Tensor base;      ///< the weight as stored, or `original`
-    Tensor master;    ///< base + all deltas, in the placement's value dtype, on the weight's device
+    Tensor master;    ///< base + all deltas, in the placement's value dtype, on the layer's solve device
     std::vector<WeightDelta> deltas;
     std::string key = {};  ///< of the first `n_in_key` deltas' bytes
     size_t n_in_key = 0;
@@ -64,8 +64,9 @@ class WeightTransaction {
 
   /// Adds to the master and puts the master, in the weight dtype, in the model. Returns the change as it was applied,
   /// until the next one is.
-  /// Throws: PlacementError / std::logic_error for a delta on another device or of another shape; NumericError when it
-  /// has NaN or Inf, is too large to have a norm, or makes the weight leave the range of its dtype.
+  /// Throws: PlacementError for a delta that is not on the layer's solve device; std::logic_error for one of another
+  /// shape; NumericError when it has NaN or Inf, is too large to have a norm, or makes the weight leave the range of
+  /// its dtype.
   const WeightDelta& apply(WeightId id, WeightDelta delta);
 
   /// What a reader of the output gets of a weight: [d_out, d_in] in the master's type, on its device.
@@ -84,7 +85,8 @@ class WeightTransaction {
   /// Of all changes' bytes: with the unedited model's hash it names the weights as they are.
   std::string changes_key();
 
-  /// Changes every delta on its way from here on; gets the weight as it is before. Empty: none.
+  /// Changes every delta on its way from here on; gets the weight as it is before, on the layer's solve device. Empty:
+  /// none.
   using DeltaFilter = std::function<WeightDelta(const Tensor& weight, const WeightDelta& delta)>;
   void filter_with(DeltaFilter filter) { filter_ = std::move(filter); }
 
@@ -95,6 +97,10 @@ class WeightTransaction {
   void rollback();
 
  private:
+  /// `value`: in the model's type, on the layer's solve device. Where that is another than the weight's, the model's
+  /// own tensor is written over: nothing has to be allocated there.
+  void put(WeightId id, Tensor value);
+
   CausalLM& model_;
   StoredWeight stored_;
   DeltaFilter filter_;

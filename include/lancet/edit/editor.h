@@ -51,17 +51,18 @@ struct LayerAlgebra {
 /// is spread over ranks without the editor knowing. An editor asks for the same things in the same order everywhere.
 class EditContext {
  public:
-  /// `systems`: where solved systems are noted, on root; null: nowhere.
   EditContext(const CausalLM& model, const Tokenizer& tokenizer, std::vector<std::string> contexts,
-              LayerAlgebra algebra, const Sharing& sharing, std::vector<SolvedSystem>* systems = nullptr)
+              LayerAlgebra algebra, const Sharing& sharing)
       : model_(model),
         tokenizer_(tokenizer),
         contexts_(std::move(contexts)),
         algebra_(std::move(algebra)),
-        sharing_(sharing),
-        systems_(systems) {}
+        sharing_(sharing) {}
 
   virtual ~EditContext() = default;
+
+  /// From now on solved systems are noted there, on root. Null: nowhere, as at first.
+  void keep_systems_in(std::vector<SolvedSystem>* systems) { systems_ = systems; }
 
   const ModelConfig& config() const { return model_.config(); }
   std::vector<PreparedRequest> prepare(std::span<const EditRequest> requests, Compat compat = Compat::kNone) const {
@@ -135,8 +136,21 @@ class EditContext {
 
   LayerAlgebra algebra_;
   Sharing sharing_;
-  std::vector<SolvedSystem>* systems_;  ///< may be null
+  std::vector<SolvedSystem>* systems_ = nullptr;
   mutable bool is_solving_ = false;
+};
+
+/// Keys and residuals of a layer's down projection, as batches had them, to be solved again.
+struct GivenSystem {
+  int64_t layer = 0;
+  Tensor keys_FN = {};
+  Tensor residuals_DN = {};
+  Tensor history_FM = {};  ///< keys of earlier batches; undefined: none
+};
+
+struct GivenSolution {
+  LowRankDelta change = {};     ///< a column for each key
+  Tensor inverse_gram_NN = {};  ///< SolvedSystem::inverse_gram_NN
 };
 
 class Editor {
@@ -153,6 +167,10 @@ class Editor {
   /// Throws: ConfigError when an option does not fit the model (a layer out of range).
   virtual std::vector<WeightId> targets(const ModelConfig& config) const = 0;
   virtual EditorState make_state() const { return {}; }
+  /// Collective: the method's solve of what is given, with what the layer's statistics give. Numbers that are `auto`
+  /// are the state's, or by these keys. On the host, f64; the inverse on root alone. Throws: ConfigError for methods
+  /// that solve no such systems.
+  virtual GivenSolution solve_given(const EditContext& context, const GivenSystem& given, EditorState& state) const;
   /// What is done once, behind the last batch.
   virtual void finish(const EditContext&, WeightTransaction&) const {}
   /// Edits all requests as one batch: applies its deltas to the transaction, moves `state` on.

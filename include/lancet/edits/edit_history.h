@@ -59,7 +59,7 @@ class EditHistory {
   /// Of the batches that stand; another batch takes it away again. Nothing: none.
   void set_finish(std::vector<WeightChanges> changes, const ModelConfig& config);
   /// Takes the batches behind the first undo.keeps away.
-  void undo(UndoEntry undo);
+  void undo(const UndoEntry& undo);
   /// Journal::forget_last_batch. `finish`: of the batches that are left.
   void forget_last_batch(std::vector<WeightChanges> finish);
 

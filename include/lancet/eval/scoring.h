@@ -24,9 +24,6 @@ struct ContinuationScore {
   std::vector<TokenId> argmax;  ///< the likeliest token at each place of the target; of equal ones the smallest id
 };
 
-/// Logits of so many places are held at a time: [places, V].
-inline constexpr int64_t kRowsPerHeadCall = 1024;
-
 /// How much scoring runs.
 struct ScoringSize {
   int64_t tokens = 0;           ///< through the layers, in all

@@ -40,6 +40,7 @@ struct RunOptions {
   Balance balance = Balance::kMemory;
   std::optional<DType> dtype;       ///< of weights and activations; nullopt (auto): the checkpoint's
   std::optional<Quantiser> frozen;  ///< of matrices that are not edited; nullopt: as the checkpoint has them
+  SolveOn solve_on = SolveOn::kAuto;
   uint64_t seed = *RunSpec::kSeed.fallback;
   int64_t threads = *RunSpec::kThreads.fallback;  ///< CPU threads; 0: all
   /// Of several processes, one without any progress for so long ends the job.

@@ -6,13 +6,14 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
-#include <nlohmann/json.hpp>
+
 #include <optional>
 #include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "lancet/core/strict_json.h"
 #include "lancet/requests/request.h"
 #include "lancet/text/tokenizer.h"
 
@@ -82,6 +83,9 @@ enum class UndoMode {
   kReplay     ///< everything from the first of them on was edited again without them
 };
 
+/// "last", "downdate", "replay".
+const char* undo_mode_name(UndoMode mode);
+
 struct UndoEntry {
   std::string when = {};
   UndoMode mode = UndoMode::kLast;
@@ -109,25 +113,32 @@ class Journal {
   const std::map<std::string, MeasuredEdit>& measured() const { return measured_; }
   /// On what they were measured: "the weights rounded to the type they are exported in".
   const std::string& measured_on() const { return measured_on_; }
+  /// Of the weights that were measured last, without what the method did behind the last batch. Empty where batches
+  /// came or went since.
+  const std::vector<WeightHash>& measured_weights() const { return measured_weights_; }
 
   /// Its place in settings(): an equal one's, where there is one.
   size_t add_setting(const EditSetting& setting);
   bool has(const std::string& id) const { return ids_.contains(id); }
 
-  /// Throws: std::logic_error for an id that stands already, a setting that is none, and a batch without edits.
-  void add_batch(BatchEntry batch);
+  /// These throw std::logic_error for what read() would refuse: an id that stands already, a setting that is none,
+  /// a batch without edits, shares that are not finite, measures of what does not stand; and leave all as it was.
+  void add_batch(const BatchEntry& batch);
+  void add_finish(const std::string& changes);
+  void add_measure(const std::string& on, const std::vector<WeightHash>& weights,
+                   const std::map<std::string, MeasuredEdit>& edits);
+  /// Takes the batches behind the first `keeps` away, in which undo.edits stand. Those of them that come back in later
+  /// batches (all but undo.edits, unless the mode is kLast) keep their measures.
+  void undo(const UndoEntry& undo);
   /// Leaves no trace of it, nor of what came behind it: of a batch that nobody has written yet, added last.
   void forget_last_batch();
-  void add_finish(std::string changes);
-  void add_measure(const std::string& on, const std::map<std::string, MeasuredEdit>& edits);
-  /// Takes the batches behind the first `keeps` away. Throws: std::logic_error when there are not so many.
-  void undo(UndoEntry undo);
 
   /// All of it, as read() takes it: a line each, and a last one that says how many they are.
   std::string text() const;
 
  private:
   void add(nlohmann::ordered_json entry);
+  void add_own(const nlohmann::ordered_json& entry);
   void apply(const nlohmann::ordered_json& entry);
 
   std::vector<nlohmann::ordered_json> entries_;
@@ -139,6 +150,7 @@ class Journal {
   std::vector<UndoEntry> undone_;
   std::map<std::string, MeasuredEdit> measured_;
   std::string measured_on_;
+  std::vector<WeightHash> measured_weights_;
 };
 
 /// Now, "2026-11-23T08:00:00Z".

@@ -52,9 +52,14 @@ class RowCounts {
 
 class GramAccumulator {
  public:
-  /// The sum lies on `device`.
-  GramAccumulator(int64_t size, at::Device device) : GramAccumulator(size, device, gram_products(device)) {}
-  GramAccumulator(int64_t size, at::Device device, GramProducts products);
+  /// Rows, their products and the sum lie on `device`.
+  GramAccumulator(int64_t size, at::Device device) : GramAccumulator(size, device, device) {}
+  /// Rows and their products lie on `device`, the sum on `sum_device`, where the products of a chunk go panel by panel.
+  GramAccumulator(int64_t size, at::Device device, at::Device sum_device)
+      : GramAccumulator(size, device, gram_products(device), sum_device) {}
+  GramAccumulator(int64_t size, at::Device device, GramProducts products)
+      : GramAccumulator(size, device, products, device) {}
+  GramAccumulator(int64_t size, at::Device device, GramProducts products, at::Device sum_device);
 
   /// rows [N, F] on the accumulator's device, any floating type; sums of products in f32 (f64 rows: in f64).
   /// Row i stands for as many equal rows as `counts` says.
@@ -72,7 +77,7 @@ class GramAccumulator {
   /// Collective: the sum over all ranks' rows, on every rank.
   void sum_over(Communicator& communicator);
 
-  /// Mean of x x^T over all rows, [F, F] f64, exactly symmetric, in the accumulator's own memory: it is used up.
+  /// Mean of x x^T over all rows, [F, F] f64, exactly symmetric, in the sum's own memory: it is used up.
   Tensor take_mean() &&;
 
  private:
@@ -85,6 +90,7 @@ class GramAccumulator {
   Factors sixteen_bits(const Tensor& rows_NF, int64_t begin, RowCounts& counts) const;
   void fold(const Factors& factors);
 
+  at::Device device_;
   Tensor sum_FF_;
   GramProducts products_;
   int64_t rows_ = 0;

@@ -38,6 +38,10 @@ int64_t layer_pass_bytes(const ModelConfig& config, const PassShape& pass);
 /// What logits of `rows` positions and their softmax hold at their fullest.
 int64_t head_bytes(const ModelConfig& config, at::ScalarType dtype, int64_t rows);
 
+/// Positions whose logits and softmax are held together where any number would do: as many as take 256 MiB, of 1 to
+/// 1024.
+int64_t rows_per_head_call(const ModelConfig& config, at::ScalarType dtype);
+
 /// Keys and values of `tokens` positions of one layer.
 int64_t key_value_bytes(const ModelConfig& config, at::ScalarType dtype, int64_t tokens);
 

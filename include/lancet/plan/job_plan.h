@@ -15,15 +15,21 @@ namespace lancet {
 struct JobPlan {
   Placement placement;
   std::vector<StageEstimate> stages;
+  /// What solves take on the host, where they are there and no stage is: without a layer.
+  std::optional<StageEstimate> host = {};
   int64_t value_requests = 0;     ///< of one batch of value optimisation; 0: none is run
   std::vector<std::string> idle;  ///< devices that hold no layer
 
   bool fits() const;
+  /// The stages, and behind them `host`.
+  std::vector<StageEstimate> parts() const;
 };
 
 /// Layers go to the devices in their order. The host, beside other devices, holds what those cannot; the others are
 /// filled evenly, by memory or by work and speed. The first device alone where the choice says so and it suffices.
-/// Pure. The plan may not fit. Throws: PlacementError when the work asks for graphs that the split leaves no place for.
+/// Solves lie where the work says; kAuto: with their layers, or on the host where that puts fewer layers there, or
+/// makes the job fit. Pure. The plan may not fit. Throws: PlacementError when the work asks for graphs that the split
+/// leaves no place for.
 JobPlan choose_plan(const ModelConfig& config, const JobWork& work, const DeviceChoice& choice, Balance balance);
 
 /// The same. Throws: PlacementError with every device's numbers, and the remedies that would work, when the job does

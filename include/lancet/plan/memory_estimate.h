@@ -18,6 +18,7 @@ enum class Packing { kNone, kPlain, kByMoments };
 struct JobWork {
   at::ScalarType dtype = at::kFloat;  ///< of weights and activations
   FreezeRule freeze;                  ///< which weights are kept quantised
+  SolveOn solve_on = SolveOn::kDevice;
   int64_t host_threads = 1;
 
   int64_t requests = 0;
@@ -78,7 +79,8 @@ struct Batching {
   int64_t under_way = 1;
 };
 
-/// Of the layers of `stage` on its device. Pure.
+/// Of the layers of `stage` on its device, solves as `work` says (kAuto as kDevice): on the host, they are the host's
+/// stage's, which then may have no layer. Pure.
 StageEstimate estimate_stage(const ModelConfig& config, const JobWork& work, const Stage& stage, Batching batching);
 
 /// Seconds of a stage on a device that computes one multiplication and addition a second: for comparing stages.

@@ -21,9 +21,9 @@ enum class OtherBase {
 };
 
 struct ApplyJob {
-  std::filesystem::path edits;  ///< an output of `lancet edit`, or its folder edits/
-  std::filesystem::path model;  ///< empty: where the edits' base lay
-  std::filesystem::path out;
+  std::filesystem::path edits = {};  ///< an output of `lancet edit`, or its folder edits/
+  std::filesystem::path model = {};  ///< empty: where the edits' base lay
+  std::filesystem::path out = {};
   IfExists if_exists = IfExists::kError;
   std::vector<std::string> overrides = {};  ///< of the job that the edits were made by: "run.dtype=f32"
   OtherBase other_base = OtherBase::kRefuse;
@@ -33,7 +33,7 @@ struct ApplyJob {
 struct MadeOutput {
   EditReport report = {};
   std::filesystem::path folder = {};
-  std::string report_json = {};                             ///< report.json
+  std::string report_json = {};                        ///< report.json
   std::vector<RebasedEdit> rebased = {};               ///< where keys were kept, by edit
   std::optional<UndoEntry> undone = {};                ///< by an undo
   std::map<std::string, double> measured_before = {};  ///< means over the edits that stay, as they were measured last
@@ -50,11 +50,11 @@ struct EditSelection {
 };
 
 struct UndoJob {
-  std::filesystem::path output;  ///< of `lancet edit`
-  std::filesystem::path model;   ///< empty: where the edits' base lay
-  std::filesystem::path out;     ///< empty: `output` itself is replaced, at once
+  std::filesystem::path output = {};  ///< of `lancet edit`
+  std::filesystem::path model = {};   ///< empty: where the edits' base lay
+  std::filesystem::path out = {};     ///< empty: `output` itself is replaced, at once
   IfExists if_exists = IfExists::kError;
-  EditSelection selection;
+  EditSelection selection = {};
   std::optional<UndoMode> mode = {};  ///< nullopt: kLast where it is the last batches, else kDowndate
   std::vector<std::string> overrides = {};
 };

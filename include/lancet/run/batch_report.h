@@ -26,6 +26,10 @@ struct BatchReport {
 /// The outcomes of all batches, by the job's requests.
 EditOutcome merged_outcome(const std::vector<BatchReport>& batches, size_t n_requests);
 
+/// The batch without some of its requests; `kept`: places of those that stay, ascending. What was measured of all of
+/// them together is not measured.
+BatchReport without_requests(const BatchReport& batch, const std::vector<int64_t>& kept);
+
 /// As text that from_record() reads back exactly, but for `requests`.
 std::string to_record(const BatchReport& batch);
 /// Throws: ConfigError for what to_record() cannot have made.

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "lancet/job/job_config.h"
+#include "lancet/journal/journal.h"
 #include "lancet/run/batch_report.h"
 #include "lancet/run/edit_verdicts.h"
 #include "lancet/run/stage_cost.h"
@@ -23,6 +24,13 @@ struct RequantisedWeight {
   double edit_lost = 0;  ///< ||E K|| / ||D K||: E what was lost, D the edit, K the keys of all requests so far
   /// Root of tr(E C E^T) / tr(W C W^T): C the keys' second moments, W the edited weight. nullopt: no statistics.
   std::optional<double> text_error = {};
+};
+
+/// A batch of the output's journal, perhaps of an earlier job.
+struct JournalBatch {
+  std::string when = {};
+  std::string method = {};
+  size_t edits = 0;
 };
 
 /// What a run did and measured; report.json is made of it.
@@ -50,6 +58,8 @@ struct EditReport {
   std::vector<std::string> unmet;  ///< accept: thresholds that were missed; empty: none was
   std::vector<StageCost> stages;   ///< in order; the slowest rank's seconds are not looked for: root's
   int64_t ranks = 1;
+  std::vector<JournalBatch> journal = {};  ///< batches that stand; empty: no history was kept
+  std::vector<UndoEntry> undone = {};      ///< in the journal
 
   /// Each batch's requests right after it, all batches together; empty where one was not measured.
   Tallies right_after() const;

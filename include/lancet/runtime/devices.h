@@ -26,8 +26,9 @@ struct DeviceBudget {
 };
 
 struct DeviceChoice {
-  std::vector<DeviceBudget> devices;  ///< in the order that the model's layers go through them
-  bool first_if_enough = false;       ///< the others are for models that do not fit on the first
+  std::vector<DeviceBudget> devices;            ///< in the order that the model's layers go through them
+  bool first_if_enough = false;                 ///< the others are for models that do not fit on the first
+  int64_t host_bytes = DeviceBudget::kUnknown;  ///< what may be taken of the host where it is none of them
 };
 
 /// Which of the ranks on this host a process is.

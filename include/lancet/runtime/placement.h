@@ -28,10 +28,17 @@ enum class StepLaunch {
   kGraph  ///< all of a step at once (runtime/step_graph.h)
 };
 
+/// Where second moments, factors and solves are, and edited weights as they are exactly.
+enum class SolveOn {
+  kAuto,    ///< on devices, unless they are too small
+  kDevice,  ///< each with its layer
+  kHost
+};
+
 class Placement {
  public:
   /// `layer_devices`: one per decoder layer; runs of equal devices are the stages. The embedding lies with the first
-  /// layer, the final norm and the head with the last, solves run with the layer they are for.
+  /// layer, the final norm and the head with the last, solves run with the layer they are for, unless set otherwise.
   Placement(const std::vector<at::Device>& layer_devices, at::ScalarType weight_dtype);
 
   const std::vector<Stage>& stages() const { return stages_; }
@@ -41,7 +48,11 @@ class Placement {
   at::Device device_of(int64_t layer) const { return stages_[static_cast<size_t>(stage_of(layer))].device; }
   at::Device embed_device() const { return stages_.front().device; }
   at::Device head_device() const { return stages_.back().device; }
-  at::Device solve_device(int64_t layer) const { return device_of(layer); }
+  /// Of a layer's second moments, factor, solves, deltas and exact weights.
+  at::Device solve_device(int64_t layer) const { return solve_on_ == SolveOn::kHost ? host() : device_of(layer); }
+  /// Decided: not kAuto.
+  SolveOn solve_on() const { return solve_on_; }
+  void set_solve_on(SolveOn where) { solve_on_ = where; }
 
   /// No layer lies on an accelerator.
   bool is_host_only() const;
@@ -75,7 +86,7 @@ class Placement {
   /// Where token ids, requests, random numbers and results lie.
   static at::Device host();
 
-  /// "cpu", "cuda:0: layers 0-15, cuda:1: layers 16-31".
+  /// "cpu", "cuda:0: layers 0-15, cuda:1: layers 16-31", "cuda:0; solves on cpu".
   std::string description() const;
 
  private:
@@ -83,6 +94,7 @@ class Placement {
   std::vector<int64_t> stage_of_layer_;
   at::ScalarType weight_dtype_;
   int64_t batches_under_way_;
+  SolveOn solve_on_ = SolveOn::kDevice;
   StepLaunch step_launch_ = StepLaunch::kEachOperation;
   std::vector<std::pair<at::Device, int64_t>> room_;
 };

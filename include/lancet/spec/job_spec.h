@@ -81,6 +81,13 @@ struct RunSpec {
        .meaning = "how matrices that are not edited are kept while the job runs: `none`: as the checkpoint has them; "
                   "else quantised while they are loaded, which takes less memory and is less exact"},
       kFrozenNames};
+  static constexpr std::string_view kSolveOnNames[] = {"auto", "device", "host"};
+  static constexpr ChoiceOption kSolveOn{
+      {.key = "solve_on",
+       .meaning = "where second moments, factors, solves and the exact edited weights lie: each layer's on its "
+                  "`device`, or all on the `host`, which is slower; `auto`: on the host where the devices have no room",
+       .affects = Affects::kWork},
+      kSolveOnNames};
   static constexpr IntegerOption kSeed{
       {.key = "seed", .meaning = "of contexts and texts that the model writes, shuffling, and what a tune tries"},
       {.min = 0},
@@ -100,7 +107,7 @@ struct RunSpec {
                   "shown yet what that brings",
        .affects = Affects::kWork},
       false};
-  static constexpr AnyOption kAll[] = {&kDevices, &kBalance, &kDType,   &kFrozen,
+  static constexpr AnyOption kAll[] = {&kDevices, &kBalance, &kDType,   &kFrozen,    &kSolveOn,
                                        &kSeed,    &kThreads, &kTimeout, &kCudaGraphs};
 };
 

@@ -67,35 +67,46 @@ std::string table_of(const JobPlan& plan) {
   std::vector<std::vector<std::string>> rows{{"stage", "layers", "weights", "unpacked", "edited", "evaluate", "values",
                                               "prefix cache", "training", "statistics", "solve", "total", "budget",
                                               ""}};
-  for (const StageEstimate& s : plan.stages)
-    rows.push_back({s.stage.device.str(), cat(s.stage.begin, "-", s.stage.end - 1), size_text(s.weights),
-                    size_text(s.unpacked), size_text(s.edited), size_text(s.evaluate), size_text(s.value_activations),
-                    size_text(s.value_prefix), size_text(s.training), size_text(s.statistics), size_text(s.solve),
-                    size_text(s.total()), s.budget >= DeviceBudget::kUnknown ? "unknown" : size_text(s.budget),
+  for (const StageEstimate& s : plan.parts())
+    rows.push_back({s.stage.device.str(), s.stage.layers() > 0 ? cat(s.stage.begin, "-", s.stage.end - 1) : "-",
+                    size_text(s.weights), size_text(s.unpacked), size_text(s.edited), size_text(s.evaluate),
+                    size_text(s.value_activations), size_text(s.value_prefix), size_text(s.training),
+                    size_text(s.statistics), size_text(s.solve), size_text(s.total()),
+                    s.budget >= DeviceBudget::kUnknown ? "unknown" : size_text(s.budget),
                     s.total() <= s.budget ? "" : "too much"});
   return format_table(rows);
 }
 
+Json bytes_json(const StageEstimate& s) {
+  return {{"weights", s.weights},
+          {"loading", s.loading},
+          {"unpacked", s.unpacked},
+          {"edited", s.edited},
+          {"evaluate", s.evaluate},
+          {"value_activations", s.value_activations},
+          {"value_prefix", s.value_prefix},
+          {"training", s.training},
+          {"statistics", s.statistics},
+          {"solve", s.solve},
+          {"total", s.total()},
+          {"budget", s.budget}};
+}
+
 Json plan_json(const JobPlan& plan, const Task& task) {
   Json stages = Json::array();
-  for (const StageEstimate& s : plan.stages)
-    stages.push_back({{"device", s.stage.device.str()},
-                      {"first_layer", s.stage.begin},
-                      {"last_layer", s.stage.end - 1},
-                      {"weights", s.weights},
-                      {"loading", s.loading},
-                      {"unpacked", s.unpacked},
-                      {"edited", s.edited},
-                      {"evaluate", s.evaluate},
-                      {"value_activations", s.value_activations},
-                      {"value_prefix", s.value_prefix},
-                      {"training", s.training},
-                      {"statistics", s.statistics},
-                      {"solve", s.solve},
-                      {"total", s.total()},
-                      {"budget", s.budget}});
-  return {{"format", "lancet-plan-1"}, {"fits", plan.fits()}, {"dtype", dtype_name(to_dtype(task.work.dtype))},
-          {"stages", stages},          {"idle", plan.idle},   {"value_requests", plan.value_requests},
+  for (const StageEstimate& s : plan.stages) {
+    Json stage{{"device", s.stage.device.str()}, {"first_layer", s.stage.begin}, {"last_layer", s.stage.end - 1}};
+    stage.update(bytes_json(s));
+    stages.push_back(std::move(stage));
+  }
+  return {{"format", "lancet-plan-1"},
+          {"fits", plan.fits()},
+          {"dtype", dtype_name(to_dtype(task.work.dtype))},
+          {"stages", stages},
+          {"solve_on", plan.placement.solve_on() == SolveOn::kHost ? "host" : "device"},
+          {"host", plan.host ? bytes_json(*plan.host) : Json()},
+          {"idle", plan.idle},
+          {"value_requests", plan.value_requests},
           {"notes", task.notes}};
 }
 
@@ -114,6 +125,10 @@ ExitCode run_plan(const PlanArguments& arguments, const Output& output) {
     std::cout << table_of(plan);
     std::cout << "  total: weights, matrices unpacked at a time, edited weights, and the largest of evaluate, values "
                  "with their prefix cache, training, statistics, solve; or weights and what loading takes, if more\n";
+    if (plan.placement.solve_on() == SolveOn::kHost)
+      std::cout << "  solves, second moments and the exact edited weights lie on the CPU"
+                << (task.run.solve_on == SolveOn::kAuto ? ": the devices have no room for them\n"
+                                                        : " (run.solve_on)\n");
     if (plan.value_requests > 0)
       std::cout << "  values: " << counted(static_cast<size_t>(plan.value_requests), "request") << " a batch, "
                 << plan.placement.batches_under_way() << " of them at a time; " << dtype_name(to_dtype(task.work.dtype))

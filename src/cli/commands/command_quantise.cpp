@@ -20,7 +20,7 @@ struct QuantiseArguments {
   int64_t tokens = QuantiseJob().tokens;
   std::optional<double> covariance_weight;
   bool replace = false;
-  std::string devices = "auto", dtype = "auto";
+  RunArguments run;
 };
 
 QuantiseJob make_quantise_job(const QuantiseArguments& arguments) {
@@ -35,7 +35,7 @@ QuantiseJob make_quantise_job(const QuantiseArguments& arguments) {
                                 : QuantisedFormat::kCompressedTensors,
                   .bits = arguments.bits,
                   .tokens = arguments.tokens,
-                  .run = parse_run({.devices = arguments.devices, .dtype = arguments.dtype})};
+                  .run = parse_run(arguments.run)};
   if (arguments.corpus != kSelfCorpus) job.corpus = arguments.corpus;
   if (arguments.covariance_weight) job.covariance_weight = *arguments.covariance_weight;
   return job;
@@ -126,8 +126,9 @@ void add_quantise(CLI::App& app, Action& action) {
              "Weight of text beside the edits; default: 30")
       .positive();
   add_flag(command, "--replace", arguments->replace, "An earlier output may be replaced, if all in it is lancet's");
-  add_devices(command, arguments->devices);
-  add_option(command, "--dtype", arguments->dtype, "auto (the checkpoint's), f32, bf16, f16 or f64").shows_default();
+  add_devices(command, arguments->run.devices);
+  add_option(command, "--dtype", arguments->run.dtype, "auto (the checkpoint's), f32, bf16, f16 or f64")
+      .shows_default();
   add_output_options(command, *output);
   on_choice(command, action, [=] { return run_quantise(*arguments, *output); });
 }

@@ -2,12 +2,9 @@
 
 #include <torch/types.h>
 
+#include "number_tables.h"
+
 namespace lancet {
-namespace {
-
-constexpr double kLeastOwnScale = 1e-38;
-
-}  // namespace
 
 NestedGrid::NestedGrid(const PackedSpec& spec, const Tensor& places, const Tensor& scales, const Tensor& table)
     : places_(places),
@@ -48,7 +45,7 @@ void NestedGrid::choose(const Tensor& largest, const Tensor& same) {
 
 FoundScales NestedGrid::nearest(const Tensor& scales, int64_t group) const {
   const Tensor own = of_each_.select(0, group);
-  const Tensor numbers = (scales - offset_).div_(own.clamp_min(kLeastOwnScale));
+  const Tensor numbers = (scales - offset_).div_(own.clamp_min(kLeastDivisor));
   const Tensor places = place_of_rank_.index_select(0, at::bucketize(numbers, borders_, /*out_int32=*/true));
   return {read(places, own), {}, places};
 }

@@ -12,10 +12,6 @@
 namespace lancet {
 namespace {
 
-constexpr double kLargestOfE4M3 = 448;
-/// In the place of a scale that is none, as bitsandbytes has it.
-constexpr double kLeastDivisor = 1e-38;
-
 /// Codes of a table in the order of their numbers; of two codes for one number the first.
 std::vector<uint8_t> codes_in_order(const std::array<float, 16>& table) {
   std::vector<uint8_t> codes(table.size());
@@ -44,11 +40,11 @@ NumberLine::NumberLine(const PackedSpec& spec, at::ScalarType scale_type, at::De
     }
     case MatrixPacking::kFloat8:
       kind_ = Kind::kFloat8;
-      reach_ = largest_number_ = kLargestOfE4M3;
+      reach_ = largest_number_ = kLargestFloat8;
       if (code.in_scale_type) type_ = scale_type;
       return;
     case MatrixPacking::kBitsAndBytes8:
-      factor_ = 7.874015718698502e-3;  // the constant of their own reader, nearly 1 / 127
+      factor_ = kInt8Factor;
       least_code_ = 1;
       largest_number_ = 127;
       return;
@@ -90,7 +86,7 @@ Tensor NumberLine::codes(const Tensor& numbers, const LineScales& at) const {
     }
     case Kind::kFloat8:
       return (numbers / at.scales.masked_fill(at.scales.eq(0), 1))
-          .clamp_(-kLargestOfE4M3, kLargestOfE4M3)
+          .clamp_(-kLargestFloat8, kLargestFloat8)
           .to(at::kFloat8_e4m3fn)
           .view(at::kByte);
   }

@@ -38,6 +38,9 @@ class EditRun {
     const MemoryWatch memory_watch(devices_with_memory(model.placement(), session_->files.config.n_layers));
     method_->stopwatch().lap("load");
     session_->describe(model, ranks_);
+    ranks_.together("edits", [&] {
+      if (given_ && given_->history) check_base(*given_->history);
+    });
     method_->prepare(model);
     session_->before = session_->plan.run(model, "evaluate before", ranks_);
     method_->stopwatch().lap("evaluate before");
@@ -81,14 +84,8 @@ class EditRun {
     if (!given_) return start;
     start.batches = given_->batches;
     if (given_->has_all()) start.unfinished.reset();
-    ranks_.together("edits", [&] {
-      if (!given_->history) return;
-      check_base(*given_->history);
-      if (const auto& batches = given_->history->journal().batches(); !batches.empty()) last_ = batches.back().weights;
-      EditProgress done{{}, std::move(*given_->history)};
-      for (const BatchEntry& batch : done.history.journal().batches()) done.batches.push_back(report_of(batch));
-      start.done = std::move(done);
-    });
+    if (given_->history) measured_ = given_->history->journal().measured_weights();
+    start.done = std::move(given_->history);
     return start;
   }
 
@@ -100,24 +97,15 @@ class EditRun {
                           session_->base_hash, ": --rebase makes the same edits again on this one"));
   }
 
-  /// Of batches of an earlier version, which kept none, an empty one.
-  static BatchReport report_of(const BatchEntry& batch) {
-    if (!batch.report.is_null()) return from_record(batch.report.dump());
-    BatchReport report;
-    report.outcome.requests.resize(batch.edits.size());
-    report.outcome.columns = batch.columns;
-    return report;
-  }
-
   /// The same changes in the same order give the same bytes, on the same kind of machine.
   void compare_weights(EditReport& report) const {
-    if (!ranks_.is_root() || last_.empty() || given_->fits_any_base) return;
-    const std::vector<WeightHash> now = method_->weight_hashes();
-    for (size_t i = 0; i < last_.size(); ++i)
-      if (i >= now.size() || now[i].weight != last_[i].weight || now[i].hash != last_[i].hash)
-        return report.outcome.warnings.push_back(
-            cat(last_[i].weight, ": its bytes are not those that the edit wrote: products of this machine, or of this ",
-                "number of threads, differ from that one's in their last bits"));
+    if (given_->fits_any_base) return;
+    const std::vector<WeightHash>& now = method_->weight_hashes();
+    for (size_t i = 0; i < measured_.size(); ++i)
+      if (i >= now.size() || now[i].weight != measured_[i].weight || now[i].hash != measured_[i].hash)
+        return report.outcome.warnings.push_back(cat(
+            measured_[i].weight, ": its bytes are not those that the edit wrote: products of this machine, or of this ",
+            "number of threads, differ from that one's in their last bits"));
   }
 
   /// The folder appears only when all ranks are still there after it was written; what an unfinished run keeps goes
@@ -148,7 +136,7 @@ class EditRun {
   std::optional<EditSession> session_;
   std::optional<MethodRun> method_;
   std::optional<GivenEdits> given_;
-  std::vector<WeightHash> last_;  ///< behind the last given batch, as the journal has them; on root
+  std::vector<WeightHash> measured_;  ///< of what the given history's last measure was of; on root
 };
 
 }  // namespace
@@ -174,6 +162,18 @@ EditReport run_edit_job(const JobConfig& job, Communicator& communicator, GivenE
   EditReport report;
   communicator.together("edit", [&] { report = EditRun(job, communicator, std::move(given)).run(); });
   return report;
+}
+
+void with_statistics(const JobConfig& job, Communicator& communicator,
+                     const std::function<void(const EditContext& context)>& use) {
+  communicator.together("statistics", [&] {
+    EditSession session(job);
+    MethodRun method(job, session, communicator, nullptr, std::nullopt, MethodWork::kSolves);
+    const CausalLM model = load_replica(session.files, job.run, method.work(), communicator);
+    session.describe(model, communicator);
+    method.prepare(model);
+    use(method.context(model));
+  });
 }
 
 }  // namespace lancet

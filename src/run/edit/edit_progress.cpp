@@ -32,6 +32,20 @@ std::string progress_hash(const std::string& key, const std::vector<std::string>
 
 }  // namespace
 
+EditProgress progress_of(EditHistory history) {
+  EditProgress progress{{}, std::move(history)};
+  for (const BatchEntry& batch : progress.history.journal().batches()) {
+    if (!batch.report.is_null()) {
+      progress.batches.push_back(from_record(batch.report.dump()));
+      continue;
+    }
+    BatchReport& report = progress.batches.emplace_back();
+    report.outcome.requests.resize(batch.edits.size());
+    report.outcome.columns = batch.columns;
+  }
+  return progress;
+}
+
 std::string ProgressStore::key(const std::vector<std::vector<int64_t>>& batches,
                                std::span<const EditRequest> requests) const {
   ContentHash hash;

@@ -19,6 +19,9 @@ struct EditProgress {
   EditHistory history;               ///< them, behind those of earlier jobs
 };
 
+/// Of a history all of whose batches are this job's. Batches that have no report get an empty one.
+EditProgress progress_of(EditHistory history);
+
 class ProgressStore {
  public:
   /// `unfinished`: the folder of what the run has finished; `config` outlives this. `setting_key`: of all that a

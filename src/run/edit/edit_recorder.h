@@ -52,8 +52,9 @@ class EditRecorder {
   std::vector<WeightHash> hashes_of(const WeightTransaction& transaction) const;
 
   /// How well the history's edits hold.
-  void note_measured(const std::string& on, const std::map<std::string, MeasuredEdit>& edits) {
-    history_.journal().add_measure(on, edits);
+  void note_measured(const std::string& on, const std::vector<WeightHash>& weights,
+                     const std::map<std::string, MeasuredEdit>& edits) {
+    history_.journal().add_measure(on, weights, edits);
   }
 
  private:

@@ -235,7 +235,7 @@ void EditStream::note_measured() {
     if (verdict.fate != EditFate::kNotMeasured) edit.took = verdict.fate == EditFate::kTook;
     edit.why = verdict.why;
   }
-  recorder_->note_measured(report_.measured_on, edits);
+  recorder_->note_measured(report_.measured_on, weight_hashes_, edits);
 }
 
 }  // namespace lancet

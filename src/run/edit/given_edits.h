@@ -1,9 +1,11 @@
 // A job whose edits are there as data, all of them or the first ones.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <vector>
 
+#include "lancet/edit/editor.h"
 #include "lancet/edits/edit_history.h"
 #include "lancet/run/edit_job.h"
 
@@ -22,5 +24,10 @@ struct GivenEdits {
 /// Collective: as run_edit_job(); `job.requests` are those of all batches. Throws: ConfigError also for edits of
 /// another base model.
 EditReport run_edit_job(const JobConfig& job, Communicator& communicator, GivenEdits given);
+
+/// Collective: loads the job's model, makes what its method needs of statistics, and lets `use` solve with them.
+/// Throws: as run_edit_job(); what `use` throws.
+void with_statistics(const JobConfig& job, Communicator& communicator,
+                     const std::function<void(const EditContext& context)>& use);
 
 }  // namespace lancet

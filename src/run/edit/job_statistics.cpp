@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <span>
 
-#include "lancet/core/error.h"
 #include "lancet/core/hash.h"
 #include "lancet/statistics/factor_store.h"
 #include "lancet/statistics/null_space_store.h"
@@ -91,13 +90,7 @@ void JobStatistics::prepare(const CausalLM& model, const std::string& content_ha
   derived_->prepare(layers_, communicator);
 }
 
-void JobStatistics::prepare_moments(Communicator& communicator) {
-  if (projections_)
-    throw ConfigError(
-        "output.rounding: it goes by the keys' second moments, and statistics.import_null_space has none: expected "
-        "nearest, or statistics of a corpus");
-  moments_->prepare(layers_, communicator);
-}
+void JobStatistics::prepare_moments(Communicator& communicator) { moments_->prepare(layers_, communicator); }
 
 Tensor JobStatistics::moment(int64_t layer) const { return moments_->load(layer).moment_FF; }
 

@@ -46,8 +46,11 @@ class JobStatistics {
   /// Throws: CheckpointError, NumericError.
   void prepare(const CausalLM& model, const std::string& content_hash, Communicator& communicator);
 
-  /// Collective, after prepare(): puts second moments themselves into root's cache, for moment(). Throws: ConfigError
-  /// when there are none: projections were imported.
+  /// Whether there are second moments: projections that were imported have none.
+  bool has_moments() const { return !projections_; }
+
+  /// Collective, after prepare(): puts second moments themselves, of which there must be some, into root's cache, for
+  /// moment(). Throws: CheckpointError, NumericError.
   void prepare_moments(Communicator& communicator);
 
   /// E[k k^T] of a layer's keys. On root, after prepare_moments().

@@ -36,7 +36,7 @@ MethodRun::MethodRun(const JobConfig& job, EditSession& session, Communicator& r
       kind_(kind) {
   output_ = output.value_or(OutputOptions{.format = OutputFormat::kCheckpoint});
   form_ = make_output_form({output_, session.files, *job.editor, [this](int64_t layer) {
-                              return prepared_->statistics ? prepared_->statistics->moment(layer) : Tensor();
+                              return has_moments() ? prepared_->statistics->moment(layer) : Tensor();
                             }});
   if (needs_moments(output_) && !job.statistics)
     throw ConfigError(cat("output.rounding: it goes by statistics, and ", job.method,
@@ -48,8 +48,12 @@ MethodRun::MethodRun(const JobConfig& job, EditSession& session, Communicator& r
   if (job.continue_from && ranks.is_root()) earlier_.emplace(job, session.requests, session.files.config);
   std::optional<JobStatistics>& statistics = prepared_->statistics;
   if (kind_ == MethodWork::kRestores) work_ = restoring(std::move(work_));
-  if ((kind_ == MethodWork::kEdits && job.editor->needs().statistics) || needs_moments(output_)) {
+  if ((kind_ != MethodWork::kRestores && job.editor->needs().statistics) || needs_moments(output_)) {
     if (!statistics) statistics.emplace(job, session.files, ranks, session.corpus);
+    if (needs_moments(output_) && !statistics->has_moments())
+      throw ConfigError(
+          "output.rounding: it goes by the keys' second moments, and statistics.import_null_space has none: expected "
+          "output.rounding: nearest, or statistics of a corpus");
     session.corpus = statistics->corpus();
     statistics->describe(work_);
   }
@@ -64,7 +68,8 @@ void MethodRun::prepare(const CausalLM& model) {
   report_.devices = session_.devices;
   report_.ranks = ranks_.size();
   if (!prepared_->is_ready) {
-    if (const ContextOptions* contexts = job_.editor->contexts(); contexts != nullptr && kind_ == MethodWork::kEdits)
+    const bool asks_in_contexts = kind_ == MethodWork::kEdits || needs_moments(output_);
+    if (const ContextOptions* contexts = job_.editor->contexts(); contexts != nullptr && asks_in_contexts)
       prepared_->contexts = make_contexts(model, *session_.files.tokenizer, *contexts, job_.run.seed, ranks_);
     if (prepared_->statistics) prepared_->statistics->prepare(model, session_.base_hash, ranks_);
     prepared_->is_ready = true;
@@ -75,7 +80,7 @@ void MethodRun::prepare(const CausalLM& model) {
   if (const std::optional<NullSpaceRule> rule = job_.editor->needs().null_space; rule && !rule->below)
     for (const LayerStatistics& layer : report_.statistics.layers)
       if (layer.null_space_below) report_.chosen.push_back({"null_space_below", layer.layer, *layer.null_space_below});
-  if (output_.format == OutputFormat::kQuantised) prepared_->statistics->prepare_moments(ranks_);
+  if (output_.format == OutputFormat::kQuantised && has_moments()) prepared_->statistics->prepare_moments(ranks_);
   stopwatch_.lap("statistics");
 }
 
@@ -106,7 +111,7 @@ void MethodRun::edit(CausalLM& model, WeightTransaction& transaction, Start star
   }
   if (start.behind) stream.go_on_with(std::move(*start.behind));
   report_.earlier_edits = stream.state().edits;
-  stream.resume(std::move(start.done));
+  stream.resume(start.done ? std::optional(progress_of(std::move(*start.done))) : std::nullopt);
   std::optional<ValueStore> values;
   std::optional<ProgressStore> progress;
   if (start.unfinished) {
@@ -114,9 +119,10 @@ void MethodRun::edit(CausalLM& model, WeightTransaction& transaction, Start star
     if (ranks_.is_root()) progress.emplace(*start.unfinished, session_.files.config, setting_key(transaction));
     stream.keep_in(progress ? &*progress : nullptr);
   }
-  const EditContext context(model, *session_.files.tokenizer, report_.contexts,
-                            prepared_->statistics ? prepared_->statistics->algebra() : LayerAlgebra{},
-                            {ranks_, values ? &*values : nullptr}, stream.systems());
+  EditContext context(model, *session_.files.tokenizer, report_.contexts,
+                      prepared_->statistics ? prepared_->statistics->algebra() : LayerAlgebra{},
+                      {ranks_, values ? &*values : nullptr});
+  context.keep_systems_in(stream.systems());
   stream.run(context);
   report_.requantised = form_->losses();
   report_.after = session_.plan.run(model, "evaluate after", ranks_, &session_.before);
@@ -130,6 +136,15 @@ void MethodRun::edit(CausalLM& model, WeightTransaction& transaction, Start star
   if (stream.history() == nullptr) return;
   history_ = *stream.history();
   weight_hashes_ = stream.weight_hashes();
+  const Journal& journal = history_->journal();
+  for (const BatchEntry& batch : journal.batches())
+    report_.journal.push_back({batch.when, journal.settings()[batch.setting].method, batch.edits.size()});
+  report_.undone = journal.undone();
+}
+
+EditContext MethodRun::context(const CausalLM& model) const {
+  return EditContext(model, *session_.files.tokenizer, report_.contexts,
+                     prepared_->statistics ? prepared_->statistics->algebra() : LayerAlgebra{}, {ranks_});
 }
 
 RecordedSetting MethodRun::recorded_setting() const {

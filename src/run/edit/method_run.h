@@ -27,6 +27,7 @@ struct PreparedMethod {
 
 enum class MethodWork {
   kEdits,
+  kSolves,   ///< keys and residuals are there: contexts are needed for nothing
   kRestores  ///< all edits are there: contexts and statistics are needed for nothing
 };
 
@@ -53,12 +54,16 @@ class MethodRun {
   struct Start {
     std::optional<std::filesystem::path> unfinished = {};  ///< until the job ends; nullopt: nowhere
     std::optional<EditHistory> behind = {};                ///< edits whose changes the transaction has
-    std::optional<EditProgress> done = {};                 ///< root's: the first of `batches`, to be taken from there
+    /// Root's: edits that are there, the first of `batches`.
+    std::optional<EditHistory> done = {};
     std::optional<std::vector<std::vector<int64_t>>> batches = {};  ///< nullopt: by the job's schedule
     bool records = false;                                           ///< a history of the edits is kept
   };
   /// Collective: the edit and the measure behind it; the transaction then holds the change.
   void edit(CausalLM& model, WeightTransaction& transaction, Start start);
+
+  /// Behind prepare(): for solves alone. Outlives neither this nor the model.
+  EditContext context(const CausalLM& model) const;
 
   /// How the weights are written, and so are measured.
   const OutputForm& form() const { return *form_; }
@@ -69,6 +74,7 @@ class MethodRun {
   const std::vector<WeightHash>& weight_hashes() const { return weight_hashes_; }
 
  private:
+  bool has_moments() const { return prepared_->statistics && prepared_->statistics->has_moments(); }
   std::vector<EditRequest> earlier_requests() const;
   RecordedSetting recorded_setting() const;
   std::string model_key() const;

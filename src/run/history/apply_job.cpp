@@ -7,25 +7,39 @@
 #include "lancet/edits/rebased.h"
 
 namespace lancet {
+namespace {
+
+/// Nothing where the bases' shapes differ: their keys cannot be compared.
+std::vector<RebasedEdit> compare_with(HistorySource& source, const JobConfig& job) {
+  if (!job.output->keeps_state) return {};
+  const EditHistory there = EditHistory::load(job.output->dir / kEditsFolder, source.files().config);
+  try {
+    return compare_edits(source.history(), there);
+  } catch (const CheckpointError&) {
+    return {};
+  }
+}
+
+}  // namespace
+
 MadeOutput run_apply_job(const ApplyJob& job, Communicator& communicator) {
+  const bool again = job.other_base == OtherBase::kRebase;
   std::optional<HistorySource> source;
   std::optional<JobConfig> config;
+  GivenEdits given{.fits_any_base = job.other_base == OtherBase::kAdd};
   communicator.together("edits", [&] {
     source.emplace(job.edits, job.model);
-    const Journal& journal = source->history().journal();
-    const bool again = job.other_base == OtherBase::kRebase;
-    config = source->job(again ? one_setting(journal, 0) : journal.batches().back().setting,
-                         source->history().requests(), {job.out, job.if_exists}, job.overrides);
-  });
-  const EditHistory& history = source->history();
-  GivenEdits given{.batches = batches_of(history.journal()), .fits_any_base = job.other_base == OtherBase::kAdd};
-  if (job.other_base != OtherBase::kRebase) {
+    const Journal& journal = source->journal();
+    config = source->job(again ? one_setting(journal, 0) : journal.batches().back().setting, requests_of(journal),
+                         {job.out, job.if_exists}, job.overrides);
+    given.batches = batches_of(journal);
+    if (again) return;
     given.n_given = given.batches.size();
-    if (communicator.is_root()) given.history = history;
-  }
-  MadeOutput made{.report = run_edit_job(*config, communicator, std::move(given)), .folder = job.out};
-  if (communicator.is_root() && job.other_base == OtherBase::kRebase && config->output->keeps_state)
-    made.rebased = compare_edits(history, EditHistory::load(job.out / kEditsFolder, source->files().config));
+    if (communicator.is_root()) given.history = source->history();
+  });
+  MadeOutput made{.report = run_edit_job(*config, communicator, std::move(given)), .folder = config->output->dir};
+  if (!communicator.is_root()) return made;
+  if (again) made.rebased = compare_with(*source, *config);
   made.report_json = to_json(made.report, *config);
   return made;
 }

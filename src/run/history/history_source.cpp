@@ -33,13 +33,19 @@ fs::path base_of(const fs::path& output) {
 
 HistorySource::HistorySource(const fs::path& edits, const fs::path& model)
     : output_(output_of(edits)), model_(model.empty() ? base_of(output_) : model), files_(open_model(model_, {})) {
-  history_ = load_edits(output_, files_.config);
-  if (history_->batches().empty()) throw ConfigError(cat(edits.string(), ": no edit stands in it"));
+  const fs::path folder = output_ / kEditsFolder;
+  journal_ = fs::exists(folder / kJournalFile) ? Journal::read(folder) : history().journal();
+  if (journal_->batches().empty()) throw ConfigError(cat(edits.string(), ": no edit stands in it"));
+}
+
+const EditHistory& HistorySource::history() {
+  if (!history_) history_ = load_edits(output_, files_.config);
+  return *history_;
 }
 
 JobConfig HistorySource::job(size_t setting, std::span<const EditRequest> requests, const Target& target,
                              std::span<const std::string> overrides) const {
-  const EditSetting& edited_by = history_->journal().settings().at(setting);
+  const EditSetting& edited_by = journal_->settings().at(setting);
   const fs::path job_file = output_ / "job.yaml";
   const bool has_file = fs::exists(job_file);
   if (edited_by.job.empty() && !has_file)
@@ -70,6 +76,13 @@ size_t one_setting(const Journal& journal, size_t first) {
                             journal.settings()[journal.batches()[i].setting].method,
                             " or its options): edits of several jobs cannot be made again in one run"));
   return setting;
+}
+
+std::vector<EditRequest> requests_of(const Journal& journal) {
+  std::vector<EditRequest> requests;
+  for (const BatchEntry& batch : journal.batches())
+    for (const EditRecord& edit : batch.edits) requests.push_back(edit.request);
+  return requests;
 }
 
 std::vector<std::vector<int64_t>> batches_of(const Journal& journal) {

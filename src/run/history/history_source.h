@@ -16,11 +16,14 @@ namespace lancet {
 class HistorySource {
  public:
   /// `edits`: an output, or its folder edits/. `model`: empty: where the base lay. Throws: ConfigError when there are
-  /// no edits, or none that stand; CheckpointError for what is damaged.
+  /// no edits, or none that stand; CheckpointError for a journal that is damaged.
   HistorySource(const std::filesystem::path& edits, const std::filesystem::path& model);
 
-  const EditHistory& history() const { return *history_; }
+  const Journal& journal() const { return *journal_; }
+  /// Read when it is first asked for. Throws: CheckpointError for what is damaged, or of other shapes than the model's.
+  const EditHistory& history();
   const ModelFiles& files() const { return files_; }
+  const std::filesystem::path& model() const { return model_; }
 
   struct Target {
     std::filesystem::path dir;
@@ -34,11 +37,15 @@ class HistorySource {
   std::filesystem::path output_;  ///< the output's folder
   std::filesystem::path model_;
   ModelFiles files_;
+  std::optional<Journal> journal_;
   std::optional<EditHistory> history_;
 };
 
 /// The setting of all of the batches from `first` on. Throws: ConfigError when they have several.
 size_t one_setting(const Journal& journal, size_t first);
+
+/// Of all batches that stand, in order.
+std::vector<EditRequest> requests_of(const Journal& journal);
 
 /// Requests of each batch, one behind the other.
 std::vector<std::vector<int64_t>> batches_of(const Journal& journal);

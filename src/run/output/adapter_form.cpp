@@ -1,10 +1,10 @@
 // A LoRA adapter beside the untouched model.
 #include <torch/types.h>
 
+#include <algorithm>
 #include <map>
 
 #include "forms.h"
-#include "lancet/core/strings.h"
 #include "lancet/deltas/adapter.h"
 
 namespace lancet {
@@ -24,23 +24,20 @@ class AdapterForm final : public OutputForm {
  public:
   explicit AdapterForm(const ModelFiles& files) : files_(files) {}
 
-  void prepare(const EditContext&, std::span<const EditRequest>, Entries entries) override {
+  void prepare(const EditContext& context, std::span<const EditRequest>, Entries entries) override {
+    context_ = &context;
+    entries_ = entries;
     truncated_.clear();
     // what fits an adapter is in it as it is
-    if (std::ranges::all_of(entries, [&](const auto& entry) { return directions(entry) <= options().largest_rank; }))
-      return;
-    for (WeightChanges& weight : changes_in_adapter(files_.config, changes(entries), options()))
-      truncated_[weight.id] = std::move(weight.deltas);
+    fits_ =
+        std::ranges::all_of(entries, [&](const auto& entry) { return directions(entry) <= options().largest_rank; });
   }
 
   Tensor read_back(const WeightTransaction::Entry& entry) override {
-    const auto truncated = truncated_.find(entry.id);
-    if (truncated == truncated_.end()) return entry.master;
-    Tensor weight = entry.base.to(entry.master.device(), entry.master.scalar_type(), /*non_blocking=*/false,
-                                  /*copy=*/true);
-    for (const WeightDelta& delta : truncated->second)
-      weight += to_dense(delta).to(weight.device(), weight.scalar_type());
-    return weight;
+    if (fits_) return entry.master;
+    // once for all ranks, which get the same bits
+    const WeightDelta read = context_->solve(entry.id.layer, [&] { return DenseDelta{truncated(entry)}; });
+    return std::get<DenseDelta>(read).full_OI.to(entry.master.device());
   }
 
   void write(Entries entries, const std::filesystem::path& folder) const override {
@@ -62,8 +59,24 @@ class AdapterForm final : public OutputForm {
     return all;
   }
 
+  /// On root. The weight with the changes that the adapter has in the place of its own.
+  Tensor truncated(const WeightTransaction::Entry& entry) {
+    if (truncated_.empty())  // of all weights at once: a rank is the whole adapter's
+      for (WeightChanges& weight : changes_in_adapter(files_.config, changes(entries_), options()))
+        truncated_[weight.id] = std::move(weight.deltas);
+    const auto found = truncated_.find(entry.id);
+    if (found == truncated_.end()) return entry.master;  // its changes are zeros
+    Tensor weight = entry.base.to(entry.master.device(), entry.master.scalar_type(), /*non_blocking=*/false,
+                                  /*copy=*/true);
+    for (const WeightDelta& delta : found->second) weight += to_dense(delta).to(weight.device(), weight.scalar_type());
+    return weight;
+  }
+
   const ModelFiles& files_;
-  std::map<WeightId, std::vector<WeightDelta>> truncated_;
+  const EditContext* context_ = nullptr;
+  Entries entries_;  ///< until the next prepare() at most
+  bool fits_ = true;
+  std::map<WeightId, std::vector<WeightDelta>> truncated_;  ///< on root
 };
 
 }  // namespace

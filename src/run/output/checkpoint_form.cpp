@@ -8,6 +8,7 @@
 #include "forms.h"
 #include "lancet/core/strings.h"
 #include "lancet/io/checkpoint_export.h"
+#include "lancet/models/module_name.h"
 #include "lancet/models/tensor_io.h"
 #include "lancet/models/weight_table.h"
 #include "lancet/quant_scheme/unquantised_modules.h"
@@ -38,11 +39,6 @@ class CheckpointForm final : public OutputForm {
   const ModelFiles& files_;
 };
 
-std::string module_of(std::string_view tensor) {
-  constexpr std::string_view kWeight = ".weight";
-  return std::string(tensor.ends_with(kWeight) ? tensor.substr(0, tensor.size() - kWeight.size()) : tensor);
-}
-
 class MixedForm final : public OutputForm {
  public:
   explicit MixedForm(const ModelFiles& files) : files_(files) {}
@@ -58,7 +54,7 @@ class MixedForm final : public OutputForm {
       for (size_t i = 0; i < spec.packed.size(); ++i) {
         const std::string& name = spec.stored.tensors[i];
         if (entry == nullptr) {
-          others.push_back(module_of(name));
+          others.emplace_back(module_of(name));
           continue;
         }
         layouts[name] = weight_spec(files_.config, spec.id).stored.layout;
@@ -76,7 +72,7 @@ class MixedForm final : public OutputForm {
       }
       turned.push_back(layouts.at(name) == Layout::kColumns ? tensor.t().contiguous() : tensor);
       exchanged.push_back({packed.at(name), {to_source(name, turned.back())}});
-      modules.push_back(module_of(name));
+      modules.emplace_back(module_of(name));
     }
     std::erase_if(others, [&](const std::string& name) { return std::ranges::find(modules, name) != modules.end(); });
     export_checkpoint(files_.checkpoint,

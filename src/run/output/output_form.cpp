@@ -14,22 +14,19 @@ namespace {
 
 /// Of the weights that are edited.
 struct EditedKinds {
-  bool has_quantised = false, has_full = false;
-  std::string quantised;  ///< the first one's name
+  std::string quantised;  ///< the first such one's name; empty: there is none
   std::string part;       ///< of one that shares a quantised tensor with others
   std::string other;      ///< of one whose keys have no statistics
+
+  bool has_quantised() const { return !quantised.empty(); }
 };
 
 EditedKinds kinds_of(const ModelFiles& files, const std::vector<WeightId>& edited) {
   EditedKinds kinds;
   for (const WeightSpec& spec : resolve_weights(files.config, files.checkpoint)) {
     if (std::ranges::find(edited, spec.id) == edited.end()) continue;
-    if (spec.packed.empty()) {
-      kinds.has_full = true;
-      continue;
-    }
-    if (!kinds.has_quantised) kinds.quantised = spec.name;
-    kinds.has_quantised = true;
+    if (spec.packed.empty()) continue;
+    if (!kinds.has_quantised()) kinds.quantised = spec.name;
     if (!spec.is_whole()) kinds.part = spec.name;
     if (spec.id.kind != WeightKind::kDown) kinds.other = spec.name;
   }
@@ -57,14 +54,14 @@ OutputOptions resolve_output(const OutputOptions& asked, const ModelFiles& files
   const EditedKinds kinds = kinds_of(files, edited);
   OutputOptions resolved = asked;
   if (asked.format == OutputFormat::kAuto)
-    resolved.format = kinds.has_quantised ? OutputFormat::kAdapter : OutputFormat::kCheckpoint;
-  if (asked.format == OutputFormat::kCheckpoint && kinds.has_quantised)
+    resolved.format = kinds.has_quantised() ? OutputFormat::kAdapter : OutputFormat::kCheckpoint;
+  if (asked.format == OutputFormat::kCheckpoint && kinds.has_quantised())
     throw ConfigError(cat(where(files, "checkpoint"), kinds.quantised, " is quantised (",
                           files.config.quantised->method(),
                           "): expected adapter, mixed (it is written in full precision) or quantised (in the model's "
                           "own format)"));
   const bool is_of_quantised = asked.format == OutputFormat::kMixed || asked.format == OutputFormat::kQuantised;
-  if (is_of_quantised && !kinds.has_quantised)
+  if (is_of_quantised && !kinds.has_quantised())
     throw ConfigError(cat(where(files, asked.format == OutputFormat::kMixed ? "mixed" : "quantised"),
                           "none of the weights that are edited is quantised: expected checkpoint or adapter"));
   if (asked.format == OutputFormat::kQuantised) check_quantised(asked, files, kinds);

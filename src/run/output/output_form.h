@@ -48,7 +48,7 @@ struct OutputParts {
   const ModelFiles& files;
   const Editor& editor;
   /// E[k k^T] of a layer's keys on the unedited model, [F, F] or by expert [E, W, W]; on root. Undefined: the job has
-  /// no statistics, which is so only where needs_moments() is not.
+  /// none, which is so only where needs_moments() is not.
   std::function<Tensor(int64_t layer)> moment;
 };
 

@@ -3,6 +3,7 @@
 // alpha C + K K^T, so that what an edit says to its keys K survives.
 #include <torch/types.h>
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 
@@ -14,26 +15,20 @@
 #include "lancet/models/tensor_io.h"
 #include "lancet/models/weight_table.h"
 #include "lancet/quant/pack.h"
+#include "weighted_error.h"
 
 namespace lancet {
 namespace {
 
-double share(const Tensor& part, const Tensor& whole) {
-  const double all = whole.item<double>();
-  return all > 0 ? part.item<double>() / all : 0;
-}
-
-/// Keys of every context by themselves, where the edit speaks in each of them: [F, N * contexts], whose K K^T is that
-/// of N keys.
-Tensor lookup_keys(const EditContext& context, std::vector<PreparedRequest> requests, int64_t layer) {
+/// Every context of a request as a request of its own: what an edit says, it says in each of them.
+std::vector<PreparedRequest> by_context(std::vector<PreparedRequest> requests) {
   std::vector<PreparedRequest> each;
-  const size_t contexts = requests.front().prompts.size();
   for (PreparedRequest& request : requests)
     for (LocatedPrompt& prompt : request.prompts) {
       each.emplace_back().id = request.id;
       each.back().prompts.push_back(std::move(prompt));
     }
-  return context.collect_keys(each, layer, ContextMean::kPlain) / std::sqrt(static_cast<double>(contexts));
+  return each;
 }
 
 class QuantisedForm final : public OutputForm {
@@ -44,8 +39,15 @@ class QuantisedForm final : public OutputForm {
   void prepare(const EditContext& context, std::span<const EditRequest> edited, Entries entries) override {
     context_ = &context;
     losses_.clear();
-    for (const WeightTransaction::Entry& entry : entries)
-      if (!spec_of(entry.id).packed.empty()) keys_[entry.id] = keys_of(context, edited, entry.id);
+    keys_.clear();
+    std::vector<WeightId> by_lookup, by_text;
+    for (const WeightTransaction::Entry& entry : entries) {
+      if (spec_of(entry.id).packed.empty()) continue;
+      const bool is_looked_up = parts_.editor.needs().subject && entry.id.kind == WeightKind::kDown;
+      (is_looked_up ? by_lookup : by_text).push_back(entry.id);
+    }
+    if (!by_lookup.empty()) keep_lookup_keys(edited, std::move(by_lookup));
+    if (!by_text.empty()) keep_text_keys(edited, by_text);
   }
 
   Tensor read_back(const WeightTransaction::Entry& entry) override {
@@ -91,13 +93,24 @@ class QuantisedForm final : public OutputForm {
     return *std::ranges::find_if(table_, [&](const WeightSpec& spec) { return spec.id == id; });
   }
 
-  /// [in, n] f64: what the edited weight reads where the edits were made.
-  Tensor keys_of(const EditContext& context, std::span<const EditRequest> edited, WeightId id) const {
-    if (parts_.editor.needs().subject && id.kind == WeightKind::kDown)
-      return lookup_keys(context, context.prepare(edited, parts_.editor.compat()), id.layer);
-    const std::vector<WeightId> weights{id};
-    const CapturedGradients captured = context.capture_token_gradients(context.tokenize(edited), weights, {});
-    return context.to_solve_device(captured.weights.front().inputs_MI.t(), id.layer);
+  /// K of down projections: at the lookup tokens of every context, so that K K^T is that of a key for each request.
+  void keep_lookup_keys(std::span<const EditRequest> edited, std::vector<WeightId> ids) {
+    std::vector<PreparedRequest> requests = context_->prepare(edited, parts_.editor.compat());
+    const auto contexts = static_cast<double>(requests.front().prompts.size());
+    requests = by_context(std::move(requests));
+    RequestStates states = context_->states_of(requests);
+    std::ranges::sort(ids, {}, &WeightId::layer);
+    for (const WeightId id : ids) {
+      states.keep_from(id.layer);
+      keys_[id] = states.collect_keys(id.layer, ContextMean::kPlain) / std::sqrt(contexts);
+    }
+  }
+
+  /// K of other weights: at the tokens that predict the targets.
+  void keep_text_keys(std::span<const EditRequest> edited, const std::vector<WeightId>& ids) {
+    const CapturedGradients captured = context_->capture_token_gradients(context_->tokenize(edited), ids, {});
+    for (size_t i = 0; i < ids.size(); ++i)
+      keys_[ids[i]] = context_->to_solve_device(captured.weights[i].inputs_MI.t(), ids[i].layer);
   }
 
   /// On root. Packs the weight's matrices and reads them as everybody else will.
@@ -118,7 +131,7 @@ class QuantisedForm final : public OutputForm {
         const Tensor own_moment = parts > 1 ? moment[i] : moment;
         const Tensor keys = keys_FN.narrow(0, i * own_moment.size(0), own_moment.size(0));
         importance = parts_.options.rounding == OutputRounding::kEdits
-                         ? own_moment * parts_.options.covariance_weight + keys.mm(keys.t())
+                         ? with_keys(own_moment.clone(), parts_.options.covariance_weight, keys)
                          : own_moment;
         importance = importance.to(entry.master.device());
       }
@@ -141,22 +154,20 @@ class QuantisedForm final : public OutputForm {
   void note_losses(const WeightSpec& spec, const WeightTransaction::Entry& entry, const Tensor& read,
                    const Tensor& keys_FN, const Tensor& moment) {
     const auto here = [&](const Tensor& tensor) { return tensor.to(keys_FN.device(), torch::kDouble); };
-    const Tensor error = here(read) - here(entry.master);
-    const auto of_text = [&](const Tensor& weight) {
-      if (moment.dim() == 2) return (weight.mm(moment) * weight).sum().sqrt();
-      const Tensor by_expert = weight.unflatten(1, {moment.size(0), -1}).transpose(0, 1);
-      return (by_expert.bmm(moment) * by_expert).sum().sqrt();
-    };
-    const Tensor change = here(entry.master) - here(entry.base);
-    RequantisedWeight lost{spec.name, share(error.mm(keys_FN).norm(), change.mm(keys_FN).norm())};
-    if (moment.defined()) lost.text_error = share(of_text(error), of_text(here(entry.master)));
+    const Tensor exact = here(entry.master), error = here(read) - exact;
+    const Tensor change = exact - here(entry.base);
+    RequantisedWeight lost{spec.name,
+                           root_of_share(error.mm(keys_FN).square().sum(), change.mm(keys_FN).square().sum())};
+    if (moment.defined())
+      lost.text_error = root_of_share(weighted_square(error, moment), weighted_square(exact, moment));
     losses_.push_back(std::move(lost));
   }
 
   OutputParts parts_;
   std::vector<WeightSpec> table_;
   const EditContext* context_ = nullptr;
-  std::map<WeightId, Tensor> keys_;                              ///< [in, n]
+  /// [in, n] f64, on the layer's solve device: what the weight reads where the edits were made.
+  std::map<WeightId, Tensor> keys_;
   std::map<WeightId, std::vector<std::vector<Tensor>>> packed_;  ///< on root: of each of the weight's matrices
   std::vector<RequantisedWeight> losses_;
 };

@@ -85,14 +85,15 @@ void LayerKeys::add(const SequenceInfo& sequence, const LayerInputs& inputs) {
   for (size_t row = 0; row < sequence.lengths.size(); ++row)
     places.push_back(static_cast<int64_t>(row) * width + sequence.lengths[row] - 1);
   const Tensor places_B = to_index(places, inputs.front().device());
-  for (size_t i = 0; i < kMatrixInputs; ++i) rows_[i].push_back(inputs[i].index_select(0, places_B));
+  for (size_t i = 0; i < kMatrixInputs; ++i) {
+    const Tensor rows = inputs[i].index_select(0, places_B);
+    rows_[i] = rows_[i].defined() ? torch::cat({rows_[i], rows}) : rows;
+  }
 }
 
 Tensor LayerKeys::keys(MatrixInput input, int64_t expert) const {
-  LayerInputs all;
-  for (size_t i = 0; i < kMatrixInputs; ++i) all[i] = torch::cat(rows_[i]);
-  if (!is_by_expert(keys_, input)) return all[static_cast<size_t>(input)].t().to(torch::kDouble);
-  return rows_of_expert(all, input, keys_, expert, tokens_of_expert(all, keys_, expert)).t().to(torch::kDouble);
+  if (!is_by_expert(keys_, input)) return rows_[static_cast<size_t>(input)].t().to(torch::kDouble);
+  return rows_of_expert(rows_, input, keys_, expert, tokens_of_expert(rows_, keys_, expert)).t().to(torch::kDouble);
 }
 
 }  // namespace lancet

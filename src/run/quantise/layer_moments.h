@@ -39,7 +39,7 @@ class LayerKeys {
 
  private:
   KeyShape keys_;
-  std::array<std::vector<Tensor>, kMatrixInputs> rows_;  ///< [rows, in] of each batch
+  LayerInputs rows_;  ///< [rows, in]; undefined: none yet
 };
 
 }  // namespace lancet

@@ -3,7 +3,6 @@
 #include <torch/types.h>
 
 #include <array>
-#include <cmath>
 
 #include "lancet/core/strings.h"
 #include "lancet/models/stored_part.h"
@@ -11,19 +10,9 @@
 #include "lancet/models/tensor_reader.h"
 #include "lancet/quant/packed_matrix.h"
 #include "lancet/runtime/placement.h"
+#include "output/weighted_error.h"
 
 namespace lancet {
-namespace {
-
-double root_of_share(const Tensor& part, const Tensor& whole) {
-  const double all = whole.item<double>();
-  return all > 0 ? std::sqrt(std::max(0.0, part.item<double>()) / all) : 0;
-}
-
-/// trace(M H M^T).
-Tensor weighted(const Tensor& matrix, const Tensor& importance) { return (matrix.mm(importance) * matrix).sum(); }
-
-}  // namespace
 
 void LayerPacker::pack_layer(int64_t layer, LayerMoments& moments, const LayerKeys* keys) {
   const torch::NoGradGuard no_grad;
@@ -37,7 +26,7 @@ void LayerPacker::pack_layer(int64_t layer, LayerMoments& moments, const LayerKe
       scale.importance = moments.take(matrix.input, matrix.expert);
       if (keys != nullptr) {
         scale.keys = keys->keys(matrix.input, matrix.expert);
-        scale.importance.mul_(covariance_weight_).addmm_(scale.keys, scale.keys.t());
+        scale.importance = with_keys(std::move(scale.importance), covariance_weight_, scale.keys);
       }
     }
     read[matrix.name] = packed_and_read(matrix, scale);
@@ -62,8 +51,10 @@ Tensor LayerPacker::packed_and_read(const PlannedMatrix& matrix, const Scale& sc
     return PackedMatrix::assemble(packed.spec, packed.parts).unpack(type);
   };
   const Tensor exact = weight.to(torch::kDouble);
-  const Tensor all = weighted(exact, scale.importance);
-  const auto error_of = [&](const Tensor& error) { return root_of_share(weighted(error, scale.importance), all); };
+  const Tensor all = weighted_square(exact, scale.importance);
+  const auto error_of = [&](const Tensor& error) {
+    return root_of_share(weighted_square(error, scale.importance), all);
+  };
   const bool has_keys = scale.keys.defined() && scale.keys.size(1) > 0;
   const auto residual_of = [&](const Tensor& error) -> std::optional<double> {
     if (!has_keys) return std::nullopt;

@@ -5,6 +5,7 @@
 #include "lancet/core/error.h"
 #include "lancet/core/strict_json.h"
 #include "lancet/core/strings.h"
+#include "lancet/models/module_name.h"
 #include "lancet/quant_scheme/quant_scheme.h"
 #include "lancet/quant_scheme/unquantised_modules.h"
 
@@ -34,14 +35,9 @@ OrderedJson compressed_settings(int64_t bits, const std::string& head) {
           {"ignore", {head}}};
 }
 
-std::string name_of_module(std::string_view tensor) {
-  constexpr std::string_view kWeight = ".weight";
-  return std::string(tensor.ends_with(kWeight) ? tensor.substr(0, tensor.size() - kWeight.size()) : tensor);
-}
-
 /// The head's module, as the family's files name it, also where it is tied.
 std::string head_module(const ModelConfig& config) {
-  return name_of_module(weight_spec(config, {WeightKind::kHead, 0}).stored.tensors.front());
+  return std::string(module_of(weight_spec(config, {WeightKind::kHead, 0}).stored.tensors.front()));
 }
 
 MatrixInput input_of(WeightKind kind) {
@@ -78,7 +74,7 @@ PackingPlan plan_packing(const ModelFiles& files, QuantisedFormat format, int64_
     const WeightRole& role = role_of(spec.id.kind);
     if (role.place != WeightPlace::kLayer || role.in == Axis::kNone) continue;
     if (spec.id.kind == WeightKind::kRouter) {
-      left_out.push_back(name_of_module(spec.name));
+      left_out.emplace_back(module_of(spec.name));
       continue;
     }
     check_family(files, spec, format);
@@ -93,7 +89,7 @@ PackingPlan plan_packing(const ModelFiles& files, QuantisedFormat format, int64_
     for (size_t i = 0; i < spec.stored.tensors.size(); ++i) {
       const std::string& name = spec.stored.tensors[i];
       if (!seen.insert(name).second) continue;
-      (is_packed ? modules : plan.in_full_precision).push_back(name_of_module(name));
+      (is_packed ? modules : plan.in_full_precision).emplace_back(module_of(name));
       if (is_packed)
         plan.matrices.push_back({.name = name,
                                  .layer = spec.id.layer,
@@ -115,7 +111,7 @@ PackingPlan plan_packing(const ModelFiles& files, QuantisedFormat format, int64_
   plan.config_text = with_unquantised(config.dump(2), left_out, modules);
   // by the reader of such files, so that nothing is packed otherwise than it will be read
   const auto scheme = QuantScheme::parse(plan.config_text, {}, "config.json of the output");
-  for (PlannedMatrix& matrix : plan.matrices) matrix.code = *scheme->code_of(name_of_module(matrix.name));
+  for (PlannedMatrix& matrix : plan.matrices) matrix.code = *scheme->code_of(module_of(matrix.name));
   return plan;
 }
 

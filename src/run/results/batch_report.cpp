@@ -108,6 +108,33 @@ EditOutcome merged_outcome(const std::vector<BatchReport>& batches, size_t n_req
   return all;
 }
 
+BatchReport without_requests(const BatchReport& batch, const std::vector<int64_t>& kept) {
+  std::map<int64_t, int64_t> places;  // old to new
+  BatchReport less;
+  less.seconds = batch.seconds;
+  less.outcome = batch.outcome;
+  less.outcome.requests.clear();
+  less.outcome.columns.clear();
+  less.outcome.shared_keys.clear();
+  for (const int64_t place : kept) {
+    places.emplace(place, static_cast<int64_t>(places.size()));
+    less.outcome.requests.push_back(batch.outcome.requests.at(static_cast<size_t>(place)));
+  }
+  for (const int64_t column : batch.outcome.columns)
+    if (places.contains(column)) less.outcome.columns.push_back(places.at(column));
+  for (const SharedKeys& keys : batch.outcome.shared_keys) {
+    std::vector<std::vector<int64_t>> groups;
+    for (const std::vector<int64_t>& group : keys.groups) {
+      std::vector<int64_t> left;
+      for (const int64_t request : group)
+        if (places.contains(request)) left.push_back(places.at(request));
+      if (left.size() > 1) groups.push_back(std::move(left));
+    }
+    if (!groups.empty()) less.outcome.note_shared_keys(keys.effect, groups);
+  }
+  return less;
+}
+
 std::string to_record(const BatchReport& batch) {
   Json growth = Json::array();
   for (const auto& [name, size] : batch.growth) growth.push_back({name, size});

@@ -204,6 +204,18 @@ Json statistics_json(const EditReport& report, const JobConfig& job) {
   return json;
 }
 
+/// null: no history was kept.
+Json journal_json(const EditReport& report) {
+  if (report.journal.empty()) return nullptr;
+  Json batches = Json::array(), undone = Json::array();
+  for (const JournalBatch& batch : report.journal)
+    batches.push_back({{"when", batch.when}, {"method", batch.method}, {"edits", batch.edits}});
+  for (const UndoEntry& undo : report.undone)
+    undone.push_back(
+        {{"when", undo.when}, {"mode", undo_mode_name(undo.mode)}, {"edits", undo.edits}, {"gives_up", undo.gives_up}});
+  return {{"batches", batches}, {"undone", undone}};
+}
+
 }  // namespace
 
 Tallies EditReport::right_after() const {
@@ -257,6 +269,7 @@ std::string to_json(const EditReport& report, const JobConfig& job) {
         {"contexts_per_step", options == nullptr ? 0 : options->contexts_per_step}}},
       {"schedule", schedule_json(report, job)},
       {"batches", batches_json(report)},
+      {"journal", journal_json(report)},
       {"weights", weights_json(report)},
       {"warnings", report.outcome.warnings},
       {"run",

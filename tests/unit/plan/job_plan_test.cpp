@@ -19,9 +19,11 @@ ModelConfig llama_70b() {
   return parse_model_config(read_text_file(file, "config.json"), "", {}, file.string());
 }
 
-JobWork typical(const ModelConfig& config) {
+JobWork typical(const ModelConfig& config, SolveOn solve_on = SolveOn::kDevice) {
   std::vector<std::string> assumptions;
-  return typical_work({}, config, assumptions);
+  RunOptions run;
+  run.solve_on = solve_on;
+  return typical_work(run, config, assumptions);
 }
 
 JobPlan plan_70b(const std::string& devices, Balance balance = Balance::kMemory) {
@@ -98,6 +100,105 @@ TEST(JobPlan, UnequalDevicesGetLayersByTheirMemory) {
   ASSERT_EQ(plan.stages.size(), 3u);
   EXPECT_LT(plan.stages[0].weights, 24 * kGiB);
   EXPECT_GT(plan.stages[2].stage.layers(), plan.stages[0].stage.layers() * 3);
+}
+
+/// What is held at a time follows from the vocabulary: small ones are read 1024 rows at a time.
+TEST(JobPlan, LogitsOfLargeVocabulariesAreReadInSmallerParts) {
+  ModelConfig config = llama_70b();
+  const int64_t rows = rows_per_head_call(config, at::kBFloat16);
+  EXPECT_LE(head_bytes(config, at::kBFloat16, rows), 256 << 20);
+  EXPECT_GT(head_bytes(config, at::kBFloat16, rows + 1), 256 << 20);
+  EXPECT_GT(rows, 190);
+  config.vocab_size = 4096;
+  for (const at::ScalarType dtype : {at::kBFloat16, at::kFloat, at::kDouble})
+    EXPECT_EQ(rows_per_head_call(config, dtype), 1024);
+  config.vocab_size = int64_t{1} << 40;
+  EXPECT_EQ(rows_per_head_call(config, at::kFloat), 1);
+}
+
+JobPlan solving_on(SolveOn where, const DeviceChoice& devices) {
+  const ModelConfig config = llama_70b();
+  return choose_plan(config, typical(config, where), devices, Balance::kMemory);
+}
+
+TEST(JobPlan, WithSolvesOnTheHostADeviceHoldsPassesAlone) {
+  const ModelConfig config = llama_70b();
+  const DeviceChoice devices = assume_devices("400GiB,cpu=400GiB");
+  const JobPlan there = solving_on(SolveOn::kDevice, devices), on_host = solving_on(SolveOn::kHost, devices);
+  EXPECT_FALSE(there.host.has_value());
+  EXPECT_EQ(there.placement.solve_on(), SolveOn::kDevice);
+  ASSERT_TRUE(on_host.host.has_value());
+  EXPECT_EQ(on_host.placement.solve_on(), SolveOn::kHost);
+  EXPECT_TRUE(on_host.placement.solve_device(21) == Placement::host());
+  EXPECT_EQ(on_host.host->budget, 400 * kGiB);
+  const int64_t square = 8 * int64_t{28672} * 28672, matrix = int64_t{8192} * 28672;
+  const StageEstimate& gpu = on_host.stages[0];
+  EXPECT_EQ(gpu.weights, there.stages[0].weights);
+  EXPECT_EQ(gpu.edited, 0);
+  EXPECT_EQ(gpu.statistics + 5 * square, there.stages[0].statistics);
+  EXPECT_GT(there.stages[0].solve, square);
+  EXPECT_LT(gpu.solve, 3 * kGiB);
+  EXPECT_EQ(on_host.host->edited, there.stages[0].edited);
+  EXPECT_GE(on_host.host->edited, 5 * 6 * matrix);
+  EXPECT_GE(on_host.host->statistics, 5 * square);
+  EXPECT_GE(on_host.host->solve, square);
+  EXPECT_EQ(on_host.host->weights, 0);
+  EXPECT_EQ(on_host.host->evaluate, 0);
+}
+
+TEST(JobPlan, AutoSolvesOnTheHostOnlyWhereTheDevicesAreTooSmall) {
+  const auto chosen = [](const std::string& devices) { return solving_on(SolveOn::kAuto, assume_devices(devices)); };
+  EXPECT_TRUE(solving_on(SolveOn::kDevice, assume_devices("180GiB")).fits());
+  EXPECT_EQ(chosen("180GiB").placement.solve_on(), SolveOn::kDevice);
+  EXPECT_FALSE(solving_on(SolveOn::kDevice, assume_devices("150GiB")).fits());
+  const JobPlan smaller = chosen("150GiB");
+  EXPECT_TRUE(smaller.fits());
+  EXPECT_EQ(smaller.placement.solve_on(), SolveOn::kHost);
+  ASSERT_TRUE(smaller.host.has_value());
+  EXPECT_EQ(smaller.host->budget, DeviceBudget::kUnknown);
+  DeviceChoice all = assume_devices("2x150GiB");  // the first device, if that is enough
+  all.first_if_enough = true;
+  const JobPlan both = solving_on(SolveOn::kAuto, all);
+  EXPECT_EQ(both.placement.solve_on(), SolveOn::kDevice);
+  EXPECT_EQ(both.stages.size(), 2u);
+
+  // before any layer goes to the CPU, and where some have to
+  EXPECT_EQ(chosen("8x80GiB,cpu=400GiB").placement.solve_on(), SolveOn::kDevice);
+  const JobPlan whole = chosen("150GiB,cpu=400GiB");
+  EXPECT_EQ(whole.placement.solve_on(), SolveOn::kHost);
+  EXPECT_EQ(whole.idle, std::vector<std::string>{"cpu"});
+  const JobPlan part = chosen("80GiB,cpu=400GiB"), part_there = plan_70b("80GiB,cpu=400GiB");
+  EXPECT_TRUE(part.fits());
+  EXPECT_FALSE(part.host.has_value()) << "the CPU's stage has it all";
+  ASSERT_EQ(part.stages.size(), 2u);
+  EXPECT_LT(part.stages[1].stage.layers(), part_there.stages[1].stage.layers());
+  EXPECT_GE(part.stages[1].statistics, 5 * 8 * int64_t{28672} * 28672);
+
+  EXPECT_EQ(chosen("cpu=900GiB").placement.solve_on(), SolveOn::kDevice);  // no difference
+  const ModelConfig config = llama_70b();
+  JobWork asked = evaluation_work({}, config, {});
+  EXPECT_EQ(asked.solve_on, SolveOn::kAuto);
+  EXPECT_EQ(choose_plan(config, asked, assume_devices("8GiB"), Balance::kMemory).placement.solve_on(), SolveOn::kDevice)
+      << "nothing is solved";
+}
+
+TEST(JobPlan, SolvesOnTheHostCountAgainstItsMemory) {
+  const ModelConfig config = llama_70b();
+  DeviceChoice devices = assume_devices("150GiB");
+  EXPECT_TRUE(solving_on(SolveOn::kAuto, devices).fits());
+  devices.host_bytes = 8 * kGiB;
+  for (const SolveOn where : {SolveOn::kAuto, SolveOn::kHost}) {
+    const JobPlan plan = solving_on(where, devices);
+    EXPECT_FALSE(plan.fits());
+    ASSERT_TRUE(plan.host.has_value());
+    EXPECT_EQ(plan.host->budget, 8 * kGiB);
+    const std::string refusal = refusal_text(config, typical(config, where), devices, Balance::kMemory);
+    EXPECT_NE(refusal.find("cpu, solves: "), std::string::npos) << refusal;
+    EXPECT_NE(refusal.find(" of 8.0 GiB: too much"), std::string::npos) << refusal;
+  }
+  devices.host_bytes = DeviceBudget::kUnknown;
+  const std::string remedy = refusal_text(config, typical(config), devices, Balance::kMemory);
+  EXPECT_NE(remedy.find("run.solve_on: host"), std::string::npos) << remedy;
 }
 
 /// A model whose work is all that counts.

@@ -72,6 +72,20 @@ TEST(Placements, StagesAreRunsOfEqualDevices) {
   EXPECT_TRUE(Placement({Placement::host()}, at::kFloat).is_host_only());
 }
 
+TEST(Placements, SolvesRunWithTheirLayersOrOnTheHost) {
+  const at::Device a(at::kCUDA, 0), b(at::kCUDA, 1), host = Placement::host();
+  Placement placement({a, b, host}, at::kFloat), alone({a}, at::kFloat), whole({host}, at::kFloat);
+  EXPECT_EQ(placement.solve_device(0), a);
+  EXPECT_EQ(placement.solve_device(1), b);
+  EXPECT_EQ(placement.solve_device(2), host);
+  for (Placement* each : {&placement, &alone, &whole}) each->set_solve_on(SolveOn::kHost);
+  for (int64_t layer = 0; layer < 3; ++layer) EXPECT_EQ(placement.solve_device(layer), host);
+  EXPECT_EQ(placement.device_of(0), a);
+  EXPECT_EQ(placement.description(), "cuda:0: layers 0-0, cuda:1: layers 1-1, cpu: layers 2-2; solves on cpu");
+  EXPECT_EQ(alone.description(), "cuda:0; solves on cpu");
+  EXPECT_EQ(whole.description(), "cpu");
+}
+
 std::vector<std::string> names_of(const DeviceChoice& choice) {
   std::vector<std::string> names;
   for (const DeviceBudget& budget : choice.devices) names.push_back(budget.device.str());
@@ -114,6 +128,8 @@ TEST(FindDevices, DividesWhatSeveralRanksGet) {
   const DeviceChoice last = machine.find({"cuda:0", "cuda:1=40GB", "cpu"}, {3, 4});
   EXPECT_EQ(names_of(last), (Names{"cuda:1", "cpu"}));
   EXPECT_EQ(last.devices[0].bytes, 20'000'000'000);
+  EXPECT_EQ(machine.find({"auto"}, {3, 4}).host_bytes, 16'000'000'000);
+  EXPECT_EQ(machine.find({"cuda:0"}, {}).host_bytes, 64'000'000'000);
 }
 
 /// A question about a GPU's memory makes a context there, which costs memory that the rank whose GPU it is counts on.
@@ -121,7 +137,7 @@ TEST(FindDevices, AsksNothingOfOtherRanksGpus) {
   FakeMachine machine;
   for (int64_t rank = 0; rank < 4; ++rank) {
     machine.find({"auto"}, {rank, 4});
-    EXPECT_EQ(machine.asked, Names{device_name(rank)});
+    EXPECT_EQ(machine.asked, (Names{device_name(rank), "cpu"}));
     machine.find({"cuda:0", "cuda:1", "cuda:2", "cuda:3=1GB", "cpu"}, {rank, 4});
     EXPECT_EQ(machine.asked, (Names{device_name(rank), "cpu"}));
   }

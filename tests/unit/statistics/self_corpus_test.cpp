@@ -47,6 +47,8 @@ TEST(SelfCorpus, DocumentsComeFromTheSeedAndTheirIndexAlone) {
   const CausalLM model = tiny.load();
   const auto documents = sample_corpus(model, kPlan, alone()).documents;
   EXPECT_EQ(documents, sample_corpus(model, kPlan, alone()).documents);
+  const CausalLM solving_on_host = tiny.load(at::kDouble, {Placement::host()}, {}, SolveOn::kHost);
+  EXPECT_EQ(documents, sample_corpus(solving_on_host, kPlan, alone()).documents) << "fewer at a time";
   EXPECT_NE(documents, sample_corpus(model, with_seed(6), alone()).documents);
   ASSERT_GT(documents.size(), 1100u);  // more than one round
   size_t found = 0;
@@ -141,6 +143,9 @@ TEST(SelfCorpus, SamplesNoMoreDocumentsThanTheTokensNeed) {
   EXPECT_EQ(sampling_rows(tiny.config, at::kFloat, 2561, 256), 11);
   EXPECT_EQ(sampling_rows(tiny.config, at::kFloat, 100, 256), 1);
   EXPECT_EQ(sampling_rows(tiny.config, at::kFloat, 1'000'000, 256), 1024);
+  EXPECT_EQ(sampled_together(11, SolveOn::kDevice), 11);
+  EXPECT_EQ(sampled_together(11, SolveOn::kHost), 5);
+  EXPECT_EQ(sampled_together(1, SolveOn::kHost), 1);
 }
 
 TEST(SelfCorpus, CountsTokensWhileTheyAreDrawnAndEstimatesTheRest) {

@@ -1,20 +1,15 @@
 // `lancet apply`, `lancet undo`: models made of edits that are data, and of fewer of them.
-#include <cstdio>
 #include <iostream>
 #include <memory>
 
 #include "commands.h"
-#include "evaluation_text.h"
-#include "lancet/core/progress.h"
+#include "edits/made_output.h"
 #include "lancet/core/strings.h"
 #include "lancet/core/words.h"
 #include "lancet/run/apply_job.h"
-#include "table.h"
 
 namespace lancet::cli {
 namespace {
-
-constexpr const char* kModes[] = {"last", "downdate", "replay"};
 
 struct ApplyArguments {
   std::string edits, model, out;
@@ -29,58 +24,6 @@ struct UndoArguments {
   bool replace = false;
 };
 
-void print_metrics(const MadeOutput& made) {
-  const EditReport& report = made.report;
-  const bool has_earlier = !made.measured_before.empty();
-  std::vector<std::string> head{"metric, %", "unedited", has_earlier ? "before" : "after", "prompts"};
-  if (has_earlier) head.insert(head.begin() + 3, "after");
-  std::vector<std::vector<std::string>> rows{head};
-  for (const MetricRow& row : report.after.metrics) {
-    const Tally& after = report.after.totals.find(row.name)->second;
-    rows.push_back({row.name, metric_text(row, report.before.totals.find(row.name)->second.mean())});
-    if (has_earlier) {
-      const auto earlier = made.measured_before.find(row.name);
-      rows.back().push_back(earlier == made.measured_before.end() ? "n/a" : metric_text(row, earlier->second));
-    }
-    rows.back().push_back(metric_text(row, after.mean()));
-    rows.back().push_back(std::to_string(after.count));
-  }
-  std::cout << "\n" << format_table(rows) << "\n";
-}
-
-void print_rebased(const std::vector<RebasedEdit>& edits) {
-  if (edits.empty()) return;
-  double cosine = 0, ratio = 0;
-  const RebasedEdit* farthest = &edits.front();
-  for (const RebasedEdit& edit : edits) {
-    cosine += edit.key_cosine;
-    ratio += edit.residual_ratio;
-    if (edit.key_cosine < farthest->key_cosine) farthest = &edit;
-  }
-  const auto n = static_cast<double>(edits.size());
-  char text[160];
-  std::snprintf(text, sizeof(text),
-                "keys here and there: cosine %.3f in the mean, %.3f for %s; residuals %.2f times as large", cosine / n,
-                farthest->key_cosine, farthest->id.c_str(), ratio / n);
-  std::cout << "  " << text << "\n";
-}
-
-/// What every such command ends with.
-ExitCode show(const MadeOutput& made, const Output& output) {
-  for (const std::string& warning : made.report.outcome.warnings) log_warning(warning);
-  if (output.json) {
-    std::cout << made.report_json;
-  } else if (!output.quiet) {
-    print_metrics(made);
-    print_rebased(made.rebased);
-    std::cout << "  " << counted(made.report.requests.size(), "edit") << " stand, " << made.report.model_dtype << " on "
-              << made.report.devices << ", " << duration_text(total_seconds(made.report.stages))
-              << "\n  written: " << made.folder.string() << "\n"
-              << std::flush;
-  }
-  return ExitCode::kOk;
-}
-
 ExitCode run_apply(const ApplyArguments& arguments, const Output& output, RankSession& session) {
   ApplyJob job{.edits = arguments.edits,
                .model = arguments.model,
@@ -92,12 +35,14 @@ ExitCode run_apply(const ApplyArguments& arguments, const Output& output, RankSe
                                                 : OtherBase::kRefuse};
   if (arguments.adapter) job.overrides.emplace_back("output.format=adapter");
   const MadeOutput made = run_apply_job(job, session.communicator());
-  return session.communicator().is_root() ? show(made, output) : ExitCode::kOk;
+  return session.communicator().is_root() ? show_made(made, output) : ExitCode::kOk;
 }
 
+/// nullopt: auto.
 std::optional<UndoMode> mode_of(const std::string& name) {
-  const auto* const found = std::find(std::begin(kModes), std::end(kModes), name);
-  return found == std::end(kModes) ? std::nullopt : std::optional(static_cast<UndoMode>(found - std::begin(kModes)));
+  for (const UndoMode mode : {UndoMode::kLast, UndoMode::kDowndate, UndoMode::kReplay})
+    if (name == undo_mode_name(mode)) return mode;
+  return std::nullopt;
 }
 
 ExitCode run_undo(const UndoArguments& arguments, const Output& output, RankSession& session) {
@@ -111,17 +56,11 @@ ExitCode run_undo(const UndoArguments& arguments, const Output& output, RankSess
   const MadeOutput made = run_undo_job(job, session.communicator());
   if (!session.communicator().is_root()) return ExitCode::kOk;
   if (!output.quiet && !output.json) {
-    std::cout << "  taken back (" << kModes[static_cast<size_t>(made.undone->mode)]
+    std::cout << "  taken back (" << undo_mode_name(made.undone->mode)
               << "): " << counted(made.undone->edits.size(), "edit") << "\n";
     if (!made.undone->gives_up.empty()) std::cout << "  not as if never edited: " << made.undone->gives_up << "\n";
   }
-  return show(made, output);
-}
-
-void add_overrides(CLI::App& command, std::vector<std::string>& overrides) {
-  add_option(command, "--set", overrides, "Change a key of the job that the edits were made by: --set run.dtype=f32")
-      .repeats()
-      .type("KEY=VALUE");
+  return show_made(made, output);
 }
 
 }  // namespace
@@ -142,7 +81,7 @@ void add_apply(CLI::App& app, Action& action) {
   add_flag(command, "--add-anyway", arguments->anyway, "On another base: add the stored changes to it as they are")
       .excludes(rebase);
   add_flag(command, "--replace", arguments->replace, "Replace an earlier output there");
-  add_overrides(command, arguments->overrides);
+  add_made_overrides(command, arguments->overrides);
   add_output_options(command, *output);
   add_rank_options(command, *ranks);
   on_choice(command, action, [=] {
@@ -176,7 +115,7 @@ void add_undo(CLI::App& app, Action& action) {
       .shows_default();
   add_option(command, "--model", arguments->model, "Base model; where the edits' base lay").type("DIR");
   add_flag(command, "--replace", arguments->replace, "Replace an earlier output in --out");
-  add_overrides(command, arguments->overrides);
+  add_made_overrides(command, arguments->overrides);
   add_output_options(command, *output);
   add_rank_options(command, *ranks);
   on_choice(command, action, [=] {

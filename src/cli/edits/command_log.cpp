@@ -18,8 +18,6 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
-constexpr const char* kModes[] = {"last", "downdate", "replay"};
-
 struct LogArguments {
   std::string folder;
   std::vector<std::string> where;
@@ -77,10 +75,8 @@ std::string log_json(const Journal& journal, const std::set<std::string>& shown)
                        {"edits", edits}});
   }
   for (const UndoEntry& undo : journal.undone())
-    undone.push_back({{"when", undo.when},
-                      {"mode", kModes[static_cast<size_t>(undo.mode)]},
-                      {"edits", undo.edits},
-                      {"gives_up", undo.gives_up}});
+    undone.push_back(
+        {{"when", undo.when}, {"mode", undo_mode_name(undo.mode)}, {"edits", undo.edits}, {"gives_up", undo.gives_up}});
   return Json{{"base",
                {{"weights", base.weights},
                 {"config", base.config},
@@ -112,8 +108,8 @@ std::string log_text(const Journal& journal, const std::set<std::string>& shown)
     }
   }
   for (const UndoEntry& undo : journal.undone())
-    out += cat("undone ", undo.when, "  ", kModes[static_cast<size_t>(undo.mode)], "  ",
-               counted(undo.edits.size(), "edit"), ": ", one_line(join(undo.edits), 70), "\n");
+    out += cat("undone ", undo.when, "  ", undo_mode_name(undo.mode), "  ", counted(undo.edits.size(), "edit"), ": ",
+               one_line(join(undo.edits), 70), "\n");
   out += "\n" + format_table(rows);
   if (!journal.measured_on().empty()) out += cat("  shares in %, measured on ", journal.measured_on(), "\n");
   return out;

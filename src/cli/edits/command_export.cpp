@@ -1,0 +1,135 @@
+// `lancet export`: edits as an adapter for other programs, and a model without where it came from.
+#include <array>
+#include <cstdio>
+#include <iostream>
+#include <memory>
+
+#include "commands.h"
+#include "lancet/core/reporter.h"
+#include "lancet/core/strings.h"
+#include "lancet/core/words.h"
+#include "lancet/run/export_job.h"
+#include "table.h"
+
+namespace lancet::cli {
+namespace {
+
+constexpr const char* kLeaks =
+    "what was edited can be read off the numbers themselves: subjects can be recovered from edited weights and from "
+    "their factors. Without its records an output names nobody, but it is not anonymous";
+
+struct ExportArguments {
+  std::string source, model, out;
+  std::string format = adapter_format_name(AdapterFormat::kPeft), dtype = "f32";
+  int64_t rank = ExportAdapterJob().largest_rank;
+  bool exact = false, strip = false, replace = false;
+
+  IfExists if_exists() const { return replace ? IfExists::kReplace : IfExists::kError; }
+};
+
+DType parse_factor_type(const std::string& name) {
+  return name == "f16" ? DType::kF16 : name == "bf16" ? DType::kBF16 : DType::kF32;
+}
+
+std::string loss_text(double share) {
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "%.3g", 100 * share);
+  return text.data();
+}
+
+std::string adapter_text(const AdapterReport& report, const ExportAdapterJob& job) {
+  std::vector<std::vector<std::string>> rows{{"module", "directions", "rank", "lost of its norm, %"}};
+  for (const AdapterModule& module : report.modules)
+    rows.push_back({module.name, std::to_string(module.directions), std::to_string(module.numeric_rank),
+                    loss_text(module.relative_loss())});
+  return cat("\n", format_table(rows), "  written: ", job.out.string(), ", rank ", report.rank, ", ",
+             bytes_text(static_cast<uint64_t>(report.file_bytes)), "\n");
+}
+
+ExitCode run_export_adapter(const ExportArguments& arguments, const Output& output) {
+  begin(output);
+  const ExportAdapterJob job{.edited = arguments.source,
+                             .model = arguments.model,
+                             .out = arguments.out,
+                             .if_exists = arguments.if_exists(),
+                             .format = arguments.format == adapter_format_name(AdapterFormat::kGguf)
+                                           ? AdapterFormat::kGguf
+                                           : AdapterFormat::kPeft,
+                             .dtype = parse_factor_type(arguments.dtype),
+                             .largest_rank = arguments.rank,
+                             .excess = arguments.exact ? ExcessRank::kRefuse : ExcessRank::kTruncate,
+                             .provenance = arguments.strip ? Provenance::kStripped : Provenance::kKept};
+  const AdapterReport report = export_adapter(job);
+  if (arguments.strip) log_warning(kLeaks);
+  if (output.json)
+    std::cout << to_json(report, job);
+  else if (!output.quiet)
+    std::cout << adapter_text(report, job);
+  return ExitCode::kOk;
+}
+
+ExitCode run_export_model(const ExportArguments& arguments, const Output& output) {
+  begin(output);
+  if (!arguments.strip)
+    throw ConfigError(
+        "lancet export model: expected --strip-provenance: what it is for is a copy without records; a "
+        "whole copy is made by cp -r");
+  const ExportModelJob job{.model = arguments.source, .out = arguments.out, .if_exists = arguments.if_exists()};
+  const ExportModelReport report = export_model(job);
+  log_warning(kLeaks);
+  if (output.json)
+    std::cout << to_json(report, job);
+  else if (!output.quiet)
+    std::cout << cat("\n  written: ", job.out.string(), ": ", join(report.files),
+                     "\n  left out: ", report.left_out.empty() ? "nothing" : join(report.left_out), "\n");
+  return ExitCode::kOk;
+}
+
+using Arguments = std::shared_ptr<ExportArguments>;
+
+void add_export_options(CLI::App& command, const Arguments& arguments, Output& output) {
+  add_option(command, "--out", arguments->out, "Folder to write").required().type("DIR");
+  add_flag(command, "--strip-provenance", arguments->strip, "Nothing but what programs load; see the warning");
+  add_flag(command, "--replace", arguments->replace, "An earlier output may be replaced, if all in it is lancet's");
+  add_output_options(command, output);
+}
+
+void add_export_adapter(CLI::App& app, Action& action) {
+  auto arguments = std::make_shared<ExportArguments>();
+  auto output = std::make_shared<Output>();
+  CLI::App& command = add_command(app, "adapter",
+                                  "The edits of an output as a LoRA adapter.\n"
+                                  "  lancet export adapter out/demo --out out/demo-adapter\n"
+                                  "  lancet export adapter out/demo --format gguf --out out/demo-gguf");
+  add_option(command, "edited", arguments->source, "Output of lancet edit").required().type("DIR");
+  add_option(command, "--format", arguments->format, "peft, or gguf for llama.cpp")
+      .one_of({adapter_format_name(AdapterFormat::kPeft), adapter_format_name(AdapterFormat::kGguf)})
+      .shows_default();
+  add_option(command, "--dtype", arguments->dtype, "Of the factors").one_of({"f32", "f16", "bf16"}).shows_default();
+  add_option(command, "--rank", arguments->rank, "At most; what is lost by it is shown").shows_default();
+  add_flag(command, "--exact", arguments->exact, "Refuse changes of a higher rank, rather than truncate them");
+  add_option(command, "--model", arguments->model, "What was edited, where it is not found").type("DIR");
+  add_export_options(command, arguments, *output);
+  on_choice(command, action, [=] { return run_export_adapter(*arguments, *output); });
+}
+
+void add_export_model(CLI::App& app, Action& action) {
+  auto arguments = std::make_shared<ExportArguments>();
+  auto output = std::make_shared<Output>();
+  CLI::App& command = add_command(app, "model",
+                                  "A copy of an output without the records of its edits.\n"
+                                  "  lancet export model out/demo --strip-provenance --out out/demo-bare");
+  add_option(command, "model", arguments->source, "Output of lancet edit in any form").required().type("DIR");
+  add_export_options(command, arguments, *output);
+  on_choice(command, action, [=] { return run_export_model(*arguments, *output); });
+}
+
+}  // namespace
+
+void add_export(CLI::App& app, Action& action) {
+  CLI::App& group = add_command_group(app, "export", "Edits for other programs; a model without its records.");
+  add_export_adapter(group, action);
+  add_export_model(group, action);
+}
+
+}  // namespace lancet::cli

@@ -1,0 +1,93 @@
+// `lancet merge`: the edits of several outputs in one.
+#include <algorithm>
+#include <cstdio>
+#include <iostream>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "commands.h"
+#include "edits/made_output.h"
+#include "lancet/core/strings.h"
+#include "lancet/core/words.h"
+#include "lancet/run/merge_job.h"
+#include "table.h"
+
+namespace lancet::cli {
+namespace {
+
+struct MergeArguments {
+  std::vector<std::string> edits, drop, overrides;
+  std::string model, out, prefer;
+  bool solve = false, replace = false;
+};
+
+/// Place of one of the outputs, as it was typed or counted from 1.
+size_t preferred(const MergeArguments& arguments) {
+  for (size_t i = 0; i < arguments.edits.size(); ++i)
+    if (arguments.prefer == arguments.edits[i] || arguments.prefer == std::to_string(i + 1)) return i;
+  throw ConfigError(
+      cat("--prefer ", arguments.prefer, ": expected one of the outputs, ", join(arguments.edits), ", or its number"));
+}
+
+void print_merge(const MergedOutput& merged, const MergeJob& job) {
+  for (const Conflict& conflict : merged.conflicts.conflicts)
+    std::cout << "  resolved: " << conflict_line(conflict, job.edits) << "\n";
+  if (!merged.dropped.empty())
+    std::cout << "  left out: " << counted(merged.dropped.size(), "edit") << ": " << one_line(join(merged.dropped), 70)
+              << "\n";
+  if (!merged.interference.empty()) {
+    std::vector<double> sizes;
+    const Interference* worst = &merged.interference.front();
+    for (const Interference& each : merged.interference) {
+      sizes.push_back(each.largest);
+      if (each.largest > worst->largest) worst = &each;
+    }
+    std::nth_element(sizes.begin(), sizes.begin() + static_cast<std::ptrdiff_t>(sizes.size() / 2), sizes.end());
+    std::cout << "  what the other parts do at an edit's key: " << percent(sizes[sizes.size() / 2])
+              << " of its change in the median, " << percent(worst->largest) << " for " << worst->id << " (layer "
+              << worst->layer << ")\n";
+  }
+  if (!merged.gives_up.empty()) std::cout << "  not each part by itself: " << merged.gives_up << "\n";
+}
+
+ExitCode run_merge(const MergeArguments& arguments, const Output& output, RankSession& session) {
+  MergeJob job{.edits = {arguments.edits.begin(), arguments.edits.end()},
+               .model = arguments.model,
+               .out = arguments.out,
+               .if_exists = arguments.replace ? IfExists::kReplace : IfExists::kError,
+               .drop = arguments.drop,
+               .solves = arguments.solve,
+               .overrides = arguments.overrides};
+  if (!arguments.prefer.empty()) job.prefer = preferred(arguments);
+  const MergedOutput merged = run_merge_job(job, session.communicator());
+  if (!session.communicator().is_root()) return ExitCode::kOk;
+  if (!output.quiet && !output.json) print_merge(merged, job);
+  return show_made(merged.made, output);
+}
+
+}  // namespace
+
+void add_merge(CLI::App& app, Action& action) {
+  auto arguments = std::make_shared<MergeArguments>();
+  auto output = std::make_shared<Output>();
+  auto ranks = std::make_shared<RankArguments>();
+  CLI::App& command = add_command(app, "merge",
+                                  "Join the edits of several outputs of one base model.\n"
+                                  "  lancet merge out/a out/b --out out/both --solve");
+  add_option(command, "edits", arguments->edits, "Outputs of lancet edit").type("DIR").required();
+  add_option(command, "--out", arguments->out, "Folder for the edited model").type("DIR").required();
+  add_option(command, "--prefer", arguments->prefer, "Whose edits stay where two are at odds: an output, or its number")
+      .type("DIR");
+  add_option(command, "--drop", arguments->drop, "Ids of edits that stay out").separated_by(',').type("ID,...");
+  add_flag(command, "--solve", arguments->solve, "Solve for all edits together instead of adding their changes");
+  add_option(command, "--to", arguments->model, "Base model; where the edits' base lay").type("DIR");
+  add_flag(command, "--replace", arguments->replace, "Replace an earlier output there");
+  add_made_overrides(command, arguments->overrides);
+  add_output_options(command, *output);
+  add_rank_options(command, *ranks);
+  on_choice(command, action, [=] {
+    return run_as_rank(*ranks, *output, [&](RankSession& session) { return run_merge(*arguments, *output, session); });
+  });
+}
+
+}  // namespace lancet::cli

@@ -1,0 +1,68 @@
+#include "gguf_names.h"
+
+#include <algorithm>
+#include <stdexcept>
+
+#include "lancet/core/error.h"
+#include "lancet/core/strings.h"
+
+namespace lancet {
+namespace {
+
+constexpr GgufFamily kGgufFamilies[] = {
+    {"LlamaForCausalLM", "llama", true}, {"MistralForCausalLM", "llama", true}, {"MixtralForCausalLM", "llama", true},
+    {"Qwen2ForCausalLM", "qwen2"},       {"Qwen3ForCausalLM", "qwen3"},         {"Qwen3MoeForCausalLM", "qwen3moe"},
+    {"Phi3ForCausalLM", "phi3"},         {"GemmaForCausalLM", "gemma"},         {"Gemma2ForCausalLM", "gemma2"},
+    {"Gemma3ForCausalLM", "gemma3"},     {"Olmo2ForCausalLM", "olmo2"},         {"GPT2LMHeadModel", "gpt2"},
+    {"GPTNeoXForCausalLM", "gptneox"},   {"StableLmForCausalLM", "stablelm"}};
+
+/// Of a matrix that several weights share the first one's kind says which it is.
+std::string_view stem_of(const LinearModule& module) {
+  const bool is_fused = module.parts.size() > 1;
+  switch (module.parts.front().spec.id.kind) {
+    case WeightKind::kQuery:
+      return is_fused ? "attn_qkv" : "attn_q";
+    case WeightKind::kKey:
+      return "attn_k";
+    case WeightKind::kValue:
+      return "attn_v";
+    case WeightKind::kAttnOut:
+      return "attn_output";
+    case WeightKind::kGate:
+      return is_fused ? "ffn_up" : "ffn_gate";  // gate and up in one have the name of the latter
+    case WeightKind::kUp:
+      return "ffn_up";
+    case WeightKind::kDown:
+      return "ffn_down";
+    default:
+      throw std::logic_error(module.name + ": no matrix of an adapter");
+  }
+}
+
+}  // namespace
+
+const GgufFamily& gguf_family(const ModelConfig& config) {
+  for (const std::string_view architecture : config.family->architectures)
+    for (const GgufFamily& family : kGgufFamilies)
+      if (family.architecture == architecture) return family;
+  std::vector<std::string> known;
+  for (const GgufFamily& family : kGgufFamilies) known.emplace_back(family.architecture);
+  throw ConfigError(cat("adapter for llama.cpp: expected a model of one of ", join(known), ", got ",
+                        config.family->name, ", which llama.cpp does not run; write an adapter of PEFT"));
+}
+
+std::string gguf_name(const LinearModule& module) {
+  const WeightSpec& spec = module.parts.front().spec;
+  if (spec.id.kind == WeightKind::kHead) return "output.weight";
+  return cat("blk.", spec.id.layer, ".", stem_of(module), spec.stored.tensors.size() > 1 ? "_exps" : "", ".weight");
+}
+
+std::string why_no_gguf(const ModelConfig&, const WeightSpec& spec) {
+  if (spec.shape.size() != 2) return "it is no matrix";
+  if (spec.id.kind == WeightKind::kEmbedding || spec.id.kind == WeightKind::kPositions)
+    return "it is a table of embeddings";
+  if (spec.id.kind == WeightKind::kRouter) return "it is a router";
+  return "";
+}
+
+}  // namespace lancet

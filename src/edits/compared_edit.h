@@ -1,0 +1,26 @@
+// What of an edit is compared with others: its texts, normalised.
+#pragma once
+
+#include <set>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "lancet/edits/conflicts.h"
+
+namespace lancet {
+
+struct ComparedEdit {
+  EditPlace place = {};
+  std::string subject = {}, relation = {}, target = {}, target_id = {};
+  std::string prompt = {};             ///< with "{}" in place of the subject
+  std::set<std::string> aliases = {};  ///< of the target
+  std::vector<TokenId> key_ids = {};   ///< up to the lookup; empty: there is none
+};
+
+/// Of all histories, batch by batch.
+std::vector<ComparedEdit> compared_edits(std::span<const EditHistory* const> histories);
+
+bool has_same_target(const ComparedEdit& one, const ComparedEdit& other);
+
+}  // namespace lancet

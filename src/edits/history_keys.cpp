@@ -1,0 +1,71 @@
+#include "history_keys.h"
+
+#include <algorithm>
+#include <set>
+
+#include "lancet/core/error.h"
+#include "lancet/core/strings.h"
+
+namespace lancet {
+namespace {
+
+using Columns = std::vector<std::vector<int64_t>>;
+
+/// What gives an edit its key: the tokens up to the subject's last one.
+std::vector<TokenId> ids_of_key(const EditRecord& edit) {
+  return {edit.prompt_ids.begin(), edit.prompt_ids.begin() + edit.lookup + 1};
+}
+
+bool has_equal_keys(const BatchEntry& entry) {
+  std::set<std::vector<TokenId>> known;
+  return !std::ranges::all_of(entry.edits,
+                              [&](const EditRecord& edit) { return known.insert(ids_of_key(edit)).second; });
+}
+
+[[noreturn]] void refuse(int64_t layer) {
+  throw ConfigError(cat("layer ", layer, ": which keys of the method's history are whose cannot be told from what is ",
+                        "stored; use --mode replay"));
+}
+
+}  // namespace
+
+std::string history_name(int64_t layer) { return cat("keys.", layer); }
+
+bool is_history(const std::string& name, const Tensor& tensor) {
+  return name.starts_with("keys.") && tensor.dim() == 2;
+}
+
+Columns history_columns(const EditedBatch& batch, const BatchEntry& entry, int64_t layer, int64_t n_columns) {
+  const auto n_edits = static_cast<int64_t>(entry.edits.size());
+  if (n_columns == n_edits && !has_equal_keys(entry)) {
+    Columns columns;
+    for (int64_t i = 0; i < n_edits; ++i) columns.push_back({i});
+    return columns;
+  }
+  // In rounds, one behind the other, each over its own targets: a change of targets that were not seen begins one, and
+  // has all of them, unless residual bounds left some for a later pass. Edits that were left out have no key.
+  Columns columns;
+  std::set<int64_t> seen;
+  std::set<std::vector<TokenId>> keys_seen;
+  for (const SolvedSystem& system : batch.systems) {
+    if (system.id.layer != layer) continue;
+    int64_t n_new = 0, n_new_of_known_keys = 0;
+    for (const std::vector<int64_t>& edits : system.edits) {
+      if (seen.contains(edits.front())) continue;
+      ++n_new;
+      n_new_of_known_keys += keys_seen.contains(ids_of_key(entry.edits[static_cast<size_t>(edits.front())]));
+    }
+    if (n_new == 0) continue;
+    if (n_new != static_cast<int64_t>(system.edits.size()) || (!seen.empty() && n_new_of_known_keys != n_new))
+      refuse(layer);
+    for (const std::vector<int64_t>& edits : system.edits) {
+      columns.push_back(edits);
+      seen.insert(edits.begin(), edits.end());
+      keys_seen.insert(ids_of_key(entry.edits[static_cast<size_t>(edits.front())]));
+    }
+  }
+  if (static_cast<int64_t>(columns.size()) != n_columns) refuse(layer);
+  return columns;
+}
+
+}  // namespace lancet

@@ -1,0 +1,267 @@
+"""Adapters for llama.cpp: names, shapes and orders of its file of the model, read by a plain reader of the format."""
+import importlib.util
+import struct
+
+import numpy as np
+import pytest
+import torch
+from engine import answer_jobs
+from family_checkpoints import VARIANTS, make_checkpoint
+from safetensors.torch import load_file, save_file
+from test_adapters import DEMO
+
+TYPES = {0: np.float32, 1: np.float16, 30: np.uint16}
+TEXT, NUMBER = 8, 6
+
+
+def read_gguf(path):
+    """Metadata, and tensors with the dimension of the file's last number first, by the format's definition (ggml, docs/gguf.md)."""
+    data, place = path.read_bytes(), 0
+
+    def take(form):
+        nonlocal place
+        place += struct.calcsize(form)
+        return struct.unpack_from("<" + form, data, place - struct.calcsize(form))[0]
+
+    def text():
+        nonlocal place
+        size = take("Q")
+        place += size
+        return data[place - size : place].decode()
+
+    assert data[:4] == b"GGUF"
+    place = 4
+    assert take("I") == 3
+    n_tensors, n_entries = take("Q"), take("Q")
+    metadata = {}
+    for _ in range(n_entries):
+        key, kind = text(), take("I")
+        metadata[key] = text() if kind == TEXT else take({NUMBER: "f"}[kind])
+    places = {}
+    for _ in range(n_tensors):
+        name = text()
+        shape = [take("Q") for _ in range(take("I"))]
+        places[name] = (shape[::-1], take("I"), take("Q"))
+    begin = (place + 31) // 32 * 32
+    tensors = {}
+    for name, (shape, kind, offset) in places.items():
+        assert offset % 32 == 0
+        raw = np.frombuffer(data, TYPES[kind], int(np.prod(shape)), begin + offset).reshape(shape)
+        tensors[name] = torch.from_numpy(raw.copy()).view(torch.bfloat16) if kind == 30 else torch.from_numpy(raw.copy())
+    return metadata, {name: tensor.double() for name, tensor in tensors.items()}
+
+
+def products(tensors, rank, alpha):
+    """Of each tensor of the model what llama.cpp adds to it: alpha / r times B A."""
+    names = sorted({name.rsplit(".lora_", 1)[0] for name in tensors})
+    assert len(tensors) == 2 * len(names)
+    found = {}
+    for name in names:
+        a, b = tensors[name + ".lora_a"], tensors[name + ".lora_b"]
+        assert a.shape[-2] == b.shape[-1] == rank
+        found[name] = alpha / b.shape[-1] * (b @ a)
+    return found
+
+
+def interleaved(change, heads):
+    """Llama's queries and keys: the halves of a head, which turn together, lie beside each other."""
+    size = len(change) // heads
+    row = [head * size + half * (size // 2) + i for head in range(heads) for i in range(size // 2) for half in range(2)]
+    return change[row]
+
+
+LLAMA = "model.layers.{}.{}.weight"
+
+
+def cases():
+    """Family -> llama.cpp's name of it, its changed weights [name, shape, name in the file, way to that tensor's rows]."""
+
+    def keep(change):
+        return change
+
+    def plain(module, name, layer=1, out=64, inputs=64, way=keep):
+        return (LLAMA.format(layer, module), (out, inputs), f"blk.{layer}.{name}.weight", way)
+
+    mlp = [plain("mlp.down_proj", "ffn_down", inputs=96), plain("mlp.gate_proj", "ffn_gate", out=96), plain("mlp.up_proj", "ffn_up", 2, out=96)]
+
+    def attention(head_dim, way=lambda heads: keep):
+        width = 4 * head_dim
+        return [
+            plain("self_attn.q_proj", "attn_q", out=width, way=way(4)),
+            plain("self_attn.k_proj", "attn_k", out=width // 2, way=way(2)),
+            plain("self_attn.v_proj", "attn_v", out=width // 2),
+            plain("self_attn.o_proj", "attn_output", inputs=width),
+        ]
+
+    def turned(heads):
+        return lambda change: interleaved(change, heads)
+
+    yield "mistral_head_dim", "llama", mlp + attention(24, turned) + [("lm_head.weight", (4096, 64), "output.weight", keep)]
+    yield "qwen2", "qwen2", mlp + attention(16)
+    yield "qwen3", "qwen3", mlp + attention(24)
+    yield "gemma", "gemma", mlp + attention(24)
+    yield "gemma2", "gemma2", mlp + attention(24)
+    yield "gemma3", "gemma3", mlp + attention(24)
+    yield "olmo2", "olmo2", mlp + attention(16)
+    yield "stablelm", "stablelm", mlp + attention(16)
+
+
+def rows_at(begin, size):
+    def put(change):
+        whole = torch.zeros(size, change.shape[1], dtype=change.dtype)
+        whole[begin : begin + len(change)] = change
+        return whole
+
+    return put
+
+
+FUSED = {
+    "phi3": (
+        "phi3",
+        [
+            ("model.layers.1.self_attn.qkv_proj.weight[k]", (32, 64), "blk.1.attn_qkv.weight", rows_at(64, 128)),
+            ("model.layers.2.mlp.gate_up_proj.weight[gate]", (96, 64), "blk.2.ffn_up.weight", rows_at(0, 192)),
+            ("model.layers.1.mlp.gate_up_proj.weight[up]", (96, 64), "blk.1.ffn_up.weight", rows_at(96, 192)),
+            ("model.layers.1.mlp.down_proj.weight", (64, 96), "blk.1.ffn_down.weight", rows_at(0, 64)),
+        ],
+    ),
+    "gpt2": (
+        "gpt2",
+        [
+            ("transformer.h.2.attn.c_attn.weight[v]", (64, 64), "blk.2.attn_qkv.weight", rows_at(128, 192)),
+            ("transformer.h.1.attn.c_proj.weight", (64, 64), "blk.1.attn_output.weight", rows_at(0, 64)),
+            ("transformer.h.1.mlp.c_fc.weight", (256, 64), "blk.1.ffn_up.weight", rows_at(0, 256)),
+            ("transformer.h.1.mlp.c_proj.weight", (64, 256), "blk.1.ffn_down.weight", rows_at(0, 64)),
+        ],
+    ),
+    # head by head in the checkpoint, all queries, all keys, all values in llama.cpp's file
+    "neox": (
+        "gptneox",
+        [
+            ("gpt_neox.layers.1.attention.query_key_value.weight[k]", (64, 64), "blk.1.attn_qkv.weight", rows_at(64, 192)),
+            ("gpt_neox.layers.2.attention.query_key_value.weight[q]", (64, 64), "blk.2.attn_qkv.weight", rows_at(0, 192)),
+            ("gpt_neox.layers.1.attention.dense.weight", (64, 64), "blk.1.attn_output.weight", rows_at(0, 64)),
+            ("gpt_neox.layers.1.mlp.dense_h_to_4h.weight", (160, 64), "blk.1.ffn_up.weight", rows_at(0, 160)),
+            ("gpt_neox.layers.1.mlp.dense_4h_to_h.weight", (64, 160), "blk.1.ffn_down.weight", rows_at(0, 64)),
+        ],
+    ),
+}
+PLAIN = {name: (architecture, weights) for name, architecture, weights in cases()}
+
+
+def expert_cases():
+    def pile(count, axis):
+        return lambda change: torch.stack(change.chunk(count, axis))
+
+    def experts(pattern, count, gate, up, down, width):
+        name = "model.layers.1." + pattern + "{}.weight"
+        return [
+            (name.format(gate), (count * width, 64), "blk.1.ffn_gate_exps.weight", pile(count, 0)),
+            (name.format(up), (count * width, 64), "blk.1.ffn_up_exps.weight", pile(count, 0)),
+            (name.format(down), (64, count * width), "blk.1.ffn_down_exps.weight", pile(count, 1)),
+        ]
+
+    return {
+        "qwen3_moe": ("qwen3moe", experts("mlp.experts.*.", 6, "gate_proj", "up_proj", "down_proj", 40)),
+        "mixtral": ("llama", experts("block_sparse_moe.experts.*.", 5, "w1", "w3", "w2", 96)),
+    }
+
+
+ALL = PLAIN | FUSED | expert_cases()
+ROUNDING = {"F32": 1e-13, "BF16": 1e-4, "F16": 1e-6}  # NMSE that rounding the factors may leave
+
+
+def write(folder, changes, scratch, **options):
+    save_file({key: tensor.contiguous() for key, tensor in changes.items()}, scratch / "changes.safetensors")
+    job = dict(model=str(folder), changes=str(scratch / "changes.safetensors"), out=str(scratch / "a.gguf"), options=options, gguf=True)
+    return answer_jobs("adapter_files", {"a": job}, scratch)["a"]
+
+
+def random_changes(weights):
+    generator = torch.Generator().manual_seed(17)
+    files, expected = {}, {}
+    for name, (out, inputs), target, way in weights:
+        left, right = torch.randn(out, 3, generator=generator), torch.randn(3, inputs, generator=generator)
+        files |= {f"{name}|0|left": left, f"{name}|0|right": right}
+        change = way(left.double() @ right.double())
+        assert target not in expected
+        expected[target] = change
+    return files, expected
+
+
+@pytest.mark.parametrize(("name", "dtype"), [*(("demo", dtype) for dtype in ROUNDING), *((name, "F32") for name in ALL)])
+def test_the_file_changes_what_the_weights_do(name, dtype, tmp_path):
+    if name == "demo":
+        folder, architecture = DEMO, "llama"
+        way = {"q": lambda change: interleaved(change, 8), "k": lambda change: interleaved(change, 4), "down": lambda change: change}
+        shapes = {"q": (256, 256), "k": (128, 256), "down": (256, 768)}
+        modules = {"q": ("self_attn.q_proj", "attn_q"), "k": ("self_attn.k_proj", "attn_k"), "down": ("mlp.down_proj", "ffn_down")}
+        weights = [(LLAMA.format(7, modules[k][0]), shapes[k], f"blk.7.{modules[k][1]}.weight", way[k]) for k in modules]
+    else:
+        architecture, weights = ALL[name]
+        folder = make_checkpoint(name, tmp_path / "base", DEMO)
+    files, expected = random_changes(weights)
+    report = write(folder, files, tmp_path, dtype=dtype)
+    assert "error" not in report, report
+    metadata, tensors = read_gguf(tmp_path / "a.gguf")
+    rank = report["rank"]
+    assert metadata == {"general.architecture": architecture, "general.type": "adapter", "adapter.type": "lora", "adapter.lora.alpha": rank}
+    found = products(tensors, rank, metadata["adapter.lora.alpha"])
+    assert sorted(found) == sorted(expected)
+    for target, change in expected.items():
+        assert found[target].shape == change.shape, target
+        error = ((found[target] - change).square().sum() / change.square().sum()).item()
+        assert error <= ROUNDING[dtype], (target, error)
+    stored = load_file(folder / "model.safetensors")
+    sizes = {tuple(tensor.shape) for tensor in stored.values()} | {tuple(tensor.T.shape) for tensor in stored.values() if tensor.dim() == 2}
+    assert all(tuple(change.shape[-2:]) in sizes for change in found.values())
+    if importlib.util.find_spec("gguf"):
+        check_with_gguf(tmp_path / "a.gguf", metadata, tensors)
+
+
+def check_with_gguf(path, metadata, tensors):
+    """The package of llama.cpp's authors reads the same; its writer knows the architecture and the names."""
+    import gguf
+
+    reader = gguf.GGUFReader(path)
+    assert {key: reader.fields[key].contents() for key in metadata} == metadata
+    assert [tensor.name for tensor in reader.tensors] == list(tensors)
+    for tensor in reader.tensors:
+        assert list(tensor.shape[::-1]) == list(tensors[tensor.name].shape)
+        if tensor.tensor_type != gguf.GGMLQuantizationType.BF16:
+            assert np.array_equal(np.asarray(tensor.data, np.float64), tensors[tensor.name].numpy())
+    architecture = {name: arch for arch, name in gguf.MODEL_ARCH_NAMES.items()}[metadata["general.architecture"]]
+    known = {gguf.TENSOR_NAMES[kind].format(bid=layer) + ".weight" for kind in gguf.MODEL_TENSORS[architecture] for layer in range(8)}
+    assert {name.rsplit(".lora_", 1)[0] for name in tensors} <= known
+
+
+def test_unchanged_experts_are_zeros(tmp_path):
+    architecture, weights = ALL["qwen3_moe"]
+    folder = make_checkpoint("qwen3_moe", tmp_path / "base", DEMO)
+    files, _ = random_changes(weights[:1])
+    name = weights[0][0]
+    files[f"{name}|0|left"][:40] = 0
+    report = write(folder, files, tmp_path)
+    _, tensors = read_gguf(tmp_path / "a.gguf")
+    assert sorted(tensors) == ["blk.1.ffn_gate_exps.weight.lora_a", "blk.1.ffn_gate_exps.weight.lora_b"], report
+    change = products(tensors, report["rank"], report["rank"])["blk.1.ffn_gate_exps.weight"]
+    assert change[0].norm() == 0 and all(change[e].norm() > 0 for e in range(1, 6))
+
+
+def test_what_llama_cpp_cannot_load_is_refused_by_name(tmp_path):
+    folder = make_checkpoint("gptj", tmp_path / "base", DEMO)
+    answer = write(folder, {"transformer.h.1.mlp.fc_out.weight|0|full": torch.ones(64, 256)}, tmp_path)
+    assert answer["exit_code"] == 2 and "GPT-J" in answer["error"] and "adapter of PEFT" in answer["error"], answer
+    moe = make_checkpoint("qwen3_moe", tmp_path / "moe", DEMO)
+    files = {"model.embed_tokens.weight|0|full": torch.ones(4096, 64), "model.layers.1.mlp.gate.weight|0|full": torch.ones(6, 64)}
+    answer = write(moe, files | {"model.norm.weight|0|full": torch.ones(64, 1)}, tmp_path)
+    assert answer["exit_code"] == 2, answer
+    for part in ("llama.cpp", "model.embed_tokens.weight: it is a table of embeddings", "mlp.gate.weight: it is a router", "model.norm.weight: it is no matrix"):
+        assert part in answer["error"], answer
+    assert not (tmp_path / "a.gguf").exists()
+
+
+def test_every_family_is_known_or_refused():
+    """A family that is added is decided upon here."""
+    known = {"llama", "mistral", "mixtral", "qwen2", "qwen3", "qwen3_moe", "phi3", "gemma", "gemma2", "gemma3_text", "olmo2", "gpt2", "gpt_neox", "stablelm"}
+    assert {variant.family for variant in VARIANTS.values()} | {"llama"} == known | {"gptj"}
