@@ -125,15 +125,24 @@ def names_below(folder):
     return sorted(str(path.relative_to(folder)) for path in folder.rglob("*"))
 
 
-def journal_without_times(path, place):
-    """What a journal says, but for when, in how many seconds, and where: those, and the hashes they are in, differ from run to run."""
-    entries = [json.loads(line)["entry"] for line in path.read_text().splitlines()]
-    for entry in entries:
+def journal_without_times(path):
+    """What a journal says, but for when, in how many seconds, where, and how values came about (some are taken from an interrupted
+    run): those, and the hashes they are in, differ from run to run. A run that goes on elsewhere has a setting of its own there."""
+    entries, settings = [], []
+    for line in path.read_text().splitlines():
+        entry = json.loads(re.sub(r"(/[\w.-]+)+/", "PLACE/", line))["entry"]
+        if entry["kind"] == "batch":
+            entry["report"]["outcome"].pop("values")
+            entry["setting"] = settings[entry["setting"]]
         for timed in [entry, entry.get("report", {}), *entry.get("edits", [])]:
             for key in ("when", "seconds"):
                 if isinstance(timed, dict):
                     timed.pop(key, None)
-    return json.dumps(entries).replace(str(place), "PLACE").encode()
+        if entry["kind"] == "setting":
+            settings.append(entry)
+        elif entry["kind"] != "end":
+            entries.append(entry)
+    return json.dumps(entries).encode()
 
 
 def contents(folder):
@@ -141,7 +150,7 @@ def contents(folder):
     hashes = {}
     for path in sorted(folder.rglob("*")):
         if path.suffix in (".safetensors", ".jsonl"):
-            text = journal_without_times(path, folder.parent) if path.name == "journal.jsonl" else path.read_bytes()
+            text = journal_without_times(path) if path.name == "journal.jsonl" else path.read_bytes()
             hashes[str(path.relative_to(folder))] = hashlib.sha256(text).hexdigest()
     return hashes
 
