@@ -44,7 +44,7 @@ def test_bash_completes(lancet):
     assert complete(lancet, "edit", "a") == ["a job.yaml"]
     assert complete(lancet, "generate", "--prompt", "") == []
     assert complete(lancet, "generate", "--prompt", "edit", "--bes") == ["--beside"]
-    assert complete(lancet, "launch", "-n", "4", "--", "") == ["compare", "edit", "eval", "stats", "trace"]
+    assert complete(lancet, "launch", "-n", "4", "--", "") == ["apply", "compare", "edit", "eval", "merge", "stats", "trace", "undo"]
     assert complete(lancet, "launch", "-n", "4", "--", "ed") == ["edit"]
     assert complete(lancet, "launch", "-n", "4", "--", "edit", "--reh") == ["--rehearse"]
     assert complete(lancet, "import", "hparams", "--met") == ["--method"]

@@ -62,7 +62,8 @@ class CompareJobs : public ::testing::Test {
 
   /// A report without what differs from run to run.
   Json lasting(Json report) const {
-    for (const char* key : {"seconds", "peak_bytes", "stage_peak_bytes", "statistics", "run"}) report.erase(key);
+    for (const char* key : {"seconds", "peak_bytes", "stage_peak_bytes", "statistics", "run", "journal"})
+      report.erase(key);
     for (Json& batch : report["batches"]) batch.erase("seconds");
     return report;
   }
