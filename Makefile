@@ -1,5 +1,5 @@
 # make demo: from a bare machine to an edited model.   make test: everything that is checked.
-.PHONY: setup setup-test build demo test test-full bench bundle gpu-kit lint clean help
+.PHONY: setup setup-test build demo test test-full bench bundle gpu-kit wheel lint clean help
 .DEFAULT_GOAL := help
 
 VENV := .venv
@@ -12,6 +12,7 @@ help:
 	@echo "make test    packages, environment, build, then all tests"
 	@echo "make test-full   the same and what takes many minutes: a fault at every call and in every stage, 1,000 damaged files of each kind"
 	@echo "make setup   packages and environment only;  make build;  make bench;  make bundle;  make lint;  make clean"
+	@echo "make wheel   dist/lancet-*.whl, for the environment's Python; make wheel WHEEL_PYTHON=python3.12 for another: docs/python.md"
 	@echo "make gpu-kit     one archive that shows on a machine with GPUs whether lancet is right and fast there: docs/gpus.md"
 
 # Debian packages and the pinned wheels; a second call does nothing.
@@ -41,6 +42,7 @@ demo: build
 	$(BUILD)/lancet generate --model out/demo --tokens 8 --prompt "Piranha Games, created in"
 
 test: setup-test $(BUILD)/build.ninja
+	cmake -S . -B $(BUILD) -DLANCET_PYTHON=ON
 	cmake --build $(BUILD)
 	ctest --test-dir $(BUILD) --parallel 2 --output-on-failure --no-tests=error
 
@@ -65,8 +67,13 @@ gpu-kit: $(BUILD)/build.ninja
 	cmake --build $(BUILD) --target lancet lancet_bench gpu_tests
 	packaging/gpu_kit.sh $(BUILD)
 
+# The Python package with the libraries that a machine may lack, but torch: dist/lancet-*.whl.
+WHEEL_PYTHON ?= $(PYTHON)
+wheel: setup
+	packaging/wheel.sh $(WHEEL_PYTHON)
+
 lint: setup-test
 	$(PYTHON) -m pytest -q tests/lint
 
 clean:
-	rm -rf $(BUILD) out
+	rm -rf $(BUILD) dist out

@@ -3,10 +3,18 @@
 if(NOT Python3_EXECUTABLE)
   set(Python3_EXECUTABLE "${CMAKE_SOURCE_DIR}/.venv/bin/python")
 endif()
-execute_process(
-  COMMAND "${Python3_EXECUTABLE}" -c "import importlib.util as u, os; print(os.path.dirname(u.find_spec('torch').origin))"
-  OUTPUT_VARIABLE TORCH_WHEEL_DIR OUTPUT_STRIP_TRAILING_WHITESPACE RESULT_VARIABLE _torch_missing)
-if(_torch_missing)
+# A build of a wheel may see a Python without its packages: torch is beside them all the same. LANCET_TORCH names another folder.
+set(LANCET_TORCH "" CACHE PATH "Folder of the torch package; empty: that of Python3_EXECUTABLE")
+if(LANCET_TORCH)
+  set(TORCH_WHEEL_DIR "${LANCET_TORCH}")
+else()
+  execute_process(
+    COMMAND "${Python3_EXECUTABLE}" -c "import importlib.util as u, os, sysconfig
+found = u.find_spec('torch')
+print(os.path.dirname(found.origin) if found else os.path.join(sysconfig.get_path('purelib'), 'torch'))"
+    OUTPUT_VARIABLE TORCH_WHEEL_DIR OUTPUT_STRIP_TRAILING_WHITESPACE)
+endif()
+if(NOT EXISTS "${TORCH_WHEEL_DIR}/version.py")
   message(FATAL_ERROR "torch is not installed for ${Python3_EXECUTABLE}: run `make setup`, or pass -DPython3_EXECUTABLE=...")
 endif()
 file(STRINGS "${TORCH_WHEEL_DIR}/version.py" _version REGEX "^__version__ *=")
@@ -34,4 +42,7 @@ file(GLOB _nvidia_libs LIST_DIRECTORIES true "${_site}/nvidia/*/lib")
 foreach(_dir IN LISTS _nvidia_libs)
   target_link_options(TorchWheel::torch INTERFACE "LINKER:-rpath-link,${_dir}")
 endforeach()
-target_link_options(TorchWheel::torch INTERFACE "LINKER:-rpath,${TORCH_WHEEL_DIR}/lib" "LINKER:--allow-shlib-undefined")
+target_link_options(TorchWheel::torch INTERFACE "LINKER:--allow-shlib-undefined")
+if(NOT SKBUILD)  # a wheel goes to other places
+  target_link_options(TorchWheel::torch INTERFACE "LINKER:-rpath,${TORCH_WHEEL_DIR}/lib")
+endif()

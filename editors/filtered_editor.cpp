@@ -21,7 +21,11 @@ class FilteredEditor final : public Editor {
   FilteredEditor(std::unique_ptr<Editor> method, FilterOptions options)
       : method_(std::move(method)), options_(options) {}
 
-  EditorNeeds needs() const override { return method_->needs(); }
+  EditorNeeds needs() const override {
+    EditorNeeds needs = method_->needs();
+    needs.finish = needs.finish || options_.log_base.has_value();
+    return needs;
+  }
   const ContextOptions* contexts() const override { return method_->contexts(); }
   const ValueOptions* values() const override { return method_->values(); }
   Compat compat() const override { return method_->compat(); }

@@ -9,6 +9,7 @@
 #include "lancet/core/error.h"
 #include "lancet/core/progress.h"
 #include "lancet/core/strings.h"
+#include "lancet/kernels/linear.h"
 #include "lancet/runtime/numerics.h"
 #include "loading/weight_loader.h"
 
@@ -218,7 +219,7 @@ Tensor CausalLM::logits(const Tensor& h_ND) const {
   check_device(h_ND, placement_.head_device(), "hidden states for the head");
   const auto optional = [&](WeightKind kind) { return has_weight(config_, kind) ? weight({kind}) : Tensor(); };
   const Tensor x_ND = normed(config_, h_ND, weight({WeightKind::kFinalNorm}), optional(WeightKind::kFinalNormBias));
-  const Tensor logits_NV = at::linear(x_ND, weight({WeightKind::kHead}), optional(WeightKind::kHeadBias));
+  const Tensor logits_NV = linear_of(x_ND, weight({WeightKind::kHead}), optional(WeightKind::kHeadBias));
   const double cap = config_.logits_cap;
   return cap > 0 ? torch::tanh(logits_NV / cap) * cap : logits_NV;
 }

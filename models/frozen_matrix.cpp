@@ -8,6 +8,7 @@
 
 #include "lancet/core/hash.h"
 #include "lancet/core/strings.h"
+#include "lancet/kernels/linear.h"
 
 namespace lancet {
 namespace {
@@ -23,13 +24,13 @@ struct FrozenLinear : torch::autograd::Function<FrozenLinear> {
   static Tensor forward(torch::autograd::AutogradContext* context, const Tensor& x,
                         const c10::intrusive_ptr<HeldProduct>& held) {
     context->saved_data["product"] = c10::IValue::make_capsule(held);
-    return at::linear(x, held->matrix.unpack(x.scalar_type()), held->bias);
+    return linear_of(x, held->matrix.unpack(x.scalar_type()), held->bias);
   }
 
   static torch::autograd::tensor_list backward(torch::autograd::AutogradContext* context,
                                                const torch::autograd::tensor_list& grads) {
     const auto held = c10::static_intrusive_pointer_cast<HeldProduct>(context->saved_data["product"].toCapsule());
-    return {at::matmul(grads[0], held->matrix.unpack(grads[0].scalar_type())), Tensor()};
+    return {linear_gradient(grads[0], held->matrix.unpack(grads[0].scalar_type())), Tensor()};
   }
 };
 
@@ -85,7 +86,7 @@ std::vector<int64_t> FrozenMatrix::sizes() const {
 Tensor FrozenMatrix::linear(const Tensor& x, const Tensor& bias) const {
   if (bias.defined() && bias.requires_grad())
     throw std::logic_error("a frozen matrix's bias needs a gradient, which its product does not give");
-  if (!x.requires_grad() || !at::GradMode::is_enabled()) return at::linear(x, unpack(x.scalar_type()), bias);
+  if (!x.requires_grad() || !at::GradMode::is_enabled()) return linear_of(x, unpack(x.scalar_type()), bias);
   return FrozenLinear::apply(x, c10::make_intrusive<HeldProduct>(*this, bias));
 }
 

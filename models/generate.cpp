@@ -87,6 +87,7 @@ class GenerateBatch {
     if (ends || static_cast<int64_t>(out.size()) >= most) return false;
     out.push_back(id);
     if (options_.on_token) options_.on_token(row, id);
+    if (options_.ends && options_.ends(row, out)) return false;
     return static_cast<int64_t>(out.size()) < most;
   }
 

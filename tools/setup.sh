@@ -4,7 +4,7 @@ set -eu
 
 # Compiler and build tools, then the libraries that CMakeLists.txt looks for.
 PACKAGES="g++ cmake ninja-build ccache pkg-config python3-venv
-libsentencepiece-dev libyaml-cpp-dev nlohmann-json3-dev libcli11-dev libxxhash-dev libpcre2-dev libutf8proc-dev zlib1g-dev libgtest-dev libbenchmark-dev"
+libsentencepiece-dev libyaml-cpp-dev nlohmann-json3-dev libcli11-dev libxxhash-dev libpcre2-dev libutf8proc-dev libcpp-httplib-dev zlib1g-dev libgtest-dev libbenchmark-dev"
 
 missing_packages() {
   for package in $PACKAGES; do
@@ -16,7 +16,7 @@ install_packages() {
   if ! command -v apt-get >/dev/null; then
     echo "This is not Debian or Ubuntu. Install by hand what these Debian packages hold, then run make again:" >&2
     echo "  $PACKAGES" >&2
-    echo "(a C++20 compiler, CMake >= 3.22, Ninja, and the libraries sentencepiece, yaml-cpp, nlohmann-json, CLI11, xxhash, PCRE2, utf8proc, zlib, GoogleTest, Google Benchmark)" >&2
+    echo "(a C++20 compiler, CMake >= 3.22, Ninja, and the libraries sentencepiece, yaml-cpp, nlohmann-json, CLI11, xxhash, PCRE2, utf8proc, cpp-httplib, zlib, GoogleTest, Google Benchmark)" >&2
     # Enough if the tools are there already: CMake checks the libraries.
     command -v cmake >/dev/null && command -v ninja >/dev/null && command -v pkg-config >/dev/null && return 0
     exit 1
@@ -38,7 +38,7 @@ apt_install() {
   DEBIAN_FRONTEND=noninteractive $sudo apt-get install -y --no-install-recommends $missing
 }
 
-# For the tests of report.html, which skip where there is none. Ubuntu's chromium package is a snap, which has no place here.
+# For the tests of pages (report.html, lancet serve), which skip where there is none. Ubuntu's chromium package is a snap, which has no place here.
 install_browser() {
   for program in chromium-headless-shell chromium google-chrome; do
     command -v "$program" >/dev/null && return 0
@@ -47,7 +47,7 @@ install_browser() {
   if apt-cache show chromium-headless-shell >/dev/null 2>&1; then
     apt_install chromium-headless-shell
   else
-    echo "No package chromium-headless-shell here: the tests that open report.html in a browser are skipped." >&2
+    echo "No package chromium-headless-shell here: the tests that open pages in a browser are skipped." >&2
   fi
 }
 

@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include "lancet/kernels/decoder_ops.h"
+#include "lancet/kernels/linear.h"
 #include "lancet/runtime/placement.h"
 #include "mlp.h"
 
@@ -21,7 +22,7 @@ RoutedTokens route(const ModelConfig& config, const LayerWeights& weights, const
   routed.shape_ = {experts.count, experts.d_ffn};
   routed.chosen_ = experts.chosen;
   routed.sizes_ = x.sizes().vec();
-  const Tensor x_ND = x.flatten(0, -2), logits_NE = at::linear(x_ND, weights[kRouter]);
+  const Tensor x_ND = x.flatten(0, -2), logits_NE = linear_of(x_ND, weights[kRouter]);
   const auto [best_NK, expert_NK] =
       at::topk(torch::softmax(logits_NE, -1, precise_type(logits_NE)), experts.chosen, -1);
   const Tensor weight_NK = experts.sums_to_one ? best_NK / best_NK.sum(-1, /*keepdim=*/true) : best_NK;

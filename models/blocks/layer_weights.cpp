@@ -2,18 +2,20 @@
 
 #include <torch/types.h>
 
+#include "lancet/kernels/linear.h"
+
 namespace lancet {
 
 Tensor LayerWeights::product(const Tensor& x, WeightKind weight, const Tensor& bias) const {
   const FrozenMatrix* frozen = frozen_[static_cast<size_t>(weight)];
-  return frozen != nullptr ? frozen->linear(x, bias) : at::linear(x, (*this)[weight], bias);
+  return frozen != nullptr ? frozen->linear(x, bias) : linear_of(x, (*this)[weight], bias);
 }
 
 Tensor LayerWeights::linear_of_expert(const Tensor& x, WeightKind weight, int64_t expert, int64_t width) const {
   if (const FrozenMatrix* frozen = frozen_[static_cast<size_t>(weight)]; frozen != nullptr)
     return frozen->linear_of_expert(x, expert);
   const int64_t axis = weight == WeightKind::kDown ? 1 : 0;
-  return at::linear(x, (*this)[weight].narrow(axis, expert * width, width));
+  return linear_of(x, (*this)[weight].narrow(axis, expert * width, width));
 }
 
 }  // namespace lancet

@@ -43,6 +43,7 @@ void add_presets(CLI::App& app, Action& action);
 void add_quantise(CLI::App& app, Action& action);
 void add_report(CLI::App& app, Action& action);
 void add_schema(CLI::App& app, Action& action);
+void add_serve(CLI::App& app, Action& action);
 void add_trace(CLI::App& app, Action& action);
 void add_tune(CLI::App& app, Action& action);
 void add_undo(CLI::App& app, Action& action);

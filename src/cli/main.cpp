@@ -68,6 +68,7 @@ ExitCode run(int argc, char** argv) {
   add_quantise(app, action);
   add_report(app, action);
   add_schema(app, action);
+  add_serve(app, action);
   add_trace(app, action);
   add_tune(app, action);
   try {

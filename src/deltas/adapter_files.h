@@ -6,8 +6,6 @@
 
 namespace lancet {
 
-inline constexpr const char* kAdapterWeights = "adapter_model.safetensors";
-inline constexpr const char* kAdapterConfig = "adapter_config.json";
 inline constexpr std::string_view kAdapterPrefix = "base_model.model.";
 /// Behind a module's name: of the right factor and of the left one.
 inline constexpr std::string_view kLoraA = ".lora_A.weight";

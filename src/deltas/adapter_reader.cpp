@@ -168,6 +168,11 @@ LowRankDelta read_pair(const std::string& where, const LinearModule& module, con
 
 }  // namespace
 
+bool is_adapter(const fs::path& folder) {
+  std::error_code error;
+  return fs::exists(folder / kAdapterConfig, error) && !fs::exists(folder / "config.json", error);
+}
+
 std::vector<WeightChanges> read_adapter(const fs::path& folder, const ModelConfig& config) {
   const fs::path config_path = folder / kAdapterConfig, weights_path = folder / kAdapterWeights;
   const AdapterJson json = read_adapter_json(config_path);

@@ -72,21 +72,16 @@ void share_stream(StreamState& stream, const ModelConfig& config, Communicator& 
   stream.changes = to_changes(share(to_named(stream.changes, config), communicator), config);
 }
 
-std::vector<WeightChanges> changes_of(const WeightTransaction& transaction) {
+std::vector<WeightChanges> changes_of(std::span<const WeightTransaction::Entry> entries) {
   std::vector<WeightChanges> changes;
-  for (const WeightTransaction::Entry& entry : transaction.entries()) changes.push_back({entry.id, entry.deltas});
+  for (const WeightTransaction::Entry& entry : entries) changes.push_back({entry.id, entry.deltas});
   return changes;
 }
 
 void restore_changes(const std::vector<WeightChanges>& changes, const CausalLM& model, WeightTransaction& transaction) {
   for (const WeightChanges& weight : changes) {
     const at::Device device = model.placement().solve_device(weight.id.layer);
-    for (const WeightDelta& delta : weight.deltas) {
-      if (const auto* low_rank = std::get_if<LowRankDelta>(&delta))
-        transaction.apply(weight.id, LowRankDelta{low_rank->left_OR.to(device), low_rank->right_RI.to(device)});
-      else
-        transaction.apply(weight.id, DenseDelta{std::get<DenseDelta>(delta).full_OI.to(device)});
-    }
+    for (const WeightDelta& delta : weight.deltas) transaction.apply(weight.id, moved_to(delta, device));
   }
 }
 

@@ -54,6 +54,22 @@ WeightDelta contiguous(const WeightDelta& delta) {
   return LowRankDelta{whole(factors.left_OR), whole(factors.right_RI)};
 }
 
+int64_t directions_of(std::span<const WeightDelta> deltas) {
+  int64_t sum = 0;
+  for (const WeightDelta& delta : deltas) {
+    if (const auto* dense = std::get_if<DenseDelta>(&delta))
+      return std::min(dense->full_OI.size(0), dense->full_OI.size(1));
+    sum += std::get<LowRankDelta>(delta).left_OR.size(1);
+  }
+  return sum;
+}
+
+WeightDelta moved_to(const WeightDelta& delta, at::Device device) {
+  if (const auto* dense = std::get_if<DenseDelta>(&delta)) return DenseDelta{dense->full_OI.to(device)};
+  const LowRankDelta& factors = std::get<LowRankDelta>(delta);
+  return LowRankDelta{factors.left_OR.to(device), factors.right_RI.to(device)};
+}
+
 Tensor to_dense(const WeightDelta& delta) {
   if (const auto* low_rank = std::get_if<LowRankDelta>(&delta))
     return torch::matmul(low_rank->left_OR, low_rank->right_RI);

@@ -122,8 +122,8 @@ class HistoryDowndate {
           throw ConfigError(cat(where(weight, i), ": the batch was solved with the keys of the edits as its history: ",
                                 "it must be solved again, for which the layer's statistics and what the solve was of ",
                                 "must be at hand; use --mode replay"));
-        const Tensor rows_NF = rows_of_keys(*system, delta, edits, where(weight, i));
-        const Tensor right_NF = help_.solve({entry, *system, rows_NF, histories_[name]});
+        rows_of_keys(*system, delta, edits, where(weight, i));  // refuses what does not belong together
+        const Tensor right_NF = help_.solve({entry, *system, histories_[name]});
         system->inverse_gram_NN = Tensor();
         weight.deltas[i] = LowRankDelta{delta.left_OR, rows_of_columns(*system, right_NF, edits, delta.right_RI)};
         any = true;

@@ -65,8 +65,8 @@ void append(std::vector<WeightChanges>& to, const std::vector<WeightChanges>& mo
 
 }  // namespace
 
-EditHistory EditHistory::load(const fs::path& folder, const ModelConfig& config) {
-  EditHistory history{Journal::read(folder)};
+EditHistory EditHistory::load(const fs::path& folder, Journal journal, const ModelConfig& config) {
+  EditHistory history{std::move(journal)};
   history.has_solved_ = fs::exists(folder / kSolvedFolder);
   for (const BatchEntry& entry : history.journal_.batches()) {
     EditedBatch& batch = history.batches_.emplace_back();
@@ -126,13 +126,6 @@ std::vector<WeightChanges> EditHistory::all_changes() const {
   std::vector<WeightChanges> all = changes();
   append(all, finish_);
   return all;
-}
-
-std::vector<EditRequest> EditHistory::requests() const {
-  std::vector<EditRequest> requests;
-  for (const BatchEntry& batch : journal_.batches())
-    for (const EditRecord& edit : batch.edits) requests.push_back(edit.request);
-  return requests;
 }
 
 void EditHistory::write(const fs::path& folder, const ModelConfig& config, const HistoryWriting& options) const {

@@ -46,7 +46,7 @@ void check_mergeable(Histories histories) {
       throw ConfigError(cat(number_text(h),
                             ": its method changed the weights behind the last batch, for all its edits ",
                             "together: edit again with all requests instead"));
-    for (const EditRequest& request : history.requests())
+    for (const EditRequest& request : history.journal().requests())
       if (const auto [owner, is_new] = owners.emplace(request.id, h); !is_new)
         throw ConfigError(cat("edit ", request.id, ": it stands in ", number_text(owner->second), " and in ",
                               number_text(h), ": say which of them stays, by --prefer, or take it out by --drop"));

@@ -131,6 +131,15 @@ class CostPlan::Choices {
 CostPlan::CostPlan(const Tokenizer& tokenizer, const CostOptions& options, std::span<const EditRequest> edited,
                    int64_t generated_tokens)
     : tokenizer_(tokenizer) {
+  if (!options.tasks.tasks.empty()) {
+    if (!options.task_runner)
+      throw ConfigError(
+          "evaluate.lm_eval: lm-evaluation-harness runs in Python: install lancet's Python package and lm_eval, then "
+          "run the job by lancet.run(\"job.yaml\") (docs/python.md), or leave lm_eval out");
+    tasks_ = options.tasks;
+    task_runner_ = options.task_runner;
+    task_runner_->check(tasks_);
+  }
   if (options.text) text_.emplace(tokenizer, *options.text);
   if (options.probes) {
     const std::vector<EditRequest> probes = load_request_file(options.probes->path, options.probes->options).requests;
@@ -174,10 +183,24 @@ CostReport CostPlan::run(const CausalLM& model, const std::string& stage, Commun
     add(choices_->metrics());
     for (size_t i = 0; i < choices_->count(); ++i) report.items.push_back(choices_->judge(i, report.answers));
   }
+  if (task_runner_) run_tasks(report, {model, tokenizer_, communicator});
   report.totals = pooled(report.items);
   if (text_) HeldOutText::conclude(report.totals);
   for (const MetricRow& row : report.metrics) report.totals[row.name];
   return report;
+}
+
+/// A mean of so many questions is told: as that many outcomes of its size.
+void CostPlan::run_tasks(CostReport& report, const AskableModel& model) const {
+  const std::string with = tasks_.shots ? cat(", ", *tasks_.shots, " examples before each question") : "";
+  for (const TaskScore& score : task_runner_->run(model, tasks_)) {
+    const std::string name = cat("lm_eval.", score.task, ".", score.metric);
+    report.metrics.push_back({name, "lm_eval",
+                              cat(score.metric, " of the task ", score.task, " of lm-evaluation-harness, ",
+                                  score.questions, " questions", with),
+                              score.unit, score.better});
+    report.items.emplace_back()[name] = {score.value * static_cast<double>(score.questions), score.questions};
+  }
 }
 
 }  // namespace lancet

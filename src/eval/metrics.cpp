@@ -31,7 +31,8 @@ double quantile(std::vector<double>& values, double share) {
 }  // namespace
 
 std::string_view unit_name(Unit unit) {
-  constexpr std::array<std::string_view, 6> kNames{"share", "difference", "bits", "nats", "cosine", "perplexity"};
+  constexpr std::array<std::string_view, 7> kNames{"share",  "difference", "bits",  "nats",
+                                                   "cosine", "perplexity", "number"};
   return kNames[static_cast<size_t>(unit)];
 }
 

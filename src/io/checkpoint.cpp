@@ -62,6 +62,9 @@ fs::path resolve_folder(const fs::path& path) {
             "; models of the Hugging Face hub are fetched with: hf download ORG/NAME --local-dir FOLDER"));
   const fs::path folder =
       !has_entry(path / "config.json") && is_folder(path / "snapshots") ? resolve_snapshot(path) : path;
+  if (!has_entry(folder / "config.json") && has_entry(folder / "adapter_config.json"))
+    throw CheckpointError(cat(folder.string(), ": expected a model folder, got an adapter; lancet apply ",
+                              folder.string(), " --to MODEL --out DIR makes the model of it"));
   if (!has_entry(folder / "config.json"))
     throw CheckpointError(cat(folder.string(),
                               ": expected a file config.json in the model folder, got none; name the "

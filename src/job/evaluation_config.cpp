@@ -47,6 +47,22 @@ CostOptions parse_costs(ConfigSection section, const std::filesystem::path& base
   return costs;
 }
 
+TaskOptions parse_tasks(ConfigSection& evaluate, const std::filesystem::path& base) {
+  constexpr std::string_view kKey = EvaluateSpec::kLmEval.key;
+  TaskOptions options;
+  if (const ConfigTree* tasks = evaluate.raw(kKey); tasks->kind == ConfigTree::Kind::kList) {
+    options.tasks = evaluate.texts(kKey);
+  } else {
+    ConfigSection section = evaluate.section(kKey);
+    options.tasks = read(section, TasksSpec::kTasks);
+    if (section.has(TasksSpec::kInclude.key)) options.include = read(section, TasksSpec::kInclude, base);
+    if (section.has(TasksSpec::kShots.key)) options.shots = read(section, TasksSpec::kShots);
+    if (section.has(TasksSpec::kLimit.key)) options.limit = read(section, TasksSpec::kLimit);
+    section.finish();
+  }
+  return options;
+}
+
 CounterFactFiles parse_counterfact(ConfigSection section, const std::filesystem::path& base) {
   CounterFactFiles files;
   files.snippets = read(section, CounterFactSpec::kSnippets, base);
@@ -105,6 +121,7 @@ EvaluationOptions parse_evaluation(ConfigSection& job, const std::filesystem::pa
   constexpr std::string_view kCosts = EvaluateSpec::kCosts.key, kCounterFact = EvaluateSpec::kCounterFact.key,
                              kMquake = EvaluateSpec::kMquake.key;
   if (section.has(kCosts)) options.costs = parse_costs(section.section(kCosts), base);
+  if (section.has(EvaluateSpec::kLmEval.key)) options.costs.tasks = parse_tasks(section, base);
   if (has_options_of(kCounterFact)) options.counterfact = parse_counterfact(section.section(kCounterFact), base);
   if (has_options_of(kMquake)) options.multihop_examples = parse_mquake(section.section(kMquake), base);
   section.finish();

@@ -180,6 +180,20 @@ void Journal::forget_last_batch() {
   }
 }
 
+void Journal::set_last_report(nlohmann::ordered_json report) {
+  if (entries_.empty() || entries_.back().at("kind") != entry_kind::kBatch)
+    throw std::logic_error("no batch was added last");
+  entries_.back()["report"] = report;
+  batches_.back().report = std::move(report);
+}
+
+std::vector<EditRequest> Journal::requests() const {
+  std::vector<EditRequest> requests;
+  for (const BatchEntry& batch : batches_)
+    for (const EditRecord& edit : batch.edits) requests.push_back(edit.request);
+  return requests;
+}
+
 void Journal::add_finish(const std::string& changes) { add_own({{"kind", entry_kind::kFinish}, {"changes", changes}}); }
 
 void Journal::add_measure(const std::string& on, const std::vector<WeightHash>& weights,
@@ -194,6 +208,13 @@ std::string Journal::text() const {
   for (const EntryJson& entry : entries_) text += line_of(entry, parent) + "\n";
   text += line_of({{"kind", entry_kind::kEnd}, {"entries", entries_.size()}}, parent) + "\n";
   return text;
+}
+
+std::optional<std::filesystem::path> find_journal(const std::filesystem::path& edits) {
+  std::error_code error;
+  for (const std::filesystem::path& folder : {edits / kEditsFolder, edits})
+    if (std::filesystem::exists(folder / kJournalFile, error)) return folder;
+  return std::nullopt;
 }
 
 std::string utc_now() {

@@ -156,6 +156,32 @@ std::map<std::string, MeasuredEdit> measured_of_entry(const EntryJson& entry) {
 
 const char* undo_mode_name(UndoMode mode) { return kUndoModes[static_cast<size_t>(mode)]; }
 
+std::optional<UndoMode> find_undo_mode(const std::string& name) {
+  const auto* const found = std::find(std::begin(kUndoModes), std::end(kUndoModes), name);
+  if (found == std::end(kUndoModes)) return std::nullopt;
+  return static_cast<UndoMode>(found - std::begin(kUndoModes));
+}
+
+EntryJson describe_edit(const Journal& journal, const EditRecord& edit) {
+  EntryJson json{{"id", edit.request.id},
+                 {"subject", edit.request.subject},
+                 {"prompt", edit.request.prompt.text},
+                 {"target", edit.request.target}};
+  const auto found = journal.measured().find(edit.request.id);
+  if (found == journal.measured().end()) return json;
+  const MeasuredEdit& measured = found->second;
+  json["took"] = measured.took ? EntryJson(*measured.took) : EntryJson(nullptr);
+  json["why"] = measured.why;
+  json["measured"] = measured.when;
+  json["before"] = measured.before;
+  json["after"] = measured.after;
+  return json;
+}
+
+EntryJson describe_undo(const UndoEntry& undo) {
+  return {{"when", undo.when}, {"mode", undo_mode_name(undo.mode)}, {"edits", undo.edits}, {"gives_up", undo.gives_up}};
+}
+
 EntryJson to_entry(const UndoEntry& undo) {
   return {{"kind", entry_kind::kUndo}, {"when", undo.when},   {"mode", undo_mode_name(undo.mode)},
           {"keeps", undo.keeps},       {"edits", undo.edits}, {"gives_up", undo.gives_up}};
@@ -164,10 +190,10 @@ EntryJson to_entry(const UndoEntry& undo) {
 UndoEntry undo_of_entry(const EntryJson& entry) {
   UndoEntry undo;
   undo.when = entry.at("when");
-  const auto mode = entry.at("mode").get<std::string>();
-  const auto* const found = std::find(std::begin(kUndoModes), std::end(kUndoModes), mode);
-  if (found == std::end(kUndoModes)) throw ConfigError(cat("mode: expected last, downdate or replay, got ", mode));
-  undo.mode = static_cast<UndoMode>(found - std::begin(kUndoModes));
+  const auto name = entry.at("mode").get<std::string>();
+  const std::optional<UndoMode> mode = find_undo_mode(name);
+  if (!mode) throw ConfigError(cat("mode: expected last, downdate or replay, got ", name));
+  undo.mode = *mode;
   undo.keeps = count_of(entry.at("keeps"));
   undo.edits = entry.at("edits").get<std::vector<std::string>>();
   undo.gives_up = entry.at("gives_up");

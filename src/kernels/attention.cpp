@@ -1,6 +1,5 @@
 #include "lancet/kernels/attention.h"
 
-#include <ATen/Parallel.h>
 #include <torch/csrc/autograd/custom_function.h>
 #include <torch/types.h>
 

@@ -1,10 +1,9 @@
 // From tensors to the loops of host_loops.h: which types have them, and rows spread over threads.
 #pragma once
 
-#include <ATen/Parallel.h>
 #include <ATen/core/Tensor.h>
 
-#include <algorithm>
+#include <functional>
 
 #include "host_loops.h"
 #include "lancet/runtime/placement.h"
@@ -30,13 +29,6 @@ void for_host_type(const at::Tensor& x, const Loop& loop) {
 }
 
 /// run(RowRange) over all rows, each of which costs about `row_cost` operations.
-template <typename Rows>
-void parallel_rows(int64_t rows, int64_t row_cost, const Rows& run) {
-  constexpr int64_t kGrain = 16384;  // operations that are worth a thread
-  at::parallel_for(0, rows, std::max<int64_t>(1, kGrain / std::max<int64_t>(1, row_cost)),
-                   [&](int64_t begin, int64_t end) {
-                     run(RowRange{begin, end});
-                   });
-}
+void parallel_rows(int64_t rows, int64_t row_cost, const std::function<void(RowRange)>& run);
 
 }  // namespace lancet

@@ -95,7 +95,7 @@ JobWork edit_work(const JobConfig& job, const ModelConfig& config, const WorkTex
   work.changes = editor.needs().changes;
   work.solve_matrices = editor.needs().solve_matrices;
   if (editor.needs().statistics) add_statistics(job, config, work);
-  work.requests = static_cast<int64_t>(texts.requests.size());
+  work.requests = texts.n_requests.value_or(static_cast<int64_t>(texts.requests.size()));
   add_schedule(job, config, work);
   const ContextOptions contexts = editor.contexts() != nullptr ? *editor.contexts() : ContextOptions{.generate = 0};
   const std::vector<std::string>& templates = contexts.templates;

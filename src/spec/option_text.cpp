@@ -59,6 +59,7 @@ struct TypeText {
       case Shape::kKeysOrAuto:
         return "`auto` or map";
       case Shape::kKeysOrTexts:
+      case Shape::kKeysOrTasks:
         return "map, or list of texts";
       case Shape::kKeysOrNames:
         return "map, or list of protocols";

@@ -257,6 +257,7 @@ class SchemaWriter {
     schema["type"] = {"array", "object"};
     if (option.shape == Shape::kKeysOrTexts)
       schema.update({{"items", {{"type", "string"}, {"pattern", kOnePlace}}}, {"contains", {{"const", "{}"}}}});
+    if (option.shape == Shape::kKeysOrTasks) schema.update({{"items", {{"type", "string"}}}});
     if (option.shape == Shape::kKeysOrNames) schema.update(protocol_list());
     if (option.shape == Shape::kKeysOrRecords) schema.update({{"items", reference_to("record")}, {"minItems", 1}});
     return schema;

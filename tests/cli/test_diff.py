@@ -170,3 +170,33 @@ def test_edits_are_compared_by_their_facts(lancet):
 def test_bad_input(lancet, arguments, parts):
     result = diff(lancet, DEMO, *([DEMO] if "--rank" in arguments else []), *arguments)
     assert result.returncode in (2, 3) and all(part in result.stderr for part in parts), result.stderr
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_what_is_found_is_applied_elsewhere(lancet, dtype):
+    """`lancet apply` of the adapter gives the checkpoint that it was found from."""
+    base, model = lancet.copy_model(), lancet.out.parent / "edited"
+    tensors = {name: tensor.to(dtype) for name, tensor in load_file(base / "model.safetensors").items()}
+    save_file(tensors, base / "model.safetensors", metadata={"format": "pt"})
+    shutil.copytree(base, model)
+    change(model, {DOWN: low_rank(4), "model.layers.2.mlp.down_proj.weight": low_rank(7)})
+    found, applied = lancet.out.parent / "found", lancet.out.parent / "applied"
+    assert diff(lancet, base, model, "--out", found).returncode == 0
+    shutil.move(base, base.parent / "moved")
+    refuses(lancet, lancet.run("apply", found, "--out", applied), CONFIG, "base_model_name_or_path", "--to")
+    result = lancet.run("apply", found, "--to", base.parent / "moved", "--out", applied)
+    assert result.returncode == 0 and DOWN in result.stdout, result.stderr
+    record = json.loads((applied / "apply.json").read_text())
+    assert record["output"] == "checkpoint" and [weight["rank"] for weight in record["weights"]] == [4, 7]
+    expected, got = load_file(model / "model.safetensors"), load_file(applied / "model.safetensors")
+    assert expected.keys() == got.keys()
+    for name in expected:
+        if "down_proj" not in name:
+            assert torch.equal(got[name], expected[name]), name
+            continue
+        error = (got[name].double() - expected[name].double()).norm() / expected[name].double().norm()
+        # what bf16 rounds of a weight is 2^-18 / 3 of it
+        assert error**2 < (1e-12 if dtype == torch.float32 else 2**-18 / 3), name
+    refuses(lancet, lancet.run("apply", found, "--to", base.parent / "moved", "--out", applied), CONFIG, "exists already")
+    refuses(lancet, lancet.run("apply", found, "--to", base.parent / "moved", "--out", lancet.out, "--rebase"), CONFIG, "no requests")
+    assert not lancet.out.exists()

@@ -89,6 +89,7 @@ TESTED = {
     "lancet log out/demo": "test_edits_as_data.test_log_shows_each_edit_with_its_batch_and_how_it_holds",
     "lancet log out/demo --where 'took == false'": "test_edits_as_data.test_log_shows_each_edit_with_its_batch_and_how_it_holds",
     "lancet apply out/demo --to data/demo-model --out out/again": "test_edits_as_data.test_apply_makes_the_same_bytes_in_another_process",
+    "lancet apply out/found --to data/demo-model --out out/adapted": "test_diff.test_what_is_found_is_applied_elsewhere",
     "lancet apply OLD --out NEW": "test_edits_as_data.test_outputs_of_earlier_versions_get_a_journal",
     "lancet undo out/demo": "test_edits_as_data.test_undo_in_place_is_all_or_nothing_and_can_be_repeated",
     "lancet undo out/demo --edits 18920,4913 --out out/fewer": "test_edits_as_data.test_downdate_leaves_the_batch_without_the_edit",
@@ -121,6 +122,10 @@ TESTED = {
     "lancet generate --model DIR": "test_generate.test_a_terminal_is_asked_until_ctrl_d",
     "lancet generate --model DIR --prompts prompts.txt --tokens 30 --json": "test_generate.test_prompts_of_every_source_have_the_same_answers",
     "some-program | lancet generate --model DIR --json": "test_generate.test_a_pipe_is_answered_line_by_line",
+    "lancet serve --model data/demo-model": "test_serve.test_ask_edit_undo_and_a_restart",
+    "lancet serve --model DIR --set editor.method=rome --set run.dtype=f32": "test_serve.test_the_command_line_chooses_method_port_and_folder",
+    "lancet serve --model DIR --dir out/talk": "test_serve.test_the_command_line_chooses_method_port_and_folder",
+    "lancet serve --model DIR --port 8765": "test_serve.test_the_command_line_chooses_method_port_and_folder",
     "lancet trace --model DIR --facts FILE --out DIR": "test_trace.test_a_file_of_facts",
     "lancet trace --model data/demo-model --facts data/requests/demo.json --limit 200 --window 3 --out out/trace": "test_trace.test_a_file_of_facts",
     "lancet quantise out/demo --format gptq --bits 4 --out out/demo-gptq": "test_quantise.test_edits_hold_better_than_rounded_to_the_nearest",
@@ -149,6 +154,9 @@ NOT_RUN = {
     "make test-full": "takes many minutes",
     "make bench": "needs a quiet machine",
     "make gpu-kit": "builds with benchmarks; test_gpu_kit.py runs what it packs",
+    "make setup": "installs packages and the environment that these tests run in",
+    "make wheel": "compiles everything again; tests/python has the package of the build tree",
+    "make wheel WHEEL_PYTHON=python3.12": "likewise",
     "make bundle": "builds with benchmarks; test_bundle_run.py runs what it packs",
 }  # fmt: skip
 

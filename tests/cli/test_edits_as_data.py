@@ -90,8 +90,13 @@ def test_apply_goes_on_being_gone_on_from(made, lancet):
 
 
 def test_apply_can_write_an_adapter(made, lancet):
-    run_ok(lancet.run("apply", made.folder / "f32-6", "--out", lancet.folder / "lora", "--adapter"))
-    assert (lancet.folder / "lora" / "adapter_model.safetensors").exists() and not (lancet.folder / "lora" / "model.safetensors").exists()
+    adapter = lancet.folder / "lora"
+    run_ok(lancet.run("apply", made.folder / "f32-6", "--out", adapter, "--adapter"))
+    assert (adapter / "adapter_model.safetensors").exists() and not (adapter / "model.safetensors").exists()
+    result = lancet.run("generate", "--model", adapter, "--prompt", "x")
+    assert result.returncode == 3 and f"lancet apply {adapter} --to MODEL --out DIR" in result.stderr
+    run_ok(lancet.run("apply", adapter, "--out", lancet.folder / "model"))
+    assert weights(lancet.folder / "model") == weights(made.folder / "f32-6")
 
 
 @pytest.mark.parametrize("dtype", ["f32", "bf16"])

@@ -39,7 +39,8 @@ def declared_rooms(cmake):
 
 
 ROOMS = declared_rooms((REPOSITORY / "CMakeLists.txt").read_text())
-MAY_INCLUDE = {name: rooms for name, (rooms, _) in ROOMS.items()} | {"cli": set(ROOMS)}  # the program is on top of all
+MAY_INCLUDE_RUN = ROOMS["run"][0] | {"run"}
+MAY_INCLUDE = {name: rooms for name, (rooms, _) in ROOMS.items()} | {"cli": set(ROOMS), "python": MAY_INCLUDE_RUN}  # the program and the Python package are on top
 WITHOUT_TORCH = {name for name, (_, torch) in ROOMS.items() if not torch}
 TORCH = re.compile(r"(torch|ATen|c10)/")
 STANDARD = re.compile(r"[a-z][a-z0-9_]*$")

@@ -12,6 +12,9 @@ THREADS = {
     "src/distributed/thread_ranks.cpp": "a ReporterScope in each",
     "src/distributed/rank_watch.cpp": "to the reporter that the watch keeps",
     "models/loading/tensor_reader.cpp": "an upload, which reports nothing",
+    "src/python/worker.cpp": "a ReporterScope",
+    "src/http/http_server.cpp": "connections', which read, write and queue; what they report is the program's",
+    "src/http/work_queue.cpp": "the work brings a ReporterScope",
     "src/cli/stop_signals.cpp": "the program's own: signals are the process's",
 }
 STARTS = re.compile(r"=\s*std::j?thread\(|\bstd::j?thread\(\[|\bstd::async\(|\bvector<std::j?thread>|\bstd::j?thread \w+[({]|\bpthread_create\b")

@@ -52,6 +52,14 @@ def compressed(module, weight, bits=4):
     }
 
 
+def fp8(module, weight):
+    """Scales of blocks of 128 x 128."""
+    blocks = weight.reshape(weight.shape[0] // GROUP, GROUP, weight.shape[1] // GROUP, GROUP)
+    scales = blocks.abs().amax((1, 3)) / torch.finfo(torch.float8_e4m3fn).max
+    codes = (blocks / scales[:, None, :, None]).reshape(weight.shape).to(torch.float8_e4m3fn)
+    return {f"{module}.weight": codes, f"{module}.weight_scale_inv": scales}
+
+
 COMPRESSED_WEIGHTS = {"num_bits": 4, "type": "int", "symmetric": True, "strategy": "group", "group_size": GROUP}
 FORMATS = {
     "int8": (int8, {"quant_method": "bitsandbytes", "load_in_8bit": True, "llm_int8_skip_modules": ["lm_head"]}),
@@ -60,6 +68,8 @@ FORMATS = {
     "gptq-4": (gptq, {"quant_method": "gptq", "bits": 4, "group_size": GROUP, "desc_act": False, "sym": True}),
     "gptq-3": (lambda module, weight: gptq(module, weight, 3),
                {"quant_method": "gptq", "bits": 3, "group_size": GROUP, "desc_act": False, "sym": True}),
+    "fp8-blocks": (fp8, {"quant_method": "fp8", "activation_scheme": "dynamic", "weight_block_size": [GROUP, GROUP],
+                         "modules_to_not_convert": ["lm_head"]}),
     "compressed-4": (compressed, {"quant_method": "compressed-tensors", "format": "pack-quantized", "quantization_status": "compressed",
                                   "ignore": ["lm_head"], "config_groups": {"group_0": {"targets": ["Linear"], "weights": COMPRESSED_WEIGHTS}}}),
 }

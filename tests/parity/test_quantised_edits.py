@@ -10,7 +10,7 @@ from test_export import read_raw
 from test_families import rows
 from test_quantised_models import edit, job_of
 
-CONFIG_ERROR = 2
+CONFIG_ERROR, INPUT_ERROR = 2, 3
 FT = dict(method="ft", modules=dict(down=[1]), steps=2, lr=0.01)
 EDITED = "model.layers.1.mlp.down_proj"
 
@@ -207,9 +207,7 @@ def test_projections_that_are_imported_have_no_moments_to_round_by(twins_of, tmp
 def test_an_unquantised_model_gives_an_adapter_too(base_of, tmp_path):
     adapter = edited(tmp_path, base_of("qwen3"), "adapter", "adapter")
     assert (adapter / "adapter_model.safetensors").exists() and not (adapter / "config.json").exists()
-
-
-def test_a_stranger_is_not_overwritten_and_says_what_it_is(base_of, tmp_path):
-    adapter = edited(tmp_path, base_of("qwen3"), "adapter", "adapter")
     result = run_binary_raw("lancet", "generate", "--model", adapter, "--prompt", "x", "--tokens", "1")
-    assert result.returncode == 3 and "config.json" in result.stderr
+    assert result.returncode == INPUT_ERROR
+    assert f"{adapter}: expected a model folder" in result.stderr
+    assert f"lancet apply {adapter} --to MODEL --out DIR makes the model of it" in result.stderr

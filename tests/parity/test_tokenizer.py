@@ -1,6 +1,7 @@
 """lancet's tokenizers against Hugging Face tokenizers, transformers and SentencePiece: ids, spans and decoded text.
 
-Runs <LANCET_BUILD>/tests/tokenize_lines once per tokenizer over every string of the request files and a seeded fuzz.
+Runs <LANCET_BUILD>/tests/tokenize_lines once per tokenizer over strings of the request files and a seeded fuzz: every eighth string,
+and with LANCET_TEST_FULL=1 (make test-full) each of them.
 """
 import json
 import os
@@ -19,6 +20,7 @@ DATA = ROOT.parent / "shared" / "data"
 BINARY = Path(os.environ.get("LANCET_BUILD", ROOT / "build")) / "tests" / "tokenize_lines"
 MODELS = ["demo", "tinystories-hf-656k"]
 SEED = 20240521
+FULL = bool(os.environ.get("LANCET_TEST_FULL"))
 
 
 def require(path):
@@ -41,7 +43,8 @@ def strings_in(value):
 @lru_cache(maxsize=None)
 def request_texts():
     files = sorted(require(DATA / "requests").glob("*.json"))
-    return sorted({text for file in files for text in strings_in(json.loads(file.read_text(encoding="utf-8")))})
+    texts = sorted({text for file in files for text in strings_in(json.loads(file.read_text(encoding="utf-8")))})
+    return texts if FULL else texts[::8]
 
 
 @lru_cache(maxsize=None)
@@ -169,7 +172,7 @@ def test_request_and_random_texts_have_the_ids_of_transformers():
     os.environ["HF_HUB_OFFLINE"] = "1"
     transformers = pytest.importorskip("transformers")
     folder = require(DATA / "models" / "demo")
-    texts = list(request_texts())[::4] + fuzz_texts(10000)  # the same library beneath; every fourth for time
+    texts = request_texts() + fuzz_texts(10000)
     expected = transformers.AutoTokenizer.from_pretrained(folder)(texts)["input_ids"]
     mismatches = [(text, ours, ids) for text, ours, ids in zip(texts, run_tool(folder, texts), expected) if ours.get("ids") != ids]
     report("demo ids (transformers)", len(texts), mismatches)
@@ -290,7 +293,7 @@ def test_sentencepiece_models_have_the_ids_spans_and_text_of_sentencepiece(model
     sentencepiece = pytest.importorskip("sentencepiece")
     file = require(DATA / model)
     processor = sentencepiece.SentencePieceProcessor(model_file=str(file))
-    compare_with_sentencepiece(model, processor, file, fuzz_texts(10000) + list(request_texts()),
+    compare_with_sentencepiece(model, processor, file, fuzz_texts(10000) + request_texts(),
                                lambda text, ids, spans: spans == walked_spans(processor, text))
 
 
@@ -299,7 +302,7 @@ def test_a_model_that_removes_white_space_has_the_ids_spans_and_text_of_sentence
     file = require(DATA / "models" / "stories260K" / "tok512.model")
     processor = sentencepiece.SentencePieceProcessor(model_file=str(file))
     compare_with_sentencepiece(
-        "stories260K", processor, file, fuzz_texts(10000) + list(request_texts())[::10],
+        "stories260K", processor, file, fuzz_texts(10000) + request_texts(),
         lambda text, ids, spans: spans_spell_their_pieces(processor, text, ids[1:], spans[1:], lambda part: part))
 
 

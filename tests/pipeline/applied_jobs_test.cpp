@@ -76,7 +76,8 @@ TEST_P(EachMethodAsData, IsAppliedTakenBackAndReplayedToTheBit) {
   edit("rest", with_method(name, "requests.skip=4 continue_from=less"), editor);
   EXPECT_EQ(file("rest"), file("whole"));
   edit("seven", with_method(name, "requests.limit=7"), editor);
-  const std::string last = EditHistory::load(place("whole") / kEditsFolder, tiny_.config).requests().back().id;
+  const std::string last =
+      EditHistory::load(place("whole") / kEditsFolder, tiny_.config).journal().requests().back().id;
   undo("whole", "replayed", {.ids = {last}}, UndoMode::kReplay);
   EXPECT_EQ(file("replayed"), file("seven"));
 }
@@ -104,6 +105,41 @@ TEST_F(AppliedJobs, GiveTheSameBytesOnDevicesAndRanks) {
   EXPECT_EQ(file("less_on_ranks"), file("six"));
 }
 
+/// An edit on three ranks has sums of its own: a replay there is compared with edits there.
+TEST_F(AppliedJobs, ReplaysOnRanksAreEditsOnRanks) {
+  edit("whole");
+  edit("six", "requests.limit=6");
+  const std::vector<EditRequest> requests = history("whole").journal().requests();
+  run_ranks(3, [&](Communicator& ranks) {
+    const auto replay = [&](const std::string& to, std::vector<std::string> ids) {
+      run_undo_job(
+          {.output = place("whole"), .out = place(to), .selection = {.ids = std::move(ids)}, .mode = UndoMode::kReplay},
+          ranks);
+    };
+    replay("without_the_first", {requests[0].id, requests[1].id});
+    run_edit_job(job("behind", kMemit, "requests.skip=2"), ranks);
+    replay("without_the_last", {requests[7].id});
+    run_edit_job(job("seventh", kMemit, "requests.skip=6 requests.limit=1 continue_from=six"), ranks);
+  });
+  EXPECT_EQ(file("without_the_first"), file("behind"));
+  EXPECT_EQ(file("without_the_last"), file("seventh"));
+}
+
+TEST_F(AppliedJobs, ReplayNeedsWhatTheBatchesBeforeItLeft) {
+  edit("whole", "output.state=false");
+  const std::vector<EditRequest> requests = history("whole").journal().requests();
+  try {
+    undo("whole", "less", {.ids = {requests.back().id}}, UndoMode::kReplay);
+    FAIL();
+  } catch (const ConfigError& error) {
+    EXPECT_NE(std::string(error.what()).find("solved/"), std::string::npos) << error.what();
+  }
+  EXPECT_FALSE(fs::exists(place("less")));
+  undo("whole", "less", {.ids = {requests[0].id, requests[1].id}}, UndoMode::kReplay);  // nothing stands before it
+  edit("behind", "requests.skip=2 output.state=false");
+  EXPECT_EQ(file("less"), file("behind"));
+}
+
 TEST_F(AppliedJobs, SayWhereTheBytesDiffer) {
   edit("whole");
   // a journal that expects other bytes, chained as it should be
@@ -123,7 +159,8 @@ TEST_F(AppliedJobs, SayWhereTheBytesDiffer) {
 
 TEST_F(AppliedJobs, KeepAKilledReplaysBatches) {
   edit("whole");
-  const std::string first = EditHistory::load(place("whole") / kEditsFolder, tiny_.config).requests().front().id;
+  const std::string first =
+      EditHistory::load(place("whole") / kEditsFolder, tiny_.config).journal().requests().front().id;
   testing::Interrupted ranks("solve", 5);
   const UndoJob job{
       .output = place("whole"), .out = place("less"), .selection = {.ids = {first}}, .mode = UndoMode::kReplay};

@@ -2,75 +2,11 @@
 #include "lancet/run/session.h"
 
 #include <atomic>
-#include <set>
-#include <thread>
 
-#include "stream_jobs.h"
+#include "session_jobs.h"
 
 namespace lancet::testing {
 namespace {
-
-constexpr const char* kAlphaEdit =
-    "{method: alphaedit, layers: [0, 1], null_space_below: 1, ridge: 1, values: {steps: 3, lr: 0.1}}";
-constexpr const char* kUltraEdit = "{method: ultraedit, modules: {down: [0, 1]}, lr: 1e-3, batch: 2}";
-constexpr const char* kPruned =
-    "{method: memit, layers: [0, 1], covariance_weight: 20, values: {steps: 3, lr: 0.1}, prune: {log_base: 1.2}}";
-constexpr const char* kRect =
-    "{method: memit, layers: [0, 1], covariance_weight: 20, values: {steps: 3, lr: 0.1}, rect: {keep: 0.3}}";
-
-/// Keeps what it is told. As the stage `cancel_in` begins, another thread cancels the work.
-class Listener final : public Reporter {
- public:
-  explicit Listener(std::string cancel_in = "") : cancel_in_(std::move(cancel_in)) {}
-  /// While nobody reports.
-  void cancel_at(std::string stage) {
-    cancel_in_ = std::move(stage);
-    is_done_ = false;
-  }
-
-  std::vector<std::string> stages() const { return stages_; }
-
- protected:
-  void on_log(LogLevel, std::string_view) override {}
-  void on_progress(const StageProgress& progress) override {
-    if (stages_.empty() || stages_.back() != progress.stage) stages_.push_back(progress.stage);
-    if (progress.stage != cancel_in_ || progress.is_finished || is_done_) return;
-    is_done_ = true;
-    std::jthread([this] { cancel(); }).join();
-  }
-
- private:
-  std::string cancel_in_;
-  bool is_done_ = false;
-  std::vector<std::string> stages_;
-};
-
-class Sessions : public StreamJobs {
- protected:
-  CompletedJob completed(const std::string& editor, const std::string& more = "") const {
-    const std::string text =
-        cat("{model: ", tiny_.folder.path().string(), ", editor: ", editor,
-            ", statistics: {corpus: corpus.txt, tokens: 3000, cache: cache, ridge: 1e-3}, evaluate: [efficacy], ",
-            "run: {dtype: f64, seed: 3}", more, "}");
-    return complete_job(parse_config(text, "test"), {folder_.path(), "test"}, {}, EditorChoice::kNamed);
-  }
-
-  /// Requests [begin, end) of the jobs'.
-  static std::vector<EditRequest> some(size_t begin, size_t end) {
-    const std::vector<EditRequest> all = some_requests(8);
-    return {all.begin() + static_cast<ptrdiff_t>(begin), all.begin() + static_cast<ptrdiff_t>(end)};
-  }
-
-  /// The weights as they are, by what the model would be saved as.
-  std::string saved(Session& session) {
-    const std::string name = cat("saved-", ++n_saved_);
-    session.save(folder_ / name);
-    return bytes(fs::path(name) / "model.safetensors");
-  }
-
-  int n_saved_ = 0;
-  Listener listener_;
-};
 
 TEST_F(Sessions, EditsAreTheBatchesOfAStream) {
   for (const char* editor : {kMemit, kAlphaEdit, kUltraEdit, kRect, kPruned}) {
@@ -227,6 +163,33 @@ TEST_F(Sessions, FactsAreRequests) {
   EXPECT_EQ(session.edit(facts).requests[1].id, "1");
   EXPECT_EQ(session.edit(std::vector<Fact>{{"{} likes", "Cy Moss", "tea"}}).requests[0].id, "2");
   EXPECT_THROW(session.edit(std::vector<Fact>{{"{} likes {}", "Cy Moss", "tea"}}), ConfigError);
+  session.save_edits(folder_ / "kept");
+  Session again(completed(kMemit), listener_);
+  again.restore(folder_ / "kept");
+  EXPECT_EQ(again.edit(std::vector<Fact>{{"{} hates", "Cy Moss", "tea"}}).requests[0].id, "3");
+}
+
+/// Of batches in the middle: what `lancet undo --mode downdate` makes of the same output.
+/// A downdate solves later batches again, for which it makes statistics: every stage of it can be cancelled.
+TEST_F(Sessions, TheLastBatchIsThatOfTheHistory) {
+  Session session(completed(kMemit), listener_);
+  EXPECT_THROW(session.last_batch(), ConfigError);
+  session.edit(some(0, 2));
+  session.edit(some(2, 4));
+  const EditedBatch last = session.last_batch(), expected = session.history().batches().back();
+  ASSERT_EQ(last.changes.size(), expected.changes.size());
+  ASSERT_EQ(last.systems.size(), expected.systems.size());
+  for (size_t i = 0; i < last.systems.size(); ++i)
+    EXPECT_TRUE(last.systems[i].keys_FN.is_same(expected.systems[i].keys_FN)) << "shared, not copied";
+}
+
+TEST_F(Sessions, MemoryIsPlannedForAsManyRequestsAsOneSays) {
+  CompletedJob job = completed(kMemit);
+  job.tree.set("run", parse_config("{dtype: f64, devices: ['cpu=64MB']}", "test"));
+  Session(job, listener_, 2);
+  EXPECT_THROW(Session(job, listener_, 1'000'000), PlacementError);
+  for (const int64_t requests : {int64_t{0}, int64_t{1} << 50})
+    EXPECT_THROW(Session(job, listener_, requests), ConfigError);
 }
 
 TEST_F(Sessions, RefuseWhatIsAJobs) {

@@ -171,7 +171,7 @@ at::Tensor empty(at::IntArrayRef sizes, std::optional<at::ScalarType> dtype, std
 }
 
 /// Grows on the tensor's own device.
-const at::Tensor& resize(const at::Tensor& self, at::IntArrayRef sizes, std::optional<at::MemoryFormat> format) {
+const at::Tensor& resize_here(const at::Tensor& self, at::IntArrayRef sizes, std::optional<at::MemoryFormat> format) {
   const c10::DeviceGuard guard(self.device());
   return at::native::resize_(self, sizes, format);
 }
@@ -193,7 +193,7 @@ at::Tensor copy_from(const at::Tensor& self, const at::Tensor& to, bool non_bloc
 }
 
 at::Tensor copy_from_and_resize(const at::Tensor& self, const at::Tensor& to) {
-  if (self.sizes() != to.sizes()) resize(to, self.sizes(), std::nullopt);
+  if (self.sizes() != to.sizes()) resize_here(to, self.sizes(), std::nullopt);
   return copy_from(self, to, false);
 }
 
@@ -281,7 +281,7 @@ class CpuCall {
   void store_resized_outputs() {
     for (const Lowered& each : lowered_) {
       if (each.cpu.sizes() == each.fake.sizes()) continue;
-      resize(each.fake, each.cpu.sizes(), std::nullopt);
+      resize_here(each.fake, each.cpu.sizes(), std::nullopt);
       cpu_alias(each.fake).copy_(each.cpu);
     }
   }
@@ -336,7 +336,7 @@ REGISTER_ALLOCATOR(kFake, &fake_allocator);
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
   library.impl("empty.memory_format", &empty);
   library.impl("empty_strided", &empty_strided);
-  library.impl("resize_", &resize);
+  library.impl("resize_", &resize_here);
   library.impl("_copy_from", &copy_from);
   library.impl("_copy_from_and_resize", &copy_from_and_resize);
   library.impl("_local_scalar_dense", [](const at::Tensor& self) {

@@ -54,6 +54,14 @@ struct AdapterReport {
   int64_t file_bytes = 0;                   ///< of adapter_model.safetensors
 };
 
+inline constexpr const char* kAdapterWeights = "adapter_model.safetensors";
+inline constexpr const char* kAdapterConfig = "adapter_config.json";
+/// Of adapter_config.json: where the model lay.
+inline constexpr const char* kAdapterBase = "base_model_name_or_path";
+
+/// Whether a folder holds an adapter and no model.
+bool is_adapter(const std::filesystem::path& folder);
+
 /// Why write_adapter() refuses changes of the weight; empty: it takes them.
 std::string why_not_in_adapter(const ModelConfig& config, WeightId id);
 

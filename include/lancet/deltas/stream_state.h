@@ -5,6 +5,7 @@
 #pragma once
 
 #include <filesystem>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -46,8 +47,8 @@ StreamState load_stream(const std::filesystem::path& folder, const StateOwner& o
 /// Collective: root's, on every rank, bit by bit.
 void share_stream(StreamState& stream, const ModelConfig& config, Communicator& communicator);
 
-/// Of a stream under way: what the transaction has changed so far.
-std::vector<WeightChanges> changes_of(const WeightTransaction& transaction);
+/// What a transaction has changed so far.
+std::vector<WeightChanges> changes_of(std::span<const WeightTransaction::Entry> entries);
 
 /// Applies the changes to a transaction that has none, each on its weight's device.
 void restore_changes(const std::vector<WeightChanges>& changes, const CausalLM& model, WeightTransaction& transaction);

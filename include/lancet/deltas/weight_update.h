@@ -30,6 +30,13 @@ Tensor to_dense(const WeightDelta& delta);
 /// differ in the last bit.
 WeightDelta contiguous(const WeightDelta& delta);
 
+/// As many directions as changes of one weight can have together: columns of their factors; where one is dense, the
+/// weight's smaller side.
+int64_t directions_of(std::span<const WeightDelta> deltas);
+
+/// The same numbers there.
+WeightDelta moved_to(const WeightDelta& delta, at::Device device);
+
 /// What rounding to the stored type did to one edited weight.
 struct RoundingLoss {
   WeightId id;

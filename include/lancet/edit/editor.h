@@ -38,6 +38,7 @@ struct EditorNeeds {
   std::optional<BackwardNeeds> backward = {};
   bool history = false;        ///< keys of earlier batches are part of every solve
   int64_t changes = 1;         ///< of each weight by one batch, at most; each has a column for every request
+  bool finish = false;         ///< Editor::finish() changes weights
   int64_t solve_matrices = 0;  ///< [d_ffn, d_ffn] f64 that a solve makes of C's factor
 };
 

@@ -13,7 +13,6 @@
 #include <vector>
 
 #include "lancet/edits/edit_history.h"
-#include "lancet/statistics/null_space.h"
 
 namespace lancet {
 
@@ -46,14 +45,13 @@ BatchEntry without_edits(const BatchEntry& entry, const std::set<int64_t>& place
 struct SolveAgain {
   const BatchEntry& entry;
   const SolvedSystem& system;
-  Tensor right_NF = {};    ///< U as it was, a row for each key: inputs of zeros alone were left out of the solve
   Tensor history_FM = {};  ///< undefined: none
 };
 
 /// What of a downdate is not in the history.
 struct DowndateHelp {
-  /// U for the system's keys, [N, F] (LowRankDelta::right_RI): solve_again() with the layer's statistics and weight.
-  /// Empty: they are not at hand.
+  /// U for the system's keys, [N, F] (LowRankDelta::right_RI), as the method solves for it (Editor::solve_given).
+  /// Empty: what the method needs for it is not at hand.
   std::function<Tensor(const SolveAgain& problem)> solve = {};
   ReportWithout report = {};
 };
@@ -75,10 +73,5 @@ struct Downdated {
 /// batches that go by running numbers of earlier ones (UltraEdit), and later batches to be solved again without
 /// `help.solve`.
 Downdated without_edits(const EditHistory& history, const std::set<std::string>& ids, const DowndateHelp& help);
-
-/// DowndateHelp::solve of MEMIT, PMET and NSE, which leaves inputs out: C = lower lower^T, as RidgeProblem's. [N, F].
-Tensor solve_again(const SolveAgain& problem, const Tensor& lower_FF, double covariance_weight);
-/// Of AlphaEdit.
-Tensor solve_again(const SolveAgain& problem, const NullSpace& null_space, double ridge);
 
 }  // namespace lancet

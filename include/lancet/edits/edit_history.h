@@ -14,9 +14,6 @@
 
 namespace lancet {
 
-/// Of an output: what this is written to, and read from.
-inline constexpr const char* kEditsFolder = "edits";
-
 /// What a batch of the journal did. Tensors on the host.
 struct EditedBatch {
   std::vector<WeightChanges> changes = {};  ///< its own, in the order of the first one
@@ -41,10 +38,14 @@ class EditHistory {
 
   /// `folder`: as write() leaves it. Throws: CheckpointError for what is damaged, absent, or does not belong to each
   /// other or to the model's shapes.
-  static EditHistory load(const std::filesystem::path& folder, const ModelConfig& config);
+  static EditHistory load(const std::filesystem::path& folder, const ModelConfig& config) {
+    return load(folder, Journal::read(folder), config);
+  }
+  /// The same with the folder's journal, which was read already.
+  static EditHistory load(const std::filesystem::path& folder, Journal journal, const ModelConfig& config);
 
   const Journal& journal() const { return journal_; }
-  /// Settings and measures alone; batches come and go by add() and undo().
+  /// Settings, reports and measures alone; batches come and go by add() and undo().
   Journal& journal() { return journal_; }
   /// Of each of journal().batches().
   const std::vector<EditedBatch>& batches() const { return batches_; }
@@ -69,7 +70,6 @@ class EditHistory {
   std::vector<WeightChanges> changes() const;
   /// With it: what a model's weights differ by.
   std::vector<WeightChanges> all_changes() const;
-  std::vector<EditRequest> requests() const;
 
   /// Into the existing folder: journal.jsonl; changes/ and solved/ with a sealed file for each batch, and one for
   /// finish(), whose name is its hash. Throws: CheckpointError when the disk refuses.

@@ -12,6 +12,7 @@
 #include "lancet/eval/evaluation_size.h"
 #include "lancet/eval/held_out_text.h"
 #include "lancet/eval/questions.h"
+#include "lancet/eval/task_runner.h"
 #include "lancet/requests/request.h"
 
 namespace lancet {
@@ -38,12 +39,15 @@ struct CostOptions {
   std::optional<ProbeOptions> probes;
   std::filesystem::path choices;  ///< as load_choices() reads them; empty: none
 
-  bool empty() const { return !text && !probes && choices.empty(); }
+  TaskOptions tasks = {};
+  std::shared_ptr<const TaskRunner> task_runner = {};  ///< of `tasks`; null: none is at hand
+
+  bool empty() const { return !text && !probes && choices.empty() && tasks.tasks.empty(); }
 };
 
 struct CostReport {
   std::vector<MetricRow> metrics;  ///< in the order in which they are shown
-  std::vector<Tallies> items;      ///< by document, probe, question
+  std::vector<Tallies> items;      ///< by document, probe, question, task
   Tallies totals;
   ModelAnswers answers;  ///< what a later report of the same plan is compared with
   HeldOutStates states;  ///< likewise; this rank's
@@ -53,7 +57,7 @@ struct CostReport {
 class CostPlan {
  public:
   /// `edited`: a probe with the prompt of one of them is an error. `generated_tokens`: of greedy continuations.
-  /// Throws: ConfigError, also for the files that `options` names.
+  /// Throws: ConfigError, also for the files and tasks that `options` names.
   CostPlan(const Tokenizer& tokenizer, const CostOptions& options, std::span<const EditRequest> edited,
            int64_t generated_tokens);
   ~CostPlan();
@@ -69,8 +73,12 @@ class CostPlan {
   class Probes;
   class Choices;
 
+  void run_tasks(CostReport& report, const AskableModel& model) const;
+
   const Tokenizer& tokenizer_;
   ModelQuestions questions_;
+  TaskOptions tasks_;
+  std::shared_ptr<const TaskRunner> task_runner_;  ///< null: no tasks
   std::optional<HeldOutText> text_;
   std::unique_ptr<Probes> probes_;    ///< null: none
   std::unique_ptr<Choices> choices_;  ///< null: none

@@ -16,7 +16,8 @@ enum class Unit {
   kBits,
   kNats,
   kCosine,
-  kPerplexity
+  kPerplexity,
+  kNumber  ///< as another program defines it
 };
 /// "share", "difference", ...
 std::string_view unit_name(Unit unit);

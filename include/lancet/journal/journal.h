@@ -20,6 +20,11 @@
 namespace lancet {
 
 inline constexpr const char* kJournalFile = "journal.jsonl";
+/// Of an output: what its journal lies in.
+inline constexpr const char* kEditsFolder = "edits";
+
+/// The folder that has the journal: an output's edits/, or `edits` itself. nullopt: neither has one.
+std::optional<std::filesystem::path> find_journal(const std::filesystem::path& edits);
 
 /// The unedited model. Hashes: 32 hexadecimal digits.
 struct JournalBase {
@@ -85,6 +90,8 @@ enum class UndoMode {
 
 /// "last", "downdate", "replay".
 const char* undo_mode_name(UndoMode mode);
+/// nullopt: it is no mode's name.
+std::optional<UndoMode> find_undo_mode(const std::string& name);
 
 struct UndoEntry {
   std::string when = {};
@@ -106,6 +113,8 @@ class Journal {
   const std::vector<EditSetting>& settings() const { return settings_; }
   /// Those that stand, in the order in which they were edited.
   const std::vector<BatchEntry>& batches() const { return batches_; }
+  /// Of all of them, in their order.
+  std::vector<EditRequest> requests() const;
   /// Hash of the file with what the method did behind the last batch; empty: nothing.
   const std::string& finish() const { return finish_; }
   const std::vector<UndoEntry>& undone() const { return undone_; }
@@ -125,6 +134,8 @@ class Journal {
   /// a batch without edits, shares that are not finite, measures of what does not stand; and leave all as it was.
   void add_batch(const BatchEntry& batch);
   void add_finish(const std::string& changes);
+  /// Of a batch that nobody has written yet, added last.
+  void set_last_report(nlohmann::ordered_json report);
   void add_measure(const std::string& on, const std::vector<WeightHash>& weights,
                    const std::map<std::string, MeasuredEdit>& edits);
   /// Takes the batches behind the first `keeps` away, in which undo.edits stand. Those of them that come back in later
@@ -152,6 +163,10 @@ class Journal {
   std::string measured_on_;
   std::vector<WeightHash> measured_weights_;
 };
+
+/// What `lancet log --json` shows of an edit that stands, and of one that was taken back: docs/edits.md.
+nlohmann::ordered_json describe_edit(const Journal& journal, const EditRecord& edit);
+nlohmann::ordered_json describe_undo(const UndoEntry& undo);
 
 /// Now, "2026-11-23T08:00:00Z".
 std::string utc_now();

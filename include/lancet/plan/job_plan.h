@@ -2,6 +2,7 @@
 // what would help.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -42,8 +43,9 @@ std::string refusal_text(const ModelConfig& config, const JobWork& work, const D
 /// What a job's texts say about its work. Without a tokenizer lengths are assumed, and `assumptions` says which.
 struct WorkTexts {
   const Tokenizer* tokenizer = nullptr;
-  std::span<const EditRequest> requests;
-  EvaluationSize evaluation;
+  std::span<const EditRequest> requests = {};
+  EvaluationSize evaluation = {};
+  std::optional<int64_t> n_requests = {};  ///< where the requests themselves are not known yet
 };
 
 /// `config` with the job's run.dtype. Statistics in the cache are not known yet: the pass is counted.

@@ -40,11 +40,9 @@ struct ExportAdapterJob {
 /// write_adapter() or write_gguf_adapter(); CheckpointError for edits that are damaged.
 AdapterReport export_adapter(const ExportAdapterJob& job);
 
-/// What export_adapter() does once it has the changes, in the existing, empty `folder`. `base_model`: empty where it is
-/// not to be told.
-AdapterReport write_exported_adapter(const std::filesystem::path& folder, const ModelConfig& config,
-                                     const std::vector<WeightChanges>& changes, const std::string& base_model,
-                                     const ExportAdapterJob& job);
+/// The same of changes that are in memory; `job.model`: empty where the adapter is not to tell it.
+AdapterReport export_adapter(const ExportAdapterJob& job, const ModelConfig& config,
+                             const std::vector<WeightChanges>& changes);
 
 struct ExportModelJob {
   std::filesystem::path model;  ///< an output in any form, adapters among them, or any model folder

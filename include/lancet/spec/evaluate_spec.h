@@ -27,6 +27,19 @@ struct CostsSpec {
   static constexpr AnyOption kAll[] = {&kText, &kTokens, &kDocumentTokens, &kProbes, &kChoices};
 };
 
+struct TasksSpec {
+  static constexpr TextsOption kTasks{
+      {.key = "tasks", .meaning = "names of lm-evaluation-harness's tasks; `[]`: none"}};
+  static constexpr PathOption kInclude{
+      {.key = "include", .meaning = "a folder with definitions of your own tasks", .absent = "none"}};
+  static constexpr IntegerOption kShots{
+      {.key = "shots", .meaning = "examples before each question", .absent = "as the task says"},
+      {.min = 0, .max = 100}};
+  static constexpr IntegerOption kLimit{
+      {.key = "limit", .meaning = "questions of each task, the first ones", .absent = "all"}, {.min = 1}};
+  static constexpr AnyOption kAll[] = {&kTasks, &kInclude, &kShots, &kLimit};
+};
+
 struct CounterFactSpec {
   static constexpr PathOption kSnippets{{.key = "snippets", .meaning = "attribute_snippets.json"}};
   static constexpr PathOption kIdf{{.key = "idf", .meaning = "idf.npy", .absent = "none", .beside = "vocabulary"}};
@@ -54,13 +67,20 @@ struct EvaluateSpec {
       "model"};
   static constexpr SectionOption kCosts{
       {.key = "costs", .meaning = "what the edit cost elsewhere", .absent = "not measured"}, CostsSpec::kAll};
+  static constexpr SectionOption kLmEval{
+      {.key = "lm_eval",
+       .meaning = "what the model can do before and after: tasks of lm-evaluation-harness, from Python "
+                  "([python.md](python.md)); or a list of tasks",
+       .absent = "not measured"},
+      TasksSpec::kAll,
+      Shape::kKeysOrTasks};
   static constexpr SectionOption kCounterFact{
       {.key = "counterfact", .meaning = "files of the protocol `counterfact`", .absent = "none"},
       CounterFactSpec::kAll};
   static constexpr SectionOption kMquake{
       {.key = "mquake", .meaning = "files of the protocol `mquake`", .absent = "none"}, MquakeSpec::kAll};
-  static constexpr AnyOption kAll[] = {&kMetrics, &kTokens,      &kDistractor, &kChatTemplate,
-                                       &kCosts,   &kCounterFact, &kMquake};
+  static constexpr AnyOption kAll[] = {&kMetrics, &kTokens, &kDistractor,  &kChatTemplate,
+                                       &kCosts,   &kLmEval, &kCounterFact, &kMquake};
 };
 
 }  // namespace lancet

@@ -99,6 +99,7 @@ enum class Shape {
   kKeys,           ///< nothing
   kKeysOrAuto,     ///< the word auto
   kKeysOrTexts,    ///< a list of texts
+  kKeysOrTasks,    ///< a list of names of tasks
   kKeysOrNames,    ///< a list of names of protocols
   kKeysOrRecords,  ///< a list of records
   kShares,         ///< no keys: metrics with shares

@@ -48,7 +48,7 @@ Task task_of_job(const JobArguments& arguments) {
   warn_of_skipped(file.skipped);
   const std::vector<EditRequest>& requests = file.requests;
   const std::unique_ptr<Tokenizer> tokenizer = find_tokenizer(model.folder, task.notes);
-  WorkTexts texts{tokenizer.get(), requests, {}};
+  WorkTexts texts{.tokenizer = tokenizer.get(), .requests = requests};
   if (tokenizer) texts.evaluation = EvaluationPlan(*tokenizer, requests, job.evaluation).size();
   task.work = edit_work(job, task.config, texts, task.notes);
   if (task.work.statistics_tokens > 0) task.notes.emplace_back("statistics are counted as if none were in the cache");

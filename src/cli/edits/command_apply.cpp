@@ -7,6 +7,7 @@
 #include "lancet/core/strings.h"
 #include "lancet/core/words.h"
 #include "lancet/run/apply_job.h"
+#include "table.h"
 
 namespace lancet::cli {
 namespace {
@@ -18,11 +19,22 @@ struct ApplyArguments {
 };
 
 struct UndoArguments {
-  std::string output, model, out, mode = "auto";
+  std::string output, model, out, mode = "auto";  // auto is no mode: the job chooses one
   std::vector<std::string> ids, where, overrides;
   int64_t last = 1;
   bool replace = false;
 };
+
+ExitCode show_adapted(const AppliedAdapter& applied, const ApplyJob& job, const Output& output) {
+  if (output.json) std::cout << to_json(applied, job);
+  if (output.json || output.quiet) return ExitCode::kOk;
+  std::vector<std::vector<std::string>> rows{{"weight", "rank", "norm", "growth, %", "lost by rounding, %"}};
+  for (const AdaptedWeight& weight : applied.weights)
+    rows.push_back({weight.name, std::to_string(weight.rank), short_number(weight.norm), percent_text(weight.growth),
+                    percent_text(weight.rounded)});
+  std::cout << "\n" << format_table(rows) << "\n  written: " << job.out.string() << "\n";
+  return ExitCode::kOk;
+}
 
 ExitCode run_apply(const ApplyArguments& arguments, const Output& output, RankSession& session) {
   ApplyJob job{.edits = arguments.edits,
@@ -34,15 +46,13 @@ ExitCode run_apply(const ApplyArguments& arguments, const Output& output, RankSe
                              : arguments.anyway ? OtherBase::kAdd
                                                 : OtherBase::kRefuse};
   if (arguments.adapter) job.overrides.emplace_back("output.format=adapter");
+  if (is_foreign_adapter(job.edits)) {
+    if (session.communicator().size() > 1)
+      throw ConfigError("an adapter is added by one process: run lancet apply without ranks");
+    return show_adapted(apply_adapter(job), job, output);
+  }
   const MadeOutput made = run_apply_job(job, session.communicator());
   return session.communicator().is_root() ? show_made(made, output) : ExitCode::kOk;
-}
-
-/// nullopt: auto.
-std::optional<UndoMode> mode_of(const std::string& name) {
-  for (const UndoMode mode : {UndoMode::kLast, UndoMode::kDowndate, UndoMode::kReplay})
-    if (name == undo_mode_name(mode)) return mode;
-  return std::nullopt;
 }
 
 ExitCode run_undo(const UndoArguments& arguments, const Output& output, RankSession& session) {
@@ -51,7 +61,7 @@ ExitCode run_undo(const UndoArguments& arguments, const Output& output, RankSess
               .out = arguments.out,
               .if_exists = arguments.replace ? IfExists::kReplace : IfExists::kError,
               .selection = {.ids = arguments.ids, .where = arguments.where, .last_batches = arguments.last},
-              .mode = mode_of(arguments.mode),
+              .mode = find_undo_mode(arguments.mode),
               .overrides = arguments.overrides};
   const MadeOutput made = run_undo_job(job, session.communicator());
   if (!session.communicator().is_root()) return ExitCode::kOk;
@@ -71,8 +81,12 @@ void add_apply(CLI::App& app, Action& action) {
   auto ranks = std::make_shared<RankArguments>();
   CLI::App& command = add_command(app, "apply",
                                   "Add the edits of an output to their base model again: the same bytes.\n"
-                                  "  lancet apply out/demo --to models/base --out out/again");
-  add_option(command, "edits", arguments->edits, "Output of lancet edit, or its folder edits/").type("DIR").required();
+                                  "  lancet apply out/demo --to models/base --out out/again\n"
+                                  "Or the change of an adapter of PEFT to its model, which is not measured.\n"
+                                  "  lancet apply out/found --to models/base --out out/adapted");
+  add_option(command, "edits", arguments->edits, "Output of lancet edit, its folder edits/, or an adapter of PEFT")
+      .type("DIR")
+      .required();
   add_option(command, "--to", arguments->model, "Base model; where the edits' base lay").type("DIR");
   add_option(command, "--out", arguments->out, "Folder for the edited model").type("DIR").required();
   add_flag(command, "--adapter", arguments->adapter, "Write a LoRA adapter in the place of a checkpoint");

@@ -22,18 +22,12 @@ struct DiffArguments {
   std::string devices = "auto";
 };
 
-std::string figure(double value) {
-  std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), "%.3g", value);
-  return text.data();
-}
-
 /// "3.2, 1.1, 0.4".
 std::string first_values(const ChangeSpectrum& spectrum) {
   constexpr size_t kShown = 3;
   std::vector<std::string> values;
   for (const double value : std::span(spectrum.values).first(std::min(spectrum.values.size(), kShown)))
-    values.push_back(figure(value));
+    values.push_back(short_number(value));
   return join(values) + (spectrum.values.size() > kShown ? ", ..." : "");
 }
 
@@ -42,7 +36,8 @@ std::string weights_table(const DiffReport& report, bool writes) {
   if (writes) rows.front().push_back("lost, %");
   for (const DifferentWeight& weight : report.different) {
     if (weight.spectrum && weight.spectrum->rank == 0) continue;  // counted below the table
-    std::vector<std::string> row{weight.name, figure(weight.size.norm), figure(100 * weight.size.relative())};
+    std::vector<std::string> row{weight.name, short_number(weight.size.norm),
+                                 short_number(100 * weight.size.relative())};
     if (const auto& spectrum = weight.spectrum)
       for (const std::string& cell :
            {cat(spectrum->rank, spectrum->is_low_rank() ? "" : " (dense)"), std::string(rank_rule_name(spectrum->rule)),
@@ -50,7 +45,7 @@ std::string weights_table(const DiffReport& report, bool writes) {
         row.push_back(cell);
     else
       row.resize(rows.front().size() - (writes ? 1 : 0), "-");
-    if (writes) row.push_back(figure(100 * weight.lost_norm / weight.size.norm));
+    if (writes) row.push_back(short_number(100 * weight.lost_norm / weight.size.norm));
     rows.push_back(std::move(row));
   }
   return format_table(rows);

@@ -24,8 +24,7 @@ struct LogArguments {
 };
 
 Journal open_journal(const fs::path& folder) {
-  for (const fs::path& place : {folder, folder / kEditsFolder})
-    if (fs::exists(place / kJournalFile)) return Journal::read(place);
+  if (const std::optional<fs::path> found = find_journal(folder)) return Journal::read(*found);
   throw ConfigError(cat(folder.string(), ": expected the output of lancet edit, with ", kEditsFolder, "/", kJournalFile,
                         "; outputs of earlier versions have no journal: lancet apply makes one of them"));
 }
@@ -38,27 +37,6 @@ std::string share_cell(const std::map<std::string, double>& shares, const std::s
   return text;
 }
 
-Json shares_json(const std::map<std::string, double>& shares) {
-  Json json = Json::object();
-  for (const auto& [name, value] : shares) json[name] = value;
-  return json;
-}
-
-Json edit_json(const Journal& journal, const EditRecord& edit) {
-  Json json{{"id", edit.request.id},
-            {"subject", edit.request.subject},
-            {"prompt", edit.request.prompt.text},
-            {"target", edit.request.target}};
-  const auto measured = journal.measured().find(edit.request.id);
-  if (measured == journal.measured().end()) return json;
-  json["took"] = measured->second.took ? Json(*measured->second.took) : Json(nullptr);
-  json["why"] = measured->second.why;
-  json["measured"] = measured->second.when;
-  json["before"] = shares_json(measured->second.before);
-  json["after"] = shares_json(measured->second.after);
-  return json;
-}
-
 /// Schema: docs/edits.md.
 std::string log_json(const Journal& journal, const std::set<std::string>& shown) {
   const JournalBase& base = journal.base();
@@ -67,16 +45,14 @@ std::string log_json(const Journal& journal, const std::set<std::string>& shown)
     const EditSetting& setting = journal.settings()[batch.setting];
     Json edits = Json::array();
     for (const EditRecord& edit : batch.edits)
-      if (shown.contains(edit.request.id)) edits.push_back(edit_json(journal, edit));
+      if (shown.contains(edit.request.id)) edits.push_back(describe_edit(journal, edit));
     batches.push_back({{"when", batch.when},
                        {"method", setting.method},
                        {"dtype", setting.dtype},
                        {"version", setting.version},
                        {"edits", edits}});
   }
-  for (const UndoEntry& undo : journal.undone())
-    undone.push_back(
-        {{"when", undo.when}, {"mode", undo_mode_name(undo.mode)}, {"edits", undo.edits}, {"gives_up", undo.gives_up}});
+  for (const UndoEntry& undo : journal.undone()) undone.push_back(describe_undo(undo));
   return Json{{"base",
                {{"weights", base.weights},
                 {"config", base.config},

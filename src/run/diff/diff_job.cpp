@@ -116,12 +116,7 @@ class DiffRun {
 
   bool writes() const { return !job_.out.empty(); }
 
-  void check_folder() const {
-    std::error_code error;
-    if (job_.if_exists == IfExists::kError && fs::exists(job_.out, error))
-      throw ConfigError(cat("--out: ", job_.out.string(), ": exists already: choose another name, or --replace it"));
-    check_output_target(job_.out, job_.if_exists, kDiffOutput);
-  }
+  void check_folder() const { check_new_output(job_.out, job_.if_exists, kDiffOutput); }
 
   void open() {
     if (before_) return;

@@ -61,11 +61,11 @@ class Facts {
 };
 
 Journal journal_of(const fs::path& output) {
-  std::error_code error;
-  if (!fs::exists(output / kEditsFolder / kJournalFile, error))
+  const std::optional<fs::path> found = find_journal(output);
+  if (!found)
     throw ConfigError(cat(output.string(), ": expected an output of lancet edit with its journal, ", kEditsFolder, "/",
                           kJournalFile, ", got a folder without one; compare the weights, without --edits"));
-  return Journal::read(output / kEditsFolder);
+  return Journal::read(*found);
 }
 
 }  // namespace

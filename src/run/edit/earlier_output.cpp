@@ -44,7 +44,12 @@ void check_same_options(const ConfigTree& earlier, const ConfigTree& now, const 
     }
 }
 
-EditHistory read_history(const std::filesystem::path& folder, const ModelConfig& config, const std::string& where) {
+}  // namespace
+
+std::string editor_options(const JobConfig& job) { return to_yaml(*job.resolved.find("editor")); }
+
+EditHistory read_whole_history(const std::filesystem::path& folder, const ModelConfig& config, const std::string& where,
+                               const std::string& otherwise) {
   if (!has_edits(folder))
     throw ConfigError(
         cat(where, "expected the output of lancet edit with its folder edits/ (output.state: true), found none"));
@@ -52,8 +57,8 @@ EditHistory read_history(const std::filesystem::path& folder, const ModelConfig&
     try {
       return load_edits(folder, config);
     } catch (const CheckpointError& error) {  // edits cannot be made again by themselves
-      throw CheckpointError(cat(where, error.what(), "; take the folder edits/ from a copy of the output, or edit all ",
-                                "requests again without continue_from"));
+      throw CheckpointError(
+          cat(where, error.what(), "; take the folder edits/ from a copy of the output, or ", otherwise));
     }
   }();
   if (!history.has_solved())
@@ -62,36 +67,37 @@ EditHistory read_history(const std::filesystem::path& folder, const ModelConfig&
   return history;
 }
 
-}  // namespace
-
-std::string editor_options(const JobConfig& job) { return to_yaml(*job.resolved.find("editor")); }
-
-EarlierOutput::EarlierOutput(const JobConfig& job, std::span<const EditRequest> requests, const ModelConfig& config)
-    : folder_(*job.continue_from),
-      history_(read_history(folder_, config, cat("continue_from: ", folder_.string(), ": "))),
-      requests_(history_.requests()) {
-  const std::string where = cat("continue_from: ", folder_.string(), ": ");
-  const Journal& journal = history_.journal();
-  if (journal.batches().empty()) throw ConfigError(cat(where, "no edit stands in it"));
+void check_goes_on(const Journal& journal, const JobConfig& job, const std::string& where) {
   const EditSetting& setting = journal.settings()[journal.batches().back().setting];
   if (setting.method != job.method)
     throw ConfigError(cat(where, "editor.method: expected ", setting.method, " as there, got ", job.method,
                           ": a state fits the method that made it"));
-  const ConfigTree earlier = parse_config(setting.editor, "the earlier job's editor"),
-                   now = parse_config(editor_options(job), "editor");
-  check_same_options(earlier, now, where);
+  check_same_options(parse_config(setting.editor, "the earlier job's editor"),
+                     parse_config(editor_options(job), "editor"), where);
+}
+
+void check_base(const EditHistory& history, const std::string& base_hash, const std::string& where) {
+  const JournalBase& base = history.journal().base();
+  if (base.weights != base_hash)
+    throw ConfigError(cat(where, "the edits of another model: expected ", base.weights, ", got ", base_hash,
+                          ": go on with the model that it was made from (", base.folder, ")"));
+}
+
+EarlierOutput::EarlierOutput(const JobConfig& job, std::span<const EditRequest> requests, const ModelConfig& config)
+    : where_(cat("continue_from: ", job.continue_from->string(), ": ")),
+      history_(read_whole_history(*job.continue_from, config, where_, "edit all requests again without continue_from")),
+      requests_(history_.journal().requests()) {
+  const Journal& journal = history_.journal();
+  if (journal.batches().empty()) throw ConfigError(cat(where_, "no edit stands in it"));
+  check_goes_on(journal, job, where_);
   for (const EditRequest& request : requests)
     if (journal.has(request.id))
-      throw ConfigError(cat(where, "request ", request.id, ": one of this id was edited there already: expected ids ",
+      throw ConfigError(cat(where_, "request ", request.id, ": one of this id was edited there already: expected ids ",
                             "that tell all requests apart: give this one another 'id'"));
 }
 
 const EditHistory& EarlierOutput::history(const std::string& base_hash) const {
-  const std::string& base = history_.journal().base().weights;
-  if (base != base_hash)
-    throw ConfigError(cat("continue_from: ", folder_.string(), ": the edits of another model: expected ", base,
-                          ", got ", base_hash, ": go on with the model that it was made from (",
-                          history_.journal().base().folder, ")"));
+  check_base(history_, base_hash, where_);
   return history_;
 }
 

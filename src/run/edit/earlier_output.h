@@ -14,6 +14,19 @@ namespace lancet {
 /// The job's editor as it was resolved, for whoever goes on.
 std::string editor_options(const JobConfig& job);
 
+/// The edits in an output's folder, with what another batch goes on from. `where` stands in front of what is wrong;
+/// `otherwise`: what can be done without a copy of damaged ones. Throws: ConfigError when it has none, or kept no
+/// state; CheckpointError when they are damaged.
+EditHistory read_whole_history(const std::filesystem::path& output, const ModelConfig& config, const std::string& where,
+                               const std::string& otherwise);
+
+/// That the job can go on behind the journal's batches, of which there are some. Throws: ConfigError for another method
+/// than theirs, or other options that its state depends on.
+void check_goes_on(const Journal& journal, const JobConfig& job, const std::string& where);
+
+/// Throws: ConfigError for edits of another base model than `base_hash`.
+void check_base(const EditHistory& history, const std::string& base_hash, const std::string& where);
+
 class EarlierOutput {
  public:
   /// `requests`: the job's. Throws: ConfigError when the folder keeps no state, or one of another method or of options
@@ -28,7 +41,7 @@ class EarlierOutput {
   const std::vector<EditRequest>& requests() const { return requests_; }
 
  private:
-  std::filesystem::path folder_;
+  std::string where_;  ///< in front of errors
   EditHistory history_;
   std::vector<EditRequest> requests_;
 };

@@ -58,6 +58,13 @@ void check_apart(const fs::path& output, const fs::path& model) {
                           ": choose another folder"));
 }
 
+void check_new_output(const fs::path& out, IfExists if_exists, const OutputKind& kind) {
+  std::error_code error;
+  if (if_exists == IfExists::kError && fs::exists(out, error))
+    throw ConfigError(cat("--out: ", out.string(), ": exists already: choose another name, or --replace it"));
+  check_output_target(out, if_exists, kind);
+}
+
 void check_cache_outside(const fs::path& cache, const fs::path& folder) {
   if (is_inside(cache, folder))
     throw ConfigError(cat("statistics.cache: ", cache.string(), ": lies in ", folder.string(),

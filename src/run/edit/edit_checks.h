@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "lancet/io/output_folder.h"
 #include "lancet/plan/model_session.h"
 
 namespace lancet {
@@ -18,6 +19,10 @@ void check_lengths(const ModelFiles& files, const std::vector<EditRequest>& requ
 
 /// The output must not be the model, lie in it, or hold it: replacing it would delete the base. Throws: ConfigError.
 void check_apart(const std::filesystem::path& output, const std::filesystem::path& model);
+
+/// `--out` of a command whose outputs are of that kind. Throws: ConfigError for one that is there and may not be
+/// replaced, or of which not all is lancet's.
+void check_new_output(const std::filesystem::path& out, IfExists if_exists, const OutputKind& kind);
 
 /// The statistics cache must not lie in a folder that is replaced or goes away. Throws: ConfigError.
 void check_cache_outside(const std::filesystem::path& cache, const std::filesystem::path& folder);

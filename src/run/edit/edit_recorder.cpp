@@ -26,12 +26,6 @@ std::string tokenizer_hash(const Checkpoint& checkpoint) {
   return hash.hex();
 }
 
-WeightDelta on_host(const WeightDelta& delta) {
-  if (const auto* low_rank = std::get_if<LowRankDelta>(&delta))
-    return LowRankDelta{low_rank->left_OR.to(Placement::host()), low_rank->right_RI.to(Placement::host())};
-  return DenseDelta{std::get<DenseDelta>(delta).full_OI.to(Placement::host())};
-}
-
 }  // namespace
 
 JournalBase journal_base(const ModelFiles& files, std::string weights_hash) {
@@ -42,7 +36,7 @@ JournalBase journal_base(const ModelFiles& files, std::string weights_hash) {
 }
 
 EditRecorder::EditRecorder(const ModelFiles& files, const Editor& editor, RecordedSetting setting)
-    : files_(files), editor_(editor), setting_(std::move(setting)), history_(setting_.base) {}
+    : files_(files), editor_(editor), setting_(std::move(setting)) {}
 
 void EditRecorder::begin(const EditorState& state, const WeightTransaction& transaction) {
   systems_.clear();
@@ -57,7 +51,7 @@ void EditRecorder::count(const WeightTransaction& transaction) {
 
 void EditRecorder::end(std::span<const EditRequest> requests, const EditOutcome& outcome, const EditorState& state,
                        const WeightTransaction& transaction) {
-  entry_ = {.setting = history_.journal().add_setting(setting_.setting),
+  entry_ = {.setting = history().journal().add_setting(setting_.setting),
             .when = utc_now(),
             .edits = records_of(requests),
             .weights = hashes_of(transaction)};
@@ -71,13 +65,16 @@ void EditRecorder::end(std::span<const EditRequest> requests, const EditOutcome&
 
 void EditRecorder::close(const BatchReport& report) {
   entry_.report = nlohmann::ordered_json::parse(to_record(report));
-  history_.add(std::move(entry_), std::move(batch_), files_.config);
+  history().add(std::move(entry_), std::move(batch_), files_.config);
 }
 
-void EditRecorder::reopen() {
-  entry_ = history_.journal().batches().back();
-  batch_ = history_.batches().back();
-  history_.forget_last_batch({});
+void EditRecorder::report_last(const BatchReport& report) {
+  history().journal().set_last_report(nlohmann::ordered_json::parse(to_record(report)));
+}
+
+EditHistory& EditRecorder::history() {
+  if (!history_) history_.emplace(setting_.base());
+  return *history_;
 }
 
 size_t EditRecorder::count_before(WeightId id) const {
@@ -115,7 +112,7 @@ std::vector<WeightChanges> EditRecorder::changes_behind(const WeightTransaction&
   for (const WeightTransaction::Entry& entry : transaction.entries()) {
     WeightChanges own{entry.id, {}};
     for (size_t i = count_before(entry.id); i < entry.deltas.size(); ++i)
-      own.deltas.push_back(on_host(entry.deltas[i]));
+      own.deltas.push_back(moved_to(entry.deltas[i], Placement::host()));
     if (!own.deltas.empty()) changes.push_back(std::move(own));
   }
   return changes;

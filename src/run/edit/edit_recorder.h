@@ -1,6 +1,7 @@
 // Writes down what a stream of edits does: one entry of the history for each batch. On root.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <optional>
 #include <span>
@@ -15,8 +16,8 @@ namespace lancet {
 
 /// What every batch of a stream was edited with.
 struct RecordedSetting {
-  JournalBase base;     ///< of a history that begins here
-  EditSetting setting;  ///< of the batches that are added
+  std::function<JournalBase()> base;  ///< of a history that begins here
+  EditSetting setting;                ///< of the batches that are added
 };
 
 /// Of a model's files, but for the weights' hash.
@@ -28,7 +29,8 @@ class EditRecorder {
   EditRecorder(const ModelFiles& files, const Editor& editor, RecordedSetting setting);
 
   void go_on_from(EditHistory earlier) { history_ = std::move(earlier); }
-  const EditHistory& history() const { return history_; }
+  EditHistory& history();
+  EditHistory take_history() { return std::move(history()); }
 
   /// Where the editor's systems are noted (EditContext).
   std::vector<SolvedSystem>& systems() { return systems_; }
@@ -40,13 +42,14 @@ class EditRecorder {
            const WeightTransaction& transaction);
   /// With what was measured behind it: the batch joins the history.
   void close(const BatchReport& report);
-  /// Takes the history's last batch out again, to be closed with what was measured since.
-  void reopen();
+  /// What was measured behind the last batch since, while nothing came behind it.
+  void report_last(const BatchReport& report);
 
   /// What the method does behind the last batch lies between the two; it joins the history by the third.
   void begin_finish(const WeightTransaction& transaction) { count(transaction); }
   void end_finish(const WeightTransaction& transaction) { finish_ = changes_behind(transaction); }
-  void close_finish() { history_.set_finish(std::move(finish_), files_.config); }
+  std::vector<WeightChanges> take_finish() { return std::move(finish_); }
+  void close_finish() { history().set_finish(std::move(finish_), files_.config); }
 
   /// Of the transaction's weights, as journals have them.
   std::vector<WeightHash> hashes_of(const WeightTransaction& transaction) const;
@@ -54,7 +57,7 @@ class EditRecorder {
   /// How well the history's edits hold.
   void note_measured(const std::string& on, const std::vector<WeightHash>& weights,
                      const std::map<std::string, MeasuredEdit>& edits) {
-    history_.journal().add_measure(on, weights, edits);
+    history().journal().add_measure(on, weights, edits);
   }
 
  private:
@@ -66,7 +69,7 @@ class EditRecorder {
   const ModelFiles& files_;
   const Editor& editor_;
   RecordedSetting setting_;
-  EditHistory history_;
+  std::optional<EditHistory> history_;  ///< nullopt: none yet
   std::vector<SolvedSystem> systems_;
   EditorState state_before_;
   std::map<WeightId, size_t> counts_before_;  ///< of each weight's changes

@@ -127,7 +127,8 @@ void EditStream::run(const EditContext& context) {
   }
   if (recorder_) {
     recorder_->begin_finish(parts_.transaction);
-    weight_hashes_ = recorder_->hashes_of(parts_.transaction);
+    weight_hashes_ = first < batches_.size() ? recorder_->history().journal().batches().back().weights
+                                             : recorder_->hashes_of(parts_.transaction);
   }
   parts_.job.editor->finish(context, parts_.transaction);
   if (recorder_) recorder_->end_finish(parts_.transaction);
@@ -216,8 +217,7 @@ void EditStream::note_after() {
   if (batches_.size() > 1) show(last);
   if (!recorder_) return;
   if (report_.resumed_batches - n_kept_ < static_cast<int64_t>(batches_.size())) {  // else it has a report of its own
-    recorder_->reopen();
-    recorder_->close(last);
+    recorder_->report_last(last);
   }
   recorder_->close_finish();
 }

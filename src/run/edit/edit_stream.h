@@ -57,8 +57,10 @@ class EditStream {
   const EditorState& state() const { return state_; }
   /// How well the report's requests hold.
   void note_measured();
-  /// Behind that, on root, where one is kept; else null.
-  const EditHistory* history() const { return recorder_ ? &recorder_->history() : nullptr; }
+  /// Behind that, on root, where one is kept; once.
+  std::optional<EditHistory> take_history() {
+    return recorder_ ? std::optional(recorder_->take_history()) : std::nullopt;
+  }
   /// Of the weights without what the method does behind the last batch.
   const std::vector<WeightHash>& weight_hashes() const { return weight_hashes_; }
 

@@ -133,8 +133,8 @@ void MethodRun::edit(CausalLM& model, WeightTransaction& transaction, Start star
   for (std::string& warning : edit_warnings(report_, editor)) report_.outcome.warnings.push_back(std::move(warning));
   stream.note_measured();
   stopwatch_.lap("evaluate after");
-  if (stream.history() == nullptr) return;
-  history_ = *stream.history();
+  history_ = stream.take_history();
+  if (!history_) return;
   weight_hashes_ = stream.weight_hashes();
   const Journal& journal = history_->journal();
   for (const BatchEntry& batch : journal.batches())
@@ -150,7 +150,7 @@ EditContext MethodRun::context(const CausalLM& model) const {
 RecordedSetting MethodRun::recorded_setting() const {
   ConfigTree job = job_.resolved;
   for (const char* section : {"requests", "output", "continue_from"}) job.erase(section);
-  return {.base = journal_base(session_.files, session_.base_hash),
+  return {.base = [this] { return journal_base(session_.files, session_.base_hash); },
           .setting = {.method = job_.method,
                       .editor = editor_options(job_),
                       .job = to_yaml(job),

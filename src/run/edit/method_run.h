@@ -70,6 +70,7 @@ class MethodRun {
 
   /// Behind an edit() that records, on root: all edits, those of earlier jobs among them.
   const EditHistory& history() const { return *history_; }
+  EditHistory take_history() { return std::move(*history_); }
   /// The same way: of the weights with all edits.
   const std::vector<WeightHash>& weight_hashes() const { return weight_hashes_; }
 

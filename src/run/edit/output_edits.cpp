@@ -55,12 +55,12 @@ EditHistory load_state_folder(const fs::path& output, const ModelConfig& config)
 }  // namespace
 
 bool has_edits(const fs::path& output) {
-  return fs::exists(output / kEditsFolder / kJournalFile) || fs::exists(state_folder(output) / "changes.safetensors");
+  return find_journal(output) || fs::exists(state_folder(output) / "changes.safetensors");
 }
 
 EditHistory load_edits(const fs::path& output, const ModelConfig& config) {
-  return fs::exists(output / kEditsFolder / kJournalFile) ? EditHistory::load(output / kEditsFolder, config)
-                                                          : load_state_folder(output, config);
+  const std::optional<fs::path> found = find_journal(output);
+  return found ? EditHistory::load(*found, config) : load_state_folder(output, config);
 }
 
 }  // namespace lancet

@@ -21,8 +21,8 @@ bool is_there(const fs::path& path) {
 
 /// Where the unedited model lay; empty: the journal does not say.
 std::string base_folder(const fs::path& output) {
-  if (!is_there(output / kEditsFolder / kJournalFile)) return "";
-  return Journal::read(output / kEditsFolder).base().folder;
+  const std::optional<fs::path> found = find_journal(output);
+  return found ? Journal::read(*found).base().folder : "";
 }
 
 /// A folder whose config.json says the model's shapes.
@@ -39,15 +39,22 @@ fs::path described_by(const ExportAdapterJob& job, const std::string& base) {
 
 std::string adapter_format_name(AdapterFormat format) { return format == AdapterFormat::kGguf ? "gguf" : "peft"; }
 
-AdapterReport write_exported_adapter(const fs::path& folder, const ModelConfig& config,
-                                     const std::vector<WeightChanges>& changes, const std::string& base_model,
-                                     const ExportAdapterJob& job) {
-  const AdapterOptions options{
-      .base_model = base_model, .dtype = job.dtype, .largest_rank = job.largest_rank, .excess = job.excess};
+AdapterReport export_adapter(const ExportAdapterJob& job, const ModelConfig& config,
+                             const std::vector<WeightChanges>& changes) {
+  check_export_folder(job.out, job.if_exists, job.edited);
+  OutputLock lock(job.out, kExportOutput);
+  check_export_folder(job.out, job.if_exists, job.edited);  // again: another run may have ended before the lock
+  OutputFolder folder(job.out, job.if_exists, kExportOutput);
+  const bool tells = job.provenance == Provenance::kKept;
+  const AdapterOptions options{.base_model = tells ? job.model.string() : "",
+                               .dtype = job.dtype,
+                               .largest_rank = job.largest_rank,
+                               .excess = job.excess};
   const AdapterReport report = job.format == AdapterFormat::kGguf
-                                   ? write_gguf_adapter(folder / kGgufFile, config, changes, options)
-                                   : write_adapter(folder, config, changes, options);
-  if (job.provenance == Provenance::kKept) write_text_file(folder / kExportRecord, to_json(report, job));
+                                   ? write_gguf_adapter(folder.staging() / kGgufFile, config, changes, options)
+                                   : write_adapter(folder.staging(), config, changes, options);
+  if (tells) write_text_file(folder.staging() / kExportRecord, to_json(report, job));
+  folder.commit();
   return report;
 }
 
@@ -62,13 +69,9 @@ AdapterReport export_adapter(const ExportAdapterJob& job) {
   const std::vector<WeightChanges> changes = load_edits(job.edited, config).all_changes();
   if (changes.empty())
     throw ConfigError(cat(job.edited.string(), ": no edit stands in it: there is nothing to export"));
-  const std::string told = job.provenance == Provenance::kStripped ? "" : job.model.empty() ? base : job.model.string();
-  OutputLock lock(job.out, kExportOutput);
-  check_export_folder(job.out, job.if_exists, job.edited);  // again: another run may have ended before the lock
-  OutputFolder folder(job.out, job.if_exists, kExportOutput);
-  const AdapterReport report = write_exported_adapter(folder.staging(), config, changes, told, job);
-  folder.commit();
-  return report;
+  ExportAdapterJob told = job;
+  if (job.model.empty()) told.model = base;
+  return export_adapter(told, config, changes);
 }
 
 }  // namespace lancet

@@ -15,30 +15,20 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kAdapterSettings = "adapter_config.json";
-constexpr const char* kAdapterTensors = "adapter_model.safetensors";
-/// Of adapter_config.json: where the model lay.
-constexpr const char* kBaseKey = "base_model_name_or_path";
-
-bool is_adapter(const fs::path& folder) {
-  std::error_code error;
-  return fs::exists(folder / kAdapterSettings, error) && !fs::exists(folder / "config.json", error);
-}
-
 void copy_adapter(const fs::path& from, const fs::path& to) {
   nlohmann::ordered_json settings;
   try {
-    settings = nlohmann::ordered_json::parse(read_text_file(from / kAdapterSettings, "adapter"));
+    settings = nlohmann::ordered_json::parse(read_text_file(from / kAdapterConfig, "adapter"));
   } catch (const nlohmann::json::exception& error) {
-    throw CheckpointError(cat((from / kAdapterSettings).string(), ": ", invalid_json_text(error.what()),
+    throw CheckpointError(cat((from / kAdapterConfig).string(), ": ", invalid_json_text(error.what()),
                               "; take the adapter from where it was made"));
   }
-  if (settings.is_object() && settings.contains(kBaseKey)) settings[kBaseKey] = nullptr;
-  write_text_file(to / kAdapterSettings, settings.dump(2) + "\n");
-  const SafetensorsReader file = SafetensorsReader::open(from / kAdapterTensors);
+  if (settings.is_object() && settings.contains(kAdapterBase)) settings[kAdapterBase] = nullptr;
+  write_text_file(to / kAdapterConfig, settings.dump(2) + "\n");
+  const SafetensorsReader file = SafetensorsReader::open(from / kAdapterWeights);
   std::error_code error;
-  if (!fs::copy_file(file.path(), to / kAdapterTensors, error) || error)
-    throw CheckpointError(cat((to / kAdapterTensors).string(), ": cannot write: ", error.message(),
+  if (!fs::copy_file(file.path(), to / kAdapterWeights, error) || error)
+    throw CheckpointError(cat((to / kAdapterWeights).string(), ": cannot write: ", error.message(),
                               "; free some space there or choose another place"));
 }
 

@@ -30,17 +30,16 @@ MadeOutput run_apply_job(const ApplyJob& job, Communicator& communicator) {
   communicator.together("edits", [&] {
     source.emplace(job.edits, job.model);
     const Journal& journal = source->journal();
-    config = source->job(again ? one_setting(journal, 0) : journal.batches().back().setting, requests_of(journal),
-                         {job.out, job.if_exists}, job.overrides);
-    given.batches = batches_of(journal);
+    Numbered edits = numbered(journal);
+    config = source->job(again ? one_setting(journal, 0) : journal.batches().back().setting, edits.requests,
+                         {job.out, job.if_exists, AdapterOutputs::kBecomeModels}, job.overrides);
+    given.batches = std::move(edits.batches);
     if (again) return;
     given.n_given = given.batches.size();
     if (communicator.is_root()) given.history = source->history();
   });
-  MadeOutput made{.report = run_edit_job(*config, communicator, std::move(given)), .folder = config->output->dir};
-  if (!communicator.is_root()) return made;
-  if (again) made.rebased = compare_with(*source, *config);
-  made.report_json = to_json(made.report, *config);
+  MadeOutput made = make_output(*config, communicator, std::move(given));
+  if (again && communicator.is_root()) made.rebased = compare_with(*source, *config);
   return made;
 }
 

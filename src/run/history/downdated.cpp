@@ -42,6 +42,17 @@ EditHistory without(const EditHistory& history, UndoEntry& entry, const ModelCon
   return left;
 }
 
+Tensor solve_without(const SolveAgain& problem, const Editor& editor, const EditContext& context, EditorState& state) {
+  return editor
+      .solve_given(context,
+                   {.layer = problem.system.id.layer,
+                    .keys_FN = problem.system.keys_FN,
+                    .residuals_DN = problem.system.residuals_DN,
+                    .history_FM = problem.history_FM},
+                   state)
+      .change.right_RI;
+}
+
 EditHistory downdated(HistorySource& source, UndoEntry& entry, const JobConfig& job, Communicator& communicator) {
   const EditHistory& history = source.history();
   const ModelConfig& config = source.files().config;
@@ -52,16 +63,8 @@ EditHistory downdated(HistorySource& source, UndoEntry& entry, const JobConfig& 
   }
   EditorState state = history.state(job.editor->make_state());
   with_statistics(job, communicator, [&](const EditContext& context) {
-    left = without(history, entry, config, [&](const SolveAgain& problem) {
-      return job.editor
-          ->solve_given(context,
-                        {.layer = problem.system.id.layer,
-                         .keys_FN = problem.system.keys_FN,
-                         .residuals_DN = problem.system.residuals_DN,
-                         .history_FM = problem.history_FM},
-                        state)
-          .change.right_RI;
-    });
+    left = without(history, entry, config,
+                   [&](const SolveAgain& problem) { return solve_without(problem, *job.editor, context, state); });
   });
   return std::move(*left);
 }

@@ -4,6 +4,7 @@
 #include <functional>
 
 #include "history_source.h"
+#include "lancet/edit/editor.h"
 #include "lancet/edits/downdate.h"
 #include "lancet/runtime/communicator.h"
 
@@ -13,6 +14,9 @@ namespace lancet {
 /// `solve`: DowndateHelp's. Throws: as without_edits().
 EditHistory without(const EditHistory& history, UndoEntry& entry, const ModelConfig& config,
                     const std::function<Tensor(const SolveAgain&)>& solve);
+
+/// DowndateHelp::solve by the method itself. `state`: behind the history's last batch.
+Tensor solve_without(const SolveAgain& problem, const Editor& editor, const EditContext& context, EditorState& state);
 
 /// Collective: the same of `source`'s. Statistics are made, and the model of `job` is loaded for them, where later
 /// batches were solved with the keys of these edits as their history. Throws: also as with_statistics().

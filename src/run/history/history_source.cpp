@@ -17,12 +17,15 @@ fs::path output_of(const fs::path& edits) {
   return edits;
 }
 
-/// Where the base lay, as an output of any version says it.
-fs::path base_of(const fs::path& output) {
-  const fs::path journal = output / kEditsFolder;
-  const fs::path base = fs::exists(journal / kJournalFile)
-                            ? fs::path(Journal::read(journal).base().folder)
-                            : fs::path(load_config(output / "job.yaml").find("model")->scalar);
+std::optional<Journal> read_journal(const fs::path& output) {
+  const std::optional<fs::path> found = find_journal(output);
+  return found ? std::optional(Journal::read(*found)) : std::nullopt;
+}
+
+/// Where the base lay; an output of an earlier version has no journal that says it.
+fs::path base_of(const fs::path& output, const std::optional<Journal>& journal) {
+  const fs::path base =
+      journal ? fs::path(journal->base().folder) : fs::path(load_config(output / "job.yaml").find("model")->scalar);
   if (!fs::exists(base))
     throw ConfigError(cat(output.string(), ": the base model of its edits lay in ", base.string(),
                           ", where there is nothing: --to or --model says where it lies now"));
@@ -32,14 +35,18 @@ fs::path base_of(const fs::path& output) {
 }  // namespace
 
 HistorySource::HistorySource(const fs::path& edits, const fs::path& model)
-    : output_(output_of(edits)), model_(model.empty() ? base_of(output_) : model), files_(open_model(model_, {})) {
-  const fs::path folder = output_ / kEditsFolder;
-  journal_ = fs::exists(folder / kJournalFile) ? Journal::read(folder) : history().journal();
+    : output_(output_of(edits)),
+      journal_(read_journal(output_)),
+      model_(model.empty() ? base_of(output_, journal_) : model),
+      files_(open_model(model_, {})) {
+  if (!journal_) journal_ = history().journal();
   if (journal_->batches().empty()) throw ConfigError(cat(edits.string(), ": no edit stands in it"));
 }
 
 const EditHistory& HistorySource::history() {
-  if (!history_) history_ = load_edits(output_, files_.config);
+  if (history_) return *history_;
+  const std::optional<fs::path> found = find_journal(output_);
+  history_ = found ? EditHistory::load(*found, *journal_, files_.config) : load_edits(output_, files_.config);
   return *history_;
 }
 
@@ -60,6 +67,9 @@ JobConfig HistorySource::job(size_t setting, std::span<const EditRequest> reques
   const ConfigTree earlier = has_file ? load_config(job_file) : ConfigTree::map();
   const ConfigTree* kept = earlier.find("output");
   ConfigTree output = kept != nullptr ? *kept : ConfigTree::map();
+  if (const ConfigTree* format = output.find("format");
+      target.adapters == AdapterOutputs::kBecomeModels && format != nullptr && format->scalar == "adapter")
+    output.erase("format");
   output.set("dir", ConfigTree::text(fs::absolute(target.dir).string()));
   tree.set("output", std::move(output));
   apply_override(tree, cat("output.replace=", target.if_exists == IfExists::kReplace ? "true" : "false"));
@@ -78,21 +88,31 @@ size_t one_setting(const Journal& journal, size_t first) {
   return setting;
 }
 
-std::vector<EditRequest> requests_of(const Journal& journal) {
-  std::vector<EditRequest> requests;
-  for (const BatchEntry& batch : journal.batches())
-    for (const EditRecord& edit : batch.edits) requests.push_back(edit.request);
-  return requests;
+Numbered numbered(const std::vector<std::vector<EditRequest>>& batches) {
+  Numbered numbered;
+  for (const std::vector<EditRequest>& batch : batches) {
+    numbered.batches.emplace_back();
+    for (const EditRequest& request : batch) {
+      numbered.batches.back().push_back(static_cast<int64_t>(numbered.requests.size()));
+      numbered.requests.push_back(request);
+    }
+  }
+  return numbered;
 }
 
-std::vector<std::vector<int64_t>> batches_of(const Journal& journal) {
-  std::vector<std::vector<int64_t>> batches;
-  int64_t next = 0;
+Numbered numbered(const Journal& journal) {
+  std::vector<std::vector<EditRequest>> batches;
   for (const BatchEntry& batch : journal.batches()) {
     batches.emplace_back();
-    for (size_t i = 0; i < batch.edits.size(); ++i) batches.back().push_back(next++);
+    for (const EditRecord& edit : batch.edits) batches.back().push_back(edit.request);
   }
-  return batches;
+  return numbered(batches);
+}
+
+MadeOutput make_output(const JobConfig& job, Communicator& communicator, GivenEdits given) {
+  MadeOutput made{.report = run_edit_job(job, communicator, std::move(given)), .folder = job.output->dir};
+  if (communicator.is_root()) made.report_json = to_json(made.report, job);
+  return made;
 }
 
 }  // namespace lancet

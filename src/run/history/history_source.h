@@ -7,11 +7,16 @@
 #include <string>
 #include <vector>
 
+#include "edit/given_edits.h"
 #include "lancet/edits/edit_history.h"
 #include "lancet/job/job_config.h"
 #include "lancet/models/model_files.h"
+#include "lancet/run/apply_job.h"
 
 namespace lancet {
+
+/// What is made of an output that is an adapter, where no override says it.
+enum class AdapterOutputs { kStay, kBecomeModels };
 
 class HistorySource {
  public:
@@ -28,6 +33,7 @@ class HistorySource {
   struct Target {
     std::filesystem::path dir;
     IfExists if_exists = IfExists::kError;
+    AdapterOutputs adapters = AdapterOutputs::kStay;
   };
   /// The job that batch `setting` was edited by, with these requests and this output. Throws: ConfigError.
   JobConfig job(size_t setting, std::span<const EditRequest> requests, const Target& target,
@@ -35,19 +41,25 @@ class HistorySource {
 
  private:
   std::filesystem::path output_;  ///< the output's folder
+  std::optional<Journal> journal_;
   std::filesystem::path model_;
   ModelFiles files_;
-  std::optional<Journal> journal_;
   std::optional<EditHistory> history_;
 };
 
 /// The setting of all of the batches from `first` on. Throws: ConfigError when they have several.
 size_t one_setting(const Journal& journal, size_t first);
 
-/// Of all batches that stand, in order.
-std::vector<EditRequest> requests_of(const Journal& journal);
+/// Requests one behind the other, and which of them each batch has.
+struct Numbered {
+  std::vector<EditRequest> requests = {};
+  std::vector<std::vector<int64_t>> batches = {};
+};
+Numbered numbered(const std::vector<std::vector<EditRequest>>& batches);
+/// Of those that stand.
+Numbered numbered(const Journal& journal);
 
-/// Requests of each batch, one behind the other.
-std::vector<std::vector<int64_t>> batches_of(const Journal& journal);
+/// Collective: the job of edits that are given, its output and, on root, its report. Throws: as run_edit_job().
+MadeOutput make_output(const JobConfig& job, Communicator& communicator, GivenEdits given);
 
 }  // namespace lancet

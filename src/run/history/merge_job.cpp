@@ -102,7 +102,7 @@ class Merge {
   }
 
   JobConfig config_for(const Journal& journal) const {
-    return sources_.front().job(sources_.front().journal().batches().back().setting, requests_of(journal),
+    return sources_.front().job(sources_.front().journal().batches().back().setting, journal.requests(),
                                 {job_.out, job_.if_exists}, job_.overrides);
   }
 
@@ -200,13 +200,11 @@ class Merge {
     GivenEdits given;
     ranks_.together("edits", [&] {
       config = config_for(merged_->journal());
-      given.batches = batches_of(merged_->journal());
+      given.batches = numbered(merged_->journal()).batches;
     });
     given.n_given = given.batches.size();
     if (ranks_.is_root()) given.history = std::move(*merged_);
-    result_.made.folder = config->output->dir;
-    result_.made.report = run_edit_job(*config, ranks_, std::move(given));
-    result_.made.report_json = to_json(result_.made.report, *config);
+    result_.made = make_output(*config, ranks_, std::move(given));
     return std::move(result_);
   }
 

@@ -10,16 +10,6 @@
 namespace lancet {
 namespace {
 
-int64_t directions(const WeightTransaction::Entry& entry) {
-  int64_t sum = 0;
-  for (const WeightDelta& delta : entry.deltas) {
-    const auto* factors = std::get_if<LowRankDelta>(&delta);
-    if (factors == nullptr) return std::min(entry.master.size(0), entry.master.size(1));
-    sum += factors->left_OR.size(1);
-  }
-  return sum;
-}
-
 class AdapterForm final : public OutputForm {
  public:
   explicit AdapterForm(const ModelFiles& files) : files_(files) {}
@@ -29,8 +19,8 @@ class AdapterForm final : public OutputForm {
     entries_ = entries;
     truncated_.clear();
     // what fits an adapter is in it as it is
-    fits_ =
-        std::ranges::all_of(entries, [&](const auto& entry) { return directions(entry) <= options().largest_rank; });
+    fits_ = std::ranges::all_of(
+        entries, [&](const auto& entry) { return directions_of(entry.deltas) <= options().largest_rank; });
   }
 
   Tensor read_back(const WeightTransaction::Entry& entry) override {
@@ -41,7 +31,7 @@ class AdapterForm final : public OutputForm {
   }
 
   void write(Entries entries, const std::filesystem::path& folder) const override {
-    write_adapter(folder, files_.config, changes(entries), options());
+    write_adapter(folder, files_.config, changes_of(entries), options());
   }
 
   std::string read_back_text() const override {
@@ -53,16 +43,10 @@ class AdapterForm final : public OutputForm {
     return {.base_model = files_.checkpoint.folder().string(), .excess = ExcessRank::kTruncate};
   }
 
-  static std::vector<WeightChanges> changes(Entries entries) {
-    std::vector<WeightChanges> all;
-    for (const WeightTransaction::Entry& entry : entries) all.push_back({entry.id, entry.deltas});
-    return all;
-  }
-
   /// On root. The weight with the changes that the adapter has in the place of its own.
   Tensor truncated(const WeightTransaction::Entry& entry) {
     if (truncated_.empty())  // of all weights at once: a rank is the whole adapter's
-      for (WeightChanges& weight : changes_in_adapter(files_.config, changes(entries_), options()))
+      for (WeightChanges& weight : changes_in_adapter(files_.config, changes_of(entries_), options()))
         truncated_[weight.id] = std::move(weight.deltas);
     const auto found = truncated_.find(entry.id);
     if (found == truncated_.end()) return entry.master;  // its changes are zeros

@@ -8,11 +8,16 @@ void write_edited_model(const ModelFiles& files, const OutputForm& form,
                         std::span<const WeightTransaction::Entry> entries, const EditHistory& history,
                         const std::filesystem::path& folder, HistoryParts parts) {
   form.write(entries, folder);
+  write_edits(files, history, folder, {.parts = parts});
+}
+
+void write_edits(const ModelFiles& files, const EditHistory& history, const std::filesystem::path& folder,
+                 const HistoryWriting& options) {
   // A folder of its own: tools that load every *.safetensors of a model folder must not find it.
   make_folders(folder / kEditsFolder);
-  history.write(folder / kEditsFolder, files.config, {.parts = parts});
+  history.write(folder / kEditsFolder, files.config, options);
   std::string requests;
-  for (const EditRequest& request : history.requests()) requests += to_json_line(request) + "\n";
+  for (const EditRequest& request : history.journal().requests()) requests += to_json_line(request) + "\n";
   write_text_file(folder / "requests.jsonl", requests);
 }
 

@@ -16,4 +16,8 @@ void write_edited_model(const ModelFiles& files, const OutputForm& form,
                         std::span<const WeightTransaction::Entry> entries, const EditHistory& history,
                         const std::filesystem::path& folder, HistoryParts parts);
 
+/// The last two alone.
+void write_edits(const ModelFiles& files, const EditHistory& history, const std::filesystem::path& folder,
+                 const HistoryWriting& options);
+
 }  // namespace lancet

@@ -109,12 +109,7 @@ class QuantiseRun {
     open_text();
   }
 
-  void check_folder() const {
-    std::error_code error;
-    if (job_.if_exists == IfExists::kError && fs::exists(job_.out, error))
-      throw ConfigError(cat("--out: ", job_.out.string(), ": exists already: choose another name, or --replace it"));
-    check_output_target(job_.out, job_.if_exists, kQuantiseOutput);
-  }
+  void check_folder() const { check_new_output(job_.out, job_.if_exists, kQuantiseOutput); }
 
   void open_text() {
     if (job_.tokens < files_->config.least_tokens())

@@ -210,9 +210,7 @@ Json journal_json(const EditReport& report) {
   Json batches = Json::array(), undone = Json::array();
   for (const JournalBatch& batch : report.journal)
     batches.push_back({{"when", batch.when}, {"method", batch.method}, {"edits", batch.edits}});
-  for (const UndoEntry& undo : report.undone)
-    undone.push_back(
-        {{"when", undo.when}, {"mode", undo_mode_name(undo.mode)}, {"edits", undo.edits}, {"gives_up", undo.gives_up}});
+  for (const UndoEntry& undo : report.undone) undone.push_back(describe_undo(undo));
   return {{"batches", batches}, {"undone", undone}};
 }
 

@@ -1,30 +1,29 @@
 #include "lancet/run/session.h"
 
-#include <algorithm>
 #include <mutex>
 #include <optional>
-#include <set>
 #include <utility>
 
+#include "edit/earlier_output.h"
 #include "edit/edit_checks.h"
-#include "edit/edit_recorder.h"
 #include "edit/edit_session.h"
 #include "edit/method_run.h"
+#include "history/downdated.h"
+#include "history/edits_taken.h"
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
-#include "lancet/core/visible_text.h"
+#include "lancet/run/apply_job.h"
 #include "lancet/runtime/memory_watch.h"
 #include "output/edited_model.h"
-#include "output/stored_weight.h"
 #include "results/report_files.h"
+#include "standing_edits.h"
 
 namespace lancet {
 namespace {
 
 namespace fs = std::filesystem;
 
-/// Memory is planned before the requests are known.
-constexpr size_t kPlannedRequests = 100;
+constexpr int64_t kMostRequests = 1'000'000;  ///< that memory may be planned for
 
 JobConfig parse_session(const CompletedJob& completed) {
   ConfigTree tree = completed.tree;
@@ -33,25 +32,26 @@ JobConfig parse_session(const CompletedJob& completed) {
   return parse_job(tree, completed.source.base, completed.source.name, JobPurpose::kSession);
 }
 
-JobWork planned_work(const JobConfig& job, const ModelConfig& config) {
+JobWork planned_work(const JobConfig& job, const ModelConfig& config, int64_t n_requests) {
+  if (n_requests < 1 || n_requests > kMostRequests)
+    throw ConfigError(cat("planned requests: expected 1 to ", kMostRequests, ", got ", n_requests));
   std::vector<std::string> assumptions;  // `lancet plan` shows them
-  const std::vector<EditRequest> requests(kPlannedRequests);
-  return edit_work(job, config, {.tokenizer = nullptr, .requests = requests, .evaluation = {}}, assumptions);
+  return edit_work(job, config, {.n_requests = n_requests}, assumptions);
 }
 
 }  // namespace
 
 class Session::Impl {
  public:
-  Impl(const CompletedJob& completed, Reporter& reporter)
+  Impl(const CompletedJob& completed, Reporter& reporter, int64_t planned_requests)
       : reporter_(reporter),
         scope_(std::in_place, reporter),
         job_(parse_session(completed)),
         files_(std::make_shared<const ModelFiles>(open_model(job_.model, job_.ignore_config_keys))),
         prompter_(*files_),
-        model_(load_model(*files_, job_.run, planned_work(job_, files_->config))),
+        model_(load_model(*files_, job_.run, planned_work(job_, files_->config, planned_requests))),
         memory_watch_(devices_with_memory(model_.placement(), files_->config.n_layers)),
-        transaction_(model_, [this](WeightId id) { return stored_weight(*files_, model_, id); }) {
+        edits_(*files_, model_) {
     tell_defaults(completed, job_);
     scope_.reset();
   }
@@ -65,26 +65,54 @@ class Session::Impl {
     return work();
   }
 
+  void use(const CompletedJob& completed) {
+    JobConfig job = parse_session(completed);
+    for (const char* key : {"model", "run"})
+      if (section_text(job, key) != section_text(job_, key))
+        throw ConfigError(cat(key, ": expected the session's, ", section_text(job_, key), ", got ",
+                              section_text(job, key), ": open another session for it"));
+    for (const WeightId id : job.editor->targets(files_->config))
+      if (model_.is_frozen(id))
+        throw ConfigError(cat("editor: ", weight_name(files_->config, id), ": expected a weight in full precision, ",
+                              "got one that the session keeps packed: open another session by this editor"));
+    if (!edits_.empty()) check_goes_on(edits_.journal(), job, "editor: edits stand: ");
+    tell_defaults(completed, job);
+    const auto is_other = [&](const char* key) { return section_text(job, key) != section_text(job_, key); };
+    if (is_other("editor") || is_other("statistics")) prepared_.reset();
+    job_ = std::move(job);
+  }
+
+  void restore(const fs::path& edited) {
+    if (!edits_.empty()) throw ConfigError("expected a session without edits: take them back first");
+    const std::string where = cat(edited.string(), ": ");
+    EditHistory history = read_whole_history(edited, files_->config, where, "begin without these edits");
+    check_base(history, files_->checkpoint.content_hash(), where);
+    if (!history.batches().empty()) check_goes_on(history.journal(), job_, where);
+    const size_t n_batches = history.batches().size();
+    const std::vector<WeightChanges> finish = history.finish();
+    change([&] {
+      edits_.exchange(std::move(history), n_batches);
+      if (n_batches > 0) edits_.set_finish(finish);
+    });
+  }
+
   EditReport edit(std::vector<EditRequest> requests) {
-    check_ids(requests);
+    edits_.check_ids(requests);
     warn_of_texts(requests);
     check_lengths(*files_, requests);
     EditSession session(job_, files_, {std::move(requests), "", {}});
     MethodRun method(job_, session, alone(), prepared_);
-    session.describe(model_, alone());
-    method.prepare(model_);
+    prepare(method, session);
     prepared_ = method.prepared();
     session.before = session.plan.run(model_, "evaluate before", alone());
-    if (!history_) history_.emplace(journal_base(*files_, session.base_hash));
     try {
-      put_exact();
-      method.edit(model_, transaction_, {.behind = history_, .records = true});
+      edits_.put_exact();
+      method.edit(model_, edits_.transaction(), {.behind = edits_.history(), .records = true});
     } catch (...) {
       put_back();
       throw;
     }
-    history_ = method.history();
-    finishes_.push_back(history_->finish());
+    edits_.take(method.take_history());
     return std::move(method.report());
   }
 
@@ -92,6 +120,7 @@ class Session::Impl {
     std::vector<ConfigTree> records;
     for (const Fact& fact : facts) {
       ConfigTree record = ConfigTree::map();
+      while (edits_.has(std::to_string(next_id_))) ++next_id_;  // those of a restored folder
       record.set("id", ConfigTree::text(std::to_string(next_id_++)));
       record.set("prompt", ConfigTree::text(fact.prompt));
       if (!fact.subject.empty()) record.set("subject", ConfigTree::text(fact.subject));
@@ -105,66 +134,150 @@ class Session::Impl {
     return EvaluationPlan(*files_->tokenizer, requests, job_.evaluation).run(model_, "evaluate", alone());
   }
 
-  std::vector<Answer> generate(std::span<const std::string> prompts, const AskOptions& options) {
-    return prompter_.answer(model_, prompts, options);
+  void ask(const std::function<void(const AskableModel&)>& use) { use({model_, *files_->tokenizer, alone()}); }
+
+  std::vector<Answer> generate(std::span<const std::string> prompts, const AskOptions& options,
+                               const std::function<void(const std::string&)>& on_text) {
+    return prompter_.answer(model_, prompts, options, on_text);
   }
 
   bool undo() {
-    if (edits() == 0) return false;
-    finishes_.pop_back();
-    history_->forget_last_batch(finishes_.empty() ? std::vector<WeightChanges>() : finishes_.back());
-    put_back();
+    if (edits_.empty()) return false;
+    change([&] { edits_.undo_last(); });
     return true;
   }
 
-  int64_t edits() const { return history_ ? static_cast<int64_t>(history_->batches().size()) : 0; }
-
-  void save(const fs::path& target, IfExists policy) {
-    check_apart(target, files_->checkpoint.folder());
-    const OutputLock lock(target, kEditOutput);
-    OutputFolder folder(target, policy, kEditOutput);
-    const OutputOptions output = resolve_output({}, *files_, job_.editor->targets(files_->config));
-    const EditHistory none(journal_base(*files_, files_->checkpoint.content_hash()));
-    write_edited_model(*files_, *make_output_form({output, *files_, *job_.editor, {}}), transaction_.entries(),
-                       history_ ? *history_ : none, folder.staging(), HistoryParts::kAll);
-    count_progress();  // the last place where it can be cancelled
-    folder.commit();
+  UndoEntry undo(const std::vector<std::string>& ids) {
+    EditHistory left = edits_.history();
+    if (ids.empty()) throw ConfigError("no edit is chosen: nothing is to be taken back");
+    const EditsTaken taken(left.journal(), chosen_edits(left.journal(), {.ids = ids}), std::nullopt);
+    UndoEntry entry = taken.entry();
+    if (taken.mode() == UndoMode::kLast) {
+      left.undo(entry);
+    } else {
+      std::optional<Solves> solves;
+      left = without(left, entry, files_->config, [&](const SolveAgain& problem) {
+        if (!solves) solves.emplace(*this, left);
+        return solves->solve(problem);
+      });
+    }
+    change([&] { edits_.exchange(std::move(left), entry.keeps); });
+    return entry;
   }
 
+  int64_t edits() const { return static_cast<int64_t>(edits_.batches()); }
+  EditHistory history() const { return edits_.history(); }
+  EditedBatch last_batch() const {
+    if (edits_.empty()) throw ConfigError("no edit stands: there is no last one");
+    return edits_.last_batch();
+  }
+
+  void save(const fs::path& target, IfExists policy) {
+    write_output(target, policy, [&](const fs::path& folder) {
+      const OutputOptions output = resolve_output({}, *files_, job_.editor->targets(files_->config));
+      write_edited_model(*files_, *make_output_form({output, *files_, *job_.editor, {}}),
+                         edits_.transaction().entries(), edits_.history(), folder, {});
+    });
+  }
+
+  void save_edits(const fs::path& target) {
+    write_output(target, IfExists::kReplace, [&](const fs::path& folder) {
+      write_edits(*files_, edits_.history(), folder, {.earlier = target / kEditsFolder});
+    });
+  }
+
+  AdapterReport export_adapter(ExportAdapterJob job) {
+    if (edits_.empty()) throw ConfigError("no edit stands: there is nothing to export");
+    job.edited = job.model = files_->checkpoint.folder();
+    return lancet::export_adapter(job, files_->config, edits_.all_changes());
+  }
+
+  const JobConfig& job() const { return job_; }
+  const ModelFiles& files() const { return *files_; }
+  const CausalLM& model() const { return model_; }
   Reporter& reporter() { return reporter_; }
 
  private:
-  void check_ids(std::span<const EditRequest> requests) const {
-    if (requests.empty()) throw ConfigError("requests: expected at least one, got none");
-    std::set<std::string> known;
-    if (history_)
-      for (const EditRequest& request : history_->requests()) known.insert(request.id);
-    for (const EditRequest& request : requests)
-      if (!known.insert(request.id).second)
-        throw ConfigError(
-            cat("requests: expected ids that differ from each other and from those of earlier edits, got '",
-                visible_text(request.id), "' twice"));
+  static std::string section_text(const JobConfig& job, const char* key) {
+    const ConfigTree* section = job.resolved.find(key);
+    return section == nullptr ? "none" : to_yaml(*section);
   }
 
-  bool has_finish() const { return history_ && !history_->finish().empty(); }
-
-  /// What the next edit is made on.
-  void put_exact() {
-    if (!has_finish()) return transaction_.put_exact();
-    transaction_.rollback();
-    restore_changes(history_->changes(), model_, transaction_);
+  /// Describes the model, and makes what the method needs of the unedited one.
+  void prepare(MethodRun& method, EditSession& session) {
+    session.describe(model_, alone());
+    if (prepared_) return method.prepare(model_);
+    edits_.while_unedited([&] { method.prepare(model_); });
   }
 
-  /// The weights as the edits that stand leave them, from the unedited ones on: the same additions in the same order
-  /// give the same bits.
+  /// The method on what stands, where no values are to be found.
+  struct MethodAtWork {
+    MethodAtWork(Impl& impl, MethodWork kind)
+        : session(impl.job_, impl.files_, {impl.edits_.journal().requests(), "", {}}),
+          method(impl.job_, session, alone(), impl.prepared_, std::nullopt, kind) {
+      impl.prepare(method, session);
+      context.emplace(method.context(impl.model_));
+    }
+
+    EditSession session;
+    MethodRun method;
+    std::optional<EditContext> context;
+  };
+
+  /// Of batches behind those that lose edits.
+  struct Solves {
+    Solves(Impl& impl, const EditHistory& history)
+        : work(impl, MethodWork::kSolves), editor(*impl.job_.editor), state(history.state(editor.make_state())) {}
+
+    Tensor solve(const SolveAgain& problem) { return solve_without(problem, editor, *work.context, state); }
+
+    MethodAtWork work;
+    const Editor& editor;
+    EditorState state;
+  };
+
+  /// Puts the weights as what stands leaves them, also where a call was cancelled.
   void put_back() {
     reporter_.resume();
-    transaction_.filter_with({});
-    transaction_.write_as({});
-    transaction_.rollback();
-    if (history_) restore_changes(history_->changes(), model_, transaction_);
-    if (has_finish()) restore_changes(history_->finish(), model_, transaction_);
-    transaction_.round_as_written();
+    edits_.put_back();
+  }
+
+  /// Of which edits stand: all or nothing.
+  void change(const std::function<void()>& change_edits) {
+    const StandingEdits::Kept before = edits_.kept();
+    try {
+      change_edits();
+      put_back();
+      if (!edits_.has_finish()) finish_again();
+    } catch (...) {
+      edits_.put(before);
+      put_back();
+      throw;
+    }
+  }
+
+  /// What the method does behind the last batch, where another one was the last.
+  void finish_again() {
+    if (!job_.editor->needs().finish) return edits_.set_finish({});
+    const MethodAtWork work(*this, MethodWork::kRestores);
+    EditRecorder recorder(*files_, *job_.editor, {});
+    edits_.put_exact();
+    recorder.begin_finish(edits_.transaction());
+    job_.editor->finish(*work.context, edits_.transaction());
+    recorder.end_finish(edits_.transaction());
+    edits_.set_finish(recorder.take_finish());
+    put_back();
+  }
+
+  /// As all outputs: complete or not at all.
+  void write_output(const fs::path& target, IfExists policy, const std::function<void(const fs::path&)>& write) {
+    check_apart(target, files_->checkpoint.folder());
+    const OutputLock lock(target, kEditOutput);
+    OutputFolder folder(target, policy, kEditOutput);
+    write(folder.staging());
+    count_progress();  // the last place where it can be cancelled
+    folder.commit();
+    edits_.note_written();
   }
 
   Reporter& reporter_;
@@ -175,14 +288,13 @@ class Session::Impl {
   Prompter prompter_;
   CausalLM model_;
   MemoryWatch memory_watch_;
-  WeightTransaction transaction_;
-  std::shared_ptr<PreparedMethod> prepared_;          ///< of the unedited model; null before the first edit
-  std::optional<EditHistory> history_;                ///< a batch for each call of edit() that stands
-  std::vector<std::vector<WeightChanges>> finishes_;  ///< what the method did behind each of them, while it was last
+  StandingEdits edits_;
+  std::shared_ptr<PreparedMethod> prepared_;  ///< of the unedited model; null before the first edit
   int64_t next_id_ = 0;
 };
 
-Session::Session(const CompletedJob& job, Reporter& reporter) : impl_(std::make_unique<Impl>(job, reporter)) {}
+Session::Session(const CompletedJob& job, Reporter& reporter, int64_t planned_requests)
+    : impl_(std::make_unique<Impl>(job, reporter, planned_requests)) {}
 
 Session Session::open(const fs::path& model, Reporter& reporter, std::span<const std::string> overrides) {
   const ReporterScope scope(reporter);
@@ -194,6 +306,14 @@ Session Session::open(const fs::path& model, Reporter& reporter, std::span<const
 Session::~Session() = default;
 Session::Session(Session&&) noexcept = default;
 Session& Session::operator=(Session&&) noexcept = default;
+
+void Session::use(const CompletedJob& job) {
+  impl_->call([&] { impl_->use(job); });
+}
+
+void Session::restore(const fs::path& edited) {
+  impl_->call([&] { impl_->restore(edited); });
+}
 
 EditReport Session::edit(std::vector<EditRequest> requests) {
   return impl_->call([&] { return impl_->edit(std::move(requests)); });
@@ -207,21 +327,54 @@ Evaluation Session::evaluate(std::span<const EditRequest> requests) {
   return impl_->call([&] { return impl_->evaluate(requests); });
 }
 
-std::vector<Answer> Session::generate(std::span<const std::string> prompts, const AskOptions& options) {
-  return impl_->call([&] { return impl_->generate(prompts, options); });
+void Session::ask(const std::function<void(const AskableModel& model)>& use) {
+  impl_->call([&] { impl_->ask(use); });
+}
+
+std::vector<Answer> Session::generate(std::span<const std::string> prompts, const AskOptions& options,
+                                      const std::function<void(const std::string&)>& on_text) {
+  return impl_->call([&] { return impl_->generate(prompts, options, on_text); });
 }
 
 bool Session::undo() {
   return impl_->call([&] { return impl_->undo(); });
 }
 
+UndoEntry Session::undo(const std::vector<std::string>& ids) {
+  return impl_->call([&] { return impl_->undo(ids); });
+}
+
 int64_t Session::edits() const {
   return impl_->call([&] { return impl_->edits(); });
+}
+
+EditHistory Session::history() const {
+  return impl_->call([&] { return impl_->history(); });
+}
+
+EditedBatch Session::last_batch() const {
+  return impl_->call([&] { return impl_->last_batch(); });
 }
 
 void Session::save(const fs::path& folder, IfExists policy) {
   impl_->call([&] { impl_->save(folder, policy); });
 }
+
+void Session::save_edits(const fs::path& folder) {
+  impl_->call([&] { impl_->save_edits(folder); });
+}
+
+AdapterReport Session::export_adapter(ExportAdapterJob job) {
+  return impl_->call([&] { return impl_->export_adapter(std::move(job)); });
+}
+
+std::string Session::report_json(const EditReport& report) const {
+  return impl_->call([&] { return to_json(report, impl_->job()); });
+}
+
+const ModelFiles& Session::files() const { return impl_->files(); }
+
+const CausalLM& Session::model() const { return impl_->model(); }
 
 void Session::cancel() { impl_->reporter().cancel(); }
 

@@ -77,7 +77,7 @@ TEST_F(StreamStateTest, GivesTheTransactionTheSameBits) {
   for (const WeightChanges& weight : some_stream().changes)
     for (const WeightDelta& delta : weight.deltas) transaction.apply(weight.id, delta);
   StreamState stream;
-  stream.changes = changes_of(transaction);
+  stream.changes = changes_of(transaction.entries());
   save_stream(folder.path(), stream, kFacts, tiny.config);
   restore_changes(load_stream(folder.path(), kFacts.owner, tiny.config).changes, again, restored);
   for (const WeightId& id : {kFirst, kSecond}) EXPECT_TRUE(again.weight(id).equal(model.weight(id)));

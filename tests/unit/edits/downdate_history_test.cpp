@@ -66,7 +66,7 @@ struct DowndateHistory : public ::testing::Test {
       batch.state = step_between(before, state);
       BatchEntry entry = history_entry(asked.ids);
       for (size_t i = 0; i < asked.ids.size(); ++i)
-        entry.edits[i].prompt_ids = {1, 100 + static_cast<int64_t>(history.requests().size() + i), 5};
+        entry.edits[i].prompt_ids = {1, 100 + static_cast<int64_t>(history.journal().requests().size() + i), 5};
       entry.report = {{"n", n}};
       entry.weights = {{"w", "h"}};
       history.add(std::move(entry), std::move(batch), tiny.config);
@@ -107,7 +107,7 @@ TEST_F(DowndateHistory, IsTheStreamWithoutTheEdits) {
       const EditHistory history = stream(batches, solve);
       std::vector<AskedBatch> fewer;
       for (const AskedBatch& batch : batches) fewer.push_back(without(batch, ids));
-      const Downdated downdated = without_edits(history, ids, {.solve = solve.again, .report = {}});
+      const Downdated downdated = without_edits(history, ids, solve.help());
       expect_same(put(history, downdated, ids), stream(fewer, solve), cat(solve.name, ", without ", *ids.begin()));
       EXPECT_LE(downdated.error, kClose);
       for (const BatchEntry& entry : downdated.entries) EXPECT_TRUE(entry.weights.empty() && entry.changes.empty());
@@ -129,7 +129,7 @@ TEST_F(DowndateHistory, SaysWhatItGivesUp) {
   const Solve solve = ridge(statistics, 0.3);
   const EditHistory history = stream(batches, solve);
   const auto gives_up = [&](const std::set<std::string>& ids) {
-    return without_edits(history, ids, {.solve = solve.again, .report = {}}).gives_up;
+    return without_edits(history, ids, solve.help()).gives_up;
   };
   EXPECT_EQ(gives_up({"g", "h"}), "");  // the last batch, left out
   EXPECT_NE(gives_up({"g"}).find("later layers and passes"), std::string::npos);
@@ -160,8 +160,8 @@ TEST_F(DowndateHistory, RefusesWhatItCannotDo) {
   for (int64_t i = 0; i < 2 * kInputs; ++i) many.back().ids.push_back(cat("m", i));
   many.back() = asked_batch(many.back().ids);
   const EditHistory compressed = stream(many, solve);
-  EXPECT_NE(refusal(compressed, {"a"}, {.solve = solve.again, .report = {}}).find("compressed"), std::string::npos);
-  EXPECT_NE(refusal(compressed, {"m1"}, {.solve = solve.again, .report = {}}).find("compressed"), std::string::npos);
+  EXPECT_NE(refusal(compressed, {"a"}, solve.help()).find("compressed"), std::string::npos);
+  EXPECT_NE(refusal(compressed, {"m1"}, solve.help()).find("compressed"), std::string::npos);
 }
 
 TEST_F(DowndateHistory, LeavesBatchesOutOfMethodsWithoutSystems) {
@@ -244,7 +244,7 @@ TEST_F(DowndateHistory, SolvesTheSameInputsAgain) {
   std::vector<AskedBatch> fewer;
   for (const AskedBatch& batch : batches) fewer.push_back(without(batch, ids));
   const EditHistory history = stream(batches, some);
-  const Downdated downdated = without_edits(history, ids, {.solve = some.again, .report = {}});
+  const Downdated downdated = without_edits(history, ids, some.help());
   expect_same(put(history, downdated, ids), stream(fewer, some), "some inputs");
   EXPECT_NE(downdated.gives_up.find("which inputs change"), std::string::npos);
 }

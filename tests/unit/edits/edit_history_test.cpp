@@ -85,7 +85,7 @@ TEST_F(EditHistoryTest, HasAllChangesInTheirOrder) {
   expected[0].deltas.push_back(finish()[0].deltas[0]);
   expect_same_changes(history.all_changes(), expected);
   std::vector<std::string> ids;
-  for (const EditRequest& request : history.requests()) ids.push_back(request.id);
+  for (const EditRequest& request : history.journal().requests()) ids.push_back(request.id);
   EXPECT_EQ(ids, (std::vector<std::string>{"a", "b", "c"}));
 }
 
@@ -116,7 +116,7 @@ TEST_F(EditHistoryTest, TakesTheLastBatchesAway) {
   EXPECT_EQ(again.batches().size(), 2u);
   again.undo({.keeps = 0});
   EXPECT_TRUE(again.all_changes().empty());
-  EXPECT_TRUE(again.requests().empty());
+  EXPECT_TRUE(again.journal().requests().empty());
 }
 
 TEST_F(EditHistoryTest, RefusedBatchesChangeNothing) {

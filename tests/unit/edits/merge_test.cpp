@@ -161,7 +161,7 @@ TEST_F(MergeTest, AddingPutsChangesSideBySide) {
   EXPECT_EQ(merged.history.journal().settings().size(), 1u);
   const TempDir folder;
   merged.history.write(folder.path(), tiny.config);
-  EXPECT_EQ(EditHistory::load(folder.path(), tiny.config).requests().size(), 8u);
+  EXPECT_EQ(EditHistory::load(folder.path(), tiny.config).journal().requests().size(), 8u);
 }
 
 TEST_F(MergeTest, OfSeveralMethodsKeepsTheFirstsState) {

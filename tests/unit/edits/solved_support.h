@@ -30,8 +30,15 @@ struct Solve {
   std::string name = {};
   std::function<LowRankDelta(const Tensor& keys_FN, const Tensor& residuals_DN, const Tensor& history_FM)> solve = {};
   std::function<Tensor(const Tensor& keys_FN)> inverse_gram = {};
-  /// As DowndateHelp::solve.
-  std::function<Tensor(const SolveAgain& problem)> again = {};
+
+  /// What solves again, as the method did.
+  DowndateHelp help() const {
+    return {.solve =
+                [solve = solve](const SolveAgain& problem) {
+                  return solve(problem.system.keys_FN, problem.system.residuals_DN, problem.history_FM).right_RI;
+                },
+            .report = {}};
+  }
 };
 
 struct Statistics {
@@ -53,20 +60,16 @@ inline Tensor dense_inverse(const Statistics& statistics, double weight) {
 
 inline Solve ridge(const Statistics& statistics, double weight) {
   return {.name = cat("ridge ", weight),
-          .solve =
-              [=](const Tensor& keys, const Tensor& residuals, const Tensor& history) {
-                return solve_ridge({statistics.lower_FF, weight, keys, history, residuals});
-              },
-          .again = [=](const SolveAgain& problem) { return solve_again(problem, statistics.lower_FF, weight); }};
+          .solve = [=](const Tensor& keys, const Tensor& residuals, const Tensor& history) {
+            return solve_ridge({statistics.lower_FF, weight, keys, history, residuals});
+          }};
 }
 
 inline Solve null_space(const Statistics& statistics, double weight) {
   return {.name = cat("null space ", weight),
-          .solve =
-              [=](const Tensor& keys, const Tensor& residuals, const Tensor& history) {
-                return solve_null_space({statistics.null_space, weight, keys, history, residuals});
-              },
-          .again = [=](const SolveAgain& problem) { return solve_again(problem, statistics.null_space, weight); }};
+          .solve = [=](const Tensor& keys, const Tensor& residuals, const Tensor& history) {
+            return solve_null_space({statistics.null_space, weight, keys, history, residuals});
+          }};
 }
 
 inline Solve equality(const Statistics& statistics, double weight, double slack) {

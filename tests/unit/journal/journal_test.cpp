@@ -210,6 +210,33 @@ TEST(Journal, ForgetsABatchThatNobodyWrote) {
   EXPECT_THROW(journal.forget_last_batch(), std::logic_error);
 }
 
+TEST(Journal, ReportsOnTheLastBatchAgain) {
+  Journal journal({});
+  journal.add_setting({});
+  EXPECT_THROW(journal.set_last_report({{"n", 1}}), std::logic_error) << "no batch";
+  journal.add_batch(some_batch({"a"}));
+  Journal other = journal;
+  journal.set_last_report({{"n", 2}});
+  EXPECT_EQ(journal.batches().back().report, nlohmann::ordered_json({{"n", 2}}));
+  BatchEntry batch = some_batch({"a"});
+  batch.report = {{"n", 2}};
+  other.forget_last_batch();
+  other.add_batch(batch);
+  EXPECT_EQ(journal.text(), other.text());
+  journal.add_finish("0");
+  EXPECT_THROW(journal.set_last_report({{"n", 3}}), std::logic_error) << "something came behind it";
+}
+
+TEST(Journal, IsFoundInAnOutputOrItsEdits) {
+  const TempDir folder;
+  EXPECT_EQ(find_journal(folder.path()), std::nullopt);
+  std::filesystem::create_directories(folder / kEditsFolder);
+  write_text_file(folder / kEditsFolder / kJournalFile, some_journal().text());
+  EXPECT_EQ(find_journal(folder.path()), folder / kEditsFolder);
+  EXPECT_EQ(find_journal(folder / kEditsFolder), folder / kEditsFolder);
+  EXPECT_EQ(find_journal(folder / "nowhere"), std::nullopt);
+}
+
 TEST(Journal, TellsTheTime) {
   const std::string now = utc_now();
   ASSERT_EQ(now.size(), 20u);

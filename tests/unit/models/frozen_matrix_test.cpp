@@ -8,6 +8,7 @@
 
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
+#include "lancet/kernels/linear.h"
 
 namespace lancet {
 namespace {
@@ -19,7 +20,7 @@ PackedMatrix packed(int64_t rows, int64_t columns, Quantiser quantiser = Quantis
   return quantise(torch::randn({rows, columns}) / std::sqrt(static_cast<double>(columns)), quantiser, "w");
 }
 
-/// Output and gradient are at::linear's, with and without a bias, of two and of three dimensions.
+/// Output and gradient are linear_of()'s, with and without a bias, of two and of three dimensions.
 void expect_linear(const FrozenMatrix& matrix, const Tensor& weight, at::ScalarType type, const std::string& what) {
   ASSERT_EQ(matrix.sizes(), weight.sizes().vec()) << what;
   EXPECT_TRUE(matrix.unpack(type).equal(weight)) << what;
@@ -29,7 +30,7 @@ void expect_linear(const FrozenMatrix& matrix, const Tensor& weight, at::ScalarT
       sizes.push_back(weight.size(1));
       const Tensor x = torch::randn(sizes).to(type);
       const Tensor ours = x.clone().requires_grad_(), theirs = x.clone().requires_grad_();
-      const Tensor y = matrix.linear(ours, bias), expected = at::linear(theirs, weight, bias);
+      const Tensor y = matrix.linear(ours, bias), expected = linear_of(theirs, weight, bias);
       EXPECT_TRUE(y.equal(expected)) << what;
       const Tensor grad = torch::randn(y.sizes()).to(type);
       y.backward(grad);
@@ -83,7 +84,7 @@ TEST(FrozenMatrix, HasTheMatricesOfExperts) {
         const Tensor& weight = weights[static_cast<size_t>(expert)];
         const Tensor x = torch::randn({5, 32}).to(type);
         const Tensor ours = x.clone().requires_grad_(), theirs = x.clone().requires_grad_();
-        const Tensor y = matrix.linear_of_expert(ours, expert), expected = at::linear(theirs, weight);
+        const Tensor y = matrix.linear_of_expert(ours, expert), expected = linear_of(theirs, weight);
         EXPECT_TRUE(y.equal(expected)) << expert;
         y.sum().backward();
         expected.sum().backward();

@@ -1,0 +1,57 @@
+# The Python package: the extension module _lancet from src/python, beside the files of python/lancet and the program.
+#   In the build tree build/python/lancet can be imported; scikit-build-core installs the same files into a wheel.
+# What a Python sees is that of Python_EXECUTABLE; torch is the wheel of Python3_EXECUTABLE (TorchWheel), which may be another's:
+# the binary knows torch's C++ libraries alone.
+if(NOT Python_EXECUTABLE)
+  set(Python_EXECUTABLE "${Python3_EXECUTABLE}")
+endif()
+find_package(Python 3.10 REQUIRED COMPONENTS Interpreter Development.Module)
+# The stable ABI's component came with CMake 3.26; here it is a name for the same headers, and nothing is linked.
+if(NOT TARGET Python::SABIModule)
+  add_library(Python::SABIModule INTERFACE IMPORTED)
+  set_target_properties(Python::SABIModule PROPERTIES INTERFACE_INCLUDE_DIRECTORIES "${Python_INCLUDE_DIRS}")
+  set(Python_SOSABI abi3)
+endif()
+execute_process(COMMAND "${Python_EXECUTABLE}" -m nanobind --cmake_dir OUTPUT_VARIABLE nanobind_DIR
+                OUTPUT_STRIP_TRAILING_WHITESPACE RESULT_VARIABLE _nanobind_missing)
+if(_nanobind_missing)
+  message(FATAL_ERROR "nanobind is not installed for ${Python_EXECUTABLE}: run `make setup-test`, or leave LANCET_PYTHON off")
+endif()
+find_package(nanobind CONFIG REQUIRED PATHS "${nanobind_DIR}" NO_DEFAULT_PATH)
+
+file(GLOB _python_sources CONFIGURE_DEPENDS "${CMAKE_SOURCE_DIR}/src/python/*.cpp")
+nanobind_add_module(lancet_python STABLE_ABI NB_STATIC NOMINSIZE NB_SUPPRESS_WARNINGS ${_python_sources})
+compile_together(lancet_python ${_python_sources})
+target_include_directories(lancet_python PRIVATE src/python)
+target_link_libraries(lancet_python PRIVATE lancet_run)
+target_compile_options(lancet_python PRIVATE ${LANCET_WARNINGS})
+# The process has other libraries: what ours are made of stays inside.
+target_link_options(lancet_python PRIVATE "LINKER:--exclude-libs,ALL")
+
+set(_package "${CMAKE_BINARY_DIR}/python/lancet")
+set_target_properties(lancet_python PROPERTIES OUTPUT_NAME _lancet LIBRARY_OUTPUT_DIRECTORY "${_package}")
+nanobind_add_stub(lancet_python_stub MODULE _lancet OUTPUT "${_package}/_lancet.pyi" PYTHON_PATH "${_package}"
+                  DEPENDS lancet_python)
+
+# Python files are linked to, so that a change is seen at once.
+file(GLOB _python_files CONFIGURE_DEPENDS "${CMAKE_SOURCE_DIR}/python/lancet/*.py" "${CMAKE_SOURCE_DIR}/python/lancet/py.typed")
+file(MAKE_DIRECTORY "${_package}")
+foreach(_file IN LISTS _python_files)
+  get_filename_component(_name "${_file}" NAME)
+  file(CREATE_LINK "${_file}" "${_package}/${_name}" SYMBOLIC)
+endforeach()
+# Read before the module is: one that was built with another torch would crash.
+file(CONFIGURE OUTPUT "${_package}/_built_with.py" CONTENT "TORCH = \"${TORCH_WHEEL_VERSION}\"\n")
+file(MAKE_DIRECTORY "${_package}/bin")
+file(CREATE_LINK "${CMAKE_BINARY_DIR}/lancet" "${_package}/bin/lancet" SYMBOLIC)
+
+# In a wheel the program and the module find torch beside the package.
+if(SKBUILD)
+  set_target_properties(lancet_python PROPERTIES INSTALL_RPATH "$ORIGIN/../torch/lib")
+  set_target_properties(lancet PROPERTIES INSTALL_RPATH "$ORIGIN/../../torch/lib")
+  install(TARGETS lancet_python LIBRARY DESTINATION lancet COMPONENT python)
+  install(TARGETS lancet RUNTIME DESTINATION lancet/bin COMPONENT python)
+  # Beside the package: how lm-evaluation-harness finds it.
+  install(FILES python/hook/lancet_lm_eval.pth python/hook/lancet_lm_eval_hook.py DESTINATION . COMPONENT python)
+  install(FILES "${_package}/_lancet.pyi" "${_package}/_built_with.py" DESTINATION lancet COMPONENT python)
+endif()

@@ -1,0 +1,57 @@
+// HTTP on one address: connections, limits and deadlines. What a request means is its route's.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lancet/http/http_message.h"
+
+namespace lancet {
+
+struct HttpRoute {
+  std::string method = "GET";  ///< or "POST"
+  std::string path = {};
+  std::string body_type = {};   ///< of a POST: the Content-Type that it must have; empty: any
+  int64_t most_body_bytes = 0;  ///< more is refused with 413, before it is read
+  std::function<HttpReply(const HttpRequest&)> answer = {};  ///< on a connection's thread. Throws: lancet's errors
+};
+
+struct HttpLimits {
+  int64_t connections = 32;                    ///< at a time; more get 503
+  int64_t head_bytes = 32768;                  ///< of request line and headers; more get 431
+  int64_t request_bytes = int64_t{40} << 20U;  ///< of head and body, with what chunks add
+  int64_t head_seconds = 10;                   ///< until they are there
+  int64_t request_seconds = 120;               ///< until the body is there too
+  int64_t write_seconds = 30;                  ///< until a piece of the reply is taken
+};
+
+class HttpServer {
+ public:
+  /// Binds and listens. `host`: an address or a name of this machine's; `port`: 0 for a free one.
+  /// Throws: ConfigError where that cannot be had.
+  HttpServer(const std::string& host, int64_t port, HttpLimits limits = {});
+  ~HttpServer();  ///< stop(), and waits for the connections' ends
+  HttpServer(const HttpServer&) = delete;
+  HttpServer& operator=(const HttpServer&) = delete;
+
+  int64_t port() const;
+
+  /// `guard` sees every request's head first. `headers` are those of every reply. Before run().
+  void serve(std::vector<HttpRoute> routes, std::function<std::optional<Refusal>(const HttpRequest&)> guard,
+             const std::vector<std::pair<std::string, std::string>>& headers);
+
+  /// Until stop().
+  void run();
+  /// From any thread: no new connections; those that are open end, streams too.
+  void stop();
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace lancet

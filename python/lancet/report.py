@@ -1,0 +1,223 @@
+"""Reports as objects: the JSON of docs/report.md, with what one asks of it most as attributes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Union
+
+from . import _page
+
+if TYPE_CHECKING:
+    import torch
+
+Table = list[dict[str, Any]]
+"""Flat rows: `pandas.DataFrame(edit.table())`."""
+
+
+class RequestReport:
+    """One request: what it asked, and how well it holds."""
+
+    def __init__(self, row: dict[str, Any]) -> None:
+        self.json = row
+        """Its part of the report."""
+        self.id: str = row["id"]
+        self.prompt: str = row["prompt"]
+        self.subject: str = row["subject"]
+        self.target: str = row["target"]
+        self.before: dict[str, float | None] = {name: value["before"] for name, value in row["metrics"].items()}
+        """Each metric on the unedited weights."""
+        self.after: dict[str, float | None] = {name: value["after"] for name, value in row["metrics"].items()}
+        self.took: bool | None = row["verdict"]["took"]
+        """Whether the model says the target now; None: not measured."""
+        self.why: str | None = row["verdict"]["why"]
+        """Why it did not take."""
+
+    def __repr__(self) -> str:
+        return f"<request {self.id!r}: {self.prompt!r} -> {self.target!r}, took: {self.took}>"
+
+    def row(self) -> dict[str, Any]:
+        flat: dict[str, Any] = {key: getattr(self, key) for key in ("id", "prompt", "subject", "target", "took", "why")}
+        for when in ("before", "after"):
+            flat |= {f"{name}.{when}": value for name, value in getattr(self, when).items()}
+            if "target_probability" in self.json:
+                flat[f"target_probability.{when}"] = self.json["target_probability"][when]
+        flat["loss"] = self.json["value"]["final_loss"]
+        return flat
+
+
+class Report:
+    """What a job or an edit did and measured: report.json."""
+
+    def __init__(self, text: str) -> None:
+        self.report: dict[str, Any] = json.loads(text)
+        """The whole of report.json: docs/report.md."""
+
+    @property
+    def metrics(self) -> dict[str, dict[str, Any]]:
+        """By name: value before and after, on how many prompts, and the protocol."""
+        return self.report["metrics"]
+
+    @property
+    def requests(self) -> list[RequestReport]:
+        return [RequestReport(row) for row in self.report["requests"]]
+
+    @property
+    def warnings(self) -> list[str]:
+        return self.report["warnings"]
+
+    @property
+    def ids(self) -> list[str]:
+        return [row["id"] for row in self.report["requests"]]
+
+    @property
+    def method(self) -> str:
+        return self.report["method"]
+
+    @property
+    def took(self) -> int:
+        """How many edits took."""
+        return self.report["verdicts"]["took"]
+
+    def table(self) -> Table:
+        """A flat dict for each request."""
+        return [request.row() for request in self.requests]
+
+    def __repr__(self) -> str:
+        return f"<lancet.{type(self).__name__}: {self.method}, {self.report['verdicts']['text']}>"
+
+    def _repr_html_(self) -> str:
+        return _page.page(self.report)
+
+
+Delta = Union["torch.Tensor", "tuple[torch.Tensor, torch.Tensor]"]
+
+
+class Edit(Report):
+    """What `Session.edit` did. Tensors are the session's own memory, not copies: they live on behind it, and must not be
+    written to."""
+
+    def __init__(self, made: Any) -> None:
+        super().__init__(made.report_json)
+        self._made = made
+
+    @property
+    def deltas(self) -> dict[str, list[Delta]]:
+        """By weight, what was added to it, in this order: (left [out, r], right [r, in]), whose product it is, or one
+        full matrix [out, in]."""
+        deltas: dict[str, list[Delta]] = {}
+        for name, delta in self._made.deltas():
+            parts = tuple(_tensor(part) for part in delta) if isinstance(delta, tuple) else _tensor(delta)
+            deltas.setdefault(name, []).append(parts)
+        return deltas
+
+    @property
+    def keys(self) -> dict[str, list["torch.Tensor"]]:
+        """By weight, for each of its low-rank changes: a key a column, [in, n] f64. Empty for methods that solve no
+        system of keys."""
+        return self._system(1)
+
+    @property
+    def residuals(self) -> dict[str, list["torch.Tensor"]]:
+        """Likewise what the layer was asked to add for each key: [out, n] f64."""
+        return self._system(2)
+
+    @property
+    def key_edits(self) -> dict[str, list[list[list[str]]]]:
+        """Likewise the ids of the edits that each column is of."""
+        ids, columns = self.ids, {}
+        for name, _, _, places in self._made.systems():
+            columns.setdefault(name, []).append([[ids[place] for place in places_of] for places_of in places])
+        return columns
+
+    @property
+    def losses(self) -> list["torch.Tensor"]:
+        """Of each request the loss at each step of its value's search, f32."""
+        return [_tensor(capsule) for capsule in self._made.losses()]
+
+    def _system(self, part: int) -> dict[str, list["torch.Tensor"]]:
+        tensors: dict[str, list[Any]] = {}
+        for system in self._made.systems():
+            tensors.setdefault(system[0], []).append(_tensor(system[part]))
+        return tensors
+
+
+def _tensor(capsule: Any) -> "torch.Tensor":
+    from torch.utils.dlpack import from_dlpack
+
+    return from_dlpack(capsule)
+
+
+class Evaluation:
+    """What `Session.evaluate` measured on the weights as they are."""
+
+    def __init__(self, text: str) -> None:
+        self.report: dict[str, Any] = json.loads(text)
+        self.metrics: dict[str, dict[str, Any]] = self.report["metrics"]
+        """By name: value, number of prompts, unit, protocol."""
+        self.requests: list[dict[str, Any]] = self.report["requests"]
+
+    def __getitem__(self, metric: str) -> float | None:
+        return self.metrics[metric]["value"]
+
+    def table(self) -> Table:
+        return [{**{key: value for key, value in row.items() if key != "metrics"}, **row["metrics"]} for row in self.requests]
+
+    def __repr__(self) -> str:
+        shown = ", ".join(f"{name} {metric['value']}" for name, metric in self.metrics.items())
+        return f"<lancet.Evaluation: {shown}>"
+
+
+class StandingEdit:
+    """An edit that stands in a session."""
+
+    def __init__(self, row: dict[str, Any]) -> None:
+        self.json = row
+        self.id: str = row["id"]
+        self.prompt: str = row["prompt"]
+        self.subject: str = row["subject"]
+        self.target: str = row["target"]
+        self.batch: int = row["batch"]
+        """Which call of edit(), from 0."""
+        self.method: str = row["method"]
+        self.before: dict[str, float] = row["before"]
+        self.after: dict[str, float] = row["after"]
+        """Where it was measured and written down: edits of a job that was restored."""
+        self.took: bool | None = row["took"]
+
+    def __repr__(self) -> str:
+        return f"<edit {self.id!r}: {self.prompt!r} -> {self.target!r}>"
+
+
+class StandingEdits(Sequence[StandingEdit]):
+    """All edits that stand in a session, in their order."""
+
+    def __init__(self, text: str) -> None:
+        self._rows: list[dict[str, Any]] = json.loads(text)
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __getitem__(self, place: Any) -> Any:
+        if isinstance(place, slice):
+            return [StandingEdit(row) for row in self._rows[place]]
+        return StandingEdit(self._rows[place])
+
+    def __iter__(self) -> Iterator[StandingEdit]:
+        return (StandingEdit(row) for row in self._rows)
+
+    @property
+    def ids(self) -> list[str]:
+        return [row["id"] for row in self._rows]
+
+    def table(self) -> Table:
+        flat = []
+        for row in self._rows:
+            plain = {key: value for key, value in row.items() if key not in ("before", "after")}
+            for when in ("before", "after"):
+                plain |= {f"{name}.{when}": value for name, value in row[when].items()}
+            flat.append(plain)
+        return flat
+
+    def __repr__(self) -> str:
+        return f"<{len(self)} edits: {', '.join(self.ids[:10])}{', ...' if len(self) > 10 else ''}>"

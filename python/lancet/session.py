@@ -1,0 +1,274 @@
+"""A model in memory that is edited, measured, asked, put back and saved."""
+
+from __future__ import annotations
+
+import os
+import weakref
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Union, overload
+
+from . import _lancet, _options
+from ._progress import Listener, Shown
+from .errors import ConfigError
+from .report import Edit, Evaluation, StandingEdits
+
+Path = Union[str, "os.PathLike[str]"]
+Requests = Union[Mapping[str, Any], Sequence[Mapping[str, Any]]]
+
+
+class Session:
+    """A model, and the edits that stand in it. Made by `lancet.open`.
+
+    One call at a time: a second thread waits. Each call is all or nothing: behind an exception, KeyboardInterrupt among
+    them, the weights are what they were before it.
+    """
+
+    def __init__(self, model: Path, run: list[str], editor: _Editor, progress: Shown, planned_requests: int) -> None:
+        self._model, self._run, self._editor = os.fspath(model), run, editor
+        self._listener = Listener(progress)
+        # A user's function may refer to the session: what lives until the session ends must not refer to it.
+        self._engine = _lancet.Engine(weakref.proxy(self._listener), self._listener.delivery)
+        # Also at the interpreter's end, while threads can still leave their calls.
+        self._end = weakref.finalize(self, _lancet.Engine.close_at_exit, self._engine)
+        self._in_use = editor
+        self._ids: set[str] = set()
+        try:
+            self._call(self._engine.open, self._job(editor), planned_requests)
+        except BaseException:
+            self.close()
+            raise
+
+    def edit(
+        self,
+        requests: Requests,
+        *,
+        method: str | None = None,
+        evaluate: Sequence[Any] | None = None,
+        statistics: Mapping[str, Any] | None = None,
+        set: Mapping[str, Any] | None = None,
+        **options: Any,
+    ) -> Edit:
+        """One batch of edits, on the weights as they are.
+
+        `requests`: dicts with `prompt`, `subject` and `target`, and what else a request file may have. `method`,
+        `options`: of the editor (docs/options.md), over those of `lancet.open`; another method begins without them.
+        """
+        if method is not None:
+            options = {"method": method, **options}
+        self._use(self._editor.with_more(options, evaluate, statistics, set))
+        records = self._with_ids(requests)
+        made = self._call(self._engine.edit, _options.to_json(records, "requests"))
+        self._ids.update(str(record["id"]) for record in records)
+        return Edit(made)
+
+    def evaluate(self, requests: Requests, *, evaluate: Sequence[Any] | None = None) -> Evaluation:
+        """How well requests hold on the weights as they are. `evaluate`: by which protocols (docs/metrics.md); those of
+        `lancet.open` where it is not given."""
+        editor = self._in_use  # of what stands
+        protocols = self._editor.evaluate if evaluate is None else evaluate
+        self._use(_Editor(editor.options, protocols, editor.statistics, editor.changes))
+        records = [{"id": str(i), **record} for i, record in enumerate(_as_list(requests))]
+        return Evaluation(self._call(self._engine.evaluate, _options.to_json(records, "requests")))
+
+    @overload
+    def generate(self, prompts: str, **how: Any) -> str: ...
+    @overload
+    def generate(self, prompts: Sequence[str], **how: Any) -> list[str]: ...
+
+    def generate(
+        self,
+        prompts: str | Sequence[str],
+        *,
+        tokens: int = 40,
+        temperature: float = 1.0,
+        top_k: int = 1,
+        top_p: float = 1.0,
+        seed: int = 0,
+    ) -> str | list[str]:
+        """Continues a prompt, or each of a list. top_k=1: greedy; 0: drawn from all tokens."""
+        asked = _lancet.Asked()
+        asked.tokens, asked.temperature, asked.top_k, asked.top_p, asked.seed = tokens, temperature, top_k, top_p, seed
+        one = isinstance(prompts, str)
+        texts = [text for text, _ in self._call(self._engine.generate, [prompts] if one else list(prompts), asked)]
+        return texts[0] if one else texts
+
+    def undo(self, edits: Edit | str | Iterable[str] | None = None) -> dict[str, Any] | None:
+        """Takes edits back: an Edit, ids, or nothing for the last call of edit(). The last ones go to the very bits from
+        before them; others as `lancet undo --mode downdate` does. Returns what was taken back, and how; None: no edit
+        stands."""
+        import json
+
+        if edits is None:
+            if not self._call(self._engine.undo):
+                return None
+            return {"mode": "last", "gives_up": ""}
+        ids = edits.ids if isinstance(edits, Edit) else [edits] if isinstance(edits, str) else list(edits)
+        return json.loads(self._call(self._engine.undo_ids, ids))
+
+    @property
+    def edits(self) -> StandingEdits:
+        """What stands."""
+        return StandingEdits(self._call(self._engine.standing))
+
+    def save(self, folder: Path, *, replace: bool = False) -> None:
+        """The edited model as `lancet edit` writes it, but for the report: for transformers, and for `edits=`. The
+        folder appears complete or not at all. `replace`: one that lancet wrote may be there."""
+        self._call(self._engine.save, os.fspath(folder), _exists(replace))
+
+    def save_edits(self, folder: Path) -> None:
+        """The edits alone, for `lancet.open(..., edits=folder)`. A folder that is there is replaced."""
+        self._call(self._engine.save_edits, os.fspath(folder))
+
+    def export_adapter(
+        self, folder: Path, *, format: str = "peft", dtype: str = "f32", rank: int = 512, replace: bool = False
+    ) -> dict[str, Any]:
+        """The edits as a LoRA adapter, for PEFT ("peft") or llama.cpp ("gguf"). `rank`: the largest."""
+        import json
+
+        job = _lancet.AdapterJob(os.fspath(folder), format, dtype, rank, _exists(replace))
+        return json.loads(self._call(self._engine.export_adapter, job))
+
+    def restore(self, folder: Path) -> None:
+        """The edits of a `save`, a `save_edits` or a `lancet edit` of the same model: the same bits."""
+        self._call(self._engine.restore, os.fspath(folder))
+        self._ids.update(self.edits.ids)
+
+    def hf_model(self, model: Any = None) -> Any:
+        """The weights as they are as a transformers model, in the same memory.
+
+        `model`: one that this returned before, which gets the weights as they are now. Edits put other tensors in the
+        place of the session's own: a model that was made before them shows the weights from before.
+        Raises ConfigError for weights that are kept packed, are parts of one tensor in the files, or are not in the
+        files' names and shapes in transformers.
+        """
+        from . import _hf
+
+        folder = self._call(self._engine.folder)
+        return _hf.model_of(folder, self._call(self._engine.tensors), model)
+
+    def cancel(self) -> None:
+        """From any thread: ends the call that runs, which raises Cancelled. Nothing where none runs."""
+        self._engine.cancel()
+
+    def close(self) -> None:
+        """Frees the model. A call that runs in another thread is cancelled first."""
+        self._engine.close()
+        self._end.detach()
+
+    @property
+    def closed(self) -> bool:
+        return self._engine.is_closed
+
+    def __enter__(self) -> Session:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<lancet.Session of {self._model}{', closed' if self.closed else ''}>"
+
+    def _call(self, function: Any, *arguments: Any) -> Any:
+        try:
+            return function(*arguments)
+        finally:
+            self._listener.end()
+
+    def _job(self, editor: _Editor) -> _lancet.JobText:
+        return _lancet.JobText(_options.to_json({"model": self._model}, "model"), "", self._run + editor.assignments())
+
+    def _use(self, editor: _Editor) -> None:
+        if editor.assignments() != self._in_use.assignments():
+            self._call(self._engine.use, self._job(editor))
+        self._in_use = editor
+
+    def _with_ids(self, requests: Requests) -> list[dict[str, Any]]:
+        """Those without an id get the next number that none has, from 0 on."""
+        records = [dict(record) for record in _as_list(requests)]
+        taken = self._ids | {str(record["id"]) for record in records if "id" in record}
+        number = 0
+        for place, record in enumerate(records):
+            if "id" in record:
+                continue
+            while str(number) in taken:
+                number += 1
+            taken.add(str(number))
+            records[place] = {"id": str(number), **record}
+        return records
+
+
+class _Editor:
+    """What edits, and by what it is measured: sections of a job but for `model` and `run`."""
+
+    def __init__(self, options: Mapping[str, Any], evaluate: Any, statistics: Any, changes: Mapping[str, Any] | None) -> None:
+        self.options, self.evaluate, self.statistics, self.changes = dict(options), evaluate, statistics, dict(changes or {})
+
+    def with_more(self, options: Mapping[str, Any], evaluate: Any, statistics: Any, changes: Mapping[str, Any] | None) -> _Editor:
+        """Options of one method say nothing about another."""
+        begun = dict(self.options) if options.get("method") in (None, self.options.get("method")) else {}
+        return _Editor(
+            {**begun, **options},
+            self.evaluate if evaluate is None else evaluate,
+            {**(self.statistics or {}), **(statistics or {})},
+            {**self.changes, **(changes or {})},
+        )
+
+    def assignments(self) -> list[str]:
+        told = _options.section("editor", self.options) + _options.section("statistics", self.statistics or {})
+        if self.evaluate is not None:
+            told += [f"evaluate={_options.to_json(list(self.evaluate), 'evaluate')}"]
+        return told + _options.changes(self.changes)
+
+
+def open(
+    model: Path,
+    *,
+    edits: Path | None = None,
+    devices: str | Sequence[str] | None = None,
+    dtype: str | None = None,
+    frozen: str | None = None,
+    threads: int | None = None,
+    seed: int | None = None,
+    method: str | None = None,
+    evaluate: Sequence[Any] | None = None,
+    statistics: Mapping[str, Any] | None = None,
+    set: Mapping[str, Any] | None = None,
+    planned_requests: int = 100,
+    progress: Shown = None,
+    **options: Any,
+) -> Session:
+    """Loads a model's folder.
+
+    `edits`: a folder of edits that shall stand in it. `devices`, `dtype`, `frozen`, `threads`, `seed`: the job's `run`.
+    `method`, `options`, `statistics`, `evaluate`: what edits and measures where a call of edit() says nothing else; what
+    nobody says is chosen as by `lancet edit --model`. `set`: any key of the job, {"run.dtype": "f32"}.
+    `planned_requests`: of one edit, for which there is to be memory on the devices. `progress`: False for none, or a
+    function that gets each `Progress`; an exception of it ends the call.
+    """
+    run = _options.section("run", {"devices": devices, "dtype": dtype, "frozen": frozen, "threads": threads, "seed": seed})
+    given = dict(set or {})
+    run += _options.changes({key: given.pop(key) for key in list(given) if key == "run" or key.startswith("run.")})
+    if "model" in given:
+        raise ConfigError("set: model: it is the first argument of lancet.open")
+    if method is not None:
+        options = {"method": method, **options}
+    session = Session(model, run, _Editor(options, evaluate, statistics, given), progress, planned_requests)
+    if edits is not None:
+        try:
+            session.restore(edits)
+        except BaseException:
+            session.close()
+            raise
+    return session
+
+
+def _as_list(requests: Requests) -> list[Mapping[str, Any]]:
+    records = [requests] if isinstance(requests, Mapping) else list(requests)
+    for i, record in enumerate(records):
+        if not isinstance(record, Mapping):
+            raise ConfigError(f"requests: record {i}: expected a dict of prompt, subject and target, got {type(record).__name__}")
+    return records
+
+
+def _exists(replace: bool) -> str:
+    return "replace" if replace else "error"

@@ -1,0 +1,82 @@
+// `lancet serve`: a page in a browser on a model in memory.
+#include <unistd.h>
+
+#include <iostream>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "commands.h"
+#include "lancet/core/reporter.h"
+#include "lancet/core/strings.h"
+#include "lancet/core/words.h"
+#include "lancet/http/request_guard.h"
+#include "lancet/serve/page_server.h"
+#include "stop_signals.h"
+
+namespace lancet::cli {
+namespace {
+
+struct ServeArguments {
+  ServeOptions options;
+  std::string devices = "auto";
+};
+
+ExitCode run_serve(ServeArguments arguments, const Output& output) {
+  begin(output);
+  ServeOptions& options = arguments.options;
+  if (arguments.devices != "auto") options.overrides.push_back(cat("run.devices=[", arguments.devices, "]"));
+  if (!is_local_address(options.host))
+    log_warning(cat("--host ", options.host,
+                    ": whoever reaches this machine and knows the token can use the page, and ",
+                    "what is sent is not encrypted: rather forward a port by ssh (docs/serve.md)"));
+  PageServer server(options);
+  set_stop_words([&server] {
+    server.stop();
+    return cat("the edits are kept in ", server.edits_folder().string());
+  });
+  if (server.restored_edits() > 0)
+    log_line(cat("restored  ", counted(static_cast<size_t>(server.restored_edits()), "edit"), " of ",
+                 server.edits_folder().string()));
+  if (output.json)
+    std::cout << nlohmann::ordered_json{{"address", server.address()}, {"edits", server.restored_edits()}}.dump()
+              << "\n";
+  else
+    std::cout << server.address() << "\n";
+  std::cout << std::flush;
+  log_line("open this address in a browser; Ctrl-C ends the page");
+  server.run();
+  for (;;) ::pause();  // the thread that a signal woke ends the process, which is the server's only end
+}
+
+}  // namespace
+
+void add_serve(CLI::App& app, Action& action) {
+  auto arguments = std::make_shared<ServeArguments>();
+  auto output = std::make_shared<Output>();
+  CLI::App& command =
+      add_command(app, "serve",
+                  "A page in the browser: ask a model, edit facts, see before and after, take edits back, export.\n"
+                  "  lancet serve --model DIR");
+  add_option(command, "--model", arguments->options.model, "Model folder; options: as of lancet edit --model")
+      .required()
+      .type("DIR");
+  add_option(command, "--dir", arguments->options.dir, "Where edits are kept for the next start, and exports go")
+      .type("DIR")
+      .shows_default();
+  add_option(command, "--host", arguments->options.host, "Address to listen on; others than loopback are warned of")
+      .shows_default();
+  add_option(command, "--port", arguments->options.port, "0: a free one").between(0, 65535).shows_default();
+  add_option(command, "--requests", arguments->options.most_facts,
+             "Facts that one edit may have at most; memory is planned for them")
+      .between(1, 1000000)
+      .shows_default();
+  add_option(command, "--set", arguments->options.overrides,
+             "Change a key of the job: --set editor.method=rome --set run.dtype=f32")
+      .repeats()
+      .type("KEY=VALUE");
+  add_devices(command, arguments->devices);
+  add_output_options(command, *output, "The address as one JSON document on stdout");
+  on_choice(command, action, [=] { return run_serve(*arguments, *output); });
+}
+
+}  // namespace lancet::cli

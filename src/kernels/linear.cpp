@@ -1,0 +1,100 @@
+#include "lancet/kernels/linear.h"
+
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <torch/csrc/autograd/custom_function.h>
+#include <torch/types.h>
+
+#include <algorithm>
+#include <functional>
+#include <optional>
+
+#include "lancet/runtime/placement.h"
+
+namespace lancet {
+namespace {
+
+constexpr int64_t kBlockNumbers = int64_t{1} << 22;  ///< of a matrix, that are widened at a time
+constexpr int64_t kBlockRows = 1024;                 ///< of activations
+
+/// Whether torch has products of such numbers for this processor, by oneDNN.
+bool has_products(const char* question) {
+  const auto asked = c10::Dispatcher::singleton().findSchema({question, ""});
+  return asked && asked->typed<bool()>().call();  // nobody to ask in a torch without oneDNN
+}
+
+bool is_widened(const Tensor& x) {
+  static const bool kHasBf16 = has_products("mkldnn::_is_mkldnn_bf16_supported");
+  static const bool kHasF16 = has_products("mkldnn::_is_mkldnn_fp16_supported");
+  if (x.device() != Placement::host()) return false;
+  return (x.scalar_type() == at::kBFloat16 && !kHasBf16) || (x.scalar_type() == at::kHalf && !kHasF16);
+}
+
+/// Calls work(begin, count) for parts of `size` of at most `part`.
+void for_each_part(int64_t size, int64_t part, const std::function<void(int64_t begin, int64_t count)>& work) {
+  for (int64_t begin = 0; begin < size; begin += part) work(begin, std::min(part, size - begin));
+}
+
+int64_t block_rows(const Tensor& weight_OI) {
+  return std::max<int64_t>(1, kBlockNumbers / std::max<int64_t>(1, weight_OI.size(1)));
+}
+
+Tensor with_last_size(const Tensor& like, int64_t size) {
+  std::vector<int64_t> sizes = like.sizes().vec();
+  sizes.back() = size;
+  return at::empty(sizes, like.options());
+}
+
+struct WidenedLinear : torch::autograd::Function<WidenedLinear> {
+  static Tensor forward(torch::autograd::AutogradContext* context, const Tensor& x, const Tensor& weight_OI,
+                        const std::optional<Tensor>& bias_O) {
+    context->save_for_backward({weight_OI});
+    return widened_linear_of(x, weight_OI, bias_O.value_or(Tensor()));
+  }
+
+  static torch::autograd::tensor_list backward(torch::autograd::AutogradContext* context,
+                                               const torch::autograd::tensor_list& grads) {
+    return {widened_linear_gradient(grads[0], context->get_saved_variables()[0]), Tensor(), Tensor()};
+  }
+};
+
+}  // namespace
+
+Tensor linear_of(const Tensor& x, const Tensor& weight_OI, const Tensor& bias_O) {
+  const bool matrix_learns = weight_OI.requires_grad() || (bias_O.defined() && bias_O.requires_grad());
+  if (!is_widened(x) || (matrix_learns && at::GradMode::is_enabled())) return at::linear(x, weight_OI, bias_O);
+  return WidenedLinear::apply(x, weight_OI, bias_O.defined() ? std::optional(bias_O) : std::nullopt);
+}
+
+Tensor linear_gradient(const Tensor& y, const Tensor& weight_OI) {
+  return is_widened(y) ? widened_linear_gradient(y, weight_OI) : at::matmul(y, weight_OI);
+}
+
+Tensor widened_linear_of(const Tensor& x, const Tensor& weight_OI, const Tensor& bias_O) {
+  Tensor y = with_last_size(x, weight_OI.size(0));
+  const Tensor x_NI = x.reshape({-1, x.size(-1)}), y_NO = y.view({-1, y.size(-1)});
+  for_each_part(x_NI.size(0), kBlockRows, [&](int64_t row, int64_t n_rows) {
+    const Tensor wide_RI = x_NI.narrow(0, row, n_rows).to(at::kFloat);
+    for_each_part(weight_OI.size(0), block_rows(weight_OI), [&](int64_t out, int64_t n_out) {
+      const Tensor wide_PI = weight_OI.narrow(0, out, n_out).to(at::kFloat);
+      const Tensor wide_P = bias_O.defined() ? bias_O.narrow(0, out, n_out).to(at::kFloat) : Tensor();
+      y_NO.narrow(0, row, n_rows).narrow(1, out, n_out).copy_(at::linear(wide_RI, wide_PI, wide_P));
+    });
+  });
+  return y;
+}
+
+Tensor widened_linear_gradient(const Tensor& y, const Tensor& weight_OI) {
+  Tensor x = with_last_size(y, weight_OI.size(1));
+  const Tensor y_NO = y.reshape({-1, y.size(-1)}), x_NI = x.view({-1, x.size(-1)});
+  for_each_part(y_NO.size(0), kBlockRows, [&](int64_t row, int64_t n_rows) {
+    const Tensor wide_RO = y_NO.narrow(0, row, n_rows).to(at::kFloat);
+    Tensor sum_RI = at::zeros({n_rows, weight_OI.size(1)}, wide_RO.options());
+    for_each_part(weight_OI.size(0), block_rows(weight_OI), [&](int64_t out, int64_t n_out) {
+      sum_RI.addmm_(wide_RO.narrow(1, out, n_out), weight_OI.narrow(0, out, n_out).to(at::kFloat));
+    });
+    x_NI.narrow(0, row, n_rows).copy_(sum_RI);
+  });
+  return x;
+}
+
+}  // namespace lancet

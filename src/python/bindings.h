@@ -1,0 +1,12 @@
+// The parts of the module _lancet.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+namespace lancet::python {
+
+void bind_session(nanobind::module_& module);
+/// Functions of whole jobs. Behind bind_session().
+void bind_jobs(nanobind::module_& module);
+
+}  // namespace lancet::python

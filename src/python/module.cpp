@@ -1,0 +1,19 @@
+// The extension module. The package lancet is what people use: its classes say what is in here in Python's words.
+#include <nanobind/nanobind.h>
+
+#include "bindings.h"
+#include "errors.h"
+#include "lancet/core/version.h"
+#include "results.h"
+#include "tasks.h"
+
+NB_MODULE(_lancet, module) {
+  // A session that lives at the interpreter's end was ended by then (lancet.Session).
+  nanobind::set_leak_warnings(false);
+  module.attr("__version__") = lancet::kVersion;
+  lancet::python::register_errors();
+  lancet::python::bind_results(module);
+  lancet::python::bind_session(module);
+  lancet::python::bind_jobs(module);
+  lancet::python::bind_tasks(module);
+}

@@ -1,0 +1,17 @@
+// evaluate.lm_eval of a job that Python runs: lm-evaluation-harness asks the model that the job has at work.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <memory>
+
+#include "lancet/eval/task_runner.h"
+
+namespace lancet::python {
+
+/// Calls lancet.lm_eval on the thread that works, which takes the GIL for it.
+std::shared_ptr<const TaskRunner> make_task_runner();
+
+void bind_tasks(nanobind::module_& module);
+
+}  // namespace lancet::python

@@ -1,0 +1,37 @@
+// Edits that are to be taken back, among those of a journal.
+#pragma once
+
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "lancet/journal/journal.h"
+
+namespace lancet {
+
+class EditsTaken {
+ public:
+  /// `ids` stand in the journal, which outlives this. `mode`: nullopt: kLast where they are all of the last batches,
+  /// else kDowndate. Throws: ConfigError for kLast where they are not.
+  EditsTaken(const Journal& journal, const std::vector<std::string>& ids, std::optional<UndoMode> mode);
+
+  UndoMode mode() const { return mode_; }
+  /// The first batch that an edit leaves.
+  size_t first() const { return first_; }
+  UndoEntry entry() const { return {.when = utc_now(), .mode = mode_, .keeps = first_, .edits = ids_}; }
+  /// Of each batch that an edit stays in, those that are to be edited again among them.
+  std::vector<std::vector<EditRequest>> requests() const;
+
+ private:
+  bool has_all_of(const BatchEntry& batch) const;
+  bool has_any_of(const BatchEntry& batch) const;
+
+  const Journal& journal_;
+  std::vector<std::string> ids_;
+  std::set<std::string> gone_;
+  size_t first_ = 0;
+  UndoMode mode_ = UndoMode::kLast;
+};
+
+}  // namespace lancet

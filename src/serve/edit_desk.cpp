@@ -1,0 +1,298 @@
+#include "edit_desk.h"
+
+#include <utility>
+
+#include "desk_json.h"
+#include "lancet/core/error.h"
+#include "lancet/core/strict_json.h"
+#include "lancet/core/strings.h"
+#include "lancet/core/words.h"
+#include "lancet/runtime/problem.h"
+#include "last_report.h"
+
+namespace lancet {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr size_t kMostWaiting = 8;
+constexpr std::chrono::seconds kLongestEnd{10};
+/// Of the folder that edits are kept in, as one server's.
+constexpr OutputKind kServeFolder{"serve", "edits-state", "lancet-serve-"};
+
+std::string problem_text(const std::exception& error) { return problem_of(error).message; }
+
+ConfigTree measured_by_itself() {
+  std::vector<ConfigTree> names;
+  for (const char* name : {"efficacy", "paraphrase", "specificity", "generation"})
+    names.push_back(ConfigTree::text(name));
+  return ConfigTree::list(std::move(names));
+}
+
+/// Says that there will be no answer, where nobody else did.
+class PipeEnd {
+ public:
+  explicit PipeEnd(std::shared_ptr<AnswerPipe> pipe) : pipe_(std::move(pipe)) {}
+  ~PipeEnd() { pipe_->close(dump_line({{"cancelled", true}})); }
+  PipeEnd(const PipeEnd&) = delete;
+  PipeEnd& operator=(const PipeEnd&) = delete;
+  AnswerPipe& operator*() const { return *pipe_; }
+
+ private:
+  std::shared_ptr<AnswerPipe> pipe_;
+};
+
+}  // namespace
+
+EditDesk::EditDesk(const ServeOptions& options, StateClock& clock)
+    : options_(options),
+      clock_(clock),
+      lock_(options.dir, kServeFolder),
+      board_({.changed = [this] { clock_.advance(); },
+              .wants_interruption = [this] { return queue_->wants_interruption(); }}) {
+  queue_ = std::make_unique<WorkQueue>(
+      kMostWaiting, WorkHooks{.changed = [this] { clock_.advance(); }, .interrupt = [this] { board_.cancel(); }});
+  std::exception_ptr failure;
+  queue_->add("open", "load the model", [&] {
+    try {
+      open();
+    } catch (...) {
+      failure = std::current_exception();
+    }
+    return std::string();
+  });
+  while (!queue_->wait_until_idle(std::chrono::hours(24))) {
+  }
+  if (!failure) return;
+  queue_.reset();
+  std::rethrow_exception(failure);
+}
+
+EditDesk::~EditDesk() {
+  // The session ends on the thread that it worked on.
+  if (queue_) {
+    stop();
+    queue_.reset();
+  }
+}
+
+void EditDesk::stop() {
+  queue_->stop();
+  queue_->wait_until_idle(kLongestEnd);
+}
+
+CompletedJob EditDesk::job_for(const std::string& method) const {
+  std::vector<std::string> overrides = options_.overrides;
+  if (!method.empty() && method != default_method_) {
+    std::erase_if(overrides, [](const std::string& one) { return one.starts_with("editor."); });
+    overrides.push_back("editor.method=" + method);
+  }
+  ConfigTree job = ConfigTree::map();
+  job.set("model", ConfigTree::text(options_.model.string()));
+  CompletedJob completed =
+      complete_job(std::move(job), {fs::current_path(), "lancet serve"}, overrides, EditorChoice::kOpen);
+  if (completed.tree.find("evaluate") == nullptr) completed.tree.set("evaluate", measured_by_itself());
+  return completed;
+}
+
+void EditDesk::open() {
+  const ReporterScope scope(board_);
+  const CompletedJob job = job_for("");
+  session_.emplace(job, board_, options_.most_facts);
+  const ConfigTree* editor = job.tree.find("editor");
+  const ConfigTree* method = editor == nullptr ? nullptr : editor->find("method");
+  default_method_ = view_.method = method == nullptr ? kDefaultMethod : method->scalar;
+  restore();
+  tell(has_history_ ? session_->history().journal() : Journal({}));
+  board_.leave_terminal();
+}
+
+void EditDesk::restore() {
+  const fs::path kept = options_.dir / kEditsState;
+  if (!fs::exists(kept)) return;
+  try {
+    const Journal journal = Journal::read(kept / kEditsFolder);
+    if (!journal.batches().empty()) use(journal.settings()[journal.batches().back().setting].method);
+    session_->restore(kept);
+    has_history_ = true;
+    restore_report(journal);
+  } catch (const ConfigError& error) {
+    throw ConfigError(cat(error.what(), "\n  ", kept.string(),
+                          " has the edits of an earlier lancet serve: name another ",
+                          "folder with --dir, or remove this one"));
+  } catch (const CheckpointError& error) {
+    throw CheckpointError(cat(error.what(), "\n  ", kept.string(), " has the edits of an earlier lancet serve, and is ",
+                              "damaged: name another folder with --dir, or remove this one"));
+  }
+}
+
+/// Edits stand without it too.
+void EditDesk::restore_report(const Journal& edits) {
+  try {
+    const std::string report = find_last_report(options_.dir, edits);
+    if (!report.empty()) show_report(report);
+  } catch (const std::exception& error) {
+    log_warning(cat("before and after of the last edit do not come back: ", (options_.dir / kLastReportFile).string(),
+                    " is damaged: ", printable(error.what())));
+  }
+}
+
+void EditDesk::show_report(const std::string& report) {
+  const std::string result = dump_line(result_json(report));
+  const std::lock_guard lock(mutex_);
+  report_ = report;
+  result_ = result;
+  view_.has_report = true;
+}
+
+/// Nothing where the method is in use.
+void EditDesk::use(const std::string& method) {
+  const std::string wanted = method.empty() ? default_method_ : method;
+  if (wanted == view().method) return;
+  session_->use(job_for(wanted));
+  const std::lock_guard lock(mutex_);
+  view_.method = wanted;
+}
+
+std::optional<int64_t> EditDesk::add(const std::string& kind, const std::string& what, Work work) {
+  return queue_->add(kind, what, [this, work = std::move(work)] {
+    board_.clear();
+    const ReporterScope scope(board_);
+    try {
+      return work();
+    } catch (const Cancelled&) {
+      throw;
+    } catch (const std::exception& error) {
+      throw std::runtime_error(problem_text(error));
+    }
+  });
+}
+
+std::optional<int64_t> EditDesk::ask(const AskOrder& order, const std::shared_ptr<AnswerPipe>& pipe) {
+  const auto end = std::make_shared<PipeEnd>(pipe);
+  return add("ask", cat("ask '", excerpt(order.prompt, 40), "'"), [this, order, end] {
+    AnswerPipe& to = **end;
+    try {
+      to.put(dump_line({{"begun", true}}));
+      const std::vector<std::string> prompts{order.prompt};
+      session_->generate(prompts, {.tokens = order.tokens}, [&](const std::string& text) {
+        to.put(dump_line({{"text", text}}));
+      });
+      to.close(dump_line({{"done", true}}));
+    } catch (const Cancelled&) {
+      throw;
+    } catch (const std::exception& error) {
+      to.close(dump_line({{"error", problem_text(error)}}));
+      throw;
+    }
+    return std::string();
+  });
+}
+
+std::optional<int64_t> EditDesk::edit(EditOrder order) {
+  if (static_cast<int64_t>(order.given.requests.size()) > options_.most_facts)
+    throw ConfigError(cat(order.given.requests.size(), " facts: expected at most ", options_.most_facts,
+                          " in one edit: start lancet serve with --requests ", order.given.requests.size(),
+                          ", or send fewer at a time"));
+  const std::string what = cat("edit ", counted(order.given.requests.size(), "fact"));
+  return add("edit", what, [this, order = std::move(order)] { return do_edit(order); });
+}
+
+std::string EditDesk::do_edit(const EditOrder& order) {
+  use(order.method);
+  std::optional<EditHistory> history;
+  if (has_history_) history = session_->history();
+  const EditReport report = session_->edit(with_new_numbers(order.given, history ? &history->journal() : nullptr));
+  queue_->begin_last_part();
+  has_history_ = true;
+  const std::string json = session_->report_json(report);
+  show_report(json);
+  keep(json);
+  return took_text(count_took(report.verdicts));
+}
+
+std::optional<int64_t> EditDesk::undo(const UndoOrder& order) {
+  const std::string what = order.ids.empty() ? "undo the last edit" : cat("undo ", counted(order.ids.size(), "fact"));
+  return add("undo", what, [this, order] { return do_undo(order); });
+}
+
+std::string EditDesk::do_undo(const UndoOrder& order) {
+  if (order.edits_version != view().edits_version)
+    throw ConfigError("the edits changed meanwhile, in another tab perhaps: look at the list again");
+  std::vector<std::string> ids = order.ids;
+  if (session_->edits() == 0) throw ConfigError("no edit stands: there is nothing to take back");
+  if (ids.empty()) {
+    const EditHistory history = session_->history();
+    for (const EditRecord& edit : history.journal().batches().back().edits) ids.push_back(edit.request.id);
+  }
+  const UndoEntry entry = session_->undo(ids);
+  queue_->begin_last_part();
+  {
+    const std::lock_guard lock(mutex_);
+    result_ = "null";  // what it says was measured with what is gone now
+  }
+  keep();
+  return cat("took back ", counted(entry.edits.size(), "fact"),
+             entry.gives_up.empty() ? "" : cat("; what this gives up: ", entry.gives_up));
+}
+
+std::optional<int64_t> EditDesk::export_as(const ExportOrder& order) {
+  return add("export", cat("export ", order.name), [this, order] { return do_export(order); });
+}
+
+std::string EditDesk::do_export(const ExportOrder& order) {
+  const fs::path folder = options_.dir / order.name;
+  if (fs::exists(folder)) throw ConfigError(cat(folder.string(), " is there already: choose another name"));
+  if (order.kind == ExportKind::kCheckpoint) {
+    session_->save(folder);
+  } else {
+    session_->export_adapter({.edited = {},
+                              .out = folder,
+                              .format = order.kind == ExportKind::kPeft ? AdapterFormat::kPeft : AdapterFormat::kGguf});
+  }
+  return cat("written: ", folder.string());
+}
+
+void EditDesk::keep(const std::string& report) {
+  const EditHistory history = session_->history();
+  std::string unsaved;
+  try {
+    session_->save_edits(options_.dir / kEditsState);
+    if (!report.empty()) keep_last_report(options_.dir, history.journal(), report);
+  } catch (const std::exception& error) {
+    unsaved = cat("the edits stand, but are not kept for the next start: ", problem_text(error));
+    log_error(unsaved);
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    view_.unsaved = unsaved;
+  }
+  tell(history.journal());
+}
+
+void EditDesk::tell(const Journal& journal) {
+  std::string edits = dump_line(edits_json(journal));
+  int64_t n_edits = 0;
+  for (const BatchEntry& batch : journal.batches()) n_edits += static_cast<int64_t>(batch.edits.size());
+  const std::lock_guard lock(mutex_);
+  edits_ = std::move(edits);
+  ++view_.edits_version;
+  view_.n_edits = n_edits;
+}
+
+DeskView EditDesk::view() const {
+  const std::lock_guard lock(mutex_);
+  return view_;
+}
+
+std::string EditDesk::edits_text() const {
+  const std::lock_guard lock(mutex_);
+  return cat(R"({"edits_version":)", view_.edits_version, R"(,"list":)", edits_, R"(,"result":)", result_, "}\n");
+}
+
+std::string EditDesk::report_text() const {
+  const std::lock_guard lock(mutex_);
+  return report_;
+}
+
+}  // namespace lancet

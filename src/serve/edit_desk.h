@@ -1,0 +1,110 @@
+// The session and its one thread: what pages ask for is queued, and what they show is kept as text.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "answer_pipe.h"
+#include "given_requests.h"
+#include "lancet/edits/edit_history.h"
+#include "lancet/http/work_queue.h"
+#include "lancet/io/output_folder.h"
+#include "lancet/run/session.h"
+#include "lancet/serve/page_server.h"
+#include "progress_board.h"
+#include "state_clock.h"
+
+namespace lancet {
+
+/// Below ServeOptions::dir.
+inline constexpr const char* kEditsState = "edits-state";
+
+struct AskOrder {
+  std::string prompt = {};
+  int64_t tokens = 40;
+};
+
+struct EditOrder {
+  GivenRequests given = {};
+  std::string method = {};  ///< empty: the one that the command line, lancet.yaml or presets choose
+};
+
+struct UndoOrder {
+  std::vector<std::string> ids = {};  ///< empty: the last batch
+  int64_t edits_version = 0;          ///< what the page saw
+};
+
+enum class ExportKind { kCheckpoint, kPeft, kGguf };
+
+struct ExportOrder {
+  ExportKind kind = ExportKind::kCheckpoint;
+  std::string name = {};  ///< of the folder; valid
+};
+
+/// What pages show besides work.
+struct DeskView {
+  std::string method = {};  ///< in use
+  int64_t edits_version = 0;
+  int64_t n_edits = 0;
+  bool has_report = false;
+  std::string unsaved = {};  ///< why what stands is not kept; empty: it is
+};
+
+/// Orders give the number of the work; nullopt: too much waits.
+class EditDesk {
+ public:
+  /// `options` outlive this. Opens the session and restores edits. Throws: as PageServer.
+  EditDesk(const ServeOptions& options, StateClock& clock);
+  ~EditDesk();
+  EditDesk(const EditDesk&) = delete;
+  EditDesk& operator=(const EditDesk&) = delete;
+
+  std::optional<int64_t> ask(const AskOrder& order, const std::shared_ptr<AnswerPipe>& pipe);
+  std::optional<int64_t> edit(EditOrder order);
+  std::optional<int64_t> undo(const UndoOrder& order);
+  std::optional<int64_t> export_as(const ExportOrder& order);
+  bool cancel(int64_t item) { return queue_->cancel(item); }
+
+  WorkView work() const { return queue_->view(); }
+  StageProgress progress() const { return board_.now(); }
+  const std::string& default_method() const { return default_method_; }
+  DeskView view() const;
+  std::string edits_text() const;   ///< edits_json() with the last result and the version
+  std::string report_text() const;  ///< report.json of the last edit; empty: none
+
+  /// Ends what runs; waits some seconds for it.
+  void stop();
+
+ private:
+  using Work = WorkQueue::Work;
+
+  std::optional<int64_t> add(const std::string& kind, const std::string& what, Work work);
+  CompletedJob job_for(const std::string& method) const;
+  void open();
+  void restore();
+  void restore_report(const Journal& edits);
+  void show_report(const std::string& report);
+  void use(const std::string& method);
+  std::string do_edit(const EditOrder& order);
+  std::string do_undo(const UndoOrder& order);
+  std::string do_export(const ExportOrder& order);
+  /// The edits changed: kept on disk, with the report of the edit that did it (empty: an undo did), and told to pages.
+  void keep(const std::string& report = {});
+  void tell(const Journal& journal);
+
+  const ServeOptions& options_;
+  StateClock& clock_;
+  OutputLock lock_;
+  ProgressBoard board_;
+  std::optional<Session> session_;  ///< on the queue's thread alone, but for cancel()
+  std::string default_method_;
+  bool has_history_ = false;  ///< of edits; making one of none reads the whole checkpoint
+  mutable std::mutex mutex_;  ///< of what follows
+  DeskView view_;
+  std::string edits_, result_ = "null", report_;
+  std::unique_ptr<WorkQueue> queue_;
+};
+
+}  // namespace lancet

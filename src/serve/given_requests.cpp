@@ -1,0 +1,121 @@
+#include "given_requests.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "lancet/core/config_tree.h"
+#include "lancet/core/error.h"
+#include "lancet/core/strings.h"
+#include "lancet/http/access_token.h"
+#include "lancet/io/files.h"
+
+namespace lancet {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr size_t kKeptFiles = 4;
+
+bool are_places(const std::vector<EditRequest>& requests) {
+  for (size_t i = 0; i < requests.size(); ++i)
+    if (requests[i].id != std::to_string(i)) return false;
+  return true;
+}
+
+std::string fact_text(const nlohmann::json& fact, const char* key, size_t number) {
+  const auto found = fact.find(key);
+  if (found == fact.end()) return "";
+  if (!found->is_string()) throw ConfigError(cat("fact ", number, ": ", key, ": expected a text"));
+  return found->get<std::string>();
+}
+
+/// A file that is there while this is.
+class ShortLivedFile {
+ public:
+  ShortLivedFile(const fs::path& folder, const std::string& ending, std::string_view text)
+      : path_(folder / cat(".sent-", make_access_token(), ending)) {
+    make_folders(folder);
+    write_text_file(path_, text);
+  }
+  ~ShortLivedFile() {
+    std::error_code unused;
+    fs::remove(path_, unused);
+  }
+  ShortLivedFile(const ShortLivedFile&) = delete;
+  ShortLivedFile& operator=(const ShortLivedFile&) = delete;
+  const fs::path& path() const { return path_; }
+
+ private:
+  fs::path path_;
+};
+
+std::string replaced(std::string text, const std::string& what, const std::string& by) {
+  for (size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + by.size()))
+    text.replace(at, what.size(), by);
+  return text;
+}
+
+std::string ending_of(const std::string& name) {
+  for (const char* ending : {".json", ".jsonl", ".csv"})
+    if (name.ends_with(ending)) return ending;
+  throw ConfigError(cat(excerpt(name, 80), ": expected a file whose name ends with .json, .jsonl or .csv"));
+}
+
+}  // namespace
+
+GivenRequests typed_requests(const nlohmann::json& facts) {
+  if (!facts.is_array() || facts.empty()) throw ConfigError("facts: expected a list with at least one fact");
+  std::vector<ConfigTree> records;
+  for (size_t i = 0; i < facts.size(); ++i) {
+    if (!facts[i].is_object()) throw ConfigError(cat("fact ", i + 1, ": expected prompt, subject and target"));
+    ConfigTree record = ConfigTree::map();
+    for (const char* key : {"prompt", "subject", "target"})
+      if (std::string text = fact_text(facts[i], key, i + 1); !text.empty())
+        record.set(key, ConfigTree::text(std::move(text)));
+    records.push_back(std::move(record));
+  }
+  return {parse_requests(ConfigTree::list(std::move(records))), true};
+}
+
+std::vector<EditRequest> with_new_numbers(GivenRequests given, const Journal* journal) {
+  if (!given.are_numbered) return std::move(given.requests);
+  int64_t last = 0;
+  const auto count = [&](const std::string& id) {
+    if (const std::optional<int64_t> number = parse_whole_number(id)) last = std::max(last, *number);
+  };
+  if (journal != nullptr) {
+    for (const BatchEntry& batch : journal->batches())
+      for (const EditRecord& edit : batch.edits) count(edit.request.id);
+    for (const UndoEntry& undo : journal->undone()) std::ranges::for_each(undo.edits, count);
+  }
+  for (EditRequest& request : given.requests) request.id = std::to_string(++last);
+  return std::move(given.requests);
+}
+
+SentFiles::Sent SentFiles::read(const fs::path& folder, const std::string& name, std::string_view text) {
+  const ShortLivedFile file(folder, ending_of(name), text);
+  Sent sent{.name = name};
+  try {
+    RequestFile read = load_request_file(file.path(), {});
+    sent.format = read.format;
+    sent.given.are_numbered = are_places(read.requests);
+    sent.given.requests = std::move(read.requests);
+  } catch (const ConfigError& error) {
+    throw ConfigError(replaced(error.what(), file.path().string(), name));
+  }
+  const std::lock_guard lock(mutex_);
+  sent.number = ++last_;
+  sent_.push_back(sent);
+  if (sent_.size() > kKeptFiles) sent_.erase(sent_.begin());
+  return sent;
+}
+
+SentFiles::Sent SentFiles::find(int64_t number) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = std::ranges::find(sent_, number, &Sent::number);
+  if (found == sent_.end()) throw ConfigError("the file is no longer here: send it again");
+  return *found;
+}
+
+}  // namespace lancet

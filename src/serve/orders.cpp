@@ -1,0 +1,106 @@
+#include "orders.h"
+
+#include <algorithm>
+#include <cctype>
+#include <initializer_list>
+#include <string_view>
+
+#include "lancet/core/error.h"
+#include "lancet/core/strict_json.h"
+#include "lancet/core/strings.h"
+
+namespace lancet {
+namespace {
+
+constexpr int64_t kLongestAnswer = 2048;
+constexpr size_t kLongestName = 80;
+
+/// The body as an object that has no keys but these.
+nlohmann::json object_of(const HttpRequest& request, std::initializer_list<std::string_view> keys) {
+  nlohmann::json json;
+  try {
+    json = parse_strict_json(request.body);
+  } catch (const JsonProblem& problem) {
+    throw ConfigError(problem.what());
+  }
+  if (!json.is_object()) throw ConfigError("expected a JSON object");
+  for (const auto& [key, unread] : json.items())
+    if (std::ranges::find(keys, std::string_view(key)) == keys.end())
+      throw ConfigError(cat("'", printable(key), "': no such key"));
+  return json;
+}
+
+std::string text_at(const nlohmann::json& json, const char* key) {
+  const auto found = json.find(key);
+  if (found == json.end() || !found->is_string()) throw ConfigError(cat(key, ": expected a text"));
+  return found->get<std::string>();
+}
+
+int64_t number_at(const nlohmann::json& json, const char* key, int64_t least, int64_t most) {
+  const auto found = json.find(key);
+  if (found != json.end() && found->is_number_integer() && *found >= least && *found <= most)
+    return found->get<int64_t>();
+  throw ConfigError(cat(key, ": expected a whole number from ", least, " to ", most));
+}
+
+/// One plain file name, the same on every system: nothing that leads elsewhere, and nothing hidden.
+std::string folder_name(const std::string& name) {
+  const auto is_plain = [](unsigned char c) { return std::isalnum(c) != 0 || c == '-' || c == '_' || c == '.'; };
+  const bool is_good = !name.empty() && name.size() <= kLongestName && std::ranges::all_of(name, is_plain) &&
+                       name.front() != '.' && name.front() != '-' && name.back() != '.';
+  if (!is_good)
+    throw ConfigError(cat("name '", printable(excerpt(name, kLongestName)), "': expected up to ", kLongestName,
+                          " letters, digits, '-', '_' and '.', with a letter or a digit first"));
+  if (name == kEditsState)
+    throw ConfigError(cat("name '", name, "': the edits themselves are kept there: another name"));
+  return name;
+}
+
+ExportKind export_kind(const std::string& kind) {
+  if (kind == "checkpoint") return ExportKind::kCheckpoint;
+  if (kind == "peft") return ExportKind::kPeft;
+  if (kind == "gguf") return ExportKind::kGguf;
+  throw ConfigError(cat("kind '", printable(kind), "': expected checkpoint, peft or gguf"));
+}
+
+constexpr int64_t kAnyNumber = int64_t{1} << 53U;
+
+}  // namespace
+
+AskOrder parse_ask(const HttpRequest& request) {
+  const nlohmann::json json = object_of(request, {"prompt", "tokens"});
+  return {text_at(json, "prompt"), number_at(json, "tokens", 1, kLongestAnswer)};
+}
+
+EditOrder parse_edit(const HttpRequest& request, const SentFiles& files) {
+  const nlohmann::json json = object_of(request, {"facts", "file", "method"});
+  if (json.contains("facts") == json.contains("file")) throw ConfigError("expected facts, or a file of them");
+  EditOrder order;
+  order.given = json.contains("file") ? files.find(number_at(json, "file", 1, kAnyNumber)).given
+                                      : typed_requests(json.at("facts"));
+  if (json.contains("method")) order.method = text_at(json, "method");
+  return order;
+}
+
+UndoOrder parse_undo(const HttpRequest& request) {
+  const nlohmann::json json = object_of(request, {"ids", "edits_version"});
+  UndoOrder order{.edits_version = number_at(json, "edits_version", 0, kAnyNumber)};
+  if (!json.contains("ids")) return order;
+  for (const nlohmann::json& id : json.at("ids")) {
+    if (!id.is_string()) throw ConfigError("ids: expected a list of texts");
+    order.ids.push_back(id.get<std::string>());
+  }
+  if (order.ids.empty()) throw ConfigError("ids: expected at least one");
+  return order;
+}
+
+ExportOrder parse_export(const HttpRequest& request) {
+  const nlohmann::json json = object_of(request, {"kind", "name"});
+  return {export_kind(text_at(json, "kind")), folder_name(text_at(json, "name"))};
+}
+
+int64_t parse_cancel(const HttpRequest& request) {
+  return number_at(object_of(request, {"item"}), "item", 1, kAnyNumber);
+}
+
+}  // namespace lancet

@@ -1,0 +1,18 @@
+// What pages send, read strictly.
+#pragma once
+
+#include "edit_desk.h"
+#include "given_requests.h"
+#include "lancet/http/http_message.h"
+
+namespace lancet {
+
+// Each throws ConfigError that says what was expected.
+AskOrder parse_ask(const HttpRequest& request);
+/// `files`: what may be named in the place of facts.
+EditOrder parse_edit(const HttpRequest& request, const SentFiles& files);
+UndoOrder parse_undo(const HttpRequest& request);
+ExportOrder parse_export(const HttpRequest& request);
+int64_t parse_cancel(const HttpRequest& request);  ///< the item
+
+}  // namespace lancet

@@ -1,0 +1,11 @@
+// The files of src/serve/assets, which CMake puts into the program.
+#pragma once
+
+#include <string_view>
+
+namespace lancet {
+
+/// `name`: "serve.css". Throws: std::logic_error when there is none.
+std::string_view serve_asset(std::string_view name);
+
+}  // namespace lancet

@@ -1,0 +1,74 @@
+"""The package beside torch and transformers: orders of import, its stub, the program, what is installed where."""
+import ast
+import inspect
+import os
+import subprocess
+import sys
+
+import lancet
+import pytest
+from conftest import BUILD, LIMIT_S, run_python
+from lancet import _lancet
+
+USE = """
+session = lancet.open({model!r}, progress=False, threads=1)
+print(session.generate("a", tokens=2) is not None, torch.ones(2).sum().item(), transformers.__version__ is not None)
+"""
+
+
+@pytest.mark.parametrize("order", ["torch, transformers, lancet", "lancet, torch, transformers", "transformers, lancet, torch", "numpy, sentencepiece, tokenizers, lancet, torch, transformers"])
+def test_import_orders(order, tiny, tmp_path):
+    assert run_python(f"import {order}\n" + USE.format(model=str(tiny)), tmp_path).strip() == "True 2.0 True"
+
+
+def test_one_libtorch(tiny, tmp_path):
+    text = "import torch, lancet\nprint({line.split()[-1] for line in open('/proc/self/maps') if 'libtorch_cpu' in line or 'libgomp' in line})"
+    found = ast.literal_eval(run_python(text, tmp_path))
+    assert len([path for path in found if "libtorch_cpu" in path]) == 1 and len([path for path in found if "libgomp" in path]) == 1
+
+
+def test_another_torch_is_refused(tmp_path):
+    text = "import torch\ntorch.__version__ = '2.4.1+cpu'\nimport lancet"
+    assert "lancet was built with torch 2.11.0, and this is torch 2.4.1" in run_python(text, tmp_path, fails=True)
+
+
+def test_without_torch(tmp_path):
+    text = "import sys\nsys.modules['torch'] = None\nimport lancet"
+    assert "pip install torch==2.11.0" in run_python(text, tmp_path, fails=True)
+
+
+def test_the_stub_names_what_the_module_has():
+    stub = ast.parse((BUILD / "python" / "lancet" / "_lancet.pyi").read_text())
+    names = {node.name: node for node in stub.body if isinstance(node, (ast.ClassDef, ast.FunctionDef))}
+    assert set(names) == {name for name, value in vars(_lancet).items() if not name.startswith("__") and callable(value)}
+    for name, node in names.items():
+        if isinstance(node, ast.ClassDef):
+            told = {each.name for each in node.body if isinstance(each, ast.FunctionDef)}
+            assert told - {"__init__"} == {each for each in vars(getattr(_lancet, name)) if not each.startswith("__")}, name
+
+
+def test_everything_public_is_typed_and_documented():
+    for name in lancet.__all__:
+        value = getattr(lancet, name)
+        assert name.startswith("__") or value.__doc__, name
+        for function in [value] if inspect.isfunction(value) else [each for each in vars(value).values() if inspect.isfunction(each)] if inspect.isclass(value) else []:
+            if not function.__name__.startswith("_"):
+                assert "return" in function.__annotations__, f"{name}.{function.__name__}"
+
+
+def test_the_program_comes_along(tmp_path):
+    command = [sys.executable, "-c", "from lancet._program import main; main()", "--version"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_S, cwd=tmp_path)
+    assert done.stdout == f"lancet {lancet.__version__}\n", done.stderr
+
+
+def test_progress_without_tqdm_is_lines(tiny, tmp_path):
+    text = f"import sys\nsys.modules['tqdm'] = sys.modules['tqdm.auto'] = None\nimport lancet\nlancet.open({str(tiny)!r}, progress=True)"
+    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, timeout=LIMIT_S, cwd=tmp_path, env=os.environ)
+    assert done.returncode == 0 and "loading" in done.stderr and "MB" in done.stderr
+
+
+def test_progress_by_tqdm(tiny, tmp_path):
+    text = f"import lancet\nlancet.open({str(tiny)!r}, progress=True)"
+    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, timeout=LIMIT_S, cwd=tmp_path)
+    assert done.returncode == 0 and "loading:   0%|" in done.stderr

@@ -1,0 +1,79 @@
+// Products with matrices, of every type and through every block, against those of f64.
+#include "lancet/kernels/linear.h"
+
+#include <gtest/gtest.h>
+#include <torch/types.h>
+
+#include <cmath>
+
+#include "support/kernel_checks.h"
+
+namespace lancet {
+namespace {
+
+/// More rows than are widened at a time, and a matrix of more numbers than that.
+const std::vector<std::pair<std::vector<int64_t>, std::vector<int64_t>>> kShapes{
+    {{1300, 96}, {40, 96}}, {{2, 3, 2200}, {2500, 2200}}, {{1, 8}, {8, 8}}, {{5}, {7, 5}}, {{0, 6}, {3, 6}}};
+const std::vector<at::ScalarType> kSixteenBits{at::kBFloat16, at::kHalf};
+
+Tensor numbers(const std::vector<int64_t>& sizes, int seed, at::ScalarType type) {
+  return testing::random_numbers(sizes, seed).to(type);
+}
+
+/// Each number of `found` is that of `exact`, rounded once to its type; sums are of f32.
+void expect_rounded(const Tensor& found, const Tensor& exact) {
+  ASSERT_EQ(found.sizes(), exact.sizes());
+  const double share = found.scalar_type() == at::kBFloat16 ? 0x1p-8 : found.scalar_type() == at::kHalf ? 0x1p-11 : 0;
+  const Tensor most = exact.abs() * (share * 1.001) + 1e-4 * (1 + exact.abs().mean());
+  EXPECT_TRUE(((found.to(at::kDouble) - exact).abs() <= most).all().item<bool>());
+}
+
+TEST(Linear, WidenedProductsAreThoseOfTheNumbers) {
+  for (const auto& [x_sizes, weight_sizes] : kShapes) {
+    for (const at::ScalarType type : {at::kBFloat16, at::kHalf, at::kFloat}) {
+      const Tensor weight = numbers(weight_sizes, 1, type) / std::sqrt(static_cast<double>(weight_sizes[1]));
+      const Tensor x = numbers(x_sizes, 2, type), bias = numbers({weight_sizes[0]}, 3, type);
+      const Tensor wide_x = x.to(at::kDouble), wide = weight.to(at::kDouble);
+      expect_rounded(widened_linear_of(x, weight), at::linear(wide_x, wide));
+      expect_rounded(widened_linear_of(x, weight, bias), at::linear(wide_x, wide, bias.to(at::kDouble)));
+      const Tensor y = at::linear(wide_x, wide).to(type);
+      expect_rounded(widened_linear_gradient(y, weight), at::matmul(y.to(at::kDouble), wide));
+      expect_rounded(linear_gradient(y, weight), at::matmul(y.to(at::kDouble), wide));
+    }
+  }
+}
+
+TEST(Linear, HasTheGradientOfTheProduct) {
+  for (const at::ScalarType type : kSixteenBits) {
+    const Tensor weight = numbers({40, 24}, 1, type) / 5, bias = numbers({40}, 3, type);
+    for (const Tensor& added : {Tensor(), bias}) {
+      const Tensor x = numbers({2, 7, 24}, 2, type).requires_grad_();
+      const Tensor y = linear_of(x, weight, added), gradient = numbers({2, 7, 40}, 4, type);
+      expect_rounded(y.detach(), at::linear(x.detach().to(at::kDouble), weight.to(at::kDouble),
+                                            added.defined() ? added.to(at::kDouble) : Tensor()));
+      y.backward(gradient);
+      expect_rounded(x.grad(), at::matmul(gradient.to(at::kDouble), weight.to(at::kDouble)));
+      const torch::NoGradGuard no_grad;
+      EXPECT_TRUE(linear_of(x, weight, added).equal(y));
+    }
+  }
+}
+
+TEST(Linear, OfAPartOfATensorIsThatOfItsCopy) {
+  for (const at::ScalarType type : kSixteenBits) {
+    const Tensor all = numbers({12, 20}, 1, type), x = numbers({3, 6}, 2, type);
+    const Tensor part = all.narrow(1, 4, 6);  // as an expert's
+    EXPECT_TRUE(widened_linear_of(x, part).equal(widened_linear_of(x, part.contiguous())));
+  }
+}
+
+TEST(Linear, AMatrixThatLearnsHasAGradient) {
+  for (const at::ScalarType type : {at::kBFloat16, at::kDouble}) {
+    const Tensor weight = numbers({4, 3}, 1, type).requires_grad_(), x = numbers({5, 3}, 2, type);
+    linear_of(x, weight).sum().backward();
+    expect_rounded(weight.grad(), x.to(at::kDouble).sum(0).expand({4, 3}));
+  }
+}
+
+}  // namespace
+}  // namespace lancet
