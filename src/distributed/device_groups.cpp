@@ -17,10 +17,11 @@ namespace lancet {
 namespace {
 
 /// As torch reads them when a group is made.
-constexpr std::array<std::pair<const char*, const char*>, 3> kNcclErrorHandling{
+constexpr std::array<std::pair<const char*, const char*>, 4> kEnvironmentOfGroups{
     {{"TORCH_NCCL_BLOCKING_WAIT", "1"},
      {"TORCH_NCCL_ASYNC_ERROR_HANDLING", "0"},
-     {"TORCH_NCCL_ENABLE_MONITORING", "0"}}};
+     {"TORCH_NCCL_ENABLE_MONITORING", "0"},
+     {"TORCH_FR_BUFFER_SIZE", "0"}}};
 
 }  // namespace
 
@@ -30,17 +31,17 @@ std::string nccl_identity(at::Device device) {
   return {properties->uuid.bytes, sizeof(properties->uuid.bytes)};
 }
 
-void set_nccl_error_handling() {
-  for (const auto& [name, value] : kNcclErrorHandling) ::setenv(name, value, /*overwrite=*/1);
+void set_environment_of_groups() {
+  for (const auto& [name, value] : kEnvironmentOfGroups) ::setenv(name, value, /*overwrite=*/1);
 }
 
 c10::intrusive_ptr<c10d::Backend> make_nccl_group(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
                                                   std::chrono::milliseconds timeout) {
-  for (const auto& [name, value] : kNcclErrorHandling) {
+  for (const auto& [name, value] : kEnvironmentOfGroups) {
     const char* now = std::getenv(name);
     if (now == nullptr || std::string_view(now) != value)
       throw std::logic_error(
-          cat("a group of NCCL is made before set_nccl_error_handling(): ", name, " is not ", value));
+          cat("a group of NCCL is made before set_environment_of_groups(): ", name, " is not ", value));
   }
   auto options = c10d::ProcessGroupNCCL::Options::create();
   options->timeout = timeout;

@@ -146,7 +146,7 @@ struct RankSession::Group {
 
 RankSession::RankSession(const LaunchInfo& launch, seconds join_timeout) {
   if (launch.size == 1) return;
-  set_nccl_error_handling();
+  set_environment_of_groups();
   group_ = std::make_unique<Group>(launch, join_timeout);
 }
 

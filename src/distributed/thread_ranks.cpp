@@ -25,7 +25,7 @@ bool is_of_another_rank(const std::exception_ptr& error) {
 }  // namespace
 
 void run_as_ranks(int64_t n, const std::function<void(Communicator&)>& body, std::chrono::milliseconds device_timeout) {
-  set_nccl_error_handling();
+  set_environment_of_groups();
   const auto store = c10::make_intrusive<c10d::HashStore>();
   std::vector<std::exception_ptr> errors(static_cast<size_t>(n));
   Reporter& told = reporter();

@@ -19,7 +19,7 @@ class NcclOnDevice : public testing::OnDevice {
   void SetUp() override {
     testing::OnDevice::SetUp();
     if (!IsSkipped() && !device().is_cuda()) GTEST_SKIP() << "NCCL serves GPUs alone";
-    set_nccl_error_handling();
+    set_environment_of_groups();
   }
   Tensor ones() const { return torch::ones({1 << 20}, torch::TensorOptions(torch::kFloat).device(device())); }
 };

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <mutex>
 #include <optional>
+#include <torch/csrc/distributed/c10d/FlightRecorder.hpp>
 
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
@@ -264,6 +265,14 @@ TEST(Communicator, HearsOfNcclsErrorsItself) {
     EXPECT_STREQ(std::getenv("TORCH_NCCL_ASYNC_ERROR_HANDLING"), "0");
     EXPECT_STREQ(std::getenv("TORCH_NCCL_ENABLE_MONITORING"), "0");
   });
+}
+
+/// Ranks that are threads share torch's recorder of collectives, which is not made for threads.
+TEST(Communicator, RecordsNoCollectives) {
+  run_as_ranks(4, [](Communicator& ranks) { ranks.barrier(); });
+  const auto& recorder = *c10d::FlightRecorder<c10::Event>::get();
+  EXPECT_FALSE(recorder.enabled_);
+  EXPECT_TRUE(recorder.all_pg_status_.empty());
 }
 
 TEST(Communicator, NcclServesTensorsOnAGpu) {
