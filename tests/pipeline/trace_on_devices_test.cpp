@@ -16,18 +16,24 @@ namespace {
 
 using testing::TinyModel;
 
-/// Long enough for several groups of facts.
+/// Enough for several groups of facts, and short: each token of a fact is put back on its own.
 std::vector<TracedFact> many_facts() {
   std::vector<TracedFact> facts;
-  for (int64_t i = 0; i < 7; ++i) {
+  for (int64_t i = 0; i < 25; ++i) {
     TracedFact fact{{{1}, 2, 4 + i % 2}, 100 + i, i};
-    for (int64_t t = 0; t < 40 + 3 * i; ++t) fact.prompt.ids.push_back(5 + (37 * t + i) % 2000);
+    for (int64_t t = 0; t < 8 + i / 4; ++t) fact.prompt.ids.push_back(5 + (37 * t + i) % 2000);
     facts.push_back(fact);
   }
   return facts;
 }
 
 constexpr int64_t kSamples = 9, kLayers = 4;
+
+TEST(TracedFacts, AreSeveralGroups) {
+  int64_t all = 0;
+  for (const TracedFact& fact : many_facts()) all += (kSamples + 1) * static_cast<int64_t>(fact.prompt.ids.size());
+  EXPECT_LT(kept_trace_tokens(many_facts(), kSamples), all);
+}
 
 std::vector<FactTrace> trace(const TinyModel& tiny, const std::vector<at::Device>& devices, Communicator& ranks) {
   const CausalLM model = tiny.load(at::kDouble, devices);
