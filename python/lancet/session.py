@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import weakref
 from collections.abc import Iterable, Mapping, Sequence
@@ -96,8 +97,6 @@ class Session:
         """Takes edits back: an Edit, ids, or nothing for the last call of edit(). The last ones go to the very bits from
         before them; others as `lancet undo --mode downdate` does. Returns what was taken back, and how; None: no edit
         stands."""
-        import json
-
         if edits is None:
             if not self._call(self._engine.undo):
                 return None
@@ -123,8 +122,6 @@ class Session:
         self, folder: Path, *, format: str = "peft", dtype: str = "f32", rank: int = 512, replace: bool = False
     ) -> dict[str, Any]:
         """The edits as a LoRA adapter, for PEFT ("peft") or llama.cpp ("gguf"). `rank`: the largest."""
-        import json
-
         job = _lancet.AdapterJob(os.fspath(folder), format, dtype, rank, _exists(replace))
         return json.loads(self._call(self._engine.export_adapter, job))
 

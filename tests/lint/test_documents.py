@@ -2,6 +2,7 @@
 
 Every check is a function from (path, text) to a list of offenders; below each stand examples that it must and must not find.
 """
+import itertools
 import re
 from pathlib import PurePosixPath
 
@@ -65,6 +66,21 @@ def link_problems(name, text, read):
                 yield f"{name}:{number}: {target}: no heading of that name"
 
 
+def table_problems(name, text):
+    """A table is a head, a line of dashes, and rows with as many cells, without an empty line between them: rows behind
+    one are text with bars. A bar within a cell is written \\|, also in code."""
+    for is_table, lines in itertools.groupby(prose(text), key=lambda numbered: numbered[1].startswith("|")):
+        if not is_table:
+            continue
+        table = [(number, line, len(re.findall(r"(?<!\\)\|", line)) - 1) for number, line in lines]
+        (head, _, expected), *rows = table
+        if not rows or not re.fullmatch(r"[|:\- ]+", rows[0][1]):
+            yield f"{name}:{head}: expected a line of dashes below a table's head"
+        for number, _, found in rows:
+            if found != expected:
+                yield f"{name}:{number}: {found} cells, where the table's head has {expected}"
+
+
 def read_file(path):
     file = REPOSITORY / path
     if not file.exists():
@@ -79,6 +95,10 @@ def test_lines_are_short():
 
 def test_links_lead_to_files_and_headings():
     report([problem for page in PAGES for problem in link_problems(name_of(page), page.read_text(), read_file)])
+
+
+def test_tables_are_whole():
+    report([problem for page in PAGES for problem in table_problems(name_of(page), page.read_text())])
 
 
 def test_the_version_is_the_same_everywhere():
@@ -109,3 +129,16 @@ def test_links_finds(link):
 @pytest.mark.parametrize("link", ["a.md", "guides/b.md", "../data/c.yaml", "#a-head-of-it-two", "a.md#a-head-of-it-two", "https://x.org/y.md"])
 def test_links_lets_pass(link):
     assert list(link_problems("docs/a.md", FILES["docs/a.md"] + f"[x]({link}) `[y](none.md)`", FILES.get)) == []
+
+
+TABLE = "| a | b |\n|---|:-:|\n| 1 | `x \\| y` |\n"
+
+
+@pytest.mark.parametrize("text", [TABLE + "| 2 |\n", TABLE + "| 2 | `x | y` |\n", "| a |\n| 1 |\n", TABLE + "\n| 2 | 3 |\n"])
+def test_tables_finds(text):
+    assert len(list(table_problems("a.md", text))) == 1
+
+
+@pytest.mark.parametrize("text", [TABLE, TABLE + "\n" + TABLE, "```\n| a\n| b | c\n```\n", "a | b\n"])
+def test_tables_lets_pass(text):
+    assert list(table_problems("a.md", text)) == []
