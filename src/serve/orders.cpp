@@ -8,6 +8,7 @@
 #include "lancet/core/error.h"
 #include "lancet/core/strict_json.h"
 #include "lancet/core/strings.h"
+#include "last_report.h"
 
 namespace lancet {
 namespace {
@@ -51,7 +52,7 @@ std::string folder_name(const std::string& name) {
   if (!is_good)
     throw ConfigError(cat("name '", printable(excerpt(name, kLongestName)), "': expected up to ", kLongestName,
                           " letters, digits, '-', '_' and '.', with a letter or a digit first"));
-  if (name == kEditsState)
+  if (name == kEditsState || name == kLastReportFile)
     throw ConfigError(cat("name '", name, "': the edits themselves are kept there: another name"));
   return name;
 }

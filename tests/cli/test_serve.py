@@ -485,7 +485,7 @@ def test_other_methods_and_broken_requests_are_refused(unchanged):
         ("/api/ask", b'{"prompt": "x", "tokens": 1e9}', "tokens"), ("/api/ask", b'{"tokens": 5}', "prompt: expected a text"),
         ("/api/undo", b'{"ids": [1], "edits_version": 1}', "list of texts"), ("/api/undo", b'{"ids": []}', "edits_version"), ("/api/cancel", b'{"item": "x"}', "item"),
         *[("/api/export", json.dumps({"kind": "peft", "name": name}).encode(), "name '")
-          for name in ("", ".", "..", "../x", "/etc/x", "a/b", "a\\b", ".hidden", "-rf", "a\x00b", "a b", "é", "x" * 81, "edits-state", "a.")],
+          for name in ("", ".", "..", "../x", "/etc/x", "a/b", "a\\b", ".hidden", "-rf", "a\x00b", "a b", "é", "x" * 81, "edits-state", "last-report.json", "a.")],
         ("/api/export", b'{"kind": "zip", "name": "a"}', "expected checkpoint, peft or gguf"),
     ],
 )  # fmt: skip
