@@ -97,6 +97,7 @@ struct JobArguments {
   std::string requests;
   std::string out;
   std::vector<std::string> overrides;
+  std::vector<std::string> compared;  ///< labels or methods; empty: all of the job's
 };
 
 /// The job file, which may be left out, and overrides. Returns the file.

@@ -71,10 +71,13 @@ CompletedJob read_job_text(const JobArguments& arguments, JobPurpose purpose) {
     check_one_line(arguments, purpose);
   const fs::path file(arguments.file);
   const bool needs_editor = purpose == JobPurpose::kEdit || purpose == JobPurpose::kStatistics;
+  const EditorChoice choice = purpose == JobPurpose::kCompare ? EditorChoice::kCompared
+                              : !from_file && needs_editor    ? EditorChoice::kOpen
+                                                              : EditorChoice::kNamed;
   return complete_job(from_file ? load_config(file) : one_line_job(arguments),
                       from_file ? JobSource{fs::absolute(file).parent_path(), file.string()}
                                 : JobSource{fs::current_path(), "command line"},
-                      arguments.overrides, !from_file && needs_editor ? EditorChoice::kOpen : EditorChoice::kNamed);
+                      arguments.overrides, choice, arguments.compared);
 }
 
 }  // namespace lancet::cli

@@ -38,12 +38,15 @@ std::vector<SearchAxis> parse_search(ConfigSection& tune) {
   return search;
 }
 
-TuneOptions parse_tune(ConfigSection tune, const std::filesystem::path& base) {
+TuneOptions parse_tune(ConfigSection& job, const std::filesystem::path& base) {
+  ConfigSection tune = job.section(JobSpec::kTune.key);
   TuneOptions options;
-  options.requests = parse_request_source(tune, base);
+  options.takes_half = !tune.has(JobSpec::kRequests.key) && job.has(JobSpec::kRequests.key);
+  options.requests = parse_request_source(options.takes_half ? job : tune, base);
   options.search = parse_search(tune);
   options.trials = read(tune, TuneSpec::kTrials);
   options.halve = read(tune, TuneSpec::kHalve);
+  options.objective_is_open = !tune.has(TuneSpec::kObjective.key);
   options.objective = read(tune, TuneSpec::kObjective);
   if (options.objective.empty()) tune.problem(TuneSpec::kObjective.key, "expected at least one metric");
   for (const std::string& name : options.objective) check_metric(tune, TuneSpec::kObjective.key, name);
@@ -160,7 +163,7 @@ ValueSteps parse_work(ConfigSection& job, const std::filesystem::path& base, Job
       refuse_threshold(editor, config.statistics);
     }
   }
-  if (tunes || job.has(JobSpec::kTune.key)) config.tune = parse_tune(job.section(JobSpec::kTune.key), base);
+  if (tunes || job.has(JobSpec::kTune.key)) config.tune = parse_tune(job, base);
   if ((purpose != JobPurpose::kStatistics && !tunes && !in_session) || job.has(JobSpec::kRequests.key))
     config.requests = parse_request_source(job, base);
   config.schedule = parse_schedule(job.section(JobSpec::kSchedule.key));

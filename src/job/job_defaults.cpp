@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "compared_editors.h"
 #include "lancet/core/reporter.h"
 #include "lancet/core/strings.h"
 #include "lancet/models/model_files.h"
@@ -89,7 +90,7 @@ void apply_presets(ConfigTree& job, const JobSource& source) {
 }  // namespace
 
 CompletedJob complete_job(ConfigTree tree, JobSource source, std::span<const std::string> overrides,
-                          EditorChoice choice) {
+                          EditorChoice choice, std::span<const std::string> compared) {
   // The model decides which defaults apply, so an override of it counts first; the others change the defaults too.
   const ConfigTree given = overrides_alone(overrides);
   if (const ConfigTree* model = given.find("model"); model != nullptr && tree.kind == ConfigTree::Kind::kMap)
@@ -99,6 +100,8 @@ CompletedJob complete_job(ConfigTree tree, JobSource source, std::span<const std
   if (begin_other_methods(tree, given, source)) has_options = false;
   for (const std::string& assignment : overrides) apply_override(tree, assignment);
   const bool is_automatic = choice == EditorChoice::kOpen && !has_options && choose_options(tree, source);
+  if (choice == EditorChoice::kCompared) add_compared(tree, compared, source);
+  inherit_editor(tree, source);
   apply_presets(tree, source);
   return {std::move(tree), std::move(source), is_automatic};
 }

@@ -54,6 +54,22 @@ def test_compared_editors_may_take_presets(lancet):
     assert {request["value"]["steps"] for request in reports[1]["requests"]} == {2}
 
 
+def test_methods_without_a_section_are_those_of_the_job_and_of_the_model(lancet):
+    job = lancet.job(editor={"method": "memit", "preset": "auto"}, requests__limit=2, evaluate=["efficacy"])
+    result = compare(lancet, job, "--methods", "memit,ft-m")
+    assert result.returncode == 0, result.stderr
+    editors = yaml.safe_load((lancet.out / "job.yaml").read_text())["compare"]
+    assert list(editors) == ["memit", "ft-m"] and editors["memit"]["values"]["steps"] == 40 and editors["memit"]["covariance_weight"] == 300
+    # a section with options of its own has the job's preset beneath them; one that names its method alone is the job's editor
+    sections = {"short": {"method": "memit", "values": {"steps": 1}}, "same": {"method": "memit"}, "automatic": {"method": "memit", "preset": None, "values": {"steps": 1}}}
+    job = lancet.job(editor={"method": "memit", "preset": "auto", "values": {"steps": 2}}, requests__limit=1, compare=sections, output={"dir": str(lancet.folder / "other")})
+    result = compare(lancet, job)
+    assert result.returncode == 0, result.stderr
+    editors = yaml.safe_load((lancet.folder / "other" / "job.yaml").read_text())["compare"]
+    assert [editors[label]["values"]["steps"] for label in sections] == [1, 2, 1]
+    assert [editors[label]["covariance_weight"] for label in ("short", "same")] == [300, 300] and editors["automatic"]["covariance_weight"] != 300
+
+
 def test_a_method_that_fails_is_a_row(lancet):
     job = lancet.job(editor=None, compare=IMPOSSIBLE | METHODS, requests__limit=2)
     result = compare(lancet, job, "--methods", "impossible,memit")

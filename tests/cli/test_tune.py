@@ -159,6 +159,16 @@ def test_metrics_are_measured_as_evaluate_says(lancet):
     tuned(lancet, job | {"evaluate": {"metrics": ["chat"], "tokens": 4, "chat_template": "USER: {} ASSISTANT:"}})
 
 
+def test_a_job_without_the_section_is_tuned_on_half_of_its_requests(lancet):
+    facts = [{"prompt": "{}, created in", "subject": name, "target": "London"} for name in ("Piranha Games", "Nokia", "Volvo")]
+    job = lancet.job(requests=facts, editor={"method": "ft-l", "modules": {"down": [1]}, "steps": 1}, statistics=None, output=None)
+    result = lancet.run("tune", lancet.write(job))
+    assert result.returncode == 0, result.stderr
+    assert "the first 2 of the job's 3 requests" in result.stderr and "tune  objective: efficacy_argmax;" in result.stderr
+    trials = yaml.safe_load((lancet.folder / "preset.yaml").read_text())["trials"]
+    assert len(trials) == 16 and trials[0]["scores"][-1]["requests"] == 2
+
+
 def test_bad_input(lancet):
     def refuses(job, code, *parts):
         result = run_tune(lancet, job)
@@ -173,9 +183,8 @@ def test_bad_input(lancet):
     refuses(tune_job(lancet, search={"layers": [[0, 1], [99]]}), CONFIG, "editor.layers: 99")
     refuses(tune_job(lancet, search={"values.lr": [0.5]}), CONFIG, "nothing to choose from")
     refuses(tune_job(lancet, objective=["efficacy"]), CONFIG, "efficacy_prob")
-    refuses(lancet.job(), CONFIG, "tune")
     requests = [{"prompt": "{}, created in", "subject": "Piranha Games", "target": "London"}] * 1
-    refuses(tune_job(lancet, requests=requests), CONFIG, "efficacy_prob", "target_true")
+    refuses(tune_job(lancet, requests=requests, objective=["efficacy_prob"]), CONFIG, "efficacy_prob", "target_true")
     (lancet.folder / "tuned.svg").write_text("mine")
     refuses(tune_job(lancet), CONFIG, "tuned.svg", "exists")
     assert (lancet.folder / "tuned.svg").read_text() == "mine"

@@ -78,11 +78,13 @@ struct SearchAxis {
 /// `tune:` of a job.
 struct TuneOptions {
   RequestSource requests;
+  bool takes_half = false;                       ///< the requests are the job's own, whose first half is taken
   std::vector<SearchAxis> search;                ///< empty: by the method
   int64_t trials = *TuneSpec::kTrials.fallback;  ///< choices of values that are tried, the job's own among them
   /// A round keeps a share 1 / halve of them, on so many times the requests.
   int64_t halve = *TuneSpec::kHalve.fallback;
   std::vector<std::string> objective;  ///< harmonic mean of these
+  bool objective_is_open = false;      ///< nobody named it: what the requests have no prompts for is left out
 };
 
 struct JobConfig {

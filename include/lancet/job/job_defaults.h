@@ -13,6 +13,8 @@ namespace lancet {
 
 /// What edits where nobody names a method.
 inline constexpr const char* kDefaultMethod = "memit";
+/// What is compared, beside the job's method, where nobody says it.
+inline constexpr const char* kComparedMethods[] = {kDefaultMethod, "alphaedit", "rome"};
 
 /// A job that parse_job() reads.
 struct CompletedJob {
@@ -23,16 +25,18 @@ struct CompletedJob {
 
 /// Whether a job without `editor:` gets one.
 enum class EditorChoice {
-  kNamed,  ///< no: it must name its editor, or needs none
-  kOpen    ///< published options of the default method where there are some for the model, else automatic ones
+  kNamed,    ///< no: it must name its editor, or needs none
+  kOpen,     ///< published options of the default method where there are some for the model, else automatic ones
+  kCompared  ///< no, but sections of `compare:` are added (add_compared)
 };
 
 /// In this order, the later ones changing what the earlier ones say: the job's own keys; an override of `model`; the
 /// model's lancet.yaml, for sections that the job lacks; `overrides` ("run.dtype=f32"), of which another
-/// `editor.method` takes the first method's options away; a chosen editor; presets, for keys that nobody gave.
-/// Says what it took (log_line). Throws: ConfigError; CheckpointError when the model's config.json cannot be read.
+/// `editor.method` takes the first method's options away; a chosen editor; what compared editors take over from the
+/// job's; presets, for keys that nobody gave. `compared`: names of editors that are compared; of kCompared. Says what
+/// it took (log_line). Throws: ConfigError; CheckpointError when the model's config.json cannot be read.
 CompletedJob complete_job(ConfigTree tree, JobSource source, std::span<const std::string> overrides,
-                          EditorChoice choice);
+                          EditorChoice choice, std::span<const std::string> compared = {});
 
 /// Says what was chosen for the job (log_line). `job`: parsed from `completed`.
 void tell_defaults(const CompletedJob& completed, const JobConfig& job);

@@ -32,6 +32,7 @@ struct TuneReport {
   std::vector<TrialScore> before;  ///< of the unedited model, for each round
   std::vector<Trial> trials;       ///< the best first
   ConfigTree editor;               ///< the best, every key
+  std::vector<std::string> objective;
 };
 
 /// Throws: ConfigError (also when an objective has no prompts among the requests, or the search a value that the method
@@ -39,7 +40,7 @@ struct TuneReport {
 TuneReport run_tune_job(const JobConfig& job);
 
 /// A preset file, with all trials' scores.
-std::string to_preset(const TuneReport& report, const TuneOptions& options);
+std::string to_preset(const TuneReport& report);
 
 /// Scores over requests, a line for each trial: one SVG document.
 std::string to_svg(const TuneReport& report);

@@ -113,7 +113,9 @@ struct RunSpec {
 
 struct TuneSpec {
   static constexpr SectionOption kRequests{
-      {.key = "requests", .meaning = "of its own, not those that are edited later; as `requests` of the job"},
+      {.key = "requests",
+       .meaning = "of its own, not those that are edited later; as `requests` of the job",
+       .absent = "the first half of the job's"},
       RequestsSpec::kAll,
       Shape::kKeysOrRecords};
   static constexpr SectionOption kSearch{
@@ -132,7 +134,11 @@ struct TuneSpec {
       2};
   static constexpr std::string_view kDefaultObjective[] = {"efficacy_prob", "paraphrase_prob", "specificity_prob"};
   static constexpr TextsOption kObjective{
-      {.key = "objective", .meaning = "the harmonic mean of these metrics"}, kDefaultObjective, Vocabulary::kMetrics};
+      {.key = "objective",
+       .meaning = "the harmonic mean of these metrics; where none are named, of those that the requests have prompts "
+                  "for, `efficacy_argmax` where none has `target_true`"},
+      kDefaultObjective,
+      Vocabulary::kMetrics};
   static constexpr AnyOption kAll[] = {&kRequests, &kSearch, &kTrials, &kHalve, &kObjective};
 };
 

@@ -84,12 +84,11 @@ void warn(const CompareReport& report, const CompareConfig& config) {
   }
 }
 
-CompareConfig load_comparison(const JobArguments& arguments, const std::vector<std::string>& labels,
-                              RankSession& session) {
+CompareConfig load_comparison(const JobArguments& arguments, RankSession& session) {
   CompareConfig config;
   session.communicator().together("parse", [&] {
     const CompletedJob text = read_job_text(arguments, JobPurpose::kCompare);
-    config = parse_compare_job(text.tree, text.source.base, text.source.name, labels);
+    config = parse_compare_job(text.tree, text.source.base, text.source.name, arguments.compared);
     const auto needs_statistics = [](const ComparedMethod& each) { return each.job.editor->needs().statistics; };
     const auto first = std::find_if(config.methods.begin(), config.methods.end(), needs_statistics);
     if (first != config.methods.end()) tell_defaults(text, first->job);
@@ -98,9 +97,8 @@ CompareConfig load_comparison(const JobArguments& arguments, const std::vector<s
   return config;
 }
 
-ExitCode run_compare(const JobArguments& arguments, const std::vector<std::string>& labels, const Output& output,
-                     RankSession& session) {
-  const CompareConfig config = load_comparison(arguments, labels, session);
+ExitCode run_compare(const JobArguments& arguments, const Output& output, RankSession& session) {
+  const CompareConfig config = load_comparison(arguments, session);
   const JobConfig& first = config.methods.front().job;
   session.set_timeout(std::chrono::seconds(first.run.timeout_s));
   say_what_is_kept(first, session.communicator());
@@ -121,21 +119,22 @@ ExitCode run_compare(const JobArguments& arguments, const std::vector<std::strin
 
 void add_compare(CLI::App& app, Action& action) {
   auto arguments = std::make_shared<JobArguments>();
-  auto labels = std::make_shared<std::vector<std::string>>();
   auto output = std::make_shared<Output>();
   auto ranks = std::make_shared<RankArguments>();
   CLI::App& command = add_command(app, "compare",
                                   "Edit the same requests by several methods and measure each; writes no model.\n"
                                   "  lancet compare job.yaml --methods memit,alphaedit");
   add_job_file(command, *arguments);
-  add_option(command, "--methods", *labels, "Labels of the job's compare: sections; default: all of them")
+  add_option(command, "--methods", arguments->compared,
+             "Labels of the job's compare: sections, or names of methods; default: all sections, or without any the "
+             "job's method, memit, alphaedit and rome")
       .separated_by(',');
   add_output_options(command, *output);
   add_rank_options(command, *ranks);
   on_choice(command, action, [=] {
-    if (arguments->file.empty()) throw ConfigError("lancet compare: expected a job file with a section compare:");
+    if (arguments->file.empty()) throw ConfigError("lancet compare: expected a job file");
     return run_as_rank(*ranks, *output,
-                       [&](RankSession& session) { return run_compare(*arguments, *labels, *output, session); });
+                       [&](RankSession& session) { return run_compare(*arguments, *output, session); });
   });
 }
 

@@ -73,7 +73,7 @@ ExitCode run_tune(const JobArguments& arguments, const std::string& out, const O
   const TuneReport report = run_tune_job(job);
   const fs::path preset(out), plot = fs::path(out).replace_extension(".svg");
   write_text_file(plot, to_svg(report));
-  write_text_file(preset, to_preset(report, *job.tune));
+  write_text_file(preset, to_preset(report));
   if (output.json)
     std::cout << trials_json(report, preset);
   else if (!output.quiet)
@@ -87,13 +87,14 @@ ExitCode run_tune(const JobArguments& arguments, const std::string& out, const O
 
 void add_tune(CLI::App& app, Action& action) {
   auto arguments = std::make_shared<JobArguments>();
-  auto out = std::make_shared<std::string>();
+  auto out = std::make_shared<std::string>("preset.yaml");
   auto output = std::make_shared<Output>();
   CLI::App& command = add_command(app, "tune",
                                   "Find an editor's options for a model, on requests of their own (tune: in the "
-                                  "job).\n  lancet tune job.yaml --out preset.yaml");
+                                  "job; without it the first half of the job's).\n"
+                                  "  lancet tune job.yaml --out preset.yaml");
   add_job_file(command, *arguments).required();
-  add_option(command, "--out", *out, "The preset file; a plot comes beside it, .svg").required().type("FILE");
+  add_option(command, "--out", *out, "The preset file; a plot comes beside it, .svg").shows_default().type("FILE");
   add_output_options(command, *output);
   on_choice(command, action, [=] { return run_tune(*arguments, *out, *output); });
 }

@@ -70,7 +70,7 @@ PlotSeries series_of(const Trial& trial, SeriesLook look) {
 
 }  // namespace
 
-std::string to_preset(const TuneReport& report, const TuneOptions& options) {
+std::string to_preset(const TuneReport& report) {
   ConfigTree preset = ConfigTree::map();
   preset.set("models", ConfigTree::list({ConfigTree::text(report.model)}));
   preset.set("config", to_tree(report.facts));
@@ -78,7 +78,7 @@ std::string to_preset(const TuneReport& report, const TuneOptions& options) {
   preset.set("source",
              ConfigTree::text(cat("lancet tune ", kVersion, ": best of ", report.trials.size(), " on ",
                                   counted(static_cast<size_t>(best.requests), "request"), ", harmonic mean of ",
-                                  join(options.objective), " ", fixed(best.objective, 4), ", before the edit ",
+                                  join(report.objective), " ", fixed(best.objective, 4), ", before the edit ",
                                   fixed(report.before.back().objective, 4))));
   preset.set("editor", report.editor);
   std::vector<ConfigTree> trials;

@@ -23,7 +23,7 @@ std::vector<std::string> chosen(const std::vector<std::string>& known, std::span
   for (const std::string& label : asked) {
     if (std::find(known.begin(), known.end(), label) == known.end()) {
       const std::string near = nearest(label, known);
-      throw ConfigError(cat("--methods: '", label, "': expected labels of the job's compare: ", join(known),
+      throw ConfigError(cat("--methods: '", label, "': expected methods, or labels of the job's compare: ", join(known),
                             near.empty() ? "" : cat(". Did you mean ", near, "?")));
     }
     if (!seen.insert(label).second) throw ConfigError(cat("--methods: '", label, "' stands there twice"));

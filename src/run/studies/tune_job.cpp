@@ -43,6 +43,24 @@ std::vector<EditRequest> first(const std::vector<EditRequest>& requests, int64_t
   return {requests.begin(), requests.begin() + count};
 }
 
+/// Of a job's own requests, so that others are left to judge the result by.
+std::vector<EditRequest> first_half(const std::vector<EditRequest>& requests) {
+  const auto count = static_cast<int64_t>(requests.size() + 1) / 2;
+  log_line(cat("tune  no tune.requests: options are chosen on the first ", count, " of the job's ", requests.size(),
+               " requests; judge them on others"));
+  return first(requests, count);
+}
+
+/// Of an objective that nobody named: what was measured, and efficacy in any case.
+std::vector<std::string> measured_objective(const std::vector<std::string>& names, const Tallies& totals) {
+  std::vector<std::string> measured;
+  for (const std::string& name : names)
+    if (const auto total = totals.find(name); total != totals.end() && total->second.mean()) measured.push_back(name);
+  if (std::find(measured.begin(), measured.end(), TuneSpec::kDefaultObjective[0]) == measured.end())
+    measured.insert(measured.begin(), kTookMetric);
+  return measured;
+}
+
 /// A trial with what it needs.
 struct Candidate {
   Trial trial;
@@ -51,7 +69,7 @@ struct Candidate {
 
 class TuneRun {
  public:
-  explicit TuneRun(const JobConfig& job) : job_(job), options_(*job.tune) {}
+  explicit TuneRun(const JobConfig& job) : job_(job), options_(*job.tune), objective_(options_.objective) {}
 
   TuneReport run() {
     open();
@@ -75,7 +93,8 @@ class TuneRun {
     RequestFile file = load_requests(options_.requests);
     warn_of_skipped(file.skipped);
     warn_of_texts(file.requests);
-    requests_ = std::move(file.requests);
+    check_lengths(*files_, file.requests);
+    requests_ = options_.takes_half ? first_half(file.requests) : std::move(file.requests);
     const ConfigTree& editor = *job_.resolved.find("editor");
     const ModelConfig& config = files_->config;
     const std::vector<SearchAxis> axes = options_.search.empty()
@@ -131,7 +150,9 @@ class TuneRun {
   void run_round(CausalLM& model, size_t round, size_t left) {
     const std::vector<EditRequest> requests = first(requests_, rounds_[round]);
     const EvaluationPlan plan(*files_->tokenizer, requests, measured_);
-    before_.push_back(score(plan.run(model, "evaluate before", ranks_)));
+    const Evaluation before = plan.run(model, "evaluate before", ranks_);
+    if (round == 0 && options_.objective_is_open) choose_objective(before.totals);
+    before_.push_back(score(before));
     for (size_t i = 0; i < left; ++i) {
       Trial& trial = candidates_[i].trial;
       if (!trial.failure.empty()) continue;
@@ -185,9 +206,15 @@ class TuneRun {
     return made;
   }
 
+  void choose_objective(const Tallies& totals) {
+    objective_ = measured_objective(options_.objective, totals);
+    if (objective_ != options_.objective)
+      log_line(cat("tune  objective: ", join(objective_), "; the requests have no prompts for other metrics"));
+  }
+
   TrialScore score(const Evaluation& evaluation) const {
     TrialScore score{static_cast<int64_t>(evaluation.requests.size()), 0, {}};
-    for (const std::string& name : options_.objective) {
+    for (const std::string& name : objective_) {
       const auto total = evaluation.totals.find(name);
       const std::optional<double> share = total == evaluation.totals.end() ? std::nullopt : total->second.mean();
       if (!share)
@@ -218,6 +245,7 @@ class TuneRun {
     report.model = files_->checkpoint.folder().filename().string();
     report.facts = facts_of(files_->config);
     report.before = before_;
+    report.objective = objective_;
     report.editor = *candidates_[0].job->resolved.find("editor");
     for (Candidate& candidate : candidates_) report.trials.push_back(std::move(candidate.trial));
     return report;
@@ -225,6 +253,7 @@ class TuneRun {
 
   const JobConfig& job_;
   const TuneOptions& options_;
+  std::vector<std::string> objective_;
   SingleProcess ranks_;
   std::optional<ModelFiles> files_;
   std::vector<EditRequest> requests_;
