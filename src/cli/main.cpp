@@ -75,7 +75,7 @@ ExitCode run(int argc, char** argv) {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     const bool is_wanted = error.get_exit_code() == 0;  // --help, --version
-    if (!is_wanted) throw ConfigError(parse_problem(app, error));
+    if (!is_wanted || has_unknown_command(app)) throw ConfigError(parse_problem(app, error));
     app.exit(error);
     return ExitCode::kOk;
   }

@@ -37,7 +37,21 @@ std::string unexpected(const CLI::App& command, const std::string& word) {
   return with_nearest(cat("'", word, "': unknown command"), word, commands);
 }
 
+/// What nothing took, in its order.
+std::vector<std::string> words_left(const CLI::App& app) {
+  std::vector<std::string> extras = app.remaining(true);
+  std::erase(extras, "--");
+  return extras;
+}
+
 }  // namespace
+
+bool has_unknown_command(const CLI::App& app) {
+  const CLI::App* command = &app;
+  while (!command->get_subcommands().empty()) command = command->get_subcommands().front();
+  const std::vector<std::string> extras = words_left(app);
+  return !command_names(*command).empty() && !extras.empty() && !extras.front().starts_with('-');
+}
 
 std::string parse_problem(const CLI::App& app, const CLI::ParseError& error) {
   const CLI::App* command = &app;
@@ -46,8 +60,7 @@ std::string parse_problem(const CLI::App& app, const CLI::ParseError& error) {
     command = command->get_subcommands().front();
     name += " " + command->get_name();
   }
-  std::vector<std::string> extras = app.remaining(true);
-  std::erase(extras, "--");
+  const std::vector<std::string> extras = words_left(app);
   std::string what = error.what();
   if (!extras.empty())
     what = unexpected(*command, extras.front());

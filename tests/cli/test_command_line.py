@@ -17,6 +17,8 @@ FACTS = DATA / "requests" / "demo.json"
     [
         (["edt", "job.yaml"], "lancet: 'edt': unknown command; did you mean edit?"),
         (["zzzzzzzz"], "lancet: 'zzzzzzzz': unknown command\n"),
+        (["edt", "--help"], "lancet: 'edt': unknown command; did you mean edit?"),
+        (["export", "modl", "--help"], "lancet export: 'modl': unknown command; did you mean model?"),
         ([], "lancet: expected a command: edit, eval, "),
         (["import", "hparam"], "lancet import: 'hparam': unknown command; did you mean hparams?"),
         (["edit", "--modell", "x"], "lancet edit: --modell: unknown option; did you mean --model?"),
