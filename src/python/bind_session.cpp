@@ -93,13 +93,15 @@ std::string export_adapter(Engine& engine, ExportAdapterJob job) {
 ExportAdapterJob adapter_job(const std::string& out, const std::string& format, const std::string& dtype,
                              int64_t largest_rank, const std::string& exists) {
   if (format != "peft" && format != "gguf") throw ConfigError(cat("format: expected peft or gguf, got ", format));
-  static const std::map<std::string, DType> kTypes{{"f32", DType::kF32}, {"bf16", DType::kBF16}, {"f16", DType::kF16}};
-  const auto type = kTypes.find(dtype);
-  if (type == kTypes.end()) throw ConfigError(cat("dtype: expected f32, bf16 or f16, got ", dtype));
+  const AdapterFormat kind = format == "peft" ? AdapterFormat::kPeft : AdapterFormat::kGguf;
+  const std::map<std::string, DType> types{
+      {"auto", factor_type_of(kind)}, {"f32", DType::kF32}, {"bf16", DType::kBF16}, {"f16", DType::kF16}};
+  const auto type = types.find(dtype);
+  if (type == types.end()) throw ConfigError(cat("dtype: expected auto, f32, bf16 or f16, got ", dtype));
   return {.edited = {},
           .out = out,
           .if_exists = if_exists(exists),
-          .format = format == "peft" ? AdapterFormat::kPeft : AdapterFormat::kGguf,
+          .format = kind,
           .dtype = type->second,
           .largest_rank = largest_rank};
 }

@@ -246,9 +246,8 @@ std::string EditDesk::do_export(const ExportOrder& order) {
   if (order.kind == ExportKind::kCheckpoint) {
     session_->save(folder);
   } else {
-    session_->export_adapter({.edited = {},
-                              .out = folder,
-                              .format = order.kind == ExportKind::kPeft ? AdapterFormat::kPeft : AdapterFormat::kGguf});
+    const AdapterFormat format = order.kind == ExportKind::kPeft ? AdapterFormat::kPeft : AdapterFormat::kGguf;
+    session_->export_adapter({.edited = {}, .out = folder, .format = format, .dtype = factor_type_of(format)});
   }
   return cat("written: ", folder.string());
 }

@@ -1,4 +1,5 @@
 // `lancet export`: edits as an adapter for other programs, and a model without where it came from.
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <iostream>
@@ -20,14 +21,15 @@ constexpr const char* kLeaks =
 
 struct ExportArguments {
   std::string source, model, out;
-  std::string format = adapter_format_name(AdapterFormat::kPeft), dtype = "f32";
+  std::string format = adapter_format_name(AdapterFormat::kPeft), dtype = "auto";
   int64_t rank = ExportAdapterJob().largest_rank;
   bool exact = false, strip = false, replace = false;
 
   IfExists if_exists() const { return replace ? IfExists::kReplace : IfExists::kError; }
 };
 
-DType parse_factor_type(const std::string& name) {
+DType parse_factor_type(const std::string& name, AdapterFormat format) {
+  if (name == "auto") return factor_type_of(format);
   return name == "f16" ? DType::kF16 : name == "bf16" ? DType::kBF16 : DType::kF32;
 }
 
@@ -37,25 +39,40 @@ std::string loss_text(double share) {
   return text.data();
 }
 
+/// What vLLM has to be told: the smallest of its sizes that holds the rank.
+std::string vllm_text(const AdapterReport& report) {
+  constexpr std::array<int64_t, 8> kSizes{8, 16, 32, 64, 128, 256, 320, 512};
+  const auto* size = std::find_if(kSizes.begin(), kSizes.end(), [&](int64_t each) { return each >= report.rank; });
+  return size == kSizes.end() ? "" : cat("  for vLLM: --enable-lora --max-lora-rank ", *size, "\n");
+}
+
+int64_t found_rank(const AdapterReport& report) {
+  int64_t rank = 0;
+  for (const AdapterModule& module : report.modules) rank = std::max(rank, module.numeric_rank);
+  return rank;
+}
+
 std::string adapter_text(const AdapterReport& report, const ExportAdapterJob& job) {
   std::vector<std::vector<std::string>> rows{{"module", "directions", "rank", "lost of its norm, %"}};
   for (const AdapterModule& module : report.modules)
     rows.push_back({module.name, std::to_string(module.directions), std::to_string(module.numeric_rank),
                     loss_text(module.relative_loss())});
-  return cat("\n", format_table(rows), "  written: ", job.out.string(), ", rank ", report.rank, ", ",
-             bytes_text(static_cast<uint64_t>(report.file_bytes)), "\n");
+  return cat("\n", format_table(rows), "  written: ", job.out.string(), ", rank ", report.rank, " (the edits have ",
+             found_rank(report), "), ", dtype_name(job.dtype), ", ",
+             bytes_text(static_cast<uint64_t>(report.file_bytes)), "\n",
+             job.format == AdapterFormat::kPeft ? vllm_text(report) : "");
 }
 
 ExitCode run_export_adapter(const ExportArguments& arguments, const Output& output) {
   begin(output);
+  const AdapterFormat format =
+      arguments.format == adapter_format_name(AdapterFormat::kGguf) ? AdapterFormat::kGguf : AdapterFormat::kPeft;
   const ExportAdapterJob job{.edited = arguments.source,
                              .model = arguments.model,
                              .out = arguments.out,
                              .if_exists = arguments.if_exists(),
-                             .format = arguments.format == adapter_format_name(AdapterFormat::kGguf)
-                                           ? AdapterFormat::kGguf
-                                           : AdapterFormat::kPeft,
-                             .dtype = parse_factor_type(arguments.dtype),
+                             .format = format,
+                             .dtype = parse_factor_type(arguments.dtype, format),
                              .largest_rank = arguments.rank,
                              .excess = arguments.exact ? ExcessRank::kRefuse : ExcessRank::kTruncate,
                              .provenance = arguments.strip ? Provenance::kStripped : Provenance::kKept};
@@ -105,7 +122,9 @@ void add_export_adapter(CLI::App& app, Action& action) {
   add_option(command, "--format", arguments->format, "peft, or gguf for llama.cpp")
       .one_of({adapter_format_name(AdapterFormat::kPeft), adapter_format_name(AdapterFormat::kGguf)})
       .shows_default();
-  add_option(command, "--dtype", arguments->dtype, "Of the factors").one_of({"f32", "f16", "bf16"}).shows_default();
+  add_option(command, "--dtype", arguments->dtype, "Of the factors; auto: f16 in gguf, f32 in peft")
+      .one_of({"auto", "f32", "f16", "bf16"})
+      .shows_default();
   add_option(command, "--rank", arguments->rank, "At most; what is lost by it is shown").shows_default();
   add_flag(command, "--exact", arguments->exact, "Refuse changes of a higher rank, rather than truncate them");
   add_option(command, "--model", arguments->model, "What was edited, where it is not found").type("DIR");
