@@ -81,14 +81,18 @@ class Session:
         prompts: str | Sequence[str],
         *,
         tokens: int = 40,
-        temperature: float = 1.0,
-        top_k: int = 1,
-        top_p: float = 1.0,
-        seed: int = 0,
+        temperature: float | None = None,
+        top_k: int | None = None,
+        top_p: float | None = None,
+        seed: int | None = None,
     ) -> str | list[str]:
-        """Continues a prompt, or each of a list. top_k=1: greedy; 0: drawn from all tokens."""
-        asked = _lancet.Asked()
-        asked.tokens, asked.temperature, asked.top_k, asked.top_p, asked.seed = tokens, temperature, top_k, top_p, seed
+        """Continues a prompt, or each of a list, with the likeliest token each time.
+
+        Any of `temperature` (of the logits), `top_k` (so many likeliest tokens; 0: all) and `top_p` (the fewest whose
+        probabilities sum to this) samples instead, with random numbers by `seed`.
+        """
+        asked = _sampled(_lancet.Asked(), temperature, top_k, top_p, seed)
+        asked.tokens = tokens
         one = isinstance(prompts, str)
         texts = [text for text, _ in self._call(self._engine.generate, [prompts] if one else list(prompts), asked)]
         return texts[0] if one else texts
@@ -119,9 +123,10 @@ class Session:
         self._call(self._engine.save_edits, os.fspath(folder))
 
     def export_adapter(
-        self, folder: Path, *, format: str = "peft", dtype: str = "f32", rank: int = 512, replace: bool = False
+        self, folder: Path, *, format: str = "peft", dtype: str = "auto", rank: int = 512, replace: bool = False
     ) -> dict[str, Any]:
-        """The edits as a LoRA adapter, for PEFT ("peft") or llama.cpp ("gguf"). `rank`: the largest."""
+        """The edits as a LoRA adapter, for PEFT ("peft") or llama.cpp ("gguf"). `dtype`: of the factors; "auto": f16 in
+        "gguf", f32 in "peft". `rank`: the largest."""
         job = _lancet.AdapterJob(os.fspath(folder), format, dtype, rank, _exists(replace))
         return json.loads(self._call(self._engine.export_adapter, job))
 
@@ -215,6 +220,23 @@ class _Editor:
         if self.evaluate is not None:
             told += [f"evaluate={_options.to_json(list(self.evaluate), 'evaluate')}"]
         return told + _options.changes(self.changes)
+
+
+def _sampled(asked: Any, temperature: float | None, top_k: int | None, top_p: float | None, seed: int | None) -> Any:
+    """As `lancet generate` reads its options: greedy unless one of them says otherwise."""
+    if temperature is None and top_k is None and top_p is None:
+        if seed is not None:
+            raise ConfigError(
+                "seed: the likeliest token is taken each time, so it would change nothing: sample with temperature, "
+                "top_k or top_p (temperature=1: the model's own distribution)"
+            )
+        asked.top_k = 1
+        return asked
+    asked.temperature = 1.0 if temperature is None else temperature
+    asked.top_k = 0 if top_k is None else top_k
+    asked.top_p = 1.0 if top_p is None else top_p
+    asked.seed = 0 if seed is None else seed
+    return asked
 
 
 def open(
