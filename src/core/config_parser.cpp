@@ -6,6 +6,7 @@
 #include <yaml-cpp/exceptions.h>
 #include <yaml-cpp/parser.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <sstream>
@@ -201,6 +202,19 @@ ConfigTree parse_document(std::string_view text) {
   return builder.take();
 }
 
+/// The first line up to `last` (0-based) that a tab indents, where YAML wants spaces; -1: none does.
+int tab_line(std::string_view text, int last) {
+  int number = 0;
+  for (size_t begin = 0; begin < text.size() && number <= last; ++number) {
+    const size_t end = std::min(text.find('\n', begin), text.size());
+    const std::string_view line = text.substr(begin, end - begin);
+    const std::string_view indent = line.substr(0, line.find_first_not_of(" \t"));
+    if (indent.size() < line.size() && indent.find('\t') != std::string_view::npos) return number;
+    begin = end + 1;
+  }
+  return -1;
+}
+
 }  // namespace
 
 ConfigTree parse_config(std::string_view text, std::string_view source) {
@@ -214,6 +228,12 @@ ConfigTree parse_config(std::string_view text, std::string_view source) {
   } catch (const YAML::DeepRecursion& error) {
     throw fail(error.mark, "not valid YAML: nested too deeply");
   } catch (const YAML::Exception& error) {
+    if (const int line = tab_line(text, error.mark.line + 1); line >= 0) {
+      YAML::Mark mark;
+      mark.line = line;
+      throw fail(mark,
+                 "a tab at the beginning of the line: YAML is indented by spaces alone; replace the tab by spaces");
+    }
     const bool in_quotes = error.msg == YAML::ErrorMsg::DOC_IN_SCALAR;
     throw fail(error.mark, cat("not valid YAML: ", in_quotes ? "a quote that is not closed" : error.msg));
   }

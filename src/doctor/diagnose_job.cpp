@@ -8,6 +8,7 @@
 #include "lancet/doctor/doctor.h"
 #include "lancet/io/files.h"
 #include "lancet/plan/model_session.h"
+#include "lancet/requests/request_lengths.h"
 #include "lancet/run/edit_job.h"
 #include "lancet/statistics/imported_null_space.h"
 #include "lancet/statistics/imported_statistics.h"
@@ -24,7 +25,7 @@ Finding tried(const std::string& topic, const std::function<std::string()>& chec
   try {
     return {FindingState::kOk, topic, check(), ""};
   } catch (const Error& error) {
-    return {FindingState::kProblem, topic, error.what(), ""};  // says what to do itself
+    return {FindingState::kProblem, topic, error.what(), "", error.exit_code()};  // says what to do itself
   } catch (const std::exception& error) {
     return {FindingState::kProblem, topic, error.what(), "see the message"};
   }
@@ -108,7 +109,7 @@ std::vector<Finding> diagnose_folders(const std::vector<FolderFacts>& folders) {
     Finding finding{FindingState::kOk, "disk",
                     cat(folder.role, ": ", folder.path.string(), ": ", size_text(folder.free_bytes), " free of ",
                         size_text(folder.total_bytes)),
-                    ""};
+                    "", ExitCode::kCheckpoint};
     const int64_t needed = expected[folder.file_system];
     if (folder.expected_bytes > 0) finding.what += cat(", the job writes ", size_text(folder.expected_bytes));
     if (!folder.is_writable) {
@@ -148,6 +149,7 @@ std::vector<Finding> diagnose_job(const JobConfig& job, MachineFacts& facts) {
     const RequestFile file = load_requests(job.requests);
     n_requests = file.requests.size();
     stray = stray_white_space(file.requests);
+    if (files) refuse_long_requests(*files->tokenizer, file.requests, files->config.max_positions);
     return cat(n_requests, " request(s)", file.format.empty() ? "" : " in the format " + file.format,
                file.skipped.count > 0 ? cat(", ", file.skipped.count, " record(s) left out") : "");
   }));

@@ -14,13 +14,18 @@ namespace {
 
 constexpr size_t kShownProblems = 20;
 
-/// For one's own records a slip in a key is a problem; files of other tools carry keys that mean nothing here.
-enum class UnknownKeys { kIgnore, kRefuse };
+/// For one's own records every unknown key is a problem; files of other tools carry keys that mean nothing here, among
+/// which a slip in a key is one all the same.
+enum class UnknownKeys { kRefuseMisspelt, kRefuse };
 
-std::string formats_text() {
-  std::vector<std::string> all;
-  for (const FormatRow& row : format_table()) all.push_back(cat(row.name, " (", row.marks, ")"));
-  return join(all, "; ");
+/// What is probably wrong with a record of no known format; a table's columns are its own.
+std::string unknown_format_text(const std::vector<std::string>& keys, SourceKind kind) {
+  const bool is_table = kind == SourceKind::kTable;
+  const std::string has = excerpt(join(keys), 200);
+  if (is_table) return cat("its header line has ", has, ": expected columns with the names prompt, subject and target");
+  return cat("is of no known format: it has ", has,
+             ". A record of your own has prompt, subject and target; docs/job-file.md has the data sets that are read ",
+             "as they are: ", join(request_formats()));
 }
 
 /// The one format that the record has the marks of; null for none.
@@ -52,8 +57,9 @@ const FormatRow& found_format(const SourceRecords& source) {
   if (unknown == nullptr) return kFlatFormat;
   std::vector<std::string> keys;
   for (const auto& [key, value] : unknown->json.items()) keys.push_back(key);
-  throw ConfigError(problem_text(
-      unknown->place, cat("is of no known format: it has ", excerpt(join(keys), 200), ". Known: ", formats_text())));
+  const std::string what = unknown_format_text(keys, source.kind);
+  throw ConfigError(source.kind == SourceKind::kTable ? cat(unknown->place.source, ": ", what)
+                                                      : problem_text(unknown->place, what));
 }
 
 const FormatRow& chosen_format(const SourceRecords& source, const RequestFileOptions& options,
@@ -102,7 +108,8 @@ class RequestCollector {
       problems.push_back(cat(reader.where(), ": expected an object, got ", shown(record.json)));
       return {};
     }
-    if (unknown_keys_ == UnknownKeys::kRefuse && format_.name == kFlatFormat.name) refuse_unknown_keys(reader);
+    if (format_.name == kFlatFormat.name)
+      unknown_keys_ == UnknownKeys::kRefuse ? refuse_unknown_keys(reader) : refuse_misspelt_keys(reader);
     std::vector<EditRequest> requests_of = format_.parse(reader);
     // With a wrong subject or prompt, the paraphrases have problems of its making only.
     if (reader.is_good())
@@ -167,7 +174,8 @@ std::string first_problems(std::span<const std::string> problems) {
 RequestFile load_request_file(const std::filesystem::path& path, const RequestFileOptions& options) {
   const SourceRecords source = read_records(path, options.range);
   const FormatRow& format = chosen_format(source, options, path.string());
-  RequestCollector reader(format, source.kind == SourceKind::kTable ? UnknownKeys::kRefuse : UnknownKeys::kIgnore);
+  RequestCollector reader(format,
+                          source.kind == SourceKind::kTable ? UnknownKeys::kRefuse : UnknownKeys::kRefuseMisspelt);
   for (const SourceRecord& record : source.records) reader.read(record);
   if (options.on_bad_record == OnBadRecord::kError || reader.requests.empty()) throw_problems(reader.problems);
   return {std::move(reader.requests), std::string(format.name), {reader.n_bad, std::move(reader.problems)}};

@@ -29,6 +29,17 @@ def test_job_that_is_not_yaml(lancet):
     refuses(lancet, lancet.edit("model: [1, 2\nx: }"), CONFIG, "job.json:")
 
 
+@pytest.mark.parametrize("command", [["edit"], ["eval"], ["compare", "--methods", "memit,ft-m"], ["tune"], ["doctor"]], ids=lambda words: words[0])
+def test_texts_beyond_the_models_positions(lancet, command):
+    fact = {"prompt": "{} is", "subject": "France", "target": "Rome", "paraphrases": ["word " * 600 + "{}"]}
+    job = lancet.write(lancet.job(requests=[fact, {"prompt": "{} was", "subject": "word " * 600, "target": "b"}]))
+    result = lancet.run(command[0], job, *command[1:])
+    assert result.returncode == CONFIG, (result.returncode, result.stderr)
+    told = result.stdout if command == ["doctor"] else result.stderr
+    assert "the model's 512 positions" in told and "request 0: a paraphrase and the target: " in told and "request 1: prompt and target: " in told, told
+    assert not lancet.out.exists() and not (lancet.folder / "preset.yaml").exists()
+
+
 def test_unknown_key_names_the_nearest(lancet):
     refuses(lancet, lancet.edit(lancet.job(editor__covariance_wieght=3)), CONFIG, "covariance_wieght", "covariance_weight")
 

@@ -20,9 +20,10 @@ std::string_view state_name(FindingState state);
 
 struct Finding {
   FindingState state = FindingState::kOk;
-  std::string topic;   ///< "driver"
-  std::string what;    ///< what was found
-  std::string remedy;  ///< what to do; empty where there is nothing to do
+  std::string topic;                     ///< "driver"
+  std::string what;                      ///< what was found
+  std::string remedy;                    ///< what to do; empty where there is nothing to do
+  ExitCode code = ExitCode::kPlacement;  ///< of a problem: what a job that meets it ends with
 };
 
 /// Of a machine. Pure.

@@ -20,7 +20,7 @@ std::vector<Finding> job_findings(const JobArguments& arguments, MachineFacts& f
   try {
     return diagnose_job(read_job(arguments, JobPurpose::kEdit), facts);
   } catch (const Error& error) {
-    return {{FindingState::kProblem, "job", error.what(), ""}};
+    return {{FindingState::kProblem, "job", error.what(), "", error.exit_code()}};
   }
 }
 
@@ -51,6 +51,14 @@ std::string conclusion(const std::vector<Finding>& findings) {
   return n(counts[2], "problem") + ", " + n(counts[1], "note");
 }
 
+/// The job's first problem counts first: it is what `lancet edit` would end with.
+ExitCode code_of(const std::vector<Finding>& of_job, const std::vector<Finding>& all) {
+  for (const std::vector<Finding>* findings : {&of_job, &all})
+    for (const Finding& finding : *findings)
+      if (finding.state == FindingState::kProblem) return finding.code;
+  return ExitCode::kOk;
+}
+
 /// `devices`: which are checked one by one and together.
 ExitCode run_doctor(const JobArguments& arguments, const std::string& devices, const Output& output) {
   begin(output);
@@ -65,7 +73,7 @@ ExitCode run_doctor(const JobArguments& arguments, const std::string& devices, c
     std::cout << to_json(findings, facts);
   else
     std::cout << findings_text(findings) << "\n  " << conclusion(findings) << "\n";
-  return overall_state(findings) == FindingState::kProblem ? ExitCode::kPlacement : ExitCode::kOk;
+  return code_of(of_job, findings);
 }
 
 }  // namespace
@@ -74,12 +82,13 @@ void add_doctor(CLI::App& app, Action& action) {
   auto arguments = std::make_shared<JobArguments>();
   auto devices = std::make_shared<std::string>(kNoDevices);
   auto output = std::make_shared<Output>();
-  CLI::App& command = add_command(app, "doctor",
-                                  "Check this machine, and a job's model and folders, and say what to do.\n"
-                                  "Exit code 4 when there is a problem.\n"
-                                  "  lancet doctor\n"
-                                  "  lancet doctor job.yaml\n"
-                                  "  lancet doctor --devices all");
+  CLI::App& command =
+      add_command(app, "doctor",
+                  "Check this machine, and a job's model and folders, and say what to do.\n"
+                  "Exit code of a problem: 4 of this machine; of a job what lancet edit would end with.\n"
+                  "  lancet doctor\n"
+                  "  lancet doctor job.yaml\n"
+                  "  lancet doctor --devices all");
   add_job_file(command, *arguments);
   add_option(command, "--devices", *devices,
              "Also check what these compute, and copy to each other: all (every GPU), or names as in run.devices, "

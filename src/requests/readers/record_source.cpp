@@ -9,6 +9,7 @@
 #include "lancet/core/error.h"
 #include "lancet/core/strict_json.h"
 #include "lancet/core/strings.h"
+#include "lancet/core/utf8.h"
 #include "lancet/io/files.h"
 
 namespace lancet {
@@ -88,14 +89,27 @@ SourceRecords read_json_lines(const std::string& text, const std::string& source
   return out;
 }
 
-/// Invalid UTF-8 must not come in: JSON's reader refuses it, and so does its writer.
-bool is_utf8(const std::string& text) {
-  try {
-    (void)RecordJson(text).dump();
-    return true;
-  } catch (const RecordJson::type_error&) {
-    return false;
+/// Invalid UTF-8 must not come in: JSON's reader refuses it, and so does its writer. Throws: ConfigError with the line.
+void check_utf8(std::string_view text, const std::string& source) {
+  int64_t line = 1;
+  for (size_t at = 0; at < text.size();) {
+    const size_t bytes = decode_utf8_at(text, at).bytes;
+    if (bytes == 0)
+      throw ConfigError(cat(source, ": line ", line, ": the byte ",
+                            static_cast<int>(static_cast<unsigned char>(text[at])),
+                            " is no UTF-8: save the file as UTF-8"));
+    line += text[at] == '\n' ? 1 : 0;
+    at += bytes;
   }
+}
+
+/// A table whose columns something else than a comma divides has one.
+void check_divided(const CsvRow& header, const std::string& source) {
+  if (header.fields.size() != 1) return;
+  for (const auto& [mark, name] : {std::pair{';', "semicolons"}, std::pair{'\t', "tabs"}})
+    if (header.fields.front().find(mark) != std::string::npos)
+      throw ConfigError(cat(source, ": line ", header.line, ": its columns are divided by ", name,
+                            ": expected commas; save it as CSV with commas"));
 }
 
 /// A column that stands several times is a list; an empty field is absent.
@@ -112,10 +126,10 @@ RecordJson to_record(const std::vector<std::string>& names, const std::vector<st
 }
 
 SourceRecords read_csv(const std::string& text, const std::string& source, RequestRange range) {
-  if (!is_utf8(text)) throw ConfigError(cat(source, ": expected UTF-8, got bytes that are none"));
   const std::vector<CsvRow> rows = parse_csv(text);
   if (rows.empty()) throw ConfigError(cat(source, ": is empty, expected a header line"));
   const CsvRow& header = rows.front();
+  check_divided(header, source);
   if (!header.problem.empty()) throw ConfigError(cat(source, ": line ", header.line, ": ", header.problem));
   const auto [first, end] = taken(range, rows.size() - 1, source);
   SourceRecords out;
@@ -143,6 +157,7 @@ SourceRecords read_records(const std::filesystem::path& path, RequestRange range
   const std::string text = read_text_file(path, "request file");
   if (text.find_first_not_of(" \t\r\n") == std::string::npos)
     throw ConfigError(cat(source, ": is empty, expected requests"));
+  if (extension != ".jsonl") check_utf8(text, source);  // there a line is a record, and says it itself
   if (extension == ".csv") return read_csv(text, source, range);
   return extension == ".jsonl" ? read_json_lines(text, source, range) : read_json(text, source, range);
 }

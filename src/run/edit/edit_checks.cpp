@@ -6,6 +6,7 @@
 #include "lancet/core/strings.h"
 #include "lancet/core/words.h"
 #include "lancet/requests/prepared_request.h"
+#include "lancet/requests/request_lengths.h"
 
 namespace lancet {
 
@@ -36,20 +37,7 @@ void check_requests(const ModelFiles& files, const std::vector<EditRequest>& req
 }
 
 void check_lengths(const ModelFiles& files, const std::vector<EditRequest>& requests) {
-  constexpr size_t kShown = 5;
-  std::vector<std::string> too_long;
-  for (const EditRequest& request : requests) {
-    const size_t tokens = files.tokenizer->ids(request.prompt.text).size() +
-                          files.tokenizer->ids(request.target, SpecialTokens::kNone).size();
-    if (tokens > static_cast<size_t>(files.config.max_positions))
-      too_long.push_back(cat("request ", request.id, ": ", tokens, " tokens"));
-  }
-  if (too_long.empty()) return;
-  const size_t count = too_long.size();
-  too_long.resize(std::min(count, kShown));
-  throw ConfigError(cat("requests: expected prompt and target within the model's ", files.config.max_positions,
-                        " positions (config.json: max_position_embeddings), got ", join(too_long),
-                        count > kShown ? cat(" and ", count - kShown, " more") : "", "; shorten or leave them out"));
+  refuse_long_requests(*files.tokenizer, requests, files.config.max_positions);
 }
 
 void check_apart(const fs::path& output, const fs::path& model) {

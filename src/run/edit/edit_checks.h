@@ -13,8 +13,7 @@ namespace lancet {
 /// Everything about the requests that can fail without a model pass. Throws: ConfigError.
 void check_requests(const ModelFiles& files, const std::vector<EditRequest>& requests, const Editor& editor);
 
-/// A prompt and its target must fit the positions that the model knows (config.json: max_position_embeddings): beyond
-/// them it was never trained. Throws: ConfigError.
+/// refuse_long_requests() by the model's own positions. Throws: ConfigError.
 void check_lengths(const ModelFiles& files, const std::vector<EditRequest>& requests);
 
 /// The output must not be the model, lie in it, or hold it: replacing it would delete the base. Throws: ConfigError.

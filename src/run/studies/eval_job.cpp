@@ -2,6 +2,7 @@
 
 #include <optional>
 
+#include "edit/edit_checks.h"
 #include "edit/job_statistics.h"
 #include "edit/same_job.h"
 #include "lancet/core/error.h"
@@ -69,6 +70,7 @@ EvalReport evaluate(const JobConfig& job, const std::filesystem::path& baseline,
     }
     report.requests = std::move(file.requests);
     report.skipped = std::move(file.skipped);
+    check_lengths(*files, report.requests);
     plan.emplace(*files->tokenizer, report.requests, job.evaluation);
     if (baseline.empty()) return;
     baseline_files.emplace(open_model(baseline, job.ignore_config_keys));

@@ -86,7 +86,10 @@ TEST(ConfigTree, ReadsJsonEscapes) {
 TEST(ConfigTree, RefusesTextThatIsNotYamlWithItsPlace) {
   EXPECT_EQ(refusal("a: 1\nb: [1, 2\nc: 3\n").substr(0, 14), "job.yaml:3:2: ");
   EXPECT_EQ(refusal("a: b: c\n").substr(0, 29), "job.yaml:1:5: not valid YAML:");
-  EXPECT_EQ(refusal("a:\n\t- b\n").substr(0, 14), "job.yaml:2:2: ");
+  EXPECT_EQ(refusal("model: m\neditor:\n\tmethod: memit\n"),
+            "job.yaml:3:1: a tab at the beginning of the line: YAML is indented by spaces alone; replace the tab by "
+            "spaces");
+  EXPECT_EQ(refusal("a:\n\t- b\n").substr(0, 20), "job.yaml:2:1: a tab ");
   EXPECT_EQ(refusal("a: {} is\n").substr(0, 14), "job.yaml:1:7: ");
   EXPECT_EQ(refusal("{\"a\": \"\\ud83d\"}").substr(0, 9), "job.yaml:");
   EXPECT_NE(refusal(std::string(5000, '[') + std::string(5000, ']')).find("nested too deeply"), std::string::npos);

@@ -3,6 +3,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "lancet/core/strings.h"
 #include "lancet/requests/request.h"
 #include "support/core_support.h"
 #include "support/request_text.h"
@@ -175,8 +176,9 @@ TEST_F(WrittenRequests, AreOfOneFormatThatIsFoundByContent) {
                 .target,
             "a");
   const std::string unknown = refusal(R"([{"question": "q", "reply": "r"}])");
-  EXPECT_EQ(unknown.find("r.json: record 0: is of no known format: it has question, reply. Known: flat (prompt, target "
-                         "or target_new); easyedit-lists ("),
+  EXPECT_EQ(unknown.find("r.json: record 0: is of no known format: it has question, reply. A record of your own has "
+                         "prompt, subject and target; docs/job-file.md has the data sets that are read as they are: "
+                         "flat, easyedit-lists, "),
             0U)
       << unknown;
   EXPECT_EQ(refusal("[]", "zsree").find("r.json: holds no request"), 0U);
@@ -185,6 +187,18 @@ TEST_F(WrittenRequests, AreOfOneFormatThatIsFoundByContent) {
             "r.json: requests.format: easyedit-lists: the file is a list of records, not easyedit-lists");
   EXPECT_EQ(refusal(R"({"prompts": "p", "target_new": "t"})", "flat"),
             "r.json: requests.format: flat: the file is one object of lists: expected easyedit-lists");
+}
+
+TEST_F(WrittenRequests, AreRefusedWithASlipInAKeyAndMayHaveOtherKeys) {
+  const auto with = [&](const std::string& key) {
+    return cat(R"([{"prompt": "p", "target": "t", ")", key, R"(": "x"}])");
+  };
+  for (const auto& [slip, meant] :
+       {std::pair{"target_tru", "target_true"}, std::pair{"paraphrase", "paraphrases"}, std::pair{"Subject", "subject"},
+        std::pair{"neighbourhood", "neighborhood"}, std::pair{"ground truth", "ground_truth"}})
+    EXPECT_EQ(refusal(with(slip)), cat("r.json: record 0: ", slip, ": unknown key; did you mean ", meant, "?"));
+  for (const char* other : {"target_old", "object", "pid", "source", "answer", "cond", "portability_prompt", "date"})
+    EXPECT_EQ(load(write("r.json", with(other))).requests.size(), 1U) << other;
 }
 
 TEST_F(WrittenRequests, MaySkipBadRecords) {
@@ -242,7 +256,13 @@ TEST_F(WrittenRequests, MayBeATable) {
             "r.csv: record 0 (line 2): subjct: unknown key; did you mean subject?");
   EXPECT_EQ(refused("prompt,target,target\na,b,c\n"), "r.csv: record 0 (line 2): target: expected text, got a list");
   EXPECT_EQ(refused("prompt,target\n"), "r.csv: holds no request");
-  EXPECT_EQ(refused("prompt,target\na,\xff\n"), "r.csv: expected UTF-8, got bytes that are none");
+  EXPECT_EQ(refused("prompt,target\na,b\nc,caf\xe9\n"),
+            "r.csv: line 3: the byte 233 is no UTF-8: save the file as UTF-8");
+  EXPECT_EQ(refused("prompt;subject;target\na;b;c\n"),
+            "r.csv: line 1: its columns are divided by semicolons: expected commas; save it as CSV with commas");
+  EXPECT_EQ(refused("prompt\ttarget\na\tc\n").find("r.csv: line 1: its columns are divided by tabs"), 0U);
+  EXPECT_EQ(refused("question,answer\na,b\n"),
+            "r.csv: its header line has question, answer: expected columns with the names prompt, subject and target");
   EXPECT_EQ(refused("pro\"mpt,target\na,b\n").find("r.csv: line 1: a quote inside"), 0U);
 }
 
