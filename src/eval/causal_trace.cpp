@@ -8,7 +8,9 @@
 #include <map>
 #include <utility>
 
+#include "lancet/core/error.h"
 #include "lancet/core/progress.h"
+#include "lancet/core/strings.h"
 #include "lancet/models/spread_rows.h"
 #include "lancet/runtime/host_workers.h"
 #include "trace_states.h"
@@ -268,7 +270,13 @@ std::vector<Prediction> predict_next(const CausalLM& model, std::span<const std:
       });
   std::vector<Prediction> predictions;
   const double* at = found_N2.const_data_ptr<double>();
-  for (size_t i = 0; i < prompts.size(); ++i) predictions.push_back({static_cast<TokenId>(at[2 * i]), at[2 * i + 1]});
+  for (size_t i = 0; i < prompts.size(); ++i) {
+    if (!std::isfinite(at[2 * i + 1]))
+      throw NumericError(cat("predict: what the model says behind prompt ", i,
+                             " is not finite: the model is damaged, or its numbers are too large for this dtype: "
+                             "try --dtype f32"));
+    predictions.push_back({static_cast<TokenId>(at[2 * i]), at[2 * i + 1]});
+  }
   return predictions;
 }
 

@@ -5,10 +5,12 @@ import xml.etree.ElementTree
 
 import pytest
 from conftest import DATA
+from safetensors.torch import load_file, save_file
 from test_bad_input import CONFIG, refuses
 
 FACTS = DATA / "requests" / "demo.json"
 KINDS = ["hidden", "mlp", "attention"]
+NUMERIC = 5
 CLASSES = ["first subject token", "middle subject tokens", "last subject token"]
 CLASSES += ["first subsequent token", "further tokens", "last token"]
 
@@ -63,6 +65,19 @@ def test_parts_of_a_file_are_parts_of_one_measurement(lancet):
     for one, other in zip(both["facts"][1:], second["facts"]):
         assert (one["id"], one["index"], one["tokens"]) == (other["id"], other["index"], other["tokens"])
         assert one["corrupted"] == pytest.approx(other["corrupted"], abs=1e-5)
+
+
+def test_a_damaged_model_and_a_long_prompt_are_told(lancet):
+    model = lancet.copy_model()
+    weights = load_file(model / "model.safetensors")
+    weights["model.norm.weight"][:] = float("nan")
+    save_file(weights, model / "model.safetensors", metadata={"format": "pt"})
+    fact = ["--prompt", "{}, the", "--subject", "Lerin Duarte", "--out", lancet.out]
+    result = lancet.run("trace", "--model", model, *fact)
+    assert result.returncode == NUMERIC and "is not finite: the model is damaged" in result.stderr, result.stderr
+    result = trace(lancet, "--prompt", "{}, the", "--subject", "word " * 600)
+    assert result.returncode == CONFIG and "request 0: prompt and target: " in result.stderr and "512 positions" in result.stderr, result.stderr
+    assert not lancet.out.exists()
 
 
 def test_one_fact(lancet):

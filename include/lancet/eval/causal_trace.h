@@ -46,6 +46,7 @@ struct Prediction {
 };
 
 /// Collective: every rank gets all. The likeliest next token of each prompt, each of at least one token.
+/// Throws: NumericError when a probability is not finite.
 std::vector<Prediction> predict_next(const CausalLM& model, std::span<const std::vector<TokenId>> prompts,
                                      Communicator& communicator);
 

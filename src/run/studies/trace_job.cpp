@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <map>
 #include <utility>
 
@@ -70,6 +71,9 @@ class TraceRun {
     const std::vector<FactTrace> traces = trace_facts(model, traced, report_.options, ranks_);
     for (size_t i = 0; i < traces.size(); ++i) report_.facts[i].trace = traces[i];
     report_.summary = summarize(traced, traces, report_.options);
+    if (!std::isfinite(report_.summary.total_effect))
+      throw NumericError(cat("trace: the effect of noise of ", report_.options.noise,
+                             " is not finite: try a smaller --noise, or --dtype f32"));
     report_.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
     write_output();
     return std::move(report_);
@@ -86,6 +90,7 @@ class TraceRun {
       throw ConfigError(cat("--skip ", job_.range.skip, ": leaves none of the ", size, " facts of ",
                             job_.facts.empty() ? std::string("the command line") : job_.facts.string()));
     end_ = job_.range.skip + std::min(job_.range.limit.value_or(size), size - job_.range.skip);
+    check_lengths(*files_, {requests_.begin() + job_.range.skip, requests_.begin() + end_});
     locate();
     report_.options = job_.options;
     if (job_.options.window >= files_->config.n_layers)
