@@ -42,6 +42,7 @@ foreach(_file IN LISTS _python_files)
 endforeach()
 # Read before the module is: one that was built with another torch would crash.
 file(CONFIGURE OUTPUT "${_package}/_built_with.py" CONTENT "TORCH = \"${TORCH_WHEEL_VERSION}\"\n")
+file(CREATE_LINK "${CMAKE_SOURCE_DIR}/python/hook/lancet_program.py" "${CMAKE_BINARY_DIR}/python/lancet_program.py" SYMBOLIC)
 file(MAKE_DIRECTORY "${_package}/bin")
 file(CREATE_LINK "${CMAKE_BINARY_DIR}/lancet" "${_package}/bin/lancet" SYMBOLIC)
 
@@ -51,7 +52,8 @@ if(SKBUILD)
   set_target_properties(lancet PROPERTIES INSTALL_RPATH "$ORIGIN/../../torch/lib")
   install(TARGETS lancet_python LIBRARY DESTINATION lancet COMPONENT python)
   install(TARGETS lancet RUNTIME DESTINATION lancet/bin COMPONENT python)
-  # Beside the package: how lm-evaluation-harness finds it.
-  install(FILES python/hook/lancet_lm_eval.pth python/hook/lancet_lm_eval_hook.py DESTINATION . COMPONENT python)
+  # Beside the package: how lm-evaluation-harness finds it, and the command.
+  install(FILES python/hook/lancet_lm_eval.pth python/hook/lancet_lm_eval_hook.py python/hook/lancet_program.py
+          DESTINATION . COMPONENT python)
   install(FILES "${_package}/_lancet.pyi" "${_package}/_built_with.py" DESTINATION lancet COMPONENT python)
 endif()

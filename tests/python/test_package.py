@@ -2,12 +2,13 @@
 import ast
 import inspect
 import os
+import re
 import subprocess
 import sys
 
 import lancet
 import pytest
-from conftest import BUILD, LIMIT_S, run_python
+from conftest import BUILD, LIMIT_S, ROOT, run_python
 from lancet import _lancet
 
 USE = """
@@ -57,9 +58,22 @@ def test_everything_public_is_typed_and_documented():
 
 
 def test_the_program_comes_along(tmp_path):
-    command = [sys.executable, "-c", "from lancet._program import main; main()", "--version"]
+    command = [sys.executable, "-c", "from lancet_program import main; main()", "--version"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_S, cwd=tmp_path)
     assert done.stdout == f"lancet {lancet.__version__}\n", done.stderr
+
+
+def test_the_program_starts_without_importing_torch(tmp_path):
+    """Which takes two seconds."""
+    text = "import os, sys\nos.execv = lambda *_: print(sorted({'torch', 'lancet'} & set(sys.modules)))\nimport lancet_program\nlancet_program.main()"
+    assert run_python(text, tmp_path) == "[]\n"
+
+
+def test_what_the_package_needs_is_asked_for():
+    tomllib = pytest.importorskip("tomllib")  # of Python 3.11
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert {re.match(r"\w+", each)[0] for each in project["dependencies"]} == {"torch", "numpy"}
+    assert project["scripts"] == {"lancet": "lancet_program:main"} and (ROOT / "python" / "hook" / "lancet_program.py").exists()
 
 
 def test_progress_without_tqdm_is_lines(tiny, tmp_path):
