@@ -38,8 +38,11 @@ requests:
     target_true: "William Shakespeare"
 )";
 
-std::string quoted(const fs::path& path) {
-  std::string line = to_yaml(ConfigTree::text(fs::absolute(path).lexically_normal().string()));
+/// `job`: as in the options.
+std::string quoted(const fs::path& path, const fs::path& job) {
+  const fs::path shown =
+      job.empty() ? fs::absolute(path).lexically_normal() : fs::proximate(path, fs::absolute(job).parent_path());
+  std::string line = to_yaml(ConfigTree::text(shown.string()));
   line.pop_back();
   return line;
 }
@@ -49,17 +52,17 @@ std::string one_line(std::string text) {
   return text;
 }
 
-std::string model_text(const ModelFiles& files) {
+std::string model_text(const ModelFiles& files, const fs::path& job) {
   const ModelConfig& config = files.config;
-  return cat("\nmodel: ", quoted(files.checkpoint.folder()), "\n  # ", config.family->name, ": ", config.n_layers,
+  return cat("\nmodel: ", quoted(files.checkpoint.folder(), job), "\n  # ", config.family->name, ": ", config.n_layers,
              " layers, hidden size ", config.d_model, ", MLP size ", config.d_ffn, ", ", dtype_name(config.dtype), ", ",
              bytes_text(files.checkpoint.tensor_bytes()), "\n");
 }
 
-std::string requests_text(const fs::path& file) {
+std::string requests_text(const fs::path& file, const fs::path& job) {
   if (file.empty()) return kExampleRequests;
   const RequestFile read = load_request_file(file, {});
-  return cat("\nrequests:\n  path: ", quoted(file), "    # ", read.requests.size(), " in the format ", read.format,
+  return cat("\nrequests:\n  path: ", quoted(file, job), "    # ", read.requests.size(), " in the format ", read.format,
              "; limit: 10 takes the first ten records\n");
 }
 
@@ -121,7 +124,7 @@ std::string rest_text(const ModelFiles& files, const fs::path& out) {
   return cat(
       "\nevaluate: [efficacy, paraphrase, specificity, generation]    # before and after; others: docs/metrics.md\n",
       "# accept: {efficacy_argmax: 0.8}    # where this is not reached nothing is exported\n\n",
-      "output:\n  dir: ", out.empty() ? std::string("edited") : quoted(out), "\n",
+      "output:\n  dir: ", out.empty() ? std::string("edited") : quoted(out, {}), "\n",
       "  replace: false    # true: an earlier output of lancet there goes away\n\n",
       "run: {devices: auto, dtype: auto, seed: 0}    # dtype auto: ", dtype_name(files.config.dtype), "\n");
 }
@@ -133,7 +136,7 @@ std::string make_job_template(const ModelFiles& files, const JobTemplateOptions&
   ConfigTree defaults = ConfigTree::map();
   defaults.set("model", ConfigTree::text(folder.string()));
   apply_model_defaults(defaults, fs::current_path());
-  return kHead + model_text(files) + requests_text(options.requests) +
+  return kHead + model_text(files, options.job) + requests_text(options.requests, options.job) +
          (defaults.find("editor") ? in_folder_text("editor", folder) : editor_text(files.config)) +
          (defaults.find("statistics") ? in_folder_text("statistics", folder) : statistics_text(files.config)) +
          rest_text(files, options.out);

@@ -45,6 +45,22 @@ def test_five_facts_of_ones_own_take(lancet):
     assert report["statistics"]["corpus"] == "self" and report["statistics"]["tokens_used"] == 20 * 768
 
 
+def test_a_job_that_init_writes_has_paths_that_move_with_it(lancet):
+    lancet.copy_model("both/model")
+    (lancet.folder / "both" / "facts.json").write_text(json.dumps(own_facts(2)))
+    (lancet.folder / "both" / "jobs").mkdir()
+    arguments = ["init", "--model", "both/model", "--requests", "both/facts.json", "--out", "both/jobs/job.yaml"]
+    made = lancet.run(*arguments)
+    assert made.returncode == 0 and made.stdout == "" and "next: lancet edit both/jobs/job.yaml" in made.stderr, made.stderr
+    job = yaml.safe_load((lancet.folder / "both" / "jobs" / "job.yaml").read_text())
+    assert (job["model"], job["requests"]["path"], job["output"]["dir"]) == ("../model", "../facts.json", "edited")
+    again = lancet.run(*arguments)
+    assert again.returncode == CONFIG and "exists already" in again.stderr
+    (lancet.folder / "both").rename(lancet.folder / "elsewhere")
+    planned = lancet.run("plan", "elsewhere/jobs/job.yaml")
+    assert planned.returncode == 0, planned.stderr
+
+
 def test_one_line_says_what_it_chose(lancet):
     fact = own_facts(1)[0]
     line = [word for key, value in fact.items() for word in (f"--{key}", value)]

@@ -40,6 +40,17 @@ TEST(JobTemplate, RunsAsItIsWithTheMethodsOwnChoiceOfOptions) {
   EXPECT_FALSE(has(text, "preset: auto ")) << text;
 }
 
+TEST(JobTemplate, HasPathsThatAreRelativeToWhereItWillLie) {
+  const TinyModel tiny;
+  const std::filesystem::path facts = tiny.folder / "facts.csv", job = tiny.folder / "jobs" / "job.yaml";
+  write_text_file(facts, "prompt,subject,target\n{} is,a,b\n");
+  const std::string text =
+      make_job_template(open_model(tiny.folder.path(), {}), {.requests = facts, .out = {}, .job = job});
+  EXPECT_TRUE(has(text, "\nmodel: \"..\"\n") || has(text, "\nmodel: ..\n")) << text;
+  EXPECT_TRUE(has(text, "path: ../facts.csv ") || has(text, "path: \"../facts.csv\" ")) << text;
+  EXPECT_FALSE(has(text, tiny.folder.path().string())) << text;
+}
+
 TEST(JobTemplate, NamesOptionsInCommentsThatAreTheDefaults) {
   const TinyModel tiny;
   const std::string text = make_job_template(open_model(tiny.folder.path(), {}), {});
