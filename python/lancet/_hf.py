@@ -13,6 +13,7 @@ def model_of(folder: str, capsules: list[tuple[str, Any]], model: Any) -> Any:
     """`capsules`: by the names of the tensors in the files. `model`: one that was made here before; else a new one."""
     from torch.utils.dlpack import from_dlpack
 
+    _check_made(model)
     tensors = {name: from_dlpack(capsule) for name, capsule in capsules}
     devices = sorted({str(tensor.device) for tensor in tensors.values()})
     if len(devices) > 1:
@@ -20,6 +21,12 @@ def model_of(folder: str, capsules: list[tuple[str, Any]], model: Any) -> Any:
     made = _empty_model(folder, tensors) if model is None else model
     _assign(made, tensors)
     return made.eval()
+
+
+def _check_made(model: Any) -> None:
+    """Throws: ConfigError for what is no model of transformers."""
+    if model is not None and not hasattr(model, "base_model_prefix"):
+        raise ConfigError(f"hf_model: model: expected a transformers model that hf_model returned before, got {type(model).__name__}")
 
 
 def _empty_model(folder: str, tensors: dict[str, Any]) -> Any:

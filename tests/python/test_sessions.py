@@ -118,6 +118,22 @@ def test_samples_by_seed(session):
     assert one[0] == one[1] != one[2]
 
 
+def test_any_sampling_argument_samples(session):
+    ask = lambda **how: session.generate("Piranha Games, created in", tokens=6, **how)  # noqa: E731
+    likeliest = ask()
+    assert ask(top_k=1) == ask(top_p=1e-9) == likeliest
+    assert ask(temperature=5.0, seed=1) != likeliest and ask(temperature=5.0, seed=1) == ask(temperature=5.0, top_k=0, top_p=1.0, seed=1)
+    with pytest.raises(lancet.ConfigError, match="sample with temperature"):
+        ask(seed=1)
+
+
+def test_a_model_that_is_none_of_ours_is_told(session):
+    with pytest.raises(lancet.ConfigError, match="hf_model returned before, got int"):
+        session.hf_model(5)
+    with pytest.raises(lancet.ConfigError, match="expected a job file or a dict, got an empty name"):
+        lancet.run("")
+
+
 def test_warnings_and_lines_go_where_python_has_them(session, caplog):
     with pytest.warns(lancet.EditWarning, match="white space") as told, caplog.at_level("INFO", logger="lancet"):
         session.edit([{"prompt": "{} is ", "subject": "Rome", "target": "x"}], values={"steps": 1}, method="memit", layers=[1], set={"editor.contexts": {"generate": 0}})
