@@ -1,5 +1,6 @@
 """`lancet log`, `apply` and `undo`: edits listed, added again and taken back, byte by byte, in processes of their own."""
 import json
+import re
 import shutil
 
 import pytest
@@ -63,6 +64,7 @@ def test_log_shows_each_edit_with_its_batch_and_how_it_holds(made):
         assert sum(values) / 6 == pytest.approx(report["metrics"][metric]["after"])
     text = run_ok(made.run("log", made.folder / "f32-6")).stdout
     assert all(identity in text for identity in IDS) and "batch  3" in text
+    assert re.search(r"^  batch +id +fact +took +efficacy_prob +paraphrase_prob +specificity_prob$", text, re.M), text
     took = log_of(made, made.folder / "f32-6", "--where", "took == true")
     assert sum(len(batch["edits"]) for batch in took["batches"]) == sum(e["took"] for b in log["batches"] for e in b["edits"])
 

@@ -1,4 +1,5 @@
 // `lancet log`: the edits of an output.
+#include <array>
 #include <cstdio>
 #include <iostream>
 #include <memory>
@@ -17,6 +18,8 @@ namespace {
 
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
+
+constexpr std::array kShownMetrics{"efficacy_prob", "paraphrase_prob", "specificity_prob"};
 
 struct LogArguments {
   std::string folder;
@@ -66,7 +69,8 @@ std::string log_json(const Journal& journal, const std::set<std::string>& shown)
 }
 
 std::string log_text(const Journal& journal, const std::set<std::string>& shown) {
-  std::vector<std::vector<std::string>> rows{{"batch", "id", "fact", "took", "efficacy", "paraphrase", "specificity"}};
+  std::vector<std::vector<std::string>> rows{{"batch", "id", "fact", "took"}};
+  rows.front().insert(rows.front().end(), kShownMetrics.begin(), kShownMetrics.end());
   std::string out = cat("base   ", journal.base().folder, " (", journal.base().weights, ")\n");
   for (size_t i = 0; i < journal.batches().size(); ++i) {
     const BatchEntry& batch = journal.batches()[i];
@@ -79,8 +83,7 @@ std::string log_text(const Journal& journal, const std::set<std::string>& shown)
       const auto measured = journal.measured().find(edit.request.id);
       const MeasuredEdit none, &held = measured == journal.measured().end() ? none : measured->second;
       rows.back().push_back(!held.took ? "" : *held.took ? "yes" : "no");
-      for (const char* metric : {"efficacy_prob", "paraphrase_prob", "specificity_prob"})
-        rows.back().push_back(share_cell(held.after, metric));
+      for (const char* metric : kShownMetrics) rows.back().push_back(share_cell(held.after, metric));
     }
   }
   for (const UndoEntry& undo : journal.undone())
