@@ -45,7 +45,7 @@ def change_in(adapter, module):
 def test_an_adapter_has_the_edits(lancet, edited):
     result = export(lancet, "adapter", edited)
     assert result.returncode == 0, result.stderr
-    for part in ("module", *DOWN, "rank 8", "exported"):
+    for part in ("module", *DOWN, "rank 8 (the edits have 3), F32", "--enable-lora --max-lora-rank 8\n", "exported"):
         assert part in result.stdout, result.stdout
     out = lancet.folder / "exported"
     assert sorted(path.name for path in out.iterdir()) == ["adapter_config.json", "adapter_model.safetensors", "export.json", "lancet-manifest.json"]
@@ -73,6 +73,13 @@ def test_llama_cpp_has_the_same(lancet, edited, dtype):
     peft = load_file(lancet.folder / "peft" / "adapter_model.safetensors")
     for tensor in peft.values():  # of down projections the same numbers in the same order
         assert tensor.contiguous().view(torch.uint8).numpy().tobytes() in data
+
+
+def test_llama_cpp_gets_f16_where_nobody_says_a_type(lancet, edited):
+    for form, dtype in (("gguf", "F16"), ("peft", "F32")):
+        result = export(lancet, "adapter", edited, "--format", form, out=form)
+        assert result.returncode == 0 and ("--max-lora-rank" in result.stdout) == (form == "peft"), result.stderr
+        assert json.loads((lancet.folder / form / "export.json").read_text())["adapter"]["dtype"] == dtype
 
 
 def test_what_is_lost_is_told_or_refused(lancet, edited):
