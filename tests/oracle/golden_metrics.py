@@ -82,11 +82,30 @@ def make_snippets(requests):
 # ---- the models ----
 
 
+class Writer(Llama):
+    """The same forward over tokens that go on where the last call ended: keys and values, unrotated, are kept until `forget`."""
+
+    def forget(self):
+        self.past = {}
+
+    def attention(self, name, x):
+        q, k, v = (self.split_heads(self.linear(f"{name}.{p}_proj", x)) for p in "qkv")
+        if name in self.past:
+            k, v = (torch.cat(pair, -2) for pair in zip(self.past[name], (k, v)))
+        self.past[name] = k, v
+        before = k.shape[-2] - q.shape[-2]
+        q, k = self.rotate(torch.nn.functional.pad(q, (0, 0, before, 0)))[..., before:, :], self.rotate(k)
+        k, v = (t.repeat_interleave(self.heads // self.kv_heads, 1) for t in (k, v))
+        future = torch.ones(k.shape[-2], k.shape[-2], dtype=torch.bool).triu(1)[before:]
+        score = (q @ k.transpose(-1, -2) / math.sqrt(self.head_dim)).masked_fill(future, -math.inf)
+        return self.linear(f"{name}.o_proj", (score.softmax(-1) @ v).transpose(1, 2).flatten(2))
+
+
 class Subject:
     """A model that is measured; texts go in and out as strings."""
 
     def __init__(self, folder):
-        self.model, self.text = Llama(folder), Tokenizer(folder)
+        self.model, self.writer, self.text = Llama(folder), Writer(folder), Tokenizer(folder)
         config = json.loads((pathlib.Path(folder) / "config.json").read_text("utf-8"))
         eos = config["eos_token_id"]
         self.eos, self.seen = set(eos if isinstance(eos, list) else [eos]), {}
@@ -132,14 +151,15 @@ class Subject:
         return hits
 
     def greedy(self, prompt):
-        start = self.text.ids(prompt)
-        ids = list(start)
-        while len(ids) < len(start) + NEW_TOKENS:
-            best = self.log_p(ids)[-1].argmax().item()
+        fresh, written = self.text.ids(prompt), []
+        self.writer.forget()
+        while len(written) < NEW_TOKENS:
+            best = self.writer.forward(torch.tensor([fresh]))[0, -1].argmax().item()
             if best in self.eos:
                 break
-            ids.append(best)
-        return self.text.tokenizer.decode(ids[len(start) :], skip_special_tokens=True)
+            written.append(best)
+            fresh = [best]
+        return self.text.tokenizer.decode(written, skip_special_tokens=True)
 
     def perplexity(self, text):
         ids = self.text.ids(text)[:LONG_TOKENS]
