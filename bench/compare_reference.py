@@ -48,7 +48,7 @@ def counts(text):
 def parse_arguments():
     data = REPOSITORY / "data"
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--reference", type=Path, default=REPOSITORY.parent / "shared" / "reference" / "plain_memit.py")
+    parser.add_argument("--reference", type=Path, default=REPOSITORY / "bench" / "plain_memit.py")
     parser.add_argument("--lancet", type=Path, default=REPOSITORY / "build" / "lancet")
     parser.add_argument("--model", type=Path, default=data / "demo-model")
     parser.add_argument("--facts", type=Path, default=data / "requests" / "demo.json", help="CounterFact records")

@@ -5,7 +5,7 @@ Both sides start from lines of text and end with E[k k^T] of every layer; loadin
 sides take turns, so that both see the same machine; the best of each counts. The moments are compared too: they differ by
 rounding, or the figures mean nothing.
 
-    .venv/bin/python bench/compare_statistics.py --reference PATH/plain_memit.py
+    .venv/bin/python bench/compare_statistics.py
 """
 import argparse
 import importlib.util
@@ -27,7 +27,7 @@ MOST_APART = 1e-6  # NMSE of a moment; both sides run in f32
 def parse_arguments():
     data = REPOSITORY / "data"
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--reference", type=Path, default=REPOSITORY.parent / "shared" / "reference" / "plain_memit.py")
+    parser.add_argument("--reference", type=Path, default=REPOSITORY / "bench" / "plain_memit.py")
     parser.add_argument("--lancet", type=Path, default=REPOSITORY / "build" / "lancet")
     parser.add_argument("--bench", type=Path, default=REPOSITORY / "build" / "lancet_bench")
     parser.add_argument("--model", type=Path, default=data / "demo-model")

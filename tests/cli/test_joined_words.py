@@ -1,22 +1,31 @@
-"""A tokenizer that joins words: the prompt's last token takes the space in front of the target ("his▁"). A trained model of that kind."""
+"""A tokenizer that joins words: the prompt's last token takes the space in front of the target ("his▁")."""
 import json
+import shutil
 
 import pytest
 from conftest import ROOT
+from random_model import write_random_model
 
 tokenizers = pytest.importorskip("tokenizers")
-MODEL = ROOT.parent / "shared" / "data" / "models" / "tinystories-hf-656k"
-FACTS = [("The name of the little {} is", "dog", "Lily"), ("{} lost his", "Tim", "ball"), ("{} likes his", "Jack", "king")]
-CONTEXTS = ["{}", "Once upon a time there was a park. {}"]
+TOKENIZER = ROOT / "tests" / "fixtures" / "tokenizers" / "joined-words"
+FACTS = [("The little dog is {}", "Jim", "jazz"), ("He lost {}", "Tim", "ball"), ("They like {}", "Tom", "art")]  # a random model can be taught the next token
+CONTEXTS = ["{}"]
 
 
 @pytest.fixture
-def job(lancet):
-    if not MODEL.exists():
-        pytest.skip(f"{MODEL} is absent")
+def model(tmp_path):
+    folder = tmp_path / "model"
+    shutil.copytree(TOKENIZER, folder)
+    write_random_model(folder, vocab=tokenizers.Tokenizer.from_file(str(folder / "tokenizer.json")).get_vocab_size(), bos=1, eos=2)
+    return folder
+
+
+@pytest.fixture
+def job(lancet, model):
     records = [{"prompt": prompt, "subject": subject, "target": target, "target_true": "cat"} for prompt, subject, target in FACTS]
-    editor = {"method": "memit", "layers": [0], "covariance_weight": 1, "contexts": CONTEXTS, "values": {"steps": 60, "lr": 0.5, "clamp": 4.0}}
-    return lancet.job(model=str(MODEL), requests=records, editor=editor, evaluate=["efficacy"])
+    values = {"steps": 60, "lr": 0.2, "clamp": 50.0, "weight_decay": 0.0, "kl": 0.0}
+    editor = {"method": "memit", "layers": [1], "covariance_weight": 0.001, "contexts": CONTEXTS, "values": values}
+    return lancet.job(model=str(model), requests=records, editor=editor, evaluate=["efficacy"])
 
 
 def test_an_edit_takes_and_asks_for_the_ids_of_the_whole_text(lancet, job):
@@ -27,7 +36,7 @@ def test_an_edit_takes_and_asks_for_the_ids_of_the_whole_text(lancet, job):
     assert report["metrics"]["efficacy_argmax"]["after"] == 1
     torch = pytest.importorskip("torch")
     transformers = pytest.importorskip("transformers")
-    tokenizer = tokenizers.Tokenizer.from_file(str(MODEL / "tokenizer.json"))
+    tokenizer = tokenizers.Tokenizer.from_file(str(TOKENIZER / "tokenizer.json"))
     model = transformers.AutoModelForCausalLM.from_pretrained(lancet.out, dtype=torch.float32)
     for prompt, subject, target in FACTS:  # transformers says the targets behind the whole text's ids
         text = prompt.format(subject)
@@ -38,7 +47,7 @@ def test_an_edit_takes_and_asks_for_the_ids_of_the_whole_text(lancet, job):
 
 
 def test_a_token_of_prompt_and_target_is_refused_before_the_model_is_loaded(lancet, job):
-    job["requests"] = [{"prompt": "{} and Lily went to the", "subject": "Tom", "target": "park"}]
+    job["requests"] = [{"prompt": "{} originated from", "subject": "Karl Kani", "target": "Moscow"}]
     result = lancet.edit(job)
     assert result.returncode == 2 and "loading" not in result.stderr
-    assert 'request 0' in result.stderr and 'target "park" does not continue' in result.stderr and 'token "went▁to▁the▁park" merges' in result.stderr
+    assert 'request 0' in result.stderr and 'target "Moscow" does not continue' in result.stderr and 'token "from▁M" merges' in result.stderr

@@ -7,6 +7,7 @@ import math
 import shutil
 
 import torch
+from safetensors.torch import load_file, save_file
 from transformers import LlamaConfig, LlamaForCausalLM
 
 TOKENIZER_FILES = ["tokenizer.json", "tokenizer.model", "tokenizer_config.json", "special_tokens_map.json"]
@@ -17,6 +18,7 @@ SEED = 20240607
 VARIANTS = {
     "untied": {},
     "tied": dict(tie_word_embeddings=True),
+    "tied_head_stored": dict(tie_word_embeddings=True),
     "llama3_rope": dict(rope_parameters=LLAMA3_ROPE),
     "llama3_rope_old_keys": dict(rope_parameters=LLAMA3_ROPE),
     "three_shards": {},
@@ -58,6 +60,13 @@ def to_old_keys(folder):
     (folder / "config.json").write_text(json.dumps(config, indent=2))
 
 
+def store_head_alone(file):
+    """Of the two names of a tied table, the other one than transformers writes."""
+    tensors = load_file(file)
+    tensors["lm_head.weight"] = tensors.pop("model.embed_tokens.weight")
+    save_file(tensors, file, metadata={"format": "pt"})
+
+
 def make_checkpoint(variant, folder, tokenizer_folder):
     """Saves a random model of that variant in float32; returns the folder."""
     net = LlamaForCausalLM(make_config(VARIANTS[variant]))
@@ -67,6 +76,8 @@ def make_checkpoint(variant, folder, tokenizer_folder):
         assert len(list(folder.glob("*.safetensors"))) == 3
     if variant.endswith("old_keys"):
         to_old_keys(folder)
+    if variant == "tied_head_stored":
+        store_head_alone(folder / "model.safetensors")
     for name in TOKENIZER_FILES:
         shutil.copyfile(tokenizer_folder / name, folder / name)
     return folder

@@ -15,22 +15,18 @@ sys.path[:0] = [str(ROOT / "tests" / folder) for folder in ("oracle", "support")
 torch.set_num_threads(1)  # small models; more threads than idle cores wait for each other
 torch.set_grad_enabled(False)
 
-TRAINED = {"demo": ROOT / "data" / "demo-model", "tinystories": ROOT.parent / "shared/data/models/tinystories-hf-656k"}
-MODELS = [*TRAINED, *checkpoints.VARIANTS]
+DEMO = ROOT / "data" / "demo-model"
+MODELS = ["demo", *checkpoints.VARIANTS]
 
 
 @pytest.fixture(scope="session")
 def model_folder(tmp_path_factory):
-    """A function from a model's name (one of MODELS) to its folder; skips where a shared model is absent."""
-    made = {}
+    """A function from a model's name (one of MODELS) to its folder."""
+    made = {"demo": DEMO}
 
     def folder(name) -> Path:
-        if name in TRAINED:
-            if not TRAINED[name].exists():
-                pytest.skip(f"{TRAINED[name]} is absent")
-            return TRAINED[name]
         if name not in made:
-            made[name] = checkpoints.make_checkpoint(name, tmp_path_factory.mktemp("models") / name, TRAINED["demo"])
+            made[name] = checkpoints.make_checkpoint(name, tmp_path_factory.mktemp("models") / name, DEMO)
         return made[name]
 
     return folder
@@ -45,7 +41,7 @@ def base_of(tmp_path_factory):
 
     def base(model) -> Path:
         if model not in made:
-            made[model] = make_checkpoint(model, tmp_path_factory.mktemp("families") / model, TRAINED["demo"])
+            made[model] = make_checkpoint(model, tmp_path_factory.mktemp("families") / model, DEMO)
         return made[model]
 
     return base

@@ -61,8 +61,8 @@ def load_transformers(folder, dtype):
 
 
 def load_tokenizer(folder):
-    """The pipeline that tokenizer.json itself describes. AutoTokenizer of transformers 5 builds another one for LlamaTokenizer (it
-    drops unknown characters of tinystories); transformers 4 and every other reader of the file follow the file, and so does lancet."""
+    """The pipeline that tokenizer.json itself describes. AutoTokenizer of transformers 5 builds another one for LlamaTokenizer;
+    transformers 4 and every other reader of the file follow the file, and so does lancet."""
     from transformers import PreTrainedTokenizerFast
 
     config = json.loads((Path(folder) / "tokenizer_config.json").read_text())

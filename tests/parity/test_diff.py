@@ -1,6 +1,6 @@
 """`lancet diff` on a checkpoint that another program edited: its low-rank change comes back as data.
 
-The program is shared/reference/plain_memit.py, whose own f32 result is the oracle. Its change of each weight has as many
+The program is bench/plain_memit.py, whose own f32 result is the oracle. Its change of each weight has as many
 directions as it edited facts.
 """
 import json
@@ -15,7 +15,7 @@ from engine import ROOT, nmse, run_binary
 from safetensors.torch import load_file, save_file
 from test_adapters import DEMO
 
-REFERENCE = ROOT.parent / "shared/reference/plain_memit.py"
+REFERENCE = ROOT / "bench" / "plain_memit.py"
 FACTS = 4
 WEIGHTS = [f"model.layers.{layer}.mlp.down_proj" for layer in (0, 1)]
 
@@ -23,8 +23,6 @@ WEIGHTS = [f"model.layers.{layer}.mlp.down_proj" for layer in (0, 1)]
 @pytest.fixture(scope="module")
 def deltas(tmp_path_factory):
     """What the reference added to each weight, f32."""
-    if not REFERENCE.exists():
-        pytest.skip(f"{REFERENCE} is absent")
     dump = tmp_path_factory.mktemp("reference") / "dump.npz"
     data = ROOT / "data" / "requests"
     command = [sys.executable, REFERENCE, "--model", DEMO, "--facts", data / "demo.json", "--corpus", data / "demo-corpus.txt", "--no-eval"]

@@ -1,7 +1,7 @@
 """The tokenizers of the families beside Llama, on every string of the request files: ids, and text back from them; spans on fewer.
 
-The published vocabularies of GPT-2, GPT-NeoX, Qwen2 and Mistral where they are there; ones like Gemma's, Phi-4's and OLMo 2's are trained
-here on the demo corpus. Random texts are compared in every respect by the functions of test_tokenizer.py.
+The first merges of GPT-2's, GPT-NeoX's, Qwen2's and Mistral's own lie in tests/fixtures/tokenizers; ones like Gemma's, Phi-4's and
+OLMo 2's are trained here on the demo corpus. Random texts are compared in every respect by the functions of test_tokenizer.py.
 """
 import json
 import os
@@ -11,12 +11,11 @@ from functools import lru_cache
 
 import pytest
 from test_byte_level import CORPUS, added, byte_level, byte_level_texts, made_texts, settled
-from test_tokenizer import (DATA, compare_decoding, compare_with_sentencepiece, compare_with_tokenizers, fuzz_texts, report,
-                            request_texts, require, run_tool, spans_spell_their_pieces, walked_spans)  # fmt: skip
+from test_tokenizer import (TOKENIZERS, compare_decoding, compare_with_sentencepiece, compare_with_tokenizers, fuzz_texts, report,
+                            request_texts, run_tool, spans_spell_their_pieces, walked_spans)  # fmt: skip
 
 tokenizers = pytest.importorskip("tokenizers")
 
-REAL = DATA / "tokenizers"
 CL100K = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+")
 CL100K_POSSESSIVE = (r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]++[\r\n]*|\s*[\r\n]|\s+(?!\S)|\s+")
 
@@ -55,7 +54,7 @@ def decomposed_texts(count):
 
 def check_published(name, folder, texts):
     """Random texts in every respect, and the ids of request texts."""
-    file = require(folder / "tokenizer.json")
+    file = folder / "tokenizer.json"
     spec = json.loads(file.read_text(encoding="utf-8"))
     tokenizer = tokenizers.Tokenizer.from_str(json.dumps({**spec, "post_processor": None}))  # all it does here is to trim offsets
     normalizes = tokenizer.normalizer is not None
@@ -69,7 +68,7 @@ def check_published(name, folder, texts):
 
 @pytest.mark.parametrize("name", ["gpt2", "gpt-neox-20b", "qwen2"])
 def test_published_vocabularies_have_the_ids_spans_and_text_of_tokenizers(name):
-    file, tokenizer = check_published(name, REAL / name, made_texts(700))
+    file, tokenizer = check_published(name, TOKENIZERS / name, made_texts(700))
     special = {id for id, token in tokenizer.get_added_tokens_decoder().items() if token.special}
     compare_decoding(name, file, tokenizer.get_vocab_size(),
                      lambda ids: tokenizer.decode([id for id in ids if id not in special], skip_special_tokens=False))  # fmt: skip
@@ -77,7 +76,7 @@ def test_published_vocabularies_have_the_ids_spans_and_text_of_tokenizers(name):
 
 @pytest.mark.parametrize("name", ["gpt-neox-20b", "qwen2"])
 def test_texts_that_are_not_composed_have_the_ids_of_tokenizers_and_spans_of_whole_characters(name):
-    file = require(REAL / name / "tokenizer.json")
+    file = TOKENIZERS / name / "tokenizer.json"
     tokenizer = tokenizers.Tokenizer.from_file(str(file))
     texts = decomposed_texts(1600)
     assert sum(unicodedata.normalize("NFC", text) != text for text in texts) > 500
@@ -89,10 +88,10 @@ def test_texts_that_are_not_composed_have_the_ids_of_tokenizers_and_spans_of_who
            [(text, ours["spans"]) for text, ours in zip(texts, answers) if not spans_spell_their_tokens(tokenizer, text, ours["ids"], ours["spans"])])
 
 
-@pytest.mark.parametrize("version", ["v1", "v3"])
+@pytest.mark.parametrize("version", ["v0.1", "v0.3"])
 def test_mistrals_models_have_the_ids_spans_and_text_of_sentencepiece(version):
     sentencepiece = pytest.importorskip("sentencepiece")
-    file = require(REAL / "mistral" / f"tokenizer.model.{version}")
+    file = TOKENIZERS / f"mistral-7b-{version}.model"
     processor = sentencepiece.SentencePieceProcessor(model_file=str(file))
     spans_are_right = lambda text, ids, spans: spans == walked_spans(processor, text)
     compare_with_sentencepiece(f"Mistral {version}", processor, file, fuzz_texts(600), spans_are_right)
@@ -127,8 +126,8 @@ def write_vocab_and_merges(spec, folder):
 def test_vocab_and_merges_have_the_ids_of_transformers(name, tmp_path):
     os.environ["HF_HUB_OFFLINE"] = "1"
     transformers = pytest.importorskip("transformers")
-    write_vocab_and_merges(json.loads(require(REAL / name / "tokenizer.json").read_text(encoding="utf-8")), tmp_path)
-    shutil.copy(REAL / name / "tokenizer_config.json", tmp_path)
+    write_vocab_and_merges(json.loads((TOKENIZERS / name / "tokenizer.json").read_text(encoding="utf-8")), tmp_path)
+    shutil.copy(TOKENIZERS / name / "tokenizer_config.json", tmp_path)
     theirs = transformers.AutoTokenizer.from_pretrained(tmp_path)
     texts = made_texts(500) + decomposed_texts(500) + request_texts()[::10]
     compare_ids(f"{name}, vocab.json", tmp_path, texts, theirs(texts)["input_ids"], [None] * len(texts))
@@ -137,26 +136,28 @@ def test_vocab_and_merges_have_the_ids_of_transformers(name, tmp_path):
 def test_added_tokens_of_older_files_have_the_ids_of_transformers(tmp_path):
     """As GPT-J has them: tokens behind the vocabulary, named in added_tokens.json."""
     transformers = pytest.importorskip("transformers")
-    write_vocab_and_merges(json.loads(require(REAL / "gpt2" / "tokenizer.json").read_text(encoding="utf-8")), tmp_path)
-    extra = {f"<|extratoken_{i}|>": 50256 + i for i in range(1, 144)}
+    spec = json.loads((TOKENIZERS / "gpt2" / "tokenizer.json").read_text(encoding="utf-8"))
+    write_vocab_and_merges(spec, tmp_path)
+    size = len(spec["model"]["vocab"])
+    extra = {f"<|extratoken_{i}|>": size + i for i in range(143)}
     end = {"content": "<|endoftext|>", "lstrip": False, "normalized": True, "rstrip": False, "single_word": False}
     names = {"bos_token": end, "eos_token": end, "unk_token": end}
     for file, content in {"added_tokens.json": extra, "special_tokens_map.json": names,
                           "tokenizer_config.json": {"tokenizer_class": "GPT2Tokenizer", **names}}.items():  # fmt: skip
         (tmp_path / file).write_text(json.dumps(content))
     theirs = transformers.AutoTokenizer.from_pretrained(tmp_path)
-    texts = [f"{text}<|extratoken_{1 + i % 143}|> {text}<|endoftext|>" for i, text in enumerate(made_texts(300))]
+    texts = [f"{text}<|extratoken_{i % 143}|> {text}<|endoftext|>" for i, text in enumerate(made_texts(300))]
     compare_ids("GPT-J's files", tmp_path, texts, theirs(texts)["input_ids"], [None] * len(texts))
-    assert run_tool(tmp_path, [[50256, 50257, 50399, 50400, 99999]])[0]["text"] == "<|extratoken_1|><|extratoken_143|>"
+    assert run_tool(tmp_path, [[size - 1, size, size + 142, size + 143, 99999]])[0]["text"] == "<|extratoken_0|><|extratoken_142|>"
 
 
 @pytest.mark.parametrize("prefix", ["legacy", "first", "never"])
 def test_added_tokens_beside_mistrals_model_split_the_text_into_stretches(prefix, tmp_path):
     """Each stretch between added tokens has the ids that sentencepiece gives it, with its dummy prefix or without."""
     sentencepiece = pytest.importorskip("sentencepiece")
-    shutil.copy(require(REAL / "mistral" / "tokenizer.model.v3"), tmp_path / "tokenizer.model")
+    shutil.copy(TOKENIZERS / "mistral-7b-v0.3.model", tmp_path / "tokenizer.model")
     processor = sentencepiece.SentencePieceProcessor(model_file=str(tmp_path / "tokenizer.model"))
-    ids_of = {"<s>": 1, "</s>": 2, "[INST]": 3, "[/INST]": 4, "<|more|>": 32768}
+    ids_of = {"<s>": 1, "</s>": 2, "[INST]": 3, "[/INST]": 4, "<|more|>": processor.vocab_size()}
     decoder = {id: {"content": token, "special": True, "lstrip": False, "rstrip": False} for token, id in ids_of.items()}
     options = {"legacy": {"legacy": True}, "first": {"legacy": False}, "never": {"add_prefix_space": False}}[prefix]
     (tmp_path / "tokenizer_config.json").write_text(json.dumps({"added_tokens_decoder": decoder, **options}))

@@ -15,7 +15,7 @@ PROMPTS = {
         "Piranha Games, created in",
         "  Two spaces, a naïve café and 日本",
     ],
-    "tinystories": ["Once upon a time", "Lily and her mom went to the", "The big dog said", "One day, a naïve"],
+    "tied_head_stored": ["Once upon a time", "Lily and her mom went to the", "One day, a naïve"],
 }
 
 

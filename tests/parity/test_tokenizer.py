@@ -16,17 +16,13 @@ import pytest
 tokenizers = pytest.importorskip("tokenizers")
 
 ROOT = Path(__file__).parents[2]
-DATA = ROOT.parent / "shared" / "data"
+FIXTURES = ROOT / "tests" / "fixtures"
+TOKENIZERS = FIXTURES / "tokenizers"
+DEMO = ROOT / "data" / "demo-model"
 BINARY = Path(os.environ.get("LANCET_BUILD", ROOT / "build")) / "tests" / "tokenize_lines"
-MODELS = ["demo", "tinystories-hf-656k"]
+FOLDERS = {"demo": DEMO, "joined words": TOKENIZERS / "joined-words"}
 SEED = 20240521
 FULL = bool(os.environ.get("LANCET_TEST_FULL"))
-
-
-def require(path):
-    if not path.exists():
-        pytest.skip(f"{path} is absent")
-    return path
 
 
 def strings_in(value):
@@ -42,7 +38,7 @@ def strings_in(value):
 
 @lru_cache(maxsize=None)
 def request_texts():
-    files = sorted(require(DATA / "requests").glob("*.json"))
+    files = [ROOT / "data" / "requests" / "demo.json", *sorted((FIXTURES / "requests").glob("**/*.json"))]
     texts = sorted({text for file in files for text in strings_in(json.loads(file.read_text(encoding="utf-8")))})
     return texts if FULL else texts[::8]
 
@@ -73,7 +69,7 @@ def fuzz_texts(count):
 
 def run_tool(model, lines, *options):
     text = "".join(json.dumps(line) + "\n" for line in lines)
-    done = subprocess.run([require(BINARY), model, *options], input=text, capture_output=True, text=True, encoding="utf-8", check=True)
+    done = subprocess.run([BINARY, model, *options], input=text, capture_output=True, text=True, encoding="utf-8", check=True)
     answers = [json.loads(line) for line in done.stdout.split("\n") if line]
     assert len(answers) == len(lines)
     return answers
@@ -142,21 +138,21 @@ def compare_decoding(name, model, vocab_size, decode):
     report(f"{name} decode of random ids", len(lists), mismatches)
 
 
-@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("model", FOLDERS)
 def test_request_texts_have_the_ids_spans_and_text_of_tokenizers(model):
-    file = require(DATA / "models" / model / "tokenizer.json")
+    file = FOLDERS[model] / "tokenizer.json"
     compare_with_tokenizers(model, tokenizers.Tokenizer.from_file(str(file)), file.parent, request_texts())
 
 
-@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("model", FOLDERS)
 def test_random_texts_have_the_ids_spans_and_text_of_tokenizers(model):
-    file = require(DATA / "models" / model / "tokenizer.json")
+    file = FOLDERS[model] / "tokenizer.json"
     compare_with_tokenizers(model, tokenizers.Tokenizer.from_file(str(file)), file.parent, fuzz_texts(10000))
 
 
-@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("model", FOLDERS)
 def test_random_ids_decode_as_in_tokenizers(model):
-    file = require(DATA / "models" / model / "tokenizer.json")
+    file = FOLDERS[model] / "tokenizer.json"
     tokenizer = tokenizers.Tokenizer.from_file(str(file))
     special = {id for id, token in tokenizer.get_added_tokens_decoder().items() if token.special}
 
@@ -167,14 +163,11 @@ def test_random_ids_decode_as_in_tokenizers(model):
 
 
 def test_request_and_random_texts_have_the_ids_of_transformers():
-    # Only the demo model: for tokenizer_class LlamaTokenizer (tinystories) transformers 5 does not run the file's pipeline but
-    # builds its own (Metaspace, prepend_scheme first), which differs from the file on white space and unknown characters.
     os.environ["HF_HUB_OFFLINE"] = "1"
     transformers = pytest.importorskip("transformers")
-    folder = require(DATA / "models" / "demo")
     texts = request_texts() + fuzz_texts(10000)
-    expected = transformers.AutoTokenizer.from_pretrained(folder)(texts)["input_ids"]
-    mismatches = [(text, ours, ids) for text, ours, ids in zip(texts, run_tool(folder, texts), expected) if ours.get("ids") != ids]
+    expected = transformers.AutoTokenizer.from_pretrained(DEMO)(texts)["input_ids"]
+    mismatches = [(text, ours, ids) for text, ours, ids in zip(texts, run_tool(DEMO, texts), expected) if ours.get("ids") != ids]
     report("demo ids (transformers)", len(texts), mismatches)
 
 
@@ -227,7 +220,7 @@ DRIFTING = {"no unknown token", "some bytes missing"}
 
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_variants_of_the_demo_tokenizer_have_the_ids_spans_and_text_of_tokenizers(variant, tmp_path):
-    spec = json.loads(require(DATA / "models" / "demo" / "tokenizer.json").read_text(encoding="utf-8"))
+    spec = json.loads((DEMO / "tokenizer.json").read_text(encoding="utf-8"))
     VARIANTS[variant](spec)
     file = tmp_path / "tokenizer.json"
     file.write_text(json.dumps(spec), encoding="utf-8")
@@ -288,18 +281,17 @@ def compare_with_sentencepiece(name, processor, file, texts, spans_are_right):
     compare_decoding(name, file, processor.vocab_size(), decode)
 
 
-@pytest.mark.parametrize("model", ["tokenizers/llama2/tokenizer.model", "models/demo/tokenizer.model"])
-def test_sentencepiece_models_have_the_ids_spans_and_text_of_sentencepiece(model):
+@pytest.mark.parametrize("file", [TOKENIZERS / "mistral-7b-v0.1.model", DEMO / "tokenizer.model"], ids=["mistral", "demo"])
+def test_sentencepiece_models_have_the_ids_spans_and_text_of_sentencepiece(file):
     sentencepiece = pytest.importorskip("sentencepiece")
-    file = require(DATA / model)
     processor = sentencepiece.SentencePieceProcessor(model_file=str(file))
-    compare_with_sentencepiece(model, processor, file, fuzz_texts(10000) + request_texts(),
+    compare_with_sentencepiece(file.name, processor, file, fuzz_texts(10000) + request_texts(),
                                lambda text, ids, spans: spans == walked_spans(processor, text))
 
 
 def test_a_model_that_removes_white_space_has_the_ids_spans_and_text_of_sentencepiece():
     sentencepiece = pytest.importorskip("sentencepiece")
-    file = require(DATA / "models" / "stories260K" / "tok512.model")
+    file = TOKENIZERS / "stories260k.model"
     processor = sentencepiece.SentencePieceProcessor(model_file=str(file))
     compare_with_sentencepiece(
         "stories260K", processor, file, fuzz_texts(10000) + request_texts(),

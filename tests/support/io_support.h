@@ -91,8 +91,4 @@ inline void expect_says(const std::string& message, const std::vector<std::strin
     EXPECT_NE(message.find(part), std::string::npos) << "'" << part << "' is not in: " << message;
 }
 
-inline std::filesystem::path shared_model(std::string_view name) {
-  return std::filesystem::path(LANCET_SOURCE_DIR "/../shared/data/models") / name;
-}
-
 }  // namespace lancet::testing

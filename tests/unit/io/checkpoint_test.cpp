@@ -245,17 +245,13 @@ TEST_F(CacheTest, SaysWhichLinkedFileIsGone) {
   expect_says(cache_refusal(), {"abc/model.safetensors", "No such file", "symbolic link"});
 }
 
-TEST(Checkpoint, OpensTheSharedModels) {
-  for (const auto& [name, tensors, bytes] : {std::tuple{"demo", 75, 14688768}, {"tinystories-hf-656k", 21, 2624000}}) {
-    const fs::path folder = shared_model(name);
-    if (!fs::exists(folder)) GTEST_SKIP() << folder << " is absent";
-    const auto checkpoint = Checkpoint::open(folder);
-    EXPECT_EQ(checkpoint.tensor_names().size() + 1, static_cast<size_t>(tensors))
-        << "the header counts __metadata__ too";
-    EXPECT_EQ(checkpoint.tensor_bytes(), static_cast<uint64_t>(bytes));
-    EXPECT_EQ(checkpoint.shards().front().metadata().at("format"), "pt");
-    EXPECT_EQ(checkpoint.content_hash(), Checkpoint::open(folder).content_hash());
-  }
+TEST(Checkpoint, OpensTheDemoModel) {
+  const fs::path folder = LANCET_SOURCE_DIR "/data/demo-model";
+  const auto checkpoint = Checkpoint::open(folder);
+  EXPECT_EQ(checkpoint.tensor_names().size(), 74U);
+  EXPECT_EQ(checkpoint.tensor_bytes(), 14688768U);
+  EXPECT_EQ(checkpoint.shards().front().metadata().at("format"), "pt");
+  EXPECT_EQ(checkpoint.content_hash(), Checkpoint::open(folder).content_hash());
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// The public data sets that lie beside the project, where they do.
+// The first records of public data sets, as their authors wrote them (tests/fixtures/requests/public).
 #include "lancet/requests/request.h"
 #include "support/core_support.h"
 #include "support/request_text.h"
@@ -19,15 +19,13 @@ struct PublicFile {
   const char* name;
   const char* format;
   size_t requests;
-  int64_t skipped;
   const char* first;
 };
 
-TEST(PublicRequestFiles, AreReadAsTheirReadmeCounts) {
-  const std::filesystem::path folder = std::filesystem::path(LANCET_SOURCE_DIR) / "../shared/data/requests";
-  if (!std::filesystem::exists(folder)) GTEST_SKIP() << folder << " is absent";
+TEST(PublicRequestFiles, AreReadAsTheyArePublished) {
+  const std::filesystem::path folder = LANCET_SOURCE_DIR "/tests/fixtures/requests/public";
   const PublicFile files[] = {
-      {"counterfact-edit.json", "flat", 10000, 0, R"(id: 0
+      {"counterfact-edit.json", "flat", 20, R"(id: 0
 subject: Danielle Darrieux
 prompt: The mother tongue of <Danielle Darrieux> is
 target: English
@@ -35,7 +33,7 @@ true: French
 paraphrase: Where Danielle Darrieux is from, people speak the language of
 neighbor: Michel Rocard is a native speaker of
 )"},
-      {"counterfact-train.json", "flat", 10000, 0, R"(id: 2
+      {"counterfact-train.json", "flat", 20, R"(id: 2
 subject: Toko Yasuda
 prompt: <Toko Yasuda>, the
 target: piano
@@ -43,15 +41,7 @@ true: guitar
 paraphrase: Toko Yasuda is incredible at
 neighbor: John Lennon performs on the
 )"},
-      {"zsre_mend_train-1k.json", "zsre", 998, 2, R"(id: 0
-subject: UniFirst
-prompt: What is the product made by <UniFirst>?
-target: unmanned aircraft
-true: uniform
-paraphrase: What will be the product of UniFirst?
-locality nq: nq question: john goodman's character in the big lebowski -> Walter Sobchak
-)"},
-      {"knowedit-zsre-test.json", "flat", 1304, 0, R"(id: 0
+      {"knowedit-zsre-test.json", "flat", 12, R"(id: 0
 subject: Epaspidoceras
 prompt: Which family does <Epaspidoceras> belong to?
 target: Noctuidae
@@ -61,7 +51,7 @@ locality Relation_Specificity: The taxon rank of Epaspidoceras is -> genus
 locality Relation_Specificity: Epaspidoceras taxon rank -> genus
 portability Reasoning: What is the common name for the family Epaspidoceras belongs to? -> Owlet moths
 )"},
-      {"known_1000.json", "known", 1209, 0, R"(id: 0
+      {"known_1000.json", "known", 20, R"(id: 0
 subject: Vinson Massif
 prompt: <Vinson Massif> is located in the continent of
 target: Antarctica
@@ -73,12 +63,9 @@ relation: P30
     const RequestFile read = load_public(folder / file.name, "auto");
     EXPECT_EQ(read.format, file.format);
     EXPECT_EQ(read.requests.size(), file.requests);
-    EXPECT_EQ(read.skipped.count, file.skipped);
+    EXPECT_EQ(read.skipped.count, 0);
     EXPECT_EQ(text_of(read.requests.front()), file.first);
   }
-  const std::vector<EditRequest> in_truth = load_public(folder / "zsre_mend_train-1k.json", "zsre-true").requests;
-  EXPECT_EQ(in_truth.size(), 1000U);
-  EXPECT_EQ(in_truth.front().target, "uniform");
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Tokenisation as public codes do it, on Llama-2's own tokenizer where it is there, and what values make of it.
+// Tokenisation as public codes do it, on the first merges of Mistral's tokenizer, and what values make of it.
 #include <gtest/gtest.h>
 #include <torch/types.h>
 
@@ -15,9 +15,11 @@ namespace {
 using testing::TinyModel;
 using Ids = std::vector<TokenId>;
 
-/// "The mother tongue of Danielle Darrieux is" by Llama-2's tokenizer with BOS.
-const Ids kPrompt{1, 450, 5637, 26820, 310, 8432, 280, 7335, 2546, 1314, 338};
-constexpr int64_t kSubjectLast = 9;
+/// "The mother tongue of Danielle Darrieux is" by that tokenizer with BOS.
+const Ids kPrompt{1, 415, 290, 1039, 261, 566, 441, 302, 384, 276, 755, 291, 384, 283, 373, 1760, 1554, 349};
+constexpr int64_t kSubjectLast = 16;
+const Ids kParis{367, 283, 278};
+const Ids kNameBeforeLast{318, 263, 490, 1778, 1133, 1783, 1009, 412};  ///< " Sergey Prokofie", of " Sergey Prokofiev"
 
 EditRequest request_for(const std::string& target) {
   EditRequest request;
@@ -34,66 +36,62 @@ Ids joined(Ids ids, const Ids& more) {
 }
 
 /// Expected ids: sentencepiece's own program, on the texts that the public codes build.
-struct Llama2Compat : public ::testing::Test {
-  void SetUp() override {
-    const std::filesystem::path model =
-        std::filesystem::path(LANCET_SOURCE_DIR).parent_path() / "shared/data/tokenizers/llama2/tokenizer.model";
-    if (!std::filesystem::exists(model)) GTEST_SKIP() << model << " is absent";
-    tokenizer = open_sentencepiece_tokenizer(model, {});
-  }
+struct SentencePieceCompat : public ::testing::Test {
   PreparedRequest prepare(const std::string& target, Compat compat) const {
     return prepare_requests(*tokenizer, std::vector{request_for(target)}, std::vector<std::string>{"{}", "I know. {}"},
                             compat)[0];
   }
-  std::unique_ptr<Tokenizer> tokenizer;
+  std::unique_ptr<Tokenizer> tokenizer =
+      open_sentencepiece_tokenizer(LANCET_SOURCE_DIR "/tests/fixtures/tokenizers/mistral-7b-v0.1.model", {});
 };
 
-TEST_F(Llama2Compat, WithoutItTheTargetContinuesThePrompt) {
+TEST_F(SentencePieceCompat, WithoutItTheTargetContinuesThePrompt) {
   const PreparedRequest prepared = prepare("Paris", Compat::kNone);
-  EXPECT_EQ(prepared.target, Ids{3681});
-  EXPECT_EQ(prepared.rows[0].ids, kPrompt);
+  EXPECT_EQ(prepared.target, kParis);
+  EXPECT_EQ(prepared.rows[0].ids, joined(kPrompt, {367, 283}));
   EXPECT_EQ(prepared.rows[0].lookup, kSubjectLast);
-  EXPECT_EQ(prepare("Sergey Prokofiev", Compat::kNone).rows[0].ids, joined(kPrompt, {19068, 29891, 1019, 29895, 974}));
+  EXPECT_EQ(prepare("Sergey Prokofiev", Compat::kNone).rows[0].ids, joined(kPrompt, kNameBeforeLast));
 }
 
-TEST_F(Llama2Compat, OfEasyEditKeepsTheLoneSpaceSymbol) {
+TEST_F(SentencePieceCompat, OfEasyEditKeepsTheLoneSpaceSymbol) {
   const PreparedRequest paris = prepare("Paris", Compat::kEasyEdit);
-  EXPECT_EQ(paris.target, (Ids{29871, 3681}));
-  EXPECT_EQ(paris.rows[0].ids, kPrompt);  // so the subject's last token is to predict the lone symbol
+  EXPECT_EQ(paris.target, joined({1759}, kParis));
+  EXPECT_EQ(paris.rows[0].ids,
+            joined(kPrompt, {367, 283}));  // so the subject's last token is to predict the lone symbol
   const PreparedRequest name = prepare("Sergey Prokofiev", Compat::kEasyEdit);
-  EXPECT_EQ(name.target, (Ids{29871, 19068, 29891, 1019, 29895, 974, 10384}));
-  EXPECT_EQ(name.rows[0].ids, joined(kPrompt, {19068, 29891, 1019, 29895, 974}));
-  EXPECT_EQ(prepare("1998", Compat::kEasyEdit).target, (Ids{259, 29896, 29929, 29929, 29947}));
+  EXPECT_EQ(name.target, joined(joined({1759}, kNameBeforeLast), {1782}));
+  EXPECT_EQ(name.rows[0].ids, joined(kPrompt, kNameBeforeLast));
+  EXPECT_EQ(prepare("1998", Compat::kEasyEdit).target, (Ids{259, 1794, 1828, 1828, 1837}));
 }
 
-TEST_F(Llama2Compat, OfMemitDropsItAndGluesTheDecodedTextToThePrompt) {
-  EXPECT_EQ(prepare("Paris", Compat::kMemit).target, Ids{3681});
-  EXPECT_EQ(prepare("1998", Compat::kMemit).target, (Ids{29896, 29929, 29929, 29947}));
+TEST_F(SentencePieceCompat, OfMemitDropsItAndGluesTheDecodedTextToThePrompt) {
+  EXPECT_EQ(prepare("Paris", Compat::kMemit).target, kParis);
+  EXPECT_EQ(prepare("1998", Compat::kMemit).target, (Ids{1794, 1828, 1828, 1837}));
   const PreparedRequest name = prepare("Sergey Prokofiev", Compat::kMemit);
-  EXPECT_EQ(name.target, (Ids{19068, 29891, 1019, 29895, 974, 10384}));
-  Ids glued(kPrompt.begin(), kPrompt.end() - 1);  // "... isSergey Prokof"
-  EXPECT_EQ(name.rows[0].ids, joined(glued, {338, 1748, 479, 29891, 1019, 29895, 974}));
+  EXPECT_EQ(name.target, joined(kNameBeforeLast, {1782}));
+  Ids glued(kPrompt.begin(), kPrompt.end() - 1);  // "... isSergey Prokofie"
+  EXPECT_EQ(name.rows[0].ids, joined(glued, {349, 1789, 263, 490, 1778, 1133, 1783, 1009, 412}));
 }
 
-TEST_F(Llama2Compat, CountsTokensUpToTheSubjectsEnd) {
+TEST_F(SentencePieceCompat, CountsTokensUpToTheSubjectsEnd) {
   for (const Compat compat : {Compat::kMemit, Compat::kEasyEdit}) {
     const PreparedRequest prepared = prepare("Paris", compat);
     for (const auto* places : {&prepared.prompts, &prepared.rows}) {
       EXPECT_EQ((*places)[0].lookup, kSubjectLast);
       EXPECT_EQ((*places)[1].lookup, kSubjectLast + 3);
     }
-    EXPECT_EQ(prepared.drift.lookup, 5);
+    EXPECT_EQ(prepared.drift.lookup, 9);
   }
 }
 
-TEST_F(Llama2Compat, RefusesLabelsBeforeTheSubjectsEnd) {
+TEST_F(SentencePieceCompat, RefusesLabelsBeforeTheSubjectsEnd) {
   EditRequest request = request_for("Paris");
   request.prompt = fill_prompt("The mother tongue of {}", request.subject, "request");
   const auto prepare_it = [&] {
     prepare_requests(*tokenizer, std::vector{request}, std::vector<std::string>{"{}"}, Compat::kEasyEdit);
   };
   EXPECT_TRUE(
-      testing::contains(testing::error_of<ConfigError>(prepare_it), {"request 0", "editor.compat", "2 labels"}));
+      testing::contains(testing::error_of<ConfigError>(prepare_it), {"request 0", "editor.compat", "4 labels"}));
 }
 
 TEST(LocateByCount, CountsTheTokensOfTheTextUpToTheSubjectsEnd) {
