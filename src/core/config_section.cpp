@@ -239,6 +239,12 @@ bool ConfigSection::is_map(std::string_view key) {
   return given != nullptr && given->kind == Kind::kMap;
 }
 
+std::optional<int64_t> ConfigSection::integer_or_auto(std::string_view key, ConfigRange<int64_t> range) {
+  if (is_auto(key)) return std::nullopt;
+  return state_->read<int64_t>(key, std::nullopt, cat(kAuto, " or an integer", range_text(range)),
+                               [&](const ConfigTree& value, std::string&) { return parse_number(value, range); });
+}
+
 std::optional<double> ConfigSection::number_or_auto(std::string_view key, ConfigRange<double> range) {
   if (is_auto(key)) return std::nullopt;
   return state_->read<double>(key, std::nullopt, cat(kAuto, " or a number", range_text(range)),

@@ -129,7 +129,7 @@ JobWork edit_work(const JobConfig& job, const ModelConfig& config, const WorkTex
       work.values_at = first_step_layer(config, values->site, work.steps_from) - 1;
     }
     work.value_batch = values->batch;
-    work.value_steps = values->steps;
+    work.value_steps = values->most_steps();
     work.values = in_groups(work.values, values->contexts_per_step);
   }
   return work;
@@ -204,7 +204,7 @@ JobWork typical_work(const RunOptions& run, const ModelConfig& config, std::vect
   work.values.prefix_tokens += kAssumedContextTokens;
   work.optimizes_values = !work.edited_layers.empty();
   if (work.optimizes_values) work.steps_from = work.edited_layers.back();
-  work.value_steps = ValueOptions().steps;
+  work.value_steps = ValueOptions().most_steps();
   work.evaluation = assumed_evaluation(work.requests, kAssumedPrompt);
   assumptions.push_back(cat("assumed: MEMIT of ", work.requests, " requests at layers ", work.edited_layers.front(),
                             "-", work.edited_layers.back(), ", ", work.values.contexts, " contexts, statistics over ",

@@ -48,6 +48,10 @@ std::optional<double> read_given(ConfigSection& section, const NumberOption& opt
   return section.number(option.key, option.range);
 }
 
+std::optional<int64_t> read_or_auto(ConfigSection& section, const IntegerOption& option) {
+  return section.integer_or_auto(option.key, option.range);
+}
+
 std::optional<double> read_or_auto(ConfigSection& section, const NumberOption& option) {
   return section.number_or_auto(option.key, option.range);
 }

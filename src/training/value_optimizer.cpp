@@ -78,7 +78,7 @@ class BatchOptimizer {
     size_t n_active = requests_.size();
     for (int64_t step = 1;; ++step) {
       measure();
-      const std::vector<int64_t> left = step == options_.steps ? std::vector<int64_t>{} : unfinished();
+      const std::vector<int64_t> left = step == options_.most_steps() ? std::vector<int64_t>{} : unfinished();
       note_step(static_cast<int64_t>(n_active - left.size()));
       if (left.empty()) break;
       if (left.size() < n_active) set_active(left);
@@ -166,7 +166,9 @@ class BatchOptimizer {
     if (!std::isfinite(loss.total)) throw bad_loss(request, loss.total);
     result_.losses[request].push_back(loss);
     predicted_steps_[request] = missed_tokens == 0 ? predicted_steps_[request] + 1 : 0;
-    is_done_[request] = is_low(result_.losses[request]) || (is_predicted(request) && loss.kl <= kPredictedKl) ? 1 : 0;
+    const std::vector<double> means = mean_losses(result_.losses[request]);
+    const bool is_found = is_low(means) || (is_predicted(request) && loss.kl <= kPredictedKl);
+    is_done_[request] = is_found || (!options_.steps && !still_falls(means)) ? 1 : 0;
   }
 
   /// The first loss is the model's own.
@@ -176,14 +178,18 @@ class BatchOptimizer {
     return NumericError(cat(what, ". Lower editor.values.lr: ", options_.lr, ", or set run.dtype: f32"));
   }
 
-  /// By the mean over the last steps that saw every context once.
-  bool is_low(const std::vector<ValueLoss>& losses) const {
-    if (losses.size() < batch_.groups()) return false;
-    double sum = 0;
-    for (auto loss = losses.end() - static_cast<int64_t>(batch_.groups()); loss != losses.end(); ++loss)
-      sum += loss->total;
-    return sum < options_.stop_loss * static_cast<double>(batch_.groups());
+  /// At each step but the first ones the mean over the last steps that saw every context once.
+  std::vector<double> mean_losses(const std::vector<ValueLoss>& losses) const {
+    std::vector<double> means;
+    for (size_t end = batch_.groups(); end <= losses.size(); ++end) {
+      double sum = 0;
+      for (size_t step = end - batch_.groups(); step < end; ++step) sum += losses[step].total;
+      means.push_back(sum / static_cast<double>(batch_.groups()));
+    }
+    return means;
   }
+
+  bool is_low(const std::vector<double>& means) const { return !means.empty() && means.back() < options_.stop_loss; }
 
   /// In every context, as far as the last steps that saw each once say.
   bool is_predicted(size_t request) const { return predicted_steps_[request] >= batch_.groups(); }

@@ -16,7 +16,7 @@ namespace lancet {
 namespace {
 
 /// Raised when the file or what is optimised changes.
-constexpr SealedFormat kFormat{"lancet-values-5"};
+constexpr SealedFormat kFormat{"lancet-values-6"};
 constexpr int64_t kLossParts = 4;
 constexpr const char* kBatchFact = "batch";
 
@@ -58,7 +58,7 @@ std::filesystem::path ValueStore::file(const std::vector<const PreparedRequest*>
   const ValueOptions& options = setting.options;
   ContentHash hash;
   hash.add(kFormat.name).add(kVersion).add(setting.weights_key).add(setting.layer);
-  hash.add(options.steps).add(options.contexts_per_step);
+  hash.add(options.steps.value_or(0)).add(options.contexts_per_step);
   hash.add(static_cast<int64_t>(options.site)).add(static_cast<int64_t>(options.stop));
   for (const double option :
        {options.lr, options.weight_decay, options.clamp, options.kl, options.stop_loss, options.nll_factor})

@@ -42,7 +42,7 @@ class ValueRun {
     std::vector<Tensor> parts(own.size());
     sharing_.communicator.together(kStage, [&] {
       progress_.emplace(kStage, count_own_rows(sharing_.communicator, batches), "requests");
-      progress_->measure_by("step", static_cast<int64_t>(own.size()) * options_.steps);
+      progress_->measure_by("step", static_cast<int64_t>(own.size()) * options_.most_steps());
       check_step_graphs(model_.config(), model_.placement(), layer_);
       const auto run_one = [&](int64_t i) {
         parts[static_cast<size_t>(i)] = run_batch(batches[own[static_cast<size_t>(i)]]);
@@ -89,10 +89,10 @@ class ValueRun {
     whole_.batching = all;
   }
 
-  /// Of each request its norms, its number of losses, and these: [N, 3 + 4 * steps] f64.
+  /// Of each request its norms, its number of losses, and these: [N, 3 + 4 * most steps] f64.
   Tensor to_records(const std::vector<int64_t>& indices) const {
     Tensor records_NX =
-        torch::zeros({static_cast<int64_t>(indices.size()), 3 + kLossParts * options_.steps}, torch::kDouble);
+        torch::zeros({static_cast<int64_t>(indices.size()), 3 + kLossParts * options_.most_steps()}, torch::kDouble);
     for (size_t i = 0; i < indices.size(); ++i) {
       const size_t place = static_cast<size_t>(indices[i]);
       double* at = records_NX.mutable_data_ptr<double>() + static_cast<int64_t>(i) * records_NX.size(1);
@@ -123,7 +123,7 @@ class ValueRun {
     if (store() != nullptr) values = store()->load(batch, setting());
     if (values) {
       values->batching.resumed = static_cast<int64_t>(batch.size());
-      progress_->expect_pieces(-options_.steps);
+      progress_->expect_pieces(-options_.most_steps());
       progress_->skip(values->batching.resumed);
     } else {
       values = optimize(batch);
@@ -144,7 +144,7 @@ class ValueRun {
         progress_->advance_pieces();
         progress_->advance(more);
       });
-      progress_->advance_pieces(options_.steps - steps);  // that stop_loss spared
+      progress_->advance_pieces(options_.most_steps() - steps);  // that were not needed
       return values;
     } catch (const std::exception& error) {
       if (!is_out_of_memory(error)) throw;
@@ -161,7 +161,7 @@ class ValueRun {
 
   Tensor run_halves(const std::vector<int64_t>& indices) {
     log_warning(cat("values: not enough memory for ", indices.size(), " requests together: trying half as many"));
-    progress_->expect_pieces(options_.steps);  // two batches in place of one
+    progress_->expect_pieces(options_.most_steps());  // two batches in place of one
     {
       const std::lock_guard lock(mutex_);
       ++whole_.batching.halvings;
@@ -204,7 +204,7 @@ class ValueRun {
 
 ValueOptions parse_value_options(ConfigSection section, const ValueOptions& defaults) {
   ValueOptions options = defaults;
-  options.steps = read(section, ValuesSpec::kSteps);
+  options.steps = read_or_auto(section, ValuesSpec::kSteps);
   options.lr = read(section, ValuesSpec::kLr);
   options.weight_decay = read(section, ValuesSpec::kWeightDecay);
   options.clamp = read(section, ValuesSpec::kClamp);
@@ -215,6 +215,14 @@ ValueOptions parse_value_options(ConfigSection section, const ValueOptions& defa
   if (options.site == ValueSite::kMlpAndAttnOut) options.nll_factor = read(section, ValuesSpec::kNllFactor);
   section.finish();
   return options;
+}
+
+bool still_falls(std::span<const double> losses) {
+  constexpr auto kWatched = static_cast<size_t>(AutomaticSteps::kWatched);
+  if (losses.size() < 2 * kWatched) return true;
+  const auto watched = losses.end() - kWatched;
+  return *std::min_element(watched, losses.end()) <
+         (1 - AutomaticSteps::kLeastFall) * *std::min_element(losses.begin(), watched);
 }
 
 ValueSite site_in(const ModelConfig& config, ValueSite site) {

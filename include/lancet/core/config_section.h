@@ -54,6 +54,7 @@ class ConfigSection {
   /// Whether it is a map, where other things than maps would do too.
   bool is_map(std::string_view key);
   /// nullopt: is_auto().
+  std::optional<int64_t> integer_or_auto(std::string_view key, ConfigRange<int64_t> range);
   std::optional<double> number_or_auto(std::string_view key, ConfigRange<double> range);
   std::optional<std::vector<int64_t>> integers_or_auto(std::string_view key, ConfigRange<int64_t> range);
   bool boolean(std::string_view key, std::optional<bool> fallback = {});

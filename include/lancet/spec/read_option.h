@@ -25,6 +25,7 @@ std::optional<int64_t> read_given(ConfigSection& section, const IntegerOption& o
 std::optional<double> read_given(ConfigSection& section, const NumberOption& option);
 
 /// nullopt: auto, or absent.
+std::optional<int64_t> read_or_auto(ConfigSection& section, const IntegerOption& option);
 std::optional<double> read_or_auto(ConfigSection& section, const NumberOption& option);
 std::optional<std::vector<int64_t>> read_or_auto(ConfigSection& section, const IntegersOption& option);
 

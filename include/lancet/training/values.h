@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -40,9 +41,20 @@ enum class ValueStop {
                     ///< 0.01; while the former holds, the NLL counts a tenth (PMET's public code)
 };
 
+/// Of `steps: auto`: the most that a request takes; how many of its last steps have to take which share off the lowest
+/// loss before them, or it is done. A request whose value is not found takes at least twice as many as are watched.
+struct AutomaticSteps {
+  static constexpr int64_t kMost = 100;
+  static constexpr int64_t kWatched = 25;
+  static constexpr double kLeastFall = 0.01;
+};
+
+/// Whether more steps may bring the loss down: by AutomaticSteps, of one request's losses at each of its steps.
+bool still_falls(std::span<const double> losses);
+
 /// As ValuesSpec says what they are.
 struct ValueOptions {
-  int64_t steps = *ValuesSpec::kSteps.fallback;
+  std::optional<int64_t> steps = {};  ///< nullopt: auto
   double lr = *ValuesSpec::kLr.fallback;
   double weight_decay = *ValuesSpec::kWeightDecay.fallback;
   double clamp = *ValuesSpec::kClamp.fallback;
@@ -53,6 +65,8 @@ struct ValueOptions {
   ValueSite site = ValueSite::kBlockOut;  ///< the method's choice, as are the next two
   ValueStop stop = ValueStop::kLoss;
   double nll_factor = *ValuesSpec::kNllFactor.fallback;  ///< a job's key where the method's site is kMlpAndAttnOut
+
+  int64_t most_steps() const { return steps.value_or(AutomaticSteps::kMost); }
 };
 
 /// `values:` of a job over a method's own defaults. Problems go to the section.

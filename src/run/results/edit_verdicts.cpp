@@ -69,7 +69,8 @@ Verdict judge(const EditReport& report, size_t request, const ValueGoal& goal) {
   if (!outcome.skipped.empty()) return {EditFate::kLeftOut, cat("left out: ", outcome.skipped)};
   if (outcome.final_loss && !goal.is_found(outcome))
     return {EditFate::kValueNotFound, cat("value not found: final loss ", short_loss(*outcome.final_loss), " after ",
-                                          counted(static_cast<size_t>(outcome.steps), "step"))};
+                                          counted(static_cast<size_t>(outcome.steps), "step"),
+                                          goal.has_stalled(outcome) ? ", and it no longer fell" : "")};
   if (outcome.attained && *outcome.attained < kFollowed) {
     const std::string sharers = sharers_of(report, static_cast<int64_t>(request));
     return {EditFate::kDidNotFollow,

@@ -74,8 +74,8 @@ std::string brakes_text(const ConfigTree& editor) {
 /// All requests' outcomes, by what became of their values.
 struct Sorted {
   std::vector<double> attained;  ///< of values that were found and whose keys are no other's
-  std::vector<double> found_losses, missed_losses, stuck_losses, first_losses;
-  size_t n_clamped = 0, n_risen = 0;  ///< of those that were missed; of those that never fell
+  std::vector<double> found_losses, missed_losses, stalled_losses, stuck_losses, first_losses;
+  size_t n_clamped = 0, n_risen = 0;  ///< of those that were missed or stalled; of those that never fell
 };
 
 Sorted sort_outcomes(const EditReport& report, const ValueGoal& goal) {
@@ -96,7 +96,7 @@ Sorted sort_outcomes(const EditReport& report, const ValueGoal& goal) {
       sorted.first_losses.push_back(*outcome.initial_loss);
       if (goal.is_clamped(outcome) || *outcome.final_loss > 1.2 * *outcome.initial_loss) ++sorted.n_risen;
     } else {
-      sorted.missed_losses.push_back(*outcome.final_loss);
+      (goal.has_stalled(outcome) ? sorted.stalled_losses : sorted.missed_losses).push_back(*outcome.final_loss);
       if (goal.is_clamped(outcome)) ++sorted.n_clamped;
     }
   }
@@ -114,12 +114,36 @@ std::string stuck_text(const Sorted& sorted, const ValueGoal& goal, size_t n_req
              diverged ? " is too large, the steps diverge: lower it" : " is too small: raise it");
 }
 
+/// ", or a larger editor.values.clamp (now 4), which 3 reached"; empty: none did.
+std::string clamp_text(const Sorted& sorted, const ValueGoal& goal) {
+  if (sorted.n_clamped == 0) return "";
+  return cat(", or a larger ", goal.key("clamp"), " (now ", *goal.number("clamp"), "), which ", sorted.n_clamped,
+             " reached");
+}
+
+std::string more_steps_text(const ValueGoal& goal) {
+  constexpr double kMost = AutomaticSteps::kMost;
+  const double now = goal.number("steps").value_or(kMost);
+  if (goal.has_automatic_steps() && now < kMost)
+    return cat(goal.key("steps"), ": auto (now ", now, "), with which each goes on while its loss falls, up to ",
+               kMost);
+  return cat(goal.key("steps"), ": ", 2 * now, " (now ", goal.number("steps") ? "" : "auto: ", now,
+             "), since their losses still fell");
+}
+
 std::string missed_text(const Sorted& sorted, const ValueGoal& goal, size_t n_requests) {
-  const size_t n = sorted.missed_losses.size();
   const std::string stop = goal.number("stop_loss") ? cat(", stop_loss ", short_loss(*goal.number("stop_loss"))) : "";
-  return cat("the values of ", n, " of ", counted(n_requests, "request"), " were not found: final loss ",
-             short_loss(median(sorted.missed_losses)), " in the median", stop, ". Raise ", goal.setting("steps"),
-             sorted.n_clamped > 0 ? cat(", or ", goal.setting("clamp"), ", which ", sorted.n_clamped, " reached") : "");
+  return cat("the values of ", sorted.missed_losses.size(), " of ", counted(n_requests, "request"),
+             " were not found: final loss ", short_loss(median(sorted.missed_losses)), " in the median", stop,
+             ". What helps: ", more_steps_text(goal), clamp_text(sorted, goal));
+}
+
+/// More steps are no advice where they have been tried.
+std::string stalled_text(const Sorted& sorted, const ValueGoal& goal, size_t n_requests) {
+  return cat("the model does not take in ", sorted.stalled_losses.size(), " of ", counted(n_requests, "request"),
+             " this way: their losses stayed at ", short_loss(median(sorted.stalled_losses)),
+             " in the median, and more steps would not bring them down. Try other editor.layers, another method",
+             clamp_text(sorted, goal), "; a small model may be too small for the fact");
 }
 
 std::string requantised_text(const EditReport& report) {
@@ -157,6 +181,7 @@ std::vector<std::string> edit_warnings(const EditReport& report, const ConfigTre
   const size_t n = report.outcome.requests.size();
   if (!sorted.stuck_losses.empty()) warnings.push_back(stuck_text(sorted, goal, n));
   if (!sorted.missed_losses.empty()) warnings.push_back(missed_text(sorted, goal, n));
+  if (!sorted.stalled_losses.empty()) warnings.push_back(stalled_text(sorted, goal, n));
   if (!sorted.attained.empty() && median(sorted.attained) < kFollowed)
     warnings.push_back(cat("the values were found (final loss ", short_loss(median(sorted.found_losses)),
                            " in the median), but the weights did not follow: ", percent(median(sorted.attained)),

@@ -24,15 +24,22 @@ bool ValueGoal::never_fell(const RequestOutcome& outcome) const {
          *outcome.final_loss > kFallen * *outcome.initial_loss;
 }
 
+bool ValueGoal::has_stalled(const RequestOutcome& outcome) const {
+  const bool left_early = !number("steps") && outcome.steps < AutomaticSteps::kMost;
+  return left_early || !still_falls(std::vector<double>(outcome.losses.begin(), outcome.losses.end()));
+}
+
 bool ValueGoal::is_clamped(const RequestOutcome& outcome) const {
   const std::optional<double> clamp = number("clamp");
   return clamp && outcome.delta_norm && outcome.initial_norm &&
          *outcome.delta_norm > kAtTheClamp * *clamp * *outcome.initial_norm;
 }
 
+std::string ValueGoal::key(const std::string& name) const { return cat("editor.", prefix_, name); }
+
 std::string ValueGoal::setting(const std::string& name) const {
   const ConfigTree* value = find_dotted(editor_, prefix_ + name);
-  return cat("editor.", prefix_, name, value == nullptr ? "" : ": " + to_line(*value));
+  return cat(key(name), value == nullptr ? "" : ": " + to_line(*value));
 }
 
 std::optional<double> ValueGoal::number(const std::string& name) const { return number_at(editor_, prefix_ + name); }

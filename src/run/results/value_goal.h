@@ -21,12 +21,19 @@ class ValueGoal {
   bool is_found(const RequestOutcome& outcome) const { return *outcome.final_loss <= found_loss_; }
   /// Neither found nor lower than at the start by a tenth.
   bool never_fell(const RequestOutcome& outcome) const;
+  /// Not found, and its loss no longer fell: more steps would not help.
+  bool has_stalled(const RequestOutcome& outcome) const;
   /// The value moved as far as it may.
   bool is_clamped(const RequestOutcome& outcome) const;
 
+  /// Whether `steps: auto` is to be had: a method that trains has a number.
+  bool has_automatic_steps() const { return !prefix_.empty(); }
+
+  /// "editor.values.lr", or "editor.lr" of a method that trains.
+  std::string key(const std::string& name) const;
   /// "editor.values.lr: 0.5", or "editor.lr: 0.5" of a method that trains.
   std::string setting(const std::string& name) const;
-  /// nullopt: the method has no such option.
+  /// nullopt: the method has no such option, or it is auto.
   std::optional<double> number(const std::string& name) const;
 
  private:

@@ -171,8 +171,32 @@ TEST(EditWarnings, SayThatMoreStepsAreNeeded) {
   missed.final_loss = 3.2;
   missed.delta_norm = 8;  // at the clamp
   EXPECT_EQ(warning_of(report_of({missed, good(), good()}, {})),
-            "the values of 1 of 3 requests were not found: final loss 3.2 in the median, stop_loss 0.05. Raise "
-            "editor.values.steps: 25, or editor.values.clamp: 4, which 1 reached");
+            "the values of 1 of 3 requests were not found: final loss 3.2 in the median, stop_loss 0.05. What helps: "
+            "editor.values.steps: auto (now 25), with which each goes on while its loss falls, up to 100, or a larger "
+            "editor.values.clamp (now 4), which 1 reached");
+  const ConfigTree automatic = parse_config("{values: {steps: auto, stop_loss: 0.05, clamp: 8}}", "test");
+  missed.steps = 100;
+  EXPECT_TRUE(has(warning_of(report_of({missed}, {}), automatic),
+                  "What helps: editor.values.steps: 200 (now auto: 100), since their losses still fell"));
+  const ConfigTree ft = parse_config("{method: ft, lr: 1.0e-3, steps: 25, stop_loss: 0.01}", "test");
+  missed.initial_loss = 9;
+  EXPECT_TRUE(has(warning_of(report_of({missed}, {}), ft), "What helps: editor.steps: 50 (now 25)")) << "no auto there";
+}
+
+TEST(EditWarnings, DoNotAdviseStepsThatWouldNotHelp) {
+  RequestOutcome early = good();  // under auto, before the limit: its loss no longer fell
+  early.final_loss = 3.2;
+  early.steps = 61;
+  const ConfigTree automatic = parse_config("{values: {steps: auto, stop_loss: 0.05, clamp: 4}}", "test");
+  const std::string warning = warning_of(report_of({early, good()}, {}), automatic);
+  EXPECT_TRUE(has(warning, "the model does not take in 1 of 2 requests this way: their losses stayed at 3.2"));
+  EXPECT_FALSE(has(warning, "editor.values.steps"));
+  RequestOutcome flat = early;  // with a number of steps: by its losses
+  flat.losses = std::vector<float>(60, 3.2F);
+  const ConfigTree many = parse_config("{values: {steps: 60, stop_loss: 0.05, clamp: 4}}", "test");
+  EXPECT_TRUE(has(warning_of(report_of({flat}, {}), many), "more steps would not bring them down"));
+  flat.losses.back() = 3.1F;
+  EXPECT_TRUE(has(warning_of(report_of({flat}, {}), many), "editor.values.steps: auto (now 60)"));
 }
 
 TEST(EditWarnings, AreSilentOfValuesThatWereEnough) {

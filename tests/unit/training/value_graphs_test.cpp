@@ -123,7 +123,7 @@ TEST_F(ValueGraphs, OneGroupIsCapturedOnce) {
   const OptimizedValues found = expect_same_values(1);
   const GraphCounts counts = expected_counts(found, 1);
   EXPECT_EQ(counts.captures, 1);
-  EXPECT_EQ(counts.replays, options.steps - 1);
+  EXPECT_EQ(counts.replays, *options.steps - 1);
 }
 
 TEST_F(ValueGraphs, GroupsOfContextsAreCapturedEachAndKeepTheirTurns) {

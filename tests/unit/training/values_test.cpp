@@ -99,11 +99,11 @@ TEST_F(ValuesTest, AStepOfSomeContextsSeesTheNextOnesInTurn) {
     odd.prompts = {requests[i].prompts[1]};
     // Adam in plain arithmetic
     Tensor delta = torch::zeros_like(initial), first = delta.clone(), second = delta.clone();
-    for (int64_t step = 1; step <= options.steps; ++step) {
+    for (int64_t step = 1; step <= *options.steps; ++step) {
       const Tensor leaf = delta.detach().requires_grad_(true);
       const Tensor loss = plain_loss_of(model, step % 2 == 1 ? even : odd, leaf, initial, options);
       EXPECT_NEAR(values.losses[i][static_cast<size_t>(step) - 1].total, loss.item<double>(), 1e-9) << "step " << step;
-      if (step == options.steps) break;
+      if (step == *options.steps) break;
       const Tensor gradient = torch::autograd::grad({loss}, {leaf})[0];
       first = 0.9 * first + 0.1 * gradient;
       second = 0.999 * second + 0.001 * gradient * gradient;
@@ -122,6 +122,42 @@ TEST_F(ValuesTest, AStepOfSomeContextsStopsByTheMeanOverAll) {
   options.stop_loss = 1e9;
   for (const auto& losses : optimize_values(model, requests, kEditedLayer, options, {alone()}).losses)
     EXPECT_EQ(losses.size(), testing::kContexts.size());
+}
+
+/// How many steps a request takes by the words of AutomaticSteps, from its losses at more than it needs.
+size_t automatic_steps(const std::vector<double>& losses) {
+  for (size_t steps = 50; steps < 100; ++steps) {
+    double before = losses[0], lately = losses[steps - 25];
+    for (size_t step = 0; step < steps - 25; ++step) before = std::min(before, losses[step]);
+    for (size_t step = steps - 25; step < steps; ++step) lately = std::min(lately, losses[step]);
+    if (lately >= 0.99 * before) return steps;
+  }
+  return 100;
+}
+
+TEST_F(ValuesTest, AutomaticStepsGoOnWhileARequestsLossFalls) {
+  options.stop_loss = 0;
+  options.steps = 100;
+  const OptimizedValues all = optimize_values(model, requests, kEditedLayer, options, {alone()});
+  options.steps = {};
+  const OptimizedValues values = optimize_values(model, requests, kEditedLayer, options, {alone()});
+  std::set<size_t> taken;
+  for (size_t i = 0; i < requests.size(); ++i) {
+    std::vector<double> losses;
+    for (const ValueLoss& loss : all.losses[i]) losses.push_back(loss.total);
+    EXPECT_EQ(values.losses[i].size(), automatic_steps(losses));
+    taken.insert(values.losses[i].size());
+    // who leaves has what that many steps give
+    ValueOptions counted = options;
+    counted.steps = static_cast<int64_t>(values.losses[i].size());
+    const OptimizedValues one =
+        optimize_values(model, std::span(requests).subspan(i, 1), kEditedLayer, counted, {alone()});
+    EXPECT_LE(nmse(values.z_ND[static_cast<int64_t>(i)], one.z_ND[0]), 1e-24);
+  }
+  EXPECT_GT(taken.size(), 1u) << "requests leave at steps of their own";
+  options.stop_loss = 1e9;
+  for (const auto& losses : optimize_values(model, requests, kEditedLayer, options, {alone()}).losses)
+    EXPECT_EQ(losses.size(), 1u) << "a found value ends it";
 }
 
 TEST_F(ValuesTest, DoNotDependOnTheBatch) {
