@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cmath>
 
 #include "lancet/core/error.h"
 #include "lancet/core/hash.h"
@@ -15,11 +16,12 @@ namespace lancet {
 namespace {
 
 /// Raised when other documents are sampled from the same plan.
-constexpr std::string_view kSelfCorpusFormat = "lancet-self-corpus-3";
+constexpr std::string_view kSelfCorpusFormat = "lancet-self-corpus-4";
 
 /// Keys and values of the documents that are sampled together; the most of them. Documents of a round begin together,
 /// and the last steps of a round are for the few that are long: large rounds waste less.
 constexpr int64_t kCacheBytes = int64_t{2} << 30;
+constexpr int64_t kShortCacheBytes = int64_t{1} << 28;
 constexpr int64_t kMostRows = 1024;
 
 using Documents = std::vector<std::vector<TokenId>>;
@@ -58,14 +60,36 @@ class SamplingProgress {
   Progress progress_;
 };
 
-int64_t rows_of_round(const CausalLM& model, const SelfCorpusPlan& plan) {
-  return sampling_rows(model.config(), model.placement().weight_dtype(), plan.tokens, plan.most_tokens);
+int64_t row_bytes(const ModelConfig& config, at::ScalarType dtype, int64_t most_tokens) {
+  return config.n_layers * key_value_bytes(config, dtype, most_tokens);
 }
 
-/// What the model says behind the first token in the rounds `first`, `first` + 1, ..., one of each rank.
-std::vector<Documents> sample_rounds(const CausalLM& model, const SelfCorpusPlan& plan, int64_t first,
+/// As many as make `tokens` when all documents are as long as they may be.
+int64_t first_rows(const ModelConfig& config, at::ScalarType dtype, int64_t tokens, int64_t most_tokens) {
+  const int64_t enough = std::min((tokens + most_tokens - 1) / most_tokens, kMostRows);
+  return std::clamp<int64_t>(kCacheBytes / row_bytes(config, dtype, most_tokens), 1, enough);
+}
+
+/// Of each rank's next round: what is missing, by the mean length of the documents so far. Which documents there are
+/// does not depend on it: a document's random numbers are those of its row.
+int64_t rows_of_round(const CausalLM& model, const SelfCorpusPlan& plan, const CorpusTokens& so_far, int64_t n_ranks) {
+  const at::ScalarType dtype = model.placement().weight_dtype();
+  if (so_far.tokens == 0) return first_rows(model.config(), dtype, plan.tokens, plan.most_tokens);
+  const auto mean = static_cast<double>(so_far.tokens) / static_cast<double>(so_far.documents.size());
+  const auto missing = static_cast<int64_t>(std::ceil(static_cast<double>(plan.tokens - so_far.tokens) / mean));
+  return std::clamp<int64_t>((missing + n_ranks - 1) / n_ranks, 1,
+                             sampling_rows(model.config(), dtype, plan.tokens, plan.most_tokens));
+}
+
+/// The rows from `first` on: `n_rows` for each rank.
+struct Round {
+  int64_t first = 0, n_rows = 0;
+};
+
+/// What the model says behind the first token in a round of each rank.
+std::vector<Documents> sample_rounds(const CausalLM& model, const SelfCorpusPlan& plan, const Round& round,
                                      SamplingProgress& progress, Communicator& communicator) {
-  const int64_t n_rows = rows_of_round(model, plan);
+  const int64_t n_rows = round.n_rows;
   const std::vector<GenerateRow> rows(static_cast<size_t>(n_rows), GenerateRow{{plan.begin}, plan.most_tokens - 1});
   Documents own;
   std::vector<int64_t> flat;  // each document's length and tokens
@@ -73,7 +97,7 @@ std::vector<Documents> sample_rounds(const CausalLM& model, const SelfCorpusPlan
     own = generate(model, rows,
                    {.eos_ids = model.config().eos_ids,
                     .sampling = {.top_k = 0, .seed = plan.seed},
-                    .first_row = (first + communicator.rank()) * n_rows,
+                    .first_row = round.first + communicator.rank() * n_rows,
                     .batch_tokens = sampled_together(n_rows, model.placement().solve_on()) * plan.most_tokens,
                     .on_token = [&](int64_t, TokenId) { progress.count_token(); }});
     if (communicator.size() == 1) return;
@@ -115,9 +139,8 @@ void append(CorpusTokens& corpus, const Documents& round, const SelfCorpusPlan& 
 }  // namespace
 
 int64_t sampling_rows(const ModelConfig& config, at::ScalarType dtype, int64_t tokens, int64_t most_tokens) {
-  const int64_t row_bytes = config.n_layers * key_value_bytes(config, dtype, most_tokens);
-  const int64_t enough = std::min((tokens + most_tokens - 1) / most_tokens, kMostRows);
-  return std::clamp<int64_t>(kCacheBytes / row_bytes, 1, enough);
+  const int64_t of_short = std::min({kShortCacheBytes / row_bytes(config, dtype, most_tokens), kMostRows, tokens});
+  return std::max(first_rows(config, dtype, tokens, most_tokens), of_short);
 }
 
 int64_t sampled_together(int64_t rows, SolveOn solve_on) {
@@ -143,9 +166,10 @@ SelfCorpusPlan plan_self_corpus(const Tokenizer& tokenizer, const ModelConfig& c
 
 CorpusTokens sample_corpus(const CausalLM& model, const SelfCorpusPlan& plan, Communicator& communicator) {
   CorpusTokens corpus;
-  SamplingProgress progress(plan.tokens, rows_of_round(model, plan), communicator.size());
-  // As many rounds at a time as there are ranks; those behind the last one that is needed are dropped.
-  for (int64_t round = 0; corpus.tokens < plan.tokens; round += communicator.size()) {
+  SamplingProgress progress(plan.tokens, rows_of_round(model, plan, corpus, communicator.size()), communicator.size());
+  for (Round round; corpus.tokens < plan.tokens; round.first += communicator.size() * round.n_rows) {
+    round.n_rows = rows_of_round(model, plan, corpus, communicator.size());
+    // Documents behind the last one that is needed are dropped.
     for (const Documents& documents : sample_rounds(model, plan, round, progress, communicator)) {
       if (corpus.tokens == plan.tokens) break;
       append(corpus, documents, plan);

@@ -14,7 +14,7 @@ struct StatisticsSpec {
       {.key = "tokens", .meaning = "how much of the text is read or written, BOS included", .unit = "tokens"},
       {.min = 1},
       {},
-      "1000000 of a file; with `corpus: self` 20 for each dimension of the model's keys, from 10000 to 1000000"};
+      "1000000 of a file; with `corpus: self` 4 for each dimension of the model's keys, from 3000 to 1000000"};
   /// Of a file. Documents that models write wander the more the longer they are: kSelfDocumentTokens.
   static constexpr IntegerOption kDocumentTokens{
       {.key = "document_tokens",

@@ -20,8 +20,8 @@ struct SelfCorpusPlan {
 SelfCorpusPlan plan_self_corpus(const Tokenizer& tokenizer, const ModelConfig& config, const StatisticsOptions& options,
                                 uint64_t seed);
 
-/// Documents of at most `most_tokens` that are sampled in a round: as many as make `tokens` when all are that long,
-/// within 2 GiB of keys and values.
+/// Documents of at most `most_tokens` that are sampled in a round at most: as many as make `tokens` when all are that
+/// long, within 2 GiB of keys and values; and where documents turn out short, more, within 256 MiB.
 int64_t sampling_rows(const ModelConfig& config, at::ScalarType dtype, int64_t tokens, int64_t most_tokens);
 /// Of a round's `rows`, how many are sampled at a time: half of them where devices have no room for solves.
 int64_t sampled_together(int64_t rows, SolveOn solve_on);

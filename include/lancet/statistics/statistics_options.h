@@ -45,8 +45,8 @@ struct StatisticsOptions {
 /// Of a corpus that is a file, unless the job says otherwise; and the most that a model writes by default.
 inline constexpr int64_t kMostTokens = 1'000'000;
 /// What is sampled is then off by less than the model's own text differs from real text (docs/job-file.md).
-inline constexpr int64_t kTokensPerDimension = 20;
-inline constexpr int64_t kLeastOwnTokens = 10'000;
+inline constexpr int64_t kTokensPerDimension = 4;
+inline constexpr int64_t kLeastOwnTokens = 3'000;
 
 /// `statistics:` of a job, which may be absent: text that the model writes; relative paths are taken from `base`.
 /// Problems: `import` without "{}"; keys that have no meaning beside `import` and `import_null_space`.

@@ -137,12 +137,17 @@ TEST(SelfCorpus, IsTheDefaultWithAsManyTokensAsTheKeysAskFor) {
   EXPECT_THROW(parsed("tokens: 0"), ConfigError);
 }
 
-TEST(SelfCorpus, SamplesNoMoreDocumentsThanTheTokensNeed) {
+TEST(SelfCorpus, SamplesManyDocumentsAtATimeWhereTheyAreSmall) {
   const TinyModel tiny;
-  EXPECT_EQ(sampling_rows(tiny.config, at::kFloat, 2560, 256), 10);
-  EXPECT_EQ(sampling_rows(tiny.config, at::kFloat, 2561, 256), 11);
-  EXPECT_EQ(sampling_rows(tiny.config, at::kFloat, 100, 256), 1);
-  EXPECT_EQ(sampling_rows(tiny.config, at::kFloat, 1'000'000, 256), 1024);
+  EXPECT_EQ(sampling_rows(tiny.config, at::kFloat, 2560, 256), 1024);
+  EXPECT_EQ(sampling_rows(tiny.config, at::kFloat, 100, 256), 100) << "a document has a token";
+  ModelConfig large = tiny.config;  // 32 MiB a document
+  large.n_layers = 32;
+  large.n_kv_heads = 8;
+  large.head_dim = 128;
+  EXPECT_EQ(sampling_rows(large, at::kBFloat16, 1024, 256), 8) << "256 MiB";
+  EXPECT_EQ(sampling_rows(large, at::kBFloat16, 2561, 256), 11) << "as many as the tokens need";
+  EXPECT_EQ(sampling_rows(large, at::kBFloat16, 1'000'000, 256), 64) << "2 GiB";
   EXPECT_EQ(sampled_together(11, SolveOn::kDevice), 11);
   EXPECT_EQ(sampled_together(11, SolveOn::kHost), 5);
   EXPECT_EQ(sampled_together(1, SolveOn::kHost), 1);
