@@ -6,6 +6,7 @@
 #include "compared_editors.h"
 #include "lancet/core/reporter.h"
 #include "lancet/core/strings.h"
+#include "lancet/job/dotted_key.h"
 #include "lancet/models/model_files.h"
 
 namespace lancet {
@@ -60,9 +61,13 @@ bool begin_other_methods(ConfigTree& job, const ConfigTree& given, const JobSour
 bool choose_options(ConfigTree& job, const JobSource& source) {
   const ConfigTree* given = job.find("editor");
   ConfigTree editor = given == nullptr ? ConfigTree::map() : *given;
-  if (editor.kind != ConfigTree::Kind::kMap || editor.find("preset") != nullptr) return false;
+  if (editor.kind != ConfigTree::Kind::kMap) return false;
+  const ConfigTree* preset = editor.find("preset");
+  const bool wants_none = preset != nullptr && preset->kind == ConfigTree::Kind::kNull;
+  if (preset != nullptr && !wants_none) return false;
   if (editor.find("method") == nullptr) editor.set("method", ConfigTree::text(kDefaultMethod));
-  const bool are_published = find_automatic_preset(editor.find("method")->scalar, facts_of_job(job, source)) != nullptr;
+  const bool are_published =
+      !wants_none && find_automatic_preset(editor.find("method")->scalar, job, source) != nullptr;
   if (are_published) editor.set("preset", ConfigTree::text("auto"));
   job.set("editor", std::move(editor));
   return !are_published;
@@ -71,8 +76,11 @@ bool choose_options(ConfigTree& job, const JobSource& source) {
 /// Those that the editor, or an editor that is compared, names.
 void apply_presets(ConfigTree& job, const JobSource& source) {
   const auto apply = [&](ConfigTree& one) {
+    const ConfigTree* name = find_dotted(one, "editor.preset");
+    const bool is_chosen = name != nullptr && name->scalar == "auto";
     if (const std::optional<Preset> preset = apply_preset(one, source))
-      log_line(cat("preset  ", preset->name, ": ", preset->source));
+      log_line(
+          cat("preset  ", preset->name, ": ", preset->source, is_chosen ? " (editor.preset: null goes without)" : ""));
   };
   apply(job);
   const ConfigTree* compared = job.find("compare");

@@ -66,11 +66,15 @@ std::string requests_text(const fs::path& file, const fs::path& job) {
              "; limit: 10 takes the first ten records\n");
 }
 
+const Preset* published_for(std::string_view method, const ModelFiles& files) {
+  return find_automatic_preset(method, facts_of(files.config), [&] { return files.checkpoint.content_hash(); });
+}
+
 /// Methods, but the one that is chosen, with a preset for the model.
-std::vector<std::string> other_published(const ModelFacts& facts) {
+std::vector<std::string> other_published(const ModelFiles& files) {
   std::vector<std::string> methods;
   for (const EditorRow& row : editor_table())
-    if (row.name != kDefaultMethod && find_automatic_preset(row.name, facts) != nullptr) methods.emplace_back(row.name);
+    if (row.name != kDefaultMethod && published_for(row.name, files) != nullptr) methods.emplace_back(row.name);
   return methods;
 }
 
@@ -91,15 +95,14 @@ std::string automatic_options(const ModelConfig& config) {
   return text;
 }
 
-std::string editor_text(const ModelConfig& config) {
-  const ModelFacts facts = facts_of(config);
+std::string editor_text(const ModelFiles& files) {
   std::string text = cat("\neditor:\n  method: ", kDefaultMethod, "    # others: docs/methods.md\n");
-  if (const Preset* preset = find_automatic_preset(kDefaultMethod, facts))
-    text += cat("  preset: auto     # published options: lancet presets ", preset->name, "\n  # from ",
-                one_line(preset->source), "\n");
+  if (const Preset* preset = published_for(kDefaultMethod, files))
+    text += cat("  preset: auto     # published options: lancet presets ", preset->name,
+                "; null: automatic ones\n  # from ", one_line(preset->source), "\n");
   else
-    text += automatic_options(config);
-  if (const std::vector<std::string> others = other_published(facts); !others.empty())
+    text += automatic_options(files.config);
+  if (const std::vector<std::string> others = other_published(files); !others.empty())
     text += cat("  # published for this model, with preset: auto: ", join(others), "\n");
   return text;
 }
@@ -137,7 +140,7 @@ std::string make_job_template(const ModelFiles& files, const JobTemplateOptions&
   defaults.set("model", ConfigTree::text(folder.string()));
   apply_model_defaults(defaults, fs::current_path());
   return kHead + model_text(files, options.job) + requests_text(options.requests, options.job) +
-         (defaults.find("editor") ? in_folder_text("editor", folder) : editor_text(files.config)) +
+         (defaults.find("editor") ? in_folder_text("editor", folder) : editor_text(files)) +
          (defaults.find("statistics") ? in_folder_text("statistics", folder) : statistics_text(files.config)) +
          rest_text(files, options.out);
 }

@@ -63,8 +63,29 @@ std::string list_text(std::span<const Preset> presets) {
   return text;
 }
 
-const Preset& choose(const std::string& method, const ModelFacts& facts) {
-  if (const Preset* preset = find_automatic_preset(method, facts)) return *preset;
+/// Throws: ConfigError; CheckpointError when its config.json cannot be read.
+DescribedModel model_of_job(const ConfigTree& job, const JobSource& source) {
+  ConfigProblems problems(source.name);
+  ConfigSection section(job, "", problems);
+  const fs::path model = section.path("model", source.base);
+  const std::vector<std::string> ignored = section.texts("ignore_config_keys", std::vector<std::string>{});
+  problems.throw_if_any();
+  return describe_model(model, ignored);
+}
+
+const Preset* find_for(std::string_view method, const DescribedModel& model) {
+  return find_automatic_preset(method, facts_of(model.config), [&]() -> std::string {
+    try {
+      return Checkpoint::open(model.folder).content_hash();
+    } catch (const CheckpointError&) {
+      return {};  // a folder without weights, as `lancet plan` takes it
+    }
+  });
+}
+
+const Preset& choose(const std::string& method, const DescribedModel& model) {
+  if (const Preset* preset = find_for(method, model)) return *preset;
+  const ModelFacts facts = facts_of(model.config);
   throw ConfigError(
       cat("editor.preset: auto: there is no preset of ", method, " for this model (", to_text(facts),
           "). Leave preset out: the method's options then follow from the model; or find better ones with "
@@ -128,6 +149,7 @@ Preset parse_preset(const std::string& name, const std::string& text, const std:
   preset.text = text;
   preset.models = section.texts("models");
   preset.facts = parse_facts(section.section("config"));
+  preset.weights = section.text("weights", "");
   preset.source = section.text("source");
   preset.notes = section.text("notes", "");
   preset.is_automatic = section.boolean("auto", true);
@@ -166,19 +188,17 @@ const Preset& find_preset(const std::string& name) {
                         " There are:", list_text(built_in_presets())));
 }
 
-const Preset* find_automatic_preset(std::string_view method, const ModelFacts& facts) {
-  for (const Preset& preset : built_in_presets())
-    if (preset.is_automatic && preset.method == method && preset.facts == facts) return &preset;
+const Preset* find_automatic_preset(std::string_view method, const ModelFacts& facts,
+                                    const std::function<std::string()>& weights_hash) {
+  for (const Preset& preset : built_in_presets()) {
+    if (!preset.is_automatic || preset.method != method || preset.facts != facts) continue;
+    if (preset.weights.empty() || preset.weights == weights_hash()) return &preset;
+  }
   return nullptr;
 }
 
-ModelFacts facts_of_job(const ConfigTree& job, const JobSource& source) {
-  ConfigProblems problems(source.name);
-  ConfigSection section(job, "", problems);
-  const fs::path model = section.path("model", source.base);
-  const std::vector<std::string> ignored = section.texts("ignore_config_keys", std::vector<std::string>{});
-  problems.throw_if_any();
-  return facts_of(describe_model(model, ignored).config);
+const Preset* find_automatic_preset(std::string_view method, const ConfigTree& job, const JobSource& source) {
+  return find_for(method, model_of_job(job, source));
 }
 
 std::string method_of(const ConfigTree& editor, const JobSource& source) {
@@ -201,8 +221,9 @@ std::optional<Preset> apply_preset(ConfigTree& job, const JobSource& source) {
     throw ConfigError(cat(source.name,
                           ": editor.preset: auto chooses by model and method: expected editor.method "
                           "beside it"));
-  const ModelFacts facts = facts_of_job(job, source);
-  Preset preset = choice.name == kAuto ? choose(choice.method, facts) : choice.named();
+  const DescribedModel model = model_of_job(job, source);
+  const ModelFacts facts = facts_of(model.config);
+  Preset preset = choice.name == kAuto ? choose(choice.method, model) : choice.named();
   if (!choice.method.empty() && choice.method != preset.method)
     throw ConfigError(cat("editor.method: ", choice.method, ", but the preset ", preset.name, " is of ", preset.method,
                           ": remove one of them, or say preset: auto"));

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -33,7 +34,8 @@ struct Preset {
   std::string name;                 ///< of the file, without .yaml
   std::vector<std::string> models;  ///< names of models with these facts, for people
   ModelFacts facts;
-  std::string source;  ///< code base, file and commit; or how it was found
+  std::string weights;  ///< `auto` takes it for these alone, by Checkpoint::content_hash; empty: for all with the facts
+  std::string source;   ///< code base, file and commit; or how it was found
   std::string notes;
   bool is_automatic = true;  ///< whether `preset: auto` may choose it
   std::string method;
@@ -50,8 +52,10 @@ std::span<const Preset> built_in_presets();
 /// One of those. Throws: ConfigError that lists them.
 const Preset& find_preset(const std::string& name);
 
-/// What `preset: auto` takes; null when there is none.
-const Preset* find_automatic_preset(std::string_view method, const ModelFacts& facts);
+/// What `preset: auto` takes; null when there is none. `weights_hash`: the model's Checkpoint::content_hash, asked for
+/// only where a preset is of certain weights.
+const Preset* find_automatic_preset(std::string_view method, const ModelFacts& facts,
+                                    const std::function<std::string()>& weights_hash);
 
 /// A job before it is parsed, as far as presets need to know it.
 struct JobSource {
@@ -59,8 +63,9 @@ struct JobSource {
   std::string name;            ///< in messages
 };
 
-/// Of the job's model. Throws: ConfigError; CheckpointError when its config.json cannot be read.
-ModelFacts facts_of_job(const ConfigTree& job, const JobSource& source);
+/// What `preset: auto` takes for the job's model; null when there is none. Throws: ConfigError; CheckpointError when
+/// its config.json cannot be read.
+const Preset* find_automatic_preset(std::string_view method, const ConfigTree& job, const JobSource& source);
 
 /// The method of an `editor:` that may leave it to its preset; empty when neither says it. Throws: as apply_preset.
 std::string method_of(const ConfigTree& editor, const JobSource& source);
