@@ -129,8 +129,8 @@ std::vector<WeightChanges> EditHistory::all_changes() const {
 }
 
 void EditHistory::write(const fs::path& folder, const ModelConfig& config, const HistoryWriting& options) const {
-  make_folders(folder / kChangesFolder);
-  const bool writes_solved = has_solved_ && options.parts == HistoryParts::kAll;
+  const bool writes_solved = has_solved_ && options.parts == HistoryParts::kAll && !batches_.empty();
+  if (!batches_.empty() || !finish_.empty()) make_folders(folder / kChangesFolder);
   if (writes_solved) make_folders(folder / kSolvedFolder);
   for (size_t i = 0; i < batches_.size(); ++i) {
     const BatchEntry& entry = journal_.batches()[i];

@@ -109,6 +109,7 @@ void EditDesk::open() {
 
 void EditDesk::restore() {
   const fs::path kept = options_.dir / kEditsState;
+  Session::recover_edits(kept);
   if (!fs::exists(kept)) return;
   try {
     const Journal journal = Journal::read(kept / kEditsFolder);

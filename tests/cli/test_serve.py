@@ -198,6 +198,21 @@ def test_a_killed_edit_leaves_the_state_before_it(start):
     assert "before and after of the last edit do not come back: " in (err := server.end()) and "last-report.json" in err, err
 
 
+def test_edits_behind_an_undo_come_back_after_a_kill(start):
+    server = start()
+    server.do("/api/edit", {"facts": FACTS[:1]})
+    server.undo()
+    for fact in FACTS[1:2], MORE[:1]:
+        server.do("/api/edit", {"facts": fact})
+        assert server.state()["unsaved"] == ""
+    edits = server.edits()["list"]
+    (server.dir / ".edits-state.lancet-4194305").mkdir()  # of a process that cannot be: ids end before
+    server.end(signal.SIGKILL)
+    server = start()
+    assert server.edits()["list"] == edits and len(edits["edits"]) == 2
+    assert not [path.name for path in server.dir.iterdir() if ".lancet-" in path.name]
+
+
 def test_edits_that_cannot_be_kept_stand_and_that_is_said(start):
     server = start()
     server.do("/api/edit", {"facts": FACTS[:1]})

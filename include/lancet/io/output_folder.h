@@ -49,6 +49,10 @@ class OutputFolder {
   int lock_ = -1;  // descriptor of the staging folder; its lock tells other processes that somebody works here
 };
 
+/// Puts the target back that a killed run had set aside, and removes the unfinished folders of runs that are gone, as
+/// the constructor does. What cannot be read stays.
+void recover_output(const std::filesystem::path& target, const OutputKind& kind);
+
 /// The checks of the constructor alone, so that a job can fail before hours of work.
 /// Throws: ConfigError as above.
 void check_output_target(const std::filesystem::path& target, IfExists policy, const OutputKind& kind);

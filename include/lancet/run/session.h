@@ -108,6 +108,9 @@ class Session {
   /// The edits alone, as a folder that restore(), `lancet log` and `lancet apply` read: edits/ and requests.jsonl. One
   /// that is there is replaced at once, and files that it has already are linked to. Throws: as save().
   void save_edits(const std::filesystem::path& folder);
+  /// Before a restore() of a folder that sessions save_edits() in: what killed ones left beside it, and it itself where
+  /// one was killed while it replaced it.
+  static void recover_edits(const std::filesystem::path& folder);
 
   /// The edits that stand for other programs; `job.edited` and `job.model` are the session's. Throws: ConfigError, also
   /// where none stands; as export_adapter().

@@ -34,6 +34,9 @@ constexpr std::array kEarlierFiles{"requests.jsonl",
                                    kWeightsFile,
                                    kIndexFile};
 
+/// Which lancet left out of manifests where no edit stood, so that they were empty. One that is not stays in any case.
+constexpr std::array kUnlistedFolders{"edits/changes", "edits/solved"};
+
 /// Null when it is not there or not valid: whoever asks does not count on it.
 Json read_json(const fs::path& path, int max_depth) {
   try {
@@ -90,7 +93,8 @@ bool holds_written(const std::string& folder, const WrittenFiles& written) {
 }
 
 bool is_written(const FolderEntry& entry, const WrittenFiles& written) {
-  if (entry.kind == Kind::kFolder) return holds_written(entry.path, written);
+  if (entry.kind == Kind::kFolder)
+    return holds_written(entry.path, written) || std::ranges::count(kUnlistedFolders, entry.path) > 0;
   if (entry.kind == Kind::kOther) return false;
   return entry.path == kManifestFile || written.contains(entry.path) || is_temporary_name(entry.name);
 }

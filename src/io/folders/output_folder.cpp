@@ -113,6 +113,8 @@ int put_in_place(const fs::path& from, const fs::path& to, Place place) {
 
 }  // namespace
 
+void recover_output(const fs::path& target, const OutputKind& kind) { recover_target(resolve_target(target), kind); }
+
 void check_output_target(const fs::path& target, IfExists policy, const OutputKind& kind) {
   check_resolved_target(resolve_target(target), policy, kind);
 }

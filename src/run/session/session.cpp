@@ -360,6 +360,8 @@ void Session::save(const fs::path& folder, IfExists policy) {
   impl_->call([&] { impl_->save(folder, policy); });
 }
 
+void Session::recover_edits(const fs::path& folder) { recover_output(folder, kEditOutput); }
+
 void Session::save_edits(const fs::path& folder) {
   impl_->call([&] { impl_->save_edits(folder); });
 }
