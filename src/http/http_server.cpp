@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "bound_socket.h"
+#include "connection_guests.h"
 #include "http_exchange.h"
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
@@ -49,14 +50,18 @@ std::string plain_reply(const std::string& status, std::string_view message) {
 class HttpServer::Impl {
  public:
   Impl(const std::string& host, int64_t port, HttpLimits limits)
-      : socket_(host, port), wake_(::eventfd(0, EFD_CLOEXEC)), limits_(limits), exchange_(socket_.descriptor()) {
+      : socket_(host, port),
+        wake_(::eventfd(0, EFD_CLOEXEC)),
+        limits_(limits),
+        exchange_(socket_.descriptor()),
+        guests_(limits) {
     if (wake_ < 0) throw ConfigError("cannot make an eventfd");
   }
 
   ~Impl() {
     stop();
     for (std::thread& thread : threads_) thread.join();
-    for (const int connection : waiting_) ::close(connection);
+    for (const int connection : waiting_) ::close(connection);  // nobody has taken them
     ::close(wake_);
   }
 
@@ -82,7 +87,7 @@ class HttpServer::Impl {
       threads_.emplace_back(std::thread([this] { take_connections(); }));
     for (int connection = socket_.accept(wake_); connection >= 0; connection = socket_.accept(wake_)) {
       const std::lock_guard lock(mutex_);
-      if (busy_ + static_cast<int64_t>(waiting_.size()) < limits_.connections) {
+      if (guests_.enter(connection)) {
         waiting_.push_back(connection);
         one_came_.notify_one();
         continue;
@@ -114,19 +119,21 @@ class HttpServer::Impl {
         if (is_stopped_) return;
         connection = waiting_.front();
         waiting_.pop_front();
-        ++busy_;
       }
       answer(connection);
-      const std::lock_guard lock(mutex_);
-      --busy_;
     }
   }
 
   void answer(int connection) {
-    SocketStream stream(connection, wake_, limits_);
+    SocketStream stream(connection, wake_, limits_, [this, connection] {
+      const std::lock_guard lock(mutex_);
+      guests_.note_head(connection);
+    });
     exchange_.run(stream);
     if (!stream.has_written()) {
-      if (stream.has_too_long_head())
+      if (stream.has_bad_head())
+        stream.write_plain(plain_reply("400 Bad Request", "a header has blanks in its name, or is folded"));
+      else if (stream.has_too_long_head())
         stream.write_plain(
             plain_reply("431 Request Header Fields Too Large",
                         cat("request line and headers: expected at most ", limits_.head_bytes, " bytes")));
@@ -134,6 +141,8 @@ class HttpServer::Impl {
         stream.write_plain(plain_reply("408 Request Timeout", "the request did not arrive in time"));
     }
     stream.close_gently();
+    const std::lock_guard lock(mutex_);
+    guests_.leave(connection);  // before the stream closes the socket, whose number then is another's
   }
 
   /// Everything but bodies is decided here, before these are read.
@@ -238,7 +247,7 @@ class HttpServer::Impl {
   std::mutex mutex_;
   std::condition_variable one_came_;
   std::deque<int> waiting_;  ///< accepted connections
-  int64_t busy_ = 0;         ///< threads at one
+  ConnectionGuests guests_;
   bool is_stopped_ = false;
   std::vector<std::thread> threads_;
 };

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 namespace lancet {
 namespace {
@@ -19,8 +20,8 @@ constexpr size_t kGentleBytes = size_t{64} << 20U;
 
 }  // namespace
 
-SocketStream::SocketStream(int socket, int wake, const HttpLimits& limits)
-    : socket_(socket), wake_(wake), limits_(limits) {}
+SocketStream::SocketStream(int socket, int wake, const HttpLimits& limits, std::function<void()> head_over)
+    : socket_(socket), wake_(wake), limits_(limits), head_over_(std::move(head_over)) {}
 
 SocketStream::~SocketStream() { ::close(socket_); }
 
@@ -59,7 +60,7 @@ bool SocketStream::fill() {
     begin_ = 0;
     end_ = static_cast<size_t>(got);
     look_for_end_of_head();
-    return !is_head_too_long_;
+    return !is_head_too_long_ && !is_head_bad_;
   }
 }
 
@@ -69,15 +70,25 @@ void SocketStream::look_for_end_of_head() {
     if (is_head_too_long_) return;
     if (buffer_[i] == '\n') {
       is_head_over_ = line_bytes_ == 0 && head_bytes_ > 2;
+      head_lines_ += line_bytes_ > 0 ? 1 : 0;
       line_bytes_ = 0;
+      has_colon_ = false;
     } else if (buffer_[i] != '\r') {
+      if (head_lines_ > 0) look_at_header(buffer_[i]);
       ++line_bytes_;
     }
   }
+  if (is_head_over_) head_over_();
+}
+
+void SocketStream::look_at_header(char c) {
+  is_head_bad_ = is_head_bad_ || (!has_colon_ && (c == ' ' || c == '\t'));
+  has_colon_ = has_colon_ || c == ':';
 }
 
 ssize_t SocketStream::read(char* ptr, size_t size) {
-  if (begin_ == end_ && !fill()) return is_head_too_long_ || is_too_slow_ || bytes_ > limits_.request_bytes ? -1 : 0;
+  if (begin_ == end_ && !fill())
+    return is_head_too_long_ || is_head_bad_ || is_too_slow_ || bytes_ > limits_.request_bytes ? -1 : 0;
   const size_t given = std::min(size, end_ - begin_);
   std::memcpy(ptr, buffer_.data() + begin_, given);
   begin_ += given;
@@ -98,7 +109,8 @@ bool SocketStream::write_all(std::string_view text) {
 }
 
 ssize_t SocketStream::write(const char* ptr, size_t size) {
-  if (!has_written_ && (is_head_too_long_ || is_too_slow_)) return static_cast<ssize_t>(size);  // told by write_plain()
+  if (!has_written_ && (is_head_too_long_ || is_head_bad_ || is_too_slow_))
+    return static_cast<ssize_t>(size);  // told by write_plain()
   has_written_ = true;
   return write_all({ptr, size}) ? static_cast<ssize_t>(size) : -1;
 }

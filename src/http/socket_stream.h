@@ -7,6 +7,7 @@
 #include <array>
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 
@@ -16,8 +17,9 @@ namespace lancet {
 
 class SocketStream final : public httplib::Stream {
  public:
-  /// `wake`: can be read from once the server stops. Closes the socket.
-  SocketStream(int socket, int wake, const HttpLimits& limits);
+  /// `wake`: can be read from once the server stops. `head_over` is called when the whole head is there. Closes the
+  /// socket.
+  SocketStream(int socket, int wake, const HttpLimits& limits, std::function<void()> head_over);
   ~SocketStream() override;
   SocketStream(const SocketStream&) = delete;
   SocketStream& operator=(const SocketStream&) = delete;
@@ -33,6 +35,8 @@ class SocketStream final : public httplib::Stream {
 
   bool has_too_long_head() const { return is_head_too_long_; }
   bool was_too_slow() const { return is_too_slow_; }
+  /// A folded header, or blanks in or behind a header's name (RFC 9112, 5.1 and 5.2).
+  bool has_bad_head() const { return is_head_bad_; }
   bool has_written() const { return has_written_; }
 
   /// A whole reply without httplib.
@@ -48,18 +52,23 @@ class SocketStream final : public httplib::Stream {
   bool fill();
   bool write_all(std::string_view text);
   void look_for_end_of_head();
+  void look_at_header(char c);
 
   const int socket_;
   const int wake_;
   const HttpLimits limits_;
+  const std::function<void()> head_over_;
   const Time begun_ = std::chrono::steady_clock::now();
   std::array<char, 16384> buffer_{};
   size_t begin_ = 0, end_ = 0;  ///< of what was read from the socket and not by httplib
   int64_t bytes_ = 0;           ///< of all that came
   int64_t head_bytes_ = 0;
   int line_bytes_ = 0;  ///< of the head's last line so far
+  int head_lines_ = 0;  ///< before it
+  bool has_colon_ = false;
   bool is_head_over_ = false;
   bool is_head_too_long_ = false;
+  bool is_head_bad_ = false;
   bool is_too_slow_ = false;
   bool has_written_ = false;
 };

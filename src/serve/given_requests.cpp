@@ -1,5 +1,7 @@
 #include "given_requests.h"
 
+#include <malloc.h>
+
 #include <algorithm>
 #include <array>
 #include <utility>
@@ -15,7 +17,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr size_t kKeptFiles = 4;
+constexpr size_t kKeptFiles = 4, kMuchText = size_t{1} << 20U;
+/// Of one file: more is a job's work, and would take memory that everybody on the page shares.
+constexpr int64_t kMostFacts = 10'000;
 
 bool are_places(const std::vector<EditRequest>& requests) {
   for (size_t i = 0; i < requests.size(); ++i)
@@ -94,16 +98,23 @@ std::vector<EditRequest> with_new_numbers(GivenRequests given, const Journal* jo
 }
 
 SentFiles::Sent SentFiles::read(const fs::path& folder, const std::string& name, std::string_view text) {
+  const std::lock_guard one_at_a_time(reading_);
   const ShortLivedFile file(folder, ending_of(name), text);
   Sent sent{.name = name};
   try {
-    RequestFile read = load_request_file(file.path(), {});
+    RequestFileOptions options;
+    options.range.limit = kMostFacts + 1;
+    RequestFile read = load_request_file(file.path(), options);
+    if (static_cast<int64_t>(read.requests.size()) > kMostFacts)
+      throw ConfigError(cat(name, ": expected at most ", kMostFacts, " facts, got more: send a part of them, or edit ",
+                            "them by a job, with lancet edit"));
     sent.format = read.format;
     sent.given.are_numbered = are_places(read.requests);
     sent.given.requests = std::move(read.requests);
   } catch (const ConfigError& error) {
     throw ConfigError(replaced(error.what(), file.path().string(), name));
   }
+  if (text.size() > kMuchText) ::malloc_trim(0);  // what reading took goes back to the system
   const std::lock_guard lock(mutex_);
   sent.number = ++last_;
   sent_.push_back(sent);

@@ -42,6 +42,7 @@ class SentFiles {
   Sent find(int64_t number) const;
 
  private:
+  std::mutex reading_;  ///< one file at a time: read, it takes many times its size
   mutable std::mutex mutex_;
   std::vector<Sent> sent_;
   int64_t last_ = 0;

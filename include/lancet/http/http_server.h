@@ -21,10 +21,13 @@ struct HttpRoute {
 };
 
 struct HttpLimits {
-  int64_t connections = 32;                    ///< at a time; more get 503
+  /// At a time, and of one peer's address; more get 503. Where there is no room, the connection that has been longest
+  /// at its head, and for half a second, goes for a new one.
+  int64_t connections = 32;
+  int64_t peer_connections = 24;
   int64_t head_bytes = 32768;                  ///< of request line and headers; more get 431
   int64_t request_bytes = int64_t{40} << 20U;  ///< of head and body, with what chunks add
-  int64_t head_seconds = 10;                   ///< until they are there
+  int64_t head_seconds = 5;                    ///< until they are there
   int64_t request_seconds = 120;               ///< until the body is there too
   int64_t write_seconds = 30;                  ///< until a piece of the reply is taken
 };

@@ -19,7 +19,13 @@ namespace {
 /// A connection of a test's.
 class Client {
  public:
-  explicit Client(int64_t port) : socket_(::socket(AF_INET, SOCK_STREAM, 0)) {
+  explicit Client(int64_t port, const char* own_address = nullptr) : socket_(::socket(AF_INET, SOCK_STREAM, 0)) {
+    if (own_address != nullptr) {
+      sockaddr_in own{};
+      own.sin_family = AF_INET;
+      ::inet_pton(AF_INET, own_address, &own.sin_addr);
+      EXPECT_EQ(::bind(socket_, reinterpret_cast<sockaddr*>(&own), sizeof(own)), 0);
+    }
     sockaddr_in address{};
     address.sin_family = AF_INET;
     address.sin_port = htons(static_cast<uint16_t>(port));
@@ -220,6 +226,46 @@ TEST_F(CrowdedServers, RefuseMoreConnectionsThanTheyHave) {
   expect_status("", "503", "too many connections");
   is_let_go_ = true;
   for (const auto& client : held) client->receive();
+}
+
+TEST_F(CrowdedServers, SendWhoSendsNoHeadAwayForOthers) {
+  std::vector<std::unique_ptr<Client>> slow;
+  for (int i = 0; i < 3; ++i) {
+    slow.push_back(std::make_unique<Client>(server_.port()));
+    slow.back()->send("GET /hel");
+  }
+  expect_status("", "503", "too many connections");  // nobody has been slow yet
+  std::this_thread::sleep_for(std::chrono::milliseconds(700));
+  expect_status("GET /hello HTTP/1.1\r\nHost: x\r\n\r\n", "200");
+  EXPECT_EQ(slow[0]->receive(), "") << "who came first has gone";
+  slow[1]->send("lo HTTP/1.1\r\nHost: x\r\n\r\n");
+  EXPECT_TRUE(slow[1]->receive().starts_with("HTTP/1.1 200")) << "the next one has not";
+}
+
+class SharedServers : public HttpServers {
+ protected:
+  SharedServers() : HttpServers({.connections = 8, .peer_connections = 2}) {}
+};
+
+TEST_F(SharedServers, LeaveRoomForOtherAddresses) {
+  std::vector<std::unique_ptr<Client>> held;
+  for (int i = 0; i < 2; ++i) {
+    held.push_back(std::make_unique<Client>(server_.port()));
+    held.back()->send("GET /stream HTTP/1.1\r\nHost: x\r\n\r\n").receive("first\n");
+  }
+  expect_status("GET /hello HTTP/1.1\r\nHost: x\r\n\r\n", "503");
+  Client other(server_.port(), "127.0.0.2");
+  EXPECT_TRUE(other.send("GET /hello HTTP/1.1\r\nHost: x\r\n\r\n").receive().starts_with("HTTP/1.1 200"));
+  is_let_go_ = true;
+  for (const auto& client : held) client->receive();
+}
+
+TEST_F(HttpServers, RefusesHeadersThatReadersUnderstandDifferently) {
+  for (const char* header :
+       {"X-Key : wrong", "X-Key\t: wrong", "X Key: wrong", "X-Key: a\r\n wrong", "X-Key: a\r\n\twrong"})
+    expect_status(cat("GET /hello HTTP/1.1\r\nHost: x\r\n", header, "\r\n\r\n"), "400", "header");
+  EXPECT_EQ(n_heads_, 0);
+  expect_status("GET /hello HTTP/1.1\r\nHost: x\r\nX-Key:  a b : c \r\n\r\n", "200");
 }
 
 TEST_F(HttpServers, EndsWhileItStreams) {

@@ -1,0 +1,63 @@
+#include "connection_guests.h"
+
+#include <netdb.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <array>
+
+namespace lancet {
+namespace {
+
+/// A head that is sent at once needs less, also over a slow line.
+constexpr std::chrono::milliseconds kHeadPatience{500};
+
+/// The address alone; empty: it cannot be had, since nobody is there any more.
+std::string peer_of(int connection) {
+  sockaddr_storage address{};
+  socklen_t size = sizeof(address);
+  std::array<char, NI_MAXHOST> name{};
+  auto* const any = reinterpret_cast<sockaddr*>(&address);
+  if (::getpeername(connection, any, &size) != 0) return {};
+  if (::getnameinfo(any, size, name.data(), name.size(), nullptr, 0, NI_NUMERICHOST) != 0) return {};
+  return name.data();
+}
+
+}  // namespace
+
+bool ConnectionGuests::is_full(const std::string& peer) const {
+  const auto of_peer = std::ranges::count_if(guests_, [&](const auto& guest) { return guest.second.peer == peer; });
+  return of_peer >= limits_.peer_connections;
+}
+
+/// The one that has been longest at its head: of the peer where that has too many, else of all.
+bool ConnectionGuests::send_away(const std::string& peer) {
+  const bool of_peer = is_full(peer);
+  const Time latest = std::chrono::steady_clock::now() - kHeadPatience;
+  auto slowest = guests_.end();
+  for (auto guest = guests_.begin(); guest != guests_.end(); ++guest) {
+    const Guest& one = guest->second;
+    if (one.has_head || one.came > latest || (of_peer && one.peer != peer)) continue;
+    if (slowest == guests_.end() || one.came < slowest->second.came) slowest = guest;
+  }
+  if (slowest == guests_.end()) return false;
+  ::shutdown(slowest->first, SHUT_RDWR);
+  guests_.erase(slowest);
+  return true;
+}
+
+bool ConnectionGuests::enter(int connection) {
+  const std::string peer = peer_of(connection);
+  const bool has_room = static_cast<int64_t>(guests_.size()) < limits_.connections && !is_full(peer);
+  if (!has_room && !send_away(peer)) return false;
+  guests_[connection] = {peer, std::chrono::steady_clock::now()};
+  return true;
+}
+
+void ConnectionGuests::note_head(int connection) {
+  if (const auto guest = guests_.find(connection); guest != guests_.end()) guest->second.has_head = true;
+}
+
+void ConnectionGuests::leave(int connection) { guests_.erase(connection); }
+
+}  // namespace lancet

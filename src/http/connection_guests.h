@@ -1,0 +1,40 @@
+// Who may have a connection: so many in all, so many of one address. Whoever has not sent a head yet makes room for
+// others.
+#pragma once
+
+#include <chrono>
+#include <map>
+#include <string>
+
+#include "lancet/http/http_server.h"
+
+namespace lancet {
+
+/// Calls are under the server's lock.
+class ConnectionGuests {
+ public:
+  explicit ConnectionGuests(const HttpLimits& limits) : limits_(limits) {}
+
+  /// False: there is no room, and nobody who could make some. Who has to go for the new one is disconnected, so that
+  /// its thread comes to its end.
+  bool enter(int connection);
+  void note_head(int connection);
+  /// Before the connection is closed.
+  void leave(int connection);
+
+ private:
+  using Time = std::chrono::steady_clock::time_point;
+  struct Guest {
+    std::string peer;
+    Time came;
+    bool has_head = false;
+  };
+
+  bool is_full(const std::string& peer) const;
+  bool send_away(const std::string& peer);
+
+  const HttpLimits limits_;
+  std::map<int, Guest> guests_;  ///< by connection, without those that were sent away
+};
+
+}  // namespace lancet
