@@ -21,32 +21,22 @@ namespace fs = std::filesystem;
 using AdapterJson = nlohmann::json;
 
 /// Keys of adapter_config.json that do not change what the tensors in the file mean: how they were begun, trained and
-/// found, and which modules have them, which the tensors show.
-constexpr std::string_view kHarmlessAdapterKeys[] = {"arrow_config_path",
-                                                     "auto_mapping",
-                                                     "base_model_class",
-                                                     "base_model_name_or_path",
-                                                     "corda_config",
-                                                     "ensure_weight_tying",
-                                                     "eva_config",
-                                                     "exclude_modules",
-                                                     "fan_in_fan_out",
-                                                     "inference_mode",
-                                                     "init_lora_weights",
-                                                     "layers_pattern",
-                                                     "layers_to_transform",
-                                                     "loftq_config",
-                                                     "lora_dropout",
-                                                     "lora_ga_config",
-                                                     "megatron_core",
-                                                     "parent_library",
-                                                     "peft_version",
-                                                     "qalora_group_size",
-                                                     "revision",
-                                                     "runtime_config",
-                                                     "target_modules",
-                                                     "task_type"};
-constexpr std::string_view kReadAdapterKeys[] = {"bias", "lora_alpha", "peft_type", "r", "use_rslora"};
+/// found.
+constexpr std::string_view kHarmlessAdapterKeys[] = {"arrow_config_path", "auto_mapping",
+                                                     "base_model_class",  "base_model_name_or_path",
+                                                     "corda_config",      "ensure_weight_tying",
+                                                     "eva_config",        "inference_mode",
+                                                     "loftq_config",      "lora_dropout",
+                                                     "lora_ga_config",    "megatron_core",
+                                                     "parent_library",    "peft_version",
+                                                     "qalora_group_size", "revision",
+                                                     "runtime_config",    "task_type"};
+constexpr std::string_view kReadAdapterKeys[] = {
+    "bias", "exclude_modules", "fan_in_fan_out", "init_lora_weights", "layers_to_transform", "lora_alpha", "peft_type",
+    "r",    "target_modules",  "use_rslora"};
+/// Beginnings of the factors that leave the model's own matrix as it is. PEFT takes the others' first product out of
+/// the matrix whenever such an adapter is loaded.
+constexpr std::string_view kInitsBesideTheMatrix[] = {"eva", "gaussian", "orthogonal"};
 
 bool is_silent(const AdapterJson& value) {
   return value.is_null() || value == AdapterJson(false) || (value.is_structured() && value.empty());
@@ -75,6 +65,16 @@ AdapterJson read_adapter_json(const fs::path& path) {
   throw CheckpointError(cat(path.string(), ": expected a JSON object, got ", problem, "; take the adapter again"));
 }
 
+/// Empty: the factors are added to the model's matrices as they are.
+std::string init_problem(const AdapterJson& init) {
+  if (init.is_null() || init.is_boolean()) return "";
+  if (init.is_string() && std::ranges::count(kInitsBesideTheMatrix, init.get<std::string>()) > 0) return "";
+  const std::vector<std::string> kept(std::begin(kInitsBesideTheMatrix), std::end(kInitsBesideTheMatrix));
+  return cat("init_lora_weights: expected true, false, ", join(kept), ", got ", shown(init),
+             ", with which PEFT changes the model's own matrices too. Save the adapter again with "
+             "save_pretrained(..., path_initial_model_for_weight_conversion=...)");
+}
+
 /// Throws: ConfigError with everything that the adapter does otherwise than a pair for each module.
 void check_understood(const fs::path& path, const AdapterJson& json) {
   std::vector<std::string> problems;
@@ -82,6 +82,8 @@ void check_understood(const fs::path& path, const AdapterJson& json) {
     problems.push_back(cat("peft_type: expected LORA, got ", shown(json.value("peft_type", AdapterJson()))));
   if (const AdapterJson bias = json.value("bias", AdapterJson()); !is_silent(bias) && bias != AdapterJson("none"))
     problems.push_back(cat("bias: expected none, got ", shown(bias)));
+  if (const std::string problem = init_problem(json.value("init_lora_weights", AdapterJson())); !problem.empty())
+    problems.push_back(problem);
   for (const auto& [key, value] : json.items()) {
     const bool is_known = std::ranges::find(kHarmlessAdapterKeys, key) != std::end(kHarmlessAdapterKeys) ||
                           std::ranges::find(kReadAdapterKeys, key) != std::end(kReadAdapterKeys);
@@ -104,7 +106,9 @@ Scale read_scale(const fs::path& path, const AdapterJson& json) {
     refuse("r", "a whole number above 0");
   if (alpha == json.end() || !alpha->is_number() || !std::isfinite(alpha->get<double>()))
     refuse("lora_alpha", "a number");
-  if (root != json.end() && !root->is_null() && !root->is_boolean()) refuse("use_rslora", "true or false");
+  for (const char* flag : {"use_rslora", "fan_in_fan_out"})
+    if (const auto at = json.find(flag); at != json.end() && !at->is_null() && !at->is_boolean())
+      refuse(flag, "true or false");
   const auto r = rank->get<int64_t>();
   const bool by_root = root != json.end() && *root == AdapterJson(true);
   const auto size = static_cast<double>(r);
@@ -139,6 +143,64 @@ PairsByModule find_pairs(const SafetensorsReader& file) {
                           kLoraB, ", got also what is not understood; merge the adapter with PEFT:\n  ",
                           join(problems, "\n  ")));
   return pairs;
+}
+
+/// As PEFT finds modules by a list of names: "down_proj" is every module that ends so.
+bool names_module(const AdapterJson& names, const std::string& module) {
+  return std::ranges::any_of(names, [&](const AdapterJson& name) {
+    if (!name.is_string()) return false;
+    const auto& text = name.get_ref<const std::string&>();
+    return module == text || module.ends_with("." + text);
+  });
+}
+
+/// Of "model.layers.3.mlp.down_proj" 3; nullopt where several parts are numbers, or none.
+std::optional<int64_t> layer_of_module(const std::string& module) {
+  std::optional<int64_t> layer;
+  for (const std::string& part : split(module, '.')) {
+    if (part.empty() || part.size() > 9 || part.find_first_not_of("0123456789") != std::string::npos) continue;
+    if (layer) return std::nullopt;
+    layer = std::stoll(part);
+  }
+  return layer;
+}
+
+/// Why PEFT, by these settings, would not use a module's factors; empty: it would.
+std::string why_not_used(const AdapterJson& json, const std::string& module) {
+  const AdapterJson targets = json.value("target_modules", AdapterJson());
+  const AdapterJson excluded = json.value("exclude_modules", AdapterJson());
+  const AdapterJson layers = json.value("layers_to_transform", AdapterJson());
+  if (targets.is_array() && !names_module(targets, module)) return "target_modules leaves it out";
+  if (targets.is_string() && module == "lm_head") return "target_modules: all-linear leaves it out";
+  if (excluded.is_array() && names_module(excluded, module)) return "exclude_modules has it";
+  if (is_silent(layers)) return "";
+  const std::optional<int64_t> layer = layer_of_module(module);
+  const bool is_listed = layers.is_array() ? std::ranges::count(layers, AdapterJson(layer.value_or(-1))) > 0
+                                           : layers == AdapterJson(layer.value_or(-1));
+  return is_listed ? "" : "layers_to_transform leaves it out";
+}
+
+/// Which modules have factors, PEFT takes from the settings, not from the file. Throws: ConfigError.
+void check_modules(const fs::path& path, const AdapterJson& json, const PairsByModule& pairs) {
+  std::vector<std::string> problems;
+  const auto expect = [&](const char* key, const char* expected, const auto& is_right) {
+    const AdapterJson value = json.value(key, AdapterJson());
+    if (!is_silent(value) && !is_right(value))
+      problems.push_back(cat(key, ": expected ", expected, ", got ", shown(value)));
+  };
+  expect("target_modules", "a list of names, or all-linear",
+         [](const AdapterJson& value) { return value.is_array() || value == AdapterJson("all-linear"); });
+  expect("exclude_modules", "a list of names", [](const AdapterJson& value) { return value.is_array(); });
+  expect("layers_to_transform", "numbers of layers",
+         [](const AdapterJson& value) { return value.is_array() || value.is_number_integer(); });
+  if (problems.empty())
+    for (const auto& [module, pair] : pairs)
+      if (const std::string why = why_not_used(json, module); !why.empty())
+        problems.push_back(cat("module ", printable(module), " has factors in the file, but ", why));
+  if (!problems.empty())
+    throw ConfigError(cat(path.string(), ": which modules the adapter changes is not clear; PEFT would leave factors ",
+                          "unused without a word. Set target_modules to the names of those in ", kAdapterWeights,
+                          ":\n  ", join(problems, "\n  ")));
 }
 
 bool is_factor_type(DType type) {
@@ -180,6 +242,7 @@ std::vector<WeightChanges> read_adapter(const fs::path& folder, const ModelConfi
   const Scale scale = read_scale(config_path, json);
   const SafetensorsReader file = SafetensorsReader::open(weights_path);
   PairsByModule pairs = find_pairs(file);
+  check_modules(config_path, json, pairs);
   const std::vector<LinearModule> modules = linear_modules(config);
   std::vector<ModulePair> read;
   for (const LinearModule& module : modules) {

@@ -56,6 +56,14 @@ TEST_F(AdapterReading, RefusesByNameWhatItDoesNotKnow) {
                                                                   {"lora_bias", true},
                                                                   {"layer_replication", {{0, 1}}},
                                                                   {"target_parameters", {"x"}},
+                                                                  {"layers_pattern", "h"},
+                                                                  {"init_lora_weights", "pissa"},
+                                                                  {"init_lora_weights", "pissa_niter_4"},
+                                                                  {"init_lora_weights", "olora"},
+                                                                  {"init_lora_weights", "corda"},
+                                                                  {"init_lora_weights", "loftq"},
+                                                                  {"init_lora_weights", "lora_ga"},
+                                                                  {"init_lora_weights", 3},
                                                                   {"something_new", 1}};
   for (const auto& [key, value] : cases) {
     json = whole;
@@ -76,10 +84,48 @@ TEST_F(AdapterReading, RefusesByNameWhatItDoesNotKnow) {
   expect_says(reading_refusal<ConfigError>(), {"model.layers.9.mlp.down_proj", "adapter of this model"});
 }
 
+TEST_F(AdapterReading, RefusesFactorsThatPeftWouldLeaveUnused) {
+  const nlohmann::json whole = json;
+  const std::string module = "model.layers.1.mlp.down_proj";
+  for (const auto& [key, value] :
+       std::vector<std::pair<const char*, nlohmann::json>>{{"target_modules", {"up_proj"}},
+                                                           {"target_modules", {"own_proj"}},
+                                                           {"target_modules", ".*down_proj"},
+                                                           {"exclude_modules", {"mlp.down_proj"}},
+                                                           {"exclude_modules", ".*"},
+                                                           {"layers_to_transform", {0, 2}},
+                                                           {"layers_to_transform", 0},
+                                                           {"layers_to_transform", "1"}}) {
+    json = whole;
+    json[key] = value;
+    store();
+    expect_says(reading_refusal<ConfigError>(), {"adapter_config.json", key, "Set target_modules"});
+  }
+  for (const auto& [key, value] :
+       std::vector<std::pair<const char*, nlohmann::json>>{{"target_modules", {"down_proj"}},
+                                                           {"target_modules", {"q_proj", module}},
+                                                           {"target_modules", "all-linear"},
+                                                           {"exclude_modules", {"up_proj"}},
+                                                           {"layers_to_transform", {0, 1}},
+                                                           {"layers_to_transform", 1},
+                                                           {"init_lora_weights", "gaussian"},
+                                                           {"fan_in_fan_out", true}}) {
+    json = whole;
+    json[key] = value;
+    store();
+    EXPECT_EQ(read_adapter(folder.path(), config).size(), 1u) << key << ": " << value;
+  }
+}
+
 TEST_F(AdapterReading, NamesWhatIsDamaged) {
   const nlohmann::json whole = json;
-  for (const auto& [key, value] : std::vector<std::pair<const char*, nlohmann::json>>{
-           {"r", 0}, {"r", 7.5}, {"r", 1e18}, {"r", nullptr}, {"lora_alpha", "8"}, {"use_rslora", 3}}) {
+  for (const auto& [key, value] : std::vector<std::pair<const char*, nlohmann::json>>{{"r", 0},
+                                                                                      {"r", 7.5},
+                                                                                      {"r", 1e18},
+                                                                                      {"r", nullptr},
+                                                                                      {"lora_alpha", "8"},
+                                                                                      {"use_rslora", 3},
+                                                                                      {"fan_in_fan_out", 1}}) {
     json = whole;
     json[key] = value;
     store();
