@@ -160,7 +160,7 @@ BatchEntry without_edits(const BatchEntry& entry, const std::set<int64_t>& place
   for (const int64_t place : kept) fewer.edits.push_back(entry.edits[static_cast<size_t>(place)]);
   for (const int64_t column : entry.columns)
     if (!places.contains(column)) fewer.columns.push_back(renumbered[static_cast<size_t>(column)]);
-  if (report) fewer.report = report(entry.report, kept);
+  if (report) fewer.report = report(entry, kept);
   return fewer;
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "lancet/core/config_tree.h"
 #include "lancet/core/error.h"
 #include "lancet/core/strict_json.h"
 #include "lancet/core/strings.h"
@@ -91,8 +92,12 @@ EntryJson to_entry(const EditSetting& setting) {
 }
 
 EditSetting setting_of_entry(const EntryJson& entry) {
-  return {entry.at("method"),     entry.at("editor"), entry.at("job"),    entry.at("contexts"),
-          entry.at("statistics"), entry.at("dtype"),  entry.at("version")};
+  EditSetting setting{entry.at("method"),     entry.at("editor"), entry.at("job"),    entry.at("contexts"),
+                      entry.at("statistics"), entry.at("dtype"),  entry.at("version")};
+  for (const auto& [name, text] : {std::pair("editor", &setting.editor), std::pair("job", &setting.job)})
+    if (!text->empty() && parse_config(*text, name).kind != ConfigTree::Kind::kMap)
+      throw ConfigError(cat(name, ": expected a map, got ", printable(*text)));
+  return setting;
 }
 
 EntryJson to_entry(const BatchEntry& batch) {

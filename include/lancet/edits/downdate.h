@@ -34,8 +34,7 @@ inline constexpr double kLargestDowndateError = 1e-6;
 ReducedBatch without_edits(const EditedBatch& batch, const BatchEntry& entry, const std::set<int64_t>& places);
 
 /// A batch's report without some edits; `kept`: places of those that stay, ascending.
-using ReportWithout =
-    std::function<nlohmann::ordered_json(const nlohmann::ordered_json& report, const std::vector<int64_t>& kept)>;
+using ReportWithout = std::function<nlohmann::ordered_json(const BatchEntry& batch, const std::vector<int64_t>& kept)>;
 
 /// The entry without the edits at `places`: columns are renumbered, and all hashes are empty. The report is
 /// what `report` makes of it; without one it is null.

@@ -32,7 +32,7 @@ BatchReport without_requests(const BatchReport& batch, const std::vector<int64_t
 
 /// As text that from_record() reads back exactly, but for `requests`.
 std::string to_record(const BatchReport& batch);
-/// Throws: ConfigError for what to_record() cannot have made.
-BatchReport from_record(const std::string& record);
+/// Throws: ConfigError for what to_record() cannot have made of a batch of `n_requests`.
+BatchReport from_record(const std::string& record, size_t n_requests);
 
 }  // namespace lancet

@@ -36,7 +36,7 @@ EditProgress progress_of(EditHistory history) {
   EditProgress progress{{}, std::move(history)};
   for (const BatchEntry& batch : progress.history.journal().batches()) {
     if (!batch.report.is_null()) {
-      progress.batches.push_back(from_record(batch.report.dump()));
+      progress.batches.push_back(from_record(batch.report.dump(), batch.edits.size()));
       continue;
     }
     BatchReport& report = progress.batches.emplace_back();
@@ -104,10 +104,8 @@ EditProgress ProgressStore::read(const std::vector<std::vector<int64_t>>& batche
   if (json.at("content_hash") != progress_hash(key, records, progress.history.journal()))
     throw CheckpointError(cat(path.string(), ": its content has not the hash that it was saved with: it is damaged"));
   for (size_t i = 0; i < records.size(); ++i) {
-    progress.batches.push_back(from_record(records[i]));
+    progress.batches.push_back(from_record(records[i], batches[i].size()));
     progress.batches.back().requests = batches[i];
-    if (progress.batches.back().outcome.requests.size() != batches[i].size())
-      throw CheckpointError(cat(path.string(), ": batch ", i, " is not as large as the job's"));
   }
   return progress;
 }

@@ -93,7 +93,7 @@ void EditStream::resume(std::optional<EditProgress> done) {
   }
   report_.batches.clear();
   for (size_t i = 0; i < records.size(); ++i) {
-    report_.batches.push_back(from_record(records[i]));
+    report_.batches.push_back(from_record(records[i], batches_[i].size()));
     report_.batches.back().requests = batches_[i];
   }
   report_.resumed_batches = static_cast<int64_t>(records.size());

@@ -12,9 +12,9 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-Json report_of_kept(const Json& report, const std::vector<int64_t>& kept) {
-  if (report.is_null()) return report;
-  return Json::parse(to_record(without_requests(from_record(report.dump()), kept)));
+Json report_of_kept(const BatchEntry& batch, const std::vector<int64_t>& kept) {
+  if (batch.report.is_null()) return batch.report;
+  return Json::parse(to_record(without_requests(from_record(batch.report.dump(), batch.edits.size()), kept)));
 }
 
 /// Whether a batch behind the first that loses an edit was solved with keys of earlier ones.

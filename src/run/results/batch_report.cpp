@@ -1,6 +1,7 @@
 #include "lancet/run/batch_report.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
@@ -16,18 +17,62 @@ Json record_of(const std::optional<Tallies>& tallies) {
   return json;
 }
 
+// Records are read back from files that somebody may have changed, so nothing is taken for another type than it is.
+
+[[noreturn]] void refuse(const char* expected, const Json& got) {
+  throw ConfigError(
+      cat("expected ", expected, ", got ", printable(got.dump(-1, ' ', false, Json::error_handler_t::replace))));
+}
+
+int64_t whole_of(const Json& json) {
+  if (!json.is_number_integer() ||
+      (json.is_number_unsigned() && json.get<uint64_t>() > std::numeric_limits<int64_t>::max()))
+    refuse("a whole number", json);
+  return json.get<int64_t>();
+}
+
+double number_of(const Json& json) {
+  if (!json.is_number()) refuse("a number", json);
+  return json.get<double>();
+}
+
+std::string text_of(const Json& json) {
+  if (!json.is_string()) refuse("text", json);
+  return json.get<std::string>();
+}
+
+const Json& list_of(const Json& json) {
+  if (!json.is_array()) refuse("a list", json);
+  return json;
+}
+
+const Json& map_of(const Json& json) {
+  if (!json.is_object()) refuse("a map", json);
+  return json;
+}
+
+/// A place among `n` things.
+int64_t place_of(const Json& json, size_t n) {
+  const int64_t place = whole_of(json);
+  if (place < 0 || place >= static_cast<int64_t>(n)) refuse(cat("a place among ", n, " requests").c_str(), json);
+  return place;
+}
+
 std::optional<Tallies> tallies_of(const Json& json) {
   if (json.is_null()) return std::nullopt;
   Tallies tallies;
-  for (const auto& [name, tally] : json.items())
-    tallies[name] = {tally.at(0).get<double>(), tally.at(1).get<int64_t>()};
+  for (const auto& [name, tally] : map_of(json).items()) {
+    const int64_t count = whole_of(tally.at(1));
+    if (count < 0) refuse("a count", tally);
+    tallies[name] = {number_of(tally.at(0)), count};
+  }
   return tallies;
 }
 
 Json record_of(const std::optional<double>& number) { return number ? Json(*number) : Json(nullptr); }
 
-std::optional<double> number_of(const Json& json) {
-  return json.is_null() ? std::nullopt : std::optional(json.get<double>());
+std::optional<double> number_or_none(const Json& json) {
+  return json.is_null() ? std::nullopt : std::optional(number_of(json));
 }
 
 Json record_of(const RequestOutcome& request) {
@@ -45,11 +90,17 @@ Json record_of(const RequestOutcome& request) {
 }
 
 RequestOutcome request_outcome_of(const Json& json) {
-  RequestOutcome request{json.at(0).get<int64_t>(),     number_of(json.at(1)), number_of(json.at(2)),
-                         number_of(json.at(3)),         number_of(json.at(4)), json.at(5).get<std::vector<float>>(),
-                         json.at(6).get<std::string>(), number_of(json.at(7)), {}};
-  for (const Json& layer : json.at(8))
-    request.attained_by_layer.push_back({layer.at(0).get<int64_t>(), layer.at(1).get<double>()});
+  RequestOutcome request;
+  request.steps = whole_of(list_of(json).at(0));
+  request.initial_loss = number_or_none(json.at(1));
+  request.final_loss = number_or_none(json.at(2));
+  request.initial_norm = number_or_none(json.at(3));
+  request.delta_norm = number_or_none(json.at(4));
+  for (const Json& loss : list_of(json.at(5))) request.losses.push_back(static_cast<float>(number_of(loss)));
+  request.skipped = text_of(json.at(6));
+  request.attained = number_or_none(json.at(7));
+  for (const Json& layer : list_of(json.at(8)))
+    request.attained_by_layer.push_back({whole_of(layer.at(0)), number_of(layer.at(1))});
   return request;
 }
 
@@ -67,16 +118,29 @@ Json record_of(const EditOutcome& outcome) {
           {"warnings", outcome.warnings}};
 }
 
-EditOutcome outcome_of(const Json& json) {
+SharedKeys shared_keys_of(const Json& json, size_t n_requests) {
+  SharedKeys keys{text_of(list_of(json).at(0)), {}};
+  for (const Json& group : list_of(json.at(1))) {
+    keys.groups.emplace_back();
+    for (const Json& request : list_of(group)) keys.groups.back().push_back(place_of(request, n_requests));
+  }
+  return keys;
+}
+
+EditOutcome outcome_of(const Json& json, size_t n_requests) {
   EditOutcome outcome;
-  for (const Json& request : json.at("requests")) outcome.requests.push_back(request_outcome_of(request));
-  for (const Json& keys : json.at("shared_keys"))
-    outcome.shared_keys.push_back({keys.at(0).get<std::string>(), keys.at(1).get<std::vector<std::vector<int64_t>>>()});
-  for (const Json& each : json.at("chosen")) outcome.chosen.push_back({each.at(0), each.at(1), each.at(2)});
-  const Json& values = json.at("values");
-  outcome.batching = {values.at(0), values.at(1), values.at(2), values.at(3)};
-  outcome.columns = json.at("columns").get<std::vector<int64_t>>();
-  outcome.warnings = json.at("warnings").get<std::vector<std::string>>();
+  const Json& requests = list_of(map_of(json).at("requests"));
+  if (requests.size() != n_requests)
+    throw ConfigError(cat("outcome.requests: expected ", n_requests, " of them, got ", requests.size()));
+  for (const Json& request : requests) outcome.requests.push_back(request_outcome_of(request));
+  for (const Json& keys : list_of(json.at("shared_keys")))
+    outcome.shared_keys.push_back(shared_keys_of(keys, n_requests));
+  for (const Json& each : list_of(json.at("chosen")))
+    outcome.chosen.push_back({text_of(each.at(0)), whole_of(each.at(1)), number_of(each.at(2))});
+  const Json& values = list_of(json.at("values"));
+  outcome.batching = {whole_of(values.at(0)), whole_of(values.at(1)), whole_of(values.at(2)), whole_of(values.at(3))};
+  for (const Json& column : list_of(json.at("columns"))) outcome.columns.push_back(place_of(column, n_requests));
+  for (const Json& warning : list_of(json.at("warnings"))) outcome.warnings.push_back(text_of(warning));
   return outcome;
 }
 
@@ -146,19 +210,21 @@ std::string to_record(const BatchReport& batch) {
       .dump();
 }
 
-BatchReport from_record(const std::string& record) {
+BatchReport from_record(const std::string& record, size_t n_requests) {
   try {
-    const Json json = Json::parse(record);
+    const Json json = map_of(Json::parse(record));
     BatchReport batch;
-    batch.seconds = json.at("seconds");
-    batch.outcome = outcome_of(json.at("outcome"));
+    batch.seconds = number_of(json.at("seconds"));
+    batch.outcome = outcome_of(json.at("outcome"), n_requests);
     batch.right_after = tallies_of(json.at("right_after"));
     batch.first_batch = tallies_of(json.at("first_batch"));
-    for (const Json& weight : json.at("growth"))
-      batch.growth.emplace_back(weight.at(0).get<std::string>(), weight.at(1).get<double>());
+    for (const Json& weight : list_of(json.at("growth")))
+      batch.growth.emplace_back(text_of(weight.at(0)), number_of(weight.at(1)));
     return batch;
   } catch (const Json::exception& error) {
     throw ConfigError(cat("expected the record of a batch: ", error.what()));
+  } catch (const ConfigError& error) {
+    throw ConfigError(cat("the record of a batch: ", error.what(), "; take the edits from a copy"));
   }
 }
 

@@ -80,7 +80,7 @@ BatchReport some_batch() {
 }
 
 TEST(BatchRecord, ComesBackExactly) {
-  const BatchReport batch = some_batch(), back = from_record(to_record(batch));
+  const BatchReport batch = some_batch(), back = from_record(to_record(batch), 2);
   EXPECT_EQ(back.seconds, batch.seconds);
   ASSERT_EQ(back.outcome.requests.size(), 2u);
   EXPECT_EQ(back.outcome.requests[0].steps, 3);
@@ -102,8 +102,34 @@ TEST(BatchRecord, ComesBackExactly) {
   EXPECT_EQ(back.right_after->at("efficacy_prob").count, 2);
   EXPECT_FALSE(back.first_batch.has_value());
   EXPECT_EQ(back.growth, batch.growth);
-  EXPECT_THROW(from_record("{}"), ConfigError);
-  EXPECT_THROW(from_record("not JSON"), ConfigError);
+}
+
+TEST(BatchRecord, RefusesWhatNoBatchHas) {
+  for (const char* record : {"{}", "not JSON", "[]", "null"})
+    EXPECT_THROW(from_record(record, 2), ConfigError) << record;
+  const auto whole = nlohmann::json::parse(to_record(some_batch()));
+  EXPECT_THROW(from_record(whole.dump(), 3), ConfigError) << "another number of requests";
+  using Pointer = nlohmann::json::json_pointer;
+  const std::vector<std::pair<const char*, nlohmann::json>> cases{{"/outcome/columns/0", 1'000'000'000},
+                                                                  {"/outcome/columns/0", -1},
+                                                                  {"/outcome/columns/0", 0.5},
+                                                                  {"/outcome/columns", nullptr},
+                                                                  {"/outcome/requests", nullptr},
+                                                                  {"/outcome/requests/0", nullptr},
+                                                                  {"/outcome/requests/0/0", true},
+                                                                  {"/outcome/requests/0/5", "0.3"},
+                                                                  {"/outcome/shared_keys/0/1/0/1", 2},
+                                                                  {"/outcome/values", {1, 2, 3}},
+                                                                  {"/outcome/chosen", 1},
+                                                                  {"/right_after", {1}},
+                                                                  {"/right_after/efficacy_prob/1", -1},
+                                                                  {"/seconds", "long"},
+                                                                  {"/growth", {{"w"}}}};
+  for (const auto& [place, value] : cases) {
+    nlohmann::json changed = whole;
+    changed[Pointer(place)] = value;
+    EXPECT_THROW(from_record(changed.dump(), 2), ConfigError) << place << ": " << value;
+  }
 }
 
 TEST(BatchRecord, OutcomesAreMergedByTheJobsRequests) {
