@@ -1,22 +1,94 @@
 #include "lancet/core/strict_json.h"
 
 #include <algorithm>
-#include <unordered_set>
+#include <utility>
+#include <vector>
 
 #include "lancet/core/strings.h"
 
 namespace lancet {
 namespace {
 
+/// Builds the document from what the parser reads. Of its own, because nlohmann's parser with a callback looks through
+/// all elements of a list or an object again whenever one of them ends.
 template <typename Json>
-Json parse_watched(std::string_view text, int max_depth) {
-  JsonWatch watch(max_depth, [](const std::string& key, int64_t) { throw JsonProblem(repeated_key_text(key)); });
-  try {
-    return Json::parse(text.begin(), text.end(), std::ref(watch));
-  } catch (const nlohmann::json::exception& error) {
+class StrictReader : public nlohmann::json_sax<Json> {
+ public:
+  StrictReader(int max_depth, const OnRepeatedKey& on_repeated) : max_depth_(max_depth), on_repeated_(on_repeated) {}
+
+  bool null() override { return put(nullptr); }
+  bool boolean(bool value) override { return put(value); }
+  bool number_integer(typename Json::number_integer_t value) override { return put(value); }
+  bool number_unsigned(typename Json::number_unsigned_t value) override { return put(value); }
+  bool number_float(typename Json::number_float_t value, const std::string&) override { return put(value); }
+  bool string(std::string& value) override { return put(std::move(value)); }
+  bool binary(typename Json::binary_t& value) override { return put(std::move(value)); }
+  bool start_object(size_t) override { return open(Json::object()); }
+  bool end_object() override { return close(); }
+  bool start_array(size_t) override { return open(Json::array()); }
+  bool end_array() override { return close(); }
+
+  bool key(std::string& name) override {
+    const auto [at, is_new] = open_.back()->emplace(name, nullptr);
+    if (!is_new) on_repeated_(name, element_);
+    member_ = &*at;
+    return true;
+  }
+
+  bool parse_error(size_t, const std::string&, const nlohmann::detail::exception& error) override {
     throw JsonProblem(invalid_json_text(error.what()));
   }
+
+  Json document() { return std::move(document_); }
+
+ private:
+  /// At the place that comes next.
+  template <typename Value>
+  Json& place(Value&& value) {
+    if (open_.empty()) return document_ = std::forward<Value>(value);
+    if (open_.back()->is_object()) return *member_ = std::forward<Value>(value);
+    return open_.back()->emplace_back(std::forward<Value>(value));
+  }
+
+  template <typename Value>
+  bool put(Value&& value) {
+    place(std::forward<Value>(value));
+    count_element();
+    return true;
+  }
+
+  bool open(Json&& empty) {
+    if (std::ssize(open_) >= max_depth_) throw JsonProblem(cat("nested deeper than ", max_depth_, " levels"));
+    open_.push_back(&place(std::move(empty)));
+    return true;
+  }
+
+  bool close() {
+    open_.pop_back();
+    count_element();
+    return true;
+  }
+
+  void count_element() {
+    if (open_.size() == 1) ++element_;
+  }
+
+  int max_depth_;
+  const OnRepeatedKey& on_repeated_;
+  Json document_;
+  std::vector<Json*> open_;  ///< lists and objects that are being read; each stays where it is until it ends
+  Json* member_ = nullptr;   ///< of the innermost object: the value that its last key names
+  int64_t element_ = 0;      ///< of the outermost list
+};
+
+template <typename Json>
+Json parse_with(std::string_view text, int max_depth, const OnRepeatedKey& on_repeated) {
+  StrictReader<Json> reader(max_depth, on_repeated);
+  Json::sax_parse(text.begin(), text.end(), &reader);
+  return reader.document();
 }
+
+void refuse_repeated(const std::string& key, int64_t) { throw JsonProblem(repeated_key_text(key)); }
 
 }  // namespace
 
@@ -30,29 +102,16 @@ std::string invalid_json_text(std::string_view words) {
   return "not valid JSON: " + printable(end == std::string_view::npos ? words : words.substr(end + 2));
 }
 
-void JsonWatch::see(int depth, nlohmann::detail::parse_event_t event) {
-  using Event = nlohmann::detail::parse_event_t;
-  if ((event == Event::object_start || event == Event::array_start) && depth >= max_depth_)
-    throw JsonProblem(cat("nested deeper than ", max_depth_, " levels"));
-  if (event == Event::object_start) open_.emplace_back();
-  if (depth == 1 && (event == Event::object_end || event == Event::array_end || event == Event::value)) ++element_;
-}
-
-void JsonWatch::close_object(size_t n_distinct) {
-  const std::vector<std::string> keys = std::move(open_.back());
-  open_.pop_back();
-  if (keys.size() == n_distinct) return;
-  std::unordered_set<std::string_view> known;
-  for (const std::string& key : keys)
-    if (!known.insert(key).second) on_repeated_(key, element_);
-}
-
 nlohmann::json parse_strict_json(std::string_view text, int max_depth) {
-  return parse_watched<nlohmann::json>(text, max_depth);
+  return parse_with<nlohmann::json>(text, max_depth, refuse_repeated);
 }
 
 nlohmann::ordered_json parse_ordered_json(std::string_view text, int max_depth) {
-  return parse_watched<nlohmann::ordered_json>(text, max_depth);
+  return parse_with<nlohmann::ordered_json>(text, max_depth, refuse_repeated);
+}
+
+nlohmann::ordered_json parse_ordered_json(std::string_view text, int max_depth, const OnRepeatedKey& on_repeated) {
+  return parse_with<nlohmann::ordered_json>(text, max_depth, on_repeated);
 }
 
 std::string printable(std::string_view text) {

@@ -1,7 +1,5 @@
 #include "json_text.h"
 
-#include <functional>
-
 #include "lancet/core/error.h"
 #include "lancet/core/strict_json.h"
 
@@ -34,13 +32,12 @@ std::string with_null_for_nan(std::string_view text) {
 
 JsonText parse_json_text(std::string_view text) {
   JsonText out;
-  JsonWatch watch(kDeepest, [&](const std::string& key, int64_t element) { out.repeated.push_back({element, key}); });
   const std::string replaced = with_null_for_nan(text);
   const std::string_view clean = replaced.empty() ? text : replaced;
   try {
-    out.value = RecordJson::parse(clean.begin(), clean.end(), std::ref(watch));
-  } catch (const RecordJson::exception& error) {
-    throw ConfigError(invalid_json_text(error.what()));
+    out.value = parse_ordered_json(clean, kDeepest, [&](const std::string& key, int64_t element) {
+      out.repeated.push_back({element, key});
+    });
   } catch (const JsonProblem& problem) {
     throw ConfigError(problem.what());
   }

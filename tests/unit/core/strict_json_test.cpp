@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace lancet {
 namespace {
@@ -44,12 +46,24 @@ TEST(StrictJson, RefusesDeepNesting) {
   EXPECT_EQ(json_refusal(nested(1'000'000)), "nested deeper than 64 levels");
 }
 
-TEST(JsonWatch, NumbersTheElementsOfTheOutermostList) {
+TEST(StrictJson, NumbersTheElementsOfTheOutermostListWhereAKeyStandsTwice) {
   std::vector<std::pair<std::string, int64_t>> repeated;
-  JsonWatch watch(8, [&](const std::string& key, int64_t element) { repeated.emplace_back(key, element); });
   const std::string text = R"([1, {"a": 1, "a": 2}, [], {"b": {"c": 1, "c": 1}}])";
-  EXPECT_FALSE(nlohmann::ordered_json::parse(text, std::ref(watch)).is_null());
+  const auto note = [&](const std::string& key, int64_t element) { repeated.emplace_back(key, element); };
+  EXPECT_EQ(parse_ordered_json(text, 8, note)[1]["a"], 2);
   EXPECT_EQ(repeated, (std::vector<std::pair<std::string, int64_t>>{{"a", 1}, {"c", 3}}));
+}
+
+// By the square of their number 100,000 objects would take minutes.
+TEST(StrictJson, ReadsManyObjectsOfAListOrAnObject) {
+  constexpr int kMany = 100'000;
+  std::string list = "[", object = "{";
+  for (int i = 0; i < kMany; ++i) {
+    list += i == 0 ? "{}" : ",{}";
+    object += (i == 0 ? "\"" : ",\"") + std::to_string(i) + "\":{}";
+  }
+  EXPECT_EQ(parse_strict_json(list + "]").size(), kMany);
+  EXPECT_EQ(parse_strict_json(object + "}").size(), kMany);
 }
 
 }  // namespace
