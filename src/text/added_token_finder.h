@@ -3,8 +3,9 @@
 #pragma once
 
 #include <array>
-#include <string>
+#include <cstdint>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "added_token.h"
@@ -20,20 +21,23 @@ struct TextPart {
 
 class AddedTokenFinder {
  public:
-  /// Looks for `pattern` and reports `token`, which outlives the finder.
-  void add(std::string pattern, const AddedToken& token);
+  /// Looks for `pattern` and reports `token`, which outlives the finder. Of equal patterns the first counts.
+  void add(std::string_view pattern, const AddedToken& token);
 
   /// The parts in order; together they are the text, except that white space a token takes may lie in two.
   std::vector<TextPart> split(std::string_view text) const;
 
  private:
-  struct Pattern {
-    std::string text;
-    const AddedToken* token;
+  struct Match {
+    const AddedToken* token = nullptr;
+    size_t end = 0;
   };
-  const Pattern* longest_at(std::string_view text, size_t at) const;
+  Match longest_at(std::string_view text, size_t at) const;
 
-  std::array<std::vector<Pattern>, 256> by_first_byte_;  // the longest first
+  /// A tree of the patterns' bytes, whose root is node 0.
+  std::unordered_map<uint64_t, uint32_t> next_;          // by node << 8 | byte
+  std::vector<const AddedToken*> token_at_ = {nullptr};  // by node: of the pattern that ends there; null: none does
+  std::array<bool, 256> begins_ = {};                    // bytes that patterns begin with
 };
 
 }  // namespace lancet

@@ -1,7 +1,9 @@
 #include "tokenizer_config.h"
 
-#include <algorithm>
 #include <optional>
+#include <string>
+#include <unordered_set>
+#include <vector>
 
 #include "json_node.h"
 #include "lancet/core/strings.h"
@@ -27,19 +29,27 @@ AddedToken named_token(const JsonNode& node) {
   return token;
 }
 
-void add_name(const JsonNode& node, std::vector<AddedToken>& out) {
+using Contents = std::unordered_set<std::string>;
+
+Contents contents_of(const std::vector<AddedToken>& tokens) {
+  Contents contents;
+  for (const AddedToken& token : tokens) contents.insert(token.content);
+  return contents;
+}
+
+void add_name(const JsonNode& node, Contents& known, std::vector<AddedToken>& out) {
   AddedToken token = named_token(node);
-  const auto is_same = [&](const AddedToken& other) { return other.content == token.content; };
-  if (std::none_of(out.begin(), out.end(), is_same)) out.push_back(std::move(token));
+  if (known.insert(token.content).second) out.push_back(std::move(token));
 }
 
 /// Special tokens by their roles. transformers reads the same keys of both files.
 void read_names(const JsonNode& root, TokenizerConfig& config) {
+  Contents known = contents_of(config.named_tokens);
   for (const char* key : {"bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token"})
-    if (root.has(key)) add_name(root.at(key), config.named_tokens);
+    if (root.has(key)) add_name(root.at(key), known, config.named_tokens);
   for (const char* key : {"additional_special_tokens", "extra_special_tokens"}) {
     if (!root.has(key) || !root.at(key).is_list()) continue;
-    for (const JsonNode& item : root.at(key).items()) add_name(item, config.named_tokens);
+    for (const JsonNode& item : root.at(key).items()) add_name(item, known, config.named_tokens);
   }
   if (root.has("bos_token")) config.bos_token = named_token(root.at("bos_token")).content;
   if (root.has("eos_token")) config.eos_token = named_token(root.at("eos_token")).content;
@@ -59,13 +69,13 @@ void read_added_tokens_decoder(const JsonNode& added, TokenizerConfig& config) {
 /// names say.
 void read_added_tokens_file(const JsonNode& added, TokenizerConfig& config) {
   if (!added.is_object()) added.fail("expected an object");
+  const Contents names = contents_of(config.named_tokens);
   for (const auto& [content, value] : added.value().items()) {
     if (content.empty()) added.fail("an empty token");
     AddedToken token;
     token.id = added.at(content).integer();
     token.content = content;
-    token.special = std::any_of(config.named_tokens.begin(), config.named_tokens.end(),
-                                [&](const AddedToken& named) { return named.content == token.content; });
+    token.special = names.contains(token.content);
     token.normalized = !token.special;  // as transformers has it
     config.added_tokens.push_back(std::move(token));
   }

@@ -1,14 +1,22 @@
 #include "normalized_text.h"
 
+#include <algorithm>
 #include <cstdint>
 
+#include "lancet/core/error.h"
+#include "lancet/core/strings.h"
 #include "nfc.h"
 #include "utf8.h"
 
 namespace lancet {
+namespace {
+
+size_t most_bytes(size_t text) { return kMostGrowth * text + kAlwaysRoom; }
+
+}  // namespace
 
 NormalizedText::NormalizedText(std::string_view text, size_t begin, size_t end)
-    : text_(text.substr(begin, end - begin)), first_(static_cast<int64_t>(begin)) {}
+    : text_(text.substr(begin, end - begin)), first_(static_cast<int64_t>(begin)), most_(most_bytes(text_.size())) {}
 
 ByteSpan NormalizedText::origin_of(size_t at) const {
   if (!origin_.empty()) return origin_[at];
@@ -28,6 +36,7 @@ void NormalizedText::write_origins() {
 
 NormalizedText NormalizedText::slice(size_t begin, size_t end) const {
   NormalizedText out;
+  out.most_ = most_;
   out.text_ = text_.substr(begin, end - begin);
   out.first_ = first_ + static_cast<int64_t>(begin);
   if (!origin_.empty())
@@ -44,20 +53,33 @@ ByteSpan NormalizedText::origin(size_t begin, size_t end) const {
 
 void NormalizedText::prepend(std::string_view prefix) {
   if (text_.empty()) return;
+  require_room(prefix.size());
   write_origins();
   const int64_t at = origin_begin();
   text_.insert(0, prefix);
   origin_.insert(origin_.begin(), prefix.size(), ByteSpan{at, at});
 }
 
+void NormalizedText::require_room(size_t added) const {
+  if (added <= most_ - std::min(most_, text_.size())) return;
+  throw TokenizerError(cat("tokenizer: the normalizer makes a text longer than ", most_, " bytes of it, which is ",
+                           kMostGrowth, " times as long and ", kAlwaysRoom,
+                           " bytes more; such a tokenizer.json is damaged or made to take all memory: download the "
+                           "model's own"));
+}
+
 /// A text in the making: stretches of another one as they are, and others replaced.
 class NormalizedText::Rewriting {
  public:
-  explicit Rewriting(NormalizedText& from) : from_(from) { from.write_origins(); }
+  explicit Rewriting(NormalizedText& from) : from_(from) {
+    from.write_origins();
+    out_.most_ = from.most_;
+  }
 
   /// `begin` is not before the end of what was replaced last.
   void replace(size_t begin, size_t end, std::string_view content) {
     copy_until(begin);
+    out_.require_room(content.size());
     out_.text_ += content;
     out_.origin_.insert(out_.origin_.end(), content.size(), from_.origin(begin, end));
     done_ = end;

@@ -10,6 +10,11 @@
 
 namespace lancet {
 
+/// What normalizers and decoders make of a text is at most so many times as long and kAlwaysRoom bytes more. Real ones
+/// make it at most three times as long: a space becomes "▁".
+inline constexpr size_t kMostGrowth = 16;
+inline constexpr size_t kAlwaysRoom = 65536;
+
 class NormalizedText {
  public:
   /// The bytes [begin, end) of `text`, not changed yet.
@@ -37,9 +42,12 @@ class NormalizedText {
 
   ByteSpan origin_of(size_t at) const;  // of the whole character that the byte belongs to
   void write_origins();
+  /// Throws: TokenizerError where so many bytes more are beyond all growth that a text has use for.
+  void require_room(size_t added) const;
 
   std::string text_;
   int64_t first_ = 0;             // where text_ begins in the text, while nothing is changed
+  size_t most_ = 0;               // bytes that text_ may come to
   std::vector<ByteSpan> origin_;  // one per byte of text_ once something is; empty before
 };
 

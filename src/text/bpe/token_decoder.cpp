@@ -4,7 +4,9 @@
 #include <optional>
 
 #include "byte_alphabet.h"
+#include "lancet/core/error.h"
 #include "lancet/core/strings.h"
+#include "normalized_text.h"
 #include "utf8.h"
 
 namespace lancet {
@@ -20,6 +22,33 @@ std::string replace_all(const std::string& text, std::string_view pattern, std::
     from = at + pattern.size();
   }
   return out.append(text, from);
+}
+
+size_t bytes_of(const Pieces& pieces) {
+  size_t bytes = 0;
+  for (const std::string& piece : pieces) bytes += piece.size();
+  return bytes;
+}
+
+size_t count_of(std::string_view pattern, std::string_view text) {
+  size_t count = 0;
+  for (size_t at = text.find(pattern); at != std::string_view::npos; at = text.find(pattern, at + pattern.size()))
+    ++count;
+  return count;
+}
+
+/// Throws where the step would make the pieces longer than any real decoder does.
+void require_decoded_room(const ReplaceStep& step, const Pieces& pieces, size_t most) {
+  size_t removed = 0, added = 0;
+  for (const std::string& piece : pieces) {
+    const size_t count = count_of(step.pattern, piece);
+    removed += count * step.pattern.size();
+    added += count * step.content.size();
+  }
+  if (bytes_of(pieces) - removed + added <= most) return;
+  throw TokenizerError(cat("tokenizer: the decoder makes a text longer than ", most,
+                           " bytes of the tokens' own; such a tokenizer.json is damaged or made to take all memory: "
+                           "download the model's own"));
 }
 
 Pieces decode_step(const ReplaceStep& step, Pieces pieces) {
@@ -95,7 +124,9 @@ Pieces decode_step(const ByteLevelStep&, const Pieces& pieces) {
 }  // namespace
 
 std::string decode_pieces(const std::vector<DecoderStep>& steps, std::vector<std::string> pieces) {
+  const size_t most = kMostGrowth * bytes_of(pieces) + kAlwaysRoom;
   for (const DecoderStep& step : steps) {
+    if (const auto* replaced = std::get_if<ReplaceStep>(&step)) require_decoded_room(*replaced, pieces, most);
     pieces = std::visit([&](const auto& kind) { return decode_step(kind, std::move(pieces)); }, step);
   }
   return join(pieces, "");

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <unordered_map>
 #include <utility>
 
 #include "known_patterns.h"
@@ -104,13 +105,11 @@ std::vector<std::pair<std::string, std::string>> load_merges(const std::filesyst
 std::vector<AddedToken> collect_added_tokens(const TokenizerConfig& config, const Vocabulary& vocabulary,
                                              const std::filesystem::path& folder) {
   std::vector<AddedToken> tokens = config.added_tokens;
-  const auto listed = [&](std::string_view content) {
-    return std::find_if(tokens.begin(), tokens.end(),
-                        [&](const AddedToken& token) { return token.content == content; });
-  };
+  std::unordered_map<std::string, size_t> listed;  // by content: the first's place
+  for (size_t i = 0; i < tokens.size(); ++i) listed.emplace(tokens[i].content, i);
   for (AddedToken named : config.named_tokens) {
-    if (const auto found = listed(named.content); found != tokens.end()) {
-      found->special = true;
+    if (const auto found = listed.find(named.content); found != listed.end()) {
+      tokens[found->second].special = true;
       continue;
     }
     const auto piece = vocabulary.find(named.content);
@@ -119,9 +118,11 @@ std::vector<AddedToken> collect_added_tokens(const TokenizerConfig& config, cons
                                "\" has no id: expected it in vocab.json, in added_tokens_decoder of "
                                "tokenizer_config.json or in added_tokens.json"));
     named.id = piece->second;
+    listed.emplace(named.content, tokens.size());
     tokens.push_back(std::move(named));
   }
-  if (const auto piece = vocabulary.find(kEndOfText); piece != vocabulary.end() && listed(kEndOfText) == tokens.end()) {
+  if (const auto piece = vocabulary.find(kEndOfText);
+      piece != vocabulary.end() && !listed.contains(std::string(kEndOfText))) {
     AddedToken end_of_text;
     end_of_text.id = piece->second;
     end_of_text.content = kEndOfText;

@@ -113,6 +113,46 @@ TEST(BpeTokenizer, TakesTheLongestAddedTokenAtTheLeftmostPlace) {
   EXPECT_EQ(text_pieces(*open_spec(spec), "<x>y><x"), (Pieces{"<x>y", "▁", "<0x3E>", "<x"}));
 }
 
+// By the square of their number 20,000 added tokens would take minutes.
+TEST(BpeTokenizer, FindsEachOfManyAddedTokens) {
+  constexpr int kMany = 20'000;
+  json spec = tiny_spec();
+  const int first = next_id(spec);
+  for (int i = 0; i < kMany; ++i)
+    spec["added_tokens"].push_back(added_token(first + i, "<t" + std::to_string(i) + ">", {{"special", i % 2 == 0}}));
+  const auto tokenizer = open_spec(spec);
+  std::string text;
+  Ids expected;
+  for (int i = kMany - 1; i >= 0; i -= 7) {
+    text += "<t" + std::to_string(i) + ">";
+    expected.push_back(first + i);
+  }
+  EXPECT_EQ(tokenizer->ids(text, SpecialTokens::kNone), expected);
+}
+
+/// Eight times each "s" becomes a thousand.
+json growing_steps() {
+  return json(8, {{"type", "Replace"}, {"pattern", {{"String", "s"}}}, {"content", std::string(1000, 's')}});
+}
+
+TEST(BpeTokenizer, RefusesANormalizerThatTakesAllMemory) {
+  json spec = tiny_spec();
+  spec["normalizer"] = {{"type", "Sequence"}, {"normalizers", growing_steps()}};
+  const auto tokenizer = open_spec(spec);
+  EXPECT_EQ(tokenizer->decode(tokenizer->ids("aa")), "aa");
+  const std::string message = error_of<TokenizerError>([&] { tokenizer->ids("is"); });
+  EXPECT_TRUE(contains(message, {"the normalizer makes a text longer than 65568 bytes of it"}));
+}
+
+TEST(BpeTokenizer, RefusesADecoderThatTakesAllMemory) {
+  json spec = tiny_spec();
+  spec["decoder"] = {{"type", "Sequence"}, {"decoders", growing_steps()}};
+  const auto tokenizer = open_spec(spec);
+  const Ids ids = tokenizer->ids("is", SpecialTokens::kNone);
+  const std::string message = error_of<TokenizerError>([&] { tokenizer->decode(ids); });
+  EXPECT_TRUE(contains(message, {"the decoder makes a text longer than "}));
+}
+
 TEST(BpeTokenizer, LooksForNormalizedAddedTokensInTheNormalizedText) {
   json spec = tiny_spec();
   spec["added_tokens"].push_back(added_token(next_id(spec), "[X]", {{"normalized", true}}));
