@@ -31,13 +31,21 @@ std::vector<std::vector<int64_t>> plan_batches(std::span<const int64_t> lengths,
   return batches;
 }
 
-std::vector<std::vector<int64_t>> plan_packs(std::span<const std::vector<TokenId>> documents, int64_t max_tokens) {
+int64_t longest_usual_text(const ModelConfig& config) {
+  const bool differs = config.rope.scaling == RopeConfig::Scaling::kLongRope;
+  return differs ? config.rope.original_max_positions : std::numeric_limits<int64_t>::max();
+}
+
+std::vector<std::vector<int64_t>> plan_packs(std::span<const std::vector<TokenId>> documents, int64_t max_tokens,
+                                             int64_t apart) {
   const auto document = [&](int64_t index) -> const std::vector<TokenId>& {
     return documents[static_cast<size_t>(index)];
   };
   std::vector<int64_t> order(documents.size());
   std::iota(order.begin(), order.end(), int64_t{0});
   std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) { return document(a) < document(b); });
+  const auto is_long = [&](int64_t index) { return std::ssize(document(index)) > apart; };
+  std::stable_partition(order.begin(), order.end(), [&](int64_t index) { return !is_long(index); });
   std::vector<std::vector<int64_t>> packs;
   int64_t tokens = 0, places = 0;  // of the last pack
   for (const int64_t index : order) {
@@ -45,7 +53,8 @@ std::vector<std::vector<int64_t>> plan_packs(std::span<const std::vector<TokenId
     // Of all documents of the pack, the one before begins most alike: they are in the order of a dictionary.
     const int64_t fresh =
         packs.empty() ? length : length - common_prefix(document(packs.back().back()), document(index));
-    if (packs.empty() || tokens + fresh > max_tokens || places + length > 2 * max_tokens) {
+    const bool fits_kind = !packs.empty() && is_long(packs.back().back()) == is_long(index);
+    if (!fits_kind || tokens + fresh > max_tokens || places + length > 2 * max_tokens) {
       packs.emplace_back();
       tokens = length;
       places = length;

@@ -140,9 +140,14 @@ Json parse_object(std::string_view text, std::string_view where) {
       cat(where, ": expected a JSON object, got ", problem, ": the file is damaged, download it again"));
 }
 
+constexpr int64_t kMostExpertsTogether = 200'000;  // of all layers
+
 void check_shapes(ConfigReader& keys, const ModelConfig& config) {
   if (config.n_heads % config.n_kv_heads != 0)
     keys.problem("num_key_value_heads", cat("a divisor of num_attention_heads, ", config.n_heads));
+  if (std::ranges::count(config.experts.layers, true) * config.experts.count > kMostExpertsTogether)
+    keys.problem(keys.has("num_experts") ? "num_experts" : "num_local_experts",
+                 cat("at most ", kMostExpertsTogether, " experts of all layers together"));
   if (config.rope.dim % 2 == 0 && config.rope.dim <= config.head_dim) return;
   // What the number of a head's numbers that turn follows from, by whatever name the family has for it.
   std::string_view source = "num_attention_heads";
@@ -157,9 +162,22 @@ void read_fields(const Json& json, const Family& family, ModelConfig& config, st
   config.dtype = read_dtype(keys, problems);
   config.tied_embeddings = keys.flag("tie_word_embeddings");
   family.read(keys, config);
-  if (keys.has("vocab_size") || config.vocab_size == 0) config.vocab_size = keys.positive("vocab_size");
+  if (keys.has("vocab_size") || config.vocab_size == 0) config.vocab_size = keys.size("vocab_size", kMostWide);
   if (config.attention_scale == 0) config.attention_scale = 1.0 / std::sqrt(static_cast<double>(config.head_dim));
   check_shapes(keys, config);
+}
+
+/// Each layer, and each expert of one, has at least a tensor of its own. A table of weights that the checkpoint cannot
+/// hold would be as long as config.json wants it.
+void check_tensors(const ModelConfig& config, const Checkpoint& checkpoint, std::string_view where) {
+  const int64_t tensors = std::ssize(checkpoint.tensor_names());
+  const int64_t with_experts = std::ranges::count(config.experts.layers, true);
+  const int64_t least = config.n_layers - with_experts + with_experts * config.experts.count;
+  if (least <= tensors) return;
+  throw CheckpointError(
+      cat(where, ": expected no more layers than the checkpoint has tensors for, got ", config.n_layers, " layers",
+          with_experts == 0 ? "" : cat(", ", with_experts, " of ", config.experts.count, " experts,"), " and ", tensors,
+          " tensors (", checkpoint.folder().string(), "); download config.json and the weights again"));
 }
 
 }  // namespace
@@ -209,8 +227,10 @@ ModelConfig load_model_config(const Checkpoint& checkpoint, std::span<const std:
   const std::filesystem::path generation = checkpoint.folder() / "generation_config.json";
   const std::string generation_text =
       std::filesystem::exists(generation) ? read_text_file(generation, "generation_config.json") : std::string();
-  return parse_model_config(checkpoint.config_text(), generation_text, ignored_keys,
-                            (checkpoint.folder() / "config.json").string());
+  const std::string where = (checkpoint.folder() / "config.json").string();
+  ModelConfig config = parse_model_config(checkpoint.config_text(), generation_text, ignored_keys, where);
+  check_tensors(config, checkpoint, where);
+  return config;
 }
 
 }  // namespace lancet

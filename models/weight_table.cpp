@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <functional>
 #include <numeric>
+#include <optional>
 #include <set>
 #include <stdexcept>
 
@@ -20,6 +21,17 @@ std::string numbered(std::string_view name, const Number& number) {
   const size_t at = name.find(kNumberPlace);
   if (at == std::string_view::npos) return std::string(name);
   return cat(name.substr(0, at), number, name.substr(at + kNumberPlace.size()));
+}
+
+/// Whether the name is the pattern with a number below `end` in its place for one.
+bool is_numbered(std::string_view pattern, std::string_view name, int64_t end) {
+  const size_t at = pattern.find(kNumberPlace);
+  if (at == std::string_view::npos) return false;
+  const std::string_view behind = pattern.substr(at + kNumberPlace.size());
+  if (name.size() <= at + behind.size() || !name.starts_with(pattern.substr(0, at)) || !name.ends_with(behind))
+    return false;
+  const std::optional<int64_t> number = parse_whole_number(name.substr(at, name.size() - at - behind.size()));
+  return number && *number >= 0 && *number < end && name == numbered(pattern, *number);
 }
 
 bool has_number(std::string_view name) { return name.find(kNumberPlace) != std::string_view::npos; }
@@ -240,9 +252,7 @@ std::vector<NamePrefix> names_used(const ModelConfig& config, const std::vector<
 bool is_ignored(const ModelConfig& config, const std::string& name) {
   for (const std::string_view pattern : config.family->ignored_tensors) {
     if (pattern.ends_with('*') && name.starts_with(pattern.substr(0, pattern.size() - 1))) return true;
-    const int64_t layers = has_number(pattern) ? config.n_layers : 1;
-    for (int64_t layer = 0; layer < layers; ++layer)
-      if (name == numbered(pattern, layer)) return true;
+    if (pattern == name || is_numbered(pattern, name, config.n_layers)) return true;
   }
   return false;
 }

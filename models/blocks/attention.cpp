@@ -25,8 +25,10 @@ RotaryTable table_at(const RotaryTable& table, const OutputPlaces& places) {
 /// cannot be gone on with.
 void check_growth(const RopeConfig& rope, const SequenceInfo& sequence) {
   if (rope.scaling != RopeConfig::Scaling::kLongRope || sequence.prefix == nullptr || sequence.prefix->empty()) return;
-  const int64_t before = sequence.prefix->valid_BP().sum(1).max().item<int64_t>();
-  if (before > rope.original_max_positions || positions_seen(sequence) <= rope.original_max_positions) return;
+  const Tensor before_B = sequence.prefix->valid_BP().sum(1);
+  const Tensor grown_B =
+      before_B.le(rope.original_max_positions) & positions_seen_by_row(sequence).gt(rope.original_max_positions);
+  if (!grown_B.any().item<bool>()) return;
   throw ConfigError(cat("a text grows beyond ", rope.original_max_positions,
                         " tokens, where this model's rotary embedding changes (LongRoPE): expected prompt and "
                         "continuation to be of at most so many together, or the prompt alone of more"));

@@ -60,11 +60,23 @@ RopeFrequencies rope_frequencies(const RopeConfig& rope, RopePrecision precision
   return {};
 }
 
+Tensor positions_seen_by_row(const SequenceInfo& sequence) {
+  return sequence.positions_BT.masked_fill(valid_tokens(sequence).logical_not(), 0).amax(1) + 1;
+}
+
+Tensor frequencies_of_rows(const RopeConfig& rope, const RopeFrequencies& frequencies, const SequenceInfo& sequence) {
+  if (!frequencies.beyond.defined() || sequence.positions_BT.numel() == 0) return frequencies.usual;
+  const Tensor is_beyond_B = positions_seen_by_row(sequence) > rope.original_max_positions;
+  if (is_beyond_B.all().item<bool>()) return frequencies.beyond;
+  if (!is_beyond_B.any().item<bool>()) return frequencies.usual;
+  return torch::where(sent_to(frequencies.usual.device(), is_beyond_B.view({-1, 1, 1})), frequencies.beyond,
+                      frequencies.usual);
+}
+
 RotaryTable rotary_table(const RopeConfig& rope, const RopeFrequencies& frequencies, const SequenceInfo& sequence,
                          at::ScalarType dtype) {
   if (!frequencies.usual.defined()) return {};
-  const bool is_beyond = frequencies.beyond.defined() && positions_seen(sequence) > rope.original_max_positions;
-  const Tensor& used = is_beyond ? frequencies.beyond : frequencies.usual;
+  const Tensor used = frequencies_of_rows(rope, frequencies, sequence);
   const Tensor angles = sent_to(used.device(), sequence.positions_BT).to(used.scalar_type()).unsqueeze(2) * used;
   const Tensor both = torch::cat({angles, angles}, 2).unsqueeze(2);
   if (rope.amplitude == 1) return {both.cos().to(dtype), both.sin().to(dtype)};

@@ -12,7 +12,7 @@ enum class RopePrecision : uint8_t { kF32, kF64 };
 /// Frequencies [dim / 2], computed on the host. Undefined: nothing is turned.
 struct RopeFrequencies {
   Tensor usual;
-  Tensor beyond;  ///< of passes beyond the positions that the model was trained on; undefined: the usual ones
+  Tensor beyond;  ///< of rows beyond the positions that the model was trained on; undefined: the usual ones
 
   RopeFrequencies to(at::Device device) const;
 };
@@ -24,8 +24,15 @@ struct RotaryTable {
   Tensor sin;
 };
 
-/// On the frequencies' device. Passes that reach beyond original_max_positions take the frequencies of long texts for
-/// all of their positions, as transformers does.
+/// int64 [B], host: how many positions each row reaches, what was run before included.
+Tensor positions_seen_by_row(const SequenceInfo& sequence);
+
+/// [dim / 2], or [B, 1, dim / 2] where rows differ: a row that reaches beyond original_max_positions takes the
+/// frequencies of long texts for all of its positions, as transformers does with the row alone. Packed documents are
+/// one row: plan_packs() keeps long ones apart.
+Tensor frequencies_of_rows(const RopeConfig& rope, const RopeFrequencies& frequencies, const SequenceInfo& sequence);
+
+/// On the frequencies' device.
 RotaryTable rotary_table(const RopeConfig& rope, const RopeFrequencies& frequencies, const SequenceInfo& sequence,
                          at::ScalarType dtype);
 

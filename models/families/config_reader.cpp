@@ -10,14 +10,21 @@ namespace {
 
 using Json = nlohmann::json;
 
-void read_scaling(ConfigReader& keys, const ModelConfig& config, int64_t original_max_positions, RopeConfig& rope) {
+constexpr std::string_view kWholeHeads = "1 or no such key, as this family turns whole heads";
+
+int64_t read_original_positions(ConfigReader& keys, const ModelConfig& config, const RopeDefaults& defaults) {
+  if (defaults.original_max_positions > 0) return defaults.original_max_positions;
+  return keys.positive("original_max_position_embeddings", config.max_positions);
+}
+
+void read_scaling(ConfigReader& keys, const ModelConfig& config, const RopeDefaults& defaults, RopeConfig& rope) {
   const std::string type = keys.text(keys.has("rope_type") ? "rope_type" : "type", "default");
   if (type == "default") return;
   if (type == "longrope" || type == "su") {
     rope.scaling = RopeConfig::Scaling::kLongRope;
     rope.short_factors = keys.numbers("short_factor", rope.dim / 2);
     rope.long_factors = keys.numbers("long_factor", rope.dim / 2);
-    rope.original_max_positions = keys.positive("original_max_position_embeddings", original_max_positions);
+    rope.original_max_positions = read_original_positions(keys, config, defaults);
     const double stretch = static_cast<double>(config.max_positions) / static_cast<double>(rope.original_max_positions);
     const double factor = keys.above_zero("factor", stretch);
     const double original = static_cast<double>(rope.original_max_positions);
@@ -32,7 +39,7 @@ void read_scaling(ConfigReader& keys, const ModelConfig& config, int64_t origina
     rope.scaling = RopeConfig::Scaling::kLlama3;
     rope.low_freq_factor = keys.above_zero("low_freq_factor");
     rope.high_freq_factor = keys.above_zero("high_freq_factor");
-    rope.original_max_positions = keys.positive("original_max_position_embeddings");
+    rope.original_max_positions = read_original_positions(keys, config, defaults);
   } else {
     keys.problem("rope_type", "default, linear, llama3 or longrope");
   }
@@ -53,6 +60,13 @@ int64_t ConfigReader::positive(std::string_view key, std::optional<int64_t> fall
   if (value == nullptr && fallback) return *fallback;
   if (value != nullptr && value->is_number_integer() && value->get<int64_t>() > 0) return value->get<int64_t>();
   problem(key, "a positive integer");
+  return 1;
+}
+
+int64_t ConfigReader::size(std::string_view key, int64_t most, std::optional<int64_t> fallback) {
+  const int64_t value = positive(key, fallback);
+  if (value <= most) return value;
+  problem(key, cat("at most ", most));
   return 1;
 }
 
@@ -146,22 +160,22 @@ void ConfigReader::problem(std::string_view key, std::string_view expected) {
 }
 
 void read_sizes(ConfigReader& keys, ModelConfig& config, const SizeKeys& names) {
-  config.d_model = keys.positive(names.model);
-  config.n_layers = keys.positive(names.layers);
-  config.n_heads = keys.positive(names.heads, names.default_heads);
+  config.d_model = keys.size(names.model, kMostWide);
+  config.n_layers = keys.size(names.layers, kMostLayers);
+  config.n_heads = keys.size(names.heads, kMostHeads, names.default_heads);
   config.n_kv_heads = config.n_heads;
   config.head_dim = std::max<int64_t>(config.d_model / config.n_heads, 1);
   if (config.d_model % config.n_heads != 0 && !keys.has("head_dim") && !names.default_heads)
     keys.problem(names.model, cat("a multiple of ", names.heads, ", ", config.n_heads));
-  config.max_positions = keys.positive(names.positions, names.default_positions);
-  config.d_ffn =
-      names.ffn_of_model > 0 ? keys.positive(names.ffn, names.ffn_of_model * config.d_model) : keys.positive(names.ffn);
+  config.max_positions = keys.size(names.positions, kMostPositions, names.default_positions);
+  config.d_ffn = names.ffn_of_model > 0 ? keys.size(names.ffn, kMostWide, names.ffn_of_model * config.d_model)
+                                        : keys.size(names.ffn, kMostWide);
 }
 
 void read_grouped_sizes(ConfigReader& keys, ModelConfig& config, const SizeKeys& names) {
   read_sizes(keys, config, names);
-  config.n_kv_heads = keys.positive("num_key_value_heads", names.default_kv_heads.value_or(config.n_heads));
-  config.head_dim = keys.positive("head_dim", names.default_head_dim.value_or(config.head_dim));
+  config.n_kv_heads = keys.size("num_key_value_heads", kMostHeads, names.default_kv_heads.value_or(config.n_heads));
+  config.head_dim = keys.size("head_dim", kMostHeads, names.default_head_dim.value_or(config.head_dim));
 }
 
 Activation read_activation(ConfigReader& keys, std::string_view key, const std::string& fallback) {
@@ -175,30 +189,43 @@ Activation read_activation(ConfigReader& keys, std::string_view key, const std::
 
 RopeConfig read_rope_object(ConfigReader& object, const ModelConfig& config, const RopeDefaults& defaults) {
   RopeConfig rope;
-  const double share = object.share("partial_rotary_factor", defaults.share);
-  rope.dim = static_cast<int64_t>(static_cast<double>(config.head_dim) * share);
+  rope.dim = config.head_dim;
   rope.theta = object.above_zero("rope_theta", defaults.theta);
-  const int64_t original = defaults.original_max_positions;
-  read_scaling(object, config, original > 0 ? original : config.max_positions, rope);
+  const auto part = [&](double fallback) {
+    return static_cast<int64_t>(static_cast<double>(config.head_dim) * object.share("partial_rotary_factor", fallback));
+  };
+  if (defaults.share) rope.dim = part(*defaults.share);
+  read_scaling(object, config, defaults, rope);
+  // transformers' stretched embeddings read the key, and then do not fit a family that turns whole heads.
+  if (!defaults.share && rope.scaling != RopeConfig::Scaling::kNone && part(1.0) != config.head_dim)
+    object.problem("partial_rotary_factor", kWholeHeads);
   return rope;
 }
 
-RopeConfig read_rope(ConfigReader& keys, const ModelConfig& config, double share) {
-  const RopeDefaults defaults{
-      .theta = keys.above_zero("rope_theta", 10000.0),
-      .share = share,
-      .original_max_positions = keys.positive("original_max_position_embeddings", config.max_positions)};
-  if (std::optional<ConfigReader> parameters = keys.object("rope_parameters"))
-    return read_rope_object(*parameters, config, defaults);
-  if (std::optional<ConfigReader> scaling = keys.object("rope_scaling"))
-    return read_rope_object(*scaling, config, defaults);
-  return {.dim = static_cast<int64_t>(static_cast<double>(config.head_dim) * share), .theta = defaults.theta};
+RopeConfig read_rope_under(ConfigReader& keys, const ModelConfig& config, const RopeDefaults& defaults) {
+  const Json* scaling = keys.find("rope_scaling");
+  const bool is_old = scaling != nullptr && !scaling->empty();
+  std::optional<ConfigReader> object = keys.object(is_old ? "rope_scaling" : "rope_parameters");
+  static const Json kNothing = Json::object();
+  std::vector<std::string> none;
+  ConfigReader empty(kNothing, "", none);
+  return read_rope_object(object ? *object : empty, config, defaults);
 }
 
-void read_llama_fields(ConfigReader& keys, ModelConfig& config, const SizeKeys& names, double default_eps) {
+RopeConfig read_rope(ConfigReader& keys, const ModelConfig& config, RopeDefaults defaults) {
+  defaults.theta = keys.above_zero("rope_theta", defaults.theta);
+  RopeConfig rope = read_rope_under(keys, config, defaults);
+  const Json* part = keys.find("partial_rotary_factor");
+  if (!defaults.share && rope.scaling != RopeConfig::Scaling::kNone && part != nullptr && *part != 1)
+    keys.problem("partial_rotary_factor", kWholeHeads);
+  return rope;
+}
+
+void read_llama_fields(ConfigReader& keys, ModelConfig& config, const SizeKeys& names, double default_eps,
+                       double default_theta) {
   read_grouped_sizes(keys, config, names);
   config.norm_eps = keys.number("rms_norm_eps", default_eps);
-  config.rope = read_rope(keys, config);
+  config.rope = read_rope(keys, config, {.theta = default_theta});
   config.activation = read_activation(keys, "hidden_act", "silu");
 }
 
@@ -223,8 +250,8 @@ void read_windows(ConfigReader& keys, ModelConfig& config, const std::function<b
 
 ExpertsConfig read_experts(ConfigReader& keys, std::string_view count_key, ExpertsConfig defaults) {
   ExpertsConfig experts = std::move(defaults);
-  experts.count = keys.positive(count_key, experts.count);
-  experts.chosen = keys.positive("num_experts_per_tok", experts.chosen);
+  experts.count = keys.size(count_key, kMostExperts, experts.count);
+  experts.chosen = keys.size("num_experts_per_tok", kMostExperts, experts.chosen);
   if (experts.chosen > experts.count)
     keys.problem("num_experts_per_tok", cat("at most ", count_key, ", ", experts.count));
   return experts;

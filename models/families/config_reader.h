@@ -24,6 +24,8 @@ class ConfigReader {
   bool has(std::string_view key) const { return find(key) != nullptr; }
 
   int64_t positive(std::string_view key, std::optional<int64_t> fallback = {});
+  /// What memory is taken by: at most `most`, which is far beyond any model's.
+  int64_t size(std::string_view key, int64_t most, std::optional<int64_t> fallback = {});
   double number(std::string_view key, std::optional<double> fallback = {});
   double above_zero(std::string_view key, std::optional<double> fallback = {});
   /// Above 0, at most 1.
@@ -50,6 +52,13 @@ class ConfigReader {
   std::string prefix_;
   std::vector<std::string>& problems_;
 };
+
+// Beyond any model's, and small enough for their products and for lists of so many to be taken.
+constexpr int64_t kMostLayers = 10'000;
+constexpr int64_t kMostHeads = 65'536;     // and numbers of a head
+constexpr int64_t kMostWide = 16'777'216;  // hidden size, MLP, vocabulary
+constexpr int64_t kMostExperts = 16'384;
+constexpr int64_t kMostPositions = 2'147'483'647;
 
 /// What the keys of sizes are called.
 struct SizeKeys {
@@ -79,21 +88,24 @@ void read_grouped_sizes(ConfigReader& keys, ModelConfig& config, const SizeKeys&
 /// "silu", "gelu", "gelu_new", "gelu_pytorch_tanh", "gelu_fast" under `key`.
 Activation read_activation(ConfigReader& keys, std::string_view key, const std::string& fallback);
 
-/// Rotary embedding of the first `share` of each head; transformers 4: rope_theta beside rope_scaling; transformers 5:
-/// both inside rope_parameters. Reads config.head_dim and config.max_positions.
-RopeConfig read_rope(ConfigReader& keys, const ModelConfig& config, double share = 1.0);
-
-/// What most of Llama's descendants read: sizes, RMSNorm's eps, rotary embedding of whole heads, activation.
-void read_llama_fields(ConfigReader& keys, ModelConfig& config, const SizeKeys& names = {}, double default_eps = 1e-6);
-
-/// What holds where the object of a rotary embedding says nothing.
+/// What a family's rotary embedding is where config.json says nothing.
 struct RopeDefaults {
   double theta = 10000.0;
-  double share = 1.0;
-  int64_t original_max_positions = 0;  ///< 0: max_positions
+  std::optional<double> share = {};    ///< of each head, which partial_rotary_factor changes; none: all, and the usual
+                                       ///< embedding does not read that key
+  int64_t original_max_positions = 0;  ///< before what the object says; 0: what it says, else max_positions
 };
-/// One object of those: rope_parameters, or one layer type's part of it.
+/// transformers 4: rope_theta beside rope_scaling; transformers 5: both inside rope_parameters, where no rope_scaling
+/// is. Reads config.head_dim and config.max_positions.
+RopeConfig read_rope(ConfigReader& keys, const ModelConfig& config, RopeDefaults defaults = {});
+/// The same without rope_theta beside them.
+RopeConfig read_rope_under(ConfigReader& keys, const ModelConfig& config, const RopeDefaults& defaults);
+/// One object of those: rope_parameters, rope_scaling, or one layer type's part of it.
 RopeConfig read_rope_object(ConfigReader& object, const ModelConfig& config, const RopeDefaults& defaults);
+
+/// What most of Llama's descendants read: sizes, RMSNorm's eps, rotary embedding of whole heads, activation.
+void read_llama_fields(ConfigReader& keys, ModelConfig& config, const SizeKeys& names = {}, double default_eps = 1e-6,
+                       double default_theta = 1e4);
 
 /// Which layers have the window: `layer_types` where it is there, else what `slides` says.
 void read_windows(ConfigReader& keys, ModelConfig& config, const std::function<bool(int64_t layer)>& slides);

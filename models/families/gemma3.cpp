@@ -7,21 +7,24 @@ namespace lancet {
 namespace {
 
 /// transformers 4: rope_theta and rope_scaling of layers without a window, rope_local_base_freq of the others;
-/// transformers 5: an object for each type of layer.
+/// transformers 5: an object for each type of layer, before those keys.
 void read_gemma3_rope(ConfigReader& keys, ModelConfig& config) {
-  if (std::optional<ConfigReader> parameters = keys.object("rope_parameters")) {
-    if (std::optional<ConfigReader> full = parameters->object("full_attention"))
-      config.rope = read_rope_object(*full, config, {.theta = 1e6});
-    if (std::optional<ConfigReader> sliding = parameters->object("sliding_attention"))
-      config.window_rope = read_rope_object(*sliding, config, {.theta = 1e4});
-    if (config.rope.dim == 0 || !config.window_rope)
-      keys.problem("rope_parameters", "an object for full_attention and one for sliding_attention");
+  const RopeDefaults local{.theta = keys.above_zero("rope_local_base_freq", 1e4)};
+  std::optional<ConfigReader> parameters = keys.object("rope_parameters");
+  if (!parameters) {
+    config.rope = read_rope(keys, config, {.theta = 1e6});
+    config.window_rope = RopeConfig{.dim = config.head_dim, .theta = local.theta};
     return;
   }
-  const double theta = keys.above_zero("rope_theta", 1e6);
-  config.rope = read_rope(keys, config);
-  config.rope.theta = theta;
-  config.window_rope = RopeConfig{.dim = config.head_dim, .theta = keys.above_zero("rope_local_base_freq", 1e4)};
+  if (keys.has("rope_scaling")) keys.problem("rope_scaling", "no such key beside rope_parameters");
+  std::optional<ConfigReader> full = parameters->object("full_attention");
+  std::optional<ConfigReader> sliding = parameters->object("sliding_attention");
+  if (!full || !sliding) {
+    keys.problem("rope_parameters", "an object for full_attention and one for sliding_attention");
+    return;
+  }
+  config.rope = read_rope_object(*full, config, {.theta = keys.above_zero("rope_theta", 1e6)});
+  config.window_rope = read_rope_object(*sliding, config, local);
 }
 
 void read_gemma3(ConfigReader& keys, ModelConfig& config) {

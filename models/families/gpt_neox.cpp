@@ -30,14 +30,19 @@ constexpr WeightRow kNeoxRows[] = {{kEmbedding, "gpt_neox.embed_in.weight"},
                                    {kDown, "gpt_neox.layers.{}.mlp.dense_4h_to_h.weight"},
                                    {kDownBias, "gpt_neox.layers.{}.mlp.dense_4h_to_h.bias"}};
 
+/// rope_theta counts within rope_parameters alone, as in transformers.
+RopeConfig read_neox_rope(ConfigReader& keys, const ModelConfig& config) {
+  const RopeDefaults defaults{.theta = keys.above_zero("rotary_emb_base", 1e4),
+                              .share = keys.share("rotary_pct", 0.25)};
+  return read_rope_under(keys, config, defaults);
+}
+
 void read_gpt_neox(ConfigReader& keys, ModelConfig& config) {
   read_sizes(keys, config);
   config.order = keys.flag_or_true("use_parallel_residual") ? BlockOrder::kParallel : BlockOrder::kSequential;
   config.norm = NormKind::kLayer;
   config.norm_eps = keys.number("layer_norm_eps", 1e-5);
-  config.rope = read_rope(keys, config, keys.share("rotary_pct", 0.25));
-  if (!keys.has("rope_theta") && !keys.has("rope_parameters"))
-    config.rope.theta = keys.above_zero("rotary_emb_base", 1e4);
+  config.rope = read_neox_rope(keys, config);
   config.gated_mlp = false;
   config.activation = read_activation(keys, "hidden_act", "gelu");
   config.qkv_bias = config.attention_out_bias = keys.flag_or_true("attention_bias");
@@ -53,9 +58,9 @@ Family gpt_neox() {
       .model_types = {"gpt_neox"},
       .understood_keys = {"hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads",
                           "max_position_embeddings", "layer_norm_eps", "hidden_act", "rotary_pct", "rotary_emb_base",
-                          "rope_theta", "rope_scaling", "rope_parameters", "use_parallel_residual", "attention_bias"},
+                          "rope_scaling", "rope_parameters", "use_parallel_residual", "attention_bias"},
       .harmless_keys = {"classifier_dropout", "hidden_dropout", "attention_probs_dropout_prob", "hidden_dropout_prob",
-                        "gradient_checkpointing", "num_steps"},
+                        "gradient_checkpointing", "num_steps", "rope_theta"},
       .weights = rows_of({kNeoxRows}),
       .other_names = {{{"embed_out.", "lm_head."}}},
       .ignored_tensors = {"gpt_neox.layers.{}.attention.bias", "gpt_neox.layers.{}.attention.masked_bias",

@@ -13,7 +13,7 @@ constexpr WeightRow kMixtralExperts[] = {{kRouter, "model.layers.{}.block_sparse
                                          {kDown, "model.layers.{}.block_sparse_moe.experts.{}.w2.weight"}};
 
 void read_mixtral(ConfigReader& keys, ModelConfig& config) {
-  read_llama_fields(keys, config, {}, /*default_eps=*/1e-5);
+  read_llama_fields(keys, config, {}, /*default_eps=*/1e-5, /*default_theta=*/1e6);
   read_windows(keys, config, [](int64_t) { return true; });
   config.experts = read_experts(keys, "num_local_experts", {.count = 8, .chosen = 2});
   config.experts.d_ffn = config.d_ffn;

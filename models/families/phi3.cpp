@@ -20,7 +20,11 @@ constexpr WeightRow kFused[] = {{kAttnNorm, "model.layers.{}.input_layernorm.wei
 void read_phi3(ConfigReader& keys, ModelConfig& config) {
   read_grouped_sizes(keys, config);
   config.norm_eps = keys.number("rms_norm_eps", 1e-5);
-  config.rope = read_rope(keys, config, keys.share("partial_rotary_factor", 1.0));
+  config.rope = read_rope(keys, config,
+                          {.share = keys.share("partial_rotary_factor", 1.0),
+                           .original_max_positions = keys.positive("original_max_position_embeddings", 4096)});
+  if (config.rope.scaling != RopeConfig::Scaling::kNone && config.rope.scaling != RopeConfig::Scaling::kLongRope)
+    keys.problem(keys.has("rope_scaling") ? "rope_scaling" : "rope_parameters", "one of type default or longrope");
   config.activation = read_activation(keys, "hidden_act", "silu");
   read_windows(keys, config, [](int64_t) { return true; });
 }
@@ -31,8 +35,7 @@ Family phi3() {
   return {.name = "Phi-3",
           .architectures = {"Phi3ForCausalLM"},
           .model_types = {"phi3"},
-          .understood_keys = llama_keys(
-              {"sliding_window", "layer_types", "partial_rotary_factor", "original_max_position_embeddings"}),
+          .understood_keys = llama_keys({"sliding_window", "layer_types", "original_max_position_embeddings"}),
           .harmless_keys = {"resid_pdrop", "embd_pdrop", "interpolate_factor", "full_attn_mod"},
           .weights = rows_of({kLlamaOutside, kFused}),
           .ignored_tensors = llama_ignored_tensors(),

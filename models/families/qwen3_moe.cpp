@@ -29,7 +29,7 @@ void read_qwen3_moe(ConfigReader& keys, ModelConfig& config) {
   if (keys.flag("use_sliding_window")) read_windows(keys, config, [](int64_t) { return true; });
   const char* count = keys.has("num_local_experts") ? "num_local_experts" : "num_experts";  // transformers 5, 4
   config.experts = read_experts(keys, count, {.count = 128, .chosen = 8});
-  config.experts.d_ffn = keys.positive("moe_intermediate_size", 768);
+  config.experts.d_ffn = keys.size("moe_intermediate_size", kMostWide, 768);
   config.experts.sums_to_one = keys.flag("norm_topk_prob");
   config.experts.layers = layers_with_experts(keys, config.n_layers);
 }

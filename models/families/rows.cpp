@@ -49,7 +49,7 @@ std::vector<WeightRow> llama_rows(Rows in_attention) {
 KeyList llama_keys(std::initializer_list<std::string_view> more) {
   return with({"hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads", "num_key_value_heads",
                "head_dim", "max_position_embeddings", "rms_norm_eps", "rope_theta", "rope_scaling", "rope_parameters",
-               "hidden_act"},
+               "partial_rotary_factor", "hidden_act"},
               more);
 }
 

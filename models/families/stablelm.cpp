@@ -18,7 +18,7 @@ void read_stablelm(ConfigReader& keys, ModelConfig& config) {
   read_grouped_sizes(keys, config);
   config.norm = NormKind::kLayer;
   config.norm_eps = keys.number("layer_norm_eps", 1e-5);
-  config.rope = read_rope(keys, config, keys.share("partial_rotary_factor", 0.25));
+  config.rope = read_rope(keys, config, {.share = keys.share("partial_rotary_factor", 0.25)});
   config.qkv_bias = keys.flag("use_qkv_bias");
   config.activation = read_activation(keys, "hidden_act", "silu");
   for (const std::string_view key : {"qk_layernorm", "use_parallel_residual"})  // StableLM 2 12B
@@ -31,8 +31,7 @@ Family stablelm() {
   return {.name = "StableLM",
           .architectures = {"StableLmForCausalLM"},
           .model_types = {"stablelm"},
-          .understood_keys = llama_keys(
-              {"layer_norm_eps", "partial_rotary_factor", "use_qkv_bias", "qk_layernorm", "use_parallel_residual"}),
+          .understood_keys = llama_keys({"layer_norm_eps", "use_qkv_bias", "qk_layernorm", "use_parallel_residual"}),
           .harmless_keys = {"hidden_dropout"},
           .weights = rows_of({kLlamaOutside, kStableNorms, kLlamaAttention, kLlamaMlp}),
           .ignored_tensors = llama_ignored_tensors(),

@@ -3,6 +3,7 @@
 #include <torch/types.h>
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <numeric>
 #include <tuple>
@@ -34,7 +35,9 @@ struct ScoringPlan {
   size_t longest_target = 0;
 };
 
-ScoringPlan plan_scoring(std::span<const Continuation> continuations) {
+/// Documents of more than `apart` tokens are scored apart from others.
+ScoringPlan plan_scoring(std::span<const Continuation> continuations,
+                         int64_t apart = std::numeric_limits<int64_t>::max()) {
   ScoringPlan plan;
   std::map<std::vector<TokenId>, int64_t> documents;
   std::map<std::tuple<int64_t, int64_t, TokenId>, int64_t> pairs;
@@ -58,7 +61,7 @@ ScoringPlan plan_scoring(std::span<const Continuation> continuations) {
     }
     plan.pair_of.push_back(at->second);
   }
-  plan.packs = plan_packs(plan.documents, kForwardTokens);
+  plan.packs = plan_packs(plan.documents, kForwardTokens, apart);
   for (const std::vector<int64_t>& pack : plan.packs) {
     std::vector<int64_t>& batch = plan.batches.emplace_back();
     for (const int64_t document : pack) {
@@ -205,7 +208,7 @@ ScoringSize scoring_size(std::span<const Continuation> continuations) {
 std::vector<ContinuationScore> score_continuations(const CausalLM& model, std::span<const Continuation> continuations,
                                                    const std::string& stage, Communicator& communicator) {
   const torch::NoGradGuard no_grad;
-  const ScoringPlan plan = plan_scoring(continuations);
+  const ScoringPlan plan = plan_scoring(continuations, longest_usual_text(model.config()));
   Progress progress(stage, count_own_rows(communicator, plan.batches), "continuations");
   progress.measure_by(
       "", static_cast<int64_t>(own_pieces(communicator, plan.batches.size()).size()));  // as many tokens in each, about

@@ -113,7 +113,8 @@ class Sums {
 /// The plan depends on the corpus and the chunk's size alone: it decides the order of the sums, and so their last bits.
 std::vector<std::vector<int64_t>> own_chunks(const CausalLM& model, const CorpusTokens& corpus,
                                              const Communicator& communicator) {
-  auto chunks = plan_packs(corpus.documents, statistics_chunk_tokens(model.config(), model.placement().weight_dtype()));
+  auto chunks = plan_packs(corpus.documents, statistics_chunk_tokens(model.config(), model.placement().weight_dtype()),
+                           longest_usual_text(model.config()));
   std::vector<std::vector<int64_t>> own;
   for (const size_t i : own_pieces(communicator, chunks.size())) own.push_back(std::move(chunks[i]));
   return own;

@@ -46,7 +46,8 @@ std::vector<TokenId> ids_to_lookup(const Tokenizer& tokenizer, const EditRequest
 std::vector<TokenBatch> text_batches(const CorpusTokens& corpus, const CausalLM& model) {
   std::vector<TokenBatch> batches;
   for (const std::vector<int64_t>& documents :
-       plan_packs(corpus.documents, statistics_chunk_tokens(model.config(), model.placement().weight_dtype()))) {
+       plan_packs(corpus.documents, statistics_chunk_tokens(model.config(), model.placement().weight_dtype()),
+                  longest_usual_text(model.config()))) {
     std::vector<std::span<const TokenId>> parts;
     for (const int64_t document : documents) parts.emplace_back(corpus.documents[static_cast<size_t>(document)]);
     batches.push_back(make_packed_batch(parts));

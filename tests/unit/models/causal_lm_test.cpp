@@ -344,5 +344,16 @@ TEST(PlanPacks, FillsRowsWithDocumentsThatBeginAlike) {
   EXPECT_LT(tokens, places_of(all)) << "nothing was shared";
 }
 
+TEST(PlanPacks, KeepsLongDocumentsApart) {
+  const auto documents = documents_of({9, 1, 30, 4, 12, 11, 30, 2, 9}, 3);
+  std::vector<std::pair<bool, size_t>> packs;  // whether long, documents
+  for (const auto& pack : plan_packs(documents, 1000, 10)) {
+    const auto is_long = [&](int64_t index) { return documents[static_cast<size_t>(index)].size() > 10; };
+    EXPECT_TRUE(std::ranges::all_of(pack, is_long) || std::ranges::none_of(pack, is_long));
+    packs.emplace_back(is_long(pack.front()), pack.size());
+  }
+  EXPECT_EQ(packs, (std::vector<std::pair<bool, size_t>>{{false, 5}, {true, 4}}));
+}
+
 }  // namespace
 }  // namespace lancet

@@ -7,6 +7,7 @@
 
 #include "lancet/core/error.h"
 #include "lancet/io/files.h"
+#include "support/io_support.h"
 
 namespace lancet {
 namespace {
@@ -46,6 +47,36 @@ void expect_refusals(const std::vector<Wrong>& wrong) {
 }
 
 constexpr const char* kUnsupported = ": it changes the computation and is not supported";
+
+TEST(ModelConfig, RefusesSizesBeyondAllModels) {
+  constexpr int64_t kHuge = 1'000'000'000;
+  expect_refusals({
+      {"Llama-3.2-1B", {{"num_hidden_layers", kHuge}}, "num_hidden_layers: expected at most 10000, got 1000000000"},
+      {"Llama-3.2-1B", {{"vocab_size", kHuge}}, "vocab_size: expected at most 16777216, got 1000000000"},
+      {"Llama-3.2-1B", {{"head_dim", kHuge}}, "head_dim: expected at most 65536, got 1000000000"},
+      {"Qwen3-30B-A3B",
+       {{"num_experts", 10'000}},
+       "num_experts: expected at most 200000 experts of all layers together, got 10000"},
+      {"gpt2", {{"n_layer", kHuge}}, "n_layer: expected at most 10000, got 1000000000"},
+      {"gpt2", {{"n_inner", kHuge}}, "n_inner: expected at most 16777216, got 1000000000"},
+  });
+}
+
+TEST(ModelConfig, RefusesMoreLayersThanTheCheckpointHasTensorsFor) {
+  const testing::TempDir scratch;
+  const std::filesystem::path folder = scratch / "model";
+  testing::write_bytes(folder / "config.json", published("Llama-3.2-1B", {{"num_hidden_layers", 9'000}}).dump());
+  testing::write_bytes(folder / "model.safetensors", testing::safetensors_bytes("{}", ""));
+  try {
+    load_model_config(Checkpoint::open(folder));
+    FAIL() << "nothing was refused";
+  } catch (const CheckpointError& error) {
+    EXPECT_NE(std::string(error.what()).find("expected no more layers than the checkpoint has tensors for, got 9000 "
+                                             "layers and 0 tensors"),
+              std::string::npos)
+        << error.what();
+  }
+}
 
 TEST(ModelConfig, NamesWrongSizesAndNumbers) {
   expect_refusals({
