@@ -35,17 +35,26 @@ def answer_jobs(program, jobs, scratch):
     return json.loads(run_binary(f"tests/{program}", scratch / "jobs.json"))
 
 
-def lancet_logits_of(folders, rows, dtype, scratch):
-    """Logits of lancet for rows of ids, computed as one batch: of each model a list of [T, V]."""
+def lancet_logits_of_all(folders, rows, dtype, scratch):
+    """Of each model lancet's logits for rows of ids, computed as one batch, a list of [T, V]; or the words it refuses the model with."""
     outs = [scratch / f"logits-{i}.safetensors" for i in range(len(folders))]
     jobs = {out.name: dict(folder=str(folder), rows=rows, dtype=dtype, out=str(out)) for folder, out in zip(folders, outs, strict=True)}
-    for name, answer in answer_jobs("dump_logits", jobs, scratch).items():
-        assert answer == len(rows), (jobs[name]["folder"], answer)
-    found = []
+    answers, found = answer_jobs("dump_logits", jobs, scratch), []
     for out in outs:
+        if answers[out.name] != len(rows):
+            found.append(answers[out.name]["error"])
+            continue
         logits = load_file(out)
         assert sorted(logits) == sorted(f"logits.{row}" for row in range(len(rows)))
         found.append([logits[f"logits.{row}"] for row in range(len(rows))])
+    return found
+
+
+def lancet_logits_of(folders, rows, dtype, scratch):
+    """The same of models that are not refused."""
+    found = lancet_logits_of_all(folders, rows, dtype, scratch)
+    for folder, logits in zip(folders, found, strict=True):
+        assert not isinstance(logits, str), (folder, logits)
     return found
 
 

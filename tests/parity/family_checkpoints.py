@@ -31,6 +31,7 @@ NEOX |= dict(max_position_embeddings=256, bos_token_id=2, eos_token_id=2)
 MOE = LLAMA_LIKE | dict(head_dim=24, moe_intermediate_size=40, num_experts=6, num_experts_per_tok=2, norm_topk_prob=True)
 
 SIZES = {
+    "llama": LLAMA_LIKE | dict(tie_word_embeddings=False),
     "mistral": LLAMA_LIKE | dict(sliding_window=None, tie_word_embeddings=False),
     "qwen2": LLAMA_LIKE | dict(tie_word_embeddings=False),
     "qwen3": LLAMA_LIKE | dict(head_dim=24, tie_word_embeddings=False),

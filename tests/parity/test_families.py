@@ -5,7 +5,7 @@ import random
 import pytest
 import torch
 from engine import ROOT, assert_rows_close, lancet_logits, load_tokenizer, nmse, run_binary, run_binary_raw, transformers_logits
-from family_checkpoints import VARIANTS, load, make_checkpoint
+from family_checkpoints import ORIGINAL_LENGTH, VARIANTS, load, make_checkpoint
 from test_generate import greedy
 
 NMSE_F32 = 1e-9
@@ -32,16 +32,11 @@ def rows(lengths):
     return [[rng.randrange(3, 2000) for _ in range(length)] for length in lengths]
 
 
-def batches(name):
-    """Longrope's frequencies go by the longest row of a batch: rows of either range by themselves."""
-    return [rows(LENGTHS[:-1]), rows(LENGTHS[-1:])] if "rope" in name or "phi4_mini" in name else [rows(LENGTHS)]
-
-
 @pytest.mark.parametrize("name", list(VARIANTS))
 def test_logits_equal_transformers(name, folder_of, tmp_path):
     folder, net = folder_of(name), load(folder_of(name))
-    for batch in batches(name):
-        assert_rows_close(lancet_logits(folder, batch, "f32", tmp_path), transformers_logits(net, batch), NMSE_F32)
+    batch = rows(LENGTHS)  # one batch: a row's numbers do not depend on the others beside it
+    assert_rows_close(lancet_logits(folder, batch, "f32", tmp_path), transformers_logits(net, batch), NMSE_F32)
 
 
 @pytest.mark.parametrize("name", BY_FAMILY)
@@ -67,6 +62,18 @@ def test_greedy_text_equals_transformers(name, folder_of):
     ours = json.loads(run_binary("lancet", "generate", *arguments))
     ids, text = greedy(net, tokenizer, prompt)
     assert ours == dict(prompt=prompt, text=text, ids=ids)
+
+
+def test_longrope_answers_a_short_prompt_beside_a_long_one_as_alone(folder_of, tmp_path):
+    folder, short = folder_of("phi3_longrope"), "The capital of France is"
+    long = " ".join(["The mother tongue of Danielle Darrieux is French, and"] * 6)
+    prompts = tmp_path / "prompts.txt"
+    prompts.write_text(f"{short}\n{long}\n")
+    arguments = ["--model", folder, "--tokens", 4, "--dtype", "f32", "--json"]
+    together = [json.loads(line) for line in run_binary("lancet", "generate", *arguments, "--prompts", prompts).splitlines()]
+    alone = [json.loads(run_binary("lancet", "generate", *arguments, "--prompt", prompt)) for prompt in (short, long)]
+    assert len(load_tokenizer(folder)(long)["input_ids"]) > ORIGINAL_LENGTH
+    assert together == alone
 
 
 def test_longrope_does_not_go_on_with_keys_of_short_texts(folder_of, tmp_path):

@@ -71,8 +71,9 @@ TEST(ModelConfig, RefusesMoreLayersThanTheCheckpointHasTensorsFor) {
     load_model_config(Checkpoint::open(folder));
     FAIL() << "nothing was refused";
   } catch (const CheckpointError& error) {
-    EXPECT_NE(std::string(error.what()).find("expected no more layers than the checkpoint has tensors for, got 9000 "
-                                             "layers and 0 tensors"),
+    EXPECT_NE(std::string(error.what())
+                  .find("expected no more layers than the checkpoint has tensors for, got 9000 "
+                        "layers and 0 tensors"),
               std::string::npos)
         << error.what();
   }
