@@ -2,7 +2,7 @@
 import json
 
 import torch
-from quantised import NF4, pack
+from quantised import NF4, pack, pack_awq
 from safetensors.torch import load_file, save_file
 
 GROUP = 128
@@ -41,6 +41,16 @@ def gptq(module, weight, bits=4):
     }
 
 
+def awq(module, weight):
+    """Zeros of each group of its own."""
+    groups = weight.T.reshape(-1, GROUP, weight.shape[0])
+    low, high = groups.amin(1).clamp(max=0), groups.amax(1).clamp(min=0)
+    scales = ((high - low) / 15).to(torch.float16)
+    zeros = (-low / scales.float()).round().clamp(0, 15)
+    codes = ((groups / scales.float()[:, None]).round() + zeros[:, None]).clamp(0, 15).reshape(weight.shape[1], -1)
+    return {f"{module}.qweight": pack_awq(codes.long()), f"{module}.qzeros": pack_awq(zeros.long()), f"{module}.scales": scales}
+
+
 def compressed(module, weight, bits=4):
     groups, half = weight.reshape(weight.shape[0], -1, GROUP), 2 ** (bits - 1)
     scales = (groups.abs().amax(2) / (half - 0.5)).to(torch.bfloat16)
@@ -68,6 +78,7 @@ FORMATS = {
     "gptq-4": (gptq, {"quant_method": "gptq", "bits": 4, "group_size": GROUP, "desc_act": False, "sym": True}),
     "gptq-3": (lambda module, weight: gptq(module, weight, 3),
                {"quant_method": "gptq", "bits": 3, "group_size": GROUP, "desc_act": False, "sym": True}),
+    "awq": (awq, {"quant_method": "awq", "bits": 4, "group_size": GROUP, "zero_point": True, "version": "gemm"}),
     "fp8-blocks": (fp8, {"quant_method": "fp8", "activation_scheme": "dynamic", "weight_block_size": [GROUP, GROUP],
                          "modules_to_not_convert": ["lm_head"]}),
     "compressed-4": (compressed, {"quant_method": "compressed-tensors", "format": "pack-quantized", "quantization_status": "compressed",
