@@ -39,7 +39,7 @@ std::vector<std::string> usual_methods(const std::string& own) {
 }
 
 bool is_published(const std::string& method, const ConfigTree& job, const JobSource& source) {
-  return find_automatic_preset(method, facts_of_job(job, source)) != nullptr;
+  return find_automatic_preset(method, job, source) != nullptr;
 }
 
 ConfigTree section_of(const std::string& method, const ConfigTree& job, const JobSource& source) {
