@@ -2,10 +2,12 @@
 
 #include <torch/types.h>
 
+#include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
 
 #include "lancet/core/error.h"
+#include "lancet/core/strict_json.h"
 #include "lancet/core/strings.h"
 #include "lancet/deltas/named_changes.h"
 
@@ -16,6 +18,8 @@ namespace fs = std::filesystem;
 using Json = nlohmann::json;
 
 constexpr SealedFormat kChangesOfBatch{"lancet-edit-changes-1"}, kSolvedOfBatch{"lancet-edit-solved-1"};
+/// Of a batch. Sums over batches stay far from what 63 bits hold.
+constexpr int64_t kMostEdits = int64_t{1} << 40;
 constexpr const char *kAppended = "appended/", *kReplaced = "replaced/";
 
 std::string system_name(size_t index, const char* part) { return cat("systems/", index, "/", part); }
@@ -96,6 +100,28 @@ void check_system(const SolvedSystem& system, const EditedBatch& batch) {
   if (!is_whole) throw CheckpointError("systems: expected keys and residuals of a change, of its shape and complete");
 }
 
+bool is_whole_numbers(const Json& list) {
+  return list.is_array() && std::ranges::all_of(list, [](const Json& each) { return each.is_number_integer(); });
+}
+
+/// The fact "systems": of each a weight's name, the number of its change, and the edits of each key.
+Json parse_systems(const std::string& text) {
+  Json list;
+  try {
+    list = parse_strict_json(text);
+  } catch (const JsonProblem& problem) {
+    throw CheckpointError(cat("systems: ", problem.what()));
+  }
+  const auto is_system = [](const Json& system) {
+    return system.is_array() && system.size() == 3 && system[0].is_string() && system[1].is_number_integer() &&
+           system[2].is_array() && std::ranges::all_of(system[2], is_whole_numbers);
+  };
+  if (!list.is_array() || !std::ranges::all_of(list, is_system))
+    throw CheckpointError(cat("systems: expected a list of [WEIGHT, CHANGE, [[EDIT, ...], ...]], got ",
+                              printable(list.dump(-1, ' ', false, Json::error_handler_t::replace))));
+  return list;
+}
+
 std::vector<SolvedSystem> systems_of(const Json& list, NamedParts& parts, const EditedBatch& batch,
                                      const ModelConfig& config) {
   std::map<std::string, WeightId> ids;
@@ -104,7 +130,8 @@ std::vector<SolvedSystem> systems_of(const Json& list, NamedParts& parts, const 
   for (size_t i = 0; i < list.size(); ++i) {
     SolvedSystem system;
     const auto name = list[i].at(0).get<std::string>();
-    if (!ids.contains(name)) throw CheckpointError(cat("systems: ", name, " is none of the model's weights"));
+    if (!ids.contains(name))
+      throw CheckpointError(cat("systems: ", printable(name), " is none of the model's weights"));
     system.id = ids.at(name);
     system.change = list[i].at(1).get<int64_t>();
     system.edits = list[i].at(2).get<std::vector<std::vector<int64_t>>>();
@@ -154,15 +181,14 @@ void read_solved_file(const fs::path& path, const std::string& hash, const Model
   Metadata facts;
   NamedParts parts(load_named(path, kSolvedOfBatch, hash, &facts));
   try {
-    batch.systems = systems_of(Json::parse(facts["systems"]), parts, batch, config);
+    batch.systems = systems_of(parse_systems(facts["systems"]), parts, batch, config);
     batch.state = {.appended = parts.take_all(kAppended), .replaced = parts.take_all(kReplaced)};
     const std::optional<int64_t> edits = parse_whole_number(facts["edits"]);
-    if (!edits || !parts.empty()) throw CheckpointError("expected systems and a step of a state alone");
+    if (!edits || *edits < 0 || *edits > kMostEdits || !parts.empty())
+      throw CheckpointError("expected systems and a step of a state alone");
     batch.state.edits = *edits;
   } catch (const CheckpointError& error) {
     throw CheckpointError(cat(path.string(), ": ", error.what()));
-  } catch (const Json::exception& error) {
-    throw CheckpointError(cat(path.string(), ": systems: ", error.what()));
   }
 }
 

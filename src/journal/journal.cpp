@@ -6,6 +6,7 @@
 #include <ctime>
 #include <stdexcept>
 
+#include "entry_schema.h"
 #include "journal_entries.h"
 #include "lancet/core/error.h"
 #include "lancet/core/hash.h"
@@ -99,6 +100,7 @@ void Journal::add_own(const EntryJson& entry) {
 }
 
 void Journal::apply(const EntryJson& entry) {
+  check_entry(entry);
   const auto kind = entry.at("kind").get<std::string>();
   if ((kind == entry_kind::kBase) != entries_.empty())
     throw ConfigError(cat("expected ", entries_.empty() ? "the base" : "another entry", ", got ", kind));
