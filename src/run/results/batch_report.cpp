@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "lancet/core/error.h"
+#include "lancet/core/strict_json.h"
 #include "lancet/core/strings.h"
 #include "report_json.h"
 

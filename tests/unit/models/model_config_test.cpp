@@ -56,6 +56,10 @@ TEST(ModelConfig, RefusesSizesBeyondAllModels) {
       {"gpt2", {{"n_positions", 3'000'000'000}}, "n_positions: expected at most 2147483647, got 3000000000"},
       {"gpt2", {{"n_layer", kHuge}}, "n_layer: expected at most 10000, got 1000000000"},
       {"gpt2", {{"n_inner", kHuge}}, "n_inner: expected at most 16777216, got 1000000000"},
+      {"Qwen3-30B-A3B", {{"num_experts", 20'000}}, "num_experts: expected at most 16384, got 20000"},
+      {"Qwen3-30B-A3B",
+       {{"num_experts", 10'000}},
+       "num_experts: expected at most 200000 experts of all layers together, got 10000"},
   });
 }
 
