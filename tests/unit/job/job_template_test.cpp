@@ -35,7 +35,7 @@ TEST(JobTemplate, RunsAsItIsWithTheMethodsOwnChoiceOfOptions) {
   EXPECT_EQ(job.requests.inline_requests.size(), 2u);
   EXPECT_EQ(job.requests.inline_requests[0].target_true, "Paris");
   EXPECT_EQ(job.output->dir, "/jobs/edited");
-  EXPECT_TRUE(has(text, "corpus: self    # the model writes text of 10000 tokens")) << text;
+  EXPECT_TRUE(has(text, "corpus: self    # the model writes text of 3000 tokens")) << text;
   EXPECT_TRUE(has(text, "no published ones are known for it")) << text;
   EXPECT_FALSE(has(text, "preset: auto ")) << text;
 }
