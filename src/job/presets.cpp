@@ -83,14 +83,23 @@ const Preset* find_for(std::string_view method, const DescribedModel& model) {
   });
 }
 
+/// ". NAME is of other weights: preset: NAME takes it all the same"; empty: none is that has these facts.
+std::string other_weights_text(std::string_view method, const ModelFacts& facts) {
+  for (const Preset& preset : built_in_presets())
+    if (preset.is_automatic && preset.method == method && preset.facts == facts && !preset.weights.empty())
+      return cat(". ", preset.name, " is of other weights of this shape: preset: ", preset.name,
+                 " takes it all the same");
+  return {};
+}
+
 const Preset& choose(const std::string& method, const DescribedModel& model) {
   if (const Preset* preset = find_for(method, model)) return *preset;
   const ModelFacts facts = facts_of(model.config);
-  throw ConfigError(
-      cat("editor.preset: auto: there is no preset of ", method, " for this model (", to_text(facts),
-          "). Leave preset out: the method's options then follow from the model; or find better ones with "
-          "lancet tune, or name the preset of a similar model. There are:",
-          list_text(built_in_presets())));
+  throw ConfigError(cat("editor.preset: auto: there is no preset of ", method, " for this model (", to_text(facts), ")",
+                        other_weights_text(method, facts),
+                        ". Leave preset out: the method's options then follow from the model; or find better ones with "
+                        "lancet tune, or name the preset of a similar model. There are:",
+                        list_text(built_in_presets())));
 }
 
 /// Whether `editor.preset` is a file rather than a name.

@@ -38,6 +38,8 @@ def write_model(folder, facts, **changes):
 
 def model_of(lancet, name):
     """A model that a preset is for; its folder's name says nothing."""
+    if "weights" in read(name):
+        return bare_model(lancet)
     folder = lancet.folder / "any-name"
     if read(name)["config"]["model_type"] == "llama":
         return write_model(folder, read(name)["config"])
@@ -93,6 +95,17 @@ def test_a_config_that_differs_has_no_preset_and_is_told_what_there_is(lancet):
     assert result.returncode == CONFIG
     for part in ["memit", "num_hidden_layers 33", "llama-3-8b-memit (Meta-Llama-3-8B", "lancet tune"]:
         assert part in result.stderr
+
+
+def test_other_weights_of_the_demos_shape_have_no_preset(lancet):
+    model = bare_model(lancet)
+    (model / "model.safetensors").unlink()  # a plan goes without them
+    job = lancet.job(model=str(model), editor={"method": "memit", "preset": "auto"})
+    refused = lancet.run("plan", lancet.write(job), "--devices", "80GiB")
+    assert refused.returncode == CONFIG
+    assert "demo-model-memit is of other weights of this shape: preset: demo-model-memit takes it all the same" in refused.stderr
+    job["editor"]["preset"] = "demo-model-memit"
+    assert lancet.run("plan", lancet.write(job), "--devices", "80GiB").returncode == 0
 
 
 def test_one_line_edit_of_a_model_without_defaults(lancet):

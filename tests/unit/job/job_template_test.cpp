@@ -81,6 +81,18 @@ TEST(JobTemplate, TakesWhatIsPublishedOrStandsInTheModelsFolder) {
   EXPECT_EQ(parse(own).statistics->from, StatisticsFrom::kCorpus);
 }
 
+TEST(JobTemplate, TakesNothingThatWasFoundForOtherWeights) {
+  const TempDir folder;
+  for (const char* file : {"config.json", "model.safetensors", "tokenizer.json"})
+    std::filesystem::copy(std::filesystem::path(testing::demo_model_folder()) / file, folder.path());
+  std::string weights = read_text_file(folder / "model.safetensors", "weights");
+  weights[weights.size() - 2] = static_cast<char>(weights[weights.size() - 2] ^ 1);  // a mantissa's low bits
+  write_text_file(folder / "model.safetensors", weights);
+  const std::string made = make_job_template(open_model(folder.path(), {}), {});
+  EXPECT_FALSE(has(made, "preset: auto ")) << made;
+  EXPECT_TRUE(has(made, "no published ones are known for it")) << made;
+}
+
 TEST(JobTemplate, TakesAFileOfFactsAndAFolder) {
   const TinyModel tiny;
   const TempDir folder;
