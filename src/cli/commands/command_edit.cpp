@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <iostream>
 #include <memory>
 
@@ -14,7 +15,7 @@
 namespace lancet::cli {
 namespace {
 
-constexpr size_t kShownAnswers = 5, kShownFailures = 10;
+constexpr size_t kShownAnswers = 5, kShownFailures = 10, kShownWeights = 8;
 
 /// Of several batches also what was measured right after each, where that was done.
 std::string metrics_text(const EditReport& report) {
@@ -59,6 +60,20 @@ std::string verdicts_text(const EditReport& report) {
   return out;
 }
 
+/// How far the weights are from the unedited model's; of many those that moved furthest.
+std::string moved_weights_text(const EditReport& report) {
+  std::vector<std::pair<std::string, RoundingLoss>> weights = report.rounding;
+  if (weights.empty()) return {};
+  const auto n_shown = std::min(kShownWeights, weights.size());
+  if (n_shown < weights.size())
+    std::stable_sort(weights.begin(), weights.end(),
+                     [](const auto& a, const auto& b) { return a.second.growth() > b.second.growth(); });
+  std::vector<std::string> shown;
+  for (size_t i = 0; i < n_shown; ++i) shown.push_back(cat(weights[i].first, " ", percent(weights[i].second.growth())));
+  const std::string others = n_shown < weights.size() ? cat(", ", weights.size() - n_shown, " more by less") : "";
+  return cat("  moved, by the weight's norm: ", join(shown), others, "\n");
+}
+
 void print_summary(const EditReport& report, const JobConfig& job) {
   std::cout << "\n" << metrics_text(report) << "\n";
   if (const std::string costs = costs_text(report.before.costs, report.after.costs); !costs.empty())
@@ -72,7 +87,7 @@ void print_summary(const EditReport& report, const JobConfig& job) {
             << "\n  peak memory: " << peaks_text(overall_peaks(report.stages)) << "\n";
   std::cout << "  " << (report.unmet.empty() ? "written: " : "rejected: ") << job.output->dir.string()
             << (report.unmet.empty() ? "" : ".rejected/report.json") << "\n"
-            << verdicts_text(report) << std::flush;
+            << moved_weights_text(report) << verdicts_text(report) << std::flush;
 }
 
 ExitCode run_rehearsal(const JobArguments& arguments, const Output& output, RankSession& session) {

@@ -15,6 +15,7 @@ namespace {
 
 constexpr size_t kShownIds = 4;
 constexpr double kMuchLost = 0.5;  // of a change, in rounding
+constexpr double kMuchMoved = 1;   // by the weight's norm
 
 double median(std::vector<double> values) {
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
@@ -41,21 +42,21 @@ std::string shared_keys_text(const EditReport& report, const SharedKeys& keys) {
   return cat(counted(n, "request"), " in ", counted(keys.groups.size(), "group"), ", as ", example, ", ", keys.effect);
 }
 
-/// What holds changes back, and which way lets more of them through.
+/// What holds changes back, which way lets more of them through, and which way fewer.
 struct Brake {
   std::string_view key;
   std::string_view share;  ///< of its automatic choice, {SHARE: A}; empty: it has none
-  std::string_view way;
+  std::string_view more, less;
 };
-constexpr Brake kBrakes[] = {{"covariance_weight", "attained_share", "lower"},
-                             {"ridge", "attained_share", "lower"},
-                             {"null_space_below", "share", "raise"},
-                             {"slack", "", "lower"},
-                             {"rect.keep", "", "raise"}};
+constexpr Brake kBrakes[] = {{"covariance_weight", "attained_share", "lower", "raise"},
+                             {"ridge", "attained_share", "lower", "raise"},
+                             {"null_space_below", "share", "raise", "lower"},
+                             {"slack", "", "lower", "raise"},
+                             {"rect.keep", "", "raise", "lower"}};
 
 std::string remedy_text(const ConfigTree& editor, const Brake& brake) {
-  if (brake.share.empty()) return cat(brake.way, " editor.", brake.key);
-  if (number_at(editor, brake.key)) return cat("set editor.", brake.key, ": auto, or ", brake.way, " it");
+  if (brake.share.empty()) return cat(brake.more, " editor.", brake.key);
+  if (number_at(editor, brake.key)) return cat("set editor.", brake.key, ": auto, or ", brake.more, " it");
   return cat("set editor.", brake.key, ": {", brake.share, ": A} with a larger A");
 }
 
@@ -146,6 +147,35 @@ std::string stalled_text(const Sorted& sorted, const ValueGoal& goal, size_t n_r
              clamp_text(sorted, goal), "; a small model may be too small for the fact");
 }
 
+/// What makes the changes smaller, by what the method has.
+std::string smaller_text(const ConfigTree& editor) {
+  std::vector<std::string> remedies;
+  for (const Brake& brake : kBrakes) {
+    if (find_dotted(editor, brake.key) == nullptr) continue;
+    if (brake.share.empty() || number_at(editor, brake.key))
+      remedies.push_back(cat(brake.less, " editor.", brake.key));
+    else
+      remedies.push_back(cat("set editor.", brake.key, ": {", brake.share, ": A} with a smaller A"));
+  }
+  if (const std::optional<double> clamp = number_at(editor, "values.clamp"))
+    remedies.push_back(cat("lower editor.values.clamp (now ", *clamp, ")"));
+  if (remedies.empty() && number_at(editor, "lr")) remedies.emplace_back("lower editor.lr");
+  return remedies.empty() ? "" : cat(". What helps: ", join(remedies, "; "));
+}
+
+std::string moved_text(const EditReport& report, const ConfigTree& editor) {
+  const std::pair<std::string, RoundingLoss>* most = nullptr;
+  size_t n = 0;
+  for (const auto& weight : report.rounding) {
+    if (weight.second.growth() <= kMuchMoved) continue;
+    if (++n == 1 || weight.second.growth() > most->second.growth()) most = &weight;
+  }
+  if (most == nullptr) return "";
+  const std::string others = n > 1 ? cat(" (and ", counted(n - 1, "other weight"), " by more than 100 %)") : "";
+  return cat("the edits moved ", most->first, " by ", percent(most->second.growth()), " of its norm", others,
+             ": what else the model knows may suffer, as specificity and costs in evaluate show", smaller_text(editor));
+}
+
 std::string requantised_text(const EditReport& report) {
   std::vector<std::string> lost;
   for (const RequantisedWeight& weight : report.requantised)
@@ -187,6 +217,7 @@ std::vector<std::string> edit_warnings(const EditReport& report, const ConfigTre
                            " in the median), but the weights did not follow: ", percent(median(sorted.attained)),
                            " of the way in the median of ", counted(sorted.attained.size(), "request"),
                            brakes_text(editor)));
+  if (const std::string moved = moved_text(report, editor); !moved.empty()) warnings.push_back(moved);
   if (const std::string rounding = rounding_text(report); !rounding.empty()) warnings.push_back(rounding);
   return warnings;
 }
