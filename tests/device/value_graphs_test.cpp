@@ -77,7 +77,7 @@ struct GraphsOnFakes : public ::testing::Test {
 TEST_F(GraphsOnFakes, AStepSendsNothingAndIsReadOnce) {
   expect_same_values(testing::fake_devices(1), 1);
   EXPECT_EQ(graphs.captures(), 1);
-  EXPECT_EQ(graphs.replays(), options.steps - 1);
+  EXPECT_EQ(graphs.replays(), *options.steps - 1);
   const auto work_of = [&](int64_t steps) {
     options.steps = steps;
     const FakeWork before = testing::fake_work();

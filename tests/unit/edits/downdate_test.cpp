@@ -86,9 +86,9 @@ TEST(Downdate, OfTheEntryRenumbersColumns) {
   entry.weights = {{"w", "h"}};
   entry.changes = entry.solved = "d";
   entry.report = {{"all", 4}};
-  const BatchEntry fewer = without_edits(entry, {0, 2}, [](const nlohmann::ordered_json& report, const auto& kept) {
+  const BatchEntry fewer = without_edits(entry, {0, 2}, [](const BatchEntry& batch, const auto& kept) {
     EXPECT_EQ(kept, (std::vector<int64_t>{1, 3}));
-    return nlohmann::ordered_json{{"of", report.at("all")}};
+    return nlohmann::ordered_json{{"of", batch.report.at("all")}};
   });
   ASSERT_EQ(fewer.edits.size(), 2u);
   EXPECT_EQ(fewer.edits[0].request.id, "e1");

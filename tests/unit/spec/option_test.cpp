@@ -76,10 +76,14 @@ TEST(Option, OfASectionNamesOthersOfIt) {
 }
 
 TEST(ReadOption, TakesKeyRangeAndDefaultFromTheDeclaration) {
-  const auto steps = [](ConfigSection& section) { read(section, ValuesSpec::kSteps); };
-  EXPECT_EQ(outcome("{}", steps), "{steps=<25>}");
-  EXPECT_EQ(outcome("steps: 3", steps), "{steps=<3>}");
-  EXPECT_EQ(outcome("steps: 0", steps), "job.yaml:1: steps: expected an integer of at least 1, got 0");
+  const auto length = [](ConfigSection& section) { read(section, ContextsSpec::kLength); };
+  EXPECT_EQ(outcome("{}", length), "{length=<10>}");
+  EXPECT_EQ(outcome("length: 3", length), "{length=<3>}");
+  EXPECT_EQ(outcome("length: 0", length), "job.yaml:1: length: expected an integer from 3 to 1000, got 0");
+  const auto steps = [](ConfigSection& section) { EXPECT_FALSE(read_or_auto(section, ValuesSpec::kSteps)); };
+  EXPECT_EQ(outcome("{}", steps), "{steps='auto'}");
+  EXPECT_EQ(outcome("steps: auto", steps), "{steps='auto'}");
+  EXPECT_EQ(outcome("steps: 0", steps), "job.yaml:1: steps: expected auto or an integer of at least 1, got 0");
   const auto lr = [](ConfigSection& section) { read(section, ValuesSpec::kLr); };
   EXPECT_EQ(outcome("{}", lr), "{lr=<0.5>}");
   EXPECT_NE(outcome("lr: 0", lr).find("expected a number"), std::string::npos);
