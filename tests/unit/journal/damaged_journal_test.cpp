@@ -164,7 +164,7 @@ TEST_F(ForgedJournal, OfWrongNumbers) {
     expect_entry_refused(kBatch, with(kBatch, "\"columns\":[0,1]", cat("\"columns\":", list)), "");
   for (const char* number : {"3", "-2", "1.0", "9223372036854775808"})
     expect_entry_refused(kBatch, with(kBatch, "\"lookup\":1", cat("\"lookup\":", number)), "");
-  expect_entry_refused(kBatch, with(kBatch, "[1,17,400]", "[1,17.5,400]"), "expected a whole number from 0 on, got 17.5");
+  expect_entry_refused(kBatch, with(kBatch, "[1,17,400]", "[1,17.5,400]"), "edits[].prompt_ids[]: expected a whole number from 0 on, got 17.5");
   for (const char* number : {"3", "-1", "1.0"})
     expect_entry_refused(kUndo, with(kUndo, "\"keeps\":1", cat("\"keeps\":", number)), "");
   for (const char* mode : {"", "undo", "2"})
