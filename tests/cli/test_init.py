@@ -42,7 +42,7 @@ def test_five_facts_of_ones_own_take(lancet):
     report = json.loads((lancet.folder / "edited" / "report.json").read_text())
     assert report["metrics"]["efficacy_argmax"]["before"] == 0
     assert report["metrics"]["efficacy_argmax"]["after"] >= 0.8, "at least 4 of 5"
-    assert report["statistics"]["corpus"] == "self" and report["statistics"]["tokens_used"] == 20 * 768
+    assert report["statistics"]["corpus"] == "self" and report["statistics"]["tokens_used"] == 4 * 768
 
 
 def test_a_job_that_init_writes_has_paths_that_move_with_it(lancet):
