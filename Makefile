@@ -1,5 +1,5 @@
 # make demo: from a bare machine to an edited model.   make test: everything that is checked.
-.PHONY: setup setup-test build demo test test-full bench bundle gpu-kit wheel lint clean help
+.PHONY: setup setup-test setup-full build demo test test-full bench bundle gpu-kit wheel lint clean help
 .DEFAULT_GOAL := help
 
 VENV := .venv
@@ -10,7 +10,8 @@ export CMAKE_BUILD_PARALLEL_LEVEL ?= $(shell nproc)
 help:
 	@echo "make demo    packages, environment, build, then edit 100 facts of the demo model"
 	@echo "make test    packages, environment, build, then all tests"
-	@echo "make test-full   the same and what takes many minutes: a fault at every call and in every stage, 1,000 damaged files of each kind"
+	@echo "make test-full   the same and what takes many minutes: a fault at every call and in every stage, 1,000 damaged files of each kind,"
+	@echo "                 and programs of others that read what lancet writes (requirements-full.txt)"
 	@echo "make setup   packages and environment only;  make build;  make bench;  make bundle;  make lint;  make clean"
 	@echo "make wheel   dist/lancet-*.whl, for the environment's Python; make wheel WHEEL_PYTHON=python3.12 for another: docs/python.md"
 	@echo "make gpu-kit     one archive that shows on a machine with GPUs whether lancet is right and fast there: docs/gpus.md"
@@ -18,6 +19,7 @@ help:
 # Debian packages and the pinned wheels; a second call does nothing.
 setup: $(VENV)/.runtime
 setup-test: $(VENV)/.test
+setup-full: $(VENV)/.full
 
 $(VENV)/.runtime: requirements.txt tools/setup.sh
 	tools/setup.sh packages
@@ -27,6 +29,10 @@ $(VENV)/.runtime: requirements.txt tools/setup.sh
 $(VENV)/.test: $(VENV)/.runtime requirements-test.txt
 	tools/setup.sh wheels requirements-test.txt
 	tools/setup.sh browser
+	@touch $@
+
+$(VENV)/.full: $(VENV)/.test requirements-full.txt
+	tools/setup.sh beside requirements-full.txt
 	@touch $@
 
 # More for CMake, where it is first run: make test CMAKE_FLAGS=-DLANCET_WERROR=ON
@@ -47,7 +53,7 @@ test: setup-test $(BUILD)/build.ninja
 	ctest --test-dir $(BUILD) --parallel 2 --output-on-failure --no-tests=error
 
 test-full: export LANCET_TEST_FULL := 1
-test-full: test
+test-full: setup-full test
 
 # Each stage beside the machine's own limits; on a quiet machine.
 bench: $(BUILD)/build.ninja

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Installs what lancet is built and tested with. setup.sh packages | setup.sh wheels FILE | setup.sh browser
+# Installs what lancet is built and tested with. setup.sh packages | wheels FILE | beside FILE | browser
 set -eu
 
 # Compiler and build tools, then the libraries that CMakeLists.txt looks for.
@@ -56,9 +56,15 @@ install_wheels() {
   .venv/bin/python -m pip install --disable-pip-version-check --quiet -r "$1"
 }
 
+# Into .venv/beside, which is on nobody's path: other tests' packages would look for these and use them.
+install_beside() {
+  BUILD_CUDA_EXT=0 .venv/bin/python -m pip install --disable-pip-version-check --quiet --no-deps --upgrade --target .venv/beside -r "$1"
+}
+
 case "${1:-}" in
   packages) install_packages ;;
   wheels) install_wheels "$2" ;;
+  beside) install_beside "$2" ;;
   browser) install_browser ;;
-  *) echo "usage: setup.sh packages | setup.sh wheels FILE | setup.sh browser" >&2; exit 2 ;;
+  *) echo "usage: setup.sh packages | setup.sh wheels FILE | setup.sh beside FILE | setup.sh browser" >&2; exit 2 ;;
 esac
