@@ -150,7 +150,7 @@ void check_shapes(ConfigReader& keys, const ModelConfig& config) {
                  cat("at most ", kMostExpertsTogether, " experts of all layers together"));
   if (config.rope.dim % 2 == 0 && config.rope.dim <= config.head_dim) return;
   // What the number of a head's numbers that turn follows from, by whatever name the family has for it.
-  std::string_view source = "num_attention_heads";
+  std::string_view source = config.rope.pairs == RopeConfig::Pairs::kAdjacent ? "rotary_dim" : "num_attention_heads";
   for (const std::string_view key : {"head_dim", "partial_rotary_factor", "rotary_pct", "rotary_dim"})
     if (keys.has(key)) source = key;
   keys.problem(source, cat("a rotary embedding of an even number of each head's ", config.head_dim, " numbers, not ",

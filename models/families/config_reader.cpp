@@ -1,5 +1,6 @@
 #include "config_reader.h"
 
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
@@ -54,6 +55,8 @@ const Json* ConfigReader::find(std::string_view key) const {
   const auto at = object_.find(key);
   return at == object_.end() || at->is_null() ? nullptr : &*at;
 }
+
+bool ConfigReader::is_null(std::string_view key) const { return object_.contains(key) && find(key) == nullptr; }
 
 int64_t ConfigReader::positive(std::string_view key, std::optional<int64_t> fallback) {
   const Json* value = find(key);
@@ -155,8 +158,14 @@ std::optional<ConfigReader> ConfigReader::object(std::string_view key) {
 }
 
 void ConfigReader::problem(std::string_view key, std::string_view expected) {
-  const Json* got = find(key);
-  problems_.push_back(cat(prefix_, key, ": expected ", expected, ", got ", got == nullptr ? "nothing" : got->dump()));
+  const auto got = object_.find(key);
+  problems_.push_back(
+      cat(prefix_, key, ": expected ", expected, ", got ", got == object_.end() ? "nothing" : got->dump()));
+}
+
+bool ConfigReader::is_wrong(std::string_view key) const {
+  const std::string begin = cat(prefix_, key, ": ");
+  return std::ranges::any_of(problems_, [&](const std::string& problem) { return problem.starts_with(begin); });
 }
 
 void read_sizes(ConfigReader& keys, ModelConfig& config, const SizeKeys& names) {
@@ -252,7 +261,7 @@ ExpertsConfig read_experts(ConfigReader& keys, std::string_view count_key, Exper
   ExpertsConfig experts = std::move(defaults);
   experts.count = keys.size(count_key, kMostExperts, experts.count);
   experts.chosen = keys.size("num_experts_per_tok", kMostExperts, experts.chosen);
-  if (experts.chosen > experts.count)
+  if (experts.chosen > experts.count && !keys.is_wrong(count_key))
     keys.problem("num_experts_per_tok", cat("at most ", count_key, ", ", experts.count));
   return experts;
 }

@@ -22,6 +22,8 @@ class ConfigReader {
   /// Absent, null: no value.
   const nlohmann::json* find(std::string_view key) const;
   bool has(std::string_view key) const { return find(key) != nullptr; }
+  /// There, as null.
+  bool is_null(std::string_view key) const;
 
   int64_t positive(std::string_view key, std::optional<int64_t> fallback = {});
   /// What memory is taken by: at most `most`, which is far beyond any model's.
@@ -44,6 +46,8 @@ class ConfigReader {
 
   /// Notes that the value of `key` is not what was expected.
   void problem(std::string_view key, std::string_view expected);
+  /// Whether that was noted: then no other value is wrong by it.
+  bool is_wrong(std::string_view key) const;
 
  private:
   bool flag_or(std::string_view key, bool fallback);

@@ -24,12 +24,15 @@ constexpr WeightRow kGptjRows[] = {{kEmbedding, "transformer.wte.weight"},
                                    {kDown, "transformer.h.{}.mlp.fc_out.weight"},
                                    {kDownBias, "transformer.h.{}.mlp.fc_out.bias"}};
 
+constexpr int64_t kUsualTurned = 64;  // of transformers, whatever a head's size is
+
 void read_gptj(ConfigReader& keys, ModelConfig& config) {
   read_sizes(keys, config, kGptSizes);
   config.order = BlockOrder::kParallel;
   config.norm = NormKind::kLayer;
   config.norm_eps = keys.number("layer_norm_epsilon", 1e-5);
-  config.rope.dim = keys.positive("rotary_dim", config.head_dim);
+  config.rope.dim = keys.positive("rotary_dim", kUsualTurned);
+  if (keys.is_null("rotary_dim")) keys.problem("rotary_dim", "a positive integer or no such key");
   config.rope.pairs = RopeConfig::Pairs::kAdjacent;
   config.gated_mlp = false;
   config.activation = read_activation(keys, "activation_function", "gelu_new");

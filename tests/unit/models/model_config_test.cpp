@@ -83,7 +83,7 @@ TEST(ModelConfig, RefusesMoreLayersThanTheCheckpointHasTensorsFor) {
 TEST(ModelConfig, NamesWrongSizesAndNumbers) {
   expect_refusals({
       {"Llama-3.2-1B", {{"hidden_size", "2048"}}, "hidden_size: expected a positive integer, got \"2048\""},
-      {"Llama-3.2-1B", {{"num_hidden_layers", nullptr}}, "num_hidden_layers: expected a positive integer, got nothing"},
+      {"Llama-3.2-1B", {{"num_hidden_layers", nullptr}}, "num_hidden_layers: expected a positive integer, got null"},
       {"Llama-3.2-1B",
        {{"num_key_value_heads", 5}},
        "num_key_value_heads: expected a divisor of num_attention_heads, 32, got 5"},
@@ -120,6 +120,7 @@ TEST(ModelConfig, NamesWrongRotaryEmbeddings) {
       {"gpt-j-6b",
        {{"rotary_dim", 258}},
        "rotary_dim: expected a rotary embedding of an even number of each head's 256 numbers, not 258, got 258"},
+      {"gpt-j-6b", {{"rotary_dim", nullptr}}, "rotary_dim: expected a positive integer or no such key, got null"},
       {"pythia-160m",
        {{"rotary_pct", 0.205}},
        "rotary_pct: expected a rotary embedding of an even number of each head's 64 numbers, not 13, got 0.205"},
@@ -131,6 +132,17 @@ TEST(ModelConfig, NamesWrongRotaryEmbeddings) {
        {{"rope_scaling", scaling}},
        "rope_scaling.short_factor: expected a list of 48 numbers above 0, got [1.0,2.0,3.0]"},
   });
+}
+
+TEST(ModelConfig, TurnsAsManyNumbersOfGptJsHeadsAsTransformersWhereNothingSaysHowMany) {
+  Json silent = published("gpt-j-6b");
+  silent.erase("rotary_dim");
+  EXPECT_EQ(read(silent).rope.dim, 64);
+  silent["n_head"] = 256;
+  EXPECT_EQ(
+      refusal(silent),
+      "config.json:\n"
+      "  rotary_dim: expected a rotary embedding of an even number of each head's 16 numbers, not 64, got nothing");
 }
 
 TEST(ModelConfig, NamesWrongWindows) {
