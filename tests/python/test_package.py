@@ -3,8 +3,10 @@ import ast
 import inspect
 import os
 import re
+import shutil
 import subprocess
 import sys
+import sysconfig
 
 import lancet
 import pytest
@@ -67,6 +69,37 @@ def test_the_program_starts_without_importing_torch(tmp_path):
     """Which takes two seconds."""
     text = "import os, sys\nos.execv = lambda *_: print(sorted({'torch', 'lancet'} & set(sys.modules)))\nimport lancet_program\nlancet_program.main()"
     assert run_python(text, tmp_path) == "[]\n"
+
+
+@pytest.fixture
+def installed(tmp_path):
+    """The command of an environment of its own, as pip leaves it there: with the hooks that Python reads at its start. torch is the tests'."""
+    scripts = pytest.importorskip("pip._vendor.distlib.scripts")
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", tmp_path / "venv"], check=True, timeout=LIMIT_S)
+    (site,) = (tmp_path / "venv").glob("lib/python*/site-packages")
+    shutil.copytree(BUILD / "python" / "lancet", site / "lancet", copy_function=lambda link, copy: os.symlink(os.path.realpath(link), copy))
+    for hook in (ROOT / "python" / "hook").iterdir():
+        shutil.copy(hook, site)
+    (site / "torch.pth").write_text(sysconfig.get_path("purelib"))
+    maker = scripts.ScriptMaker(None, str(tmp_path / "venv" / "bin"))
+    maker.executable = str(tmp_path / "venv" / "bin" / "python")
+    maker.variants = {""}
+    tomllib = pytest.importorskip("tomllib")  # of Python 3.11
+    for name, function in tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scripts"].items():
+        maker.make(f"{name} = {function}")
+    return tmp_path / "venv" / "bin"
+
+
+def test_the_installed_command_is_the_program_and_imports_no_torch(installed, tmp_path):
+    order = ["inspect", ROOT / "data" / "demo-model"]
+    environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
+    command = [installed / "python", "-X", "importtime", installed / "lancet", *order]  # importtime: Python names what it imports on stderr
+    done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_S, cwd=tmp_path, env=environment)
+    built = subprocess.run([BUILD / "lancet", *order], capture_output=True, text=True, timeout=LIMIT_S, cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (0, built.stdout), done.stderr
+    imported = set(re.findall(r"^import time: .*\| *([\w.]+)$", done.stderr, re.M))
+    assert {"lancet_program", "lancet_lm_eval_hook"} <= imported
+    assert {name for name in imported if name.split(".")[0] in ("torch", "numpy", "lancet")} == set()
 
 
 def test_what_the_package_needs_is_asked_for():
