@@ -1,4 +1,4 @@
-"""Documents for people: lines of a width that reads well, and links that lead somewhere.
+"""Documents for people: lines of a width that reads well, links that lead somewhere, and names that the code has.
 
 Every check is a function from (path, text) to a list of offenders; below each stand examples that it must and must not find.
 """
@@ -7,9 +7,13 @@ import re
 from pathlib import PurePosixPath
 
 import pytest
-from cpp_source import REPOSITORY
+from cpp_source import REPOSITORY, load_sources
 
-PAGES = sorted([*(REPOSITORY / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")), *(REPOSITORY / "docs").rglob("*.md")])
+# Beside the sources of a room: for its authors.
+ROOM_PAGES = sorted(page for room in ("src", "models", "editors") for page in (REPOSITORY / room).rglob("README.md"))
+PAGES = sorted(
+    [*(REPOSITORY / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")), *(REPOSITORY / "docs").rglob("*.md"), *ROOM_PAGES]
+)
 WIDTH = 120  # lines are shorter
 FENCE = re.compile(r"\s*(```|~~~)")
 LINK = re.compile(r"!?\[[^\]]*\]\(\s*([^)\s]+)[^)]*\)")
@@ -81,6 +85,24 @@ def table_problems(name, text):
                 yield f"{name}:{number}: {found} cells, where the table's head has {expected}"
 
 
+NAMED_FILE = re.compile(r"[\w./-]*\w\.(?:h|cpp|cu|py|cmake|txt|sh|ya?ml|md)")
+NAMED_TYPE = re.compile(r"[A-Z][a-z]\w*[a-z]\w*(?:::\w+)*")
+FILES_LIE_IN = ("", "include/lancet/", "src/", "models/", "editors/", "docs/")
+
+
+def name_problems(name, text, words, exists):
+    """What `code` names: files, from the root, the page's folder or those above, and C++ types with their members. `NAME` stands for any."""
+    for number, line in prose(text):
+        for code in re.findall(r"`([^`]+)`", line):
+            if NAMED_FILE.fullmatch(code) and "/" in code and "NAME" not in code:
+                if not any(exists(folder + code) for folder in (*FILES_LIE_IN, f"{PurePosixPath(name).parent}/")):
+                    yield f"{name}:{number}: {code}: no such file"
+            elif NAMED_TYPE.fullmatch(code) and code != "PascalCase":
+                missing = [word for word in code.split("::") if word not in words]
+                if missing:
+                    yield f"{name}:{number}: {code}: the sources have no {missing[0]}"
+
+
 def read_file(path):
     file = REPOSITORY / path
     if not file.exists():
@@ -99,6 +121,13 @@ def test_links_lead_to_files_and_headings():
 
 def test_tables_are_whole():
     report([problem for page in PAGES for problem in table_problems(name_of(page), page.read_text())])
+
+
+def test_names_of_the_code_are_the_codes():
+    words = {word for source in load_sources(REPOSITORY) for word in re.findall(r"\w+", source.without_comments)}
+    pages = [REPOSITORY / "docs/architecture.md", REPOSITORY / "CONTRIBUTING.md", *ROOM_PAGES]
+    assert len(pages) > 15 and len(words) > 5000
+    report([problem for page in pages for problem in name_problems(name_of(page), page.read_text(), words, lambda path: (REPOSITORY / path).exists())])
 
 
 def test_the_version_is_the_same_everywhere():
@@ -142,3 +171,16 @@ def test_tables_finds(text):
 @pytest.mark.parametrize("text", [TABLE, TABLE + "\n" + TABLE, "```\n| a\n| b | c\n```\n", "a | b\n"])
 def test_tables_lets_pass(text):
     assert list(table_problems("a.md", text)) == []
+
+
+WORDS, NAMED = {"Editor", "targets"}, {"src/io/a.h", "include/lancet/io/b.h"}
+
+
+@pytest.mark.parametrize("code", ["io/c.h", "src/io/b.h", "Editors", "Editor::target", "ModelConfig"])
+def test_names_finds(code):
+    assert len(list(name_problems("src/io/README.md", f"`{code}`", WORDS, NAMED.__contains__))) == 1
+
+
+@pytest.mark.parametrize("code", ["io/b.h", "src/io/a.h", "a.h", "Editor::targets", "editors/NAME.cpp", "make lint", "NAME", "None of it"])
+def test_names_lets_pass(code):
+    assert list(name_problems("src/io/README.md", f"`{code}`", WORDS, NAMED.__contains__)) == []

@@ -8,15 +8,15 @@ SPEC = importlib.util.spec_from_file_location("room_table", REPOSITORY / "tools/
 TABLE = importlib.util.module_from_spec(SPEC)
 SPEC.loader.exec_module(TABLE)
 
-CMAKE = """# core: errors
-lancet_library(core SANITIZED DEPENDS yaml-cpp)
-# io: files
-lancet_library(io SANITIZED DEPENDS lancet_core ZLIB::ZLIB)
-# edit: edits
-lancet_library(edit TORCH SOURCES_IN edit DEPENDS lancet_io
-  lancet_core)
-# cli: the program
-target_link_libraries(lancet PRIVATE lancet_edit)
+CMAKE = """# base: errors
+lancet_library(base SANITIZED DEPENDS yaml-cpp)
+# disk: files
+lancet_library(disk SANITIZED DEPENDS lancet_base ZLIB::ZLIB)
+# change: edits
+lancet_library(change TORCH SOURCES_IN made DEPENDS lancet_disk
+  lancet_base)
+# program: on top
+target_link_libraries(lancet PRIVATE lancet_change)
 """
 
 
@@ -30,12 +30,12 @@ def test_the_page_has_what_cmake_declares():
 def test_rooms_are_read():
     rooms = TABLE.read_rooms(CMAKE)
     assert [(name, decides, below) for name, (decides, _, below) in rooms.items()] == [
-        ("core", "errors", []), ("io", "files", ["core"]), ("edit", "edits", ["io", "core"]), ("cli", "the program", ["edit"])
+        ("base", "errors", []), ("disk", "files", ["base"]), ("change", "edits", ["disk", "base"]), ("program", "on top", ["change"])
     ]
-    assert TABLE.below(rooms, "cli") == {"edit", "io", "core"} and TABLE.directly_below(rooms, "edit") == ["io"]
+    assert TABLE.below(rooms, "program") == {"change", "disk", "base"} and TABLE.directly_below(rooms, "change") == ["disk"]
     text = TABLE.block(rooms)
-    assert "| `io` | files | no |" in text and "| `edit` | edits | yes |" in text
-    assert "  edit --> io\n" in text and "edit --> io & core" not in text
+    assert "| `disk` | files | no |" in text and "| `change` | edits | yes |" in text
+    assert "  change --> disk\n" in text and "disk & base" not in text
 
 
 @pytest.mark.parametrize("cmake", ["lancet_library(io DEPENDS lancet_core)\n", "# core: errors\nlancet_library(io DEPENDS lancet_core)\n"])
