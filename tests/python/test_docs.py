@@ -1,5 +1,6 @@
-"""The Python code that README.md and docs/python.md show, run in their order, in a folder like the repository's root."""
+"""The Python code that README.md, docs/python.md and docs/getting-started.md show, run in their order."""
 import re
+import shutil
 
 import pytest
 from conftest import DATA, ROOT, run_python
@@ -22,8 +23,18 @@ def home(tmp_path_factory):
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_code_runs(page, tmp_path, home):
+def test_code_runs_in_a_folder_like_the_repositorys_root(page, tmp_path, home):
     (tmp_path / "data").symlink_to(DATA)
     environment = {"HOME": str(home), "PYTHONWARNINGS": "ignore"}
     out = run_python("\n".join(["import lancet", *blocks(page)]), tmp_path, environment=environment)
     assert "London" in out and (tmp_path / "out" / "mine" / "model.safetensors").exists()
+
+
+def test_the_first_steps_run_beside_a_model_and_the_facts_of_their_page(tmp_path, home):
+    """docs/getting-started.md: those before its first numbered heading; tests/cli/test_getting_started.py follows the rest."""
+    page = (ROOT / "docs/getting-started.md").read_text()
+    (code,) = re.findall(r"^```python\n(.*?)^```", page[: page.index("## 1.")], re.S | re.M)
+    shutil.copytree(DATA / "demo-model", tmp_path / "my-model", ignore=lambda *_: ["lancet.yaml"])
+    (tmp_path / "facts.json").write_text(*re.findall(r"^```json\n(.*?)^```", page, re.S | re.M))
+    out = run_python(code, tmp_path, environment={"HOME": str(home), "PYTHONWARNINGS": "ignore"})
+    assert "1.0" in out and "Berlin" in out and (tmp_path / "edited-by-python" / "model.safetensors").exists()
