@@ -1,7 +1,9 @@
-"""A method, a metric or a request format touches the places that CONTRIBUTING.md says, and no others: here they are counted for each.
+"""What CONTRIBUTING.md has a recipe for touches the places that it says, and no others: here they are counted for each method, metric,
+request format, model family, quantised format and command.
 
 The sources are those of the product; tests and documents that have to name each one are listed too.
 """
+import json
 import re
 
 import pytest
@@ -64,3 +66,166 @@ def test_a_format_touches_its_places(sources, name, knows, parse):
     assert all(path.startswith("src/requests/readers/") for path in named), named
     assert name in read("tests/unit/requests/formats_test.cpp")
     assert f"`{name}`" in read("docs/job-file.md"), f"docs/job-file.md does not name {name}"
+
+
+# ---- What the recipes of CONTRIBUTING.md say
+
+
+def recipe(title):
+    return re.search(rf"^## {title}\n(.*?)^## ", read("CONTRIBUTING.md"), re.M | re.S)[1]
+
+
+def test_recipes_name_the_places_that_are_counted_here():
+    for title, files in (("Adding a model family", FAMILY_PLACES), ("Adding a quantised format", FORMAT_PLACES), ("Adding a command", COMMAND_PLACES)):
+        text = recipe(title)
+        assert [file for file in files if f"`{file}`" not in text] == [], title
+
+
+# ---- Model families
+
+# Of each family: its function, or its name in config.json, stands there.
+FAMILY_PLACES = (
+    "models/families.cpp",
+    "models/families/family_list.h",
+    "src/deltas/gguf_names.cpp",
+    "tests/support/family_models.cpp",
+    "tests/parity/family_checkpoints.py",
+    "tests/parity/test_rope_keys.py",
+    "tests/oracle/golden/families.py",
+    "tests/fixtures/published/",
+    "docs/models.md",
+)
+FAMILY_FUNCTIONS = re.findall(r"\b(\w+)\(\)", re.search(r"kFamilies\{(.*?)\};", read("models/families.cpp"), re.S)[1])
+# (family, place) -> why it is not there.
+FAMILY_LEAVES_OUT = {
+    ("gptj", "src/deltas/gguf_names.cpp"): "llama.cpp does not run it",
+    ("gpt2", "tests/parity/test_rope_keys.py"): "it has no rotary embedding",
+    ("mixtral", "tests/oracle/golden/families.py"): "plain versions of methods on experts are Qwen3-MoE's",
+    ("stablelm", "tests/oracle/golden/families.py"): "it differs from Llama in the norm and the share of heads that turns, which logits show",
+}
+
+
+def published_architectures():
+    """Of what public models' config.json says; of multi-modal files the language model's."""
+    folder = REPOSITORY / "tests/fixtures/published"
+    return {json.loads(path.read_text())["architectures"][0] for path in folder.glob("*.json")}
+
+
+@pytest.mark.parametrize("function", FAMILY_FUNCTIONS)
+def test_a_family_touches_its_places(sources, function):
+    defined = [s for s in sources if s.folder == "models" and re.search(rf"^Family {function}\(\) \{{", s.text, re.M)]
+    assert len(defined) == 1, "its own file"
+    own, text = str(defined[0].path), defined[0].text.split(f"Family {function}() {{")[1]
+    assert own.startswith("models/families/")
+    assert places([s for s in sources if s.folder == "models"], rf"\b{function}\(\)") == {own, "models/families.cpp", "models/families/family_list.h"}
+    name, listed = (re.search(rf"\.{key} = \{{?([^}};]*?)\}}?,$", text, re.M)[1] for key in ("name", "architectures"))
+    architectures, kinds = re.findall(r'"(\w+)"', listed), re.findall(r'"(\w+)"', re.search(r"\.model_types = \{([^}]*)\}", text)[1])
+    assert architectures and kinds
+    named = places(sources, "|".join(f'"{architecture}"' for architecture in architectures))
+    named -= {own, "src/doctor/split_model.cpp"}  # which makes a Llama of its own
+    assert named <= {"src/deltas/gguf_names.cpp"}, "a family is asked for by its fields, not by its name"
+
+    def stands_in(place, words):
+        return any(re.search(rf'"{word}"', read(place)) for word in words)
+
+    found = {
+        "src/deltas/gguf_names.cpp": stands_in("src/deltas/gguf_names.cpp", architectures),
+        "tests/support/family_models.cpp": stands_in("tests/support/family_models.cpp", architectures),
+        "tests/parity/family_checkpoints.py": stands_in("tests/parity/family_checkpoints.py", kinds),
+        "tests/parity/test_rope_keys.py": stands_in("tests/parity/test_rope_keys.py", kinds),
+        "tests/oracle/golden/families.py": stands_in("tests/oracle/golden/families.py", kinds),
+        "tests/fixtures/published/": bool(published_architectures() & set(architectures)),
+        "docs/models.md": name.strip('"') in read("docs/models.md"),
+    }
+    assert [place for place, stands in found.items() if stands == ((function, place) in FAMILY_LEAVES_OUT)] == []
+    assert set(found) | {"models/families.cpp", "models/families/family_list.h"} == set(FAMILY_PLACES)
+
+
+# ---- Quantised formats: methods of config.json, and the layouts of a matrix that they use
+
+FORMAT_PLACES = (
+    "src/quant_scheme/methods.h",
+    "src/quant_scheme/scheme_settings.cpp",
+    "include/lancet/quant_scheme/quant_scheme.h",
+    "src/quant_scheme/packed_spec.cpp",
+    "src/quant/assemble.cpp",
+    "src/quant/pack/number_line.cpp",
+    "src/quant/pack/stored_parts.cpp",
+    "src/quant/pack/pack_new.cpp",
+    "tests/support/packed_formats.h",
+    "tests/support/pack_weights.cpp",
+    "tests/unit/quant_scheme/quant_scheme_test.cpp",
+    "tests/unit/quant_scheme/unquantised_modules_test.cpp",
+    "tests/oracle/quantised.py",
+    "docs/models.md",
+)
+QUANT_METHODS = re.findall(r'^    \{"([^"]+)", read_(\w+), leave_out_(\w+)\},', read("src/quant_scheme/scheme_settings.cpp"), re.M)
+PACKINGS = re.findall(
+    r"^  (k\w+),? +///", re.search(r"enum class MatrixPacking \{(.*?)^\};", read("include/lancet/quant_scheme/quant_scheme.h"), re.M | re.S)[1], re.M
+)
+# Each layout is a case of these.
+PACKING_CASES = {f"src/{file}" for file in ("quant_scheme/packed_spec.cpp", "quant/assemble.cpp", "quant/pack/number_line.cpp")}
+PACKING_CASES |= {f"src/quant/pack/{file}" for file in ("stored_parts.cpp", "pack_new.cpp")}
+# What one of them alone has: what `run.frozen` makes, blocks of the flattened matrix, a file that may have scales as exponents, the default.
+OF_ONE_PACKING = {"src/quant/quantise.cpp", "src/quant/pack/scale_rule.cpp", "src/quant/pack/repack.cpp", "include/lancet/quant_scheme/quant_scheme.h"}
+
+
+@pytest.mark.parametrize(("name", "read_function", "left_out"), QUANT_METHODS)
+def test_a_quantisation_method_touches_its_places(sources, name, read_function, left_out):
+    assert read_function == left_out
+    named = places(sources, rf"\b(?:read|leave_out)_{read_function}\b")
+    assert named >= {"src/quant_scheme/methods.h", "src/quant_scheme/scheme_settings.cpp"}
+    assert len(named) == 3 and all(path.startswith("src/quant_scheme/") for path in named), named  # and its own file
+    for page in ("docs/models.md", "tests/oracle/quantised.py", "tests/unit/quant_scheme/quant_scheme_test.cpp",
+                 "tests/unit/quant_scheme/unquantised_modules_test.cpp"):  # fmt: skip
+        assert re.search(rf"\b{re.escape(name)}\b", read(page)), f"{page} does not name {name}"
+
+
+@pytest.mark.parametrize("packing", PACKINGS)
+def test_a_layout_of_matrices_touches_its_places(sources, packing):
+    named = places(sources, rf"MatrixPacking::{packing}\b")
+    settings = {path for path in named if re.fullmatch(r"src/quant_scheme/\w+_settings\.cpp", path)}
+    assert settings, "settings that say it"
+    assert named >= PACKING_CASES, PACKING_CASES - named
+    assert named - PACKING_CASES - settings - OF_ONE_PACKING == set()
+    for page in ("tests/support/packed_formats.h", "tests/support/pack_weights.cpp"):
+        assert f"MatrixPacking::{packing}" in read(page), f"{page} does not name {packing}"
+
+
+# ---- Commands
+
+COMMAND_PLACES = ("src/cli/commands.h", "src/cli/main.cpp", "docs/commands.md", "tests/cli/test_docs.py")
+COMMANDS = re.findall(r"^  add_(\w+)\(app, action\);", read("src/cli/main.cpp"), re.M)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_command_touches_its_places(sources, command):
+    named = places([s for s in sources if s.folder == "cli"], rf"\badd_{command}\(")
+    own = named - {"src/cli/commands.h", "src/cli/main.cpp"}
+    assert len(named) == 3 and len(own) == 1, named
+    assert re.fullmatch(r"src/cli/(?:commands|edits)/command_\w+\.cpp", own.pop())
+    assert re.search(rf"`{command}`|lancet {command}\b", read("docs/commands.md")), f"docs/commands.md does not name {command}"
+    assert re.search(rf'^    ["\']lancet {command}\b', read("tests/cli/test_docs.py"), re.M), f"tests/cli/test_docs.py has no row of {command}"
+
+
+# ---- Kernels
+
+KERNELS = re.findall(r'"(\w+)"', re.search(r"kKernelNames\[\] = \{(.*?)\};", read("src/kernels/gpu_kernels.cpp"), re.S)[1])
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_a_kernel_touches_its_places(kernel):
+    for page, pattern in (
+        ("src/kernels/device/decoder_kernels.cu", rf"\blancet_{kernel}_##NAME\("),
+        ("src/kernels/decoder_passes.h", rf"\b{kernel}\("),
+        ("src/kernels/decoder_device.cpp", rf'launch_on\(\w+, "{kernel}",'),
+        ("tests/support/emulated_kernels.cpp", rf"LANCET_BOUND\({kernel}, TYPE\)"),
+        ("tests/unit/kernels/gpu_kernels_test.cpp", f'"{kernel}"'),
+    ):
+        assert re.search(pattern, read(page)), f"{page} does not have {kernel}"
+        assert f"`{page}`" in recipe("Adding a kernel")
+
+
+def test_the_tables_of_the_recipes_are_read():
+    assert len(FAMILY_FUNCTIONS) >= 15 and len(QUANT_METHODS) >= 6 and len(PACKINGS) >= 7 and len(COMMANDS) >= 25 and len(KERNELS) >= 7
+    assert {function for function, _ in FAMILY_LEAVES_OUT} <= set(FAMILY_FUNCTIONS)
