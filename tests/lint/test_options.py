@@ -1,4 +1,4 @@
-"""An option is declared once. docs/architecture.md says which places a new one touches; here they are counted.
+"""An option is declared once. CONTRIBUTING.md says which places a new one touches; here they are counted.
 
 The places: its constant, in a file *_spec.h of include/lancet/spec; its name in a list of that file; a line that reads it, elsewhere.
 """
