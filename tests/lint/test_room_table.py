@@ -24,7 +24,7 @@ def test_the_page_has_what_cmake_declares():
     rooms = TABLE.read_rooms("\n".join((REPOSITORY / name).read_text() for name in TABLE.FILES))
     assert len(rooms) > 25 and {"cli", "python"} < set(rooms)
     page = TABLE.PAGE.read_text()
-    assert TABLE.with_block(page, TABLE.block(rooms)) == page, "run: tools/room_table.py --write"
+    assert TABLE.with_block(page, TABLE.block(rooms)) == page, "run: python3 tools/room_table.py --write"
 
 
 def test_rooms_are_read():
