@@ -67,7 +67,8 @@ void append(std::vector<WeightChanges>& to, const std::vector<WeightChanges>& mo
 
 EditHistory EditHistory::load(const fs::path& folder, Journal journal, const ModelConfig& config) {
   EditHistory history{std::move(journal)};
-  history.has_solved_ = fs::exists(folder / kSolvedFolder);
+  // Where no batch stands there is no folder, and nothing that is missing of the next ones.
+  history.has_solved_ = history.journal_.batches().empty() || fs::exists(folder / kSolvedFolder);
   for (const BatchEntry& entry : history.journal_.batches()) {
     EditedBatch& batch = history.batches_.emplace_back();
     batch.changes = read_changes_file(file_of(folder, kChangesFolder, entry.changes), entry.changes, config);

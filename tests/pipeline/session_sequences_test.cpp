@@ -15,8 +15,9 @@ constexpr uint32_t kSeed = 20261124;
 int sequences() { return std::getenv("LANCET_TEST_FULL") != nullptr ? 300 : 12; }
 
 std::vector<std::string> standing_ids(const Session& session) {
+  const EditHistory history = session.history();  // of which the loop keeps parts
   std::vector<std::string> ids;
-  for (const BatchEntry& batch : session.history().journal().batches())
+  for (const BatchEntry& batch : history.journal().batches())
     for (const EditRecord& edit : batch.edits) ids.push_back(edit.request.id);
   return ids;
 }
@@ -66,6 +67,23 @@ TEST_F(SessionSequences, WhatStoodStandsAgain) {
       ASSERT_EQ(saved(*session), weights);
     }
   }
+}
+
+TEST_F(SessionSequences, TakeSingleEditsBackBehindAStartWhereNoneStood) {
+  const fs::path kept = folder_ / "kept";
+  {
+    const std::unique_ptr<Session> session = started(kept);
+    session->edit(some(0, 1));
+    session->undo();
+    session->save_edits(kept);
+  }
+  std::unique_ptr<Session> session = started(kept);
+  session->edit(some(1, 2));
+  session->edit(some(2, 3));
+  session->save_edits(kept);
+  session = started(kept);
+  session->undo({some(1, 2).front().id});
+  EXPECT_EQ(standing_ids(*session), std::vector<std::string>{some(2, 3).front().id});
 }
 
 TEST_F(SessionSequences, RecoverWhatAKilledOneLeft) {

@@ -100,6 +100,18 @@ TEST_F(EditHistoryTest, LeadsToTheStateBehindTheLastBatch) {
       {history_batch(2, 1).state.replaced.at("keys.1"), history_batch(1, 2).state.appended.at("keys.1")}, 1)));
 }
 
+TEST_F(EditHistoryTest, KeepsWhatTheNextBatchesAreSolvedFromWhereNoneStood) {
+  EditHistory history = some_history();
+  history.undo({.keeps = 0, .edits = {"a", "b", "c"}});
+  history.write(folder.path(), tiny.config);
+  EditHistory again = load();
+  EXPECT_TRUE(again.has_solved());
+  again.add(history_entry({"d"}), history_batch(1, 1), tiny.config);
+  again.write(folder.path(), tiny.config);
+  ASSERT_TRUE(load().has_solved());
+  expect_same_batch(load().batches()[0], history_batch(1, 1));
+}
+
 TEST_F(EditHistoryTest, TakesTheLastBatchesAway) {
   EditHistory history = some_history();
   history.undo({.keeps = 1, .edits = {"c"}});
