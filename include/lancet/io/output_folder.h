@@ -50,7 +50,7 @@ class OutputFolder {
 };
 
 /// Puts the target back that a killed run had set aside, and removes the unfinished folders of runs that are gone, as
-/// the constructor does. What cannot be read stays.
+/// the constructor does, and a lock that nobody holds. What cannot be read stays.
 void recover_output(const std::filesystem::path& target, const OutputKind& kind);
 
 /// The checks of the constructor alone, so that a job can fail before hours of work.

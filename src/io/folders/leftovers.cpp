@@ -125,6 +125,13 @@ fs::path aside_of(const fs::path& target) {
   return target.parent_path() / cat(staging_prefix(target), kAside, ::getpid());
 }
 
+fs::path lock_of(const fs::path& target) { return target.parent_path() / cat(staging_prefix(target), "lock"); }
+
+void remove_free_lock(const fs::path& target) {
+  const fs::path path = lock_of(target);
+  if (const std::optional<FileHandle> lock = try_lock(path)) ::unlink(path.c_str());
+}
+
 bool is_staging_name(std::string_view name, const fs::path& target) {
   return parse_staging(name, staging_prefix(target)).has_value();
 }

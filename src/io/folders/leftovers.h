@@ -22,6 +22,10 @@ void remove_stale_temporaries(const std::filesystem::path& folder);
 std::string staging_prefix(const std::filesystem::path& target);
 /// Where the old target lies for the moment in which the new one takes its place.
 std::filesystem::path aside_of(const std::filesystem::path& target);
+/// The file that whoever writes the target locks.
+std::filesystem::path lock_of(const std::filesystem::path& target);
+/// Of a process that was killed. Best effort.
+void remove_free_lock(const std::filesystem::path& target);
 /// ".<target>.lancet-<pid>", "...-<pid>-<n>" and "...-old-<pid>".
 bool is_staging_name(std::string_view name, const std::filesystem::path& target);
 

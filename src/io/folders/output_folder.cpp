@@ -113,7 +113,11 @@ int put_in_place(const fs::path& from, const fs::path& to, Place place) {
 
 }  // namespace
 
-void recover_output(const fs::path& target, const OutputKind& kind) { recover_target(resolve_target(target), kind); }
+void recover_output(const fs::path& target, const OutputKind& kind) {
+  const fs::path resolved = resolve_target(target);
+  recover_target(resolved, kind);
+  remove_free_lock(resolved);
+}
 
 void check_output_target(const fs::path& target, IfExists policy, const OutputKind& kind) {
   check_resolved_target(resolve_target(target), policy, kind);

@@ -49,7 +49,7 @@ void name_holder(const FileHandle& file) {
 OutputLock::OutputLock(const fs::path& target, const OutputKind& kind) {
   const fs::path resolved = resolve_target(target);
   make_folders(resolved.parent_path());
-  file_ = resolved.parent_path() / (staging_prefix(resolved) + "lock");
+  file_ = lock_of(resolved);
   for (;;) {
     FileHandle file = open_lock(file_);
     if (::flock(file.descriptor(), LOCK_EX | LOCK_NB) != 0) {

@@ -106,6 +106,16 @@ TEST(OutputLock, LetsOneRunAtATimeWorkOnATarget) {
   EXPECT_TRUE(names_in(dir / "a").empty());
 }
 
+TEST(OutputLock, OfAKilledRunIsNoneAndGoesWithWhatItLeft) {
+  const TempDir dir;
+  write_bytes(dir / ".out.lancet-lock", "process 1 on nowhere");
+  recover_output(dir / "out", kKind);
+  EXPECT_TRUE(names_in(dir.path()).empty());
+  const OutputLock held(dir / "out", kKind);
+  recover_output(dir / "out", kKind);
+  EXPECT_EQ(names_in(dir.path()).size(), 1U) << "somebody holds it";
+}
+
 TEST(OutputLock, SaysWhereNothingCanBeWritten) {
   for (const char* target : {"/proc/out", "/sys/out", "/proc/self/deep/out"})
     expect_says(message_of<CheckpointError>([&] { OutputLock lock(target, kKind); }),
