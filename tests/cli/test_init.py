@@ -23,25 +23,26 @@ def init(lancet, model, *more):
     return result
 
 
-def own_facts(count):
+def own_facts(count, skip=0):
     """Of the demo's facts as a user would write them."""
-    facts = [fact["requested_rewrite"] for fact in json.loads(FACTS.read_text())[:count]]
+    facts = [fact["requested_rewrite"] for fact in json.loads(FACTS.read_text())[skip : skip + count]]
     return [{"prompt": fact["prompt"], "subject": fact["subject"], "target": fact["target_new"]["str"]} for fact in facts]
 
 
-def test_five_facts_of_ones_own_take(lancet):
+def test_of_twenty_facts_of_ones_own_nineteen_take_without_any_option(lancet):
+    """Facts that no option was chosen by; bench/first_edit.py measures the same."""
     made = init(lancet, unknown_model(lancet))
     assert "lancet edit job.yaml --rehearse" in made.stderr
     before, _, behind = made.stdout.partition("\nrequests:\n")
     _, _, rest = behind.partition("\neditor:")
-    facts = "".join(f"  - {json.dumps(fact)}\n" for fact in own_facts(5))
+    facts = "".join(f"  - {json.dumps(fact)}\n" for fact in own_facts(20, skip=1000))
     job = lancet.write(f"{before}\nrequests:\n{facts}\neditor:{rest}", "job.yaml")
-    settings = [f"statistics.cache={lancet.folder / 'cache'}", "evaluate=[efficacy]", "run.dtype=f32"]
+    settings = [f"statistics.cache={lancet.folder / 'cache'}", "evaluate=[efficacy]"]  # no statistics of earlier runs
     result = lancet.run("edit", job, *[word for setting in settings for word in ("--set", setting)])
     assert result.returncode == 0, result.stderr
     report = json.loads((lancet.folder / "edited" / "report.json").read_text())
     assert report["metrics"]["efficacy_argmax"]["before"] == 0
-    assert report["metrics"]["efficacy_argmax"]["after"] >= 0.8, "at least 4 of 5"
+    assert sum(request["verdict"]["took"] for request in report["requests"]) >= 19
     assert report["statistics"]["corpus"] == "self" and report["statistics"]["tokens_used"] == 4 * 768
 
 
