@@ -77,6 +77,7 @@ struct Sorted {
   std::vector<double> attained;  ///< of values that were found and whose keys are no other's
   std::vector<double> found_losses, missed_losses, stalled_losses, stuck_losses, first_losses;
   size_t n_clamped = 0, n_risen = 0;  ///< of those that were missed or stalled; of those that never fell
+  std::vector<int64_t> stalled;       ///< requests, of stalled_losses
 };
 
 Sorted sort_outcomes(const EditReport& report, const ValueGoal& goal) {
@@ -97,6 +98,7 @@ Sorted sort_outcomes(const EditReport& report, const ValueGoal& goal) {
       sorted.first_losses.push_back(*outcome.initial_loss);
       if (goal.is_clamped(outcome) || *outcome.final_loss > 1.2 * *outcome.initial_loss) ++sorted.n_risen;
     } else {
+      if (goal.has_stalled(outcome)) sorted.stalled.push_back(static_cast<int64_t>(i));
       (goal.has_stalled(outcome) ? sorted.stalled_losses : sorted.missed_losses).push_back(*outcome.final_loss);
       if (goal.is_clamped(outcome)) ++sorted.n_clamped;
     }
@@ -140,9 +142,10 @@ std::string missed_text(const Sorted& sorted, const ValueGoal& goal, size_t n_re
 }
 
 /// More steps are no advice where they have been tried.
-std::string stalled_text(const Sorted& sorted, const ValueGoal& goal, size_t n_requests) {
-  return cat("the model does not take in ", sorted.stalled_losses.size(), " of ", counted(n_requests, "request"),
-             " this way: their losses stayed at ", short_loss(median(sorted.stalled_losses)),
+std::string stalled_text(const EditReport& report, const Sorted& sorted, const ValueGoal& goal) {
+  return cat("the model does not take in ", sorted.stalled.size(), " of ",
+             counted(report.outcome.requests.size(), "request"), " this way (", ids_text(report, sorted.stalled),
+             "): their losses stayed at ", short_loss(median(sorted.stalled_losses)),
              " in the median, and more steps would not bring them down. Try other editor.layers, another method",
              clamp_text(sorted, goal), "; a small model may be too small for the fact");
 }
@@ -211,7 +214,7 @@ std::vector<std::string> edit_warnings(const EditReport& report, const ConfigTre
   const size_t n = report.outcome.requests.size();
   if (!sorted.stuck_losses.empty()) warnings.push_back(stuck_text(sorted, goal, n));
   if (!sorted.missed_losses.empty()) warnings.push_back(missed_text(sorted, goal, n));
-  if (!sorted.stalled_losses.empty()) warnings.push_back(stalled_text(sorted, goal, n));
+  if (!sorted.stalled_losses.empty()) warnings.push_back(stalled_text(report, sorted, goal));
   if (!sorted.attained.empty() && median(sorted.attained) < kFollowed)
     warnings.push_back(cat("the values were found (final loss ", short_loss(median(sorted.found_losses)),
                            " in the median), but the weights did not follow: ", percent(median(sorted.attained)),

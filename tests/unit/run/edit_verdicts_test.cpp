@@ -204,15 +204,34 @@ TEST(EditWarnings, DoNotAdviseStepsThatWouldNotHelp) {
   early.final_loss = 3.2;
   early.steps = 61;
   const ConfigTree automatic = parse_config("{values: {steps: auto, stop_loss: 0.05, clamp: 4}}", "test");
-  const std::string warning = warning_of(report_of({early, good()}, {}), automatic);
-  EXPECT_TRUE(has(warning, "the model does not take in 1 of 2 requests this way: their losses stayed at 3.2"));
-  EXPECT_FALSE(has(warning, "editor.values.steps"));
+  EXPECT_EQ(
+      warning_of(report_of({good(), early, good(), early}, {}), automatic),
+      "the model does not take in 2 of 4 requests this way (r1 and r3): their losses stayed at 3.2 in the median, "
+      "and more steps would not bring them down. Try other editor.layers, another method; a small model may be "
+      "too small for the fact");
   RequestOutcome flat = early;  // with a number of steps: by its losses
   flat.losses = std::vector<float>(60, 3.2F);
   const ConfigTree many = parse_config("{values: {steps: 60, stop_loss: 0.05, clamp: 4}}", "test");
   EXPECT_TRUE(has(warning_of(report_of({flat}, {}), many), "more steps would not bring them down"));
   flat.losses.back() = 3.1F;
   EXPECT_TRUE(has(warning_of(report_of({flat}, {}), many), "editor.values.steps: auto (now 60)"));
+}
+
+TEST(EditVerdicts, TellFactsThatAModelDoesNotTakeInFromThoseThatNeedMoreSteps) {
+  RequestOutcome stalled = good(), falling = good();
+  stalled.final_loss = falling.final_loss = 3.2;
+  stalled.steps = falling.steps = 60;
+  stalled.losses = falling.losses = std::vector<float>(60, 3.2F);
+  std::fill(falling.losses.begin(), falling.losses.end() - 1, 3.3F);
+  const ConfigTree editor = parse_config("{values: {steps: 60, stop_loss: 0.05, clamp: 4}}", "test");
+  EditReport report = report_of({stalled, falling, good()}, {0, 0, 1});
+  report.verdicts = judge_edits(report, editor);
+  EXPECT_EQ(report.verdicts[0].why, "value not found: final loss 3.2 after 60 steps, and it no longer fell");
+  EXPECT_EQ(report.verdicts[1].why, "value not found: final loss 3.2 after 60 steps");
+  const std::vector<std::string> warnings = edit_warnings(report, editor);
+  ASSERT_EQ(warnings.size(), 2u) << join(warnings, "\n");
+  EXPECT_TRUE(has(warnings[0], "the values of 1 of 3 requests were not found")) << warnings[0];
+  EXPECT_TRUE(has(warnings[1], "the model does not take in 1 of 3 requests this way (r0): ")) << warnings[1];
 }
 
 TEST(EditWarnings, AreSilentOfValuesThatWereEnough) {
