@@ -46,6 +46,21 @@ def test_edit_writes_the_model_and_its_records(lancet):
     assert all(0 < w["rounding_loss"] < 0.5 for w in report["weights"])
 
 
+def test_the_summary_says_how_far_each_weight_moved(lancet):
+    """As the two models' files have it."""
+    from safetensors import safe_open
+
+    result = run_ok(lancet.edit(lancet.job()))
+    line = next(line for line in result.stdout.splitlines() if line.startswith("  moved, by the weight's norm: "))
+    told = dict(re.findall(r"(model\.layers\.\d+\.mlp\.down_proj\.weight) ([\d.]+) %", line))
+    assert set(told) == {f"model.layers.{layer}.mlp.down_proj.weight" for layer in (0, 1)}
+    with safe_open(DATA / "demo-model" / "model.safetensors", "pt") as old, safe_open(lancet.out / "model.safetensors", "pt") as new:
+        for name, percent in told.items():
+            before, after = old.get_tensor(name).double(), new.get_tensor(name).double()
+            moved = float((after - before).norm() / before.norm())
+            assert moved > 0.01 and float(percent) == pytest.approx(100 * moved, rel=0.02, abs=0.06), name
+
+
 def test_edits_that_did_not_take_are_said_to_and_why(lancet):
     """A model without a preset, and lambda of a 7B model: values are found, and the weights do not follow."""
     model = lancet.copy_model()

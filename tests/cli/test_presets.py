@@ -124,6 +124,44 @@ def test_one_line_edit_of_a_model_without_defaults(lancet):
     assert (again / "model.safetensors").read_bytes() == (lancet.out / "model.safetensors").read_bytes()
 
 
+FEW = ["--set", "editor.values.steps=2", "--set", f"statistics.corpus={DATA / 'requests' / 'demo-corpus.txt'}", "--set", "statistics.tokens=2000"]
+
+
+def presets_told(result):
+    assert result.returncode == 0, result.stderr
+    return [line for line in result.stderr.splitlines() if line.startswith("preset  ")]
+
+
+def test_an_edit_says_in_one_line_which_preset_it_took_and_how_to_go_without(lancet):
+    model = bare_model(lancet)
+    taken = presets_told(one_line(lancet, model, *FEW))
+    assert len(taken) == 1 and taken[0].startswith("preset  demo-model-memit: ") and taken[0].endswith(" (editor.preset: null goes without)"), taken
+    layers = yaml.safe_load((lancet.out / "job.yaml").read_text())["editor"]["layers"]
+    assert layers == read("demo-model-memit")["editor"]["layers"]
+    shutil.rmtree(lancet.out)
+    without = one_line(lancet, model, *FEW, "--set", "editor.preset=null")
+    assert presets_told(without) == [] and "editor  memit with automatic options" in without.stderr, without.stderr
+    automatic = yaml.safe_load((lancet.out / "job.yaml").read_text())["editor"]
+    assert "preset" not in automatic and automatic["covariance_weight"] != read("demo-model-memit")["editor"]["covariance_weight"]
+    shutil.rmtree(lancet.out)
+    job = lancet.job(model=str(model), editor={"method": "memit", "preset": None, "values": {"steps": 2}}, evaluate=[])
+    assert presets_told(lancet.edit(job)) == []
+    assert yaml.safe_load((lancet.out / "job.yaml").read_text())["editor"]["covariance_weight"] == automatic["covariance_weight"]
+
+
+def test_the_tutorials_copy_of_the_demo_goes_without_its_preset_where_the_line_is_deleted(lancet):
+    """docs/getting-started.md: without lancet.yaml, and without the line that `lancet init` writes."""
+    model = bare_model(lancet)
+    made = lancet.run("init", "--model", model, "--requests", DATA / "requests" / "demo.json")
+    assert made.returncode == 0 and made.stdout.count("preset: auto") == 1, made.stdout
+    shorter = "".join(line for line in made.stdout.splitlines(keepends=True) if "preset: auto" not in line)
+    settings = [*FEW, "--set", "requests.limit=2", "--set", "evaluate=[]", "--set", f"statistics.cache={lancet.folder / 'cache'}"]
+    with_preset = presets_told(lancet.run("edit", lancet.write(made.stdout, "job.yaml"), *settings, "--set", f"output.dir={lancet.folder / 'with'}"))
+    assert len(with_preset) == 1 and with_preset[0].startswith("preset  demo-model-memit: ")
+    assert presets_told(lancet.run("edit", lancet.write(shorter, "shorter.yaml"), *settings, "--set", f"output.dir={lancet.out}")) == []
+    assert "preset" not in (lancet.out / "job.yaml").read_text()
+
+
 def test_one_line_edit_by_a_method_that_needs_no_text(lancet):
     result = one_line(lancet, bare_model(lancet), "--set", "editor={method: ft, modules: {down: [1]}, steps: 2}")
     assert result.returncode == 0, result.stderr
