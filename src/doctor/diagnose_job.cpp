@@ -5,7 +5,9 @@
 
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
+#include "lancet/core/words.h"
 #include "lancet/doctor/doctor.h"
+#include "lancet/eval/evaluate.h"
 #include "lancet/io/files.h"
 #include "lancet/plan/model_session.h"
 #include "lancet/requests/request_lengths.h"
@@ -46,6 +48,15 @@ std::string check_sources(const JobConfig& job, const ModelFiles& files) {
   }
   const ImportedStatistics imported(options.import, layers, files.config);
   return cat(options.import.string(), " for ", layers.size(), " layers");
+}
+
+/// What is measured fits the model, and the files that it takes can be read.
+std::string check_measured(const JobConfig& job, const ModelFiles& files, std::span<const EditRequest> requests) {
+  EvaluationOptions measured = job.evaluation;
+  measured.costs.tasks = {};  // of other programs: they are there where the job runs in Python
+  const EvaluationSize size = EvaluationPlan(*files.tokenizer, requests, measured, files.config.max_positions).size();
+  return cat(counted(static_cast<size_t>(size.scoring.tokens), "token"), " to score, ",
+             counted(static_cast<size_t>(size.generation.rows), "text"), " to generate");
 }
 
 /// A copy of the model, and of the change of each edited weight two factors, with the keys that they were solved from
@@ -143,16 +154,18 @@ std::vector<Finding> diagnose_job(const JobConfig& job, MachineFacts& facts) {
                " shard(s)");
   }));
   const bool is_usable = findings.back().state == FindingState::kOk;
-  size_t n_requests = 0;
+  std::vector<EditRequest> requests;
   std::string stray;
   findings.push_back(tried("requests", [&] {
-    const RequestFile file = load_requests(job.requests);
-    n_requests = file.requests.size();
-    stray = stray_white_space(file.requests);
-    if (files) refuse_long_requests(*files->tokenizer, file.requests, files->config.max_positions);
-    return cat(n_requests, " request(s)", file.format.empty() ? "" : " in the format " + file.format,
+    RequestFile file = load_requests(job.requests);
+    requests = std::move(file.requests);
+    stray = stray_white_space(requests);
+    if (files) refuse_long_requests(*files->tokenizer, requests, files->config.max_positions);
+    return cat(requests.size(), " request(s)", file.format.empty() ? "" : " in the format " + file.format,
                file.skipped.count > 0 ? cat(", ", file.skipped.count, " record(s) left out") : "");
   }));
+  if (files && findings.back().state == FindingState::kOk)
+    findings.push_back(tried("evaluate", [&] { return check_measured(job, *files, requests); }));
   if (!stray.empty())
     findings.push_back({FindingState::kNote, "requests", stray, "take it out of the texts, unless it is meant"});
   findings.push_back(tried("run.devices", [&] { return device_names(find_devices(job.run.devices)); }));
@@ -163,7 +176,7 @@ std::vector<Finding> diagnose_job(const JobConfig& job, MachineFacts& facts) {
   if (is_usable && job.editor->needs().statistics)
     findings.push_back(tried("statistics", [&] { return check_sources(job, *files); }));
   if (is_usable) findings.push_back(check_open_files(*files, facts.limits));
-  add_folders(job, is_usable ? &*files : nullptr, n_requests, facts.folders);
+  add_folders(job, is_usable ? &*files : nullptr, requests.size(), facts.folders);
   return findings;
 }
 

@@ -33,11 +33,12 @@ void check_probes(std::span<const EditRequest> probes, std::span<const EditReque
 /// Facts that are not edited: does the model still say them?
 class CostPlan::Probes {
  public:
-  Probes(std::span<const EditRequest> probes, int64_t tokens, const Tokenizer& tokenizer, ModelQuestions& questions)
+  Probes(std::span<const EditRequest> probes, int64_t tokens, const Tokenizer& tokenizer, ModelQuestions& questions,
+         TextLimit& limit)
       : tokens_(tokens) {
     for (const EditRequest& probe : probes) {
       questions.begin_request();
-      Asker asker(tokenizer, questions, cat("evaluate.costs.probes: fact ", probe.id));
+      Asker asker(tokenizer, questions, limit, cat("evaluate.costs.probes: fact ", probe.id));
       scores_.push_back(asker.score(probe.prompt.text, probe.target_true.value_or(probe.target)));
       texts_.push_back(asker.generate(probe.prompt.text, tokens));
     }
@@ -77,11 +78,12 @@ class CostPlan::Probes {
 /// Questions with answers to choose from.
 class CostPlan::Choices {
  public:
-  Choices(std::vector<ChoiceItem> items, int64_t tokens, const Tokenizer& tokenizer, ModelQuestions& questions)
+  Choices(std::vector<ChoiceItem> items, int64_t tokens, const Tokenizer& tokenizer, ModelQuestions& questions,
+          TextLimit& limit)
       : tokens_(tokens) {
     for (ChoiceItem& item : items) {
       questions.begin_request();
-      Asker asker(tokenizer, questions, cat("evaluate.costs.choices: question ", asked_.size()));
+      Asker asker(tokenizer, questions, limit, cat("evaluate.costs.choices: question ", asked_.size()));
       Asked& asked = asked_.emplace_back();
       for (const std::string& choice : item.choices) asked.scores.push_back(asker.score(item.question, choice));
       asked.text = asker.generate(item.question, tokens);
@@ -129,7 +131,7 @@ class CostPlan::Choices {
 };
 
 CostPlan::CostPlan(const Tokenizer& tokenizer, const CostOptions& options, std::span<const EditRequest> edited,
-                   int64_t generated_tokens)
+                   int64_t generated_tokens, int64_t max_positions)
     : tokenizer_(tokenizer) {
   if (!options.tasks.tasks.empty()) {
     if (!options.task_runner)
@@ -140,14 +142,16 @@ CostPlan::CostPlan(const Tokenizer& tokenizer, const CostOptions& options, std::
     task_runner_ = options.task_runner;
     task_runner_->check(tasks_);
   }
-  if (options.text) text_.emplace(tokenizer, *options.text);
+  if (options.text) text_.emplace(tokenizer, *options.text, max_positions);
+  TextLimit limit(max_positions);
   if (options.probes) {
     const std::vector<EditRequest> probes = load_request_file(options.probes->path, options.probes->options).requests;
     check_probes(probes, edited);
-    probes_ = std::make_unique<Probes>(probes, generated_tokens, tokenizer, questions_);
+    probes_ = std::make_unique<Probes>(probes, generated_tokens, tokenizer, questions_, limit);
   }
   if (!options.choices.empty())
-    choices_ = std::make_unique<Choices>(load_choices(options.choices), generated_tokens, tokenizer, questions_);
+    choices_ = std::make_unique<Choices>(load_choices(options.choices), generated_tokens, tokenizer, questions_, limit);
+  limit.refuse();
 }
 
 CostPlan::~CostPlan() = default;

@@ -43,7 +43,7 @@ struct EvaluationPlan::Asked {
 };
 
 EvaluationPlan::EvaluationPlan(const Tokenizer& tokenizer, std::span<const EditRequest> requests,
-                               const EvaluationOptions& options)
+                               const EvaluationOptions& options, int64_t max_positions)
     : tokenizer_(tokenizer), requests_(requests.size()) {
   std::iota(requests_.begin(), requests_.end(), 0);
   auto asked = std::make_shared<Asked>();
@@ -51,11 +51,12 @@ EvaluationPlan::EvaluationPlan(const Tokenizer& tokenizer, std::span<const EditR
     for (const ProtocolRow& row : protocol_table())
       if (row.name == name) asked->protocols.push_back(row.make(options));
   std::vector<std::string> problems;
+  TextLimit limit(max_positions);
   std::vector<ContentHash> keys(asked->protocols.size());
   for (const EditRequest& request : requests) {
     asked->questions.begin_request();
     asked->ids.push_back(request.id);
-    Asker asker(tokenizer, asked->questions, cat("request ", request.id));
+    Asker asker(tokenizer, asked->questions, limit, cat("request ", request.id));
     for (size_t i = 0; i < keys.size(); ++i) {
       try {
         asked->protocols[i]->ask(request, asker);
@@ -66,12 +67,14 @@ EvaluationPlan::EvaluationPlan(const Tokenizer& tokenizer, std::span<const EditR
     }
   }
   if (!problems.empty()) throw ConfigError(join(problems, "\n"));
+  limit.refuse();
   for (size_t i = 0; i < keys.size(); ++i)
     for (MetricRow& row : asked->protocols[i]->metrics()) {
       row.asked = keys[i].hex();
       asked->metrics.push_back(std::move(row));
     }
-  if (!options.costs.empty()) asked->costs.emplace(tokenizer, options.costs, requests, options.generated_tokens);
+  if (!options.costs.empty())
+    asked->costs.emplace(tokenizer, options.costs, requests, options.generated_tokens, max_positions);
   asked_ = std::move(asked);
 }
 

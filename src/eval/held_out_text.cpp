@@ -43,7 +43,7 @@ Tensor measure_places(const CausalLM& model, const Tensor& h_MD, const Tensor& n
 
 }  // namespace
 
-HeldOutText::HeldOutText(const Tokenizer& tokenizer, const HeldOutOptions& options) {
+HeldOutText::HeldOutText(const Tokenizer& tokenizer, const HeldOutOptions& options, int64_t max_positions) {
   DocumentReader reader(options.text);
   const auto cap = static_cast<size_t>(options.document_tokens);
   int64_t left = options.tokens;
@@ -61,6 +61,9 @@ HeldOutText::HeldOutText(const Tokenizer& tokenizer, const HeldOutOptions& optio
     throw ConfigError(cat("evaluate.costs.text: ", options.text.string(),
                           ": expected at least one document of two tokens among the first ", options.tokens,
                           " tokens"));
+  if (longest_document() > max_positions)
+    throw ConfigError(cat("evaluate.costs.document_tokens: a document of ", longest_document(),
+                          " tokens, but the model has ", max_positions, " positions: choose fewer"));
   std::vector<int64_t> lengths;
   for (const std::vector<TokenId>& document : documents_) lengths.push_back(static_cast<int64_t>(document.size()));
   batches_ = plan_batches(lengths, {.tokens = kForwardTokens});
@@ -85,9 +88,6 @@ std::vector<MetricRow> HeldOutText::metrics() const {
 std::vector<Tallies> HeldOutText::measure(const CausalLM& model, const std::string& stage, Communicator& communicator,
                                           const HeldOutStates* before, HeldOutStates* states) const {
   const torch::NoGradGuard no_grad;
-  if (longest_document() > model.config().max_positions)
-    throw ConfigError(cat("evaluate.costs.document_tokens: a document of ", longest_document(),
-                          " tokens, but the model has ", model.config().max_positions, " positions: choose fewer"));
   Progress progress(stage, count_own_rows(communicator, batches_), "documents");
   progress.measure_by(
       "", static_cast<int64_t>(own_pieces(communicator, batches_.size()).size()));  // the longest documents come last

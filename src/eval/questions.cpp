@@ -6,11 +6,14 @@
 
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
+#include "lancet/core/words.h"
 #include "lancet/text/prompt.h"
 
 namespace lancet {
 
 namespace {
+
+constexpr size_t kShownBytes = 60;  ///< of a text that is too long
 
 std::span<const std::byte> bytes_of(const std::vector<TokenId>& ids) { return std::as_bytes(std::span(ids)); }
 
@@ -47,18 +50,37 @@ std::vector<TokenId> Asker::some_ids(std::vector<TokenId> ids, std::string_view 
   return ids;
 }
 
+/// `behind`: what follows the prompt, which with it has so many tokens.
+void Asker::check_length(std::string_view prompt, std::string_view behind, size_t tokens) {
+  const auto count = static_cast<int64_t>(tokens);
+  if (!limit_.has_room(count)) limit_.note(cat(where_, ": '", excerpt(prompt, kShownBytes), "' and ", behind), count);
+}
+
 size_t Asker::score(std::string_view prompt, std::string_view target) {
   ContinuedPrompt continued = continue_prompt(tokenizer_, prompt, target, where_of(prompt));
+  check_length(prompt, cat("'", excerpt(target, kShownBytes), "'"),
+               continued.prompt.ids.size() + continued.target.size());
   return questions_.score({some_ids(std::move(continued.prompt.ids), prompt), std::move(continued.target)});
 }
 
+size_t Asker::score_ids(Continuation continuation) {
+  const size_t tokens = continuation.prompt.size() + continuation.target.size();
+  check_length(tokenizer_.decode(continuation.prompt), "what follows it", tokens);
+  return questions_.score(std::move(continuation));
+}
+
 size_t Asker::generate(std::string_view prompt, int64_t max_new_tokens, Decoding decoding) {
-  return questions_.generate({some_ids(tokenizer_.ids(prompt), prompt), max_new_tokens, decoding});
+  std::vector<TokenId> ids = some_ids(tokenizer_.ids(prompt), prompt);
+  check_length(prompt, counted(static_cast<size_t>(max_new_tokens), "new token"),
+               ids.size() + static_cast<size_t>(max_new_tokens));
+  return questions_.generate({std::move(ids), max_new_tokens, decoding});
 }
 
 size_t Asker::chat(const ChatTemplate& chat, std::string_view message, int64_t max_new_tokens) {
-  return questions_.generate(
-      {chat.ids(tokenizer_, message), max_new_tokens, Decoding::kGreedy, chat.end_ids(tokenizer_)});
+  std::vector<TokenId> ids = chat.ids(tokenizer_, message);
+  check_length(message, cat(counted(static_cast<size_t>(max_new_tokens), "new token"), " as a chat"),
+               ids.size() + static_cast<size_t>(max_new_tokens));
+  return questions_.generate({std::move(ids), max_new_tokens, Decoding::kGreedy, chat.end_ids(tokenizer_)});
 }
 
 }  // namespace lancet

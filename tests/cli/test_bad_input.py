@@ -1,4 +1,5 @@
 """Each kind of bad input: exit code, a message that says where, expected, got and what to do, and nothing left behind."""
+import itertools
 import json
 import os
 import struct
@@ -29,15 +30,52 @@ def test_job_that_is_not_yaml(lancet):
     refuses(lancet, lancet.edit("model: [1, 2\nx: }"), CONFIG, "job.json:")
 
 
-@pytest.mark.parametrize("command", [["edit"], ["eval"], ["compare", "--methods", "memit,ft-m"], ["tune"], ["doctor"]], ids=lambda words: words[0])
-def test_texts_beyond_the_models_positions(lancet, command):
-    fact = {"prompt": "{} is", "subject": "France", "target": "Rome", "paraphrases": ["word " * 600 + "{}"]}
-    job = lancet.write(lancet.job(requests=[fact, {"prompt": "{} was", "subject": "word " * 600, "target": "b"}]))
+LONG = "word " * 600
+MEASURING = [["edit"], ["eval"], ["compare", "--methods", "memit,ft-m"], ["doctor"]]
+
+
+def refuses_its_length(lancet, command, fact, evaluate, told):
+    other = {"prompt": "{} is", "subject": "Spain", "target": "Oslo"}
+    job = lancet.write(lancet.job(requests=[{"prompt": "{} was", "subject": "France", "target": "Rome"} | fact, other], evaluate=evaluate))
     result = lancet.run(command[0], job, *command[1:])
     assert result.returncode == CONFIG, (result.returncode, result.stderr)
-    told = result.stdout if command == ["doctor"] else result.stderr
-    assert "the model's 512 positions" in told and "request 0: a paraphrase and the target: " in told and "request 1: prompt and target: " in told, told
+    said = result.stdout if command == ["doctor"] else result.stderr
+    assert "the model's 512 positions" in said and told in said and " tokens; shorten or leave them out" in said, said
     assert not lancet.out.exists() and not (lancet.folder / "preset.yaml").exists()
+
+
+@pytest.mark.parametrize("command", [*MEASURING, ["tune"], ["edit", "--rehearse"]], ids=" ".join)
+def test_edited_prompts_beyond_the_models_positions(lancet, command):
+    refuses_its_length(lancet, command, {"subject": LONG}, ["efficacy"], "request 0: ")
+
+
+LONG_TEXTS = {
+    "paraphrase": ({"paraphrases": [LONG + "{}"]}, "and 'Rome': "),
+    "specificity": ({"neighborhood": [LONG]}, "and 'Rome': "),
+    "zsre": ({"locality": {"nq": [{"prompt": LONG, "answers": "a"}]}}, "and 'a': "),
+    "easyedit": ({"portability": {"hop": [{"prompt": LONG, "answers": "a"}]}}, "and 'a': "),
+    "mquake": ({"multihop": [{"prompt": LONG, "answers": "a"}]}, "and 12 new tokens: "),
+    "counterfact": ({"generation_prompts": [LONG]}, "and 0 new tokens: "),
+    "generation": ({"prompt": "word " * 250 + "{} was"}, "and 12 new tokens: "),
+}
+
+
+@pytest.mark.parametrize(
+    ("command", "protocol"),
+    [*itertools.product(MEASURING, LONG_TEXTS), (["tune"], "paraphrase"), (["tune"], "specificity")],  # it measures its objective alone
+    ids=lambda value: value if isinstance(value, str) else value[0],
+)
+def test_measured_texts_beyond_the_models_positions(lancet, command, protocol):
+    fact, told = LONG_TEXTS[protocol]
+    refuses_its_length(lancet, command, fact, [protocol], f"request 0: 'word word word word word word word word word word word word ...' {told}")
+
+
+@pytest.mark.parametrize("command", MEASURING, ids=lambda words: words[0])
+def test_costs_beyond_the_models_positions(lancet, command):
+    choices = lancet.write(json.dumps({"question": LONG, "choices": ["a", "b"], "answer": 0}), "choices.jsonl")
+    refuses_its_length(lancet, command, {}, {"metrics": ["efficacy"], "costs": {"choices": str(choices)}}, "evaluate.costs.choices: question 0: 'word ")
+    probes = lancet.write(json.dumps({"id": "p", "prompt": LONG, "target": "a"}), "probes.jsonl")
+    refuses_its_length(lancet, command, {}, {"metrics": ["efficacy"], "costs": {"probes": {"path": str(probes)}}}, "evaluate.costs.probes: fact p: 'word ")
 
 
 def test_unknown_key_names_the_nearest(lancet):

@@ -46,6 +46,7 @@ def test_doctor_looks_at_a_job(lancet):
     assert by_role["cache"]["expected_bytes"] == 2 * 12 * 768**2, "two layers: moments and half a matrix for the factor, f64"
     assert by_role["output"]["expected_bytes"] > 14_000_000
     assert ("model", "ok") in findings(result) and ("requests", "ok") in findings(result)
+    assert findings(result)["evaluate", "ok"]["what"].endswith(" tokens to score, 0 texts to generate")
     assert not lancet.out.exists() and not (lancet.folder / "cache").exists()
 
 
@@ -55,6 +56,7 @@ def test_doctor_looks_at_a_job(lancet):
         ({"model": "nowhere"}, "model", "nowhere"),
         ({"requests__path": "nowhere.json"}, "requests", "nowhere.json"),
         ({"statistics__corpus": "nowhere.txt"}, "statistics", "nowhere.txt"),
+        ({"evaluate": {"metrics": [], "costs": {"choices": "nowhere.jsonl"}}}, "evaluate", "nowhere.jsonl"),
         ({"run__devices": "cuda:99"}, "run.devices", "cuda:99"),
         ({"editor__layers": [0, 9]}, "model", "editor.layers"),
         ({"editor__methd": "x"}, "job", "methd"),

@@ -18,7 +18,8 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr double kError = 1e-9;  // of probabilities and perplexities in f64; shares of matches are exact
+constexpr int64_t kPositions = 512;  // of the demo model
+constexpr double kError = 1e-9;      // of probabilities and perplexities in f64; shares of matches are exact
 
 std::filesystem::path folder() { return std::filesystem::path(LANCET_BINARY_DIR) / "golden" / "metrics"; }
 
@@ -89,7 +90,7 @@ class MetricsGolden : public ::testing::Test {
     options.chat_template.by_hand = golden().at("chat_template").get<std::string>();
     options.counterfact = counterfact_files();
     options.multihop_examples = folder() / "examples.txt";
-    const EvaluationPlan plan(*tokenizer, *requests_, options);
+    const EvaluationPlan plan(*tokenizer, *requests_, options, kPositions);
     before_ = new Evaluation(plan.run(load(testing::demo_model_folder()), "unedited", alone()));
     after_ = new Evaluation(plan.run(load(folder() / "edited"), "edited", alone(), before_));
   }
@@ -133,7 +134,7 @@ TEST_F(MetricsGolden, TextsAreJudgedAsWritten) {
   options.protocols = {"counterfact"};
   options.counterfact = counterfact_files();
   const Evaluation evaluation =
-      EvaluationPlan(*tokenizer, *requests_, options).run(load(folder() / "edited"), "texts", alone());
+      EvaluationPlan(*tokenizer, *requests_, options, kPositions).run(load(folder() / "edited"), "texts", alone());
   const TfIdf tfidf = TfIdf::open(folder() / "idf.npy", folder() / "vocabulary.json");
   const Json snippets = Json::parse(read_text_file(folder() / "snippets.json", "golden"));
   size_t place = 0;  // of the texts, which stand in the order of the requests' prompts

@@ -72,7 +72,7 @@ class PlannedJob {
         tiny_(memory_case.model()),
         requests_(testing::some_requests(memory_case.requests)),
         editor_(editor_with(0)),
-        plan_(*tiny_.tokenizer, requests_, {.protocols = {"efficacy", "generation"}}) {
+        plan_(*tiny_.tokenizer, requests_, {.protocols = {"efficacy", "generation"}}, tiny_.config.max_positions) {
     options_.corpus = testing::write_corpus(folder_.path(), 200);
     options_.tokens = 2000;
     options_.cache = folder_ / "cache";

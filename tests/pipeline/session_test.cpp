@@ -75,6 +75,24 @@ TEST_F(Sessions, EvaluationAndAnswersAreOfTheWeightsAsTheyAre) {
   EXPECT_EQ(session.generate(prompts, {.tokens = 5})[0].ids, said);
 }
 
+TEST_F(Sessions, MeasureNoTextBeyondTheModelsPositions) {
+  Session session(completed(kMemit), listener_);
+  std::vector<EditRequest> requests = some(0, 2);
+  std::string& words = requests[1].target_true.emplace("word");  // what efficacy scores too
+  while (session.files().tokenizer->ids(words).size() <= 256) words += " word";
+  const auto expect_refused = [&](const std::function<void()>& call) {
+    try {
+      call();
+      ADD_FAILURE() << "expected a ConfigError";
+    } catch (const ConfigError& error) {
+      EXPECT_NE(std::string(error.what()).find("the model's 256 positions"), std::string::npos) << error.what();
+    }
+  };
+  expect_refused([&] { session.evaluate(requests); });
+  expect_refused([&] { session.edit(requests); });
+  EXPECT_EQ(session.edits(), 0);
+}
+
 /// Work that ends in every stage that an edit was seen to have.
 TEST_F(Sessions, AnEditThatIsCancelledInAnyStageLeavesTheWeightsAsTheyWere) {
   std::set<std::string> stages;

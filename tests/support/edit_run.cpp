@@ -43,7 +43,8 @@ EditRun run_edit(const TinyModel& tiny, const std::vector<at::Device>& devices, 
   factors.prepare(kEditRunLayers, communicator);  // writes the cache: what is used below has been on disk
   const EditContext context(model, *tiny.tokenizer, editor->contexts()->templates,
                             {.factor = [&](int64_t layer) { return factors.load(layer); }}, {communicator});
-  const EvaluationPlan plan(*tiny.tokenizer, requests, {.protocols = {"efficacy", "generation"}});
+  const EvaluationPlan plan(*tiny.tokenizer, requests, {.protocols = {"efficacy", "generation"}},
+                            tiny.config.max_positions);
   EditRun run;
   if (communicator.is_root())
     for (const int64_t layer : kEditRunLayers) {

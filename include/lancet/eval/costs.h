@@ -57,9 +57,10 @@ struct CostReport {
 class CostPlan {
  public:
   /// `edited`: a probe with the prompt of one of them is an error. `generated_tokens`: of greedy continuations.
-  /// Throws: ConfigError, also for the files and tasks that `options` names.
+  /// Throws: ConfigError, also for the files and tasks that `options` names, and for texts beyond the model's
+  /// positions.
   CostPlan(const Tokenizer& tokenizer, const CostOptions& options, std::span<const EditRequest> edited,
-           int64_t generated_tokens);
+           int64_t generated_tokens, int64_t max_positions);
   ~CostPlan();
 
   EvaluationSize size() const;

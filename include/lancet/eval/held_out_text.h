@@ -28,8 +28,9 @@ struct HeldOutStates {
 
 class HeldOutText {
  public:
-  /// Throws: ConfigError when the file cannot be read or has no document of two tokens.
-  HeldOutText(const Tokenizer& tokenizer, const HeldOutOptions& options);
+  /// Throws: ConfigError when the file cannot be read, has no document of two tokens, or, cut as the options say, one
+  /// longer than the model's positions.
+  HeldOutText(const Tokenizer& tokenizer, const HeldOutOptions& options, int64_t max_positions);
 
   std::vector<MetricRow> metrics() const;
   int64_t predicted_tokens() const { return predicted_; }
@@ -38,8 +39,7 @@ class HeldOutText {
   /// Collective: all ranks get the same. One row of outcomes for each document, token by token: text_nll in nats,
   /// text_kl = KL(before || now) in nats over the whole vocabulary, text_top1_agreement. `before`: the states that this
   /// function left there on the unedited model, whose final norm and head are the same as now; null: there are none,
-  /// and only text_nll is measured. `states`: where this rank's states go; null: they are not kept. Throws: ConfigError
-  /// for a document longer than the model's positions.
+  /// and only text_nll is measured. `states`: where this rank's states go; null: they are not kept.
   std::vector<Tallies> measure(const CausalLM& model, const std::string& stage, Communicator& communicator,
                                const HeldOutStates* before, HeldOutStates* states) const;
 

@@ -13,6 +13,7 @@
 
 #include "lancet/core/hash.h"
 #include "lancet/eval/scoring.h"
+#include "lancet/requests/request_lengths.h"
 #include "lancet/text/chat_template.h"
 
 namespace lancet {
@@ -79,15 +80,16 @@ class ModelQuestions {
   ContentHash asked_;
 };
 
-/// Puts the questions of one request as text.
+/// Puts the questions of one request as text. What is too long for the model is noted in `limit`.
 class Asker {
  public:
-  Asker(const Tokenizer& tokenizer, ModelQuestions& questions, std::string where)
-      : tokenizer_(tokenizer), questions_(questions), where_(std::move(where)) {}
+  /// All outlive the asker.
+  Asker(const Tokenizer& tokenizer, ModelQuestions& questions, TextLimit& limit, std::string where)
+      : tokenizer_(tokenizer), questions_(questions), limit_(limit), where_(std::move(where)) {}
 
   /// `target` as it continues `prompt` (continue_prompt). Throws: ConfigError that names the request.
   size_t score(std::string_view prompt, std::string_view target);
-  size_t score_ids(Continuation continuation) { return questions_.score(std::move(continuation)); }
+  size_t score_ids(Continuation continuation);
   size_t generate(std::string_view prompt, int64_t max_new_tokens, Decoding decoding = Decoding::kGreedy);
   /// The greedy answer to `message` as a user's.
   size_t chat(const ChatTemplate& chat, std::string_view message, int64_t max_new_tokens);
@@ -98,9 +100,11 @@ class Asker {
  private:
   std::string where_of(std::string_view prompt) const;
   std::vector<TokenId> some_ids(std::vector<TokenId> ids, std::string_view prompt) const;
+  void check_length(std::string_view prompt, std::string_view behind, size_t tokens);
 
   const Tokenizer& tokenizer_;
   ModelQuestions& questions_;
+  TextLimit& limit_;
   std::string where_;  ///< "request 17"
 };
 

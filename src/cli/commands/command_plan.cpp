@@ -49,7 +49,8 @@ Task task_of_job(const JobArguments& arguments) {
   const std::vector<EditRequest>& requests = file.requests;
   const std::unique_ptr<Tokenizer> tokenizer = find_tokenizer(model.folder, task.notes);
   WorkTexts texts{.tokenizer = tokenizer.get(), .requests = requests};
-  if (tokenizer) texts.evaluation = EvaluationPlan(*tokenizer, requests, job.evaluation).size();
+  if (tokenizer)
+    texts.evaluation = EvaluationPlan(*tokenizer, requests, job.evaluation, task.config.max_positions).size();
   task.work = edit_work(job, task.config, texts, task.notes);
   if (task.work.statistics_tokens > 0) task.notes.emplace_back("statistics are counted as if none were in the cache");
   return task;

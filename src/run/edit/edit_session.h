@@ -26,7 +26,7 @@ struct EditSession {
         requests(std::move(file.requests)),
         request_format(std::move(file.format)),
         skipped(std::move(file.skipped)),
-        plan(*files.tokenizer, requests, job.evaluation) {}
+        plan(*files.tokenizer, requests, job.evaluation, files.config.max_positions) {}
 
   /// Collective: what is known of the model once it is loaded, but for `before`.
   void describe(const CausalLM& model, Communicator& ranks);

@@ -105,7 +105,7 @@ class QuantiseRun {
         prompts_.push_back(ids_to_lookup(*files_->tokenizer, request));
       EvaluationOptions options;
       options.protocols = {"efficacy", "paraphrase", "specificity"};
-      evaluation_.emplace(*files_->tokenizer, report_.requests, options);
+      evaluation_.emplace(*files_->tokenizer, report_.requests, options, files_->config.max_positions);
     }
     open_text();
   }

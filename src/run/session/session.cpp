@@ -131,7 +131,8 @@ class Session::Impl {
   }
 
   Evaluation evaluate(std::span<const EditRequest> requests) {
-    return EvaluationPlan(*files_->tokenizer, requests, job_.evaluation).run(model_, "evaluate", alone());
+    const EvaluationPlan plan(*files_->tokenizer, requests, job_.evaluation, files_->config.max_positions);
+    return plan.run(model_, "evaluate", alone());
   }
 
   void ask(const std::function<void(const AskableModel&)>& use) { use({model_, *files_->tokenizer, alone()}); }

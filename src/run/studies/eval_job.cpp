@@ -71,7 +71,7 @@ EvalReport evaluate(const JobConfig& job, const std::filesystem::path& baseline,
     report.requests = std::move(file.requests);
     report.skipped = std::move(file.skipped);
     check_lengths(*files, report.requests);
-    plan.emplace(*files->tokenizer, report.requests, job.evaluation);
+    plan.emplace(*files->tokenizer, report.requests, job.evaluation, files->config.max_positions);
     if (baseline.empty()) return;
     baseline_files.emplace(open_model(baseline, job.ignore_config_keys));
     check_comparable(*files, *baseline_files, job.evaluation.costs);

@@ -62,8 +62,9 @@ WholeJob look_at(const JobConfig& job, const Communicator& communicator) {
   RequestFile file = load_requests(job.requests);
   if (communicator.is_root()) warn_of_skipped(file.skipped);
   whole.requests = std::move(file.requests);
+  check_lengths(files, whole.requests);
   check_requests(files, whole.requests, *job.editor);
-  const EvaluationPlan plan(*files.tokenizer, whole.requests, job.evaluation);
+  const EvaluationPlan plan(*files.tokenizer, whole.requests, job.evaluation, files.config.max_positions);
   const auto n_requests = static_cast<int64_t>(whole.requests.size());
   whole.n_batches = job.schedule.n_batches(n_requests);
   whole.history_keys = history_keys(job, n_requests);

@@ -117,7 +117,7 @@ class TuneRun {
     measured_.protocols.erase(std::unique(measured_.protocols.begin(), measured_.protocols.end()),
                               measured_.protocols.end());
     std::vector<std::string> assumptions;  // lancet plan shows those
-    const EvaluationPlan plan(*files_->tokenizer, requests_, measured_);
+    const EvaluationPlan plan(*files_->tokenizer, requests_, measured_, config.max_positions);
     work_ =
         edit_work(*candidates_[0].job, files_->config, {files_->tokenizer.get(), requests_, plan.size()}, assumptions);
     work_.statistics_layers = all_layers();
@@ -149,7 +149,7 @@ class TuneRun {
 
   void run_round(CausalLM& model, size_t round, size_t left) {
     const std::vector<EditRequest> requests = first(requests_, rounds_[round]);
-    const EvaluationPlan plan(*files_->tokenizer, requests, measured_);
+    const EvaluationPlan plan(*files_->tokenizer, requests, measured_, files_->config.max_positions);
     const Evaluation before = plan.run(model, "evaluate before", ranks_);
     if (round == 0 && options_.objective_is_open) choose_objective(before.totals);
     before_.push_back(score(before));

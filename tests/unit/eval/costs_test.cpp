@@ -6,14 +6,17 @@
 #include <fstream>
 
 #include "lancet/core/error.h"
+#include "lancet/core/strings.h"
 #include "lancet/eval/evaluate.h"
 #include "lancet/text/prompt.h"
+#include "support/core_support.h"
 #include "support/edit_setup.h"
 #include "support/tiny_model.h"
 
 namespace lancet {
 namespace {
 
+using testing::config_error;
 using testing::some_requests;
 using testing::TempDir;
 using testing::TinyModel;
@@ -38,7 +41,10 @@ class Costs : public ::testing::Test {
   }
 
   EvaluationPlan plan(CostOptions costs) const {
-    return {*tiny_.tokenizer, edited_, {.protocols = {}, .generated_tokens = 5, .costs = std::move(costs)}};
+    return {*tiny_.tokenizer,
+            edited_,
+            {.protocols = {}, .generated_tokens = 5, .costs = std::move(costs)},
+            tiny_.config.max_positions};
   }
 
   /// log p [T, V] behind each place of a row.
@@ -95,6 +101,28 @@ TEST_F(Costs, TextIsMeasuredAsTokenByToken) {
   EXPECT_GT(kl, 0);
   EXPECT_NEAR(*mean(report, "text_kl"), kl / count, 1e-12);
   EXPECT_NEAR(*mean(report, "text_top1_agreement"), same / count, 1e-12);
+}
+
+TEST_F(Costs, AreNotMeasuredBeyondTheModelsPositions) {
+  const auto refused = [&](CostOptions costs) {
+    const EvaluationOptions options{.protocols = {}, .generated_tokens = 5, .costs = std::move(costs)};
+    EXPECT_NO_THROW(EvaluationPlan(*tiny_.tokenizer, edited_, options, 100));
+    return config_error([&] { EvaluationPlan(*tiny_.tokenizer, edited_, options, 30); });
+  };
+  std::string words;
+  while (tiny_.tokenizer->ids(words).size() <= 30) words += words.empty() ? "word" : " word";
+  CostOptions text, probes, choices, answers;
+  text.text = HeldOutOptions{write("text.txt", words + "\n")};
+  EXPECT_EQ(refused(text).find("evaluate.costs.document_tokens: a document of 31 tokens, but the model has 30 "), 0U);
+  probes.probes =
+      ProbeOptions{write("probes.jsonl", cat(R"({"id": "p7", "prompt": ")", words, R"(", "target": "a"})")), {}};
+  EXPECT_NE(refused(probes).find("got evaluate.costs.probes: fact p7: 'word "), std::string::npos);
+  choices.choices =
+      write("choices.jsonl", cat(R"({"question": ")", words, R"(", "choices": ["a", "b"], "answer": 0})"));
+  EXPECT_NE(refused(choices).find("got evaluate.costs.choices: question 0: 'word "), std::string::npos);
+  answers.choices =
+      write("answers.jsonl", cat(R"({"question": "q", "choices": ["a", ")", words, R"("], "answer": 0})"));
+  EXPECT_NE(refused(answers).find("got evaluate.costs.choices: question 0: 'q' and 'word "), std::string::npos);
 }
 
 TEST_F(Costs, AModelCostsNothingBesideItself) {

@@ -9,12 +9,14 @@
 #include "lancet/eval/evaluate.h"
 #include "lancet/text/prompt.h"
 #include "lancet/text_metrics/answer_match.h"
+#include "support/core_support.h"
 #include "support/edit_setup.h"
 #include "support/tiny_model.h"
 
 namespace lancet {
 namespace {
 
+using testing::config_error;
 using testing::some_requests;
 using testing::TinyModel;
 
@@ -92,6 +94,89 @@ TEST(ModelQuestions, AsksEqualQuestionsOnce) {
   EXPECT_EQ(questions.continuations_of(1), std::vector<size_t>{0});
 }
 
+struct LongText {
+  const char* protocol;
+  void (*lengthen)(EditRequest& request, const std::string& prompt);
+  const char* told;     ///< behind "request 1: 'word word ...' and "
+  size_t tokens = 121;  ///< of the prompt: at least
+};
+
+/// At least so many tokens.
+std::string long_text(const Tokenizer& tokenizer, size_t tokens) {
+  std::string text = "word";
+  while (tokenizer.ids(text).size() < tokens) text += " word";
+  return text;
+}
+
+TEST(LongTexts, AreRefusedWhereverTheyAreMeasured) {
+  using Request = EditRequest;
+  const TinyModel tiny;
+  const LongText cases[] = {
+      {"efficacy", [](Request& r, const std::string& prompt) { r.prompt.text = prompt; }, "'target of 1'"},
+      {"efficacy", [](Request& r, const std::string& prompt) { r.target = prompt; }, "'word word"},
+      {"efficacy", [](Request& r, const std::string& prompt) { r.target_true = prompt; }, "'word word"},
+      {"paraphrase", [](Request& r, const std::string& prompt) { r.paraphrases = {prompt}; }, "'target of 1'"},
+      {"specificity", [](Request& r, const std::string& prompt) { r.neighborhood = {prompt}; }, "'target of 1'"},
+      {"generation", [](Request& r, const std::string& prompt) { r.prompt.text = prompt; }, "20 new tokens", 110},
+      {"distracted", [](Request& r, const std::string& prompt) { r.prompt.text = prompt; }, "20 new tokens", 110},
+      {"chat", [](Request& r, const std::string& prompt) { r.prompt.text = prompt; }, "20 new tokens as a chat", 110},
+      {"easyedit",
+       [](Request& r, const std::string& prompt) {
+         r.portability = {{"s", {{prompt, {"a"}}}}};
+       },
+       "'a'"},
+      {"easyedit",
+       [](Request& r, const std::string& prompt) {
+         r.locality = {{"s", {{"b", {prompt}}}}};
+       },
+       "'word word"},
+      {"zsre",
+       [](Request& r, const std::string& prompt) {
+         r.locality = {{"s", {{prompt, {"a"}}}}};
+       },
+       "'a'"},
+      {"ultraedit",
+       [](Request& r, const std::string& prompt) {
+         r.locality = {{"s", {{prompt, {"a"}}}}};
+       },
+       "'a'"},
+      {"mquake",
+       [](Request& r, const std::string& prompt) {
+         r.multihop = {{prompt, {"a"}}};
+       },
+       "20 new tokens"},
+      {"counterfact", [](Request& r, const std::string& prompt) { r.generation_prompts = {prompt}; }, " new tokens"},
+      {"counterfact", [](Request& r, const std::string& prompt) { r.neighborhood = {prompt}; }, "'target of 1'"},
+  };
+  for (const LongText& c : cases) {
+    SCOPED_TRACE(c.protocol);
+    std::vector<EditRequest> requests = some_requests(2);
+    for (EditRequest& request : requests) request.target_true.reset();
+    requests[1].target = "target of 1";
+    c.lengthen(requests[1], long_text(*tiny.tokenizer, c.tokens));
+    const EvaluationOptions options{
+        .protocols = {c.protocol}, .generated_tokens = 20, .chat_template = {.model = {}, .by_hand = "USER: {}"}};
+    const std::string message = config_error([&] { EvaluationPlan(*tiny.tokenizer, requests, options, 120); });
+    EXPECT_EQ(message.find("requests: expected texts within the model's 120 positions (config.json: "
+                           "max_position_embeddings), got request 1: '"),
+              0U)
+        << message;
+    EXPECT_NE(message.find(c.told), std::string::npos) << message;
+    EXPECT_NO_THROW(EvaluationPlan(*tiny.tokenizer, requests, options, 400));
+    const EvaluationOptions others{.protocols = {}};
+    EXPECT_NO_THROW(EvaluationPlan(*tiny.tokenizer, requests, others, 120)) << "what is not measured may be longer";
+  }
+}
+
+TEST(LongTexts, AreToldByTheFirstOfThem) {
+  const TinyModel tiny;
+  const EvaluationOptions options{.protocols = {"efficacy", "zsre"}};
+  const std::string message = config_error([&] { EvaluationPlan(*tiny.tokenizer, some_requests(9), options, 2); });
+  EXPECT_NE(message.find(" and "), std::string::npos);
+  EXPECT_NE(message.find(" more; shorten or leave them out"), std::string::npos) << message;
+  EXPECT_LT(message.size(), 1000U);
+}
+
 class Evaluations : public ::testing::Test {
  protected:
   TinyModel tiny_;
@@ -99,12 +184,13 @@ class Evaluations : public ::testing::Test {
   std::vector<EditRequest> requests_ = some_requests(5);
 
   EvaluationPlan plan(std::vector<std::string> protocols) const {
-    return {*tiny_.tokenizer, requests_, {.protocols = std::move(protocols)}};
+    return {*tiny_.tokenizer, requests_, {.protocols = std::move(protocols)}, tiny_.config.max_positions};
   }
   EvaluationPlan chat_plan(std::vector<std::string> protocols, const std::string& by_hand) const {
     return {*tiny_.tokenizer,
             requests_,
-            {.protocols = std::move(protocols), .chat_template = {.model = tiny_.folder.path(), .by_hand = by_hand}}};
+            {.protocols = std::move(protocols), .chat_template = {.model = tiny_.folder.path(), .by_hand = by_hand}},
+            tiny_.config.max_positions};
   }
 
   /// One pass over prompt and target, position by position.

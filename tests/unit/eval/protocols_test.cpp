@@ -64,7 +64,10 @@ class PublishedProtocolsOn : public ::testing::Test {
   std::vector<EditRequest> requests_ = full_requests();
 
   EvaluationPlan plan(CounterFactFiles files = {}) const {
-    return {*tiny_.tokenizer, requests_, {.protocols = kPublished, .counterfact = std::move(files)}};
+    return {*tiny_.tokenizer,
+            requests_,
+            {.protocols = kPublished, .counterfact = std::move(files)},
+            tiny_.config.max_positions};
   }
   std::optional<double> total(const Evaluation& evaluation, const std::string& name) const {
     return evaluation.totals.at(name).mean();
@@ -150,7 +153,8 @@ TEST_F(PublishedProtocolsOn, MultihopBehindExamplesIsTheWholeAnswer) {
   write_text_file(folder / "examples.txt", "Q: Who wrote it? A: Nobody\n\n");
   const EvaluationOptions options{.protocols = {"mquake"}, .multihop_examples = folder / "examples.txt"};
   const auto measure = [&] {
-    return EvaluationPlan(*tiny_.tokenizer, requests_, options).run(model_, "test", alone());
+    return EvaluationPlan(*tiny_.tokenizer, requests_, options, tiny_.config.max_positions)
+        .run(model_, "test", alone());
   };
   const Evaluation before = measure();
   EXPECT_EQ(before.totals.at("mquake_multihop_examples").mean(), 0);

@@ -40,7 +40,10 @@ class Tasks : public ::testing::Test {
     CostOptions costs;
     costs.tasks = std::move(tasks);
     costs.task_runner = std::move(runner);
-    return {*tiny_.tokenizer, requests_, {.protocols = {}, .generated_tokens = 5, .costs = std::move(costs)}};
+    return {*tiny_.tokenizer,
+            requests_,
+            {.protocols = {}, .generated_tokens = 5, .costs = std::move(costs)},
+            tiny_.config.max_positions};
   }
 
   std::string refusal(TaskOptions tasks, std::shared_ptr<const TaskRunner> runner) const {
