@@ -1,13 +1,17 @@
 """Every command that README.md, CONTRIBUTING.md, CHANGELOG.md and docs/**/*.md show: run here, run by a test that is named, or listed with the reason why not.
 
-A command is a line of a code block, or code within a line, that begins with `lancet` or `make` and has arguments. A new one in the
+A command is a line of a code block, or code within a line, that begins with `lancet`, `make` or what starts ranks, and has arguments. A new one in the
 documents fails here until it has its row, and a row whose command is gone does too.
 """
 import json
+import os
+import pathlib
 import re
 import shlex
 import shutil
+import socket
 import subprocess
+import sys
 
 import pytest
 import yaml
@@ -16,6 +20,7 @@ from conftest import DATA, LANCET, ROOT
 PAGES = [*(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")), *sorted((ROOT / "docs").rglob("*.md"))]
 # Words of the documents that stand for a reader's own files and folders.
 PLACES = {"DIR", "FILE", "NAME", "FILE.html", "DIR..."}
+BEFORE = r"(some-program \| |(?:torchrun|srun|mpirun) .*)?(?=(?:lancet|make) )"  # a command may have before its own words
 
 
 def shown_commands(text):
@@ -29,7 +34,7 @@ def shown_commands(text):
         else:
             commands += [code for code in re.findall(r"`([^`]+)`", line) if code.startswith("make ") or code.count(" ") > 1]
     plain = [" ".join(re.sub(r"\s+#.*", "", command).split()) for command in commands]
-    return [command for command in plain if re.match(r"(some-program \| )?(lancet|make) ", command)]
+    return [command for command in plain if re.match(BEFORE, command)]
 
 
 def all_commands():
@@ -139,7 +144,10 @@ TESTED = {
     "lancet export adapter out/demo --format gguf --out out/demo-gguf": "test_export.test_llama_cpp_has_the_same",
     "lancet export model": "test_export.test_a_model_without_its_records",
     "lancet export model out/demo --strip-provenance --out out/demo-bare": "test_export.test_a_model_without_its_records",
-    "lancet launch -n 4 --nodes 2 --node-rank 0 --master host0:29500 -- edit job.yaml": "distributed/test_joining.test_two_hosts_give_the_report_of_one_process",
+    "lancet launch -n 4 --nodes 2 --node-rank 0 --master host0:29500 -- edit job.yaml": "test_docs.test_every_launcher_runs_a_job_of_init",
+    "torchrun --no-python --nproc-per-node=4 lancet edit job.yaml": "test_docs.test_every_launcher_runs_a_job_of_init",
+    "srun --ntasks=8 lancet edit job.yaml": "test_docs.test_every_launcher_runs_a_job_of_init",
+    "mpirun -n 4 lancet edit job.yaml": "test_docs.test_every_launcher_runs_a_job_of_init",
 }  # fmt: skip
 
 # Not run by any test, with the reason; their options are checked all the same.
@@ -196,7 +204,7 @@ def test_options_exist():
     """Also those of commands that are not run: --help shows them."""
     helps = {}
     for command in all_commands():
-        words = shlex.split(re.sub(r"[\[\]]", " ", command.removeprefix("some-program | ")))
+        words = shlex.split(re.sub(r"[\[\]]", " ", re.sub(f"^{BEFORE}", "", command)))
         if words[0] == "make":
             goals = subprocess.run(["make", "-n", words[1]], capture_output=True, text=True, cwd=ROOT, timeout=60)
             assert goals.returncode == 0, goals.stderr
@@ -235,19 +243,28 @@ def put_facts(path):
 
 def commands_with_a_job():
     """Those in which a reader's own job stands."""
-    return {command for command in all_commands() if re.search(r" job\.yaml\b", command) and " > job.yaml" not in command}
+    return {command for command in all_commands() if re.search(r" (job\.yaml|JOB)\b", command) and " > job.yaml" not in command}
 
 
-# What a reader's own job, of lancet init, needs more than one machine or the folder of a page for; these run it too.
+# Run on a job of lancet init too, but not by RUN: by a page's own test, in its folder, or below.
 ELSEWHERE = {
     "lancet eval job.yaml --set model=edited --baseline my-model",
     "lancet launch -n 4 --nodes 2 --node-rank 0 --master host0:29500 -- edit job.yaml",
+    "torchrun --no-python --nproc-per-node=4 lancet edit job.yaml",
+    "srun --ntasks=8 lancet edit job.yaml",
+    "mpirun -n 4 lancet edit job.yaml",
+}
+# For a job whose model is quantised or shall be, which one of lancet init says nothing of; their own tests run them.
+OF_OTHER_JOBS = {
+    "lancet eval JOB --baseline ORIGINAL",
+    "lancet plan JOB --set run.frozen=X --set run.solve_on=Y --devices 8GiB",
 }
 
 
 def test_every_command_with_a_job_runs_one_of_init():
-    for command in commands_with_a_job():
-        assert command in ELSEWHERE or re.search(r" (made|beside|of-facts)\.yaml\b", RUN.get(command, "")), command
+    run = {command for command in commands_with_a_job() if re.search(r" (made|beside|of-facts)\.yaml\b", RUN.get(command, ""))}
+    assert commands_with_a_job() - run == ELSEWHERE | OF_OTHER_JOBS
+    assert all(command in TESTED for command in ELSEWHERE | OF_OTHER_JOBS)
 
 
 def test_commands_run_from_the_repositorys_root(root):
@@ -263,6 +280,52 @@ def test_commands_run_from_the_repositorys_root(root):
         for copy in ("memit", "alphaedit"):  # outputs of jobs that the reader has run
             if (root / "out" / "demo").exists() and not (root / "out" / copy).exists():
                 shutil.copytree(root / "out" / "demo", root / "out" / copy)
+
+
+# ---- processes that other programs start ----
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def two_ranks(launcher, words):
+    """(command, environment) of each process to start. Where srun or mpirun is not, what they set for each of theirs."""
+    port = free_port()
+    if launcher == "launch":
+        nodes = [["launch", "-n", "1", "--nodes", "2", "--node-rank", str(node), "--master", f"127.0.0.1:{port}", "--"] for node in range(2)]
+        return [([LANCET, *node, *words], {"LANCET_SECRET": "of this test"}) for node in nodes]
+    if launcher == "torchrun":
+        torchrun = pathlib.Path(sys.executable).parent / "torchrun"
+        return [([torchrun, "--no-python", "--nproc-per-node=2", f"--master-port={port}", LANCET, *words], {})]
+    ranks = []
+    for rank in map(str, range(2)):
+        slurm = {"SLURM_JOB_ID": str(port), "SLURM_STEP_ID": "0", "SLURM_STEP_NUM_NODES": "1", "SLURM_STEP_TASKS_PER_NODE": "2", "SLURM_STEP_NUM_TASKS": "2"}
+        slurm |= {"SLURM_PROCID": rank, "SLURM_LOCALID": rank}
+        mpi = {"OMPI_COMM_WORLD_SIZE": "2", "OMPI_COMM_WORLD_LOCAL_SIZE": "2", "PMIX_NAMESPACE": str(port)}
+        mpi |= {"OMPI_COMM_WORLD_RANK": rank, "OMPI_COMM_WORLD_LOCAL_RANK": rank}
+        ranks.append(([LANCET, *words], {"srun": slurm, "mpirun": mpi}[launcher]))
+    return ranks
+
+
+@pytest.mark.parametrize("launcher", ["launch", "torchrun", "srun", "mpirun"])
+def test_every_launcher_runs_a_job_of_init(root, launcher):
+    job, out = root / f"{launcher}.yaml", root / "out" / launcher
+    made = subprocess.run([LANCET, "init", "--model", "data/demo-model", "--out", job], capture_output=True, text=True, cwd=root, timeout=60)
+    assert made.returncode == 0, made.stderr
+    put_facts(job)
+    words = ["edit", str(job), *ONE.split(), "--set", "run.threads=1", "--set", f"output.dir={out}", "--set", "evaluate=[efficacy]"]
+    started = [
+        subprocess.Popen(list(map(str, command)), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=root, env=os.environ | more)
+        for command, more in two_ranks(launcher, words)
+    ]
+    ends = [process.communicate(timeout=300) for process in started]
+    assert [process.returncode for process in started] == [0] * len(started), ends
+    assert sum(said.count("written: ") for said, _ in ends) == 1
+    report = json.loads((out / "report.json").read_text())
+    assert len(report["requests"]) == 2 and report["run"]["ranks"] == 2
 
 
 # ---- jobs that the documents show ----
