@@ -7,6 +7,7 @@
 #include <optional>
 #include <set>
 
+#include "lancet/kernels/linear.h"
 #include "lancet/models/module_name.h"
 #include "lancet/runtime/devices.h"
 
@@ -132,6 +133,27 @@ int64_t head_bytes(const ModelConfig& config, at::ScalarType dtype, int64_t rows
   // Logits, their precise copy, the log-softmax.
   const int64_t token = element_bytes(dtype) + copy_bytes(dtype) + precise_bytes(dtype);
   return rows * (token * config.vocab_size + 3 * precise_bytes(dtype) * config.d_model);
+}
+
+int64_t layer_product_bytes(const ModelConfig& config, const Stage& stage, at::ScalarType dtype, int64_t tokens) {
+  int64_t most = 0;
+  std::set<bool> seen;  // with and without experts: such layers are alike
+  for (int64_t layer = stage.begin; layer < stage.end; ++layer) {
+    if (!seen.insert(config.has_experts(layer)).second) continue;
+    for (const WeightSpec& spec : layer_table(config, layer)) {
+      if (spec.shape.size() != 2) continue;
+      std::vector<int64_t> shape = spec.shape;  // of one expert's matrix, where there are several
+      shape[static_cast<size_t>(spec.parts_axis())] /= static_cast<int64_t>(spec.stored.tensors.size());
+      const LinearSize size{tokens, shape[1], shape[0]};
+      most = std::max({most, linear_scratch_bytes(size, dtype, stage.device),
+                       linear_gradient_scratch_bytes(size, dtype, stage.device)});
+    }
+  }
+  return most;
+}
+
+int64_t head_product_bytes(const ModelConfig& config, const Stage& stage, at::ScalarType dtype, int64_t rows) {
+  return linear_scratch_bytes({rows, config.d_model, config.vocab_size}, dtype, stage.device);
 }
 
 int64_t rows_per_head_call(const ModelConfig& config, at::ScalarType dtype) {

@@ -3,6 +3,7 @@
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
 #include "lancet/io/files.h"
+#include "lancet/io/quantize_config.h"
 #include "lancet/models/weight_table.h"
 
 namespace lancet {
@@ -24,7 +25,8 @@ DescribedModel describe_model(const std::filesystem::path& model, std::span<cons
   fs::path file = fs::is_regular_file(model) ? model : model / "config.json";
   if (!fs::exists(file)) file = Checkpoint::open(model).folder() / "config.json";  // a cache folder, or what is missing
   return {file.parent_path(),
-          parse_model_config(read_text_file(file, "config.json"), "", ignore_config_keys, file.string())};
+          parse_model_config(with_quantize_config(read_text_file(file, "config.json"), file.parent_path()), "",
+                             ignore_config_keys, file.string())};
 }
 
 }  // namespace lancet

@@ -184,9 +184,13 @@ class StandingEdit:
         self.after: dict[str, float] = row["after"]
         """Where it was measured and written down: edits of a job that was restored."""
         self.took: bool | None = row["took"]
+        """As it was measured last: `Session.measure` does it again."""
+        self.replaced_by: str | None = row["replaced_by"]
+        """The id of a later edit of the same fact, with another target."""
 
     def __repr__(self) -> str:
-        return f"<edit {self.id!r}: {self.prompt!r} -> {self.target!r}>"
+        replaced = f", replaced by {self.replaced_by!r}" if self.replaced_by is not None else ""
+        return f"<edit {self.id!r}: {self.prompt!r} -> {self.target!r}{replaced}>"
 
 
 class StandingEdits(Sequence[StandingEdit]):

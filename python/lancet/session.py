@@ -32,7 +32,6 @@ class Session:
         # Also at the interpreter's end, while threads can still leave their calls.
         self._end = weakref.finalize(self, _lancet.Engine.close_at_exit, self._engine)
         self._in_use = editor
-        self._ids: set[str] = set()
         try:
             self._call(self._engine.open, self._job(editor), planned_requests)
         except BaseException:
@@ -59,7 +58,6 @@ class Session:
         self._use(self._editor.with_more(options, evaluate, statistics, set))
         records = self._with_ids(requests)
         made = self._call(self._engine.edit, _options.to_json(records, "requests"))
-        self._ids.update(str(record["id"]) for record in records)
         return Edit(made)
 
     def evaluate(self, requests: Requests, *, evaluate: Sequence[Any] | None = None) -> Evaluation:
@@ -70,6 +68,13 @@ class Session:
         self._use(_Editor(editor.options, protocols, editor.statistics, editor.changes))
         records = [{"id": str(i), **record} for i, record in enumerate(_as_list(requests))]
         return Evaluation(self._call(self._engine.evaluate, _options.to_json(records, "requests")))
+
+    def measure(self) -> StandingEdits:
+        """How the edits that stand hold now, by the protocols of `lancet.open` but `easyedit`: what stands, with it."""
+        editor = self._in_use
+        self._use(_Editor(editor.options, self._editor.evaluate, editor.statistics, editor.changes))
+        self._call(self._engine.measure)
+        return self.edits
 
     @overload
     def generate(self, prompts: str, **how: Any) -> str: ...
@@ -133,7 +138,6 @@ class Session:
     def restore(self, folder: Path) -> None:
         """The edits of a `save`, a `save_edits` or a `lancet edit` of the same model: the same bits."""
         self._call(self._engine.restore, os.fspath(folder))
-        self._ids.update(self.edits.ids)
 
     def hf_model(self, model: Any = None) -> Any:
         """The weights as they are as a transformers model, in the same memory.
@@ -185,18 +189,11 @@ class Session:
         self._in_use = editor
 
     def _with_ids(self, requests: Requests) -> list[dict[str, Any]]:
-        """Those without an id get the next number that none has, from 0 on."""
+        """Those without an id get the next number that no edit has or had, from 0 on."""
         records = [dict(record) for record in _as_list(requests)]
-        taken = self._ids | {str(record["id"]) for record in records if "id" in record}
-        number = 0
-        for place, record in enumerate(records):
-            if "id" in record:
-                continue
-            while str(number) in taken:
-                number += 1
-            taken.add(str(number))
-            records[place] = {"id": str(number), **record}
-        return records
+        given = [str(record["id"]) for record in records if "id" in record]
+        ids = iter(self._call(self._engine.new_ids, given, len(records) - len(given)))
+        return [record if "id" in record else {"id": next(ids), **record} for record in records]
 
 
 class _Editor:

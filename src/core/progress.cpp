@@ -40,8 +40,8 @@ std::string remaining_text(double seconds) {
 
 }  // namespace
 
-Progress::Progress(std::string stage, int64_t total, std::string unit)
-    : stage_(std::move(stage)), unit_(std::move(unit)), total_(total) {
+Progress::Progress(std::string stage, int64_t total, std::string unit, std::string note)
+    : stage_(std::move(stage)), unit_(std::move(unit)), total_(total), note_(std::move(note)) {
   {
     const std::lock_guard lock(mutex_);
     draw();

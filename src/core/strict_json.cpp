@@ -1,6 +1,8 @@
 #include "lancet/core/strict_json.h"
 
 #include <algorithm>
+#include <type_traits>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -8,6 +10,12 @@
 
 namespace lancet {
 namespace {
+
+/// Of one object, whose keys keep their order: whoever looks for one goes through all of them. Class labels of a
+/// config.json are the most that any file is known to have, some 20,000.
+constexpr size_t kMostOrderedKeys = 65'536;
+/// From so many keys of an object on, those that were read are found by their hash.
+constexpr size_t kFewKeys = 32;
 
 /// Builds the document from what the parser reads. Of its own, because nlohmann's parser with a callback looks through
 /// all elements of a list or an object again whenever one of them ends.
@@ -29,9 +37,13 @@ class StrictReader : public nlohmann::json_sax<Json> {
   bool end_array() override { return close(); }
 
   bool key(std::string& name) override {
-    const auto [at, is_new] = open_.back()->emplace(name, nullptr);
-    if (!is_new) on_repeated_(name, element_);
-    member_ = &*at;
+    if constexpr (std::is_same_v<Json, nlohmann::ordered_json>) {
+      member_ = ordered_member(name);
+    } else {
+      const auto [at, is_new] = open_.back()->emplace(name, nullptr);
+      if (!is_new) on_repeated_(name, element_);
+      member_ = &*at;
+    }
     return true;
   }
 
@@ -60,11 +72,13 @@ class StrictReader : public nlohmann::json_sax<Json> {
   bool open(Json&& empty) {
     if (std::ssize(open_) >= max_depth_) throw JsonProblem(cat("nested deeper than ", max_depth_, " levels"));
     open_.push_back(&place(std::move(empty)));
+    places_.emplace_back();
     return true;
   }
 
   bool close() {
     open_.pop_back();
+    places_.pop_back();
     count_element();
     return true;
   }
@@ -73,12 +87,42 @@ class StrictReader : public nlohmann::json_sax<Json> {
     if (open_.size() == 1) ++element_;
   }
 
+  /// ordered_json's own look-up goes through all keys, so that reading took time by the square of their number.
+  Json* ordered_member(const std::string& name) {
+    auto& members = open_.back()->template get_ref<typename Json::object_t&>();
+    std::unordered_map<std::string, size_t>& places = places_.back();
+    if (members.size() == kFewKeys && places.empty())
+      for (const auto& [key, value] : members) places.emplace(key, places.size());
+    const size_t place = place_of(name, members, places);
+    if (place < members.size()) {
+      on_repeated_(name, element_);
+      return &(members.begin() + static_cast<int64_t>(place))->second;
+    }
+    if (members.size() >= kMostOrderedKeys)
+      throw JsonProblem(cat("an object of more than ", kMostOrderedKeys, " keys"));
+    if (members.size() >= kFewKeys) places.emplace(name, place);
+    members.emplace_back(name, nullptr);
+    return &members.back().second;
+  }
+
+  /// members.size(): it has no such key yet.
+  template <typename Members>
+  static size_t place_of(const std::string& name, const Members& members,
+                         const std::unordered_map<std::string, size_t>& places) {
+    if (members.size() < kFewKeys)
+      return static_cast<size_t>(std::ranges::find(members, name, &Members::value_type::first) - members.begin());
+    const auto found = places.find(name);
+    return found == places.end() ? members.size() : found->second;
+  }
+
   int max_depth_;
   const OnRepeatedKey& on_repeated_;
   Json document_;
   std::vector<Json*> open_;  ///< lists and objects that are being read; each stays where it is until it ends
-  Json* member_ = nullptr;   ///< of the innermost object: the value that its last key names
-  int64_t element_ = 0;      ///< of the outermost list
+  /// Beside open_, of objects of many keys in their order: which is where.
+  std::vector<std::unordered_map<std::string, size_t>> places_;
+  Json* member_ = nullptr;  ///< of the innermost object: the value that its last key names
+  int64_t element_ = 0;     ///< of the outermost list
 };
 
 template <typename Json>

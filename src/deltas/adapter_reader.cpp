@@ -80,7 +80,7 @@ void check_understood(const fs::path& path, const AdapterJson& json) {
   std::vector<std::string> problems;
   if (json.value("peft_type", AdapterJson()) != AdapterJson("LORA"))
     problems.push_back(cat("peft_type: expected LORA, got ", shown(json.value("peft_type", AdapterJson()))));
-  if (const AdapterJson bias = json.value("bias", AdapterJson()); !is_silent(bias) && bias != AdapterJson("none"))
+  if (const AdapterJson bias = json.value("bias", AdapterJson("none")); bias != AdapterJson("none"))
     problems.push_back(cat("bias: expected none, got ", shown(bias)));
   if (const std::string problem = init_problem(json.value("init_lora_weights", AdapterJson())); !problem.empty())
     problems.push_back(problem);
@@ -106,6 +106,7 @@ Scale read_scale(const fs::path& path, const AdapterJson& json) {
     refuse("r", "a whole number above 0");
   if (alpha == json.end() || !alpha->is_number() || !std::isfinite(alpha->get<double>()))
     refuse("lora_alpha", "a number");
+  // null is false. PEFT sets fan_in_fan_out itself by how the base stores the matrix, whichever of the two it says.
   for (const char* flag : {"use_rslora", "fan_in_fan_out"})
     if (const auto at = json.find(flag); at != json.end() && !at->is_null() && !at->is_boolean())
       refuse(flag, "true or false");
@@ -180,19 +181,26 @@ std::string why_not_used(const AdapterJson& json, const std::string& module) {
   return is_listed ? "" : "layers_to_transform leaves it out";
 }
 
+/// The names that PEFT would take where there are none, or something else than names, are its own list for each
+/// architecture, which grows with its versions.
+std::string target_problem(const AdapterJson& targets) {
+  if (targets.is_array() || targets == AdapterJson("all-linear")) return "";
+  return cat("target_modules: expected a list of names, or all-linear, got ",
+             targets.is_null() ? "none, where PEFT takes names of its own for each architecture" : shown(targets));
+}
+
 /// Which modules have factors, PEFT takes from the settings, not from the file. Throws: ConfigError.
 void check_modules(const fs::path& path, const AdapterJson& json, const PairsByModule& pairs) {
   std::vector<std::string> problems;
-  const auto expect = [&](const char* key, const char* expected, const auto& is_right) {
-    const AdapterJson value = json.value(key, AdapterJson());
-    if (!is_silent(value) && !is_right(value))
-      problems.push_back(cat(key, ": expected ", expected, ", got ", shown(value)));
-  };
-  expect("target_modules", "a list of names, or all-linear",
-         [](const AdapterJson& value) { return value.is_array() || value == AdapterJson("all-linear"); });
-  expect("exclude_modules", "a list of names", [](const AdapterJson& value) { return value.is_array(); });
-  expect("layers_to_transform", "numbers of layers",
-         [](const AdapterJson& value) { return value.is_array() || value.is_number_integer(); });
+  if (std::string problem = target_problem(json.value("target_modules", AdapterJson())); !problem.empty())
+    problems.push_back(std::move(problem));
+  const AdapterJson excluded = json.value("exclude_modules", AdapterJson());
+  if (!is_silent(excluded) && !excluded.is_array())
+    problems.push_back(cat("exclude_modules: expected a list of names, got ", shown(excluded)));
+  // false would be layer 0 there
+  const AdapterJson layers = json.value("layers_to_transform", AdapterJson());
+  if (!layers.is_null() && !layers.is_array() && !layers.is_number_integer())
+    problems.push_back(cat("layers_to_transform: expected numbers of layers, got ", shown(layers)));
   if (problems.empty())
     for (const auto& [module, pair] : pairs)
       if (const std::string why = why_not_used(json, module); !why.empty())

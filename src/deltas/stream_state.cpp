@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "lancet/core/error.h"
+#include "lancet/core/strict_json.h"
 #include "lancet/core/strings.h"
 #include "lancet/deltas/named_changes.h"
 #include "lancet/models/tensor_io.h"
@@ -55,7 +56,9 @@ StreamState load_stream(const fs::path& folder, const StateOwner& owner, const M
   StreamState stream;
   stream.changes = to_changes(load_tensors(file), config);
   try {
-    stream.request_ids = nlohmann::json::parse(file.fact("requests")).get<std::vector<std::string>>();
+    stream.request_ids = parse_strict_json(file.fact("requests")).get<std::vector<std::string>>();
+  } catch (const JsonProblem& problem) {
+    throw CheckpointError(cat(file.path().string(), ": requests: expected a list of ids: ", problem.what()));
   } catch (const nlohmann::json::exception& error) {
     throw CheckpointError(cat(file.path().string(), ": requests: expected a list of ids: ", error.what()));
   }

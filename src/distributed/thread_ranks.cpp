@@ -7,6 +7,7 @@
 
 #include "lancet/core/error.h"
 #include "lancet/core/reporter.h"
+#include "lancet/runtime/host_workers.h"
 #include "process_group_communicator.h"
 
 namespace lancet {
@@ -29,10 +30,12 @@ void run_as_ranks(int64_t n, const std::function<void(Communicator&)>& body, std
   const auto store = c10::make_intrusive<c10d::HashStore>();
   std::vector<std::exception_ptr> errors(static_cast<size_t>(n));
   Reporter& told = reporter();
+  const SameThreads same_threads;
   std::vector<std::thread> threads;
   for (int64_t rank = 0; rank < n; ++rank)
     threads.emplace_back([&, rank] {
       const ReporterScope scope(told);
+      same_threads.set();
       try {
         ProcessGroupCommunicator communicator(store, {.rank = static_cast<int>(rank),
                                                       .size = static_cast<int>(n),

@@ -10,6 +10,7 @@
 #include "lancet/core/strict_json.h"
 #include "lancet/core/strings.h"
 #include "lancet/deltas/named_changes.h"
+#include "state_names.h"
 
 namespace lancet {
 namespace {
@@ -187,6 +188,7 @@ void read_solved_file(const fs::path& path, const std::string& hash, const Model
     if (!edits || *edits < 0 || *edits > kMostEdits || !parts.empty())
       throw CheckpointError("expected systems and a step of a state alone");
     batch.state.edits = *edits;
+    check_state(batch.state, config);
   } catch (const CheckpointError& error) {
     throw CheckpointError(cat(path.string(), ": ", error.what()));
   }

@@ -1,7 +1,6 @@
 // What of an edit is compared with others: its texts, normalised.
 #pragma once
 
-#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -12,10 +11,10 @@ namespace lancet {
 
 struct ComparedEdit {
   EditPlace place = {};
-  std::string subject = {}, relation = {}, target = {}, target_id = {};
-  std::string prompt = {};             ///< with "{}" in place of the subject
-  std::set<std::string> aliases = {};  ///< of the target
-  std::vector<TokenId> key_ids = {};   ///< up to the lookup; empty: there is none
+  const EditRequest* request = nullptr;  ///< in its history
+  std::string subject = {}, relation = {}, target = {};
+  std::string prompt = {};            ///< with "{}" in place of the subject
+  std::vector<TokenId> key_ids = {};  ///< up to the lookup; empty: there is none
 };
 
 /// Of all histories, batch by batch.

@@ -29,10 +29,10 @@ bool has_equal_keys(const BatchEntry& entry) {
 
 }  // namespace
 
-std::string history_name(int64_t layer) { return cat("keys.", layer); }
+std::string history_name(int64_t layer) { return cat(kHistoryPrefix, layer); }
 
 bool is_history(const std::string& name, const Tensor& tensor) {
-  return name.starts_with("keys.") && tensor.dim() == 2;
+  return name.starts_with(kHistoryPrefix) && tensor.dim() == 2;
 }
 
 Columns history_columns(const EditedBatch& batch, const BatchEntry& entry, int64_t layer, int64_t n_columns) {

@@ -3,12 +3,14 @@
 
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "lancet/edits/edit_history.h"
 
 namespace lancet {
 
+inline constexpr std::string_view kHistoryPrefix = "keys.";
 /// "keys.3": of a layer's down projection.
 std::string history_name(int64_t layer);
 

@@ -52,6 +52,13 @@ Tallies pooled(std::span<const Tallies> requests) {
   return all;
 }
 
+std::map<std::string, double> means_of(const Tallies& tallies) {
+  std::map<std::string, double> means;
+  for (const auto& [name, tally] : tallies)
+    if (const std::optional<double> mean = tally.mean()) means[name] = *mean;
+  return means;
+}
+
 std::map<std::string, Interval, std::less<>> bootstrap_intervals(std::span<const Tallies> requests) {
   std::map<std::string, std::vector<Tally>, std::less<>> by_metric;
   for (size_t i = 0; i < requests.size(); ++i)

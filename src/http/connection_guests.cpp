@@ -5,12 +5,13 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 namespace lancet {
 namespace {
 
-/// A head that is sent at once needs less, also over a slow line.
-constexpr std::chrono::milliseconds kHeadPatience{500};
+/// A head that is sent at once needs less, also over a slow line; so does a file from this machine or its network.
+constexpr std::chrono::milliseconds kHeadPatience{500}, kBodyPatience{2000};
 
 /// The address alone; empty: it cannot be had, since nobody is there any more.
 std::string peer_of(int connection) {
@@ -30,15 +31,21 @@ bool ConnectionGuests::is_full(const std::string& peer) const {
   return of_peer >= limits_.peer_connections;
 }
 
-/// The one that has been longest at its head: of the peer where that has too many, else of all.
+/// Who sends a head before who sends a body; of these who came first.
+bool ConnectionGuests::goes_before(const Guest& one, const Guest& other) {
+  return std::pair(one.awaited, one.came) < std::pair(other.awaited, other.came);
+}
+
+/// One that has not sent a whole request for too long: of the peer where that has too many, else of all.
 bool ConnectionGuests::send_away(const std::string& peer) {
   const bool of_peer = is_full(peer);
-  const Time latest = std::chrono::steady_clock::now() - kHeadPatience;
+  const Time now = std::chrono::steady_clock::now();
   auto slowest = guests_.end();
   for (auto guest = guests_.begin(); guest != guests_.end(); ++guest) {
     const Guest& one = guest->second;
-    if (one.has_head || one.came > latest || (of_peer && one.peer != peer)) continue;
-    if (slowest == guests_.end() || one.came < slowest->second.came) slowest = guest;
+    const auto patience = one.awaited == Awaited::kHead ? kHeadPatience : kBodyPatience;
+    if (one.awaited == Awaited::kNothing || one.came > now - patience || (of_peer && one.peer != peer)) continue;
+    if (slowest == guests_.end() || goes_before(one, slowest->second)) slowest = guest;
   }
   if (slowest == guests_.end()) return false;
   ::shutdown(slowest->first, SHUT_RDWR);
@@ -54,8 +61,8 @@ bool ConnectionGuests::enter(int connection) {
   return true;
 }
 
-void ConnectionGuests::note_head(int connection) {
-  if (const auto guest = guests_.find(connection); guest != guests_.end()) guest->second.has_head = true;
+void ConnectionGuests::note(int connection, Awaited awaited) {
+  if (const auto guest = guests_.find(connection); guest != guests_.end()) guest->second.awaited = awaited;
 }
 
 void ConnectionGuests::leave(int connection) { guests_.erase(connection); }

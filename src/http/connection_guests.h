@@ -1,5 +1,5 @@
-// Who may have a connection: so many in all, so many of one address. Whoever has not sent a head yet makes room for
-// others.
+// Who may have a connection: so many in all, so many of one address. Whoever has not sent a whole request yet makes
+// room for others.
 #pragma once
 
 #include <chrono>
@@ -10,6 +10,13 @@
 
 namespace lancet {
 
+/// What a connection waits for from the other end.
+enum class Awaited {
+  kHead,
+  kBody,    ///< or, of a request that was refused, the end of what comes
+  kNothing  ///< what came is read, or answered
+};
+
 /// Calls are under the server's lock.
 class ConnectionGuests {
  public:
@@ -18,7 +25,7 @@ class ConnectionGuests {
   /// False: there is no room, and nobody who could make some. Who has to go for the new one is disconnected, so that
   /// its thread comes to its end.
   bool enter(int connection);
-  void note_head(int connection);
+  void note(int connection, Awaited awaited);
   /// Before the connection is closed.
   void leave(int connection);
 
@@ -27,10 +34,11 @@ class ConnectionGuests {
   struct Guest {
     std::string peer;
     Time came;
-    bool has_head = false;
+    Awaited awaited = Awaited::kHead;
   };
 
   bool is_full(const std::string& peer) const;
+  static bool goes_before(const Guest& one, const Guest& other);
   bool send_away(const std::string& peer);
 
   const HttpLimits limits_;

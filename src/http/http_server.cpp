@@ -3,6 +3,7 @@
 // library exports another version of that class under the same name.
 #include "lancet/http/http_server.h"
 
+#include <malloc.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -24,6 +25,11 @@
 
 namespace lancet {
 namespace {
+
+constexpr int64_t kMuchBytes = int64_t{1} << 20U;
+/// Room for a large body, in one piece: more than malloc ever keeps for its threads, so that it goes back to the system
+/// as it is freed. What is not written to takes no memory.
+constexpr size_t kMappedBytes = size_t{33} << 20U;
 
 using Headers = std::vector<std::pair<std::string, std::string>>;
 
@@ -125,11 +131,12 @@ class HttpServer::Impl {
   }
 
   void answer(int connection) {
-    SocketStream stream(connection, wake_, limits_, [this, connection] {
+    SocketStream stream(connection, wake_, limits_, [this, connection](Awaited awaited) {
       const std::lock_guard lock(mutex_);
-      guests_.note_head(connection);
+      guests_.note(connection, awaited);
     });
     exchange_.run(stream);
+    if (stream.bytes() > kMuchBytes) ::malloc_trim(0);  // what was made of them goes back to the system too
     if (!stream.has_written()) {
       if (stream.has_bad_head())
         stream.write_plain(plain_reply("400 Bad Request", "a header has blanks in its name, or is folded"));
@@ -204,6 +211,7 @@ class HttpServer::Impl {
   void read_and_answer(const HttpRoute& route, const httplib::Request& request, httplib::Response& response,
                        const httplib::ContentReader& reader) {
     HttpRequest message = message_of(request);
+    if (route.most_body_bytes > kMuchBytes) message.body.reserve(kMappedBytes);
     bool is_too_large = false;
     const bool is_whole = reader([&](const char* data, size_t size) {
       is_too_large = message.body.size() + size > static_cast<size_t>(route.most_body_bytes);

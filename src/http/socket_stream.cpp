@@ -20,8 +20,8 @@ constexpr size_t kGentleBytes = size_t{64} << 20U;
 
 }  // namespace
 
-SocketStream::SocketStream(int socket, int wake, const HttpLimits& limits, std::function<void()> head_over)
-    : socket_(socket), wake_(wake), limits_(limits), head_over_(std::move(head_over)) {}
+SocketStream::SocketStream(int socket, int wake, const HttpLimits& limits, std::function<void(Awaited)> awaits)
+    : socket_(socket), wake_(wake), limits_(limits), awaits_(std::move(awaits)) {}
 
 SocketStream::~SocketStream() { ::close(socket_); }
 
@@ -47,6 +47,7 @@ bool SocketStream::is_writable() const {
 
 bool SocketStream::fill() {
   const auto longest = std::chrono::seconds(is_head_over_ ? limits_.request_seconds : limits_.head_seconds);
+  awaits_(is_head_over_ ? Awaited::kBody : Awaited::kHead);
   for (;;) {
     if (!wait_for(POLLIN, begun_ + longest)) {
       is_too_slow_ = Clock::now() >= begun_ + longest;
@@ -60,6 +61,7 @@ bool SocketStream::fill() {
     begin_ = 0;
     end_ = static_cast<size_t>(got);
     look_for_end_of_head();
+    if (is_head_over_) awaits_(Awaited::kNothing);  // more than a whole request is never read
     return !is_head_too_long_ && !is_head_bad_;
   }
 }
@@ -78,7 +80,6 @@ void SocketStream::look_for_end_of_head() {
       ++line_bytes_;
     }
   }
-  if (is_head_over_) head_over_();
 }
 
 void SocketStream::look_at_header(char c) {
@@ -121,6 +122,7 @@ void SocketStream::get_local_ip_and_port(std::string& /*ip*/, int& port) const {
 void SocketStream::write_plain(std::string_view reply) { write_all(reply); }
 
 void SocketStream::close_gently() {
+  awaits_(Awaited::kBody);
   ::shutdown(socket_, SHUT_WR);
   const Time until = Clock::now() + kGentleSeconds;
   for (size_t thrown_away = 0; thrown_away < kGentleBytes && wait_for(POLLIN, until);) {

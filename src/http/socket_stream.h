@@ -11,15 +11,15 @@
 #include <string>
 #include <string_view>
 
+#include "connection_guests.h"
 #include "lancet/http/http_server.h"
 
 namespace lancet {
 
 class SocketStream final : public httplib::Stream {
  public:
-  /// `wake`: can be read from once the server stops. `head_over` is called when the whole head is there. Closes the
-  /// socket.
-  SocketStream(int socket, int wake, const HttpLimits& limits, std::function<void()> head_over);
+  /// `wake`: can be read from once the server stops. `awaits` is told whenever that changes. Closes the socket.
+  SocketStream(int socket, int wake, const HttpLimits& limits, std::function<void(Awaited)> awaits);
   ~SocketStream() override;
   SocketStream(const SocketStream&) = delete;
   SocketStream& operator=(const SocketStream&) = delete;
@@ -38,6 +38,8 @@ class SocketStream final : public httplib::Stream {
   /// A folded header, or blanks in or behind a header's name (RFC 9112, 5.1 and 5.2).
   bool has_bad_head() const { return is_head_bad_; }
   bool has_written() const { return has_written_; }
+  /// That came, of head and body.
+  int64_t bytes() const { return bytes_; }
 
   /// A whole reply without httplib.
   void write_plain(std::string_view reply);
@@ -57,7 +59,7 @@ class SocketStream final : public httplib::Stream {
   const int socket_;
   const int wake_;
   const HttpLimits limits_;
-  const std::function<void()> head_over_;
+  const std::function<void(Awaited)> awaits_;
   const Time begun_ = std::chrono::steady_clock::now();
   std::array<char, 16384> buffer_{};
   size_t begin_ = 0, end_ = 0;  ///< of what was read from the socket and not by httplib

@@ -11,6 +11,7 @@
 #include "lancet/core/strict_json.h"
 #include "lancet/core/strings.h"
 #include "lancet/io/files.h"
+#include "lancet/io/quantize_config.h"
 #include "model_files.h"
 
 namespace lancet {
@@ -208,7 +209,9 @@ Checkpoint Checkpoint::open(const fs::path& path) {
   Checkpoint checkpoint;
   checkpoint.folder_ = resolve_folder(path);
   checkpoint.side_files_ = open_side_files(checkpoint.folder_);
-  checkpoint.config_text_ = text_of(*find_file(checkpoint.side_files_, "config.json"));
+  const std::string config = text_of(*find_file(checkpoint.side_files_, "config.json"));
+  checkpoint.config_text_ = with_quantize_config(config, checkpoint.folder_);
+  checkpoint.has_own_config_ = checkpoint.config_text_ == config;
   checkpoint.shards_ = open_shards(checkpoint.folder_, find_file(checkpoint.side_files_, kIndexFile));
   for (size_t i = 0; i < checkpoint.shards_.size(); ++i)
     for (const TensorInfo& info : checkpoint.shards_[i].tensors()) checkpoint.shard_of_[info.name] = i;

@@ -134,11 +134,17 @@ void write_changed_index(const MappedFile& file, const ExportPlan& plan, const f
                             "start again"));
 }
 
-void export_side_file(const MappedFile& file, const CheckpointChanges& changes, const ExportPlan& plan,
+/// nullopt: as its file is. A quantize_config.json is not copied: what it says stands in the other.
+std::optional<std::string> changed_config(const Checkpoint& base, const CheckpointChanges& changes) {
+  if (changes.config_text || base.has_own_config()) return changes.config_text;
+  return base.config_text();
+}
+
+void export_side_file(const MappedFile& file, const std::optional<std::string>& config, const ExportPlan& plan,
                       const fs::path& target) {
   const fs::path name = file.path().filename();
-  if (name == "config.json" && changes.config_text)
-    write_whole_file(*changes.config_text, target / name);
+  if (name == "config.json" && config)
+    write_whole_file(*config, target / name);
   else if (name == kIndexFile && !plan.removed.empty())
     write_changed_index(file, plan, target / name);
   else
@@ -162,7 +168,7 @@ void export_checkpoint(const Checkpoint& base, const CheckpointChanges& changes,
     if (!plan.shards[i].keeps_layout && plan.shards[i].tensors.empty()) return;  // no index would name it
     export_shard(shard, plan.shards[i], target / shard.path().filename());
   });
-  for (const auto& file : base.side_files()) export_side_file(*file, changes, plan, target);
+  for (const auto& file : base.side_files()) export_side_file(*file, changed_config(base, changes), plan, target);
   base.check_unchanged();                               // the copies too are of what was opened
   if (!plan.removed.empty()) Checkpoint::open(target);  // its index has to be of these shards
   sync_folder(target);

@@ -118,6 +118,7 @@ EvaluationOptions parse_evaluation(ConfigSection& job, const std::filesystem::pa
   options.generated_tokens = read(section, EvaluateSpec::kTokens);
   options.distractor = read(section, EvaluateSpec::kDistractor);
   options.chat_template.by_hand = parse_chat_template(section);
+  options.standing = read(section, EvaluateSpec::kStanding);
   constexpr std::string_view kCosts = EvaluateSpec::kCosts.key, kCounterFact = EvaluateSpec::kCounterFact.key,
                              kMquake = EvaluateSpec::kMquake.key;
   if (section.has(kCosts)) options.costs = parse_costs(section.section(kCosts), base);

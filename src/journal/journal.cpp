@@ -167,25 +167,22 @@ void Journal::forget_last_batch() {
   if (batches_.empty()) throw std::logic_error("no batch to forget");
   const auto last = std::find_if(entries_.rbegin(), entries_.rend(),
                                  [](const EntryJson& entry) { return entry.at("kind") == entry_kind::kBatch; });
-  entries_.erase(last.base() - 1, entries_.end());
-  for (const EditRecord& edit : batches_.back().edits) {
-    ids_.erase(edit.request.id);
-    measured_.erase(edit.request.id);
-  }
-  batches_.pop_back();
-  finish_.clear();
-  measured_weights_.clear();
-  for (auto entry = entries_.rbegin(); entry != entries_.rend(); ++entry) {  // of the batch that is the last one now
-    const auto kind = entry->at("kind").get<std::string>();
-    if (kind == entry_kind::kFinish) finish_ = entry->at("changes");
-    if (kind == entry_kind::kFinish || kind == entry_kind::kBatch || kind == entry_kind::kUndo) break;
-  }
+  const std::vector<EntryJson> left(entries_.begin(), last.base() - 1);
+  *this = Journal(base_);
+  for (size_t i = 1; i < left.size(); ++i) add(left[i]);
 }
 
 void Journal::set_last_report(nlohmann::ordered_json report) {
   if (entries_.empty() || entries_.back().at("kind") != entry_kind::kBatch)
     throw std::logic_error("no batch was added last");
-  entries_.back()["report"] = report;
+  EntryJson entry = entries_.back();
+  entry["report"] = report;
+  try {
+    check_entry(entry);
+  } catch (const ConfigError& error) {
+    throw std::logic_error(cat("journal: a report that nobody could read: ", error.what()));
+  }
+  entries_.back() = std::move(entry);
   batches_.back().report = std::move(report);
 }
 

@@ -94,9 +94,8 @@ EntryJson to_entry(const EditSetting& setting) {
 EditSetting setting_of_entry(const EntryJson& entry) {
   EditSetting setting{entry.at("method"),     entry.at("editor"), entry.at("job"),    entry.at("contexts"),
                       entry.at("statistics"), entry.at("dtype"),  entry.at("version")};
-  for (const auto& [name, text] : {std::pair("editor", &setting.editor), std::pair("job", &setting.job)})
-    if (!text->empty() && parse_config(*text, name).kind != ConfigTree::Kind::kMap)
-      throw ConfigError(cat(name, ": expected a map, got ", printable(*text)));
+  if (!setting.editor.empty() && parse_config(setting.editor, "editor").kind != ConfigTree::Kind::kMap)
+    throw ConfigError(cat("editor: expected a map, got ", printable(setting.editor)));
   return setting;
 }
 
@@ -167,11 +166,13 @@ std::optional<UndoMode> find_undo_mode(const std::string& name) {
   return static_cast<UndoMode>(found - std::begin(kUndoModes));
 }
 
-EntryJson describe_edit(const Journal& journal, const EditRecord& edit) {
+EntryJson describe_edit(const Journal& journal, const EditRecord& edit, const ReplacedEdits& replaced) {
+  const auto later = replaced.find(edit.request.id);
   EntryJson json{{"id", edit.request.id},
                  {"subject", edit.request.subject},
                  {"prompt", edit.request.prompt.text},
-                 {"target", edit.request.target}};
+                 {"target", edit.request.target},
+                 {"replaced_by", later == replaced.end() ? EntryJson(nullptr) : EntryJson(later->second)}};
   const auto found = journal.measured().find(edit.request.id);
   if (found == journal.measured().end()) return json;
   const MeasuredEdit& measured = found->second;

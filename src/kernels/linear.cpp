@@ -22,21 +22,25 @@ bool has_products(const char* question) {
   return asked && asked->typed<bool()>().call();  // nobody to ask in a torch without oneDNN
 }
 
-bool is_widened(const Tensor& x) {
+bool is_widened(at::ScalarType dtype, at::Device device) {
   static const bool kHasBf16 = has_products("mkldnn::_is_mkldnn_bf16_supported");
   static const bool kHasF16 = has_products("mkldnn::_is_mkldnn_fp16_supported");
-  if (x.device() != Placement::host()) return false;
-  return (x.scalar_type() == at::kBFloat16 && !kHasBf16) || (x.scalar_type() == at::kHalf && !kHasF16);
+  if (device != Placement::host()) return false;
+  return (dtype == at::kBFloat16 && !kHasBf16) || (dtype == at::kHalf && !kHasF16);
 }
+
+bool is_widened(const Tensor& x) { return is_widened(x.scalar_type(), x.device()); }
 
 /// Calls work(begin, count) for parts of `size` of at most `part`.
 void for_each_part(int64_t size, int64_t part, const std::function<void(int64_t begin, int64_t count)>& work) {
   for (int64_t begin = 0; begin < size; begin += part) work(begin, std::min(part, size - begin));
 }
 
-int64_t block_rows(const Tensor& weight_OI) {
-  return std::max<int64_t>(1, kBlockNumbers / std::max<int64_t>(1, weight_OI.size(1)));
-}
+int64_t block_rows(int64_t inputs) { return std::max<int64_t>(1, kBlockNumbers / std::max<int64_t>(1, inputs)); }
+
+int64_t block_rows(const Tensor& weight_OI) { return block_rows(weight_OI.size(1)); }
+
+constexpr int64_t kWideBytes = sizeof(float);
 
 Tensor with_last_size(const Tensor& like, int64_t size) {
   std::vector<int64_t> sizes = like.sizes().vec();
@@ -95,6 +99,26 @@ Tensor widened_linear_gradient(const Tensor& y, const Tensor& weight_OI) {
     x_NI.narrow(0, row, n_rows).copy_(sum_RI);
   });
   return x;
+}
+
+int64_t widened_scratch_bytes(const LinearSize& size) {
+  const int64_t rows = std::min(size.rows, kBlockRows), outputs = std::min(size.outputs, block_rows(size.inputs));
+  if (rows == 0) return 0;
+  return kWideBytes * (outputs * (size.inputs + 1) + rows * (size.inputs + outputs));  // 1: of a bias
+}
+
+int64_t widened_gradient_scratch_bytes(const LinearSize& size) {
+  const int64_t rows = std::min(size.rows, kBlockRows), outputs = std::min(size.outputs, block_rows(size.inputs));
+  if (rows == 0) return 0;
+  return kWideBytes * (outputs * size.inputs + rows * (size.inputs + size.outputs));
+}
+
+int64_t linear_scratch_bytes(const LinearSize& size, at::ScalarType dtype, at::Device device) {
+  return is_widened(dtype, device) ? widened_scratch_bytes(size) : 0;
+}
+
+int64_t linear_gradient_scratch_bytes(const LinearSize& size, at::ScalarType dtype, at::Device device) {
+  return is_widened(dtype, device) ? widened_gradient_scratch_bytes(size) : 0;
 }
 
 }  // namespace lancet

@@ -135,6 +135,13 @@ JobWork edit_work(const JobConfig& job, const ModelConfig& config, const WorkTex
   return work;
 }
 
+JobWork without_text(JobWork work) {
+  work.statistics_tokens = 0;
+  work.document_tokens = 0;
+  work.samples_text = false;
+  return work;
+}
+
 JobWork united(const JobWork& one, const JobWork& other) {
   const auto both = [](const std::vector<int64_t>& a, const std::vector<int64_t>& b) {
     std::set<int64_t> layers(a.begin(), a.end());
@@ -154,6 +161,10 @@ JobWork united(const JobWork& one, const JobWork& other) {
   work.statistics_tokens = std::max(one.statistics_tokens, other.statistics_tokens);
   work.document_tokens = std::max(one.document_tokens, other.document_tokens);
   work.samples_text = one.samples_text || other.samples_text;
+  if (other.backward) {
+    const BackwardNeeds& ours = one.backward ? *one.backward : *other.backward;
+    work.backward = {std::max(ours.batch, other.backward->batch), ours.trains_dense || other.backward->trains_dense};
+  }
   if (one.optimizes_values) work.values_at = one.value_layer();
   if (!other.optimizes_values) return work;
   work.values_at = other.value_layer();

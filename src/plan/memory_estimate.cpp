@@ -33,10 +33,19 @@ int64_t count_solved(const std::vector<int64_t>& layers, const JobWork& work, co
   return stage.device == Placement::host() ? static_cast<int64_t>(layers.size()) : 0;
 }
 
+/// With what products take there.
+int64_t pass_bytes(const ModelConfig& config, const Stage& stage, const PassShape& pass) {
+  return layer_pass_bytes(config, pass) + layer_product_bytes(config, stage, pass.dtype, pass.tokens);
+}
+
+int64_t logits_bytes(const ModelConfig& config, const JobWork& work, const Stage& stage, int64_t rows) {
+  return head_bytes(config, work.dtype, rows) + head_product_bytes(config, stage, work.dtype, rows);
+}
+
 int64_t forward_bytes(const ModelConfig& config, const JobWork& work, const Stage& stage, int64_t tokens,
                       int64_t row_tokens) {
   const int64_t scores = holds_scores(config, stage.device, work.dtype) ? row_tokens : 0;
-  return layer_pass_bytes(config, {work.dtype, tokens, scores});
+  return pass_bytes(config, stage, {work.dtype, tokens, scores});
 }
 
 /// Keys that attention over packed documents of at most `document_tokens` holds scores of.
@@ -55,7 +64,7 @@ int64_t generate_bytes(const ModelConfig& config, const JobWork& work, const Sta
   int64_t bytes = stage.layers() * caches + caches / 4 +
                   forward_bytes(config, work, stage, size.rows * size.prompt_tokens, size.prompt_tokens);
   if (has_head(config, stage))
-    bytes += head_bytes(config, work.dtype, size.rows) + sampling_bytes(size.sampling, config.vocab_size, size.rows);
+    bytes += logits_bytes(config, work, stage, size.rows) + sampling_bytes(size.sampling, config.vocab_size, size.rows);
   return bytes;
 }
 
@@ -63,15 +72,15 @@ int64_t evaluate_bytes(const ModelConfig& config, const JobWork& work, const Sta
   const ScoringSize& size = work.evaluation.scoring;
   const int64_t hidden = size.pack_tokens * config.d_model * element_bytes(work);
   // With the last stage's output, and the hidden states that stand at its door.
-  int64_t bytes =
-      2 * hidden + layer_pass_bytes(config, {.dtype = work.dtype,
-                                             .tokens = size.pack_tokens,
-                                             .score_tokens = packed_scores(config, work, stage, size.document_tokens),
-                                             .places = size.pack_places,
-                                             .run_places = size.run_places});
+  int64_t bytes = 2 * hidden + pass_bytes(config, stage,
+                                          {.dtype = work.dtype,
+                                           .tokens = size.pack_tokens,
+                                           .score_tokens = packed_scores(config, work, stage, size.document_tokens),
+                                           .places = size.pack_places,
+                                           .run_places = size.run_places});
   if (has_head(config, stage)) {
     const int64_t rows = std::min(size.read_places, rows_per_head_call(config, work.dtype));
-    bytes = std::max(bytes, 2 * hidden + head_bytes(config, work.dtype, rows));
+    bytes = std::max(bytes, 2 * hidden + logits_bytes(config, work, stage, rows));
   }
   GenerationSize together = work.evaluation.generation;
   if (together.rows > 0) {
@@ -105,7 +114,7 @@ int64_t statistics_bytes(const ModelConfig& config, const JobWork& work, const S
   const int64_t tokens = std::min(work.statistics_tokens, std::max(chunk, work.document_tokens));
   const bool precise = element_bytes(work) >= 4;
   const int64_t scores = packed_scores(config, work, stage, work.document_tokens);
-  const int64_t pass = layer_pass_bytes(config, {work.dtype, tokens, scores});
+  const int64_t pass = pass_bytes(config, stage, {work.dtype, tokens, scores});
   if (layers == 0) return held + pass;
   const int64_t products =
       precise_bytes(work.dtype) * keys.width * std::min(tokens, kGramRows) * (precise ? 1 : 2) + panel_bytes;
@@ -141,7 +150,7 @@ int64_t packing_bytes(const ModelConfig& config, const JobWork& work, const Stag
       packing = std::max(packing, 30 * numbers + 24 * square(spec.shape[1]));
     }
     const int64_t inputs = tokens * (element_bytes(work) + 8) * (keys.size() + 2 * config.d_model + heads);
-    const int64_t pass = layer_pass_bytes(config, {work.dtype, tokens, scores});
+    const int64_t pass = pass_bytes(config, stage, {work.dtype, tokens, scores});
     most = std::max(most, sums + std::max(packing, inputs + pass));
   }
   return most;
@@ -157,7 +166,7 @@ int64_t solve_bytes(const ModelConfig& config, const JobWork& work, const Stage&
   const int64_t m = n + work.history_keys;
   const int64_t element = element_bytes(work);
   const int64_t rounding = std::max(4 * precise_bytes(work.dtype) * d * f, packing_again_bytes(config, work));
-  if (work.backward) return solves ? std::max(18 * d * f, rounding) : 0;
+  if (work.backward && !work.optimizes_values) return solves ? std::max(18 * d * f, rounding) : 0;
   int64_t kept = 0, key_pass = 0, keys = 0;
   if (stage.layers() > 0 && stage.begin <= work.edited_layers.back())
     key_pass = forward_bytes(config, work, stage, std::min(rows * (work.values.prefix_tokens + 1), kForwardTokens),

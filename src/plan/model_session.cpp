@@ -28,7 +28,10 @@ CausalLM load_model(const ModelFiles& files, const RunOptions& run, const JobWor
 
 CausalLM load_replica(const ModelFiles& files, const RunOptions& run, const JobWork& work, Communicator& communicator) {
   std::optional<CausalLM> model;
-  communicator.together("load", [&] { model.emplace(load_model(files, run, work)); });
+  communicator.together("load", [&] {
+    model.emplace(load_model(files, run, work));
+    files.checkpoint.check_unchanged();  // a hash from before is of what was loaded
+  });
   return std::move(*model);
 }
 

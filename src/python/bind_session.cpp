@@ -48,6 +48,10 @@ Edited edit(Engine& engine, const std::string& requests) {
       [](Session& session) { session.undo(); });
 }
 
+std::vector<std::string> new_ids(Engine& engine, const std::vector<std::string>& taken, size_t count) {
+  return call(engine, [&](Session& session) { return session.new_ids(taken, count); });
+}
+
 std::string evaluate(Engine& engine, const std::string& requests) {
   return call(engine, [&](Session& session) {
     const std::vector<EditRequest> asked = requests_of(requests);
@@ -160,6 +164,8 @@ void bind_session(nb::module_& module) {
           nb::arg("folder"))
       .def("edit", edit, nb::arg("requests"))
       .def("evaluate", evaluate, nb::arg("requests"))
+      .def("measure", [](Engine& self) { call(self, [](Session& session) { session.measure(); }); })
+      .def("new_ids", new_ids, nb::arg("taken"), nb::arg("count"))
       .def("generate", generate, nb::arg("prompts"), nb::arg("asked"))
       .def("undo", [](Engine& self) { return call(self, [](Session& session) { return session.undo(); }); })
       .def(

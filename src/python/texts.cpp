@@ -34,7 +34,7 @@ ConfigTree tree_of(const Json& json) {
 /// null where there is none.
 Json number(std::optional<double> value) { return value ? Json(*value) : Json(nullptr); }
 
-Json means_of(const Tallies& tallies) {
+Json metric_means_json(const Tallies& tallies) {
   Json means = Json::object();
   for (const auto& [name, tally] : tallies) means[name] = number(tally.mean());
   return means;
@@ -77,11 +77,12 @@ std::string evaluation_json(const Evaluation& evaluation, const std::vector<Edit
                          {"protocol", row.protocol}};
   }
   for (size_t i = 0; i < requests.size(); ++i) {
-    Json row = {{"id", requests[i].id},
-                {"prompt", requests[i].prompt.text},
-                {"subject", requests[i].subject},
-                {"target", requests[i].target},
-                {"metrics", i < evaluation.requests.size() ? means_of(evaluation.requests[i]) : Json::object()}};
+    Json row = {
+        {"id", requests[i].id},
+        {"prompt", requests[i].prompt.text},
+        {"subject", requests[i].subject},
+        {"target", requests[i].target},
+        {"metrics", i < evaluation.requests.size() ? metric_means_json(evaluation.requests[i]) : Json::object()}};
     if (!evaluation.target_probabilities.empty()) row["target_probability"] = evaluation.target_probabilities[i];
     if (!evaluation.continuations.empty()) row["continuation"] = evaluation.continuations[i];
     rows.push_back(std::move(row));
@@ -91,6 +92,7 @@ std::string evaluation_json(const Evaluation& evaluation, const std::vector<Edit
 
 std::string standing_json(const EditHistory& history) {
   const Journal& journal = history.journal();
+  const ReplacedEdits replaced = replaced_edits(journal);
   Json edits = Json::array();
   for (size_t batch = 0; batch < journal.batches().size(); ++batch) {
     const BatchEntry& entry = journal.batches()[batch];
@@ -99,7 +101,7 @@ std::string standing_json(const EditHistory& history) {
                   {"when", entry.when},      {"before", Json::object()},
                   {"after", Json::object()}, {"took", nullptr},
                   {"why", nullptr}};
-      row.update(describe_edit(journal, edit));
+      row.update(describe_edit(journal, edit, replaced));
       if (row["why"] == "") row["why"] = nullptr;
       edits.push_back(std::move(row));
     }

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "lancet/core/error.h"
+#include "lancet/core/strict_json.h"
 #include "lancet/core/strings.h"
 
 namespace lancet::page {
@@ -35,9 +36,9 @@ std::string capitalised(std::string text) {
 Json parse_report(const RunDocument& run) {
   Json json;
   try {
-    json = Json::parse(run.json);
-  } catch (const Json::exception& error) {
-    throw ConfigError(cat(run.label, ": report.json: expected JSON: ", error.what()));
+    json = parse_ordered_json(run.json);
+  } catch (const JsonProblem& problem) {
+    throw ConfigError(cat(run.label, ": report.json: expected JSON: ", problem.what()));
   }
   const std::string format = text_of(part(json, {"format"}));
   if (!format.starts_with("lancet-report-"))

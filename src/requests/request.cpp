@@ -7,6 +7,7 @@
 #include "lancet/core/strict_json.h"
 #include "lancet/core/strings.h"
 #include "readers/formats.h"
+#include "readers/key_slips.h"
 #include "readers/record_source.h"
 
 namespace lancet {
@@ -18,13 +19,22 @@ constexpr size_t kShownProblems = 20;
 /// which a slip in a key is one all the same.
 enum class UnknownKeys { kRefuseMisspelt, kRefuse };
 
+/// Keys that formats are known by.
+const std::vector<std::string> kMarkKeys{"prompt",  "target",       "target_new", "requested_rewrite",
+                                         "answers", "unrel_prompt", "concept",    "labels",
+                                         "update",  "attribute",    "locality"};
+
 /// What is probably wrong with a record of no known format; a table's columns are its own.
 std::string unknown_format_text(const std::vector<std::string>& keys, SourceKind kind) {
   const bool is_table = kind == SourceKind::kTable;
   const std::string has = excerpt(join(keys), 200);
   if (is_table) return cat("its header line has ", has, ": expected columns with the names prompt, subject and target");
-  return cat("is of no known format: it has ", has,
-             ". A record of your own has prompt, subject and target; docs/job-file.md has the data sets that are read ",
+  std::string slips;
+  for (const std::string& key : keys)
+    if (const std::string meant = meant_key(key, kMarkKeys); !meant.empty())
+      slips += cat("; ", key, ": did you mean ", meant, "?");
+  return cat("is of no known format: it has ", has, slips.empty() ? "." : slips,
+             " A record of your own has prompt, subject and target; docs/job-file.md has the data sets that are read ",
              "as they are: ", join(request_formats()));
 }
 
@@ -108,9 +118,10 @@ class RequestCollector {
       problems.push_back(cat(reader.where(), ": expected an object, got ", shown(record.json)));
       return {};
     }
-    if (format_.name == kFlatFormat.name)
-      unknown_keys_ == UnknownKeys::kRefuse ? refuse_unknown_keys(reader) : refuse_misspelt_keys(reader);
+    const bool refuses_all = format_.name == kFlatFormat.name && unknown_keys_ == UnknownKeys::kRefuse;
+    if (refuses_all) refuse_unknown_keys(reader);
     std::vector<EditRequest> requests_of = format_.parse(reader);
+    reader.refuse_slips(refuses_all ? SlipsIn::kInnerObjects : SlipsIn::kAllObjects);
     // With a wrong subject or prompt, the paraphrases have problems of its making only.
     if (reader.is_good())
       for (EditRequest& request : requests_of) reader.fill_others(request);

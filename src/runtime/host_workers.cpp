@@ -12,6 +12,10 @@ OneThreadEach::OneThreadEach() : before_(at::get_num_threads()) { at::set_num_th
 
 OneThreadEach::~OneThreadEach() { at::set_num_threads(before_); }
 
+SameThreads::SameThreads() : threads_(at::get_num_threads()) {}
+
+void SameThreads::set() const { at::set_num_threads(threads_); }
+
 void run_independent(const Placement& placement, int64_t n, const std::function<void(int64_t)>& work) {
   const int64_t workers = std::min<int64_t>(n, at::get_num_threads());
   if (!placement.is_host_only() || workers <= 1) return run_overlapped(placement, n, work);
@@ -32,9 +36,9 @@ void run_overlapped(const Placement& placement, int64_t n, const std::function<v
     for (int64_t i = 0; i < n; ++i) work(i);
     return;
   }
-  const int threads = at::get_num_threads();
+  const SameThreads same_threads;
   for_each_in_parallel(static_cast<size_t>(n), static_cast<size_t>(workers), [&](size_t i) {
-    at::set_num_threads(threads);
+    same_threads.set();
     work(static_cast<int64_t>(i));
   });
 }

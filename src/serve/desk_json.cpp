@@ -16,8 +16,8 @@ Json progress_json(const StageProgress& now) {
           {"share", now.total > 0 ? Json(static_cast<double>(now.done) / static_cast<double>(now.total)) : Json()}};
 }
 
-Json edit_json(const Journal& journal, const BatchEntry& batch, const EditRecord& edit) {
-  Json json = describe_edit(journal, edit);
+Json edit_json(const Journal& journal, const BatchEntry& batch, const EditRecord& edit, const ReplacedEdits& replaced) {
+  Json json = describe_edit(journal, edit, replaced);
   json["when"] = batch.when;
   json["method"] = journal.settings()[batch.setting].method;
   return json;
@@ -54,9 +54,10 @@ Json work_json(const WorkView& view, const StageProgress& progress) {
 Json edits_json(const Journal& journal) {
   Json edits = Json::array(), undone = Json::array();
   const std::vector<BatchEntry>& batches = journal.batches();
+  const ReplacedEdits replaced = replaced_edits(journal);
   for (size_t i = batches.size(); i-- > 0;)
     for (const EditRecord& edit : batches[i].edits) {
-      edits.push_back(edit_json(journal, batches[i], edit));
+      edits.push_back(edit_json(journal, batches[i], edit, replaced));
       edits.back()["batch"] = i + 1;
     }
   for (const UndoEntry& undo : journal.undone()) undone.push_back(describe_undo(undo));

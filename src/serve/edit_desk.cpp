@@ -201,9 +201,12 @@ std::optional<int64_t> EditDesk::edit(EditOrder order) {
 
 std::string EditDesk::do_edit(const EditOrder& order) {
   use(order.method);
-  std::optional<EditHistory> history;
-  if (has_history_) history = session_->history();
-  const EditReport report = session_->edit(with_new_numbers(order.given, history ? &history->journal() : nullptr));
+  std::vector<EditRequest> requests = order.given.requests;
+  if (order.given.are_numbered) {  // by their places alone
+    const std::vector<std::string> ids = session_->new_ids({}, requests.size());
+    for (size_t i = 0; i < ids.size(); ++i) requests[i].id = ids[i];
+  }
+  const EditReport report = session_->edit(std::move(requests));
   queue_->begin_last_part();
   has_history_ = true;
   const std::string json = session_->report_json(report);
@@ -235,6 +238,18 @@ std::string EditDesk::do_undo(const UndoOrder& order) {
   keep();
   return cat("took back ", counted(entry.edits.size(), "fact"),
              entry.gives_up.empty() ? "" : cat("; what this gives up: ", entry.gives_up));
+}
+
+std::optional<int64_t> EditDesk::measure() {
+  return add("measure", "measure the edits that stand", [this] { return do_measure(); });
+}
+
+std::string EditDesk::do_measure() {
+  const StandingMeasure measure = session_->measure();
+  if (measure.requests.empty()) throw ConfigError("no edit stands: there is nothing to measure");
+  queue_->begin_last_part();
+  keep();
+  return standing_text(measure);
 }
 
 std::optional<int64_t> EditDesk::export_as(const ExportOrder& order) {

@@ -64,6 +64,8 @@ class EditDesk {
   std::optional<int64_t> ask(const AskOrder& order, const std::shared_ptr<AnswerPipe>& pipe);
   std::optional<int64_t> edit(EditOrder order);
   std::optional<int64_t> undo(const UndoOrder& order);
+  /// How all edits that stand hold now.
+  std::optional<int64_t> measure();
   std::optional<int64_t> export_as(const ExportOrder& order);
   bool cancel(int64_t item) { return queue_->cancel(item); }
 
@@ -89,6 +91,7 @@ class EditDesk {
   void use(const std::string& method);
   std::string do_edit(const EditOrder& order);
   std::string do_undo(const UndoOrder& order);
+  std::string do_measure();
   std::string do_export(const ExportOrder& order);
   /// The edits changed: kept on disk, with the report of the edit that did it (empty: an undo did), and told to pages.
   void keep(const std::string& report = {});

@@ -1,7 +1,5 @@
 #include "given_requests.h"
 
-#include <malloc.h>
-
 #include <algorithm>
 #include <array>
 #include <utility>
@@ -17,7 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr size_t kKeptFiles = 4, kMuchText = size_t{1} << 20U;
+constexpr size_t kKeptFiles = 4;
 /// Of one file: more is a job's work, and would take memory that everybody on the page shares.
 constexpr int64_t kMostFacts = 10'000;
 
@@ -82,21 +80,6 @@ GivenRequests typed_requests(const nlohmann::json& facts) {
   return {parse_requests(ConfigTree::list(std::move(records))), true};
 }
 
-std::vector<EditRequest> with_new_numbers(GivenRequests given, const Journal* journal) {
-  if (!given.are_numbered) return std::move(given.requests);
-  int64_t last = 0;
-  const auto count = [&](const std::string& id) {
-    if (const std::optional<int64_t> number = parse_whole_number(id)) last = std::max(last, *number);
-  };
-  if (journal != nullptr) {
-    for (const BatchEntry& batch : journal->batches())
-      for (const EditRecord& edit : batch.edits) count(edit.request.id);
-    for (const UndoEntry& undo : journal->undone()) std::ranges::for_each(undo.edits, count);
-  }
-  for (EditRequest& request : given.requests) request.id = std::to_string(++last);
-  return std::move(given.requests);
-}
-
 SentFiles::Sent SentFiles::read(const fs::path& folder, const std::string& name, std::string_view text) {
   const std::lock_guard one_at_a_time(reading_);
   const ShortLivedFile file(folder, ending_of(name), text);
@@ -114,7 +97,6 @@ SentFiles::Sent SentFiles::read(const fs::path& folder, const std::string& name,
   } catch (const ConfigError& error) {
     throw ConfigError(replaced(error.what(), file.path().string(), name));
   }
-  if (text.size() > kMuchText) ::malloc_trim(0);  // what reading took goes back to the system
   const std::lock_guard lock(mutex_);
   sent.number = ++last_;
   sent_.push_back(sent);

@@ -23,9 +23,6 @@ struct GivenRequests {
 /// [{prompt, subject, target}]. Throws: ConfigError.
 GivenRequests typed_requests(const nlohmann::json& facts);
 
-/// Those without names of their own get numbers that no edit has had.
-std::vector<EditRequest> with_new_numbers(GivenRequests given, const Journal* journal);
-
 /// Files that were sent and wait to be edited; the latest few.
 class SentFiles {
  public:

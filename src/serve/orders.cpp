@@ -83,6 +83,8 @@ EditOrder parse_edit(const HttpRequest& request, const SentFiles& files) {
   return order;
 }
 
+void parse_measure(const HttpRequest& request) { object_of(request, {}); }
+
 UndoOrder parse_undo(const HttpRequest& request) {
   const nlohmann::json json = object_of(request, {"ids", "edits_version"});
   UndoOrder order{.edits_version = number_at(json, "edits_version", 0, kAnyNumber)};

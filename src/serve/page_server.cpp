@@ -121,6 +121,7 @@ class PageServer::Impl {
     post("/api/ask", &Impl::ask);
     post("/api/edit", &Impl::edit);
     post("/api/undo", &Impl::undo);
+    post("/api/measure", &Impl::measure);
     post("/api/export", &Impl::export_as);
     post("/api/cancel", &Impl::cancel);
     post("/api/file", &Impl::file);
@@ -183,6 +184,10 @@ class PageServer::Impl {
 
   HttpReply edit(const HttpRequest& request) { return queued(desk_.edit(parse_edit(request, files_))); }
   HttpReply undo(const HttpRequest& request) { return queued(desk_.undo(parse_undo(request))); }
+  HttpReply measure(const HttpRequest& request) {
+    parse_measure(request);
+    return queued(desk_.measure());
+  }
   HttpReply export_as(const HttpRequest& request) { return queued(desk_.export_as(parse_export(request))); }
 
   HttpReply cancel(const HttpRequest& request) {

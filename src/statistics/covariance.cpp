@@ -138,7 +138,7 @@ void collect_own_chunks(const CausalLM& model, const CorpusTokens& corpus,
                         const std::vector<std::vector<int64_t>>& chunks, std::span<const int64_t> layers, Sums& sums,
                         PartialSums* saves) {
   const int64_t tokens = tokens_of(corpus, chunks);
-  Progress progress("statistics", tokens, "tokens");
+  Progress progress("statistics", tokens, "tokens", saves != nullptr ? kOncePerModel : "");
   progress.measure_by("", static_cast<int64_t>(chunks.size()));  // documents that begin alike cost less a token
   int64_t begin = 0;
   if (const auto saved =

@@ -8,9 +8,11 @@
 #include "lancet/core/hash.h"
 #include "lancet/core/progress.h"
 #include "lancet/core/strings.h"
+#include "lancet/core/words.h"
 #include "lancet/models/generate.h"
 #include "lancet/models/memory.h"
 #include "lancet/runtime/collectives.h"
+#include "lancet/statistics/partial_sums.h"
 
 namespace lancet {
 namespace {
@@ -29,8 +31,11 @@ using Documents = std::vector<std::vector<TokenId>>;
 /// Counts tokens as they are drawn. How long all of them take is said once, by what the first ones took.
 class SamplingProgress {
  public:
-  SamplingProgress(int64_t total, int64_t n_rows, int64_t n_ranks)
-      : total_(total), n_ranks_(n_ranks), sample_(kSampledSteps * n_rows), progress_("sampling", total, "tokens") {}
+  SamplingProgress(const SelfCorpusPlan& plan, int64_t n_rows, int64_t n_ranks)
+      : total_(plan.tokens),
+        n_ranks_(n_ranks),
+        sample_(kSampledSteps * n_rows),
+        progress_("sampling", plan.tokens, "tokens", plan.note) {}
 
   /// From any thread.
   void count_token() {
@@ -166,7 +171,7 @@ SelfCorpusPlan plan_self_corpus(const Tokenizer& tokenizer, const ModelConfig& c
 
 CorpusTokens sample_corpus(const CausalLM& model, const SelfCorpusPlan& plan, Communicator& communicator) {
   CorpusTokens corpus;
-  SamplingProgress progress(plan.tokens, rows_of_round(model, plan, corpus, communicator.size()), communicator.size());
+  SamplingProgress progress(plan, rows_of_round(model, plan, corpus, communicator.size()), communicator.size());
   for (Round round; corpus.tokens < plan.tokens; round.first += communicator.size() * round.n_rows) {
     round.n_rows = rows_of_round(model, plan, corpus, communicator.size());
     // Documents behind the last one that is needed are dropped.
@@ -193,8 +198,16 @@ std::string sampled_text_key(const std::string& content_hash, const std::string&
 }
 
 StatisticsText sampled_text(const CausalLM& model, const std::string& content_hash, const SelfCorpusPlan& plan) {
+  const Placement& placement = model.placement();
+  const int64_t rows = sampled_together(
+      first_rows(model.config(), placement.weight_dtype(), plan.tokens, plan.most_tokens), placement.solve_on());
+  SelfCorpusPlan noted = plan;
+  noted.note = kOncePerModel;
   return {sampled_text_key(content_hash, model.freeze_rule().key(model.config()), plan),
-          [&model, plan](Communicator& communicator) { return sample_corpus(model, plan, communicator); }};
+          [&model, noted](Communicator& communicator) { return sample_corpus(model, noted, communicator); },
+          plan.tokens,
+          cat("the model writes ", plan.tokens, " tokens of text, ", counted(static_cast<size_t>(rows), "document"),
+              " at a time, in at least ", (plan.tokens + rows - 1) / rows, " passes")};
 }
 
 }  // namespace lancet

@@ -3,7 +3,9 @@
 #include <torch/types.h>
 
 #include "lancet/core/hash.h"
+#include "lancet/core/reporter.h"
 #include "lancet/core/strings.h"
+#include "lancet/core/words.h"
 #include "lancet/models/tensor_reader.h"
 #include "lancet/runtime/collectives.h"
 #include "matrix_file.h"
@@ -32,7 +34,8 @@ std::string share_key(const std::string& pass, const Communicator& communicator)
 StatisticsText text_of(const CorpusTokens& corpus) {
   ContentHash hash;
   for (const auto& document : corpus.documents) hash.add(std::as_bytes(std::span(document)));
-  return {hash.hex(), [&corpus](Communicator& communicator) { return broadcast_corpus(communicator, corpus); }};
+  return {hash.hex(), [&corpus](Communicator& communicator) { return broadcast_corpus(communicator, corpus); },
+          corpus.tokens};
 }
 
 StatisticsStore::StatisticsStore(const CausalLM& model, const Checkpoint& checkpoint, StatisticsText text,
@@ -65,6 +68,15 @@ std::filesystem::path StatisticsStore::cache_file(int64_t layer) const {
   return cache_ / (content_key(layer) + ".safetensors");
 }
 
+/// Before anything of it is begun.
+void StatisticsStore::tell_work(size_t n_layers) const {
+  const std::string text = text_.tokens > 0 ? cat(text_.tokens, " tokens of text") : "the text";
+  const std::string over =
+      text_.making.empty() ? cat("one pass over ", text) : cat(text_.making, ", and one pass over them");
+  log_line(cat("statistics  not in the cache yet: ", over, " for ", counted(n_layers, "layer"),
+               "; this happens once, later edits find them in ", cache_.string()));
+}
+
 void StatisticsStore::prepare(std::span<const int64_t> layers, Communicator& communicator) {
   std::vector<int64_t> missing;
   std::vector<std::filesystem::path> files, all_files;
@@ -81,6 +93,7 @@ void StatisticsStore::prepare(std::span<const int64_t> layers, Communicator& com
     pass = pass_key(files, chunk_tokens);
     // of a pass over all of these that was killed when some of its results were in the cache: nobody goes on with it
     if (missing.size() < layers.size()) PartialSums::remove_all(cache_, pass_key(all_files, chunk_tokens));
+    if (!missing.empty()) tell_work(missing.size());
   });
   missing = broadcast_numbers(communicator, missing);
   collected_ = {missing.begin(), missing.end()};

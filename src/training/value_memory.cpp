@@ -7,6 +7,7 @@
 #include <numeric>
 #include <vector>
 
+#include "lancet/kernels/linear.h"
 #include "lancet/runtime/devices.h"
 #include "lancet/runtime/memory.h"
 
@@ -47,10 +48,10 @@ int64_t kept_bytes(const ValueWork& work, const Stage& stage, const Rows& rows) 
 }
 
 /// Of one layer, forward or backward, beside what is kept.
-int64_t working_bytes(const ValueWork& work, const Rows& rows) {
+int64_t working_bytes(const ValueWork& work, const Stage& stage, const Rows& rows) {
   const ModelConfig& config = work.config;
-  const int64_t keys = rows.prefix_tokens + rows.suffix_tokens;
-  return layer_pass_bytes(config, {work.dtype, rows.count * rows.suffix_tokens, keys}) +
+  const int64_t keys = rows.prefix_tokens + rows.suffix_tokens, tokens = rows.count * rows.suffix_tokens;
+  return layer_pass_bytes(config, {work.dtype, tokens, keys}) + layer_product_bytes(config, stage, work.dtype, tokens) +
          rows.count * 2 * key_value_bytes(config, work.dtype, keys);
 }
 
@@ -58,13 +59,17 @@ int64_t setup_bytes(const ValueWork& work, const Stage& stage, const Rows& rows)
   const int64_t scores = holds_scores(work.config, stage.device, work.dtype) ? rows.row_tokens : 0;
   const int64_t tokens = rows.count * rows.row_tokens;
   const int64_t hidden = tokens * work.config.d_model * element_bytes(work);
-  return layer_pass_bytes(work.config, {work.dtype, tokens, scores}) + (stage.begin <= work.layer ? hidden : 0);
+  return layer_pass_bytes(work.config, {work.dtype, tokens, scores}) +
+         layer_product_bytes(work.config, stage, work.dtype, tokens) + (stage.begin <= work.layer ? hidden : 0);
 }
 
 /// Log-probabilities, and their gradients when the backward pass begins.
-int64_t loss_bytes(const ValueWork& work, int64_t labels, int64_t drifts) {
+int64_t loss_bytes(const ValueWork& work, const Stage& stage, int64_t labels, int64_t drifts) {
+  const LinearSize head{labels + drifts, work.config.d_model, work.config.vocab_size};
+  const int64_t products = std::max(linear_scratch_bytes(head, work.dtype, stage.device),
+                                    linear_gradient_scratch_bytes(head, work.dtype, stage.device));
   const int64_t precise = precise_bytes(work.dtype), copies = element_bytes(work) < precise ? element_bytes(work) : 0;
-  return work.config.vocab_size * (labels * (3 * precise + copies) + drifts * (6 * precise + copies));
+  return products + work.config.vocab_size * (labels * (3 * precise + copies) + drifts * (6 * precise + copies));
 }
 
 }  // namespace
@@ -127,11 +132,11 @@ ValueBytes value_bytes(const ValueWork& work, const Stage& stage, int64_t reques
   last.prefix_tokens += rows.suffix_tokens - last.suffix_tokens;
   const int64_t whole_layers = above - (has_head && above > 0 ? 1 : 0);
   int64_t kept = whole_layers * kept_bytes(work, stage, rows) + (above - whole_layers) * kept_bytes(work, stage, last);
-  int64_t working = above > 0 ? working_bytes(work, whole_layers > 0 ? rows : last) : 0;
+  int64_t working = above > 0 ? working_bytes(work, stage, whole_layers > 0 ? rows : last) : 0;
   if (stage.begin <= work.layer && work.layer < stage.end)  // the edited layer's output from the lookup tokens on
     kept += (shape.groups + 1) * rows.count * rows.suffix_tokens * work.config.d_model * element_bytes(work);
   if (has_head)
-    working = std::max(working, loss_bytes(work, requests * shape.contexts * shape.target_tokens, requests));
+    working = std::max(working, loss_bytes(work, stage, requests * shape.contexts * shape.target_tokens, requests));
   // Adam's state and the step's copies of it.
   if (stage.begin <= work.layer && work.layer < stage.end)
     kept += 8 * requests * work.config.d_model * precise_bytes(work.dtype);

@@ -78,6 +78,41 @@ def test_costs_beyond_the_models_positions(lancet, command):
     refuses_its_length(lancet, command, {}, {"metrics": ["efficacy"], "costs": {"probes": {"path": str(probes)}}}, "evaluate.costs.probes: fact p: 'word ")
 
 
+@pytest.mark.parametrize("command", [["edit"], ["eval"], ["doctor"]], ids=" ".join)
+@pytest.mark.parametrize(
+    ("meant", "slip", "record"),
+    [
+        ("target_true", "target_tru", {"prompt": "{} is", "subject": "a", "target": "b", "target_true": "c"}),
+        ("locality.nq[0].answers", "answer", {"prompt": "{} is", "subject": "a", "target": "b", "locality": {"nq": [{"prompt": "x", "answers": "y"}]}}),
+        ("neighborhood_prompts", "neighbourhood_prompts",
+         {"requested_rewrite": {"prompt": "{} is", "subject": "a", "target_new": {"str": "b"}}, "neighborhood_prompts": ["c"]}),
+        ("requested_rewrite.target_true", "target_tru",
+         {"requested_rewrite": {"prompt": "{} is", "subject": "a", "target_new": {"str": "b"}, "target_true": {"str": "c"}}}),
+        ("new_answer_alias", "new_answer_aliases",
+         {"requested_rewrite": [{"prompt": "{} is", "subject": "a", "target_new": {"str": "b"}}], "questions": ["c"], "new_answer": "d", "new_answer_alias": []}),
+        ("rephrase", "rephrased", {"src": "Is a?", "subject": "a", "answers": ["b"], "alt": "c", "rephrase": "d"}),
+        ("loc_ans", "loc_answ", {"src": "Is a?", "subject": "a", "ans": "b", "loc": "c", "loc_ans": "d"}),
+        ("equiv_prompt", "equiv_promt", {"prompt": "a is", "subject": "a", "alt": "b", "unrel_prompt": "c", "unrel_ans": "d", "equiv_prompt": "e"}),
+        ("personas", "persona", {"update": "Is a?", "subject": "a", "ans": "b", "personas": "c"}),
+        ("relation_id", "relation_i", {"prompt": "a is", "subject": "a", "attribute": "b", "relation_id": "P1"}),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)  # fmt: skip
+def test_a_slip_in_a_records_key_names_the_one_that_is_meant(lancet, command, meant, slip, record):
+    def renamed(value):
+        if isinstance(value, list):
+            return [renamed(item) for item in value]
+        return {slip if key == name else key: renamed(item) for key, item in value.items()} if isinstance(value, dict) else value
+
+    name = meant.rpartition(".")[2]
+    path = lancet.write([renamed(record)], "facts.json")
+    result = lancet.run(command[0], lancet.write(lancet.job(requests={"path": str(path)})))
+    assert result.returncode == CONFIG, (result.returncode, result.stderr)
+    place = meant[: len(meant) - len(name)] + slip
+    assert f"record 0: {place}: unknown key; did you mean {name}?" in (result.stdout if command == ["doctor"] else result.stderr)
+    assert not lancet.out.exists()
+
+
 def test_unknown_key_names_the_nearest(lancet):
     refuses(lancet, lancet.edit(lancet.job(editor__covariance_wieght=3)), CONFIG, "covariance_wieght", "covariance_weight")
 

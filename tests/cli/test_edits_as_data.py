@@ -212,6 +212,20 @@ def test_downdate_of_a_stream_solves_later_batches_again(lancet, method):
     run_ok(lancet.edit(lancet.job(**rest)))
 
 
+def test_replay_takes_jobs_that_differ_in_their_folders_alone(made, lancet):
+    moved = shutil.copytree(made.folder / "f32-4", lancet.folder / "moved")
+    rest = {**STREAM, "requests__skip": 4, "requests__limit": 2, "continue_from": str(moved), "run__dtype": "f32", "run__timeout_s": 500}
+    run_ok(lancet.edit(lancet.job(**rest, output={"dir": str(lancet.folder / "rest")})))  # with a cache of its own
+    assert sum(entry["kind"] == "setting" for entry in entries(lancet.folder / "rest")) == 2
+    for folder, out in ((made.folder / "f32-6", "one"), (lancet.folder / "rest", "two")):
+        run_ok(lancet.run("undo", folder, "--edits", IDS[0], "--mode", "replay", "--out", lancet.folder / out))
+    assert weights(lancet.folder / "two") == weights(lancet.folder / "one")
+    other = {**rest, "editor__covariance_weight": 30, "output": {"dir": str(lancet.folder / "other")}}
+    run_ok(lancet.edit(lancet.job(**other)))
+    result = lancet.run("undo", lancet.folder / "other", "--edits", IDS[0], "--mode", "replay", "--out", lancet.out)
+    assert result.returncode == 2 and "were edited by different jobs" in result.stderr
+
+
 def test_methods_without_systems_say_replay(made, lancet):
     job = lancet.job(editor={"method": "ft-m", "steps": 4}, statistics=None, requests__limit=2, output={"dir": str(lancet.folder / "tuned")})
     run_ok(lancet.edit(job))

@@ -87,7 +87,7 @@ def test_ask_edit_undo_and_a_restart(start, lancet, settings, tmp_path):
         assert request["metrics"]["efficacy_argmax"] == {"before": 0, "after": 1}
     metrics = {metric["name"]: metric for metric in told["result"]["metrics"]}
     assert metrics["efficacy_argmax"]["after"] == 1 and metrics["efficacy_argmax"]["prompts"] == 3
-    assert [edit["id"] for edit in told["list"]["edits"]] == ["1", "2", "3"] and all(edit["took"] and edit["method"] == "memit" for edit in told["list"]["edits"])
+    assert [edit["id"] for edit in told["list"]["edits"]] == ["0", "1", "2"] and all(edit["took"] and edit["method"] == "memit" for edit in told["list"]["edits"])
 
     # the bytes of the same edits by `lancet edit`, and by `lancet apply` of what was kept
     job = lancet.write({"model": str(DEMO), "requests": FACTS, "output": {"dir": "edited"}})
@@ -100,11 +100,14 @@ def test_ask_edit_undo_and_a_restart(start, lancet, settings, tmp_path):
     assert server.get("/api/report.json")["format"] == "lancet-report-1"
     assert b"3 facts edited" in server.get("/api/report.html")
 
-    assert server.undo("2").startswith("took back 1 fact; what this gives up: ")
-    assert [edit["id"] for edit in server.edits()["list"]["edits"]] == ["1", "3"]
+    assert server.undo("1").startswith("took back 1 fact; what this gives up: ")
+    assert [edit["id"] for edit in server.edits()["list"]["edits"]] == ["0", "2"]
     fewer = digest(server.export("checkpoint", "fewer"))
     assert fewer not in (digest(exported), digest(DEMO))
-    assert server.do("/api/edit", {"facts": MORE[:1]}) and [edit["id"] for edit in server.edits()["list"]["edits"]] == ["4", "1", "3"]
+    assert server.do("/api/edit", {"facts": MORE[:1]}) and [edit["id"] for edit in server.edits()["list"]["edits"]] == ["3", "0", "2"]
+    assert server.do("/api/measure", {}).startswith("3 of 3 earlier edits still hold (the model says the target")
+    measured = {edit["id"]: edit for edit in server.edits()["list"]["edits"]}
+    assert all(edit["took"] and edit["replaced_by"] is None for edit in measured.values()) and measured["0"]["measured"] >= measured["3"]["when"]
     assert server.undo() == "took back 1 fact"
     assert digest(server.export("checkpoint", "again")) == fewer, "the last edit goes to the bit"
     answers, edits = [server.ask(PROMPT), server.ask("Lerin Duarte, the")], server.edits()["list"]
@@ -530,6 +533,89 @@ def test_slow_clients_do_not_hold_others_up(unchanged):
         except OSError:
             pass
         assert time.monotonic() < end
+
+
+def answers_within(server, seconds):
+    """Whether a user gets the page and the edits, however often it has to be asked for."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        try:
+            if server.send("GET", "/")[0] == server.send("GET", "/api/edits")[0] == 200:
+                return True
+        except OSError:
+            pass
+        time.sleep(0.1)
+    return False
+
+
+def test_the_page_answers_beside_many_slow_heads_and_bodies(unchanged):
+    slow = []
+    for text in (b"POST /api/ed", head_of(unchanged, Content_Length=1000) + b'{"fa') * 32:
+        slow.append(socket.create_connection((unchanged.host, unchanged.port), timeout=60))
+        slow[-1].sendall(text)
+    assert answers_within(unchanged, 5)
+    for connection in slow:
+        connection.close()
+
+    ended = threading.Event()
+
+    def drip():  # comes again as soon as it is sent away, and sends a byte now and then
+        while not ended.is_set():
+            try:
+                with socket.create_connection((unchanged.host, unchanged.port), timeout=60) as connection:
+                    connection.sendall(head_of(unchanged, Content_Length=1000))
+                    while not ended.wait(0.1):
+                        connection.sendall(b" ")
+            except OSError:
+                ended.wait(0.1)
+
+    threads = [threading.Thread(target=drip) for _ in range(32)]
+    for thread in threads:
+        thread.start()
+    time.sleep(1)
+    for _ in range(3):
+        assert answers_within(unchanged, 5)
+    ended.set()
+    for thread in threads:
+        thread.join()
+
+
+def large_files():
+    """340,000 facts in each form, all of them smaller than the limit."""
+    prompt, n = "word " * 3 + "word", 340_000
+    record = json.dumps({"prompt": prompt, "target": "c"})
+    files = {"many.jsonl": f"{record}\n" * n, "many.json": "[" + ",".join([record] * n) + "]", "many.csv": "prompt,target\n" + f"{prompt},c\n" * n}
+    assert all(len(text) <= 16 << 20 for text in files.values())
+    return {name: text.encode() for name, text in files.items()}
+
+
+def test_large_files_are_refused_with_words_and_take_no_memory_for_good(start):
+    server, files = start(), large_files()
+    told = {}
+
+    def send(number, name):
+        told[number] = name, send_file(server, name, files[name])
+
+    before = server.peak_bytes()
+    for number, name in enumerate(files):
+        send(number, name)
+    alone = server.peak_bytes()
+    senders = [threading.Thread(target=send, args=(number, name)) for number, name in enumerate(list(files) * 4, len(files))]
+    for sender in senders:
+        sender.start()
+    for sender in senders:
+        sender.join()
+    assert len(told) == 15
+    for name, refused in told.values():
+        assert refused == (400, {"error": f"{name}: expected at most 10000 facts, got more: send a part of them, or edit them by a job, with lancet edit"})
+    print(f"MB: {before / 1e6:.0f} before, {alone / 1e6:.0f} at most with one at a time, {server.peak_bytes() / 1e6:.0f} with twelve, then {server.held_bytes() / 1e6:.0f}")
+    assert alone < before + (300 << 20)
+    assert server.peak_bytes() < alone + 12 * (20 << 20), "each file waits for its turn as the bytes that it is"
+    end = time.monotonic() + 10
+    while server.held_bytes() > before + (32 << 20):  # their threads give it back behind their replies
+        assert time.monotonic() < end, "none of it stays"
+        time.sleep(0.1)
+    assert not [path.name for path in server.dir.iterdir() if path.name.startswith(".sent-")]
 
 
 def test_the_server_ends_at_once_while_it_works_and_pages_listen(start):

@@ -167,7 +167,7 @@ def test_by_the_keyboard_alone(start, browser):
     page.tab_to("edit-go")
     page.press("Enter")
     until_n(page, "#edit-list .stands", 2)
-    page.tab_to("Undo edit 2: Lerin Duarte, the → goaltender")
+    page.tab_to("Undo edit 1: Lerin Duarte, the → goaltender")
     page.press("Enter")
     until_n(page, "#edit-list .stands", 1)
     page.tab_to("undo-last")

@@ -24,6 +24,10 @@ def long_prompt(folder):
     (folder / "requests.json").write_text(json.dumps([{**REQUEST, "prompt": "{} " + "a " * 50 * MEGABYTE}]))
 
 
+def many_keys(folder):
+    (folder / "requests.json").write_text(json.dumps([REQUEST | {f"key {i}": 0 for i in range(MEGABYTE)}]))
+
+
 def packed_line(folder):
     member = gzip.compress(b"a" * 30 * MEGABYTE)
     (folder / "corpus.txt.gz").write_bytes(member * 100)
@@ -59,6 +63,7 @@ def deep_pickle(folder):
 CASES = {
     "a target of 100 MB": (long_target, 2, "requests.json"),
     "a prompt of 100 MB": (long_prompt, 2, "requests.json"),
+    "a record of a million keys": (many_keys, 2, "an object of more than 65536 keys"),
     "3 MB that unpack to a line of 3 GB": (packed_line, 2, "corpus.txt.gz"),
     "a job file of 1 GB": (huge("job.json", 10**9), 2, "job.json"),
     "a request file of 10 GB": (huge("requests.json", 10**10), 2, "requests.json"),
@@ -78,7 +83,25 @@ def peak_of(pid):
         return 0  # it has ended
 
 
-FEW = ["a target of 100 MB", "3 MB that unpack to a line of 3 GB", "a tokenizer.json that is a pipe"]
+def expect_refused(folder, command, what, code, words):
+    """In words, soon, and in little memory."""
+    with open(folder / "said", "w") as said:
+        process = subprocess.Popen([LANCET, *command], cwd=folder, env=ENVIRONMENT, stdout=said, stderr=said)
+    timer = threading.Timer(MOST_SECONDS, process.kill)
+    timer.start()
+    peak_bytes = 0
+    while process.poll() is None:
+        peak_bytes = max(peak_bytes, peak_of(process.pid))
+        time.sleep(0.01)
+    timer.cancel()
+    message = (folder / "said").read_text(errors="replace")
+    note(f"{what}: exit {process.returncode}, {peak_bytes / MEGABYTE:.0f} MB")
+    assert process.returncode == code, message[-600:]
+    assert "error: " in message and all(word in message for word in words) and len(message) < 5000, message[:600]
+    assert 0 < peak_bytes < MOST_MEMORY
+
+
+FEW = ["a target of 100 MB", "a record of a million keys", "3 MB that unpack to a line of 3 GB", "a tokenizer.json that is a pipe"]
 
 
 @pytest.mark.parametrize("what", CASES if FULL else FEW)
@@ -91,17 +114,24 @@ def test_what_is_too_large_is_refused_soon(tmp_path, what):
     (tmp_path / "job.json").write_text(json.dumps(job))
     if changes := make(tmp_path):
         (tmp_path / "job.json").write_text(json.dumps(job | changes))
-    with open(tmp_path / "said", "w") as said:
-        process = subprocess.Popen([LANCET, "edit", "job.json"], cwd=tmp_path, env=ENVIRONMENT, stdout=said, stderr=said)
-    timer = threading.Timer(MOST_SECONDS, process.kill)
-    timer.start()
-    peak_bytes = 0
-    while process.poll() is None:
-        peak_bytes = max(peak_bytes, peak_of(process.pid))
-        time.sleep(0.01)
-    timer.cancel()
-    message = (tmp_path / "said").read_text(errors="replace")
-    note(f"{what}: exit {process.returncode}, {peak_bytes / MEGABYTE:.0f} MB")
-    assert process.returncode == code, message[-600:]
-    assert "error: " in message and file in message and len(message) < 5000, message[:600]
-    assert 0 < peak_bytes < MOST_MEMORY
+    expect_refused(tmp_path, ["edit", "job.json"], what, code, [file])
+
+
+def layers(model, number):
+    config = json.loads((model / "config.json").read_text())
+    (model / "config.json").write_text(json.dumps(config | {"num_hidden_layers": number}))
+
+
+def keys(model, number):
+    labels = {f"LABEL_{i}": i for i in range(number)}
+    config = json.loads((model / "config.json").read_text())
+    (model / "config.json").write_text(json.dumps(config | {"label2id": labels}))
+
+
+@pytest.mark.parametrize("command", [["inspect", "model"], ["generate", "--model", "model", "--prompt", "x"]], ids=["inspect", "generate"])
+@pytest.mark.parametrize("change, number, words", [(layers, 10**9, "num_hidden_layers: expected at most 10000, got 1000000000"),
+                                                   (keys, 10**6, "an object of more than 65536 keys")])  # fmt: skip
+def test_a_config_that_names_too_much_is_refused_soon(tmp_path, command, change, number, words):
+    write_model(tmp_path / "model")
+    change(tmp_path / "model", number)
+    expect_refused(tmp_path, command, f"config.json of {number} {change.__name__}, {command[0]}", 3, ["config.json", words])

@@ -126,6 +126,29 @@ TEST_F(Sessions, OneSessionHasSeveralMethodsOneBehindTheOther) {
   EXPECT_EQ(session.edits(), 2);
 }
 
+TEST_F(Sessions, WhatStandsIsMeasuredAgainWhenAsked) {
+  Session session(completed(kMemit), listener_);
+  EXPECT_TRUE(session.measure().requests.empty());
+  const EditRequest first = some(0, 1)[0];
+  session.edit(std::vector{first});
+  EditRequest other = some(1, 2)[0];
+  other.prompt = first.prompt;
+  other.subject = first.subject;
+  EXPECT_EQ(session.edit(std::vector{other}).at_odds.size(), other.target == first.target ? 0u : 1u);
+  const std::string weights = saved(session);
+  const StandingMeasure measure = session.measure();
+  ASSERT_EQ(measure.requests.size(), 2u);
+  const Evaluation now = session.evaluate(measure.requests);
+  const Journal journal = session.history().journal();
+  for (size_t i = 0; i < 2; ++i)
+    EXPECT_EQ(journal.measured().at(measure.requests[i].id).after, means_of(now.requests[i]));
+  EXPECT_EQ(saved(session), weights) << "measuring changes nothing";
+  session.save_edits(folder_ / "kept");
+  EXPECT_EQ(Journal::read(folder_ / "kept" / "edits").text(), journal.text());
+  EXPECT_TRUE(session.undo());
+  EXPECT_EQ(session.measure().requests.size(), 1u);
+}
+
 TEST_F(Sessions, AnAdapterIsThatOfWhatStands) {
   Session session(completed(kMemit), listener_);
   EXPECT_THROW(session.export_adapter({.edited = {}, .out = folder_ / "adapter"}), ConfigError);

@@ -6,7 +6,6 @@
 #include <cmath>
 
 #include "lancet/eval/causal_trace.h"
-#include "lancet/runtime/host_workers.h"
 #include "support/fake_device.h"
 #include "support/thread_ranks.h"
 #include "support/tiny_model.h"
@@ -63,7 +62,6 @@ TEST(TraceOnFakeDevices, EqualsTheCpus) {
 }
 
 TEST(TraceOnRanks, EqualsOneProcesssBitByBit) {
-  const OneThreadEach one;  // else ranks as threads, unlike processes, change last bits of each other's products
   const TinyModel tiny;
   const std::vector<FactTrace> single = trace(tiny, {Placement::host()}, alone());
   for (const int64_t size : {2, 3, 5}) {

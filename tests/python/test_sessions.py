@@ -33,6 +33,17 @@ def test_edit_generate_undo_save_restore(session, options, tmp_path):
             assert other.edit(FACTS[1:2]).ids == ["1"]  # the next number that none has
 
 
+def test_what_a_later_edit_replaced_is_told_and_measured_again(session):
+    session.edit(FACTS[:1])
+    with pytest.warns(lancet.EditWarning, match="contradiction with 1 edit that stands"):
+        session.edit({**FACTS[0], "target": "Rome"})
+    assert [(edit.target, edit.replaced_by) for edit in session.edits] == [("London", "1"), ("Rome", None)]
+    assert session.edits[0].took is True and "replaced by '1'" in repr(session.edits[0])  # as it was measured then
+    measured = session.measure()
+    assert [(edit.id, edit.took) for edit in measured] == [("0", False), ("1", True)]
+    assert measured[0].after["efficacy_argmax"] == 0.0
+
+
 def test_any_edit_is_taken_back(session):
     first, second = session.edit(FACTS[:2]), session.edit(FACTS[2:])
     assert (first.ids, second.ids) == (["0", "1"], ["2"])

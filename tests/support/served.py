@@ -95,8 +95,14 @@ class Served:
         return "".join(line.get("text", "") for line in told)
 
     def peak_bytes(self):
+        return self.memory("VmHWM")
+
+    def held_bytes(self):
+        return self.memory("VmRSS")
+
+    def memory(self, kind):
         with open(f"/proc/{self.process.pid}/status") as status:
-            return next(int(line.split()[1]) * 1024 for line in status if line.startswith("VmHWM"))
+            return next(int(line.split()[1]) * 1024 for line in status if line.startswith(kind))
 
     def end(self, signal=None):
         """What it said on stderr."""

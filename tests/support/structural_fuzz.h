@@ -31,56 +31,34 @@ struct FuzzedDocument {
   bool is_typed = false;   ///< the value is absent or of another type now; otherwise of another size, or twice there
 };
 
+/// Numbers at the bounds of what readers count, index and size by.
+inline FuzzedJson any_number(std::mt19937_64& random) {
+  static const std::vector<FuzzedJson> kNumbers = {
+      0,   -1,     1'000'000'000,   std::numeric_limits<int64_t>::min(), std::numeric_limits<uint64_t>::max(), 1e300,
+      0.5, 65'537, int64_t{1} << 40};
+  return kNumbers[random() % kNumbers.size()];
+}
+
+inline FuzzedJson any_text(std::mt19937_64& random) {
+  static const std::vector<std::string> kTexts = {
+      "",  std::string(100'000, 'x'), "../../etc/passwd", std::string("a\0b\n\x1b[2J", 8),
+      "1", "\xf0\x9f\x98\x80 {} \""};
+  return kTexts[random() % kTexts.size()];
+}
+
+/// `inner` within 70 or 1,000 lists and objects.
+inline FuzzedJson nested(FuzzedJson inner, std::mt19937_64& random) {
+  for (uint64_t depth = random() % 2 == 0 ? 70 : 1'000; depth > 0; --depth) {
+    FuzzedJson outer = random() % 2 == 0 ? FuzzedJson::array() : FuzzedJson::object();
+    outer.is_array() ? outer.push_back(std::move(inner)) : void(outer["a"] = std::move(inner));
+    inner = std::move(outer);
+  }
+  return inner;
+}
+
 /// Any value there may be in JSON; `old` is what stood there.
 inline FuzzedJson other_value(const FuzzedJson& old, std::mt19937_64& random) {
   using Json = FuzzedJson;
-  const auto number = [&]() -> Json {
-    switch (random() % 9) {
-      case 0:
-        return 0;
-      case 1:
-        return -1;
-      case 2:
-        return 1'000'000'000;
-      case 3:
-        return std::numeric_limits<int64_t>::min();
-      case 4:
-        return std::numeric_limits<uint64_t>::max();
-      case 5:
-        return 1e300;
-      case 6:
-        return 0.5;
-      case 7:
-        return 65'537;
-      default:
-        return int64_t{1} << 40;
-    }
-  };
-  const auto text = [&]() -> Json {
-    switch (random() % 6) {
-      case 0:
-        return "";
-      case 1:
-        return std::string(100'000, 'x');
-      case 2:
-        return "../../etc/passwd";
-      case 3:
-        return std::string("a\0b\n\x1b[2J", 8);
-      case 4:
-        return "1";
-      default:
-        return "\xf0\x9f\x98\x80 {} \"";
-    }
-  };
-  const auto deep = [&] {
-    Json json = old;
-    for (uint64_t i = random() % 2 == 0 ? 70 : 1'000; i > 0; --i) {
-      Json outer = random() % 2 == 0 ? Json::array() : Json::object();
-      outer.is_array() ? outer.push_back(std::move(json)) : void(outer["a"] = std::move(json));
-      json = std::move(outer);
-    }
-    return json;
-  };
   switch (random() % 14) {
     case 0:
       return nullptr;
@@ -89,10 +67,10 @@ inline FuzzedJson other_value(const FuzzedJson& old, std::mt19937_64& random) {
     case 2:
     case 3:
     case 4:
-      return number();
+      return any_number(random);
     case 5:
     case 6:
-      return text();
+      return any_text(random);
     case 7:
       return Json::array();
     case 8:
@@ -102,7 +80,7 @@ inline FuzzedJson other_value(const FuzzedJson& old, std::mt19937_64& random) {
     case 10:
       return Json{{"a", old}};
     case 11:
-      return deep();
+      return nested(old, random);
     case 12:
       return Json(1'000, old);
     default:

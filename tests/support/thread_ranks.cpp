@@ -10,6 +10,7 @@
 
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
+#include "lancet/runtime/host_workers.h"
 
 namespace lancet::testing {
 namespace {
@@ -154,9 +155,11 @@ class ThreadRank final : public Communicator {
 RankErrors try_ranks(int64_t size, const std::function<void(Communicator&)>& work, const Fault& fault) {
   Meeting meeting(size);
   RankErrors errors(static_cast<size_t>(size));
+  const SameThreads same_threads;
   std::vector<std::jthread> threads;
   for (int64_t rank = 0; rank < size; ++rank)
     threads.emplace_back([&, rank] {
+      same_threads.set();
       ThreadRank communicator(meeting, rank, fault);
       try {
         work(communicator);

@@ -18,7 +18,8 @@ namespace lancet {
 class Progress {
  public:
   /// total 0: unknown.
-  Progress(std::string stage, int64_t total, std::string unit);
+  /// `note`: as note(), from the beginning on.
+  Progress(std::string stage, int64_t total, std::string unit, std::string note = {});
   ~Progress();  ///< finishes
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;

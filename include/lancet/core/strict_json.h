@@ -22,7 +22,7 @@ inline constexpr int kUsualJsonDepth = 64;
 /// Throws: JsonProblem "not valid JSON: ..." for text that is not JSON; for a key that stands twice in an object; for
 /// nesting deeper than `max_depth`.
 nlohmann::json parse_strict_json(std::string_view text, int max_depth = kUsualJsonDepth);
-/// The same with keys in the order of the text. Takes time by the square of an object's keys: not for large ones.
+/// The same with keys in the order of the text; also for an object of more than 65,536 keys.
 nlohmann::ordered_json parse_ordered_json(std::string_view text, int max_depth = kUsualJsonDepth);
 
 /// A key, and the number of the outermost list's element that it lies in.

@@ -56,6 +56,9 @@ using Tallies = std::map<std::string, Tally, std::less<>>;
 /// gives one outcome for each request.
 Tallies pooled(std::span<const Tallies> requests);
 
+/// Of each metric that has outcomes.
+std::map<std::string, double> means_of(const Tallies& tallies);
+
 struct Interval {
   double low = 0;
   double high = 0;

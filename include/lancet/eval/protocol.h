@@ -65,6 +65,7 @@ struct EvaluationOptions {
   int64_t generated_tokens = *EvaluateSpec::kTokens.fallback;                 ///< of greedy continuations
   std::string distractor = std::string(*EvaluateSpec::kDistractor.fallback);  ///< before the prompts of `distracted`
   ChatSource chat_template = {};
+  bool standing = EvaluateSpec::kStanding.fallback;  ///< earlier edits are measured too
   CostOptions costs = {};
   CounterFactFiles counterfact = {};
   std::filesystem::path multihop_examples = {};  ///< text put before the questions of `mquake`; empty: none

@@ -21,8 +21,8 @@ struct HttpRoute {
 };
 
 struct HttpLimits {
-  /// At a time, and of one peer's address; more get 503. Where there is no room, the connection that has been longest
-  /// at its head, and for half a second, goes for a new one.
+  /// At a time, and of one peer's address; more get 503. Where there is no room, a connection that has not sent a whole
+  /// request goes for a new one: the one longest at its head, and for half a second, else at its body, and for two.
   int64_t connections = 32;
   int64_t peer_connections = 24;
   int64_t head_bytes = 32768;                  ///< of request line and headers; more get 431

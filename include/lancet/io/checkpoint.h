@@ -25,8 +25,10 @@ class Checkpoint {
 
   /// The folder that holds config.json (the resolved snapshot for cache folders).
   const std::filesystem::path& folder() const { return folder_; }
-  /// Text of config.json.
+  /// Text of config.json, with the settings of a quantize_config.json where it has none (quantize_config.h).
   const std::string& config_text() const { return config_text_; }
+  /// Whether that is the file's text.
+  bool has_own_config() const { return has_own_config_; }
   const std::vector<SafetensorsReader>& shards() const { return shards_; }
   /// config.json, the tokenizer's files and what else goes with the weights, and their index where they have one.
   const std::vector<std::shared_ptr<const MappedFile>>& side_files() const { return side_files_; }
@@ -52,6 +54,7 @@ class Checkpoint {
 
   std::filesystem::path folder_;
   std::string config_text_;
+  bool has_own_config_ = true;
   std::vector<SafetensorsReader> shards_;
   std::map<std::string, size_t, std::less<>> shard_of_;
   std::vector<std::shared_ptr<const MappedFile>> side_files_;

@@ -9,6 +9,7 @@
 
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -164,8 +165,17 @@ class Journal {
   std::vector<WeightHash> measured_weights_;
 };
 
+/// Ids for edits that come without one: whole numbers from 0 on, beyond all that edits of the journal have or had
+/// before they were taken back, and beyond those in `taken`.
+std::vector<std::string> new_ids(const Journal& journal, std::span<const std::string> taken, size_t count);
+
+/// By id, of edits that stand: the id of the latest edit of the same fact (requests/same_fact.h), where that has
+/// another target.
+using ReplacedEdits = std::map<std::string, std::string>;
+ReplacedEdits replaced_edits(const Journal& journal);
+
 /// What `lancet log --json` shows of an edit that stands, and of one that was taken back: docs/edits.md.
-nlohmann::ordered_json describe_edit(const Journal& journal, const EditRecord& edit);
+nlohmann::ordered_json describe_edit(const Journal& journal, const EditRecord& edit, const ReplacedEdits& replaced);
 nlohmann::ordered_json describe_undo(const UndoEntry& undo);
 
 /// Now, "2026-11-23T08:00:00Z".

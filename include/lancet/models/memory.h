@@ -38,6 +38,13 @@ int64_t layer_pass_bytes(const ModelConfig& config, const PassShape& pass);
 /// What logits of `rows` positions and their softmax hold at their fullest.
 int64_t head_bytes(const ModelConfig& config, at::ScalarType dtype, int64_t rows);
 
+/// What products with the layers' matrices, of `tokens` rows forward or backward, take at their fullest beside a pass:
+/// more than nothing on a host that widens numbers for them (kernels/linear.h).
+int64_t layer_product_bytes(const ModelConfig& config, const Stage& stage, at::ScalarType dtype, int64_t tokens);
+
+/// The same of the head, forward.
+int64_t head_product_bytes(const ModelConfig& config, const Stage& stage, at::ScalarType dtype, int64_t rows);
+
 /// Positions whose logits and softmax are held together where any number would do: as many as take 256 MiB, of 1 to
 /// 1024.
 int64_t rows_per_head_call(const ModelConfig& config, at::ScalarType dtype);

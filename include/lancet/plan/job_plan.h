@@ -48,9 +48,11 @@ struct WorkTexts {
   std::optional<int64_t> n_requests = {};  ///< where the requests themselves are not known yet
 };
 
-/// `config` with the job's run.dtype. Statistics in the cache are not known yet: the pass is counted.
+/// `config` with the job's run.dtype. Whether statistics are in the cache is not known yet: the pass is counted.
 JobWork edit_work(const JobConfig& job, const ModelConfig& config, const WorkTexts& texts,
                   std::vector<std::string>& assumptions);
+/// The same with statistics from the cache: no text is written or read for them.
+JobWork without_text(JobWork work);
 /// Which weights the job's model keeps quantised.
 FreezeRule freeze_rule(const JobConfig& job, const ModelConfig& config);
 /// Keys of earlier batches that the job's last solve sees.

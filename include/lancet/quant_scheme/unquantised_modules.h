@@ -24,8 +24,8 @@ namespace lancet {
 /// name that would take one of these with it is written as an expression that matches nothing else, which transformers
 /// understands and vLLM does not.
 ///
-/// A repository's quantize_config.json, of AutoGPTQ's time, is not looked at: programs read it only where config.json
-/// has no settings or beside it in the same folder, and an export does not copy it.
+/// A repository's quantize_config.json, of AutoGPTQ's time, is in the text where config.json had no settings
+/// (io/quantize_config.h); an export does not copy it.
 ///
 /// Throws: CheckpointError when the text is damaged, says nothing of quantisation or what is not understood, and where
 /// the list cannot name a module without one of the others.

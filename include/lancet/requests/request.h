@@ -69,8 +69,9 @@ struct SkippedRecords {
 
 struct RequestFile {
   std::vector<EditRequest> requests;
-  std::string format;      ///< the one found or given
-  SkippedRecords skipped;  ///< none with OnBadRecord::kError
+  std::string format;                    ///< the one found or given
+  SkippedRecords skipped;                ///< none with OnBadRecord::kError
+  std::vector<std::string> joined = {};  ///< by each_fact_once(), those that are gone: "4 (as 1)"
 };
 
 /// Names of all formats, in the order of docs/job-file.md, which describes them.

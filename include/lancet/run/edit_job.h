@@ -13,6 +13,7 @@
 #include "lancet/run/batch_report.h"
 #include "lancet/run/edit_verdicts.h"
 #include "lancet/run/stage_cost.h"
+#include "lancet/run/standing_measure.h"
 #include "lancet/run/statistics_report.h"
 #include "lancet/runtime/communicator.h"
 
@@ -38,6 +39,7 @@ struct EditReport {
   std::vector<EditRequest> requests;
   std::string request_format;  ///< of their file; empty: they stand in the job
   SkippedRecords skipped;
+  std::vector<std::string> at_odds;  ///< facts that are there twice, or contradict each other or those that stand
   std::vector<std::string> contexts;
   EditOutcome outcome;
   std::vector<ChosenOption> chosen;  ///< by statistics, then the outcome's
@@ -46,6 +48,7 @@ struct EditReport {
   int64_t earlier_edits = 0;         ///< by the jobs that continue_from goes on from
   Evaluation before;
   Evaluation after;
+  StandingMeasure standing;                                    ///< of `evaluate.standing`
   std::vector<std::pair<std::string, RoundingLoss>> rounding;  ///< per edited weight, by name
   std::vector<RequantisedWeight> requantised;                  ///< of `output.format: quantised`
   std::string output_format;                                   ///< "checkpoint"

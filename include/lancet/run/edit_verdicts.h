@@ -3,12 +3,14 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "lancet/core/config_tree.h"
+#include "lancet/eval/evaluate.h"
 
 namespace lancet {
 
@@ -33,6 +35,9 @@ struct Verdict {
   EditFate fate = EditFate::kNotMeasured;
   std::string why = {};  ///< of an edit that did not take, in a sentence
 };
+
+/// Whether the model says the request's target, by kTookMetric; nullopt: not measured.
+std::optional<bool> says_target(const Evaluation& after, size_t request);
 
 /// By request. `editor`: the resolved section of the job.
 std::vector<Verdict> judge_edits(const EditReport& report, const ConfigTree& editor);

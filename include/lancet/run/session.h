@@ -69,11 +69,18 @@ class Session {
   /// Whether each edit took is measured, and stands in the report. Throws: ConfigError, CheckpointError,
   /// PlacementError, NumericError, Cancelled.
   EditReport edit(std::vector<EditRequest> requests);
-  /// The same; ids are numbers. Throws: ConfigError for a fact that is no request.
+  /// The same; ids are new_ids(). Throws: ConfigError for a fact that is no request.
   EditReport edit(std::span<const Fact> facts);
+
+  /// For edits without an id: numbers that none has or had (journal/journal.h), nor those in `taken`.
+  std::vector<std::string> new_ids(std::span<const std::string> taken, size_t count) const;
 
   /// How well requests hold on the weights as they are, by the job's `evaluate`.
   Evaluation evaluate(std::span<const EditRequest> requests);
+
+  /// How the edits that stand hold now; their journal has it from here on. By the job's `evaluate`, as
+  /// measure_standing().
+  StandingMeasure measure();
 
   /// The model as token ids are asked of it, as one call; `use` calls nothing of the session.
   void ask(const std::function<void(const AskableModel& model)>& use);

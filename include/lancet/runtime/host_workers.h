@@ -10,8 +10,7 @@
 
 namespace lancet {
 
-/// Torch and the matrix library on one thread each, until the end of the scope. The matrix library's number is the
-/// process's: threads that hold one of these beside each other change it under each other's products.
+/// Torch and the matrix library on one thread each, for this thread until the end of the scope.
 class OneThreadEach {
  public:
   OneThreadEach();
@@ -21,6 +20,19 @@ class OneThreadEach {
 
  private:
   int before_;
+};
+
+/// Torch's number of threads where this is made, for threads that are started there. Each sets it before its first
+/// product: one that does not takes the number that any thread set last, which is 1 while another one is within
+/// run_independent(), and leaves the choice to the matrix library until anybody sets one. Either changes last bits.
+class SameThreads {
+ public:
+  SameThreads();
+  /// For the thread that calls it.
+  void set() const;
+
+ private:
+  int threads_;
 };
 
 /// Calls work(0) ... work(n - 1), each once, in ascending order of beginning. Where the whole model lies on the host,

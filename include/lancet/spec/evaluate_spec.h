@@ -65,6 +65,11 @@ struct EvaluateSpec {
   static constexpr TextOption kChatTemplate{
       {.key = "chat_template", .meaning = "how `chat` puts a prompt: `model` (its own), or text with one `{}`"},
       "model"};
+  static constexpr FlagOption kStanding{
+      {.key = "standing",
+       .meaning = "edits that stood before (`continue_from`, a session's) are measured again too, behind the new ones; "
+                  "not by `easyedit`, which compares with the unedited model"},
+      false};
   static constexpr SectionOption kCosts{
       {.key = "costs", .meaning = "what the edit cost elsewhere", .absent = "not measured"}, CostsSpec::kAll};
   static constexpr SectionOption kLmEval{
@@ -79,7 +84,7 @@ struct EvaluateSpec {
       CounterFactSpec::kAll};
   static constexpr SectionOption kMquake{
       {.key = "mquake", .meaning = "files of the protocol `mquake`", .absent = "none"}, MquakeSpec::kAll};
-  static constexpr AnyOption kAll[] = {&kMetrics, &kTokens, &kDistractor,  &kChatTemplate,
+  static constexpr AnyOption kAll[] = {&kMetrics, &kTokens, &kDistractor,  &kChatTemplate, &kStanding,
                                        &kCosts,   &kLmEval, &kCounterFact, &kMquake};
 };
 

@@ -15,6 +15,9 @@
 
 namespace lancet {
 
+/// Beside the progress of work whose results go to the cache.
+inline constexpr const char* kOncePerModel = "once, then cached";
+
 /// A pass after its first `chunks` chunks.
 struct SavedPass {
   int64_t chunks = 0;

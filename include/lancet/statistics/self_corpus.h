@@ -13,6 +13,7 @@ struct SelfCorpusPlan {
   int64_t tokens = 0;       ///< of all documents, `begin` included
   int64_t most_tokens = 0;  ///< of a document, `begin` included
   uint64_t seed = 0;
+  std::string note = {};  ///< beside the progress of writing it
 };
 
 /// Throws: ConfigError when the tokens are fewer than a key of the model has dimensions, or no token begins a document

@@ -18,6 +18,8 @@ namespace lancet {
 struct StatisticsText {
   std::string content_key;                          ///< root's
   std::function<CorpusTokens(Communicator&)> read;  ///< collective; the same on every rank
+  int64_t tokens = 0;                               ///< root's; of text that ends early fewer; 0: not known
+  std::string making = {};  ///< for people, what comes before the pass over it: "the model writes ..."; empty: nothing
 };
 
 /// A corpus that root has read; borrowed.
@@ -71,6 +73,8 @@ class StatisticsStore final : public MomentSource {
   std::filesystem::path cache_file(int64_t layer) const;
 
  private:
+  void tell_work(size_t n_layers) const;
+
   const CausalLM& model_;
   StatisticsText text_;
   CovarianceKeys keys_;

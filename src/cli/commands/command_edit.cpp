@@ -87,7 +87,10 @@ void print_summary(const EditReport& report, const JobConfig& job) {
             << "\n  peak memory: " << peaks_text(overall_peaks(report.stages)) << "\n";
   std::cout << "  " << (report.unmet.empty() ? "written: " : "rejected: ") << job.output->dir.string()
             << (report.unmet.empty() ? "" : ".rejected/report.json") << "\n"
-            << moved_weights_text(report) << verdicts_text(report) << std::flush;
+            << moved_weights_text(report) << verdicts_text(report);
+  if (const std::string standing = standing_text(report.standing); !standing.empty())
+    std::cout << "  " << standing << "\n";
+  std::cout << std::flush;
 }
 
 ExitCode run_rehearsal(const JobArguments& arguments, const Output& output, RankSession& session) {

@@ -9,6 +9,7 @@
 #include "lancet/core/words.h"
 #include "lancet/plan/job_plan.h"
 #include "lancet/plan/model_session.h"
+#include "lancet/run/cached_statistics.h"
 #include "table.h"
 
 namespace lancet::cli {
@@ -40,6 +41,23 @@ struct Task {
   std::vector<std::string> notes;
 };
 
+/// What is in the cache is neither written nor read again; weights are read to see it where that takes a few seconds.
+void count_statistics(const JobConfig& job, Task& task) {
+  constexpr uint64_t kMostBytes = uint64_t{4} << 30;
+  const bool packs_by_moments = task.work.packing == Packing::kByMoments;  // which are kept apart
+  const CachedStatistics found =
+      packs_by_moments ? CachedStatistics::kMissing : find_cached_statistics(job, kMostBytes);
+  if (found == CachedStatistics::kThere) {
+    task.work = without_text(std::move(task.work));
+    task.notes.emplace_back("statistics are in the cache: no text is written or read for them");
+    return;
+  }
+  task.notes.push_back(cat("statistics are counted as if none were in the cache",
+                           found == CachedStatistics::kMissing ? ""
+                                                               : ": of a model of more than 4 GiB that is not looked "
+                                                                 "for, since its weights would be read"));
+}
+
 Task task_of_job(const JobArguments& arguments) {
   const JobConfig job = read_job(arguments, JobPurpose::kEdit);
   DescribedModel model = describe_model(job.model, job.ignore_config_keys);
@@ -52,7 +70,7 @@ Task task_of_job(const JobArguments& arguments) {
   if (tokenizer)
     texts.evaluation = EvaluationPlan(*tokenizer, requests, job.evaluation, task.config.max_positions).size();
   task.work = edit_work(job, task.config, texts, task.notes);
-  if (task.work.statistics_tokens > 0) task.notes.emplace_back("statistics are counted as if none were in the cache");
+  if (task.work.statistics_tokens > 0) count_statistics(job, task);
   return task;
 }
 

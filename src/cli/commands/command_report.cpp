@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "commands.h"
+#include "lancet/core/strict_json.h"
 #include "lancet/core/strings.h"
 #include "lancet/io/files.h"
 #include "lancet/io/output_folder.h"
@@ -37,7 +38,7 @@ std::vector<RunDocument> read_comparison(const fs::path& folder) {
   const fs::path path = folder / kCompare;
   std::vector<RunDocument> runs;
   try {
-    const Json comparison = Json::parse(read_text_file(path, "comparison"));
+    const Json comparison = parse_ordered_json(read_text_file(path, "comparison"));
     for (const Json& method : comparison.at("methods")) {
       const std::string label = method.at("label");
       if (method.at("status") == "done")
@@ -45,6 +46,8 @@ std::vector<RunDocument> read_comparison(const fs::path& folder) {
       else
         runs.push_back({.label = label, .json = {}, .job_yaml = {}, .failure = method.at("error")});
     }
+  } catch (const JsonProblem& problem) {
+    throw ConfigError(cat("comparison: ", path.string(), ": ", problem.what()));
   } catch (const Json::exception& error) {
     throw ConfigError(cat("comparison: ", path.string(), ": ", error.what()));
   }

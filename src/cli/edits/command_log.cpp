@@ -40,15 +40,21 @@ std::string share_cell(const std::map<std::string, double>& shares, const std::s
   return text;
 }
 
+std::string took_cell(const MeasuredEdit& held, const std::string* replaced_by) {
+  if (replaced_by != nullptr) return cat("replaced by ", *replaced_by);
+  return !held.took ? "" : *held.took ? "yes" : "no";
+}
+
 /// Schema: docs/edits.md.
 std::string log_json(const Journal& journal, const std::set<std::string>& shown) {
   const JournalBase& base = journal.base();
+  const ReplacedEdits replaced = replaced_edits(journal);
   Json batches = Json::array(), undone = Json::array();
   for (const BatchEntry& batch : journal.batches()) {
     const EditSetting& setting = journal.settings()[batch.setting];
     Json edits = Json::array();
     for (const EditRecord& edit : batch.edits)
-      if (shown.contains(edit.request.id)) edits.push_back(describe_edit(journal, edit));
+      if (shown.contains(edit.request.id)) edits.push_back(describe_edit(journal, edit, replaced));
     batches.push_back({{"when", batch.when},
                        {"method", setting.method},
                        {"dtype", setting.dtype},
@@ -69,6 +75,7 @@ std::string log_json(const Journal& journal, const std::set<std::string>& shown)
 }
 
 std::string log_text(const Journal& journal, const std::set<std::string>& shown) {
+  const ReplacedEdits replaced = replaced_edits(journal);
   std::vector<std::vector<std::string>> rows{{"batch", "id", "fact", "took"}};
   rows.front().insert(rows.front().end(), kShownMetrics.begin(), kShownMetrics.end());
   std::string out = cat("base   ", journal.base().folder, " (", journal.base().weights, ")\n");
@@ -82,7 +89,8 @@ std::string log_text(const Journal& journal, const std::set<std::string>& shown)
                       cat(one_line(edit.request.prompt.text, 44), " → ", one_line(edit.request.target, 20))});
       const auto measured = journal.measured().find(edit.request.id);
       const MeasuredEdit none, &held = measured == journal.measured().end() ? none : measured->second;
-      rows.back().push_back(!held.took ? "" : *held.took ? "yes" : "no");
+      const auto later = replaced.find(edit.request.id);
+      rows.back().push_back(took_cell(held, later == replaced.end() ? nullptr : &later->second));
       for (const char* metric : kShownMetrics) rows.back().push_back(share_cell(held.after, metric));
     }
   }

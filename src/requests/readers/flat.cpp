@@ -1,10 +1,8 @@
 // {prompt, subject, target, ...}: one's own records, the request dictionaries of memit and EasyEdit, and KnowEdit's
 // ZsRE, wiki_recent and wiki_counterfact, which are EasyEdit's with sections.
 #include <algorithm>
-#include <cctype>
 
 #include "formats.h"
-#include "lancet/core/edit_distance.h"
 #include "lancet/core/strings.h"
 #include "lancet/spec/requests_spec.h"
 #include "probes.h"
@@ -21,24 +19,6 @@ const std::vector<std::string>& flat_keys() {
     return keys;
   }();
   return kKeys;
-}
-
-/// Short keys of data sets ("pid") are near to others by chance.
-constexpr size_t kShortestMisspelt = 5;
-
-std::string plain_key(std::string key) {
-  for (char& c : key) c = c == '-' || c == ' ' ? '_' : static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return key;
-}
-
-/// The known key that a slip made `key` of; empty where it is another word.
-std::string meant_key(const std::string& key) {
-  if (key.size() < kShortestMisspelt) return {};
-  const std::string plain = plain_key(key);
-  const size_t slips = key.size() < 12 ? 1 : 2;
-  for (const std::string& known : flat_keys())
-    if (known.size() >= kShortestMisspelt && edit_distance(plain, known) <= slips) return known;
-  return {};
 }
 
 void read_target(RecordReader& reader, EditRequest& request) {
@@ -119,15 +99,6 @@ void refuse_unknown_keys(RecordReader& reader) {
     const std::string near = nearest(key, known);
     reader.problem(
         key, cat("unknown key", near.empty() ? ". Known here: " + join(known) : cat("; did you mean ", near, "?")));
-  }
-}
-
-void refuse_misspelt_keys(RecordReader& reader) {
-  const std::vector<std::string>& known = flat_keys();
-  for (const auto& [key, value] : reader.record().items()) {
-    if (std::find(known.begin(), known.end(), key) != known.end()) continue;
-    if (const std::string meant = meant_key(key); !meant.empty())
-      reader.problem(key, cat("unknown key; did you mean ", meant, "?"));
   }
 }
 

@@ -50,9 +50,6 @@ inline constexpr FormatRow kListsFormat{"easyedit-lists", "an object of lists: p
 
 /// For one's own records: a problem for every key that the flat format does not know.
 void refuse_unknown_keys(RecordReader& reader);
-/// For records of files, whose other keys mean nothing here: a problem for a key that is one of the flat format but for
-/// a slip.
-void refuse_misspelt_keys(RecordReader& reader);
 
 std::span<const FormatRow> format_table();
 /// Null when there is none of the name.

@@ -48,13 +48,13 @@ std::vector<Probe> read_probes(RecordReader& reader, const Field& list) {
   for (size_t i = 0; i < list.value->size(); ++i) {
     const Field item = list.at(i);
     if (!item) continue;
+    const Field prompt = item.at("prompt");
     if (!item.value->is_object())
       reader.problem(item.path, cat("expected {prompt, answers}, got ", shown(*item.value)));
     else if (!item.value->contains("prompt"))
       reader.problem(item.path, "prompt is missing: expected {prompt, answers}");
     else
-      for (Probe& probe : read_probe(reader, item.at("prompt"), answers_of(reader, item)))
-        probes.push_back(std::move(probe));
+      for (Probe& probe : read_probe(reader, prompt, answers_of(reader, item))) probes.push_back(std::move(probe));
   }
   return probes;
 }

@@ -1,7 +1,9 @@
 #include "record_reader.h"
 
+#include <algorithm>
 #include <array>
 
+#include "key_slips.h"
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
 
@@ -18,13 +20,38 @@ bool has_place(std::string_view text) { return text.find("{}") != std::string_vi
 /// which take a hundred times its memory.
 constexpr size_t kLongestText = 1'000'000;
 
+std::string path_of(const std::string& object, const std::string& key) {
+  return object.empty() ? key : cat(object, ".", key);
+}
+
 std::string id_text(const RecordJson& id) { return id.is_string() ? id.get<std::string>() : id.dump(); }
 
 }  // namespace
 
+void AskedKeys::note(const RecordJson& object, const std::string& path, const char* key) {
+  const auto [place, is_new] = place_of_.try_emplace(&object, objects_.size());
+  if (is_new) objects_.push_back({&object, path, {}});
+  objects_[place->second].keys.emplace(key);
+}
+
+std::vector<AskedKeys::Slip> AskedKeys::slips(SlipsIn where) const {
+  std::vector<Slip> found;
+  for (const Object& object : objects_) {
+    if (object.path.empty() && where == SlipsIn::kInnerObjects) continue;
+    std::vector<std::string> absent;
+    for (const std::string& key : object.keys)
+      if (!object.json->contains(key)) absent.push_back(key);
+    for (const auto& [key, value] : object.json->items())
+      if (const std::string meant = object.keys.contains(key) ? "" : meant_key(key, absent); !meant.empty())
+        found.push_back({path_of(object.path, key), cat("unknown key; did you mean ", meant, "?")});
+  }
+  return found;
+}
+
 Field Field::at(const char* key) const {
-  Field inner{path.empty() ? std::string(key) : cat(path, ".", key)};
+  Field inner{.path = path_of(path, key), .asked = asked};
   if (value == nullptr || !value->is_object()) return inner;
+  if (asked != nullptr) asked->note(*value, path, key);
   const auto found = value->find(key);
   if (found != value->end() && !found->is_null()) inner.value = &*found;
   return inner;
@@ -32,7 +59,7 @@ Field Field::at(const char* key) const {
 
 Field Field::at(size_t index) const {
   const RecordJson& item = (*value)[index];
-  return {cat(path, "[", index, "]"), item.is_null() ? nullptr : &item};
+  return {cat(path, "[", index, "]"), item.is_null() ? nullptr : &item, asked};
 }
 
 std::string shown(const RecordJson& value) {
@@ -82,10 +109,14 @@ void RecordReader::missing(std::string_view field, std::string_view expected) {
                      keys.empty() ? "nothing" : excerpt(join(keys), 200)));
 }
 
-Field RecordReader::field(const char* key) const { return Field{"", &record_}.at(key); }
+Field RecordReader::field(const char* key) const { return Field{"", &record_, &asked_}.at(key); }
+
+void RecordReader::refuse_slips(SlipsIn where) {
+  for (const AskedKeys::Slip& slip : asked_.slips(where)) problem(slip.path, slip.what);
+}
 
 Field RecordReader::one_of(std::initializer_list<const char*> keys) {
-  Field found{*keys.begin()};
+  Field found{.path = *keys.begin()};
   for (const char* key : keys) {
     Field other = field(key);
     if (!other) continue;

@@ -3,9 +3,12 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <initializer_list>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -26,10 +29,36 @@ struct RecordPlace {
   std::string text() const;
 };
 
+enum class SlipsIn { kAllObjects, kInnerObjects };
+
+/// Which keys of which objects a format's parser has looked for.
+class AskedKeys {
+ public:
+  void note(const RecordJson& object, const std::string& path, const char* key);
+
+  struct Slip {
+    std::string path;
+    std::string what;  ///< "unknown key; did you mean target_true?"
+  };
+  /// Keys that nothing has looked for and that are, but for a slip, one that was looked for and is not there. Other
+  /// keys mean nothing here: public files have many.
+  std::vector<Slip> slips(SlipsIn where = SlipsIn::kAllObjects) const;
+
+ private:
+  struct Object {
+    const RecordJson* json = nullptr;
+    std::string path;  ///< "requested_rewrite"; empty: the record itself
+    std::set<std::string, std::less<>> keys;
+  };
+  std::vector<Object> objects_;
+  std::map<const RecordJson*, size_t> place_of_;
+};
+
 /// A value of a record and its name in messages: "requested_rewrite.target_new".
 struct Field {
   std::string path;
   const RecordJson* value = nullptr;  ///< null: absent; an explicit null is absent too
+  AskedKeys* asked = nullptr;         ///< told of each key; null: nobody asks
 
   explicit operator bool() const { return value != nullptr; }
   Field at(const char* key) const;  ///< absent when this is no object
@@ -49,6 +78,8 @@ class RecordReader {
 
   /// "requests.json: record 3 (case_id 17)".
   std::string where() const;
+  /// Once the record is read: a problem for each slip in a key.
+  void refuse_slips(SlipsIn where);
   /// The record's own id, else its index: the same file gives the same ids whatever part of it is taken.
   std::string id();
 
@@ -83,6 +114,7 @@ class RecordReader {
   const RecordPlace& place_;
   std::vector<std::string>& problems_;
   size_t problems_before_;
+  mutable AskedKeys asked_;
 };
 
 }  // namespace lancet

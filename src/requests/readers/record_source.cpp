@@ -1,6 +1,7 @@
 #include "record_source.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "csv.h"
@@ -59,6 +60,32 @@ SourceRecords read_json(const std::string& text, const std::string& source, Requ
   return out;
 }
 
+/// Of the first byte that is no UTF-8.
+struct BadByte {
+  int64_t line = 1;
+  unsigned value = 0;
+
+  std::string text() const { return cat("the byte ", value, " is no UTF-8: save the file as UTF-8"); }
+};
+
+std::optional<BadByte> find_bad_byte(std::string_view text) {
+  BadByte found;
+  for (size_t at = 0; at < text.size();) {
+    found.value = static_cast<unsigned char>(text[at]);
+    const size_t bytes = decode_utf8_at(text, at).bytes;
+    if (bytes == 0) return found;
+    found.line += text[at] == '\n' ? 1 : 0;
+    at += bytes;
+  }
+  return std::nullopt;
+}
+
+/// Invalid UTF-8 must not come in: JSON's reader refuses it, and so does its writer. Throws: ConfigError with the line.
+void check_utf8(std::string_view text, const std::string& source) {
+  if (const std::optional<BadByte> bad = find_bad_byte(text))
+    throw ConfigError(cat(source, ": line ", bad->line, ": ", bad->text()));
+}
+
 SourceRecords read_json_lines(const std::string& text, const std::string& source, RequestRange range) {
   struct Line {
     std::string_view text;
@@ -82,25 +109,12 @@ SourceRecords read_json_lines(const std::string& text, const std::string& source
       record.json = std::move(line.value);
       if (!line.repeated.empty()) record.problem = repeated_key_text(line.repeated.front().key);
     } catch (const ConfigError& error) {
-      record.problem = error.what();
+      const std::optional<BadByte> bad = find_bad_byte(lines[i].text);
+      record.problem = bad ? bad->text() : error.what();
     }
     out.records.push_back(std::move(record));
   }
   return out;
-}
-
-/// Invalid UTF-8 must not come in: JSON's reader refuses it, and so does its writer. Throws: ConfigError with the line.
-void check_utf8(std::string_view text, const std::string& source) {
-  int64_t line = 1;
-  for (size_t at = 0; at < text.size();) {
-    const size_t bytes = decode_utf8_at(text, at).bytes;
-    if (bytes == 0)
-      throw ConfigError(cat(source, ": line ", line, ": the byte ",
-                            static_cast<int>(static_cast<unsigned char>(text[at])),
-                            " is no UTF-8: save the file as UTF-8"));
-    line += text[at] == '\n' ? 1 : 0;
-    at += bytes;
-  }
 }
 
 /// A table whose columns something else than a comma divides has one.

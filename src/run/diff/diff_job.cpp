@@ -10,6 +10,7 @@
 #include "edit/edit_checks.h"
 #include "lancet/core/error.h"
 #include "lancet/core/progress.h"
+#include "lancet/core/strict_json.h"
 #include "lancet/core/strings.h"
 #include "lancet/deltas/adapter.h"
 #include "lancet/io/files.h"
@@ -28,8 +29,13 @@ constexpr OutputKind kDiffOutput{"diff", kDiffRecord, "lancet-diff-"};
 /// By name, of config.json's first level.
 std::map<std::string, std::string> keys_of(const Checkpoint& checkpoint) {
   std::map<std::string, std::string> keys;
-  const nlohmann::json config = nlohmann::json::parse(checkpoint.config_text());
-  for (const auto& [key, value] : config.items()) keys[key] = value.dump();
+  try {
+    const nlohmann::json config = parse_strict_json(checkpoint.config_text());
+    for (const auto& [key, value] : config.items()) keys[key] = value.dump();
+  } catch (const JsonProblem& problem) {
+    throw CheckpointError(cat((checkpoint.folder() / "config.json").string(), ": ", problem.what(),
+                              ": the file is damaged, download it again"));
+  }
   return keys;
 }
 

@@ -6,26 +6,12 @@
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
 #include "lancet/edits/edit_history.h"
+#include "lancet/requests/same_fact.h"
 
 namespace lancet {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::string trimmed(std::string_view text) {
-  constexpr std::string_view kSpaces = " \t\n\r";
-  const size_t begin = text.find_first_not_of(kSpaces);
-  if (begin == std::string_view::npos) return "";
-  return std::string(text.substr(begin, text.find_last_not_of(kSpaces) - begin + 1));
-}
-
-/// What an edit is found by: its prompt, and subject with relation where it has both.
-std::vector<std::string> keys_of_fact(const EditRequest& request) {
-  std::vector<std::string> keys{cat("prompt\n", trimmed(request.prompt.text))};
-  if (!request.subject.empty() && !request.relation.empty())
-    keys.push_back(cat("relation\n", request.relation, "\n", request.subject));
-  return keys;
-}
 
 /// The edits of a journal that hold, in order.
 class Facts {
@@ -37,13 +23,13 @@ class Facts {
           edits_[*earlier].reset();
           ++superseded_;
         }
-        for (const std::string& key : keys_of_fact(edit.request)) place_of_[key] = edits_.size();
+        for (const std::string& key : fact_keys(edit.request)) place_of_[key] = edits_.size();
         edits_.emplace_back(edit.request);
       }
   }
 
   std::optional<size_t> find(const EditRequest& request) const {
-    for (const std::string& key : keys_of_fact(request)) {
+    for (const std::string& key : fact_keys(request)) {
       const auto found = place_of_.find(key);
       if (found != place_of_.end() && edits_[found->second]) return found->second;
     }
@@ -86,7 +72,7 @@ EditsDiff compare_journals(const Journal& before, const Journal& after) {
     }
     is_met[*place] = true;
     const EditRequest& other = *new_facts.edits()[*place];
-    if (trimmed(edit->target) == trimmed(other.target))
+    if (has_same_target(*edit, other))
       ++diff.common;
     else
       diff.contradictions.emplace_back(*edit, other);

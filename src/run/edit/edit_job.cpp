@@ -34,6 +34,7 @@ class EditRun {
   EditReport run() {
     ranks_.together("open", [&] { open(); });
     check_same(ranks_, job_facts(job_, session_->files, session_->requests));
+    method_->look_into_cache();
     CausalLM model = load_replica(session_->files, job_.run, method_->work(), ranks_);
     const MemoryWatch memory_watch(devices_with_memory(model.placement(), session_->files.config.n_layers));
     method_->stopwatch().lap("load");
@@ -62,7 +63,10 @@ class EditRun {
   void open() {
     check_unfinished(unfinished_folder(job_.output->dir));
     if (ranks_.is_root()) check_output(job_);
-    session_.emplace(job_);
+    if (given_)  // whose batches say which requests they have
+      session_.emplace(job_, open_files(), load_requests(job_.requests));
+    else
+      session_.emplace(job_);
     if (ranks_.is_root()) {
       warn_of_skipped(session_->skipped);
       warn_of_texts(session_->requests);
@@ -74,8 +78,13 @@ class EditRun {
                     resolve_output(*job_.output, files, job_.editor->targets(files.config)),
                     given_ && given_->has_all() ? MethodWork::kRestores : MethodWork::kEdits);
     if (!ranks_.is_root()) return;
+    if (!given_) session_->look_at_facts(method_->earlier_edits());
     lock_.emplace(job_.output->dir, kEditOutput);
     check_output(job_);  // again: another run may have ended before the lock, or a killed one been made good
+  }
+
+  std::shared_ptr<const ModelFiles> open_files() const {
+    return std::make_shared<const ModelFiles>(open_model(job_.model, job_.ignore_config_keys));
   }
 
   /// Collective.
@@ -169,6 +178,7 @@ void with_statistics(const JobConfig& job, Communicator& communicator,
   communicator.together("statistics", [&] {
     EditSession session(job);
     MethodRun method(job, session, communicator, nullptr, std::nullopt, MethodWork::kSolves);
+    method.look_into_cache();
     const CausalLM model = load_replica(session.files, job.run, method.work(), communicator);
     session.describe(model, communicator);
     method.prepare(model);

@@ -3,6 +3,7 @@
 #include "lancet/core/error.h"
 #include "lancet/core/hash.h"
 #include "lancet/core/progress.h"
+#include "lancet/core/strict_json.h"
 #include "lancet/core/strings.h"
 #include "lancet/core/version.h"
 #include "lancet/io/files.h"
@@ -13,8 +14,9 @@ namespace lancet {
 namespace {
 
 /// Raised when what is kept changes.
-constexpr const char* kFormat = "lancet-progress-3";
+constexpr const char* kFormat = "lancet-progress-4";
 constexpr const char* kFile = "progress.json";
+constexpr const char* kNotUsed = "the progress of an interrupted run is not used: ";
 
 std::vector<std::vector<int64_t>> requests_of(const std::vector<BatchReport>& batches) {
   std::vector<std::vector<int64_t>> requests;
@@ -22,27 +24,25 @@ std::vector<std::vector<int64_t>> requests_of(const std::vector<BatchReport>& ba
   return requests;
 }
 
-/// Of all that progress.json says, with the journal beside it.
-std::string progress_hash(const std::string& key, const std::vector<std::string>& records, const Journal& journal) {
-  ContentHash hash;
-  hash.add(kFormat).add(key).add(journal.text());
-  for (const std::string& record : records) hash.add(record);
-  return hash.hex();
+/// Of all that progress.json says, with the journal beside it, which has what the batches' reports say.
+std::string progress_hash(const std::string& key, size_t n_batches, const Journal& journal) {
+  return ContentHash().add(kFormat).add(key).add(static_cast<int64_t>(n_batches)).add(journal.text()).hex();
+}
+
+BatchReport report_of(const BatchEntry& batch) {
+  if (!batch.report.is_null()) return from_record(batch.report.dump(), batch.edits.size());
+  BatchReport report;
+  report.outcome.requests.resize(batch.edits.size());
+  report.outcome.columns = batch.columns;
+  return report;
 }
 
 }  // namespace
 
-EditProgress progress_of(EditHistory history) {
+EditProgress progress_of(EditHistory history, size_t n_earlier) {
   EditProgress progress{{}, std::move(history)};
-  for (const BatchEntry& batch : progress.history.journal().batches()) {
-    if (!batch.report.is_null()) {
-      progress.batches.push_back(from_record(batch.report.dump(), batch.edits.size()));
-      continue;
-    }
-    BatchReport& report = progress.batches.emplace_back();
-    report.outcome.requests.resize(batch.edits.size());
-    report.outcome.columns = batch.columns;
-  }
+  const std::vector<BatchEntry>& batches = progress.history.journal().batches();
+  for (size_t i = n_earlier; i < batches.size(); ++i) progress.batches.push_back(report_of(batches[i]));
   return progress;
 }
 
@@ -58,8 +58,6 @@ std::string ProgressStore::key(const std::vector<std::vector<int64_t>>& batches,
 }
 
 void ProgressStore::save(const EditProgress& progress, std::span<const EditRequest> requests) {
-  std::vector<std::string> records;
-  for (const BatchReport& batch : progress.batches) records.push_back(to_record(batch));
   const std::string key = this->key(requests_of(progress.batches), requests);
   make_unfinished(unfinished_);
   OutputFolder folder(folder_, IfExists::kReplace, kProgressKind);
@@ -67,8 +65,8 @@ void ProgressStore::save(const EditProgress& progress, std::span<const EditReque
   write_text_file(folder.staging() / kFile,
                   Json{{"format", kFormat},
                        {"key", key},
-                       {"batches", records},
-                       {"content_hash", progress_hash(key, records, progress.history.journal())}}
+                       {"batches", progress.batches.size()},
+                       {"content_hash", progress_hash(key, progress.batches.size(), progress.history.journal())}}
                       .dump());
   folder.commit();
   is_sound_ = true;
@@ -83,10 +81,11 @@ std::optional<EditProgress> ProgressStore::load(const std::vector<std::vector<in
     is_sound_ = true;
     return progress;
   } catch (const Error& error) {
-    log_warning(cat("the progress of an interrupted run is not used: ", error.what()));
+    log_warning(cat(kNotUsed, error.what()));
+  } catch (const JsonProblem& problem) {
+    log_warning(cat(kNotUsed, (folder_ / kFile).string(), ": ", problem.what()));
   } catch (const Json::exception& error) {
-    log_warning(
-        cat("the progress of an interrupted run is not used: ", (folder_ / kFile).string(), ": ", error.what()));
+    log_warning(cat(kNotUsed, (folder_ / kFile).string(), ": ", error.what()));
   }
   return std::nullopt;
 }
@@ -94,18 +93,22 @@ std::optional<EditProgress> ProgressStore::load(const std::vector<std::vector<in
 EditProgress ProgressStore::read(const std::vector<std::vector<int64_t>>& batches,
                                  std::span<const EditRequest> requests) const {
   const std::filesystem::path path = folder_ / kFile;
-  const Json json = Json::parse(read_text_file(path, "progress"));
-  const auto records = json.at("batches").get<std::vector<std::string>>();
+  const Json json = parse_ordered_json(read_text_file(path, "progress"));
   const auto key = json.at("key").get<std::string>();
-  if (json.at("format") != kFormat || records.empty() || records.size() > batches.size() ||
-      key != this->key({batches.begin(), batches.begin() + static_cast<int64_t>(records.size())}, requests))
+  const Json& finished = json.at("batches");
+  const size_t n = finished.is_number_unsigned() ? finished.get<size_t>() : 0;
+  if (json.at("format") != kFormat || n == 0 || n > batches.size() ||
+      key != this->key({batches.begin(), batches.begin() + static_cast<int64_t>(n)}, requests))
     throw ConfigError(cat(path.string(), ": it is of another job, or of other first batches"));
-  EditProgress progress{{}, EditHistory::load(folder_, config_)};
-  if (json.at("content_hash") != progress_hash(key, records, progress.history.journal()))
+  EditHistory history = EditHistory::load(folder_, config_);
+  const size_t n_standing = history.journal().batches().size();
+  if (n > n_standing || json.at("content_hash") != progress_hash(key, n, history.journal()))
     throw CheckpointError(cat(path.string(), ": its content has not the hash that it was saved with: it is damaged"));
-  for (size_t i = 0; i < records.size(); ++i) {
-    progress.batches.push_back(from_record(records[i], batches[i].size()));
-    progress.batches.back().requests = batches[i];
+  EditProgress progress = progress_of(std::move(history), n_standing - n);
+  for (size_t i = 0; i < n; ++i) {
+    if (progress.batches[i].outcome.requests.size() != batches[i].size())
+      throw CheckpointError(cat(path.string(), ": the journal's batches are others than the job's: it is damaged"));
+    progress.batches[i].requests = batches[i];
   }
   return progress;
 }

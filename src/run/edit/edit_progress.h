@@ -19,8 +19,9 @@ struct EditProgress {
   EditHistory history;               ///< them, behind those of earlier jobs
 };
 
-/// Of a history all of whose batches are this job's. Batches that have no report get an empty one.
-EditProgress progress_of(EditHistory history);
+/// Of a history whose first `n_earlier` batches are those of earlier jobs, the others this job's. Batches that have no
+/// report get an empty one. Throws: as from_record().
+EditProgress progress_of(EditHistory history, size_t n_earlier = 0);
 
 class ProgressStore {
  public:

@@ -2,10 +2,17 @@
 
 #include <algorithm>
 
+#include "lancet/core/reporter.h"
 #include "lancet/core/strings.h"
+#include "lancet/run/facts_at_odds.h"
 #include "same_job.h"
 
 namespace lancet {
+
+void EditSession::look_at_facts(std::span<const EditRequest> standing) {
+  at_odds = facts_at_odds({requests, standing, joined});
+  for (const std::string& line : at_odds) log_warning(line);
+}
 
 void EditSession::describe(const CausalLM& model, Communicator& ranks) {
   model_dtype = precision_text(model);

@@ -3,12 +3,14 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "lancet/job/job_config.h"
 #include "lancet/plan/model_session.h"
+#include "lancet/requests/same_fact.h"
 #include "lancet/runtime/communicator.h"
 #include "lancet/statistics/corpus.h"
 
@@ -18,7 +20,7 @@ struct EditSession {
   /// What can fail before any weight is read.
   explicit EditSession(const JobConfig& job)
       : EditSession(job, std::make_shared<const ModelFiles>(open_model(job.model, job.ignore_config_keys)),
-                    load_requests(job.requests)) {}
+                    each_fact_once(load_requests(job.requests))) {}
 
   EditSession(const JobConfig& job, std::shared_ptr<const ModelFiles> opened, RequestFile file)
       : shared_files(std::move(opened)),
@@ -26,7 +28,11 @@ struct EditSession {
         requests(std::move(file.requests)),
         request_format(std::move(file.format)),
         skipped(std::move(file.skipped)),
+        joined(std::move(file.joined)),
         plan(*files.tokenizer, requests, job.evaluation, files.config.max_positions) {}
+
+  /// Warns of facts that contradict each other or those of `standing`, edited before; the report has it too.
+  void look_at_facts(std::span<const EditRequest> standing);
 
   /// Collective: what is known of the model once it is loaded, but for `before`.
   void describe(const CausalLM& model, Communicator& ranks);
@@ -36,6 +42,8 @@ struct EditSession {
   std::vector<EditRequest> requests;
   std::string request_format;  ///< of their file; empty: they stand in the job
   SkippedRecords skipped;
+  std::vector<std::string> joined;   ///< requests that are not edited, since an earlier one says the same
+  std::vector<std::string> at_odds;  ///< lines of look_at_facts()
   EvaluationPlan plan;
   std::shared_ptr<const CorpusTokens> corpus;  ///< of the job's statistics, once a method has needed it
   std::string base_hash;

@@ -43,13 +43,6 @@ std::string shares_text(std::span<const MetricRow> metrics, const Tallies& talli
   return join(parts);
 }
 
-std::map<std::string, double> shares_of(const Tallies& tallies) {
-  std::map<std::string, double> shares;
-  for (const auto& [name, tally] : tallies)
-    if (const std::optional<double> mean = tally.mean()) shares[name] = *mean;
-  return shares;
-}
-
 }  // namespace
 
 EditStream::EditStream(const StreamParts& parts, EditReport& report, Stopwatch& stopwatch)
@@ -225,11 +218,11 @@ void EditStream::note_after() {
 void EditStream::note_measured() {
   if (!recorder_) return;
   const std::string when = utc_now();
-  std::map<std::string, MeasuredEdit> edits;
+  std::map<std::string, MeasuredEdit> edits = measured_again(report_.standing, recorder_->history().journal());
   for (size_t i = 0; i < report_.requests.size(); ++i) {
     MeasuredEdit& edit = edits[report_.requests[i].id];
-    edit.before = shares_of(report_.before.requests[i]);
-    edit.after = shares_of(report_.after.requests[i]);
+    edit.before = means_of(report_.before.requests[i]);
+    edit.after = means_of(report_.after.requests[i]);
     edit.when = when;
     const Verdict& verdict = report_.verdicts[i];
     if (verdict.fate != EditFate::kNotMeasured) edit.took = verdict.fate == EditFate::kTook;

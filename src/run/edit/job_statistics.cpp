@@ -10,6 +10,20 @@
 
 namespace lancet {
 
+namespace fs = std::filesystem;
+
+namespace {
+
+/// What the editor needs of one layer.
+fs::path cache_file(const JobConfig& job, const std::string& content_key) {
+  const StatisticsOptions& options = *job.statistics;
+  const std::optional<NullSpaceRule> rule = job.editor->needs().null_space;
+  return rule ? null_space_file(options.cache, content_key, *rule)
+              : factor_file(options.cache, content_key, options.ridge);
+}
+
+}  // namespace
+
 JobStatistics::JobStatistics(const JobConfig& job, const ModelFiles& files, const Communicator& communicator,
                              std::shared_ptr<const CorpusTokens> corpus)
     : JobStatistics(job, files, communicator, target_layers(*job.editor, files.config), std::move(corpus)) {}
@@ -60,21 +74,30 @@ std::shared_ptr<MomentSource> JobStatistics::open_moments(const CausalLM& model,
   return store;
 }
 
-bool JobStatistics::is_cached(const std::string& content_hash) const {
+bool JobStatistics::may_be_cached(const JobConfig& job, const ModelConfig& config) {
+  const std::string end = cache_file(job, "").filename().string();
+  std::error_code absent;
+  size_t found = 0;
+  for (fs::directory_iterator file(job.statistics->cache, absent), none; !absent && file != none;
+       file.increment(absent))
+    if (file->path().filename().string().ends_with(end)) ++found;
+  return found >= target_layers(*job.editor, config).size();
+}
+
+bool JobStatistics::is_cached(const Checkpoint& checkpoint) const {
   if (projections_) return true;
+  if (!may_be_cached(job_, files_.config)) return false;
   const StatisticsOptions& options = *job_.statistics;
   const FreezeRule rule_of_weights = freeze_rule(job_, files_.config);
   const std::string freeze_key = rule_of_weights.key(files_.config);
-  const std::string text_key = options.from == StatisticsFrom::kSelf ? sampled_text_key(content_hash, freeze_key, plan_)
+  const std::string text_key = options.from == StatisticsFrom::kSelf
+                                   ? sampled_text_key(checkpoint.content_hash(), freeze_key, plan_)
                                : options.from == StatisticsFrom::kCorpus ? text_of(*corpus_).content_key
                                                                          : "";
   const CovarianceKeys keys(text_key, files_.checkpoint, files_.config,
                             to_scalar_type(job_.run.dtype.value_or(files_.config.dtype)), rule_of_weights);
-  const std::optional<NullSpaceRule> rule = job_.editor->needs().null_space;
   return std::all_of(layers_.begin(), layers_.end(), [&](int64_t layer) {
-    const std::string key = imported_ ? imported_->content_key(layer) : keys.of(layer);
-    return std::filesystem::exists(rule ? null_space_file(options.cache, key, *rule)
-                                        : factor_file(options.cache, key, options.ridge));
+    return fs::exists(cache_file(job_, imported_ ? imported_->content_key(layer) : keys.of(layer)));
   });
 }
 

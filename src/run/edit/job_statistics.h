@@ -34,9 +34,11 @@ class JobStatistics {
   /// Says how much text there is, where it has been read.
   void describe(JobWork& work) const;
 
-  /// Whether prepare() would find all that the editor needs in root's cache. Reads the bytes of the weights that the
-  /// keys depend on. `content_hash` as for prepare(). On root.
-  bool is_cached(const std::string& content_hash) const;
+  /// Whether the cache has as many files of the kind that the editor needs as there are layers: by their names alone.
+  static bool may_be_cached(const JobConfig& job, const ModelConfig& config);
+  /// Whether prepare() would find all that the editor needs in root's cache. Where that may be so, reads the bytes of
+  /// the weights that the keys depend on, of all weights where the model writes the text. On root.
+  bool is_cached(const Checkpoint& checkpoint) const;
 
   /// Tokens that a pass over the corpus takes. On root.
   int64_t text_tokens() const { return corpus_ ? corpus_->tokens : plan_.tokens; }

@@ -17,12 +17,9 @@ JobWork restoring(JobWork work) {
   work.backward.reset();
   work.batch = 1;
   work.history_keys = 0;
-  if (work.packing != Packing::kByMoments) {
-    work.statistics_layers.clear();
-    work.statistics_tokens = 0;
-    work.samples_text = false;
-  }
-  return work;
+  if (work.packing == Packing::kByMoments) return work;
+  work.statistics_layers.clear();
+  return without_text(std::move(work));
 }
 
 }  // namespace
@@ -59,10 +56,22 @@ MethodRun::MethodRun(const JobConfig& job, EditSession& session, Communicator& r
   }
 }
 
+void MethodRun::look_into_cache() {
+  // moments themselves are kept apart from what solves need
+  if (!prepared_->statistics || prepared_->is_ready || needs_moments(output_)) return;
+  if (!job_.statistics->takes_text()) return;
+  std::vector<int64_t> is_there;
+  ranks_.together("open", [&] {
+    if (ranks_.is_root()) is_there = {prepared_->statistics->is_cached(session_.files.checkpoint)};
+  });
+  if (broadcast_numbers(ranks_, is_there).front() != 0) work_ = without_text(std::move(work_));
+}
+
 void MethodRun::prepare(const CausalLM& model) {
   report_.requests = session_.requests;
   report_.request_format = session_.request_format;
   report_.skipped = session_.skipped;
+  report_.at_odds = session_.at_odds;
   report_.base_hash = session_.base_hash;
   report_.model_dtype = session_.model_dtype;
   report_.devices = session_.devices;
@@ -91,6 +100,7 @@ void MethodRun::edit(CausalLM& model, WeightTransaction& transaction, Start star
   if (job_.run.frozen)
     report_.measured_on +=
         cat(", the others as ", quantiser_name(*job_.run.frozen), ", which the output does not have");
+  const std::vector<EditRequest> standing = standing_requests(start);
   transaction.write_as([this](const WeightTransaction::Entry& entry) { return form_->read_back(entry); });
   EditStream stream({.job = job_,
                      .session = session_,
@@ -126,6 +136,7 @@ void MethodRun::edit(CausalLM& model, WeightTransaction& transaction, Start star
   stream.run(context);
   report_.requantised = form_->losses();
   report_.after = session_.plan.run(model, "evaluate after", ranks_, &session_.before);
+  report_.standing = measure_standing(model, session_.files, standing, job_.evaluation, ranks_);
   transaction.write_as({});
   stream.note_after();
   const ConfigTree& editor = *job_.resolved.find("editor");
@@ -160,9 +171,15 @@ RecordedSetting MethodRun::recorded_setting() const {
                       .version = kVersion}};
 }
 
-/// Collective. On every rank, where their keys are part of what weights are written by; else none.
+/// Collective. Where they are measured again, on every rank; else none.
+std::vector<EditRequest> MethodRun::standing_requests(const Start& start) const {
+  if (!job_.evaluation.standing) return {};
+  return start.behind ? start.behind->journal().requests() : earlier_requests();
+}
+
+/// Collective. On every rank, where they are measured or their keys are part of what weights are written by; else none.
 std::vector<EditRequest> MethodRun::earlier_requests() const {
-  if (!job_.continue_from || !needs_moments(output_)) return {};
+  if (!job_.continue_from || !(needs_moments(output_) || job_.evaluation.standing)) return {};
   std::vector<std::string> lines;
   if (earlier_)
     for (const EditRequest& request : earlier_->requests()) lines.push_back(to_json_line(request));

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -40,6 +41,14 @@ class MethodRun {
             std::shared_ptr<PreparedMethod> prepared = nullptr, std::optional<OutputOptions> output = std::nullopt,
             MethodWork kind = MethodWork::kEdits);
 
+  /// Root's: of the output that the job goes on from.
+  std::span<const EditRequest> earlier_edits() const {
+    return earlier_ ? std::span(earlier_->requests()) : std::span<const EditRequest>();
+  }
+
+  /// Collective, before the model is loaded: leaves out of work() what root's cache saves, text that is written or
+  /// read.
+  void look_into_cache();
   /// What memory is counted for.
   const JobWork& work() const { return work_; }
   /// Also what comes before and behind the edit goes there.
@@ -77,6 +86,7 @@ class MethodRun {
  private:
   bool has_moments() const { return prepared_->statistics && prepared_->statistics->has_moments(); }
   std::vector<EditRequest> earlier_requests() const;
+  std::vector<EditRequest> standing_requests(const Start& start) const;
   RecordedSetting recorded_setting() const;
   std::string model_key() const;
   std::string setting_key(WeightTransaction& transaction) const;

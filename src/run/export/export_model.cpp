@@ -18,10 +18,10 @@ namespace fs = std::filesystem;
 void copy_adapter(const fs::path& from, const fs::path& to) {
   nlohmann::ordered_json settings;
   try {
-    settings = nlohmann::ordered_json::parse(read_text_file(from / kAdapterConfig, "adapter"));
-  } catch (const nlohmann::json::exception& error) {
-    throw CheckpointError(cat((from / kAdapterConfig).string(), ": ", invalid_json_text(error.what()),
-                              "; take the adapter from where it was made"));
+    settings = parse_ordered_json(read_text_file(from / kAdapterConfig, "adapter"));
+  } catch (const JsonProblem& problem) {
+    throw CheckpointError(
+        cat((from / kAdapterConfig).string(), ": ", problem.what(), "; take the adapter from where it was made"));
   }
   if (settings.is_object() && settings.contains(kAdapterBase)) settings[kAdapterBase] = nullptr;
   write_text_file(to / kAdapterConfig, settings.dump(2) + "\n");

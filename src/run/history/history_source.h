@@ -47,7 +47,8 @@ class HistorySource {
   std::optional<EditHistory> history_;
 };
 
-/// The setting of all of the batches from `first` on. Throws: ConfigError when they have several.
+/// The last setting of the batches from `first` on. Throws: ConfigError when they were edited by several that differ in
+/// more than where files lay and how runs were placed.
 size_t one_setting(const Journal& journal, size_t first);
 
 /// Requests one behind the other, and which of them each batch has.

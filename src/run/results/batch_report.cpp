@@ -32,9 +32,22 @@ int64_t whole_of(const Json& json) {
   return json.get<int64_t>();
 }
 
+/// Of a batch: sums of them stay far from what 63 bits hold.
+int64_t count_of(const Json& json) {
+  constexpr int64_t kMost = int64_t{1} << 40;
+  const int64_t count = whole_of(json);
+  if (count < 0 || count > kMost) refuse("a count", json);
+  return count;
+}
+
 double number_of(const Json& json) {
   if (!json.is_number()) refuse("a number", json);
   return json.get<double>();
+}
+
+/// What was not finite is null in JSON.
+double number_or_nan(const Json& json) {
+  return json.is_null() ? std::numeric_limits<double>::quiet_NaN() : number_of(json);
 }
 
 std::string text_of(const Json& json) {
@@ -63,9 +76,7 @@ std::optional<Tallies> tallies_of(const Json& json) {
   if (json.is_null()) return std::nullopt;
   Tallies tallies;
   for (const auto& [name, tally] : map_of(json).items()) {
-    const int64_t count = whole_of(tally.at(1));
-    if (count < 0) refuse("a count", tally);
-    tallies[name] = {number_of(tally.at(0)), count};
+    tallies[name] = {number_or_nan(tally.at(0)), count_of(tally.at(1))};
   }
   return tallies;
 }
@@ -92,16 +103,16 @@ Json record_of(const RequestOutcome& request) {
 
 RequestOutcome request_outcome_of(const Json& json) {
   RequestOutcome request;
-  request.steps = whole_of(list_of(json).at(0));
+  request.steps = count_of(list_of(json).at(0));
   request.initial_loss = number_or_none(json.at(1));
   request.final_loss = number_or_none(json.at(2));
   request.initial_norm = number_or_none(json.at(3));
   request.delta_norm = number_or_none(json.at(4));
-  for (const Json& loss : list_of(json.at(5))) request.losses.push_back(static_cast<float>(number_of(loss)));
+  for (const Json& loss : list_of(json.at(5))) request.losses.push_back(static_cast<float>(number_or_nan(loss)));
   request.skipped = text_of(json.at(6));
   request.attained = number_or_none(json.at(7));
   for (const Json& layer : list_of(json.at(8)))
-    request.attained_by_layer.push_back({whole_of(layer.at(0)), number_of(layer.at(1))});
+    request.attained_by_layer.push_back({whole_of(layer.at(0)), number_or_nan(layer.at(1))});
   return request;
 }
 
@@ -137,9 +148,9 @@ EditOutcome outcome_of(const Json& json, size_t n_requests) {
   for (const Json& keys : list_of(json.at("shared_keys")))
     outcome.shared_keys.push_back(shared_keys_of(keys, n_requests));
   for (const Json& each : list_of(json.at("chosen")))
-    outcome.chosen.push_back({text_of(each.at(0)), whole_of(each.at(1)), number_of(each.at(2))});
+    outcome.chosen.push_back({text_of(each.at(0)), whole_of(each.at(1)), number_or_nan(each.at(2))});
   const Json& values = list_of(json.at("values"));
-  outcome.batching = {whole_of(values.at(0)), whole_of(values.at(1)), whole_of(values.at(2)), whole_of(values.at(3))};
+  outcome.batching = {count_of(values.at(0)), count_of(values.at(1)), count_of(values.at(2)), count_of(values.at(3))};
   for (const Json& column : list_of(json.at("columns"))) outcome.columns.push_back(place_of(column, n_requests));
   for (const Json& warning : list_of(json.at("warnings"))) outcome.warnings.push_back(text_of(warning));
   return outcome;
@@ -213,15 +224,17 @@ std::string to_record(const BatchReport& batch) {
 
 BatchReport from_record(const std::string& record, size_t n_requests) {
   try {
-    const Json json = map_of(Json::parse(record));
+    const Json json = map_of(parse_ordered_json(record));
     BatchReport batch;
     batch.seconds = number_of(json.at("seconds"));
     batch.outcome = outcome_of(json.at("outcome"), n_requests);
     batch.right_after = tallies_of(json.at("right_after"));
     batch.first_batch = tallies_of(json.at("first_batch"));
     for (const Json& weight : list_of(json.at("growth")))
-      batch.growth.emplace_back(text_of(weight.at(0)), number_of(weight.at(1)));
+      batch.growth.emplace_back(text_of(weight.at(0)), number_or_nan(weight.at(1)));
     return batch;
+  } catch (const JsonProblem& problem) {
+    throw ConfigError(cat("the record of a batch: ", problem.what(), "; take the edits from a copy"));
   } catch (const Json::exception& error) {
     throw ConfigError(cat("expected the record of a batch: ", error.what()));
   } catch (const ConfigError& error) {

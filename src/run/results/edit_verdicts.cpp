@@ -27,14 +27,6 @@ std::string sharers_of(const EditReport& report, int64_t request) {
   return {};
 }
 
-/// Whether the model says the target; nullopt: not measured.
-std::optional<bool> says_target(const Evaluation& after, size_t request) {
-  if (request >= after.requests.size()) return std::nullopt;
-  const auto tally = after.requests[request].find(kTookMetric);
-  if (tally == after.requests[request].end() || !tally->second.mean()) return std::nullopt;
-  return *tally->second.mean() == 1;
-}
-
 /// Batches that were edited after the request's own.
 size_t batches_after(const EditReport& report, size_t request) {
   for (size_t i = 0; i < report.batches.size(); ++i) {
@@ -86,6 +78,13 @@ std::string_view fate_name(EditFate fate) {
   constexpr std::array<std::string_view, 6> kNames{"took",           "left_out", "value_not_found",
                                                    "did_not_follow", "other",    "not_measured"};
   return kNames[static_cast<size_t>(fate)];
+}
+
+std::optional<bool> says_target(const Evaluation& after, size_t request) {
+  if (request >= after.requests.size()) return std::nullopt;
+  const auto tally = after.requests[request].find(kTookMetric);
+  if (tally == after.requests[request].end() || !tally->second.mean()) return std::nullopt;
+  return *tally->second.mean() == 1;
 }
 
 std::vector<Verdict> judge_edits(const EditReport& report, const ConfigTree& editor) {

@@ -6,6 +6,7 @@
 #include "lancet/core/strings.h"
 #include "lancet/core/words.h"
 #include "lancet/job/dotted_key.h"
+#include "lancet/requests/same_fact.h"
 #include "lancet/run/edit_job.h"
 #include "lancet/run/edit_verdicts.h"
 #include "value_goal.h"
@@ -32,6 +33,22 @@ std::string ids_text(const EditReport& report, const std::vector<int64_t>& reque
   const std::string last = ids.back();
   ids.pop_back();
   return ids.empty() ? last : cat(join(ids), " and ", last);
+}
+
+bool is_one_fact(const EditReport& report, const std::vector<int64_t>& group) {
+  LatestFacts facts;
+  const auto joins = [&](int64_t request) {
+    return facts.replace(report.requests[static_cast<size_t>(request)]) != nullptr;
+  };
+  joins(group.front());
+  return std::all_of(group.begin() + 1, group.end(), joins);
+}
+
+/// Without groups of one fact with several targets: `at_odds` says that they contradict each other.
+SharedKeys without_contradictions(const EditReport& report, SharedKeys keys) {
+  if (!report.at_odds.empty())
+    std::erase_if(keys.groups, [&](const std::vector<int64_t>& group) { return is_one_fact(report, group); });
+  return keys;
 }
 
 std::string shared_keys_text(const EditReport& report, const SharedKeys& keys) {
@@ -208,7 +225,9 @@ std::string rounding_text(const EditReport& report) {
 
 std::vector<std::string> edit_warnings(const EditReport& report, const ConfigTree& editor) {
   std::vector<std::string> warnings;
-  for (const SharedKeys& keys : report.outcome.shared_keys) warnings.push_back(shared_keys_text(report, keys));
+  for (const SharedKeys& all : report.outcome.shared_keys)
+    if (const SharedKeys keys = without_contradictions(report, all); !keys.groups.empty())
+      warnings.push_back(shared_keys_text(report, keys));
   const ValueGoal goal(editor);
   const Sorted sorted = sort_outcomes(report, goal);
   const size_t n = report.outcome.requests.size();

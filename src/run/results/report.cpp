@@ -231,6 +231,28 @@ Tallies EditReport::right_after() const {
   return all;
 }
 
+namespace {
+
+/// Of edits that stood before, how they hold now.
+Json standing_json(const StandingMeasure& standing) {
+  Json edits = Json::array();
+  for (size_t i = 0; i < standing.requests.size(); ++i) {
+    const std::optional<bool> says = says_target(standing.now, i);
+    edits.push_back({{"id", standing.requests[i].id},
+                     {"took", says ? Json(*says) : Json(nullptr)},
+                     {"metrics", means_of(standing.now.requests[i])}});
+  }
+  return {{"text", standing_text(standing)}, {"edits", edits}};
+}
+
+Json warnings_json(const EditReport& report) {
+  Json warnings = report.at_odds;
+  for (const std::string& warning : report.outcome.warnings) warnings.push_back(warning);
+  return warnings;
+}
+
+}  // namespace
+
 std::string to_json(const EditReport& report, const JobConfig& job) {
   Json accept = Json::object();
   for (const auto& [name, threshold] : job.accept) accept[name] = threshold;
@@ -268,8 +290,9 @@ std::string to_json(const EditReport& report, const JobConfig& job) {
       {"schedule", schedule_json(report, job)},
       {"batches", batches_json(report)},
       {"journal", journal_json(report)},
+      {"standing", standing_json(report.standing)},
       {"weights", weights_json(report)},
-      {"warnings", report.outcome.warnings},
+      {"warnings", warnings_json(report)},
       {"run",
        {{"devices", report.devices},
         {"seed", job.run.seed},

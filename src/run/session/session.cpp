@@ -100,7 +100,8 @@ class Session::Impl {
     edits_.check_ids(requests);
     warn_of_texts(requests);
     check_lengths(*files_, requests);
-    EditSession session(job_, files_, {std::move(requests), "", {}});
+    EditSession session(job_, files_, each_fact_once({std::move(requests), "", {}}));
+    session.look_at_facts(edits_.empty() ? std::vector<EditRequest>() : edits_.journal().requests());
     MethodRun method(job_, session, alone(), prepared_);
     prepare(method, session);
     prepared_ = method.prepared();
@@ -117,11 +118,11 @@ class Session::Impl {
   }
 
   EditReport edit_facts(std::span<const Fact> facts) {
+    const std::vector<std::string> ids = edits_.new_ids({}, facts.size());
     std::vector<ConfigTree> records;
     for (const Fact& fact : facts) {
       ConfigTree record = ConfigTree::map();
-      while (edits_.has(std::to_string(next_id_))) ++next_id_;  // those of a restored folder
-      record.set("id", ConfigTree::text(std::to_string(next_id_++)));
+      record.set("id", ConfigTree::text(ids[records.size()]));
       record.set("prompt", ConfigTree::text(fact.prompt));
       if (!fact.subject.empty()) record.set("subject", ConfigTree::text(fact.subject));
       record.set("target", ConfigTree::text(fact.target));
@@ -133,6 +134,13 @@ class Session::Impl {
   Evaluation evaluate(std::span<const EditRequest> requests) {
     const EvaluationPlan plan(*files_->tokenizer, requests, job_.evaluation, files_->config.max_positions);
     return plan.run(model_, "evaluate", alone());
+  }
+
+  StandingMeasure measure() {
+    if (edits_.empty()) return {};
+    StandingMeasure measure = measure_standing(model_, *files_, edits_.journal().requests(), job_.evaluation, alone());
+    edits_.note_measured(measured_again(measure, edits_.journal()));
+    return measure;
   }
 
   void ask(const std::function<void(const AskableModel&)>& use) { use({model_, *files_->tokenizer, alone()}); }
@@ -166,7 +174,6 @@ class Session::Impl {
     return entry;
   }
 
-  int64_t edits() const { return static_cast<int64_t>(edits_.batches()); }
   EditHistory history() const { return edits_.history(); }
   EditedBatch last_batch() const {
     if (edits_.empty()) throw ConfigError("no edit stands: there is no last one");
@@ -194,6 +201,7 @@ class Session::Impl {
   }
 
   const JobConfig& job() const { return job_; }
+  const StandingEdits& standing() const { return edits_; }
   const ModelFiles& files() const { return *files_; }
   const CausalLM& model() const { return model_; }
   Reporter& reporter() { return reporter_; }
@@ -291,7 +299,6 @@ class Session::Impl {
   MemoryWatch memory_watch_;
   StandingEdits edits_;
   std::shared_ptr<PreparedMethod> prepared_;  ///< of the unedited model; null before the first edit
-  int64_t next_id_ = 0;
 };
 
 Session::Session(const CompletedJob& job, Reporter& reporter, int64_t planned_requests)
@@ -324,8 +331,16 @@ EditReport Session::edit(std::span<const Fact> facts) {
   return impl_->call([&] { return impl_->edit_facts(facts); });
 }
 
+std::vector<std::string> Session::new_ids(std::span<const std::string> taken, size_t count) const {
+  return impl_->call([&] { return impl_->standing().new_ids(taken, count); });
+}
+
 Evaluation Session::evaluate(std::span<const EditRequest> requests) {
   return impl_->call([&] { return impl_->evaluate(requests); });
+}
+
+StandingMeasure Session::measure() {
+  return impl_->call([&] { return impl_->measure(); });
 }
 
 void Session::ask(const std::function<void(const AskableModel& model)>& use) {
@@ -346,7 +361,7 @@ UndoEntry Session::undo(const std::vector<std::string>& ids) {
 }
 
 int64_t Session::edits() const {
-  return impl_->call([&] { return impl_->edits(); });
+  return impl_->call([&] { return static_cast<int64_t>(impl_->standing().batches()); });
 }
 
 EditHistory Session::history() const {

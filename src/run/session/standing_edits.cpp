@@ -63,6 +63,11 @@ void StandingEdits::exchange(EditHistory history, size_t n_known) {
   kept_.n_written = n_known;
 }
 
+void StandingEdits::note_measured(const std::map<std::string, MeasuredEdit>& edits) {
+  Journal& journal = kept_.history->journal();
+  journal.add_measure(journal.measured_on(), journal.batches().back().weights, edits);
+}
+
 void StandingEdits::undo_last() {
   const size_t left = batches() - 1;
   if (left < kept_.n_written) {

@@ -1,6 +1,7 @@
 // The edits that stand in a session: its model's weights are the unedited ones with these added in their order.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <set>
 #include <span>
@@ -30,6 +31,10 @@ class StandingEdits {
 
   /// Whether an edit of this id stands.
   bool has(const std::string& id) const { return kept_.history && journal().has(id); }
+  /// Behind all that stand or stood (journal/journal.h).
+  std::vector<std::string> new_ids(std::span<const std::string> taken, size_t count) const {
+    return lancet::new_ids(kept_.history ? journal() : Journal({}), taken, count);
+  }
   /// Throws: ConfigError for no request, and for ids that are equal or stand already.
   void check_ids(std::span<const EditRequest> requests) const;
 
@@ -45,6 +50,8 @@ class StandingEdits {
   void take(EditHistory history);
   /// Other edits; put_back() applies them. `n_known`: as many of the first batches as these have.
   void exchange(EditHistory history, size_t n_known);
+  /// How they hold on the weights as the edits leave them. Where there are some.
+  void note_measured(const std::map<std::string, MeasuredEdit>& edits);
   /// The last batch; one that was written leaves an entry.
   void undo_last();
   /// What a reader may have by now: what stands is not forgotten without an entry.

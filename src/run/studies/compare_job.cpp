@@ -33,6 +33,7 @@ class CompareRun {
     for (const ComparedMethod& method : config_.methods)
       for (const JobFact& fact : job_facts(method.job, session_->files, session_->requests)) facts.push_back(fact);
     check_same(ranks_, facts);
+    for (const std::unique_ptr<MethodRun>& run : runs_) run->look_into_cache();
     CausalLM model = load_replica(session_->files, first().run, work(), ranks_);
     const MemoryWatch memory_watch(devices_with_memory(model.placement(), session_->files.config.n_layers));
     session_->describe(model, ranks_);
@@ -56,6 +57,7 @@ class CompareRun {
     if (ranks_.is_root()) {
       warn_of_skipped(session_->skipped);
       warn_of_texts(session_->requests);
+      session_->look_at_facts({});
       check_apart(first().output->dir, session_->files.checkpoint.folder());
     }
     check_lengths(session_->files, session_->requests);

@@ -76,8 +76,7 @@ WholeJob look_at(const JobConfig& job, const Communicator& communicator) {
   whole.needs_statistics = job.editor->needs().statistics;
   if (!whole.needs_statistics || !communicator.is_root()) return whole;
   const JobStatistics statistics(job, files, communicator);
-  const bool needs_hash = job.statistics->from == StatisticsFrom::kSelf;
-  whole.is_cached = statistics.is_cached(needs_hash ? files.checkpoint.content_hash() : "");
+  whole.is_cached = statistics.is_cached(files.checkpoint);
   whole.text_tokens = statistics.text_tokens();
   const at::ScalarType dtype = to_scalar_type(job.run.dtype.value_or(files.config.dtype));
   // a whole chunk beside what a key has dimensions

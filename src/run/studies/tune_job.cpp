@@ -116,12 +116,19 @@ class TuneRun {
     std::sort(measured_.protocols.begin(), measured_.protocols.end());
     measured_.protocols.erase(std::unique(measured_.protocols.begin(), measured_.protocols.end()),
                               measured_.protocols.end());
+    work_ = work();
+  }
+
+  /// What suffices for each trial, and for the statistics of all of them.
+  JobWork work() const {
+    const EvaluationPlan plan(*files_->tokenizer, requests_, measured_, files_->config.max_positions);
+    const WorkTexts texts{files_->tokenizer.get(), requests_, plan.size()};
     std::vector<std::string> assumptions;  // lancet plan shows those
-    const EvaluationPlan plan(*files_->tokenizer, requests_, measured_, config.max_positions);
-    work_ =
-        edit_work(*candidates_[0].job, files_->config, {files_->tokenizer.get(), requests_, plan.size()}, assumptions);
-    work_.statistics_layers = all_layers();
-    for (const Candidate& candidate : candidates_) work_.freeze.add_edited(candidate.job->editor->targets(config));
+    JobWork all = edit_work(*candidates_[0].job, files_->config, texts, assumptions);
+    for (const Candidate& candidate : candidates_)
+      all = united(all, edit_work(*candidate.job, files_->config, texts, assumptions));
+    all.statistics_layers = all_layers();
+    return all;
   }
 
   /// Of all trials that need statistics, ascending.

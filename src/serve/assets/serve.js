@@ -143,7 +143,8 @@ async function showEdits() {
   if (all.result || !isFirst) showResult(all.result);
 }
 
-function mark(took) {
+function mark(took, replacedBy) {
+  if (replacedBy) return make("span", { className: "bad mark", text: `replaced by #${replacedBy}` });
   if (took === null || took === undefined) return make("span", { className: "soft", text: "not measured" });
   return make("span", { className: took ? "good mark" : "bad mark", text: took ? "took" : "did not take" });
 }
@@ -157,13 +158,13 @@ function figures(before, after, units = {}) {
 }
 
 function showList(list) {
-  at("undo-last").hidden = list.edits.length === 0;
+  at("edits-buttons").hidden = list.edits.length === 0;
   const items = list.edits.map((one) => {
     const when = new Date(one.when).toLocaleString([], { dateStyle: "medium", timeStyle: "short" });
     const button = make("button", { type: "button", text: "Undo" });
     button.setAttribute("aria-label", `Undo edit ${one.id}: ${one.prompt} → ${one.target}`);
     button.addEventListener("click", () => undo(button, [one.id]));
-    const about = make("p", { className: "small soft" }, `#${one.id} · ${one.method} · ${when} · `, mark(one.took));
+    const about = make("p", { className: "small soft" }, `#${one.id} · ${one.method} · ${when} · `, mark(one.took, one.replaced_by));
     return make("li", { className: "stands" }, fact(one), about, one.after ? make("details", { className: "small soft" }, make("summary", { text: "Measures" }), figures(one.before, one.after), one.why ? make("p", { className: "why", text: one.why }) : null) : null, button);
   });
   at("edit-list").replaceChildren(items.length ? make("ul", { className: "pairs" }, ...items) : make("p", { className: "pad soft", text: "None." }));
@@ -354,11 +355,14 @@ at("edit-form").addEventListener("submit", (event) => {
 
 // ---- Undoing and exporting -----------------------------------------------------------------------------------------
 
-async function undo(button, ids) {
+async function changeList(button, order) {
   show("undo-done", "");
-  const told = await run(button, "undo-error", () => work("/api/undo", { ...(ids ? { ids } : {}), edits_version: seen.editsVersion }));
-  show("undo-done", told);
+  show("undo-done", await run(button, "undo-error", order));
 }
+
+const undo = (button, ids) => changeList(button, () => work("/api/undo", { ...(ids ? { ids } : {}), edits_version: seen.editsVersion }));
+
+at("measure-all").addEventListener("click", () => changeList(at("measure-all"), () => work("/api/measure", {})));
 
 at("undo-last").addEventListener("click", () => undo(at("undo-last")));
 

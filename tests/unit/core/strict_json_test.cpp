@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <string>
 #include <utility>
 #include <vector>
@@ -52,6 +53,53 @@ TEST(StrictJson, NumbersTheElementsOfTheOutermostListWhereAKeyStandsTwice) {
   const auto note = [&](const std::string& key, int64_t element) { repeated.emplace_back(key, element); };
   EXPECT_EQ(parse_ordered_json(text, 8, note)[1]["a"], 2);
   EXPECT_EQ(repeated, (std::vector<std::pair<std::string, int64_t>>{{"a", 1}, {"c", 3}}));
+}
+
+TEST(StrictJson, KeepsTheOrderOfManyKeysAndFindsTheOneThatStandsTwice) {
+  constexpr int kMany = 20'000;
+  std::string object = "{";
+  for (int i = kMany; i > 0; --i) object += "\"" + std::to_string(i) + "\":" + std::to_string(i) + ",";
+  const nlohmann::ordered_json read = parse_ordered_json(object + "\"x\":0}");
+  ASSERT_EQ(read.size(), kMany + 1);
+  int next = kMany;
+  for (const auto& [key, value] : read.items()) {
+    EXPECT_EQ(key, next > 0 ? std::to_string(next) : "x") << value;
+    --next;
+  }
+  for (const char* key : {"1", "31", "32", "33", "20000"}) {
+    std::vector<std::string> repeated;
+    const nlohmann::ordered_json twice = parse_ordered_json(
+        object + "\"" + key + "\":0}", 8, [&](const std::string& name, int64_t) { repeated.push_back(name); });
+    EXPECT_EQ(repeated, std::vector<std::string>{key});
+    EXPECT_EQ(twice.size(), kMany);
+    EXPECT_EQ(twice.at(key), 0) << "the last value is kept";
+    EXPECT_THROW(parse_ordered_json(object + "\"" + key + "\":0}"), JsonProblem);
+  }
+}
+
+std::string object_of_keys(int n) {
+  std::string object = "{";
+  for (int i = 0; i < n; ++i) object += (i == 0 ? "\"a" : ",\"a") + std::to_string(i) + "\":0";
+  return object + "}";
+}
+
+// By the square of their number they would take minutes.
+TEST(StrictJson, ReadsManyKeysInTheirOrderInTimeByTheirNumber) {
+  const std::string object = object_of_keys(65'536);
+  const auto begin = std::chrono::steady_clock::now();
+  EXPECT_EQ(parse_ordered_json(object).size(), 65'536U);
+  EXPECT_LT(std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count(), 10.0);
+}
+
+TEST(StrictJson, RefusesAnOrderedObjectOfTooManyKeysInWords) {
+  const std::string object = object_of_keys(65'537);
+  try {
+    parse_ordered_json(object);
+    ADD_FAILURE() << "it was read";
+  } catch (const JsonProblem& problem) {
+    EXPECT_STREQ(problem.what(), "an object of more than 65536 keys");
+  }
+  EXPECT_EQ(parse_strict_json(object).size(), 65'537U);
 }
 
 // By the square of their number 100,000 objects would take minutes.

@@ -49,6 +49,7 @@ TEST_F(AdapterReading, RefusesByNameWhatItDoesNotKnow) {
   const nlohmann::json whole = json;
   const std::vector<std::pair<const char*, nlohmann::json>> cases{{"peft_type", "LOHA"},
                                                                   {"bias", "all"},
+                                                                  {"bias", nullptr},
                                                                   {"use_dora", true},
                                                                   {"rank_pattern", {{"a", 3}}},
                                                                   {"alpha_pattern", {{"a", 3}}},
@@ -72,6 +73,7 @@ TEST_F(AdapterReading, RefusesByNameWhatItDoesNotKnow) {
     expect_says(reading_refusal<ConfigError>(), {"adapter_config.json", key, "merge it with PEFT"});
   }
   json = whole;
+  json["target_modules"] = {"down_proj"};
   store();
   auto all = tensors();
   all["base_model.model.lm_head.bias"] = torch::ones({3});
@@ -91,16 +93,27 @@ TEST_F(AdapterReading, RefusesFactorsThatPeftWouldLeaveUnused) {
        std::vector<std::pair<const char*, nlohmann::json>>{{"target_modules", {"up_proj"}},
                                                            {"target_modules", {"own_proj"}},
                                                            {"target_modules", ".*down_proj"},
+                                                           {"target_modules", nlohmann::json::array()},
+                                                           {"target_modules", nullptr},
+                                                           {"target_modules", false},
+                                                           {"target_modules", nlohmann::json::object()},
                                                            {"exclude_modules", {"mlp.down_proj"}},
                                                            {"exclude_modules", ".*"},
                                                            {"layers_to_transform", {0, 2}},
                                                            {"layers_to_transform", 0},
+                                                           {"layers_to_transform", false},
+                                                           {"layers_to_transform", nlohmann::json::object()},
                                                            {"layers_to_transform", "1"}}) {
     json = whole;
     json[key] = value;
     store();
     expect_says(reading_refusal<ConfigError>(), {"adapter_config.json", key, "Set target_modules"});
   }
+  json = whole;
+  json.erase("target_modules");
+  store();
+  expect_says(reading_refusal<ConfigError>(),
+              {"target_modules: expected a list of names", "PEFT takes names of its own", "Set target_modules"});
   for (const auto& [key, value] :
        std::vector<std::pair<const char*, nlohmann::json>>{{"target_modules", {"down_proj"}},
                                                            {"target_modules", {"q_proj", module}},
@@ -108,6 +121,10 @@ TEST_F(AdapterReading, RefusesFactorsThatPeftWouldLeaveUnused) {
                                                            {"exclude_modules", {"up_proj"}},
                                                            {"layers_to_transform", {0, 1}},
                                                            {"layers_to_transform", 1},
+                                                           {"layers_to_transform", nlohmann::json::array()},
+                                                           {"exclude_modules", false},
+                                                           {"fan_in_fan_out", nullptr},
+                                                           {"use_rslora", nullptr},
                                                            {"init_lora_weights", "gaussian"},
                                                            {"fan_in_fan_out", true}}) {
     json = whole;

@@ -67,7 +67,6 @@ struct DowndateHistory : public ::testing::Test {
       BatchEntry entry = history_entry(asked.ids);
       for (size_t i = 0; i < asked.ids.size(); ++i)
         entry.edits[i].prompt_ids = {1, 100 + static_cast<int64_t>(history.journal().requests().size() + i), 5};
-      entry.report = {{"n", n}};
       entry.weights = {{"w", "h"}};
       history.add(std::move(entry), std::move(batch), tiny.config);
     }

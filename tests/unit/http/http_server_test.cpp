@@ -242,6 +242,34 @@ TEST_F(CrowdedServers, SendWhoSendsNoHeadAwayForOthers) {
   EXPECT_TRUE(slow[1]->receive().starts_with("HTTP/1.1 200")) << "the next one has not";
 }
 
+TEST_F(CrowdedServers, SendWhoSendsNoBodyAwayForOthers) {
+  std::vector<std::unique_ptr<Client>> slow;
+  for (int i = 0; i < 3; ++i) {
+    slow.push_back(std::make_unique<Client>(server_.port()));
+    slow.back()->send(post("Content-Length: 3\r\n") + "a");
+  }
+  std::this_thread::sleep_for(std::chrono::milliseconds(1000));
+  expect_status("", "503", "too many connections");  // a body may take longer than a head
+  slow[0]->send("b");                                // nor does a piece of it keep its place
+  std::this_thread::sleep_for(std::chrono::milliseconds(1200));
+  expect_status("GET /hello HTTP/1.1\r\nHost: x\r\n\r\n", "200");
+  EXPECT_FALSE(slow[0]->receive().starts_with("HTTP/1.1 200")) << "who came first has gone";
+  slow[1]->send("bc");
+  EXPECT_NE(slow[1]->receive().find("got abc"), std::string::npos) << "the next one has not";
+}
+
+TEST_F(CrowdedServers, KeepWhoWaitsForAReply) {
+  std::vector<std::unique_ptr<Client>> held;
+  for (int i = 0; i < 3; ++i) {
+    held.push_back(std::make_unique<Client>(server_.port()));
+    held.back()->send("GET /stream HTTP/1.1\r\nHost: x\r\n\r\n").receive("first\n");
+  }
+  std::this_thread::sleep_for(std::chrono::milliseconds(2200));
+  expect_status("", "503", "too many connections");
+  is_let_go_ = true;
+  for (const auto& client : held) EXPECT_NE(client->receive().find("last\n"), std::string::npos);
+}
+
 class SharedServers : public HttpServers {
  protected:
   SharedServers() : HttpServers({.connections = 8, .peer_connections = 2}) {}

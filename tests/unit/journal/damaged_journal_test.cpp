@@ -152,7 +152,7 @@ TEST_F(ForgedJournal, WithoutAKeyOrWithAnotherValue) {
       without.erase(key);
       other[key] = nlohmann::ordered_json::array({nlohmann::ordered_json::object()});
       expect_entry_refused(index, without.dump(), "");
-      if (key != "report") expect_entry_refused(index, other.dump(), "");  // any JSON
+      expect_entry_refused(index, other.dump(), "");
     }
   }
 }
@@ -164,7 +164,8 @@ TEST_F(ForgedJournal, OfWrongNumbers) {
     expect_entry_refused(kBatch, with(kBatch, "\"columns\":[0,1]", cat("\"columns\":", list)), "");
   for (const char* number : {"3", "-2", "1.0", "9223372036854775808"})
     expect_entry_refused(kBatch, with(kBatch, "\"lookup\":1", cat("\"lookup\":", number)), "");
-  expect_entry_refused(kBatch, with(kBatch, "[1,17,400]", "[1,17.5,400]"), "edits[].prompt_ids[]: expected a whole number from 0 on, got 17.5");
+  expect_entry_refused(kBatch, with(kBatch, "[1,17,400]", "[1,17.5,400]"),
+                       "edits[].prompt_ids[]: expected a whole number from 0 to 2^40, got 17.5");
   for (const char* number : {"3", "-1", "1.0"})
     expect_entry_refused(kUndo, with(kUndo, "\"keeps\":1", cat("\"keeps\":", number)), "");
   for (const char* mode : {"", "undo", "2"})
@@ -175,6 +176,66 @@ TEST_F(ForgedJournal, OfWrongNumbers) {
   expect_refused(forged(wrong_end, /*has_end=*/false), line_text(7) + "expected 6 entries before it", "end");
 }
 
+TEST_F(ForgedJournal, OfReportsThatNoBatchHas) {
+  using Json = nlohmann::ordered_json;
+  const Json whole = Json::parse(entries[kBatch]);
+  const auto expect_place_refused = [&](const std::string& place, const Json& value, const std::string& words) {
+    Json changed = whole;
+    changed[Json::json_pointer(place)] = value;
+    expect_entry_refused(kBatch, changed.dump(), words);
+  };
+  const std::vector<std::pair<std::string, Json>> cases{{"/report", Json::object()},
+                                                        {"/report/seconds", nullptr},
+                                                        {"/report/outcome", 3},
+                                                        {"/report/outcome/requests", nullptr},
+                                                        {"/report/outcome/requests/0", Json::array({25})},
+                                                        {"/report/outcome/requests/0/0", -1},
+                                                        {"/report/outcome/requests/0/1", "4.5"},
+                                                        {"/report/outcome/requests/0/5", Json::object()},
+                                                        {"/report/outcome/requests/0/6", nullptr},
+                                                        {"/report/outcome/requests/1/8/0", 3},
+                                                        {"/report/outcome/chosen", Json::object()},
+                                                        {"/report/outcome/values/1", int64_t{1} << 62},
+                                                        {"/report/outcome/columns", nullptr},
+                                                        {"/report/outcome/columns/0", 0.5},
+                                                        {"/report/outcome/columns/0", -1},
+                                                        {"/report/outcome/shared_keys/0/1/0/0", "0"},
+                                                        {"/report/outcome/warnings/0", Json::array()},
+                                                        {"/report/right_after", 3},
+                                                        {"/report/right_after/efficacy", Json::array({1.0})},
+                                                        {"/report/first_batch", Json::array()},
+                                                        {"/report/growth/0/0", nullptr}};
+  for (const auto& [place, value] : cases) expect_place_refused(place, value, "report");
+  for (const Json& place : {Json(2), Json(1'000'000'000), Json(uint64_t{1} << 40)}) {
+    expect_place_refused("/report/outcome/columns/0", place, "report.outcome.columns: expected a place among 2 edits");
+    expect_place_refused("/report/outcome/shared_keys/0/1/0/0", place, "report.outcome.shared_keys: expected a place");
+  }
+  for (const size_t n : {1, 3})
+    expect_place_refused("/report", some_report(n), "report.outcome.requests: expected 2, as many as edits");
+  for (const char* key : {"requests", "columns", "values"}) {
+    Json changed = whole;
+    changed["report"]["outcome"].erase(key);
+    expect_entry_refused(kBatch, changed.dump(), cat("report.outcome.", key));
+  }
+}
+
+TEST_F(ForgedJournal, OfJobsWithoutSections) {
+  const auto expect_job = [&](const std::string& job, const std::string& words) {
+    auto entry = nlohmann::ordered_json::parse(entries[kSetting]);
+    entry["job"] = job;
+    if (words.empty())
+      EXPECT_EQ(refusal_of(folder, forged({entries[kBase], entry.dump()})), "") << job;
+    else
+      expect_entry_refused(kSetting, entry.dump(), words);
+  };
+  for (const char* job : {"3", "word", "[1, 2]", "[{\"editor\": {}}]", "null"}) expect_job(job, "job: expected a map");
+  expect_job("{editor: memit}", "job: editor: expected a section, got memit");
+  expect_job("{run: [cpu]}", "job: run: expected a section, got");
+  expect_job("{evaluate: efficacy}", "job: evaluate: expected a section, got efficacy");
+  expect_job("{editor: {", "job:");
+  expect_job("{evaluate: [efficacy], run: {devices: cpu}, schedule: null, a_later_versions: 3}", "");
+}
+
 TEST_F(ForgedJournal, OfEditsThatStandTwiceOrNot) {
   expect_entry_refused(kSecond, with(kSecond, "\"id\":\"c\"", "\"id\":\"b\""), "edit b: one of this id stands already");
   expect_entry_refused(kBatch, with(kBatch, "\"id\":\"b\"", "\"id\":\"a\""), "edit a: one of this id stands already");
@@ -182,6 +243,7 @@ TEST_F(ForgedJournal, OfEditsThatStandTwiceOrNot) {
   expect_entry_refused(kUndo, with(kUndo, "[\"c\"]", "[\"a\"]"), "undone: edit a: none of this id");
   auto empty = nlohmann::ordered_json::parse(entries[kBatch]);
   empty["edits"] = empty["columns"] = nlohmann::ordered_json::array();
+  empty["report"] = nullptr;
   expect_entry_refused(kBatch, empty.dump(), "a batch without edits");
 }
 

@@ -29,6 +29,27 @@ inline EditRecord some_edit(const std::string& id, const std::string& target = "
   return edit;
 }
 
+/// As a run notes one of `n` edits.
+inline nlohmann::ordered_json some_report(size_t n, double seconds = 1.25) {
+  using Json = nlohmann::ordered_json;
+  Json requests = Json::array(), columns = Json::array();
+  for (size_t i = 0; i < n; ++i) {
+    columns.push_back(i);
+    requests.push_back({25, 4.5, 0.25, 1.5, 3.5, {4.5, 0.25}, "", 0.75, Json::array({{3, 0.75}})});
+  }
+  const Json outcome{{"requests", requests},
+                     {"chosen", Json::array({{"lambda", 3, 20.0}})},
+                     {"values", {1, n, 0, 0}},
+                     {"columns", columns},
+                     {"shared_keys", Json::array({{"of equal keys", Json::array({Json::array({0})})}})},
+                     {"warnings", Json::array({"so it is"})}};
+  return {{"seconds", seconds},
+          {"outcome", outcome},
+          {"right_after", {{"efficacy", {1.0, 1}}}},
+          {"first_batch", nullptr},
+          {"growth", Json::array({{"model.layers.3.mlp.down_proj.weight", 0.125}})}};
+}
+
 inline BatchEntry some_batch(const std::vector<std::string>& ids) {
   BatchEntry batch;
   batch.when = "2026-11-23T08:00:00Z";
@@ -39,7 +60,7 @@ inline BatchEntry some_batch(const std::vector<std::string>& ids) {
   batch.changes = "0123456789abcdef0123456789abcdef";
   batch.solved = "00000000000000000123456789abcdef";
   batch.weights = {{"model.layers.3.mlp.down_proj.weight", "00112233445566778899aabbccddeeff"}};
-  batch.report = {{"seconds", 1.25}, {"outcome", {{"requests", {1, nullptr}}}}};
+  batch.report = some_report(ids.size());
   return batch;
 }
 

@@ -6,6 +6,8 @@
 
 #include <cmath>
 
+#include "lancet/runtime/placement.h"
+#include "support/host_tensors.h"
 #include "support/kernel_checks.h"
 
 namespace lancet {
@@ -73,6 +75,41 @@ TEST(Linear, AMatrixThatLearnsHasAGradient) {
     linear_of(x, weight).sum().backward();
     expect_rounded(weight.grad(), x.to(at::kDouble).sum(0).expand({4, 3}));
   }
+}
+
+/// Matrices of more numbers than a block has and of fewer, heads of many outputs, few rows and more than are widened.
+TEST(Linear, WidenedProductsTakeWhatTheySay) {
+  const std::vector<LinearSize> sizes{{1300, 96, 40},     {6, 2200, 2500},  {3, 2048, 2048 + 512},
+                                      {1500, 64, 70'000}, {8, 300'000, 16}, {1, 8, 8}};
+  for (const LinearSize& size : sizes) {
+    for (const at::ScalarType type : kSixteenBits) {
+      const Tensor weight = numbers({size.outputs, size.inputs}, 1, type), bias = numbers({size.outputs}, 3, type);
+      const Tensor x = numbers({size.rows, size.inputs}, 2, type), y = numbers({size.rows, size.outputs}, 4, type);
+      const auto expect = [&](const char* what, int64_t said, int64_t returned, const std::function<void()>& work) {
+        const int64_t taken = testing::host_tensors_peak(work) - returned;
+        EXPECT_LE(taken, said) << what << " of " << size.rows << " x " << size.inputs << " x " << size.outputs;
+        EXPECT_GE(taken, said / 10 * 9) << what << " of " << size.rows << " x " << size.inputs << " x " << size.outputs;
+      };
+      expect("product", widened_scratch_bytes(size), 2 * y.numel(), [&] { widened_linear_of(x, weight, bias); });
+      expect("gradient", widened_gradient_scratch_bytes(size), 2 * x.numel(),
+             [&] { widened_linear_gradient(y, weight); });
+    }
+  }
+}
+
+/// Whichever this processor's are: a product of torch's own takes no copy of the matrix in f32.
+TEST(Linear, ProductsAreCountedWhereNumbersAreWidened) {
+  const LinearSize size{4, 1024, 1024};
+  for (const at::ScalarType type : kSixteenBits) {
+    const Tensor weight = numbers({size.outputs, size.inputs}, 1, type), x = numbers({size.rows, size.inputs}, 2, type);
+    const int64_t taken = testing::host_tensors_peak([&] { linear_of(x, weight); });
+    const int64_t said = linear_scratch_bytes(size, type, Placement::host());
+    EXPECT_EQ(taken > 4 * weight.numel(), said > 0) << type;
+    EXPECT_TRUE(said == 0 || said == widened_scratch_bytes(size)) << type;
+    EXPECT_EQ(linear_gradient_scratch_bytes(size, type, Placement::host()) > 0, said > 0) << type;
+  }
+  for (const at::ScalarType type : {at::kFloat, at::kDouble})
+    EXPECT_EQ(linear_scratch_bytes(size, type, Placement::host()), 0);
 }
 
 }  // namespace

@@ -297,14 +297,17 @@ TEST(JobPlan, WorkOfSeveralMethodsTakesWhatEachOfThemTakes) {
   stream.batch = 50;
   stream.history_keys = 2000;
   trained.optimizes_values = false;
+  trained.backward = BackwardNeeds{.batch = 4};
   const Stage whole{.device = Placement::host(), .begin = 0, .end = config.n_layers};
   const auto estimate = [&](const JobWork& work) { return estimate_stage(config, work, whole, {4, 2}); };
-  for (const auto& [one, another] : {std::pair{stream, other}, {other, stream}, {trained, other}, {stream, trained}}) {
+  for (const auto& [one, another] :
+       {std::pair{stream, other}, {other, stream}, {trained, other}, {stream, trained}, {other, trained}}) {
     const StageEstimate all = estimate(united(one, another));
     for (const JobWork& work : {one, another}) {
       EXPECT_GE(all.edited, estimate(work).edited);
       EXPECT_GE(all.value_activations, estimate(work).value_activations);
       EXPECT_GE(all.value_prefix, estimate(work).value_prefix);
+      EXPECT_GE(all.training, estimate(work).training);
       EXPECT_GE(all.statistics, estimate(work).statistics);
       EXPECT_GE(all.solve, estimate(work).solve);
     }

@@ -1,6 +1,7 @@
 // Every format of request files: an invented file of it, and the exact requests it means.
 #include <algorithm>
 #include <fstream>
+#include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "lancet/core/strings.h"
@@ -181,6 +182,12 @@ TEST_F(WrittenRequests, AreOfOneFormatThatIsFoundByContent) {
                          "flat, easyedit-lists, "),
             0U)
       << unknown;
+  const std::string slip = refusal(R"([{"case_id": 1, "requested_rewrit": {}}])");
+  EXPECT_EQ(
+      slip.find("r.json: record 0: is of no known format: it has case_id, requested_rewrit; requested_rewrit: did "
+                "you mean requested_rewrite? A record of your own has "),
+      0U)
+      << slip;
   EXPECT_EQ(refusal("[]", "zsree").find("r.json: holds no request"), 0U);
   EXPECT_EQ(refusal("[{}]", "zsree").find("r.json: requests.format: 'zsree': expected auto or one of flat, "), 0U);
   EXPECT_EQ(refusal(R"([{"prompt": "p"}])", "easyedit-lists"),
@@ -199,6 +206,56 @@ TEST_F(WrittenRequests, AreRefusedWithASlipInAKeyAndMayHaveOtherKeys) {
     EXPECT_EQ(refusal(with(slip)), cat("r.json: record 0: ", slip, ": unknown key; did you mean ", meant, "?"));
   for (const char* other : {"target_old", "object", "pid", "source", "answer", "cond", "portability_prompt", "date"})
     EXPECT_EQ(load(write("r.json", with(other))).requests.size(), 1U) << other;
+}
+
+/// Each place of a key in a document, by what leads there; names of sections are the data set's own.
+void find_keys(const nlohmann::ordered_json& json, const nlohmann::ordered_json::json_pointer& at,
+               std::vector<nlohmann::ordered_json::json_pointer>& found) {
+  if (json.is_array())
+    for (size_t i = 0; i < json.size(); ++i) find_keys(json[i], at / i, found);
+  if (!json.is_object()) return;
+  const bool has_sections = !at.empty() &&
+                            (at.back().starts_with("locality") || at.back().starts_with("portability")) &&
+                            !json.contains("New Question");
+  for (const auto& [key, value] : json.items()) {
+    if (key.size() > 5 && !has_sections) found.push_back(at / key);
+    find_keys(value, at / key, found);
+  }
+}
+
+TEST_F(WrittenRequests, ChangeByNoSlipInAKeyWithoutAWord) {
+  using Document = nlohmann::ordered_json;
+  size_t n_refused = 0, n_named = 0, n_without_meaning = 0;
+  for (const FormatCase& c : kCases) {
+    if (!std::string_view(c.file).ends_with(".json")) continue;
+    std::string text = text_in(kFixtures / c.file);
+    for (size_t at = 0; (at = text.find(": NaN", at)) != std::string::npos;) text.replace(at, 5, ": null");
+    const Document whole = Document::parse(text);
+    std::vector<Document::json_pointer> keys;
+    find_keys(whole, Document::json_pointer(), keys);
+    for (const Document::json_pointer& key : keys) {
+      SCOPED_TRACE(cat(c.file, key.to_string()));
+      Document slipped = whole;
+      const std::string& name = key.back();
+      const std::string slip = name.substr(0, name.size() - 1);
+      Document& object = slipped.at(key.parent_pointer());
+      if (object.contains(slip)) continue;
+      object[slip] = object.at(name);
+      object.erase(name);
+      const std::filesystem::path path = write("r.json", slipped.dump());
+      try {
+        EXPECT_EQ(text_of(load(path, c.asked).requests), text_in(kFixtures / c.requests));
+        ++n_without_meaning;
+      } catch (const ConfigError& error) {
+        const std::string told = cat("did you mean ", name, "?");
+        n_named += std::string(error.what()).find(told) != std::string::npos ? 1 : 0;
+        ++n_refused;
+      }
+    }
+  }
+  EXPECT_GT(n_refused, 100U);
+  EXPECT_GE(n_named + 2, n_refused) << "but for an object of lists without prompts, and a question among sections";
+  EXPECT_GT(n_without_meaning, 10U);
 }
 
 TEST_F(WrittenRequests, MaySkipBadRecords) {

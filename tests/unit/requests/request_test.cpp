@@ -208,7 +208,18 @@ TEST_F(RequestFileTest, SaysWhereJsonBreaksOff) {
   EXPECT_EQ(message.find("r.json: not valid JSON: parse error at line 3, column 50"), 0U) << message;
   EXPECT_LT(message.size(), 400U);
   EXPECT_EQ(refusal("[1, 2,]").find("r.json: not valid JSON: parse error at line 1, column 7"), 0U);
-  EXPECT_NE(refusal("[\"\xff\"]").find("r.json: line 1: the byte 255 is no UTF-8"), std::string::npos);
+}
+
+TEST_F(RequestFileTest, SaysWhichLineIsNoUtf8) {
+  EXPECT_EQ(refusal("[{\"prompt\": \"p\",\n  \"target\": \"caf\xe9\"}]"),
+            "r.json: line 2: the byte 233 is no UTF-8: save the file as UTF-8");
+  const std::string good = "{\"prompt\": \"p\", \"target\": \"caf\xc3\xa9\"}\n";
+  const std::string lines = good + "\n{\"prompt\": \"p\", \"target\": \"caf\xe9\"}\n" + good;
+  EXPECT_EQ(refusal(lines, {}, "r.jsonl"),
+            "r.jsonl: record 1 (line 3): the byte 233 is no UTF-8: save the file as UTF-8");
+  RequestFileOptions options;
+  options.on_bad_record = OnBadRecord::kSkip;
+  EXPECT_EQ(load_request_file(dir_ / "r.jsonl", options).requests.size(), 2U);
 }
 
 TEST_F(RequestFileTest, ReportsEveryBadRecordAtOnce) {

@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <numeric>
 
 #include "lancet/core/error.h"
@@ -104,9 +106,25 @@ TEST(BatchRecord, ComesBackExactly) {
   EXPECT_EQ(back.growth, batch.growth);
 }
 
+TEST(BatchRecord, OfNumbersThatAreNotFiniteIsReadBack) {
+  constexpr double kInfinite = std::numeric_limits<double>::infinity();
+  BatchReport batch = some_batch();
+  batch.outcome.requests[0].attained_by_layer[0].share = kInfinite;
+  batch.outcome.chosen = {{"lambda", 1, kInfinite}};
+  batch.right_after = Tallies{{"perplexity", {kInfinite, 2}}};
+  batch.growth[0].second = -kInfinite;
+  const BatchReport back = from_record(to_record(batch), 2);
+  EXPECT_TRUE(std::isnan(back.outcome.requests[0].attained_by_layer[0].share));
+  EXPECT_TRUE(std::isnan(back.outcome.chosen[0].value));
+  EXPECT_TRUE(std::isnan(back.right_after->at("perplexity").sum));
+  EXPECT_TRUE(std::isnan(back.growth[0].second));
+  EXPECT_EQ(to_record(back), to_record(batch));
+}
+
 TEST(BatchRecord, RefusesWhatNoBatchHas) {
-  for (const char* record : {"{}", "not JSON", "[]", "null"})
-    EXPECT_THROW(from_record(record, 2), ConfigError) << record;
+  const std::string deep = std::string(1'000'000, '[');
+  for (const std::string& record : {std::string("{}"), std::string("not JSON"), std::string("[]"), deep})
+    EXPECT_THROW(from_record(record, 2), ConfigError) << record.substr(0, 20);
   const auto whole = nlohmann::json::parse(to_record(some_batch()));
   EXPECT_THROW(from_record(whole.dump(), 3), ConfigError) << "another number of requests";
   using Pointer = nlohmann::json::json_pointer;
@@ -120,6 +138,9 @@ TEST(BatchRecord, RefusesWhatNoBatchHas) {
                                                                   {"/outcome/requests/0/5", "0.3"},
                                                                   {"/outcome/shared_keys/0/1/0/1", 2},
                                                                   {"/outcome/values", {1, 2, 3}},
+                                                                  {"/outcome/values/0", int64_t{1} << 62},
+                                                                  {"/outcome/requests/0/0", -1},
+                                                                  {"/seconds", nullptr},
                                                                   {"/outcome/chosen", 1},
                                                                   {"/right_after", {1}},
                                                                   {"/right_after/efficacy_prob/1", -1},

@@ -3,8 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include "lancet/core/error.h"
 #include "lancet/core/strings.h"
 #include "lancet/io/files.h"
+#include "lancet/plan/job_plan.h"
 #include "lancet/run/edit_job.h"
 #include "support/edit_setup.h"
 #include "support/tiny_model.h"
@@ -71,6 +73,39 @@ TEST(TuneJob, RunsEachTrialOnTheUneditedModel) {
       if (!other.choice.empty()) {
         EXPECT_EQ(other.scores.back().of, trial.scores.back().of) << choice_text(trial);
       }
+  }
+}
+
+/// What training the down projections of `layers` takes on the host.
+int64_t planned_bytes(const TinyModel& tiny, const std::string& layers) {
+  JobConfig job;
+  job.editor = testing::editor_from(cat("{method: ft-m, modules: {down: ", layers, "}, steps: 1}"));
+  job.run.dtype = DType::kF32;
+  std::vector<std::string> assumptions;
+  const std::vector<EditRequest> requests = testing::some_requests(4);
+  const JobWork work = edit_work(job, tiny.config, {tiny.tokenizer.get(), requests, {}}, assumptions);
+  return plan_job(tiny.config, work, {{{Placement::host()}}}, Balance::kMemory).stages.front().total();
+}
+
+/// With memory for the first trial, and not for the second.
+TEST(TuneJob, PlansTheLayersOfEveryTrial) {
+  const TinyModel tiny({.n_layers = 4, .d_model = 128, .d_ffn = 1024});
+  const TempDir folder;
+  const int64_t first = planned_bytes(tiny, "[2]"), all = planned_bytes(tiny, "[0, 1, 2, 3]");
+  ASSERT_GT(all, first + (int64_t{8} << 20));
+  const auto tune = [&](const std::string& search) {
+    const std::string yaml = cat("model: ", tiny.folder.path().string(), "\nrequests:\n", requests_yaml(),
+                                 "editor: {method: ft-m, modules: {down: [2]}, steps: 1}\nevaluate: [efficacy]\n",
+                                 "run: {dtype: f32, threads: 1, devices: 'cpu=", (first + all) / 2, "B'}\n",
+                                 "tune: {search: ", search, ", trials: 2, objective: [efficacy_prob]}\n");
+    return run_tune_job(parse_job(parse_config(yaml, "test"), folder.path(), "test", JobPurpose::kTune));
+  };
+  EXPECT_EQ(tune("{lr: [1.0e-3]}").trials.size(), 2u);
+  try {
+    tune("{modules: [{down: [0, 1, 2, 3]}]}");
+    ADD_FAILURE() << "the second trial does not fit";
+  } catch (const PlacementError& error) {
+    EXPECT_NE(std::string(error.what()).find("training"), std::string::npos) << error.what();
   }
 }
 

@@ -1,17 +1,20 @@
 #include "lancet/runtime/communicator.h"
 
+#include <ATen/Parallel.h>
 #include <gtest/gtest.h>
 #include <torch/types.h>
 
 #include <atomic>
 #include <mutex>
 #include <optional>
+#include <thread>
 #include <torch/csrc/distributed/c10d/FlightRecorder.hpp>
 
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
 #include "lancet/distributed/thread_ranks.h"
 #include "lancet/runtime/devices.h"
+#include "support/thread_ranks.h"
 
 namespace lancet {
 namespace {
@@ -219,6 +222,20 @@ TEST(Communicator, ARankThatLeavesEndsThoseThatWait) {
                               ranks.barrier();
                             }),
                ConfigError);
+}
+
+/// Though another thread set another number last, as one within run_independent() does.
+TEST(Communicator, RanksComputeOnAsManyThreadsAsWhoStartsThem) {
+  const int before = at::get_num_threads();
+  at::set_num_threads(3);
+  std::thread([] { at::set_num_threads(1); }).join();
+  std::atomic<int64_t> ranks_on_three = 0;
+  const auto count = [&](Communicator&) { ranks_on_three += at::get_num_threads() == 3 ? 1 : 0; };
+  run_as_ranks(2, count);
+  testing::run_ranks(2, count);
+  EXPECT_EQ(ranks_on_three, 4);
+  EXPECT_EQ(at::get_num_threads(), 3);
+  at::set_num_threads(before);
 }
 
 TEST(Communicator, UnequalTensorsAreNamedOnEveryRank) {

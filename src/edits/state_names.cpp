@@ -1,0 +1,60 @@
+#include "state_names.h"
+
+#include <torch/types.h>
+
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "history_keys.h"
+#include "lancet/core/error.h"
+#include "lancet/core/strict_json.h"
+#include "lancet/core/strings.h"
+#include "lancet/models/weight_table.h"
+
+namespace lancet {
+namespace {
+
+[[noreturn]] void refuse_state(const std::string& name, const std::string& expected, const Tensor& got) {
+  throw CheckpointError(cat(printable(name), ": expected ", expected, ", got ", at::toString(got.scalar_type()), " ",
+                            shape_text(got.sizes())));
+}
+
+/// Keys of earlier edits at a layer's down projection, a column each.
+void check_keys(const std::string& name, const Tensor& tensor, const std::map<int64_t, int64_t>& inputs) {
+  const std::optional<int64_t> layer = parse_whole_number(name.substr(kHistoryPrefix.size()));
+  const auto found = inputs.find(layer.value_or(-1));
+  if (found == inputs.end()) refuse_state(name, "the keys of one of the model's layers", tensor);
+  if (tensor.dim() != 2 || tensor.size(0) != found->second || !tensor.is_floating_point())
+    refuse_state(name, cat("floats [", found->second, ", n], a column for each key"), tensor);
+}
+
+/// Running sums over the inputs and gradients of projections of one shape: "normaliser.48x32.mean".
+void check_normaliser(const std::string& name, const Tensor& tensor) {
+  const std::vector<std::string> parts = split(name, '.');
+  const std::vector<std::string> sizes = split(parts.size() == 3 ? parts[1] : "", 'x');
+  const auto size = [&](size_t i) { return i < sizes.size() ? parse_whole_number(sizes[i]).value_or(-1) : -1; };
+  const bool is_count = parts.back() == "count";
+  if (is_count ? tensor.numel() != 1 : tensor.dim() != 1 || tensor.size(0) != size(0) + size(1))
+    refuse_state(name, is_count ? "one number" : "a number for each input and output", tensor);
+}
+
+}  // namespace
+
+void check_state(const StateStep& step, const ModelConfig& config) {
+  std::map<int64_t, int64_t> inputs;  // by layer
+  for (const WeightSpec& spec : weight_table(config))
+    if (spec.id.kind == WeightKind::kDown) inputs[spec.id.layer] = spec.shape.back();
+  for (const auto& [name, tensor] : step.appended) {
+    if (!name.starts_with(kHistoryPrefix)) refuse_state(name, "the keys of a layer", tensor);
+    check_keys(name, tensor, inputs);
+  }
+  for (const auto& [name, tensor] : step.replaced) {
+    if (name.starts_with(kHistoryPrefix)) check_keys(name, tensor, inputs);
+    if (name.starts_with("normaliser.")) check_normaliser(name, tensor);
+    if ((name.starts_with("auto.") || name.starts_with("norm_anchor.")) && tensor.numel() != 1)
+      refuse_state(name, "one number", tensor);
+  }
+}
+
+}  // namespace lancet
