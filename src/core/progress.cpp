@@ -41,7 +41,7 @@ std::string remaining_text(double seconds) {
 }  // namespace
 
 Progress::Progress(std::string stage, int64_t total, std::string unit, std::string note)
-    : stage_(std::move(stage)), unit_(std::move(unit)), total_(total), note_(std::move(note)) {
+    : stage_(std::move(stage)), unit_(std::move(unit)), note_(std::move(note)), total_(total) {
   {
     const std::lock_guard lock(mutex_);
     draw();

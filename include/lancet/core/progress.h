@@ -17,8 +17,7 @@ namespace lancet {
 /// set-up is most of what was measured. Every step is a Reporter::step(): a stage that is cancelled ends there.
 class Progress {
  public:
-  /// total 0: unknown.
-  /// `note`: as note(), from the beginning on.
+  /// total 0: unknown. `note`: as note(), from the first line on.
   Progress(std::string stage, int64_t total, std::string unit, std::string note = {});
   ~Progress();  ///< finishes
   Progress(const Progress&) = delete;
