@@ -27,9 +27,6 @@ namespace lancet {
 namespace {
 
 constexpr int64_t kMuchBytes = int64_t{1} << 20U;
-/// Room for a large body, in one piece: more than malloc ever keeps for its threads, so that it goes back to the system
-/// as it is freed. What is not written to takes no memory.
-constexpr size_t kMappedBytes = size_t{33} << 20U;
 
 using Headers = std::vector<std::pair<std::string, std::string>>;
 
@@ -211,7 +208,9 @@ class HttpServer::Impl {
   void read_and_answer(const HttpRoute& route, const httplib::Request& request, httplib::Response& response,
                        const httplib::ContentReader& reader) {
     HttpRequest message = message_of(request);
-    if (route.most_body_bytes > kMuchBytes) message.body.reserve(kMappedBytes);
+    // What refuse_body() has bounded. Grown piece by piece, it would take twice the memory.
+    if (const std::optional<int64_t> length = parse_whole_number(message.header("content-length")))
+      message.body.reserve(static_cast<size_t>(*length));
     bool is_too_large = false;
     const bool is_whole = reader([&](const char* data, size_t size) {
       is_too_large = message.body.size() + size > static_cast<size_t>(route.most_body_bytes);
