@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include <chrono>
+#include <ctime>
 #include <string>
 #include <utility>
 #include <vector>
@@ -86,9 +86,9 @@ std::string object_of_keys(int n) {
 // By the square of their number they would take minutes.
 TEST(StrictJson, ReadsManyKeysInTheirOrderInTimeByTheirNumber) {
   const std::string object = object_of_keys(65'536);
-  const auto begin = std::chrono::steady_clock::now();
+  const std::clock_t begin = std::clock();
   EXPECT_EQ(parse_ordered_json(object).size(), 65'536U);
-  EXPECT_LT(std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count(), 10.0);
+  EXPECT_LT(static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC, 10.0);
 }
 
 TEST(StrictJson, RefusesAnOrderedObjectOfTooManyKeysInWords) {

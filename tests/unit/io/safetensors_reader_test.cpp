@@ -2,7 +2,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <chrono>
+#include <ctime>
 #include <random>
 
 #include "lancet/core/error.h"
@@ -84,9 +84,9 @@ TEST_F(SafetensorsReaderTest, ReadsManyEmptyTensorsInTimeByTheirNumber) {
   std::string header = "{";
   for (int i = 0; i < kMany; ++i)
     header += cat(i == 0 ? "" : ",", "\"t", i, R"(":{"dtype":"F32","shape":[0],"data_offsets":[0,0]})");
-  const auto begin = std::chrono::steady_clock::now();
+  const std::clock_t begin = std::clock();
   const SafetensorsReader reader = accepted(header + "}", "");
-  EXPECT_LT(std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count(), 20.0);
+  EXPECT_LT(static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC, 20.0);
   EXPECT_EQ(reader.tensors().size(), kMany);
   EXPECT_TRUE(reader.view("t19999").bytes.empty());
 }
