@@ -20,6 +20,7 @@ StandingMeasure measure_standing(const CausalLM& model, const ModelFiles& files,
 }
 
 std::map<std::string, MeasuredEdit> measured_again(const StandingMeasure& measure, const Journal& journal) {
+  if (measure.requests.empty()) return {};  // of most edits: the journal need not be gone through
   const std::string when = utc_now();
   const ReplacedEdits replaced = replaced_edits(journal);
   std::map<std::string, MeasuredEdit> edits;
