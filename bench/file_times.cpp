@@ -13,7 +13,7 @@
 #include <string>
 #include <thread>
 
-#include "lancet/io/checkpoint_export.h"
+#include "lancet/checkpoint/checkpoint_export.h"
 #include "lancet/models/stored_part.h"
 #include "lancet/models/tensor_io.h"
 #include "lancet/plan/model_session.h"

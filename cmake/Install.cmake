@@ -5,7 +5,7 @@ set(_package "${CMAKE_INSTALL_LIBDIR}/cmake/lancet")
 
 # The door: whoever links this can do all that the program does, but for its command line.
 add_library(lancet_door INTERFACE)
-target_link_libraries(lancet_door INTERFACE lancet_run lancet_distributed)
+target_link_libraries(lancet_door INTERFACE lancet_session lancet_studies lancet_diff lancet_distributed)
 set_target_properties(lancet_door PROPERTIES EXPORT_NAME lancet)
 add_library(lancet::lancet ALIAS lancet_door)
 

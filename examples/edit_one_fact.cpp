@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "lancet/core/stderr_reporter.h"
-#include "lancet/run/session.h"
+#include "lancet/session/session.h"
 
 namespace {
 

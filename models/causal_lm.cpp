@@ -83,18 +83,6 @@ void check_prefix(const SequenceInfo& sequence, at::Device device, int64_t layer
 
 }  // namespace
 
-at::Device weight_device(const Placement& placement, WeightId id) {
-  switch (role_of(id.kind).place) {
-    case WeightPlace::kEmbedding:
-      return placement.embed_device();
-    case WeightPlace::kHead:
-      return placement.head_device();
-    case WeightPlace::kLayer:
-      break;
-  }
-  return placement.device_of(id.layer);
-}
-
 std::string precision_text(const CausalLM& model) {
   std::string text(dtype_name(to_dtype(model.placement().weight_dtype())));
   const std::vector<std::string> formats(model.frozen_formats().begin(), model.frozen_formats().end());

@@ -1,9 +1,9 @@
 #include "lancet/models/model_files.h"
 
+#include "lancet/checkpoint/quantize_config.h"
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
 #include "lancet/io/files.h"
-#include "lancet/io/quantize_config.h"
 #include "lancet/models/weight_table.h"
 
 namespace lancet {

@@ -1,7 +1,8 @@
 // A checkpoint's weights on their devices, in full precision or frozen.
 #pragma once
 
-#include "lancet/models/causal_lm.h"
+#include "lancet/models/model_config.h"
+#include "lancet/models/model_weights.h"
 
 namespace lancet {
 

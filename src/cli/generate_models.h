@@ -5,7 +5,7 @@
 #include <string>
 
 #include "lancet/plan/model_session.h"
-#include "lancet/run/ask.h"
+#include "lancet/session/ask.h"
 
 namespace lancet::cli {
 

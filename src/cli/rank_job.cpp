@@ -6,7 +6,7 @@
 #include "commands.h"
 #include "lancet/core/stderr_reporter.h"
 #include "lancet/core/strings.h"
-#include "lancet/run/kept_work.h"
+#include "lancet/pipeline/kept_work.h"
 #include "stop_signals.h"
 
 namespace lancet::cli {

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "lancet/run/rehearsal.h"
+#include "lancet/studies/rehearsal.h"
 
 namespace lancet::cli {
 

@@ -6,7 +6,7 @@
 
 #include "adapter_pairs.h"
 #include "gguf_names.h"
-#include "lancet/io/gguf.h"
+#include "lancet/checkpoint/gguf.h"
 #include "lancet/models/tensor_io.h"
 
 namespace lancet {

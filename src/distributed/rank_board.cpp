@@ -10,8 +10,8 @@
 
 #include "host_names.h"
 #include "lancet/core/error.h"
+#include "lancet/core/listening_socket.h"
 #include "lancet/core/strings.h"
-#include "listening_socket.h"
 #include "sealed_store.h"
 
 namespace lancet {

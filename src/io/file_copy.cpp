@@ -1,4 +1,4 @@
-#include "file_copy.h"
+#include "lancet/io/file_copy.h"
 
 #include <fcntl.h>
 #include <linux/fs.h>

@@ -1,4 +1,4 @@
-#include "file_handle.h"
+#include "lancet/io/file_handle.h"
 
 #include <fcntl.h>
 #include <sys/file.h>
@@ -12,8 +12,8 @@
 #include <system_error>
 #include <utility>
 
-#include "folders/leftovers.h"
 #include "lancet/core/strings.h"
+#include "leftovers.h"
 
 namespace lancet {
 namespace {

@@ -5,13 +5,13 @@
 #include <utility>
 
 #include "file_buffer.h"
-#include "file_handle.h"
 #include "gzip_stream.h"
 #include "lancet/core/error.h"
 #include "lancet/core/strict_json.h"
 #include "lancet/core/strings.h"
 #include "lancet/core/text_file.h"
 #include "lancet/core/utf8.h"
+#include "lancet/io/file_handle.h"
 
 namespace lancet {
 namespace {

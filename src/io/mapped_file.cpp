@@ -5,8 +5,8 @@
 #include <unistd.h>
 #include <cerrno>
 
-#include "file_handle.h"
 #include "lancet/core/strings.h"
+#include "lancet/io/file_handle.h"
 
 namespace lancet {
 namespace {

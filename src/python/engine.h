@@ -5,7 +5,7 @@
 
 #include <optional>
 
-#include "lancet/run/session.h"
+#include "lancet/session/session.h"
 #include "worker.h"
 
 namespace lancet::python {

@@ -6,7 +6,7 @@
 #include <memory>
 #include <string>
 
-#include "lancet/run/session.h"
+#include "lancet/session/session.h"
 
 namespace lancet::python {
 

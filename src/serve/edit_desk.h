@@ -11,8 +11,8 @@
 #include "lancet/edits/edit_history.h"
 #include "lancet/http/work_queue.h"
 #include "lancet/io/output_folder.h"
-#include "lancet/run/session.h"
 #include "lancet/serve/page_server.h"
+#include "lancet/session/session.h"
 #include "progress_board.h"
 #include "state_clock.h"
 

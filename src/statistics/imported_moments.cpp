@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <string_view>
 
+#include "lancet/checkpoint/npz.h"
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
-#include "lancet/io/npz.h"
 #include "lancet/runtime/placement.h"
 
 namespace lancet {

@@ -5,9 +5,9 @@
 #include <cmath>
 
 #include "imported_keys.h"
+#include "lancet/checkpoint/sealed_file.h"
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
-#include "lancet/io/sealed_file.h"
 #include "lancet/models/tensor_reader.h"
 
 namespace lancet {

@@ -1,10 +1,10 @@
 #include "lancet/statistics/imported_statistics.h"
 
 #include "imported_keys.h"
+#include "lancet/checkpoint/sealed_file.h"
 #include "lancet/core/error.h"
 #include "lancet/core/hash.h"
 #include "lancet/core/strings.h"
-#include "lancet/io/sealed_file.h"
 #include "lancet/statistics/imported_moments.h"
 
 namespace lancet {

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "lancet/io/sealed_file.h"
+#include "lancet/checkpoint/sealed_file.h"
 #include "lancet/models/model_config.h"
 #include "lancet/runtime/tensor.h"
 

@@ -4,14 +4,14 @@
 #include <optional>
 #include <utility>
 
-#include "json_node.h"
 #include "known_templates.h"
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
 #include "lancet/text/prompt.h"
-#include "model_file.h"
-#include "tokenizer_config.h"
-#include "utf8.h"
+#include "lancet/tokenizer_files/json_node.h"
+#include "lancet/tokenizer_files/model_file.h"
+#include "lancet/tokenizer_files/tokenizer_config.h"
+#include "lancet/tokenizer_files/utf8.h"
 
 namespace lancet {
 namespace {

@@ -6,14 +6,14 @@
 #include <unordered_map>
 #include <utility>
 
-#include "added_token_finder.h"
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
 #include "lancet/text/tokenizer.h"
-#include "model_file.h"
+#include "lancet/tokenizer_files/added_token_finder.h"
+#include "lancet/tokenizer_files/model_file.h"
+#include "lancet/tokenizer_files/utf8.h"
 #include "sentencepiece_proto.h"
 #include "sentencepiece_tokens.h"
-#include "utf8.h"
 
 namespace lancet {
 namespace {

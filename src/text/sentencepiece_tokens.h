@@ -5,9 +5,9 @@
 #include <memory>
 #include <vector>
 
-#include "added_token.h"
 #include "lancet/text/tokenizer.h"
-#include "tokenizer_json.h"
+#include "lancet/tokenizer_files/added_token.h"
+#include "lancet/tokenizer_files/tokenizer_json.h"
 
 namespace lancet {
 

@@ -2,9 +2,9 @@
 
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
-#include "model_file.h"
+#include "lancet/tokenizer_files/model_file.h"
+#include "lancet/tokenizer_files/tokenizer_config.h"
 #include "sentencepiece_tokens.h"
-#include "tokenizer_config.h"
 
 namespace lancet {
 

@@ -6,10 +6,10 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "lancet/checkpoint/npy.h"
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
 #include "lancet/io/json_file.h"
-#include "lancet/io/npy.h"
 
 namespace lancet {
 namespace {

@@ -5,10 +5,10 @@
 #include <nlohmann/json.hpp>
 
 #include "lancet/core/strings.h"
-#include "lancet/eval/causal_trace.h"
-#include "lancet/eval/trace_noise.h"
 #include "lancet/models/tensor_io.h"
 #include "lancet/requests/request.h"
+#include "lancet/tracing/causal_trace.h"
+#include "lancet/tracing/trace_noise.h"
 #include "support/tiny_model.h"
 
 namespace lancet {

@@ -9,6 +9,18 @@ from pathlib import Path, PurePosixPath
 
 ROOTS = ("include", "src", "models", "editors", "tests", "bench", "examples")
 
+REPOSITORY = Path(__file__).resolve().parents[2]
+LIBRARY = re.compile(r"^lancet_library\((\w+)([^)]*)\)", re.M)
+
+
+def folders_of_rooms(cmake):
+    """Where a library's sources lie -> its name; the others are in src/NAME."""
+    placed = {name: re.search(r"\bSOURCES_IN\s+(\S+)", words) for name, words in LIBRARY.findall(cmake)}
+    return {PurePosixPath(place[1] if place else f"src/{name}"): name for name, place in placed.items()}
+
+
+FOLDER_ROOMS = folders_of_rooms((REPOSITORY / "CMakeLists.txt").read_text())
+
 # Numbers come before character literals: 200'000 has no quotes in it.
 TOKEN = re.compile(
     r"(?P<comment>//(?:\\\n|[^\n])*|/\*.*?\*/)"
@@ -144,13 +156,14 @@ class Source:
 
     @property
     def folder(self):
-        """The folder of the design that the file belongs to; None for tests and tools."""
+        """The room that the file belongs to; None for tests and tools."""
         parts = self.path.parts
         if parts[0] == "include":
             return parts[2]
-        if parts[0] == "src":
-            return parts[1]
-        return parts[0] if parts[0] in ("models", "editors") else None
+        for folder in self.path.parents:
+            if folder in FOLDER_ROOMS:
+                return FOLDER_ROOMS[folder]
+        return parts[1] if parts[0] == "src" else None
 
     @property
     def n_lines(self):
@@ -216,4 +229,3 @@ def source(path, text):
     return Source(PurePosixPath(path), text)
 
 
-REPOSITORY = Path(__file__).resolve().parents[2]

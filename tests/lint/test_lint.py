@@ -9,7 +9,7 @@ import sys
 from pathlib import Path, PurePosixPath
 
 import pytest
-from cpp_source import REPOSITORY, load_sources, source
+from cpp_source import FOLDER_ROOMS, LIBRARY, REPOSITORY, folders_of_rooms, load_sources, source
 
 
 @pytest.fixture(scope="module")
@@ -26,9 +26,6 @@ def report(offenders):
 
 # ---- Direction of dependencies -------------------------------------------------------------------------------------------------
 
-LIBRARY = re.compile(r"^lancet_library\((\w+)([^)]*)\)", re.M)
-
-
 def declared_rooms(cmake):
     """CMakeLists.txt is what says which room may include which: room -> (rooms that it may include, whether it sees torch)."""
     rooms = {}
@@ -39,8 +36,7 @@ def declared_rooms(cmake):
 
 
 ROOMS = declared_rooms((REPOSITORY / "CMakeLists.txt").read_text())
-MAY_INCLUDE_RUN = ROOMS["run"][0] | {"run"}
-MAY_INCLUDE = {name: rooms for name, (rooms, _) in ROOMS.items()} | {"cli": set(ROOMS), "python": MAY_INCLUDE_RUN}  # the program and the Python package are on top
+MAY_INCLUDE = {name: rooms for name, (rooms, _) in ROOMS.items()} | {"cli": set(ROOMS), "python": set(ROOMS) - {"serve", "doctor"}}  # on top
 WITHOUT_TORCH = {name for name, (_, torch) in ROOMS.items() if not torch}
 TORCH = re.compile(r"(torch|ATen|c10)/")
 STANDARD = re.compile(r"[a-z][a-z0-9_]*$")
@@ -64,7 +60,6 @@ def direction_problems(sources):
 # Tests of what no public header shows, and the room whose private headers they see.
 SEES_PRIVATE = {
     PurePosixPath("tests/gpu"): PurePosixPath("src/distributed"),  # NCCL's groups: gpu_tests makes one by itself
-    PurePosixPath("tests/pipeline"): PurePosixPath("src/run"),  # forms of output: what each rank gets of one
     PurePosixPath("tests/unit/models"): PurePosixPath("models"),  # a GPU's attention kernel, which they put another in the place of
 }
 
@@ -73,7 +68,7 @@ def private_roots(file):
     """Folders that the compiler looks in besides the file's own."""
     if file.is_test:
         return [PurePosixPath("tests"), *(room for folder, room in SEES_PRIVATE.items() if file.path.parent == folder)]
-    return [PurePosixPath("src") / file.folder] if file.path.parts[0] == "src" else []
+    return [folder for folder, room in FOLDER_ROOMS.items() if room == file.folder and not file.is_public] or [PurePosixPath("src/cli")]
 
 
 def target_problems(sources):
@@ -96,7 +91,9 @@ def target_problems(sources):
 
 
 # Headers about another library's type.
-SUBJECTS = {"include/lancet/core/strict_json.h": ("nlohmann/json.hpp",)}
+SUBJECTS = {
+    f"include/lancet/{name}.h": ("nlohmann/json.hpp",) for name in ("core/strict_json", "outcome/report_json", "tokenizer_files/json_node")
+}
 
 
 def public_header_problems(sources):
@@ -129,8 +126,68 @@ def unused_header_problems(sources):
         yield f"{headers[name].path}: no other folder and no test needs it; it belongs beside its source"
 
 
+def unused_dependency_problems(sources, rooms):
+    """What a room names in CMake and never includes."""
+    included = {}
+    for file in sources:
+        for include in file.includes:
+            if match := re.match(r"lancet/([^/]+)/", include.name):
+                included.setdefault(file.folder, set()).add(match[1])
+    for room, (names, _) in rooms.items():
+        for name in sorted(names - included.get(room, set())):
+            yield f"CMakeLists.txt: {room} names lancet_{name}, and includes nothing of it"
+
+
+def folder_of(path, homes):
+    """The folder that a file counts to: a public header's is its source's, or the room's own."""
+    if path.parts[0] != "include":
+        return path.parent
+    room = path.parts[2]
+    return homes.get((room, path.stem)) or next((folder for folder, name in FOLDER_ROOMS.items() if name == room), path.parent)
+
+
+def circle_problems(sources):
+    """Folders that include each other, by however many others."""
+    homes = {(file.folder, file.path.stem): file.path.parent for file in sources if file.path.suffix == ".cpp" and file.folder}
+    paths = {file.path for file in sources}
+    edges = {}
+    for file in sources:
+        if file.folder is None:
+            continue
+        for include in file.includes:
+            places = [PurePosixPath("include") / include.name] if include.name.startswith("lancet/") else [file.path.parent / include.name, *(root / include.name for root in private_roots(file))]
+            for place in places:
+                if place in paths:
+                    edges.setdefault(folder_of(file.path, homes), {}).setdefault(folder_of(place, homes), f"{file.path} includes {include.name}")
+    for circle in circles({folder: set(found) - {folder} for folder, found in edges.items()}):
+        yield " <-> ".join(map(str, circle)) + ": " + "; ".join(edges[a][b] for a in circle for b in circle if a != b and b in edges.get(a, {}))
+
+
+def circles(edges):
+    """Sets of nodes that reach each other, each sorted."""
+    def reached(node):
+        found, left = set(), [node]
+        while left:
+            for other in edges.get(left.pop(), ()):
+                if other not in found:
+                    found.add(other)
+                    left.append(other)
+        return found
+
+    reach = {node: reached(node) for node in edges}
+    return sorted({tuple(sorted({b for b in reach[a] if a in reach.get(b, ())})) for a in edges if a in reach[a]})
+
+
 def test_dependencies_point_down(sources):
     report(list(direction_problems(sources)))
+
+
+def test_named_dependencies_are_used(sources):
+    report(list(unused_dependency_problems(sources, ROOMS)))
+
+
+def test_folders_have_no_circles(sources):
+    report(list(circle_problems(sources)))
 
 
 def test_includes_name_public_or_own_headers(sources):
@@ -185,7 +242,27 @@ def test_direction_lets_pass(path, line):
 def test_rooms_are_read_from_cmake():
     cmake = "lancet_library(io SANITIZED DEPENDS lancet_core ZLIB::ZLIB)\nlancet_library(run TENSORS DEPENDS lancet_core\n  lancet_io)\n# lancet_library(no)\n"
     assert declared_rooms(cmake) == {"io": ({"core"}, False), "run": ({"core", "io"}, True)}
-    assert {"core", "edit", "run"} <= ROOMS.keys() and "core" in MAY_INCLUDE["run"] and "run" not in MAY_INCLUDE["edit"]
+    assert {"core", "edit", "pipeline"} <= ROOMS.keys() and "core" in MAY_INCLUDE["pipeline"] and "pipeline" not in MAY_INCLUDE["edit"]
+    cmake += "lancet_library(models SOURCES_IN models DEPENDS lancet_core)\n"
+    assert folders_of_rooms(cmake) == {PurePosixPath("src/io"): "io", PurePosixPath("src/run"): "run", PurePosixPath("models"): "models"}
+
+
+def test_unused_dependencies_finds():
+    rooms = {"io": ({"core", "text"}, False)}
+    assert len(list(unused_dependency_problems([source("src/io/a.cpp", '#include "lancet/core/error.h"')], rooms))) == 1
+    assert list(unused_dependency_problems([source("src/io/a.cpp", '#include "lancet/core/error.h"'), source("include/lancet/io/b.h", '#include "lancet/text/prompt.h"')], rooms)) == []
+
+
+def test_circles_finds():
+    below = source("src/io/tensors/npy.cpp", '#include "lancet/io/files.h"')
+    above = source("src/io/files.cpp", '#include "tensors/zip_file.h"')
+    header, private = source("include/lancet/io/files.h", ""), source("src/io/tensors/zip_file.h", "")
+    assert len(list(circle_problems([below, above, header, private]))) == 1  # a folder and the one in it
+    assert list(circle_problems([below, header, private, source("src/io/files.cpp", "")])) == []
+    other = source("src/text/a.cpp", '#include "lancet/core/b.h"'), source("src/core/b.cpp", '#include "lancet/edit/c.h"'), source("src/edit/c.cpp", '#include "lancet/text/a.h"')
+    headers = [source(f"include/lancet/{name}.h", "") for name in ("text/a", "core/b", "edit/c")]
+    assert len(list(circle_problems([*other, *headers]))) == 1  # of three rooms
+    assert list(circle_problems([*other[:2], *headers])) == []
 
 
 def test_targets_finds():
@@ -247,14 +324,19 @@ def size_problems(sources):
 
 
 FOLDER_FILES, FOLDER_LINES = 30, 2500
+# Folders of a library that are subjects of their own: they count for themselves. Which may include which, circles say.
+SUB_ROOMS = {PurePosixPath(folder) for folder in ("models/families", "models/blocks", "models/loading", "src/cli/commands", "src/cli/edits", "src/kernels/device")}
 
 
 def folder_problems(sources):
-    """Of folders of sources, tests aside: what is too much to look through becomes two."""
+    """Of folders of sources, tests aside, with all below them but rooms of their own: what is too much to look through becomes two."""
     folders = {}
     for file in sources:
         if file.folder is not None:
-            folders.setdefault(file.path.parent, []).append(file.n_lines)
+            for folder in file.path.parents:
+                folders.setdefault(folder, []).append(file.n_lines)
+                if folder in FOLDER_ROOMS or folder in SUB_ROOMS or folder.parent in (PurePosixPath("include/lancet"), PurePosixPath("src")):
+                    break
     for folder, lines in sorted(folders.items()):
         if len(lines) > FOLDER_FILES or sum(lines) > FOLDER_LINES:
             yield f"{folder}: {len(lines)} files, {sum(lines)} lines; at most {FOLDER_FILES} and {FOLDER_LINES}"
@@ -307,7 +389,8 @@ def test_size_finds(path, budget):
 
 def test_folders_finds():
     few = [source(f"src/io/{i}.cpp", "x\n") for i in range(FOLDER_FILES)]
-    assert list(folder_problems([*few, source("src/io/tensors/a.cpp", "x\n"), *[source(f"tests/unit/{i}.cpp", "x\n") for i in range(50)]])) == []
+    assert list(folder_problems([*few, source("models/blocks/a.cpp", "x\n"), source("models/a.cpp", "x\n" * 2500), *[source(f"tests/unit/{i}.cpp", "x\n") for i in range(50)]])) == []
+    assert len(list(folder_problems([*few, source("src/io/tensors/a.cpp", "x\n")]))) == 1  # what is below a folder counts to it
     assert len(list(folder_problems([*few, source("src/io/a.cpp", "x\n")]))) == 1
     assert len(list(folder_problems([source(f"src/io/{i}.cpp", "x\n" * 400) for i in range(7)]))) == 1
 

@@ -85,7 +85,7 @@ def test_recipes_name_the_places_that_are_counted_here():
 
 # Of each family: its function, or its name in config.json, stands there.
 FAMILY_PLACES = (
-    "models/families.cpp",
+    "models/families/families.cpp",
     "models/families/family_list.h",
     "src/deltas/gguf_names.cpp",
     "tests/support/family_models.cpp",
@@ -95,7 +95,7 @@ FAMILY_PLACES = (
     "tests/fixtures/published/",
     "docs/models.md",
 )
-FAMILY_FUNCTIONS = re.findall(r"\b(\w+)\(\)", re.search(r"kFamilies\{(.*?)\};", read("models/families.cpp"), re.S)[1])
+FAMILY_FUNCTIONS = re.findall(r"\b(\w+)\(\)", re.search(r"kFamilies\{(.*?)\};", read("models/families/families.cpp"), re.S)[1])
 # (family, place) -> why it is not there.
 FAMILY_LEAVES_OUT = {
     ("gptj", "src/deltas/gguf_names.cpp"): "llama.cpp does not run it",
@@ -117,7 +117,7 @@ def test_a_family_touches_its_places(sources, function):
     assert len(defined) == 1, "its own file"
     own, text = str(defined[0].path), defined[0].text.split(f"Family {function}() {{")[1]
     assert own.startswith("models/families/")
-    assert places([s for s in sources if s.folder == "models"], rf"\b{function}\(\)") == {own, "models/families.cpp", "models/families/family_list.h"}
+    assert places([s for s in sources if s.folder == "models"], rf"\b{function}\(\)") == {own, "models/families/families.cpp", "models/families/family_list.h"}
     name, listed = (re.search(rf"\.{key} = \{{?([^}};]*?)\}}?,$", text, re.M)[1] for key in ("name", "architectures"))
     architectures, kinds = re.findall(r'"(\w+)"', listed), re.findall(r'"(\w+)"', re.search(r"\.model_types = \{([^}]*)\}", text)[1])
     assert architectures and kinds
@@ -138,7 +138,7 @@ def test_a_family_touches_its_places(sources, function):
         "docs/models.md": name.strip('"') in read("docs/models.md"),
     }
     assert [place for place, stands in found.items() if stands == ((function, place) in FAMILY_LEAVES_OUT)] == []
-    assert set(found) | {"models/families.cpp", "models/families/family_list.h"} == set(FAMILY_PLACES)
+    assert set(found) | {"models/families/families.cpp", "models/families/family_list.h"} == set(FAMILY_PLACES)
 
 
 # ---- Quantised formats: methods of config.json, and the layouts of a matrix that they use

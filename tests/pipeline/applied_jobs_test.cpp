@@ -2,7 +2,8 @@
 #include <fstream>
 
 #include "lancet/core/error.h"
-#include "lancet/run/apply_job.h"
+#include "lancet/history/apply_job.h"
+#include "lancet/history/undo_job.h"
 #include "stream_jobs.h"
 #include "support/fake_device.h"
 

@@ -4,12 +4,12 @@
 #include "lancet/core/error.h"
 #include "lancet/eval/evaluate.h"
 #include "lancet/plan/job_plan.h"
-#include "stream_jobs.h"
+#include "session_jobs.h"
 
 namespace lancet {
 namespace {
 
-class CachedPlans : public testing::StreamJobs {
+class CachedPlans : public testing::Sessions {
  protected:
   static constexpr const char* kPlain = "{method: memit, layers: [0, 1], values: {steps: 2, lr: 0.1, batch: 2}}";
 
@@ -52,6 +52,27 @@ TEST_F(CachedPlans, AreTheSameOnEveryRankThoughRootHasTheCache) {
     run_edit_job(shared, ranks);
   });
   EXPECT_TRUE(std::filesystem::exists(folder_ / "ranks" / "model.safetensors"));
+}
+
+TEST_F(CachedPlans, OfSessionsCountNothingForWhatIsThere) {
+  constexpr int64_t kRequests = 8;
+  const CompletedJob session = completed(kPlain);
+  const JobConfig planned = parse_job(session.tree, session.source.base, session.source.name, JobPurpose::kSession);
+  std::vector<std::string> assumptions;
+  const JobWork work = edit_work(planned, tiny_.config, {.n_requests = kRequests}, assumptions);
+  const int64_t with = bytes_of(work), without = bytes_of(without_text(work));
+  ASSERT_GT(with, without + (int64_t{1} << 20));
+  const auto open = [&](const std::string& more) {
+    CompletedJob job = session;
+    std::istringstream each(cat("run.devices=cpu=", (with + without) / 2, "B ", more));
+    for (std::string assignment; each >> assignment;) apply_override(job.tree, assignment);
+    testing::Listener listener;
+    Session(job, listener, kRequests);
+  };
+  EXPECT_THROW(open(""), PlacementError);
+  edit("cached", "", kPlain);
+  EXPECT_NO_THROW(open(""));
+  EXPECT_THROW(open("statistics.tokens=2899"), PlacementError);
 }
 
 }  // namespace

@@ -8,7 +8,7 @@
 
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
-#include "lancet/run/compare_job.h"
+#include "lancet/studies/compare_job.h"
 #include "support/edit_setup.h"
 #include "support/thread_ranks.h"
 #include "support/tiny_model.h"

@@ -6,7 +6,7 @@
 #include "lancet/core/strings.h"
 #include "lancet/io/files.h"
 #include "lancet/models/tensor_io.h"
-#include "lancet/run/edit_job.h"
+#include "lancet/pipeline/edit_job.h"
 #include "support/edit_setup.h"
 #include "support/fake_device.h"
 #include "support/tiny_model.h"

@@ -6,15 +6,15 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "lancet/checkpoint/checkpoint_export.h"
+#include "lancet/checkpoint/quantize_config.h"
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
-#include "lancet/io/checkpoint_export.h"
 #include "lancet/io/files.h"
-#include "lancet/io/quantize_config.h"
 #include "lancet/models/batching.h"
 #include "lancet/models/memory.h"
 #include "lancet/models/model_files.h"
-#include "lancet/run/edit_job.h"
+#include "lancet/pipeline/edit_job.h"
 #include "support/edit_setup.h"
 #include "support/gptq_model.h"
 

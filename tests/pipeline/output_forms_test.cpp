@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 #include <torch/types.h>
 
-#include "output/output_form.h"
+#include "lancet/export/output_form.h"
 #include "support/edit_setup.h"
 #include "support/gptq_model.h"
 #include "support/thread_ranks.h"

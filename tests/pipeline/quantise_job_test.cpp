@@ -1,5 +1,5 @@
 // `lancet quantise` on fake devices writes what it writes on the CPU.
-#include "lancet/run/quantise_job.h"
+#include "lancet/export/quantise_job.h"
 
 #include <gtest/gtest.h>
 #include <torch/types.h>

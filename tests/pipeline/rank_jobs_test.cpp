@@ -8,12 +8,12 @@
 #include <set>
 #include <sstream>
 
+#include "lancet/checkpoint/safetensors.h"
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
-#include "lancet/io/safetensors.h"
 #include "lancet/models/tensor_io.h"
-#include "lancet/run/edit_job.h"
-#include "lancet/run/eval_job.h"
+#include "lancet/pipeline/edit_job.h"
+#include "lancet/studies/eval_job.h"
 #include "support/edit_setup.h"
 #include "support/thread_ranks.h"
 #include "support/tiny_model.h"

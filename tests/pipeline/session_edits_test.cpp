@@ -1,5 +1,5 @@
 // Which edits stand in a session: kept in a folder, restored, taken back one by one, exported; under several methods.
-#include "lancet/run/apply_job.h"
+#include "lancet/history/undo_job.h"
 #include "session_jobs.h"
 
 namespace lancet::testing {

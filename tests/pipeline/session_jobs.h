@@ -4,7 +4,7 @@
 #include <set>
 #include <thread>
 
-#include "lancet/run/session.h"
+#include "lancet/session/session.h"
 #include "stream_jobs.h"
 
 namespace lancet::testing {

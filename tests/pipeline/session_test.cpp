@@ -1,5 +1,5 @@
 // The front door: what a session does to a model is what jobs do to files, all or nothing, and can be taken back.
-#include "lancet/run/session.h"
+#include "lancet/session/session.h"
 
 #include <atomic>
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "lancet/eval/causal_trace.h"
+#include "lancet/tracing/causal_trace.h"
 #include "support/fake_device.h"
 #include "support/thread_ranks.h"
 #include "support/tiny_model.h"

@@ -9,8 +9,8 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "lancet/checkpoint/checkpoint_export.h"
 #include "lancet/core/strings.h"
-#include "lancet/io/checkpoint_export.h"
 #include "lancet/models/stored_part.h"
 #include "lancet/models/tensor_io.h"
 #include "lancet/quant_scheme/unquantised_modules.h"

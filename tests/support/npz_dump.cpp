@@ -9,8 +9,8 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "lancet/checkpoint/npz.h"
 #include "lancet/core/error.h"
-#include "lancet/io/npz.h"
 
 namespace {
 

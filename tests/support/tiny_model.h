@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "lancet/io/checkpoint.h"
+#include "lancet/checkpoint/checkpoint.h"
 #include "lancet/models/causal_lm.h"
 #include "lancet/text/tokenizer.h"
 #include "temp_dir.h"

@@ -7,7 +7,7 @@
 #include <map>
 #include <string>
 
-#include "lancet/io/sealed_file.h"
+#include "lancet/checkpoint/sealed_file.h"
 #include "lancet/runtime/tensor.h"
 
 namespace lancet {

@@ -1,5 +1,5 @@
 // A protocol: which questions it asks about a request, and which metrics it makes of the answers. To add one: a file in
-// src/eval/protocols/ and a row in src/eval/protocol_table.cpp.
+// src/eval/protocols/ and a row in src/eval/protocols/protocol_table.cpp.
 #pragma once
 
 #include <cstddef>

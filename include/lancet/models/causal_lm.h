@@ -10,11 +10,10 @@
 #include <string>
 #include <vector>
 
-#include "lancet/io/checkpoint.h"
-#include "lancet/models/frozen_matrix.h"
+#include "lancet/checkpoint/checkpoint.h"
 #include "lancet/models/hooks.h"
+#include "lancet/models/model_weights.h"
 #include "lancet/models/sequence_info.h"
-#include "lancet/models/weight_table.h"
 #include "lancet/runtime/placement.h"
 
 namespace lancet {
@@ -31,16 +30,6 @@ std::string precision_text(const CausalLM& model);
 struct LayerRange {
   int64_t begin = 0;
   int64_t end = 0;
-};
-
-/// Where `placement` has a weight.
-at::Device weight_device(const Placement& placement, WeightId id);
-
-/// By id: each weight once, but for a tied head, which is not listed.
-struct ModelWeights {
-  std::map<WeightId, Tensor> full = {};  ///< in the placement's weight dtype
-  std::map<WeightId, FrozenMatrix> frozen = {};
-  std::set<std::string> formats = {};  ///< of those: a quantiser's name, or what config.json calls its method
 };
 
 class CausalLM {

@@ -9,8 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include "lancet/checkpoint/checkpoint.h"
 #include "lancet/core/dtype.h"
-#include "lancet/io/checkpoint.h"
 #include "lancet/models/families.h"
 #include "lancet/quant_scheme/quant_scheme.h"
 

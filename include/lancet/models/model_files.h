@@ -6,7 +6,7 @@
 #include <span>
 #include <string>
 
-#include "lancet/io/checkpoint.h"
+#include "lancet/checkpoint/checkpoint.h"
 #include "lancet/models/model_config.h"
 #include "lancet/text/tokenizer.h"
 

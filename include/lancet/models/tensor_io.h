@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "lancet/io/sealed_file.h"
+#include "lancet/checkpoint/sealed_file.h"
 #include "lancet/runtime/tensor.h"
 
 namespace lancet {

@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "lancet/io/safetensors.h"
+#include "lancet/checkpoint/safetensors.h"
 #include "lancet/runtime/tensor.h"
 
 namespace lancet {

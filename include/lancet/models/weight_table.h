@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "lancet/io/checkpoint.h"
+#include "lancet/checkpoint/checkpoint.h"
 #include "lancet/models/model_config.h"
 #include "lancet/quant_scheme/packed_spec.h"
 

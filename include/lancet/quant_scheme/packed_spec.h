@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "lancet/io/checkpoint.h"
+#include "lancet/checkpoint/checkpoint.h"
 #include "lancet/quant_scheme/quant_scheme.h"
 
 namespace lancet {

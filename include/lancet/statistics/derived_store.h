@@ -7,7 +7,7 @@
 #include <set>
 #include <span>
 
-#include "lancet/io/sealed_file.h"
+#include "lancet/checkpoint/sealed_file.h"
 #include "lancet/statistics/moment_source.h"
 
 namespace lancet {

@@ -8,7 +8,7 @@
 #include <span>
 #include <string>
 
-#include "lancet/io/saved_tensor.h"
+#include "lancet/checkpoint/saved_tensor.h"
 #include "lancet/models/model_config.h"
 #include "lancet/runtime/placement.h"
 #include "lancet/statistics/null_space.h"

@@ -10,9 +10,9 @@
 #include <string_view>
 #include <vector>
 
-namespace lancet {
+#include "lancet/core/token_id.h"
 
-using TokenId = int64_t;
+namespace lancet {
 
 /// Half-open range of UTF-8 bytes in the text that was encoded.
 struct ByteSpan {

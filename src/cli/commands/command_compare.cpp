@@ -8,7 +8,7 @@
 #include "lancet/core/reporter.h"
 #include "lancet/core/strings.h"
 #include "lancet/core/words.h"
-#include "lancet/run/compare_job.h"
+#include "lancet/studies/compare_job.h"
 #include "table.h"
 
 namespace lancet::cli {

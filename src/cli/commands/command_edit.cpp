@@ -7,8 +7,8 @@
 #include "lancet/core/progress.h"
 #include "lancet/core/strings.h"
 #include "lancet/core/words.h"
-#include "lancet/run/edit_job.h"
-#include "lancet/run/rehearsal.h"
+#include "lancet/pipeline/edit_job.h"
+#include "lancet/studies/rehearsal.h"
 #include "rehearsal_text.h"
 #include "table.h"
 

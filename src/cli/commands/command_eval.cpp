@@ -4,7 +4,7 @@
 #include "commands.h"
 #include "evaluation_text.h"
 #include "lancet/core/strings.h"
-#include "lancet/run/eval_job.h"
+#include "lancet/studies/eval_job.h"
 #include "table.h"
 
 namespace lancet::cli {

@@ -7,9 +7,9 @@
 #include "commands.h"
 #include "lancet/core/strings.h"
 #include "lancet/core/words.h"
+#include "lancet/pipeline/cached_statistics.h"
 #include "lancet/plan/job_plan.h"
 #include "lancet/plan/model_session.h"
-#include "lancet/run/cached_statistics.h"
 #include "table.h"
 
 namespace lancet::cli {

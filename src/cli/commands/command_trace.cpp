@@ -7,7 +7,7 @@
 #include "commands.h"
 #include "lancet/core/strings.h"
 #include "lancet/core/words.h"
-#include "lancet/run/trace_job.h"
+#include "lancet/studies/trace_job.h"
 #include "table.h"
 
 namespace lancet::cli {

@@ -9,7 +9,7 @@
 #include "lancet/core/strings.h"
 #include "lancet/core/words.h"
 #include "lancet/io/files.h"
-#include "lancet/run/tune_job.h"
+#include "lancet/studies/tune_job.h"
 #include "table.h"
 
 namespace lancet::cli {

@@ -6,7 +6,9 @@
 #include "edits/made_output.h"
 #include "lancet/core/strings.h"
 #include "lancet/core/words.h"
-#include "lancet/run/apply_job.h"
+#include "lancet/history/apply_adapter.h"
+#include "lancet/history/apply_job.h"
+#include "lancet/history/undo_job.h"
 #include "table.h"
 
 namespace lancet::cli {

@@ -8,8 +8,8 @@
 #include "commands.h"
 #include "lancet/core/strings.h"
 #include "lancet/core/words.h"
-#include "lancet/run/diff_job.h"
-#include "lancet/run/edits_diff.h"
+#include "lancet/diff/diff_job.h"
+#include "lancet/diff/edits_diff.h"
 #include "table.h"
 
 namespace lancet::cli {

@@ -9,7 +9,7 @@
 #include "lancet/core/reporter.h"
 #include "lancet/core/strings.h"
 #include "lancet/core/words.h"
-#include "lancet/run/export_job.h"
+#include "lancet/export/export_job.h"
 #include "table.h"
 
 namespace lancet::cli {

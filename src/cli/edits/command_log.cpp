@@ -10,7 +10,7 @@
 #include "lancet/core/strings.h"
 #include "lancet/core/words.h"
 #include "lancet/edits/edit_history.h"
-#include "lancet/run/apply_job.h"
+#include "lancet/history/undo_job.h"
 #include "table.h"
 
 namespace lancet::cli {

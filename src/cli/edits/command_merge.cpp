@@ -9,7 +9,7 @@
 #include "edits/made_output.h"
 #include "lancet/core/strings.h"
 #include "lancet/core/words.h"
-#include "lancet/run/merge_job.h"
+#include "lancet/history/merge_job.h"
 #include "table.h"
 
 namespace lancet::cli {

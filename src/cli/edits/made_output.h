@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "commands.h"
-#include "lancet/run/apply_job.h"
+#include "lancet/history/apply_job.h"
 
 namespace lancet::cli {
 

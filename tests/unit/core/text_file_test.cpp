@@ -14,7 +14,7 @@ namespace {
 
 using testing::TempDir;
 
-std::string file_problem(const std::filesystem::path& path, uint64_t most_bytes = 100) {
+std::string problem_with(const std::filesystem::path& path, uint64_t most_bytes = 100) {
   try {
     load_text(path, most_bytes);
   } catch (const FileProblem& problem) {
@@ -25,16 +25,16 @@ std::string file_problem(const std::filesystem::path& path, uint64_t most_bytes 
 
 TEST(TextFile, IsRefusedWhereItIsNone) {
   const TempDir dir;
-  EXPECT_EQ(file_problem(dir / "absent"), "No such file or directory");
-  EXPECT_EQ(file_problem(dir.path()), "is a folder, expected a file");
-  EXPECT_NE(file_problem("/dev/zero").find("is a pipe or a device"), std::string::npos);
+  EXPECT_EQ(problem_with(dir / "absent"), "No such file or directory");
+  EXPECT_EQ(problem_with(dir.path()), "is a folder, expected a file");
+  EXPECT_NE(problem_with("/dev/zero").find("is a pipe or a device"), std::string::npos);
   EXPECT_THROW(OpenFile("/dev/zero"), FileProblem);
 }
 
 TEST(TextFile, WithoutAWriterDoesNotHang) {
   const TempDir dir;
   ASSERT_EQ(::mkfifo((dir / "pipe").c_str(), 0600), 0);
-  EXPECT_NE(file_problem(dir / "pipe").find("is a pipe or a device, expected a regular file"), std::string::npos);
+  EXPECT_NE(problem_with(dir / "pipe").find("is a pipe or a device, expected a regular file"), std::string::npos);
   std::filesystem::create_symlink(dir / "pipe", dir / "link");
   EXPECT_THROW(OpenFile(dir / "link"), FileProblem);
 }
@@ -52,11 +52,11 @@ TEST(TextFile, IsReadUpToItsLimit) {
   const TempDir dir;
   std::ofstream(dir / "f") << std::string(100, 'x');
   EXPECT_EQ(load_text(dir / "f", 100), std::string(100, 'x'));
-  EXPECT_EQ(file_problem(dir / "f", 99),
+  EXPECT_EQ(problem_with(dir / "f", 99),
             "expected at most 99 B, got 100 B; divide the file, or check that it is the right one");
   // no size is known beforehand
   const int zeros = ::open("/dev/zero", O_RDONLY);
-  EXPECT_NE(file_problem("/dev/fd/" + std::to_string(zeros), 1'000'000).find("at most 1.0 MB, got more"),
+  EXPECT_NE(problem_with("/dev/fd/" + std::to_string(zeros), 1'000'000).find("at most 1.0 MB, got more"),
             std::string::npos);
   ::close(zeros);
 }

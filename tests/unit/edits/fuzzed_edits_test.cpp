@@ -4,9 +4,9 @@
 #include <torch/types.h>
 
 #include "fuzzed_edits_support.h"
+#include "lancet/checkpoint/safetensors.h"
+#include "lancet/checkpoint/sealed_file.h"
 #include "lancet/io/files.h"
-#include "lancet/io/safetensors.h"
-#include "lancet/io/sealed_file.h"
 #include "lancet/models/tensor_io.h"
 
 namespace lancet {

@@ -14,9 +14,9 @@
 #include <cerrno>
 #include <cstdarg>
 
+#include "lancet/checkpoint/checkpoint_export.h"
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
-#include "lancet/io/checkpoint_export.h"
 #include "lancet/io/output_folder.h"
 #include "support/io_support.h"
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "lancet/core/strings.h"
+#include "lancet/io/file_handle.h"
 #include "support/output_support.h"
 
 namespace lancet {
@@ -45,6 +46,20 @@ TEST(Leftovers, RemovesWhatDeadProcessesLeftForTheSameTarget) {
   EXPECT_TRUE(now.contains("out"));
   EXPECT_TRUE(now.contains(".out.lancet-notes"));
   EXPECT_TRUE(std::ranges::any_of(now, [](const std::string& name) { return name.starts_with(".other.lancet-"); }));
+}
+
+TEST(Leftovers, OfAKilledProcessGoWhenItsTargetIsRecovered) {
+  const TempDir dir;
+  const pid_t child = ::fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    TemporaryFile file(dir / "notes.json");
+    ::_exit(0);
+  }
+  ASSERT_EQ(::waitpid(child, nullptr, 0), child);
+  ASSERT_EQ(names_in(dir.path()).size(), 1U);
+  recover_output(dir / "out", kKind);
+  EXPECT_TRUE(names_in(dir.path()).empty());
 }
 
 /// The id of a process that is gone.

@@ -3,9 +3,9 @@
 #include <gtest/gtest.h>
 #include <torch/types.h>
 
+#include "lancet/checkpoint/safetensors.h"
 #include "lancet/core/error.h"
 #include "lancet/io/files.h"
-#include "lancet/io/safetensors.h"
 #include "lancet/statistics/null_space_store.h"
 #include "support/tiny_model.h"
 

@@ -1,0 +1,64 @@
+// A model folder in Hugging Face layout: config.json, one safetensors file or shards with an index, tokenizer files.
+// Knows files and bytes, not what the tensors mean.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lancet/checkpoint/safetensors.h"
+
+namespace lancet {
+
+class Checkpoint {
+ public:
+  /// `path`: a model folder, a Hugging Face cache folder of a snapshot (files may be symbolic links), or a cache's
+  /// `models--org--name` folder (its refs/main, or its only snapshot, is taken).
+  /// Checks the index against the shards (both ways) and maps them; reads no tensor data. Every file that an export
+  /// copies is opened here, and stays open: what has its name later does not matter.
+  /// Throws: CheckpointError; for folders with only .bin/.pth/.gguf weights it says how to convert them.
+  static Checkpoint open(const std::filesystem::path& path);
+
+  /// The folder that holds config.json (the resolved snapshot for cache folders).
+  const std::filesystem::path& folder() const { return folder_; }
+  /// Text of config.json, with the settings of a quantize_config.json where it has none (quantize_config.h).
+  const std::string& config_text() const { return config_text_; }
+  /// Whether that is the file's text.
+  bool has_own_config() const { return has_own_config_; }
+  const std::vector<SafetensorsReader>& shards() const { return shards_; }
+  /// config.json, the tokenizer's files and what else goes with the weights, and their index where they have one.
+  const std::vector<std::shared_ptr<const MappedFile>>& side_files() const { return side_files_; }
+
+  /// In name order.
+  std::vector<std::string> tensor_names() const;
+  bool contains(std::string_view name) const { return shard_of_.contains(name); }
+  const TensorInfo& info(std::string_view name) const;
+  TensorView view(std::string_view name) const;
+  uint64_t tensor_bytes() const;
+
+  /// XXH3-128 over every tensor's name, dtype, shape and bytes, in name order: independent of sharding and file names.
+  /// Computed once; not from several threads. Throws: CheckpointError when a shard was written to since it was opened.
+  std::string content_hash() const;
+
+  /// Throws: CheckpointError when an opened file is not what it was when it was opened. Shards whose times differ count
+  /// as unchanged when the content still has the hash that content_hash() gave; without one, when they were not
+  /// written to.
+  void check_unchanged() const;
+
+ private:
+  std::string hash_content() const;
+
+  std::filesystem::path folder_;
+  std::string config_text_;
+  bool has_own_config_ = true;
+  std::vector<SafetensorsReader> shards_;
+  std::map<std::string, size_t, std::less<>> shard_of_;
+  std::vector<std::shared_ptr<const MappedFile>> side_files_;
+  mutable std::string content_hash_;  // empty: not asked for yet
+};
+
+}  // namespace lancet

@@ -1,0 +1,24 @@
+// A model's weights on their devices, in full precision or frozen.
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+
+#include "lancet/models/frozen_matrix.h"
+#include "lancet/models/weight_table.h"
+#include "lancet/runtime/placement.h"
+
+namespace lancet {
+
+/// Where `placement` has a weight.
+at::Device weight_device(const Placement& placement, WeightId id);
+
+/// By id: each weight once, but for a tied head, which is not listed.
+struct ModelWeights {
+  std::map<WeightId, Tensor> full = {};  ///< in the placement's weight dtype
+  std::map<WeightId, FrozenMatrix> frozen = {};
+  std::set<std::string> formats = {};  ///< of those: a quantiser's name, or what config.json calls its method
+};
+
+}  // namespace lancet

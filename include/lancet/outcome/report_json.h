@@ -1,0 +1,94 @@
+// What the JSON reports share.
+#pragma once
+
+#include <nlohmann/json.hpp>
+
+#include "lancet/eval/costs.h"
+#include "lancet/eval/metrics.h"
+#include "lancet/outcome/statistics_report.h"
+#include "lancet/requests/request.h"
+#include "lancet/runtime/memory_watch.h"
+
+namespace lancet {
+
+using Json = nlohmann::ordered_json;
+
+/// null: n/a.
+inline Json number_json(const std::optional<double>& number) { return number ? Json(*number) : Json(nullptr); }
+
+inline Json mean_json(const Tally& tally) { return number_json(tally.mean()); }
+
+/// What a metric is, without its figures.
+inline Json describe(const MetricRow& row) {
+  return {{"group", row.group},
+          {"unit", unit_name(row.unit)},
+          {"better", better_name(row.better)},
+          {"protocol", row.protocol},
+          {"asked", row.asked.empty() ? Json(nullptr) : Json(row.asked)}};
+}
+
+/// null: the metric has none.
+inline Json interval_json(const std::map<std::string, Interval, std::less<>>& intervals, std::string_view metric) {
+  const auto found = intervals.find(metric);
+  return found == intervals.end() ? Json(nullptr) : Json{found->second.low, found->second.high};
+}
+
+inline Json bytes_json(const PeakBytes& peaks) {
+  Json json = Json::object();
+  for (const auto& [device, bytes] : peaks) json[device] = bytes;
+  return json;
+}
+
+/// What was measured of one model.
+struct MeasuredFigures {
+  const Tallies& totals;
+  std::span<const Tallies> items;  ///< requests, or what else is drawn from for intervals
+};
+
+/// Metric -> its figures on the unedited and the edited model. `count`: what the number of outcomes is called.
+inline Json figures_json(std::span<const MetricRow> rows, const MeasuredFigures& before, const MeasuredFigures& after,
+                         const char* count) {
+  const auto before_intervals = bootstrap_intervals(before.items), after_intervals = bootstrap_intervals(after.items);
+  const auto mean_before = [&](const std::string& name) {
+    const auto found = before.totals.find(name);
+    return found == before.totals.end() ? Json(nullptr) : mean_json(found->second);
+  };
+  Json figures = Json::object();
+  for (const MetricRow& row : rows) {
+    const Tally& total = after.totals.find(row.name)->second;
+    Json figure = {
+        {"before", mean_before(row.name)},
+        {"after", mean_json(total)},
+        {"interval",
+         {{"before", interval_json(before_intervals, row.name)}, {"after", interval_json(after_intervals, row.name)}}},
+        {count, total.count}};
+    figure.update(describe(row));
+    figures[row.name] = std::move(figure);
+  }
+  return figures;
+}
+
+/// What editing cost: name -> figures on the unedited and the edited model.
+inline Json costs_json(const CostReport& before, const CostReport& after) {
+  return figures_json(after.metrics, {before.totals, before.items}, {after.totals, after.items}, "count");
+}
+
+/// Where a layer's imported moments came from.
+inline Json import_json(const LayerStatistics& layer) {
+  return {{"layer", layer.layer},
+          {"file", layer.imported_file.string()},
+          {"content_hash", layer.imported_hash},
+          {"tokens", layer.tokens}};
+}
+
+/// Records of the request file that were left out.
+inline Json skipped_json(const SkippedRecords& skipped) {
+  return {{"count", skipped.count}, {"messages", skipped.messages}};
+}
+
+/// Invalid UTF-8 cannot come in (readers refuse it), but a report must never be lost to a byte.
+inline std::string dump_report(const Json& json) {
+  return json.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace lancet

@@ -1,0 +1,88 @@
+// Writes down what a stream of edits does: one entry of the history for each batch. On root.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "lancet/edit/editor.h"
+#include "lancet/edits/edit_history.h"
+#include "lancet/models/model_files.h"
+#include "lancet/outcome/batch_report.h"
+
+namespace lancet {
+
+/// What every batch of a stream was edited with.
+struct RecordedSetting {
+  std::function<JournalBase()> base;  ///< of a history that begins here
+  EditSetting setting;                ///< of the batches that are added
+};
+
+/// Of a model's files, but for the weights' hash.
+JournalBase journal_base(const ModelFiles& files, std::string weights_hash);
+
+/// How many changes each weight of a transaction had at some time.
+using ChangeCounts = std::map<WeightId, size_t>;
+ChangeCounts count_changes(const WeightTransaction& transaction);
+/// What weights got since then, on the host.
+std::vector<WeightChanges> changes_since(const ChangeCounts& before, const WeightTransaction& transaction);
+
+/// What there was before a batch that is being edited.
+struct BatchStart {
+  EditorState state;
+  ChangeCounts counts;
+};
+
+/// A batch that was edited and is not in the history yet.
+struct RecordedBatch {
+  BatchEntry entry;
+  EditedBatch batch;
+};
+
+/// A batch goes from begin() by end() to add(); each takes what the one before it gave.
+class EditRecorder {
+ public:
+  /// `files` and `editor` outlive this.
+  EditRecorder(const ModelFiles& files, const Editor& editor, RecordedSetting setting);
+
+  void go_on_from(EditHistory earlier) { history_ = std::move(earlier); }
+  EditHistory& history();
+  EditHistory take_history() { return std::move(history()); }
+
+  /// Where the editor's systems are noted (EditContext).
+  std::vector<SolvedSystem>& systems() { return systems_; }
+
+  /// Notes what there is before a batch; systems() is empty then.
+  BatchStart begin(const EditorState& state, const WeightTransaction& transaction);
+  /// Takes what the batch did, before anything else changes the transaction.
+  RecordedBatch end(const BatchStart& start, std::span<const EditRequest> requests, const EditOutcome& outcome,
+                    const EditorState& state, const WeightTransaction& transaction);
+  /// Puts the batch into the history, with what was measured after it.
+  void add(RecordedBatch batch, const BatchReport& report);
+  /// Exchanges what was measured after the last batch, while no other came after it.
+  void report_last(const BatchReport& report);
+  /// Puts what the method did after the last batch into the history.
+  void set_finish(std::vector<WeightChanges> changes) { history().set_finish(std::move(changes), files_.config); }
+
+  /// Of the transaction's weights, as journals have them.
+  std::vector<WeightHash> hashes_of(const WeightTransaction& transaction) const;
+
+  /// How well the history's edits hold.
+  void note_measured(const std::string& on, const std::vector<WeightHash>& weights,
+                     const std::map<std::string, MeasuredEdit>& edits) {
+    history().journal().add_measure(on, weights, edits);
+  }
+
+ private:
+  std::vector<EditRecord> records_of(std::span<const EditRequest> requests) const;
+
+  const ModelFiles& files_;
+  const Editor& editor_;
+  RecordedSetting setting_;
+  std::optional<EditHistory> history_;  ///< nullopt: none yet
+  std::vector<SolvedSystem> systems_;
+};
+
+}  // namespace lancet

@@ -1,0 +1,88 @@
+// A job's statistics, from its options to the factors of the edited layers.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lancet/job/job_config.h"
+#include "lancet/outcome/statistics_report.h"
+#include "lancet/plan/model_session.h"
+#include "lancet/statistics/corpus.h"
+#include "lancet/statistics/derived_store.h"
+#include "lancet/statistics/imported_null_space.h"
+#include "lancet/statistics/imported_statistics.h"
+#include "lancet/statistics/self_corpus.h"
+
+namespace lancet {
+
+class JobStatistics {
+ public:
+  /// Does what can fail without the model's weights; corpora and files to import are looked for on root alone. `job`
+  /// and `files` outlive this; the editor must need statistics. `corpus`: the job's, where it has been read. Throws:
+  /// ConfigError when the corpus does not do; CheckpointError when files to import do not, all of them at once.
+  JobStatistics(const JobConfig& job, const ModelFiles& files, const Communicator& communicator,
+                std::shared_ptr<const CorpusTokens> corpus = nullptr);
+  /// For other layers (ascending) than those that the editor changes.
+  JobStatistics(const JobConfig& job, const ModelFiles& files, const Communicator& communicator,
+                std::vector<int64_t> layers, std::shared_ptr<const CorpusTokens> corpus = nullptr);
+
+  /// For other methods on the same statistics. Null where no corpus was read.
+  std::shared_ptr<const CorpusTokens> corpus() const { return corpus_; }
+
+  /// Says how much text there is, where it has been read.
+  void describe(JobWork& work) const;
+
+  /// Whether the cache has as many files of the kind that the editor needs as there are layers: by their names alone.
+  static bool may_be_cached(const JobConfig& job, const ModelConfig& config);
+  /// Whether prepare() would find all that the editor needs in root's cache. Where that may be so, reads the bytes of
+  /// the weights that the keys depend on, of all weights where the model writes the text. On root.
+  bool is_cached(const Checkpoint& checkpoint) const;
+
+  /// Tokens that a pass over the corpus takes. On root.
+  int64_t text_tokens() const { return corpus_ ? corpus_->tokens : plan_.tokens; }
+
+  /// Collective: puts what the editor needs of all layers that it changes into root's cache. `model`: not yet edited;
+  /// outlives this. `content_hash`: of its checkpoint; only `corpus: self` needs it.
+  /// Throws: CheckpointError, NumericError.
+  void prepare(const CausalLM& model, const std::string& content_hash, Communicator& communicator);
+
+  /// Whether there are second moments: projections that were imported have none.
+  bool has_moments() const { return !projections_; }
+
+  /// Collective, after prepare(): puts second moments themselves, of which there must be some, into root's cache, for
+  /// moment(). Throws: CheckpointError, NumericError.
+  void prepare_moments(Communicator& communicator);
+
+  /// E[k k^T] of a layer's keys. On root, after prepare_moments().
+  Tensor moment(int64_t layer) const;
+
+  /// What the editor works with: factors, or null spaces where it needs those. On root, after prepare(); not beyond
+  /// this.
+  LayerAlgebra algebra() const;
+
+  /// Of all that the editor gets depends on. On root, after prepare().
+  std::string content_key() const;
+
+  /// After prepare(). Empty but on root.
+  StatisticsReport report() const;
+
+ private:
+  StatisticsReport report_projections() const;
+  std::shared_ptr<MomentSource> open_moments(const CausalLM& model, const std::string& content_hash) const;
+
+  const JobConfig& job_;
+  const ModelFiles& files_;
+  bool is_root_;
+  std::vector<int64_t> layers_;
+  std::shared_ptr<const CorpusTokens> corpus_;     // of kCorpus; empty but on root
+  SelfCorpusPlan plan_;                            // of kSelf
+  std::shared_ptr<ImportedStatistics> imported_;   // of kImport
+  std::optional<ImportedNullSpaces> projections_;  // of kImportedNullSpace: there is nothing to prepare
+  const Placement* placement_ = nullptr;           // after prepare()
+  std::shared_ptr<MomentSource> moments_;
+  std::unique_ptr<DerivedStore> derived_;
+};
+
+}  // namespace lancet

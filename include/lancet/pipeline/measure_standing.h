@@ -1,0 +1,17 @@
+// Asks the model for edits that stood before others were made.
+#pragma once
+
+#include <vector>
+
+#include "lancet/models/model_files.h"
+#include "lancet/outcome/standing_measure.h"
+#include "lancet/runtime/communicator.h"
+
+namespace lancet {
+
+/// Collective. By the protocols of `options` that need no comparison with the unedited model: all but `easyedit`;
+/// without `costs`. Throws: as EvaluationPlan.
+StandingMeasure measure_standing(const CausalLM& model, const ModelFiles& files, std::vector<EditRequest> requests,
+                                 EvaluationOptions options, Communicator& communicator);
+
+}  // namespace lancet

@@ -1,0 +1,36 @@
+// `lancet eval` and `lancet stats`: parts of an edit job on their own.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lancet/job/job_config.h"
+#include "lancet/outcome/statistics_report.h"
+#include "lancet/runtime/communicator.h"
+
+namespace lancet {
+
+struct EvalReport {
+  std::vector<EditRequest> requests;
+  SkippedRecords skipped;
+  Evaluation evaluation;
+  std::string content_hash;
+  std::filesystem::path baseline_folder;
+  std::optional<Evaluation> baseline;  ///< of the same questions, on another model
+  std::string baseline_hash;
+};
+
+/// Collective. Measures the job's requests on the model as it is; every rank gets the whole. `baseline`: a model that
+/// is measured first and compared with, one model in memory at a time; empty: none. Throws: ConfigError for a baseline
+/// with another tokenizer, or another head when a KL is asked for.
+EvalReport run_eval_job(const JobConfig& job, const std::filesystem::path& baseline, Communicator& communicator);
+std::string to_json(const EvalReport& report, const JobConfig& job);
+
+/// Collective. Puts what the job's editor needs into root's cache: covariances and their factors. The report is root's,
+/// empty elsewhere.
+StatisticsReport run_statistics_job(const JobConfig& job, Communicator& communicator);
+std::string to_json(const StatisticsReport& report);
+
+}  // namespace lancet

@@ -1,0 +1,85 @@
+// tokenizer.json (Hugging Face tokenizers, version 1.0) as a plain struct, for BPE of the SentencePiece kind and of the
+// byte level. Strict: a component, key or value that is not understood is an error that names it, because each of them
+// changes ids.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "lancet/core/token_id.h"
+#include "lancet/tokenizer_files/added_token.h"
+#include "lancet/tokenizer_files/split_pattern.h"
+#include "lancet/tokenizer_files/vocabulary.h"
+
+namespace lancet {
+
+struct PrependStep {
+  std::string text;
+};
+struct ReplaceStep {
+  std::string pattern;
+  std::string content;
+};
+struct NfcStep {};
+using NormalizerStep = std::variant<PrependStep, ReplaceStep, NfcStep>;
+
+enum class PrependScheme { kAlways, kFirst, kNever };
+struct Metaspace {
+  std::string replacement;  ///< one character
+  PrependScheme prepend = PrependScheme::kAlways;
+  bool split = true;  ///< cut before each replacement
+};
+
+/// Words by patterns alone.
+struct Splits {
+  std::vector<SplitPattern> patterns;  ///< each cuts within the words of the one before
+};
+
+/// The model sees a character for each byte (byte_alphabet.h).
+struct ByteLevel {
+  Splits splits;
+  bool add_prefix_space = false;  ///< before a text that does not begin with one
+};
+
+struct ByteFallbackStep {};
+struct FuseStep {};
+struct StripStep {
+  std::string content;  ///< one character
+  int64_t start = 0;
+  int64_t stop = 0;
+};
+struct ByteLevelStep {};
+using DecoderStep = std::variant<ReplaceStep, ByteFallbackStep, FuseStep, StripStep, Metaspace, ByteLevelStep>;
+
+struct BpeSpec {
+  Vocabulary vocabulary;
+  std::vector<std::pair<std::string, std::string>> merges;  ///< by rank
+  std::optional<std::string> unk_token;
+  bool byte_fallback = false;
+  bool fuse_unk = false;
+  bool ignore_merges = false;  ///< a word that is in the vocabulary is taken whole
+};
+
+/// A tokenizer as data, whichever files it is from.
+struct TokenizerJson {
+  std::vector<AddedToken> added_tokens;
+  std::vector<NormalizerStep> normalizer;
+  std::variant<std::monostate, Metaspace, Splits, ByteLevel> pre_tokenizer;
+  BpeSpec model;
+  std::vector<TokenId> prefix;           ///< special tokens before the text
+  std::vector<TokenId> suffix;           ///< and after it
+  std::optional<std::string> bos_token;  ///< where tokenizer_config.json names none
+  std::optional<std::string> eos_token;  ///< likewise
+  std::optional<std::vector<DecoderStep>> decoder;
+};
+
+/// Throws: TokenizerError that names the file, the place and what is supported there.
+TokenizerJson load_tokenizer_json(const std::filesystem::path& file);
+
+}  // namespace lancet

@@ -1,0 +1,68 @@
+#include "lancet/models/families.h"
+
+#include <array>
+
+#include "family_list.h"
+
+namespace lancet {
+namespace {
+
+constexpr std::string_view kUnderstood[] = {
+    "architectures", "model_type",   "vocab_size",          "tie_word_embeddings", "torch_dtype", "dtype",
+    "bos_token_id",  "eos_token_id", "quantization_config", "compression_config"};  // the last two: QuantScheme's
+
+/// Of training and bookkeeping.
+constexpr std::string_view kHarmless[] = {"_name_or_path",
+                                          "attention_dropout",
+                                          "initializer_range",
+                                          "pad_token_id",
+                                          "pretraining_tp",
+                                          "transformers_version",
+                                          "use_cache",
+                                          "output_attentions",
+                                          "output_hidden_states",
+                                          "return_dict",
+                                          "return_dict_in_generate",
+                                          "chunk_size_feed_forward",
+                                          "is_encoder_decoder",
+                                          "id2label",
+                                          "label2id",
+                                          "problem_type",
+                                          "task_specific_params",
+                                          "finetuning_task",
+                                          "_attn_implementation",
+                                          "_attn_implementation_autoset",
+                                          "unsloth_version",
+                                          "unsloth_fixed",
+                                          "auto_map",
+                                          "_commit_hash"};
+
+constexpr std::string_view kRefused[] = {"attn_logit_softcapping",
+                                         "final_logit_softcapping",
+                                         "sliding_window",
+                                         "use_sliding_window",
+                                         "num_local_experts",
+                                         "num_experts",
+                                         "partial_rotary_factor",
+                                         "attention_bias",
+                                         "mlp_bias",
+                                         "lm_head_bias",
+                                         "add_cross_attention",
+                                         "is_decoder",
+                                         "use_bidirectional_attention",
+                                         "scale_attn_by_inverse_layer_idx",
+                                         "reorder_and_upcast_attn"};
+
+}  // namespace
+
+std::span<const Family> families() {
+  static const std::array kFamilies{llama(),  mistral(), mixtral(), qwen2(), qwen3(), qwen3_moe(), phi3(),    gemma(),
+                                    gemma2(), gemma3(),  olmo2(),   gpt2(),  gptj(),  gpt_neox(),  stablelm()};
+  return kFamilies;
+}
+
+std::span<const std::string_view> common_understood_keys() { return kUnderstood; }
+std::span<const std::string_view> common_harmless_keys() { return kHarmless; }
+std::span<const std::string_view> refused_keys() { return kRefused; }
+
+}  // namespace lancet

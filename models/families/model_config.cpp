@@ -1,0 +1,236 @@
+#include "lancet/models/model_config.h"
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "config_reader.h"
+#include "lancet/core/error.h"
+#include "lancet/core/strict_json.h"
+#include "lancet/core/strings.h"
+#include "lancet/io/files.h"
+
+namespace lancet {
+namespace {
+
+using Json = nlohmann::json;
+using Keys = std::span<const std::string_view>;
+
+bool contains(Keys keys, std::string_view key) { return std::find(keys.begin(), keys.end(), key) != keys.end(); }
+
+bool is_known(const Family& family, std::string_view key) {
+  return contains(common_understood_keys(), key) || contains(common_harmless_keys(), key) ||
+         contains(family.understood_keys, key) || contains(family.harmless_keys, key);
+}
+
+/// Keys of a configuration that a family knows nothing of, and that say something.
+std::vector<std::string> unknown_keys(const Json& json, const Family& family) {
+  std::vector<std::string> unknown;
+  for (const auto& [key, value] : json.items())
+    if (!is_known(family, key) && !value.is_null() && value != Json(false)) unknown.push_back(key);
+  return unknown;
+}
+
+/// The family that knows most of a configuration's keys, and the keys that it does not know.
+std::string nearest_family(const Json& json) {
+  const Family* nearest = nullptr;
+  std::vector<std::string> fewest;
+  int64_t most_shared = -std::ssize(json);
+  for (const Family& family : families()) {
+    std::vector<std::string> unknown = unknown_keys(json, family);
+    const int64_t shared = std::count_if(family.understood_keys.begin(), family.understood_keys.end(),
+                                         [&](std::string_view key) { return json.contains(key); }) -
+                           std::ssize(unknown);
+    if (nearest != nullptr && shared <= most_shared) continue;
+    nearest = &family;
+    fewest = std::move(unknown);
+    most_shared = shared;
+  }
+  constexpr size_t kShown = 8;
+  if (fewest.size() > kShown) {
+    const size_t more = fewest.size() - kShown;
+    fewest.resize(kShown);
+    fewest.push_back(cat("and ", more, " more"));
+  }
+  return cat(most_shared > 0 ? "the nearest is " : "none is near; the nearest is ", nearest->name, " (",
+             nearest->architectures.front(), "), ",
+             fewest.empty() ? std::string("whose config.json has the same keys, but which may compute otherwise")
+                            : cat("whose config.json has no ", join(fewest)));
+}
+
+/// Why a configuration of an unknown family is refused.
+std::string unknown_family(const Json& json, const std::string& name, std::span<const std::string> known) {
+  return cat("architectures: unknown family '", name, "': ", nearest_family(json), ". This version knows ",
+             join(known));
+}
+
+const Family* find_family(const Json& json, ConfigReader& keys, std::vector<std::string>& problems) {
+  std::string architecture;
+  if (const Json* list = keys.find("architectures");
+      list != nullptr && list->is_array() && list->size() == 1 && (*list)[0].is_string())
+    architecture = (*list)[0].get<std::string>();
+  const std::string model_type = keys.text("model_type", "");
+  std::vector<std::string> known;
+  for (const Family& family : families()) {
+    if (contains(family.architectures, architecture) ||
+        (!keys.has("architectures") && contains(family.model_types, model_type)))
+      return &family;
+    known.emplace_back(family.architectures.front());
+  }
+  problems.push_back(unknown_family(json, architecture.empty() ? model_type : architecture, known));
+  return nullptr;
+}
+
+void check_keys(const Json& json, const Family& family, std::span<const std::string> ignored,
+                std::vector<std::string>& problems) {
+  for (const auto& [key, value] : json.items()) {
+    if (is_known(family, key)) continue;
+    if (std::find(ignored.begin(), ignored.end(), key) != ignored.end()) continue;
+    const bool absent = value.is_null() || value == Json(false);
+    if (contains(refused_keys(), key)) {
+      if (absent) continue;
+      problems.push_back(cat(key, ": expected null, false or no such key, got ", value.dump(),
+                             ": it changes the computation and is not supported"));
+    } else {
+      problems.push_back(
+          cat(key, ": unknown key: if it does not change the computation, name it in ignore_config_keys"));
+    }
+  }
+}
+
+/// The keys that describe the language model: of a multi-modal one, those nested in it beside what stands above them.
+Json model_keys(const Json& json, const Family& family) {
+  const auto nested = family.nested_under.empty() ? json.end() : json.find(family.nested_under);
+  if (nested == json.end() || !nested->is_object()) return json;
+  Json keys = *nested;
+  for (const auto& [key, value] : json.items())
+    if (key != family.nested_under && !keys.contains(key)) keys[key] = value;
+  return keys;
+}
+
+DType read_dtype(ConfigReader& keys, std::vector<std::string>& problems) {
+  const std::string name = keys.text("dtype", keys.text("torch_dtype", "float32"));
+  if (name == "float32") return DType::kF32;
+  if (name == "bfloat16") return DType::kBF16;
+  if (name == "float16") return DType::kF16;
+  if (name == "float64") return DType::kF64;
+  problems.push_back(cat("dtype: '", name, "': expected float32, bfloat16, float16 or float64"));
+  return DType::kF32;
+}
+
+std::vector<int64_t> read_ids(const Json& json, std::string_view key) {
+  const auto at = json.find(key);
+  if (at == json.end()) return {};
+  if (at->is_number_integer()) return {at->get<int64_t>()};
+  std::vector<int64_t> ids;
+  if (at->is_array())
+    for (const Json& id : *at)
+      if (id.is_number_integer()) ids.push_back(id.get<int64_t>());
+  return ids;
+}
+
+Json parse_object(std::string_view text, std::string_view where) {
+  std::string problem = "another kind of value";
+  try {
+    if (Json json = parse_strict_json(text); json.is_object()) return json;
+  } catch (const JsonProblem& found) {
+    problem = found.what();
+  }
+  throw CheckpointError(
+      cat(where, ": expected a JSON object, got ", problem, ": the file is damaged, download it again"));
+}
+
+constexpr int64_t kMostExpertsTogether = 200'000;  // of all layers
+
+void check_shapes(ConfigReader& keys, const ModelConfig& config) {
+  if (config.n_heads % config.n_kv_heads != 0)
+    keys.problem("num_key_value_heads", cat("a divisor of num_attention_heads, ", config.n_heads));
+  if (std::ranges::count(config.experts.layers, true) * config.experts.count > kMostExpertsTogether)
+    keys.problem(keys.has("num_experts") ? "num_experts" : "num_local_experts",
+                 cat("at most ", kMostExpertsTogether, " experts of all layers together"));
+  if (config.rope.dim % 2 == 0 && config.rope.dim <= config.head_dim) return;
+  // What the number of a head's numbers that turn follows from, by whatever name the family has for it.
+  std::string_view source = config.rope.pairs == RopeConfig::Pairs::kAdjacent ? "rotary_dim" : "num_attention_heads";
+  for (const std::string_view key : {"head_dim", "partial_rotary_factor", "rotary_pct", "rotary_dim"})
+    if (keys.has(key)) source = key;
+  keys.problem(source, cat("a rotary embedding of an even number of each head's ", config.head_dim, " numbers, not ",
+                           config.rope.dim));
+}
+
+void read_fields(const Json& json, const Family& family, ModelConfig& config, std::vector<std::string>& problems) {
+  ConfigReader keys(json, "", problems);
+  config.dtype = read_dtype(keys, problems);
+  config.tied_embeddings = keys.flag("tie_word_embeddings");
+  family.read(keys, config);
+  if (keys.has("vocab_size") || config.vocab_size == 0) config.vocab_size = keys.size("vocab_size", kMostWide);
+  if (config.attention_scale == 0) config.attention_scale = 1.0 / std::sqrt(static_cast<double>(config.head_dim));
+  check_shapes(keys, config);
+}
+
+/// Each layer, and each expert of one, has at least a tensor of its own. A table of weights that the checkpoint cannot
+/// hold would be as long as config.json wants it.
+void check_tensors(const ModelConfig& config, const Checkpoint& checkpoint, std::string_view where) {
+  const int64_t tensors = std::ssize(checkpoint.tensor_names());
+  const int64_t with_experts = std::ranges::count(config.experts.layers, true);
+  const int64_t least = config.n_layers - with_experts + with_experts * config.experts.count;
+  if (least <= tensors) return;
+  throw CheckpointError(
+      cat(where, ": expected no more layers than the checkpoint has tensors for, got ", config.n_layers, " layers",
+          with_experts == 0 ? "" : cat(", ", with_experts, " of ", config.experts.count, " experts,"), " and ", tensors,
+          " tensors (", checkpoint.folder().string(), "); download config.json and the weights again"));
+}
+
+}  // namespace
+
+KeyShape ModelConfig::key_shape(int64_t layer) const {
+  return has_experts(layer) ? KeyShape{experts.count, experts.d_ffn} : KeyShape{1, d_ffn};
+}
+
+int64_t ModelConfig::widest_dense() const {
+  return std::ranges::count(experts.layers, true) < std::max<int64_t>(n_layers, 1) ? d_ffn : 0;
+}
+
+KeyShape ModelConfig::largest_keys() const {
+  const KeyShape routed{experts.count, experts.d_ffn};
+  return routed.size() > widest_dense() ? routed : KeyShape{1, d_ffn};
+}
+
+int64_t ModelConfig::active_ffn() const { return std::max(widest_dense(), experts.chosen * experts.d_ffn); }
+
+int64_t ModelConfig::least_tokens() const {
+  return std::max(widest_dense(), experts.d_ffn * experts.count / std::max<int64_t>(experts.chosen, 1));
+}
+
+ModelConfig parse_model_config(std::string_view config_json, std::string_view generation_config_json,
+                               std::span<const std::string> ignored_keys, std::string_view where) {
+  const Json json = parse_object(config_json, where);
+  std::vector<std::string> problems;
+  ConfigReader keys(json, "", problems);
+  ModelConfig config;
+  config.family = find_family(json, keys, problems);
+  if (config.family != nullptr) {
+    const Json fields = model_keys(json, *config.family);
+    check_keys(fields, *config.family, ignored_keys, problems);
+    read_fields(fields, *config.family, config, problems);
+  }
+  if (!problems.empty()) throw CheckpointError(cat(where, ":\n  ", join(problems, "\n  ")));
+  if (std::optional<QuantScheme> scheme = QuantScheme::parse(config_json, ignored_keys, where))
+    config.quantised = std::make_shared<const QuantScheme>(std::move(*scheme));
+  if (!generation_config_json.empty())
+    config.eos_ids =
+        read_ids(parse_object(generation_config_json, cat(where, " (generation_config.json)")), "eos_token_id");
+  if (config.eos_ids.empty()) config.eos_ids = read_ids(json, "eos_token_id");
+  return config;
+}
+
+ModelConfig load_model_config(const Checkpoint& checkpoint, std::span<const std::string> ignored_keys) {
+  const std::filesystem::path generation = checkpoint.folder() / "generation_config.json";
+  const std::string generation_text =
+      std::filesystem::exists(generation) ? read_text_file(generation, "generation_config.json") : std::string();
+  const std::string where = (checkpoint.folder() / "config.json").string();
+  ModelConfig config = parse_model_config(checkpoint.config_text(), generation_text, ignored_keys, where);
+  check_tensors(config, checkpoint, where);
+  return config;
+}
+
+}  // namespace lancet

@@ -1,0 +1,56 @@
+#include "lancet/models/weight_kind.h"
+
+namespace lancet {
+namespace {
+
+using enum WeightKind;
+constexpr auto kAttentionPart = LayerPart::kAttention;
+constexpr auto kMlpInput = LayerPart::kMlpInput;
+constexpr auto kMlpOutput = LayerPart::kMlpOutput;
+constexpr auto kLayer = WeightPlace::kLayer;
+
+/// In the enumeration's order.
+constexpr std::array<WeightRole, kWeightKinds> kRoles{{
+    {kEmbedding, WeightPlace::kEmbedding, LayerPart::kNone, Axis::kVocab, Axis::kModel},
+    {kPositions, WeightPlace::kEmbedding, LayerPart::kNone, Axis::kPositions, Axis::kModel},
+    {kAttnNorm, kLayer, kAttentionPart, Axis::kModel},
+    {kAttnNormBias, kLayer, kAttentionPart, Axis::kModel},
+    {kQuery, kLayer, kAttentionPart, Axis::kQuery, Axis::kModel},
+    {kKey, kLayer, kAttentionPart, Axis::kKeyValue, Axis::kModel},
+    {kValue, kLayer, kAttentionPart, Axis::kKeyValue, Axis::kModel},
+    {kQueryBias, kLayer, kAttentionPart, Axis::kQuery},
+    {kKeyBias, kLayer, kAttentionPart, Axis::kKeyValue},
+    {kValueBias, kLayer, kAttentionPart, Axis::kKeyValue},
+    {kQueryNorm, kLayer, kAttentionPart, Axis::kQueryNorm},
+    {kKeyNorm, kLayer, kAttentionPart, Axis::kKeyNorm},
+    {kAttnOut, kLayer, kAttentionPart, Axis::kModel, Axis::kQuery},
+    {kAttnOutBias, kLayer, kAttentionPart, Axis::kModel},
+    {kAttnPostNorm, kLayer, kAttentionPart, Axis::kModel},
+    {kMlpNorm, kLayer, kMlpInput, Axis::kModel},
+    {kMlpNormBias, kLayer, kMlpInput, Axis::kModel},
+    {kRouter, kLayer, kMlpInput, Axis::kExperts, Axis::kModel},
+    {kGate, kLayer, kMlpInput, Axis::kFfn, Axis::kModel},
+    {kUp, kLayer, kMlpInput, Axis::kFfn, Axis::kModel},
+    {kDown, kLayer, kMlpOutput, Axis::kModel, Axis::kFfn},
+    {kGateBias, kLayer, kMlpInput, Axis::kFfn},
+    {kUpBias, kLayer, kMlpInput, Axis::kFfn},
+    {kDownBias, kLayer, kMlpOutput, Axis::kModel},
+    {kMlpPostNorm, kLayer, kMlpOutput, Axis::kModel},
+    {kFinalNorm, WeightPlace::kHead, LayerPart::kNone, Axis::kModel},
+    {kFinalNormBias, WeightPlace::kHead, LayerPart::kNone, Axis::kModel},
+    {kHead, WeightPlace::kHead, LayerPart::kNone, Axis::kVocab, Axis::kModel},
+    {kHeadBias, WeightPlace::kHead, LayerPart::kNone, Axis::kVocab},
+}};
+
+constexpr bool in_order() {
+  for (size_t i = 0; i < kRoles.size(); ++i)
+    if (static_cast<size_t>(kRoles[i].kind) != i) return false;
+  return true;
+}
+static_assert(in_order());
+
+}  // namespace
+
+const WeightRole& role_of(WeightKind kind) { return kRoles[static_cast<size_t>(kind)]; }
+
+}  // namespace lancet

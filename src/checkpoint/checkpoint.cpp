@@ -1,0 +1,282 @@
+#include "lancet/checkpoint/checkpoint.h"
+
+#include <algorithm>
+#include <array>
+#include <set>
+
+#include "lancet/checkpoint/quantize_config.h"
+#include "lancet/core/error.h"
+#include "lancet/core/hash.h"
+#include "lancet/core/reporter.h"
+#include "lancet/core/strict_json.h"
+#include "lancet/core/strings.h"
+#include "lancet/io/file_handle.h"
+#include "lancet/io/files.h"
+#include "lancet/io/model_file_names.h"
+
+namespace lancet {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// {"metadata": {...}, "weight_map": {...}}; metadata may hold more.
+constexpr int kDeepestIndex = 16;
+
+using Files = std::vector<std::shared_ptr<const MappedFile>>;
+
+std::string text_of(const MappedFile& file) {
+  constexpr uint64_t kLargest = 100'000'000;  // the index of the largest models takes a tenth of it
+  if (file.bytes().size() > kLargest)
+    throw CheckpointError(cat(file.path().string(), ": expected at most ", bytes_text(kLargest), ", got ",
+                              bytes_text(file.bytes().size()), "; download the file again"));
+  return file.text();
+}
+
+bool is_folder(const fs::path& path) {
+  std::error_code ignored;
+  return fs::is_directory(path, ignored);
+}
+
+/// The snapshot that a cache's models--org--name folder means: refs/main, or the only one.
+fs::path resolve_snapshot(const fs::path& cache) {
+  const std::vector<std::string> snapshots = folder_names(cache / "snapshots");
+  if (has_entry(cache / "refs" / "main")) {
+    std::string revision = text_of(*MappedFile::open(cache / "refs" / "main"));
+    revision.erase(std::find_if(revision.begin(), revision.end(), [](char c) { return c == '\n' || c == '\r'; }),
+                   revision.end());
+    if (std::ranges::find(snapshots, revision) == snapshots.end())
+      throw CheckpointError(cat((cache / "refs" / "main").string(), ": expected one of the snapshots [",
+                                join(snapshots), "], got '", printable(revision),
+                                "'; download the model again or name a snapshot's folder"));
+    return cache / "snapshots" / revision;
+  }
+  if (snapshots.size() == 1) return cache / "snapshots" / snapshots.front();
+  throw CheckpointError(cat(cache.string(), ": expected refs/main or exactly one folder in snapshots/, got ",
+                            snapshots.size(), " snapshots [", join(snapshots), "]; name the snapshot's folder itself"));
+}
+
+fs::path resolve_folder(const fs::path& path) {
+  if (!is_folder(path))
+    throw CheckpointError(
+        cat(path.string(), ": expected a model folder, got ",
+            has_entry(path) ? "something that is not a folder" : "nothing of that name",
+            "; models of the Hugging Face hub are fetched with: hf download ORG/NAME --local-dir FOLDER"));
+  const fs::path folder =
+      !has_entry(path / "config.json") && is_folder(path / "snapshots") ? resolve_snapshot(path) : path;
+  if (!has_entry(folder / "config.json") && has_entry(folder / "adapter_config.json"))
+    throw CheckpointError(cat(folder.string(), ": expected a model folder, got an adapter; lancet apply ",
+                              folder.string(), " --to MODEL --out DIR makes the model of it"));
+  if (!has_entry(folder / "config.json"))
+    throw CheckpointError(cat(folder.string(),
+                              ": expected a file config.json in the model folder, got none; name the "
+                              "folder that holds config.json and the weights"));
+  return folder;
+}
+
+/// Says what the folder holds in place of safetensors, and how to convert that.
+[[noreturn]] void refuse_weights(const fs::path& folder) {
+  const std::string expected = cat(folder.string(), ": expected ", kWeightsFile, " or ", kIndexFile, ", got ");
+  const std::vector<std::string> names = folder_names(folder);
+  const auto first_ending = [&](std::string_view ending) {
+    const auto found = std::ranges::find_if(names, [&](const std::string& name) { return name.ends_with(ending); });
+    return found == names.end() ? std::string() : *found;
+  };
+  for (const std::string_view ending : {".bin", ".pth", ".pt"}) {
+    const std::string name = first_ending(ending);
+    if (name.empty() || (ending == ".bin" && !name.starts_with("pytorch_model"))) continue;
+    throw CheckpointError(
+        cat(expected, name, ", which is not in the safetensors format; convert it in Python:\n",
+            "  from transformers import AutoModelForCausalLM\n  AutoModelForCausalLM.from_pretrained('",
+            folder.string(), "', torch_dtype='auto').save_pretrained('OUT', safe_serialization=True)"));
+  }
+  if (const std::string name = first_ending(".gguf"); !name.empty())
+    throw CheckpointError(cat(expected, name,
+                              ", a file for llama.cpp, which lancet does not read; download the model's "
+                              "original safetensors, edit those and convert the result to GGUF"));
+  if (const std::string name = first_ending(".safetensors"); !name.empty())
+    throw CheckpointError(cat(expected, name, " without an index; download the model again, with its index"));
+  throw CheckpointError(expected + "no weights at all; download the model again");
+}
+
+using WeightMap = std::map<std::string, std::string>;  // tensor -> shard's file name
+
+WeightMap read_index(const MappedFile& file) {
+  const fs::path& path = file.path();
+  nlohmann::json index;
+  try {
+    index = parse_strict_json(text_of(file), kDeepestIndex);
+  } catch (const JsonProblem& problem) {
+    throw CheckpointError(cat(path.string(), ": ", problem.what(), "; download the file again"));
+  }
+  if (!index.is_object() || !index.contains("weight_map") || !index["weight_map"].is_object())
+    throw CheckpointError(cat(path.string(), ": expected an object 'weight_map', got none; download the file again"));
+  WeightMap shard_of;
+  for (const auto& [tensor, value] : index["weight_map"].items()) {
+    const std::string shard = value.is_string() ? value.get<std::string>() : std::string();
+    // A path would let an index read, and an export write, outside its folder.
+    if (shard.empty() || shard == "." || shard == ".." || shard.find('/') != std::string::npos ||
+        shard.find('\0') != std::string::npos)
+      throw CheckpointError(cat(path.string(), ": tensor '", printable(tensor),
+                                "': expected the plain file name of a shard, got ",
+                                printable(value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)),
+                                "; download the file again"));
+    shard_of[tensor] = shard;
+  }
+  return shard_of;
+}
+
+/// Index against shards, both ways; all problems in one error.
+void check_index(const fs::path& index, const WeightMap& shard_of, const std::vector<SafetensorsReader>& shards) {
+  constexpr size_t kMostShown = 10;
+  std::vector<std::string> problems;
+  std::map<std::string, const SafetensorsReader*> by_file;
+  for (const SafetensorsReader& shard : shards) by_file[shard.path().filename().string()] = &shard;
+  for (const auto& [tensor, file] : shard_of)
+    if (!by_file.at(file)->contains(tensor))
+      problems.push_back(cat("tensor '", printable(tensor), "': expected in shard ", file, ", got a shard without it"));
+  for (const SafetensorsReader& shard : shards) {
+    const std::string file = shard.path().filename().string();
+    for (const TensorInfo& info : shard.tensors()) {
+      const auto entry = shard_of.find(info.name);
+      if (entry != shard_of.end() && entry->second == file) continue;
+      problems.push_back(cat("tensor '", printable(info.name), "' of shard ", file,
+                             ": expected an entry in the index, got ",
+                             entry == shard_of.end() ? "none" : "an entry for " + entry->second));
+    }
+  }
+  if (problems.empty()) return;
+  const size_t count = problems.size();
+  if (count > kMostShown) {
+    problems.resize(kMostShown);
+    problems.push_back(cat("and ", count - kMostShown, " more"));
+  }
+  throw CheckpointError(cat(index.string(), ": index and shards disagree:\n  ", join(problems, "\n  "),
+                            "\n  index and shards are of different versions: download the model again"));
+}
+
+/// What an export copies besides the weights; the index only where that is how the weights are found.
+Files open_side_files(const fs::path& folder) {
+  Files files;
+  if (!has_entry(folder / kWeightsFile) && has_entry(folder / kIndexFile))
+    files.push_back(MappedFile::open(folder / kIndexFile));
+  for (const char* const name : kSidecarFiles)
+    if (has_entry(folder / name)) files.push_back(MappedFile::open(folder / name));
+  return files;
+}
+
+/// Null: there is none.
+const MappedFile* find_file(const Files& files, std::string_view name) {
+  const auto found = std::ranges::find_if(files, [&](const auto& file) { return file->path().filename() == name; });
+  return found == files.end() ? nullptr : found->get();
+}
+
+std::vector<SafetensorsReader> open_shards(const fs::path& folder, const MappedFile* index_file) {
+  std::vector<SafetensorsReader> shards;
+  if (has_entry(folder / kWeightsFile)) {
+    shards.push_back(SafetensorsReader::open(folder / kWeightsFile));
+    return shards;
+  }
+  if (index_file == nullptr) refuse_weights(folder);
+  const fs::path& index = index_file->path();
+  const WeightMap shard_of = read_index(*index_file);
+  std::set<std::string> files;
+  for (const auto& [tensor, file] : shard_of) files.insert(file);
+  std::vector<std::string> missing;
+  for (const std::string& file : files)
+    if (!has_entry(folder / file)) missing.push_back(file);
+  if (!missing.empty())
+    throw CheckpointError(cat(index.string(), ": expected ", files.size(), " shards, got a folder without ",
+                              join(missing), "; download the missing files"));
+  for (const std::string& file : files) shards.push_back(SafetensorsReader::open(folder / file));
+  check_index(index, shard_of, shards);
+  return shards;
+}
+
+bool was_written(const MappedFile& file) {
+  const FileStamp now = file.stamp_now();
+  return now.size_bytes != file.stamp().size_bytes || now.written_ns != file.stamp().written_ns;
+}
+
+[[noreturn]] void refuse_change(const fs::path& file) {
+  throw CheckpointError(cat(file.string(),
+                            ": expected the file as it was opened, got one that was written to since; leave the "
+                            "model as it is while lancet works with it, and start again"));
+}
+
+}  // namespace
+
+Checkpoint Checkpoint::open(const fs::path& path) {
+  Checkpoint checkpoint;
+  checkpoint.folder_ = resolve_folder(path);
+  checkpoint.side_files_ = open_side_files(checkpoint.folder_);
+  const std::string config = text_of(*find_file(checkpoint.side_files_, "config.json"));
+  checkpoint.config_text_ = with_quantize_config(config, checkpoint.folder_);
+  checkpoint.has_own_config_ = checkpoint.config_text_ == config;
+  checkpoint.shards_ = open_shards(checkpoint.folder_, find_file(checkpoint.side_files_, kIndexFile));
+  for (size_t i = 0; i < checkpoint.shards_.size(); ++i)
+    for (const TensorInfo& info : checkpoint.shards_[i].tensors()) checkpoint.shard_of_[info.name] = i;
+  return checkpoint;
+}
+
+std::vector<std::string> Checkpoint::tensor_names() const {
+  std::vector<std::string> names;
+  names.reserve(shard_of_.size());
+  for (const auto& [name, shard] : shard_of_) names.push_back(name);
+  return names;
+}
+
+const TensorInfo& Checkpoint::info(std::string_view name) const {
+  const auto found = shard_of_.find(name);
+  if (found != shard_of_.end()) return shards_[found->second].info(name);
+  const std::string near = nearest(name, tensor_names());
+  throw CheckpointError(cat(folder_.string(), ": expected a tensor '", printable(name), "', got ", shard_of_.size(),
+                            " tensors without it; ",
+                            near.empty() ? "check the name" : cat("did you mean '", near, "'?")));
+}
+
+TensorView Checkpoint::view(std::string_view name) const {
+  info(name);  // throws for an unknown name
+  return shards_[shard_of_.find(name)->second].view(name);
+}
+
+uint64_t Checkpoint::tensor_bytes() const {
+  uint64_t bytes = 0;
+  for (const SafetensorsReader& shard : shards_)
+    for (const TensorInfo& info : shard.tensors()) bytes += info.end - info.begin;
+  return bytes;
+}
+
+std::string Checkpoint::content_hash() const {
+  if (content_hash_.empty()) {
+    std::string hash = hash_content();
+    for (const SafetensorsReader& shard : shards_)
+      if (was_written(shard.file())) refuse_change(shard.path());  // perhaps between two reads of one run
+    content_hash_ = std::move(hash);
+  }
+  return content_hash_;
+}
+
+void Checkpoint::check_unchanged() const {
+  for (const auto& file : side_files_)
+    if (was_written(*file)) refuse_change(file->path());
+  for (const SafetensorsReader& shard : shards_) {
+    if (shard.file().stamp_now() == shard.file().stamp()) continue;
+    if (content_hash_.empty() ? was_written(shard.file()) : hash_content() != content_hash_)
+      refuse_change(shard.path());
+    if (!content_hash_.empty()) return;  // the hash is of all shards
+  }
+}
+
+std::string Checkpoint::hash_content() const {
+  ContentHash hash;
+  for (const auto& [name, shard] : shard_of_) {
+    const TensorView tensor = shards_[shard].view(name);
+    hash.add(name).add(dtype_name(tensor.dtype)).add(static_cast<int64_t>(tensor.shape.size()));
+    for (const int64_t size : tensor.shape) hash.add(size);
+    tensor.add_to(hash);
+    count_progress();
+  }
+  return hash.hex();
+}
+
+}  // namespace lancet

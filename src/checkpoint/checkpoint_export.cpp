@@ -1,0 +1,177 @@
+// Shards are written by several threads. What lies between the changed tensors goes from file to file in the kernel
+// (on btrfs and XFS the whole shard, without moving a byte), from the file that was opened, whatever has its name by
+// now. In shards that keep their layout the replaced tensors' bytes go where the base's are.
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "export_plan.h"
+#include "lancet/checkpoint/checkpoint_export.h"
+#include "lancet/core/error.h"
+#include "lancet/core/parallel.h"
+#include "lancet/core/strict_json.h"
+#include "lancet/core/strings.h"
+#include "lancet/io/file_copy.h"
+#include "lancet/io/file_handle.h"
+#include "lancet/io/files.h"
+#include "lancet/io/model_file_names.h"
+#include "safetensors_head.h"
+
+namespace lancet {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// More do not copy faster: the disk or the memory is the limit.
+constexpr size_t kMostWriters = 8;
+
+void finish(FileHandle file) {
+  file.sync();
+  file.close();
+}
+
+/// A regular file of its own, also where the base has a symbolic link.
+void copy_whole_file(const MappedFile& from, const fs::path& target) {
+  FileHandle to = FileHandle::create(target);
+  append_range({from.descriptor(), from.path(), 0, from.bytes().size()}, to);
+  finish(std::move(to));
+}
+
+void write_whole_file(std::string_view text, const fs::path& target) {
+  FileHandle to = FileHandle::create(target);
+  to.write(std::as_bytes(std::span(text)));
+  finish(std::move(to));
+}
+
+/// With `format`, which transformers refuses a file without.
+std::string new_head(const SafetensorsReader& shard, const ExportedShard& exported, const fs::path& target) {
+  std::vector<TensorSource> tensors;
+  for (const ExportedTensor& tensor : exported.tensors)
+    tensors.push_back(tensor.source != nullptr ? *tensor.source
+                                               : TensorSource{tensor.kept->name, tensor.dtype(), tensor.shape(),
+                                                              shard.view(tensor.kept->name).bytes});
+  Metadata metadata = shard.metadata();
+  metadata["format"] = "pt";
+  return safetensors_head(target, tensors, metadata);
+}
+
+/// Header and tensors from the first byte to the last; untouched neighbours in one copy.
+void write_in_order(const SafetensorsReader& shard, const ExportedShard& exported, FileHandle& to) {
+  uint64_t begin = 0, end = 0;  // of the base's bytes that come next
+  const auto copy = [&] {
+    if (begin < end) append_range({shard.file().descriptor(), shard.path(), begin, end - begin}, to);
+  };
+  if (exported.keeps_layout && shard.metadata().contains("format")) {
+    end = shard.tensors().empty() ? shard.file().bytes().size() : shard.tensors().front().begin;
+  } else {
+    const std::string head = new_head(shard, exported, to.path());
+    to.write(std::as_bytes(std::span(head)));
+  }
+  for (const ExportedTensor& tensor : exported.tensors) {
+    if (tensor.source != nullptr || tensor.kept->begin != end) {
+      copy();
+      begin = end = tensor.kept != nullptr ? tensor.kept->begin : 0;
+    }
+    if (tensor.source == nullptr)
+      end = tensor.kept->end;
+    else
+      to.write(tensor.source->bytes);
+  }
+  copy();
+}
+
+void write_over(const ExportedShard& exported, FileHandle& to) {
+  for (const ExportedTensor& tensor : exported.tensors)
+    if (tensor.source != nullptr) to.write_at(tensor.source->bytes, tensor.kept->begin);
+}
+
+/// Throws unless the file holds the tensors: names, types, shapes, order. What was copied could be another header than
+/// the one that was read.
+void check_holds_tensors(const fs::path& file, const ExportedShard& exported, const SafetensorsReader& shard) {
+  const auto same = [](const TensorInfo& a, const ExportedTensor& b) {
+    return a.name == b.name() && a.dtype == b.dtype() && a.shape == b.shape();
+  };
+  if (!std::ranges::equal(SafetensorsReader::open(file).tensors(), exported.tensors, same))
+    throw CheckpointError(cat(shard.path().string(),
+                              ": expected the file as it was opened, got another header; it was written to "
+                              "meanwhile: start again"));
+}
+
+void export_shard(const SafetensorsReader& shard, const ExportedShard& exported, const fs::path& target) {
+  FileHandle file = FileHandle::create(target);
+  if (exported.keeps_layout && shard.metadata().contains("format") && clone_file(shard.file().descriptor(), file))
+    write_over(exported, file);
+  else
+    write_in_order(shard, exported, file);
+  check_holds_tensors(target, exported, shard);
+  finish(std::move(file));
+}
+
+/// Keys are sorted. Throws: nlohmann::json::exception, JsonProblem where it is not the index that was opened.
+std::string changed_index(const MappedFile& file, const ExportPlan& plan) {
+  nlohmann::json index = parse_strict_json(file.text());
+  nlohmann::json& shard_of = index.at("weight_map");
+  std::vector<std::pair<std::string, nlohmann::json>> added;
+  for (const auto& [place, exchange] : plan.exchange_at)
+    for (const TensorSource& tensor : exchange->added) added.emplace_back(tensor.name, shard_of.at(std::string(place)));
+  for (const std::string_view name : plan.removed) shard_of.erase(std::string(name));
+  for (auto& [name, shard] : added) shard_of[name] = std::move(shard);
+  const auto metadata = index.find("metadata");
+  if (metadata != index.end() && metadata->is_object() && metadata->contains("total_size"))
+    (*metadata)["total_size"] = plan.tensor_bytes();
+  return index.dump(2) + "\n";
+}
+
+void write_changed_index(const MappedFile& file, const ExportPlan& plan, const fs::path& target) {
+  try {
+    write_whole_file(changed_index(file, plan), target);
+    return;
+  } catch (const nlohmann::json::exception&) {
+  } catch (const JsonProblem&) {
+  }
+  throw CheckpointError(cat(file.path().string(),
+                            ": expected the index as it was opened, got another text; it was written to meanwhile: "
+                            "start again"));
+}
+
+/// nullopt: as its file is. A quantize_config.json is not copied: what it says stands in the other.
+std::optional<std::string> changed_config(const Checkpoint& base, const CheckpointChanges& changes) {
+  if (changes.config_text || base.has_own_config()) return changes.config_text;
+  return base.config_text();
+}
+
+void export_side_file(const MappedFile& file, const std::optional<std::string>& config, const ExportPlan& plan,
+                      const fs::path& target) {
+  const fs::path name = file.path().filename();
+  if (name == "config.json" && config)
+    write_whole_file(*config, target / name);
+  else if (name == kIndexFile && !plan.removed.empty())
+    write_changed_index(file, plan, target / name);
+  else
+    copy_whole_file(file, target / name);
+}
+
+}  // namespace
+
+void export_checkpoint(const Checkpoint& base, const CheckpointChanges& changes, const fs::path& target) {
+  const ExportPlan plan = plan_export(base, changes);
+  std::error_code error;
+  if (!fs::is_directory(target, error) || !folder_names(target).empty())
+    throw CheckpointError(cat(target.string(), ": expected an existing, empty folder, got ",
+                              fs::is_directory(target, error) ? "one with files in it" : "none",
+                              "; make an empty folder"));
+
+  base.check_unchanged();
+  const size_t n_threads = std::clamp<size_t>(std::thread::hardware_concurrency(), 1, kMostWriters);
+  for_each_in_parallel(base.shards().size(), n_threads, [&](size_t i) {
+    const SafetensorsReader& shard = base.shards()[i];
+    if (!plan.shards[i].keeps_layout && plan.shards[i].tensors.empty()) return;  // no index would name it
+    export_shard(shard, plan.shards[i], target / shard.path().filename());
+  });
+  for (const auto& file : base.side_files()) export_side_file(*file, changed_config(base, changes), plan, target);
+  base.check_unchanged();                               // the copies too are of what was opened
+  if (!plan.removed.empty()) Checkpoint::open(target);  // its index has to be of these shards
+  sync_folder(target);
+}
+
+}  // namespace lancet

@@ -1,0 +1,197 @@
+// Everything is checked before anything is used; what passes here is taken as true by all other code.
+// Source of the checks: huggingface/safetensors, README "Format" and safetensors/src/tensor.rs.
+// Differs from the reference: keys that stand twice are refused, as its README demands, though its parser keeps the
+// last.
+#include <algorithm>
+#include <bit>
+#include <limits>
+#include <optional>
+#include <tuple>
+#include <utility>
+
+#include "lancet/checkpoint/safetensors.h"
+#include "lancet/core/error.h"
+#include "lancet/core/strict_json.h"
+#include "lancet/core/strings.h"
+#include "safetensors_format.h"
+
+namespace lancet {
+namespace {
+
+using Json = nlohmann::json;
+static_assert(std::endian::native == std::endian::little, "the format is little endian and bytes are used in place");
+
+/// Header object, tensor object, list of sizes.
+constexpr int kDeepestHeader = 8;
+
+constexpr std::string_view kDamaged = "the file is truncated or damaged: download it again";
+constexpr std::string_view kMalformed =
+    "the file is damaged or its writer has a defect: download it again or re-export it";
+
+/// Where a problem is, and the one way to say it.
+struct Place {
+  const std::filesystem::path& file;
+  std::string tensor;  // empty: the file as a whole
+
+  [[noreturn]] void fail(std::string_view expected, std::string_view got, std::string_view remedy) const {
+    throw CheckpointError(cat(file.string(), ": ", tensor.empty() ? "" : cat("tensor '", printable(tensor), "': "),
+                              "expected ", expected, ", got ", got, "; ", remedy));
+  }
+};
+
+std::string json_text(const Json& value) {
+  return printable(value.dump(-1, ' ', false, Json::error_handler_t::replace));
+}
+
+Json parse_header(const MappedFile& file, const Place& place, uint64_t& data_begin) {
+  const uint64_t size = file.bytes().size();
+  if (size < kLengthBytes) place.fail("a safetensors file of at least 8 bytes", cat(size, " bytes"), kDamaged);
+  uint64_t length = 0;
+  file.read(0, std::as_writable_bytes(std::span(&length, 1)));
+  if (length > kLongestHeader)
+    place.fail(cat("a header of at most ", kLongestHeader, " bytes"), cat(length, " bytes in the first 8 bytes"),
+               "this is not a safetensors file, or it is damaged: download it again");
+  if (length > size - kLengthBytes)
+    place.fail(cat("a header of ", length, " bytes after the first 8"), cat("a file of ", size, " bytes"), kDamaged);
+  std::string text(length, '\0');
+  file.read(kLengthBytes, std::as_writable_bytes(std::span(text)));
+  if (text.empty() || text.front() != '{')
+    place.fail("a header that begins with '{'",
+               text.empty() ? "an empty header" : cat("'", printable(std::string_view(text).substr(0, 1)), "'"),
+               "this is not a safetensors file, or it is damaged: download it again");
+  data_begin = kLengthBytes + length;
+  try {
+    return parse_strict_json(text, kDeepestHeader);
+  } catch (const JsonProblem& problem) {
+    throw CheckpointError(cat(place.file.string(), ": header: ", problem.what(), "; ", kMalformed));
+  }
+}
+
+Metadata parse_metadata(const Json& json, const Place& place) {
+  if (!json.is_object()) place.fail("__metadata__ to be an object", json_text(json), kMalformed);
+  Metadata metadata;
+  for (const auto& [key, value] : json.items()) {
+    if (!value.is_string())
+      place.fail(cat("__metadata__ entry '", printable(key), "' to be a string"), json_text(value), kMalformed);
+    metadata[key] = value.get<std::string>();
+  }
+  return metadata;
+}
+
+const Json& field(const Json& tensor, const char* name, const Place& place) {
+  const auto found = tensor.find(name);
+  if (found == tensor.end()) place.fail(cat("a field '", name, "'"), json_text(tensor), kMalformed);
+  return *found;
+}
+
+DType read_dtype(const Json& json, const Place& place) {
+  const std::optional<DType> dtype = json.is_string() ? parse_dtype(json.get_ref<const std::string&>()) : std::nullopt;
+  if (!dtype)
+    place.fail("dtype to be one of BOOL, U8 ... U64, I8 ... I64, F8_E4M3, F8_E5M2, F16, BF16, F32, F64",
+               json_text(json), "re-export the checkpoint with one of these types");
+  return *dtype;
+}
+
+std::vector<int64_t> read_shape(const Json& json, const Place& place) {
+  const auto fail = [&] { place.fail("shape to be a list of sizes >= 0", json_text(json), kMalformed); };
+  if (!json.is_array()) fail();
+  std::vector<int64_t> shape;
+  for (const Json& size : json) {
+    if (!size.is_number_unsigned() || size.get<uint64_t>() > uint64_t{std::numeric_limits<int64_t>::max()}) fail();
+    shape.push_back(size.get<int64_t>());
+  }
+  return shape;
+}
+
+/// `begin` and `end` stay relative to the data section here: absolute ones could overflow before they are checked.
+TensorInfo read_tensor(const Json& json, const Place& place) {
+  if (!json.is_object()) place.fail("an object with dtype, shape and data_offsets", json_text(json), kMalformed);
+  TensorInfo info;
+  info.name = place.tensor;
+  info.dtype = read_dtype(field(json, "dtype", place), place);
+  info.shape = read_shape(field(json, "shape", place), place);
+
+  const Json& offsets = field(json, "data_offsets", place);
+  if (!offsets.is_array() || offsets.size() != 2 || !offsets[0].is_number_unsigned() ||
+      !offsets[1].is_number_unsigned())
+    place.fail("data_offsets to be two integers >= 0", json_text(offsets), kMalformed);
+  info.begin = offsets[0].get<uint64_t>();
+  info.end = offsets[1].get<uint64_t>();
+  if (info.end < info.begin) place.fail("data_offsets with begin <= end", json_text(offsets), kMalformed);
+
+  const std::optional<uint64_t> size_bytes = stored_bytes(info.dtype, info.shape);
+  if (!size_bytes) place.fail("a shape whose size in bytes fits in 63 bits", shape_text(info.shape), kMalformed);
+  if (info.end - info.begin != *size_bytes)
+    place.fail(cat(*size_bytes, " bytes for ", dtype_name(info.dtype), " ", shape_text(info.shape)),
+               cat(info.end - info.begin, " bytes, data_offsets ", json_text(offsets)), kMalformed);
+  return info;
+}
+
+/// The data section holds the tensors side by side: nothing between them, nothing behind them, no byte twice.
+void check_cover(const std::vector<TensorInfo>& tensors, uint64_t data_bytes, const std::filesystem::path& path) {
+  uint64_t covered = 0;
+  std::string_view previous;
+  for (const TensorInfo& info : tensors) {
+    const Place place{path, info.name};
+    if (info.end > data_bytes)
+      place.fail(cat("data within the ", data_bytes, " bytes behind the header"),
+                 cat("data_offsets [", info.begin, ", ", info.end, "]"), kDamaged);
+    if (info.begin < covered)
+      place.fail(cat("data that begins at offset ", covered, ", where tensor '", printable(previous), "' ends"),
+                 cat("offset ", info.begin, ": the two overlap"), kMalformed);
+    if (info.begin > covered)
+      place.fail(cat("data that begins at offset ", covered, ", where the tensor before it ends"),
+                 cat("offset ", info.begin, ": a gap of ", info.begin - covered, " bytes"), kMalformed);
+    covered = info.end;
+    previous = info.name;
+  }
+  if (covered != data_bytes)
+    Place{path, ""}.fail(cat(covered, " bytes of data behind the header, where the last tensor ends"),
+                         cat(data_bytes, " bytes: ", data_bytes - covered, " bytes belong to no tensor"), kMalformed);
+}
+
+}  // namespace
+
+SafetensorsReader SafetensorsReader::open(const std::filesystem::path& path) {
+  SafetensorsReader reader;
+  reader.path_ = path;
+  reader.file_ = MappedFile::open(path);
+  uint64_t data_begin = 0;
+  const Json header = parse_header(*reader.file_, {path, ""}, data_begin);
+  for (const auto& [name, value] : header.items()) {
+    if (name == kMetadataKey)
+      reader.metadata_ = parse_metadata(value, {path, ""});
+    else
+      reader.tensors_.push_back(read_tensor(value, {path, name}));
+  }
+  // Empty tensors first among equals: they lie before the tensor that begins at the same offset.
+  std::ranges::sort(reader.tensors_, {},
+                    [](const TensorInfo& info) { return std::tie(info.begin, info.end, info.name); });
+  check_cover(reader.tensors_, reader.file_->bytes().size() - data_begin, path);
+
+  for (size_t i = 0; i < reader.tensors_.size(); ++i) {
+    TensorInfo& info = reader.tensors_[i];
+    info.begin += data_begin;
+    info.end += data_begin;
+    reader.by_name_[info.name] = i;
+  }
+  return reader;
+}
+
+const TensorInfo* SafetensorsReader::find(std::string_view name) const {
+  const auto found = by_name_.find(name);
+  return found == by_name_.end() ? nullptr : &tensors_[found->second];
+}
+
+const TensorInfo& SafetensorsReader::info(std::string_view name) const {
+  if (const TensorInfo* info = find(name)) return *info;
+  throw CheckpointError(cat(path_.string(), ": expected a tensor '", printable(name), "', got a file of ",
+                            tensors_.size(), " tensors without it; check the name"));
+}
+
+TensorView SafetensorsReader::view(std::string_view name) const {
+  const TensorInfo& tensor = info(name);
+  return {tensor.dtype, tensor.shape, file_->bytes().subspan(tensor.begin, tensor.end - tensor.begin), file_};
+}
+
+}  // namespace lancet

@@ -1,0 +1,77 @@
+#include "export_folder.h"
+#include "lancet/core/error.h"
+#include "lancet/core/strings.h"
+#include "lancet/deltas/gguf_adapter.h"
+#include "lancet/edits/output_edits.h"
+#include "lancet/export/export_job.h"
+#include "lancet/io/files.h"
+#include "lancet/models/model_files.h"
+
+namespace lancet {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kGgufFile = "adapter.gguf";
+
+bool is_there(const fs::path& path) {
+  std::error_code error;
+  return fs::exists(path, error);
+}
+
+/// Where the unedited model lay; empty: the journal does not say.
+std::string base_folder(const fs::path& output) {
+  const std::optional<fs::path> found = find_journal(output);
+  return found ? Journal::read(*found).base().folder : "";
+}
+
+/// A folder whose config.json says the model's shapes.
+fs::path described_by(const ExportAdapterJob& job, const std::string& base) {
+  if (!job.model.empty()) return job.model;
+  if (is_there(job.edited / "config.json")) return job.edited;
+  if (!base.empty() && is_there(fs::path(base) / "config.json")) return base;
+  throw ConfigError(cat(job.edited.string(), ": expected the model that was edited beside its edits or in ",
+                        base.empty() ? "a place that its journal says" : base,
+                        ", got none; say where it lies by --model"));
+}
+
+}  // namespace
+
+std::string adapter_format_name(AdapterFormat format) { return format == AdapterFormat::kGguf ? "gguf" : "peft"; }
+
+AdapterReport export_adapter(const ExportAdapterJob& job, const ModelConfig& config,
+                             const std::vector<WeightChanges>& changes) {
+  check_export_folder(job.out, job.if_exists, job.edited);
+  OutputLock lock(job.out, kExportOutput);
+  check_export_folder(job.out, job.if_exists, job.edited);  // again: another run may have ended before the lock
+  OutputFolder folder(job.out, job.if_exists, kExportOutput);
+  const bool tells = job.provenance == Provenance::kKept;
+  const AdapterOptions options{.base_model = tells ? job.model.string() : "",
+                               .dtype = job.dtype,
+                               .largest_rank = job.largest_rank,
+                               .excess = job.excess};
+  const AdapterReport report = job.format == AdapterFormat::kGguf
+                                   ? write_gguf_adapter(folder.staging() / kGgufFile, config, changes, options)
+                                   : write_adapter(folder.staging(), config, changes, options);
+  if (tells) write_text_file(folder.staging() / kExportRecord, to_json(report, job));
+  folder.commit();
+  return report;
+}
+
+AdapterReport export_adapter(const ExportAdapterJob& job) {
+  check_export_folder(job.out, job.if_exists, job.edited);
+  if (!has_edits(job.edited))
+    throw ConfigError(
+        cat(job.edited.string(), ": expected an output of lancet edit with its folder ", kEditsFolder,
+            "/, got a folder without one; lancet diff finds the change between two models as an adapter"));
+  const std::string base = base_folder(job.edited);
+  const ModelConfig config = describe_model(described_by(job, base), {}).config;
+  const std::vector<WeightChanges> changes = load_edits(job.edited, config).all_changes();
+  if (changes.empty())
+    throw ConfigError(cat(job.edited.string(), ": no edit stands in it: there is nothing to export"));
+  ExportAdapterJob told = job;
+  if (job.model.empty()) told.model = base;
+  return export_adapter(told, config, changes);
+}
+
+}  // namespace lancet

@@ -1,0 +1,96 @@
+#include "lancet/export/output_form.h"
+
+#include <torch/types.h>
+
+#include <algorithm>
+
+#include "forms.h"
+#include "lancet/core/error.h"
+#include "lancet/core/strings.h"
+#include "lancet/models/weight_table.h"
+
+namespace lancet {
+namespace {
+
+/// Of the weights that are edited.
+struct EditedKinds {
+  std::string quantised;  ///< the first such one's name; empty: there is none
+  std::string part;       ///< of one that shares a quantised tensor with others
+  std::string other;      ///< of one whose keys have no statistics
+
+  bool has_quantised() const { return !quantised.empty(); }
+};
+
+EditedKinds kinds_of(const ModelFiles& files, const std::vector<WeightId>& edited) {
+  EditedKinds kinds;
+  for (const WeightSpec& spec : resolve_weights(files.config, files.checkpoint)) {
+    if (std::ranges::find(edited, spec.id) == edited.end()) continue;
+    if (spec.packed.empty()) continue;
+    if (!kinds.has_quantised()) kinds.quantised = spec.name;
+    if (!spec.is_whole()) kinds.part = spec.name;
+    if (spec.id.kind != WeightKind::kDown) kinds.other = spec.name;
+  }
+  return kinds;
+}
+
+std::string where(const ModelFiles& files, std::string_view format) {
+  return cat("output.format: ", format, ": ", files.checkpoint.folder().string(), ": ");
+}
+
+void check_quantised(const OutputOptions& asked, const ModelFiles& files, const EditedKinds& kinds) {
+  if (!kinds.part.empty())
+    throw ConfigError(cat(where(files, "quantised"), kinds.part,
+                          " shares its quantised tensor with other weights, which would change with it: expected "
+                          "mixed or adapter"));
+  if (asked.rounding != OutputRounding::kNearest && !kinds.other.empty())
+    throw ConfigError(cat("output.rounding: ", kinds.other,
+                          " is no down projection, and statistics are of their keys alone: expected nearest, or a "
+                          "format of mixed or adapter"));
+}
+
+}  // namespace
+
+OutputOptions resolve_output(const OutputOptions& asked, const ModelFiles& files, const std::vector<WeightId>& edited) {
+  const EditedKinds kinds = kinds_of(files, edited);
+  OutputOptions resolved = asked;
+  if (asked.format == OutputFormat::kAuto)
+    resolved.format = kinds.has_quantised() ? OutputFormat::kAdapter : OutputFormat::kCheckpoint;
+  if (asked.format == OutputFormat::kCheckpoint && kinds.has_quantised())
+    throw ConfigError(cat(where(files, "checkpoint"), kinds.quantised, " is quantised (",
+                          files.config.quantised->method(),
+                          "): expected adapter, mixed (it is written in full precision) or quantised (in the model's "
+                          "own format)"));
+  const bool is_of_quantised = asked.format == OutputFormat::kMixed || asked.format == OutputFormat::kQuantised;
+  if (is_of_quantised && !kinds.has_quantised())
+    throw ConfigError(cat(where(files, asked.format == OutputFormat::kMixed ? "mixed" : "quantised"),
+                          "none of the weights that are edited is quantised: expected checkpoint or adapter"));
+  if (asked.format == OutputFormat::kQuantised) check_quantised(asked, files, kinds);
+  return resolved;
+}
+
+bool needs_moments(const OutputOptions& resolved) {
+  return resolved.format == OutputFormat::kQuantised && resolved.rounding != OutputRounding::kNearest;
+}
+
+Tensor OutputForm::read_back(const WeightTransaction::Entry& entry) {
+  return entry.master.to(entry.base.scalar_type()).to(entry.master.scalar_type());
+}
+
+std::string OutputForm::read_back_text() const { return "the weights rounded to the type they are exported in"; }
+
+std::unique_ptr<OutputForm> make_output_form(OutputParts parts) {
+  switch (parts.options.format) {
+    case OutputFormat::kAdapter:
+      return make_adapter_form(parts.files);
+    case OutputFormat::kMixed:
+      return make_mixed_form(parts.files);
+    case OutputFormat::kQuantised:
+      return make_quantised_form(std::move(parts));
+    case OutputFormat::kAuto:
+    case OutputFormat::kCheckpoint:
+      break;
+  }
+  return make_checkpoint_form(parts.files);
+}
+
+}  // namespace lancet

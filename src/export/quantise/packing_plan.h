@@ -1,0 +1,45 @@
+// Which matrices of a model are packed, and what each of them reads.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "lancet/export/quantise_job.h"
+#include "lancet/models/model_files.h"
+#include "lancet/models/weight_table.h"
+
+namespace lancet {
+
+/// The four groups of a layer's matrices, by their inputs.
+enum class MatrixInput : uint8_t {
+  kNormed,     ///< of queries, keys and values
+  kHeads,      ///< of attention's output projection
+  kMlpNormed,  ///< of gate and up projections
+  kMlpKey      ///< of down projections
+};
+inline constexpr size_t kMatrixInputs = 4;
+
+/// One tensor of the model, which may hold several weights: they read the same.
+struct PlannedMatrix {
+  std::string name = {};  ///< "model.layers.3.mlp.down_proj.weight"
+  int64_t layer = 0;
+  MatrixInput input = MatrixInput::kNormed;
+  int64_t expert = 0;  ///< of a layer with experts, whose `input` is that of the MLP
+  MatrixCode code = {};
+  bool is_turned = false;  ///< stored [in, out]
+};
+
+struct PackingPlan {
+  std::string config_text = {};              ///< config.json of the output
+  std::vector<PlannedMatrix> matrices = {};  ///< by layer
+  /// The weights that lie in them, with `stored` as the packed matrices have it: [out, in].
+  std::vector<WeightSpec> weights = {};
+  std::vector<std::string> in_full_precision = {};  ///< modules that do not fit, though the format is for such
+};
+
+/// Embedding, head, norms, biases and routers stay. Throws: ConfigError when no matrix fits, or the format is not for
+/// the family's layers; CheckpointError.
+PackingPlan plan_packing(const ModelFiles& files, QuantisedFormat format, int64_t bits);
+
+}  // namespace lancet

@@ -1,0 +1,153 @@
+#include "history_source.h"
+
+#include "lancet/core/error.h"
+#include "lancet/core/strings.h"
+#include "lancet/edits/output_edits.h"
+#include "lancet/job/dotted_key.h"
+
+namespace lancet {
+namespace {
+
+namespace fs = std::filesystem;
+
+fs::path output_of(const fs::path& edits) {
+  if (fs::exists(edits / kJournalFile)) return fs::absolute(edits / "..").lexically_normal();
+  if (!has_edits(edits))
+    throw ConfigError(cat(edits.string(), ": expected the output of lancet edit, with its folder ", kEditsFolder,
+                          "/, or that folder; found neither"));
+  return edits;
+}
+
+std::optional<Journal> read_journal(const fs::path& output) {
+  const std::optional<fs::path> found = find_journal(output);
+  return found ? std::optional(Journal::read(*found)) : std::nullopt;
+}
+
+/// An output's; somebody may have changed it. Throws: ConfigError also where it is no map of sections.
+ConfigTree load_job_file(const fs::path& path) {
+  ConfigTree job = load_config(path);
+  const ConfigTree* const output = job.find("output");
+  if (job.kind != ConfigTree::Kind::kMap || (output != nullptr && output->kind != ConfigTree::Kind::kMap))
+    throw ConfigError(cat(path.string(), ": expected the job that lancet edit left there, got other YAML: take it ",
+                          "from where the output was made"));
+  return job;
+}
+
+/// Of an output of an earlier version.
+fs::path model_in_job(const fs::path& path) {
+  const ConfigTree job = load_job_file(path);
+  const ConfigTree* const model = job.find("model");
+  if (model == nullptr || model->kind != ConfigTree::Kind::kScalar)
+    throw ConfigError(cat(path.string(), ": model: expected the folder of the base model, got none: --to or --model ",
+                          "says where it lies"));
+  return model->scalar;
+}
+
+/// Where the base lay; an output of an earlier version has no journal that says it.
+fs::path base_of(const fs::path& output, const std::optional<Journal>& journal) {
+  const fs::path base = journal ? fs::path(journal->base().folder) : model_in_job(output / "job.yaml");
+  if (!fs::exists(base))
+    throw ConfigError(cat(output.string(), ": the base model of its edits lay in ", base.string(),
+                          ", where there is nothing: --to or --model says where it lies now"));
+  return base;
+}
+
+}  // namespace
+
+HistorySource::HistorySource(const fs::path& edits, const fs::path& model)
+    : output_(output_of(edits)),
+      journal_(read_journal(output_)),
+      model_(model.empty() ? base_of(output_, journal_) : model),
+      files_(open_model(model_, {})) {
+  if (!journal_) journal_ = history().journal();
+  if (journal_->batches().empty()) throw ConfigError(cat(edits.string(), ": no edit stands in it"));
+}
+
+const EditHistory& HistorySource::history() {
+  if (history_) return *history_;
+  const std::optional<fs::path> found = find_journal(output_);
+  history_ = found ? EditHistory::load(*found, *journal_, files_.config) : load_edits(output_, files_.config);
+  return *history_;
+}
+
+JobConfig HistorySource::job(size_t setting, std::span<const EditRequest> requests, const Target& target,
+                             std::span<const std::string> overrides) const {
+  const EditSetting& edited_by = journal_->settings().at(setting);
+  const fs::path job_file = output_ / "job.yaml";
+  const bool has_file = fs::exists(job_file);
+  if (edited_by.job.empty() && !has_file)
+    throw ConfigError(cat(output_.string(), ": expected job.yaml in this output of an earlier version, found none"));
+  ConfigTree tree = edited_by.job.empty() ? load_job_file(job_file) : parse_config(edited_by.job, "the edits' job");
+  for (const char* key : {"accept", "continue_from", "schedule", "requests", "output"}) tree.erase(key);
+  tree.set("model", ConfigTree::text(fs::absolute(model_).string()));
+  std::vector<ConfigTree> records;
+  for (const EditRequest& request : requests) records.push_back(parse_config(to_json_line(request), request.id));
+  for (ConfigTree& record : records) forget_lines(record);
+  tree.set("requests", ConfigTree::list(std::move(records)));
+  const ConfigTree earlier = has_file ? load_job_file(job_file) : ConfigTree::map();
+  const ConfigTree* kept = earlier.find("output");
+  ConfigTree output = kept != nullptr ? *kept : ConfigTree::map();
+  if (const ConfigTree* format = output.find("format");
+      target.adapters == AdapterOutputs::kBecomeModels && format != nullptr && format->scalar == "adapter")
+    output.erase("format");
+  output.set("dir", ConfigTree::text(fs::absolute(target.dir).string()));
+  tree.set("output", std::move(output));
+  apply_override(tree, cat("output.replace=", target.if_exists == IfExists::kReplace ? "true" : "false"));
+  for (const std::string& override : overrides) apply_override(tree, override);
+  return parse_job(tree, fs::current_path(), "the edits' job", JobPurpose::kEdit);
+}
+
+namespace {
+
+/// What a batch's edits depend on: not where files lay, whose content the journal knows, nor how a run was placed.
+std::string what_edited(const EditSetting& setting) {
+  std::string text = cat(setting.method, "\n", setting.editor, "\n", setting.statistics, "\n", setting.dtype, "\n",
+                         setting.version, "\n", join(setting.contexts, "\n"));
+  if (setting.job.empty()) return text;
+  const ConfigTree job = parse_config(setting.job, "the edits' job");
+  for (const char* key : {"run.seed", "run.frozen", "statistics.ridge"})
+    if (const ConfigTree* value = find_dotted(job, key)) text += cat("\n", key, " ", to_yaml(*value));
+  return text;
+}
+
+}  // namespace
+
+size_t one_setting(const Journal& journal, size_t first) {
+  const std::vector<BatchEntry>& batches = journal.batches();
+  const EditSetting& setting = journal.settings()[batches[first].setting];
+  for (size_t i = first; i < batches.size(); ++i)
+    if (const EditSetting& other = journal.settings()[batches[i].setting]; what_edited(other) != what_edited(setting))
+      throw ConfigError(cat("batches ", first + 1, " and ", i + 1, " were edited by different jobs (", setting.method,
+                            ", ", other.method, " or its options): edits of several jobs cannot be made again in one ",
+                            "run"));
+  return batches.back().setting;
+}
+
+Numbered numbered(const std::vector<std::vector<EditRequest>>& batches) {
+  Numbered numbered;
+  for (const std::vector<EditRequest>& batch : batches) {
+    numbered.batches.emplace_back();
+    for (const EditRequest& request : batch) {
+      numbered.batches.back().push_back(static_cast<int64_t>(numbered.requests.size()));
+      numbered.requests.push_back(request);
+    }
+  }
+  return numbered;
+}
+
+Numbered numbered(const Journal& journal) {
+  std::vector<std::vector<EditRequest>> batches;
+  for (const BatchEntry& batch : journal.batches()) {
+    batches.emplace_back();
+    for (const EditRecord& edit : batch.edits) batches.back().push_back(edit.request);
+  }
+  return numbered(batches);
+}
+
+MadeOutput make_output(const JobConfig& job, Communicator& communicator, GivenEdits given) {
+  MadeOutput made{.report = run_edit_job(job, communicator, std::move(given)), .folder = job.output->dir};
+  if (communicator.is_root()) made.report_json = to_json(made.report, job);
+  return made;
+}
+
+}  // namespace lancet

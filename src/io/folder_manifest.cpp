@@ -1,0 +1,177 @@
+#include "folder_manifest.h"
+
+#include <algorithm>
+#include <array>
+
+#include "folder_entries.h"
+#include "lancet/core/strict_json.h"
+#include "lancet/core/strings.h"
+#include "lancet/io/file_handle.h"
+#include "lancet/io/files.h"
+#include "lancet/io/mapped_file.h"
+#include "lancet/io/model_file_names.h"
+#include "leftovers.h"
+
+namespace lancet {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+using Kind = FolderEntry::Kind;
+
+constexpr std::string_view kFormat = "lancet-manifest-1";
+/// An object, lists of text. A record has figures of its own.
+constexpr int kDeepestManifest = 4, kDeepestRecord = 64;
+
+// What lancet wrote before there were manifests.
+constexpr std::array kEarlierReports{"report.json", "job.yaml", "report.html", "metrics.csv", "requests.csv"};
+constexpr std::array kEarlierFiles{"requests.jsonl",
+                                   "delta/delta.safetensors",
+                                   "state/changes.safetensors",
+                                   "state/state.safetensors",
+                                   "compare.json",
+                                   "comparison.html",
+                                   kWeightsFile,
+                                   kIndexFile};
+
+/// Which lancet left out of manifests where no edit stood, so that they were empty. One that is not stays in any case.
+constexpr std::array kUnlistedFolders{"edits/changes", "edits/solved"};
+
+/// Null when it is not there or not valid: whoever asks does not count on it.
+Json read_json(const fs::path& path, int max_depth) {
+  try {
+    return parse_strict_json(MappedFile::open(path)->text(), max_depth);
+  } catch (const CheckpointError&) {
+    return {};
+  } catch (const JsonProblem&) {
+    return {};
+  }
+}
+
+std::string text_at(const Json& json, const char* key) {
+  if (!json.is_object()) return {};
+  const auto found = json.find(key);
+  return found != json.end() && found->is_string() ? found->get<std::string>() : std::string();
+}
+
+bool is_manifest_of(const Json& json, std::string_view holds) {
+  return text_at(json, "format") == kFormat && text_at(json, "holds") == holds;
+}
+
+WrittenFiles listed_files(const Json& manifest) {
+  WrittenFiles files;
+  if (const auto listed = manifest.find("files"); listed != manifest.end() && listed->is_array())
+    for (const Json& file : *listed)
+      if (file.is_string()) files.insert(file.get<std::string>());
+  return files;
+}
+
+void add_all(std::span<const char* const> names, const std::string& folder, WrittenFiles& files) {
+  for (const char* const name : names) files.insert(folder + name);
+}
+
+/// Of a folder from before there were manifests.
+WrittenFiles earlier_files(const fs::path& folder, const Json& record) {
+  WrittenFiles files;
+  add_all(kEarlierReports, "", files);
+  add_all(kEarlierFiles, "", files);
+  add_all(kSidecarFiles, "", files);
+  if (const auto methods = record.find("methods"); methods != record.end() && methods->is_array())
+    for (const Json& method : *methods)
+      if (const std::string label = text_at(method, "label"); !label.empty())
+        add_all(kEarlierReports, label + "/", files);
+  const Json index = read_json(folder / kIndexFile, kDeepestManifest);
+  if (index.is_object() && index.contains("weight_map") && index["weight_map"].is_object())
+    for (const Json& shard : index["weight_map"])
+      if (shard.is_string()) files.insert(shard.get<std::string>());
+  return files;
+}
+
+bool holds_written(const std::string& folder, const WrittenFiles& written) {
+  const auto first = written.lower_bound(folder + "/");
+  return first != written.end() && first->starts_with(folder + "/");
+}
+
+bool is_written(const FolderEntry& entry, const WrittenFiles& written) {
+  if (entry.kind == Kind::kFolder)
+    return holds_written(entry.path, written) || std::ranges::count(kUnlistedFolders, entry.path) > 0;
+  if (entry.kind == Kind::kOther) return false;
+  return entry.path == kManifestFile || written.contains(entry.path) || is_temporary_name(entry.name);
+}
+
+void write_json(const fs::path& folder, const Json& manifest) {
+  write_text_file(folder / kManifestFile, manifest.dump(1, ' ', false, Json::error_handler_t::replace) + "\n");
+}
+
+}  // namespace
+
+std::optional<WrittenFiles> read_written(const fs::path& folder, const OutputKind& kind) {
+  const Json manifest = read_json(folder / kManifestFile, kDeepestManifest);
+  if (is_manifest_of(manifest, kind.name)) return listed_files(manifest);
+  const Json record = read_json(folder / kind.record, kDeepestRecord);
+  if (has_entry(folder / kManifestFile) || !text_at(record, "format").starts_with(kind.format)) return std::nullopt;
+  return earlier_files(folder, record);
+}
+
+void write_manifest(const fs::path& folder, const OutputKind& kind) {
+  WrittenFiles files;
+  for_each_entry(folder, [&](const FolderEntry& entry) {
+    if (entry.kind == Kind::kFile && entry.path != kManifestFile) files.insert(entry.path);
+  });
+  write_json(folder, {{"format", kFormat}, {"holds", kind.name}, {"files", files}});
+}
+
+void write_marker(const fs::path& folder, std::string_view holds) {
+  write_json(folder, {{"format", kFormat}, {"holds", holds}});
+}
+
+void note_written(const fs::path& folder, std::span<const fs::path> files) {
+  Json manifest = read_json(folder / kManifestFile, kDeepestManifest);
+  if (text_at(manifest, "format") != kFormat) return;
+  WrittenFiles written = listed_files(manifest);
+  const size_t listed = written.size();
+  for (const fs::path& file : files)
+    if (const fs::path relative = file.lexically_relative(folder); !relative.empty() && *relative.begin() != "..")
+      written.insert(relative.generic_string());
+  if (written.size() == listed) return;
+  manifest["files"] = written;
+  write_json(folder, manifest);
+}
+
+bool has_manifest_of(const fs::path& folder, std::string_view holds) {
+  return is_manifest_of(read_json(folder / kManifestFile, kDeepestManifest), holds);
+}
+
+std::vector<std::string> foreign_entries(const fs::path& folder, const WrittenFiles& written) {
+  std::vector<std::string> found;
+  for_each_entry(folder, [&](const FolderEntry& entry) {
+    if (!is_written(entry, written)) found.push_back(entry.path + (entry.kind == Kind::kFolder ? "/" : ""));
+  });
+  std::ranges::sort(found);
+  std::vector<std::string> foreign;
+  for (std::string& path : found)  // "a/" comes before "a/b"
+    if (foreign.empty() || !foreign.back().ends_with('/') || !path.starts_with(foreign.back()))
+      foreign.push_back(std::move(path));
+  return foreign;
+}
+
+bool remove_written(const fs::path& folder, const WrittenFiles& written) {
+  if (remove_entries(
+          folder, [&](const FolderEntry& entry) { return entry.path != kManifestFile && is_written(entry, written); }))
+    return true;
+  try {
+    if (folder_names(folder) != std::vector<std::string>{kManifestFile}) return false;
+  } catch (const Error&) {
+    return false;  // what cannot be listed stays
+  }
+  return remove_entries(folder, [](const FolderEntry& entry) { return entry.path == kManifestFile; });
+}
+
+std::string some_of(const std::vector<std::string>& names) {
+  constexpr size_t kShown = 5;
+  std::vector<std::string> shown;
+  for (size_t i = 0; i < std::min(kShown, names.size()); ++i) shown.push_back(printable(names[i]));
+  return cat(join(shown), names.size() > kShown ? cat(" and ", names.size() - kShown, " more") : "");
+}
+
+}  // namespace lancet

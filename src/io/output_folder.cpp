@@ -1,0 +1,180 @@
+// Staging folders are named ".<target>.lancet-<pid>" and locked (flock) while their process lives (leftovers.h).
+#include "lancet/io/output_folder.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <cerrno>
+#include <cstdio>
+#include <optional>
+#include <utility>
+
+#include "folder_entries.h"
+#include "folder_manifest.h"
+#include "lancet/core/error.h"
+#include "lancet/core/strings.h"
+#include "lancet/io/file_handle.h"
+#include "lancet/io/files.h"
+#include "leftovers.h"
+#include "output_target.h"
+
+namespace lancet {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// The folder that the first missing part of the path would be made in.
+fs::path nearest_existing(fs::path path) {
+  while (!has_entry(path) && path.has_relative_path()) path = path.parent_path();
+  return path;
+}
+
+/// Throws: ConfigError unless lancet wrote everything that is in the folder. `target`: how the user knows it.
+void check_replaceable(const fs::path& folder, const fs::path& target, const OutputKind& kind) {
+  const std::optional<WrittenFiles> written = read_written(folder, kind);
+  const std::vector<std::string> foreign = foreign_entries(folder, written.value_or(WrittenFiles{}));
+  if (foreign.empty()) return;
+  if (!written)
+    throw ConfigError(cat(target.string(), ": expected an output of lancet (", kind.name,
+                          ") or an empty folder, got one with ", some_of(foreign),
+                          ", which output.replace does not replace; name another folder"));
+  throw ConfigError(cat(target.string(), ": expected nothing but what lancet wrote there, got ", some_of(foreign),
+                        " too, which lancet does not delete; move that elsewhere, or name another folder"));
+}
+
+[[noreturn]] void refuse_existing(const fs::path& target, const OutputKind& kind) {
+  throw ConfigError(cat(target.string(), ": expected nothing of that name, got a folder; name another one",
+                        read_written(target, kind) ? ", or set output.replace: true to replace it"
+                                                   : " (lancet did not write it: output.replace does not help)"));
+}
+
+void check_resolved_target(const fs::path& target, IfExists policy, const OutputKind& kind) {
+  std::error_code error;
+  if (has_entry(target)) {
+    if (!fs::is_directory(target, error))
+      throw ConfigError(cat(target.string(), ": expected a folder or nothing, got a file; name another folder"));
+    if (policy == IfExists::kError) refuse_existing(target, kind);
+    check_replaceable(target, target, kind);
+  }
+  const fs::path parent = nearest_existing(target.parent_path());
+  if (!fs::is_directory(parent, error))
+    throw ConfigError(cat(target.string(), ": expected to make it in a folder, got the file ", parent.string(),
+                          "; name another folder"));
+  if (::faccessat(AT_FDCWD, parent.c_str(), W_OK | X_OK, AT_EACCESS) != 0)
+    throw ConfigError(file_problem(parent, "cannot make a folder in it", errno));
+}
+
+void sync_tree(const fs::path& folder) {
+  for_each_entry(folder, [&](const FolderEntry& entry) {
+    if (entry.kind == FolderEntry::Kind::kFolder)
+      sync_folder(folder / entry.path);
+    else if (entry.kind == FolderEntry::Kind::kFile)
+      FileHandle::open_regular(folder / entry.path).sync();
+  });
+  sync_folder(folder);
+}
+
+enum class Place { kNew, kExchange };
+
+/// One renameat2(2). Returns 0 or the error number.
+int rename_at_once(const fs::path& from, const fs::path& to, Place place) {
+  const unsigned flags = place == Place::kNew ? RENAME_NOREPLACE : RENAME_EXCHANGE;
+  return ::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), flags) == 0 ? 0 : errno;
+}
+
+/// For file systems without the flags: the old folder steps aside, and comes back when the new one cannot take its
+/// place. Between the two renames the target is absent, never half.
+int rename_in_steps(const fs::path& from, const fs::path& to, Place place) {
+  if (place == Place::kNew) {
+    if (has_entry(to)) return EEXIST;
+    return ::rename(from.c_str(), to.c_str()) == 0 ? 0 : errno;
+  }
+  // Should we die here, the next run puts the user's only copy back; its lock says that we live.
+  const fs::path aside = aside_of(to);
+  const FileHandle old = FileHandle::open_folder(to);
+  static_cast<void>(::flock(old.descriptor(), LOCK_EX | LOCK_NB));
+  if (::rename(to.c_str(), aside.c_str()) != 0) return errno;
+  if (::rename(from.c_str(), to.c_str()) != 0) {
+    const int error_number = errno;
+    ::rename(aside.c_str(), to.c_str());
+    return error_number;
+  }
+  // As if exchanged. Should this fail, the new folder is in place all the same and the old one stays aside.
+  static_cast<void>(::rename(aside.c_str(), from.c_str()));
+  return 0;
+}
+
+int put_in_place(const fs::path& from, const fs::path& to, Place place) {
+  const int error_number = rename_at_once(from, to, place);
+  const bool unsupported = error_number == EINVAL || error_number == ENOSYS || error_number == EOPNOTSUPP;
+  return unsupported ? rename_in_steps(from, to, place) : error_number;
+}
+
+}  // namespace
+
+void recover_output(const fs::path& target, const OutputKind& kind) {
+  const fs::path resolved = resolve_target(target);
+  recover_target(resolved, kind);
+  remove_free_lock(resolved);
+}
+
+void check_output_target(const fs::path& target, IfExists policy, const OutputKind& kind) {
+  check_resolved_target(resolve_target(target), policy, kind);
+}
+
+OutputFolder::OutputFolder(fs::path target, IfExists policy, const OutputKind& kind)
+    : target_(resolve_target(target)), policy_(policy), kind_(kind) {
+  recover_target(target_, kind_);
+  check_resolved_target(target_, policy_, kind_);
+  make_folders(target_.parent_path());
+
+  const std::string name = cat(staging_prefix(target_), ::getpid());
+  for (int64_t attempt = 0; lock_ < 0; ++attempt) {
+    // Another OutputFolder of this process may work on the same target.
+    staging_ = target_.parent_path() / (attempt == 0 ? name : cat(name, "-", attempt));
+    if (::mkdir(staging_.c_str(), 0777) == 0) {
+      lock_ = FileHandle::open_folder(staging_).release();
+    } else if (errno != EEXIST) {
+      throw CheckpointError(file_problem(staging_, "cannot make the folder", errno));
+    }
+  }
+  // May fail where folders cannot be locked; there nobody removes leftovers either.
+  static_cast<void>(::flock(lock_, LOCK_EX | LOCK_NB));
+}
+
+OutputFolder::~OutputFolder() {
+  if (lock_ >= 0) ::close(lock_);
+  if (!staging_.empty()) remove_entries(staging_, [](const FolderEntry&) { return true; });
+}
+
+void OutputFolder::commit() {
+  write_manifest(staging_, kind_);
+  sync_tree(staging_);
+  // Again: hours may have passed since the constructor looked.
+  check_resolved_target(target_, policy_, kind_);
+  int error_number = has_entry(target_) ? EEXIST : put_in_place(staging_, target_, Place::kNew);
+  if (error_number == EEXIST) return exchange();
+  if (error_number != 0) throw CheckpointError(file_problem(target_, "cannot put the folder in place", error_number));
+  staging_.clear();
+  sync_folder(target_.parent_path());
+}
+
+/// What is then at the staging place is the old target, no longer the folder that the destructor removes.
+void OutputFolder::exchange() {
+  check_resolved_target(target_, policy_, kind_);
+  if (const int error_number = put_in_place(staging_, target_, Place::kExchange); error_number != 0)
+    throw CheckpointError(file_problem(target_, "cannot put the folder in place", error_number));
+  try {
+    // What came into it since the last look. Where it could only step aside, the next run looks.
+    if (has_entry(staging_)) check_replaceable(staging_, target_, kind_);
+  } catch (...) {
+    if (put_in_place(staging_, target_, Place::kExchange) != 0) staging_.clear();  // both are kept
+    throw;
+  }
+  const fs::path old = std::exchange(staging_, {});
+  sync_folder(target_.parent_path());
+  remove_written(old, read_written(old, kind_).value_or(WrittenFiles{}));
+}
+
+}  // namespace lancet

@@ -1,0 +1,37 @@
+#include "lancet/pipeline/edit_checks.h"
+
+#include "lancet/core/error.h"
+#include "lancet/core/strings.h"
+#include "lancet/core/words.h"
+#include "lancet/requests/prepared_request.h"
+#include "lancet/requests/request_lengths.h"
+
+namespace lancet {
+
+void check_requests(const ModelFiles& files, const std::vector<EditRequest>& requests, const Editor& editor) {
+  if (editor.needs().subject) {
+    const std::vector<std::string> plain{"{}"};
+    prepare_requests(*files.tokenizer, requests, plain, editor.compat());
+  } else {
+    tokenize_requests(*files.tokenizer, requests);
+  }
+}
+
+void check_lengths(const ModelFiles& files, const std::vector<EditRequest>& requests) {
+  refuse_long_requests(*files.tokenizer, requests, files.config.max_positions);
+}
+
+std::vector<std::string> unmet_thresholds(const JobConfig& job, const Evaluation& after) {
+  std::vector<std::string> unmet;
+  for (const auto& [name, threshold] : job.accept) {
+    const auto total = after.totals.find(name);
+    const std::optional<double> share = total == after.totals.end() ? std::nullopt : total->second.mean();
+    if (!share)
+      unmet.push_back(cat(name, ": n/a for these requests, expected at least ", 100 * threshold, " %"));
+    else if (*share < threshold)
+      unmet.push_back(cat(name, ": ", shortfall_text(*share, threshold)));
+  }
+  return unmet;
+}
+
+}  // namespace lancet

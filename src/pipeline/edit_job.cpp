@@ -1,0 +1,193 @@
+#include "lancet/pipeline/edit_job.h"
+
+#include <optional>
+
+#include "lancet/core/error.h"
+#include "lancet/core/strings.h"
+#include "lancet/export/edited_model.h"
+#include "lancet/export/output_form.h"
+#include "lancet/export/stored_weight.h"
+#include "lancet/io/files.h"
+#include "lancet/io/output_checks.h"
+#include "lancet/io/output_folder.h"
+#include "lancet/io/unfinished_folder.h"
+#include "lancet/outcome/report_files.h"
+#include "lancet/pipeline/edit_checks.h"
+#include "lancet/pipeline/edit_session.h"
+#include "lancet/pipeline/given_edits.h"
+#include "lancet/pipeline/method_run.h"
+#include "lancet/pipeline/same_job.h"
+#include "lancet/runtime/collectives.h"
+
+namespace lancet {
+namespace {
+
+namespace fs = std::filesystem;
+
+fs::path rejected_folder(const fs::path& target) { return sibling_of(target, ".rejected"); }
+
+/// The stages of one run; every rank goes through them in this order.
+class EditRun {
+ public:
+  EditRun(const JobConfig& job, Communicator& communicator, std::optional<GivenEdits> given)
+      : job_(job), ranks_(communicator), given_(std::move(given)) {}
+
+  EditReport run() {
+    ranks_.together("open", [&] { open(); });
+    check_same(ranks_, job_facts(job_, session_->files, session_->requests));
+    method_->look_into_cache();
+    CausalLM model = load_replica(session_->files, job_.run, method_->work(), ranks_);
+    const MemoryWatch memory_watch(devices_with_memory(model.placement(), session_->files.config.n_layers));
+    method_->stopwatch().lap("load");
+    session_->describe(model, ranks_);
+    ranks_.together("edits", [&] {
+      if (given_ && given_->history) check_base(*given_->history);
+    });
+    method_->prepare(model);
+    session_->before = session_->plan.run(model, "evaluate before", ranks_);
+    method_->stopwatch().lap("evaluate before");
+
+    WeightTransaction transaction(model, [&](WeightId id) { return stored_weight(session_->files, model, id); });
+    EditedMethod edited = method_->edit(model, transaction, start());
+    EditReport& report = edited.report;
+    if (given_ && given_->has_all())
+      ranks_.together("weights", [&] { warn_of_other_bytes(edited.weight_hashes, report.outcome.warnings); });
+    method_->stopwatch().raise_to(ranks_);
+    report.unmet = broadcast_texts(ranks_, unmet_thresholds(job_, report.after));
+    write_output(edited, transaction.entries());
+    if (report.unmet.empty()) transaction.commit();
+    remove_unfinished(unfinished_folder(job_.output->dir));
+    return std::move(report);
+  }
+
+ private:
+  /// What can fail before any weight is read. Outputs are root's; each rank keeps values of its own.
+  void open() {
+    check_unfinished(unfinished_folder(job_.output->dir));
+    if (ranks_.is_root()) check_output(job_);
+    if (given_)  // whose batches say which requests they have
+      session_.emplace(job_, open_files(), load_requests(job_.requests));
+    else
+      session_.emplace(job_);
+    if (ranks_.is_root()) {
+      warn_of_skipped(session_->skipped);
+      warn_of_texts(session_->requests);
+    }
+    if (ranks_.is_root()) check_apart(job_.output->dir, session_->files.checkpoint.folder());
+    check_lengths(session_->files, session_->requests);
+    const ModelFiles& files = session_->files;
+    method_.emplace(job_, *session_, ranks_,
+                    MethodOptions{.output = resolve_output(*job_.output, files, job_.editor->targets(files.config)),
+                                  .work = given_ && given_->has_all() ? MethodWork::kRestores : MethodWork::kEdits});
+    if (!ranks_.is_root()) return;
+    if (!given_) session_->look_at_facts(method_->earlier_edits());
+    lock_.emplace(job_.output->dir, kEditOutput);
+    check_output(job_);  // again: another run may have ended before the lock, or a killed one been made good
+  }
+
+  std::shared_ptr<const ModelFiles> open_files() const {
+    return std::make_shared<const ModelFiles>(open_model(job_.model, job_.ignore_config_keys));
+  }
+
+  /// Collective.
+  MethodRun::Start start() {
+    MethodRun::Start start{.unfinished = unfinished_folder(job_.output->dir), .records = true};
+    if (!given_) return start;
+    start.batches = given_->batches;
+    if (given_->has_all()) start.unfinished.reset();
+    if (given_->history) measured_ = given_->history->journal().measured_weights();
+    start.done = std::move(given_->history);
+    return start;
+  }
+
+  void check_base(const EditHistory& history) const {
+    const JournalBase& base = history.journal().base();
+    if (base.weights == session_->base_hash || given_->fits_any_base) return;
+    throw ConfigError(cat("these are edits of another model: expected one of the weights ", base.weights,
+                          " (it lay in ", base.folder, "), got ", session_->files.checkpoint.folder().string(), ", ",
+                          session_->base_hash, ": --rebase makes the same edits again on this one"));
+  }
+
+  /// The same changes in the same order give the same bytes, on the same kind of machine.
+  void warn_of_other_bytes(const std::vector<WeightHash>& now, std::vector<std::string>& warnings) const {
+    if (given_->fits_any_base) return;
+    for (size_t i = 0; i < measured_.size(); ++i)
+      if (i >= now.size() || now[i].weight != measured_[i].weight || now[i].hash != measured_[i].hash)
+        return warnings.push_back(cat(
+            measured_[i].weight, ": its bytes are not those that the edit wrote: products of this machine, or of this ",
+            "number of threads, differ from that one's in their last bits"));
+  }
+
+  /// The folder appears only when all ranks are still there after it was written; what an unfinished run keeps goes
+  /// away only after that, on every rank. Completes the report by what stages cost.
+  void write_output(EditedMethod& edited, std::span<const WeightTransaction::Entry> entries) {
+    EditReport& report = edited.report;
+    std::optional<OutputFolder> folder;
+    ranks_.together("export", [&] {
+      if (!ranks_.is_root()) return;
+      if (report.unmet.empty()) {
+        folder.emplace(job_.output->dir, job_.output->if_exists, kEditOutput);
+        method_->form().write(entries, folder->staging());
+        write_edits(session_->files, *edited.history, folder->staging(),
+                    {.parts = job_.output->keeps_state ? HistoryParts::kAll : HistoryParts::kChanges});
+        method_->stopwatch().lap("export");
+      } else {
+        folder.emplace(rejected_folder(job_.output->dir), IfExists::kReplace, kEditOutput);
+      }
+      report.stages = method_->stopwatch().stages();
+      write_report_files(run_document(report, job_, job_.output->dir.string()), folder->staging());
+    });
+    report.stages = method_->stopwatch().stages();
+    ranks_.together("export", [&] {
+      if (folder) folder->commit();
+    });
+  }
+
+  const JobConfig& job_;
+  Communicator& ranks_;
+  std::optional<OutputLock> lock_;  // root's
+  std::optional<EditSession> session_;
+  std::optional<MethodRun> method_;
+  std::optional<GivenEdits> given_;
+  std::vector<WeightHash> measured_;  ///< of what the given history's last measure was of; on root
+};
+
+}  // namespace
+
+void check_output(const JobConfig& job) {
+  const fs::path& output = job.output->dir;
+  check_apart(output, job.model);
+  check_output_target(output, job.output->if_exists, kEditOutput);
+  check_output_target(rejected_folder(output), IfExists::kReplace, kEditOutput);
+  check_unfinished(unfinished_folder(output));
+  if (!job.statistics) return;
+  for (const fs::path& folder : {output, rejected_folder(output), unfinished_folder(output)})
+    check_cache_outside(job.statistics->cache, folder);
+}
+
+EditReport run_edit_job(const JobConfig& job, Communicator& communicator) {
+  EditReport report;
+  communicator.together("edit", [&] { report = EditRun(job, communicator, std::nullopt).run(); });
+  return report;
+}
+
+EditReport run_edit_job(const JobConfig& job, Communicator& communicator, GivenEdits given) {
+  EditReport report;
+  communicator.together("edit", [&] { report = EditRun(job, communicator, std::move(given)).run(); });
+  return report;
+}
+
+void with_statistics(const JobConfig& job, Communicator& communicator,
+                     const std::function<void(const EditContext& context)>& use) {
+  communicator.together("statistics", [&] {
+    EditSession session(job);
+    MethodRun method(job, session, communicator, {.work = MethodWork::kSolves});
+    method.look_into_cache();
+    const CausalLM model = load_replica(session.files, job.run, method.work(), communicator);
+    session.describe(model, communicator);
+    method.prepare(model);
+    use(method.context(model));
+  });
+}
+
+}  // namespace lancet

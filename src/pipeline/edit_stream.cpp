@@ -1,0 +1,239 @@
+#include "edit_stream.h"
+
+#include <chrono>
+#include <cstdio>
+
+#include "lancet/core/progress.h"
+#include "lancet/core/strings.h"
+#include "lancet/core/words.h"
+#include "lancet/runtime/collectives.h"
+
+namespace lancet {
+namespace {
+
+/// The tallies of some requests together; `all`: by request.
+Tallies pooled_of(const std::vector<Tallies>& all, std::span<const int64_t> requests) {
+  std::vector<Tallies> some;
+  for (const int64_t index : requests) some.push_back(all[static_cast<size_t>(index)]);
+  return pooled(some);
+}
+
+/// A line for each option: "covariance_weight: auto: 328.9 (layer 0), 415.3 (layer 1)".
+std::vector<std::string> chosen_lines(std::span<const ChosenOption> chosen) {
+  std::vector<std::pair<std::string, std::vector<std::string>>> options;
+  for (const ChosenOption& each : chosen) {
+    if (options.empty() || options.back().first != each.option) options.push_back({each.option, {}});
+    char value[32];
+    std::snprintf(value, sizeof(value), "%.4g", each.value);
+    options.back().second.push_back(cat(value, " (layer ", each.layer, ")"));
+  }
+  std::vector<std::string> lines;
+  for (const auto& [option, values] : options) lines.push_back(cat(option, ": auto: ", join(values)));
+  return lines;
+}
+
+/// The first metrics that there are: what fits a line.
+std::string shares_text(std::span<const MetricRow> metrics, const Tallies& tallies) {
+  constexpr size_t kShown = 2;
+  std::vector<std::string> parts;
+  for (const MetricRow& row : metrics)
+    if (const auto tally = tallies.find(row.name); tally != tallies.end() && tally->second.mean())
+      if (parts.size() < kShown && row.unit == Unit::kShare)
+        parts.push_back(cat(row.name, " ", percent(*tally->second.mean())));
+  return join(parts);
+}
+
+}  // namespace
+
+EditStream::EditStream(StreamParts parts, Stopwatch& stopwatch)
+    : parts_(std::move(parts)),
+      stopwatch_(stopwatch),
+      batches_(parts_.batches ? *parts_.batches
+                              : plan_schedule(parts_.job.schedule, static_cast<int64_t>(parts_.session.requests.size()),
+                                              parts_.job.run.seed)),
+      state_(parts_.job.editor->make_state()) {
+  if (parts_.recorded && parts_.ranks.is_root())
+    recorder_.emplace(parts_.session.files, *parts_.job.editor, *parts_.recorded);
+}
+
+void EditStream::begin_after(std::optional<EditHistory> earlier) {
+  StreamState stream;
+  parts_.ranks.together("progress", [&] {
+    if (!earlier) return;
+    stream = {earlier->state(parts_.job.editor->make_state()), earlier->changes(), {}};
+    if (recorder_) recorder_->go_on_from(std::move(*earlier));
+  });
+  share_stream(stream, parts_.session.files.config, parts_.ranks);
+  state_ = std::move(stream.editor);
+  parts_.transaction.rollback();
+  restore_changes(stream.changes, parts_.model, parts_.transaction);
+}
+
+void EditStream::go_on_with(EditHistory earlier) {
+  state_ = earlier.state(parts_.job.editor->make_state());
+  if (recorder_) recorder_->go_on_from(std::move(earlier));
+}
+
+void EditStream::resume(std::optional<EditProgress> done) {
+  std::vector<std::string> records;
+  if (done)
+    for (const BatchReport& batch : done->batches) records.push_back(to_record(batch));
+  records = broadcast_texts(parts_.ranks, records);
+  if (records.empty()) {
+    if (done && recorder_) recorder_->go_on_from(std::move(done->history));
+    return;
+  }
+  result_.batches.clear();
+  for (size_t i = 0; i < records.size(); ++i) {
+    result_.batches.push_back(from_record(records[i], batches_[i].size()));
+    result_.batches.back().requests = batches_[i];
+  }
+  result_.resumed_batches = static_cast<int64_t>(records.size());
+  begin_after(done ? std::optional(std::move(done->history)) : std::nullopt);
+}
+
+void EditStream::keep_in(ProgressStore* store) {
+  std::optional<EditProgress> progress;
+  parts_.ranks.together("progress", [&] {
+    if (store != nullptr) progress = store->load(batches_, parts_.session.requests);
+  });
+  store_ = store;
+  const int64_t n_given = result_.resumed_batches;
+  resume(std::move(progress));
+  n_kept_ = result_.resumed_batches - n_given;
+  if (n_kept_ > 0) log_line(cat("edit  ", n_kept_, " of ", batches_.size(), " batches taken from an interrupted run"));
+}
+
+StreamResult EditStream::run(const EditContext& context) {
+  const ScheduleOptions& schedule = parts_.job.schedule;
+  stopwatch_.lap_part("edit");
+  const size_t first = result_.batches.size();
+  for (size_t i = first; i < batches_.size(); ++i) {
+    edit_batch(context, batches_[i]);
+    if (i == first) show_chosen();
+    stopwatch_.lap_part("edit");
+    if (i + 1 < batches_.size()) measure(context);
+    // the last one for now: it is measured at the end
+    if (recorder_) recorder_->add(std::move(*recorded_), result_.batches.back());
+    if (schedule.saves_behind(i, batches_.size())) save();
+    if (i + 1 < batches_.size()) log_line(batch_line(result_.batches, batches_.size(), parts_.session.before.metrics));
+  }
+  std::vector<WeightHash> weights;
+  if (recorder_)
+    weights = first < batches_.size() ? recorder_->history().journal().batches().back().weights
+                                      : recorder_->hashes_of(parts_.transaction);
+  const ChangeCounts before_finish = count_changes(parts_.transaction);
+  parts_.job.editor->finish(context, parts_.transaction);
+  if (recorder_)
+    result_.record =
+        StreamRecord{.recorder = std::move(*recorder_),
+                     .finish = changes_since(before_finish, parts_.transaction),
+                     .weights = std::move(weights),
+                     .last_is_new = result_.resumed_batches - n_kept_ < static_cast<int64_t>(batches_.size())};
+  for (const RoundingLoss& loss : write(context))
+    result_.rounding.emplace_back(weight_name(parts_.session.files.config, loss.id), loss);
+  stopwatch_.lap_part("edit");
+  return std::move(result_);
+}
+
+/// Puts the weights as they would be exported now in the model.
+std::vector<RoundingLoss> EditStream::write(const EditContext& context) {
+  std::vector<EditRequest> edited = parts_.earlier;
+  for (const BatchReport& batch : result_.batches)
+    for (const int64_t index : batch.requests) edited.push_back(parts_.session.requests[static_cast<size_t>(index)]);
+  parts_.form.prepare(context, edited, parts_.transaction.entries());
+  return parts_.transaction.round_as_written();
+}
+
+void EditStream::edit_batch(const EditContext& context, const std::vector<int64_t>& batch) {
+  std::vector<EditRequest> requests;
+  for (const int64_t index : batch) requests.push_back(parts_.session.requests[static_cast<size_t>(index)]);
+  BatchReport report;
+  report.requests = batch;
+  std::optional<BatchStart> start;
+  if (recorder_) start = recorder_->begin(state_, parts_.transaction);
+  const auto begun = std::chrono::steady_clock::now();
+  report.outcome = parts_.job.editor->edit(context, requests, state_, parts_.transaction);
+  report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
+  if (recorder_) recorded_ = recorder_->end(*start, requests, report.outcome, state_, parts_.transaction);
+  result_.batches.push_back(std::move(report));
+}
+
+/// Says what is `auto` in this stream, as its first batch tells.
+void EditStream::show_chosen() const {
+  std::vector<ChosenOption> chosen = parts_.chosen;
+  const std::vector<ChosenOption>& first = result_.batches.back().outcome.chosen;
+  chosen.insert(chosen.end(), first.begin(), first.end());
+  for (const std::string& line : chosen_lines(chosen)) log_line(cat(parts_.job.method, "  ", line));
+}
+
+/// Measures on the weights as they would be exported now; editing goes on from the exact ones.
+void EditStream::measure(const EditContext& context) {
+  BatchReport& batch = result_.batches.back();
+  for (const RoundingLoss& loss : write(context))
+    batch.growth.emplace_back(weight_name(parts_.session.files.config, loss.id), loss.growth());
+  if (parts_.job.schedule.measures_behind(result_.batches.size() - 1, batches_.size())) {
+    const bool is_first = result_.batches.size() == 1;
+    std::vector<int64_t> measured = batch.requests;
+    if (!is_first) measured.insert(measured.end(), batches_.front().begin(), batches_.front().end());
+    const std::vector<Tallies> tallies = parts_.session.plan.scores_of(measured)
+                                             .run(parts_.model, "evaluate batch", parts_.ranks, &parts_.session.before)
+                                             .requests;
+    const std::span<const Tallies> all(tallies);
+    batch.right_after = pooled(all.first(batch.requests.size()));
+    batch.first_batch = is_first ? *batch.right_after : pooled(all.subspan(batch.requests.size()));
+  }
+  parts_.transaction.put_exact();
+  stopwatch_.lap_part("evaluate batches");
+}
+
+void EditStream::save() {
+  parts_.ranks.together("progress", [&] {
+    if (store_ == nullptr) return;
+    store_->save({result_.batches, recorder_->history()}, parts_.session.requests);
+  });
+  stopwatch_.lap_part("save");
+}
+
+std::string batch_line(const std::vector<BatchReport>& batches, size_t n_batches, std::span<const MetricRow> metrics) {
+  const BatchReport& batch = batches.back();
+  std::string line = cat("batch ", batches.size(), "/", n_batches, "  ", counted(batch.requests.size(), "request"),
+                         "  ", duration_text(batch.seconds));
+  const auto add = [&](const char* label, const std::optional<Tallies>& measured) {
+    const std::string shares = measured ? shares_text(metrics, *measured) : "";
+    if (!shares.empty()) line += label + shares;
+  };
+  add("  ", batch.right_after);
+  if (batches.size() > 1) add("; first batch: ", batch.first_batch);
+  return line;
+}
+
+BatchReport measured_last_batch(const EditReport& report) {
+  BatchReport last = report.batches.back();
+  last.right_after = pooled_of(report.after.requests, last.requests);
+  last.first_batch = pooled_of(report.after.requests, report.batches.front().requests);
+  last.growth.clear();
+  for (const auto& [name, loss] : report.rounding) last.growth.emplace_back(name, loss.growth());
+  return last;
+}
+
+EditHistory measured_history(StreamRecord record, const EditReport& report) {
+  EditRecorder& recorder = record.recorder;
+  if (record.last_is_new) recorder.report_last(report.batches.back());
+  recorder.set_finish(std::move(record.finish));
+  const std::string when = utc_now();
+  std::map<std::string, MeasuredEdit> edits = measured_again(report.standing, recorder.history().journal());
+  for (size_t i = 0; i < report.requests.size(); ++i) {
+    MeasuredEdit& edit = edits[report.requests[i].id];
+    edit.before = means_of(report.before.requests[i]);
+    edit.after = means_of(report.after.requests[i]);
+    edit.when = when;
+    const Verdict& verdict = report.verdicts[i];
+    if (verdict.fate != EditFate::kNotMeasured) edit.took = verdict.fate == EditFate::kTook;
+    edit.why = verdict.why;
+  }
+  recorder.note_measured(report.measured_on, record.weights, edits);
+  return recorder.take_history();
+}
+
+}  // namespace lancet

@@ -1,0 +1,101 @@
+// The batches of one edit, one after another, with what is measured and kept between them.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "lancet/export/output_form.h"
+#include "lancet/outcome/edit_report.h"
+#include "lancet/outcome/stopwatch.h"
+#include "lancet/pipeline/edit_progress.h"
+#include "lancet/pipeline/edit_recorder.h"
+#include "lancet/pipeline/edit_session.h"
+
+namespace lancet {
+
+/// What a stream works with and for; all of it outlives the stream.
+struct StreamParts {
+  const JobConfig& job;
+  const EditSession& session;
+  CausalLM& model;
+  WeightTransaction& transaction;
+  Communicator& ranks;
+  OutputForm& form;
+  std::vector<EditRequest> earlier = {};         ///< edited by the jobs that this one goes on from
+  std::optional<RecordedSetting> recorded = {};  ///< nullopt: no history is kept
+  /// Requests of each batch; nullopt: by the job's schedule.
+  std::optional<std::vector<std::vector<int64_t>>> batches = {};
+  std::vector<ChosenOption> chosen = {};  ///< options that are `auto` and were found before the first batch
+};
+
+/// The history of a stream that ran; how well its edits hold is not in it yet.
+struct StreamRecord {
+  EditRecorder recorder;
+  std::vector<WeightChanges> finish = {};  ///< what the method did after the last batch
+  std::vector<WeightHash> weights = {};    ///< of the weights without that
+  bool last_is_new = true;                 ///< the last batch is this run's: it has no report of its own
+};
+
+/// What the batches of a stream made.
+struct StreamResult {
+  std::vector<BatchReport> batches = {};                            ///< in the order in which they were edited
+  int64_t resumed_batches = 0;                                      ///< the first ones, which were there
+  std::vector<std::pair<std::string, RoundingLoss>> rounding = {};  ///< per edited weight, by name
+  std::optional<StreamRecord> record = {};                          ///< root's, where a history is kept
+};
+
+/// The stream's history with how well the report's requests hold, and earlier ones where they were measured again.
+EditHistory measured_history(StreamRecord record, const EditReport& report);
+
+/// The last batch with its own metrics, taken from those of all requests of the report.
+BatchReport measured_last_batch(const EditReport& report);
+
+/// "batch 2/3  4 requests  1.2 s  efficacy_prob 100 %; first batch: ...".
+std::string batch_line(const std::vector<BatchReport>& batches, size_t n_batches, std::span<const MetricRow> metrics);
+
+class EditStream {
+ public:
+  EditStream(StreamParts parts, Stopwatch& stopwatch);
+
+  /// Collective: begins after `earlier`, root's; the others give none.
+  void begin_after(std::optional<EditHistory> earlier);
+  /// Begins after edits whose changes the transaction has; of one process.
+  void go_on_with(EditHistory earlier);
+  /// Collective: takes the first batches, with those before this job's, from `done`, root's. Nothing: none are.
+  void resume(std::optional<EditProgress> done);
+
+  /// Collective: from now on every finished batch is kept in `store`, which root has; goes on after those that an
+  /// interrupted run left there.
+  void keep_in(ProgressStore* store);
+
+  /// Where the editor's context notes systems; null where no history is kept.
+  std::vector<SolvedSystem>* systems() { return recorder_ ? &recorder_->systems() : nullptr; }
+
+  /// What the editor carries from batch to batch.
+  const EditorState& state() const { return state_; }
+
+  /// Collective: the batches that are left, and what the method does after the last. The model then has the weights
+  /// rounded as they are stored. Once.
+  StreamResult run(const EditContext& context);
+
+ private:
+  void edit_batch(const EditContext& context, const std::vector<int64_t>& batch);
+  void measure(const EditContext& context);
+  std::vector<RoundingLoss> write(const EditContext& context);
+  void save();
+  void show_chosen() const;
+
+  const StreamParts parts_;
+  Stopwatch& stopwatch_;
+  std::vector<std::vector<int64_t>> batches_;  ///< requests of each
+  StreamResult result_;
+  EditorState state_;
+  std::optional<EditRecorder> recorder_;   ///< root's, where a history is kept
+  std::optional<RecordedBatch> recorded_;  ///< the batch that was edited last, until it is in the history
+  ProgressStore* store_ = nullptr;
+  int64_t n_kept_ = 0;  ///< batches that an interrupted run left, after those that were given
+};
+
+}  // namespace lancet

@@ -1,0 +1,168 @@
+#include "lancet/pipeline/job_statistics.h"
+
+#include <algorithm>
+#include <span>
+
+#include "lancet/core/hash.h"
+#include "lancet/statistics/factor_store.h"
+#include "lancet/statistics/null_space_store.h"
+#include "lancet/statistics/statistics_store.h"
+
+namespace lancet {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+/// What the editor needs of one layer.
+fs::path cache_file(const JobConfig& job, const std::string& content_key) {
+  const StatisticsOptions& options = *job.statistics;
+  const std::optional<NullSpaceRule> rule = job.editor->needs().null_space;
+  return rule ? null_space_file(options.cache, content_key, *rule)
+              : factor_file(options.cache, content_key, options.ridge);
+}
+
+}  // namespace
+
+JobStatistics::JobStatistics(const JobConfig& job, const ModelFiles& files, const Communicator& communicator,
+                             std::shared_ptr<const CorpusTokens> corpus)
+    : JobStatistics(job, files, communicator, target_layers(*job.editor, files.config), std::move(corpus)) {}
+
+JobStatistics::JobStatistics(const JobConfig& job, const ModelFiles& files, const Communicator& communicator,
+                             std::vector<int64_t> layers, std::shared_ptr<const CorpusTokens> corpus)
+    : job_(job),
+      files_(files),
+      is_root_(communicator.is_root()),
+      layers_(std::move(layers)),
+      corpus_(std::move(corpus)) {
+  const StatisticsOptions& options = *job.statistics;
+  switch (options.from) {
+    case StatisticsFrom::kCorpus:
+      if (!corpus_)
+        corpus_ = std::make_shared<const CorpusTokens>(is_root_ ? read_corpus(*files.tokenizer, options, files.config)
+                                                                : CorpusTokens{});
+      break;
+    case StatisticsFrom::kSelf:
+      plan_ = plan_self_corpus(*files.tokenizer, files.config, options, job.run.seed);
+      break;
+    case StatisticsFrom::kImport:
+      imported_ = std::make_shared<ImportedStatistics>(options.import, layers_, files.config);
+      if (is_root_) imported_->check();
+      break;
+    case StatisticsFrom::kImportedNullSpace:
+      projections_.emplace(options.null_space, layers_, files.config);
+      if (is_root_) projections_->check();
+      break;
+  }
+}
+
+void JobStatistics::describe(JobWork& work) const {
+  if (job_.statistics->from != StatisticsFrom::kCorpus || !is_root_) return;
+  work.statistics_tokens = corpus_->tokens;
+  work.document_tokens = 0;
+  for (const std::vector<TokenId>& document : corpus_->documents)
+    work.document_tokens = std::max(work.document_tokens, static_cast<int64_t>(document.size()));
+}
+
+std::shared_ptr<MomentSource> JobStatistics::open_moments(const CausalLM& model,
+                                                          const std::string& content_hash) const {
+  if (imported_) return imported_;
+  StatisticsText text =
+      job_.statistics->from == StatisticsFrom::kSelf ? sampled_text(model, content_hash, plan_) : text_of(*corpus_);
+  auto store = std::make_shared<StatisticsStore>(model, files_.checkpoint, std::move(text), job_.statistics->cache);
+  store->save_every(job_.statistics->save_every_s);
+  return store;
+}
+
+bool JobStatistics::may_be_cached(const JobConfig& job, const ModelConfig& config) {
+  const std::string end = cache_file(job, "").filename().string();
+  std::error_code absent;
+  size_t found = 0;
+  for (fs::directory_iterator file(job.statistics->cache, absent), none; !absent && file != none;
+       file.increment(absent))
+    if (file->path().filename().string().ends_with(end)) ++found;
+  return found >= target_layers(*job.editor, config).size();
+}
+
+bool JobStatistics::is_cached(const Checkpoint& checkpoint) const {
+  if (projections_) return true;
+  if (!may_be_cached(job_, files_.config)) return false;
+  const StatisticsOptions& options = *job_.statistics;
+  const FreezeRule rule_of_weights = freeze_rule(job_, files_.config);
+  const std::string freeze_key = rule_of_weights.key(files_.config);
+  const std::string text_key = options.from == StatisticsFrom::kSelf
+                                   ? sampled_text_key(checkpoint.content_hash(), freeze_key, plan_)
+                               : options.from == StatisticsFrom::kCorpus ? text_of(*corpus_).content_key
+                                                                         : "";
+  const CovarianceKeys keys(text_key, files_.checkpoint, files_.config,
+                            to_scalar_type(job_.run.dtype.value_or(files_.config.dtype)), rule_of_weights);
+  return std::all_of(layers_.begin(), layers_.end(), [&](int64_t layer) {
+    return fs::exists(cache_file(job_, imported_ ? imported_->content_key(layer) : keys.of(layer)));
+  });
+}
+
+void JobStatistics::prepare(const CausalLM& model, const std::string& content_hash, Communicator& communicator) {
+  placement_ = &model.placement();
+  if (projections_) return;
+  const StatisticsOptions& options = *job_.statistics;
+  moments_ = open_moments(model, content_hash);
+  if (const std::optional<NullSpaceRule> rule = job_.editor->needs().null_space)
+    derived_ = std::make_unique<NullSpaceStore>(*moments_, model.placement(), files_.config, options.cache, *rule);
+  else
+    derived_ = std::make_unique<FactorStore>(*moments_, model.placement(), files_.config, options.cache, options.ridge);
+  derived_->prepare(layers_, communicator);
+}
+
+void JobStatistics::prepare_moments(Communicator& communicator) { moments_->prepare(layers_, communicator); }
+
+Tensor JobStatistics::moment(int64_t layer) const { return moments_->load(layer).moment_FF; }
+
+LayerAlgebra JobStatistics::algebra() const {
+  if (projections_) return {.null_space = [this](int64_t layer) { return projections_->load(layer, *placement_); }};
+  if (const auto* spaces = dynamic_cast<const NullSpaceStore*>(derived_.get()))
+    return {.null_space = [spaces](int64_t layer) { return spaces->load(layer); }};
+  const auto* factors = dynamic_cast<const FactorStore*>(derived_.get());
+  return {.factor = [factors](int64_t layer) { return factors->load(layer); }};
+}
+
+std::string JobStatistics::content_key() const {
+  if (projections_) return projections_->file_hash();
+  ContentHash hash;
+  for (const int64_t layer : layers_) hash.add(layer).add(moments_->content_key(layer));
+  const double ridge = job_.statistics->ridge;
+  return hash.add(std::as_bytes(std::span(&ridge, 1))).hex();
+}
+
+StatisticsReport JobStatistics::report() const {
+  if (!is_root_) return {};
+  if (projections_) return report_projections();
+  StatisticsReport report{{}, derived_->collect_seconds(), corpus_ != nullptr && corpus_->exhausted};
+  const auto* spaces = dynamic_cast<const NullSpaceStore*>(derived_.get());
+  for (const int64_t layer : layers_) {
+    const MomentFacts facts = derived_->facts(layer);
+    report.layers.push_back({.layer = layer,
+                             .tokens = facts.tokens,
+                             .mean_diagonal = facts.mean_diagonal,
+                             .from_cache = derived_->moments_from_cache(layer),
+                             .factor_from_cache = derived_->from_cache(layer),
+                             .null_space_below = spaces ? std::optional(spaces->load(layer).below) : std::nullopt,
+                             .factor_file = derived_->cache_file(layer),
+                             .imported_file = imported_ ? imported_->file(layer) : "",
+                             .imported_hash = imported_ ? imported_->file_hash(layer) : ""});
+  }
+  return report;
+}
+
+StatisticsReport JobStatistics::report_projections() const {
+  StatisticsReport report;
+  for (const int64_t layer : layers_)
+    report.layers.push_back({.layer = layer,
+                             .from_cache = true,
+                             .factor_from_cache = true,
+                             .factor_file = projections_->file(),
+                             .imported_file = projections_->file(),
+                             .imported_hash = projections_->file_hash()});
+  return report;
+}
+
+}  // namespace lancet

@@ -1,0 +1,244 @@
+#include "lancet/pipeline/method_run.h"
+
+#include "edit_stream.h"
+#include "lancet/core/hash.h"
+#include "lancet/core/strings.h"
+#include "lancet/core/version.h"
+#include "lancet/pipeline/measure_standing.h"
+#include "lancet/runtime/collectives.h"
+#include "lancet/training/value_store.h"
+
+namespace lancet {
+
+namespace {
+
+/// Of a job whose edits are all there: no values, no solves, no passes over text.
+JobWork restoring(JobWork work) {
+  work.optimizes_values = false;
+  work.backward.reset();
+  work.batch = 1;
+  work.history_keys = 0;
+  if (work.packing == Packing::kByMoments) return work;
+  work.statistics_layers.clear();
+  return without_text(std::move(work));
+}
+
+/// The batches that stand, and those that were undone.
+void note_journal(const Journal& journal, EditReport& report) {
+  for (const BatchEntry& batch : journal.batches())
+    report.journal.push_back({batch.when, journal.settings()[batch.setting].method, batch.edits.size()});
+  report.undone = journal.undone();
+}
+
+}  // namespace
+
+MethodRun::MethodRun(const JobConfig& job, EditSession& session, Communicator& ranks, MethodOptions options)
+    : job_(job),
+      session_(session),
+      ranks_(ranks),
+      prepared_(options.prepared ? std::move(options.prepared) : std::make_shared<PreparedMethod>()),
+      kind_(options.work) {
+  output_ = options.output.value_or(OutputOptions{.format = OutputFormat::kCheckpoint});
+  form_ = make_output_form({output_, session.files, *job.editor, [this](int64_t layer) {
+                              return has_moments() ? prepared_->statistics->moment(layer) : Tensor();
+                            }});
+  if (needs_moments(output_) && !job.statistics)
+    throw ConfigError(cat("output.rounding: it goes by statistics, and ", job.method,
+                          " needs none by itself: expected a section statistics, or output.rounding: nearest"));
+  std::vector<std::string> assumptions;  // the tokenizer leaves few, which lancet plan shows
+  // before the statistics' text is read: requests that cannot be placed fail here
+  work_ = edit_work(job, session.files.config, {session.files.tokenizer.get(), session.requests, session.plan.size()},
+                    assumptions);
+  if (job.continue_from && ranks.is_root()) earlier_.emplace(job, session.requests, session.files.config);
+  std::optional<JobStatistics>& statistics = prepared_->statistics;
+  if (kind_ == MethodWork::kRestores) work_ = restoring(std::move(work_));
+  if ((kind_ != MethodWork::kRestores && job.editor->needs().statistics) || needs_moments(output_)) {
+    if (!statistics) statistics.emplace(job, session.files, ranks, session.corpus);
+    if (needs_moments(output_) && !statistics->has_moments())
+      throw ConfigError(
+          "output.rounding: it goes by the keys' second moments, and statistics.import_null_space has none: expected "
+          "output.rounding: nearest, or statistics of a corpus");
+    session.corpus = statistics->corpus();
+    statistics->describe(work_);
+  }
+}
+
+void MethodRun::look_into_cache() {
+  // moments themselves are kept apart from what solves need
+  if (!prepared_->statistics || prepared_->is_ready || needs_moments(output_)) return;
+  if (!job_.statistics->takes_text()) return;
+  std::vector<int64_t> is_there;
+  ranks_.together("open", [&] {
+    if (ranks_.is_root()) is_there = {prepared_->statistics->is_cached(session_.files.checkpoint)};
+  });
+  if (broadcast_numbers(ranks_, is_there).front() != 0) work_ = without_text(std::move(work_));
+}
+
+void MethodRun::prepare(const CausalLM& model) {
+  std::optional<JobStatistics>& statistics = prepared_->statistics;
+  if (!prepared_->is_ready) {
+    const bool asks_in_contexts = kind_ == MethodWork::kEdits || needs_moments(output_);
+    if (const ContextOptions* contexts = job_.editor->contexts(); contexts != nullptr && asks_in_contexts)
+      prepared_->contexts = make_contexts(model, *session_.files.tokenizer, *contexts, job_.run.seed, ranks_);
+    if (statistics) statistics->prepare(model, session_.base_hash, ranks_);
+    prepared_->is_ready = true;
+  }
+  if (!statistics) return;
+  if (output_.format == OutputFormat::kQuantised && has_moments()) statistics->prepare_moments(ranks_);
+  stopwatch_.lap("statistics");
+}
+
+/// What is known of the edit before it begins.
+EditReport MethodRun::described() const {
+  EditReport report;
+  report.requests = session_.requests;
+  report.request_format = session_.request_format;
+  report.skipped = session_.skipped;
+  report.at_odds = session_.at_odds;
+  report.contexts = prepared_->contexts;
+  report.before = session_.before;
+  report.output_format = OutputSpec::kFormats[static_cast<size_t>(output_.format)];
+  report.measured_on = form_->read_back_text();
+  report.base_hash = session_.base_hash;
+  report.model_dtype = session_.model_dtype;
+  report.devices = session_.devices;
+  report.ranks = ranks_.size();
+  if (job_.run.frozen)
+    report.measured_on += cat(", the others as ", quantiser_name(*job_.run.frozen), ", which the output does not have");
+  if (!prepared_->statistics) return report;
+  report.statistics = prepared_->statistics->report();
+  if (const std::optional<NullSpaceRule> rule = job_.editor->needs().null_space; rule && !rule->below)
+    for (const LayerStatistics& layer : report.statistics.layers)
+      if (layer.null_space_below) report.chosen.push_back({"null_space_below", layer.layer, *layer.null_space_below});
+  return report;
+}
+
+/// Collective: the stream after the edits that stand, those of the job that this one goes on from among them.
+EditStream MethodRun::begin(CausalLM& model, WeightTransaction& transaction, Start& start,
+                            const std::vector<ChosenOption>& chosen) {
+  EditStream stream({.job = job_,
+                     .session = session_,
+                     .model = model,
+                     .transaction = transaction,
+                     .ranks = ranks_,
+                     .form = *form_,
+                     .earlier = earlier_requests(),
+                     .recorded = start.records ? std::optional(recorded_setting()) : std::nullopt,
+                     .batches = std::move(start.batches),
+                     .chosen = chosen},
+                    stopwatch_);
+  if (job_.continue_from) {
+    std::optional<EditHistory> earlier;
+    ranks_.together("progress", [&] {
+      if (earlier_) earlier = earlier_->history(session_.base_hash);
+    });
+    stream.begin_after(std::move(earlier));
+  }
+  if (start.after) stream.go_on_with(std::move(*start.after));
+  return stream;
+}
+
+EditedMethod MethodRun::edit(CausalLM& model, WeightTransaction& transaction, Start start) {
+  EditedMethod edited{.report = described()};
+  EditReport& report = edited.report;
+  std::vector<EditRequest> standing = standing_requests(start);
+  transaction.write_as([this](const WeightTransaction::Entry& entry) { return form_->read_back(entry); });
+  EditStream stream = begin(model, transaction, start, report.chosen);
+  report.earlier_edits = stream.state().edits;
+  stream.resume(start.done ? std::optional(progress_of(std::move(*start.done))) : std::nullopt);
+  std::optional<ValueStore> values;
+  std::optional<ProgressStore> progress;
+  if (start.unfinished) {
+    values.emplace(*start.unfinished, model_key(), [&transaction] { return transaction.changes_key(); });
+    if (ranks_.is_root())
+      progress.emplace(*start.unfinished, session_.files.config, setting_key(report.earlier_edits, transaction));
+    stream.keep_in(progress ? &*progress : nullptr);
+  }
+  EditContext context(model, *session_.files.tokenizer, prepared_->contexts,
+                      prepared_->statistics ? prepared_->statistics->algebra() : LayerAlgebra{},
+                      {ranks_, values ? &*values : nullptr});
+  context.keep_systems_in(stream.systems());
+  StreamResult result = stream.run(context);
+  report.batches = std::move(result.batches);
+  report.resumed_batches = result.resumed_batches;
+  report.rounding = std::move(result.rounding);
+  report.outcome = merged_outcome(report.batches, report.requests.size());
+  report.chosen.insert(report.chosen.end(), report.outcome.chosen.begin(), report.outcome.chosen.end());
+  report.requantised = form_->losses();
+  report.after = session_.plan.run(model, "evaluate after", ranks_, &session_.before);
+  report.standing = measure_standing(model, session_.files, std::move(standing), job_.evaluation, ranks_);
+  transaction.write_as({});
+  judge(report);
+  if (result.record) {
+    edited.weight_hashes = result.record->weights;
+    edited.history = measured_history(std::move(*result.record), report);
+    note_journal(edited.history->journal(), report);
+  }
+  stopwatch_.lap("evaluate after");
+  return edited;
+}
+
+/// Adds what follows from the measure: the last batch's metrics, verdicts, warnings.
+void MethodRun::judge(EditReport& report) const {
+  report.batches.back() = measured_last_batch(report);
+  if (report.batches.size() > 1) log_line(batch_line(report.batches, report.batches.size(), report.before.metrics));
+  const ConfigTree& editor = *job_.resolved.find("editor");
+  report.verdicts = judge_edits(report, editor);
+  for (std::string& warning : edit_warnings(report, editor)) report.outcome.warnings.push_back(std::move(warning));
+}
+
+EditContext MethodRun::context(const CausalLM& model) const {
+  return EditContext(model, *session_.files.tokenizer, prepared_->contexts,
+                     prepared_->statistics ? prepared_->statistics->algebra() : LayerAlgebra{}, {ranks_});
+}
+
+RecordedSetting MethodRun::recorded_setting() const {
+  ConfigTree job = job_.resolved;
+  for (const char* section : {"requests", "output", "continue_from"}) job.erase(section);
+  return {.base = [this] { return journal_base(session_.files, session_.base_hash); },
+          .setting = {.method = job_.method,
+                      .editor = editor_options(job_),
+                      .job = to_yaml(job),
+                      .contexts = prepared_->contexts,
+                      .statistics = prepared_->statistics ? prepared_->statistics->content_key() : "",
+                      .dtype = session_.model_dtype,
+                      .version = kVersion}};
+}
+
+/// Collective. Where they are measured again, on every rank; else none.
+std::vector<EditRequest> MethodRun::standing_requests(const Start& start) const {
+  if (!job_.evaluation.standing) return {};
+  return start.after ? start.after->journal().requests() : earlier_requests();
+}
+
+/// Collective. On every rank, where they are measured or their keys are part of what weights are written by; else none.
+std::vector<EditRequest> MethodRun::earlier_requests() const {
+  if (!job_.continue_from || !(needs_moments(output_) || job_.evaluation.standing)) return {};
+  std::vector<std::string> lines;
+  if (earlier_)
+    for (const EditRequest& request : earlier_->requests()) lines.push_back(to_json_line(request));
+  std::vector<EditRequest> requests;
+  for (const std::string& line : broadcast_texts(ranks_, lines)) requests.push_back(parse_json_line(line));
+  return requests;
+}
+
+/// Everything but the requests and the options that a value depends on: config.json too says what the weights compute.
+std::string MethodRun::model_key() const {
+  ContentHash hash;
+  hash.add(session_.base_hash).add(session_.files.checkpoint.config_text()).add(session_.model_dtype);
+  if (job_.run.frozen) hash.add(freeze_rule(job_, session_.files.config).key(session_.files.config));
+  return hash.hex();
+}
+
+/// Everything that a batch's outcome and metrics depend on but its requests and those before it.
+std::string MethodRun::setting_key(int64_t earlier_edits, WeightTransaction& transaction) const {
+  ContentHash hash;
+  hash.add(model_key()).add(editor_options(job_)).add(transaction.changes_key()).add(earlier_edits);
+  hash.add(prepared_->statistics ? prepared_->statistics->content_key() : "").add(job_.schedule.measure_every);
+  for (const std::string& context : prepared_->contexts) hash.add(context);
+  for (const std::string& protocol : job_.evaluation.protocols) hash.add(protocol);
+  hash.add(job_.evaluation.counterfact.snippets.string());
+  return hash.hex();
+}
+
+}  // namespace lancet

@@ -1,0 +1,77 @@
+#include "lancet/session/ask.h"
+
+#include <string_view>
+#include <utility>
+
+#include "lancet/core/error.h"
+#include "lancet/core/strings.h"
+
+namespace lancet {
+namespace {
+
+/// Bytes of `text` in front of a character that is not whole yet.
+size_t whole_bytes(const std::string& text) {
+  constexpr std::string_view kReplacement = "\xEF\xBF\xBD";
+  size_t size = text.size();
+  while (size >= kReplacement.size() &&
+         text.compare(size - kReplacement.size(), kReplacement.size(), kReplacement) == 0)
+    size -= kReplacement.size();
+  return size;
+}
+
+}  // namespace
+
+std::vector<TokenId> Prompter::prompt_ids(const std::string& prompt, int64_t tokens) const {
+  std::vector<TokenId> ids = chat_ ? chat_->ids(*files_.tokenizer, prompt) : files_.tokenizer->ids(prompt);
+  const std::string shown = excerpt(prompt, 60);
+  if (ids.empty())
+    throw ConfigError(
+        cat("prompt '", shown, "': no tokens: expected some text, because this tokenizer puts no BOS before it"));
+  const auto length = static_cast<int64_t>(ids.size());
+  if (const int64_t most = files_.config.max_positions; length + tokens > most)
+    throw ConfigError(cat("prompt '", shown, "': ", length, " tokens and ", tokens, " new ones, but ",
+                          files_.checkpoint.folder().string(), " has ", most,
+                          " positions (config.json): ask for fewer tokens (--tokens) or use a shorter prompt"));
+  return ids;
+}
+
+std::string Prompter::text_behind(const std::vector<TokenId>& prompt, const std::vector<TokenId>& added) const {
+  std::vector<TokenId> all = prompt;
+  all.insert(all.end(), added.begin(), added.end());
+  return files_.tokenizer->decode(all).substr(files_.tokenizer->decode(prompt).size());
+}
+
+std::vector<Answer> Prompter::answer(const CausalLM& model, std::span<const std::string> prompts,
+                                     const AskOptions& options,
+                                     const std::function<void(const std::string&)>& on_text) const {
+  std::vector<GenerateRow> rows;
+  for (const std::string& prompt : prompts)
+    rows.resize(rows.size() + static_cast<size_t>(options.samples),
+                {prompt_ids(prompt, options.tokens), options.tokens});
+  GenerateOptions generation{.eos_ids = files_.config.eos_ids,
+                             .sampling = options.sampling,
+                             .first_row = options.first_prompt * options.samples};
+  if (chat_)
+    for (const TokenId id : chat_->end_ids(*files_.tokenizer)) generation.eos_ids.push_back(id);
+  std::vector<TokenId> told;
+  size_t told_bytes = 0;
+  if (on_text && rows.size() == 1)
+    generation.on_token = [&](int64_t, TokenId id) {
+      told.push_back(id);
+      const std::string text = text_behind(rows[0].prompt, told);
+      const size_t whole = whole_bytes(text);
+      if (whole <= told_bytes) return;
+      on_text(text.substr(told_bytes, whole - told_bytes));
+      told_bytes = whole;
+    };
+  std::vector<Answer> answers;
+  for (std::vector<TokenId>& ids : generate(model, rows, generation)) {
+    std::string text = text_behind(rows[answers.size()].prompt, ids);
+    answers.push_back({std::move(text), std::move(ids)});
+  }
+  if (on_text && answers.size() == 1 && told_bytes < answers[0].text.size())
+    on_text(answers[0].text.substr(told_bytes));
+  return answers;
+}
+
+}  // namespace lancet

@@ -1,0 +1,381 @@
+#include "lancet/session/session.h"
+
+#include <mutex>
+#include <optional>
+#include <utility>
+
+#include "lancet/core/error.h"
+#include "lancet/core/strings.h"
+#include "lancet/export/edited_model.h"
+#include "lancet/history/downdated.h"
+#include "lancet/history/edits_taken.h"
+#include "lancet/history/undo_job.h"
+#include "lancet/io/output_checks.h"
+#include "lancet/outcome/report_files.h"
+#include "lancet/pipeline/earlier_output.h"
+#include "lancet/pipeline/edit_checks.h"
+#include "lancet/pipeline/edit_session.h"
+#include "lancet/pipeline/measure_standing.h"
+#include "lancet/pipeline/method_run.h"
+#include "lancet/runtime/memory_watch.h"
+#include "session_job.h"
+#include "standing_edits.h"
+
+namespace lancet {
+namespace fs = std::filesystem;
+
+class Session::Impl {
+ public:
+  Impl(const CompletedJob& completed, Reporter& reporter, int64_t planned_requests)
+      : reporter_(reporter),
+        scope_(std::in_place, reporter),
+        job_(parse_session(completed)),
+        files_(std::make_shared<const ModelFiles>(open_model(job_.model, job_.ignore_config_keys))),
+        prompter_(*files_),
+        model_(load_model(*files_, job_.run, planned_work(job_, *files_, planned_requests))),
+        memory_watch_(devices_with_memory(model_.placement(), files_->config.n_layers)),
+        edits_(*files_, model_) {
+    tell_defaults(completed, job_);
+    scope_.reset();
+  }
+
+  /// Runs `work` as one call: alone, told to the session's reporter, cancelled by nobody yet.
+  template <typename Work>
+  auto call(const Work& work) {
+    const std::lock_guard one_at_a_time(calls_);
+    const ReporterScope scope(reporter_);
+    reporter_.resume();
+    return work();
+  }
+
+  void use(const CompletedJob& completed) {
+    JobConfig job = parse_session(completed);
+    for (const char* key : {"model", "run"})
+      if (section_text(job, key) != section_text(job_, key))
+        throw ConfigError(cat(key, ": expected the session's, ", section_text(job_, key), ", got ",
+                              section_text(job, key), ": open another session for it"));
+    for (const WeightId id : job.editor->targets(files_->config))
+      if (model_.is_frozen(id))
+        throw ConfigError(cat("editor: ", weight_name(files_->config, id), ": expected a weight in full precision, ",
+                              "got one that the session keeps packed: open another session by this editor"));
+    if (!edits_.empty()) check_goes_on(edits_.journal(), job, "editor: edits stand: ");
+    tell_defaults(completed, job);
+    const auto is_other = [&](const char* key) { return section_text(job, key) != section_text(job_, key); };
+    if (is_other("editor") || is_other("statistics")) prepared_.reset();
+    job_ = std::move(job);
+  }
+
+  void restore(const fs::path& edited) {
+    if (!edits_.empty()) throw ConfigError("expected a session without edits: take them back first");
+    const std::string where = cat(edited.string(), ": ");
+    EditHistory history = read_whole_history(edited, files_->config, where, "begin without these edits");
+    check_base(history, files_->checkpoint.content_hash(), where);
+    if (!history.batches().empty()) check_goes_on(history.journal(), job_, where);
+    const size_t n_batches = history.batches().size();
+    const std::vector<WeightChanges> finish = history.finish();
+    change([&] {
+      edits_.exchange(std::move(history), n_batches);
+      if (n_batches > 0) edits_.set_finish(finish);
+    });
+  }
+
+  EditReport edit(std::vector<EditRequest> requests) {
+    edits_.check_ids(requests);
+    warn_of_texts(requests);
+    check_lengths(*files_, requests);
+    EditSession session(job_, files_, each_fact_once({std::move(requests), "", {}}));
+    session.look_at_facts(edits_.empty() ? std::vector<EditRequest>() : edits_.journal().requests());
+    MethodRun method(job_, session, alone(), {.prepared = prepared_});
+    prepare(method, session);
+    prepared_ = method.prepared();
+    session.before = session.plan.run(model_, "evaluate before", alone());
+    try {
+      edits_.put_exact();
+      EditedMethod edited = method.edit(model_, edits_.transaction(), {.after = edits_.history(), .records = true});
+      edited.report.stages = method.stopwatch().stages();
+      edits_.take(std::move(*edited.history));
+      return std::move(edited.report);
+    } catch (...) {
+      put_back();
+      throw;
+    }
+  }
+
+  EditReport edit_facts(std::span<const Fact> facts) {
+    const std::vector<std::string> ids = edits_.new_ids({}, facts.size());
+    std::vector<ConfigTree> records;
+    for (const Fact& fact : facts) {
+      ConfigTree record = ConfigTree::map();
+      record.set("id", ConfigTree::text(ids[records.size()]));
+      record.set("prompt", ConfigTree::text(fact.prompt));
+      if (!fact.subject.empty()) record.set("subject", ConfigTree::text(fact.subject));
+      record.set("target", ConfigTree::text(fact.target));
+      records.push_back(std::move(record));
+    }
+    return edit(parse_requests(ConfigTree::list(std::move(records))));
+  }
+
+  Evaluation evaluate(std::span<const EditRequest> requests) {
+    const EvaluationPlan plan(*files_->tokenizer, requests, job_.evaluation, files_->config.max_positions);
+    return plan.run(model_, "evaluate", alone());
+  }
+
+  StandingMeasure measure() {
+    if (edits_.empty()) return {};
+    StandingMeasure measure = measure_standing(model_, *files_, edits_.journal().requests(), job_.evaluation, alone());
+    edits_.note_measured(measured_again(measure, edits_.journal()));
+    return measure;
+  }
+
+  void ask(const std::function<void(const AskableModel&)>& use) { use({model_, *files_->tokenizer, alone()}); }
+
+  std::vector<Answer> generate(std::span<const std::string> prompts, const AskOptions& options,
+                               const std::function<void(const std::string&)>& on_text) {
+    return prompter_.answer(model_, prompts, options, on_text);
+  }
+
+  bool undo() {
+    if (edits_.empty()) return false;
+    change([&] { edits_.undo_last(); });
+    return true;
+  }
+
+  UndoEntry undo(const std::vector<std::string>& ids) {
+    EditHistory left = edits_.history();
+    if (ids.empty()) throw ConfigError("no edit is chosen: nothing is to be taken back");
+    const EditsTaken taken(left.journal(), chosen_edits(left.journal(), {.ids = ids}), std::nullopt);
+    UndoEntry entry = taken.entry();
+    if (taken.mode() == UndoMode::kLast) {
+      left.undo(entry);
+    } else {
+      std::optional<Solves> solves;
+      left = without(left, entry, files_->config, [&](const SolveAgain& problem) {
+        if (!solves) solves.emplace(*this, left);
+        return solves->solve(problem);
+      });
+    }
+    change([&] { edits_.exchange(std::move(left), entry.keeps); });
+    return entry;
+  }
+
+  EditHistory history() const { return edits_.history(); }
+  EditedBatch last_batch() const {
+    if (edits_.empty()) throw ConfigError("no edit stands: there is no last one");
+    return edits_.last_batch();
+  }
+
+  void save(const fs::path& target, IfExists policy) {
+    write_output(target, policy, [&](const fs::path& folder) {
+      const OutputOptions output = resolve_output({}, *files_, job_.editor->targets(files_->config));
+      make_output_form({output, *files_, *job_.editor, {}})->write(edits_.transaction().entries(), folder);
+      write_edits(*files_, edits_.history(), folder, {});
+    });
+  }
+
+  void save_edits(const fs::path& target) {
+    write_output(target, IfExists::kReplace, [&](const fs::path& folder) {
+      write_edits(*files_, edits_.history(), folder, {.earlier = target / kEditsFolder});
+    });
+  }
+
+  AdapterReport export_adapter(ExportAdapterJob job) {
+    if (edits_.empty()) throw ConfigError("no edit stands: there is nothing to export");
+    job.edited = job.model = files_->checkpoint.folder();
+    return lancet::export_adapter(job, files_->config, edits_.all_changes());
+  }
+
+  const JobConfig& job() const { return job_; }
+  const StandingEdits& standing() const { return edits_; }
+  const ModelFiles& files() const { return *files_; }
+  const CausalLM& model() const { return model_; }
+  Reporter& reporter() { return reporter_; }
+
+ private:
+  static std::string section_text(const JobConfig& job, const char* key) {
+    const ConfigTree* section = job.resolved.find(key);
+    return section == nullptr ? "none" : to_yaml(*section);
+  }
+
+  /// Describes the model, and makes what the method needs of the unedited one.
+  void prepare(MethodRun& method, EditSession& session) {
+    session.describe(model_, alone());
+    if (prepared_) return method.prepare(model_);
+    edits_.while_unedited([&] { method.prepare(model_); });
+  }
+
+  /// The method on what stands, where no values are to be found.
+  struct MethodAtWork {
+    MethodAtWork(Impl& impl, MethodWork kind)
+        : session(impl.job_, impl.files_, {impl.edits_.journal().requests(), "", {}}),
+          method(impl.job_, session, alone(), {.prepared = impl.prepared_, .work = kind}) {
+      impl.prepare(method, session);
+      context.emplace(method.context(impl.model_));
+    }
+
+    EditSession session;
+    MethodRun method;
+    std::optional<EditContext> context;
+  };
+
+  /// Of batches behind those that lose edits.
+  struct Solves {
+    Solves(Impl& impl, const EditHistory& history)
+        : work(impl, MethodWork::kSolves), editor(*impl.job_.editor), state(history.state(editor.make_state())) {}
+
+    Tensor solve(const SolveAgain& problem) { return solve_without(problem, editor, *work.context, state); }
+
+    MethodAtWork work;
+    const Editor& editor;
+    EditorState state;
+  };
+
+  /// Puts the weights as what stands leaves them, also where a call was cancelled.
+  void put_back() {
+    reporter_.resume();
+    edits_.put_back();
+  }
+
+  /// Of which edits stand: all or nothing.
+  void change(const std::function<void()>& change_edits) {
+    const StandingEdits::Kept before = edits_.kept();
+    try {
+      change_edits();
+      put_back();
+      if (!edits_.has_finish()) finish_again();
+    } catch (...) {
+      edits_.put(before);
+      put_back();
+      throw;
+    }
+  }
+
+  /// What the method does behind the last batch, where another one was the last.
+  void finish_again() {
+    if (!job_.editor->needs().finish) return edits_.set_finish({});
+    const MethodAtWork work(*this, MethodWork::kRestores);
+    edits_.put_exact();
+    const ChangeCounts before = count_changes(edits_.transaction());
+    job_.editor->finish(*work.context, edits_.transaction());
+    edits_.set_finish(changes_since(before, edits_.transaction()));
+    put_back();
+  }
+
+  /// As all outputs: complete or not at all.
+  void write_output(const fs::path& target, IfExists policy, const std::function<void(const fs::path&)>& write) {
+    check_apart(target, files_->checkpoint.folder());
+    const OutputLock lock(target, kEditOutput);
+    OutputFolder folder(target, policy, kEditOutput);
+    write(folder.staging());
+    count_progress();  // the last place where it can be cancelled
+    folder.commit();
+    edits_.note_written();
+  }
+
+  Reporter& reporter_;
+  std::optional<ReporterScope> scope_;  ///< while this is made
+  std::mutex calls_;
+  JobConfig job_;
+  std::shared_ptr<const ModelFiles> files_;
+  Prompter prompter_;
+  CausalLM model_;
+  MemoryWatch memory_watch_;
+  StandingEdits edits_;
+  std::shared_ptr<PreparedMethod> prepared_;  ///< of the unedited model; null before the first edit
+};
+
+Session::Session(const CompletedJob& job, Reporter& reporter, int64_t planned_requests)
+    : impl_(std::make_unique<Impl>(job, reporter, planned_requests)) {}
+
+Session Session::open(const fs::path& model, Reporter& reporter, std::span<const std::string> overrides) {
+  const ReporterScope scope(reporter);
+  ConfigTree job = ConfigTree::map();
+  job.set("model", ConfigTree::text(model.string()));
+  return {complete_job(std::move(job), {fs::current_path(), "session"}, overrides, EditorChoice::kOpen), reporter};
+}
+
+Session::~Session() = default;
+Session::Session(Session&&) noexcept = default;
+Session& Session::operator=(Session&&) noexcept = default;
+
+void Session::use(const CompletedJob& job) {
+  impl_->call([&] { impl_->use(job); });
+}
+
+void Session::restore(const fs::path& edited) {
+  impl_->call([&] { impl_->restore(edited); });
+}
+
+EditReport Session::edit(std::vector<EditRequest> requests) {
+  return impl_->call([&] { return impl_->edit(std::move(requests)); });
+}
+
+EditReport Session::edit(std::span<const Fact> facts) {
+  return impl_->call([&] { return impl_->edit_facts(facts); });
+}
+
+std::vector<std::string> Session::new_ids(std::span<const std::string> taken, size_t count) const {
+  return impl_->call([&] { return impl_->standing().new_ids(taken, count); });
+}
+
+Evaluation Session::evaluate(std::span<const EditRequest> requests) {
+  return impl_->call([&] { return impl_->evaluate(requests); });
+}
+
+StandingMeasure Session::measure() {
+  return impl_->call([&] { return impl_->measure(); });
+}
+
+void Session::ask(const std::function<void(const AskableModel& model)>& use) {
+  impl_->call([&] { impl_->ask(use); });
+}
+
+std::vector<Answer> Session::generate(std::span<const std::string> prompts, const AskOptions& options,
+                                      const std::function<void(const std::string&)>& on_text) {
+  return impl_->call([&] { return impl_->generate(prompts, options, on_text); });
+}
+
+bool Session::undo() {
+  return impl_->call([&] { return impl_->undo(); });
+}
+
+UndoEntry Session::undo(const std::vector<std::string>& ids) {
+  return impl_->call([&] { return impl_->undo(ids); });
+}
+
+int64_t Session::edits() const {
+  return impl_->call([&] { return static_cast<int64_t>(impl_->standing().batches()); });
+}
+
+EditHistory Session::history() const {
+  return impl_->call([&] { return impl_->history(); });
+}
+
+EditedBatch Session::last_batch() const {
+  return impl_->call([&] { return impl_->last_batch(); });
+}
+
+void Session::save(const fs::path& folder, IfExists policy) {
+  impl_->call([&] { impl_->save(folder, policy); });
+}
+
+void Session::recover_edits(const fs::path& folder) { recover_output(folder, kEditOutput); }
+
+void Session::save_edits(const fs::path& folder) {
+  impl_->call([&] { impl_->save_edits(folder); });
+}
+
+AdapterReport Session::export_adapter(ExportAdapterJob job) {
+  return impl_->call([&] { return impl_->export_adapter(std::move(job)); });
+}
+
+std::string Session::report_json(const EditReport& report) const {
+  return impl_->call([&] { return to_json(report, impl_->job()); });
+}
+
+const ModelFiles& Session::files() const { return impl_->files(); }
+
+const CausalLM& Session::model() const { return impl_->model(); }
+
+void Session::cancel() { impl_->reporter().cancel(); }
+
+}  // namespace lancet

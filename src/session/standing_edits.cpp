@@ -1,0 +1,90 @@
+#include "standing_edits.h"
+
+#include "lancet/core/error.h"
+#include "lancet/core/strings.h"
+#include "lancet/core/visible_text.h"
+#include "lancet/export/stored_weight.h"
+#include "lancet/pipeline/edit_recorder.h"
+
+namespace lancet {
+
+StandingEdits::StandingEdits(const ModelFiles& files, CausalLM& model)
+    : files_(files),
+      model_(model),
+      transaction_(model, [&files, &model](WeightId id) { return stored_weight(files, model, id); }) {}
+
+EditHistory StandingEdits::history() const {
+  return kept_.history ? *kept_.history : EditHistory(journal_base(files_, files_.checkpoint.content_hash()));
+}
+
+void StandingEdits::check_ids(std::span<const EditRequest> requests) const {
+  if (requests.empty()) throw ConfigError("requests: expected at least one, got none");
+  std::set<std::string> known;
+  for (const EditRequest& request : requests)
+    if (!known.insert(request.id).second || has(request.id))
+      throw ConfigError(cat("requests: expected ids that differ from each other and from those of earlier edits, got '",
+                            visible_text(request.id), "' twice"));
+}
+
+void StandingEdits::put_exact() {
+  if (!kept_.history || kept_.history->finish().empty()) return transaction_.put_exact();
+  transaction_.rollback();
+  restore_changes(kept_.history->changes(), model_, transaction_);
+}
+
+void StandingEdits::while_unedited(const std::function<void()>& use) {
+  transaction_.put_unedited();
+  try {
+    use();
+  } catch (...) {
+    transaction_.round_as_written();
+    throw;
+  }
+  transaction_.round_as_written();
+}
+
+void StandingEdits::put_back() {
+  transaction_.filter_with({});
+  transaction_.write_as({});
+  transaction_.rollback();
+  if (kept_.history) restore_changes(kept_.history->all_changes(), model_, transaction_);
+  transaction_.round_as_written();
+}
+
+void StandingEdits::take(EditHistory history) {
+  kept_.history = std::move(history);
+  kept_.finishes.emplace_back(kept_.history->finish());
+}
+
+void StandingEdits::exchange(EditHistory history, size_t n_known) {
+  kept_.history = std::move(history);
+  kept_.finishes.resize(n_known);
+  kept_.finishes.resize(batches());
+  kept_.n_written = n_known;
+}
+
+void StandingEdits::note_measured(const std::map<std::string, MeasuredEdit>& edits) {
+  Journal& journal = kept_.history->journal();
+  journal.add_measure(journal.measured_on(), journal.batches().back().weights, edits);
+}
+
+void StandingEdits::undo_last() {
+  const size_t left = batches() - 1;
+  if (left < kept_.n_written) {
+    UndoEntry entry{.when = utc_now(), .mode = UndoMode::kLast, .keeps = left};
+    for (const EditRecord& edit : journal().batches().back().edits) entry.edits.push_back(edit.request.id);
+    kept_.history->undo(entry);
+  } else {
+    kept_.history->forget_last_batch({});
+  }
+  kept_.finishes.resize(left);
+  kept_.n_written = std::min(kept_.n_written, left);
+  if (left > 0 && kept_.finishes.back()) set_finish(*kept_.finishes.back());
+}
+
+void StandingEdits::set_finish(std::vector<WeightChanges> changes) {
+  kept_.finishes.back() = changes;
+  kept_.history->set_finish(std::move(changes), files_.config);
+}
+
+}  // namespace lancet

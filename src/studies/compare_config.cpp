@@ -1,0 +1,49 @@
+// A comparison is one edit job for each label of `compare:`, with that section as its editor.
+#include <algorithm>
+#include <set>
+
+#include "lancet/core/error.h"
+#include "lancet/core/strings.h"
+#include "lancet/studies/compare_job.h"
+
+namespace lancet {
+namespace {
+
+std::vector<std::string> labels_of(const ConfigTree& tree) {
+  std::vector<std::string> labels;
+  if (const ConfigTree* compare = tree.find("compare"))
+    for (const auto& [label, section] : compare->entries) labels.push_back(label);
+  return labels;
+}
+
+/// Those that are asked for. Throws: ConfigError for one that is not there, or twice.
+std::vector<std::string> chosen(const std::vector<std::string>& known, std::span<const std::string> asked) {
+  if (asked.empty()) return known;
+  std::set<std::string> seen;
+  for (const std::string& label : asked) {
+    if (std::find(known.begin(), known.end(), label) == known.end()) {
+      const std::string near = nearest(label, known);
+      throw ConfigError(cat("--methods: '", label, "': expected methods, or labels of the job's compare: ", join(known),
+                            near.empty() ? "" : cat(". Did you mean ", near, "?")));
+    }
+    if (!seen.insert(label).second) throw ConfigError(cat("--methods: '", label, "' stands there twice"));
+  }
+  return {asked.begin(), asked.end()};
+}
+
+}  // namespace
+
+CompareConfig parse_compare_job(const ConfigTree& tree, const std::filesystem::path& base, const std::string& source,
+                                std::span<const std::string> labels) {
+  CompareConfig config;
+  config.resolved = parse_job(tree, base, source, JobPurpose::kCompare).resolved;  // every problem, under its own name
+  for (const std::string& label : chosen(labels_of(tree), labels)) {
+    ConfigTree job = tree;
+    job.set("editor", *tree.find("compare")->find(label));
+    job.erase("compare");
+    config.methods.push_back({label, parse_job(job, base, source, JobPurpose::kEdit)});
+  }
+  return config;
+}
+
+}  // namespace lancet

@@ -1,0 +1,187 @@
+#include "lancet/studies/eval_job.h"
+
+#include <optional>
+
+#include "lancet/core/error.h"
+#include "lancet/core/hash.h"
+#include "lancet/core/strings.h"
+#include "lancet/core/version.h"
+#include "lancet/io/files.h"
+#include "lancet/models/weight_table.h"
+#include "lancet/outcome/report_json.h"
+#include "lancet/pipeline/edit_checks.h"
+#include "lancet/pipeline/job_statistics.h"
+#include "lancet/pipeline/same_job.h"
+#include "lancet/plan/model_session.h"
+#include "lancet/runtime/memory_watch.h"
+
+namespace lancet {
+
+namespace {
+
+/// The bytes that make a distribution of the last hidden state.
+std::string head_hash(const ModelFiles& files) {
+  ContentHash hash;
+  for (const WeightSpec& spec : resolve_weights(files.config, files.checkpoint))
+    if (role_of(spec.id.kind).place == WeightPlace::kHead ||
+        (files.config.tied_embeddings && spec.id.kind == WeightKind::kEmbedding))
+      for (const std::string& name : spec.tensor_names()) files.checkpoint.view(name).add_to(hash);
+  return hash.hex();
+}
+
+std::string tokenizer_text(const ModelFiles& files) {
+  const std::filesystem::path folder = files.checkpoint.folder();
+  for (const char* name : {"tokenizer.json", "tokenizer.model"})
+    if (std::filesystem::exists(folder / name)) return read_text_file(folder / name, "tokenizer");
+  return read_text_file(folder / "vocab.json", "tokenizer") + read_text_file(folder / "merges.txt", "tokenizer");
+}
+
+/// Questions are token ids: both models must read them alike.
+void check_comparable(const ModelFiles& model, const ModelFiles& baseline, const CostOptions& costs) {
+  const std::string where = cat("--baseline ", baseline.checkpoint.folder().string(), ": ");
+  if (tokenizer_text(model) != tokenizer_text(baseline))
+    throw ConfigError(cat(where, "its tokenizer is another one than that of ", model.checkpoint.folder().string(),
+                          ": expected a model with the same tokenizer file"));
+  if (costs.text && head_hash(model) != head_hash(baseline))
+    throw ConfigError(cat(where, "its final norm or head is another one than that of ",
+                          model.checkpoint.folder().string(),
+                          ", and evaluate.costs.text compares distributions by one head: leave it out"));
+}
+
+/// Collective.
+Evaluation measure(const JobConfig& job, const ModelFiles& files, const EvaluationPlan& plan, const std::string& stage,
+                   const Evaluation* before, Communicator& communicator) {
+  const CausalLM model =
+      load_replica(files, job.run, evaluation_work(job.run, files.config, plan.size()), communicator);
+  const MemoryWatch memory_watch(devices_with_memory(model.placement(), files.config.n_layers));
+  return plan.run(model, stage, communicator, before);
+}
+
+EvalReport evaluate(const JobConfig& job, const std::filesystem::path& baseline, Communicator& communicator) {
+  EvalReport report;
+  std::optional<ModelFiles> files, baseline_files;
+  std::optional<EvaluationPlan> plan;
+  communicator.together("open", [&] {
+    files.emplace(open_model(job.model, job.ignore_config_keys));
+    RequestFile file = load_requests(job.requests);
+    if (communicator.is_root()) {
+      warn_of_skipped(file.skipped);
+      warn_of_texts(file.requests);
+    }
+    report.requests = std::move(file.requests);
+    report.skipped = std::move(file.skipped);
+    check_lengths(*files, report.requests);
+    plan.emplace(*files->tokenizer, report.requests, job.evaluation, files->config.max_positions);
+    if (baseline.empty()) return;
+    baseline_files.emplace(open_model(baseline, job.ignore_config_keys));
+    check_comparable(*files, *baseline_files, job.evaluation.costs);
+  });
+  check_same(communicator, job_facts(job, *files, report.requests));
+  report.content_hash = same_content_hash(communicator, files->checkpoint);
+  if (baseline_files) {
+    report.baseline_folder = baseline_files->checkpoint.folder();
+    report.baseline_hash = same_content_hash(communicator, baseline_files->checkpoint);
+    report.baseline = measure(job, *baseline_files, *plan, "evaluate baseline", nullptr, communicator);
+  }
+  report.evaluation =
+      measure(job, *files, *plan, "evaluate", report.baseline ? &*report.baseline : nullptr, communicator);
+  return report;
+}
+
+/// Figures of the model, and of the baseline where there is one.
+Json evaluation_json(const EvalReport& report) {
+  Json metrics = Json::object();
+  const auto intervals = bootstrap_intervals(report.evaluation.requests);
+  for (const MetricRow& row : report.evaluation.metrics) {
+    const Tally& total = report.evaluation.totals.find(row.name)->second;
+    Json metric = {{"value", mean_json(total)}};
+    if (report.baseline) metric["baseline"] = mean_json(report.baseline->totals.find(row.name)->second);
+    metric["interval"] = interval_json(intervals, row.name);
+    metric["prompts"] = total.count;
+    metric.update(describe(row));
+    metrics[row.name] = std::move(metric);
+  }
+  return metrics;
+}
+
+/// Per request: metric -> value.
+Json values_json(const Tallies& tallies) {
+  Json values = Json::object();
+  for (const auto& [name, tally] : tallies) values[name] = mean_json(tally);
+  return values;
+}
+
+StatisticsReport collect_statistics(const JobConfig& job, Communicator& communicator) {
+  std::optional<ModelFiles> files;
+  std::optional<JobStatistics> statistics;
+  JobWork work;
+  communicator.together("open", [&] {
+    files.emplace(open_model(job.model, job.ignore_config_keys));
+    statistics.emplace(job, *files, communicator);
+    work = statistics_work(job, files->config);
+    statistics->describe(work);
+  });
+  check_same(communicator, job_facts(job, *files, {}));
+  const CausalLM model = load_replica(*files, job.run, work, communicator);
+  const MemoryWatch memory_watch(devices_with_memory(model.placement(), files->config.n_layers));
+  const bool needs_hash = communicator.size() > 1 || job.statistics->from == StatisticsFrom::kSelf;
+  statistics->prepare(model, needs_hash ? same_content_hash(communicator, files->checkpoint) : "", communicator);
+  return statistics->report();
+}
+
+}  // namespace
+
+EvalReport run_eval_job(const JobConfig& job, const std::filesystem::path& baseline, Communicator& communicator) {
+  EvalReport report;
+  communicator.together("eval", [&] { report = evaluate(job, baseline, communicator); });
+  return report;
+}
+
+std::string to_json(const EvalReport& report, const JobConfig& job) {
+  Json requests = Json::array();
+  for (size_t i = 0; i < report.requests.size(); ++i) {
+    Json row = {{"id", report.requests[i].id},
+                {"prompt", report.requests[i].prompt.text},
+                {"metrics", values_json(report.evaluation.requests[i])}};
+    if (!report.evaluation.continuations.empty()) row["continuation"] = report.evaluation.continuations[i];
+    if (report.baseline) {
+      row["baseline"] = {{"metrics", values_json(report.baseline->requests[i])}};
+      if (!report.baseline->continuations.empty()) row["baseline"]["continuation"] = report.baseline->continuations[i];
+    }
+    requests.push_back(std::move(row));
+  }
+  Json json = {{"format", "lancet-eval-1"},
+               {"lancet", kVersion},
+               {"model", {{"folder", job.model.string()}, {"content_hash", report.content_hash}}}};
+  if (report.baseline)
+    json["baseline"] = {{"folder", report.baseline_folder.string()}, {"content_hash", report.baseline_hash}};
+  json["metrics"] = evaluation_json(report);
+  if (!report.evaluation.costs.metrics.empty())
+    json["costs"] = costs_json((report.baseline ? *report.baseline : report.evaluation).costs, report.evaluation.costs);
+  json["skipped_records"] = skipped_json(report.skipped);
+  json["requests"] = std::move(requests);
+  return dump_report(json);
+}
+
+StatisticsReport run_statistics_job(const JobConfig& job, Communicator& communicator) {
+  StatisticsReport report;
+  communicator.together("stats", [&] { report = collect_statistics(job, communicator); });
+  return report;
+}
+
+std::string to_json(const StatisticsReport& report) {
+  Json layers = Json::array();
+  for (const LayerStatistics& layer : report.layers) {
+    layers.push_back({{"layer", layer.layer},
+                      {"tokens", layer.tokens},
+                      {"mean_diagonal", layer.mean_diagonal},
+                      {"from_cache", layer.from_cache},
+                      {"factor_from_cache", layer.factor_from_cache},
+                      {"factor_file", layer.factor_file.string()}});
+    if (!layer.imported_file.empty()) layers.back()["imported_from"] = import_json(layer);
+  }
+  return dump_report(
+      {{"format", "lancet-statistics-1"}, {"corpus_exhausted", report.corpus_exhausted}, {"layers", layers}});
+}
+
+}  // namespace lancet

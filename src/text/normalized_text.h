@@ -1,0 +1,54 @@
+// A stretch of the text as the model sees it, with the bytes of the text that each of its bytes stands for.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lancet/text/tokenizer.h"
+#include "lancet/tokenizer_files/tokenizer_json.h"
+
+namespace lancet {
+
+/// What normalizers and decoders make of a text is at most so many times as long and kAlwaysRoom bytes more. Real ones
+/// make it at most three times as long: a space becomes "▁".
+inline constexpr size_t kMostGrowth = 16;
+inline constexpr size_t kAlwaysRoom = 65536;
+
+class NormalizedText {
+ public:
+  /// The bytes [begin, end) of `text`, not changed yet.
+  NormalizedText(std::string_view text, size_t begin, size_t end);
+
+  const std::string& text() const { return text_; }
+  NormalizedText slice(size_t begin, size_t end) const;
+
+  /// The original bytes that [begin, end) stands for; what was put in (a dummy prefix) stands for none.
+  ByteSpan origin(size_t begin, size_t end) const;
+  /// Where the first byte comes from.
+  int64_t origin_begin() const { return origin_of(0).begin; }
+
+  /// Nothing happens to an empty text.
+  void prepend(std::string_view prefix);
+  void replace(std::string_view pattern, std::string_view content);
+  /// NFC. A character that it changes comes from all of the characters that were its parts.
+  void compose();
+  void apply(const NormalizerStep& step);
+
+ private:
+  class Rewriting;
+
+  NormalizedText() = default;
+
+  ByteSpan origin_of(size_t at) const;  // of the whole character that the byte belongs to
+  void write_origins();
+  /// Throws: TokenizerError where so many bytes more are beyond all growth that a text has use for.
+  void require_room(size_t added) const;
+
+  std::string text_;
+  int64_t first_ = 0;             // where text_ begins in the text, while nothing is changed
+  size_t most_ = 0;               // bytes that text_ may come to
+  std::vector<ByteSpan> origin_;  // one per byte of text_ once something is; empty before
+};
+
+}  // namespace lancet

@@ -1,0 +1,114 @@
+#include "lancet/tokenizer_files/tokenizer_config.h"
+
+#include <optional>
+#include <string>
+#include <unordered_set>
+#include <vector>
+
+#include "lancet/core/strings.h"
+#include "lancet/tokenizer_files/json_node.h"
+#include "lancet/tokenizer_files/model_file.h"
+
+namespace lancet {
+namespace {
+
+std::optional<bool> flag(const JsonNode& root, std::string_view key) {
+  if (!root.has(key)) return std::nullopt;
+  return root.at(key).boolean();
+}
+
+/// A name is a string, or an object with "content" (how transformers writes an AddedToken).
+AddedToken named_token(const JsonNode& node) {
+  AddedToken token;
+  if (node.is_object()) {
+    token = parse_added_token(node, 0);
+  } else {
+    token.content = node.text();
+  }
+  token.special = true;
+  return token;
+}
+
+using Contents = std::unordered_set<std::string>;
+
+Contents contents_of(const std::vector<AddedToken>& tokens) {
+  Contents contents;
+  for (const AddedToken& token : tokens) contents.insert(token.content);
+  return contents;
+}
+
+void add_name(const JsonNode& node, Contents& known, std::vector<AddedToken>& out) {
+  AddedToken token = named_token(node);
+  if (known.insert(token.content).second) out.push_back(std::move(token));
+}
+
+/// Special tokens by their roles. transformers reads the same keys of both files.
+void read_names(const JsonNode& root, TokenizerConfig& config) {
+  Contents known = contents_of(config.named_tokens);
+  for (const char* key : {"bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token"})
+    if (root.has(key)) add_name(root.at(key), known, config.named_tokens);
+  for (const char* key : {"additional_special_tokens", "extra_special_tokens"}) {
+    if (!root.has(key) || !root.at(key).is_list()) continue;
+    for (const JsonNode& item : root.at(key).items()) add_name(item, known, config.named_tokens);
+  }
+  if (root.has("bos_token")) config.bos_token = named_token(root.at("bos_token")).content;
+  if (root.has("eos_token")) config.eos_token = named_token(root.at("eos_token")).content;
+}
+
+/// {"7": {"content": ...}, ...}
+void read_added_tokens_decoder(const JsonNode& added, TokenizerConfig& config) {
+  if (!added.is_object()) added.fail("expected an object");
+  for (const auto& [key, value] : added.value().items()) {
+    const std::optional<int64_t> id = parse_whole_number(key);
+    if (!id || *id < 0) added.fail("expected token ids as keys");
+    config.added_tokens.push_back(parse_added_token(added.at(key), *id));
+  }
+}
+
+/// {"text": 7, ...}, of checkpoints whose tokenizer_config.json lists no added tokens. Which of them are special, the
+/// names say.
+void read_added_tokens_file(const JsonNode& added, TokenizerConfig& config) {
+  if (!added.is_object()) added.fail("expected an object");
+  const Contents names = contents_of(config.named_tokens);
+  for (const auto& [content, value] : added.value().items()) {
+    if (content.empty()) added.fail("an empty token");
+    AddedToken token;
+    token.id = added.at(content).integer();
+    token.content = content;
+    token.special = names.contains(token.content);
+    token.normalized = !token.special;  // as transformers has it
+    config.added_tokens.push_back(std::move(token));
+  }
+}
+
+template <typename Read>
+void read_if_there(const std::filesystem::path& file, const Read& read) {
+  if (!has_model_file(file)) return;
+  const nlohmann::json document = load_json(file);
+  read(JsonNode(document, file));
+}
+
+}  // namespace
+
+TokenizerConfig load_tokenizer_config(const std::filesystem::path& folder) {
+  TokenizerConfig config;
+  bool lists_added_tokens = false;
+  read_if_there(folder / "tokenizer_config.json", [&](const JsonNode& root) {
+    if (root.has("tokenizer_class")) config.tokenizer_class = root.at("tokenizer_class").text();
+    config.add_bos_token = flag(root, "add_bos_token");
+    config.add_eos_token = flag(root, "add_eos_token");
+    config.add_prefix_space = flag(root, "add_prefix_space");
+    config.legacy = flag(root, "legacy");
+    if (root.find_boolean("split_special_tokens").value_or(false))
+      root.at("split_special_tokens").fail("true is not supported: special tokens within a text have their ids");
+    read_names(root, config);
+    lists_added_tokens = root.has("added_tokens_decoder");
+    if (lists_added_tokens) read_added_tokens_decoder(root.at("added_tokens_decoder"), config);
+  });
+  if (lists_added_tokens) return config;  // the other two files are older, and transformers does not read them then
+  read_if_there(folder / "special_tokens_map.json", [&](const JsonNode& root) { read_names(root, config); });
+  read_if_there(folder / "added_tokens.json", [&](const JsonNode& root) { read_added_tokens_file(root, config); });
+  return config;
+}
+
+}  // namespace lancet

@@ -1,0 +1,32 @@
+// The clean and the corrupted runs of some facts, and what of them is kept for the runs that put states back.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "lancet/tracing/causal_trace.h"
+
+namespace lancet {
+
+/// Probability of a token at each row: h [N, D] at the last layer's output, one token per row. [N] f64 on the host.
+Tensor token_probabilities(const CausalLM& model, const Tensor& h_ND, const std::vector<int64_t>& tokens);
+
+/// Base rows: of each fact one clean and then `samples` corrupted ones, padded to the longest prompt. Everything lies
+/// on its layer's device.
+struct TraceStates {
+  TraceStates(const CausalLM& model, std::span<const TracedFact> facts, const TraceOptions& options);
+
+  int64_t clean_row(size_t fact) const { return static_cast<int64_t>(fact) * (samples + 1); }
+
+  int64_t samples;
+  int64_t width = 0;               ///< tokens of the longest prompt
+  KeyValues cache;                 ///< of all base rows
+  std::vector<Tensor> inputs_BTD;  ///< by layer: of all base rows
+  std::vector<Tensor> mlp_FTD;     ///< by layer: outputs of the clean rows
+  std::vector<Tensor> attention_FTD;
+  std::vector<double> clean;  ///< by fact: the object's probability
+  std::vector<double> corrupted;
+};
+
+}  // namespace lancet
