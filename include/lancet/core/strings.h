@@ -41,7 +41,8 @@ std::optional<int64_t> parse_bytes(std::string_view text);
 /// The parts between separators, without the blanks around them: "a, b" -> {"a", "b"}.
 std::vector<std::string> split(std::string_view text, char separator);
 
-/// At most `longest_bytes` of `text`, never cut inside a UTF-8 character; "..." follows where something is missing.
+/// Returns at most `longest_bytes` of `text`, never cut inside a UTF-8 character; "..." follows where something is
+/// missing.
 std::string excerpt(std::string_view text, size_t longest_bytes);
 
 /// The text as a field of a CSV line (RFC 4180): in quotes where it has to be.

@@ -25,8 +25,8 @@ struct StateOwner {
   std::string beside = {};  ///< a hash of what lies beside the file; empty: nothing does
 };
 
-/// By a file's facts method, base_hash and beside. Throws: ConfigError when the file is another method's or model's,
-/// CheckpointError when it was not written beside what `owner` says; files without a hash do not tell that.
+/// Checks a file by its facts method, base_hash and beside. Throws: ConfigError when the file is another method's or
+/// model's, CheckpointError when it was not written beside what `owner` says; files without a hash do not tell that.
 void check_owner(const SealedFile& file, const StateOwner& owner);
 
 /// A state as earlier versions wrote it: a sealed file with every tensor under its name; facts: format lancet-state-2,
@@ -48,9 +48,11 @@ struct StateStep {
   int64_t edits = 0;                            ///< requests between the two
 };
 
-/// `after` keeps every name of `before`. Tensors are shared where they are whole.
+/// Returns what `after` has that `before` had not. `after` keeps every name of `before`. Tensors are shared where they
+/// are whole.
 StateStep step_between(const EditorState& before, const EditorState& after);
-/// The same bits as the state that the step led to. Throws: CheckpointError when the step does not fit the state.
+/// Turns `state` into the one that the step led to, with the same bits. Throws: CheckpointError when the step does not
+/// fit the state.
 void advance(EditorState& state, const StateStep& step);
 
 }  // namespace lancet

@@ -60,9 +60,9 @@ struct Downdated {
   size_t keeps = 0;
   std::vector<BatchEntry> entries = {};
   std::vector<EditedBatch> batches = {};
-  /// In what it is not as if the edits had never been, for UndoEntry::gives_up; empty: in nothing.
+  /// Text for UndoEntry::gives_up: in what it is not as if the edits had never been; empty: in nothing.
   std::string gives_up = {};
-  double error = 0;  ///< as ReducedBatch's
+  double error = 0;  ///< like ReducedBatch's
 };
 
 /// Takes the edits of those ids out. A history of keys ("keys.LAYER" of the state) loses the columns of their keys, and

@@ -18,7 +18,7 @@ void check_mergeable(std::span<const EditHistory* const> histories);
 
 struct MergedHistory {
   EditHistory history;
-  std::string gives_up = {};  ///< in what it is not each of them; empty: in nothing
+  std::string gives_up = {};  ///< how it differs from each of them; empty: in nothing
 };
 
 /// Adding: all batches, those of the first history first, with their changes, systems and reports as they are; hashes
@@ -35,32 +35,32 @@ struct Interference {
   /// weight, k the edit's key in its last change there, r the change of the value at k that its batch asked for in all
   /// (asked_in_all).
   double largest = 0;
-  int64_t layer = 0;  ///< of that weight
+  int64_t layer = 0;  ///< layer of that weight
 };
 
-/// Of each edit that has keys (methods that keep systems), batch by batch.
+/// Measures the interference of each edit that has keys (methods that keep systems), batch by batch.
 std::vector<Interference> interference(std::span<const EditHistory* const> histories);
 
 /// A weight's keys of a whole history, and what was asked of them. A column for each key of each batch.
 struct AskedKeys {
   WeightId id = {};
-  /// Of each key its batch and the edits there that share it.
+  /// Each key's batch, and the edits there that share it.
   std::vector<std::pair<size_t, std::vector<int64_t>>> edits = {};
-  Tensor keys_FN = {};  ///< in the batch's last change of the weight that had the key
-  /// By how much the value at the key was to differ from the unedited weight's behind that change: its residual, and
-  /// what all changes before it did at the key, (sum of Delta) k + r. With one change of each weight, and one batch,
-  /// the residuals as they are.
+  Tensor keys_FN = {};  ///< keys in the batch's last change of the weight that had the key
+  /// How much the value at the key was to differ from the unedited weight's after that change: its residual, and what
+  /// all changes before it did at the key, (sum of Delta) k + r. With one change of each weight, and one batch, the
+  /// residuals as they are.
   Tensor asked_DN = {};
 };
 
-/// Of each weight with systems, in the order of the weights. Throws: ConfigError, with the advice to add
-/// the changes instead, when a batch has changes and no systems.
+/// Returns the keys of each weight with systems, in the order of the weights. Throws: ConfigError, with the advice to
+/// add the changes instead, when a batch has changes and no systems.
 std::vector<AskedKeys> asked_in_all(const EditHistory& history);
 
 /// The solution of one weight for all keys.
 struct JointSolution {
   LowRankDelta delta = {};      ///< R U, a column for each key, on the host in f64
-  Tensor inverse_gram_NN = {};  ///< as SolvedSystem's
+  Tensor inverse_gram_NN = {};  ///< like SolvedSystem's
 };
 
 struct JointOptions {

@@ -20,7 +20,7 @@ struct Evaluation {
   Tallies totals;                          ///< over all requests
   std::vector<std::string> continuations;  ///< greedy, per request; empty unless `generation` or `chat` was asked for
   std::vector<double>
-      target_probabilities;  ///< of the whole target, per request; empty unless `efficacy` was asked for
+      target_probabilities;  ///< probability of the whole target, per request; empty unless `efficacy` was asked for
   ModelAnswers answers;      ///< what a later evaluation by the same plan is compared with
   CostReport costs;          ///< empty unless `evaluate.costs` asks for some, and of parts
 };

@@ -33,7 +33,7 @@ struct GenerationSize {
 };
 
 struct GenerateRow {
-  std::vector<TokenId> prompt;  ///< at least one token
+  std::vector<TokenId> prompt;  ///< one token or more
   int64_t max_new_tokens = 0;
 };
 

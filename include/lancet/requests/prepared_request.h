@@ -18,14 +18,14 @@ namespace lancet {
 /// text up to the subject's end.
 enum class Compat {
   kNone,     ///< ids are spliced, the subject is found by its bytes
-  kMemit,    ///< without the lone "▁" with which Llama-2's target begins (unified-model-editing)
-  kEasyEdit  ///< with it: labels lie a place earlier than the text
+  kMemit,    ///< leaves out the lone "▁" with which Llama-2's target begins (unified-model-editing)
+  kEasyEdit  ///< keeps it: labels lie a place earlier than the text
 };
 
 struct PreparedRequest {
   std::string id;
   std::vector<LocatedPrompt> prompts;  ///< one per context template; [0] is the plain prompt
-  std::vector<TokenId> target;         ///< as it continues the plain prompt
+  std::vector<TokenId> target;         ///< ids that continue the plain prompt
   /// Per context what values are optimised on: the prompt with the target behind it, which its last target.size()
   /// places predict. None of these lies before the lookup token.
   std::vector<LocatedPrompt> rows;
@@ -40,7 +40,7 @@ std::vector<PreparedRequest> prepare_requests(const Tokenizer& tokenizer, std::s
 struct TokenizedRequest {
   std::string id;
   std::vector<TokenId> prompt;  ///< filled, with BOS
-  std::vector<TokenId> target;  ///< as it continues the prompt
+  std::vector<TokenId> target;  ///< ids that continue the prompt
 };
 
 /// Throws: ConfigError listing every request whose target cannot be placed.

@@ -16,7 +16,7 @@ class ValueStore {
  public:
   /// What values depend on besides their batch.
   struct Setting {
-    std::string weights_key;  ///< of current_weights()
+    std::string weights_key;  ///< what current_weights() gives
     int64_t layer = 0;
     const ValueOptions& options;
   };
