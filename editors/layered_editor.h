@@ -29,7 +29,7 @@ class LayeredEditor : public Editor {
  protected:
   /// The change of the layer's down projection.
   virtual LayerSolution solve(const EditContext& context, const LayerProblem& problem) const = 0;
-  /// Of methods with a SolveWeight: of each key the s of the share s / (weight + s) of its residual that it gets alone.
+  /// Returns, for methods with a SolveWeight, each key's s: alone it gets the share s / (weight + s) of its residual.
   virtual Tensor strengths(const EditContext& context, const LayerProblem& problem) const;
 
  private:

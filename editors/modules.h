@@ -12,7 +12,7 @@ namespace lancet {
 /// `modules: {gate: [layers], up: [...], down: [...]}` of an editor, by layer; nullopt: auto.
 std::optional<std::vector<WeightId>> parse_modules(ConfigSection& editor);
 
-/// Where nobody says which.
+/// Modules to take where nobody says which.
 enum class AutomaticModules {
   kMiddle,  ///< gate and up of the middle layers (UltraEdit)
   kOneDown  ///< one down projection behind the middle (fine-tuning)

@@ -12,11 +12,11 @@ namespace lancet {
 
 using Rows = std::span<const WeightRow>;
 
-/// As Llama's checkpoints name them.
+/// Rows with the names of Llama's checkpoints.
 extern const Rows kLlamaOutside;    ///< embedding, final norm, head
 extern const Rows kLlamaAttention;  ///< separate projections and their biases
 extern const Rows kLlamaMlp;        ///< gate, up, down and their biases
-extern const Rows kHeadNorms;       ///< of queries and keys
+extern const Rows kHeadNorms;       ///< norms of queries and keys
 
 std::vector<WeightRow> rows_of(std::initializer_list<Rows> parts);
 

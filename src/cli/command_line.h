@@ -38,7 +38,7 @@ class Argument {
   /// One value, of several parts.
   Argument& separated_by(char mark);
   Argument& excludes(const Argument& other);
-  /// Not in --help.
+  /// Leaves the argument out of --help.
   Argument& hidden();
 
  private:

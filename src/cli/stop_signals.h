@@ -8,8 +8,8 @@
 
 namespace lancet::cli {
 
-/// From here on. To be called before any thread begins: threads inherit which signals reach them. A signal that is
-/// ignored (nohup) stays ignored; a second one ends the process without a word.
+/// Ends the process on signals from here on. To be called before any thread begins: threads inherit which signals reach
+/// them. A signal that is ignored (nohup) stays ignored; a second one ends the process without a word.
 void end_on_signals();
 
 /// What is said behind "stopped by SIGINT (Ctrl-C)", as a clause; nullopt: nothing is said at all, since another

@@ -28,7 +28,7 @@ Tensor reordered_rows(const ModelConfig& config, const GgufFamily& family, const
   return left_OR.unflatten(0, {heads, 2, -1}).transpose(1, 2).flatten(0, 2).contiguous();
 }
 
-/// Of one tensor of the model.
+/// Factors of one tensor of the model.
 struct GgufPair {
   std::string name = {};
   Tensor a = {};  ///< [r, in]; of experts [experts, r, in]

@@ -28,7 +28,7 @@ bool is_zero(const LowRankDelta& delta);
 Tensor rows_of_keys(const SolvedSystem& system, const LowRankDelta& delta, const std::vector<int64_t>& edits,
                     const std::string& where);
 
-/// The same the other way: `right_RI` with the rows of columns whose edit has a key, from U.
+/// Goes the other way: returns `right_RI` with the rows of columns whose edit has a key taken from U.
 Tensor rows_of_columns(const SolvedSystem& system, const Tensor& right_NF, const std::vector<int64_t>& edits,
                        const Tensor& right_RI);
 

@@ -32,7 +32,7 @@ bool has_even_heads(const Tensor& prefix_BKPC) {
          prefix_BKPC.stride(0) == prefix_BKPC.size(1) * prefix_BKPC.stride(1);
 }
 
-/// From one head's prefix to the next one's, in elements; of a contiguous one without regard to the strides of sizes 1.
+/// Elements from one head's prefix to the next one's; of a contiguous one without regard to the strides of sizes 1.
 int64_t head_stride(const Tensor& prefix_BKPC) {
   return has_even_heads(prefix_BKPC) ? prefix_BKPC.stride(1) : prefix_BKPC.size(2) * prefix_BKPC.size(3);
 }
@@ -122,7 +122,7 @@ Tensor fused_attention(const Tensor& query_BHQC, const Tensor& key_BKSC, const T
 
 at::TensorOptions mask_options(const Tensor& x) { return x.options().dtype(at::kBool); }
 
-/// With capped scores, which no fused kernel knows; scores and weights in at least f32.
+/// Computes attention with capped scores, which no fused kernel knows; scores and weights in at least f32.
 Tensor capped_attention(const Tensor& query_BHQC, const Tensor& key_BKSC, const Tensor& value_BKSC,
                         const Tensor& mask_B1QS, AttentionRule rule) {
   const int64_t kv_heads = key_BKSC.size(1), n_queries = query_BHQC.size(2), n_keys = key_BKSC.size(2);

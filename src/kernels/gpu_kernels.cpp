@@ -15,7 +15,7 @@
 namespace lancet {
 namespace {
 
-/// All that decoder_kernels.cu has.
+/// Kernels of decoder_kernels.cu, all of them.
 constexpr const char* kKernelNames[] = {"norm",   "norm_gradient", "gate",         "gate_gradient",
                                         "rotate", "loss",          "loss_gradient"};
 

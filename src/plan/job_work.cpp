@@ -12,7 +12,7 @@
 namespace lancet {
 namespace {
 
-/// Of requests whose texts are not known, and of contexts that are not generated yet.
+/// Shape that is assumed of requests whose texts are not known, and of contexts that are not generated yet.
 constexpr ValueShape kAssumedPrompt{
     .contexts = 6, .row_tokens = 20, .prefix_tokens = 12, .suffix_tokens = 8, .target_tokens = 4, .drift_rows = 1};
 constexpr int64_t kAssumedRequests = 100, kAssumedProbesPerRequest = 14, kAssumedContextTokens = 12;
@@ -35,7 +35,7 @@ void add_statistics(const JobConfig& job, const ModelConfig& config, JobWork& wo
   work.samples_text = job.statistics->from == StatisticsFrom::kSelf;
 }
 
-/// Of methods without subject: one row of a request, the target behind the prompt.
+/// Returns the shape for methods without subject: one row of a request, the target after the prompt.
 ValueShape training_shape(std::span<const TokenizedRequest> requests) {
   ValueShape shape;
   for (const TokenizedRequest& request : requests) {

@@ -35,7 +35,7 @@ struct Section {
 };
 
 struct Page {
-  std::string title = {};   ///< of the window
+  std::string title = {};   ///< title of the window
   std::string header = {};  ///< HTML
   std::vector<Section> sections = {};
   std::string data = {};  ///< HTML behind the sections

@@ -14,8 +14,8 @@ inline constexpr const char* kLastReportFile = "last-report.json";
 /// Throws: CheckpointError when the disk refuses.
 void keep_last_report(const std::filesystem::path& folder, const Journal& edits, const std::string& report);
 
-/// As it was kept. Empty: none was, or other edits stand by now than those that it was measured with. Throws: what the
-/// reader of JSON does for a file that is damaged.
+/// Returns the report as it was kept. Empty: none was, or other edits stand by now than those that it was measured
+/// with. Throws: what the reader of JSON does for a file that is damaged.
 std::string find_last_report(const std::filesystem::path& folder, const Journal& edits);
 
 }  // namespace lancet

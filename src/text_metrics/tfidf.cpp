@@ -60,7 +60,7 @@ char32_t lower_letter(char32_t c) {
   return c;
 }
 
-/// Of valid UTF-8.
+/// Reads a code point of valid UTF-8.
 std::pair<char32_t, size_t> code_point_at(std::string_view text, size_t at) {
   const auto lead = static_cast<unsigned char>(text[at]);
   if (lead < 0x80) return {lead, 1};

@@ -40,7 +40,7 @@ std::string lower(std::string_view text) {
   return out;
 }
 
-/// Without the closing marks at its end.
+/// Cuts the closing marks off the text's end.
 std::string_view without_closers(std::string_view text) {
   for (bool cut = true; cut;) {
     cut = false;

@@ -80,7 +80,7 @@ inline std::vector<std::string> pieces_of(const Tokenizer& tokenizer, const std:
   return pieces;
 }
 
-/// Of `text` by itself, without special tokens.
+/// Returns the pieces of `text` by itself, without special tokens.
 inline std::vector<std::string> text_pieces(const Tokenizer& tokenizer, const std::string& text) {
   return pieces_of(tokenizer, tokenizer.ids(text, SpecialTokens::kNone));
 }

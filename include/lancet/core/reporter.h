@@ -23,7 +23,7 @@ struct StageProgress {
   int64_t done = 0;        ///< part of `total`
   int64_t total = 0;       ///< 0: unknown
   std::string unit = {};   ///< "requests"; empty: the stage does not count
-  std::string line = {};   ///< all that is known, in a line for people: "values  64/100 requests  3.1/s  12 s left"
+  std::string line = {};   ///< line for people with all that is known: "values  64/100 requests  3.1/s  12 s left"
   bool is_finished = false;
 };
 

@@ -25,7 +25,7 @@ struct JobWork {
   int64_t batch = 0;           ///< requests edited together; 0: all
   int64_t history_keys = 0;    ///< keys of earlier batches, at most, in a solve
   int64_t changes = 1;         ///< changes of each weight by one batch
-  int64_t solve_matrices = 0;  ///< as many as EditorNeeds has
+  int64_t solve_matrices = 0;  ///< EditorNeeds::solve_matrices
   Packing packing = Packing::kNone;
   int64_t measured_between = 0;        ///< requests, between batches
   std::vector<int64_t> edited_layers;  ///< ascending; empty: nothing is edited
@@ -47,8 +47,7 @@ struct JobWork {
   bool packs_layers = false;  ///< all matrices of a layer at a time, by second moments of their inputs over text
 
   EvaluationSize evaluation;
-  int64_t kept_tokens =
-      0;  ///< tokens whose inputs, keys and values in every layer an evaluation keeps (causal tracing)
+  int64_t kept_tokens = 0;  ///< tokens of which an evaluation keeps all layers\' inputs, keys, values (causal tracing)
 
   int64_t together() const { return batch > 0 ? batch : requests; }
   int64_t value_layer() const { return values_at ? *values_at : edited_layers.back(); }

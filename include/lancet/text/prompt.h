@@ -49,7 +49,7 @@ SubjectTokens find_subject(const Tokenizer& tokenizer, const SubjectPrompt& prom
 /// Finds the subject in the prompt as it stands before a target (ContinuedPrompt). Throws: likewise.
 SubjectTokens find_subject(const SubjectPrompt& prompt, Encoding encoding);
 
-/// Locate the subject's last token alone, in the same two cases.
+/// Finds the subject as those two do; its last token alone is asked for.
 LocatedPrompt locate_subject(const Tokenizer& tokenizer, const SubjectPrompt& prompt);
 LocatedPrompt locate_subject(const SubjectPrompt& prompt, Encoding encoding);
 

@@ -15,7 +15,7 @@ namespace {
 /// Metrics of one kind of prompt.
 struct GroupNames {
   std::string_view success, accuracy, magnitude;
-  std::string_view prompts;  ///< in explanations
+  std::string_view prompts;  ///< name in explanations
 };
 constexpr std::array<GroupNames, 3> kGroups{
     {{"counterfact_es", "counterfact_es_acc", "counterfact_em", "the edited prompt"},

@@ -23,11 +23,11 @@ class CounterFactTexts {
   /// The score of a text's tokens behind its first one.
   struct Essence {
     size_t score = 0;
-    int64_t tokens = 0;  ///< of the text, its first one included
+    int64_t tokens = 0;  ///< tokens of the text, its first one included
   };
   struct AskedRequest {
     std::vector<size_t> texts;
-    std::string reference;  ///< of the target; empty: none
+    std::string reference;  ///< text about the target; empty: none
     std::optional<Essence> essence;
   };
 

@@ -56,7 +56,7 @@ class FactProtocol : public Protocol {
   };
 
   FactKind kind_;
-  std::vector<std::vector<Pair>> pairs_;  ///< by request
+  std::vector<std::vector<Pair>> pairs_;  ///< pairs of each request
 };
 
 std::unique_ptr<Protocol> make_facts(FactKind kind) { return std::make_unique<FactProtocol>(std::move(kind)); }

@@ -71,7 +71,7 @@ class GenerationProtocol : public Protocol {
   };
 
   GenerationKind kind_;
-  std::vector<Text> texts_;  ///< by request
+  std::vector<Text> texts_;  ///< one for each request
 };
 
 }  // namespace

@@ -116,7 +116,7 @@ uint64_t read_npy_header(ZipMemberStream& stream, uint64_t member_bytes, const Z
 
 struct NpzReader::Member {
   ZipMember zip;
-  uint64_t header_bytes = 0;  ///< of the .npy header; the array follows
+  uint64_t header_bytes = 0;  ///< bytes of the .npy header; the array follows
 };
 
 NpzReader NpzReader::open(const std::filesystem::path& path) {

@@ -28,7 +28,7 @@ constexpr std::string_view kDamaged = "the file is truncated or damaged: downloa
 constexpr std::string_view kMalformed =
     "the file is damaged or its writer has a defect: download it again or re-export it";
 
-/// Where a problem is, and the one way to say it.
+/// Place of a problem, and the one way to say it.
 struct Place {
   const std::filesystem::path& file;
   std::string tensor;  // empty: the file as a whole

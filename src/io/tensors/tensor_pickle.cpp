@@ -120,7 +120,7 @@ class PickleReader {
     return !left_.empty() &&
            std::string_view{kIntegers, sizeof kIntegers}.find(left_.front()) != std::string_view::npos;
   }
-  /// Not negative.
+  /// Takes an integer that is not negative.
   int64_t take_integer() {
     int64_t value = -1;
     if (accept(kByte))
