@@ -15,7 +15,7 @@ std::optional<std::vector<WeightId>> parse_modules(ConfigSection& editor);
 /// Modules to take where nobody says which.
 enum class AutomaticModules {
   kMiddle,  ///< gate and up of the middle layers (UltraEdit)
-  kOneDown  ///< one down projection behind the middle (fine-tuning)
+  kOneDown  ///< one down projection after the middle (fine-tuning)
 };
 
 /// Those that are changed. Throws: ConfigError when the model has no such layer.

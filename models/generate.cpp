@@ -80,7 +80,7 @@ class GenerateBatch {
     return prompt + std::max<int64_t>(added - 1, 0);
   }
 
-  /// Whether the row goes on behind `id`.
+  /// Whether the row goes on after `id`.
   bool accept(int64_t row, TokenId id, std::vector<TokenId>& out) const {
     const bool ends = std::find(options_.eos_ids.begin(), options_.eos_ids.end(), id) != options_.eos_ids.end();
     const int64_t most = rows_[static_cast<size_t>(row)].max_new_tokens;

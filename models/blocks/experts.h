@@ -9,7 +9,7 @@
 namespace lancet {
 
 /// Tokens as they go through a layer's experts: each as often as it chooses one. S = N * chosen places, the experts'
-/// one behind the other; F the size of all experts' keys together, W of one's.
+/// one after the other; F the size of all experts' keys together, W of one's.
 class RoutedTokens {
  public:
   /// The layer's output: x's shape.

@@ -20,7 +20,7 @@ extern const Rows kHeadNorms;       ///< norms of queries and keys
 
 std::vector<WeightRow> rows_of(std::initializer_list<Rows> parts);
 
-/// Llama's own, with `in_attention` behind each layer's attention.
+/// Llama's own, with `in_attention` after each layer's attention.
 std::vector<WeightRow> llama_rows(Rows in_attention = {});
 
 /// Llama's keys of sizes, norm, rotary embedding and activation.

@@ -164,7 +164,7 @@ class Stager {
   }
 
  private:
-  /// `fill(staged, begin)` puts the bytes from `begin` on into a buffer; behind it they go to `flat`, in the
+  /// `fill(staged, begin)` puts the bytes from `begin` on into a buffer; after it they go to `flat`, in the
   /// background.
   template <typename Fill>
   void stage(const Tensor& flat, at::ScalarType stored_type, const Fill& fill) {

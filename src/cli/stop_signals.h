@@ -12,7 +12,7 @@ namespace lancet::cli {
 /// them. A signal that is ignored (nohup) stays ignored; a second one ends the process without a word.
 void end_on_signals();
 
-/// What is said behind "stopped by SIGINT (Ctrl-C)", as a clause; nullopt: nothing is said at all, since another
+/// What is said after "stopped by SIGINT (Ctrl-C)", as a clause; nullopt: nothing is said at all, since another
 /// process of the job speaks. Called from another thread. Without it no more is known.
 using StopWords = std::function<std::optional<std::string>()>;
 void set_stop_words(StopWords words);

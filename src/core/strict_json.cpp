@@ -122,7 +122,7 @@ class StrictReader : public nlohmann::json_sax<Json> {
   /// Places of the keys of objects of many keys in their order, beside open_.
   std::vector<std::unordered_map<std::string, size_t>> places_;
   Json* member_ = nullptr;  ///< value that the last key of the innermost object names
-  int64_t element_ = 0;     ///< element of the outermost list
+  int64_t element_ = 0;     ///< place in the outermost list
 };
 
 template <typename Json>

@@ -16,11 +16,11 @@ namespace lancet {
 /// The GPU's own identity, which no numbering of a process changes; empty for what NCCL cannot reach.
 std::string nccl_identity(at::Device device);
 
-/// Sets the environment of groups. To be called before any thread is started that makes a group, of Gloo or NCCL: it
-/// changes the process's environment. - NCCL's errors become exceptions of ours: by default a thread of torch's own
-/// would end the process, without our exit code. - Torch's flight recorder is off. All groups of a process write to
-/// one, which enters a new group into a map outside of its lock (2.11, FlightRecorderDetail.hpp): ranks that are
-/// threads would crash there.
+/// Sets the environment of groups. To be called before any thread is started that makes a group, of Gloo or NCCL.
+/// - NCCL's errors become exceptions of ours: by default a thread of torch's own would end the process, without our
+///   exit code.
+/// - Torch's flight recorder is off. All groups of a process write to one, which enters a new group into a map outside
+///   of its lock (2.11, FlightRecorderDetail.hpp): ranks that are threads would crash there.
 void set_environment_of_groups();
 
 /// A group of its own. `store`: not shared with another group. `timeout`: of each operation.

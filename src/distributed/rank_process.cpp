@@ -49,7 +49,7 @@ struct ChildPlan {
   pid_t parent;
 };
 
-/// Becomes the child's program. Does only what is safe after fork in a process with threads.
+/// Becomes the child's program: between fork and exec only by what is safe after fork in a process with threads.
 [[noreturn]] void become(const ChildPlan& plan) {
   ::setpgid(0, 0);
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);

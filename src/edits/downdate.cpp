@@ -1,4 +1,4 @@
-// Edits of a whole history taken out: their own batches' solves, then the histories of keys of those behind.
+// Edits of a whole history taken out: their own batches' solves, then the histories of keys of those after.
 #include "lancet/edits/downdate.h"
 
 #include <torch/types.h>
@@ -84,7 +84,7 @@ class HistoryDowndate {
     if (std::ranges::find(given_up_, what) == given_up_.end()) given_up_.push_back(what);
   }
 
-  /// Notes what a batch gives up of which some edits stay.
+  /// Notes what is given up in a batch of which some edits stay.
   void note_what_is_given_up(const EditedBatch& batch, size_t index) {
     size_t n_changes = 0;
     bool has_left_out = false;

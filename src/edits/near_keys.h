@@ -23,7 +23,7 @@ class NearKeys {
   /// Finds near pairs, by places in `edits`, the earlier one first: the layer of the largest cosine.
   std::map<std::pair<size_t, size_t>, NearPair> find();
 
-  /// ConflictReport::metrics, behind find().
+  /// ConflictReport::metrics, after find().
   std::vector<std::pair<WeightId, bool>> metrics() const { return metrics_; }
 
  private:

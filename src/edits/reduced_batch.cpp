@@ -71,7 +71,7 @@ class Reduction {
   }
 
  private:
-  /// `column`: place in entry_.columns of the change's first; goes on behind its last.
+  /// `column`: place in entry_.columns of the change's first; goes on after its last.
   LowRankDelta without(const WeightChanges& weight, size_t change, size_t& column, ReducedBatch& reduced) const {
     const LowRankDelta& delta = low_rank(weight, change);
     const std::vector<int64_t> edits = edits_of_columns(entry_, column, delta);

@@ -18,7 +18,7 @@
 namespace lancet {
 namespace {
 
-/// A target behind a prompt; the document is the prompt and the target without its last token.
+/// A target after a prompt; the document is the prompt and the target without its last token.
 struct Pair {
   int64_t document = 0;
   int64_t first_place = 0;  ///< which predicts the target's first token: the prompt's last one

@@ -35,7 +35,7 @@ class SocketStream final : public httplib::Stream {
 
   bool has_too_long_head() const { return is_head_too_long_; }
   bool was_too_slow() const { return is_too_slow_; }
-  /// A folded header, or blanks in or behind a header's name (RFC 9112, 5.1 and 5.2).
+  /// A folded header, or blanks in or after a header's name (RFC 9112, 5.1 and 5.2).
   bool has_bad_head() const { return is_head_bad_; }
   bool has_written() const { return has_written_; }
   /// That came, of head and body.

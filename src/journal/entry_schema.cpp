@@ -22,7 +22,7 @@ enum class EntryType { kText, kWhole, kCount, kNumber, kNumberOrNull, kFlagOrNul
 constexpr int64_t kLargestCount = int64_t{1} << 40;
 
 /// A value by its place: "edits[].lookup" is one of each element of a list, "before{}" each value of a map, "[2]" the
-/// third element of a list. What stands behind "?" is there unless the value before it is null.
+/// third element of a list. What stands after "?" is there unless the value before it is null.
 struct EntryField {
   std::string_view kind;
   std::string_view place;
@@ -179,7 +179,7 @@ void check_report_place(std::string_view place, const EntryJson& value, size_t n
   if (value.get<uint64_t>() >= n_edits) refuse_entry(place, cat("a place among ", n_edits, " edits").c_str(), &value);
 }
 
-/// Checks the report of a batch whose values are of their types: it is one of its edits.
+/// Checks the report of a batch whose values are of their types: the report is one of the batch's edits.
 void check_report(const EntryJson& entry) {
   const EntryJson& report = entry.at("report");
   if (report.is_null()) return;

@@ -26,13 +26,14 @@ AttentionInput<T> attention_input(const tensor_list& tensors) {
   return {data(0), data(1), data(2), data(3), data(4), tensors[5].const_data_ptr<bool>()};
 }
 
-/// Whether positions [B, K, P, C] of a head lie one behind the other, and heads at equal distances.
+/// Whether positions [B, K, P, C] of a head lie one after the other, and heads at equal distances.
 bool has_even_heads(const Tensor& prefix_BKPC) {
   return prefix_BKPC.stride(3) == 1 && prefix_BKPC.stride(2) == prefix_BKPC.size(3) &&
          prefix_BKPC.stride(0) == prefix_BKPC.size(1) * prefix_BKPC.stride(1);
 }
 
-/// Elements from one head's prefix to the next one's; of a contiguous one without regard to the strides of sizes 1.
+/// Returns the distance of one head's prefix from the next one's, in elements; of a contiguous one without regard to
+/// the strides of sizes 1.
 int64_t head_stride(const Tensor& prefix_BKPC) {
   return has_even_heads(prefix_BKPC) ? prefix_BKPC.stride(1) : prefix_BKPC.size(2) * prefix_BKPC.size(3);
 }

@@ -38,7 +38,7 @@ struct RmsNorm : Function<RmsNorm> {
   }
 };
 
-/// Adds and norms with kernels alone: elsewhere the sum is an operation of its own.
+/// Sum and its norm, for kernels alone: elsewhere the sum is an operation of its own.
 struct AddRmsNorm : Function<AddRmsNorm> {
   static variable_list forward(AutogradContext* context, const Tensor& x, const Tensor& added, const Tensor& weight,
                                double eps) {
@@ -61,7 +61,7 @@ struct AddRmsNorm : Function<AddRmsNorm> {
   }
 };
 
-/// Norms on devices without passes of ours: fewer operations than autograd makes of the forward pass.
+/// Norm for devices without passes of ours: fewer operations than autograd makes of the forward pass.
 struct RmsNormChain : Function<RmsNormChain> {
   static Tensor forward(AutogradContext* context, const Tensor& x, const Tensor& weight, double eps) {
     const Tensor precise = widened(x);

@@ -15,7 +15,7 @@
 namespace lancet {
 namespace {
 
-/// Kernels of decoder_kernels.cu, all of them.
+/// Names of all kernels of decoder_kernels.cu.
 constexpr const char* kKernelNames[] = {"norm",   "norm_gradient", "gate",         "gate_gradient",
                                         "rotate", "loss",          "loss_gradient"};
 

@@ -52,10 +52,10 @@ void add_schedule(const JobConfig& job, const ModelConfig& config, JobWork& work
   work.history_keys = std::min(history_keys(job, work.requests), 2 * config.largest_keys().size());
 }
 
-/// Contexts that stand in front of every prompt make rows longer.
+/// Contexts that stand before every prompt make rows longer.
 void add_contexts(const ContextOptions& contexts, ValueShape& shape) {
   if (!contexts.templates.empty() || contexts.generate == 0) return;
-  const int64_t more = contexts.length + 2;  // ". " behind them
+  const int64_t more = contexts.length + 2;  // ". " after them
   shape.contexts = contexts.generate + 1;
   shape.row_tokens += more;
   shape.prefix_tokens += more;

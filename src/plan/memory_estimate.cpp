@@ -203,7 +203,7 @@ int64_t trained_bytes(const ModelConfig& config, const JobWork& work, const Stag
 int64_t training_bytes(const ModelConfig& config, const JobWork& work, const Stage& stage) {
   if (!work.backward) return 0;
   if (stage.layers() == 0) return trained_bytes(config, work, stage);
-  // A pass keeps what one of value optimisation does whose every token is behind the lookup token.
+  // A pass keeps what one of value optimisation does whose every token is after the lookup token.
   const int64_t row_tokens = work.values.row_tokens, tokens = work.together() * row_tokens;
   const ValueShape shape{
       .row_tokens = row_tokens, .suffix_tokens = row_tokens, .target_tokens = work.values.target_tokens};

@@ -21,7 +21,7 @@ struct Event {
 
 /// How progress reaches the thread that waits.
 enum class Delivery {
-  kNone,    ///< progress does not; log lines are queued
+  kNone,    ///< progress reaches nobody; log lines are queued
   kLines,   ///< lines like those of a stderr that is no terminal: rarely
   kQueued,  ///< the work goes on meanwhile
   kAwaited  ///< the work goes on when it was handled, so that whoever handles it can end the work right there

@@ -55,9 +55,9 @@ class Worker {
   /// No work begins from here on; what runs is cancelled.
   void close();
   bool is_closed();
-  /// Whether nobody has it. Behind close() it stays so. Throws: ConfigError for the thread that has it.
+  /// Whether nobody has it. After close() it stays so. Throws: ConfigError for the thread that has it.
   bool is_free();
-  /// Runs behind close(), when the worker is free: `last` on its thread, then the thread ends.
+  /// Runs after close(), when the worker is free: `last` on its thread, then the thread ends.
   void end(std::function<void()> last);
 
   /// The process ends: work is cancelled, and those who wait never return. Returns when none is inside that could

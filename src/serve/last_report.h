@@ -1,4 +1,4 @@
-// The report of the last edit in a file, so that the page shows it behind a restart too.
+// The report of the last edit in a file, so that the page shows it after a restart too.
 #pragma once
 
 #include <filesystem>

@@ -91,7 +91,7 @@ struct Round {
   int64_t first = 0, n_rows = 0;
 };
 
-/// What the model says behind the first token in a round of each rank.
+/// What the model says after the first token in a round of each rank.
 std::vector<Documents> sample_rounds(const CausalLM& model, const SelfCorpusPlan& plan, const Round& round,
                                      SamplingProgress& progress, Communicator& communicator) {
   const int64_t n_rows = round.n_rows;
@@ -174,7 +174,7 @@ CorpusTokens sample_corpus(const CausalLM& model, const SelfCorpusPlan& plan, Co
   SamplingProgress progress(plan, rows_of_round(model, plan, corpus, communicator.size()), communicator.size());
   for (Round round; corpus.tokens < plan.tokens; round.first += communicator.size() * round.n_rows) {
     round.n_rows = rows_of_round(model, plan, corpus, communicator.size());
-    // Documents behind the last one that is needed are dropped.
+    // Documents after the last one that is needed are dropped.
     for (const Documents& documents : sample_rounds(model, plan, round, progress, communicator)) {
       if (corpus.tokens == plan.tokens) break;
       append(corpus, documents, plan);

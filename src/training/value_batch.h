@@ -96,7 +96,7 @@ class ValueBatch {
     Tensor own_drift_E;  ///< the resident requests with a drift row of their own, on the edited layer's device;
                          ///< undefined: none
   };
-  /// Contexts that a step runs together. Rows: a request's in these contexts, then the next request's; behind them the
+  /// Contexts that a step runs together. Rows: a request's in these contexts, then the next request's; after them the
   /// drift rows of requests that need one of their own.
   struct ContextGroup {
     std::vector<int64_t> contexts;                      ///< indices into a request's prompts

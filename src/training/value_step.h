@@ -21,7 +21,7 @@ struct StepInputs {
   Tensor factor_A;         ///< factor of the NLL, on the head's device; undefined: 1
 };
 
-/// Weighted, each [A] on the head's device, in this order; `missed_A` (BatchLosses) behind them where it is watched.
+/// Weighted, each [A] on the head's device, in this order; `missed_A` (BatchLosses) after them where it is watched.
 enum class StepPart : size_t { kTotal, kNll, kKl, kWeightDecay, kMissed };
 
 class ValueStep {

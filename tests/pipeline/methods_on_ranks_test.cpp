@@ -34,7 +34,7 @@ struct Result {
   EditOutcome outcome;
 };
 
-/// Two batches behind one another, and what is done behind the last one.
+/// Two batches after one another, and what is done after the last one.
 Result edit(const TinyModel& tiny, const std::string& options, Communicator& communicator) {
   CausalLM model = tiny.load();
   const auto editor = testing::editor_from("{" + options + "}");

@@ -89,7 +89,7 @@ inline FuzzedJson other_value(const FuzzedJson& old, std::mt19937_64& random) {
   }
 }
 
-/// Keys stand twice where this stands behind them, until a document is text.
+/// Keys stand twice where this stands after them, until a document is text.
 inline constexpr const char* kTwice = "\x02twice";
 
 inline void collect_places(const FuzzedJson& json, const std::string& at, std::vector<std::string>& places) {

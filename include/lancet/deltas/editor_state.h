@@ -37,13 +37,13 @@ EditorState load_state(const std::filesystem::path& path, const StateOwner& owne
 /// The columns that the state has under `name` ([F, M] f64); undefined when it has none.
 Tensor columns_of(const EditorState& state, const std::string& name);
 
-/// Puts `columns_FN` behind the columns that the state has under `name`. At most 2 F are kept: more are replaced by F
+/// Puts `columns_FN` after the columns that the state has under `name`. At most 2 F are kept: more are replaced by F
 /// that have the same H H^T, which is all that a history of keys is used for.
 void append_columns(EditorState& state, const std::string& name, const Tensor& columns_FN);
 
 /// What a state has that an earlier one had not.
 struct StateStep {
-  std::map<std::string, Tensor> appended = {};  ///< columns behind those of the earlier one
+  std::map<std::string, Tensor> appended = {};  ///< columns after those of the earlier one
   std::map<std::string, Tensor> replaced = {};  ///< tensors that are new, or others
   int64_t edits = 0;                            ///< requests between the two
 };

@@ -172,7 +172,7 @@ class Editor {
   /// are the state's, or by these keys. On the host, f64; the inverse on root alone. Throws: ConfigError for methods
   /// that solve no such systems.
   virtual GivenSolution solve_given(const EditContext& context, const GivenSystem& given, EditorState& state) const;
-  /// What is done once, behind the last batch.
+  /// What is done once, after the last batch.
   virtual void finish(const EditContext&, WeightTransaction&) const {}
   /// Edits all requests as one batch: applies its deltas to the transaction, moves `state` on.
   virtual EditOutcome edit(const EditContext& context, std::span<const EditRequest> requests, EditorState& state,

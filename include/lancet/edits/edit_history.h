@@ -50,7 +50,7 @@ class EditHistory {
   Journal& journal() { return journal_; }
   /// Changes of each of journal().batches().
   const std::vector<EditedBatch>& batches() const { return batches_; }
-  /// What the method did behind the last batch; a next batch goes on without it.
+  /// What the method did after the last batch; a next batch goes on without it.
   const std::vector<WeightChanges>& finish() const { return finish_; }
 
   /// Whether the batches have what they were solved from, and their steps of the method's state.
@@ -60,7 +60,7 @@ class EditHistory {
   void add(BatchEntry entry, EditedBatch batch, const ModelConfig& config);
   /// Sets what the method did after the batches that stand; another batch takes it away again. Nothing: none.
   void set_finish(std::vector<WeightChanges> changes, const ModelConfig& config);
-  /// Takes the batches behind the first undo.keeps away.
+  /// Takes the batches after the first undo.keeps away.
   void undo(const UndoEntry& undo);
   /// Journal::forget_last_batch. `finish`: of the batches that are left.
   void forget_last_batch(std::vector<WeightChanges> finish);

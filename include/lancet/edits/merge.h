@@ -12,7 +12,7 @@
 namespace lancet {
 
 /// Throws: ConfigError naming what differs, when the histories are not of one base (weights, config, tokenizer), when
-/// one has what a method did behind its last batch (EditHistory::finish, which is of all its edits together), or when
+/// one has what a method did after its last batch (EditHistory::finish, which is of all its edits together), or when
 /// an id stands in several: the messages say what to do.
 void check_mergeable(std::span<const EditHistory* const> histories);
 
@@ -23,7 +23,7 @@ struct MergedHistory {
 
 /// Adding: all batches, those of the first history first, with their changes, systems and reports as they are; hashes
 /// of weights are kept of the first one's batches alone. The state goes on where all batches are of one method: the
-/// histories of keys one behind the other, what was measured once as the first history has it. Of several methods each
+/// histories of keys one after the other, what was measured once as the first history has it. Of several methods each
 /// later history's state is left out. Measures are left out: they were of other weights. Throws: as check_mergeable().
 MergedHistory add_histories(std::span<const EditHistory* const> histories, const ModelConfig& config);
 

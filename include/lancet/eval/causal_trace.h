@@ -53,7 +53,7 @@ std::vector<Prediction> predict_next(const CausalLM& model, std::span<const std:
 /// A fact to trace.
 struct TracedFact {
   SubjectTokens prompt;
-  TokenId object = 0;  ///< whose probability is read behind the prompt
+  TokenId object = 0;  ///< whose probability is read after the prompt
   int64_t index = 0;   ///< which fact it is to the noise
 };
 

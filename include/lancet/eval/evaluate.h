@@ -31,7 +31,7 @@ struct AskedPart;
 class EvaluationPlan {
  public:
   /// Reads the files that `options.costs` names. Throws: ConfigError listing every request with a prompt and target
-  /// that do not split into tokens (text/prompt.h), or all texts that with what is scored or generated behind them go
+  /// that do not split into tokens (text/prompt.h), or all texts that with what is scored or generated after them go
   /// beyond the model's positions; and for those files.
   EvaluationPlan(const Tokenizer& tokenizer, std::span<const EditRequest> requests, const EvaluationOptions& options,
                  int64_t max_positions);

@@ -39,7 +39,7 @@ class Protocol {
   /// The index of the text that is shown for a request, where the protocol generates one; the first protocol's is.
   virtual std::optional<size_t> shown_text(size_t /*request*/) const { return std::nullopt; }
 
-  /// The index of the score of a request's target behind its prompt, by which it is judged whether an edit took.
+  /// The index of the score of a request's target after its prompt, by which it is judged whether an edit took.
   virtual std::optional<size_t> target_score(size_t /*request*/) const { return std::nullopt; }
 };
 

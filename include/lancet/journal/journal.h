@@ -40,7 +40,7 @@ struct EditSetting {
   std::string method = {};
   std::string editor = {};                 ///< its options as they were resolved, YAML
   std::string job = {};                    ///< the job as it was resolved, without requests, YAML
-  std::vector<std::string> contexts = {};  ///< templates that stood in front of prompts
+  std::vector<std::string> contexts = {};  ///< templates that stood before prompts
   std::string statistics = {};             ///< key of their content; empty: none
   std::string dtype = {};                  ///< type of weights and activations in the run
   std::string version = {};                ///< lancet's
@@ -66,7 +66,7 @@ struct BatchEntry {
   size_t setting = 0;     ///< place in Journal::settings()
   std::string when = {};  ///< "2026-11-23T08:00:00Z"
   std::vector<EditRecord> edits = {};
-  /// The edit (place in `edits`) of each column of every weight's low-rank changes, one change behind the other in the
+  /// The edit (place in `edits`) of each column of every weight's low-rank changes, one change after the other in the
   /// order of application. Empty: the changes are dense, of all edits together.
   std::vector<int64_t> columns = {};
   std::string changes = {};  ///< hash of the file with its changes
@@ -97,7 +97,7 @@ std::optional<UndoMode> find_undo_mode(const std::string& name);
 struct UndoEntry {
   std::string when = {};
   UndoMode mode = UndoMode::kLast;
-  size_t keeps = 0;                     ///< batches that stand as they are; batches that follow come behind them
+  size_t keeps = 0;                     ///< batches that stand as they are; batches that follow come after them
   std::vector<std::string> edits = {};  ///< ids of what was taken back
   std::string gives_up = {};            ///< how it differs from their never having been; empty: in nothing
 };
@@ -116,7 +116,7 @@ class Journal {
   const std::vector<BatchEntry>& batches() const { return batches_; }
   /// Returns the requests of all of them, in their order.
   std::vector<EditRequest> requests() const;
-  /// Hash of the file with what the method did behind the last batch; empty: nothing.
+  /// Hash of the file with what the method did after the last batch; empty: nothing.
   const std::string& finish() const { return finish_; }
   const std::vector<UndoEntry>& undone() const { return undone_; }
   /// Measures of edits that stand, by id, as they were measured last.
@@ -139,10 +139,10 @@ class Journal {
   void set_last_report(nlohmann::ordered_json report);
   void add_measure(const std::string& on, const std::vector<WeightHash>& weights,
                    const std::map<std::string, MeasuredEdit>& edits);
-  /// Takes the batches behind the first `keeps` away, in which undo.edits stand. Those of them that come back in later
+  /// Takes the batches after the first `keeps` away, in which undo.edits stand. Those of them that come back in later
   /// batches (all but undo.edits, unless the mode is kLast) keep their measures.
   void undo(const UndoEntry& undo);
-  /// Leaves no trace of it, nor of what came behind it: of a batch that nobody has written yet, added last.
+  /// Leaves no trace of it, nor of what came after it: of a batch that nobody has written yet, added last.
   void forget_last_batch();
 
   /// All of it, as read() takes it: a line each, and a last one that says how many they are.

@@ -17,7 +17,7 @@ struct ModelConfig;
 
 /// How weights lie in a stored tensor, one weight or several.
 enum class Layout : uint8_t {
-  kRows,     ///< [out, in]; several: one behind the other
+  kRows,     ///< [out, in]; several: one after the other
   kColumns,  ///< [in, out]; several: beside each other (GPT-2's Conv1D)
   kByHead    ///< [out, in]; several: in turn for each attention head (GPT-NeoX)
 };

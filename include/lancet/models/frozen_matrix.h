@@ -51,7 +51,7 @@ struct FrozenRows {
 /// A weight [out, in] of packed matrices: one, or one for each expert. Copies share them.
 class FrozenMatrix {
  public:
-  /// `axis`: along which the parts, all of one size, lie one behind the other.
+  /// `axis`: along which the parts, all of one size, lie one after the other.
   FrozenMatrix(std::vector<FrozenRows> parts, int64_t axis) : parts_(std::move(parts)), axis_(axis) {}
 
   std::vector<int64_t> sizes() const;

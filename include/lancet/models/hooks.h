@@ -39,7 +39,7 @@ class HookSet {
  public:
   void observe(HookSite site, std::function<void(const Tensor&)> observer);
   void replace(HookSite site, std::function<Tensor(const Tensor&)> replacement);
-  /// The pass ends behind this site: nothing later is computed and run_layers returns an undefined tensor.
+  /// The pass ends after this site: nothing later is computed and run_layers returns an undefined tensor.
   void stop_at(HookSite site) { stop_ = site; }
 
   bool stops_at(HookSite site) const { return stop_ == site; }

@@ -60,7 +60,7 @@ enum class HeadNorm : uint8_t {
 enum class Activation : uint8_t { kSilu, kGelu, kGeluTanh };
 
 enum class BlockOrder : uint8_t {
-  kSequential,  ///< the MLP reads the residual stream behind attention
+  kSequential,  ///< the MLP reads the residual stream after attention
   kParallel     ///< both read the block's input (GPT-J)
 };
 
@@ -73,7 +73,7 @@ struct ExpertsConfig {
   std::vector<bool> layers = {};  ///< which layers have experts
 };
 
-/// What a layer's down projection reads: of experts, what each reads times its weight, one behind the other, zeros
+/// What a layer's down projection reads: of experts, what each reads times its weight, one after the other, zeros
 /// where a token does not go.
 struct KeyShape {
   int64_t experts = 1;

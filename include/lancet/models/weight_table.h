@@ -44,7 +44,7 @@ struct WeightSpec {
   std::vector<std::string> tensor_names() const;
   /// Bytes that it takes in the file, whose type is `dtype` where it is not quantised.
   int64_t stored_bytes(DType dtype) const;
-  /// The dimension along which several tensors' parts lie one behind the other.
+  /// The dimension along which several tensors' parts lie one after the other.
   int64_t parts_axis() const { return role_of(id.kind).in == Axis::kFfn ? 1 : 0; }
 };
 

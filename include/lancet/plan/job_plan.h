@@ -22,7 +22,7 @@ struct JobPlan {
   std::vector<std::string> idle;  ///< devices that hold no layer
 
   bool fits() const;
-  /// The stages, and behind them `host`.
+  /// The stages, and after them `host`.
   std::vector<StageEstimate> parts() const;
 };
 

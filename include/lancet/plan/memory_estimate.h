@@ -47,7 +47,7 @@ struct JobWork {
   bool packs_layers = false;  ///< all matrices of a layer at a time, by second moments of their inputs over text
 
   EvaluationSize evaluation;
-  int64_t kept_tokens = 0;  ///< tokens of which an evaluation keeps all layers\' inputs, keys, values (causal tracing)
+  int64_t kept_tokens = 0;  ///< tokens of which an evaluation keeps all layers' inputs, keys, values (causal tracing)
 
   int64_t together() const { return batch > 0 ? batch : requests; }
   int64_t value_layer() const { return values_at ? *values_at : edited_layers.back(); }

@@ -13,7 +13,7 @@ namespace lancet {
 
 /// Whose tokenisation is reproduced, where published numbers depend on it. Sources: compute_z.py and repr_tools.py of
 /// EasyEdit @14cea82, AlphaEdit @f5248d3 and unified-model-editing @23d72b5. Both tokenise " target" by itself, decode
-/// all of it but the last token, put that text behind the prompt and tokenise the whole again; the target's ids are the
+/// all of it but the last token, put that text after the prompt and tokenise the whole again; the target's ids are the
 /// labels of the last places, wherever its text now begins; the lookup token is found by the number of tokens of the
 /// text up to the subject's end.
 enum class Compat {
@@ -26,7 +26,7 @@ struct PreparedRequest {
   std::string id;
   std::vector<LocatedPrompt> prompts;  ///< one per context template; [0] is the plain prompt
   std::vector<TokenId> target;         ///< ids that continue the plain prompt
-  /// Per context what values are optimised on: the prompt with the target behind it, which its last target.size()
+  /// Per context what values are optimised on: the prompt with the target after it, which its last target.size()
   /// places predict. None of these lies before the lookup token.
   std::vector<LocatedPrompt> rows;
   LocatedPrompt drift;  ///< "{subject} is a": the row whose distribution should not move

@@ -29,7 +29,7 @@ class StepGraph {
 };
 
 /// Graphs of a thread's work on one device. As long as this lives, what the thread does there runs on a stream of its
-/// own; before and behind it streams wait for each other.
+/// own; before and after it streams wait for each other.
 class StepGraphs {
  public:
   virtual ~StepGraphs() = default;

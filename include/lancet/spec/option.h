@@ -113,7 +113,7 @@ struct SectionOption : Option {
   std::string_view automatic = {};  ///< kKeysOrAuto
 };
 
-/// The options of several arrays, one behind the other.
+/// The options of several arrays, one after the other.
 template <size_t... N>
 constexpr std::array<AnyOption, (N + ...)> joined(const AnyOption (&... arrays)[N]) {
   std::array<AnyOption, (N + ...)> all{};
@@ -137,7 +137,7 @@ struct PlacedOption {
   AnyOption option;
 };
 
-/// Options of `method`, or of all methods where it is empty; those of sections behind their section.
+/// Options of `method`, or of all methods where it is empty; those of sections after their section.
 std::vector<PlacedOption> placed_options(std::span<const AnyOption> keys, std::string_view method);
 
 }  // namespace lancet

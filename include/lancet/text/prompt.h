@@ -1,7 +1,7 @@
 // A request's texts as token ids: the filled prompt, the token whose hidden state is edited, the ids of the target.
 // Source: algorithms of ROME (arXiv 2202.05262) and MEMIT (arXiv 2210.07229). Differs from the reference: the subject
 // is located by byte ranges, not by lengths of separately tokenised pieces, and the target's ids are those that it has
-// behind the prompt, not those of the target by itself.
+// after the prompt, not those of the target by itself.
 #pragma once
 
 #include <cstdint>
@@ -62,12 +62,12 @@ LocatedPrompt locate_by_count(const Tokenizer& tokenizer, const SubjectPrompt& p
 struct ContinuedPrompt {
   Encoding prompt;              ///< ids with BOS, without an EOS
   std::vector<TokenId> target;  ///< what follows
-  /// The prompt's last token holds the space in front of the target too ("is▁"), so that the prompt's ids are others
-  /// than with nothing behind it. So it is where a tokenizer was trained on whole texts, not on words.
+  /// The prompt's last token holds the space before the target too ("is▁"), so that the prompt's ids are others
+  /// than with nothing after it. So it is where a tokenizer was trained on whole texts, not on words.
   bool joins = false;
 };
 
-/// `target` behind `prompt_text`, and a space between them unless the target begins with white space. Throws:
+/// `target` after `prompt_text`, and a space between them unless the target begins with white space. Throws:
 /// ConfigError "where: ..." when a token holds letters of both (names it), or the target adds no token.
 ContinuedPrompt continue_prompt(const Tokenizer& tokenizer, std::string_view prompt_text, std::string_view target,
                                 std::string_view where);

@@ -14,8 +14,8 @@ namespace lancet {
 /// Tokens of whose hidden states a rank keeps one layer's input: 1 GiB of an 8B model's in bf16.
 inline constexpr int64_t kKeptTokens = int64_t{1} << 17;
 
-/// Prompts up to their lookup tokens, whose hidden states are asked for at one site after another. Tokens behind the
-/// lookup token are not run (they cannot matter), nor is anything behind the site.
+/// Prompts up to their lookup tokens, whose hidden states are asked for at one site after another. Tokens after the
+/// lookup token are not run (they cannot matter), nor is anything after the site.
 class LookupStates {
  public:
   /// `model` and `rows` outlive this. The model's weights may change between calls.

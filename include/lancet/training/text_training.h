@@ -32,7 +32,7 @@ struct TokenGradients {
 struct CapturedGradients {
   std::vector<TokenGradients> weights;  ///< one for each of the weights, in their order
   std::vector<int64_t> owners;          ///< request of each row
-  std::vector<int64_t> pass_sizes;      ///< rows of each backward pass, one behind another
+  std::vector<int64_t> pass_sizes;      ///< rows of each backward pass, one after another
   std::vector<double> losses;           ///< per request: mean NLL of its target tokens
 };
 

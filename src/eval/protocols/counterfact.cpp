@@ -23,7 +23,7 @@ constexpr std::array<GroupNames, 3> kGroups{
      {"counterfact_ns", "counterfact_ns_acc", "counterfact_nm", "prompts about other subjects"}}};
 constexpr size_t kNeighborhood = 2;  // where the true target shall stay
 
-/// Scores of two targets behind one prompt; nullopt: the request names no true one.
+/// Scores of two targets after one prompt; nullopt: the request names no true one.
 struct Pair {
   std::optional<size_t> wanted, other;
 };

@@ -20,7 +20,7 @@ class CounterFactTexts {
   void judge(size_t request, const ModelAnswers& now, Tallies& tallies) const;
 
  private:
-  /// The score of a text's tokens behind its first one.
+  /// The score of a text's tokens after its first one.
   struct Essence {
     size_t score = 0;
     int64_t tokens = 0;  ///< tokens of the text, its first one included

@@ -49,7 +49,7 @@ class FactProtocol : public Protocol {
   }
 
  private:
-  /// Scores of two targets behind one prompt; nullopt: the request names no true one.
+  /// Scores of two targets after one prompt; nullopt: the request names no true one.
   struct Pair {
     std::optional<size_t> wanted;
     std::optional<size_t> other;

@@ -18,7 +18,7 @@ bool is_temporary_name(std::string_view name);
 /// Best effort: what cannot be removed stays, and harms nobody.
 void remove_stale_temporaries(const std::filesystem::path& folder);
 
-/// ".<target>.lancet-": a staging folder's name, in front of its process's id.
+/// ".<target>.lancet-": a staging folder's name, before its process's id.
 std::string staging_prefix(const std::filesystem::path& target);
 /// Returns where the old target lies for the moment in which the new one takes its place.
 std::filesystem::path aside_of(const std::filesystem::path& target);

@@ -127,7 +127,7 @@ TensorInfo read_tensor(const Json& json, const Place& place) {
   return info;
 }
 
-/// The data section holds the tensors side by side: nothing between them, nothing behind them, no byte twice.
+/// The data section holds the tensors side by side: nothing between them, nothing after them, no byte twice.
 void check_cover(const std::vector<TensorInfo>& tensors, uint64_t data_bytes, const std::filesystem::path& path) {
   uint64_t covered = 0;
   std::string_view previous;

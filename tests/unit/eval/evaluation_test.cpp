@@ -97,7 +97,7 @@ TEST(ModelQuestions, AsksEqualQuestionsOnce) {
 struct LongText {
   const char* protocol;
   void (*lengthen)(EditRequest& request, const std::string& prompt);
-  const char* told;     ///< behind "request 1: 'word word ...' and "
+  const char* told;     ///< after "request 1: 'word word ...' and "
   size_t tokens = 121;  ///< of the prompt: at least
 };
 

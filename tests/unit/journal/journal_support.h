@@ -108,7 +108,7 @@ inline std::string joined(const std::vector<std::string>& lines) {
   return text;
 }
 
-/// The entries' JSON as lines with right hashes, and the end behind them. Written down once more, so that a change of
+/// The entries' JSON as lines with right hashes, and the end after them. Written down once more, so that a change of
 /// the format shows.
 inline std::string forged(std::vector<std::string> entries, bool has_end = true) {
   if (has_end) entries.push_back(cat("{\"kind\":\"end\",\"entries\":", entries.size(), "}"));

@@ -231,7 +231,7 @@ TEST(QuantScheme, EndsExpressionsThatWouldTakeForEver) {
   EXPECT_TRUE(scheme.code_of(std::string(100'000, 'x')));
 }
 
-/// With another value, of any kind, behind one of its colons: mostly still JSON.
+/// With another value, of any kind, after one of its colons: mostly still JSON.
 std::string with_another_value(std::string text, std::mt19937_64& random) {
   constexpr const char* kValues[] = {"null",
                                      "true",

@@ -184,7 +184,7 @@ std::vector<std::pair<SubjectPrompt, std::string>> demo_facts() {
 }
 
 struct WholeTexts {
-  int64_t joins = 0;    ///< prompts whose last token takes the space in front of the target
+  int64_t joins = 0;    ///< prompts whose last token takes the space before the target
   int64_t refused = 0;  ///< prompts with a token that holds letters of both
 };
 
