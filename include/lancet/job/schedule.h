@@ -19,7 +19,7 @@ struct ScheduleOptions {
   int64_t measure_every = *ScheduleSpec::kMeasureEvery.fallback;  ///< batches; 0: only at the end
   int64_t save_every = *ScheduleSpec::kSaveEvery.fallback;        ///< batches, against interruption
 
-  /// Returns the requests of the largest of n requests' batches.
+  /// Returns the size of the largest batch of n requests.
   int64_t largest_batch(int64_t n_requests) const { return batch > 0 ? std::min(batch, n_requests) : n_requests; }
   int64_t n_batches(int64_t n_requests) const;
   /// Requests that are measured between batches, each as often as it is.

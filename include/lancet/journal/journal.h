@@ -99,7 +99,7 @@ struct UndoEntry {
   UndoMode mode = UndoMode::kLast;
   size_t keeps = 0;                     ///< batches that stand as they are; batches that follow come after them
   std::vector<std::string> edits = {};  ///< ids of what was taken back
-  std::string gives_up = {};            ///< how it differs from their never having been; empty: in nothing
+  std::string gives_up = {};            ///< how it differs from their never having been; empty: not at all
 };
 
 class Journal {

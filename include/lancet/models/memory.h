@@ -16,8 +16,8 @@ int64_t weight_bytes(const ModelConfig& config, LayerRange layers, at::ScalarTyp
 
 /// What frozen weights take on a device besides themselves.
 struct FreezeBytes {
-  int64_t loading = 0;   ///< largest matrix: in full precision, or in its stored form, while it is packed
-  int64_t unpacked = 0;  ///< largest matrix in full precision, with what unpacking takes, while it is computed with
+  int64_t loading = 0;   ///< bytes of the largest matrix: in full precision, or in its stored form, while it is packed
+  int64_t unpacked = 0;  ///< bytes of the largest in full precision, with what unpacking takes, while it is in use
 };
 /// Zeros where nothing is frozen. A weight of experts is a matrix for each.
 FreezeBytes freeze_bytes(const ModelConfig& config, LayerRange layers, at::ScalarType dtype, const FreezeRule& rule,

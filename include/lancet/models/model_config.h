@@ -100,7 +100,7 @@ struct ModelConfig {
   double norm_eps = 1e-6;
   HeadNorm head_norm = HeadNorm::kNone;
   RopeConfig rope;
-  std::optional<RopeConfig> window_rope;  ///< layers' with a window, where it is another
+  std::optional<RopeConfig> window_rope;  ///< rotary embedding of layers with a window, where it is another
   int64_t window = 0;                     ///< tokens that a token of such a layer attends to, itself included
   std::vector<bool> windowed;             ///< which layers have the window; empty: none
   double attention_scale = 0;             ///< factor of scores

@@ -33,9 +33,9 @@ class Communicator {
   /// stage and message on the others.
   void together(const std::string& stage, const std::function<void()>& work);
 
-  /// Runs work together() that the job can do without: a NumericError of any rank ends it on all of them, and the job
-  /// goes on. Returns the error's message, everywhere; nullopt when all went well. Not within another attempt. Throws:
-  /// as together() for other errors.
+  /// Runs `work` as together() does, where the job can do without it: a NumericError of any rank ends it on all of
+  /// them, and the job goes on. Returns the error's message, everywhere; nullopt when all went well. Not within another
+  /// attempt. Throws: as together() for other errors.
   std::optional<std::string> attempt(const std::string& stage, const std::function<void()>& work);
 
   /// Sum over ranks, in the order of ranks, on every rank: f32, f64 or int64, of equal shape everywhere, on the

@@ -45,7 +45,7 @@ struct GpuDriver {
 /// Finds a function of a library by name; null: it has none of that name. An empty one: there is no such library.
 using SymbolSource = std::function<void*(const char* name)>;
 
-/// Opens a library that the system's search, or `path`, finds; an empty source: it does not. It stays open.
+/// Opens a library that the system's search, or `path`, finds; an empty source: there is none. It stays open.
 SymbolSource open_library(const std::string& path);
 
 /// The machine's libcuda.so.1 and libnvidia-ml.so.1. Never throws.

@@ -11,7 +11,7 @@ namespace lancet {
 
 struct ServeOptions {
   std::filesystem::path model = {};
-  std::vector<std::string> overrides = {};  ///< keys that `lancet edit --set` takes too
+  std::vector<std::string> overrides = {};  ///< arguments in the form of `lancet edit --set`
   std::filesystem::path dir = "out/serve";  ///< folder where edits are kept, and where exports go
   std::string host = "127.0.0.1";
   int64_t port = 0;          ///< 0: a free one

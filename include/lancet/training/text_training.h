@@ -54,7 +54,7 @@ enum class TrainingObjective {
   kTarget       ///< mean NLL of the target tokens, teacher-forced (FT-M)
 };
 
-/// What GradientSpec describes; defaults: as published for 7-8B models.
+/// Options that GradientSpec describes; defaults: as published for 7-8B models.
 struct TrainingOptions {
   TrainingObjective objective = TrainingObjective::kTarget;
   int64_t steps = *GradientSpec::kSteps.fallback;

@@ -53,7 +53,7 @@ struct AutomaticSteps {
 /// Whether more steps may bring the loss down: by AutomaticSteps, of one request's losses at each of its steps.
 bool still_falls(std::span<const double> losses);
 
-/// What ValuesSpec describes.
+/// Options that ValuesSpec describes.
 struct ValueOptions {
   std::optional<int64_t> steps = {};  ///< nullopt: auto
   double lr = *ValuesSpec::kLr.fallback;
