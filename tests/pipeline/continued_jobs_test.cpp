@@ -170,7 +170,7 @@ void PrintTo(const ContinuedMethod& method, std::ostream* out) { *out << method.
 
 class StreamMethods : public ContinuedJobs, public ::testing::WithParamInterface<ContinuedMethod> {};
 
-/// Also where the method does something after the last batch, or normalises by what went before.
+/// Holds too where the method does something after the last batch, or normalises by what went before.
 TEST_P(StreamMethods, GoOnFromAnEarlierJobAsIfThereWereOne) {
   edit("whole", "", GetParam().editor);
   edit("first", "requests.limit=4", GetParam().editor);

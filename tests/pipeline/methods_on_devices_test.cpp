@@ -87,7 +87,7 @@ TEST(MethodsOnFakeDevices, EqualTheCpus) {
   }
 }
 
-/// On one device, on several, and beside a stage on the CPU: the same bits wherever solves are.
+/// Runs on one device, on several, and beside a stage on the CPU: the same bits wherever solves are.
 TEST(MethodsOnFakeDevices, HaveTheSameBitsWithSolvesOnTheHost) {
   const TinyModel tiny;
   testing::set_fake_device_count(3);

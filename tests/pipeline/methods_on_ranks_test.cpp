@@ -29,7 +29,7 @@ LayerAlgebra algebra_of(const Communicator& communicator) {
 }
 
 struct Result {
-  std::vector<Tensor> changes, weights;  ///< of each edited weight
+  std::vector<Tensor> changes, weights;  ///< one for each edited weight
   std::map<std::string, Tensor> state;
   EditOutcome outcome;
 };

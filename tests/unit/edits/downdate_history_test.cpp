@@ -14,7 +14,7 @@ using namespace lancet::testing;
 struct AskedBatch {
   std::vector<std::string> ids = {};
   std::vector<Asked> asked = {};
-  std::map<int64_t, Tensor> history_FN = {};  ///< by layer: a column for each edit, measured after the batch
+  std::map<int64_t, Tensor> history_FN = {};  ///< each layer's column for each edit, measured after the batch
 };
 
 AskedBatch asked_batch(std::vector<std::string> ids) {

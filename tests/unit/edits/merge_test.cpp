@@ -253,7 +253,7 @@ TEST_F(MergeTest, OrthogonalKeysDoNotInterfere) {
             1e-12);
 }
 
-/// Of keys that are near each other, the joint solve keeps both parts better than adding does.
+/// Solves jointly for keys that are near each other: it keeps both parts better than adding does.
 TEST_F(MergeTest, JointKeepsBothBetterThanAdding) {
   const Solve solve = ridge(statistics, 0.05);
   const Asked a = some_asked(kDown1, singles(6));

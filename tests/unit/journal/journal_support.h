@@ -29,7 +29,7 @@ inline EditRecord some_edit(const std::string& id, const std::string& target = "
   return edit;
 }
 
-/// As a run notes one of `n` edits.
+/// Makes the report that a run notes for one of `n` edits.
 inline nlohmann::ordered_json some_report(size_t n, double seconds = 1.25) {
   using Json = nlohmann::ordered_json;
   Json requests = Json::array(), columns = Json::array();

@@ -188,7 +188,8 @@ struct WholeTexts {
   int64_t refused = 0;  ///< prompts with a token that holds letters of both
 };
 
-/// Of all demo facts: prompt and target are the ids of the whole text, and the lookup token is where the subject ends.
+/// Checks all demo facts: prompt and target are the ids of the whole text, and the lookup token is where the subject
+/// ends.
 WholeTexts expect_whole_texts(const Tokenizer& tokenizer) {
   WholeTexts counts;
   for (const auto& [prompt, target] : demo_facts()) {

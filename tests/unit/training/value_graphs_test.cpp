@@ -43,7 +43,7 @@ void expect_same_bits(const OptimizedValues& one, const OptimizedValues& other) 
   }
 }
 
-/// Of requests that leave together with the others of their last step, in one batch.
+/// Counts for requests that leave together with the others of their last step, in one batch.
 struct GraphCounts {
   int64_t captures = 0;
   int64_t replays = 0;
