@@ -182,7 +182,7 @@ Tensor LayerPasses::missing(RequestStates& states, const Tensor& z_ND, int64_t l
   return batch_.context.to_solve_device(z_ND, last) - now_ND;
 }
 
-/// Into how many parts what is missing is cut, of which the next of the layers that are left takes one.
+/// Returns into how many parts what is missing is cut, of which the next of the layers that are left takes one.
 double LayerPasses::parts(size_t layers_left) const {
   const auto n = static_cast<double>(layers_left);
   return options_.spread == Spread::kEven ? n : std::sqrt(n);

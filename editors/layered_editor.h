@@ -38,7 +38,7 @@ class LayeredEditor : public Editor {
   int64_t edit_round(const Round& round, const KeyGroups& groups, std::span<const int64_t> layers) const;
   void measure_anchors(const Round& batch, std::span<const int64_t> layers) const;
   OptimizedValues find_values(const Round& round, std::span<const PreparedRequest> requests, int64_t layer) const;
-  /// Those of `layers` whose values are found together.
+  /// Returns the parts of `layers` whose values are found together.
   std::vector<std::span<const int64_t>> stages(std::span<const int64_t> layers) const;
 
   LayeredOptions options_;

@@ -50,7 +50,7 @@ struct LayeredOptions {
   std::optional<ContextMean> direction_mean;      ///< mean for LayerProblem::directions_FN
   bool keeps_history = false;                     ///< keys of earlier batches, measured after them
   bool values_on_unedited = false;                ///< values are found on the weights from before the first batch
-  int64_t passes = 1;                             ///< over the layers, at most; Course::kTogether alone
+  int64_t passes = 1;                             ///< passes over the layers, at most; Course::kTogether alone
   ResidualBounds residuals;
   SolveWeight weight;
 };

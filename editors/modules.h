@@ -18,7 +18,7 @@ enum class AutomaticModules {
   kOneDown  ///< one down projection after the middle (fine-tuning)
 };
 
-/// Those that are changed. Throws: ConfigError when the model has no such layer.
+/// Returns the weights that are changed. Throws: ConfigError when the model has no such layer.
 std::vector<WeightId> modules_of(const std::optional<std::vector<WeightId>>& modules, AutomaticModules automatic,
                                  const ModelConfig& config);
 

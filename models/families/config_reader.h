@@ -30,7 +30,7 @@ class ConfigReader {
   int64_t size(std::string_view key, int64_t most, std::optional<int64_t> fallback = {});
   double number(std::string_view key, std::optional<double> fallback = {});
   double above_zero(std::string_view key, std::optional<double> fallback = {});
-  /// Above 0, at most 1.
+  /// Reads a share: above 0, at most 1.
   double share(std::string_view key, double fallback);
   /// true or false; absent: false.
   bool flag(std::string_view key);

@@ -143,7 +143,7 @@ class Stager {
     return tensor;
   }
 
-  /// Likewise.
+  /// Copies a tensor likewise: it is whole after finish().
   Tensor copy(const Tensor& from, at::Device device) {
     const Tensor dense = from.is_non_overlapping_and_dense() ? from : from.contiguous();
     const Tensor tensor = torch::empty_strided(dense.sizes(), dense.strides(), dense.options().device(device));

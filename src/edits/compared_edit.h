@@ -14,7 +14,7 @@ struct ComparedEdit {
   const EditRequest* request = nullptr;  ///< request that its history has
   std::string subject = {}, relation = {}, target = {};
   std::string prompt = {};            ///< prompt with "{}" in place of the subject
-  std::vector<TokenId> key_ids = {};  ///< up to the lookup; empty: there is none
+  std::vector<TokenId> key_ids = {};  ///< ids up to the lookup; empty: there is none
 };
 
 /// Returns the edits of all histories, batch by batch.

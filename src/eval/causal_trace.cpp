@@ -68,7 +68,8 @@ class GroupTrace {
   TraceStates states_;
 };
 
-/// Those that can change anything: from the subject's first token on, and with a layer above to see it.
+/// Returns the restorations that can change anything: from the subject's first token on, and with a layer above to see
+/// it.
 std::vector<Restoration> GroupTrace::restorations() const {
   std::vector<Restoration> all;
   for (size_t f = 0; f < facts_.size(); ++f)

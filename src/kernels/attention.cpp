@@ -16,7 +16,7 @@ using torch::autograd::AutogradContext;
 using torch::autograd::Function;
 using torch::autograd::tensor_list;
 
-/// Up to so many queries the host runs loops of our own. Its flash attention calls the matrix library for every block,
+/// Most queries for which the host runs loops of our own. Its flash attention calls the matrix library for every block,
 /// which with bf16 sets up each product anew: seven tenths of a value step went there (docs/benchmarks.md).
 constexpr int64_t kFewQueries = 32;
 

@@ -18,7 +18,7 @@
 
 namespace lancet {
 
-/// Below ServeOptions::dir.
+/// Folder below ServeOptions::dir.
 inline constexpr const char* kEditsState = "edits-state";
 
 struct AskOrder {

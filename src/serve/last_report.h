@@ -8,7 +8,7 @@
 
 namespace lancet {
 
-/// Below ServeOptions::dir.
+/// File below ServeOptions::dir.
 inline constexpr const char* kLastReportFile = "last-report.json";
 
 /// Throws: CheckpointError when the disk refuses.

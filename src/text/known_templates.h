@@ -20,7 +20,7 @@ struct KnownTemplate {
   std::vector<std::string_view> has_not = {};  ///< what would make another text of one user message
 };
 
-/// Those of one name stand together: they are spelt differently and make the same text, but for BOS.
+/// Known templates. Those of one name stand together: they are spelt differently and make the same text, but for BOS.
 std::span<const KnownTemplate> known_templates();
 
 }  // namespace lancet

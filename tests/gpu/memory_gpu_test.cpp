@@ -1,4 +1,4 @@
-// Out of memory on a real GPU: torch's allocator is told to take no more than a test allows.
+// Runs out of memory on a real GPU: torch's allocator is told to take no more than a test allows.
 #include <c10/cuda/CUDACachingAllocator.h>
 #include <gtest/gtest.h>
 #include <torch/types.h>

@@ -20,7 +20,7 @@ enum class StoreHost { kRankZero, kAgent };
 struct LaunchInfo {
   int64_t rank = 0;
   int64_t size = 1;
-  int64_t local_rank = 0;  ///< among the ranks on this host
+  int64_t local_rank = 0;  ///< rank among those on this host
   int64_t local_size = 1;
   std::string address;  ///< address of the store, where size > 1
   int64_t port = 0;

@@ -116,7 +116,7 @@ class EditContext {
   /// PlacementError when it lies elsewhere than the layer's solves.
   Tensor covariance_factor(int64_t layer) const;
 
-  /// Likewise, for editors that need null spaces.
+  /// Returns the layer's null space likewise, for editors that need them.
   NullSpace null_space(int64_t layer) const;
 
   /// Notes a system for whoever keeps what changes were solved from; `system.change` counts all changes of the weight

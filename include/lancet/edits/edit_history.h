@@ -72,8 +72,8 @@ class EditHistory {
   /// Returns all batches' changes with finish(): what a model's weights differ by.
   std::vector<WeightChanges> all_changes() const;
 
-  /// Into the existing folder: journal.jsonl; changes/ and solved/ with a sealed file for each batch, and one for
-  /// finish(), whose name is its hash. Throws: CheckpointError when the disk refuses.
+  /// Writes into the existing folder: journal.jsonl; changes/ and solved/ with a sealed file for each batch, and one
+  /// for finish(), whose name is its hash. Throws: CheckpointError when the disk refuses.
   void write(const std::filesystem::path& folder, const ModelConfig& config, const HistoryWriting& options = {}) const;
 
  private:

@@ -17,7 +17,7 @@ namespace lancet {
 struct Evaluation {
   std::vector<MetricRow> metrics;  ///< what was measured, in the order in which it is shown
   std::vector<Tallies> requests;
-  Tallies totals;                          ///< over all requests
+  Tallies totals;                          ///< outcomes over all requests
   std::vector<std::string> continuations;  ///< greedy, per request; empty unless `generation` or `chat` was asked for
   std::vector<double>
       target_probabilities;  ///< probability of the whole target, per request; empty unless `efficacy` was asked for

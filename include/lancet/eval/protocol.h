@@ -77,7 +77,7 @@ struct ProtocolRow {
   std::unique_ptr<Protocol> (*make)(const EvaluationOptions& options);
   /// What it measures; a name that ends in '*' stands for all that begin so (one for each section of the records).
   std::span<const std::string_view> metrics;
-  /// Those of them that are no shares: no threshold and no objective can be put on them.
+  /// Metrics among them that are no shares: no threshold and no objective can be put on them.
   std::span<const std::string_view> no_shares = {};
 };
 

@@ -26,8 +26,8 @@ struct ContinuationScore {
 
 /// How much scoring runs.
 struct ScoringSize {
-  int64_t tokens = 0;           ///< through the layers, in all
-  int64_t pack_tokens = 0;      ///< through the layers together, at most
+  int64_t tokens = 0;           ///< tokens that go through the layers, in all
+  int64_t pack_tokens = 0;      ///< tokens that go through the layers together, at most
   int64_t pack_places = 0;      ///< likewise, tokens that documents share counted for each of them
   int64_t run_places = 0;       ///< places of documents of one length among them, at most
   int64_t document_tokens = 0;  ///< length of the longest document

@@ -39,7 +39,7 @@ class MappedFile {
   /// Copies the bytes from `offset` on into `to`, past the mapping: no page of it is touched, and a file that was cut
   /// since it was opened is an error instead of a fatal signal. From any thread. Throws: CheckpointError.
   void read(uint64_t offset, std::span<std::byte> to) const;
-  /// All of it, as read() has it.
+  /// Returns all of the file, as read() has it.
   std::string text() const;
   /// Adds `length` bytes from `offset` on, as read() has them: the hash is that of the same bytes in memory.
   void add_to(ContentHash& hash, uint64_t offset, uint64_t length) const;

@@ -46,7 +46,7 @@ struct Preset {
 /// Throws: ConfigError with every problem; the editor's options are read as a job's are.
 Preset parse_preset(const std::string& name, const std::string& text, const std::string& source);
 
-/// Those that the program carries, by name.
+/// Presets that the program carries, by name.
 std::span<const Preset> built_in_presets();
 
 /// One of those. Throws: ConfigError that lists them.

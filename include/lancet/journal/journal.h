@@ -112,7 +112,7 @@ class Journal {
 
   const JournalBase& base() const { return base_; }
   const std::vector<EditSetting>& settings() const { return settings_; }
-  /// Those that stand, in the order in which they were edited.
+  /// Batches that stand, in the order in which they were edited.
   const std::vector<BatchEntry>& batches() const { return batches_; }
   /// Returns the requests of all of them, in their order.
   std::vector<EditRequest> requests() const;
@@ -145,7 +145,7 @@ class Journal {
   /// Leaves no trace of it, nor of what came after it: of a batch that nobody has written yet, added last.
   void forget_last_batch();
 
-  /// All of it, as read() takes it: a line each, and a last one that says how many they are.
+  /// Returns all of the journal, as read() takes it: a line each, and a last one that says how many they are.
   std::string text() const;
 
  private:

@@ -32,7 +32,7 @@ struct FreezeRule {
   /// What makes the weight's numbers others than the checkpoint's in the run's type; empty: nothing. Packed matrices
   /// are no other numbers than the same ones unpacked.
   std::string key(const WeightSpec& spec) const;
-  /// Likewise for all weights, where the checkpoint has them in full precision.
+  /// What makes the weights' numbers others, likewise, where the checkpoint has all of them in full precision.
   std::string key(const ModelConfig& config) const;
 };
 
@@ -44,7 +44,7 @@ struct FrozenRows {
   int64_t begin = 0;
   int64_t rows = 0;  ///< taken from all groups together
 
-  /// Into `out` [rows, columns] of a floating type, on the matrix's device.
+  /// Unpacks into `out` [rows, columns] of a floating type, on the matrix's device.
   void unpack_into(const Tensor& out) const;
 };
 

@@ -42,7 +42,7 @@ int64_t head_bytes(const ModelConfig& config, at::ScalarType dtype, int64_t rows
 /// more than nothing on a host that widens numbers for them (kernels/linear.h).
 int64_t layer_product_bytes(const ModelConfig& config, const Stage& stage, at::ScalarType dtype, int64_t tokens);
 
-/// Likewise for products with the head, forward.
+/// Returns what products with the head take likewise, forward.
 int64_t head_product_bytes(const ModelConfig& config, const Stage& stage, at::ScalarType dtype, int64_t rows);
 
 /// Positions whose logits and softmax are held together where any number would do: as many as take 256 MiB, of 1 to

@@ -53,8 +53,8 @@ enum class NormKind : uint8_t {
 /// RMSNorm of queries and keys before they are turned.
 enum class HeadNorm : uint8_t {
   kNone,
-  kPerHead,  ///< over each head
-  kWhole     ///< over all heads together
+  kPerHead,  ///< one for each head
+  kWhole     ///< one for all heads together
 };
 
 enum class Activation : uint8_t { kSilu, kGelu, kGeluTanh };

@@ -52,7 +52,7 @@ struct WeightSpec {
 /// listed: it is the embedding.
 std::vector<WeightSpec> weight_table(const ModelConfig& config);
 
-/// Those of one layer.
+/// Returns the weights of one layer.
 std::vector<WeightSpec> layer_table(const ModelConfig& config, int64_t layer);
 
 /// All, matched with the checkpoint.

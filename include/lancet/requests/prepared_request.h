@@ -26,8 +26,8 @@ struct PreparedRequest {
   std::string id;
   std::vector<LocatedPrompt> prompts;  ///< one per context template; [0] is the plain prompt
   std::vector<TokenId> target;         ///< ids that continue the plain prompt
-  /// Per context what values are optimised on: the prompt with the target after it, which its last target.size()
-  /// places predict. None of these lies before the lookup token.
+  /// Rows that values are optimised on, one for each context: the prompt with the target after it, which its last
+  /// target.size() places predict. None of these lies before the lookup token.
   std::vector<LocatedPrompt> rows;
   LocatedPrompt drift;  ///< "{subject} is a": the row whose distribution should not move
 };

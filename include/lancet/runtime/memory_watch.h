@@ -33,7 +33,7 @@ class PeakMeter {
   /// Makes all meters look at these too from now on, beside the host.
   static void add_devices(const std::vector<at::Device>& devices);
 
-  /// Since the last call, or since construction. Devices that do not tell are left out.
+  /// Returns the peaks since the last call, or since construction. Devices that do not tell are left out.
   PeakBytes lap();
 
  private:

@@ -27,7 +27,7 @@ enum class Affects {
 
 /// What every option has. One without a default, an `automatic` and an `absent` is required.
 struct Option {
-  std::string_view key;           ///< within its section
+  std::string_view key;           ///< name within its section
   std::string_view meaning;       ///< Markdown, without a full stop
   std::string_view methods = {};  ///< methods that have an editor's option: "memit emmet"; empty: all
   Affects affects = Affects::kResults;

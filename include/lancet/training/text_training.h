@@ -33,7 +33,7 @@ struct CapturedGradients {
   std::vector<TokenGradients> weights;  ///< one for each of the weights, in their order
   std::vector<int64_t> owners;          ///< request of each row
   std::vector<int64_t> pass_sizes;      ///< rows of each backward pass, one after another
-  std::vector<double> losses;           ///< per request: mean NLL of its target tokens
+  std::vector<double> losses;           ///< mean NLL of each request's target tokens
 };
 
 struct CaptureOptions {
@@ -69,7 +69,8 @@ struct TrainedWeights {
   /// Changes in the order of the weights, value dtype, each on its weight's device. Root's alone: see
   /// EditContext::solve().
   std::vector<Tensor> deltas_OI;
-  std::vector<double> initial_losses, final_losses;  ///< per request; final: at the last pass, before its update
+  std::vector<double> initial_losses,
+      final_losses;  ///< one for each request; final: at the last pass, before its update
   int64_t steps = 0;
 };
 

@@ -91,7 +91,7 @@ struct ValueBatching {
 
 struct OptimizedValues {
   Tensor z_ND;                                 ///< value dtype, on the edited layer's device
-  std::vector<std::vector<ValueLoss>> losses;  ///< per request, per step run
+  std::vector<std::vector<ValueLoss>> losses;  ///< losses of each request at each step run
   std::vector<double> initial_norms;           ///< ||h0||, of the site that z is of
   std::vector<double> delta_norms;             ///< ||z - h0||
   ValueBatching batching;

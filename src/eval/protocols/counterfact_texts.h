@@ -15,7 +15,7 @@ class CounterFactTexts {
   explicit CounterFactTexts(const CounterFactFiles& files);
 
   void ask(const EditRequest& request, Asker& asker);
-  /// Those that the files allow.
+  /// Adds the metrics that the files allow.
   void add_metrics(std::vector<MetricRow>& rows) const;
   void judge(size_t request, const ModelAnswers& now, Tallies& tallies) const;
 

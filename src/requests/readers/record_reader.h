@@ -78,7 +78,7 @@ class RecordReader {
 
   /// "requests.json: record 3 (case_id 17)".
   std::string where() const;
-  /// Once the record is read: a problem for each slip in a key.
+  /// Notes a problem for each slip in a key, once the record is read.
   void refuse_slips(SlipsIn where);
   /// The record's own id, else its index: the same file gives the same ids whatever part of it is taken.
   std::string id();

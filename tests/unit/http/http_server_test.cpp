@@ -47,7 +47,7 @@ class Client {
     return *this;
   }
 
-  /// Up to `end`, or to the connection's.
+  /// Receives up to `end`, or to the connection's.
   std::string receive(const std::string& end = "") {
     std::string all;
     std::array<char, 4096> piece{};
