@@ -7,7 +7,7 @@
 
 namespace lancet {
 
-/// Its texts are facts of public checkpoints.
+/// A chat template that is known; its texts are facts of public checkpoints.
 struct KnownTemplate {
   std::string_view name;
   std::string_view pattern;                    ///< BOS and EOS: the checkpoint's own tokens

@@ -15,7 +15,7 @@ namespace lancet {
 
 /// What decided how many directions a difference has.
 enum class RankRule {
-  kTolerance,  ///< beyond them lies at most kRankTolerance of the difference's norm
+  kTolerance,  ///< the others hold at most kRankTolerance of the difference's norm
   kRounding,   ///< the others are not larger than what rounding to the second weight's type makes
   kSpectrum    ///< the others are not larger than noise whose size the middle singular value shows
 };

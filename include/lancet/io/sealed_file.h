@@ -29,7 +29,8 @@ std::string sealed_hash(const SealedFormat& format, std::span<const TensorSource
 std::string write_sealed(const std::filesystem::path& path, const SealedFormat& format,
                          std::span<const TensorSource> tensors, Metadata facts);
 
-/// Its errors are CheckpointErrors "PATH: what is wrong"; what to do about it, callers know.
+/// A file with a hash of its bytes. Its errors are CheckpointErrors "PATH: what is wrong"; what to do about it, callers
+/// know.
 class SealedFile {
  public:
   /// Reads the header alone. Throws when it is damaged, of another format, or has no hash where it should.

@@ -127,7 +127,7 @@ class Journal {
   /// batches came or went since.
   const std::vector<WeightHash>& measured_weights() const { return measured_weights_; }
 
-  /// Its place in settings(): an equal one's, where there is one.
+  /// Returns the setting's place in settings(): an equal one's, where there is one.
   size_t add_setting(const EditSetting& setting);
   bool has(const std::string& id) const { return ids_.contains(id); }
 

@@ -36,7 +36,7 @@ struct SequenceInfo {
       nullptr;  ///< keys/values of these tokens are recorded here (may be the object `prefix` points to)
   const PassInputs* prepared = nullptr;  ///< inputs of CausalLM::prepare_pass(), for this very sequence and these
                                          ///< layers; null: made by the pass
-  StageTurn* turn = nullptr;  ///< taken at the door of each stage; null: in at once
+  StageTurn* turn = nullptr;             ///< taken at the door of each stage; null: in at once
 };
 
 struct TokenBatch {

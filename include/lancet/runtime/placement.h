@@ -50,7 +50,7 @@ class Placement {
   at::Device head_device() const { return stages_.back().device; }
   /// Device of a layer's second moments, factor, solves, deltas and exact weights.
   at::Device solve_device(int64_t layer) const { return solve_on_ == SolveOn::kHost ? host() : device_of(layer); }
-  /// Where solves are, as decided: not kAuto.
+  /// Place of solves, as decided: not kAuto.
   SolveOn solve_on() const { return solve_on_; }
   void set_solve_on(SolveOn where) { solve_on_ = where; }
 

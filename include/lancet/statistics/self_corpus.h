@@ -36,7 +36,7 @@ CorpusTokens sample_corpus(const CausalLM& model, const SelfCorpusPlan& plan, Co
 std::string sampled_text_key(const std::string& content_hash, const std::string& freeze_key,
                              const SelfCorpusPlan& plan);
 
-/// Its key is sampled_text_key(). `model` is not yet edited and outlives the text.
+/// Makes the sampled text, whose key is sampled_text_key(). `model` is not yet edited and outlives the text.
 StatisticsText sampled_text(const CausalLM& model, const std::string& content_hash, const SelfCorpusPlan& plan);
 
 }  // namespace lancet

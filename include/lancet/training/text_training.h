@@ -69,8 +69,7 @@ struct TrainedWeights {
   /// Changes in the order of the weights, value dtype, each on its weight's device. Root's alone: see
   /// EditContext::solve().
   std::vector<Tensor> deltas_OI;
-  std::vector<double> initial_losses,
-      final_losses;  ///< one for each request; final: at the last pass, before its update
+  std::vector<double> initial_losses, final_losses;  ///< one a request; final: at the last pass, before its update
   int64_t steps = 0;
 };
 
