@@ -301,7 +301,7 @@ class Launch {
   std::optional<Clock::time_point> ending_since_;
   bool by_signal_ = false;  ///< the first failure
   bool signalled_ = false;
-  int64_t words_before_ = 0;  ///< first rank's words on stderr when the launcher was interrupted
+  int64_t words_before_ = 0;  ///< first rank's bytes on stderr when the launcher was interrupted
   LaunchOutcome outcome_;
 };
 
