@@ -18,11 +18,11 @@ namespace {
 namespace profiler = torch::autograd::profiler;
 using torch::profiler::impl::ActivityType;
 
-/// Of one run.
+/// What a device does in one run.
 struct DeviceActivity {
   int64_t kernels = 0;
   int64_t copies = 0;  ///< and fills of memory
-  double busy_s = 0;   ///< at least one of them ran
+  double busy_s = 0;   ///< time in which at least one of them ran
 };
 
 bool is_copy(const std::string& name) { return name.starts_with("Memcpy") || name.starts_with("Memset"); }
@@ -55,8 +55,8 @@ DeviceActivity record(const std::function<void()>& work) {
   return activity_of(profiler::disableProfiler()->events());
 }
 
-/// Between optimisations of two steps and of more the rest cancels: preparation, what captures a graph, and the last
-/// step, which is forward.
+/// Measures the difference between optimisations of two steps and of more, in which the rest cancels: preparation, what
+/// captures a graph, and the last step, which is forward.
 void run_launches(benchmark::State& state, const Subject& subject, const BenchOptions& options) {
   constexpr int kFirst = 2, kSteps = 4;
   const CausalLM& model = subject.model;

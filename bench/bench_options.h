@@ -21,14 +21,14 @@ struct BenchOptions {
   int64_t peak_size = 2048;        ///< the matmul peak is measured on [n, n] x [n, n]
   int64_t value_layer = 1;         ///< values are optimised at the output of this layer
   int64_t value_batch = 0;         ///< requests optimised together; 0: the editor's default
-  int64_t value_steps = 25;        ///< of whole optimisations; the default is MEMIT's published number
-  std::vector<int64_t> value_requests{64, 512};  ///< of one batch
+  int64_t value_steps = 25;        ///< steps of whole optimisations; the default is MEMIT's published number
+  std::vector<int64_t> value_requests{64, 512};  ///< requests of one batch
   int64_t statistics_tokens = 65'536;
   std::vector<int64_t> statistics_layers{0, 1, 2};
   std::vector<int64_t> solve_sizes{768, 4096};  ///< n of the ridge solves
-  int64_t solve_requests = 100;                 ///< of each
+  int64_t solve_requests = 100;                 ///< requests of each
   std::filesystem::path make_checkpoint;        ///< write one of `shape` into this new folder, measure nothing
-  int64_t shard_bytes = 500'000'000;            ///< of that checkpoint
+  int64_t shard_bytes = 500'000'000;            ///< most bytes of a shard of that checkpoint
   FileTimes file_times = FileTimes::kNone;      ///< load, and export, `model` once, measure nothing else
   std::filesystem::path export_to;              ///< a new folder for the export, which stays
 };

@@ -84,7 +84,7 @@ class RidgeSystem {
   FactorStore store_;
 };
 
-/// From the cache to the change.
+/// Runs from the cache to the change.
 void run_solve(benchmark::State& state, const Placement& placement, const BenchOptions& options) {
   const torch::NoGradGuard no_grad;
   const TemporaryFolder folder;

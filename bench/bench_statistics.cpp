@@ -34,7 +34,7 @@ void run_statistics(benchmark::State& state, const Subject& subject, const Bench
     for (const Covariance& covariance : collect_covariances(model, subject.corpus, layers, alone()))
       wait_for(covariance.moment_FF);
   });
-  // The pass stops in front of the last layer's down projection; a moment is symmetric: half of F x F products.
+  // The pass stops before the last layer's down projection; a moment is symmetric: half of F x F products.
   const double n_layers = static_cast<double>(layers.size());
   const double n_passed = static_cast<double>(layers.back() + 1);
   const double ffn = static_cast<double>(config.d_ffn);

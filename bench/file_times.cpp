@@ -68,7 +68,7 @@ uint64_t word_sum(const Tensor& tensor) {
   return static_cast<uint64_t>(bytes.view(torch::kLong).sum().item<int64_t>());
 }
 
-/// In name order, each tensor's sum times its place: bench/compare_loading.py does the same.
+/// Sums each tensor's sum times its place, in name order: bench/compare_loading.py does the same.
 uint64_t checksum(const CausalLM& model) {
   std::map<std::string, const Tensor*> by_name;
   for (const WeightSpec& spec : weight_table(model.config())) by_name[spec.name] = &model.weight(spec.id);

@@ -30,7 +30,7 @@ struct Work {
   double peak_flops = 0;
   double device_bytes = 0;  ///< peak_device_bytes at the end
 };
-/// As counters: rates at `seconds` an iteration, the share of the peak, the process's peak resident bytes so far.
+/// Sets counters: rates at `seconds` an iteration, the share of the peak, the process's peak resident bytes so far.
 void count(benchmark::State& state, const Work& work, double seconds);
 
 /// Runs `work`, which waits for its own results, until Google Benchmark has enough; mean seconds of an iteration.

@@ -18,7 +18,7 @@
 namespace lancet::bench {
 namespace {
 
-/// Beside the program's folder, as in a bundle; else the repository's.
+/// Returns the folder beside the program's, as in a bundle; else the repository's.
 std::filesystem::path data_folder() {
   std::error_code error;
   const auto beside = std::filesystem::read_symlink("/proc/self/exe", error).parent_path().parent_path() / "data";

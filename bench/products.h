@@ -28,7 +28,7 @@ class ProductRunner {
 
  private:
   std::vector<Tensor> matrices_OI_;
-  std::vector<Tensor> inputs_RI_;   ///< per matrix; equal widths share one
+  std::vector<Tensor> inputs_RI_;   ///< one for each matrix; equal widths share one
   std::vector<Tensor> outputs_RO_;  ///< gradients of the outputs, likewise
 };
 

@@ -196,7 +196,7 @@ std::vector<PreparedRequest> random_requests(int64_t n_requests, int64_t vocab) 
     for (const int64_t opening : kOpenings)
       request.prompts.push_back({random_ids(random, opening + lookup + 1 + tail, vocab), opening + lookup});
     request.target = random_ids(random, target(random), vocab);
-    request.rows = request.prompts;  // with the target behind them, but for its last token, which is only predicted
+    request.rows = request.prompts;  // with the target after them, but for its last token, which is only predicted
     for (LocatedPrompt& row : request.rows)
       row.ids.insert(row.ids.end(), request.target.begin(), request.target.end() - 1);
     request.drift = {random_ids(random, lookup + 3, vocab), lookup};

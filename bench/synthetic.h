@@ -24,7 +24,7 @@ struct ModelShape {
 };
 
 /// "hidden=2048,ffn=8192,layers=4,heads=32,kv_heads=8,vocab=4096", or a published model's name, "llama-3-8b", alone or
-/// with changes behind it: "llama-3-8b,layers=4". Throws: ConfigError.
+/// with changes after it: "llama-3-8b,layers=4". Throws: ConfigError.
 ModelShape parse_shape(std::string_view text);
 
 /// A Llama of this shape, as config.json would say it.

@@ -1,6 +1,6 @@
 // AlphaEdit: changes that act in the null space of what the model knows. Source: Fang et al., arXiv 2410.02355, eq. 14:
 // Delta^T = (P (K K^T + H H^T) + L2 I)^{-1} P K R^T, P the projector onto eigenvectors of C with eigenvalues below a
-// threshold, H the keys of earlier batches, measured behind them. Values, keys and residuals are MEMIT's. Differs from
+// threshold, H the keys of earlier batches, measured after them. Values, keys and residuals are MEMIT's. Differs from
 // the reference: P is applied to keys and never formed, H is a list of keys and no n x n sum, and the solve is one of
 // as many rows as there are keys.
 #include "lancet/spec/read_option.h"

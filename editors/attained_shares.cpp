@@ -5,7 +5,7 @@
 namespace lancet {
 namespace {
 
-/// Of each column.
+/// Multiplies column by column: a dot product for each.
 Tensor dots(const Tensor& a_DN, const Tensor& b_DN) { return (a_DN * b_DN).sum(0); }
 
 Tensor change_of(const Tensor& keys_FN, const WeightDelta& delta) {
@@ -41,7 +41,7 @@ void AttainedShares::note(const LayerChange& change, const std::vector<int64_t>&
   }
 }
 
-/// At the first layer of a pass what is asked for is a part of all that is missing.
+/// Keeps, at the first layer of a pass, what is missing: what is asked for there is a part of all of it.
 void AttainedShares::keep_first(const LayerChange& change, const std::vector<int64_t>& targets) {
   std::vector<int64_t> columns, fresh;
   for (size_t i = 0; i < targets.size(); ++i) {

@@ -16,8 +16,8 @@ struct LayerChange {
   int64_t layer = 0;
   Tensor keys_FN;
   Tensor residuals_DN;       ///< what the layer was asked for
-  double parts = 1;          ///< of which it is one: of z* - h at the last layer; 1 there
-  const WeightDelta& delta;  ///< as it was applied
+  double parts = 1;          ///< number of parts that z* - h of the last layer is given in, it being one; 1 there
+  const WeightDelta& delta;  ///< the change that was applied
 };
 
 class AttainedShares {
@@ -30,7 +30,7 @@ class AttainedShares {
 
   bool empty() const { return by_layer_.empty(); }
 
-  /// Of one target.
+  /// Writes the shares of one target.
   void write_to(RequestOutcome& outcome, int64_t target) const;
 
  private:
@@ -43,10 +43,10 @@ class AttainedShares {
 
   const EditContext& context_;
   int64_t n_targets_;
-  std::map<int64_t, std::vector<Sums>> by_layer_;  ///< by target
+  std::map<int64_t, std::vector<Sums>> by_layer_;  ///< one for each target
   std::vector<Sums> in_all_ = std::vector<Sums>(static_cast<size_t>(n_targets_));
   std::vector<bool> has_first_ = std::vector<bool>(static_cast<size_t>(n_targets_));
-  Tensor first_DT_;  ///< of each target z* - h before the first pass that takes it: z* - h0
+  Tensor first_DT_;  ///< z* - h of each target before the first pass that takes it: z* - h0
 };
 
 }  // namespace lancet

@@ -36,7 +36,7 @@ double weight_of_share(const Tensor& strengths_N, double share, const std::strin
 double choose_once(EditorState& state, EditOutcome& outcome, const std::string& option, int64_t layer,
                    const std::function<double()>& measure);
 
-/// Where a weight is asked for.
+/// Context in which a weight is asked for.
 struct WeightQuestion {
   const EditContext& context;
   EditorState& state;

@@ -24,7 +24,7 @@ using KeyGroups = std::vector<std::vector<int64_t>>;
 /// `equal_keys` of an editor.
 EqualKeys parse_equal_keys(ConfigSection& editor);
 
-/// By the tokens up to the lookup token of the plain prompt; groups and members in the order of the requests.
+/// Groups by the tokens up to the lookup token of the plain prompt; groups and members in the order of the requests.
 KeyGroups group_by_key(std::span<const PreparedRequest> requests);
 
 /// What is edited together, one element after another.

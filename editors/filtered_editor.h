@@ -9,7 +9,7 @@
 namespace lancet {
 
 /// The method itself, or with `rect: {keep: SHARE}` (every change, as it is applied) and `prune: {log_base: B}` (the
-/// whole change of each weight, behind the last batch) where `editor:` has them.
+/// whole change of each weight, after the last batch) where `editor:` has them.
 std::unique_ptr<Editor> with_filters(std::unique_ptr<Editor> method, ConfigSection& editor);
 
 }  // namespace lancet

@@ -11,8 +11,8 @@
 namespace lancet {
 namespace {
 
-/// Of a first batch's middling ||z* - h||: nearer than so much of it a request is as good as reached, and a value that
-/// is so many times as far was not found rightly.
+/// Bounds as multiples of a first batch's middling ||z* - h||: nearer than so much of it a request is as good as
+/// reached, and a value that is so many times as far was not found rightly.
 constexpr double kResidualAbove = 0.05, kResidualBelow = 20;
 
 std::string history_name(int64_t layer) { return cat("keys.", layer); }
@@ -92,7 +92,7 @@ ResidualBounds LayerPasses::bounds_by(const Tensor& norm_N, int64_t last) const 
   return bounds;
 }
 
-/// As many columns as any other change: which request is whose goes by their order.
+/// Applies zeros, as many columns as any other change has: which request is whose goes by their order.
 void LayerPasses::change_nothing(int64_t layer, int64_t n_members) const {
   const ModelConfig& config = batch_.context.config();
   const auto zeros = [&](int64_t rows, int64_t columns) {
@@ -154,7 +154,7 @@ void LayerPasses::note_system(const LayerProblem& problem, const LayerTargets& t
   batch_.context.note_system(std::move(system));
 }
 
-/// Of a batch's first change: later ones have nearly the same keys, or some of them.
+/// Notes near keys of a batch's first change: later ones have nearly the same keys, or some of them.
 void LayerPasses::note_near_keys(const LayerTargets& targets, const Tensor& keys_FN) const {
   const KeyGroups near = near_keys(keys_FN);
   KeyGroups requests;
@@ -165,7 +165,7 @@ void LayerPasses::note_near_keys(const LayerTargets& targets, const Tensor& keys
   batch_.outcome.note_shared_keys(near_keys_effect(), requests);
 }
 
-/// Of all targets, on the weights as edited.
+/// Keeps the keys of all targets, on the weights as edited.
 void LayerPasses::keep_keys(const LayerTargets& targets, std::span<const int64_t> layers) const {
   RequestStates edited = batch_.context.states_of(targets.requests);
   for (const int64_t layer : layers) {
@@ -182,7 +182,7 @@ Tensor LayerPasses::missing(RequestStates& states, const Tensor& z_ND, int64_t l
   return batch_.context.to_solve_device(z_ND, last) - now_ND;
 }
 
-/// Into how many parts what is missing is cut, of which the next of the layers that are left takes one.
+/// Returns into how many parts what is missing is cut, of which the next of the layers that are left takes one.
 double LayerPasses::parts(size_t layers_left) const {
   const auto n = static_cast<double>(layers_left);
   return options_.spread == Spread::kEven ? n : std::sqrt(n);

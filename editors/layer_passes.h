@@ -36,21 +36,21 @@ struct LayerTargets {
   Tensor z_ND;
   KeyGroups groups;              ///< places among the members that share each key
   std::vector<int64_t> members;  ///< the batch's requests that take part, with those that were left out
-  std::vector<int64_t> places;   ///< of these targets among all of a batch
+  std::vector<int64_t> places;   ///< places of these targets among all of a batch
 
   LayerTargets those(const std::vector<bool>& chosen) const;
   /// The first of the batch's requests that share the target's key.
   int64_t request_of(size_t target) const;
 };
 
-/// Of a batch under way.
+/// Passes over the layers for a batch under way.
 class LayerPasses {
  public:
   /// What the method brings; both run on root alone.
   struct Method {
     /// The change of a layer's down projection.
     std::function<LayerSolution(const LayerProblem& problem)> solve;
-    /// Of each key what its share of the residual depends on besides the weight (SolveWeight).
+    /// Gives for each key what its share of the residual depends on besides the weight (SolveWeight).
     std::function<Tensor(const LayerProblem& problem)> strengths;
   };
 

@@ -118,7 +118,7 @@ std::vector<std::span<const int64_t>> LayeredEditor::stages(std::span<const int6
   return each;
 }
 
-/// Where the values of a batch are not all found on the same weights, the anchor needs values of its own.
+/// Measures anchors on values of their own, where the values of a batch are not all found on the same weights.
 void LayeredEditor::measure_anchors(const Round& batch, std::span<const int64_t> all) const {
   for (const std::span<const int64_t> layers : stages(all))
     if (!has_anchor(batch.state, layers.back())) {

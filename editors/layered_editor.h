@@ -29,7 +29,7 @@ class LayeredEditor : public Editor {
  protected:
   /// The change of the layer's down projection.
   virtual LayerSolution solve(const EditContext& context, const LayerProblem& problem) const = 0;
-  /// Of methods with a SolveWeight: of each key the s of the share s / (weight + s) of its residual that it gets alone.
+  /// Returns, for methods with a SolveWeight, each key's s: alone it gets the share s / (weight + s) of its residual.
   virtual Tensor strengths(const EditContext& context, const LayerProblem& problem) const;
 
  private:
@@ -38,7 +38,7 @@ class LayeredEditor : public Editor {
   int64_t edit_round(const Round& round, const KeyGroups& groups, std::span<const int64_t> layers) const;
   void measure_anchors(const Round& batch, std::span<const int64_t> layers) const;
   OptimizedValues find_values(const Round& round, std::span<const PreparedRequest> requests, int64_t layer) const;
-  /// Those of `layers` whose values are found together.
+  /// Returns the parts of `layers` whose values are found together.
   std::vector<std::span<const int64_t>> stages(std::span<const int64_t> layers) const;
 
   LayeredOptions options_;

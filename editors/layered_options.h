@@ -23,7 +23,7 @@ enum class Spread {
 enum class Course {
   kTogether,      ///< all requests, once, at the last layer; every layer then takes its share
   kLayerByLayer,  ///< all requests, at each layer, on the weights as edited so far; it takes the whole residual (BLUE)
-  kOneByOne       ///< the same for one request after another (ROME)
+  kOneByOne       ///< one request after another, each likewise (ROME)
 };
 
 /// Which requests a pass over the layers takes: those with ||z* - h|| between the two, h being what is there by now.
@@ -46,11 +46,11 @@ struct LayeredOptions {
   Spread spread = Spread::kEven;
   Course course = Course::kTogether;
   ContextMean key_mean = ContextMean::kGrouped;
-  ContextMean output_mean = ContextMean::kPlain;  ///< of what the residual is taken from
-  std::optional<ContextMean> direction_mean;      ///< of LayerProblem::directions_FN
-  bool keeps_history = false;                     ///< keys of earlier batches, measured behind them
+  ContextMean output_mean = ContextMean::kPlain;  ///< mean of what the residual is taken from
+  std::optional<ContextMean> direction_mean;      ///< mean for LayerProblem::directions_FN
+  bool keeps_history = false;                     ///< keys of earlier batches, measured after them
   bool values_on_unedited = false;                ///< values are found on the weights from before the first batch
-  int64_t passes = 1;                             ///< over the layers, at most; Course::kTogether alone
+  int64_t passes = 1;                             ///< passes over the layers, at most; Course::kTogether alone
   ResidualBounds residuals;
   SolveWeight weight;
 };

@@ -12,13 +12,13 @@ namespace lancet {
 /// `modules: {gate: [layers], up: [...], down: [...]}` of an editor, by layer; nullopt: auto.
 std::optional<std::vector<WeightId>> parse_modules(ConfigSection& editor);
 
-/// Where nobody says which.
+/// Modules to take where nobody says which.
 enum class AutomaticModules {
   kMiddle,  ///< gate and up of the middle layers (UltraEdit)
-  kOneDown  ///< one down projection behind the middle (fine-tuning)
+  kOneDown  ///< one down projection after the middle (fine-tuning)
 };
 
-/// Those that are changed. Throws: ConfigError when the model has no such layer.
+/// Returns the weights that are changed. Throws: ConfigError when the model has no such layer.
 std::vector<WeightId> modules_of(const std::optional<std::vector<WeightId>>& modules, AutomaticModules automatic,
                                  const ModelConfig& config);
 

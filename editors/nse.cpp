@@ -56,7 +56,7 @@ class NseEditor final : public LayeredEditor {
   }
 
  private:
-  /// Of C_SS = L_S L_S^T.
+  /// Returns L_S of C_SS = L_S L_S^T.
   static Tensor factor_of(const Tensor& chosen_S, const Tensor& lower_FF) {
     const Tensor rows_SW = lower_FF.flatten(0, -2).index_select(0, chosen_S);
     const Tensor product_SS = rows_SW.matmul(rows_SW.t());

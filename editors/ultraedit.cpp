@@ -13,7 +13,7 @@
 namespace lancet {
 namespace {
 
-/// Of the reference, which computes in f32 always.
+/// Epsilon of the reference, which computes in f32 always.
 constexpr double kEps = 1.1920928955078125e-07;
 
 /// Running mean and deviation of the rows [X, G] of all projections of one shape, in an editor's state.

@@ -17,7 +17,7 @@ namespace lancet {
 
 /// What passes take of the configuration alone, made once.
 struct PassConstants {
-  std::map<LayerReach, std::vector<RopeFrequencies>> frequencies;  ///< of each stage, on its device
+  std::map<LayerReach, std::vector<RopeFrequencies>> frequencies;  ///< frequencies of each stage, on its device
 };
 
 namespace {

@@ -70,7 +70,7 @@ class GenerateBatch {
         model_.run_layers(model_.embed(batch.ids_BT, batch.sequence), batch.sequence, model_.all_layers()).squeeze(1);
   }
 
-  /// Of the prompts, padded, and the tokens behind them: the last is never run.
+  /// Returns how many positions the prompts, padded, and the tokens after them take: the last is never run.
   int64_t most_positions() const {
     int64_t prompt = 0, added = 0;
     for (const int64_t row : left_) {
@@ -80,7 +80,7 @@ class GenerateBatch {
     return prompt + std::max<int64_t>(added - 1, 0);
   }
 
-  /// Whether the row goes on behind `id`.
+  /// Whether the row goes on after `id`.
   bool accept(int64_t row, TokenId id, std::vector<TokenId>& out) const {
     const bool ends = std::find(options_.eos_ids.begin(), options_.eos_ids.end(), id) != options_.eos_ids.end();
     const int64_t most = rows_[static_cast<size_t>(row)].max_new_tokens;
@@ -136,7 +136,7 @@ class GenerateBatch {
   std::vector<int64_t> left_;  ///< rows in the batch, by place
   Sampler sampler_;
   KeyValues cache_;
-  Tensor positions_B_;  ///< of the tokens that come next, host
+  Tensor positions_B_;  ///< positions of the tokens that come next, host
   Tensor last_BD_;      ///< hidden states that they are drawn from
 };
 

@@ -22,7 +22,7 @@ int64_t copy_bytes(at::ScalarType dtype) { return element_bytes(dtype) < 4 ? 4 :
 /// A weight's matrix, as the checkpoint has it or as it is quantised: one expert's, where there are experts.
 struct FrozenSize {
   int64_t matrices = 1;
-  int64_t rows = 0, columns = 0;          ///< of a matrix, of the weight alone
+  int64_t rows = 0, columns = 0;          ///< size of a matrix, of the weight alone
   std::optional<MatrixCode> stored = {};  ///< nullopt: by the rule's quantiser
 
   int64_t packed(const FreezeRule& rule) const {
@@ -30,7 +30,7 @@ struct FrozenSize {
   }
 };
 
-/// Of a weight that stays quantised; nullopt: it does not.
+/// Returns the size of a weight that stays quantised; nullopt: it does not.
 std::optional<FrozenSize> frozen_size(const ModelConfig& config, const WeightSpec& spec, const FreezeRule& rule) {
   if (!rule.freezes(spec.id)) return std::nullopt;
   FrozenSize size{.matrices = static_cast<int64_t>(spec.stored.tensors.size())};

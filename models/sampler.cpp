@@ -30,7 +30,7 @@ Nucleus nucleus(std::span<const double> probabilities, double share) {
   return kept;
 }
 
-/// Of each row [B, N] of cumulative sums the first place whose sum is above levels [B, 1].
+/// Returns, for each row [B, N] of cumulative sums, the first place whose sum is above levels [B, 1].
 Tensor places_above(const Tensor& cumulative_BN, const Tensor& level_B1) {
   return at::searchsorted(cumulative_BN, level_B1, /*out_int32=*/false, /*right=*/true)
       .clamp_max(cumulative_BN.size(1) - 1);
@@ -99,7 +99,7 @@ std::vector<TokenId> Sampler::from_all(const Tensor& logits_BV) {
   return on_host(places_above(cumulative_BV, draw(logits_BV.device()) * cumulative_BV.slice(1, -1)));
 }
 
-/// The same among ids sorted by probability, of which the first few count; on the logits' device.
+/// Draws likewise among ids sorted by probability, of which the first few count; on the logits' device.
 std::vector<TokenId> Sampler::from_nucleus(const Tensor& logits_BV) {
   const auto [values_BV, ids_BV] = logits_BV.sort(/*stable=*/true, 1, /*descending=*/true);
   const Tensor cumulative_BV = torch::softmax(values_BV, 1).cumsum(1, at::kDouble);

@@ -7,7 +7,7 @@
 namespace lancet {
 namespace {
 
-/// Those that predict the target, then place 0 where it is read and none of them.
+/// Returns the places that predict the target, then place 0 where it is read and none of them.
 std::vector<int64_t> places_of(const RowTarget& row) {
   std::vector<int64_t> places;
   for (size_t j = 0; j < row.target.size(); ++j) places.push_back(row.first_place + static_cast<int64_t>(j));

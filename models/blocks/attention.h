@@ -20,7 +20,7 @@ struct OutputPlaces {
   Tensor flat_M;
 };
 
-/// On `device`, of rows of `width` tokens.
+/// Returns the places on `device`, in rows of `width` tokens.
 OutputPlaces output_places(const Tensor& outputs_BO, int64_t width, at::Device device);
 
 /// x [B, T, ...] at these places of each row -> [B, O, ...].
@@ -39,17 +39,17 @@ struct AttentionInputs {
 
 enum class LayerReach : uint8_t { kAll, kWindow };
 
-/// Of a whole pass.
+/// Inputs of a whole pass.
 struct PassInputs {
-  std::map<std::pair<int64_t, LayerReach>, AttentionInputs> stages;  ///< by index in the placement
-  AttentionInputs last;  ///< of the last layer, where the sequence names its outputs
+  std::map<std::pair<int64_t, LayerReach>, AttentionInputs> stages;  ///< inputs by index in the placement
+  AttentionInputs last;  ///< inputs of the last layer, where the sequence names its outputs
 };
 
 /// Tables of the sequence's positions in `dtype`, and its mask, on `device`.
 AttentionInputs attention_inputs(const ModelConfig& config, const SequenceInfo& sequence, LayerReach reach,
                                  const RopeFrequencies& frequencies, at::Device device, at::ScalarType dtype);
 
-/// The same for a layer that computes only the outputs that the sequence asks for.
+/// Returns the inputs of a layer that computes only the outputs that the sequence asks for.
 AttentionInputs only_outputs(const AttentionInputs& inputs, const SequenceInfo& sequence, at::Device device);
 
 /// x [B, T, D] -> [B, Q, H * C], all heads' results: what the output projection reads.

@@ -9,7 +9,7 @@
 namespace lancet {
 
 /// Tokens as they go through a layer's experts: each as often as it chooses one. S = N * chosen places, the experts'
-/// one behind the other; F the size of all experts' keys together, W of one's.
+/// one after the other; F the size of all experts' keys together, W of one's.
 class RoutedTokens {
  public:
   /// The layer's output: x's shape.
@@ -30,7 +30,7 @@ class RoutedTokens {
   KeyShape shape_;
   int64_t chosen_ = 1;
   std::vector<int64_t> sizes_;  ///< x's
-  std::vector<Share> shares_;   ///< of experts that tokens go to, in their order
+  std::vector<Share> shares_;   ///< shares of experts that tokens go to, in their order
   Tensor order_S_;              ///< places sorted by expert: which token's choice each is, token * chosen + choice
   Tensor expert_S_;             ///< sorted
   Tensor key_SW_;               ///< times the expert's weight for the token

@@ -7,7 +7,7 @@
 namespace lancet {
 namespace {
 
-/// Puts `fresh` behind the first `filled` positions of `room`'s dimension `dim`, which is made longer where that is
+/// Puts `fresh` after the first `filled` positions of `room`'s dimension `dim`, which is made longer where that is
 /// needed: to `wanted`, or exactly as long as it takes.
 void put_behind(Tensor& room, const Tensor& fresh, int64_t dim, int64_t filled, int64_t wanted) {
   const int64_t after = filled + fresh.size(dim);

@@ -20,9 +20,9 @@ class LayerWeights {
 
   /// x [..., in] -> x W^T [..., out].
   Tensor linear(const Tensor& x, WeightKind weight) const { return product(x, weight, {}); }
-  /// The same + a bias, where the model has it.
+  /// Adds a bias too, where the model has it.
   Tensor linear(const Tensor& x, WeightKind weight, WeightKind bias) const { return product(x, weight, (*this)[bias]); }
-  /// With one expert's part of gates, ups or downs; `width`: of its keys.
+  /// Multiplies with one expert's part of gates, ups or downs; `width`: of its keys.
   Tensor linear_of_expert(const Tensor& x, WeightKind weight, int64_t expert, int64_t width) const;
 
  private:

@@ -14,25 +14,25 @@ namespace lancet {
 /// The queries of a layer that computes some tokens of a packed row alone. Each belongs to the document where its token
 /// stands first. Documents of a run get equally many: where one has fewer, others stand in, whose results nobody reads.
 struct PackedQueries {
-  std::vector<int64_t> per_document;  ///< of each run
+  std::vector<int64_t> per_document;  ///< queries in each document of a run
   Tensor outputs_X;                   ///< run after run and document after document: which of the outputs
   Tensor places_X;                    ///< and its place in the document
-  Tensor first_O;                     ///< where each output is among them; undefined: every token is a query
+  Tensor first_O;                     ///< place of each output among them; undefined: every token is a query
 };
 
-/// As in SequenceInfo, on the layer's device.
+/// The documents of SequenceInfo, on the layer's device.
 struct PackedDocuments {
   std::span<const DocumentRun> runs;
-  int64_t window = 0;  ///< of how many places a token sees the last ones, its own included; 0: of all before it
+  int64_t window = 0;  ///< places of which a token sees the last ones, its own included; 0: all before it
   Tensor places_P, first_T;
   PackedQueries queries;
-  DocumentBounds bounds;  ///< of the places; undefined where no kernel asks for them
+  DocumentBounds bounds;  ///< bounds of the places; undefined where no kernel asks for them
 };
 
-/// Of a packed sequence, on `device`.
+/// Returns the documents of a packed sequence, on `device`.
 PackedDocuments packed_documents(const SequenceInfo& sequence, at::Device device);
 
-/// Of the sequence's `outputs_BO`, on `device`.
+/// Returns the queries of the sequence's `outputs_BO`, on `device`.
 PackedQueries packed_queries(const SequenceInfo& sequence, at::Device device);
 
 /// query [1, Q, H, C] of all tokens, or of those that `packed.queries` names, keys and values [1, T, K, C] of a packed
@@ -40,7 +40,7 @@ PackedQueries packed_queries(const SequenceInfo& sequence, at::Device device);
 Tensor packed_attention(const Tensor& query_1THC, const KeyValuePair& fresh_1TKC, const PackedDocuments& packed,
                         AttentionRule rule);
 
-/// The same of all tokens by `kernel`, whatever the device. `packed` has bounds.
+/// Computes it for all tokens by `kernel`, whatever the device. `packed` has bounds.
 Tensor packed_attention_by(VarlenKernel kernel, const Tensor& query_1THC, const KeyValuePair& fresh_1TKC,
                            const PackedDocuments& packed, double scale);
 

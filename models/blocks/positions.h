@@ -12,7 +12,7 @@ enum class RopePrecision : uint8_t { kF32, kF64 };
 /// Frequencies [dim / 2], computed on the host. Undefined: nothing is turned.
 struct RopeFrequencies {
   Tensor usual;
-  Tensor beyond;  ///< of rows beyond the positions that the model was trained on; undefined: the usual ones
+  Tensor beyond;  ///< frequencies of rows beyond the positions that the model was trained on; undefined: the usual ones
 
   RopeFrequencies to(at::Device device) const;
 };
@@ -32,7 +32,7 @@ Tensor positions_seen_by_row(const SequenceInfo& sequence);
 /// one row: plan_packs() keeps long ones apart.
 Tensor frequencies_of_rows(const RopeConfig& rope, const RopeFrequencies& frequencies, const SequenceInfo& sequence);
 
-/// On the frequencies' device.
+/// Returns the table on the frequencies' device.
 RotaryTable rotary_table(const RopeConfig& rope, const RopeFrequencies& frequencies, const SequenceInfo& sequence,
                          at::ScalarType dtype);
 

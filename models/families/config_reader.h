@@ -30,7 +30,7 @@ class ConfigReader {
   int64_t size(std::string_view key, int64_t most, std::optional<int64_t> fallback = {});
   double number(std::string_view key, std::optional<double> fallback = {});
   double above_zero(std::string_view key, std::optional<double> fallback = {});
-  /// Above 0, at most 1.
+  /// Reads a share: above 0, at most 1.
   double share(std::string_view key, double fallback);
   /// true or false; absent: false.
   bool flag(std::string_view key);
@@ -86,7 +86,7 @@ constexpr SizeKeys kGptSizes{.model = "n_embd",
 
 /// Sizes of all families with one kind of head: n_kv_heads = n_heads, head_dim = d_model / n_heads.
 void read_sizes(ConfigReader& keys, ModelConfig& config, const SizeKeys& names = {});
-/// The same with num_key_value_heads and head_dim.
+/// Reads likewise, with num_key_value_heads and head_dim.
 void read_grouped_sizes(ConfigReader& keys, ModelConfig& config, const SizeKeys& names = {});
 
 /// "silu", "gelu", "gelu_new", "gelu_pytorch_tanh", "gelu_fast" under `key`.
@@ -95,14 +95,14 @@ Activation read_activation(ConfigReader& keys, std::string_view key, const std::
 /// What a family's rotary embedding is where config.json says nothing.
 struct RopeDefaults {
   double theta = 10000.0;
-  std::optional<double> share = {};    ///< of each head, which partial_rotary_factor changes; none: all, and the usual
-                                       ///< embedding does not read that key
-  int64_t original_max_positions = 0;  ///< before what the object says; 0: what it says, else max_positions
+  std::optional<double> share = {};    ///< share of each head, which partial_rotary_factor changes; none: all, and the
+                                       ///< usual embedding does not read that key
+  int64_t original_max_positions = 0;  ///< value before what the object says; 0: what it says, else max_positions
 };
 /// transformers 4: rope_theta beside rope_scaling; transformers 5: both inside rope_parameters, where no rope_scaling
 /// is. Reads config.head_dim and config.max_positions.
 RopeConfig read_rope(ConfigReader& keys, const ModelConfig& config, RopeDefaults defaults = {});
-/// The same without rope_theta beside them.
+/// Reads likewise, without rope_theta beside them.
 RopeConfig read_rope_under(ConfigReader& keys, const ModelConfig& config, const RopeDefaults& defaults);
 /// One object of those: rope_parameters, rope_scaling, or one layer type's part of it.
 RopeConfig read_rope_object(ConfigReader& object, const ModelConfig& config, const RopeDefaults& defaults);

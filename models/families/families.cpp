@@ -11,7 +11,7 @@ constexpr std::string_view kUnderstood[] = {
     "architectures", "model_type",   "vocab_size",          "tie_word_embeddings", "torch_dtype", "dtype",
     "bos_token_id",  "eos_token_id", "quantization_config", "compression_config"};  // the last two: QuantScheme's
 
-/// Of training and bookkeeping.
+/// Keys of training and bookkeeping.
 constexpr std::string_view kHarmless[] = {"_name_or_path",
                                           "attention_dropout",
                                           "initializer_range",

@@ -1,4 +1,4 @@
-// GPT-NeoX and Pythia (arXiv 2204.06745, 2304.01373): attention and MLP side by side, each behind a norm of its own;
+// GPT-NeoX and Pythia (arXiv 2204.06745, 2304.01373): attention and MLP side by side, each after a norm of its own;
 // queries, keys and values are fused head by head; rotary embedding of a part of each head.
 #include "config_reader.h"
 #include "family_list.h"

@@ -1,4 +1,4 @@
-// GPT-J (Wang & Komatsuzaki 2021): attention and MLP side by side behind one norm, rotary embedding of adjacent pairs,
+// GPT-J (Wang & Komatsuzaki 2021): attention and MLP side by side after one norm, rotary embedding of adjacent pairs,
 // a head with a bias.
 #include "config_reader.h"
 #include "family_list.h"

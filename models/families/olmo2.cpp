@@ -1,4 +1,4 @@
-// OLMo 2 (arXiv 2501.00656): norms behind attention and behind the MLP, none before them; queries and keys are normed
+// OLMo 2 (arXiv 2501.00656): norms after attention and after the MLP, none before them; queries and keys are normed
 // over all heads.
 #include "config_reader.h"
 #include "family_list.h"

@@ -12,15 +12,15 @@ namespace lancet {
 
 using Rows = std::span<const WeightRow>;
 
-/// As Llama's checkpoints name them.
+/// Rows with the names of Llama's checkpoints.
 extern const Rows kLlamaOutside;    ///< embedding, final norm, head
 extern const Rows kLlamaAttention;  ///< separate projections and their biases
 extern const Rows kLlamaMlp;        ///< gate, up, down and their biases
-extern const Rows kHeadNorms;       ///< of queries and keys
+extern const Rows kHeadNorms;       ///< norms of queries and keys
 
 std::vector<WeightRow> rows_of(std::initializer_list<Rows> parts);
 
-/// Llama's own, with `in_attention` behind each layer's attention.
+/// Llama's own, with `in_attention` after each layer's attention.
 std::vector<WeightRow> llama_rows(Rows in_attention = {});
 
 /// Llama's keys of sizes, norm, rotary embedding and activation.

@@ -9,7 +9,7 @@ constexpr auto kMlpInput = LayerPart::kMlpInput;
 constexpr auto kMlpOutput = LayerPart::kMlpOutput;
 constexpr auto kLayer = WeightPlace::kLayer;
 
-/// In the enumeration's order.
+/// Roles in the enumeration's order.
 constexpr std::array<WeightRole, kWeightKinds> kRoles{{
     {kEmbedding, WeightPlace::kEmbedding, LayerPart::kNone, Axis::kVocab, Axis::kModel},
     {kPositions, WeightPlace::kEmbedding, LayerPart::kNone, Axis::kPositions, Axis::kModel},

@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::string_view kNumberPlace = "{}";
 
-/// With `number` in the name's first place for one.
+/// Returns the name with `number` in its first place for one.
 template <typename Number>
 std::string numbered(std::string_view name, const Number& number) {
   const size_t at = name.find(kNumberPlace);
@@ -36,7 +36,7 @@ bool is_numbered(std::string_view pattern, std::string_view name, int64_t end) {
 
 bool has_number(std::string_view name) { return name.find(kNumberPlace) != std::string_view::npos; }
 
-/// Of a weight that every expert has its part of.
+/// Whether every expert has its part of the weight.
 bool is_of_experts(const WeightRow& row) {
   const size_t at = row.name.find(kNumberPlace);
   return at != std::string_view::npos && has_number(row.name.substr(at + kNumberPlace.size()));
@@ -257,7 +257,7 @@ bool is_ignored(const ModelConfig& config, const std::string& name) {
   return false;
 }
 
-/// With the names that tied weights may also be stored under.
+/// Returns all names, with those that tied weights may also be stored under.
 std::set<std::string> known_names(const ModelConfig& config, const std::vector<WeightSpec>& table,
                                   const std::vector<NamePrefix>& names) {
   std::set<std::string> known;

@@ -1,5 +1,5 @@
-// On the host, threads read pieces into place, or through a small buffer when the type changes. For other devices,
-// threads fill one staging buffer while the other is copied to the device.
+// Reads stored bytes into tensors. Threads read pieces into place on the host, or through a small buffer when the type
+// changes. For other devices, threads fill one staging buffer while the other is copied to the device.
 #include "lancet/models/tensor_reader.h"
 
 #include <ATen/Parallel.h>
@@ -26,10 +26,10 @@ using Bytes = std::span<std::byte>;
 /// What a thread reads and converts at a time: half of a core's level-2 cache, or less. GRAIN_SIZE numbers of every
 /// type fit in.
 constexpr int64_t kSliceBytes = int64_t{256} << 10;
-/// Where one thread's piece of new memory ends and another's begins: at the border of a large page, which one of them
-/// makes by touching it, while the other would wait.
+/// Border between one thread's piece of new memory and another's: that of a large page, which one of them makes by
+/// touching it, while the other would wait.
 constexpr uintptr_t kPieceBorder = uintptr_t{2} << 20;
-/// Of tensors that threads read together.
+/// Bytes of tensors that threads read together.
 constexpr int64_t kTogetherBytes = int64_t{256} << 20;
 /// What goes to a device at a time: long enough that starting a copy and a thread costs nothing beside it.
 constexpr int64_t kStagingBytes = int64_t{32} << 20;
@@ -55,7 +55,7 @@ void add_pieces(const TensorView& stored, const Tensor& tensor, std::vector<Piec
   }
 }
 
-/// In slices that are converted in this thread: there is one of us on every core already.
+/// Reads in slices that are converted in this thread: there is one of us on every core already.
 void read_converted(const Piece& piece) {
   const torch::NoGradGuard no_grad;  // each thread has its own
   thread_local std::vector<std::byte> buffer(kSliceBytes);
@@ -85,7 +85,7 @@ void read_piece(const Piece& piece) {
       bytes_of(*piece.tensor).subspan(static_cast<size_t>(piece.begin), static_cast<size_t>(piece.end - piece.begin)));
 }
 
-/// By as many threads as torch uses.
+/// Reads by as many threads as torch uses.
 void read_pieces(const std::vector<Piece>& pieces) {
   for_each_in_parallel(pieces.size(), static_cast<size_t>(at::get_num_threads()),
                        [&](size_t i) { read_piece(pieces[i]); });
@@ -106,8 +106,8 @@ void fill(const Tensor& staged, const TensorView& stored, int64_t begin) {
   in_slices(bytes_of(staged), [&](size_t at, Bytes slice) { stored.read(static_cast<uint64_t>(begin) + at, slice); });
 }
 
-/// Where the system has large pages for those who ask: the first touch of new memory, page by page, costs several times
-/// what reading a file from the page cache does. A wish: nothing depends on it.
+/// Asks for large pages, where the system has them for those who ask: the first touch of new memory, page by page,
+/// costs several times what reading a file from the page cache does. A wish: nothing depends on it.
 void prefer_large_pages(const Tensor& memory) {
   const auto page = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
   const auto address = reinterpret_cast<uintptr_t>(memory.mutable_data_ptr());
@@ -143,7 +143,7 @@ class Stager {
     return tensor;
   }
 
-  /// Likewise.
+  /// Copies a tensor likewise: it is whole after finish().
   Tensor copy(const Tensor& from, at::Device device) {
     const Tensor dense = from.is_non_overlapping_and_dense() ? from : from.contiguous();
     const Tensor tensor = torch::empty_strided(dense.sizes(), dense.strides(), dense.options().device(device));
@@ -164,7 +164,7 @@ class Stager {
   }
 
  private:
-  /// `fill(staged, begin)` puts the bytes from `begin` on into a buffer; behind it they go to `flat`, in the
+  /// `fill(staged, begin)` puts the bytes from `begin` on into a buffer; after it they go to `flat`, in the
   /// background.
   template <typename Fill>
   void stage(const Tensor& flat, at::ScalarType stored_type, const Fill& fill) {

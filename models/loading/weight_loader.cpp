@@ -70,7 +70,7 @@ class DeviceLoader {
     for (size_t i = 0; i < specs.size(); ++i) weights.full.emplace(specs[i]->id, std::move(tensors[i]));
   }
 
-  /// Of bytes that do not lie in the file as in the weight.
+  /// Reads bytes that do not lie in the file as in the weight.
   Tensor read_rearranged(const WeightSpec& spec) const {
     const Tensor stored = read_stored(checkpoint_, spec, type_);
     return upload(torch::empty(spec.shape, type_).copy_(stored), device_);

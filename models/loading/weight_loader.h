@@ -6,7 +6,8 @@
 
 namespace lancet {
 
-/// As CausalLM::load(). Of what is frozen one matrix after another takes its stored form beside the packed one.
+/// Loads weights for CausalLM::load(). Frozen matrices take, one after another, their stored form beside the packed
+/// one.
 ModelWeights load_weights(const Checkpoint& checkpoint, const ModelConfig& config, const Placement& placement,
                           const FreezeRule& rule);
 

@@ -43,7 +43,7 @@ void write_whole_file(std::string_view text, const fs::path& target) {
   finish(std::move(to));
 }
 
-/// With `format`, which transformers refuses a file without.
+/// Returns the shard's new header, with `format`, which transformers refuses a file without.
 std::string new_head(const SafetensorsReader& shard, const ExportedShard& exported, const fs::path& target) {
   std::vector<TensorSource> tensors;
   for (const ExportedTensor& tensor : exported.tensors)

@@ -34,7 +34,7 @@ Sources check_replaced(const Checkpoint& base, std::span<const TensorSource> rep
   return by_name;
 }
 
-/// By the removed tensor.
+/// Checks what is exchanged, and returns it by removed tensor.
 std::map<std::string_view, const TensorExchange*> check_removed(const Checkpoint& base, const Sources& replaced,
                                                                 std::span<const TensorExchange> exchanged) {
   std::map<std::string_view, const TensorExchange*> by_name;

@@ -12,7 +12,7 @@ namespace lancet {
 
 /// A tensor of a shard: the base's bytes, or the source's.
 struct ExportedTensor {
-  const TensorInfo* kept = nullptr;      ///< in the base; null: is not there
+  const TensorInfo* kept = nullptr;      ///< the base's tensor; null: it has none
   const TensorSource* source = nullptr;  ///< null: the base's bytes
 
   std::string_view name() const { return kept != nullptr ? kept->name : source->name; }
@@ -22,15 +22,15 @@ struct ExportedTensor {
 };
 
 struct ExportedShard {
-  std::vector<ExportedTensor> tensors = {};  ///< in the order of their bytes
+  std::vector<ExportedTensor> tensors = {};  ///< tensors in the order of their bytes
   bool keeps_layout = true;                  ///< every tensor is where it is in the base
 };
 
 /// Views of a base and of changes, which outlive it.
 struct ExportPlan {
-  std::vector<ExportedShard> shards = {};  ///< as the base's
+  std::vector<ExportedShard> shards = {};  ///< one for each of the base's
   std::set<std::string_view> removed = {};
-  std::map<std::string_view, const TensorExchange*> exchange_at = {};  ///< by the removed tensor that it stands for
+  std::map<std::string_view, const TensorExchange*> exchange_at = {};  ///< exchange that takes a removed tensor's place
 
   uint64_t tensor_bytes() const;
 };

@@ -65,7 +65,7 @@ void check_tensor(const TensorSource& tensor) {
 
 uint64_t aligned(uint64_t bytes) { return (bytes + kGgufAlignment - 1) / kGgufAlignment * kGgufAlignment; }
 
-/// Up to the first tensor's bytes.
+/// Makes the file's head, up to the first tensor's bytes.
 std::string gguf_head(std::span<const GgufEntry> metadata, std::span<const TensorSource> tensors) {
   std::string head(kGgufMagic);
   put(head, kGgufVersion);

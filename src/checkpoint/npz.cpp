@@ -84,7 +84,7 @@ std::optional<DType> npy_dtype(std::string_view descr) {
   return std::nullopt;
 }
 
-/// The .npy header in front of the array, with what it promises checked against the member's size. Returns its size.
+/// The .npy header before the array, with what it promises checked against the member's size. Returns its size.
 uint64_t read_npy_header(ZipMemberStream& stream, uint64_t member_bytes, const ZipPlace& place, NpzArray& array) {
   std::array<std::byte, 12> start{};
   stream.read(std::span(start).first<10>());
@@ -116,7 +116,7 @@ uint64_t read_npy_header(ZipMemberStream& stream, uint64_t member_bytes, const Z
 
 struct NpzReader::Member {
   ZipMember zip;
-  uint64_t header_bytes = 0;  ///< of the .npy header; the array follows
+  uint64_t header_bytes = 0;  ///< bytes of the .npy header; the array follows
 };
 
 NpzReader NpzReader::open(const std::filesystem::path& path) {

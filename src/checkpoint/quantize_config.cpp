@@ -13,7 +13,8 @@ namespace {
 
 using OrderedJson = nlohmann::ordered_json;
 
-/// Also in the part of a multi-modal configuration that describes the language model (quant_scheme/scheme_settings.h).
+/// Whether `config` has such settings, also in the part of a multi-modal configuration that describes the language
+/// model (quant_scheme/scheme_settings.h).
 bool has_settings(const OrderedJson& config) {
   const auto has = [](const OrderedJson& object) {
     for (const char* key : {"quantization_config", "compression_config"})

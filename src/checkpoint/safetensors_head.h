@@ -1,4 +1,4 @@
-// The part of a safetensors file in front of its tensors.
+// The part of a safetensors file before its tensors.
 #pragma once
 
 #include <filesystem>

@@ -28,7 +28,7 @@ constexpr std::string_view kDamaged = "the file is truncated or damaged: downloa
 constexpr std::string_view kMalformed =
     "the file is damaged or its writer has a defect: download it again or re-export it";
 
-/// Where a problem is, and the one way to say it.
+/// Place of a problem, and the one way to say it.
 struct Place {
   const std::filesystem::path& file;
   std::string tensor;  // empty: the file as a whole
@@ -127,7 +127,7 @@ TensorInfo read_tensor(const Json& json, const Place& place) {
   return info;
 }
 
-/// The data section holds the tensors side by side: nothing between them, nothing behind them, no byte twice.
+/// The data section holds the tensors side by side: nothing between them, nothing after them, no byte twice.
 void check_cover(const std::vector<TensorInfo>& tensors, uint64_t data_bytes, const std::filesystem::path& path) {
   uint64_t covered = 0;
   std::string_view previous;

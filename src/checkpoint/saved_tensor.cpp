@@ -59,7 +59,7 @@ bool is_contiguous(const TensorPickle& pickle) {
   return true;
 }
 
-/// Bytes of the tensor in front of which there are `begin` in the record. All of it lies in the record.
+/// Bytes of the tensor before which there are `begin` in the record. All of it lies in the record.
 void check_extents(const TensorPickle& pickle, DType dtype, const ZipMember& record, const ZipPlace& place,
                    uint64_t& begin) {
   const std::optional<uint64_t> size = stored_bytes(dtype, pickle.sizes);

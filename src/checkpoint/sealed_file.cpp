@@ -63,7 +63,7 @@ std::string hash_all(const Metadata& facts, std::span<const TensorInfo> tensors,
   return hash.hex();
 }
 
-/// Without the reader's advice, which is for files that were downloaded.
+/// Returns the error's text without the reader's advice, which is for files that were downloaded.
 std::string problem_of(const CheckpointError& error) {
   const std::string message = error.what();
   return message.substr(0, message.rfind("; "));

@@ -120,7 +120,7 @@ class PickleReader {
     return !left_.empty() &&
            std::string_view{kIntegers, sizeof kIntegers}.find(left_.front()) != std::string_view::npos;
   }
-  /// Not negative.
+  /// Takes an integer that is not negative.
   int64_t take_integer() {
     int64_t value = -1;
     if (accept(kByte))
@@ -143,7 +143,7 @@ class PickleReader {
     std::memcpy(&value, bytes.data(), count);
     return value;
   }
-  /// A tuple: one to three numbers have an opcode each that ends them, more stand behind a mark.
+  /// A tuple: one to three numbers have an opcode each that ends them, more stand after a mark.
   std::vector<int64_t> take_integers() {
     std::vector<int64_t> numbers;
     const bool is_marked = accept(kMark);

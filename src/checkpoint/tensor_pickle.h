@@ -15,7 +15,7 @@ struct TensorPickle {
   std::string storage_type;  ///< "FloatStorage"
   std::string storage_key;   ///< the record's name below data/
   int64_t storage_numel = 0;
-  int64_t offset = 0;  ///< of the first number, in the storage
+  int64_t offset = 0;  ///< place of the first number in the storage
   std::vector<int64_t> sizes;
   std::vector<int64_t> strides;
 };

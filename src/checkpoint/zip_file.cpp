@@ -28,7 +28,7 @@ constexpr uint32_t kEnd64Signature = 0x06064b50, kLocator64Signature = 0x07064b5
 constexpr uint64_t kEndBytes = 22, kEnd64Bytes = 56, kLocator64Bytes = 20;
 constexpr uint32_t kIn64 = 0xffffffff;  // the true value stands in the zip64 part
 constexpr uint16_t kStored = 0, kDeflated = 8;
-/// Compression level, sizes behind the data, UTF-8 names. Encryption and what else there is change the bytes.
+/// Compression level, sizes after the data, UTF-8 names. Encryption and what else there is change the bytes.
 constexpr unsigned kSizesBehind = 0x0008, kHarmlessFlags = 0x0002 | 0x0004 | kSizesBehind | 0x0800;
 /// deflate cannot do better, so a larger promise is false: refused before memory is asked for.
 constexpr uint64_t kHighestRatio = 1032;
@@ -170,7 +170,7 @@ Directory find_directory(const MappedFile& file, const ZipPlace& place) {
   return {read_bytes(file, offset, size), count, offset};
 }
 
-/// The header in front of the member's bytes; how long it is goes to `header_bytes`. `end`: of all members.
+/// The header before the member's bytes; how long it is goes to `header_bytes`. `end`: of all members.
 ZipEntry read_local(const MappedFile& file, uint64_t offset, uint64_t end, const ZipPlace& place,
                     uint64_t& header_bytes) {
   if (offset > end) place.fail(cat("a member before byte ", end), cat("byte ", offset));

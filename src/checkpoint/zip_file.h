@@ -23,7 +23,7 @@ struct ZipKind {
   std::string_view rewrite;  ///< "write it again with numpy.savez"
 };
 
-/// Where a problem is, and the one way to say it.
+/// Place of a problem, and the one way to say it.
 struct ZipPlace {
   const std::filesystem::path& file;
   const ZipKind& kind;
@@ -35,15 +35,16 @@ struct ZipPlace {
 
 struct ZipMember {
   std::string name;
-  uint64_t begin = 0;         ///< of the stored bytes, in the file
-  uint64_t stored_bytes = 0;  ///< as large as size_bytes unless deflated
+  uint64_t begin = 0;         ///< offset of the stored bytes in the file
+  uint64_t stored_bytes = 0;  ///< size_bytes unless deflated
   uint64_t size_bytes = 0;    ///< unpacked
   uint32_t crc32 = 0;
   bool deflated = false;
 };
 
-/// In the order of the directory, which is that of their bytes. Throws: CheckpointError when the file is not a valid
-/// zip file: directory, local headers (encryption, unknown methods, names twice, members that overlap or lie outside).
+/// Reads the members in the order of the directory, which is that of their bytes. Throws: CheckpointError when the file
+/// is not a valid zip file: directory, local headers (encryption, unknown methods, names twice, members that overlap or
+/// lie outside).
 std::vector<ZipMember> read_zip_members(const MappedFile& file, const ZipKind& kind);
 
 /// Throws: CheckpointError when the bytes of a member that is not deflated disagree with its CRC-32. By several

@@ -38,7 +38,7 @@ class Argument {
   /// One value, of several parts.
   Argument& separated_by(char mark);
   Argument& excludes(const Argument& other);
-  /// Not in --help.
+  /// Leaves the argument out of --help.
   Argument& hidden();
 
  private:
@@ -67,7 +67,7 @@ CLI::App& add_command(CLI::App& app, const std::string& name, const std::string&
 CLI::App& add_command_group(CLI::App& app, const std::string& name, const std::string& help);
 /// Puts `work` into `action` when `command` is chosen.
 void on_choice(CLI::App& command, Action& action, Action work);
-/// Below the options of --help; made when it is shown.
+/// Puts the text below the options of --help; made when it is shown.
 void set_footer(CLI::App& command, const std::function<std::string()>& text);
 
 }  // namespace lancet::cli

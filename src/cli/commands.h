@@ -84,7 +84,7 @@ Problem problem_of(const std::exception_ptr& error);
 ExitCode run_as_rank(const RankArguments& ranks, const Output& output,
                      const std::function<ExitCode(RankSession&)>& work);
 
-/// From here on a signal that ends the program says what is kept of the job's work. On root.
+/// Makes a signal that ends the program say what is kept of the job's work, from here on. On root.
 void say_what_is_kept(const JobConfig& job, Communicator& communicator);
 
 /// A job as the command line gives it: a file, or the parts of a one-line job, and overrides.

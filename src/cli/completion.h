@@ -11,10 +11,11 @@ class App;
 
 namespace lancet::cli {
 
-/// For bash 4 and later: `source <(lancet completion bash)`.
+/// Returns completion for bash 4 and later: `source <(lancet completion bash)`.
 std::string bash_completion(const CLI::App& app);
 
-/// For zsh: as the file _lancet in a folder of $fpath, or `source <(lancet completion zsh)` behind compinit.
+/// Returns completion for zsh: the file _lancet in a folder of $fpath, or `source <(lancet completion zsh)` after
+/// compinit.
 std::string zsh_completion(const CLI::App& app);
 
 }  // namespace lancet::cli

@@ -12,7 +12,7 @@ namespace lancet::cli {
 
 struct CompletedOption {
   enum class Takes { kNothing, kText, kFile, kFolder, kChoice, kJobKey };
-  std::vector<std::string> names;  ///< with their dashes; of a positional one none
+  std::vector<std::string> names;  ///< names with their dashes; of a positional one none
   std::string help;                ///< one line
   Takes takes = Takes::kText;
   std::vector<std::string> choices;  ///< kJobKey: the keys, each with its "="

@@ -85,7 +85,7 @@ ExitCode run(int argc, char** argv) {
 std::terminate_handler end_of_others = nullptr;
 
 /// Memory may run out where nothing can be thrown: nlohmann::json takes some to give back a list. Nothing is
-/// half-written then, as behind a kill, and the exit code is the one that exhausted memory has elsewhere.
+/// half-written then, as after a kill, and the exit code is the one that exhausted memory has elsewhere.
 [[noreturn]] void end_without_memory() {
   try {
     if (const std::exception_ptr error = std::current_exception()) std::rethrow_exception(error);

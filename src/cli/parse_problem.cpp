@@ -26,7 +26,7 @@ std::string with_nearest(const std::string& what, const std::string& word, const
   return near.empty() ? what : cat(what, "; did you mean ", near, "?");
 }
 
-/// Of a word that nothing takes. It is said before what it may be the cause of: that something is missing.
+/// Describes a word that nothing takes. It is said before what it may be the cause of: that something is missing.
 std::string unexpected(const CLI::App& command, const std::string& word) {
   if (word.starts_with('-')) {
     const std::string name = word.substr(0, word.find('='));

@@ -38,7 +38,7 @@ StopSentence& stop_sentence() {
   return sentence;
 }
 
-/// Those of the three that are not ignored.
+/// Returns those of the three signals that are not ignored.
 sigset_t stop_signals() {
   sigset_t signals;
   sigemptyset(&signals);

@@ -8,11 +8,11 @@
 
 namespace lancet::cli {
 
-/// From here on. To be called before any thread begins: threads inherit which signals reach them. A signal that is
-/// ignored (nohup) stays ignored; a second one ends the process without a word.
+/// Ends the process on signals from here on. To be called before any thread begins: threads inherit which signals reach
+/// them. A signal that is ignored (nohup) stays ignored; a second one ends the process without a word.
 void end_on_signals();
 
-/// What is said behind "stopped by SIGINT (Ctrl-C)", as a clause; nullopt: nothing is said at all, since another
+/// What is said after "stopped by SIGINT (Ctrl-C)", as a clause; nullopt: nothing is said at all, since another
 /// process of the job speaks. Called from another thread. Without it no more is known.
 using StopWords = std::function<std::optional<std::string>()>;
 void set_stop_words(StopWords words);

@@ -8,7 +8,7 @@
 
 namespace lancet::cli {
 
-/// While this lives, what is written to `stream` goes through visible_text().
+/// Sends what is written to `stream` through visible_text(), while this lives.
 class VisibleStream final : public std::streambuf {
  public:
   explicit VisibleStream(std::ostream& stream);
@@ -29,7 +29,7 @@ class VisibleStream final : public std::streambuf {
   std::string waiting_;
 };
 
-/// While this lives, `stream` takes bytes as they are: output that is data, for a file or another program.
+/// Lets `stream` take bytes as they are, while this lives: output that is data, for a file or another program.
 class ExactStream {
  public:
   explicit ExactStream(std::ostream& stream);

@@ -78,7 +78,7 @@ std::string flow_list(const ConfigTree& list) {
   return out.size() <= kLongestLine ? out : std::string();
 }
 
-/// What fits behind "key: " or "- ", or nothing when the value needs lines of its own.
+/// What fits after "key: " or "- ", or nothing when the value needs lines of its own.
 std::string inline_text(const ConfigTree& tree) {
   switch (tree.kind) {
     case Kind::kNull:
@@ -94,7 +94,7 @@ std::string inline_text(const ConfigTree& tree) {
 }
 
 /// Writes a map or a list in block form. `first_indent` takes the place of the first line's indentation: a map that is
-/// an item of a list begins behind the "- ".
+/// an item of a list begins after the "- ".
 void write_block(const ConfigTree& tree, size_t indent, std::string_view first_indent, std::string& out) {
   const std::string spaces(indent, ' ');
   std::string_view lead = first_indent;

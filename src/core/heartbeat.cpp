@@ -11,7 +11,7 @@
 namespace lancet {
 namespace {
 
-/// Between looks at the clock.
+/// Time between looks at the clock.
 constexpr std::chrono::milliseconds kLook{250};
 
 double seconds_since(StageTime begin) { return std::chrono::duration<double>(stage_now() - begin).count(); }

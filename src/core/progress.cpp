@@ -15,7 +15,7 @@ namespace {
 
 constexpr double kRedrawSeconds = 0.1;  ///< ProgressStyle::kLive
 constexpr double kLineSeconds = 10.0;   ///< kLines, also before the first one
-/// From when on the time left is said.
+/// Least time and share of the work after which the time left is said.
 constexpr double kLeastSeconds = 2.0, kLeastShare = 0.05;
 
 double seconds_between(StageTime from, StageTime to) { return std::chrono::duration<double>(to - from).count(); }

@@ -11,10 +11,10 @@
 namespace lancet {
 namespace {
 
-/// Of one object, whose keys keep their order: whoever looks for one goes through all of them. Class labels of a
-/// config.json are the most that any file is known to have, some 20,000.
+/// Most keys of one object whose keys keep their order: whoever looks for one goes through all of them. Class labels of
+/// a config.json are the most that any file is known to have, some 20,000.
 constexpr size_t kMostOrderedKeys = 65'536;
-/// From so many keys of an object on, those that were read are found by their hash.
+/// Number of an object's keys from which on those that were read are found by their hash.
 constexpr size_t kFewKeys = 32;
 
 /// Builds the document from what the parser reads. Of its own, because nlohmann's parser with a callback looks through
@@ -54,7 +54,7 @@ class StrictReader : public nlohmann::json_sax<Json> {
   Json document() { return std::move(document_); }
 
  private:
-  /// At the place that comes next.
+  /// Puts the value at the place that comes next.
   template <typename Value>
   Json& place(Value&& value) {
     if (open_.empty()) return document_ = std::forward<Value>(value);
@@ -119,10 +119,10 @@ class StrictReader : public nlohmann::json_sax<Json> {
   const OnRepeatedKey& on_repeated_;
   Json document_;
   std::vector<Json*> open_;  ///< lists and objects that are being read; each stays where it is until it ends
-  /// Beside open_, of objects of many keys in their order: which is where.
+  /// Places of the keys of objects of many keys in their order, beside open_.
   std::vector<std::unordered_map<std::string, size_t>> places_;
-  Json* member_ = nullptr;  ///< of the innermost object: the value that its last key names
-  int64_t element_ = 0;     ///< of the outermost list
+  Json* member_ = nullptr;  ///< value that the last key of the innermost object names
+  int64_t element_ = 0;     ///< place in the outermost list
 };
 
 template <typename Json>

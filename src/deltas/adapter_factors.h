@@ -12,19 +12,19 @@ namespace lancet {
 /// identity.
 LowRankDelta summed_factors(std::span<const WeightDelta> deltas, int64_t n_outputs, int64_t n_inputs);
 
-/// Without the directions that have nothing but zeros on a side: the product stays.
+/// Drops the directions that have nothing but zeros on a side: the product stays.
 LowRankDelta without_zeros(const LowRankDelta& factors);
 
 /// The singular value decomposition of left @ right, without making the product: by a QR of either side and an SVD of
 /// the core between the triangles, in f64.
 struct Spectrum {
   Tensor left_OK;   ///< orthonormal columns
-  Tensor values_K;  ///< from the largest one down
+  Tensor values_K;  ///< singular values, from the largest one down
   Tensor right_KI;  ///< orthonormal rows
 
   /// Frobenius norm of the product.
   double norm() const;
-  /// Of what lies beyond the first `rank` values.
+  /// Returns the norm of what lies beyond the first `rank` values.
   double norm_beyond(int64_t rank) const;
   /// The least rank beyond which lies at most `tolerance` of the norm; at least 1.
   int64_t numeric_rank(double tolerance) const;

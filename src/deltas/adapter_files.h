@@ -7,7 +7,7 @@
 namespace lancet {
 
 inline constexpr std::string_view kAdapterPrefix = "base_model.model.";
-/// Behind a module's name: of the right factor and of the left one.
+/// Ends of the names of the right factor and of the left one, after the module's name.
 inline constexpr std::string_view kLoraA = ".lora_A.weight";
 inline constexpr std::string_view kLoraB = ".lora_B.weight";
 

@@ -38,7 +38,7 @@ void add_parts(const LinearModule& module, const LowRankDelta& pair, PartsOfWeig
   }
 }
 
-/// Of experts whose changes take more room as factors than whole.
+/// Joins the changes of experts that take more room as factors than whole.
 void join_experts(const WeightSpec& spec, std::vector<WeightDelta>& deltas) {
   int64_t directions = 0;
   for (const WeightDelta& delta : deltas) directions += std::get<LowRankDelta>(delta).left_OR.size(1);

@@ -17,8 +17,8 @@ struct ModulePart {
 
 /// A module: one stored tensor.
 struct LinearModule {
-  std::string name;       ///< without ".weight"
-  int64_t n_outputs = 0;  ///< of a linear layer, whatever the layout
+  std::string name;       ///< name without ".weight"
+  int64_t n_outputs = 0;  ///< outputs of a linear layer, whatever the layout
   int64_t n_inputs = 0;
   std::vector<ModulePart> parts = {};
 };

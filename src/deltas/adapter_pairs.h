@@ -24,7 +24,7 @@ struct AdapterPair {
   int64_t needed_rank() const { return std::min(directions(), numeric_rank); }
 };
 
-/// As it is written.
+/// A pair's factors in the form in which they are written.
 struct StoredPair {
   Tensor a_RI = {};
   Tensor b_OR = {};
@@ -33,11 +33,11 @@ struct StoredPair {
 /// All of an adapter, in memory.
 struct MadeAdapter {
   std::vector<LinearModule> modules = {};
-  std::vector<AdapterPair> pairs = {};  ///< of some of them, in model order
+  std::vector<AdapterPair> pairs = {};  ///< pairs of some of them, in model order
   int64_t rank = 1;
-  std::vector<StoredPair> stored = {};  ///< by pair
+  std::vector<StoredPair> stored = {};  ///< one for each pair
 
-  /// Of the modules that change.
+  /// Reports on the modules that change.
   AdapterReport report() const;
 };
 

@@ -146,7 +146,7 @@ PairsByModule find_pairs(const SafetensorsReader& file) {
   return pairs;
 }
 
-/// As PEFT finds modules by a list of names: "down_proj" is every module that ends so.
+/// Whether `names` has the module, by PEFT's rule for a list of names: "down_proj" is every module that ends so.
 bool names_module(const AdapterJson& names, const std::string& module) {
   return std::ranges::any_of(names, [&](const AdapterJson& name) {
     if (!name.is_string()) return false;
@@ -155,7 +155,8 @@ bool names_module(const AdapterJson& names, const std::string& module) {
   });
 }
 
-/// Of "model.layers.3.mlp.down_proj" 3; nullopt where several parts are numbers, or none.
+/// Returns the layer that a module's name has: 3 for "model.layers.3.mlp.down_proj"; nullopt where several parts are
+/// numbers, or none.
 std::optional<int64_t> layer_of_module(const std::string& module) {
   std::optional<int64_t> layer;
   for (const std::string& part : split(module, '.')) {

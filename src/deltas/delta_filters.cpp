@@ -8,14 +8,15 @@
 namespace lancet {
 namespace {
 
-/// In f64, with no more rows than columns.
+/// Returns the matrix in f64, with no more rows than columns.
 Tensor wide(const Tensor& matrix) {
   const Tensor precise = matrix.to(at::kDouble);
   return matrix.size(0) <= matrix.size(1) ? precise : precise.t();
 }
 
-/// Of the rows. Its eigenvalues are the squares of the matrix's singular values, the large ones of which are all that
-/// is asked for: a decomposition of the matrix itself takes a minute for 4096 x 14336, on GPUs more.
+/// Multiplies the rows with each other. The product's eigenvalues are the squares of the matrix's singular values, the
+/// large ones of which are all that is asked for: a decomposition of the matrix itself takes a minute for 4096 x 14336,
+/// on GPUs more.
 Tensor inner_products(const Tensor& matrix_SL) { return torch::matmul(matrix_SL, matrix_SL.t()); }
 
 }  // namespace

@@ -21,7 +21,7 @@ void check_fact(const SealedFile& file, std::string_view what, const std::string
                           file.fact(fact), ": go on with the job that wrote it, or without a state"));
 }
 
-/// As whole numbers, which compare by their bits.
+/// Returns the tensor as whole numbers, which compare by their bits.
 Tensor bits_of(const Tensor& tensor) {
   return tensor.view(tensor.element_size() == 8 ? at::kLong : tensor.element_size() == 4 ? at::kInt : at::kShort);
 }

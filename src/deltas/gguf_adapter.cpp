@@ -17,7 +17,7 @@ constexpr AdapterReader kLlamaCpp{"llama.cpp", why_no_gguf};
 /// The rows of a module's outputs in the order that llama.cpp's model has them in.
 Tensor reordered_rows(const ModelConfig& config, const GgufFamily& family, const LinearModule& module,
                       const Tensor& left_OR) {
-  if (module.parts.size() > 1) {  // one weight behind the other, also where the file has them head by head
+  if (module.parts.size() > 1) {  // one weight after the other, also where the file has them head by head
     std::vector<Tensor> parts;
     for (const ModulePart& part : module.parts) parts.push_back(left_of_part(module, part, left_OR));
     return torch::cat(parts, 0);
@@ -28,7 +28,7 @@ Tensor reordered_rows(const ModelConfig& config, const GgufFamily& family, const
   return left_OR.unflatten(0, {heads, 2, -1}).transpose(1, 2).flatten(0, 2).contiguous();
 }
 
-/// Of one tensor of the model.
+/// Factors of one tensor of the model.
 struct GgufPair {
   std::string name = {};
   Tensor a = {};  ///< [r, in]; of experts [experts, r, in]

@@ -16,7 +16,7 @@ constexpr GgufFamily kGgufFamilies[] = {
     {"Gemma3ForCausalLM", "gemma3"},     {"Olmo2ForCausalLM", "olmo2"},         {"GPT2LMHeadModel", "gpt2"},
     {"GPTNeoXForCausalLM", "gptneox"},   {"StableLmForCausalLM", "stablelm"}};
 
-/// Of a matrix that several weights share the first one's kind says which it is.
+/// Returns llama.cpp's name for the matrix. The first one's kind says which it is where several weights share it.
 std::string_view stem_of(const LinearModule& module) {
   const bool is_fused = module.parts.size() > 1;
   switch (module.parts.front().spec.id.kind) {

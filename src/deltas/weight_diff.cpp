@@ -55,7 +55,7 @@ void take_directions(Tensor& rest, FoundDirections& found) {
 /// The step between neighbours of each number in `type`, f64.
 Tensor steps_of(const Tensor& numbers, at::ScalarType type) {
   struct Format {
-    int64_t bits;      ///< of the mantissa, as stored
+    int64_t bits;      ///< bits of the mantissa, as stored
     int64_t smallest;  ///< exponent of normal numbers
   };
   const Format format = type == at::kBFloat16 ? Format{7, -126}
@@ -84,7 +84,8 @@ double rounding_noise(const Tensor& change, const Tensor& after, at::ScalarType 
   return kAboveAverage * (std::sqrt(largest_row) + std::sqrt(largest_column));
 }
 
-/// Of white noise in a matrix with fewer directions of change than half of its shorter side.
+/// Returns the largest singular value that white noise explains, in a matrix with fewer directions of change than half
+/// of its shorter side.
 double noise_by_spectrum(const std::vector<double>& values, int64_t rows, int64_t columns) {
   const int64_t shorter = std::min(rows, columns);
   const auto middle = static_cast<size_t>(shorter / 2);

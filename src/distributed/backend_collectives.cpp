@@ -8,7 +8,7 @@
 namespace lancet {
 namespace {
 
-constexpr int64_t kPieceBytes = int64_t{64} << 20;  ///< per rank and buffer: what a collective needs beside its tensor
+constexpr int64_t kPieceBytes = int64_t{64} << 20;  ///< bytes a rank and buffer: a collective's need beside its tensor
 
 void all_to_all(c10d::Backend& backend, Tensor& received, Tensor& sent, std::chrono::milliseconds timeout) {
   c10d::AllToAllOptions options;

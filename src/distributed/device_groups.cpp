@@ -16,7 +16,7 @@
 namespace lancet {
 namespace {
 
-/// As torch reads them when a group is made.
+/// Variables that torch reads when a group is made.
 constexpr std::array<std::pair<const char*, const char*>, 4> kEnvironmentOfGroups{
     {{"TORCH_NCCL_BLOCKING_WAIT", "1"},
      {"TORCH_NCCL_ASYNC_ERROR_HANDLING", "0"},

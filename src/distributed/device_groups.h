@@ -16,7 +16,8 @@ namespace lancet {
 /// The GPU's own identity, which no numbering of a process changes; empty for what NCCL cannot reach.
 std::string nccl_identity(at::Device device);
 
-/// To be called before any thread is started that makes a group, of Gloo or NCCL: it changes the process's environment.
+/// Sets the process's environment for groups. To be called before any thread is started that makes one, of Gloo or
+/// NCCL.
 /// - NCCL's errors become exceptions of ours: by default a thread of torch's own would end the process, without our
 ///   exit code.
 /// - Torch's flight recorder is off. All groups of a process write to one, which enters a new group into a map outside

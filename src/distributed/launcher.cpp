@@ -26,7 +26,7 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 constexpr milliseconds kOutputPoll{50};
-/// For the other ranks to hear of a failure, say so and clean up; then between SIGTERM and SIGKILL.
+/// Time that the other ranks have to hear of a failure, say so and clean up; then the time between SIGTERM and SIGKILL.
 constexpr milliseconds kOwnWay{2500};
 constexpr milliseconds kKillAfter{1500};
 
@@ -301,7 +301,7 @@ class Launch {
   std::optional<Clock::time_point> ending_since_;
   bool by_signal_ = false;  ///< the first failure
   bool signalled_ = false;
-  int64_t words_before_ = 0;  ///< on stderr, of the first rank, when the launcher was interrupted
+  int64_t words_before_ = 0;  ///< first rank's bytes on stderr when the launcher was interrupted
   LaunchOutcome outcome_;
 };
 

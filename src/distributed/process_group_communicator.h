@@ -16,11 +16,11 @@ namespace lancet {
 struct GroupOptions {
   int rank = 0;
   int size = 1;
-  std::string host;                        ///< of this rank, for messages
-  std::string address;                     ///< of this rank's network interface: where others connect to
+  std::string host;                        ///< this rank's host, for messages
+  std::string address;                     ///< address of this rank's network interface: where others connect to
   std::string interface;                   ///< its name, to be used instead of `address`; empty: unknown
-  std::chrono::milliseconds join_timeout;  ///< for connecting all ranks
-  /// Between the ranks' agreement that all are there and the end of one operation on GPUs.
+  std::chrono::milliseconds join_timeout;  ///< time for connecting all ranks
+  /// Time between the ranks' agreement that all are there and the end of one operation on GPUs.
   std::chrono::milliseconds device_timeout = std::chrono::minutes(30);
   RankObserver* observer = nullptr;  ///< outlives the communicator; may be null
 };

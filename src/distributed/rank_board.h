@@ -15,7 +15,7 @@ namespace lancet {
 
 struct RankPresence {
   std::string host;
-  std::string address;  ///< of its network interface
+  std::string address;  ///< address of its network interface
 };
 
 struct RankBeat {
@@ -30,7 +30,7 @@ struct RankFailure {
   std::string host;
   std::string stage;
   std::string what;   ///< "failed: <message>", "ended by signal 9 (Killed)", "made no progress for 1800 s"
-  int exit_code = 0;  ///< in the store, as failure_code()
+  int exit_code = 0;  ///< code from failure_code() in the store
 };
 
 /// "rank 1 on node7, stage 'values': ended by signal 9 (Killed)".
@@ -45,7 +45,7 @@ enum class JobEnd { kDone, kFailed };
 class RankBoard {
  public:
   explicit RankBoard(c10::intrusive_ptr<c10d::Store> store) : store_(std::move(store)) {}
-  /// With a connection of its own, for another thread.
+  /// Makes a board with a connection of its own, for another thread.
   RankBoard clone() const { return RankBoard(store_->clone()); }
   const c10::intrusive_ptr<c10d::Store>& store() const { return store_; }
 
@@ -55,9 +55,9 @@ class RankBoard {
   std::optional<RankPresence> presence(int64_t rank);
 
   void beat(int64_t rank, const RankBeat& beat);
-  /// Of ranks that are here.
+  /// Returns the last beat of a rank that is here.
   RankBeat last_beat(int64_t rank);
-  /// Of all ranks; all are here.
+  /// Returns the last beats of all ranks; all are here.
   std::vector<RankBeat> last_beats(int64_t size);
 
   /// The first failure stays, if it is a rank's: what somebody else wrote in its place is overwritten, and not read.
@@ -66,7 +66,7 @@ class RankBoard {
 
   /// Counts the ranks that need the store no more.
   void leave() { store_->add("left", 1); }
-  /// Until `n` have left: for whoever serves the store. Not for long, since who was killed never leaves; after a
+  /// Waits until `n` have left: for whoever serves the store. Not for long, since who was killed never leaves; after a
   /// failure even less.
   void wait_until_left(int64_t n, JobEnd end);
 

@@ -49,7 +49,7 @@ struct ChildPlan {
   pid_t parent;
 };
 
-/// Between fork and exec only what is safe after fork in a process with threads.
+/// Becomes the child's program: between fork and exec only by what is safe after fork in a process with threads.
 [[noreturn]] void become(const ChildPlan& plan) {
   ::setpgid(0, 0);
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);

@@ -15,18 +15,18 @@ namespace lancet {
 
 struct RankCommand {
   std::filesystem::path program;
-  std::vector<std::string> arguments;  ///< without the program's own name
+  std::vector<std::string> arguments;  ///< arguments without the program's own name
   Environment environment;
   std::filesystem::path log;
 };
 
-/// Where a rank's output goes besides its log.
+/// What a rank's output goes to besides its log.
 enum class Echo { kNone, kTerminal };
 
 class RankProcess {
  public:
-  /// In a process group of its own; killed when the thread that started it ends. Throws: ConfigError when the log
-  /// cannot be written, Error when the process cannot be started.
+  /// Starts the rank in a process group of its own; killed when the thread that started it ends. Throws: ConfigError
+  /// when the log cannot be written, Error when the process cannot be started.
   RankProcess(int64_t rank, const RankCommand& command, Echo echo);
   ~RankProcess();  ///< kills what still runs
   RankProcess(RankProcess&&) noexcept;
@@ -35,9 +35,9 @@ class RankProcess {
   int64_t rank() const { return rank_; }
   const std::filesystem::path& log() const { return log_; }
   bool is_running() const { return pid_ > 0; }
-  /// As waitpid gives it, once: when the process has ended since the last call.
+  /// Returns waitpid's status once, when the process has ended since the last call.
   std::optional<int> take_end();
-  /// To the process and its own children.
+  /// Sends the signal to the process and its own children.
   void send(int signal) const;
 
   /// Ends of the pipes that echo; -1 where there is none.

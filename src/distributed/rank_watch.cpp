@@ -16,8 +16,8 @@ using std::chrono::seconds;
 constexpr milliseconds kBeat{500};
 constexpr milliseconds kLook{250};
 constexpr milliseconds kTellStage{200};
-/// For a rank's own way out once it is known that the job has failed: its work may come by a collective and unwind.
-/// A collective that the lost rank alone holds up never ends.
+/// Time for a rank's own way out once it is known that the job has failed: its work may come by a collective and
+/// unwind. A collective that the lost rank alone holds up never ends.
 constexpr milliseconds kGrace{2000}, kGraceOfWaiting{700};
 constexpr milliseconds kCleanUp{10'000};
 /// Others look at a rank's progress later than the rank itself, which can say more.

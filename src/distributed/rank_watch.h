@@ -20,9 +20,9 @@ namespace lancet {
 
 struct WatchOptions {
   int64_t rank = 0;
-  std::vector<std::string> hosts;  ///< by rank
+  std::vector<std::string> hosts;  ///< one for each rank
   std::string store_place;         ///< who serves the store, and where, for messages
-  std::chrono::seconds timeout;    ///< without any progress, from which on a rank counts as stalled
+  std::chrono::seconds timeout;    ///< time without any progress from which on a rank counts as stalled
 };
 
 class RankWatch final : public RankObserver {
@@ -50,12 +50,12 @@ class RankWatch final : public RankObserver {
   struct Verdict {
     std::string message;  ///< printed then; empty: nothing
     ExitCode code = ExitCode::kCollective;
-    Clock::time_point at;  ///< when it is carried out
+    Clock::time_point at;  ///< time at which it is carried out
   };
   struct Peer {
     RankBeat beat;
-    Clock::time_point lived;     ///< when its tick last changed
-    Clock::time_point moved_on;  ///< when its progress last changed
+    Clock::time_point lived;     ///< time at which its tick last changed
+    Clock::time_point moved_on;  ///< time at which its progress last changed
   };
 
   void tell_and_listen();
@@ -68,7 +68,7 @@ class RankWatch final : public RankObserver {
   void shift_clocks(Clock::duration gap);
 
   RankBoard board_;
-  Reporter& reporter_ = reporter();  ///< of the thread that this rank's work is of
+  Reporter& reporter_ = reporter();  ///< reporter of the thread that this rank's work is of
   const WatchOptions options_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;

@@ -26,7 +26,7 @@ std::vector<SealedStore::Bytes> SealedStore::multiGet(const Keys& keys) {
   return values;
 }
 
-/// Of the first `length` bytes of `value`. The key's length keeps it apart from the value.
+/// Computes the tag of the first `length` bytes of `value`. The key's length keeps it apart from the value.
 uint64_t SealedStore::tag(const std::string& key, const Bytes& value, size_t length) const {
   return tag_of(key_,
                 cat(key.size(), ":", key, std::string(value.begin(), value.begin() + static_cast<int64_t>(length))));

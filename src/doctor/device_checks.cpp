@@ -27,7 +27,7 @@ Tensor byte_pattern(int64_t seed) {
   return torch::arange(kCheckedBytes / 8, torch::kLong).add_(seed).mul_(kOdd).view(torch::kByte);
 }
 
-/// In what `found` differs; empty: in nothing.
+/// Says in what `found` differs; empty: in nothing.
 std::string byte_difference(const Tensor& found, const Tensor& expected) {
   const Tensor places = (found != expected).nonzero();
   if (places.size(0) == 0) return "";

@@ -11,9 +11,9 @@ namespace lancet {
 namespace {
 
 struct CheckText {
-  std::string_view name;    ///< in JSON
-  std::string_view topic;   ///< in findings
-  std::string_view passed;  ///< behind the devices' names
+  std::string_view name;    ///< name in JSON
+  std::string_view topic;   ///< name in findings
+  std::string_view passed;  ///< words after the devices' names
   std::string_view remedy;
 };
 

@@ -74,7 +74,7 @@ int64_t output_bytes(const JobConfig& job, const ModelFiles& files, size_t n_req
          (job.schedule.n_batches(rank) > 1 ? kept : 0);
 }
 
-/// Of all edited layers.
+/// Returns the bytes that the cache keeps for all edited layers.
 int64_t cache_bytes(const JobConfig& job, const ModelFiles& files) {
   int64_t bytes = 0;
   for (const int64_t layer : target_layers(*job.editor, files.config))

@@ -24,7 +24,7 @@ CopyRate measure_copy(const Tensor& from, const Tensor& to) {
   return {from.device().str(), to.device().str(), static_cast<double>(kBlockBytes) * rate(copy, 0.05)};
 }
 
-/// Of square matrices, operations per second.
+/// Measures products of square matrices, in operations per second.
 double product_rate(at::ScalarType dtype, int64_t size, double seconds) {
   const Tensor a = torch::ones({size, size}, dtype), b = torch::ones({size, size}, dtype);
   const double operations = 2.0 * static_cast<double>(size * size * size);

@@ -11,7 +11,7 @@
 
 namespace lancet {
 
-/// Until all that was begun there is done.
+/// Waits until all that was begun there is done.
 inline void wait_for(at::Device device) {
   if (device != Placement::host()) at::accelerator::synchronizeDevice(device.index());
 }

@@ -14,11 +14,11 @@
 namespace lancet {
 namespace {
 
-/// Of WeightDelta's alternatives.
+/// Index among WeightDelta's alternatives.
 constexpr int64_t kDense = 1;
 static_assert(std::is_same_v<std::variant_alternative_t<kDense, WeightDelta>, DenseDelta>);
 
-/// Until the end of the scope.
+/// Sets the flag until the end of the scope.
 class Solving {
  public:
   explicit Solving(bool& flag) : flag_(flag) { flag_ = true; }

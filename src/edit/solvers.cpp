@@ -12,7 +12,7 @@
 namespace lancet {
 namespace {
 
-/// Of one matrix, or of blocks [E, W, W] on a diagonal.
+/// Solves with one matrix, or with blocks [E, W, W] on a diagonal.
 Tensor solve_triangular(const Tensor& matrix, const Tensor& right_FN, bool upper) {
   if (matrix.dim() == 2) return at::linalg_solve_triangular(matrix, right_FN, upper);
   return at::linalg_solve_triangular(matrix, right_FN.unflatten(0, {matrix.size(0), -1}), upper).flatten(0, 1);

@@ -72,7 +72,7 @@ class CostPlan::Probes {
 
  private:
   int64_t tokens_;
-  std::vector<size_t> scores_, texts_;  ///< by probe
+  std::vector<size_t> scores_, texts_;  ///< one for each probe
 };
 
 /// Questions with answers to choose from.
@@ -123,7 +123,7 @@ class CostPlan::Choices {
  private:
   struct Asked {
     ChoiceItem item;
-    std::vector<size_t> scores;  ///< by choice
+    std::vector<size_t> scores;  ///< one for each choice
     size_t text = 0;
   };
   int64_t tokens_;

@@ -37,7 +37,7 @@ void check_metrics(const Tallies& totals, const CausalLM& model, const std::stri
 struct EvaluationPlan::Asked {
   std::vector<std::unique_ptr<Protocol>> protocols;
   ModelQuestions questions;
-  std::vector<std::string> ids;  ///< of the requests
+  std::vector<std::string> ids;  ///< ids of the requests
   std::vector<MetricRow> metrics;
   std::optional<CostPlan> costs;
 };

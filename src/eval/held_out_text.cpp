@@ -16,8 +16,8 @@
 namespace lancet {
 namespace {
 
-/// Of each place: -log p of what follows, KL from the old distribution, whether the likeliest token is the same. [M,
-/// 3].
+/// Measures each place: -log p of what follows, KL from the old distribution, whether the likeliest token is the same.
+/// [M, 3].
 Tensor measure_places(const CausalLM& model, const Tensor& h_MD, const Tensor& next_M, const Tensor& before_MD) {
   const auto log_p = [&](const Tensor& h) {
     return model.logits(h).to(model.placement().value_dtype()).log_softmax(1);

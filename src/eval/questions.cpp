@@ -13,7 +13,7 @@ namespace lancet {
 
 namespace {
 
-constexpr size_t kShownBytes = 60;  ///< of a text that is too long
+constexpr size_t kShownBytes = 60;  ///< most bytes of a text that is shown
 
 std::span<const std::byte> bytes_of(const std::vector<TokenId>& ids) { return std::as_bytes(std::span(ids)); }
 
@@ -50,7 +50,7 @@ std::vector<TokenId> Asker::some_ids(std::vector<TokenId> ids, std::string_view 
   return ids;
 }
 
-/// `behind`: what follows the prompt, which with it has so many tokens.
+/// Checks the prompt's length. `behind`: what follows the prompt, which with it has so many tokens.
 void Asker::check_length(std::string_view prompt, std::string_view behind, size_t tokens) {
   const auto count = static_cast<int64_t>(tokens);
   if (!limit_.has_room(count)) limit_.note(cat(where_, ": '", excerpt(prompt, kShownBytes), "' and ", behind), count);

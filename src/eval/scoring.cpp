@@ -18,7 +18,7 @@
 namespace lancet {
 namespace {
 
-/// A target behind a prompt; the document is the prompt and the target without its last token.
+/// A target after a prompt; the document is the prompt and the target without its last token.
 struct Pair {
   int64_t document = 0;
   int64_t first_place = 0;  ///< which predicts the target's first token: the prompt's last one
@@ -29,7 +29,7 @@ struct Pair {
 struct ScoringPlan {
   std::vector<std::vector<TokenId>> documents;
   std::vector<Pair> pairs;
-  std::vector<int64_t> pair_of;  ///< of each continuation
+  std::vector<int64_t> pair_of;  ///< index of each continuation's pair
   RowBatches packs;              ///< documents
   RowBatches batches;            ///< the pairs of each pack's documents, in their order
   size_t longest_target = 0;
@@ -81,7 +81,7 @@ struct Label {
 /// Every output is read by a label, so there are at most as many.
 struct Pack {
   TokenBatch batch;
-  std::vector<Label> labels;  ///< of the pairs in their order
+  std::vector<Label> labels;  ///< the pairs' labels in their order
 };
 
 Pack make_pack(const ScoringPlan& plan, size_t number) {
@@ -149,8 +149,8 @@ std::vector<Reading> read_labels(const CausalLM& model, const Tensor& h_OD, cons
   return readings;
 }
 
-/// Of each of the pack's pairs nll, then the argmax at each place of its target: [pairs, 1 + longest target] f64 on the
-/// host.
+/// Returns, for each of the pack's pairs, nll, then the argmax at each place of its target: [pairs, 1 + longest target]
+/// f64 on the host.
 Tensor score_pack(const CausalLM& model, const ScoringPlan& plan, size_t number, StageTurn& turn) {
   Pack pack = make_pack(plan, number);
   pack.batch.sequence.turn = &turn;

@@ -26,7 +26,7 @@ class ConnectionGuests {
   /// its thread comes to its end.
   bool enter(int connection);
   void note(int connection, Awaited awaited);
-  /// Before the connection is closed.
+  /// Takes a guest out, before its connection is closed.
   void leave(int connection);
 
  private:
@@ -42,7 +42,7 @@ class ConnectionGuests {
   bool send_away(const std::string& peer);
 
   const HttpLimits limits_;
-  std::map<int, Guest> guests_;  ///< by connection, without those that were sent away
+  std::map<int, Guest> guests_;  ///< one for each connection, without those that were sent away
 };
 
 }  // namespace lancet

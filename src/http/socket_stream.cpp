@@ -25,10 +25,10 @@ SocketStream::SocketStream(int socket, int wake, const HttpLimits& limits, std::
 
 SocketStream::~SocketStream() { ::close(socket_); }
 
-/// False behind `until`, at the server's end, and for a connection that is broken.
+/// False after `until`, at the server's end, and for a connection that is broken.
 bool SocketStream::wait_for(short events, Time until) const {
   for (;;) {
-    // rounded up: what ends here for want of time ends behind `until`
+    // rounded up: what ends here for want of time ends after `until`
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - Clock::now()).count();
     if (left <= 0) return false;
     std::array<pollfd, 2> polled{{{socket_, events, 0}, {wake_, POLLIN, 0}}};

@@ -35,7 +35,7 @@ class SocketStream final : public httplib::Stream {
 
   bool has_too_long_head() const { return is_head_too_long_; }
   bool was_too_slow() const { return is_too_slow_; }
-  /// A folded header, or blanks in or behind a header's name (RFC 9112, 5.1 and 5.2).
+  /// A folded header, or blanks in or after a header's name (RFC 9112, 5.1 and 5.2).
   bool has_bad_head() const { return is_head_bad_; }
   bool has_written() const { return has_written_; }
   /// That came, of head and body.
@@ -62,11 +62,11 @@ class SocketStream final : public httplib::Stream {
   const std::function<void(Awaited)> awaits_;
   const Time begun_ = std::chrono::steady_clock::now();
   std::array<char, 16384> buffer_{};
-  size_t begin_ = 0, end_ = 0;  ///< of what was read from the socket and not by httplib
-  int64_t bytes_ = 0;           ///< of all that came
+  size_t begin_ = 0, end_ = 0;  ///< bytes that were read from the socket and not by httplib
+  int64_t bytes_ = 0;           ///< bytes that came in all
   int64_t head_bytes_ = 0;
-  int line_bytes_ = 0;  ///< of the head's last line so far
-  int head_lines_ = 0;  ///< before it
+  int line_bytes_ = 0;  ///< bytes of the head's last line so far
+  int head_lines_ = 0;  ///< lines before it
   bool has_colon_ = false;
   bool is_head_over_ = false;
   bool is_head_too_long_ = false;

@@ -26,7 +26,7 @@ constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
 /// No book is as long. Few compressed bytes can promise any length, and tokens of a text take 100 times its memory.
 constexpr size_t kLongestLine = 16'000'000;
 
-/// Where the text stops being UTF-8; npos when it is UTF-8 to the end.
+/// Returns the place where the text stops being UTF-8; npos when it is UTF-8 to the end.
 size_t first_invalid_byte(std::string_view text) {
   for (size_t at = 0; at < text.size();) {
     const size_t length = decode_utf8_at(text, at).bytes;

@@ -11,7 +11,7 @@ namespace lancet {
 struct FolderEntry {
   enum class Kind : uint8_t { kFile, kFolder, kOther };  ///< kOther: links, pipes, devices
 
-  std::string path;  ///< from the folder on, with '/'
+  std::string path;  ///< path from the folder on, with '/'
   Kind kind;
   int parent;        ///< descriptor of the folder that it lies in
   std::string name;  ///< there

@@ -70,7 +70,7 @@ void add_all(std::span<const char* const> names, const std::string& folder, Writ
   for (const char* const name : names) files.insert(folder + name);
 }
 
-/// Of a folder from before there were manifests.
+/// Lists the files of a folder from before there were manifests.
 WrittenFiles earlier_files(const fs::path& folder, const Json& record) {
   WrittenFiles files;
   add_all(kEarlierReports, "", files);

@@ -26,7 +26,7 @@ constexpr std::string_view kTemporaryPrefix = ".lancet-", kTemporarySuffix = ".t
 
 struct Owner {
   pid_t process = 0;
-  std::string_view rest;  ///< of the name
+  std::string_view rest;  ///< what follows in the name
 };
 
 /// The process id at the name's beginning.
@@ -83,8 +83,8 @@ std::vector<fs::path> entries_of(const fs::path& folder) {
   return paths;
 }
 
-/// Only lancet writes into a staging folder, so that one without a manifest was not finished; one that has it may be an
-/// earlier target.
+/// Removes a staging folder without a manifest: only lancet writes into one, so that it was not finished; one that has
+/// a manifest may be an earlier target.
 void remove_staging(const fs::path& folder, const OutputKind& kind) {
   if (const auto written = has_entry(folder / kManifestFile) ? read_written(folder, kind) : std::nullopt)
     remove_written(folder, *written);

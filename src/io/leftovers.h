@@ -18,13 +18,13 @@ bool is_temporary_name(std::string_view name);
 /// Best effort: what cannot be removed stays, and harms nobody.
 void remove_stale_temporaries(const std::filesystem::path& folder);
 
-/// ".<target>.lancet-": a staging folder's name, in front of its process's id.
+/// ".<target>.lancet-": a staging folder's name, before its process's id.
 std::string staging_prefix(const std::filesystem::path& target);
-/// Where the old target lies for the moment in which the new one takes its place.
+/// Returns where the old target lies for the moment in which the new one takes its place.
 std::filesystem::path aside_of(const std::filesystem::path& target);
 /// The file that whoever writes the target locks.
 std::filesystem::path lock_of(const std::filesystem::path& target);
-/// Of a process that was killed. Best effort.
+/// Removes the lock of a process that was killed. Best effort.
 void remove_free_lock(const std::filesystem::path& target);
 /// ".<target>.lancet-<pid>", "...-<pid>-<n>" and "...-old-<pid>".
 bool is_staging_name(std::string_view name, const std::filesystem::path& target);

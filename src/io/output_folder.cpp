@@ -83,8 +83,8 @@ int rename_at_once(const fs::path& from, const fs::path& to, Place place) {
   return ::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), flags) == 0 ? 0 : errno;
 }
 
-/// For file systems without the flags: the old folder steps aside, and comes back when the new one cannot take its
-/// place. Between the two renames the target is absent, never half.
+/// Renames on file systems without the flags: the old folder steps aside, and comes back when the new one cannot take
+/// its place. Between the two renames the target is absent, never half.
 int rename_in_steps(const fs::path& from, const fs::path& to, Place place) {
   if (place == Place::kNew) {
     if (has_entry(to)) return EEXIST;

@@ -1,4 +1,4 @@
-// Where an output goes.
+// Place that an output goes to.
 #pragma once
 
 #include <filesystem>

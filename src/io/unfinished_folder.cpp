@@ -28,7 +28,8 @@ bool is_values_name(std::string_view name) {
          name.find_first_not_of("0123456789abcdef") == kDigits;
 }
 
-/// Of what lies in the progress folder, its own manifest tells; in its staging folders only lancet writes.
+/// Whether a run's own progress made the entry: the progress folder's own manifest tells of what lies in it; in its
+/// staging folders only lancet writes.
 bool is_ours(const FolderEntry& entry) {
   if (entry.kind == Kind::kFolder && entry.path == kProgressFolder) return true;
   if (is_staging_name(std::string_view(entry.path).substr(0, entry.path.find('/')), kProgressFolder)) return true;

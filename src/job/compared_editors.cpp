@@ -24,7 +24,7 @@ bool has_map(const ConfigTree& job, const char* key) {
   return section != nullptr && section->kind == ConfigTree::Kind::kMap;
 }
 
-/// Of the job's editor; empty where it has none, or names no method.
+/// Returns the method of the job's editor; empty where it has none, or names no method.
 std::string edited_method(const ConfigTree& job, const JobSource& source) {
   return has_map(job, "editor") ? method_of(*job.find("editor"), source) : "";
 }

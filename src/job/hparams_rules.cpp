@@ -40,7 +40,7 @@ std::optional<std::string> layer_in(std::string_view name, std::string_view patt
   return number.find('.') == std::string::npos ? std::optional(std::move(number)) : std::nullopt;
 }
 
-/// The kind and, where there is one, the number of "model.layers.4.mlp.down_proj" (also with "{}" or behind .weight),
+/// The kind and, where there is one, the number of "model.layers.4.mlp.down_proj" (also with "{}" or after .weight),
 /// by any family's names.
 struct Module {
   std::string kind;

@@ -14,7 +14,7 @@ namespace lancet {
 
 /// One file under way.
 struct HparamsImport {
-  std::filesystem::path folder;  ///< of the file
+  std::filesystem::path folder;  ///< the file's folder
   std::string method;
   const ModelConfig* model = nullptr;
   ConfigSection& file;
@@ -31,7 +31,7 @@ struct KeyFate {
 
 struct HparamsRule {
   std::string_view key;
-  std::string_view methods;   ///< for which it holds, with blanks around each; empty: all that no rule above names
+  std::string_view methods;   ///< its methods, with blanks around each; empty: all that no rule above names
   std::string_view to;        ///< a number goes to this key of editor; empty: `why` or `map` say what is done
   std::string_view why = {};  ///< the key is not used
   KeyFate (*map)(HparamsImport& import, const std::string& key) = nullptr;

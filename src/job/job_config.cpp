@@ -16,9 +16,9 @@
 namespace lancet {
 namespace {
 
-/// As RunSpec::kFrozen names them behind the first.
+/// Quantisers in the order of RunSpec::kFrozen's names after the first.
 constexpr Quantiser kQuantisers[] = {Quantiser::kInt8, Quantiser::kNf4, Quantiser::kFloat8};
-/// As RunSpec::kDType names them; the first stands for auto.
+/// Types in the order of RunSpec::kDType's names; the first stands for auto.
 constexpr DType kDTypes[] = {DType::kF32, DType::kF32, DType::kBF16, DType::kF16, DType::kF64};
 
 std::vector<SearchAxis> parse_search(ConfigSection& tune) {

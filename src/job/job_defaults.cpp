@@ -73,7 +73,7 @@ bool choose_options(ConfigTree& job, const JobSource& source) {
   return !are_published;
 }
 
-/// Those that the editor, or an editor that is compared, names.
+/// Applies the presets that the editor, or an editor that is compared, names.
 void apply_presets(ConfigTree& job, const JobSource& source) {
   const auto apply = [&](ConfigTree& one) {
     const ConfigTree* name = find_dotted(one, "editor.preset");

@@ -25,7 +25,7 @@ namespace fs = std::filesystem;
 constexpr std::string_view kAuto = "auto";
 
 struct Size {
-  const char* key;  ///< of config.json
+  const char* key;  ///< key of config.json
   int64_t ModelConfig::*field;
 };
 

@@ -16,7 +16,7 @@ using torch::autograd::AutogradContext;
 using torch::autograd::Function;
 using torch::autograd::tensor_list;
 
-/// Up to so many queries the host runs loops of our own. Its flash attention calls the matrix library for every block,
+/// Most queries for which the host runs loops of our own. Its flash attention calls the matrix library for every block,
 /// which with bf16 sets up each product anew: seven tenths of a value step went there (docs/benchmarks.md).
 constexpr int64_t kFewQueries = 32;
 
@@ -26,13 +26,14 @@ AttentionInput<T> attention_input(const tensor_list& tensors) {
   return {data(0), data(1), data(2), data(3), data(4), tensors[5].const_data_ptr<bool>()};
 }
 
-/// Whether positions [B, K, P, C] of a head lie one behind the other, and heads at equal distances.
+/// Whether positions [B, K, P, C] of a head lie one after the other, and heads at equal distances.
 bool has_even_heads(const Tensor& prefix_BKPC) {
   return prefix_BKPC.stride(3) == 1 && prefix_BKPC.stride(2) == prefix_BKPC.size(3) &&
          prefix_BKPC.stride(0) == prefix_BKPC.size(1) * prefix_BKPC.stride(1);
 }
 
-/// From one head's prefix to the next one's, in elements; of a contiguous one without regard to the strides of sizes 1.
+/// Returns the distance of one head's prefix from the next one's, in elements; of a contiguous one without regard to
+/// the strides of sizes 1.
 int64_t head_stride(const Tensor& prefix_BKPC) {
   return has_even_heads(prefix_BKPC) ? prefix_BKPC.stride(1) : prefix_BKPC.size(2) * prefix_BKPC.size(3);
 }
@@ -122,7 +123,7 @@ Tensor fused_attention(const Tensor& query_BHQC, const Tensor& key_BKSC, const T
 
 at::TensorOptions mask_options(const Tensor& x) { return x.options().dtype(at::kBool); }
 
-/// With capped scores, which no fused kernel knows; scores and weights in at least f32.
+/// Computes attention with capped scores, which no fused kernel knows; scores and weights in at least f32.
 Tensor capped_attention(const Tensor& query_BHQC, const Tensor& key_BKSC, const Tensor& value_BKSC,
                         const Tensor& mask_B1QS, AttentionRule rule) {
   const int64_t kv_heads = key_BKSC.size(1), n_queries = query_BHQC.size(2), n_keys = key_BKSC.size(2);

@@ -35,7 +35,7 @@ inline W exponential(W x) {
     return std::exp(x);
 }
 
-/// In place, over the keys that may be attended to; the others get zero.
+/// Takes the softmax in place, over the keys that may be attended to; the others get zero.
 template <typename W>
 inline void softmax(W* scores, const bool* mask, int64_t size) {
   W most = -std::numeric_limits<W>::infinity();
@@ -50,14 +50,14 @@ inline void softmax(W* scores, const bool* mask, int64_t size) {
   for (int64_t s = 0; s < size; ++s) scores[s] /= sum;
 }
 
-/// Where the vectors of one row's head lie.
+/// Places of the vectors of one row's head.
 template <typename T>
 struct HeadKeys {
   const T* prefix;
   const T* fresh;
   int64_t n_prefix;
   int64_t dim;
-  int64_t stride;  ///< between fresh ones
+  int64_t stride;  ///< distance between fresh ones
 
   const T* at(int64_t s) const { return s < n_prefix ? prefix + s * dim : fresh + (s - n_prefix) * stride; }
 };
@@ -95,7 +95,7 @@ inline void forward_rows(const AttentionShape& shape, const AttentionInput<T>& i
   }
 }
 
-/// With scores = scale q k and o = sum w v: d v = w d o, d scores = w (d w - sum w d w) with d w = d o v.
+/// Computes, from scores = scale q k and o = sum w v: d v = w d o, d scores = w (d w - sum w d w) with d w = d o v.
 template <int64_t kDim, typename T>
 inline void backward_rows(const AttentionShape& shape, const AttentionInput<T>& in, const Wide<T>* weights,
                           const T* grad_out, AttentionGradients<T> gradients, RowRange range) {

@@ -16,7 +16,7 @@ struct AttentionShape {
   int64_t prefix;         ///< P
   int64_t prefix_stride;  ///< elements from one head's prefix to the next one's: P C, or more
   int64_t fresh;          ///< T
-  double scale;           ///< of the scores
+  double scale;           ///< factor of the scores
 
   int64_t keys() const { return prefix + fresh; }
   int64_t group() const { return heads / kv_heads; }

@@ -1,4 +1,4 @@
-// From tensors to launches of device/decoder_kernels.cu: arguments in the order and of the types that stand there.
+// Launches device/decoder_kernels.cu for tensors: arguments in the order and of the types that stand there.
 #include <torch/types.h>
 
 #include "decoder_passes.h"

@@ -1,4 +1,4 @@
-// From tensors to the loops of decoder_loops.h, spread over threads.
+// Runs the loops of decoder_loops.h over tensors, spread over threads.
 #include <torch/types.h>
 
 #include "decoder_loops.h"

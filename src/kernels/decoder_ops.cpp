@@ -16,7 +16,7 @@ using torch::autograd::tensor_list;
 using torch::autograd::variable_list;
 
 bool has_kernels(const Tensor& x) { return launcher_of(x) != nullptr; }
-/// Where one pass over memory can be had.
+/// Whether one pass over memory can be had.
 bool has_passes(const Tensor& x) { return has_kernels(x) || has_host_loops(x); }
 
 struct RmsNorm : Function<RmsNorm> {
@@ -38,7 +38,7 @@ struct RmsNorm : Function<RmsNorm> {
   }
 };
 
-/// For kernels alone: elsewhere the sum is an operation of its own.
+/// Sum and its norm, for kernels alone: elsewhere the sum is an operation of its own.
 struct AddRmsNorm : Function<AddRmsNorm> {
   static variable_list forward(AutogradContext* context, const Tensor& x, const Tensor& added, const Tensor& weight,
                                double eps) {
@@ -61,7 +61,7 @@ struct AddRmsNorm : Function<AddRmsNorm> {
   }
 };
 
-/// For devices without passes of ours: fewer operations than autograd makes of the forward pass.
+/// Norm for devices without passes of ours: fewer operations than autograd makes of the forward pass.
 struct RmsNormChain : Function<RmsNormChain> {
   static Tensor forward(AutogradContext* context, const Tensor& x, const Tensor& weight, double eps) {
     const Tensor precise = widened(x);
@@ -70,7 +70,7 @@ struct RmsNormChain : Function<RmsNormChain> {
     return weight * (precise * scale).to(x.scalar_type());
   }
 
-  /// With n = x / rms: d x = (d n - n mean(d n * n)) / rms.
+  /// Computes, with n = x / rms: d x = (d n - n mean(d n * n)) / rms.
   static tensor_list backward(AutogradContext* context, const tensor_list& grads) {
     const tensor_list saved = context->get_saved_variables();
     const Tensor &x = saved[0], &weight = saved[1], &scale = saved[2];

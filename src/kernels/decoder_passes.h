@@ -40,9 +40,9 @@ Tensor rotate(const Tensor& x, const Tensor& cos, const Tensor& sin, Turn turn);
 struct LossParts {
   Tensor loss;
   Tensor greatest;  ///< logit
-  Tensor log_sum;   ///< of exp(logit - greatest)
+  Tensor log_sum;   ///< log of the sum of exp(logit - greatest)
 };
-/// Of logits [N, V] and ids [N].
+/// Computes the loss of logits [N, V] and ids [N].
 LossParts loss(const Tensor& logits, const Tensor& ids);
 Tensor loss_gradient(const Tensor& logits, const Tensor& ids, const LossParts& parts, const Tensor& grad_loss);
 

@@ -1,4 +1,4 @@
-// From tensors to launches of our kernels.
+// Launches our kernels for tensors.
 #pragma once
 
 #include "lancet/kernels/own_kernels.h"
@@ -14,7 +14,7 @@ struct Grid {
   int64_t threads;
 };
 Grid grid_of_rows(int64_t rows, int64_t width);
-/// Of kernels that take numbers one by one.
+/// The grid of kernels that take numbers one by one.
 Grid grid_of_numbers(int64_t n);
 
 /// Launches `name` with these arguments, each of the type that the kernel has there, on x's device, in x's type.

@@ -15,7 +15,7 @@
 namespace lancet {
 namespace {
 
-/// All that decoder_kernels.cu has.
+/// Names of all kernels of decoder_kernels.cu.
 constexpr const char* kKernelNames[] = {"norm",   "norm_gradient", "gate",         "gate_gradient",
                                         "rotate", "loss",          "loss_gradient"};
 

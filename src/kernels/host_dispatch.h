@@ -1,4 +1,4 @@
-// From tensors to the loops of host_loops.h: which types have them, and rows spread over threads.
+// Calls the loops of host_loops.h for tensors: which types have them, and rows spread over threads.
 #pragma once
 
 #include <ATen/core/Tensor.h>

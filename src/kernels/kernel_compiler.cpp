@@ -16,7 +16,7 @@ namespace {
 
 constexpr const char* kCompilerName = "libnvrtc.so.13";
 
-/// Where torch's libraries lie; the wheels of NVIDIA's lie beside them.
+/// Returns the folder of torch's libraries; the wheels of NVIDIA's lie beside them.
 std::filesystem::path torch_folder() {
   Dl_info info{};
   if (::dladdr(reinterpret_cast<const void*>(&at::globalContext), &info) == 0 || info.dli_fname == nullptr) return {};

@@ -15,13 +15,13 @@ namespace lancet {
 std::span<const BuiltInFile> kernel_files();
 
 const std::string& kernel_text();
-/// By the name that the text includes them by.
+/// Headers by the name that the text includes them by.
 const std::map<std::string, std::string>& kernel_headers();
 
 struct KernelType {
   at::ScalarType type;
-  const char* name;  ///< as kernels' names end
-  const char* cpp;   ///< in the text
+  const char* name;  ///< end of kernels' names
+  const char* cpp;   ///< name in the text
 };
 
 /// Null: no kernels are made for it.

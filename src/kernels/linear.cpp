@@ -13,8 +13,8 @@
 namespace lancet {
 namespace {
 
-constexpr int64_t kBlockNumbers = int64_t{1} << 22;  ///< of a matrix, that are widened at a time
-constexpr int64_t kBlockRows = 1024;                 ///< of activations
+constexpr int64_t kBlockNumbers = int64_t{1} << 22;  ///< numbers of a matrix that are widened at a time
+constexpr int64_t kBlockRows = 1024;                 ///< rows of activations
 
 /// Whether torch has products of such numbers for this processor, by oneDNN.
 bool has_products(const char* question) {

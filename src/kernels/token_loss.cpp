@@ -10,7 +10,7 @@
 namespace lancet {
 namespace {
 
-/// For kernels alone.
+/// Loss for kernels alone.
 struct TokenLoss : torch::autograd::Function<TokenLoss> {
   /// The losses, and the negated log of the softmax's sum, which is the greatest log-probability.
   static torch::autograd::variable_list forward(torch::autograd::AutogradContext* context, const Tensor& logits_in,

@@ -140,7 +140,7 @@ std::optional<int64_t> host_budget(const JobWork& work, const DeviceChoice& choi
   return named != choice.devices.end() ? named->bytes : choice.host_bytes;
 }
 
-/// With the work's solves where it says: on devices, if that is kAuto.
+/// Plans with the work's solves where it says: on devices, if that is kAuto.
 JobPlan plan_stages(const ModelConfig& config, const JobWork& work, const DeviceChoice& choice, Balance balance) {
   const std::vector<DeviceBudget>& devices = choice.devices;
   if (devices.empty()) throw PlacementError("run.devices: no device to place the model on");
@@ -194,7 +194,7 @@ JobPlan plan_stages(const ModelConfig& config, const JobWork& work, const Device
   return plan;
 }
 
-/// Of as many of the first devices as the choice says.
+/// Plans on as many of the first devices as the choice says.
 JobPlan plan_devices(const ModelConfig& config, const JobWork& work, const DeviceChoice& choice, Balance balance) {
   if (choice.first_if_enough && choice.devices.size() > 1) {
     DeviceChoice alone = choice;

@@ -12,7 +12,7 @@
 namespace lancet {
 namespace {
 
-/// Of requests whose texts are not known, and of contexts that are not generated yet.
+/// Shape that is assumed of requests whose texts are not known, and of contexts that are not generated yet.
 constexpr ValueShape kAssumedPrompt{
     .contexts = 6, .row_tokens = 20, .prefix_tokens = 12, .suffix_tokens = 8, .target_tokens = 4, .drift_rows = 1};
 constexpr int64_t kAssumedRequests = 100, kAssumedProbesPerRequest = 14, kAssumedContextTokens = 12;
@@ -35,7 +35,7 @@ void add_statistics(const JobConfig& job, const ModelConfig& config, JobWork& wo
   work.samples_text = job.statistics->from == StatisticsFrom::kSelf;
 }
 
-/// Of methods without subject: one row of a request, the target behind the prompt.
+/// Returns the shape for methods without subject: one row of a request, the target after the prompt.
 ValueShape training_shape(std::span<const TokenizedRequest> requests) {
   ValueShape shape;
   for (const TokenizedRequest& request : requests) {
@@ -52,10 +52,10 @@ void add_schedule(const JobConfig& job, const ModelConfig& config, JobWork& work
   work.history_keys = std::min(history_keys(job, work.requests), 2 * config.largest_keys().size());
 }
 
-/// Contexts that stand in front of every prompt make rows longer.
+/// Contexts that stand before every prompt make rows longer.
 void add_contexts(const ContextOptions& contexts, ValueShape& shape) {
   if (!contexts.templates.empty() || contexts.generate == 0) return;
-  const int64_t more = contexts.length + 2;  // ". " behind them
+  const int64_t more = contexts.length + 2;  // ". " after them
   shape.contexts = contexts.generate + 1;
   shape.row_tokens += more;
   shape.prefix_tokens += more;

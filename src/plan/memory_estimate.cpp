@@ -27,13 +27,13 @@ int64_t count_in(const std::vector<int64_t>& layers, const Stage& stage) {
                        [&](int64_t layer) { return layer >= stage.begin && layer < stage.end; });
 }
 
-/// Of `layers`, those whose second moments, solves and exact weights lie on the stage's device.
+/// Counts those of `layers` whose second moments, solves and exact weights lie on the stage's device.
 int64_t count_solved(const std::vector<int64_t>& layers, const JobWork& work, const Stage& stage) {
   if (work.solve_on != SolveOn::kHost) return count_in(layers, stage);
   return stage.device == Placement::host() ? static_cast<int64_t>(layers.size()) : 0;
 }
 
-/// With what products take there.
+/// Returns the bytes of a pass, with what products take there.
 int64_t pass_bytes(const ModelConfig& config, const Stage& stage, const PassShape& pass) {
   return layer_pass_bytes(config, pass) + layer_product_bytes(config, stage, pass.dtype, pass.tokens);
 }
@@ -122,7 +122,8 @@ int64_t statistics_bytes(const ModelConfig& config, const JobWork& work, const S
   return held + std::max(pass, at_key + products);
 }
 
-/// Of quant/pack.h, for one edited weight at a time: the weight's numbers, H, and the moments that H is made of.
+/// Estimates what quant/pack.h takes for one edited weight at a time: the weight's numbers, H, and the moments that H
+/// is made of.
 int64_t packing_again_bytes(const ModelConfig& config, const JobWork& work) {
   if (work.packing == Packing::kNone) return 0;
   const KeyShape shape = config.largest_keys();
@@ -130,8 +131,8 @@ int64_t packing_again_bytes(const ModelConfig& config, const JobWork& work) {
   return 30 * config.d_model * shape.size() + of_importance;
 }
 
-/// Of one layer at a time: the sums of its matrices' inputs beside a chunk's pass, or beside one matrix that is packed
-/// (quant/pack.h: 30 bytes a number and 16 a number of H, which is another 8), in full precision.
+/// Estimates one layer at a time: the sums of its matrices' inputs beside a chunk's pass, or beside one matrix that is
+/// packed (quant/pack.h: 30 bytes a number and 16 a number of H, which is another 8), in full precision.
 int64_t packing_bytes(const ModelConfig& config, const JobWork& work, const Stage& stage) {
   if (!work.packs_layers) return 0;
   const auto square = [](int64_t size) { return size * size; };
@@ -183,7 +184,7 @@ int64_t solve_bytes(const ModelConfig& config, const JobWork& work, const Stage&
   return kept + 8 * m * f + std::max({key_pass + keys, factor + std::max(systems, change), rounding});
 }
 
-/// Of methods that train, beside the passes: changes under way, or what is captured of tokens.
+/// Estimates what methods that train take beside the passes: changes under way, or what is captured of tokens.
 int64_t trained_bytes(const ModelConfig& config, const JobWork& work, const Stage& stage) {
   const int64_t d = config.d_model, f = config.largest_keys().size(), tokens = work.together() * work.values.row_tokens;
   const int64_t weights = count_in(work.edited_layers, stage), solved = count_solved(work.edited_layers, work, stage);
@@ -202,7 +203,7 @@ int64_t trained_bytes(const ModelConfig& config, const JobWork& work, const Stag
 int64_t training_bytes(const ModelConfig& config, const JobWork& work, const Stage& stage) {
   if (!work.backward) return 0;
   if (stage.layers() == 0) return trained_bytes(config, work, stage);
-  // A pass keeps what one of value optimisation does whose every token is behind the lookup token.
+  // A pass keeps what one of value optimisation does whose every token is after the lookup token.
   const int64_t row_tokens = work.values.row_tokens, tokens = work.together() * row_tokens;
   const ValueShape shape{
       .row_tokens = row_tokens, .suffix_tokens = row_tokens, .target_tokens = work.values.target_tokens};

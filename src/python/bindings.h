@@ -6,7 +6,7 @@
 namespace lancet::python {
 
 void bind_session(nanobind::module_& module);
-/// Functions of whole jobs. Behind bind_session().
+/// Functions of whole jobs. After bind_session().
 void bind_jobs(nanobind::module_& module);
 
 }  // namespace lancet::python

@@ -14,7 +14,8 @@ namespace nb = nanobind;
 /// How often signals are looked for.
 constexpr std::chrono::milliseconds kSignalWait{50};
 
-/// At the process's end a thread must not wait for the GIL: taking it would end the thread within our frames.
+/// Holds a thread at the process's end, which must not wait for the GIL: taking it would end the thread within our
+/// frames.
 [[noreturn]] void sleep_for_ever() {
   while (true) std::this_thread::sleep_for(std::chrono::hours(1));
 }
@@ -52,7 +53,7 @@ class Waiting {
     }
   }
 
-  /// Behind a raise the work is ended, and nobody is told any more.
+  /// Waits for the work's end. After a raise the work is ended, and nobody is told any more.
   void wait() {
     Seen seen = Seen::kNothing;
     while (seen != Seen::kDone) {

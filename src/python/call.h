@@ -16,7 +16,7 @@ namespace lancet::python {
 /// Throws: what `work` throws; Cancelled; nanobind::python_error; as Worker::try_begin().
 void run_on_worker(Engine& engine, const std::function<void()>& work, const std::function<void()>& take_back = {});
 
-/// The same, with what `work(session)` returns.
+/// Runs `work` likewise, and returns what `work(session)` returns.
 template <typename Work>
 auto call(Engine& engine, const Work& work, const std::function<void(Session&)>& take_back = {}) {
   using Result = std::invoke_result_t<const Work&, Session&>;
@@ -34,7 +34,7 @@ auto call(Engine& engine, const Work& work, const std::function<void(Session&)>&
 
 /// Ends the session: what runs is cancelled and awaited, then the model is freed. A second call does nothing.
 void close(Engine& engine);
-/// The same at the interpreter's end, where threads that wait never return to Python.
+/// Ends the session at the interpreter's end, where threads that wait never return to Python.
 void close_at_exit(Engine& engine);
 
 }  // namespace lancet::python

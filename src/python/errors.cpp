@@ -8,7 +8,7 @@ namespace {
 
 namespace nb = nanobind;
 
-/// By the type where it is lancet's own, else by the code: memory, for example, is the machine's.
+/// Returns the class by the type where it is lancet's own, else by the code: memory, for example, is the machine's.
 const char* class_of(const std::exception& error, ExitCode code) {
   if (dynamic_cast<const TokenizerError*>(&error) != nullptr) return "TokenizerError";
   switch (code) {

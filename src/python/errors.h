@@ -8,7 +8,7 @@
 
 namespace lancet::python {
 
-/// From here on lancet's errors, and what the system or torch throws, come out as those classes.
+/// Makes lancet's errors, and what the system or torch throws, come out as those classes from here on.
 void register_errors();
 
 /// Text as Python has it. Bytes that are no UTF-8, of a path for example, become U+FFFD.

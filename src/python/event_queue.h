@@ -21,8 +21,8 @@ struct Event {
 
 /// How progress reaches the thread that waits.
 enum class Delivery {
-  kNone,    ///< not at all; log lines are queued
-  kLines,   ///< as on a stderr that is no terminal: rarely
+  kNone,    ///< progress reaches nobody; log lines are queued
+  kLines,   ///< lines like those of a stderr that is no terminal: rarely
   kQueued,  ///< the work goes on meanwhile
   kAwaited  ///< the work goes on when it was handled, so that whoever handles it can end the work right there
 };

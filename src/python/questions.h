@@ -19,7 +19,7 @@ namespace lancet::python {
 
 using Ids = std::vector<TokenId>;
 
-/// log p of each target behind its prompt, summed over its tokens, and whether it is the likeliest at every place.
+/// log p of each target after its prompt, summed over its tokens, and whether it is the likeliest at every place.
 std::vector<std::pair<double, bool>> score(const AskableModel& model, std::vector<std::pair<Ids, Ids>> pairs);
 
 /// Which ids continue each prompt, at most so many, greedily: to EOS, or to a text that has one of `stops` in it.

@@ -18,7 +18,7 @@ constexpr const char* kModule = "lancet.lm_eval";
 
 /// The model of a job under way: what Python has of it while the tasks run.
 struct ModelAtWork {
-  const AskableModel* model = nullptr;  ///< null behind the tasks
+  const AskableModel* model = nullptr;  ///< null after the tasks
 
   const AskableModel& asked() const {
     if (model == nullptr) throw ConfigError("this model is a job's: it can be asked while its tasks run, not later");

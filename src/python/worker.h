@@ -36,15 +36,15 @@ class Worker {
   /// Takes the worker for one piece of work, where nobody has it. Throws: ConfigError when it was closed, when this is
   /// a forked process's copy, and for the thread that has it already, which would wait for itself.
   bool try_begin(std::function<void()> work);
-  /// Until something is seen, at most so long. The one who began, or waits to begin (kNothing, kExit alone).
+  /// Waits until something is seen, at most so long: for the one who began, or waits to begin (kNothing, kExit alone).
   Seen wait(std::chrono::milliseconds most);
   std::vector<Event> take_events();
   void events_handled();
-  /// Behind kDone: more work, before another thread's. What the work before it threw is forgotten.
+  /// Takes more work after kDone, before another thread's. What the work before it threw is forgotten.
   void go_on(std::function<void()> work);
-  /// Behind kDone: what the work threw.
+  /// Returns what the work threw, after kDone.
   std::exception_ptr error();
-  /// Behind kDone: lets the next one begin. What the work threw.
+  /// Lets the next one begin, after kDone. Returns what the work threw.
   std::exception_ptr finish();
 
   /// Ends the work that runs at its next step; nothing where none runs. Whether it was asked for is told until the
@@ -55,9 +55,9 @@ class Worker {
   /// No work begins from here on; what runs is cancelled.
   void close();
   bool is_closed();
-  /// Whether nobody has it. Behind close() it stays so. Throws: ConfigError for the thread that has it.
+  /// Whether nobody has it. After close() it stays so. Throws: ConfigError for the thread that has it.
   bool is_free();
-  /// Runs behind close(), when the worker is free: `last` on its thread, then the thread ends.
+  /// Runs after close(), when the worker is free: `last` on its thread, then the thread ends.
   void end(std::function<void()> last);
 
   /// The process ends: work is cancelled, and those who wait never return. Returns when none is inside that could

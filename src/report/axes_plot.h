@@ -17,7 +17,7 @@ class AxesPlot {
   double left() const { return left_; }
   double right() const { return right_; }
 
-  /// Of a series: its band, its line, and its dots where there are not too many.
+  /// Draws a series: its band, its line, and its dots where there are not too many.
   std::string band(const PlotSeries& series) const;
   std::string line(const PlotSeries& series, std::string_view kind) const;
   std::string dots(const PlotSeries& series, double radius) const;

@@ -31,7 +31,7 @@ std::string requests_hash(const Json& report) {
   return hash.hex();
 }
 
-/// In the order of their first runs.
+/// Groups the runs, in the order of their first ones.
 std::vector<RunGroup> grouped(std::span<const RunDocument> documents) {
   std::vector<RunGroup> groups;
   std::map<std::string, size_t> places;
@@ -57,7 +57,7 @@ bool same_definition(const MetricFigures& a, const MetricFigures& b) {
   return a.name == b.name && a.protocol == b.protocol && a.unit == b.unit;
 }
 
-/// As far as is known: older reports have the number of prompts alone.
+/// Whether the prompts are the same, as far as is known: older reports have the number of prompts alone.
 bool same_prompts(const MetricFigures& a, const MetricFigures& b) {
   return a.prompts == b.prompts && (a.asked.empty() || b.asked.empty() || a.asked == b.asked);
 }
@@ -184,7 +184,7 @@ PlotSeries front_of(const std::vector<PlotPoint>& points) {
   return steps;
 }
 
-/// Of the runs that have both.
+/// Returns the points of the runs that have both.
 std::vector<PlotPoint> points_of(const RunGroup& group, const MetricLine& x, const MetricLine& y) {
   std::vector<PlotPoint> points;
   for (size_t i = 0; i < group.size(); ++i)

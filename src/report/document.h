@@ -39,26 +39,26 @@ struct MetricFigures {
   std::optional<double> before = {}, right_after = {}, after = {};
   std::optional<Interval> before_interval = {}, right_after_interval = {}, after_interval = {};
   std::optional<double> prompts = {};
-  std::string asked = {};  ///< of the prompts and targets that it rests on; empty: not known
+  std::string asked = {};  ///< hash of the prompts and targets that it rests on; empty: not known
 
   bool is_share() const { return unit == "share"; }
 };
 
-/// Of a report's `metrics` or `costs`, in the file's order.
+/// Returns the figures of a report's `metrics` or `costs`, in the file's order.
 std::vector<MetricFigures> figures_of(const Json& all);
 
-/// Of each heading the first metric that is a share, six at most: those that a page shows first.
+/// Returns the first metric of each heading that is a share, six at most: those that a page shows first.
 std::vector<MetricFigures> headline_metrics(const std::vector<MetricFigures>& metrics);
 
 /// Edited layers as "0, 1"; empty: not known.
 std::string layers_of(const Json& report);
-/// Of all stages; nullopt: not known.
+/// Returns the seconds of all stages; nullopt: not known.
 std::optional<double> total_seconds(const Json& report);
 /// Device and bytes.
 std::vector<std::pair<std::string, double>> peaks_of(const Json& bytes);
 /// What a request's prompt was continued with "before" or "after", without the blanks before it.
 std::string continuation_of(const Json& request, const char* when);
-/// Of how many edits it was measured whether they took, and how many did.
+/// Number of edits of which it was measured whether they took, and how many did.
 struct TookFigures {
   size_t took = 0, measured = 0;
 };

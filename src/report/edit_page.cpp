@@ -43,7 +43,7 @@ std::string threshold_note(const Json& report) {
   return n == 0 ? "no thresholds set" : n == 1 ? "1 threshold met" : cat("all ", n, " thresholds met");
 }
 
-/// Of the edits that did not take the first, and why.
+/// Lists the first of the edits that did not take, and why.
 std::string failures_html(const Json& report) {
   const auto count = took_of(report);
   if (!count || count->took == count->measured) return "";

@@ -35,10 +35,10 @@ struct Section {
 };
 
 struct Page {
-  std::string title = {};   ///< of the window
+  std::string title = {};   ///< title of the window
   std::string header = {};  ///< HTML
   std::vector<Section> sections = {};
-  std::string data = {};  ///< HTML behind the sections
+  std::string data = {};  ///< HTML after the sections
 };
 /// One file that needs nothing else.
 std::string page_html(const Page& page);

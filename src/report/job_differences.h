@@ -9,7 +9,7 @@ namespace lancet::page {
 
 struct JobDifference {
   std::string key;                  ///< dotted
-  std::vector<std::string> values;  ///< of each job; empty: it has no such key
+  std::vector<std::string> values;  ///< value of each job; empty: it has no such key
 };
 
 /// `jobs`: YAML texts; an empty one is not known, and its values are empty. Keys that say where things are written are

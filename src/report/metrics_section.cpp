@@ -49,7 +49,7 @@ std::string metric_row(const EditView& view, const MetricFigures& metric, bool b
   return row + "</tr>\n";
 }
 
-/// `between`: with a column for what was measured right after each batch.
+/// Makes the table of figures. `between`: with a column for what was measured right after each batch.
 std::string figures_table(const EditView& view, const std::vector<MetricFigures>& metrics, bool between) {
   std::string rows, heading;
   for (const MetricFigures& metric : metrics) {

@@ -28,7 +28,7 @@ PlotAxis counting_axis(const std::string& label, size_t n) {
   return axis;
 }
 
-/// Of each batch a figure of a metric.
+/// Plots a metric's figure of each batch.
 PlotSeries batch_series(const Json& batches, const MetricFigures& metric, const char* figure) {
   PlotSeries series{.name = metric.name, .x = counting(batches.size())};
   for (const Json& batch : batches) series.y.push_back(or_none(part(batch, {"metrics", metric.name.c_str(), figure})));
@@ -105,7 +105,7 @@ std::string growth_plot(const Json& batches) {
                    series);
 }
 
-/// Of each request that has some its losses by step.
+/// Returns the losses by step of each request that has some.
 std::vector<std::vector<double>> losses_of(const Json& report) {
   std::vector<std::vector<double>> all;
   for (const Json& request : part(report, {"requests"})) {
@@ -117,7 +117,7 @@ std::vector<std::vector<double>> losses_of(const Json& report) {
   return all;
 }
 
-/// Between the neighbours in order; `sorted` is not empty.
+/// Interpolates between the neighbours in order; `sorted` is not empty.
 double quantile(const std::vector<double>& sorted, double share) {
   const double at = share * static_cast<double>(sorted.size() - 1);
   const auto below = static_cast<size_t>(at);

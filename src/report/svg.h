@@ -10,11 +10,11 @@
 
 namespace lancet::page {
 
-/// For HTML and XML alike, also within quotes. Control characters, which neither may hold, become U+FFFD.
+/// Escapes text for HTML and XML alike, also within quotes. Control characters, which neither may hold, become U+FFFD.
 std::string escaped(std::string_view text);
 
 std::string fixed(double value, int digits);
-/// At most four digits, no trailing zeros: "0.05", "12.5", "1.2e+06".
+/// Formats the number with at most four digits, no trailing zeros: "0.05", "12.5", "1.2e+06".
 std::string short_number(double value);
 
 /// A text in a plot; `kind` is its class.
@@ -25,9 +25,9 @@ struct SvgText {
 };
 std::string svg_text(const SvgText& place, std::string_view text);
 std::string svg_line(double x1, double y1, double x2, double y2);
-/// Of the usual letters at 12 px: a guess, since the reader's font is not known.
+/// Estimates the width of the usual letters at 12 px: a guess, since the reader's font is not known.
 double text_width(std::string_view text);
-/// At most `width` wide, cut in the middle with "…".
+/// Cuts the text in the middle with "…", so that it is at most `width` wide.
 std::string fitted(const std::string& text, double width);
 
 /// The opening tag with title and description for screen readers, `body`, the closing one.
@@ -39,7 +39,7 @@ struct LegendEntry {
   std::string name;
   std::string kind;  ///< classes of its line
 };
-/// In rows of at most `width`; `y` is moved below it.
+/// Draws the legend in rows of at most `width`; `y` is moved below it.
 std::string svg_legend(std::span<const LegendEntry> entries, double left, double width, double& y);
 
 /// "c3": the class of a colour, which come round after eight.

@@ -41,7 +41,7 @@ void place_as_published(const Tokenizer& tokenizer, const EditRequest& request, 
   }
 }
 
-/// The prompt in a context as it stands in front of the target, whose ids must be those of the plain prompt's target.
+/// The prompt in a context as it stands before the target, whose ids must be those of the plain prompt's target.
 LocatedPrompt locate_in_context(const Tokenizer& tokenizer, const EditRequest& request, const std::string& context,
                                 const ContinuedPrompt& plain) {
   const SubjectPrompt placed = place_in_context(context, request.prompt);

@@ -26,7 +26,7 @@ void put(Json& record, const char* key, const std::vector<ProbeSection>& section
   for (const ProbeSection& section : sections) record[key][section.name] = probes_json(section.probes);
 }
 
-/// With the subject's place marked, the prompt may contain it a second time.
+/// Returns the prompt with the subject's place marked: it may contain the subject a second time.
 std::string marked_prompt(const EditRequest& request) {
   std::string prompt = request.prompt.text;
   const ByteSpan subject = request.prompt.subject;

@@ -30,7 +30,7 @@ std::optional<double> quota_of(const fs::path& root) {
   return std::nullopt;
 }
 
-/// What stands behind "key : " in the first processor's block of /proc/cpuinfo.
+/// What stands after "key : " in the first processor's block of /proc/cpuinfo.
 std::string field(const fs::path& root, std::string_view key) {
   std::ifstream file(root / "proc/cpuinfo");
   for (std::string line; std::getline(file, line);)

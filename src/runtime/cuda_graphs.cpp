@@ -23,7 +23,7 @@ namespace {
 
 namespace allocator = c10::cuda::CUDACachingAllocator;
 
-/// For what must not throw: the error that brought us here is the one to tell.
+/// Tries what must not throw: the error that brought us here is the one to tell.
 void try_to(const std::function<void()>& clean_up) {
   try {
     clean_up();
@@ -72,7 +72,8 @@ class GraphPool {
 
   at::MempoolId_t id() const { return id_; }
 
-  /// Of a capture that never ended: torch's graph would leave both allocators capturing, and the pool in use.
+  /// Cleans up after a capture that never ended: torch's graph would leave both allocators capturing, and the pool in
+  /// use.
   void abandon() const {
     const auto index = device_.index();
     at::HostAllocator& host = *at::getHostAllocator(device_.type());
@@ -92,7 +93,7 @@ struct TorchGraph : at::cuda::CUDAGraph {
   bool has_ended() const { return capture_ended_; }
 };
 
-/// From begin() on until end(), or the end of the scope.
+/// A capture from begin() on until end(), or the end of the scope.
 class OpenCapture {
  public:
   OpenCapture(TorchGraph& graph, const GraphPool& pool) : graph_(graph), pool_(pool) {}

@@ -23,7 +23,7 @@ constexpr const char* kExpected =
 
 int64_t gpu_count() { return at::hasCUDA() ? static_cast<int64_t>(at::detail::getCUDAHooks().deviceCount()) : 0; }
 
-/// Of accelerators beyond GPUs that have registered themselves with torch.
+/// Counts accelerators beyond GPUs that have registered themselves with torch.
 int64_t other_count() {
   return at::isPrivateUse1HooksRegistered() ? static_cast<int64_t>(at::detail::getPrivateUse1Hooks().deviceCount()) : 0;
 }
@@ -42,8 +42,8 @@ at::Device parse_device(const std::string& name, int64_t gpus) {
   return {match[1] == "cuda" ? at::kCUDA : at::kPrivateUse1, static_cast<at::DeviceIndex>(index)};
 }
 
-/// Of a GPU without asking CUDA, which would make a context there: hundreds of megabytes on a GPU that the model may
-/// not need.
+/// Returns a GPU's free memory without asking CUDA, which would make a context there: hundreds of megabytes on a GPU
+/// that the model may not need.
 std::optional<int64_t> free_without_context(at::Device device, const GpuDriver& driver) {
   constexpr int64_t kContextBytes = 600'000'000;
   if (!device.is_cuda() || at::detail::getCUDAHooks().hasPrimaryContext(device.index())) return std::nullopt;
@@ -125,7 +125,7 @@ double product_seconds(at::Device device, at::ScalarType dtype, int64_t size) {
   return std::min(seconds_of(2), seconds_of(2));
 }
 
-/// Of products that are large enough to be measured, on any device.
+/// Measures products that are large enough for that, on any device.
 double products_per_second(at::Device device, at::ScalarType dtype) {
   constexpr double kLongEnough = 0.005;
   constexpr int64_t kLargest = 8192;

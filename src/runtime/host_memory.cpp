@@ -31,7 +31,7 @@ std::optional<int64_t> number_in(const fs::path& path) {
 /// The names that the two versions of control groups give to the same things.
 struct GroupFiles {
   const char* folder;
-  const char* mark;  ///< between the colons of the group's line in /proc/self/cgroup
+  const char* mark;  ///< mark between the colons of the group's line in /proc/self/cgroup
   const char* limit;
   const char* usage;
   const char* cache_keys[2];

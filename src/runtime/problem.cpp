@@ -34,7 +34,7 @@ Problem file_problem(const std::filesystem::filesystem_error& error) {
               error.code().message(), "; check the path, its permissions and the disk")};
 }
 
-/// Of threads, locks and streams.
+/// Names the problem of threads, locks and streams.
 Problem system_problem(const std::system_error& error) {
   if (error.code() == std::errc::resource_unavailable_try_again || error.code() == std::errc::not_enough_memory)
     return {ExitCode::kPlacement,

@@ -36,7 +36,7 @@ int64_t run_in_turns(const Placement& placement, int64_t begin, int64_t end,
   std::atomic<int64_t> next{begin};
   const int64_t workers = std::min(placement.batches_under_way(), end - begin);
   const int threads = at::get_num_threads();
-  // A piece that was taken runs: those behind it wait for its turns.
+  // A piece that was taken runs: those after it wait for its turns.
   const auto run_some = [&](size_t) {
     if (workers > 1) at::set_num_threads(threads);  // OpenMP counts for each thread of ours apart
     for (int64_t piece = 0; (piece = next.load()) < end;) {

@@ -18,7 +18,7 @@ class AnswerPipe {
     change_.notify_all();
   }
 
-  /// `last`: a line in front of the end. Only the first close counts.
+  /// `last`: a line before the end. Only the first close counts.
   void close(const std::string& last) {
     {
       const std::lock_guard lock(mutex_);

@@ -18,7 +18,7 @@
 
 namespace lancet {
 
-/// Below ServeOptions::dir.
+/// Folder below ServeOptions::dir.
 inline constexpr const char* kEditsState = "edits-state";
 
 struct AskOrder {
@@ -40,12 +40,12 @@ enum class ExportKind { kCheckpoint, kPeft, kGguf };
 
 struct ExportOrder {
   ExportKind kind = ExportKind::kCheckpoint;
-  std::string name = {};  ///< of the folder; valid
+  std::string name = {};  ///< name of the folder; valid
 };
 
 /// What pages show besides work.
 struct DeskView {
-  std::string method = {};  ///< in use
+  std::string method = {};  ///< method in use
   int64_t edits_version = 0;
   int64_t n_edits = 0;
   bool has_report = false;
@@ -101,10 +101,10 @@ class EditDesk {
   StateClock& clock_;
   OutputLock lock_;
   ProgressBoard board_;
-  std::optional<Session> session_;  ///< on the queue's thread alone, but for cancel()
+  std::optional<Session> session_;  ///< used on the queue's thread alone, but for cancel()
   std::string default_method_;
-  bool has_history_ = false;  ///< of edits; making one of none reads the whole checkpoint
-  mutable std::mutex mutex_;  ///< of what follows
+  bool has_history_ = false;  ///< whether there is a history of edits; making one of none reads the whole checkpoint
+  mutable std::mutex mutex_;  ///< guards what follows
   DeskView view_;
   std::string edits_, result_ = "null", report_;
   std::unique_ptr<WorkQueue> queue_;

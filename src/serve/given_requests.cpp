@@ -16,7 +16,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr size_t kKeptFiles = 4;
-/// Of one file: more is a job's work, and would take memory that everybody on the page shares.
+/// Most facts of one file: more is a job's work, and would take memory that everybody on the page shares.
 constexpr int64_t kMostFacts = 10'000;
 
 bool are_places(const std::vector<EditRequest>& requests) {

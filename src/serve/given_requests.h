@@ -17,7 +17,7 @@ namespace lancet {
 
 struct GivenRequests {
   std::vector<EditRequest> requests = {};
-  bool are_numbered = false;  ///< by their places: other numbers say as much
+  bool are_numbered = false;  ///< ids are their places: other numbers say as much
 };
 
 /// [{prompt, subject, target}]. Throws: ConfigError.

@@ -11,7 +11,7 @@ namespace lancet {
 AskOrder parse_ask(const HttpRequest& request);
 /// `files`: what may be named in the place of facts.
 EditOrder parse_edit(const HttpRequest& request, const SentFiles& files);
-/// Of an order that says nothing more.
+/// Checks an order that says nothing more.
 void parse_measure(const HttpRequest& request);
 UndoOrder parse_undo(const HttpRequest& request);
 ExportOrder parse_export(const HttpRequest& request);

@@ -25,7 +25,7 @@ using std::chrono::milliseconds;
 constexpr int64_t kMostFileBytes = int64_t{16} << 20U;
 constexpr int64_t kMostBodyBytes = int64_t{1} << 20U;
 constexpr milliseconds kLongestPoll{15000};
-constexpr milliseconds kLook{250};  ///< between looks whether an answer is read still
+constexpr milliseconds kLook{250};  ///< time between looks whether an answer is read still
 
 struct PageFile {
   const char* path;

@@ -15,15 +15,15 @@ class ProgressBoard final : public Reporter {
  public:
   struct Hooks {
     std::function<void()> changed = {};
-    std::function<bool()> wants_interruption = {};  ///< of the work that runs
+    std::function<bool()> wants_interruption = {};  ///< asks for the work that runs
   };
   explicit ProgressBoard(Hooks hooks);
 
   ProgressStyle progress_style() const override;
 
-  /// In front of a piece of work.
+  /// Clears the board, before a piece of work.
   void clear();
-  /// From here on pages show the progress, in the terminal's place.
+  /// Shows the progress on pages from here on, in the terminal's place.
   void leave_terminal() { is_at_terminal_ = false; }
 
   StageProgress now() const;

@@ -18,7 +18,7 @@ class StateClock {
     change_.notify_all();
   }
 
-  /// The number behind `seen`, or what it is after `longest`, or at the end.
+  /// The number after `seen`, or what it is after `longest`, or at the end.
   int64_t wait_beyond(int64_t seen, std::chrono::milliseconds longest) {
     std::unique_lock lock(mutex_);
     change_.wait_for(lock, longest, [&] { return now_ != seen || is_over_; });

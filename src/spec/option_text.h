@@ -17,7 +17,7 @@ std::string quoted_names(const Names& names) {
   return join(quoted);
 }
 
-/// As it is written in a job: "25", "auto", "[]"; empty: none.
+/// Returns the default as it is written in a job: "25", "auto", "[]"; empty: none.
 std::string default_text(const AnyOption& option);
 
 /// "integer of at least 1", "`auto` or a list of integers", "integer of at least 2, in tokens".

@@ -44,7 +44,7 @@ Json or_null(Json schema) {
   return schema;
 }
 
-/// Where `key` is there, and no null.
+/// Demands that `key` is there, and no null.
 Json given(std::string_view key) {
   return {{"required", {key}}, {"properties", {{std::string(key), {{"not", {{"type", "null"}}}}}}}};
 }
@@ -70,7 +70,7 @@ class SchemaWriter {
     return all;
   }
 
-  /// Of several options with one key each has a method in its name.
+  /// Names an option's definition: each of several options with one key has a method in its name.
   static std::string definition_of(const Option& option) {
     int64_t of_key = 0;
     for (const AnyOption& other : kEditorOptions) of_key += base_of(other).key == option.key ? 1 : 0;

@@ -37,7 +37,7 @@ NumericError not_definite(const Tensor& covariance_FF, double mean, double ridge
                           " or use more tokens"));
 }
 
-/// Of the one that has the smallest eigenvalue.
+/// Describes the matrix that has the smallest eigenvalue.
 NumericError no_factor(const Tensor& covariance, double ridge, const std::string& where) {
   const double mean = mean_diagonal(covariance);
   if (covariance.dim() == 2 || !std::isfinite(mean) || !(mean > 0))

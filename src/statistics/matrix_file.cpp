@@ -31,7 +31,7 @@ auto with_remedy(const Read& read) {
   }
 }
 
-/// Numbers in front of column j of a packed triangle of n columns.
+/// Numbers before column j of a packed triangle of n columns.
 int64_t packed_begin(int64_t n, int64_t j) { return j * n - j * (j - 1) / 2; }
 
 std::vector<int64_t> stored_shape(const TensorInfo& info, MatrixShape shape, KeyShape keys) {
@@ -45,7 +45,7 @@ std::vector<int64_t> stored_shape(const TensorInfo& info, MatrixShape shape, Key
   return expected;
 }
 
-/// Column-major triangles with their columns one behind the other, each from its diagonal on, in the same memory.
+/// Column-major triangles with their columns one after the other, each from its diagonal on, in the same memory.
 Tensor packed(const Tensor& lower) {
   const Tensor columns = lower.mT().to(Placement::host()).contiguous();
   const int64_t n = columns.size(-1), size = packed_begin(n, n), n_matrices = columns.numel() / (n * n);
@@ -66,7 +66,7 @@ Tensor lazy_zeros(at::IntArrayRef sizes) {
       memory, sizes, [](void* owned) { std::free(owned); }, torch::TensorOptions(at::kDouble));
 }
 
-/// Puts a piece of packed triangles in its place in `columns`, [n, n] by columns, one behind the other.
+/// Puts a piece of packed triangles in its place in `columns`, [n, n] by columns, one after the other.
 void unpack(const SealedFile::Piece& piece, int64_t n, double* columns) {
   const auto* from = reinterpret_cast<const double*>(piece.bytes.data());
   const int64_t size = packed_begin(n, n);

@@ -28,20 +28,21 @@ enum class MatrixShape {
 struct MatrixKind {
   SealedFormat format;
   std::string_view tensor;  ///< the matrix's name in the file
-  std::string_view title;   ///< for messages: "covariance"
+  std::string_view title;   ///< name for messages: "covariance"
   MatrixShape shape = MatrixShape::kSquare;
 };
 
 /// The file's header.
 class MatrixFile {
  public:
-  /// Of a matrix for keys of this shape: of F columns, or of experts [E, W, W]. Throws: CheckpointError when the file
-  /// is none of this kind, or had another name.
+  /// Opens a matrix for keys of this shape: of F columns, or of experts [E, W, W]. Throws: CheckpointError when the
+  /// file is none of this kind, or had another name.
   static MatrixFile open(const std::filesystem::path& path, const MatrixKind& kind, KeyShape keys);
 
   /// Throws: CheckpointError when the fact is missing or no number.
   double number(const std::string& fact) const;
-  /// On the host, in memory of its own; checked: kLower column-major, the others row-major. Throws: CheckpointError.
+  /// Loads the matrix on the host, in memory of its own; checked: kLower column-major, the others row-major.
+  /// Throws: CheckpointError.
   Tensor load() const;
   /// Reads all of it, and keeps nothing. Throws: CheckpointError.
   void check() const;

@@ -37,7 +37,7 @@ class SamplingProgress {
         sample_(kSampledSteps * n_rows),
         progress_("sampling", plan.tokens, "tokens", plan.note) {}
 
-  /// From any thread.
+  /// Counts a token. Any thread may call it.
   void count_token() {
     const int64_t drawn = ++drawn_;
     if (drawn == sample_) {
@@ -60,7 +60,7 @@ class SamplingProgress {
 
   int64_t total_, n_ranks_, sample_;
   int64_t kept_ = 0, drawn_before_ = 0;
-  std::atomic<int64_t> drawn_ = 0;  ///< by this rank
+  std::atomic<int64_t> drawn_ = 0;  ///< tokens that this rank drew
   StageTime begun_ = stage_now();
   Progress progress_;
 };
@@ -69,14 +69,14 @@ int64_t row_bytes(const ModelConfig& config, at::ScalarType dtype, int64_t most_
   return config.n_layers * key_value_bytes(config, dtype, most_tokens);
 }
 
-/// As many as make `tokens` when all documents are as long as they may be.
+/// Returns the first round's rows: as many as make `tokens` when all documents are as long as they may be.
 int64_t first_rows(const ModelConfig& config, at::ScalarType dtype, int64_t tokens, int64_t most_tokens) {
   const int64_t enough = std::min((tokens + most_tokens - 1) / most_tokens, kMostRows);
   return std::clamp<int64_t>(kCacheBytes / row_bytes(config, dtype, most_tokens), 1, enough);
 }
 
-/// Of each rank's next round: what is missing, by the mean length of the documents so far. Which documents there are
-/// does not depend on it: a document's random numbers are those of its row.
+/// Returns the rows of each rank's next round: what is missing, by the mean length of the documents so far. Which
+/// documents there are does not depend on it: a document's random numbers are those of its row.
 int64_t rows_of_round(const CausalLM& model, const SelfCorpusPlan& plan, const CorpusTokens& so_far, int64_t n_ranks) {
   const at::ScalarType dtype = model.placement().weight_dtype();
   if (so_far.tokens == 0) return first_rows(model.config(), dtype, plan.tokens, plan.most_tokens);
@@ -91,7 +91,7 @@ struct Round {
   int64_t first = 0, n_rows = 0;
 };
 
-/// What the model says behind the first token in a round of each rank.
+/// What the model says after the first token in a round of each rank.
 std::vector<Documents> sample_rounds(const CausalLM& model, const SelfCorpusPlan& plan, const Round& round,
                                      SamplingProgress& progress, Communicator& communicator) {
   const int64_t n_rows = round.n_rows;
@@ -174,7 +174,7 @@ CorpusTokens sample_corpus(const CausalLM& model, const SelfCorpusPlan& plan, Co
   SamplingProgress progress(plan, rows_of_round(model, plan, corpus, communicator.size()), communicator.size());
   for (Round round; corpus.tokens < plan.tokens; round.first += communicator.size() * round.n_rows) {
     round.n_rows = rows_of_round(model, plan, corpus, communicator.size());
-    // Documents behind the last one that is needed are dropped.
+    // Documents after the last one that is needed are dropped.
     for (const Documents& documents : sample_rounds(model, plan, round, progress, communicator)) {
       if (corpus.tokens == plan.tokens) break;
       append(corpus, documents, plan);

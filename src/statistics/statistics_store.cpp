@@ -15,7 +15,7 @@ namespace {
 
 constexpr MatrixKind kCovariance{{"lancet-covariance-4"}, "moment", "covariance"};
 
-/// Of one pass over several layers. `chunk_tokens` orders its sums.
+/// Returns the key of one pass over several layers. `chunk_tokens` orders its sums.
 std::string pass_key(std::span<const std::filesystem::path> cache_files, int64_t chunk_tokens) {
   ContentHash hash;
   hash.add(chunk_tokens);
@@ -23,7 +23,7 @@ std::string pass_key(std::span<const std::filesystem::path> cache_files, int64_t
   return hash.hex();
 }
 
-/// Of one rank's share of a pass: the shares of another number of ranks are other chunks.
+/// Returns the key of one rank's share of a pass: the shares of another number of ranks are other chunks.
 std::string share_key(const std::string& pass, const Communicator& communicator) {
   if (communicator.size() == 1) return pass;
   return cat(pass, ".rank-", communicator.rank(), "-of-", communicator.size());
@@ -68,7 +68,7 @@ std::filesystem::path StatisticsStore::cache_file(int64_t layer) const {
   return cache_ / (content_key(layer) + ".safetensors");
 }
 
-/// Before anything of it is begun.
+/// Says what work there is, before anything of it is begun.
 void StatisticsStore::tell_work(size_t n_layers) const {
   const std::string text = text_.tokens > 0 ? cat(text_.tokens, " tokens of text") : "the text";
   const std::string over =

@@ -181,7 +181,7 @@ std::vector<TextPiece> cut_words(const ByteLevel& byte_level, NormalizedText& se
   return cut_words(byte_level.splits, segment);
 }
 
-/// Without a pre-tokenizer all of the text is one word.
+/// Makes all of the text one word, where there is no pre-tokenizer.
 std::vector<TextPiece> cut_words(std::monostate, const NormalizedText& segment) { return {{0, segment.text().size()}}; }
 
 void BpeTokenizer::encode_segment(NormalizedText segment, Encoding& out) const {

@@ -32,7 +32,7 @@ std::string comparable(std::string jinja) {
   return jinja;
 }
 
-/// Without the white space at both ends, as Python's strip() takes it.
+/// Strips the white space at both ends, as Python's strip() takes it.
 std::string_view stripped(std::string_view text) {
   const auto is_blank_at = [&](size_t at) {
     const char32_t character = decode_utf8_at(text, at).value;

@@ -66,7 +66,7 @@ const std::vector<KnownTemplate> kKnown{
              "{{'Today Date: '+date_string+'\n\n'}}", "set date_string='26 Jul 2024'", kHeaderTurn,
              "{{'<|start_header_id|>assistant<|end_header_id|>\n\n'}}\n{%- endif %}"},
      .has_not = {"if system_message"}},
-    {.name = "zephyr",  // and TinyLlama; the line's end stands behind the expression
+    {.name = "zephyr",  // and TinyLlama; the line's end stands after the expression
      .pattern = "<|user|>\n{}EOS\n<|assistant|>\n",
      .special = {"EOS"},
      .has = {"{{'<|user|>\n'+message['content']+eos_token}}\n{% elif", "{{'<|assistant|>'}}\n{% endif"},

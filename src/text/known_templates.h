@@ -7,7 +7,7 @@
 
 namespace lancet {
 
-/// Its texts are facts of public checkpoints.
+/// A chat template that is known; its texts are facts of public checkpoints.
 struct KnownTemplate {
   std::string_view name;
   std::string_view pattern;                    ///< BOS and EOS: the checkpoint's own tokens
@@ -20,7 +20,7 @@ struct KnownTemplate {
   std::vector<std::string_view> has_not = {};  ///< what would make another text of one user message
 };
 
-/// Those of one name stand together: they are spelt differently and make the same text, but for BOS.
+/// Known templates. Those of one name stand together: they are spelt differently and make the same text, but for BOS.
 std::span<const KnownTemplate> known_templates();
 
 }  // namespace lancet

@@ -18,7 +18,7 @@ using NfcPoints = std::vector<NfcPoint>;
 constexpr char32_t kFirstMark = 0x300;
 constexpr uint8_t kFirstMarkLead = 0xCC;  // UTF-8's first byte of kFirstMark
 
-/// 0: a character that begins something; others stand in the order of their class behind it.
+/// 0: a character that begins something; others stand in the order of their class after it.
 int mark_class(NfcPoint point) { return utf8proc_get_property(point)->combining_class; }
 
 void append_decomposed(char32_t character, NfcPoints& out) {
@@ -36,7 +36,7 @@ NfcPoints composed(NfcPoints points) {
   return points;
 }
 
-/// Marks behind a character in the order of their classes, those of one class as they stand.
+/// Marks after a character in the order of their classes, those of one class as they stand.
 void order_marks(NfcPoints& points) {
   const auto is_mark = [](NfcPoint point) { return mark_class(point) != 0; };
   for (auto begin = points.begin(); begin != points.end();) {

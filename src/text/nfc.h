@@ -16,9 +16,9 @@ struct NfcChange {
   std::string text;
 };
 
-/// In order, none next to nothing: what lies between them is NFC already. Each is a character with its marks, the
-/// smallest stretch that nothing beside it acts upon. `text` is valid UTF-8. O(n log n), and O(n) where n bytes are
-/// below U+0300.
+/// Returns the changes in order, none next to nothing: what lies between them is NFC already. Each is a character with
+/// its marks, the smallest stretch that nothing beside it acts upon. `text` is valid UTF-8. O(n log n), and O(n) where
+/// n bytes are below U+0300.
 std::vector<NfcChange> nfc_changes(std::string_view text);
 
 }  // namespace lancet

@@ -25,7 +25,7 @@ class NormalizedText {
 
   /// The original bytes that [begin, end) stands for; what was put in (a dummy prefix) stands for none.
   ByteSpan origin(size_t begin, size_t end) const;
-  /// Where the first byte comes from.
+  /// Place in the original that the first byte comes from.
   int64_t origin_begin() const { return origin_of(0).begin; }
 
   /// Nothing happens to an empty text.

@@ -36,7 +36,7 @@ size_t merging_token(const Encoding& full, const std::vector<TokenId>& prompt, i
 }
 
 /// How many of the tokens of `full_text`, its first, hold text of the prompt, when besides that they hold no more than
-/// the space behind it. Not where the prompt ends in a space of its own: its last token would hold two.
+/// the space after it. Not where the prompt ends in a space of its own: its last token would hold two.
 std::optional<size_t> tokens_up_to_space(const Encoding& full, std::string_view full_text, size_t prompt_size) {
   if (prompt_size == 0 || is_blank(full_text[prompt_size - 1]) || full_text[prompt_size] != ' ') return std::nullopt;
   const auto end = static_cast<int64_t>(prompt_size);

@@ -10,7 +10,8 @@ namespace lancet {
 
 namespace {
 
-/// As transformers' Llama tokenizers have it; a configuration that does not say `legacy` is older than the key.
+/// Returns the scheme of transformers' Llama tokenizers; a configuration that does not say `legacy` is older than the
+/// key.
 PrependScheme prefix_of(const TokenizerConfig& config) {
   if (!config.add_prefix_space.value_or(true)) return PrependScheme::kNever;
   return config.legacy.value_or(true) ? PrependScheme::kAlways : PrependScheme::kFirst;

@@ -17,7 +17,7 @@ namespace {
 /// What a tokenizer's class stands for in transformers.
 struct TokenizerClass {
   std::string_view name;
-  std::array<std::string_view, 4> model_types;  ///< of config.json, empty: none
+  std::array<std::string_view, 4> model_types;  ///< names in config.json, empty: none
   std::string_view pattern;
   bool normalizes = false;  ///< NFC
   bool has_bos = false;     ///< kEndOfText, unless another is named

@@ -22,7 +22,7 @@ struct Range {
   char32_t first, last;
 };
 
-/// Beyond ASCII everything is taken for a letter but these: marks, signs, punctuation, symbols.
+/// Ranges beyond ASCII that are no letters: marks, signs, punctuation, symbols. Everything else there is taken for one.
 constexpr Range kNoLetters[] = {{0x80, 0xa9},     {0xab, 0xb1},     {0xb4, 0xb4},     {0xb6, 0xb8},
                                 {0xbb, 0xbb},     {0xbf, 0xbf},     {0xd7, 0xd7},     {0xf7, 0xf7},
                                 {0x300, 0x36f},   {0x2000, 0x206f}, {0x20a0, 0x20ff}, {0x2190, 0x245f},
@@ -60,7 +60,7 @@ char32_t lower_letter(char32_t c) {
   return c;
 }
 
-/// Of valid UTF-8.
+/// Reads a code point of valid UTF-8.
 std::pair<char32_t, size_t> code_point_at(std::string_view text, size_t at) {
   const auto lead = static_cast<unsigned char>(text[at]);
   if (lead < 0x80) return {lead, 1};

@@ -15,7 +15,7 @@ constexpr std::array<std::string_view, 28> kAlone{";", "@", "#", "$", "%", "&", 
                                                   "}", "<", ">", "«", "»", "“", "”", "‘", "’", "„", "‒", "–", "—", "―"};
 /// What may stand between a full stop and the end of its sentence.
 constexpr std::array<std::string_view, 9> kClosers{"\"", "'", ")", "]", "}", ">", "»", "”", "’"};
-/// A full stop behind them ends no sentence; single letters are initials.
+/// A full stop after them ends no sentence; single letters are initials.
 constexpr std::array<std::string_view, 28> kAbbreviations{
     "mr",  "mrs", "ms",  "dr",  "prof", "st",   "jr", "sr",  "gen", "gov", "col",  "lt",  "sgt", "sen",
     "rep", "rev", "inc", "ltd", "co",   "corp", "vs", "jan", "feb", "aug", "sept", "oct", "nov", "dec"};
@@ -40,7 +40,7 @@ std::string lower(std::string_view text) {
   return out;
 }
 
-/// Without the closing marks at its end.
+/// Cuts the closing marks off the text's end.
 std::string_view without_closers(std::string_view text) {
   for (bool cut = true; cut;) {
     cut = false;
@@ -53,7 +53,7 @@ std::string_view without_closers(std::string_view text) {
   return text;
 }
 
-/// Whether a sentence ends behind `chunk`, which has no blanks.
+/// Whether a sentence ends after `chunk`, which has no blanks.
 bool ends_sentence(std::string_view chunk) {
   chunk = without_closers(chunk);
   if (chunk.ends_with('?') || chunk.ends_with('!')) return true;
@@ -144,7 +144,7 @@ class Spacer {
     return left.empty();
   }
 
-  /// The apostrophe at hand begins a quotation: no letter before it, one behind it, and no clitic ('s, 'll).
+  /// The apostrophe at hand begins a quotation: no letter before it, one after it, and no clitic ('s, 'll).
   bool opens_single() const {
     if (out_.size() > 1 && is_word_byte(out_[out_.size() - 2])) return false;
     size_t end = at_ + 1;

@@ -131,7 +131,7 @@ class PatternReader {
     copy(1);  // the end; where it is missing, or that of a list, PCRE2 says so
   }
 
-  /// {m}, {m,}, {m,n}; one more mark behind them is a possessive or lazy repeat in PCRE2, a second repeat in Oniguruma.
+  /// {m}, {m,}, {m,n}; one more mark after them is a possessive or lazy repeat in PCRE2, a second repeat in Oniguruma.
   void interval() {
     size_t end = at_ + 1;
     const auto digits = [&] {

@@ -45,7 +45,7 @@ class SplitPattern::Compiled {
   Compiled(const Compiled&) = delete;
   Compiled& operator=(const Compiled&) = delete;
 
-  /// Whether there is a match at or behind `from`; it is in `match`. `text` is known to be UTF-8.
+  /// Whether there is a match at or after `from`; it is in `match`. `text` is known to be UTF-8.
   bool find(std::string_view text, size_t from, pcre2_match_data* match) const {
     int found = pcre2_match(code_, units(text), text.size(), from, PCRE2_NO_UTF_CHECK, match, nullptr);
     if (found == PCRE2_ERROR_JIT_STACKLIMIT)  // the interpreter keeps its stack on the heap

@@ -25,10 +25,10 @@ constexpr std::array<std::string_view, 3> kKindNames{"hidden", "mlp", "attention
 
 /// A state put back in a fact's corrupted runs; a row for each sample.
 struct Restoration {
-  size_t fact = 0;  ///< in the group
-  size_t kind = 0;  ///< in the options
+  size_t fact = 0;  ///< index in the group
+  size_t kind = 0;  ///< index in the options
   int64_t token = 0;
-  int64_t layer = 0;  ///< of the map
+  int64_t layer = 0;  ///< layer of the map
   LayerRange run;     ///< layers from the first that sees the change on
   LayerRange window;  ///< whose outputs are put back; empty for a hidden state, which is the rows' input
 };
@@ -39,8 +39,8 @@ class GroupTrace {
   GroupTrace(const CausalLM& model, std::vector<TracedFact> facts, const TraceOptions& options)
       : model_(model), facts_(std::move(facts)), options_(options), states_(model, facts_, options) {}
 
-  /// Of every token of every fact in turn: the clean and the corrupted probability, then by kind and layer that with
-  /// the state put back. [tokens, 2 + kinds * L] f64, host.
+  /// Returns, for every token of every fact in turn, the clean and the corrupted probability, then by kind and layer
+  /// that with the state put back. [tokens, 2 + kinds * L] f64, host.
   Tensor run();
 
  private:
@@ -68,7 +68,8 @@ class GroupTrace {
   TraceStates states_;
 };
 
-/// Those that can change anything: from the subject's first token on, and with a layer above to see it.
+/// Returns the restorations that can change anything: from the subject's first token on, and with a layer above to see
+/// it.
 std::vector<Restoration> GroupTrace::restorations() const {
   std::vector<Restoration> all;
   for (size_t f = 0; f < facts_.size(); ++f)

@@ -21,11 +21,11 @@ struct TraceStates {
 
   int64_t samples;
   int64_t width = 0;               ///< tokens of the longest prompt
-  KeyValues cache;                 ///< of all base rows
-  std::vector<Tensor> inputs_BTD;  ///< by layer: of all base rows
-  std::vector<Tensor> mlp_FTD;     ///< by layer: outputs of the clean rows
+  KeyValues cache;                 ///< keys and values of all base rows
+  std::vector<Tensor> inputs_BTD;  ///< one for each layer, of all base rows
+  std::vector<Tensor> mlp_FTD;     ///< one for each layer: outputs of the clean rows
   std::vector<Tensor> attention_FTD;
-  std::vector<double> clean;  ///< by fact: the object's probability
+  std::vector<double> clean;  ///< the object's probability for each fact
   std::vector<double> corrupted;
 };
 

@@ -68,7 +68,7 @@ Tensor LookupStates::collect_batch(size_t index, HookSite site, StageTurn& turn)
   Tensor collected_BX;
   HookSet hooks;
   hooks.observe(site, [&](const Tensor& value_BTX) {
-    // before attention of all tokens; behind it, of the outputs alone
+    // before attention of all tokens; after it, of the outputs alone
     const bool is_whole = site.point == HookPoint::kBlockIn || site.point == HookPoint::kAttnIn;
     const Tensor place_B11 = batch.sequence.outputs_BO.to(value_BTX.device()).unsqueeze(2);
     const Tensor value_B1X = is_whole ? value_BTX.take_along_dim(place_B11, 1) : value_BTX;

@@ -9,7 +9,7 @@
 namespace lancet {
 
 struct AdamStep {
-  int64_t number = 1;  ///< of the update, from 1
+  int64_t number = 1;  ///< number of the update, from 1
   double lr = 0;
 };
 

@@ -77,7 +77,7 @@ ContextOptions parse_context_options(ConfigSection& editor) {
 }
 
 std::string template_opening(const Tokenizer& tokenizer, ContextOptions::Opening opening) {
-  // Those codes have it from the prompts that they generate behind, so not where none is put before a prompt.
+  // Those codes have it from the prompts that they generate after, so not where none is put before a prompt.
   if (opening == ContextOptions::Opening::kPlain || !tokenizer.adds_bos()) return "";
   const std::optional<TokenId> bos = tokenizer.bos_id();
   std::string text = tokenizer.piece(*bos);

@@ -9,7 +9,7 @@
 
 namespace lancet {
 
-/// Where a projection's input and output can be seen.
+/// Sites at which a projection's input and output can be seen.
 struct ProjectionSites {
   HookSite input;
   HookSite output;
@@ -44,7 +44,7 @@ class TextBatch {
   TokenBatch batch_;
   Tensor hidden_BTD_;  ///< input of the first layer
   std::vector<int64_t> prompt_sizes_, target_sizes_;
-  Tensor position_L_, id_L_, row_L_;  ///< of each label: flat place, id, request; on the head's device
+  Tensor position_L_, id_L_, row_L_;  ///< flat place, id and request of each label; on the head's device
 };
 
 }  // namespace lancet

@@ -25,7 +25,7 @@ namespace {
 struct TrainedDelta {
   WeightId id;
   Tensor delta_OI, first_OI, second_OI;
-  Tensor input;  ///< of the projection, in the pass under way
+  Tensor input;  ///< input of the projection, in the pass under way
 
   TrainedDelta(const CausalLM& model, WeightId weight_id) : id(weight_id) {
     const Tensor& weight = model.weight(id);
@@ -102,7 +102,7 @@ class Training {
     return losses;
   }
 
-  /// Before the first update the loss is the model's own.
+  /// Describes a bad loss: before the first update it is the model's own.
   NumericError bad_loss(const std::string& request, double loss) const {
     const std::string what = cat("request ", request, ": the loss is ", loss, " in training");
     if (updates_ == 0) return not_finite(model_, what, wider_dtype(model_));

@@ -77,7 +77,7 @@ SuffixRows::SuffixRows(const CausalLM& model, const Rows& rows, ValueSite site, 
   }
   const Tensor lookup_R1 = torch::tensor(lookups, torch::kLong).unsqueeze(1);
   suffix_.positions_BT = lookup_R1 + torch::arange(width);
-  // Places behind a row's end repeat its last token; nothing reads them.
+  // Places after a row's end repeat its last token; nothing reads them.
   const Tensor place_RT = suffix_.positions_BT.clamp_max(hidden_RTD.size(1) - 1).to(hidden_RTD.device());
   hidden_RTD_ = hidden_RTD.gather(1, place_RT.unsqueeze(2).expand({-1, -1, hidden_RTD.size(2)}));
 }

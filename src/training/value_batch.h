@@ -45,7 +45,7 @@ class SuffixRows {
   /// Some of the rows, in the order given. What they are read at is to be said anew.
   SuffixRows select(const std::vector<int64_t>& rows) const;
 
-  /// From here on run() gives the outputs at these places, counted from the lookup tokens.
+  /// Makes run() give the outputs at these places from here on, counted from the lookup tokens.
   void read_at(const CausalLM& model, const Tensor& outputs_RO);
 
   /// Output of the last layer [R, O, D], with `added_RX` (the site's vectors side by side) added at the lookup tokens.
@@ -59,8 +59,8 @@ class SuffixRows {
   int64_t first_layer_ = 0;  ///< that a step runs
   Tensor hidden_RTD_;        ///< its input from the lookup tokens on
   SequenceInfo suffix_;
-  KeyValues prefix_;                        ///< of the layers that a step runs
-  std::shared_ptr<const PassInputs> pass_;  ///< of every step
+  KeyValues prefix_;                        ///< keys and values of the layers that a step runs
+  std::shared_ptr<const PassInputs> pass_;  ///< inputs of every step
 };
 
 class ValueBatch {
@@ -86,8 +86,8 @@ class ValueBatch {
   BatchLosses losses(size_t of_group, const Tensor& delta_AX, ValueWatch watch);
 
  private:
-  /// Where the outputs of a group's rows say what the losses need. S: places for a request's labels, as many as most
-  /// requests have.
+  /// Places at which the outputs of a group's rows say what the losses need. S: places for a request's labels, as many
+  /// as most requests have.
   struct Labels {
     Tensor read_M;       ///< outputs, as row * O + place: of the L labels, then of the resident requests' drift
     Tensor id_L;         ///< the labels' ids
@@ -96,19 +96,19 @@ class ValueBatch {
     Tensor own_drift_E;  ///< the resident requests with a drift row of their own, on the edited layer's device;
                          ///< undefined: none
   };
-  /// Contexts that a step runs together. Rows: a request's in these contexts, then the next request's; behind them the
+  /// Contexts that a step runs together. Rows: a request's in these contexts, then the next request's; after them the
   /// drift rows of requests that need one of their own.
   struct ContextGroup {
     std::vector<int64_t> contexts;                      ///< indices into a request's prompts
-    std::vector<std::optional<int64_t>> drift_context;  ///< of every request: which of the contexts begins as its drift
-                                                        ///< row; nullopt: none, it has a row of its own
+    std::vector<std::optional<int64_t>> drift_context;  ///< each request's context that begins as its
+                                                        ///< drift row; nullopt: none, it has a row of its own
     SuffixRows rows;
     Labels labels;
   };
   ContextGroup make_group(std::vector<int64_t> contexts, ValueSite site, int64_t layer) const;
-  /// Also tells the group's rows where they are read.
+  /// Sets the group's labels, and tells its rows where they are read.
   void set_labels(ContextGroup& group) const;
-  /// Not differentiable.
+  /// Returns values that are not differentiable.
   Tensor initial_values(ValueSite site, int64_t layer) const;
 
   const CausalLM& model_;
@@ -117,7 +117,7 @@ class ValueBatch {
   std::vector<int64_t> resident_;
   std::vector<ContextGroup> groups_;
   Tensor initial_NX_;
-  Tensor drift_log_probs_AV_;  ///< before any change
+  Tensor drift_log_probs_AV_;  ///< taken before any change
 };
 
 }  // namespace lancet

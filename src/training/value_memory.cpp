@@ -28,7 +28,7 @@ struct Rows {
 
 int64_t element_bytes(const ValueWork& work) { return static_cast<int64_t>(c10::elementSize(work.dtype)); }
 
-/// Of one layer above the edited one: what its backward pass needs.
+/// Returns the bytes that the backward pass of one layer above the edited one needs.
 int64_t kept_bytes(const ValueWork& work, const Stage& stage, const Rows& rows) {
   const ModelConfig& config = work.config;
   const int64_t element = element_bytes(work), tokens = rows.count * rows.suffix_tokens;
@@ -47,7 +47,7 @@ int64_t kept_bytes(const ValueWork& work, const Stage& stage, const Rows& rows) 
   return tokens * per_token + rows.count * per_row;
 }
 
-/// Of one layer, forward or backward, beside what is kept.
+/// Returns the bytes of one layer's work, forward or backward, beside what is kept.
 int64_t working_bytes(const ValueWork& work, const Stage& stage, const Rows& rows) {
   const ModelConfig& config = work.config;
   const int64_t keys = rows.prefix_tokens + rows.suffix_tokens, tokens = rows.count * rows.suffix_tokens;

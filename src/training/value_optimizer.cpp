@@ -178,7 +178,7 @@ class BatchOptimizer {
     return NumericError(cat(what, ". Lower editor.values.lr: ", options_.lr, ", or set run.dtype: f32"));
   }
 
-  /// At each step but the first ones the mean over the last steps that saw every context once.
+  /// Returns, for each step but the first ones, the mean over the last steps that saw every context once.
   std::vector<double> mean_losses(const std::vector<ValueLoss>& losses) const {
     std::vector<double> means;
     for (size_t end = batch_.groups(); end <= losses.size(); ++end) {
@@ -191,7 +191,7 @@ class BatchOptimizer {
 
   bool is_low(const std::vector<double>& means) const { return !means.empty() && means.back() < options_.stop_loss; }
 
-  /// In every context, as far as the last steps that saw each once say.
+  /// Whether the target is predicted in every context, as far as the last steps that saw each once say.
   bool is_predicted(size_t request) const { return predicted_steps_[request] >= batch_.groups(); }
 
   /// What the resident requests' NLLs count: [A] on the head's device; undefined: 1.
@@ -224,12 +224,12 @@ class BatchOptimizer {
   ValueStep step_;
   AdamState adam_;
   Tensor initial_norm_AP_;
-  Tensor update_norm_A_;  ///< of the last step's changes, before they were clamped; undefined: there was none
+  Tensor update_norm_A_;  ///< norm of the last step's changes, before they were clamped; undefined: there was none
   Tensor is_active_A1_;   ///< undefined: all of the resident requests
   Tensor factor_A_;
   std::vector<double> host_factors_;  ///< what it holds
   std::vector<char> is_done_;
-  std::vector<size_t> predicted_steps_;  ///< on end, up to the last one, in which every target token was predicted
+  std::vector<size_t> predicted_steps_;  ///< how many last steps on end predicted every target token
   OptimizedValues result_;
 };
 

@@ -18,10 +18,10 @@ Tensor norms_of(const Tensor& rows_AX, int64_t n_vectors);
 struct StepInputs {
   Tensor delta_AX;
   Tensor initial_norm_AP;  ///< ||h0|| of each of the site's vectors
-  Tensor factor_A;         ///< of the NLL, on the head's device; undefined: 1
+  Tensor factor_A;         ///< factor of the NLL, on the head's device; undefined: 1
 };
 
-/// Weighted, each [A] on the head's device, in this order; `missed_A` (BatchLosses) behind them where it is watched.
+/// Weighted, each [A] on the head's device, in this order; `missed_A` (BatchLosses) after them where it is watched.
 enum class StepPart : size_t { kTotal, kNll, kKl, kWeightDecay, kMissed };
 
 class ValueStep {
@@ -35,7 +35,7 @@ class ValueStep {
   /// [A, X] of the last measured losses' sum; good until the next step.
   Tensor gradient();
 
-  /// Before other requests are resident: the next steps have other shapes.
+  /// Forgets the shapes, before other requests are resident: the next steps have other ones.
   void forget_shapes();
 
  private:
@@ -45,7 +45,7 @@ class ValueStep {
   const std::vector<Tensor>& replay(size_t group, const StepInputs& inputs);
   void set_static_inputs(const StepInputs& inputs);
 
-  /// Of one group of contexts, for these shapes.
+  /// State of one group of contexts, for these shapes.
   struct GroupState {
     bool has_run = false;  ///< so that libraries are loaded
     std::unique_ptr<StepGraph> graph;
@@ -57,7 +57,7 @@ class ValueStep {
   StepGraphs* graphs_;
   std::vector<GroupState> groups_;
   size_t next_ = 0;
-  StepInputs static_;     ///< of all graphs; undefined: there are none
+  StepInputs static_;     ///< inputs of all graphs; undefined: there are none
   Tensor seen_factor_A_;  ///< what static_.factor_A was last set from
   // of the last step
   Tensor leaf_AX_;

@@ -89,7 +89,7 @@ class ValueRun {
     whole_.batching = all;
   }
 
-  /// Of each request its norms, its number of losses, and these: [N, 3 + 4 * most steps] f64.
+  /// Writes each request's norms, its number of losses, and these: [N, 3 + 4 * most steps] f64.
   Tensor to_records(const std::vector<int64_t>& indices) const {
     Tensor records_NX =
         torch::zeros({static_cast<int64_t>(indices.size()), 3 + kLossParts * options_.most_steps()}, torch::kDouble);

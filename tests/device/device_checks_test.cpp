@@ -16,7 +16,7 @@ namespace {
 
 using testing::FakeFault;
 
-/// Of two devices, as "pair fake:0 fake:1: failure".
+/// Returns the failures of two devices, as "pair fake:0 fake:1: failure".
 std::vector<std::string> failures_of_two() {
   std::vector<std::string> failures;
   for (const DeviceCheck& check : check_devices(testing::fake_devices(2))) {

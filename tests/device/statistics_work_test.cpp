@@ -23,7 +23,7 @@ CorpusTokens shared_beginnings() {
   return corpus;
 }
 
-/// Of a whole pass over the model's first layers.
+/// Measures a whole pass over the model's first layers.
 FakeWork work_of_pass(const CausalLM& model, const CorpusTokens& corpus, const std::vector<int64_t>& layers) {
   const FakeWork before = testing::fake_work();
   collect_covariances(model, corpus, layers, alone());

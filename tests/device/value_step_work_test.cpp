@@ -16,7 +16,7 @@ namespace {
 
 using testing::FakeWork;
 
-/// Of all steps together of six requests in three contexts, none of which is ever done.
+/// Measures all steps together of six requests in three contexts, none of which is ever done.
 FakeWork work_of_steps(int64_t n_layers, int64_t steps) {
   const testing::TinyModel tiny({.n_layers = n_layers});
   const CausalLM model = tiny.load(at::kBFloat16, testing::fake_devices(1));
@@ -28,7 +28,7 @@ FakeWork work_of_steps(int64_t n_layers, int64_t steps) {
   return testing::fake_work() - before;
 }
 
-/// Of one step among others, in a model of so many layers.
+/// Measures one step among others, in a model of so many layers.
 FakeWork work_of_a_step(int64_t n_layers) { return work_of_steps(n_layers, 5) - work_of_steps(n_layers, 4); }
 
 void expect_at_most(const FakeWork& work, const FakeWork& most, const char* of) {

@@ -5,7 +5,7 @@
 //   LANCET_FAULTS_BYTES  the smallest allocation that counts
 //   LANCET_FAULTS_LOG    a file that gets a line per counted call: "<number> <call> <path>"
 //   LANCET_FAULTS_AT, LANCET_FAULTS_UNTIL  numbers (from 1) of the first and the last call that is changed
-//   LANCET_FAULTS_DO     "kill": SIGKILL in place of the call; "tear": the same behind half a write; "short": half of
+//   LANCET_FAULTS_DO     "kill": SIGKILL in place of the call; "tear": the same after half a write; "short": half of
 //                        what was asked for; a number: the call fails with this errno
 #include <dirent.h>
 #include <fcntl.h>
@@ -136,7 +136,7 @@ Fault of_allocation(size_t size) {
   return count("malloc", text);
 }
 
-/// Half of what was asked for, at least a byte; behind a torn write the process ends.
+/// Half of what was asked for, at least a byte; after a torn write the process ends.
 template <typename Transfer>
 auto partly(Fault fault, size_t length, Transfer transfer) {
   if (fault > 0) {

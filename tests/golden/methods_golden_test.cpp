@@ -93,7 +93,7 @@ struct MethodRun {
 };
 
 /// What each weight's changes from number `first[name]` on sum up to, by stored tensor and as it is stored; moves
-/// `first` behind them. Experts that are not changed at all are left out.
+/// `first` after them. Experts that are not changed at all are left out.
 std::map<std::string, Tensor> new_changes(const WeightTransaction& transaction, const ModelConfig& config,
                                           std::map<std::string, size_t>& first) {
   std::map<std::string, Tensor> changes;

@@ -74,7 +74,7 @@ CounterFactFiles counterfact_files() {
   return {folder() / "snippets.json", folder() / "idf.npy", folder() / "vocabulary.json"};
 }
 
-/// Of texts that lancet samples there is no golden value.
+/// Whether a metric is of texts that lancet samples: there is no golden value of those.
 bool is_of_sampled_texts(const std::string& name) {
   return name == "counterfact_ge" || name == "counterfact_rs" || name == "easyedit_fluency";
 }

@@ -1,4 +1,4 @@
-// Attention on a device against the host's in f64, with gradients: causal, of few queries behind a prefix, packed.
+// Attention on a device against the host's in f64, with gradients: causal, of few queries after a prefix, packed.
 #include "lancet/kernels/attention.h"
 
 #include <gtest/gtest.h>

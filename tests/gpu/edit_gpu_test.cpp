@@ -101,7 +101,7 @@ TEST_P(EditOnDevice, UltraEditIsTheCpus) {
   expect_the_cpus_edit(device(), "{method: ultraedit, modules: {gate: [0, 2], down: [3]}, lr: 1e-3, batch: 2}");
 }
 
-/// From statistics to generation, in f64; layers on the device, and before or behind those of the host.
+/// Runs from statistics to generation, in f64; layers on the device, and before or after those of the host.
 TEST_P(EditOnDevice, AWholeEditIsTheCpusInEveryPlacement) {
   const TinyModel tiny;
   const at::Device host = Placement::host();

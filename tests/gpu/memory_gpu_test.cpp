@@ -1,4 +1,4 @@
-// Out of memory on a real GPU: torch's allocator is told to take no more than a test allows.
+// Runs out of memory on a real GPU: torch's allocator is told to take no more than a test allows.
 #include <c10/cuda/CUDACachingAllocator.h>
 #include <gtest/gtest.h>
 #include <torch/types.h>
@@ -15,7 +15,7 @@ namespace {
 
 namespace allocator = c10::cuda::CUDACachingAllocator;
 
-/// Of this process's tensors on the GPU, until it ends.
+/// Cap on this process's tensors on the GPU, until it ends.
 class MemoryCap {
  public:
   explicit MemoryCap(at::Device device) : device_(device), total_bytes_(device_memory(device).value().total_bytes) {}

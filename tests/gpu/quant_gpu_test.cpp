@@ -68,7 +68,7 @@ TEST_P(PackedOnDevice, PacksToTheHostsBits) {
   }
 }
 
-/// Products of f64 differ in their last bits, and so may a number that lies between two codes, with all behind it.
+/// Products of f64 differ in their last bits, and so may a number that lies between two codes, with all after it.
 TEST_P(PackedOnDevice, MakesErrorsGoodAsTheHostDoes) {
   const Tensor weight = testing::numbers({384, 512}, 6) * 0.02, inputs = testing::numbers({1024, 512}, 7);
   const Tensor importance = inputs.t().matmul(inputs);

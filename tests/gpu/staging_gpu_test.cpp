@@ -1,4 +1,4 @@
-// From a file to a device through the staging buffers: the file's bytes.
+// Reads a file to a device through the staging buffers: the file's bytes arrive.
 #include <gtest/gtest.h>
 #include <torch/types.h>
 

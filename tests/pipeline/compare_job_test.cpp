@@ -84,7 +84,7 @@ TEST_F(CompareJobs, EveryMethodGivesWhatItGivesAlone) {
               lasting(read(fs::path("alone-" + label) / "report.json")))
         << label;
   }
-  // the weights are as they were: the same method behind all others edits and measures the same bits
+  // the weights are as they were: the same method after all others edits and measures the same bits
   EXPECT_EQ(lasting(read("all/again/report.json")), lasting(read("all/memit/report.json")));
   EXPECT_NE(report.methods[0].report.outcome.requests[4].final_loss,
             report.methods[2].report.outcome.requests[4].final_loss);

@@ -50,7 +50,7 @@ TEST_F(StreamJobs, GoOnFromAnEarlierJobAsIfThereWereOne) {
   EXPECT_EQ(edit("rest", "requests.skip=4 continue_from=two").resumed_batches, 1);
   EXPECT_EQ(bytes("rest/model.safetensors"), bytes("whole/model.safetensors"));
   EXPECT_EQ(edit_files("rest"), edit_files("whole"));
-  // a job's batches are told apart from those of others by nothing but what was measured behind them
+  // a job's batches are told apart from those of others by nothing but what was measured after them
   const auto batches = [&](const std::string& output) {
     Json entries = journal(output);
     std::erase_if(entries.get_ref<Json::array_t&>(), [](const Json& entry) {
@@ -170,7 +170,7 @@ void PrintTo(const ContinuedMethod& method, std::ostream* out) { *out << method.
 
 class StreamMethods : public ContinuedJobs, public ::testing::WithParamInterface<ContinuedMethod> {};
 
-/// Also where the method does something behind the last batch, or normalises by what went before.
+/// Holds too where the method does something after the last batch, or normalises by what went before.
 TEST_P(StreamMethods, GoOnFromAnEarlierJobAsIfThereWereOne) {
   edit("whole", "", GetParam().editor);
   edit("first", "requests.limit=4", GetParam().editor);

@@ -1,4 +1,4 @@
-// The same work on fake devices and on the CPU: a tensor on the wrong device throws, and results are equal.
+// Does the same work on fake devices and on the CPU: a tensor on the wrong device throws, and results are equal.
 #include <gtest/gtest.h>
 #include <torch/types.h>
 

@@ -29,7 +29,7 @@ class FirstEdits : public testing::Sessions {
             ", cache: cache, ridge: 1e-3}, evaluate: [efficacy], ", "run: {dtype: f64, seed: 3}}");
     return complete_job(parse_config(text, "test"), {folder_.path(), "test"}, {}, EditorChoice::kNamed);
   }
-  /// Where it stands first; the end where it does not.
+  /// Returns where the part stands first; the end where it does not.
   static size_t place_of(const std::vector<std::string>& told, const std::string& part) {
     return static_cast<size_t>(
         std::ranges::find_if(told, [&](const std::string& line) { return line.find(part) != std::string::npos; }) -

@@ -21,7 +21,7 @@ using testing::TinyShape;
 /// Matrices that are large beside the activations of a batch.
 constexpr TinyShape kLargeMatrices{.n_layers = 3, .d_model = 512, .d_ffn = 4096, .n_heads = 8, .n_kv_heads = 4};
 
-/// On as many threads as the plan says, each with a batch of its own.
+/// Runs on as many threads as the plan says, each with a batch of its own.
 class PlannedOnHost : public ::testing::TestWithParam<at::ScalarType> {
  protected:
   void SetUp() override {

@@ -25,7 +25,7 @@ struct MemoryCase {
   at::ScalarType dtype;
   int devices;
   int64_t requests;
-  const char* config = nullptr;  ///< in the place of the shape
+  const char* config = nullptr;  ///< takes the place of the shape
   std::optional<Quantiser> frozen = {};
   bool is_gptq = false;
   SolveOn solve_on = SolveOn::kDevice;
@@ -236,7 +236,7 @@ TEST_P(PlannedTraining, BoundsWhatTheDevicesHold) {
 
 INSTANTIATE_TEST_SUITE_P(Solves, PlannedTraining, ::testing::Values(SolveOn::kDevice, SolveOn::kHost));
 
-/// Of a device from before loading to the end of the job.
+/// Measures a device from before loading to the end of the job.
 TEST_P(PlannedMemory, BoundsAWholeJobWithBatchesUnderWay) {
   const MemoryCase& memory_case = GetParam();
   const PlannedJob job(memory_case);

@@ -87,7 +87,7 @@ TEST(MethodsOnFakeDevices, EqualTheCpus) {
   }
 }
 
-/// On one device, on several, and beside a stage on the CPU: the same bits wherever solves are.
+/// Runs on one device, on several, and beside a stage on the CPU: the same bits wherever solves are.
 TEST(MethodsOnFakeDevices, HaveTheSameBitsWithSolvesOnTheHost) {
   const TinyModel tiny;
   testing::set_fake_device_count(3);
@@ -108,7 +108,7 @@ TEST(MethodsOnFakeDevices, HaveTheSameBitsWithSolvesOnTheHost) {
   }
 }
 
-/// Transposed and fused weights, windows, norms behind the edited weight and experts, on three devices.
+/// Transposed and fused weights, windows, norms after the edited weight and experts, on three devices.
 TEST(MethodsOnFakeDevices, EqualTheCpusInEveryFamily) {
   testing::set_fake_device_count(5);
   for (const testing::FamilyModel& family : testing::family_models()) {

@@ -29,12 +29,12 @@ LayerAlgebra algebra_of(const Communicator& communicator) {
 }
 
 struct Result {
-  std::vector<Tensor> changes, weights;  ///< of each edited weight
+  std::vector<Tensor> changes, weights;  ///< one for each edited weight
   std::map<std::string, Tensor> state;
   EditOutcome outcome;
 };
 
-/// Two batches behind one another, and what is done behind the last one.
+/// Two batches after one another, and what is done after the last one.
 Result edit(const TinyModel& tiny, const std::string& options, Communicator& communicator) {
   CausalLM model = tiny.load();
   const auto editor = testing::editor_from("{" + options + "}");

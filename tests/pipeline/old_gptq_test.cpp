@@ -28,7 +28,7 @@ using testing::TinyModel;
 
 OrderedJson parsed(const fs::path& file) { return OrderedJson::parse(read_text_file(file, "config")); }
 
-/// As programs of today write it.
+/// Writes a model as programs of today do.
 void write_new(const fs::path& folder) {
   testing::write_gptq_model(folder, testing::config_text({}), 1);
   OrderedJson config = parsed(folder / "config.json");
@@ -40,7 +40,7 @@ void write_new(const fs::path& folder) {
   write_text_file(folder / "config.json", config.dump(2) + "\n");
 }
 
-/// The same model as AutoGPTQ wrote it.
+/// Writes the same model as AutoGPTQ did.
 void write_old(const fs::path& folder) {
   write_new(folder);
   OrderedJson config = parsed(folder / "config.json"), settings = config["quantization_config"];

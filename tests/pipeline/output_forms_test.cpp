@@ -13,8 +13,8 @@ namespace {
 
 constexpr WeightId kChanged{WeightKind::kDown, 1};
 
-/// Of a change by more directions than an adapter may have, another on each rank: far more than what they compute for
-/// themselves may differ by.
+/// Reads back a change by more directions than an adapter may have, another on each rank: far more than what they
+/// compute for themselves may differ by.
 Tensor read_back_on(Communicator& ranks, const testing::TinyModel& tiny, OutputFormat format) {
   CausalLM model = tiny.load(at::kDouble, {Placement::host()}, {{kChanged}});
   WeightTransaction transaction(model);

@@ -79,7 +79,7 @@ class RankJobs : public ::testing::Test {
     return names;
   }
 
-  /// Of a run's only batch.
+  /// Returns the changes of a run's only batch.
   fs::path changes_file(const std::string& run) const {
     fs::path path;
     for (const auto& entry : fs::directory_iterator(folder_ / run / "model" / "edits" / "changes")) {

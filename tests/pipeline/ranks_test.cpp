@@ -1,4 +1,4 @@
-// The same work by one rank and by several: whole pieces that the job fixes, gathered by their index.
+// Does the same work by one rank and by several: whole pieces that the job fixes, gathered by their index.
 #include <gtest/gtest.h>
 #include <torch/types.h>
 

@@ -21,7 +21,7 @@ inline constexpr const char* kRect =
 class Listener final : public Reporter {
  public:
   explicit Listener(std::string cancel_in = "") : cancel_in_(std::move(cancel_in)) {}
-  /// While nobody reports.
+  /// Sets the stage to cancel at, while nobody reports.
   void cancel_at(std::string stage) {
     cancel_in_ = std::move(stage);
     is_done_ = false;

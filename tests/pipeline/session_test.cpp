@@ -187,7 +187,7 @@ TEST_F(Sessions, FactsAreRequests) {
   EXPECT_EQ(again.edit(std::vector<Fact>{{"{} hates", "Cy Moss", "tea"}}).requests[0].id, "3");
 }
 
-/// Of batches in the middle: what `lancet undo --mode downdate` makes of the same output.
+/// Takes out batches in the middle: what `lancet undo --mode downdate` makes of the same output.
 /// A downdate solves later batches again, for which it makes statistics: every stage of it can be cancelled.
 TEST_F(Sessions, TheLastBatchIsThatOfTheHistory) {
   Session session(completed(kMemit), listener_);

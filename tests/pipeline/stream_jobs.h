@@ -65,7 +65,7 @@ class StreamJobs : public ::testing::Test {
   /// The job, ended by a fault as `end` begins.
   void edit_until(const std::string& output, const StageStart& end, const std::string& overrides = "",
                   const std::string& editor = kMemit) const;
-  /// The same as it begins to solve for the `nth` time.
+  /// Ends the job likewise as it begins to solve for the `nth` time.
   void edit_until(const std::string& output, int64_t nth_solve, const std::string& overrides = "",
                   const std::string& editor = kMemit) const {
     edit_until(output, {"solve", nth_solve}, overrides, editor);
@@ -86,7 +86,7 @@ class StreamJobs : public ::testing::Test {
     return sums;
   }
 
-  /// Of each batch's changes, and of what they were solved from, by name: "changes/HASH.safetensors".
+  /// Returns the files of each batch's changes, and of what they were solved from, by name: "changes/HASH.safetensors".
   std::map<std::string, std::string> edit_files(const std::string& output) const {
     const fs::path edits = folder_ / output / kEditsFolder;
     std::map<std::string, std::string> files;

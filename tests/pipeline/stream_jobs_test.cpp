@@ -141,7 +141,7 @@ TEST_F(StreamJobs, NeverGoOnFromAnotherJobsProgress) {
   EXPECT_EQ(resumed_with("schedule.save_every=3", ""), 0) << "nothing was saved behind the second";
 }
 
-/// Of a run that ended behind its second batch: each file of a progress.
+/// Damages each file of the progress of a run that ended after its second batch.
 class DamagedProgress : public StreamJobs {
  protected:
   std::vector<std::string> progress_files() const {

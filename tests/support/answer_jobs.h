@@ -15,7 +15,7 @@
 
 namespace lancet::testing {
 
-/// On the host, in memory of its own, in the type that the file has.
+/// Reads the tensor on the host, in memory of its own, in the type that the file has.
 inline Tensor read_as_stored(const TensorView& view) {
   const std::vector<TensorRead> reads{{view, Placement::host(), to_scalar_type(view.dtype)}};
   return read_tensors(reads, [](int64_t) {}).front();

@@ -16,7 +16,7 @@ struct EditRun {
   std::vector<std::vector<TokenId>> generated;
   std::vector<Covariance> covariances;               ///< root's, on the host
   std::vector<std::pair<WeightId, Tensor>> deltas;   ///< master - original
-  std::vector<std::pair<WeightId, Tensor>> weights;  ///< as edited, on the host
+  std::vector<std::pair<WeightId, Tensor>> weights;  ///< edited weights, on the host
   Tallies metrics;
   std::vector<std::string> continuations;
 };

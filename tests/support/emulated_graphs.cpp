@@ -145,7 +145,7 @@ class Recorder {
     text << "+" << x.storage_offset() << " " << x.sizes() << x.strides() << x.scalar_type() << " ";
   }
 
-  /// Without an operation.
+  /// Reads the number without an operation.
   static std::string number(const at::Tensor& x) {
     const void* at = x.const_data_ptr();
     std::ostringstream text;

@@ -20,7 +20,7 @@ class EmulatedGraphs : public GraphMaker {
   bool serves(at::Device) const override { return true; }
   std::unique_ptr<StepGraphs> begin(at::Device device) override;
 
-  /// The next captures end, behind the function's last operation, with torch's out-of-memory error.
+  /// The next captures end, after the function's last operation, with torch's out-of-memory error.
   void fail_captures(int64_t count) { failing_ = count; }
 
   int64_t batches() const { return batches_; }  ///< StepGraphs that began

@@ -84,7 +84,7 @@ struct FakeGuard final : c10::impl::DeviceGuardImplInterface {
   void synchronizeDevice(c10::DeviceIndex /*device*/) const override { ++synchronisations; }
 };
 
-/// Memory on the current fake device. A header in front of it remembers what is to be subtracted when it is freed.
+/// Memory on the current fake device. A header before it remembers what is to be subtracted when it is freed.
 class FakeAllocator final : public c10::Allocator {
  public:
   struct alignas(64) Header {

@@ -11,12 +11,12 @@
 
 namespace lancet::testing {
 
-/// As many as there can be; set_fake_device_count makes fewer of them usable.
+/// Most fake devices that there can be; set_fake_device_count makes fewer of them usable.
 inline constexpr int kMaxFakeDevices = 8;
 
 /// Tensors cannot be made on a device from `count` on. At the start there are kMaxFakeDevices.
 void set_fake_device_count(int count);
-/// The same; the devices.
+/// Sets the count likewise, and returns the devices.
 std::vector<c10::Device> fake_devices(int count);
 
 /// Bytes of all tensors on `device`.
@@ -40,7 +40,7 @@ int64_t fake_synchronisations();
 struct FakeWork {
   int64_t operations = 0;         ///< kernels, as a GPU would launch them; views are none
   int64_t uploads = 0;            ///< copies from the host
-  int64_t uploads_under_way = 0;  ///< of these, those that nobody waits for
+  int64_t uploads_under_way = 0;  ///< uploads among these that nobody waits for
   int64_t reads = 0;              ///< copies to the host, scalars too: each waits for the device
 
   friend FakeWork operator-(const FakeWork& a, const FakeWork& b) {

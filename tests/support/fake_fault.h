@@ -20,7 +20,7 @@ class FakeFault {
   FakeFault() = default;
 };
 
-/// For the fake devices: does to what arrived, on the host, or was computed there what the fault says.
+/// Do what the fault says, on the host, to what arrived or was computed there: for the fake devices.
 void spoil_copy(at::Device from, at::Device to, const at::Tensor& arrived);
 void spoil_product(at::Device device, const at::Tensor& product);
 

@@ -7,8 +7,8 @@
 
 namespace lancet::testing {
 
-/// As write_random_model(), but every matrix of a layer, routers aside, of 4 bits: groups of 8 columns in an order of
-/// their own, zero points of each. Matrices need multiples of 8 rows and columns.
+/// Writes a model like write_random_model(), but every matrix of a layer, routers aside, of 4 bits: groups of 8 columns
+/// in an order of their own, zero points of each. Matrices need multiples of 8 rows and columns.
 void write_gptq_model(const std::filesystem::path& folder, const std::string& config_text, uint64_t seed);
 
 /// Such a model in its own temporary folder.

@@ -48,7 +48,7 @@ inline std::span<const std::byte> bytes_of(std::string_view text) {
   return std::as_bytes(std::span(text.data(), text.size()));
 }
 
-/// With one to three changes: a byte, or a number that is as extreme as a field can be.
+/// Makes one to three changes: a byte, or a number that is as extreme as a field can be.
 inline std::string damaged(std::string bytes, std::mt19937_64& random) {
   constexpr uint64_t kExtremes[] = {0, 1, 0x7f, 0xff, 0xffff, 0x7fffffff, 0xffffffff, ~uint64_t{0}};
   for (uint64_t changes = 1 + random() % 3; changes > 0; --changes) {

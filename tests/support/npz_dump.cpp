@@ -1,4 +1,4 @@
-// For the parity tests: npz_dump FILE.npz
+// npz_dump FILE.npz, for the parity tests.
 // Prints one JSON object: per array "descr", "shape", "fortran_order", and for numbers that can be read "dtype",
 // "crc32" of the bytes and "sum" (f64, in order; null when it is not finite). A file that is refused gives {"error"}.
 #include <zlib.h>

@@ -18,8 +18,8 @@ void save_state(const std::filesystem::path& path, const EditorState& state, con
 void save_stream(const std::filesystem::path& folder, const StreamState& stream, const StreamFacts& facts,
                  const ModelConfig& config);
 
-/// The same two files of version 0.1 before files had a hash: formats lancet-changes-1 and lancet-state-1, which do
-/// not tell what lies beside them.
+/// Writes the same two files of version 0.1 before files had a hash: formats lancet-changes-1 and lancet-state-1, which
+/// do not tell what lies beside them.
 void save_unsealed_stream(const std::filesystem::path& folder, const StreamState& stream, const StreamFacts& facts,
                           const ModelConfig& config);
 

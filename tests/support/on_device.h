@@ -31,7 +31,7 @@ struct Precision {
 };
 inline constexpr Precision kPrecisions[] = {{at::kDouble, 1e-24}, {at::kFloat, 1e-10}, {at::kBFloat16, 1e-4}};
 
-/// The same numbers for the same shape and seed: on the host, f64.
+/// Returns the same numbers for the same shape and seed: on the host, f64.
 Tensor numbers(at::IntArrayRef shape, uint64_t seed);
 
 /// `ours` of `inputs` on `device` in each type, with the gradients of all inputs under one random gradient, against the

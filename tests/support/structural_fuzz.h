@@ -27,7 +27,7 @@ using FuzzedJson = nlohmann::ordered_json;
 struct FuzzedDocument {
   std::string text = {};
   std::string change = {};
-  std::string place = {};  ///< with "*" for numbers of elements: "/batches/*"
+  std::string place = {};  ///< place with "*" for numbers of elements: "/batches/*"
   bool is_typed = false;   ///< the value is absent or of another type now; otherwise of another size, or twice there
 };
 
@@ -89,7 +89,7 @@ inline FuzzedJson other_value(const FuzzedJson& old, std::mt19937_64& random) {
   }
 }
 
-/// Keys stand twice where this stands behind them, until a document is text.
+/// Keys stand twice where this stands after them, until a document is text.
 inline constexpr const char* kTwice = "\x02twice";
 
 inline void collect_places(const FuzzedJson& json, const std::string& at, std::vector<std::string>& places) {
@@ -145,7 +145,7 @@ inline FuzzedDocument fuzzed(FuzzedJson document, std::mt19937_64& random) {
 /// Cases of a test: `few`, or with LANCET_TEST_FULL its share of 20,000.
 inline int64_t fuzz_cases(int64_t few, int64_t all) { return std::getenv("LANCET_TEST_FULL") != nullptr ? all : few; }
 
-/// In bytes, of this process.
+/// Returns the most memory that this process took, in bytes.
 inline int64_t largest_memory() {
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);

@@ -55,7 +55,7 @@ inline nlohmann::json tiny_spec() {
   return spec;
 }
 
-/// Trained on whole texts: a word's "s" takes the space behind it, so that "is" ends otherwise where a word follows.
+/// Trained on whole texts: a word's "s" takes the space after it, so that "is" ends otherwise where a word follows.
 inline nlohmann::json joining_spec() {
   nlohmann::json spec = tiny_spec();
   spec["model"]["vocab"]["s▁"] = spec["model"]["vocab"].size();
@@ -80,7 +80,7 @@ inline std::vector<std::string> pieces_of(const Tokenizer& tokenizer, const std:
   return pieces;
 }
 
-/// Of `text` by itself, without special tokens.
+/// Returns the pieces of `text` by itself, without special tokens.
 inline std::vector<std::string> text_pieces(const Tokenizer& tokenizer, const std::string& text) {
   return pieces_of(tokenizer, tokenizer.ids(text, SpecialTokens::kNone));
 }

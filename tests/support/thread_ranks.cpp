@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::chrono::seconds kLongestWait{120};
 
-/// Where the ranks meet for each collective.
+/// Place where the ranks meet for each collective.
 class Meeting {
  public:
   explicit Meeting(int64_t size) : offers_(static_cast<size_t>(size)) {}

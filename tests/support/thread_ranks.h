@@ -26,7 +26,7 @@ using RankErrors = std::vector<std::exception_ptr>;
 /// Runs `work` on `size` ranks. Returns when all have ended.
 RankErrors try_ranks(int64_t size, const std::function<void(Communicator&)>& work, const Fault& fault = {});
 
-/// The same; throws what the first rank threw, if any did.
+/// Runs likewise; throws what the first rank threw, if any did.
 void run_ranks(int64_t size, const std::function<void(Communicator&)>& work);
 
 /// "" for null.

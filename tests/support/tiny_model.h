@@ -33,14 +33,15 @@ std::string config_text(const TinyShape& shape);
 /// Writes config.json, model.safetensors (f32) and tokenizer.json into `folder`.
 void write_tiny_model(const std::filesystem::path& folder, const TinyShape& shape = {});
 
-/// The same for the family and the sizes that config.json says; its vocabulary is the demo tokenizer's 4096 or more.
+/// Writes the same for the family and the sizes that config.json says; its vocabulary is the demo tokenizer's 4096 or
+/// more.
 void write_random_model(const std::filesystem::path& folder, const std::string& config_text, uint64_t seed);
 
 /// A tiny model in its own temporary folder.
 struct TinyModel {
   explicit TinyModel(const TinyShape& shape = {});
   TinyModel(const std::string& config_text, uint64_t seed);
-  /// Of what `write` puts into the folder.
+  /// Makes a model of what `write` puts into the folder.
   explicit TinyModel(const std::function<void(const std::filesystem::path&)>& write);
   CausalLM load(at::ScalarType dtype, const std::vector<at::Device>& devices, const FreezeRule& rule = {},
                 SolveOn solve_on = SolveOn::kDevice) const;

@@ -1,8 +1,8 @@
-// For the parity tests: tokenize_lines MODEL_FOLDER_OR_FILE < lines.jsonl
+// tokenize_lines MODEL_FOLDER_OR_FILE < lines.jsonl, for the parity tests.
 // A line is a JSON string, answered by {"ids", "spans", "text": the ids decoded}, or a list of ids, answered by
 // {"text"}. What cannot be tokenised is answered by {"error"}. With --brief there are no spans.
-// For bench/compare_tokenizers.py: tokenize_lines MODEL_FOLDER_OR_FILE --time TEXT encodes each line of a text file and
-// prints {"tokens", "seconds", "seconds_to_open"}.
+// tokenize_lines MODEL_FOLDER_OR_FILE --time TEXT, for bench/compare_tokenizers.py, encodes each line of a text file
+// and prints {"tokens", "seconds", "seconds_to_open"}.
 #include <chrono>
 #include <fstream>
 #include <iostream>

@@ -1,4 +1,4 @@
-// For the parity tests: wrap_chat MODEL_FOLDER < lines.jsonl
+// wrap_chat MODEL_FOLDER < lines.jsonl, for the parity tests.
 // A line is a JSON string, a user's text, answered by {"name", "text", "ids"} of the folder's chat template.
 #include <iostream>
 #include <nlohmann/json.hpp>

@@ -33,7 +33,7 @@ class Checkpoint {
   /// config.json, the tokenizer's files and what else goes with the weights, and their index where they have one.
   const std::vector<std::shared_ptr<const MappedFile>>& side_files() const { return side_files_; }
 
-  /// In name order.
+  /// Returns the tensors' names, sorted.
   std::vector<std::string> tensor_names() const;
   bool contains(std::string_view name) const { return shard_of_.contains(name); }
   const TensorInfo& info(std::string_view name) const;

@@ -13,15 +13,15 @@ namespace lancet {
 
 /// Tensors that take the place of others: the packed parts of a matrix go, the matrix comes.
 struct TensorExchange {
-  std::vector<std::string> removed = {};  ///< of the base, at least one; their order does not matter
-  std::vector<TensorSource> added = {};   ///< at least one; names of removed tensors are free
+  std::vector<std::string> removed = {};  ///< tensors of the base, at least one; their order does not matter
+  std::vector<TensorSource> added = {};   ///< tensors that come, at least one; names of removed tensors are free
 };
 
 /// What an export has otherwise than its base. Borrows all that it names.
 struct CheckpointChanges {
   std::span<const TensorSource> replaced = {};  ///< other bytes; same name, dtype and shape as in the base
   std::span<const TensorExchange> exchanged = {};
-  std::optional<std::string> config_text = {};  ///< of config.json; nullopt: the base's
+  std::optional<std::string> config_text = {};  ///< text of config.json; nullopt: the base's
 };
 
 /// Writes a complete model folder into the existing, empty folder `target`: the base's shards under the same names with

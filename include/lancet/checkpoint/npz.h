@@ -19,14 +19,14 @@
 namespace lancet {
 
 struct NpzArray {
-  std::string name;   ///< without ".npy"
+  std::string name;   ///< name without ".npy"
   std::string descr;  ///< the type's name in the file: "<f4"
   bool fortran_order = false;
   /// kF32, kF64, kI32 or kI64. nullopt: strings, big endian and all other types, which read() refuses; files of memit
   /// hold a string beside the numbers.
   std::optional<DType> dtype;
   std::vector<int64_t> shape;  ///< empty: a scalar
-  uint64_t size_bytes = 0;     ///< of an array that has a dtype
+  uint64_t size_bytes = 0;     ///< size of an array that has a dtype
 };
 
 class NpzReader {
@@ -36,7 +36,7 @@ class NpzReader {
   static NpzReader open(const std::filesystem::path& path);
 
   const std::filesystem::path& path() const { return path_; }
-  /// In the order of the file's directory.
+  /// Arrays in the order of the file's directory.
   const std::vector<NpzArray>& arrays() const { return arrays_; }
   bool contains(std::string_view name) const { return find(name) != nullptr; }
   /// Throws: CheckpointError naming the file's arrays when `name` is none of them.

@@ -18,7 +18,7 @@
 
 namespace lancet {
 
-/// Where a tensor lies. `begin`, `end`: byte offsets in the file (not in its data section).
+/// Place of a tensor. `begin`, `end`: byte offsets in the file (not in its data section).
 struct TensorInfo {
   std::string name;
   DType dtype = DType::kF32;
@@ -34,7 +34,7 @@ struct TensorView {
   std::span<const std::byte> bytes;
   std::shared_ptr<const MappedFile> owner;
 
-  /// Of the first byte, in the file.
+  /// Offset of the first byte in the file.
   uint64_t begin() const { return static_cast<uint64_t>(bytes.data() - owner->bytes().data()); }
   /// Copies the tensor's bytes from `offset` on into `to`, as MappedFile::read. Throws: CheckpointError.
   void read(uint64_t offset, std::span<std::byte> to) const { owner->read(begin() + offset, to); }
@@ -53,7 +53,7 @@ class SafetensorsReader {
 
   const std::filesystem::path& path() const { return path_; }
   const MappedFile& file() const { return *file_; }
-  /// In the order of their bytes in the file.
+  /// Tensors in the order of their bytes in the file.
   const std::vector<TensorInfo>& tensors() const { return tensors_; }
   const Metadata& metadata() const { return metadata_; }
   bool contains(std::string_view name) const { return find(name) != nullptr; }

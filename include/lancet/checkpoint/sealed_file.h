@@ -19,24 +19,25 @@ inline constexpr const char* kContentHashFact = "content_hash";
 /// What kind of file one is, as its fact "format" says it; raised when the meaning of a file changes.
 struct SealedFormat {
   std::string_view name;
-  std::string_view unsealed = {};  ///< of an earlier version, whose files have no hash and are still read
+  std::string_view unsealed = {};  ///< an earlier version's format, whose files have no hash and are still read
 };
 
 /// The hash of a file that write_sealed() would write.
 std::string sealed_hash(const SealedFormat& format, std::span<const TensorSource> tensors, Metadata facts);
 
-/// As write_safetensors(), with format and hash among the facts. Returns the hash.
+/// Writes a file like write_safetensors(), with format and hash among the facts. Returns the hash.
 std::string write_sealed(const std::filesystem::path& path, const SealedFormat& format,
                          std::span<const TensorSource> tensors, Metadata facts);
 
-/// Its errors are CheckpointErrors "PATH: what is wrong"; what to do about it, callers know.
+/// A file with a hash of its bytes. Its errors are CheckpointErrors "PATH: what is wrong"; what to do about it, callers
+/// know.
 class SealedFile {
  public:
   /// Reads the header alone. Throws when it is damaged, of another format, or has no hash where it should.
   static SealedFile open(const std::filesystem::path& path, const SealedFormat& format);
 
   const std::filesystem::path& path() const { return reader_.path(); }
-  /// In the order of their bytes.
+  /// Tensors in the order of their bytes.
   const std::vector<TensorInfo>& tensors() const { return reader_.tensors(); }
   const Metadata& facts() const { return reader_.metadata(); }
   /// Throws when there is none.
@@ -53,7 +54,7 @@ class SealedFile {
   /// Reads all of the file once, past its mapping, and gives it to `take`, by several threads in any order. Throws when
   /// it has not the hash: what was given is not to be used then.
   void read(const std::function<void(const Piece&)>& take) const;
-  /// The same, of a file that is used later.
+  /// Checks the hash of a file that is used later, by reading all of it.
   void check() const {
     read([](const Piece&) {});
   }
@@ -65,7 +66,7 @@ class SealedFile {
   std::string content_hash_;
 };
 
-/// Of a whole file, as SealedFile's of a tensor: by pieces, several threads, past the mapping.
+/// Hashes a whole file as SealedFile hashes a tensor: by pieces, several threads, past the mapping.
 std::string hash_of_bytes(const MappedFile& file);
 
 }  // namespace lancet

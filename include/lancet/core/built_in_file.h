@@ -7,7 +7,7 @@
 namespace lancet {
 
 struct BuiltInFile {
-  std::string_view name;  ///< without its folder: "page.css"
+  std::string_view name;  ///< name without its folder: "page.css"
   std::string_view text;
 };
 

@@ -58,7 +58,7 @@ class ConfigSection {
   std::optional<double> number_or_auto(std::string_view key, ConfigRange<double> range);
   std::optional<std::vector<int64_t>> integers_or_auto(std::string_view key, ConfigRange<int64_t> range);
   bool boolean(std::string_view key, std::optional<bool> fallback = {});
-  /// As written, with or without quotes: `target: 1998` is the text "1998".
+  /// Reads text as it is written, with or without quotes: `target: 1998` is the text "1998".
   std::string text(std::string_view key, std::optional<std::string> fallback = {});
   /// One of `choices`; a problem names the nearest and all of them.
   std::string choice(std::string_view key, std::span<const std::string> choices,

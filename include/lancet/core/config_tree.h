@@ -35,10 +35,10 @@ struct ConfigTree {
   void erase(std::string_view key);                    ///< kMap: what is not there stays away
 };
 
-/// Of a value that joins another document, beside whose lines its own mean nothing.
+/// Drops the line numbers of a value that joins another document, beside whose lines its own mean nothing.
 void forget_lines(ConfigTree& tree);
 
-/// Of a value that joins a document of another folder: relative paths in it are still taken from `folder`.
+/// Keeps `folder` for a value that joins a document of another folder: its relative paths are still taken from there.
 void keep_folder(ConfigTree& tree, const std::filesystem::path& folder);
 
 /// Throws: ConfigError "source:line:column: ..." for text that is not YAML, a key that stands twice in a map, or an
@@ -51,7 +51,7 @@ ConfigTree load_config(const std::filesystem::path& path);
 /// YAML text that parses to the same tree; short lists of scalars on one line.
 std::string to_yaml(const ConfigTree& tree);
 
-/// On one line, for people: unquoted, whatever its length; a map's empty lists are left out.
+/// Returns the value on one line, for people: unquoted, whatever its length; a map's empty lists are left out.
 std::string to_line(const ConfigTree& tree);
 
 /// What keeps a value from its place: a path runs through something that is no map.

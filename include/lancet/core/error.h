@@ -15,7 +15,7 @@ enum class ExitCode : int {
   kPlacement = 4,
   kNumeric = 5,
   kCollective = 6,
-  kCancelled = 130,  ///< as the shell says of what Ctrl-C ended
+  kCancelled = 130,  ///< what the shell says of a program that Ctrl-C ended
   kInternal = 70
 };
 

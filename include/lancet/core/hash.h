@@ -22,7 +22,7 @@ class ContentHash {
   ContentHash& add(std::span<const std::byte> bytes);
   ContentHash& add(std::string_view text);
   ContentHash& add(int64_t number);
-  /// As add() of `length` bytes in one span, which `read` copies, from an offset on, into the pieces that it is given.
+  /// Adds `length` bytes as add() of one span; `read` copies them, from an offset on, into the pieces that it is given.
   ContentHash& add(uint64_t length, const std::function<void(uint64_t offset, std::span<std::byte> piece)>& read);
 
   /// 32 lower-case hexadecimal digits.

@@ -10,7 +10,7 @@ namespace lancet {
 
 using TagKey = std::array<uint64_t, 2>;
 
-/// Of a secret that nobody can guess: made by random_secret(), or as good.
+/// Makes a key of a secret that nobody can guess: made by random_secret(), or as good.
 TagKey tag_key(std::string_view secret);
 
 /// 64 bits.

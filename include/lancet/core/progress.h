@@ -23,7 +23,7 @@ class Progress {
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
-  /// From any thread.
+  /// Counts more work as done. Any thread may call it.
   void advance(int64_t done = 1);
   void set(int64_t done);
   /// Work done before this run, which began just now: it counts as done, but says nothing about the rate.
@@ -43,7 +43,7 @@ class Progress {
   void draw();
   StageProgress now() const;
   std::string line() const;
-  /// Of this run's work; 0 where its end is not known.
+  /// Returns the share of this run's work that is done; 0 where its end is not known.
   double share_done() const;
 
   std::string stage_;
@@ -59,7 +59,7 @@ class Progress {
   Reporter& reporter_ = reporter();
   StageTime begun_ = stage_now();
   StageTime drawn_{};
-  std::mutex mutex_;  ///< of all that changes
+  std::mutex mutex_;  ///< guards all that changes
   std::optional<Heartbeat> heartbeat_;
 };
 

@@ -20,10 +20,10 @@ enum class LogLevel { kInfo, kWarning, kError };
 /// How far a stage is.
 struct StageProgress {
   std::string stage = {};  ///< "values"
-  int64_t done = 0;        ///< of `total`
+  int64_t done = 0;        ///< part of `total`
   int64_t total = 0;       ///< 0: unknown
   std::string unit = {};   ///< "requests"; empty: the stage does not count
-  std::string line = {};   ///< all that is known, for people: "values  64/100 requests  3.1/s  12 s left"
+  std::string line = {};   ///< line for people with all that is known: "values  64/100 requests  3.1/s  12 s left"
   bool is_finished = false;
 };
 
@@ -31,7 +31,7 @@ struct StageProgress {
 enum class ProgressStyle {
   kNone,
   kLines,  ///< a line when a stage begins to take long (10 s), every 10 s from then, and at its end
-  kLive    ///< when a stage begins, then at most 10 times a second, and at its end
+  kLive    ///< a line when a stage begins, then at most 10 times a second, and at its end
 };
 
 /// What is overridden is called from any thread, one call at a time. It must not throw, nor report anything itself.
@@ -69,15 +69,16 @@ class Reporter {
   std::atomic<bool> is_cancelled_{false};
   std::atomic<int64_t> steps_{0};
   std::mutex calls_;                          ///< held while one of the above runs
-  std::mutex mutex_;                          ///< of what follows
-  StageTime told_{};                          ///< when it was told something last
+  std::mutex mutex_;                          ///< guards what follows
+  StageTime told_{};                          ///< time at which it was told something last
   std::vector<const Heartbeat*> heartbeats_;  ///< those that live, the oldest first
 };
 
 /// This thread's; the process's stderr (stderr_reporter()) where none was passed in.
 Reporter& reporter();
 
-/// Until its end `to` is this thread's reporter. A thread that is started within takes it on with a scope of its own.
+/// Makes `to` this thread's reporter until its end. A thread that is started within takes it on with a scope of its
+/// own.
 class ReporterScope {
  public:
   explicit ReporterScope(Reporter& to);

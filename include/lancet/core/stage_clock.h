@@ -9,7 +9,7 @@ using StageTime = std::chrono::steady_clock::time_point;
 
 StageTime stage_now();
 
-/// For tests; null: the steady clock again. Set while no stage lives.
+/// Replaces the clock for tests; null: the steady clock again. Set while no stage lives.
 void set_stage_clock(StageTime (*clock)());
 
 }  // namespace lancet

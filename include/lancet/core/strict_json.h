@@ -22,12 +22,12 @@ inline constexpr int kUsualJsonDepth = 64;
 /// Throws: JsonProblem "not valid JSON: ..." for text that is not JSON; for a key that stands twice in an object; for
 /// nesting deeper than `max_depth`.
 nlohmann::json parse_strict_json(std::string_view text, int max_depth = kUsualJsonDepth);
-/// The same with keys in the order of the text; also for an object of more than 65,536 keys.
+/// Parses likewise, but with keys in the order of the text; also for an object of more than 65,536 keys.
 nlohmann::ordered_json parse_ordered_json(std::string_view text, int max_depth = kUsualJsonDepth);
 
 /// A key, and the number of the outermost list's element that it lies in.
 using OnRepeatedKey = std::function<void(const std::string& key, int64_t element)>;
-/// The same, but a key that stands twice in an object is told; its last value is kept.
+/// Parses likewise, but tells of a key that stands twice in an object; its last value is kept.
 nlohmann::ordered_json parse_ordered_json(std::string_view text, int max_depth, const OnRepeatedKey& on_repeated);
 
 /// "the key 'prompt' stands twice in one object".

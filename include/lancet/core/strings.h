@@ -31,7 +31,7 @@ std::string bytes_text(uint64_t bytes);
 /// "14.7 GiB": powers of 1024, one decimal.
 std::string binary_bytes_text(uint64_t bytes);
 
-/// The number that all of `text` is, digits behind a minus sign perhaps; nullopt otherwise, or beyond 64 bits.
+/// The number that all of `text` is, digits after a minus sign perhaps; nullopt otherwise, or beyond 64 bits.
 std::optional<int64_t> parse_whole_number(std::string_view text);
 
 /// Bytes of "80GiB", "1.5 TiB", "20GB", "512MB", "4096B"; nullopt for what is no positive number with one of the units
@@ -41,7 +41,8 @@ std::optional<int64_t> parse_bytes(std::string_view text);
 /// The parts between separators, without the blanks around them: "a, b" -> {"a", "b"}.
 std::vector<std::string> split(std::string_view text, char separator);
 
-/// At most `longest_bytes` of `text`, never cut inside a UTF-8 character; "..." follows where something is missing.
+/// Returns at most `longest_bytes` of `text`, never cut inside a UTF-8 character; "..." follows where something is
+/// missing.
 std::string excerpt(std::string_view text, size_t longest_bytes);
 
 /// The text as a field of a CSV line (RFC 4180): in quotes where it has to be.

@@ -14,7 +14,7 @@ struct FreeAddresses {
 };
 using AddressList = std::unique_ptr<addrinfo, FreeAddresses>;
 
-/// Where to listen at what `host` names. `problem`: 0, or of gai_strerror(), and there is no list.
+/// Addresses to listen at that `host` names. `problem`: 0, or an error of gai_strerror(), and there is no list.
 AddressList own_addresses(const std::string& host, int64_t port, int& problem);
 
 /// A socket that listens there, closed in programs that are started. `backlog`: connections that may wait. -1: errno

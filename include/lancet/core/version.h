@@ -2,7 +2,7 @@
 
 namespace lancet {
 
-/// Of the program; CMake's project version.
+/// The program's version: CMake's project version.
 inline constexpr const char* kVersion = LANCET_VERSION;
 
 }  // namespace lancet

@@ -19,7 +19,7 @@ std::string percent(double share);
 /// "54.5 %, expected at least 90 %": a share that missed its threshold, with as many digits as that takes.
 std::string shortfall_text(double share, double threshold);
 
-/// A text of the user's or the model's as csv_field() has it; behind a ' where a spreadsheet would run it as a formula
+/// A text of the user's or the model's as csv_field() has it; after a ' where a spreadsheet would run it as a formula
 /// (it begins with = + - @, a tab or a carriage return).
 std::string csv_text(std::string_view text);
 

@@ -30,7 +30,7 @@ enum class ExcessRank {
 
 struct AdapterOptions {
   std::string base_model = {};  ///< `base_model_name_or_path`: a folder or a name of the hub
-  DType dtype = DType::kF32;    ///< of the factors: F32, BF16 or F16
+  DType dtype = DType::kF32;    ///< type of the factors: F32, BF16 or F16
   int64_t largest_rank = 512;   ///< one of kAdapterRanks
   ExcessRank excess = ExcessRank::kRefuse;
 };
@@ -39,24 +39,24 @@ struct AdapterOptions {
 struct AdapterModule {
   std::string name = {};               ///< "model.layers.3.mlp.down_proj"
   std::vector<WeightId> weights = {};  ///< that have a change in it
-  int64_t directions = 0;              ///< of the changes as they were given: the sum of their ranks
-  int64_t numeric_rank = 0;            ///< of their sum, by kRankTolerance
-  double norm = 0;                     ///< of their sum (Frobenius)
-  double lost_norm = 0;  ///< of their sum less what the file holds: by truncation and by the factors' type
+  int64_t directions = 0;              ///< sum of the ranks of the changes as they were given
+  int64_t numeric_rank = 0;            ///< rank of their sum, by kRankTolerance
+  double norm = 0;                     ///< Frobenius norm of their sum
+  double lost_norm = 0;  ///< norm of their sum less what the file holds: by truncation and by the factors' type
 
   /// 0 for a change of zeros.
   double relative_loss() const { return norm > 0 ? lost_norm / norm : 0; }
 };
 
 struct AdapterReport {
-  int64_t rank = 0;                         ///< of every pair
-  std::vector<AdapterModule> modules = {};  ///< in model order
-  int64_t file_bytes = 0;                   ///< of adapter_model.safetensors
+  int64_t rank = 0;                         ///< rank of every pair
+  std::vector<AdapterModule> modules = {};  ///< modules in model order
+  int64_t file_bytes = 0;                   ///< bytes of adapter_model.safetensors
 };
 
 inline constexpr const char* kAdapterWeights = "adapter_model.safetensors";
 inline constexpr const char* kAdapterConfig = "adapter_config.json";
-/// Of adapter_config.json: where the model lay.
+/// Key of adapter_config.json that says where the model lay.
 inline constexpr const char* kAdapterBase = "base_model_name_or_path";
 
 /// Whether a folder holds an adapter and no model.

@@ -25,8 +25,8 @@ struct StateOwner {
   std::string beside = {};  ///< a hash of what lies beside the file; empty: nothing does
 };
 
-/// By a file's facts method, base_hash and beside. Throws: ConfigError when the file is another method's or model's,
-/// CheckpointError when it was not written beside what `owner` says; files without a hash do not tell that.
+/// Checks a file by its facts method, base_hash and beside. Throws: ConfigError when the file is another method's or
+/// model's, CheckpointError when it was not written beside what `owner` says; files without a hash do not tell that.
 void check_owner(const SealedFile& file, const StateOwner& owner);
 
 /// A state as earlier versions wrote it: a sealed file with every tensor under its name; facts: format lancet-state-2,
@@ -37,20 +37,22 @@ EditorState load_state(const std::filesystem::path& path, const StateOwner& owne
 /// The columns that the state has under `name` ([F, M] f64); undefined when it has none.
 Tensor columns_of(const EditorState& state, const std::string& name);
 
-/// Puts `columns_FN` behind the columns that the state has under `name`. At most 2 F are kept: more are replaced by F
+/// Puts `columns_FN` after the columns that the state has under `name`. At most 2 F are kept: more are replaced by F
 /// that have the same H H^T, which is all that a history of keys is used for.
 void append_columns(EditorState& state, const std::string& name, const Tensor& columns_FN);
 
 /// What a state has that an earlier one had not.
 struct StateStep {
-  std::map<std::string, Tensor> appended = {};  ///< columns behind those of the earlier one
+  std::map<std::string, Tensor> appended = {};  ///< columns after those of the earlier one
   std::map<std::string, Tensor> replaced = {};  ///< tensors that are new, or others
   int64_t edits = 0;                            ///< requests between the two
 };
 
-/// `after` keeps every name of `before`. Tensors are shared where they are whole.
+/// Returns what `after` has that `before` had not. `after` keeps every name of `before`. Tensors are shared where they
+/// are whole.
 StateStep step_between(const EditorState& before, const EditorState& after);
-/// The same bits as the state that the step led to. Throws: CheckpointError when the step does not fit the state.
+/// Turns `state` into the one that the step led to, with the same bits. Throws: CheckpointError when the step does not
+/// fit the state.
 void advance(EditorState& state, const StateStep& step);
 
 }  // namespace lancet

@@ -15,7 +15,7 @@ namespace lancet {
 /// One file: general.type "adapter", adapter.type "lora", adapter.lora.alpha = rank, so that scaling is 1, and
 /// general.architecture. For each changed matrix, by llama.cpp's name of it, `NAME.lora_a` [r, in] and `NAME.lora_b`
 /// [out, r], in the rows that its file of the model has: queries and keys of Llama, Mistral and Mixtral are in another
-/// order there, and GPT-NeoX's fused ones lie one behind the other. Experts of a layer are stacked, [experts, ., .].
+/// order there, and GPT-NeoX's fused ones lie one after the other. Experts of a layer are stacked, [experts, ., .].
 /// Ranks, factors and `options` are write_adapter()'s; base_model is not written.
 ///
 /// Throws: as write_adapter(); ConfigError also for a family that llama.cpp does not have (GPT-J), and, each named, for

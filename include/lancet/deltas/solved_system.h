@@ -9,8 +9,8 @@
 
 namespace lancet {
 
-/// Of the change Delta = R U of one weight, U = G^-1 K^T A^-1, G = K^T A^-1 K + mu I (MEMIT and its kin: mu = 1, so
-/// that G^-1 = I - U K; EMMET: its slack). On the host, f64.
+/// What the change Delta = R U of one weight was solved from, U = G^-1 K^T A^-1, G = K^T A^-1 K + mu I (MEMIT and its
+/// kin: mu = 1, so that G^-1 = I - U K; EMMET: its slack). On the host, f64.
 struct SolvedSystem {
   WeightId id = {};
   int64_t change = 0;  ///< which of the batch's changes of this weight

@@ -1,4 +1,4 @@
-// Where a stream of edits stands: what has been changed so far, exactly, and what the method carries. Earlier versions
+// State of a stream of edits: what has been changed so far, exactly, and what the method carries. Earlier versions
 // wrote it as two files in an output's folder state/: the editor's state, beside changes.safetensors with the changes
 // (deltas/named_changes.h); facts: format lancet-changes-2, base_hash, method, beside, editor, requests (JSON list of
 // ids, one per column).
@@ -26,8 +26,8 @@ bool has_columns(const std::vector<WeightChanges>& changes);
 
 struct StreamState {
   EditorState editor;
-  std::vector<WeightChanges> changes;    ///< in the order of the first one
-  std::vector<std::string> request_ids;  ///< of each column of every weight's low-rank changes
+  std::vector<WeightChanges> changes;    ///< weights in the order of their first change
+  std::vector<std::string> request_ids;  ///< request of each column of every weight's low-rank changes
 };
 
 /// What is known of a stream without reading its tensors.
@@ -36,7 +36,8 @@ struct StreamFacts {
   std::string editor;  ///< the editor's options, as YAML
 };
 
-/// `beside` of the facts' owner is empty where the files are of an earlier version. Reads headers alone.
+/// Reads what is known of a stream, from headers alone. `beside` of the facts' owner is empty where the files are of an
+/// earlier version.
 /// Throws: CheckpointError when the folder holds no stream or its header is damaged.
 StreamFacts read_stream_facts(const std::filesystem::path& folder);
 

@@ -26,22 +26,22 @@ using WeightDelta = std::variant<LowRankDelta, DenseDelta>;
 /// [d_out, d_in], in the delta's own dtype, on its device.
 Tensor to_dense(const WeightDelta& delta);
 
-/// The same in the layout in which files and other ranks give it back: products of equal numbers in another layout may
-/// differ in the last bit.
+/// Returns the delta in the layout in which files and other ranks give it back: products of equal numbers in another
+/// layout may differ in the last bit.
 WeightDelta contiguous(const WeightDelta& delta);
 
-/// As many directions as changes of one weight can have together: columns of their factors; where one is dense, the
-/// weight's smaller side.
+/// Returns how many directions changes of one weight can have together: columns of their factors; where one is dense,
+/// the weight's smaller side.
 int64_t directions_of(std::span<const WeightDelta> deltas);
 
-/// The same numbers there.
+/// Returns the delta with the same numbers on `device`.
 WeightDelta moved_to(const WeightDelta& delta, at::Device device);
 
 /// What rounding to the stored type did to one edited weight.
 struct RoundingLoss {
   WeightId id;
   double delta_norm = 0;     ///< Frobenius norm of the whole change
-  double weight_norm = 0;    ///< of the unedited weight
+  double weight_norm = 0;    ///< norm of the unedited weight
   double relative_loss = 0;  ///< ||rounded - exact|| / ||change||
 
   /// The change's norm by the weight's; 0 for a weight of zeros.
@@ -53,7 +53,7 @@ class WeightTransaction {
   /// A weight as the checkpoint stores it: a model that runs in a narrower type has lost part of it.
   using StoredWeight = std::function<Tensor(WeightId)>;
 
-  /// Without `stored` the model's own weights are what is changed.
+  /// `stored`: the weights that are changed; empty: the model's own.
   explicit WeightTransaction(CausalLM& model, StoredWeight stored = {}) : model_(model), stored_(std::move(stored)) {}
   ~WeightTransaction();  ///< rolls back unless committed
   WeightTransaction(const WeightTransaction&) = delete;
@@ -65,7 +65,7 @@ class WeightTransaction {
     Tensor base;      ///< the weight as stored, or `original`
     Tensor master;    ///< base + all deltas, in the placement's value dtype, on the layer's solve device
     std::vector<WeightDelta> deltas;
-    std::string key = {};  ///< of the first `n_in_key` deltas' bytes
+    std::string key = {};  ///< hash of the first `n_in_key` deltas' bytes
     size_t n_in_key = 0;
   };
 
@@ -89,7 +89,7 @@ class WeightTransaction {
   /// Puts the masters themselves back in the model: what the next change is made on.
   void put_exact();
 
-  /// Of all changes' bytes: with the unedited model's hash it names the weights as they are.
+  /// Returns a hash of all changes' bytes: with the unedited model's hash it names the weights as they are.
   std::string changes_key();
 
   /// Changes every delta on its way from here on; gets the weight as it is before, on the layer's solve device. Empty:
@@ -97,7 +97,7 @@ class WeightTransaction {
   using DeltaFilter = std::function<WeightDelta(const Tensor& weight, const WeightDelta& delta)>;
   void filter_with(DeltaFilter filter) { filter_ = std::move(filter); }
 
-  /// In the order of the first change.
+  /// Changed weights, in the order of their first change.
   const std::vector<Entry>& entries() const { return entries_; }
 
   void commit() { entries_.clear(); }

@@ -10,7 +10,8 @@ namespace lancet {
 /// Which variables count. kAuto: the first of torchrun's, Slurm's and OpenMPI's (or PMI's) that are there.
 enum class Launcher { kAuto, kNone, kTorchrun, kSlurm, kOpenMpi };
 
-/// Of the job: what its ranks write into the store that they meet in carries a tag of it. Equal on all ranks.
+/// Variable with the job's secret: what its ranks write into the store that they meet in carries a tag of it. Equal on
+/// all ranks.
 inline constexpr const char* kSecretVariable = "LANCET_SECRET";
 
 /// Who serves the store through which ranks find each other.
@@ -19,15 +20,15 @@ enum class StoreHost { kRankZero, kAgent };
 struct LaunchInfo {
   int64_t rank = 0;
   int64_t size = 1;
-  int64_t local_rank = 0;  ///< among the ranks on this host
+  int64_t local_rank = 0;  ///< rank among those on this host
   int64_t local_size = 1;
-  std::string address;  ///< of the store, where size > 1
+  std::string address;  ///< address of the store, where size > 1
   int64_t port = 0;
   StoreHost store_host = StoreHost::kRankZero;
   std::string secret;            ///< kSecretVariable; empty: none
   std::string attempt;           ///< equal on all ranks of one start of the job, another one on a restart
   std::string interface;         ///< GLOO_SOCKET_IFNAME: the network interface to use; empty: the one to `address`
-  std::string launcher{"none"};  ///< for messages
+  std::string launcher{"none"};  ///< name for messages
   bool has_own_log = false;      ///< what this rank prints is kept apart from the others'
 };
 

@@ -12,13 +12,13 @@
 namespace lancet {
 
 struct LaunchOptions {
-  int64_t local_ranks = 1;  ///< on this host; as many on every other
+  int64_t local_ranks = 1;  ///< ranks on this host; as many on every other
   int64_t nodes = 1;        ///< hosts of the job, each with a launcher of its own
   int64_t node_rank = 0;    ///< this host's number; host 0 has rank 0 and serves the store
   std::string master;       ///< HOST:PORT of host 0, where nodes > 1
   std::filesystem::path log_dir{"logs"};
   std::filesystem::path program;       ///< what every rank runs
-  std::vector<std::string> arguments;  ///< without the program's own name
+  std::vector<std::string> arguments;  ///< arguments without the program's own name
 };
 
 struct LaunchOutcome {

@@ -23,7 +23,7 @@ class RankSession {
   RankSession& operator=(const RankSession&) = delete;
 
   Communicator& communicator();
-  /// Among the ranks on this host.
+  /// Returns this rank's place among the ranks on this host.
   HostShare on_host() const;
 
   /// A rank whose work makes no progress for `timeout` is ended, and with it the job. Before this call:

@@ -23,20 +23,20 @@ struct Finding {
   std::string topic;                     ///< "driver"
   std::string what;                      ///< what was found
   std::string remedy;                    ///< what to do; empty where there is nothing to do
-  ExitCode code = ExitCode::kPlacement;  ///< of a problem: what a job that meets it ends with
+  ExitCode code = ExitCode::kPlacement;  ///< what a job ends with that meets this problem
 };
 
-/// Of a machine. Pure.
+/// Judges a machine. Pure.
 std::vector<Finding> diagnose(const MachineFacts& facts);
 
-/// Of its `device_checks` alone. Pure.
+/// Judges the machine's `device_checks` alone. Pure.
 std::vector<Finding> diagnose_device_checks(const MachineFacts& facts);
 
 /// Folders that a job writes to: may they be written to, and is there room for all that goes to the same disk? Pure.
 std::vector<Finding> diagnose_folders(const std::vector<FolderFacts>& folders);
 
-/// Of a job on this machine: model, tokenizer, requests, devices, files to read. Reads no weights. The folders that it
-/// writes to are added to `facts`, for diagnose(). Whoever throws is a problem.
+/// Judges a job on this machine: model, tokenizer, requests, devices, files to read. Reads no weights. Adds the folders
+/// that the job writes to to `facts`, for diagnose(). Whoever throws is a problem.
 std::vector<Finding> diagnose_job(const JobConfig& job, MachineFacts& facts);
 
 /// The worst of all; ok without any.

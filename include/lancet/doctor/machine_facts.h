@@ -17,7 +17,7 @@ namespace lancet {
 struct Versions {
   std::string lancet;
   std::string torch;
-  int64_t cuda_runtime = 0;  ///< of the wheel: 13000; 0: not loaded
+  int64_t cuda_runtime = 0;  ///< the wheel's CUDA: 13000; 0: not loaded
   std::string nccl;          ///< "2.28.9"; empty: not loaded
   bool has_gloo = false;
 };
@@ -44,14 +44,14 @@ struct ProductRates {
 /// Ranks of this process that summed a block together: one for each GPU where there are several, else two on the host.
 struct ReduceRate {
   int64_t ranks = 0;
-  std::string device;      ///< of the first rank's block
-  double bytes_per_s = 0;  ///< of each rank's block
+  std::string device;      ///< device of the first rank's block
+  double bytes_per_s = 0;  ///< rate of each rank's block
   std::string failure;     ///< what went wrong; empty: nothing
 };
 
 enum class DeviceCheckKind {
-  kBytes,       ///< from the host to a device and back
-  kProducts,    ///< of matrices, against the host's
+  kBytes,       ///< bytes from the host to a device and back
+  kProducts,    ///< products of matrices, against the host's
   kPair,        ///< bytes from one device to another
   kSplitModel,  ///< a forward pass through layers on all devices, against the host's
   kAllReduce    ///< a sum over ranks, one for each device
@@ -60,9 +60,9 @@ enum class DeviceCheckKind {
 /// One check of what a device has to do in a job.
 struct DeviceCheck {
   DeviceCheckKind kind = DeviceCheckKind::kBytes;
-  std::vector<std::string> devices;  ///< of a pair: from, to
+  std::vector<std::string> devices;  ///< devices that are checked; a pair: from, to
   std::string failure;               ///< what went wrong; empty: nothing
-  double bytes_per_s = 0;            ///< of pairs and sums
+  double bytes_per_s = 0;            ///< rate of pairs and sums
 };
 
 /// A folder that is written to, or the nearest one above it that is there.
@@ -71,8 +71,8 @@ struct FolderFacts {
   std::filesystem::path path;
   bool is_writable = false;
   uint64_t file_system = 0;    ///< equal for folders that share their space
-  int64_t free_bytes = 0;      ///< for this user
-  int64_t total_bytes = 0;     ///< of the file system
+  int64_t free_bytes = 0;      ///< bytes that this user may still write
+  int64_t total_bytes = 0;     ///< size of the file system
   int64_t expected_bytes = 0;  ///< that the job will write there
 };
 
@@ -93,11 +93,11 @@ struct MachineFacts {
   GpuDriver driver;
   int64_t usable_gpus = 0;      ///< that torch can use
   std::string gpu_failure;      ///< what went wrong when they were tried
-  std::vector<GpuMemory> gpus;  ///< of the usable ones
+  std::vector<GpuMemory> gpus;  ///< memory of the usable GPUs
   std::vector<CopyRate> copies;
   ReduceRate all_reduce;
   std::optional<std::vector<DeviceCheck>> device_checks;  ///< nullopt: nobody asked for them
-  Numerics numerics;                                      ///< of a job on this machine
+  Numerics numerics;                                      ///< numerics of a job on this machine
   std::optional<std::string> kernels;  ///< what GPUs' element-wise operations run as (kernels_in_use)
   CpuFacts cpu;
   ProductRates products;
@@ -109,7 +109,7 @@ struct MachineFacts {
 /// Looks at this machine; takes some seconds, for the rates. Never throws: what cannot be seen is left empty.
 MachineFacts collect_machine_facts();
 
-/// Of `folder`, which need not be there yet.
+/// Looks at `folder`, which need not be there yet.
 FolderFacts look_at_folder(std::string role, const std::filesystem::path& folder);
 
 }  // namespace lancet

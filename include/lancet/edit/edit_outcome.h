@@ -11,7 +11,7 @@
 
 namespace lancet {
 
-/// Of what one layer was asked for at one request's key, how much its change gives there: <Delta k, r> / ||r||^2.
+/// Share of what one layer was asked for at one request's key that its change gives there: <Delta k, r> / ||r||^2.
 struct LayerShare {
   int64_t layer = 0;
   double share = 0;
@@ -21,18 +21,18 @@ struct LayerShare {
 struct RequestOutcome {
   int64_t steps = 0;                        ///< forward passes of its optimisation
   std::optional<double> initial_loss = {};  ///< total loss before
-  std::optional<double> final_loss = {};    ///< at the last step
+  std::optional<double> final_loss = {};    ///< total loss at the last step
   std::optional<double> initial_norm = {};  ///< ||h0||
   std::optional<double> delta_norm = {};    ///< ||z - h0||
   std::vector<float> losses = {};           ///< total loss at each step, over the contexts that the step sees
   std::string skipped = {};                 ///< why the request was left out of the edit; empty: it was not
   std::optional<double> attained = {};      ///< how much of z - h0 all layers' changes together give, at the last one
-  std::vector<LayerShare> attained_by_layer = {};  ///< in the order of the layers
+  std::vector<LayerShare> attained_by_layer = {};  ///< shares in the order of the layers
 };
 
 /// Requests that pull one key, or nearly one, to values of their own.
 struct SharedKeys {
-  std::string effect;                        ///< behind "requests a and b": "have the same key: ..."
+  std::string effect;                        ///< words that follow "requests a and b": "have the same key: ..."
   std::vector<std::vector<int64_t>> groups;  ///< requests that share a key
 };
 

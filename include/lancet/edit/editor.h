@@ -37,7 +37,7 @@ struct EditorNeeds {
   std::optional<NullSpaceRule> null_space = {};
   std::optional<BackwardNeeds> backward = {};
   bool history = false;        ///< keys of earlier batches are part of every solve
-  int64_t changes = 1;         ///< of each weight by one batch, at most; each has a column for every request
+  int64_t changes = 1;         ///< most changes of each weight by one batch; each has a column for every request
   bool finish = false;         ///< Editor::finish() changes weights
   int64_t solve_matrices = 0;  ///< [d_ffn, d_ffn] f64 that a solve makes of C's factor
 };
@@ -62,7 +62,7 @@ class EditContext {
 
   virtual ~EditContext() = default;
 
-  /// From now on solved systems are noted there, on root. Null: nowhere, as at first.
+  /// Sets where solved systems are noted from now on, on root. Null: nowhere, as at first.
   void keep_systems_in(std::vector<SolvedSystem>* systems) { systems_ = systems; }
 
   const ModelConfig& config() const { return model_.config(); }
@@ -70,7 +70,7 @@ class EditContext {
     return prepare_requests(tokenizer_, requests, contexts_, compat);
   }
 
-  /// For methods that know no subject.
+  /// Tokenizes requests for methods that know no subject.
   std::vector<TokenizedRequest> tokenize(std::span<const EditRequest> requests) const {
     return tokenize_requests(tokenizer_, requests);
   }
@@ -116,11 +116,11 @@ class EditContext {
   /// PlacementError when it lies elsewhere than the layer's solves.
   Tensor covariance_factor(int64_t layer) const;
 
-  /// Likewise, for editors that need null spaces.
+  /// Returns the layer's null space likewise, for editors that need them.
   NullSpace null_space(int64_t layer) const;
 
-  /// For whoever keeps what changes were solved from; `system.change` counts all changes of the weight in the
-  /// transaction. Nothing where nobody does.
+  /// Notes a system for whoever keeps what changes were solved from; `system.change` counts all changes of the weight
+  /// in the transaction. Does nothing where nobody keeps them.
   void note_system(SolvedSystem system) const;
 
   /// Moves a result of one layer's device to another layer's solve device.
@@ -172,7 +172,7 @@ class Editor {
   /// are the state's, or by these keys. On the host, f64; the inverse on root alone. Throws: ConfigError for methods
   /// that solve no such systems.
   virtual GivenSolution solve_given(const EditContext& context, const GivenSystem& given, EditorState& state) const;
-  /// What is done once, behind the last batch.
+  /// What is done once, after the last batch.
   virtual void finish(const EditContext&, WeightTransaction&) const {}
   /// Edits all requests as one batch: applies its deltas to the transaction, moves `state` on.
   virtual EditOutcome edit(const EditContext& context, std::span<const EditRequest> requests, EditorState& state,

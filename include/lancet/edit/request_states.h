@@ -21,8 +21,8 @@ class EditContext;
 /// Keys and hidden states of some requests, asked for layer by layer, upwards, while those layers are edited.
 class RequestStates {
  public:
-  /// From now on weights below `layer` stay as they are and nothing below it is asked for: what lies there is not run
-  /// again (LookupStates::keep_from).
+  /// Keeps the states at `layer`'s input: from now on weights below it stay as they are and nothing below it is asked
+  /// for, so that what lies there is not run again (LookupStates::keep_from).
   void keep_from(int64_t layer);
 
   /// Collective. [N, X] f64 on the layer's solve device: the site's value at the lookup token. Throws: NumericError

@@ -37,7 +37,7 @@ LowRankDelta solve_ridge(const RidgeProblem& problem, SolveSpace space = SolveSp
 Tensor lift_factor(const Tensor& lower_FF, double covariance_weight, double identity_weight);
 
 struct EqualityProblem {
-  Tensor lower_FF;               ///< as RidgeProblem's
+  Tensor lower_FF;               ///< like RidgeProblem's
   double covariance_weight = 0;  ///< lambda > 0
   double slack = 0;              ///< mu >= 0; with 0 every key gets its value exactly
   Tensor keys_FN;
@@ -54,7 +54,7 @@ struct EqualitySolution {
 EqualitySolution solve_equality(const EqualityProblem& problem);
 
 struct RankOneProblem {
-  Tensor lower_FF;     ///< as RidgeProblem's; undefined: C = I
+  Tensor lower_FF;     ///< like RidgeProblem's; undefined: C = I
   Tensor direction_F;  ///< key that is given its place by C
   Tensor key_F;        ///< key that is to get the residual
   Tensor residual_D;

@@ -6,8 +6,8 @@
 
 namespace lancet {
 
-/// Of MEMIT and its kin: the last five of the first three tenths of the layers. 32 layers: 4 to 8, the published choice
-/// for Llama.
+/// Returns the layers for MEMIT and its kin: the last five of the first three tenths of the layers. 32 layers: 4 to 8,
+/// the published choice for Llama.
 std::vector<int64_t> automatic_layers(int64_t n_layers);
 
 /// ROME's one layer, at a sixth of the depth. 32 layers: 5, as published.

@@ -19,7 +19,7 @@ struct EditorRow {
 
 std::span<const EditorRow> editor_table();
 
-/// By `editor.method`; null after a problem (unknown method). Finishes the section.
+/// Makes the editor that `editor.method` names; null after a problem (unknown method). Finishes the section.
 std::unique_ptr<Editor> make_editor(ConfigSection& editor);
 
 }  // namespace lancet

@@ -12,7 +12,7 @@ namespace lancet {
 
 enum class ConflictKind {
   kTargets,    ///< one subject and relation, other targets: the later one supersedes the earlier
-  kEqualKeys,  ///< the same tokens up to the subject's last one, and other targets: one key cannot have both values
+  kEqualKeys,  ///< equal tokens up to the subject's last one, and other targets: one key cannot have both values
   kNearKeys,   ///< keys of a cosine above ConflictOptions::cosine, and other residuals
   kReversed    ///< one says what the other's reverse denies, see ConflictOptions::inverses
 };
@@ -21,7 +21,7 @@ enum class ConflictKind {
 std::string name_of(ConflictKind kind);
 
 struct EditPlace {
-  size_t history = 0, batch = 0, edit = 0;  ///< of the list of histories, of its batches, of the batch's edits
+  size_t history = 0, batch = 0, edit = 0;  ///< indices in the list of histories, its batches, the batch's edits
   std::string id = {};
 
   bool operator==(const EditPlace& other) const {
@@ -60,7 +60,7 @@ struct ConflictReport {
   std::vector<Conflict> conflicts = {};
   /// One subject, relation and target: pairs that are no conflict.
   std::vector<Conflict> duplicates = {};
-  /// Of weights with keys, whether their cosines are in the metric of C^-1.
+  /// Weights with keys, and whether their cosines are in the metric of C^-1.
   std::vector<std::pair<WeightId, bool>> metrics = {};
 };
 

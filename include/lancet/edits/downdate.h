@@ -28,7 +28,7 @@ struct ReducedBatch {
 inline constexpr double kLargestDowndateError = 1e-6;
 
 /// The batch without the edits at `places` of `entry`, of which some stay. Throws: ConfigError, which says to run the
-/// rest again (--mode replay), for changes that nothing is stored of (dense ones, those that were filtered behind their
+/// rest again (--mode replay), for changes that nothing is stored of (dense ones, those that were filtered after their
 /// solve, methods without systems) and for a key that an edit shares with one that stays; NumericError when the bound
 /// is above kLargestDowndateError; CheckpointError when systems, columns and changes do not fit each other.
 ReducedBatch without_edits(const EditedBatch& batch, const BatchEntry& entry, const std::set<int64_t>& places);
@@ -55,18 +55,18 @@ struct DowndateHelp {
   ReportWithout report = {};
 };
 
-/// What comes behind the first `keeps` batches in place of what was there. Batches of which nothing is left are absent.
+/// What comes after the first `keeps` batches in place of what was there. Batches of which nothing is left are absent.
 struct Downdated {
   size_t keeps = 0;
   std::vector<BatchEntry> entries = {};
   std::vector<EditedBatch> batches = {};
-  /// In what it is not as if the edits had never been, for UndoEntry::gives_up; empty: in nothing.
+  /// Text for UndoEntry::gives_up: in what it is not as if the edits had never been; empty: in nothing.
   std::string gives_up = {};
-  double error = 0;  ///< as ReducedBatch's
+  double error = 0;  ///< like ReducedBatch's
 };
 
 /// Takes the edits of those ids out. A history of keys ("keys.LAYER" of the state) loses the columns of their keys, and
-/// later batches that were solved with it are solved again. What the method did behind the last batch
+/// later batches that were solved with it are solved again. What the method did after the last batch
 /// (EditHistory::finish) is the caller's to do again. Throws: as the first; ConfigError also for ids that do not stand,
 /// and, with the advice to replay, for a history that was compressed over the edits' columns (append_columns), later
 /// batches that go by running numbers of earlier ones (UltraEdit), and later batches to be solved again without

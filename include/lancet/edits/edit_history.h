@@ -24,7 +24,8 @@ struct EditedBatch {
 /// What of a history is written.
 enum class HistoryParts {
   kAll,
-  kChanges  ///< without what they were solved from: nothing goes on from it, and single edits stay in their batches
+  kChanges  ///< changes without what they were solved from: nothing goes on from it, and single edits stay in their
+            ///< batches
 };
 
 struct HistoryWriting {
@@ -41,15 +42,15 @@ class EditHistory {
   static EditHistory load(const std::filesystem::path& folder, const ModelConfig& config) {
     return load(folder, Journal::read(folder), config);
   }
-  /// The same with the folder's journal, which was read already.
+  /// Loads it likewise, with the folder's journal, which was read already.
   static EditHistory load(const std::filesystem::path& folder, Journal journal, const ModelConfig& config);
 
   const Journal& journal() const { return journal_; }
   /// Settings, reports and measures alone; batches come and go by add() and undo().
   Journal& journal() { return journal_; }
-  /// Of each of journal().batches().
+  /// Changes of each of journal().batches().
   const std::vector<EditedBatch>& batches() const { return batches_; }
-  /// What the method did behind the last batch; a next batch goes on without it.
+  /// What the method did after the last batch; a next batch goes on without it.
   const std::vector<WeightChanges>& finish() const { return finish_; }
 
   /// Whether the batches have what they were solved from, and their steps of the method's state.
@@ -57,29 +58,29 @@ class EditHistory {
 
   /// Fills in the entry's hashes.
   void add(BatchEntry entry, EditedBatch batch, const ModelConfig& config);
-  /// Of the batches that stand; another batch takes it away again. Nothing: none.
+  /// Sets what the method did after the batches that stand; another batch takes it away again. Nothing: none.
   void set_finish(std::vector<WeightChanges> changes, const ModelConfig& config);
-  /// Takes the batches behind the first undo.keeps away.
+  /// Takes the batches after the first undo.keeps away.
   void undo(const UndoEntry& undo);
   /// Journal::forget_last_batch. `finish`: of the batches that are left.
   void forget_last_batch(std::vector<WeightChanges> finish);
 
-  /// Behind the last batch. `fresh`: Editor::make_state().
+  /// Returns the method's state after the last batch. `fresh`: Editor::make_state().
   EditorState state(EditorState fresh) const;
-  /// Of all batches, weight by weight, without finish().
+  /// Returns all batches' changes, weight by weight, without finish().
   std::vector<WeightChanges> changes() const;
-  /// With it: what a model's weights differ by.
+  /// Returns all batches' changes with finish(): what a model's weights differ by.
   std::vector<WeightChanges> all_changes() const;
 
-  /// Into the existing folder: journal.jsonl; changes/ and solved/ with a sealed file for each batch, and one for
-  /// finish(), whose name is its hash. Throws: CheckpointError when the disk refuses.
+  /// Writes into the existing folder: journal.jsonl; changes/ and solved/ with a sealed file for each batch, and one
+  /// for finish(), whose name is its hash. Throws: CheckpointError when the disk refuses.
   void write(const std::filesystem::path& folder, const ModelConfig& config, const HistoryWriting& options = {}) const;
 
  private:
   explicit EditHistory(Journal journal) : journal_(std::move(journal)) {}
 
   Journal journal_;
-  std::vector<EditedBatch> batches_;  ///< of the journal's
+  std::vector<EditedBatch> batches_;  ///< one for each of the journal's
   std::vector<WeightChanges> finish_;
   bool has_solved_ = true;
 };

@@ -12,18 +12,18 @@
 namespace lancet {
 
 /// Throws: ConfigError naming what differs, when the histories are not of one base (weights, config, tokenizer), when
-/// one has what a method did behind its last batch (EditHistory::finish, which is of all its edits together), or when
+/// one has what a method did after its last batch (EditHistory::finish, which is of all its edits together), or when
 /// an id stands in several: the messages say what to do.
 void check_mergeable(std::span<const EditHistory* const> histories);
 
 struct MergedHistory {
   EditHistory history;
-  std::string gives_up = {};  ///< in what it is not each of them; empty: in nothing
+  std::string gives_up = {};  ///< how it differs from each of them; empty: not at all
 };
 
 /// Adding: all batches, those of the first history first, with their changes, systems and reports as they are; hashes
 /// of weights are kept of the first one's batches alone. The state goes on where all batches are of one method: the
-/// histories of keys one behind the other, what was measured once as the first history has it. Of several methods each
+/// histories of keys one after the other, what was measured once as the first history has it. Of several methods each
 /// later history's state is left out. Measures are left out: they were of other weights. Throws: as check_mergeable().
 MergedHistory add_histories(std::span<const EditHistory* const> histories, const ModelConfig& config);
 
@@ -35,32 +35,32 @@ struct Interference {
   /// weight, k the edit's key in its last change there, r the change of the value at k that its batch asked for in all
   /// (asked_in_all).
   double largest = 0;
-  int64_t layer = 0;  ///< of that weight
+  int64_t layer = 0;  ///< layer of that weight
 };
 
-/// Of each edit that has keys (methods that keep systems), batch by batch.
+/// Measures the interference of each edit that has keys (methods that keep systems), batch by batch.
 std::vector<Interference> interference(std::span<const EditHistory* const> histories);
 
 /// A weight's keys of a whole history, and what was asked of them. A column for each key of each batch.
 struct AskedKeys {
   WeightId id = {};
-  /// Of each key its batch and the edits there that share it.
+  /// Each key's batch, and the edits there that share it.
   std::vector<std::pair<size_t, std::vector<int64_t>>> edits = {};
-  Tensor keys_FN = {};  ///< in the batch's last change of the weight that had the key
-  /// By how much the value at the key was to differ from the unedited weight's behind that change: its residual, and
-  /// what all changes before it did at the key, (sum of Delta) k + r. With one change of each weight, and one batch,
-  /// the residuals as they are.
+  Tensor keys_FN = {};  ///< keys in the batch's last change of the weight that had the key
+  /// How much the value at the key was to differ from the unedited weight's after that change: its residual, and what
+  /// all changes before it did at the key, (sum of Delta) k + r. With one change of each weight, and one batch, the
+  /// residuals as they are.
   Tensor asked_DN = {};
 };
 
-/// Of each weight with systems, in the order of the weights. Throws: ConfigError, with the advice to add
-/// the changes instead, when a batch has changes and no systems.
+/// Returns the keys of each weight with systems, in the order of the weights. Throws: ConfigError, with the advice to
+/// add the changes instead, when a batch has changes and no systems.
 std::vector<AskedKeys> asked_in_all(const EditHistory& history);
 
 /// The solution of one weight for all keys.
 struct JointSolution {
   LowRankDelta delta = {};      ///< R U, a column for each key, on the host in f64
-  Tensor inverse_gram_NN = {};  ///< as SolvedSystem's
+  Tensor inverse_gram_NN = {};  ///< like SolvedSystem's
 };
 
 struct JointOptions {

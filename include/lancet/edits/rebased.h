@@ -1,4 +1,4 @@
-// The same edits on two base models.
+// Compares the same edits on two base models.
 #pragma once
 
 #include <string>
@@ -11,12 +11,12 @@ namespace lancet {
 /// How an edit came to another base.
 struct RebasedEdit {
   std::string id = {};
-  double key_cosine = 0;      ///< between its keys here and there, the least of all layers
+  double key_cosine = 0;      ///< cosine between its keys here and there, the least of all layers
   double residual_ratio = 0;  ///< ||R there|| / ||R here|| over all layers
 };
 
-/// Of edits of both histories that have solved systems in both, in the order of `there`. Of a weight's several changes
-/// the first counts.
+/// Compares the edits that have solved systems in both histories, in the order of `there`. The first of a weight's
+/// several changes counts.
 std::vector<RebasedEdit> compare_edits(const EditHistory& here, const EditHistory& there);
 
 }  // namespace lancet

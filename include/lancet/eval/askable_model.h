@@ -27,7 +27,7 @@ class AskableModel {
   /// embedding for, and for more tokens than it has positions.
   std::vector<ContinuationScore> score(std::span<const Continuation> continuations) const;
 
-  /// Whether a row ends behind the ids that were added to it.
+  /// Whether a row ends after the ids that were added to it.
   using RowEnds = std::function<bool(int64_t row, std::span<const TokenId> added)>;
   /// Greedy, to one of `end_ids` or where `ends` says so; rows of several batches are asked of from several threads.
   /// Throws: as score().

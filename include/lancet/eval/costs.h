@@ -20,7 +20,7 @@ namespace lancet {
 /// A question with answers of which one is right.
 struct ChoiceItem {
   std::string question;
-  std::vector<std::string> choices;  ///< at least two
+  std::vector<std::string> choices;  ///< two or more
   size_t answer = 0;
 };
 
@@ -37,17 +37,17 @@ struct ProbeOptions {
 struct CostOptions {
   std::optional<HeldOutOptions> text;
   std::optional<ProbeOptions> probes;
-  std::filesystem::path choices;  ///< as load_choices() reads them; empty: none
+  std::filesystem::path choices;  ///< file for load_choices(); empty: none
 
   TaskOptions tasks = {};
-  std::shared_ptr<const TaskRunner> task_runner = {};  ///< of `tasks`; null: none is at hand
+  std::shared_ptr<const TaskRunner> task_runner = {};  ///< runner of `tasks`; null: none is at hand
 
   bool empty() const { return !text && !probes && choices.empty() && tasks.tasks.empty(); }
 };
 
 struct CostReport {
-  std::vector<MetricRow> metrics;  ///< in the order in which they are shown
-  std::vector<Tallies> items;      ///< by document, probe, question, task
+  std::vector<MetricRow> metrics;  ///< rows in the order in which they are shown
+  std::vector<Tallies> items;      ///< outcomes of each document, probe, question, task
   Tallies totals;
   ModelAnswers answers;  ///< what a later report of the same plan is compared with
   HeldOutStates states;  ///< likewise; this rank's

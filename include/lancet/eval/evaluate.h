@@ -17,10 +17,10 @@ namespace lancet {
 struct Evaluation {
   std::vector<MetricRow> metrics;  ///< what was measured, in the order in which it is shown
   std::vector<Tallies> requests;
-  Tallies totals;                          ///< over all requests
+  Tallies totals;                          ///< outcomes over all requests
   std::vector<std::string> continuations;  ///< greedy, per request; empty unless `generation` or `chat` was asked for
   std::vector<double>
-      target_probabilities;  ///< of the whole target, per request; empty unless `efficacy` was asked for
+      target_probabilities;  ///< probability of the whole target, per request; empty unless `efficacy` was asked for
   ModelAnswers answers;      ///< what a later evaluation by the same plan is compared with
   CostReport costs;          ///< empty unless `evaluate.costs` asks for some, and of parts
 };
@@ -31,7 +31,7 @@ struct AskedPart;
 class EvaluationPlan {
  public:
   /// Reads the files that `options.costs` names. Throws: ConfigError listing every request with a prompt and target
-  /// that do not split into tokens (text/prompt.h), or all texts that with what is scored or generated behind them go
+  /// that do not split into tokens (text/prompt.h), or all texts that with what is scored or generated after them go
   /// beyond the model's positions; and for those files.
   EvaluationPlan(const Tokenizer& tokenizer, std::span<const EditRequest> requests, const EvaluationOptions& options,
                  int64_t max_positions);

@@ -17,7 +17,7 @@ namespace lancet {
 
 struct HeldOutOptions {
   std::filesystem::path text;                                      ///< a document per line, as a corpus of statistics
-  int64_t tokens = *CostsSpec::kTokens.fallback;                   ///< of its first documents
+  int64_t tokens = *CostsSpec::kTokens.fallback;                   ///< tokens to use, of its first documents
   int64_t document_tokens = *CostsSpec::kDocumentTokens.fallback;  ///< longer documents are cut
 };
 

@@ -11,13 +11,13 @@
 namespace lancet {
 
 enum class Unit {
-  kShare,       ///< of prompts or tokens, 0 to 1
-  kDifference,  ///< of two probabilities, -1 to 1
+  kShare,       ///< share of prompts or tokens, 0 to 1
+  kDifference,  ///< difference of two probabilities, -1 to 1
   kBits,
   kNats,
   kCosine,
   kPerplexity,
-  kNumber  ///< as another program defines it
+  kNumber  ///< number as another program defines it
 };
 /// "share", "difference", ...
 std::string_view unit_name(Unit unit);
@@ -32,13 +32,13 @@ struct MetricRow {
   std::string protocol;  ///< definition, in one sentence
   Unit unit = Unit::kShare;
   Better better = Better::kHigher;
-  std::string asked = {};  ///< of all prompts and targets that it rests on; empty: not known
+  std::string asked = {};  ///< hash of all prompts and targets that it rests on; empty: not known
 };
 
 /// Outcomes of one metric, one by one.
 struct Tally {
   double sum = 0;
-  int64_t count = 0;  ///< of outcomes: prompts, or whatever the protocol counts; 0: the metric is n/a
+  int64_t count = 0;  ///< number of outcomes: prompts, or whatever the protocol counts; 0: the metric is n/a
 
   void add(double outcome) {
     sum += outcome;
@@ -56,7 +56,7 @@ using Tallies = std::map<std::string, Tally, std::less<>>;
 /// gives one outcome for each request.
 Tallies pooled(std::span<const Tallies> requests);
 
-/// Of each metric that has outcomes.
+/// Returns the mean of each metric that has outcomes.
 std::map<std::string, double> means_of(const Tallies& tallies);
 
 struct Interval {
@@ -64,8 +64,8 @@ struct Interval {
   double high = 0;
 };
 
-/// Where 95 % of the means lie when as many requests are drawn with replacement, again and again (percentile bootstrap,
-/// 1,000 draws, the same for all metrics). Metrics with outcomes in fewer than two requests have none.
+/// Returns where 95 % of the means lie when as many requests are drawn with replacement, again and again (percentile
+/// bootstrap, 1,000 draws, the same for all metrics). Metrics with outcomes in fewer than two requests have none.
 std::map<std::string, Interval, std::less<>> bootstrap_intervals(std::span<const Tallies> requests);
 
 }  // namespace lancet

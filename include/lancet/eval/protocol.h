@@ -39,7 +39,7 @@ class Protocol {
   /// The index of the text that is shown for a request, where the protocol generates one; the first protocol's is.
   virtual std::optional<size_t> shown_text(size_t /*request*/) const { return std::nullopt; }
 
-  /// The index of the score of a request's target behind its prompt, by which it is judged whether an edit took.
+  /// The index of the score of a request's target after its prompt, by which it is judged whether an edit took.
   virtual std::optional<size_t> target_score(size_t /*request*/) const { return std::nullopt; }
 };
 
@@ -53,7 +53,7 @@ struct CounterFactFiles {
 /// How `chat` puts a prompt to an instruct model.
 struct ChatSource {
   std::filesystem::path model;  ///< whose template it is, where none is given by hand
-  std::string by_hand;          ///< as ChatTemplate::by_hand takes it; empty: the model's
+  std::string by_hand;          ///< template for ChatTemplate::by_hand; empty: the model's
 
   /// Throws: CheckpointError, TokenizerError, ConfigError.
   ChatTemplate find() const;
@@ -62,8 +62,8 @@ struct ChatSource {
 /// `evaluate:` of a job.
 struct EvaluationOptions {
   std::vector<std::string> protocols;  ///< names in protocol_table(), in the order in which they are shown
-  int64_t generated_tokens = *EvaluateSpec::kTokens.fallback;                 ///< of greedy continuations
-  std::string distractor = std::string(*EvaluateSpec::kDistractor.fallback);  ///< before the prompts of `distracted`
+  int64_t generated_tokens = *EvaluateSpec::kTokens.fallback;                 ///< length of greedy continuations
+  std::string distractor = std::string(*EvaluateSpec::kDistractor.fallback);  ///< text before `distracted` prompts
   ChatSource chat_template = {};
   bool standing = EvaluateSpec::kStanding.fallback;  ///< earlier edits are measured too
   CostOptions costs = {};
@@ -72,12 +72,12 @@ struct EvaluationOptions {
 };
 
 struct ProtocolRow {
-  std::string_view name;     ///< in `evaluate:`
+  std::string_view name;     ///< name in `evaluate:`
   std::string_view summary;  ///< one line for docs and messages
   std::unique_ptr<Protocol> (*make)(const EvaluationOptions& options);
   /// What it measures; a name that ends in '*' stands for all that begin so (one for each section of the records).
   std::span<const std::string_view> metrics;
-  /// Those of them that are no shares: no threshold and no objective can be put on them.
+  /// Metrics among them that are no shares: no threshold and no objective can be put on them.
   std::span<const std::string_view> no_shares = {};
 };
 

@@ -19,7 +19,7 @@
 namespace lancet {
 
 enum class Decoding {
-  kGreedy,  ///< to EOS
+  kGreedy,  ///< likeliest tokens, to EOS
   kTopK5    ///< sampled from the five likeliest, never ended by EOS: the CounterFact protocol's generation
 };
 
@@ -34,7 +34,7 @@ struct TextQuestion {
 
 struct GeneratedText {
   std::string whole;         ///< prompt included
-  std::string continuation;  ///< without the prompt, and without the space between them
+  std::string continuation;  ///< text without the prompt, and without the space between them
 };
 
 /// A scored continuation beside what was asked.
@@ -47,7 +47,7 @@ struct TargetAnswer {
   double share_right() const { return static_cast<double>(n_right) / static_cast<double>(argmax.size()); }
 };
 
-/// By question. What was not asked this time (a part of the requests, scores alone) has no answer.
+/// Answers to each question. What was not asked this time (a part of the requests, scores alone) has no answer.
 struct ModelAnswers {
   std::vector<std::optional<TargetAnswer>> scores;
   std::vector<std::optional<GeneratedText>> texts;
@@ -63,7 +63,7 @@ class ModelQuestions {
   /// Index of the answer in ModelAnswers::texts.
   size_t generate(TextQuestion text);
 
-  /// Of all that was asked since the last call, as token ids: questions with one key are the same ones.
+  /// Returns a key of all that was asked since the last call, as token ids: questions with one key are the same ones.
   std::string take_key();
 
   const std::vector<Continuation>& continuations() const { return continuations_; }

@@ -15,8 +15,8 @@ namespace lancet {
 
 /// A prompt and what might follow it, as ids.
 struct Continuation {
-  std::vector<TokenId> prompt;  ///< at least one token
-  std::vector<TokenId> target;  ///< at least one token
+  std::vector<TokenId> prompt;  ///< one token or more
+  std::vector<TokenId> target;  ///< one token or more
 };
 
 struct ContinuationScore {
@@ -26,15 +26,15 @@ struct ContinuationScore {
 
 /// How much scoring runs.
 struct ScoringSize {
-  int64_t tokens = 0;           ///< through the layers, in all
-  int64_t pack_tokens = 0;      ///< through the layers together, at most
-  int64_t pack_places = 0;      ///< the same, tokens that documents share counted for each of them
-  int64_t run_places = 0;       ///< of them, those of documents of one length, at most
-  int64_t document_tokens = 0;  ///< of the longest document
+  int64_t tokens = 0;           ///< tokens that go through the layers, in all
+  int64_t pack_tokens = 0;      ///< tokens that go through the layers together, at most
+  int64_t pack_places = 0;      ///< likewise, tokens that documents share counted for each of them
+  int64_t run_places = 0;       ///< places of documents of one length among them, at most
+  int64_t document_tokens = 0;  ///< length of the longest document
   int64_t read_places = 0;      ///< whose logits are computed, in all
 
-  /// Of documents that share nothing, whose lengths are not told apart; passes of at most kForwardTokens, or of the
-  /// longest document.
+  /// Returns the size for documents that share nothing, whose lengths are not told apart; passes of at most
+  /// kForwardTokens, or of the longest document.
   static ScoringSize of_whole_documents(int64_t tokens, int64_t longest_document, int64_t read_places);
 };
 ScoringSize scoring_size(std::span<const Continuation> continuations);

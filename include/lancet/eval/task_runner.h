@@ -33,10 +33,10 @@ struct TaskScore {
 class TaskRunner {
  public:
   virtual ~TaskRunner() = default;
-  /// Before a model is loaded. Throws: ConfigError for tasks that are not known.
+  /// Checks the tasks before a model is loaded. Throws: ConfigError for tasks that are not known.
   virtual void check(const TaskOptions& options) const = 0;
-  /// The same scores in the same order for equal options. Throws: ConfigError for what cannot be run; what the model
-  /// throws, Cancelled among it.
+  /// Runs the tasks; gives the same scores in the same order for equal options. Throws: ConfigError for what cannot be
+  /// run; what the model throws, Cancelled among it.
   virtual std::vector<TaskScore> run(const AskableModel& model, const TaskOptions& options) const = 0;
 };
 

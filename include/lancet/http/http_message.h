@@ -28,7 +28,7 @@ struct HttpRequest {
   }
 };
 
-/// Where the text of a reply goes that is made piece by piece.
+/// Receiver of a reply's text that is made piece by piece.
 struct ReplySink {
   std::function<bool(std::string_view)> write = {};  ///< false: nobody reads it any more
   std::function<bool()> is_read = {};                ///< whether somebody still does
@@ -39,7 +39,7 @@ struct HttpReply {
   std::string type = "application/json";
   std::string body = {};
   std::vector<std::pair<std::string, std::string>> headers = {};
-  std::function<void(const ReplySink&)> stream = {};  ///< in place of a body
+  std::function<void(const ReplySink&)> stream = {};  ///< makes the text piece by piece, in place of a body
 };
 
 /// A request that is not answered, and why.

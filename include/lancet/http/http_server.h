@@ -15,21 +15,22 @@ namespace lancet {
 struct HttpRoute {
   std::string method = "GET";  ///< or "POST"
   std::string path = {};
-  std::string body_type = {};   ///< of a POST: the Content-Type that it must have; empty: any
-  int64_t most_body_bytes = 0;  ///< more is refused with 413, before it is read
-  std::function<HttpReply(const HttpRequest&)> answer = {};  ///< on a connection's thread. Throws: lancet's errors
+  std::string body_type = {};                                ///< Content-Type that a POST must have; empty: any
+  int64_t most_body_bytes = 0;                               ///< more is refused with 413, before it is read
+  std::function<HttpReply(const HttpRequest&)> answer = {};  ///< runs on a connection's thread. Throws: lancet's errors
 };
 
 struct HttpLimits {
-  /// At a time, and of one peer's address; more get 503. Where there is no room, a connection that has not sent a whole
-  /// request goes for a new one: the one longest at its head, and for half a second, else at its body, and for two.
+  /// Most connections at a time, and most of one peer's address; more get 503. Where there is no room, a connection
+  /// that has not sent a whole request goes for a new one: the one longest at its head, and for half a second, else at
+  /// its body, and for two.
   int64_t connections = 32;
   int64_t peer_connections = 24;
-  int64_t head_bytes = 32768;                  ///< of request line and headers; more get 431
-  int64_t request_bytes = int64_t{40} << 20U;  ///< of head and body, with what chunks add
-  int64_t head_seconds = 5;                    ///< until they are there
-  int64_t request_seconds = 120;               ///< until the body is there too
-  int64_t write_seconds = 30;                  ///< until a piece of the reply is taken
+  int64_t head_bytes = 32768;                  ///< size of request line and headers; more get 431
+  int64_t request_bytes = int64_t{40} << 20U;  ///< size of head and body, with what chunks add
+  int64_t head_seconds = 5;                    ///< time until they are there
+  int64_t request_seconds = 120;               ///< time until the body is there too
+  int64_t write_seconds = 30;                  ///< time until a piece of the reply is taken
 };
 
 class HttpServer {
@@ -47,9 +48,9 @@ class HttpServer {
   void serve(std::vector<HttpRoute> routes, std::function<std::optional<Refusal>(const HttpRequest&)> guard,
              const std::vector<std::pair<std::string, std::string>>& headers);
 
-  /// Until stop().
+  /// Answers requests until stop().
   void run();
-  /// From any thread: no new connections; those that are open end, streams too.
+  /// Takes no new connections and ends those that are open, streams too. Any thread may call it.
   void stop();
 
  private:

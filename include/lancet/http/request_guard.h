@@ -20,7 +20,7 @@ inline constexpr const char* kTokenParameter = "token";
 struct GuardOptions {
   std::string host = {};             ///< that the server is bound to, as it was given
   int64_t port = 0;                  ///< likewise; a forwarded one may differ
-  std::string token = {};            ///< of make_access_token()
+  std::string token = {};            ///< token of make_access_token()
   std::string page_secret = {};      ///< likewise, another one
   std::set<std::string> pages = {};  ///< paths that open by the address's token, or by the cookie
 };
@@ -32,7 +32,7 @@ class RequestGuard {
   /// Looks at the head alone; nullopt: it may be answered.
   std::optional<Refusal> refuse(const HttpRequest& head) const;
 
-  /// Of replies to pages: Set-Cookie's value.
+  /// Returns Set-Cookie's value for replies to pages.
   std::string cookie() const;
 
  private:

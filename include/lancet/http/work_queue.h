@@ -16,9 +16,9 @@
 namespace lancet {
 
 struct WorkItem {
-  int64_t number = 0;     ///< of all, from 1
+  int64_t number = 0;     ///< number among all work, from 1
   std::string kind = {};  ///< "edit"
-  std::string what = {};  ///< for people: "edit 3 facts"
+  std::string what = {};  ///< text for people: "edit 3 facts"
 };
 
 enum class WorkOutcome { kDone, kFailed, kCancelled };
@@ -59,10 +59,11 @@ class WorkQueue {
   /// What waits goes, what runs is interrupted. False: it is neither, or no longer to be cancelled.
   bool cancel(int64_t number);
 
-  /// Of the work itself: it is done but for telling so. What cancels it from here on comes too late.
+  /// Tells, from within the work, that it is done but for telling so. What cancels it from here on comes too late.
   void begin_last_part();
 
-  /// Of whatever the work tells while it runs: an interruption that came before the work listened is wanted still.
+  /// Whether an interruption is wanted, for whatever the work tells while it runs: one that came before the work
+  /// listened is wanted still.
   bool wants_interruption() const;
 
   /// Everything that waits goes, what runs is interrupted, nothing comes any more.

@@ -76,7 +76,7 @@ class TemporaryFile {
   std::filesystem::path target_;
   std::filesystem::path temporary_;
   FileHandle file_;
-  FileHandle lock_;  // of the same open file: tells other processes, also behind close(), that it is not a leftover
+  FileHandle lock_;  // of the same open file: tells other processes, also after close(), that it is not a leftover
   bool committed_ = false;
 };
 

@@ -12,8 +12,8 @@
 
 namespace lancet {
 
-/// As load_text(). Throws: ConfigError "what: path: ..." when the file cannot be read. `what` names the role ("request
-/// file").
+/// Reads a file like load_text(). Throws: ConfigError "what: path: ..." when the file cannot be read. `what` names the
+/// role ("request file").
 std::string read_text_file(const std::filesystem::path& path, std::string_view what);
 
 /// Names of what lies in the folder, sorted. Throws: CheckpointError when the folder cannot be listed.

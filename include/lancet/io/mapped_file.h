@@ -30,8 +30,8 @@ class MappedFile {
   MappedFile& operator=(const MappedFile&) = delete;
 
   const std::filesystem::path& path() const { return path_; }
-  /// In place. Touching what somebody has cut off the file since is a fatal signal: for files that others write to
-  /// there is read().
+  /// The file's bytes, in place. Touching what somebody has cut off the file since is a fatal signal: for files that
+  /// others write to there is read().
   std::span<const std::byte> bytes() const { return bytes_; }
   /// Open for reading as long as this lives, whatever file `path` names by then.
   int descriptor() const { return descriptor_; }
@@ -39,14 +39,14 @@ class MappedFile {
   /// Copies the bytes from `offset` on into `to`, past the mapping: no page of it is touched, and a file that was cut
   /// since it was opened is an error instead of a fatal signal. From any thread. Throws: CheckpointError.
   void read(uint64_t offset, std::span<std::byte> to) const;
-  /// All of it, as read() has it.
+  /// Returns all of the file, as read() has it.
   std::string text() const;
   /// Adds `length` bytes from `offset` on, as read() has them: the hash is that of the same bytes in memory.
   void add_to(ContentHash& hash, uint64_t offset, uint64_t length) const;
 
-  /// As it was when the file was opened.
+  /// The file's stamp when it was opened.
   const FileStamp& stamp() const { return stamp_; }
-  /// As it is now, of the file that was opened. Throws: CheckpointError.
+  /// Returns the stamp that the opened file has now. Throws: CheckpointError.
   FileStamp stamp_now() const;
 
  private:

@@ -70,7 +70,7 @@ std::filesystem::path sibling_of(const std::filesystem::path& target, std::strin
 class OutputLock {
  public:
   /// Parents are created, and what dead processes left of the target is dealt with as by OutputFolder, so that its
-  /// checks come behind this. Where nothing can be locked (some network file systems), nothing is. Throws: ConfigError
+  /// checks come after this. Where nothing can be locked (some network file systems), nothing is. Throws: ConfigError
   /// when another run holds it; CheckpointError when the disk refuses.
   OutputLock(const std::filesystem::path& target, const OutputKind& kind);
   ~OutputLock();

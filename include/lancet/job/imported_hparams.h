@@ -17,10 +17,10 @@ struct ImportedKey {
     kMapped,   ///< `what` says to which key of the job
     kSame,     ///< it asks for what lancet does anyway
     kNotUsed,  ///< `what` says why
-    kUnknown   ///< not a key of any file that lancet knows; not used
+    kUnknown   ///< no key of any file that lancet knows; not used
   };
   std::string key;
-  std::string value;  ///< as YAML on one line
+  std::string value;  ///< YAML on one line
   Fate fate = Fate::kUnknown;
   std::string what;
 };

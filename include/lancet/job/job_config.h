@@ -36,22 +36,22 @@ enum class Balance {
 /// How the work is run; no option here changes what is computed beyond rounding, but for `frozen`, and `seed`
 /// (generated contexts, `corpus: self`).
 struct RunOptions {
-  std::vector<std::string> devices{std::string(RunSpec::kDevices.alone)};  ///< as find_devices reads them
+  std::vector<std::string> devices{std::string(RunSpec::kDevices.alone)};  ///< names for find_devices()
   Balance balance = Balance::kMemory;
-  std::optional<DType> dtype;       ///< of weights and activations; nullopt (auto): the checkpoint's
-  std::optional<Quantiser> frozen;  ///< of matrices that are not edited; nullopt: as the checkpoint has them
+  std::optional<DType> dtype;       ///< type of weights and activations; nullopt (auto): the checkpoint's
+  std::optional<Quantiser> frozen;  ///< quantiser of matrices that are not edited; nullopt: as the checkpoint has them
   SolveOn solve_on = SolveOn::kAuto;
   uint64_t seed = *RunSpec::kSeed.fallback;
   int64_t threads = *RunSpec::kThreads.fallback;  ///< CPU threads; 0: all
-  /// Of several processes, one without any progress for so long ends the job.
+  /// Seconds without any progress after which one of several processes ends the job.
   int64_t timeout_s = *RunSpec::kTimeout.fallback;
   StepLaunch step_launch = RunSpec::kCudaGraphs.fallback ? StepLaunch::kGraph : StepLaunch::kEachOperation;
-  HostShare on_host;  ///< of this process; not a key of the job
+  HostShare on_host;  ///< this process's share of the host; not a key of the job
 };
 
 struct RequestSource {
   std::filesystem::path path;  ///< empty: inline
-  RequestFileOptions options;  ///< of the file
+  RequestFileOptions options;  ///< options of the file
   std::vector<EditRequest> inline_requests;
 };
 
@@ -65,8 +65,8 @@ struct OutputOptions {
   IfExists if_exists = IfExists::kError;
   bool keeps_state = OutputSpec::kState.fallback;  ///< what `continue_from` needs is written too
   OutputFormat format = OutputFormat::kAuto;
-  OutputRounding rounding = OutputRounding::kEdits;                    ///< of kQuantised
-  double covariance_weight = *OutputSpec::kCovarianceWeight.fallback;  ///< of kEdits
+  OutputRounding rounding = OutputRounding::kEdits;                    ///< rounding of kQuantised
+  double covariance_weight = *OutputSpec::kCovarianceWeight.fallback;  ///< weight of kEdits
 };
 
 /// A key of `editor:` and the values to try.

@@ -30,8 +30,8 @@ enum class EditorChoice {
   kCompared  ///< no, but sections of `compare:` are added (add_compared)
 };
 
-/// In this order, the later ones changing what the earlier ones say: the job's own keys; an override of `model`; the
-/// model's lancet.yaml, for sections that the job lacks; `overrides` ("run.dtype=f32"), of which another
+/// Completes a job from these, the later ones changing what the earlier ones say: the job's own keys; an override of
+/// `model`; the model's lancet.yaml, for sections that the job lacks; `overrides` ("run.dtype=f32"), of which another
 /// `editor.method` takes the first method's options away; a chosen editor; what compared editors take over from the
 /// job's; presets, for keys that nobody gave. `compared`: names of editors that are compared; of kCompared. Says what
 /// it took (log_line). Throws: ConfigError; CheckpointError when the model's config.json cannot be read.

@@ -11,7 +11,7 @@ namespace lancet {
 struct JobTemplateOptions {
   std::filesystem::path requests;  ///< a file of facts; empty: examples stand in the job
   std::filesystem::path out = {};  ///< empty: a folder beside the job
-  std::filesystem::path job = {};  ///< where the job will lie, and its paths are relative to; empty: they are absolute
+  std::filesystem::path job = {};  ///< place where it will lie, and its paths are relative to; empty: they are absolute
 };
 
 /// YAML that runs as it is: with absolute paths wherever it lies. Options of the editor: those of the model's

@@ -31,7 +31,7 @@ ConfigTree to_tree(const ModelFacts& facts);
 std::string to_text(const ModelFacts& facts);
 
 struct Preset {
-  std::string name;                 ///< of the file, without .yaml
+  std::string name;                 ///< the file's name, without .yaml
   std::vector<std::string> models;  ///< names of models with these facts, for people
   ModelFacts facts;
   std::string weights;  ///< `auto` takes it for these alone, by Checkpoint::content_hash; empty: for all with the facts
@@ -46,7 +46,7 @@ struct Preset {
 /// Throws: ConfigError with every problem; the editor's options are read as a job's are.
 Preset parse_preset(const std::string& name, const std::string& text, const std::string& source);
 
-/// Those that the program carries, by name.
+/// Presets that the program carries, by name.
 std::span<const Preset> built_in_presets();
 
 /// One of those. Throws: ConfigError that lists them.
@@ -59,8 +59,8 @@ const Preset* find_automatic_preset(std::string_view method, const ModelFacts& f
 
 /// A job before it is parsed, as far as presets need to know it.
 struct JobSource {
-  std::filesystem::path base;  ///< of relative paths
-  std::string name;            ///< in messages
+  std::filesystem::path base;  ///< folder that relative paths start from
+  std::string name;            ///< name in messages
 };
 
 /// What `preset: auto` takes for the job's model; null when there is none. Throws: ConfigError; CheckpointError when

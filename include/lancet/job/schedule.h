@@ -19,12 +19,12 @@ struct ScheduleOptions {
   int64_t measure_every = *ScheduleSpec::kMeasureEvery.fallback;  ///< batches; 0: only at the end
   int64_t save_every = *ScheduleSpec::kSaveEvery.fallback;        ///< batches, against interruption
 
-  /// Of n requests.
+  /// Returns the size of the largest batch of n requests.
   int64_t largest_batch(int64_t n_requests) const { return batch > 0 ? std::min(batch, n_requests) : n_requests; }
   int64_t n_batches(int64_t n_requests) const;
   /// Requests that are measured between batches, each as often as it is.
   int64_t measured_between(int64_t n_requests) const;
-  /// Whether requests are measured behind batch i of n, the last one aside: that is measured with all requests.
+  /// Whether requests are measured after batch i of n, the last one aside: that is measured with all requests.
   bool measures_behind(size_t i, size_t n) const {
     return measure_every > 0 && i + 1 < n && (static_cast<int64_t>(i) + 1) % measure_every == 0;
   }

@@ -21,7 +21,7 @@
 namespace lancet {
 
 inline constexpr const char* kJournalFile = "journal.jsonl";
-/// Of an output: what its journal lies in.
+/// Folder of an output that its journal lies in.
 inline constexpr const char* kEditsFolder = "edits";
 
 /// The folder that has the journal: an output's edits/, or `edits` itself. nullopt: neither has one.
@@ -30,19 +30,19 @@ std::optional<std::filesystem::path> find_journal(const std::filesystem::path& e
 /// The unedited model. Hashes: 32 hexadecimal digits.
 struct JournalBase {
   std::string weights = {};    ///< Checkpoint::content_hash
-  std::string config = {};     ///< of config.json's text
-  std::string tokenizer = {};  ///< of the tokenizer's files
-  std::string folder = {};     ///< where it lay
+  std::string config = {};     ///< hash of config.json's text
+  std::string tokenizer = {};  ///< hash of the tokenizer's files
+  std::string folder = {};     ///< path where it lay
 };
 
-/// With what batches were edited.
+/// What batches were edited with.
 struct EditSetting {
   std::string method = {};
   std::string editor = {};                 ///< its options as they were resolved, YAML
   std::string job = {};                    ///< the job as it was resolved, without requests, YAML
-  std::vector<std::string> contexts = {};  ///< templates that stood in front of prompts
+  std::vector<std::string> contexts = {};  ///< templates that stood before prompts
   std::string statistics = {};             ///< key of their content; empty: none
-  std::string dtype = {};                  ///< of weights and activations in the run
+  std::string dtype = {};                  ///< type of weights and activations in the run
   std::string version = {};                ///< lancet's
 
   bool operator==(const EditSetting&) const = default;
@@ -58,7 +58,7 @@ struct EditRecord {
 
 struct WeightHash {
   std::string weight = {};  ///< "model.layers.3.mlp.down_proj.weight"
-  std::string hash = {};    ///< of its bytes, rounded to the model's stored type, behind the batch
+  std::string hash = {};    ///< hash of its bytes, rounded to the model's stored type, after the batch
 };
 
 /// Requests that were edited together.
@@ -66,7 +66,7 @@ struct BatchEntry {
   size_t setting = 0;     ///< place in Journal::settings()
   std::string when = {};  ///< "2026-11-23T08:00:00Z"
   std::vector<EditRecord> edits = {};
-  /// The edit (place in `edits`) of each column of every weight's low-rank changes, one change behind the other in the
+  /// The edit (place in `edits`) of each column of every weight's low-rank changes, one change after the other in the
   /// order of application. Empty: the changes are dense, of all edits together.
   std::vector<int64_t> columns = {};
   std::string changes = {};  ///< hash of the file with its changes
@@ -97,9 +97,9 @@ std::optional<UndoMode> find_undo_mode(const std::string& name);
 struct UndoEntry {
   std::string when = {};
   UndoMode mode = UndoMode::kLast;
-  size_t keeps = 0;                     ///< batches that stand as they are; batches that follow come behind them
+  size_t keeps = 0;                     ///< batches that stand as they are; batches that follow come after them
   std::vector<std::string> edits = {};  ///< ids of what was taken back
-  std::string gives_up = {};            ///< in what it is not as if they had never been; empty: in nothing
+  std::string gives_up = {};            ///< how it differs from their never having been; empty: not at all
 };
 
 class Journal {
@@ -112,22 +112,22 @@ class Journal {
 
   const JournalBase& base() const { return base_; }
   const std::vector<EditSetting>& settings() const { return settings_; }
-  /// Those that stand, in the order in which they were edited.
+  /// Batches that stand, in the order in which they were edited.
   const std::vector<BatchEntry>& batches() const { return batches_; }
-  /// Of all of them, in their order.
+  /// Returns the requests of all of them, in their order.
   std::vector<EditRequest> requests() const;
-  /// Hash of the file with what the method did behind the last batch; empty: nothing.
+  /// Hash of the file with what the method did after the last batch; empty: nothing.
   const std::string& finish() const { return finish_; }
   const std::vector<UndoEntry>& undone() const { return undone_; }
-  /// Of edits that stand, by id, as they were measured last.
+  /// Measures of edits that stand, by id, as they were measured last.
   const std::map<std::string, MeasuredEdit>& measured() const { return measured_; }
-  /// On what they were measured: "the weights rounded to the type they are exported in".
+  /// What they were measured on: "the weights rounded to the type they are exported in".
   const std::string& measured_on() const { return measured_on_; }
-  /// Of the weights that were measured last, without what the method did behind the last batch. Empty where batches
-  /// came or went since.
+  /// Hashes of the weights that were measured last, without what the method did after the last batch. Empty where
+  /// batches came or went since.
   const std::vector<WeightHash>& measured_weights() const { return measured_weights_; }
 
-  /// Its place in settings(): an equal one's, where there is one.
+  /// Returns the setting's place in settings(): an equal one's, where there is one.
   size_t add_setting(const EditSetting& setting);
   bool has(const std::string& id) const { return ids_.contains(id); }
 
@@ -135,17 +135,17 @@ class Journal {
   /// a batch without edits, shares that are not finite, measures of what does not stand; and leave all as it was.
   void add_batch(const BatchEntry& batch);
   void add_finish(const std::string& changes);
-  /// Of a batch that nobody has written yet, added last.
+  /// Sets the report of the last batch, which nobody has written yet.
   void set_last_report(nlohmann::ordered_json report);
   void add_measure(const std::string& on, const std::vector<WeightHash>& weights,
                    const std::map<std::string, MeasuredEdit>& edits);
-  /// Takes the batches behind the first `keeps` away, in which undo.edits stand. Those of them that come back in later
+  /// Takes the batches after the first `keeps` away, in which undo.edits stand. Those of them that come back in later
   /// batches (all but undo.edits, unless the mode is kLast) keep their measures.
   void undo(const UndoEntry& undo);
-  /// Leaves no trace of it, nor of what came behind it: of a batch that nobody has written yet, added last.
+  /// Leaves no trace of it, nor of what came after it: of a batch that nobody has written yet, added last.
   void forget_last_batch();
 
-  /// All of it, as read() takes it: a line each, and a last one that says how many they are.
+  /// Returns all of the journal, as read() takes it: a line each, and a last one that says how many they are.
   std::string text() const;
 
  private:
@@ -157,7 +157,7 @@ class Journal {
   JournalBase base_;
   std::vector<EditSetting> settings_;
   std::vector<BatchEntry> batches_;
-  std::set<std::string> ids_;  ///< of edits that stand
+  std::set<std::string> ids_;  ///< edits that stand
   std::string finish_;
   std::vector<UndoEntry> undone_;
   std::map<std::string, MeasuredEdit> measured_;
@@ -169,8 +169,8 @@ class Journal {
 /// before they were taken back, and beyond those in `taken`.
 std::vector<std::string> new_ids(const Journal& journal, std::span<const std::string> taken, size_t count);
 
-/// By id, of edits that stand: the id of the latest edit of the same fact (requests/same_fact.h), where that has
-/// another target.
+/// Ids of standing edits whose fact a later edit has with another target, each with that fact's latest edit's id
+/// (requests/same_fact.h).
 using ReplacedEdits = std::map<std::string, std::string>;
 ReplacedEdits replaced_edits(const Journal& journal);
 

@@ -15,7 +15,7 @@ struct KeyValuePair {
 
 /// How scores become weights.
 struct AttentionRule {
-  double scale;    ///< of scores, before they are capped
+  double scale;    ///< factor of scores, before they are capped
   double cap = 0;  ///< scores become cap * tanh(score / cap) (Gemma 2, arXiv 2408.00118); 0: they stay
 };
 

@@ -10,14 +10,14 @@ namespace lancet {
 /// x [..., D] * weight [D] / rms(x), the mean square taken in at least f32 (Zhang & Sennrich, arXiv 1910.07467).
 Tensor rms_norm(const Tensor& x, const Tensor& weight, double eps);
 
-/// The same rounded once, behind the product with the weight, which may have a wider type than x.
+/// Computes rms_norm() rounded once, after the product with the weight, which may have a wider type than x.
 Tensor rms_norm_precise(const Tensor& x, const Tensor& weight, double eps);
 
 /// f64 for f64, f32 for all others.
 at::ScalarType precise_type(const Tensor& x);
 
 struct NormedSum {
-  Tensor sum;     ///< of the residual stream
+  Tensor sum;     ///< new residual stream
   Tensor normed;  ///< rms_norm of it
 };
 /// x + added of one shape, and its norm: a layer's passage from attention to its MLP.

@@ -44,16 +44,16 @@ class GpuKernels : public KernelLauncher {
   using Key = std::pair<int64_t, at::ScalarType>;
   struct Program {
     std::string problem;                     ///< why there are none; empty: they work
-    std::map<std::string, void*> functions;  ///< by the kernel's name
+    std::map<std::string, void*> functions;  ///< kernels by name
   };
 
   const Program& program(at::Device device, at::ScalarType type);
   Program load(at::Device device, at::ScalarType type) const;
-  /// Of the thread: one that has run nothing on a GPU yet has no context.
+  /// Gives the thread a context: one that has run nothing on a GPU yet has none.
   void enter_context(at::Device device) const;
 
   GpuLibraries libraries_;
-  mutable std::mutex mutex_;  ///< of what follows
+  mutable std::mutex mutex_;  ///< guards what follows
   std::map<Key, Program> programs_;
   bool has_warned_ = false;
 };

@@ -14,9 +14,9 @@ namespace lancet {
 
 /// How rows of 16 bits are multiplied. Others are in their own type either way.
 enum class GramProducts {
-  kWidened,     ///< as f32, a row times its count
-  kSixteenBits  ///< as they are, into f32 sums: the matrix units of GPUs. A count times a row is not exact in 16 bits:
-                ///< what a row counts beyond one goes through an f32 product of those rows alone
+  kWidened,     ///< products in f32, a row times its count
+  kSixteenBits  ///< products of 16 bits, into f32 sums: the matrix units of GPUs. A count times a row is not exact in
+                ///< 16 bits: what a row counts beyond one goes through an f32 product of those rows alone
 };
 
 /// What is fastest there: kSixteenBits on GPUs, else kWidened.
@@ -30,7 +30,7 @@ class RowCounts {
   /// counts [N], integers, on the host; undefined: every row once.
   explicit RowCounts(Tensor host_counts_N);
 
-  /// Of `rows` rows.
+  /// Returns the sum of the counts of `rows` rows.
   int64_t total(int64_t rows) const;
   /// [N] on the device; undefined: every row once.
   Tensor on(at::Device device);
@@ -40,12 +40,12 @@ class RowCounts {
     Tensor places_R;   ///< int64: which rows
     Tensor surplus_R;  ///< f32: how often beyond once
   };
-  /// On the device; undefined tensors where there are none.
+  /// Returns the repeated rows on the device; undefined tensors where there are none.
   Repeated repeated(int64_t begin, int64_t end, at::Device device);
 
  private:
   Tensor host_counts_N_;
-  std::vector<int64_t> places_;  ///< of the repeated rows
+  std::vector<int64_t> places_;  ///< rows that are repeated
   std::vector<std::pair<at::Device, Tensor>> counts_;
   std::vector<std::pair<at::Device, Repeated>> repeated_;
 };

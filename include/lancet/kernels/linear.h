@@ -8,7 +8,7 @@
 
 namespace lancet {
 
-/// As at::linear: x [.., I], weight [O, I], bias [O] or undefined -> [.., O].
+/// Computes at::linear: x [.., I], weight [O, I], bias [O] or undefined -> [.., O].
 Tensor linear_of(const Tensor& x, const Tensor& weight_OI, const Tensor& bias_O = {});
 
 /// y W: [.., O] -> [.., I], the gradient of linear_of() by x. Has none itself.

@@ -15,7 +15,7 @@ struct KernelLaunch {
   std::string name;     ///< "norm"
   at::ScalarType type;  ///< bf16, f16, f32 or f64
   int64_t blocks = 0;
-  int64_t threads = 0;  ///< of a block: whole warps, at most 1,024
+  int64_t threads = 0;  ///< threads of a block: whole warps, at most 1,024
   std::span<void* const> arguments;
 };
 
@@ -29,11 +29,12 @@ class KernelLauncher {
   /// Whether kernels for this type run there. From any thread.
   virtual bool serves(at::Device device, at::ScalarType type) = 0;
 
-  /// On the device's current stream; the arguments' memory lies on the device. From any thread.
+  /// Launches on the device's current stream; the arguments' memory lies on the device. From any thread.
   virtual void launch(at::Device device, const KernelLaunch& launch) = 0;
 };
 
-/// Until its end operations on tensors of any device that `launcher` serves go through it, those on the host too.
+/// Sends operations on tensors of any device that `launcher` serves, those on the host too, through it, until the
+/// scope's end.
 class LauncherScope {
  public:
   explicit LauncherScope(KernelLauncher& launcher);

@@ -9,13 +9,13 @@
 
 namespace lancet {
 
-/// Where documents, one behind the other, begin and end.
+/// Bounds of documents that follow one another.
 struct DocumentBounds {
   Tensor bounds;            ///< int32 [N + 1]: document i is places bounds[i]..bounds[i + 1] - 1
-  int64_t most_tokens = 0;  ///< of a document
+  int64_t most_tokens = 0;  ///< length of the longest document
 };
 
-/// Of documents with these numbers of tokens, in order, on `device`.
+/// Returns the bounds of documents with these numbers of tokens, in order, on `device`.
 /// Throws: std::logic_error for more places than int32 can count.
 DocumentBounds document_bounds(std::span<const int64_t> lengths, at::Device device);
 
@@ -24,7 +24,7 @@ struct VarlenCase {
   at::ScalarType type;
   int64_t capability = 0;  ///< compute_capability() of the device; 0 on all but GPUs
   int64_t heads = 0, kv_heads = 0, head_dim = 0;
-  int64_t most_tokens = 0;  ///< of a document
+  int64_t most_tokens = 0;  ///< length of the longest document
   bool every_query = true;  ///< each document's queries are all its tokens, in order
   bool needs_gradients = false;
   bool sees_all_before = true;  ///< no window cuts a document
@@ -34,7 +34,8 @@ struct VarlenCase {
 /// Whether varlen_attention() is right for it. The one place that decides so.
 bool fits_varlen_kernel(const VarlenCase& attention);
 
-/// Of queries [..., H, C], keys and values [..., K, C] of these documents' tokens, all of which are queries.
+/// Describes attention of queries [..., H, C], keys and values [..., K, C] of these documents' tokens, all of which are
+/// queries.
 VarlenCase varlen_case(const Tensor& query, const Tensor& key, const Tensor& value, const DocumentBounds& documents);
 
 /// query [P, H, C], keys and values [P, K, C] of the documents' places -> [P, H, C]: each place attends to its own
@@ -42,7 +43,7 @@ VarlenCase varlen_case(const Tensor& query, const Tensor& key, const Tensor& val
 using VarlenKernel = Tensor (*)(const Tensor& query_PHC, const Tensor& key_PKC, const Tensor& value_PKC,
                                 const DocumentBounds& documents, double scale);
 
-/// On GPUs, for what fits_varlen_kernel(). Without gradients.
+/// Computes it on GPUs, for what fits_varlen_kernel(). Without gradients.
 Tensor varlen_attention(const Tensor& query_PHC, const Tensor& key_PKC, const Tensor& value_PKC,
                         const DocumentBounds& documents, double scale);
 

@@ -41,21 +41,21 @@ class CausalLM {
   static CausalLM load(const Checkpoint& checkpoint, const ModelConfig& config, const Placement& placement,
                        const FreezeRule& rule = {});
 
-  /// Of weights made elsewhere: the table's, each on its device, in the placement's weight dtype and the table's shape.
-  /// Throws: PlacementError / std::logic_error for a weight that is missing, too many, or another.
+  /// Makes a model of weights made elsewhere: the table's, each on its device, in the placement's weight dtype and the
+  /// table's shape. Throws: PlacementError / std::logic_error for a weight that is missing, too many, or another.
   static CausalLM from_weights(const ModelConfig& config, const Placement& placement,
                                std::map<WeightId, Tensor> weights);
 
   const ModelConfig& config() const { return config_; }
   const Placement& placement() const { return placement_; }
-  /// By which the model was loaded.
+  /// The rule that the model was loaded by.
   const FreezeRule& freeze_rule() const { return rule_; }
   LayerRange all_layers() const { return {0, config_.n_layers}; }
 
   /// ids [B, T] int64 on the host -> embeddings [B, T, D] of the tokens alone, on the embedding's device.
   Tensor embed_tokens(const Tensor& ids_BT) const;
 
-  /// The same with what the model adds for their positions: the hidden states that the first layer reads.
+  /// Embeds the tokens, with what the model adds for their positions: the hidden states that the first layer reads.
   /// Throws: ConfigError for positions that the model has not learned.
   Tensor embed(const Tensor& ids_BT, const SequenceInfo& sequence) const;
 
@@ -73,8 +73,8 @@ class CausalLM {
   /// Final norm and head: h [N, D] -> logits [N, V] on the head's device, in the weight dtype.
   Tensor logits(const Tensor& h_ND) const;
 
-  /// In full precision, on its layer's device. Throws: std::logic_error when the model has no such weight, or has it
-  /// frozen.
+  /// A weight in full precision, on its layer's device. Throws: std::logic_error when the model has no such weight, or
+  /// has it frozen.
   const Tensor& weight(WeightId id) const;
   bool is_frozen(WeightId id) const;
   /// How they are kept, by name: "nf4", "gptq"; empty: none is frozen.

@@ -17,7 +17,7 @@ struct ModelConfig;
 
 /// How weights lie in a stored tensor, one weight or several.
 enum class Layout : uint8_t {
-  kRows,     ///< [out, in]; several: one behind the other
+  kRows,     ///< [out, in]; several: one after the other
   kColumns,  ///< [in, out]; several: beside each other (GPT-2's Conv1D)
   kByHead    ///< [out, in]; several: in turn for each attention head (GPT-NeoX)
 };
@@ -25,7 +25,7 @@ enum class Layout : uint8_t {
 /// Rows of one name are parts of one stored tensor, in their order.
 struct WeightRow {
   WeightKind kind;
-  std::string_view name;  ///< as transformers stores it; "{}" stands for the layer, a second one for the expert
+  std::string_view name;  ///< transformers' name; "{}" stands for the layer, a second one for the expert
   Layout layout = Layout::kRows;
 };
 
@@ -36,13 +36,13 @@ struct NamePrefix {
 };
 
 struct Family {
-  std::string_view name;                             ///< for people: "Llama"
+  std::string_view name;                             ///< name for people: "Llama"
   std::vector<std::string_view> architectures;       ///< config.json architectures[0]
   std::vector<std::string_view> model_types;         ///< config.json model_type, where there are no architectures
-  std::vector<std::string_view> understood_keys;     ///< of config.json, besides those of all families
+  std::vector<std::string_view> understood_keys;     ///< keys of config.json, besides those of all families
   std::vector<std::string_view> harmless_keys = {};  ///< likewise; no effect on the forward pass
   std::string_view nested_under = {};                ///< the key that multi-modal models have the fields under
-  std::vector<WeightRow> weights;                    ///< in model order; those that the fields rule out are not there
+  std::vector<WeightRow> weights;  ///< rows in model order; those that the fields rule out are not there
   std::vector<std::vector<NamePrefix>> other_names = {};  ///< whole sets of names that checkpoints also have
   std::vector<std::string_view> ignored_tensors = {};     ///< "{}" stands for the layer, a last "*" for anything
   /// Fills in what follows from the keys. Problems go to the reader.

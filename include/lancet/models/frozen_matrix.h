@@ -18,7 +18,7 @@ namespace lancet {
 /// them so, or where `quantiser` says so.
 struct FreezeRule {
   std::vector<WeightId> edited = {};        ///< loaded in full precision, however they are stored
-  std::optional<Quantiser> quantiser = {};  ///< of matrices that the checkpoint has in full precision
+  std::optional<Quantiser> quantiser = {};  ///< quantiser of matrices that the checkpoint has in full precision
 
   /// Adds those that are not among `edited` yet.
   void add_edited(std::span<const WeightId> ids);
@@ -32,7 +32,7 @@ struct FreezeRule {
   /// What makes the weight's numbers others than the checkpoint's in the run's type; empty: nothing. Packed matrices
   /// are no other numbers than the same ones unpacked.
   std::string key(const WeightSpec& spec) const;
-  /// The same of all weights, where the checkpoint has them in full precision.
+  /// What makes the weights' numbers others, likewise, where the checkpoint has all of them in full precision.
   std::string key(const ModelConfig& config) const;
 };
 
@@ -44,14 +44,14 @@ struct FrozenRows {
   int64_t begin = 0;
   int64_t rows = 0;  ///< taken from all groups together
 
-  /// Into `out` [rows, columns] of a floating type, on the matrix's device.
+  /// Unpacks into `out` [rows, columns] of a floating type, on the matrix's device.
   void unpack_into(const Tensor& out) const;
 };
 
 /// A weight [out, in] of packed matrices: one, or one for each expert. Copies share them.
 class FrozenMatrix {
  public:
-  /// `axis`: along which the parts, all of one size, lie one behind the other.
+  /// `axis`: along which the parts, all of one size, lie one after the other.
   FrozenMatrix(std::vector<FrozenRows> parts, int64_t axis) : parts_(std::move(parts)), axis_(axis) {}
 
   std::vector<int64_t> sizes() const;
@@ -62,7 +62,7 @@ class FrozenMatrix {
   /// is held in between. Throws: std::logic_error for a bias that needs a gradient; NumericError when x's type cannot
   /// hold a weight as large as some may be.
   Tensor linear(const Tensor& x, const Tensor& bias) const;
-  /// The same with one expert's matrix alone.
+  /// Computes linear() with one expert's matrix alone.
   Tensor linear_of_expert(const Tensor& x, int64_t expert) const;
 
   /// The whole weight, in a floating type. Throws: NumericError, as above.

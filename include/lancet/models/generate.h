@@ -14,13 +14,13 @@
 namespace lancet {
 
 struct GenerateOptions {
-  std::vector<TokenId> eos_ids;           ///< a row ends behind one of these; the id itself is not part of the result
+  std::vector<TokenId> eos_ids;           ///< a row ends after one of these; the id itself is not part of the result
   SamplingOptions sampling;               ///< a row's random numbers depend on the seed and the row's index only
   int64_t first_row = 0;                  ///< index of the first row, where the rows are a part of more
   int64_t batch_tokens = kForwardTokens;  ///< rows under way have at most so many tokens, prompts included
   /// Told of each id as it is chosen, with its row; rows of other batches may be told of from other threads.
   std::function<void(int64_t row, TokenId id)> on_token = {};
-  /// Whether a row ends behind what was added to it so far; asked as on_token is told. Empty: no.
+  /// Whether a row ends after what was added to it so far; asked as on_token is told. Empty: no.
   std::function<bool(int64_t row, std::span<const TokenId> added)> ends = {};
 };
 
@@ -33,7 +33,7 @@ struct GenerationSize {
 };
 
 struct GenerateRow {
-  std::vector<TokenId> prompt;  ///< at least one token
+  std::vector<TokenId> prompt;  ///< one token or more
   int64_t max_new_tokens = 0;
 };
 

@@ -15,10 +15,10 @@ namespace lancet {
 
 enum class HookPoint : uint8_t {
   kBlockIn,  ///< input of the decoder layer [B, T, D]
-  kAttnIn,   ///< after the norm: input of the query, key and value projections [B, T, D]
+  kAttnIn,   ///< input of the query, key and value projections, after the norm [B, T, D]
   kAttnKey,  ///< input of the attention's out projection: all heads' results [B, T, H * C]
   kAttnOut,  ///< output of the attention's out projection [B, T, D]
-  kMlpIn,    ///< after the norm: input of gate and up [B, T, D]
+  kMlpIn,    ///< input of gate and up, after the norm [B, T, D]
   kGateOut,  ///< gate projection, before the activation [B, T, F]; not of layers with experts
   kUpOut,    ///< up projection [B, T, F]; not of layers with experts
   kMlpKey,   ///< input of the down projection [B, T, F]: the "key" of ROME and MEMIT; of experts as KeyShape says
@@ -39,7 +39,7 @@ class HookSet {
  public:
   void observe(HookSite site, std::function<void(const Tensor&)> observer);
   void replace(HookSite site, std::function<Tensor(const Tensor&)> replacement);
-  /// The pass ends behind this site: nothing later is computed and run_layers returns an undefined tensor.
+  /// The pass ends after this site: nothing later is computed and run_layers returns an undefined tensor.
   void stop_at(HookSite site) { stop_ = site; }
 
   bool stops_at(HookSite site) const { return stop_ == site; }

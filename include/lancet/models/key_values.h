@@ -35,7 +35,7 @@ class KeyValues {
   /// Rows places[0], places[1], ... in that order, as a copy.
   KeyValues select(const std::vector<int64_t>& places) const;
   /// Row i becomes row places[i], in place: only rows that change their place are copied. places[i] is i, or a row
-  /// behind all places; there are no more places than rows.
+  /// after all places; there are no more places than rows.
   void keep(const std::vector<int64_t>& places);
 
  private:

@@ -16,8 +16,8 @@ int64_t weight_bytes(const ModelConfig& config, LayerRange layers, at::ScalarTyp
 
 /// What frozen weights take on a device besides themselves.
 struct FreezeBytes {
-  int64_t loading = 0;   ///< of the largest matrix: in full precision, or in its stored form, while it is packed
-  int64_t unpacked = 0;  ///< of the largest: in full precision, with what unpacking takes, while it is computed with
+  int64_t loading = 0;   ///< bytes of the largest matrix: in full precision, or in its stored form, while it is packed
+  int64_t unpacked = 0;  ///< bytes of the largest in full precision, with what unpacking takes, while it is in use
 };
 /// Zeros where nothing is frozen. A weight of experts is a matrix for each.
 FreezeBytes freeze_bytes(const ModelConfig& config, LayerRange layers, at::ScalarType dtype, const FreezeRule& rule,
@@ -26,10 +26,10 @@ FreezeBytes freeze_bytes(const ModelConfig& config, LayerRange layers, at::Scala
 /// Rows that go through the layers together.
 struct PassShape {
   at::ScalarType dtype;
-  int64_t tokens = 0;        ///< of all rows, padding included
+  int64_t tokens = 0;        ///< tokens of all rows, padding included
   int64_t score_tokens = 0;  ///< keys that a token's attention scores are held for; 0: by kernels that hold none
-  int64_t places = 0;        ///< of packed documents; 0: rows are not packed
-  int64_t run_places = 0;    ///< of them, those of documents of one length, which attend together
+  int64_t places = 0;        ///< places of packed documents; 0: rows are not packed
+  int64_t run_places = 0;    ///< places of documents of one length among them, which attend together
 };
 
 /// What a layer holds at its fullest in a pass without gradients, its input included.
@@ -42,7 +42,7 @@ int64_t head_bytes(const ModelConfig& config, at::ScalarType dtype, int64_t rows
 /// more than nothing on a host that widens numbers for them (kernels/linear.h).
 int64_t layer_product_bytes(const ModelConfig& config, const Stage& stage, at::ScalarType dtype, int64_t tokens);
 
-/// The same of the head, forward.
+/// Returns what products with the head take likewise, forward.
 int64_t head_product_bytes(const ModelConfig& config, const Stage& stage, at::ScalarType dtype, int64_t rows);
 
 /// Positions whose logits and softmax are held together where any number would do: as many as take 256 MiB, of 1 to

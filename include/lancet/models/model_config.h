@@ -39,8 +39,8 @@ struct RopeConfig {
   int64_t original_max_positions = 0;
   std::vector<double> short_factors =
       {};  ///< [dim / 2], LongRoPE, of passes of at most original_max_positions positions
-  std::vector<double> long_factors = {};  ///< of longer ones
-  double amplitude = 1.0;                 ///< of cosines and sines
+  std::vector<double> long_factors = {};  ///< likewise, of longer passes
+  double amplitude = 1.0;                 ///< factor of cosines and sines
 };
 
 enum class NormKind : uint8_t {
@@ -53,31 +53,31 @@ enum class NormKind : uint8_t {
 /// RMSNorm of queries and keys before they are turned.
 enum class HeadNorm : uint8_t {
   kNone,
-  kPerHead,  ///< over each head
-  kWhole     ///< over all heads together
+  kPerHead,  ///< one for each head
+  kWhole     ///< one for all heads together
 };
 
 enum class Activation : uint8_t { kSilu, kGelu, kGeluTanh };
 
 enum class BlockOrder : uint8_t {
-  kSequential,  ///< the MLP reads the residual stream behind attention
+  kSequential,  ///< the MLP reads the residual stream after attention
   kParallel     ///< both read the block's input (GPT-J)
 };
 
 /// MLPs of which each token goes through some, in the place of one (arXiv 1701.06538).
 struct ExpertsConfig {
-  int64_t count = 0;              ///< of a layer; 0: the model has none
-  int64_t chosen = 0;             ///< by the router, for each token
-  int64_t d_ffn = 0;              ///< of one
+  int64_t count = 0;              ///< experts of a layer; 0: the model has none
+  int64_t chosen = 0;             ///< experts that the router chooses for each token
+  int64_t d_ffn = 0;              ///< numbers of one expert's MLP
   bool sums_to_one = false;       ///< the weights of a token's chosen ones; else: of all
   std::vector<bool> layers = {};  ///< which layers have experts
 };
 
-/// What a layer's down projection reads: of experts, what each reads times its weight, one behind the other, zeros
+/// What a layer's down projection reads: of experts, what each reads times its weight, one after the other, zeros
 /// where a token does not go.
 struct KeyShape {
   int64_t experts = 1;
-  int64_t width = 0;  ///< of one
+  int64_t width = 0;  ///< width of one expert's keys
   int64_t size() const { return experts * width; }
   /// Numbers of second moments, which are kept for each expert alone.
   int64_t moments() const { return size() * width; }
@@ -86,10 +86,10 @@ struct KeyShape {
 
 struct ModelConfig {
   const Family* family = nullptr;
-  DType dtype = DType::kF32;  ///< of the stored weights
+  DType dtype = DType::kF32;  ///< type of the stored weights
   int64_t vocab_size = 0;
   int64_t d_model = 0;
-  int64_t d_ffn = 0;  ///< of layers without experts
+  int64_t d_ffn = 0;  ///< size of layers without experts
   int64_t n_layers = 0;
   int64_t n_heads = 0;
   int64_t n_kv_heads = 0;
@@ -100,10 +100,10 @@ struct ModelConfig {
   double norm_eps = 1e-6;
   HeadNorm head_norm = HeadNorm::kNone;
   RopeConfig rope;
-  std::optional<RopeConfig> window_rope;  ///< of layers with a window, where it is another
+  std::optional<RopeConfig> window_rope;  ///< rotary embedding of layers with a window, where it is another
   int64_t window = 0;                     ///< tokens that a token of such a layer attends to, itself included
   std::vector<bool> windowed;             ///< which layers have the window; empty: none
-  double attention_scale = 0;             ///< of scores
+  double attention_scale = 0;             ///< factor of scores
   double attention_cap = 0;               ///< scores become cap * tanh(score / cap); 0: they stay
   double logits_cap = 0;                  ///< likewise
   double embedding_scale = 1;             ///< rounded to the weights' type
@@ -122,7 +122,7 @@ struct ModelConfig {
   bool has_experts(int64_t layer) const { return experts.count > 0 && experts.layers[static_cast<size_t>(layer)]; }
 
   KeyShape key_shape(int64_t layer) const;
-  /// Of the layer with the largest keys.
+  /// Returns the keys' shape in the layer that has the largest.
   KeyShape largest_keys() const;
   /// Numbers of its MLP that a token goes through at most.
   int64_t active_ffn() const;
@@ -139,7 +139,7 @@ struct ModelConfig {
 ModelConfig parse_model_config(std::string_view config_json, std::string_view generation_config_json,
                                std::span<const std::string> ignored_keys, std::string_view where);
 
-/// Of a checkpoint's config.json and generation_config.json.
+/// Reads a checkpoint's config.json and generation_config.json.
 ModelConfig load_model_config(const Checkpoint& checkpoint, std::span<const std::string> ignored_keys = {});
 
 }  // namespace lancet

@@ -11,14 +11,14 @@
 
 namespace lancet {
 
-/// Where `placement` has a weight.
+/// Returns the device that `placement` has a weight on.
 at::Device weight_device(const Placement& placement, WeightId id);
 
-/// By id: each weight once, but for a tied head, which is not listed.
+/// Weights by id: each once, but for a tied head, which is not listed.
 struct ModelWeights {
-  std::map<WeightId, Tensor> full = {};  ///< in the placement's weight dtype
+  std::map<WeightId, Tensor> full = {};  ///< weights in the placement's weight dtype
   std::map<WeightId, FrozenMatrix> frozen = {};
-  std::set<std::string> formats = {};  ///< of those: a quantiser's name, or what config.json calls its method
+  std::set<std::string> formats = {};  ///< formats of those: a quantiser's name, or what config.json calls its method
 };
 
 }  // namespace lancet

@@ -15,7 +15,7 @@ namespace lancet {
 struct SamplingOptions {
   double temperature = 1;  ///< > 0; logits are divided by it
   int64_t top_k = 1;       ///< 1: greedy; else sampled from the k likeliest, renormalised; 0: from all
-  double top_p = 1;        ///< in (0, 1]: of those, the fewest likeliest whose probabilities sum to at least top_p
+  double top_p = 1;  ///< share in (0, 1]: of those, the fewest likeliest whose probabilities sum to at least top_p
   uint64_t seed = 0;
 
   bool is_greedy() const { return top_k == 1; }

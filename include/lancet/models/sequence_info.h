@@ -16,7 +16,7 @@ namespace lancet {
 /// Documents of one length that follow one another in a packed row.
 struct DocumentRun {
   int64_t documents = 0;
-  int64_t tokens = 0;  ///< of each
+  int64_t tokens = 0;  ///< tokens of each
 };
 
 struct PassInputs;
@@ -34,8 +34,8 @@ struct SequenceInfo {
   const KeyValues* prefix = nullptr;  ///< what the rows attend to besides themselves
   KeyValues* record =
       nullptr;  ///< keys/values of these tokens are recorded here (may be the object `prefix` points to)
-  const PassInputs* prepared = nullptr;  ///< of CausalLM::prepare_pass(), for this very sequence and these layers;
-                                         ///< null: made by the pass
+  const PassInputs* prepared = nullptr;  ///< inputs of CausalLM::prepare_pass(), for this very sequence and these
+                                         ///< layers; null: made by the pass
   StageTurn* turn = nullptr;             ///< taken at the door of each stage; null: in at once
 };
 

@@ -11,11 +11,11 @@
 namespace lancet {
 
 struct SharedTensor {
-  std::string name = {};  ///< as the checkpoint stores it
+  std::string name = {};  ///< name that the checkpoint stores it under
   Tensor tensor = {};     ///< the model's own memory, as a view where the file has it transposed
 };
 
-/// Of all weights, as they are; of a tied head none. What set_weight() puts in a weight's place later is not seen.
+/// Returns all weights, as they are; of a tied head none. What set_weight() puts in a weight's place later is not seen.
 /// Throws: ConfigError that says which weights cannot be shown so: those that are kept packed, and those that are parts
 /// of one tensor in the files.
 std::vector<SharedTensor> shared_tensors(const ModelFiles& files, const CausalLM& model);

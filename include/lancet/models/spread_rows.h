@@ -38,7 +38,7 @@ Tensor spread_rows(Communicator& communicator, const std::string& stage, const R
 /// (SequenceInfo::turn).
 using ComputeInTurn = std::function<Tensor(size_t batch, StageTurn& turn)>;
 
-/// Where forward passes of batches run, and as work of which stage of the job.
+/// What forward passes of batches run on, and the stage of the job whose work they are.
 struct RowWork {
   const Placement& placement;
   std::string stage;

@@ -1,4 +1,4 @@
-// Where rows with a target spliced behind a prompt predict its tokens.
+// Places at which rows with a target spliced after a prompt predict its tokens.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ struct RowTarget {
   bool reads_beginning = false;     ///< the output at place 0 is wanted too
 };
 
-/// Of a batch's rows, label by label: which of the pass's outputs predicts it, its id, its row.
+/// Labels of a batch's rows, one by one: which of the pass's outputs predicts it, its id, its row.
 struct TargetPlaces {
   Tensor outputs_BO;               ///< SequenceInfo::outputs_BO; rows with fewer outputs repeat their last place
   std::vector<int64_t> positions;  ///< row * O + place among its outputs

@@ -1,4 +1,4 @@
-// Between stored bytes and tensors.
+// Conversion between stored bytes and tensors.
 #pragma once
 
 #include <filesystem>

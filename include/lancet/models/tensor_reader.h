@@ -1,4 +1,4 @@
-// From stored bytes to tensors on their devices, at the rate of the memory: in parallel, in pieces that stay in the
+// Reads stored bytes into tensors on their devices, at the rate of the memory: in parallel, in pieces that stay in the
 // processor's cache, without another copy of the model on the host.
 #pragma once
 

@@ -23,17 +23,17 @@ enum class WeightKind : uint8_t {
   kKeyNorm,
   kAttnOut,
   kAttnOutBias,
-  kAttnPostNorm,  ///< between attention's output projection and the residual stream
+  kAttnPostNorm,  ///< norm between attention's output projection and the residual stream
   kMlpNorm,
   kMlpNormBias,
   kRouter,  ///< says which experts a token goes to
-  kGate,    ///< of a layer with experts: of all of them, one behind the other; so kUp and kDown
+  kGate,    ///< all experts' one after the other, in a layer with experts; so kUp and kDown
   kUp,      ///< the only projection into an MLP without a gate
   kDown,
   kGateBias,
   kUpBias,
   kDownBias,
-  kMlpPostNorm,  ///< between the down projection and the residual stream
+  kMlpPostNorm,  ///< norm between the down projection and the residual stream
   kFinalNorm,
   kFinalNormBias,
   kHead,
@@ -41,7 +41,7 @@ enum class WeightKind : uint8_t {
 };
 constexpr size_t kWeightKinds = static_cast<size_t>(WeightKind::kHeadBias) + 1;
 
-/// Where a weight belongs: with the embedding, in a layer, with the head.
+/// Part of the model that a weight belongs to: with the embedding, in a layer, with the head.
 enum class WeightPlace : uint8_t { kEmbedding, kLayer, kHead };
 
 /// Which part of its layer a weight serves.

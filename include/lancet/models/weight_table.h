@@ -19,10 +19,10 @@ struct WeightId {
   auto operator<=>(const WeightId&) const = default;
 };
 
-/// Where a weight lies in the checkpoint.
+/// Place of a weight in the checkpoint.
 struct StoredPlace {
   std::vector<std::string> tensors;  ///< one; of experts one for each, with the expert's part of the weight
-  std::vector<int64_t> shape;        ///< of each whole tensor
+  std::vector<int64_t> shape;        ///< shape of each whole tensor
   Layout layout = Layout::kRows;
   int64_t groups = 1;  ///< the tensor's outputs are so many groups of equal size
   int64_t begin = 0;   ///< the weight's first output in each group
@@ -30,12 +30,12 @@ struct StoredPlace {
 
 struct WeightSpec {
   WeightId id;
-  std::string name;  ///< as the family names it: "model.layers.3.mlp.down_proj.weight"; a part of a tensor has the part
-                     ///< behind it: "model.layers.3.mlp.gate_up_proj.weight[up]"; of experts:
+  std::string name;  ///< the family's name: "model.layers.3.mlp.down_proj.weight"; a part of a tensor has the part
+                     ///< after it: "model.layers.3.mlp.gate_up_proj.weight[up]"; of experts:
                      ///< "model.layers.3.mlp.experts.*.down_proj.weight"
   std::vector<int64_t> shape;  ///< [out, in] for matrices
   StoredPlace stored;
-  /// Of each of the tensors, where the checkpoint has it quantised; else empty.
+  /// How each of the tensors is packed, where the checkpoint has it quantised; else empty.
   std::vector<PackedSpec> packed = {};
 
   int64_t size() const;   ///< numbers
@@ -44,7 +44,7 @@ struct WeightSpec {
   std::vector<std::string> tensor_names() const;
   /// Bytes that it takes in the file, whose type is `dtype` where it is not quantised.
   int64_t stored_bytes(DType dtype) const;
-  /// The dimension along which several tensors' parts lie one behind the other.
+  /// The dimension along which several tensors' parts lie one after the other.
   int64_t parts_axis() const { return role_of(id.kind).in == Axis::kFfn ? 1 : 0; }
 };
 
@@ -52,7 +52,7 @@ struct WeightSpec {
 /// listed: it is the embedding.
 std::vector<WeightSpec> weight_table(const ModelConfig& config);
 
-/// Those of one layer.
+/// Returns the weights of one layer.
 std::vector<WeightSpec> layer_table(const ModelConfig& config, int64_t layer);
 
 /// All, matched with the checkpoint.
@@ -60,7 +60,7 @@ std::vector<WeightSpec> layer_table(const ModelConfig& config, int64_t layer);
 /// that is no weight's, and every tensor that the family does not know.
 std::vector<WeightSpec> resolve_weights(const ModelConfig& config, const Checkpoint& checkpoint);
 
-/// Of a weight that the model has. Throws: std::logic_error.
+/// Returns the spec of a weight that the model has. Throws: std::logic_error.
 WeightSpec weight_spec(const ModelConfig& config, WeightId id);
 
 /// Name of one weight: "model.layers.3.mlp.down_proj.weight".

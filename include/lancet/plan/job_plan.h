@@ -18,11 +18,11 @@ struct JobPlan {
   std::vector<StageEstimate> stages;
   /// What solves take on the host, where they are there and no stage is: without a layer.
   std::optional<StageEstimate> host = {};
-  int64_t value_requests = 0;     ///< of one batch of value optimisation; 0: none is run
+  int64_t value_requests = 0;     ///< requests of one batch of value optimisation; 0: none is run
   std::vector<std::string> idle;  ///< devices that hold no layer
 
   bool fits() const;
-  /// The stages, and behind them `host`.
+  /// The stages, and after them `host`.
   std::vector<StageEstimate> parts() const;
 };
 
@@ -33,8 +33,8 @@ struct JobPlan {
 /// leaves no place for.
 JobPlan choose_plan(const ModelConfig& config, const JobWork& work, const DeviceChoice& choice, Balance balance);
 
-/// The same. Throws: PlacementError with every device's numbers, and the remedies that would work, when the job does
-/// not fit.
+/// Chooses a plan that fits. Throws: PlacementError with every device's numbers, and the remedies that would work, when
+/// the job does not fit.
 JobPlan plan_job(const ModelConfig& config, const JobWork& work, const DeviceChoice& choice, Balance balance);
 
 /// What plan_job throws for a job that does not fit: every remedy in it was tried.
@@ -45,13 +45,13 @@ struct WorkTexts {
   const Tokenizer* tokenizer = nullptr;
   std::span<const EditRequest> requests = {};
   EvaluationSize evaluation = {};
-  std::optional<int64_t> n_requests = {};  ///< where the requests themselves are not known yet
+  std::optional<int64_t> n_requests = {};  ///< number, where the requests themselves are not known yet
 };
 
 /// `config` with the job's run.dtype. Whether statistics are in the cache is not known yet: the pass is counted.
 JobWork edit_work(const JobConfig& job, const ModelConfig& config, const WorkTexts& texts,
                   std::vector<std::string>& assumptions);
-/// The same with statistics from the cache: no text is written or read for them.
+/// Returns the work with statistics from the cache: no text is written or read for them.
 JobWork without_text(JobWork work);
 /// Which weights the job's model keeps quantised.
 FreezeRule freeze_rule(const JobConfig& job, const ModelConfig& config);

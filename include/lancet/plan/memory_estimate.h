@@ -16,38 +16,38 @@ enum class Packing { kNone, kPlain, kByMoments };
 
 /// What a job does, as far as memory and time depend on it.
 struct JobWork {
-  at::ScalarType dtype = at::kFloat;  ///< of weights and activations
+  at::ScalarType dtype = at::kFloat;  ///< type of weights and activations
   FreezeRule freeze;                  ///< which weights are kept quantised
   SolveOn solve_on = SolveOn::kDevice;
   int64_t host_threads = 1;
 
   int64_t requests = 0;
   int64_t batch = 0;           ///< requests edited together; 0: all
-  int64_t history_keys = 0;    ///< of earlier batches, at most, in a solve
-  int64_t changes = 1;         ///< of each weight by one batch
-  int64_t solve_matrices = 0;  ///< as EditorNeeds
+  int64_t history_keys = 0;    ///< keys of earlier batches, at most, in a solve
+  int64_t changes = 1;         ///< changes of each weight by one batch
+  int64_t solve_matrices = 0;  ///< EditorNeeds::solve_matrices
   Packing packing = Packing::kNone;
   int64_t measured_between = 0;        ///< requests, between batches
   std::vector<int64_t> edited_layers;  ///< ascending; empty: nothing is edited
   StepLaunch step_launch = StepLaunch::kEachOperation;
-  bool optimizes_values = false;     ///< by steps through the layers above the last edited one, or above `values_at`
-  std::optional<int64_t> values_at;  ///< where that is another
+  bool optimizes_values = false;     ///< steps run through the layers above the last edited one, or above `values_at`
+  std::optional<int64_t> values_at;  ///< another layer that values are optimised at
   int64_t steps_from = 0;            ///< the lowest layer whose values are optimised
   ValueShape values;
   int64_t value_batch = 0;  ///< requests together, as the job asks; 0: by memory
   int64_t value_steps = 0;
 
-  std::optional<BackwardNeeds> backward;  ///< of methods that train
+  std::optional<BackwardNeeds> backward;  ///< needs of methods that train
 
   std::vector<int64_t> statistics_layers;  ///< whose covariances are factored
-  int64_t statistics_tokens = 0;           ///< of the pass over text; 0: none (imported, or not needed)
-  int64_t document_tokens = 0;             ///< of the longest document
+  int64_t statistics_tokens = 0;           ///< tokens of the pass over text; 0: none (imported, or not needed)
+  int64_t document_tokens = 0;             ///< tokens of the longest document
   bool samples_text = false;               ///< corpus: self
 
   bool packs_layers = false;  ///< all matrices of a layer at a time, by second moments of their inputs over text
 
   EvaluationSize evaluation;
-  int64_t kept_tokens = 0;  ///< of which an evaluation keeps every layer's input, keys and values (causal tracing)
+  int64_t kept_tokens = 0;  ///< tokens of which an evaluation keeps all layers' inputs, keys, values (causal tracing)
 
   int64_t together() const { return batch > 0 ? batch : requests; }
   int64_t value_layer() const { return values_at ? *values_at : edited_layers.back(); }
@@ -57,11 +57,11 @@ struct JobWork {
 struct StageEstimate {
   Stage stage;
   int64_t weights = 0;
-  int64_t loading = 0;            ///< beside them, while those that stay quantised are loaded
-  int64_t unpacked = 0;           ///< of those, a matrix for each batch under way
+  int64_t loading = 0;            ///< bytes beside them, while those that stay quantised are loaded
+  int64_t unpacked = 0;           ///< bytes of those that are unpacked, a matrix for each batch under way
   int64_t edited = 0;             ///< masters and new versions of edited weights
   int64_t evaluate = 0;           ///< forward passes and generation, with its keys and values
-  int64_t value_activations = 0;  ///< of the batches under way
+  int64_t value_activations = 0;  ///< bytes of the batches under way
   int64_t value_prefix = 0;       ///< their cached keys and values
   int64_t training = 0;           ///< backward passes, and what they are taken for
   int64_t statistics = 0;         ///< sums of second moments and a chunk's pass
@@ -79,8 +79,8 @@ struct Batching {
   int64_t under_way = 1;
 };
 
-/// Of the layers of `stage` on its device, solves as `work` says (kAuto as kDevice): on the host, they are the host's
-/// stage's, which then may have no layer. Pure.
+/// Estimates the layers of `stage` on its device, solves as `work` says (kAuto as kDevice): on the host, they are the
+/// host's stage's, which then may have no layer. Pure.
 StageEstimate estimate_stage(const ModelConfig& config, const JobWork& work, const Stage& stage, Batching batching);
 
 /// Seconds of a stage on a device that computes one multiplication and addition a second: for comparing stages.

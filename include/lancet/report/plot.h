@@ -27,7 +27,7 @@ struct PlotFrame {
   std::string title = {};
   std::string subtitle = {};  ///< empty: none
   PlotAxis x = {}, y = {};
-  double width = 400, height = 270;  ///< without the legend
+  double width = 400, height = 270;  ///< size without the legend
 };
 
 /// kNormal: a colour of its own, and a place in the legend; the others are among many.
@@ -36,7 +36,7 @@ enum class SeriesLook { kNormal, kDashed, kAccent, kMuted };
 struct PlotSeries {
   std::string name = {};
   std::vector<double> x = {}, y = {};       ///< equally long; a y that is not finite is a gap
-  std::vector<double> low = {}, high = {};  ///< of a band around the line; empty: none
+  std::vector<double> low = {}, high = {};  ///< edges of a band around the line; empty: none
   std::string note = {};                    ///< shown instead of the name when the line is pointed at; empty: the name
   std::optional<size_t> color = {};         ///< nullopt: by its place
   SeriesLook look = SeriesLook::kNormal;
@@ -57,7 +57,7 @@ std::string scatter_plot(const PlotFrame& frame, std::span<const PlotPoint> poin
 
 struct PlotBar {
   std::string label = {};
-  double value = 0;       ///< not negative
+  double value = 0;       ///< zero or more
   std::string text = {};  ///< the value with its unit
   size_t color = 0;
 };

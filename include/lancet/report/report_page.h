@@ -12,7 +12,7 @@ namespace lancet {
 
 /// One run, as its output folder has it.
 struct RunDocument {
-  std::string label = {};     ///< in a comparison
+  std::string label = {};     ///< name in a comparison
   std::string json = {};      ///< report.json; empty: the run failed
   std::string job_yaml = {};  ///< the resolved job; empty: not known
   std::string failure = {};   ///< why there is no report.json

@@ -13,21 +13,21 @@ namespace lancet {
 
 /// Whose tokenisation is reproduced, where published numbers depend on it. Sources: compute_z.py and repr_tools.py of
 /// EasyEdit @14cea82, AlphaEdit @f5248d3 and unified-model-editing @23d72b5. Both tokenise " target" by itself, decode
-/// all of it but the last token, put that text behind the prompt and tokenise the whole again; the target's ids are the
+/// all of it but the last token, put that text after the prompt and tokenise the whole again; the target's ids are the
 /// labels of the last places, wherever its text now begins; the lookup token is found by the number of tokens of the
 /// text up to the subject's end.
 enum class Compat {
   kNone,     ///< ids are spliced, the subject is found by its bytes
-  kMemit,    ///< without the lone "▁" with which Llama-2's target begins (unified-model-editing)
-  kEasyEdit  ///< with it: labels lie a place earlier than the text
+  kMemit,    ///< leaves out the lone "▁" with which Llama-2's target begins (unified-model-editing)
+  kEasyEdit  ///< keeps it: labels lie a place earlier than the text
 };
 
 struct PreparedRequest {
   std::string id;
   std::vector<LocatedPrompt> prompts;  ///< one per context template; [0] is the plain prompt
-  std::vector<TokenId> target;         ///< as it continues the plain prompt
-  /// Per context what values are optimised on: the prompt with the target behind it, which its last target.size()
-  /// places predict. None of these lies before the lookup token.
+  std::vector<TokenId> target;         ///< ids that continue the plain prompt
+  /// Rows that values are optimised on, one for each context: the prompt with the target after it, which its last
+  /// target.size() places predict. None of these lies before the lookup token.
   std::vector<LocatedPrompt> rows;
   LocatedPrompt drift;  ///< "{subject} is a": the row whose distribution should not move
 };
@@ -40,7 +40,7 @@ std::vector<PreparedRequest> prepare_requests(const Tokenizer& tokenizer, std::s
 struct TokenizedRequest {
   std::string id;
   std::vector<TokenId> prompt;  ///< filled, with BOS
-  std::vector<TokenId> target;  ///< as it continues the prompt
+  std::vector<TokenId> target;  ///< ids that continue the prompt
 };
 
 /// Throws: ConfigError listing every request whose target cannot be placed.

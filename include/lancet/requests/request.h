@@ -30,7 +30,7 @@ struct EditRequest {
   std::string id;        ///< the record's case_id / id, else its index in the file; unique within a job
   std::string subject;   ///< empty when the record has none (methods that need one refuse it)
   SubjectPrompt prompt;  ///< filled; `subject` is an empty span when there is none
-  std::string target;    ///< without a leading space unless the record has one; empty only where it is optional
+  std::string target;    ///< text without a leading space unless the record has one; empty only where it is optional
   std::optional<std::string> target_true;       ///< what the model said before, where known
   std::vector<std::string> paraphrases;         ///< other prompts for the same fact, filled
   std::vector<std::string> neighborhood;        ///< prompts of other subjects that share `target_true`, filled
@@ -56,7 +56,7 @@ enum class OnBadRecord { kError, kSkip };
 
 /// `requests:` of a job, but for the path.
 struct RequestFileOptions {
-  RequestRange range;                             ///< of records, of which one of MQuAKE's is several requests
+  RequestRange range;                             ///< range of records, of which one of MQuAKE's is several requests
   std::string format = std::string(kAutoFormat);  ///< auto: found by content; else one of request_formats()
   OnBadRecord on_bad_record = OnBadRecord::kError;
 };
@@ -71,7 +71,7 @@ struct RequestFile {
   std::vector<EditRequest> requests;
   std::string format;                    ///< the one found or given
   SkippedRecords skipped;                ///< none with OnBadRecord::kError
-  std::vector<std::string> joined = {};  ///< by each_fact_once(), those that are gone: "4 (as 1)"
+  std::vector<std::string> joined = {};  ///< those that each_fact_once() took away: "4 (as 1)"
 };
 
 /// Names of all formats, in the order of docs/job-file.md, which describes them.

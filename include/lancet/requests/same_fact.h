@@ -1,4 +1,4 @@
-// When two requests are of one fact: then the later one replaces the earlier, says it again, or contradicts it.
+// Finds requests that are of one fact: the later one replaces the earlier, says it again, or contradicts it.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@
 
 namespace lancet {
 
-/// With runs of white space as one space, and none at the ends.
+/// Returns the text with runs of white space as one space, and none at the ends.
 std::string evenly_spaced(std::string_view text);
 
 /// The prompt with "{}" in the subject's place, evenly spaced.
@@ -32,7 +32,7 @@ class LatestFacts {
  public:
   /// The latest of `request`'s fact; null: there is none.
   const EditRequest* find(const EditRequest& request) const;
-  /// The same; `request` is the latest from now on.
+  /// Finds likewise; `request` is the latest from now on.
   const EditRequest* replace(const EditRequest& request);
 
  private:

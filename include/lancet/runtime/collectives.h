@@ -17,7 +17,7 @@ std::vector<std::string> broadcast_texts(Communicator& communicator, const std::
 /// Collective: each rank's list, by rank, on every rank.
 std::vector<std::vector<int64_t>> gather_numbers(Communicator& communicator, const std::vector<int64_t>& numbers);
 
-/// Of the pieces 0 ... count - 1 those that are this rank's, ascending.
+/// Returns those of the pieces 0 ... count - 1 that are this rank's, ascending.
 std::vector<size_t> own_pieces(const Communicator& communicator, size_t count);
 
 }  // namespace lancet

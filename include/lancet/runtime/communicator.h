@@ -33,9 +33,9 @@ class Communicator {
   /// stage and message on the others.
   void together(const std::string& stage, const std::function<void()>& work);
 
-  /// The same for work that the job can do without: a NumericError of any rank ends it on all of them, and the job goes
-  /// on. Returns the error's message, everywhere; nullopt when all went well. Not within another attempt. Throws: as
-  /// together() for other errors.
+  /// Runs `work` as together() does, where the job can do without it: a NumericError of any rank ends it on all of
+  /// them, and the job goes on. Returns the error's message, everywhere; nullopt when all went well. Not within another
+  /// attempt. Throws: as together() for other errors.
   std::optional<std::string> attempt(const std::string& stage, const std::function<void()>& work);
 
   /// Sum over ranks, in the order of ranks, on every rank: f32, f64 or int64, of equal shape everywhere, on the
@@ -57,7 +57,7 @@ class Communicator {
   struct Failure {
     std::string message;
     ExitCode code = ExitCode::kInternal;
-    bool ends_job = true;  ///< else an attempt alone
+    bool ends_job = true;  ///< false: it ends an attempt alone
   };
   /// What another rank's failure is where it ends an attempt alone.
   class AttemptEnded final : public NumericError {
@@ -88,7 +88,7 @@ class SingleProcess final : public Communicator {
   void agree(const std::string&, const Failure*) override {}
 };
 
-/// For work that is never shared.
+/// Returns the communicator of work that is never shared.
 Communicator& alone();
 
 }  // namespace lancet

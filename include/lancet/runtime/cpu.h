@@ -13,7 +13,7 @@ struct CpuFacts {
   std::string model;
   int64_t cores = 0;                      ///< that the process may run on
   std::optional<double> quota;            ///< cores' worth of time that the control group allows; nullopt: no limit
-  std::vector<std::string> instructions;  ///< of "avx2", "avx512f", "avx512_bf16", "amx_bf16": those there are
+  std::vector<std::string> instructions;  ///< those that there are of "avx2", "avx512f", "avx512_bf16", "amx_bf16"
   int64_t threads = 0;                    ///< that torch uses
 };
 

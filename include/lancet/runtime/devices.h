@@ -15,18 +15,18 @@
 namespace lancet {
 
 struct DeviceBudget {
-  /// Of a device that does not say how much memory it has.
+  /// Budget of a device that does not say how much memory it has.
   static constexpr int64_t kUnknown = std::numeric_limits<int64_t>::max() / 4;
 
   at::Device device;
-  int64_t bytes = kUnknown;  ///< for weights and work together
-  double speed = 1.0;        ///< of matrix products, relative to the others'
+  int64_t bytes = kUnknown;  ///< memory for weights and work together
+  double speed = 1.0;        ///< speed of matrix products, relative to the others'
 
   bool is_host() const;
 };
 
 struct DeviceChoice {
-  std::vector<DeviceBudget> devices;            ///< in the order that the model's layers go through them
+  std::vector<DeviceBudget> devices;            ///< devices in the order that the model's layers go through them
   bool first_if_enough = false;                 ///< the others are for models that do not fit on the first
   int64_t host_bytes = DeviceBudget::kUnknown;  ///< what may be taken of the host where it is none of them
 };
@@ -52,7 +52,7 @@ struct DeviceSource {
 /// Throws: PlacementError for a name that is none of these or stands twice, a device that is absent, and a budget above
 /// what is free.
 DeviceChoice find_devices(std::span<const std::string> names, HostShare share = {});
-/// The same on any machine.
+/// Finds devices likewise, on any machine.
 DeviceChoice find_devices(std::span<const std::string> names, HostShare share, const DeviceSource& source);
 
 /// Devices that need not be there: "8x80GiB", "80GiB,cpu=64GiB", "24GiB,80GiB": GPUs are numbered as they come; "cpu"
@@ -68,7 +68,7 @@ bool fuses_attention(at::Device device, at::ScalarType dtype);
 /// Whether torch multiplies matrices of bf16 and f16 into f32 there.
 bool has_sixteen_bit_products(at::Device device);
 
-/// Of a GPU, major * 10 + minor, as the driver says; 0: no GPU, or the driver does not say.
+/// Compute capability of a GPU, major * 10 + minor, as the driver says; 0: no GPU, or the driver does not say.
 int64_t compute_capability(at::Device device);
 
 /// Measures each accelerator with a few products of matrices of the type (tens of milliseconds); devices within a

@@ -28,7 +28,7 @@ class OneThreadEach {
 class SameThreads {
  public:
   SameThreads();
-  /// For the thread that calls it.
+  /// Sets the number for the thread that calls it.
   void set() const;
 
  private:
@@ -41,7 +41,8 @@ class SameThreads {
 /// is thrown on when all have ended.
 void run_independent(const Placement& placement, int64_t n, const std::function<void(int64_t)>& work);
 
-/// The same with as many pieces at a time as the placement has batches under way: one, where the model is one stage.
+/// Runs the pieces likewise, as many at a time as the placement has batches under way: one, where the model is one
+/// stage.
 void run_overlapped(const Placement& placement, int64_t n, const std::function<void(int64_t)>& work);
 
 /// How many pieces run_independent() has under way at a time, if there are as many.

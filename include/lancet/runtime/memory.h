@@ -20,13 +20,13 @@ std::optional<int64_t> free_bytes(at::Device device);
 
 struct DeviceMemory {
   int64_t total_bytes = 0;
-  int64_t used_bytes = 0;  ///< by all processes; what torch's allocator keeps for later counts as free
+  int64_t used_bytes = 0;  ///< memory that all processes use; what torch's allocator keeps for later counts as free
   int64_t peak_bytes = 0;  ///< most that this process used since reset_peak(): of the host resident, else of tensors
 };
 
 /// nullopt when the device does not say.
 std::optional<DeviceMemory> device_memory(at::Device device);
-/// From any allocator, also one that has not been used yet.
+/// Asks any allocator, also one that has not been used yet.
 DeviceMemory device_memory(c10::DeviceAllocator& allocator, int64_t index);
 void reset_peak(at::Device device);
 

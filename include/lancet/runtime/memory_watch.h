@@ -30,10 +30,10 @@ class PeakMeter {
   PeakMeter(const PeakMeter&) = delete;
   PeakMeter& operator=(const PeakMeter&) = delete;
 
-  /// From now on all meters look at these too, beside the host.
+  /// Makes all meters look at these too from now on, beside the host.
   static void add_devices(const std::vector<at::Device>& devices);
 
-  /// Since the last call, or since construction. Devices that do not tell are left out.
+  /// Returns the peaks since the last call, or since construction. Devices that do not tell are left out.
   PeakBytes lap();
 
  private:
@@ -56,7 +56,7 @@ class MemoryWatch {
  public:
   using Look = std::function<std::vector<MemoryInUse>()>;
 
-  /// From now on PeakMeters look at the devices too.
+  /// Watches the devices, and makes PeakMeters look at them too from now on.
   explicit MemoryWatch(const std::vector<at::Device>& devices);
   explicit MemoryWatch(Look look);
 

@@ -16,10 +16,10 @@ struct Numerics {
   bool operator==(const Numerics&) const = default;
 };
 
-/// As torch is set now.
+/// Returns what torch is set to now.
 Numerics numerics();
 
-/// By name, as documents tell it.
+/// Returns the settings by the names that documents have for them.
 std::map<std::string, bool> named(const Numerics& numerics);
 
 /// Turns all of it off. Every CausalLM does so when it is made; programs that compute without one call it first.

@@ -28,9 +28,9 @@ enum class StepLaunch {
   kGraph  ///< all of a step at once (runtime/step_graph.h)
 };
 
-/// Where second moments, factors and solves are, and edited weights as they are exactly.
+/// Place of second moments, factors and solves, and of edited weights as they are exactly.
 enum class SolveOn {
-  kAuto,    ///< on devices, unless they are too small
+  kAuto,    ///< devices, unless they are too small
   kDevice,  ///< each with its layer
   kHost
 };
@@ -48,9 +48,9 @@ class Placement {
   at::Device device_of(int64_t layer) const { return stages_[static_cast<size_t>(stage_of(layer))].device; }
   at::Device embed_device() const { return stages_.front().device; }
   at::Device head_device() const { return stages_.back().device; }
-  /// Of a layer's second moments, factor, solves, deltas and exact weights.
+  /// Device of a layer's second moments, factor, solves, deltas and exact weights.
   at::Device solve_device(int64_t layer) const { return solve_on_ == SolveOn::kHost ? host() : device_of(layer); }
-  /// Decided: not kAuto.
+  /// Place of solves, as decided: not kAuto.
   SolveOn solve_on() const { return solve_on_; }
   void set_solve_on(SolveOn where) { solve_on_ = where; }
 
@@ -69,7 +69,7 @@ class Placement {
   int64_t batches_under_way() const { return batches_under_way_; }
   void set_batches_under_way(int64_t batches) { batches_under_way_ = batches; }
 
-  /// Of value optimisation's steps; graphs have their batches one after another.
+  /// How value optimisation's steps are launched; graphs have their batches one after another.
   StepLaunch step_launch() const { return step_launch_; }
   void set_step_launch(StepLaunch launch) { step_launch_ = launch; }
 
@@ -83,7 +83,7 @@ class Placement {
   /// Another device of the same kind.
   static at::Device like(at::Device device, int64_t index);
 
-  /// Where token ids, requests, random numbers and results lie.
+  /// Device of token ids, requests, random numbers and results.
   static at::Device host();
 
   /// "cpu", "cuda:0: layers 0-15, cuda:1: layers 16-31", "cuda:0; solves on cpu".

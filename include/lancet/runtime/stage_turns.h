@@ -22,7 +22,7 @@ class StageTurns {
   friend class StageTurn;
   std::mutex mutex_;
   std::condition_variable left_;
-  std::vector<int64_t> next_;  ///< per stage: the piece that may enter
+  std::vector<int64_t> next_;  ///< piece that may enter each stage
 };
 
 /// One piece's way through the stages, from the first to the last. It leaves the last when it goes out of scope, also

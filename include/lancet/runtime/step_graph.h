@@ -11,8 +11,8 @@
 
 namespace lancet {
 
-/// From tensors that stay where they are to new ones, all on one device: it sends nothing there, reads nothing, writes
-/// to none of them, and leaves nothing behind but its results.
+/// Computes new tensors from ones that stay where they are, all on one device: it sends nothing there, reads nothing,
+/// writes to none of them, and leaves nothing behind but its results.
 using StepFunction = std::function<std::vector<Tensor>()>;
 
 /// A function's work.
@@ -29,7 +29,7 @@ class StepGraph {
 };
 
 /// Graphs of a thread's work on one device. As long as this lives, what the thread does there runs on a stream of its
-/// own; before and behind it streams wait for each other.
+/// own; before and after it streams wait for each other.
 class StepGraphs {
  public:
   virtual ~StepGraphs() = default;
@@ -39,7 +39,7 @@ class StepGraphs {
   /// Throws: what is_out_of_memory() knows; what the function throws of lancet's own; PlacementError for all else.
   virtual std::unique_ptr<StepGraph> capture(const StepFunction& function) = 0;
 
-  /// Of a tensor that was made here and is used when this is gone.
+  /// Hands over a tensor that was made here and is used when this is gone.
   virtual void hand_over(const Tensor& tensor) = 0;
 };
 
@@ -52,7 +52,7 @@ class GraphMaker {
   virtual std::unique_ptr<StepGraphs> begin(at::Device device) = 0;
 };
 
-/// Until its end `maker` makes all graphs, on any device that it serves.
+/// Lets `maker` make all graphs, on any device that it serves, until the scope's end.
 class GraphMakerScope {
  public:
   explicit GraphMakerScope(GraphMaker& maker);

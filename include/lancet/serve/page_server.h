@@ -11,11 +11,11 @@ namespace lancet {
 
 struct ServeOptions {
   std::filesystem::path model = {};
-  std::vector<std::string> overrides = {};  ///< as `lancet edit --set` takes them
-  std::filesystem::path dir = "out/serve";  ///< where edits are kept, and where exports go
+  std::vector<std::string> overrides = {};  ///< arguments in the form of `lancet edit --set`
+  std::filesystem::path dir = "out/serve";  ///< folder where edits are kept, and where exports go
   std::string host = "127.0.0.1";
   int64_t port = 0;          ///< 0: a free one
-  int64_t most_facts = 100;  ///< of one edit
+  int64_t most_facts = 100;  ///< most facts of one edit
 };
 
 class PageServer {
@@ -27,16 +27,16 @@ class PageServer {
   PageServer(const PageServer&) = delete;
   PageServer& operator=(const PageServer&) = delete;
 
-  /// With the token.
+  /// Returns the page's address, with the token.
   std::string address() const;
   /// Edits that were made again.
   int64_t restored_edits() const;
-  /// Where edits are kept.
+  /// Returns the folder where edits are kept.
   std::filesystem::path edits_folder() const;
 
   /// Answers until stop().
   void run();
-  /// From any thread: what runs is cancelled; returns when it has ended, or after some seconds.
+  /// Cancels what runs; returns when it has ended, or after some seconds. Any thread may call it.
   void stop();
 
  private:

@@ -138,7 +138,7 @@ struct LayeredSpec {
                                               .affects = Affects::kState},
                                              NormAnchorSpec::kAll};
 
-  /// In the order in which a tune draws: another one gives other choices from the same seed.
+  /// Options in the order in which a tune draws: another one gives other choices from the same seed.
   static constexpr AnyOption kAll[] = {&kLayers,
                                        &kValues,
                                        &kContexts,

@@ -27,9 +27,9 @@ enum class Affects {
 
 /// What every option has. One without a default, an `automatic` and an `absent` is required.
 struct Option {
-  std::string_view key;           ///< within its section
+  std::string_view key;           ///< name within its section
   std::string_view meaning;       ///< Markdown, without a full stop
-  std::string_view methods = {};  ///< of an editor's option, those that have it: "memit emmet"; empty: all
+  std::string_view methods = {};  ///< methods that have an editor's option: "memit emmet"; empty: all
   Affects affects = Affects::kResults;
   std::string_view unit = {};
   std::string_view absent = {};    ///< what counts where it is absent and no value stands for that: "all records"
@@ -37,7 +37,7 @@ struct Option {
   std::string_view beside = {};    ///< the key of its section without which it has none
 };
 
-/// Of every share that takes a number's place.
+/// Range of every share that takes a number's place.
 inline constexpr ConfigRange<double> kShareRange{.min = 1e-6, .max = 1 - 1e-6};
 
 /// Names that tables elsewhere in the program list.
@@ -53,7 +53,7 @@ struct NumberOption : Option {
   ConfigRange<double> range = {};
   std::optional<double> fallback = {};
   std::span<const double> tried = {};  ///< multiples of the job's own value that a tune tries
-  std::string_view automatic = {};     ///< as above
+  std::string_view automatic = {};     ///< like IntegerOption's
   std::string_view share_key = {};     ///< {share_key: A} may take the number's place; auto is that with `share`
   double share = 0;
 };
@@ -73,13 +73,13 @@ struct TextOption : Option {
 };
 
 struct PathOption : Option {
-  std::string_view fallback = {};  ///< as it is documented; the reader has it
+  std::string_view fallback = {};  ///< documented default; the reader has it
   std::string_view pattern = {};   ///< a regular expression that the path has a place of
 };
 
 struct IntegersOption : Option {
   ConfigRange<int64_t> range = {};
-  std::string_view automatic = {};  ///< as above; empty: the default is an empty list
+  std::string_view automatic = {};  ///< like IntegerOption's; empty: the default is an empty list
 };
 
 struct TextsOption : Option {
@@ -113,7 +113,7 @@ struct SectionOption : Option {
   std::string_view automatic = {};  ///< kKeysOrAuto
 };
 
-/// The options of several arrays, one behind the other.
+/// The options of several arrays, one after the other.
 template <size_t... N>
 constexpr std::array<AnyOption, (N + ...)> joined(const AnyOption (&... arrays)[N]) {
   std::array<AnyOption, (N + ...)> all{};
@@ -137,7 +137,7 @@ struct PlacedOption {
   AnyOption option;
 };
 
-/// Options of `method`, or of all methods where it is empty; those of sections behind their section.
+/// Options of `method`, or of all methods where it is empty; those of sections after their section.
 std::vector<PlacedOption> placed_options(std::span<const AnyOption> keys, std::string_view method);
 
 }  // namespace lancet

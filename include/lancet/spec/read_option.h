@@ -16,7 +16,7 @@ bool read(ConfigSection& section, const FlagOption& option);
 std::string read(ConfigSection& section, const TextOption& option);
 std::vector<int64_t> read(ConfigSection& section, const IntegersOption& option);
 std::vector<std::string> read(ConfigSection& section, const TextsOption& option);
-/// As ConfigSection::path. Without `fallback` the path is required.
+/// Reads like ConfigSection::path. Without `fallback` the path is required.
 std::filesystem::path read(ConfigSection& section, const PathOption& option, const std::filesystem::path& base,
                            std::optional<std::filesystem::path> fallback = {});
 

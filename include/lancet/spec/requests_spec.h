@@ -16,7 +16,7 @@ struct RequestsSpec {
   static constexpr std::string_view kBadRecordNames[] = {"error", "skip"};
   static constexpr ChoiceOption kOnBadRecord{
       {.key = "on_bad_record", .meaning = "`skip`: such records are left out, counted and listed"}, kBadRecordNames};
-  /// Of files besides `requests`.
+  /// Options of files besides `requests`.
   static constexpr AnyOption kFile[] = {&kPath, &kSkip, &kLimit, &kFormat};
   static constexpr AnyOption kAll[] = {&kPath, &kSkip, &kLimit, &kFormat, &kOnBadRecord};
 };

@@ -10,7 +10,7 @@ namespace lancet {
 struct NamedRow {
   std::string name;
   std::string summary;
-  std::vector<std::string> metrics = {};  ///< of a protocol, those that are shares
+  std::vector<std::string> metrics = {};  ///< a protocol's metrics that are shares
 };
 
 /// What the declarations leave to other tables.

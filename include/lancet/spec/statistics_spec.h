@@ -15,7 +15,8 @@ struct StatisticsSpec {
       {.min = 1},
       {},
       "1000000 of a file; with `corpus: self` 4 for each dimension of the model's keys, from 3000 to 1000000"};
-  /// Of a file. Documents that models write wander the more the longer they are: kSelfDocumentTokens.
+  /// Length of a file's documents. Documents that models write wander the more the longer they are:
+  /// kSelfDocumentTokens.
   static constexpr IntegerOption kDocumentTokens{
       {.key = "document_tokens",
        .meaning = "longer documents are cut; never more than the model's positions. Default with `corpus: self`: 256",

@@ -27,7 +27,7 @@ struct Covariance {
 int64_t statistics_chunk_tokens(const ModelConfig& config, at::ScalarType dtype);
 
 /// Collective: chunks are spread over ranks, all of which get the whole. The forward pass: one Covariance per layer of
-/// `layers` (ascending). Stops behind the last layer's keys. With `saves` a rank's share of the pass goes on from what
+/// `layers` (ascending). Stops after the last layer's keys. With `saves` a rank's share of the pass goes on from what
 /// an earlier run saved, to the same bits, and saves itself; the caller removes the file once the result is safe.
 std::vector<Covariance> collect_covariances(const CausalLM& model, const CorpusTokens& corpus,
                                             std::span<const int64_t> layers, Communicator& communicator,

@@ -40,14 +40,14 @@ class DerivedStore {
   bool from_cache(int64_t layer) const { return !made_.contains(layer); }
   /// Whether the last prepare() did without making the layer's moments.
   bool moments_from_cache(int64_t layer) const { return from_cache(layer) || moments_.from_cache(layer); }
-  /// Of the last prepare(): seconds in which moments were made.
+  /// Seconds in which the last prepare() made moments.
   double collect_seconds() const { return collect_seconds_; }
 
  protected:
   virtual void make(int64_t layer) const = 0;
   /// What the files hold.
   virtual const MatrixKind& kind() const = 0;
-  /// As facts() finds them again in a file.
+  /// Writes the facts so that facts() finds them again in a file.
   static Metadata to_metadata(const MomentFacts& facts);
 
   KeyShape keys_of(int64_t layer) const { return config_.key_shape(layer); }

@@ -9,7 +9,7 @@
 
 namespace lancet {
 
-/// Where the layer's number goes in the name of a file.
+/// Mark in the name of a file where the layer's number goes.
 inline constexpr std::string_view kLayerPlace = "{}";
 
 class ImportedStatistics final : public MomentSource {

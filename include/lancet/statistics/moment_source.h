@@ -16,7 +16,8 @@ class MomentSource {
   virtual std::string content_key(int64_t layer) const = 0;
   /// Collective: does what is done for all `layers` (ascending) together; load() needs it. Throws: CheckpointError.
   virtual void prepare(std::span<const int64_t> layers, Communicator& communicator) = 0;
-  /// On the host or on the layer's solve device; nobody else uses its memory. On root. Throws: CheckpointError.
+  /// Loads the layer's moments, on the host or on the layer's solve device; nobody else uses its memory. On root.
+  /// Throws: CheckpointError.
   virtual Covariance load(int64_t layer) const = 0;
   /// Whether the last prepare() found the layer's moments instead of making them.
   virtual bool from_cache(int64_t layer) const = 0;

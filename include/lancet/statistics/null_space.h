@@ -24,8 +24,8 @@ struct NullSpaceRule {
 
 struct NullSpace {
   enum class Basis {
-    kNullSpace,   ///< of the null space
-    kComplement,  ///< of the rest
+    kNullSpace,   ///< columns span the null space
+    kComplement,  ///< columns span the rest
     kProjection   ///< none: P itself, as another tool computed it, or of experts
   };
 
@@ -39,8 +39,8 @@ struct NullSpace {
   Tensor project(const Tensor& columns_FN) const;
 };
 
-/// Of eigenvectors of C [F, F] f64, or of experts its blocks [E, W, W]. Throws: NumericError naming `where` when none
-/// of them is chosen, or all are, with the spectrum's range.
+/// Makes a null space of eigenvectors of C [F, F] f64, or of experts its blocks [E, W, W]. Throws: NumericError naming
+/// `where` when none of them is chosen, or all are, with the spectrum's range.
 NullSpace make_null_space(const Tensor& covariance_FF, const NullSpaceRule& rule, const std::string& where);
 
 }  // namespace lancet

@@ -15,7 +15,7 @@
 
 namespace lancet {
 
-/// Beside the progress of work whose results go to the cache.
+/// Note beside the progress of work whose results go to the cache.
 inline constexpr const char* kOncePerModel = "once, then cached";
 
 /// A pass after its first `chunks` chunks.

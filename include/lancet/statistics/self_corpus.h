@@ -10,10 +10,10 @@ namespace lancet {
 /// What the documents are, without the model's weights.
 struct SelfCorpusPlan {
   TokenId begin = 0;        ///< every document's first token
-  int64_t tokens = 0;       ///< of all documents, `begin` included
-  int64_t most_tokens = 0;  ///< of a document, `begin` included
+  int64_t tokens = 0;       ///< tokens of all documents, `begin` included
+  int64_t most_tokens = 0;  ///< most tokens of a document, `begin` included
   uint64_t seed = 0;
-  std::string note = {};  ///< beside the progress of writing it
+  std::string note = {};  ///< text beside the progress of writing it
 };
 
 /// Throws: ConfigError when the tokens are fewer than a key of the model has dimensions, or no token begins a document
@@ -24,7 +24,7 @@ SelfCorpusPlan plan_self_corpus(const Tokenizer& tokenizer, const ModelConfig& c
 /// Documents of at most `most_tokens` that are sampled in a round at most: as many as make `tokens` when all are that
 /// long, within 2 GiB of keys and values; and where documents turn out short, more, within 256 MiB.
 int64_t sampling_rows(const ModelConfig& config, at::ScalarType dtype, int64_t tokens, int64_t most_tokens);
-/// Of a round's `rows`, how many are sampled at a time: half of them where devices have no room for solves.
+/// Returns how many of a round's `rows` are sampled at a time: half of them where devices have no room for solves.
 int64_t sampled_together(int64_t rows, SolveOn solve_on);
 
 /// Collective: rounds of documents are spread over ranks, all of which get the whole. Exactly plan.tokens tokens; the
@@ -36,7 +36,7 @@ CorpusTokens sample_corpus(const CausalLM& model, const SelfCorpusPlan& plan, Co
 std::string sampled_text_key(const std::string& content_hash, const std::string& freeze_key,
                              const SelfCorpusPlan& plan);
 
-/// Its key is sampled_text_key(). `model` is not yet edited and outlives the text.
+/// Makes the sampled text, whose key is sampled_text_key(). `model` is not yet edited and outlives the text.
 StatisticsText sampled_text(const CausalLM& model, const std::string& content_hash, const SelfCorpusPlan& plan);
 
 }  // namespace lancet

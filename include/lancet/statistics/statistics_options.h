@@ -27,7 +27,7 @@ struct StatisticsOptions {
   /// Longer documents are cut; kSelf: 256. Never more than the model's positions.
   int64_t document_tokens = *StatisticsSpec::kDocumentTokens.fallback;
   double ridge = *StatisticsSpec::kRidge.fallback;  ///< added to C, relative to trace(C) / n, before it is factored
-  /// Between saves of a pass under way, for a killed one to go on from; 0: every chunk.
+  /// Seconds between saves of a pass under way, for a killed one to go on from; 0: every chunk.
   double save_every_s = *StatisticsSpec::kSaveEvery.fallback;
   std::filesystem::path cache;  ///< folder of cached covariances and factors
 
@@ -42,7 +42,7 @@ struct StatisticsOptions {
   bool takes_text() const { return from == StatisticsFrom::kCorpus || from == StatisticsFrom::kSelf; }
 };
 
-/// Of a corpus that is a file, unless the job says otherwise; and the most that a model writes by default.
+/// Tokens of a corpus that is a file, unless the job says otherwise; and the most that a model writes by default.
 inline constexpr int64_t kMostTokens = 1'000'000;
 /// What is sampled is then off by less than the model's own text differs from real text (docs/job-file.md).
 inline constexpr int64_t kTokensPerDimension = 4;

@@ -19,7 +19,7 @@ struct StatisticsText {
   std::string content_key;                          ///< root's
   std::function<CorpusTokens(Communicator&)> read;  ///< collective; the same on every rank
   int64_t tokens = 0;                               ///< root's; of text that ends early fewer; 0: not known
-  std::string making = {};  ///< for people, what comes before the pass over it: "the model writes ..."; empty: nothing
+  std::string making = {};  ///< what comes before the pass over it, for people: "the model writes ..."; empty: nothing
 };
 
 /// A corpus that root has read; borrowed.
@@ -60,12 +60,13 @@ class StatisticsStore final : public MomentSource {
   /// Seconds between saves of a pass under way; see PartialSums. 0: after every chunk.
   void save_every(double seconds) { save_every_s_ = seconds; }
 
-  /// On root.
+  /// Returns the key of the layer's covariance. On root.
   std::string content_key(int64_t layer) const override { return keys_.of(layer); }
   /// Collects the layers that the cache lacks, or has damaged, in one pass.
   /// Throws: CheckpointError when the cache cannot be written.
   void prepare(std::span<const int64_t> layers, Communicator& communicator) override;
-  /// On the layer's solve device. Throws: CheckpointError when the cache file has been damaged since prepare().
+  /// Loads the layer's covariance on its solve device. Throws: CheckpointError when the cache file has been damaged
+  /// since prepare().
   Covariance load(int64_t layer) const override;
   bool from_cache(int64_t layer) const override { return !collected_.contains(layer); }
 

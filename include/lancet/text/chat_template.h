@@ -28,9 +28,9 @@ class ChatTemplate {
   /// message. Templates that name the day name 26 Jul 2024, their own default.
   std::string wrap(std::string_view user_text) const;
 
-  /// Its ids. Special tokens become their ids, also those that the user's text spells; BOS stands once where the
-  /// template or the tokenizer has it. (apply_chat_template(..., tokenize=True) leaves it out where the template does.)
-  /// Throws: TokenizerError when the tokenizer cuts one of the template's special tokens into pieces.
+  /// Returns the message's ids. Special tokens become their ids, also those that the user's text spells; BOS stands
+  /// once where the template or the tokenizer has it. (apply_chat_template(..., tokenize=True) leaves it out where the
+  /// template does.) Throws: TokenizerError when the tokenizer cuts one of the template's special tokens into pieces.
   std::vector<TokenId> ids(const Tokenizer& tokenizer, std::string_view user_text) const;
 
   /// Tokens that end an answer, besides the model's EOS.

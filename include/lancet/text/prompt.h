@@ -1,7 +1,7 @@
 // A request's texts as token ids: the filled prompt, the token whose hidden state is edited, the ids of the target.
 // Source: algorithms of ROME (arXiv 2202.05262) and MEMIT (arXiv 2210.07229). Differs from the reference: the subject
 // is located by byte ranges, not by lengths of separately tokenised pieces, and the target's ids are those that it has
-// behind the prompt, not those of the target by itself.
+// after the prompt, not those of the target by itself.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace lancet {
 
-/// Where a prompt says that the subject goes, and a context or chat template that the prompt does.
+/// Mark in a prompt where the subject goes, and in a context or chat template where the prompt goes.
 inline constexpr std::string_view kPlaceMark = "{}";
 
 /// A prompt with the subject's place marked: text before, subject, text after.
@@ -32,42 +32,42 @@ SubjectPrompt fill_prompt(std::string_view prompt, std::string_view subject, std
 SubjectPrompt place_in_context(std::string_view context, const SubjectPrompt& prompt);
 
 struct LocatedPrompt {
-  std::vector<TokenId> ids;  ///< with BOS
+  std::vector<TokenId> ids;  ///< ids with BOS
   int64_t lookup = 0;        ///< index of the subject's last token: the last one whose bytes intersect the subject's
 };
 
 /// Tokens first..end-1 cover the subject: those whose bytes intersect the subject's.
 struct SubjectTokens {
-  std::vector<TokenId> ids;  ///< of the whole prompt, with BOS
+  std::vector<TokenId> ids;  ///< ids of the whole prompt, with BOS
   int64_t first = 0;
   int64_t end = 0;
 };
 
-/// Of the prompt with nothing behind it. Throws: TokenizerError when no token covers the subject.
+/// Finds the subject in the prompt with nothing after it. Throws: TokenizerError when no token covers the subject.
 SubjectTokens find_subject(const Tokenizer& tokenizer, const SubjectPrompt& prompt);
 
-/// Of the prompt as it stands in front of a target (ContinuedPrompt). Throws: likewise.
+/// Finds the subject in the prompt as it stands before a target (ContinuedPrompt). Throws: likewise.
 SubjectTokens find_subject(const SubjectPrompt& prompt, Encoding encoding);
 
-/// The same two, of which the subject's last token alone is asked for.
+/// Finds the subject as those two do; its last token alone is asked for.
 LocatedPrompt locate_subject(const Tokenizer& tokenizer, const SubjectPrompt& prompt);
 LocatedPrompt locate_subject(const SubjectPrompt& prompt, Encoding encoding);
 
-/// The same, but the lookup token is found as public codes do: its number is that of the tokens of the text up to the
+/// Locates the subject as public codes do: the lookup token's number is that of the tokens of the text up to the
 /// subject's end, tokenised by itself, which is another token where the end merges with what follows.
 /// Throws: TokenizerError when the text has not as many tokens.
 LocatedPrompt locate_by_count(const Tokenizer& tokenizer, const SubjectPrompt& prompt);
 
 /// A prompt and its target, with the ids that they have in one text.
 struct ContinuedPrompt {
-  Encoding prompt;              ///< with BOS, without an EOS
+  Encoding prompt;              ///< ids with BOS, without an EOS
   std::vector<TokenId> target;  ///< what follows
-  /// The prompt's last token holds the space in front of the target too ("is▁"), so that the prompt's ids are others
-  /// than with nothing behind it. So it is where a tokenizer was trained on whole texts, not on words.
+  /// The prompt's last token holds the space before the target too ("is▁"), so that the prompt's ids are others
+  /// than with nothing after it. So it is where a tokenizer was trained on whole texts, not on words.
   bool joins = false;
 };
 
-/// `target` behind `prompt_text`, and a space between them unless the target begins with white space. Throws:
+/// `target` after `prompt_text`, and a space between them unless the target begins with white space. Throws:
 /// ConfigError "where: ..." when a token holds letters of both (names it), or the target adds no token.
 ContinuedPrompt continue_prompt(const Tokenizer& tokenizer, std::string_view prompt_text, std::string_view target,
                                 std::string_view where);

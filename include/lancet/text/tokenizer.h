@@ -45,7 +45,7 @@ class Tokenizer {
   virtual int64_t vocab_size() const = 0;
   /// The vocabulary's own spelling, e.g. "▁Paris" or "ĠParis". Throws: TokenizerError when out of range.
   virtual std::string piece(TokenId id) const = 0;
-  /// Of a text's beginning, whether or not encode() puts it there.
+  /// Id of a text's beginning, whether or not encode() puts it there.
   virtual std::optional<TokenId> bos_id() const = 0;
   virtual std::optional<TokenId> eos_id() const = 0;
   /// One line for `lancet inspect`: "BPE (byte level), tokenizer.json".
@@ -71,7 +71,7 @@ std::unique_ptr<Tokenizer> open_tokenizer(const std::filesystem::path& folder);
 
 /// One of them. By file, which alone decides but for the names of BOS and EOS:
 std::unique_ptr<Tokenizer> open_bpe_tokenizer(const std::filesystem::path& tokenizer_json);
-/// By folder, because vocab.json and merges.txt leave most to tokenizer_config.json:
+/// Opens by folder, because vocab.json and merges.txt leave most to tokenizer_config.json:
 std::unique_ptr<Tokenizer> open_vocab_and_merges(const std::filesystem::path& folder);
 struct SentencePieceOptions {
   bool add_bos = true;

@@ -17,7 +17,7 @@ struct AddedToken {
   bool special = false;     ///< left out by decode
 };
 
-/// From {"content", "lstrip", ...}; other keys are the caller's to judge. Fails where the content is empty, and for
+/// Parses {"content", "lstrip", ...}; other keys are the caller's to judge. Fails where the content is empty, and for
 /// single_word: true.
 AddedToken parse_added_token(const JsonNode& node, TokenId id);
 

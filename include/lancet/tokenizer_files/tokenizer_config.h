@@ -24,8 +24,8 @@ struct TokenizerConfig {
   std::vector<AddedToken> named_tokens;  ///< BOS, EOS, UNK, PAD and so on, each once; without ids
 };
 
-/// From `folder`; nothing set where there are no such files.
-/// Throws: TokenizerError for a file that cannot be understood.
+/// Loads it from `folder`; nothing set where there are no such files. Throws: TokenizerError for a file that cannot be
+/// understood.
 TokenizerConfig load_tokenizer_config(const std::filesystem::path& folder);
 
 }  // namespace lancet

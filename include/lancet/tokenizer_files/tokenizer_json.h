@@ -44,7 +44,7 @@ struct Splits {
 /// The model sees a character for each byte (byte_alphabet.h).
 struct ByteLevel {
   Splits splits;
-  bool add_prefix_space = false;  ///< before a text that does not begin with one
+  bool add_prefix_space = false;  ///< a space comes before a text that does not begin with one
 };
 
 struct ByteFallbackStep {};
@@ -59,7 +59,7 @@ using DecoderStep = std::variant<ReplaceStep, ByteFallbackStep, FuseStep, StripS
 
 struct BpeSpec {
   Vocabulary vocabulary;
-  std::vector<std::pair<std::string, std::string>> merges;  ///< by rank
+  std::vector<std::pair<std::string, std::string>> merges;  ///< pairs in the order of their ranks
   std::optional<std::string> unk_token;
   bool byte_fallback = false;
   bool fuse_unk = false;
@@ -74,7 +74,7 @@ struct TokenizerJson {
   BpeSpec model;
   std::vector<TokenId> prefix;           ///< special tokens before the text
   std::vector<TokenId> suffix;           ///< and after it
-  std::optional<std::string> bos_token;  ///< where tokenizer_config.json names none
+  std::optional<std::string> bos_token;  ///< token where tokenizer_config.json names none
   std::optional<std::string> eos_token;  ///< likewise
   std::optional<std::vector<DecoderStep>> decoder;
 };

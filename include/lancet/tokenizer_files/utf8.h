@@ -25,7 +25,8 @@ bool is_white_space(char32_t code_point);
 /// Valid characters as they are, U+FFFD for each byte that is not part of one.
 std::string replace_invalid_utf8(std::string_view bytes);
 
-/// The same, but one U+FFFD for all bytes with which a character begins and breaks off (Unicode, "maximal subpart").
+/// Replaces likewise, but writes one U+FFFD for all bytes with which a character begins and breaks off (Unicode,
+/// "maximal subpart").
 std::string replace_broken_utf8(std::string_view bytes);
 
 }  // namespace lancet

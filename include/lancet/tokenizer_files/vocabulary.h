@@ -20,10 +20,10 @@ struct StringHash {
 };
 using Vocabulary = std::unordered_map<std::string, TokenId, StringHash, std::equal_to<>>;
 
-/// From {"piece": id, ...}. Fails for an id that is not in 0 to 2^31 - 1 or that two pieces have.
+/// Parses {"piece": id, ...}. Fails for an id that is not in 0 to 2^31 - 1 or that two pieces have.
 Vocabulary parse_vocabulary(const JsonNode& node);
 
-/// From "left right"; nothing when these are not two pieces with one space between them.
+/// Parses "left right"; nothing when these are not two pieces with one space between them.
 std::optional<std::pair<std::string, std::string>> parse_merge_line(std::string_view line);
 
 /// The first line of a merges.txt, which some wrote into a tokenizer.json too.

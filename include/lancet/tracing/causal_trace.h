@@ -32,11 +32,11 @@ std::string_view trace_kind_name(TraceKind kind);
 
 struct TraceOptions {
   std::vector<TraceKind> kinds{TraceKind::kHidden, TraceKind::kMlp, TraceKind::kAttention};
-  int64_t samples = 10;  ///< of the noise, for each fact
+  int64_t samples = 10;  ///< samples of the noise, for each fact
   double noise = 0;      ///< its standard deviation
   int64_t window = 10;   ///< layers, for mlp and attention
   uint64_t seed = 0;
-  int64_t batch_tokens = kForwardTokens;  ///< of all rows under way, prefixes included; at least one place's samples
+  int64_t batch_tokens = kForwardTokens;  ///< most tokens under way, prefixes included; at least one place's samples
 };
 
 /// What follows a prompt, to the model.
@@ -53,7 +53,7 @@ std::vector<Prediction> predict_next(const CausalLM& model, std::span<const std:
 /// A fact to trace.
 struct TracedFact {
   SubjectTokens prompt;
-  TokenId object = 0;  ///< whose probability is read behind the prompt
+  TokenId object = 0;  ///< whose probability is read after the prompt
   int64_t index = 0;   ///< which fact it is to the noise
 };
 
@@ -61,7 +61,7 @@ struct TracedFact {
 struct FactTrace {
   double clean = 0;
   double corrupted = 0;
-  std::vector<Tensor> restored_TL;  ///< by kind, in the order of TraceOptions::kinds: [T, L] f64, host
+  std::vector<Tensor> restored_TL;  ///< one for each of TraceOptions::kinds: [T, L] f64, host
 };
 
 /// The layers whose outputs are put back for the map's layer: `window` of them around it, cut at the ends.

@@ -27,7 +27,7 @@ std::optional<TokenClass> token_class(const SubjectTokens& prompt, int64_t token
 struct KindSummary {
   TraceKind kind = TraceKind::kHidden;
   Tensor effect_CL;        ///< average indirect effect by class and layer, f64, host; 0 for a class without facts
-  int64_t peak_layer = 0;  ///< where it is largest at the subject's last token; the first of several
+  int64_t peak_layer = 0;  ///< layer where it is largest at the subject's last token; the first of several
   double peak = 0;
 };
 
@@ -44,7 +44,7 @@ struct TraceSummary {
 
 inline constexpr double kSuggestedShare = 0.9;
 
-/// Of a fact the mean over its tokens of a class, then the mean over the facts that have any. At least one fact.
+/// Averages over each fact's tokens of a class, then over the facts that have any. At least one fact.
 TraceSummary summarize(std::span<const TracedFact> facts, std::span<const FactTrace> traces,
                        const TraceOptions& options);
 

@@ -14,15 +14,15 @@ namespace lancet {
 /// Tokens of whose hidden states a rank keeps one layer's input: 1 GiB of an 8B model's in bf16.
 inline constexpr int64_t kKeptTokens = int64_t{1} << 17;
 
-/// Prompts up to their lookup tokens, whose hidden states are asked for at one site after another. Tokens behind the
-/// lookup token are not run (they cannot matter), nor is anything behind the site.
+/// Prompts up to their lookup tokens, whose hidden states are asked for at one site after another. Tokens after the
+/// lookup token are not run (they cannot matter), nor is anything after the site.
 class LookupStates {
  public:
   /// `model` and `rows` outlive this. The model's weights may change between calls.
   LookupStates(const CausalLM& model, std::vector<const LocatedPrompt*> rows, int64_t kept_tokens = kKeptTokens);
 
-  /// From now on weights below `layer` stay as they are, and sites are at it or above: the rows' hidden states at its
-  /// input are kept, for as many rows as `kept_tokens` allows on this rank. Takes effect with the next collect().
+  /// Keeps the rows' hidden states at `layer`'s input, for as many rows as `kept_tokens` allows on this rank: from now
+  /// on weights below it stay as they are, and sites are at it or above. Takes effect with the next collect().
   void keep_from(int64_t layer) { kept_layer_ = layer; }
 
   bool empty() const { return rows_.empty(); }
@@ -39,7 +39,7 @@ class LookupStates {
   };
 
   Tensor collect_batch(size_t batch, HookSite site, StageTurn& turn);
-  /// By batch: whether it is among those of this rank that are kept.
+  /// Returns, batch by batch, whether it is among those of this rank that are kept.
   std::vector<char> choose_kept(const Communicator& communicator) const;
 
   const CausalLM& model_;
@@ -47,8 +47,8 @@ class LookupStates {
   int64_t kept_tokens_;
   int64_t kept_layer_ = 0;
   RowBatches batches_;
-  std::vector<char> is_kept_;  ///< by batch
-  std::vector<Kept> kept_;     ///< by batch
+  std::vector<char> is_kept_;  ///< one for each batch
+  std::vector<Kept> kept_;     ///< one for each batch
 };
 
 /// Collective. LookupStates::collect of one site.

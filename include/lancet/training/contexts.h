@@ -21,12 +21,12 @@ struct ContextOptions {
   enum class Opening {
     kPlain,   ///< generated templates are text alone
     kWithBos  ///< the tokenizer's BOS stands before them as text, where it is read back as a token: Llama-3's templates
-              ///< of AlphaEdit's code begin with a second BOS. "<s>" is left out, as in unified-model-editing
+              ///< in AlphaEdit's code begin with a second BOS. "<s>" is left out, as in unified-model-editing
   };
   std::vector<std::string> templates = {};               ///< the first is exactly "{}"; empty: generate
   int64_t generate = *ContextsSpec::kGenerate.fallback;  ///< continuations of "The", "Therefore", "Because", "I", "You"
   int64_t length = *ContextsSpec::kLength.fallback;      ///< tokens of each, BOS and opening included
-  Opening opening = Opening::kPlain;                     ///< by editor.compat, no key of its own
+  Opening opening = Opening::kPlain;                     ///< set by editor.compat, no key of its own
 };
 
 /// `contexts:` of an editor: a list of templates, or {generate, length}.

@@ -30,10 +30,10 @@ struct TokenGradients {
 };
 
 struct CapturedGradients {
-  std::vector<TokenGradients> weights;  ///< in the order of the weights
+  std::vector<TokenGradients> weights;  ///< one for each of the weights, in their order
   std::vector<int64_t> owners;          ///< request of each row
-  std::vector<int64_t> pass_sizes;      ///< rows of each backward pass, one behind another
-  std::vector<double> losses;           ///< per request: mean NLL of its target tokens
+  std::vector<int64_t> pass_sizes;      ///< rows of each backward pass, one after another
+  std::vector<double> losses;           ///< mean NLL of each request's target tokens
 };
 
 struct CaptureOptions {
@@ -54,7 +54,7 @@ enum class TrainingObjective {
   kTarget       ///< mean NLL of the target tokens, teacher-forced (FT-M)
 };
 
-/// As GradientSpec says what they are; defaults: as published for 7-8B models.
+/// Options that GradientSpec describes; defaults: as published for 7-8B models.
 struct TrainingOptions {
   TrainingObjective objective = TrainingObjective::kTarget;
   int64_t steps = *GradientSpec::kSteps.fallback;
@@ -66,9 +66,10 @@ struct TrainingOptions {
 };
 
 struct TrainedWeights {
-  /// In the order of the weights, value dtype, each on its weight's device. Root's alone: see EditContext::solve().
+  /// Changes in the order of the weights, value dtype, each on its weight's device. Root's alone: see
+  /// EditContext::solve().
   std::vector<Tensor> deltas_OI;
-  std::vector<double> initial_losses, final_losses;  ///< per request; final: at the last pass, before its update
+  std::vector<double> initial_losses, final_losses;  ///< one a request; final: at the last pass, before its update
   int64_t steps = 0;
 };
 

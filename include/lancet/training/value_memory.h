@@ -10,7 +10,8 @@
 
 namespace lancet {
 
-/// In how many groups of at most `contexts_per_step` (0: all) a request's contexts are dealt out; a step runs one.
+/// Returns in how many groups of at most `contexts_per_step` (0: all) a request's contexts are dealt out; a step runs
+/// one.
 int64_t value_groups(int64_t n_contexts, int64_t contexts_per_step);
 
 /// Which of `contexts` (indices into the request's rows) begins as the drift row, up to its lookup token: there the
@@ -20,10 +21,10 @@ std::optional<int64_t> row_with_drift(const PreparedRequest& request, std::span<
 /// The longest of everything among some requests.
 struct ValueShape {
   int64_t contexts = 1;       ///< rows of a request in a step
-  int64_t groups = 1;         ///< of contexts, of which a step runs one
-  int64_t row_tokens = 0;     ///< of a context with the target spliced behind
-  int64_t prefix_tokens = 0;  ///< before the lookup token: run once
-  int64_t suffix_tokens = 0;  ///< from the lookup token on: run in every step
+  int64_t groups = 1;         ///< groups of contexts, of which a step runs one
+  int64_t row_tokens = 0;     ///< length of a context with the target spliced after it
+  int64_t prefix_tokens = 0;  ///< tokens before the lookup token: run once
+  int64_t suffix_tokens = 0;  ///< tokens from the lookup token on: run in every step
   int64_t target_tokens = 0;
   int64_t drift_rows = 0;  ///< 1: one of the requests needs its drift row in every step
 
@@ -35,7 +36,7 @@ struct ValueShape {
 
 ValueShape value_shape(std::span<const PreparedRequest> requests);
 
-/// With the contexts of one group dealt out in value_groups().
+/// Returns the shape with the contexts of one group dealt out in value_groups().
 ValueShape in_groups(ValueShape shape, int64_t contexts_per_step);
 
 struct ValueWork {

@@ -1,4 +1,4 @@
-// Values of finished batches on disk, so that a killed job goes on behind them. A batch is found again only by all that
+// Values of finished batches on disk, so that a killed job goes on after them. A batch is found again only by all that
 // its values depend on: the model's bytes, the type it runs in, the layer, the options, the batch's token ids.
 #pragma once
 
@@ -16,7 +16,7 @@ class ValueStore {
  public:
   /// What values depend on besides their batch.
   struct Setting {
-    std::string weights_key;  ///< of current_weights()
+    std::string weights_key;  ///< what current_weights() gives
     int64_t layer = 0;
     const ValueOptions& options;
   };

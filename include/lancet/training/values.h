@@ -18,31 +18,32 @@
 
 namespace lancet {
 
-/// Where the optimised vector is added, at the lookup token of every row.
+/// Site where the optimised vector is added, at the lookup token of every row.
 enum class ValueSite {
   kBlockOut,      ///< the layer's output (MEMIT)
-  kMlpOut,        ///< the down projection's output (ROME): without a norm behind it the model moves as with kBlockOut,
+  kMlpOut,        ///< the down projection's output (ROME): without a norm after it the model moves as with kBlockOut,
                   ///< but h0 is the MLP's part of it
   kMlpAndAttnOut  ///< one vector at the MLP's output, one at the attention's (PMET); z is the MLP's
 };
 
-/// Where a method's vector is added in this model. Where a norm lies between the down projection and the residual
-/// stream (Gemma 2, OLMo 2), the layer's output does not follow the projection's linearly: the value is its own output
-/// there.
+/// Returns where a method's vector is added in this model. Where a norm lies between the down projection and the
+/// residual stream (Gemma 2, OLMo 2), the layer's output does not follow the projection's linearly: the value is its
+/// own output there.
 ValueSite site_in(const ModelConfig& config, ValueSite site);
 
 /// The first layer that a step runs: `layer` itself where the vector is added inside it, else the one above.
 int64_t first_step_layer(const ModelConfig& config, ValueSite site, int64_t layer);
 
-/// When a request is done before its steps are.
+/// Conditions under which a request is done before its steps are.
 enum class ValueStop {
   kLoss,            ///< its loss is below stop_loss
   kLossOrPredicted  ///< or every target token is the most probable one in every context and the weighted KL is at most
                     ///< 0.01; while the former holds, the NLL counts a tenth (PMET's public code)
 };
 
-/// Of `steps: auto`: the most that a request takes; how many of its last steps have to take which share off the lowest
-/// loss before them, or it is done. A request whose value is not found takes at least twice as many as are watched.
+/// Rule of `steps: auto`: the most that a request takes; how many of its last steps have to take which share off the
+/// lowest loss before them, or it is done. A request whose value is not found takes at least twice as many as are
+/// watched.
 struct AutomaticSteps {
   static constexpr int64_t kMost = 100;
   static constexpr int64_t kWatched = 25;
@@ -52,7 +53,7 @@ struct AutomaticSteps {
 /// Whether more steps may bring the loss down: by AutomaticSteps, of one request's losses at each of its steps.
 bool still_falls(std::span<const double> losses);
 
-/// As ValuesSpec says what they are.
+/// Options that ValuesSpec describes.
 struct ValueOptions {
   std::optional<int64_t> steps = {};  ///< nullopt: auto
   double lr = *ValuesSpec::kLr.fallback;
@@ -84,13 +85,13 @@ struct ValueLoss {
 struct ValueBatching {
   int64_t batches = 0;
   int64_t largest = 0;   ///< requests of the largest batch
-  int64_t halvings = 0;  ///< of batches that memory did not suffice for
+  int64_t halvings = 0;  ///< halvings of batches that memory did not suffice for
   int64_t resumed = 0;   ///< requests whose values an interrupted run had found
 };
 
 struct OptimizedValues {
   Tensor z_ND;                                 ///< value dtype, on the edited layer's device
-  std::vector<std::vector<ValueLoss>> losses;  ///< per request, per step run
+  std::vector<std::vector<ValueLoss>> losses;  ///< losses of each request at each step run
   std::vector<double> initial_norms;           ///< ||h0||, of the site that z is of
   std::vector<double> delta_norms;             ///< ||z - h0||
   ValueBatching batching;
@@ -98,7 +99,7 @@ struct OptimizedValues {
 
 class ValueStore;
 
-/// With whom the work of an edit is done, and where finished values are kept against interruption.
+/// Ranks that share the work of an edit, and where finished values are kept against interruption.
 struct Sharing {
   Communicator& communicator;
   const ValueStore* values = nullptr;  ///< may be null

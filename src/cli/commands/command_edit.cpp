@@ -17,7 +17,7 @@ namespace {
 
 constexpr size_t kShownAnswers = 5, kShownFailures = 10, kShownWeights = 8;
 
-/// Of several batches also what was measured right after each, where that was done.
+/// Returns the metrics as text; of several batches also what was measured right after each, where that was done.
 std::string metrics_text(const EditReport& report) {
   const Tallies right_after = report.batches.size() > 1 ? report.right_after() : Tallies{};
   std::vector<std::string> head{"metric, %", "before", "after", "prompts"};

@@ -121,7 +121,7 @@ class GenerateSession {
     std::cout << std::flush;
   }
 
-  /// Of two models.
+  /// Says how many rows of two models differ.
   std::string comparison() const { return cat(n_different_, " of ", n_asked_ * settings_.samples, " rows differ"); }
   bool compares() const { return models_.size() > 1; }
 

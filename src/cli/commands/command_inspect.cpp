@@ -22,7 +22,7 @@ struct Inspected {
   std::optional<ModelFiles> files;
 };
 
-/// Of any format: those that cannot be read are refused by name.
+/// Whether the folder has weight files of any format: those that cannot be read are refused by name.
 bool has_weight_files(const std::filesystem::path& folder) {
   constexpr std::string_view kEndings[] = {".safetensors", ".bin", ".pt", ".pth", ".gguf"};
   const std::filesystem::directory_iterator files(folder);
@@ -114,7 +114,7 @@ std::string mlp_text(const ModelConfig& config) {
              config.order == BlockOrder::kParallel ? ", beside attention" : ", behind attention");
 }
 
-/// Where methods that locate put their values.
+/// Says where methods that locate put their values.
 std::string value_text(const ModelConfig& config) {
   return site_in(config, ValueSite::kBlockOut) == ValueSite::kBlockOut
              ? "the layer's output"

@@ -21,7 +21,7 @@ using Json = nlohmann::ordered_json;
 struct PlanArguments {
   JobArguments job;
   std::string devices;
-  RunArguments run;  ///< with --model
+  RunArguments run;  ///< arguments of a run, and --model
 };
 
 /// The folder's tokenizer; null where lengths have to be assumed.

@@ -15,7 +15,7 @@ struct Snippet {
   std::string text;
 };
 
-/// By the data set's ids of relation and target ("P103", "Q1860").
+/// Snippets by the data set's ids of relation and target ("P103", "Q1860").
 using AttributeSnippets = std::map<std::pair<std::string, std::string>, std::vector<Snippet>>;
 
 /// A JSON list of {relation_id, target_id, samples: [{name, text}]}. Throws: ConfigError that names the entry.

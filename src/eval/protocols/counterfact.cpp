@@ -15,7 +15,7 @@ namespace {
 /// Metrics of one kind of prompt.
 struct GroupNames {
   std::string_view success, accuracy, magnitude;
-  std::string_view prompts;  ///< in explanations
+  std::string_view prompts;  ///< name in explanations
 };
 constexpr std::array<GroupNames, 3> kGroups{
     {{"counterfact_es", "counterfact_es_acc", "counterfact_em", "the edited prompt"},
@@ -23,7 +23,7 @@ constexpr std::array<GroupNames, 3> kGroups{
      {"counterfact_ns", "counterfact_ns_acc", "counterfact_nm", "prompts about other subjects"}}};
 constexpr size_t kNeighborhood = 2;  // where the true target shall stay
 
-/// Scores of two targets behind one prompt; nullopt: the request names no true one.
+/// Scores of two targets after one prompt; nullopt: the request names no true one.
 struct Pair {
   std::optional<size_t> wanted, other;
 };

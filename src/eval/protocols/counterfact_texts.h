@@ -15,19 +15,19 @@ class CounterFactTexts {
   explicit CounterFactTexts(const CounterFactFiles& files);
 
   void ask(const EditRequest& request, Asker& asker);
-  /// Those that the files allow.
+  /// Adds the metrics that the files allow.
   void add_metrics(std::vector<MetricRow>& rows) const;
   void judge(size_t request, const ModelAnswers& now, Tallies& tallies) const;
 
  private:
-  /// The score of a text's tokens behind its first one.
+  /// The score of a text's tokens after its first one.
   struct Essence {
     size_t score = 0;
-    int64_t tokens = 0;  ///< of the text, its first one included
+    int64_t tokens = 0;  ///< tokens of the text, its first one included
   };
   struct AskedRequest {
     std::vector<size_t> texts;
-    std::string reference;  ///< of the target; empty: none
+    std::string reference;  ///< text about the target; empty: none
     std::optional<Essence> essence;
   };
 

@@ -49,14 +49,14 @@ class FactProtocol : public Protocol {
   }
 
  private:
-  /// Scores of two targets behind one prompt; nullopt: the request names no true one.
+  /// Scores of two targets after one prompt; nullopt: the request names no true one.
   struct Pair {
     std::optional<size_t> wanted;
     std::optional<size_t> other;
   };
 
   FactKind kind_;
-  std::vector<std::vector<Pair>> pairs_;  ///< by request
+  std::vector<std::vector<Pair>> pairs_;  ///< pairs of each request
 };
 
 std::unique_ptr<Protocol> make_facts(FactKind kind) { return std::make_unique<FactProtocol>(std::move(kind)); }

@@ -15,7 +15,7 @@ struct GenerationKind {
   std::string name;   ///< metrics' begin so
   std::string where;  ///< their explanations go on so: "share of edited prompts" + where
   int64_t tokens = 0;
-  std::string prefix = {};  ///< put before every prompt, a space behind it; may be empty
+  std::string prefix = {};  ///< put before every prompt, a space after it; may be empty
   std::optional<ChatTemplate> chat = {};
   bool is_shown = true;
 };
@@ -71,7 +71,7 @@ class GenerationProtocol : public Protocol {
   };
 
   GenerationKind kind_;
-  std::vector<Text> texts_;  ///< by request
+  std::vector<Text> texts_;  ///< one for each request
 };
 
 }  // namespace

@@ -15,7 +15,7 @@ struct Question {
   std::vector<std::string> answers;
 };
 
-/// Whether what is written behind one of the questions holds one of its answers; nullopt: nothing was.
+/// Whether what is written after one of the questions holds one of its answers; nullopt: nothing was.
 std::optional<double> any_answered(std::span<const Question> questions, const ModelAnswers& now,
                                    bool (*holds)(std::string_view, std::span<const std::string>)) {
   std::optional<double> outcome;

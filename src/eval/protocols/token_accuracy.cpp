@@ -54,7 +54,7 @@ class TokenAccuracyProtocol : public Protocol {
 
  private:
   TokenAccuracyKind kind_;
-  std::vector<std::array<std::vector<size_t>, 3>> scores_;  ///< by request, as metrics
+  std::vector<std::array<std::vector<size_t>, 3>> scores_;  ///< scores of each request, for each metric
 };
 
 }  // namespace

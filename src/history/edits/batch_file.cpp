@@ -19,7 +19,7 @@ namespace fs = std::filesystem;
 using Json = nlohmann::json;
 
 constexpr SealedFormat kChangesOfBatch{"lancet-edit-changes-1"}, kSolvedOfBatch{"lancet-edit-solved-1"};
-/// Of a batch. Sums over batches stay far from what 63 bits hold.
+/// Most edits of a batch. Sums over batches stay far from what 63 bits hold.
 constexpr int64_t kMostEdits = int64_t{1} << 40;
 constexpr const char *kAppended = "appended/", *kReplaced = "replaced/";
 

@@ -22,8 +22,9 @@ struct UnwrittenFile {
 /// The changes (deltas/named_changes.h); format lancet-edit-changes-1.
 UnwrittenFile changes_file(const std::vector<WeightChanges>& changes, const ModelConfig& config);
 
-/// Of each solved system "systems/0/keys", "residuals" where they are not the change's left factor, "inverse_gram"; the
-/// state's step under "appended/" and "replaced/"; facts: format lancet-edit-solved-1, systems (JSON), edits.
+/// Makes the file of what a batch was solved from: each solved system's "systems/0/keys", "residuals" where they are
+/// not the change's left factor, "inverse_gram"; the state's step under "appended/" and "replaced/"; facts: format
+/// lancet-edit-solved-1, systems (JSON), edits.
 UnwrittenFile solved_file(const EditedBatch& batch, const ModelConfig& config);
 
 /// Throw: CheckpointError when the file is damaged, is not the one of that hash, or none of this model's.

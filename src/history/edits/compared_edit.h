@@ -11,13 +11,13 @@ namespace lancet {
 
 struct ComparedEdit {
   EditPlace place = {};
-  const EditRequest* request = nullptr;  ///< in its history
+  const EditRequest* request = nullptr;  ///< request that its history has
   std::string subject = {}, relation = {}, target = {};
-  std::string prompt = {};            ///< with "{}" in place of the subject
-  std::vector<TokenId> key_ids = {};  ///< up to the lookup; empty: there is none
+  std::string prompt = {};            ///< prompt with "{}" in place of the subject
+  std::vector<TokenId> key_ids = {};  ///< ids up to the lookup; empty: there is none
 };
 
-/// Of all histories, batch by batch.
+/// Returns the edits of all histories, batch by batch.
 std::vector<ComparedEdit> compared_edits(std::span<const EditHistory* const> histories);
 
 bool has_same_target(const ComparedEdit& one, const ComparedEdit& other);

@@ -1,4 +1,4 @@
-// Edits of a whole history taken out: their own batches' solves, then the histories of keys of those behind.
+// Edits of a whole history taken out: their own batches' solves, then the histories of keys of those after.
 #include "lancet/edits/downdate.h"
 
 #include <torch/types.h>
@@ -84,7 +84,7 @@ class HistoryDowndate {
     if (std::ranges::find(given_up_, what) == given_up_.end()) given_up_.push_back(what);
   }
 
-  /// Of a batch of which some edits stay.
+  /// Notes what is given up in a batch of which some edits stay.
   void note_what_is_given_up(const EditedBatch& batch, size_t index) {
     size_t n_changes = 0;
     bool has_left_out = false;
@@ -103,7 +103,7 @@ class HistoryDowndate {
         give_up("what the method measured once, at a first batch, it measured with the edits");
   }
 
-  /// Where the layer's history lost columns. Whether there was such a layer.
+  /// Solves again the weights of layers whose history lost columns. Returns whether there was such a layer.
   bool solve_again(const BatchEntry& entry, EditedBatch& batch) {
     bool any = false;
     for (WeightChanges& weight : batch.changes) {
@@ -209,9 +209,9 @@ class HistoryDowndate {
 
   const EditHistory& history_;
   const DowndateHelp& help_;
-  std::vector<std::set<int64_t>> places_;    ///< of each batch what leaves it
-  std::map<std::string, Tensor> histories_;  ///< as they are by now
-  std::set<std::string> changed_;            ///< of these, what is not as it was
+  std::vector<std::set<int64_t>> places_;    ///< edits that leave each batch
+  std::map<std::string, Tensor> histories_;  ///< histories of keys as they are by now
+  std::set<std::string> changed_;            ///< those of them that are not as they were
   std::set<std::string> known_;              ///< names of the state as it was
   std::map<std::string, Tensor> constants_;  ///< what no batch that stays has put into the state yet
   std::vector<std::string> given_up_;

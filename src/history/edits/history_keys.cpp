@@ -42,7 +42,7 @@ Columns history_columns(const EditedBatch& batch, const BatchEntry& entry, int64
     for (int64_t i = 0; i < n_edits; ++i) columns.push_back({i});
     return columns;
   }
-  // In rounds, one behind the other, each over its own targets: a change of targets that were not seen begins one, and
+  // In rounds, one after the other, each over its own targets: a change of targets that were not seen begins one, and
   // has all of them, unless residual bounds left some for a later pass. Edits that were left out have no key.
   Columns columns;
   std::set<int64_t> seen;

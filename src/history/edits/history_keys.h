@@ -16,7 +16,7 @@ std::string history_name(int64_t layer);
 
 bool is_history(const std::string& name, const Tensor& tensor);
 
-/// The edits of each of the `n_columns` that the batch put behind the layer's history: its targets, in their order.
+/// The edits of each of the `n_columns` that the batch put after the layer's history: its targets, in their order.
 /// Throws: ConfigError, with the advice to replay, where that is not certain.
 std::vector<std::vector<int64_t>> history_columns(const EditedBatch& batch, const BatchEntry& entry, int64_t layer,
                                                   int64_t n_columns);

@@ -30,7 +30,7 @@ class JointEdits {
 
   const std::vector<EditRecord>& records() const { return records_; }
 
-  /// Their places in the joint batch; empty: they were all dropped. Throws: ConfigError when some were.
+  /// Returns the edits' places in the joint batch; empty: they were all dropped. Throws: ConfigError when some were.
   std::vector<int64_t> places(size_t history, size_t batch, const std::vector<int64_t>& edits) const {
     std::vector<int64_t> places;
     for (const int64_t edit : edits)

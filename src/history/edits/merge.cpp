@@ -113,7 +113,7 @@ struct LastKey {
   size_t n_before = 0;  ///< changes of the weight before that one, in all batches
 };
 
-/// Of one weight and one batch, in the order in which the keys came up.
+/// Returns the keys of one weight in one batch, in the order in which they came up.
 std::vector<std::pair<std::vector<int64_t>, LastKey>> last_keys(const EditedBatch& batch, WeightId id,
                                                                 size_t n_before) {
   std::vector<std::pair<std::vector<int64_t>, LastKey>> keys;

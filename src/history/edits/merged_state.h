@@ -9,7 +9,7 @@
 
 namespace lancet {
 
-/// Puts the steps of histories one behind the other. Columns go behind columns; what is measured once stays as the
+/// Puts the steps of histories one after the other. Columns go after columns; what is measured once stays as the
 /// first one has it.
 class MergedState {
  public:

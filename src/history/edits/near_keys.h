@@ -20,14 +20,14 @@ class NearKeys {
   NearKeys(std::span<const EditHistory* const> histories, const std::vector<ComparedEdit>& edits,
            const ConflictOptions& options);
 
-  /// By places in `edits`, the earlier one first: the layer of the largest cosine.
+  /// Finds near pairs, by places in `edits`, the earlier one first: the layer of the largest cosine.
   std::map<std::pair<size_t, size_t>, NearPair> find();
 
-  /// ConflictReport::metrics, behind find().
+  /// ConflictReport::metrics, after find().
   std::vector<std::pair<WeightId, bool>> metrics() const { return metrics_; }
 
  private:
-  /// Of one weight, a column for each edit that has a key there.
+  /// Keys of one weight, a column for each edit that has a key there.
   struct Keys {
     std::vector<size_t> edits = {};
     std::vector<Tensor> keys_F = {}, residuals_D = {};

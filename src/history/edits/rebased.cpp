@@ -8,7 +8,7 @@
 namespace lancet {
 namespace {
 
-/// Of one edit, by weight.
+/// One edit's key and residual at one weight.
 struct KeyAndResidual {
   Tensor key_F, residual_D;
 };

@@ -20,7 +20,7 @@ std::vector<int64_t> places_kept(size_t n, const std::set<int64_t>& dropped) {
   return kept;
 }
 
-/// Of each edit its place without the dropped ones; of those -1.
+/// Returns each edit's place without the dropped ones; -1 for those.
 std::vector<int64_t> new_places(size_t n, const std::set<int64_t>& dropped) {
   std::vector<int64_t> places(n, -1);
   int64_t next = 0;
@@ -71,7 +71,7 @@ class Reduction {
   }
 
  private:
-  /// `column`: place in entry_.columns of the change's first; goes on behind its last.
+  /// `column`: place in entry_.columns of the change's first; goes on after its last.
   LowRankDelta without(const WeightChanges& weight, size_t change, size_t& column, ReducedBatch& reduced) const {
     const LowRankDelta& delta = low_rank(weight, change);
     const std::vector<int64_t> edits = edits_of_columns(entry_, column, delta);

@@ -24,11 +24,11 @@ const SolvedSystem* find_system(const EditedBatch& batch, WeightId id, size_t ch
 bool is_zero(const LowRankDelta& delta);
 
 /// U of the change, a row for each of the system's keys, f64. Throws: CheckpointError when a key has no column;
-/// ConfigError when the columns do not add up to its residual: the change was filtered behind its solve.
+/// ConfigError when the columns do not add up to its residual: the change was filtered after its solve.
 Tensor rows_of_keys(const SolvedSystem& system, const LowRankDelta& delta, const std::vector<int64_t>& edits,
                     const std::string& where);
 
-/// The same the other way: `right_RI` with the rows of columns whose edit has a key, from U.
+/// Goes the other way: returns `right_RI` with the rows of columns whose edit has a key taken from U.
 Tensor rows_of_columns(const SolvedSystem& system, const Tensor& right_NF, const std::vector<int64_t>& edits,
                        const Tensor& right_RI);
 

@@ -15,13 +15,14 @@
 namespace lancet {
 namespace {
 
-/// Of whole numbers: none that would be cut to one, and none beyond 63 bits; sums of counts stay far from that.
+/// Types of values. Whole numbers: none that would be cut to one, and none beyond 63 bits; sums of counts stay far from
+/// that.
 enum class EntryType { kText, kWhole, kCount, kNumber, kNumberOrNull, kFlagOrNull, kMap, kPair };
 
 constexpr int64_t kLargestCount = int64_t{1} << 40;
 
 /// A value by its place: "edits[].lookup" is one of each element of a list, "before{}" each value of a map, "[2]" the
-/// third element of a list. What stands behind "?" is there unless the value before it is null.
+/// third element of a list. What stands after "?" is there unless the value before it is null.
 struct EntryField {
   std::string_view kind;
   std::string_view place;
@@ -142,7 +143,7 @@ void check_entry_value(std::string_view place, EntryType type, const EntryJson& 
 
 void check_entry_place(const EntryField& field, std::string_view rest, const EntryJson& value);
 
-/// Behind brackets: each element of a list, each value of a map, or one element.
+/// Checks what is in brackets: each element of a list, each value of a map, or one element.
 void check_entry_elements(const EntryField& field, std::string_view rest, const EntryJson& value) {
   const bool is_map = rest.front() == '{';
   if (is_map ? !value.is_object() : !value.is_array()) refuse_entry(field.place, is_map ? "a map" : "a list", &value);
@@ -178,7 +179,7 @@ void check_report_place(std::string_view place, const EntryJson& value, size_t n
   if (value.get<uint64_t>() >= n_edits) refuse_entry(place, cat("a place among ", n_edits, " edits").c_str(), &value);
 }
 
-/// Of a batch whose values are of their types: its report is one of its edits.
+/// Checks the report of a batch whose values are of their types: the report is one of the batch's edits.
 void check_report(const EntryJson& entry) {
   const EntryJson& report = entry.at("report");
   if (report.is_null()) return;

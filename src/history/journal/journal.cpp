@@ -89,7 +89,7 @@ void Journal::add(EntryJson entry) {
   entries_.push_back(std::move(entry));
 }
 
-/// As it will be read: text that is no UTF-8 and numbers that are not finite are others then.
+/// Adds the entry as it will be read: text that is no UTF-8 and numbers that are not finite are others then.
 void Journal::add_own(const EntryJson& entry) {
   std::string written, read;
   try {

@@ -11,7 +11,7 @@
 namespace lancet {
 namespace {
 
-/// In the order of UndoMode.
+/// Names in the order of UndoMode.
 constexpr const char* kUndoModes[] = {"last", "downdate", "replay"};
 
 /// A number of another kind would be cut to one.

@@ -25,7 +25,7 @@ EntryJson measure_entry(const std::string& on, const std::vector<WeightHash>& we
 /// The inverse ones. Throw: nlohmann's exceptions and ConfigError for what no entry has.
 JournalBase base_of_entry(const EntryJson& entry);
 EditSetting setting_of_entry(const EntryJson& entry);
-/// Of a batch or a measure.
+/// Returns the weights of a batch or a measure.
 std::vector<WeightHash> weights_of_entry(const EntryJson& entry);
 BatchEntry batch_of_entry(const EntryJson& entry);
 UndoEntry undo_of_entry(const EntryJson& entry);

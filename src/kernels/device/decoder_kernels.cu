@@ -69,7 +69,7 @@ __device__ inline void norm_rows(const T* x, const T* added, T* sum, const T* we
   }
 }
 
-/// With `grad_sum`, what else flows into x, that is added to the gradient.
+/// Computes the rows' gradients. `grad_sum`: what else flows into x, which is added to the gradient.
 template <typename T>
 __device__ inline void norm_gradient_rows(const T* x, const T* weight, const T* grad_y, const T* grad_sum, T* grad_x,
                                           Index rows, Index width, double eps) {

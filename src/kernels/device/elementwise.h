@@ -9,7 +9,7 @@ namespace lancet {
 
 // ---- Norm by the root mean square
 
-/// Of the residual stream, as a sum of two tensors has it.
+/// Adds in the residual stream, as a sum of two tensors has it.
 template <typename T>
 LANCET_BODY T sum_of(T a, T b) {
   return narrow<T>(wide(a) + wide(b));
@@ -43,7 +43,7 @@ LANCET_BODY W along_factor(W scale, W width) {
   return scale * scale / width;
 }
 
-/// With n = x / rms: d x = (d n - n mean(d n * n)) / rms.
+/// Computes, with n = x / rms: d x = (d n - n mean(d n * n)) / rms.
 template <typename T>
 LANCET_BODY T norm_gradient(T x, T weight, T grad_y, Wide<T> scale, Wide<T> along) {
   return narrow<T>(scale * (wide(grad_y) * wide(weight) - along * wide(x)));
@@ -56,7 +56,7 @@ LANCET_BODY W sigmoid(W x) {
   return 1 / (1 + exponential(-x));
 }
 
-/// By reference, so that `up` is read behind the exponential: the host's compiler may order products by that.
+/// Takes both by reference, so that `up` is read after the exponential: the host's compiler may order products by that.
 template <typename T>
 LANCET_BODY T gated(const T& gate, const T& up) {
   const Wide<T> g = wide(gate);
@@ -88,7 +88,7 @@ LANCET_BODY T turned_up(Wide<T> a, Wide<T> b, Wide<T> cos, Wide<T> sin) {
 
 // ---- Log-softmax and the loss of one token
 
-/// Of some of a row's logits: the greatest, and the sum of exp(logit - greatest).
+/// Softmax's parts over some of a row's logits: the greatest, and the sum of exp(logit - greatest).
 template <typename W>
 struct SoftmaxSum {
   W greatest;

@@ -22,7 +22,7 @@ LANCET_BODY float widened_bf16(unsigned short bits) {
   return __builtin_bit_cast(float, static_cast<unsigned>(bits) << 16);
 }
 
-/// To the nearest, ties to even; the high half of a NaN stays one because its quiet bit is set.
+/// Rounds to the nearest, ties to even; the high half of a NaN stays one because its quiet bit is set.
 LANCET_BODY unsigned short narrowed_bf16(float x) {
   const unsigned bits = __builtin_bit_cast(unsigned, x);
   const unsigned rounded = x == x ? bits + 0x7FFFU + ((bits >> 16) & 1U) : bits | 0x400000U;
@@ -37,7 +37,7 @@ LANCET_BODY float widened_f16(unsigned short half) {
   return __builtin_bit_cast(float, sign | __builtin_bit_cast(unsigned, scaled));
 }
 
-/// To the nearest, ties to even.
+/// Rounds to the nearest, ties to even.
 LANCET_BODY unsigned short narrowed_f16(float x) {
   const unsigned bits = __builtin_bit_cast(unsigned, x), sign = (bits >> 16) & 0x8000U, magnitude = bits & 0x7FFFFFFFU;
   unsigned half = 0;

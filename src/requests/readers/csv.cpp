@@ -52,7 +52,7 @@ class CsvScanner {
     return field;
   }
 
-  /// Up to the closing quote; two quotes stand for one.
+  /// Reads up to the closing quote; two quotes stand for one.
   std::string quoted(std::string& problem) {
     std::string field;
     while (!at_end()) {

@@ -10,7 +10,7 @@ namespace lancet {
 
 struct CsvRow {
   std::vector<std::string> fields;
-  int64_t line = 1;     ///< where it begins: a field in quotes may hold line breaks
+  int64_t line = 1;     ///< line where it begins: a field in quotes may hold line breaks
   std::string problem;  ///< what is wrong with its quotes; empty: nothing
 };
 

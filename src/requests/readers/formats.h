@@ -11,8 +11,8 @@
 namespace lancet {
 
 struct FormatRow {
-  std::string_view name;                      ///< as requests.format names it
-  std::string_view marks;                     ///< of its records, in words
+  std::string_view name;                      ///< name in requests.format
+  std::string_view marks;                     ///< marks of its records, in words
   bool (*matches)(const RecordJson& record);  ///< null: never found by content
   /// Most records are one request; none when the record is bad.
   std::vector<EditRequest> (*parse)(RecordReader& reader);
@@ -48,7 +48,7 @@ inline constexpr FormatRow kFlatFormat{"flat", "prompt, target or target_new", i
 inline constexpr FormatRow kListsFormat{"easyedit-lists", "an object of lists: prompts, target_new", nullptr,
                                         parse_flat};
 
-/// For one's own records: a problem for every key that the flat format does not know.
+/// Notes a problem for every key that the flat format does not know: for one's own records.
 void refuse_unknown_keys(RecordReader& reader);
 
 std::span<const FormatRow> format_table();

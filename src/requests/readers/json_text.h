@@ -12,7 +12,7 @@
 namespace lancet {
 
 struct RepeatedKey {
-  int64_t element = 0;  ///< of the list that the text is
+  int64_t element = 0;  ///< index in the list that the text is
   std::string key;
 };
 

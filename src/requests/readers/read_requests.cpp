@@ -15,8 +15,8 @@ namespace {
 
 constexpr size_t kShownProblems = 20;
 
-/// For one's own records every unknown key is a problem; files of other tools carry keys that mean nothing here, among
-/// which a slip in a key is one all the same.
+/// What becomes of unknown keys: in one's own records every one is a problem; files of other tools carry keys that mean
+/// nothing here, among which a slip in a key is one all the same.
 enum class UnknownKeys { kRefuseMisspelt, kRefuse };
 
 /// Keys that formats are known by.
@@ -54,7 +54,7 @@ const FormatRow* format_of(const SourceRecord& record) {
   return found;
 }
 
-/// By the first record that has a format's marks.
+/// Finds the format by the first record that has a format's marks.
 const FormatRow& found_format(const SourceRecords& source) {
   if (source.kind == SourceKind::kLists) return kListsFormat;
   const SourceRecord* unknown = nullptr;

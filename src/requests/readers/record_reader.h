@@ -22,7 +22,7 @@ using RecordJson = nlohmann::ordered_json;
 
 struct RecordPlace {
   std::string source;   ///< the file; empty for records that stand in a job
-  int64_t index = 0;    ///< in the source
+  int64_t index = 0;    ///< index in the source
   std::string details;  ///< "line 4"; may be empty
 
   /// "requests.json: record 3".
@@ -78,7 +78,7 @@ class RecordReader {
 
   /// "requests.json: record 3 (case_id 17)".
   std::string where() const;
-  /// Once the record is read: a problem for each slip in a key.
+  /// Notes a problem for each slip in a key, once the record is read.
   void refuse_slips(SlipsIn where);
   /// The record's own id, else its index: the same file gives the same ids whatever part of it is taken.
   std::string id();
@@ -90,9 +90,9 @@ class RecordReader {
   /// The keys are names of the same field, of which a record has one.
   Field one_of(std::initializer_list<const char*> keys);
 
-  /// Not blank.
+  /// Reads a text that is not blank.
   std::optional<std::string> text(const Field& field);
-  /// The same, empty and a problem when it is absent. `expected`: "text (what the model shall answer)".
+  /// Reads likewise; empty and a problem when it is absent. `expected`: "text (what the model shall answer)".
   std::optional<std::string> required(const Field& field, std::string_view expected = "text");
   /// A text stands for a list of one.
   std::vector<std::string> texts(const Field& field);

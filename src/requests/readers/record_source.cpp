@@ -60,7 +60,7 @@ SourceRecords read_json(const std::string& text, const std::string& source, Requ
   return out;
 }
 
-/// Of the first byte that is no UTF-8.
+/// Place of the first byte that is no UTF-8.
 struct BadByte {
   int64_t line = 1;
   unsigned value = 0;

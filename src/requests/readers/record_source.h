@@ -23,8 +23,8 @@ struct SourceRecords {
   SourceKind kind = SourceKind::kRecords;
 };
 
-/// By the end of the name: .json, .jsonl, .csv. Throws: ConfigError for a file that is none of them, cannot be read, is
-/// empty, or has no record in the range.
+/// Reads records by the end of the name: .json, .jsonl, .csv. Throws: ConfigError for a file that is none of them,
+/// cannot be read, is empty, or has no record in the range.
 SourceRecords read_records(const std::filesystem::path& path, RequestRange range);
 
 /// "r.json: record 3 (line 4): what".

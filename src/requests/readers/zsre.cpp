@@ -1,7 +1,7 @@
 // zsRE as MEND's authors prepared it: a question, its true answers, another answer, and a question of Natural Questions
 // that has nothing to do with it. Three public forms edit it differently:
 //   zsre            to the other answer, `alt`, as EasyEdit does; the unrelated question as it stands
-//   zsre-true       to answers[0], which is true, as memit does; the unrelated question with "?" behind it
+//   zsre-true       to answers[0], which is true, as memit does; the unrelated question with "?" after it
 //   ultraedit-zsre  UltraEdit's files, which name the new answer `ans`; likewise with "?"
 // The unrelated question keeps its "nq question: ", as in all of them.
 #include "formats.h"

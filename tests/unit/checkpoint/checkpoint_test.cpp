@@ -206,7 +206,7 @@ TEST_F(CheckpointTest, RefusesAnIndexThatIsNotOne) {
 
 class CacheTest : public CheckpointTest {
  protected:
-  /// As huggingface_hub lays it out: snapshots of symbolic links to blobs.
+  /// Adds a snapshot as huggingface_hub lays it out: symbolic links to blobs.
   void add_snapshot(const std::string& revision, const std::string& tensor) {
     write_bytes(cache_ / "blobs" / ("config" + revision), "{}");
     write_bytes(cache_ / "blobs" / ("weights" + revision), shard_of({tensor}));

@@ -210,7 +210,7 @@ TensorExchange whole_matrix() {
   return {.removed = kParts, .added = {{"m.weight", DType::kBF16, {2, 1}, bytes_of("WWWW")}}};
 }
 
-/// With blanks to a multiple of 8, as the writer has it.
+/// Pads the header with blanks to a multiple of 8, as the writer does.
 std::string padded_file(std::string header, std::string_view data) {
   while (header.size() % 8 != 0) header += ' ';
   return safetensors_bytes(header, data);

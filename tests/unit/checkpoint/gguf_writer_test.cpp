@@ -12,7 +12,7 @@ namespace {
 
 using namespace testing;
 
-/// The file's numbers and texts one behind the other, as the format defines them.
+/// The file's numbers and texts one after the other, as the format defines them.
 struct GgufCursor {
   template <typename Number>
   Number number() {

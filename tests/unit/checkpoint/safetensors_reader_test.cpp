@@ -256,7 +256,7 @@ TEST_F(SafetensorsReaderTest, KeepsControlCharactersOfNamesOutOfMessages) {
   EXPECT_EQ(message.find('\x1b'), std::string::npos);
 }
 
-/// One random corruption. Most of them keep the length field true, so that they reach the checks behind it.
+/// One random corruption. Most of them keep the length field true, so that they reach the checks after it.
 std::string corrupted(std::mt19937_64& random, std::string_view header, std::string_view data) {
   const auto below = [&](size_t end) { return std::uniform_int_distribution<size_t>(0, end - 1)(random); };
   static const std::vector<std::string> kTokens{"0",

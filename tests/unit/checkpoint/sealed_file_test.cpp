@@ -23,7 +23,7 @@ class SealedFileTest : public ::testing::Test {
                                             {"b", DType::kF32, {2, 1}, bytes_of("abcdefgh")}};
     return write_sealed(file_, kFormat, tensors, {{"owner", "me"}});
   }
-  /// All tensors' bytes, one behind the other.
+  /// All tensors' bytes, one after the other.
   std::string read(const SealedFormat& format = kFormat) const {
     const SealedFile file = SealedFile::open(file_, format);
     std::vector<std::string> all;

@@ -152,7 +152,7 @@ TEST_F(StreamStateTest, IsNeverReadWhenDamaged) {
   expect_equal(load_stream(folder.path(), kFacts.owner, tiny.config), some_stream());
 }
 
-/// Of version 0.1 before files had a hash.
+/// Reads version 0.1's format from before files had a hash.
 TEST_F(StreamStateTest, OfTheUnsealedFormatIsReadWithAWarning) {
   testing::save_unsealed_stream(folder.path(), some_stream(), kFacts, tiny.config);
   EXPECT_EQ(read_stream_facts(folder.path()).owner.beside, "");

@@ -35,7 +35,7 @@ struct AutomaticOptionsTest : public ::testing::Test {
 
   struct Result {
     EditOutcome outcome;
-    std::vector<std::pair<int64_t, LowRankDelta>> deltas;  ///< of each layer
+    std::vector<std::pair<int64_t, LowRankDelta>> deltas;  ///< one for each layer
   };
   /// `options`: of the editor, without the closing brace.
   Result edit(const std::string& options, std::span<const EditRequest> batch, EditorState& state) {
@@ -51,7 +51,7 @@ struct AutomaticOptionsTest : public ::testing::Test {
     return edit(options, batch, state);
   }
 
-  /// Of its residual, what each of the requests gets when it is edited alone: Delta k = R share.
+  /// Returns the shares of its residual that each of the requests gets when it is edited alone: Delta k = R share.
   std::vector<double> shares_alone(const std::string& options, std::span<const EditRequest> batch) {
     std::vector<double> shares;
     for (const EditRequest& request : batch) {

@@ -34,8 +34,8 @@ struct LayeredEditorTest : public ::testing::Test {
   }
 
   struct Result {
-    std::vector<Tensor> deltas;  ///< of the first weight, in order
-    Tensor change;               ///< of the first weight
+    std::vector<Tensor> deltas;  ///< deltas of the first weight, in order
+    Tensor change;               ///< change of the first weight
     EditOutcome outcome;
     EditorState state;
   };
@@ -55,7 +55,7 @@ struct LayeredEditorTest : public ::testing::Test {
     result.state = state;
     return result;
   }
-  int64_t columns_ = 0;  ///< of the first weight's deltas, all edits
+  int64_t columns_ = 0;  ///< columns of the first weight's deltas, all edits
 };
 
 TEST_F(LayeredEditorTest, EqualKeysAsOneGetTheMeanTarget) {
@@ -111,7 +111,8 @@ TEST_F(LayeredEditorTest, ManyRequestsOfOneKeyAreOneGroup) {
   EXPECT_EQ(result.outcome.shared_keys[0].groups, (std::vector<std::vector<int64_t>>{{0, 1, 2, 3, 4}}));
 }
 
-/// By hand: W' k - W k against what the layer was asked for, and the model's own hidden states before and after.
+/// Computes them by hand: W' k - W k against what the layer was asked for, and the model's own hidden states before and
+/// after.
 TEST_F(LayeredEditorTest, AttainedSharesAreWhatTheWeightsGiveAtTheKeys) {
   for (const char* method : {"method: memit, covariance_weight: 3", "method: pmet, covariance_weight: 3",
                              "method: memit, covariance_weight: 3, rect: {keep: 0.3}"}) {

@@ -100,7 +100,7 @@ TEST_F(ConflictsTest, FindsWhatWasPlantedAndNothingElse) {
     same.request.target = cat("  ", same.request.target, "\t");
     same.request.subject += " ";
     plant(duplicates, demo[20 + i], same);
-    // another relation behind the same tokens
+    // another relation after the same tokens
     EditRecord key = demo[40 + i];
     key.request.id = cat("key ", i);
     key.request.relation = "P0";

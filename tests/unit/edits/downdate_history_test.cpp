@@ -14,7 +14,7 @@ using namespace lancet::testing;
 struct AskedBatch {
   std::vector<std::string> ids = {};
   std::vector<Asked> asked = {};
-  std::map<int64_t, Tensor> history_FN = {};  ///< by layer: a column for each edit, measured behind the batch
+  std::map<int64_t, Tensor> history_FN = {};  ///< each layer's column for each edit, measured after the batch
 };
 
 AskedBatch asked_batch(std::vector<std::string> ids) {
@@ -152,7 +152,7 @@ TEST_F(DowndateHistory, RefusesWhatItCannotDo) {
   };
   EXPECT_NE(refusal(history, {"x"}, {}).find("edit x: none of this id stands"), std::string::npos);
   EXPECT_NE(refusal(history, {"a"}, {}).find("--mode replay"), std::string::npos);  // no statistics
-  EXPECT_EQ(refusal(history, {"g"}, {}), "none");                                   // no batch behind
+  EXPECT_EQ(refusal(history, {"g"}, {}), "none");                                   // no batch after
   // more than 2 F columns: replaced by F
   std::vector<AskedBatch> many = batches;
   many.push_back(asked_batch({}));

@@ -12,7 +12,7 @@ namespace {
 
 using namespace lancet::testing;
 
-/// Against the solves without the edits, of two layers in two passes each.
+/// Compares with the solves without the edits, of two layers in two passes each.
 TEST(Downdate, IsTheSolveWithoutTheEdits) {
   const Statistics statistics(3);
   constexpr int64_t kEdits = 7;

@@ -186,7 +186,7 @@ TEST_F(EditHistoryTest, OfAnotherModelIsRefused) {
   }
 }
 
-/// Without what the changes were solved from.
+/// Drops what the changes were solved from.
 TEST_F(EditHistoryTest, OfChangesAloneComesBackWithoutTheRest) {
   const EditHistory history = some_history();
   history.write(folder.path(), tiny.config, {.parts = HistoryParts::kChanges});
@@ -230,7 +230,7 @@ TEST_F(EditHistoryTest, HashesThatArePathsAreRefused) {
   }
 }
 
-/// Of shapes that do not fit each other, each in a file whose hash is right.
+/// Refuses shapes that do not fit each other, each in a file whose hash is right.
 TEST_F(EditHistoryTest, OfPartsThatDoNotFitIsRefused) {
   const auto expect_batch_refused = [&](const char* what, const auto& change) {
     EditedBatch batch = history_batch(2, 1);

@@ -34,7 +34,7 @@ inline std::string lines_with_hashes(const std::vector<std::string>& entries) {
   return text;
 }
 
-/// With the end.
+/// Returns the entries, and the end.
 inline std::vector<FuzzedJson> entries_in(const Journal& journal) {
   std::vector<FuzzedJson> entries;
   for (const std::string& line : split(journal.text(), '\n'))
@@ -49,7 +49,7 @@ inline constexpr const char* kFuzzJob = R"({
   "evaluate": {"metrics": ["efficacy"]},
   "run": {"devices": "cpu", "dtype": "f32"}})";
 
-/// As a run notes a batch.
+/// Makes the report that a run notes for a batch.
 inline BatchReport noted(size_t n_edits) {
   BatchReport batch;
   batch.seconds = 0.5;
@@ -130,7 +130,7 @@ inline void use_jobs(const Journal& journal, const std::filesystem::path& folder
   }
 }
 
-/// As apply, merge and log use a history.
+/// Uses a history as apply, merge and log do.
 inline void use_history(const EditHistory& read, const EditHistory& other, const ModelConfig& config) {
   for (const UndoEntry& undo : read.journal().undone()) describe_undo(undo);
   use_reports(read.journal());
@@ -144,7 +144,7 @@ inline void use_history(const EditHistory& read, const EditHistory& other, const
   asked_in_all(read);
 }
 
-/// As undo takes an edit out.
+/// Takes an edit out as undo does.
 inline Downdated take_out(const EditHistory& read, const std::string& id) {
   const ReportWithout report = [](const BatchEntry& batch, const std::vector<int64_t>& kept) {
     if (batch.report.is_null()) return batch.report;

@@ -66,7 +66,7 @@ std::optional<std::string> hash_of_sealed(const fs::path& path, const char* form
 }
 
 struct FuzzedEdits : public ::testing::Test {
-  /// With a finish: its edits are not added to others', so that both are tried.
+  /// Returns a history with a finish: its edits are not added to others', so that both are tried.
   EditHistory finished_history() const {
     EditHistory made = history_of_all_kinds(tiny, "");
     made.set_finish({{kDown1, {LowRankDelta{random_f64(32, 2), random_f64(2, 48)}}}}, tiny.config);

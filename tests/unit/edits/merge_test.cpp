@@ -14,7 +14,7 @@ using namespace lancet::testing;
 using HistoryList = std::vector<const EditHistory*>;
 
 struct MergeTest : public ::testing::Test {
-  /// A batch of `asked` behind what the history has, with the keys that it has where `keeps_history`.
+  /// A batch of `asked` after what the history has, with the keys that it has where `keeps_history`.
   void put(EditHistory& history, const std::string& prefix, const std::vector<Asked>& asked, const Solve& solve,
            bool keeps_history = false) const {
     const auto n = static_cast<int64_t>(asked[0].edits.size());
@@ -253,7 +253,7 @@ TEST_F(MergeTest, OrthogonalKeysDoNotInterfere) {
             1e-12);
 }
 
-/// Of keys that are near each other, the joint solve keeps both parts better than adding does.
+/// Solves jointly for keys that are near each other: it keeps both parts better than adding does.
 TEST_F(MergeTest, JointKeepsBothBetterThanAdding) {
   const Solve solve = ridge(statistics, 0.05);
   const Asked a = some_asked(kDown1, singles(6));

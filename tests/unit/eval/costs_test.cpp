@@ -47,7 +47,7 @@ class Costs : public ::testing::Test {
             tiny_.config.max_positions};
   }
 
-  /// log p [T, V] behind each place of a row.
+  /// log p [T, V] after each place of a row.
   static Tensor log_p(const CausalLM& model, const std::vector<TokenId>& ids) {
     const TokenBatch batch = make_batch(std::vector<std::vector<TokenId>>{ids});
     const Tensor h_BTD =

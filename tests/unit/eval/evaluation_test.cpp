@@ -97,11 +97,11 @@ TEST(ModelQuestions, AsksEqualQuestionsOnce) {
 struct LongText {
   const char* protocol;
   void (*lengthen)(EditRequest& request, const std::string& prompt);
-  const char* told;     ///< behind "request 1: 'word word ...' and "
-  size_t tokens = 121;  ///< of the prompt: at least
+  const char* told;     ///< words that follow "request 1: 'word word ...' and "
+  size_t tokens = 121;  ///< least tokens of the prompt
 };
 
-/// At least so many tokens.
+/// Makes a text of at least so many tokens.
 std::string long_text(const Tokenizer& tokenizer, size_t tokens) {
   std::string text = "word";
   while (tokenizer.ids(text).size() < tokens) text += " word";

@@ -47,7 +47,7 @@ class Client {
     return *this;
   }
 
-  /// Up to `end`, or to the connection's.
+  /// Receives up to `end`, or to the connection's.
   std::string receive(const std::string& end = "") {
     std::string all;
     std::array<char, 4096> piece{};
@@ -171,7 +171,7 @@ class SparingServers : public HttpServers {
 TEST_F(SparingServers, KeepNoSizeOfAChunkThatHasNoEnd) {
   expect_status(post("Transfer-Encoding: chunked\r\n") + std::string(3'000'000, '0'), "400");
   expect_status(post("Transfer-Encoding: chunked\r\n") + "1;" + std::string(3'000'000, 'x'), "400");
-  // behind the last chunk there is nothing to wait for, as later versions of httplib see it
+  // after the last chunk there is nothing to wait for, as later versions of httplib see it
   EXPECT_TRUE(reply(post("Transfer-Encoding: chunked\r\n") + "1\r\na\r\n0\r\n" + std::string(3'000'000, 'x'))
                   .starts_with("HTTP/1.1 "));
 }

@@ -17,7 +17,7 @@ const std::string kValues = std::string(32, 'a') + ".safetensors";
 
 class UnfinishedFolderTest : public ::testing::Test {
  protected:
-  /// As a run leaves it that was killed behind its second batch.
+  /// Writes what a run leaves that was killed after its second batch.
   void write_whole() {
     make_unfinished(folder_);
     write_bytes(folder_ / kValues, "values");

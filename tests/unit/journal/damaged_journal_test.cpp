@@ -96,7 +96,7 @@ TEST_F(DamagedJournal, IsAbsentOrNoFile) {
 
 /// Lines with right hashes.
 struct ForgedJournal : public DamagedJournal {
-  /// `entry` in place of the one at `index`, and nothing behind it but the end.
+  /// `entry` in place of the one at `index`, and nothing after it but the end.
   void expect_entry_refused(size_t index, const std::string& entry, const std::string& words) const {
     std::vector<std::string> some(entries.begin(), entries.begin() + static_cast<int64_t>(index));
     some.push_back(entry);

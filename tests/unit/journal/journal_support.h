@@ -29,7 +29,7 @@ inline EditRecord some_edit(const std::string& id, const std::string& target = "
   return edit;
 }
 
-/// As a run notes one of `n` edits.
+/// Makes the report that a run notes for one of `n` edits.
 inline nlohmann::ordered_json some_report(size_t n, double seconds = 1.25) {
   using Json = nlohmann::ordered_json;
   Json requests = Json::array(), columns = Json::array();
@@ -108,7 +108,7 @@ inline std::string joined(const std::vector<std::string>& lines) {
   return text;
 }
 
-/// The entries' JSON as lines with right hashes, and the end behind them. Written down once more, so that a change of
+/// The entries' JSON as lines with right hashes, and the end after them. Written down once more, so that a change of
 /// the format shows.
 inline std::string forged(std::vector<std::string> entries, bool has_end = true) {
   if (has_end) entries.push_back(cat("{\"kind\":\"end\",\"entries\":", entries.size(), "}"));

@@ -57,7 +57,7 @@ void expect_kernels(const testing::TensorFunction& ours, const testing::TensorFu
   }
 }
 
-/// In the precision of `x`'s type.
+/// Rounds the table to the precision of `x`'s type.
 Tensor as_typed(const Tensor& table, const Tensor& x) { return table.to(at::kHalf).to(x.scalar_type()); }
 
 Tensor norm_formula(const Tensor& x, const Tensor& weight) {

@@ -219,7 +219,7 @@ TEST_F(GpuKernelsOfFakes, AreLaunchedOnTorchsStreamInAContext) {
   EXPECT_EQ(gpu.contexts_entered, 2);
 }
 
-/// All that a user sees where there are no kernels: one warning, and the same numbers.
+/// Expects all that a user sees where there are no kernels: one warning, and the same numbers.
 void expect_torch(GpuLibraries libraries, const std::string& why) {
   GpuKernels kernels(std::move(libraries));
   const Tensor x = torch::arange(12, torch::kFloat).view({3, 4}), weight = torch::ones({4});

@@ -54,7 +54,7 @@ TEST(FrozenMatrix, ComputesWhatItsUnpackedWeightDoes) {
   }
 }
 
-/// Rows that lie one behind the other, as in Phi-3, and head by head, as in GPT-NeoX.
+/// Rows that lie one after the other, as in Phi-3, and head by head, as in GPT-NeoX.
 TEST(FrozenMatrix, TakesItsRowsOfAFusedMatrix) {
   torch::manual_seed(2);
   const PackedMatrix matrix = packed(60, 64);

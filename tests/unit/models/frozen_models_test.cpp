@@ -104,7 +104,7 @@ TEST(FrozenModels, ComputeWhatTheirTwinsDoInOtherTypes) {
                       unpacked_twin(tiny, dtype, quantiser), cat(quantiser_name(quantiser), " ", at::toString(dtype)));
 }
 
-/// Of a checkpoint that has them quantised, against the same matrices unpacked while they are loaded.
+/// Compares a checkpoint that has them quantised with the same matrices unpacked while they are loaded.
 TEST(FrozenModels, KeepACheckpointsQuantisedMatrices) {
   for (const testing::FamilyModel& family : testing::family_models()) {
     nlohmann::json config = nlohmann::json::parse(family.config);

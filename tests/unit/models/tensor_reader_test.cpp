@@ -26,7 +26,7 @@ struct Stored {
   SafetensorsReader file;
 };
 
-/// A byte tensor of one element first, so that nothing behind it is aligned.
+/// A byte tensor of one element first, so that nothing after it is aligned.
 Stored write_stored(const fs::path& path, at::ScalarType type) {
   torch::manual_seed(7);
   Stored stored{{torch::ones({1}, torch::kByte)}, {}};

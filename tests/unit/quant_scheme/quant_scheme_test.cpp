@@ -179,7 +179,7 @@ TEST(QuantScheme, RefusesSettingsThatMeanAnotherLayout) {
   for (const auto& [settings, parts] : cases) expect_says(refusal_of(settings), parts);
 }
 
-/// As the programs write them, with everything that they note beside what counts.
+/// Reads schemes as the programs write them, with everything that they note beside what counts.
 TEST(QuantScheme, ReadsWhatProgramsWrite) {
   const std::vector<std::pair<const char*, MatrixPacking>> written{
       {R"({"batch_size": 1, "bits": 4, "block_name_to_quantize": "model.layers", "cache_block_outputs": true, "damp_percent": 0.1,
@@ -231,7 +231,7 @@ TEST(QuantScheme, EndsExpressionsThatWouldTakeForEver) {
   EXPECT_TRUE(scheme.code_of(std::string(100'000, 'x')));
 }
 
-/// With another value, of any kind, behind one of its colons: mostly still JSON.
+/// Puts another value, of any kind, after one of the text's colons: mostly it is still JSON.
 std::string with_another_value(std::string text, std::mt19937_64& random) {
   constexpr const char* kValues[] = {"null",
                                      "true",

@@ -135,7 +135,7 @@ class WrittenRequests : public ::testing::Test {
     std::ofstream(dir_ / name, std::ios::binary) << text;
     return dir_ / name;
   }
-  /// The message without the folder in front of the file's name.
+  /// The message without the folder before the file's name.
   std::string refusal(const std::string& text, const std::string& format = "auto",
                       const std::string& name = "r.json") const {
     return without_folder(config_error([&] { load(write(name, text), format); }));

@@ -1,4 +1,4 @@
-// Requests whose prompt's last token takes the space in front of the target: in every context the ids are those of the
+// Requests whose prompt's last token takes the space before the target: in every context the ids are those of the
 // whole text.
 #include "lancet/requests/prepared_request.h"
 

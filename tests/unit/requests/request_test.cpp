@@ -24,7 +24,7 @@ class RequestFileTest : public ::testing::Test {
                                 const std::string& name = "r.json") const {
     return load_request_file(write(name, text), {.range = range}).requests;
   }
-  /// The message without the folder in front of the file's name.
+  /// The message without the folder before the file's name.
   std::string refusal(const std::string& text, RequestRange range = {}, const std::string& name = "r.json") const {
     std::string message = config_error([&] { load(text, range, name); });
     const std::string folder = dir_.path().string() + "/";

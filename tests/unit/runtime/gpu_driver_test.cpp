@@ -80,13 +80,13 @@ int fake_nvml_index(void* handle, unsigned* index) {
 struct FakeMemory {
   unsigned long long total, free, used;
 };
-/// As of a whole GPU each, of 80 GB as CUDA counts.
+/// Tells the memory of whole GPUs, each of 80 GB as CUDA counts.
 int fake_nvml_memory(void* handle, FakeMemory* memory) {
   const unsigned long long free = *static_cast<char*>(handle) == '3' ? 70'000'000'000 : 5'000'000'000;
   *memory = {81'600'000'000, free, 81'600'000'000 - free};
   return 0;
 }
-/// As of a GPU of which the process sees a part.
+/// Tells the memory of a GPU of which the process sees a part.
 int fake_nvml_larger_memory(void*, FakeMemory* memory) {
   *memory = {141'000'000'000, 130'000'000'000, 11'000'000'000};
   return 0;

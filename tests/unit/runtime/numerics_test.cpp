@@ -8,7 +8,7 @@
 namespace lancet {
 namespace {
 
-/// As another library of the process, or the environment, may have set torch.
+/// Sets torch as another library of the process, or the environment, may have.
 void allow_everything() {
   at::Context& torch = at::globalContext();
   torch.setAllowTF32CuBLAS(true);

@@ -37,7 +37,7 @@ class CountedMoments final : public MomentSource {
 
   std::vector<int64_t> prepared_;
   mutable int loads_ = 0;
-  int64_t rank_ = 0;  ///< of C; 0: full
+  int64_t rank_ = 0;  ///< rank of C; 0: full
 
  private:
   int64_t size_;
@@ -53,7 +53,7 @@ ModelConfig keys_of(int64_t width, int64_t n_experts = 1) {
   return config;
 }
 
-/// Of experts, with blocks of their own.
+/// Moments of experts, with blocks of their own.
 class MomentsOfExperts final : public MomentSource {
  public:
   MomentsOfExperts(int64_t n_experts, int64_t width) : n_experts_(n_experts), width_(width) {}

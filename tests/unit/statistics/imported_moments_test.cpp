@@ -36,7 +36,7 @@ Array array_of(const std::string& name, const Tensor& tensor) {
   return {name, descr, shape + ")", {static_cast<const char*>(rows.data_ptr()), rows.nbytes()}};
 }
 
-/// As numpy.savez writes it, by hand: stored members.
+/// Writes what numpy.savez does, by hand: stored members.
 void write_npz(const std::filesystem::path& path, const std::vector<Array>& arrays) {
   std::string file, directory;
   for (const Array& array : arrays) {

@@ -58,7 +58,7 @@ TEST(SelfCorpus, DocumentsComeFromTheSeedAndTheirIndexAlone) {
         model, std::span(&row, 1),
         {.eos_ids = model.config().eos_ids, .sampling = {.top_k = 0, .seed = kPlan.seed}, .first_row = index})[0];
     alone.insert(alone.begin(), kPlan.begin);
-    // Documents without a word are left out: those behind them move up.
+    // Documents without a word are left out: those after them move up.
     const auto end = documents.begin() + index + 1;
     const auto begin = documents.begin() + std::max<int64_t>(index - 10, 0);
     found += static_cast<size_t>(std::find(begin, end, alone) != end);

@@ -87,7 +87,7 @@ int64_t planned_bytes(const TinyModel& tiny, const std::string& layers) {
   return plan_job(tiny.config, work, {{{Placement::host()}}}, Balance::kMemory).stages.front().total();
 }
 
-/// With memory for the first trial, and not for the second.
+/// Has memory for the first trial, and not for the second.
 TEST(TuneJob, PlansTheLayersOfEveryTrial) {
   const TinyModel tiny({.n_layers = 4, .d_model = 128, .d_ffn = 1024});
   const TempDir folder;

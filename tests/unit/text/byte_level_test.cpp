@@ -163,7 +163,7 @@ TEST(ByteLevel, SpansOfRemovedTextAreNobodys) {
                        {"no token covers the subject"}));
 }
 
-/// As Gemma's file has it: spaces are written "▁" before the Split by " " looks for them, so that all is one word.
+/// Cuts as Gemma's file does: spaces are written "▁" before the Split by " " looks for them, so that all is one word.
 TEST(BpeTokenizer, CutsBySpacesThatTheNormalizerLeft) {
   json spec = testing::tiny_spec();
   spec["normalizer"] = {{"type", "Replace"}, {"pattern", {{"String", " "}}}, {"content", "▁"}};

@@ -184,11 +184,12 @@ std::vector<std::pair<SubjectPrompt, std::string>> demo_facts() {
 }
 
 struct WholeTexts {
-  int64_t joins = 0;    ///< prompts whose last token takes the space in front of the target
+  int64_t joins = 0;    ///< prompts whose last token takes the space before the target
   int64_t refused = 0;  ///< prompts with a token that holds letters of both
 };
 
-/// Of all demo facts: prompt and target are the ids of the whole text, and the lookup token is where the subject ends.
+/// Checks all demo facts: prompt and target are the ids of the whole text, and the lookup token is where the subject
+/// ends.
 WholeTexts expect_whole_texts(const Tokenizer& tokenizer) {
   WholeTexts counts;
   for (const auto& [prompt, target] : demo_facts()) {

@@ -96,7 +96,7 @@ TEST(VocabAndMerges, AddWhatTheirConfigurationAsksFor) {
                        {"\"<|endoftext|>\" is to be added to every text"}));
 }
 
-/// As GPT-J has them.
+/// Reads the files that GPT-J has.
 TEST(VocabAndMerges, ReadAddedTokensOfTheOlderFiles) {
   const VocabFolder older(kGpt2Config);
   write_file(older.folder / "added_tokens.json", R"({"<|extratoken_1|>": 17, "<|pad|>": 18})");

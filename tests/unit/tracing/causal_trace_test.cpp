@@ -123,7 +123,7 @@ TEST(CausalTrace, WithoutNoiseEveryRunIsTheCleanOne) {
 TEST(CausalTrace, TheOnlyCorruptedTokenPutBackGivesTheCleanRun) {
   const TinyModel tiny;
   const CausalLM model = tiny.load();
-  // The subject is the last token alone: nothing else is corrupted, and nothing behind it has seen it.
+  // The subject is the last token alone: nothing else is corrupted, and nothing after it has seen it.
   const std::vector<TracedFact> facts{{{{1, 5, 2000, 8}, 3, 4}, 7, 1}};
   const FactTrace trace = trace_facts(model, facts, some_options(), alone()).front();
   EXPECT_LE((trace.restored_TL[0][3] - trace.clean).abs().max().item<double>(), kTolerance);

@@ -43,7 +43,7 @@ void expect_same_bits(const OptimizedValues& one, const OptimizedValues& other) 
   }
 }
 
-/// Of requests that leave together with the others of their last step, in one batch.
+/// Counts for requests that leave together with the others of their last step, in one batch.
 struct GraphCounts {
   int64_t captures = 0;
   int64_t replays = 0;
@@ -106,7 +106,7 @@ struct ValueGraphs : public ::testing::Test {
     return 1.01 * last.at(n_requests - 1);
   }
 
-  /// What the model says behind the prompt of a request, from the most probable token on.
+  /// What the model says after the prompt of a request, from the most probable token on.
   std::vector<TokenId> likely_tokens(const PreparedRequest& request) {
     const CausalLM model = tiny.load();
     const TokenBatch batch = make_batch(std::vector<std::vector<TokenId>>{request.prompts[0].ids});

@@ -21,7 +21,7 @@ struct ValueSitesTest : public ::testing::Test {
       prepare_requests(*tiny.tokenizer, testing::some_requests(5), testing::kContexts);
   ValueOptions options{.steps = 6, .lr = 0.1, .weight_decay = 0.5, .clamp = 0.75, .kl = 0.25, .stop_loss = 0.05};
 
-  /// log p behind every token, `added` at the lookup token of the MLP's output.
+  /// log p after every token, `added` at the lookup token of the MLP's output.
   Tensor log_probs(const std::vector<TokenId>& ids, int64_t lookup, const Tensor& added) const {
     HookSet hooks;
     hooks.replace({HookPoint::kMlpOut, kLayer}, [&](const Tensor& out) {

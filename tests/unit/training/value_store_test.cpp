@@ -13,7 +13,7 @@ namespace {
 using testing::TempDir;
 using testing::TinyModel;
 
-/// Of values: the folder has a manifest too.
+/// Lists the files of values: the folder has a manifest too.
 std::vector<std::filesystem::path> files_in(const std::filesystem::path& folder) {
   std::vector<std::filesystem::path> files;
   for (const auto& entry : std::filesystem::directory_iterator(folder))
