@@ -29,7 +29,7 @@ class AlphaEditor final : public LayeredEditor {
   }
 
   /// |P k|^2.
-  Tensor strengths(const EditContext& context, const LayerProblem& problem) const override {
+  Tensor leverages(const EditContext& context, const LayerProblem& problem) const override {
     return context.null_space(problem.layer).project(problem.keys_FN).square().sum(0);
   }
 

@@ -32,7 +32,7 @@ double weight_of_share(const Tensor& strengths_N, double share, const std::strin
   const double middle = strengths_N.median().item<double>();  // of an even number the lower one
   const double weight = middle * (1 - share) / share;
   if (!(weight > 0) || !std::isfinite(weight))
-    throw NumericError(cat(where, ": auto: the keys' strengths have a median of ", middle,
+    throw NumericError(cat(where, ": auto: the keys' leverages have a median of ", middle,
                            ": expected a finite number above 0: give the option a number, or look at the statistics"));
   return weight;
 }
@@ -48,12 +48,12 @@ double choose_once(EditorState& state, EditOutcome& outcome, const std::string& 
 }
 
 double weight_for(const SolveWeight& weight, const WeightQuestion& asked, int64_t layer,
-                  const std::function<Tensor()>& strengths) {
+                  const std::function<Tensor()>& leverages) {
   if (weight.option.empty() || weight.number) return weight.number.value_or(0);
   return choose_once(asked.state, asked.outcome, weight.option, layer, [&] {
     const std::string where = cat("layer ", layer, ": editor.", weight.option);
     const auto measure = [&] {
-      return torch::tensor(weight_of_share(strengths(), weight.attained_share, where), torch::kDouble);
+      return torch::tensor(weight_of_share(leverages(), weight.attained_share, where), torch::kDouble);
     };
     return asked.context.decide_by(measure).item<double>();
   });

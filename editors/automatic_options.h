@@ -43,8 +43,8 @@ struct WeightQuestion {
   EditOutcome& outcome;
 };
 
-/// A layer's SolveWeight: the number that the job gives, or what gives its keys, of these strengths, their share.
+/// A layer's SolveWeight: the number that the job gives, or what gives its keys, of these leverages, their share.
 double weight_for(const SolveWeight& weight, const WeightQuestion& asked, int64_t layer,
-                  const std::function<Tensor()>& strengths);
+                  const std::function<Tensor()>& leverages);
 
 }  // namespace lancet

@@ -26,8 +26,8 @@ class EmmetEditor final : public LayeredEditor {
   }
 
   /// lambda mu plays the part that lambda has in MEMIT.
-  Tensor strengths(const EditContext& context, const LayerProblem& problem) const override {
-    return key_strengths(context.covariance_factor(problem.layer), problem.keys_FN) / slack_;
+  Tensor leverages(const EditContext& context, const LayerProblem& problem) const override {
+    return leverages(context.covariance_factor(problem.layer), problem.keys_FN) / slack_;
   }
 
  private:

@@ -11,7 +11,7 @@
 namespace lancet {
 namespace {
 
-/// Bounds as multiples of a first batch's middling ||z* - h||: nearer than so much of it a request is as good as
+/// Bounds as multiples of a first batch's median ||z* - h||: nearer than so much of it a request is as good as
 /// reached, and a value that is so many times as far was not found rightly.
 constexpr double kResidualAbove = 0.05, kResidualBelow = 20;
 
@@ -78,7 +78,7 @@ std::vector<bool> LayerPasses::choose(const LayerTargets& targets, int64_t last,
   return chosen;
 }
 
-/// `norm_N`: ||z* - h||, of which the first batch's middling one is the scale of what is `auto`.
+/// `norm_N`: ||z* - h||, of which the first batch's median one is the scale of what is `auto`.
 ResidualBounds LayerPasses::bounds_by(const Tensor& norm_N, int64_t last) const {
   ResidualBounds bounds = options_.residuals;
   const auto times_middle = [&](double factor) {
@@ -123,7 +123,7 @@ void LayerPasses::change_layers(const LayerTargets& targets, std::span<const int
       problem.history_FM = context.to_solve_device(history, layers[i]);
     problem.residuals_DN = residuals(states, targets.z_ND, layers.subspan(i));
     problem.weight = weight_for(options_.weight, {context, batch_.state, batch_.outcome}, layers[i],
-                                [&] { return method_.strengths(problem); });
+                                [&] { return method_.leverages(problem); });
     Tensor inverse_gram_NN;  // root's
     const WeightDelta delta = context.solve(layers[i], [&] {
       LayerSolution solution = method_.solve(problem);

@@ -51,7 +51,7 @@ class LayerPasses {
     /// The change of a layer's down projection.
     std::function<LayerSolution(const LayerProblem& problem)> solve;
     /// Gives for each key what its share of the residual depends on besides the weight (SolveWeight).
-    std::function<Tensor(const LayerProblem& problem)> strengths;
+    std::function<Tensor(const LayerProblem& problem)> leverages;
   };
 
   struct Batch {

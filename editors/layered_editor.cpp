@@ -33,7 +33,7 @@ void note_values(EditOutcome& outcome, const std::vector<int64_t>& requests, con
 }  // namespace
 
 /// A batch under way.
-struct LayeredEditor::Round : LayerPasses::Batch {
+struct LayeredEditor::SubBatch : LayerPasses::Batch {
   std::span<const PreparedRequest> prepared;
 
   std::vector<PreparedRequest> take(const std::vector<int64_t>& requests) const {
@@ -49,8 +49,8 @@ std::vector<WeightId> LayeredEditor::targets(const ModelConfig& config) const {
   return ids;
 }
 
-Tensor LayeredEditor::strengths(const EditContext&, const LayerProblem&) const {
-  throw std::logic_error("a method with a weight to choose says nothing of its keys' strengths");
+Tensor LayeredEditor::leverages(const EditContext&, const LayerProblem&) const {
+  throw std::logic_error("a method with a weight to choose says nothing of its keys' leverages");
 }
 
 EditOutcome LayeredEditor::edit(const EditContext& context, std::span<const EditRequest> requests, EditorState& state,
@@ -60,15 +60,15 @@ EditOutcome LayeredEditor::edit(const EditContext& context, std::span<const Edit
   EditOutcome outcome;
   outcome.requests.resize(requests.size());
   std::vector<KeyGroups> rounds = plan_rounds(groups, options_.equal_keys);
-  if (options_.course == Course::kOneByOne) {
+  if (options_.course == EditOrder::kOneByOne) {
     std::vector<KeyGroups> single;
     for (const KeyGroups& round : rounds)
       for (const std::vector<int64_t>& group : round) single.push_back({group});
     rounds = std::move(single);
   }
-  if (options_.equal_keys != EqualKeys::kWarn || options_.course == Course::kOneByOne)
+  if (options_.equal_keys != EqualKeys::kWarn || options_.course == EditOrder::kOneByOne)
     outcome.note_shared_keys(equal_keys_effect(options_.equal_keys), shared_keys(groups));
-  Round round{{context, state, transaction, outcome}, prepared};
+  SubBatch round{{context, state, transaction, outcome}, prepared};
   const std::vector<int64_t> all_layers = layers_of(options_, context.config());
   const std::vector<std::span<const int64_t>> parts = stages(all_layers);
   if ((rounds.size() > 1 || parts.size() > 1) && options_.norm_anchor.mode != NormAnchor::Mode::kOff)
@@ -86,7 +86,7 @@ EditOutcome LayeredEditor::edit(const EditContext& context, std::span<const Edit
 
 GivenSolution LayeredEditor::solve_given(const EditContext& context, const GivenSystem& given,
                                          EditorState& state) const {
-  if (options_.direction_mean || options_.course == Course::kOneByOne)
+  if (options_.direction_mean || options_.course == EditOrder::kOneByOne)
     throw ConfigError("the method solves for one key at a time: expected memit, pmet, emmet, alphaedit or nse");
   const torch::NoGradGuard no_grad;
   const auto here = [&](const Tensor& tensor) {
@@ -99,7 +99,7 @@ GivenSolution LayeredEditor::solve_given(const EditContext& context, const Given
                        .residuals_DN = here(given.residuals_DN)};
   EditOutcome outcome;
   problem.weight =
-      weight_for(options_.weight, {context, state, outcome}, given.layer, [&] { return strengths(context, problem); });
+      weight_for(options_.weight, {context, state, outcome}, given.layer, [&] { return leverages(context, problem); });
   Tensor inverse_NN;
   const WeightDelta delta = context.solve(given.layer, [&] {
     LayerSolution solution = solve(context, problem);
@@ -112,14 +112,14 @@ GivenSolution LayeredEditor::solve_given(const EditContext& context, const Given
 }
 
 std::vector<std::span<const int64_t>> LayeredEditor::stages(std::span<const int64_t> all) const {
-  if (options_.course == Course::kTogether) return {all};
+  if (options_.course == EditOrder::kTogether) return {all};
   std::vector<std::span<const int64_t>> each;
   for (size_t i = 0; i < all.size(); ++i) each.push_back(all.subspan(i, 1));
   return each;
 }
 
 /// Measures anchors on values of their own, where the values of a batch are not all found on the same weights.
-void LayeredEditor::measure_anchors(const Round& batch, std::span<const int64_t> all) const {
+void LayeredEditor::measure_anchors(const SubBatch& batch, std::span<const int64_t> all) const {
   for (const std::span<const int64_t> layers : stages(all))
     if (!has_anchor(batch.state, layers.back())) {
       const Tensor z_ND = find_values(batch, batch.prepared, layers.back()).z_ND;
@@ -127,7 +127,7 @@ void LayeredEditor::measure_anchors(const Round& batch, std::span<const int64_t>
     }
 }
 
-OptimizedValues LayeredEditor::find_values(const Round& round, std::span<const PreparedRequest> requests,
+OptimizedValues LayeredEditor::find_values(const SubBatch& round, std::span<const PreparedRequest> requests,
                                            int64_t layer) const {
   if (!options_.values_on_unedited) return round.context.optimize_values(requests, layer, options_.values);
   round.transaction.put_unedited();
@@ -137,7 +137,8 @@ OptimizedValues LayeredEditor::find_values(const Round& round, std::span<const P
 }
 
 /// Returns how many changes each of the layers got, in columns that are the round's requests.
-int64_t LayeredEditor::edit_round(const Round& round, const KeyGroups& groups, std::span<const int64_t> layers) const {
+int64_t LayeredEditor::edit_round(const SubBatch& round, const KeyGroups& groups,
+                                  std::span<const int64_t> layers) const {
   std::vector<int64_t> members;
   for (const std::vector<int64_t>& group : groups) members.insert(members.end(), group.begin(), group.end());
   const int64_t last = layers.back();
@@ -171,7 +172,7 @@ int64_t LayeredEditor::edit_round(const Round& round, const KeyGroups& groups, s
   const Tensor z_ND = kept.empty() ? values.z_ND.narrow(0, 0, 0) : torch::stack(targets);
   const LayerPasses passes(options_, round,
                            {[&](const LayerProblem& problem) { return solve(round.context, problem); },
-                            [&](const LayerProblem& problem) { return strengths(round.context, problem); }});
+                            [&](const LayerProblem& problem) { return leverages(round.context, problem); }});
   std::vector<int64_t> all(kept.size());
   std::iota(all.begin(), all.end(), 0);
   return passes.run({round.take(firsts), z_ND, std::move(kept), std::move(members), std::move(all)}, layers);

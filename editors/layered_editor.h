@@ -30,14 +30,14 @@ class LayeredEditor : public Editor {
   /// The change of the layer's down projection.
   virtual LayerSolution solve(const EditContext& context, const LayerProblem& problem) const = 0;
   /// Returns, for methods with a SolveWeight, each key's s: alone it gets the share s / (weight + s) of its residual.
-  virtual Tensor strengths(const EditContext& context, const LayerProblem& problem) const;
+  virtual Tensor leverages(const EditContext& context, const LayerProblem& problem) const;
 
  private:
-  struct Round;
+  struct SubBatch;
 
-  int64_t edit_round(const Round& round, const KeyGroups& groups, std::span<const int64_t> layers) const;
-  void measure_anchors(const Round& batch, std::span<const int64_t> layers) const;
-  OptimizedValues find_values(const Round& round, std::span<const PreparedRequest> requests, int64_t layer) const;
+  int64_t edit_round(const SubBatch& round, const KeyGroups& groups, std::span<const int64_t> layers) const;
+  void measure_anchors(const SubBatch& batch, std::span<const int64_t> layers) const;
+  OptimizedValues find_values(const SubBatch& round, std::span<const PreparedRequest> requests, int64_t layer) const;
   /// Returns the parts of `layers` whose values are found together.
   std::vector<std::span<const int64_t>> stages(std::span<const int64_t> layers) const;
 

@@ -20,14 +20,14 @@ enum class Spread {
 };
 
 /// What the values are found for and applied to.
-enum class Course {
+enum class EditOrder {
   kTogether,      ///< all requests, once, at the last layer; every layer then takes its share
   kLayerByLayer,  ///< all requests, at each layer, on the weights as edited so far; it takes the whole residual (BLUE)
   kOneByOne       ///< one request after another, each likewise (ROME)
 };
 
 /// Which requests a pass over the layers takes: those with ||z* - h|| between the two, h being what is there by now.
-/// nullopt: chosen at a stream's first batch, as a multiple of its middling ||z* - h||.
+/// nullopt: chosen at a stream's first batch, as a multiple of its median ||z* - h||.
 struct ResidualBounds {
   std::optional<double> above = -1;
   std::optional<double> below = std::numeric_limits<double>::infinity();
@@ -44,13 +44,13 @@ struct LayeredOptions {
   NormAnchor norm_anchor;
   // the method's own
   Spread spread = Spread::kEven;
-  Course course = Course::kTogether;
+  EditOrder course = EditOrder::kTogether;
   ContextMean key_mean = ContextMean::kGrouped;
   ContextMean output_mean = ContextMean::kPlain;  ///< mean of what the residual is taken from
   std::optional<ContextMean> direction_mean;      ///< mean for LayerProblem::directions_FN
   bool keeps_history = false;                     ///< keys of earlier batches, measured after them
   bool values_on_unedited = false;                ///< values are found on the weights from before the first batch
-  int64_t passes = 1;                             ///< passes over the layers, at most; Course::kTogether alone
+  int64_t passes = 1;                             ///< passes over the layers, at most; EditOrder::kTogether alone
   ResidualBounds residuals;
   SolveWeight weight;
 };

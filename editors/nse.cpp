@@ -48,11 +48,11 @@ class NseEditor final : public LayeredEditor {
     return change;
   }
 
-  Tensor strengths(const EditContext& context, const LayerProblem& problem) const override {
+  Tensor leverages(const EditContext& context, const LayerProblem& problem) const override {
     const Tensor lower_FF = context.covariance_factor(problem.layer);
-    if (options_.neurons >= 1) return key_strengths(lower_FF, problem.keys_FN);
+    if (options_.neurons >= 1) return leverages(lower_FF, problem.keys_FN);
     const Tensor chosen_S = choose_neurons(problem.keys_FN, options_.neurons);
-    return key_strengths(factor_of(chosen_S, lower_FF), problem.keys_FN.index_select(0, chosen_S));
+    return leverages(factor_of(chosen_S, lower_FF), problem.keys_FN.index_select(0, chosen_S));
   }
 
  private:

@@ -20,8 +20,8 @@ class PmetEditor final : public LayeredEditor {
                         .residuals_DN = problem.residuals_DN});
   }
 
-  Tensor strengths(const EditContext& context, const LayerProblem& problem) const override {
-    return key_strengths(context.covariance_factor(problem.layer), problem.keys_FN);
+  Tensor leverages(const EditContext& context, const LayerProblem& problem) const override {
+    return leverages(context.covariance_factor(problem.layer), problem.keys_FN);
   }
 };
 

@@ -61,7 +61,7 @@ JobConfig read_job(const JobArguments& arguments, JobPurpose purpose) {
 
 JobConfig load_job(const JobArguments& arguments, JobPurpose purpose, RankSession& session) {
   JobConfig job;
-  session.communicator().together("parse", [&] { job = read_job(arguments, purpose); });
+  session.communicator().run_collectively("parse", [&] { job = read_job(arguments, purpose); });
   session.set_timeout(std::chrono::seconds(job.run.timeout_s));
   job.run.on_host = session.on_host();
   return job;

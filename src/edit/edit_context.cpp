@@ -87,7 +87,7 @@ TrainedWeights EditContext::train_weights(std::span<const TokenizedRequest> requ
 WeightDelta EditContext::solve(int64_t layer, const std::function<WeightDelta()>& make) const {
   Communicator& ranks = sharing_.communicator;
   WeightDelta delta;
-  ranks.together("solve", [&] {
+  ranks.run_collectively("solve", [&] {
     if (!ranks.is_root()) return;
     const Solving solving(is_solving_);
     delta = make();
@@ -108,7 +108,7 @@ WeightDelta EditContext::solve(int64_t layer, const std::function<WeightDelta()>
 Tensor EditContext::decide_by(const std::function<Tensor()>& measure) const {
   Communicator& ranks = sharing_.communicator;
   Tensor numbers;
-  ranks.together("values", [&] {
+  ranks.run_collectively("values", [&] {
     if (!ranks.is_root()) return;
     const Solving solving(is_solving_);
     numbers = measure().to(Placement::host()).contiguous();

@@ -59,7 +59,7 @@ LowRankDelta solve_ridge(const RidgeProblem& problem, SolveSpace space) {
   return {problem.residuals_DN, right_FN.t().contiguous()};
 }
 
-Tensor key_strengths(const Tensor& lower_FF, const Tensor& keys_FN) {
+Tensor leverages(const Tensor& lower_FF, const Tensor& keys_FN) {
   const torch::NoGradGuard no_grad;
   return solve_lower(lower_FF, keys_FN).square().sum(0);
 }

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "lancet/models/generate.h"
-#include "lancet/models/spread_rows.h"
+#include "lancet/models/scatter_rows.h"
 
 namespace lancet {
 namespace {
@@ -73,23 +73,23 @@ void answer(const TextKind& kind, std::span<const TextQuestion> texts, const std
   const int64_t longest = *std::max_element(lengths.begin(), lengths.end());
   const RowBatches batches =
       samples ? ranges_of(places.size(), longest) : plan_batches(lengths, {.tokens = kForwardTokens});
-  const Tensor ids_NX = spread_rows(communicator, asked.stage, batches, {at::kLong, Placement::host()},
-                                    [&](const std::vector<int64_t>& batch) {
-                                      std::vector<GenerateRow> rows;
-                                      for (const int64_t row : batch) {
-                                        const TextQuestion& text = texts[places[static_cast<size_t>(row)]];
-                                        rows.push_back({text.prompt, text.max_new_tokens});
-                                      }
-                                      GenerateOptions options;
-                                      if (samples) {
-                                        options.sampling.top_k = 5;
-                                        options.first_row = batch.front();
-                                      } else {
-                                        options.eos_ids = asked.model.config().eos_ids;
-                                        options.eos_ids.insert(options.eos_ids.end(), end_ids.begin(), end_ids.end());
-                                      }
-                                      return packed_ids(generate(asked.model, rows, options), most);
-                                    });
+  const Tensor ids_NX = scatter_rows(communicator, asked.stage, batches, {at::kLong, Placement::host()},
+                                     [&](const std::vector<int64_t>& batch) {
+                                       std::vector<GenerateRow> rows;
+                                       for (const int64_t row : batch) {
+                                         const TextQuestion& text = texts[places[static_cast<size_t>(row)]];
+                                         rows.push_back({text.prompt, text.max_new_tokens});
+                                       }
+                                       GenerateOptions options;
+                                       if (samples) {
+                                         options.sampling.top_k = 5;
+                                         options.first_row = batch.front();
+                                       } else {
+                                         options.eos_ids = asked.model.config().eos_ids;
+                                         options.eos_ids.insert(options.eos_ids.end(), end_ids.begin(), end_ids.end());
+                                       }
+                                       return packed_ids(generate(asked.model, rows, options), most);
+                                     });
   const int64_t* at = ids_NX.const_data_ptr<int64_t>();
   for (const size_t place : places) {
     answers[place] = to_text(asked.tokenizer, texts[place].prompt, std::span(at + 1, static_cast<size_t>(at[0])));

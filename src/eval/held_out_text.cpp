@@ -122,7 +122,7 @@ std::vector<Tallies> HeldOutText::measure(const CausalLM& model, const std::stri
     return sums_R3;
   };
   const Tensor sums_N3 =
-      spread_rows(communicator, stage, batches_, {at::kDouble, Placement::host()}, measure_batch).contiguous();
+      scatter_rows(communicator, stage, batches_, {at::kDouble, Placement::host()}, measure_batch).contiguous();
   std::vector<Tallies> documents;
   for (size_t i = 0; i < documents_.size(); ++i) {
     const double* sums = sums_N3.const_data_ptr<double>() + 3 * i;

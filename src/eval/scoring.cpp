@@ -11,7 +11,7 @@
 #include "lancet/core/progress.h"
 #include "lancet/models/batching.h"
 #include "lancet/models/memory.h"
-#include "lancet/models/spread_rows.h"
+#include "lancet/models/scatter_rows.h"
 #include "lancet/runtime/collectives.h"
 #include "lancet/runtime/stage_turns.h"
 
@@ -212,13 +212,13 @@ std::vector<ContinuationScore> score_continuations(const CausalLM& model, std::s
   Progress progress(stage, count_own_rows(communicator, plan.batches), "continuations");
   progress.measure_by(
       "", static_cast<int64_t>(own_pieces(communicator, plan.batches.size()).size()));  // as many tokens in each, about
-  const Tensor scores_NX = spread_rows(communicator, RowWork{model.placement(), stage}, plan.batches,
-                                       {torch::kDouble, Placement::host()}, [&](size_t pack, StageTurn& turn) {
-                                         const Tensor scores_RX = score_pack(model, plan, pack, turn);
-                                         progress.advance_pieces();
-                                         progress.advance(scores_RX.size(0));
-                                         return scores_RX;
-                                       });
+  const Tensor scores_NX = scatter_rows(communicator, RowWork{model.placement(), stage}, plan.batches,
+                                        {torch::kDouble, Placement::host()}, [&](size_t pack, StageTurn& turn) {
+                                          const Tensor scores_RX = score_pack(model, plan, pack, turn);
+                                          progress.advance_pieces();
+                                          progress.advance(scores_RX.size(0));
+                                          return scores_RX;
+                                        });
   std::vector<ContinuationScore> scores;
   for (size_t i = 0; i < continuations.size(); ++i) {
     const double* row = scores_NX.const_data_ptr<double>() + plan.pair_of[i] * scores_NX.size(1);

@@ -194,7 +194,7 @@ RunOptions parse_run_options(ConfigSection section) {
   run.seed = static_cast<uint64_t>(read(section, RunSpec::kSeed));
   run.threads = read(section, RunSpec::kThreads);
   run.timeout_s = read(section, RunSpec::kTimeout);
-  run.step_launch = read(section, RunSpec::kCudaGraphs) ? StepLaunch::kGraph : StepLaunch::kEachOperation;
+  run.step_launch = read(section, RunSpec::kCudaGraphs) ? LaunchMode::kGraph : LaunchMode::kEachOperation;
   section.finish();
   return run;
 }
@@ -208,7 +208,7 @@ JobConfig parse_job(const ConfigTree& tree, const std::filesystem::path& base, c
   config.ignore_config_keys = read(job, JobSpec::kIgnoreConfigKeys);
   const ValueSteps steps = parse_work(job, base, purpose, config);
   config.run = parse_run_options(job.section(JobSpec::kRun.key));
-  if (config.run.step_launch == StepLaunch::kGraph && steps == ValueSteps::kNone)
+  if (config.run.step_launch == LaunchMode::kGraph && steps == ValueSteps::kNone)
     job.problem(JobSpec::kRun.key,
                 cat(RunSpec::kCudaGraphs.key, ": has no meaning for methods that optimise no values: remove it"));
   job.finish();

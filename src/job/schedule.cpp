@@ -27,7 +27,7 @@ int64_t ScheduleOptions::measured_between(int64_t n_requests) const {
   const auto n = static_cast<size_t>(n_batches(n_requests));
   int64_t measured = 0;
   for (size_t i = 0; i < n; ++i)
-    if (measures_behind(i, n)) measured += (i == 0 ? 1 : 2) * largest_batch(n_requests);
+    if (measures_after(i, n)) measured += (i == 0 ? 1 : 2) * largest_batch(n_requests);
   return measured;
 }
 

@@ -53,13 +53,13 @@ GateGradients gate_gradient(const Tensor& gate, const Tensor& up, const Tensor& 
   return gradients;
 }
 
-Tensor rotate(const Tensor& x, const Tensor& cos, const Tensor& sin, Turn turn) {
+Tensor rotate(const Tensor& x, const Tensor& cos, const Tensor& sin, Direction turn) {
   Tensor y = at::empty_like(x);
   const int64_t rows = x.size(0) * x.size(1);
   const auto heads = static_cast<int>(x.size(2)), dim = static_cast<int>(x.size(3));
   if (x.numel() > 0)
     launch_on(x, "rotate", grid_of_rows(rows, int64_t{heads} * dim / 2), read(x), read(cos), read(sin), write(y),
-              count(rows), heads, dim, turn == Turn::kBack ? 1 : 0);
+              count(rows), heads, dim, turn == Direction::kBack ? 1 : 0);
   return y;
 }
 

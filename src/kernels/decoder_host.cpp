@@ -52,14 +52,14 @@ GateGradients gate_gradient(const Tensor& gate, const Tensor& up, const Tensor& 
   return gradients;
 }
 
-Tensor rotate(const Tensor& x, const Tensor& cos, const Tensor& sin, Turn turn) {
+Tensor rotate(const Tensor& x, const Tensor& cos, const Tensor& sin, Direction turn) {
   Tensor y = at::empty_like(x);
   const int64_t heads = x.size(2), dim = x.size(3);
   for_host_type(x, [&]<typename T>(T) {
     const RotaryRows<T> rows{x.const_data_ptr<T>(), cos.const_data_ptr<T>(), sin.const_data_ptr<T>(), heads, dim};
     T* out = y.mutable_data_ptr<T>();
     parallel_rows(x.size(0) * x.size(1), heads * dim, [&](RowRange range) {
-      if (turn == Turn::kForward)
+      if (turn == Direction::kForward)
         rotate_forward(rows, out, range);
       else
         rotate_backward(rows, out, range);

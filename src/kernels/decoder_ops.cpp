@@ -105,16 +105,16 @@ struct SiluTimes : Function<SiluTimes> {
 struct RotatePairs : Function<RotatePairs> {
   static Tensor forward(AutogradContext* context, const Tensor& x, const Tensor& cos, const Tensor& sin) {
     context->save_for_backward({cos, sin});
-    return rotate(x.contiguous(), cos, sin, Turn::kForward);
+    return rotate(x.contiguous(), cos, sin, Direction::kForward);
   }
 
   static tensor_list backward(AutogradContext* context, const tensor_list& grads) {
     const tensor_list saved = context->get_saved_variables();
-    return {rotate(grads[0].contiguous(), saved[0], saved[1], Turn::kBack), Tensor(), Tensor()};
+    return {rotate(grads[0].contiguous(), saved[0], saved[1], Direction::kBack), Tensor(), Tensor()};
   }
 
  private:
-  static Tensor rotate(const Tensor& x, const Tensor& cos, const Tensor& sin, Turn turn) {
+  static Tensor rotate(const Tensor& x, const Tensor& cos, const Tensor& sin, Direction turn) {
     return has_kernels(x) ? on_device::rotate(x, cos, sin, turn) : on_host::rotate(x, cos, sin, turn);
   }
 };

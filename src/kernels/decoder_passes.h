@@ -12,7 +12,7 @@ struct GateGradients {
 };
 
 /// Back: the transpose, for gradients.
-enum class Turn { kForward, kBack };
+enum class Direction { kForward, kBack };
 
 namespace on_host {
 
@@ -21,7 +21,7 @@ Tensor norm_gradient(const Tensor& x, const Tensor& weight, const Tensor& grad_y
 Tensor gate(const Tensor& gate, const Tensor& up);
 GateGradients gate_gradient(const Tensor& gate, const Tensor& up, const Tensor& grad_y);
 /// x [B, T, H, C], tables [B, T, 1, C].
-Tensor rotate(const Tensor& x, const Tensor& cos, const Tensor& sin, Turn turn);
+Tensor rotate(const Tensor& x, const Tensor& cos, const Tensor& sin, Direction turn);
 
 }  // namespace on_host
 
@@ -34,7 +34,7 @@ NormedSum norm_sum(const Tensor& x, const Tensor& added, const Tensor& weight, d
 Tensor norm_gradient(const Tensor& x, const Tensor& weight, const Tensor& grad_y, const Tensor& grad_sum, double eps);
 Tensor gate(const Tensor& gate, const Tensor& up);
 GateGradients gate_gradient(const Tensor& gate, const Tensor& up, const Tensor& grad_y);
-Tensor rotate(const Tensor& x, const Tensor& cos, const Tensor& sin, Turn turn);
+Tensor rotate(const Tensor& x, const Tensor& cos, const Tensor& sin, Direction turn);
 
 /// Each [N]; f64 of f64, else f32.
 struct LossParts {

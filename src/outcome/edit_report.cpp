@@ -181,7 +181,7 @@ Json statistics_json(const EditReport& report, const JobConfig& job) {
   if (report.statistics.layers.empty()) return nullptr;
   const StatisticsOptions& options = *job.statistics;
   Json cached = Json::array(), factored = Json::array(), imported = Json::array();
-  for (const LayerStatistics& layer : report.statistics.layers) {
+  for (const LayerStatisticsReport& layer : report.statistics.layers) {
     if (layer.from_cache) cached.push_back(layer.layer);
     if (layer.factor_from_cache) factored.push_back(layer.layer);
     if (!layer.imported_file.empty()) imported.push_back(import_json(layer));

@@ -13,9 +13,9 @@
 #include "lancet/io/unfinished_folder.h"
 #include "lancet/outcome/report_files.h"
 #include "lancet/pipeline/edit_checks.h"
-#include "lancet/pipeline/edit_session.h"
-#include "lancet/pipeline/given_edits.h"
+#include "lancet/pipeline/edit_inputs.h"
 #include "lancet/pipeline/method_run.h"
+#include "lancet/pipeline/replayed_edits.h"
 #include "lancet/pipeline/same_job.h"
 #include "lancet/runtime/collectives.h"
 
@@ -29,29 +29,29 @@ fs::path rejected_folder(const fs::path& target) { return sibling_of(target, ".r
 /// The stages of one run; every rank goes through them in this order.
 class EditRun {
  public:
-  EditRun(const JobConfig& job, Communicator& communicator, std::optional<GivenEdits> given)
+  EditRun(const JobConfig& job, Communicator& communicator, std::optional<ReplayedEdits> given)
       : job_(job), ranks_(communicator), given_(std::move(given)) {}
 
   EditReport run() {
-    ranks_.together("open", [&] { open(); });
-    check_same(ranks_, job_facts(job_, session_->files, session_->requests));
+    ranks_.run_collectively("open", [&] { open(); });
+    check_same(ranks_, job_facts(job_, inputs_->files, inputs_->requests));
     method_->look_into_cache();
-    CausalLM model = load_replica(session_->files, job_.run, method_->work(), ranks_);
-    const MemoryWatch memory_watch(devices_with_memory(model.placement(), session_->files.config.n_layers));
+    CausalLM model = load_replica(inputs_->files, job_.run, method_->work(), ranks_);
+    const MemoryWatch memory_watch(devices_with_memory(model.placement(), inputs_->files.config.n_layers));
     method_->stopwatch().lap("load");
-    session_->describe(model, ranks_);
-    ranks_.together("edits", [&] {
+    inputs_->describe(model, ranks_);
+    ranks_.run_collectively("edits", [&] {
       if (given_ && given_->history) check_base(*given_->history);
     });
     method_->prepare(model);
-    session_->before = session_->plan.run(model, "evaluate before", ranks_);
+    inputs_->before = inputs_->plan.run(model, "evaluate before", ranks_);
     method_->stopwatch().lap("evaluate before");
 
-    WeightTransaction transaction(model, [&](WeightId id) { return stored_weight(session_->files, model, id); });
+    WeightTransaction transaction(model, [&](WeightId id) { return stored_weight(inputs_->files, model, id); });
     EditedMethod edited = method_->edit(model, transaction, start());
     EditReport& report = edited.report;
     if (given_ && given_->has_all())
-      ranks_.together("weights", [&] { warn_of_other_bytes(edited.weight_hashes, report.outcome.warnings); });
+      ranks_.run_collectively("weights", [&] { warn_of_other_bytes(edited.weight_hashes, report.outcome.warnings); });
     method_->stopwatch().raise_to(ranks_);
     report.unmet = broadcast_texts(ranks_, unmet_thresholds(job_, report.after));
     write_output(edited, transaction.entries());
@@ -66,21 +66,21 @@ class EditRun {
     check_unfinished(unfinished_folder(job_.output->dir));
     if (ranks_.is_root()) check_output(job_);
     if (given_)  // whose batches say which requests they have
-      session_.emplace(job_, open_files(), load_requests(job_.requests));
+      inputs_.emplace(job_, open_files(), load_requests(job_.requests));
     else
-      session_.emplace(job_);
+      inputs_.emplace(job_);
     if (ranks_.is_root()) {
-      warn_of_skipped(session_->skipped);
-      warn_of_texts(session_->requests);
+      warn_of_skipped(inputs_->skipped);
+      warn_of_texts(inputs_->requests);
     }
-    if (ranks_.is_root()) check_apart(job_.output->dir, session_->files.checkpoint.folder());
-    check_lengths(session_->files, session_->requests);
-    const ModelFiles& files = session_->files;
-    method_.emplace(job_, *session_, ranks_,
+    if (ranks_.is_root()) check_apart(job_.output->dir, inputs_->files.checkpoint.folder());
+    check_lengths(inputs_->files, inputs_->requests);
+    const ModelFiles& files = inputs_->files;
+    method_.emplace(job_, *inputs_, ranks_,
                     MethodOptions{.output = resolve_output(*job_.output, files, job_.editor->targets(files.config)),
                                   .work = given_ && given_->has_all() ? MethodWork::kRestores : MethodWork::kEdits});
     if (!ranks_.is_root()) return;
-    if (!given_) session_->look_at_facts(method_->earlier_edits());
+    if (!given_) inputs_->look_at_facts(method_->earlier_edits());
     lock_.emplace(job_.output->dir, kEditOutput);
     check_output(job_);  // again: another run may have ended before the lock, or a killed one been made good
   }
@@ -102,10 +102,10 @@ class EditRun {
 
   void check_base(const EditHistory& history) const {
     const JournalBase& base = history.journal().base();
-    if (base.weights == session_->base_hash || given_->fits_any_base) return;
+    if (base.weights == inputs_->base_hash || given_->fits_any_base) return;
     throw ConfigError(cat("these are edits of another model: expected one of the weights ", base.weights,
-                          " (it lay in ", base.folder, "), got ", session_->files.checkpoint.folder().string(), ", ",
-                          session_->base_hash, ": --rebase makes the same edits again on this one"));
+                          " (it lay in ", base.folder, "), got ", inputs_->files.checkpoint.folder().string(), ", ",
+                          inputs_->base_hash, ": --rebase makes the same edits again on this one"));
   }
 
   /// The same changes in the same order give the same bytes, on the same kind of machine.
@@ -123,12 +123,12 @@ class EditRun {
   void write_output(EditedMethod& edited, std::span<const WeightTransaction::Entry> entries) {
     EditReport& report = edited.report;
     std::optional<OutputFolder> folder;
-    ranks_.together("export", [&] {
+    ranks_.run_collectively("export", [&] {
       if (!ranks_.is_root()) return;
       if (report.unmet.empty()) {
         folder.emplace(job_.output->dir, job_.output->if_exists, kEditOutput);
         method_->form().write(entries, folder->staging());
-        write_edits(session_->files, *edited.history, folder->staging(),
+        write_edits(inputs_->files, *edited.history, folder->staging(),
                     {.parts = job_.output->keeps_state ? HistoryParts::kAll : HistoryParts::kChanges});
         method_->stopwatch().lap("export");
       } else {
@@ -138,7 +138,7 @@ class EditRun {
       write_report_files(run_document(report, job_, job_.output->dir.string()), folder->staging());
     });
     report.stages = method_->stopwatch().stages();
-    ranks_.together("export", [&] {
+    ranks_.run_collectively("export", [&] {
       if (folder) folder->commit();
     });
   }
@@ -146,9 +146,9 @@ class EditRun {
   const JobConfig& job_;
   Communicator& ranks_;
   std::optional<OutputLock> lock_;  // root's
-  std::optional<EditSession> session_;
+  std::optional<EditInputs> inputs_;
   std::optional<MethodRun> method_;
-  std::optional<GivenEdits> given_;
+  std::optional<ReplayedEdits> given_;
   std::vector<WeightHash> measured_;  ///< of what the given history's last measure was of; on root
 };
 
@@ -167,24 +167,24 @@ void check_output(const JobConfig& job) {
 
 EditReport run_edit_job(const JobConfig& job, Communicator& communicator) {
   EditReport report;
-  communicator.together("edit", [&] { report = EditRun(job, communicator, std::nullopt).run(); });
+  communicator.run_collectively("edit", [&] { report = EditRun(job, communicator, std::nullopt).run(); });
   return report;
 }
 
-EditReport run_edit_job(const JobConfig& job, Communicator& communicator, GivenEdits given) {
+EditReport run_edit_job(const JobConfig& job, Communicator& communicator, ReplayedEdits given) {
   EditReport report;
-  communicator.together("edit", [&] { report = EditRun(job, communicator, std::move(given)).run(); });
+  communicator.run_collectively("edit", [&] { report = EditRun(job, communicator, std::move(given)).run(); });
   return report;
 }
 
 void with_statistics(const JobConfig& job, Communicator& communicator,
                      const std::function<void(const EditContext& context)>& use) {
-  communicator.together("statistics", [&] {
-    EditSession session(job);
-    MethodRun method(job, session, communicator, {.work = MethodWork::kSolves});
+  communicator.run_collectively("statistics", [&] {
+    EditInputs inputs(job);
+    MethodRun method(job, inputs, communicator, {.work = MethodWork::kSolves});
     method.look_into_cache();
-    const CausalLM model = load_replica(session.files, job.run, method.work(), communicator);
-    session.describe(model, communicator);
+    const CausalLM model = load_replica(inputs.files, job.run, method.work(), communicator);
+    inputs.describe(model, communicator);
     method.prepare(model);
     use(method.context(model));
   });

@@ -49,21 +49,21 @@ EditStream::EditStream(StreamParts parts, Stopwatch& stopwatch)
     : parts_(std::move(parts)),
       stopwatch_(stopwatch),
       batches_(parts_.batches ? *parts_.batches
-                              : plan_schedule(parts_.job.schedule, static_cast<int64_t>(parts_.session.requests.size()),
+                              : plan_schedule(parts_.job.schedule, static_cast<int64_t>(parts_.inputs.requests.size()),
                                               parts_.job.run.seed)),
       state_(parts_.job.editor->make_state()) {
   if (parts_.recorded && parts_.ranks.is_root())
-    recorder_.emplace(parts_.session.files, *parts_.job.editor, *parts_.recorded);
+    recorder_.emplace(parts_.inputs.files, *parts_.job.editor, *parts_.recorded);
 }
 
 void EditStream::begin_after(std::optional<EditHistory> earlier) {
   StreamState stream;
-  parts_.ranks.together("progress", [&] {
+  parts_.ranks.run_collectively("progress", [&] {
     if (!earlier) return;
     stream = {earlier->state(parts_.job.editor->make_state()), earlier->changes(), {}};
     if (recorder_) recorder_->go_on_from(std::move(*earlier));
   });
-  share_stream(stream, parts_.session.files.config, parts_.ranks);
+  share_stream(stream, parts_.inputs.files.config, parts_.ranks);
   state_ = std::move(stream.editor);
   parts_.transaction.rollback();
   restore_changes(stream.changes, parts_.model, parts_.transaction);
@@ -94,13 +94,13 @@ void EditStream::resume(std::optional<EditProgress> done) {
 
 void EditStream::keep_in(ProgressStore* store) {
   std::optional<EditProgress> progress;
-  parts_.ranks.together("progress", [&] {
-    if (store != nullptr) progress = store->load(batches_, parts_.session.requests);
+  parts_.ranks.run_collectively("progress", [&] {
+    if (store != nullptr) progress = store->load(batches_, parts_.inputs.requests);
   });
   store_ = store;
-  const int64_t n_given = result_.resumed_batches;
+  const int64_t n_replayed = result_.resumed_batches;
   resume(std::move(progress));
-  n_kept_ = result_.resumed_batches - n_given;
+  n_kept_ = result_.resumed_batches - n_replayed;
   if (n_kept_ > 0) log_line(cat("edit  ", n_kept_, " of ", batches_.size(), " batches taken from an interrupted run"));
 }
 
@@ -115,8 +115,8 @@ StreamResult EditStream::run(const EditContext& context) {
     if (i + 1 < batches_.size()) measure(context);
     // the last one for now: it is measured at the end
     if (recorder_) recorder_->add(std::move(*recorded_), result_.batches.back());
-    if (schedule.saves_behind(i, batches_.size())) save();
-    if (i + 1 < batches_.size()) log_line(batch_line(result_.batches, batches_.size(), parts_.session.before.metrics));
+    if (schedule.saves_after(i, batches_.size())) save();
+    if (i + 1 < batches_.size()) log_line(batch_line(result_.batches, batches_.size(), parts_.inputs.before.metrics));
   }
   std::vector<WeightHash> weights;
   if (recorder_)
@@ -131,7 +131,7 @@ StreamResult EditStream::run(const EditContext& context) {
                      .weights = std::move(weights),
                      .last_is_new = result_.resumed_batches - n_kept_ < static_cast<int64_t>(batches_.size())};
   for (const RoundingLoss& loss : write(context))
-    result_.rounding.emplace_back(weight_name(parts_.session.files.config, loss.id), loss);
+    result_.rounding.emplace_back(weight_name(parts_.inputs.files.config, loss.id), loss);
   stopwatch_.lap_part("edit");
   return std::move(result_);
 }
@@ -140,14 +140,14 @@ StreamResult EditStream::run(const EditContext& context) {
 std::vector<RoundingLoss> EditStream::write(const EditContext& context) {
   std::vector<EditRequest> edited = parts_.earlier;
   for (const BatchReport& batch : result_.batches)
-    for (const int64_t index : batch.requests) edited.push_back(parts_.session.requests[static_cast<size_t>(index)]);
+    for (const int64_t index : batch.requests) edited.push_back(parts_.inputs.requests[static_cast<size_t>(index)]);
   parts_.form.prepare(context, edited, parts_.transaction.entries());
   return parts_.transaction.round_as_written();
 }
 
 void EditStream::edit_batch(const EditContext& context, const std::vector<int64_t>& batch) {
   std::vector<EditRequest> requests;
-  for (const int64_t index : batch) requests.push_back(parts_.session.requests[static_cast<size_t>(index)]);
+  for (const int64_t index : batch) requests.push_back(parts_.inputs.requests[static_cast<size_t>(index)]);
   BatchReport report;
   report.requests = batch;
   std::optional<BatchStart> start;
@@ -171,13 +171,13 @@ void EditStream::show_chosen() const {
 void EditStream::measure(const EditContext& context) {
   BatchReport& batch = result_.batches.back();
   for (const RoundingLoss& loss : write(context))
-    batch.growth.emplace_back(weight_name(parts_.session.files.config, loss.id), loss.growth());
-  if (parts_.job.schedule.measures_behind(result_.batches.size() - 1, batches_.size())) {
+    batch.growth.emplace_back(weight_name(parts_.inputs.files.config, loss.id), loss.growth());
+  if (parts_.job.schedule.measures_after(result_.batches.size() - 1, batches_.size())) {
     const bool is_first = result_.batches.size() == 1;
     std::vector<int64_t> measured = batch.requests;
     if (!is_first) measured.insert(measured.end(), batches_.front().begin(), batches_.front().end());
-    const std::vector<Tallies> tallies = parts_.session.plan.scores_of(measured)
-                                             .run(parts_.model, "evaluate batch", parts_.ranks, &parts_.session.before)
+    const std::vector<Tallies> tallies = parts_.inputs.plan.scores_of(measured)
+                                             .run(parts_.model, "evaluate batch", parts_.ranks, &parts_.inputs.before)
                                              .requests;
     const std::span<const Tallies> all(tallies);
     batch.right_after = pooled(all.first(batch.requests.size()));
@@ -188,9 +188,9 @@ void EditStream::measure(const EditContext& context) {
 }
 
 void EditStream::save() {
-  parts_.ranks.together("progress", [&] {
+  parts_.ranks.run_collectively("progress", [&] {
     if (store_ == nullptr) return;
-    store_->save({result_.batches, recorder_->history()}, parts_.session.requests);
+    store_->save({result_.batches, recorder_->history()}, parts_.inputs.requests);
   });
   stopwatch_.lap_part("save");
 }

@@ -9,16 +9,16 @@
 #include "lancet/export/output_form.h"
 #include "lancet/outcome/edit_report.h"
 #include "lancet/outcome/stopwatch.h"
+#include "lancet/pipeline/edit_inputs.h"
 #include "lancet/pipeline/edit_progress.h"
 #include "lancet/pipeline/edit_recorder.h"
-#include "lancet/pipeline/edit_session.h"
 
 namespace lancet {
 
 /// What a stream works with and for; all of it outlives the stream.
 struct StreamParts {
   const JobConfig& job;
-  const EditSession& session;
+  const EditInputs& inputs;
   CausalLM& model;
   WeightTransaction& transaction;
   Communicator& ranks;

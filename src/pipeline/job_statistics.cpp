@@ -56,7 +56,7 @@ JobStatistics::JobStatistics(const JobConfig& job, const ModelFiles& files, cons
   }
 }
 
-void JobStatistics::describe(JobWork& work) const {
+void JobStatistics::describe(Workload& work) const {
   if (job_.statistics->from != StatisticsFrom::kCorpus || !is_root_) return;
   work.statistics_tokens = corpus_->tokens;
   work.document_tokens = 0;
@@ -117,7 +117,7 @@ void JobStatistics::prepare_moments(Communicator& communicator) { moments_->prep
 
 Tensor JobStatistics::moment(int64_t layer) const { return moments_->load(layer).moment_FF; }
 
-LayerAlgebra JobStatistics::algebra() const {
+LayerStatistics JobStatistics::algebra() const {
   if (projections_) return {.null_space = [this](int64_t layer) { return projections_->load(layer, *placement_); }};
   if (const auto* spaces = dynamic_cast<const NullSpaceStore*>(derived_.get()))
     return {.null_space = [spaces](int64_t layer) { return spaces->load(layer); }};

@@ -13,7 +13,7 @@ namespace lancet {
 namespace {
 
 /// Of a job whose edits are all there: no values, no solves, no passes over text.
-JobWork restoring(JobWork work) {
+Workload restoring(Workload work) {
   work.optimizes_values = false;
   work.backward.reset();
   work.batch = 1;
@@ -32,14 +32,14 @@ void note_journal(const Journal& journal, EditReport& report) {
 
 }  // namespace
 
-MethodRun::MethodRun(const JobConfig& job, EditSession& session, Communicator& ranks, MethodOptions options)
+MethodRun::MethodRun(const JobConfig& job, EditInputs& inputs, Communicator& ranks, MethodOptions options)
     : job_(job),
-      session_(session),
+      inputs_(inputs),
       ranks_(ranks),
       prepared_(options.prepared ? std::move(options.prepared) : std::make_shared<PreparedMethod>()),
       kind_(options.work) {
   output_ = options.output.value_or(OutputOptions{.format = OutputFormat::kCheckpoint});
-  form_ = make_output_form({output_, session.files, *job.editor, [this](int64_t layer) {
+  form_ = make_output_form({output_, inputs.files, *job.editor, [this](int64_t layer) {
                               return has_moments() ? prepared_->statistics->moment(layer) : Tensor();
                             }});
   if (needs_moments(output_) && !job.statistics)
@@ -47,18 +47,18 @@ MethodRun::MethodRun(const JobConfig& job, EditSession& session, Communicator& r
                           " needs none by itself: expected a section statistics, or output.rounding: nearest"));
   std::vector<std::string> assumptions;  // the tokenizer leaves few, which lancet plan shows
   // before the statistics' text is read: requests that cannot be placed fail here
-  work_ = edit_work(job, session.files.config, {session.files.tokenizer.get(), session.requests, session.plan.size()},
+  work_ = edit_work(job, inputs.files.config, {inputs.files.tokenizer.get(), inputs.requests, inputs.plan.size()},
                     assumptions);
-  if (job.continue_from && ranks.is_root()) earlier_.emplace(job, session.requests, session.files.config);
+  if (job.continue_from && ranks.is_root()) earlier_.emplace(job, inputs.requests, inputs.files.config);
   std::optional<JobStatistics>& statistics = prepared_->statistics;
   if (kind_ == MethodWork::kRestores) work_ = restoring(std::move(work_));
   if ((kind_ != MethodWork::kRestores && job.editor->needs().statistics) || needs_moments(output_)) {
-    if (!statistics) statistics.emplace(job, session.files, ranks, session.corpus);
+    if (!statistics) statistics.emplace(job, inputs.files, ranks, inputs.corpus);
     if (needs_moments(output_) && !statistics->has_moments())
       throw ConfigError(
           "output.rounding: it goes by the keys' second moments, and statistics.import_null_space has none: expected "
           "output.rounding: nearest, or statistics of a corpus");
-    session.corpus = statistics->corpus();
+    inputs.corpus = statistics->corpus();
     statistics->describe(work_);
   }
 }
@@ -68,8 +68,8 @@ void MethodRun::look_into_cache() {
   if (!prepared_->statistics || prepared_->is_ready || needs_moments(output_)) return;
   if (!job_.statistics->takes_text()) return;
   std::vector<int64_t> is_there;
-  ranks_.together("open", [&] {
-    if (ranks_.is_root()) is_there = {prepared_->statistics->is_cached(session_.files.checkpoint)};
+  ranks_.run_collectively("open", [&] {
+    if (ranks_.is_root()) is_there = {prepared_->statistics->is_cached(inputs_.files.checkpoint)};
   });
   if (broadcast_numbers(ranks_, is_there).front() != 0) work_ = without_text(std::move(work_));
 }
@@ -79,8 +79,8 @@ void MethodRun::prepare(const CausalLM& model) {
   if (!prepared_->is_ready) {
     const bool asks_in_contexts = kind_ == MethodWork::kEdits || needs_moments(output_);
     if (const ContextOptions* contexts = job_.editor->contexts(); contexts != nullptr && asks_in_contexts)
-      prepared_->contexts = make_contexts(model, *session_.files.tokenizer, *contexts, job_.run.seed, ranks_);
-    if (statistics) statistics->prepare(model, session_.base_hash, ranks_);
+      prepared_->contexts = make_contexts(model, *inputs_.files.tokenizer, *contexts, job_.run.seed, ranks_);
+    if (statistics) statistics->prepare(model, inputs_.base_hash, ranks_);
     prepared_->is_ready = true;
   }
   if (!statistics) return;
@@ -91,24 +91,24 @@ void MethodRun::prepare(const CausalLM& model) {
 /// What is known of the edit before it begins.
 EditReport MethodRun::described() const {
   EditReport report;
-  report.requests = session_.requests;
-  report.request_format = session_.request_format;
-  report.skipped = session_.skipped;
-  report.at_odds = session_.at_odds;
+  report.requests = inputs_.requests;
+  report.request_format = inputs_.request_format;
+  report.skipped = inputs_.skipped;
+  report.at_odds = inputs_.at_odds;
   report.contexts = prepared_->contexts;
-  report.before = session_.before;
+  report.before = inputs_.before;
   report.output_format = OutputSpec::kFormats[static_cast<size_t>(output_.format)];
   report.measured_on = form_->read_back_text();
-  report.base_hash = session_.base_hash;
-  report.model_dtype = session_.model_dtype;
-  report.devices = session_.devices;
+  report.base_hash = inputs_.base_hash;
+  report.model_dtype = inputs_.model_dtype;
+  report.devices = inputs_.devices;
   report.ranks = ranks_.size();
   if (job_.run.frozen)
     report.measured_on += cat(", the others as ", quantiser_name(*job_.run.frozen), ", which the output does not have");
   if (!prepared_->statistics) return report;
   report.statistics = prepared_->statistics->report();
   if (const std::optional<NullSpaceRule> rule = job_.editor->needs().null_space; rule && !rule->below)
-    for (const LayerStatistics& layer : report.statistics.layers)
+    for (const LayerStatisticsReport& layer : report.statistics.layers)
       if (layer.null_space_below) report.chosen.push_back({"null_space_below", layer.layer, *layer.null_space_below});
   return report;
 }
@@ -117,7 +117,7 @@ EditReport MethodRun::described() const {
 EditStream MethodRun::begin(CausalLM& model, WeightTransaction& transaction, Start& start,
                             const std::vector<ChosenOption>& chosen) {
   EditStream stream({.job = job_,
-                     .session = session_,
+                     .inputs = inputs_,
                      .model = model,
                      .transaction = transaction,
                      .ranks = ranks_,
@@ -129,8 +129,8 @@ EditStream MethodRun::begin(CausalLM& model, WeightTransaction& transaction, Sta
                     stopwatch_);
   if (job_.continue_from) {
     std::optional<EditHistory> earlier;
-    ranks_.together("progress", [&] {
-      if (earlier_) earlier = earlier_->history(session_.base_hash);
+    ranks_.run_collectively("progress", [&] {
+      if (earlier_) earlier = earlier_->history(inputs_.base_hash);
     });
     stream.begin_after(std::move(earlier));
   }
@@ -151,11 +151,11 @@ EditedMethod MethodRun::edit(CausalLM& model, WeightTransaction& transaction, St
   if (start.unfinished) {
     values.emplace(*start.unfinished, model_key(), [&transaction] { return transaction.changes_key(); });
     if (ranks_.is_root())
-      progress.emplace(*start.unfinished, session_.files.config, setting_key(report.earlier_edits, transaction));
+      progress.emplace(*start.unfinished, inputs_.files.config, setting_key(report.earlier_edits, transaction));
     stream.keep_in(progress ? &*progress : nullptr);
   }
-  EditContext context(model, *session_.files.tokenizer, prepared_->contexts,
-                      prepared_->statistics ? prepared_->statistics->algebra() : LayerAlgebra{},
+  EditContext context(model, *inputs_.files.tokenizer, prepared_->contexts,
+                      prepared_->statistics ? prepared_->statistics->algebra() : LayerStatistics{},
                       {ranks_, values ? &*values : nullptr});
   context.keep_systems_in(stream.systems());
   StreamResult result = stream.run(context);
@@ -165,8 +165,8 @@ EditedMethod MethodRun::edit(CausalLM& model, WeightTransaction& transaction, St
   report.outcome = merged_outcome(report.batches, report.requests.size());
   report.chosen.insert(report.chosen.end(), report.outcome.chosen.begin(), report.outcome.chosen.end());
   report.requantised = form_->losses();
-  report.after = session_.plan.run(model, "evaluate after", ranks_, &session_.before);
-  report.standing = measure_standing(model, session_.files, std::move(standing), job_.evaluation, ranks_);
+  report.after = inputs_.plan.run(model, "evaluate after", ranks_, &inputs_.before);
+  report.standing = measure_standing(model, inputs_.files, std::move(standing), job_.evaluation, ranks_);
   transaction.write_as({});
   judge(report);
   if (result.record) {
@@ -188,20 +188,20 @@ void MethodRun::judge(EditReport& report) const {
 }
 
 EditContext MethodRun::context(const CausalLM& model) const {
-  return EditContext(model, *session_.files.tokenizer, prepared_->contexts,
-                     prepared_->statistics ? prepared_->statistics->algebra() : LayerAlgebra{}, {ranks_});
+  return EditContext(model, *inputs_.files.tokenizer, prepared_->contexts,
+                     prepared_->statistics ? prepared_->statistics->algebra() : LayerStatistics{}, {ranks_});
 }
 
 RecordedSetting MethodRun::recorded_setting() const {
   ConfigTree job = job_.resolved;
   for (const char* section : {"requests", "output", "continue_from"}) job.erase(section);
-  return {.base = [this] { return journal_base(session_.files, session_.base_hash); },
+  return {.base = [this] { return journal_base(inputs_.files, inputs_.base_hash); },
           .setting = {.method = job_.method,
                       .editor = editor_options(job_),
                       .job = to_yaml(job),
                       .contexts = prepared_->contexts,
                       .statistics = prepared_->statistics ? prepared_->statistics->content_key() : "",
-                      .dtype = session_.model_dtype,
+                      .dtype = inputs_.model_dtype,
                       .version = kVersion}};
 }
 
@@ -225,8 +225,8 @@ std::vector<EditRequest> MethodRun::earlier_requests() const {
 /// Everything but the requests and the options that a value depends on: config.json too says what the weights compute.
 std::string MethodRun::model_key() const {
   ContentHash hash;
-  hash.add(session_.base_hash).add(session_.files.checkpoint.config_text()).add(session_.model_dtype);
-  if (job_.run.frozen) hash.add(freeze_rule(job_, session_.files.config).key(session_.files.config));
+  hash.add(inputs_.base_hash).add(inputs_.files.checkpoint.config_text()).add(inputs_.model_dtype);
+  if (job_.run.frozen) hash.add(freeze_rule(job_, inputs_.files.config).key(inputs_.files.config));
   return hash.hex();
 }
 

@@ -20,7 +20,7 @@ std::vector<JobFact> job_facts(const JobConfig& job, const ModelFiles& files, st
 void check_same(Communicator& communicator, std::span<const JobFact> facts) {
   if (communicator.size() == 1) return;
   std::string own;
-  communicator.together("compare", [&] {
+  communicator.run_collectively("compare", [&] {
     for (const auto& [name, value] : facts) own += ContentHash().add(value).hex();
   });
   const std::vector<std::string> all = communicator.gather(own);
@@ -37,7 +37,7 @@ void check_same(Communicator& communicator, std::span<const JobFact> facts) {
 
 std::string same_content_hash(Communicator& communicator, const Checkpoint& checkpoint) {
   std::string hash;
-  communicator.together("load", [&] { hash = checkpoint.content_hash(); });
+  communicator.run_collectively("load", [&] { hash = checkpoint.content_hash(); });
   check_same(communicator, std::vector<JobFact>{{"the model's weights", hash}});
   return hash;
 }

@@ -107,7 +107,7 @@ class SplitSearch {
   bool host_is_spare_ = false;
 };
 
-Placement place(const Ends& ends, std::span<const DeviceBudget> devices, const JobWork& work) {
+Placement place(const Ends& ends, std::span<const DeviceBudget> devices, const Workload& work) {
   std::vector<at::Device> layer_devices;
   for (size_t k = 0; k < ends.size(); ++k) layer_devices.resize(static_cast<size_t>(ends[k]), devices[k].device);
   Placement placement(layer_devices, work.dtype);
@@ -117,8 +117,8 @@ Placement place(const Ends& ends, std::span<const DeviceBudget> devices, const J
 }
 
 /// Graphs need all that a step runs on one GPU.
-bool suits_launch(const JobWork& work, const Placement& placement) {
-  return !work.optimizes_values || work.step_launch != StepLaunch::kGraph ||
+bool suits_launch(const Workload& work, const Placement& placement) {
+  return !work.optimizes_values || work.step_launch != LaunchMode::kGraph ||
          graph_problem(placement, work.steps_from).empty();
 }
 
@@ -128,12 +128,12 @@ int64_t budget_of(std::span<const DeviceBudget> devices, at::Device device) {
   return at->bytes;
 }
 
-int64_t batches_under_way(const JobWork& work, const Placement& placement) {
+int64_t batches_under_way(const Workload& work, const Placement& placement) {
   return placement.is_host_only() ? work.host_threads : placement.batches_under_way();
 }
 
 /// What the host may be filled with, where no stage is there.
-std::optional<int64_t> host_budget(const JobWork& work, const DeviceChoice& choice, const Placement& placement) {
+std::optional<int64_t> host_budget(const Workload& work, const DeviceChoice& choice, const Placement& placement) {
   const auto is_host = [](const auto& part) { return part.device == Placement::host(); };
   if (work.solve_on != SolveOn::kHost || std::ranges::any_of(placement.stages(), is_host)) return std::nullopt;
   const auto named = std::ranges::find_if(choice.devices, is_host);
@@ -141,7 +141,7 @@ std::optional<int64_t> host_budget(const JobWork& work, const DeviceChoice& choi
 }
 
 /// Plans with the work's solves where it says: on devices, if that is kAuto.
-JobPlan plan_stages(const ModelConfig& config, const JobWork& work, const DeviceChoice& choice, Balance balance) {
+JobPlan plan_stages(const ModelConfig& config, const Workload& work, const DeviceChoice& choice, Balance balance) {
   const std::vector<DeviceBudget>& devices = choice.devices;
   if (devices.empty()) throw PlacementError("run.devices: no device to place the model on");
   const auto n_devices = static_cast<int64_t>(devices.size());
@@ -195,7 +195,7 @@ JobPlan plan_stages(const ModelConfig& config, const JobWork& work, const Device
 }
 
 /// Plans on as many of the first devices as the choice says.
-JobPlan plan_devices(const ModelConfig& config, const JobWork& work, const DeviceChoice& choice, Balance balance) {
+JobPlan plan_devices(const ModelConfig& config, const Workload& work, const DeviceChoice& choice, Balance balance) {
   if (choice.first_if_enough && choice.devices.size() > 1) {
     DeviceChoice alone = choice;
     alone.devices.resize(1, choice.devices.front());
@@ -213,12 +213,12 @@ int64_t layers_on_host(const JobPlan& plan) {
 }
 
 /// The only place that decides where solves lie.
-JobPlan plan_solves(const ModelConfig& config, const JobWork& work, const DeviceChoice& choice, Balance balance) {
+JobPlan plan_solves(const ModelConfig& config, const Workload& work, const DeviceChoice& choice, Balance balance) {
   JobPlan plan = plan_devices(config, work, choice, balance);
   const bool has_solves = !work.edited_layers.empty() || !work.statistics_layers.empty();
   if (work.solve_on != SolveOn::kAuto || !has_solves) return plan;
   if (plan.placement.is_host_only() || (plan.fits() && layers_on_host(plan) == 0)) return plan;
-  JobWork on_host = work;
+  Workload on_host = work;
   on_host.solve_on = SolveOn::kHost;
   JobPlan other = plan_devices(config, on_host, choice, balance);
   // What is refused either way is shown as near to what there is as it can be.
@@ -227,7 +227,7 @@ JobPlan plan_solves(const ModelConfig& config, const JobWork& work, const Device
 }
 
 /// Empty: that would not do.
-std::string remedy_of_layers_on_host(const ModelConfig& config, const JobWork& work, const DeviceChoice& choice,
+std::string remedy_of_layers_on_host(const ModelConfig& config, const Workload& work, const DeviceChoice& choice,
                                      Balance balance) {
   std::vector<DeviceBudget> with_host;
   for (const DeviceBudget& device : choice.devices)
@@ -241,15 +241,15 @@ std::string remedy_of_layers_on_host(const ModelConfig& config, const JobWork& w
              ", ", size_text(host.total()), " of host memory)");
 }
 
-std::vector<std::string> find_remedies(const ModelConfig& config, const JobWork& work, const DeviceChoice& choice,
+std::vector<std::string> find_remedies(const ModelConfig& config, const Workload& work, const DeviceChoice& choice,
                                        Balance balance) {
   std::vector<std::string> remedies;
   const std::vector<DeviceBudget>& devices = choice.devices;
-  const auto fits = [&](const JobWork& changed, std::vector<DeviceBudget> on) {
+  const auto fits = [&](const Workload& changed, std::vector<DeviceBudget> on) {
     const JobPlan plan = plan_solves(config, changed, {std::move(on), false, choice.host_bytes}, balance);
     return plan.fits() && suits_launch(changed, plan.placement);
   };
-  JobWork changed = work;
+  Workload changed = work;
   changed.solve_on = SolveOn::kHost;
   if (work.solve_on == SolveOn::kDevice && fits(changed, devices)) remedies.emplace_back("run.solve_on: host");
   changed = work;
@@ -318,13 +318,13 @@ std::vector<StageEstimate> JobPlan::parts() const {
   return parts;
 }
 
-JobPlan choose_plan(const ModelConfig& config, const JobWork& work, const DeviceChoice& choice, Balance balance) {
+JobPlan choose_plan(const ModelConfig& config, const Workload& work, const DeviceChoice& choice, Balance balance) {
   JobPlan plan = plan_solves(config, work, choice, balance);
   if (work.optimizes_values) check_step_graphs(config, plan.placement, work.steps_from);
   return plan;
 }
 
-std::string refusal_text(const ModelConfig& config, const JobWork& work, const DeviceChoice& choice, Balance balance) {
+std::string refusal_text(const ModelConfig& config, const Workload& work, const DeviceChoice& choice, Balance balance) {
   const JobPlan plan = plan_solves(config, work, choice, balance);
   std::vector<std::string> lines{"the job does not fit on the devices:"};
   for (const StageEstimate& stage : plan.parts()) {
@@ -350,7 +350,7 @@ std::string refusal_text(const ModelConfig& config, const JobWork& work, const D
   return join(lines, "\n");
 }
 
-JobPlan plan_job(const ModelConfig& config, const JobWork& work, const DeviceChoice& choice, Balance balance) {
+JobPlan plan_job(const ModelConfig& config, const Workload& work, const DeviceChoice& choice, Balance balance) {
   JobPlan plan = choose_plan(config, work, choice, balance);
   if (!plan.fits()) throw PlacementError(refusal_text(config, work, choice, balance));
   return plan;

@@ -17,8 +17,8 @@ constexpr ValueShape kAssumedPrompt{
     .contexts = 6, .row_tokens = 20, .prefix_tokens = 12, .suffix_tokens = 8, .target_tokens = 4, .drift_rows = 1};
 constexpr int64_t kAssumedRequests = 100, kAssumedProbesPerRequest = 14, kAssumedContextTokens = 12;
 
-JobWork basic_work(const RunOptions& run, const ModelConfig& config) {
-  JobWork work;
+Workload basic_work(const RunOptions& run, const ModelConfig& config) {
+  Workload work;
   work.dtype = to_scalar_type(run.dtype.value_or(config.dtype));
   work.host_threads = run.threads > 0 ? run.threads : at::get_num_threads();
   work.step_launch = run.step_launch;
@@ -27,7 +27,7 @@ JobWork basic_work(const RunOptions& run, const ModelConfig& config) {
   return work;
 }
 
-void add_statistics(const JobConfig& job, const ModelConfig& config, JobWork& work) {
+void add_statistics(const JobConfig& job, const ModelConfig& config, Workload& work) {
   work.statistics_layers = target_layers(*job.editor, config);
   if (!job.statistics || !job.statistics->takes_text()) return;
   work.statistics_tokens = job.statistics->token_budget(config.least_tokens());
@@ -46,7 +46,7 @@ ValueShape training_shape(std::span<const TokenizedRequest> requests) {
   return shape;
 }
 
-void add_schedule(const JobConfig& job, const ModelConfig& config, JobWork& work) {
+void add_schedule(const JobConfig& job, const ModelConfig& config, Workload& work) {
   work.batch = job.schedule.largest_batch(work.requests);
   work.measured_between = job.schedule.measured_between(work.requests);
   work.history_keys = std::min(history_keys(job, work.requests), 2 * config.largest_keys().size());
@@ -83,9 +83,9 @@ int64_t history_keys(const JobConfig& job, int64_t n_requests) {
   return job.editor->needs().history ? n_requests - job.schedule.largest_batch(n_requests) : 0;
 }
 
-JobWork edit_work(const JobConfig& job, const ModelConfig& config, const WorkTexts& texts,
-                  std::vector<std::string>& assumptions) {
-  JobWork work = basic_work(job.run, config);
+Workload edit_work(const JobConfig& job, const ModelConfig& config, const WorkTexts& texts,
+                   std::vector<std::string>& assumptions) {
+  Workload work = basic_work(job.run, config);
   const Editor& editor = *job.editor;
   work.freeze = freeze_rule(job, config);
   work.edited_layers = target_layers(editor, config);
@@ -135,14 +135,14 @@ JobWork edit_work(const JobConfig& job, const ModelConfig& config, const WorkTex
   return work;
 }
 
-JobWork without_text(JobWork work) {
+Workload without_text(Workload work) {
   work.statistics_tokens = 0;
   work.document_tokens = 0;
   work.samples_text = false;
   return work;
 }
 
-JobWork united(const JobWork& one, const JobWork& other) {
+Workload united(const Workload& one, const Workload& other) {
   const auto both = [](const std::vector<int64_t>& a, const std::vector<int64_t>& b) {
     std::set<int64_t> layers(a.begin(), a.end());
     layers.insert(b.begin(), b.end());
@@ -150,7 +150,7 @@ JobWork united(const JobWork& one, const JobWork& other) {
   };
   // 0: as many as there are
   const auto larger = [](int64_t a, int64_t b) { return a > 0 && b > 0 ? std::max(a, b) : 0; };
-  JobWork work = one;
+  Workload work = one;
   work.batch = larger(one.batch, other.batch);
   work.edited_layers = both(one.edited_layers, other.edited_layers);
   work.freeze.add_edited(other.freeze.edited);
@@ -189,21 +189,21 @@ JobWork united(const JobWork& one, const JobWork& other) {
   return work;
 }
 
-JobWork statistics_work(const JobConfig& job, const ModelConfig& config) {
-  JobWork work = basic_work(job.run, config);
+Workload statistics_work(const JobConfig& job, const ModelConfig& config) {
+  Workload work = basic_work(job.run, config);
   work.freeze = freeze_rule(job, config);
   add_statistics(job, config, work);
   return work;
 }
 
-JobWork evaluation_work(const RunOptions& run, const ModelConfig& config, const EvaluationSize& evaluation) {
-  JobWork work = basic_work(run, config);
+Workload evaluation_work(const RunOptions& run, const ModelConfig& config, const EvaluationSize& evaluation) {
+  Workload work = basic_work(run, config);
   work.evaluation = evaluation;
   return work;
 }
 
-JobWork typical_work(const RunOptions& run, const ModelConfig& config, std::vector<std::string>& assumptions) {
-  JobWork work = basic_work(run, config);
+Workload typical_work(const RunOptions& run, const ModelConfig& config, std::vector<std::string>& assumptions) {
+  Workload work = basic_work(run, config);
   work.edited_layers = automatic_layers(config.n_layers);
   for (const int64_t layer : work.edited_layers) work.freeze.edited.push_back({WeightKind::kDown, layer});
   work.statistics_layers = work.edited_layers;

@@ -20,7 +20,7 @@ constexpr int64_t kGramRows = 4096;
 /// Packed documents whose scores are held on every device (packed_attention.cpp: the loop over runs).
 constexpr int64_t kShortTokens = 64;
 
-int64_t element_bytes(const JobWork& work) { return static_cast<int64_t>(c10::elementSize(work.dtype)); }
+int64_t element_bytes(const Workload& work) { return static_cast<int64_t>(c10::elementSize(work.dtype)); }
 
 int64_t count_in(const std::vector<int64_t>& layers, const Stage& stage) {
   return std::count_if(layers.begin(), layers.end(),
@@ -28,7 +28,7 @@ int64_t count_in(const std::vector<int64_t>& layers, const Stage& stage) {
 }
 
 /// Counts those of `layers` whose second moments, solves and exact weights lie on the stage's device.
-int64_t count_solved(const std::vector<int64_t>& layers, const JobWork& work, const Stage& stage) {
+int64_t count_solved(const std::vector<int64_t>& layers, const Workload& work, const Stage& stage) {
   if (work.solve_on != SolveOn::kHost) return count_in(layers, stage);
   return stage.device == Placement::host() ? static_cast<int64_t>(layers.size()) : 0;
 }
@@ -38,18 +38,18 @@ int64_t pass_bytes(const ModelConfig& config, const Stage& stage, const PassShap
   return layer_pass_bytes(config, pass) + layer_product_bytes(config, stage, pass.dtype, pass.tokens);
 }
 
-int64_t logits_bytes(const ModelConfig& config, const JobWork& work, const Stage& stage, int64_t rows) {
+int64_t logits_bytes(const ModelConfig& config, const Workload& work, const Stage& stage, int64_t rows) {
   return head_bytes(config, work.dtype, rows) + head_product_bytes(config, stage, work.dtype, rows);
 }
 
-int64_t forward_bytes(const ModelConfig& config, const JobWork& work, const Stage& stage, int64_t tokens,
+int64_t forward_bytes(const ModelConfig& config, const Workload& work, const Stage& stage, int64_t tokens,
                       int64_t row_tokens) {
   const int64_t scores = holds_scores(config, stage.device, work.dtype) ? row_tokens : 0;
   return pass_bytes(config, stage, {work.dtype, tokens, scores});
 }
 
 /// Keys that attention over packed documents of at most `document_tokens` holds scores of.
-int64_t packed_scores(const ModelConfig& config, const JobWork& work, const Stage& stage, int64_t document_tokens) {
+int64_t packed_scores(const ModelConfig& config, const Workload& work, const Stage& stage, int64_t document_tokens) {
   if (holds_scores(config, stage.device, work.dtype)) return document_tokens;
   const bool holds_short = element_bytes(work) >= 4 || stage.device == Placement::host();
   return holds_short ? std::min(document_tokens, kShortTokens) : 0;
@@ -58,7 +58,8 @@ int64_t packed_scores(const ModelConfig& config, const JobWork& work, const Stag
 bool has_head(const ModelConfig& config, const Stage& stage) { return stage.end == config.n_layers; }
 
 /// Rows of `row_tokens` in all, with the keys and values of all their tokens; logits of every row.
-int64_t generate_bytes(const ModelConfig& config, const JobWork& work, const Stage& stage, const GenerationSize& size) {
+int64_t generate_bytes(const ModelConfig& config, const Workload& work, const Stage& stage,
+                       const GenerationSize& size) {
   const int64_t caches = key_value_bytes(config, work.dtype, size.rows * size.row_tokens);
   // Of one layer's keys, those of rows that take the places of others are copied: of half the rows at most.
   int64_t bytes = stage.layers() * caches + caches / 4 +
@@ -68,7 +69,7 @@ int64_t generate_bytes(const ModelConfig& config, const JobWork& work, const Sta
   return bytes;
 }
 
-int64_t evaluate_bytes(const ModelConfig& config, const JobWork& work, const Stage& stage, int64_t under_way) {
+int64_t evaluate_bytes(const ModelConfig& config, const Workload& work, const Stage& stage, int64_t under_way) {
   const ScoringSize& size = work.evaluation.scoring;
   const int64_t hidden = size.pack_tokens * config.d_model * element_bytes(work);
   // With the last stage's output, and the hidden states that stand at its door.
@@ -98,7 +99,7 @@ int64_t evaluate_bytes(const ModelConfig& config, const JobWork& work, const Sta
   return bytes + stage.layers() * kept;
 }
 
-int64_t statistics_bytes(const ModelConfig& config, const JobWork& work, const Stage& stage) {
+int64_t statistics_bytes(const ModelConfig& config, const Workload& work, const Stage& stage) {
   if (work.statistics_layers.empty()) return 0;
   const KeyShape keys = config.largest_keys();
   const int64_t matrix = 8 * keys.moments();
@@ -124,7 +125,7 @@ int64_t statistics_bytes(const ModelConfig& config, const JobWork& work, const S
 
 /// Estimates what quant/pack.h takes for one edited weight at a time: the weight's numbers, H, and the moments that H
 /// is made of.
-int64_t packing_again_bytes(const ModelConfig& config, const JobWork& work) {
+int64_t packing_again_bytes(const ModelConfig& config, const Workload& work) {
   if (work.packing == Packing::kNone) return 0;
   const KeyShape shape = config.largest_keys();
   const int64_t of_importance = work.packing == Packing::kPlain ? 0 : (16 + 2 * 8) * shape.moments();
@@ -133,7 +134,7 @@ int64_t packing_again_bytes(const ModelConfig& config, const JobWork& work) {
 
 /// Estimates one layer at a time: the sums of its matrices' inputs beside a chunk's pass, or beside one matrix that is
 /// packed (quant/pack.h: 30 bytes a number and 16 a number of H, which is another 8), in full precision.
-int64_t packing_bytes(const ModelConfig& config, const JobWork& work, const Stage& stage) {
+int64_t packing_bytes(const ModelConfig& config, const Workload& work, const Stage& stage) {
   if (!work.packs_layers) return 0;
   const auto square = [](int64_t size) { return size * size; };
   int64_t most = 0;
@@ -158,7 +159,7 @@ int64_t packing_bytes(const ModelConfig& config, const JobWork& work, const Stag
 }
 
 /// A stage's part of a solve: what its layers' keys are read with, and what is computed of them where it solves.
-int64_t solve_bytes(const ModelConfig& config, const JobWork& work, const Stage& stage) {
+int64_t solve_bytes(const ModelConfig& config, const Workload& work, const Stage& stage) {
   if (work.edited_layers.empty()) return 0;
   const bool solves = count_solved(work.edited_layers, work, stage) > 0;
   const bool gives_keys = count_in(work.edited_layers, stage) > 0;
@@ -185,7 +186,7 @@ int64_t solve_bytes(const ModelConfig& config, const JobWork& work, const Stage&
 }
 
 /// Estimates what methods that train take beside the passes: changes under way, or what is captured of tokens.
-int64_t trained_bytes(const ModelConfig& config, const JobWork& work, const Stage& stage) {
+int64_t trained_bytes(const ModelConfig& config, const Workload& work, const Stage& stage) {
   const int64_t d = config.d_model, f = config.largest_keys().size(), tokens = work.together() * work.values.row_tokens;
   const int64_t weights = count_in(work.edited_layers, stage), solved = count_solved(work.edited_layers, work, stage);
   if (work.backward->trains_dense) {
@@ -200,7 +201,7 @@ int64_t trained_bytes(const ModelConfig& config, const JobWork& work, const Stag
   return weights > 0 ? together * (d + f) * element_bytes(work) : 0;
 }
 
-int64_t training_bytes(const ModelConfig& config, const JobWork& work, const Stage& stage) {
+int64_t training_bytes(const ModelConfig& config, const Workload& work, const Stage& stage) {
   if (!work.backward) return 0;
   if (stage.layers() == 0) return trained_bytes(config, work, stage);
   // A pass keeps what one of value optimisation does whose every token is after the lookup token.
@@ -220,7 +221,7 @@ int64_t StageEstimate::total() const {
   return weights + std::max(loading, edited + unpacked + work);
 }
 
-StageEstimate estimate_stage(const ModelConfig& config, const JobWork& work, const Stage& stage, Batching batching) {
+StageEstimate estimate_stage(const ModelConfig& config, const Workload& work, const Stage& stage, Batching batching) {
   StageEstimate estimate{.stage = stage};
   const int64_t edited = count_solved(work.edited_layers, work, stage), d_key = config.largest_keys().size();
   // The master, and the new version or, where it solves elsewhere, the unedited one.
@@ -256,7 +257,7 @@ StageEstimate estimate_stage(const ModelConfig& config, const JobWork& work, con
   return estimate;
 }
 
-double estimate_time(const ModelConfig& config, const JobWork& work, LayerRange layers) {
+double estimate_time(const ModelConfig& config, const Workload& work, LayerRange layers) {
   const auto times = [](auto... counts) { return (static_cast<double>(counts) * ...); };
   const double row_tokens = times(work.requests, work.values.contexts, work.values.row_tokens);
   const double prefix_tokens = times(work.requests, work.values.contexts, work.values.prefix_tokens);

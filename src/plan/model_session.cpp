@@ -14,7 +14,7 @@ void set_threads(const RunOptions& run) {
   if (run.threads > 0) at::set_num_threads(static_cast<int>(run.threads));
 }
 
-CausalLM load_model(const ModelFiles& files, const RunOptions& run, const JobWork& work) {
+CausalLM load_model(const ModelFiles& files, const RunOptions& run, const Workload& work) {
   set_threads(run);
   DeviceChoice choice = find_devices(run.devices, run.on_host);
   if (run.balance == Balance::kWork && choice.devices.size() > 1) measure_speeds(choice.devices, work.dtype);
@@ -26,9 +26,10 @@ CausalLM load_model(const ModelFiles& files, const RunOptions& run, const JobWor
   return CausalLM::load(files.checkpoint, files.config, plan.placement, work.freeze);
 }
 
-CausalLM load_replica(const ModelFiles& files, const RunOptions& run, const JobWork& work, Communicator& communicator) {
+CausalLM load_replica(const ModelFiles& files, const RunOptions& run, const Workload& work,
+                      Communicator& communicator) {
   std::optional<CausalLM> model;
-  communicator.together("load", [&] {
+  communicator.run_collectively("load", [&] {
     model.emplace(load_model(files, run, work));
     files.checkpoint.check_unchanged();  // a hash from before is of what was loaded
   });

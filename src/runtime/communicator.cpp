@@ -6,7 +6,7 @@
 #include "lancet/runtime/problem.h"
 
 namespace lancet {
-void Communicator::together(const std::string& stage, const std::function<void()>& work) {
+void Communicator::run_collectively(const std::string& stage, const std::function<void()>& work) {
   const StageHeartbeat heartbeat(stage);
   if (size() == 1) {
     count_progress();
@@ -45,7 +45,7 @@ std::optional<std::string> Communicator::attempt(const std::string& stage, const
   is_attempting_ = true;
   std::optional<std::string> message;
   try {
-    together(stage, work);
+    run_collectively(stage, work);
   } catch (const NumericError& error) {
     message = error.what();
     is_over_ = false;  // all ranks have come here: each has told it, or been told

@@ -190,7 +190,7 @@ std::optional<int64_t> EditDesk::ask(const AskOrder& order, const std::shared_pt
   });
 }
 
-std::optional<int64_t> EditDesk::edit(EditOrder order) {
+std::optional<int64_t> EditDesk::edit(EditCommand order) {
   if (static_cast<int64_t>(order.given.requests.size()) > options_.most_facts)
     throw ConfigError(cat(order.given.requests.size(), " facts: expected at most ", options_.most_facts,
                           " in one edit: start lancet serve with --requests ", order.given.requests.size(),
@@ -199,7 +199,7 @@ std::optional<int64_t> EditDesk::edit(EditOrder order) {
   return add("edit", what, [this, order = std::move(order)] { return do_edit(order); });
 }
 
-std::string EditDesk::do_edit(const EditOrder& order) {
+std::string EditDesk::do_edit(const EditCommand& order) {
   use(order.method);
   std::vector<EditRequest> requests = order.given.requests;
   if (order.given.are_numbered) {  // by their places alone

@@ -26,7 +26,7 @@ struct AskOrder {
   int64_t tokens = 40;
 };
 
-struct EditOrder {
+struct EditCommand {
   GivenRequests given = {};
   std::string method = {};  ///< empty: the one that the command line, lancet.yaml or presets choose
 };
@@ -62,7 +62,7 @@ class EditDesk {
   EditDesk& operator=(const EditDesk&) = delete;
 
   std::optional<int64_t> ask(const AskOrder& order, const std::shared_ptr<AnswerPipe>& pipe);
-  std::optional<int64_t> edit(EditOrder order);
+  std::optional<int64_t> edit(EditCommand order);
   std::optional<int64_t> undo(const UndoOrder& order);
   /// How all edits that stand hold now.
   std::optional<int64_t> measure();
@@ -89,7 +89,7 @@ class EditDesk {
   void restore_report(const Journal& edits);
   void show_report(const std::string& report);
   void use(const std::string& method);
-  std::string do_edit(const EditOrder& order);
+  std::string do_edit(const EditCommand& order);
   std::string do_undo(const UndoOrder& order);
   std::string do_measure();
   std::string do_export(const ExportOrder& order);

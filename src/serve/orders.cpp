@@ -73,10 +73,10 @@ AskOrder parse_ask(const HttpRequest& request) {
   return {text_at(json, "prompt"), number_at(json, "tokens", 1, kLongestAnswer)};
 }
 
-EditOrder parse_edit(const HttpRequest& request, const SentFiles& files) {
+EditCommand parse_edit(const HttpRequest& request, const SentFiles& files) {
   const nlohmann::json json = object_of(request, {"facts", "file", "method"});
   if (json.contains("facts") == json.contains("file")) throw ConfigError("expected facts, or a file of them");
-  EditOrder order;
+  EditCommand order;
   order.given = json.contains("file") ? files.find(number_at(json, "file", 1, kAnyNumber)).given
                                       : typed_requests(json.at("facts"));
   if (json.contains("method")) order.method = text_at(json, "method");

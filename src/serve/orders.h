@@ -10,7 +10,7 @@ namespace lancet {
 // Each throws ConfigError that says what was expected.
 AskOrder parse_ask(const HttpRequest& request);
 /// `files`: what may be named in the place of facts.
-EditOrder parse_edit(const HttpRequest& request, const SentFiles& files);
+EditCommand parse_edit(const HttpRequest& request, const SentFiles& files);
 /// Checks an order that says nothing more.
 void parse_measure(const HttpRequest& request);
 UndoOrder parse_undo(const HttpRequest& request);

@@ -14,7 +14,7 @@
 #include "lancet/outcome/report_files.h"
 #include "lancet/pipeline/earlier_output.h"
 #include "lancet/pipeline/edit_checks.h"
-#include "lancet/pipeline/edit_session.h"
+#include "lancet/pipeline/edit_inputs.h"
 #include "lancet/pipeline/measure_standing.h"
 #include "lancet/pipeline/method_run.h"
 #include "lancet/runtime/memory_watch.h"
@@ -83,12 +83,12 @@ class Session::Impl {
     edits_.check_ids(requests);
     warn_of_texts(requests);
     check_lengths(*files_, requests);
-    EditSession session(job_, files_, each_fact_once({std::move(requests), "", {}}));
-    session.look_at_facts(edits_.empty() ? std::vector<EditRequest>() : edits_.journal().requests());
-    MethodRun method(job_, session, alone(), {.prepared = prepared_});
-    prepare(method, session);
+    EditInputs inputs(job_, files_, each_fact_once({std::move(requests), "", {}}));
+    inputs.look_at_facts(edits_.empty() ? std::vector<EditRequest>() : edits_.journal().requests());
+    MethodRun method(job_, inputs, alone(), {.prepared = prepared_});
+    prepare(method, inputs);
     prepared_ = method.prepared();
-    session.before = session.plan.run(model_, "evaluate before", alone());
+    inputs.before = inputs.plan.run(model_, "evaluate before", alone());
     try {
       edits_.put_exact();
       EditedMethod edited = method.edit(model_, edits_.transaction(), {.after = edits_.history(), .records = true});
@@ -197,8 +197,8 @@ class Session::Impl {
   }
 
   /// Describes the model, and makes what the method needs of the unedited one.
-  void prepare(MethodRun& method, EditSession& session) {
-    session.describe(model_, alone());
+  void prepare(MethodRun& method, EditInputs& inputs) {
+    inputs.describe(model_, alone());
     if (prepared_) return method.prepare(model_);
     edits_.while_unedited([&] { method.prepare(model_); });
   }
@@ -206,13 +206,13 @@ class Session::Impl {
   /// The method on what stands, where no values are to be found.
   struct MethodAtWork {
     MethodAtWork(Impl& impl, MethodWork kind)
-        : session(impl.job_, impl.files_, {impl.edits_.journal().requests(), "", {}}),
-          method(impl.job_, session, alone(), {.prepared = impl.prepared_, .work = kind}) {
-      impl.prepare(method, session);
+        : inputs(impl.job_, impl.files_, {impl.edits_.journal().requests(), "", {}}),
+          method(impl.job_, inputs, alone(), {.prepared = impl.prepared_, .work = kind}) {
+      impl.prepare(method, inputs);
       context.emplace(method.context(impl.model_));
     }
 
-    EditSession session;
+    EditInputs inputs;
     MethodRun method;
     std::optional<EditContext> context;
   };

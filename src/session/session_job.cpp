@@ -18,11 +18,11 @@ JobConfig parse_session(const CompletedJob& completed) {
   return parse_job(tree, completed.source.base, completed.source.name, JobPurpose::kSession);
 }
 
-JobWork planned_work(const JobConfig& job, const ModelFiles& files, int64_t n_requests) {
+Workload planned_work(const JobConfig& job, const ModelFiles& files, int64_t n_requests) {
   if (n_requests < 1 || n_requests > kMostRequests)
     throw ConfigError(cat("planned requests: expected 1 to ", kMostRequests, ", got ", n_requests));
   std::vector<std::string> assumptions;  // `lancet plan` shows them
-  JobWork work = edit_work(job, files.config, {.n_requests = n_requests}, assumptions);
+  Workload work = edit_work(job, files.config, {.n_requests = n_requests}, assumptions);
   const bool takes_text = job.editor->needs().statistics && job.statistics && job.statistics->takes_text();
   if (!takes_text || find_cached_statistics(job, files) != CachedStatistics::kThere) return work;
   return without_text(std::move(work));

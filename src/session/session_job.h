@@ -14,6 +14,6 @@ JobConfig parse_session(const CompletedJob& completed);
 
 /// What one edit() of `n_requests` takes. Where the cache may have the job's statistics, reads the weights that their
 /// keys depend on; what is there counts nothing. Throws: ConfigError for a number of requests out of range.
-JobWork planned_work(const JobConfig& job, const ModelFiles& files, int64_t n_requests);
+Workload planned_work(const JobConfig& job, const ModelFiles& files, int64_t n_requests);
 
 }  // namespace lancet

@@ -41,7 +41,7 @@ CorpusTokens broadcast_corpus(Communicator& communicator, const CorpusTokens& co
   if (communicator.size() == 1) return corpus;
   std::vector<int64_t> lengths{corpus.tokens, corpus.exhausted ? 1 : 0};
   std::string ids;
-  communicator.together("statistics", [&] {
+  communicator.run_collectively("statistics", [&] {
     for (const std::vector<TokenId>& document : corpus.documents) {
       lengths.push_back(static_cast<int64_t>(document.size()));
       ids.append(reinterpret_cast<const char*>(document.data()), document.size() * sizeof(TokenId));

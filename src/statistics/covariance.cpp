@@ -186,7 +186,7 @@ std::vector<Covariance> collect_covariances(const CausalLM& model, const CorpusT
                                             PartialSums* saves) {
   const torch::NoGradGuard no_grad;
   std::optional<Sums> sums;
-  communicator.together("statistics", [&] {
+  communicator.run_collectively("statistics", [&] {
     sums.emplace(model, layers);
     collect_own_chunks(model, corpus, own_chunks(model, corpus, communicator), layers, *sums, saves);
   });

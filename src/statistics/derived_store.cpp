@@ -29,7 +29,7 @@ MomentFacts DerivedStore::facts(int64_t layer) const {
 
 void DerivedStore::prepare(std::span<const int64_t> layers, Communicator& communicator) {
   std::vector<int64_t> missing;
-  communicator.together("statistics", [&] {
+  communicator.run_collectively("statistics", [&] {
     if (!communicator.is_root()) return;
     for (const int64_t layer : layers)
       if (!has(layer)) missing.push_back(layer);  // a damaged file is found now, not after hours of work
@@ -43,7 +43,7 @@ void DerivedStore::prepare(std::span<const int64_t> layers, Communicator& commun
   const auto begin = std::chrono::steady_clock::now();
   moments_.prepare(missing, communicator);
   collect_seconds_ = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-  communicator.together("factors", [&] {
+  communicator.run_collectively("factors", [&] {
     if (!communicator.is_root()) return;
     Progress progress("factors", static_cast<int64_t>(missing.size()), "layers");
     for (const int64_t layer : missing) {

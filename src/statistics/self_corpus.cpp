@@ -98,7 +98,7 @@ std::vector<Documents> sample_rounds(const CausalLM& model, const SelfCorpusPlan
   const std::vector<GenerateRow> rows(static_cast<size_t>(n_rows), GenerateRow{{plan.begin}, plan.most_tokens - 1});
   Documents own;
   std::vector<int64_t> flat;  // each document's length and tokens
-  communicator.together("statistics", [&] {
+  communicator.run_collectively("statistics", [&] {
     own = generate(model, rows,
                    {.eos_ids = model.config().eos_ids,
                     .sampling = {.top_k = 0, .seed = plan.seed},

@@ -81,7 +81,7 @@ void StatisticsStore::prepare(std::span<const int64_t> layers, Communicator& com
   std::vector<int64_t> missing;
   std::vector<std::filesystem::path> files, all_files;
   std::string pass;
-  communicator.together("statistics", [&] {
+  communicator.run_collectively("statistics", [&] {
     if (!communicator.is_root()) return;
     for (const int64_t layer : layers) {
       all_files.push_back(cache_file(layer));
@@ -102,7 +102,7 @@ void StatisticsStore::prepare(std::span<const int64_t> layers, Communicator& com
   PartialSums saves(cache_, share_key(pass, communicator), save_every_s_);
   const std::vector<Covariance> fresh =
       collect_covariances(model_, text_.read(communicator), missing, communicator, &saves);
-  communicator.together("statistics", [&] {
+  communicator.run_collectively("statistics", [&] {
     for (size_t i = 0; i < files.size(); ++i)  // root's alone
       write_matrix(files[i], kCovariance, fresh[i].moment_FF, {{kTokens, std::to_string(fresh[i].tokens)}});
   });

@@ -14,7 +14,7 @@
 #include "lancet/outcome/report_files.h"
 #include "lancet/outcome/report_json.h"
 #include "lancet/pipeline/edit_checks.h"
-#include "lancet/pipeline/edit_session.h"
+#include "lancet/pipeline/edit_inputs.h"
 #include "lancet/pipeline/method_run.h"
 #include "lancet/pipeline/same_job.h"
 
@@ -29,21 +29,21 @@ class CompareRun {
   CompareRun(const CompareConfig& config, Communicator& ranks) : config_(config), ranks_(ranks) {}
 
   CompareReport run() {
-    ranks_.together("open", [&] { open(); });
+    ranks_.run_collectively("open", [&] { open(); });
     std::vector<JobFact> facts;
     for (const ComparedMethod& method : config_.methods)
-      for (const JobFact& fact : job_facts(method.job, session_->files, session_->requests)) facts.push_back(fact);
+      for (const JobFact& fact : job_facts(method.job, inputs_->files, inputs_->requests)) facts.push_back(fact);
     check_same(ranks_, facts);
     for (const std::unique_ptr<MethodRun>& run : runs_) run->look_into_cache();
-    CausalLM model = load_replica(session_->files, first().run, work(), ranks_);
-    const MemoryWatch memory_watch(devices_with_memory(model.placement(), session_->files.config.n_layers));
-    session_->describe(model, ranks_);
-    session_->before = session_->plan.run(model, "evaluate before", ranks_);
+    CausalLM model = load_replica(inputs_->files, first().run, work(), ranks_);
+    const MemoryWatch memory_watch(devices_with_memory(model.placement(), inputs_->files.config.n_layers));
+    inputs_->describe(model, ranks_);
+    inputs_->before = inputs_->plan.run(model, "evaluate before", ranks_);
 
     CompareReport report;
-    report.before = session_->before;
-    report.base_hash = session_->base_hash;
-    report.requests = static_cast<int64_t>(session_->requests.size());
+    report.before = inputs_->before;
+    report.base_hash = inputs_->base_hash;
+    report.requests = static_cast<int64_t>(inputs_->requests.size());
     for (size_t i = 0; i < runs_.size(); ++i) report.methods.push_back(run_method(i, model));
     write_output(report);
     return report;
@@ -54,16 +54,16 @@ class CompareRun {
 
   void open() {
     if (ranks_.is_root()) check_folders();
-    session_.emplace(first());
+    inputs_.emplace(first());
     if (ranks_.is_root()) {
-      warn_of_skipped(session_->skipped);
-      warn_of_texts(session_->requests);
-      session_->look_at_facts({});
-      check_apart(first().output->dir, session_->files.checkpoint.folder());
+      warn_of_skipped(inputs_->skipped);
+      warn_of_texts(inputs_->requests);
+      inputs_->look_at_facts({});
+      check_apart(first().output->dir, inputs_->files.checkpoint.folder());
     }
-    check_lengths(session_->files, session_->requests);
+    check_lengths(inputs_->files, inputs_->requests);
     for (const ComparedMethod& method : config_.methods)
-      runs_.push_back(std::make_unique<MethodRun>(method.job, *session_, ranks_));
+      runs_.push_back(std::make_unique<MethodRun>(method.job, *inputs_, ranks_));
     if (!ranks_.is_root()) return;
     lock_.emplace(first().output->dir, kCompareOutput);
     check_folders();  // again: another run may have ended before the lock, or a killed one been made good
@@ -78,8 +78,8 @@ class CompareRun {
   }
 
   /// What suffices for each method.
-  JobWork work() const {
-    JobWork all = runs_.front()->work();
+  Workload work() const {
+    Workload all = runs_.front()->work();
     for (const std::unique_ptr<MethodRun>& run : runs_) all = united(all, run->work());
     return all;
   }
@@ -92,7 +92,7 @@ class CompareRun {
     MethodResult result;
     const std::optional<std::string> failure = ranks_.attempt("method", [&] {
       run.prepare(model);
-      WeightTransaction transaction(model, [&](WeightId id) { return stored_weight(session_->files, model, id); });
+      WeightTransaction transaction(model, [&](WeightId id) { return stored_weight(inputs_->files, model, id); });
       result.report = run.edit(model, transaction, {}).report;
     });
     if (failure) {
@@ -111,7 +111,7 @@ class CompareRun {
   void write_output(const CompareReport& report) {
     const OutputOptions& output = *first().output;
     std::optional<OutputFolder> folder;
-    ranks_.together("export", [&] {
+    ranks_.run_collectively("export", [&] {
       if (!ranks_.is_root()) return;
       folder.emplace(output.dir, output.if_exists, kCompareOutput);
       std::vector<RunDocument> runs;
@@ -126,7 +126,7 @@ class CompareRun {
         write_report_files(runs.back(), folder->staging() / label);
       }
       write_comparison(runs, (output.dir / "").parent_path().filename().string(), folder->staging());
-      write_text_file(folder->staging() / "job.yaml", to_yaml(with_format(config_.resolved, session_->request_format)));
+      write_text_file(folder->staging() / "job.yaml", to_yaml(with_format(config_.resolved, inputs_->request_format)));
       write_text_file(folder->staging() / kCompareFile, to_json(report, config_));
     });
     if (folder) folder->commit();
@@ -135,7 +135,7 @@ class CompareRun {
   const CompareConfig& config_;
   Communicator& ranks_;
   std::optional<OutputLock> lock_;  // root's
-  std::optional<EditSession> session_;
+  std::optional<EditInputs> inputs_;
   std::vector<std::unique_ptr<MethodRun>> runs_;
 };
 
@@ -190,7 +190,7 @@ double seconds_per_edit(const EditReport& report) {
 
 CompareReport run_compare_job(const CompareConfig& config, Communicator& communicator) {
   CompareReport report;
-  communicator.together("compare methods", [&] { report = CompareRun(config, communicator).run(); });
+  communicator.run_collectively("compare methods", [&] { report = CompareRun(config, communicator).run(); });
   return report;
 }
 

@@ -61,7 +61,7 @@ EvalReport evaluate(const JobConfig& job, const std::filesystem::path& baseline,
   EvalReport report;
   std::optional<ModelFiles> files, baseline_files;
   std::optional<EvaluationPlan> plan;
-  communicator.together("open", [&] {
+  communicator.run_collectively("open", [&] {
     files.emplace(open_model(job.model, job.ignore_config_keys));
     RequestFile file = load_requests(job.requests);
     if (communicator.is_root()) {
@@ -114,8 +114,8 @@ Json values_json(const Tallies& tallies) {
 StatisticsReport collect_statistics(const JobConfig& job, Communicator& communicator) {
   std::optional<ModelFiles> files;
   std::optional<JobStatistics> statistics;
-  JobWork work;
-  communicator.together("open", [&] {
+  Workload work;
+  communicator.run_collectively("open", [&] {
     files.emplace(open_model(job.model, job.ignore_config_keys));
     statistics.emplace(job, *files, communicator);
     work = statistics_work(job, files->config);
@@ -133,7 +133,7 @@ StatisticsReport collect_statistics(const JobConfig& job, Communicator& communic
 
 EvalReport run_eval_job(const JobConfig& job, const std::filesystem::path& baseline, Communicator& communicator) {
   EvalReport report;
-  communicator.together("eval", [&] { report = evaluate(job, baseline, communicator); });
+  communicator.run_collectively("eval", [&] { report = evaluate(job, baseline, communicator); });
   return report;
 }
 
@@ -165,13 +165,13 @@ std::string to_json(const EvalReport& report, const JobConfig& job) {
 
 StatisticsReport run_statistics_job(const JobConfig& job, Communicator& communicator) {
   StatisticsReport report;
-  communicator.together("stats", [&] { report = collect_statistics(job, communicator); });
+  communicator.run_collectively("stats", [&] { report = collect_statistics(job, communicator); });
   return report;
 }
 
 std::string to_json(const StatisticsReport& report) {
   Json layers = Json::array();
-  for (const LayerStatistics& layer : report.layers) {
+  for (const LayerStatisticsReport& layer : report.layers) {
     layers.push_back({{"layer", layer.layer},
                       {"tokens", layer.tokens},
                       {"mean_diagonal", layer.mean_diagonal},

@@ -236,7 +236,7 @@ RehearsalReport rehearse_edit_job(JobConfig job, Communicator& communicator) {
   WholeJob whole;
   EditMeasurements measured;
   std::optional<Scratch> beside_output, beside_cache;
-  communicator.together("rehearsal", [&] {
+  communicator.run_collectively("rehearsal", [&] {
     whole = look_at(job, communicator);
     if (!communicator.is_root()) return;
     beside_output.emplace(job.output->dir);

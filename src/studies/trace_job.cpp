@@ -57,7 +57,7 @@ class TraceRun {
   TraceRun(const TraceJob& job, Communicator& ranks) : job_(job), ranks_(ranks) {}
 
   TraceReport run() {
-    ranks_.together("open", [&] { open(); });
+    ranks_.run_collectively("open", [&] { open(); });
     check_same(ranks_, facts_to_agree_on());
     const CausalLM model = load_replica(*files_, job_.run, work(), ranks_);
     const MemoryWatch memory_watch(devices_with_memory(model.placement(), files_->config.n_layers));
@@ -149,7 +149,7 @@ class TraceRun {
             {"the facts", std::move(lines)}};
   }
 
-  JobWork work() const {
+  Workload work() const {
     std::vector<TracedFact> all;
     int64_t longest = 0;
     for (int64_t i = job_.range.skip; i < end_; ++i) {
@@ -164,7 +164,7 @@ class TraceRun {
                     .run_places = together,
                     .document_tokens = longest,
                     .read_places = kForwardTokens};
-    JobWork work = evaluation_work(job_.run, files_->config, size);
+    Workload work = evaluation_work(job_.run, files_->config, size);
     work.kept_tokens = kept_trace_tokens(all, job_.options.samples);
     return work;
   }
@@ -210,7 +210,7 @@ class TraceRun {
   /// The folder appears only when all ranks are still there after it was written.
   void write_output() {
     std::optional<OutputFolder> folder;
-    ranks_.together("export", [&] {
+    ranks_.run_collectively("export", [&] {
       if (!ranks_.is_root()) return;
       folder.emplace(job_.out, IfExists::kError, kTraceOutput);
       write_text_file(folder->staging() / "trace.csv", to_csv(report_));
@@ -236,7 +236,7 @@ class TraceRun {
 
 TraceReport run_trace_job(const TraceJob& job, Communicator& communicator) {
   TraceReport report;
-  communicator.together("trace facts", [&] { report = TraceRun(job, communicator).run(); });
+  communicator.run_collectively("trace facts", [&] { report = TraceRun(job, communicator).run(); });
   return report;
 }
 

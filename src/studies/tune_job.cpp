@@ -120,11 +120,11 @@ class TuneRun {
   }
 
   /// What suffices for each trial, and for the statistics of all of them.
-  JobWork work() const {
+  Workload work() const {
     const EvaluationPlan plan(*files_->tokenizer, requests_, measured_, files_->config.max_positions);
     const WorkTexts texts{files_->tokenizer.get(), requests_, plan.size()};
     std::vector<std::string> assumptions;  // lancet plan shows those
-    JobWork all = edit_work(*candidates_[0].job, files_->config, texts, assumptions);
+    Workload all = edit_work(*candidates_[0].job, files_->config, texts, assumptions);
     for (const Candidate& candidate : candidates_)
       all = united(all, edit_work(*candidate.job, files_->config, texts, assumptions));
     all.statistics_layers = all_layers();
@@ -178,7 +178,7 @@ class TuneRun {
   /// The weights are those of before when this returns, by result or error.
   TrialScore run_trial(CausalLM& model, const JobConfig& job, const std::vector<EditRequest>& requests,
                        const EvaluationPlan& plan) {
-    const LayerAlgebra algebra = algebra_of(model, job);
+    const LayerStatistics algebra = algebra_of(model, job);
     WeightTransaction transaction(model, [&](WeightId id) { return stored_weight(*files_, model, id); });
     const EditContext context(model, *files_->tokenizer, contexts_of(model, job), algebra, {ranks_});
     EditorState state = job.editor->make_state();
@@ -189,7 +189,7 @@ class TuneRun {
   }
 
   /// Statistics of the same layers and null space are prepared once.
-  LayerAlgebra algebra_of(const CausalLM& model, const JobConfig& job) {
+  LayerStatistics algebra_of(const CausalLM& model, const JobConfig& job) {
     const EditorNeeds needs = job.editor->needs();
     if (!needs.statistics) return {};
     std::unique_ptr<JobStatistics>& statistics =
@@ -267,7 +267,7 @@ class TuneRun {
   std::vector<Candidate> candidates_;  ///< the better ones first, after a round
   std::vector<int64_t> rounds_;        ///< requests of each
   EvaluationOptions measured_;
-  JobWork work_;
+  Workload work_;
   std::string content_hash_;                    ///< corpus: self
   std::shared_ptr<const CorpusTokens> corpus_;  ///< read once for all trials
   std::map<std::pair<std::optional<NullSpaceRule>, std::vector<int64_t>>, std::unique_ptr<JobStatistics>> statistics_;

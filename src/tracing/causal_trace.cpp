@@ -11,7 +11,7 @@
 #include "lancet/core/error.h"
 #include "lancet/core/progress.h"
 #include "lancet/core/strings.h"
-#include "lancet/models/spread_rows.h"
+#include "lancet/models/scatter_rows.h"
 #include "lancet/runtime/host_workers.h"
 #include "trace_states.h"
 
@@ -254,7 +254,7 @@ std::vector<Prediction> predict_next(const CausalLM& model, std::span<const std:
   std::vector<int64_t> lengths;
   for (const std::vector<TokenId>& prompt : prompts) lengths.push_back(static_cast<int64_t>(prompt.size()));
   const RowBatches batches = plan_batches(lengths, {.tokens = kForwardTokens});
-  const Tensor found_N2 = spread_rows(
+  const Tensor found_N2 = scatter_rows(
       communicator, RowWork{model.placement(), "predict"}, batches, {torch::kDouble, Placement::host()},
       [&](size_t index, StageTurn& turn) {
         std::vector<std::vector<TokenId>> rows;
@@ -310,15 +310,15 @@ std::vector<FactTrace> trace_facts(const CausalLM& model, std::span<const Traced
     group_of_row[rows.front()] = g;
   }
   Progress progress("trace", count_own_rows(communicator, batches), "tokens");
-  const Tensor all_NX = spread_rows(communicator, "trace", batches, {torch::kDouble, Placement::host()},
-                                    [&](const std::vector<int64_t>& rows) {
-                                      std::vector<TracedFact> some;
-                                      for (const int64_t fact : groups[group_of_row.at(rows.front())])
-                                        some.push_back(facts[static_cast<size_t>(fact)]);
-                                      const Tensor part_RX = GroupTrace(model, std::move(some), options).run();
-                                      progress.advance(static_cast<int64_t>(rows.size()));
-                                      return part_RX;
-                                    });
+  const Tensor all_NX = scatter_rows(communicator, "trace", batches, {torch::kDouble, Placement::host()},
+                                     [&](const std::vector<int64_t>& rows) {
+                                       std::vector<TracedFact> some;
+                                       for (const int64_t fact : groups[group_of_row.at(rows.front())])
+                                         some.push_back(facts[static_cast<size_t>(fact)]);
+                                       const Tensor part_RX = GroupTrace(model, std::move(some), options).run();
+                                       progress.advance(static_cast<int64_t>(rows.size()));
+                                       return part_RX;
+                                     });
   std::vector<FactTrace> traces;
   for (size_t f = 0; f < facts.size(); ++f) {
     const Tensor own_TX = all_NX.narrow(0, first_row[f], static_cast<int64_t>(facts[f].prompt.ids.size()));

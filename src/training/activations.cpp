@@ -47,9 +47,9 @@ Tensor LookupStates::collect(HookSite site, Communicator& communicator) {
   if (site.layer < kept_layer_) throw std::logic_error("hidden states are asked for below the layer they are kept at");
   if (is_kept_.empty()) is_kept_ = choose_kept(communicator);
   const Placement& placement = model_.placement();
-  return spread_rows(communicator, RowWork{placement, "keys"}, batches_,
-                     {placement.weight_dtype(), placement.device_of(site.layer)},
-                     [&](size_t batch, StageTurn& turn) { return collect_batch(batch, site, turn); });
+  return scatter_rows(communicator, RowWork{placement, "keys"}, batches_,
+                      {placement.weight_dtype(), placement.device_of(site.layer)},
+                      [&](size_t batch, StageTurn& turn) { return collect_batch(batch, site, turn); });
 }
 
 Tensor LookupStates::collect_batch(size_t index, HookSite site, StageTurn& turn) {

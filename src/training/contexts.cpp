@@ -89,7 +89,7 @@ std::vector<std::string> make_contexts(const CausalLM& model, const Tokenizer& t
                                        uint64_t seed, Communicator& communicator) {
   if (!options.templates.empty()) return options.templates;
   std::vector<std::string> templates;
-  communicator.together("contexts", [&] {
+  communicator.run_collectively("contexts", [&] {
     if (communicator.is_root()) templates = sample_templates(model, tokenizer, options, seed);
   });
   return broadcast_texts(communicator, templates);

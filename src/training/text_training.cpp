@@ -14,7 +14,7 @@
 #include "lancet/core/strings.h"
 #include "lancet/core/words.h"
 #include "lancet/models/finite.h"
-#include "lancet/models/spread_rows.h"
+#include "lancet/models/scatter_rows.h"
 #include "lancet/runtime/collectives.h"
 #include "text_batch.h"
 
@@ -189,7 +189,7 @@ CapturedGradients capture_token_gradients(const CausalLM& model, std::span<const
   const CapturePlan plan(requests, options);
   std::vector<std::vector<Tensor>> parts(weights.size());
   std::vector<Tensor> losses;
-  communicator.together(kStage, [&] {
+  communicator.run_collectively(kStage, [&] {
     Progress progress(kStage, count_own_rows(communicator, plan.requests), "requests");
     for (const size_t i : own_pieces(communicator, plan.requests.size())) {
       const std::vector<int64_t>& batch = plan.requests[i];
@@ -223,7 +223,7 @@ TrainedWeights train_weights(const CausalLM& model, std::span<const TokenizedReq
                              std::span<const WeightId> weights, const TrainingOptions& options,
                              Communicator& communicator) {
   TrainedWeights trained;
-  communicator.together("training", [&] {
+  communicator.run_collectively("training", [&] {
     if (communicator.is_root()) trained = Training(model, requests, weights, options).run();
   });
   if (communicator.size() == 1) return trained;

@@ -49,7 +49,7 @@ constexpr double kPredictedFactor = 0.1, kPredictedKl = 0.01;
 
 /// Null: steps are launched operation by operation.
 std::unique_ptr<StepGraphs> graphs_for(const Placement& placement) {
-  return placement.step_launch() == StepLaunch::kGraph ? graph_maker().begin(placement.head_device()) : nullptr;
+  return placement.step_launch() == LaunchMode::kGraph ? graph_maker().begin(placement.head_device()) : nullptr;
 }
 
 class BatchOptimizer {

@@ -23,7 +23,7 @@ RowBatches plan_value_batches(const CausalLM& model, std::span<const PreparedReq
                               const ValueOptions& options, Communicator& communicator) {
   int64_t most_tokens = 0;
   std::vector<int64_t> tokens;
-  communicator.together("values", [&] {
+  communicator.run_collectively("values", [&] {
     for (const PreparedRequest& request : requests) tokens.push_back(step_tokens(request, options));
     if (!communicator.is_root() || options.batch > 0) return;
     const int64_t below = first_step_layer(model.config(), options.site, layer) - 1;  // what is run once

@@ -10,7 +10,7 @@
 #include "lancet/core/progress.h"
 #include "lancet/core/strings.h"
 #include "lancet/core/words.h"
-#include "lancet/models/spread_rows.h"
+#include "lancet/models/scatter_rows.h"
 #include "lancet/runtime/collectives.h"
 #include "lancet/runtime/host_workers.h"
 #include "lancet/runtime/memory.h"
@@ -27,7 +27,7 @@ namespace {
 class ValueRun {
  public:
   ValueRun(const CausalLM& model, std::span<const PreparedRequest> requests, int64_t layer, const ValueOptions& options,
-           const Sharing& sharing)
+           const WorkContext& sharing)
       : model_(model), requests_(requests), layer_(layer), options_(options), sharing_(sharing) {
     const size_t n = requests.size();
     whole_.losses.resize(n);
@@ -40,7 +40,7 @@ class ValueRun {
     const RowBatches batches = plan_value_batches(model_, requests_, layer_, options_, sharing_.communicator);
     const std::vector<size_t> own = own_pieces(sharing_.communicator, batches.size());
     std::vector<Tensor> parts(own.size());
-    sharing_.communicator.together(kStage, [&] {
+    sharing_.communicator.run_collectively(kStage, [&] {
       progress_.emplace(kStage, count_own_rows(sharing_.communicator, batches), "requests");
       progress_->measure_by("step", static_cast<int64_t>(own.size()) * options_.most_steps());
       check_step_graphs(model_.config(), model_.placement(), layer_);
@@ -48,7 +48,7 @@ class ValueRun {
         parts[static_cast<size_t>(i)] = run_batch(batches[own[static_cast<size_t>(i)]]);
       };
       const auto n = static_cast<int64_t>(own.size());
-      if (model_.placement().step_launch() == StepLaunch::kEachOperation)
+      if (model_.placement().step_launch() == LaunchMode::kEachOperation)
         run_independent(model_.placement(), n, run_one);
       else
         for (int64_t i = 0; i < n; ++i) run_one(i);  // all steps run on one device, which a capture has for itself
@@ -71,7 +71,7 @@ class ValueRun {
   /// What there is besides z: losses and norms of every request, and how the batches were run.
   void share_records(const RowBatches& batches, const std::vector<size_t>& own) {
     std::vector<Tensor> records;
-    sharing_.communicator.together(kStage, [&] {
+    sharing_.communicator.run_collectively(kStage, [&] {
       for (const size_t i : own) records.push_back(to_records(batches[i]));
     });
     const Tensor all_NX =
@@ -193,7 +193,7 @@ class ValueRun {
   std::span<const PreparedRequest> requests_;
   int64_t layer_;
   const ValueOptions& options_;
-  const Sharing& sharing_;
+  const WorkContext& sharing_;
   std::string weights_key_;
   OptimizedValues whole_;
   std::mutex mutex_;  // of what is not a request's own in whole_
@@ -236,7 +236,7 @@ int64_t first_step_layer(const ModelConfig& config, ValueSite site, int64_t laye
 
 void check_step_graphs(const ModelConfig& config, const Placement& placement, int64_t layer) {
   check_graphs(placement, layer);
-  if (placement.step_launch() != StepLaunch::kGraph) return;
+  if (placement.step_launch() != LaunchMode::kGraph) return;
   for (int64_t above = layer; above < config.n_layers; ++above)
     if (config.has_experts(above))
       throw PlacementError(cat("run.cuda_graphs: layer ", above,
@@ -245,7 +245,7 @@ void check_step_graphs(const ModelConfig& config, const Placement& placement, in
 }
 
 OptimizedValues optimize_values(const CausalLM& model, std::span<const PreparedRequest> requests, int64_t layer,
-                                const ValueOptions& options, const Sharing& sharing) {
+                                const ValueOptions& options, const WorkContext& sharing) {
   ValueOptions own = options;
   own.site = site_in(model.config(), options.site);
   return ValueRun(model, requests, layer, own, sharing).run();

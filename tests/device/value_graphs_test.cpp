@@ -53,7 +53,7 @@ struct GraphsOnFakes : public ::testing::Test {
   ValueOptions options{.steps = 8, .lr = 0.1, .stop_loss = 0};
   EmulatedGraphs graphs;
 
-  OptimizedValues optimize(const std::vector<at::Device>& devices, StepLaunch launch, int64_t layer) {
+  OptimizedValues optimize(const std::vector<at::Device>& devices, LaunchMode launch, int64_t layer) {
     const GraphMakerScope scope(graphs);
     Placement placement = plan_placement(tiny.config.n_layers, devices, at::kBFloat16);
     placement.set_step_launch(launch);
@@ -62,8 +62,8 @@ struct GraphsOnFakes : public ::testing::Test {
   }
 
   void expect_same_values(const std::vector<at::Device>& devices, int64_t layer) {
-    const OptimizedValues each = optimize(devices, StepLaunch::kEachOperation, layer);
-    const OptimizedValues ours = optimize(devices, StepLaunch::kGraph, layer);
+    const OptimizedValues each = optimize(devices, LaunchMode::kEachOperation, layer);
+    const OptimizedValues ours = optimize(devices, LaunchMode::kGraph, layer);
     EXPECT_TRUE(ours.z_ND.to(Placement::host()).equal(each.z_ND.to(Placement::host())));
     EXPECT_EQ(ours.delta_norms, each.delta_norms);
     for (size_t i = 0; i < requests.size(); ++i) {
@@ -81,7 +81,7 @@ TEST_F(GraphsOnFakes, AStepSendsNothingAndIsReadOnce) {
   const auto work_of = [&](int64_t steps) {
     options.steps = steps;
     const FakeWork before = testing::fake_work();
-    optimize(testing::fake_devices(1), StepLaunch::kGraph, 1);
+    optimize(testing::fake_devices(1), LaunchMode::kGraph, 1);
     return testing::fake_work() - before;
   };
   const FakeWork step = work_of(7) - work_of(6);
@@ -107,7 +107,7 @@ TEST_F(GraphsOnFakes, LowerLayersMayLieElsewhere) {
   EXPECT_EQ(graphs.captures(), 3);
   expect_same_values({Placement::host(), testing::fake_devices(1)[0]}, 3);
   try {
-    optimize(testing::fake_devices(2), StepLaunch::kGraph, 1);
+    optimize(testing::fake_devices(2), LaunchMode::kGraph, 1);
     FAIL();
   } catch (const PlacementError& error) {
     EXPECT_NE(std::string(error.what()).find("expected on one GPU, found on several devices: fake:0: layers 0-1"),
@@ -118,13 +118,13 @@ TEST_F(GraphsOnFakes, LowerLayersMayLieElsewhere) {
 
 /// What a batch holds at its fullest is what one without graphs holds, and the outputs.
 TEST_F(GraphsOnFakes, ABatchTakesNoMoreMemoryButForItsOutputs) {
-  const auto peak_of = [&](StepLaunch launch) {
+  const auto peak_of = [&](LaunchMode launch) {
     testing::reset_fake_peaks();
     const int64_t before = testing::fake_bytes_live(0);
     optimize(testing::fake_devices(1), launch, 1);
     return testing::fake_bytes_peak(0) - before;
   };
-  const int64_t each = peak_of(StepLaunch::kEachOperation), ours = peak_of(StepLaunch::kGraph);
+  const int64_t each = peak_of(LaunchMode::kEachOperation), ours = peak_of(LaunchMode::kGraph);
   const int64_t rows = static_cast<int64_t>(requests.size()) * tiny.config.d_model * 4;
   std::cout << "peaks: " << each << " bytes, with graphs " << ours << "\n";
   EXPECT_LE(ours, each + 6 * rows);

@@ -64,7 +64,7 @@ struct MethodRun {
   CorpusTokens corpus;
   std::unique_ptr<StatisticsStore> moments;
   std::unique_ptr<DerivedStore> derived;
-  LayerAlgebra algebra;
+  LayerStatistics algebra;
 
   explicit MethodRun(const std::string& name) : file(open_golden(name)) {
     if (editor->needs().statistics) prepare_statistics();

@@ -27,13 +27,13 @@ class GraphsOnDevice : public testing::OnDevice {
     if (!IsSkipped() && !graph_maker().serves(device())) GTEST_SKIP() << "only a GPU has graphs";
   }
 
-  CausalLM load(at::ScalarType dtype, StepLaunch launch) const {
+  CausalLM load(at::ScalarType dtype, LaunchMode launch) const {
     Placement placement = plan_placement(tiny_.config.n_layers, std::vector{device()}, dtype);
     placement.set_step_launch(launch);
     return CausalLM::load(tiny_.checkpoint, tiny_.config, placement);
   }
 
-  OptimizedValues optimize(at::ScalarType dtype, StepLaunch launch, const ValueOptions& options) const {
+  OptimizedValues optimize(at::ScalarType dtype, LaunchMode launch, const ValueOptions& options) const {
     return optimize_values(load(dtype, launch), requests_, 1, options, {alone()});
   }
 
@@ -41,8 +41,8 @@ class GraphsOnDevice : public testing::OnDevice {
   void expect_same_values(const ValueOptions& options) const {
     for (const auto& [dtype, most_nmse] :
          {std::pair{at::kDouble, 1e-18}, std::pair{at::kFloat, 1e-8}, std::pair{at::kBFloat16, 1e-3}}) {
-      const OptimizedValues each = optimize(dtype, StepLaunch::kEachOperation, options);
-      const OptimizedValues graphs = optimize(dtype, StepLaunch::kGraph, options);
+      const OptimizedValues each = optimize(dtype, LaunchMode::kEachOperation, options);
+      const OptimizedValues graphs = optimize(dtype, LaunchMode::kGraph, options);
       EXPECT_GT(each.delta_norms[0], 0);
       EXPECT_LE(nmse(graphs.z_ND, each.z_ND), most_nmse) << at::toString(dtype);
       EXPECT_EQ(graphs.batching.halvings, 0);
@@ -81,7 +81,7 @@ TEST_P(GraphsOnDevice, AlsoInGroupsOfContextsAndInManyBatches) {
 TEST_P(GraphsOnDevice, AlsoWhenRequestsLeaveAndFactorsChange) {
   ValueOptions options{.steps = 20, .lr = 0.1, .stop_loss = 0};
   std::vector<double> halfway;
-  for (const auto& losses : optimize(at::kDouble, StepLaunch::kEachOperation, options).losses)
+  for (const auto& losses : optimize(at::kDouble, LaunchMode::kEachOperation, options).losses)
     halfway.push_back(losses.at(9).total);
   std::ranges::sort(halfway);
   options.stop_loss = (halfway[5] + halfway[6]) / 2;
@@ -89,8 +89,8 @@ TEST_P(GraphsOnDevice, AlsoWhenRequestsLeaveAndFactorsChange) {
   options = {.steps = 14, .lr = 0.5, .kl = 1, .stop_loss = 0};
   options.site = ValueSite::kMlpAndAttnOut;
   options.stop = ValueStop::kLossOrPredicted;
-  const OptimizedValues each = optimize(at::kDouble, StepLaunch::kEachOperation, options);
-  EXPECT_LE(nmse(optimize(at::kDouble, StepLaunch::kGraph, options).z_ND, each.z_ND), 1e-16);
+  const OptimizedValues each = optimize(at::kDouble, LaunchMode::kEachOperation, options);
+  EXPECT_LE(nmse(optimize(at::kDouble, LaunchMode::kGraph, options).z_ND, each.z_ND), 1e-16);
 }
 
 TEST_P(GraphsOnDevice, ACaptureThatFailsIsToldAndTheNextOneWorks) {

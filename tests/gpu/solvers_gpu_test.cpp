@@ -92,8 +92,8 @@ TEST_P(SolversOnDevice, ALeastSquaresSolveIsTheHosts) {
 }
 
 TEST_P(SolversOnDevice, KeyStrengthsAreTheHosts) {
-  const Tensor expected = key_strengths(factor(Placement::host()), keys_FN);
-  EXPECT_LE(nmse(key_strengths(factor(device()), there(keys_FN)), expected), kSameSolve);
+  const Tensor expected = leverages(factor(Placement::host()), keys_FN);
+  EXPECT_LE(nmse(leverages(factor(device()), there(keys_FN)), expected), kSameSolve);
 }
 
 }  // namespace

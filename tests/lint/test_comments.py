@@ -9,8 +9,6 @@ from cpp_source import REPOSITORY, TOKEN, load_sources, source
 
 # Rooms whose comments still have to be rewritten.
 NOT_YET = (
-    "include/lancet/run/",
-    "src/run/",
     "include/lancet/quant/",
     "src/quant/",
     "include/lancet/quant_scheme/",

@@ -13,7 +13,7 @@ class CachedPlans : public testing::Sessions {
  protected:
   static constexpr const char* kPlain = "{method: memit, layers: [0, 1], values: {steps: 2, lr: 0.1, batch: 2}}";
 
-  int64_t bytes_of(const JobWork& work) const {
+  int64_t bytes_of(const Workload& work) const {
     return plan_job(tiny_.config, work, {{{Placement::host()}}}, Balance::kMemory).stages.front().total();
   }
 
@@ -23,7 +23,7 @@ class CachedPlans : public testing::Sessions {
     const std::vector<EditRequest> requests = testing::some_requests(8);
     const EvaluationPlan questions(*tiny_.tokenizer, requests, planned.evaluation, tiny_.config.max_positions);
     std::vector<std::string> assumptions;
-    const JobWork work =
+    const Workload work =
         edit_work(planned, tiny_.config, {tiny_.tokenizer.get(), requests, questions.size()}, assumptions);
     const int64_t with = bytes_of(work), without = bytes_of(without_text(work));
     EXPECT_GT(with, without + (int64_t{1} << 20));
@@ -59,7 +59,7 @@ TEST_F(CachedPlans, OfSessionsCountNothingForWhatIsThere) {
   const CompletedJob session = completed(kPlain);
   const JobConfig planned = parse_job(session.tree, session.source.base, session.source.name, JobPurpose::kSession);
   std::vector<std::string> assumptions;
-  const JobWork work = edit_work(planned, tiny_.config, {.n_requests = kRequests}, assumptions);
+  const Workload work = edit_work(planned, tiny_.config, {.n_requests = kRequests}, assumptions);
   const int64_t with = bytes_of(work), without = bytes_of(without_text(work));
   ASSERT_GT(with, without + (int64_t{1} << 20));
   const auto open = [&](const std::string& more) {

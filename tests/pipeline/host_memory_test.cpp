@@ -38,7 +38,7 @@ class PlannedOnHost : public ::testing::TestWithParam<at::ScalarType> {
     job.run.dtype = to_dtype(GetParam());
     job.run.threads = kThreads;
     std::vector<std::string> assumptions;
-    const JobWork work =
+    const Workload work =
         edit_work(job, tiny_.config, {tiny_.tokenizer.get(), requests_, questions_.size()}, assumptions);
     return plan_job(tiny_.config, work, {{{Placement::host()}}}, Balance::kMemory);
   }

@@ -91,7 +91,7 @@ class PlannedJob {
           std::max<int64_t>(&document == &corpus_.documents[0] ? 0 : job.statistics->document_tokens,
                             static_cast<int64_t>(document.size()));
     std::vector<std::string> assumptions;
-    const JobWork work = edit_work(job, tiny_.config, {tiny_.tokenizer.get(), requests_, plan_.size()}, assumptions);
+    const Workload work = edit_work(job, tiny_.config, {tiny_.tokenizer.get(), requests_, plan_.size()}, assumptions);
     DeviceChoice choice;
     for (const at::Device device : testing::fake_devices(case_.devices)) choice.devices.push_back({device});
     return plan_job(tiny_.config, work, choice, Balance::kMemory);
@@ -213,7 +213,7 @@ TEST_P(PlannedTraining, BoundsWhatTheDevicesHold) {
       job.run.dtype = DType::kF32;
       job.run.solve_on = GetParam();
       std::vector<std::string> assumptions;
-      const JobWork work = edit_work(job, tiny.config, {tiny.tokenizer.get(), requests, {}}, assumptions);
+      const Workload work = edit_work(job, tiny.config, {tiny.tokenizer.get(), requests, {}}, assumptions);
       EXPECT_TRUE(assumptions.empty());
       DeviceChoice choice;
       for (const at::Device device : testing::fake_devices(devices)) choice.devices.push_back({device});

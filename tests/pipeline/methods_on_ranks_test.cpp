@@ -18,7 +18,7 @@ using testing::TinyModel;
 constexpr double kThreshold = 1.0;
 
 /// What statistics give, on root alone.
-LayerAlgebra algebra_of(const Communicator& communicator) {
+LayerStatistics algebra_of(const Communicator& communicator) {
   const bool is_root = communicator.is_root();
   const auto covariance_FF = [is_root] {
     if (!is_root) throw std::logic_error("algebra is root's");

@@ -164,9 +164,9 @@ TEST_F(RankJobs, PutStatisticsIntoRootsCacheAlone) {
     const JobConfig own = job("stats");
     const StatisticsReport report = run_statistics_job(own, communicator);
     EXPECT_EQ(report.layers.size(), is_root ? 2u : 0u);
-    for (const LayerStatistics& layer : report.layers) EXPECT_TRUE(fs::exists(layer.factor_file));
+    for (const LayerStatisticsReport& layer : report.layers) EXPECT_TRUE(fs::exists(layer.factor_file));
   });
-  for (const LayerStatistics& layer : run_statistics_job(job("stats"), alone()).layers)
+  for (const LayerStatisticsReport& layer : run_statistics_job(job("stats"), alone()).layers)
     EXPECT_TRUE(layer.factor_from_cache);
 }
 

@@ -363,10 +363,10 @@ TEST(RankSolves, RefuseWhatNeedsAllRanks) {
 
 TEST(Ranks, HearOfWhatFailsBetweenStages) {
   const testing::RankErrors errors = testing::try_ranks(3, [](Communicator& communicator) {
-    communicator.together("whole", [&] {
-      communicator.together("first", [] {});
+    communicator.run_collectively("whole", [&] {
+      communicator.run_collectively("first", [] {});
       if (communicator.rank() == 1) throw NumericError("no answer");
-      communicator.together("second", [] {});
+      communicator.run_collectively("second", [] {});
       communicator.barrier();
     });
   });
@@ -380,8 +380,8 @@ TEST(Ranks, HearOfWhatFailsBetweenStages) {
 
 TEST(Ranks, KeepTheirOwnErrorWhenAllFail) {
   for (const std::exception_ptr& error : testing::try_ranks(2, [](Communicator& communicator) {
-         communicator.together("whole",
-                               [&] { communicator.together("part", [] { throw ConfigError("no such thing"); }); });
+         communicator.run_collectively(
+             "whole", [&] { communicator.run_collectively("part", [] { throw ConfigError("no such thing"); }); });
        }))
     EXPECT_THROW(std::rethrow_exception(error), ConfigError);
 }

@@ -43,7 +43,7 @@ struct EditorNeeds {
 };
 
 /// What a job's statistics give of a layer, each on the layer's solve device.
-struct LayerAlgebra {
+struct LayerStatistics {
   std::function<Tensor(int64_t layer)> factor = {};
   std::function<NullSpace(int64_t layer)> null_space = {};
 };
@@ -53,7 +53,7 @@ struct LayerAlgebra {
 class EditContext {
  public:
   EditContext(const CausalLM& model, const Tokenizer& tokenizer, std::vector<std::string> contexts,
-              LayerAlgebra algebra, const Sharing& sharing)
+              LayerStatistics algebra, const WorkContext& sharing)
       : model_(model),
         tokenizer_(tokenizer),
         contexts_(std::move(contexts)),
@@ -135,8 +135,8 @@ class EditContext {
   void check_all_are_here() const;
   void check_is_solving() const;
 
-  LayerAlgebra algebra_;
-  Sharing sharing_;
+  LayerStatistics algebra_;
+  WorkContext sharing_;
   std::vector<SolvedSystem>* systems_ = nullptr;
   mutable bool is_solving_ = false;
 };

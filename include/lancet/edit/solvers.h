@@ -27,7 +27,7 @@ enum class SolveSpace {
 };
 
 /// s = k^T C^-1 k of each key: how far it stands out of what text has. Of C = L L^T; [N].
-Tensor key_strengths(const Tensor& lower_FF, const Tensor& keys_FN);
+Tensor leverages(const Tensor& lower_FF, const Tensor& keys_FN);
 
 /// Delta = R K^T (lambda C + H H^T + K K^T)^{-1}, as left = R, right = K^T (...)^{-1}: one column per new key.
 /// Throws: NumericError when the keys are not finite.

@@ -9,7 +9,7 @@
 
 #include "lancet/eval/metrics.h"
 #include "lancet/models/causal_lm.h"
-#include "lancet/models/spread_rows.h"
+#include "lancet/models/scatter_rows.h"
 #include "lancet/runtime/communicator.h"
 #include "lancet/spec/evaluate_spec.h"
 

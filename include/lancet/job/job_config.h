@@ -45,7 +45,7 @@ struct RunOptions {
   int64_t threads = *RunSpec::kThreads.fallback;  ///< CPU threads; 0: all
   /// Seconds without any progress after which one of several processes ends the job.
   int64_t timeout_s = *RunSpec::kTimeout.fallback;
-  StepLaunch step_launch = RunSpec::kCudaGraphs.fallback ? StepLaunch::kGraph : StepLaunch::kEachOperation;
+  LaunchMode step_launch = RunSpec::kCudaGraphs.fallback ? LaunchMode::kGraph : LaunchMode::kEachOperation;
   HostShare on_host;  ///< this process's share of the host; not a key of the job
 };
 

@@ -25,10 +25,10 @@ struct ScheduleOptions {
   /// Requests that are measured between batches, each as often as it is.
   int64_t measured_between(int64_t n_requests) const;
   /// Whether requests are measured after batch i of n, the last one aside: that is measured with all requests.
-  bool measures_behind(size_t i, size_t n) const {
+  bool measures_after(size_t i, size_t n) const {
     return measure_every > 0 && i + 1 < n && (static_cast<int64_t>(i) + 1) % measure_every == 0;
   }
-  bool saves_behind(size_t i, size_t n) const {
+  bool saves_after(size_t i, size_t n) const {
     return n > 1 && (i + 1 == n || (static_cast<int64_t>(i) + 1) % save_every == 0);
   }
 };

@@ -74,7 +74,7 @@ inline Json costs_json(const CostReport& before, const CostReport& after) {
 }
 
 /// Where a layer's imported moments came from.
-inline Json import_json(const LayerStatistics& layer) {
+inline Json import_json(const LayerStatisticsReport& layer) {
   return {{"layer", layer.layer},
           {"file", layer.imported_file.string()},
           {"content_hash", layer.imported_hash},

@@ -9,7 +9,7 @@
 
 namespace lancet {
 
-struct LayerStatistics {
+struct LayerStatisticsReport {
   int64_t layer = 0;
   int64_t tokens = 0;
   double mean_diagonal = 0;  ///< trace(C) / n, without the ridge
@@ -22,9 +22,9 @@ struct LayerStatistics {
 };
 
 struct StatisticsReport {
-  std::vector<LayerStatistics> layers;  ///< of the edited layers; empty: the editor needs none
-  double collect_seconds = 0;           ///< in which moments were made in this run
-  bool corpus_exhausted = false;        ///< the corpus had fewer tokens than asked for
+  std::vector<LayerStatisticsReport> layers;  ///< of the edited layers; empty: the editor needs none
+  double collect_seconds = 0;                 ///< in which moments were made in this run
+  bool corpus_exhausted = false;              ///< the corpus had fewer tokens than asked for
 };
 
 }  // namespace lancet

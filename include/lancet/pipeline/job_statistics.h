@@ -32,7 +32,7 @@ class JobStatistics {
   std::shared_ptr<const CorpusTokens> corpus() const { return corpus_; }
 
   /// Says how much text there is, where it has been read.
-  void describe(JobWork& work) const;
+  void describe(Workload& work) const;
 
   /// Whether the cache has as many files of the kind that the editor needs as there are layers: by their names alone.
   static bool may_be_cached(const JobConfig& job, const ModelConfig& config);
@@ -60,7 +60,7 @@ class JobStatistics {
 
   /// What the editor works with: factors, or null spaces where it needs those. On root, after prepare(); not beyond
   /// this.
-  LayerAlgebra algebra() const;
+  LayerStatistics algebra() const;
 
   /// Of all that the editor gets depends on. On root, after prepare().
   std::string content_key() const;

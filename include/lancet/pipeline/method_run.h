@@ -1,4 +1,4 @@
-// One method's edit of the session's requests, from its statistics to the measure behind it. Writes no output.
+// One method's edit of a job's requests, from its statistics to the measure after it. Writes no output.
 #pragma once
 
 #include <filesystem>
@@ -12,9 +12,9 @@
 #include "lancet/outcome/edit_report.h"
 #include "lancet/outcome/stopwatch.h"
 #include "lancet/pipeline/earlier_output.h"
+#include "lancet/pipeline/edit_inputs.h"
 #include "lancet/pipeline/edit_progress.h"
 #include "lancet/pipeline/edit_recorder.h"
-#include "lancet/pipeline/edit_session.h"
 #include "lancet/pipeline/job_statistics.h"
 
 namespace lancet {
@@ -51,8 +51,8 @@ class EditStream;
 
 class MethodRun {
  public:
-  /// Does what can fail before any weight is read; `job` and `session` outlive this.
-  MethodRun(const JobConfig& job, EditSession& session, Communicator& ranks, MethodOptions options = {});
+  /// Does what can fail before any weight is read; `job` and `inputs` outlive this.
+  MethodRun(const JobConfig& job, EditInputs& inputs, Communicator& ranks, MethodOptions options = {});
 
   /// Root's: of the output that the job goes on from.
   std::span<const EditRequest> earlier_edits() const {
@@ -63,7 +63,7 @@ class MethodRun {
   /// read.
   void look_into_cache();
   /// What memory is counted for.
-  const JobWork& work() const { return work_; }
+  const Workload& work() const { return work_; }
   /// Counts the stages; what comes before and after the edit is counted there too.
   Stopwatch& stopwatch() { return stopwatch_; }
 
@@ -103,14 +103,14 @@ class MethodRun {
   std::string setting_key(int64_t earlier_edits, WeightTransaction& transaction) const;
 
   const JobConfig& job_;
-  const EditSession& session_;
+  const EditInputs& inputs_;
   Communicator& ranks_;
   Stopwatch stopwatch_;
   std::optional<EarlierOutput> earlier_;
   std::shared_ptr<PreparedMethod> prepared_;
   OutputOptions output_;
   std::unique_ptr<OutputForm> form_;
-  JobWork work_;
+  Workload work_;
   MethodWork kind_;
 };
 

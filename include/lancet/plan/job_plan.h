@@ -31,14 +31,14 @@ struct JobPlan {
 /// Solves lie where the work says; kAuto: with their layers, or on the host where that puts fewer layers there, or
 /// makes the job fit. Pure. The plan may not fit. Throws: PlacementError when the work asks for graphs that the split
 /// leaves no place for.
-JobPlan choose_plan(const ModelConfig& config, const JobWork& work, const DeviceChoice& choice, Balance balance);
+JobPlan choose_plan(const ModelConfig& config, const Workload& work, const DeviceChoice& choice, Balance balance);
 
 /// Chooses a plan that fits. Throws: PlacementError with every device's numbers, and the remedies that would work, when
 /// the job does not fit.
-JobPlan plan_job(const ModelConfig& config, const JobWork& work, const DeviceChoice& choice, Balance balance);
+JobPlan plan_job(const ModelConfig& config, const Workload& work, const DeviceChoice& choice, Balance balance);
 
 /// What plan_job throws for a job that does not fit: every remedy in it was tried.
-std::string refusal_text(const ModelConfig& config, const JobWork& work, const DeviceChoice& choice, Balance balance);
+std::string refusal_text(const ModelConfig& config, const Workload& work, const DeviceChoice& choice, Balance balance);
 
 /// What a job's texts say about its work. Without a tokenizer lengths are assumed, and `assumptions` says which.
 struct WorkTexts {
@@ -49,21 +49,21 @@ struct WorkTexts {
 };
 
 /// `config` with the job's run.dtype. Whether statistics are in the cache is not known yet: the pass is counted.
-JobWork edit_work(const JobConfig& job, const ModelConfig& config, const WorkTexts& texts,
-                  std::vector<std::string>& assumptions);
+Workload edit_work(const JobConfig& job, const ModelConfig& config, const WorkTexts& texts,
+                   std::vector<std::string>& assumptions);
 /// Returns the work with statistics from the cache: no text is written or read for them.
-JobWork without_text(JobWork work);
+Workload without_text(Workload work);
 /// Which weights the job's model keeps quantised.
 FreezeRule freeze_rule(const JobConfig& job, const ModelConfig& config);
 /// Keys of earlier batches that the job's last solve sees.
 int64_t history_keys(const JobConfig& job, int64_t n_requests);
 /// Work that takes at least what each of the two takes, of jobs on the same requests.
-JobWork united(const JobWork& one, const JobWork& other);
-JobWork statistics_work(const JobConfig& job, const ModelConfig& config);
-JobWork evaluation_work(const RunOptions& run, const ModelConfig& config, const EvaluationSize& evaluation);
+Workload united(const Workload& one, const Workload& other);
+Workload statistics_work(const JobConfig& job, const ModelConfig& config);
+Workload evaluation_work(const RunOptions& run, const ModelConfig& config, const EvaluationSize& evaluation);
 
 /// What lancet plan looks at without a job: MEMIT of 100 requests at layers an eighth deep, statistics of 1,000,000
 /// tokens, all metrics.
-JobWork typical_work(const RunOptions& run, const ModelConfig& config, std::vector<std::string>& assumptions);
+Workload typical_work(const RunOptions& run, const ModelConfig& config, std::vector<std::string>& assumptions);
 
 }  // namespace lancet

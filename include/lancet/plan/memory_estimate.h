@@ -15,7 +15,7 @@ namespace lancet {
 enum class Packing { kNone, kPlain, kByMoments };
 
 /// What a job does, as far as memory and time depend on it.
-struct JobWork {
+struct Workload {
   at::ScalarType dtype = at::kFloat;  ///< type of weights and activations
   FreezeRule freeze;                  ///< which weights are kept quantised
   SolveOn solve_on = SolveOn::kDevice;
@@ -29,7 +29,7 @@ struct JobWork {
   Packing packing = Packing::kNone;
   int64_t measured_between = 0;        ///< requests, between batches
   std::vector<int64_t> edited_layers;  ///< ascending; empty: nothing is edited
-  StepLaunch step_launch = StepLaunch::kEachOperation;
+  LaunchMode step_launch = LaunchMode::kEachOperation;
   bool optimizes_values = false;     ///< steps run through the layers above the last edited one, or above `values_at`
   std::optional<int64_t> values_at;  ///< another layer that values are optimised at
   int64_t steps_from = 0;            ///< the lowest layer whose values are optimised
@@ -81,9 +81,9 @@ struct Batching {
 
 /// Estimates the layers of `stage` on its device, solves as `work` says (kAuto as kDevice): on the host, they are the
 /// host's stage's, which then may have no layer. Pure.
-StageEstimate estimate_stage(const ModelConfig& config, const JobWork& work, const Stage& stage, Batching batching);
+StageEstimate estimate_stage(const ModelConfig& config, const Workload& work, const Stage& stage, Batching batching);
 
 /// Seconds of a stage on a device that computes one multiplication and addition a second: for comparing stages.
-double estimate_time(const ModelConfig& config, const JobWork& work, LayerRange layers);
+double estimate_time(const ModelConfig& config, const Workload& work, LayerRange layers);
 
 }  // namespace lancet

@@ -13,9 +13,9 @@ void set_threads(const RunOptions& run);
 
 /// Devices, dtype and CPU threads as `run` says, layers as plan_job splits them for `work`; then the weights.
 /// Throws: PlacementError, before a weight is read, when the work does not fit.
-CausalLM load_model(const ModelFiles& files, const RunOptions& run, const JobWork& work);
+CausalLM load_model(const ModelFiles& files, const RunOptions& run, const Workload& work);
 
 /// Collective: load_model() on every rank.
-CausalLM load_replica(const ModelFiles& files, const RunOptions& run, const JobWork& work, Communicator& communicator);
+CausalLM load_replica(const ModelFiles& files, const RunOptions& run, const Workload& work, Communicator& communicator);
 
 }  // namespace lancet

@@ -2,8 +2,8 @@
 // perhaps on several devices); ranks share the work by whole pieces whose size the job alone fixes, so that results
 // do not depend on their number.
 // Every function but rank() and size() is collective: all ranks call the same ones in the same order. Work of a rank's
-// own never stands between two halves of a collective: it goes through `together`, so that a rank that fails ends all
-// and nobody waits for it.
+// own never stands between two halves of a collective: it goes through `run_collectively`, so that a rank that fails
+// ends all and nobody waits for it.
 #pragma once
 
 #include <cstdint>
@@ -27,15 +27,15 @@ class Communicator {
   /// Whether piece `i` of a list that all ranks know is this rank's.
   bool is_mine(int64_t i) const { return i % size() == rank(); }
 
-  /// Runs `work` on every rank, then hears from all whether it went well. May stand within another `together`, which
-  /// then tells the others of what fails between its inner ones; a failure is told once.
-  /// Throws: what `work` threw, on the rank where it did; CollectiveError with the first failed rank's number, host,
-  /// stage and message on the others.
-  void together(const std::string& stage, const std::function<void()>& work);
+  /// Runs `work` on every rank, then hears from all whether it went well. May stand within another `run_collectively`,
+  /// which then tells the others of what fails between its inner ones; a failure is told once. Throws: what `work`
+  /// threw, on the rank where it did; CollectiveError with the first failed rank's number, host, stage and message on
+  /// the others.
+  void run_collectively(const std::string& stage, const std::function<void()>& work);
 
-  /// Runs `work` as together() does, where the job can do without it: a NumericError of any rank ends it on all of
-  /// them, and the job goes on. Returns the error's message, everywhere; nullopt when all went well. Not within another
-  /// attempt. Throws: as together() for other errors.
+  /// Runs `work` as run_collectively() does, where the job can do without it: a NumericError of any rank ends it on all
+  /// of them, and the job goes on. Returns the error's message, everywhere; nullopt when all went well. Not within
+  /// another attempt. Throws: as run_collectively() for other errors.
   std::optional<std::string> attempt(const std::string& stage, const std::function<void()>& work);
 
   /// Sum over ranks, in the order of ranks, on every rank: f32, f64 or int64, of equal shape everywhere, on the
@@ -51,7 +51,7 @@ class Communicator {
   virtual void barrier() = 0;
 
  protected:
-  /// `together` is about to run work of `stage`; what this throws counts as thrown by the work.
+  /// `run_collectively` is about to run work of `stage`; what this throws counts as thrown by the work.
   virtual void enter(const std::string& /*stage*/) {}
   /// Why a rank's work ended early, and what its process will end with.
   struct Failure {

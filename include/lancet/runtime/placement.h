@@ -23,7 +23,7 @@ struct Stage {
 };
 
 /// How steps that repeat are launched on a device.
-enum class StepLaunch {
+enum class LaunchMode {
   kEachOperation,
   kGraph  ///< all of a step at once (runtime/step_graph.h)
 };
@@ -70,8 +70,8 @@ class Placement {
   void set_batches_under_way(int64_t batches) { batches_under_way_ = batches; }
 
   /// How value optimisation's steps are launched; graphs have their batches one after another.
-  StepLaunch step_launch() const { return step_launch_; }
-  void set_step_launch(StepLaunch launch) { step_launch_ = launch; }
+  LaunchMode step_launch() const { return step_launch_; }
+  void set_step_launch(LaunchMode launch) { step_launch_ = launch; }
 
   /// What work may take on a device beside the weights, as planned; nullopt: whatever is free at the time.
   std::optional<int64_t> room_bytes(at::Device device) const;
@@ -95,7 +95,7 @@ class Placement {
   at::ScalarType weight_dtype_;
   int64_t batches_under_way_;
   SolveOn solve_on_ = SolveOn::kDevice;
-  StepLaunch step_launch_ = StepLaunch::kEachOperation;
+  LaunchMode step_launch_ = LaunchMode::kEachOperation;
   std::vector<std::pair<at::Device, int64_t>> room_;
 };
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "lancet/models/causal_lm.h"
-#include "lancet/models/spread_rows.h"
+#include "lancet/models/scatter_rows.h"
 #include "lancet/runtime/communicator.h"
 #include "lancet/text/prompt.h"
 

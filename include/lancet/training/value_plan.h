@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-#include "lancet/models/spread_rows.h"
+#include "lancet/models/scatter_rows.h"
 #include "lancet/training/values.h"
 
 namespace lancet {

@@ -100,7 +100,7 @@ struct OptimizedValues {
 class ValueStore;
 
 /// Ranks that share the work of an edit, and where finished values are kept against interruption.
-struct Sharing {
+struct WorkContext {
   Communicator& communicator;
   const ValueStore* values = nullptr;  ///< may be null
 };
@@ -116,6 +116,6 @@ void check_step_graphs(const ModelConfig& config, const Placement& placement, in
 /// Throws: PlacementError when memory does not suffice for one request, and as check_step_graphs(); NumericError when a
 /// loss is not finite.
 OptimizedValues optimize_values(const CausalLM& model, std::span<const PreparedRequest> requests, int64_t layer,
-                                const ValueOptions& options, const Sharing& sharing);
+                                const ValueOptions& options, const WorkContext& sharing);
 
 }  // namespace lancet

@@ -86,7 +86,7 @@ void warn(const CompareReport& report, const CompareConfig& config) {
 
 CompareConfig load_comparison(const JobArguments& arguments, RankSession& session) {
   CompareConfig config;
-  session.communicator().together("parse", [&] {
+  session.communicator().run_collectively("parse", [&] {
     const CompletedJob text = read_job_text(arguments, JobPurpose::kCompare);
     config = parse_compare_job(text.tree, text.source.base, text.source.name, arguments.compared);
     const auto needs_statistics = [](const ComparedMethod& each) { return each.job.editor->needs().statistics; };

@@ -51,11 +51,11 @@ ExitCode run_stats(const JobArguments& arguments, const Output& output, RankSess
   }
   if (output.quiet) return ExitCode::kOk;
   std::vector<std::vector<std::string>> rows{{"layer", "tokens", "trace/n", "from cache"}};
-  for (const LayerStatistics& layer : report.layers)
+  for (const LayerStatisticsReport& layer : report.layers)
     rows.push_back({std::to_string(layer.layer), std::to_string(layer.tokens), cat(layer.mean_diagonal),
                     layer.from_cache ? "yes" : "no"});
   std::cout << format_table(rows);
-  for (const LayerStatistics& layer : report.layers) std::cout << "  " << layer.factor_file.string() << "\n";
+  for (const LayerStatisticsReport& layer : report.layers) std::cout << "  " << layer.factor_file.string() << "\n";
   if (report.corpus_exhausted) std::cout << "  the corpus has fewer tokens than asked for; all were used\n";
   return ExitCode::kOk;
 }

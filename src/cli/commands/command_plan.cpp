@@ -36,7 +36,7 @@ std::unique_ptr<Tokenizer> find_tokenizer(const fs::path& folder, std::vector<st
 
 struct Task {
   ModelConfig config;
-  JobWork work;
+  Workload work;
   RunOptions run;
   std::vector<std::string> notes;
 };

@@ -95,7 +95,7 @@ std::string summary_text(const TraceReport& report, const TraceJob& job) {
 ExitCode run_trace(const TraceArguments& arguments, const Output& output, RankSession& session) {
   Communicator& communicator = session.communicator();
   TraceJob job;
-  communicator.together("parse", [&] { job = make_job(arguments); });
+  communicator.run_collectively("parse", [&] { job = make_job(arguments); });
   session.set_timeout(std::chrono::seconds(job.run.timeout_s));
   job.run.on_host = session.on_host();
   const TraceReport report = run_trace_job(job, communicator);

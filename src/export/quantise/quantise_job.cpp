@@ -128,12 +128,12 @@ class QuantiseRun {
     }
   }
 
-  JobWork measuring_work() const {
+  Workload measuring_work() const {
     return evaluation_work(job_.run, files_->config, evaluation_ ? evaluation_->size() : EvaluationSize{});
   }
 
-  JobWork work() const {
-    JobWork work = measuring_work();
+  Workload work() const {
+    Workload work = measuring_work();
     work.packs_layers = true;
     work.statistics_tokens = job_.tokens;
     work.samples_text = own_text_.has_value();

@@ -4,7 +4,7 @@
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
 #include "lancet/edits/rebased.h"
-#include "lancet/pipeline/given_edits.h"
+#include "lancet/pipeline/replayed_edits.h"
 
 namespace lancet {
 namespace {
@@ -26,8 +26,8 @@ MadeOutput run_apply_job(const ApplyJob& job, Communicator& communicator) {
   const bool again = job.other_base == OtherBase::kRebase;
   std::optional<HistorySource> source;
   std::optional<JobConfig> config;
-  GivenEdits given{.fits_any_base = job.other_base == OtherBase::kAdd};
-  communicator.together("edits", [&] {
+  ReplayedEdits given{.fits_any_base = job.other_base == OtherBase::kAdd};
+  communicator.run_collectively("edits", [&] {
     source.emplace(job.edits, job.model);
     const Journal& journal = source->journal();
     Numbered edits = numbered(journal);
@@ -35,7 +35,7 @@ MadeOutput run_apply_job(const ApplyJob& job, Communicator& communicator) {
                          {job.out, job.if_exists, AdapterOutputs::kBecomeModels}, job.overrides);
     given.batches = std::move(edits.batches);
     if (again) return;
-    given.n_given = given.batches.size();
+    given.n_replayed = given.batches.size();
     if (communicator.is_root()) given.history = source->history();
   });
   MadeOutput made = make_output(*config, communicator, std::move(given));

@@ -5,7 +5,7 @@
 #include "lancet/core/error.h"
 #include "lancet/edits/downdate.h"
 #include "lancet/outcome/batch_report.h"
-#include "lancet/pipeline/given_edits.h"
+#include "lancet/pipeline/replayed_edits.h"
 
 namespace lancet {
 namespace {
@@ -58,7 +58,7 @@ EditHistory downdated(HistorySource& source, UndoEntry& entry, const JobConfig& 
   const ModelConfig& config = source.files().config;
   std::optional<EditHistory> left;
   if (!has_history_of_keys(history, entry.keeps)) {
-    communicator.together("edits", [&] { left = without(history, entry, config, {}); });
+    communicator.run_collectively("edits", [&] { left = without(history, entry, config, {}); });
     return std::move(*left);
   }
   EditorState state = history.state(job.editor->make_state());

@@ -144,7 +144,7 @@ Numbered numbered(const Journal& journal) {
   return numbered(batches);
 }
 
-MadeOutput make_output(const JobConfig& job, Communicator& communicator, GivenEdits given) {
+MadeOutput make_output(const JobConfig& job, Communicator& communicator, ReplayedEdits given) {
   MadeOutput made{.report = run_edit_job(job, communicator, std::move(given)), .folder = job.output->dir};
   if (communicator.is_root()) made.report_json = to_json(made.report, job);
   return made;

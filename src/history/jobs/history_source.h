@@ -11,7 +11,7 @@
 #include "lancet/history/apply_job.h"
 #include "lancet/job/job_config.h"
 #include "lancet/models/model_files.h"
-#include "lancet/pipeline/given_edits.h"
+#include "lancet/pipeline/replayed_edits.h"
 
 namespace lancet {
 
@@ -61,6 +61,6 @@ Numbered numbered(const std::vector<std::vector<EditRequest>>& batches);
 Numbered numbered(const Journal& journal);
 
 /// Collective: the job of edits that are given, its output and, on root, its report. Throws: as run_edit_job().
-MadeOutput make_output(const JobConfig& job, Communicator& communicator, GivenEdits given);
+MadeOutput make_output(const JobConfig& job, Communicator& communicator, ReplayedEdits given);
 
 }  // namespace lancet

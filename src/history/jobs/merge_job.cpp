@@ -8,7 +8,7 @@
 #include "lancet/core/strings.h"
 #include "lancet/core/words.h"
 #include "lancet/history/downdated.h"
-#include "lancet/pipeline/given_edits.h"
+#include "lancet/pipeline/replayed_edits.h"
 
 namespace lancet {
 namespace {
@@ -81,14 +81,14 @@ class Merge {
   Merge(const MergeJob& job, Communicator& ranks) : job_(job), ranks_(ranks) {}
 
   MergedOutput run() {
-    ranks_.together("edits", [&] { open(); });
+    ranks_.run_collectively("edits", [&] { open(); });
     const JobConfig asked = config_for(sources_.front().journal());
     // what shows conflicts between keys, and what a joint solve needs
     const bool has_factor = asked.editor->needs().statistics && !asked.editor->needs().null_space;
     if (has_factor || job_.solves)
       with_statistics(asked, ranks_, [&](const EditContext& context) { resolve(&context, has_factor, asked); });
     else
-      ranks_.together("edits", [&] { resolve(nullptr, false, asked); });
+      ranks_.run_collectively("edits", [&] { resolve(nullptr, false, asked); });
     return apply();
   }
 
@@ -197,12 +197,12 @@ class Merge {
 
   MergedOutput apply() {
     std::optional<JobConfig> config;
-    GivenEdits given;
-    ranks_.together("edits", [&] {
+    ReplayedEdits given;
+    ranks_.run_collectively("edits", [&] {
       config = config_for(merged_->journal());
       given.batches = numbered(merged_->journal()).batches;
     });
-    given.n_given = given.batches.size();
+    given.n_replayed = given.batches.size();
     if (ranks_.is_root()) given.history = std::move(*merged_);
     result_.made = make_output(*config, ranks_, std::move(given));
     return std::move(result_);

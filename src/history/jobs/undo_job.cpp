@@ -5,7 +5,7 @@
 #include "lancet/history/apply_job.h"
 #include "lancet/history/downdated.h"
 #include "lancet/history/edits_taken.h"
-#include "lancet/pipeline/given_edits.h"
+#include "lancet/pipeline/replayed_edits.h"
 
 namespace lancet {
 namespace {
@@ -35,13 +35,13 @@ MadeOutput run_undo_job(const UndoJob& job, Communicator& communicator) {
   std::optional<HistorySource> source;
   std::optional<EditsTaken> undo;
   std::optional<JobConfig> config;
-  GivenEdits given;
+  ReplayedEdits given;
   const auto job_for = [&](size_t setting, std::span<const EditRequest> requests) {
     const bool in_place = job.out.empty();
     return source->job(setting, requests,
                        {in_place ? job.output : job.out, in_place ? IfExists::kReplace : job.if_exists}, job.overrides);
   };
-  communicator.together("edits", [&] {
+  communicator.run_collectively("edits", [&] {
     source.emplace(job.output, job.model);
     const Journal& journal = source->journal();
     const std::vector<std::string> ids = chosen_edits(journal, job.selection);
@@ -52,7 +52,7 @@ MadeOutput run_undo_job(const UndoJob& job, Communicator& communicator) {
     Numbered edits = numbered(undo->requests());
     given.batches = std::move(edits.batches);
     const bool again = undo->mode() == UndoMode::kReplay;
-    given.n_given = again ? undo->first() : given.batches.size();
+    given.n_replayed = again ? undo->first() : given.batches.size();
     config = job_for(again ? one_setting(journal, undo->first()) : journal.batches().back().setting, edits.requests);
   });
   UndoEntry entry = undo->entry();

@@ -48,7 +48,7 @@ TEST(Schedule, SaysWhatIsMeasuredBetweenBatches) {
   const auto measured = [](const ScheduleOptions& schedule) {
     std::vector<size_t> behind;
     for (size_t i = 0; i < 5; ++i)
-      if (schedule.measures_behind(i, 5)) behind.push_back(i);
+      if (schedule.measures_after(i, 5)) behind.push_back(i);
     return behind;
   };
   EXPECT_EQ(measured(often), (std::vector<size_t>{0, 1, 2, 3}));

@@ -19,7 +19,7 @@ ModelConfig llama_70b() {
   return parse_model_config(read_text_file(file, "config.json"), "", {}, file.string());
 }
 
-JobWork typical(const ModelConfig& config, SolveOn solve_on = SolveOn::kDevice) {
+Workload typical(const ModelConfig& config, SolveOn solve_on = SolveOn::kDevice) {
   std::vector<std::string> assumptions;
   RunOptions run;
   run.solve_on = solve_on;
@@ -176,7 +176,7 @@ TEST(JobPlan, AutoSolvesOnTheHostOnlyWhereTheDevicesAreTooSmall) {
 
   EXPECT_EQ(chosen("cpu=900GiB").placement.solve_on(), SolveOn::kDevice);  // no difference
   const ModelConfig config = llama_70b();
-  JobWork asked = evaluation_work({}, config, {});
+  Workload asked = evaluation_work({}, config, {});
   EXPECT_EQ(asked.solve_on, SolveOn::kAuto);
   EXPECT_EQ(choose_plan(config, asked, assume_devices("8GiB"), Balance::kMemory).placement.solve_on(), SolveOn::kDevice)
       << "nothing is solved";
@@ -202,8 +202,8 @@ TEST(JobPlan, SolvesOnTheHostCountAgainstItsMemory) {
 }
 
 /// A model whose work is all that counts.
-JobWork light_work(int64_t edited) {
-  JobWork work;
+Workload light_work(int64_t edited) {
+  Workload work;
   work.dtype = at::kBFloat16;
   work.requests = 100;
   work.edited_layers = {edited};
@@ -240,10 +240,10 @@ TEST(JobPlan, AutoTakesAllDevicesOnlyWhereTheFirstIsTooSmall) {
 /// Edited up to layer 21, of which and those above steps are.
 TEST(JobPlan, GraphsNeedTheLayersOfStepsOnOneGpu) {
   const ModelConfig config = llama_70b();
-  JobWork work = typical(config);
+  Workload work = typical(config);
   const int64_t edited = work.edited_layers.back();
   ASSERT_EQ(work.steps_from, edited);
-  work.step_launch = StepLaunch::kGraph;
+  work.step_launch = LaunchMode::kGraph;
   const auto words = [&](const std::string& devices) -> std::string {
     try {
       EXPECT_EQ(plan_job(config, work, assume_devices(devices), Balance::kMemory).placement.step_launch(),
@@ -263,16 +263,16 @@ TEST(JobPlan, GraphsNeedTheLayersOfStepsOnOneGpu) {
   const std::string refusal = words("60GiB");
   EXPECT_NE(refusal.find("the job does not fit"), std::string::npos) << refusal;
   EXPECT_EQ(refusal.find("layers on the CPU"), std::string::npos) << refusal;
-  work.step_launch = StepLaunch::kEachOperation;
+  work.step_launch = LaunchMode::kEachOperation;
   EXPECT_NE(words("60GiB").find("layers on the CPU"), std::string::npos);
-  work.step_launch = StepLaunch::kGraph;
+  work.step_launch = LaunchMode::kGraph;
   work.optimizes_values = false;
   EXPECT_EQ(words("8x80GiB"), "");
 }
 
 TEST(JobPlan, RemediesOfTheJobAreTried) {
   const ModelConfig config = llama_70b();
-  const auto refused = [&](const JobWork& work, const std::string& devices) -> std::string {
+  const auto refused = [&](const Workload& work, const std::string& devices) -> std::string {
     try {
       plan_job(config, work, assume_devices(devices), Balance::kMemory);
     } catch (const PlacementError& error) {
@@ -280,7 +280,7 @@ TEST(JobPlan, RemediesOfTheJobAreTried) {
     }
     return "";
   };
-  JobWork work = typical(config);
+  Workload work = typical(config);
   work.value_batch = 100;
   const std::string batch = refused(work, "190GiB");
   EXPECT_NE(batch.find("editor.values.batch: "), std::string::npos) << batch;
@@ -293,17 +293,17 @@ TEST(JobPlan, RemediesOfTheJobAreTried) {
 
 TEST(JobPlan, WorkOfSeveralMethodsTakesWhatEachOfThemTakes) {
   const ModelConfig config = llama_70b();
-  JobWork stream = light_work(39), trained = light_work(2), other = typical(config);
+  Workload stream = light_work(39), trained = light_work(2), other = typical(config);
   stream.batch = 50;
   stream.history_keys = 2000;
   trained.optimizes_values = false;
   trained.backward = BackwardNeeds{.batch = 4};
   const Stage whole{.device = Placement::host(), .begin = 0, .end = config.n_layers};
-  const auto estimate = [&](const JobWork& work) { return estimate_stage(config, work, whole, {4, 2}); };
+  const auto estimate = [&](const Workload& work) { return estimate_stage(config, work, whole, {4, 2}); };
   for (const auto& [one, another] :
        {std::pair{stream, other}, {other, stream}, {trained, other}, {stream, trained}, {other, trained}}) {
     const StageEstimate all = estimate(united(one, another));
-    for (const JobWork& work : {one, another}) {
+    for (const Workload& work : {one, another}) {
       EXPECT_GE(all.edited, estimate(work).edited);
       EXPECT_GE(all.value_activations, estimate(work).value_activations);
       EXPECT_GE(all.value_prefix, estimate(work).value_prefix);
@@ -317,7 +317,7 @@ TEST(JobPlan, WorkOfSeveralMethodsTakesWhatEachOfThemTakes) {
 
 TEST(JobPlan, ABatchIsWhatASolveSees) {
   const ModelConfig config = llama_70b();
-  JobWork work = light_work(39);
+  Workload work = light_work(39);
   work.requests = 5000;
   const Stage whole{.device = Placement::host(), .begin = 0, .end = config.n_layers};
   const auto solve = [&] { return estimate_stage(config, work, whole, {4, 2}).solve; };

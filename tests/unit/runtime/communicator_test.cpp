@@ -118,8 +118,8 @@ TEST_P(OnRanks, ANumericErrorEndsAnAttemptOnAllAndTheJobGoesOn) {
     };
     for (int repeat = 0; repeat < 2; ++repeat) {
       expect_ended(ranks.attempt("method", [&] {
-        ranks.together("outer", [&] {
-          ranks.together("solve", [&] {
+        ranks.run_collectively("outer", [&] {
+          ranks.run_collectively("solve", [&] {
             if (ranks.rank() == failing) throw NumericError("not definite");
           });
           ADD_FAILURE() << "rank " << ranks.rank() << " went on";
@@ -127,11 +127,11 @@ TEST_P(OnRanks, ANumericErrorEndsAnAttemptOnAllAndTheJobGoesOn) {
       }));
       expect_ended(ranks.attempt("method", [&] {
         if (ranks.rank() == failing) throw NumericError("not definite");
-        ranks.together("values", [&] { ranks.broadcast("from root"); });
+        ranks.run_collectively("values", [&] { ranks.broadcast("from root"); });
         ranks.gather("");
       }));
       expect_ended(ranks.attempt("method", [] { throw NumericError("not definite"); }));
-      EXPECT_EQ(ranks.attempt("method", [&] { ranks.together("solve", [] {}); }), std::nullopt);
+      EXPECT_EQ(ranks.attempt("method", [&] { ranks.run_collectively("solve", [] {}); }), std::nullopt);
       EXPECT_EQ(ranks.gather("x").size(), static_cast<size_t>(n));
     }
   });
@@ -143,7 +143,7 @@ TEST(Communicator, OtherErrorsOfAnAttemptEndTheJob) {
   run_as_ranks(3, [&](Communicator& ranks) {
     try {
       ranks.attempt("method", [&] {
-        ranks.together("export", [&] {
+        ranks.run_collectively("export", [&] {
           if (ranks.rank() == 1) throw CheckpointError("disk full");
         });
       });
@@ -163,9 +163,9 @@ TEST(Communicator, AFailureEndsAllRanksWithItsMessage) {
     std::vector<std::string> messages(3);
     std::atomic<int> reached = 0;
     run_as_ranks(3, [&](Communicator& ranks) {
-      ranks.together("first", [] {});
+      ranks.run_collectively("first", [] {});
       try {
-        ranks.together("values", [&] {
+        ranks.run_collectively("values", [&] {
           if (ranks.rank() == failing) throw NumericError("loss is nan");
           ++reached;
         });
@@ -190,12 +190,12 @@ TEST(Communicator, AFailureIsHeardInWhateverCollectiveTheOthersAre) {
   std::atomic<int> heard = 0;
   run_as_ranks(4, [&](Communicator& ranks) {
     try {
-      ranks.together("edit", [&] {
+      ranks.run_collectively("edit", [&] {
         Tensor own = torch::ones({3});
         if (ranks.rank() == 0) ranks.sum(own);
         if (ranks.rank() == 1) throw PlacementError("full");
         if (ranks.rank() == 2) ranks.broadcast(std::string("text"));
-        if (ranks.rank() == 3) ranks.together("inner", [] {});
+        if (ranks.rank() == 3) ranks.run_collectively("inner", [] {});
       });
       ADD_FAILURE() << "rank " << ranks.rank() << " went on";
     } catch (const PlacementError& error) {
@@ -264,7 +264,7 @@ TEST(Communicator, RanksThatAreOutOfStepAreNamed) {
       if (ranks.is_root())
         ranks.barrier();
       else
-        ranks.together("values", [] {});
+        ranks.run_collectively("values", [] {});
     } catch (const CollectiveError& error) {
       named += std::string(error.what()).find("out of step") != std::string::npos ? 1 : 0;
     }
@@ -307,7 +307,7 @@ TEST(Communicator, NcclServesTensorsOnAGpu) {
 
 TEST(Communicator, ASingleProcessThrowsItsOwnError) {
   SingleProcess alone;
-  EXPECT_THROW(alone.together("stage", [] { throw PlacementError("full"); }), PlacementError);
+  EXPECT_THROW(alone.run_collectively("stage", [] { throw PlacementError("full"); }), PlacementError);
   EXPECT_EQ(alone.gather("x"), std::vector<std::string>{"x"});
   Tensor ones = torch::ones({3});
   alone.sum(ones);

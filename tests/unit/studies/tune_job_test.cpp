@@ -83,7 +83,7 @@ int64_t planned_bytes(const TinyModel& tiny, const std::string& layers) {
   job.run.dtype = DType::kF32;
   std::vector<std::string> assumptions;
   const std::vector<EditRequest> requests = testing::some_requests(4);
-  const JobWork work = edit_work(job, tiny.config, {tiny.tokenizer.get(), requests, {}}, assumptions);
+  const Workload work = edit_work(job, tiny.config, {tiny.tokenizer.get(), requests, {}}, assumptions);
   return plan_job(tiny.config, work, {{{Placement::host()}}}, Balance::kMemory).stages.front().total();
 }
 

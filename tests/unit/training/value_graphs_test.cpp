@@ -22,7 +22,7 @@ using testing::TinyModel;
 
 constexpr int64_t kOptimizedLayer = 1;
 
-CausalLM launched(const TinyModel& tiny, at::ScalarType dtype, StepLaunch launch) {
+CausalLM launched(const TinyModel& tiny, at::ScalarType dtype, LaunchMode launch) {
   Placement placement = plan_placement(tiny.config.n_layers, std::vector{Placement::host()}, dtype);
   placement.set_step_launch(launch);
   return CausalLM::load(tiny.checkpoint, tiny.config, placement);
@@ -73,7 +73,7 @@ struct ValueGraphs : public ::testing::Test {
       .steps = 10, .lr = 0.1, .weight_decay = 0.5, .clamp = 0.75, .kl = 0.25, .stop_loss = 0, .batch = 64};
   EmulatedGraphs graphs;
 
-  OptimizedValues optimize(at::ScalarType dtype, StepLaunch launch) {
+  OptimizedValues optimize(at::ScalarType dtype, LaunchMode launch) {
     const GraphMakerScope scope(graphs);
     return optimize_values(launched(tiny, dtype, launch), requests, kOptimizedLayer, options, {alone()});
   }
@@ -83,9 +83,9 @@ struct ValueGraphs : public ::testing::Test {
     OptimizedValues found;
     for (const at::ScalarType dtype : {at::kBFloat16, at::kDouble}) {
       graphs = EmulatedGraphs();
-      found = optimize(dtype, StepLaunch::kEachOperation);
+      found = optimize(dtype, LaunchMode::kEachOperation);
       EXPECT_EQ(graphs.batches(), 0);
-      expect_same_bits(optimize(dtype, StepLaunch::kGraph), found);
+      expect_same_bits(optimize(dtype, LaunchMode::kGraph), found);
       const GraphCounts expected = expected_counts(found, groups);
       EXPECT_EQ(graphs.batches(), 1);
       EXPECT_EQ(graphs.captures(), expected.captures);
@@ -100,7 +100,7 @@ struct ValueGraphs : public ::testing::Test {
   double loss_that_reach(size_t n_requests) {
     options.stop_loss = 0;
     std::vector<double> last;
-    for (const auto& losses : optimize(at::kDouble, StepLaunch::kEachOperation).losses)
+    for (const auto& losses : optimize(at::kDouble, LaunchMode::kEachOperation).losses)
       last.push_back(losses.back().total);
     std::ranges::sort(last);
     return 1.01 * last.at(n_requests - 1);
@@ -150,13 +150,13 @@ TEST_F(ValueGraphs, AreMadeAnewWhenRequestsLeave) {
 TEST_F(ValueGraphs, GoOnWhileTooFewHaveLeft) {
   requests = prepare_requests(*tiny.tokenizer, testing::some_requests(16), testing::kContexts);
   std::vector<double> at;
-  for (const auto& losses : optimize(at::kDouble, StepLaunch::kEachOperation).losses) at.push_back(losses.at(4).total);
+  for (const auto& losses : optimize(at::kDouble, LaunchMode::kEachOperation).losses) at.push_back(losses.at(4).total);
   options.stop_loss = *std::ranges::min_element(at) * (1 + 1e-9);
   options.steps = 6;
-  const OptimizedValues found = optimize(at::kDouble, StepLaunch::kEachOperation);
+  const OptimizedValues found = optimize(at::kDouble, LaunchMode::kEachOperation);
   const auto gone = std::ranges::count_if(found.losses, [](const auto& losses) { return losses.size() == 5; });
   ASSERT_EQ(gone, 1);
-  expect_same_bits(optimize(at::kDouble, StepLaunch::kGraph), found);
+  expect_same_bits(optimize(at::kDouble, LaunchMode::kGraph), found);
   EXPECT_EQ(graphs.captures(), 1);
   EXPECT_EQ(graphs.replays(), 5);
 }
@@ -183,9 +183,9 @@ TEST_F(ValueGraphs, FactorsThatChangeReachTheGraph) {
 
 TEST_F(ValueGraphs, ACaptureWithoutMemoryHalvesTheBatch) {
   options.steps = 4;
-  const OptimizedValues whole = optimize(at::kDouble, StepLaunch::kEachOperation);
+  const OptimizedValues whole = optimize(at::kDouble, LaunchMode::kEachOperation);
   graphs.fail_captures(1);
-  const OptimizedValues halved = optimize(at::kDouble, StepLaunch::kGraph);
+  const OptimizedValues halved = optimize(at::kDouble, LaunchMode::kGraph);
   EXPECT_EQ(halved.batching.halvings, 1);
   EXPECT_EQ(halved.batching.largest, 3);
   EXPECT_LE(testing::nmse(halved.z_ND, whole.z_ND), 1e-24);
@@ -193,23 +193,23 @@ TEST_F(ValueGraphs, ACaptureWithoutMemoryHalvesTheBatch) {
   EXPECT_EQ(graphs.captures(), 2);
   EXPECT_EQ(graphs.live(), 0);
   graphs.fail_captures(100);
-  EXPECT_THROW(optimize(at::kDouble, StepLaunch::kGraph), PlacementError);
+  EXPECT_THROW(optimize(at::kDouble, LaunchMode::kGraph), PlacementError);
   EXPECT_EQ(graphs.live(), 0);
 }
 
 /// Nothing above it is run but the head.
 TEST_F(ValueGraphs, TheLastLayerCanBeTheEditedOne) {
-  const auto of_last = [&](StepLaunch launch) {
+  const auto of_last = [&](LaunchMode launch) {
     const GraphMakerScope scope(graphs);
     return optimize_values(launched(tiny, at::kDouble, launch), requests, tiny.config.n_layers - 1, options, {alone()});
   };
-  expect_same_bits(of_last(StepLaunch::kGraph), of_last(StepLaunch::kEachOperation));
+  expect_same_bits(of_last(LaunchMode::kGraph), of_last(LaunchMode::kEachOperation));
   EXPECT_EQ(graphs.captures(), 1);
 }
 
 TEST_F(ValueGraphs, AreRefusedOnTheHost) {
   try {
-    optimize_values(launched(tiny, at::kDouble, StepLaunch::kGraph), requests, kOptimizedLayer, options, {alone()});
+    optimize_values(launched(tiny, at::kDouble, LaunchMode::kGraph), requests, kOptimizedLayer, options, {alone()});
     FAIL();
   } catch (const PlacementError& error) {
     EXPECT_EQ(std::string(error.what()).find("run.cuda_graphs: steps of value optimisation take layers 1-3"), 0U)
@@ -224,7 +224,7 @@ TEST_F(ValueGraphs, AreRefusedOfExperts) {
   const TinyModel mixture(experts->config, 1);
   const GraphMakerScope scope(graphs);
   try {
-    optimize_values(launched(mixture, torch::kFloat, StepLaunch::kGraph), requests, kOptimizedLayer, options,
+    optimize_values(launched(mixture, torch::kFloat, LaunchMode::kGraph), requests, kOptimizedLayer, options,
                     {alone()});
     FAIL();
   } catch (const PlacementError& error) {

@@ -31,8 +31,8 @@ Tensor gather_rows(Communicator& communicator, const std::string& stage, const R
                    const std::vector<Tensor>& parts, const RowKind& kind);
 
 /// Collective. gather_rows of `compute(rows)` for each batch; `compute` is this rank's work of the stage.
-Tensor spread_rows(Communicator& communicator, const std::string& stage, const RowBatches& batches, const RowKind& kind,
-                   const std::function<Tensor(const std::vector<int64_t>& rows)>& compute);
+Tensor scatter_rows(Communicator& communicator, const std::string& stage, const RowBatches& batches,
+                    const RowKind& kind, const std::function<Tensor(const std::vector<int64_t>& rows)>& compute);
 
 /// What a batch's forward pass is given: its place among the batches, and its turn at the model's stages
 /// (SequenceInfo::turn).
@@ -46,7 +46,7 @@ struct RowWork {
 
 /// Collective. The same, with as many of this rank's batches under way as the placement says, each on another of its
 /// stages.
-Tensor spread_rows(Communicator& communicator, const RowWork& work, const RowBatches& batches, const RowKind& kind,
-                   const ComputeInTurn& compute);
+Tensor scatter_rows(Communicator& communicator, const RowWork& work, const RowBatches& batches, const RowKind& kind,
+                    const ComputeInTurn& compute);
 
 }  // namespace lancet

@@ -16,13 +16,13 @@
 
 namespace lancet {
 
-struct EditSession {
+struct EditInputs {
   /// What can fail before any weight is read.
-  explicit EditSession(const JobConfig& job)
-      : EditSession(job, std::make_shared<const ModelFiles>(open_model(job.model, job.ignore_config_keys)),
-                    each_fact_once(load_requests(job.requests))) {}
+  explicit EditInputs(const JobConfig& job)
+      : EditInputs(job, std::make_shared<const ModelFiles>(open_model(job.model, job.ignore_config_keys)),
+                   each_fact_once(load_requests(job.requests))) {}
 
-  EditSession(const JobConfig& job, std::shared_ptr<const ModelFiles> opened, RequestFile file)
+  EditInputs(const JobConfig& job, std::shared_ptr<const ModelFiles> opened, RequestFile file)
       : shared_files(std::move(opened)),
         files(*shared_files),
         requests(std::move(file.requests)),

@@ -1,4 +1,4 @@
-#include "lancet/pipeline/edit_session.h"
+#include "lancet/pipeline/edit_inputs.h"
 
 #include <algorithm>
 
@@ -9,12 +9,12 @@
 
 namespace lancet {
 
-void EditSession::look_at_facts(std::span<const EditRequest> standing) {
+void EditInputs::look_at_facts(std::span<const EditRequest> standing) {
   at_odds = facts_at_odds({requests, standing, joined});
   for (const std::string& line : at_odds) log_warning(line);
 }
 
-void EditSession::describe(const CausalLM& model, Communicator& ranks) {
+void EditInputs::describe(const CausalLM& model, Communicator& ranks) {
   model_dtype = precision_text(model);
   const std::vector<std::string> all = ranks.gather(model.placement().description());
   devices = all.front();

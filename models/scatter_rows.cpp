@@ -1,4 +1,4 @@
-#include "lancet/models/spread_rows.h"
+#include "lancet/models/scatter_rows.h"
 
 #include <torch/types.h>
 
@@ -60,8 +60,8 @@ Tensor gather_rows(Communicator& communicator, const std::string& stage, const R
   return in_place_order(received, order).to(kind.device);
 }
 
-Tensor spread_rows(Communicator& communicator, const std::string& stage, const RowBatches& batches, const RowKind& kind,
-                   const std::function<Tensor(const std::vector<int64_t>& rows)>& compute) {
+Tensor scatter_rows(Communicator& communicator, const std::string& stage, const RowBatches& batches,
+                    const RowKind& kind, const std::function<Tensor(const std::vector<int64_t>& rows)>& compute) {
   std::vector<Tensor> parts;
   communicator.together(stage, [&] {
     for (const size_t i : own_pieces(communicator, batches.size())) parts.push_back(compute(batches[i]));
@@ -69,8 +69,8 @@ Tensor spread_rows(Communicator& communicator, const std::string& stage, const R
   return gather_rows(communicator, stage, batches, parts, kind);
 }
 
-Tensor spread_rows(Communicator& communicator, const RowWork& work, const RowBatches& batches, const RowKind& kind,
-                   const ComputeInTurn& compute) {
+Tensor scatter_rows(Communicator& communicator, const RowWork& work, const RowBatches& batches, const RowKind& kind,
+                    const ComputeInTurn& compute) {
   const std::vector<size_t> own = own_pieces(communicator, batches.size());
   std::vector<Tensor> parts(own.size());
   communicator.together(work.stage, [&] {
