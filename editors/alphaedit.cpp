@@ -3,8 +3,8 @@
 // threshold, H the keys of earlier batches, measured after them. Values, keys and residuals are MEMIT's. Differs from
 // the reference: P is applied to keys and never formed, H is a list of keys and no n x n sum, and the solve is one of
 // as many rows as there are keys.
+#include "lancet/editor_parts/layered_editor.h"
 #include "lancet/spec/read_option.h"
-#include "layered_editor.h"
 
 namespace lancet {
 namespace {

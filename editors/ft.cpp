@@ -3,8 +3,8 @@
 // every entry's change; FT-M is teacher-forced on the target. Differs from the reference: targets are tokenised as they
 // continue the prompt, without BOS or padding among the labels.
 #include "lancet/edit/editor.h"
+#include "lancet/editor_parts/modules.h"
 #include "lancet/spec/read_option.h"
-#include "modules.h"
 
 namespace lancet {
 namespace {

@@ -6,9 +6,9 @@
 // is taken back between passes); `passes` counts passes, its `max_iterations` one more.
 #include <torch/types.h>
 
-#include "covariance_weights.h"
+#include "lancet/editor_parts/covariance_weights.h"
+#include "lancet/editor_parts/layered_editor.h"
 #include "lancet/spec/read_option.h"
-#include "layered_editor.h"
 
 namespace lancet {
 namespace {

@@ -3,8 +3,8 @@
 // k' with `covariance: false`. ROME takes k' as the mean over all contexts but k of the plain prompt; R-ROME takes one
 // key for both: the mean, with W k the mean too, or the plain prompt's. Differs from the reference: C's factor, no
 // inverse; v* at the MLP's output is found as MEMIT's values are (values.h).
+#include "lancet/editor_parts/layered_editor.h"
 #include "lancet/spec/read_option.h"
-#include "layered_editor.h"
 
 namespace lancet {
 namespace {

@@ -7,8 +7,8 @@
 #include "lancet/core/progress.h"
 #include "lancet/core/strings.h"
 #include "lancet/edit/editor.h"
+#include "lancet/editor_parts/modules.h"
 #include "lancet/spec/read_option.h"
-#include "modules.h"
 
 namespace lancet {
 namespace {

@@ -7,6 +7,7 @@
 #include <optional>
 #include <set>
 
+#include "blocks/packed_attention.h"
 #include "lancet/kernels/linear.h"
 #include "lancet/models/module_name.h"
 #include "lancet/runtime/devices.h"
@@ -105,6 +106,13 @@ FreezeBytes freeze_bytes(const ModelConfig& config, LayerRange layers, at::Scala
 
 bool holds_scores(const ModelConfig& config, at::Device device, at::ScalarType dtype) {
   return config.attention_cap > 0 || !fuses_attention(device, dtype);
+}
+
+int64_t packed_score_tokens(const ModelConfig& config, at::Device device, at::ScalarType dtype,
+                            int64_t document_tokens) {
+  if (holds_scores(config, device, dtype)) return document_tokens;
+  const bool holds_short = element_bytes(dtype) >= 4 || device == Placement::host();
+  return holds_short ? std::min(document_tokens, kShortTokens) : 0;
 }
 
 int64_t layer_pass_bytes(const ModelConfig& config, const PassShape& pass) {

@@ -11,9 +11,6 @@
 namespace lancet {
 namespace {
 
-/// Most tokens for which plain batched products beat the fused kernel, whose cost per document and head then outweighs
-/// the arithmetic (measured on a CPU in f32: 2 to 4 times at 6 to 21 tokens, equal at 64).
-constexpr int64_t kShortTokens = 64;
 /// Documents shorter than this share a row of the batch: products of fewer rows leave the vector units idle.
 constexpr int64_t kRowTokens = 16;
 

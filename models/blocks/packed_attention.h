@@ -11,6 +11,11 @@
 
 namespace lancet {
 
+/// Most tokens of a document whose scores are held on every device: plain batched products beat the fused kernel there,
+/// whose cost per document and head then outweighs the arithmetic (measured on a CPU in f32: 2 to 4 times at 6 to 21
+/// tokens, equal at 64).
+inline constexpr int64_t kShortTokens = 64;
+
 /// The queries of a layer that computes some tokens of a packed row alone. Each belongs to the document where its token
 /// stands first. Documents of a run get equally many: where one has fewer, others stand in, whose results nobody reads.
 struct PackedQueries {

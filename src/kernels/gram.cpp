@@ -51,6 +51,13 @@ GramProducts gram_products(at::Device device) {
   return has_sixteen_bit_products(device) ? GramProducts::kSixteenBits : GramProducts::kWidened;
 }
 
+GramScratch gram_scratch_bytes(int64_t size, int64_t rows, at::ScalarType dtype) {
+  const int64_t precise = dtype == torch::kDouble ? 8 : 4;
+  const int64_t copies = c10::elementSize(dtype) < 4 ? 2 : 1;  // widened and, of rows that count more than once, scaled
+  return {.factors = copies * precise * size * std::min(rows, kChunkRows),
+          .panel = precise * size * std::min(size, panel_columns(size))};
+}
+
 RowCounts::RowCounts(Tensor host_counts_N) : host_counts_N_(std::move(host_counts_N)) {
   if (!host_counts_N_.defined()) return;
   check_device(host_counts_N_, Placement::host(), "counts of rows");

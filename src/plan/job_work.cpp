@@ -5,7 +5,7 @@
 #include <set>
 
 #include "lancet/core/strings.h"
-#include "lancet/editors/automatic_choices.h"
+#include "lancet/editor_parts/automatic_choices.h"
 #include "lancet/models/batching.h"
 #include "lancet/plan/job_plan.h"
 

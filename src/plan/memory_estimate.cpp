@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "lancet/kernels/gram.h"
 #include "lancet/models/batching.h"
 #include "lancet/models/weight_table.h"
 #include "lancet/runtime/devices.h"
@@ -13,12 +14,6 @@
 
 namespace lancet {
 namespace {
-
-/// Rows of one f32 product of second moments, and the width of its panels (kernels/gram.cpp). On GPUs rows of 16 bits
-/// are not widened, but for those that count more than once: at most as much.
-constexpr int64_t kGramRows = 4096;
-/// Packed documents whose scores are held on every device (packed_attention.cpp: the loop over runs).
-constexpr int64_t kShortTokens = 64;
 
 int64_t element_bytes(const Workload& work) { return static_cast<int64_t>(c10::elementSize(work.dtype)); }
 
@@ -48,13 +43,6 @@ int64_t forward_bytes(const ModelConfig& config, const Workload& work, const Sta
   return pass_bytes(config, stage, {work.dtype, tokens, scores});
 }
 
-/// Keys that attention over packed documents of at most `document_tokens` holds scores of.
-int64_t packed_scores(const ModelConfig& config, const Workload& work, const Stage& stage, int64_t document_tokens) {
-  if (holds_scores(config, stage.device, work.dtype)) return document_tokens;
-  const bool holds_short = element_bytes(work) >= 4 || stage.device == Placement::host();
-  return holds_short ? std::min(document_tokens, kShortTokens) : 0;
-}
-
 bool has_head(const ModelConfig& config, const Stage& stage) { return stage.end == config.n_layers; }
 
 /// Rows of `row_tokens` in all, with the keys and values of all their tokens; logits of every row.
@@ -73,12 +61,14 @@ int64_t evaluate_bytes(const ModelConfig& config, const Workload& work, const St
   const ScoringSize& size = work.evaluation.scoring;
   const int64_t hidden = size.pack_tokens * config.d_model * element_bytes(work);
   // With the last stage's output, and the hidden states that stand at its door.
-  int64_t bytes = 2 * hidden + pass_bytes(config, stage,
-                                          {.dtype = work.dtype,
-                                           .tokens = size.pack_tokens,
-                                           .score_tokens = packed_scores(config, work, stage, size.document_tokens),
-                                           .places = size.pack_places,
-                                           .run_places = size.run_places});
+  int64_t bytes =
+      2 * hidden +
+      pass_bytes(config, stage,
+                 {.dtype = work.dtype,
+                  .tokens = size.pack_tokens,
+                  .score_tokens = packed_score_tokens(config, stage.device, work.dtype, size.document_tokens),
+                  .places = size.pack_places,
+                  .run_places = size.run_places});
   if (has_head(config, stage)) {
     const int64_t rows = std::min(size.read_places, rows_per_head_call(config, work.dtype));
     bytes = std::max(bytes, 2 * hidden + logits_bytes(config, work, stage, rows));
@@ -107,20 +97,16 @@ int64_t statistics_bytes(const ModelConfig& config, const Workload& work, const 
   const int64_t sums = count_solved(work.statistics_layers, work, stage);
   const int64_t factor = sums > 0 ? matrix : 0;
   if (work.statistics_tokens == 0) return factor;
-  const int64_t panel = std::min(keys.width, std::max<int64_t>(256, keys.width / 16 + 64));
-  const int64_t panel_bytes = precise_bytes(work.dtype) * keys.width * panel;
-  const int64_t held = sums * matrix + (sums > layers ? panel_bytes : 0);  // one comes from a device
-  if (stage.layers() == 0 || stage.begin > work.statistics_layers.back()) return std::max(factor, held);
   const int64_t chunk = statistics_chunk_tokens(config, work.dtype);
   const int64_t tokens = std::min(work.statistics_tokens, std::max(chunk, work.document_tokens));
-  const bool precise = element_bytes(work) >= 4;
-  const int64_t scores = packed_scores(config, work, stage, work.document_tokens);
+  const GramScratch products = gram_scratch_bytes(keys.width, tokens, work.dtype);
+  const int64_t held = sums * matrix + (sums > layers ? products.panel : 0);  // one comes from a device
+  if (stage.layers() == 0 || stage.begin > work.statistics_layers.back()) return std::max(factor, held);
+  const int64_t scores = packed_score_tokens(config, stage.device, work.dtype, work.document_tokens);
   const int64_t pass = pass_bytes(config, stage, {work.dtype, tokens, scores});
   if (layers == 0) return held + pass;
-  const int64_t products =
-      precise_bytes(work.dtype) * keys.width * std::min(tokens, kGramRows) * (precise ? 1 : 2) + panel_bytes;
   const int64_t at_key = tokens * element_bytes(work) * 3 * (keys.size() + config.d_model);
-  return held + std::max(pass, at_key + products);
+  return held + std::max(pass, at_key + products.factors + products.panel);
 }
 
 /// Estimates what quant/pack.h takes for one edited weight at a time: the weight's numbers, H, and the moments that H
@@ -140,7 +126,7 @@ int64_t packing_bytes(const ModelConfig& config, const Workload& work, const Sta
   int64_t most = 0;
   const int64_t chunk = statistics_chunk_tokens(config, work.dtype);
   const int64_t tokens = std::min(work.statistics_tokens, std::max(chunk, work.document_tokens));
-  const int64_t scores = packed_scores(config, work, stage, work.document_tokens);
+  const int64_t scores = packed_score_tokens(config, stage.device, work.dtype, work.document_tokens);
   for (int64_t layer = stage.begin; layer < stage.end; ++layer) {
     const KeyShape keys = config.key_shape(layer);
     const int64_t heads = config.n_heads * config.head_dim;

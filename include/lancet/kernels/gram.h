@@ -22,6 +22,15 @@ enum class GramProducts {
 /// What is fastest there: kSixteenBits on GPUs, else kWidened.
 GramProducts gram_products(at::Device device);
 
+/// Most bytes that GramAccumulator::add() takes beside rows and sum.
+struct GramScratch {
+  int64_t factors = 0;  ///< bytes of the rows of one product, widened and counted
+  int64_t panel = 0;    ///< bytes of one panel of products
+};
+/// Counts them for `rows` rows of `size` numbers of `dtype`. On GPUs rows of 16 bits are not widened, but for those
+/// that count more than once: it is at most as much.
+GramScratch gram_scratch_bytes(int64_t size, int64_t rows, at::ScalarType dtype);
+
 /// How often each row of a chunk occurs. Goes to each device once, when it is first asked for there: for one thread.
 class RowCounts {
  public:

@@ -58,6 +58,10 @@ inline int64_t query_size(const ModelConfig& config) { return config.n_heads * c
 /// Whether attention on a device holds scores: without a kernel that holds none, and always where scores are capped.
 bool holds_scores(const ModelConfig& config, at::Device device, at::ScalarType dtype);
 
+/// Returns of how many keys attention holds scores for, within packed documents of at most `document_tokens`.
+int64_t packed_score_tokens(const ModelConfig& config, at::Device device, at::ScalarType dtype,
+                            int64_t document_tokens);
+
 /// Matrices of an MLP.
 inline int64_t mlp_matrices(const ModelConfig& config) { return config.gated_mlp ? 3 : 2; }
 

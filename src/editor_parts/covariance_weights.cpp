@@ -1,4 +1,4 @@
-#include "covariance_weights.h"
+#include "lancet/editor_parts/covariance_weights.h"
 
 namespace lancet {
 

@@ -1,4 +1,4 @@
-#include "norm_anchor.h"
+#include "lancet/editor_parts/norm_anchor.h"
 
 #include <torch/types.h>
 

@@ -1,4 +1,4 @@
-#include "layer_passes.h"
+#include "lancet/editor_parts/layer_passes.h"
 
 #include <torch/types.h>
 

@@ -1,4 +1,4 @@
-#include "lancet/editors/automatic_choices.h"
+#include "lancet/editor_parts/automatic_choices.h"
 
 #include <algorithm>
 

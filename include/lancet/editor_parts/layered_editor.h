@@ -6,8 +6,8 @@
 #include <span>
 #include <vector>
 
-#include "layer_passes.h"
-#include "layered_options.h"
+#include "lancet/editor_parts/layer_passes.h"
+#include "lancet/editor_parts/layered_options.h"
 
 namespace lancet {
 

@@ -1,4 +1,4 @@
-#include "filtered_editor.h"
+#include "lancet/editor_parts/filtered_editor.h"
 
 #include <torch/types.h>
 

@@ -1,4 +1,4 @@
-#include "layered_editor.h"
+#include "lancet/editor_parts/layered_editor.h"
 
 #include <torch/types.h>
 

@@ -1,4 +1,4 @@
-#include "attained_shares.h"
+#include "lancet/editor_parts/attained_shares.h"
 
 #include <torch/types.h>
 

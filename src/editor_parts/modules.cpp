@@ -1,11 +1,11 @@
-#include "modules.h"
+#include "lancet/editor_parts/modules.h"
 
 #include <algorithm>
 #include <utility>
 
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
-#include "lancet/editors/automatic_choices.h"
+#include "lancet/editor_parts/automatic_choices.h"
 #include "lancet/spec/gradient_spec.h"
 #include "lancet/spec/read_option.h"
 

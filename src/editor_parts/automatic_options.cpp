@@ -1,4 +1,4 @@
-#include "automatic_options.h"
+#include "lancet/editor_parts/automatic_options.h"
 
 #include <torch/types.h>
 

@@ -6,10 +6,10 @@
 #include <optional>
 #include <vector>
 
-#include "automatic_options.h"
-#include "equal_keys.h"
 #include "lancet/edit/editor.h"
-#include "norm_anchor.h"
+#include "lancet/editor_parts/automatic_options.h"
+#include "lancet/editor_parts/equal_keys.h"
+#include "lancet/editor_parts/norm_anchor.h"
 
 namespace lancet {
 

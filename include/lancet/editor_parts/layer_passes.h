@@ -6,8 +6,8 @@
 #include <span>
 #include <vector>
 
-#include "attained_shares.h"
-#include "layered_options.h"
+#include "lancet/editor_parts/attained_shares.h"
+#include "lancet/editor_parts/layered_options.h"
 
 namespace lancet {
 

@@ -2,9 +2,9 @@
 
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
-#include "lancet/editors/automatic_choices.h"
+#include "lancet/editor_parts/automatic_choices.h"
+#include "lancet/editor_parts/layered_options.h"
 #include "lancet/spec/read_option.h"
-#include "layered_options.h"
 
 namespace lancet {
 namespace {

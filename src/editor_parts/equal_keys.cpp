@@ -1,4 +1,4 @@
-#include "equal_keys.h"
+#include "lancet/editor_parts/equal_keys.h"
 
 #include <torch/types.h>
 

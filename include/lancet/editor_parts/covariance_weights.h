@@ -1,7 +1,7 @@
 // How much the statistics weigh against the requests: A = lambda C + nu I, for methods that take both.
 #pragma once
 
-#include "layer_passes.h"
+#include "lancet/editor_parts/layer_passes.h"
 
 namespace lancet {
 
