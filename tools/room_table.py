@@ -12,7 +12,7 @@ FILES = ("CMakeLists.txt", "cmake/PythonPackage.cmake")
 PAGE = ROOT / "docs/architecture.md"
 BEGIN, END = "<!-- begin: tools/room_table.py --write -->", "<!-- end -->"
 # A library, or a program, which is on top of libraries.
-CALL = re.compile(r"^(?:# (?P<told>\w+): (?P<decides>[^\n]+)\n)?(?:lancet_library\((?P<room>\w+)|target_link_libraries\(lancet(?:_python)? PRIVATE)(?P<words>[^)]*)\)", re.M)
+CALL = re.compile(r"^(?:# (?P<told>\w+): (?P<decides>[^\n]+)\n)?(?:lancet_library\((?P<room>\w+)|target_link_libraries\(lancet_(?:commands PUBLIC|python PRIVATE))(?P<words>[^)]*)\)", re.M)
 
 
 def read_rooms(cmake):

@@ -89,6 +89,7 @@ UndoOrder parse_undo(const HttpRequest& request) {
   const nlohmann::json json = object_of(request, {"ids", "edits_version"});
   UndoOrder order{.edits_version = number_at(json, "edits_version", 0, kAnyNumber)};
   if (!json.contains("ids")) return order;
+  if (!json.at("ids").is_array()) throw ConfigError("ids: expected a list of texts");
   for (const nlohmann::json& id : json.at("ids")) {
     if (!id.is_string()) throw ConfigError("ids: expected a list of texts");
     order.ids.push_back(id.get<std::string>());

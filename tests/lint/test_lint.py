@@ -60,6 +60,8 @@ def direction_problems(sources):
 # Tests of what no public header shows, and the room whose private headers they see.
 SEES_PRIVATE = {
     PurePosixPath("tests/gpu"): PurePosixPath("src/distributed"),  # NCCL's groups: gpu_tests makes one by itself
+    PurePosixPath("tests/unit/cli"): PurePosixPath("src/cli"),  # the program has no public headers
+    PurePosixPath("tests/unit/serve"): PurePosixPath("src/serve"),  # what pages send
     PurePosixPath("tests/unit/models"): PurePosixPath("models"),  # a GPU's attention kernel, which they put another in the place of
 }
 

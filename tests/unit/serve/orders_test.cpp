@@ -1,0 +1,79 @@
+// What pages may send, and what is said of what they may not.
+#include "orders.h"
+
+#include <gtest/gtest.h>
+
+#include "lancet/core/error.h"
+
+namespace lancet::testing {
+namespace {
+
+HttpRequest body(const std::string& text) { return {.method = "POST", .body = text}; }
+
+/// What `parse` says of a body that it refuses; empty where it takes it.
+template <typename Parse>
+std::string refusal(const Parse& parse, const std::string& text) {
+  try {
+    parse(body(text));
+  } catch (const ConfigError& error) {
+    return error.what();
+  }
+  return {};
+}
+
+TEST(Orders, OfQuestionsHaveAPromptAndALength) {
+  const AskOrder order = parse_ask(body(R"({"prompt": "Rome is", "tokens": 8})"));
+  EXPECT_EQ(order.prompt, "Rome is");
+  EXPECT_EQ(order.tokens, 8);
+  EXPECT_EQ(refusal(parse_ask, R"({"tokens": 8})"), "prompt: expected a text");
+  EXPECT_EQ(refusal(parse_ask, R"({"prompt": "a", "tokens": 2049})"), "tokens: expected a whole number from 1 to 2048");
+  EXPECT_EQ(refusal(parse_ask, R"({"prompt": "a", "tokens": 1.5})"), "tokens: expected a whole number from 1 to 2048");
+  EXPECT_EQ(refusal(parse_ask, R"({"prompt": "a", "tokens": 1, "top_k": 3})"), "'top_k': no such key");
+  EXPECT_EQ(refusal(parse_ask, R"(["prompt"])"), "expected a JSON object");
+  EXPECT_NE(refusal(parse_ask, R"({"prompt": "a", "prompt": "b", "tokens": 1})"), "");
+}
+
+TEST(Orders, OfEditsHaveFactsOrAFile) {
+  SentFiles files;
+  const auto parse = [&](const HttpRequest& request) { return parse_edit(request, files); };
+  const EditCommand order =
+      parse(body(R"({"facts": [{"prompt": "{} lies in", "subject": "Rome", "target": "Peru"}], "method": "rome"})"));
+  EXPECT_EQ(order.method, "rome");
+  EXPECT_EQ(refusal(parse, R"({"method": "rome"})"), "expected facts, or a file of them");
+  EXPECT_EQ(refusal(parse, R"({"facts": [], "file": 1})"), "expected facts, or a file of them");
+  EXPECT_EQ(refusal(parse, R"({"file": 0})").substr(0, 5), "file:");
+  EXPECT_NE(refusal(parse, R"({"file": 7})"), "") << "a file that nobody sent";
+  EXPECT_EQ(refusal(parse, R"({"facts": [{"prompt": "a", "target": "b"}], "method": 5})"), "method: expected a text");
+}
+
+TEST(Orders, OfUndoAreTheLastBatchOrAListOfIds) {
+  EXPECT_TRUE(parse_undo(body(R"({"edits_version": 3})")).ids.empty());
+  EXPECT_EQ(parse_undo(body(R"({"edits_version": 3, "ids": ["a", "b"]})")).ids, (std::vector<std::string>{"a", "b"}));
+  EXPECT_TRUE(refusal(parse_undo, R"({"ids": ["a"]})").starts_with("edits_version: "));
+  for (const char* ids : {R"("a")", "5", "null", R"({"0": "a"})", "[5]"})
+    EXPECT_EQ(refusal(parse_undo, std::string(R"({"edits_version": 0, "ids": )") + ids + "}"),
+              "ids: expected a list of texts")
+        << ids;
+  EXPECT_EQ(refusal(parse_undo, R"({"edits_version": 0, "ids": []})"), "ids: expected at least one");
+}
+
+TEST(Orders, OfExportsNameAPlainFolder) {
+  const ExportOrder order = parse_export(body(R"({"kind": "gguf", "name": "rome-1.2"})"));
+  EXPECT_EQ(order.kind, ExportKind::kGguf);
+  EXPECT_EQ(order.name, "rome-1.2");
+  EXPECT_EQ(refusal(parse_export, R"({"kind": "onnx", "name": "a"})"),
+            "kind 'onnx': expected checkpoint, peft or gguf");
+  for (const char* name : {"", ".", "..", "../a", "a/b", ".hidden", "-rf", "a.", "a b", "edits-state", "a\\\\b"})
+    EXPECT_NE(refusal(parse_export, std::string(R"({"kind": "peft", "name": ")") + name + "\"}"), "") << name;
+  EXPECT_NE(refusal(parse_export, R"({"kind": "peft", "name": ")" + std::string(81, 'a') + "\"}"), "");
+}
+
+TEST(Orders, OfCancelsAndMeasuresSayNothingMore) {
+  EXPECT_EQ(parse_cancel(body(R"({"item": 4})")), 4);
+  EXPECT_NE(refusal(parse_cancel, "{}"), "");
+  EXPECT_EQ(refusal(parse_measure, "{}"), "");
+  EXPECT_EQ(refusal(parse_measure, R"({"again": true})"), "'again': no such key");
+}
+
+}  // namespace
+}  // namespace lancet::testing
