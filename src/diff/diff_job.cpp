@@ -26,7 +26,7 @@ namespace fs = std::filesystem;
 constexpr const char* kDiffRecord = "diff.json";
 constexpr OutputKind kDiffOutput{"diff", kDiffRecord, "lancet-diff-"};
 
-/// By name, of config.json's first level.
+/// Returns config.json's first level, by name.
 std::map<std::string, std::string> keys_of(const Checkpoint& checkpoint) {
   std::map<std::string, std::string> keys;
   try {
@@ -52,7 +52,7 @@ std::vector<DifferentKey> different_keys(const Checkpoint& before, const Checkpo
   return different;
 }
 
-/// By name: the text of what goes with the weights, without what is compared otherwise.
+/// Returns, by name, the text of what goes with the weights, without what is compared otherwise.
 std::map<std::string, std::string> side_files(const Checkpoint& checkpoint) {
   std::map<std::string, std::string> files;
   for (const auto& file : checkpoint.side_files()) {
@@ -195,7 +195,7 @@ class DiffRun {
     report_.different.push_back(std::move(weight));
   }
 
-  /// Of what is written, the directions that are; of the rest nothing stays in memory.
+  /// Keeps the directions that are written; of the rest nothing stays in memory.
   void keep_factors(DifferentWeight& weight) {
     weight.lost_norm = weight.size.norm;
     weight.left_out = why_not_in_adapter(before_->config(), weight.id);

@@ -18,7 +18,7 @@ class ComparedModel {
 
   const Checkpoint& checkpoint() const { return checkpoint_; }
   const ModelConfig& config() const { return config_; }
-  /// In model order; each expert's part of a weight is one of its own.
+  /// Returns the weights in model order; each expert's part of a weight is one of its own.
   const std::vector<WeightSpec>& weights() const { return weights_; }
   /// `expert`: 0 for weights without experts. nullptr: the model has no such weight.
   const WeightSpec* find(WeightId id, size_t expert) const;
@@ -37,7 +37,7 @@ class ComparedModel {
   ModelConfig config_;
   std::vector<WeightSpec> weights_;
   std::map<std::pair<WeightId, size_t>, size_t> place_of_;
-  std::map<std::string, std::string> content_;  ///< of each stored tensor that was asked for
+  std::map<std::string, std::string> content_;  ///< hash of each stored tensor that was asked for
 };
 
 }  // namespace lancet

@@ -19,7 +19,7 @@ bool is_there(const fs::path& path) {
   return fs::exists(path, error);
 }
 
-/// Where the unedited model lay; empty: the journal does not say.
+/// Returns where the unedited model lay; empty: the journal does not say.
 std::string base_folder(const fs::path& output) {
   const std::optional<fs::path> found = find_journal(output);
   return found ? Journal::read(*found).base().folder : "";

@@ -32,7 +32,7 @@ int64_t whole_of(const Json& json) {
   return json.get<int64_t>();
 }
 
-/// Of a batch: sums of them stay far from what 63 bits hold.
+/// Reads a count of a batch: sums of counts stay far from what 63 bits hold.
 int64_t count_of(const Json& json) {
   constexpr int64_t kMost = int64_t{1} << 40;
   const int64_t count = whole_of(json);

@@ -19,7 +19,7 @@ Json numerics_json() {
   return json;
 }
 
-/// To five digits: a curve is looked at, and there are many.
+/// Rounds losses to five digits: a curve is looked at, and there are many.
 Json losses_json(const std::vector<float>& losses) {
   Json json = Json::array();
   for (const float loss : losses) {
@@ -36,7 +36,7 @@ Json mean_of(const Tallies& tallies, std::string_view metric) {
   return found == tallies.end() ? Json(nullptr) : mean_json(found->second);
 }
 
-/// Of one request: metric -> {before, after}.
+/// Returns figures of one request: metric -> {before, after}.
 Json request_metrics(const Tallies& before, const Tallies& after) {
   Json metrics = Json::object();
   for (const auto& [name, tally] : after)
@@ -112,7 +112,8 @@ Json requests_json(const EditReport& report) {
   return requests;
 }
 
-/// Of one batch: metric -> its own requests right after it and after all, the first batch's requests right after it.
+/// Returns figures of one batch: metric -> its own requests right after it and after all, the first batch's requests
+/// right after it.
 Json batch_metrics(const EditReport& report, const BatchReport& batch) {
   std::vector<Tallies> own;
   for (const int64_t index : batch.requests) own.push_back(report.after.requests[static_cast<size_t>(index)]);
@@ -233,7 +234,7 @@ Tallies EditReport::right_after() const {
 
 namespace {
 
-/// Of edits that stood before, how they hold now.
+/// Tells how edits that stood before hold now.
 Json standing_json(const StandingMeasure& standing) {
   Json edits = Json::array();
   for (size_t i = 0; i < standing.requests.size(); ++i) {

@@ -19,7 +19,7 @@ std::string others_text(const EditReport& report, const std::vector<int64_t>& gr
   return others.size() == 1 ? first : cat(first, " and ", counted(others.size() - 1, "other"));
 }
 
-/// With whom the request shares its key; empty: with none.
+/// Names those with whom the request shares its key; empty: there are none.
 std::string sharers_of(const EditReport& report, int64_t request) {
   for (const SharedKeys& keys : report.outcome.shared_keys)
     for (const std::vector<int64_t>& group : keys.groups)

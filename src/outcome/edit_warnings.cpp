@@ -44,7 +44,7 @@ bool is_one_fact(const EditReport& report, const std::vector<int64_t>& group) {
   return std::all_of(group.begin() + 1, group.end(), joins);
 }
 
-/// Without groups of one fact with several targets: `at_odds` says that they contradict each other.
+/// Leaves out groups of one fact with several targets: `at_odds` says that they contradict each other.
 SharedKeys without_contradictions(const EditReport& report, SharedKeys keys) {
   if (!report.at_odds.empty())
     std::erase_if(keys.groups, [&](const std::vector<int64_t>& group) { return is_one_fact(report, group); });
@@ -62,7 +62,7 @@ std::string shared_keys_text(const EditReport& report, const SharedKeys& keys) {
 /// What holds changes back, which way lets more of them through, and which way fewer.
 struct Brake {
   std::string_view key;
-  std::string_view share;  ///< of its automatic choice, {SHARE: A}; empty: it has none
+  std::string_view share;  ///< key of its automatic choice, {SHARE: A}; empty: it has none
   std::string_view more, less;
 };
 constexpr Brake kBrakes[] = {{"covariance_weight", "attained_share", "lower", "raise"},
@@ -91,9 +91,9 @@ std::string brakes_text(const ConfigTree& editor) {
 
 /// All requests' outcomes, by what became of their values.
 struct Sorted {
-  std::vector<double> attained;  ///< of values that were found and whose keys are no other's
+  std::vector<double> attained;  ///< shares attained by values that were found and whose keys are no other's
   std::vector<double> found_losses, missed_losses, stalled_losses, stuck_losses, first_losses;
-  size_t n_clamped = 0, n_risen = 0;  ///< of those that were missed or stalled; of those that never fell
+  size_t n_clamped = 0, n_risen = 0;  ///< numbers of those that were missed or stalled; of those that never fell
   std::vector<int64_t> stalled;       ///< requests, of stalled_losses
 };
 

@@ -9,7 +9,7 @@
 namespace lancet {
 namespace {
 
-/// With the contexts that were generated and the format that was found: a rerun uses the same.
+/// Returns the job as YAML, with the contexts that were generated and the format that was found: a rerun uses the same.
 std::string resolved_yaml(const EditReport& report, const JobConfig& job) {
   ConfigTree resolved = with_format(job.resolved, report.request_format);
   if (job.editor->contexts() != nullptr) {

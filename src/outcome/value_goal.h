@@ -21,7 +21,7 @@ class ValueGoal {
   bool is_found(const RequestOutcome& outcome) const { return *outcome.final_loss <= found_loss_; }
   /// Neither found nor lower than at the start by a tenth.
   bool never_fell(const RequestOutcome& outcome) const;
-  /// Not found, and its loss no longer fell: more steps would not help.
+  /// The value was not found, and its loss no longer fell: more steps would not help.
   bool has_stalled(const RequestOutcome& outcome) const;
   /// The value moved as far as it may.
   bool is_clamped(const RequestOutcome& outcome) const;

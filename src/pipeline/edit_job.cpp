@@ -108,7 +108,7 @@ class EditRun {
                           inputs_->base_hash, ": --rebase makes the same edits again on this one"));
   }
 
-  /// The same changes in the same order give the same bytes, on the same kind of machine.
+  /// Warns of other bytes: the same changes in the same order give the same, on the same kind of machine.
   void warn_of_other_bytes(const std::vector<WeightHash>& now, std::vector<std::string>& warnings) const {
     if (given_->fits_any_base) return;
     for (size_t i = 0; i < measured_.size(); ++i)
@@ -149,7 +149,7 @@ class EditRun {
   std::optional<EditInputs> inputs_;
   std::optional<MethodRun> method_;
   std::optional<ReplayedEdits> given_;
-  std::vector<WeightHash> measured_;  ///< of what the given history's last measure was of; on root
+  std::vector<WeightHash> measured_;  ///< hashes of what the given history's last measure was of; on root
 };
 
 }  // namespace

@@ -24,7 +24,7 @@ std::vector<std::vector<int64_t>> requests_of(const std::vector<BatchReport>& ba
   return requests;
 }
 
-/// Of all that progress.json says, with the journal beside it, which has what the batches' reports say.
+/// Hashes all that progress.json says, with the journal beside it, which has what the batches' reports say.
 std::string progress_hash(const std::string& key, size_t n_batches, const Journal& journal) {
   return ContentHash().add(kFormat).add(key).add(static_cast<int64_t>(n_batches)).add(journal.text()).hex();
 }

@@ -34,15 +34,15 @@ struct StreamParts {
 struct StreamRecord {
   EditRecorder recorder;
   std::vector<WeightChanges> finish = {};  ///< what the method did after the last batch
-  std::vector<WeightHash> weights = {};    ///< of the weights without that
+  std::vector<WeightHash> weights = {};    ///< hashes of the weights without that
   bool last_is_new = true;                 ///< the last batch is this run's: it has no report of its own
 };
 
 /// What the batches of a stream made.
 struct StreamResult {
-  std::vector<BatchReport> batches = {};                            ///< in the order in which they were edited
+  std::vector<BatchReport> batches = {};                            ///< reports, in the order in which they were edited
   int64_t resumed_batches = 0;                                      ///< the first ones, which were there
-  std::vector<std::pair<std::string, RoundingLoss>> rounding = {};  ///< per edited weight, by name
+  std::vector<std::pair<std::string, RoundingLoss>> rounding = {};  ///< losses per edited weight, by name
   std::optional<StreamRecord> record = {};                          ///< root's, where a history is kept
 };
 
@@ -70,7 +70,7 @@ class EditStream {
   /// interrupted run left there.
   void keep_in(ProgressStore* store);
 
-  /// Where the editor's context notes systems; null where no history is kept.
+  /// Returns the list in which the editor's context notes systems; null where no history is kept.
   std::vector<SolvedSystem>* systems() { return recorder_ ? &recorder_->systems() : nullptr; }
 
   /// What the editor carries from batch to batch.

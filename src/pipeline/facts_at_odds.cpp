@@ -37,7 +37,7 @@ std::string contradictions_text(std::span<const EditRequest> requests) {
              ": leave one of each out, or edit them one after another (schedule.batch: 1), and the later one holds");
 }
 
-/// By the job's first word on each fact: what it says later contradicts itself.
+/// Compares what stands with the job's first word on each fact: what it says later contradicts itself.
 std::vector<std::string> standing_texts(const EditedFacts& facts) {
   LatestFacts standing, seen;
   for (const EditRequest& edit : facts.standing) standing.replace(edit);

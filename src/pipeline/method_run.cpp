@@ -12,7 +12,7 @@ namespace lancet {
 
 namespace {
 
-/// Of a job whose edits are all there: no values, no solves, no passes over text.
+/// Returns the work of a job whose edits are all there: no values, no solves, no passes over text.
 Workload restoring(Workload work) {
   work.optimizes_values = false;
   work.backward.reset();

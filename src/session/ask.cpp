@@ -9,7 +9,7 @@
 namespace lancet {
 namespace {
 
-/// Bytes of `text` in front of a character that is not whole yet.
+/// Bytes of `text` before a character that is not whole yet.
 size_t whole_bytes(const std::string& text) {
   constexpr std::string_view kReplacement = "\xEF\xBF\xBD";
   size_t size = text.size();

@@ -217,7 +217,7 @@ class Session::Impl {
     std::optional<EditContext> context;
   };
 
-  /// Of batches behind those that lose edits.
+  /// What solves again the batches after those that lose edits.
   struct Solves {
     Solves(Impl& impl, const EditHistory& history)
         : work(impl, MethodWork::kSolves), editor(*impl.job_.editor), state(history.state(editor.make_state())) {}
@@ -235,7 +235,7 @@ class Session::Impl {
     edits_.put_back();
   }
 
-  /// Of which edits stand: all or nothing.
+  /// Changes which edits stand: all or nothing.
   void change(const std::function<void()>& change_edits) {
     const StandingEdits::Kept before = edits_.kept();
     try {
@@ -249,7 +249,7 @@ class Session::Impl {
     }
   }
 
-  /// What the method does behind the last batch, where another one was the last.
+  /// What the method does after the last batch, where another one was the last.
   void finish_again() {
     if (!job_.editor->needs().finish) return edits_.set_finish({});
     const MethodAtWork work(*this, MethodWork::kRestores);
@@ -260,7 +260,7 @@ class Session::Impl {
     put_back();
   }
 
-  /// As all outputs: complete or not at all.
+  /// Writes an output as all outputs are written: complete or not at all.
   void write_output(const fs::path& target, IfExists policy, const std::function<void(const fs::path&)>& write) {
     check_apart(target, files_->checkpoint.folder());
     const OutputLock lock(target, kEditOutput);
@@ -272,7 +272,7 @@ class Session::Impl {
   }
 
   Reporter& reporter_;
-  std::optional<ReporterScope> scope_;  ///< while this is made
+  std::optional<ReporterScope> scope_;  ///< scope while this is made
   std::mutex calls_;
   JobConfig job_;
   std::shared_ptr<const ModelFiles> files_;
@@ -280,7 +280,7 @@ class Session::Impl {
   CausalLM model_;
   MemoryWatch memory_watch_;
   StandingEdits edits_;
-  std::shared_ptr<PreparedMethod> prepared_;  ///< of the unedited model; null before the first edit
+  std::shared_ptr<PreparedMethod> prepared_;  ///< made of the unedited model; null before the first edit
 };
 
 Session::Session(const CompletedJob& job, Reporter& reporter, int64_t planned_requests)

@@ -21,17 +21,17 @@ class StandingEdits {
   WeightTransaction& transaction() { return transaction_; }
   bool empty() const { return batches() == 0; }
   size_t batches() const { return kept_.history ? kept_.history->batches().size() : 0; }
-  /// Of a model that may have no edits.
+  /// Returns the history of a model that may have no edits.
   EditHistory history() const;
-  /// Where there is a history.
+  /// Returns the changes of a history, which must be there.
   std::vector<WeightChanges> all_changes() const { return kept_.history->all_changes(); }
   const Journal& journal() const { return kept_.history->journal(); }
-  /// Where there is one.
+  /// Returns the last batch of a history, which must be there.
   const EditedBatch& last_batch() const { return kept_.history->batches().back(); }
 
   /// Whether an edit of this id stands.
   bool has(const std::string& id) const { return kept_.history && journal().has(id); }
-  /// Behind all that stand or stood (journal/journal.h).
+  /// Returns ids after all that stand or stood (journal/journal.h).
   std::vector<std::string> new_ids(std::span<const std::string> taken, size_t count) const {
     return lancet::new_ids(kept_.history ? journal() : Journal({}), taken, count);
   }
@@ -60,14 +60,15 @@ class StandingEdits {
   /// Which edits stand, to be put back where a change of them fails.
   struct Kept {
     std::optional<EditHistory> history = {};  ///< nullopt: there never was one
-    /// What the method did behind each batch while it was the last; nullopt: not known.
+    /// What the method did after each batch while it was the last; nullopt: not known.
     std::vector<std::optional<std::vector<WeightChanges>>> finishes = {};
     size_t n_written = 0;  ///< batches that somebody may have read by now
   };
   const Kept& kept() const { return kept_; }
   void put(Kept kept) { kept_ = std::move(kept); }
 
-  /// Whether it is known what the method does behind the last batch. It is not where batches that came behind are gone.
+  /// Whether it is known what the method does after the last batch. It is not where batches that came after it are
+  /// gone.
   bool has_finish() const { return empty() || kept_.finishes.back().has_value(); }
   void set_finish(std::vector<WeightChanges> changes);
 

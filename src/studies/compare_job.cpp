@@ -84,7 +84,7 @@ class CompareRun {
     return all;
   }
 
-  /// From the unedited weights, which the model has again at the end.
+  /// Runs the method from the unedited weights, which the model has again at the end.
   MethodResult run_method(size_t index, CausalLM& model) {
     log_line(cat("compare  ", config_.methods[index].label, ", ", index + 1, "/", runs_.size()));
     MethodRun& run = *runs_[index];
@@ -139,7 +139,7 @@ class CompareRun {
   std::vector<std::unique_ptr<MethodRun>> runs_;
 };
 
-/// In the order of `metrics`.
+/// Returns means in the order of `metrics`.
 Json means_json(std::span<const MetricRow> metrics, const Tallies& tallies) {
   Json json = Json::object();
   for (const MetricRow& row : metrics)

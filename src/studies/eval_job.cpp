@@ -104,7 +104,7 @@ Json evaluation_json(const EvalReport& report) {
   return metrics;
 }
 
-/// Per request: metric -> value.
+/// Returns figures of one request: metric -> value.
 Json values_json(const Tallies& tallies) {
   Json values = Json::object();
   for (const auto& [name, tally] : tallies) values[name] = mean_json(tally);

@@ -32,18 +32,18 @@ struct WholeJob {
   std::vector<EditRequest> requests;
   std::vector<EditRequest> first_batch;
   int64_t n_batches = 1;
-  int64_t history_keys = 0;      ///< in the last batch's solves
+  int64_t history_keys = 0;      ///< earlier batches' keys in the last batch's solves
   int64_t measured_between = 0;  ///< requests, between batches
   int64_t n_evaluated = 0;
-  int64_t text_tokens = 0;  ///< of the statistics' corpus
+  int64_t text_tokens = 0;  ///< tokens of the statistics' corpus
   int64_t rehearsed_tokens = 0;
-  int64_t key_bytes = 0;  ///< of one request's keys of a layer, in a solve
+  int64_t key_bytes = 0;  ///< bytes of one request's keys of a layer, in a solve
   bool needs_statistics = false;
   bool is_cached = false;
 };
 
-/// As many of the first requests as have the tokens of one forward pass in the prompts that are measured: evaluation
-/// then runs batches as large as the job's.
+/// Counts as many of the first requests as have the tokens of one forward pass in the prompts that are measured:
+/// evaluation then runs batches as large as the job's.
 int64_t count_for_a_pass(const EvaluationPlan& plan, int64_t n_requests) {
   const int64_t n_scored = plan.size().scoring.tokens;
   int64_t tokens = 0, count = 0;

@@ -56,7 +56,7 @@ class RehearsedContext final : public EditContext {
 
   void note_weights() const { meter_.lap(measured_.weights, cat("weights, ", requests_text(measured_.edited))); }
 
-  /// Where values were optimised.
+  /// Returns the layer where values were optimised.
   std::optional<int64_t> layer() const { return layer_; }
 
  private:

@@ -13,17 +13,17 @@ namespace lancet {
 struct EditMeasurements {
   int64_t edited = 0;  ///< requests
   int64_t layers = 0;  ///< that are edited
-  StageCost values;    ///< of the edited requests
+  StageCost values;    ///< cost of the edited requests' values
   double mean_steps = 0;
   bool one_by_one = false;      ///< the method takes requests one after another: nothing of them runs together
   StageCost together;           ///< the job's largest batches of values, a few steps
   int64_t n_together = 0;       ///< requests in them
-  double together_begin_s = 0;  ///< before the first step
+  double together_begin_s = 0;  ///< seconds before the first step
   double together_step_s = 0;
-  int64_t halvings = 0;  ///< of those batches, for want of memory
-  StageCost weights;     ///< of the edited requests: what is not values
-  StageCost finish;      ///< what is done once, behind the last batch
-  StageCost keys;        ///< of one layer
+  int64_t halvings = 0;  ///< halvings of those batches, for want of memory
+  StageCost weights;     ///< cost of the edited requests: what is not values
+  StageCost finish;      ///< what is done once, after the last batch
+  StageCost keys;        ///< cost of one layer
   int64_t keyed = 0;     ///< requests that they were collected for
 };
 

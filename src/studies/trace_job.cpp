@@ -169,7 +169,7 @@ class TraceRun {
     return work;
   }
 
-  /// What the model says behind each prompt, and whether that is what the file says.
+  /// What the model says after each prompt, and whether that is what the file says.
   void choose_facts(const CausalLM& model) {
     std::vector<std::vector<TokenId>> ids;
     for (int64_t i = job_.range.skip; i < end_; ++i) ids.push_back(prompts_[static_cast<size_t>(i)].ids);

@@ -43,7 +43,7 @@ std::vector<EditRequest> first(const std::vector<EditRequest>& requests, int64_t
   return {requests.begin(), requests.begin() + count};
 }
 
-/// Of a job's own requests, so that others are left to judge the result by.
+/// Returns the first half of a job's own requests, so that others are left to judge the result by.
 std::vector<EditRequest> first_half(const std::vector<EditRequest>& requests) {
   const auto count = static_cast<int64_t>(requests.size() + 1) / 2;
   log_line(cat("tune  no tune.requests: options are chosen on the first ", count, " of the job's ", requests.size(),
@@ -51,7 +51,7 @@ std::vector<EditRequest> first_half(const std::vector<EditRequest>& requests) {
   return first(requests, count);
 }
 
-/// Of an objective that nobody named: what was measured, and efficacy in any case.
+/// Returns the objective where nobody named one: what was measured, and efficacy in any case.
 std::vector<std::string> measured_objective(const std::vector<std::string>& names, const Tallies& totals) {
   std::vector<std::string> measured;
   for (const std::string& name : names)
@@ -131,7 +131,7 @@ class TuneRun {
     return all;
   }
 
-  /// Of all trials that need statistics, ascending.
+  /// Returns the layers of all trials that need statistics, ascending.
   std::vector<int64_t> all_layers() const {
     std::set<int64_t> layers;
     for (const Candidate& candidate : candidates_)

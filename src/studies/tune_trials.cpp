@@ -15,14 +15,15 @@
 namespace lancet {
 namespace {
 
-/// Of an option that goes by a share a: multiples of its odds a / (1 - a), which are those of a weight's inverse.
+/// Values to try for an option that goes by a share a: multiples of its odds a / (1 - a), which are those of a weight's
+/// inverse.
 constexpr double kMostShare = 0.999;
 constexpr double kOdds[] = {0.25, 0.5, 1, 2, 4};
 constexpr int64_t kFarthestShift = 2;
 
 double number_of(const ConfigTree& scalar) { return std::stod(scalar.scalar); }
 
-/// To three digits, as a person would write it.
+/// Rounds to three digits, as a person would write it.
 double rounded(double value) {
   char text[32];
   std::snprintf(text, sizeof(text), "%.3g", value);
@@ -109,7 +110,7 @@ std::optional<SearchAxis> shares_axis(const ConfigTree& editor, const TriedOptio
   return axis;
 }
 
-/// Of the product of all axes; 2^62 where it is more.
+/// Counts the choices, the product of all axes; 2^62 where it is more.
 uint64_t count_choices(const std::vector<SearchAxis>& axes) {
   constexpr uint64_t kMany = uint64_t{1} << 62;
   uint64_t count = 1;

@@ -15,7 +15,7 @@ namespace lancet {
 std::vector<SearchAxis> default_search(const ConfigTree& editor, const std::vector<WeightId>& targets,
                                        int64_t n_layers);
 
-/// At most `count` choices: the job's own first, then others of the axes' product, drawn by `seed` without repetition.
+/// Draws at most `count` choices: the job's own first, then others of the axes' product, by `seed` without repetition.
 std::vector<Trial> draw_trials(const ConfigTree& editor, const std::vector<SearchAxis>& axes, int64_t count,
                                uint64_t seed);
 
@@ -26,7 +26,7 @@ ConfigTree editor_of(const Trial& trial, ConfigTree editor);
 /// many as the requests allow.
 std::vector<int64_t> plan_rounds(int64_t trials, int64_t requests, int64_t halve);
 
-/// Of metrics in [0, 1].
+/// Returns the harmonic mean of metrics in [0, 1].
 double harmonic_mean(const std::vector<std::pair<std::string, double>>& metrics);
 
 /// Those that came further are better, then those with the higher last score; failed ones are worst. A strict weak

@@ -15,9 +15,9 @@ using Contradiction = std::pair<EditRequest, EditRequest>;
 
 struct EditsDiff {
   JournalBase base_before = {}, base_after = {};
-  size_t common = 0;                                           ///< of one fact, with equal targets
-  std::vector<EditRequest> only_before = {}, only_after = {};  ///< in the order in which they were edited
-  std::vector<Contradiction> contradictions = {};              ///< in the first one's order
+  size_t common = 0;                                           ///< edits of one fact, with equal targets
+  std::vector<EditRequest> only_before = {}, only_after = {};  ///< edits, in the order in which they were edited
+  std::vector<Contradiction> contradictions = {};              ///< pairs, in the first journal's order
   /// Edits that a later one of the same journal replaced: they count in nothing else.
   size_t superseded_before = 0, superseded_after = 0;
 
@@ -28,7 +28,8 @@ struct EditsDiff {
 /// are compared without spaces around them.
 EditsDiff compare_journals(const Journal& before, const Journal& after);
 
-/// Of two outputs. Throws: ConfigError for a folder without edits/, CheckpointError for a damaged journal.
+/// Compares the edits of two outputs. Throws: ConfigError for a folder without edits/, CheckpointError for a damaged
+/// journal.
 EditsDiff compare_edits(const std::filesystem::path& before, const std::filesystem::path& after);
 
 std::string to_json(const EditsDiff& diff, const std::filesystem::path& before, const std::filesystem::path& after);

@@ -17,8 +17,8 @@ enum class AdapterFormat {
 };
 std::string adapter_format_name(AdapterFormat format);  ///< "peft", "gguf"
 
-/// Of factors where nobody says it. In a GGUF file f16: bf16's 8 bits flip an edit now and then in llama.cpp, and f32
-/// brings nothing there.
+/// Returns the type of factors where nobody says it. In a GGUF file f16: bf16's 8 bits flip an edit now and then in
+/// llama.cpp, and f32 brings nothing there.
 constexpr DType factor_type_of(AdapterFormat format) {
   return format == AdapterFormat::kGguf ? DType::kF16 : DType::kF32;
 }
@@ -46,7 +46,7 @@ struct ExportAdapterJob {
 /// write_adapter() or write_gguf_adapter(); CheckpointError for edits that are damaged.
 AdapterReport export_adapter(const ExportAdapterJob& job);
 
-/// The same of changes that are in memory; `job.model`: empty where the adapter is not to tell it.
+/// Exports changes that are in memory in the same way; `job.model`: empty where the adapter is not to tell it.
 AdapterReport export_adapter(const ExportAdapterJob& job, const ModelConfig& config,
                              const std::vector<WeightChanges>& changes);
 
@@ -58,7 +58,7 @@ struct ExportModelJob {
 
 struct ExportModelReport {
   std::vector<std::string> files = {};     ///< that were written, by name
-  std::vector<std::string> left_out = {};  ///< of the model's folder, first level
+  std::vector<std::string> left_out = {};  ///< entries of the model's folder, first level
 };
 
 /// A copy with the files that programs load, and no others; of an adapter without the path of its model. The folder

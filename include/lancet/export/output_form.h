@@ -33,7 +33,8 @@ class OutputForm {
   virtual void prepare(const EditContext&, std::span<const EditRequest>, Entries) {}
   /// Collective. What a reader of the output gets: [d_out, d_in] in the master's type, on its device.
   virtual Tensor read_back(const WeightTransaction::Entry& entry);
-  /// On root: the weights, as read_back() gave them last, into the existing, empty folder. Throws: CheckpointError.
+  /// Writes, on root, the weights as read_back() gave them last into the existing, empty folder. Throws:
+  /// CheckpointError.
   virtual void write(Entries entries, const std::filesystem::path& folder) const = 0;
 
   /// "the weights rounded to the type they are exported in".

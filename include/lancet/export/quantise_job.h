@@ -28,40 +28,40 @@ struct QuantiseJob {
   IfExists if_exists = IfExists::kError;
   QuantisedFormat format = QuantisedFormat::kGptq;
   int64_t bits = 4;
-  std::filesystem::path corpus = {};                                   ///< of text; empty: the model writes its own
-  int64_t tokens = 100'000;                                            ///< of text, at most
+  std::filesystem::path corpus = {};                                   ///< text; empty: the model writes its own
+  int64_t tokens = 100'000;                                            ///< tokens of text, at most
   double covariance_weight = *OutputSpec::kCovarianceWeight.fallback;  ///< alpha, above 0
   RunOptions run;
 };
 
 /// How far a matrix as it is read from the output is from the one before. Errors are shares.
 struct QuantisedMatrix {
-  std::string name;                     ///< of its tensor in the model
+  std::string name;                     ///< name of its tensor in the model
   double error = 0;                     ///< sqrt(trace(E H E^T) / trace(W H W^T)), E = result - W
-  double nearest_error = 0;             ///< the same with each number at the nearest of its group
+  double nearest_error = 0;             ///< error with each number at the nearest of its group
   std::optional<double> residual = {};  ///< |E K| / |W K|; nullopt: no edit's token comes here
   std::optional<double> nearest_residual = {};
 };
 
 struct QuantiseReport {
-  std::string content_hash;  ///< of the model
+  std::string content_hash;  ///< hash of the model
   std::string dtype;
   std::string devices;
   std::vector<QuantisedMatrix> matrices;
   std::vector<std::string> in_full_precision;  ///< modules of layers that do not fit the format's groups
   std::vector<EditRequest> requests;
   std::filesystem::path requests_file;         ///< empty: none
-  int64_t tokens = 0;                          ///< of text
+  int64_t tokens = 0;                          ///< tokens of text
   int64_t kept_bytes = 0;                      ///< hidden states between layers, on the host
-  uint64_t bytes_before = 0, bytes_after = 0;  ///< of all tensors
-  /// Without requests, empty.
+  uint64_t bytes_before = 0, bytes_after = 0;  ///< bytes of all tensors
+  /// Measures of the requests; empty without any.
   std::optional<Evaluation> before, after;
-  double seconds = 0;  ///< of packing, text included
+  double seconds = 0;  ///< seconds of packing, text included
 };
 
-/// In one process. `after` is measured on what was written, opened again; the folder appears complete or not at all.
-/// Throws: ConfigError for an output that is there, a model that is quantised already, a format that does not fit the
-/// model or any of its matrices, requests that are missing, a corpus that is too short; CheckpointError,
+/// Quantises in one process. `after` is measured on what was written, opened again; the folder appears complete or not
+/// at all. Throws: ConfigError for an output that is there, a model that is quantised already, a format that does not
+/// fit the model or any of its matrices, requests that are missing, a corpus that is too short; CheckpointError,
 /// TokenizerError, PlacementError, NumericError.
 QuantiseReport run_quantise_job(const QuantiseJob& job);
 

@@ -17,8 +17,8 @@ bool is_foreign_adapter(const std::filesystem::path& folder);
 struct AdaptedWeight {
   std::string name = {};
   double norm = 0;     ///< Frobenius norm of the change
-  double growth = 0;   ///< the same by the weight's norm; 0 for a weight of zeros
-  int64_t rank = 0;    ///< of its factors; the smaller side where it is dense
+  double growth = 0;   ///< norm divided by the weight's; 0 for a weight of zeros
+  int64_t rank = 0;    ///< rank of its factors; the smaller side where it is dense
   double rounded = 0;  ///< ||stored - exact|| / ||change||
 };
 

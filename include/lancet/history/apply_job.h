@@ -19,7 +19,7 @@ namespace lancet {
 enum class OtherBase {
   kRefuse,
   kAdd,    ///< the stored changes are added to it, whatever they do there
-  kRebase  ///< the same requests are edited there: keys and values are found again
+  kRebase  ///< their requests are edited there: keys and values are found again
 };
 
 struct ApplyJob {
@@ -27,7 +27,7 @@ struct ApplyJob {
   std::filesystem::path model = {};  ///< empty: where the edits' base lay
   std::filesystem::path out = {};
   IfExists if_exists = IfExists::kError;
-  std::vector<std::string> overrides = {};  ///< of the job that the edits were made by: "run.dtype=f32"
+  std::vector<std::string> overrides = {};  ///< changes to the job that the edits were made by: "run.dtype=f32"
   OtherBase other_base = OtherBase::kRefuse;
 };
 
@@ -36,8 +36,8 @@ struct MadeOutput {
   EditReport report = {};
   std::filesystem::path folder = {};
   std::string report_json = {};                        ///< report.json
-  std::vector<RebasedEdit> rebased = {};               ///< where keys were kept, by edit
-  std::optional<UndoEntry> undone = {};                ///< by an undo
+  std::vector<RebasedEdit> rebased = {};               ///< one for each edit, where keys were kept
+  std::optional<UndoEntry> undone = {};                ///< entry of an undo
   std::map<std::string, double> measured_before = {};  ///< means over the edits that stay, as they were measured last
 };
 

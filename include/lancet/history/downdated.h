@@ -17,7 +17,7 @@ class HistorySource;
 EditHistory without(const EditHistory& history, UndoEntry& entry, const ModelConfig& config,
                     const std::function<Tensor(const SolveAgain&)>& solve);
 
-/// DowndateHelp::solve by the method itself. `state`: behind the history's last batch.
+/// DowndateHelp::solve by the method itself. `state`: after the history's last batch.
 Tensor solve_without(const SolveAgain& problem, const Editor& editor, const EditContext& context, EditorState& state);
 
 /// Collective: the same of `source`'s. Statistics are made, and the model of `job` is loaded for them, where later

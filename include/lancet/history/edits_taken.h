@@ -20,7 +20,7 @@ class EditsTaken {
   /// The first batch that an edit leaves.
   size_t first() const { return first_; }
   UndoEntry entry() const { return {.when = utc_now(), .mode = mode_, .keeps = first_, .edits = ids_}; }
-  /// Of each batch that an edit stays in, those that are to be edited again among them.
+  /// Returns the edits that stay, by batch, those that are to be edited again among them.
   std::vector<std::vector<EditRequest>> requests() const;
 
  private:

@@ -18,7 +18,7 @@ struct MergeJob {
   std::filesystem::path out = {};
   IfExists if_exists = IfExists::kError;
   std::optional<size_t> prefer =
-      {};  ///< of `edits`: whose edits stay where two are at odds; else conflicts are refused
+      {};  ///< place in `edits`: whose edits stay where two are at odds; else conflicts are refused
   std::vector<std::string> drop = {};  ///< ids of edits that stay out
   bool solves = false;                 ///< one joint solve; else changes are added
   std::vector<std::string> overrides = {};
@@ -26,10 +26,10 @@ struct MergeJob {
 
 struct MergedOutput {
   MadeOutput made = {};
-  ConflictReport conflicts = {};                ///< all that were found
+  ConflictReport conflicts = {};                ///< all conflicts that were found
   std::vector<std::string> dropped = {};        ///< ids that stayed out
-  std::vector<Interference> interference = {};  ///< between the parts, where they were added
-  std::string gives_up = {};                    ///< in what it is not each of the parts; empty: in nothing
+  std::vector<Interference> interference = {};  ///< interference between the parts, where they were added
+  std::string gives_up = {};                    ///< ways in which it is not each of the parts; empty: none
 };
 
 /// "a (out/a), b (out/b): targets: ...".

@@ -18,7 +18,7 @@ struct EditSelection {
 };
 
 struct UndoJob {
-  std::filesystem::path output = {};  ///< of `lancet edit`
+  std::filesystem::path output = {};  ///< an output of `lancet edit`
   std::filesystem::path model = {};   ///< empty: where the edits' base lay
   std::filesystem::path out = {};     ///< empty: `output` itself is replaced, at once
   IfExists if_exists = IfExists::kError;
@@ -31,7 +31,7 @@ struct UndoJob {
 /// cannot take out.
 MadeOutput run_undo_job(const UndoJob& job, Communicator& communicator);
 
-/// Of a journal's standing edits the chosen ones, in its order. Throws: ConfigError for ids that do not stand,
+/// Returns the chosen ones of a journal's standing edits, in its order. Throws: ConfigError for ids that do not stand,
 /// conditions that are none, and metrics that were not measured.
 std::vector<std::string> chosen_edits(const Journal& journal, const EditSelection& selection);
 

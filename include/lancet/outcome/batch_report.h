@@ -15,9 +15,9 @@ namespace lancet {
 /// What one batch did and measured.
 struct BatchReport {
   std::vector<int64_t> requests;       ///< indices into the job's
-  double seconds = 0;                  ///< of editing alone
-  EditOutcome outcome;                 ///< by place in the batch
-  std::optional<Tallies> right_after;  ///< its requests, behind it; nullopt: not measured
+  double seconds = 0;                  ///< seconds of editing alone
+  EditOutcome outcome;                 ///< outcomes by place in the batch
+  std::optional<Tallies> right_after;  ///< its requests, right after it; nullopt: not measured
   std::optional<Tallies> first_batch;  ///< the first batch's, at the same time
   std::vector<std::pair<std::string, double>>
       growth;  ///< ||W - W0||_F / ||W0||_F of each weight edited so far, by name
@@ -30,7 +30,7 @@ EditOutcome merged_outcome(const std::vector<BatchReport>& batches, size_t n_req
 /// them together is not measured.
 BatchReport without_requests(const BatchReport& batch, const std::vector<int64_t>& kept);
 
-/// As text that from_record() reads back exactly, but for `requests`.
+/// Writes the batch as text that from_record() reads back exactly, but for `requests`.
 std::string to_record(const BatchReport& batch);
 /// Throws: ConfigError for what to_record() cannot have made of a batch of `n_requests`.
 BatchReport from_record(const std::string& record, size_t n_requests);

@@ -36,32 +36,32 @@ struct JournalBatch {
 /// What a run did and measured; report.json is made of it.
 struct EditReport {
   std::vector<EditRequest> requests;
-  std::string request_format;  ///< of their file; empty: they stand in the job
+  std::string request_format;  ///< format of their file; empty: they stand in the job
   SkippedRecords skipped;
   std::vector<std::string> at_odds;  ///< facts that are there twice, or contradict each other or those that stand
   std::vector<std::string> contexts;
   EditOutcome outcome;
-  std::vector<ChosenOption> chosen;  ///< by statistics, then the outcome's
-  std::vector<BatchReport> batches;  ///< in the order in which they were edited
+  std::vector<ChosenOption> chosen;  ///< options chosen by statistics, then the outcome's
+  std::vector<BatchReport> batches;  ///< batches in the order in which they were edited
   int64_t resumed_batches = 0;       ///< the first ones, which an interrupted run had finished
-  int64_t earlier_edits = 0;         ///< by the jobs that continue_from goes on from
+  int64_t earlier_edits = 0;         ///< edits by the jobs that continue_from goes on from
   Evaluation before;
   Evaluation after;
-  StandingMeasure standing;                                    ///< of `evaluate.standing`
-  std::vector<std::pair<std::string, RoundingLoss>> rounding;  ///< per edited weight, by name
-  std::vector<RequantisedWeight> requantised;                  ///< of `output.format: quantised`
+  StandingMeasure standing;                                    ///< measure of `evaluate.standing`
+  std::vector<std::pair<std::string, RoundingLoss>> rounding;  ///< losses per edited weight, by name
+  std::vector<RequantisedWeight> requantised;                  ///< weights of `output.format: quantised`
   std::string output_format;                                   ///< "checkpoint"
   std::string measured_on;                                     ///< what the weights were when they were measured
   StatisticsReport statistics;
   std::string base_hash;
   std::string model_dtype;         ///< weights and activations of the run
-  std::string devices;             ///< of every rank
-  std::vector<Verdict> verdicts;   ///< by request
+  std::string devices;             ///< devices of every rank
+  std::vector<Verdict> verdicts;   ///< verdicts by request
   std::vector<std::string> unmet;  ///< accept: thresholds that were missed; empty: none was
-  std::vector<StageCost> stages;   ///< in order; the slowest rank's seconds are not looked for: root's
+  std::vector<StageCost> stages;   ///< costs in order; the slowest rank's seconds are not looked for: root's
   int64_t ranks = 1;
   std::vector<JournalBatch> journal = {};  ///< batches that stand; empty: no history was kept
-  std::vector<UndoEntry> undone = {};      ///< in the journal
+  std::vector<UndoEntry> undone = {};      ///< undos in the journal
 
   /// Each batch's requests right after it, all batches together; empty where one was not measured.
   Tallies right_after() const;

@@ -19,7 +19,7 @@ struct EditReport;
 /// The metric that an edit took by: all of a request's outcomes are right.
 inline constexpr const char* kTookMetric = "efficacy_argmax";
 
-/// Of those that did not take the first that holds.
+/// What became of an edit: of the causes why it did not take, the first that holds.
 enum class EditFate {
   kTook,
   kLeftOut,        ///< the method left the request out
@@ -33,16 +33,16 @@ std::string_view fate_name(EditFate fate);
 
 struct Verdict {
   EditFate fate = EditFate::kNotMeasured;
-  std::string why = {};  ///< of an edit that did not take, in a sentence
+  std::string why = {};  ///< reason why an edit did not take, in a sentence
 };
 
 /// Whether the model says the request's target, by kTookMetric; nullopt: not measured.
 std::optional<bool> says_target(const Evaluation& after, size_t request);
 
-/// By request. `editor`: the resolved section of the job.
+/// Judges each edit, by request. `editor`: the resolved section of the job.
 std::vector<Verdict> judge_edits(const EditReport& report, const ConfigTree& editor);
 
-/// Of how many edits that was measured, and how many took.
+/// How many edits took, and of how many that was measured.
 struct TookCount {
   size_t took = 0;
   size_t measured = 0;

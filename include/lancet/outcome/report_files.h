@@ -13,7 +13,7 @@ namespace lancet {
 
 inline constexpr OutputKind kEditOutput{"edit", "report.json", "lancet-report-"};
 
-/// As `lancet report` finds it in the folder later.
+/// Returns the run as `lancet report` finds it in the folder later.
 RunDocument run_document(const EditReport& report, const JobConfig& job, std::string label);
 
 /// report.json, job.yaml, report.html, metrics.csv, requests.csv. Throws: CheckpointError when the disk refuses.

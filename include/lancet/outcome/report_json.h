@@ -73,7 +73,7 @@ inline Json costs_json(const CostReport& before, const CostReport& after) {
   return figures_json(after.metrics, {before.totals, before.items}, {after.totals, after.items}, "count");
 }
 
-/// Where a layer's imported moments came from.
+/// Tells where a layer's imported moments came from.
 inline Json import_json(const LayerStatisticsReport& layer) {
   return {{"layer", layer.layer},
           {"file", layer.imported_file.string()},

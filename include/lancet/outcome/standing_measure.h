@@ -13,10 +13,10 @@ namespace lancet {
 
 struct StandingMeasure {
   std::vector<EditRequest> requests = {};
-  Evaluation now = {};  ///< of them, on the weights with all edits
+  Evaluation now = {};  ///< evaluation of them, on the weights with all edits
 };
 
-/// For the journal, by id: what was measured `before` an edit, and how it holds now.
+/// Returns for the journal, by id, what was measured `before` an edit, and how it holds now.
 std::map<std::string, MeasuredEdit> measured_again(const StandingMeasure& measure, const Journal& journal);
 
 /// "2 of 3 earlier edits still hold (the model says the target)"; empty: none was measured.

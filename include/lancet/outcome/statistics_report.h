@@ -22,8 +22,8 @@ struct LayerStatisticsReport {
 };
 
 struct StatisticsReport {
-  std::vector<LayerStatisticsReport> layers;  ///< of the edited layers; empty: the editor needs none
-  double collect_seconds = 0;                 ///< in which moments were made in this run
+  std::vector<LayerStatisticsReport> layers;  ///< edited layers; empty: the editor needs none
+  double collect_seconds = 0;                 ///< seconds in which moments were made in this run
   bool corpus_exhausted = false;              ///< the corpus had fewer tokens than asked for
 };
 

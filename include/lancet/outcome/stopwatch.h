@@ -31,7 +31,7 @@ class Stopwatch {
     begun_ = Clock::now();
   }
 
-  /// The same for a part of a stage that runs in turns with others.
+  /// Ends a part of a stage that runs in turns with others; parts of one name make one stage.
   void lap_part(const std::string& stage) {
     lap(stage);
     const StageCost part = std::move(stages_.back());

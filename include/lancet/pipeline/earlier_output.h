@@ -14,14 +14,14 @@ namespace lancet {
 /// The job's editor as it was resolved, for whoever goes on.
 std::string editor_options(const JobConfig& job);
 
-/// The edits in an output's folder, with what another batch goes on from. `where` stands in front of what is wrong;
+/// The edits in an output's folder, with what another batch goes on from. `where` stands before what is wrong;
 /// `otherwise`: what can be done without a copy of damaged ones. Throws: ConfigError when it has none, or kept no
 /// state; CheckpointError when they are damaged.
 EditHistory read_whole_history(const std::filesystem::path& output, const ModelConfig& config, const std::string& where,
                                const std::string& otherwise);
 
-/// That the job can go on behind the journal's batches, of which there are some. Throws: ConfigError for another method
-/// than theirs, or other options that its state depends on.
+/// Checks that the job can go on after the journal's batches, of which there are some. Throws: ConfigError for another
+/// method than theirs, or other options that its state depends on.
 void check_goes_on(const Journal& journal, const JobConfig& job, const std::string& where);
 
 /// Throws: ConfigError for edits of another base model than `base_hash`.
@@ -41,7 +41,7 @@ class EarlierOutput {
   const std::vector<EditRequest>& requests() const { return requests_; }
 
  private:
-  std::string where_;  ///< in front of errors
+  std::string where_;  ///< what errors begin with
   EditHistory history_;
   std::vector<EditRequest> requests_;
 };

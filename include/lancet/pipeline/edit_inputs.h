@@ -40,12 +40,12 @@ struct EditInputs {
   std::shared_ptr<const ModelFiles> shared_files;
   const ModelFiles& files;
   std::vector<EditRequest> requests;
-  std::string request_format;  ///< of their file; empty: they stand in the job
+  std::string request_format;  ///< format of their file; empty: they stand in the job
   SkippedRecords skipped;
   std::vector<std::string> joined;   ///< requests that are not edited, since an earlier one says the same
   std::vector<std::string> at_odds;  ///< lines of look_at_facts()
   EvaluationPlan plan;
-  std::shared_ptr<const CorpusTokens> corpus;  ///< of the job's statistics, once a method has needed it
+  std::shared_ptr<const CorpusTokens> corpus;  ///< corpus of the job's statistics, once a method has needed it
   std::string base_hash;
   std::string model_dtype;
   std::string devices;

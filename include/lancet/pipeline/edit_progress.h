@@ -1,4 +1,4 @@
-// Where a job of several batches stands, kept beside its output so that a killed one goes on behind the last batch. It
+// Where a job of several batches stands, kept beside its output so that a killed one goes on after the last batch. It
 // is found again only by all that this depends on.
 #pragma once
 
@@ -16,11 +16,11 @@ namespace lancet {
 
 struct EditProgress {
   std::vector<BatchReport> batches;  ///< the finished ones
-  EditHistory history;               ///< them, behind those of earlier jobs
+  EditHistory history;               ///< them, after those of earlier jobs
 };
 
-/// Of a history whose first `n_earlier` batches are those of earlier jobs, the others this job's. Batches that have no
-/// report get an empty one. Throws: as from_record().
+/// Returns the progress in a history whose first `n_earlier` batches are those of earlier jobs, the others this job's.
+/// Batches that have no report get an empty one. Throws: as from_record().
 EditProgress progress_of(EditHistory history, size_t n_earlier = 0);
 
 class ProgressStore {

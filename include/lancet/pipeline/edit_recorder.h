@@ -16,11 +16,11 @@ namespace lancet {
 
 /// What every batch of a stream was edited with.
 struct RecordedSetting {
-  std::function<JournalBase()> base;  ///< of a history that begins here
-  EditSetting setting;                ///< of the batches that are added
+  std::function<JournalBase()> base;  ///< base of a history that begins here
+  EditSetting setting;                ///< setting of the batches that are added
 };
 
-/// Of a model's files, but for the weights' hash.
+/// Makes the base of a model's files, but for the weights' hash.
 JournalBase journal_base(const ModelFiles& files, std::string weights_hash);
 
 /// How many changes each weight of a transaction had at some time.
@@ -51,7 +51,7 @@ class EditRecorder {
   EditHistory& history();
   EditHistory take_history() { return std::move(history()); }
 
-  /// Where the editor's systems are noted (EditContext).
+  /// Returns the list in which the editor's systems are noted (EditContext).
   std::vector<SolvedSystem>& systems() { return systems_; }
 
   /// Notes what there is before a batch; systems() is empty then.
@@ -66,7 +66,7 @@ class EditRecorder {
   /// Puts what the method did after the last batch into the history.
   void set_finish(std::vector<WeightChanges> changes) { history().set_finish(std::move(changes), files_.config); }
 
-  /// Of the transaction's weights, as journals have them.
+  /// Returns hashes of the transaction's weights, as journals have them.
   std::vector<WeightHash> hashes_of(const WeightTransaction& transaction) const;
 
   /// How well the history's edits hold.

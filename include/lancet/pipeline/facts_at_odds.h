@@ -10,7 +10,7 @@
 namespace lancet {
 
 struct EditedFacts {
-  std::span<const EditRequest> requests;  ///< of the job
+  std::span<const EditRequest> requests;  ///< requests of the job
   std::span<const EditRequest> standing;  ///< edited before it
   std::span<const std::string> joined;    ///< RequestFile::joined; empty: none
 };

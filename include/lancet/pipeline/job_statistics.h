@@ -24,11 +24,11 @@ class JobStatistics {
   /// ConfigError when the corpus does not do; CheckpointError when files to import do not, all of them at once.
   JobStatistics(const JobConfig& job, const ModelFiles& files, const Communicator& communicator,
                 std::shared_ptr<const CorpusTokens> corpus = nullptr);
-  /// For other layers (ascending) than those that the editor changes.
+  /// Takes `layers` (ascending) in place of those that the editor changes.
   JobStatistics(const JobConfig& job, const ModelFiles& files, const Communicator& communicator,
                 std::vector<int64_t> layers, std::shared_ptr<const CorpusTokens> corpus = nullptr);
 
-  /// For other methods on the same statistics. Null where no corpus was read.
+  /// Returns the corpus, for other methods on the same statistics. Null where no corpus was read.
   std::shared_ptr<const CorpusTokens> corpus() const { return corpus_; }
 
   /// Says how much text there is, where it has been read.
@@ -62,10 +62,10 @@ class JobStatistics {
   /// this.
   LayerStatistics algebra() const;
 
-  /// Of all that the editor gets depends on. On root, after prepare().
+  /// Returns a key of everything that the editor's statistics depend on. On root, after prepare().
   std::string content_key() const;
 
-  /// After prepare(). Empty but on root.
+  /// Returns the report, after prepare(). Empty but on root.
   StatisticsReport report() const;
 
  private:

@@ -11,7 +11,7 @@ namespace lancet {
 
 class KeptWork {
  public:
-  /// Of a run that begins now. Looks at nothing yet.
+  /// Takes the job's run to begin now. Looks at nothing yet.
   explicit KeptWork(const JobConfig& job);
 
   /// A clause that says where it lies, or that there is none yet. From any thread, while the job runs.

@@ -42,9 +42,9 @@ struct MethodOptions {
 /// What edit() made.
 struct EditedMethod {
   EditReport report;
-  /// Of an edit() that records, on root: all edits, those of earlier jobs among them.
+  /// History of an edit() that records, on root: all edits, those of earlier jobs among them.
   std::optional<EditHistory> history = {};
-  std::vector<WeightHash> weight_hashes = {};  ///< of the weights with all edits, where there is a history
+  std::vector<WeightHash> weight_hashes = {};  ///< hashes of the weights with all edits, where there is a history
 };
 
 class EditStream;
@@ -73,7 +73,7 @@ class MethodRun {
 
   /// What an edit begins after, and where it keeps what it finished.
   struct Start {
-    std::optional<std::filesystem::path> unfinished = {};  ///< until the job ends; nullopt: nowhere
+    std::optional<std::filesystem::path> unfinished = {};  ///< folder that lasts until the job ends; nullopt: none
     std::optional<EditHistory> after = {};                 ///< edits whose changes the transaction has
     /// Root's: edits that are there, the first of `batches`.
     std::optional<EditHistory> done = {};
@@ -84,7 +84,7 @@ class MethodRun {
   /// later: thresholds that were missed, and what stages cost.
   EditedMethod edit(CausalLM& model, WeightTransaction& transaction, Start start);
 
-  /// For solves alone, after prepare(). Outlives neither this nor the model.
+  /// Returns a context for solves alone, after prepare(). Outlives neither this nor the model.
   EditContext context(const CausalLM& model) const;
 
   /// How the weights are written, and so are measured.

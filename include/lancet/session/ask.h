@@ -24,7 +24,7 @@ struct AskOptions {
 
 struct Answer {
   std::string text;
-  std::vector<TokenId> ids;  ///< without the prompt
+  std::vector<TokenId> ids;  ///< tokens of the text, without the prompt
 };
 
 class Prompter {
@@ -42,7 +42,7 @@ class Prompter {
                              const std::function<void(const std::string&)>& on_text = {}) const;
 
  private:
-  /// What `added` says behind a prompt.
+  /// What `added` says after a prompt.
   std::string text_behind(const std::vector<TokenId>& prompt, const std::vector<TokenId>& added) const;
 
   const ModelFiles& files_;

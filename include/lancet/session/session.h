@@ -25,15 +25,15 @@ namespace lancet {
 
 /// A fact as one writes it.
 struct Fact {
-  std::string prompt;   ///< with {} where the subject stands, or with the subject itself in it once
+  std::string prompt;   ///< text with {} where the subject stands, or with the subject itself in it once
   std::string subject;  ///< may be empty for methods without one (docs/methods.md)
-  std::string target;   ///< what the model shall say behind the prompt
+  std::string target;   ///< what the model shall say after the prompt
 };
 
-/// Of one edit(), where nobody says how many they will be.
+/// Requests of one edit(), where nobody says how many they will be.
 inline constexpr int64_t kUsualRequests = 100;
 
-/// One call at a time: a second one waits. Each call is all or nothing: behind an exception, Cancelled among them, the
+/// One call at a time: a second one waits. Each call is all or nothing: after an exception, Cancelled among them, the
 /// weights are what they were before it. What a call does is told to the session's reporter. One process: jobs of
 /// several run by run_edit_job(). CPU threads are the process's (run.threads).
 class Session {
@@ -44,7 +44,7 @@ class Session {
   /// about one job alone; CheckpointError, TokenizerError, PlacementError.
   Session(const CompletedJob& job, Reporter& reporter, int64_t planned_requests = kUsualRequests);
 
-  /// The same for a model's folder with what lancet.yaml, presets or the default method give it. `overrides`: as
+  /// Opens a session on a model's folder with what lancet.yaml, presets or the default method give it. `overrides`: as
   /// `lancet edit --set` takes them, "editor.method=rome", "run.dtype=f32".
   static Session open(const std::filesystem::path& model, Reporter& reporter,
                       std::span<const std::string> overrides = {});
@@ -69,10 +69,10 @@ class Session {
   /// Whether each edit took is measured, and stands in the report. Throws: ConfigError, CheckpointError,
   /// PlacementError, NumericError, Cancelled.
   EditReport edit(std::vector<EditRequest> requests);
-  /// The same; ids are new_ids(). Throws: ConfigError for a fact that is no request.
+  /// Edits facts as one batch; ids are new_ids(). Throws: ConfigError for a fact that is no request.
   EditReport edit(std::span<const Fact> facts);
 
-  /// For edits without an id: numbers that none has or had (journal/journal.h), nor those in `taken`.
+  /// Returns ids for edits without one: numbers that none has or had (journal/journal.h), nor those in `taken`.
   std::vector<std::string> new_ids(std::span<const std::string> taken, size_t count) const;
 
   /// How well requests hold on the weights as they are, by the job's `evaluate`.
@@ -115,8 +115,8 @@ class Session {
   /// The edits alone, as a folder that restore(), `lancet log` and `lancet apply` read: edits/ and requests.jsonl. One
   /// that is there is replaced at once, and files that it has already are linked to. Throws: as save().
   void save_edits(const std::filesystem::path& folder);
-  /// Before a restore() of a folder that sessions save_edits() in: what killed ones left beside it, and it itself where
-  /// one was killed while it replaced it.
+  /// Cleans up before a restore() of a folder that sessions save_edits() in: removes what killed ones left beside it,
+  /// and puts it itself back where one was killed while it replaced it.
   static void recover_edits(const std::filesystem::path& folder);
 
   /// The edits that stand for other programs; `job.edited` and `job.model` are the session's. Throws: ConfigError, also
@@ -127,10 +127,10 @@ class Session {
   std::string report_json(const EditReport& report) const;
 
   const ModelFiles& files() const;
-  /// As it is between calls.
+  /// Returns the model as it is between calls.
   const CausalLM& model() const;
 
-  /// From any thread: ends the call that runs, which throws Cancelled. Nothing where none runs.
+  /// Ends, from any thread, the call that runs, which throws Cancelled. Does nothing where none runs.
   void cancel();
 
  private:

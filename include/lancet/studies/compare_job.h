@@ -34,7 +34,7 @@ struct MethodResult {
 };
 
 struct CompareReport {
-  std::vector<MethodResult> methods;  ///< as in the configuration
+  std::vector<MethodResult> methods;  ///< results, as in the configuration
   Evaluation before;
   std::string base_hash;
   int64_t requests = 0;
@@ -52,7 +52,7 @@ CompareReport run_compare_job(const CompareConfig& config, Communicator& communi
 /// compare.json. Schema: docs/report.md.
 std::string to_json(const CompareReport& report, const CompareConfig& config);
 
-/// Of a method in a table: seconds of editing per request.
+/// Returns the seconds of editing per request, of a method in a table.
 double seconds_per_edit(const EditReport& report);
 
 }  // namespace lancet

@@ -18,7 +18,7 @@ struct EvalReport {
   Evaluation evaluation;
   std::string content_hash;
   std::filesystem::path baseline_folder;
-  std::optional<Evaluation> baseline;  ///< of the same questions, on another model
+  std::optional<Evaluation> baseline;  ///< evaluation of the same questions, on another model
   std::string baseline_hash;
 };
 

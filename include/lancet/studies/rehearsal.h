@@ -13,7 +13,7 @@ namespace lancet {
 
 /// One stage as it was rehearsed, and what that says of the whole job.
 struct RehearsedStage {
-  StageCost cost;  ///< of the rehearsal; the stage's name says of how much
+  StageCost cost;  ///< cost of the rehearsal; the stage's name says of how much
   double estimate_s = 0;
   std::string how;  ///< the estimate was made; empty: the stage is the job's, as measured
 };
@@ -21,9 +21,9 @@ struct RehearsedStage {
 struct RehearsalReport {
   std::string devices;
   std::string model_dtype;
-  int64_t requests = 0;   ///< of the job
-  int64_t edited = 0;     ///< in the rehearsal
-  int64_t evaluated = 0;  ///< in the rehearsal: as many as fill one forward pass
+  int64_t requests = 0;   ///< requests of the job
+  int64_t edited = 0;     ///< requests edited in the rehearsal
+  int64_t evaluated = 0;  ///< requests evaluated in the rehearsal: as many as fill one forward pass
   int64_t together = 0;   ///< requests whose values were optimised at a time, as in the job; 0: no method of values
   std::vector<RehearsedStage> stages;
   std::vector<std::string> limits;  ///< what the rehearsal does not show

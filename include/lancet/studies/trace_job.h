@@ -37,7 +37,7 @@ struct ReportedFact {
   std::string subject;
   std::optional<std::string> target_true;
   std::string object;               ///< the predicted token's text
-  std::vector<std::string> tokens;  ///< of the prompt, as text
+  std::vector<std::string> tokens;  ///< tokens of the prompt, as text
   TracedFact traced;
   FactTrace trace;
 };
@@ -46,12 +46,12 @@ struct TraceReport {
   std::vector<ReportedFact> facts;
   int64_t unknown = 0;  ///< facts that were left out
   TraceOptions options;
-  double embedding_deviation = 0;  ///< of the file's subjects' tokens
+  double embedding_deviation = 0;  ///< deviation of the file's subjects' tokens
   TraceSummary summary;
   int64_t n_layers = 0;
   std::string content_hash;
   std::string dtype;
-  double seconds = 0;  ///< of tracing alone
+  double seconds = 0;  ///< seconds of tracing alone
 };
 
 /// Collective: every rank with the same job. Root writes the folder, which appears complete or not at all.

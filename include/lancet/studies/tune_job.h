@@ -16,20 +16,20 @@ namespace lancet {
 /// A choice of values on the first requests.
 struct TrialScore {
   int64_t requests = 0;
-  double objective = 0;                            ///< in [0, 1]
+  double objective = 0;                            ///< score in [0, 1]
   std::vector<std::pair<std::string, double>> of;  ///< the metrics that it is the harmonic mean of
 };
 
 struct Trial {
   std::vector<std::pair<std::string, ConfigTree>> choice;  ///< dotted keys of editor; empty: as the job says
-  std::vector<TrialScore> scores;                          ///< of each round that it took part in
+  std::vector<TrialScore> scores;                          ///< scores of each round that it took part in
   std::string failure;                                     ///< why it lost with no score; empty: it has one
 };
 
 struct TuneReport {
   std::string model;  ///< its folder's name
   ModelFacts facts;
-  std::vector<TrialScore> before;  ///< of the unedited model, for each round
+  std::vector<TrialScore> before;  ///< scores of the unedited model, for each round
   std::vector<Trial> trials;       ///< the best first
   ConfigTree editor;               ///< the best, every key
   std::vector<std::string> objective;

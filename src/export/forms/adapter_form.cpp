@@ -43,7 +43,7 @@ class AdapterForm final : public OutputForm {
     return {.base_model = files_.checkpoint.folder().string(), .excess = ExcessRank::kTruncate};
   }
 
-  /// On root. The weight with the changes that the adapter has in the place of its own.
+  /// Returns, on root, the weight with the changes that the adapter has in the place of its own.
   Tensor truncated(const WeightTransaction::Entry& entry) {
     if (truncated_.empty())  // of all weights at once: a rank is the whole adapter's
       for (WeightChanges& weight : changes_in_adapter(files_.config, changes_of(entries_), options()))
@@ -58,9 +58,9 @@ class AdapterForm final : public OutputForm {
 
   const ModelFiles& files_;
   const EditContext* context_ = nullptr;
-  Entries entries_;  ///< until the next prepare() at most
+  Entries entries_;  ///< valid until the next prepare() at most
   bool fits_ = true;
-  std::map<WeightId, std::vector<WeightDelta>> truncated_;  ///< on root
+  std::map<WeightId, std::vector<WeightDelta>> truncated_;  ///< changes as the adapter has them; on root
 };
 
 }  // namespace

@@ -12,11 +12,11 @@
 namespace lancet {
 namespace {
 
-/// Of the weights that are edited.
+/// Names among the weights that are edited.
 struct EditedKinds {
   std::string quantised;  ///< the first such one's name; empty: there is none
-  std::string part;       ///< of one that shares a quantised tensor with others
-  std::string other;      ///< of one whose keys have no statistics
+  std::string part;       ///< name of one that shares a quantised tensor with others
+  std::string other;      ///< name of one whose keys have no statistics
 
   bool has_quantised() const { return !quantised.empty(); }
 };

@@ -113,7 +113,7 @@ class QuantisedForm final : public OutputForm {
       keys_[ids[i]] = context_->to_solve_device(captured.weights[i].inputs_MI.t(), ids[i].layer);
   }
 
-  /// On root. Packs the weight's matrices and reads them as everybody else will.
+  /// Packs the weight's matrices and reads them as everybody else will. On root.
   Tensor packed_and_read(const WeightSpec& spec, const WeightTransaction::Entry& entry) {
     std::vector<std::vector<Tensor>>& packed = packed_[spec.id];
     packed.clear();
@@ -168,7 +168,7 @@ class QuantisedForm final : public OutputForm {
   const EditContext* context_ = nullptr;
   /// [in, n] f64, on the layer's solve device: what the weight reads where the edits were made.
   std::map<WeightId, Tensor> keys_;
-  std::map<WeightId, std::vector<std::vector<Tensor>>> packed_;  ///< on root: of each of the weight's matrices
+  std::map<WeightId, std::vector<std::vector<Tensor>>> packed_;  ///< tensors of each of the weight's matrices; on root
   std::vector<RequantisedWeight> losses_;
 };
 

@@ -24,7 +24,7 @@ class LayerMoments {
  private:
   KeyShape keys_;
   int64_t tokens_ = 0;
-  std::array<std::vector<GramAccumulator>, kMatrixInputs> sums_;  ///< of each expert, where the input is its own
+  std::array<std::vector<GramAccumulator>, kMatrixInputs> sums_;  ///< sums of each expert, where the input is its own
 };
 
 /// K: the inputs at some tokens.
@@ -32,7 +32,7 @@ class LayerKeys {
  public:
   LayerKeys(const ModelConfig& config, int64_t layer);
 
-  /// Of the last token of each of the batch's rows.
+  /// Adds the inputs at the last token of each of the batch's rows.
   void add(const SequenceInfo& sequence, const LayerInputs& inputs);
   /// [in, n] f64, of an expert those of the tokens that go to it; n may be 0.
   Tensor keys(MatrixInput input, int64_t expert) const;

@@ -21,7 +21,7 @@ class LayerPacker {
   void pack_layer(int64_t layer, LayerMoments& moments, const LayerKeys* keys);
 
   const std::vector<QuantisedMatrix>& losses() const { return losses_; }
-  /// For each packed tensor of the model those that take its place; they borrow this object's.
+  /// Returns for each packed tensor of the model those that take its place; they borrow this object's.
   std::vector<TensorExchange> exchanges() const;
 
  private:

@@ -11,7 +11,7 @@
 namespace lancet {
 
 /// What a layer's matrices read of a batch's tokens, by MatrixInput: [tokens, in] in the model's dtype, on the layer's
-/// device. MLP keys of experts: one expert's behind the other, zeros where a token does not go (KeyShape).
+/// device. MLP keys of experts: one expert's after the other's, zeros where a token does not go (KeyShape).
 using LayerInputs = std::array<Tensor, kMatrixInputs>;
 
 class LayerTexts {
@@ -24,7 +24,7 @@ class LayerTexts {
   /// Runs the layer with its weights as they are: the texts are at the next one's input.
   void advance(int64_t layer);
 
-  /// Of the hidden states: tokens * d_model numbers of the model's dtype.
+  /// Returns the bytes of the hidden states: tokens * d_model numbers of the model's dtype.
   int64_t kept_bytes() const;
 
  private:

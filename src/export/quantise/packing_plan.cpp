@@ -14,14 +14,14 @@ namespace {
 
 using OrderedJson = nlohmann::ordered_json;
 
-/// As GPTQModel and transformers write it.
+/// Returns the settings as GPTQModel and transformers write them.
 OrderedJson gptq_settings(int64_t bits) {
   return {{"quant_method", "gptq"}, {"bits", bits}, {"group_size", kQuantisedGroup},
           {"desc_act", false},      {"sym", true},  {"checkpoint_format", "gptq"},
           {"lm_head", false}};
 }
 
-/// As llm-compressor writes it.
+/// Returns the settings as llm-compressor writes them.
 OrderedJson compressed_settings(int64_t bits, const std::string& head) {
   const OrderedJson weights = {
       {"num_bits", bits}, {"type", "int"}, {"symmetric", true}, {"strategy", "group"}, {"group_size", kQuantisedGroup},

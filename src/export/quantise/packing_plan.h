@@ -13,10 +13,10 @@ namespace lancet {
 
 /// The four groups of a layer's matrices, by their inputs.
 enum class MatrixInput : uint8_t {
-  kNormed,     ///< of queries, keys and values
-  kHeads,      ///< of attention's output projection
-  kMlpNormed,  ///< of gate and up projections
-  kMlpKey      ///< of down projections
+  kNormed,     ///< input of queries, keys and values
+  kHeads,      ///< input of attention's output projection
+  kMlpNormed,  ///< input of gate and up projections
+  kMlpKey      ///< input of down projections
 };
 inline constexpr size_t kMatrixInputs = 4;
 
@@ -25,14 +25,14 @@ struct PlannedMatrix {
   std::string name = {};  ///< "model.layers.3.mlp.down_proj.weight"
   int64_t layer = 0;
   MatrixInput input = MatrixInput::kNormed;
-  int64_t expert = 0;  ///< of a layer with experts, whose `input` is that of the MLP
+  int64_t expert = 0;  ///< number in a layer with experts, whose `input` is that of the MLP
   MatrixCode code = {};
   bool is_turned = false;  ///< stored [in, out]
 };
 
 struct PackingPlan {
   std::string config_text = {};              ///< config.json of the output
-  std::vector<PlannedMatrix> matrices = {};  ///< by layer
+  std::vector<PlannedMatrix> matrices = {};  ///< tensors to pack, by layer
   /// The weights that lie in them, with `stored` as the packed matrices have it: [out, in].
   std::vector<WeightSpec> weights = {};
   std::vector<std::string> in_full_precision = {};  ///< modules that do not fit, though the format is for such

@@ -13,7 +13,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Of outputs of earlier versions.
+/// Returns the state's folder in outputs of earlier versions.
 fs::path state_folder(const fs::path& output) { return output / "state"; }
 
 void check_beside(const StreamFacts& facts, const fs::path& output) {

@@ -33,7 +33,7 @@ ConfigTree load_job_file(const fs::path& path) {
   return job;
 }
 
-/// Of an output of an earlier version.
+/// Reads the base model's folder from the job of an output of an earlier version.
 fs::path model_in_job(const fs::path& path) {
   const ConfigTree job = load_job_file(path);
   const ConfigTree* const model = job.find("model");
@@ -43,7 +43,7 @@ fs::path model_in_job(const fs::path& path) {
   return model->scalar;
 }
 
-/// Where the base lay; an output of an earlier version has no journal that says it.
+/// Returns where the base lay; an output of an earlier version has no journal that says it.
 fs::path base_of(const fs::path& output, const std::optional<Journal>& journal) {
   const fs::path base = journal ? fs::path(journal->base().folder) : model_in_job(output / "job.yaml");
   if (!fs::exists(base))

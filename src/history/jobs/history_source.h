@@ -51,13 +51,13 @@ class HistorySource {
 /// more than where files lay and how runs were placed.
 size_t one_setting(const Journal& journal, size_t first);
 
-/// Requests one behind the other, and which of them each batch has.
+/// Requests one after the other, and which of them each batch has.
 struct Numbered {
   std::vector<EditRequest> requests = {};
   std::vector<std::vector<int64_t>> batches = {};
 };
 Numbered numbered(const std::vector<std::vector<EditRequest>>& batches);
-/// Of those that stand.
+/// Numbers the requests that stand.
 Numbered numbered(const Journal& journal);
 
 /// Collective: the job of edits that are given, its output and, on root, its report. Throws: as run_edit_job().

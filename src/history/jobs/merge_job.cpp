@@ -29,7 +29,7 @@ using Chosen = std::vector<std::set<std::string>>;
 
 bool is_chosen(const Chosen& chosen, const EditPlace& place) { return chosen[place.history].contains(place.id); }
 
-/// Of each pair that says the same, the later one.
+/// Drops the later one of each pair that says the same.
 void drop_duplicates(const ConflictReport& report, Chosen& chosen) {
   for (const Conflict& pair : report.duplicates)
     if (!is_chosen(chosen, pair.first)) chosen[pair.second.history].insert(pair.second.id);
@@ -156,7 +156,7 @@ class Merge {
     if (!is_known) throw ConfigError(cat("--drop ", id, ": none of the outputs has an edit of this id"));
   }
 
-  /// By downdate, but for histories that lose nothing.
+  /// Takes edits out by downdate, but for histories that lose nothing.
   void take_out(const Chosen& out) {
     for (size_t i = 0; i < histories_.size(); ++i) {
       if (out[i].empty()) continue;
@@ -211,7 +211,7 @@ class Merge {
   const MergeJob& job_;
   Communicator& ranks_;
   Sources sources_;
-  Histories histories_;  ///< of the sources, what stays out taken out
+  Histories histories_;  ///< histories of the sources, what stays out taken out
   std::optional<EditHistory> merged_;
   MergedOutput result_;
 };

@@ -10,7 +10,7 @@
 namespace lancet {
 namespace {
 
-/// As the journal has them, pooled as the report pools its own: each prompt counts once.
+/// Returns the measures that the journal has, pooled as the report pools its own: each prompt counts once.
 std::map<std::string, double> measured_before(const Journal& journal, const EditReport& report) {
   Tallies pooled;
   for (size_t i = 0; i < report.requests.size(); ++i) {
