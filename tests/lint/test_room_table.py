@@ -16,7 +16,7 @@ lancet_library(disk SANITIZED DEPENDS lancet_base ZLIB::ZLIB)
 lancet_library(change TORCH SOURCES_IN made DEPENDS lancet_disk
   lancet_base)
 # program: on top
-target_link_libraries(lancet PRIVATE lancet_change)
+target_link_libraries(lancet_commands PUBLIC lancet_change)
 """
 
 
