@@ -72,10 +72,10 @@ void register_forward(const Subject& subject, const BenchOptions& options) {
     const auto run = [&options, quantiser, latest](benchmark::State& state) {
       if (!latest->second || latest->first != quantiser) {
         latest->second.reset();
-        RunOptions frozen = options.run;
-        frozen.frozen = quantiser;
+        RunOptions quantised = options.run;
+        quantised.quantised = quantiser;
         const ModelFiles files = open_model(options.model, {});
-        latest->second.emplace(load_model(files, frozen, evaluation_work(frozen, files.config, {})));
+        latest->second.emplace(load_model(files, quantised, evaluation_work(quantised, files.config, {})));
         latest->first = quantiser;
       }
       run_forward(state, *latest->second, options);

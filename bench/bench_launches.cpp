@@ -67,7 +67,9 @@ void run_launches(benchmark::State& state, const Subject& subject, const BenchOp
   double seconds = 0;
   const auto optimise = [&](int64_t steps) {
     values.steps = steps;
-    seconds = seconds_of([&] { wait_for(optimize_values(model, requests, layer, values, {alone()}).z_ND); });
+    seconds = seconds_of([&] {
+      wait_for(optimize_values(model, requests, layer, values, {alone(), nullptr, options.run.step_launch}).z_ND);
+    });
   };
   optimise(kFirst);
   for (auto _ : state) {

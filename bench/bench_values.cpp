@@ -93,10 +93,13 @@ void run_values(benchmark::State& state, const Subject& subject, const BenchOpti
   if (options.value_batch > 0) values.batch = options.value_batch;
   const auto optimise = [&](int64_t steps) {
     values.steps = steps;
-    return seconds_of([&] { wait_for(optimize_values(model, requests, layer, values, {alone()}).z_ND); });
+    return seconds_of([&] {
+      wait_for(optimize_values(model, requests, layer, values, {alone(), nullptr, options.run.step_launch}).z_ND);
+    });
   };
   values.steps = 1;
-  const int64_t largest = optimize_values(model, requests, layer, values, {alone()}).batching.largest;
+  const int64_t largest =
+      optimize_values(model, requests, layer, values, {alone(), nullptr, options.run.step_launch}).batching.largest;
   const StepProducts products(model, layer, plan_rows(requests, largest));
   products.run();
   double step_s = 0, products_s = 0;
@@ -131,7 +134,7 @@ void run_whole_values(benchmark::State& state, const Subject& subject, const Ben
   OptimizedValues found;
   const auto optimise = [&](int64_t steps) {
     values.steps = steps;
-    found = optimize_values(model, requests, layer, values, {alone()});
+    found = optimize_values(model, requests, layer, values, {alone(), nullptr, options.run.step_launch});
     wait_for(found.z_ND);
   };
   optimise(2);  // libraries are loaded, memory is there

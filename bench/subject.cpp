@@ -30,8 +30,7 @@ Subject made_up(const BenchOptions& options) {
   set_threads(options.run);
   const DeviceChoice devices = find_devices(options.run.devices);
   const at::ScalarType dtype = to_scalar_type(options.run.dtype.value_or(DType::kF32));
-  Placement placement = even_placement(shape.layers, devices, dtype);
-  placement.set_step_launch(options.run.step_launch);
+  const Placement placement = even_placement(shape.layers, devices, dtype);
   return {make_random_model(shape, placement), random_requests(kMostRequests, shape.vocab),
           random_corpus(options.statistics_tokens, shape.vocab)};
 }

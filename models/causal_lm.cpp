@@ -28,8 +28,8 @@ LayerWeights layer_weights(const ModelWeights& weights, const Family& family, in
     if (role_of(row.kind).place != WeightPlace::kLayer) continue;
     const WeightId id{row.kind, layer};
     if (const auto full = weights.full.find(id); full != weights.full.end()) own[row.kind] = full->second;
-    if (const auto frozen = weights.frozen.find(id); frozen != weights.frozen.end())
-      own.freeze(row.kind, frozen->second);
+    if (const auto quantised = weights.quantised.find(id); quantised != weights.quantised.end())
+      own.set_quantised(row.kind, quantised->second);
   }
   return own;
 }
@@ -58,10 +58,10 @@ void check_entry(const Placement& placement, const Tensor& h_BTD, int64_t layer)
 
 void check_weight(const WeightSpec& spec, const Placement& placement, const ModelWeights& weights) {
   const at::Device device = weight_device(placement, spec.id);
-  if (const auto frozen = weights.frozen.find(spec.id); frozen != weights.frozen.end()) {
-    if (frozen->second.device() != device || frozen->second.sizes() != spec.shape)
+  if (const auto quantised = weights.quantised.find(spec.id); quantised != weights.quantised.end()) {
+    if (quantised->second.device() != device || quantised->second.sizes() != spec.shape)
       throw std::logic_error(cat(spec.name, ": expected ", at::IntArrayRef(spec.shape), " on ", device.str(), ", got ",
-                                 at::IntArrayRef(frozen->second.sizes()), " on ", frozen->second.device().str()));
+                                 at::IntArrayRef(quantised->second.sizes()), " on ", quantised->second.device().str()));
     return;
   }
   const auto full = weights.full.find(spec.id);
@@ -85,8 +85,8 @@ void check_prefix(const SequenceInfo& sequence, at::Device device, int64_t layer
 
 std::string precision_text(const CausalLM& model) {
   std::string text(dtype_name(to_dtype(model.placement().weight_dtype())));
-  const std::vector<std::string> formats(model.frozen_formats().begin(), model.frozen_formats().end());
-  if (!formats.empty()) text += ", frozen weights " + join(formats, " and ");
+  const std::vector<std::string> formats(model.quantised_formats().begin(), model.quantised_formats().end());
+  if (!formats.empty()) text += ", quantised weights " + join(formats, " and ");
   return text;
 }
 
@@ -105,7 +105,7 @@ CausalLM::CausalLM(ModelConfig config, Placement placement)
 }
 
 CausalLM CausalLM::load(const Checkpoint& checkpoint, const ModelConfig& config, const Placement& placement,
-                        const FreezeRule& rule) {
+                        const QuantiseRule& rule) {
   const torch::NoGradGuard no_grad;
   return of(config, placement, load_weights(checkpoint, config, placement, rule), rule);
 }
@@ -116,12 +116,12 @@ CausalLM CausalLM::from_weights(const ModelConfig& config, const Placement& plac
   return of(config, placement, {.full = std::move(weights)}, {});
 }
 
-CausalLM CausalLM::of(const ModelConfig& config, const Placement& placement, ModelWeights weights, FreezeRule rule) {
+CausalLM CausalLM::of(const ModelConfig& config, const Placement& placement, ModelWeights weights, QuantiseRule rule) {
   CausalLM model(config, placement);
   model.rule_ = std::move(rule);
   model.weights_ = std::move(weights);
   const std::vector<WeightSpec> table = weight_table(config);
-  if (const size_t n = model.weights_.full.size() + model.weights_.frozen.size(); n != table.size())
+  if (const size_t n = model.weights_.full.size() + model.weights_.quantised.size(); n != table.size())
     throw std::logic_error(cat("expected ", table.size(), " weights, got ", n));
   for (const WeightSpec& spec : table) check_weight(spec, placement, model.weights_);
   if (config.tied_embeddings)
@@ -216,11 +216,11 @@ const Tensor& CausalLM::weight(WeightId id) const {
   const auto at = weights_.full.find(id);
   if (at == weights_.full.end())
     throw std::logic_error(cat("the model has no weight ", weight_name(config_, id),
-                               is_frozen(id) ? " in full precision: it is frozen" : ""));
+                               is_quantised(id) ? " in full precision: it is quantised" : ""));
   return at->second;
 }
 
-bool CausalLM::is_frozen(WeightId id) const { return weights_.frozen.contains(id); }
+bool CausalLM::is_quantised(WeightId id) const { return weights_.quantised.contains(id); }
 
 void CausalLM::set_weight(WeightId id, Tensor value) {
   const Tensor& current = weight(id);

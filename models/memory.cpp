@@ -21,31 +21,32 @@ int64_t element_bytes(at::ScalarType dtype) { return static_cast<int64_t>(c10::e
 int64_t copy_bytes(at::ScalarType dtype) { return element_bytes(dtype) < 4 ? 4 : 0; }
 
 /// A weight's matrix, as the checkpoint has it or as it is quantised: one expert's, where there are experts.
-struct FrozenSize {
+struct QuantisedSize {
   int64_t matrices = 1;
   int64_t rows = 0, columns = 0;          ///< size of a matrix, of the weight alone
   std::optional<MatrixCode> stored = {};  ///< nullopt: by the rule's quantiser
 
-  int64_t packed(const FreezeRule& rule) const {
+  int64_t packed(const QuantiseRule& rule) const {
     return stored ? packed_bytes(*stored, rows, columns) : quantised_bytes(*rule.quantiser, rows, columns);
   }
 };
 
 /// Returns the size of a weight that stays quantised; nullopt: it does not.
-std::optional<FrozenSize> frozen_size(const ModelConfig& config, const WeightSpec& spec, const FreezeRule& rule) {
-  if (!rule.freezes(spec.id)) return std::nullopt;
-  FrozenSize size{.matrices = static_cast<int64_t>(spec.stored.tensors.size())};
+std::optional<QuantisedSize> quantised_size(const ModelConfig& config, const WeightSpec& spec,
+                                            const QuantiseRule& rule) {
+  if (!rule.covers(spec.id)) return std::nullopt;
+  QuantisedSize size{.matrices = static_cast<int64_t>(spec.stored.tensors.size())};
   size.rows = spec.shape[0] / (spec.parts_axis() == 0 ? size.matrices : 1);
   size.columns = spec.shape[1] / (spec.parts_axis() == 1 ? size.matrices : 1);
   if (config.quantised != nullptr) size.stored = config.quantised->code_of(module_of(spec.stored.tensors.front()));
   return size.stored || rule.quantiser ? std::optional(size) : std::nullopt;
 }
 
-int64_t layer_bytes(const ModelConfig& config, LayerRange layers, at::ScalarType dtype, const FreezeRule& rule) {
-  const FreezeRule unedited{{}, rule.quantiser};
+int64_t layer_bytes(const ModelConfig& config, LayerRange layers, at::ScalarType dtype, const QuantiseRule& rule) {
+  const QuantiseRule unedited{{}, rule.quantiser};
   const auto kept_bytes = [&](const WeightSpec& spec) {
-    const std::optional<FrozenSize> frozen = frozen_size(config, spec, unedited);
-    return frozen ? frozen->matrices * frozen->packed(rule) : spec.size() * element_bytes(dtype);
+    const std::optional<QuantisedSize> quantised = quantised_size(config, spec, unedited);
+    return quantised ? quantised->matrices * quantised->packed(rule) : spec.size() * element_bytes(dtype);
   };
   std::map<bool, int64_t> of_layer;  // with and without experts: such layers are alike
   int64_t bytes = 0;
@@ -58,7 +59,7 @@ int64_t layer_bytes(const ModelConfig& config, LayerRange layers, at::ScalarType
   for (const WeightId id : rule.edited) {
     if (id.layer < layers.begin || id.layer >= layers.end) continue;
     const WeightSpec spec = weight_spec(config, id);
-    if (!frozen_size(config, spec, unedited)) continue;
+    if (!quantised_size(config, spec, unedited)) continue;
     bytes += spec.size() * element_bytes(dtype);
     // of a matrix that has other weights too all is kept for these
     if (config.quantised == nullptr || spec.is_whole()) bytes -= kept_bytes(spec);
@@ -68,7 +69,7 @@ int64_t layer_bytes(const ModelConfig& config, LayerRange layers, at::ScalarType
 
 }  // namespace
 
-int64_t weight_bytes(const ModelConfig& config, LayerRange layers, at::ScalarType dtype, const FreezeRule& rule) {
+int64_t weight_bytes(const ModelConfig& config, LayerRange layers, at::ScalarType dtype, const QuantiseRule& rule) {
   const bool is_first = layers.begin == 0, is_last = layers.end == config.n_layers;
   ModelConfig outside = config;
   outside.n_layers = 0;
@@ -81,21 +82,21 @@ int64_t weight_bytes(const ModelConfig& config, LayerRange layers, at::ScalarTyp
   return elements * element_bytes(dtype) + layer_bytes(config, layers, dtype, rule);
 }
 
-FreezeBytes freeze_bytes(const ModelConfig& config, LayerRange layers, at::ScalarType dtype, const FreezeRule& rule,
-                         at::Device device) {
-  FreezeBytes most;
+UnpackingBytes unpacking_bytes(const ModelConfig& config, LayerRange layers, at::ScalarType dtype,
+                               const QuantiseRule& rule, at::Device device) {
+  UnpackingBytes most;
   std::set<bool> seen;  // with and without experts: such layers are alike
   for (int64_t layer = layers.begin; layer < layers.end; ++layer) {
     if (!seen.insert(config.has_experts(layer)).second) continue;
     for (const WeightSpec& spec : layer_table(config, layer)) {
-      const std::optional<FrozenSize> frozen = frozen_size(config, spec, {{}, rule.quantiser});
-      if (!frozen) continue;
-      const int64_t full = frozen->rows * frozen->columns * element_bytes(dtype);
-      const int64_t scratch = PackedMatrix::scratch_bytes(frozen->rows, frozen->columns, device);
+      const std::optional<QuantisedSize> quantised = quantised_size(config, spec, {{}, rule.quantiser});
+      if (!quantised) continue;
+      const int64_t full = quantised->rows * quantised->columns * element_bytes(dtype);
+      const int64_t scratch = PackedMatrix::scratch_bytes(quantised->rows, quantised->columns, device);
       most.unpacked = std::max(most.unpacked, full + scratch);
-      if (frozen->stored) {  // with other weights' rows; its parts, and at most twice their bytes
-        const int64_t rows = c10::multiply_integers(spec.stored.shape) / frozen->columns;
-        most.loading = std::max(most.loading, 2 * packed_bytes(*frozen->stored, rows, frozen->columns));
+      if (quantised->stored) {  // with other weights' rows; its parts, and at most twice their bytes
+        const int64_t rows = c10::multiply_integers(spec.stored.shape) / quantised->columns;
+        most.loading = std::max(most.loading, 2 * packed_bytes(*quantised->stored, rows, quantised->columns));
       } else {
         most.loading = std::max(most.loading, full + scratch);
       }

@@ -11,7 +11,7 @@ namespace {
 
 /// Throws: ConfigError where the weight has no tensors of its own.
 void check_shareable(const WeightSpec& spec, const CausalLM& model) {
-  if (model.is_frozen(spec.id))
+  if (model.is_quantised(spec.id))
     throw ConfigError(cat(spec.name, ": is kept packed: only a model in full precision can be shared. Save the model ",
                           "and load the folder instead"));
   if (!spec.is_whole() && spec.stored.tensors.size() == 1)

@@ -3,20 +3,22 @@
 
 #include <array>
 
-#include "lancet/models/frozen_matrix.h"
+#include "lancet/models/quantised_linear.h"
 #include "lancet/models/weight_kind.h"
 #include "lancet/runtime/tensor.h"
 
 namespace lancet {
 
-/// Matrices are [out, in], in full precision or frozen.
+/// Matrices are [out, in], in full precision or quantised.
 class LayerWeights {
  public:
-  /// Undefined where the model has none, or has it frozen.
+  /// Undefined where the model has none, or has it quantised.
   const Tensor& operator[](WeightKind kind) const { return full_[static_cast<size_t>(kind)]; }
   Tensor& operator[](WeightKind kind) { return full_[static_cast<size_t>(kind)]; }
   /// `matrix` outlives this.
-  void freeze(WeightKind kind, const FrozenMatrix& matrix) { frozen_[static_cast<size_t>(kind)] = &matrix; }
+  void set_quantised(WeightKind kind, const QuantisedLinear& matrix) {
+    quantised_[static_cast<size_t>(kind)] = &matrix;
+  }
 
   /// x [..., in] -> x W^T [..., out].
   Tensor linear(const Tensor& x, WeightKind weight) const { return product(x, weight, {}); }
@@ -29,7 +31,7 @@ class LayerWeights {
   Tensor product(const Tensor& x, WeightKind weight, const Tensor& bias) const;
 
   std::array<Tensor, kWeightKinds> full_;
-  std::array<const FrozenMatrix*, kWeightKinds> frozen_ = {};
+  std::array<const QuantisedLinear*, kWeightKinds> quantised_ = {};
 };
 
 }  // namespace lancet

@@ -25,18 +25,18 @@ int64_t bytes_in_file(const Checkpoint& checkpoint, const WeightSpec& spec) {
 /// What lies on one device.
 class DeviceLoader {
  public:
-  DeviceLoader(const Checkpoint& checkpoint, const ModelConfig& config, at::ScalarType type, const FreezeRule& rule,
+  DeviceLoader(const Checkpoint& checkpoint, const ModelConfig& config, at::ScalarType type, const QuantiseRule& rule,
                at::Device device)
       : checkpoint_(checkpoint), config_(config), type_(type), rule_(rule), device_(device) {}
 
   /// Adds `specs` to `weights`.
   void load(std::span<const WeightSpec* const> specs, const std::string& label, ModelWeights& weights) {
-    std::vector<const WeightSpec*> direct, rearranged, frozen;
+    std::vector<const WeightSpec*> direct, rearranged, kept_packed;
     int64_t total_bytes = 0;
     for (const WeightSpec* spec : specs) {
       total_bytes += bytes_in_file(checkpoint_, *spec);
-      const bool is_frozen = rule_.keeps_packed(*spec) || rule_.quantises(*spec);
-      (is_frozen ? frozen : stored_view(checkpoint_, *spec) ? direct : rearranged).push_back(spec);
+      const bool is_quantised = rule_.keeps_packed(*spec) || rule_.quantises(*spec);
+      (is_quantised ? kept_packed : stored_view(checkpoint_, *spec) ? direct : rearranged).push_back(spec);
     }
     Progress progress(label, megabytes(total_bytes), "MB");
     int64_t done = 0;
@@ -50,8 +50,8 @@ class DeviceLoader {
       weights.full.emplace(spec->id, read_rearranged(*spec));
       count(*spec);
     }
-    for (const WeightSpec* spec : frozen) {
-      weights.frozen.emplace(spec->id, rule_.quantises(*spec) ? quantised(*spec) : packed(*spec));
+    for (const WeightSpec* spec : kept_packed) {
+      weights.quantised.emplace(spec->id, rule_.quantises(*spec) ? quantised(*spec) : packed(*spec));
       // what was held in full precision leaves a hole in the heap that the next matrix, aligned, does not fit into
       if (device_ == Placement::host()) ::malloc_trim(0);
       weights.formats.insert(rule_.quantises(*spec) ? std::string(quantiser_name(*rule_.quantiser))
@@ -84,8 +84,8 @@ class DeviceLoader {
   }
 
   /// Experts one by one: no more than one is there in full precision.
-  FrozenMatrix quantised(const WeightSpec& spec) const {
-    std::vector<FrozenRows> parts;
+  QuantisedLinear quantised(const WeightSpec& spec) const {
+    std::vector<QuantisedRows> parts;
     for (const std::string& tensor : spec.stored.tensors) {
       WeightSpec part = spec;
       part.stored.tensors = {tensor};
@@ -95,8 +95,8 @@ class DeviceLoader {
     return {std::move(parts), spec.parts_axis()};
   }
 
-  FrozenMatrix packed(const WeightSpec& spec) {
-    std::vector<FrozenRows> parts;
+  QuantisedLinear packed(const WeightSpec& spec) {
+    std::vector<QuantisedRows> parts;
     const int64_t rows = spec.packed.size() > 1 ? spec.packed.front().rows : spec.shape.front();
     for (const PackedSpec& matrix : spec.packed)
       parts.push_back({assembled(matrix), spec.stored.groups, spec.stored.begin, rows});
@@ -113,7 +113,7 @@ class DeviceLoader {
   const Checkpoint& checkpoint_;
   const ModelConfig& config_;
   at::ScalarType type_;
-  const FreezeRule& rule_;
+  const QuantiseRule& rule_;
   at::Device device_;
   std::optional<std::pair<std::string, PackedMatrix>> last_;
 };
@@ -121,10 +121,10 @@ class DeviceLoader {
 }  // namespace
 
 ModelWeights load_weights(const Checkpoint& checkpoint, const ModelConfig& config, const Placement& placement,
-                          const FreezeRule& rule) {
+                          const QuantiseRule& rule) {
   const std::vector<WeightSpec> table = resolve_weights(config, checkpoint);
   if (rule.quantiser && std::ranges::none_of(table, [&](const WeightSpec& spec) { return rule.quantises(spec); }))
-    throw ConfigError(cat("run.frozen: ", quantiser_name(*rule.quantiser),
+    throw ConfigError(cat("run.quantise_base: ", quantiser_name(*rule.quantiser),
                           ": expected matrices in full precision that "
                           "no edit changes, found none in ",
                           checkpoint.folder().string(),

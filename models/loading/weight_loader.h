@@ -1,4 +1,4 @@
-// A checkpoint's weights on their devices, in full precision or frozen.
+// A checkpoint's weights on their devices, in full precision or quantised.
 #pragma once
 
 #include "lancet/models/model_config.h"
@@ -6,9 +6,9 @@
 
 namespace lancet {
 
-/// Loads weights for CausalLM::load(). Frozen matrices take, one after another, their stored form beside the packed
+/// Loads weights for CausalLM::load(). Quantised matrices take, one after another, their stored form beside the packed
 /// one.
 ModelWeights load_weights(const Checkpoint& checkpoint, const ModelConfig& config, const Placement& placement,
-                          const FreezeRule& rule);
+                          const QuantiseRule& rule);
 
 }  // namespace lancet

@@ -9,7 +9,7 @@ from typing import Any
 
 from .errors import ConfigError
 
-RUN_KEYS = ("devices", "dtype", "frozen", "threads", "seed")
+RUN_KEYS = ("devices", "dtype", "quantise_base", "threads", "seed")
 
 
 def to_json(value: Any, where: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import warnings
 import weakref
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Union, overload
@@ -242,7 +243,7 @@ def open(
     edits: Path | None = None,
     devices: str | Sequence[str] | None = None,
     dtype: str | None = None,
-    frozen: str | None = None,
+    quantise_base: str | None = None,
     threads: int | None = None,
     seed: int | None = None,
     method: str | None = None,
@@ -251,17 +252,25 @@ def open(
     set: Mapping[str, Any] | None = None,
     planned_requests: int = 100,
     progress: Shown = None,
+    frozen: str | None = None,
     **options: Any,
 ) -> Session:
     """Loads a model's folder.
 
-    `edits`: a folder of edits that shall stand in it. `devices`, `dtype`, `frozen`, `threads`, `seed`: the job's `run`.
-    `method`, `options`, `statistics`, `evaluate`: what edits and measures where a call of edit() says nothing else; what
+    `edits`: a folder of edits that shall stand in it. `devices`, `dtype`, `quantise_base`, `threads`, `seed`: the job's
+    `run`. `method`, `options`, `statistics`, `evaluate`: what edits and measures where a call of edit() says nothing else; what
     nobody says is chosen as by `lancet edit --model`. `set`: any key of the job, {"run.dtype": "f32"}.
     `planned_requests`: of one edit, for which there is to be memory on the devices. `progress`: False for none, or a
-    function that gets each `Progress`; an exception of it ends the call.
+    function that gets each `Progress`; an exception of it ends the call. `frozen`: the name of `quantise_base` in an
+    earlier version.
     """
-    run = _options.section("run", {"devices": devices, "dtype": dtype, "frozen": frozen, "threads": threads, "seed": seed})
+    if frozen is not None:
+        warnings.warn("lancet.open: frozen is called quantise_base now", DeprecationWarning, stacklevel=2)
+        if quantise_base is not None:
+            raise ConfigError("frozen is called quantise_base now: expected one of the two names")
+        quantise_base = frozen
+    keys = {"devices": devices, "dtype": dtype, "quantise_base": quantise_base, "threads": threads, "seed": seed}
+    run = _options.section("run", keys)
     given = dict(set or {})
     run += _options.changes({key: given.pop(key) for key in list(given) if key == "run" or key.startswith("run.")})
     if "model" in given:

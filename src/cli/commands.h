@@ -53,12 +53,12 @@ void add_output_options(CLI::App& command, Output& output,
                         const std::string& json = "One JSON document on stdout instead of the table");
 /// --devices of a command without a job; --device is another name that --help does not show.
 void add_devices(CLI::App& command, std::string& devices);
-/// --frozen of a command without a job; `what`: its description, without the choices.
-void add_frozen(CLI::App& command, std::string& frozen, const std::string& what);
+/// --quantise-base of a command without a job; `what`: its description, without the choices.
+void add_quantise_base(CLI::App& command, std::string& quantise_base, const std::string& what);
 /// run: of such a command, option by option as they were typed.
 struct RunArguments {
   std::string devices = "auto";  ///< separated by commas
-  std::string dtype = "auto", frozen = "none";
+  std::string dtype = "auto", quantise_base = "none";
 };
 /// Throws: ConfigError.
 RunOptions parse_run(const RunArguments& arguments);

@@ -33,10 +33,11 @@ void add_devices(CLI::App& command, std::string& devices) {
   add_option(command, "--device", devices, what).hidden();
 }
 
-void add_frozen(CLI::App& command, std::string& frozen, const std::string& what) {
-  add_option(command, "--frozen", frozen, what + "; none: as the checkpoint has them")
+void add_quantise_base(CLI::App& command, std::string& quantise_base, const std::string& what) {
+  add_option(command, "--quantise-base", quantise_base, what + "; none: as the checkpoint has them")
       .type("{none,int8,nf4,fp8}")
       .shows_default();
+  add_option(command, "--frozen", quantise_base, what).hidden();  // its name in an earlier version
 }
 
 RunOptions parse_run(const RunArguments& arguments) {
@@ -45,7 +46,7 @@ RunOptions parse_run(const RunArguments& arguments) {
   for (const std::string& device : split(arguments.devices, ',')) names.push_back(ConfigTree::text(device));
   tree.set("devices", ConfigTree::list(std::move(names)));
   tree.set("dtype", ConfigTree::text(arguments.dtype));
-  tree.set("frozen", ConfigTree::text(arguments.frozen));
+  tree.set("quantise_base", ConfigTree::text(arguments.quantise_base));
   ConfigProblems problems("command line");
   RunOptions run = parse_run_options(ConfigSection(tree, "run", problems));
   problems.throw_if_any();

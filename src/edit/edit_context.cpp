@@ -36,7 +36,7 @@ std::vector<PreparedRequest> EditContext::heaviest(std::span<const PreparedReque
                                                    const ValueOptions& options) const {
   check_all_are_here();
   std::vector<PreparedRequest> heaviest;
-  Communicator& ranks = sharing_.communicator;
+  Communicator& ranks = work_.communicator;
   const int64_t n_batches = broadcast_numbers(ranks, {pieces_at_once(model_.placement())}).front() * ranks.size();
   RowBatches batches = plan_value_batches(model_, requests, layer, options, ranks);
   for (const int64_t index : heaviest_requests(requests, options, std::move(batches), n_batches))
@@ -51,7 +51,7 @@ void EditContext::check_all_are_here() const {
 OptimizedValues EditContext::optimize_values(std::span<const PreparedRequest> requests, int64_t layer,
                                              const ValueOptions& options) const {
   check_all_are_here();
-  return lancet::optimize_values(model_, requests, layer, options, sharing_);
+  return lancet::optimize_values(model_, requests, layer, options, work_);
 }
 
 Tensor EditContext::covariance_factor(int64_t layer) const {
@@ -75,17 +75,17 @@ CapturedGradients EditContext::capture_token_gradients(std::span<const Tokenized
                                                        std::span<const WeightId> weights,
                                                        const CaptureOptions& options) const {
   check_all_are_here();
-  return lancet::capture_token_gradients(model_, requests, weights, options, sharing_.communicator);
+  return lancet::capture_token_gradients(model_, requests, weights, options, work_.communicator);
 }
 
 TrainedWeights EditContext::train_weights(std::span<const TokenizedRequest> requests, std::span<const WeightId> weights,
                                           const TrainingOptions& options) const {
   check_all_are_here();
-  return lancet::train_weights(model_, requests, weights, options, sharing_.communicator);
+  return lancet::train_weights(model_, requests, weights, options, work_.communicator);
 }
 
 WeightDelta EditContext::solve(int64_t layer, const std::function<WeightDelta()>& make) const {
-  Communicator& ranks = sharing_.communicator;
+  Communicator& ranks = work_.communicator;
   WeightDelta delta;
   ranks.run_collectively("solve", [&] {
     if (!ranks.is_root()) return;
@@ -106,7 +106,7 @@ WeightDelta EditContext::solve(int64_t layer, const std::function<WeightDelta()>
 }
 
 Tensor EditContext::decide_by(const std::function<Tensor()>& measure) const {
-  Communicator& ranks = sharing_.communicator;
+  Communicator& ranks = work_.communicator;
   Tensor numbers;
   ranks.run_collectively("values", [&] {
     if (!ranks.is_root()) return;
@@ -117,7 +117,7 @@ Tensor EditContext::decide_by(const std::function<Tensor()>& measure) const {
 }
 
 void EditContext::note_system(SolvedSystem system) const {
-  if (systems_ == nullptr || !sharing_.communicator.is_root()) return;
+  if (systems_ == nullptr || !work_.communicator.is_root()) return;
   for (Tensor* tensor : {&system.keys_FN, &system.residuals_DN, &system.inverse_gram_NN})
     if (tensor->defined()) *tensor = tensor->to(Placement::host(), at::kDouble).contiguous();
   systems_->push_back(std::move(system));

@@ -49,7 +49,7 @@ Tensor RequestStates::collect(HookSite site, ContextMean mean) {
 }
 
 Tensor RequestStates::mean_of(HookSite site, ContextMean mean) {
-  Communicator& ranks = context_.sharing_.communicator;
+  Communicator& ranks = context_.work_.communicator;
   const Tensor plain_NX = context_.to_solve_device(plain_.collect(site, ranks), site.layer);
   if (mean == ContextMean::kPlain || others_.empty()) return plain_NX;
   const Tensor others_NCX = context_.to_solve_device(others_.collect(site, ranks), site.layer)

@@ -9,6 +9,7 @@
 #include "lancet/core/strings.h"
 #include "lancet/editors/registry.h"
 #include "lancet/job/presets.h"
+#include "lancet/job/renamed_keys.h"
 #include "lancet/spec/job_spec.h"
 #include "lancet/spec/read_option.h"
 #include "request_config.h"
@@ -16,10 +17,36 @@
 namespace lancet {
 namespace {
 
-/// Quantisers in the order of RunSpec::kFrozen's names after the first.
-constexpr Quantiser kQuantisers[] = {Quantiser::kInt8, Quantiser::kNf4, Quantiser::kFloat8};
-/// Types in the order of RunSpec::kDType's names; the first stands for auto.
-constexpr DType kDTypes[] = {DType::kF32, DType::kF32, DType::kBF16, DType::kF16, DType::kF64};
+/// A value by the name that an option has for it.
+template <typename Value>
+struct Named {
+  std::string_view name;
+  Value value;
+};
+
+constexpr Named<Quantiser> kQuantisers[] = {
+    {"int8", Quantiser::kInt8}, {"nf4", Quantiser::kNf4}, {"fp8", Quantiser::kFloat8}};
+constexpr Named<DType> kDTypes[] = {
+    {"f32", DType::kF32}, {"bf16", DType::kBF16}, {"f16", DType::kF16}, {"f64", DType::kF64}};
+
+/// Whether the option's names after the first, which stands for no value, are those of `values`.
+template <typename Value, size_t kNames, size_t kValues>
+constexpr bool are_named_so(const std::string_view (&names)[kNames], const Named<Value> (&values)[kValues]) {
+  if (kNames != kValues + 1) return false;
+  for (size_t i = 0; i < kValues; ++i)
+    if (names[i + 1] != values[i].name) return false;
+  return true;
+}
+static_assert(are_named_so(RunSpec::kQuantiseBaseNames, kQuantisers));
+static_assert(are_named_so(RunSpec::kDTypeNames, kDTypes));
+
+/// Reads an option whose first name stands for no value.
+template <typename Value, size_t kValues>
+std::optional<Value> read_named(ConfigSection& section, const ChoiceOption& option,
+                                const Named<Value> (&values)[kValues]) {
+  const size_t index = read_index(section, option);
+  return index > 0 ? std::optional(values[index - 1].value) : std::nullopt;
+}
 
 std::vector<SearchAxis> parse_search(ConfigSection& tune) {
   std::vector<SearchAxis> search;
@@ -188,8 +215,8 @@ RunOptions parse_run_options(ConfigSection section) {
   else
     run.devices = {section.text(RunSpec::kDevices.key, std::string(RunSpec::kDevices.alone))};
   run.balance = read<Balance>(section, RunSpec::kBalance);
-  if (const size_t dtype = read_index(section, RunSpec::kDType); dtype > 0) run.dtype = kDTypes[dtype];
-  if (const size_t frozen = read_index(section, RunSpec::kFrozen); frozen > 0) run.frozen = kQuantisers[frozen - 1];
+  run.dtype = read_named(section, RunSpec::kDType, kDTypes);
+  run.quantise_base = read_named(section, RunSpec::kQuantiseBase, kQuantisers);
   run.solve_on = read<SolveOn>(section, RunSpec::kSolveOn);
   run.seed = static_cast<uint64_t>(read(section, RunSpec::kSeed));
   run.threads = read(section, RunSpec::kThreads);
@@ -202,7 +229,8 @@ RunOptions parse_run_options(ConfigSection section) {
 JobConfig parse_job(const ConfigTree& tree, const std::filesystem::path& base, const std::string& source,
                     JobPurpose purpose) {
   ConfigProblems problems(source);
-  ConfigSection job(tree, "", problems);
+  const ConfigTree renamed = with_present_names(tree, source).tree;
+  ConfigSection job(renamed, "", problems);
   JobConfig config;
   config.model = read(job, JobSpec::kModel, base);
   config.ignore_config_keys = read(job, JobSpec::kIgnoreConfigKeys);

@@ -7,6 +7,7 @@
 #include "lancet/core/reporter.h"
 #include "lancet/core/strings.h"
 #include "lancet/job/dotted_key.h"
+#include "lancet/job/renamed_keys.h"
 #include "lancet/models/model_files.h"
 
 namespace lancet {
@@ -107,6 +108,9 @@ CompletedJob complete_job(ConfigTree tree, JobSource source, std::span<const std
   bool has_options = tree.find("editor") != nullptr;
   if (begin_other_methods(tree, given, source)) has_options = false;
   for (const std::string& assignment : overrides) apply_override(tree, assignment);
+  PresentNames names = with_present_names(std::move(tree), source.name);
+  for (const std::string& line : names.renamed) log_line(line);
+  tree = std::move(names.tree);
   const bool is_automatic = choice == EditorChoice::kOpen && !has_options && choose_options(tree, source);
   if (choice == EditorChoice::kCompared) add_compared(tree, compared, source);
   inherit_editor(tree, source);

@@ -88,10 +88,10 @@ bool JobStatistics::is_cached(const Checkpoint& checkpoint) const {
   if (projections_) return true;
   if (!may_be_cached(job_, files_.config)) return false;
   const StatisticsOptions& options = *job_.statistics;
-  const FreezeRule rule_of_weights = freeze_rule(job_, files_.config);
-  const std::string freeze_key = rule_of_weights.key(files_.config);
+  const QuantiseRule rule_of_weights = quantise_rule(job_, files_.config);
+  const std::string rule_key = rule_of_weights.key(files_.config);
   const std::string text_key = options.from == StatisticsFrom::kSelf
-                                   ? sampled_text_key(checkpoint.content_hash(), freeze_key, plan_)
+                                   ? sampled_text_key(checkpoint.content_hash(), rule_key, plan_)
                                : options.from == StatisticsFrom::kCorpus ? text_of(*corpus_).content_key
                                                                          : "";
   const CovarianceKeys keys(text_key, files_.checkpoint, files_.config,

@@ -103,8 +103,9 @@ EditReport MethodRun::described() const {
   report.model_dtype = inputs_.model_dtype;
   report.devices = inputs_.devices;
   report.ranks = ranks_.size();
-  if (job_.run.frozen)
-    report.measured_on += cat(", the others as ", quantiser_name(*job_.run.frozen), ", which the output does not have");
+  if (job_.run.quantise_base)
+    report.measured_on +=
+        cat(", the others as ", quantiser_name(*job_.run.quantise_base), ", which the output does not have");
   if (!prepared_->statistics) return report;
   report.statistics = prepared_->statistics->report();
   if (const std::optional<NullSpaceRule> rule = job_.editor->needs().null_space; rule && !rule->below)
@@ -156,7 +157,7 @@ EditedMethod MethodRun::edit(CausalLM& model, WeightTransaction& transaction, St
   }
   EditContext context(model, *inputs_.files.tokenizer, prepared_->contexts,
                       prepared_->statistics ? prepared_->statistics->algebra() : LayerStatistics{},
-                      {ranks_, values ? &*values : nullptr});
+                      {ranks_, values ? &*values : nullptr, job_.run.step_launch});
   context.keep_systems_in(stream.systems());
   StreamResult result = stream.run(context);
   report.batches = std::move(result.batches);
@@ -226,7 +227,7 @@ std::vector<EditRequest> MethodRun::earlier_requests() const {
 std::string MethodRun::model_key() const {
   ContentHash hash;
   hash.add(inputs_.base_hash).add(inputs_.files.checkpoint.config_text()).add(inputs_.model_dtype);
-  if (job_.run.frozen) hash.add(freeze_rule(job_, inputs_.files.config).key(inputs_.files.config));
+  if (job_.run.quantise_base) hash.add(quantise_rule(job_, inputs_.files.config).key(inputs_.files.config));
   return hash.hex();
 }
 

@@ -112,7 +112,6 @@ Placement place(const Ends& ends, std::span<const DeviceBudget> devices, const W
   for (size_t k = 0; k < ends.size(); ++k) layer_devices.resize(static_cast<size_t>(ends[k]), devices[k].device);
   Placement placement(layer_devices, work.dtype);
   placement.set_solve_on(work.solve_on == SolveOn::kHost ? SolveOn::kHost : SolveOn::kDevice);
-  placement.set_step_launch(work.step_launch);
   return placement;
 }
 
@@ -276,12 +275,12 @@ std::vector<std::string> find_remedies(const ModelConfig& config, const Workload
   changed = work;
   changed.dtype = at::kBFloat16;
   if (c10::elementSize(work.dtype) > 2 && fits(changed, devices)) remedies.emplace_back("run.dtype: bf16");
-  if (!work.freeze.quantiser) {
+  if (!work.quantise_rule.quantiser) {
     changed = work;
     for (const Quantiser quantiser : {Quantiser::kInt8, Quantiser::kNf4}) {
-      changed.freeze.quantiser = quantiser;
+      changed.quantise_rule.quantiser = quantiser;
       if (!fits(changed, devices)) continue;
-      remedies.push_back(cat("run.frozen: ", quantiser_name(quantiser)));
+      remedies.push_back(cat("run.quantise_base: ", quantiser_name(quantiser)));
       break;
     }
   }
@@ -320,7 +319,8 @@ std::vector<StageEstimate> JobPlan::parts() const {
 
 JobPlan choose_plan(const ModelConfig& config, const Workload& work, const DeviceChoice& choice, Balance balance) {
   JobPlan plan = plan_solves(config, work, choice, balance);
-  if (work.optimizes_values) check_step_graphs(config, plan.placement, work.steps_from);
+  if (work.optimizes_values && work.step_launch == LaunchMode::kGraph)
+    check_step_graphs(config, plan.placement, work.steps_from);
   return plan;
 }
 

@@ -22,7 +22,7 @@ Workload basic_work(const RunOptions& run, const ModelConfig& config) {
   work.dtype = to_scalar_type(run.dtype.value_or(config.dtype));
   work.host_threads = run.threads > 0 ? run.threads : at::get_num_threads();
   work.step_launch = run.step_launch;
-  work.freeze.quantiser = run.frozen;
+  work.quantise_rule.quantiser = run.quantise_base;
   work.solve_on = run.solve_on;
   return work;
 }
@@ -75,8 +75,8 @@ std::string prompt_assumption(const ValueShape& prompt) {
 
 }  // namespace
 
-FreezeRule freeze_rule(const JobConfig& job, const ModelConfig& config) {
-  return {job.editor ? job.editor->targets(config) : std::vector<WeightId>(), job.run.frozen};
+QuantiseRule quantise_rule(const JobConfig& job, const ModelConfig& config) {
+  return {job.editor ? job.editor->targets(config) : std::vector<WeightId>(), job.run.quantise_base};
 }
 
 int64_t history_keys(const JobConfig& job, int64_t n_requests) {
@@ -87,7 +87,7 @@ Workload edit_work(const JobConfig& job, const ModelConfig& config, const WorkTe
                    std::vector<std::string>& assumptions) {
   Workload work = basic_work(job.run, config);
   const Editor& editor = *job.editor;
-  work.freeze = freeze_rule(job, config);
+  work.quantise_rule = quantise_rule(job, config);
   work.edited_layers = target_layers(editor, config);
   std::sort(work.edited_layers.begin(), work.edited_layers.end());
   if (job.output && job.output->format == OutputFormat::kQuantised)
@@ -153,7 +153,7 @@ Workload united(const Workload& one, const Workload& other) {
   Workload work = one;
   work.batch = larger(one.batch, other.batch);
   work.edited_layers = both(one.edited_layers, other.edited_layers);
-  work.freeze.add_edited(other.freeze.edited);
+  work.quantise_rule.add_edited(other.quantise_rule.edited);
   work.statistics_layers = both(one.statistics_layers, other.statistics_layers);
   work.history_keys = std::max(one.history_keys, other.history_keys);
   work.changes = std::max(one.changes, other.changes);
@@ -191,7 +191,7 @@ Workload united(const Workload& one, const Workload& other) {
 
 Workload statistics_work(const JobConfig& job, const ModelConfig& config) {
   Workload work = basic_work(job.run, config);
-  work.freeze = freeze_rule(job, config);
+  work.quantise_rule = quantise_rule(job, config);
   add_statistics(job, config, work);
   return work;
 }
@@ -205,7 +205,7 @@ Workload evaluation_work(const RunOptions& run, const ModelConfig& config, const
 Workload typical_work(const RunOptions& run, const ModelConfig& config, std::vector<std::string>& assumptions) {
   Workload work = basic_work(run, config);
   work.edited_layers = automatic_layers(config.n_layers);
-  for (const int64_t layer : work.edited_layers) work.freeze.edited.push_back({WeightKind::kDown, layer});
+  for (const int64_t layer : work.edited_layers) work.quantise_rule.edited.push_back({WeightKind::kDown, layer});
   work.statistics_layers = work.edited_layers;
   work.statistics_tokens = kMostTokens;
   work.document_tokens = std::min(StatisticsOptions().document_tokens, config.max_positions);

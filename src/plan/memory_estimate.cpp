@@ -227,11 +227,12 @@ StageEstimate estimate_stage(const ModelConfig& config, const Workload& work, co
   estimate.solve = solve_bytes(config, work, stage);
   if (stage.layers() == 0) return estimate;
   const LayerRange layers{stage.begin, stage.end};
-  estimate.weights = weight_bytes(config, layers, work.dtype, work.freeze);
-  const FreezeBytes frozen = freeze_bytes(config, layers, work.dtype, work.freeze, stage.device);
-  estimate.loading = frozen.loading;
+  estimate.weights = weight_bytes(config, layers, work.dtype, work.quantise_rule);
+  const UnpackingBytes quantised = unpacking_bytes(config, layers, work.dtype, work.quantise_rule, stage.device);
+  estimate.loading = quantised.loading;
   // each batch under way may be at a product
-  estimate.unpacked = frozen.unpacked * std::clamp<int64_t>(batching.under_way, 1, std::max<int64_t>(1, work.requests));
+  estimate.unpacked =
+      quantised.unpacked * std::clamp<int64_t>(batching.under_way, 1, std::max<int64_t>(1, work.requests));
   estimate.evaluate = evaluate_bytes(config, work, stage, batching.under_way);
   if (work.optimizes_values) {
     const ValueWork values{config, work.dtype, work.value_layer(), work.values};

@@ -23,7 +23,7 @@ CausalLM load_model(const ModelFiles& files, const RunOptions& run, const Worklo
     log_line("placement  " + plan.placement.description());
   if (!plan.idle.empty() && !choice.first_if_enough)
     log_line("placement  without a layer, since the model fits on the others: " + join(plan.idle));
-  return CausalLM::load(files.checkpoint, files.config, plan.placement, work.freeze);
+  return CausalLM::load(files.checkpoint, files.config, plan.placement, work.quantise_rule);
 }
 
 CausalLM load_replica(const ModelFiles& files, const RunOptions& run, const Workload& work,

@@ -35,7 +35,6 @@ std::string graph_problem(const Placement& placement, int64_t first_layer) {
 }
 
 void check_graphs(const Placement& placement, int64_t first_layer) {
-  if (placement.step_launch() != LaunchMode::kGraph) return;
   if (const std::string problem = graph_problem(placement, first_layer); !problem.empty())
     throw PlacementError(cat("run.cuda_graphs: ", problem,
                              ". Set run.cuda_graphs: false, or name one GPU that holds them in run.devices"));

@@ -55,7 +55,7 @@ class Session::Impl {
         throw ConfigError(cat(key, ": expected the session's, ", section_text(job_, key), ", got ",
                               section_text(job, key), ": open another session for it"));
     for (const WeightId id : job.editor->targets(files_->config))
-      if (model_.is_frozen(id))
+      if (model_.is_quantised(id))
         throw ConfigError(cat("editor: ", weight_name(files_->config, id), ": expected a weight in full precision, ",
                               "got one that the session keeps packed: open another session by this editor"));
     if (!edits_.empty()) check_goes_on(edits_.journal(), job, "editor: edits stand: ");

@@ -184,8 +184,7 @@ CorpusTokens sample_corpus(const CausalLM& model, const SelfCorpusPlan& plan, Co
   return corpus;
 }
 
-std::string sampled_text_key(const std::string& content_hash, const std::string& freeze_key,
-                             const SelfCorpusPlan& plan) {
+std::string sampled_text_key(const std::string& content_hash, const std::string& rule_key, const SelfCorpusPlan& plan) {
   ContentHash hash;
   hash.add(kSelfCorpusFormat)
       .add(content_hash)
@@ -193,7 +192,7 @@ std::string sampled_text_key(const std::string& content_hash, const std::string&
       .add(plan.tokens)
       .add(plan.most_tokens)
       .add(static_cast<int64_t>(plan.seed));
-  if (!freeze_key.empty()) hash.add(freeze_key);
+  if (!rule_key.empty()) hash.add(rule_key);
   return hash.hex();
 }
 
@@ -203,7 +202,7 @@ StatisticsText sampled_text(const CausalLM& model, const std::string& content_ha
       first_rows(model.config(), placement.weight_dtype(), plan.tokens, plan.most_tokens), placement.solve_on());
   SelfCorpusPlan noted = plan;
   noted.note = kOncePerModel;
-  return {sampled_text_key(content_hash, model.freeze_rule().key(model.config()), plan),
+  return {sampled_text_key(content_hash, model.quantise_rule().key(model.config()), plan),
           [&model, noted](Communicator& communicator) { return sample_corpus(model, noted, communicator); },
           plan.tokens,
           cat("the model writes ", plan.tokens, " tokens of text, ", counted(static_cast<size_t>(rows), "document"),

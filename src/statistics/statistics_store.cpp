@@ -42,7 +42,7 @@ StatisticsStore::StatisticsStore(const CausalLM& model, const Checkpoint& checkp
                                  std::filesystem::path cache)
     : model_(model),
       text_(std::move(text)),
-      keys_(text_.content_key, checkpoint, model.config(), model.placement().weight_dtype(), model.freeze_rule()),
+      keys_(text_.content_key, checkpoint, model.config(), model.placement().weight_dtype(), model.quantise_rule()),
       cache_(std::move(cache)) {}
 
 std::string CovarianceKeys::of(int64_t layer) const {
@@ -50,7 +50,7 @@ std::string CovarianceKeys::of(int64_t layer) const {
   hash.add(kCovariance.format.name).add(text_key_).add(checkpoint_.config_text()).add(at::toString(dtype_)).add(layer);
   for (const WeightSpec& spec : resolve_weights(config_, checkpoint_)) {
     if (!shapes_keys(config_, spec.id, layer)) continue;
-    if (freeze_.quantises(spec)) hash.add(freeze_.key(spec));
+    if (quantise_rule_.quantises(spec)) hash.add(quantise_rule_.key(spec));
     for (const std::string& name : spec.tensor_names()) {
       std::string& weight = weight_hashes_[name];
       if (weight.empty()) {

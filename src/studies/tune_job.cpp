@@ -180,7 +180,8 @@ class TuneRun {
                        const EvaluationPlan& plan) {
     const LayerStatistics algebra = algebra_of(model, job);
     WeightTransaction transaction(model, [&](WeightId id) { return stored_weight(*files_, model, id); });
-    const EditContext context(model, *files_->tokenizer, contexts_of(model, job), algebra, {ranks_});
+    const EditContext context(model, *files_->tokenizer, contexts_of(model, job), algebra,
+                              {ranks_, nullptr, job.run.step_launch});
     EditorState state = job.editor->make_state();
     job.editor->edit(context, requests, state, transaction);
     job.editor->finish(context, transaction);

@@ -48,15 +48,15 @@ struct AdamState {
 constexpr double kPredictedFactor = 0.1, kPredictedKl = 0.01;
 
 /// Null: steps are launched operation by operation.
-std::unique_ptr<StepGraphs> graphs_for(const Placement& placement) {
-  return placement.step_launch() == LaunchMode::kGraph ? graph_maker().begin(placement.head_device()) : nullptr;
+std::unique_ptr<StepGraphs> graphs_for(const Placement& placement, LaunchMode launch) {
+  return launch == LaunchMode::kGraph ? graph_maker().begin(placement.head_device()) : nullptr;
 }
 
 class BatchOptimizer {
  public:
   BatchOptimizer(const CausalLM& model, const std::vector<const PreparedRequest*>& requests, int64_t layer,
-                 const ValueOptions& options)
-      : graphs_(graphs_for(model.placement())),
+                 const ValueOptions& options, LaunchMode launch)
+      : graphs_(graphs_for(model.placement(), launch)),
         model_(model),
         requests_(requests),
         options_(options),
@@ -236,9 +236,9 @@ class BatchOptimizer {
 }  // namespace
 
 OptimizedValues optimize_batch(const CausalLM& model, const std::vector<const PreparedRequest*>& requests,
-                               int64_t layer, const ValueOptions& options,
+                               int64_t layer, const ValueOptions& options, LaunchMode launch,
                                const std::function<void(int64_t)>& note_step) {
-  return BatchOptimizer(model, requests, layer, options).run(note_step);
+  return BatchOptimizer(model, requests, layer, options, launch).run(note_step);
 }
 
 }  // namespace lancet

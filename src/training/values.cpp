@@ -27,8 +27,8 @@ namespace {
 class ValueRun {
  public:
   ValueRun(const CausalLM& model, std::span<const PreparedRequest> requests, int64_t layer, const ValueOptions& options,
-           const WorkContext& sharing)
-      : model_(model), requests_(requests), layer_(layer), options_(options), sharing_(sharing) {
+           const WorkContext& work)
+      : model_(model), requests_(requests), layer_(layer), options_(options), work_(work) {
     const size_t n = requests.size();
     whole_.losses.resize(n);
     whole_.initial_norms.resize(n);
@@ -37,18 +37,18 @@ class ValueRun {
 
   OptimizedValues run() {
     if (store() != nullptr) weights_key_ = store()->current_weights();
-    const RowBatches batches = plan_value_batches(model_, requests_, layer_, options_, sharing_.communicator);
-    const std::vector<size_t> own = own_pieces(sharing_.communicator, batches.size());
+    const RowBatches batches = plan_value_batches(model_, requests_, layer_, options_, work_.communicator);
+    const std::vector<size_t> own = own_pieces(work_.communicator, batches.size());
     std::vector<Tensor> parts(own.size());
-    sharing_.communicator.run_collectively(kStage, [&] {
-      progress_.emplace(kStage, count_own_rows(sharing_.communicator, batches), "requests");
+    work_.communicator.run_collectively(kStage, [&] {
+      progress_.emplace(kStage, count_own_rows(work_.communicator, batches), "requests");
       progress_->measure_by("step", static_cast<int64_t>(own.size()) * options_.most_steps());
-      check_step_graphs(model_.config(), model_.placement(), layer_);
+      if (work_.launch == LaunchMode::kGraph) check_step_graphs(model_.config(), model_.placement(), layer_);
       const auto run_one = [&](int64_t i) {
         parts[static_cast<size_t>(i)] = run_batch(batches[own[static_cast<size_t>(i)]]);
       };
       const auto n = static_cast<int64_t>(own.size());
-      if (model_.placement().step_launch() == LaunchMode::kEachOperation)
+      if (work_.launch == LaunchMode::kEachOperation)
         run_independent(model_.placement(), n, run_one);
       else
         for (int64_t i = 0; i < n; ++i) run_one(i);  // all steps run on one device, which a capture has for itself
@@ -56,9 +56,9 @@ class ValueRun {
     });
     const torch::NoGradGuard no_grad;
     const Placement& placement = model_.placement();
-    whole_.z_ND = gather_rows(sharing_.communicator, kStage, batches, parts,
-                              {placement.value_dtype(), placement.device_of(layer_)});
-    if (sharing_.communicator.size() > 1) share_records(batches, own);
+    whole_.z_ND =
+        gather_rows(work_.communicator, kStage, batches, parts, {placement.value_dtype(), placement.device_of(layer_)});
+    if (work_.communicator.size() > 1) share_records(batches, own);
     if (whole_.batching.resumed > 0)
       log_line(cat("values  ", counted(static_cast<size_t>(whole_.batching.resumed), "request"),
                    " taken from an interrupted run"));
@@ -71,16 +71,16 @@ class ValueRun {
   /// What there is besides z: losses and norms of every request, and how the batches were run.
   void share_records(const RowBatches& batches, const std::vector<size_t>& own) {
     std::vector<Tensor> records;
-    sharing_.communicator.run_collectively(kStage, [&] {
+    work_.communicator.run_collectively(kStage, [&] {
       for (const size_t i : own) records.push_back(to_records(batches[i]));
     });
     const Tensor all_NX =
-        gather_rows(sharing_.communicator, kStage, batches, records, {torch::kDouble, Placement::host()});
+        gather_rows(work_.communicator, kStage, batches, records, {torch::kDouble, Placement::host()});
     for (int64_t i = 0; i < all_NX.size(0); ++i) note_record(static_cast<size_t>(i), all_NX[i]);
     const ValueBatching& mine = whole_.batching;
     ValueBatching all;
     for (const std::vector<int64_t>& rank :
-         gather_numbers(sharing_.communicator, {mine.batches, mine.largest, mine.halvings, mine.resumed})) {
+         gather_numbers(work_.communicator, {mine.batches, mine.largest, mine.halvings, mine.resumed})) {
       all.batches += rank.at(0);
       all.largest = std::max(all.largest, rank.at(1));
       all.halvings += rank.at(2);
@@ -138,7 +138,7 @@ class ValueRun {
   std::optional<OptimizedValues> optimize(const std::vector<const PreparedRequest*>& batch) {
     int64_t finished = 0, steps = 0;
     try {
-      OptimizedValues values = optimize_batch(model_, batch, layer_, options_, [&](int64_t more) {
+      OptimizedValues values = optimize_batch(model_, batch, layer_, options_, work_.launch, [&](int64_t more) {
         finished += more;
         ++steps;
         progress_->advance_pieces();
@@ -184,7 +184,7 @@ class ValueRun {
     batching.resumed += values.batching.resumed;
   }
 
-  const ValueStore* store() const { return sharing_.values; }
+  const ValueStore* store() const { return work_.values; }
   ValueStore::Setting setting() const { return {weights_key_, layer_, options_}; }
 
   static constexpr int64_t kLossParts = 4;
@@ -193,7 +193,7 @@ class ValueRun {
   std::span<const PreparedRequest> requests_;
   int64_t layer_;
   const ValueOptions& options_;
-  const WorkContext& sharing_;
+  const WorkContext& work_;
   std::string weights_key_;
   OptimizedValues whole_;
   std::mutex mutex_;  // of what is not a request's own in whole_
@@ -236,7 +236,6 @@ int64_t first_step_layer(const ModelConfig& config, ValueSite site, int64_t laye
 
 void check_step_graphs(const ModelConfig& config, const Placement& placement, int64_t layer) {
   check_graphs(placement, layer);
-  if (placement.step_launch() != LaunchMode::kGraph) return;
   for (int64_t above = layer; above < config.n_layers; ++above)
     if (config.has_experts(above))
       throw PlacementError(cat("run.cuda_graphs: layer ", above,
@@ -245,10 +244,10 @@ void check_step_graphs(const ModelConfig& config, const Placement& placement, in
 }
 
 OptimizedValues optimize_values(const CausalLM& model, std::span<const PreparedRequest> requests, int64_t layer,
-                                const ValueOptions& options, const WorkContext& sharing) {
+                                const ValueOptions& options, const WorkContext& work) {
   ValueOptions own = options;
   own.site = site_in(model.config(), options.site);
-  return ValueRun(model, requests, layer, own, sharing).run();
+  return ValueRun(model, requests, layer, own, work).run();
 }
 
 }  // namespace lancet

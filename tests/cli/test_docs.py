@@ -97,7 +97,7 @@ TESTED = {
     "lancet doctor --devices all": "test_doctor.test_doctor_says_what_it_would_check_without_gpus",
     "lancet inspect my-model": "test_getting_started.test_the_facts_take",
     "lancet init --model my-model --requests facts.json > job.yaml": "test_getting_started.test_the_facts_take",
-    "lancet plan --model DIR --frozen nf4": "test_frozen.test_a_plan_counts_it",
+    "lancet plan --model DIR --quantise-base nf4": "test_quantise_base.test_a_plan_counts_it",
     "lancet log out/demo": "test_edits_as_data.test_log_shows_each_edit_with_its_batch_and_how_it_holds",
     "lancet log out/demo --where 'took == false'": "test_edits_as_data.test_log_shows_each_edit_with_its_batch_and_how_it_holds",
     "lancet apply out/demo --to data/demo-model --out out/again": "test_edits_as_data.test_apply_makes_the_same_bytes_in_another_process",
@@ -109,8 +109,8 @@ TESTED = {
     "lancet merge out/a out/b --out out/both": "test_edits_as_data.test_two_outputs_become_one",
     "lancet merge out/a out/b --out out/both --solve": "test_edits_as_data.test_two_outputs_become_one",
     "lancet merge out/a out/b --out out/both --prefer out/b": "test_edits_as_data.test_two_outputs_become_one",
-    "lancet plan JOB --set run.frozen=X --set run.solve_on=Y --devices 8GiB": "test_frozen.test_a_plan_of_a_job_counts_it_and_a_refusal_names_it",
-    "lancet edit data/jobs/demo.yaml --set run.frozen=X": "test_frozen.test_an_edit_says_how_its_weights_were_kept",
+    "lancet plan JOB --set run.quantise_base=X --set run.solve_on=Y --devices 8GiB": "test_quantise_base.test_a_plan_of_a_job_counts_it_and_a_refusal_names_it",
+    "lancet edit data/jobs/demo.yaml --set run.quantise_base=X": "test_quantise_base.test_an_edit_says_how_its_weights_were_kept",
     "lancet eval JOB --baseline ORIGINAL": "parity/test_quantised_models.test_eval_beside_the_original",
     "lancet eval job.yaml --set model=edited --baseline my-model": "test_getting_started.test_eval_finds_the_same_as_the_edit",
     'lancet generate --model my-model --tokens 4 --prompt "Francis Hagerup was employed in"':
@@ -257,7 +257,7 @@ ELSEWHERE = {
 # For a job whose model is quantised or shall be, which one of lancet init says nothing of; their own tests run them.
 OF_OTHER_JOBS = {
     "lancet eval JOB --baseline ORIGINAL",
-    "lancet plan JOB --set run.frozen=X --set run.solve_on=Y --devices 8GiB",
+    "lancet plan JOB --set run.quantise_base=X --set run.solve_on=Y --devices 8GiB",
 }
 
 

@@ -55,10 +55,9 @@ struct GraphsOnFakes : public ::testing::Test {
 
   OptimizedValues optimize(const std::vector<at::Device>& devices, LaunchMode launch, int64_t layer) {
     const GraphMakerScope scope(graphs);
-    Placement placement = plan_placement(tiny.config.n_layers, devices, at::kBFloat16);
-    placement.set_step_launch(launch);
+    const Placement placement = plan_placement(tiny.config.n_layers, devices, at::kBFloat16);
     const CausalLM model = CausalLM::load(tiny.checkpoint, tiny.config, placement);
-    return optimize_values(model, requests, layer, options, {alone()});
+    return optimize_values(model, requests, layer, options, {alone(), nullptr, launch});
   }
 
   void expect_same_values(const std::vector<at::Device>& devices, int64_t layer) {

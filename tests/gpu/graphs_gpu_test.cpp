@@ -27,14 +27,13 @@ class GraphsOnDevice : public testing::OnDevice {
     if (!IsSkipped() && !graph_maker().serves(device())) GTEST_SKIP() << "only a GPU has graphs";
   }
 
-  CausalLM load(at::ScalarType dtype, LaunchMode launch) const {
-    Placement placement = plan_placement(tiny_.config.n_layers, std::vector{device()}, dtype);
-    placement.set_step_launch(launch);
+  CausalLM load(at::ScalarType dtype) const {
+    const Placement placement = plan_placement(tiny_.config.n_layers, std::vector{device()}, dtype);
     return CausalLM::load(tiny_.checkpoint, tiny_.config, placement);
   }
 
   OptimizedValues optimize(at::ScalarType dtype, LaunchMode launch, const ValueOptions& options) const {
-    return optimize_values(load(dtype, launch), requests_, 1, options, {alone()});
+    return optimize_values(load(dtype), requests_, 1, options, {alone(), nullptr, launch});
   }
 
   /// A gradient's sums may come in another order where a kernel adds as it can.

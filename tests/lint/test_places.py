@@ -166,7 +166,7 @@ PACKINGS = re.findall(
 # Each layout is a case of these.
 PACKING_CASES = {f"src/{file}" for file in ("quant_scheme/packed_spec.cpp", "quant/assemble.cpp", "quant/pack/number_line.cpp")}
 PACKING_CASES |= {f"src/quant/pack/{file}" for file in ("stored_parts.cpp", "pack_new.cpp")}
-# What one of them alone has: what `run.frozen` makes, blocks of the flattened matrix, a file that may have scales as exponents, the default.
+# What one of them alone has: what `run.quantise_base` makes, blocks of the flattened matrix, a file that may have scales as exponents, the default.
 OF_ONE_PACKING = {"src/quant/quantise.cpp", "src/quant/pack/scale_rule.cpp", "src/quant/pack/repack.cpp", "include/lancet/quant_scheme/quant_scheme.h"}
 
 

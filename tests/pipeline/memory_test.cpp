@@ -26,11 +26,11 @@ struct MemoryCase {
   int devices;
   int64_t requests;
   const char* config = nullptr;  ///< takes the place of the shape
-  std::optional<Quantiser> frozen = {};
+  std::optional<Quantiser> quantised = {};
   bool is_gptq = false;
   SolveOn solve_on = SolveOn::kDevice;
 
-  bool keeps_packed() const { return frozen || is_gptq; }
+  bool keeps_packed() const { return quantised || is_gptq; }
   TinyModel model() const {
     const std::string text = config != nullptr ? config : testing::config_text(shape);
     return is_gptq ? testing::gptq_model(text, 1) : TinyModel(text, 1);
@@ -83,7 +83,7 @@ class PlannedJob {
     JobConfig job;
     job.editor = editor_with(0);
     job.run.dtype = to_dtype(case_.dtype);
-    job.run.frozen = case_.frozen;
+    job.run.quantise_base = case_.quantised;
     job.run.solve_on = case_.solve_on;
     job.statistics = options_;
     for (const auto& document : corpus_.documents)
@@ -98,7 +98,7 @@ class PlannedJob {
   }
 
   CausalLM load(const Placement& placement) const {
-    const FreezeRule rule{editor_->targets(tiny_.config), case_.frozen};
+    const QuantiseRule rule{editor_->targets(tiny_.config), case_.quantised};
     return CausalLM::load(tiny_.checkpoint, tiny_.config, placement, rule);
   }
   void evaluate(const CausalLM& model) const { plan_.run(model, "test", alone()); }

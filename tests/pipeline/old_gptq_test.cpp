@@ -83,7 +83,7 @@ TEST(OldGptqFolders, AreReadAsThoseWithTheirSettingsInConfigJson) {
   ASSERT_NE(old.config.quantised, nullptr);
   EXPECT_EQ(old.config.quantised->method(), "gptq");
   EXPECT_TRUE(logits_in(old).equal(logits_in(now)));
-  const FreezeRule rule{{{WeightKind::kDown, 1}}, {}};
+  const QuantiseRule rule{{{WeightKind::kDown, 1}}, {}};
   const auto planned = [&](const fs::path& described) {
     const ModelConfig config = describe_model(described, {}).config;
     return weight_bytes(config, {0, config.n_layers}, at::kFloat, rule);

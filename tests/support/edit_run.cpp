@@ -26,7 +26,7 @@ void note_weights(const CausalLM& model, const WeightTransaction& transaction, E
 EditRun run_edit(const TinyModel& tiny, const std::vector<at::Device>& devices, Communicator& communicator,
                  std::optional<Quantiser> quantiser, SolveOn solve_on) {
   const TempDir folder;
-  FreezeRule rule{{}, quantiser};
+  QuantiseRule rule{{}, quantiser};
   for (const int64_t layer : kEditRunLayers) rule.edited.push_back({WeightKind::kDown, layer});
   CausalLM model = tiny.load(at::kDouble, devices, rule, solve_on);
   const std::vector<EditRequest> requests = some_requests(6);

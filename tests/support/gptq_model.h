@@ -15,7 +15,7 @@ void write_gptq_model(const std::filesystem::path& folder, const std::string& co
 TinyModel gptq_model(const std::string& config_text, uint64_t seed);
 TinyModel gptq_model(const TinyShape& shape = {});
 
-/// All matrices that a FreezeRule can freeze.
+/// All matrices that a QuantiseRule can cover.
 std::vector<WeightId> layer_matrices(const ModelConfig& config);
 
 }  // namespace lancet::testing

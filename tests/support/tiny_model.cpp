@@ -81,7 +81,7 @@ TinyModel::TinyModel(const std::function<void(const fs::path&)>& write)
       config(load_model_config(checkpoint)),
       tokenizer(open_tokenizer(folder.path())) {}
 
-CausalLM TinyModel::load(at::ScalarType dtype, const std::vector<at::Device>& devices, const FreezeRule& rule,
+CausalLM TinyModel::load(at::ScalarType dtype, const std::vector<at::Device>& devices, const QuantiseRule& rule,
                          SolveOn solve_on) const {
   Placement placement = plan_placement(config.n_layers, devices, dtype);
   placement.set_solve_on(solve_on);

@@ -43,7 +43,7 @@ struct TinyModel {
   TinyModel(const std::string& config_text, uint64_t seed);
   /// Makes a model of what `write` puts into the folder.
   explicit TinyModel(const std::function<void(const std::filesystem::path&)>& write);
-  CausalLM load(at::ScalarType dtype, const std::vector<at::Device>& devices, const FreezeRule& rule = {},
+  CausalLM load(at::ScalarType dtype, const std::vector<at::Device>& devices, const QuantiseRule& rule = {},
                 SolveOn solve_on = SolveOn::kDevice) const;
   CausalLM load(at::ScalarType dtype = at::kDouble) const { return load(dtype, {Placement::host()}); }
 

@@ -53,12 +53,12 @@ struct LayerStatistics {
 class EditContext {
  public:
   EditContext(const CausalLM& model, const Tokenizer& tokenizer, std::vector<std::string> contexts,
-              LayerStatistics algebra, const WorkContext& sharing)
+              LayerStatistics algebra, const WorkContext& work)
       : model_(model),
         tokenizer_(tokenizer),
         contexts_(std::move(contexts)),
         algebra_(std::move(algebra)),
-        sharing_(sharing) {}
+        work_(work) {}
 
   virtual ~EditContext() = default;
 
@@ -136,7 +136,7 @@ class EditContext {
   void check_is_solving() const;
 
   LayerStatistics algebra_;
-  WorkContext sharing_;
+  WorkContext work_;
   std::vector<SolvedSystem>* systems_ = nullptr;
   mutable bool is_solving_ = false;
 };

@@ -15,9 +15,10 @@
 #include "lancet/eval/evaluate.h"
 #include "lancet/io/output_folder.h"
 #include "lancet/job/schedule.h"
-#include "lancet/models/frozen_matrix.h"
+#include "lancet/models/quantised_linear.h"
 #include "lancet/requests/request.h"
 #include "lancet/runtime/devices.h"
+#include "lancet/runtime/step_graph.h"
 #include "lancet/spec/job_spec.h"
 #include "lancet/statistics/statistics_options.h"
 
@@ -33,13 +34,14 @@ enum class Balance {
   kWork     ///< the time that each device works
 };
 
-/// How the work is run; no option here changes what is computed beyond rounding, but for `frozen`, and `seed`
+/// How the work is run; no option here changes what is computed beyond rounding, but for `quantise_base`, and `seed`
 /// (generated contexts, `corpus: self`).
 struct RunOptions {
   std::vector<std::string> devices{std::string(RunSpec::kDevices.alone)};  ///< names for find_devices()
   Balance balance = Balance::kMemory;
-  std::optional<DType> dtype;       ///< type of weights and activations; nullopt (auto): the checkpoint's
-  std::optional<Quantiser> frozen;  ///< quantiser of matrices that are not edited; nullopt: as the checkpoint has them
+  std::optional<DType> dtype;  ///< type of weights and activations; nullopt (auto): the checkpoint's
+  std::optional<Quantiser>
+      quantise_base;  ///< quantiser of matrices that are not edited; nullopt: as the checkpoint has them
   SolveOn solve_on = SolveOn::kAuto;
   uint64_t seed = *RunSpec::kSeed.fallback;
   int64_t threads = *RunSpec::kThreads.fallback;  ///< CPU threads; 0: all

@@ -22,8 +22,8 @@ struct PassConstants;
 
 class CausalLM;
 
-/// The type of weights and activations, with how frozen weights are kept, where there are any: "BF16, frozen weights
-/// nf4".
+/// The type of weights and activations, with how quantised weights are kept, where there are any: "BF16, quantised
+/// weights nf4".
 std::string precision_text(const CausalLM& model);
 
 /// Layers begin..end-1.
@@ -34,12 +34,12 @@ struct LayerRange {
 
 class CausalLM {
  public:
-  /// Each tensor goes from its file straight to its device, in the placement's weight dtype or as `rule` freezes it;
+  /// Each tensor goes from its file straight to its device, in the placement's weight dtype or as `rule` quantises it;
   /// the model shares no memory with the files. Throws: CheckpointError when the checkpoint does not fit the
   /// configuration, or holds what cannot be packed; NumericError for numbers that are not finite, where they would be
   /// quantised, or that the type cannot hold; ConfigError where `rule` has a quantiser and leaves it no matrix.
   static CausalLM load(const Checkpoint& checkpoint, const ModelConfig& config, const Placement& placement,
-                       const FreezeRule& rule = {});
+                       const QuantiseRule& rule = {});
 
   /// Makes a model of weights made elsewhere: the table's, each on its device, in the placement's weight dtype and the
   /// table's shape. Throws: PlacementError / std::logic_error for a weight that is missing, too many, or another.
@@ -49,7 +49,7 @@ class CausalLM {
   const ModelConfig& config() const { return config_; }
   const Placement& placement() const { return placement_; }
   /// The rule that the model was loaded by.
-  const FreezeRule& freeze_rule() const { return rule_; }
+  const QuantiseRule& quantise_rule() const { return rule_; }
   LayerRange all_layers() const { return {0, config_.n_layers}; }
 
   /// ids [B, T] int64 on the host -> embeddings [B, T, D] of the tokens alone, on the embedding's device.
@@ -74,11 +74,11 @@ class CausalLM {
   Tensor logits(const Tensor& h_ND) const;
 
   /// A weight in full precision, on its layer's device. Throws: std::logic_error when the model has no such weight, or
-  /// has it frozen.
+  /// has it quantised.
   const Tensor& weight(WeightId id) const;
-  bool is_frozen(WeightId id) const;
-  /// How they are kept, by name: "nf4", "gptq"; empty: none is frozen.
-  const std::set<std::string>& frozen_formats() const { return weights_.formats; }
+  bool is_quantised(WeightId id) const;
+  /// How they are kept, by name: "nf4", "gptq"; empty: none is quantised.
+  const std::set<std::string>& quantised_formats() const { return weights_.formats; }
   /// The tensor takes the place of the weight (no copy); it may be an autograd leaf.
   /// Throws: PlacementError / std::logic_error on another device, dtype or shape.
   void set_weight(WeightId id, Tensor value);
@@ -86,14 +86,14 @@ class CausalLM {
  private:
   CausalLM(ModelConfig config, Placement placement);
   /// Throws: as from_weights().
-  static CausalLM of(const ModelConfig& config, const Placement& placement, ModelWeights weights, FreezeRule rule);
+  static CausalLM of(const ModelConfig& config, const Placement& placement, ModelWeights weights, QuantiseRule rule);
 
   /// Adds what a layer of a pass over `range` needs of the sequence.
   void add_inputs(const SequenceInfo& sequence, LayerRange range, int64_t layer, PassInputs& pass) const;
 
   ModelConfig config_;
   Placement placement_;
-  FreezeRule rule_;
+  QuantiseRule rule_;
   ModelWeights weights_;
   std::shared_ptr<const PassConstants> constants_;
 };

@@ -9,19 +9,19 @@
 namespace lancet {
 
 /// Weights of a stage's layers; with the embedding on the first layer's stage, final norm and head on the last one's. A
-/// tied head counts where it is another device than the embedding's. What the rule freezes counts as it is kept, by
+/// tied head counts where it is another device than the embedding's. What the rule covers counts as it is kept, by
 /// config.json alone; an edited part of a matrix that the checkpoint has quantised counts in both ways, since the other
 /// parts need the whole.
-int64_t weight_bytes(const ModelConfig& config, LayerRange layers, at::ScalarType dtype, const FreezeRule& rule = {});
+int64_t weight_bytes(const ModelConfig& config, LayerRange layers, at::ScalarType dtype, const QuantiseRule& rule = {});
 
-/// What frozen weights take on a device besides themselves.
-struct FreezeBytes {
+/// What quantised weights take on a device besides themselves.
+struct UnpackingBytes {
   int64_t loading = 0;   ///< bytes of the largest matrix: in full precision, or in its stored form, while it is packed
   int64_t unpacked = 0;  ///< bytes of the largest in full precision, with what unpacking takes, while it is in use
 };
-/// Zeros where nothing is frozen. A weight of experts is a matrix for each.
-FreezeBytes freeze_bytes(const ModelConfig& config, LayerRange layers, at::ScalarType dtype, const FreezeRule& rule,
-                         at::Device device);
+/// Zeros where nothing is quantised. A weight of experts is a matrix for each.
+UnpackingBytes unpacking_bytes(const ModelConfig& config, LayerRange layers, at::ScalarType dtype,
+                               const QuantiseRule& rule, at::Device device);
 
 /// Rows that go through the layers together.
 struct PassShape {

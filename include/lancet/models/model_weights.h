@@ -1,11 +1,11 @@
-// A model's weights on their devices, in full precision or frozen.
+// A model's weights on their devices, in full precision or quantised.
 #pragma once
 
 #include <map>
 #include <set>
 #include <string>
 
-#include "lancet/models/frozen_matrix.h"
+#include "lancet/models/quantised_linear.h"
 #include "lancet/models/weight_table.h"
 #include "lancet/runtime/placement.h"
 
@@ -17,7 +17,7 @@ at::Device weight_device(const Placement& placement, WeightId id);
 /// Weights by id: each once, but for a tied head, which is not listed.
 struct ModelWeights {
   std::map<WeightId, Tensor> full = {};  ///< weights in the placement's weight dtype
-  std::map<WeightId, FrozenMatrix> frozen = {};
+  std::map<WeightId, QuantisedLinear> quantised = {};
   std::set<std::string> formats = {};  ///< formats of those: a quantiser's name, or what config.json calls its method
 };
 

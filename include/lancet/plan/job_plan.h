@@ -54,7 +54,7 @@ Workload edit_work(const JobConfig& job, const ModelConfig& config, const WorkTe
 /// Returns the work with statistics from the cache: no text is written or read for them.
 Workload without_text(Workload work);
 /// Which weights the job's model keeps quantised.
-FreezeRule freeze_rule(const JobConfig& job, const ModelConfig& config);
+QuantiseRule quantise_rule(const JobConfig& job, const ModelConfig& config);
 /// Keys of earlier batches that the job's last solve sees.
 int64_t history_keys(const JobConfig& job, int64_t n_requests);
 /// Work that takes at least what each of the two takes, of jobs on the same requests.

@@ -7,6 +7,7 @@
 
 #include "lancet/edit/editor.h"
 #include "lancet/eval/evaluate.h"
+#include "lancet/runtime/step_graph.h"
 #include "lancet/training/value_memory.h"
 
 namespace lancet {
@@ -17,7 +18,7 @@ enum class Packing { kNone, kPlain, kByMoments };
 /// What a job does, as far as memory and time depend on it.
 struct Workload {
   at::ScalarType dtype = at::kFloat;  ///< type of weights and activations
-  FreezeRule freeze;                  ///< which weights are kept quantised
+  QuantiseRule quantise_rule;         ///< which weights are kept quantised
   SolveOn solve_on = SolveOn::kDevice;
   int64_t host_threads = 1;
 

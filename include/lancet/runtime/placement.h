@@ -22,12 +22,6 @@ struct Stage {
   int64_t layers() const { return end - begin; }
 };
 
-/// How steps that repeat are launched on a device.
-enum class LaunchMode {
-  kEachOperation,
-  kGraph  ///< all of a step at once (runtime/step_graph.h)
-};
-
 /// Place of second moments, factors and solves, and of edited weights as they are exactly.
 enum class SolveOn {
   kAuto,    ///< devices, unless they are too small
@@ -69,10 +63,6 @@ class Placement {
   int64_t batches_under_way() const { return batches_under_way_; }
   void set_batches_under_way(int64_t batches) { batches_under_way_ = batches; }
 
-  /// How value optimisation's steps are launched; graphs have their batches one after another.
-  LaunchMode step_launch() const { return step_launch_; }
-  void set_step_launch(LaunchMode launch) { step_launch_ = launch; }
-
   /// What work may take on a device beside the weights, as planned; nullopt: whatever is free at the time.
   std::optional<int64_t> room_bytes(at::Device device) const;
   void set_room(std::vector<std::pair<at::Device, int64_t>> room) { room_ = std::move(room); }
@@ -95,7 +85,6 @@ class Placement {
   at::ScalarType weight_dtype_;
   int64_t batches_under_way_;
   SolveOn solve_on_ = SolveOn::kDevice;
-  LaunchMode step_launch_ = LaunchMode::kEachOperation;
   std::vector<std::pair<at::Device, int64_t>> room_;
 };
 

@@ -11,6 +11,12 @@
 
 namespace lancet {
 
+/// How steps that repeat are launched on a device.
+enum class LaunchMode {
+  kEachOperation,
+  kGraph  ///< all of a step at once
+};
+
 /// Computes new tensors from ones that stay where they are, all on one device: it sends nothing there, reads nothing,
 /// writes to none of them, and leaves nothing behind but its results.
 using StepFunction = std::function<std::vector<Tensor>()>;
@@ -70,7 +76,7 @@ GraphMaker& graph_maker();
 /// Why steps through the layers from `first_layer` on, and the head, cannot be graphs; empty: they can.
 std::string graph_problem(const Placement& placement, int64_t first_layer);
 
-/// Throws: PlacementError with that problem, where the placement asks for graphs.
+/// Throws: PlacementError with that problem.
 void check_graphs(const Placement& placement, int64_t first_layer);
 
 }  // namespace lancet

@@ -75,12 +75,12 @@ struct RunSpec {
   static constexpr std::string_view kDTypeNames[] = {"auto", "f32", "bf16", "f16", "f64"};
   static constexpr ChoiceOption kDType{
       {.key = "dtype", .meaning = "of weights and activations; `auto`: the checkpoint's"}, kDTypeNames};
-  static constexpr std::string_view kFrozenNames[] = {"none", "int8", "nf4", "fp8"};
-  static constexpr ChoiceOption kFrozen{
-      {.key = "frozen",
+  static constexpr std::string_view kQuantiseBaseNames[] = {"none", "int8", "nf4", "fp8"};
+  static constexpr ChoiceOption kQuantiseBase{
+      {.key = "quantise_base",
        .meaning = "how matrices that are not edited are kept while the job runs: `none`: as the checkpoint has them; "
                   "else quantised while they are loaded, which takes less memory and is less exact"},
-      kFrozenNames};
+      kQuantiseBaseNames};
   static constexpr std::string_view kSolveOnNames[] = {"auto", "device", "host"};
   static constexpr ChoiceOption kSolveOn{
       {.key = "solve_on",
@@ -107,7 +107,7 @@ struct RunSpec {
                   "shown yet what that brings",
        .affects = Affects::kWork},
       false};
-  static constexpr AnyOption kAll[] = {&kDevices, &kBalance, &kDType,   &kFrozen,    &kSolveOn,
+  static constexpr AnyOption kAll[] = {&kDevices, &kBalance, &kDType,   &kQuantiseBase, &kSolveOn,
                                        &kSeed,    &kThreads, &kTimeout, &kCudaGraphs};
 };
 

@@ -32,9 +32,8 @@ int64_t sampled_together(int64_t rows, SolveOn solve_on);
 CorpusTokens sample_corpus(const CausalLM& model, const SelfCorpusPlan& plan, Communicator& communicator);
 
 /// Made of the plan and of every weight: its bytes, for which `content_hash` (the checkpoint's) stands, and what
-/// freezing makes of them (FreezeRule::key of the model).
-std::string sampled_text_key(const std::string& content_hash, const std::string& freeze_key,
-                             const SelfCorpusPlan& plan);
+/// quantising makes of them (QuantiseRule::key of the model).
+std::string sampled_text_key(const std::string& content_hash, const std::string& rule_key, const SelfCorpusPlan& plan);
 
 /// Makes the sampled text, whose key is sampled_text_key(). `model` is not yet edited and outlives the text.
 StatisticsText sampled_text(const CausalLM& model, const std::string& content_hash, const SelfCorpusPlan& plan);

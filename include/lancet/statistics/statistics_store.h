@@ -28,14 +28,14 @@ StatisticsText text_of(const CorpusTokens& corpus);
 /// Names covariances in the cache, by everything that they depend on.
 class CovarianceKeys {
  public:
-  /// `checkpoint` and `config` outlive this; `dtype` and `freeze`: how the model has its weights.
+  /// `checkpoint` and `config` outlive this; `dtype` and `quantise_rule`: how the model has its weights.
   CovarianceKeys(std::string text_key, const Checkpoint& checkpoint, const ModelConfig& config, at::ScalarType dtype,
-                 FreezeRule freeze)
+                 QuantiseRule quantise_rule)
       : text_key_(std::move(text_key)),
         checkpoint_(checkpoint),
         config_(config),
         dtype_(dtype),
-        freeze_(std::move(freeze)) {}
+        quantise_rule_(std::move(quantise_rule)) {}
   std::string of(int64_t layer) const;
 
  private:
@@ -43,7 +43,7 @@ class CovarianceKeys {
   const Checkpoint& checkpoint_;
   const ModelConfig& config_;
   at::ScalarType dtype_;
-  FreezeRule freeze_;
+  QuantiseRule quantise_rule_;
   mutable std::map<std::string, std::string> weight_hashes_;  // by stored name; every layer's key needs many of them
 };
 

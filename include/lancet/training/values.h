@@ -14,6 +14,7 @@
 #include "lancet/models/causal_lm.h"
 #include "lancet/requests/prepared_request.h"
 #include "lancet/runtime/communicator.h"
+#include "lancet/runtime/step_graph.h"
 #include "lancet/spec/values_spec.h"
 
 namespace lancet {
@@ -99,14 +100,15 @@ struct OptimizedValues {
 
 class ValueStore;
 
-/// Ranks that share the work of an edit, and where finished values are kept against interruption.
+/// Ranks that share the work of an edit, where finished values are kept against interruption, and how steps run.
 struct WorkContext {
   Communicator& communicator;
-  const ValueStore* values = nullptr;  ///< may be null
+  const ValueStore* values = nullptr;              ///< may be null
+  LaunchMode launch = LaunchMode::kEachOperation;  ///< mode of steps; graphs have their batches one after another
 };
 
-/// Throws: PlacementError where the placement asks for graphs of steps at `layer` and they cannot be: layers on several
-/// devices or on none that has graphs, or with experts.
+/// Throws: PlacementError where steps at `layer` cannot be graphs: layers on several devices or on none that has
+/// graphs, or with experts.
 void check_step_graphs(const ModelConfig& config, const Placement& placement, int64_t layer);
 
 /// Collective: batches are spread over ranks, all of which get the whole.
@@ -116,6 +118,6 @@ void check_step_graphs(const ModelConfig& config, const Placement& placement, in
 /// Throws: PlacementError when memory does not suffice for one request, and as check_step_graphs(); NumericError when a
 /// loss is not finite.
 OptimizedValues optimize_values(const CausalLM& model, std::span<const PreparedRequest> requests, int64_t layer,
-                                const ValueOptions& options, const WorkContext& sharing);
+                                const ValueOptions& options, const WorkContext& work);
 
 }  // namespace lancet

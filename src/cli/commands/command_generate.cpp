@@ -244,7 +244,7 @@ void add_generate(CLI::App& app, Action& action) {
   add_option(command, "--dtype", arguments->run.dtype, "Of weights and activations; auto: the checkpoint's")
       .type("{auto,f32,bf16,f16,f64}")
       .shows_default();
-  add_frozen(command, arguments->run.frozen, "How layers' matrices are kept");
+  add_quantise_base(command, arguments->run.quantise_base, "How layers' matrices are kept");
   add_devices(command, arguments->run.devices);
   add_output_options(command, *output, "One JSON object per answer, a line each");
   on_choice(command, action, [=] { return run_generate(*arguments, *output); });

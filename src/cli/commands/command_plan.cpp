@@ -177,7 +177,7 @@ void add_plan(CLI::App& app, Action& action) {
   add_option(command, "--dtype", arguments->run.dtype, "With --model; auto: config.json's")
       .type("{auto,f32,bf16,f16,f64}")
       .shows_default();
-  add_frozen(command, arguments->run.frozen, "With --model: how matrices that are not edited are kept");
+  add_quantise_base(command, arguments->run.quantise_base, "With --model: how matrices that are not edited are kept");
   add_output_options(command, *output);
   on_choice(command, action, [=] { return run_plan(*arguments, *output); });
 }

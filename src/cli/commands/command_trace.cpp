@@ -141,7 +141,7 @@ void add_trace(CLI::App& app, Action& action) {
   add_devices(command, arguments->run.devices);
   add_option(command, "--dtype", arguments->run.dtype, "auto (the checkpoint's), f32, bf16, f16 or f64")
       .shows_default();
-  add_frozen(command, arguments->run.frozen, "How layers' matrices are kept");
+  add_quantise_base(command, arguments->run.quantise_base, "How layers' matrices are kept");
   add_output_options(command, *output);
   add_rank_options(command, *ranks);
   on_choice(command, action, [=] {

@@ -4,6 +4,7 @@
 #include "lancet/core/strings.h"
 #include "lancet/edits/output_edits.h"
 #include "lancet/job/dotted_key.h"
+#include "lancet/job/renamed_keys.h"
 
 namespace lancet {
 namespace {
@@ -104,8 +105,8 @@ std::string what_edited(const EditSetting& setting) {
   std::string text = cat(setting.method, "\n", setting.editor, "\n", setting.statistics, "\n", setting.dtype, "\n",
                          setting.version, "\n", join(setting.contexts, "\n"));
   if (setting.job.empty()) return text;
-  const ConfigTree job = parse_config(setting.job, "the edits' job");
-  for (const char* key : {"run.seed", "run.frozen", "statistics.ridge"})
+  const ConfigTree job = with_present_names(parse_config(setting.job, "the edits' job"), "the edits' job").tree;
+  for (const char* key : {"run.seed", "run.quantise_base", "statistics.ridge"})
     if (const ConfigTree* value = find_dotted(job, key)) text += cat("\n", key, " ", to_yaml(*value));
   return text;
 }

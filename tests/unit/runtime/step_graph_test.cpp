@@ -105,9 +105,8 @@ TEST_F(EmulatedStep, OutOfMemoryIsTorchsErrorAndLeavesNothingOpen) {
 }
 
 /// Words of check_graphs.
-std::string problem_of_placement(const std::vector<at::Device>& layers, LaunchMode launch, int64_t first_layer) {
-  Placement placement(layers, at::kFloat);
-  placement.set_step_launch(launch);
+std::string problem_of_placement(const std::vector<at::Device>& layers, int64_t first_layer) {
+  const Placement placement(layers, at::kFloat);
   try {
     check_graphs(placement, first_layer);
   } catch (const PlacementError& error) {
@@ -118,16 +117,14 @@ std::string problem_of_placement(const std::vector<at::Device>& layers, LaunchMo
 
 TEST(Graphs, ArePlacedOnOneGpu) {
   const at::Device host = Placement::host(), gpu(at::kCUDA, 0), other(at::kCUDA, 1);
-  EXPECT_EQ(problem_of_placement({gpu, gpu, gpu}, LaunchMode::kGraph, 1), "");
-  EXPECT_EQ(problem_of_placement({host, gpu, gpu}, LaunchMode::kGraph, 1), "");
-  EXPECT_EQ(problem_of_placement({host, host, host}, LaunchMode::kEachOperation, 1), "");
+  EXPECT_EQ(problem_of_placement({gpu, gpu, gpu}, 1), "");
+  EXPECT_EQ(problem_of_placement({host, gpu, gpu}, 1), "");
   EXPECT_EQ(
-      problem_of_placement({host, host, host}, LaunchMode::kGraph, 1),
+      problem_of_placement({host, host, host}, 1),
       "run.cuda_graphs: steps of value optimisation take layers 1-2 and the head, expected on a GPU, found on cpu "
       "(cpu). Set run.cuda_graphs: false, or name one GPU that holds them in run.devices");
-  EXPECT_NE(problem_of_placement({gpu, gpu, host}, LaunchMode::kGraph, 1).find("expected on a GPU, found on cpu"),
-            std::string::npos);
-  const std::string split = problem_of_placement({gpu, gpu, other}, LaunchMode::kGraph, 1);
+  EXPECT_NE(problem_of_placement({gpu, gpu, host}, 1).find("expected on a GPU, found on cpu"), std::string::npos);
+  const std::string split = problem_of_placement({gpu, gpu, other}, 1);
   EXPECT_NE(split.find("expected on one GPU, found on several devices: cuda:0: layers 0-1, cuda:1: layers 2-2"),
             std::string::npos)
       << split;

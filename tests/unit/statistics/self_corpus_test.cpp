@@ -80,11 +80,11 @@ TEST(SelfCorpus, IsKnownByItsKeyWithoutSampling) {
   longer.most_tokens += 1;
   begun.begin = 2;
   for (const SelfCorpusPlan& plan : {more, longer, begun}) EXPECT_NE(key(tiny, kPlan), key(tiny, plan));
-  const FreezeRule edited{{{WeightKind::kDown, 1}}, Quantiser::kInt8}, other_edited{{}, Quantiser::kInt8};
+  const QuantiseRule edited{{{WeightKind::kDown, 1}}, Quantiser::kInt8}, other_edited{{}, Quantiser::kInt8};
   std::set<std::string> keys{key(tiny, kPlan)};
-  for (const FreezeRule& rule : {edited, other_edited}) {
-    const CausalLM frozen = tiny.load(at::kFloat, {Placement::host()}, rule);
-    keys.insert(sampled_text(frozen, tiny.checkpoint.content_hash(), kPlan).content_key);
+  for (const QuantiseRule& rule : {edited, other_edited}) {
+    const CausalLM quantised = tiny.load(at::kFloat, {Placement::host()}, rule);
+    keys.insert(sampled_text(quantised, tiny.checkpoint.content_hash(), kPlan).content_key);
   }
   EXPECT_EQ(keys.size(), 3u) << "each says something else";
   const StatisticsText text = sampled_text(model, tiny.checkpoint.content_hash(), kPlan);

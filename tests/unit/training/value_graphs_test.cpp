@@ -22,11 +22,12 @@ using testing::TinyModel;
 
 constexpr int64_t kOptimizedLayer = 1;
 
-CausalLM launched(const TinyModel& tiny, at::ScalarType dtype, LaunchMode launch) {
-  Placement placement = plan_placement(tiny.config.n_layers, std::vector{Placement::host()}, dtype);
-  placement.set_step_launch(launch);
-  return CausalLM::load(tiny.checkpoint, tiny.config, placement);
+CausalLM on_host(const TinyModel& tiny, at::ScalarType dtype) {
+  return CausalLM::load(tiny.checkpoint, tiny.config,
+                        plan_placement(tiny.config.n_layers, std::vector{Placement::host()}, dtype));
 }
+
+WorkContext launched(LaunchMode launch) { return {alone(), nullptr, launch}; }
 
 void expect_same_bits(const OptimizedValues& one, const OptimizedValues& other) {
   EXPECT_TRUE(one.z_ND.equal(other.z_ND));
@@ -75,7 +76,7 @@ struct ValueGraphs : public ::testing::Test {
 
   OptimizedValues optimize(at::ScalarType dtype, LaunchMode launch) {
     const GraphMakerScope scope(graphs);
-    return optimize_values(launched(tiny, dtype, launch), requests, kOptimizedLayer, options, {alone()});
+    return optimize_values(on_host(tiny, dtype), requests, kOptimizedLayer, options, launched(launch));
   }
 
   /// Returns the values, and checks how many graphs they took.
@@ -201,7 +202,7 @@ TEST_F(ValueGraphs, ACaptureWithoutMemoryHalvesTheBatch) {
 TEST_F(ValueGraphs, TheLastLayerCanBeTheEditedOne) {
   const auto of_last = [&](LaunchMode launch) {
     const GraphMakerScope scope(graphs);
-    return optimize_values(launched(tiny, at::kDouble, launch), requests, tiny.config.n_layers - 1, options, {alone()});
+    return optimize_values(on_host(tiny, at::kDouble), requests, tiny.config.n_layers - 1, options, launched(launch));
   };
   expect_same_bits(of_last(LaunchMode::kGraph), of_last(LaunchMode::kEachOperation));
   EXPECT_EQ(graphs.captures(), 1);
@@ -209,7 +210,7 @@ TEST_F(ValueGraphs, TheLastLayerCanBeTheEditedOne) {
 
 TEST_F(ValueGraphs, AreRefusedOnTheHost) {
   try {
-    optimize_values(launched(tiny, at::kDouble, LaunchMode::kGraph), requests, kOptimizedLayer, options, {alone()});
+    optimize_values(on_host(tiny, at::kDouble), requests, kOptimizedLayer, options, launched(LaunchMode::kGraph));
     FAIL();
   } catch (const PlacementError& error) {
     EXPECT_EQ(std::string(error.what()).find("run.cuda_graphs: steps of value optimisation take layers 1-3"), 0U)
@@ -224,8 +225,7 @@ TEST_F(ValueGraphs, AreRefusedOfExperts) {
   const TinyModel mixture(experts->config, 1);
   const GraphMakerScope scope(graphs);
   try {
-    optimize_values(launched(mixture, torch::kFloat, LaunchMode::kGraph), requests, kOptimizedLayer, options,
-                    {alone()});
+    optimize_values(on_host(mixture, torch::kFloat), requests, kOptimizedLayer, options, launched(LaunchMode::kGraph));
     FAIL();
   } catch (const PlacementError& error) {
     EXPECT_NE(std::string(error.what()).find("run.cuda_graphs: layer 1 has experts"), std::string::npos)

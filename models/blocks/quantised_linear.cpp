@@ -1,4 +1,4 @@
-#include "lancet/models/frozen_matrix.h"
+#include "lancet/models/quantised_linear.h"
 
 #include <torch/csrc/autograd/custom_function.h>
 #include <torch/types.h>
@@ -15,12 +15,12 @@ namespace {
 
 /// What autograd holds of a product: no number of the matrix.
 struct HeldProduct : torch::CustomClassHolder {
-  HeldProduct(FrozenMatrix held, Tensor added) : matrix(std::move(held)), bias(std::move(added)) {}
-  FrozenMatrix matrix;
+  HeldProduct(QuantisedLinear held, Tensor added) : matrix(std::move(held)), bias(std::move(added)) {}
+  QuantisedLinear matrix;
   Tensor bias;  ///< may be undefined, which autograd takes for no argument
 };
 
-struct FrozenLinear : torch::autograd::Function<FrozenLinear> {
+struct QuantisedProduct : torch::autograd::Function<QuantisedProduct> {
   static Tensor forward(torch::autograd::AutogradContext* context, const Tensor& x,
                         const c10::intrusive_ptr<HeldProduct>& held) {
     context->saved_data["product"] = c10::IValue::make_capsule(held);
@@ -35,7 +35,7 @@ struct FrozenLinear : torch::autograd::Function<FrozenLinear> {
 };
 
 /// Embeddings, the head and routers stay as they are, as every program that quantises leaves them.
-bool can_freeze(WeightKind kind) {
+bool can_quantise(WeightKind kind) {
   switch (kind) {
     case WeightKind::kQuery:
     case WeightKind::kKey:
@@ -52,49 +52,49 @@ bool can_freeze(WeightKind kind) {
 
 }  // namespace
 
-bool FreezeRule::freezes(WeightId id) const {
-  return can_freeze(id.kind) && std::ranges::find(edited, id) == edited.end();
+bool QuantiseRule::covers(WeightId id) const {
+  return can_quantise(id.kind) && std::ranges::find(edited, id) == edited.end();
 }
 
-void FreezeRule::add_edited(std::span<const WeightId> ids) {
+void QuantiseRule::add_edited(std::span<const WeightId> ids) {
   for (const WeightId id : ids)
     if (std::ranges::find(edited, id) == edited.end()) edited.push_back(id);
 }
 
-std::string FreezeRule::key(const WeightSpec& spec) const {
+std::string QuantiseRule::key(const WeightSpec& spec) const {
   return quantises(spec) ? std::string(quantiser_name(*quantiser)) : "";
 }
 
-std::string FreezeRule::key(const ModelConfig& config) const {
+std::string QuantiseRule::key(const ModelConfig& config) const {
   if (!quantiser) return "";
   ContentHash hash;
   for (const WeightSpec& spec : weight_table(config)) hash.add(spec.name).add(key(spec));
   return hash.hex();
 }
 
-void FrozenRows::unpack_into(const Tensor& out) const {
+void QuantisedRows::unpack_into(const Tensor& out) const {
   const int64_t group = matrix.rows() / groups, own = rows / groups;
   for (int64_t g = 0; g < groups; ++g) matrix.unpack_rows(g * group + begin, out.narrow(0, g * own, own));
 }
 
-std::vector<int64_t> FrozenMatrix::sizes() const {
+std::vector<int64_t> QuantisedLinear::sizes() const {
   std::vector<int64_t> sizes{parts_.front().rows, parts_.front().matrix.columns()};
   sizes[static_cast<size_t>(axis_)] *= static_cast<int64_t>(parts_.size());
   return sizes;
 }
 
-Tensor FrozenMatrix::linear(const Tensor& x, const Tensor& bias) const {
+Tensor QuantisedLinear::linear(const Tensor& x, const Tensor& bias) const {
   if (bias.defined() && bias.requires_grad())
-    throw std::logic_error("a frozen matrix's bias needs a gradient, which its product does not give");
+    throw std::logic_error("a quantised matrix's bias needs a gradient, which its product does not give");
   if (!x.requires_grad() || !at::GradMode::is_enabled()) return linear_of(x, unpack(x.scalar_type()), bias);
-  return FrozenLinear::apply(x, c10::make_intrusive<HeldProduct>(*this, bias));
+  return QuantisedProduct::apply(x, c10::make_intrusive<HeldProduct>(*this, bias));
 }
 
-Tensor FrozenMatrix::linear_of_expert(const Tensor& x, int64_t expert) const {
-  return FrozenMatrix({parts_[static_cast<size_t>(expert)]}, axis_).linear(x, {});
+Tensor QuantisedLinear::linear_of_expert(const Tensor& x, int64_t expert) const {
+  return QuantisedLinear({parts_[static_cast<size_t>(expert)]}, axis_).linear(x, {});
 }
 
-Tensor FrozenMatrix::unpack(at::ScalarType dtype) const {
+Tensor QuantisedLinear::unpack(at::ScalarType dtype) const {
   const torch::NoGradGuard no_grad;
   Tensor out = torch::empty(sizes(), torch::TensorOptions(dtype).device(device()));
   const std::vector<Tensor> places = out.chunk(static_cast<int64_t>(parts_.size()), axis_);

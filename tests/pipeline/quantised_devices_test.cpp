@@ -61,7 +61,7 @@ int64_t least_bytes(const TinyModel& tiny, const Base& base, const std::set<Weig
   return bytes;
 }
 
-TEST(FrozenOnDevices, ALoadedModelTakesItsPackedBytesAndNoMore) {
+TEST(QuantisedOnDevices, ALoadedModelTakesItsPackedBytesAndNoMore) {
   const std::set<WeightId> edited{{WeightKind::kDown, 1}, {WeightKind::kUp, 4}};
   for (const Base& base : kBases) {
     const TinyModel tiny = base.model();
@@ -84,14 +84,14 @@ TEST(FrozenOnDevices, ALoadedModelTakesItsPackedBytesAndNoMore) {
 }
 
 /// Autograd keeps what a product was made of, but no matrix.
-TEST(FrozenOnDevices, NoUnpackedMatrixIsHeldBetweenForwardAndBackward) {
+TEST(QuantisedOnDevices, NoUnpackedMatrixIsHeldBetweenForwardAndBackward) {
   const at::Device device = fake_devices(1)[0];
   const auto packed = [&] { return quantise(torch::randn({256, 512}).to(device), Quantiser::kInt8, "w"); };
   constexpr int64_t kMatrix = 4 * 256 * 512, kRowsOfX = 4;
   for (const int64_t experts : {1, 2}) {
-    std::vector<FrozenRows> parts;
+    std::vector<QuantisedRows> parts;
     for (int64_t expert = 0; expert < experts; ++expert) parts.push_back({packed(), 1, 0, 256});
-    const FrozenMatrix matrix(std::move(parts), 0);
+    const QuantisedLinear matrix(std::move(parts), 0);
     const Tensor x = torch::ones({kRowsOfX, 512}).to(device).requires_grad_();
     const int64_t before = testing::fake_bytes_live(0);
     testing::reset_fake_peaks();
@@ -119,7 +119,7 @@ void expect_equal_edits(const EditRun& run, const EditRun& cpu, const std::strin
   EXPECT_EQ(run.continuations, cpu.continuations) << what;
 }
 
-TEST(FrozenOnDevices, AnEditEqualsTheCpus) {
+TEST(QuantisedOnDevices, AnEditEqualsTheCpus) {
   for (const Base& base : kBases) {
     const TinyModel tiny = base.model({.n_layers = 6});
     const EditRun cpu = run_edit(tiny, {kCpu}, alone(), base.quantiser);
@@ -132,11 +132,11 @@ TEST(FrozenOnDevices, AnEditEqualsTheCpus) {
 
 /// What every quantised edit of other programs dies of: a hook's tensor, an optimised value or a solve that is on the
 /// first device while its layer is on the second, or on the CPU.
-TEST(FrozenOnDevices, AnInt8BaseWithHooksOnTwoDevicesAndTheCpuKeepsEveryTensorInItsPlace) {
+TEST(QuantisedOnDevices, AnInt8BaseWithHooksOnTwoDevicesAndTheCpuKeepsEveryTensorInItsPlace) {
   const TinyModel tiny({.n_layers = 6});
   const std::vector<at::Device> devices{fake_devices(2)[0], fake_devices(2)[1], kCpu};
   const WeightId edited{WeightKind::kDown, 3};  // on the second device
-  const FreezeRule rule{{edited}, Quantiser::kInt8};
+  const QuantiseRule rule{{edited}, Quantiser::kInt8};
   const CausalLM model = tiny.load(at::kDouble, devices, rule), cpu = tiny.load(at::kDouble, {kCpu}, rule);
   const Placement& placement = model.placement();
   ASSERT_EQ(placement.stages().size(), 3u);
@@ -171,7 +171,7 @@ TEST(FrozenOnDevices, AnInt8BaseWithHooksOnTwoDevicesAndTheCpuKeepsEveryTensorIn
                      run_edit(tiny, {kCpu}, alone(), Quantiser::kInt8), "the whole edit");
 }
 
-TEST(FrozenOnRanks, WithSeveralDevicesEachDoTheSameEdit) {
+TEST(QuantisedOnRanks, WithSeveralDevicesEachDoTheSameEdit) {
   testing::set_fake_device_count(testing::kMaxFakeDevices);
   for (const Base& base : {kBases[1], kBases[3]}) {
     const TinyModel tiny = base.model({});

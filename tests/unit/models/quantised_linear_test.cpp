@@ -1,5 +1,5 @@
 // Products with packed matrices: the bits of products with the same matrices unpacked.
-#include "lancet/models/frozen_matrix.h"
+#include "lancet/models/quantised_linear.h"
 
 #include <gtest/gtest.h>
 #include <torch/types.h>
@@ -21,7 +21,7 @@ PackedMatrix packed(int64_t rows, int64_t columns, Quantiser quantiser = Quantis
 }
 
 /// Output and gradient are linear_of()'s, with and without a bias, of two and of three dimensions.
-void expect_linear(const FrozenMatrix& matrix, const Tensor& weight, at::ScalarType type, const std::string& what) {
+void expect_linear(const QuantisedLinear& matrix, const Tensor& weight, at::ScalarType type, const std::string& what) {
   ASSERT_EQ(matrix.sizes(), weight.sizes().vec()) << what;
   EXPECT_TRUE(matrix.unpack(type).equal(weight)) << what;
   for (const Tensor& bias : {Tensor(), torch::randn(weight.size(0)).to(type)}) {
@@ -43,7 +43,7 @@ void expect_linear(const FrozenMatrix& matrix, const Tensor& weight, at::ScalarT
   }
 }
 
-TEST(FrozenMatrix, ComputesWhatItsUnpackedWeightDoes) {
+TEST(QuantisedLinear, ComputesWhatItsUnpackedWeightDoes) {
   torch::manual_seed(1);
   for (const Quantiser quantiser : kQuantisers) {
     for (const at::ScalarType type : kProductTypes) {
@@ -55,7 +55,7 @@ TEST(FrozenMatrix, ComputesWhatItsUnpackedWeightDoes) {
 }
 
 /// Rows that lie one after the other, as in Phi-3, and head by head, as in GPT-NeoX.
-TEST(FrozenMatrix, TakesItsRowsOfAFusedMatrix) {
+TEST(QuantisedLinear, TakesItsRowsOfAFusedMatrix) {
   torch::manual_seed(2);
   const PackedMatrix matrix = packed(60, 64);
   for (const at::ScalarType type : kProductTypes) {
@@ -68,17 +68,17 @@ TEST(FrozenMatrix, TakesItsRowsOfAFusedMatrix) {
   }
 }
 
-TEST(FrozenMatrix, HasTheMatricesOfExperts) {
+TEST(QuantisedLinear, HasTheMatricesOfExperts) {
   torch::manual_seed(3);
   for (const int64_t axis : {0, 1}) {
     for (const at::ScalarType type : kProductTypes) {
-      std::vector<FrozenRows> parts;
+      std::vector<QuantisedRows> parts;
       std::vector<Tensor> weights;
       for (int64_t expert = 0; expert < 3; ++expert) {
         parts.push_back({packed(16, 32), 1, 0, 16});
         weights.push_back(parts.back().matrix.unpack(type));
       }
-      const FrozenMatrix matrix(parts, axis);
+      const QuantisedLinear matrix(parts, axis);
       expect_linear(matrix, torch::cat(weights, axis), type, cat("axis ", axis));
       for (int64_t expert = 0; expert < 3; ++expert) {
         const Tensor& weight = weights[static_cast<size_t>(expert)];
@@ -95,14 +95,14 @@ TEST(FrozenMatrix, HasTheMatricesOfExperts) {
 }
 
 /// A gradient that would be lost without a word.
-TEST(FrozenMatrix, RefusesABiasThatNeedsAGradient) {
-  const FrozenMatrix matrix({{packed(16, 32), 1, 0, 16}}, 0);
+TEST(QuantisedLinear, RefusesABiasThatNeedsAGradient) {
+  const QuantisedLinear matrix({{packed(16, 32), 1, 0, 16}}, 0);
   const Tensor bias = torch::zeros(16).requires_grad_();
   EXPECT_THROW(matrix.linear(torch::ones({1, 32}), bias), std::logic_error);
 }
 
-TEST(FrozenMatrix, RefusesATypeThatCannotHoldItsNumbers) {
-  const FrozenMatrix matrix({{quantise(torch::full({4, 32}, 1e6), Quantiser::kInt8, "large.weight"), 1, 0, 4}}, 0);
+TEST(QuantisedLinear, RefusesATypeThatCannotHoldItsNumbers) {
+  const QuantisedLinear matrix({{quantise(torch::full({4, 32}, 1e6), Quantiser::kInt8, "large.weight"), 1, 0, 4}}, 0);
   try {
     matrix.linear(torch::ones({1, 32}, at::kHalf), {});
     FAIL();

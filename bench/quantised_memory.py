@@ -5,7 +5,7 @@ VmHWM of the process: what it held in memory at its fullest, with the program an
 by `pread`, so the page cache that holds them is no part of it. The models are made by another process, since a process begins with
 the peak of the one that starts it.
 
-.venv/bin/python bench/frozen_memory.py [--folder DIR] [--lancet build/lancet] [--tokens 4]
+.venv/bin/python bench/quantised_memory.py [--folder DIR] [--lancet build/lancet] [--tokens 4]
 """
 import argparse
 import json
@@ -107,12 +107,12 @@ def main():
         folder = pathlib.Path(folder)
         subprocess.run([sys.executable, __file__, "--make", folder], check=True)
         answers = {}
-        for model, frozen in (("bf16", "none"), ("bf16", "int8"), ("bf16", "fp8"), ("bf16", "nf4"), ("nf4", "none")):
-            command = [arguments.lancet, "generate", "--model", str(folder / model), "--frozen", frozen, "--prompt", "The river is",
+        for model, quantise_base in (("bf16", "none"), ("bf16", "int8"), ("bf16", "fp8"), ("bf16", "nf4"), ("nf4", "none")):
+            command = [arguments.lancet, "generate", "--model", str(folder / model), "--quantise-base", quantise_base, "--prompt", "The river is",
                        "--tokens", str(arguments.tokens), "--devices", "cpu", "--quiet", "--json"]  # fmt: skip
             peak, seconds, answer = measure(command)
-            answers[model, frozen] = json.loads(answer).get("text", answer.decode())
-            print(f"{model} checkpoint, --frozen {frozen}: peak {peak / 1e9:.2f} GB, {seconds:.1f} s")
+            answers[model, quantise_base] = json.loads(answer).get("text", answer.decode())
+            print(f"{model} checkpoint, --quantise-base {quantise_base}: peak {peak / 1e9:.2f} GB, {seconds:.1f} s")
         assert answers["nf4", "none"] == answers["bf16", "none"], "the quantised checkpoint has the same weights"
     print(f"the program alone: {measure([arguments.lancet, 'presets'])[0] / 1e9:.2f} GB")
 

@@ -82,21 +82,22 @@ CausalLM unpacked_twin(const TinyModel& tiny, at::ScalarType dtype, Quantiser qu
   return model;
 }
 
-class FrozenFamily : public ::testing::TestWithParam<testing::FamilyModel> {};
-INSTANTIATE_TEST_SUITE_P(FrozenModels, FrozenFamily, ::testing::ValuesIn(testing::family_models()),
+class QuantisedFamily : public ::testing::TestWithParam<testing::FamilyModel> {};
+INSTANTIATE_TEST_SUITE_P(QuantisedModels, QuantisedFamily, ::testing::ValuesIn(testing::family_models()),
                          [](const auto& one) { return one.param.name; });
 
-TEST_P(FrozenFamily, ComputesWhatItsUnpackedTwinDoes) {
+TEST_P(QuantisedFamily, ComputesWhatItsUnpackedTwinDoes) {
   const TinyModel tiny(GetParam().config, 5);
   for (const Quantiser quantiser : kEachQuantiser) {
-    const CausalLM frozen = tiny.load(at::kFloat, {Placement::host()}, {{kEdited}, quantiser});
-    for (const WeightId id : layer_matrices(tiny.config)) EXPECT_EQ(frozen.is_frozen(id), id != kEdited);
-    EXPECT_TRUE(frozen.weight(kEdited).equal(tiny.load(at::kFloat).weight(kEdited)));
-    expect_the_same(tiny, frozen, unpacked_twin(tiny, at::kFloat, quantiser), std::string(quantiser_name(quantiser)));
+    const CausalLM quantised = tiny.load(at::kFloat, {Placement::host()}, {{kEdited}, quantiser});
+    for (const WeightId id : layer_matrices(tiny.config)) EXPECT_EQ(quantised.is_quantised(id), id != kEdited);
+    EXPECT_TRUE(quantised.weight(kEdited).equal(tiny.load(at::kFloat).weight(kEdited)));
+    expect_the_same(tiny, quantised, unpacked_twin(tiny, at::kFloat, quantiser),
+                    std::string(quantiser_name(quantiser)));
   }
 }
 
-TEST(FrozenModels, ComputeWhatTheirTwinsDoInOtherTypes) {
+TEST(QuantisedModels, ComputeWhatTheirTwinsDoInOtherTypes) {
   const TinyModel tiny;
   for (const at::ScalarType dtype : {at::kBFloat16, at::kDouble})
     for (const Quantiser quantiser : kEachQuantiser)
@@ -105,20 +106,20 @@ TEST(FrozenModels, ComputeWhatTheirTwinsDoInOtherTypes) {
 }
 
 /// Compares a checkpoint that has them quantised with the same matrices unpacked while they are loaded.
-TEST(FrozenModels, KeepACheckpointsQuantisedMatrices) {
+TEST(QuantisedModels, KeepACheckpointsQuantisedMatrices) {
   for (const testing::FamilyModel& family : testing::family_models()) {
     nlohmann::json config = nlohmann::json::parse(family.config);
     if (config.contains("moe_intermediate_size")) config["moe_intermediate_size"] = 24;  // GPTQ's words have 8 numbers
     const TinyModel tiny = gptq_model(config.dump(), 5);
     const std::vector<WeightId> all = layer_matrices(tiny.config);
-    const CausalLM frozen = tiny.load(at::kFloat, {Placement::host()}, {{kEdited}, {}});
+    const CausalLM quantised = tiny.load(at::kFloat, {Placement::host()}, {{kEdited}, {}});
     const CausalLM twin = tiny.load(at::kFloat, {Placement::host()}, {all, {}});
     for (const WeightId id : all) {
-      EXPECT_EQ(frozen.is_frozen(id), id != kEdited) << family.name;
-      EXPECT_FALSE(twin.is_frozen(id)) << family.name;
+      EXPECT_EQ(quantised.is_quantised(id), id != kEdited) << family.name;
+      EXPECT_FALSE(twin.is_quantised(id)) << family.name;
     }
-    EXPECT_TRUE(frozen.weight(kEdited).equal(twin.weight(kEdited))) << family.name;
-    expect_the_same(tiny, frozen, twin, family.name);
+    EXPECT_TRUE(quantised.weight(kEdited).equal(twin.weight(kEdited))) << family.name;
+    expect_the_same(tiny, quantised, twin, family.name);
     // of a fused matrix one part is edited, and the others stay packed
     const WeightId part{WeightKind::kUp, 1};
     const CausalLM partly = tiny.load(at::kFloat, {Placement::host()}, {{part}, {}});
@@ -127,35 +128,35 @@ TEST(FrozenModels, KeepACheckpointsQuantisedMatrices) {
   }
 }
 
-TEST(FrozenModels, SayHowTheirWeightsAreKept) {
+TEST(QuantisedModels, SayHowTheirWeightsAreKept) {
   const TinyModel tiny, gptq = gptq_model();
   const std::vector<at::Device> host{Placement::host()};
   EXPECT_EQ(precision_text(tiny.load(at::kBFloat16)), "BF16");
-  EXPECT_EQ(precision_text(tiny.load(at::kBFloat16, host, {{}, Quantiser::kNf4})), "BF16, frozen weights nf4");
-  EXPECT_EQ(precision_text(gptq.load(at::kFloat, host)), "F32, frozen weights gptq");
+  EXPECT_EQ(precision_text(tiny.load(at::kBFloat16, host, {{}, Quantiser::kNf4})), "BF16, quantised weights nf4");
+  EXPECT_EQ(precision_text(gptq.load(at::kFloat, host)), "F32, quantised weights gptq");
   EXPECT_EQ(precision_text(gptq.load(at::kFloat, host, {layer_matrices(gptq.config), {}})), "F32");
 }
 
-TEST(FrozenModels, GiveNoFrozenWeightAway) {
+TEST(QuantisedModels, GiveNoQuantisedWeightAway) {
   const TinyModel tiny;
   CausalLM model = tiny.load(at::kFloat, {Placement::host()}, {{kEdited}, Quantiser::kInt8});
-  const WeightId frozen{WeightKind::kUp, 2};
+  const WeightId quantised{WeightKind::kUp, 2};
   const auto expect_refused = [&](const std::function<void()>& work) {
     try {
       work();
       FAIL();
     } catch (const std::logic_error& error) {
-      EXPECT_NE(std::string(error.what()).find("model.layers.2.mlp.up_proj.weight in full precision: it is frozen"),
+      EXPECT_NE(std::string(error.what()).find("model.layers.2.mlp.up_proj.weight in full precision: it is quantised"),
                 std::string::npos)
           << error.what();
     }
   };
-  expect_refused([&] { model.weight(frozen); });
-  expect_refused([&] { model.set_weight(frozen, torch::zeros({48, 32})); });
+  expect_refused([&] { model.weight(quantised); });
+  expect_refused([&] { model.set_weight(quantised, torch::zeros({48, 32})); });
   EXPECT_EQ(model.weight(kEdited).sizes(), at::IntArrayRef({32, 48}));
 }
 
-TEST(FrozenModels, AreLookedAtForDamageInWhatIsNotFrozen) {
+TEST(QuantisedModels, AreLookedAtForDamageInWhatIsNotQuantised) {
   const TinyModel tiny;
   CausalLM model = tiny.load(at::kFloat, {Placement::host()}, {{kEdited}, Quantiser::kInt8});
   EXPECT_TRUE(damaged_weights(model).empty());
@@ -164,28 +165,28 @@ TEST(FrozenModels, AreLookedAtForDamageInWhatIsNotFrozen) {
 }
 
 /// An option that would do nothing is refused.
-TEST(FrozenModels, RefuseAQuantiserThatFindsNothing) {
+TEST(QuantisedModels, RefuseAQuantiserThatFindsNothing) {
   const TinyModel gptq = gptq_model();
   try {
     gptq.load(at::kFloat, {Placement::host()}, {{}, Quantiser::kNf4});
     FAIL();
   } catch (const ConfigError& error) {
-    for (const char* part : {"run.frozen: nf4", "quantised (gptq)", "leave it out"})
+    for (const char* part : {"run.quantise_base: nf4", "quantised (gptq)", "leave it out"})
       EXPECT_NE(std::string(error.what()).find(part), std::string::npos) << error.what();
   }
 }
 
-TEST(FreezeRule, FreezesMatricesOfAttentionAndOfMlps) {
+TEST(QuantiseRule, CoversMatricesOfAttentionAndOfMlps) {
   const TinyModel tiny(testing::family_models()[4].config, 1);  // some layers with experts
   ASSERT_EQ(testing::family_models()[4].name, "Qwen3Moe");
-  const FreezeRule rule{{kEdited}, Quantiser::kInt8};
+  const QuantiseRule rule{{kEdited}, Quantiser::kInt8};
   const std::vector<WeightId> matrices = layer_matrices(tiny.config);
   for (const WeightSpec& spec : resolve_weights(tiny.config, tiny.checkpoint)) {
     const bool expected = std::ranges::find(matrices, spec.id) != matrices.end() && spec.id != kEdited;
-    EXPECT_EQ(rule.freezes(spec.id), expected) << spec.name;
+    EXPECT_EQ(rule.covers(spec.id), expected) << spec.name;
     EXPECT_EQ(rule.quantises(spec), expected) << spec.name;
     EXPECT_FALSE(rule.keeps_packed(spec)) << spec.name;
-    EXPECT_FALSE(FreezeRule().quantises(spec)) << spec.name;
+    EXPECT_FALSE(QuantiseRule().quantises(spec)) << spec.name;
   }
   const TinyModel gptq = gptq_model();
   for (const WeightSpec& spec : resolve_weights(gptq.config, gptq.checkpoint)) {
@@ -194,10 +195,10 @@ TEST(FreezeRule, FreezesMatricesOfAttentionAndOfMlps) {
   }
 }
 
-TEST(FreezeRule, HasAKeyForWhatChangesNumbers) {
+TEST(QuantiseRule, HasAKeyForWhatChangesNumbers) {
   const TinyModel tiny, gptq = gptq_model();
   const WeightId other{WeightKind::kDown, 2};
-  const auto key = [&](const FreezeRule& rule) { return rule.key(tiny.config); };
+  const auto key = [&](const QuantiseRule& rule) { return rule.key(tiny.config); };
   EXPECT_EQ(key({}), "");
   EXPECT_EQ(key({{kEdited}, {}}), "");
   const std::set<std::string> keys{key({{}, Quantiser::kInt8}), key({{kEdited}, Quantiser::kInt8}),
@@ -205,19 +206,19 @@ TEST(FreezeRule, HasAKeyForWhatChangesNumbers) {
   EXPECT_EQ(keys.size(), 4u);
   EXPECT_EQ(key({{kEdited, other}, Quantiser::kInt8}), key({{other, kEdited}, Quantiser::kInt8}));
   for (const WeightSpec& spec : resolve_weights(gptq.config, gptq.checkpoint))
-    EXPECT_EQ((FreezeRule{{}, Quantiser::kInt8}).key(spec), "") << spec.name;  // none is left to quantise
+    EXPECT_EQ((QuantiseRule{{}, Quantiser::kInt8}).key(spec), "") << spec.name;  // none is left to quantise
 }
 
-TEST(FreezeRule, AddsEditedWeightsOnce) {
-  FreezeRule rule{{kEdited}, {}};
+TEST(QuantiseRule, AddsEditedWeightsOnce) {
+  QuantiseRule rule{{kEdited}, {}};
   rule.add_edited(std::vector<WeightId>{kEdited, {WeightKind::kUp, 0}});
   EXPECT_EQ(rule.edited, (std::vector<WeightId>{kEdited, {WeightKind::kUp, 0}}));
 }
 
 /// Statistics of a quantised model are others than the model's, and each finds its own.
-TEST(FrozenStatistics, HaveNamesOfTheirOwn) {
+TEST(QuantisedStatistics, HaveNamesOfTheirOwn) {
   const TinyModel tiny, gptq = gptq_model();
-  const auto name = [](const TinyModel& model, const FreezeRule& rule) {
+  const auto name = [](const TinyModel& model, const QuantiseRule& rule) {
     return CovarianceKeys("text", model.checkpoint, model.config, at::kFloat, rule).of(2);
   };
   const WeightId above{WeightKind::kDown, 3};

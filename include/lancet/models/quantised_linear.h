@@ -16,18 +16,18 @@ namespace lancet {
 
 /// Which matrices a loaded model keeps quantised: those of its layers that are not edited, where the checkpoint has
 /// them so, or where `quantiser` says so.
-struct FreezeRule {
+struct QuantiseRule {
   std::vector<WeightId> edited = {};        ///< loaded in full precision, however they are stored
   std::optional<Quantiser> quantiser = {};  ///< quantiser of matrices that the checkpoint has in full precision
 
   /// Adds those that are not among `edited` yet.
   void add_edited(std::span<const WeightId> ids);
   /// Whether a weight stays quantised where it is, or is to be: matrices of attention and of MLPs that are not edited.
-  bool freezes(WeightId id) const;
-  bool keeps_packed(const WeightSpec& spec) const { return !spec.packed.empty() && freezes(spec.id); }
+  bool covers(WeightId id) const;
+  bool keeps_packed(const WeightSpec& spec) const { return !spec.packed.empty() && covers(spec.id); }
   /// Quantised while they are loaded.
   bool quantises(const WeightSpec& spec) const {
-    return quantiser.has_value() && spec.packed.empty() && freezes(spec.id);
+    return quantiser.has_value() && spec.packed.empty() && covers(spec.id);
   }
   /// What makes the weight's numbers others than the checkpoint's in the run's type; empty: nothing. Packed matrices
   /// are no other numbers than the same ones unpacked.
@@ -38,7 +38,7 @@ struct FreezeRule {
 
 /// Rows of a packed matrix: its rows are `groups` groups of equal size, and of each the same number is taken, from the
 /// group's row `begin` on.
-struct FrozenRows {
+struct QuantisedRows {
   PackedMatrix matrix;
   int64_t groups = 1;
   int64_t begin = 0;
@@ -49,10 +49,10 @@ struct FrozenRows {
 };
 
 /// A weight [out, in] of packed matrices: one, or one for each expert. Copies share them.
-class FrozenMatrix {
+class QuantisedLinear {
  public:
   /// `axis`: along which the parts, all of one size, lie one after the other.
-  FrozenMatrix(std::vector<FrozenRows> parts, int64_t axis) : parts_(std::move(parts)), axis_(axis) {}
+  QuantisedLinear(std::vector<QuantisedRows> parts, int64_t axis) : parts_(std::move(parts)), axis_(axis) {}
 
   std::vector<int64_t> sizes() const;
   at::Device device() const { return parts_.front().matrix.device(); }
@@ -69,7 +69,7 @@ class FrozenMatrix {
   Tensor unpack(at::ScalarType dtype) const;
 
  private:
-  std::vector<FrozenRows> parts_;
+  std::vector<QuantisedRows> parts_;
   int64_t axis_;
 };
 
