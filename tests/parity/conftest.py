@@ -9,7 +9,6 @@ import torch
 import checkpoints
 from engine import ROOT
 
-os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ["TOKENIZERS_PARALLELISM"] = "false"
 sys.path[:0] = [str(ROOT / "tests" / folder) for folder in ("oracle", "support")]
 torch.set_num_threads(1)  # small models; more threads than idle cores wait for each other

@@ -1,6 +1,5 @@
 """lancet.lm_eval beside lm-evaluation-harness's own model of transformers, on local tasks."""
 import json
-import os
 import pathlib
 import subprocess
 import sys
@@ -53,10 +52,8 @@ TASKS = ["lancet_choice", "lancet_rolling", "lancet_generate"]
 
 @pytest.fixture(scope="module")
 def tasks(tmp_path_factory):
-    """A folder with three tasks of the demo's facts, and the caches that datasets needs."""
+    """A folder with three tasks of the demo's facts."""
     folder = tmp_path_factory.mktemp("tasks")
-    os.environ["HF_HOME"] = str(folder / "cache")
-    os.environ["HF_DATASETS_OFFLINE"] = os.environ["HF_HUB_OFFLINE"] = "1"
     docs = []
     for record in RECORDS[:24]:
         rewrite = record["requested_rewrite"]
