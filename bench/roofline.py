@@ -126,7 +126,7 @@ def main():
         flop = f"{stage.flop / 1e12:,.1f}" if stage.flop else ""
         rows.append([stage.name, flop, f"{stage.traffic / 1e9:,.1f}", f"{stage.seconds:.3g}", limit, stage.wish])
     if arguments.json:
-        print_json([columns[0], *columns[3:]], [[row[0], *row[3:]] for row in rows], machine="computed by an H200's rates")
+        print_json([columns[0], *columns[3:]], [[row[0], *row[3:]] for row in rows if row[-1]], machine="computed by an H200's rates")
     else:
         print("\n".join(f"| {' | '.join(row)} |" for row in [columns, ["---"] * len(columns), *rows]))
 
