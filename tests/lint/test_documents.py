@@ -23,7 +23,7 @@ LINK = re.compile(r"!?\[[^\]]*\]\(\s*([^)\s]+)[^)]*\)")
 WORDS = {
     ("docs/architecture.md",): 3500,
     ("docs/benchmarks.md",): 2000,
-    ("docs/distributed.md", "docs/guides/several-gpus.md"): 2200,
+    ("docs/distributed.md",): 1500,
     ("docs/gpus.md",): 1000,
     ("docs/reliability.md",): 1100,
     ("CONTRIBUTING.md",): 2300,
