@@ -23,6 +23,8 @@ import tempfile
 import time
 from pathlib import Path
 
+from result_table import print_json
+
 REPOSITORY = Path(__file__).resolve().parent.parent
 # 0.98 billion parameters: 1.96 GB in bf16
 SHAPE = "hidden=2048,ffn=8192,layers=15,heads=32,kv_heads=8,vocab=16384"
@@ -35,7 +37,7 @@ def parse_arguments():
     parser.add_argument("--shape", default=SHAPE, help="of the checkpoint that is made")
     parser.add_argument("--repeat", type=int, default=3, help="rounds that count")
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--json", action="store_true", help="the table of bench/results/loading.json")
     arguments = parser.parse_args()
     if not arguments.bench.exists():
         sys.exit(f"--bench: {arguments.bench} does not exist: build it with make bench")
@@ -177,6 +179,17 @@ def print_table(result):
     print(f"{result['threads']} threads; load average at the end {result['load_average']:.2f}")
 
 
+def page_table(result):
+    """Columns and rows as docs/benchmarks.md has them: medians and fastest, in seconds."""
+    rows = []
+    for name, dtype, *names in ROWS:
+        (theirs, ours), (their_best, our_best) = (
+            [sides[side][seconds] for side, seconds in zip(("transformers", "lancet"), names)] for sides in (result[dtype], result[dtype]["fastest"])
+        )
+        rows.append([name, f"{theirs:.3f}, {their_best:.3f}", f"{ours:.3f}, {our_best:.3f}", f"{theirs / ours:.1f} x of the medians"])
+    return ["", f"transformers {result['transformers']}", "lancet", "ratio"], rows
+
+
 def main():
     arguments = parse_arguments()
     with tempfile.TemporaryDirectory(prefix="lancet-compare-") as name:
@@ -187,7 +200,7 @@ def main():
             run_bench(arguments, "--shape", arguments.shape, "--dtype", "bf16", "--make-checkpoint", model)
         result = compare(arguments, model, folder)
     if arguments.json:
-        print(json.dumps(result, indent=1))
+        print_json(*page_table(result), measured=result)
     else:
         print_table(result)
 

@@ -17,6 +17,8 @@ import tempfile
 import time
 from pathlib import Path
 
+from result_table import print_json
+
 REPOSITORY = Path(__file__).resolve().parent.parent
 LIBGOMP_SPINS = "300000"  # libgomp's documentation: OMP_WAIT_POLICY undefined
 
@@ -32,6 +34,7 @@ def parse_arguments():
     parser.add_argument("--waits", type=lambda text: text.split(","), default=["default"])
     parser.add_argument("--most", type=float, help="exit 1 when a ratio is above")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="as lancet edit --set")
+    parser.add_argument("--json", action="store_true", help="the table of bench/results/neighbour.json")
     return parser.parse_args()
 
 
@@ -82,7 +85,8 @@ def main():
     cores = set(sorted(os.sched_getaffinity(0))[: arguments.cores])
     os.sched_setaffinity(0, cores)
     alone, beside = {wait: [] for wait in arguments.waits}, {wait: [] for wait in arguments.waits}
-    print(f"cores {len(cores)}, neighbours {arguments.neighbours}, requests {arguments.requests}, load average {os.getloadavg()[0]:.1f}")
+    if not arguments.json:
+        print(f"cores {len(cores)}, neighbours {arguments.neighbours}, requests {arguments.requests}, load average {os.getloadavg()[0]:.1f}")
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         edit_seconds(arguments, arguments.waits[0], folder)  # files come into memory
@@ -90,14 +94,21 @@ def main():
             for wait in arguments.waits:
                 alone[wait].append(edit_seconds(arguments, wait, folder))
                 beside[wait].append(edit_beside(arguments, wait, folder, cores))
-    worst = 0.0
+    medians = {wait: [statistics.median(alone[wait]), statistics.median(beside[wait])] for wait in arguments.waits}
+    worst = max(b / a for a, b in medians.values())
+    if arguments.json:
+        print_json(["waiting", "alone", "beside", "ratio"], [[wait, f"{a:.2f}", f"{b:.1f}", f"{b / a:.1f}"] for wait, (a, b) in medians.items()])
+    else:
+        print_table(arguments, alone, beside, medians)
+    return 1 if arguments.most and worst > arguments.most else 0
+
+
+def print_table(arguments, alone, beside, medians):
     print("waiting      alone s (fastest)   beside s (fastest)   ratio")
     for wait in arguments.waits:
-        a, b = statistics.median(alone[wait]), statistics.median(beside[wait])
-        worst = max(worst, b / a)
+        a, b = medians[wait]
         print(f"{wait:10}  {a:8.2f} ({min(alone[wait]):.2f})    {b:10.2f} ({min(beside[wait]):.2f})    {b / a:6.2f}", flush=True)
     print(f"load average at the end {os.getloadavg()[0]:.1f}, neighbours included")
-    return 1 if arguments.most and worst > arguments.most else 0
 
 
 if __name__ == "__main__":

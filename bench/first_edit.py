@@ -16,6 +16,8 @@ import tempfile
 import time
 from pathlib import Path
 
+from result_table import print_json
+
 REPOSITORY = Path(__file__).resolve().parent.parent
 DATA = REPOSITORY / "data"
 TEXTS = {"self": None, "corpus": DATA / "requests" / "demo-corpus.txt"}
@@ -30,7 +32,7 @@ def parse_arguments():
     parser.add_argument("--texts", type=lambda text: text.split(","), default=list(TEXTS), help="self, corpus")
     parser.add_argument("--skip", type=int, default=1000, help="facts of data/requests/demo.json before the first (default: %(default)s)")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="as lancet's")
-    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--json", action="store_true", help="the table of bench/results/first-edit.json")
     return parser.parse_args()
 
 
@@ -92,6 +94,24 @@ def print_table(rows):
         print("| " + " | ".join([str(row["facts"]), row["text"], str(row["took"]), *pairs, f"{row['tokens']:,}", f"{row['steps']:.0f}", *times]) + " |")
 
 
+def page_table(rows):
+    """Columns and rows as docs/benchmarks.md has them."""
+    stages = ["statistics", "edit", "whole", "processor"]
+    texts = {"self": "its own text", "corpus": "a corpus"}
+
+    def cells(row, is_first):
+        def pair(when, metric):
+            return "/".join(f"{round(row['metrics'][when][f'{metric}_{kind}'], 1):g}" for kind in ("prob", "argmax"))
+
+        facts = f"{row['facts']}, {texts[row['text']]}" if is_first else str(row["facts"])
+        after = [pair("after", metric) for metric in METRICS]
+        after[-1] += f" ({pair('before', 'specificity')})"
+        return [facts, str(row["took"]), *after, ", ".join(f"{row['seconds'].get(stage, 0):.1f}" for stage in stages)]
+
+    first = [row["text"] != before["text"] for before, row in zip([{"text": None}, *rows], rows)]
+    return ["facts, text", "took", *METRICS[:-1], "specificity (before)", "s"], list(map(cells, rows, first))
+
+
 def main():
     arguments = parse_arguments()
     load = os.getloadavg()[0]
@@ -100,7 +120,7 @@ def main():
         rows = [measure(arguments, Path(name), count, text) for text in arguments.texts for count in arguments.counts]
     loads = [load, os.getloadavg()[0]]
     if arguments.json:
-        print(json.dumps({"rows": rows, "load_average": loads}, indent=1))
+        print_json(*page_table(rows), measured=rows, load_average=loads)
     else:
         print_table(rows)
         print(f"load average {loads[0]:.1f} before, {loads[1]:.1f} after; metrics are _prob / _argmax, in %")

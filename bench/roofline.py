@@ -9,6 +9,8 @@ real times lie above. Requests are as long as lancet_bench's made-up ones: six r
 import argparse
 from dataclasses import dataclass
 
+from result_table import print_json
+
 OPENINGS = [0, 6, 6, 8, 5, 5]  # tokens of the contexts in front of the prompt, bench/synthetic.cpp
 SUBJECT, BEHIND, TARGET = 5, 3.5, 1.5  # mean lookup position in the prompt, tokens behind it, target tokens
 SHAPES = {  # hidden, ffn, layers, heads, kv heads, head dim, vocabulary, tied embeddings
@@ -113,15 +115,20 @@ def main():
     parser.add_argument("--f64", type=float, default=60, help="TFLOP/s, nominal")
     parser.add_argument("--hbm", type=float, default=4800, help="GB/s of the device's memory")
     parser.add_argument("--pcie", type=float, default=55, help="GB/s from the host to the device")
+    parser.add_argument("--json", action="store_true", help="the table of bench/results/roofline.json")
     arguments = parser.parse_args()
     machine = {name: 1e12 * getattr(arguments, name) for name in ("bf16", "f32", "f64")}
     machine |= {name: 1e9 * getattr(arguments, name) for name in ("hbm", "pcie")}
     model = Model(*SHAPES[arguments.shape])
-    print(f"| {arguments.shape}, computed | TFLOP | GB | s | limit | wished |\n|---|---|---|---|---|---|")
+    columns, rows = [f"{arguments.shape}, computed", "TFLOP", "GB", "s", "limit", "wished"], []
     for stage in stages(model, arguments, machine):
         limit = "arithmetic" if stage.flop / stage.rate >= stage.traffic / stage.bandwidth else "traffic"
         flop = f"{stage.flop / 1e12:,.1f}" if stage.flop else ""
-        print(f"| {stage.name} | {flop} | {stage.traffic / 1e9:,.1f} | {stage.seconds:.3g} | {limit} | {stage.wish} |")
+        rows.append([stage.name, flop, f"{stage.traffic / 1e9:,.1f}", f"{stage.seconds:.3g}", limit, stage.wish])
+    if arguments.json:
+        print_json([columns[0], *columns[3:]], [[row[0], *row[3:]] for row in rows if row[-1]], machine="computed by an H200's rates")
+    else:
+        print("\n".join(f"| {' | '.join(row)} |" for row in [columns, ["---"] * len(columns), *rows]))
 
 
 if __name__ == "__main__":

@@ -52,6 +52,9 @@ std::vector<std::string> hash_pieces(const std::vector<Extent>& extents, const P
   return hashes;
 }
 
+/// XXH3-128, in lower-case hexadecimal digits, of a list in which every entry has its length before it (64 bits, little
+/// endian): name and value of every metadata entry but the hash's own, by name; the number of tensors; of each, by its
+/// place in the file, name, type and shape; of each, for every piece of its bytes, the piece's own hash.
 std::string hash_all(const Metadata& facts, std::span<const TensorInfo> tensors, std::span<const std::string> pieces) {
   ContentHash hash;
   for (const auto& [name, value] : facts)
