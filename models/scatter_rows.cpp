@@ -47,7 +47,7 @@ Tensor gather_rows(Communicator& communicator, const std::string& stage, const R
                    const std::vector<Tensor>& parts, const RowKind& kind) {
   if (communicator.size() == 1) return in_place_order(parts, rows_of(batches, 0, 1));
   std::string own;
-  communicator.together(stage, [&] { own = to_bytes(parts, kind.dtype); });
+  communicator.run_collectively(stage, [&] { own = to_bytes(parts, kind.dtype); });
   const std::vector<std::string> all = communicator.gather(own);
   std::vector<Tensor> received;
   std::vector<int64_t> order;
@@ -63,7 +63,7 @@ Tensor gather_rows(Communicator& communicator, const std::string& stage, const R
 Tensor scatter_rows(Communicator& communicator, const std::string& stage, const RowBatches& batches,
                     const RowKind& kind, const std::function<Tensor(const std::vector<int64_t>& rows)>& compute) {
   std::vector<Tensor> parts;
-  communicator.together(stage, [&] {
+  communicator.run_collectively(stage, [&] {
     for (const size_t i : own_pieces(communicator, batches.size())) parts.push_back(compute(batches[i]));
   });
   return gather_rows(communicator, stage, batches, parts, kind);
@@ -73,7 +73,7 @@ Tensor scatter_rows(Communicator& communicator, const RowWork& work, const RowBa
                     const ComputeInTurn& compute) {
   const std::vector<size_t> own = own_pieces(communicator, batches.size());
   std::vector<Tensor> parts(own.size());
-  communicator.together(work.stage, [&] {
+  communicator.run_collectively(work.stage, [&] {
     run_in_turns(work.placement, 0, static_cast<int64_t>(own.size()), [&](int64_t i, StageTurn& turn) {
       const torch::NoGradGuard no_grad_in_this_thread;
       parts[static_cast<size_t>(i)] = compute(own[static_cast<size_t>(i)], turn);

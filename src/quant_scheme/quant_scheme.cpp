@@ -57,7 +57,7 @@ std::optional<QuantScheme> QuantScheme::parse(std::string_view config_json, std:
     throw CheckpointError(cat(where, ": ", key, ": expected an object, got ", json_text(settings)));
   SchemeKeys keys(settings, key + ".", problems);
   const std::string name = method_name(keys);
-  const Method* method = find_method(name);
+  const QuantMethod* method = find_method(name);
   std::shared_ptr<ModuleRules> rules;
   if (method == nullptr) {
     problems.found.push_back(cat(key, ".quant_method: '", printable(name), "' is not read: this version reads ",

@@ -7,18 +7,6 @@
 #include "lancet/core/strings.h"
 
 namespace lancet {
-namespace {
-
-constexpr Method kMethods[] = {
-    {"bitsandbytes", read_bitsandbytes, leave_out_bitsandbytes},
-    {"gptq", read_gptq, leave_out_gptq},
-    {"awq", read_awq, leave_out_awq},
-    {"fp8", read_float8, leave_out_float8},
-    {"fbgemm_fp8", read_fbgemm_float8, leave_out_fbgemm_float8},
-    {"compressed-tensors", read_compressed_tensors, leave_out_compressed_tensors},
-};
-
-}  // namespace
 
 OrderedJson parse_config(std::string_view text, std::string_view where) {
   std::string problem = "another kind of value";
@@ -48,21 +36,26 @@ std::vector<SettingsPlace> find_settings(const OrderedJson& config) {
 }
 
 std::string method_name(SchemeKeys& keys) {
-  const std::string name = keys.text("quant_method", "");
-  // Files from before there was such a key.
-  return name.empty() && (keys.has("load_in_8bit") || keys.has("load_in_4bit")) ? "bitsandbytes" : name;
+  std::string name = keys.text("quant_method", "");
+  if (!name.empty()) return name;
+  for (const QuantFormat* format : kQuantFormats)
+    for (const QuantMethod& method : format->methods)
+      if (std::ranges::any_of(method.implied_by, [&](std::string_view key) { return keys.has(key); }))
+        return std::string(method.name);
+  return name;
 }
 
-const Method* find_method(std::string_view name) {
-  const std::string known = name == "compressed_tensors" ? "compressed-tensors" : std::string(name);
-  const auto at = std::find_if(std::begin(kMethods), std::end(kMethods),
-                               [&](const Method& method) { return method.name == known; });
-  return at == std::end(kMethods) ? nullptr : at;
+const QuantMethod* find_method(std::string_view name) {
+  for (const QuantFormat* format : kQuantFormats)
+    for (const QuantMethod& method : format->methods)
+      if (method.name == name || (!name.empty() && method.other_name == name)) return &method;
+  return nullptr;
 }
 
 std::string known_methods() {
   std::vector<std::string> names;
-  for (const Method& method : kMethods) names.emplace_back(method.name);
+  for (const QuantFormat* format : kQuantFormats)
+    for (const QuantMethod& method : format->methods) names.emplace_back(method.name);
   return join(names);
 }
 

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "methods.h"
+#include "formats/formats.h"
 
 namespace lancet {
 
@@ -25,7 +25,7 @@ std::vector<SettingsPlace> find_settings(const OrderedJson& config);
 std::string method_name(SchemeKeys& keys);
 
 /// nullptr: it is none that is read.
-const Method* find_method(std::string_view name);
+const QuantMethod* find_method(std::string_view name);
 std::string known_methods();
 
 }  // namespace lancet

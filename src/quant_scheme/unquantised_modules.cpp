@@ -14,7 +14,7 @@ namespace {
 constexpr std::string_view kConfigFile = "config.json";
 
 struct Understood {
-  const Method* method = nullptr;
+  const QuantMethod* method = nullptr;
   ModuleRules rules = {};
 };
 

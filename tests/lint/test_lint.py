@@ -141,11 +141,8 @@ def unused_dependency_problems(sources, rooms):
 
 
 def folder_of(path, homes):
-    """The folder that a file counts to: a public header's is its source's, or the room's own."""
-    if path.parts[0] != "include":
-        return path.parent
-    room = path.parts[2]
-    return homes.get((room, path.stem)) or next((folder for folder, name in FOLDER_ROOMS.items() if name == room), path.parent)
+    """The folder that a file counts to: a public header's is its source's; one without a source is for itself."""
+    return path.parent if path.parts[0] != "include" else homes.get((path.parts[2], path.stem), path)
 
 
 def circle_problems(sources):
@@ -157,12 +154,13 @@ def circle_problems(sources):
         if file.folder is None:
             continue
         for include in file.includes:
-            places = [PurePosixPath("include") / include.name] if include.name.startswith("lancet/") else [file.path.parent / include.name, *(root / include.name for root in private_roots(file))]
+            places = [PurePosixPath("include") / include.name, file.path.parent / include.name, *(root / include.name for root in private_roots(file))]
             for place in places:
                 if place in paths:
                     edges.setdefault(folder_of(file.path, homes), {}).setdefault(folder_of(place, homes), f"{file.path} includes {include.name}")
     for circle in circles({folder: set(found) - {folder} for folder, found in edges.items()}):
-        yield " <-> ".join(map(str, circle)) + ": " + "; ".join(edges[a][b] for a in circle for b in circle if a != b and b in edges.get(a, {}))
+        if sum(place.suffix == "" for place in circle) > 1:
+            yield " <-> ".join(map(str, circle)) + ": " + "; ".join(edges[a][b] for a in circle for b in circle if a != b and b in edges.get(a, {}))
 
 
 def circles(edges):
@@ -327,7 +325,7 @@ def size_problems(sources):
 
 FOLDER_FILES, FOLDER_LINES = 30, 2500
 # Folders of a library that are subjects of their own: they count for themselves. Which may include which, circles say.
-SUB_ROOMS = {PurePosixPath(folder) for folder in ("models/families", "models/blocks", "models/loading", "src/cli/commands", "src/cli/edits", "src/kernels/device")}
+SUB_ROOMS = {PurePosixPath(folder) for folder in ("models/families", "models/blocks", "models/loading", "src/cli/commands", "src/cli/edits", "src/kernels/device", "src/quant/pack")}
 
 
 def folder_problems(sources):

@@ -144,14 +144,11 @@ def test_a_family_touches_its_places(sources, function):
 # ---- Quantised formats: methods of config.json, and the layouts of a matrix that they use
 
 FORMAT_PLACES = (
-    "src/quant_scheme/methods.h",
-    "src/quant_scheme/scheme_settings.cpp",
-    "include/lancet/quant_scheme/quant_scheme.h",
-    "src/quant_scheme/packed_spec.cpp",
-    "src/quant/assemble.cpp",
-    "src/quant/pack/number_line.cpp",
-    "src/quant/pack/stored_parts.cpp",
-    "src/quant/pack/pack_new.cpp",
+    "src/quant_scheme/formats/NAME.cpp",
+    "src/quant_scheme/formats/formats.h",
+    "include/lancet/quant_scheme/matrix_code.h",
+    "src/quant/formats/NAME.cpp",
+    "src/quant/formats/codecs.h",
     "tests/support/packed_formats.h",
     "tests/support/pack_weights.cpp",
     "tests/unit/quant_scheme/quant_scheme_test.cpp",
@@ -159,23 +156,31 @@ FORMAT_PLACES = (
     "tests/oracle/quantised.py",
     "docs/models.md",
 )
-QUANT_METHODS = re.findall(r'^    \{"([^"]+)", read_(\w+), leave_out_(\w+)\},', read("src/quant_scheme/scheme_settings.cpp"), re.M)
+SCHEME_FORMATS = sorted(path.name for path in (REPOSITORY / "src/quant_scheme/formats").glob("*.cpp"))
+QUANT_FORMATS = re.findall(r"&(k\w+Format)\b", read("src/quant_scheme/formats/formats.h"))
+QUANT_METHODS = [(name, file) for file in SCHEME_FORMATS
+                 for name in re.findall(r'\.name = "([^"]+)"', read(f"src/quant_scheme/formats/{file}"))]  # fmt: skip
+CODECS = re.findall(r"&(k\w+Codec)\b", read("src/quant/formats/codecs.h"))
 PACKINGS = re.findall(
-    r"^  (k\w+),? +///", re.search(r"enum class MatrixPacking \{(.*?)^\};", read("include/lancet/quant_scheme/quant_scheme.h"), re.M | re.S)[1], re.M
+    r"^  (k\w+),? +///", re.search(r"enum class MatrixPacking \{(.*?)^\};", read("include/lancet/quant_scheme/matrix_code.h"), re.M | re.S)[1], re.M
 )
-# Each layout is a case of these.
-PACKING_CASES = {f"src/{file}" for file in ("quant_scheme/packed_spec.cpp", "quant/assemble.cpp", "quant/pack/number_line.cpp")}
-PACKING_CASES |= {f"src/quant/pack/{file}" for file in ("stored_parts.cpp", "pack_new.cpp")}
-# What one of them alone has: what `run.quantise_base` makes, blocks of the flattened matrix, a file that may have scales as exponents, the default.
-OF_ONE_PACKING = {"src/quant/quantise.cpp", "src/quant/pack/scale_rule.cpp", "src/quant/pack/repack.cpp", "include/lancet/quant_scheme/quant_scheme.h"}
+# What `run.quantise_base` makes; the default of a field.
+OF_ONE_PACKING = {"src/quant/quantise.cpp", "include/lancet/quant_scheme/matrix_code.h"}
 
 
-@pytest.mark.parametrize(("name", "read_function", "left_out"), QUANT_METHODS)
-def test_a_quantisation_method_touches_its_places(sources, name, read_function, left_out):
-    assert read_function == left_out
-    named = places(sources, rf"\b(?:read|leave_out)_{read_function}\b")
-    assert named >= {"src/quant_scheme/methods.h", "src/quant_scheme/scheme_settings.cpp"}
-    assert len(named) == 3 and all(path.startswith("src/quant_scheme/") for path in named), named  # and its own file
+@pytest.mark.parametrize("row", QUANT_FORMATS)
+def test_a_quantised_format_is_a_file_and_a_row(sources, row):
+    named = places(sources, rf"\b{row}\b")
+    own = named - {"src/quant_scheme/formats/formats.h"}
+    assert len(named) == 2 and len(own) == 1, named
+    assert re.fullmatch(r"src/quant_scheme/formats/\w+\.cpp", own.pop())
+    assert len(QUANT_FORMATS) == len(SCHEME_FORMATS)
+
+
+@pytest.mark.parametrize(("name", "file"), QUANT_METHODS)
+def test_a_quantisation_method_touches_its_places(sources, name, file):
+    named = places([s for s in sources if s.folder == "quant_scheme"], rf'"{re.escape(name)}"')
+    assert named == {f"src/quant_scheme/formats/{file}"}
     for page in ("docs/models.md", "tests/oracle/quantised.py", "tests/unit/quant_scheme/quant_scheme_test.cpp",
                  "tests/unit/quant_scheme/unquantised_modules_test.cpp"):  # fmt: skip
         assert re.search(rf"\b{re.escape(name)}\b", read(page)), f"{page} does not name {name}"
@@ -184,12 +189,23 @@ def test_a_quantisation_method_touches_its_places(sources, name, read_function, 
 @pytest.mark.parametrize("packing", PACKINGS)
 def test_a_layout_of_matrices_touches_its_places(sources, packing):
     named = places(sources, rf"MatrixPacking::{packing}\b")
-    settings = {path for path in named if re.fullmatch(r"src/quant_scheme/\w+_settings\.cpp", path)}
-    assert settings, "settings that say it"
-    assert named >= PACKING_CASES, PACKING_CASES - named
-    assert named - PACKING_CASES - settings - OF_ONE_PACKING == set()
+    rows = {room: places([s for s in sources if s.folder == room], rf"\.packing = MatrixPacking::{packing},\s+\.(?:meaning|assemble) =")
+            for room in ("quant_scheme", "quant")}  # fmt: skip
+    assert all(len(files) == 1 for files in rows.values()), rows
+    (scheme,), (codec,) = rows.values()
+    assert codec == scheme.replace("quant_scheme", "quant"), "a file of the same name in both rooms"
+    others = named - {scheme, codec} - OF_ONE_PACKING
+    # methods that have matrices of another format's layout
+    assert all(re.fullmatch(r"src/quant_scheme/formats/\w+\.cpp", path) for path in others), others
+    row = re.search(rf"\b(k\w+Codec)\{{\.packing = MatrixPacking::{packing},", read(codec))[1]
+    assert places(sources, rf"\b{row}\b") == {codec, "src/quant/formats/codecs.h"}
     for page in ("tests/support/packed_formats.h", "tests/support/pack_weights.cpp"):
         assert f"MatrixPacking::{packing}" in read(page), f"{page} does not name {packing}"
+
+
+def test_nobody_but_formats_asks_which_format_it_is(sources):
+    asks = r"case MatrixPacking::|[!=]= MatrixPacking::|switch \([^)]*packing\)"
+    assert places(sources, asks) == set()
 
 
 # ---- Commands
@@ -227,5 +243,5 @@ def test_a_kernel_touches_its_places(kernel):
 
 
 def test_the_tables_of_the_recipes_are_read():
-    assert len(FAMILY_FUNCTIONS) >= 15 and len(QUANT_METHODS) >= 6 and len(PACKINGS) >= 7 and len(COMMANDS) >= 25 and len(KERNELS) >= 7
+    assert len(FAMILY_FUNCTIONS) >= 15 and len(QUANT_METHODS) >= 6 and len(PACKINGS) == len(CODECS) >= 7 and len(COMMANDS) >= 25 and len(KERNELS) >= 7
     assert {function for function, _ in FAMILY_LEAVES_OUT} <= set(FAMILY_FUNCTIONS)

@@ -13,6 +13,7 @@
 #include "lancet/core/strings.h"
 #include "lancet/models/stored_part.h"
 #include "lancet/models/tensor_io.h"
+#include "lancet/quant_scheme/find_packed.h"
 #include "lancet/quant_scheme/unquantised_modules.h"
 #include "support/answer_jobs.h"
 

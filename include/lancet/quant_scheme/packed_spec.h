@@ -5,14 +5,10 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
-#include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
-#include "lancet/checkpoint/checkpoint.h"
-#include "lancet/quant_scheme/quant_scheme.h"
+#include "lancet/quant_scheme/matrix_code.h"
 
 namespace lancet {
 
@@ -53,22 +49,6 @@ struct PackedSpec {
   /// The tensor with that role; nullptr: there is none.
   const PackedPart* part(PartRole role) const;
 };
-
-/// What find_packed() looks at.
-struct MatrixPlace {
-  std::string_view name;  ///< of the weight, as it would be stored if it were not quantised
-  int64_t rows = 0, columns = 0;
-};
-
-/// How the matrix is packed in the checkpoint. nullopt: it is not, and lies under its own name or not at all; or what
-/// is there cannot be read, and why has been added to `problems` ("TENSOR: expected ..., got ...").
-std::optional<PackedSpec> find_packed(const QuantScheme& scheme, const Checkpoint& checkpoint, const MatrixPlace& place,
-                                      std::vector<std::string>& problems);
-
-/// Names of all tensors that have no meaning once the matrix lies in full precision: its parts, and what its module has
-/// for computing with quantised inputs and outputs. Scales of kept keys and values keep theirs.
-std::vector<std::string> tensors_of_packing(const QuantScheme& scheme, const Checkpoint& checkpoint,
-                                            const PackedSpec& spec);
 
 /// What PackedMatrix::bytes() will be of a matrix of which only the configuration is known; exact for f32 scales of
 /// bitsandbytes, fp8 and f16 scales of GPTQ and AWQ, and bf16 ones of compressed-tensors.

@@ -2,7 +2,7 @@
 
 #include <torch/types.h>
 
-#include "number_tables.h"
+#include "numbers/number_tables.h"
 
 namespace lancet {
 

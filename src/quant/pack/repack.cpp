@@ -5,11 +5,12 @@
 #include <stdexcept>
 
 #include "feedback.h"
+#include "formats/codecs.h"
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
 #include "lancet/quant/packed_matrix.h"
-#include "measured.h"
-#include "packed_numbers.h"
+#include "numbers/measured.h"
+#include "numbers/packed_numbers.h"
 #include "packing.h"
 #include "sweep.h"
 
@@ -40,10 +41,9 @@ ScaleChoice choice_of(const PackOptions& options, const MatrixCode& code, const 
 }
 
 /// As the file's scales are; of a matrix that no file has, any.
-ScaleKind kind_of_scales(const Tensor& scales, const MatrixCode& code, const Tensor& before) {
-  const bool may_be_exponents = code.packing == MatrixPacking::kFloat8 && before.defined();
-  return {scales.scalar_type(),
-          may_be_exponents && std::get<0>(at::frexp(scales.to(at::kFloat))).eq(0.5).all().item<bool>()};
+bool are_exponents(const NumberLine& line, const Tensor& scales, const Tensor& before) {
+  return line.has_exponent_scales() && before.defined() &&
+         std::get<0>(at::frexp(scales.to(at::kFloat))).eq(0.5).all().item<bool>();
 }
 
 /// What a reader would check of the results.
@@ -76,8 +76,9 @@ void fill_parts(StoredParts& parts, const Matrices& matrices, const PackedSpec& 
   const Tensor& weight = matrices.weight;
   check_finite(weight, spec.name);
   const Tensor importance = importance_II.defined() ? importance_II.to(weight.device()) : Tensor();
-  const ScaleKind kind = kind_of_scales(parts.part(PartRole::kScales), spec.code, matrices.before);
-  const NumberLine line(spec, kind.type, weight.device());
+  const Tensor& stored = parts.part(PartRole::kScales);
+  const NumberLine line = codec_of(spec.code.packing).line(spec, stored.scalar_type(), weight.device());
+  const ScaleKind kind{stored.scalar_type(), are_exponents(line, stored, matrices.before)};
   const ScaleRule rule(line, spec, kind, choice_of(options, spec.code, importance));
   const ScaleLayout layout = parts.layout();
   FoundScales before = parts.scales(layout);

@@ -19,12 +19,11 @@ Tensor divided_by(const Tensor& values, double divisor) {
 
 ScaleRule::ScaleRule(const NumberLine& line, const PackedSpec& spec, ScaleKind kind, ScaleChoice choice)
     : line_(line),
-      has_free_zeros_(spec.code.zeros != ZeroPoints::kNone &&
-                      !(spec.code.packing == MatrixPacking::kGptq && spec.code.symmetric)),
+      has_free_zeros_(spec.code.zeros != ZeroPoints::kNone && !spec.code.symmetric),
       stores_zeros_(spec.code.zeros != ZeroPoints::kNone),
       kind_(kind),
       choice_(choice),
-      rows_of_scale_(spec.code.packing == MatrixPacking::kBitsAndBytes4 ? 1 : spec.code.block.rows) {
+      rows_of_scale_(spec.code.block.rows) {
   constexpr double kLeastOfF16 = 0x1p-24, kLeastNormalOfF32 = 0x1p-126;
   if (line.divides_by_scales()) least_scale_ = kind.type == at::kHalf ? kLeastOfF16 : kLeastNormalOfF32;
 }

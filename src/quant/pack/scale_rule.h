@@ -4,7 +4,7 @@
 #include <functional>
 
 #include "lancet/quant/pack.h"
-#include "number_line.h"
+#include "numbers/number_line.h"
 
 namespace lancet {
 

@@ -9,6 +9,8 @@
 
 namespace lancet {
 
+struct MatrixCodec;
+
 /// Which numbers of a matrix share a scale.
 struct ScaleLayout {
   int64_t rows = 0, columns = 0;
@@ -45,12 +47,9 @@ class StoredParts {
  private:
   /// Numbers, contiguous, in the type and shape that the file has.
   void set(PartRole role, const Tensor& numbers);
-  bool has_outputs_last() const;
-  Tensor zero_points() const;
-  Tensor as_stored(const Tensor& zeros) const;
-  Tensor code_bytes(const Tensor& codes) const;
 
   const PackedSpec& spec_;
+  const MatrixCodec& codec_;
   std::array<Tensor, static_cast<size_t>(PartRole::kRecord) + 1> parts_;
 };
 

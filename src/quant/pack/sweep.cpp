@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "packed_numbers.h"
+#include "numbers/packed_numbers.h"
 
 namespace lancet {
 namespace {

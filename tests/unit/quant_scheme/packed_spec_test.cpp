@@ -6,6 +6,7 @@
 #include <random>
 
 #include "lancet/core/error.h"
+#include "lancet/quant_scheme/find_packed.h"
 #include "support/io_support.h"
 
 namespace lancet {

@@ -24,42 +24,44 @@ std::vector<uint8_t> codes_in_order(const std::array<float, 16>& table) {
 
 }  // namespace
 
-NumberLine::NumberLine(const PackedSpec& spec, at::ScalarType scale_type, at::Device device) {
-  const MatrixCode& code = spec.code;
-  switch (code.packing) {
-    case MatrixPacking::kBitsAndBytes4: {
-      kind_ = Kind::kTable;
-      const std::array<float, 16>& table = numbers_of(spec.table);
-      const std::vector<uint8_t> codes = codes_in_order(table);
-      std::vector<float> borders;
-      for (size_t i = 0; i + 1 < codes.size(); ++i) borders.push_back((table[codes[i]] + table[codes[i + 1]]) / 2);
-      table_ = sent_to(device, torch::tensor(std::vector<float>(table.begin(), table.end())));
-      borders_ = sent_to(device, torch::tensor(borders));
-      code_of_place_ = sent_to(device, torch::tensor(codes));
-      return;
-    }
-    case MatrixPacking::kFloat8:
-      kind_ = Kind::kFloat8;
-      reach_ = largest_number_ = kLargestFloat8;
-      if (code.in_scale_type) type_ = scale_type;
-      return;
-    case MatrixPacking::kBitsAndBytes8:
-      factor_ = kInt8Factor;
-      least_code_ = 1;
-      largest_number_ = 127;
-      return;
-    case MatrixPacking::kGptq:
-    case MatrixPacking::kAwq:
-    case MatrixPacking::kCompressedPacked:
-    case MatrixPacking::kCompressedInt8:
-      type_ = scale_type;
-      half_ = int64_t{1} << (code.bits - 1);
-      largest_code_ = 2 * half_ - 1;
-      reach_ = static_cast<double>(largest_code_) / 2;
-      largest_number_ = static_cast<double>(code.symmetric || code.zeros == ZeroPoints::kNone ? half_ : largest_code_);
-      if (code.zeros == ZeroPoints::kStoredLessOne) least_zero_ = 1;
-      return;
-  }
+NumberLine NumberLine::table(const std::array<float, 16>& numbers, at::Device device) {
+  NumberLine line;
+  line.kind_ = Kind::kTable;
+  const std::vector<uint8_t> codes = codes_in_order(numbers);
+  std::vector<float> borders;
+  for (size_t i = 0; i + 1 < codes.size(); ++i) borders.push_back((numbers[codes[i]] + numbers[codes[i + 1]]) / 2);
+  line.table_ = sent_to(device, torch::tensor(std::vector<float>(numbers.begin(), numbers.end())));
+  line.borders_ = sent_to(device, torch::tensor(borders));
+  line.code_of_place_ = sent_to(device, torch::tensor(codes));
+  return line;
+}
+
+NumberLine NumberLine::float8(at::ScalarType type) {
+  NumberLine line;
+  line.kind_ = Kind::kFloat8;
+  line.type_ = type;
+  line.reach_ = line.largest_number_ = kLargestFloat8;
+  return line;
+}
+
+NumberLine NumberLine::whole(const MatrixCode& code, at::ScalarType type) {
+  NumberLine line;
+  line.type_ = type;
+  line.half_ = int64_t{1} << (code.bits - 1);
+  line.largest_code_ = 2 * line.half_ - 1;
+  line.reach_ = static_cast<double>(line.largest_code_) / 2;
+  line.largest_number_ =
+      static_cast<double>(code.symmetric || code.zeros == ZeroPoints::kNone ? line.half_ : line.largest_code_);
+  if (code.zeros == ZeroPoints::kStoredLessOne) line.least_zero_ = 1;
+  return line;
+}
+
+NumberLine NumberLine::by_largest() {
+  NumberLine line;
+  line.factor_ = kInt8Factor;
+  line.least_code_ = 1;
+  line.largest_number_ = 127;
+  return line;
 }
 
 Tensor NumberLine::whole_codes(const Tensor& numbers, const LineScales& at) const {

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "lancet/quant_scheme/quant_scheme.h"
+#include "lancet/quant_scheme/matrix_code.h"
 
 namespace lancet {
 

@@ -3,6 +3,7 @@
 
 #include <initializer_list>
 
+#include "lancet/checkpoint/checkpoint.h"
 #include "lancet/quant_scheme/packed_spec.h"
 
 namespace lancet {
@@ -15,6 +16,9 @@ struct ExpectedPart {
   std::vector<std::vector<int64_t>> shapes;  ///< any of them; empty: whatever shape it has
 };
 
+/// Of scales that programs compute with in their own type.
+inline const std::vector<DType> kScaleTypes{DType::kF16, DType::kBF16, DType::kF32};
+
 class PartFinder {
  public:
   PartFinder(const Checkpoint& checkpoint, PackedSpec& spec, std::vector<std::string>& problems);
@@ -25,6 +29,10 @@ class PartFinder {
   const TensorInfo* take(const ExpectedPart& expected);
   /// Zero points where there should be none: older files have them, all 0, which is a problem otherwise.
   void take_idle_zeros(const std::string& tensor);
+  /// Which group each column belongs to, where the file says it. `why`: what says that it has to.
+  void take_order(const std::string& tensor, std::string_view why);
+  /// Whether `size` numbers of the code's bits fill words of 32 bits; a problem otherwise. `what`: "columns".
+  bool fills_words(int64_t size, std::string_view what);
   void problem(std::string_view tensor, std::string_view what);
   /// Bytes of a small tensor that `need` or `take` gave. Throws: CheckpointError when the file cannot be read.
   std::string bytes(const TensorInfo& tensor) const;
@@ -42,14 +50,5 @@ class PartFinder {
   std::vector<std::string>& problems_;
   size_t before_;
 };
-
-/// What each packing consists of: `spec` has name, size and code, and gets its parts.
-void find_bitsandbytes_4(PartFinder& finder, PackedSpec& spec);
-void find_bitsandbytes_8(PartFinder& finder, PackedSpec& spec);
-void find_gptq(PartFinder& finder, PackedSpec& spec);
-void find_awq(PartFinder& finder, PackedSpec& spec);
-void find_float8(PartFinder& finder, PackedSpec& spec);
-void find_compressed_packed(PartFinder& finder, PackedSpec& spec);
-void find_compressed_int8(PartFinder& finder, PackedSpec& spec);
 
 }  // namespace lancet

@@ -66,6 +66,24 @@ void PartFinder::take_idle_zeros(const std::string& tensor) {
     problem(tensor, "has zero points other than 0, but quantization_config says symmetric: expected none");
 }
 
+void PartFinder::take_order(const std::string& tensor, std::string_view why) {
+  const ExpectedPart order{PartRole::kOrder, tensor, {DType::kI32, DType::kI64}, {{spec_.columns}}};
+  if (contains(tensor)) {
+    take(order);
+  } else if (spec_.code.ordered) {
+    problem(tensor, cat("missing, expected I32 of shape ", shape_text(order.shapes.front()), ": ", why,
+                        ", so nothing else says which group a column belongs to; download the file again"));
+  }
+}
+
+bool PartFinder::fills_words(int64_t size, std::string_view what) {
+  const int64_t bits = spec_.code.bits, step = bits == 3 ? 32 : 32 / bits;
+  if (size % step == 0) return true;
+  problem(spec_.name, cat("expected a multiple of ", step, " ", what, " for numbers of ", bits,
+                          " bits in words of 32, got ", size));
+  return false;
+}
+
 void PartFinder::problem(std::string_view tensor, std::string_view what) {
   problems_.push_back(cat(tensor, ": ", what));
 }

@@ -9,6 +9,8 @@ namespace lancet {
 
 /// What bitsandbytes multiplies codes of 8 bits by, nearly 1 / 127.
 inline constexpr double kInt8Factor = 7.874015718698502e-3;
+/// In magnitude.
+inline constexpr double kLargestOfSignedByte = 128;
 /// Of E4M3.
 inline constexpr double kLargestFloat8 = 448;
 /// In the place of a divisor that is smaller, as bitsandbytes has it.

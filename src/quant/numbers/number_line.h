@@ -1,6 +1,8 @@
 // Which numbers a format has between two scales' steps: codes of numbers, and the numbers that readers make of codes.
 #pragma once
 
+#include <array>
+
 #include "lancet/quant_scheme/packed_spec.h"
 #include "lancet/runtime/tensor.h"
 
@@ -14,8 +16,15 @@ struct LineScales {
 
 class NumberLine {
  public:
-  /// `scale_type`: that the file has scales in.
-  NumberLine(const PackedSpec& spec, at::ScalarType scale_type, at::Device device);
+  // `type`: of readers' arithmetic, where it is not f32.
+
+  /// Numbers of a table by codes of 4 bits; the largest magnitude is 1.
+  static NumberLine table(const std::array<float, 16>& numbers, at::Device device);
+  static NumberLine float8(at::ScalarType type);
+  /// Whole numbers as a code says: of so many bits, with zero points or without.
+  static NumberLine whole(const MatrixCode& code, at::ScalarType type);
+  /// Whole numbers from -127 to 127 whose scale is the largest number itself, as in bitsandbytes.
+  static NumberLine by_largest();
 
   /// Codes, u8, of the numbers nearest to `numbers`, f32. E4M3 as its bits; whole numbers without a sign.
   Tensor codes(const Tensor& numbers, const LineScales& at) const;
@@ -33,10 +42,13 @@ class NumberLine {
   at::ScalarType type() const { return type_; }
   /// A scale of 0 is for nothing then.
   bool divides_by_scales() const { return kind_ == Kind::kWhole && factor_ == 1; }
+  /// Some programs keep scales of such numbers in 8 bits, which hold an exponent.
+  bool has_exponent_scales() const { return kind_ == Kind::kFloat8; }
 
  private:
   enum class Kind { kWhole, kTable, kFloat8 };
 
+  NumberLine() = default;
   Tensor whole_codes(const Tensor& numbers, const LineScales& at) const;
 
   Kind kind_ = Kind::kWhole;

@@ -1,9 +1,13 @@
-// compressed-tensors. Sources: compressed-tensors, quantization/quant_config.py, quant_scheme.py, quant_args.py,
-// utils/match.py.
+// compressed-tensors. Whole numbers in words of 32 bits, low bits first: `weight_packed` [rows, columns * bits / 32],
+// `weight_scale` [rows, groups], `weight_zero_point` [rows * bits / 32, groups]. int8: a byte a number in the matrix's
+// own shape. Floats of 8 bits are those of float8.cpp. Sources: compressed-tensors, quantization/quant_config.py,
+// quant_scheme.py, quant_args.py, utils/match.py.
+#include <cstring>
+
+#include "formats.h"
 #include "lancet/core/error.h"
 #include "lancet/core/strict_json.h"
 #include "lancet/core/strings.h"
-#include "methods.h"
 
 namespace lancet {
 namespace {
@@ -43,9 +47,9 @@ std::optional<MatrixPacking> packing_of(const std::string& format, bool is_float
   return std::nullopt;
 }
 
-MatrixCode weights_code(const OrderedJson& json, const std::string& prefix, const std::string& format,
+MatrixCode weights_code(const OrderedJson& object, const std::string& prefix, const std::string& format,
                         SchemeProblems& problems) {
-  SchemeKeys weights(json, prefix, problems);
+  SchemeKeys weights(object, prefix, problems);
   weights.harmless(kHarmlessOfWeights);
   MatrixCode code{.bits = weights.whole("num_bits", 8), .symmetric = weights.flag("symmetric", true)};
   const bool is_float = weights.one_of("type", "int", {"int", "float"}) == "float";
@@ -76,9 +80,9 @@ struct Groups {
   std::optional<MatrixCode> usual = {};
 };
 
-void add_group(const OrderedJson& json, const std::string& prefix, const std::string& format, SchemeKeys& keys,
+void add_group(const OrderedJson& object, const std::string& prefix, const std::string& format, SchemeKeys& keys,
                Groups& groups) {
-  SchemeKeys group(json, prefix, keys.problems());
+  SchemeKeys group(object, prefix, keys.problems());
   group.harmless(kHarmlessOfGroup);
   const std::string own_format = group.text("format", format);
   const OrderedJson* weights = group.find("weights");
@@ -111,8 +115,6 @@ void check_transforms(SchemeKeys& keys) {
   for (const std::string_view key : {"transform_config", "moe_sparsity_config"})
     if (const OrderedJson* value = keys.find(key); value != nullptr && !value->empty()) keys.problem(key, "null");
 }
-
-}  // namespace
 
 ModuleRules read_compressed_tensors(SchemeKeys& keys) {
   keys.harmless(kHarmlessOfCompressed);
@@ -147,5 +149,67 @@ ModuleRules read_compressed_tensors(SchemeKeys& keys) {
 void leave_out_compressed_tensors(OrderedJson& settings, const LeftOut& left_out) {
   add_to_list(settings, "ignore", RuleText::kName, {}, left_out);
 }
+
+void find_compressed_packed(PartFinder& finder, PackedSpec& spec) {
+  const int64_t bits = spec.code.bits;
+  const int64_t scale_rows = blocks_of(spec.rows, spec.code.block.rows);
+  const int64_t groups = blocks_of(spec.columns, spec.code.block.columns);
+  const std::string module = finder.module();
+  if (spec.columns * bits % 8 != 0)
+    return finder.problem(spec.name, cat("expected an even number of columns, got ", spec.columns));
+  finder.need(
+      {PartRole::kCodes, module + ".weight_packed", {DType::kI32}, {{spec.rows, blocks_of(spec.columns * bits, 32)}}});
+  std::vector<std::vector<int64_t>> shapes{{scale_rows, groups}};
+  if (scale_rows * groups == 1) shapes.push_back({1});
+  finder.need({PartRole::kScales, module + ".weight_scale", kScaleTypes, shapes});
+  if (spec.code.zeros == ZeroPoints::kStored)
+    finder.need(
+        {PartRole::kZeros, module + ".weight_zero_point", {DType::kI32}, {{blocks_of(scale_rows * bits, 32), groups}}});
+  else
+    finder.take_idle_zeros(module + ".weight_zero_point");
+  finder.take_order(module + ".weight_g_idx", "actorder is group");
+  const std::string shape_name = module + ".weight_shape";
+  const TensorInfo* shape = finder.take({PartRole::kRecord, shape_name, {DType::kI64}, {{2}}});
+  if (shape == nullptr) return;
+  int64_t sizes[2] = {};
+  std::memcpy(sizes, finder.bytes(*shape).data(), sizeof sizes);
+  if (sizes[0] != spec.rows || sizes[1] != spec.columns)
+    finder.problem(shape_name, cat("is ", shape_text(sizes), ", expected ",
+                                   shape_text(std::vector{spec.rows, spec.columns}), " from config.json"));
+}
+
+void find_compressed_int8(PartFinder& finder, PackedSpec& spec) {
+  const std::string module = finder.module();
+  const std::vector<std::vector<int64_t>> shapes = scale_shapes(spec, spec.code.block);
+  if (finder.contains(module + ".SCB"))
+    finder.problem(module + ".SCB", "belongs to bitsandbytes, expected compressed-tensors' weight_scale");
+  finder.need({PartRole::kCodes, spec.name, {DType::kI8}, {{spec.rows, spec.columns}}});
+  finder.need({PartRole::kScales, module + ".weight_scale", {DType::kF32, DType::kBF16, DType::kF16}, shapes});
+  if (spec.code.zeros == ZeroPoints::kStored)
+    finder.need({PartRole::kZeros, module + ".weight_zero_point", {DType::kI8}, shapes});
+  else
+    finder.take_idle_zeros(module + ".weight_zero_point");
+}
+
+constexpr QuantMethod kCompressedMethods[] = {{.name = "compressed-tensors",
+                                               .read = read_compressed_tensors,
+                                               .leave_out = leave_out_compressed_tensors,
+                                               .other_name = "compressed_tensors"}};
+constexpr std::string_view kCompressedMarks[] = {".weight_packed"};
+constexpr TensorLayout kCompressedLayouts[] = {
+    {.packing = MatrixPacking::kCompressedPacked,
+     .meaning = "compressed-tensors' packed numbers: .weight_packed with .weight_scale",
+     .marks = kCompressedMarks,
+     .find = find_compressed_packed,
+     .bytes = bytes_with_half_scales},
+    {.packing = MatrixPacking::kCompressedInt8,
+     .meaning = "compressed-tensors' int8: .weight of type I8 with .weight_scale",
+     .type = DType::kI8,
+     .find = find_compressed_int8,
+     .bytes = bytes_with_half_scales}};
+
+}  // namespace
+
+constexpr QuantFormat kCompressedTensorsFormat{.methods = kCompressedMethods, .layouts = kCompressedLayouts};
 
 }  // namespace lancet

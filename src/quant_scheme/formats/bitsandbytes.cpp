@@ -1,24 +1,55 @@
-// Layout of bitsandbytes: `weight` U8 [rows * columns / 2, 1] (or as many bytes of another type), the first number of
-// two in the high half; beside it `weight.absmax`, `weight.quant_map` and a record that is JSON. int8: `weight` I8,
-// `SCB`.
+// bitsandbytes. 4 bits: `weight` U8 [rows * columns / 2, 1] (or as many bytes of another type), the first number of two
+// in the high half; beside it `weight.absmax`, `weight.quant_map` and a record that is JSON. int8: `weight` I8, `SCB`.
+// Source of the settings: transformers, utils/quantization_config.py, BitsAndBytesConfig.
 #include <cmath>
-#include <nlohmann/json.hpp>
 
+#include "formats.h"
 #include "lancet/core/strict_json.h"
 #include "lancet/core/strings.h"
-#include "part_finder.h"
 
 namespace lancet {
 namespace {
 
-using nlohmann::json;
+using Record = nlohmann::json;
 
 /// A record is a line of a few hundred bytes.
 constexpr uint64_t kLongestRecord = 1 << 16;
 constexpr int64_t kLongestBlock = 1 << 16;
 
+constexpr std::string_view kHarmlessOfBitsAndBytes[] = {
+    "bnb_4bit_compute_dtype",  // of products, not of the numbers
+    "bnb_4bit_quant_storage",  // the tensors' own types say it
+    "llm_int8_enable_fp32_cpu_offload", "llm_int8_threshold", "_load_in_4bit", "_load_in_8bit"};
+
+ModuleRules read_bitsandbytes(SchemeKeys& keys) {
+  keys.harmless(kHarmlessOfBitsAndBytes);
+  const bool in_4_bits = keys.flag("load_in_4bit", keys.flag("_load_in_4bit", false));
+  const bool in_8_bits = keys.flag("load_in_8bit", keys.flag("_load_in_8bit", false));
+  if (in_4_bits == in_8_bits)
+    keys.refuse("load_in_4bit", "expected either load_in_4bit or load_in_8bit to be true, and not both");
+  keys.one_of("bnb_4bit_quant_type", "fp4", {"fp4", "nf4"});
+  if (keys.flag("llm_int8_has_fp16_weight", false))
+    keys.refuse("llm_int8_has_fp16_weight", "expected false, got true: such weights are not stored as int8");
+  MatrixCode code{.packing = MatrixPacking::kBitsAndBytes8};
+  if (in_4_bits)
+    code = {.packing = MatrixPacking::kBitsAndBytes4,
+            .bits = 4,
+            .block = {1, 64},
+            .nested = keys.flag("bnb_4bit_use_double_quant", false)};
+  else
+    keys.flag("bnb_4bit_use_double_quant", false);
+  ModuleRules rules;
+  add_rules(keys, "llm_int8_skip_modules", RuleText::kPatternOrEnd, std::nullopt, rules);
+  rules.usual = code;
+  return rules;
+}
+
+void leave_out_bitsandbytes(OrderedJson& settings, const LeftOut& left_out) {
+  add_to_list(settings, "llm_int8_skip_modules", RuleText::kPatternOrEnd, kHeads, left_out);
+}
+
 /// A positive number of the record that is a power of two; 0 with a problem otherwise.
-int64_t block_size_of(PartFinder& finder, const std::string& tensor, const json& record, const char* key) {
+int64_t block_size_of(PartFinder& finder, const std::string& tensor, const Record& record, const char* key) {
   const auto at = record.find(key);
   if (at != record.end() && at->is_number_integer()) {
     const auto size = at->get<int64_t>();
@@ -29,18 +60,18 @@ int64_t block_size_of(PartFinder& finder, const std::string& tensor, const json&
   return 0;
 }
 
-void check_record(PartFinder& finder, PackedSpec& spec, const std::string& tensor, const json& record) {
+void check_record(PartFinder& finder, PackedSpec& spec, const std::string& tensor, const Record& record) {
   const std::string type = spec.table == NumberTable::kNf4 ? "nf4" : "fp4";
-  if (const auto at = record.find("quant_type"); at == record.end() || *at != json(type))
+  if (const auto at = record.find("quant_type"); at == record.end() || *at != Record(type))
     finder.problem(tensor, cat("quant_type: expected ", type, ", as the tensor's name says"));
-  if (const auto at = record.find("shape"); at == record.end() || *at != json{spec.rows, spec.columns})
+  if (const auto at = record.find("shape"); at == record.end() || *at != Record{spec.rows, spec.columns})
     finder.problem(tensor, cat("shape: expected ", shape_text(std::vector{spec.rows, spec.columns}),
                                " from config.json, got ", at == record.end() ? "nothing" : printable(at->dump())));
   spec.block_size = block_size_of(finder, tensor, record, "blocksize");
   spec.code.nested = record.contains("nested_offset");
   if (!spec.code.nested) return;
   spec.nested_block_size = block_size_of(finder, tensor, record, "nested_blocksize");
-  const json& offset = record["nested_offset"];
+  const Record& offset = record["nested_offset"];
   spec.nested_offset = offset.is_number() ? offset.get<double>() : std::nan("");
   if (!std::isfinite(static_cast<float>(spec.nested_offset)))
     finder.problem(tensor, cat("nested_offset: expected a number, got ", printable(offset.dump())));
@@ -57,7 +88,7 @@ void read_record(PartFinder& finder, PackedSpec& spec) {
   if (info->end - info->begin > kLongestRecord)
     return finder.problem(tensor, cat("expected a record of at most ", kLongestRecord, " bytes"));
   try {
-    const json record = parse_strict_json(finder.bytes(*info));
+    const Record record = parse_strict_json(finder.bytes(*info));
     if (record.is_object()) return check_record(finder, spec, tensor, record);
     finder.problem(tensor, "expected a JSON object, got another kind of value");
   } catch (const JsonProblem& problem) {
@@ -78,8 +109,6 @@ void find_scales(PartFinder& finder, PackedSpec& spec) {
                {{blocks_of(blocks, spec.nested_block_size)}}});
   finder.need({PartRole::kNestedTable, spec.name + ".nested_quant_map", {DType::kF32}, {{256}}});
 }
-
-}  // namespace
 
 void find_bitsandbytes_4(PartFinder& finder, PackedSpec& spec) {
   if (spec.columns % 2 != 0)
@@ -111,5 +140,36 @@ void find_bitsandbytes_8(PartFinder& finder, PackedSpec& spec) {
     finder.problem(
         format, "expected 0, which means rows; other orders are a GPU's own: save the model again with bitsandbytes");
 }
+
+int64_t bitsandbytes_4_bytes(const MatrixCode& code, int64_t rows, int64_t columns) {
+  const int64_t codes = rows * blocks_of(columns * code.bits, 8);
+  const int64_t blocks = blocks_of(rows * columns, code.block.columns);
+  constexpr int64_t kTableBytes = 256 * 2 * 4;
+  return codes + kTableBytes + (code.nested ? blocks + 4 * blocks_of(blocks, 256) + 256 * 4 : 4 * blocks);
+}
+
+constexpr std::string_view kOldKeysOfBitsAndBytes[] = {"load_in_8bit", "load_in_4bit"};
+constexpr QuantMethod kBitsAndBytesMethods[] = {{.name = "bitsandbytes",
+                                                 .read = read_bitsandbytes,
+                                                 .leave_out = leave_out_bitsandbytes,
+                                                 .implied_by = kOldKeysOfBitsAndBytes}};
+constexpr std::string_view kMarksOf4Bits[] = {".weight.quant_state.bitsandbytes__nf4",
+                                              ".weight.quant_state.bitsandbytes__fp4", ".weight.absmax"};
+constexpr TensorLayout kBitsAndBytesLayouts[] = {
+    {.packing = MatrixPacking::kBitsAndBytes4,
+     .meaning = "4 bits of bitsandbytes: .weight with .weight.absmax and .weight.quant_state",
+     .marks = kMarksOf4Bits,
+     .type = DType::kU8,
+     .find = find_bitsandbytes_4,
+     .bytes = bitsandbytes_4_bytes},
+    {.packing = MatrixPacking::kBitsAndBytes8,
+     .meaning = "int8 of bitsandbytes: .weight of type I8 with .SCB",
+     .type = DType::kI8,
+     .find = find_bitsandbytes_8,
+     .bytes = bytes_with_float_scales}};
+
+}  // namespace
+
+constexpr QuantFormat kBitsAndBytesFormat{.methods = kBitsAndBytesMethods, .layouts = kBitsAndBytesLayouts};
 
 }  // namespace lancet
