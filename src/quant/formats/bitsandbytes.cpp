@@ -48,7 +48,7 @@ Tensor store_4_bits(const MatrixCode&, const Tensor& codes) {
   return pairs_of(pairs.select(1, 1), pairs.select(1, 0));
 }
 
-/// `flat`: whole blocks, or a last one that is shorter.
+/// Codes and scales of blocks. `flat`: whole ones, or a last one that is shorter.
 QuantisedRows nf4_blocks(const Tensor& flat, const Tensor& borders, int64_t block_size) {
   const int64_t n = flat.size(0), block = std::min(block_size, n);
   const Tensor blocks = flat.view({n / block, block});
@@ -64,7 +64,7 @@ Tensor nf4_borders(at::Device device) {
   return torch::tensor(borders).to(device);
 }
 
-/// Source: bitsandbytes, backends/default/ops.py (quantize_4bit).
+/// Quantises as bitsandbytes does, backends/default/ops.py (quantize_4bit).
 PackedNumbers quantise_nf4(const Tensor& weight, const MatrixCode& code) {
   const Tensor flat = weight.contiguous().flatten(), borders = nf4_borders(weight.device());
   const int64_t block = code.block.columns;
@@ -100,7 +100,7 @@ NumberLine line_of_8_bits(const PackedSpec&, at::ScalarType, at::Device) { retur
 
 Tensor store_8_bits(const MatrixCode&, const Tensor& codes) { return codes.transpose(0, 1).bitwise_xor(kSignOfByte); }
 
-/// Source of names, types and shapes: bitsandbytes, nn/modules.py (Linear8bitLt).
+/// Adds the tensors that bitsandbytes, nn/modules.py (Linear8bitLt), writes.
 void add_8_bit_parts(NewParts& parts) {
   parts.add(PartRole::kCodes, ".weight", at::kChar, {parts.rows(), parts.columns()});
   parts.add(PartRole::kScales, ".SCB", at::kFloat, {parts.rows()});
@@ -113,7 +113,7 @@ QuantisedRows int8_rows(const Tensor& rows) {
   return {numbers.round_().nan_to_num_(0).to(at::kChar), scales};
 }
 
-/// Source: bitsandbytes, backends/default/ops.py (int8_vectorwise_quant).
+/// Quantises as bitsandbytes does, backends/default/ops.py (int8_vectorwise_quant).
 PackedNumbers quantise_int8(const Tensor& weight, const MatrixCode&) {
   PackedNumbers numbers = quantise_rows(weight, at::kChar, int8_rows);
   numbers.factor = kInt8Factor;

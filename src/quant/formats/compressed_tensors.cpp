@@ -9,7 +9,7 @@
 namespace lancet {
 namespace {
 
-/// Words along the scale rows, [words, groups] i32.
+/// Unpacks words along the scale rows, [words, groups] i32.
 Tensor load_packed_zeros(const PackedSpec& spec, const Tensor& stored) {
   return unpack_words(stored.transpose(0, 1).contiguous(), spec.code.bits, blocks_of(spec.rows, spec.code.block.rows));
 }
@@ -42,8 +42,7 @@ Tensor store_packed(const MatrixCode& code, const Tensor& codes) {
   return pack_words(codes.transpose(0, 1).contiguous(), code.bits);
 }
 
-// Source of names, types and shapes: compressed-tensors, compressors/.
-
+/// Adds the tensors that compressed-tensors, compressors/, writes.
 void add_packed_parts(NewParts& parts) {
   const MatrixCode& code = parts.code();
   const std::vector<int64_t> scales = parts.scale_shape();
@@ -55,7 +54,7 @@ void add_packed_parts(NewParts& parts) {
   parts.add(PartRole::kRecord, ".weight_shape", to_index({parts.rows(), parts.columns()}, parts.device()));
 }
 
-/// Without signs, as codes are kept then; differences stay the same.
+/// Zero points without signs, as codes are kept beside them; differences stay the same.
 Tensor load_byte_zeros(const PackedSpec& spec, const Tensor& stored) {
   return as_bytes(stored.reshape({blocks_of(spec.rows, spec.code.block.rows), -1}))
       .bitwise_xor(kSignOfByte)

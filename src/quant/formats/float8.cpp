@@ -27,8 +27,8 @@ NumberLine float8_line(const PackedSpec& spec, at::ScalarType scale_type, at::De
 
 Tensor store_float8_codes(const MatrixCode&, const Tensor& codes) { return codes.transpose(0, 1); }
 
-/// Sources of names, types and shapes: transformers, integrations/finegrained_fp8.py and fbgemm_fp8.py;
-/// compressed-tensors, compressors/.
+/// Adds the tensors that transformers, integrations/finegrained_fp8.py and fbgemm_fp8.py, and compressed-tensors,
+/// compressors/, write.
 void add_float8_parts(NewParts& parts) {
   const MatrixCode& code = parts.code();
   const bool is_of_blocks = code.block.rows > 1 && !code.in_scale_type;
@@ -44,7 +44,7 @@ QuantisedRows float8_rows(const Tensor& rows) {
   return {numbers.clamp_(-kLargestFloat8, kLargestFloat8).to(at::kFloat8_e4m3fn), scales};
 }
 
-/// Source: compressed-tensors, quantization/lifecycle (E4M3, a channel).
+/// Quantises as compressed-tensors does, quantization/lifecycle (E4M3, a channel).
 PackedNumbers quantise_float8(const Tensor& weight, const MatrixCode&) {
   PackedNumbers numbers = quantise_rows(weight, at::kFloat8_e4m3fn, float8_rows);
   numbers.largest = kLargestFloat8;

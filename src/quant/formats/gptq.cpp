@@ -11,9 +11,9 @@ namespace {
 /// What GPTQ's first format takes from a word of zero points of 2, 4 or 8 bits.
 int64_t ones_of_words(int64_t bits) { return bits == 2 ? 0x55555555 : bits == 4 ? 0x11111111 : 0x01010101; }
 
-/// [groups, outputs * bits / 32] i32 as numbers [groups, outputs] u8. The first format has them less one: words that
-/// are less one in each number, where a number of 0 takes from its neighbour, and so is one added. Numbers of 3 bits do
-/// not end with words: each for itself.
+/// Numbers [groups, outputs] u8 of words [groups, outputs * bits / 32] i32. The first format has them less one: words
+/// that are less one in each number, where a number of 0 takes from its neighbour, and so is one added. Numbers of 3
+/// bits do not end with words: each for itself.
 Tensor unpack_zeros(const PackedSpec& spec, const Tensor& words) {
   const int64_t bits = spec.code.bits;
   if (spec.code.zeros == ZeroPoints::kStored) return unpack_words(words, bits, spec.rows);
@@ -26,7 +26,8 @@ bool has_two_readings(const MatrixCode& code) {
   return code.bits == 3 && code.symmetric && code.zeros == ZeroPoints::kStoredLessOne;
 }
 
-/// Symmetric files of 3 bits, read as those are meant whose program took these words from theirs, and later adds them.
+/// Zero points of symmetric files of 3 bits, read as those are meant whose program took these words from theirs, and
+/// later adds them.
 Tensor zeros_by_words(const PackedSpec& spec, const Tensor& words) {
   Tensor sums = words.clone();
   constexpr std::array<int32_t, 3> kWords{0x24924924, static_cast<int32_t>(0x92492492), 0x49249249};
@@ -76,7 +77,7 @@ Tensor store_gptq_zeros(const MatrixCode& code, const Tensor& zeros) {
   return pack_words(zeros, code.bits) - ones_of_words(code.bits);
 }
 
-/// Source of names, types and shapes: GPTQModel, nn_modules/qlinear/torch.py.
+/// Adds the tensors that GPTQModel, nn_modules/qlinear/torch.py, writes.
 void add_gptq_parts(NewParts& parts) {
   const MatrixCode& code = parts.code();
   const int64_t rows = parts.rows(), columns = parts.columns(), groups = parts.groups();

@@ -25,19 +25,19 @@ struct MeasuredZeros {
 
 class Assembly {
  public:
-  /// As PackedMatrix::assemble().
+  /// Takes what PackedMatrix::assemble() is given, which outlives it.
   Assembly(const PackedSpec& spec, std::span<const Tensor> parts);
   /// Has the format do its part, and checks the numbers. Waits once. Throws: as PackedMatrix::assemble().
   PackedNumbers finish();
 
   const PackedSpec& spec() const { return spec_; }
-  /// Undefined: there is none.
+  /// The tensor with that role; undefined: there is none.
   Tensor part(PartRole role) const;
   /// Adds "TENSOR: what" to what is wrong with the file.
   void problem(PartRole role, std::string_view what);
   /// What is made. Name, size, bits and block are in it.
   PackedNumbers& numbers() { return numbers_; }
-  /// Has values where SettleCodes is called, not before.
+  /// What is measured of the numbers. It has values where SettleCodes is called, not before.
   Measured& measured() { return measured_; }
 
   /// Takes scales that lie as the matrix does and are used as they are stored; computed in `type`.
@@ -46,12 +46,12 @@ class Assembly {
   void take_scales_of_outputs();
   /// Takes whole numbers of 2, 3, 4 or 8 bits: rows of bytes [rows, bytes], low bits first.
   void take_whole_codes(const Tensor& rows);
-  /// `zeros` [groups, scale rows] u8, which settle_whole() may take.
+  /// Measures `zeros` [groups, scale rows] u8, which settle_whole() may take then.
   MeasuredZeros measure_zeros(const Tensor& zeros);
   /// Takes the group of each column, where the file has it. Groups that lie in turn are dropped, and others are
   /// checked, after SettleCodes.
   void take_order();
-  /// Of the order that was taken, when it has been measured.
+  /// The least group in the order that was taken; for SettleCodes.
   double least_group() const { return measured_.value(least_group_); }
 
   // what SettleCodes consists of

@@ -10,7 +10,8 @@ namespace lancet {
 
 class NewParts {
  public:
-  /// `weight`, `code` and `name` as pack() has them. Throws: as refuse(), where no format has such a matrix.
+  /// Takes `weight`, `code` and `name` as pack() does; the weight outlives it. Throws: as refuse(), where no format has
+  /// such a matrix.
   NewParts(const Tensor& weight, const MatrixCode& code, const std::string& name);
   /// Has the format add its tensors. Throws: as refuse().
   NewlyPacked finish();
@@ -18,7 +19,7 @@ class NewParts {
   const MatrixCode& code() const { return packed_.spec.code; }
   int64_t rows() const { return packed_.spec.rows; }
   int64_t columns() const { return packed_.spec.columns; }
-  /// Of columns that share scales.
+  /// How many groups of columns there are, each with scales of its own.
   int64_t groups() const;
   /// [scale rows, groups].
   std::vector<int64_t> scale_shape() const;

@@ -42,7 +42,7 @@ class NumberLine {
   at::ScalarType type() const { return type_; }
   /// A scale of 0 is for nothing then.
   bool divides_by_scales() const { return kind_ == Kind::kWhole && factor_ == 1; }
-  /// Some programs keep scales of such numbers in 8 bits, which hold an exponent.
+  /// Whether scales may be powers of two: some programs keep those of E4M3 in 8 bits, which hold an exponent.
   bool has_exponent_scales() const { return kind_ == Kind::kFloat8; }
 
  private:

@@ -9,7 +9,7 @@ namespace lancet {
 
 /// What bitsandbytes multiplies codes of 8 bits by, nearly 1 / 127.
 inline constexpr double kInt8Factor = 7.874015718698502e-3;
-/// In magnitude.
+/// The largest magnitude of a whole number of a byte, -128.
 inline constexpr double kLargestOfSignedByte = 128;
 /// Of E4M3.
 inline constexpr double kLargestFloat8 = 448;

@@ -19,10 +19,10 @@ Tensor unpack_words(const Tensor& words, int64_t bits, int64_t count);
 /// The inverse of numbers [n, count] u8, the last word of a row filled up with 0: [n, words] i32.
 Tensor pack_words(const Tensor& numbers, int64_t bits);
 
-/// Numbers of 4 bits, u8, two a byte.
+/// Joins numbers of 4 bits, u8: two a byte.
 Tensor pairs_of(const Tensor& low, const Tensor& high);
 
-/// Between whole numbers of a byte with a sign and those without, 128 more.
+/// The bit in which a byte without a sign, which is 128 more, differs from the one with a sign.
 inline constexpr int64_t kSignOfByte = 0x80;
 
 enum class PairOrder { kLowFirst, kHighFirst };

@@ -47,7 +47,7 @@ extern const QuantFormat kAwqFormat;
 extern const QuantFormat kFloat8Format;
 extern const QuantFormat kCompressedTensorsFormat;
 
-/// In the order in which messages name the methods.
+/// All formats, in the order in which messages name their methods.
 inline constexpr const QuantFormat* kQuantFormats[] = {
     &kBitsAndBytesFormat, &kGptqFormat, &kAwqFormat, &kFloat8Format, &kCompressedTensorsFormat,
 };

@@ -16,7 +16,7 @@ struct ExpectedPart {
   std::vector<std::vector<int64_t>> shapes;  ///< any of them; empty: whatever shape it has
 };
 
-/// Of scales that programs compute with in their own type.
+/// Types of scales in formats whose programs compute in the type that scales have.
 inline const std::vector<DType> kScaleTypes{DType::kF16, DType::kBF16, DType::kF32};
 
 class PartFinder {
