@@ -11,14 +11,14 @@ namespace lancet {
 namespace {
 
 constexpr std::string_view kWeight = ".weight";
-/// Of rows and of columns: what is larger is no matrix, and products of these fit in 64 bits.
+/// Most rows and columns: what is larger is no matrix, and products of these fit in 64 bits.
 constexpr int64_t kLargestSize = int64_t{1} << 27;
 
 /// What shows that a weight is quantised.
 struct Trace {
   std::string tensor = {};         ///< that shows it; empty: nothing does
   std::string_view mark = {};      ///< that a layout has; empty: the tensor has the weight's own name
-  std::optional<DType> type = {};  ///< of the tensor with that name
+  std::optional<DType> type = {};  ///< type of the tensor with that name
 };
 
 Trace trace_of(const Checkpoint& checkpoint, const std::string& name, std::string_view module) {

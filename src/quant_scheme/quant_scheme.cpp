@@ -10,12 +10,12 @@
 namespace lancet {
 namespace {
 
-/// Behind the name of a quantised module.
+/// Ends of names after that of a quantised module.
 constexpr std::string_view kAside[] = {
     ".input_scale",  ".input_zero_point",  ".input_global_scale", ".input_scale_ub",
     ".output_scale", ".output_zero_point", ".activation_scale",
 };
-/// Of kept keys and values: behind the name of their attention.
+/// Ends of names of kept keys and values, after that of their attention.
 constexpr std::string_view kAsideOfCache[] = {
     ".k_scale",
     ".v_scale",

@@ -15,13 +15,13 @@ OrderedJson parse_config(std::string_view text, std::string_view where);
 
 struct SettingsPlace {
   std::string key = {};                                               ///< "text_config.quantization_config"
-  OrderedJson::json_pointer pointer = OrderedJson::json_pointer("");  ///< the same, to look it up
+  OrderedJson::json_pointer pointer = OrderedJson::json_pointer("");  ///< place, to look it up
 };
 
-/// Also in the part of a multi-modal configuration that describes the language model.
+/// Finds settings, also in the part of a multi-modal configuration that describes the language model.
 std::vector<SettingsPlace> find_settings(const OrderedJson& config);
 
-/// Of settings that are an object: the method's name as they have it, or as they imply it.
+/// Reads settings that are an object: the method's name as they have it, or as they imply it.
 std::string method_name(SchemeKeys& keys);
 
 /// nullptr: it is none that is read.

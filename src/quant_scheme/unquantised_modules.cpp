@@ -18,7 +18,7 @@ struct Understood {
   ModuleRules rules = {};
 };
 
-/// Without a word on unknown settings: QuantScheme::parse() has had its say on them.
+/// Reads settings without a word on unknown ones: QuantScheme::parse() has had its say on them.
 Understood understand(const OrderedJson& settings, const std::string& key) {
   if (!settings.is_object())
     throw CheckpointError(cat(kConfigFile, ": ", key, ": expected an object, got ", json_text(settings)));

@@ -7,14 +7,6 @@ import re
 import pytest
 from cpp_source import REPOSITORY, TOKEN, load_sources, source
 
-# Rooms whose comments still have to be rewritten.
-NOT_YET = (
-    "include/lancet/quant/",
-    "src/quant/",
-    "include/lancet/quant_scheme/",
-    "src/quant_scheme/",
-)
-
 PLACES = "above among at before behind below beside between beyond in into on over through to"  # "In front of a batch."
 TIMES = "after once only since until when where while"  # "Until its end `to` is this thread's reporter."
 RELATIONS = "also as by else for from not of per same with without"  # "Of both histories.", "As run_edit_job()."
@@ -50,17 +42,15 @@ def opener(text):
     return next((phrase for phrase in PHRASES if re.match(rf"{phrase}\b", text, re.I)), None)
 
 
-def comment_problems(sources, not_yet=()):
+def comment_problems(sources):
     for file in sources:
-        if str(file.path).startswith(not_yet):
-            continue
         for line, text in doc_blocks(file):
             if found := opener(text):
                 yield f"{file.path}:{line}: begins with '{found}', not with what the thing does or holds: {text[:60]}"
 
 
 def test_comments_stand_alone():
-    offenders = list(comment_problems(load_sources(REPOSITORY), NOT_YET))
+    offenders = list(comment_problems(load_sources(REPOSITORY)))
     if offenders:
         pytest.fail("\n".join([f"{len(offenders)} offenders:", *offenders]), pytrace=False)
 
@@ -83,7 +73,7 @@ def test_comments_stand_alone():
 )
 def test_comments_finds(text):
     for path in ["include/lancet/io/a.h", "src/io/a.cpp", "tests/unit/a.cpp", "bench/a.cpp"]:
-        assert len(list(comment_problems([source(path, text)], NOT_YET))) == 1, path
+        assert len(list(comment_problems([source(path, text)]))) == 1, path
 
 
 @pytest.mark.parametrize(
@@ -106,10 +96,4 @@ def test_comments_finds(text):
     ],
 )
 def test_comments_lets_pass(text):
-    assert list(comment_problems([source("src/io/a.cpp", text)], NOT_YET)) == [], text
-
-
-def test_rooms_that_are_not_done_are_left_out():
-    file = source("src/run/a.cpp", "/// Of a batch.\nint f();")
-    assert list(comment_problems([file], ("src/run/",))) == []
-    assert len(list(comment_problems([file], ("src/quant/",)))) == 1
+    assert list(comment_problems([source("src/io/a.cpp", text)])) == [], text

@@ -58,7 +58,7 @@ struct NewlyPacked {
   std::vector<Tensor> parts = {};  ///< one for each of spec.parts, records included
 };
 
-/// The same for a weight of the name `name` ("model.layers.3.mlp.down_proj.weight") as `code` says. Scales are f16 in
+/// Packs a weight of the name `name` ("model.layers.3.mlp.down_proj.weight") as `code` says. Scales are f16 in
 /// GPTQ's format, bf16 in compressed-tensors' (fp8 too, where MatrixCode::in_scale_type), else f32. GPTQ's has `g_idx`.
 /// Throws: as above; CheckpointError for formats that are not made anew (bitsandbytes' 4 bits, AWQ, columns in an order
 /// of their own) and matrices that do not fit one.

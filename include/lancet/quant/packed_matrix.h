@@ -28,7 +28,7 @@ class PackedMatrix {
   /// Throws: CheckpointError with every part that holds what no such matrix has: numbers that are not finite, groups
   /// that are not there, weights beyond what their type can hold.
   static PackedMatrix assemble(const PackedSpec& spec, std::span<const Tensor> parts);
-  /// Of numbers that are in order.
+  /// Takes numbers that are in order.
   explicit PackedMatrix(PackedNumbers numbers);
 
   /// [rows, columns] = [out, in] of the weight that it stands for.

@@ -15,7 +15,7 @@ namespace lancet {
 
 /// What find_packed() looks at.
 struct MatrixPlace {
-  std::string_view name;  ///< of the weight, as it would be stored if it were not quantised
+  std::string_view name;  ///< name of the weight, as it would be stored if it were not quantised
   int64_t rows = 0, columns = 0;
 };
 

@@ -10,7 +10,7 @@ enum class MatrixPacking {
   kBitsAndBytes4,     ///< places in a table of 16 numbers, two a byte; scales of blocks of the flattened matrix
   kBitsAndBytes8,     ///< whole numbers of a byte; a scale a row
   kGptq,              ///< whole numbers without a sign, packed along the inputs
-  kAwq,               ///< the same of 4 bits, packed along the outputs in an order of its own
+  kAwq,               ///< whole numbers of 4 bits, packed along the outputs in an order of its own
   kFloat8,            ///< E4M3
   kCompressedPacked,  ///< compressed-tensors: whole numbers packed along the inputs, row by row
   kCompressedInt8     ///< compressed-tensors: whole numbers of a byte

@@ -33,7 +33,7 @@ enum class NumberTable { kNf4, kFp4 };
 
 /// A quantised matrix [rows, columns] = [out, in] in a checkpoint.
 struct PackedSpec {
-  std::string name;  ///< of the weight: "model.layers.3.mlp.down_proj.weight"
+  std::string name;  ///< name of the weight: "model.layers.3.mlp.down_proj.weight"
   int64_t rows = 0;
   int64_t columns = 0;
   MatrixCode code = {};
@@ -44,7 +44,7 @@ struct PackedSpec {
   int64_t nested_block_size = 256;
   double nested_offset = 0;
 
-  /// Of all parts in the file.
+  /// Bytes of all parts in the file.
   int64_t stored_bytes = 0;
   /// The tensor with that role; nullptr: there is none.
   const PackedPart* part(PartRole role) const;

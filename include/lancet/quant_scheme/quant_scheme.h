@@ -20,7 +20,7 @@ class ModuleRules;
 
 class QuantScheme {
  public:
-  /// Of config.json's text; nullopt: it says that nothing is quantised. `ignored_keys`: keys that may stand there
+  /// Reads config.json's text; nullopt: it says that nothing is quantised. `ignored_keys`: keys that may stand there
   /// unknown. `where`: what messages begin with. Throws: CheckpointError with every method and setting that is not
   /// understood.
   static std::optional<QuantScheme> parse(std::string_view config_json, std::span<const std::string> ignored_keys,
@@ -31,7 +31,7 @@ class QuantScheme {
   /// How a module's weight ("model.layers.0.mlp.down_proj") is quantised; nullopt: it is not, by the configuration's
   /// lists. Those speak of linear layers: whether an embedding or a head is quantised, only the tensors tell.
   std::optional<MatrixCode> code_of(std::string_view module) const;
-  /// The same where tensors show that the weight is quantised, whatever lists say.
+  /// Returns the code where tensors show that the weight is quantised, whatever lists say.
   std::optional<MatrixCode> code_of_packed(std::string_view module) const;
   /// Whether a tensor is for computing with quantised activations, which lancet leaves in full precision: scales of
   /// inputs, outputs, and of kept keys and values.

@@ -10,7 +10,7 @@ namespace {
 
 /// The output at each place of a word.
 constexpr std::array<int64_t, 8> kAwqOutput{0, 2, 4, 6, 1, 3, 5, 7};
-/// Where in a word an output is, by its place among eight: the inverse.
+/// Places of outputs in a word, by its place among eight: the inverse.
 constexpr std::array<int64_t, 8> kAwqPlace{0, 4, 1, 5, 2, 6, 3, 7};
 
 /// [n, outputs / 8] u8: of each word the number of one output.

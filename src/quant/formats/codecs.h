@@ -20,9 +20,9 @@ struct MatrixCodec {
 
   /// Which numbers such a matrix has. `scale_type`: that the file has scales in. `device`: where numbers lie.
   NumberLine (*line)(const PackedSpec& spec, at::ScalarType scale_type, at::Device device);
-  /// From codes [in, out] u8, as `line` gives them, to those of the file: its bytes in its order.
+  /// Turns codes [in, out] u8, as `line` gives them, into those of the file: its bytes in its order.
   Tensor (*store_codes)(const MatrixCode& code, const Tensor& codes);
-  /// From the file's zero points to [groups, scale rows] u8. nullptr: no such matrix has any.
+  /// Turns the file's zero points into [groups, scale rows] u8. nullptr: no such matrix has any.
   Tensor (*load_zeros)(const PackedSpec& spec, const Tensor& stored) = nullptr;
   /// The inverse; the file's bytes in its order.
   Tensor (*store_zeros)(const MatrixCode& code, const Tensor& zeros) = nullptr;

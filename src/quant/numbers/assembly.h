@@ -42,7 +42,7 @@ class Assembly {
 
   /// Takes scales that lie as the matrix does and are used as they are stored; computed in `type`.
   void take_scales(at::ScalarType type);
-  /// The same where outputs come last, [groups, rows]; computed in their own type.
+  /// Takes scales where outputs come last, [groups, rows]; computed in their own type.
   void take_scales_of_outputs();
   /// Takes whole numbers of 2, 3, 4 or 8 bits: rows of bytes [rows, bytes], low bits first.
   void take_whole_codes(const Tensor& rows);

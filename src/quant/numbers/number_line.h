@@ -34,7 +34,7 @@ class NumberLine {
   /// A scale times this is the largest magnitude that it is found for: 7.5 of whole numbers of 4 bits, as all programs
   /// have it, since -8 ... 7 rounds -7.5 ... 7.5.
   double reach() const { return reach_; }
-  /// Of zero points. 1 where they are stored less one, which readers differ about below.
+  /// Least zero point: 1 where they are stored less one, which readers differ about below.
   int64_t least_zero() const { return least_zero_; }
   int64_t largest_code() const { return largest_code_; }
   /// No code is larger in magnitude, where the largest that its type can hold is in question.

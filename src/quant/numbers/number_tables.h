@@ -11,9 +11,9 @@ namespace lancet {
 inline constexpr double kInt8Factor = 7.874015718698502e-3;
 /// The largest magnitude of a whole number of a byte, -128.
 inline constexpr double kLargestOfSignedByte = 128;
-/// Of E4M3.
+/// Largest number of E4M3.
 inline constexpr double kLargestFloat8 = 448;
-/// In the place of a divisor that is smaller, as bitsandbytes has it.
+/// Divisor in the place of one that is smaller, as bitsandbytes has it.
 inline constexpr double kLeastDivisor = 1e-38;
 
 // The 16 numbers of bitsandbytes' types of 4 bits, by code.

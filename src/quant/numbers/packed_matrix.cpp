@@ -12,8 +12,8 @@
 namespace lancet {
 namespace {
 
-/// Of each number that is unpacked at a time: in the type of the arithmetic; a pair's place in its table, or a plane's
-/// words twice; scales of each where the columns have an order, and of blocks that do not end with rows.
+/// Bytes of each number that is unpacked at a time: in the type of the arithmetic; a pair's place in its table, or a
+/// plane's words twice; scales of each where the columns have an order, and of blocks that do not end with rows.
 constexpr int64_t kScratchOfNumber = 4 + 4 + 4;
 
 }  // namespace

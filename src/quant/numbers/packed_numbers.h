@@ -35,13 +35,13 @@ struct PackedNumbers {
   int64_t bits = 8;
   Tensor codes = {};         ///< [rows, bytes of a row]
   Tensor pairs = {};         ///< [256]: two numbers of `type` as the bits of one integer
-  double zero = 0;           ///< of all codes that are not kPairs, where `zeros` is undefined
+  double zero = 0;           ///< zero point of all codes that are not kPairs, where `zeros` is undefined
   Tensor zeros = {};         ///< [scale rows, scale columns] u8, undefined: none
   Tensor scales = {};        ///< [scale rows, scale columns] `type`; flat: [blocks]; nested: u8
-  ScaleBlock block = {};     ///< of numbers with one scale
-  int64_t flat_block = 0;    ///< above 0: numbers with one scale in the flattened matrix, and `block` says nothing
+  ScaleBlock block = {};     ///< size of the numbers with one scale
+  int64_t flat_block = 0;    ///< numbers with one scale in the flattened matrix where above 0, and `block` says nothing
   NestedScales nested = {};  ///< table undefined: none
-  double factor = 1;         ///< of everything, behind the scales
+  double factor = 1;         ///< factor of everything, after the scales
   Tensor order = {};         ///< [columns] i64: the scale column of each column; undefined: `block` says it
   double largest = 0;        ///< bound of what comes out
 

@@ -11,7 +11,7 @@ using Apply = void (*)(const Tensor& numbers, const Tensor& values);
 void subtract_values(const Tensor& numbers, const Tensor& values) { numbers.sub_(values); }
 void multiply_values(const Tensor& numbers, const Tensor& values) { numbers.mul_(values); }
 
-/// Of a list of which each element counts for `repeat` neighbours: those of the neighbours `begin` ... `begin + size`.
+/// Elements of a list, each of which counts for `repeat` neighbours, for the neighbours `begin` ... `begin + size`.
 Tensor repeated(const Tensor& values, int64_t repeat, int64_t begin, int64_t size) {
   const int64_t first = begin / repeat, last = (begin + size - 1) / repeat;
   return values.narrow(0, first, last - first + 1).repeat_interleave(repeat, 0).narrow(0, begin - first * repeat, size);

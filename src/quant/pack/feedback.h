@@ -7,7 +7,7 @@
 
 namespace lancet {
 
-/// Of H = `importance` [in, in], damped, the factor F of H = F D F^T, upper triangular with ones on its diagonal, f64
+/// Factor F of H = `importance` [in, in], damped: H = F D F^T, upper triangular with ones on its diagonal, f64
 /// on H's device: column c is to be rounded with the errors of columns k < c, times F[k, c], added. These are GPTQ's
 /// updates (with U the upper Cholesky factor of H^-1, F = U^-1 diag(U)), without an inverse. What lies below F's
 /// diagonal has no meaning. Columns that H knows nothing of are rounded for themselves. Takes another matrix like it.

@@ -7,7 +7,8 @@ namespace lancet {
 
 class NestedGrid {
  public:
-  /// Of a file: `places` [groups, scale rows] u8 and `scales` [blocks] f32, the scales' own; `table` [256] f32.
+  /// Takes what a file has: `places` [groups, scale rows] u8 and `scales` [blocks] f32, the scales' own; `table` [256]
+  /// f32.
   NestedGrid(const PackedSpec& spec, const Tensor& places, const Tensor& scales, const Tensor& table);
 
   /// What the file has now.

@@ -13,7 +13,7 @@ void check_shapes(const Tensor& weight, const PackedSpec& spec, const Tensor& im
 void fill_parts(StoredParts& parts, const Matrices& matrices, const PackedSpec& spec, const Tensor& importance_II,
                 const PackOptions& options);
 
-/// For each of `spec.parts` its tensor; records are those of `records`.
+/// Returns the tensor of each of `spec.parts`; records are those of `records`.
 std::vector<Tensor> all_parts(const StoredParts& parts, const PackedSpec& spec, std::span<const Tensor> records);
 
 }  // namespace lancet

@@ -40,7 +40,7 @@ ScaleChoice choice_of(const PackOptions& options, const MatrixCode& code, const 
   return options.scales.value_or(pays ? ScaleChoice::kLeastError : ScaleChoice::kLargest);
 }
 
-/// As the file's scales are; of a matrix that no file has, any.
+/// Whether scales are to be exponents, as the file's are; of a matrix that no file has, they are not.
 bool are_exponents(const NumberLine& line, const Tensor& scales, const Tensor& before) {
   return line.has_exponent_scales() && before.defined() &&
          std::get<0>(at::frexp(scales.to(at::kFloat))).eq(0.5).all().item<bool>();

@@ -23,12 +23,12 @@ class ScaleGrid {
 
   /// What can only be found of the whole matrix: `weight`, and the file's, [out, in] f32 or f64.
   void prepare(const Tensor& weight, const Tensor& before);
-  /// Where is_by_columns(): of the group that begins with `column`.
+  /// Finds the scales of the group that begins with `column`, where is_by_columns().
   void find(int64_t column, const GroupNumbers& numbers);
-  /// Of `n` columns from `column` on: [n or 1, rows].
+  /// Scales of `n` columns from `column` on: [n or 1, rows].
   LineScales of_columns(int64_t column, int64_t n) const;
   bool is_by_columns() const { return layout_.is_by_columns(); }
-  /// Of the group that a column belongs to, where that is so.
+  /// First column of the group that a column belongs to, where that is so.
   int64_t group_begin(int64_t column) const { return column / layout_.columns_of_scale * layout_.columns_of_scale; }
   int64_t group_end(int64_t column) const;
 

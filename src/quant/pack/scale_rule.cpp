@@ -54,7 +54,7 @@ Tensor ScaleRule::all_of_scale(const Tensor& truths) const {
   return rows_of_scale_ == 1 ? truths : by_scale(truths.logical_not().to(at::kByte)).amax(1).eq(0);
 }
 
-/// Of groups with the extremes `least` and `most` [scale rows], 0 within, for a part of that range.
+/// Finds the scales of groups with the extremes `least` and `most` [scale rows], 0 within, for a part of that range.
 FoundScales ScaleRule::scaled(const Tensor& least, const Tensor& most, double part, const StoreScales& store) const {
   if (!has_free_zeros_) {
     FoundScales found = store(divided_by(at::maximum(most, least.neg()).mul_(part), line_.reach()));

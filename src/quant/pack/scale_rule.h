@@ -10,9 +10,9 @@ namespace lancet {
 
 /// Scales and zero points of some groups, each [groups ..., scale rows] f32.
 struct FoundScales {
-  Tensor scales = {};  ///< as readers get them
+  Tensor scales = {};  ///< scales as readers get them
   Tensor zeros = {};   ///< undefined: none are stored
-  Tensor places = {};  ///< of scales in the table of nested ones, u8; undefined: they are not nested
+  Tensor places = {};  ///< places of scales in the table of nested ones, u8; undefined: they are not nested
 
   template <typename Scales, typename Act>
   static void for_each(Scales& scales, const Act& act) {
@@ -36,7 +36,7 @@ class ScaleRule {
 
   /// `scales` as the file keeps them, rounded to its type (to a power of two: up); whole numbers have none of 0.
   FoundScales stored(const Tensor& scales) const;
-  /// Of one group: `numbers` [n, rows] f32, `importance` of each, of a shape that spreads over them.
+  /// Finds the scale of one group: `numbers` [n, rows] f32, `importance` of each, of a shape that spreads over them.
   FoundScales find(const Tensor& numbers, const Tensor& importance, const StoreScales& store) const;
 
   /// [rows] of scales' [scale rows]; [n, rows] of [n, scale rows].

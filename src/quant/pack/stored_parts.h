@@ -17,7 +17,8 @@ struct ScaleLayout {
   int64_t rows_of_scale = 1;        ///< neighbours; 0: all
   int64_t columns_of_scale = 1;     ///< neighbours
   std::vector<int64_t> order = {};  ///< the group of each column; empty: neighbours are a group
-  int64_t flat_block = 0;  ///< above 0: neighbours in the flattened matrix, which do not end with rows. One group then
+  int64_t flat_block =
+      0;  ///< neighbours in the flattened matrix, which do not end with rows, where above 0: one group then
 
   int64_t groups() const;
   int64_t scale_rows() const;
@@ -35,7 +36,7 @@ class StoredParts {
   const Tensor& part(PartRole role) const { return parts_[static_cast<size_t>(role)]; }
   /// Waits where columns may have an order of their own.
   ScaleLayout layout() const;
-  /// As they are; nested ones as places alone.
+  /// Scales as they are; nested ones as places alone.
   FoundScales scales(const ScaleLayout& layout) const;
 
   /// Takes `found` in the place of the file's.

@@ -14,7 +14,7 @@ struct Matrices {
 /// Codes [in, out] u8 of each number for itself; finds the scales of `grid`.
 Tensor round_columns(const Matrices& matrices, const NumberLine& line, ScaleGrid& grid);
 
-/// The same with errors made good: `factor` is feedback_factor()'s.
+/// Rounds with errors made good: `factor` is feedback_factor()'s.
 Tensor round_with_feedback(const Matrices& matrices, const NumberLine& line, ScaleGrid& grid, const Tensor& factor);
 
 }  // namespace lancet

@@ -24,11 +24,11 @@ struct QuantMethod {
 /// How a matrix lies in a file's tensors.
 struct TensorLayout {
   MatrixPacking packing;
-  std::string_view meaning;  ///< for messages: "GPTQ: .qweight with .qzeros and .scales"
+  std::string_view meaning;  ///< words for messages: "GPTQ: .qweight with .qzeros and .scales"
   /// What only such a matrix has behind its module's name: any of these tensors shows it. Empty: the codes have the
   /// name of the weight, and their type shows it.
   std::span<const std::string_view> marks = {};
-  std::optional<DType> type = {};  ///< of the tensor with the weight's own name
+  std::optional<DType> type = {};  ///< type of the tensor with the weight's own name
   /// Finds the tensors of `spec`, which has name, size (1 or more, products fit in 64 bits) and code, and gets its
   /// parts; and what only the file says of its code. What is missing or does not fit becomes a problem of `finder`.
   void (*find)(PartFinder& finder, PackedSpec& spec);

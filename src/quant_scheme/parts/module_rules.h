@@ -51,10 +51,10 @@ class ModuleRule {
 class ModuleRules {
  public:
   std::vector<ModuleRule> rules;
-  std::optional<MatrixCode> usual;  ///< of modules that no rule names
+  std::optional<MatrixCode> usual;  ///< code of modules that no rule names
 
   std::optional<MatrixCode> code_of(std::string_view module) const;
-  /// Of the first rule that names the module and says how it is quantised; else the usual.
+  /// Code of the first rule that names the module and says how it is quantised; else the usual.
   std::optional<MatrixCode> code_of_packed(std::string_view module) const;
 };
 

@@ -25,7 +25,7 @@ class PartFinder {
 
   /// The tensor, which becomes a part; nullptr: it is missing or not as expected, which is a problem then.
   const TensorInfo* need(const ExpectedPart& expected);
-  /// The same of one that may be missing.
+  /// Takes a part that may be missing.
   const TensorInfo* take(const ExpectedPart& expected);
   /// Zero points where there should be none: older files have them, all 0, which is a problem otherwise.
   void take_idle_zeros(const std::string& tensor);

@@ -16,10 +16,10 @@
 
 namespace lancet {
 
-/// In the order of the file: of two expressions for one module the first holds.
+/// JSON in the order of the file: of two expressions for one module the first holds.
 using OrderedJson = nlohmann::ordered_json;
 
-/// Where problems of one configuration go to, and which keys may be unknown.
+/// Problems of one configuration, and keys that may be unknown.
 struct SchemeProblems {
   std::vector<std::string> found = {};
   std::span<const std::string> ignored_keys = {};
@@ -37,7 +37,7 @@ class SchemeKeys {
   int64_t whole(std::string_view key, int64_t fallback);
   std::string text(std::string_view key, std::string_view fallback);
   std::vector<std::string> texts(std::string_view key);
-  /// Of a text that has to be one of some. Case does not matter.
+  /// Reads a text that has to be one of some. Case does not matter.
   std::string one_of(std::string_view key, std::string_view fallback, std::initializer_list<std::string_view> known);
   /// A whole number above 0, or -1 for 0: all there are.
   int64_t group_size(std::string_view key, int64_t fallback);
@@ -65,7 +65,7 @@ class SchemeKeys {
 
 /// A value as messages show it: short, on one line.
 std::string json_text(const OrderedJson& value);
-/// Without capital letters.
+/// Returns the text without capital letters.
 std::string lowered(std::string text);
 
 }  // namespace lancet
