@@ -27,7 +27,7 @@ class EmmetEditor final : public LayeredEditor {
 
   /// lambda mu plays the part that lambda has in MEMIT.
   Tensor leverages(const EditContext& context, const LayerProblem& problem) const override {
-    return leverages(context.covariance_factor(problem.layer), problem.keys_FN) / slack_;
+    return lancet::leverages(context.covariance_factor(problem.layer), problem.keys_FN) / slack_;
   }
 
  private:

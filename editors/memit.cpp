@@ -25,7 +25,7 @@ class MemitEditor final : public LayeredEditor {
   }
 
   Tensor leverages(const EditContext& context, const LayerProblem& problem) const override {
-    return leverages(context.covariance_factor(problem.layer), problem.keys_FN);
+    return lancet::leverages(context.covariance_factor(problem.layer), problem.keys_FN);
   }
 
  private:

@@ -50,9 +50,9 @@ class NseEditor final : public LayeredEditor {
 
   Tensor leverages(const EditContext& context, const LayerProblem& problem) const override {
     const Tensor lower_FF = context.covariance_factor(problem.layer);
-    if (options_.neurons >= 1) return leverages(lower_FF, problem.keys_FN);
+    if (options_.neurons >= 1) return lancet::leverages(lower_FF, problem.keys_FN);
     const Tensor chosen_S = choose_neurons(problem.keys_FN, options_.neurons);
-    return leverages(factor_of(chosen_S, lower_FF), problem.keys_FN.index_select(0, chosen_S));
+    return lancet::leverages(factor_of(chosen_S, lower_FF), problem.keys_FN.index_select(0, chosen_S));
   }
 
  private:

@@ -15,6 +15,7 @@
 #include "lancet/io/files.h"
 #include "lancet/io/output_checks.h"
 #include "lancet/io/output_folder.h"
+#include "lancet/plan/model_session.h"
 #include "lancet/runtime/devices.h"
 #include "weight_pairs.h"
 

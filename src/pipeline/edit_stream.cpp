@@ -125,11 +125,11 @@ StreamResult EditStream::run(const EditContext& context) {
   const ChangeCounts before_finish = count_changes(parts_.transaction);
   parts_.job.editor->finish(context, parts_.transaction);
   if (recorder_)
-    result_.record =
+    result_.record.emplace(
         StreamRecord{.recorder = std::move(*recorder_),
                      .finish = changes_since(before_finish, parts_.transaction),
                      .weights = std::move(weights),
-                     .last_is_new = result_.resumed_batches - n_kept_ < static_cast<int64_t>(batches_.size())};
+                     .last_is_new = result_.resumed_batches - n_kept_ < static_cast<int64_t>(batches_.size())});
   for (const RoundingLoss& loss : write(context))
     result_.rounding.emplace_back(weight_name(parts_.inputs.files.config, loss.id), loss);
   stopwatch_.lap_part("edit");

@@ -2,6 +2,7 @@
 
 #include "edit_stream.h"
 #include "lancet/core/hash.h"
+#include "lancet/core/reporter.h"
 #include "lancet/core/strings.h"
 #include "lancet/core/version.h"
 #include "lancet/pipeline/measure_standing.h"

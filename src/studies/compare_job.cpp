@@ -97,7 +97,8 @@ class CompareRun {
     });
     if (failure) {
       log_warning(cat(config_.methods[index].label, ": ", *failure));
-      result = {.error = *failure};
+      result.report = {};
+      result.error = *failure;
     } else {
       run.stopwatch().raise_to(ranks_);
       result.report.stages = run.stopwatch().stages();

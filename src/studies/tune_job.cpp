@@ -13,6 +13,7 @@
 #include "lancet/core/words.h"
 #include "lancet/editors/registry.h"
 #include "lancet/export/stored_weight.h"
+#include "lancet/outcome/edit_verdicts.h"
 #include "lancet/pipeline/edit_checks.h"
 #include "lancet/pipeline/job_statistics.h"
 #include "lancet/plan/model_session.h"
