@@ -34,7 +34,22 @@ def places(sources, pattern):
 
 
 def test_the_tables_are_read():
-    assert (len(METHODS), len(PROTOCOLS), len(FORMATS)) == (11, 11, 11)
+    assert min(len(METHODS), len(PROTOCOLS), len(FORMATS)) >= 11
+
+
+METHOD_PAGES = (
+    "tests/oracle/golden/methods.py",
+    "tests/oracle/golden/make.py",
+    "tests/pipeline/methods_on_devices_test.cpp",
+    "tests/pipeline/methods_on_ranks_test.cpp",
+    "tests/cli/test_methods.py",
+    "tests/cli/test_schema.py",
+    "tests/unit/spec/option_test.cpp",
+    "data/jobs/demo-compare.yaml",
+    "docs/methods.md",
+    "docs/guides/choosing-a-method.md",
+    "docs/options.md",
+)
 
 
 @pytest.mark.parametrize(("name", "function"), METHODS)
@@ -44,8 +59,11 @@ def test_a_method_touches_its_places(sources, name, function):
     own = {path for path in named if path.startswith("editors/")} - {"editors/registry.cpp"}
     assert len(own) <= 2, own  # its file, and one that it shares
     assert len(named - own - {"editors/registry.cpp"} - HPARAMS - {path for path in named if path.startswith("include/lancet/spec/")}) == 0, named
-    for page in ("docs/methods.md", "docs/guides/choosing-a-method.md", "tests/oracle/golden/make.py", "tests/cli/test_methods.py"):
+    for page in METHOD_PAGES:
         assert re.search(rf"\b{re.escape(name)}\b", read(page), re.I), f"{page} does not name {name}"
+
+
+METRIC_PAGES = ("docs/metrics.md", "docs/options.md", "tests/oracle/golden_metrics.py", "tests/unit/eval/evaluation_test.cpp")
 
 
 @pytest.mark.parametrize(("row", "name", "function"), PROTOCOLS)
@@ -54,7 +72,11 @@ def test_a_metric_touches_its_places(sources, row, name, function):
     made = places(sources, rf"\bmake_{function}\b.*EvaluationOptions|\bmake_{function}\(")
     assert "src/eval/protocols/protocols.h" in made
     assert len({path for path in made if path.startswith("src/eval/")}) == 2, made
-    assert re.search(rf"`{name}`", read("docs/metrics.md")), f"docs/metrics.md does not name {name}"
+    for page in METRIC_PAGES:
+        assert re.search(rf"\b{name}(?:\b|_)", read(page)), f"{page} does not name {name}"
+
+
+FORMAT_PAGES = ("docs/job-file.md", "docs/options.md", "tests/unit/requests/formats_test.cpp")
 
 
 @pytest.mark.parametrize(("name", "knows", "parse"), FORMATS)
@@ -64,8 +86,8 @@ def test_a_format_touches_its_places(sources, name, knows, parse):
     assert named >= {"src/requests/readers/formats.h", "src/requests/readers/format_table.cpp"}
     assert len(named) == 3, named  # and the file that reads it
     assert all(path.startswith("src/requests/readers/") for path in named), named
-    assert name in read("tests/unit/requests/formats_test.cpp")
-    assert f"`{name}`" in read("docs/job-file.md"), f"docs/job-file.md does not name {name}"
+    for page in FORMAT_PAGES:
+        assert re.search(rf"[`\"]{name}[`\"]", read(page)), f"{page} does not name {name}"
 
 
 # ---- What the recipes of CONTRIBUTING.md say
@@ -76,7 +98,14 @@ def recipe(title):
 
 
 def test_recipes_name_the_places_that_are_counted_here():
-    for title, files in (("Adding a model family", FAMILY_PLACES), ("Adding a quantised format", FORMAT_PLACES), ("Adding a command", COMMAND_PLACES)):
+    for title, files in (
+        ("Adding a method", (*METHOD_PAGES, *sorted(HPARAMS))),
+        ("Adding a metric", METRIC_PAGES),
+        ("Adding a request format", FORMAT_PAGES),
+        ("Adding a model family", FAMILY_PLACES),
+        ("Adding a quantised format", FORMAT_PLACES + QUANTISER_PLACES),
+        ("Adding a command", COMMAND_PLACES),
+    ):
         text = recipe(title)
         assert [file for file in files if f"`{file}`" not in text] == [], title
 
@@ -91,6 +120,8 @@ FAMILY_PLACES = (
     "tests/support/family_models.cpp",
     "tests/parity/family_checkpoints.py",
     "tests/parity/test_rope_keys.py",
+    "tests/parity/test_families.py",
+    "tests/parity/test_gguf_adapters.py",
     "tests/oracle/golden/families.py",
     "tests/fixtures/published/",
     "docs/models.md",
@@ -98,11 +129,19 @@ FAMILY_PLACES = (
 FAMILY_FUNCTIONS = re.findall(r"\b(\w+)\(\)", re.search(r"kFamilies\{(.*?)\};", read("models/families/families.cpp"), re.S)[1])
 # (family, place) -> why it is not there.
 FAMILY_LEAVES_OUT = {
+    ("llama", "tests/parity/test_families.py"): "the demo model is one, which the other files there run",
     ("gptj", "src/deltas/gguf_names.cpp"): "llama.cpp does not run it",
     ("gpt2", "tests/parity/test_rope_keys.py"): "it has no rotary embedding",
     ("mixtral", "tests/oracle/golden/families.py"): "plain versions of methods on experts are Qwen3-MoE's",
     ("stablelm", "tests/oracle/golden/families.py"): "it differs from Llama in the norm and the share of heads that turns, which logits show",
 }
+
+
+def kinds_by_family():
+    """The model types that BY_FAMILY's variants are of."""
+    kind_of = dict(re.findall(r'"(\w+)": Variant\("(\w+)"', read("tests/parity/family_checkpoints.py")))
+    listed = re.search(r"^BY_FAMILY = \[(.*?)\]", read("tests/parity/test_families.py"), re.M | re.S)[1]
+    return {kind_of[variant] for variant in re.findall(r'"(\w+)"', listed)}
 
 
 def published_architectures():
@@ -133,6 +172,8 @@ def test_a_family_touches_its_places(sources, function):
         "tests/support/family_models.cpp": stands_in("tests/support/family_models.cpp", architectures),
         "tests/parity/family_checkpoints.py": stands_in("tests/parity/family_checkpoints.py", kinds),
         "tests/parity/test_rope_keys.py": stands_in("tests/parity/test_rope_keys.py", kinds),
+        "tests/parity/test_families.py": bool(kinds_by_family() & set(kinds)),
+        "tests/parity/test_gguf_adapters.py": stands_in("tests/parity/test_gguf_adapters.py", kinds),
         "tests/oracle/golden/families.py": stands_in("tests/oracle/golden/families.py", kinds),
         "tests/fixtures/published/": bool(published_architectures() & set(architectures)),
         "docs/models.md": name.strip('"') in read("docs/models.md"),
@@ -166,6 +207,17 @@ PACKINGS = re.findall(
 )
 # What `run.quantise_base` makes; the default of a field.
 OF_ONE_PACKING = {"src/quant/quantise.cpp", "include/lancet/quant_scheme/matrix_code.h"}
+
+
+# What names the quantisers of `run.quantise_base`.
+QUANTISER_PLACES = ("include/lancet/spec/job_spec.h", "src/job/job_config.cpp", "src/cli/job_arguments.cpp", "src/quant/quantise.cpp")
+QUANTISERS = re.findall(r'\{Quantiser::\w+, "(\w+)",', read("src/quant/quantise.cpp"))
+
+
+def test_a_quantiser_touches_its_places():
+    assert len(QUANTISERS) >= 3
+    for page in QUANTISER_PLACES:
+        assert [name for name in QUANTISERS if not re.search(rf"[\",{{]{name}[\",}}]", read(page))] == [], page
 
 
 @pytest.mark.parametrize("row", QUANT_FORMATS)
@@ -227,6 +279,13 @@ def test_a_command_touches_its_places(sources, command):
 # ---- Kernels
 
 KERNELS = re.findall(r'"(\w+)"', re.search(r"kKernelNames\[\] = \{(.*?)\};", read("src/kernels/gpu_kernels.cpp"), re.S)[1])
+
+
+def test_a_kernel_that_is_launched_is_loaded():
+    """One that is not is missed on a GPU alone."""
+    launched = re.findall(r'launch_on\(\w+, "(\w+)",', read("src/kernels/decoder_device.cpp"))
+    made = re.findall(r"\blancet_(\w+)_##NAME\(", read("src/kernels/device/decoder_kernels.cu"))
+    assert set(launched) == set(made) == set(KERNELS)
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
