@@ -30,16 +30,16 @@ struct GgufCursor {
   size_t place = 0;
 };
 
-std::span<const std::byte> bytes_of_numbers(const std::vector<float>& numbers) {
+std::span<const std::byte> bytes_of_floats(const std::vector<float>& numbers) {
   return std::as_bytes(std::span(numbers));
 }
 
 TEST(GgufWriter, WritesWhatTheFormatDefines) {
   const TempDir folder;
   const std::vector<float> first{1, 2, 3, 4, 5, 6}, second{7};
-  const std::vector<TensorSource> tensors{{"a.weight.lora_a", DType::kF32, {2, 3}, bytes_of_numbers(first)},
-                                          {"b", DType::kBF16, {2}, bytes_of_numbers(second)},
-                                          {"c", DType::kF16, {2, 1, 1}, bytes_of_numbers(second)}};
+  const std::vector<TensorSource> tensors{{"a.weight.lora_a", DType::kF32, {2, 3}, bytes_of_floats(first)},
+                                          {"b", DType::kBF16, {2}, bytes_of_floats(second)},
+                                          {"c", DType::kF16, {2, 1, 1}, bytes_of_floats(second)}};
   const std::vector<GgufEntry> metadata{{"general.type", "adapter"}, {"alpha", 8.0F}, {"count", uint32_t{3}}};
   write_gguf(folder / "a.gguf", metadata, tensors);
   GgufCursor file{read_text_file(folder / "a.gguf", "file")};
@@ -82,13 +82,13 @@ TEST(GgufWriter, WritesWhatTheFormatDefines) {
 TEST(GgufWriter, RefusesWhatTheFormatHasNot) {
   const TempDir folder;
   const std::vector<float> numbers{1, 2};
-  const TensorSource good{"a", DType::kF32, {2}, bytes_of_numbers(numbers)};
+  const TensorSource good{"a", DType::kF32, {2}, bytes_of_floats(numbers)};
   const auto write = [&](const std::vector<TensorSource>& tensors) { write_gguf(folder / "a", {}, tensors); };
   EXPECT_THROW(write({good, good}), std::logic_error);
-  EXPECT_THROW(write({{std::string(64, 'a'), DType::kF32, {2}, bytes_of_numbers(numbers)}}), std::logic_error);
-  EXPECT_THROW(write({{"a", DType::kF64, {1}, bytes_of_numbers(numbers)}}), std::logic_error);
-  EXPECT_THROW(write({{"a", DType::kF32, {3}, bytes_of_numbers(numbers)}}), std::logic_error);
-  EXPECT_THROW(write({{"a", DType::kF32, {1, 1, 1, 1, 2}, bytes_of_numbers(numbers)}}), std::logic_error);
+  EXPECT_THROW(write({{std::string(64, 'a'), DType::kF32, {2}, bytes_of_floats(numbers)}}), std::logic_error);
+  EXPECT_THROW(write({{"a", DType::kF64, {1}, bytes_of_floats(numbers)}}), std::logic_error);
+  EXPECT_THROW(write({{"a", DType::kF32, {3}, bytes_of_floats(numbers)}}), std::logic_error);
+  EXPECT_THROW(write({{"a", DType::kF32, {1, 1, 1, 1, 2}, bytes_of_floats(numbers)}}), std::logic_error);
   EXPECT_TRUE(names_in(folder.path()).empty());
   EXPECT_THROW(write_gguf(folder / "none" / "a", {}, std::vector{good}), CheckpointError);
 }
