@@ -61,10 +61,13 @@ def test_the_name_of_an_earlier_version_holds(lancet):
     assert "run.frozen is called run.quantise_base now" in run.stderr
     assert json.loads((lancet.out / "report.json").read_text())["model"]["run_dtype"] == "BF16, quantised weights nf4"
     assert 'quantise_base: "nf4"' in (lancet.out / "job.yaml").read_text()
-    both = lancet.edit(lancet.job(run__quantise_base="nf4"), "--set", "run.frozen=int8")
-    refuses(lancet, both, CONFIG, "run.frozen is called run.quantise_base now", "expected one of the two names")
     run = lancet.run("generate", "--model", DATA / "demo-model", "--prompt", "Piranha Games, created in", "--tokens", "1", "--frozen", "int8")
     assert run.returncode == 0, run.stderr
+
+
+def test_both_names_are_refused(lancet):
+    both = lancet.edit(lancet.job(run__quantise_base="nf4"), "--set", "run.frozen=int8")
+    refuses(lancet, both, CONFIG, "run.frozen is called run.quantise_base now", "expected one of the two names")
 
 
 def test_generate_and_trace_take_it(lancet):
