@@ -124,20 +124,20 @@ class EditRun {
     EditReport& report = edited.report;
     std::optional<OutputFolder> folder;
     ranks_.run_collectively("export", [&] {
-      if (!ranks_.is_root()) return;
-      if (report.unmet.empty()) {
-        folder.emplace(job_.output->dir, job_.output->if_exists, kEditOutput);
-        method_->form().write(entries, folder->staging());
-        write_edits(inputs_->files, *edited.history, folder->staging(),
-                    {.parts = job_.output->keeps_state ? HistoryParts::kAll : HistoryParts::kChanges});
-        method_->stopwatch().lap("export");
-      } else {
-        folder.emplace(rejected_folder(job_.output->dir), IfExists::kReplace, kEditOutput);
+      if (ranks_.is_root()) {
+        if (report.unmet.empty()) {
+          folder.emplace(job_.output->dir, job_.output->if_exists, kEditOutput);
+          method_->form().write(entries, folder->staging());
+          write_edits(inputs_->files, *edited.history, folder->staging(),
+                      {.parts = job_.output->keeps_state ? HistoryParts::kAll : HistoryParts::kChanges});
+          method_->stopwatch().lap("export");
+        } else {
+          folder.emplace(rejected_folder(job_.output->dir), IfExists::kReplace, kEditOutput);
+        }
       }
       report.stages = method_->stopwatch().stages();
-      write_report_files(run_document(report, job_, job_.output->dir.string()), folder->staging());
+      if (folder) write_report_files(run_document(report, job_, job_.output->dir.string()), folder->staging());
     });
-    report.stages = method_->stopwatch().stages();
     ranks_.run_collectively("export", [&] {
       if (folder) folder->commit();
     });

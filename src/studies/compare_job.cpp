@@ -97,7 +97,6 @@ class CompareRun {
     });
     if (failure) {
       log_warning(cat(config_.methods[index].label, ": ", *failure));
-      result.report = {};
       result.error = *failure;
     } else {
       run.stopwatch().raise_to(ranks_);
