@@ -40,8 +40,8 @@ struct RunOptions {
   std::vector<std::string> devices{std::string(RunSpec::kDevices.alone)};  ///< names for find_devices()
   Balance balance = Balance::kMemory;
   std::optional<DType> dtype;  ///< type of weights and activations; nullopt (auto): the checkpoint's
-  std::optional<Quantiser>
-      quantise_base;  ///< quantiser of matrices that are not edited; nullopt: as the checkpoint has them
+  /// Quantiser of matrices that are not edited; nullopt: as the checkpoint has them.
+  std::optional<Quantiser> quantise_base;
   SolveOn solve_on = SolveOn::kAuto;
   uint64_t seed = *RunSpec::kSeed.fallback;
   int64_t threads = *RunSpec::kThreads.fallback;  ///< CPU threads; 0: all
