@@ -6,6 +6,7 @@
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
 #include "lancet/edit/editor.h"
+#include "lancet/models/finite.h"
 #include "lancet/runtime/collectives.h"
 #include "lancet/runtime/host_workers.h"
 #include "lancet/training/activations.h"
@@ -52,6 +53,23 @@ OptimizedValues EditContext::optimize_values(std::span<const PreparedRequest> re
                                              const ValueOptions& options) const {
   check_all_are_here();
   return lancet::optimize_values(model_, requests, layer, options, work_);
+}
+
+std::map<int64_t, Tensor> EditContext::replay(std::span<const PreparedRequest> requests, HookSite at,
+                                              const Tensor& z_ND, std::span<const int64_t> layers) const {
+  check_all_are_here();
+  std::vector<const LocatedPrompt*> rows;
+  for (const PreparedRequest& request : requests) rows.push_back(&request.prompts.front());
+  const Tensor found_NLD = replay_from(model_, rows, {at, z_ND, layers}, work_.communicator);
+  std::map<int64_t, Tensor> by_layer;
+  for (size_t i = 0; i < layers.size(); ++i) {
+    const Tensor z = to_solve_device(found_NLD.select(1, static_cast<int64_t>(i)), layers[i]);
+    if (!z.isfinite().all().item<bool>())
+      throw not_finite(model_, cat("the values that are replayed are not finite at layer ", layers[i]),
+                       "Values drove the model out of range: lower editor.values.lr or editor.values.clamp");
+    by_layer.emplace(layers[i], z);
+  }
+  return by_layer;
 }
 
 Tensor EditContext::covariance_factor(int64_t layer) const {

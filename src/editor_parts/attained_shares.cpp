@@ -18,13 +18,12 @@ Tensor change_of(const Tensor& keys_FN, const WeightDelta& delta) {
 
 void AttainedShares::note(const LayerChange& change, const std::vector<int64_t>& targets) {
   const torch::NoGradGuard no_grad;
-  keep_first(change, targets);
-  const bool is_last = change.parts == 1;
+  note_missing(change.parts * change.residuals_DN, targets);
   const Tensor sums_RN = context_.decide_by([&] {
     const Tensor given_DN = change_of(change.keys_FN, change.delta);
     const Tensor& asked_DN = change.residuals_DN;
     std::vector<Tensor> sums{dots(given_DN, asked_DN), dots(asked_DN, asked_DN)};
-    if (is_last) {
+    if (change.is_last) {
       const Tensor first_DN = first_DT_.index_select(1, to_index(targets, first_DT_.device())).to(given_DN.device());
       sums.insert(sums.end(), {dots(first_DN - asked_DN + given_DN, first_DN), dots(first_DN, first_DN)});
     }
@@ -37,12 +36,11 @@ void AttainedShares::note(const LayerChange& change, const std::vector<int64_t>&
     const auto target = static_cast<size_t>(targets[i]);
     own[target].given += sums[i];
     own[target].asked += sums[n + i];
-    if (is_last) in_all_[target] = {sums[2 * n + i], sums[3 * n + i]};
+    if (change.is_last) in_all_[target] = {sums[2 * n + i], sums[3 * n + i]};
   }
 }
 
-/// Keeps, at the first layer of a pass, what is missing: what is asked for there is a part of all of it.
-void AttainedShares::keep_first(const LayerChange& change, const std::vector<int64_t>& targets) {
+void AttainedShares::note_missing(const Tensor& missing_DN, const std::vector<int64_t>& targets) {
   std::vector<int64_t> columns, fresh;
   for (size_t i = 0; i < targets.size(); ++i) {
     if (has_first_[static_cast<size_t>(targets[i])]) continue;
@@ -51,11 +49,10 @@ void AttainedShares::keep_first(const LayerChange& change, const std::vector<int
     fresh.push_back(targets[i]);
   }
   if (fresh.empty()) return;
-  const Tensor& asked_DN = change.residuals_DN;
-  if (!first_DT_.defined()) first_DT_ = torch::zeros({asked_DN.size(0), n_targets_}, asked_DN.options());
+  if (!first_DT_.defined()) first_DT_ = torch::zeros({missing_DN.size(0), n_targets_}, missing_DN.options());
   const at::Device device = first_DT_.device();
-  const Tensor missing_DN = change.parts * asked_DN.index_select(1, to_index(columns, asked_DN.device()));
-  first_DT_.index_copy_(1, to_index(fresh, device), missing_DN.to(device));
+  const Tensor fresh_DN = missing_DN.index_select(1, to_index(columns, missing_DN.device()));
+  first_DT_.index_copy_(1, to_index(fresh, device), fresh_DN.to(device));
 }
 
 void AttainedShares::write_to(RequestOutcome& outcome, int64_t target) const {

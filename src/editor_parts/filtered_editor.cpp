@@ -28,6 +28,7 @@ class FilteredEditor final : public Editor {
   }
   const ContextOptions* contexts() const override { return method_->contexts(); }
   const ValueOptions* values() const override { return method_->values(); }
+  std::vector<int64_t> value_layers(const ModelConfig& config) const override { return method_->value_layers(config); }
   Compat compat() const override { return method_->compat(); }
   std::vector<WeightId> targets(const ModelConfig& config) const override { return method_->targets(config); }
   EditorState make_state() const override { return method_->make_state(); }

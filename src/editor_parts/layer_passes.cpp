@@ -19,8 +19,13 @@ std::string history_name(int64_t layer) { return cat("keys.", layer); }
 
 }  // namespace
 
+HookPoint value_point(const ModelConfig& config, ValueSite site) {
+  return site_in(config, site) == ValueSite::kBlockOut ? HookPoint::kBlockOut : HookPoint::kMlpOut;
+}
+
 LayerTargets LayerTargets::those(const std::vector<bool>& chosen) const {
-  LayerTargets some{{}, {}, {}, members, {}};
+  LayerTargets some;
+  some.members = members;
   std::vector<int64_t> rows;
   for (size_t i = 0; i < chosen.size(); ++i) {
     if (!chosen[i]) continue;
@@ -29,7 +34,7 @@ LayerTargets LayerTargets::those(const std::vector<bool>& chosen) const {
     some.groups.push_back(groups[i]);
     some.places.push_back(places[i]);
   }
-  some.z_ND = z_ND.index_select(0, to_index(rows, z_ND.device()));
+  for (const auto& [layer, z] : z_ND) some.z_ND.emplace(layer, z.index_select(0, to_index(rows, z.device())));
   return some;
 }
 
@@ -68,7 +73,7 @@ std::vector<bool> LayerPasses::choose(const LayerTargets& targets, int64_t last,
   std::vector<bool> chosen(targets.requests.size(), true);
   if (options_.residuals.take_all() || targets.requests.empty()) return chosen;
   RequestStates states = batch_.context.states_of(targets.requests);
-  const Tensor left_ND = missing(states, targets.z_ND, last);
+  const Tensor left_ND = missing(states, targets, last);
   const Tensor norm_N = batch_.context.decide_by([&] { return left_ND.norm(2, 1); });
   bounds = bounds_by(norm_N, last);
   for (size_t i = 0; i < chosen.size(); ++i) {
@@ -112,6 +117,10 @@ void LayerPasses::change_layers(const LayerTargets& targets, std::span<const int
   }
   Progress progress("weights", static_cast<int64_t>(layers.size()), "layers");
   RequestStates states = context.states_of(targets.requests);
+  if (options_.targets == LayerTarget::kReplay) {
+    states.keep_from(layers.front());
+    attained.note_missing(missing(states, targets, layers.back()).t(), targets.places);
+  }
   for (size_t i = 0; i < layers.size(); ++i) {
     LayerProblem problem;
     problem.layer = layers[i];
@@ -121,7 +130,7 @@ void LayerPasses::change_layers(const LayerTargets& targets, std::span<const int
     if (options_.direction_mean) problem.directions_FN = states.collect_keys(layers[i], *options_.direction_mean);
     if (const Tensor history = columns_of(batch_.state, history_name(layers[i])); history.defined())
       problem.history_FM = context.to_solve_device(history, layers[i]);
-    problem.residuals_DN = residuals(states, targets.z_ND, layers.subspan(i));
+    problem.residuals_DN = residuals(states, targets, layers.subspan(i));
     problem.weight = weight_for(options_.weight, {context, batch_.state, batch_.outcome}, layers[i],
                                 [&] { return method_.leverages(problem); });
     Tensor inverse_gram_NN;  // root's
@@ -133,7 +142,12 @@ void LayerPasses::change_layers(const LayerTargets& targets, std::span<const int
     const WeightDelta& applied = batch_.transaction.apply(
         {WeightKind::kDown, layers[i]}, by_request(std::get<LowRankDelta>(delta), targets.groups, n_members));
     if (std::holds_alternative<LowRankDelta>(applied)) note_system(problem, targets, std::move(inverse_gram_NN));
-    attained.note({layers[i], problem.keys_FN, problem.residuals_DN, parts(layers.size() - i), applied},
+    attained.note({.layer = layers[i],
+                   .keys_FN = problem.keys_FN,
+                   .residuals_DN = problem.residuals_DN,
+                   .parts = parts(layers.size() - i),
+                   .is_last = i + 1 == layers.size(),
+                   .delta = applied},
                   targets.places);
     progress.advance();
   }
@@ -174,23 +188,25 @@ void LayerPasses::keep_keys(const LayerTargets& targets, std::span<const int64_t
   }
 }
 
-/// What is left of z* - h at the last layer: [N, D], there.
-Tensor LayerPasses::missing(RequestStates& states, const Tensor& z_ND, int64_t last) const {
-  const ValueSite site = site_in(batch_.context.config(), options_.values.site);
-  const HookPoint point = site == ValueSite::kBlockOut ? HookPoint::kBlockOut : HookPoint::kMlpOut;
-  const Tensor now_ND = states.collect({point, last}, options_.output_mean);
-  return batch_.context.to_solve_device(z_ND, last) - now_ND;
+/// What is left of z* - h at a layer that has targets: [N, D], there.
+Tensor LayerPasses::missing(RequestStates& states, const LayerTargets& targets, int64_t layer) const {
+  const HookPoint point = value_point(batch_.context.config(), options_.values.site);
+  const Tensor now_ND = states.collect({point, layer}, options_.output_mean);
+  return batch_.context.to_solve_device(targets.z_ND.at(layer), layer) - now_ND;
 }
 
 /// Returns into how many parts what is missing is cut, of which the next of the layers that are left takes one.
 double LayerPasses::parts(size_t layers_left) const {
+  if (options_.targets == LayerTarget::kReplay) return 1;
   const auto n = static_cast<double>(layers_left);
   return options_.spread == Spread::kEven ? n : std::sqrt(n);
 }
 
 /// This layer's share of what is missing: [D, N], on the first of the layers' device.
-Tensor LayerPasses::residuals(RequestStates& states, const Tensor& z_ND, std::span<const int64_t> layers_left) const {
-  const Tensor left_ND = missing(states, z_ND, layers_left.back());
+Tensor LayerPasses::residuals(RequestStates& states, const LayerTargets& targets,
+                              std::span<const int64_t> layers_left) const {
+  const bool has_own = options_.targets == LayerTarget::kReplay;
+  const Tensor left_ND = missing(states, targets, has_own ? layers_left.front() : layers_left.back());
   return batch_.context.to_solve_device(left_ND / parts(layers_left.size()), layers_left.front()).t().contiguous();
 }
 

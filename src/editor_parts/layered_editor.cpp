@@ -49,6 +49,14 @@ std::vector<WeightId> LayeredEditor::targets(const ModelConfig& config) const {
   return ids;
 }
 
+std::vector<int64_t> LayeredEditor::value_layers(const ModelConfig& config) const {
+  const std::vector<int64_t> layers = layers_of(options_, config);
+  std::vector<int64_t> with_values;
+  for (const std::span<const int64_t> stage : stages_of(options_, layers))
+    with_values.push_back(value_layer_of(options_, stage));
+  return with_values;
+}
+
 Tensor LayeredEditor::leverages(const EditContext&, const LayerProblem&) const {
   throw std::logic_error("a method with a weight to choose says nothing of its keys' leverages");
 }
@@ -70,7 +78,7 @@ EditOutcome LayeredEditor::edit(const EditContext& context, std::span<const Edit
     outcome.note_shared_keys(equal_keys_effect(options_.equal_keys), shared_keys(groups));
   SubBatch round{{context, state, transaction, outcome}, prepared};
   const std::vector<int64_t> all_layers = layers_of(options_, context.config());
-  const std::vector<std::span<const int64_t>> parts = stages(all_layers);
+  const std::vector<std::span<const int64_t>> parts = stages_of(options_, all_layers);
   if ((rounds.size() > 1 || parts.size() > 1) && options_.norm_anchor.mode != NormAnchor::Mode::kOff)
     measure_anchors(round, all_layers);
   for (const KeyGroups& together : rounds) {
@@ -111,20 +119,14 @@ GivenSolution LayeredEditor::solve_given(const EditContext& context, const Given
   return {{on_host(change.left_OR), on_host(change.right_RI)}, inverse_NN.defined() ? on_host(inverse_NN) : Tensor()};
 }
 
-std::vector<std::span<const int64_t>> LayeredEditor::stages(std::span<const int64_t> all) const {
-  if (options_.course == EditOrder::kTogether) return {all};
-  std::vector<std::span<const int64_t>> each;
-  for (size_t i = 0; i < all.size(); ++i) each.push_back(all.subspan(i, 1));
-  return each;
-}
-
 /// Measures anchors on values of their own, where the values of a batch are not all found on the same weights.
 void LayeredEditor::measure_anchors(const SubBatch& batch, std::span<const int64_t> all) const {
-  for (const std::span<const int64_t> layers : stages(all))
-    if (!has_anchor(batch.state, layers.back())) {
-      const Tensor z_ND = find_values(batch, batch.prepared, layers.back()).z_ND;
-      keep_anchor(batch.state, layers.back(), batch.context.decide_by([&] { return value_norms(z_ND); }));
-    }
+  for (const std::span<const int64_t> stage : stages_of(options_, all)) {
+    const int64_t layer = value_layer_of(options_, stage);
+    if (has_anchor(batch.state, layer)) continue;
+    const Tensor z_ND = find_values(batch, batch.prepared, layer).z_ND;
+    keep_anchor(batch.state, layer, batch.context.decide_by([&] { return value_norms(z_ND); }));
+  }
 }
 
 OptimizedValues LayeredEditor::find_values(const SubBatch& round, std::span<const PreparedRequest> requests,
@@ -136,20 +138,32 @@ OptimizedValues LayeredEditor::find_values(const SubBatch& round, std::span<cons
   return values;
 }
 
+/// Returns the targets by layer: the last one's alone, which all approach, or each layer's own.
+std::map<int64_t, Tensor> LayeredEditor::targets_of(const SubBatch& round, std::span<const PreparedRequest> requests,
+                                                    const Tensor& z_ND, std::span<const int64_t> layers) const {
+  std::map<int64_t, Tensor> targets{{value_layer_of(options_, layers), z_ND}};
+  if (options_.targets == LayerTarget::kLast || requests.empty() || layers.size() == 1) return targets;
+  if (options_.values_on_unedited) round.transaction.put_unedited();
+  const HookPoint point = value_point(round.context.config(), options_.values.site);
+  targets.merge(round.context.replay(requests, {point, layers.front()}, z_ND, layers.subspan(1)));
+  if (options_.values_on_unedited) round.transaction.put_exact();
+  return targets;
+}
+
 /// Returns how many changes each of the layers got, in columns that are the round's requests.
 int64_t LayeredEditor::edit_round(const SubBatch& round, const KeyGroups& groups,
                                   std::span<const int64_t> layers) const {
   std::vector<int64_t> members;
   for (const std::vector<int64_t>& group : groups) members.insert(members.end(), group.begin(), group.end());
-  const int64_t last = layers.back();
-  OptimizedValues values = find_values(round, round.take(members), last);
+  const int64_t value_layer = value_layer_of(options_, layers);
+  OptimizedValues values = find_values(round, round.take(members), value_layer);
   note_values(round.outcome, members, values);
   const torch::NoGradGuard no_grad;
   std::vector<std::string> left_out(members.size());
   if (options_.norm_anchor.mode != NormAnchor::Mode::kOff) {
     const Tensor norm_N = round.context.decide_by([&] { return value_norms(values.z_ND); });
-    keep_anchor(round.state, last, norm_N);
-    left_out = apply_anchor(options_.norm_anchor, anchor_norm(round.state, last), norm_N, values.z_ND);
+    keep_anchor(round.state, value_layer, norm_N);
+    left_out = apply_anchor(options_.norm_anchor, anchor_norm(round.state, value_layer), norm_N, values.z_ND);
   }
 
   KeyGroups kept;
@@ -175,7 +189,9 @@ int64_t LayeredEditor::edit_round(const SubBatch& round, const KeyGroups& groups
                             [&](const LayerProblem& problem) { return leverages(round.context, problem); }});
   std::vector<int64_t> all(kept.size());
   std::iota(all.begin(), all.end(), 0);
-  return passes.run({round.take(firsts), z_ND, std::move(kept), std::move(members), std::move(all)}, layers);
+  const std::vector<PreparedRequest> requests = round.take(firsts);
+  std::map<int64_t, Tensor> by_layer = targets_of(round, requests, z_ND, layers);
+  return passes.run({requests, std::move(by_layer), std::move(kept), std::move(members), std::move(all)}, layers);
 }
 
 }  // namespace lancet

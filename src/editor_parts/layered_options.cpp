@@ -27,10 +27,15 @@ LayeredOptions parse_layered_options(ConfigSection& editor, LayeredOptions optio
   options.compat = read<Compat>(editor, LayeredSpec::kCompat);
   // memit's generator decodes with special tokens, which come back as tokens where the tokenizer reads them in text
   if (options.compat == Compat::kMemit) options.contexts.opening = ContextOptions::Opening::kWithBos;
+  if (options.course == EditOrder::kTogether) options.targets = read<LayerTarget>(editor, LayeredSpec::kTargets);
   // BLUE's values are found on the weights as edited so far
   if (options.course == EditOrder::kTogether && !options.values_on_unedited && read(editor, LayeredSpec::kBlue)) {
     if (options.layers && options.layers->size() < 2)
       editor.problem(LayeredSpec::kBlue.key, "expected at least two layers: the first and the last are changed");
+    if (options.targets == LayerTarget::kReplay)
+      editor.problem(LayeredSpec::kBlue.key,
+                     "expected false with `targets: replay`: BLUE finds a value at each layer, "
+                     "and replays none");
     options.course = EditOrder::kLayerByLayer;
   }
   options.equal_keys = parse_equal_keys(editor);
@@ -52,6 +57,17 @@ std::vector<int64_t> layers_of(const LayeredOptions& options, const ModelConfig&
     throw ConfigError(cat("editor.blue: expected at least two layers: the first and the last are changed; auto gives ",
                           "one for a model of ", config.n_layers, ": give layers"));
   return {layers.front(), layers.back()};
+}
+
+std::vector<std::span<const int64_t>> stages_of(const LayeredOptions& options, std::span<const int64_t> layers) {
+  if (options.course == EditOrder::kTogether) return {layers};
+  std::vector<std::span<const int64_t>> each;
+  for (size_t i = 0; i < layers.size(); ++i) each.push_back(layers.subspan(i, 1));
+  return each;
+}
+
+int64_t value_layer_of(const LayeredOptions& options, std::span<const int64_t> stage) {
+  return options.targets == LayerTarget::kReplay ? stage.front() : stage.back();
 }
 
 }  // namespace lancet

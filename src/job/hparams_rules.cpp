@@ -208,7 +208,11 @@ KeyFate map_objective(HparamsImport& import, const std::string& key) {
   return mapped("editor.method: " + import.method);
 }
 
-KeyFate map_method(HparamsImport& import, const std::string&) { return mapped("editor.method: " + import.method); }
+KeyFate map_method(HparamsImport& import, const std::string& key) {
+  if (import.file.text(key) != "MEMIT-FE") return mapped("editor.method: " + import.method);
+  import.put("editor.targets", ConfigTree::text("replay"));
+  return mapped("editor.method: memit, editor.targets: replay");
+}
 
 KeyFate map_projection(HparamsImport& import, const std::string& key) {
   const fs::path file = import.file.path(key, import.folder);

@@ -17,15 +17,16 @@ namespace {
 
 using Fate = ImportedKey::Fate;
 
-constexpr std::array<std::pair<std::string_view, std::string_view>, 9> kAlgorithms{{{"MEMIT", "memit"},
-                                                                                    {"AlphaEdit", "alphaedit"},
-                                                                                    {"NSE", "nse"},
-                                                                                    {"ROME", "rome"},
-                                                                                    {"R-ROME", "r-rome"},
-                                                                                    {"EMMET", "emmet"},
-                                                                                    {"PMET", "pmet"},
-                                                                                    {"FT", "ft"},
-                                                                                    {"ULTRAEDIT", "ultraedit"}}};
+constexpr std::array<std::pair<std::string_view, std::string_view>, 10> kAlgorithms{{{"MEMIT", "memit"},
+                                                                                     {"MEMIT-FE", "memit"},
+                                                                                     {"AlphaEdit", "alphaedit"},
+                                                                                     {"NSE", "nse"},
+                                                                                     {"ROME", "rome"},
+                                                                                     {"R-ROME", "r-rome"},
+                                                                                     {"EMMET", "emmet"},
+                                                                                     {"PMET", "pmet"},
+                                                                                     {"FT", "ft"},
+                                                                                     {"ULTRAEDIT", "ultraedit"}}};
 
 /// A key that only one method's files have. NSE's and EMMET's come first: those files have MEMIT's keys too.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 9> kTellingKeys{

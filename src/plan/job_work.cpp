@@ -124,8 +124,8 @@ Workload edit_work(const JobConfig& job, const ModelConfig& config, const WorkTe
   if (const ValueOptions* values = editor.values()) {
     work.optimizes_values = work.requests > 0;
     // what lies below is run once: for some sites and families the edited layer does not
-    if (!work.edited_layers.empty()) {
-      work.steps_from = work.edited_layers.back();
+    if (const std::vector<int64_t> layers = editor.value_layers(config); !layers.empty()) {
+      work.steps_from = *std::ranges::min_element(layers);
       work.values_at = first_step_layer(config, values->site, work.steps_from) - 1;
     }
     work.value_batch = values->batch;

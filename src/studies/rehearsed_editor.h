@@ -38,6 +38,7 @@ class RehearsedEditor final : public Editor {
   EditorNeeds needs() const override { return editor_->needs(); }
   const ContextOptions* contexts() const override { return editor_->contexts(); }
   const ValueOptions* values() const override { return editor_->values(); }
+  std::vector<int64_t> value_layers(const ModelConfig& config) const override { return editor_->value_layers(config); }
   Compat compat() const override { return editor_->compat(); }
   std::vector<WeightId> targets(const ModelConfig& config) const override { return editor_->targets(config); }
   EditorState make_state() const override { return editor_->make_state(); }

@@ -20,13 +20,28 @@ TokenBatch up_to_lookups(const std::vector<const LocatedPrompt*>& rows, const st
   return make_batch(ids);
 }
 
+RowBatches batches_of(const std::vector<const LocatedPrompt*>& rows) {
+  std::vector<int64_t> lengths;
+  for (const LocatedPrompt* row : rows) lengths.push_back(row->lookup + 1);
+  return plan_batches(lengths, {.tokens = kForwardTokens});
+}
+
+/// int64 [B, 1], host: the lookup token of each row.
+Tensor lookups_of(const TokenBatch& batch) {
+  std::vector<int64_t> lookups;
+  for (const int64_t length : batch.sequence.lengths) lookups.push_back(length - 1);
+  return torch::tensor(lookups, torch::kLong).unsqueeze(1);
+}
+
+/// [B, X] of [B, T, X].
+Tensor at_places(const Tensor& value_BTX, const Tensor& place_B1) {
+  return value_BTX.take_along_dim(place_B1.to(value_BTX.device()).unsqueeze(2), 1).squeeze(1);
+}
+
 }  // namespace
 
 LookupStates::LookupStates(const CausalLM& model, std::vector<const LocatedPrompt*> rows, int64_t kept_tokens)
-    : model_(model), rows_(std::move(rows)), kept_tokens_(kept_tokens) {
-  std::vector<int64_t> lengths;
-  for (const LocatedPrompt* row : rows_) lengths.push_back(row->lookup + 1);
-  batches_ = plan_batches(lengths, {.tokens = kForwardTokens});
+    : model_(model), rows_(std::move(rows)), kept_tokens_(kept_tokens), batches_(batches_of(rows_)) {
   kept_.resize(batches_.size());
 }
 
@@ -62,21 +77,47 @@ Tensor LookupStates::collect_batch(size_t index, HookSite site, StageTurn& turn)
     now = kept_[index] = {kept_layer_, h_BTD.to(model_.placement().device_of(kept_layer_))};
   }
 
-  std::vector<int64_t> lookups;
-  for (const int64_t length : batch.sequence.lengths) lookups.push_back(length - 1);
-  batch.sequence.outputs_BO = torch::tensor(lookups, torch::kLong).unsqueeze(1);
+  batch.sequence.outputs_BO = lookups_of(batch);
   Tensor collected_BX;
   HookSet hooks;
   hooks.observe(site, [&](const Tensor& value_BTX) {
     // before attention of all tokens; after it, of the outputs alone
     const bool is_whole = site.point == HookPoint::kBlockIn || site.point == HookPoint::kAttnIn;
-    const Tensor place_B11 = batch.sequence.outputs_BO.to(value_BTX.device()).unsqueeze(2);
-    const Tensor value_B1X = is_whole ? value_BTX.take_along_dim(place_B11, 1) : value_BTX;
-    collected_BX = value_B1X.squeeze(1);
+    collected_BX = is_whole ? at_places(value_BTX, batch.sequence.outputs_BO) : value_BTX.squeeze(1);
   });
   hooks.stop_at(site);
   model_.run_layers(now.h_BTD, batch.sequence, {now.layer, site.layer + 1}, hooks);
   return collected_BX;
+}
+
+Tensor replay_from(const CausalLM& model, const std::vector<const LocatedPrompt*>& rows, const Replay& replay,
+                   Communicator& communicator) {
+  const torch::NoGradGuard no_grad;
+  const Placement& placement = model.placement();
+  const int64_t last = replay.layers.back();
+  const RowBatches batches = batches_of(rows);
+  const RowKind kind{placement.weight_dtype(), placement.device_of(last)};
+  const auto run = [&](size_t index, StageTurn& turn) {
+    TokenBatch batch = up_to_lookups(rows, batches[index]);
+    batch.sequence.turn = &turn;
+    const Tensor lookup_B1 = lookups_of(batch);
+    const Tensor row_B = to_index(batches[index], replay.value_ND.device());
+    HookSet hooks;
+    hooks.replace(replay.at, [&](const Tensor& value_BTD) {
+      const Tensor place_B1D = lookup_B1.to(value_BTD.device()).unsqueeze(2).expand({-1, 1, value_BTD.size(2)});
+      const Tensor given_B1D = replay.value_ND.index_select(0, row_B).unsqueeze(1).to(value_BTD.options());
+      return value_BTD.scatter(1, place_B1D, given_B1D);
+    });
+    std::vector<Tensor> found;
+    for (const int64_t layer : replay.layers)
+      hooks.observe({replay.at.point, layer},
+                    [&](const Tensor& value_BTD) { found.push_back(at_places(value_BTD, lookup_B1).to(kind.device)); });
+    hooks.stop_at({replay.at.point, last});
+    model.run_layers(model.embed(batch.ids_BT, batch.sequence), batch.sequence, {0, last + 1}, hooks);
+    return torch::cat(found, 1);
+  };
+  return scatter_rows(communicator, RowWork{placement, "keys"}, batches, kind, run)
+      .unflatten(1, {static_cast<int64_t>(replay.layers.size()), -1});
 }
 
 Tensor collect_at(const CausalLM& model, std::vector<const LocatedPrompt*> rows, HookSite site,

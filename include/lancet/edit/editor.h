@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -82,6 +83,12 @@ class EditContext {
   /// Collective. Those of `requests` that optimize_values() has under way together when it takes most memory.
   std::vector<PreparedRequest> heaviest(std::span<const PreparedRequest> requests, int64_t layer,
                                         const ValueOptions& options) const;
+
+  /// Collective. What a pass over the requests' plain prompts gives at the point of `at` of each of `layers`, all above
+  /// `at`, when it gets `z_ND` in the place of the lookup token's value there: by layer, [N, D] f64 on its solve
+  /// device.
+  std::map<int64_t, Tensor> replay(std::span<const PreparedRequest> requests, HookSite at, const Tensor& z_ND,
+                                   std::span<const int64_t> layers) const;
 
   /// `requests` and this outlive what is returned.
   RequestStates states_of(std::span<const PreparedRequest> requests) const { return {*this, requests}; }
@@ -167,6 +174,8 @@ class Editor {
   /// The weights that edit() may change.
   /// Throws: ConfigError when an option does not fit the model (a layer out of range).
   virtual std::vector<WeightId> targets(const ModelConfig& config) const = 0;
+  /// The layers at whose outputs it finds values, in their order; empty where it finds none. Throws: as targets().
+  virtual std::vector<int64_t> value_layers(const ModelConfig&) const { return {}; }
   virtual EditorState make_state() const { return {}; }
   /// Collective: the method's solve of what is given, with what the layer's statistics give. Numbers that are `auto`
   /// are the state's, or by these keys. On the host, f64; the inverse on root alone. Throws: ConfigError for methods

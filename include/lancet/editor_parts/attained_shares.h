@@ -16,7 +16,8 @@ struct LayerChange {
   int64_t layer = 0;
   Tensor keys_FN;
   Tensor residuals_DN;       ///< what the layer was asked for
-  double parts = 1;          ///< number of parts that z* - h of the last layer is given in, it being one; 1 there
+  double parts = 1;          ///< number of parts that what is missing is given in, it being one
+  bool is_last = true;       ///< whether the pass ends with this layer
   const WeightDelta& delta;  ///< the change that was applied
 };
 
@@ -24,6 +25,10 @@ class AttainedShares {
  public:
   /// `n_targets`: of the batch, whichever of them a pass takes.
   AttainedShares(const EditContext& context, int64_t n_targets) : context_(context), n_targets_(n_targets) {}
+
+  /// Notes z* - h of the last layer before a pass changes any, where its parts do not say it. The first of a target
+  /// counts.
+  void note_missing(const Tensor& missing_DN, const std::vector<int64_t>& targets);
 
   /// Collective. `targets`: of the columns, among the batch's. A pass that comes back to a layer adds to its share.
   void note(const LayerChange& change, const std::vector<int64_t>& targets);
@@ -38,8 +43,6 @@ class AttainedShares {
   struct Sums {
     double given = 0, asked = 0;
   };
-
-  void keep_first(const LayerChange& change, const std::vector<int64_t>& targets);
 
   const EditContext& context_;
   int64_t n_targets_;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <span>
 #include <vector>
 
@@ -21,6 +22,9 @@ struct LayerProblem {
   double weight = 0;  ///< the method's SolveWeight for this layer
 };
 
+/// The point of a layer at which a method's values are, and at which residuals are taken.
+HookPoint value_point(const ModelConfig& config, ValueSite site);
+
 /// What a method makes of it.
 struct LayerSolution {
   LayerSolution(LowRankDelta delta, Tensor inverse_NN = {})
@@ -33,10 +37,10 @@ struct LayerSolution {
 /// What the layers are to reach: a target for each key.
 struct LayerTargets {
   std::vector<PreparedRequest> requests;
-  Tensor z_ND;
-  KeyGroups groups;              ///< places among the members that share each key
-  std::vector<int64_t> members;  ///< the batch's requests that take part, with those that were left out
-  std::vector<int64_t> places;   ///< places of these targets among all of a batch
+  std::map<int64_t, Tensor> z_ND;  ///< by layer: the last one's alone, or with LayerTarget::kReplay each layer's
+  KeyGroups groups;                ///< places among the members that share each key
+  std::vector<int64_t> members;    ///< the batch's requests that take part, with those that were left out
+  std::vector<int64_t> places;     ///< places of these targets among all of a batch
 
   LayerTargets those(const std::vector<bool>& chosen) const;
   /// The first of the batch's requests that share the target's key.
@@ -74,11 +78,11 @@ class LayerPasses {
   void change_layers(const LayerTargets& targets, std::span<const int64_t> layers, AttainedShares& attained) const;
   void change_nothing(int64_t layer, int64_t n_members) const;
   void keep_keys(const LayerTargets& targets, std::span<const int64_t> layers) const;
-  Tensor missing(RequestStates& states, const Tensor& z_ND, int64_t last) const;
+  Tensor missing(RequestStates& states, const LayerTargets& targets, int64_t layer) const;
   void note_system(const LayerProblem& problem, const LayerTargets& targets, Tensor inverse_gram_NN) const;
   void note_near_keys(const LayerTargets& targets, const Tensor& keys_FN) const;
   double parts(size_t layers_left) const;
-  Tensor residuals(RequestStates& states, const Tensor& z_ND, std::span<const int64_t> layers_left) const;
+  Tensor residuals(RequestStates& states, const LayerTargets& targets, std::span<const int64_t> layers_left) const;
 
   const LayeredOptions& options_;
   const Batch& batch_;

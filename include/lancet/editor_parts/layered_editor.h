@@ -3,6 +3,7 @@
 // case of one request and one layer.
 #pragma once
 
+#include <map>
 #include <span>
 #include <vector>
 
@@ -22,6 +23,7 @@ class LayeredEditor : public Editor {
   const ValueOptions* values() const override { return &options_.values; }
   Compat compat() const override { return options_.compat; }
   std::vector<WeightId> targets(const ModelConfig& config) const override;
+  std::vector<int64_t> value_layers(const ModelConfig& config) const override;
   EditOutcome edit(const EditContext& context, std::span<const EditRequest> requests, EditorState& state,
                    WeightTransaction& transaction) const override;
   GivenSolution solve_given(const EditContext& context, const GivenSystem& given, EditorState& state) const override;
@@ -38,8 +40,8 @@ class LayeredEditor : public Editor {
   int64_t edit_round(const SubBatch& round, const KeyGroups& groups, std::span<const int64_t> layers) const;
   void measure_anchors(const SubBatch& batch, std::span<const int64_t> layers) const;
   OptimizedValues find_values(const SubBatch& round, std::span<const PreparedRequest> requests, int64_t layer) const;
-  /// Returns the parts of `layers` whose values are found together.
-  std::vector<std::span<const int64_t>> stages(std::span<const int64_t> layers) const;
+  std::map<int64_t, Tensor> targets_of(const SubBatch& round, std::span<const PreparedRequest> requests,
+                                       const Tensor& z_ND, std::span<const int64_t> layers) const;
 
   LayeredOptions options_;
 };

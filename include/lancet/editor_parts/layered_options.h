@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "lancet/edit/editor.h"
@@ -17,6 +18,13 @@ namespace lancet {
 enum class Spread {
   kEven,  ///< 1 / n (MEMIT)
   kRoot   ///< 1 / sqrt(n) (PMET)
+};
+
+/// What each of the layers is brought towards.
+enum class LayerTarget {
+  kLast,   ///< its share of the value that is found at the last layer's output
+  kReplay  ///< the whole of its own value: one is found at the first layer, and a forward pass over the plain prompt
+           ///< with it in its place gives the others (FE, github.com/jugechengzi/FE)
 };
 
 /// What the values are found for and applied to.
@@ -42,6 +50,7 @@ struct LayeredOptions {
   ContextOptions contexts;
   EqualKeys equal_keys = EqualKeys::kWarn;
   NormAnchor norm_anchor;
+  LayerTarget targets = LayerTarget::kLast;
   // the method's own
   Spread spread = Spread::kEven;
   EditOrder course = EditOrder::kTogether;
@@ -56,10 +65,16 @@ struct LayeredOptions {
 };
 
 /// `layers`, `values`, `contexts`, `compat`, `equal_keys`, `norm_anchor`, over a method's own defaults; where its
-/// course is kTogether and its values are found on the weights as edited so far also `blue`.
+/// course is kTogether also `targets`, and `blue` where its values are found on the weights as edited so far.
 LayeredOptions parse_layered_options(ConfigSection& editor, LayeredOptions defaults);
 
 /// The layers that are changed, ascending. Throws: ConfigError when they do not fit the model.
 std::vector<int64_t> layers_of(const LayeredOptions& options, const ModelConfig& config);
+
+/// The parts of those layers whose values are found together.
+std::vector<std::span<const int64_t>> stages_of(const LayeredOptions& options, std::span<const int64_t> layers);
+
+/// The layer of a stage at whose output its values are found.
+int64_t value_layer_of(const LayeredOptions& options, std::span<const int64_t> stage);
 
 }  // namespace lancet

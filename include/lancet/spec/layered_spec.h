@@ -120,6 +120,13 @@ struct LayeredSpec {
        .methods = "memit emmet alphaedit pmet",
        .affects = Affects::kState},
       false};
+  static constexpr std::string_view kTargetsNames[] = {"last", "replay"};
+  static constexpr ChoiceOption kTargets{
+      {.key = "targets",
+       .meaning = "what each layer is brought towards: its share of the `last` layer's value, or, found at the first "
+                  "layer and carried up by a `replay` of the prompt, a value of its own",
+       .methods = "memit emmet alphaedit pmet nse"},
+      kTargetsNames};
   static constexpr std::string_view kEqualKeysNames[] = {"warn", "mean", "split"};
   static constexpr ChoiceOption kEqualKeys{
       {.key = "equal_keys",
@@ -160,7 +167,8 @@ struct LayeredSpec {
                                        &kBlue,
                                        &kEqualKeys,
                                        &kCompat,
-                                       &kNormAnchor};
+                                       &kNormAnchor,
+                                       &kTargets};
 };
 
 }  // namespace lancet

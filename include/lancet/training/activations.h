@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "lancet/models/causal_lm.h"
@@ -50,6 +51,19 @@ class LookupStates {
   std::vector<char> is_kept_;  ///< one for each batch
   std::vector<Kept> kept_;     ///< one for each batch
 };
+
+/// A value for each row's lookup token in the place of what is at `at`, and the layers above it at which the same point
+/// is asked for.
+struct Replay {
+  HookSite at;
+  Tensor value_ND;
+  std::span<const int64_t> layers;
+};
+
+/// Collective, batches being spread over ranks. The point's values at the lookup tokens while the replay's are in their
+/// place: [rows, layers, dim], model dtype, on the last layer's device.
+Tensor replay_from(const CausalLM& model, const std::vector<const LocatedPrompt*>& rows, const Replay& replay,
+                   Communicator& communicator);
 
 /// Collective. LookupStates::collect of one site.
 Tensor collect_at(const CausalLM& model, std::vector<const LocatedPrompt*> rows, HookSite site,

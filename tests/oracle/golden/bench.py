@@ -118,6 +118,23 @@ class Bench:
         each = self.at_lookup(model, requests, contexts, "key", layer)
         return each[:, 0] / 2 + each[:, 1:].mean(1) / 2 if len(contexts) > 1 else each[:, 0]
 
+    @torch.no_grad()
+    def replay(self, model, requests, place, layers, z):
+        """By layer, [n, d]: a place's value at the lookup token of the plain prompts, while at the first of the layers it is z."""
+        found = {layer: [] for layer in layers}
+        for request, given in zip(requests, z):
+            ids, at = self.rows(request, ["{}"])
+
+            def touch(at_place, layer, value):
+                if (at_place, layer) == (place, layers[0]):
+                    value = value.index_put((torch.tensor([0]), at), given.to(value.dtype)[None])
+                if at_place == place and layer in found:
+                    found[layer].append(value[0, at[0]])
+                return value
+
+            model.run_with(model.embedding[padded(ids)], range(layers[-1] + 1), touch)
+        return {layer: torch.stack(rows).double() for layer, rows in found.items()}
+
     def values(self, model, requests, layer, places, section):
         """The optimised vectors [n, d] at the first of the places of `layer`, on the model as it is."""
         asked = [requests, layer, places, section["contexts"], section["values"], section["method"] == "pmet"]

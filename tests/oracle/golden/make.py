@@ -20,6 +20,7 @@ from safetensors.torch import save_file
 CONTEXTS = ["{}", "The answer is known. {}", "I know that well. {}"]
 BATCHES = [[0, 298], [1, 335]]  # places in the demo's facts
 LAYERS = [0, 1]
+REPLAYED = dict(targets="replay", layers=[0, 1, 2])
 VALUES = dict(steps=8, lr=0.5, weight_decay=0.001, clamp=4.0, kl=0.0625, stop_loss=0.05)
 LOCATED = dict(layers=LAYERS, values=VALUES, contexts=CONTEXTS)
 ROME = LOCATED | dict(layers=[1], covariance=True)
@@ -38,11 +39,15 @@ def sections():
         "memit-anchor": (memit | dict(norm_anchor=dict(mode="rescale", limit=3.0)), two),
         "memit-rect": (memit | dict(rect=dict(keep=0.4)), one),
         "memit-blue": (memit | dict(blue=True), one),
+        "memit-replay": (memit | REPLAYED | dict(history=True, norm_anchor=dict(mode="rescale", limit=3.0)), two),
         "emmet": (memit | dict(method="emmet", slack=0.1, identity_weight=0.5), one),
         "alphaedit": (dict(method="alphaedit", null_space_below=0.5, ridge=0.5, **LOCATED), two),
+        "alphaedit-replay": (dict(method="alphaedit", null_space_below=0.5, ridge=0.5, **LOCATED | REPLAYED), one),
         "pmet": (pmet, one),
+        "pmet-replay": (pmet | REPLAYED, one),
         "nse": (nse | dict(neurons=0.8, residual_above=1.0, residual_below=100.0), two),  # the second pass takes one of two
         "nse-bounds": (nse | dict(neurons=1.0, residual_above=0.1, residual_below=50.0), two),  # one request is never taken
+        "nse-replay": (nse | REPLAYED | dict(neurons=1.0, residual_above=1.0, residual_below=100.0), two),
         "rome": (dict(method="rome", **ROME), one),
         "rome-identity": (dict(method="rome", **ROME) | dict(covariance=False), one),
         "r-rome-prefix": (dict(method="r-rome", keys="prefix", **ROME), one),
@@ -68,7 +73,7 @@ def main():
     folder = pathlib.Path(options.out)
     folder.mkdir(parents=True, exist_ok=True)
     bench = Bench(options.model)
-    bench.read_statistics(read_lines(options.corpus, options.lines), LAYERS)
+    bench.read_statistics(read_lines(options.corpus, options.lines), REPLAYED["layers"])
     for name in [options.only] if options.only else goldens:
         start, (section, places) = time.time(), goldens[name]
         batches = [read_requests(options.requests, batch) for batch in places]

@@ -39,6 +39,7 @@ MODELS = {  # by name here: the variant of family_checkpoints.py
     "qwen3-moe": "qwen3_moe",
     "qwen3-moe-mixed": "qwen3_moe_some_dense",  # one of the edited layers has no experts
 }
+REPLAYED = ["qwen3", "olmo2", "gptj", "qwen3-moe"]  # with forward replay too: plain, norm behind the projection, parallel, experts
 LINES = 180
 LAYERS = [1, 2]
 ONE, TWO, MIXED = [[0, 298]], [[0, 298], [1]], [[0, 298, 1]]  # places in the demo's facts
@@ -69,6 +70,8 @@ def sections(bench):
     gate = {"gate": [2]} if "gate" in bench.net.paths else {}
     weight = dict(covariance_weight=covariance_weight(bench))
     goldens = {"memit": (dict(method="memit", history=True, **weight, **LOCATED), TWO)}
+    if bench.folder.name in REPLAYED:
+        goldens["memit-replay"] = (dict(method="memit", targets="replay", **weight, **LOCATED), ONE)
     if below := null_space_threshold(bench):
         goldens["alphaedit"] = (dict(method="alphaedit", null_space_below=below, ridge=0.5, **LOCATED), TWO)
     pmet = dict(method="pmet", **weight, **LOCATED) | dict(values=VALUES | dict(kl=0.02, nll_factor=1.5))

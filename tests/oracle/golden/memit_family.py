@@ -1,4 +1,4 @@
-"""MEMIT, EMMET, AlphaEdit and PMET, with history, the norm anchor and BLUE: LU and inverses, full matrices."""
+"""MEMIT, EMMET, AlphaEdit and PMET, with history, the norm anchor, BLUE and forward replay: LU and inverses, full matrices."""
 import math
 
 import torch
@@ -68,14 +68,23 @@ class NormAnchor:
         return z * (self.norm / z.norm(dim=1))[:, None]
 
 
-def edit_layers(bench, model, requests, z, layers, section, solve):
+def targets_of(bench, model, requests, layers, section, anchor):
+    """By layer: the last one's value, of which each takes a share, or with forward replay one for each."""
+    places, is_replay = places_of(section, model), section.get("targets") == "replay"
+    at = layers[0] if is_replay else layers[-1]
+    z = anchor(bench.values(model, requests, at, places, section))
+    return bench.replay(model, requests, places[0], layers, z) if is_replay else {at: z}
+
+
+def edit_layers(bench, model, requests, targets, layers, section, solve):
     """Layers ascending: keys, the residual's share, delta = solve(layer, K [f, n], R [d, n])."""
     is_pmet, deltas = section["method"] == "pmet", {}
     for index, layer in enumerate(layers):
         keys = bench.keys(model, requests, section["contexts"], layer).T
-        now = bench.at_lookup(model, requests, ["{}"], places_of(section, model)[0], layers[-1])[:, 0]
-        left = len(layers) - index
-        residual = ((z - now) / (math.sqrt(left) if is_pmet else left)).T
+        is_own = section.get("targets") == "replay"
+        aim, left = (layer, 1) if is_own else (layers[-1], len(layers) - index)
+        now = bench.at_lookup(model, requests, ["{}"], places_of(section, model)[0], aim)[:, 0]
+        residual = ((targets[aim] - now) / (math.sqrt(left) if is_pmet else left)).T
         deltas |= model.change_kind("down", layer, solve(layer, keys, residual))
     return deltas
 
@@ -90,8 +99,8 @@ def edit(bench, section, batches):
     for requests in batches:
         deltas = {}
         for stage in stages:
-            z = bench.values(model, requests, stage[-1], places_of(section, model), section)
-            deltas |= edit_layers(bench, model, requests, anchor(z), stage, section, solve)
+            targets = targets_of(bench, model, requests, stage, section, anchor)
+            deltas |= edit_layers(bench, model, requests, targets, stage, section, solve)
         if section.get("history", method == "alphaedit"):
             for layer in layers:  # keys are taken with the edited weights
                 keys = bench.keys(model, requests, section["contexts"], layer).T

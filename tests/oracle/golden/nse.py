@@ -13,17 +13,19 @@ def edit(bench, section, batches):
     history = {layer: torch.zeros_like(bench.covariances[layer]) for layer in layers}
     unedited, model, changes = bench.fresh(section), bench.fresh(section), []
     for requests in batches:
-        deltas = {}
-        z = bench.values(unedited, requests, layers[-1], ["block"], section)
+        deltas, is_replay = {}, section.get("targets") == "replay"
+        z = bench.values(unedited, requests, layers[0] if is_replay else layers[-1], ["block"], section)
+        targets = bench.replay(unedited, requests, "block", layers, z) if is_replay else {layers[-1]: z}
         for _ in range(section["passes"]):
-            far = (z - bench.at_lookup(model, requests, ["{}"], "block", layers[-1])[:, 0]).norm(dim=1)
+            far = (targets[layers[-1]] - bench.at_lookup(model, requests, ["{}"], "block", layers[-1])[:, 0]).norm(dim=1)
             taken = ((far > section["residual_above"]) & (far < section["residual_below"])).nonzero()[:, 0].tolist()
             if not taken:
                 break
-            some, wanted = [requests[i] for i in taken], z[taken]
+            some = [requests[i] for i in taken]
             for index, layer in enumerate(layers):
                 keys = bench.keys(model, some, contexts, layer).T
-                residual = (wanted - bench.at_lookup(model, some, ["{}"], "block", layers[-1])[:, 0]).T / (len(layers) - index)
+                aim, left = (layer, 1) if is_replay else (layers[-1], len(layers) - index)
+                residual = (targets[aim][taken] - bench.at_lookup(model, some, ["{}"], "block", aim)[:, 0]).T / left
                 at = chosen(keys, section["neurons"])
                 system = section["covariance_weight"] * bench.covariances[layer] + history[layer]
                 system = system[at][:, at] + keys[at] @ keys[at].T
