@@ -92,6 +92,13 @@ def test_a_published_file_is_its_preset(lancet, values, name):
     assert job.get("run") == ({"dtype": "f16"} if values.get("fp16") else None)
 
 
+def test_forward_replay_is_memit_with_targets_of_its_own(lancet):
+    values = {"alg_name": "MEMIT-FE"} | VALUES | LLAMA | STATISTICS | {"clamp_norm_factor": 4}
+    job = imported(lancet, values)
+    assert job["editor"]["method"] == "memit" and job["editor"]["targets"] == "replay"
+    is_within(numbers(job["editor"]), preset("llama-3-8b-memit-replay"))
+
+
 def modules(layer, mlp, **more):
     """A family's names as the public code's files give them."""
     return {"rewrite_module_tmp": f"{layer}.{mlp}", "layer_module_tmp": layer, "mlp_module_tmp": f"{layer}.mlp", **more}

@@ -135,7 +135,7 @@ GOOD = {
     "r-rome": of_method("r-rome", **(LAYERED | {"layers": [1]}), keys="original"),
     "emmet": of_method("emmet", covariance_weight=20, slack=0.5, identity_weight=1, rect={"keep": 0.3}, **LAYERED),
     "alphaedit": of_method("alphaedit", null_space_below={"share": 0.5}, ridge="auto", prune={}, **LAYERED),
-    "pmet": of_method("pmet", covariance_weight=20, **(LAYERED | {"values": {"nll_factor": 2}})),
+    "pmet": of_method("pmet", targets="replay", covariance_weight=20, **(LAYERED | {"values": {"nll_factor": 2}})),
     "nse": of_method("nse", passes=3, residual_above=0, residual_below="auto", neurons=0.5, history=False, **LAYERED),
     "ultraedit": of_method("ultraedit", modules={"gate": [1], "up": [1]}, lr=1e-3, batch=2, tokens="all"),
     "ft": of_method("ft", modules="auto", lr=1e-3, steps=2, weight_decay=0, batch=1, stop_loss=0),

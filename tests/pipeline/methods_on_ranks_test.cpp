@@ -97,6 +97,7 @@ constexpr const char* kModules = ", modules: {gate: [1], down: [1, 2]}";
 const RankedMethod kRankedMethods[] = {
     {"memit", "method: memit, history: true, covariance_weight: 20"},
     {"memit_anchored", "method: memit, covariance_weight: 20, equal_keys: mean, norm_anchor: {mode: rescale}"},
+    {"memit_replayed", "method: memit, covariance_weight: 20, targets: replay, norm_anchor: {mode: skip, limit: 1.05}"},
     {"alphaedit", "method: alphaedit, null_space_below: 1.0, norm_anchor: {mode: skip, limit: 1.0}"},
     {"emmet", "method: emmet, equal_keys: split, prune: {log_base: 1.1}"},
     {"pmet", "method: pmet, rect: {keep: 0.3}"},
@@ -104,6 +105,7 @@ const RankedMethod kRankedMethods[] = {
     {"r_rome", "method: r-rome, covariance: false"},
     {"nse", "method: nse, covariance_weight: 20, residual_above: 0.01, neurons: 0.6"},
     {"ultraedit", "method: ultraedit, lr: 1e-3, batch: 2"},
+    {"ft", "method: ft, steps: 3"},
     {"ft_l", "method: ft-l, steps: 3, batch: 2, norm_constraint: 1e-3"},
     {"ft_m", "method: ft-m, steps: 3, batch: 3, prune: {log_base: 1.1}"},
 };

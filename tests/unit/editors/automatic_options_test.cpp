@@ -208,6 +208,9 @@ TEST(AutomaticOptions, RefuseWhatTheyCannotMean) {
       {"{method: memit, covariance_weight: {attained_share: 1}}",
        "covariance_weight.attained_share: expected a number"},
       {"{method: memit, covariance_weight: {share: 0.5}}", "covariance_weight.share: unknown key"},
+      {"{method: memit, targets: replay, blue: true}", "editor.blue: expected false with `targets: replay`"},
+      {"{method: rome, targets: replay}", "editor.targets"},
+      {"{method: memit, targets: forward}", "editor.targets: expected last or replay"},
       {"{method: alphaedit, null_space_below: {share: 0}}", "null_space_below.share"},
       {"{method: emmet, slack: 0, identity_weight: 1}", "covariance_weight: expected a number beside slack: 0"},
       {"{method: ultraedit, modules: automatic}", "editor.modules"}};

@@ -75,6 +75,27 @@ TEST_F(LayeredEditorTest, EqualKeysAsOneGetTheMeanTarget) {
   EXPECT_EQ(columns_, 3);
 }
 
+TEST_F(LayeredEditorTest, ReplayReachesTheLastLayersOwnValueAndSharesItAmongEqualKeys) {
+  const Result replayed =
+      edit("method: emmet, layers: [0, 1], slack: 0, targets: replay, equal_keys: mean", equal_keys());
+  for (const RequestOutcome& request : replayed.outcome.requests) {
+    EXPECT_NEAR(request.attained.value(), 1, 1e-10);
+    EXPECT_EQ(request.attained_by_layer.size(), 2u);
+  }
+  EXPECT_EQ(replayed.outcome.columns, (std::vector<int64_t>{0, 2, 1}));
+}
+
+TEST_F(LayeredEditorTest, ValuesAreFoundWhereTheTargetsAre) {
+  const auto layers = [&](const std::string& options) {
+    return testing::editor_from("{" + options + "}")->value_layers(tiny.config);
+  };
+  EXPECT_EQ(layers("method: memit, layers: [0, 1, 2]"), (std::vector<int64_t>{2}));
+  EXPECT_EQ(layers("method: memit, layers: [0, 1, 2], targets: replay, rect: {keep: 0.5}"), (std::vector<int64_t>{0}));
+  EXPECT_EQ(layers("method: memit, layers: [0, 1, 2], blue: true"), (std::vector<int64_t>{0, 2}));
+  EXPECT_EQ(layers("method: rome, layers: [1]"), (std::vector<int64_t>{1}));
+  EXPECT_TRUE(layers("method: ft, modules: {down: [1]}").empty());
+}
+
 TEST_F(LayeredEditorTest, EqualKeysSplitAreTwoBatches) {
   const std::vector<EditRequest> batch = equal_keys();
   const Result split = edit("method: memit, layers: [0, 1], equal_keys: split, history: true", batch);
