@@ -27,7 +27,9 @@ LayeredOptions parse_layered_options(ConfigSection& editor, LayeredOptions optio
   options.compat = read<Compat>(editor, LayeredSpec::kCompat);
   // memit's generator decodes with special tokens, which come back as tokens where the tokenizer reads them in text
   if (options.compat == Compat::kMemit) options.contexts.opening = ContextOptions::Opening::kWithBos;
-  if (options.course == EditOrder::kTogether) options.targets = read<LayerTarget>(editor, LayeredSpec::kTargets);
+  // PMET writes the MLP's half of its value alone, which at the first layer is too little
+  if (options.course == EditOrder::kTogether && options.spread == Spread::kEven)
+    options.targets = read<LayerTarget>(editor, LayeredSpec::kTargets);
   // BLUE's values are found on the weights as edited so far
   if (options.course == EditOrder::kTogether && !options.values_on_unedited && read(editor, LayeredSpec::kBlue)) {
     if (options.layers && options.layers->size() < 2)

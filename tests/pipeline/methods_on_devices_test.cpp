@@ -25,7 +25,7 @@ std::string options_of(const std::string& method) {
       {"r-rome", "layers: [2]"},
       {"emmet", "layers: [1, 2], covariance_weight: 20, identity_weight: 0.1, equal_keys: mean, rect: {keep: 0.4}"},
       {"alphaedit", "layers: [0, 2], null_space_below: 1.0, blue: true, equal_keys: split"},
-      {"pmet", "layers: [1, 2], targets: replay, norm_anchor: {mode: skip, limit: 10}"},
+      {"pmet", "layers: [1, 2], norm_anchor: {mode: skip, limit: 10}"},
       {"nse", "layers: [0, 1, 2], targets: replay, residual_above: auto, neurons: 0.7"},
       {"ultraedit", "modules: {gate: [0, 2], up: [1], down: [3]}, lr: 1e-3, batch: 2"},
       {"ft", "modules: {down: [0, 3]}, steps: 3"},

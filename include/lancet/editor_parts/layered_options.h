@@ -65,7 +65,7 @@ struct LayeredOptions {
 };
 
 /// `layers`, `values`, `contexts`, `compat`, `equal_keys`, `norm_anchor`, over a method's own defaults; where its
-/// course is kTogether also `targets`, and `blue` where its values are found on the weights as edited so far.
+/// course is kTogether also `targets`, but for Spread::kRoot, and `blue` where its values are found on the weights as edited so far.
 LayeredOptions parse_layered_options(ConfigSection& editor, LayeredOptions defaults);
 
 /// The layers that are changed, ascending. Throws: ConfigError when they do not fit the model.

@@ -6,6 +6,7 @@
 namespace lancet {
 
 inline constexpr std::string_view kLayeredMethods = "memit rome r-rome emmet alphaedit pmet nse";
+inline constexpr std::string_view kReplayingMethods = "memit emmet alphaedit nse";
 inline constexpr std::string_view kShareRule =
     "by layer, such that at least half of the requests get this share of their residual alone";
 
@@ -125,7 +126,7 @@ struct LayeredSpec {
       {.key = "targets",
        .meaning = "what each layer is brought towards: its share of the `last` layer's value, or, found at the first "
                   "layer and carried up by a `replay` of the prompt, a value of its own",
-       .methods = "memit emmet alphaedit pmet nse"},
+       .methods = kReplayingMethods},
       kTargetsNames};
   static constexpr std::string_view kEqualKeysNames[] = {"warn", "mean", "split"};
   static constexpr ChoiceOption kEqualKeys{

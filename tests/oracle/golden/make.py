@@ -44,7 +44,6 @@ def sections():
         "alphaedit": (dict(method="alphaedit", null_space_below=0.5, ridge=0.5, **LOCATED), two),
         "alphaedit-replay": (dict(method="alphaedit", null_space_below=0.5, ridge=0.5, **LOCATED | REPLAYED), one),
         "pmet": (pmet, one),
-        "pmet-replay": (pmet | REPLAYED, one),
         "nse": (nse | dict(neurons=0.8, residual_above=1.0, residual_below=100.0), two),  # the second pass takes one of two
         "nse-bounds": (nse | dict(neurons=1.0, residual_above=0.1, residual_below=50.0), two),  # one request is never taken
         "nse-replay": (nse | REPLAYED | dict(neurons=1.0, residual_above=1.0, residual_below=100.0), two),

@@ -210,6 +210,7 @@ TEST(AutomaticOptions, RefuseWhatTheyCannotMean) {
       {"{method: memit, covariance_weight: {share: 0.5}}", "covariance_weight.share: unknown key"},
       {"{method: memit, targets: replay, blue: true}", "editor.blue: expected false with `targets: replay`"},
       {"{method: rome, targets: replay}", "editor.targets"},
+      {"{method: pmet, targets: replay}", "editor.targets"},
       {"{method: memit, targets: forward}", "editor.targets: expected last or replay"},
       {"{method: alphaedit, null_space_below: {share: 0}}", "null_space_below.share"},
       {"{method: emmet, slack: 0, identity_weight: 1}", "covariance_weight: expected a number beside slack: 0"},
