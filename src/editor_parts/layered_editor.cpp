@@ -60,22 +60,22 @@ EditOutcome LayeredEditor::edit(const EditContext& context, std::span<const Edit
   EditOutcome outcome;
   outcome.requests.resize(requests.size());
   std::vector<KeyGroups> rounds = plan_rounds(groups, options_.equal_keys);
-  if (options_.course == EditOrder::kOneByOne) {
+  if (options_.order == EditOrder::kOneByOne) {
     std::vector<KeyGroups> single;
     for (const KeyGroups& round : rounds)
       for (const std::vector<int64_t>& group : round) single.push_back({group});
     rounds = std::move(single);
   }
-  if (options_.equal_keys != EqualKeys::kWarn || options_.course == EditOrder::kOneByOne)
+  if (options_.equal_keys != EqualKeys::kWarn || options_.order == EditOrder::kOneByOne)
     outcome.note_shared_keys(equal_keys_effect(options_.equal_keys), shared_keys(groups));
-  SubBatch round{{context, state, transaction, outcome}, prepared};
+  SubBatch sub_batch{{context, state, transaction, outcome}, prepared};
   const std::vector<int64_t> all_layers = layers_of(options_, context.config());
   const std::vector<std::span<const int64_t>> parts = stages(all_layers);
   if ((rounds.size() > 1 || parts.size() > 1) && options_.norm_anchor.mode != NormAnchor::Mode::kOff)
-    measure_anchors(round, all_layers);
+    measure_anchors(sub_batch, all_layers);
   for (const KeyGroups& together : rounds) {
     int64_t changes = 0;  // of each layer
-    for (const std::span<const int64_t> layers : parts) changes = edit_round(round, together, layers);
+    for (const std::span<const int64_t> layers : parts) changes = edit_round(sub_batch, together, layers);
     for (int64_t change = 0; change < changes; ++change)
       for (const std::vector<int64_t>& group : together)
         outcome.columns.insert(outcome.columns.end(), group.begin(), group.end());
@@ -86,7 +86,7 @@ EditOutcome LayeredEditor::edit(const EditContext& context, std::span<const Edit
 
 GivenSolution LayeredEditor::solve_given(const EditContext& context, const GivenSystem& given,
                                          EditorState& state) const {
-  if (options_.direction_mean || options_.course == EditOrder::kOneByOne)
+  if (options_.direction_mean || options_.order == EditOrder::kOneByOne)
     throw ConfigError("the method solves for one key at a time: expected memit, pmet, emmet, alphaedit or nse");
   const torch::NoGradGuard no_grad;
   const auto here = [&](const Tensor& tensor) {
@@ -112,7 +112,7 @@ GivenSolution LayeredEditor::solve_given(const EditContext& context, const Given
 }
 
 std::vector<std::span<const int64_t>> LayeredEditor::stages(std::span<const int64_t> all) const {
-  if (options_.course == EditOrder::kTogether) return {all};
+  if (options_.order == EditOrder::kTogether) return {all};
   std::vector<std::span<const int64_t>> each;
   for (size_t i = 0; i < all.size(); ++i) each.push_back(all.subspan(i, 1));
   return each;
@@ -127,29 +127,29 @@ void LayeredEditor::measure_anchors(const SubBatch& batch, std::span<const int64
     }
 }
 
-OptimizedValues LayeredEditor::find_values(const SubBatch& round, std::span<const PreparedRequest> requests,
+OptimizedValues LayeredEditor::find_values(const SubBatch& sub_batch, std::span<const PreparedRequest> requests,
                                            int64_t layer) const {
-  if (!options_.values_on_unedited) return round.context.optimize_values(requests, layer, options_.values);
-  round.transaction.put_unedited();
-  OptimizedValues values = round.context.optimize_values(requests, layer, options_.values);
-  round.transaction.put_exact();
+  if (!options_.values_on_unedited) return sub_batch.context.optimize_values(requests, layer, options_.values);
+  sub_batch.transaction.put_unedited();
+  OptimizedValues values = sub_batch.context.optimize_values(requests, layer, options_.values);
+  sub_batch.transaction.put_exact();
   return values;
 }
 
 /// Returns how many changes each of the layers got, in columns that are the round's requests.
-int64_t LayeredEditor::edit_round(const SubBatch& round, const KeyGroups& groups,
+int64_t LayeredEditor::edit_round(const SubBatch& sub_batch, const KeyGroups& groups,
                                   std::span<const int64_t> layers) const {
   std::vector<int64_t> members;
   for (const std::vector<int64_t>& group : groups) members.insert(members.end(), group.begin(), group.end());
   const int64_t last = layers.back();
-  OptimizedValues values = find_values(round, round.take(members), last);
-  note_values(round.outcome, members, values);
+  OptimizedValues values = find_values(sub_batch, sub_batch.take(members), last);
+  note_values(sub_batch.outcome, members, values);
   const torch::NoGradGuard no_grad;
   std::vector<std::string> left_out(members.size());
   if (options_.norm_anchor.mode != NormAnchor::Mode::kOff) {
-    const Tensor norm_N = round.context.decide_by([&] { return value_norms(values.z_ND); });
-    keep_anchor(round.state, last, norm_N);
-    left_out = apply_anchor(options_.norm_anchor, anchor_norm(round.state, last), norm_N, values.z_ND);
+    const Tensor norm_N = sub_batch.context.decide_by([&] { return value_norms(values.z_ND); });
+    keep_anchor(sub_batch.state, last, norm_N);
+    left_out = apply_anchor(options_.norm_anchor, anchor_norm(sub_batch.state, last), norm_N, values.z_ND);
   }
 
   KeyGroups kept;
@@ -160,7 +160,7 @@ int64_t LayeredEditor::edit_round(const SubBatch& round, const KeyGroups& groups
     std::vector<int64_t> places;
     for (const int64_t request : group) {
       const std::string& why = left_out[static_cast<size_t>(place)];
-      round.outcome.requests[static_cast<size_t>(request)].skipped = why;
+      sub_batch.outcome.requests[static_cast<size_t>(request)].skipped = why;
       if (why.empty()) places.push_back(place);
       ++place;
     }
@@ -170,12 +170,12 @@ int64_t LayeredEditor::edit_round(const SubBatch& round, const KeyGroups& groups
     kept.push_back(std::move(places));
   }
   const Tensor z_ND = kept.empty() ? values.z_ND.narrow(0, 0, 0) : torch::stack(targets);
-  const LayerPasses passes(options_, round,
-                           {[&](const LayerProblem& problem) { return solve(round.context, problem); },
-                            [&](const LayerProblem& problem) { return leverages(round.context, problem); }});
+  const LayerPasses passes(options_, sub_batch,
+                           {[&](const LayerProblem& problem) { return solve(sub_batch.context, problem); },
+                            [&](const LayerProblem& problem) { return leverages(sub_batch.context, problem); }});
   std::vector<int64_t> all(kept.size());
   std::iota(all.begin(), all.end(), 0);
-  return passes.run({round.take(firsts), z_ND, std::move(kept), std::move(members), std::move(all)}, layers);
+  return passes.run({sub_batch.take(firsts), z_ND, std::move(kept), std::move(members), std::move(all)}, layers);
 }
 
 }  // namespace lancet

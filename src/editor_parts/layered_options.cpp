@@ -28,10 +28,10 @@ LayeredOptions parse_layered_options(ConfigSection& editor, LayeredOptions optio
   // memit's generator decodes with special tokens, which come back as tokens where the tokenizer reads them in text
   if (options.compat == Compat::kMemit) options.contexts.opening = ContextOptions::Opening::kWithBos;
   // BLUE's values are found on the weights as edited so far
-  if (options.course == EditOrder::kTogether && !options.values_on_unedited && read(editor, LayeredSpec::kBlue)) {
+  if (options.order == EditOrder::kTogether && !options.values_on_unedited && read(editor, LayeredSpec::kBlue)) {
     if (options.layers && options.layers->size() < 2)
       editor.problem(LayeredSpec::kBlue.key, "expected at least two layers: the first and the last are changed");
-    options.course = EditOrder::kLayerByLayer;
+    options.order = EditOrder::kLayerByLayer;
   }
   options.equal_keys = parse_equal_keys(editor);
   options.norm_anchor = parse_norm_anchor(editor);
@@ -39,7 +39,7 @@ LayeredOptions parse_layered_options(ConfigSection& editor, LayeredOptions optio
 }
 
 std::vector<int64_t> layers_of(const LayeredOptions& options, const ModelConfig& config) {
-  const bool one_by_one = options.course == EditOrder::kOneByOne;
+  const bool one_by_one = options.order == EditOrder::kOneByOne;
   std::vector<int64_t> layers = options.layers ? *options.layers
                                 : one_by_one   ? std::vector{automatic_rome_layer(config.n_layers)}
                                                : automatic_layers(config.n_layers);
@@ -47,7 +47,7 @@ std::vector<int64_t> layers_of(const LayeredOptions& options, const ModelConfig&
     if (layer >= config.n_layers - 1)
       throw ConfigError(cat("editor.layers: ", layer, ": expected 0 to ", config.n_layers - 2, ": the model has ",
                             config.n_layers, " layers, and a value needs at least one layer above it to act through"));
-  if (options.course != EditOrder::kLayerByLayer) return layers;
+  if (options.order != EditOrder::kLayerByLayer) return layers;
   if (layers.size() < 2)
     throw ConfigError(cat("editor.blue: expected at least two layers: the first and the last are changed; auto gives ",
                           "one for a model of ", config.n_layers, ": give layers"));

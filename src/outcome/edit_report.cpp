@@ -55,30 +55,31 @@ Json metrics_json(const EditReport& report) {
 
 /// null: the method asks layers for nothing.
 Json attained_json(const RequestOutcome& outcome) {
-  if (!outcome.attained && outcome.attained_by_layer.empty()) return nullptr;
+  if (!outcome.realised && outcome.realised_by_layer.empty()) return nullptr;
   Json layers = Json::object();
-  for (const LayerShare& layer : outcome.attained_by_layer) layers[std::to_string(layer.layer)] = layer.share;
-  return {{"total", number_json(outcome.attained)}, {"layers", layers}};
+  for (const LayerShare& layer : outcome.realised_by_layer) layers[std::to_string(layer.layer)] = layer.share;
+  return {{"total", number_json(outcome.realised)}, {"layers", layers}};
 }
 
 Json verdict_json(const Verdict& verdict) {
-  const bool measured = verdict.fate != EditFate::kNotMeasured, took = verdict.fate == EditFate::kTook;
-  return {{"took", measured ? Json(took) : Json(nullptr)},
-          {"cause", took ? Json(nullptr) : Json(fate_name(verdict.fate))},
+  const bool measured = verdict.cause != FailureCause::kNotMeasured, succeeded = verdict.cause == FailureCause::kNone;
+  return {{"took", measured ? Json(succeeded) : Json(nullptr)},
+          {"cause", succeeded ? Json(nullptr) : Json(cause_name(verdict.cause))},
           {"why", verdict.why.empty() ? Json(nullptr) : Json(verdict.why)}};
 }
 
 Json verdicts_json(const EditReport& report) {
-  const TookCount count = count_took(report.verdicts);
+  const SuccessCount count = count_successes(report.verdicts);
   Json causes = Json::object();
-  for (const EditFate fate : {EditFate::kLeftOut, EditFate::kValueNotFound, EditFate::kDidNotFollow, EditFate::kOther})
-    causes[std::string(fate_name(fate))] = std::count_if(report.verdicts.begin(), report.verdicts.end(),
-                                                         [&](const Verdict& verdict) { return verdict.fate == fate; });
-  return {{"took", count.took},
+  for (const FailureCause cause :
+       {FailureCause::kLeftOut, FailureCause::kValueNotFound, FailureCause::kDidNotFollow, FailureCause::kOther})
+    causes[std::string(cause_name(cause))] = std::count_if(
+        report.verdicts.begin(), report.verdicts.end(), [&](const Verdict& verdict) { return verdict.cause == cause; });
+  return {{"took", count.successes},
           {"measured", count.measured},
           {"did_not", causes},
-          {"metric", kTookMetric},
-          {"text", took_text(count)}};
+          {"metric", kSuccessMetric},
+          {"text", success_text(count)}};
 }
 
 Json requests_json(const EditReport& report) {
@@ -273,7 +274,7 @@ std::string to_json(const EditReport& report, const JobConfig& job) {
       {"unmet", report.unmet},
       {"verdicts", verdicts_json(report)},
       {"metrics", metrics_json(report)},
-      {"costs", costs_json(report.before.costs, report.after.costs)},
+      {"costs", side_effects_json(report.before.side_effects, report.after.side_effects)},
       {"measured_on", report.measured_on},
       {"output_format", report.output_format},
       {"model",

@@ -113,7 +113,7 @@ std::string undo_json(const UndoEntry& entry) {
   return dumped({{"mode", undo_mode_name(entry.mode)},
                  {"edits", entry.edits},
                  {"keeps", entry.keeps},
-                 {"gives_up", entry.gives_up}});
+                 {"gives_up", entry.approximation}});
 }
 
 }  // namespace lancet::python

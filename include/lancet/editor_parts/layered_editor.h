@@ -35,9 +35,10 @@ class LayeredEditor : public Editor {
  private:
   struct SubBatch;
 
-  int64_t edit_round(const SubBatch& round, const KeyGroups& groups, std::span<const int64_t> layers) const;
+  int64_t edit_round(const SubBatch& sub_batch, const KeyGroups& groups, std::span<const int64_t> layers) const;
   void measure_anchors(const SubBatch& batch, std::span<const int64_t> layers) const;
-  OptimizedValues find_values(const SubBatch& round, std::span<const PreparedRequest> requests, int64_t layer) const;
+  OptimizedValues find_values(const SubBatch& sub_batch, std::span<const PreparedRequest> requests,
+                              int64_t layer) const;
   /// Returns the parts of `layers` whose values are found together.
   std::vector<std::span<const int64_t>> stages(std::span<const int64_t> layers) const;
 

@@ -16,8 +16,8 @@ namespace {
 
 /// "86 of 100".
 std::string took_cell(const EditReport& report) {
-  const TookCount count = count_took(report.verdicts);
-  return count.measured == 0 ? "n/a" : cat(count.took, " of ", count.measured);
+  const SuccessCount count = count_successes(report.verdicts);
+  return count.measured == 0 ? "n/a" : cat(count.successes, " of ", count.measured);
 }
 
 /// A row for each method: how many edits took, its shares, and what the edits cost. `shares`: of a method that came to
@@ -71,7 +71,7 @@ std::string comparison_text(const CompareReport& report, const CompareConfig& co
       out += cat("  ", config.methods[i].label, ": accept: ", unmet, "\n");
   }
   if (report.measures_took())
-    out += cat("  edits that took: the model says the target at the end (", kTookMetric, ")\n");
+    out += cat("  edits that took: the model says the target at the end (", kSuccessMetric, ")\n");
   return out;
 }
 
@@ -80,7 +80,7 @@ void warn(const CompareReport& report, const CompareConfig& config) {
     const std::string& label = config.methods[i].label;
     const EditReport& each = report.methods[i].report;
     for (const std::string& warning : each.outcome.warnings) log_warning(cat(label, ": ", warning));
-    if (count_took(each.verdicts).none()) log_warning(cat(label, ": no edit took"));
+    if (count_successes(each.verdicts).none()) log_warning(cat(label, ": no edit took"));
   }
 }
 

@@ -70,7 +70,8 @@ ExitCode run_undo(const UndoArguments& arguments, const Output& output, RankSess
   if (!output.quiet && !output.json) {
     std::cout << "  taken back (" << undo_mode_name(made.undone->mode)
               << "): " << counted(made.undone->edits.size(), "edit") << "\n";
-    if (!made.undone->gives_up.empty()) std::cout << "  not as if never edited: " << made.undone->gives_up << "\n";
+    if (!made.undone->approximation.empty())
+      std::cout << "  not as if never edited: " << made.undone->approximation << "\n";
   }
   return show_made(made, output);
 }

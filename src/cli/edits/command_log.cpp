@@ -42,7 +42,7 @@ std::string share_cell(const std::map<std::string, double>& shares, const std::s
 
 std::string took_cell(const MeasuredEdit& held, const std::string* replaced_by) {
   if (replaced_by != nullptr) return cat("replaced by ", *replaced_by);
-  return !held.took ? "" : *held.took ? "yes" : "no";
+  return !held.success ? "" : *held.success ? "yes" : "no";
 }
 
 /// Schema: docs/edits.md.

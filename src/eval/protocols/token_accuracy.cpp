@@ -23,12 +23,12 @@ class TokenAccuracyProtocol : public Protocol {
  public:
   explicit TokenAccuracyProtocol(TokenAccuracyKind kind) : kind_(std::move(kind)) {}
 
-  void ask(const EditRequest& request, Asker& asker) override {
+  void ask(const EditRequest& request, QuestionCollector& collector) override {
     std::array<std::vector<size_t>, 3>& scores = scores_.emplace_back();
-    scores[0] = {asker.score(request.prompt.text, request.target)};
-    scores[1] = ask_probes(asker, probes_of(request.paraphrases, request.target));
+    scores[0] = {collector.score(request.prompt.text, request.target)};
+    scores[1] = ask_probes(collector, probes_of(request.paraphrases, request.target));
     for (const ProbeSection& section : locality_sections(request))
-      for (const size_t score : ask_probes(asker, section.probes)) scores[2].push_back(score);
+      for (const size_t score : ask_probes(collector, section.probes)) scores[2].push_back(score);
   }
 
   std::vector<MetricRow> metrics() const override { return kind_.metrics; }

@@ -76,11 +76,13 @@ MergedHistory add_histories(Histories histories, const ModelConfig& config) {
     }
   }
   if (histories.size() > 1)
-    merged.gives_up = "each history's values, keys and residuals were found without the others' changes";
-  if (!keeps_states) merged.gives_up += "; of several methods the first history's state alone goes on";
+    merged.approximation = "each history's values, keys and residuals were found without the others' changes";
+  if (!keeps_states) merged.approximation += "; of several methods the first history's state alone goes on";
   for (const EditHistory* history : histories)
-    if (!history->has_solved()) merged.gives_up += "; one was written without its method's state, which does not go on";
-  if (state.left_out()) merged.gives_up += "; what a later history had compressed or counted of its state is left out";
+    if (!history->has_solved())
+      merged.approximation += "; one was written without its method's state, which does not go on";
+  if (state.left_out())
+    merged.approximation += "; what a later history had compressed or counted of its state is left out";
   return merged;
 }
 

@@ -60,7 +60,7 @@ class Condition {
   }
 
   std::optional<double> value_of(const MeasuredEdit& edit) const {
-    if (metric_ == kTook) return edit.took ? std::optional<double>(*edit.took ? 1 : 0) : std::nullopt;
+    if (metric_ == kTook) return edit.success ? std::optional<double>(*edit.success ? 1 : 0) : std::nullopt;
     const std::map<std::string, double>& values = side_ == "before" ? edit.before : edit.after;
     const auto found = values.find(metric_);
     return found == values.end() ? std::nullopt : std::optional(found->second);

@@ -56,7 +56,7 @@ TEST(Journal, ComesBackAsItWasWritten) {
   EXPECT_EQ(again.undone()[0].edits, (std::vector<std::string>{"c"}));
   ASSERT_EQ(again.measured().size(), 1u);
   EXPECT_EQ(again.measured().at("a").after.at("efficacy"), 0.75);
-  EXPECT_EQ(again.measured().at("a").took, std::optional(true));
+  EXPECT_EQ(again.measured().at("a").success, std::optional(true));
   EXPECT_EQ(again.measured_on(), "the weights");
 }
 
@@ -102,7 +102,7 @@ TEST(Journal, TakesBatchesAway) {
   for (const char* id : {"a", "b", "c"}) journal.add_batch(some_batch({id, std::string(id) + "2"}));
   journal.add_measure("it", {}, {{"a", some_measure(1)}, {"b", some_measure(1)}, {"b2", some_measure(1)}});
   journal.add_finish("0");
-  journal.undo({.mode = UndoMode::kDowndate, .keeps = 1, .edits = {"b"}, .gives_up = "nothing"});
+  journal.undo({.mode = UndoMode::kDowndate, .keeps = 1, .edits = {"b"}, .approximation = "nothing"});
   EXPECT_EQ(standing(journal), (std::vector<std::string>{"a", "a2"}));
   EXPECT_TRUE(journal.has("a"));
   EXPECT_FALSE(journal.has("b"));
@@ -120,7 +120,7 @@ TEST(Journal, TakesBatchesAway) {
   const Journal again = read_back(journal);
   ASSERT_EQ(again.undone().size(), 2u);
   EXPECT_EQ(again.undone()[0].mode, UndoMode::kDowndate);
-  EXPECT_EQ(again.undone()[0].gives_up, "nothing");
+  EXPECT_EQ(again.undone()[0].approximation, "nothing");
   EXPECT_EQ(again.undone()[1].mode, UndoMode::kLast);
   EXPECT_TRUE(again.batches().empty());
 }

@@ -1,4 +1,4 @@
-#include "lancet/session/ask.h"
+#include "lancet/session/generate.h"
 
 #include <string_view>
 #include <utility>
@@ -21,7 +21,7 @@ size_t whole_bytes(const std::string& text) {
 
 }  // namespace
 
-std::vector<TokenId> Prompter::prompt_ids(const std::string& prompt, int64_t tokens) const {
+std::vector<TokenId> TextGenerator::prompt_ids(const std::string& prompt, int64_t tokens) const {
   std::vector<TokenId> ids = chat_ ? chat_->ids(*files_.tokenizer, prompt) : files_.tokenizer->ids(prompt);
   const std::string shown = excerpt(prompt, 60);
   if (ids.empty())
@@ -35,15 +35,15 @@ std::vector<TokenId> Prompter::prompt_ids(const std::string& prompt, int64_t tok
   return ids;
 }
 
-std::string Prompter::text_behind(const std::vector<TokenId>& prompt, const std::vector<TokenId>& added) const {
+std::string TextGenerator::text_behind(const std::vector<TokenId>& prompt, const std::vector<TokenId>& added) const {
   std::vector<TokenId> all = prompt;
   all.insert(all.end(), added.begin(), added.end());
   return files_.tokenizer->decode(all).substr(files_.tokenizer->decode(prompt).size());
 }
 
-std::vector<Answer> Prompter::answer(const CausalLM& model, std::span<const std::string> prompts,
-                                     const AskOptions& options,
-                                     const std::function<void(const std::string&)>& on_text) const {
+std::vector<Answer> TextGenerator::answer(const CausalLM& model, std::span<const std::string> prompts,
+                                          const GenerateTextOptions& options,
+                                          const std::function<void(const std::string&)>& on_text) const {
   std::vector<GenerateRow> rows;
   for (const std::string& prompt : prompts)
     rows.resize(rows.size() + static_cast<size_t>(options.samples),

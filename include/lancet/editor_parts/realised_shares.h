@@ -20,10 +20,10 @@ struct LayerChange {
   const WeightDelta& delta;  ///< the change that was applied
 };
 
-class AttainedShares {
+class RealisedShares {
  public:
   /// `n_targets`: of the batch, whichever of them a pass takes.
-  AttainedShares(const EditContext& context, int64_t n_targets) : context_(context), n_targets_(n_targets) {}
+  RealisedShares(const EditContext& context, int64_t n_targets) : context_(context), n_targets_(n_targets) {}
 
   /// Collective. `targets`: of the columns, among the batch's. A pass that comes back to a layer adds to its share.
   void note(const LayerChange& change, const std::vector<int64_t>& targets);
