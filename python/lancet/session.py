@@ -12,7 +12,7 @@ from typing import Any, Union, overload
 from . import _lancet, _options
 from ._progress import Listener, Shown
 from .errors import ConfigError
-from .report import Edit, Evaluation, StandingEdits
+from .report import Edit, Evaluation, ActiveEdits
 
 Path = Union[str, "os.PathLike[str]"]
 Requests = Union[Mapping[str, Any], Sequence[Mapping[str, Any]]]
@@ -21,7 +21,7 @@ Requests = Union[Mapping[str, Any], Sequence[Mapping[str, Any]]]
 class Session:
     """A model, and the edits that stand in it. Made by `lancet.open`.
 
-    One call at a time: a second thread waits. Each call is all or nothing: behind an exception, KeyboardInterrupt among
+    One call at a time: a second thread waits. Each call is all or nothing: after an exception, KeyboardInterrupt among
     them, the weights are what they were before it.
     """
 
@@ -70,7 +70,7 @@ class Session:
         records = [{"id": str(i), **record} for i, record in enumerate(_as_list(requests))]
         return Evaluation(self._call(self._engine.evaluate, _options.to_json(records, "requests")))
 
-    def measure(self) -> StandingEdits:
+    def measure(self) -> ActiveEdits:
         """How the edits that stand hold now, by the protocols of `lancet.open` but `easyedit`: what stands, with it."""
         editor = self._in_use
         self._use(_Editor(editor.options, self._editor.evaluate, editor.statistics, editor.changes))
@@ -115,9 +115,9 @@ class Session:
         return json.loads(self._call(self._engine.undo_ids, ids))
 
     @property
-    def edits(self) -> StandingEdits:
+    def edits(self) -> ActiveEdits:
         """What stands."""
-        return StandingEdits(self._call(self._engine.standing))
+        return ActiveEdits(self._call(self._engine.standing))
 
     def save(self, folder: Path, *, replace: bool = False) -> None:
         """The edited model as `lancet edit` writes it, but for the report: for transformers, and for `edits=`. The

@@ -140,7 +140,7 @@ Evaluation EvaluationPlan::run(const CausalLM& model, const std::string& stage, 
   evaluation.totals = pooled(evaluation.requests);
   for (const std::unique_ptr<Protocol>& protocol : set_->protocols) protocol->conclude(evaluation.totals);
   if (set_->side_effects && !is_part_)
-    evaluation.side_effects = set_->side_effects->run(model, stage + " costs", communicator,
+    evaluation.side_effects = set_->side_effects->run(model, stage + " side effects", communicator,
                                                       before != nullptr ? &before->side_effects : nullptr);
   check_metrics(evaluation.totals, model, stage, before);
   check_metrics(evaluation.side_effects.totals, model, stage, before);

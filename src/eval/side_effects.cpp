@@ -23,7 +23,7 @@ void check_probes(std::span<const EditRequest> probes, std::span<const EditReque
     if (prompts.contains(probe.prompt.text)) both.push_back(cat(probe.id, " (", probe.prompt.text, ")"));
   if (both.empty()) return;
   const size_t shown = std::min(both.size(), kShownDifferences);
-  throw ConfigError(cat("evaluate.costs.probes: ", both.size(),
+  throw ConfigError(cat("evaluate.side_effects.probes: ", both.size(),
                         " of them are edited by this job: ", join(std::span(both).first(shown), "; "),
                         shown < both.size() ? "; ..." : "", ". Choose other facts (skip, limit)"));
 }
@@ -38,7 +38,7 @@ class SideEffectPlan::Probes {
       : tokens_(tokens) {
     for (const EditRequest& probe : probes) {
       questions.begin_request();
-      QuestionCollector collector(tokenizer, questions, limit, cat("evaluate.costs.probes: fact ", probe.id));
+      QuestionCollector collector(tokenizer, questions, limit, cat("evaluate.side_effects.probes: fact ", probe.id));
       scores_.push_back(collector.score(probe.prompt.text, probe.target_true.value_or(probe.target)));
       texts_.push_back(collector.generate(probe.prompt.text, tokens));
     }
@@ -84,7 +84,7 @@ class SideEffectPlan::Choices {
     for (ChoiceItem& item : items) {
       questions.begin_request();
       QuestionCollector collector(tokenizer, questions, limit,
-                                  cat("evaluate.costs.choices: question ", questions_.size()));
+                                  cat("evaluate.side_effects.choices: question ", questions_.size()));
       Question& question = questions_.emplace_back();
       for (const std::string& choice : item.choices) question.scores.push_back(collector.score(item.question, choice));
       question.text = collector.generate(item.question, tokens);

@@ -65,8 +65,8 @@ struct Brake {
   std::string_view share;  ///< key of its automatic choice, {SHARE: A}; empty: it has none
   std::string_view more, less;
 };
-constexpr Brake kBrakes[] = {{"covariance_weight", "attained_share", "lower", "raise"},
-                             {"ridge", "attained_share", "lower", "raise"},
+constexpr Brake kBrakes[] = {{"covariance_weight", "realised_share", "lower", "raise"},
+                             {"ridge", "realised_share", "lower", "raise"},
                              {"null_space_below", "share", "raise", "lower"},
                              {"slack", "", "lower", "raise"},
                              {"rect.keep", "", "raise", "lower"}};
@@ -193,7 +193,8 @@ std::string moved_text(const EditReport& report, const ConfigTree& editor) {
   if (most == nullptr) return "";
   const std::string others = n > 1 ? cat(" (and ", counted(n - 1, "other weight"), " by more than 100 %)") : "";
   return cat("the edits moved ", most->first, " by ", percent(most->second.growth()), " of its norm", others,
-             ": what else the model knows may suffer, as specificity and costs in evaluate show", smaller_text(editor));
+             ": what else the model knows may suffer, as specificity and side_effects in evaluate show",
+             smaller_text(editor));
 }
 
 std::string requantised_text(const EditReport& report) {

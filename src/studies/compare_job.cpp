@@ -159,9 +159,11 @@ Json result_json(const MethodResult& result, const ComparedMethod& method, std::
   json["after"] = means_json(metrics, result.report.after.totals);
   json["right_after"] = right_after.empty() ? Json(nullptr) : means_json(metrics, right_after);
   if (const SideEffectReport& side_effects = result.report.after.side_effects; !side_effects.metrics.empty())
-    json["costs"] = means_json(side_effects.metrics, side_effects.totals);
+    for (const char* name : {"side_effects", "costs"})  // the second in an earlier version
+      json[name] = means_json(side_effects.metrics, side_effects.totals);
   const SuccessCount count = count_successes(result.report.verdicts);
-  json["took"] = count.measured > 0 ? Json{{"edits", count.successes}, {"of", count.measured}} : Json(nullptr);
+  for (const char* name : {"success", "took"})  // the second in an earlier version
+    json[name] = count.measured > 0 ? Json{{"edits", count.successes}, {"of", count.measured}} : Json(nullptr);
   json["unmet"] = result.report.unmet;
   json["seconds_per_edit"] = seconds_per_edit(result.report);
   json["seconds"] = seconds;
@@ -176,7 +178,7 @@ bool CompareReport::all_succeeded() const {
   return std::all_of(methods.begin(), methods.end(), [](const MethodResult& method) { return method.error.empty(); });
 }
 
-bool CompareReport::measures_took() const {
+bool CompareReport::measures_success() const {
   return std::any_of(methods.begin(), methods.end(), [](const MethodResult& method) {
     return method.error.empty() && count_successes(method.report.verdicts).measured > 0;
   });

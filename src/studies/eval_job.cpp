@@ -45,7 +45,7 @@ void check_comparable(const ModelFiles& model, const ModelFiles& baseline, const
   if (side_effects.text && head_hash(model) != head_hash(baseline))
     throw ConfigError(cat(where, "its final norm or head is another one than that of ",
                           model.checkpoint.folder().string(),
-                          ", and evaluate.costs.text compares distributions by one head: leave it out"));
+                          ", and evaluate.side_effects.text compares distributions by one head: leave it out"));
 }
 
 /// Collective.
@@ -157,8 +157,9 @@ std::string to_json(const EvalReport& report, const JobConfig& job) {
     json["baseline"] = {{"folder", report.baseline_folder.string()}, {"content_hash", report.baseline_hash}};
   json["metrics"] = evaluation_json(report);
   if (!report.evaluation.side_effects.metrics.empty())
-    json["costs"] = side_effects_json((report.baseline ? *report.baseline : report.evaluation).side_effects,
-                                      report.evaluation.side_effects);
+    for (const char* name : {"side_effects", "costs"})  // the second in an earlier version
+      json[name] = side_effects_json((report.baseline ? *report.baseline : report.evaluation).side_effects,
+                                     report.evaluation.side_effects);
   json["skipped_records"] = skipped_json(report.skipped);
   json["requests"] = std::move(requests);
   return dump_report(json);

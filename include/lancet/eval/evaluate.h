@@ -22,7 +22,7 @@ struct Evaluation {
   std::vector<double>
       target_probabilities;  ///< probability of the whole target, per request; empty unless `efficacy` was asked for
   ModelAnswers answers;      ///< what a later evaluation by the same plan is compared with
-  SideEffectReport side_effects;  ///< empty unless `evaluate.costs` asks for some, and of parts
+  SideEffectReport side_effects;  ///< empty unless `evaluate.side_effects` asks for some, and of parts
 };
 
 struct QuestionPart;

@@ -1,5 +1,5 @@
 // What editing cost, besides what it did to its own requests: held-out text, facts that were not edited, multiple
-// choice. Asked for under `evaluate.costs` of a job.
+// choice. Asked for under `evaluate.side_effects` of a job.
 #pragma once
 
 #include <filesystem>

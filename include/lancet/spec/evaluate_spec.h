@@ -67,11 +67,12 @@ struct EvaluateSpec {
       "model"};
   static constexpr FlagOption kStanding{
       {.key = "standing",
-       .meaning = "edits that stood before (`continue_from`, a session's) are measured again too, behind the new ones; "
+       .meaning = "edits that stood before (`continue_from`, a session's) are measured again too, after the new ones; "
                   "not by `easyedit`, which compares with the unedited model"},
       false};
   static constexpr SectionOption kSideEffects{
-      {.key = "costs", .meaning = "what the edit cost elsewhere", .absent = "not measured"}, SideEffectsSpec::kAll};
+      {.key = "side_effects", .meaning = "what the edit did elsewhere", .absent = "not measured"},
+      SideEffectsSpec::kAll};
   static constexpr SectionOption kLmEval{
       {.key = "lm_eval",
        .meaning = "what the model can do before and after: tasks of lm-evaluation-harness, from Python "

@@ -15,7 +15,7 @@ namespace lancet::cli {
 namespace {
 
 /// "86 of 100".
-std::string took_cell(const EditReport& report) {
+std::string success_cell(const EditReport& report) {
   const SuccessCount count = count_successes(report.verdicts);
   return count.measured == 0 ? "n/a" : cat(count.successes, " of ", count.measured);
 }
@@ -24,7 +24,7 @@ std::string took_cell(const EditReport& report) {
 /// its end.
 std::string methods_text(const CompareReport& report, const CompareConfig& config, const std::string& title,
                          const std::function<Tallies(const EditReport&)>& shares) {
-  std::vector<std::string> head{title, "edits that took"}, before{"before", ""};
+  std::vector<std::string> head{title, "success"}, before{"before", ""};
   for (const MetricRow& row : report.before.metrics) {
     head.push_back(row.name);
     before.push_back(metric_text(row, report.before.totals.find(row.name)->second.mean()));
@@ -38,7 +38,7 @@ std::string methods_text(const CompareReport& report, const CompareConfig& confi
       rows.back().emplace_back("failed");
       continue;
     }
-    rows.back().push_back(took_cell(method.report));
+    rows.back().push_back(success_cell(method.report));
     const Tallies measured = shares(method.report);
     for (const MetricRow& row : report.before.metrics)
       if (const auto tally = measured.find(row.name); tally != measured.end())
@@ -70,8 +70,7 @@ std::string comparison_text(const CompareReport& report, const CompareConfig& co
     for (const std::string& unmet : method.report.unmet)
       out += cat("  ", config.methods[i].label, ": accept: ", unmet, "\n");
   }
-  if (report.measures_took())
-    out += cat("  edits that took: the model says the target at the end (", kSuccessMetric, ")\n");
+  if (report.measures_success()) out += cat("  success: the model says the target at the end (", kSuccessMetric, ")\n");
   return out;
 }
 

@@ -43,8 +43,7 @@ void check_mergeable(Histories histories) {
     const EditHistory& history = *histories[h];
     check_base(history.journal().base(), histories.front()->journal().base(), h);
     if (!history.finish().empty())
-      throw ConfigError(cat(number_text(h),
-                            ": its method changed the weights behind the last batch, for all its edits ",
+      throw ConfigError(cat(number_text(h), ": its method changed the weights after the last batch, for all its edits ",
                             "together: edit again with all requests instead"));
     for (const EditRequest& request : history.journal().requests())
       if (const auto [owner, is_new] = owners.emplace(request.id, h); !is_new)

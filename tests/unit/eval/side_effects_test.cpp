@@ -113,16 +113,17 @@ TEST_F(SideEffects, AreNotMeasuredBeyondTheModelsPositions) {
   while (tiny_.tokenizer->ids(words).size() <= 30) words += words.empty() ? "word" : " word";
   SideEffectOptions text, probes, choices, answers;
   text.text = HeldOutOptions{write("text.txt", words + "\n")};
-  EXPECT_EQ(refused(text).find("evaluate.costs.document_tokens: a document of 31 tokens, but the model has 30 "), 0U);
+  EXPECT_EQ(refused(text).find("evaluate.side_effects.document_tokens: a document of 31 tokens, but the model has 30 "),
+            0U);
   probes.probes =
       ProbeOptions{write("probes.jsonl", cat(R"({"id": "p7", "prompt": ")", words, R"(", "target": "a"})")), {}};
-  EXPECT_NE(refused(probes).find("got evaluate.costs.probes: fact p7: 'word "), std::string::npos);
+  EXPECT_NE(refused(probes).find("got evaluate.side_effects.probes: fact p7: 'word "), std::string::npos);
   choices.choices =
       write("choices.jsonl", cat(R"({"question": ")", words, R"(", "choices": ["a", "b"], "answer": 0})"));
-  EXPECT_NE(refused(choices).find("got evaluate.costs.choices: question 0: 'word "), std::string::npos);
+  EXPECT_NE(refused(choices).find("got evaluate.side_effects.choices: question 0: 'word "), std::string::npos);
   answers.choices =
       write("answers.jsonl", cat(R"({"question": "q", "choices": ["a", ")", words, R"("], "answer": 0})"));
-  EXPECT_NE(refused(answers).find("got evaluate.costs.choices: question 0: 'q' and 'word "), std::string::npos);
+  EXPECT_NE(refused(answers).find("got evaluate.side_effects.choices: question 0: 'q' and 'word "), std::string::npos);
 }
 
 TEST_F(SideEffects, AreNoneOfAModelBesideItself) {

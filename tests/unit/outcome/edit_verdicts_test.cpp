@@ -120,12 +120,13 @@ TEST(EditWarnings, SayThatWeightsMovedFar) {
   report.rounding = {{"w0", {.id = {}, .delta_norm = 1, .weight_norm = 1}},
                      {"w1", {.id = {}, .delta_norm = 2.08, .weight_norm = 2}},
                      {"w2", {.id = {}, .delta_norm = 1.01, .weight_norm = 1}}};
-  EXPECT_EQ(warning_of(report),
-            "the edits moved w1 by 104.0 % of its norm (and 1 other weight by more than 100 %): what else the model "
-            "knows may suffer, as specificity and costs in evaluate show. What helps: raise editor.covariance_weight; "
-            "lower editor.values.clamp (now 4)");
+  EXPECT_EQ(
+      warning_of(report),
+      "the edits moved w1 by 104.0 % of its norm (and 1 other weight by more than 100 %): what else the model "
+      "knows may suffer, as specificity and side_effects in evaluate show. What helps: raise editor.covariance_weight; "
+      "lower editor.values.clamp (now 4)");
   EXPECT_TRUE(has(warning_of(report, parse_config("{covariance_weight: auto, values: {}}", "test")),
-                  "What helps: set editor.covariance_weight: {attained_share: A} with a smaller A"));
+                  "What helps: set editor.covariance_weight: {realised_share: A} with a smaller A"));
   EXPECT_TRUE(has(warning_of(report, parse_config("{method: ft, lr: 0.1}", "test")), "What helps: lower editor.lr"));
   report.rounding.erase(report.rounding.begin() + 1, report.rounding.end());
   EXPECT_TRUE(edit_warnings(report, kMemit).empty()) << "as far as its norm is not farther";
@@ -145,7 +146,7 @@ TEST(EditWarnings, NameWhatHoldsTheWeightsBack) {
                            "set editor.ridge: auto, or lower it", "raise editor.rect.keep"})
     EXPECT_TRUE(has(alphaedit, part)) << alphaedit;
   EXPECT_TRUE(has(warning_of(report, parse_config("{covariance_weight: auto, values: {}}", "test")),
-                  "What helps: set editor.covariance_weight: {attained_share: A} with a larger A"));
+                  "What helps: set editor.covariance_weight: {realised_share: A} with a larger A"));
   EXPECT_TRUE(edit_warnings(report_of({behind, good(), good()}, {}), kMemit).empty()) << "the median followed";
 }
 
