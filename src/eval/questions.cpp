@@ -52,10 +52,10 @@ std::vector<TokenId> QuestionCollector::some_ids(std::vector<TokenId> ids, std::
   return ids;
 }
 
-/// Checks the prompt's length. `behind`: what follows the prompt, which with it has so many tokens.
-void QuestionCollector::check_length(std::string_view prompt, std::string_view behind, size_t tokens) {
+/// Checks the prompt's length. `after`: what follows the prompt, which with it has so many tokens.
+void QuestionCollector::check_length(std::string_view prompt, std::string_view after, size_t tokens) {
   const auto count = static_cast<int64_t>(tokens);
-  if (!limit_.has_room(count)) limit_.note(cat(where_, ": '", excerpt(prompt, kShownBytes), "' and ", behind), count);
+  if (!limit_.has_room(count)) limit_.note(cat(where_, ": '", excerpt(prompt, kShownBytes), "' and ", after), count);
 }
 
 size_t QuestionCollector::score(std::string_view prompt, std::string_view target) {

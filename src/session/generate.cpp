@@ -35,7 +35,7 @@ std::vector<TokenId> TextGenerator::prompt_ids(const std::string& prompt, int64_
   return ids;
 }
 
-std::string TextGenerator::text_behind(const std::vector<TokenId>& prompt, const std::vector<TokenId>& added) const {
+std::string TextGenerator::text_after(const std::vector<TokenId>& prompt, const std::vector<TokenId>& added) const {
   std::vector<TokenId> all = prompt;
   all.insert(all.end(), added.begin(), added.end());
   return files_.tokenizer->decode(all).substr(files_.tokenizer->decode(prompt).size());
@@ -58,7 +58,7 @@ std::vector<Answer> TextGenerator::answer(const CausalLM& model, std::span<const
   if (on_text && rows.size() == 1)
     generation.on_token = [&](int64_t, TokenId id) {
       told.push_back(id);
-      const std::string text = text_behind(rows[0].prompt, told);
+      const std::string text = text_after(rows[0].prompt, told);
       const size_t whole = whole_bytes(text);
       if (whole <= told_bytes) return;
       on_text(text.substr(told_bytes, whole - told_bytes));
@@ -66,7 +66,7 @@ std::vector<Answer> TextGenerator::answer(const CausalLM& model, std::span<const
     };
   std::vector<Answer> answers;
   for (std::vector<TokenId>& ids : generate(model, rows, generation)) {
-    std::string text = text_behind(rows[answers.size()].prompt, ids);
+    std::string text = text_after(rows[answers.size()].prompt, ids);
     answers.push_back({std::move(text), std::move(ids)});
   }
   if (on_text && answers.size() == 1 && told_bytes < answers[0].text.size())

@@ -100,7 +100,7 @@ class QuestionCollector {
  private:
   std::string where_of(std::string_view prompt) const;
   std::vector<TokenId> some_ids(std::vector<TokenId> ids, std::string_view prompt) const;
-  void check_length(std::string_view prompt, std::string_view behind, size_t tokens);
+  void check_length(std::string_view prompt, std::string_view after, size_t tokens);
 
   const Tokenizer& tokenizer_;
   ModelQuestions& questions_;

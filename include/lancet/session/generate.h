@@ -44,7 +44,7 @@ class TextGenerator {
 
  private:
   /// What `added` says after a prompt.
-  std::string text_behind(const std::vector<TokenId>& prompt, const std::vector<TokenId>& added) const;
+  std::string text_after(const std::vector<TokenId>& prompt, const std::vector<TokenId>& added) const;
 
   const ModelFiles& files_;
   std::optional<ChatTemplate> chat_;

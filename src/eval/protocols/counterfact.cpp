@@ -57,7 +57,7 @@ class CounterFactProtocol : public Protocol {
       const GroupNames& names = kGroups[group];
       const std::string wanted = group == kNeighborhood ? "the true target" : "the new target";
       const std::string other = group == kNeighborhood ? "the new one" : "the true one";
-      const std::string where = cat(" behind ", names.prompts, ", mean over requests of their mean");
+      const std::string where = cat(" after ", names.prompts, ", mean over requests of their mean");
       rows.push_back(
           {std::string(names.success), "counterfact",
            cat("CounterFact: ", wanted, " is likelier than ", other, " (mean token log-probability, strict)", where)});

@@ -41,7 +41,7 @@ void CounterFactTexts::ask(const EditRequest& request, QuestionCollector& collec
 void CounterFactTexts::add_metrics(std::vector<MetricRow>& rows) const {
   rows.push_back(
       {"counterfact_ge", "counterfact",
-       "CounterFact GE: n-gram entropy of texts behind the generation prompts, sampled from the five likeliest "
+       "CounterFact GE: n-gram entropy of texts after the generation prompts, sampled from the five likeliest "
        "tokens up to 100 tokens in all, mean over the texts of a request",
        Unit::kBits});
   if (tfidf_)

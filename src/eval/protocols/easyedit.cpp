@@ -67,7 +67,7 @@ class EasyEditProtocol : public Protocol {
   std::vector<MetricRow> metrics() const override {
     std::vector<MetricRow> rows{
         {std::string(kRewrite), "easyedit",
-         "EasyEdit rewrite_acc: share of the target's tokens that are the likeliest in their places behind the edited "
+         "EasyEdit rewrite_acc: share of the target's tokens that are the likeliest in their places after the edited "
          "prompt (teacher-forced)"},
         {std::string(kRephrase), "easyedit", "EasyEdit rephrase_acc: as easyedit_rewrite_acc, mean over paraphrases"}};
     for (const std::string& section : locality_)
@@ -81,7 +81,7 @@ class EasyEditProtocol : public Protocol {
                           ": share of the given answers' tokens that are the likeliest in their places "
                           "(teacher-forced)")});
     rows.push_back({std::string(kFluency), "easyedit",
-                    "EasyEdit fluency: n-gram entropy of one text behind the edited prompt, sampled from the five "
+                    "EasyEdit fluency: n-gram entropy of one text after the edited prompt, sampled from the five "
                     "likeliest tokens up to 100 tokens in all",
                     Unit::kBits});
     return rows;

@@ -84,7 +84,7 @@ std::unique_ptr<Protocol> make_generation(const EvaluationOptions& options) {
 std::unique_ptr<Protocol> make_distracted(const EvaluationOptions& options) {
   return std::make_unique<GenerationProtocol>(
       GenerationKind{.name = "distracted",
-                     .where = " behind another sentence whose greedy continuation",
+                     .where = " after another sentence whose greedy continuation",
                      .tokens = options.generated_tokens,
                      .prefix = options.distractor,
                      .is_shown = false});

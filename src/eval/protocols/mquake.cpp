@@ -39,7 +39,7 @@ class MquakeProtocol : public Protocol {
       asked.bare.push_back({collector.generate(question.prompt, tokens_), question.answers});
       if (examples_.empty()) continue;
       const std::string prompt = cat(examples_, "\nQ: ", question.prompt, " A:");
-      asked.behind_examples.push_back({collector.generate(prompt, tokens_), question.answers});
+      asked.after_examples.push_back({collector.generate(prompt, tokens_), question.answers});
     }
     asked.scores = ask_probes(collector, request.multihop);
     requests_.push_back(std::move(asked));
@@ -53,12 +53,12 @@ class MquakeProtocol : public Protocol {
         {"mquake_multihop", "mquake",
          which + ", no examples before it) contains the new answer or one of its other names"},
         {"mquake_multihop_acc", "mquake",
-         "share of the new answer's tokens that are the likeliest in their places behind the multi-hop questions "
+         "share of the new answer's tokens that are the likeliest in their places after the multi-hop questions "
          "(teacher-forced), mean over the questions of a request"}};
     if (!examples_.empty())
       rows.push_back({"mquake_multihop_examples", "mquake",
                       cat("MQuAKE: ", which,
-                          ") behind the given examples is, up to the first full stop or line break, the new answer or "
+                          ") after the given examples is, up to the first full stop or line break, the new answer or "
                           "one of its other names")});
     return rows;
   }
@@ -69,13 +69,13 @@ class MquakeProtocol : public Protocol {
     add_outcome(tallies["mquake_multihop_acc"], mean_token_match(asked.scores, now));
     add_outcome(tallies["mquake_multihop"], any_answered(asked.bare, now, contains));
     if (!examples_.empty())
-      add_outcome(tallies["mquake_multihop_examples"], any_answered(asked.behind_examples, now, is_exactly));
+      add_outcome(tallies["mquake_multihop_examples"], any_answered(asked.after_examples, now, is_exactly));
     return tallies;
   }
 
  private:
   struct RequestQuestions {
-    std::vector<Question> bare, behind_examples;
+    std::vector<Question> bare, after_examples;
     std::vector<size_t> scores;
   };
 

@@ -25,7 +25,7 @@ struct QuantMethod {
 struct TensorLayout {
   MatrixPacking packing;
   std::string_view meaning;  ///< words for messages: "GPTQ: .qweight with .qzeros and .scales"
-  /// What only such a matrix has behind its module's name: any of these tensors shows it. Empty: the codes have the
+  /// What only such a matrix has after its module's name: any of these tensors shows it. Empty: the codes have the
   /// name of the weight, and their type shows it.
   std::span<const std::string_view> marks = {};
   std::optional<DType> type = {};  ///< type of the tensor with the weight's own name

@@ -22,7 +22,7 @@ struct ExcludedModules {
 /// An expression that matches the name and nothing else, for Python and PCRE alike.
 std::string exact_expression(std::string_view module);
 
-/// Puts the modules behind the list `key` of the settings, whose texts are rules of that kind. A list that is absent
+/// Adds the modules to the list `key` of the settings, whose texts are rules of that kind. A list that is absent
 /// begins with `usual`. Throws: CheckpointError where a rule of that kind cannot name a module alone.
 void add_to_list(OrderedJson& settings, std::string_view key, RuleText kind, std::span<const std::string_view> usual,
                  const ExcludedModules& excluded);

@@ -198,7 +198,7 @@ TEST_F(MergeTest, RefusesWhatDoesNotBelongTogether) {
   };
   EXPECT_EQ(refusal({&one, &dense}), "none");
   EXPECT_NE(refusal({&one, &same}).find("edit a0: it stands in history 1 and in history 2"), std::string::npos);
-  EXPECT_NE(refusal({&one, &finished}).find("behind the last batch"), std::string::npos);
+  EXPECT_NE(refusal({&one, &finished}).find("after the last batch"), std::string::npos);
   EXPECT_NE(refusal({&one, &other_base}).find("weights: expected aa, got bb"), std::string::npos);
   EXPECT_NE(refusal({}), "none");
   EXPECT_THROW(solve_jointly(HistoryList{&one, &dense}, jointly(solve)), ConfigError);

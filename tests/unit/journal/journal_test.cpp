@@ -159,7 +159,7 @@ TEST(Journal, RefusesWhatItCouldNotRead) {
   batch.edits[0].lookup = 3;
   refuses("no such place", [&] { journal.add_batch(batch); });
   refuses("too many", [&] { journal.undo({.keeps = 2}); });
-  refuses("not behind", [&] { journal.undo({.keeps = 1, .edits = {"a"}}); });
+  refuses("not after", [&] { journal.undo({.keeps = 1, .edits = {"a"}}); });
   const double nan = std::numeric_limits<double>::quiet_NaN();
   refuses("not finite", [&] { journal.add_measure("it", {}, {{"a", some_measure(nan)}}); });
   refuses("measures of others", [&] { journal.add_measure("it", {}, {{"c", some_measure(1)}}); });
@@ -231,7 +231,7 @@ TEST(Journal, ReportsOnTheLastBatchAgain) {
   other.add_batch(batch);
   EXPECT_EQ(journal.text(), other.text());
   journal.add_finish("0");
-  EXPECT_THROW(journal.set_last_report(some_report(1)), std::logic_error) << "something came behind it";
+  EXPECT_THROW(journal.set_last_report(some_report(1)), std::logic_error) << "something came after it";
 }
 
 TEST(Journal, IsFoundInAnOutputOrItsEdits) {

@@ -46,10 +46,10 @@ TEST(Schedule, SaysWhatIsMeasuredBetweenBatches) {
   const ScheduleOptions often{.batch = 2}, seldom{.batch = 2, .measure_every = 2},
       never{.batch = 2, .measure_every = 0};
   const auto measured = [](const ScheduleOptions& schedule) {
-    std::vector<size_t> behind;
+    std::vector<size_t> after;
     for (size_t i = 0; i < 5; ++i)
-      if (schedule.measures_after(i, 5)) behind.push_back(i);
-    return behind;
+      if (schedule.measures_after(i, 5)) after.push_back(i);
+    return after;
   };
   EXPECT_EQ(measured(often), (std::vector<size_t>{0, 1, 2, 3}));
   EXPECT_EQ(measured(seldom), (std::vector<size_t>{1, 3}));
