@@ -48,11 +48,11 @@ def run_lancet(arguments, folder):
 
 
 def token_classes(n_tokens, first, end):
-    """Tokens from the subject on: its first, middle, last; the first behind it, further ones, the prompt's last."""
+    """Tokens from the subject on: its first, middle, last; the first after it, further ones, the prompt's last."""
     last = n_tokens - 1
     subject = [t for t in range(first, end - 1)]
-    behind = [t for t in range(end, last)]
-    return [subject[:1], subject[1:], [end - 1], behind[:1], behind[1:], [last] if last >= end else []]
+    after = [t for t in range(end, last)]
+    return [subject[:1], subject[1:], [end - 1], after[:1], after[1:], [last] if last >= end else []]
 
 
 @torch.no_grad()

@@ -72,7 +72,7 @@ def measure(arguments, folder, count, text):
     return {
         "facts": len(report["requests"]),
         "text": text,
-        "took": sum(request["verdict"]["took"] for request in report["requests"]),
+        "success": sum(request["verdict"]["success"] for request in report["requests"]),
         "steps": sum(request["value"]["steps"] for request in report["requests"]) / len(report["requests"]),
         "tokens": report["statistics"]["tokens_used"],
         "metrics": {when: shares(report["metrics"], when) for when in ("before", "after")},
@@ -86,12 +86,12 @@ def pair(shares, metric):
 
 def print_table(rows):
     stages = ["load", "statistics", "evaluate before", "edit", "evaluate after", "export", "whole", "processor"]
-    heads = ["facts", "text", "took", *METRICS, "specificity before", "tokens", "steps", *(f"{stage}, s" for stage in stages)]
+    heads = ["facts", "text", "success", *METRICS, "specificity before", "tokens", "steps", *(f"{stage}, s" for stage in stages)]
     print("| " + " | ".join(heads) + " |\n|" + "---|" * len(heads))
     for row in rows:
         pairs = [pair(row["metrics"]["after"], metric) for metric in METRICS] + [pair(row["metrics"]["before"], "specificity")]
         times = [f"{row['seconds'].get(stage, 0):.1f}" for stage in stages]
-        print("| " + " | ".join([str(row["facts"]), row["text"], str(row["took"]), *pairs, f"{row['tokens']:,}", f"{row['steps']:.0f}", *times]) + " |")
+        print("| " + " | ".join([str(row["facts"]), row["text"], str(row["success"]), *pairs, f"{row['tokens']:,}", f"{row['steps']:.0f}", *times]) + " |")
 
 
 def page_table(rows):
@@ -106,10 +106,10 @@ def page_table(rows):
         facts = f"{row['facts']}, {texts[row['text']]}" if is_first else str(row["facts"])
         after = [pair("after", metric) for metric in METRICS]
         after[-1] += f" ({pair('before', 'specificity')})"
-        return [facts, str(row["took"]), *after, ", ".join(f"{row['seconds'].get(stage, 0):.1f}" for stage in stages)]
+        return [facts, str(row["success"]), *after, ", ".join(f"{row['seconds'].get(stage, 0):.1f}" for stage in stages)]
 
     first = [row["text"] != before["text"] for before, row in zip([{"text": None}, *rows], rows)]
-    return ["facts, text", "took", *METRICS[:-1], "specificity (before)", "s"], list(map(cells, rows, first))
+    return ["facts, text", "success", *METRICS[:-1], "specificity (before)", "s"], list(map(cells, rows, first))
 
 
 def main():
@@ -124,9 +124,9 @@ def main():
     else:
         print_table(rows)
         print(f"load average {loads[0]:.1f} before, {loads[1]:.1f} after; metrics are _prob / _argmax, in %")
-    short = [row for row in rows if row["took"] < BAR.get(row["facts"], 0)]
+    short = [row for row in rows if row["success"] < BAR.get(row["facts"], 0)]
     if short:
-        sys.exit("\n".join(f"{row['text']}: {row['took']} of {row['facts']} facts took, expected at least {BAR[row['facts']]}" for row in short))
+        sys.exit("\n".join(f"{row['text']}: {row['success']} of {row['facts']} facts took, expected at least {BAR[row['facts']]}" for row in short))
 
 
 if __name__ == "__main__":

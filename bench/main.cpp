@@ -66,7 +66,7 @@ void add_options(CLI::App& app, BenchOptions& options, DType& dtype) {
   auto* model = app.add_option("--model", options.model, "Model folder (default: the demo model)");
   app.add_option("--shape", options.shape,
                  "Random weights instead: llama-3-8b or another published size, "
-                 "hidden=2048,ffn=8192,layers=4,heads=32,kv_heads=8,vocab=4096, or a name with changes behind it")
+                 "hidden=2048,ffn=8192,layers=4,heads=32,kv_heads=8,vocab=4096, or a name with changes after it")
       ->excludes(model);
   app.add_option("--requests", options.requests, "Request file, 512 records or more, for --model");
   app.add_option("--corpus", options.corpus, "A document per line, for --model");

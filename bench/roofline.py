@@ -1,8 +1,8 @@
 """What an edit job cannot do without on a GPU, computed, not measured: FLOP and bytes of each stage over the machine's rates.
 
 A stage takes the longer of its arithmetic and its traffic; attention's own products, elementwise work and latencies are left out, so
-real times lie above. Requests are as long as lancet_bench's made-up ones: six rows each, 2-8 subject tokens behind the context's,
-1-6 tokens behind the subject, 1-2 target tokens.
+real times lie above. Requests are as long as lancet_bench's made-up ones: six rows each, 2-8 subject tokens after the context's,
+1-6 tokens after the subject, 1-2 target tokens.
 
     .venv/bin/python bench/roofline.py
 """
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from result_table import print_json
 
 OPENINGS = [0, 6, 6, 8, 5, 5]  # tokens of the contexts in front of the prompt, bench/synthetic.cpp
-SUBJECT, BEHIND, TARGET = 5, 3.5, 1.5  # mean lookup position in the prompt, tokens behind it, target tokens
+SUBJECT, AFTER, TARGET = 5, 3.5, 1.5  # mean lookup position in the prompt, tokens after it, target tokens
 SHAPES = {  # hidden, ffn, layers, heads, kv heads, head dim, vocabulary, tied embeddings
     "llama-3-8b": (4096, 14336, 32, 32, 8, 128, 128256, False),
     "llama-2-7b": (4096, 11008, 32, 32, 32, 128, 32000, False),
@@ -64,8 +64,8 @@ def values(model, edited, requests, steps):
     """Everything up to the last edited layer and the prefixes above it once; then the positions from the lookup token on, forward and
     backward, and logits where a loss reads them. Weights are read once per pass of the batch."""
     rows = len(OPENINGS)
-    all_tokens = sum(OPENINGS) + rows * (SUBJECT + 1 + BEHIND + TARGET - 1)
-    step_tokens = rows * (1 + BEHIND + TARGET - 1) + 1  # one of the row that measures drift
+    all_tokens = sum(OPENINGS) + rows * (SUBJECT + 1 + AFTER + TARGET - 1)
+    step_tokens = rows * (1 + AFTER + TARGET - 1) + 1  # one of the row that measures drift
     labels = rows * TARGET + 1
     above = model.layers - 1 - edited
     once = 2 * model.layer * (all_tokens * (edited + 1) + (all_tokens - step_tokens) * above)

@@ -187,12 +187,12 @@ std::vector<PreparedRequest> random_requests(int64_t n_requests, int64_t vocab) 
   // Tokens of the openings of the demo model's contexts; subjects and prompts as CounterFact has them.
   constexpr int64_t kOpenings[] = {0, 6, 6, 8, 5, 5};
   std::mt19937_64 random(kSeed);
-  std::uniform_int_distribution<int64_t> subject(2, 8), behind(1, 6), target(1, 2);
+  std::uniform_int_distribution<int64_t> subject(2, 8), after(1, 6), target(1, 2);
   std::vector<PreparedRequest> requests;
   for (int64_t n = 0; n < n_requests; ++n) {
     PreparedRequest request;
     request.id = std::to_string(n);
-    const int64_t lookup = subject(random), tail = behind(random);
+    const int64_t lookup = subject(random), tail = after(random);
     for (const int64_t opening : kOpenings)
       request.prompts.push_back({random_ids(random, opening + lookup + 1 + tail, vocab), opening + lookup});
     request.target = random_ids(random, target(random), vocab);

@@ -39,7 +39,7 @@ class RomeEditor final : public LayeredEditor {
 std::unique_ptr<Editor> make_rome_editor(ConfigSection& editor, RomeKeys keys) {
   LayeredOptions layered;
   layered.values.site = ValueSite::kMlpOut;
-  layered.course = EditOrder::kOneByOne;
+  layered.order = EditOrder::kOneByOne;
   layered.key_mean = layered.output_mean = keys == RomeKeys::kPrefix ? ContextMean::kFlat : ContextMean::kPlain;
   if (keys == RomeKeys::kOriginal) layered.direction_mean = ContextMean::kFlat;
   layered = parse_layered_options(editor, std::move(layered));

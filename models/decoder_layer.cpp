@@ -27,7 +27,7 @@ class LayerRun {
     if (!pass(HookPoint::kAttnKey, attended)) return {};
     attended = w_.linear(attended, kAttnOut, kAttnOutBias);
     if (!pass(HookPoint::kAttnOut, attended)) return {};
-    attended = behind(attended, kAttnPostNorm);
+    attended = after(attended, kAttnPostNorm);
     h = take_places(h, context_.inputs.outputs);  // from here on of the tokens whose outputs are wanted
     if (context_.config.order == BlockOrder::kSequential) {
       std::tie(h, x) = sum_and_normed(context_.config, h, attended, w_[kMlpNorm], w_[kMlpNormBias]);
@@ -56,7 +56,7 @@ class LayerRun {
   }
 
   /// What a block writes to it.
-  Tensor behind(const Tensor& out, WeightKind norm) const {
+  Tensor after(const Tensor& out, WeightKind norm) const {
     return w_[norm].defined() ? normed(context_.config, out, w_[norm], {}) : out;
   }
 
@@ -64,7 +64,7 @@ class LayerRun {
     if (!pass(HookPoint::kMlpIn, x)) return {};
     Tensor out = w_[kRouter].defined() ? experts(x) : dense(x);
     if (!out.defined() || !pass(HookPoint::kMlpOut, out)) return {};
-    return behind(out, kMlpPostNorm);
+    return after(out, kMlpPostNorm);
   }
 
   Tensor dense(const Tensor& x) const {

@@ -1,7 +1,7 @@
 """Decides which tokenizer a demo model has: SentencePiece as Llama's or Gemma's, or byte-level BPE as GPT-2's or Qwen's.
 
 Each class trains on text, encodes without special tokens, and writes the files that users of such a model have.
-`start`: ids that stand before every document; `end`: the id behind it.
+`start`: ids that stand before every document; `end`: the id after it.
 """
 import io
 import json

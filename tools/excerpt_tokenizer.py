@@ -1,7 +1,7 @@
 """Cuts a BPE tokenizer to its first merges: a small tokenizer that treats text as the large one does. Made tests/fixtures/tokenizers.
 
 A BPE's first N merges are a BPE themselves, so everything but the vocabulary stays: normalisation, split pattern, special tokens,
-byte fallback. Added tokens of a tokenizer.json get the ids behind the kept ones, in tokenizer_config.json too.
+byte fallback. Added tokens of a tokenizer.json get the ids after the kept ones, in tokenizer_config.json too.
 
     excerpt_tokenizer.py FOLDER --merges 1000 --out FOLDER      tokenizer.json and tokenizer_config.json of the byte level
     excerpt_tokenizer.py FILE.model --merges 1000 --out FILE    a SentencePiece BPE model
@@ -20,12 +20,12 @@ def excerpt_json(folder, merges, out):
     kept = [piece for piece in sorted(model["vocab"], key=model["vocab"].get) if len(piece) == 1 or piece in results]
     model["merges"] = [list(pair) for pair in pairs]
     model["vocab"] = {piece: id for id, piece in enumerate(kept)}
-    new_ids, behind = {}, len(kept)
+    new_ids, after = {}, len(kept)
     for token in spec["added_tokens"]:
-        is_behind = token["content"] not in model["vocab"]
-        new_ids[token["id"]] = behind if is_behind else model["vocab"][token["content"]]
+        is_after = token["content"] not in model["vocab"]
+        new_ids[token["id"]] = after if is_after else model["vocab"][token["content"]]
         token["id"] = new_ids[token["id"]]
-        behind += is_behind
+        after += is_after
     out.mkdir(parents=True, exist_ok=True)
     (out / "tokenizer.json").write_text(json.dumps(spec, ensure_ascii=False, indent=None) + "\n", "utf-8")
     config = json.loads((folder / "tokenizer_config.json").read_text("utf-8"))

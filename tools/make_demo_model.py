@@ -127,7 +127,7 @@ def tokenizer_text(facts, templates):
 
 
 def random_document(facts, templates):
-    """One to four facts as sentences, some behind an opener."""
+    """One to four facts as sentences, some after an opener."""
     sentences = []
     for _ in range(random.randint(1, 4)):
         fact, chance = random.choice(facts), random.random()
@@ -137,7 +137,7 @@ def random_document(facts, templates):
 
 
 def random_batch(tokenizer, facts, templates, options):
-    """Documents one behind the other, cut at the row's length."""
+    """Documents one after the other, cut at the row's length."""
     batch = torch.full((options.batch, options.length), tokenizer.end)
     for row in range(options.batch):
         ids = tokenizer.start + tokenizer.encode(random_document(facts, templates))

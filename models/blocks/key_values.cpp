@@ -9,7 +9,7 @@ namespace {
 
 /// Puts `fresh` after the first `filled` positions of `room`'s dimension `dim`, which is made longer where that is
 /// needed: to `wanted`, or exactly as long as it takes.
-void put_behind(Tensor& room, const Tensor& fresh, int64_t dim, int64_t filled, int64_t wanted) {
+void put_after(Tensor& room, const Tensor& fresh, int64_t dim, int64_t filled, int64_t wanted) {
   const int64_t after = filled + fresh.size(dim);
   if (!room.defined() || room.size(dim) < after) {
     std::vector<int64_t> sizes = fresh.sizes().vec();
@@ -44,13 +44,13 @@ void KeyValues::record(int64_t layer, const KeyValuePair& fresh_BTKC) {
   const torch::NoGradGuard no_grad;
   if (layer >= static_cast<int64_t>(layers_.size())) layers_.resize(static_cast<size_t>(layer) + 1);
   Layer& kept = layers_[static_cast<size_t>(layer)];
-  put_behind(kept.room_BKRC.key, fresh_BTKC.key.detach().transpose(1, 2), 2, kept.positions, room_);
-  put_behind(kept.room_BKRC.value, fresh_BTKC.value.detach().transpose(1, 2), 2, kept.positions, room_);
+  put_after(kept.room_BKRC.key, fresh_BTKC.key.detach().transpose(1, 2), 2, kept.positions, room_);
+  put_after(kept.room_BKRC.value, fresh_BTKC.value.detach().transpose(1, 2), 2, kept.positions, room_);
   kept.positions += fresh_BTKC.key.size(1);
 }
 
 void KeyValues::end_pass(const Tensor& valid_BT) {
-  put_behind(valid_BR_, valid_BT, 1, positions_, room_);
+  put_after(valid_BR_, valid_BT, 1, positions_, room_);
   positions_ += valid_BT.size(1);
 }
 

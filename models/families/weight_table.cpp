@@ -28,10 +28,10 @@ std::string numbered(std::string_view name, const Number& number) {
 bool is_numbered(std::string_view pattern, std::string_view name, int64_t end) {
   const size_t at = pattern.find(kNumberPlace);
   if (at == std::string_view::npos) return false;
-  const std::string_view behind = pattern.substr(at + kNumberPlace.size());
-  if (name.size() <= at + behind.size() || !name.starts_with(pattern.substr(0, at)) || !name.ends_with(behind))
+  const std::string_view after = pattern.substr(at + kNumberPlace.size());
+  if (name.size() <= at + after.size() || !name.starts_with(pattern.substr(0, at)) || !name.ends_with(after))
     return false;
-  const std::optional<int64_t> number = parse_whole_number(name.substr(at, name.size() - at - behind.size()));
+  const std::optional<int64_t> number = parse_whole_number(name.substr(at, name.size() - at - after.size()));
   return number && *number >= 0 && *number < end && name == numbered(pattern, *number);
 }
 

@@ -4,7 +4,7 @@ import json
 from settings import KIT
 from steps import Step
 
-# Suites of gpu_tests: a process each, since one that has broken a GPU's context breaks all that come behind it.
+# Suites of gpu_tests: a process each, since one that has broken a GPU's context breaks all that come after it.
 SUITES = {
     "EditOnDevice": 120, "GramOnDevice": 60, "AttentionOnDevice": 60, "DecoderOpsOnDevice": 60, "SolversOnDevice": 60,
     "StagingOnDevice": 60, "PackedOnDevice": 60, "MemoryOnDevice": 90, "GraphsOnDevice": 90, "RanksOnDevice": 120, "NcclOnDevice": 90,
@@ -97,7 +97,7 @@ def compare(settings, name, reference, dtype):
 
 
 def placements(devices):
-    """What is compared with the CPU: each device, the first before and behind the CPU, and all together."""
+    """What is compared with the CPU: each device, the first before and after the CPU, and all together."""
     yield from ([device] for device in devices)
     if devices[0] != "cpu":
         yield from ([devices[0], "cpu"], ["cpu", devices[0]])

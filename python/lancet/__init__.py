@@ -7,6 +7,8 @@
 docs/python.md of the project has all of it.
 """
 
+from warnings import warn as _warn
+
 from . import _torch  # first: torch's libraries, which ours are linked to
 from ._lancet import __version__
 from .errors import (
@@ -22,12 +24,25 @@ from .errors import (
 )
 from .jobs import apply, load_requests, merge, run, undo
 from ._progress import Progress
-from .report import Edit, Evaluation, Report, RequestReport, StandingEdit, StandingEdits
+from .report import ActiveEdit, ActiveEdits, Edit, Evaluation, Report, RequestReport
 from .session import Session, open
 
 del _torch
 
+_RENAMED = {"StandingEdit": ActiveEdit, "StandingEdits": ActiveEdits}
+
+
+def __getattr__(name: str) -> type:
+    """Names of an earlier version."""
+    if name not in _RENAMED:
+        raise AttributeError(f"module 'lancet' has no attribute {name!r}")
+    _warn(f"lancet.{name} is called lancet.{_RENAMED[name].__name__} now", DeprecationWarning, stacklevel=2)
+    return _RENAMED[name]
+
+
 __all__ = [
+    "ActiveEdit",
+    "ActiveEdits",
     "Cancelled",
     "CheckpointError",
     "CollectiveError",
@@ -42,8 +57,6 @@ __all__ = [
     "Report",
     "RequestReport",
     "Session",
-    "StandingEdit",
-    "StandingEdits",
     "TokenizerError",
     "__version__",
     "apply",

@@ -37,10 +37,11 @@ def metrics_table(report: dict[str, Any]) -> str:
 
 
 def verdict(request: dict[str, Any]) -> str:
-    took, why = request["verdict"]["took"], request["verdict"]["why"]
-    if took is None:
+    told, why = request["verdict"], request["verdict"]["why"]
+    success = told["success"] if "success" in told else told["took"]  # of an earlier version
+    if success is None:
         return '<span class="m">not measured</span>'
-    return "took" if took else f"did not take: {escape(str(why))}"
+    return "took" if success else f"did not take: {escape(str(why))}"
 
 
 def requests_table(report: dict[str, Any]) -> str:

@@ -100,7 +100,7 @@ class Listener:
             logger.log(LEVELS[level], "%s", text)
 
     def end(self) -> None:
-        """Behind a call, however it ended."""
+        """After a call, however it ended."""
         if isinstance(self.show, _Bars):
             self.show.close()
 

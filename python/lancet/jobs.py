@@ -63,7 +63,7 @@ def undo(
     progress: Shown = None,
 ) -> Report:
     """`lancet undo`: an output of `lancet edit` without some of its edits (docs/edits.md): those of `ids`, else those for
-    which all of `where` hold ("took == false"), else the last batches. `out`: None: the output itself is replaced."""
+    which all of `where` hold ("success == false"), else the last batches. `out`: None: the output itself is replaced."""
     job = {"output": output, "ids": [ids] if isinstance(ids, str) else list(ids), "where": list(where), "last": last, "mode": mode}
     return _made(_lancet.run_undo, job | _output(out or "", model, replace, set), progress)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Union
 
@@ -13,6 +14,16 @@ if TYPE_CHECKING:
 
 Table = list[dict[str, Any]]
 """Flat rows: `pandas.DataFrame(edit.table())`."""
+
+
+def _success(verdict: dict[str, Any]) -> Any:
+    """Reports of an earlier version call it took."""
+    return verdict["success"] if "success" in verdict else verdict["took"]
+
+
+def _renamed(old: str, present: str, value: Any) -> Any:
+    warnings.warn(f"{old} is called {present} now", DeprecationWarning, stacklevel=3)
+    return value
 
 
 class RequestReport:
@@ -28,16 +39,22 @@ class RequestReport:
         self.before: dict[str, float | None] = {name: value["before"] for name, value in row["metrics"].items()}
         """Each metric on the unedited weights."""
         self.after: dict[str, float | None] = {name: value["after"] for name, value in row["metrics"].items()}
-        self.took: bool | None = row["verdict"]["took"]
+        self.success: bool | None = _success(row["verdict"])
         """Whether the model says the target now; None: not measured."""
         self.why: str | None = row["verdict"]["why"]
         """Why it did not take."""
 
+    @property
+    def took(self) -> bool | None:
+        """The name of `success` in an earlier version."""
+        return _renamed("RequestReport.took", "success", self.success)
+
     def __repr__(self) -> str:
-        return f"<request {self.id!r}: {self.prompt!r} -> {self.target!r}, took: {self.took}>"
+        return f"<request {self.id!r}: {self.prompt!r} -> {self.target!r}, success: {self.success}>"
 
     def row(self) -> dict[str, Any]:
-        flat: dict[str, Any] = {key: getattr(self, key) for key in ("id", "prompt", "subject", "target", "took", "why")}
+        flat: dict[str, Any] = {key: getattr(self, key) for key in ("id", "prompt", "subject", "target", "success", "why")}
+        flat["took"] = self.success  # its name in an earlier version
         for when in ("before", "after"):
             flat |= {f"{name}.{when}": value for name, value in getattr(self, when).items()}
             if "target_probability" in self.json:
@@ -75,9 +92,14 @@ class Report:
         return self.report["method"]
 
     @property
+    def successes(self) -> int:
+        """How many edits took: the model says their targets."""
+        return _success(self.report["verdicts"])
+
+    @property
     def took(self) -> int:
-        """How many edits took."""
-        return self.report["verdicts"]["took"]
+        """The name of `successes` in an earlier version."""
+        return _renamed("Report.took", "successes", self.successes)
 
     def table(self) -> Table:
         """A flat dict for each request."""
@@ -94,7 +116,7 @@ Delta = Union["torch.Tensor", "tuple[torch.Tensor, torch.Tensor]"]
 
 
 class Edit(Report):
-    """What `Session.edit` did. Tensors are the session's own memory, not copies: they live on behind it, and must not be
+    """What `Session.edit` did. Tensors are the session's own memory, not copies: they live on after it, and must not be
     written to."""
 
     def __init__(self, made: Any) -> None:
@@ -168,7 +190,7 @@ class Evaluation:
         return f"<lancet.Evaluation: {shown}>"
 
 
-class StandingEdit:
+class ActiveEdit:
     """An edit that stands in a session."""
 
     def __init__(self, row: dict[str, Any]) -> None:
@@ -183,17 +205,22 @@ class StandingEdit:
         self.before: dict[str, float] = row["before"]
         self.after: dict[str, float] = row["after"]
         """Where it was measured and written down: edits of a job that was restored."""
-        self.took: bool | None = row["took"]
+        self.success: bool | None = row["success"]
         """As it was measured last: `Session.measure` does it again."""
         self.replaced_by: str | None = row["replaced_by"]
         """The id of a later edit of the same fact, with another target."""
+
+    @property
+    def took(self) -> bool | None:
+        """The name of `success` in an earlier version."""
+        return _renamed("ActiveEdit.took", "success", self.success)
 
     def __repr__(self) -> str:
         replaced = f", replaced by {self.replaced_by!r}" if self.replaced_by is not None else ""
         return f"<edit {self.id!r}: {self.prompt!r} -> {self.target!r}{replaced}>"
 
 
-class StandingEdits(Sequence[StandingEdit]):
+class ActiveEdits(Sequence[ActiveEdit]):
     """All edits that stand in a session, in their order."""
 
     def __init__(self, text: str) -> None:
@@ -204,11 +231,11 @@ class StandingEdits(Sequence[StandingEdit]):
 
     def __getitem__(self, place: Any) -> Any:
         if isinstance(place, slice):
-            return [StandingEdit(row) for row in self._rows[place]]
-        return StandingEdit(self._rows[place])
+            return [ActiveEdit(row) for row in self._rows[place]]
+        return ActiveEdit(self._rows[place])
 
-    def __iter__(self) -> Iterator[StandingEdit]:
-        return (StandingEdit(row) for row in self._rows)
+    def __iter__(self) -> Iterator[ActiveEdit]:
+        return (ActiveEdit(row) for row in self._rows)
 
     @property
     def ids(self) -> list[str]:

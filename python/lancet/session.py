@@ -12,7 +12,7 @@ from typing import Any, Union, overload
 from . import _lancet, _options
 from ._progress import Listener, Shown
 from .errors import ConfigError
-from .report import Edit, Evaluation, StandingEdits
+from .report import Edit, Evaluation, ActiveEdits
 
 Path = Union[str, "os.PathLike[str]"]
 Requests = Union[Mapping[str, Any], Sequence[Mapping[str, Any]]]
@@ -21,7 +21,7 @@ Requests = Union[Mapping[str, Any], Sequence[Mapping[str, Any]]]
 class Session:
     """A model, and the edits that stand in it. Made by `lancet.open`.
 
-    One call at a time: a second thread waits. Each call is all or nothing: behind an exception, KeyboardInterrupt among
+    One call at a time: a second thread waits. Each call is all or nothing: after an exception, KeyboardInterrupt among
     them, the weights are what they were before it.
     """
 
@@ -70,7 +70,7 @@ class Session:
         records = [{"id": str(i), **record} for i, record in enumerate(_as_list(requests))]
         return Evaluation(self._call(self._engine.evaluate, _options.to_json(records, "requests")))
 
-    def measure(self) -> StandingEdits:
+    def measure(self) -> ActiveEdits:
         """How the edits that stand hold now, by the protocols of `lancet.open` but `easyedit`: what stands, with it."""
         editor = self._in_use
         self._use(_Editor(editor.options, self._editor.evaluate, editor.statistics, editor.changes))
@@ -97,10 +97,10 @@ class Session:
         Any of `temperature` (of the logits), `top_k` (so many likeliest tokens; 0: all) and `top_p` (the fewest whose
         probabilities sum to this) samples instead, with random numbers by `seed`.
         """
-        asked = _sampled(_lancet.Asked(), temperature, top_k, top_p, seed)
-        asked.tokens = tokens
+        arguments = _sampled(_lancet.GenerateArguments(), temperature, top_k, top_p, seed)
+        arguments.tokens = tokens
         one = isinstance(prompts, str)
-        texts = [text for text, _ in self._call(self._engine.generate, [prompts] if one else list(prompts), asked)]
+        texts = [text for text, _ in self._call(self._engine.generate, [prompts] if one else list(prompts), arguments)]
         return texts[0] if one else texts
 
     def undo(self, edits: Edit | str | Iterable[str] | None = None) -> dict[str, Any] | None:
@@ -115,9 +115,9 @@ class Session:
         return json.loads(self._call(self._engine.undo_ids, ids))
 
     @property
-    def edits(self) -> StandingEdits:
+    def edits(self) -> ActiveEdits:
         """What stands."""
-        return StandingEdits(self._call(self._engine.standing))
+        return ActiveEdits(self._call(self._engine.standing))
 
     def save(self, folder: Path, *, replace: bool = False) -> None:
         """The edited model as `lancet edit` writes it, but for the report: for transformers, and for `edits=`. The
@@ -220,7 +220,7 @@ class _Editor:
         return told + _options.changes(self.changes)
 
 
-def _sampled(asked: Any, temperature: float | None, top_k: int | None, top_p: float | None, seed: int | None) -> Any:
+def _sampled(arguments: Any, temperature: float | None, top_k: int | None, top_p: float | None, seed: int | None) -> Any:
     """As `lancet generate` reads its options: greedy unless one of them says otherwise."""
     if temperature is None and top_k is None and top_p is None:
         if seed is not None:
@@ -228,13 +228,13 @@ def _sampled(asked: Any, temperature: float | None, top_k: int | None, top_p: fl
                 "seed: the likeliest token is taken each time, so it would change nothing: sample with temperature, "
                 "top_k or top_p (temperature=1: the model's own distribution)"
             )
-        asked.top_k = 1
-        return asked
-    asked.temperature = 1.0 if temperature is None else temperature
-    asked.top_k = 0 if top_k is None else top_k
-    asked.top_p = 1.0 if top_p is None else top_p
-    asked.seed = 0 if seed is None else seed
-    return asked
+        arguments.top_k = 1
+        return arguments
+    arguments.temperature = 1.0 if temperature is None else temperature
+    arguments.top_k = 0 if top_k is None else top_k
+    arguments.top_p = 1.0 if top_p is None else top_p
+    arguments.seed = 0 if seed is None else seed
+    return arguments
 
 
 def open(

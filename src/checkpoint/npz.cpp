@@ -102,12 +102,12 @@ uint64_t read_npy_header(ZipMemberStream& stream, uint64_t member_bytes, const Z
   NpyHeader(text, place).parse(array);
 
   array.dtype = npy_dtype(array.descr);
-  const uint64_t behind = member_bytes - prefix - length;
+  const uint64_t after = member_bytes - prefix - length;
   if (!array.dtype) return prefix + length;
   const std::optional<uint64_t> size = stored_bytes(*array.dtype, array.shape);
   if (!size) place.fail("a shape whose size in bytes fits in 63 bits", shape_text(array.shape), place.kind.rewrite);
-  if (*size != behind)
-    place.fail(cat(*size, " bytes for ", array.descr, " ", shape_text(array.shape)), cat(behind, " bytes"));
+  if (*size != after)
+    place.fail(cat(*size, " bytes for ", array.descr, " ", shape_text(array.shape)), cat(after, " bytes"));
   array.size_bytes = *size;
   return prefix + length;
 }

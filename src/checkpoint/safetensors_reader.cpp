@@ -134,7 +134,7 @@ void check_cover(const std::vector<TensorInfo>& tensors, uint64_t data_bytes, co
   for (const TensorInfo& info : tensors) {
     const Place place{path, info.name};
     if (info.end > data_bytes)
-      place.fail(cat("data within the ", data_bytes, " bytes behind the header"),
+      place.fail(cat("data within the ", data_bytes, " bytes after the header"),
                  cat("data_offsets [", info.begin, ", ", info.end, "]"), kDamaged);
     if (info.begin < covered)
       place.fail(cat("data that begins at offset ", covered, ", where tensor '", printable(previous), "' ends"),
@@ -146,7 +146,7 @@ void check_cover(const std::vector<TensorInfo>& tensors, uint64_t data_bytes, co
     previous = info.name;
   }
   if (covered != data_bytes)
-    Place{path, ""}.fail(cat(covered, " bytes of data behind the header, where the last tensor ends"),
+    Place{path, ""}.fail(cat(covered, " bytes of data after the header, where the last tensor ends"),
                          cat(data_bytes, " bytes: ", data_bytes - covered, " bytes belong to no tensor"), kMalformed);
 }
 

@@ -29,7 +29,7 @@ constexpr uint64_t kEndBytes = 22, kEnd64Bytes = 56, kLocator64Bytes = 20;
 constexpr uint32_t kIn64 = 0xffffffff;  // the true value stands in the zip64 part
 constexpr uint16_t kStored = 0, kDeflated = 8;
 /// Compression level, sizes after the data, UTF-8 names. Encryption and what else there is change the bytes.
-constexpr unsigned kSizesBehind = 0x0008, kHarmlessFlags = 0x0002 | 0x0004 | kSizesBehind | 0x0800;
+constexpr unsigned kSizesAfter = 0x0008, kHarmlessFlags = 0x0002 | 0x0004 | kSizesAfter | 0x0800;
 /// deflate cannot do better, so a larger promise is false: refused before memory is asked for.
 constexpr uint64_t kHighestRatio = 1032;
 constexpr uint64_t kLocalBytes = 30;  // before the name
@@ -197,7 +197,7 @@ ZipMember find_member(const MappedFile& file, const ZipEntry& entry, uint64_t en
   const bool sizes_agree =
       local.crc32 == entry.crc32 && local.stored_bytes == entry.stored_bytes && local.size_bytes == entry.size_bytes;
   if (local.name != entry.name || local.flags != entry.flags || local.method != entry.method ||
-      (!sizes_agree && (entry.flags & kSizesBehind) == 0))
+      (!sizes_agree && (entry.flags & kSizesAfter) == 0))
     place.fail("a member whose header agrees with the zip directory", "another header");
   const uint64_t begin = entry.offset + header_bytes, rest = end - begin;
   if (entry.stored_bytes > rest)
@@ -227,7 +227,7 @@ std::vector<ZipMember> read_zip_members(const MappedFile& file, const ZipKind& k
     const ZipPlace place{file.path(), kind, cat("member '", printable(entry.name), "'")};
     if (!names.insert(entry.name).second) place.fail("every name once", "two members of this name", kind.rewrite);
     members.push_back(find_member(file, entry, directory.offset, place));
-    if (entry.offset < previous_end) place.fail("members one behind the other", "two that overlap");
+    if (entry.offset < previous_end) place.fail("members one after the other", "two that overlap");
     previous_end = members.back().begin + members.back().stored_bytes;
   }
   if (entries.left() != 0) whole.fail(cat("a zip directory of ", directory.count, " entries"), "further bytes");

@@ -4,7 +4,7 @@
 
 namespace lancet::cli {
 
-std::string costs_text(const CostReport& before, const CostReport& after) {
+std::string side_effects_text(const SideEffectReport& before, const SideEffectReport& after) {
   if (after.metrics.empty()) return {};
   std::vector<std::vector<std::string>> rows{{"elsewhere, %", "before", "after", "of"}};
   for (const MetricRow& row : after.metrics) {

@@ -3,11 +3,11 @@
 
 #include <string>
 
-#include "lancet/eval/costs.h"
+#include "lancet/eval/side_effects.h"
 
 namespace lancet::cli {
 
 /// A row for each cost, before and after; empty when there is none.
-std::string costs_text(const CostReport& before, const CostReport& after);
+std::string side_effects_text(const SideEffectReport& before, const SideEffectReport& after);
 
 }  // namespace lancet::cli

@@ -13,10 +13,10 @@ std::optional<ChatTemplate> choose_template(const ChatChoice& chat, const ModelF
 
 }  // namespace
 
-AskedModel::AskedModel(std::string folder, const ChatChoice& chat)
-    : folder_(std::move(folder)), files_(open_model(folder_, {})), prompter_(files_, choose_template(chat, files_)) {}
+GenerateModel::GenerateModel(std::string folder, const ChatChoice& chat)
+    : folder_(std::move(folder)), files_(open_model(folder_, {})), generator_(files_, choose_template(chat, files_)) {}
 
-void AskedModel::load(const RunOptions& run, const GenerationSize& size) {
+void GenerateModel::load(const RunOptions& run, const GenerationSize& size) {
   model_.emplace(load_model(
       files_, run, evaluation_work(run, files_.config, {.scoring = {}, .kept_states = 0, .generation = size})));
 }

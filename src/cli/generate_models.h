@@ -5,7 +5,7 @@
 #include <string>
 
 #include "lancet/plan/model_session.h"
-#include "lancet/session/ask.h"
+#include "lancet/session/generate.h"
 
 namespace lancet::cli {
 
@@ -15,26 +15,26 @@ struct ChatChoice {
   std::string by_hand;      ///< a pattern; empty: none
 };
 
-class AskedModel {
+class GenerateModel {
  public:
   /// Reads no weights. Throws: CheckpointError, TokenizerError, ConfigError.
-  AskedModel(std::string folder, const ChatChoice& chat);
+  GenerateModel(std::string folder, const ChatChoice& chat);
 
-  AskedModel(const AskedModel&) = delete;
-  AskedModel& operator=(const AskedModel&) = delete;
+  GenerateModel(const GenerateModel&) = delete;
+  GenerateModel& operator=(const GenerateModel&) = delete;
 
   /// Throws: PlacementError when there is no memory for the model and for `size`.
   void load(const RunOptions& run, const GenerationSize& size);
 
   const CausalLM& model() const { return *model_; }
-  const Prompter& prompter() const { return prompter_; }
+  const TextGenerator& generator() const { return generator_; }
   const std::string& folder() const { return folder_; }
   int64_t max_positions() const { return files_.config.max_positions; }
 
  private:
   std::string folder_;
   ModelFiles files_;
-  Prompter prompter_;
+  TextGenerator generator_;
   std::optional<CausalLM> model_;
 };
 

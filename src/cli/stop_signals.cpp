@@ -22,7 +22,7 @@ class StopSentence {
     const std::lock_guard lock(mutex_);
     words_ = std::move(words);
   }
-  std::optional<std::string> behind() {
+  std::optional<std::string> after() {
     const std::lock_guard lock(mutex_);
     return words_ ? words_() : std::string();
   }
@@ -55,8 +55,8 @@ sigset_t stop_signals() {
   // a second one finds this thread, whatever it waits for: a terminal or a disk that does not answer
   ::pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);
   try {
-    if (const std::optional<std::string> behind = stop_sentence().behind())
-      log_error(cat("stopped by ", stop_signal_name(signal), behind->empty() ? "" : "; ", *behind));
+    if (const std::optional<std::string> after = stop_sentence().after())
+      log_error(cat("stopped by ", stop_signal_name(signal), after->empty() ? "" : "; ", *after));
   } catch (const std::exception&) {
     // without the words, then
   }

@@ -48,7 +48,7 @@ void add_numerics(const MachineFacts& facts, Findings& findings) {
     findings.push_back({FindingState::kOk, "numerics", "no TF32, sums of 16-bit products in f32", ""});
   else
     findings.push_back({FindingState::kProblem, "numerics", cat("torch is set to ", join(on)),
-                        "another library of this process set it: call lancet::set_numerics() behind it"});
+                        "another library of this process set it: call lancet::set_numerics() after it"});
 }
 
 void add_kernels(const MachineFacts& facts, Findings& findings) {

@@ -53,7 +53,7 @@ std::string check_sources(const JobConfig& job, const ModelFiles& files) {
 /// What is measured fits the model, and the files that it takes can be read.
 std::string check_measured(const JobConfig& job, const ModelFiles& files, std::span<const EditRequest> requests) {
   EvaluationOptions measured = job.evaluation;
-  measured.costs.tasks = {};  // of other programs: they are there where the job runs in Python
+  measured.side_effects.tasks = {};  // of other programs: they are there where the job runs in Python
   const EvaluationSize size = EvaluationPlan(*files.tokenizer, requests, measured, files.config.max_positions).size();
   return cat(counted(static_cast<size_t>(size.scoring.tokens), "token"), " to score, ",
              counted(static_cast<size_t>(size.generation.rows), "text"), " to generate");

@@ -12,9 +12,9 @@
 namespace lancet {
 
 SolveWeight parse_solve_weight(ConfigSection& editor, const NumberOption& option) {
-  SolveWeight weight{.option = std::string(option.key), .attained_share = option.share};
+  SolveWeight weight{.option = std::string(option.key), .realised_share = option.share};
   if (const std::optional<double> share = parse_share(editor, option))
-    weight.attained_share = *share;
+    weight.realised_share = *share;
   else
     weight.number = read_or_auto(editor, option);
   return weight;
@@ -53,7 +53,7 @@ double weight_for(const SolveWeight& weight, const WeightQuestion& asked, int64_
   return choose_once(asked.state, asked.outcome, weight.option, layer, [&] {
     const std::string where = cat("layer ", layer, ": editor.", weight.option);
     const auto measure = [&] {
-      return torch::tensor(weight_of_share(leverages(), weight.attained_share, where), torch::kDouble);
+      return torch::tensor(weight_of_share(leverages(), weight.realised_share, where), torch::kDouble);
     };
     return asked.context.decide_by(measure).item<double>();
   });

@@ -43,7 +43,7 @@ int64_t LayerTargets::request_of(size_t target) const { return members[static_ca
 int64_t LayerPasses::run(const LayerTargets& targets, std::span<const int64_t> layers) const {
   int64_t passes = 0;
   ResidualBounds bounds;
-  AttainedShares attained(batch_.context, static_cast<int64_t>(targets.requests.size()));
+  RealisedShares realised(batch_.context, static_cast<int64_t>(targets.requests.size()));
   std::vector<bool> was_taken(targets.requests.size(), false);
   for (; passes < options_.passes; ++passes) {
     const std::vector<bool> chosen = choose(targets, layers.back(), bounds);
@@ -51,15 +51,15 @@ int64_t LayerPasses::run(const LayerTargets& targets, std::span<const int64_t> l
     if (n_chosen == 0 && passes > 0) break;
     for (size_t i = 0; i < chosen.size(); ++i) was_taken[i] = was_taken[i] || chosen[i];
     if (n_chosen == chosen.size())
-      change_layers(targets, layers, attained);
+      change_layers(targets, layers, realised);
     else
-      change_layers(targets.those(chosen), layers, attained);
+      change_layers(targets.those(chosen), layers, realised);
   }
   for (size_t i = 0; i < was_taken.size(); ++i)
     for (const int64_t place : targets.groups[i]) {
       RequestOutcome& request =
           batch_.outcome.requests[static_cast<size_t>(targets.members[static_cast<size_t>(place)])];
-      attained.write_to(request, static_cast<int64_t>(i));
+      realised.write_to(request, static_cast<int64_t>(i));
       if (!was_taken[i])
         request.skipped = cat("||z* - h|| is not between editor.residual_above, ", *bounds.above,
                               ", and editor.residual_below, ", *bounds.below);
@@ -108,7 +108,7 @@ void LayerPasses::change_nothing(int64_t layer, int64_t n_members) const {
 }
 
 void LayerPasses::change_layers(const LayerTargets& targets, std::span<const int64_t> layers,
-                                AttainedShares& attained) const {
+                                RealisedShares& realised) const {
   const EditContext& context = batch_.context;
   const auto n_members = static_cast<int64_t>(targets.members.size());
   if (targets.requests.empty()) {
@@ -119,14 +119,14 @@ void LayerPasses::change_layers(const LayerTargets& targets, std::span<const int
   RequestStates states = context.states_of(targets.requests);
   if (options_.targets == LayerTarget::kReplay) {
     states.keep_from(layers.front());
-    attained.note_missing(missing(states, targets, layers.back()).t(), targets.places);
+    realised.note_missing(missing(states, targets, layers.back()).t(), targets.places);
   }
   for (size_t i = 0; i < layers.size(); ++i) {
     LayerProblem problem;
     problem.layer = layers[i];
     states.keep_from(layers[i]);
     problem.keys_FN = states.collect_keys(layers[i], options_.key_mean);
-    if (attained.empty()) note_near_keys(targets, problem.keys_FN);
+    if (realised.empty()) note_near_keys(targets, problem.keys_FN);
     if (options_.direction_mean) problem.directions_FN = states.collect_keys(layers[i], *options_.direction_mean);
     if (const Tensor history = columns_of(batch_.state, history_name(layers[i])); history.defined())
       problem.history_FM = context.to_solve_device(history, layers[i]);
@@ -142,7 +142,7 @@ void LayerPasses::change_layers(const LayerTargets& targets, std::span<const int
     const WeightDelta& applied = batch_.transaction.apply(
         {WeightKind::kDown, layers[i]}, by_request(std::get<LowRankDelta>(delta), targets.groups, n_members));
     if (std::holds_alternative<LowRankDelta>(applied)) note_system(problem, targets, std::move(inverse_gram_NN));
-    attained.note({.layer = layers[i],
+    realised.note({.layer = layers[i],
                    .keys_FN = problem.keys_FN,
                    .residuals_DN = problem.residuals_DN,
                    .parts = parts(layers.size() - i),

@@ -68,22 +68,22 @@ EditOutcome LayeredEditor::edit(const EditContext& context, std::span<const Edit
   EditOutcome outcome;
   outcome.requests.resize(requests.size());
   std::vector<KeyGroups> rounds = plan_rounds(groups, options_.equal_keys);
-  if (options_.course == EditOrder::kOneByOne) {
+  if (options_.order == EditOrder::kOneByOne) {
     std::vector<KeyGroups> single;
     for (const KeyGroups& round : rounds)
       for (const std::vector<int64_t>& group : round) single.push_back({group});
     rounds = std::move(single);
   }
-  if (options_.equal_keys != EqualKeys::kWarn || options_.course == EditOrder::kOneByOne)
+  if (options_.equal_keys != EqualKeys::kWarn || options_.order == EditOrder::kOneByOne)
     outcome.note_shared_keys(equal_keys_effect(options_.equal_keys), shared_keys(groups));
-  SubBatch round{{context, state, transaction, outcome}, prepared};
+  SubBatch sub_batch{{context, state, transaction, outcome}, prepared};
   const std::vector<int64_t> all_layers = layers_of(options_, context.config());
   const std::vector<std::span<const int64_t>> parts = stages_of(options_, all_layers);
   if ((rounds.size() > 1 || parts.size() > 1) && options_.norm_anchor.mode != NormAnchor::Mode::kOff)
-    measure_anchors(round, all_layers);
+    measure_anchors(sub_batch, all_layers);
   for (const KeyGroups& together : rounds) {
     int64_t changes = 0;  // of each layer
-    for (const std::span<const int64_t> layers : parts) changes = edit_round(round, together, layers);
+    for (const std::span<const int64_t> layers : parts) changes = edit_round(sub_batch, together, layers);
     for (int64_t change = 0; change < changes; ++change)
       for (const std::vector<int64_t>& group : together)
         outcome.columns.insert(outcome.columns.end(), group.begin(), group.end());
@@ -94,7 +94,7 @@ EditOutcome LayeredEditor::edit(const EditContext& context, std::span<const Edit
 
 GivenSolution LayeredEditor::solve_given(const EditContext& context, const GivenSystem& given,
                                          EditorState& state) const {
-  if (options_.direction_mean || options_.course == EditOrder::kOneByOne)
+  if (options_.direction_mean || options_.order == EditOrder::kOneByOne)
     throw ConfigError("the method solves for one key at a time: expected memit, pmet, emmet, alphaedit or nse");
   const torch::NoGradGuard no_grad;
   const auto here = [&](const Tensor& tensor) {
@@ -129,41 +129,42 @@ void LayeredEditor::measure_anchors(const SubBatch& batch, std::span<const int64
   }
 }
 
-OptimizedValues LayeredEditor::find_values(const SubBatch& round, std::span<const PreparedRequest> requests,
+OptimizedValues LayeredEditor::find_values(const SubBatch& sub_batch, std::span<const PreparedRequest> requests,
                                            int64_t layer) const {
-  if (!options_.values_on_unedited) return round.context.optimize_values(requests, layer, options_.values);
-  round.transaction.put_unedited();
-  OptimizedValues values = round.context.optimize_values(requests, layer, options_.values);
-  round.transaction.put_exact();
+  if (!options_.values_on_unedited) return sub_batch.context.optimize_values(requests, layer, options_.values);
+  sub_batch.transaction.put_unedited();
+  OptimizedValues values = sub_batch.context.optimize_values(requests, layer, options_.values);
+  sub_batch.transaction.put_exact();
   return values;
 }
 
 /// Returns the targets by layer: the last one's alone, which all approach, or each layer's own.
-std::map<int64_t, Tensor> LayeredEditor::targets_of(const SubBatch& round, std::span<const PreparedRequest> requests,
-                                                    const Tensor& z_ND, std::span<const int64_t> layers) const {
+std::map<int64_t, Tensor> LayeredEditor::targets_of(const SubBatch& sub_batch,
+                                                    std::span<const PreparedRequest> requests, const Tensor& z_ND,
+                                                    std::span<const int64_t> layers) const {
   std::map<int64_t, Tensor> targets{{value_layer_of(options_, layers), z_ND}};
   if (options_.targets == LayerTarget::kLast || requests.empty() || layers.size() == 1) return targets;
-  if (options_.values_on_unedited) round.transaction.put_unedited();
-  const HookPoint point = value_point(round.context.config(), options_.values.site);
-  targets.merge(round.context.replay(requests, {point, layers.front()}, z_ND, layers.subspan(1)));
-  if (options_.values_on_unedited) round.transaction.put_exact();
+  if (options_.values_on_unedited) sub_batch.transaction.put_unedited();
+  const HookPoint point = value_point(sub_batch.context.config(), options_.values.site);
+  targets.merge(sub_batch.context.replay(requests, {point, layers.front()}, z_ND, layers.subspan(1)));
+  if (options_.values_on_unedited) sub_batch.transaction.put_exact();
   return targets;
 }
 
 /// Returns how many changes each of the layers got, in columns that are the round's requests.
-int64_t LayeredEditor::edit_round(const SubBatch& round, const KeyGroups& groups,
+int64_t LayeredEditor::edit_round(const SubBatch& sub_batch, const KeyGroups& groups,
                                   std::span<const int64_t> layers) const {
   std::vector<int64_t> members;
   for (const std::vector<int64_t>& group : groups) members.insert(members.end(), group.begin(), group.end());
   const int64_t value_layer = value_layer_of(options_, layers);
-  OptimizedValues values = find_values(round, round.take(members), value_layer);
-  note_values(round.outcome, members, values);
+  OptimizedValues values = find_values(sub_batch, sub_batch.take(members), value_layer);
+  note_values(sub_batch.outcome, members, values);
   const torch::NoGradGuard no_grad;
   std::vector<std::string> left_out(members.size());
   if (options_.norm_anchor.mode != NormAnchor::Mode::kOff) {
-    const Tensor norm_N = round.context.decide_by([&] { return value_norms(values.z_ND); });
-    keep_anchor(round.state, value_layer, norm_N);
-    left_out = apply_anchor(options_.norm_anchor, anchor_norm(round.state, value_layer), norm_N, values.z_ND);
+    const Tensor norm_N = sub_batch.context.decide_by([&] { return value_norms(values.z_ND); });
+    keep_anchor(sub_batch.state, value_layer, norm_N);
+    left_out = apply_anchor(options_.norm_anchor, anchor_norm(sub_batch.state, value_layer), norm_N, values.z_ND);
   }
 
   KeyGroups kept;
@@ -174,7 +175,7 @@ int64_t LayeredEditor::edit_round(const SubBatch& round, const KeyGroups& groups
     std::vector<int64_t> places;
     for (const int64_t request : group) {
       const std::string& why = left_out[static_cast<size_t>(place)];
-      round.outcome.requests[static_cast<size_t>(request)].skipped = why;
+      sub_batch.outcome.requests[static_cast<size_t>(request)].skipped = why;
       if (why.empty()) places.push_back(place);
       ++place;
     }
@@ -184,13 +185,13 @@ int64_t LayeredEditor::edit_round(const SubBatch& round, const KeyGroups& groups
     kept.push_back(std::move(places));
   }
   const Tensor z_ND = kept.empty() ? values.z_ND.narrow(0, 0, 0) : torch::stack(targets);
-  const LayerPasses passes(options_, round,
-                           {[&](const LayerProblem& problem) { return solve(round.context, problem); },
-                            [&](const LayerProblem& problem) { return leverages(round.context, problem); }});
+  const LayerPasses passes(options_, sub_batch,
+                           {[&](const LayerProblem& problem) { return solve(sub_batch.context, problem); },
+                            [&](const LayerProblem& problem) { return leverages(sub_batch.context, problem); }});
   std::vector<int64_t> all(kept.size());
   std::iota(all.begin(), all.end(), 0);
-  const std::vector<PreparedRequest> requests = round.take(firsts);
-  std::map<int64_t, Tensor> by_layer = targets_of(round, requests, z_ND, layers);
+  const std::vector<PreparedRequest> requests = sub_batch.take(firsts);
+  std::map<int64_t, Tensor> by_layer = targets_of(sub_batch, requests, z_ND, layers);
   return passes.run({requests, std::move(by_layer), std::move(kept), std::move(members), std::move(all)}, layers);
 }
 

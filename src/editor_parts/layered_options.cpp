@@ -28,17 +28,17 @@ LayeredOptions parse_layered_options(ConfigSection& editor, LayeredOptions optio
   // memit's generator decodes with special tokens, which come back as tokens where the tokenizer reads them in text
   if (options.compat == Compat::kMemit) options.contexts.opening = ContextOptions::Opening::kWithBos;
   // PMET writes the MLP's half of its value alone, which at the first layer is too little
-  if (options.course == EditOrder::kTogether && options.spread == Spread::kEven)
+  if (options.order == EditOrder::kTogether && options.spread == Spread::kEven)
     options.targets = read<LayerTarget>(editor, LayeredSpec::kTargets);
   // BLUE's values are found on the weights as edited so far
-  if (options.course == EditOrder::kTogether && !options.values_on_unedited && read(editor, LayeredSpec::kBlue)) {
+  if (options.order == EditOrder::kTogether && !options.values_on_unedited && read(editor, LayeredSpec::kBlue)) {
     if (options.layers && options.layers->size() < 2)
       editor.problem(LayeredSpec::kBlue.key, "expected at least two layers: the first and the last are changed");
     if (options.targets == LayerTarget::kReplay)
       editor.problem(LayeredSpec::kBlue.key,
                      "expected false with `targets: replay`: BLUE finds a value at each layer, "
                      "and replays none");
-    options.course = EditOrder::kLayerByLayer;
+    options.order = EditOrder::kLayerByLayer;
   }
   options.equal_keys = parse_equal_keys(editor);
   options.norm_anchor = parse_norm_anchor(editor);
@@ -46,7 +46,7 @@ LayeredOptions parse_layered_options(ConfigSection& editor, LayeredOptions optio
 }
 
 std::vector<int64_t> layers_of(const LayeredOptions& options, const ModelConfig& config) {
-  const bool one_by_one = options.course == EditOrder::kOneByOne;
+  const bool one_by_one = options.order == EditOrder::kOneByOne;
   std::vector<int64_t> layers = options.layers ? *options.layers
                                 : one_by_one   ? std::vector{automatic_rome_layer(config.n_layers)}
                                                : automatic_layers(config.n_layers);
@@ -54,7 +54,7 @@ std::vector<int64_t> layers_of(const LayeredOptions& options, const ModelConfig&
     if (layer >= config.n_layers - 1)
       throw ConfigError(cat("editor.layers: ", layer, ": expected 0 to ", config.n_layers - 2, ": the model has ",
                             config.n_layers, " layers, and a value needs at least one layer above it to act through"));
-  if (options.course != EditOrder::kLayerByLayer) return layers;
+  if (options.order != EditOrder::kLayerByLayer) return layers;
   if (layers.size() < 2)
     throw ConfigError(cat("editor.blue: expected at least two layers: the first and the last are changed; auto gives ",
                           "one for a model of ", config.n_layers, ": give layers"));
@@ -62,7 +62,7 @@ std::vector<int64_t> layers_of(const LayeredOptions& options, const ModelConfig&
 }
 
 std::vector<std::span<const int64_t>> stages_of(const LayeredOptions& options, std::span<const int64_t> layers) {
-  if (options.course == EditOrder::kTogether) return {layers};
+  if (options.order == EditOrder::kTogether) return {layers};
   std::vector<std::span<const int64_t>> each;
   for (size_t i = 0; i < layers.size(); ++i) each.push_back(layers.subspan(i, 1));
   return each;

@@ -36,7 +36,7 @@ Tensor packed_ids(const std::vector<std::vector<TokenId>>& rows, int64_t most) {
   return ids_RX;
 }
 
-std::vector<Continuation> chosen(const ModelQuestions& questions, const AskedPart& part) {
+std::vector<Continuation> chosen(const ModelQuestions& questions, const QuestionPart& part) {
   std::vector<Continuation> continuations;
   for (const size_t index : part.continuations) continuations.push_back(questions.continuations()[index]);
   return continuations;
@@ -61,7 +61,8 @@ using TextKind = std::pair<Decoding, std::vector<TokenId>>;
 
 /// The texts of one kind; `places`: where they stand among all.
 void answer(const TextKind& kind, std::span<const TextQuestion> texts, const std::vector<size_t>& places,
-            const AskedModel& asked, Communicator& communicator, std::vector<std::optional<GeneratedText>>& answers) {
+            const QuestionedModel& questioned, Communicator& communicator,
+            std::vector<std::optional<GeneratedText>>& answers) {
   const auto& [decoding, end_ids] = kind;
   const bool samples = decoding == Decoding::kTopK5;
   std::vector<int64_t> lengths;
@@ -73,7 +74,7 @@ void answer(const TextKind& kind, std::span<const TextQuestion> texts, const std
   const int64_t longest = *std::max_element(lengths.begin(), lengths.end());
   const RowBatches batches =
       samples ? ranges_of(places.size(), longest) : plan_batches(lengths, {.tokens = kForwardTokens});
-  const Tensor ids_NX = scatter_rows(communicator, asked.stage, batches, {at::kLong, Placement::host()},
+  const Tensor ids_NX = scatter_rows(communicator, questioned.stage, batches, {at::kLong, Placement::host()},
                                      [&](const std::vector<int64_t>& batch) {
                                        std::vector<GenerateRow> rows;
                                        for (const int64_t row : batch) {
@@ -85,35 +86,37 @@ void answer(const TextKind& kind, std::span<const TextQuestion> texts, const std
                                          options.sampling.top_k = 5;
                                          options.first_row = batch.front();
                                        } else {
-                                         options.eos_ids = asked.model.config().eos_ids;
+                                         options.eos_ids = questioned.model.config().eos_ids;
                                          options.eos_ids.insert(options.eos_ids.end(), end_ids.begin(), end_ids.end());
                                        }
-                                       return packed_ids(generate(asked.model, rows, options), most);
+                                       return packed_ids(generate(questioned.model, rows, options), most);
                                      });
   const int64_t* at = ids_NX.const_data_ptr<int64_t>();
   for (const size_t place : places) {
-    answers[place] = to_text(asked.tokenizer, texts[place].prompt, std::span(at + 1, static_cast<size_t>(at[0])));
+    answers[place] = to_text(questioned.tokenizer, texts[place].prompt, std::span(at + 1, static_cast<size_t>(at[0])));
     at += most + 1;
   }
 }
 
 }  // namespace
 
-AskedPart AskedPart::all(const ModelQuestions& questions) {
-  AskedPart part{std::vector<size_t>(questions.continuations().size()), std::vector<size_t>(questions.texts().size())};
+QuestionPart QuestionPart::all(const ModelQuestions& questions) {
+  QuestionPart part{std::vector<size_t>(questions.continuations().size()),
+                    std::vector<size_t>(questions.texts().size())};
   std::iota(part.continuations.begin(), part.continuations.end(), 0);
   std::iota(part.texts.begin(), part.texts.end(), 0);
   return part;
 }
 
-ModelAnswers ask_model(const ModelQuestions& questions, const AskedPart& part, const AskedModel& asked,
+ModelAnswers ask_model(const ModelQuestions& questions, const QuestionPart& part, const QuestionedModel& questioned,
                        Communicator& communicator) {
   ModelAnswers answers;
   answers.scores.resize(questions.continuations().size());
   answers.texts.resize(questions.texts().size());
   if (!part.continuations.empty()) {
     const std::vector<Continuation> continuations = chosen(questions, part);
-    std::vector<ContinuationScore> scores = score_continuations(asked.model, continuations, asked.stage, communicator);
+    std::vector<ContinuationScore> scores =
+        score_continuations(questioned.model, continuations, questioned.stage, communicator);
     for (size_t i = 0; i < scores.size(); ++i)
       answers.scores[part.continuations[i]] = to_answer(continuations[i], std::move(scores[i]));
   }
@@ -123,7 +126,7 @@ ModelAnswers ask_model(const ModelQuestions& questions, const AskedPart& part, c
     places_of_kind[{text.decoding, text.end_ids}].push_back(index);
   }
   for (const auto& [kind, places] : places_of_kind)
-    answer(kind, questions.texts(), places, asked, communicator, answers.texts);
+    answer(kind, questions.texts(), places, questioned, communicator, answers.texts);
   return answers;
 }
 
@@ -143,7 +146,7 @@ EvaluationSize EvaluationSize::operator+(const EvaluationSize& other) const {
   return both;
 }
 
-EvaluationSize size_of(const ModelQuestions& questions, const AskedPart& part) {
+EvaluationSize size_of(const ModelQuestions& questions, const QuestionPart& part) {
   EvaluationSize size;
   size.scoring = scoring_size(chosen(questions, part));
   for (const size_t index : part.texts) {

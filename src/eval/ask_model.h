@@ -9,24 +9,24 @@
 namespace lancet {
 
 /// Which of the questions; indices ascend.
-struct AskedPart {
+struct QuestionPart {
   std::vector<size_t> continuations;
   std::vector<size_t> texts;
 
-  static AskedPart all(const ModelQuestions& questions);
+  static QuestionPart all(const ModelQuestions& questions);
 };
 
-struct AskedModel {
+struct QuestionedModel {
   const CausalLM& model;
   const Tokenizer& tokenizer;
   const std::string& stage;  ///< what the progress shows
 };
 
 /// Collective: rows are spread over ranks, all of which get the whole.
-ModelAnswers ask_model(const ModelQuestions& questions, const AskedPart& part, const AskedModel& asked,
+ModelAnswers ask_model(const ModelQuestions& questions, const QuestionPart& part, const QuestionedModel& questioned,
                        Communicator& communicator);
 
 /// How much that runs.
-EvaluationSize size_of(const ModelQuestions& questions, const AskedPart& part);
+EvaluationSize size_of(const ModelQuestions& questions, const QuestionPart& part);
 
 }  // namespace lancet

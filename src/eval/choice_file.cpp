@@ -3,7 +3,7 @@
 #include "lancet/core/error.h"
 #include "lancet/core/strict_json.h"
 #include "lancet/core/strings.h"
-#include "lancet/eval/costs.h"
+#include "lancet/eval/side_effects.h"
 #include "lancet/io/files.h"
 
 namespace lancet {

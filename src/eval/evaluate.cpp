@@ -34,33 +34,33 @@ void check_metrics(const Tallies& totals, const CausalLM& model, const std::stri
 
 }  // namespace
 
-struct EvaluationPlan::Asked {
+struct EvaluationPlan::QuestionSet {
   std::vector<std::unique_ptr<Protocol>> protocols;
   ModelQuestions questions;
   std::vector<std::string> ids;  ///< ids of the requests
   std::vector<MetricRow> metrics;
-  std::optional<CostPlan> costs;
+  std::optional<SideEffectPlan> side_effects;
 };
 
 EvaluationPlan::EvaluationPlan(const Tokenizer& tokenizer, std::span<const EditRequest> requests,
                                const EvaluationOptions& options, int64_t max_positions)
     : tokenizer_(tokenizer), requests_(requests.size()) {
   std::iota(requests_.begin(), requests_.end(), 0);
-  auto asked = std::make_shared<Asked>();
+  auto set = std::make_shared<QuestionSet>();
   for (const std::string& name : options.protocols)
     for (const ProtocolRow& row : protocol_table())
-      if (row.name == name) asked->protocols.push_back(row.make(options));
+      if (row.name == name) set->protocols.push_back(row.make(options));
   std::vector<std::string> problems;
   TextLimit limit(max_positions);
-  std::vector<ContentHash> keys(asked->protocols.size());
+  std::vector<ContentHash> keys(set->protocols.size());
   for (const EditRequest& request : requests) {
-    asked->questions.begin_request();
-    asked->ids.push_back(request.id);
-    Asker asker(tokenizer, asked->questions, limit, cat("request ", request.id));
+    set->questions.begin_request();
+    set->ids.push_back(request.id);
+    QuestionCollector collector(tokenizer, set->questions, limit, cat("request ", request.id));
     for (size_t i = 0; i < keys.size(); ++i) {
       try {
-        asked->protocols[i]->ask(request, asker);
-        keys[i].add(asked->questions.take_key());
+        set->protocols[i]->ask(request, collector);
+        keys[i].add(set->questions.take_key());
       } catch (const Error& error) {
         problems.emplace_back(error.what());
       }
@@ -69,26 +69,26 @@ EvaluationPlan::EvaluationPlan(const Tokenizer& tokenizer, std::span<const EditR
   if (!problems.empty()) throw ConfigError(join(problems, "\n"));
   limit.refuse();
   for (size_t i = 0; i < keys.size(); ++i)
-    for (MetricRow& row : asked->protocols[i]->metrics()) {
+    for (MetricRow& row : set->protocols[i]->metrics()) {
       row.asked = keys[i].hex();
-      asked->metrics.push_back(std::move(row));
+      set->metrics.push_back(std::move(row));
     }
-  if (!options.costs.empty())
-    asked->costs.emplace(tokenizer, options.costs, requests, options.generated_tokens, max_positions);
-  asked_ = std::move(asked);
+  if (!options.side_effects.empty())
+    set->side_effects.emplace(tokenizer, options.side_effects, requests, options.generated_tokens, max_positions);
+  set_ = std::move(set);
 }
 
 EvaluationPlan EvaluationPlan::scores_of(std::span<const int64_t> requests) const {
   std::vector<size_t> some;
   for (const int64_t index : requests) some.push_back(requests_[static_cast<size_t>(index)]);
-  return {asked_, tokenizer_, std::move(some)};
+  return {set_, tokenizer_, std::move(some)};
 }
 
-AskedPart EvaluationPlan::asked_part() const {
-  if (!is_part_) return AskedPart::all(asked_->questions);
+QuestionPart EvaluationPlan::question_part() const {
+  if (!is_part_) return QuestionPart::all(set_->questions);
   std::vector<size_t> some;
   for (const size_t request : requests_)
-    for (const size_t index : asked_->questions.continuations_of(request)) some.push_back(index);
+    for (const size_t index : set_->questions.continuations_of(request)) some.push_back(index);
   std::sort(some.begin(), some.end());
   some.erase(std::unique(some.begin(), some.end()), some.end());
   return {std::move(some), {}};
@@ -96,39 +96,39 @@ AskedPart EvaluationPlan::asked_part() const {
 
 int64_t EvaluationPlan::scored_tokens(size_t request) const {
   int64_t tokens = 0;
-  for (const size_t index : asked_->questions.continuations_of(request)) {
-    const Continuation& continuation = asked_->questions.continuations()[index];
+  for (const size_t index : set_->questions.continuations_of(request)) {
+    const Continuation& continuation = set_->questions.continuations()[index];
     tokens += static_cast<int64_t>(continuation.prompt.size() + continuation.target.size()) - 1;
   }
   return tokens;
 }
 
 EvaluationSize EvaluationPlan::size() const {
-  const EvaluationSize size = size_of(asked_->questions, asked_part());
-  return asked_->costs && !is_part_ ? size + asked_->costs->size() : size;
+  const EvaluationSize size = size_of(set_->questions, question_part());
+  return set_->side_effects && !is_part_ ? size + set_->side_effects->size() : size;
 }
 
 void EvaluationPlan::check_answers(const ModelAnswers& answers, const CausalLM& model, const std::string& stage,
                                    const Evaluation* before) const {
   for (const size_t request : requests_)
-    for (const size_t index : asked_->questions.continuations_of(request))
+    for (const size_t index : set_->questions.continuations_of(request))
       if (const auto& score = answers.scores[index]; score && !std::isfinite(score->nll))
-        throw no_answer(model, cat(stage, ": request ", asked_->ids[request], ": log p of a target is ", -score->nll),
+        throw no_answer(model, cat(stage, ": request ", set_->ids[request], ": log p of a target is ", -score->nll),
                         before);
 }
 
 Evaluation EvaluationPlan::run(const CausalLM& model, const std::string& stage, Communicator& communicator,
                                const Evaluation* before) const {
   Evaluation evaluation;
-  evaluation.answers = ask_model(asked_->questions, asked_part(), {model, tokenizer_, stage}, communicator);
+  evaluation.answers = ask_model(set_->questions, question_part(), {model, tokenizer_, stage}, communicator);
   const ModelAnswers& answers = evaluation.answers;
   check_answers(answers, model, stage, before);
-  evaluation.metrics = asked_->metrics;
+  evaluation.metrics = set_->metrics;
   for (const size_t request : requests_) {
     Tallies& tallies = evaluation.requests.emplace_back();
-    for (const MetricRow& row : asked_->metrics) tallies[row.name];
+    for (const MetricRow& row : set_->metrics) tallies[row.name];
     std::optional<size_t> shown, target;
-    for (const std::unique_ptr<Protocol>& protocol : asked_->protocols) {
+    for (const std::unique_ptr<Protocol>& protocol : set_->protocols) {
       for (const auto& [name, tally] : protocol->judge(request, answers, before != nullptr ? before->answers : answers))
         tallies[name] = tally;
       if (!shown) shown = protocol->shown_text(request);
@@ -138,12 +138,12 @@ Evaluation EvaluationPlan::run(const CausalLM& model, const std::string& stage, 
     if (shown && answers.texts[*shown]) evaluation.continuations.push_back(answers.texts[*shown]->continuation);
   }
   evaluation.totals = pooled(evaluation.requests);
-  for (const std::unique_ptr<Protocol>& protocol : asked_->protocols) protocol->conclude(evaluation.totals);
-  if (asked_->costs && !is_part_)
-    evaluation.costs =
-        asked_->costs->run(model, stage + " costs", communicator, before != nullptr ? &before->costs : nullptr);
+  for (const std::unique_ptr<Protocol>& protocol : set_->protocols) protocol->conclude(evaluation.totals);
+  if (set_->side_effects && !is_part_)
+    evaluation.side_effects = set_->side_effects->run(model, stage + " side effects", communicator,
+                                                      before != nullptr ? &before->side_effects : nullptr);
   check_metrics(evaluation.totals, model, stage, before);
-  check_metrics(evaluation.costs.totals, model, stage, before);
+  check_metrics(evaluation.side_effects.totals, model, stage, before);
   return evaluation;
 }
 

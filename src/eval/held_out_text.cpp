@@ -58,11 +58,11 @@ HeldOutText::HeldOutText(const Tokenizer& tokenizer, const HeldOutOptions& optio
     documents_.push_back(std::move(ids));
   }
   if (documents_.empty())
-    throw ConfigError(cat("evaluate.costs.text: ", options.text.string(),
+    throw ConfigError(cat("evaluate.side_effects.text: ", options.text.string(),
                           ": expected at least one document of two tokens among the first ", options.tokens,
                           " tokens"));
   if (longest_document() > max_positions)
-    throw ConfigError(cat("evaluate.costs.document_tokens: a document of ", longest_document(),
+    throw ConfigError(cat("evaluate.side_effects.document_tokens: a document of ", longest_document(),
                           " tokens, but the model has ", max_positions, " positions: choose fewer"));
   std::vector<int64_t> lengths;
   for (const std::vector<TokenId>& document : documents_) lengths.push_back(static_cast<int64_t>(document.size()));

@@ -41,42 +41,44 @@ size_t ModelQuestions::generate(TextQuestion text) {
 
 std::string ModelQuestions::take_key() { return std::exchange(asked_, {}).hex(); }
 
-std::string Asker::where_of(std::string_view prompt) const { return cat(where_, ", prompt '", prompt, "'"); }
+std::string QuestionCollector::where_of(std::string_view prompt) const {
+  return cat(where_, ", prompt '", prompt, "'");
+}
 
-std::vector<TokenId> Asker::some_ids(std::vector<TokenId> ids, std::string_view prompt) const {
+std::vector<TokenId> QuestionCollector::some_ids(std::vector<TokenId> ids, std::string_view prompt) const {
   if (ids.empty())
     throw ConfigError(
         cat(where_of(prompt), ": no tokens: expected some text, because this tokenizer puts no BOS before it"));
   return ids;
 }
 
-/// Checks the prompt's length. `behind`: what follows the prompt, which with it has so many tokens.
-void Asker::check_length(std::string_view prompt, std::string_view behind, size_t tokens) {
+/// Checks the prompt's length. `after`: what follows the prompt, which with it has so many tokens.
+void QuestionCollector::check_length(std::string_view prompt, std::string_view after, size_t tokens) {
   const auto count = static_cast<int64_t>(tokens);
-  if (!limit_.has_room(count)) limit_.note(cat(where_, ": '", excerpt(prompt, kShownBytes), "' and ", behind), count);
+  if (!limit_.has_room(count)) limit_.note(cat(where_, ": '", excerpt(prompt, kShownBytes), "' and ", after), count);
 }
 
-size_t Asker::score(std::string_view prompt, std::string_view target) {
+size_t QuestionCollector::score(std::string_view prompt, std::string_view target) {
   ContinuedPrompt continued = continue_prompt(tokenizer_, prompt, target, where_of(prompt));
   check_length(prompt, cat("'", excerpt(target, kShownBytes), "'"),
                continued.prompt.ids.size() + continued.target.size());
   return questions_.score({some_ids(std::move(continued.prompt.ids), prompt), std::move(continued.target)});
 }
 
-size_t Asker::score_ids(Continuation continuation) {
+size_t QuestionCollector::score_ids(Continuation continuation) {
   const size_t tokens = continuation.prompt.size() + continuation.target.size();
   check_length(tokenizer_.decode(continuation.prompt), "what follows it", tokens);
   return questions_.score(std::move(continuation));
 }
 
-size_t Asker::generate(std::string_view prompt, int64_t max_new_tokens, Decoding decoding) {
+size_t QuestionCollector::generate(std::string_view prompt, int64_t max_new_tokens, Decoding decoding) {
   std::vector<TokenId> ids = some_ids(tokenizer_.ids(prompt), prompt);
   check_length(prompt, counted(static_cast<size_t>(max_new_tokens), "new token"),
                ids.size() + static_cast<size_t>(max_new_tokens));
   return questions_.generate({std::move(ids), max_new_tokens, decoding});
 }
 
-size_t Asker::chat(const ChatTemplate& chat, std::string_view message, int64_t max_new_tokens) {
+size_t QuestionCollector::chat(const ChatTemplate& chat, std::string_view message, int64_t max_new_tokens) {
   std::vector<TokenId> ids = chat.ids(tokenizer_, message);
   check_length(message, cat(counted(static_cast<size_t>(max_new_tokens), "new token"), " as a chat"),
                ids.size() + static_cast<size_t>(max_new_tokens));

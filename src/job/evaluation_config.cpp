@@ -27,24 +27,24 @@ void check_protocols(ConfigSection& section, std::string_view key, const std::ve
   }
 }
 
-CostOptions parse_costs(ConfigSection section, const std::filesystem::path& base) {
-  CostOptions costs;
-  if (section.has(CostsSpec::kText.key)) {
-    costs.text.emplace();
-    costs.text->text = read(section, CostsSpec::kText, base);
-    costs.text->tokens = read(section, CostsSpec::kTokens);
-    costs.text->document_tokens = read(section, CostsSpec::kDocumentTokens);
+SideEffectOptions parse_side_effects(ConfigSection section, const std::filesystem::path& base) {
+  SideEffectOptions side_effects;
+  if (section.has(SideEffectsSpec::kText.key)) {
+    side_effects.text.emplace();
+    side_effects.text->text = read(section, SideEffectsSpec::kText, base);
+    side_effects.text->tokens = read(section, SideEffectsSpec::kTokens);
+    side_effects.text->document_tokens = read(section, SideEffectsSpec::kDocumentTokens);
   }
-  if (section.has(CostsSpec::kProbes.key)) {
-    ConfigSection probes = section.section(CostsSpec::kProbes.key);
-    costs.probes.emplace();
-    costs.probes->path = read(probes, RequestsSpec::kPath, base);
-    costs.probes->options = parse_file_options(probes);
+  if (section.has(SideEffectsSpec::kProbes.key)) {
+    ConfigSection probes = section.section(SideEffectsSpec::kProbes.key);
+    side_effects.probes.emplace();
+    side_effects.probes->path = read(probes, RequestsSpec::kPath, base);
+    side_effects.probes->options = parse_file_options(probes);
     probes.finish();
   }
-  if (section.has(CostsSpec::kChoices.key)) costs.choices = read(section, CostsSpec::kChoices, base);
+  if (section.has(SideEffectsSpec::kChoices.key)) side_effects.choices = read(section, SideEffectsSpec::kChoices, base);
   section.finish();
-  return costs;
+  return side_effects;
 }
 
 TaskOptions parse_tasks(ConfigSection& evaluate, const std::filesystem::path& base) {
@@ -119,10 +119,10 @@ EvaluationOptions parse_evaluation(ConfigSection& job, const std::filesystem::pa
   options.distractor = read(section, EvaluateSpec::kDistractor);
   options.chat_template.by_hand = parse_chat_template(section);
   options.standing = read(section, EvaluateSpec::kStanding);
-  constexpr std::string_view kCosts = EvaluateSpec::kCosts.key, kCounterFact = EvaluateSpec::kCounterFact.key,
-                             kMquake = EvaluateSpec::kMquake.key;
-  if (section.has(kCosts)) options.costs = parse_costs(section.section(kCosts), base);
-  if (section.has(EvaluateSpec::kLmEval.key)) options.costs.tasks = parse_tasks(section, base);
+  constexpr std::string_view kSideEffects = EvaluateSpec::kSideEffects.key,
+                             kCounterFact = EvaluateSpec::kCounterFact.key, kMquake = EvaluateSpec::kMquake.key;
+  if (section.has(kSideEffects)) options.side_effects = parse_side_effects(section.section(kSideEffects), base);
+  if (section.has(EvaluateSpec::kLmEval.key)) options.side_effects.tasks = parse_tasks(section, base);
   if (has_options_of(kCounterFact)) options.counterfact = parse_counterfact(section.section(kCounterFact), base);
   if (has_options_of(kMquake)) options.multihop_examples = parse_mquake(section.section(kMquake), base);
   section.finish();

@@ -34,9 +34,9 @@ std::vector<std::string> module_names(const Family& family, const WeightRow& row
 /// What stands in `name` where the pattern has "{}"; nullopt where it is another name.
 std::optional<std::string> layer_in(std::string_view name, std::string_view pattern) {
   const size_t layer = pattern.find("{}");
-  const std::string_view before = pattern.substr(0, layer), behind = pattern.substr(layer + 2);
-  if (name.size() < before.size() + behind.size() || !name.starts_with(before) || !name.ends_with(behind)) return {};
-  std::string number(name.substr(before.size(), name.size() - before.size() - behind.size()));
+  const std::string_view before = pattern.substr(0, layer), after = pattern.substr(layer + 2);
+  if (name.size() < before.size() + after.size() || !name.starts_with(before) || !name.ends_with(after)) return {};
+  std::string number(name.substr(before.size(), name.size() - before.size() - after.size()));
   return number.find('.') == std::string::npos ? std::optional(std::move(number)) : std::nullopt;
 }
 

@@ -89,7 +89,7 @@ std::optional<double> number_or_none(const Json& json) {
 
 Json record_of(const RequestOutcome& request) {
   Json layers = Json::array();
-  for (const LayerShare& layer : request.attained_by_layer) layers.push_back({layer.layer, layer.share});
+  for (const LayerShare& layer : request.realised_by_layer) layers.push_back({layer.layer, layer.share});
   return {request.steps,
           record_of(request.initial_loss),
           record_of(request.final_loss),
@@ -97,7 +97,7 @@ Json record_of(const RequestOutcome& request) {
           record_of(request.delta_norm),
           request.losses,
           request.skipped,
-          record_of(request.attained),
+          record_of(request.realised),
           layers};
 }
 
@@ -110,9 +110,9 @@ RequestOutcome request_outcome_of(const Json& json) {
   request.delta_norm = number_or_none(json.at(4));
   for (const Json& loss : list_of(json.at(5))) request.losses.push_back(static_cast<float>(number_or_nan(loss)));
   request.skipped = text_of(json.at(6));
-  request.attained = number_or_none(json.at(7));
+  request.realised = number_or_none(json.at(7));
   for (const Json& layer : list_of(json.at(8)))
-    request.attained_by_layer.push_back({whole_of(layer.at(0)), number_or_nan(layer.at(1))});
+    request.realised_by_layer.push_back({whole_of(layer.at(0)), number_or_nan(layer.at(1))});
   return request;
 }
 

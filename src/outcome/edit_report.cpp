@@ -47,38 +47,38 @@ Json request_metrics(const Tallies& before, const Tallies& after) {
 Json metrics_json(const EditReport& report) {
   Json metrics = figures_json(report.after.metrics, {report.before.totals, report.before.requests},
                               {report.after.totals, report.after.requests}, "prompts");
-  const Tallies behind_batches = report.right_after();
-  for (const MetricRow& row : report.after.metrics)
-    metrics[row.name]["right_after"] = mean_of(behind_batches, row.name);
+  const Tallies after_batches = report.right_after();
+  for (const MetricRow& row : report.after.metrics) metrics[row.name]["right_after"] = mean_of(after_batches, row.name);
   return metrics;
 }
 
 /// null: the method asks layers for nothing.
-Json attained_json(const RequestOutcome& outcome) {
-  if (!outcome.attained && outcome.attained_by_layer.empty()) return nullptr;
+Json realised_json(const RequestOutcome& outcome) {
+  if (!outcome.realised && outcome.realised_by_layer.empty()) return nullptr;
   Json layers = Json::object();
-  for (const LayerShare& layer : outcome.attained_by_layer) layers[std::to_string(layer.layer)] = layer.share;
-  return {{"total", number_json(outcome.attained)}, {"layers", layers}};
+  for (const LayerShare& layer : outcome.realised_by_layer) layers[std::to_string(layer.layer)] = layer.share;
+  return {{"total", number_json(outcome.realised)}, {"layers", layers}};
 }
 
+/// `took` is the name of `success` in an earlier version, here and below.
 Json verdict_json(const Verdict& verdict) {
-  const bool measured = verdict.fate != EditFate::kNotMeasured, took = verdict.fate == EditFate::kTook;
-  return {{"took", measured ? Json(took) : Json(nullptr)},
-          {"cause", took ? Json(nullptr) : Json(fate_name(verdict.fate))},
+  const bool measured = verdict.cause != FailureCause::kNotMeasured, succeeded = verdict.cause == FailureCause::kNone;
+  const Json success = measured ? Json(succeeded) : Json(nullptr);
+  return {{"success", success},
+          {"took", success},
+          {"cause", succeeded ? Json(nullptr) : Json(cause_name(verdict.cause))},
           {"why", verdict.why.empty() ? Json(nullptr) : Json(verdict.why)}};
 }
 
 Json verdicts_json(const EditReport& report) {
-  const TookCount count = count_took(report.verdicts);
+  const SuccessCount count = count_successes(report.verdicts);
   Json causes = Json::object();
-  for (const EditFate fate : {EditFate::kLeftOut, EditFate::kValueNotFound, EditFate::kDidNotFollow, EditFate::kOther})
-    causes[std::string(fate_name(fate))] = std::count_if(report.verdicts.begin(), report.verdicts.end(),
-                                                         [&](const Verdict& verdict) { return verdict.fate == fate; });
-  return {{"took", count.took},
-          {"measured", count.measured},
-          {"did_not", causes},
-          {"metric", kTookMetric},
-          {"text", took_text(count)}};
+  for (const FailureCause cause :
+       {FailureCause::kLeftOut, FailureCause::kValueNotFound, FailureCause::kDidNotFollow, FailureCause::kOther})
+    causes[std::string(cause_name(cause))] = std::count_if(
+        report.verdicts.begin(), report.verdicts.end(), [&](const Verdict& verdict) { return verdict.cause == cause; });
+  return {{"success", count.successes}, {"took", count.successes},  {"measured", count.measured},
+          {"did_not", causes},          {"metric", kSuccessMetric}, {"text", success_text(count)}};
 }
 
 Json requests_json(const EditReport& report) {
@@ -97,7 +97,8 @@ Json requests_json(const EditReport& report) {
                   {"final_loss", number_json(outcome.final_loss)},
                   {"initial_norm", number_json(outcome.initial_norm)},
                   {"delta_norm", number_json(outcome.delta_norm)},
-                  {"attained", attained_json(outcome)},
+                  {"realised", realised_json(outcome)},
+                  {"attained", realised_json(outcome)},  // its name in an earlier version
                   {"losses", losses_json(outcome.losses)}}},
                 {"verdict", verdict_json(report.verdicts[i])},
                 {"skipped", outcome.skipped.empty() ? Json(nullptr) : Json(outcome.skipped)},
@@ -239,8 +240,10 @@ Json standing_json(const StandingMeasure& standing) {
   Json edits = Json::array();
   for (size_t i = 0; i < standing.requests.size(); ++i) {
     const std::optional<bool> says = says_target(standing.now, i);
+    const Json success = says ? Json(*says) : Json(nullptr);
     edits.push_back({{"id", standing.requests[i].id},
-                     {"took", says ? Json(*says) : Json(nullptr)},
+                     {"success", success},
+                     {"took", success},
                      {"metrics", means_of(standing.now.requests[i])}});
   }
   return {{"text", standing_text(standing)}, {"edits", edits}};
@@ -263,6 +266,7 @@ std::string to_json(const EditReport& report, const JobConfig& job) {
     peaks[stage.stage] = bytes_json(stage.peaks);
   }
   const ValueOptions* options = job.editor->values();
+  const Json side_effects = side_effects_json(report.before.side_effects, report.after.side_effects);
   const Json json = {
       {"format", "lancet-report-1"},
       {"lancet", kVersion},
@@ -273,7 +277,8 @@ std::string to_json(const EditReport& report, const JobConfig& job) {
       {"unmet", report.unmet},
       {"verdicts", verdicts_json(report)},
       {"metrics", metrics_json(report)},
-      {"costs", costs_json(report.before.costs, report.after.costs)},
+      {"side_effects", side_effects},
+      {"costs", side_effects},  // their name in an earlier version
       {"measured_on", report.measured_on},
       {"output_format", report.output_format},
       {"model",

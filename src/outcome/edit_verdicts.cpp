@@ -41,7 +41,7 @@ std::string other_text(const EditReport& report, size_t request) {
   const RequestOutcome& outcome = report.outcome.requests[request];
   std::vector<std::string> parts;
   if (outcome.final_loss) parts.push_back(cat("final loss ", short_loss(*outcome.final_loss)));
-  if (outcome.attained) parts.push_back(cat("the weights followed ", percent(*outcome.attained), " of the way"));
+  if (outcome.realised) parts.push_back(cat("the weights followed ", percent(*outcome.realised), " of the way"));
   if (request < report.after.target_probabilities.size()) {
     const std::string before = request < report.before.target_probabilities.size()
                                    ? cat(" (", percent(report.before.target_probabilities[request]), " before)")
@@ -55,34 +55,34 @@ std::string other_text(const EditReport& report, size_t request) {
 
 Verdict judge(const EditReport& report, size_t request, const ValueGoal& goal) {
   const std::optional<bool> says = says_target(report.after, request);
-  if (!says) return {EditFate::kNotMeasured};
-  if (*says) return {EditFate::kTook};
+  if (!says) return {FailureCause::kNotMeasured};
+  if (*says) return {FailureCause::kNone};
   const RequestOutcome& outcome = report.outcome.requests[request];
-  if (!outcome.skipped.empty()) return {EditFate::kLeftOut, cat("left out: ", outcome.skipped)};
+  if (!outcome.skipped.empty()) return {FailureCause::kLeftOut, cat("left out: ", outcome.skipped)};
   if (outcome.final_loss && !goal.is_found(outcome))
-    return {EditFate::kValueNotFound, cat("value not found: final loss ", short_loss(*outcome.final_loss), " after ",
-                                          counted(static_cast<size_t>(outcome.steps), "step"),
-                                          goal.has_stalled(outcome) ? ", and it no longer fell" : "")};
-  if (outcome.attained && *outcome.attained < kFollowed) {
+    return {FailureCause::kValueNotFound, cat("value not found: final loss ", short_loss(*outcome.final_loss),
+                                              " after ", counted(static_cast<size_t>(outcome.steps), "step"),
+                                              goal.has_stalled(outcome) ? ", and it no longer fell" : "")};
+  if (outcome.realised && *outcome.realised < kFollowed) {
     const std::string sharers = sharers_of(report, static_cast<int64_t>(request));
-    return {EditFate::kDidNotFollow,
-            cat("the weights followed ", percent(*outcome.attained), " of the way to its value",
+    return {FailureCause::kDidNotFollow,
+            cat("the weights followed ", percent(*outcome.realised), " of the way to its value",
                 sharers.empty() ? "" : cat(": it shares its key with ", sharers))};
   }
-  return {EditFate::kOther, other_text(report, request)};
+  return {FailureCause::kOther, other_text(report, request)};
 }
 
 }  // namespace
 
-std::string_view fate_name(EditFate fate) {
-  constexpr std::array<std::string_view, 6> kNames{"took",           "left_out", "value_not_found",
+std::string_view cause_name(FailureCause cause) {
+  constexpr std::array<std::string_view, 6> kNames{"none",           "left_out", "value_not_found",
                                                    "did_not_follow", "other",    "not_measured"};
-  return kNames[static_cast<size_t>(fate)];
+  return kNames[static_cast<size_t>(cause)];
 }
 
 std::optional<bool> says_target(const Evaluation& after, size_t request) {
   if (request >= after.requests.size()) return std::nullopt;
-  const auto tally = after.requests[request].find(kTookMetric);
+  const auto tally = after.requests[request].find(kSuccessMetric);
   if (tally == after.requests[request].end() || !tally->second.mean()) return std::nullopt;
   return *tally->second.mean() == 1;
 }
@@ -94,19 +94,19 @@ std::vector<Verdict> judge_edits(const EditReport& report, const ConfigTree& edi
   return verdicts;
 }
 
-TookCount count_took(std::span<const Verdict> verdicts) {
-  TookCount count;
+SuccessCount count_successes(std::span<const Verdict> verdicts) {
+  SuccessCount count;
   for (const Verdict& verdict : verdicts) {
-    if (verdict.fate != EditFate::kNotMeasured) ++count.measured;
-    if (verdict.fate == EditFate::kTook) ++count.took;
+    if (verdict.cause != FailureCause::kNotMeasured) ++count.measured;
+    if (verdict.cause == FailureCause::kNone) ++count.successes;
   }
   return count;
 }
 
-std::string took_text(const TookCount& count) {
+std::string success_text(const SuccessCount& count) {
   if (count.measured == 0) return "whether the edits took was not measured: add efficacy to evaluate";
-  return cat(count_text(count.took), " of ", counted(count.measured, "edit"), " took (the model says the target, ",
-             kTookMetric, ")");
+  return cat(count_text(count.successes), " of ", counted(count.measured, "edit"), " took (the model says the target, ",
+             kSuccessMetric, ")");
 }
 
 }  // namespace lancet

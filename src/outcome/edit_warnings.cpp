@@ -65,8 +65,8 @@ struct Brake {
   std::string_view share;  ///< key of its automatic choice, {SHARE: A}; empty: it has none
   std::string_view more, less;
 };
-constexpr Brake kBrakes[] = {{"covariance_weight", "attained_share", "lower", "raise"},
-                             {"ridge", "attained_share", "lower", "raise"},
+constexpr Brake kBrakes[] = {{"covariance_weight", "realised_share", "lower", "raise"},
+                             {"ridge", "realised_share", "lower", "raise"},
                              {"null_space_below", "share", "raise", "lower"},
                              {"slack", "", "lower", "raise"},
                              {"rect.keep", "", "raise", "lower"}};
@@ -91,7 +91,7 @@ std::string brakes_text(const ConfigTree& editor) {
 
 /// All requests' outcomes, by what became of their values.
 struct Sorted {
-  std::vector<double> attained;  ///< shares attained by values that were found and whose keys are no other's
+  std::vector<double> realised;  ///< shares realised by values that were found and whose keys are no other's
   std::vector<double> found_losses, missed_losses, stalled_losses, stuck_losses, first_losses;
   size_t n_clamped = 0, n_risen = 0;  ///< numbers of those that were missed or stalled; of those that never fell
   std::vector<int64_t> stalled;       ///< requests, of stalled_losses
@@ -107,8 +107,8 @@ Sorted sort_outcomes(const EditReport& report, const ValueGoal& goal) {
     if (!outcome.skipped.empty() || !outcome.final_loss) continue;
     if (goal.is_found(outcome)) {
       sorted.found_losses.push_back(*outcome.final_loss);
-      if (outcome.attained && !sharing.contains(static_cast<int64_t>(i))) sorted.attained.push_back(*outcome.attained);
-    } else if (i < report.verdicts.size() && report.verdicts[i].fate == EditFate::kTook) {
+      if (outcome.realised && !sharing.contains(static_cast<int64_t>(i))) sorted.realised.push_back(*outcome.realised);
+    } else if (i < report.verdicts.size() && report.verdicts[i].cause == FailureCause::kNone) {
       continue;  // it was enough
     } else if (goal.never_fell(outcome)) {
       sorted.stuck_losses.push_back(*outcome.final_loss);
@@ -193,7 +193,8 @@ std::string moved_text(const EditReport& report, const ConfigTree& editor) {
   if (most == nullptr) return "";
   const std::string others = n > 1 ? cat(" (and ", counted(n - 1, "other weight"), " by more than 100 %)") : "";
   return cat("the edits moved ", most->first, " by ", percent(most->second.growth()), " of its norm", others,
-             ": what else the model knows may suffer, as specificity and costs in evaluate show", smaller_text(editor));
+             ": what else the model knows may suffer, as specificity and side_effects in evaluate show",
+             smaller_text(editor));
 }
 
 std::string requantised_text(const EditReport& report) {
@@ -234,10 +235,10 @@ std::vector<std::string> edit_warnings(const EditReport& report, const ConfigTre
   if (!sorted.stuck_losses.empty()) warnings.push_back(stuck_text(sorted, goal, n));
   if (!sorted.missed_losses.empty()) warnings.push_back(missed_text(sorted, goal, n));
   if (!sorted.stalled_losses.empty()) warnings.push_back(stalled_text(report, sorted, goal));
-  if (!sorted.attained.empty() && median(sorted.attained) < kFollowed)
+  if (!sorted.realised.empty() && median(sorted.realised) < kFollowed)
     warnings.push_back(cat("the values were found (final loss ", short_loss(median(sorted.found_losses)),
-                           " in the median), but the weights did not follow: ", percent(median(sorted.attained)),
-                           " of the way in the median of ", counted(sorted.attained.size(), "request"),
+                           " in the median), but the weights did not follow: ", percent(median(sorted.realised)),
+                           " of the way in the median of ", counted(sorted.realised.size(), "request"),
                            brakes_text(editor)));
   if (const std::string moved = moved_text(report, editor); !moved.empty()) warnings.push_back(moved);
   if (const std::string rounding = rounding_text(report); !rounding.empty()) warnings.push_back(rounding);

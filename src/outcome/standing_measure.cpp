@@ -17,9 +17,9 @@ std::map<std::string, MeasuredEdit> measured_again(const StandingMeasure& measur
     if (const auto known = journal.measured().find(id); known != journal.measured().end())
       edit.before = known->second.before;
     edit.after = means_of(measure.now.requests[i]);
-    edit.took = says_target(measure.now, i);
+    edit.success = says_target(measure.now, i);
     edit.when = when;
-    if (edit.took && !*edit.took)
+    if (edit.success && !*edit.success)
       edit.why = replaced.contains(id) ? cat("edit ", replaced.at(id), " replaced it")
                                        : "it no longer holds: another token is likelier";
   }
@@ -35,7 +35,7 @@ std::string standing_text(const StandingMeasure& measure) {
     }
   if (measured == 0) return {};
   return cat(held, " of ", counted(measured, "earlier edit"), held == 1 ? " still holds" : " still hold",
-             " (the model says the target, ", kTookMetric, ")");
+             " (the model says the target, ", kSuccessMetric, ")");
 }
 
 }  // namespace lancet

@@ -9,7 +9,7 @@
 
 namespace lancet {
 
-/// The least attained share of weights that followed.
+/// The least realised share of weights that followed.
 inline constexpr double kFollowed = 0.5;
 
 class ValueGoal {

@@ -4,6 +4,7 @@
 #include "lancet/core/strings.h"
 #include "lancet/edits/output_edits.h"
 #include "lancet/job/dotted_key.h"
+#include "lancet/job/renamed_keys.h"
 #include "lancet/spec/editor_spec.h"
 
 namespace lancet {
@@ -72,7 +73,8 @@ void check_goes_on(const Journal& journal, const JobConfig& job, const std::stri
   if (setting.method != job.method)
     throw ConfigError(cat(where, "editor.method: expected ", setting.method, " as there, got ", job.method,
                           ": a state fits the method that made it"));
-  check_same_options(parse_config(setting.editor, "the earlier job's editor"),
+  const std::string earlier = "the earlier job's editor";
+  check_same_options(options_with_present_names(parse_config(setting.editor, earlier), earlier),
                      parse_config(editor_options(job), "editor"), where);
 }
 

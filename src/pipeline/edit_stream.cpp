@@ -229,7 +229,7 @@ EditHistory measured_history(StreamRecord record, const EditReport& report) {
     edit.after = means_of(report.after.requests[i]);
     edit.when = when;
     const Verdict& verdict = report.verdicts[i];
-    if (verdict.fate != EditFate::kNotMeasured) edit.took = verdict.fate == EditFate::kTook;
+    if (verdict.cause != FailureCause::kNotMeasured) edit.success = verdict.cause == FailureCause::kNone;
     edit.why = verdict.why;
   }
   recorder.note_measured(report.measured_on, record.weights, edits);

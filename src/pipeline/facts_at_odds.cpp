@@ -16,9 +16,9 @@ std::string first_of(const std::vector<std::string>& texts, std::string_view sep
   return cat(join(shown, separator), texts.size() > kShown ? cat(" and ", texts.size() - kShown, " more") : "");
 }
 
-/// "'London' and 'Rome' behind 'Piranha Games, created in'".
+/// "'London' and 'Rome' after 'Piranha Games, created in'".
 std::string targets_text(const EditRequest& one, const EditRequest& other) {
-  return cat("'", excerpt(one.target, 40), "' and '", excerpt(other.target, 40), "' behind '",
+  return cat("'", excerpt(one.target, 40), "' and '", excerpt(other.target, 40), "' after '",
              excerpt(other.prompt.text, 60), "'");
 }
 

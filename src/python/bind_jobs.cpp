@@ -31,7 +31,7 @@ std::string run_edit(Engine& engine, const JobText& text) {
   run_on_worker(engine, [&] {
     const CompletedJob completed = completed_job(text, text.file.empty() ? EditorChoice::kOpen : EditorChoice::kNamed);
     JobConfig job = parse_job(completed.tree, completed.source.base, completed.source.name, JobPurpose::kEdit);
-    job.evaluation.costs.task_runner = make_task_runner();
+    job.evaluation.side_effects.task_runner = make_task_runner();
     tell_defaults(completed, job);
     const EditReport report = run_edit_job(job, alone());
     for (const std::string& warning : report.outcome.warnings) log_warning(warning);

@@ -60,7 +60,7 @@ std::string evaluate(Engine& engine, const std::string& requests) {
 }
 
 /// How lancet.Session.generate() is asked.
-struct Asked {
+struct GenerateArguments {
   int64_t tokens = 40;
   int64_t samples = 1;
   double temperature = 1;
@@ -69,11 +69,13 @@ struct Asked {
   uint64_t seed = 0;
 };
 
-nb::list generate(Engine& engine, const std::vector<std::string>& prompts, const Asked& asked) {
-  const AskOptions options{
-      .sampling = {.temperature = asked.temperature, .top_k = asked.top_k, .top_p = asked.top_p, .seed = asked.seed},
-      .tokens = asked.tokens,
-      .samples = asked.samples};
+nb::list generate(Engine& engine, const std::vector<std::string>& prompts, const GenerateArguments& arguments) {
+  const GenerateTextOptions options{.sampling = {.temperature = arguments.temperature,
+                                                 .top_k = arguments.top_k,
+                                                 .top_p = arguments.top_p,
+                                                 .seed = arguments.seed},
+                                    .tokens = arguments.tokens,
+                                    .samples = arguments.samples};
   const std::vector<Answer> answers =
       call(engine, [&](Session& session) { return session.generate(prompts, options); });
   nb::list texts;
@@ -119,14 +121,14 @@ void bind_values(nb::module_& module) {
             new (self) JobText{json, file, overrides};
           },
           nb::arg("json"), nb::arg("file"), nb::arg("overrides"));
-  nb::class_<Asked>(module, "Asked", "How prompts are continued.")
+  nb::class_<GenerateArguments>(module, "GenerateArguments", "How prompts are continued.")
       .def(nb::init<>())
-      .def_rw("tokens", &Asked::tokens)
-      .def_rw("samples", &Asked::samples)
-      .def_rw("temperature", &Asked::temperature)
-      .def_rw("top_k", &Asked::top_k)
-      .def_rw("top_p", &Asked::top_p)
-      .def_rw("seed", &Asked::seed);
+      .def_rw("tokens", &GenerateArguments::tokens)
+      .def_rw("samples", &GenerateArguments::samples)
+      .def_rw("temperature", &GenerateArguments::temperature)
+      .def_rw("top_k", &GenerateArguments::top_k)
+      .def_rw("top_p", &GenerateArguments::top_p)
+      .def_rw("seed", &GenerateArguments::seed);
   nb::class_<ExportAdapterJob>(module, "AdapterJob", "What export_adapter() writes.")
       .def(
           "__init__",
@@ -166,7 +168,7 @@ void bind_session(nb::module_& module) {
       .def("evaluate", evaluate, nb::arg("requests"))
       .def("measure", [](Engine& self) { call(self, [](Session& session) { session.measure(); }); })
       .def("new_ids", new_ids, nb::arg("taken"), nb::arg("count"))
-      .def("generate", generate, nb::arg("prompts"), nb::arg("asked"))
+      .def("generate", generate, nb::arg("prompts"), nb::arg("arguments"))
       .def("undo", [](Engine& self) { return call(self, [](Session& session) { return session.undo(); }); })
       .def(
           "undo_ids",

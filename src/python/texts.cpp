@@ -99,8 +99,8 @@ std::string standing_json(const EditHistory& history) {
     for (const EditRecord& edit : entry.edits) {
       Json row = {{"batch", batch},          {"method", journal.settings()[entry.setting].method},
                   {"when", entry.when},      {"before", Json::object()},
-                  {"after", Json::object()}, {"took", nullptr},
-                  {"why", nullptr}};
+                  {"after", Json::object()}, {"success", nullptr},
+                  {"took", nullptr},         {"why", nullptr}};
       row.update(describe_edit(journal, edit, replaced));
       if (row["why"] == "") row["why"] = nullptr;
       edits.push_back(std::move(row));
@@ -113,7 +113,7 @@ std::string undo_json(const UndoEntry& entry) {
   return dumped({{"mode", undo_mode_name(entry.mode)},
                  {"edits", entry.edits},
                  {"keeps", entry.keeps},
-                 {"gives_up", entry.gives_up}});
+                 {"gives_up", entry.approximation}});
 }
 
 }  // namespace lancet::python

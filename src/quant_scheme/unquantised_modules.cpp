@@ -37,14 +37,14 @@ Understood understand(const OrderedJson& settings, const std::string& key) {
 bool is_head(const std::string& module) { return std::ranges::find(kHeads, module) != std::end(kHeads); }
 
 /// What the function promises, by the rules themselves.
-void check_promise(const ModuleRules& before, const ModuleRules& after, const LeftOut& left_out) {
+void check_promise(const ModuleRules& before, const ModuleRules& after, const ExcludedModules& excluded) {
   const auto refuse = [](const std::string& module, std::string_view expected) {
     throw CheckpointError(cat(kConfigFile, ": quantization_config: expected to say of '", printable(module), "' ",
                               expected, ", got settings that cannot: write an adapter, or edit the unquantised model"));
   };
-  for (const std::string& module : left_out.modules)
+  for (const std::string& module : excluded.modules)
     if (after.code_of(module)) refuse(module, "that it is not quantised");
-  for (const std::string& other : left_out.others)
+  for (const std::string& other : excluded.others)
     if (!is_head(other) && after.code_of(other) != before.code_of(other)) refuse(other, "what it said");
 }
 
@@ -62,7 +62,7 @@ std::string with_unquantised(std::string_view config_json, std::span<const std::
   std::vector<std::string> added;
   for (const std::string& module : modules)
     if (before.rules.code_of(module) && std::ranges::find(added, module) == added.end()) added.push_back(module);
-  if (!added.empty()) before.method->leave_out(settings, {added, others});
+  if (!added.empty()) before.method->exclude(settings, {added, others});
   check_promise(before.rules, understand(settings, places.front().key).rules, {modules, others});
   return config.dump(2) + "\n";
 }

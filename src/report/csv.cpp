@@ -22,11 +22,11 @@ std::optional<double> high(const std::optional<Interval>& interval) {
   return interval ? std::optional(interval->high) : std::nullopt;
 }
 
-/// Layers that some request has an attained share of, as the report names them, in the order of the first.
-std::vector<std::string> attained_layers(const EditView& view) {
+/// Layers that some request has a realised share of, as the report names them, in the order of the first.
+std::vector<std::string> realised_layers(const EditView& view) {
   std::vector<std::string> layers;
   for (const Json& request : part(view.report, {"requests"})) {
-    const Json& shares = part(request, {"value", "attained", "layers"});
+    const Json& shares = part(request, {"value", "realised", "layers"});
     if (!shares.is_object()) continue;
     for (const auto& [layer, share] : shares.items())
       if (std::find(layers.begin(), layers.end(), layer) == layers.end()) layers.push_back(layer);
@@ -53,14 +53,17 @@ std::string metrics_csv(const EditView& view) {
 
 std::string requests_csv(const EditView& view) {
   constexpr const char* kTexts[] = {"id", "prompt", "subject", "target", "target_true", "skipped"};
-  constexpr const char* kVerdict[] = {"took", "why"};
+  constexpr const char* kVerdict[] = {"success", "took", "why"};  // took, attained: names of an earlier version
+  constexpr const char* kShares[] = {"realised", "attained"};
   constexpr const char* kValues[] = {"steps", "initial_loss", "final_loss", "initial_norm", "delta_norm"};
-  const std::vector<std::string> layers = attained_layers(view);
+  const std::vector<std::string> layers = realised_layers(view);
   std::vector<std::string> head(std::begin(kTexts), std::end(kTexts));
   head.insert(head.end(), std::begin(kVerdict), std::end(kVerdict));
   head.insert(head.end(), std::begin(kValues), std::end(kValues));
-  head.emplace_back("attained");
-  for (const std::string& layer : layers) head.push_back(field("attained." + layer));
+  for (const char* name : kShares) {
+    head.emplace_back(name);
+    for (const std::string& layer : layers) head.push_back(field(cat(name, ".", layer)));
+  }
   for (const MetricFigures& metric : view.metrics)
     for (const char* when : {".before", ".after"}) head.push_back(field(metric.name + when));
   head.insert(head.end(), {"continuation.before", "continuation.after"});
@@ -70,9 +73,11 @@ std::string requests_csv(const EditView& view) {
     for (const char* key : kTexts) fields.push_back(field(any_text(part(request, {key}))));
     for (const char* key : kVerdict) fields.push_back(field(any_text(part(request, {"verdict", key}))));
     for (const char* key : kValues) fields.push_back(any_text(part(request, {"value", key})));
-    fields.push_back(field(number_of(part(request, {"value", "attained", "total"}))));
-    for (const std::string& layer : layers)
-      fields.push_back(field(number_of(part(request, {"value", "attained", "layers", layer.c_str()}))));
+    for (const char* name : kShares) {
+      fields.push_back(field(number_of(part(request, {"value", name, "total"}))));
+      for (const std::string& layer : layers)
+        fields.push_back(field(number_of(part(request, {"value", name, "layers", layer.c_str()}))));
+    }
     for (const MetricFigures& metric : view.metrics)
       for (const char* when : {"before", "after"})
         fields.push_back(field(number_of(part(request, {"metrics", metric.name.c_str(), when}))));

@@ -9,6 +9,7 @@
 #include "lancet/core/error.h"
 #include "lancet/core/strict_json.h"
 #include "lancet/core/strings.h"
+#include "present_names.h"
 
 namespace lancet::page {
 namespace {
@@ -44,7 +45,7 @@ Json parse_report(const RunDocument& run) {
   if (!format.starts_with("lancet-report-"))
     throw ConfigError(cat(run.label, ": report.json: format: expected lancet-report-1, got '", format,
                           "'. Is it the report of lancet edit?"));
-  return json;
+  return with_present_names(std::move(json));
 }
 
 const Json& part(const Json& json, std::initializer_list<const char*> keys) {
@@ -148,7 +149,7 @@ std::string continuation_of(const Json& request, const char* when) {
 }
 
 std::optional<TookFigures> took_of(const Json& report) {
-  const auto took = number_of(part(report, {"verdicts", "took"})),
+  const auto took = number_of(part(report, {"verdicts", "success"})),
              of = number_of(part(report, {"verdicts", "measured"}));
   if (!took || !of || *took < 0 || *of < 1) return std::nullopt;
   return TookFigures{static_cast<size_t>(*took), static_cast<size_t>(*of)};

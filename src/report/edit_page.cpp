@@ -147,7 +147,7 @@ using namespace page;
 ReportFiles render_report(const RunDocument& run) {
   EditView view{run, parse_report(run), {}, {}};
   view.metrics = figures_of(part(view.report, {"metrics"}));
-  view.elsewhere = figures_of(part(view.report, {"costs"}));
+  view.elsewhere = figures_of(part(view.report, {"side_effects"}));
   Page out;
   out.title = cat(model_name(view.report), ": ", text_of(part(view.report, {"method"})), ", ",
                   text_of(part(view.report, {"status"})));

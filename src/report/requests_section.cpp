@@ -30,7 +30,7 @@ std::optional<double> of_metric(const Json& request, const MetricFigures& metric
   return number_of(part(request, {"metrics", metric.name.c_str(), when}));
 }
 
-bool failed(const Json& request) { return part(request, {"verdict", "took"}) == false; }
+bool failed(const Json& request) { return part(request, {"verdict", "success"}) == false; }
 
 /// Mean over the shares of how good each is, 1 at best; requests that were left out come first, then edits that did not
 /// take.
@@ -60,11 +60,11 @@ std::vector<size_t> worst_first(const Json& requests, const std::vector<MetricFi
 }
 
 /// "; weights followed 81.2 % of the way (layer 0: 80.1 %, layer 1: 82.5 %)"; empty: layers are asked for nothing.
-std::string attained_text(const Json& request) {
-  const auto total = number_of(part(request, {"value", "attained", "total"}));
+std::string realised_text(const Json& request) {
+  const auto total = number_of(part(request, {"value", "realised", "total"}));
   if (!total) return "";
   std::vector<std::string> layers;
-  const Json& by_layer = part(request, {"value", "attained", "layers"});
+  const Json& by_layer = part(request, {"value", "realised", "layers"});
   if (by_layer.is_object())
     for (const auto& [layer, share] : by_layer.items())
       if (const auto number = number_of(share)) layers.push_back(cat("layer ", layer, ": ", percent(*number)));
@@ -82,7 +82,7 @@ std::string value_line(const Json& request) {
   if (initial) line += " " + short_number(*initial);
   if (last) line += " → " + short_number(*last);
   if (steps && *steps > 0) line += " in " + counted(static_cast<size_t>(*steps), "step");
-  return line + attained_text(request);
+  return line + realised_text(request);
 }
 
 /// Why the edit did not take, unless it was left out, which is said already.

@@ -36,7 +36,7 @@ void place_as_published(const Tokenizer& tokenizer, const EditRequest& request, 
     if (static_cast<int64_t>(row.ids.size() - target.size()) < row.lookup)
       throw ConfigError(cat("request ", prepared.id, ": editor.compat: the target's ", target.size(), " labels in \"",
                             placed.text, "\" would begin before the subject's last token, where no ",
-                            "edit reaches: let the prompt go on behind the subject, or leave compat out"));
+                            "edit reaches: let the prompt go on after the subject, or leave compat out"));
     prepared.rows.push_back(std::move(row));
   }
 }
@@ -50,7 +50,7 @@ LocatedPrompt locate_in_context(const Tokenizer& tokenizer, const EditRequest& r
   ContinuedPrompt continued = continue_prompt(tokenizer, placed.text, request.target, where);
   if (continued.target != plain.target)
     throw ConfigError(cat(where, ": target \"", request.target,
-                          "\" has other tokens there than behind the plain prompt; "
+                          "\" has other tokens there than after the plain prompt; "
                           "leave the template out"));
   return locate_subject(placed, std::move(continued.prompt));
 }

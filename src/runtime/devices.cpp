@@ -75,7 +75,7 @@ AskedDevice parse_entry(const std::string& entry, int64_t gpus) {
   if (equals == std::string::npos) return asked;
   asked.bytes = parse_bytes(std::string_view(entry).substr(equals + 1));
   if (!asked.bytes)
-    throw PlacementError(cat("run.devices: '", entry, "': expected a budget such as 20GiB or 500MB behind the ="));
+    throw PlacementError(cat("run.devices: '", entry, "': expected a budget such as 20GiB or 500MB after the ="));
   return asked;
 }
 

@@ -86,7 +86,7 @@ Json result_json(const std::string& report) {
                          {"prompts", metric.at("prompts")},
                          {"protocol", metric.at("protocol")}});
   return {{"method", whole.at("method")},
-          {"took", whole.at("verdicts").at("text")},
+          {"success", whole.at("verdicts").at("text")},
           {"measured_on", whole.at("measured_on")},
           {"requests", requests},
           {"metrics", metrics},

@@ -212,7 +212,7 @@ std::string EditDesk::do_edit(const EditCommand& order) {
   const std::string json = session_->report_json(report);
   show_report(json);
   keep(json);
-  return took_text(count_took(report.verdicts));
+  return success_text(count_successes(report.verdicts));
 }
 
 std::optional<int64_t> EditDesk::undo(const UndoOrder& order) {
@@ -237,7 +237,7 @@ std::string EditDesk::do_undo(const UndoOrder& order) {
   }
   keep();
   return cat("took back ", counted(entry.edits.size(), "fact"),
-             entry.gives_up.empty() ? "" : cat("; what this gives up: ", entry.gives_up));
+             entry.approximation.empty() ? "" : cat("; what this gives up: ", entry.approximation));
 }
 
 std::optional<int64_t> EditDesk::measure() {

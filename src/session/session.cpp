@@ -4,6 +4,7 @@
 #include <optional>
 #include <utility>
 
+#include "active_edits.h"
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
 #include "lancet/export/edited_model.h"
@@ -19,7 +20,6 @@
 #include "lancet/pipeline/method_run.h"
 #include "lancet/runtime/memory_watch.h"
 #include "session_job.h"
-#include "standing_edits.h"
 
 namespace lancet {
 namespace fs = std::filesystem;
@@ -31,7 +31,7 @@ class Session::Impl {
         scope_(std::in_place, reporter),
         job_(parse_session(completed)),
         files_(std::make_shared<const ModelFiles>(open_model(job_.model, job_.ignore_config_keys))),
-        prompter_(*files_),
+        generator_(*files_),
         model_(load_model(*files_, job_.run, planned_work(job_, *files_, planned_requests))),
         memory_watch_(devices_with_memory(model_.placement(), files_->config.n_layers)),
         edits_(*files_, model_) {
@@ -129,9 +129,9 @@ class Session::Impl {
 
   void ask(const std::function<void(const AskableModel&)>& use) { use({model_, *files_->tokenizer, alone()}); }
 
-  std::vector<Answer> generate(std::span<const std::string> prompts, const AskOptions& options,
+  std::vector<Answer> generate(std::span<const std::string> prompts, const GenerateTextOptions& options,
                                const std::function<void(const std::string&)>& on_text) {
-    return prompter_.answer(model_, prompts, options, on_text);
+    return generator_.answer(model_, prompts, options, on_text);
   }
 
   bool undo() {
@@ -185,7 +185,7 @@ class Session::Impl {
   }
 
   const JobConfig& job() const { return job_; }
-  const StandingEdits& standing() const { return edits_; }
+  const ActiveEdits& standing() const { return edits_; }
   const ModelFiles& files() const { return *files_; }
   const CausalLM& model() const { return model_; }
   Reporter& reporter() { return reporter_; }
@@ -237,7 +237,7 @@ class Session::Impl {
 
   /// Changes which edits stand: all or nothing.
   void change(const std::function<void()>& change_edits) {
-    const StandingEdits::Kept before = edits_.kept();
+    const ActiveEdits::Kept before = edits_.kept();
     try {
       change_edits();
       put_back();
@@ -276,10 +276,10 @@ class Session::Impl {
   std::mutex calls_;
   JobConfig job_;
   std::shared_ptr<const ModelFiles> files_;
-  Prompter prompter_;
+  TextGenerator generator_;
   CausalLM model_;
   MemoryWatch memory_watch_;
-  StandingEdits edits_;
+  ActiveEdits edits_;
   std::shared_ptr<PreparedMethod> prepared_;  ///< made of the unedited model; null before the first edit
 };
 
@@ -329,7 +329,7 @@ void Session::ask(const std::function<void(const AskableModel& model)>& use) {
   impl_->call([&] { impl_->ask(use); });
 }
 
-std::vector<Answer> Session::generate(std::span<const std::string> prompts, const AskOptions& options,
+std::vector<Answer> Session::generate(std::span<const std::string> prompts, const GenerateTextOptions& options,
                                       const std::function<void(const std::string&)>& on_text) {
   return impl_->call([&] { return impl_->generate(prompts, options, on_text); });
 }

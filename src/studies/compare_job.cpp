@@ -158,10 +158,12 @@ Json result_json(const MethodResult& result, const ComparedMethod& method, std::
   for (const StageCost& stage : result.report.stages) seconds[stage.stage] = stage.seconds;
   json["after"] = means_json(metrics, result.report.after.totals);
   json["right_after"] = right_after.empty() ? Json(nullptr) : means_json(metrics, right_after);
-  if (const CostReport& costs = result.report.after.costs; !costs.metrics.empty())
-    json["costs"] = means_json(costs.metrics, costs.totals);
-  const TookCount count = count_took(result.report.verdicts);
-  json["took"] = count.measured > 0 ? Json{{"edits", count.took}, {"of", count.measured}} : Json(nullptr);
+  if (const SideEffectReport& side_effects = result.report.after.side_effects; !side_effects.metrics.empty())
+    for (const char* name : {"side_effects", "costs"})  // the second in an earlier version
+      json[name] = means_json(side_effects.metrics, side_effects.totals);
+  const SuccessCount count = count_successes(result.report.verdicts);
+  for (const char* name : {"success", "took"})  // the second in an earlier version
+    json[name] = count.measured > 0 ? Json{{"edits", count.successes}, {"of", count.measured}} : Json(nullptr);
   json["unmet"] = result.report.unmet;
   json["seconds_per_edit"] = seconds_per_edit(result.report);
   json["seconds"] = seconds;
@@ -176,9 +178,9 @@ bool CompareReport::all_succeeded() const {
   return std::all_of(methods.begin(), methods.end(), [](const MethodResult& method) { return method.error.empty(); });
 }
 
-bool CompareReport::measures_took() const {
+bool CompareReport::measures_success() const {
   return std::any_of(methods.begin(), methods.end(), [](const MethodResult& method) {
-    return method.error.empty() && count_took(method.report.verdicts).measured > 0;
+    return method.error.empty() && count_successes(method.report.verdicts).measured > 0;
   });
 }
 
@@ -200,7 +202,7 @@ std::string to_json(const CompareReport& report, const CompareConfig& config) {
   for (size_t i = 0; i < report.methods.size(); ++i)
     methods.push_back(result_json(report.methods[i], config.methods[i], report.before.metrics));
   for (const MetricRow& row : report.before.metrics) protocols[row.name] = row.protocol;
-  for (const MetricRow& row : report.before.costs.metrics) protocols[row.name] = row.protocol;
+  for (const MetricRow& row : report.before.side_effects.metrics) protocols[row.name] = row.protocol;
   return dump_report({{"format", "lancet-compare-1"},
                       {"lancet", kVersion},
                       {"model", {{"folder", job.model.string()}, {"content_hash", report.base_hash}}},

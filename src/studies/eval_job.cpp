@@ -37,15 +37,15 @@ std::string tokenizer_text(const ModelFiles& files) {
 }
 
 /// Questions are token ids: both models must read them alike.
-void check_comparable(const ModelFiles& model, const ModelFiles& baseline, const CostOptions& costs) {
+void check_comparable(const ModelFiles& model, const ModelFiles& baseline, const SideEffectOptions& side_effects) {
   const std::string where = cat("--baseline ", baseline.checkpoint.folder().string(), ": ");
   if (tokenizer_text(model) != tokenizer_text(baseline))
     throw ConfigError(cat(where, "its tokenizer is another one than that of ", model.checkpoint.folder().string(),
                           ": expected a model with the same tokenizer file"));
-  if (costs.text && head_hash(model) != head_hash(baseline))
+  if (side_effects.text && head_hash(model) != head_hash(baseline))
     throw ConfigError(cat(where, "its final norm or head is another one than that of ",
                           model.checkpoint.folder().string(),
-                          ", and evaluate.costs.text compares distributions by one head: leave it out"));
+                          ", and evaluate.side_effects.text compares distributions by one head: leave it out"));
 }
 
 /// Collective.
@@ -74,7 +74,7 @@ EvalReport evaluate(const JobConfig& job, const std::filesystem::path& baseline,
     plan.emplace(*files->tokenizer, report.requests, job.evaluation, files->config.max_positions);
     if (baseline.empty()) return;
     baseline_files.emplace(open_model(baseline, job.ignore_config_keys));
-    check_comparable(*files, *baseline_files, job.evaluation.costs);
+    check_comparable(*files, *baseline_files, job.evaluation.side_effects);
   });
   check_same(communicator, job_facts(job, *files, report.requests));
   report.content_hash = same_content_hash(communicator, files->checkpoint);
@@ -156,8 +156,10 @@ std::string to_json(const EvalReport& report, const JobConfig& job) {
   if (report.baseline)
     json["baseline"] = {{"folder", report.baseline_folder.string()}, {"content_hash", report.baseline_hash}};
   json["metrics"] = evaluation_json(report);
-  if (!report.evaluation.costs.metrics.empty())
-    json["costs"] = costs_json((report.baseline ? *report.baseline : report.evaluation).costs, report.evaluation.costs);
+  if (!report.evaluation.side_effects.metrics.empty())
+    for (const char* name : {"side_effects", "costs"})  // the second in an earlier version
+      json[name] = side_effects_json((report.baseline ? *report.baseline : report.evaluation).side_effects,
+                                     report.evaluation.side_effects);
   json["skipped_records"] = skipped_json(report.skipped);
   json["requests"] = std::move(requests);
   return dump_report(json);

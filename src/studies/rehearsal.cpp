@@ -190,7 +190,7 @@ std::vector<std::string> limits_of(const WholeJob& whole, const JobConfig& job, 
                          " requests together; the job will ",
                          "halve its batches too: a smaller editor.values.batch saves the attempts"));
   if (whole.n_batches > 1)
-    limits.push_back(cat("one batch ran: what the job saves behind each of its ", whole.n_batches, " is not counted"));
+    limits.push_back(cat("one batch ran: what the job saves after each of its ", whole.n_batches, " is not counted"));
   if (!job.accept.empty()) limits.emplace_back("accept: is not judged");
   return limits;
 }

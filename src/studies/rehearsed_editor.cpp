@@ -121,7 +121,7 @@ void RehearsedEditor::finish(const EditContext& context, WeightTransaction& tran
   const size_t before = count_deltas();
   Meter meter;
   editor_->finish(context, transaction);
-  if (count_deltas() > before) meter.lap(measured_.finish, "weights, behind the last batch");
+  if (count_deltas() > before) meter.lap(measured_.finish, "weights, after the last batch");
 }
 
 }  // namespace lancet

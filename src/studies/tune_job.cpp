@@ -58,7 +58,7 @@ std::vector<std::string> measured_objective(const std::vector<std::string>& name
   for (const std::string& name : names)
     if (const auto total = totals.find(name); total != totals.end() && total->second.mean()) measured.push_back(name);
   if (std::find(measured.begin(), measured.end(), TuneSpec::kDefaultObjective[0]) == measured.end())
-    measured.insert(measured.begin(), kTookMetric);
+    measured.insert(measured.begin(), kSuccessMetric);
   return measured;
 }
 
@@ -111,7 +111,7 @@ class TuneRun {
     rounds_ =
         plan_rounds(static_cast<int64_t>(candidates_.size()), static_cast<int64_t>(requests_.size()), options_.halve);
     measured_ = job_.evaluation;
-    measured_.costs = {};
+    measured_.side_effects = {};
     measured_.protocols.clear();
     for (const std::string& name : options_.objective) measured_.protocols.emplace_back(find_protocol_of(name)->name);
     std::sort(measured_.protocols.begin(), measured_.protocols.end());

@@ -104,7 +104,7 @@ class Spacer {
     if (c == '`') return put_run('`');
     if (rest().starts_with("--")) return put_apart("--", 2);
     if (rest().starts_with("..")) return put_run('.');
-    if (c == '.' && at_ > 0 && ends_behind(at_ + 1)) return put_apart(".", 1);
+    if (c == '.' && at_ > 0 && ends_after(at_ + 1)) return put_apart(".", 1);
     if ((c == ',' || c == ':') && (at_ + 1 == text_.size() || !is_digit(text_[at_ + 1])))
       return put_apart(rest().substr(0, 1), 1);
     out_ += c;
@@ -134,7 +134,7 @@ class Spacer {
   }
 
   /// Whether only blanks and closing marks follow.
-  bool ends_behind(size_t at) const {
+  bool ends_after(size_t at) const {
     std::string_view left = text_.substr(at);
     for (size_t size = left.size() + 1; left.size() < size;) {
       size = left.size();

@@ -145,8 +145,8 @@ class PatternReader {
       digits();
     }
     known = known && end < pattern_.size() && pattern_[end] == '}';
-    const char behind = end + 1 < pattern_.size() ? pattern_[end + 1] : '\0';
-    if (!known || behind == '+' || behind == '?' || behind == '*') fail("a repeat of this form");
+    const char after = end + 1 < pattern_.size() ? pattern_[end + 1] : '\0';
+    if (!known || after == '+' || after == '?' || after == '*') fail("a repeat of this form");
     copy(end + 1 - at_);
   }
 

@@ -136,7 +136,7 @@ ByteLevel parse_byte_level(std::span<const JsonNode> nodes) {
   require_byte_level_keys(last);
   out.add_prefix_space = last.find_boolean("add_prefix_space").value_or(true);  // Hugging Face's defaults
   if (out.add_prefix_space && nodes.size() > 1)
-    last.fail("add_prefix_space: true behind Split puts a space before every word, which is not supported");
+    last.fail("add_prefix_space: true after Split puts a space before every word, which is not supported");
   if (last.find_boolean("use_regex").value_or(true))
     out.splits.patterns.push_back(SplitPattern::regex(kGpt2Pattern, SplitBehavior::kIsolated, last.where()));
   return out;
@@ -146,7 +146,7 @@ void parse_pre_tokenizer(const JsonNode& root, TokenizerJson& out) {
   const std::vector<JsonNode> nodes = components(root, "pre_tokenizer", "pretokenizers");
   if (nodes.empty()) return;
   const std::string& type = nodes.back().at("type").text();
-  constexpr std::string_view kSupported = "Metaspace, Split, ByteLevel behind any number of Split";
+  constexpr std::string_view kSupported = "Metaspace, Split, ByteLevel after any number of Split";
   if (type == "ByteLevel") {
     out.pre_tokenizer = parse_byte_level(nodes);
     return;

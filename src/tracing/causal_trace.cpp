@@ -273,7 +273,7 @@ std::vector<Prediction> predict_next(const CausalLM& model, std::span<const std:
   const double* at = found_N2.const_data_ptr<double>();
   for (size_t i = 0; i < prompts.size(); ++i) {
     if (!std::isfinite(at[2 * i + 1]))
-      throw NumericError(cat("predict: what the model says behind prompt ", i,
+      throw NumericError(cat("predict: what the model says after prompt ", i,
                              " is not finite: the model is damaged, or its numbers are too large for this dtype: "
                              "try --dtype f32"));
     predictions.push_back({static_cast<TokenId>(at[2 * i]), at[2 * i + 1]});

@@ -73,9 +73,9 @@ def test_measured_texts_beyond_the_models_positions(lancet, command, protocol):
 @pytest.mark.parametrize("command", MEASURING, ids=lambda words: words[0])
 def test_costs_beyond_the_models_positions(lancet, command):
     choices = lancet.write(json.dumps({"question": LONG, "choices": ["a", "b"], "answer": 0}), "choices.jsonl")
-    refuses_its_length(lancet, command, {}, {"metrics": ["efficacy"], "costs": {"choices": str(choices)}}, "evaluate.costs.choices: question 0: 'word ")
+    refuses_its_length(lancet, command, {}, {"metrics": ["efficacy"], "side_effects": {"choices": str(choices)}}, "evaluate.side_effects.choices: question 0: 'word ")
     probes = lancet.write(json.dumps({"id": "p", "prompt": LONG, "target": "a"}), "probes.jsonl")
-    refuses_its_length(lancet, command, {}, {"metrics": ["efficacy"], "costs": {"probes": {"path": str(probes)}}}, "evaluate.costs.probes: fact p: 'word ")
+    refuses_its_length(lancet, command, {}, {"metrics": ["efficacy"], "side_effects": {"probes": {"path": str(probes)}}}, "evaluate.side_effects.probes: fact p: 'word ")
 
 
 @pytest.mark.parametrize("command", [["edit"], ["eval"], ["doctor"]], ids=" ".join)

@@ -21,7 +21,7 @@ def test_a_table_and_the_reports(lancet):
     job = lancet.job(editor=None, compare=METHODS, requests__limit=4, schedule={"batch": 2}, evaluate=["efficacy", "specificity"])
     result = compare(lancet, job)
     assert result.returncode == 0, result.stderr
-    for part in ("right after each batch, %", "after all batches, %", "efficacy_prob", "memit+history", "edits that took", "of 4", "s/edit", "peak memory"):
+    for part in ("right after each batch, %", "after all batches, %", "efficacy_prob", "memit+history", "success", "of 4", "s/edit", "peak memory"):
         assert part in result.stdout, result.stdout
     assert {p.name for p in lancet.out.iterdir()} == {"compare.json", "comparison.html", "job.yaml", "lancet-manifest.json", *METHODS}
     report = json.loads((lancet.out / "compare.json").read_text())
@@ -32,7 +32,7 @@ def test_a_table_and_the_reports(lancet):
         assert method["right_after"] == {name: metric["right_after"] for name, metric in own["metrics"].items()}
         assert report["before"] == {name: metric["before"] for name, metric in own["metrics"].items()}
         assert method["peak_bytes"]["cpu"] > 10_000_000 and own["status"] == "done"
-        assert method["took"] == {"edits": own["verdicts"]["took"], "of": 4}
+        assert method["success"] == method["took"] == {"edits": own["verdicts"]["success"], "of": 4}
         assert method["status"] == "done" and method["seconds_per_edit"] > 0
     # the resolved job runs again, by some of its methods
     again = lancet.run("compare", lancet.out / "job.yaml", "--methods", "ft-m", "--set", f"output.dir={lancet.folder / 'again'}", "--json")

@@ -99,7 +99,7 @@ TESTED = {
     "lancet init --model my-model --requests facts.json > job.yaml": "test_getting_started.test_the_facts_take",
     "lancet plan --model DIR --quantise-base nf4": "test_quantise_base.test_a_plan_counts_it",
     "lancet log out/demo": "test_edits_as_data.test_log_shows_each_edit_with_its_batch_and_how_it_holds",
-    "lancet log out/demo --where 'took == false'": "test_edits_as_data.test_log_shows_each_edit_with_its_batch_and_how_it_holds",
+    "lancet log out/demo --where 'success == false'": "test_edits_as_data.test_log_shows_each_edit_with_its_batch_and_how_it_holds",
     "lancet apply out/demo --to data/demo-model --out out/again": "test_edits_as_data.test_apply_makes_the_same_bytes_in_another_process",
     "lancet apply out/found --to data/demo-model --out out/adapted": "test_diff.test_what_is_found_is_applied_elsewhere",
     "lancet apply OLD --out NEW": "test_edits_as_data.test_outputs_of_earlier_versions_get_a_journal",
@@ -185,7 +185,7 @@ def test_named_tests_exist():
 
 
 def test_what_is_run_is_what_is_shown():
-    """But for places, which are filled in, and options behind them."""
+    """But for places, which are filled in, and options after them."""
     for shown, run in RUN.items():
         words, given = shlex.split(shown), shlex.split(run)
         given = given[: len(words)] if ">" not in words else given

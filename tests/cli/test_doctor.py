@@ -56,7 +56,7 @@ def test_doctor_looks_at_a_job(lancet):
         ({"model": "nowhere"}, "model", "nowhere"),
         ({"requests__path": "nowhere.json"}, "requests", "nowhere.json"),
         ({"statistics__corpus": "nowhere.txt"}, "statistics", "nowhere.txt"),
-        ({"evaluate": {"metrics": [], "costs": {"choices": "nowhere.jsonl"}}}, "evaluate", "nowhere.jsonl"),
+        ({"evaluate": {"metrics": [], "side_effects": {"choices": "nowhere.jsonl"}}}, "evaluate", "nowhere.jsonl"),
         ({"run__devices": "cuda:99"}, "run.devices", "cuda:99"),
         ({"editor__layers": [0, 9]}, "model", "editor.layers"),
         ({"editor__methd": "x"}, "job", "methd"),

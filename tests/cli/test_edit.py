@@ -29,10 +29,10 @@ def test_edit_writes_the_model_and_its_records(lancet):
     assert result.stdout.endswith("3 of 3 edits took (the model says the target, efficacy_argmax)\n"), result.stdout
     report = json.loads((lancet.out / "report.json").read_text())
     assert report["status"] == "accepted" and report["warnings"] == []
-    assert report["verdicts"]["took"] == report["verdicts"]["measured"] == 3 and "✓ Accepted" in (lancet.out / "report.html").read_text()
+    assert report["verdicts"]["success"] == report["verdicts"]["took"] == report["verdicts"]["measured"] == 3 and "✓ Accepted" in (lancet.out / "report.html").read_text()
     for request in report["requests"]:
-        assert request["verdict"] == {"took": True, "cause": None, "why": None} and request["target_probability"]["after"] > 0.5
-        assert set(request["value"]["attained"]["layers"]) == {"0", "1"} and 0.5 < request["value"]["attained"]["total"] < 1.1
+        assert request["verdict"] == {"success": True, "took": True, "cause": None, "why": None} and request["target_probability"]["after"] > 0.5
+        assert set(request["value"]["realised"]["layers"]) == {"0", "1"} and 0.5 < request["value"]["realised"]["total"] < 1.1
     assert report["metrics"]["efficacy_prob"]["before"] < 0.5 < report["metrics"]["efficacy_prob"]["after"]
     assert all(metric["protocol"] for metric in report["metrics"].values())
     for request in report["requests"]:
@@ -73,7 +73,7 @@ def test_edits_that_did_not_take_are_said_to_and_why(lancet):
     warning = next(line for line in result.stderr.splitlines() if "did not follow" in line)
     assert "editor.covariance_weight: 15000" in warning and "auto" in warning and warning.split("warning: ")[1] in report["warnings"]
     assert report["status"] == "done" and report["verdicts"]["did_not"]["did_not_follow"] >= 4
-    assert all(0 < request["value"]["attained"]["total"] < 0.5 for request in report["requests"])
+    assert all(0 < request["value"]["realised"]["total"] < 0.5 for request in report["requests"])
     html = (lancet.out / "report.html").read_text()
     assert "✕ No edit took" in html and "Accepted" not in html and "the weights followed" in html
 
@@ -83,7 +83,7 @@ def test_whether_edits_took_is_not_guessed(lancet):
     assert result.stdout.endswith("whether the edits took was not measured: add efficacy to evaluate\n")
     assert "1 request," in result.stdout and "first batch" not in result.stderr
     report = json.loads((lancet.out / "report.json").read_text())
-    assert report["requests"][0]["verdict"]["took"] is None and report["verdicts"]["measured"] == 0
+    assert report["requests"][0]["verdict"]["success"] is None and report["verdicts"]["measured"] == 0
 
 
 @pytest.mark.parametrize(
@@ -308,7 +308,7 @@ SLOW_VALUES = {"editor__values": {"steps": 60, "lr": 0.5, "clamp": 4.0, "stop_lo
                "requests__limit": 5, "run__threads": 1, "evaluate": []}
 
 
-def test_a_killed_edit_goes_on_behind_its_finished_batches(lancet):
+def test_a_killed_edit_goes_on_after_its_finished_batches(lancet):
     whole = lancet.folder / "whole"
     run_ok(lancet.edit(lancet.job(**SLOW_VALUES, output={"dir": str(whole)})))
 

@@ -57,16 +57,16 @@ def test_log_shows_each_edit_with_its_batch_and_how_it_holds(made):
         assert batch["method"] == "memit" and batch["when"].endswith("Z")
         for edit in batch["edits"]:
             told = next(each for each in report["requests"] if each["id"] == edit["id"])
-            assert edit["took"] == told["verdict"]["took"] and edit["why"] == (told["verdict"]["why"] or "")
+            assert edit["success"] == edit["took"] == told["verdict"]["success"] and edit["why"] == (told["verdict"]["why"] or "")
             assert set(edit["after"]) >= {"efficacy_prob", "specificity_prob"}
     for metric in ("efficacy_prob", "efficacy_argmax"):
         values = [edit["after"][metric] for batch in log["batches"] for edit in batch["edits"]]
         assert sum(values) / 6 == pytest.approx(report["metrics"][metric]["after"])
     text = run_ok(made.run("log", made.folder / "f32-6")).stdout
     assert all(identity in text for identity in IDS) and "batch  3" in text
-    assert re.search(r"^  batch +id +fact +took +efficacy_prob +paraphrase_prob +specificity_prob$", text, re.M), text
-    took = log_of(made, made.folder / "f32-6", "--where", "took == true")
-    assert sum(len(batch["edits"]) for batch in took["batches"]) == sum(e["took"] for b in log["batches"] for e in b["edits"])
+    assert re.search(r"^  batch +id +fact +success +efficacy_prob +paraphrase_prob +specificity_prob$", text, re.M), text
+    held = log_of(made, made.folder / "f32-6", "--where", "success == true")
+    assert sum(len(batch["edits"]) for batch in held["batches"]) == sum(e["success"] for b in log["batches"] for e in b["edits"])
 
 
 @pytest.mark.parametrize("dtype", ["f32", "bf16"])
@@ -74,7 +74,7 @@ def test_apply_makes_the_same_bytes_in_another_process(made, lancet, dtype):
     first, again = made.folder / f"{dtype}-6", lancet.folder / "again"
     run_ok(lancet.run("apply", first, "--to", DATA / "demo-model", "--out", again))
     assert weights(again) == weights(first)
-    assert lines(again)[: len(lines(first)) - 1] == lines(first)[:-1]  # what was measured again comes behind
+    assert lines(again)[: len(lines(first)) - 1] == lines(first)[:-1]  # what was measured again comes after
     before, after = (json.loads((folder / "report.json").read_text())["metrics"] for folder in (first, again))
     assert {name: metric["after"] for name, metric in after.items()} == {name: metric["after"] for name, metric in before.items()}
 
@@ -129,10 +129,10 @@ def test_replay_is_as_if_the_edit_had_never_been(made, lancet):
     run_ok(lancet.edit(lancet.job(**{**STREAM, "requests__limit": 5}, output={"dir": str(without)})))
     run_ok(lancet.run("undo", made.folder / "f32-6", "--edits", IDS[5], "--mode", "replay", "--out", whole))
     assert weights(whole) == weights(without)
-    # of the first batch: everything behind it is edited again
+    # of the first batch: everything after it is edited again
     run_ok(lancet.run("undo", made.folder / "f32-6", "--edits", f"{IDS[0]},{IDS[1]}", "--mode", "replay", "--out", whole, "--replace"))
-    behind = {**STREAM, "requests__skip": 2, "requests__limit": 4}
-    run_ok(lancet.edit(lancet.job(**behind, output={"dir": str(without), "replace": True})))
+    after = {**STREAM, "requests__skip": 2, "requests__limit": 4}
+    run_ok(lancet.edit(lancet.job(**after, output={"dir": str(without), "replace": True})))
     assert weights(whole) == weights(without)
 
 

@@ -8,7 +8,7 @@ FACTS = DATA / "requests" / "demo.json"
 CONFIG, CHECKPOINT = 2, 3
 
 
-def costs(lancet, **changes):
+def side_effects(lancet, **changes):
     facts = json.loads(FACTS.read_text())[20:24]
     lines = [
         {"question": fact["requested_rewrite"]["prompt"].replace("{}", fact["requested_rewrite"]["subject"]),
@@ -21,7 +21,7 @@ def costs(lancet, **changes):
 
 
 def evaluate(lancet, **changes):
-    return {"metrics": ["efficacy", "generation", "distracted", "counterfact", "easyedit"], "costs": costs(lancet, **changes)}
+    return {"metrics": ["efficacy", "generation", "distracted", "counterfact", "easyedit"], "side_effects": side_effects(lancet, **changes)}
 
 
 def run_ok(result):
@@ -40,8 +40,8 @@ def test_an_edit_and_an_eval_beside_the_base_model_agree(lancet):
     assert "text_kl" in result.stdout and "elsewhere" in result.stdout
     report = json.loads((lancet.out / "report.json").read_text())
     assert report["metrics"]["efficacy_prob"]["interval"]["after"][0] <= report["metrics"]["efficacy_prob"]["after"]
-    assert report["costs"]["text_kl"]["after"] > 0 and report["costs"]["text_kl"]["before"] is None
-    assert report["costs"]["probe_argmax"]["count"] == 6 and report["costs"]["choice_accuracy"]["count"] == 4
+    assert report["side_effects"]["text_kl"]["after"] > 0 and report["side_effects"]["text_kl"]["before"] is None
+    assert report["side_effects"]["probe_argmax"]["count"] == 6 and report["side_effects"]["choice_accuracy"]["count"] == 4
     assert "What it cost elsewhere" in (lancet.out / "report.html").read_text()
 
     job = lancet.job(evaluate=evaluate(lancet), model=str(lancet.out), output=None)
@@ -51,8 +51,8 @@ def test_an_edit_and_an_eval_beside_the_base_model_agree(lancet):
     for name, metric in report["metrics"].items():
         if metric["unit"] != "bits":  # sampled texts have the company of other rows
             assert (measured["metrics"][name]["baseline"], measured["metrics"][name]["value"]) == (metric["before"], metric["after"]), name
-    for name, cost in report["costs"].items():
-        assert measured["costs"][name]["after"] == cost["after"], name
+    for name, cost in report["side_effects"].items():
+        assert measured["side_effects"][name]["after"] == cost["after"], name
     assert "baseline" in run_ok(lancet.run(*command)).stdout
 
 
@@ -60,20 +60,20 @@ def test_a_model_beside_itself_costs_nothing(lancet):
     job = lancet.job(evaluate=evaluate(lancet), output=None)
     result = run_ok(lancet.run("eval", lancet.write(job), "--baseline", DATA / "demo-model", "--json"))
     measured = json.loads(result.stdout)
-    assert measured["costs"]["text_kl"]["after"] == 0 and measured["costs"]["probe_text_kept"]["after"] == 1
+    assert measured["side_effects"]["text_kl"]["after"] == 0 and measured["side_effects"]["probe_text_kept"]["after"] == 1
     assert measured["metrics"]["easyedit_locality_neighborhood_acc"]["value"] == 1
 
 
-def test_bad_costs(lancet):
+def test_bad_side_effects(lancet):
     def edit(**changes):
         return lancet.edit(lancet.job(evaluate=evaluate(lancet, **changes)))
 
     refuses(edit(text=str(lancet.folder / "absent.txt")), CONFIG, "absent.txt")
-    refuses(edit(text=str(lancet.write("\n", "empty.txt"))), CONFIG, "evaluate.costs.text", "at least one document")
-    refuses(edit(probes={"path": str(FACTS), "limit": 4}), CONFIG, "evaluate.costs.probes: 3 of them are edited by this job")
+    refuses(edit(text=str(lancet.write("\n", "empty.txt"))), CONFIG, "evaluate.side_effects.text", "at least one document")
+    refuses(edit(probes={"path": str(FACTS), "limit": 4}), CONFIG, "evaluate.side_effects.probes: 3 of them are edited by this job")
     refuses(edit(choices=str(lancet.write('{"question": "a"}\n', "bad.jsonl"))), CONFIG, "bad.jsonl: line 1: choices")
-    refuses(edit(probes={"path": str(FACTS), "format": "csvv"}), CONFIG, "evaluate.costs.probes.format", '"csvv"')
-    refuses(edit(txt="x"), CONFIG, "evaluate.costs.txt", "did you mean text?")
+    refuses(edit(probes={"path": str(FACTS), "format": "csvv"}), CONFIG, "evaluate.side_effects.probes.format", '"csvv"')
+    refuses(edit(txt="x"), CONFIG, "evaluate.side_effects.txt", "did you mean text?")
     refuses(lancet.edit(lancet.job(evaluate=["eficacy"])), CONFIG, "'eficacy'", "Did you mean efficacy?")
     refuses(lancet.edit(lancet.job(accept={"text_kl": 0.1})), CONFIG, "'text_kl': unknown metric")
     assert not lancet.out.exists()

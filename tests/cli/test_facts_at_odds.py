@@ -14,18 +14,18 @@ def log_of(lancet, folder):
 def test_a_replaced_edit_is_told_and_measured_again(lancet):
     job = lancet.job(**QUICK, requests=[LONDON], output={"dir": str(lancet.folder / "first")})
     assert lancet.edit(job).returncode == 0
-    assert [(edit["took"], edit["replaced_by"]) for edit in log_of(lancet, lancet.folder / "first")] == [(True, None)]
+    assert [(edit["success"], edit["replaced_by"]) for edit in log_of(lancet, lancet.folder / "first")] == [(True, None)]
     later = {**QUICK, "evaluate": {"metrics": ["efficacy"], "standing": True}, "continue_from": str(lancet.folder / "first")}
     result = lancet.edit(lancet.job(**later, requests=[ROME]))
     assert result.returncode == 0, result.stderr
-    said = "contradiction with 1 edit that stands, which it replaces: request 5 and edit 1: 'Rome' and 'London' behind 'Piranha Games, created in'"
+    said = "contradiction with 1 edit that stands, which it replaces: request 5 and edit 1: 'Rome' and 'London' after 'Piranha Games, created in'"
     assert said in result.stderr and "0 of 1 earlier edit still hold" in result.stdout
     report = json.loads((lancet.out / "report.json").read_text())
-    assert said in report["warnings"] and [(edit["id"], edit["took"]) for edit in report["standing"]["edits"]] == [("1", False)]
+    assert said in report["warnings"] and [(edit["id"], edit["success"]) for edit in report["standing"]["edits"]] == [("1", False)]
     first, second = log_of(lancet, lancet.out)
-    assert (first["took"], first["replaced_by"], first["why"]) == (False, "5", "edit 5 replaced it")
+    assert (first["success"], first["replaced_by"], first["why"]) == (False, "5", "edit 5 replaced it")
     assert first["before"]["efficacy_argmax"] == 0 and first["after"]["efficacy_argmax"] == 0
-    assert (second["took"], second["replaced_by"]) == (True, None)
+    assert (second["success"], second["replaced_by"]) == (True, None)
     table = lancet.run("log", lancet.out).stdout
     assert "replaced by 5" in table
 

@@ -172,7 +172,7 @@ def test_goes_on_after_what_fails_and_what_hangs(stand_in, tmp_path):
     assert "it broke" in done.stdout and "6 failed" not in done.stdout and "5 failed, " in done.stdout and "1 timed out" in done.stdout
 
 
-def test_what_comes_behind_the_deadline_is_told(stand_in, tmp_path):
+def test_what_comes_after_the_deadline_is_told(stand_in, tmp_path):
     begin = time.monotonic()
     done = run_kit(stand_in, "quick", "--devices", "cpu", "--deadline", "2", "--out", tmp_path / "out")
     assert done.returncode == 1 and time.monotonic() - begin < 15

@@ -33,8 +33,8 @@ def test_of_twenty_facts_of_ones_own_nineteen_take_without_any_option(lancet):
     """Facts that no option was chosen by; bench/first_edit.py measures the same."""
     made = init(lancet, unknown_model(lancet))
     assert "lancet edit job.yaml --rehearse" in made.stderr
-    before, _, behind = made.stdout.partition("\nrequests:\n")
-    _, _, rest = behind.partition("\neditor:")
+    before, _, after = made.stdout.partition("\nrequests:\n")
+    _, _, rest = after.partition("\neditor:")
     facts = "".join(f"  - {json.dumps(fact)}\n" for fact in own_facts(20, skip=1000))
     job = lancet.write(f"{before}\nrequests:\n{facts}\neditor:{rest}", "job.yaml")
     settings = [f"statistics.cache={lancet.folder / 'cache'}", "evaluate=[efficacy]"]  # no statistics of earlier runs
@@ -42,7 +42,7 @@ def test_of_twenty_facts_of_ones_own_nineteen_take_without_any_option(lancet):
     assert result.returncode == 0, result.stderr
     report = json.loads((lancet.folder / "edited" / "report.json").read_text())
     assert report["metrics"]["efficacy_argmax"]["before"] == 0
-    assert sum(request["verdict"]["took"] for request in report["requests"]) >= 19
+    assert sum(request["verdict"]["success"] for request in report["requests"]) >= 19
     assert report["statistics"]["corpus"] == "self" and report["statistics"]["tokens_used"] == 4 * 768
 
 

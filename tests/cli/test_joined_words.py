@@ -38,7 +38,7 @@ def test_an_edit_takes_and_asks_for_the_ids_of_the_whole_text(lancet, job):
     transformers = pytest.importorskip("transformers")
     tokenizer = tokenizers.Tokenizer.from_file(str(TOKENIZER / "tokenizer.json"))
     model = transformers.AutoModelForCausalLM.from_pretrained(lancet.out, dtype=torch.float32)
-    for prompt, subject, target in FACTS:  # transformers says the targets behind the whole text's ids
+    for prompt, subject, target in FACTS:  # transformers says the targets after the whole text's ids
         text = prompt.format(subject)
         whole = tokenizer.encode(f"{text} {target}")
         first = next(i for i, (_, end) in enumerate(whole.offsets) if end > len(text) + 1)

@@ -39,11 +39,11 @@ def test_the_edit_takes_and_its_cost_is_reported(lancet, method):
     assert 0 <= report["metrics"]["specificity_prob"]["after"] <= 1 and report["metrics"]["specificity_prob"]["prompts"] > 0
     assert all(row["skipped"] is None and row["value"]["initial_loss"] > 0 for row in report["requests"])
     for row in report["requests"]:
-        assert row["verdict"]["took"] == (row["metrics"]["efficacy_argmax"]["after"] == 1)
+        assert row["verdict"]["success"] == (row["metrics"]["efficacy_argmax"]["after"] == 1)
         if "layers" in METHODS[method]:
-            assert set(row["value"]["attained"]["layers"]) == {str(layer) for layer in METHODS[method]["layers"]}
+            assert set(row["value"]["realised"]["layers"]) == {str(layer) for layer in METHODS[method]["layers"]}
         else:
-            assert row["value"]["attained"] is None, "a method without residuals"
+            assert row["value"]["realised"] is None, "a method without residuals"
     (batch,), _ = standing(lancet.out)
     ids = {row["id"] for row in report["requests"]}
     assert {edit["request"]["id"] for edit in batch["edits"]} == ids

@@ -36,7 +36,7 @@ FACTS = {
     "Qwen3-30B-A3B": {"edited_weight": "model.layers.0.mlp.experts.*.down_proj.weight", "window": "none", "experts": 128,
                       "experts_of_a_token": 8, "expert_size": 768, "layers_with_experts": 48},
     "Mixtral-8x7B-v0.1": {"edited_weight": "model.layers.0.block_sparse_moe.experts.*.w2.weight", "mlp": "8 experts of 14336, "
-                          "2 of them for each token, SiLU gate, behind attention"},
+                          "2 of them for each token, SiLU gate, after attention"},
     "pythia-6.9b": {"edited_weight": "gpt_neox.layers.0.mlp.dense_4h_to_h.weight"},
 }  # fmt: skip
 

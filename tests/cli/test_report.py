@@ -32,7 +32,7 @@ def table(path):
 
 
 class Browser:
-    """What a page looks like behind its scripts, whether these complained, and what it asked the network for."""
+    """What a page looks like after its scripts, whether these complained, and what it asked the network for."""
 
     def __init__(self, folder):
         self.folder = folder
@@ -72,9 +72,9 @@ def test_an_edit_writes_its_page_and_tables(lancet):
         assert (row["id"], row["prompt"], row["target"]) == (request["id"], request["prompt"], request["target"])
         assert float(row["efficacy_prob.after"]) == request["metrics"]["efficacy_prob"]["after"]
         assert row["continuation.after"] == request["continuation"]["after"]
-        assert row["took"] == str(request["verdict"]["took"]).lower() and row["why"] == (request["verdict"]["why"] or "")
+        assert row["success"] == row["took"] == str(request["verdict"]["success"]).lower() and row["why"] == (request["verdict"]["why"] or "")
         value = request["value"]
-        assert float(row["attained"]) == value["attained"]["total"] and float(row["attained.1"]) == value["attained"]["layers"]["1"]
+        assert float(row["realised"]) == float(row["attained"]) == value["realised"]["total"] and float(row["realised.1"]) == float(row["attained.1"]) == value["realised"]["layers"]["1"]
         assert len(value["losses"]) == value["steps"]
         assert value["losses"][0] == pytest.approx(value["initial_loss"], rel=1e-4)
         assert value["losses"][-1] == pytest.approx(value["final_loss"], rel=1e-4)

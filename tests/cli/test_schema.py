@@ -129,7 +129,7 @@ def test_the_template_of_init_is_accepted(validator):
 LAYERED = {"values": {"steps": 3}, "contexts": {"generate": 2, "length": 6}, "equal_keys": "split", "compat": "easyedit",
            "norm_anchor": {"mode": "off", "limit": 3}, "layers": [0, 1]}  # fmt: skip
 GOOD = {
-    "memit": of_method("memit", covariance_weight={"attained_share": 0.9}, identity_weight=0, history=True, blue=True, **LAYERED),
+    "memit": of_method("memit", covariance_weight={"realised_share": 0.9}, identity_weight=0, history=True, blue=True, **LAYERED),
     "automatic": of_method("memit", layers="auto", covariance_weight="auto", values=None, rect=None),
     "rome": of_method("rome", **(LAYERED | {"layers": [1]}), covariance=False),
     "r-rome": of_method("r-rome", **(LAYERED | {"layers": [1]}), keys="original"),
@@ -148,7 +148,7 @@ GOOD = {
     "nothing is measured": BASE | {"evaluate": []},
     "accept": BASE | {"evaluate": ["efficacy", "easyedit"], "accept": {"efficacy_prob": 0.5, "easyedit_locality_nq": 0}},
     "evaluate with options": BASE | {"evaluate": {"metrics": ["efficacy", "mquake"], "tokens": 3, "distractor": "So. ", "chat_template": "{}",
-                                                  "costs": {"text": str(DATA / "requests" / "demo-corpus.txt"), "tokens": 2000},
+                                                  "side_effects": {"text": str(DATA / "requests" / "demo-corpus.txt"), "tokens": 2000},
                                                   "mquake": {"examples": str(DATA / "requests" / "demo-corpus.txt")}}},
     "schedule": BASE | {"schedule": {"batch": 2, "order": "shuffled", "measure_every": 0, "save_every": 2}},
     "tune": BASE | {"tune": {"requests": {"path": "x.json", "limit": 3}, "search": {"values.lr": [0.1]}, "trials": 2, "halve": 3,
@@ -186,7 +186,7 @@ BAD = [
     ("editor.layers", [0, -1]),
     ("editor.layers", [1, 1]),
     ("editor.covariance_weight", "automatic"),
-    ("editor.covariance_weight", {"attained_share": 1}),
+    ("editor.covariance_weight", {"realised_share": 1}),
     ("editor.covariance_weight", {"share": 0.5}),
     ("editor.values", [1]),
     ("editor.values.steps", 0),
@@ -243,7 +243,7 @@ BESIDE = [
     (BASE | {"evaluate": {"metrics": ["zsre"], "counterfact": {"snippets": "s.json"}}}, "evaluate"),
     (BASE | {"evaluate": {"metrics": ["counterfact"], "counterfact": {"snippets": "s", "idf": "i"}}}, "evaluate.counterfact"),
     (BASE | {"evaluate": {"metrics": ["counterfact"], "counterfact": {"idf": "i", "vocabulary": "v"}}}, "evaluate.counterfact"),
-    (BASE | {"evaluate": {"metrics": [], "costs": {"tokens": 5}}}, "evaluate.costs"),
+    (BASE | {"evaluate": {"metrics": [], "side_effects": {"tokens": 5}}}, "evaluate.side_effects"),
     (BASE | {"editor": {"layers": [1]}}, "editor"),
     (BASE | {"editor": {"method": None}}, "editor"),
     (BASE | {"requests": [{"prompt": "{} is", "subject": "x", "target": "y", "colour": "z"}]}, "requests"),
@@ -289,7 +289,7 @@ def wrong_values(schema, keys, place):
         forms = [part, *part.get("anyOf", [])]
         numbers = [form for form in forms if set(form.get("type", []) if isinstance(form.get("type"), list) else [form.get("type")]) & {"integer", "number"}
                    and "string" not in form.get("type", [])]  # fmt: skip
-        sections = [form for form in forms if "properties" in form and not form.get("properties", {}).keys() & {"attained_share", "share"}]
+        sections = [form for form in forms if "properties" in form and not form.get("properties", {}).keys() & {"realised_share", "share"}]
         if sections:
             wrong |= wrong_values(schema, sections[0]["properties"], f"{place}.{key}")
         elif numbers and "minimum" in numbers[0]:

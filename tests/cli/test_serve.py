@@ -82,12 +82,12 @@ def test_ask_edit_undo_and_a_restart(start, lancet, settings, tmp_path):
     assert "London" in server.ask(PROMPT)
     told = server.edits()
     for request, fact in zip(told["result"]["requests"], FACTS, strict=True):
-        assert request["target"] == fact["target"] and request["verdict"] == {"took": True, "cause": None, "why": None}
+        assert request["target"] == fact["target"] and request["verdict"] == {"success": True, "took": True, "cause": None, "why": None}
         assert fact["target"] in request["continuation"]["after"] and fact["target"] not in request["continuation"]["before"]
         assert request["metrics"]["efficacy_argmax"] == {"before": 0, "after": 1}
     metrics = {metric["name"]: metric for metric in told["result"]["metrics"]}
     assert metrics["efficacy_argmax"]["after"] == 1 and metrics["efficacy_argmax"]["prompts"] == 3
-    assert [edit["id"] for edit in told["list"]["edits"]] == ["0", "1", "2"] and all(edit["took"] and edit["method"] == "memit" for edit in told["list"]["edits"])
+    assert [edit["id"] for edit in told["list"]["edits"]] == ["0", "1", "2"] and all(edit["success"] and edit["method"] == "memit" for edit in told["list"]["edits"])
 
     # the bytes of the same edits by `lancet edit`, and by `lancet apply` of what was kept
     job = lancet.write({"model": str(DEMO), "requests": FACTS, "output": {"dir": "edited"}})
@@ -107,7 +107,7 @@ def test_ask_edit_undo_and_a_restart(start, lancet, settings, tmp_path):
     assert server.do("/api/edit", {"facts": MORE[:1]}) and [edit["id"] for edit in server.edits()["list"]["edits"]] == ["3", "0", "2"]
     assert server.do("/api/measure", {}).startswith("3 of 3 earlier edits still hold (the model says the target")
     measured = {edit["id"]: edit for edit in server.edits()["list"]["edits"]}
-    assert all(edit["took"] and edit["replaced_by"] is None for edit in measured.values()) and measured["0"]["measured"] >= measured["3"]["when"]
+    assert all(edit["success"] and edit["replaced_by"] is None for edit in measured.values()) and measured["0"]["measured"] >= measured["3"]["when"]
     assert server.undo() == "took back 1 fact"
     assert digest(server.export("checkpoint", "again")) == fewer, "the last edit goes to the bit"
     answers, edits = [server.ask(PROMPT), server.ask("Lerin Duarte, the")], server.edits()["list"]
@@ -201,7 +201,7 @@ def test_a_killed_edit_leaves_the_state_before_it(start):
     assert "before and after of the last edit do not come back: " in (err := server.end()) and "last-report.json" in err, err
 
 
-def test_edits_behind_an_undo_come_back_after_a_kill(start):
+def test_edits_after_an_undo_come_back_after_a_kill(start):
     server = start()
     server.do("/api/edit", {"facts": FACTS[:1]})
     server.undo()
@@ -389,7 +389,7 @@ def test_what_cannot_be_listened_on_is_refused(start, shared):
 
 
 def raw(server, text, then=b""):
-    """The status of the reply to these bytes; what comes behind them is sent while it is awaited."""
+    """The status of the reply to these bytes; what comes after them is sent while it is awaited."""
     with socket.create_connection((server.host, server.port), timeout=60) as connection:
         connection.sendall(text)
         try:
@@ -612,7 +612,7 @@ def test_large_files_are_refused_with_words_and_take_no_memory_for_good(start):
     assert alone < before + (300 << 20)
     assert server.peak_bytes() < alone + 12 * (20 << 20), "each file waits for its turn as the bytes that it is"
     end = time.monotonic() + 20
-    while server.held_bytes() > before + 12 * (20 << 20):  # threads give back what they read behind their replies
+    while server.held_bytes() > before + 12 * (20 << 20):  # threads give back what they read after their replies
         assert time.monotonic() < end, "of each no more than the file itself stays, with its thread"
         time.sleep(0.1)
     assert not [path.name for path in server.dir.iterdir() if path.name.startswith(".sent-")]

@@ -54,7 +54,7 @@ def until_n(page, selector, n):
 
 
 def is_as_it_should(page, server):
-    """Nothing in the console, nothing asked of another host, and no token in an address behind the first."""
+    """Nothing in the console, nothing asked of another host, and no token in an address after the first."""
     assert page.complaints == []
     own = [urlparse(address) for address in page.asked if not address.startswith("blob:")]
     assert {(address.hostname, address.port) for address in own} == {(server.host, server.port)}

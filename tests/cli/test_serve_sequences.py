@@ -99,9 +99,9 @@ def kill_at_rest(desk):
 
 
 def kill_at_work(desk, choose):
-    """Then what stands is what stood before, or behind that work."""
+    """Then what stands is what stood before, or after that work."""
     edits, ids, weights = desk.edits(), desk.ids(), desk.weights()
-    _, behind = desk.order(choose.choice(("edit", "undo", "undo one")), choose)
+    _, after = desk.order(choose.choice(("edit", "undo", "undo one")), choose)
     time.sleep(choose.uniform(0, desk.slowest_s))
     desk.kill()
     desk.start()
@@ -109,8 +109,8 @@ def kill_at_work(desk, choose):
         assert desk.edits() == edits and desk.weights() == weights
         return
     now = desk.ids()
-    if behind is not None:
-        assert now == behind
+    if after is not None:
+        assert now == after
     assert abs(len(now) - len(ids)) == 1 and (set(now) < set(ids) or set(ids) < set(now)), (ids, now)
     assert desk.weights() == (desk.kept_weights() if now else hashlib.sha256((desk.model / "model.safetensors").read_bytes()).hexdigest())
 

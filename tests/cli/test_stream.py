@@ -46,7 +46,7 @@ def test_a_stream_shows_both_views(lancet):
     assert growth[-1] == pytest.approx(last["delta_norm"] / last["weight_norm"])
 
 
-def kill_behind_a_batch(lancet, job):
+def kill_after_a_batch(lancet, job):
     progress = lancet.folder / "out.unfinished" / "progress" / "progress.json"
     process = subprocess.Popen([LANCET, "edit", job], stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL, cwd=lancet.folder)
     while process.poll() is None and not progress.exists():
@@ -57,11 +57,11 @@ def kill_behind_a_batch(lancet, job):
     return progress
 
 
-def test_a_killed_stream_goes_on_behind_its_last_batch(lancet):
+def test_a_killed_stream_goes_on_after_its_last_batch(lancet):
     whole = lancet.folder / "whole"
     run_ok(lancet.edit(lancet.job(**STREAM, output={"dir": str(whole)})))
     job = lancet.write(lancet.job(**STREAM))
-    kill_behind_a_batch(lancet, job)
+    kill_after_a_batch(lancet, job)
     result = run_ok(lancet.run("edit", job))
     resumed = report_of(lancet.out)["schedule"]["resumed_batches"]
     assert 1 <= resumed <= 2 and f"{resumed} of 3 batches taken from an interrupted run" in result.stderr
@@ -73,7 +73,7 @@ def test_a_killed_stream_goes_on_behind_its_last_batch(lancet):
 
 def test_a_damaged_progress_is_named_and_not_used(lancet):
     job = lancet.write(lancet.job(**STREAM))
-    progress = kill_behind_a_batch(lancet, job)
+    progress = kill_after_a_batch(lancet, job)
     progress.write_text(progress.read_text()[:-20])
     result = run_ok(lancet.run("edit", job))
     assert report_of(lancet.out)["schedule"]["resumed_batches"] == 0

@@ -144,7 +144,7 @@ def test_what_is_automatic_is_searched_by_its_share(lancet):
     assert {} in [trial["choice"] for trial in preset["trials"]]
     chosen = [trial["choice"] for trial in preset["trials"] if trial["choice"]]
     assert all(set(choice) == {"values.lr", "values.clamp", "ridge", "null_space_below", "layers"} for choice in chosen)
-    shares = [{"attained_share": share} for share in (0.826, 0.905, 0.974, 0.987)]  # of the odds of 0.95
+    shares = [{"realised_share": share} for share in (0.826, 0.905, 0.974, 0.987)]  # of the odds of 0.95
     assert all(choice["ridge"] in ["auto", *shares] for choice in chosen) and len({str(choice["ridge"]) for choice in chosen}) > 1
     assert all(choice["layers"] in ["auto", [1, 2], [2, 3]] for choice in chosen)  # auto is [0, 1]
     assert all(0 < choice["null_space_below"]["share"] < 1 for choice in chosen if choice["null_space_below"] != "auto")

@@ -77,7 +77,7 @@ TEST(DeviceChecks, FindAWrongProduct) {
   EXPECT_TRUE(failures[0].starts_with("products fake:1: Float: NMSE ")) << failures[0];
 }
 
-TEST(DeviceChecks, GoOnBehindADeviceThatIsNotThere) {
+TEST(DeviceChecks, GoOnAfterADeviceThatIsNotThere) {
   std::vector<at::Device> devices = testing::fake_devices(3);
   testing::set_fake_device_count(2);  // torch still shows three
   const std::vector<DeviceCheck> checks = check_devices(devices);

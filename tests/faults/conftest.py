@@ -1,4 +1,4 @@
-"""A small stream of edits whose library calls can be made to fail (fault_library.cpp), and what must hold behind any fault.
+"""A small stream of edits whose library calls can be made to fail (fault_library.cpp), and what must hold after any fault.
 
 LANCET_TEST_FULL=1 (make test-full) takes every call; otherwise a seeded few of each kind."""
 import concurrent.futures

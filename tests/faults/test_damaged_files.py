@@ -94,13 +94,13 @@ def damage(stream, pattern, seed):
 
 @pytest.fixture(scope="session")
 def interrupted(tmp_path_factory):
-    """Killed behind the last values: they, the progress before them, and the statistics' factors are read."""
+    """Killed after the last values: they, the progress before them, and the statistics' factors are read."""
     return Experiment(tmp_path_factory.mktemp("interrupted"), lambda experiment, job: experiment.interrupt("mkdir", r"/\.progress[^/]*$", last=True))
 
 
 @pytest.fixture(scope="session")
 def summed(tmp_path_factory):
-    """Killed behind the statistics pass, before its results are in the cache."""
+    """Killed after the statistics pass, before its results are in the cache."""
     return Experiment(tmp_path_factory.mktemp("summed"), lambda experiment, job: experiment.interrupt("rename", r"cache/[0-9a-f]+\.safetensors"))
 
 

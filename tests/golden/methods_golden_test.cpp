@@ -119,12 +119,12 @@ TEST_P(MethodsGolden, DeltasInF64) {
   const std::string method = run.job.at("editor").at("method");
   const double bound = method.starts_with("ft") ? kNmseTrained : kNmse;
   const EditContext context(run.model, *run.tokenizer, run.job.at("contexts"), run.algebra, {alone()});
-  EditorState behind = run.editor->make_state();
+  EditorState after = run.editor->make_state();
   WeightTransaction transaction(run.model);
   std::map<std::string, size_t> n_known;
   size_t n_compared = 0;
   for (size_t batch = 0; batch < run.job.at("batches").size(); ++batch) {
-    EditorState state = behind;
+    EditorState state = after;
     run.editor->edit(context, parse_requests(parse_config(run.job.at("batches")[batch].dump(), "golden")), state,
                      transaction);
     for (const auto& [name, change] : new_changes(transaction, run.config, n_known)) {
@@ -132,7 +132,7 @@ TEST_P(MethodsGolden, DeltasInF64) {
       EXPECT_LE(error, bound) << "batch " << batch << ", " << name;
       ++n_compared;
     }
-    advance(behind, step_between(behind, state));
+    advance(after, step_between(after, state));
   }
   EXPECT_EQ(n_compared + 1, run.file.tensors().size());  // all but `tokens`
 }

@@ -27,7 +27,7 @@ TEST_P(AttentionOnDevice, CausalIsTheHosts) {
         {numbers({2, 70, 4, dim}, 1), numbers({2, 70, 2, dim}, 2), numbers({2, 70, 2, dim}, 3)});
 }
 
-TEST_P(AttentionOnDevice, OfFewAndManyQueriesBehindAPrefixIsTheHosts) {
+TEST_P(AttentionOnDevice, OfFewAndManyQueriesAfterAPrefixIsTheHosts) {
   constexpr int64_t kRows = 3, kFresh = 6, kPrefix = 5, kHeads = 4, kKvHeads = 2, kDim = 64;
   for (const int64_t queries : {1, 4, 40}) {
     Tensor mask = numbers({kRows, 1, queries, kPrefix + kFresh}, 13) > 0;

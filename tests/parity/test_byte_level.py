@@ -163,7 +163,7 @@ def test_variants_have_the_ids_spans_and_text_of_tokenizers(variant, trained_spe
 
 
 def telltale_spec():
-    """A vocabulary in which ids tell where words were cut: "a" merges with the first byte behind it, "b" with the byte before it,
+    """A vocabulary in which ids tell where words were cut: "a" merges with the first byte after it, "b" with the byte before it,
     and the last byte of a character with the first of the next."""
     names = bytes_to_characters()
     first, last = [names[byte] for byte in range(0xC2, 0xF5)], [names[byte] for byte in range(0x80, 0xC0)]

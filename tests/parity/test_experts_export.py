@@ -51,7 +51,7 @@ def test_only_experts_that_the_request_reaches_change(edited):
     assert len(changed) == 2 * len(LAYERS)
 
 
-def test_the_change_has_their_columns_one_behind_the_other(edited):
+def test_the_change_has_their_columns_one_after_the_other(edited):
     name, base, out = edited
     n_experts, pattern = EXPERTS[name]
     changed = changed_tensors(base, out)

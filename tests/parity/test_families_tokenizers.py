@@ -132,7 +132,7 @@ def test_vocab_and_merges_have_the_ids_of_transformers(name, tmp_path):
 
 
 def test_added_tokens_of_older_files_have_the_ids_of_transformers(tmp_path):
-    """As GPT-J has them: tokens behind the vocabulary, named in added_tokens.json."""
+    """As GPT-J has them: tokens after the vocabulary, named in added_tokens.json."""
     transformers = pytest.importorskip("transformers")
     spec = json.loads((TOKENIZERS / "gpt2" / "tokenizer.json").read_text(encoding="utf-8"))
     write_vocab_and_merges(spec, tmp_path)
@@ -161,7 +161,7 @@ def test_added_tokens_beside_mistrals_model_split_the_text_into_stretches(prefix
     (tmp_path / "tokenizer_config.json").write_text(json.dumps({"added_tokens_decoder": decoder, **options}))
     normal = processor.normalize  # only to see that this model changes spaces and nothing else
     assert normal("a  b\u0301 ") == "▁a▁▁b\u0301▁"
-    bare = lambda text: processor.encode("\n" + text)[2:]  # behind a line's end, which nothing merges with, there is no dummy prefix
+    bare = lambda text: processor.encode("\n" + text)[2:]  # after a line's end, which nothing merges with, there is no dummy prefix
     assert processor.encode("\n") == processor.encode("\n\n")[:2] and bare("a") != processor.encode("a")
 
     def expected(parts):

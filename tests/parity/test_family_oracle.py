@@ -28,7 +28,7 @@ def with_gradients():
 
 
 def test_llama_s_deltas_are_those_of_the_llama_written_out(tmp_path, monkeypatch):
-    monkeypatch.setitem(checkpoints.VARIANTS, "one_layer_more", dict(num_hidden_layers=4))  # behind the last edited one
+    monkeypatch.setitem(checkpoints.VARIANTS, "one_layer_more", dict(num_hidden_layers=4))  # after the last edited one
     folder = checkpoints.make_checkpoint("one_layer_more", tmp_path / "llama", DEMO)
     written_out, any_family = Bench(folder), families.FamilyBench(folder)
     for bench in (written_out, any_family):
@@ -72,7 +72,7 @@ def test_an_edit_leaves_the_residual_that_the_system_says(name, tmp_path):
     assert (after.norm(dim=1) < 0.9 * before.norm(dim=1)).all()
 
 
-def test_behind_gemma_2_s_norm_a_change_is_not_linear(tmp_path, monkeypatch):
+def test_after_gemma_2_s_norm_a_change_is_not_linear(tmp_path, monkeypatch):
     """The trap that the place stands for: at the block's output the same system leaves another residual."""
     monkeypatch.setitem(families.FAMILIES["gemma2"], "linear_place", "block")
     bench = families.FamilyBench(make_checkpoint("gemma2", tmp_path / "gemma2", DEMO))

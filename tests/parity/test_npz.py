@@ -85,7 +85,7 @@ def test_versions_of_the_npy_format(tmp_path):
     expect_equal(dump(tmp_path / "a.npz"), arrays)
 
 
-def test_a_stream_that_cannot_seek_leaves_sizes_behind_the_data(tmp_path):
+def test_a_stream_that_cannot_seek_leaves_sizes_after_the_data(tmp_path):
     class Pipe(io.RawIOBase):
         def __init__(self, path):
             self.file = open(path, "wb")

@@ -144,7 +144,7 @@ def test_the_weight_of_text_is_an_option(memit):
 
 
 def test_a_stream_goes_on_from_a_quantised_output(memit, tmp_path):
-    """Two jobs, one behind the other, write the bytes of one job of two batches."""
+    """Two jobs, one after the other, write the bytes of one job of two batches."""
     common = dict(covariance_weight=30)
     first, _, job = memit("gptq-4", "quantised", count=3, **common)
     second = job | {"continue_from": str(first), "requests": job["requests"] | {"skip": 3}, "output": dict(dir=str(tmp_path / "second"), format="quantised") | common}

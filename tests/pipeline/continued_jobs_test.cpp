@@ -86,7 +86,7 @@ TEST_F(StreamJobs, KeepWhatTheFirstBatchChose) {
   EXPECT_EQ(edit_files("out"), edit_files("whole"));
   // what they go by is part of the state, a number of one's own is not
   const std::string third = "requests.skip=4 continue_from=first editor.covariance_weight";
-  EXPECT_THROW(chosen_by("third", third + ".attained_share=0.5"), ConfigError);
+  EXPECT_THROW(chosen_by("third", third + ".realised_share=0.5"), ConfigError);
   EXPECT_EQ(chosen_by("third", third + "=20").size(), 0u);
 }
 

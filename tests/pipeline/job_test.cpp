@@ -80,11 +80,11 @@ TEST(JobOnFakeDevices, LayersThatDoNotFitGoToTheCpu) {
   testing::fake_devices(1);
   const JobRun cpu = run_job(tiny, "cpu");
   const std::string there = ", solve_on: device";
-  const JobRun behind = run_job(tiny, "['fake:0=8MB', cpu]", there),
+  const JobRun after = run_job(tiny, "['fake:0=8MB', cpu]", there),
                before = run_job(tiny, "[cpu, 'fake:0=12MB']", there);
-  EXPECT_NE(behind.report.devices.find("cpu: layers"), std::string::npos) << behind.report.devices;
+  EXPECT_NE(after.report.devices.find("cpu: layers"), std::string::npos) << after.report.devices;
   EXPECT_EQ(before.report.devices.find("cpu: layers 0-"), 0u) << before.report.devices;
-  expect_equal_job(behind, cpu, behind.report.devices);
+  expect_equal_job(after, cpu, after.report.devices);
   expect_equal_job(before, cpu, before.report.devices);
 }
 

@@ -104,7 +104,7 @@ TEST_F(Sessions, ATakingBackThatIsCancelledChangesNothing) {
   EXPECT_NE(saved(session), both);
 }
 
-TEST_F(Sessions, OneSessionHasSeveralMethodsOneBehindTheOther) {
+TEST_F(Sessions, OneSessionHasSeveralMethodsOneAfterTheOther) {
   Session session(completed(kMemit), listener_);
   const std::string unedited = saved(session);
   for (const char* editor : {kAlphaEdit, kUltraEdit, kMemit}) {

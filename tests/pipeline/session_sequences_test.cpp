@@ -69,7 +69,7 @@ TEST_F(SessionSequences, WhatStoodStandsAgain) {
   }
 }
 
-TEST_F(SessionSequences, TakeSingleEditsBackBehindAStartWhereNoneStood) {
+TEST_F(SessionSequences, TakeSingleEditsBackAfterAStartWhereNoneStood) {
   const fs::path kept = folder_ / "kept";
   {
     const std::unique_ptr<Session> session = started(kept);

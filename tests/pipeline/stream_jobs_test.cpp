@@ -16,7 +16,7 @@ using testing::kWeight;
 using testing::message_of;
 using testing::StreamJobs;
 
-TEST_F(StreamJobs, MeasureEachBatchAsAJobThatEndsBehindItDoes) {
+TEST_F(StreamJobs, MeasureEachBatchAsAJobThatEndsAfterItDoes) {
   const EditReport stream = edit("stream");
   ASSERT_EQ(stream.batches.size(), 4u);
   for (const int64_t done : {1, 2, 3, 4}) {
@@ -82,7 +82,7 @@ TEST_F(StreamJobs, KeepTheNamesOfShuffledRequests) {
   }
 }
 
-TEST_F(StreamJobs, GoOnBehindTheLastBatchOfAnInterruptedRun) {
+TEST_F(StreamJobs, GoOnAfterTheLastBatchOfAnInterruptedRun) {
   const EditReport whole = edit("whole");
   edit_until("out", 2 * 2 + 1);  // two layers a batch
   EXPECT_TRUE(fs::exists(folder_ / "out.unfinished" / "progress" / "progress.json"));
@@ -104,7 +104,7 @@ TEST_F(StreamJobs, GoOnBehindTheLastBatchOfAnInterruptedRun) {
 }
 
 /// All batches are done, and the run ends before there is an output.
-TEST_F(StreamJobs, GoOnBehindTheLastBatchOfAll) {
+TEST_F(StreamJobs, GoOnAfterTheLastBatchOfAll) {
   edit("whole");
   edit("first", "requests.limit=4");
   for (const char* stage : {"evaluate after", "export"})
@@ -138,7 +138,7 @@ TEST_F(StreamJobs, NeverGoOnFromAnotherJobsProgress) {
   EXPECT_EQ(resumed_with("", "evaluate=[]"), 0);
   EXPECT_EQ(resumed_with("", "requests.limit=6"), 2) << "the first batches are the same";
   EXPECT_EQ(resumed_with("requests.limit=6", ""), 2);
-  EXPECT_EQ(resumed_with("schedule.save_every=3", ""), 0) << "nothing was saved behind the second";
+  EXPECT_EQ(resumed_with("schedule.save_every=3", ""), 0) << "nothing was saved after the second";
 }
 
 /// Damages each file of the progress of a run that ended after its second batch.

@@ -68,7 +68,7 @@ def test_every_stage_can_be_cancelled_or_raised_in(options, stopper, stopped, tm
                 stopped.edit(FACTS[:1])
             assert stopper.stage is None, f"{stage} did not come"
             assert weights_hash(stopped) == unedited and not stopped.edits, (stage, error)
-    assert stopped.edit(FACTS[:1]).took == 1, "goes on as if nothing had been"
+    assert stopped.edit(FACTS[:1]).successes == 1, "goes on as if nothing had been"
     stopped.close()
 
 
@@ -113,7 +113,7 @@ def test_ctrl_c_from_elsewhere(options, session):
         session.edit(FACTS, values={"steps": 100000, "stop_loss": 0})
     timer.join()
     assert weights_hash(session) == unedited and not session.edits
-    assert session.edit(FACTS[:1]).took == 1
+    assert session.edit(FACTS[:1]).successes == 1
 
 
 def test_ctrl_c_while_waiting_for_another_threads_call(options):

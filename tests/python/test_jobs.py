@@ -33,7 +33,7 @@ def test_a_job_gives_the_programs_report_and_bytes(job):
     assert comparable(report.report) == comparable(program)
     assert report.report == json.loads((job.parent / "python" / "report.json").read_text())
     assert weights(job.parent / "python") == weights(job.parent / "program")
-    assert report.took == program["verdicts"]["took"] and len(report.requests) == 3
+    assert report.successes == program["verdicts"]["success"] and len(report.requests) == 3
 
 
 def test_a_dict_is_a_job_too(job, tmp_path):

@@ -150,7 +150,7 @@ def job(include, out, **more):
 
 def test_a_job_measures_before_and_after(tasks, tmp_path):
     report = lancet.run(job(tasks, tmp_path / "out"), progress=False)
-    acc = json.loads((tmp_path / "out" / "report.json").read_text())["costs"]["lm_eval.lancet_choice.acc,none"]
+    acc = json.loads((tmp_path / "out" / "report.json").read_text())["side_effects"]["lm_eval.lancet_choice.acc,none"]
     assert acc["before"] == 1.0 and acc["after"] < acc["before"]
     # the output on its own gives what the job says of it
     from lancet.lm_eval import LancetLM
@@ -158,7 +158,7 @@ def test_a_job_measures_before_and_after(tasks, tmp_path):
     again = lm_eval.simple_evaluate(model=LancetLM(path=str(tmp_path / "out"), dtype="f32"), tasks=["lancet_choice"],
                                     task_manager=manager(tasks), bootstrap_iters=0, limit=4)  # fmt: skip
     assert again["results"]["lancet_choice"]["acc,none"] == acc["after"]
-    assert report.report["costs"]["lm_eval.lancet_choice.acc,none"] == acc
+    assert report.report["side_effects"]["lm_eval.lancet_choice.acc,none"] == acc
 
 
 def test_what_cannot_be_measured_is_refused_before_the_model_is_loaded(tasks, tmp_path):

@@ -12,8 +12,8 @@ def test_edit_generate_undo_save_restore(session, options, tmp_path):
     before = session.generate("Piranha Games, created in", tokens=8)
     edit = session.edit(FACTS[:1])
     edited = weights_hash(session)
-    assert edited != unedited and edit.took == 1
-    assert edit.requests[0].took is True and edit.requests[0].after["efficacy_argmax"] == 1.0
+    assert edited != unedited and edit.successes == 1
+    assert edit.requests[0].success is True and edit.requests[0].after["efficacy_argmax"] == 1.0
     assert edit.metrics["efficacy_argmax"]["before"] == 0.0
     assert session.generate(["Piranha Games, created in"], tokens=8) == [session.generate("Piranha Games, created in", tokens=8)]
     assert session.generate("Piranha Games, created in", tokens=8).startswith(" London") and not before.startswith(" London")
@@ -33,14 +33,28 @@ def test_edit_generate_undo_save_restore(session, options, tmp_path):
             assert other.edit(FACTS[1:2]).ids == ["1"]  # the next number that none has
 
 
+def test_names_of_an_earlier_version_hold_and_say_so(session):
+    edit = session.edit(FACTS[:1])
+    with pytest.warns(DeprecationWarning, match="Report.took is called successes now"):
+        assert edit.took == edit.successes == 1
+    with pytest.warns(DeprecationWarning, match="RequestReport.took is called success now"):
+        assert edit.requests[0].took is True
+    with pytest.warns(DeprecationWarning, match="lancet.StandingEdits is called lancet.ActiveEdits now"):
+        assert isinstance(session.edits, lancet.StandingEdits)
+    with pytest.warns(DeprecationWarning, match="lancet.StandingEdit is called lancet.ActiveEdit now"):
+        assert isinstance(session.edits[0], lancet.StandingEdit)
+    with pytest.raises(AttributeError, match="no attribute 'Standing'"):
+        lancet.Standing
+
+
 def test_what_a_later_edit_replaced_is_told_and_measured_again(session):
     session.edit(FACTS[:1])
     with pytest.warns(lancet.EditWarning, match="contradiction with 1 edit that stands"):
         session.edit({**FACTS[0], "target": "Rome"})
     assert [(edit.target, edit.replaced_by) for edit in session.edits] == [("London", "1"), ("Rome", None)]
-    assert session.edits[0].took is True and "replaced by '1'" in repr(session.edits[0])  # as it was measured then
+    assert session.edits[0].success is True and "replaced by '1'" in repr(session.edits[0])  # as it was measured then
     measured = session.measure()
-    assert [(edit.id, edit.took) for edit in measured] == [("0", False), ("1", True)]
+    assert [(edit.id, edit.success) for edit in measured] == [("0", False), ("1", True)]
     assert measured[0].after["efficacy_argmax"] == 0.0
 
 

@@ -13,7 +13,7 @@ def entries_of(out):
 
 
 def standing(out):
-    """(batches, hash of what the method did behind the last of them, or None)."""
+    """(batches, hash of what the method did after the last of them, or None)."""
     batches, finish = [], None
     for entry in entries_of(out):
         if entry["kind"] == "batch":

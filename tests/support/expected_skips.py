@@ -47,7 +47,7 @@ def skips(results):
     """(test, reason) of each skip in the XML file that a GoogleTest program writes."""
     for case in xml.parse(results).iter("testcase"):
         if case.get("result") == "skipped":
-            said = [skip.get("message", "").partition("\n")[2] for skip in case.iter("skipped")]  # behind the place in the source
+            said = [skip.get("message", "").partition("\n")[2] for skip in case.iter("skipped")]  # after the place in the source
             yield f"{case.get('classname')}.{case.get('name')}", " ".join(said)
 
 

@@ -26,8 +26,8 @@ struct RequestOutcome {
   std::optional<double> delta_norm = {};    ///< ||z - h0||
   std::vector<float> losses = {};           ///< total loss at each step, over the contexts that the step sees
   std::string skipped = {};                 ///< why the request was left out of the edit; empty: it was not
-  std::optional<double> attained = {};      ///< how much of z - h0 all layers' changes together give, at the last one
-  std::vector<LayerShare> attained_by_layer = {};  ///< shares in the order of the layers
+  std::optional<double> realised = {};      ///< how much of z - h0 all layers' changes together give, at the last one
+  std::vector<LayerShare> realised_by_layer = {};  ///< shares in the order of the layers
 };
 
 /// Requests that pull one key, or nearly one, to values of their own.

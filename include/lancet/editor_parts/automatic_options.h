@@ -18,10 +18,10 @@ namespace lancet {
 struct SolveWeight {
   std::string option;                 ///< its name in the job; empty: the method has none
   std::optional<double> number = {};  ///< nullopt: chosen for each layer
-  double attained_share = 0;          ///< a, where it is chosen
+  double realised_share = 0;          ///< a, where it is chosen
 };
 
-/// `option`: a number, {attained_share: A}, or auto, the default, which stands for the declared share.
+/// `option`: a number, {realised_share: A}, or auto, the default, which stands for the declared share.
 SolveWeight parse_solve_weight(ConfigSection& editor, const NumberOption& option);
 
 /// The number within (0, 1) of the map that `option` is; nullopt where it is none.

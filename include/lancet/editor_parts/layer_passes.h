@@ -7,8 +7,8 @@
 #include <span>
 #include <vector>
 
-#include "lancet/editor_parts/attained_shares.h"
 #include "lancet/editor_parts/layered_options.h"
+#include "lancet/editor_parts/realised_shares.h"
 
 namespace lancet {
 
@@ -75,7 +75,7 @@ class LayerPasses {
  private:
   std::vector<bool> choose(const LayerTargets& targets, int64_t last, ResidualBounds& bounds) const;
   ResidualBounds bounds_by(const Tensor& norm_N, int64_t last) const;
-  void change_layers(const LayerTargets& targets, std::span<const int64_t> layers, AttainedShares& attained) const;
+  void change_layers(const LayerTargets& targets, std::span<const int64_t> layers, RealisedShares& realised) const;
   void change_nothing(int64_t layer, int64_t n_members) const;
   void keep_keys(const LayerTargets& targets, std::span<const int64_t> layers) const;
   Tensor missing(RequestStates& states, const LayerTargets& targets, int64_t layer) const;

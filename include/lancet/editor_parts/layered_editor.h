@@ -37,10 +37,11 @@ class LayeredEditor : public Editor {
  private:
   struct SubBatch;
 
-  int64_t edit_round(const SubBatch& round, const KeyGroups& groups, std::span<const int64_t> layers) const;
+  int64_t edit_round(const SubBatch& sub_batch, const KeyGroups& groups, std::span<const int64_t> layers) const;
   void measure_anchors(const SubBatch& batch, std::span<const int64_t> layers) const;
-  OptimizedValues find_values(const SubBatch& round, std::span<const PreparedRequest> requests, int64_t layer) const;
-  std::map<int64_t, Tensor> targets_of(const SubBatch& round, std::span<const PreparedRequest> requests,
+  OptimizedValues find_values(const SubBatch& sub_batch, std::span<const PreparedRequest> requests,
+                              int64_t layer) const;
+  std::map<int64_t, Tensor> targets_of(const SubBatch& sub_batch, std::span<const PreparedRequest> requests,
                                        const Tensor& z_ND, std::span<const int64_t> layers) const;
 
   LayeredOptions options_;

@@ -53,7 +53,7 @@ struct LayeredOptions {
   LayerTarget targets = LayerTarget::kLast;
   // the method's own
   Spread spread = Spread::kEven;
-  EditOrder course = EditOrder::kTogether;
+  EditOrder order = EditOrder::kTogether;
   ContextMean key_mean = ContextMean::kGrouped;
   ContextMean output_mean = ContextMean::kPlain;  ///< mean of what the residual is taken from
   std::optional<ContextMean> direction_mean;      ///< mean for LayerProblem::directions_FN
@@ -65,7 +65,8 @@ struct LayeredOptions {
 };
 
 /// `layers`, `values`, `contexts`, `compat`, `equal_keys`, `norm_anchor`, over a method's own defaults; where its
-/// course is kTogether also `targets`, but for Spread::kRoot, and `blue` where its values are found on the weights as edited so far.
+/// order is kTogether also `targets`, but for Spread::kRoot, and `blue` where its values are found on the weights as
+/// edited so far.
 LayeredOptions parse_layered_options(ConfigSection& editor, LayeredOptions defaults);
 
 /// The layers that are changed, ascending. Throws: ConfigError when they do not fit the model.

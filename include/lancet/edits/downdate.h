@@ -60,8 +60,8 @@ struct Downdated {
   size_t keeps = 0;
   std::vector<BatchEntry> entries = {};
   std::vector<EditedBatch> batches = {};
-  /// Text for UndoEntry::gives_up: in what it is not as if the edits had never been; empty: in nothing.
-  std::string gives_up = {};
+  /// Text for UndoEntry::approximation: in what it is not as if the edits had never been; empty: in nothing.
+  std::string approximation = {};
   double error = 0;  ///< like ReducedBatch's
 };
 

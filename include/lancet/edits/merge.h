@@ -18,7 +18,7 @@ void check_mergeable(std::span<const EditHistory* const> histories);
 
 struct MergedHistory {
   EditHistory history;
-  std::string gives_up = {};  ///< how it differs from each of them; empty: not at all
+  std::string approximation = {};  ///< how it differs from each of them; empty: not at all
 };
 
 /// Adding: all batches, those of the first history first, with their changes, systems and reports as they are; hashes

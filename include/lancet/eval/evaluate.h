@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "lancet/eval/costs.h"
 #include "lancet/eval/evaluation_size.h"
 #include "lancet/eval/protocol.h"
+#include "lancet/eval/side_effects.h"
 #include "lancet/models/causal_lm.h"
 #include "lancet/runtime/communicator.h"
 
@@ -22,17 +22,17 @@ struct Evaluation {
   std::vector<double>
       target_probabilities;  ///< probability of the whole target, per request; empty unless `efficacy` was asked for
   ModelAnswers answers;      ///< what a later evaluation by the same plan is compared with
-  CostReport costs;          ///< empty unless `evaluate.costs` asks for some, and of parts
+  SideEffectReport side_effects;  ///< empty unless `evaluate.side_effects` asks for some, and of parts
 };
 
-struct AskedPart;
+struct QuestionPart;
 
 /// The requests' texts as ids, made once.
 class EvaluationPlan {
  public:
-  /// Reads the files that `options.costs` names. Throws: ConfigError listing every request with a prompt and target
-  /// that do not split into tokens (text/prompt.h), or all texts that with what is scored or generated after them go
-  /// beyond the model's positions; and for those files.
+  /// Reads the files that `options.side_effects` names. Throws: ConfigError listing every request with a prompt and
+  /// target that do not split into tokens (text/prompt.h), or all texts that with what is scored or generated after
+  /// them go beyond the model's positions; and for those files.
   EvaluationPlan(const Tokenizer& tokenizer, std::span<const EditRequest> requests, const EvaluationOptions& options,
                  int64_t max_positions);
 
@@ -51,16 +51,16 @@ class EvaluationPlan {
                  const Evaluation* before = nullptr) const;
 
  private:
-  struct Asked;  // what is asked of all requests, and the protocols, which know where
+  struct QuestionSet;  // what is asked of all requests, and the protocols, which know where
 
-  EvaluationPlan(std::shared_ptr<const Asked> asked, const Tokenizer& tokenizer, std::vector<size_t> requests)
-      : asked_(std::move(asked)), tokenizer_(tokenizer), requests_(std::move(requests)), is_part_(true) {}
+  EvaluationPlan(std::shared_ptr<const QuestionSet> set, const Tokenizer& tokenizer, std::vector<size_t> requests)
+      : set_(std::move(set)), tokenizer_(tokenizer), requests_(std::move(requests)), is_part_(true) {}
 
-  AskedPart asked_part() const;
+  QuestionPart question_part() const;
   void check_answers(const ModelAnswers& answers, const CausalLM& model, const std::string& stage,
                      const Evaluation* before) const;
 
-  std::shared_ptr<const Asked> asked_;
+  std::shared_ptr<const QuestionSet> set_;
   const Tokenizer& tokenizer_;
   std::vector<size_t> requests_;  ///< that are measured
   bool is_part_ = false;          ///< scores alone

@@ -16,9 +16,9 @@
 namespace lancet {
 
 struct HeldOutOptions {
-  std::filesystem::path text;                                      ///< a document per line, as a corpus of statistics
-  int64_t tokens = *CostsSpec::kTokens.fallback;                   ///< tokens to use, of its first documents
-  int64_t document_tokens = *CostsSpec::kDocumentTokens.fallback;  ///< longer documents are cut
+  std::filesystem::path text;                           ///< a document per line, as a corpus of statistics
+  int64_t tokens = *SideEffectsSpec::kTokens.fallback;  ///< tokens to use, of its first documents
+  int64_t document_tokens = *SideEffectsSpec::kDocumentTokens.fallback;  ///< longer documents are cut
 };
 
 /// The unedited model's last hidden states on the text, from which its distribution at any place comes back.

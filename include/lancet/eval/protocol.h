@@ -11,9 +11,9 @@
 #include <string_view>
 #include <vector>
 
-#include "lancet/eval/costs.h"
 #include "lancet/eval/metrics.h"
 #include "lancet/eval/questions.h"
+#include "lancet/eval/side_effects.h"
 #include "lancet/requests/request.h"
 #include "lancet/spec/evaluate_spec.h"
 
@@ -24,7 +24,7 @@ class Protocol {
   virtual ~Protocol() = default;
 
   /// The questions of the next request; the protocol remembers where they stand. Called for all requests in order.
-  virtual void ask(const EditRequest& request, Asker& asker) = 0;
+  virtual void ask(const EditRequest& request, QuestionCollector& collector) = 0;
 
   /// What is measured, in the order in which it is shown; after all requests have been asked about.
   virtual std::vector<MetricRow> metrics() const = 0;
@@ -66,7 +66,7 @@ struct EvaluationOptions {
   std::string distractor = std::string(*EvaluateSpec::kDistractor.fallback);  ///< text before `distracted` prompts
   ChatSource chat_template = {};
   bool standing = EvaluateSpec::kStanding.fallback;  ///< earlier edits are measured too
-  CostOptions costs = {};
+  SideEffectOptions side_effects = {};
   CounterFactFiles counterfact = {};
   std::filesystem::path multihop_examples = {};  ///< text put before the questions of `mquake`; empty: none
 };

@@ -81,10 +81,10 @@ class ModelQuestions {
 };
 
 /// Puts the questions of one request as text. What is too long for the model is noted in `limit`.
-class Asker {
+class QuestionCollector {
  public:
-  /// All outlive the asker.
-  Asker(const Tokenizer& tokenizer, ModelQuestions& questions, TextLimit& limit, std::string where)
+  /// All outlive the collector.
+  QuestionCollector(const Tokenizer& tokenizer, ModelQuestions& questions, TextLimit& limit, std::string where)
       : tokenizer_(tokenizer), questions_(questions), limit_(limit), where_(std::move(where)) {}
 
   /// `target` as it continues `prompt` (continue_prompt). Throws: ConfigError that names the request.
@@ -100,7 +100,7 @@ class Asker {
  private:
   std::string where_of(std::string_view prompt) const;
   std::vector<TokenId> some_ids(std::vector<TokenId> ids, std::string_view prompt) const;
-  void check_length(std::string_view prompt, std::string_view behind, size_t tokens);
+  void check_length(std::string_view prompt, std::string_view after, size_t tokens);
 
   const Tokenizer& tokenizer_;
   ModelQuestions& questions_;

@@ -29,7 +29,7 @@ struct MergedOutput {
   ConflictReport conflicts = {};                ///< all conflicts that were found
   std::vector<std::string> dropped = {};        ///< ids that stayed out
   std::vector<Interference> interference = {};  ///< interference between the parts, where they were added
-  std::string gives_up = {};                    ///< ways in which it is not each of the parts; empty: none
+  std::string approximation = {};               ///< ways in which it is not each of the parts; empty: none
 };
 
 /// "a (out/a), b (out/b): targets: ...".

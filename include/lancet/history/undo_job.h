@@ -13,7 +13,7 @@ namespace lancet {
 /// Which edits; the first that is given.
 struct EditSelection {
   std::vector<std::string> ids = {};
-  std::vector<std::string> where = {};  ///< all hold: "specificity_prob.after < 0.5", "took == false"
+  std::vector<std::string> where = {};  ///< all hold: "specificity_prob.after < 0.5", "success == false"
   int64_t last_batches = 1;
 };
 

@@ -16,4 +16,7 @@ struct PresentNames {
 /// Returns the job with the present names of its keys. Throws: ConfigError where a key stands by both names.
 PresentNames with_present_names(ConfigTree job, const std::string& source);
 
+/// Likewise for options of an editor by themselves.
+ConfigTree options_with_present_names(ConfigTree options, const std::string& source);
+
 }  // namespace lancet

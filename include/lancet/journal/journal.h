@@ -78,8 +78,8 @@ struct BatchEntry {
 /// How well one edit held, shares in [0, 1] by metric: "efficacy_prob".
 struct MeasuredEdit {
   std::map<std::string, double> before = {}, after = {};
-  std::optional<bool> took = {};  ///< nullopt: not judged
-  std::string why = {};           ///< why it did not take
+  std::optional<bool> success = {};  ///< nullopt: not judged
+  std::string why = {};              ///< why it did not take
   std::string when = {};
 };
 
@@ -99,7 +99,7 @@ struct UndoEntry {
   UndoMode mode = UndoMode::kLast;
   size_t keeps = 0;                     ///< batches that stand as they are; batches that follow come after them
   std::vector<std::string> edits = {};  ///< ids of what was taken back
-  std::string gives_up = {};            ///< how it differs from their never having been; empty: not at all
+  std::string approximation = {};       ///< how it differs from their never having been; empty: not at all
 };
 
 class Journal {

@@ -16,43 +16,43 @@ namespace lancet {
 
 struct EditReport;
 
-/// The metric that an edit took by: all of a request's outcomes are right.
-inline constexpr const char* kTookMetric = "efficacy_argmax";
+/// The metric by which an edit took: all of a request's outcomes are right.
+inline constexpr const char* kSuccessMetric = "efficacy_argmax";
 
-/// What became of an edit: of the causes why it did not take, the first that holds.
-enum class EditFate {
-  kTook,
+/// Why an edit did not take: of the causes, the first that holds.
+enum class FailureCause {
+  kNone,           ///< the edit took
   kLeftOut,        ///< the method left the request out
   kValueNotFound,  ///< no hidden state (or training) made the model say the target
   kDidNotFollow,   ///< one did, and the weights came less than half of the way to it
   kOther,          ///< neither: other edits, rounding, contexts
   kNotMeasured     ///< `efficacy` was not evaluated
 };
-/// "took", "left_out", "value_not_found", "did_not_follow", "other", "not_measured".
-std::string_view fate_name(EditFate fate);
+/// "none", "left_out", "value_not_found", "did_not_follow", "other", "not_measured".
+std::string_view cause_name(FailureCause cause);
 
 struct Verdict {
-  EditFate fate = EditFate::kNotMeasured;
+  FailureCause cause = FailureCause::kNotMeasured;
   std::string why = {};  ///< reason why an edit did not take, in a sentence
 };
 
-/// Whether the model says the request's target, by kTookMetric; nullopt: not measured.
+/// Whether the model says the request's target, by kSuccessMetric; nullopt: not measured.
 std::optional<bool> says_target(const Evaluation& after, size_t request);
 
 /// Judges each edit, by request. `editor`: the resolved section of the job.
 std::vector<Verdict> judge_edits(const EditReport& report, const ConfigTree& editor);
 
 /// How many edits took, and of how many that was measured.
-struct TookCount {
-  size_t took = 0;
+struct SuccessCount {
+  size_t successes = 0;
   size_t measured = 0;
 
-  bool none() const { return measured > 0 && took == 0; }
+  bool none() const { return measured > 0 && successes == 0; }
 };
-TookCount count_took(std::span<const Verdict> verdicts);
+SuccessCount count_successes(std::span<const Verdict> verdicts);
 
 /// "86 of 100 edits took (the model says the target, efficacy_argmax)", or how to have it measured.
-std::string took_text(const TookCount& count);
+std::string success_text(const SuccessCount& count);
 
 /// What went wrong for many requests: a line for each cause, with its numbers and what to do.
 std::vector<std::string> edit_warnings(const EditReport& report, const ConfigTree& editor);

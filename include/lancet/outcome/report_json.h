@@ -3,8 +3,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "lancet/eval/costs.h"
 #include "lancet/eval/metrics.h"
+#include "lancet/eval/side_effects.h"
 #include "lancet/outcome/statistics_report.h"
 #include "lancet/requests/request.h"
 #include "lancet/runtime/memory_watch.h"
@@ -69,7 +69,7 @@ inline Json figures_json(std::span<const MetricRow> rows, const MeasuredFigures&
 }
 
 /// What editing cost: name -> figures on the unedited and the edited model.
-inline Json costs_json(const CostReport& before, const CostReport& after) {
+inline Json side_effects_json(const SideEffectReport& before, const SideEffectReport& after) {
   return figures_json(after.metrics, {before.totals, before.items}, {after.totals, after.items}, "count");
 }
 

@@ -10,7 +10,7 @@
 namespace lancet {
 
 /// Collective. By the protocols of `options` that need no comparison with the unedited model: all but `easyedit`;
-/// without `costs`. Throws: as EvaluationPlan.
+/// without `side_effects`. Throws: as EvaluationPlan.
 StandingMeasure measure_standing(const CausalLM& model, const ModelFiles& files, std::vector<EditRequest> requests,
                                  EvaluationOptions options, Communicator& communicator);
 

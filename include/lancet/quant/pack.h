@@ -39,7 +39,7 @@ struct PackOptions {
 /// zero point stay: packing what was unpacked changes no weight.
 ///
 /// `importance_II` [in, in], H, symmetric and positive semi-definite, of f64 or f32. Undefined: each number goes to the
-/// nearest one of its scale. Else errors of a column are made good by the columns behind it, in the order of the file,
+/// nearest one of its scale. Else errors of a column are made good by the columns after it, in the order of the file,
 /// so that trace(E H E^T) of E = weight - result is small. Scales are then found when their columns' turn comes, of the
 /// columns as changed so far; in advance, of `weight`, where numbers with one scale are not neighbours in a row
 /// (columns in an order of their own, blocks that do not end with rows, scales of scales). Computed in f64.

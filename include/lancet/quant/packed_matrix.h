@@ -4,7 +4,7 @@
 //   GPTQ, AWQ                in the scales' type (f16, as a rule): scale * (number - zero point)
 //   fp8                      f32: number * scale
 //   compressed-tensors, all  in the scales' type: (number - zero point) * scale
-// and behind that rounded once to the type that was asked for.
+// and after that rounded once to the type that was asked for.
 #pragma once
 
 #include <cstdint>

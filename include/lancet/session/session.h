@@ -19,7 +19,7 @@
 #include "lancet/models/causal_lm.h"
 #include "lancet/models/model_files.h"
 #include "lancet/outcome/edit_report.h"
-#include "lancet/session/ask.h"
+#include "lancet/session/generate.h"
 
 namespace lancet {
 
@@ -85,8 +85,8 @@ class Session {
   /// The model as token ids are asked of it, as one call; `use` calls nothing of the session.
   void ask(const std::function<void(const AskableModel& model)>& use);
 
-  /// `on_text`: as Prompter::answer().
-  std::vector<Answer> generate(std::span<const std::string> prompts, const AskOptions& options = {},
+  /// `on_text`: as TextGenerator::answer().
+  std::vector<Answer> generate(std::span<const std::string> prompts, const GenerateTextOptions& options = {},
                                const std::function<void(const std::string&)>& on_text = {});
 
   /// Takes the last edit() back, to the very bits from before it. False: there is none.

@@ -39,7 +39,7 @@ struct EditorSpec {
       {.key = "rect", .meaning = "RECT: a part of each change's entries is applied", .absent = "off"}, RectSpec::kAll};
   static constexpr SectionOption kPrune{
       {.key = "prune",
-       .meaning = "PRUNE: the whole change's largest singular values are restrained, behind the last batch",
+       .meaning = "PRUNE: the whole change's largest singular values are restrained, after the last batch",
        .absent = "off"},
       PruneSpec::kAll};
   static constexpr AnyOption kLast[] = {&kRect, &kPrune};

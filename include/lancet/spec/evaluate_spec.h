@@ -8,7 +8,7 @@ namespace lancet {
 /// What is measured when the job does not say.
 inline constexpr std::string_view kDefaultProtocols[] = {"efficacy", "paraphrase", "specificity", "generation"};
 
-struct CostsSpec {
+struct SideEffectsSpec {
   static constexpr PathOption kText{
       {.key = "text", .meaning = "held-out text, as a corpus: what the edit cost in predicting it", .absent = "none"}};
   static constexpr IntegerOption kTokens{
@@ -67,11 +67,12 @@ struct EvaluateSpec {
       "model"};
   static constexpr FlagOption kStanding{
       {.key = "standing",
-       .meaning = "edits that stood before (`continue_from`, a session's) are measured again too, behind the new ones; "
+       .meaning = "edits that stood before (`continue_from`, a session's) are measured again too, after the new ones; "
                   "not by `easyedit`, which compares with the unedited model"},
       false};
-  static constexpr SectionOption kCosts{
-      {.key = "costs", .meaning = "what the edit cost elsewhere", .absent = "not measured"}, CostsSpec::kAll};
+  static constexpr SectionOption kSideEffects{
+      {.key = "side_effects", .meaning = "what the edit did elsewhere", .absent = "not measured"},
+      SideEffectsSpec::kAll};
   static constexpr SectionOption kLmEval{
       {.key = "lm_eval",
        .meaning = "what the model can do before and after: tasks of lm-evaluation-harness, from Python "
@@ -84,8 +85,8 @@ struct EvaluateSpec {
       CounterFactSpec::kAll};
   static constexpr SectionOption kMquake{
       {.key = "mquake", .meaning = "files of the protocol `mquake`", .absent = "none"}, MquakeSpec::kAll};
-  static constexpr AnyOption kAll[] = {&kMetrics, &kTokens, &kDistractor,  &kChatTemplate, &kStanding,
-                                       &kCosts,   &kLmEval, &kCounterFact, &kMquake};
+  static constexpr AnyOption kAll[] = {&kMetrics,     &kTokens, &kDistractor,  &kChatTemplate, &kStanding,
+                                       &kSideEffects, &kLmEval, &kCounterFact, &kMquake};
 };
 
 }  // namespace lancet

@@ -10,7 +10,7 @@ inline constexpr std::string_view kReplayingMethods = "memit emmet alphaedit nse
 inline constexpr std::string_view kShareRule =
     "by layer, such that at least half of the requests get this share of their residual alone";
 
-/// A weight of a solve that is a number, {attained_share: A}, or auto.
+/// A weight of a solve that is a number, {realised_share: A}, or auto.
 constexpr NumberOption solve_weight(std::string_view key, std::string_view meaning, std::string_view methods,
                                     double share) {
   return {{.key = key, .meaning = meaning, .methods = methods, .affects = Affects::kChosenState},
@@ -18,7 +18,7 @@ constexpr NumberOption solve_weight(std::string_view key, std::string_view meani
           {},
           kTriedFar,
           kShareRule,
-          "attained_share",
+          "realised_share",
           share};
 }
 

@@ -40,7 +40,7 @@ struct CompareReport {
   int64_t requests = 0;
 
   bool all_succeeded() const;
-  bool measures_took() const;
+  bool measures_success() const;
 };
 
 /// Collective: every rank with the same jobs. The model is loaded, and measured before, once. A method that ends in a

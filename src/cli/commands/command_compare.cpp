@@ -15,16 +15,16 @@ namespace lancet::cli {
 namespace {
 
 /// "86 of 100".
-std::string took_cell(const EditReport& report) {
-  const TookCount count = count_took(report.verdicts);
-  return count.measured == 0 ? "n/a" : cat(count.took, " of ", count.measured);
+std::string success_cell(const EditReport& report) {
+  const SuccessCount count = count_successes(report.verdicts);
+  return count.measured == 0 ? "n/a" : cat(count.successes, " of ", count.measured);
 }
 
 /// A row for each method: how many edits took, its shares, and what the edits cost. `shares`: of a method that came to
 /// its end.
 std::string methods_text(const CompareReport& report, const CompareConfig& config, const std::string& title,
                          const std::function<Tallies(const EditReport&)>& shares) {
-  std::vector<std::string> head{title, "edits that took"}, before{"before", ""};
+  std::vector<std::string> head{title, "success"}, before{"before", ""};
   for (const MetricRow& row : report.before.metrics) {
     head.push_back(row.name);
     before.push_back(metric_text(row, report.before.totals.find(row.name)->second.mean()));
@@ -38,7 +38,7 @@ std::string methods_text(const CompareReport& report, const CompareConfig& confi
       rows.back().emplace_back("failed");
       continue;
     }
-    rows.back().push_back(took_cell(method.report));
+    rows.back().push_back(success_cell(method.report));
     const Tallies measured = shares(method.report);
     for (const MetricRow& row : report.before.metrics)
       if (const auto tally = measured.find(row.name); tally != measured.end())
@@ -70,8 +70,7 @@ std::string comparison_text(const CompareReport& report, const CompareConfig& co
     for (const std::string& unmet : method.report.unmet)
       out += cat("  ", config.methods[i].label, ": accept: ", unmet, "\n");
   }
-  if (report.measures_took())
-    out += cat("  edits that took: the model says the target at the end (", kTookMetric, ")\n");
+  if (report.measures_success()) out += cat("  success: the model says the target at the end (", kSuccessMetric, ")\n");
   return out;
 }
 
@@ -80,7 +79,7 @@ void warn(const CompareReport& report, const CompareConfig& config) {
     const std::string& label = config.methods[i].label;
     const EditReport& each = report.methods[i].report;
     for (const std::string& warning : each.outcome.warnings) log_warning(cat(label, ": ", warning));
-    if (count_took(each.verdicts).none()) log_warning(cat(label, ": no edit took"));
+    if (count_successes(each.verdicts).none()) log_warning(cat(label, ": no edit took"));
   }
 }
 

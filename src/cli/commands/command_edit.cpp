@@ -45,8 +45,8 @@ std::string answers_text(const EditReport& report) {
 
 /// How many edits took, and of the first that did not why.
 std::string verdicts_text(const EditReport& report) {
-  const TookCount count = count_took(report.verdicts);
-  std::string out = cat("  ", took_text(count), "\n");
+  const SuccessCount count = count_successes(report.verdicts);
+  std::string out = cat("  ", success_text(count), "\n");
   size_t shown = 0;
   for (size_t i = 0; i < report.verdicts.size() && shown < kShownFailures; ++i) {
     const Verdict& verdict = report.verdicts[i];
@@ -55,7 +55,7 @@ std::string verdicts_text(const EditReport& report) {
                verdict.why, "\n");
     ++shown;
   }
-  if (const size_t failed = count.measured - count.took; failed > shown)
+  if (const size_t failed = count.measured - count.successes; failed > shown)
     out += cat("    and ", failed - shown, " more: report.json, report.html\n");
   return out;
 }
@@ -76,8 +76,9 @@ std::string moved_weights_text(const EditReport& report) {
 
 void print_summary(const EditReport& report, const JobConfig& job) {
   std::cout << "\n" << metrics_text(report) << "\n";
-  if (const std::string costs = costs_text(report.before.costs, report.after.costs); !costs.empty())
-    std::cout << costs << "\n";
+  if (const std::string side_effects = side_effects_text(report.before.side_effects, report.after.side_effects);
+      !side_effects.empty())
+    std::cout << side_effects << "\n";
   std::cout << answers_text(report) << "\n";
   if (report.statistics.corpus_exhausted)
     std::cout << "  statistics: the corpus has " << report.statistics.layers.front().tokens
@@ -113,7 +114,7 @@ ExitCode run_edit(const JobArguments& arguments, const Output& output, RankSessi
     std::cout << to_json(report, job);
   else if (!output.quiet)
     print_summary(report, job);
-  if (const TookCount count = count_took(report.verdicts); count.none())
+  if (const SuccessCount count = count_successes(report.verdicts); count.none())
     log_warning(cat("no edit took: the model says the target of none of ", counted(count.measured, "request")));
   if (report.unmet.empty()) return ExitCode::kOk;
   std::cerr << "lancet: error: accept: not met, nothing was exported:\n";

@@ -22,7 +22,9 @@ std::string evaluation_text(const EvalReport& report) {
   }
   std::string out = rows.size() > 1 ? format_table(rows) : std::string();
   const Evaluation& before = report.baseline ? *report.baseline : report.evaluation;
-  if (const std::string costs = costs_text(before.costs, report.evaluation.costs); !costs.empty()) out += "\n" + costs;
+  if (const std::string side_effects = side_effects_text(before.side_effects, report.evaluation.side_effects);
+      !side_effects.empty())
+    out += "\n" + side_effects;
   for (size_t i = 0; i < std::min<size_t>(5, report.evaluation.continuations.size()); ++i)
     out += cat("  ", one_line(report.requests[i].prompt.text, 60), " … ",
                one_line(report.evaluation.continuations[i], 60), "\n");

@@ -35,7 +35,7 @@ struct GenerateArguments {
   std::optional<double> top_p;
   std::optional<uint64_t> seed;
   ChatChoice chat;
-  AskOptions settings;
+  GenerateTextOptions settings;
   RunArguments run;
 
   bool has_prompts() const { return !prompts.empty() || !prompts_file.empty(); }
@@ -94,11 +94,12 @@ class GenerateSession {
   /// `prompts`: empty where they are not known yet.
   void load(const std::vector<std::string>& prompts, const RunOptions& run) {
     std::vector<GenerationSize> sizes;
-    for (const AskedModel& model : models_) {
+    for (const GenerateModel& model : models_) {
       const int64_t most = std::min(model.max_positions(), std::max(kUnknownPrompt, settings_.tokens + 1));
       int64_t longest = prompts.empty() ? std::max<int64_t>(1, most - settings_.tokens) : 0;
       for (const std::string& prompt : prompts)
-        longest = std::max(longest, static_cast<int64_t>(model.prompter().prompt_ids(prompt, settings_.tokens).size()));
+        longest =
+            std::max(longest, static_cast<int64_t>(model.generator().prompt_ids(prompt, settings_.tokens).size()));
       const auto rows = std::max<int64_t>(1, static_cast<int64_t>(prompts.size())) * settings_.samples;
       sizes.push_back({rows, longest + settings_.tokens, longest, settings_.sampling});
     }
@@ -110,9 +111,9 @@ class GenerateSession {
     const auto show_part = [](const std::string& text) { std::cout << text << std::flush; };
     std::vector<std::vector<Answer>> answers;
     settings_.first_prompt = n_asked_;
-    for (const AskedModel& model : models_)
-      answers.push_back(model.prompter().answer(model.model(), prompts, settings_,
-                                                streams ? show_part : std::function<void(const std::string&)>()));
+    for (const GenerateModel& model : models_)
+      answers.push_back(model.generator().answer(model.model(), prompts, settings_,
+                                                 streams ? show_part : std::function<void(const std::string&)>()));
     n_asked_ += static_cast<int64_t>(prompts.size());
     if (streams)
       std::cout << "\n";
@@ -163,10 +164,10 @@ class GenerateSession {
     std::cout << json.dump() << "\n";
   }
 
-  AskOptions settings_;
+  GenerateTextOptions settings_;
   bool is_chat_;
   bool json_;
-  std::deque<AskedModel> models_;
+  std::deque<GenerateModel> models_;
   int64_t n_asked_ = 0;      ///< prompts
   int64_t n_different_ = 0;  ///< rows
 };

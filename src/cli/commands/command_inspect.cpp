@@ -61,8 +61,8 @@ std::string_view activation_name(Activation activation) {
 std::string norm_text(const ModelConfig& config) {
   std::string text = config.norm == NormKind::kLayer ? "LayerNorm" : "RMSNorm";
   if (config.norm == NormKind::kRmsPlusOne) text += " by 1 + w";
-  const bool before = has_weight(config, WeightKind::kAttnNorm), behind = has_weight(config, WeightKind::kMlpPostNorm);
-  text += before && behind ? ", before and behind each block" : behind ? ", behind each block" : ", before each block";
+  const bool before = has_weight(config, WeightKind::kAttnNorm), after = has_weight(config, WeightKind::kMlpPostNorm);
+  text += before && after ? ", before and after each block" : after ? ", after each block" : ", before each block";
   if (config.head_norm == HeadNorm::kPerHead) text += "; queries and keys by head";
   if (config.head_norm == HeadNorm::kWhole) text += "; queries and keys over all heads";
   return text;
@@ -111,14 +111,14 @@ std::string mlp_size_text(const ModelConfig& config) {
 
 std::string mlp_text(const ModelConfig& config) {
   return cat(mlp_size_text(config), ", ", activation_name(config.activation), config.gated_mlp ? " gate" : ", no gate",
-             config.order == BlockOrder::kParallel ? ", beside attention" : ", behind attention");
+             config.order == BlockOrder::kParallel ? ", beside attention" : ", after attention");
 }
 
 /// Says where methods that locate put their values.
 std::string value_text(const ModelConfig& config) {
   return site_in(config, ValueSite::kBlockOut) == ValueSite::kBlockOut
              ? "the layer's output"
-             : "the down projection's output (a norm lies behind it)";
+             : "the down projection's output (a norm comes after it)";
 }
 
 std::vector<std::string> biases_of(const ModelConfig& config) {

@@ -70,7 +70,8 @@ ExitCode run_undo(const UndoArguments& arguments, const Output& output, RankSess
   if (!output.quiet && !output.json) {
     std::cout << "  taken back (" << undo_mode_name(made.undone->mode)
               << "): " << counted(made.undone->edits.size(), "edit") << "\n";
-    if (!made.undone->gives_up.empty()) std::cout << "  not as if never edited: " << made.undone->gives_up << "\n";
+    if (!made.undone->approximation.empty())
+      std::cout << "  not as if never edited: " << made.undone->approximation << "\n";
   }
   return show_made(made, output);
 }
@@ -120,13 +121,13 @@ void add_undo(CLI::App& app, Action& action) {
   add_option(command, "--last", arguments->last, "How many of the last batches").positive().shows_default();
   const Argument ids = add_option(command, "--edits", arguments->ids, "Ids of edits").separated_by(',').type("ID,...");
   add_option(command, "--where", arguments->where,
-             "Edits by how they were measured: 'specificity_prob.after < 0.5', 'took == false'; several: all hold")
+             "Edits by how they were measured: 'specificity_prob.after < 0.5', 'success == false'; several: all hold")
       .repeats()
       .type("CONDITION")
       .excludes(ids);
   add_option(command, "--mode", arguments->mode,
              "last: of the last batches, exact; downdate: out of their batches' solves, in seconds; replay: everything "
-             "behind them is edited again")
+             "after them is edited again")
       .one_of({"auto", "last", "downdate", "replay"})
       .shows_default();
   add_option(command, "--model", arguments->model, "Base model; where the edits' base lay").type("DIR");

@@ -40,9 +40,9 @@ std::string share_cell(const std::map<std::string, double>& shares, const std::s
   return text;
 }
 
-std::string took_cell(const MeasuredEdit& held, const std::string* replaced_by) {
+std::string success_cell(const MeasuredEdit& held, const std::string* replaced_by) {
   if (replaced_by != nullptr) return cat("replaced by ", *replaced_by);
-  return !held.took ? "" : *held.took ? "yes" : "no";
+  return !held.success ? "" : *held.success ? "yes" : "no";
 }
 
 /// Schema: docs/edits.md.
@@ -76,7 +76,7 @@ std::string log_json(const Journal& journal, const std::set<std::string>& shown)
 
 std::string log_text(const Journal& journal, const std::set<std::string>& shown) {
   const ReplacedEdits replaced = replaced_edits(journal);
-  std::vector<std::vector<std::string>> rows{{"batch", "id", "fact", "took"}};
+  std::vector<std::vector<std::string>> rows{{"batch", "id", "fact", "success"}};
   rows.front().insert(rows.front().end(), kShownMetrics.begin(), kShownMetrics.end());
   std::string out = cat("base   ", journal.base().folder, " (", journal.base().weights, ")\n");
   for (size_t i = 0; i < journal.batches().size(); ++i) {
@@ -90,7 +90,7 @@ std::string log_text(const Journal& journal, const std::set<std::string>& shown)
       const auto measured = journal.measured().find(edit.request.id);
       const MeasuredEdit none, &held = measured == journal.measured().end() ? none : measured->second;
       const auto later = replaced.find(edit.request.id);
-      rows.back().push_back(took_cell(held, later == replaced.end() ? nullptr : &later->second));
+      rows.back().push_back(success_cell(held, later == replaced.end() ? nullptr : &later->second));
       for (const char* metric : kShownMetrics) rows.back().push_back(share_cell(held.after, metric));
     }
   }
@@ -120,7 +120,7 @@ void add_log(CLI::App& app, Action& action) {
   auto output = std::make_shared<Output>();
   CLI::App& command = add_command(app, "log",
                                   "The edits of an output: batch by batch, and how well they hold.\n"
-                                  "  lancet log out/demo --where 'took == false'");
+                                  "  lancet log out/demo --where 'success == false'");
   add_option(command, "output", arguments->folder, "Output of lancet edit, or its folder edits/")
       .type("DIR")
       .required();

@@ -47,7 +47,7 @@ void print_merge(const MergedOutput& merged, const MergeJob& job) {
               << " of its change in the median, " << percent(worst->largest) << " for " << worst->id << " (layer "
               << worst->layer << ")\n";
   }
-  if (!merged.gives_up.empty()) std::cout << "  not each part by itself: " << merged.gives_up << "\n";
+  if (!merged.approximation.empty()) std::cout << "  not each part by itself: " << merged.approximation << "\n";
 }
 
 ExitCode run_merge(const MergeArguments& arguments, const Output& output, RankSession& session) {

@@ -27,7 +27,7 @@ constexpr size_t kNeighborhood = 2;  // where the true target shall stay
 struct Pair {
   std::optional<size_t> wanted, other;
 };
-using AskedGroups = std::array<std::vector<Pair>, kGroups.size()>;
+using QuestionGroups = std::array<std::vector<Pair>, kGroups.size()>;
 
 double probability(double nll) { return std::exp(-nll); }
 
@@ -35,20 +35,20 @@ class CounterFactProtocol : public Protocol {
  public:
   explicit CounterFactProtocol(const CounterFactFiles& files) : texts_(files) {}
 
-  void ask(const EditRequest& request, Asker& asker) override {
-    AskedGroups& asked = requests_.emplace_back();
+  void ask(const EditRequest& request, QuestionCollector& collector) override {
+    QuestionGroups& asked = requests_.emplace_back();
     const std::vector<std::string> edited{request.prompt.text};
     const std::array<const std::vector<std::string>*, kGroups.size()> prompts{&edited, &request.paraphrases,
                                                                               &request.neighborhood};
     for (size_t group = 0; group < kGroups.size(); ++group) {
       for (const std::string& prompt : *prompts[group]) {
-        Pair pair{asker.score(prompt, request.target), {}};
-        if (request.target_true) pair.other = asker.score(prompt, *request.target_true);
+        Pair pair{collector.score(prompt, request.target), {}};
+        if (request.target_true) pair.other = collector.score(prompt, *request.target_true);
         if (group == kNeighborhood) std::swap(pair.wanted, pair.other);
         asked[group].push_back(pair);
       }
     }
-    texts_.ask(request, asker);
+    texts_.ask(request, collector);
   }
 
   std::vector<MetricRow> metrics() const override {
@@ -57,7 +57,7 @@ class CounterFactProtocol : public Protocol {
       const GroupNames& names = kGroups[group];
       const std::string wanted = group == kNeighborhood ? "the true target" : "the new target";
       const std::string other = group == kNeighborhood ? "the new one" : "the true one";
-      const std::string where = cat(" behind ", names.prompts, ", mean over requests of their mean");
+      const std::string where = cat(" after ", names.prompts, ", mean over requests of their mean");
       rows.push_back(
           {std::string(names.success), "counterfact",
            cat("CounterFact: ", wanted, " is likelier than ", other, " (mean token log-probability, strict)", where)});
@@ -107,7 +107,7 @@ class CounterFactProtocol : public Protocol {
   }
 
  private:
-  std::vector<AskedGroups> requests_;
+  std::vector<QuestionGroups> requests_;
   CounterFactTexts texts_;
 };
 

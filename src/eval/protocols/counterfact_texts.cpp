@@ -19,9 +19,9 @@ CounterFactTexts::CounterFactTexts(const CounterFactFiles& files) {
   if (!files.idf.empty()) tfidf_ = TfIdf::open(files.idf, files.vocabulary);
 }
 
-void CounterFactTexts::ask(const EditRequest& request, Asker& asker) {
-  AskedRequest asked;
-  for (const std::string& prompt : request.generation_prompts) asked.texts.push_back(ask_long_text(asker, prompt));
+void CounterFactTexts::ask(const EditRequest& request, QuestionCollector& collector) {
+  RequestQuestions asked;
+  for (const std::string& prompt : request.generation_prompts) asked.texts.push_back(ask_long_text(collector, prompt));
   std::vector<std::string> references, own;
   if (snippets_)
     if (const auto found = snippets_->find({request.relation, request.target_id}); found != snippets_->end())
@@ -30,17 +30,18 @@ void CounterFactTexts::ask(const EditRequest& request, Asker& asker) {
         if (snippet.subject == request.subject) own.push_back(snippet.text);
       }
   asked.reference = join(references, " ");
-  std::vector<TokenId> ids = own.empty() ? std::vector<TokenId>{} : asker.tokenizer().ids(join(own, " "));
+  std::vector<TokenId> ids = own.empty() ? std::vector<TokenId>{} : collector.tokenizer().ids(join(own, " "));
   ids.resize(std::min(ids.size(), kEssenceTokens));
   if (ids.size() > 1)
-    asked.essence = {asker.score_ids({{ids.front()}, {ids.begin() + 1, ids.end()}}), static_cast<int64_t>(ids.size())};
+    asked.essence = {collector.score_ids({{ids.front()}, {ids.begin() + 1, ids.end()}}),
+                     static_cast<int64_t>(ids.size())};
   requests_.push_back(std::move(asked));
 }
 
 void CounterFactTexts::add_metrics(std::vector<MetricRow>& rows) const {
   rows.push_back(
       {"counterfact_ge", "counterfact",
-       "CounterFact GE: n-gram entropy of texts behind the generation prompts, sampled from the five likeliest "
+       "CounterFact GE: n-gram entropy of texts after the generation prompts, sampled from the five likeliest "
        "tokens up to 100 tokens in all, mean over the texts of a request",
        Unit::kBits});
   if (tfidf_)
@@ -55,7 +56,7 @@ void CounterFactTexts::add_metrics(std::vector<MetricRow>& rows) const {
 }
 
 void CounterFactTexts::judge(size_t request, const ModelAnswers& now, Tallies& tallies) const {
-  const AskedRequest& asked = requests_[request];
+  const RequestQuestions& asked = requests_[request];
   Tally entropy;
   std::vector<std::string> written;
   for (const size_t text : asked.texts) {

@@ -14,7 +14,7 @@ class CounterFactTexts {
   /// Throws: ConfigError for files that cannot be read.
   explicit CounterFactTexts(const CounterFactFiles& files);
 
-  void ask(const EditRequest& request, Asker& asker);
+  void ask(const EditRequest& request, QuestionCollector& collector);
   /// Adds the metrics that the files allow.
   void add_metrics(std::vector<MetricRow>& rows) const;
   void judge(size_t request, const ModelAnswers& now, Tallies& tallies) const;
@@ -25,7 +25,7 @@ class CounterFactTexts {
     size_t score = 0;
     int64_t tokens = 0;  ///< tokens of the text, its first one included
   };
-  struct AskedRequest {
+  struct RequestQuestions {
     std::vector<size_t> texts;
     std::string reference;  ///< text about the target; empty: none
     std::optional<Essence> essence;
@@ -33,7 +33,7 @@ class CounterFactTexts {
 
   std::optional<AttributeSnippets> snippets_;
   std::optional<TfIdf> tfidf_;
-  std::vector<AskedRequest> requests_;
+  std::vector<RequestQuestions> requests_;
 };
 
 }  // namespace lancet

@@ -17,15 +17,15 @@ std::string locality_name(std::string_view section) { return cat("easyedit_local
 std::string portability_name(std::string_view section) { return cat("easyedit_portability_", section, "_acc"); }
 
 /// Scores of a section's probes.
-struct AskedSection {
+struct SectionQuestions {
   std::string name;
   std::vector<size_t> scores;
 };
 
-struct AskedProbes {
+struct ProbeQuestions {
   size_t rewrite = 0;
   std::vector<size_t> rephrases;
-  std::vector<AskedSection> locality, portability;
+  std::vector<SectionQuestions> locality, portability;
   size_t text = 0;
 };
 
@@ -48,26 +48,26 @@ void remember(std::vector<std::string>& names, const std::string& name) {
 
 class EasyEditProtocol : public Protocol {
  public:
-  void ask(const EditRequest& request, Asker& asker) override {
-    AskedProbes asked;
-    asked.rewrite = asker.score(request.prompt.text, request.target);
-    asked.rephrases = ask_probes(asker, probes_of(request.paraphrases, request.target));
+  void ask(const EditRequest& request, QuestionCollector& collector) override {
+    ProbeQuestions asked;
+    asked.rewrite = collector.score(request.prompt.text, request.target);
+    asked.rephrases = ask_probes(collector, probes_of(request.paraphrases, request.target));
     for (const ProbeSection& section : locality_sections(request)) {
       remember(locality_, section.name);
-      asked.locality.push_back({section.name, ask_probes(asker, section.probes)});
+      asked.locality.push_back({section.name, ask_probes(collector, section.probes)});
     }
     for (const ProbeSection& section : request.portability) {
       remember(portability_, section.name);
-      asked.portability.push_back({section.name, ask_probes(asker, section.probes)});
+      asked.portability.push_back({section.name, ask_probes(collector, section.probes)});
     }
-    asked.text = ask_long_text(asker, request.prompt.text);
+    asked.text = ask_long_text(collector, request.prompt.text);
     requests_.push_back(std::move(asked));
   }
 
   std::vector<MetricRow> metrics() const override {
     std::vector<MetricRow> rows{
         {std::string(kRewrite), "easyedit",
-         "EasyEdit rewrite_acc: share of the target's tokens that are the likeliest in their places behind the edited "
+         "EasyEdit rewrite_acc: share of the target's tokens that are the likeliest in their places after the edited "
          "prompt (teacher-forced)"},
         {std::string(kRephrase), "easyedit", "EasyEdit rephrase_acc: as easyedit_rewrite_acc, mean over paraphrases"}};
     for (const std::string& section : locality_)
@@ -81,27 +81,27 @@ class EasyEditProtocol : public Protocol {
                           ": share of the given answers' tokens that are the likeliest in their places "
                           "(teacher-forced)")});
     rows.push_back({std::string(kFluency), "easyedit",
-                    "EasyEdit fluency: n-gram entropy of one text behind the edited prompt, sampled from the five "
+                    "EasyEdit fluency: n-gram entropy of one text after the edited prompt, sampled from the five "
                     "likeliest tokens up to 100 tokens in all",
                     Unit::kBits});
     return rows;
   }
 
   Tallies judge(size_t request, const ModelAnswers& now, const ModelAnswers& before) const override {
-    const AskedProbes& asked = requests_[request];
+    const ProbeQuestions& asked = requests_[request];
     Tallies tallies;
     tallies[std::string(kRewrite)].add(now.scores[asked.rewrite]->share_right());
     add_outcome(tallies[std::string(kRephrase)], mean_token_match(asked.rephrases, now));
-    for (const AskedSection& section : asked.locality)
+    for (const SectionQuestions& section : asked.locality)
       add_outcome(tallies[locality_name(section.name)], mean_agreement(section.scores, now, before));
-    for (const AskedSection& section : asked.portability)
+    for (const SectionQuestions& section : asked.portability)
       add_outcome(tallies[portability_name(section.name)], mean_token_match(section.scores, now));
     if (const auto& text = now.texts[asked.text]) tallies[std::string(kFluency)].add(ngram_entropy(text->whole));
     return tallies;
   }
 
  private:
-  std::vector<AskedProbes> requests_;
+  std::vector<ProbeQuestions> requests_;
   std::vector<std::string> locality_, portability_;  ///< names of sections, in the order of the records
 };
 

@@ -21,11 +21,11 @@ class FactProtocol : public Protocol {
  public:
   explicit FactProtocol(FactKind kind) : kind_(std::move(kind)) {}
 
-  void ask(const EditRequest& request, Asker& asker) override {
+  void ask(const EditRequest& request, QuestionCollector& collector) override {
     std::vector<Pair>& pairs = pairs_.emplace_back();
     for (const std::string& prompt : kind_.prompts(request)) {
-      Pair pair{asker.score(prompt, request.target), {}};
-      if (request.target_true) pair.other = asker.score(prompt, *request.target_true);
+      Pair pair{collector.score(prompt, request.target), {}};
+      if (request.target_true) pair.other = collector.score(prompt, *request.target_true);
       if (kind_.wanted == Wanted::kTrue) std::swap(pair.wanted, pair.other);
       pairs.push_back(pair);
     }

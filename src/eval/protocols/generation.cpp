@@ -24,10 +24,10 @@ class GenerationProtocol : public Protocol {
  public:
   explicit GenerationProtocol(GenerationKind kind) : kind_(std::move(kind)) {}
 
-  void ask(const EditRequest& request, Asker& asker) override {
+  void ask(const EditRequest& request, QuestionCollector& collector) override {
     const std::string prompt = kind_.prefix.empty() ? request.prompt.text : kind_.prefix + " " + request.prompt.text;
     const size_t place =
-        kind_.chat ? asker.chat(*kind_.chat, prompt, kind_.tokens) : asker.generate(prompt, kind_.tokens);
+        kind_.chat ? collector.chat(*kind_.chat, prompt, kind_.tokens) : collector.generate(prompt, kind_.tokens);
     texts_.push_back({place, {request.target}, request.target_aliases});
   }
 
@@ -84,7 +84,7 @@ std::unique_ptr<Protocol> make_generation(const EvaluationOptions& options) {
 std::unique_ptr<Protocol> make_distracted(const EvaluationOptions& options) {
   return std::make_unique<GenerationProtocol>(
       GenerationKind{.name = "distracted",
-                     .where = " behind another sentence whose greedy continuation",
+                     .where = " after another sentence whose greedy continuation",
                      .tokens = options.generated_tokens,
                      .prefix = options.distractor,
                      .is_shown = false});

@@ -32,16 +32,16 @@ class MquakeProtocol : public Protocol {
   /// `examples`: answered questions to put before each; empty: none.
   MquakeProtocol(int64_t tokens, std::string examples) : tokens_(tokens), examples_(std::move(examples)) {}
 
-  void ask(const EditRequest& request, Asker& asker) override {
-    AskedRequest asked;
+  void ask(const EditRequest& request, QuestionCollector& collector) override {
+    RequestQuestions asked;
     for (const Probe& question : request.multihop) {
       if (question.answers.empty()) continue;
-      asked.bare.push_back({asker.generate(question.prompt, tokens_), question.answers});
+      asked.bare.push_back({collector.generate(question.prompt, tokens_), question.answers});
       if (examples_.empty()) continue;
       const std::string prompt = cat(examples_, "\nQ: ", question.prompt, " A:");
-      asked.behind_examples.push_back({asker.generate(prompt, tokens_), question.answers});
+      asked.after_examples.push_back({collector.generate(prompt, tokens_), question.answers});
     }
-    asked.scores = ask_probes(asker, request.multihop);
+    asked.scores = ask_probes(collector, request.multihop);
     requests_.push_back(std::move(asked));
   }
 
@@ -53,35 +53,35 @@ class MquakeProtocol : public Protocol {
         {"mquake_multihop", "mquake",
          which + ", no examples before it) contains the new answer or one of its other names"},
         {"mquake_multihop_acc", "mquake",
-         "share of the new answer's tokens that are the likeliest in their places behind the multi-hop questions "
+         "share of the new answer's tokens that are the likeliest in their places after the multi-hop questions "
          "(teacher-forced), mean over the questions of a request"}};
     if (!examples_.empty())
       rows.push_back({"mquake_multihop_examples", "mquake",
                       cat("MQuAKE: ", which,
-                          ") behind the given examples is, up to the first full stop or line break, the new answer or "
+                          ") after the given examples is, up to the first full stop or line break, the new answer or "
                           "one of its other names")});
     return rows;
   }
 
   Tallies judge(size_t request, const ModelAnswers& now, const ModelAnswers& /*before*/) const override {
-    const AskedRequest& asked = requests_[request];
+    const RequestQuestions& asked = requests_[request];
     Tallies tallies;
     add_outcome(tallies["mquake_multihop_acc"], mean_token_match(asked.scores, now));
     add_outcome(tallies["mquake_multihop"], any_answered(asked.bare, now, contains));
     if (!examples_.empty())
-      add_outcome(tallies["mquake_multihop_examples"], any_answered(asked.behind_examples, now, is_exactly));
+      add_outcome(tallies["mquake_multihop_examples"], any_answered(asked.after_examples, now, is_exactly));
     return tallies;
   }
 
  private:
-  struct AskedRequest {
-    std::vector<Question> bare, behind_examples;
+  struct RequestQuestions {
+    std::vector<Question> bare, after_examples;
     std::vector<size_t> scores;
   };
 
   int64_t tokens_ = 0;
   std::string examples_;
-  std::vector<AskedRequest> requests_;
+  std::vector<RequestQuestions> requests_;
 };
 
 }  // namespace

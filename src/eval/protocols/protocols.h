@@ -32,13 +32,13 @@ inline constexpr ProtocolRow kSpecificityProtocol{"specificity", "prompts of oth
 
 inline constexpr std::array<std::string_view, 3> kGenerationMetrics{"generation_exact", "generation_alias",
                                                                     "generation_contains"};
-inline constexpr ProtocolRow kGenerationProtocol{"generation", "what the model writes behind the edited prompts",
+inline constexpr ProtocolRow kGenerationProtocol{"generation", "what the model writes after the edited prompts",
                                                  make_generation, kGenerationMetrics};
 
 inline constexpr std::array<std::string_view, 3> kDistractedMetrics{"distracted_exact", "distracted_alias",
                                                                     "distracted_contains"};
 inline constexpr ProtocolRow kDistractedProtocol{
-    "distracted", "what it writes behind another sentence and the edited prompts", make_distracted, kDistractedMetrics};
+    "distracted", "what it writes after another sentence and the edited prompts", make_distracted, kDistractedMetrics};
 
 inline constexpr std::array<std::string_view, 3> kChatMetrics{"chat_exact", "chat_alias", "chat_contains"};
 inline constexpr ProtocolRow kChatProtocol{"chat", "what an instruct model answers to the edited prompts", make_chat,

@@ -4,15 +4,15 @@
 
 namespace lancet {
 
-size_t ask_long_text(Asker& asker, std::string_view prompt) {
-  const auto prompt_tokens = static_cast<int64_t>(asker.tokenizer().ids(prompt).size());
-  return asker.generate(prompt, std::max<int64_t>(0, kLongTextTokens - prompt_tokens), Decoding::kTopK5);
+size_t ask_long_text(QuestionCollector& collector, std::string_view prompt) {
+  const auto prompt_tokens = static_cast<int64_t>(collector.tokenizer().ids(prompt).size());
+  return collector.generate(prompt, std::max<int64_t>(0, kLongTextTokens - prompt_tokens), Decoding::kTopK5);
 }
 
-std::vector<size_t> ask_probes(Asker& asker, std::span<const Probe> probes) {
+std::vector<size_t> ask_probes(QuestionCollector& collector, std::span<const Probe> probes) {
   std::vector<size_t> scores;
   for (const Probe& probe : probes)
-    if (!probe.answers.empty()) scores.push_back(asker.score(probe.prompt, probe.answers.front()));
+    if (!probe.answers.empty()) scores.push_back(collector.score(probe.prompt, probe.answers.front()));
   return scores;
 }
 

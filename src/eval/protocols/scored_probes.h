@@ -15,10 +15,10 @@ namespace lancet {
 inline constexpr int64_t kLongTextTokens = 100;
 
 /// Asks for a text of kLongTextTokens tokens. Returns its index among the answers.
-size_t ask_long_text(Asker& asker, std::string_view prompt);
+size_t ask_long_text(QuestionCollector& collector, std::string_view prompt);
 
 /// Asks for the first answer of each probe; one without an answer is left out. Returns the indices of the scores.
-std::vector<size_t> ask_probes(Asker& asker, std::span<const Probe> probes);
+std::vector<size_t> ask_probes(QuestionCollector& collector, std::span<const Probe> probes);
 
 /// The prompts, each with the same answer.
 std::vector<Probe> probes_of(std::span<const std::string> prompts, const std::string& answer);

@@ -23,12 +23,12 @@ class TokenAccuracyProtocol : public Protocol {
  public:
   explicit TokenAccuracyProtocol(TokenAccuracyKind kind) : kind_(std::move(kind)) {}
 
-  void ask(const EditRequest& request, Asker& asker) override {
+  void ask(const EditRequest& request, QuestionCollector& collector) override {
     std::array<std::vector<size_t>, 3>& scores = scores_.emplace_back();
-    scores[0] = {asker.score(request.prompt.text, request.target)};
-    scores[1] = ask_probes(asker, probes_of(request.paraphrases, request.target));
+    scores[0] = {collector.score(request.prompt.text, request.target)};
+    scores[1] = ask_probes(collector, probes_of(request.paraphrases, request.target));
     for (const ProbeSection& section : locality_sections(request))
-      for (const size_t score : ask_probes(asker, section.probes)) scores[2].push_back(score);
+      for (const size_t score : ask_probes(collector, section.probes)) scores[2].push_back(score);
   }
 
   std::vector<MetricRow> metrics() const override { return kind_.metrics; }
@@ -62,11 +62,11 @@ class TokenAccuracyProtocol : public Protocol {
 std::unique_ptr<Protocol> make_zsre(const EvaluationOptions& /*options*/) {
   return std::make_unique<TokenAccuracyProtocol>(TokenAccuracyKind{
       {{"zsre_efficacy", "zsre",
-        "zsRE (memit): share of the target's tokens that are the likeliest in their places behind the edited prompt "
+        "zsRE (memit): share of the target's tokens that are the likeliest in their places after the edited prompt "
         "(teacher-forced), mean over requests"},
        {"zsre_paraphrase", "zsre", "zsRE (memit): as zsre_efficacy, over the tokens of all paraphrases of a request"},
        {"zsre_locality", "zsre",
-        "zsRE (memit): share of the given answers' tokens that are the likeliest in their places behind the prompts of "
+        "zsRE (memit): share of the given answers' tokens that are the likeliest in their places after the prompts of "
         "other facts, mean over requests; against the given answer, not against the unedited model"}},
       Outcomes::kPerRequest});
 }
@@ -74,11 +74,11 @@ std::unique_ptr<Protocol> make_zsre(const EvaluationOptions& /*options*/) {
 std::unique_ptr<Protocol> make_ultraedit(const EvaluationOptions& /*options*/) {
   return std::make_unique<TokenAccuracyProtocol>(TokenAccuracyKind{
       {{"ultraedit_efficacy", "ultraedit",
-        "UltraEdit ES: share of the target's tokens that are the likeliest in their places behind the edited prompt "
+        "UltraEdit ES: share of the target's tokens that are the likeliest in their places after the edited prompt "
         "(teacher-forced), mean over prompts"},
        {"ultraedit_generalization", "ultraedit", "UltraEdit GS: as ultraedit_efficacy, over paraphrases"},
        {"ultraedit_specificity", "ultraedit",
-        "UltraEdit LS: the same share of the given answers behind the prompts of other facts, mean over prompts"}},
+        "UltraEdit LS: the same share of the given answers after the prompts of other facts, mean over prompts"}},
       Outcomes::kPerPrompt});
 }
 

@@ -7,7 +7,7 @@ namespace {
 
 Json protocol_json(const QuantiseReport& report, const QuantiseJob& job) {
   return {{"method",
-           "GPTQ (arXiv 2210.17323), layer by layer: the inputs of a layer are those behind the quantised "
+           "GPTQ (arXiv 2210.17323), layer by layer: the inputs of a layer are those after the quantised "
            "layers below it"},
           {"importance", report.requests.empty()
                              ? "H = C, the second moments of a matrix's inputs over the text"

@@ -29,7 +29,7 @@ class HistoryDowndate {
         places_.begin());
     check_solved();
     for (size_t i = 0; i < entries.size(); ++i) take(i);
-    result_.gives_up = join(given_up_, "; ");
+    result_.approximation = join(approximations_, "; ");
     return std::move(result_);
   }
 
@@ -72,7 +72,8 @@ class HistoryDowndate {
       fewer.report = entry.report;
       ++n_later_;
       if (n_later_ == 1)
-        given_up_.push_back("the values, keys and residuals of later batches were found on weights that had the edits");
+        approximations_.push_back(
+            "the values, keys and residuals of later batches were found on weights that had the edits");
     }
     reduced.batch.state = step;
     result_.error = std::max(result_.error, reduced.error);
@@ -81,7 +82,7 @@ class HistoryDowndate {
   }
 
   void give_up(const std::string& what) {
-    if (std::ranges::find(given_up_, what) == given_up_.end()) given_up_.push_back(what);
+    if (std::ranges::find(approximations_, what) == approximations_.end()) approximations_.push_back(what);
   }
 
   /// Notes what is given up in a batch of which some edits stay.
@@ -214,7 +215,7 @@ class HistoryDowndate {
   std::set<std::string> changed_;            ///< those of them that are not as they were
   std::set<std::string> known_;              ///< names of the state as it was
   std::map<std::string, Tensor> constants_;  ///< what no batch that stays has put into the state yet
-  std::vector<std::string> given_up_;
+  std::vector<std::string> approximations_;
   int64_t n_later_ = 0;
   Downdated result_;
 };

@@ -43,8 +43,7 @@ void check_mergeable(Histories histories) {
     const EditHistory& history = *histories[h];
     check_base(history.journal().base(), histories.front()->journal().base(), h);
     if (!history.finish().empty())
-      throw ConfigError(cat(number_text(h),
-                            ": its method changed the weights behind the last batch, for all its edits ",
+      throw ConfigError(cat(number_text(h), ": its method changed the weights after the last batch, for all its edits ",
                             "together: edit again with all requests instead"));
     for (const EditRequest& request : history.journal().requests())
       if (const auto [owner, is_new] = owners.emplace(request.id, h); !is_new)
@@ -76,11 +75,13 @@ MergedHistory add_histories(Histories histories, const ModelConfig& config) {
     }
   }
   if (histories.size() > 1)
-    merged.gives_up = "each history's values, keys and residuals were found without the others' changes";
-  if (!keeps_states) merged.gives_up += "; of several methods the first history's state alone goes on";
+    merged.approximation = "each history's values, keys and residuals were found without the others' changes";
+  if (!keeps_states) merged.approximation += "; of several methods the first history's state alone goes on";
   for (const EditHistory* history : histories)
-    if (!history->has_solved()) merged.gives_up += "; one was written without its method's state, which does not go on";
-  if (state.left_out()) merged.gives_up += "; what a later history had compressed or counted of its state is left out";
+    if (!history->has_solved())
+      merged.approximation += "; one was written without its method's state, which does not go on";
+  if (state.left_out())
+    merged.approximation += "; what a later history had compressed or counted of its state is left out";
   return merged;
 }
 

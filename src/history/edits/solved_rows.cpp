@@ -63,7 +63,7 @@ Tensor rows_of_keys(const SolvedSystem& system, const LowRankDelta& delta, const
   }
   const double off = (left_DN - system.residuals_DN).norm().item<double>();
   if (!(off <= kSameResidual * system.residuals_DN.norm().item<double>()))
-    throw ConfigError(cat(where, ": the change is not the one that was solved: it was changed behind it, all edits ",
+    throw ConfigError(cat(where, ": the change is not the one that was solved: it was changed after it, all edits ",
                           "together; use --mode replay"));
   return delta.right_RI.index_select(0, torch::tensor(rows, torch::kLong)).to(torch::kDouble);
 }

@@ -34,7 +34,7 @@ EditHistory without(const EditHistory& history, UndoEntry& entry, const ModelCon
   Downdated less =
       without_edits(history, {entry.edits.begin(), entry.edits.end()}, {.solve = solve, .report = report_of_kept});
   entry.keeps = less.keeps;
-  entry.gives_up = less.gives_up;
+  entry.approximation = less.approximation;
   EditHistory left = history;
   left.undo(entry);
   for (size_t i = 0; i < less.entries.size(); ++i)

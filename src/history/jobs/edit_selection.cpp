@@ -4,6 +4,7 @@
 #include <set>
 
 #include "lancet/core/error.h"
+#include "lancet/core/reporter.h"
 #include "lancet/core/strings.h"
 #include "lancet/core/visible_text.h"
 #include "lancet/history/undo_job.h"
@@ -11,7 +12,7 @@
 namespace lancet {
 namespace {
 
-/// "specificity_prob.after < 0.5" or "took == false".
+/// "specificity_prob.after < 0.5" or "success == false".
 class Condition {
  public:
   explicit Condition(const std::string& text) : text_(text) {
@@ -25,7 +26,11 @@ class Condition {
     const size_t dot = words[0].rfind('.');
     metric_ = words[0].substr(0, dot);
     side_ = dot == std::string::npos ? "" : words[0].substr(dot + 1);
-    if (words[0] == kTook) {
+    if (words[0] == kOldSuccess) {
+      log_line(cat("--where '", visible_text(text_), "': ", kOldSuccess, " is called ", kSuccess, " now"));
+      metric_ = kSuccess;
+    }
+    if (words[0] == kSuccess || words[0] == kOldSuccess) {
       if (words[2] != "true" && words[2] != "false") refuse();
       number_ = words[2] == "true" ? 1 : 0;
       return;
@@ -51,16 +56,17 @@ class Condition {
 
  private:
   static constexpr const char* kComparisons[] = {"<", "<=", ">", ">=", "==", "!="};
-  static constexpr const char* kTook = "took";
+  static constexpr const char* kSuccess = "success";
+  static constexpr const char* kOldSuccess = "took";  // goes when the next version is out
 
   [[noreturn]] void refuse() const {
     throw ConfigError(cat("--where '", visible_text(text_),
                           "': expected METRIC.after or METRIC.before, one of < <= > >= == !=, and a number, as in "
-                          "'specificity_prob.after < 0.5', or 'took == false'"));
+                          "'specificity_prob.after < 0.5', or 'success == false'"));
   }
 
   std::optional<double> value_of(const MeasuredEdit& edit) const {
-    if (metric_ == kTook) return edit.took ? std::optional<double>(*edit.took ? 1 : 0) : std::nullopt;
+    if (metric_ == kSuccess) return edit.success ? std::optional<double>(*edit.success ? 1 : 0) : std::nullopt;
     const std::map<std::string, double>& values = side_ == "before" ? edit.before : edit.after;
     const auto found = values.find(metric_);
     return found == values.end() ? std::nullopt : std::optional(found->second);

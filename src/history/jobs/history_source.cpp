@@ -102,7 +102,9 @@ namespace {
 
 /// What a batch's edits depend on: not where files lay, whose content the journal knows, nor how a run was placed.
 std::string what_edited(const EditSetting& setting) {
-  std::string text = cat(setting.method, "\n", setting.editor, "\n", setting.statistics, "\n", setting.dtype, "\n",
+  const std::string where = "the edits' editor";
+  const ConfigTree editor = options_with_present_names(parse_config(setting.editor, where), where);
+  std::string text = cat(setting.method, "\n", to_yaml(editor), "\n", setting.statistics, "\n", setting.dtype, "\n",
                          setting.version, "\n", join(setting.contexts, "\n"));
   if (setting.job.empty()) return text;
   const ConfigTree job = with_present_names(parse_config(setting.job, "the edits' job"), "the edits' job").tree;

@@ -163,19 +163,19 @@ class Merge {
       UndoEntry entry{
           .when = utc_now(), .mode = UndoMode::kDowndate, .keeps = 0, .edits = {out[i].begin(), out[i].end()}};
       histories_[i] = without(histories_[i], entry, sources_[i].files().config, {});
-      if (!entry.gives_up.empty()) note_given_up(entry.gives_up);
+      if (!entry.approximation.empty()) note_approximation(entry.approximation);
     }
   }
 
-  void note_given_up(const std::string& what) {
-    if (result_.gives_up.find(what) == std::string::npos)
-      result_.gives_up += (result_.gives_up.empty() ? "" : "; ") + what;
+  void note_approximation(const std::string& what) {
+    if (result_.approximation.find(what) == std::string::npos)
+      result_.approximation += (result_.approximation.empty() ? "" : "; ") + what;
   }
 
   void add() {
     result_.interference = interference(pointers_to(histories_));
     MergedHistory merged = add_histories(pointers_to(histories_), sources_.front().files().config);
-    if (!merged.gives_up.empty()) note_given_up(merged.gives_up);
+    if (!merged.approximation.empty()) note_approximation(merged.approximation);
     merged_ = std::move(merged.history);
   }
 
@@ -188,7 +188,7 @@ class Merge {
       return JointSolution{std::move(solution.change), std::move(solution.inverse_gram_NN)};
     };
     JointBatch joint = solve_jointly(pointers_to(histories_), options);
-    note_given_up(joint.assumes);
+    note_approximation(joint.assumes);
     const Journal& first = histories_.front().journal();
     merged_.emplace(first.base());
     joint.entry.setting = merged_->journal().add_setting(first.settings()[first.batches().back().setting]);

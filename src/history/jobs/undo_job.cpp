@@ -59,7 +59,7 @@ MadeOutput run_undo_job(const UndoJob& job, Communicator& communicator) {
   EditHistory history = source->history();
   if (undo->mode() == UndoMode::kReplay && undo->first() > 0 && !history.has_solved())
     throw ConfigError(cat(job.output.string(), ": its edits/ has no folder solved/ (output.state: false), which edits ",
-                          "that are made again behind others go on from: take back edits of the first batch too, or ",
+                          "that are made again after others go on from: take back edits of the first batch too, or ",
                           "run the job again without these edits"));
   if (undo->mode() == UndoMode::kDowndate)
     history = downdated(*source, entry, *config, communicator);

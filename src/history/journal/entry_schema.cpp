@@ -148,14 +148,14 @@ void check_entry_elements(const EntryField& field, std::string_view rest, const 
   const bool is_map = rest.front() == '{';
   if (is_map ? !value.is_object() : !value.is_array()) refuse_entry(field.place, is_map ? "a map" : "a list", &value);
   const size_t end = rest.find(is_map ? '}' : ']');
-  const std::string_view behind = rest.substr(end + 1);
+  const std::string_view after = rest.substr(end + 1);
   if (end == 1) {
-    for (const EntryJson& element : value) check_entry_place(field, behind, element);
+    for (const EntryJson& element : value) check_entry_place(field, after, element);
     return;
   }
   const auto index = static_cast<size_t>(rest[1] - '0');
   if (index >= value.size()) refuse_entry(field.place, "a value", nullptr);
-  check_entry_place(field, behind, value[index]);
+  check_entry_place(field, after, value[index]);
 }
 
 /// `rest`: what is left of field.place, from its next name, brackets or "?" on.

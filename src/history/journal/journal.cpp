@@ -66,7 +66,7 @@ Journal Journal::read(const std::filesystem::path& folder) {
     begin = end + 1;
     try {
       if (end == text.size()) throw ConfigError("the line is cut short");
-      if (has_end) throw ConfigError("it stands behind the end");
+      if (has_end) throw ConfigError("it stands after the end");
       EntryJson entry = from_line(line, parent);
       has_end = entry.at("kind") == entry_kind::kEnd;
       if (has_end && journal.entries_.empty()) throw ConfigError("expected the base, got the end");
@@ -135,18 +135,18 @@ void Journal::apply(const EntryJson& entry) {
     UndoEntry undo = undo_of_entry(entry);
     if (undo.keeps > batches_.size())
       throw ConfigError(cat("keeps: expected at most ", batches_.size(), " batches, got ", undo.keeps));
-    std::set<std::string> behind;
+    std::set<std::string> after;
     for (size_t i = undo.keeps; i < batches_.size(); ++i)
-      for (const EditRecord& edit : batches_[i].edits) behind.insert(edit.request.id);
+      for (const EditRecord& edit : batches_[i].edits) after.insert(edit.request.id);
     for (const std::string& id : undo.edits)
-      if (!behind.contains(id))
-        throw ConfigError(cat("undone: edit ", printable(id), ": none of this id stands in the batches behind"));
-    for (const std::string& id : behind) ids_.erase(id);
+      if (!after.contains(id))
+        throw ConfigError(cat("undone: edit ", printable(id), ": none of this id stands in the batches after"));
+    for (const std::string& id : after) ids_.erase(id);
     batches_.resize(undo.keeps);
     finish_.clear();
     measured_weights_.clear();
     if (undo.mode == UndoMode::kLast)
-      for (const std::string& id : behind) measured_.erase(id);
+      for (const std::string& id : after) measured_.erase(id);
     for (const std::string& id : undo.edits) measured_.erase(id);
     undone_.push_back(std::move(undo));
   } else {

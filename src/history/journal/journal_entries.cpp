@@ -139,7 +139,7 @@ EntryJson measure_entry(const std::string& on, const std::vector<WeightHash>& we
                     {"when", edit.when},
                     {"before", shares_json(edit.before)},
                     {"after", shares_json(edit.after)},
-                    {"took", edit.took ? EntryJson(*edit.took) : EntryJson(nullptr)},
+                    {"took", edit.success ? EntryJson(*edit.success) : EntryJson(nullptr)},
                     {"why", edit.why}});
   return {{"kind", entry_kind::kMeasure}, {"on", on}, {"weights", weights_json(weights)}, {"edits", list}};
 }
@@ -150,7 +150,7 @@ std::map<std::string, MeasuredEdit> measured_of_entry(const EntryJson& entry) {
     MeasuredEdit measured;
     measured.before = shares_of(edit.at("before"));
     measured.after = shares_of(edit.at("after"));
-    if (!edit.at("took").is_null()) measured.took = edit.at("took").get<bool>();
+    if (!edit.at("took").is_null()) measured.success = edit.at("took").get<bool>();
     measured.why = edit.at("why");
     measured.when = edit.at("when");
     edits[edit.at("id").get<std::string>()] = std::move(measured);
@@ -176,7 +176,8 @@ EntryJson describe_edit(const Journal& journal, const EditRecord& edit, const Re
   const auto found = journal.measured().find(edit.request.id);
   if (found == journal.measured().end()) return json;
   const MeasuredEdit& measured = found->second;
-  json["took"] = measured.took ? EntryJson(*measured.took) : EntryJson(nullptr);
+  for (const char* name : {"success", "took"})  // the second in an earlier version
+    json[name] = measured.success ? EntryJson(*measured.success) : EntryJson(nullptr);
   json["why"] = measured.why;
   json["measured"] = measured.when;
   json["before"] = measured.before;
@@ -185,12 +186,15 @@ EntryJson describe_edit(const Journal& journal, const EditRecord& edit, const Re
 }
 
 EntryJson describe_undo(const UndoEntry& undo) {
-  return {{"when", undo.when}, {"mode", undo_mode_name(undo.mode)}, {"edits", undo.edits}, {"gives_up", undo.gives_up}};
+  return {{"when", undo.when},
+          {"mode", undo_mode_name(undo.mode)},
+          {"edits", undo.edits},
+          {"gives_up", undo.approximation}};
 }
 
 EntryJson to_entry(const UndoEntry& undo) {
   return {{"kind", entry_kind::kUndo}, {"when", undo.when},   {"mode", undo_mode_name(undo.mode)},
-          {"keeps", undo.keeps},       {"edits", undo.edits}, {"gives_up", undo.gives_up}};
+          {"keeps", undo.keeps},       {"edits", undo.edits}, {"gives_up", undo.approximation}};
 }
 
 UndoEntry undo_of_entry(const EntryJson& entry) {
@@ -202,7 +206,7 @@ UndoEntry undo_of_entry(const EntryJson& entry) {
   undo.mode = *mode;
   undo.keeps = count_of(entry.at("keeps"));
   undo.edits = entry.at("edits").get<std::vector<std::string>>();
-  undo.gives_up = entry.at("gives_up");
+  undo.approximation = entry.at("gives_up");
   return undo;
 }
 

@@ -25,7 +25,7 @@ class NewParts {
   std::vector<int64_t> scale_shape() const;
   at::Device device() const;
 
-  /// Adds a tensor of zeros; `end`: of its name, behind the module's.
+  /// Adds a tensor of zeros; `end`: of its name, after the module's.
   void add(PartRole role, std::string_view end, at::ScalarType type, const std::vector<int64_t>& shape);
   void add(PartRole role, std::string_view end, const Tensor& tensor);
   /// Throws: as refuse(), unless so many numbers of 4 or 8 bits fill words of 32 bits. `what`: "rows".

@@ -92,7 +92,7 @@ class FeedbackSweep {
   ScaleGrid& grid_;
   const Tensor& factor_;
   Tensor codes_;
-  Tensor columns_;  // [in, out]: as changed by the errors before them; behind their turn, their own errors
+  Tensor columns_;  // [in, out]: as changed by the errors before them; after their turn, their own errors
 };
 
 }  // namespace

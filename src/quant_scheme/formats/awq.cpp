@@ -27,9 +27,9 @@ ModuleRules read_awq(SchemeKeys& keys) {
   return rules;
 }
 
-void leave_out_awq(OrderedJson& settings, const LeftOut& left_out) {
+void exclude_awq(OrderedJson& settings, const ExcludedModules& excluded) {
   // A list here comes on top of what is left alone anyway.
-  add_to_list(settings, "modules_to_not_convert", RuleText::kPart, {}, left_out);
+  add_to_list(settings, "modules_to_not_convert", RuleText::kPart, {}, excluded);
 }
 
 void find_awq(PartFinder& finder, PackedSpec& spec) {
@@ -43,7 +43,7 @@ void find_awq(PartFinder& finder, PackedSpec& spec) {
   finder.need({PartRole::kScales, module + ".scales", kScaleTypes, {{groups, spec.rows}}});
 }
 
-constexpr QuantMethod kAwqMethods[] = {{.name = "awq", .read = read_awq, .leave_out = leave_out_awq}};
+constexpr QuantMethod kAwqMethods[] = {{.name = "awq", .read = read_awq, .exclude = exclude_awq}};
 constexpr std::string_view kAwqMarks[] = {".qweight"};
 constexpr TensorLayout kAwqLayouts[] = {{.packing = MatrixPacking::kAwq,
                                          .meaning = "AWQ: .qweight with .qzeros and .scales",

@@ -44,8 +44,8 @@ ModuleRules read_bitsandbytes(SchemeKeys& keys) {
   return rules;
 }
 
-void leave_out_bitsandbytes(OrderedJson& settings, const LeftOut& left_out) {
-  add_to_list(settings, "llm_int8_skip_modules", RuleText::kPatternOrEnd, kHeads, left_out);
+void exclude_bitsandbytes(OrderedJson& settings, const ExcludedModules& excluded) {
+  add_to_list(settings, "llm_int8_skip_modules", RuleText::kPatternOrEnd, kHeads, excluded);
 }
 
 /// A positive number of the record that is a power of two; 0 with a problem otherwise.
@@ -151,7 +151,7 @@ int64_t bitsandbytes_4_bytes(const MatrixCode& code, int64_t rows, int64_t colum
 constexpr std::string_view kOldKeysOfBitsAndBytes[] = {"load_in_8bit", "load_in_4bit"};
 constexpr QuantMethod kBitsAndBytesMethods[] = {{.name = "bitsandbytes",
                                                  .read = read_bitsandbytes,
-                                                 .leave_out = leave_out_bitsandbytes,
+                                                 .exclude = exclude_bitsandbytes,
                                                  .implied_by = kOldKeysOfBitsAndBytes}};
 constexpr std::string_view kMarksOf4Bits[] = {".weight.quant_state.bitsandbytes__nf4",
                                               ".weight.quant_state.bitsandbytes__fp4", ".weight.absmax"};

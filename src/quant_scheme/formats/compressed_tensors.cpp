@@ -146,8 +146,8 @@ ModuleRules read_compressed_tensors(SchemeKeys& keys) {
   return rules;
 }
 
-void leave_out_compressed_tensors(OrderedJson& settings, const LeftOut& left_out) {
-  add_to_list(settings, "ignore", RuleText::kName, {}, left_out);
+void exclude_compressed_tensors(OrderedJson& settings, const ExcludedModules& excluded) {
+  add_to_list(settings, "ignore", RuleText::kName, {}, excluded);
 }
 
 void find_compressed_packed(PartFinder& finder, PackedSpec& spec) {
@@ -193,7 +193,7 @@ void find_compressed_int8(PartFinder& finder, PackedSpec& spec) {
 
 constexpr QuantMethod kCompressedMethods[] = {{.name = "compressed-tensors",
                                                .read = read_compressed_tensors,
-                                               .leave_out = leave_out_compressed_tensors,
+                                               .exclude = exclude_compressed_tensors,
                                                .other_name = "compressed_tensors"}};
 constexpr std::string_view kCompressedMarks[] = {".weight_packed"};
 constexpr TensorLayout kCompressedLayouts[] = {

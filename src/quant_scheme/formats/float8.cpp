@@ -32,15 +32,15 @@ ModuleRules read_fbgemm_float8(SchemeKeys& keys) {
   return rules;
 }
 
-void leave_out_float8(OrderedJson& settings, const LeftOut& left_out) {
-  add_to_list(settings, "modules_to_not_convert", RuleText::kPatternOrEnd, kHeads, left_out);
+void exclude_float8(OrderedJson& settings, const ExcludedModules& excluded) {
+  add_to_list(settings, "modules_to_not_convert", RuleText::kPatternOrEnd, kHeads, excluded);
   // vLLM's own list, which it reads in place of the other.
   if (const auto own = settings.find("ignored_layers"); own != settings.end() && !own->empty())
-    add_to_list(settings, "ignored_layers", RuleText::kPatternOrEnd, {}, left_out);
+    add_to_list(settings, "ignored_layers", RuleText::kPatternOrEnd, {}, excluded);
 }
 
-void leave_out_fbgemm_float8(OrderedJson& settings, const LeftOut& left_out) {
-  add_to_list(settings, "modules_to_not_convert", RuleText::kPatternOrEnd, kHeads, left_out);
+void exclude_fbgemm_float8(OrderedJson& settings, const ExcludedModules& excluded) {
+  add_to_list(settings, "modules_to_not_convert", RuleText::kPatternOrEnd, kHeads, excluded);
 }
 
 void find_float8(PartFinder& finder, PackedSpec& spec) {
@@ -64,8 +64,8 @@ void find_float8(PartFinder& finder, PackedSpec& spec) {
 }
 
 constexpr QuantMethod kFloat8Methods[] = {
-    {.name = "fp8", .read = read_float8, .leave_out = leave_out_float8},
-    {.name = "fbgemm_fp8", .read = read_fbgemm_float8, .leave_out = leave_out_fbgemm_float8}};
+    {.name = "fp8", .read = read_float8, .exclude = exclude_float8},
+    {.name = "fbgemm_fp8", .read = read_fbgemm_float8, .exclude = exclude_fbgemm_float8}};
 constexpr TensorLayout kFloat8Layouts[] = {{.packing = MatrixPacking::kFloat8,
                                             .meaning = "fp8: .weight of type F8_E4M3 with its scale",
                                             .type = DType::kF8E4M3,

@@ -3,7 +3,7 @@
 // file of the same name in src/quant/formats.
 #pragma once
 
-#include "parts/left_out.h"
+#include "parts/excluded_modules.h"
 #include "parts/module_rules.h"
 #include "parts/part_finder.h"
 #include "parts/scheme_keys.h"
@@ -16,7 +16,7 @@ struct QuantMethod {
   /// Makes rules of the settings. Settings that are not understood become problems of `keys`.
   ModuleRules (*read)(SchemeKeys& keys);
   /// Names modules as not quantised, in settings that `read` understands. Throws: as add_to_list().
-  void (*leave_out)(OrderedJson& settings, const LeftOut& left_out);
+  void (*exclude)(OrderedJson& settings, const ExcludedModules& excluded);
   std::string_view other_name = {};                   ///< that some files have in its place
   std::span<const std::string_view> implied_by = {};  ///< keys in files from before there was a `quant_method`
 };
@@ -25,7 +25,7 @@ struct QuantMethod {
 struct TensorLayout {
   MatrixPacking packing;
   std::string_view meaning;  ///< words for messages: "GPTQ: .qweight with .qzeros and .scales"
-  /// What only such a matrix has behind its module's name: any of these tensors shows it. Empty: the codes have the
+  /// What only such a matrix has after its module's name: any of these tensors shows it. Empty: the codes have the
   /// name of the weight, and their type shows it.
   std::span<const std::string_view> marks = {};
   std::optional<DType> type = {};  ///< type of the tensor with the weight's own name

@@ -31,18 +31,18 @@ void read_dynamic(SchemeKeys& keys, ModuleRules& rules) {
   if (dynamic == nullptr || *dynamic == OrderedJson(false)) return;
   if (!dynamic->is_object()) return keys.problem("dynamic", "an object");
   for (const auto& [key, settings] : dynamic->items()) {
-    const bool leaves_out = key.starts_with("-:");
+    const bool excludes = key.starts_with("-:");
     std::optional<MatrixCode> code;
-    if (!leaves_out && settings.is_object()) {
+    if (!excludes && settings.is_object()) {
       SchemeKeys own(settings, cat(keys.prefix(), "dynamic.", printable(key), "."), keys.problems());
       own.harmless(kHarmlessOfGptq);
       code = gptq_code(own, *rules.usual);
       own.finish();
-    } else if (!leaves_out) {
+    } else if (!excludes) {
       keys.refuse("dynamic", cat(printable(key), ": expected an object of settings, got ", json_text(settings)));
     }
     try {
-      rules.rules.emplace_back(RuleText::kPattern, leaves_out || key.starts_with("+:") ? key.substr(2) : key, code);
+      rules.rules.emplace_back(RuleText::kPattern, excludes || key.starts_with("+:") ? key.substr(2) : key, code);
     } catch (const CheckpointError& error) {
       keys.refuse("dynamic", error.what());
     }
@@ -63,9 +63,9 @@ ModuleRules read_gptq(SchemeKeys& keys) {
   return rules;
 }
 
-void leave_out_gptq(OrderedJson& settings, const LeftOut& left_out) {
+void exclude_gptq(OrderedJson& settings, const ExcludedModules& excluded) {
   OrderedJson dynamic = OrderedJson::object();  // the first expression that matches holds
-  for (const std::string& module : left_out.modules) dynamic["-:" + exact_expression(module)] = OrderedJson::object();
+  for (const std::string& module : excluded.modules) dynamic["-:" + exact_expression(module)] = OrderedJson::object();
   OrderedJson& stored = settings["dynamic"];
   if (stored.is_object())
     for (const auto& [expression, value] : stored.items())
@@ -83,7 +83,7 @@ void find_gptq(PartFinder& finder, PackedSpec& spec) {
   finder.take_order(module + ".g_idx", "desc_act is true");
 }
 
-constexpr QuantMethod kGptqMethods[] = {{.name = "gptq", .read = read_gptq, .leave_out = leave_out_gptq}};
+constexpr QuantMethod kGptqMethods[] = {{.name = "gptq", .read = read_gptq, .exclude = exclude_gptq}};
 constexpr std::string_view kGptqMarks[] = {".qweight"};
 constexpr TensorLayout kGptqLayouts[] = {{.packing = MatrixPacking::kGptq,
                                           .meaning = "GPTQ: .qweight with .qzeros and .scales",

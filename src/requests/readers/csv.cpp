@@ -44,7 +44,7 @@ class CsvScanner {
     std::string field;
     const bool is_quoted = take('"');
     if (is_quoted) field = quoted(problem);
-    if (is_quoted && !field_ends()) problem = "text behind a closing quote";
+    if (is_quoted && !field_ends()) problem = "text after a closing quote";
     while (!field_ends()) {
       if (text_[at_] == '"') problem = "a quote inside a field that is not in quotes; write \"\" in a field in quotes";
       field += text_[at_++];

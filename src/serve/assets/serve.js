@@ -143,10 +143,10 @@ async function showEdits() {
   if (all.result || !isFirst) showResult(all.result);
 }
 
-function mark(took, replacedBy) {
+function mark(success, replacedBy) {
   if (replacedBy) return make("span", { className: "bad mark", text: `replaced by #${replacedBy}` });
-  if (took === null || took === undefined) return make("span", { className: "soft", text: "not measured" });
-  return make("span", { className: took ? "good mark" : "bad mark", text: took ? "took" : "did not take" });
+  if (success === null || success === undefined) return make("span", { className: "soft", text: "not measured" });
+  return make("span", { className: success ? "good mark" : "bad mark", text: success ? "took" : "did not take" });
 }
 
 const fact = (one) => make("p", {}, make("bdi", { className: "prompt", text: one.prompt }), " → ", make("bdi", { className: "to", text: one.target }));
@@ -164,7 +164,7 @@ function showList(list) {
     const button = make("button", { type: "button", text: "Undo" });
     button.setAttribute("aria-label", `Undo edit ${one.id}: ${one.prompt} → ${one.target}`);
     button.addEventListener("click", () => undo(button, [one.id]));
-    const about = make("p", { className: "small soft" }, `#${one.id} · ${one.method} · ${when} · `, mark(one.took, one.replaced_by));
+    const about = make("p", { className: "small soft" }, `#${one.id} · ${one.method} · ${when} · `, mark(one.success, one.replaced_by));
     return make("li", { className: "stands" }, fact(one), about, one.after ? make("details", { className: "small soft" }, make("summary", { text: "Measures" }), figures(one.before, one.after), one.why ? make("p", { className: "why", text: one.why }) : null) : null, button);
   });
   at("edit-list").replaceChildren(items.length ? make("ul", { className: "pairs" }, ...items) : make("p", { className: "pad soft", text: "None." }));
@@ -183,7 +183,7 @@ function showResult(result) {
     const scores = Object.entries(one.metrics);
     const before = Object.fromEntries(scores.map(([name, value]) => [name, value.before]));
     const after = Object.fromEntries(scores.map(([name, value]) => [name, value.after]));
-    return make("li", {}, make("div", { className: "fact-head" }, fact(one), mark(one.verdict.took)),
+    return make("li", {}, make("div", { className: "fact-head" }, fact(one), mark(one.verdict.success ?? one.verdict.took)),
       make("div", { className: "sides" }, side("before", said.before), side("after", said.after)),
       one.verdict.why ? make("p", { className: "why", text: one.verdict.why }) : null, figures(before, after, units));
   });
@@ -197,7 +197,7 @@ function showResult(result) {
   });
   const head = make("tr", {}, ...[["Metric", ""], ["Before", "num"], ["After", "num"], ["Prompts", "num"]].map(([text, className]) => make("th", { text, className, scope: "col" })));
   at("result-body").replaceChildren(
-    make("p", { className: "soft", text: `${result.took}; method ${result.method}.` }),
+    make("p", { className: "soft", text: `${result.success}; method ${result.method}.` }),
     make("div", { className: "card" }, make("ul", { className: "pairs" }, ...rows)),
     make("div", { className: "card" }, make("table", {}, make("caption", { className: "visually-hidden", text: "Metrics of these facts" }), make("thead", {}, head), make("tbody", {}, ...metrics))),
     ...result.warnings.map((text) => make("p", { className: "note warn", text })));

@@ -82,7 +82,7 @@ TEST_F(NpzTest, GivesArraysOfStoredAndDeflatedMembers) {
 
 TEST_F(NpzTest, OfNoArraysIsEmpty) { EXPECT_TRUE(open(zip({})).arrays().empty()); }
 
-TEST_F(NpzTest, MayHoldItsSizesBehindTheData) {
+TEST_F(NpzTest, MayHoldItsSizesAfterTheData) {
   std::string bytes = zip({{"a.npy", npy(header("<i4", "()"), data_of<int32_t>({9})), 0, 0x0008}});
   std::memset(bytes.data() + 14, 0, 12);  // CRC-32 and sizes of the local header
   EXPECT_EQ(read(open(bytes), "a"), data_of<int32_t>({9}));

@@ -193,12 +193,12 @@ TEST_F(SafetensorsReaderTest, RejectsASizeThatDisagreesWithDtypeAndShape) {
 }
 
 TEST_F(SafetensorsReaderTest, RejectsDataOutsideTheFile) {
-  expect_says(refusal(kTwoTensors, "01234567xy"), {"tensor 'b'", "10 bytes behind the header", "[8, 11]", "truncated"});
+  expect_says(refusal(kTwoTensors, "01234567xy"), {"tensor 'b'", "10 bytes after the header", "[8, 11]", "truncated"});
   expect_says(
       refusal(
           R"({"w":{"dtype":"U8","shape":[9223372036854775807],"data_offsets":[9223372036854775808,18446744073709551615]}})",
           "1"),
-      {"tensor 'w'", "1 bytes behind the header"});
+      {"tensor 'w'", "1 bytes after the header"});
 }
 
 TEST_F(SafetensorsReaderTest, RejectsOverlappingRanges) {
@@ -225,7 +225,7 @@ TEST_F(SafetensorsReaderTest, RejectsGapsBetweenTensors) {
               {"tensor 'a'", "gap of 1 bytes"});
 }
 
-TEST_F(SafetensorsReaderTest, RejectsBytesBehindTheLastTensor) {
+TEST_F(SafetensorsReaderTest, RejectsBytesAfterTheLastTensor) {
   expect_says(refusal(kTwoTensors, "01234567xyz++"), {"expected 11 bytes of data", "2 bytes belong to no tensor"});
 }
 

@@ -78,8 +78,8 @@ TEST_F(SavedTensorTest, GivesTheTensorPartByPart) {
 }
 
 TEST_F(SavedTensorTest, MayBeAPartOfItsStorageAndOfOtherTypes) {
-  const SavedTensor behind = open(archive(Pickle{.sizes = {1, 3}, .strides = {77, 1}, .offset = 2}.text()));
-  EXPECT_EQ(bytes_of_part(behind, 0), kNumbers.substr(8, 12));
+  const SavedTensor after = open(archive(Pickle{.sizes = {1, 3}, .strides = {77, 1}, .offset = 2}.text()));
+  EXPECT_EQ(bytes_of_part(after, 0), kNumbers.substr(8, 12));
   const SavedTensor doubles =
       open(archive(Pickle{.sizes = {3}, .strides = {1}, .numel = 3, .storage = "DoubleStorage"}.text()));
   EXPECT_EQ(doubles.dtype(), DType::kF64);
@@ -158,7 +158,7 @@ TEST_F(SavedTensorTest, RefusesOrStaysWithinTheFileForEveryCorruption) {
   for (int i = 0; i < 2000; ++i) {
     SCOPED_TRACE(::testing::Message() << "seed " << kSeed << ", case " << i);
     try {
-      // half of the damage behind the checksum, where the pickle is read
+      // half of the damage after the checksum, where the pickle is read
       const SavedTensor tensor =
           open(i % 2 == 0 ? damaged(whole, random) : archive(damaged(Pickle{}.text(), random), kNumbers));
       ++opened;

@@ -77,7 +77,7 @@ TEST_F(AutomaticOptionsTest, AtLeastHalfOfTheKeysGetTheirShareAlone) {
                         {"covariance_weight", cat("method: nse, layers: [1], neurons: 0.5", kBounds), 0.8},
                         {"ridge", "method: alphaedit, layers: [1]", 0.95}};
   for (const auto& [option, method, automatic] : cases)
-    for (const auto& [text, share] : {std::pair{"auto", automatic}, std::pair{"{attained_share: 0.3}", 0.3}})
+    for (const auto& [text, share] : {std::pair{"auto", automatic}, std::pair{"{realised_share: 0.3}", 0.3}})
       for (const size_t count : {1, 6}) {
         if (count > 1 && method.find("neurons") != std::string::npos) continue;  // which ones change is the batch's
         const std::span<const EditRequest> batch = std::span(requests).first(count);
@@ -205,8 +205,8 @@ TEST(AutomaticOptions, RefuseWhatTheyCannotMean) {
       {"{method: memit, layers: [1, 1]}", "each once"},
       {"{method: memit, layers: automatic}", "editor.layers: expected auto or a list of integers of at least 0"},
       {"{method: memit, covariance_weight: automatic}", "expected auto or a number of at least 1e-300, got automatic"},
-      {"{method: memit, covariance_weight: {attained_share: 1}}",
-       "covariance_weight.attained_share: expected a number"},
+      {"{method: memit, covariance_weight: {realised_share: 1}}",
+       "covariance_weight.realised_share: expected a number"},
       {"{method: memit, covariance_weight: {share: 0.5}}", "covariance_weight.share: unknown key"},
       {"{method: memit, targets: replay, blue: true}", "editor.blue: expected false with `targets: replay`"},
       {"{method: rome, targets: replay}", "editor.targets"},

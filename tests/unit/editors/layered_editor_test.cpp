@@ -70,7 +70,7 @@ TEST_F(LayeredEditorTest, EqualKeysAsOneGetTheMeanTarget) {
   ASSERT_EQ(mean.outcome.shared_keys.size(), 1u);
   EXPECT_EQ(mean.outcome.shared_keys[0].effect, "have the same key: they get one target, the mean of theirs");
   EXPECT_EQ(mean.outcome.shared_keys[0].groups, (std::vector<std::vector<int64_t>>{{0, 2}}));
-  for (const RequestOutcome& request : mean.outcome.requests) EXPECT_NEAR(request.attained.value(), 1, 1e-10);
+  for (const RequestOutcome& request : mean.outcome.requests) EXPECT_NEAR(request.realised.value(), 1, 1e-10);
   EXPECT_EQ(mean.outcome.columns, (std::vector<int64_t>{0, 2, 1}));
   EXPECT_EQ(columns_, 3);
 }
@@ -134,7 +134,7 @@ TEST_F(LayeredEditorTest, ManyRequestsOfOneKeyAreOneGroup) {
 
 /// Computes them by hand: W' k - W k against what the layer was asked for, and the model's own hidden states before and
 /// after.
-TEST_F(LayeredEditorTest, AttainedSharesAreWhatTheWeightsGiveAtTheKeys) {
+TEST_F(LayeredEditorTest, RealisedSharesAreWhatTheWeightsGiveAtTheKeys) {
   for (const char* method : {"method: memit, covariance_weight: 3", "method: pmet, covariance_weight: 3",
                              "method: memit, covariance_weight: 3, rect: {keep: 0.3}"}) {
     const bool is_pmet = std::string_view(method).find("pmet") != std::string_view::npos;
@@ -154,24 +154,24 @@ TEST_F(LayeredEditorTest, AttainedSharesAreWhatTheWeightsGiveAtTheKeys) {
     const std::vector<Tensor> asked{(z_ND - before_ND) / (is_pmet ? std::sqrt(2.0) : 2.0), z_ND - between_ND};
     for (int64_t n = 0; n < 3; ++n) {
       const RequestOutcome& request = outcome.requests[static_cast<size_t>(n)];
-      ASSERT_EQ(request.attained_by_layer.size(), 2u);
+      ASSERT_EQ(request.realised_by_layer.size(), 2u);
       for (size_t layer = 0; layer < 2; ++layer) {
         const Tensor key_F = keys[layer].select(1, n), asked_D = asked[layer][n];
         const Tensor given_D = entries[layer].master.matmul(key_F) - entries[layer].base.matmul(key_F);
-        EXPECT_EQ(request.attained_by_layer[layer].layer, static_cast<int64_t>(layer));
-        EXPECT_NEAR(request.attained_by_layer[layer].share,
+        EXPECT_EQ(request.realised_by_layer[layer].layer, static_cast<int64_t>(layer));
+        EXPECT_NEAR(request.realised_by_layer[layer].share,
                     (given_D.dot(asked_D) / asked_D.dot(asked_D)).item<double>(), 1e-9)
             << method;
       }
       const Tensor whole_D = z_ND[n] - before_ND[n];
-      EXPECT_NEAR(request.attained.value(),
+      EXPECT_NEAR(request.realised.value(),
                   ((after_ND[n] - before_ND[n]).dot(whole_D) / whole_D.dot(whole_D)).item<double>(), 1e-9)
           << method;
     }
   }
 }
 
-TEST_F(LayeredEditorTest, AttainedSharesCountEveryPass) {
+TEST_F(LayeredEditorTest, RealisedSharesCountEveryPass) {
   const std::string nse = "method: nse, layers: [0, 1], covariance_weight: 1, history: false, residual_below: 1.0e+9";
   const std::vector<PreparedRequest> prepared = context.prepare(requests);
   const auto editor = testing::editor_from("{" + nse + ", passes: 3, residual_above: 0, " + kValues + "}");
@@ -182,7 +182,7 @@ TEST_F(LayeredEditorTest, AttainedSharesCountEveryPass) {
   const EditOutcome outcome = editor->edit(context, requests, state, transaction);
   const Tensor way_ND = z_ND - before_ND, gone_ND = states() - before_ND;
   for (int64_t n = 0; n < 3; ++n)
-    EXPECT_NEAR(outcome.requests[static_cast<size_t>(n)].attained.value(),
+    EXPECT_NEAR(outcome.requests[static_cast<size_t>(n)].realised.value(),
                 (gone_ND[n].dot(way_ND[n]) / way_ND[n].dot(way_ND[n])).item<double>(), 1e-9);
 }
 
@@ -208,7 +208,7 @@ TEST_F(LayeredEditorTest, PassesGoOnWhileTargetsAreFar) {
   ASSERT_EQ(none.deltas.size(), 1u);
   EXPECT_EQ(none.deltas[0].norm().item<double>(), 0);
   EXPECT_EQ(none.outcome.columns, columns({0, 1, 2}, 1));
-  EXPECT_FALSE(none.outcome.requests[2].attained.has_value());
+  EXPECT_FALSE(none.outcome.requests[2].realised.has_value());
   EXPECT_NE(none.outcome.requests[2].skipped.find("is not between editor.residual_above, 1e+08, and"),
             std::string::npos)
       << none.outcome.requests[2].skipped;

@@ -127,16 +127,16 @@ TEST_F(DowndateHistory, OfAMethodWithoutOneNeedsNoStatistics) {
 TEST_F(DowndateHistory, SaysWhatItGivesUp) {
   const Solve solve = ridge(statistics, 0.3);
   const EditHistory history = stream(batches, solve);
-  const auto gives_up = [&](const std::set<std::string>& ids) {
-    return without_edits(history, ids, solve.help()).gives_up;
+  const auto approximation = [&](const std::set<std::string>& ids) {
+    return without_edits(history, ids, solve.help()).approximation;
   };
-  EXPECT_EQ(gives_up({"g", "h"}), "");  // the last batch, left out
-  EXPECT_NE(gives_up({"g"}).find("later layers and passes"), std::string::npos);
-  EXPECT_EQ(gives_up({"g"}).find("later batches"), std::string::npos);
-  EXPECT_NE(gives_up({"d"}).find("later batches"), std::string::npos);
-  EXPECT_NE(gives_up({"a"}).find("measured once"), std::string::npos);
-  EXPECT_NE(gives_up({"a", "b", "c"}).find("measured once"), std::string::npos);
-  EXPECT_EQ(gives_up({"e"}).find("measured once"), std::string::npos);
+  EXPECT_EQ(approximation({"g", "h"}), "");  // the last batch, left out
+  EXPECT_NE(approximation({"g"}).find("later layers and passes"), std::string::npos);
+  EXPECT_EQ(approximation({"g"}).find("later batches"), std::string::npos);
+  EXPECT_NE(approximation({"d"}).find("later batches"), std::string::npos);
+  EXPECT_NE(approximation({"a"}).find("measured once"), std::string::npos);
+  EXPECT_NE(approximation({"a", "b", "c"}).find("measured once"), std::string::npos);
+  EXPECT_EQ(approximation({"e"}).find("measured once"), std::string::npos);
 }
 
 TEST_F(DowndateHistory, RefusesWhatItCannotDo) {
@@ -180,7 +180,7 @@ TEST_F(DowndateHistory, LeavesBatchesOutOfMethodsWithoutSystems) {
   EXPECT_EQ(downdated.keeps, 1u);
   ASSERT_EQ(downdated.batches.size(), 1u);
   expect_same_batch(downdated.batches[0], dense[2]);
-  EXPECT_NE(downdated.gives_up.find("later batches"), std::string::npos);
+  EXPECT_NE(downdated.approximation.find("later batches"), std::string::npos);
   // but not of one that goes by running numbers
   EditHistory running({});
   running.journal().add_setting({.method = "ultraedit"});
@@ -245,7 +245,7 @@ TEST_F(DowndateHistory, SolvesTheSameInputsAgain) {
   const EditHistory history = stream(batches, some);
   const Downdated downdated = without_edits(history, ids, some.help());
   expect_same(put(history, downdated, ids), stream(fewer, some), "some inputs");
-  EXPECT_NE(downdated.gives_up.find("which inputs change"), std::string::npos);
+  EXPECT_NE(downdated.approximation.find("which inputs change"), std::string::npos);
 }
 
 }  // namespace

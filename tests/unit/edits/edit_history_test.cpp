@@ -89,7 +89,7 @@ TEST_F(EditHistoryTest, HasAllChangesInTheirOrder) {
   EXPECT_EQ(ids, (std::vector<std::string>{"a", "b", "c"}));
 }
 
-TEST_F(EditHistoryTest, LeadsToTheStateBehindTheLastBatch) {
+TEST_F(EditHistoryTest, LeadsToTheStateAfterTheLastBatch) {
   const EditHistory history = some_history();
   EditorState fresh;
   fresh.tensors["constant"] = torch::ones({2}, torch::kDouble);

@@ -60,8 +60,8 @@ inline BatchReport noted(size_t n_edits) {
                                       .initial_norm = 1.5,
                                       .delta_norm = 3.5,
                                       .losses = {4.5F, 0.1F},
-                                      .attained = 0.75,
-                                      .attained_by_layer = {{1, 0.5}, {2, 0.75}}});
+                                      .realised = 0.75,
+                                      .realised_by_layer = {{1, 0.5}, {2, 0.75}}});
     batch.outcome.columns.push_back(static_cast<int64_t>(i));
   }
   batch.outcome.requests.back().skipped = "too long";
@@ -88,8 +88,8 @@ inline EditHistory history_of_all_kinds(const TinyModel& tiny, const std::string
     entry.report = FuzzedJson::parse(to_record(noted(ids.size())));
     made.add(std::move(entry), history_batch(static_cast<int64_t>(ids.size()), seed), tiny.config);
   }
-  made.undo({.when = "2026-11-23T08:00:02Z", .keeps = 2, .edits = {prefix + "d"}, .gives_up = ""});
-  const MeasuredEdit measured{.before = {{"efficacy", 0.1}}, .after = {{"efficacy", 0.9}}, .took = true};
+  made.undo({.when = "2026-11-23T08:00:02Z", .keeps = 2, .edits = {prefix + "d"}, .approximation = ""});
+  const MeasuredEdit measured{.before = {{"efficacy", 0.1}}, .after = {{"efficacy", 0.9}}, .success = true};
   made.journal().add_measure("the weights", {{"w", "h"}}, {{prefix + "a", measured}});
   return made;
 }

@@ -157,7 +157,7 @@ TEST_F(MergeTest, AddingPutsChangesSideBySide) {
   EXPECT_EQ(state.edits, 8);
   EXPECT_TRUE(columns_of(state, "keys.1")
                   .equal(torch::cat({columns_of(one.state({}), "keys.1"), columns_of(other.state({}), "keys.1")}, 1)));
-  EXPECT_NE(merged.gives_up, "");
+  EXPECT_NE(merged.approximation, "");
   EXPECT_EQ(merged.history.journal().settings().size(), 1u);
   const TempDir folder;
   merged.history.write(folder.path(), tiny.config);
@@ -172,7 +172,7 @@ TEST_F(MergeTest, OfSeveralMethodsKeepsTheFirstsState) {
   const MergedHistory merged = add_histories(HistoryList{&one, &other}, tiny.config);
   EXPECT_TRUE(columns_of(merged.history.state({}), "keys.1").equal(columns_of(one.state({}), "keys.1")));
   EXPECT_EQ(merged.history.journal().batches()[1].setting, 1u);
-  EXPECT_NE(merged.gives_up.find("several methods"), std::string::npos);
+  EXPECT_NE(merged.approximation.find("several methods"), std::string::npos);
 }
 
 TEST_F(MergeTest, RefusesWhatDoesNotBelongTogether) {
@@ -198,7 +198,7 @@ TEST_F(MergeTest, RefusesWhatDoesNotBelongTogether) {
   };
   EXPECT_EQ(refusal({&one, &dense}), "none");
   EXPECT_NE(refusal({&one, &same}).find("edit a0: it stands in history 1 and in history 2"), std::string::npos);
-  EXPECT_NE(refusal({&one, &finished}).find("behind the last batch"), std::string::npos);
+  EXPECT_NE(refusal({&one, &finished}).find("after the last batch"), std::string::npos);
   EXPECT_NE(refusal({&one, &other_base}).find("weights: expected aa, got bb"), std::string::npos);
   EXPECT_NE(refusal({}), "none");
   EXPECT_THROW(solve_jointly(HistoryList{&one, &dense}, jointly(solve)), ConfigError);

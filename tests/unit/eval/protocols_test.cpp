@@ -148,7 +148,7 @@ TEST_F(PublishedProtocolsOn, MultihopIsAnyOfTheQuestions) {
   EXPECT_EQ(evaluation.requests[1].at("mquake_multihop").mean(), 1);
 }
 
-TEST_F(PublishedProtocolsOn, MultihopBehindExamplesIsTheWholeAnswer) {
+TEST_F(PublishedProtocolsOn, MultihopAfterExamplesIsTheWholeAnswer) {
   const testing::TempDir folder;
   write_text_file(folder / "examples.txt", "Q: Who wrote it? A: Nobody\n\n");
   const EvaluationOptions options{.protocols = {"mquake"}, .multihop_examples = folder / "examples.txt"};

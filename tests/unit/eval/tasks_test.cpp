@@ -37,12 +37,12 @@ class OneTask final : public TaskRunner {
 class Tasks : public ::testing::Test {
  protected:
   EvaluationPlan plan(TaskOptions tasks, std::shared_ptr<const TaskRunner> runner) const {
-    CostOptions costs;
-    costs.tasks = std::move(tasks);
-    costs.task_runner = std::move(runner);
+    SideEffectOptions side_effects;
+    side_effects.tasks = std::move(tasks);
+    side_effects.task_runner = std::move(runner);
     return {*tiny_.tokenizer,
             requests_,
-            {.protocols = {}, .generated_tokens = 5, .costs = std::move(costs)},
+            {.protocols = {}, .generated_tokens = 5, .side_effects = std::move(side_effects)},
             tiny_.config.max_positions};
   }
 
@@ -61,7 +61,7 @@ class Tasks : public ::testing::Test {
   const std::vector<EditRequest> requests_ = some_requests(2);
 };
 
-TEST_F(Tasks, StandAmongTheCostsBeforeAndAfter) {
+TEST_F(Tasks, StandAmongTheSideEffectsBeforeAndAfter) {
   const EvaluationPlan questions = plan({.tasks = {"known"}, .shots = 3}, std::make_shared<OneTask>());
   const Evaluation before = questions.run(model_, "test", alone());
   {
@@ -70,17 +70,18 @@ TEST_F(Tasks, StandAmongTheCostsBeforeAndAfter) {
   }
   const Evaluation after = questions.run(model_, "test", alone(), &before);
   const auto mean = [](const Evaluation& evaluation, const char* name) {
-    return *evaluation.costs.totals.at(name).mean();
+    return *evaluation.side_effects.totals.at(name).mean();
   };
   const std::vector<Continuation> asked{{{1, 5}, {7, 9}}, {{1, 6, 8}, {4}}};
   const std::vector<ContinuationScore> now = score_continuations(model_, asked, "test", alone());
   EXPECT_NEAR(mean(after, "lm_eval.known.log_p"), -(now[0].nll + now[1].nll) / 2, 1e-12);
   EXPECT_NE(mean(before, "lm_eval.known.log_p"), mean(after, "lm_eval.known.log_p"));
-  EXPECT_EQ(after.costs.totals.at("lm_eval.known.perplexity").count, 7);
-  ASSERT_EQ(after.costs.metrics.size(), 2u);
-  EXPECT_EQ(after.costs.metrics[1].better, Better::kLower);
-  EXPECT_NE(after.costs.metrics[0].protocol.find("2 questions, 3 examples before each question"), std::string::npos)
-      << after.costs.metrics[0].protocol;
+  EXPECT_EQ(after.side_effects.totals.at("lm_eval.known.perplexity").count, 7);
+  ASSERT_EQ(after.side_effects.metrics.size(), 2u);
+  EXPECT_EQ(after.side_effects.metrics[1].better, Better::kLower);
+  EXPECT_NE(after.side_effects.metrics[0].protocol.find("2 questions, 3 examples before each question"),
+            std::string::npos)
+      << after.side_effects.metrics[0].protocol;
 }
 
 TEST_F(Tasks, AreRefusedBeforeAnythingIsRun) {

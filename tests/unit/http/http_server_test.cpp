@@ -186,7 +186,7 @@ TEST_F(ImpatientServers, EndRequestsThatAreTooSlow) {
   expect_status(post("Content-Length: 3\r\n") + "a", "408");
 }
 
-TEST_F(HttpServers, LivesOnBehindWhatIsNoRequest) {
+TEST_F(HttpServers, LivesOnAfterWhatIsNoRequest) {
   for (const std::string& text : {std::string("\r\n\r\n"), std::string("x\r\n\r\n"), std::string(5, '\0') + "\r\n\r\n",
                                   std::string("GET\r\n\r\n"), std::string("GET / HTTP/1.1\nHost\n\n"),
                                   std::string("POST /echo HTTP/1.1\r\nContent-Type: text/plain\r\nTransfer-Encoding: "

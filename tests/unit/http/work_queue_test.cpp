@@ -58,7 +58,7 @@ TEST_F(WorkQueues, WorkIsDoneInOrderOnOneThread) {
   EXPECT_EQ(view.finished[2].message, "2");
   EXPECT_EQ(view.finished[2].item.number, 3);
   EXPECT_FALSE(view.running);
-  EXPECT_GE(changes_, 8) << "each came, began, and ended; the last end is told behind the wait";
+  EXPECT_GE(changes_, 8) << "each came, began, and ended; the last end is told after the wait";
 }
 
 TEST_F(WorkQueues, TooMuchIsRefused) {

@@ -102,8 +102,8 @@ TEST(GzipDocuments, AreRefusedWhereTheFileIsNotGzip) {
   const TempDir dir;
   write_bytes(dir / "plain.txt.gz", "plain text, only named so\n");
   expect_says(corpus_refusal(dir / "plain.txt.gz"), {(dir / "plain.txt.gz").string(), "not gzip", "unpacked"});
-  write_bytes(dir / "behind.txt.gz", gzip("fine\n") + "and more");
-  expect_says(corpus_refusal(dir / "behind.txt.gz"), {"not gzip"});
+  write_bytes(dir / "after.txt.gz", gzip("fine\n") + "and more");
+  expect_says(corpus_refusal(dir / "after.txt.gz"), {"not gzip"});
   std::filesystem::create_directory(dir / "folder.txt.gz");
   expect_says(corpus_refusal(dir / "folder.txt.gz"), {"corpus: " + (dir / "folder.txt.gz").string(), "folder"});
   expect_says(corpus_refusal(dir / "absent.txt.gz"), {"No such file"});

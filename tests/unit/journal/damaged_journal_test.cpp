@@ -57,7 +57,7 @@ TEST_F(DamagedJournal, BytesAddedOrLeftOut) {
     expect_refused(shorter, line_text(line_at(at)), cat("without byte ", at));
     expect_refused(longer, line_text(line_at(at)), cat("one more at ", at));
   }
-  expect_refused(text + "\n", line_text(line_at(text.size())), "an empty line behind");
+  expect_refused(text + "\n", line_text(line_at(text.size())), "an empty line after");
 }
 
 TEST_F(DamagedJournal, LinesMoved) {

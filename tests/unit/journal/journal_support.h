@@ -65,7 +65,8 @@ inline BatchEntry some_batch(const std::vector<std::string>& ids) {
 }
 
 inline MeasuredEdit some_measure(double after) {
-  return {.before = {{"efficacy", 0.1}}, .after = {{"efficacy", after}}, .took = true, .when = "2026-11-23T08:00:01Z"};
+  return {
+      .before = {{"efficacy", 0.1}}, .after = {{"efficacy", after}}, .success = true, .when = "2026-11-23T08:00:01Z"};
 }
 
 /// An entry of each kind, and one batch that was undone.

@@ -56,7 +56,7 @@ TEST(Journal, ComesBackAsItWasWritten) {
   EXPECT_EQ(again.undone()[0].edits, (std::vector<std::string>{"c"}));
   ASSERT_EQ(again.measured().size(), 1u);
   EXPECT_EQ(again.measured().at("a").after.at("efficacy"), 0.75);
-  EXPECT_EQ(again.measured().at("a").took, std::optional(true));
+  EXPECT_EQ(again.measured().at("a").success, std::optional(true));
   EXPECT_EQ(again.measured_on(), "the weights");
 }
 
@@ -102,7 +102,7 @@ TEST(Journal, TakesBatchesAway) {
   for (const char* id : {"a", "b", "c"}) journal.add_batch(some_batch({id, std::string(id) + "2"}));
   journal.add_measure("it", {}, {{"a", some_measure(1)}, {"b", some_measure(1)}, {"b2", some_measure(1)}});
   journal.add_finish("0");
-  journal.undo({.mode = UndoMode::kDowndate, .keeps = 1, .edits = {"b"}, .gives_up = "nothing"});
+  journal.undo({.mode = UndoMode::kDowndate, .keeps = 1, .edits = {"b"}, .approximation = "nothing"});
   EXPECT_EQ(standing(journal), (std::vector<std::string>{"a", "a2"}));
   EXPECT_TRUE(journal.has("a"));
   EXPECT_FALSE(journal.has("b"));
@@ -120,7 +120,7 @@ TEST(Journal, TakesBatchesAway) {
   const Journal again = read_back(journal);
   ASSERT_EQ(again.undone().size(), 2u);
   EXPECT_EQ(again.undone()[0].mode, UndoMode::kDowndate);
-  EXPECT_EQ(again.undone()[0].gives_up, "nothing");
+  EXPECT_EQ(again.undone()[0].approximation, "nothing");
   EXPECT_EQ(again.undone()[1].mode, UndoMode::kLast);
   EXPECT_TRUE(again.batches().empty());
 }
@@ -159,7 +159,7 @@ TEST(Journal, RefusesWhatItCouldNotRead) {
   batch.edits[0].lookup = 3;
   refuses("no such place", [&] { journal.add_batch(batch); });
   refuses("too many", [&] { journal.undo({.keeps = 2}); });
-  refuses("not behind", [&] { journal.undo({.keeps = 1, .edits = {"a"}}); });
+  refuses("not after", [&] { journal.undo({.keeps = 1, .edits = {"a"}}); });
   const double nan = std::numeric_limits<double>::quiet_NaN();
   refuses("not finite", [&] { journal.add_measure("it", {}, {{"a", some_measure(nan)}}); });
   refuses("measures of others", [&] { journal.add_measure("it", {}, {{"c", some_measure(1)}}); });
@@ -231,7 +231,7 @@ TEST(Journal, ReportsOnTheLastBatchAgain) {
   other.add_batch(batch);
   EXPECT_EQ(journal.text(), other.text());
   journal.add_finish("0");
-  EXPECT_THROW(journal.set_last_report(some_report(1)), std::logic_error) << "something came behind it";
+  EXPECT_THROW(journal.set_last_report(some_report(1)), std::logic_error) << "something came after it";
 }
 
 TEST(Journal, IsFoundInAnOutputOrItsEdits) {

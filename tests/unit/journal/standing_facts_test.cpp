@@ -38,7 +38,7 @@ TEST(StandingFacts, TellInTheLogWhatReplacedThem) {
   EXPECT_TRUE(describe_edit(journal, journal.batches()[1].edits[0], replaced)["replaced_by"].is_null());
 }
 
-TEST(NewIds, GoOnBehindAllThatEverWere) {
+TEST(NewIds, GoOnAfterAllThatEverWere) {
   const auto ids = [](const Journal& journal, const std::vector<std::string>& taken = {}) {
     return new_ids(journal, taken, 2);
   };
@@ -50,7 +50,7 @@ TEST(NewIds, GoOnBehindAllThatEverWere) {
   EXPECT_EQ(ids(journal), (std::vector<std::string>{"4", "5"}));
 }
 
-TEST(Journal, ForgettingABatchForgetsWhatWasMeasuredBehindIt) {
+TEST(Journal, ForgettingABatchForgetsWhatWasMeasuredAfterIt) {
   Journal journal = of_targets({{"1", "London"}});
   journal.add_measure("the weights", {{"w", "h"}}, {{"1", some_measure(0.75)}});
   const std::string text = journal.text();

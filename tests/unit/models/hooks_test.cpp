@@ -66,7 +66,7 @@ TEST(HookSet, SeesWhatAttentionsProjectionsRead) {
   }
 }
 
-TEST(HookSet, StopsThePassBehindASite) {
+TEST(HookSet, StopsThePassAfterASite) {
   const TinyModel tiny;
   const CausalLM model = tiny.load();
   const TokenBatch batch = make_batch(kRows);

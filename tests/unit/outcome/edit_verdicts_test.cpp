@@ -19,8 +19,8 @@ RequestOutcome good() {
           .final_loss = 0.04,
           .initial_norm = 2,
           .delta_norm = 3,
-          .attained = 0.9,
-          .attained_by_layer = {{0, 0.8}, {1, 0.9}}};
+          .realised = 0.9,
+          .realised_by_layer = {{0, 0.8}, {1, 0.9}}};
 }
 
 /// Requests "r0", "r1", ... of which those in `right` say their targets after the edit.
@@ -30,7 +30,7 @@ EditReport report_of(const std::vector<RequestOutcome>& outcomes, const std::vec
   for (size_t i = 0; i < outcomes.size(); ++i) {
     report.requests.emplace_back();
     report.requests.back().id = cat("r", i);
-    if (i < right.size()) report.after.requests.push_back({{kTookMetric, {right[i], 1}}});
+    if (i < right.size()) report.after.requests.push_back({{kSuccessMetric, {right[i], 1}}});
   }
   return report;
 }
@@ -48,27 +48,27 @@ TEST(EditVerdicts, SayWhyAnEditDidNotTake) {
   RequestOutcome left_out = good(), missed = good(), behind = good();
   left_out.skipped = "its value's norm is 9";
   missed.final_loss = 3.21;
-  behind.attained = 0.0825;
+  behind.realised = 0.0825;
   EditReport report = report_of({good(), left_out, missed, behind, good(), {}}, {1, 0, 0, 0, 0, 0});
   report.before.target_probabilities = {0, 0, 0, 0, 0.01, 0};
   report.after.target_probabilities = {1, 0, 0, 0, 0.41, 0};
   const std::vector<Verdict> verdicts = judge_edits(report, kMemit);
-  const std::vector<std::pair<EditFate, std::string>> expected{
-      {EditFate::kTook, ""},
-      {EditFate::kLeftOut, "left out: its value's norm is 9"},
-      {EditFate::kValueNotFound, "value not found: final loss 3.21 after 12 steps"},
-      {EditFate::kDidNotFollow, "the weights followed 8.2 % of the way to its value"},
-      {EditFate::kOther,
+  const std::vector<std::pair<FailureCause, std::string>> expected{
+      {FailureCause::kNone, ""},
+      {FailureCause::kLeftOut, "left out: its value's norm is 9"},
+      {FailureCause::kValueNotFound, "value not found: final loss 3.21 after 12 steps"},
+      {FailureCause::kDidNotFollow, "the weights followed 8.2 % of the way to its value"},
+      {FailureCause::kOther,
        "final loss 0.04, the weights followed 90.0 % of the way, P(target) 41.0 % (1.0 % before): another token is "
        "likelier"},
-      {EditFate::kOther, "P(target) 0.0 % (0.0 % before): another token is likelier"}};
+      {FailureCause::kOther, "P(target) 0.0 % (0.0 % before): another token is likelier"}};
   ASSERT_EQ(verdicts.size(), expected.size());
   for (size_t i = 0; i < expected.size(); ++i) {
-    EXPECT_EQ(verdicts[i].fate, expected[i].first) << i;
+    EXPECT_EQ(verdicts[i].cause, expected[i].first) << i;
     EXPECT_EQ(verdicts[i].why, expected[i].second) << i;
   }
-  EXPECT_EQ(took_text(count_took(verdicts)), "1 of 6 edits took (the model says the target, efficacy_argmax)");
-  EXPECT_FALSE(count_took(verdicts).none());
+  EXPECT_EQ(success_text(count_successes(verdicts)), "1 of 6 edits took (the model says the target, efficacy_argmax)");
+  EXPECT_FALSE(count_successes(verdicts).none());
 }
 
 TEST(EditVerdicts, SayHowManyBatchesCameAfter) {
@@ -86,21 +86,21 @@ TEST(EditVerdicts, SayHowManyBatchesCameAfter) {
 TEST(EditVerdicts, GoByWhatTheModelSaysAlone) {
   RequestOutcome bad = good();
   bad.final_loss = 8;
-  bad.attained = 0.01;
+  bad.realised = 0.01;
   bad.skipped = "left out";
   const std::vector<Verdict> took = judge_edits(report_of({bad}, {1}), kMemit);
-  EXPECT_EQ(took[0].fate, EditFate::kTook);
-  EXPECT_EQ(took_text(count_took(took)), "1 of 1 edit took (the model says the target, efficacy_argmax)");
-  EXPECT_TRUE(count_took(judge_edits(report_of({good(), good()}, {0, 0.5}), kMemit)).none());
-  const TookCount unknown = count_took(judge_edits(report_of({good(), good()}, {}), kMemit));
+  EXPECT_EQ(took[0].cause, FailureCause::kNone);
+  EXPECT_EQ(success_text(count_successes(took)), "1 of 1 edit took (the model says the target, efficacy_argmax)");
+  EXPECT_TRUE(count_successes(judge_edits(report_of({good(), good()}, {0, 0.5}), kMemit)).none());
+  const SuccessCount unknown = count_successes(judge_edits(report_of({good(), good()}, {}), kMemit));
   EXPECT_EQ(unknown.measured, 0u);
   EXPECT_FALSE(unknown.none());
-  EXPECT_EQ(took_text(unknown), "whether the edits took was not measured: add efficacy to evaluate");
+  EXPECT_EQ(success_text(unknown), "whether the edits took was not measured: add efficacy to evaluate");
 }
 
 TEST(EditVerdicts, NameWhomAKeyIsSharedWith) {
   RequestOutcome half = good();
-  half.attained = 0.45;
+  half.realised = 0.45;
   EditReport report = report_of({half, half, half}, {0, 0, 0});
   report.outcome.shared_keys = {{"have the same key", {{0, 2}}}};
   const std::vector<Verdict> verdicts = judge_edits(report, kMemit);
@@ -120,12 +120,13 @@ TEST(EditWarnings, SayThatWeightsMovedFar) {
   report.rounding = {{"w0", {.id = {}, .delta_norm = 1, .weight_norm = 1}},
                      {"w1", {.id = {}, .delta_norm = 2.08, .weight_norm = 2}},
                      {"w2", {.id = {}, .delta_norm = 1.01, .weight_norm = 1}}};
-  EXPECT_EQ(warning_of(report),
-            "the edits moved w1 by 104.0 % of its norm (and 1 other weight by more than 100 %): what else the model "
-            "knows may suffer, as specificity and costs in evaluate show. What helps: raise editor.covariance_weight; "
-            "lower editor.values.clamp (now 4)");
+  EXPECT_EQ(
+      warning_of(report),
+      "the edits moved w1 by 104.0 % of its norm (and 1 other weight by more than 100 %): what else the model "
+      "knows may suffer, as specificity and side_effects in evaluate show. What helps: raise editor.covariance_weight; "
+      "lower editor.values.clamp (now 4)");
   EXPECT_TRUE(has(warning_of(report, parse_config("{covariance_weight: auto, values: {}}", "test")),
-                  "What helps: set editor.covariance_weight: {attained_share: A} with a smaller A"));
+                  "What helps: set editor.covariance_weight: {realised_share: A} with a smaller A"));
   EXPECT_TRUE(has(warning_of(report, parse_config("{method: ft, lr: 0.1}", "test")), "What helps: lower editor.lr"));
   report.rounding.erase(report.rounding.begin() + 1, report.rounding.end());
   EXPECT_TRUE(edit_warnings(report, kMemit).empty()) << "as far as its norm is not farther";
@@ -133,7 +134,7 @@ TEST(EditWarnings, SayThatWeightsMovedFar) {
 
 TEST(EditWarnings, NameWhatHoldsTheWeightsBack) {
   RequestOutcome behind = good();
-  behind.attained = 0.0825;
+  behind.realised = 0.0825;
   const EditReport report = report_of({behind, behind, good()}, {});
   EXPECT_EQ(warning_of(report),
             "the values were found (final loss 0.04 in the median), but the weights did not follow: 8.2 % of the way "
@@ -145,13 +146,13 @@ TEST(EditWarnings, NameWhatHoldsTheWeightsBack) {
                            "set editor.ridge: auto, or lower it", "raise editor.rect.keep"})
     EXPECT_TRUE(has(alphaedit, part)) << alphaedit;
   EXPECT_TRUE(has(warning_of(report, parse_config("{covariance_weight: auto, values: {}}", "test")),
-                  "What helps: set editor.covariance_weight: {attained_share: A} with a larger A"));
+                  "What helps: set editor.covariance_weight: {realised_share: A} with a larger A"));
   EXPECT_TRUE(edit_warnings(report_of({behind, good(), good()}, {}), kMemit).empty()) << "the median followed";
 }
 
 TEST(EditWarnings, KeepSharedKeysApartFromWeightsThatDoNotFollow) {
   RequestOutcome half = good();
-  half.attained = 0.4;
+  half.realised = 0.4;
   EditReport report = report_of(std::vector<RequestOutcome>(300, half), {});
   std::vector<int64_t> all;
   for (int64_t i = 0; i < 300; ++i) all.push_back(i);

@@ -22,7 +22,7 @@ TEST(FactsAtOdds, ContradictEachOther) {
   const Lines lines = facts_at_odds({.requests = requests, .standing = {}, .joined = {}});
   ASSERT_EQ(lines.size(), 1u);
   EXPECT_EQ(lines[0].rfind("contradiction: one fact has one target, and not both of requests 1 and 2: 'Rome' and "
-                           "'Berlin' behind 'The Louvre is in': leave one of each out",
+                           "'Berlin' after 'The Louvre is in': leave one of each out",
                            0),
             0u)
       << lines[0];
@@ -36,7 +36,7 @@ TEST(FactsAtOdds, ContradictOrRepeatWhatStands) {
   EXPECT_EQ(
       facts_at_odds({.requests = requests, .standing = standing, .joined = {}}),
       (Lines{"contradiction with 1 edit that stands, which it replaces: request 5 and edit 1: 'Rome' and 'London' "
-             "behind 'The Louvre is in'",
+             "after 'The Louvre is in'",
              "1 request says what an edit that stands does, and is edited again: 6 (as 2)"}));
 }
 

@@ -46,10 +46,10 @@ TEST(Schedule, SaysWhatIsMeasuredBetweenBatches) {
   const ScheduleOptions often{.batch = 2}, seldom{.batch = 2, .measure_every = 2},
       never{.batch = 2, .measure_every = 0};
   const auto measured = [](const ScheduleOptions& schedule) {
-    std::vector<size_t> behind;
+    std::vector<size_t> after;
     for (size_t i = 0; i < 5; ++i)
-      if (schedule.measures_after(i, 5)) behind.push_back(i);
-    return behind;
+      if (schedule.measures_after(i, 5)) after.push_back(i);
+    return after;
   };
   EXPECT_EQ(measured(often), (std::vector<size_t>{0, 1, 2, 3}));
   EXPECT_EQ(measured(seldom), (std::vector<size_t>{1, 3}));
@@ -69,8 +69,8 @@ BatchReport some_batch() {
                              .initial_loss = 1.0 / 3,
                              .final_loss = 0.1,
                              .losses = {1.0F / 3, 0.2F, 0.1F},
-                             .attained = 1.0 / 7,
-                             .attained_by_layer = {{0, 0.1}, {3, 2.0 / 3}}},
+                             .realised = 1.0 / 7,
+                             .realised_by_layer = {{0, 0.1}, {3, 2.0 / 3}}},
                             {.steps = 0, .skipped = "too \"long\""}};
   batch.outcome.batching = {2, 1, 0, 1};
   batch.outcome.columns = {1, 0};
@@ -90,11 +90,11 @@ TEST(BatchRecord, ComesBackExactly) {
   EXPECT_EQ(back.outcome.requests[0].delta_norm, std::nullopt);
   EXPECT_EQ(back.outcome.requests[0].losses, batch.outcome.requests[0].losses);
   EXPECT_EQ(back.outcome.requests[1].skipped, "too \"long\"");
-  EXPECT_EQ(back.outcome.requests[0].attained, 1.0 / 7);
-  EXPECT_EQ(back.outcome.requests[1].attained, std::nullopt);
-  ASSERT_EQ(back.outcome.requests[0].attained_by_layer.size(), 2u);
-  EXPECT_EQ(back.outcome.requests[0].attained_by_layer[1].layer, 3);
-  EXPECT_EQ(back.outcome.requests[0].attained_by_layer[1].share, 2.0 / 3);
+  EXPECT_EQ(back.outcome.requests[0].realised, 1.0 / 7);
+  EXPECT_EQ(back.outcome.requests[1].realised, std::nullopt);
+  ASSERT_EQ(back.outcome.requests[0].realised_by_layer.size(), 2u);
+  EXPECT_EQ(back.outcome.requests[0].realised_by_layer[1].layer, 3);
+  EXPECT_EQ(back.outcome.requests[0].realised_by_layer[1].share, 2.0 / 3);
   ASSERT_EQ(back.outcome.shared_keys.size(), 1u);
   EXPECT_EQ(back.outcome.shared_keys[0].effect, "share a key");
   EXPECT_EQ(back.outcome.shared_keys[0].groups, batch.outcome.shared_keys[0].groups);
@@ -109,12 +109,12 @@ TEST(BatchRecord, ComesBackExactly) {
 TEST(BatchRecord, OfNumbersThatAreNotFiniteIsReadBack) {
   constexpr double kInfinite = std::numeric_limits<double>::infinity();
   BatchReport batch = some_batch();
-  batch.outcome.requests[0].attained_by_layer[0].share = kInfinite;
+  batch.outcome.requests[0].realised_by_layer[0].share = kInfinite;
   batch.outcome.chosen = {{"lambda", 1, kInfinite}};
   batch.right_after = Tallies{{"perplexity", {kInfinite, 2}}};
   batch.growth[0].second = -kInfinite;
   const BatchReport back = from_record(to_record(batch), 2);
-  EXPECT_TRUE(std::isnan(back.outcome.requests[0].attained_by_layer[0].share));
+  EXPECT_TRUE(std::isnan(back.outcome.requests[0].realised_by_layer[0].share));
   EXPECT_TRUE(std::isnan(back.outcome.chosen[0].value));
   EXPECT_TRUE(std::isnan(back.right_after->at("perplexity").sum));
   EXPECT_TRUE(std::isnan(back.growth[0].second));

@@ -59,10 +59,10 @@ TEST(ReportPage, ShowsTheWorstFirst) {
 /// The small report with verdicts: of its two edits the first took.
 Json judged_report() {
   Json report = small_report();
-  report["verdicts"] = {{"took", 1}, {"measured", 2}, {"text", "1 of 2 edits took (by m)"}};
-  report["requests"][0]["verdict"] = {{"took", true}, {"cause", nullptr}, {"why", nullptr}};
-  report["requests"][1]["verdict"] = {{"took", false}, {"cause", "did_not_follow"}, {"why", "the weights <stood>"}};
-  report["requests"][1]["value"]["attained"] = {{"total", 0.0825}, {"layers", {{"0", 0.1}, {"3", 0.05}}}};
+  report["verdicts"] = {{"success", 1}, {"measured", 2}, {"text", "1 of 2 edits took (by m)"}};
+  report["requests"][0]["verdict"] = {{"success", true}, {"cause", nullptr}, {"why", nullptr}};
+  report["requests"][1]["verdict"] = {{"success", false}, {"cause", "did_not_follow"}, {"why", "the weights <stood>"}};
+  report["requests"][1]["value"]["realised"] = {{"total", 0.0825}, {"layers", {{"0", 0.1}, {"3", 0.05}}}};
   return report;
 }
 
@@ -89,15 +89,33 @@ TEST(ReportPage, SaysHowManyEditsTookAndWhyOthersDidNot) {
     EXPECT_TRUE(has(files.html, part)) << part;
   EXPECT_FALSE(has(files.html, "No edit took"));
   EXPECT_TRUE(has(files.requests_csv,
-                  "skipped,took,why,steps,initial_loss,final_loss,initial_norm,delta_norm,attained,"
-                  "attained.0,attained.3,efficacy_prob.before"));
-  EXPECT_TRUE(has(files.requests_csv, "b,P two,P,Oslo,,,false,the weights <stood>,1,4,4,,,0.0825,0.1,0.05,0.5,0.5,"))
+                  "skipped,success,took,why,steps,initial_loss,final_loss,initial_norm,delta_norm,realised,"
+                  "realised.0,realised.3,attained,attained.0,attained.3,efficacy_prob.before"));
+  EXPECT_TRUE(
+      has(files.requests_csv, "b,P two,P,Oslo,,,false,,the weights <stood>,1,4,4,,,0.0825,0.1,0.05,,,,0.5,0.5,"))
       << files.requests_csv;
-  report["requests"][0]["verdict"]["took"] = false;
-  report["verdicts"]["took"] = 0;
+  report["requests"][0]["verdict"]["success"] = false;
+  report["verdicts"]["success"] = 0;
   const std::string none = rendered(report).html;
   for (const char* part : {"<span class=\"verdict no\">✕ No edit took", "2 facts tried in", "note no"})
     EXPECT_TRUE(has(none, part)) << part;
+}
+
+TEST(ReportPage, ReadsTheNamesOfAnEarlierVersion) {
+  Json report = judged_report();
+  report["side_effects"] = {{"text_kl", {{"before", nullptr}, {"after", 0.0375}, {"unit", "nats"}, {"count", 80}}}};
+  Json earlier = report;
+  const auto rename = [](Json& section, const char* present_name, const char* old_name) {
+    section[old_name] = section[present_name];
+    section.erase(present_name);
+  };
+  rename(earlier, "side_effects", "costs");
+  rename(earlier["verdicts"], "success", "took");
+  for (Json& request : earlier["requests"]) rename(request["verdict"], "success", "took");
+  rename(earlier["requests"][1]["value"], "realised", "attained");
+  EXPECT_EQ(rendered(earlier).html, rendered(report).html);
+  EXPECT_TRUE(has(rendered(earlier).requests_csv,
+                  "b,P two,P,Oslo,,,false,false,the weights <stood>,1,4,4,,,0.0825,0.1,0.05,0.0825,0.1,0.05"));
 }
 
 TEST(ReportPage, NamesWhatWasRejected) {
@@ -127,7 +145,8 @@ TEST(ReportPage, ShowsIntervalsUnitsAndGroupsWhereTheyAre) {
 TEST(ReportPage, ShowsWhatEditingCostElsewhere) {
   Json report = small_report();
   EXPECT_FALSE(has(rendered(report).html, "What it cost elsewhere"));
-  report["costs"] = Json::parse(R"({"text_kl": {"before": null, "after": 0.0375, "unit": "nats", "better": "lower",
+  report["side_effects"] =
+      Json::parse(R"({"text_kl": {"before": null, "after": 0.0375, "unit": "nats", "better": "lower",
     "group": "text", "protocol": "a divergence", "interval": {"before": null, "after": [0.02, 0.05]}, "count": 9098}})");
   const std::string html = rendered(report).html;
   for (const char* part : {"What it cost elsewhere", "text_kl", "a divergence", "0.0375", "nats", "9,098"})
@@ -140,8 +159,8 @@ TEST(ReportPage, EscapesEveryText) {
   for (const char* key : {"id", "prompt", "subject", "target", "target_true"}) report["requests"][0][key] = evil;
   for (const char* when : {"before", "after"}) report["requests"][0]["continuation"][when] = evil;
   report["requests"][0]["skipped"] = evil;
-  report["requests"][1]["verdict"] = {{"took", false}, {"why", evil}};
-  report["verdicts"] = {{"took", 1}, {"measured", 2}, {"text", evil}};
+  report["requests"][1]["verdict"] = {{"success", false}, {"why", evil}};
+  report["verdicts"] = {{"success", 1}, {"measured", 2}, {"text", evil}};
   for (const char* key : {"method", "measured_on", "lancet"}) report[key] = evil;
   report["model"] = {{"folder", evil}, {"content_hash", evil}, {"run_dtype", evil}};
   report["warnings"] = {evil};
@@ -215,11 +234,12 @@ TEST(ReportPage, TablesQuoteWhatNeedsIt) {
   Json report = small_report();
   report["requests"][0]["prompt"] = "a \"b\", c\nd";
   const std::string csv = rendered(report).requests_csv;
-  EXPECT_TRUE(has(csv,
-                  "id,prompt,subject,target,target_true,skipped,took,why,steps,initial_loss,final_loss,initial_norm,"
-                  "delta_norm,attained,"
-                  "efficacy_prob.before,efficacy_prob.after,continuation.before,continuation.after\r\n"));
-  EXPECT_TRUE(has(csv, "a,\"a \"\"b\"\", c\nd\",P,Rome,Paris,,,,2,8,0.5,,,,0.0,1.0, Paris is,\" Rome, of\"\r\n"))
+  EXPECT_TRUE(
+      has(csv,
+          "id,prompt,subject,target,target_true,skipped,success,took,why,steps,initial_loss,final_loss,initial_norm,"
+          "delta_norm,realised,attained,"
+          "efficacy_prob.before,efficacy_prob.after,continuation.before,continuation.after\r\n"));
+  EXPECT_TRUE(has(csv, "a,\"a \"\"b\"\", c\nd\",P,Rome,Paris,,,,,2,8,0.5,,,,,0.0,1.0, Paris is,\" Rome, of\"\r\n"))
       << csv;
 }
 
@@ -301,7 +321,7 @@ TEST(ComparisonPage, MarksNoBestOfOtherPrompts) {
 
 TEST(ComparisonPage, SaysOfEachRunHowManyEditsTook) {
   Json none = judged_report(), neutral = judged_report();
-  none["verdicts"]["took"] = 0;
+  none["verdicts"]["success"] = 0;
   neutral["accept"] = Json::object();
   const std::string html = render_comparison(
       std::vector<RunDocument>{{.label = "one", .json = neutral.dump()}, {.label = "two", .json = none.dump()}}, "t");

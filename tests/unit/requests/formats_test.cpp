@@ -305,7 +305,7 @@ TEST_F(WrittenRequests, MayBeATable) {
       refused("prompt,target\n\"a\nb\",c\nd\n\"e\"f,g\nh,\"i\n"),
       "r.csv: record 1 (line 4): expected 2 fields, as the header line has, got 1; a field with a comma stands in "
       "quotes\n"
-      "r.csv: record 2 (line 5): text behind a closing quote\n"
+      "r.csv: record 2 (line 5): text after a closing quote\n"
       "r.csv: record 3 (line 6): a quote that is never closed");
   EXPECT_EQ(refused("prompt,target\na\"b,c\n"),
             "r.csv: record 0 (line 2): a quote inside a field that is not in quotes; write \"\" in a field in quotes");

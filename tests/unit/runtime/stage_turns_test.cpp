@@ -76,7 +76,7 @@ TEST(StageTurns, AFailedPieceLetsTheOthersEndAndIsThrown) {
   EXPECT_LE(ended, 10);
 }
 
-TEST(StageTurns, APauseEndsBehindWholePieces) {
+TEST(StageTurns, APauseEndsAfterWholePieces) {
   for (const int64_t under_way : {1, 3}) {
     Placement placement = three_stages();
     placement.set_batches_under_way(under_way);

@@ -61,7 +61,7 @@ TEST(OptionsReference, HasARowForEachOption) {
 
 TEST(DottedJobKeys, AreThoseThatSetTakes) {
   const std::vector<std::string> keys = dotted_job_keys();
-  for (const char* key : {"run.dtype", "editor.values.lr", "evaluate.costs.probes.path", "model"})
+  for (const char* key : {"run.dtype", "editor.values.lr", "evaluate.side_effects.probes.path", "model"})
     EXPECT_EQ(std::count(keys.begin(), keys.end(), key), 1) << key;
 }
 

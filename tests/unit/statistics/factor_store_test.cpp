@@ -257,7 +257,7 @@ TEST_F(FactorStoreTest, NamesADamagedFileAndMakesItAgain) {
   }
 }
 
-TEST_F(FactorStoreTest, RefusesAFileThatIsDamagedBehindItsCheck) {
+TEST_F(FactorStoreTest, RefusesAFileThatIsDamagedAfterItsCheck) {
   FactorStore made = store();
   made.prepare(layers_, alone());
   std::filesystem::resize_file(made.cache_file(2), 1000);

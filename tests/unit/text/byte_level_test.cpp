@@ -320,7 +320,7 @@ TEST(ByteLevel, RefusesOtherPreTokenizers) {
   EXPECT_TRUE(contains(sequence({with("times", 2), whole}), {"[0]: the key \"times\""}));
   EXPECT_TRUE(contains(sequence({{{"type", "Digits"}}, split_by("a")}), {"[0].type: \"Digits\" is not supported"}));
   EXPECT_TRUE(contains(sequence({split_by("a"), {{"type", "Metaspace"}, {"replacement", "▁"}}}),
-                       {"[0].type: \"Split\" is not supported", "ByteLevel behind any number of Split"}));
+                       {"[0].type: \"Split\" is not supported", "ByteLevel after any number of Split"}));
   EXPECT_TRUE(contains(sequence({whole, split_by("a")}), {"[0].type: \"ByteLevel\" is not supported"}));
   EXPECT_TRUE(contains(sequence({{{"type", "Digits"}}, whole}), {"[0].type: \"Digits\" is not supported"}));
   EXPECT_TRUE(contains(sequence({whole, whole}), {"[0].type: \"ByteLevel\" is not supported"}));

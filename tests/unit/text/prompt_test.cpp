@@ -143,7 +143,7 @@ TEST(ContinuePrompt, GivesThePromptTheSpaceThatItsLastTokenTakes) {
   EXPECT_EQ(pieces_of(*tokenizer, continued.target), (Pieces{"P", "ar", "is"}));
   EXPECT_EQ(continued.prompt.spans.back(), (ByteSpan{1, 3}));
   EXPECT_EQ(continue_prompt(*tokenizer, "is", " Paris", "r").prompt.ids, continued.prompt.ids);
-  EXPECT_EQ(pieces_of(*tokenizer, tokenizer->ids("is")), (Pieces{"<s>", "▁is"})) << "other ids with nothing behind it";
+  EXPECT_EQ(pieces_of(*tokenizer, tokenizer->ids("is")), (Pieces{"<s>", "▁is"})) << "other ids with nothing after it";
 }
 
 TEST(ContinuePrompt, FindsTheSubjectInATokenThatTakesTheSpace) {

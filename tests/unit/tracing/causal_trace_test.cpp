@@ -198,8 +198,8 @@ TEST(TraceSummary, EachTokenIsInOneClass) {
     return found;
   };
   EXPECT_EQ(classes({{1, 2, 3, 4, 5, 6, 7, 8, 9}, 1, 5}), (std::vector{-1, 0, 1, 1, 2, 3, 4, 4, 5}));
-  EXPECT_EQ(classes({{1, 2, 3}, 1, 2}), (std::vector{-1, 2, 5})) << "one token of the subject, one behind it";
-  EXPECT_EQ(classes({{1, 2, 3}, 1, 3}), (std::vector{-1, 0, 2})) << "nothing behind the subject";
+  EXPECT_EQ(classes({{1, 2, 3}, 1, 2}), (std::vector{-1, 2, 5})) << "one token of the subject, one after it";
+  EXPECT_EQ(classes({{1, 2, 3}, 1, 3}), (std::vector{-1, 0, 2})) << "nothing after the subject";
 }
 
 TEST(TraceSummary, AveragesByClassAndFindsThePeak) {

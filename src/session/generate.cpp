@@ -1,4 +1,4 @@
-#include "lancet/session/ask.h"
+#include "lancet/session/generate.h"
 
 #include <string_view>
 #include <utility>
@@ -21,7 +21,7 @@ size_t whole_bytes(const std::string& text) {
 
 }  // namespace
 
-std::vector<TokenId> Prompter::prompt_ids(const std::string& prompt, int64_t tokens) const {
+std::vector<TokenId> TextGenerator::prompt_ids(const std::string& prompt, int64_t tokens) const {
   std::vector<TokenId> ids = chat_ ? chat_->ids(*files_.tokenizer, prompt) : files_.tokenizer->ids(prompt);
   const std::string shown = excerpt(prompt, 60);
   if (ids.empty())
@@ -35,15 +35,15 @@ std::vector<TokenId> Prompter::prompt_ids(const std::string& prompt, int64_t tok
   return ids;
 }
 
-std::string Prompter::text_behind(const std::vector<TokenId>& prompt, const std::vector<TokenId>& added) const {
+std::string TextGenerator::text_after(const std::vector<TokenId>& prompt, const std::vector<TokenId>& added) const {
   std::vector<TokenId> all = prompt;
   all.insert(all.end(), added.begin(), added.end());
   return files_.tokenizer->decode(all).substr(files_.tokenizer->decode(prompt).size());
 }
 
-std::vector<Answer> Prompter::answer(const CausalLM& model, std::span<const std::string> prompts,
-                                     const AskOptions& options,
-                                     const std::function<void(const std::string&)>& on_text) const {
+std::vector<Answer> TextGenerator::answer(const CausalLM& model, std::span<const std::string> prompts,
+                                          const GenerateTextOptions& options,
+                                          const std::function<void(const std::string&)>& on_text) const {
   std::vector<GenerateRow> rows;
   for (const std::string& prompt : prompts)
     rows.resize(rows.size() + static_cast<size_t>(options.samples),
@@ -58,7 +58,7 @@ std::vector<Answer> Prompter::answer(const CausalLM& model, std::span<const std:
   if (on_text && rows.size() == 1)
     generation.on_token = [&](int64_t, TokenId id) {
       told.push_back(id);
-      const std::string text = text_behind(rows[0].prompt, told);
+      const std::string text = text_after(rows[0].prompt, told);
       const size_t whole = whole_bytes(text);
       if (whole <= told_bytes) return;
       on_text(text.substr(told_bytes, whole - told_bytes));
@@ -66,7 +66,7 @@ std::vector<Answer> Prompter::answer(const CausalLM& model, std::span<const std:
     };
   std::vector<Answer> answers;
   for (std::vector<TokenId>& ids : generate(model, rows, generation)) {
-    std::string text = text_behind(rows[answers.size()].prompt, ids);
+    std::string text = text_after(rows[answers.size()].prompt, ids);
     answers.push_back({std::move(text), std::move(ids)});
   }
   if (on_text && answers.size() == 1 && told_bytes < answers[0].text.size())

@@ -1,4 +1,4 @@
-#include "lancet/editor_parts/attained_shares.h"
+#include "lancet/editor_parts/realised_shares.h"
 
 #include <torch/types.h>
 
@@ -16,7 +16,7 @@ Tensor change_of(const Tensor& keys_FN, const WeightDelta& delta) {
 
 }  // namespace
 
-void AttainedShares::note(const LayerChange& change, const std::vector<int64_t>& targets) {
+void RealisedShares::note(const LayerChange& change, const std::vector<int64_t>& targets) {
   const torch::NoGradGuard no_grad;
   note_missing(change.parts * change.residuals_DN, targets);
   const Tensor sums_RN = context_.decide_by([&] {
@@ -40,7 +40,7 @@ void AttainedShares::note(const LayerChange& change, const std::vector<int64_t>&
   }
 }
 
-void AttainedShares::note_missing(const Tensor& missing_DN, const std::vector<int64_t>& targets) {
+void RealisedShares::note_missing(const Tensor& missing_DN, const std::vector<int64_t>& targets) {
   std::vector<int64_t> columns, fresh;
   for (size_t i = 0; i < targets.size(); ++i) {
     if (has_first_[static_cast<size_t>(targets[i])]) continue;
@@ -55,12 +55,12 @@ void AttainedShares::note_missing(const Tensor& missing_DN, const std::vector<in
   first_DT_.index_copy_(1, to_index(fresh, device), fresh_DN.to(device));
 }
 
-void AttainedShares::write_to(RequestOutcome& outcome, int64_t target) const {
+void RealisedShares::write_to(RequestOutcome& outcome, int64_t target) const {
   const auto place = static_cast<size_t>(target);
   for (const auto& [layer, sums] : by_layer_)
     if (const auto& [given, asked] = sums[place]; asked > 0)
-      outcome.attained_by_layer.push_back({layer, given / asked});
-  if (const auto& [given, asked] = in_all_[place]; asked > 0) outcome.attained = given / asked;
+      outcome.realised_by_layer.push_back({layer, given / asked});
+  if (const auto& [given, asked] = in_all_[place]; asked > 0) outcome.realised = given / asked;
 }
 
 }  // namespace lancet

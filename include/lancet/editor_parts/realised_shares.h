@@ -21,10 +21,10 @@ struct LayerChange {
   const WeightDelta& delta;  ///< the change that was applied
 };
 
-class AttainedShares {
+class RealisedShares {
  public:
   /// `n_targets`: of the batch, whichever of them a pass takes.
-  AttainedShares(const EditContext& context, int64_t n_targets) : context_(context), n_targets_(n_targets) {}
+  RealisedShares(const EditContext& context, int64_t n_targets) : context_(context), n_targets_(n_targets) {}
 
   /// Notes z* - h of the last layer before a pass changes any, where its parts do not say it. The first of a target
   /// counts.

@@ -1,4 +1,4 @@
-#include "standing_edits.h"
+#include "active_edits.h"
 
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
@@ -8,16 +8,16 @@
 
 namespace lancet {
 
-StandingEdits::StandingEdits(const ModelFiles& files, CausalLM& model)
+ActiveEdits::ActiveEdits(const ModelFiles& files, CausalLM& model)
     : files_(files),
       model_(model),
       transaction_(model, [&files, &model](WeightId id) { return stored_weight(files, model, id); }) {}
 
-EditHistory StandingEdits::history() const {
+EditHistory ActiveEdits::history() const {
   return kept_.history ? *kept_.history : EditHistory(journal_base(files_, files_.checkpoint.content_hash()));
 }
 
-void StandingEdits::check_ids(std::span<const EditRequest> requests) const {
+void ActiveEdits::check_ids(std::span<const EditRequest> requests) const {
   if (requests.empty()) throw ConfigError("requests: expected at least one, got none");
   std::set<std::string> known;
   for (const EditRequest& request : requests)
@@ -26,13 +26,13 @@ void StandingEdits::check_ids(std::span<const EditRequest> requests) const {
                             visible_text(request.id), "' twice"));
 }
 
-void StandingEdits::put_exact() {
+void ActiveEdits::put_exact() {
   if (!kept_.history || kept_.history->finish().empty()) return transaction_.put_exact();
   transaction_.rollback();
   restore_changes(kept_.history->changes(), model_, transaction_);
 }
 
-void StandingEdits::while_unedited(const std::function<void()>& use) {
+void ActiveEdits::while_unedited(const std::function<void()>& use) {
   transaction_.put_unedited();
   try {
     use();
@@ -43,7 +43,7 @@ void StandingEdits::while_unedited(const std::function<void()>& use) {
   transaction_.round_as_written();
 }
 
-void StandingEdits::put_back() {
+void ActiveEdits::put_back() {
   transaction_.filter_with({});
   transaction_.write_as({});
   transaction_.rollback();
@@ -51,24 +51,24 @@ void StandingEdits::put_back() {
   transaction_.round_as_written();
 }
 
-void StandingEdits::take(EditHistory history) {
+void ActiveEdits::take(EditHistory history) {
   kept_.history = std::move(history);
   kept_.finishes.emplace_back(kept_.history->finish());
 }
 
-void StandingEdits::exchange(EditHistory history, size_t n_known) {
+void ActiveEdits::exchange(EditHistory history, size_t n_known) {
   kept_.history = std::move(history);
   kept_.finishes.resize(n_known);
   kept_.finishes.resize(batches());
   kept_.n_written = n_known;
 }
 
-void StandingEdits::note_measured(const std::map<std::string, MeasuredEdit>& edits) {
+void ActiveEdits::note_measured(const std::map<std::string, MeasuredEdit>& edits) {
   Journal& journal = kept_.history->journal();
   journal.add_measure(journal.measured_on(), journal.batches().back().weights, edits);
 }
 
-void StandingEdits::undo_last() {
+void ActiveEdits::undo_last() {
   const size_t left = batches() - 1;
   if (left < kept_.n_written) {
     UndoEntry entry{.when = utc_now(), .mode = UndoMode::kLast, .keeps = left};
@@ -82,7 +82,7 @@ void StandingEdits::undo_last() {
   if (left > 0 && kept_.finishes.back()) set_finish(*kept_.finishes.back());
 }
 
-void StandingEdits::set_finish(std::vector<WeightChanges> changes) {
+void ActiveEdits::set_finish(std::vector<WeightChanges> changes) {
   kept_.finishes.back() = changes;
   kept_.history->set_finish(std::move(changes), files_.config);
 }

@@ -13,10 +13,10 @@
 
 namespace lancet {
 
-class StandingEdits {
+class ActiveEdits {
  public:
   /// Both outlive this.
-  StandingEdits(const ModelFiles& files, CausalLM& model);
+  ActiveEdits(const ModelFiles& files, CausalLM& model);
 
   WeightTransaction& transaction() { return transaction_; }
   bool empty() const { return batches() == 0; }

@@ -14,7 +14,7 @@ namespace lancet {
 /// What transformers leaves alone where there is no list: the head, as it and the families' files call it.
 inline constexpr std::string_view kHeads[] = {"lm_head", "embed_out"};
 
-struct LeftOut {
+struct ExcludedModules {
   std::span<const std::string> modules = {};
   std::span<const std::string> others = {};  ///< modules that stay as they are
 };
@@ -22,9 +22,9 @@ struct LeftOut {
 /// An expression that matches the name and nothing else, for Python and PCRE alike.
 std::string exact_expression(std::string_view module);
 
-/// Puts the modules behind the list `key` of the settings, whose texts are rules of that kind. A list that is absent
+/// Adds the modules to the list `key` of the settings, whose texts are rules of that kind. A list that is absent
 /// begins with `usual`. Throws: CheckpointError where a rule of that kind cannot name a module alone.
 void add_to_list(OrderedJson& settings, std::string_view key, RuleText kind, std::span<const std::string_view> usual,
-                 const LeftOut& left_out);
+                 const ExcludedModules& excluded);
 
 }  // namespace lancet

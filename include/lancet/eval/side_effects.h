@@ -1,5 +1,5 @@
 // What editing cost, besides what it did to its own requests: held-out text, facts that were not edited, multiple
-// choice. Asked for under `evaluate.costs` of a job.
+// choice. Asked for under `evaluate.side_effects` of a job.
 #pragma once
 
 #include <filesystem>
@@ -34,7 +34,7 @@ struct ProbeOptions {
   RequestFileOptions options;
 };
 
-struct CostOptions {
+struct SideEffectOptions {
   std::optional<HeldOutOptions> text;
   std::optional<ProbeOptions> probes;
   std::filesystem::path choices;  ///< file for load_choices(); empty: none
@@ -45,7 +45,7 @@ struct CostOptions {
   bool empty() const { return !text && !probes && choices.empty() && tasks.tasks.empty(); }
 };
 
-struct CostReport {
+struct SideEffectReport {
   std::vector<MetricRow> metrics;  ///< rows in the order in which they are shown
   std::vector<Tallies> items;      ///< outcomes of each document, probe, question, task
   Tallies totals;
@@ -54,27 +54,27 @@ struct CostReport {
 };
 
 /// What is asked, as token ids, made once.
-class CostPlan {
+class SideEffectPlan {
  public:
   /// `edited`: a probe with the prompt of one of them is an error. `generated_tokens`: of greedy continuations.
   /// Throws: ConfigError, also for the files and tasks that `options` names, and for texts beyond the model's
   /// positions.
-  CostPlan(const Tokenizer& tokenizer, const CostOptions& options, std::span<const EditRequest> edited,
-           int64_t generated_tokens, int64_t max_positions);
-  ~CostPlan();
+  SideEffectPlan(const Tokenizer& tokenizer, const SideEffectOptions& options, std::span<const EditRequest> edited,
+                 int64_t generated_tokens, int64_t max_positions);
+  ~SideEffectPlan();
 
   EvaluationSize size() const;
 
   /// Collective: all ranks get the same, but for `states`. `before`: this plan's report on the unedited model; null:
   /// this is that, and the states that KL needs are kept. `model` has that model's final norm and head.
-  CostReport run(const CausalLM& model, const std::string& stage, Communicator& communicator,
-                 const CostReport* before) const;
+  SideEffectReport run(const CausalLM& model, const std::string& stage, Communicator& communicator,
+                       const SideEffectReport* before) const;
 
  private:
   class Probes;
   class Choices;
 
-  void run_tasks(CostReport& report, const AskableModel& model) const;
+  void run_tasks(SideEffectReport& report, const AskableModel& model) const;
 
   const Tokenizer& tokenizer_;
   ModelQuestions questions_;

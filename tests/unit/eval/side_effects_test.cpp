@@ -1,4 +1,4 @@
-#include "lancet/eval/costs.h"
+#include "lancet/eval/side_effects.h"
 
 #include <gtest/gtest.h>
 #include <torch/types.h>
@@ -21,7 +21,7 @@ using testing::some_requests;
 using testing::TempDir;
 using testing::TinyModel;
 
-class Costs : public ::testing::Test {
+class SideEffects : public ::testing::Test {
  protected:
   TinyModel tiny_;
   CausalLM model_ = tiny_.load();
@@ -40,10 +40,10 @@ class Costs : public ::testing::Test {
     return write("probes.jsonl", lines);
   }
 
-  EvaluationPlan plan(CostOptions costs) const {
+  EvaluationPlan plan(SideEffectOptions side_effects) const {
     return {*tiny_.tokenizer,
             edited_,
-            {.protocols = {}, .generated_tokens = 5, .costs = std::move(costs)},
+            {.protocols = {}, .generated_tokens = 5, .side_effects = std::move(side_effects)},
             tiny_.config.max_positions};
   }
 
@@ -62,22 +62,22 @@ class Costs : public ::testing::Test {
     weight.add_(0.3 * torch::randn_like(weight));
   }
 
-  std::optional<double> mean(const CostReport& report, const std::string& name) const {
+  std::optional<double> mean(const SideEffectReport& report, const std::string& name) const {
     return report.totals.at(name).mean();
   }
 };
 
-TEST_F(Costs, TextIsMeasuredAsTokenByToken) {
+TEST_F(SideEffects, TextIsMeasuredAsTokenByToken) {
   const std::vector<std::string> texts{"The mother tongue of Leon Blum is French.", "A piano",
                                        "Rome was not built in a day, they say."};
-  CostOptions costs;
-  costs.text = HeldOutOptions{write("text.txt", texts[0] + "\n" + texts[1] + "\n" + texts[2] + "\n"), 1000, 8};
-  const EvaluationPlan questions = plan(costs);
+  SideEffectOptions side_effects;
+  side_effects.text = HeldOutOptions{write("text.txt", texts[0] + "\n" + texts[1] + "\n" + texts[2] + "\n"), 1000, 8};
+  const EvaluationPlan questions = plan(side_effects);
   const Evaluation before = questions.run(model_, "test", alone());
   CausalLM changed = tiny_.load();
   torch::manual_seed(5);
   change(changed);
-  const CostReport report = questions.run(changed, "test", alone(), &before).costs;
+  const SideEffectReport report = questions.run(changed, "test", alone(), &before).side_effects;
 
   double nll_before = 0, nll = 0, kl = 0, same = 0;
   int64_t n = 0;
@@ -95,7 +95,7 @@ TEST_F(Costs, TextIsMeasuredAsTokenByToken) {
   }
   const auto count = static_cast<double>(n);
   EXPECT_EQ(report.totals.at("text_nll").count, n);
-  EXPECT_NEAR(*mean(before.costs, "text_nll"), nll_before / count, 1e-12);
+  EXPECT_NEAR(*mean(before.side_effects, "text_nll"), nll_before / count, 1e-12);
   EXPECT_NEAR(*mean(report, "text_nll"), nll / count, 1e-12);
   EXPECT_NEAR(*mean(report, "text_perplexity"), std::exp(nll / count), 1e-9);
   EXPECT_GT(kl, 0);
@@ -103,36 +103,37 @@ TEST_F(Costs, TextIsMeasuredAsTokenByToken) {
   EXPECT_NEAR(*mean(report, "text_top1_agreement"), same / count, 1e-12);
 }
 
-TEST_F(Costs, AreNotMeasuredBeyondTheModelsPositions) {
-  const auto refused = [&](CostOptions costs) {
-    const EvaluationOptions options{.protocols = {}, .generated_tokens = 5, .costs = std::move(costs)};
+TEST_F(SideEffects, AreNotMeasuredBeyondTheModelsPositions) {
+  const auto refused = [&](SideEffectOptions side_effects) {
+    const EvaluationOptions options{.protocols = {}, .generated_tokens = 5, .side_effects = std::move(side_effects)};
     EXPECT_NO_THROW(EvaluationPlan(*tiny_.tokenizer, edited_, options, 100));
     return config_error([&] { EvaluationPlan(*tiny_.tokenizer, edited_, options, 30); });
   };
   std::string words;
   while (tiny_.tokenizer->ids(words).size() <= 30) words += words.empty() ? "word" : " word";
-  CostOptions text, probes, choices, answers;
+  SideEffectOptions text, probes, choices, answers;
   text.text = HeldOutOptions{write("text.txt", words + "\n")};
-  EXPECT_EQ(refused(text).find("evaluate.costs.document_tokens: a document of 31 tokens, but the model has 30 "), 0U);
+  EXPECT_EQ(refused(text).find("evaluate.side_effects.document_tokens: a document of 31 tokens, but the model has 30 "),
+            0U);
   probes.probes =
       ProbeOptions{write("probes.jsonl", cat(R"({"id": "p7", "prompt": ")", words, R"(", "target": "a"})")), {}};
-  EXPECT_NE(refused(probes).find("got evaluate.costs.probes: fact p7: 'word "), std::string::npos);
+  EXPECT_NE(refused(probes).find("got evaluate.side_effects.probes: fact p7: 'word "), std::string::npos);
   choices.choices =
       write("choices.jsonl", cat(R"({"question": ")", words, R"(", "choices": ["a", "b"], "answer": 0})"));
-  EXPECT_NE(refused(choices).find("got evaluate.costs.choices: question 0: 'word "), std::string::npos);
+  EXPECT_NE(refused(choices).find("got evaluate.side_effects.choices: question 0: 'word "), std::string::npos);
   answers.choices =
       write("answers.jsonl", cat(R"({"question": "q", "choices": ["a", ")", words, R"("], "answer": 0})"));
-  EXPECT_NE(refused(answers).find("got evaluate.costs.choices: question 0: 'q' and 'word "), std::string::npos);
+  EXPECT_NE(refused(answers).find("got evaluate.side_effects.choices: question 0: 'q' and 'word "), std::string::npos);
 }
 
-TEST_F(Costs, AModelCostsNothingBesideItself) {
-  CostOptions costs;
-  costs.text = HeldOutOptions{write("text.txt", "Rome was not built in a day.\n")};
-  costs.probes = ProbeOptions{probes(6, 4), {}};
-  const EvaluationPlan questions = plan(costs);
+TEST_F(SideEffects, AreNoneOfAModelBesideItself) {
+  SideEffectOptions side_effects;
+  side_effects.text = HeldOutOptions{write("text.txt", "Rome was not built in a day.\n")};
+  side_effects.probes = ProbeOptions{probes(6, 4), {}};
+  const EvaluationPlan questions = plan(side_effects);
   const Evaluation before = questions.run(model_, "test", alone());
-  EXPECT_FALSE(mean(before.costs, "text_kl"));  // of nothing
-  const CostReport report = questions.run(model_, "test", alone(), &before).costs;
+  EXPECT_FALSE(mean(before.side_effects, "text_kl"));  // of nothing
+  const SideEffectReport report = questions.run(model_, "test", alone(), &before).side_effects;
   EXPECT_EQ(mean(report, "text_kl"), 0);
   EXPECT_EQ(mean(report, "text_top1_agreement"), 1);
   EXPECT_EQ(mean(report, "probe_logprob_change"), 0);
@@ -140,7 +141,7 @@ TEST_F(Costs, AModelCostsNothingBesideItself) {
   EXPECT_EQ(report.totals.at("probe_argmax").count, 4);
 }
 
-TEST_F(Costs, ProbesTellOfLostFacts) {
+TEST_F(SideEffects, ProbesTellOfLostFacts) {
   // facts that the model knows: what it says next, where that is a word of its own
   std::vector<EditRequest> facts;
   for (EditRequest& fact : load_request_file(probes(6, 60), {}).requests) {
@@ -152,14 +153,14 @@ TEST_F(Costs, ProbesTellOfLostFacts) {
   }
   std::string lines;
   for (const EditRequest& fact : facts) lines += to_json_line(fact) + "\n";
-  CostOptions costs;
-  costs.probes = ProbeOptions{write("probes.jsonl", lines), {}};
-  const EvaluationPlan questions = plan(costs);
+  SideEffectOptions side_effects;
+  side_effects.probes = ProbeOptions{write("probes.jsonl", lines), {}};
+  const EvaluationPlan questions = plan(side_effects);
   const Evaluation before = questions.run(model_, "test", alone());
   CausalLM changed = tiny_.load();
   torch::manual_seed(5);
   change(changed);
-  const CostReport report = questions.run(changed, "test", alone(), &before).costs;
+  const SideEffectReport report = questions.run(changed, "test", alone(), &before).side_effects;
   double right_before = 0, right = 0, kept = 0, change_of_log_p = 0;
   for (const EditRequest& fact : facts) {
     const std::vector<TokenId> prompt = tiny_.tokenizer->ids(fact.prompt.text);
@@ -181,7 +182,7 @@ TEST_F(Costs, ProbesTellOfLostFacts) {
     kept += was_right && is_right ? 1 : 0;
   }
   const auto n = static_cast<double>(facts.size());
-  EXPECT_NEAR(*mean(before.costs, "probe_argmax"), right_before / n, 1e-12);
+  EXPECT_NEAR(*mean(before.side_effects, "probe_argmax"), right_before / n, 1e-12);
   EXPECT_NEAR(*mean(report, "probe_argmax"), right / n, 1e-12);
   EXPECT_NEAR(*mean(report, "probe_logprob_change"), change_of_log_p / n, 1e-12);
   ASSERT_GT(right_before, 0);
@@ -189,18 +190,18 @@ TEST_F(Costs, ProbesTellOfLostFacts) {
   EXPECT_NEAR(*mean(report, "probe_kept"), kept / right_before, 1e-12);
 }
 
-TEST_F(Costs, RefuseProbesThatAreEdited) {
-  CostOptions costs;
-  costs.probes = ProbeOptions{probes(0, 4), {}};
+TEST_F(SideEffects, RefuseProbesThatAreEdited) {
+  SideEffectOptions side_effects;
+  side_effects.probes = ProbeOptions{probes(0, 4), {}};
   try {
-    plan(costs);
+    plan(side_effects);
     FAIL() << "expected a ConfigError";
   } catch (const ConfigError& error) {
     EXPECT_NE(std::string(error.what()).find("2 of them are edited by this job"), std::string::npos) << error.what();
   }
 }
 
-TEST_F(Costs, ChoicesGoByTheLikeliest) {
+TEST_F(SideEffects, ChoicesGoByTheLikeliest) {
   const std::string question = "Leon Blum was born in";
   std::vector<double> nll;
   const std::vector<std::string> choices{"Rome", "the city of London", "a piano"};
@@ -217,18 +218,18 @@ TEST_F(Costs, ChoicesGoByTheLikeliest) {
   }
   const size_t best = static_cast<size_t>(std::min_element(nll.begin(), nll.end()) - nll.begin());
   const std::string list = R"("choices": ["Rome", "the city of London", "a piano"], )";
-  CostOptions costs;
-  costs.choices =
+  SideEffectOptions side_effects;
+  side_effects.choices =
       write("choices.jsonl", "{\"question\": \"" + question + "\", " + list + "\"answer\": " + std::to_string(best) +
                                  "}\n\n{\"question\": \"" + question + "\", " + list + "\"answer\": \"" +
                                  choices[(best + 1) % 3] + "\"}\n");
-  const CostReport report = plan(costs).run(model_, "test", alone()).costs;
+  const SideEffectReport report = plan(side_effects).run(model_, "test", alone()).side_effects;
   EXPECT_EQ(mean(report, "choice_accuracy"), 0.5);
   EXPECT_EQ(mean(report, "choice_invalid"), 1);  // it writes none of them
   EXPECT_EQ(mean(report, "choice_generated_accuracy"), 0);
 }
 
-TEST_F(Costs, NameEveryBadQuestion) {
+TEST_F(SideEffects, NameEveryBadQuestion) {
   const std::filesystem::path path = write("bad.jsonl",
                                            "{\"question\": \"a\", \"choices\": [\"b\", \"c\"], \"answer\": 0}\n"
                                            "nothing\n"

@@ -1,4 +1,4 @@
-#include "left_out.h"
+#include "excluded_modules.h"
 
 #include <algorithm>
 #include <cctype>
@@ -39,13 +39,13 @@ std::string exact_expression(std::string_view module) {
 }
 
 void add_to_list(OrderedJson& settings, std::string_view key, RuleText kind, std::span<const std::string_view> usual,
-                 const LeftOut& left_out) {
+                 const ExcludedModules& excluded) {
   OrderedJson& list = settings[std::string(key)];
   if (list.is_null()) {
     list = OrderedJson::array();
     for (const std::string_view name : usual) list.push_back(name);
   }
-  for (const std::string& module : left_out.modules) list.push_back(text_for(module, key, kind, left_out.others));
+  for (const std::string& module : excluded.modules) list.push_back(text_for(module, key, kind, excluded.others));
 }
 
 }  // namespace lancet

@@ -15,7 +15,7 @@
 namespace lancet {
 
 /// How prompts are continued.
-struct AskOptions {
+struct GenerateTextOptions {
   SamplingOptions sampling = {};
   int64_t tokens = 40;       ///< new ones at most
   int64_t samples = 1;       ///< continuations of each prompt
@@ -27,10 +27,10 @@ struct Answer {
   std::vector<TokenId> ids;  ///< tokens of the text, without the prompt
 };
 
-class Prompter {
+class TextGenerator {
  public:
   /// `files` outlives this. `chat`: what prompts are wrapped in.
-  explicit Prompter(const ModelFiles& files, std::optional<ChatTemplate> chat = {})
+  explicit TextGenerator(const ModelFiles& files, std::optional<ChatTemplate> chat = {})
       : files_(files), chat_(std::move(chat)) {}
 
   /// Throws: ConfigError for a prompt without tokens, or one that leaves no room for `tokens` more.
@@ -38,12 +38,13 @@ class Prompter {
 
   /// `model`: loaded from the files. All samples of the first prompt, then those of the next. `on_text` is told of new
   /// text, where there is one row. Throws: as prompt_ids().
-  std::vector<Answer> answer(const CausalLM& model, std::span<const std::string> prompts, const AskOptions& options,
+  std::vector<Answer> answer(const CausalLM& model, std::span<const std::string> prompts,
+                             const GenerateTextOptions& options,
                              const std::function<void(const std::string&)>& on_text = {}) const;
 
  private:
   /// What `added` says after a prompt.
-  std::string text_behind(const std::vector<TokenId>& prompt, const std::vector<TokenId>& added) const;
+  std::string text_after(const std::vector<TokenId>& prompt, const std::vector<TokenId>& added) const;
 
   const ModelFiles& files_;
   std::optional<ChatTemplate> chat_;

@@ -1,4 +1,4 @@
-#include "lancet/eval/costs.h"
+#include "lancet/eval/side_effects.h"
 
 #include <algorithm>
 #include <set>
@@ -23,7 +23,7 @@ void check_probes(std::span<const EditRequest> probes, std::span<const EditReque
     if (prompts.contains(probe.prompt.text)) both.push_back(cat(probe.id, " (", probe.prompt.text, ")"));
   if (both.empty()) return;
   const size_t shown = std::min(both.size(), kShownDifferences);
-  throw ConfigError(cat("evaluate.costs.probes: ", both.size(),
+  throw ConfigError(cat("evaluate.side_effects.probes: ", both.size(),
                         " of them are edited by this job: ", join(std::span(both).first(shown), "; "),
                         shown < both.size() ? "; ..." : "", ". Choose other facts (skip, limit)"));
 }
@@ -31,16 +31,16 @@ void check_probes(std::span<const EditRequest> probes, std::span<const EditReque
 }  // namespace
 
 /// Facts that are not edited: does the model still say them?
-class CostPlan::Probes {
+class SideEffectPlan::Probes {
  public:
   Probes(std::span<const EditRequest> probes, int64_t tokens, const Tokenizer& tokenizer, ModelQuestions& questions,
          TextLimit& limit)
       : tokens_(tokens) {
     for (const EditRequest& probe : probes) {
       questions.begin_request();
-      Asker asker(tokenizer, questions, limit, cat("evaluate.costs.probes: fact ", probe.id));
-      scores_.push_back(asker.score(probe.prompt.text, probe.target_true.value_or(probe.target)));
-      texts_.push_back(asker.generate(probe.prompt.text, tokens));
+      QuestionCollector collector(tokenizer, questions, limit, cat("evaluate.side_effects.probes: fact ", probe.id));
+      scores_.push_back(collector.score(probe.prompt.text, probe.target_true.value_or(probe.target)));
+      texts_.push_back(collector.generate(probe.prompt.text, tokens));
     }
   }
 
@@ -76,22 +76,23 @@ class CostPlan::Probes {
 };
 
 /// Questions with answers to choose from.
-class CostPlan::Choices {
+class SideEffectPlan::Choices {
  public:
   Choices(std::vector<ChoiceItem> items, int64_t tokens, const Tokenizer& tokenizer, ModelQuestions& questions,
           TextLimit& limit)
       : tokens_(tokens) {
     for (ChoiceItem& item : items) {
       questions.begin_request();
-      Asker asker(tokenizer, questions, limit, cat("evaluate.costs.choices: question ", asked_.size()));
-      Asked& asked = asked_.emplace_back();
-      for (const std::string& choice : item.choices) asked.scores.push_back(asker.score(item.question, choice));
-      asked.text = asker.generate(item.question, tokens);
-      asked.item = std::move(item);
+      QuestionCollector collector(tokenizer, questions, limit,
+                                  cat("evaluate.side_effects.choices: question ", questions_.size()));
+      Question& question = questions_.emplace_back();
+      for (const std::string& choice : item.choices) question.scores.push_back(collector.score(item.question, choice));
+      question.text = collector.generate(item.question, tokens);
+      question.item = std::move(item);
     }
   }
 
-  size_t count() const { return asked_.size(); }
+  size_t count() const { return questions_.size(); }
 
   std::vector<MetricRow> metrics() const {
     const std::string of = cat("share of ", count(), " questions ");
@@ -104,34 +105,35 @@ class CostPlan::Choices {
   }
 
   Tallies judge(size_t index, const ModelAnswers& now) const {
-    const Asked& asked = asked_[index];
-    const auto nll = [&](size_t choice) { return now.scores[asked.scores[choice]]->nll; };
+    const Question& question = questions_[index];
+    const auto nll = [&](size_t choice) { return now.scores[question.scores[choice]]->nll; };
     size_t likeliest = 0;
     std::vector<size_t> written;
-    for (size_t i = 0; i < asked.item.choices.size(); ++i) {
+    for (size_t i = 0; i < question.item.choices.size(); ++i) {
       if (nll(i) < nll(likeliest)) likeliest = i;
-      if (contains(now.texts[asked.text]->continuation, std::span(&asked.item.choices[i], 1))) written.push_back(i);
+      if (contains(now.texts[question.text]->continuation, std::span(&question.item.choices[i], 1)))
+        written.push_back(i);
     }
     const bool is_valid = written.size() == 1;
     Tallies tallies;
-    tallies["choice_accuracy"].add(likeliest == asked.item.answer ? 1 : 0);
-    tallies["choice_generated_accuracy"].add(is_valid && written.front() == asked.item.answer ? 1 : 0);
+    tallies["choice_accuracy"].add(likeliest == question.item.answer ? 1 : 0);
+    tallies["choice_generated_accuracy"].add(is_valid && written.front() == question.item.answer ? 1 : 0);
     tallies["choice_invalid"].add(is_valid ? 0 : 1);
     return tallies;
   }
 
  private:
-  struct Asked {
+  struct Question {
     ChoiceItem item;
     std::vector<size_t> scores;  ///< one for each choice
     size_t text = 0;
   };
   int64_t tokens_;
-  std::vector<Asked> asked_;
+  std::vector<Question> questions_;
 };
 
-CostPlan::CostPlan(const Tokenizer& tokenizer, const CostOptions& options, std::span<const EditRequest> edited,
-                   int64_t generated_tokens, int64_t max_positions)
+SideEffectPlan::SideEffectPlan(const Tokenizer& tokenizer, const SideEffectOptions& options,
+                               std::span<const EditRequest> edited, int64_t generated_tokens, int64_t max_positions)
     : tokenizer_(tokenizer) {
   if (!options.tasks.tasks.empty()) {
     if (!options.task_runner)
@@ -154,10 +156,10 @@ CostPlan::CostPlan(const Tokenizer& tokenizer, const CostOptions& options, std::
   limit.refuse();
 }
 
-CostPlan::~CostPlan() = default;
+SideEffectPlan::~SideEffectPlan() = default;
 
-EvaluationSize CostPlan::size() const {
-  EvaluationSize size = size_of(questions_, AskedPart::all(questions_));
+EvaluationSize SideEffectPlan::size() const {
+  EvaluationSize size = size_of(questions_, QuestionPart::all(questions_));
   if (!text_) return size;
   const int64_t tokens = text_->predicted_tokens();
   EvaluationSize text;
@@ -166,15 +168,15 @@ EvaluationSize CostPlan::size() const {
   return size + text;
 }
 
-CostReport CostPlan::run(const CausalLM& model, const std::string& stage, Communicator& communicator,
-                         const CostReport* before) const {
-  CostReport report;
+SideEffectReport SideEffectPlan::run(const CausalLM& model, const std::string& stage, Communicator& communicator,
+                                     const SideEffectReport* before) const {
+  SideEffectReport report;
   if (text_) {
     report.metrics = text_->metrics();
     report.items = text_->measure(model, stage, communicator, before != nullptr ? &before->states : nullptr,
                                   before != nullptr ? nullptr : &report.states);
   }
-  report.answers = ask_model(questions_, AskedPart::all(questions_), {model, tokenizer_, stage}, communicator);
+  report.answers = ask_model(questions_, QuestionPart::all(questions_), {model, tokenizer_, stage}, communicator);
   const ModelAnswers& old = before != nullptr ? before->answers : report.answers;
   const auto add = [&](const std::vector<MetricRow>& rows) {
     report.metrics.insert(report.metrics.end(), rows.begin(), rows.end());
@@ -195,7 +197,7 @@ CostReport CostPlan::run(const CausalLM& model, const std::string& stage, Commun
 }
 
 /// A mean of so many questions is told: as that many outcomes of its size.
-void CostPlan::run_tasks(CostReport& report, const AskableModel& model) const {
+void SideEffectPlan::run_tasks(SideEffectReport& report, const AskableModel& model) const {
   const std::string with = tasks_.shots ? cat(", ", *tasks_.shots, " examples before each question") : "";
   for (const TaskScore& score : task_runner_->run(model, tasks_)) {
     const std::string name = cat("lm_eval.", score.task, ".", score.metric);
