@@ -115,7 +115,7 @@ TEST_F(Costs, AreNotMeasuredBeyondTheModelsPositions) {
   text.text = HeldOutOptions{write("text.txt", words + "\n")};
   EXPECT_EQ(refused(text).find("evaluate.costs.document_tokens: a document of 31 tokens, but the model has 30 "), 0U);
   probes.probes =
-      ProbeOptions{write("probes.jsonl", cat(R"({"id": "p7", "prompt": ")", words, R"(", "target": "a"})")), {}};
+      ProbeOptions{write("probes.jsonl", cat(R"({"id": "p7", "prompt": ")", words, R"(", "target": "a"})"))};
   EXPECT_NE(refused(probes).find("got evaluate.costs.probes: fact p7: 'word "), std::string::npos);
   choices.choices =
       write("choices.jsonl", cat(R"({"question": ")", words, R"(", "choices": ["a", "b"], "answer": 0})"));
@@ -128,7 +128,7 @@ TEST_F(Costs, AreNotMeasuredBeyondTheModelsPositions) {
 TEST_F(Costs, AModelCostsNothingBesideItself) {
   CostOptions costs;
   costs.text = HeldOutOptions{write("text.txt", "Rome was not built in a day.\n")};
-  costs.probes = ProbeOptions{probes(6, 4), {}};
+  costs.probes = ProbeOptions{probes(6, 4)};
   const EvaluationPlan questions = plan(costs);
   const Evaluation before = questions.run(model_, "test", alone());
   EXPECT_FALSE(mean(before.costs, "text_kl"));  // of nothing
@@ -153,7 +153,7 @@ TEST_F(Costs, ProbesTellOfLostFacts) {
   std::string lines;
   for (const EditRequest& fact : facts) lines += to_json_line(fact) + "\n";
   CostOptions costs;
-  costs.probes = ProbeOptions{write("probes.jsonl", lines), {}};
+  costs.probes = ProbeOptions{write("probes.jsonl", lines)};
   const EvaluationPlan questions = plan(costs);
   const Evaluation before = questions.run(model_, "test", alone());
   CausalLM changed = tiny_.load();
@@ -191,7 +191,7 @@ TEST_F(Costs, ProbesTellOfLostFacts) {
 
 TEST_F(Costs, RefuseProbesThatAreEdited) {
   CostOptions costs;
-  costs.probes = ProbeOptions{probes(0, 4), {}};
+  costs.probes = ProbeOptions{probes(0, 4)};
   try {
     plan(costs);
     FAIL() << "expected a ConfigError";
