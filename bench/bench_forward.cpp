@@ -73,7 +73,7 @@ void register_forward(const Subject& subject, const BenchOptions& options) {
       if (!latest->second || latest->first != quantiser) {
         latest->second.reset();
         RunOptions quantised = options.run;
-        quantised.quantise_base = quantiser;
+        quantised.quantise_base = quantiser_name(quantiser);
         const ModelFiles files = open_model(options.model, {});
         latest->second.emplace(load_model(files, quantised, evaluation_work(quantised, files.config, {})));
         latest->first = quantiser;

@@ -11,7 +11,7 @@
 #include "lancet/core/error.h"
 #include "lancet/distributed/rank_session.h"
 #include "lancet/job/job_config.h"
-#include "lancet/job/job_defaults.h"
+#include "lancet/job_setup/job_defaults.h"
 #include "lancet/runtime/problem.h"
 
 namespace lancet::cli {

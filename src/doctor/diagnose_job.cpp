@@ -7,11 +7,13 @@
 #include "lancet/core/strings.h"
 #include "lancet/core/words.h"
 #include "lancet/doctor/doctor.h"
+#include "lancet/editors/registry.h"
 #include "lancet/eval/evaluate.h"
 #include "lancet/io/files.h"
 #include "lancet/pipeline/edit_job.h"
 #include "lancet/plan/model_session.h"
 #include "lancet/requests/request_lengths.h"
+#include "lancet/statistics/cached_bytes.h"
 #include "lancet/statistics/imported_null_space.h"
 #include "lancet/statistics/imported_statistics.h"
 #include "size_text.h"
@@ -41,7 +43,7 @@ std::string check_sources(const JobConfig& job, const ModelFiles& files) {
     DocumentReader(options.corpus).next();
     return options.corpus.string();
   }
-  const std::vector<int64_t> layers = target_layers(*job.editor, files.config);
+  const std::vector<int64_t> layers = target_layers(*make_editor(job.editor), files.config);
   if (options.from == StatisticsFrom::kImportedNullSpace) {
     ImportedNullSpaces(options.null_space, layers, files.config).check();
     return options.null_space.string();
@@ -63,7 +65,7 @@ std::string check_measured(const JobConfig& job, const ModelFiles& files, std::s
 /// where others may go on from it; while several batches are under way, all of that once more.
 int64_t output_bytes(const JobConfig& job, const ModelFiles& files, size_t n_requests) {
   int64_t sides = 0, keys = 0;
-  for (const WeightId& id : job.editor->targets(files.config)) {
+  for (const WeightId& id : make_editor(job.editor)->targets(files.config)) {
     const std::vector<int64_t> shape = weight_spec(files.config, id).shape;
     sides += shape[0] + shape[1];
     keys += shape[1];
@@ -77,8 +79,8 @@ int64_t output_bytes(const JobConfig& job, const ModelFiles& files, size_t n_req
 /// Returns the bytes that the cache keeps for all edited layers.
 int64_t cache_bytes(const JobConfig& job, const ModelFiles& files) {
   int64_t bytes = 0;
-  for (const int64_t layer : target_layers(*job.editor, files.config))
-    bytes += job.statistics->cached_bytes(files.config.key_shape(layer));
+  for (const int64_t layer : target_layers(*make_editor(job.editor), files.config))
+    bytes += cached_bytes(*job.statistics, files.config.key_shape(layer));
   return bytes;
 }
 
@@ -87,7 +89,8 @@ void add_folders(const JobConfig& job, const ModelFiles* files, size_t n_request
   FolderFacts output = look_at_folder("output", job.output->dir.parent_path());
   if (files != nullptr) output.expected_bytes = output_bytes(job, *files, n_requests);
   folders.push_back(std::move(output));
-  if (!job.editor->needs().statistics || job.statistics->from == StatisticsFrom::kImportedNullSpace) return;
+  if (!make_editor(job.editor)->needs().statistics || job.statistics->from == StatisticsFrom::kImportedNullSpace)
+    return;
   FolderFacts cache = look_at_folder("cache", job.statistics->cache);
   if (files != nullptr) cache.expected_bytes = cache_bytes(job, *files);
   folders.push_back(std::move(cache));
@@ -148,7 +151,7 @@ std::vector<Finding> diagnose_job(const JobConfig& job, MachineFacts& facts) {
   std::optional<ModelFiles> files;
   findings.push_back(tried("model", [&] {
     files.emplace(open_model(job.model, job.ignore_config_keys));
-    job.editor->targets(files->config);
+    make_editor(job.editor)->targets(files->config);
     return cat(files->checkpoint.folder().string(), ": ", files->config.family->name, ", ", files->config.n_layers,
                " layers, ", bytes_text(files->checkpoint.tensor_bytes()), " in ", files->checkpoint.shards().size(),
                " shard(s)");
@@ -173,7 +176,7 @@ std::vector<Finding> diagnose_job(const JobConfig& job, MachineFacts& facts) {
     check_output(job);
     return job.output->dir.string();
   }));
-  if (is_usable && job.editor->needs().statistics)
+  if (is_usable && make_editor(job.editor)->needs().statistics)
     findings.push_back(tried("statistics", [&] { return check_sources(job, *files); }));
   if (is_usable) findings.push_back(check_open_files(*files, facts.limits));
   add_folders(job, is_usable ? &*files : nullptr, requests.size(), facts.folders);

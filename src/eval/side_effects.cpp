@@ -147,7 +147,9 @@ SideEffectPlan::SideEffectPlan(const Tokenizer& tokenizer, const SideEffectOptio
   if (options.text) text_.emplace(tokenizer, *options.text, max_positions);
   TextLimit limit(max_positions);
   if (options.probes) {
-    const std::vector<EditRequest> probes = load_request_file(options.probes->path, options.probes->options).requests;
+    const ProbeOptions& file = *options.probes;
+    const std::vector<EditRequest> probes =
+        load_request_file(file.path, {.range = {file.skip, file.limit}, .format = file.format}).requests;
     check_probes(probes, edited);
     probes_ = std::make_unique<Probes>(probes, generated_tokens, tokenizer, questions_, limit);
   }

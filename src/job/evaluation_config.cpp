@@ -4,16 +4,19 @@
 
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
+#include "lancet/requests/request.h"
 #include "lancet/spec/job_spec.h"
 #include "lancet/spec/read_option.h"
+#include "lancet/text/chat_template.h"
 #include "request_config.h"
 
 namespace lancet {
 namespace {
 
-void check_protocols(ConfigSection& section, std::string_view key, const std::vector<std::string>& names) {
+void check_protocols(ConfigSection& section, std::string_view key, const std::vector<std::string>& names,
+                     const JobTables& tables) {
   std::vector<std::string> known;
-  for (const ProtocolRow& row : protocol_table()) known.emplace_back(row.name);
+  for (const ProtocolNames& row : tables.protocols) known.emplace_back(row.name);
   for (size_t i = 0; i < names.size(); ++i) {
     const std::string& name = names[i];
     if (std::find(known.begin(), known.end(), name) == known.end()) {
@@ -39,7 +42,10 @@ SideEffectOptions parse_side_effects(ConfigSection section, const std::filesyste
     ConfigSection probes = section.section(SideEffectsSpec::kProbes.key);
     side_effects.probes.emplace();
     side_effects.probes->path = read(probes, RequestsSpec::kPath, base);
-    side_effects.probes->options = parse_file_options(probes);
+    const RequestFileOptions file = parse_file_options(probes);
+    side_effects.probes->skip = file.range.skip;
+    side_effects.probes->limit = file.range.limit;
+    side_effects.probes->format = file.format;
     probes.finish();
   }
   if (section.has(SideEffectsSpec::kChoices.key)) side_effects.choices = read(section, SideEffectsSpec::kChoices, base);
@@ -96,14 +102,14 @@ std::string parse_chat_template(ConfigSection& section) {
 }  // namespace
 
 EvaluationOptions parse_evaluation(ConfigSection& job, const std::filesystem::path& base,
-                                   const std::filesystem::path& model) {
+                                   const std::filesystem::path& model, const JobTables& tables) {
   EvaluationOptions options;
   options.chat_template.model = model;
   const ConfigTree* evaluate = job.raw(JobSpec::kEvaluate.key);
   if (evaluate == nullptr || evaluate->kind != ConfigTree::Kind::kMap) {
     options.protocols = job.texts(JobSpec::kEvaluate.key,
                                   std::vector<std::string>(std::begin(kDefaultProtocols), std::end(kDefaultProtocols)));
-    check_protocols(job, JobSpec::kEvaluate.key, options.protocols);
+    check_protocols(job, JobSpec::kEvaluate.key, options.protocols, tables);
     return options;
   }
   ConfigSection section = job.section(JobSpec::kEvaluate.key);
@@ -114,7 +120,7 @@ EvaluationOptions parse_evaluation(ConfigSection& job, const std::filesystem::pa
     return true;
   };
   options.protocols = read(section, EvaluateSpec::kMetrics);
-  check_protocols(section, EvaluateSpec::kMetrics.key, options.protocols);
+  check_protocols(section, EvaluateSpec::kMetrics.key, options.protocols, tables);
   options.generated_tokens = read(section, EvaluateSpec::kTokens);
   options.distractor = read(section, EvaluateSpec::kDistractor);
   options.chat_template.by_hand = parse_chat_template(section);
@@ -129,24 +135,31 @@ EvaluationOptions parse_evaluation(ConfigSection& job, const std::filesystem::pa
   return options;
 }
 
-void check_metric(ConfigSection& section, std::string_view key, const std::string& name) {
-  if (const ProtocolRow* row = find_protocol_of(name)) {
+const ProtocolNames* JobTables::find_protocol_of(std::string_view metric) const {
+  const auto found = std::find_if(protocols.begin(), protocols.end(),
+                                  [metric](const ProtocolNames& row) { return is_metric_of(row.metrics, metric); });
+  return found == protocols.end() ? nullptr : &*found;
+}
+
+void check_metric(ConfigSection& section, std::string_view key, const std::string& name, const JobTables& tables) {
+  if (const ProtocolNames* row = tables.find_protocol_of(name)) {
     if (std::find(row->no_shares.begin(), row->no_shares.end(), name) != row->no_shares.end())
       section.problem(key, cat("'", name, "': is no share from 0 to 1: expected a metric that is one"));
     return;
   }
   std::vector<std::string> names;
-  for (const ProtocolRow& row : protocol_table()) names.insert(names.end(), row.metrics.begin(), row.metrics.end());
+  for (const ProtocolNames& row : tables.protocols) names.insert(names.end(), row.metrics.begin(), row.metrics.end());
   const std::string near = nearest(name, names);
   section.problem(key, cat("'", name, "': unknown metric: expected ", join(names),
                            near.empty() ? "" : cat(". Did you mean ", near, "?")));
 }
 
-std::vector<std::pair<std::string, double>> parse_accept(ConfigSection& job, const EvaluationOptions& evaluation) {
+std::vector<std::pair<std::string, double>> parse_accept(ConfigSection& job, const EvaluationOptions& evaluation,
+                                                         const JobTables& tables) {
   std::vector<std::pair<std::string, double>> accept = job.number_map(JobSpec::kAccept.key);
   for (const auto& [name, threshold] : accept) {
-    check_metric(job, JobSpec::kAccept.key, name);
-    const ProtocolRow* row = find_protocol_of(name);
+    check_metric(job, JobSpec::kAccept.key, name, tables);
+    const ProtocolNames* row = tables.find_protocol_of(name);
     if (row == nullptr) continue;
     if (std::find(evaluation.protocols.begin(), evaluation.protocols.end(), row->name) == evaluation.protocols.end())
       job.problem(JobSpec::kAccept.key, cat("'", name, "': is not measured: add ", row->name, " to evaluate"));

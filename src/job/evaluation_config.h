@@ -8,19 +8,21 @@
 #include <vector>
 
 #include "lancet/core/config_section.h"
-#include "lancet/eval/protocol.h"
+#include "lancet/job/job_tables.h"
+#include "lancet/spec/evaluation_options.h"
 
 namespace lancet {
 
 /// A list of protocols, or a map with the list under `metrics` and their options beside it; paths are taken from
 /// `base`. `model`: whose chat template it is where the job gives none.
 EvaluationOptions parse_evaluation(ConfigSection& job, const std::filesystem::path& base,
-                                   const std::filesystem::path& model);
+                                   const std::filesystem::path& model, const JobTables& tables);
 
 /// Thresholds of metrics that `evaluation` measures.
-std::vector<std::pair<std::string, double>> parse_accept(ConfigSection& job, const EvaluationOptions& evaluation);
+std::vector<std::pair<std::string, double>> parse_accept(ConfigSection& job, const EvaluationOptions& evaluation,
+                                                         const JobTables& tables);
 
 /// Adds a problem for a name under `key` that no protocol measures, or that is no share.
-void check_metric(ConfigSection& section, std::string_view key, const std::string& name);
+void check_metric(ConfigSection& section, std::string_view key, const std::string& name, const JobTables& tables);
 
 }  // namespace lancet

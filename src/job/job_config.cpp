@@ -2,13 +2,12 @@
 
 #include <algorithm>
 #include <cctype>
+#include <iterator>
 
 #include "evaluation_config.h"
 #include "lancet/core/error.h"
 #include "lancet/core/reporter.h"
 #include "lancet/core/strings.h"
-#include "lancet/editors/registry.h"
-#include "lancet/job/presets.h"
 #include "lancet/job/renamed_keys.h"
 #include "lancet/spec/job_spec.h"
 #include "lancet/spec/read_option.h"
@@ -17,36 +16,21 @@
 namespace lancet {
 namespace {
 
-/// A value by the name that an option has for it.
-template <typename Value>
-struct Named {
+struct NamedDType {
   std::string_view name;
-  Value value;
+  DType value;
 };
-
-constexpr Named<Quantiser> kQuantisers[] = {
-    {"int8", Quantiser::kInt8}, {"nf4", Quantiser::kNf4}, {"fp8", Quantiser::kFloat8}};
-constexpr Named<DType> kDTypes[] = {
+constexpr NamedDType kDTypes[] = {
     {"f32", DType::kF32}, {"bf16", DType::kBF16}, {"f16", DType::kF16}, {"f64", DType::kF64}};
 
-/// Whether the option's names after the first, which stands for no value, are those of `values`.
-template <typename Value, size_t kNames, size_t kValues>
-constexpr bool are_named_so(const std::string_view (&names)[kNames], const Named<Value> (&values)[kValues]) {
-  if (kNames != kValues + 1) return false;
-  for (size_t i = 0; i < kValues; ++i)
-    if (names[i + 1] != values[i].name) return false;
+/// Whether the option's names after the first, which stands for no type, are those of kDTypes.
+constexpr bool are_named_so() {
+  if (std::size(RunSpec::kDTypeNames) != std::size(kDTypes) + 1) return false;
+  for (size_t i = 0; i < std::size(kDTypes); ++i)
+    if (RunSpec::kDTypeNames[i + 1] != kDTypes[i].name) return false;
   return true;
 }
-static_assert(are_named_so(RunSpec::kQuantiseBaseNames, kQuantisers));
-static_assert(are_named_so(RunSpec::kDTypeNames, kDTypes));
-
-/// Reads an option whose first name stands for no value.
-template <typename Value, size_t kValues>
-std::optional<Value> read_named(ConfigSection& section, const ChoiceOption& option,
-                                const Named<Value> (&values)[kValues]) {
-  const size_t index = read_index(section, option);
-  return index > 0 ? std::optional(values[index - 1].value) : std::nullopt;
-}
+static_assert(are_named_so());
 
 std::vector<SearchAxis> parse_search(ConfigSection& tune) {
   std::vector<SearchAxis> search;
@@ -65,7 +49,7 @@ std::vector<SearchAxis> parse_search(ConfigSection& tune) {
   return search;
 }
 
-TuneOptions parse_tune(ConfigSection& job, const std::filesystem::path& base) {
+TuneOptions parse_tune(ConfigSection& job, const std::filesystem::path& base, const JobTables& tables) {
   ConfigSection tune = job.section(JobSpec::kTune.key);
   TuneOptions options;
   options.takes_half = !tune.has(JobSpec::kRequests.key) && job.has(JobSpec::kRequests.key);
@@ -76,21 +60,24 @@ TuneOptions parse_tune(ConfigSection& job, const std::filesystem::path& base) {
   options.objective_is_open = !tune.has(TuneSpec::kObjective.key);
   options.objective = read(tune, TuneSpec::kObjective);
   if (options.objective.empty()) tune.problem(TuneSpec::kObjective.key, "expected at least one metric");
-  for (const std::string& name : options.objective) check_metric(tune, TuneSpec::kObjective.key, name);
+  for (const std::string& name : options.objective) check_metric(tune, TuneSpec::kObjective.key, name, tables);
   tune.finish();
   return options;
 }
 
-void parse_editor(ConfigSection& job, JobConfig& config) {
+/// Returns what the method needs; nullopt where none is known.
+std::optional<MethodNeeds> parse_editor(ConfigSection& job, const JobTables& tables, JobConfig& config) {
   if (!job.has(JobSpec::kEditor.key)) {
     job.problem(JobSpec::kEditor.key,
                 "missing: expected {method: memit}, with options where the method's own defaults do not do, here or in "
                 "the model folder's lancet.yaml");
-    return;
+    return std::nullopt;
   }
   ConfigSection editor = job.section(JobSpec::kEditor.key);
-  config.editor = make_editor(editor);
+  const std::optional<MethodNeeds> needs = tables.read_editor(editor);
   config.method = editor.text(EditorSpec::kMethod.key, "");
+  config.editor = editor.resolved();
+  return needs;
 }
 
 /// A label names a folder of the output.
@@ -111,14 +98,8 @@ void refuse_threshold(ConfigSection& editor, const std::optional<StatisticsOptio
                    "remove one of them");
 }
 
-/// What one of the editors under `compare:` asks for.
-struct ComparedNeeds {
-  bool statistics = false;
-  bool values = false;  ///< is optimised
-};
-
-/// `compare:`, an editor under each label.
-ComparedNeeds check_compared(ConfigSection& job, JobPurpose purpose) {
+/// `compare:`, an editor under each label. Returns what any of them asks for.
+MethodNeeds check_compared(ConfigSection& job, JobPurpose purpose, const JobTables& tables) {
   const ConfigTree* labels = job.raw(JobSpec::kCompare.key);
   const bool is_map = labels != nullptr && labels->kind == ConfigTree::Kind::kMap && !labels->entries.empty();
   if (!is_map) {
@@ -127,16 +108,15 @@ ComparedNeeds check_compared(ConfigSection& job, JobPurpose purpose) {
                   "expected a map from labels to editors: {memit: {method: memit, layers: [...], ...}, ...}");
     return {};
   }
-  ComparedNeeds needs;
+  MethodNeeds needs;
   ConfigSection compare = job.section(JobSpec::kCompare.key);
   for (const auto& [label, unread] : labels->entries) {
     if (!is_label(label))
       compare.problem(label, "expected a label of letters, digits, and + - _ . inside: a folder is named after it");
     ConfigSection section = compare.section(label);
-    const std::unique_ptr<Editor> editor = make_editor(section);
-    if (editor == nullptr) continue;
-    needs.statistics = needs.statistics || editor->needs().statistics;
-    needs.values = needs.values || editor->values() != nullptr;
+    const MethodNeeds own = tables.read_editor(section).value_or(MethodNeeds{});
+    needs.statistics = needs.statistics || own.statistics;
+    needs.values = needs.values || own.values;
   }
   if (purpose == JobPurpose::kCompare && job.has(JobSpec::kContinueFrom.key))
     job.problem(JobSpec::kContinueFrom.key,
@@ -169,39 +149,41 @@ enum class ValueSteps { kPossible, kNone };
 
 /// The parts that the purpose needs or that are there. Returns kNone where editors are run, none of which optimises
 /// values.
-ValueSteps parse_work(ConfigSection& job, const std::filesystem::path& base, JobPurpose purpose, JobConfig& config) {
+ValueSteps parse_work(ConfigSection& job, const std::filesystem::path& base, JobPurpose purpose,
+                      const JobTables& tables, JobConfig& config) {
   const bool tunes = purpose == JobPurpose::kTune, compares = purpose == JobPurpose::kCompare;
   const bool in_session = purpose == JobPurpose::kSession;
   const bool edits = purpose == JobPurpose::kEdit || tunes || in_session;
   if (in_session) refuse_of_job(job);
-  if (edits || purpose == JobPurpose::kStatistics || job.has(JobSpec::kEditor.key)) parse_editor(job, config);
-  const ComparedNeeds compared = check_compared(job, purpose);
-  const bool needs_statistics = purpose == JobPurpose::kStatistics ||
-                                (edits && (!config.editor || config.editor->needs().statistics)) ||
+  std::optional<MethodNeeds> method;  // nullopt: none is known
+  if (edits || purpose == JobPurpose::kStatistics || job.has(JobSpec::kEditor.key))
+    method = parse_editor(job, tables, config);
+  const MethodNeeds compared = check_compared(job, purpose, tables);
+  const bool needs_statistics = purpose == JobPurpose::kStatistics || (edits && (!method || method->statistics)) ||
                                 (compares && compared.statistics);
   if (job.has(JobSpec::kStatistics.key) || needs_statistics) {
     config.statistics = parse_statistics_options(job.section(JobSpec::kStatistics.key), base);
-    if (config.statistics->from == StatisticsFrom::kImportedNullSpace && config.editor &&
-        config.editor->needs().statistics && !config.editor->needs().null_space)
+    if (config.statistics->from == StatisticsFrom::kImportedNullSpace && method && method->statistics &&
+        !method->null_space)
       job.problem(JobSpec::kStatistics.key,
                   cat("import_null_space: ", config.method, " needs moments: expected corpus or import"));
-    if (config.editor && config.editor->needs().null_space) {
+    if (method && method->null_space) {
       ConfigSection editor = job.section(JobSpec::kEditor.key);
       refuse_threshold(editor, config.statistics);
     }
   }
-  if (tunes || job.has(JobSpec::kTune.key)) config.tune = parse_tune(job, base);
+  if (tunes || job.has(JobSpec::kTune.key)) config.tune = parse_tune(job, base, tables);
   if ((purpose != JobPurpose::kStatistics && !tunes && !in_session) || job.has(JobSpec::kRequests.key))
     config.requests = parse_request_source(job, base);
   config.schedule = parse_schedule(job.section(JobSpec::kSchedule.key));
   if (job.has(JobSpec::kContinueFrom.key)) config.continue_from = read(job, JobSpec::kContinueFrom, base);
-  config.evaluation = parse_evaluation(job, base, config.model);
-  config.accept = parse_accept(job, config.evaluation);
+  config.evaluation = parse_evaluation(job, base, config.model, tables);
+  config.accept = parse_accept(job, config.evaluation, tables);
   if ((edits && !tunes && !in_session) || compares || job.has(JobSpec::kOutput.key))
     config.output = parse_output(job, base);
   if (compares && config.output->format != OutputFormat::kAuto)
     job.problem(JobSpec::kOutput.key, "format: expected none: lancet compare writes no model");
-  const bool has_editor_without = edits && config.editor != nullptr && config.editor->values() == nullptr;
+  const bool has_editor_without = edits && method && !method->values;
   return has_editor_without || (compares && !compared.values) ? ValueSteps::kNone : ValueSteps::kPossible;
 }
 
@@ -215,50 +197,35 @@ RunOptions parse_run_options(ConfigSection section) {
   else
     run.devices = {section.text(RunSpec::kDevices.key, std::string(RunSpec::kDevices.alone))};
   run.balance = read<Balance>(section, RunSpec::kBalance);
-  run.dtype = read_named(section, RunSpec::kDType, kDTypes);
-  run.quantise_base = read_named(section, RunSpec::kQuantiseBase, kQuantisers);
-  run.solve_on = read<SolveOn>(section, RunSpec::kSolveOn);
+  if (const size_t dtype = read_index(section, RunSpec::kDType); dtype > 0) run.dtype = kDTypes[dtype - 1].value;
+  if (const size_t quantiser = read_index(section, RunSpec::kQuantiseBase); quantiser > 0)
+    run.quantise_base = RunSpec::kQuantiseBaseNames[quantiser];
+  run.solve_on = read<SolveChoice>(section, RunSpec::kSolveOn);
   run.seed = static_cast<uint64_t>(read(section, RunSpec::kSeed));
   run.threads = read(section, RunSpec::kThreads);
   run.timeout_s = read(section, RunSpec::kTimeout);
-  run.step_launch = read(section, RunSpec::kCudaGraphs) ? LaunchMode::kGraph : LaunchMode::kEachOperation;
+  run.uses_graphs = read(section, RunSpec::kCudaGraphs);
   section.finish();
   return run;
 }
 
 JobConfig parse_job(const ConfigTree& tree, const std::filesystem::path& base, const std::string& source,
-                    JobPurpose purpose) {
+                    JobPurpose purpose, const JobTables& tables) {
   ConfigProblems problems(source);
   const ConfigTree renamed = with_present_names(tree, source).tree;
   ConfigSection job(renamed, "", problems);
   JobConfig config;
   config.model = read(job, JobSpec::kModel, base);
   config.ignore_config_keys = read(job, JobSpec::kIgnoreConfigKeys);
-  const ValueSteps steps = parse_work(job, base, purpose, config);
+  const ValueSteps steps = parse_work(job, base, purpose, tables, config);
   config.run = parse_run_options(job.section(JobSpec::kRun.key));
-  if (config.run.step_launch == LaunchMode::kGraph && steps == ValueSteps::kNone)
+  if (config.run.uses_graphs && steps == ValueSteps::kNone)
     job.problem(JobSpec::kRun.key,
                 cat(RunSpec::kCudaGraphs.key, ": has no meaning for methods that optimise no values: remove it"));
   job.finish();
   problems.throw_if_any();
   config.resolved = job.resolved();
   return config;
-}
-
-void apply_model_defaults(ConfigTree& job, const std::filesystem::path& base) {
-  const ConfigTree* model = job.find("model");
-  if (model == nullptr || model->kind != ConfigTree::Kind::kScalar) return;  // reading the job reports it
-  ConfigProblems ignored("");
-  ConfigSection section(job, "", ignored);
-  const std::filesystem::path folder = read(section, JobSpec::kModel, base);
-  const std::filesystem::path file = folder / "lancet.yaml";
-  if (!std::filesystem::exists(file)) return;
-  ConfigTree defaults = load_config(file);
-  for (const char* name : {"editor", "statistics"}) {
-    const ConfigTree* given = defaults.find(name);
-    if (given == nullptr || job.find(name) != nullptr) continue;
-    keep_folder(job.set(name, *given), folder);
-  }
 }
 
 RequestFile load_requests(const RequestSource& source) {

@@ -2,8 +2,10 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <memory>
 
 #include "lancet/core/version.h"
+#include "lancet/editors/registry.h"
 #include "lancet/kernels/own_kernels.h"
 #include "lancet/outcome/edit_report.h"
 #include "lancet/outcome/report_json.h"
@@ -265,7 +267,8 @@ std::string to_json(const EditReport& report, const JobConfig& job) {
     seconds[stage.stage] = stage.seconds;
     peaks[stage.stage] = bytes_json(stage.peaks);
   }
-  const ValueOptions* options = job.editor->values();
+  const std::unique_ptr<Editor> editor = make_editor(job.editor);
+  const ValueOptions* options = editor->values();
   const Json side_effects = side_effects_json(report.before.side_effects, report.after.side_effects);
   const Json json = {
       {"format", "lancet-report-1"},

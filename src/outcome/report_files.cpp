@@ -4,6 +4,7 @@
 
 #include "lancet/core/reporter.h"
 #include "lancet/core/strings.h"
+#include "lancet/editors/registry.h"
 #include "lancet/io/files.h"
 
 namespace lancet {
@@ -12,7 +13,7 @@ namespace {
 /// Returns the job as YAML, with the contexts that were generated and the format that was found: a rerun uses the same.
 std::string resolved_yaml(const EditReport& report, const JobConfig& job) {
   ConfigTree resolved = with_format(job.resolved, report.request_format);
-  if (job.editor->contexts() != nullptr) {
+  if (make_editor(job.editor)->contexts() != nullptr) {
     std::vector<ConfigTree> contexts;
     for (const std::string& text : report.contexts) contexts.push_back(ConfigTree::text(text));
     ConfigTree editor = *resolved.find("editor");

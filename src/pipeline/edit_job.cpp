@@ -4,6 +4,7 @@
 
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
+#include "lancet/editors/registry.h"
 #include "lancet/export/edited_model.h"
 #include "lancet/export/output_form.h"
 #include "lancet/export/stored_weight.h"
@@ -29,8 +30,9 @@ fs::path rejected_folder(const fs::path& target) { return sibling_of(target, ".r
 /// The stages of one run; every rank goes through them in this order.
 class EditRun {
  public:
-  EditRun(const JobConfig& job, Communicator& communicator, std::optional<ReplayedEdits> given)
-      : job_(job), ranks_(communicator), given_(std::move(given)) {}
+  EditRun(const JobConfig& job, Communicator& communicator, std::shared_ptr<const Editor> editor,
+          std::optional<ReplayedEdits> given = std::nullopt)
+      : job_(job), ranks_(communicator), editor_(std::move(editor)), given_(std::move(given)) {}
 
   EditReport run() {
     ranks_.run_collectively("open", [&] { open(); });
@@ -77,8 +79,9 @@ class EditRun {
     check_lengths(inputs_->files, inputs_->requests);
     const ModelFiles& files = inputs_->files;
     method_.emplace(job_, *inputs_, ranks_,
-                    MethodOptions{.output = resolve_output(*job_.output, files, job_.editor->targets(files.config)),
-                                  .work = given_ && given_->has_all() ? MethodWork::kRestores : MethodWork::kEdits});
+                    MethodOptions{.output = resolve_output(*job_.output, files, editor_->targets(files.config)),
+                                  .work = given_ && given_->has_all() ? MethodWork::kRestores : MethodWork::kEdits,
+                                  .editor = editor_});
     if (!ranks_.is_root()) return;
     if (!given_) inputs_->look_at_facts(method_->earlier_edits());
     lock_.emplace(job_.output->dir, kEditOutput);
@@ -145,6 +148,7 @@ class EditRun {
 
   const JobConfig& job_;
   Communicator& ranks_;
+  std::shared_ptr<const Editor> editor_;
   std::optional<OutputLock> lock_;  // root's
   std::optional<EditInputs> inputs_;
   std::optional<MethodRun> method_;
@@ -166,14 +170,19 @@ void check_output(const JobConfig& job) {
 }
 
 EditReport run_edit_job(const JobConfig& job, Communicator& communicator) {
+  return run_edit_job(job, communicator, make_editor(job.editor));
+}
+
+EditReport run_edit_job(const JobConfig& job, Communicator& communicator, std::shared_ptr<const Editor> editor) {
   EditReport report;
-  communicator.run_collectively("edit", [&] { report = EditRun(job, communicator, std::nullopt).run(); });
+  communicator.run_collectively("edit", [&] { report = EditRun(job, communicator, std::move(editor)).run(); });
   return report;
 }
 
 EditReport run_edit_job(const JobConfig& job, Communicator& communicator, ReplayedEdits given) {
   EditReport report;
-  communicator.run_collectively("edit", [&] { report = EditRun(job, communicator, std::move(given)).run(); });
+  communicator.run_collectively(
+      "edit", [&] { report = EditRun(job, communicator, make_editor(job.editor), std::move(given)).run(); });
   return report;
 }
 

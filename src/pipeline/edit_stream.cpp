@@ -51,16 +51,16 @@ EditStream::EditStream(StreamParts parts, Stopwatch& stopwatch)
       batches_(parts_.batches ? *parts_.batches
                               : plan_schedule(parts_.job.schedule, static_cast<int64_t>(parts_.inputs.requests.size()),
                                               parts_.job.run.seed)),
-      state_(parts_.job.editor->make_state()) {
+      state_(parts_.editor.make_state()) {
   if (parts_.recorded && parts_.ranks.is_root())
-    recorder_.emplace(parts_.inputs.files, *parts_.job.editor, *parts_.recorded);
+    recorder_.emplace(parts_.inputs.files, parts_.editor, *parts_.recorded);
 }
 
 void EditStream::begin_after(std::optional<EditHistory> earlier) {
   StreamState stream;
   parts_.ranks.run_collectively("progress", [&] {
     if (!earlier) return;
-    stream = {earlier->state(parts_.job.editor->make_state()), earlier->changes(), {}};
+    stream = {earlier->state(parts_.editor.make_state()), earlier->changes(), {}};
     if (recorder_) recorder_->go_on_from(std::move(*earlier));
   });
   share_stream(stream, parts_.inputs.files.config, parts_.ranks);
@@ -70,7 +70,7 @@ void EditStream::begin_after(std::optional<EditHistory> earlier) {
 }
 
 void EditStream::go_on_with(EditHistory earlier) {
-  state_ = earlier.state(parts_.job.editor->make_state());
+  state_ = earlier.state(parts_.editor.make_state());
   if (recorder_) recorder_->go_on_from(std::move(earlier));
 }
 
@@ -123,7 +123,7 @@ StreamResult EditStream::run(const EditContext& context) {
     weights = first < batches_.size() ? recorder_->history().journal().batches().back().weights
                                       : recorder_->hashes_of(parts_.transaction);
   const ChangeCounts before_finish = count_changes(parts_.transaction);
-  parts_.job.editor->finish(context, parts_.transaction);
+  parts_.editor.finish(context, parts_.transaction);
   if (recorder_)
     result_.record.emplace(
         StreamRecord{.recorder = std::move(*recorder_),
@@ -153,7 +153,7 @@ void EditStream::edit_batch(const EditContext& context, const std::vector<int64_
   std::optional<BatchStart> start;
   if (recorder_) start = recorder_->begin(state_, parts_.transaction);
   const auto begun = std::chrono::steady_clock::now();
-  report.outcome = parts_.job.editor->edit(context, requests, state_, parts_.transaction);
+  report.outcome = parts_.editor.edit(context, requests, state_, parts_.transaction);
   report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
   if (recorder_) recorded_ = recorder_->end(*start, requests, report.outcome, state_, parts_.transaction);
   result_.batches.push_back(std::move(report));

@@ -18,6 +18,7 @@ namespace lancet {
 /// What a stream works with and for; all of it outlives the stream.
 struct StreamParts {
   const JobConfig& job;
+  const Editor& editor;
   const EditInputs& inputs;
   CausalLM& model;
   WeightTransaction& transaction;

@@ -4,6 +4,7 @@
 #include <span>
 
 #include "lancet/core/hash.h"
+#include "lancet/editors/registry.h"
 #include "lancet/statistics/factor_store.h"
 #include "lancet/statistics/null_space_store.h"
 #include "lancet/statistics/statistics_store.h"
@@ -17,7 +18,7 @@ namespace {
 /// What the editor needs of one layer.
 fs::path cache_file(const JobConfig& job, const std::string& content_key) {
   const StatisticsOptions& options = *job.statistics;
-  const std::optional<NullSpaceRule> rule = job.editor->needs().null_space;
+  const std::optional<NullSpaceRule> rule = make_editor(job.editor)->needs().null_space;
   return rule ? null_space_file(options.cache, content_key, *rule)
               : factor_file(options.cache, content_key, options.ridge);
 }
@@ -26,7 +27,8 @@ fs::path cache_file(const JobConfig& job, const std::string& content_key) {
 
 JobStatistics::JobStatistics(const JobConfig& job, const ModelFiles& files, const Communicator& communicator,
                              std::shared_ptr<const CorpusTokens> corpus)
-    : JobStatistics(job, files, communicator, target_layers(*job.editor, files.config), std::move(corpus)) {}
+    : JobStatistics(job, files, communicator, target_layers(*make_editor(job.editor), files.config),
+                    std::move(corpus)) {}
 
 JobStatistics::JobStatistics(const JobConfig& job, const ModelFiles& files, const Communicator& communicator,
                              std::vector<int64_t> layers, std::shared_ptr<const CorpusTokens> corpus)
@@ -81,7 +83,7 @@ bool JobStatistics::may_be_cached(const JobConfig& job, const ModelConfig& confi
   for (fs::directory_iterator file(job.statistics->cache, absent), none; !absent && file != none;
        file.increment(absent))
     if (file->path().filename().string().ends_with(end)) ++found;
-  return found >= target_layers(*job.editor, config).size();
+  return found >= target_layers(*make_editor(job.editor), config).size();
 }
 
 bool JobStatistics::is_cached(const Checkpoint& checkpoint) const {
@@ -106,7 +108,7 @@ void JobStatistics::prepare(const CausalLM& model, const std::string& content_ha
   if (projections_) return;
   const StatisticsOptions& options = *job_.statistics;
   moments_ = open_moments(model, content_hash);
-  if (const std::optional<NullSpaceRule> rule = job_.editor->needs().null_space)
+  if (const std::optional<NullSpaceRule> rule = make_editor(job_.editor)->needs().null_space)
     derived_ = std::make_unique<NullSpaceStore>(*moments_, model.placement(), files_.config, options.cache, *rule);
   else
     derived_ = std::make_unique<FactorStore>(*moments_, model.placement(), files_.config, options.cache, options.ridge);

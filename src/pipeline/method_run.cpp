@@ -5,7 +5,9 @@
 #include "lancet/core/reporter.h"
 #include "lancet/core/strings.h"
 #include "lancet/core/version.h"
+#include "lancet/editors/registry.h"
 #include "lancet/pipeline/measure_standing.h"
+#include "lancet/plan/run_choices.h"
 #include "lancet/runtime/collectives.h"
 #include "lancet/training/value_store.h"
 
@@ -37,10 +39,11 @@ MethodRun::MethodRun(const JobConfig& job, EditInputs& inputs, Communicator& ran
     : job_(job),
       inputs_(inputs),
       ranks_(ranks),
+      editor_(options.editor ? std::move(options.editor) : make_editor(job.editor)),
       prepared_(options.prepared ? std::move(options.prepared) : std::make_shared<PreparedMethod>()),
       kind_(options.work) {
   output_ = options.output.value_or(OutputOptions{.format = OutputFormat::kCheckpoint});
-  form_ = make_output_form({output_, inputs.files, *job.editor, [this](int64_t layer) {
+  form_ = make_output_form({output_, inputs.files, *editor_, [this](int64_t layer) {
                               return has_moments() ? prepared_->statistics->moment(layer) : Tensor();
                             }});
   if (needs_moments(output_) && !job.statistics)
@@ -53,7 +56,7 @@ MethodRun::MethodRun(const JobConfig& job, EditInputs& inputs, Communicator& ran
   if (job.continue_from && ranks.is_root()) earlier_.emplace(job, inputs.requests, inputs.files.config);
   std::optional<JobStatistics>& statistics = prepared_->statistics;
   if (kind_ == MethodWork::kRestores) work_ = restoring(std::move(work_));
-  if ((kind_ != MethodWork::kRestores && job.editor->needs().statistics) || needs_moments(output_)) {
+  if ((kind_ != MethodWork::kRestores && editor_->needs().statistics) || needs_moments(output_)) {
     if (!statistics) statistics.emplace(job, inputs.files, ranks, inputs.corpus);
     if (needs_moments(output_) && !statistics->has_moments())
       throw ConfigError(
@@ -79,7 +82,7 @@ void MethodRun::prepare(const CausalLM& model) {
   std::optional<JobStatistics>& statistics = prepared_->statistics;
   if (!prepared_->is_ready) {
     const bool asks_in_contexts = kind_ == MethodWork::kEdits || needs_moments(output_);
-    if (const ContextOptions* contexts = job_.editor->contexts(); contexts != nullptr && asks_in_contexts)
+    if (const ContextOptions* contexts = editor_->contexts(); contexts != nullptr && asks_in_contexts)
       prepared_->contexts = make_contexts(model, *inputs_.files.tokenizer, *contexts, job_.run.seed, ranks_);
     if (statistics) statistics->prepare(model, inputs_.base_hash, ranks_);
     prepared_->is_ready = true;
@@ -104,12 +107,11 @@ EditReport MethodRun::described() const {
   report.model_dtype = inputs_.model_dtype;
   report.devices = inputs_.devices;
   report.ranks = ranks_.size();
-  if (job_.run.quantise_base)
-    report.measured_on +=
-        cat(", the others as ", quantiser_name(*job_.run.quantise_base), ", which the output does not have");
+  if (const std::string& quantiser = job_.run.quantise_base; !quantiser.empty())
+    report.measured_on += cat(", the others as ", quantiser, ", which the output does not have");
   if (!prepared_->statistics) return report;
   report.statistics = prepared_->statistics->report();
-  if (const std::optional<NullSpaceRule> rule = job_.editor->needs().null_space; rule && !rule->below)
+  if (const std::optional<NullSpaceRule> rule = editor_->needs().null_space; rule && !rule->below)
     for (const LayerStatisticsReport& layer : report.statistics.layers)
       if (layer.null_space_below) report.chosen.push_back({"null_space_below", layer.layer, *layer.null_space_below});
   return report;
@@ -119,6 +121,7 @@ EditReport MethodRun::described() const {
 EditStream MethodRun::begin(CausalLM& model, WeightTransaction& transaction, Start& start,
                             const std::vector<ChosenOption>& chosen) {
   EditStream stream({.job = job_,
+                     .editor = *editor_,
                      .inputs = inputs_,
                      .model = model,
                      .transaction = transaction,
@@ -158,7 +161,7 @@ EditedMethod MethodRun::edit(CausalLM& model, WeightTransaction& transaction, St
   }
   EditContext context(model, *inputs_.files.tokenizer, prepared_->contexts,
                       prepared_->statistics ? prepared_->statistics->algebra() : LayerStatistics{},
-                      {ranks_, values ? &*values : nullptr, job_.run.step_launch});
+                      {ranks_, values ? &*values : nullptr, step_launch(job_.run)});
   context.keep_systems_in(stream.systems());
   StreamResult result = stream.run(context);
   report.batches = std::move(result.batches);
@@ -228,7 +231,7 @@ std::vector<EditRequest> MethodRun::earlier_requests() const {
 std::string MethodRun::model_key() const {
   ContentHash hash;
   hash.add(inputs_.base_hash).add(inputs_.files.checkpoint.config_text()).add(inputs_.model_dtype);
-  if (job_.run.quantise_base) hash.add(quantise_rule(job_, inputs_.files.config).key(inputs_.files.config));
+  if (!job_.run.quantise_base.empty()) hash.add(quantise_rule(job_, inputs_.files.config).key(inputs_.files.config));
   return hash.hex();
 }
 

@@ -6,8 +6,10 @@
 
 #include "lancet/core/strings.h"
 #include "lancet/editor_parts/automatic_choices.h"
+#include "lancet/editors/registry.h"
 #include "lancet/models/batching.h"
 #include "lancet/plan/job_plan.h"
+#include "lancet/plan/run_choices.h"
 
 namespace lancet {
 namespace {
@@ -21,14 +23,14 @@ Workload basic_work(const RunOptions& run, const ModelConfig& config) {
   Workload work;
   work.dtype = to_scalar_type(run.dtype.value_or(config.dtype));
   work.host_threads = run.threads > 0 ? run.threads : at::get_num_threads();
-  work.step_launch = run.step_launch;
-  work.quantise_rule.quantiser = run.quantise_base;
-  work.solve_on = run.solve_on;
+  work.step_launch = step_launch(run);
+  work.quantise_rule.quantiser = base_quantiser(run);
+  work.solve_on = solve_on(run);
   return work;
 }
 
 void add_statistics(const JobConfig& job, const ModelConfig& config, Workload& work) {
-  work.statistics_layers = target_layers(*job.editor, config);
+  work.statistics_layers = target_layers(*make_editor(job.editor), config);
   if (!job.statistics || !job.statistics->takes_text()) return;
   work.statistics_tokens = job.statistics->token_budget(config.least_tokens());
   work.document_tokens = std::min(job.statistics->document_tokens, config.max_positions);
@@ -76,17 +78,19 @@ std::string prompt_assumption(const ValueShape& prompt) {
 }  // namespace
 
 QuantiseRule quantise_rule(const JobConfig& job, const ModelConfig& config) {
-  return {job.editor ? job.editor->targets(config) : std::vector<WeightId>(), job.run.quantise_base};
+  return {job.has_editor() ? make_editor(job.editor)->targets(config) : std::vector<WeightId>(),
+          base_quantiser(job.run)};
 }
 
 int64_t history_keys(const JobConfig& job, int64_t n_requests) {
-  return job.editor->needs().history ? n_requests - job.schedule.largest_batch(n_requests) : 0;
+  return make_editor(job.editor)->needs().history ? n_requests - job.schedule.largest_batch(n_requests) : 0;
 }
 
 Workload edit_work(const JobConfig& job, const ModelConfig& config, const WorkTexts& texts,
                    std::vector<std::string>& assumptions) {
   Workload work = basic_work(job.run, config);
-  const Editor& editor = *job.editor;
+  const std::unique_ptr<Editor> made = make_editor(job.editor);
+  const Editor& editor = *made;
   work.quantise_rule = quantise_rule(job, config);
   work.edited_layers = target_layers(editor, config);
   std::sort(work.edited_layers.begin(), work.edited_layers.end());

@@ -14,6 +14,7 @@
 #include "lancet/history/apply_job.h"
 #include "lancet/history/merge_job.h"
 #include "lancet/history/undo_job.h"
+#include "lancet/job_setup/parse_job.h"
 #include "lancet/pipeline/edit_job.h"
 #include "lancet/requests/request.h"
 #include "tasks.h"

@@ -7,6 +7,7 @@
 #include "active_edits.h"
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
+#include "lancet/editors/registry.h"
 #include "lancet/export/edited_model.h"
 #include "lancet/history/downdated.h"
 #include "lancet/history/edits_taken.h"
@@ -54,7 +55,7 @@ class Session::Impl {
       if (section_text(job, key) != section_text(job_, key))
         throw ConfigError(cat(key, ": expected the session's, ", section_text(job_, key), ", got ",
                               section_text(job, key), ": open another session for it"));
-    for (const WeightId id : job.editor->targets(files_->config))
+    for (const WeightId id : make_editor(job.editor)->targets(files_->config))
       if (model_.is_quantised(id))
         throw ConfigError(cat("editor: ", weight_name(files_->config, id), ": expected a weight in full precision, ",
                               "got one that the session keeps packed: open another session by this editor"));
@@ -166,8 +167,8 @@ class Session::Impl {
 
   void save(const fs::path& target, IfExists policy) {
     write_output(target, policy, [&](const fs::path& folder) {
-      const OutputOptions output = resolve_output({}, *files_, job_.editor->targets(files_->config));
-      make_output_form({output, *files_, *job_.editor, {}})->write(edits_.transaction().entries(), folder);
+      const OutputOptions output = resolve_output({}, *files_, make_editor(job_.editor)->targets(files_->config));
+      make_output_form({output, *files_, *make_editor(job_.editor), {}})->write(edits_.transaction().entries(), folder);
       write_edits(*files_, edits_.history(), folder, {});
     });
   }
@@ -220,12 +221,14 @@ class Session::Impl {
   /// What solves again the batches after those that lose edits.
   struct Solves {
     Solves(Impl& impl, const EditHistory& history)
-        : work(impl, MethodWork::kSolves), editor(*impl.job_.editor), state(history.state(editor.make_state())) {}
+        : work(impl, MethodWork::kSolves),
+          editor(make_editor(impl.job_.editor)),
+          state(history.state(editor->make_state())) {}
 
-    Tensor solve(const SolveAgain& problem) { return solve_without(problem, editor, *work.context, state); }
+    Tensor solve(const SolveAgain& problem) { return solve_without(problem, *editor, *work.context, state); }
 
     MethodAtWork work;
-    const Editor& editor;
+    std::unique_ptr<Editor> editor;
     EditorState state;
   };
 
@@ -251,11 +254,11 @@ class Session::Impl {
 
   /// What the method does after the last batch, where another one was the last.
   void finish_again() {
-    if (!job_.editor->needs().finish) return edits_.set_finish({});
+    if (!make_editor(job_.editor)->needs().finish) return edits_.set_finish({});
     const MethodAtWork work(*this, MethodWork::kRestores);
     edits_.put_exact();
     const ChangeCounts before = count_changes(edits_.transaction());
-    job_.editor->finish(*work.context, edits_.transaction());
+    make_editor(job_.editor)->finish(*work.context, edits_.transaction());
     edits_.set_finish(changes_since(before, edits_.transaction()));
     put_back();
   }

@@ -2,6 +2,8 @@
 
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
+#include "lancet/editors/registry.h"
+#include "lancet/job_setup/parse_job.h"
 #include "lancet/pipeline/cached_statistics.h"
 
 namespace lancet {
@@ -23,7 +25,7 @@ Workload planned_work(const JobConfig& job, const ModelFiles& files, int64_t n_r
     throw ConfigError(cat("planned requests: expected 1 to ", kMostRequests, ", got ", n_requests));
   std::vector<std::string> assumptions;  // `lancet plan` shows them
   Workload work = edit_work(job, files.config, {.n_requests = n_requests}, assumptions);
-  const bool takes_text = job.editor->needs().statistics && job.statistics && job.statistics->takes_text();
+  const bool takes_text = make_editor(job.editor)->needs().statistics && job.statistics && job.statistics->takes_text();
   if (!takes_text || find_cached_statistics(job, files) != CachedStatistics::kThere) return work;
   return without_text(std::move(work));
 }

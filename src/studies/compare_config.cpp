@@ -4,6 +4,7 @@
 
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
+#include "lancet/job_setup/parse_job.h"
 #include "lancet/studies/compare_job.h"
 
 namespace lancet {

@@ -8,6 +8,7 @@
 
 #include "lancet/core/strings.h"
 #include "lancet/core/words.h"
+#include "lancet/editors/registry.h"
 #include "lancet/io/output_folder.h"
 #include "lancet/models/batching.h"
 #include "lancet/outcome/report_files.h"
@@ -63,7 +64,7 @@ WholeJob look_at(const JobConfig& job, const Communicator& communicator) {
   if (communicator.is_root()) warn_of_skipped(file.skipped);
   whole.requests = std::move(file.requests);
   check_lengths(files, whole.requests);
-  check_requests(files, whole.requests, *job.editor);
+  check_requests(files, whole.requests, *make_editor(job.editor));
   const EvaluationPlan plan(*files.tokenizer, whole.requests, job.evaluation, files.config.max_positions);
   const auto n_requests = static_cast<int64_t>(whole.requests.size());
   whole.n_batches = job.schedule.n_batches(n_requests);
@@ -73,7 +74,7 @@ WholeJob look_at(const JobConfig& job, const Communicator& communicator) {
   for (const int64_t index : batches.front()) whole.first_batch.push_back(whole.requests[static_cast<size_t>(index)]);
   whole.n_evaluated = count_for_a_pass(plan, n_requests);
   whole.key_bytes = 8 * files.config.largest_keys().size();
-  whole.needs_statistics = job.editor->needs().statistics;
+  whole.needs_statistics = make_editor(job.editor)->needs().statistics;
   if (!whole.needs_statistics || !communicator.is_root()) return whole;
   const JobStatistics statistics(job, files, communicator);
   whole.is_cached = statistics.is_cached(files.checkpoint);
@@ -196,10 +197,9 @@ std::vector<std::string> limits_of(const WholeJob& whole, const JobConfig& job, 
 }
 
 /// Makes the small job of the whole one.
-void make_small(JobConfig& job, const WholeJob& whole, EditMeasurements& measured) {
+void make_small(JobConfig& job, const WholeJob& whole) {
   job.requests = {};
   job.requests.inline_requests = {whole.requests.begin(), whole.requests.begin() + whole.n_evaluated};
-  job.editor = std::make_unique<RehearsedEditor>(std::move(job.editor), whole.first_batch, kEdited, measured);
   job.schedule = {};
   job.accept.clear();
   job.output->if_exists = IfExists::kError;
@@ -245,10 +245,12 @@ RehearsalReport rehearse_edit_job(JobConfig job, Communicator& communicator) {
   share_roots_part(whole, communicator);
   RehearsalReport report;
   const std::vector<std::pair<std::string, double>> accept = job.accept;
-  make_small(job, whole, measured);
+  make_small(job, whole);
   job.output->dir = root_path(beside_output, communicator) / "out";
   if (whole.needs_statistics && !whole.is_cached) job.statistics->cache = root_path(beside_cache, communicator);
-  const EditReport run = run_edit_job(job, communicator);
+  const auto editor =
+      std::make_shared<const RehearsedEditor>(make_editor(job.editor), whole.first_batch, kEdited, measured);
+  const EditReport run = run_edit_job(job, communicator, editor);
   job.accept = accept;
   report.devices = run.devices;
   report.model_dtype = run.model_dtype;

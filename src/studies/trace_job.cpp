@@ -139,15 +139,14 @@ class TraceRun {
     for (const EditRequest& request : requests_) lines += to_json_line(request) + "\n";
     std::string kinds;
     for (const TraceKind kind : job_.options.kinds) kinds += cat(trace_kind_name(kind), " ");
-    return {
-        {"the version of lancet", std::string(kVersion)},
-        {"the options",
-         cat(kinds, job_.options.samples, " ", job_.options.window, " ", job_.options.seed, " ",
-             job_.noise.value_or(-1), " ", job_.range.skip, " ", end_, " ", static_cast<int>(job_.unknown))},
-        {"the model's config.json", files_->checkpoint.config_text()},
-        {"the dtype", std::string(dtype_name(job_.run.dtype.value_or(files_->config.dtype)))},
-        {"how weights are kept", job_.run.quantise_base ? std::string(quantiser_name(*job_.run.quantise_base)) : ""},
-        {"the facts", std::move(lines)}};
+    return {{"the version of lancet", std::string(kVersion)},
+            {"the options",
+             cat(kinds, job_.options.samples, " ", job_.options.window, " ", job_.options.seed, " ",
+                 job_.noise.value_or(-1), " ", job_.range.skip, " ", end_, " ", static_cast<int>(job_.unknown))},
+            {"the model's config.json", files_->checkpoint.config_text()},
+            {"the dtype", std::string(dtype_name(job_.run.dtype.value_or(files_->config.dtype)))},
+            {"how weights are kept", job_.run.quantise_base},
+            {"the facts", std::move(lines)}};
   }
 
   Workload work() const {

@@ -17,6 +17,7 @@
 #include "lancet/pipeline/edit_checks.h"
 #include "lancet/pipeline/job_statistics.h"
 #include "lancet/plan/model_session.h"
+#include "lancet/plan/run_choices.h"
 #include "lancet/runtime/memory_watch.h"
 #include "tune_trials.h"
 
@@ -30,13 +31,14 @@ JobConfig job_of(const JobConfig& tuned, const Trial& trial) {
   job.method = tuned.method;
   job.statistics = tuned.statistics;
   job.run = tuned.run;
-  const ConfigTree editor = editor_of(trial, *tuned.resolved.find("editor"));
+  const ConfigTree editor = editor_of(trial, tuned.editor);
   ConfigProblems problems(cat("tune.search: ", choice_text(trial)));
   ConfigSection section(editor, "editor", problems);
-  job.editor = make_editor(section);
+  make_editor(section);
   problems.throw_if_any();
+  job.editor = section.resolved();
   job.resolved = ConfigTree::map();
-  job.resolved.set("editor", section.resolved());
+  job.resolved.set("editor", job.editor);
   return job;
 }
 
@@ -96,14 +98,14 @@ class TuneRun {
     warn_of_texts(file.requests);
     check_lengths(*files_, file.requests);
     requests_ = options_.takes_half ? first_half(file.requests) : std::move(file.requests);
-    const ConfigTree& editor = *job_.resolved.find("editor");
+    const ConfigTree& editor = job_.editor;
     const ModelConfig& config = files_->config;
-    const std::vector<SearchAxis> axes = options_.search.empty()
-                                             ? default_search(editor, job_.editor->targets(config), config.n_layers)
-                                             : options_.search;
+    const std::vector<SearchAxis> axes =
+        options_.search.empty() ? default_search(editor, make_editor(editor)->targets(config), config.n_layers)
+                                : options_.search;
     for (Trial& trial : draw_trials(editor, axes, options_.trials, job_.run.seed)) {
       JobConfig job = job_of(job_, trial);
-      check_requests(*files_, requests_, *job.editor);
+      check_requests(*files_, requests_, *make_editor(job.editor));
       candidates_.push_back({std::move(trial), std::make_unique<JobConfig>(std::move(job))});
     }
     if (candidates_.size() < 2)
@@ -136,8 +138,9 @@ class TuneRun {
   std::vector<int64_t> all_layers() const {
     std::set<int64_t> layers;
     for (const Candidate& candidate : candidates_)
-      if (candidate.job->editor->needs().statistics)
-        for (const int64_t layer : target_layers(*candidate.job->editor, files_->config)) layers.insert(layer);
+      if (make_editor(candidate.job->editor)->needs().statistics)
+        for (const int64_t layer : target_layers(*make_editor(candidate.job->editor), files_->config))
+          layers.insert(layer);
     return {layers.begin(), layers.end()};
   }
 
@@ -182,20 +185,22 @@ class TuneRun {
     const LayerStatistics algebra = algebra_of(model, job);
     WeightTransaction transaction(model, [&](WeightId id) { return stored_weight(*files_, model, id); });
     const EditContext context(model, *files_->tokenizer, contexts_of(model, job), algebra,
-                              {ranks_, nullptr, job.run.step_launch});
-    EditorState state = job.editor->make_state();
-    job.editor->edit(context, requests, state, transaction);
-    job.editor->finish(context, transaction);
+                              {ranks_, nullptr, step_launch(job.run)});
+    const std::unique_ptr<Editor> editor = make_editor(job.editor);
+    EditorState state = editor->make_state();
+    editor->edit(context, requests, state, transaction);
+    editor->finish(context, transaction);
     transaction.round_as_written();
     return score(plan.run(model, "evaluate", ranks_));
   }
 
   /// Statistics of the same layers and null space are prepared once.
   LayerStatistics algebra_of(const CausalLM& model, const JobConfig& job) {
-    const EditorNeeds needs = job.editor->needs();
+    const std::unique_ptr<Editor> editor = make_editor(job.editor);
+    const EditorNeeds needs = editor->needs();
     if (!needs.statistics) return {};
     std::unique_ptr<JobStatistics>& statistics =
-        statistics_[{needs.null_space, target_layers(*job.editor, files_->config)}];
+        statistics_[{needs.null_space, target_layers(*editor, files_->config)}];
     if (!statistics) {
       auto made = std::make_unique<JobStatistics>(job, *files_, ranks_, corpus_);
       made->prepare(model, content_hash_, ranks_);
@@ -206,7 +211,8 @@ class TuneRun {
 
   /// Generated ones depend on the unedited model, the seed and their options alone.
   std::vector<std::string> contexts_of(const CausalLM& model, const JobConfig& job) {
-    const ContextOptions* options = job.editor->contexts();
+    const std::unique_ptr<Editor> editor = make_editor(job.editor);
+    const ContextOptions* options = editor->contexts();
     if (options == nullptr) return {};
     if (!options->templates.empty()) return options->templates;
     std::vector<std::string>& made =
@@ -255,7 +261,7 @@ class TuneRun {
     report.facts = facts_of(files_->config);
     report.before = before_;
     report.objective = objective_;
-    report.editor = *candidates_[0].job->resolved.find("editor");
+    report.editor = candidates_[0].job->editor;
     for (Candidate& candidate : candidates_) report.trials.push_back(std::move(candidate.trial));
     return report;
   }

@@ -10,7 +10,7 @@ from cpp_source import REPOSITORY, load_sources
 CONSTANT = re.compile(r"static constexpr (?:Integer|Number|Flag|Choice|Text|Path|Integers|Texts|Section)Option (k\w+)")
 LIST = re.compile(r"static constexpr AnyOption k\w+\[\] = \{(.*?)\};", re.S)
 # What reads other files than jobs spells their keys itself.
-OTHER_FILES = {"src/core/config_section.cpp", "src/job/hparams_rules.cpp", "src/job/imported_hparams.cpp", "src/job/presets.cpp"}
+OTHER_FILES = {"src/core/config_section.cpp", "src/job_setup/hparams_rules.cpp", "src/job_setup/imported_hparams.cpp", "src/job_setup/presets.cpp"}
 # `requests` of a tune is read as that of a job.
 READ_AS_ANOTHER = {"TuneSpec::kRequests"}
 SPELT = re.compile(

@@ -11,7 +11,7 @@ from cpp_source import REPOSITORY, load_sources
 
 PRODUCT = ("include", "src", "models", "editors")
 # Where other tools' names of methods are read, as CONTRIBUTING.md says.
-HPARAMS = {"src/job/hparams_rules.cpp", "src/job/imported_hparams.cpp"}
+HPARAMS = {"src/job_setup/hparams_rules.cpp", "src/job_setup/imported_hparams.cpp"}
 
 
 def read(path):
@@ -55,7 +55,7 @@ METHOD_PAGES = (
 @pytest.mark.parametrize(("name", "function"), METHODS)
 def test_a_method_touches_its_places(sources, name, function):
     named = places([s for s in sources if s.folder not in ("eval", "requests")], rf'"{name}"|\bmake_{function}\b')
-    named -= {"include/lancet/job/job_defaults.h"}  # the default method
+    named -= {"include/lancet/job_setup/job_defaults.h"}  # the default method
     own = {path for path in named if path.startswith("editors/")} - {"editors/registry.cpp"}
     assert len(own) <= 2, own  # its file, and one that it shares
     assert len(named - own - {"editors/registry.cpp"} - HPARAMS - {path for path in named if path.startswith("include/lancet/spec/")}) == 0, named
@@ -210,7 +210,7 @@ OF_ONE_PACKING = {"src/quant/quantise.cpp", "include/lancet/quant_scheme/matrix_
 
 
 # What names the quantisers of `run.quantise_base`.
-QUANTISER_PLACES = ("include/lancet/spec/job_spec.h", "src/job/job_config.cpp", "src/cli/job_arguments.cpp", "src/quant/quantise.cpp")
+QUANTISER_PLACES = ("include/lancet/spec/job_spec.h", "src/plan/run_choices.cpp", "src/cli/job_arguments.cpp", "src/quant/quantise.cpp")
 QUANTISERS = re.findall(r'\{Quantiser::\w+, "(\w+)",', read("src/quant/quantise.cpp"))
 
 

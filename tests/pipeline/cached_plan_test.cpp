@@ -3,6 +3,7 @@
 
 #include "lancet/core/error.h"
 #include "lancet/eval/evaluate.h"
+#include "lancet/job_setup/parse_job.h"
 #include "lancet/plan/job_plan.h"
 #include "session_jobs.h"
 

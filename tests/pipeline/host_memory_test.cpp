@@ -34,7 +34,7 @@ class PlannedOnHost : public ::testing::TestWithParam<at::ScalarType> {
   JobPlan plan() const {
     JobConfig job;
     job.editor =
-        testing::editor_from("{method: memit, layers: [1], values: {steps: 2, lr: 0.1, batch: 2}, contexts: ['{}']}");
+        parse_config("{method: memit, layers: [1], values: {steps: 2, lr: 0.1, batch: 2}, contexts: ['{}']}", "test");
     job.run.dtype = to_dtype(GetParam());
     job.run.threads = kThreads;
     std::vector<std::string> assumptions;

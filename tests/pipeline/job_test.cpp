@@ -5,6 +5,7 @@
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
 #include "lancet/io/files.h"
+#include "lancet/job_setup/parse_job.h"
 #include "lancet/models/tensor_io.h"
 #include "lancet/pipeline/edit_job.h"
 #include "support/edit_setup.h"

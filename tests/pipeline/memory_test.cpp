@@ -3,6 +3,7 @@
 #include <torch/types.h>
 
 #include "lancet/core/strings.h"
+#include "lancet/editors/registry.h"
 #include "lancet/eval/evaluate.h"
 #include "lancet/plan/job_plan.h"
 #include "lancet/statistics/factor_store.h"
@@ -28,7 +29,7 @@ struct MemoryCase {
   const char* config = nullptr;  ///< takes the place of the shape
   std::optional<Quantiser> quantised = {};
   bool is_gptq = false;
-  SolveOn solve_on = SolveOn::kDevice;
+  SolveChoice solve_on = SolveChoice::kDevice;
 
   bool keeps_packed() const { return quantised || is_gptq; }
   TinyModel model() const {
@@ -81,9 +82,9 @@ class PlannedJob {
 
   JobPlan plan() const {
     JobConfig job;
-    job.editor = editor_with(0);
+    job.editor = parse_config(editor_text(0), "test");
     job.run.dtype = to_dtype(case_.dtype);
-    job.run.quantise_base = case_.quantised;
+    if (case_.quantised) job.run.quantise_base = quantiser_name(*case_.quantised);
     job.run.solve_on = case_.solve_on;
     job.statistics = options_;
     for (const auto& document : corpus_.documents)
@@ -125,10 +126,11 @@ class PlannedJob {
   }
 
  private:
-  static std::unique_ptr<Editor> editor_with(int64_t batch) {
-    return testing::editor_from(cat("{method: memit, layers: [1, 2], values: {steps: 3, lr: 0.1, batch: ", batch,
-                                    "}, contexts: ['{}', 'I know. {}']}"));
+  static std::string editor_text(int64_t batch) {
+    return cat("{method: memit, layers: [1, 2], values: {steps: 3, lr: 0.1, batch: ", batch,
+               "}, contexts: ['{}', 'I know. {}']}");
   }
+  static std::unique_ptr<Editor> editor_with(int64_t batch) { return testing::editor_from(editor_text(batch)); }
   FactorStore factors(const CausalLM& model, StatisticsStore& moments) const {
     return {moments, model.placement(), tiny_.config, options_.cache, 1e-3};
   }
@@ -199,7 +201,7 @@ TEST_P(PlannedMemory, IsWhatTheDevicesHold) {
 }
 
 /// Methods that train, on the devices of the first cases.
-class PlannedTraining : public ::testing::TestWithParam<SolveOn> {};
+class PlannedTraining : public ::testing::TestWithParam<SolveChoice> {};
 
 TEST_P(PlannedTraining, BoundsWhatTheDevicesHold) {
   for (const char* editor : {"{method: ft-m, modules: {down: [2, 5]}, steps: 2, weight_decay: 0.1, batch: 4}",
@@ -209,7 +211,7 @@ TEST_P(PlannedTraining, BoundsWhatTheDevicesHold) {
       const TinyModel tiny({.n_layers = 8, .d_model = 64, .d_ffn = 192});
       const std::vector<EditRequest> requests = testing::some_requests(6);
       JobConfig job;
-      job.editor = testing::editor_from(editor);
+      job.editor = parse_config(editor, "test");
       job.run.dtype = DType::kF32;
       job.run.solve_on = GetParam();
       std::vector<std::string> assumptions;
@@ -221,8 +223,9 @@ TEST_P(PlannedTraining, BoundsWhatTheDevicesHold) {
       CausalLM model = CausalLM::load(tiny.checkpoint, tiny.config, plan.placement);
       const std::vector<int64_t> peaks = peaks_of(devices, [&] {
         WeightTransaction transaction(model);
-        EditorState state = job.editor->make_state();
-        job.editor->edit({model, *tiny.tokenizer, {}, {}, {alone()}}, requests, state, transaction);
+        const std::unique_ptr<Editor> method = make_editor(job.editor);
+        EditorState state = method->make_state();
+        method->edit({model, *tiny.tokenizer, {}, {}, {alone()}}, requests, state, transaction);
       });
       for (size_t i = 0; i < peaks.size(); ++i) {
         const StageEstimate& stage = plan.stages[i];
@@ -234,7 +237,7 @@ TEST_P(PlannedTraining, BoundsWhatTheDevicesHold) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Solves, PlannedTraining, ::testing::Values(SolveOn::kDevice, SolveOn::kHost));
+INSTANTIATE_TEST_SUITE_P(Solves, PlannedTraining, ::testing::Values(SolveChoice::kDevice, SolveChoice::kHost));
 
 /// Measures a device from before loading to the end of the job.
 TEST_P(PlannedMemory, BoundsAWholeJobWithBatchesUnderWay) {
@@ -283,13 +286,14 @@ INSTANTIATE_TEST_SUITE_P(
         MemoryCase{"gptq in bf16 on three", kWide, at::kBFloat16, 3, 6, nullptr, {}, true},
         MemoryCase{"experts in nf4 on two", {}, at::kFloat, 2, 12, kExperts, Quantiser::kNf4},
         MemoryCase{"experts in gptq on one", {}, at::kFloat, 1, 6, kExperts, {}, true},
-        MemoryCase{"f32 on one, solves on the host", kWide, at::kFloat, 1, 6, nullptr, {}, false, SolveOn::kHost},
-        MemoryCase{"f64 on three, solves on the host", kWide, at::kDouble, 3, 12, nullptr, {}, false, SolveOn::kHost},
-        MemoryCase{"nf4 in bf16 on two, solves on the host", kWide, at::kBFloat16, 2, 12, nullptr, Quantiser::kNf4,
-                   false, SolveOn::kHost},
+        MemoryCase{"f32 on one, solves on the host", kWide, at::kFloat, 1, 6, nullptr, {}, false, SolveChoice::kHost},
         MemoryCase{
-            "experts in f32 on two, solves on the host", {}, at::kFloat, 2, 6, kExperts, {}, false, SolveOn::kHost},
-        MemoryCase{"gptq on one, solves on the host", kWide, at::kFloat, 1, 6, nullptr, {}, true, SolveOn::kHost}));
+            "f64 on three, solves on the host", kWide, at::kDouble, 3, 12, nullptr, {}, false, SolveChoice::kHost},
+        MemoryCase{"nf4 in bf16 on two, solves on the host", kWide, at::kBFloat16, 2, 12, nullptr, Quantiser::kNf4,
+                   false, SolveChoice::kHost},
+        MemoryCase{
+            "experts in f32 on two, solves on the host", {}, at::kFloat, 2, 6, kExperts, {}, false, SolveChoice::kHost},
+        MemoryCase{"gptq on one, solves on the host", kWide, at::kFloat, 1, 6, nullptr, {}, true, SolveChoice::kHost}));
 
 /// Keys so wide that a square of them, 8 F^2 bytes, is more than an edit takes beside it.
 TEST(SolvesOnTheHost, TakeNoSquareOfKeysOnADevice) {
@@ -298,16 +302,16 @@ TEST(SolvesOnTheHost, TakeNoSquareOfKeysOnADevice) {
   struct Peaks {
     int64_t statistics = 0, edit = 0, planned = 0;
   };
-  const auto peaks_with = [&](SolveOn where) {
+  const auto peaks_with = [&](SolveChoice where) {
     const PlannedJob job({"wide keys", kWideKeys, at::kFloat, 1, 4, nullptr, {}, false, where});
     const JobPlan plan = job.plan();
-    EXPECT_EQ(plan.placement.solve_on(), where);
+    EXPECT_EQ(plan.placement.solve_on() == SolveOn::kHost, where == SolveChoice::kHost);
     CausalLM model = job.load(plan.placement);
     const int64_t statistics = peaks_of(1, [&] { job.collect_statistics(model); }).front();
     const int64_t edit = peaks_of(1, [&] { job.edit(model, 1); }).front();
     return Peaks{statistics, edit, plan.stages.front().total()};
   };
-  const Peaks there = peaks_with(SolveOn::kDevice), on_host = peaks_with(SolveOn::kHost);
+  const Peaks there = peaks_with(SolveChoice::kDevice), on_host = peaks_with(SolveChoice::kHost);
   EXPECT_GE(there.statistics - on_host.statistics, 2 * kSquare) << "the sums of two layers";
   EXPECT_GT(there.edit, kSquare);
   EXPECT_LT(on_host.edit, kSquare);

@@ -11,6 +11,7 @@
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
 #include "lancet/io/files.h"
+#include "lancet/job_setup/parse_job.h"
 #include "lancet/models/batching.h"
 #include "lancet/models/memory.h"
 #include "lancet/models/model_files.h"

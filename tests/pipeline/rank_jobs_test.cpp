@@ -11,6 +11,7 @@
 #include "lancet/checkpoint/safetensors.h"
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
+#include "lancet/job_setup/parse_job.h"
 #include "lancet/models/tensor_io.h"
 #include "lancet/pipeline/edit_job.h"
 #include "lancet/studies/eval_job.h"

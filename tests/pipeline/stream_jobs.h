@@ -13,6 +13,7 @@
 #include "lancet/core/strings.h"
 #include "lancet/edits/edit_history.h"
 #include "lancet/io/files.h"
+#include "lancet/job_setup/parse_job.h"
 #include "lancet/pipeline/edit_job.h"
 #include "support/edit_setup.h"
 #include "support/interrupted.h"

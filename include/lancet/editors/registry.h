@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "lancet/core/config_section.h"
+#include "lancet/core/config_tree.h"
 #include "lancet/edit/editor.h"
 
 namespace lancet {
@@ -21,5 +22,7 @@ std::span<const EditorRow> editor_table();
 
 /// Makes the editor that `editor.method` names; null after a problem (unknown method). Finishes the section.
 std::unique_ptr<Editor> make_editor(ConfigSection& editor);
+/// Makes that of an `editor:` that stands alone. Throws: ConfigError with every problem.
+std::unique_ptr<Editor> make_editor(const ConfigTree& editor);
 
 }  // namespace lancet

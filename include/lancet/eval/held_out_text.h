@@ -11,15 +11,9 @@
 #include "lancet/models/causal_lm.h"
 #include "lancet/models/scatter_rows.h"
 #include "lancet/runtime/communicator.h"
-#include "lancet/spec/evaluate_spec.h"
+#include "lancet/spec/evaluation_options.h"
 
 namespace lancet {
-
-struct HeldOutOptions {
-  std::filesystem::path text;                           ///< a document per line, as a corpus of statistics
-  int64_t tokens = *SideEffectsSpec::kTokens.fallback;  ///< tokens to use, of its first documents
-  int64_t document_tokens = *SideEffectsSpec::kDocumentTokens.fallback;  ///< longer documents are cut
-};
 
 /// The unedited model's last hidden states on the text, from which its distribution at any place comes back.
 struct HeldOutStates {

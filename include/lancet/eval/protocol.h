@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstddef>
-#include <filesystem>
 #include <memory>
 #include <optional>
 #include <span>
@@ -15,7 +14,7 @@
 #include "lancet/eval/questions.h"
 #include "lancet/eval/side_effects.h"
 #include "lancet/requests/request.h"
-#include "lancet/spec/evaluate_spec.h"
+#include "lancet/spec/evaluation_options.h"
 
 namespace lancet {
 
@@ -43,45 +42,20 @@ class Protocol {
   virtual std::optional<size_t> target_score(size_t /*request*/) const { return std::nullopt; }
 };
 
-/// Files of the CounterFact data set that metrics of `counterfact` need; empty: such a metric is left out.
-struct CounterFactFiles {
-  std::filesystem::path snippets;    ///< attribute_snippets.json
-  std::filesystem::path idf;         ///< idf.npy; with `vocabulary` and `snippets`
-  std::filesystem::path vocabulary;  ///< tfidf_vocab.json
-};
-
-/// How `chat` puts a prompt to an instruct model.
-struct ChatSource {
-  std::filesystem::path model;  ///< whose template it is, where none is given by hand
-  std::string by_hand;          ///< template for ChatTemplate::by_hand; empty: the model's
-
-  /// Throws: CheckpointError, TokenizerError, ConfigError.
-  ChatTemplate find() const;
-};
-
-/// `evaluate:` of a job.
-struct EvaluationOptions {
-  std::vector<std::string> protocols;  ///< names in protocol_table(), in the order in which they are shown
-  int64_t generated_tokens = *EvaluateSpec::kTokens.fallback;                 ///< length of greedy continuations
-  std::string distractor = std::string(*EvaluateSpec::kDistractor.fallback);  ///< text before `distracted` prompts
-  ChatSource chat_template = {};
-  bool standing = EvaluateSpec::kStanding.fallback;  ///< earlier edits are measured too
-  SideEffectOptions side_effects = {};
-  CounterFactFiles counterfact = {};
-  std::filesystem::path multihop_examples = {};  ///< text put before the questions of `mquake`; empty: none
-};
-
 struct ProtocolRow {
   std::string_view name;     ///< name in `evaluate:`
   std::string_view summary;  ///< one line for docs and messages
   std::unique_ptr<Protocol> (*make)(const EvaluationOptions& options);
-  /// What it measures; a name that ends in '*' stands for all that begin so (one for each section of the records).
+  /// What it measures, as is_metric_of() takes it: a '*' stands for one metric of each section of the records.
   std::span<const std::string_view> metrics;
   /// Metrics among them that are no shares: no threshold and no objective can be put on them.
   std::span<const std::string_view> no_shares = {};
 };
 
 std::span<const ProtocolRow> protocol_table();
+
+/// Throws: CheckpointError, TokenizerError, ConfigError.
+ChatTemplate find_template(const ChatSource& source);
 
 /// The protocol that measures a metric; null when none does.
 const ProtocolRow* find_protocol_of(std::string_view metric);

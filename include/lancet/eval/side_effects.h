@@ -14,6 +14,7 @@
 #include "lancet/eval/questions.h"
 #include "lancet/eval/task_runner.h"
 #include "lancet/requests/request.h"
+#include "lancet/spec/evaluation_options.h"
 
 namespace lancet {
 
@@ -27,23 +28,6 @@ struct ChoiceItem {
 /// Reads .jsonl: {"question": text, "choices": [texts], "answer": index from 0, or the right one's text}.
 /// Throws: ConfigError "file: line 3: field: ..." for every bad line at once (first 20 shown).
 std::vector<ChoiceItem> load_choices(const std::filesystem::path& path);
-
-/// Facts of a request file; the right answer is target_true, or target where a record has that alone.
-struct ProbeOptions {
-  std::filesystem::path path;
-  RequestFileOptions options;
-};
-
-struct SideEffectOptions {
-  std::optional<HeldOutOptions> text;
-  std::optional<ProbeOptions> probes;
-  std::filesystem::path choices;  ///< file for load_choices(); empty: none
-
-  TaskOptions tasks = {};
-  std::shared_ptr<const TaskRunner> task_runner = {};  ///< runner of `tasks`; null: none is at hand
-
-  bool empty() const { return !text && !probes && choices.empty() && tasks.tasks.empty(); }
-};
 
 struct SideEffectReport {
   std::vector<MetricRow> metrics;  ///< rows in the order in which they are shown

@@ -10,15 +10,9 @@
 
 #include "lancet/eval/askable_model.h"
 #include "lancet/eval/metrics.h"
+#include "lancet/spec/evaluation_options.h"
 
 namespace lancet {
-
-struct TaskOptions {
-  std::vector<std::string> tasks = {};
-  std::filesystem::path include = {};  ///< a folder with definitions of tasks; empty: those that the program has
-  std::optional<int64_t> shots = {};   ///< examples before each question; nullopt: the task's own number
-  std::optional<int64_t> limit = {};   ///< questions of each task, the first ones; nullopt: all
-};
 
 /// What a task gave.
 struct TaskScore {

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "lancet/eval/evaluate.h"
 #include "lancet/job/job_config.h"
 
 namespace lancet {

@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -11,16 +10,14 @@
 #include <vector>
 
 #include "lancet/core/config_section.h"
-#include "lancet/edit/editor.h"
-#include "lancet/eval/evaluate.h"
+#include "lancet/core/dtype.h"
 #include "lancet/io/output_folder.h"
+#include "lancet/job/job_tables.h"
 #include "lancet/job/schedule.h"
-#include "lancet/models/quantised_linear.h"
 #include "lancet/requests/request.h"
-#include "lancet/runtime/devices.h"
-#include "lancet/runtime/step_graph.h"
+#include "lancet/spec/evaluation_options.h"
 #include "lancet/spec/job_spec.h"
-#include "lancet/statistics/statistics_options.h"
+#include "lancet/spec/statistics_options.h"
 
 namespace lancet {
 
@@ -34,21 +31,33 @@ enum class Balance {
   kWork     ///< the time that each device works
 };
 
+/// Place of solves.
+enum class SolveChoice {
+  kAuto,    ///< the layers' devices, or the host where these have no room for them
+  kDevice,  ///< the layers' devices
+  kHost
+};
+
+/// Which of the processes on this host, that run the job together, this one is.
+struct LocalRank {
+  int64_t rank = 0;
+  int64_t size = 1;
+};
+
 /// How the work is run; no option here changes what is computed beyond rounding, but for `quantise_base`, and `seed`
 /// (generated contexts, `corpus: self`).
 struct RunOptions {
   std::vector<std::string> devices{std::string(RunSpec::kDevices.alone)};  ///< names for find_devices()
   Balance balance = Balance::kMemory;
   std::optional<DType> dtype;  ///< type of weights and activations; nullopt (auto): the checkpoint's
-  /// Quantiser of matrices that are not edited; nullopt: as the checkpoint has them.
-  std::optional<Quantiser> quantise_base;
-  SolveOn solve_on = SolveOn::kAuto;
+  std::string quantise_base;   ///< quantiser of matrices that are not edited; empty: as the checkpoint has them
+  SolveChoice solve_on = SolveChoice::kAuto;
   uint64_t seed = *RunSpec::kSeed.fallback;
   int64_t threads = *RunSpec::kThreads.fallback;  ///< CPU threads; 0: all
   /// Seconds without any progress after which one of several processes ends the job.
   int64_t timeout_s = *RunSpec::kTimeout.fallback;
-  LaunchMode step_launch = RunSpec::kCudaGraphs.fallback ? LaunchMode::kGraph : LaunchMode::kEachOperation;
-  HostShare on_host;  ///< this process's share of the host; not a key of the job
+  bool uses_graphs = RunSpec::kCudaGraphs.fallback;  ///< steps of values are launched as graphs
+  LocalRank on_host;                                 ///< no key of the job
 };
 
 struct RequestSource {
@@ -93,8 +102,8 @@ struct JobConfig {
   std::filesystem::path model;
   std::vector<std::string> ignore_config_keys;
   RequestSource requests;
-  std::unique_ptr<Editor> editor;  ///< null only where the purpose does not need one
-  std::string method;
+  ConfigTree editor;   ///< the method's options, checked: make_editor() takes them; kNull where none is needed
+  std::string method;  ///< empty where none is needed
   std::optional<StatisticsOptions> statistics;
   ScheduleOptions schedule;
   std::optional<std::filesystem::path> continue_from;  ///< the output of an earlier job on the same base model
@@ -104,15 +113,14 @@ struct JobConfig {
   std::optional<TuneOptions> tune;
   RunOptions run;
   ConfigTree resolved;  ///< the job with every default filled in and every path absolute; runs as it is
+
+  bool has_editor() const { return editor.kind != ConfigTree::Kind::kNull; }
 };
 
-/// `base`: the folder that relative paths are taken from.
+/// `base`: the folder that relative paths are taken from. `tables`: of this program: job_tables().
 /// Throws: ConfigError with every problem of the document.
 JobConfig parse_job(const ConfigTree& tree, const std::filesystem::path& base, const std::string& source,
-                    JobPurpose purpose);
-
-/// Takes `editor` and `statistics` that the job lacks from `lancet.yaml` in the model's folder, where there is one.
-void apply_model_defaults(ConfigTree& job, const std::filesystem::path& base);
+                    JobPurpose purpose, const JobTables& tables);
 
 /// run: as RunOptions reads it from a section of its own.
 RunOptions parse_run_options(ConfigSection section);

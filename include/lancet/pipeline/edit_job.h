@@ -1,6 +1,9 @@
 // `lancet edit`: the stages from a job to an edited checkpoint, with everything that was measured on the way.
 #pragma once
 
+#include <memory>
+
+#include "lancet/edit/editor.h"
 #include "lancet/job/job_config.h"
 #include "lancet/outcome/edit_report.h"
 #include "lancet/runtime/communicator.h"
@@ -16,5 +19,7 @@ void check_output(const JobConfig& job);
 /// Statistics stand in root's report alone. Throws: ConfigError, CheckpointError, TokenizerError, PlacementError,
 /// NumericError; CollectiveError when another rank failed.
 EditReport run_edit_job(const JobConfig& job, Communicator& communicator);
+/// Collective: the same by `editor` in the place of the job's, which it watches.
+EditReport run_edit_job(const JobConfig& job, Communicator& communicator, std::shared_ptr<const Editor> editor);
 
 }  // namespace lancet

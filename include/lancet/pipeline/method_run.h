@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "lancet/edit/editor.h"
 #include "lancet/export/output_form.h"
 #include "lancet/outcome/edit_report.h"
 #include "lancet/outcome/stopwatch.h"
@@ -37,6 +38,7 @@ struct MethodOptions {
   /// Resolved; nullopt: nothing is written, and edited weights are rounded to full precision.
   std::optional<OutputOptions> output = {};
   MethodWork work = MethodWork::kEdits;
+  std::shared_ptr<const Editor> editor = {};  ///< what edits in place of the job's method; null: that itself
 };
 
 /// What edit() made.
@@ -106,6 +108,7 @@ class MethodRun {
   const EditInputs& inputs_;
   Communicator& ranks_;
   Stopwatch stopwatch_;
+  std::shared_ptr<const Editor> editor_;
   std::optional<EarlierOutput> earlier_;
   std::shared_ptr<PreparedMethod> prepared_;
   OutputOptions output_;

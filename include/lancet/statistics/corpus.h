@@ -7,7 +7,7 @@
 
 #include "lancet/models/model_config.h"
 #include "lancet/runtime/communicator.h"
-#include "lancet/statistics/statistics_options.h"
+#include "lancet/spec/statistics_options.h"
 #include "lancet/text/tokenizer.h"
 
 namespace lancet {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "lancet/job/job_config.h"
-#include "lancet/job/presets.h"
+#include "lancet/job_setup/presets.h"
 
 namespace lancet {
 

@@ -8,6 +8,8 @@
 #include "lancet/core/reporter.h"
 #include "lancet/core/strings.h"
 #include "lancet/core/words.h"
+#include "lancet/editors/registry.h"
+#include "lancet/plan/run_choices.h"
 #include "lancet/studies/compare_job.h"
 #include "table.h"
 
@@ -88,11 +90,13 @@ CompareConfig load_comparison(const JobArguments& arguments, RankSession& sessio
   session.communicator().run_collectively("parse", [&] {
     const CompletedJob text = read_job_text(arguments, JobPurpose::kCompare);
     config = parse_compare_job(text.tree, text.source.base, text.source.name, arguments.compared);
-    const auto needs_statistics = [](const ComparedMethod& each) { return each.job.editor->needs().statistics; };
+    const auto needs_statistics = [](const ComparedMethod& each) {
+      return make_editor(each.job.editor)->needs().statistics;
+    };
     const auto first = std::find_if(config.methods.begin(), config.methods.end(), needs_statistics);
     if (first != config.methods.end()) tell_defaults(text, first->job);
   });
-  for (ComparedMethod& method : config.methods) method.job.run.on_host = session.on_host();
+  for (ComparedMethod& method : config.methods) method.job.run.on_host = local_rank(session.on_host());
   return config;
 }
 

@@ -7,7 +7,7 @@
 #include "commands.h"
 #include "lancet/core/reporter.h"
 #include "lancet/core/strings.h"
-#include "lancet/job/imported_hparams.h"
+#include "lancet/job_setup/imported_hparams.h"
 #include "lancet/plan/model_session.h"
 
 namespace lancet::cli {

@@ -8,7 +8,7 @@
 #include "lancet/core/reporter.h"
 #include "lancet/core/strings.h"
 #include "lancet/io/files.h"
-#include "lancet/job/job_template.h"
+#include "lancet/job_setup/job_template.h"
 
 namespace lancet::cli {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "commands.h"
 #include "lancet/core/strings.h"
-#include "lancet/job/presets.h"
+#include "lancet/job_setup/presets.h"
 #include "lancet/plan/model_session.h"
 #include "table.h"
 

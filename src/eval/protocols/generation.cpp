@@ -91,7 +91,7 @@ std::unique_ptr<Protocol> make_distracted(const EvaluationOptions& options) {
 }
 
 std::unique_ptr<Protocol> make_chat(const EvaluationOptions& options) {
-  ChatTemplate chat = options.chat_template.find();
+  ChatTemplate chat = find_template(options.chat_template);
   return std::make_unique<GenerationProtocol>(
       GenerationKind{.name = "chat",
                      .where = cat(", as a user's message (template: ", chat.name(), "), whose greedy answer"),

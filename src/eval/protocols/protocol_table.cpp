@@ -1,5 +1,3 @@
-#include <algorithm>
-
 #include "lancet/checkpoint/checkpoint.h"
 #include "protocols.h"
 
@@ -13,16 +11,14 @@ std::span<const ProtocolRow> protocol_table() {
   return kProtocols;
 }
 
-ChatTemplate ChatSource::find() const {
-  return by_hand.empty() ? ChatTemplate::of(Checkpoint::open(model).folder()) : ChatTemplate::by_hand(by_hand);
+ChatTemplate find_template(const ChatSource& source) {
+  return source.by_hand.empty() ? ChatTemplate::of(Checkpoint::open(source.model).folder())
+                                : ChatTemplate::by_hand(source.by_hand);
 }
 
 const ProtocolRow* find_protocol_of(std::string_view metric) {
-  const auto matches = [metric](std::string_view name) {
-    return name.ends_with('*') ? metric.starts_with(name.substr(0, name.size() - 1)) : metric == name;
-  };
   for (const ProtocolRow& row : protocol_table())
-    if (std::any_of(row.metrics.begin(), row.metrics.end(), matches)) return &row;
+    if (is_metric_of(row.metrics, metric)) return &row;
   return nullptr;
 }
 

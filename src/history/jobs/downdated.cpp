@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "lancet/core/error.h"
+#include "lancet/editors/registry.h"
 #include "lancet/edits/downdate.h"
 #include "lancet/outcome/batch_report.h"
 #include "lancet/pipeline/replayed_edits.h"
@@ -61,10 +62,11 @@ EditHistory downdated(HistorySource& source, UndoEntry& entry, const JobConfig& 
     communicator.run_collectively("edits", [&] { left = without(history, entry, config, {}); });
     return std::move(*left);
   }
-  EditorState state = history.state(job.editor->make_state());
+  const std::unique_ptr<Editor> editor = make_editor(job.editor);
+  EditorState state = history.state(editor->make_state());
   with_statistics(job, communicator, [&](const EditContext& context) {
     left = without(history, entry, config,
-                   [&](const SolveAgain& problem) { return solve_without(problem, *job.editor, context, state); });
+                   [&](const SolveAgain& problem) { return solve_without(problem, *editor, context, state); });
   });
   return std::move(*left);
 }

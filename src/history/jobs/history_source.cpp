@@ -5,6 +5,7 @@
 #include "lancet/edits/output_edits.h"
 #include "lancet/job/dotted_key.h"
 #include "lancet/job/renamed_keys.h"
+#include "lancet/job_setup/parse_job.h"
 
 namespace lancet {
 namespace {

@@ -7,6 +7,7 @@
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
 #include "lancet/core/words.h"
+#include "lancet/editors/registry.h"
 #include "lancet/history/downdated.h"
 #include "lancet/pipeline/replayed_edits.h"
 
@@ -84,7 +85,8 @@ class Merge {
     ranks_.run_collectively("edits", [&] { open(); });
     const JobConfig asked = config_for(sources_.front().journal());
     // what shows conflicts between keys, and what a joint solve needs
-    const bool has_factor = asked.editor->needs().statistics && !asked.editor->needs().null_space;
+    const EditorNeeds needs = make_editor(asked.editor)->needs();
+    const bool has_factor = needs.statistics && !needs.null_space;
     if (has_factor || job_.solves)
       with_statistics(asked, ranks_, [&](const EditContext& context) { resolve(&context, has_factor, asked); });
     else
@@ -121,7 +123,7 @@ class Merge {
     if (const auto left = unresolved(result_.conflicts, out, job_.solves); !left.empty()) refuse(left, job_.edits);
     for (const std::set<std::string>& ids : out) result_.dropped.insert(result_.dropped.end(), ids.begin(), ids.end());
     if (job_.solves) {
-      solve(*context, *config.editor, kept_out_of_the_solve(out));
+      solve(*context, *make_editor(config.editor), kept_out_of_the_solve(out));
     } else {
       take_out(out);
       add();

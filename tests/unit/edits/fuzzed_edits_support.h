@@ -17,6 +17,7 @@
 #include "lancet/edits/downdate.h"
 #include "lancet/edits/merge.h"
 #include "lancet/job/job_config.h"
+#include "lancet/job_setup/parse_job.h"
 #include "lancet/outcome/batch_report.h"
 #include "support/structural_fuzz.h"
 #include "support/tiny_model.h"

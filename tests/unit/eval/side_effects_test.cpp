@@ -116,7 +116,7 @@ TEST_F(SideEffects, AreNotMeasuredBeyondTheModelsPositions) {
   EXPECT_EQ(refused(text).find("evaluate.side_effects.document_tokens: a document of 31 tokens, but the model has 30 "),
             0U);
   probes.probes =
-      ProbeOptions{write("probes.jsonl", cat(R"({"id": "p7", "prompt": ")", words, R"(", "target": "a"})")), {}};
+      ProbeOptions{write("probes.jsonl", cat(R"({"id": "p7", "prompt": ")", words, R"(", "target": "a"})"))};
   EXPECT_NE(refused(probes).find("got evaluate.side_effects.probes: fact p7: 'word "), std::string::npos);
   choices.choices =
       write("choices.jsonl", cat(R"({"question": ")", words, R"(", "choices": ["a", "b"], "answer": 0})"));
@@ -129,7 +129,7 @@ TEST_F(SideEffects, AreNotMeasuredBeyondTheModelsPositions) {
 TEST_F(SideEffects, AreNoneOfAModelBesideItself) {
   SideEffectOptions side_effects;
   side_effects.text = HeldOutOptions{write("text.txt", "Rome was not built in a day.\n")};
-  side_effects.probes = ProbeOptions{probes(6, 4), {}};
+  side_effects.probes = ProbeOptions{probes(6, 4)};
   const EvaluationPlan questions = plan(side_effects);
   const Evaluation before = questions.run(model_, "test", alone());
   EXPECT_FALSE(mean(before.side_effects, "text_kl"));  // of nothing
@@ -154,7 +154,7 @@ TEST_F(SideEffects, ProbesTellOfLostFacts) {
   std::string lines;
   for (const EditRequest& fact : facts) lines += to_json_line(fact) + "\n";
   SideEffectOptions side_effects;
-  side_effects.probes = ProbeOptions{write("probes.jsonl", lines), {}};
+  side_effects.probes = ProbeOptions{write("probes.jsonl", lines)};
   const EvaluationPlan questions = plan(side_effects);
   const Evaluation before = questions.run(model_, "test", alone());
   CausalLM changed = tiny_.load();
@@ -192,7 +192,7 @@ TEST_F(SideEffects, ProbesTellOfLostFacts) {
 
 TEST_F(SideEffects, RefuseProbesThatAreEdited) {
   SideEffectOptions side_effects;
-  side_effects.probes = ProbeOptions{probes(0, 4), {}};
+  side_effects.probes = ProbeOptions{probes(0, 4)};
   try {
     plan(side_effects);
     FAIL() << "expected a ConfigError";

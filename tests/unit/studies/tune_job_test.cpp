@@ -6,6 +6,7 @@
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
 #include "lancet/io/files.h"
+#include "lancet/job_setup/parse_job.h"
 #include "lancet/pipeline/edit_job.h"
 #include "lancet/plan/job_plan.h"
 #include "support/edit_setup.h"
@@ -79,7 +80,7 @@ TEST(TuneJob, RunsEachTrialOnTheUneditedModel) {
 /// What training the down projections of `layers` takes on the host.
 int64_t planned_bytes(const TinyModel& tiny, const std::string& layers) {
   JobConfig job;
-  job.editor = testing::editor_from(cat("{method: ft-m, modules: {down: ", layers, "}, steps: 1}"));
+  job.editor = parse_config(cat("{method: ft-m, modules: {down: ", layers, "}, steps: 1}"), "test");
   job.run.dtype = DType::kF32;
   std::vector<std::string> assumptions;
   const std::vector<EditRequest> requests = testing::some_requests(4);

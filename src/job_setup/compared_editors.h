@@ -5,7 +5,7 @@
 #include <string>
 
 #include "lancet/core/config_tree.h"
-#include "lancet/job/presets.h"
+#include "lancet/job_setup/presets.h"
 
 namespace lancet {
 

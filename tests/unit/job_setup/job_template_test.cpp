@@ -1,11 +1,12 @@
-#include "lancet/job/job_template.h"
+#include "lancet/job_setup/job_template.h"
 
 #include <gtest/gtest.h>
 
 #include "lancet/core/error.h"
 #include "lancet/io/files.h"
-#include "lancet/job/job_config.h"
-#include "lancet/job/presets.h"
+#include "lancet/job_setup/job_defaults.h"
+#include "lancet/job_setup/parse_job.h"
+#include "lancet/job_setup/presets.h"
 #include "support/tiny_model.h"
 
 namespace lancet {

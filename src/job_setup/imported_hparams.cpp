@@ -1,4 +1,4 @@
-#include "lancet/job/imported_hparams.h"
+#include "lancet/job_setup/imported_hparams.h"
 
 #include <array>
 #include <memory>

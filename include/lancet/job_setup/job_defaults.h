@@ -2,12 +2,13 @@
 // options; and what is changed for one run.
 #pragma once
 
+#include <filesystem>
 #include <span>
 #include <string>
 
 #include "lancet/core/config_tree.h"
 #include "lancet/job/job_config.h"
-#include "lancet/job/presets.h"
+#include "lancet/job_setup/presets.h"
 
 namespace lancet {
 
@@ -15,6 +16,9 @@ namespace lancet {
 inline constexpr const char* kDefaultMethod = "memit";
 /// What is compared, beside the job's method, where nobody says it.
 inline constexpr const char* kComparedMethods[] = {kDefaultMethod, "alphaedit", "rome"};
+
+/// Takes `editor` and `statistics` that the job lacks from `lancet.yaml` in the model's folder, where there is one.
+void apply_model_defaults(ConfigTree& job, const std::filesystem::path& base);
 
 /// A job that parse_job() reads.
 struct CompletedJob {

@@ -1,4 +1,4 @@
-#include "lancet/job/job_template.h"
+#include "lancet/job_setup/job_template.h"
 
 #include <algorithm>
 #include <memory>
@@ -8,9 +8,11 @@
 #include "lancet/core/config_section.h"
 #include "lancet/core/strings.h"
 #include "lancet/editors/registry.h"
-#include "lancet/job/job_defaults.h"
-#include "lancet/job/presets.h"
+#include "lancet/job_setup/job_defaults.h"
+#include "lancet/job_setup/presets.h"
 #include "lancet/requests/request.h"
+#include "lancet/spec/statistics_options.h"
+#include "lancet/statistics/cached_bytes.h"
 
 namespace lancet {
 namespace {
@@ -111,7 +113,7 @@ std::string statistics_text(const ModelConfig& config) {
   StatisticsOptions own_text;
   own_text.from = StatisticsFrom::kSelf;
   const int64_t tokens = own_text.token_budget(config.least_tokens());
-  const auto layer_bytes = static_cast<uint64_t>(own_text.cached_bytes(config.largest_keys()));
+  const auto layer_bytes = static_cast<uint64_t>(cached_bytes(own_text, config.largest_keys()));
   return cat("\nstatistics:\n  corpus: self    # the model writes text of ", tokens,
              " tokens itself, once; the cache keeps ", "what comes of it, ", bytes_text(layer_bytes), " a layer\n",
              "  # corpus: text.txt    # better: text like what the model was trained on, a document per line; at most ",

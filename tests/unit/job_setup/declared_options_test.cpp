@@ -6,7 +6,7 @@
 #include "lancet/core/strings.h"
 #include "lancet/editors/registry.h"
 #include "lancet/eval/protocol.h"
-#include "lancet/job/job_config.h"
+#include "lancet/job_setup/parse_job.h"
 #include "lancet/spec/job_spec.h"
 
 namespace lancet {
@@ -131,7 +131,7 @@ TEST(DeclaredOptions, GraphsOfStepsThatNoMethodHasAreRefused) {
     compare.set("a", sample_map(kEditorOptions, method));
     job.set("compare", compare);
     try {
-      EXPECT_EQ(parse_job(job, "/jobs", "job", purpose).run.step_launch, LaunchMode::kGraph);
+      EXPECT_TRUE(parse_job(job, "/jobs", "job", purpose).run.uses_graphs);
     } catch (const ConfigError& error) {
       return error.what();
     }

@@ -1,4 +1,4 @@
-#include "lancet/statistics/statistics_options.h"
+#include "lancet/spec/statistics_options.h"
 
 #include <algorithm>
 #include <cstdlib>
@@ -62,11 +62,6 @@ void parse_text(ConfigSection& section, const std::filesystem::path& base, Stati
 
 int64_t StatisticsOptions::token_budget(int64_t least_tokens) const {
   return tokens.value_or(std::clamp(kTokensPerDimension * least_tokens, kLeastOwnTokens, kMostTokens));
-}
-
-int64_t StatisticsOptions::cached_bytes(KeyShape keys) const {
-  const int64_t bytes_an_entry = from == StatisticsFrom::kImport ? 4 : 12;
-  return bytes_an_entry * keys.moments();
 }
 
 StatisticsOptions parse_statistics_options(ConfigSection section, const std::filesystem::path& base) {

@@ -1,14 +1,18 @@
-#include "lancet/job/job_defaults.h"
+#include "lancet/job_setup/job_defaults.h"
 
 #include <algorithm>
+#include <memory>
 #include <optional>
 
 #include "compared_editors.h"
 #include "lancet/core/reporter.h"
 #include "lancet/core/strings.h"
+#include "lancet/editors/registry.h"
 #include "lancet/job/dotted_key.h"
 #include "lancet/job/renamed_keys.h"
 #include "lancet/models/model_files.h"
+#include "lancet/spec/job_spec.h"
+#include "lancet/spec/read_option.h"
 
 namespace lancet {
 namespace {
@@ -104,6 +108,22 @@ void use_present_names(ConfigTree& job, const JobSource& source) {
 
 }  // namespace
 
+void apply_model_defaults(ConfigTree& job, const std::filesystem::path& base) {
+  const ConfigTree* model = job.find("model");
+  if (model == nullptr || model->kind != ConfigTree::Kind::kScalar) return;  // reading the job reports it
+  ConfigProblems ignored("");
+  ConfigSection section(job, "", ignored);
+  const std::filesystem::path folder = read(section, JobSpec::kModel, base);
+  const std::filesystem::path file = folder / "lancet.yaml";
+  if (!std::filesystem::exists(file)) return;
+  ConfigTree defaults = load_config(file);
+  for (const char* name : {"editor", "statistics"}) {
+    const ConfigTree* given = defaults.find(name);
+    if (given == nullptr || job.find(name) != nullptr) continue;
+    keep_folder(job.set(name, *given), folder);
+  }
+}
+
 CompletedJob complete_job(ConfigTree tree, JobSource source, std::span<const std::string> overrides,
                           EditorChoice choice, std::span<const std::string> compared) {
   // The model decides which defaults apply, so an override of it counts first; the others change the defaults too.
@@ -124,15 +144,16 @@ CompletedJob complete_job(ConfigTree tree, JobSource source, std::span<const std
 }
 
 void tell_defaults(const CompletedJob& completed, const JobConfig& job) {
+  const std::unique_ptr<Editor> editor = make_editor(job.editor);
   if (completed.is_automatic) {
-    std::vector<int64_t> layers = target_layers(*job.editor, describe_model(job.model, job.ignore_config_keys).config);
+    std::vector<int64_t> layers = target_layers(*editor, describe_model(job.model, job.ignore_config_keys).config);
     layers.erase(std::unique(layers.begin(), layers.end()), layers.end());
     log_line(cat("editor  ", job.method, " with automatic options, layers ", shape_text(layers),
                  ": no published ones are known for this model"));
   }
   const ConfigTree* statistics = completed.tree.find("statistics");
   const bool names_text = statistics != nullptr && statistics->find("corpus") != nullptr;
-  if (job.editor->needs().statistics && job.statistics->from == StatisticsFrom::kSelf && !names_text)
+  if (editor->needs().statistics && job.statistics->from == StatisticsFrom::kSelf && !names_text)
     log_line("statistics  no text is given: the model writes its own (statistics.corpus: self)");
 }
 

@@ -1,4 +1,4 @@
-#include "lancet/job/presets.h"
+#include "lancet/job_setup/presets.h"
 
 #include <algorithm>
 #include <array>

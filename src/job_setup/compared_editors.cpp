@@ -6,7 +6,7 @@
 #include "lancet/core/reporter.h"
 #include "lancet/core/strings.h"
 #include "lancet/editors/registry.h"
-#include "lancet/job/job_defaults.h"
+#include "lancet/job_setup/job_defaults.h"
 
 namespace lancet {
 namespace {

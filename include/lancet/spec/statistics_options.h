@@ -1,4 +1,4 @@
-// `statistics:` of a job: where the second moments of MLP keys come from, and where they are kept.
+// `statistics:` of a job as values: where the second moments of MLP keys come from, and where they are kept.
 #pragma once
 
 #include <cstdint>
@@ -6,7 +6,6 @@
 #include <optional>
 
 #include "lancet/core/config_section.h"
-#include "lancet/models/model_config.h"
 #include "lancet/spec/statistics_spec.h"
 
 namespace lancet {
@@ -34,9 +33,6 @@ struct StatisticsOptions {
   /// `tokens`, or by default kTokensPerDimension times `least_tokens` (ModelConfig), from kLeastOwnTokens to
   /// kMostTokens.
   int64_t token_budget(int64_t least_tokens) const;
-  /// What `cache` keeps for one layer: moments in f64, which imported ones need not, and half of that for what solves
-  /// need.
-  int64_t cached_bytes(KeyShape keys) const;
 
   /// Whether moments are taken over text, rather than imported.
   bool takes_text() const { return from == StatisticsFrom::kCorpus || from == StatisticsFrom::kSelf; }

@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "lancet/core/config_section.h"
-#include "lancet/job/imported_hparams.h"
+#include "lancet/job_setup/imported_hparams.h"
 
 namespace lancet {
 
