@@ -6,7 +6,6 @@
 #include "lancet/core/progress.h"
 #include "lancet/core/strings.h"
 #include "lancet/core/words.h"
-#include "lancet/runtime/collectives.h"
 
 namespace lancet {
 namespace {
@@ -45,91 +44,46 @@ std::string shares_text(std::span<const MetricRow> metrics, const Tallies& talli
 
 }  // namespace
 
-EditStream::EditStream(StreamParts parts, Stopwatch& stopwatch)
+EditStream::EditStream(StreamParts parts, StreamStart start, ProgressStore* store, Stopwatch& stopwatch)
     : parts_(std::move(parts)),
       stopwatch_(stopwatch),
-      batches_(parts_.batches ? *parts_.batches
-                              : plan_schedule(parts_.job.schedule, static_cast<int64_t>(parts_.inputs.requests.size()),
-                                              parts_.job.run.seed)),
-      state_(parts_.editor.make_state()) {
-  if (parts_.recorded && parts_.ranks.is_root())
-    recorder_.emplace(parts_.inputs.files, parts_.editor, *parts_.recorded);
-}
-
-void EditStream::begin_after(std::optional<EditHistory> earlier) {
-  StreamState stream;
-  parts_.ranks.run_collectively("progress", [&] {
-    if (!earlier) return;
-    stream = {earlier->state(parts_.editor.make_state()), earlier->changes(), {}};
-    if (recorder_) recorder_->go_on_from(std::move(*earlier));
-  });
-  share_stream(stream, parts_.inputs.files.config, parts_.ranks);
-  state_ = std::move(stream.editor);
-  parts_.transaction.rollback();
-  restore_changes(stream.changes, parts_.model, parts_.transaction);
-}
-
-void EditStream::go_on_with(EditHistory earlier) {
-  state_ = earlier.state(parts_.editor.make_state());
-  if (recorder_) recorder_->go_on_from(std::move(earlier));
-}
-
-void EditStream::resume(std::optional<EditProgress> done) {
-  std::vector<std::string> records;
-  if (done)
-    for (const BatchReport& batch : done->batches) records.push_back(to_record(batch));
-  records = broadcast_texts(parts_.ranks, records);
-  if (records.empty()) {
-    if (done && recorder_) recorder_->go_on_from(std::move(done->history));
-    return;
-  }
-  result_.batches.clear();
-  for (size_t i = 0; i < records.size(); ++i) {
-    result_.batches.push_back(from_record(records[i], batches_[i].size()));
-    result_.batches.back().requests = batches_[i];
-  }
-  result_.resumed_batches = static_cast<int64_t>(records.size());
-  begin_after(done ? std::optional(std::move(done->history)) : std::nullopt);
-}
-
-void EditStream::keep_in(ProgressStore* store) {
-  std::optional<EditProgress> progress;
-  parts_.ranks.run_collectively("progress", [&] {
-    if (store != nullptr) progress = store->load(batches_, parts_.inputs.requests);
-  });
-  store_ = store;
-  const int64_t n_replayed = result_.resumed_batches;
-  resume(std::move(progress));
-  n_kept_ = result_.resumed_batches - n_replayed;
-  if (n_kept_ > 0) log_line(cat("edit  ", n_kept_, " of ", batches_.size(), " batches taken from an interrupted run"));
+      state_(std::move(start.state)),
+      store_(store),
+      n_interrupted_(start.n_interrupted) {
+  result_.resumed_batches = static_cast<int64_t>(start.batches.size());
+  result_.batches = std::move(start.batches);
+  if (!parts_.recorded || !parts_.ranks.is_root()) return;
+  recorder_.emplace(parts_.inputs.files, parts_.editor, *parts_.recorded);
+  if (start.history) recorder_->go_on_from(std::move(*start.history));
 }
 
 StreamResult EditStream::run(const EditContext& context) {
   const ScheduleOptions& schedule = parts_.job.schedule;
   stopwatch_.lap_part("edit");
   const size_t first = result_.batches.size();
-  for (size_t i = first; i < batches_.size(); ++i) {
-    edit_batch(context, batches_[i]);
+  for (size_t i = first; i < parts_.batches.size(); ++i) {
+    edit_batch(context, parts_.batches[i]);
     if (i == first) show_chosen();
     stopwatch_.lap_part("edit");
-    if (i + 1 < batches_.size()) measure(context);
+    if (i + 1 < parts_.batches.size()) measure(context);
     // the last one for now: it is measured at the end
     if (recorder_) recorder_->add(std::move(*recorded_), result_.batches.back());
-    if (schedule.saves_after(i, batches_.size())) save();
-    if (i + 1 < batches_.size()) log_line(batch_line(result_.batches, batches_.size(), parts_.inputs.before.metrics));
+    if (schedule.saves_after(i, parts_.batches.size())) save();
+    if (i + 1 < parts_.batches.size())
+      log_line(batch_line(result_.batches, parts_.batches.size(), parts_.inputs.before.metrics));
   }
   std::vector<WeightHash> weights;
   if (recorder_)
-    weights = first < batches_.size() ? recorder_->history().journal().batches().back().weights
-                                      : recorder_->hashes_of(parts_.transaction);
+    weights = first < parts_.batches.size() ? recorder_->history().journal().batches().back().weights
+                                            : recorder_->hashes_of(parts_.transaction);
   const ChangeCounts before_finish = count_changes(parts_.transaction);
   parts_.editor.finish(context, parts_.transaction);
   if (recorder_)
-    result_.record.emplace(
-        StreamRecord{.recorder = std::move(*recorder_),
-                     .finish = changes_since(before_finish, parts_.transaction),
-                     .weights = std::move(weights),
-                     .last_is_new = result_.resumed_batches - n_kept_ < static_cast<int64_t>(batches_.size())});
+    result_.record.emplace(StreamRecord{
+        .recorder = std::move(*recorder_),
+        .finish = changes_since(before_finish, parts_.transaction),
+        .weights = std::move(weights),
+        .last_is_new = result_.resumed_batches - n_interrupted_ < static_cast<int64_t>(parts_.batches.size())});
   for (const RoundingLoss& loss : write(context))
     result_.rounding.emplace_back(weight_name(parts_.inputs.files.config, loss.id), loss);
   stopwatch_.lap_part("edit");
@@ -172,10 +126,10 @@ void EditStream::measure(const EditContext& context) {
   BatchReport& batch = result_.batches.back();
   for (const RoundingLoss& loss : write(context))
     batch.growth.emplace_back(weight_name(parts_.inputs.files.config, loss.id), loss.growth());
-  if (parts_.job.schedule.measures_after(result_.batches.size() - 1, batches_.size())) {
+  if (parts_.job.schedule.measures_after(result_.batches.size() - 1, parts_.batches.size())) {
     const bool is_first = result_.batches.size() == 1;
     std::vector<int64_t> measured = batch.requests;
-    if (!is_first) measured.insert(measured.end(), batches_.front().begin(), batches_.front().end());
+    if (!is_first) measured.insert(measured.end(), parts_.batches.front().begin(), parts_.batches.front().end());
     const std::vector<Tallies> tallies = parts_.inputs.plan.scores_of(measured)
                                              .run(parts_.model, "evaluate batch", parts_.ranks, &parts_.inputs.before)
                                              .requests;

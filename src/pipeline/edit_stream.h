@@ -6,30 +6,11 @@
 #include <string>
 #include <vector>
 
-#include "lancet/export/output_form.h"
 #include "lancet/outcome/edit_report.h"
 #include "lancet/outcome/stopwatch.h"
-#include "lancet/pipeline/edit_inputs.h"
-#include "lancet/pipeline/edit_progress.h"
-#include "lancet/pipeline/edit_recorder.h"
+#include "stream_start.h"
 
 namespace lancet {
-
-/// What a stream works with and for; all of it outlives the stream.
-struct StreamParts {
-  const JobConfig& job;
-  const Editor& editor;
-  const EditInputs& inputs;
-  CausalLM& model;
-  WeightTransaction& transaction;
-  Communicator& ranks;
-  OutputForm& form;
-  std::vector<EditRequest> earlier = {};         ///< edited by the jobs that this one goes on from
-  std::optional<RecordedSetting> recorded = {};  ///< nullopt: no history is kept
-  /// Requests of each batch; nullopt: by the job's schedule.
-  std::optional<std::vector<std::vector<int64_t>>> batches = {};
-  std::vector<ChosenOption> chosen = {};  ///< options that are `auto` and were found before the first batch
-};
 
 /// The history of a stream that ran; how well its edits hold is not in it yet.
 struct StreamRecord {
@@ -58,24 +39,11 @@ std::string batch_line(const std::vector<BatchReport>& batches, size_t n_batches
 
 class EditStream {
  public:
-  EditStream(StreamParts parts, Stopwatch& stopwatch);
-
-  /// Collective: begins after `earlier`, root's; the others give none.
-  void begin_after(std::optional<EditHistory> earlier);
-  /// Begins after edits whose changes the transaction has; of one process.
-  void go_on_with(EditHistory earlier);
-  /// Collective: takes the first batches, with those before this job's, from `done`, root's. Nothing: none are.
-  void resume(std::optional<EditProgress> done);
-
-  /// Collective: from now on every finished batch is kept in `store`, which root has; goes on after those that an
-  /// interrupted run left there.
-  void keep_in(ProgressStore* store);
+  /// `store`: where root keeps what is finished; null: nowhere, and on other ranks.
+  EditStream(StreamParts parts, StreamStart start, ProgressStore* store, Stopwatch& stopwatch);
 
   /// Returns the list in which the editor's context notes systems; null where no history is kept.
   std::vector<SolvedSystem>* systems() { return recorder_ ? &recorder_->systems() : nullptr; }
-
-  /// What the editor carries from batch to batch.
-  const EditorState& state() const { return state_; }
 
   /// Collective: the batches that are left, and what the method does after the last. The model then has the weights
   /// rounded as they are stored. Once.
@@ -90,13 +58,12 @@ class EditStream {
 
   const StreamParts parts_;
   Stopwatch& stopwatch_;
-  std::vector<std::vector<int64_t>> batches_;  ///< requests of each
   StreamResult result_;
   EditorState state_;
   std::optional<EditRecorder> recorder_;   ///< root's, where a history is kept
   std::optional<RecordedBatch> recorded_;  ///< the batch that was edited last, until it is in the history
-  ProgressStore* store_ = nullptr;
-  int64_t n_kept_ = 0;  ///< batches that an interrupted run left, after those that were given
+  ProgressStore* store_;
+  int64_t n_interrupted_;  ///< StreamStart::n_interrupted
 };
 
 }  // namespace lancet

@@ -117,30 +117,31 @@ EditReport MethodRun::described() const {
   return report;
 }
 
-/// Collective: the stream after the edits that stand, those of the job that this one goes on from among them.
-EditStream MethodRun::begin(CausalLM& model, WeightTransaction& transaction, Start& start,
-                            const std::vector<ChosenOption>& chosen) {
-  EditStream stream({.job = job_,
-                     .editor = *editor_,
-                     .inputs = inputs_,
-                     .model = model,
-                     .transaction = transaction,
-                     .ranks = ranks_,
-                     .form = *form_,
-                     .earlier = earlier_requests(),
-                     .recorded = start.records ? std::optional(recorded_setting()) : std::nullopt,
-                     .batches = std::move(start.batches),
-                     .chosen = chosen},
-                    stopwatch_);
-  if (job_.continue_from) {
-    std::optional<EditHistory> earlier;
-    ranks_.run_collectively("progress", [&] {
-      if (earlier_) earlier = earlier_->history(inputs_.base_hash);
-    });
-    stream.begin_after(std::move(earlier));
-  }
-  if (start.after) stream.go_on_with(std::move(*start.after));
-  return stream;
+StreamParts MethodRun::parts_of(CausalLM& model, WeightTransaction& transaction, const Start& start,
+                                const std::vector<ChosenOption>& chosen) const {
+  const auto n_requests = static_cast<int64_t>(inputs_.requests.size());
+  return {.job = job_,
+          .editor = *editor_,
+          .inputs = inputs_,
+          .model = model,
+          .transaction = transaction,
+          .ranks = ranks_,
+          .form = *form_,
+          .batches = start.batches ? *start.batches : plan_schedule(job_.schedule, n_requests, job_.run.seed),
+          .earlier = earlier_requests(),
+          .recorded = start.records ? std::optional(recorded_setting()) : std::nullopt,
+          .chosen = chosen};
+}
+
+/// Collective: the start after the edits that stand, those of the job that this one goes on from among them.
+StreamStart MethodRun::first_start(const StreamParts& parts, Start& start) const {
+  if (start.after) return after_standing(parts, std::move(*start.after));
+  if (!job_.continue_from) return after_nothing(parts);
+  std::optional<EditHistory> earlier;
+  ranks_.run_collectively("progress", [&] {
+    if (earlier_) earlier = earlier_->history(inputs_.base_hash);
+  });
+  return after_output(parts, std::move(earlier));
 }
 
 EditedMethod MethodRun::edit(CausalLM& model, WeightTransaction& transaction, Start start) {
@@ -148,17 +149,20 @@ EditedMethod MethodRun::edit(CausalLM& model, WeightTransaction& transaction, St
   EditReport& report = edited.report;
   std::vector<EditRequest> standing = standing_requests(start);
   transaction.write_as([this](const WeightTransaction::Entry& entry) { return form_->read_back(entry); });
-  EditStream stream = begin(model, transaction, start, report.chosen);
-  report.earlier_edits = stream.state().edits;
-  stream.resume(start.done ? std::optional(progress_of(std::move(*start.done))) : std::nullopt);
+  const StreamParts parts = parts_of(model, transaction, start, report.chosen);
+  StreamStart begun = first_start(parts, start);
+  report.earlier_edits = begun.state.edits;
+  begun = after_batches(parts, std::move(begun),
+                        start.done ? std::optional(progress_of(std::move(*start.done))) : std::nullopt);
   std::optional<ValueStore> values;
   std::optional<ProgressStore> progress;
   if (start.unfinished) {
     values.emplace(*start.unfinished, model_key(), [&transaction] { return transaction.changes_key(); });
     if (ranks_.is_root())
       progress.emplace(*start.unfinished, inputs_.files.config, setting_key(report.earlier_edits, transaction));
-    stream.keep_in(progress ? &*progress : nullptr);
+    begun = after_interrupted(parts, std::move(begun), progress ? &*progress : nullptr);
   }
+  EditStream stream(parts, std::move(begun), progress ? &*progress : nullptr, stopwatch_);
   EditContext context(model, *inputs_.files.tokenizer, prepared_->contexts,
                       prepared_->statistics ? prepared_->statistics->algebra() : LayerStatistics{},
                       {ranks_, values ? &*values : nullptr, step_launch(job_.run)});

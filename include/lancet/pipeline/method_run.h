@@ -49,7 +49,8 @@ struct EditedMethod {
   std::vector<WeightHash> weight_hashes = {};  ///< hashes of the weights with all edits, where there is a history
 };
 
-class EditStream;
+struct StreamParts;
+struct StreamStart;
 
 class MethodRun {
  public:
@@ -94,8 +95,9 @@ class MethodRun {
 
  private:
   EditReport described() const;
-  EditStream begin(CausalLM& model, WeightTransaction& transaction, Start& start,
-                   const std::vector<ChosenOption>& chosen);
+  StreamParts parts_of(CausalLM& model, WeightTransaction& transaction, const Start& start,
+                       const std::vector<ChosenOption>& chosen) const;
+  StreamStart first_start(const StreamParts& parts, Start& start) const;
   void judge(EditReport& report) const;
   bool has_moments() const { return prepared_->statistics && prepared_->statistics->has_moments(); }
   std::vector<EditRequest> earlier_requests() const;
