@@ -137,6 +137,7 @@ VARIANTS = {
     "qwen3_yarn": Variant("qwen3", yarn(1000000.0, beta_fast=4.0, truncate=False), QWEN_WITHOUT_YARN, QK_NORM),
     "qwen3_yarn_old_keys": Variant("qwen3", QWEN_YARN, QWEN_WITHOUT_YARN[:1], form="old_keys"),
     "qwen3_tied": Variant("qwen3", dict(tie_word_embeddings=True)),
+    "qwen3_odd_width": Variant("qwen3", dict(hidden_size=66, head_dim=14)),  # not a multiple of the 4 heads, nor of one's size
     "qwen3_bias": Variant("qwen3", dict(attention_bias=True), defaults=("q_proj.bias", "o_proj.bias")),
     "qwen3_window": Variant("qwen3", QWEN_WINDOW, QWEN_WITHOUT),
     "qwen3_old_keys": Variant("qwen3", rope(1000.0), (rope(),), form="old_keys"),
