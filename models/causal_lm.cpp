@@ -74,6 +74,12 @@ void check_weight(const WeightSpec& spec, const Placement& placement, const Mode
                                weight.sizes()));
 }
 
+/// Whether a text beyond the model's positions is turned otherwise than it says (NTK's base grows with the text).
+bool changes_beyond_positions(const ModelConfig& config) {
+  const auto changes = [](const RopeConfig& rope) { return rope.scaling == RopeConfig::Scaling::kDynamic; };
+  return changes(config.rope) || (config.window_rope && changes(*config.window_rope));
+}
+
 void check_prefix(const SequenceInfo& sequence, at::Device device, int64_t layer) {
   if (sequence.prefix == nullptr || sequence.prefix->empty()) return;
   const KeyValuePair prefix = sequence.prefix->layer(layer);
@@ -140,10 +146,12 @@ Tensor CausalLM::embed_tokens(const Tensor& ids_BT) const {
 
 Tensor CausalLM::embed(const Tensor& ids_BT, const SequenceInfo& sequence) const {
   const Tensor h_BTD = embed_tokens(ids_BT);
-  if (!has_weight(config_, WeightKind::kPositions)) return h_BTD;
+  const bool are_learned = has_weight(config_, WeightKind::kPositions);
+  if (!are_learned && !changes_beyond_positions(config_)) return h_BTD;
   if (const int64_t seen = positions_seen(sequence); seen > config_.max_positions)
     throw ConfigError(cat("a text of ", seen, " tokens, but the model has ", config_.max_positions,
                           " positions: expected shorter texts"));
+  if (!are_learned) return h_BTD;
   const Tensor positions_BT = sequence.positions_BT.clamp_max(config_.max_positions - 1);  // padding lies beyond
   return h_BTD + at::embedding(weight({WeightKind::kPositions}), positions_BT.to(h_BTD.device()));
 }

@@ -2,6 +2,7 @@
 
 #include <torch/types.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "lancet/kernels/decoder_ops.h"
@@ -21,6 +22,27 @@ Tensor stretch_llama3(const Tensor& frequencies, const RopeConfig& rope) {
   const Tensor passage = (1 - smooth) * (frequencies / rope.factor) + smooth * frequencies;
   return torch::where(wavelengths > low_wavelength, frequencies / rope.factor,
                       torch::where(wavelengths < high_wavelength, frequencies, passage));
+}
+
+/// Returns which pair of `rope.dim` numbers turns so often within the original positions, as a fraction.
+double pair_of_turns(const RopeConfig& rope, double turns) {
+  const double wavelength = static_cast<double>(rope.original_max_positions) / (turns * 2 * M_PI);
+  return static_cast<double>(rope.dim) * std::log(wavelength) / (2 * std::log(rope.theta));
+}
+
+/// YaRN's: the passage goes from the pair of `fast_turns` to that of `slow_turns`.
+Tensor stretch_yarn(const Tensor& wavelengths, const RopeConfig& rope) {
+  double begin = pair_of_turns(rope, rope.fast_turns), end = pair_of_turns(rope, rope.slow_turns);
+  if (rope.passes_at_whole_pairs) {
+    begin = std::floor(begin);
+    end = std::ceil(end);
+  }
+  begin = std::max(begin, 0.0);
+  end = std::min(end, static_cast<double>(rope.dim - 1));  // transformers': there are only half as many pairs
+  if (begin == end) end += 0.001;
+  const Tensor pairs = torch::arange(rope.dim / 2, wavelengths.options());
+  const Tensor kept = 1 - ((pairs - begin) / (end - begin)).clamp(0, 1);
+  return 1.0 / (rope.factor * wavelengths) * (1 - kept) + 1.0 / wavelengths * kept;
 }
 
 /// Pairs (2 i, 2 i + 1) of x [..., C] with tables [..., C / 2] of each pair.
@@ -49,6 +71,7 @@ RopeFrequencies rope_frequencies(const RopeConfig& rope, RopePrecision precision
   };
   switch (rope.scaling) {
     case RopeConfig::Scaling::kNone:
+    case RopeConfig::Scaling::kDynamic:
       return {1.0 / wavelengths, {}};
     case RopeConfig::Scaling::kLinear:
       return {1.0 / wavelengths / rope.factor, {}};
@@ -56,6 +79,8 @@ RopeFrequencies rope_frequencies(const RopeConfig& rope, RopePrecision precision
       return {stretch_llama3(1.0 / wavelengths, rope), {}};
     case RopeConfig::Scaling::kLongRope:
       return {divided(rope.short_factors), divided(rope.long_factors)};
+    case RopeConfig::Scaling::kYarn:
+      return {stretch_yarn(wavelengths, rope), {}};
   }
   return {};
 }

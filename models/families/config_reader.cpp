@@ -1,50 +1,15 @@
 #include "config_reader.h"
 
 #include <algorithm>
-#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "lancet/core/strings.h"
+#include "rope_reader.h"
 
 namespace lancet {
 namespace {
 
 using Json = nlohmann::json;
-
-constexpr std::string_view kWholeHeads = "1 or no such key, as this family turns whole heads";
-
-int64_t read_original_positions(ConfigReader& keys, const ModelConfig& config, const RopeDefaults& defaults) {
-  if (defaults.original_max_positions > 0) return defaults.original_max_positions;
-  return keys.positive("original_max_position_embeddings", config.max_positions);
-}
-
-void read_scaling(ConfigReader& keys, const ModelConfig& config, const RopeDefaults& defaults, RopeConfig& rope) {
-  const std::string type = keys.text(keys.has("rope_type") ? "rope_type" : "type", "default");
-  if (type == "default") return;
-  if (type == "longrope" || type == "su") {
-    rope.scaling = RopeConfig::Scaling::kLongRope;
-    rope.short_factors = keys.numbers("short_factor", rope.dim / 2);
-    rope.long_factors = keys.numbers("long_factor", rope.dim / 2);
-    rope.original_max_positions = read_original_positions(keys, config, defaults);
-    const double stretch = static_cast<double>(config.max_positions) / static_cast<double>(rope.original_max_positions);
-    const double factor = keys.above_zero("factor", stretch);
-    const double original = static_cast<double>(rope.original_max_positions);
-    rope.amplitude =
-        keys.number("attention_factor", factor <= 1 ? 1.0 : std::sqrt(1 + std::log(factor) / std::log(original)));
-    return;
-  }
-  rope.factor = keys.above_zero("factor");
-  if (type == "linear") {
-    rope.scaling = RopeConfig::Scaling::kLinear;
-  } else if (type == "llama3") {
-    rope.scaling = RopeConfig::Scaling::kLlama3;
-    rope.low_freq_factor = keys.above_zero("low_freq_factor");
-    rope.high_freq_factor = keys.above_zero("high_freq_factor");
-    rope.original_max_positions = read_original_positions(keys, config, defaults);
-  } else {
-    keys.problem("rope_type", "default, linear, llama3 or longrope");
-  }
-}
 
 }  // namespace
 
@@ -86,6 +51,13 @@ double ConfigReader::above_zero(std::string_view key, std::optional<double> fall
   if (value > 0) return value;
   problem(key, "a number above 0");
   return 1.0;
+}
+
+double ConfigReader::at_least(std::string_view key, double least, std::optional<double> fallback) {
+  const double value = number(key, fallback);
+  if (value >= least) return value;
+  problem(key, cat("a number of at least ", least));
+  return std::max(least, 1.0);
 }
 
 double ConfigReader::share(std::string_view key, double fallback) {
@@ -163,6 +135,14 @@ void ConfigReader::problem(std::string_view key, std::string_view expected) {
       cat(prefix_, key, ": expected ", expected, ", got ", got == object_.end() ? "nothing" : got->dump()));
 }
 
+void ConfigReader::refuse_others(std::span<const std::string_view> known, std::string_view whose) {
+  const std::vector<std::string> names(known.begin(), known.end());
+  for (const auto& [key, value] : object_.items())
+    if (!value.is_null() && std::ranges::find(known, key) == known.end())
+      problems_.push_back(cat(prefix_, key, ": unknown key of ", whose, ", which has ", join(names),
+                              ": if it does not change the computation, take it out of config.json"));
+}
+
 bool ConfigReader::is_wrong(std::string_view key) const {
   const std::string begin = cat(prefix_, key, ": ");
   return std::ranges::any_of(problems_, [&](const std::string& problem) { return problem.starts_with(begin); });
@@ -194,40 +174,6 @@ Activation read_activation(ConfigReader& keys, std::string_view key, const std::
   if (name == "gelu_new" || name == "gelu_pytorch_tanh" || name == "gelu_fast") return Activation::kGeluTanh;
   keys.problem(key, "silu, gelu, gelu_new, gelu_fast or gelu_pytorch_tanh");
   return Activation::kSilu;
-}
-
-RopeConfig read_rope_object(ConfigReader& object, const ModelConfig& config, const RopeDefaults& defaults) {
-  RopeConfig rope;
-  rope.dim = config.head_dim;
-  rope.theta = object.above_zero("rope_theta", defaults.theta);
-  const auto part = [&](double fallback) {
-    return static_cast<int64_t>(static_cast<double>(config.head_dim) * object.share("partial_rotary_factor", fallback));
-  };
-  if (defaults.share) rope.dim = part(*defaults.share);
-  read_scaling(object, config, defaults, rope);
-  // transformers' stretched embeddings read the key, and then do not fit a family that turns whole heads.
-  if (!defaults.share && rope.scaling != RopeConfig::Scaling::kNone && part(1.0) != config.head_dim)
-    object.problem("partial_rotary_factor", kWholeHeads);
-  return rope;
-}
-
-RopeConfig read_rope_under(ConfigReader& keys, const ModelConfig& config, const RopeDefaults& defaults) {
-  const Json* scaling = keys.find("rope_scaling");
-  const bool is_old = scaling != nullptr && !scaling->empty();
-  std::optional<ConfigReader> object = keys.object(is_old ? "rope_scaling" : "rope_parameters");
-  static const Json kNothing = Json::object();
-  std::vector<std::string> none;
-  ConfigReader empty(kNothing, "", none);
-  return read_rope_object(object ? *object : empty, config, defaults);
-}
-
-RopeConfig read_rope(ConfigReader& keys, const ModelConfig& config, RopeDefaults defaults) {
-  defaults.theta = keys.above_zero("rope_theta", defaults.theta);
-  RopeConfig rope = read_rope_under(keys, config, defaults);
-  const Json* part = keys.find("partial_rotary_factor");
-  if (!defaults.share && rope.scaling != RopeConfig::Scaling::kNone && part != nullptr && *part != 1)
-    keys.problem("partial_rotary_factor", kWholeHeads);
-  return rope;
 }
 
 void read_llama_fields(ConfigReader& keys, ModelConfig& config, const SizeKeys& names, double default_eps,

@@ -30,6 +30,7 @@ class ConfigReader {
   int64_t size(std::string_view key, int64_t most, std::optional<int64_t> fallback = {});
   double number(std::string_view key, std::optional<double> fallback = {});
   double above_zero(std::string_view key, std::optional<double> fallback = {});
+  double at_least(std::string_view key, double least, std::optional<double> fallback = {});
   /// Reads a share: above 0, at most 1.
   double share(std::string_view key, double fallback);
   /// true or false; absent: false.
@@ -44,6 +45,8 @@ class ConfigReader {
   /// The keys of an object under `key`; nullopt when there is none.
   std::optional<ConfigReader> object(std::string_view key);
 
+  /// Notes every key of the object that is not among `known`, `whose` keys these are.
+  void refuse_others(std::span<const std::string_view> known, std::string_view whose);
   /// Notes that the value of `key` is not what was expected.
   void problem(std::string_view key, std::string_view expected);
   /// Whether that was noted: then no other value is wrong by it.
@@ -91,21 +94,6 @@ void read_grouped_sizes(ConfigReader& keys, ModelConfig& config, const SizeKeys&
 
 /// "silu", "gelu", "gelu_new", "gelu_pytorch_tanh", "gelu_fast" under `key`.
 Activation read_activation(ConfigReader& keys, std::string_view key, const std::string& fallback);
-
-/// What a family's rotary embedding is where config.json says nothing.
-struct RopeDefaults {
-  double theta = 10000.0;
-  std::optional<double> share = {};    ///< share of each head, which partial_rotary_factor changes; none: all, and the
-                                       ///< usual embedding does not read that key
-  int64_t original_max_positions = 0;  ///< value before what the object says; 0: what it says, else max_positions
-};
-/// transformers 4: rope_theta beside rope_scaling; transformers 5: both inside rope_parameters, where no rope_scaling
-/// is. Reads config.head_dim and config.max_positions.
-RopeConfig read_rope(ConfigReader& keys, const ModelConfig& config, RopeDefaults defaults = {});
-/// Reads likewise, without rope_theta beside them.
-RopeConfig read_rope_under(ConfigReader& keys, const ModelConfig& config, const RopeDefaults& defaults);
-/// One object of those: rope_parameters, rope_scaling, or one layer type's part of it.
-RopeConfig read_rope_object(ConfigReader& object, const ModelConfig& config, const RopeDefaults& defaults);
 
 /// What most of Llama's descendants read: sizes, RMSNorm's eps, rotary embedding of whole heads, activation.
 void read_llama_fields(ConfigReader& keys, ModelConfig& config, const SizeKeys& names = {}, double default_eps = 1e-6,

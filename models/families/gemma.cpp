@@ -4,6 +4,7 @@
 #include "config_reader.h"
 #include "family_list.h"
 #include "gemma_config.h"
+#include "rope_reader.h"
 #include "rows.h"
 
 namespace lancet {

@@ -2,6 +2,7 @@
 // other layer.
 #include "family_list.h"
 #include "gemma_config.h"
+#include "rope_reader.h"
 
 namespace lancet {
 namespace {

@@ -2,6 +2,7 @@
 // queries, keys and values are fused head by head; rotary embedding of a part of each head.
 #include "config_reader.h"
 #include "family_list.h"
+#include "rope_reader.h"
 #include "rows.h"
 
 namespace lancet {

@@ -1,6 +1,7 @@
 // Phi-3, Phi-3.5 and Phi-4 (arXiv 2404.14219, 2412.08905): Llama's block with fused projections and LongRoPE.
 #include "config_reader.h"
 #include "family_list.h"
+#include "rope_reader.h"
 #include "rows.h"
 
 namespace lancet {

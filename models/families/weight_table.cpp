@@ -341,6 +341,16 @@ int64_t count_parameters(const ModelConfig& config) {
   return parameters;
 }
 
+std::vector<std::string> tied_tensors(const ModelConfig& config, const Checkpoint& checkpoint) {
+  std::vector<std::string> found;
+  if (!config.tied_embeddings) return found;
+  const std::vector<NamePrefix> names = names_used(config, weight_table(config), checkpoint);
+  for (const WeightKind kind : {WeightKind::kEmbedding, WeightKind::kHead})
+    if (std::string name = renamed(std::string(find_row(config, {kind})->name), names); checkpoint.contains(name))
+      found.push_back(std::move(name));
+  return found;
+}
+
 std::vector<WeightSpec> resolve_weights(const ModelConfig& config, const Checkpoint& checkpoint) {
   std::vector<WeightSpec> table = weight_table(config);
   const std::vector<NamePrefix> names = names_used(config, table, checkpoint);

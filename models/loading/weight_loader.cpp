@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "lancet/core/error.h"
+#include "lancet/core/hash.h"
 #include "lancet/core/progress.h"
 #include "lancet/core/strings.h"
 #include "lancet/models/stored_part.h"
@@ -20,6 +21,22 @@ int64_t megabytes(int64_t bytes) { return (bytes + 999'999) / 1'000'000; }
 
 int64_t bytes_in_file(const Checkpoint& checkpoint, const WeightSpec& spec) {
   return spec.stored_bytes(spec.packed.empty() ? checkpoint.info(spec.stored.tensors.front()).dtype : DType::kF32);
+}
+
+std::string hash_of(const Checkpoint& checkpoint, const std::string& tensor) {
+  ContentHash hash;
+  checkpoint.view(tensor).add_to(hash);
+  return hash.hex();
+}
+
+/// transformers takes two tensors that differ for two tables, whatever config.json says of tying them.
+void check_tied(const Checkpoint& checkpoint, const ModelConfig& config) {
+  const std::vector<std::string> names = tied_tensors(config, checkpoint);
+  if (names.size() < 2 || hash_of(checkpoint, names[0]) == hash_of(checkpoint, names[1])) return;
+  throw CheckpointError(cat(checkpoint.folder().string(), ": ", names[1], ": expected the numbers of ", names[0],
+                            ", as config.json ties the two (tie_word_embeddings), got others: set it to false where "
+                            "both are meant, else take ",
+                            names[1], " out of the files"));
 }
 
 /// What lies on one device.
@@ -123,6 +140,7 @@ class DeviceLoader {
 ModelWeights load_weights(const Checkpoint& checkpoint, const ModelConfig& config, const Placement& placement,
                           const QuantiseRule& rule) {
   const std::vector<WeightSpec> table = resolve_weights(config, checkpoint);
+  check_tied(checkpoint, config);
   if (rule.quantiser && std::ranges::none_of(table, [&](const WeightSpec& spec) { return rule.quantises(spec); }))
     throw ConfigError(cat("run.quantise_base: ", quantiser_name(*rule.quantiser),
                           ": expected matrices in full precision that "

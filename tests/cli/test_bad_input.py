@@ -295,7 +295,8 @@ def change_config(model, **changes):
         (dict(num_hidden_layers=9), ["model.layers.8.mlp.down_proj.weight: missing"]),
         (dict(num_hidden_layers=7), ["model.layers.7.mlp.down_proj.weight"]),
         (dict(hidden_act="relu6"), ["hidden_act", "relu6", "silu"]),
-        (dict(rope_parameters={"rope_theta": 1e4, "rope_type": "yarn", "factor": 2}), ["yarn", "llama3"]),
+        (dict(rope_parameters={"rope_theta": 1e4, "rope_type": "yarn", "factor": 0.5}), ["rope_parameters.factor", "at least 1", "0.5"]),
+        (dict(rope_parameters={"rope_theta": 1e4, "rope_type": "ntk", "factor": 2}), ["ntk", "llama3"]),
         (dict(vocab_size="many"), ["vocab_size", "many"]),
     ],
 )

@@ -61,6 +61,27 @@ def test_inspect_counts_the_published_parameters(lancet, name):
     assert {key: found[key] for key in facts} == facts
 
 
+QWEN_YARN = {"factor": 4.0, "original_max_position_embeddings": 32768, "type": "yarn"}
+DEEPSEEK = {"beta_fast": 32, "beta_slow": 1, "factor": 40, "mscale": 1.0, "mscale_all_dim": 1.0, "original_max_position_embeddings": 4096, "type": "yarn"}
+
+
+@pytest.mark.parametrize(
+    ("name", "scaling", "said"),
+    [
+        ("Qwen2.5-7B-Instruct", QWEN_YARN, "32768, rotary, base 1e+06, YaRN by 4 of 32768"),
+        ("Qwen3-8B", {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 32768}, "40960, rotary, base 1e+06, YaRN by 4 of 32768"),
+        ("Mistral-7B-v0.3", DEEPSEEK, "32768, rotary, base 1e+06, YaRN by 40 of 4096"),
+        ("Llama-3.2-1B", {"type": "dynamic", "factor": 2.0}, "131072, rotary, base 500000, scaled by nothing within them (dynamic)"),
+    ],
+)
+def test_inspect_says_how_positions_are_scaled(lancet, name, scaling, said):
+    file = lancet.folder / "config.json"
+    file.write_text(json.dumps(config(name) | {"rope_scaling": scaling}))
+    result = lancet.run("inspect", file, "--json")
+    assert result.returncode == 0, result.stderr
+    assert json.loads(result.stdout)["position_embedding"] == said
+
+
 @pytest.mark.parametrize("name", PARAMETERS)
 def test_plan_places_every_parameter(lancet, name):
     devices = "4x80GiB" if PARAMETERS[name] < 100e9 else "16x80GiB"

@@ -19,6 +19,8 @@ VARIANTS = {
     "untied": {},
     "tied": dict(tie_word_embeddings=True),
     "tied_head_stored": dict(tie_word_embeddings=True),
+    "tied_both_stored": dict(tie_word_embeddings=True),
+    "padded": dict(vocab_size=4160, tie_word_embeddings=True),  # more rows than the tokenizer has ids
     "llama3_rope": dict(rope_parameters=LLAMA3_ROPE),
     "llama3_rope_old_keys": dict(rope_parameters=LLAMA3_ROPE),
     "three_shards": {},
@@ -60,10 +62,12 @@ def to_old_keys(folder):
     (folder / "config.json").write_text(json.dumps(config, indent=2))
 
 
-def store_head_alone(file):
-    """Of the two names of a tied table, the other one than transformers writes."""
+def store_head(file, keeps_embedding):
+    """Of the two names of a tied table, the other one than transformers writes, or both."""
     tensors = load_file(file)
-    tensors["lm_head.weight"] = tensors.pop("model.embed_tokens.weight")
+    tensors["lm_head.weight"] = tensors["model.embed_tokens.weight"].clone()
+    if not keeps_embedding:
+        del tensors["model.embed_tokens.weight"]
     save_file(tensors, file, metadata={"format": "pt"})
 
 
@@ -76,8 +80,8 @@ def make_checkpoint(variant, folder, tokenizer_folder):
         assert len(list(folder.glob("*.safetensors"))) == 3
     if variant.endswith("old_keys"):
         to_old_keys(folder)
-    if variant == "tied_head_stored":
-        store_head_alone(folder / "model.safetensors")
+    if variant.endswith("stored"):
+        store_head(folder / "model.safetensors", keeps_embedding=variant == "tied_both_stored")
     for name in TOKENIZER_FILES:
         shutil.copyfile(tokenizer_folder / name, folder / name)
     return folder

@@ -16,7 +16,7 @@ from transformers import AutoModelForCausalLM, Gemma3Config, Gemma3ForConditiona
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
 WINDOW = 8  # shorter than the tests' longest row
-ORIGINAL_LENGTH = 32  # of longrope: the tests have shorter and longer rows
+ORIGINAL_LENGTH = 32  # of longrope and yarn: the tests have shorter and longer rows
 LAYERS = 4
 
 # ---- sizes: by model type, in the names of its config.json ----
@@ -62,6 +62,11 @@ def longrope(pairs, short=None, long=None, **more):
     return settings | dict(original_max_position_embeddings=ORIGINAL_LENGTH)
 
 
+def yarn(base=10000.0, **more):
+    """The slower half of the frequencies is divided, partly or whole: turns are counted within the short original length."""
+    return rope(base, rope_type="yarn", original_max_position_embeddings=ORIGINAL_LENGTH, **(dict(factor=4.0) | more))
+
+
 def short_factors(pairs):
     return [1 + 0.1 * i for i in range(pairs)]
 
@@ -100,17 +105,22 @@ QWEN_WITHOUT = (NO_WINDOW, dict(layer_types=[SLIDING] * LAYERS))
 QK_NORM = ("q_norm.weight", "k_norm.weight")
 GEMMA3_TYPES = dict(layer_types=[SLIDING, SLIDING, FULL, SLIDING])
 GEMMA3_LINEAR = gemma3_rope(rope_type="linear", factor=8.0)
+GEMMA3_YARN = gemma3_rope(rope_type="yarn", factor=8.0, original_max_position_embeddings=ORIGINAL_LENGTH)
 GEMMA3_SPARSE = dict(num_hidden_layers=7, hidden_size=32, num_attention_heads=8, num_key_value_heads=4, head_dim=256)
 GEMMA3_SPARSE |= dict(query_pre_attn_scalar=256)
 GEMMA3_WITHOUT = (gemma3_rope(local=1000000.0), NO_WINDOW | gemma3_rope())
 LONGROPE, PHI_4_MINI = longrope(8), longrope(6, partial_rotary_factor=0.75)
 ONLY_SHORT, ONLY_LONG = longrope(8, long=short_factors(8)), longrope(8, short=long_factors(8))
+DEEPSEEK = dict(factor=40, beta_fast=4, beta_slow=1, mscale=1.0)  # another attention_factor than with mscale_all_dim alone
+QWEN_YARN, QWEN_WITHOUT_YARN = yarn(1000000.0, beta_fast=4.0), (rope(1000000.0), yarn(1000000.0, beta_fast=4.0, attention_factor=1.0))
+DYNAMIC = rope(rope_type="dynamic", factor=4.0)
 NEOX_QUARTER, NEOX_ALL = rope(partial_rotary_factor=0.25), rope(partial_rotary_factor=1.0)
 GPT_NORMS = ("ln_1.bias", "ln_2.bias", "ln_f.bias")
 GPTJ_BIASES = ("ln_1.bias", "mlp.fc_in.bias", "mlp.fc_out.bias", "lm_head.bias")
 MOE_STEP = dict(decoder_sparse_step=2)
 
 VARIANTS = {
+    "llama_yarn_deepseek": Variant("llama", yarn(mscale_all_dim=0.5, **DEEPSEEK), (rope(), yarn(**DEEPSEEK))),
     "mistral": Variant("mistral", rope(1000000.0), without=(rope(),)),
     "mistral_window": Variant("mistral", dict(sliding_window=WINDOW), without=(dict(sliding_window=None),)),
     "mistral_head_dim": Variant("mistral", dict(head_dim=24)),
@@ -120,8 +130,14 @@ VARIANTS = {
     "qwen2_window": Variant("qwen2", QWEN_WINDOW, QWEN_WITHOUT),
     "qwen2_window_unused": Variant("qwen2", QWEN_WINDOW | dict(use_sliding_window=False), form="old_keys"),
     "qwen2_old_keys": Variant("qwen2", QWEN_WINDOW, QWEN_WITHOUT, form="old_keys"),
+    "qwen2_yarn": Variant("qwen2", QWEN_YARN, QWEN_WITHOUT_YARN),
+    "qwen2_yarn_old_keys": Variant("qwen2", QWEN_YARN, QWEN_WITHOUT_YARN[:1], form="old_keys"),
+    "qwen2_dynamic": Variant("qwen2", DYNAMIC | dict(max_position_embeddings=60)),
     "qwen3": Variant("qwen3", defaults=QK_NORM),
+    "qwen3_yarn": Variant("qwen3", yarn(1000000.0, beta_fast=4.0, truncate=False), QWEN_WITHOUT_YARN, QK_NORM),
+    "qwen3_yarn_old_keys": Variant("qwen3", QWEN_YARN, QWEN_WITHOUT_YARN[:1], form="old_keys"),
     "qwen3_tied": Variant("qwen3", dict(tie_word_embeddings=True)),
+    "qwen3_odd_width": Variant("qwen3", dict(hidden_size=66, head_dim=14)),  # not a multiple of the 4 heads, nor of one's size
     "qwen3_bias": Variant("qwen3", dict(attention_bias=True), defaults=("q_proj.bias", "o_proj.bias")),
     "qwen3_window": Variant("qwen3", QWEN_WINDOW, QWEN_WITHOUT),
     "qwen3_old_keys": Variant("qwen3", rope(1000.0), (rope(),), form="old_keys"),
@@ -142,6 +158,8 @@ VARIANTS = {
     "gemma2_old_keys": Variant("gemma2", CAPS, NO_CAPS, form="old_keys"),
     "gemma3": Variant("gemma3_text", GEMMA3_TYPES | gemma3_rope(), GEMMA3_WITHOUT, QK_NORM),
     "gemma3_linear": Variant("gemma3_text", GEMMA3_TYPES | GEMMA3_LINEAR, (gemma3_rope(),)),
+    "gemma3_yarn": Variant("gemma3_text", GEMMA3_TYPES | GEMMA3_YARN, (gemma3_rope(),)),
+    "gemma3_yarn_old_keys": Variant("gemma3_text", dict(num_hidden_layers=7, **GEMMA3_YARN), (gemma3_rope(),), form="old_keys"),
     "gemma3_scalar": Variant("gemma3_text", dict(query_pre_attn_scalar=60, **GEMMA3_TYPES), (dict(query_pre_attn_scalar=24),)),
     "gemma3_old_keys": Variant("gemma3_text", dict(num_hidden_layers=7, **GEMMA3_LINEAR), (gemma3_rope(),), form="old_keys"),
     "gemma3_nested": Variant("gemma3_text", GEMMA3_TYPES | GEMMA3_LINEAR, form="nested"),
@@ -244,7 +262,8 @@ def flat_rope(config):
         config["original_max_position_embeddings"] = rope_parameters.pop("original_max_position_embeddings")
         config["rope_scaling"] = dict(type=kind, **rope_parameters)
     elif kind != "default":
-        config["rope_scaling"] = dict(rope_type=kind, **rope_parameters)
+        key = "type" if config["model_type"] == "qwen2" else "rope_type"  # as Qwen2.5's and Qwen3's pages have it
+        config["rope_scaling"] = {key: kind} | rope_parameters
 
 
 def to_old_keys(config):

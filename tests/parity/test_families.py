@@ -9,10 +9,10 @@ from family_checkpoints import ORIGINAL_LENGTH, VARIANTS, load, make_checkpoint
 from test_generate import greedy
 
 NMSE_F32 = 1e-9
-LENGTHS = [1, 2, 13, 60]  # within a window and a longrope's first range, and beyond
+LENGTHS = [1, 2, 13, 60]  # within a window and a rotary embedding's original length, and beyond
 TOKENIZER = ROOT / "data" / "demo-model"
 BY_FAMILY = ["mistral_window", "qwen2", "qwen3", "qwen3_moe", "mixtral", "phi3", "gemma", "gemma2", "gemma3", "olmo2", "gpt2", "gptj", "neox", "stablelm"]
-
+SCALED = ["llama_yarn_deepseek", "qwen2_yarn_old_keys", "qwen2_dynamic", "qwen3_yarn", "gemma3_yarn"]
 
 
 @pytest.fixture(scope="module")
@@ -53,9 +53,9 @@ def test_bf16_is_as_close_as_transformers_bf16(name, folder_of, tmp_path):
         assert nmse(ours, exact) <= 1.5 * nmse(theirs.float(), exact)
 
 
-@pytest.mark.parametrize("name", [*BY_FAMILY, "gptj_padded"])
+@pytest.mark.parametrize("name", [*BY_FAMILY, "gptj_padded", *SCALED])
 def test_greedy_text_equals_transformers(name, folder_of):
-    """Token by token with cached keys and values, past the window."""
+    """Token by token with cached keys and values, past the window and YaRN's original length."""
     folder, tokenizer = folder_of(name), load_tokenizer(folder_of(name))
     net, prompt = load(folder), "The mother tongue of Danielle Darrieux is"
     arguments = ["--model", folder, "--prompt", prompt, "--tokens", 24, "--dtype", "f32", "--json"]

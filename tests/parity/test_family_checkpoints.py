@@ -9,7 +9,7 @@ from family_checkpoints import VARIANTS, load, make_checkpoint, make_net, set_to
 
 SHOWS = 1e-3  # a feature that is lost changes the logits by more; parity is asked to 1e-9
 SHOWS_ACTIVATION = 1e-8  # the tanh form differs from the exact one by this little
-LENGTHS = [13, 60]  # within a window and a longrope's first range, and beyond
+LENGTHS = [13, 60]  # within a window and a rotary embedding's original length, and beyond
 TOKENIZER = ROOT / "data" / "demo-model"
 
 

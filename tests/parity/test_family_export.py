@@ -16,6 +16,8 @@ EDITED = {  # by variant: the tensors of these layers
     "mistral_window": ("model.layers.1.mlp.down_proj", "model.layers.2.mlp.up_proj"),
     "qwen2_tied": ("model.layers.1.mlp.down_proj", "model.layers.2.mlp.up_proj"),
     "qwen3": ("model.layers.1.mlp.down_proj", "model.layers.2.mlp.up_proj"),
+    "qwen2_yarn_old_keys": ("model.layers.1.mlp.down_proj", "model.layers.2.mlp.up_proj"),
+    "qwen2_dynamic": ("model.layers.1.mlp.down_proj", "model.layers.2.mlp.up_proj"),
     "phi3": ("model.layers.1.mlp.down_proj", "model.layers.2.mlp.gate_up_proj"),
     "gemma": ("model.layers.1.mlp.down_proj", "model.layers.2.mlp.up_proj"),
     "gemma2": ("model.layers.1.mlp.down_proj", "model.layers.2.mlp.up_proj"),

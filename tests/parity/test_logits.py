@@ -1,11 +1,13 @@
 """lancet's logits against transformers' in f32 and bf16, and against the plain Python forward in f64."""
 import random
+import shutil
 
 import pytest
 import torch
 
 import checkpoints
-from engine import assert_rows_close, lancet_logits, load_tokenizer, load_transformers, nmse, transformers_logits
+from engine import assert_rows_close, lancet_logits, lancet_logits_of_all, load_tokenizer, load_transformers, nmse, transformers_logits
+from safetensors.torch import load_file, save_file
 
 NMSE_F32 = 1e-10
 NMSE_F64 = 1e-20  # both sides are plain f64; leaves room for another order of summation only
@@ -57,3 +59,16 @@ def test_the_feature_of_a_random_checkpoint_shows(variant, model_folder):
     else:
         plain.weights = {name: weight for name, weight in plain.weights.items() if not name.endswith("bias")}
     assert nmse(plain.forward(row), with_feature) > 1e-3
+
+
+def test_a_tied_head_that_differs_is_refused(model_folder, tmp_path):
+    """transformers takes embedding and head for two tables then, whatever config.json says."""
+    folder, rows = tmp_path / "model", [[1, 5, 9]]
+    shutil.copytree(model_folder("tied_both_stored"), folder)
+    tensors = load_file(folder / "model.safetensors")
+    tensors["lm_head.weight"][7] += 1
+    save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
+    before, after = (transformers_logits(load_transformers(one, "f32"), rows)[0] for one in (model_folder("tied_both_stored"), folder))
+    assert not torch.equal(before[:, 7], after[:, 7]) and torch.equal(before[:, 8:], after[:, 8:])
+    (words,) = lancet_logits_of_all([folder], rows, "f32", tmp_path)
+    assert "lm_head.weight: expected the numbers of model.embed_tokens.weight, as config.json ties the two" in words

@@ -20,9 +20,11 @@ namespace lancet {
 struct RopeConfig {
   enum class Scaling : uint8_t {
     kNone,
-    kLinear,   ///< positions divided by `factor`
-    kLlama3,   ///< frequencies below a threshold divided by `factor`, with a smooth passage (Llama 3.1)
-    kLongRope  ///< each frequency divided by a factor of its own (LongRoPE, arXiv 2402.13753)
+    kLinear,    ///< positions divided by `factor`
+    kLlama3,    ///< frequencies below a threshold divided by `factor`, with a smooth passage (Llama 3.1)
+    kLongRope,  ///< each frequency divided by a factor of its own (LongRoPE, arXiv 2402.13753)
+    kYarn,      ///< fast frequencies kept, slow ones divided by `factor`, with a linear passage (arXiv 2309.00071)
+    kDynamic    ///< frequencies of kNone: texts beyond max_positions, which would change the base, are refused
   };
   /// Which of a head's numbers turn together.
   enum class Pairs : uint8_t {
@@ -36,6 +38,9 @@ struct RopeConfig {
   double factor = 1.0;
   double low_freq_factor = 1.0;
   double high_freq_factor = 1.0;
+  double fast_turns = 32.0;           ///< YaRN: what turns more often within the original positions is fast
+  double slow_turns = 1.0;            ///< YaRN: what turns less often is slow
+  bool passes_at_whole_pairs = true;  ///< YaRN: the passage begins and ends at whole pairs of numbers
   int64_t original_max_positions = 0;
   std::vector<double> short_factors =
       {};  ///< [dim / 2], LongRoPE, of passes of at most original_max_positions positions

@@ -60,6 +60,9 @@ std::vector<WeightSpec> layer_table(const ModelConfig& config, int64_t layer);
 /// that is no weight's, and every tensor that the family does not know.
 std::vector<WeightSpec> resolve_weights(const ModelConfig& config, const Checkpoint& checkpoint);
 
+/// Names under which the checkpoint has the table that is embedding and head: one, or both. Empty: they are not tied.
+std::vector<std::string> tied_tensors(const ModelConfig& config, const Checkpoint& checkpoint);
+
 /// Returns the spec of a weight that the model has. Throws: std::logic_error.
 WeightSpec weight_spec(const ModelConfig& config, WeightId id);
 

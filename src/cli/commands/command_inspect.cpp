@@ -83,6 +83,12 @@ std::string rope_text(const RopeConfig& rope, int64_t head_dim) {
     case RopeConfig::Scaling::kLongRope:
       text += cat(", LongRoPE beyond ", rope.original_max_positions);
       break;
+    case RopeConfig::Scaling::kYarn:
+      text += cat(", YaRN by ", rope.factor, " of ", rope.original_max_positions);
+      break;
+    case RopeConfig::Scaling::kDynamic:
+      text += ", scaled by nothing within them (dynamic)";
+      break;
   }
   return text;
 }

@@ -26,7 +26,7 @@ from family_checkpoints import make_checkpoint  # noqa: E402
 MODELS = {  # by name here: the variant of family_checkpoints.py
     "mistral": "mistral_window",
     "qwen2": "qwen2_window",
-    "qwen3": "qwen3",
+    "qwen3": "qwen3_yarn",
     "phi3": "phi3_window",
     "gemma": "gemma",
     "gemma2": "gemma2",

@@ -4,6 +4,7 @@
 #include <torch/types.h>
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <numeric>
 #include <set>
 
@@ -16,6 +17,7 @@
 namespace lancet {
 namespace {
 
+using Json = nlohmann::json;
 using testing::kExactF64;
 using testing::kRows;
 using testing::nmse;
@@ -72,6 +74,21 @@ TEST_P(EachFamily, ComputesOnlyTheOutputsThatAreAskedFor) {
       EXPECT_LE(nmse(some[row][o], expected), kExactF64);
       EXPECT_TRUE(torch::equal(none_run[row][o], expected));
     }
+  }
+}
+
+TEST(CausalLM, RefusesTextsForWhichDynamicScalingWouldChangeTheBase) {
+  Json config = Json::parse(testing::family_models()[0].config);
+  const TinyModel usual(config.dump(), 1);
+  config.update({{"max_position_embeddings", 5}, {"rope_scaling", {{"type", "dynamic"}, {"factor", 2.0}}}});
+  const TinyModel dynamic(config.dump(), 1);
+  const std::vector<std::vector<TokenId>> within{{1, 17, 400, 8, 99}}, beyond{{1, 17, 400, 8, 99, 3}};
+  EXPECT_TRUE(torch::equal(run_rows(dynamic.load(), within), run_rows(usual.load(), within)));
+  try {
+    run_rows(dynamic.load(), beyond);
+    FAIL() << "nothing was refused";
+  } catch (const ConfigError& error) {
+    EXPECT_STREQ(error.what(), "a text of 6 tokens, but the model has 5 positions: expected shorter texts");
   }
 }
 

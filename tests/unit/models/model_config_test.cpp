@@ -112,8 +112,8 @@ TEST(ModelConfig, NamesWrongRotaryEmbeddings) {
        {{"rope_scaling", {{"rope_type", "linear"}, {"factor", -2}}}},
        "rope_scaling.factor: expected a number above 0, got -2"},
       {"Mistral-7B-v0.3",
-       {{"rope_scaling", {{"rope_type", "yarn"}, {"factor", 2}}}},
-       "rope_scaling.rope_type: expected default, linear, llama3 or longrope, got \"yarn\""},
+       {{"rope_scaling", {{"type", "ntk"}, {"factor", 2}}}},
+       "rope_scaling.type: expected default, linear, llama3, longrope, yarn or dynamic, got \"ntk\""},
       {"gpt-j-6b",
        {{"rotary_dim", 63}},
        "rotary_dim: expected a rotary embedding of an even number of each head's 256 numbers, not 63, got 63"},
@@ -132,6 +132,76 @@ TEST(ModelConfig, NamesWrongRotaryEmbeddings) {
        {{"rope_scaling", scaling}},
        "rope_scaling.short_factor: expected a list of 48 numbers above 0, got [1.0,2.0,3.0]"},
   });
+}
+
+TEST(ModelConfig, NamesWhatIsWrongWithYarn) {
+  const auto yarn = [](const Json& more) {
+    Json scaling = {{"type", "yarn"}, {"factor", 4.0}, {"original_max_position_embeddings", 32768}};
+    scaling.update(more);
+    return Json{{"rope_scaling", scaling}};
+  };
+  const std::string known =
+      "unknown key of yarn, which has factor, original_max_position_embeddings, attention_factor, beta_fast, "
+      "beta_slow, mscale, mscale_all_dim, truncate, finetuned, rope_type, type, rope_theta, partial_rotary_factor: if "
+      "it does not change the computation, take it out of config.json";
+  const char* model = "Qwen2.5-7B-Instruct";
+  expect_refusals({
+      {model, yarn({{"alpha", 1000.0}}), "rope_scaling.alpha: " + known},
+      {model, yarn({{"factor", 0.5}}), "rope_scaling.factor: expected a number of at least 1, got 0.5"},
+      {model, yarn({{"factor", "4"}}), "rope_scaling.factor: expected a number, got \"4\""},
+      {model, {{"rope_scaling", {{"type", "yarn"}}}}, "rope_scaling.factor: expected a number, got nothing"},
+      {model, yarn({{"original_max_position_embeddings", 3.5}}),
+       "rope_scaling.original_max_position_embeddings: expected a positive integer, got 3.5"},
+      {model, yarn({{"attention_factor", 0}}), "rope_scaling.attention_factor: expected a number above 0, got 0"},
+      {model, yarn({{"beta_fast", 0.5}}), "rope_scaling.beta_fast: expected at least beta_slow, 1, got 0.5"},
+      {model, yarn({{"beta_slow", 33}}), "rope_scaling.beta_fast: expected at least beta_slow, 33, got nothing"},
+      {model, yarn({{"beta_slow", -1}}), "rope_scaling.beta_slow: expected a number above 0, got -1"},
+      {model, yarn({{"mscale", -1}}), "rope_scaling.mscale: expected a number of at least 0, got -1"},
+      {model, yarn({{"truncate", 1}}), "rope_scaling.truncate: expected true or false, got 1"},
+      {model, yarn({{"rope_theta", 1}}),
+       "rope_scaling.rope_theta: expected a base above 1, here or beside it, for yarn, not 1, got 1"},
+  });
+}
+
+TEST(ModelConfig, NamesWhatIsWrongWithDynamicScaling) {
+  const Json scaling = {{"type", "dynamic"}, {"factor", 2.0}, {"original_max_position_embeddings", 1024}};
+  expect_refusals({
+      {"Llama-3.2-1B",
+       {{"rope_scaling", scaling}},
+       "rope_scaling.original_max_position_embeddings: expected max_position_embeddings, 131072, or no such key, got "
+       "1024"},
+      {"Llama-3.2-1B",
+       {{"rope_scaling", {{"type", "dynamic"}, {"factor", 0}}}},
+       "rope_scaling.factor: expected a number of at least 1, got 0"},
+  });
+}
+
+TEST(ModelConfig, ReadsYarnAsPublishedModelsWriteIt) {
+  const auto scaled = [](const char* model, const Json& scaling) {
+    return read(published(model, {{"rope_scaling", scaling}}));
+  };
+  for (const char* key : {"type", "rope_type"}) {  // as Qwen2.5's and Qwen3's pages have it
+    const ModelConfig qwen =
+        scaled("Qwen2.5-7B-Instruct", {{"factor", 4.0}, {"original_max_position_embeddings", 32768}, {key, "yarn"}});
+    EXPECT_EQ(qwen.rope.scaling, RopeConfig::Scaling::kYarn);
+    EXPECT_EQ(qwen.rope.factor, 4.0);
+    EXPECT_EQ(qwen.rope.original_max_positions, 32768);
+    EXPECT_EQ(qwen.max_positions, 32768) << "max_position_embeddings, whatever the factor";
+    EXPECT_NEAR(qwen.rope.amplitude, 0.1 * std::log(4.0) + 1, 1e-15);
+    EXPECT_TRUE(qwen.rope.passes_at_whole_pairs);
+  }
+  const Json deepseek = {{"beta_fast", 16},         {"beta_slow", 2},    {"factor", 40},
+                         {"mscale", 1.0},           {"type", "yarn"},    {"original_max_position_embeddings", 4096},
+                         {"mscale_all_dim", 0.707}, {"truncate", false}, {"finetuned", true}};
+  const RopeConfig rope = scaled("Llama-3.2-1B", deepseek).rope;
+  EXPECT_EQ(rope.fast_turns, 16);
+  EXPECT_EQ(rope.slow_turns, 2);
+  EXPECT_FALSE(rope.passes_at_whole_pairs);
+  EXPECT_NEAR(rope.amplitude, (0.1 * std::log(40.0) + 1) / (0.0707 * std::log(40.0) + 1), 1e-15);
+  const RopeConfig by_lengths =
+      scaled("Qwen3-8B", {{"rope_type", "yarn"}, {"factor", nullptr}, {"original_max_position_embeddings", 10240}})
+          .rope;
+  EXPECT_EQ(by_lengths.factor, 4.0) << "40960 positions by 10240";
 }
 
 TEST(ModelConfig, TurnsAsManyNumbersOfGptJsHeadsAsTransformersWhereNothingSaysHowMany) {
