@@ -73,14 +73,16 @@ Json verdict_json(const Verdict& verdict) {
 }
 
 Json verdicts_json(const EditReport& report) {
-  const SuccessCount count = count_successes(report.verdicts);
+  const SuccessCount count = count_successes(report);
   Json causes = Json::object();
   for (const FailureCause cause :
        {FailureCause::kLeftOut, FailureCause::kValueNotFound, FailureCause::kDidNotFollow, FailureCause::kOther})
     causes[std::string(cause_name(cause))] = std::count_if(
         report.verdicts.begin(), report.verdicts.end(), [&](const Verdict& verdict) { return verdict.cause == cause; });
-  return {{"success", count.successes}, {"took", count.successes},  {"measured", count.measured},
-          {"did_not", causes},          {"metric", kSuccessMetric}, {"text", success_text(count)}};
+  return {{"success", count.successes}, {"took", count.successes},
+          {"measured", count.measured}, {"written", count.written ? Json(*count.written) : Json(nullptr)},
+          {"did_not", causes},          {"metric", kSuccessMetric},
+          {"text", success_text(count)}};
 }
 
 Json requests_json(const EditReport& report) {

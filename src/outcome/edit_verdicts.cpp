@@ -11,6 +11,14 @@
 namespace lancet {
 namespace {
 
+/// Whether all of a request's outcomes are right by a metric; nullopt: not measured.
+std::optional<bool> is_right(const Evaluation& after, size_t request, const char* metric) {
+  if (request >= after.requests.size()) return std::nullopt;
+  const auto tally = after.requests[request].find(metric);
+  if (tally == after.requests[request].end() || !tally->second.mean()) return std::nullopt;
+  return *tally->second.mean() == 1;
+}
+
 /// "case 7 and case 9"; of a request with equals alone.
 std::string others_text(const EditReport& report, const std::vector<int64_t>& group, int64_t request) {
   std::vector<int64_t> others;
@@ -81,10 +89,7 @@ std::string_view cause_name(FailureCause cause) {
 }
 
 std::optional<bool> says_target(const Evaluation& after, size_t request) {
-  if (request >= after.requests.size()) return std::nullopt;
-  const auto tally = after.requests[request].find(kSuccessMetric);
-  if (tally == after.requests[request].end() || !tally->second.mean()) return std::nullopt;
-  return *tally->second.mean() == 1;
+  return is_right(after, request, kSuccessMetric);
 }
 
 std::vector<Verdict> judge_edits(const EditReport& report, const ConfigTree& editor) {
@@ -94,19 +99,23 @@ std::vector<Verdict> judge_edits(const EditReport& report, const ConfigTree& edi
   return verdicts;
 }
 
-SuccessCount count_successes(std::span<const Verdict> verdicts) {
+SuccessCount count_successes(const EditReport& report) {
   SuccessCount count;
-  for (const Verdict& verdict : verdicts) {
+  for (const Verdict& verdict : report.verdicts) {
     if (verdict.cause != FailureCause::kNotMeasured) ++count.measured;
     if (verdict.cause == FailureCause::kNone) ++count.successes;
   }
+  for (size_t i = 0; i < report.requests.size(); ++i)
+    if (const std::optional<bool> writes = is_right(report.after, i, kWrittenMetric))
+      count.written = count.written.value_or(0) + (*writes ? 1 : 0);
   return count;
 }
 
 std::string success_text(const SuccessCount& count) {
   if (count.measured == 0) return "whether the edits took was not measured: add efficacy to evaluate";
   return cat(count_text(count.successes), " of ", counted(count.measured, "edit"), " took (the model says the target, ",
-             kSuccessMetric, ")");
+             kSuccessMetric, ")",
+             count.written ? cat("; it writes ", count_text(*count.written), " freely (", kWrittenMetric, ")") : "");
 }
 
 }  // namespace lancet

@@ -28,7 +28,7 @@ struct StreamParts {
   std::vector<ChosenOption> chosen = {};         ///< options that are `auto` and were found before the first batch
 };
 
-/// Where a stream stands before the next batch. after_batches() and after_interrupted() take such a start and give the
+/// The place of a stream before its next batch. after_batches() and after_interrupted() take such a start and give the
 /// one after what is done, so a stream cannot begin twice, or in another order.
 struct StreamStart {
   EditorState state;                        ///< what the editor carries from batch to batch

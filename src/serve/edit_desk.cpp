@@ -212,7 +212,7 @@ std::string EditDesk::do_edit(const EditCommand& order) {
   const std::string json = session_->report_json(report);
   show_report(json);
   keep(json);
-  return success_text(count_successes(report.verdicts));
+  return success_text(count_successes(report));
 }
 
 std::optional<int64_t> EditDesk::undo(const UndoOrder& order) {

@@ -161,7 +161,7 @@ Json result_json(const MethodResult& result, const ComparedMethod& method, std::
   if (const SideEffectReport& side_effects = result.report.after.side_effects; !side_effects.metrics.empty())
     for (const char* name : {"side_effects", "costs"})  // the second in an earlier version
       json[name] = means_json(side_effects.metrics, side_effects.totals);
-  const SuccessCount count = count_successes(result.report.verdicts);
+  const SuccessCount count = count_successes(result.report);
   for (const char* name : {"success", "took"})  // the second in an earlier version
     json[name] = count.measured > 0 ? Json{{"edits", count.successes}, {"of", count.measured}} : Json(nullptr);
   json["unmet"] = result.report.unmet;
@@ -180,7 +180,7 @@ bool CompareReport::all_succeeded() const {
 
 bool CompareReport::measures_success() const {
   return std::any_of(methods.begin(), methods.end(), [](const MethodResult& method) {
-    return method.error.empty() && count_successes(method.report.verdicts).measured > 0;
+    return method.error.empty() && count_successes(method.report).measured > 0;
   });
 }
 

@@ -37,7 +37,7 @@ struct LayerSolution {
 /// What the layers are to reach: a target for each key.
 struct LayerTargets {
   std::vector<PreparedRequest> requests;
-  std::map<int64_t, Tensor> z_ND;  ///< by layer: the last one's alone, or with LayerTarget::kReplay each layer's
+  std::map<int64_t, Tensor> z_ND;  ///< targets of the last layer alone, or with LayerTarget::kReplay of each
   KeyGroups groups;                ///< places among the members that share each key
   std::vector<int64_t> members;    ///< the batch's requests that take part, with those that were left out
   std::vector<int64_t> places;     ///< places of these targets among all of a batch

@@ -18,6 +18,8 @@ struct EditReport;
 
 /// The metric by which an edit took: all of a request's outcomes are right.
 inline constexpr const char* kSuccessMetric = "efficacy_argmax";
+/// The metric by which the model writes a request's target when nothing of it is given.
+inline constexpr const char* kWrittenMetric = "generation_exact";
 
 /// Why an edit did not take: of the causes, the first that holds.
 enum class FailureCause {
@@ -46,12 +48,15 @@ std::vector<Verdict> judge_edits(const EditReport& report, const ConfigTree& edi
 struct SuccessCount {
   size_t successes = 0;
   size_t measured = 0;
+  std::optional<size_t> written =
+      {};  ///< edits whose target the model writes, by kWrittenMetric; nullopt: not measured
 
   bool none() const { return measured > 0 && successes == 0; }
 };
-SuccessCount count_successes(std::span<const Verdict> verdicts);
+SuccessCount count_successes(const EditReport& report);
 
-/// "86 of 100 edits took (the model says the target, efficacy_argmax)", or how to have it measured.
+/// "86 of 100 edits took (the model says the target, efficacy_argmax); it writes 58 freely (generation_exact)", or how
+/// to have it measured.
 std::string success_text(const SuccessCount& count);
 
 /// What went wrong for many requests: a line for each cause, with its numbers and what to do.

@@ -18,7 +18,7 @@ namespace {
 
 /// "86 of 100".
 std::string success_cell(const EditReport& report) {
-  const SuccessCount count = count_successes(report.verdicts);
+  const SuccessCount count = count_successes(report);
   return count.measured == 0 ? "n/a" : cat(count.successes, " of ", count.measured);
 }
 
@@ -81,7 +81,7 @@ void warn(const CompareReport& report, const CompareConfig& config) {
     const std::string& label = config.methods[i].label;
     const EditReport& each = report.methods[i].report;
     for (const std::string& warning : each.outcome.warnings) log_warning(cat(label, ": ", warning));
-    if (count_successes(each.verdicts).none()) log_warning(cat(label, ": no edit took"));
+    if (count_successes(each).none()) log_warning(cat(label, ": no edit took"));
   }
 }
 

@@ -45,7 +45,7 @@ std::string answers_text(const EditReport& report) {
 
 /// How many edits took, and of the first that did not why.
 std::string verdicts_text(const EditReport& report) {
-  const SuccessCount count = count_successes(report.verdicts);
+  const SuccessCount count = count_successes(report);
   std::string out = cat("  ", success_text(count), "\n");
   size_t shown = 0;
   for (size_t i = 0; i < report.verdicts.size() && shown < kShownFailures; ++i) {
@@ -114,7 +114,7 @@ ExitCode run_edit(const JobArguments& arguments, const Output& output, RankSessi
     std::cout << to_json(report, job);
   else if (!output.quiet)
     print_summary(report, job);
-  if (const SuccessCount count = count_successes(report.verdicts); count.none())
+  if (const SuccessCount count = count_successes(report); count.none())
     log_warning(cat("no edit took: the model says the target of none of ", counted(count.measured, "request")));
   if (report.unmet.empty()) return ExitCode::kOk;
   std::cerr << "lancet: error: accept: not met, nothing was exported:\n";

@@ -35,6 +35,12 @@ EditReport report_of(const std::vector<RequestOutcome>& outcomes, const std::vec
   return report;
 }
 
+SuccessCount count_of(std::vector<Verdict> verdicts) {
+  EditReport report;
+  report.verdicts = std::move(verdicts);
+  return count_successes(report);
+}
+
 bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 /// The only warning.
@@ -67,8 +73,17 @@ TEST(EditVerdicts, SayWhyAnEditDidNotTake) {
     EXPECT_EQ(verdicts[i].cause, expected[i].first) << i;
     EXPECT_EQ(verdicts[i].why, expected[i].second) << i;
   }
-  EXPECT_EQ(success_text(count_successes(verdicts)), "1 of 6 edits took (the model says the target, efficacy_argmax)");
-  EXPECT_FALSE(count_successes(verdicts).none());
+  EXPECT_EQ(success_text(count_of(verdicts)), "1 of 6 edits took (the model says the target, efficacy_argmax)");
+  EXPECT_FALSE(count_of(verdicts).none());
+}
+
+TEST(EditVerdicts, CountWhatIsWrittenBesideWhatIsSaid) {
+  EditReport report = report_of({good(), good(), good()}, {1, 1, 0});
+  const std::vector<double> writes{1, 0, 0};
+  for (size_t i = 0; i < writes.size(); ++i) report.after.requests[i][kWrittenMetric].add(writes[i]);
+  report.verdicts = judge_edits(report, kMemit);
+  EXPECT_EQ(success_text(count_successes(report)),
+            "2 of 3 edits took (the model says the target, efficacy_argmax); it writes 1 freely (generation_exact)");
 }
 
 TEST(EditVerdicts, SayHowManyBatchesCameAfter) {
@@ -90,9 +105,9 @@ TEST(EditVerdicts, GoByWhatTheModelSaysAlone) {
   bad.skipped = "left out";
   const std::vector<Verdict> took = judge_edits(report_of({bad}, {1}), kMemit);
   EXPECT_EQ(took[0].cause, FailureCause::kNone);
-  EXPECT_EQ(success_text(count_successes(took)), "1 of 1 edit took (the model says the target, efficacy_argmax)");
-  EXPECT_TRUE(count_successes(judge_edits(report_of({good(), good()}, {0, 0.5}), kMemit)).none());
-  const SuccessCount unknown = count_successes(judge_edits(report_of({good(), good()}, {}), kMemit));
+  EXPECT_EQ(success_text(count_of(took)), "1 of 1 edit took (the model says the target, efficacy_argmax)");
+  EXPECT_TRUE(count_of(judge_edits(report_of({good(), good()}, {0, 0.5}), kMemit)).none());
+  const SuccessCount unknown = count_of(judge_edits(report_of({good(), good()}, {}), kMemit));
   EXPECT_EQ(unknown.measured, 0u);
   EXPECT_FALSE(unknown.none());
   EXPECT_EQ(success_text(unknown), "whether the edits took was not measured: add efficacy to evaluate");
