@@ -148,10 +148,14 @@ function elsewhereSection(report) {
 const saidBefore = (request) => marked(continuationOf(request, "before"), textOf(part(request, "target")));
 const saidAfter = (request) => marked(continuationOf(request, "after"), textOf(part(request, "target")));
 
+/** What was asked for: prompt → target. */
+const factOf = (request, kind) =>
+  make(kind, {}, isolated(textOf(part(request, "prompt")), "bdi.prompt"), " ", make("span.to", {}, "→ ", isolated(textOf(part(request, "target")), "bdi.to-text")));
+
 function examplesSection(report) {
   const shown = requestsOf(report).filter((request) => isObject(part(request, "continuation"))).slice(0, 6);
   const cards = shown.map((request) =>
-    make("article.card", {}, make("p.said", {}, isolated(textOf(part(request, "prompt")), "bdi.prompt"), " ", make("span.to", {}, "→ ", isolated(textOf(part(request, "target"))))),
+    make("article.card", {}, factOf(request, "p.said"),
       pairs("dl.texts", [["before", saidBefore(request)], ["after", saidAfter(request)]])));
   const lead = `What the model writes by itself behind the edited prompt (greedy), for the first ${counted(shown.length, "request")} of the file. Marked: it begins with the target.`;
   return section("text", "Before and after", lead, cards.length > 0 && make("div.examples", {}, cards));

@@ -1,4 +1,4 @@
-// The table of requests, the worst first: search, order, rows that open. Rows are made when they are shown, 50 at first.
+// The table of requests, the worst first: search, order, rows that open. Rows are made when they are shown, 25 at first.
 
 /** How good a request is, 1 at best; requests that were left out come first, then edits that did not take. */
 function goodness(request, metrics) {
@@ -72,7 +72,7 @@ function rowsOf(item, metrics, columns) {
   const { request, place } = item, id = `request-${place + 1}`;
   const opener = make("button.opener", { type: "button", "aria-expanded": "false", "aria-controls": id }, `#${countText(place + 1)}`);
   const row = make("tr.request", {}, make("td.num", {}, opener),
-    make("th.fact", { scope: "row" }, isolated(textOf(part(request, "prompt")), "bdi.prompt"), " ", make("span.to", {}, "→ ", isolated(textOf(part(request, "target")), "bdi.to-text"))),
+    make("th.fact", { scope: "row" }, factOf(request, "div")),
     make("td.says", {}, saidAfter(request)), columns.map((metric) => make("td.num.figure", {}, shownFigure(ofMetric(request, metric, "after"), metric))), verdictCell(request));
   const opened = make("tr", { id, hidden: true });
   row.addEventListener("click", (event) => {
@@ -117,7 +117,7 @@ const choices = (id, label, named) => make("select", { id, "aria-label": label }
 
 /** Connects the tools with the table, and both with the page's address. */
 function connect({ items, metrics, columns, orders, search, show, order, count, body, more }) {
-  const first = 50, step = 200;
+  const first = 25, step = 200;
   let limit = first, found = items;
   const rows = new Map();
   const rowOf = (item) => rows.get(item) ?? rows.set(item, rowsOf(item, metrics, columns)).get(item);
