@@ -63,13 +63,12 @@ std::string metrics_csv(const Json& report) {
     const Json &before = part(metric, {"interval", "before"}), &after = part(metric, {"interval", "after"});
     const std::string unit = text_of(part(metric, {"unit"})), better = text_of(part(metric, {"better"}));
     const auto prompts = number_of(part(metric, {"prompts"}));
-    out += line({field(name), field(heading_of(name, text_of(part(metric, {"group"})))),
-                 field(unit.empty() ? "share" : unit), better == "lower" || better == "none" ? better : "higher",
-                 field(number_of(part(metric, {"before"}))), end_field(before, 0), end_field(before, 1),
-                 field(number_of(part(metric, {"right_after"}))), field(number_of(part(metric, {"after"}))),
-                 end_field(after, 0), end_field(after, 1),
-                 prompts ? std::to_string(static_cast<int64_t>(*prompts)) : "",
-                 field(text_of(part(metric, {"protocol"})))});
+    out += line(
+        {field(name), field(heading_of(name, text_of(part(metric, {"group"})))), field(unit.empty() ? "share" : unit),
+         better == "lower" || better == "none" ? better : "higher", field(number_of(part(metric, {"before"}))),
+         end_field(before, 0), end_field(before, 1), field(number_of(part(metric, {"right_after"}))),
+         field(number_of(part(metric, {"after"}))), end_field(after, 0), end_field(after, 1),
+         prompts ? std::to_string(static_cast<int64_t>(*prompts)) : "", field(text_of(part(metric, {"protocol"})))});
   }
   return out;
 }

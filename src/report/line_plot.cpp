@@ -95,8 +95,8 @@ std::string drawn(const Axes& axes, const PlotSeries& series) {
     if (shows) {
       const std::string x = fixed(axes.x.at(series.x[i]), 1), y = fixed(axes.y.at(series.y[i]), 1);
       path += cat(is_down ? "L" : "M", x, ",", y);
-      dots += cat("<circle class=\"p-dot\" cx=\"", x, "\" cy=\"", y, "\" r=\"", is_accent ? 4 : 2.6, "\"><title>",
-                  note, ": ", axes.y.text(series.y[i]), "</title></circle>\n");
+      dots += cat("<circle class=\"p-dot\" cx=\"", x, "\" cy=\"", y, "\" r=\"", is_accent ? 4 : 2.6, "\"><title>", note,
+                  ": ", axes.y.text(series.y[i]), "</title></circle>\n");
     }
     is_down = shows;
   }

@@ -14,9 +14,9 @@ constexpr std::string_view kGenerator = "<meta name=\"generator\" content=\"lanc
 constexpr int64_t kMostExact = int64_t{1} << 53U;  // whole numbers up to here are exact in JavaScript
 
 /// The script's parts, each after those whose constants it takes.
-constexpr const char* kScripts[] = {"dom.js",        "numbers.js",  "documents.js",   "plots.js",
-                                    "edit_plots.js", "requests.js", "job_section.js", "edit_page.js",
-                                    "comparison_page.js", "main.js"};
+constexpr const char* kScripts[] = {
+    "dom.js",      "numbers.js",     "documents.js", "plots.js",           "edit_plots.js",
+    "requests.js", "job_section.js", "edit_page.js", "comparison_page.js", "main.js"};
 
 std::string script() {
   std::string text = "(() => {\n\"use strict\";\n";
@@ -62,8 +62,8 @@ std::string page_html(std::string_view title, Json documents, std::string_view b
              "\">\n<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n",
              "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'nonce-", nonce,
              "'; script-src 'nonce-", nonce, "'; img-src data:; base-uri 'none'; form-action 'none'\">\n",
-             "<link rel=\"icon\" href=\"data:,\">\n<title>", escaped(title), "</title>\n<style nonce=\"", nonce, "\">\n",
-             styles, "</style>\n</head>\n<body>\n",
+             "<link rel=\"icon\" href=\"data:,\">\n<title>", escaped(title), "</title>\n<style nonce=\"", nonce,
+             "\">\n", styles, "</style>\n</head>\n<body>\n",
              "<noscript><p class=\"wrap\">Scripts are off, and this page is made by one: allow it, or read ", beside,
              ".</p></noscript>\n<div id=\"page\"></div>\n<footer class=\"wrap\">Written by lancet ", kVersion,
              " from report.json. This file needs no network.</footer>\n<script type=\"application/json\" ",

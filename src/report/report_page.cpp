@@ -74,8 +74,8 @@ using namespace page;
 ReportFiles render_report(const RunDocument& run) {
   Json report = parse_report(run);
   ReportFiles files{.html = {}, .metrics_csv = metrics_csv(report), .requests_csv = requests_csv(report)};
-  const std::string title = cat(model_name(report), ": ", text_of(part(report, {"method"})), ", ",
-                                text_of(part(report, {"status"})));
+  const std::string title =
+      cat(model_name(report), ": ", text_of(part(report, {"method"})), ", ", text_of(part(report, {"status"})));
   files.html = page_html(title, {{"page", "edit"}, {"report", std::move(report)}, {"job", run.job_yaml}},
                          "report.json, metrics.csv and requests.csv");
   return files;

@@ -33,7 +33,7 @@ struct SvgFrame {
 };
 /// The whole file: its colours, a title for screen readers, the heading, `body`.
 std::string svg_document(const SvgFrame& frame, double height, const std::string& body);
-/// Where what follows the heading may begin.
+/// Place below the heading, where what follows may begin.
 double below_heading(const SvgFrame& frame);
 
 }  // namespace lancet::page

@@ -22,7 +22,8 @@ function bestOf({ shown, ofRuns }) {
   const measured = ofRuns.filter((metric) => metric && metric.after.value !== null);
   if (measured.length < 2 || shown.better === 0) return [];
   const value = measured.map(({ after }) => after.value).reduce((a, b) => (shown.better > 0 ? Math.max(a, b) : Math.min(a, b)));
-  const best = measured.filter(({ after }) => after.value === value), others = measured.filter(({ after }) => after.value !== value);
+  const best = measured.filter(({ after }) => after.value === value),
+    others = measured.filter(({ after }) => after.value !== value);
   const isApart = (a, b) => !a || !b || a[1] < b[0] || b[1] < a[0];
   if (!others.length && best.some(({ after }) => after.interval)) return [];
   return best.every((one) => others.every((other) => isApart(one.after.interval, other.after.interval))) ? best : [];
@@ -31,8 +32,10 @@ function bestOf({ shown, ofRuns }) {
 function metricCell(metric, best) {
   if (!metric) return make("td.num.soft", {}, "–");
   const { before, after } = metric, isBest = best.includes(metric);
-  return make("td", { class: isBest ? "num best" : "num" }, make("span.after", {}, valueText(after.value, metric)), isBest && make("span.tag", {}, "best"),
-    after.interval && make("span.range", {}, intervalText(after.interval, metric)), before.value !== null && make("span.from", {}, `from ${bareValue(before.value, metric)}`));
+  return make("td", { class: isBest ? "num best" : "num" }, make("span.after", {}, valueText(after.value, metric)),
+    isBest && make("span.tag", {}, "best"),
+    after.interval && make("span.range", {}, intervalText(after.interval, metric)),
+      before.value !== null && make("span.from", {}, `from ${bareValue(before.value, metric)}`));
 }
 
 /** "accepted" of a run that was asked for something, and met it. */
@@ -45,7 +48,8 @@ function statusCell({ report }) {
 function tookCell({ report }) {
   const count = tookCount(report);
   if (!count) return make("td.num.soft", {}, "–");
-  return make("td", { class: count.took ? "num" : "num bad" }, `${count.took ? "" : "✕ "}${countText(count.took)} of ${countText(count.of)}`);
+  return make("td", { class: count.took ? "num" : "num bad" },
+    `${count.took ? "" : "✕ "}${countText(count.took)} of ${countText(count.of)}`);
 }
 
 const labelColumns = (runs) => runs.map(({ label }) => make("th.num", { scope: "col" }, isolated(label)));
@@ -54,12 +58,14 @@ function metricsTable(group, lines) {
   const rowHead = (...content) => make("th", { scope: "row" }, content);
   const rows = groupedRows(lines.map((line) => ({ ...line, heading: line.shown.heading })), group.length + 1, (line) => {
     const { shown } = line, best = bestOf(line);
-    const definition = [shown.protocol, shown.prompts !== null && `over ${counted(shown.prompts, "prompt")}`].filter(Boolean).join("; ");
+    const definition = [shown.protocol,
+      shown.prompts !== null && `over ${counted(shown.prompts, "prompt")}`].filter(Boolean).join("; ");
     return make("tr", {}, nameCell(shown, definition), line.ofRuns.map((metric) => metricCell(metric, best)));
   });
   return table("table.runs", "Metrics", [column("metric"), labelColumns(group)], [
     make("tr", {}, rowHead("verdict"), group.map(statusCell)),
-    make("tr", {}, rowHead(opening("edits that took", make("p.protocol", {}, "the model says the target (efficacy_argmax)"))), group.map(tookCell)),
+    make("tr", {}, rowHead(opening("edits that took", make("p.protocol", {}, "the model says the target (efficacy_argmax)"))),
+      group.map(tookCell)),
     rows]);
 }
 
@@ -78,7 +84,9 @@ function balancePlots(group, lines) {
     const other = `specificity_${success.shown.name.slice("efficacy_".length)}`;
     for (const specificity of lines.filter(({ shown }) => shown.name === other)) {
       const valueOf = (line, i) => line.ofRuns[i]?.after.value ?? null;
-      const points = group.map(({ label, color }, i) => ({ name: label, color, x: valueOf(specificity, i), y: valueOf(success, i) })).filter(({ x, y }) => x !== null && y !== null);
+      const points = group.map(({ label, color },
+        i) => ({ name: label, color, x: valueOf(specificity, i), y: valueOf(success, i) })).filter(({ x, y }) => x !== null
+        && y !== null);
       const frame = { title: "Success against specificity", subtitle: "dashed: the runs that no other one beats in both",
         x: { label: `${other}, %`, isPercent: true }, y: { label: `${success.shown.name}, %`, isPercent: true } };
       if (points.length > 1) plots.push(scatterPlot(frame, points, frontOf(points)));
@@ -88,60 +96,78 @@ function balancePlots(group, lines) {
 }
 
 function runCostPlots(group) {
-  const times = group.map((run) => ({ ...run, seconds: sum(listOf(part(run.report, "batches")).map((batch) => numberOf(part(batch, "seconds")) ?? 0)) }))
+  const times = group.map((run) => ({ ...run,
+    seconds: sum(listOf(part(run.report, "batches")).map((batch) => numberOf(part(batch, "seconds")) ?? 0)) }))
     .filter(({ seconds, requests }) => seconds > 0 && requests > 0)
-    .map(({ label, color, seconds, requests }) => ({ label, color, value: seconds / requests, text: `${shortNumber(seconds / requests)}\u00A0s` }));
+    .map(({ label, color, seconds, requests }) => ({ label, color, value: seconds / requests,
+      text: `${shortNumber(seconds / requests)}\u00A0s` }));
   const peaks = group.flatMap(({ label, color, report }) =>
-    peaksOf(part(report, "peak_bytes")).map(([device, bytes]) => ({ label: `${label}, ${device}`, color, value: bytes, text: bytesText(bytes) })));
-  return [times.length > 0 && barPlot({ title: "Time per edit", subtitle: "editing alone, without load, statistics and measures" }, times),
+    peaksOf(part(report, "peak_bytes")).map(([device, bytes]) => ({ label: `${label}, ${device}`, color, value: bytes,
+      text: bytesText(bytes) })));
+  return [times.length > 0 && barPlot({ title: "Time per edit",
+    subtitle: "editing alone, without load, statistics and measures" }, times),
     peaks.length > 0 && barPlot({ title: "Peak memory", subtitle: "CPU: resident; GPU: in tensors" }, peaks)];
 }
 
 /** Metrics that have several rows, and why. */
 function metricNotices(lines) {
   const names = [...new Set(lines.map(({ shown }) => shown.name))];
-  return names.map((name) => lines.map(({ shown }) => shown).filter((shown) => shown.name === name)).filter((rows) => rows.length > 1).map((rows) => {
+  const rowsByName = names.map((name) => lines.map(({ shown }) => shown).filter((shown) => shown.name === name));
+  return rowsByName.filter((rows) => rows.length > 1).map((rows) => {
     const protocols = new Set(rows.map(({ protocol, unit }) => `${protocol}\n${unit}`)).size;
     const counts = rows.map(({ prompts }) => (prompts === null ? "?" : countText(prompts))).join(", ");
-    return [make("code", {}, rows[0].name), protocols > 1 ? ` was measured by ${protocols} different protocols` : ` rests on other prompts in some runs (${counts} of them)`, ": a row each, not comparable."];
+    return [make("code", {}, rows[0].name),
+      protocols > 1 ? ` was measured by ${protocols} different protocols`
+      : ` rests on other prompts in some runs (${counts} of them)`, ": a row each, not comparable."];
   });
 }
 
 function groupSections(group, i, groups) {
-  const suffix = groups.length > 1 ? `, group ${i + 1}` : "", id = groups.length > 1 ? `-${i + 1}` : "", lines = metricLines(group), { report, requests } = group[0];
-  const lead = [`${counted(requests, "request")} on `, isolated(modelName(report)), " ", make("code", {}, textOf(part(report, "model", "content_hash"))),
-    ". After the edit; small: 95\u00A0% confidence interval where measured, and the value before. Best: where its interval lies apart from all others'. A metric opens to its definition."];
+  const suffix = groups.length > 1 ? `, group ${i + 1}` : "", id = groups.length > 1 ? `-${i + 1}` : "",
+    lines = metricLines(group), { report, requests } = group[0];
+  const lead = [`${counted(requests, "request")} on `, isolated(modelName(report)), " ",
+    make("code", {}, textOf(part(report, "model", "content_hash"))),
+    ". After the edit; small: 95\u00A0% confidence interval where measured, and the value before. ",
+    "Best: where its interval lies apart from all others'. A metric opens to its definition."];
   return [section(`balance${id}`, `Balance${suffix}`, "", figures(balancePlots(group, lines))),
     section(`metrics${id}`, `Metrics${suffix}`, lead, metricsTable(group, lines)),
     section(`cost${id}`, `Time and memory${suffix}`, "", figures(runCostPlots(group)))];
 }
 
 function differencesSection(runs, differences) {
-  const rows = differences.map(({ key, values }) => make("tr", {}, make("th", { scope: "row" }, make("code", {}, key)), values.map((value) => make("td.num", {}, make("code", {}, value || "–")))));
+  const rows = differences.map(({ key, values }) => make("tr", {}, make("th", { scope: "row" }, make("code", {}, key)),
+    values.map((value) => make("td.num", {}, make("code", {}, value || "–")))));
   const title = "What the jobs differ in";
   return section("differences", title, rows.length > 0 && "Keys of the resolved jobs that are not equal everywhere.",
-    rows.length ? table("table.runs.compact", title, [column("key"), labelColumns(runs)], rows) : make("p.soft", {}, "Nothing that is known."));
+    rows.length ? table("table.runs.compact", title, [column("key"), labelColumns(runs)], rows)
+      : make("p.soft", {}, "Nothing that is known."));
 }
 
 /** What went wrong with runs, behind what went well. */
 function runProblems(runs) {
   const items = runs.map((run) => !run.report ? [isolated(run.label), " failed: ", isolated(run.failure)]
-    : !run.has_job && [isolated(run.label), ": there is no job.yaml, so what its job differs in is not known."]).filter(Boolean);
-  return section("problems", "What failed, or is not known", "", items.length > 0 && make("div.note.warn", {}, make("ul", {}, items.map((item) => make("li", {}, item)))));
+    : !run.has_job && [isolated(run.label),
+      ": there is no job.yaml, so what its job differs in is not known."]).filter(Boolean);
+  return section("problems", "What failed, or is not known", "",
+    items.length > 0 && make("div.note.warn", {}, make("ul", {}, items.map((item) => make("li", {}, item)))));
 }
 
 /** Makes the page of {title, runs, differences}. */
 function showComparison({ title, runs, differences }) {
   const read = runs.map((run, color) => ({ ...run, color, metrics: run.report ? figuresOf(part(run.report, "metrics")) : [] }));
-  const groups = [...new Set(read.filter(({ report }) => report).map(({ group }) => group))].map((group) => read.filter((run) => run.report && run.group === group));
+  const done = read.filter(({ report }) => report);
+  const groups = [...new Set(done.map(({ group }) => group))].map((number) => done.filter(({ group }) => group === number));
   const notices = groups.flatMap((group) => metricNotices(metricLines(group)));
-  if (groups.length > 1) notices.unshift(`These runs are not all on the same model and requests: their numbers are not comparable across the ${groups.length} tables below.`);
+  if (groups.length > 1)
+    notices.unshift(["These runs are not all on the same model and requests: ",
+      `their numbers are not comparable across the ${groups.length} tables below.`]);
   const only = groups.length === 1 ? groups[0][0] : null;
   showPage({
     eyebrow: "Comparison",
     title: isolated(title),
     facts: [["Runs", countText(runs.length)],
-      ...(only ? [["Model", isolated(modelName(only.report))], ["Requests", countText(only.requests)], ["Devices", textOf(part(only.report, "run", "devices"))]] : [])],
+      ...(only ? [["Model", isolated(modelName(only.report))], ["Requests", countText(only.requests)],
+        ["Devices", textOf(part(only.report, "run", "devices"))]] : [])],
     notes: notices.length ? [make("div.note.warn", {}, make("ul", {}, notices.map((notice) => make("li", {}, notice))))] : [],
     sections: [...groups.flatMap(groupSections), runProblems(read), differencesSection(runs, differences)],
   });

@@ -79,4 +79,5 @@ function headlineMetrics(metrics) {
 }
 
 /** Whether a share is not the best that it can be. */
-const isMissed = (value, metric) => value !== null && metric.isShare && (metric.better > 0 ? value < 1 : metric.better < 0 && value > 0);
+const isMissed = (value, metric) => value !== null && metric.isShare
+  && (metric.better > 0 ? value < 1 : metric.better < 0 && value > 0);

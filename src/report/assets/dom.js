@@ -6,7 +6,8 @@ const visible = (text) => String(text).replace(/[\0-\x08\x0b-\x1f\x7f]/g, "\uFFF
 /** Fills an element; children are nodes or texts, and null, undefined, false and "" are left out. */
 function fill(element, attributes, children) {
   for (const [name, value] of Object.entries(attributes))
-    if (value !== null && value !== undefined && value !== false) element.setAttribute(name, value === true ? "" : visible(value));
+    if (value !== null && value !== undefined && value !== false) element.setAttribute(name,
+      value === true ? "" : visible(value));
   for (const child of children.flat(Infinity))
     if (child || child === 0) element.append(child instanceof Node ? child : visible(child));
   return element;
@@ -27,12 +28,14 @@ const isolated = (text, kind = "bdi") => make(kind, { dir: "auto" }, text);
 /** The text with its beginning marked where it is the target. */
 function marked(text, target) {
   const begins = target && text.toLowerCase().startsWith(target.toLowerCase());
-  return make("bdi", { dir: "auto" }, begins && make("mark", {}, text.slice(0, target.length)), begins ? text.slice(target.length) : text);
+  return make("bdi", { dir: "auto" }, begins && make("mark", {}, text.slice(0, target.length)),
+    begins ? text.slice(target.length) : text);
 }
 
 /** A list of names and what belongs to them, without those that have nothing. */
 const pairs = (kind, entries) =>
-  make(kind, {}, entries.filter(([, value]) => value || value === 0).map(([name, value]) => make("div", {}, make("dt", {}, name), make("dd", {}, value))));
+  make(kind, {}, entries.filter(([, value]) => value || value === 0).map(([name, value]) => make("div", {},
+    make("dt", {}, name), make("dd", {}, value))));
 
 const column = (text) => make("th", { scope: "col" }, text);
 const numberColumn = (text) => make("th.num", { scope: "col" }, text);
@@ -50,7 +53,8 @@ const opening = (summary, ...content) => make("details", {}, make("summary", {},
 function note(tone, heading, items, elsewhere) {
   const most = 5, more = items.length - most;
   return make("div.note", { class: `note ${tone}` }, heading && make("b", {}, heading),
-    make("ul", {}, items.slice(0, most).map((item) => make("li", {}, item)), more > 0 && make("li", {}, `and ${more} more${elsewhere}`)));
+    make("ul", {}, items.slice(0, most).map((item) => make("li", {}, item)),
+      more > 0 && make("li", {}, `and ${more} more${elsewhere}`)));
 }
 
 /** null: there is nothing to show. */
@@ -61,10 +65,11 @@ function section(id, title, lead, ...body) {
     make("h2", { id: `${id}-title` }, title), lead && make("p.lead", {}, lead), content);
 }
 
-const figures = (plots) => plots.some(Boolean) && make("div.plots", {}, plots.filter(Boolean).map((plot) => make("figure.card", {}, plot)));
+const figures = (plots) => plots.some(Boolean)
+  && make("div.plots", {}, plots.filter(Boolean).map((plot) => make("figure.card", {}, plot)));
 
 /** Puts the page together: its head, the links to the sections, the sections. */
-function showPage({ eyebrow, title, badges = [], facts, notes = [], sections }) {
+function showPage({ eyebrow, title, badges = [], facts, notes, sections }) {
   const there = sections.filter(Boolean);
   const links = there.map((one) => make("a", { href: `#${one.id}` }, one.querySelector("h2").textContent));
   document.getElementById("page").replaceChildren(

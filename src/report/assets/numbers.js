@@ -21,7 +21,8 @@ function secondsText(seconds) {
   if (seconds < 10) return `${shortNumber(Math.round(seconds * 100) / 100)}\u00A0s`;
   const whole = Math.round(seconds);
   if (whole < 120) return `${whole}\u00A0s`;
-  return whole < 7200 ? `${Math.floor(whole / 60)} min ${whole % 60} s` : `${Math.floor(whole / 3600)} h ${Math.floor((whole % 3600) / 60)} min`;
+  return whole < 7200 ? `${Math.floor(whole / 60)} min ${whole % 60} s`
+    : `${Math.floor(whole / 3600)} h ${Math.floor((whole % 3600) / 60)} min`;
 }
 
 /** Powers of 1000, one decimal. */
@@ -34,5 +35,6 @@ function bytesText(bytes) {
 
 /** A metric's value without its unit; n/a: null. */
 const bareValue = (value, metric) => (value === null ? "n/a" : metric.isShare ? fixed(100 * value, 1) : shortNumber(value));
-const valueText = (value, metric) => (value === null ? "n/a" : `${bareValue(value, metric)}\u00A0${metric.isShare ? "%" : metric.unit}`);
+const valueText = (value, metric) => (value === null ? "n/a"
+  : `${bareValue(value, metric)}\u00A0${metric.isShare ? "%" : metric.unit}`);
 const intervalText = ([low, high], metric) => `${bareValue(low, metric)}\u2009–\u2009${bareValue(high, metric)}`;

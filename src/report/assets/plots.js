@@ -15,21 +15,28 @@ function fitted(text, width) {
   return `${letters.slice(0, begin).join("")}…${letters.slice(-end).join("")}`;
 }
 
-const write = (text, x, y, anchor = "start", kind = "p-tick") => makeSvg("text", { class: kind, x: x.toFixed(1), y: y.toFixed(1), "text-anchor": anchor }, text);
-const draw = (kind, x1, y1, x2, y2) => makeSvg("line", { class: kind, x1: x1.toFixed(1), y1: y1.toFixed(1), x2: x2.toFixed(1), y2: y2.toFixed(1) });
+const write = (text, x, y, anchor = "start", kind = "p-tick") => makeSvg("text",
+  { class: kind, x: x.toFixed(1), y: y.toFixed(1), "text-anchor": anchor }, text);
+const draw = (kind, x1, y1, x2, y2) => makeSvg("line",
+  { class: kind, x1: x1.toFixed(1), y1: y1.toFixed(1), x2: x2.toFixed(1), y2: y2.toFixed(1) });
 
 /** A group that says what it is when it is pointed at. */
-const mark = (color, text, ...parts) => makeSvg("g", { class: `p-series ${colorClass(color)}` }, makeSvg("title", {}, text), parts);
+const mark = (color, text, ...parts) => makeSvg("g", { class: `p-series ${colorClass(color)}` }, makeSvg("title", {}, text),
+  parts);
 
 /** Title and subtitle, and where what follows may begin. */
 function heading({ title, subtitle }, width) {
-  return { y: subtitle ? 33 : 16, parts: [write(fitted(title, width * 0.8), 2, 16, "start", "p-title"), subtitle && write(fitted(subtitle, width), 2, 33, "start", "p-sub")] };
+  return { y: subtitle ? 33 : 16,
+    parts: [write(fitted(title, width * 0.8), 2, 16, "start", "p-title"),
+    subtitle && write(fitted(subtitle, width), 2, 33, "start", "p-sub")] };
 }
 
 function picture({ title, subtitle }, width, height, told, parts) {
   const id = `plot-${++plotsMade}`;
-  return makeSvg("svg", { class: "plot", role: "img", "aria-labelledby": `${id}-title`, "aria-describedby": `${id}-told`, viewBox: `0 0 ${width} ${Math.ceil(height)}` },
-    makeSvg("title", { id: `${id}-title` }, subtitle ? `${title}: ${subtitle}` : title), makeSvg("desc", { id: `${id}-told` }, told.join("; ")), parts);
+  return makeSvg("svg", { class: "plot", role: "img", "aria-labelledby": `${id}-title`, "aria-describedby": `${id}-told`,
+    viewBox: `0 0 ${width} ${Math.ceil(height)}` },
+    makeSvg("title", { id: `${id}-title` }, subtitle ? `${title}: ${subtitle}` : title),
+      makeSvg("desc", { id: `${id}-told` }, told.join("; ")), parts);
 }
 
 /** 1, 2 or 5 times a power of ten, about a fifth of the range. */
@@ -82,7 +89,8 @@ function makeAxes(frame, xs, ys) {
   const top = below + 32, bottom = height - 37, right = width - 16;
   const left = y.ticks.reduce((widest, tick) => Math.max(widest, widthOf(y.text(tick))), 0) + 10;
   const atX = x.over(left, right), atY = y.over(bottom, top);
-  parts.push(write(frame.y.label, 2, below + 18, "start", "p-label"), write(frame.x.label, right, bottom + 34, "end", "p-label"));
+  parts.push(write(frame.y.label, 2, below + 18, "start", "p-label"),
+    write(frame.x.label, right, bottom + 34, "end", "p-label"));
   for (const tick of y.ticks)
     parts.push(draw("p-grid", left, atY(tick), right, atY(tick)), write(y.text(tick), left - 7, atY(tick) + 4, "end"));
   for (const tick of x.ticks) {
@@ -104,14 +112,16 @@ function linePath({ y, atX, atY }, series, kind) {
 
 function bandOf({ y, atX, atY }, { x, low, high }) {
   const shown = low ? x.map((_, i) => i).filter((i) => y.shows(low[i]) && y.shows(high[i])) : [];
-  const points = [...shown.map((i) => place(atX(x[i]), atY(high[i]))), ...shown.reverse().map((i) => place(atX(x[i]), atY(low[i])))];
+  const points = [...shown.map((i) => place(atX(x[i]), atY(high[i]))),
+    ...shown.reverse().map((i) => place(atX(x[i]), atY(low[i])))];
   return points.length > 0 && makeSvg("polygon", { class: "p-band", points: points.join(" ") });
 }
 
 /** Dots, where there are not so many that they make a caterpillar of the line. */
 const dotsOf = ({ y, atX, atY }, { x, y: values, name }) =>
   x.length <= 60 && x.map((at, i) => y.shows(values[i]) &&
-    makeSvg("circle", { class: "p-dot", cx: atX(at).toFixed(1), cy: atY(values[i]).toFixed(1), r: 2.6 }, makeSvg("title", {}, `${name}: ${y.text(values[i])}`)));
+    makeSvg("circle", { class: "p-dot", cx: atX(at).toFixed(1), cy: atY(values[i]).toFixed(1), r: 2.6 },
+      makeSvg("title", {}, `${name}: ${y.text(values[i])}`)));
 
 /** The names of lines in rows below the plot, and the height of all. */
 function legendOf(lines, { left, right, height }) {
@@ -129,16 +139,21 @@ function legendOf(lines, { left, right, height }) {
 /** "efficacy: 4 values, from 90 to 85.5". */
 function seriesText(axes, { name, y }) {
   const shown = y.filter(axes.y.shows);
-  return shown.length ? `${name}: ${counted(shown.length, "value")}, from ${axes.y.text(shown[0])} to ${axes.y.text(shown.at(-1))}` : `${name}: no values`;
+  if (!shown.length) return `${name}: no values`;
+  return `${name}: ${counted(shown.length, "value")}, from ${axes.y.text(shown[0])} to ${axes.y.text(shown.at(-1))}`;
 }
 
 /** Lines of {name, x, y}, perhaps with a band `low` to `high`, a `color` or `isDashed`; a y that is null is a gap. */
 function linePlot(frame, series) {
-  const axes = makeAxes(frame, series.flatMap((one) => one.x), series.flatMap((one) => [...one.y, ...(one.low ?? []), ...(one.high ?? [])]));
+  const axes = makeAxes(frame, series.flatMap((one) => one.x),
+    series.flatMap((one) => [...one.y, ...(one.low ?? []), ...(one.high ?? [])]));
   const lines = series.map((one, i) => ({ ...one, color: one.color ?? i, kind: one.isDashed ? "p-line p-dashed" : "p-line" }));
-  const marks = lines.map((one) => mark(one.color, one.name, bandOf(axes, one), linePath(axes, one, one.kind), !one.isDashed && dotsOf(axes, one)));
-  const legend = lines.length > 1 ? legendOf(lines.map(({ name, kind, color }) => ({ name, kind: `${kind} ${colorClass(color)}` })), axes) : null;
-  return picture(frame, axes.width, legend?.height ?? axes.height, series.map((one) => seriesText(axes, one)), [axes.parts, marks, legend?.parts]);
+  const marks = lines.map((one) => mark(one.color, one.name, bandOf(axes, one), linePath(axes, one, one.kind),
+    !one.isDashed && dotsOf(axes, one)));
+  const legend = lines.length > 1
+    ? legendOf(lines.map(({ name, kind, color }) => ({ name, kind: `${kind} ${colorClass(color)}` })), axes) : null;
+  return picture(frame, axes.width, legend?.height ?? axes.height, series.map((one) => seriesText(axes, one)),
+    [axes.parts, marks, legend?.parts]);
 }
 
 /** Named points {name, x, y, color}, and a line without dots behind them. */

@@ -4,7 +4,7 @@
 function goodness(request, metrics) {
   if (skippedOf(request)) return -2;
   const shares = metrics.filter((metric) => metric.isShare && metric.better && ofMetric(request, metric, "after") !== null);
-  const good = shares.map((metric) => (metric.better > 0 ? ofMetric(request, metric, "after") : 1 - ofMetric(request, metric, "after")));
+  const good = shares.map((metric) => ofMetric(request, metric, "after")).map((share, i) => (shares[i].better > 0 ? share : 1 - share));
   return (good.length ? sum(good) / good.length : 1) - (tookOf(request) === false ? 1 : 0);
 }
 
@@ -35,7 +35,8 @@ function attainedText(request) {
 function valueLine({ request, loss, steps }) {
   const initial = numberOf(part(request, "value", "initial_loss"));
   if (initial === null && loss === null) return "";
-  return ["loss", initial !== null && ` ${shortNumber(initial)}`, loss !== null && ` → ${shortNumber(loss)}`, steps > 0 && ` in ${counted(steps, "step")}`, attainedText(request)]
+  return ["loss", initial !== null && ` ${shortNumber(initial)}`, loss !== null && ` → ${shortNumber(loss)}`,
+    steps > 0 && ` in ${counted(steps, "step")}`, attainedText(request)]
     .filter(Boolean).join("");
 }
 
@@ -47,15 +48,20 @@ function shownFigure(value, metric) {
 
 function verdictCell(request) {
   const took = tookOf(request);
-  const [tone, text] = skippedOf(request) ? ["warn", "left out"] : took === true ? ["good", "took"] : took === false ? ["bad", "did not take"] : ["soft", "–"];
-  return make("td", { class: tone }, text);
+  if (skippedOf(request)) return make("td.warn", {}, "left out");
+  if (took === null) return make("td.soft", {}, "–");
+  return took === true ? make("td.good", {}, "took") : make("td.bad", {}, "did not take");
 }
 
 /** What a row opens to. */
 function detailsOf(item, metrics) {
   const { request } = item;
-  const chips = metrics.filter((metric) => ["before", "after"].some((when) => ofMetric(request, metric, when) !== null)).map((metric) =>
-    make("li", {}, make("span.name", { title: metric.name }, metric.name), make("span.num", {}, shownFigure(ofMetric(request, metric, "before"), { ...metric, better: 0 }), " → ", shownFigure(ofMetric(request, metric, "after"), metric))));
+  const figuresOfMetric = (metric) => ["before", "after"].map((when) => ofMetric(request, metric, when));
+  const chips = metrics.filter((metric) => figuresOfMetric(metric).some((value) => value !== null)).map((metric) => {
+    const [before, after] = figuresOfMetric(metric);
+    return make("li", {}, make("span.name", { title: metric.name }, metric.name),
+      make("span.num", {}, shownFigure(before, { ...metric, better: 0 }), " → ", shownFigure(after, metric)));
+  });
   const texts = pairs("dl.texts", [
     ["id", isolated(anyText(part(request, "id")))],
     ["instead of", textOf(part(request, "target_true")) && isolated(textOf(part(request, "target_true")), "bdi.true")],
@@ -64,16 +70,20 @@ function detailsOf(item, metrics) {
     ["left out", skippedOf(request) && isolated(skippedOf(request), "bdi.warn")],
     ["did not take", whyOf(request) && isolated(whyOf(request), "bdi.warn")],
     ["value", valueLine(item)]]);
-  return make("div.detail", {}, texts, chips.length > 0 && make("ul.chips", { "aria-label": "Metrics before → after, shares in %" }, chips));
+  return make("div.detail", {}, texts,
+    chips.length > 0 && make("ul.chips", { "aria-label": "Metrics before → after, shares in %" }, chips));
 }
 
 /** The two rows of a request: what is seen at once, and what it opens to. */
 function rowsOf(item, metrics, columns) {
   const { request, place } = item, id = `request-${place + 1}`;
-  const opener = make("button.opener", { type: "button", "aria-expanded": "false", "aria-controls": id }, `#${countText(place + 1)}`);
+  const opener = make("button.opener", { type: "button", "aria-expanded": "false", "aria-controls": id },
+    `#${countText(place + 1)}`);
   const row = make("tr.request", {}, make("td.num", {}, opener),
     make("th.fact", { scope: "row" }, factOf(request, "div")),
-    make("td.says", {}, saidAfter(request)), columns.map((metric) => make("td.num.figure", {}, shownFigure(ofMetric(request, metric, "after"), metric))), verdictCell(request));
+    make("td.says", {}, saidAfter(request)),
+    columns.map((metric) => make("td.num.figure", {}, shownFigure(ofMetric(request, metric, "after"), metric))),
+    verdictCell(request));
   const opened = make("tr", { id, hidden: true });
   row.addEventListener("click", (event) => {
     if (event.detail && String(getSelection())) return; // whoever marks text of a row does not open it
@@ -89,7 +99,8 @@ function rowsOf(item, metrics, columns) {
 const filters = {
   all: ["all requests", () => true],
   failed: ["did not take", ({ request }) => tookOf(request) === false],
-  missed: ["some metric missed", ({ request }, metrics) => metrics.some((metric) => isMissed(ofMetric(request, metric, "after"), metric))],
+  missed: ["some metric missed",
+    ({ request }, metrics) => metrics.some((metric) => isMissed(ofMetric(request, metric, "after"), metric))],
   worse: ["some metric worse than before", ({ request }, metrics) => metrics.some((metric) => {
     const before = ofMetric(request, metric, "before"), after = ofMetric(request, metric, "after");
     return before !== null && after !== null && metric.better * (after - before) < 0;
@@ -110,10 +121,12 @@ const ordersOf = (metrics) => ({
   loss: ["largest final loss", byNumber(({ loss }) => loss, -1)],
   steps: ["most steps", byNumber(({ steps }) => steps, -1)],
   ...Object.fromEntries(metrics.filter(({ better }) => better).map((metric) =>
-    [`metric:${metric.name}`, [`${metric.better < 0 ? "highest" : "lowest"} ${metric.name}`, byNumber(({ request }) => ofMetric(request, metric, "after"), metric.better)]])),
+    [`metric:${metric.name}`, [`${metric.better < 0 ? "highest" : "lowest"} ${metric.name}`,
+      byNumber(({ request }) => ofMetric(request, metric, "after"), metric.better)]])),
 });
 
-const choices = (id, label, named) => make("select", { id, "aria-label": label }, Object.entries(named).map(([value, [text]]) => make("option", { value }, text)));
+const choices = (id, label, named) => make("select", { id, "aria-label": label },
+  Object.entries(named).map(([value, [text]]) => make("option", { value }, text)));
 
 /** Connects the tools with the table, and both with the page's address. */
 function connect({ items, metrics, columns, orders, search, show, order, count, body, more }) {
@@ -127,11 +140,13 @@ function connect({ items, metrics, columns, orders, search, show, order, count, 
     more.hidden = found.length <= limit;
     more.textContent = `Show ${countText(Math.min(step, found.length - limit))} more`;
     const all = counted(items.length, "request"), shown = Math.min(limit, found.length);
-    count.textContent = `${found.length === items.length ? all : `${countText(found.length)} of ${all}`}${shown < found.length ? `, ${countText(shown)} shown` : ""}`;
+    const kept = found.length === items.length ? all : `${countText(found.length)} of ${all}`;
+    count.textContent = shown < found.length ? `${kept}, ${countText(shown)} shown` : kept;
   }
   function update() {
     const words = search.value.toLowerCase().split(/\s+/).filter(Boolean), keeps = filters[show.value][1];
-    found = items.filter((item) => keeps(item, metrics) && words.every((word) => (item.words ??= textsOf(item.request)).includes(word)));
+    found = items.filter((item) => keeps(item, metrics)
+      && words.every((word) => (item.words ??= textsOf(item.request)).includes(word)));
     if (orders[order.value][1]) found.sort(orders[order.value][1]);
     limit = first;
     drawRows();
@@ -169,14 +184,19 @@ function requestsSection(report, allMetrics) {
   if (!requests.length) return null;
   const metrics = allMetrics.filter(({ name }) => requests.some((request) => part(request, "metrics", name) !== null));
   const columns = headlineMetrics(metrics).slice(0, 3), orders = ordersOf(metrics);
-  const search = make("input", { id: "search", type: "search", placeholder: "Search prompts, targets, answers, ids", "aria-label": "Search the requests" });
+  const search = make("input", { id: "search", type: "search", placeholder: "Search prompts, targets, answers, ids",
+    "aria-label": "Search the requests" });
   const show = choices("show", "Which", filters), order = choices("order", "Order", orders);
-  const count = make("span.soft.small", { id: "request-count", role: "status" }), more = make("button", { id: "more", type: "button" });
+  const count = make("span.soft.small", { id: "request-count", role: "status" }),
+    more = make("button", { id: "more", type: "button" });
   const heads = [numberColumn("#"), column("fact"), make("th.says", { scope: "col" }, "the model says"),
     ...columns.map((metric) => make("th.num.figure", { scope: "col", title: metric.name }, metric.heading)), column("edit")];
   const holder = table("table.requests", "Requests", heads, []);
-  const recall = connect({ items: itemsOf(requests, metrics), metrics, columns, orders, search, show, order, count, body: holder.querySelector("tbody"), more });
+  const recall = connect({ items: itemsOf(requests, metrics), metrics, columns, orders, search, show, order, count,
+    body: holder.querySelector("tbody"), more });
   afterwards.push(recall);
-  return section("requests", "Requests", "The worst first: edits that did not take, then by the mean of a request's shares after the edit, then by its loss. Shares in %. A row opens to all of it.",
+  const lead = ["The worst first: edits that did not take, then by the mean of a request's shares after the edit, ",
+    "then by its loss. Shares in %. A row opens to all of it."];
+  return section("requests", "Requests", lead,
     make("div.tools", { id: "tools" }, search, show, order, count), holder, make("p.more", {}, more));
 }

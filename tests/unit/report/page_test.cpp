@@ -1,5 +1,5 @@
-// The shell of pages and the documents in it, and tables, from small reports written by hand. What the script makes of the
-// documents is tests/cli/test_report_page.py's.
+// The shell of pages and the documents in it, and tables, from small reports written by hand. What the script makes of
+// the documents is tests/cli/test_report_page.py's.
 #include "lancet/report/report_page.h"
 
 #include <gtest/gtest.h>
@@ -67,9 +67,10 @@ std::string data_of(const std::string& html) { return between(html, "id=\"docume
 Json documents_of(const std::string& html) { return Json::parse(data_of(html)); }
 
 std::string compared(const Json& one, const Json& two, const std::string& title = "t") {
-  return render_comparison(std::vector<RunDocument>{{.label = "one", .json = one.dump(), .job_yaml = {}, .failure = {}},
-                                                    {.label = "two", .json = two.dump(), .job_yaml = {}, .failure = {}}},
-                           title);
+  return render_comparison(
+      std::vector<RunDocument>{{.label = "one", .json = one.dump(), .job_yaml = {}, .failure = {}},
+                               {.label = "two", .json = two.dump(), .job_yaml = {}, .failure = {}}},
+      title);
 }
 
 TEST(ReportPage, HoldsTheDocumentsAsTheyAre) {
@@ -92,14 +93,16 @@ TEST(ReportPage, NothingInADocumentEndsOrOpensAnElement) {
   const ReportFiles files = render_report(run);
   const RunDocument failed{.label = evil, .json = {}, .job_yaml = "b: 1\n", .failure = evil};
   for (const std::string& html : {files.html, render_comparison(std::vector{run, failed}, evil)}) {
-    for (const char* part : {"<", ">", "&", "\u2028", "\u2029"}) EXPECT_EQ(data_of(html).find(part), std::string::npos) << part;
+    for (const char* part : {"<", ">", "&", "\u2028", "\u2029"})
+      EXPECT_EQ(data_of(html).find(part), std::string::npos) << part;
     EXPECT_EQ(count(html, "<script"), 2U);
     EXPECT_EQ(count(html, "</script"), 2U);
     EXPECT_EQ(count(html, "<!--"), 0U);
     EXPECT_EQ(count(html, "<img"), 0U);
   }
   EXPECT_EQ(documents_of(files.html).at("report"), report);
-  EXPECT_TRUE(has(render_comparison(std::vector{run, failed}, evil), "<title>&lt;/script&gt;&lt;script&gt;alert(&#39;x"));
+  EXPECT_TRUE(
+      has(render_comparison(std::vector{run, failed}, evil), "<title>&lt;/script&gt;&lt;script&gt;alert(&#39;x"));
 }
 
 TEST(ReportPage, ReplacesWhatIsNoTextAndKeepsWholeNumbersExact) {
@@ -121,7 +124,8 @@ TEST(ReportPage, RunsOneScriptThatNoDocumentCanName) {
   EXPECT_FALSE(has(data_of(html), nonce));
   EXPECT_FALSE(has(other, nonce)) << "other documents have another one";
   EXPECT_EQ(rendered(small_report()).html, html) << "equal documents make equal pages";
-  for (const char* part : {"innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "http://", "https://"})
+  for (const char* part :
+       {"innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "http://", "https://"})
     EXPECT_EQ(count(between(html, "<script nonce=", "</script>"), part), has(part, "http:") ? 1U : 0U) << part;
 }
 

@@ -53,7 +53,8 @@ TEST(Plot, LeavesGapsAndSurvivesNothingAtAll) {
   EXPECT_EQ(count(svg, "<circle"), 3u);
   EXPECT_EQ(count(svg, "M"), 2u) << svg;
   EXPECT_EQ(svg.find("nan"), std::string::npos);
-  for (const std::string& empty : {line_plot({.title = "t"}, {}), line_plot({.title = "t"}, std::vector{PlotSeries{}})}) {
+  for (const std::string& empty :
+       {line_plot({.title = "t"}, {}), line_plot({.title = "t"}, std::vector{PlotSeries{}})}) {
     EXPECT_NE(empty.find("</svg>"), std::string::npos);
     EXPECT_EQ(empty.find("nan"), std::string::npos);
   }
