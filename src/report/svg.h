@@ -1,12 +1,8 @@
-// What the plots share: text, numbers, and axes that map values to places.
+// What plots as files share: text, numbers, the frame.
 #pragma once
 
-#include <span>
 #include <string>
 #include <string_view>
-#include <vector>
-
-#include "lancet/report/plot.h"
 
 namespace lancet::page {
 
@@ -24,47 +20,20 @@ struct SvgText {
   std::string_view kind = "p-tick";
 };
 std::string svg_text(const SvgText& place, std::string_view text);
-std::string svg_line(double x1, double y1, double x2, double y2);
 /// Estimates the width of the usual letters at 12 px: a guess, since the reader's font is not known.
 double text_width(std::string_view text);
 /// Cuts the text in the middle with "…", so that it is at most `width` wide.
 std::string fitted(const std::string& text, double width);
 
-/// The opening tag with title and description for screen readers, `body`, the closing one.
-std::string svg_document(const PlotFrame& frame, double height, const std::string& body);
-/// Title and subtitle; `y` is moved below them.
-std::string svg_heading(const PlotFrame& frame, double& y);
-
-struct LegendEntry {
-  std::string name;
-  std::string kind;  ///< classes of its line
+/// A plot's head and size.
+struct SvgFrame {
+  const std::string& title;
+  const std::string& subtitle;
+  double width = 0;
 };
-/// Draws the legend in rows of at most `width`; `y` is moved below it.
-std::string svg_legend(std::span<const LegendEntry> entries, double left, double width, double& y);
-
-/// "c3": the class of a colour, which come round after eight.
-std::string color_class(size_t color);
-
-/// An axis with its ends and ticks chosen.
-class AxisMap {
- public:
-  /// `values`: all that is to be shown.
-  AxisMap(const PlotAxis& axis, std::span<const double> values);
-  /// Places of low and high.
-  void span_over(double from, double to) { from_ = from, to_ = to; }
-  double at(double value) const;
-  bool shows(double value) const;
-  const std::vector<std::pair<double, std::string>>& ticks() const { return ticks_; }
-  std::string text(double value) const;
-
- private:
-  double scaled(double value) const;
-  void choose_linear();
-  void choose_logarithmic();
-
-  const PlotAxis& axis_;
-  double low_ = 0, high_ = 1, from_ = 0, to_ = 1;
-  std::vector<std::pair<double, std::string>> ticks_;
-};
+/// The whole file: its colours, a title for screen readers, the heading, `body`.
+std::string svg_document(const SvgFrame& frame, double height, const std::string& body);
+/// Place below the heading, where what follows may begin.
+double below_heading(const SvgFrame& frame);
 
 }  // namespace lancet::page

@@ -140,7 +140,7 @@ std::string to_svg(const TraceReport& report, size_t kind) {
               .rows = std::move(shown.rows),
               .values = to_doubles(shown.effect_RL.flatten())};
   for (int64_t layer = 0; layer < shown.effect_RL.size(1); ++layer) map.columns.push_back(std::to_string(layer));
-  return standalone_svg(heat_map(map));
+  return heat_map(map);
 }
 
 }  // namespace lancet

@@ -92,7 +92,7 @@ std::string to_svg(const TuneReport& report) {
   for (size_t i = report.trials.size(); i-- > 0;)  // the best on top
     if (!report.trials[i].scores.empty())
       series.push_back(series_of(report.trials[i], i == 0 ? SeriesLook::kAccent : SeriesLook::kMuted));
-  return standalone_svg(line_plot(plot_frame(report), series));
+  return line_plot(plot_frame(report), series);
 }
 
 }  // namespace lancet

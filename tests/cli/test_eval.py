@@ -3,6 +3,7 @@ import json
 
 import pytest
 from conftest import CHATML, DATA
+from pages import documents_of
 
 FACTS = DATA / "requests" / "demo.json"
 CONFIG, CHECKPOINT = 2, 3
@@ -42,7 +43,7 @@ def test_an_edit_and_an_eval_beside_the_base_model_agree(lancet):
     assert report["metrics"]["efficacy_prob"]["interval"]["after"][0] <= report["metrics"]["efficacy_prob"]["after"]
     assert report["side_effects"]["text_kl"]["after"] > 0 and report["side_effects"]["text_kl"]["before"] is None
     assert report["side_effects"]["probe_argmax"]["count"] == 6 and report["side_effects"]["choice_accuracy"]["count"] == 4
-    assert "What it cost elsewhere" in (lancet.out / "report.html").read_text()
+    assert documents_of((lancet.out / "report.html").read_text())["report"]["side_effects"] == report["side_effects"]
 
     job = lancet.job(evaluate=evaluate(lancet), model=str(lancet.out), output=None)
     command = ["eval", lancet.write(job, "eval.json"), "--baseline", DATA / "demo-model"]

@@ -1,38 +1,15 @@
-// Plots without number axes: bars and heat maps.
+// Cells whose colour is as strong as their value.
 #include <algorithm>
 #include <cmath>
 
-#include "assets.h"
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
+#include "lancet/report/plot.h"
 #include "svg.h"
 
 namespace lancet {
 
 using page::escaped, page::fixed, page::fitted, page::svg_text, page::text_width;
-
-std::string bar_plot(const PlotFrame& frame, std::span<const PlotBar> bars) {
-  constexpr double kRow = 24, kThick = 14;
-  double widest = 0, values = 0, largest = 0, y = 0;
-  for (const PlotBar& bar : bars) {
-    widest = std::max(widest, text_width(bar.label));
-    values = std::max(values, text_width(bar.text));
-    largest = std::max(largest, bar.value);
-  }
-  std::string out = page::svg_heading(frame, y);
-  y += 12;
-  const double left = std::min(1.1 * widest, frame.width * 0.42) + 14, room = frame.width - left - values - 12;
-  for (const PlotBar& bar : bars) {
-    const double wide = largest > 0 ? std::max(1.5, room * bar.value / largest) : 1.5;
-    out += cat("<g class=\"p-series ", page::color_class(bar.color), "\"><title>", escaped(bar.label), ": ",
-               escaped(bar.text), "</title>\n",
-               svg_text({left - 8, y + kThick - 2, "end"}, fitted(bar.label, left - 8)), "<rect class=\"p-bar\" x=\"",
-               fixed(left, 1), "\" y=\"", fixed(y, 1), "\" width=\"", fixed(wide, 1), "\" height=\"", kThick,
-               "\" rx=\"2\"/>\n", svg_text({left + wide + 7, y + kThick - 2, "start", "p-value"}, bar.text), "</g>\n");
-    y += kRow;
-  }
-  return page::svg_document(frame, y, out);
-}
 
 namespace {
 
@@ -58,14 +35,13 @@ std::string heat_map(const HeatMap& map) {
   if (n_rows == 0 || n_columns == 0 || map.values.size() != n_rows * n_columns)
     throw ConfigError(
         cat("heat map: ", map.title, ": expected ", n_rows, " x ", n_columns, " values, got ", map.values.size()));
-  PlotFrame frame{.title = map.title, .subtitle = map.subtitle, .x = {}, .y = {}};
-  double widest = 0, strongest = 0, widest_column = 0, y = 0;
+  page::SvgFrame frame{map.title, map.subtitle, 400};
+  double widest = 0, strongest = 0, widest_column = 0, y = page::below_heading(frame) + 14;
   for (const std::string& row : map.rows) widest = std::max(widest, text_width(row));
   for (const std::string& column : map.columns) widest_column = std::max(widest_column, text_width(column));
   for (const double value : map.values)
     if (std::isfinite(value)) strongest = std::max(strongest, std::abs(value));
-  std::string out = page::svg_heading(frame, y);
-  y += 14;
+  std::string out;
   const double left = std::min(widest, 150.0) + 10;
   const double wide = std::clamp((frame.width - left - 8) / static_cast<double>(n_columns), 3.0, 40.0);
   const double high = std::clamp(320 / static_cast<double>(n_rows), 10.0, 20.0);
@@ -83,12 +59,6 @@ std::string heat_map(const HeatMap& map) {
     out += svg_text({left + wide * (static_cast<double>(column) + 0.5), y, "middle"}, map.columns[column]);
   out += svg_text({left, y + 20, "start", "p-label"}, cat("strongest colour: ", page::short_number(strongest)));
   return page::svg_document(frame, y + 28, out);
-}
-
-std::string standalone_svg(std::string_view plot) {
-  const size_t end = plot.find('>') + 1;
-  return cat(plot.substr(0, end), "\n<style>", page::asset("plot.css"), "svg { background: var(--card); }</style>",
-             plot.substr(end));
 }
 
 }  // namespace lancet
