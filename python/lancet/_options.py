@@ -1,15 +1,41 @@
-"""Keyword arguments and `set=` as the changes of keys that `lancet edit --set` takes."""
+"""Keywords that are declared as options, and `set=`, as the changes of keys that `lancet edit --set` takes."""
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
+from . import _lancet
 from .errors import ConfigError
 
-RUN_KEYS = ("devices", "dtype", "quantise_base", "threads", "seed")
+DECLARED: dict[str, dict[str, Any]] = {
+    name: json.loads(_lancet.option_schema(name))["properties"] for name in ("run", "editor", "generate", "adapter", "undo")
+}
+"""Of each section its options, as JSON Schema: what a value is, `default`, `description`."""
+
+
+def default(section: str, key: str) -> Any:
+    return DECLARED[section][key]["default"]
+
+
+def given(section: str, keywords: Mapping[str, Any]) -> dict[str, Any]:
+    """Those of the section's options that are not None, each held to its declaration; others among `keywords` are none of its own."""
+    chosen = {key: keywords[key] for key in DECLARED[section] if keywords.get(key) is not None}
+    for key, value in chosen.items():
+        if problem := _lancet.option_problem(section, key, to_json(value, key)):
+            raise ConfigError(f"{key}: {problem}")
+    return chosen
+
+
+def refuse_misspelt(function: Callable[..., Any], options: Mapping[str, Any]) -> None:
+    """`options` of an editor, which are nearly a keyword of the function. What is wrong with others is told by who reads them."""
+    for key in options:
+        near = _lancet.nearest(key, [*DECLARED["editor"], *inspect.signature(function).parameters])
+        if key not in DECLARED["editor"] and near and near not in DECLARED["editor"]:
+            raise ConfigError(f"{key}: unknown keyword; did you mean {near}?")
 
 
 def to_json(value: Any, where: str) -> str:

@@ -54,7 +54,7 @@ def undo(
     ids: Sequence[str] = (),
     *,
     where: Sequence[str] = (),
-    last: int = 1,
+    last: int = _options.default("undo", "last"),
     mode: str | None = None,
     out: Path | None = None,
     model: Path | None = None,
@@ -64,7 +64,8 @@ def undo(
 ) -> Report:
     """`lancet undo`: an output of `lancet edit` without some of its edits (docs/edits.md): those of `ids`, else those for
     which all of `where` hold ("success == false"), else the last batches. `out`: None: the output itself is replaced."""
-    job = {"output": output, "ids": [ids] if isinstance(ids, str) else list(ids), "where": list(where), "last": last, "mode": mode}
+    how = _options.given("undo", locals())
+    job = {"output": output, "ids": [ids] if isinstance(ids, str) else list(ids), "where": list(where), "how": how}
     return _made(_lancet.run_undo, job | _output(out or "", model, replace, set), progress)
 
 

@@ -54,6 +54,7 @@ class Session:
         `requests`: dicts with `prompt`, `subject` and `target`, and what else a request file may have. `method`,
         `options`: of the editor (docs/options.md), over those of `lancet.open`; another method begins without them.
         """
+        _options.refuse_misspelt(Session.edit, options)
         if method is not None:
             options = {"method": method, **options}
         self._use(self._editor.with_more(options, evaluate, statistics, set))
@@ -86,7 +87,7 @@ class Session:
         self,
         prompts: str | Sequence[str],
         *,
-        tokens: int = 40,
+        tokens: int = _options.default("generate", "tokens"),
         temperature: float | None = None,
         top_k: int | None = None,
         top_p: float | None = None,
@@ -97,10 +98,9 @@ class Session:
         Any of `temperature` (of the logits), `top_k` (so many likeliest tokens; 0: all) and `top_p` (the fewest whose
         probabilities sum to this) samples instead, with random numbers by `seed`.
         """
-        arguments = _sampled(_lancet.GenerateArguments(), temperature, top_k, top_p, seed)
-        arguments.tokens = tokens
+        how = _options.to_json(_options.given("generate", locals()), "generate")
         one = isinstance(prompts, str)
-        texts = [text for text, _ in self._call(self._engine.generate, [prompts] if one else list(prompts), arguments)]
+        texts = [text for text, _ in self._call(self._engine.generate, [prompts] if one else list(prompts), how)]
         return texts[0] if one else texts
 
     def undo(self, edits: Edit | str | Iterable[str] | None = None) -> dict[str, Any] | None:
@@ -129,12 +129,18 @@ class Session:
         self._call(self._engine.save_edits, os.fspath(folder))
 
     def export_adapter(
-        self, folder: Path, *, format: str = "peft", dtype: str = "auto", rank: int = 512, replace: bool = False
+        self,
+        folder: Path,
+        *,
+        format: str = _options.default("adapter", "format"),
+        dtype: str = _options.default("adapter", "dtype"),
+        rank: int = _options.default("adapter", "rank"),
+        replace: bool = False,
     ) -> dict[str, Any]:
         """The edits as a LoRA adapter, for PEFT ("peft") or llama.cpp ("gguf"). `dtype`: of the factors; "auto": f16 in
         "gguf", f32 in "peft". `rank`: the largest."""
-        job = _lancet.AdapterJob(os.fspath(folder), format, dtype, rank, _exists(replace))
-        return json.loads(self._call(self._engine.export_adapter, job))
+        how = _options.to_json(_options.given("adapter", locals()), "adapter")
+        return json.loads(self._call(self._engine.export_adapter, os.fspath(folder), how, _exists(replace)))
 
     def restore(self, folder: Path) -> None:
         """The edits of a `save`, a `save_edits` or a `lancet edit` of the same model: the same bits."""
@@ -220,32 +226,18 @@ class _Editor:
         return told + _options.changes(self.changes)
 
 
-def _sampled(arguments: Any, temperature: float | None, top_k: int | None, top_p: float | None, seed: int | None) -> Any:
-    """As `lancet generate` reads its options: greedy unless one of them says otherwise."""
-    if temperature is None and top_k is None and top_p is None:
-        if seed is not None:
-            raise ConfigError(
-                "seed: the likeliest token is taken each time, so it would change nothing: sample with temperature, "
-                "top_k or top_p (temperature=1: the model's own distribution)"
-            )
-        arguments.top_k = 1
-        return arguments
-    arguments.temperature = 1.0 if temperature is None else temperature
-    arguments.top_k = 0 if top_k is None else top_k
-    arguments.top_p = 1.0 if top_p is None else top_p
-    arguments.seed = 0 if seed is None else seed
-    return arguments
-
-
 def open(
     model: Path,
     *,
     edits: Path | None = None,
     devices: str | Sequence[str] | None = None,
+    balance: str | None = None,
     dtype: str | None = None,
     quantise_base: str | None = None,
-    threads: int | None = None,
+    solve_on: str | None = None,
     seed: int | None = None,
+    threads: int | None = None,
+    cuda_graphs: bool | None = None,
     method: str | None = None,
     evaluate: Sequence[Any] | None = None,
     statistics: Mapping[str, Any] | None = None,
@@ -257,20 +249,21 @@ def open(
 ) -> Session:
     """Loads a model's folder.
 
-    `edits`: a folder of edits that shall stand in it. `devices`, `dtype`, `quantise_base`, `threads`, `seed`: the job's
-    `run`. `method`, `options`, `statistics`, `evaluate`: what edits and measures where a call of edit() says nothing else; what
+    `edits`: a folder of edits that shall stand in it. `devices` to `cuda_graphs`: the job's `run` (docs/options.md).
+    `method`, `options`, `statistics`, `evaluate`: what edits and measures where a call of edit() says nothing else; what
     nobody says is chosen as by `lancet edit --model`. `set`: any key of the job, {"run.dtype": "f32"}.
     `planned_requests`: of one edit, for which there is to be memory on the devices. `progress`: False for none, or a
     function that gets each `Progress`; an exception of it ends the call. `frozen`: the name of `quantise_base` in an
     earlier version.
     """
+    keywords = dict(locals())
+    _options.refuse_misspelt(open, options)
     if frozen is not None:
         warnings.warn("lancet.open: frozen is called quantise_base now", DeprecationWarning, stacklevel=2)
         if quantise_base is not None:
             raise ConfigError("frozen is called quantise_base now: expected one of the two names")
-        quantise_base = frozen
-    keys = {"devices": devices, "dtype": dtype, "quantise_base": quantise_base, "threads": threads, "seed": seed}
-    run = _options.section("run", keys)
+        keywords["quantise_base"] = frozen
+    run = _options.section("run", _options.given("run", keywords))
     given = dict(set or {})
     run += _options.changes({key: given.pop(key) for key in list(given) if key == "run" or key.startswith("run.")})
     if "model" in given:

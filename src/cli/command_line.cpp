@@ -20,6 +20,11 @@ Argument& Argument::shows_default() {
   return *this;
 }
 
+Argument& Argument::shows_default(const std::string& text) {
+  option_.default_str(text);
+  return *this;
+}
+
 Argument& Argument::between(int64_t least, int64_t most) {
   option_.check(CLI::Range(least, most));
   return *this;
@@ -27,11 +32,6 @@ Argument& Argument::between(int64_t least, int64_t most) {
 
 Argument& Argument::positive() {
   option_.check(CLI::PositiveNumber);
-  return *this;
-}
-
-Argument& Argument::not_negative() {
-  option_.check(CLI::NonNegativeNumber);
   return *this;
 }
 
@@ -91,23 +91,26 @@ Argument add_option(CLI::App& command, const std::string& names, uint64_t& value
   return add(command, names, value, help);
 }
 
-Argument add_option(CLI::App& command, const std::string& names, std::optional<int64_t>& value,
-                    const std::string& help) {
-  return add(command, names, value, help);
-}
-
-Argument add_option(CLI::App& command, const std::string& names, std::optional<uint64_t>& value,
-                    const std::string& help) {
-  return add(command, names, value, help);
-}
-
 Argument add_option(CLI::App& command, const std::string& names, std::optional<double>& value,
                     const std::string& help) {
   return add(command, names, value, help);
 }
 
+Argument add_option(CLI::App& command, const std::string& name,
+                    const std::function<std::string(const std::string&)>& take, const std::string& help) {
+  const auto take_checked = [name, take](const std::string& given) {
+    if (const std::string problem = take(given); !problem.empty()) throw CLI::ValidationError(name, problem);
+  };
+  return Argument(*command.add_option_function<std::string>(name, take_checked, help));
+}
+
 Argument add_flag(CLI::App& command, const std::string& names, bool& value, const std::string& help) {
   return Argument(*command.add_flag(names, value, help));
+}
+
+Argument add_flag(CLI::App& command, const std::string& names, const std::function<void()>& take,
+                  const std::string& help) {
+  return Argument(*command.add_flag_callback(names, take, help));
 }
 
 CLI::App& add_command(CLI::App& app, const std::string& name, const std::string& help) {

@@ -29,9 +29,10 @@ class Argument {
   /// "FILE" and "DIR" are completed with paths.
   Argument& type(const std::string& name);
   Argument& shows_default();
+  /// `text`: what --help shows as the default.
+  Argument& shows_default(const std::string& text);
   Argument& between(int64_t least, int64_t most);
   Argument& positive();
-  Argument& not_negative();
   Argument& one_of(const std::vector<std::string>& words);
   /// Several times, one value each: `--set a=b job.yaml`.
   Argument& repeats();
@@ -53,13 +54,15 @@ Argument add_option(CLI::App& command, const std::string& names, std::vector<std
                     const std::string& help);
 Argument add_option(CLI::App& command, const std::string& names, int64_t& value, const std::string& help);
 Argument add_option(CLI::App& command, const std::string& names, uint64_t& value, const std::string& help);
-Argument add_option(CLI::App& command, const std::string& names, std::optional<int64_t>& value,
-                    const std::string& help);
-Argument add_option(CLI::App& command, const std::string& names, std::optional<uint64_t>& value,
-                    const std::string& help);
 Argument add_option(CLI::App& command, const std::string& names, std::optional<double>& value, const std::string& help);
+/// `take` is called with what is given, and returns what is wrong with it; empty: nothing.
+Argument add_option(CLI::App& command, const std::string& name,
+                    const std::function<std::string(const std::string&)>& take, const std::string& help);
 /// False unless given.
 Argument add_flag(CLI::App& command, const std::string& names, bool& value, const std::string& help);
+/// `take` is called if given.
+Argument add_flag(CLI::App& command, const std::string& names, const std::function<void()>& take,
+                  const std::string& help);
 
 /// A command that does `work` when it is chosen. `help`: what it does, then examples, indented.
 CLI::App& add_command(CLI::App& app, const std::string& name, const std::string& help);

@@ -13,6 +13,7 @@
 #include "lancet/job/job_config.h"
 #include "lancet/job_setup/job_defaults.h"
 #include "lancet/runtime/problem.h"
+#include "option_flags.h"
 
 namespace lancet::cli {
 
@@ -51,17 +52,6 @@ void add_undo(CLI::App& app, Action& action);
 /// --quiet and --json, which `json` describes.
 void add_output_options(CLI::App& command, Output& output,
                         const std::string& json = "One JSON document on stdout instead of the table");
-/// --devices of a command without a job; --device is another name that --help does not show.
-void add_devices(CLI::App& command, std::string& devices);
-/// --quantise-base of a command without a job; `what`: its description, without the choices.
-void add_quantise_base(CLI::App& command, std::string& quantise_base, const std::string& what);
-/// run: of such a command, option by option as they were typed.
-struct RunArguments {
-  std::string devices = "auto";  ///< separated by commas
-  std::string dtype = "auto", quantise_base = "none";
-};
-/// Throws: ConfigError.
-RunOptions parse_run(const RunArguments& arguments);
 /// Sets how much is shown on stderr, and that signals end the program with words. Before any other work.
 void begin(const Output& output);
 
@@ -97,11 +87,14 @@ struct JobArguments {
   std::string requests;
   std::string out;
   std::vector<std::string> overrides;
+  TypedOptions run;                   ///< flags of run:, which come after the overrides
   std::vector<std::string> compared;  ///< labels or methods; empty: all of the job's
 };
 
 /// The job file, which may be left out, and overrides. Returns the file.
 Argument add_job_file(CLI::App& command, JobArguments& arguments);
+/// Likewise, and all that is a flag of run:.
+Argument add_job(CLI::App& command, JobArguments& arguments);
 
 /// The job's text, completed. Throws: ConfigError that lists what is missing.
 CompletedJob read_job_text(const JobArguments& arguments, JobPurpose purpose);

@@ -29,30 +29,10 @@ Argument add_job_file(CLI::App& command, JobArguments& arguments) {
   return file;
 }
 
-void add_devices(CLI::App& command, std::string& devices) {
-  const std::string what = "auto, or a comma-separated list of cpu and cuda:N, each with =BUDGET if wanted";
-  add_option(command, "--devices", devices, what).shows_default();
-  add_option(command, "--device", devices, what).hidden();
-}
-
-void add_quantise_base(CLI::App& command, std::string& quantise_base, const std::string& what) {
-  add_option(command, "--quantise-base", quantise_base, what + "; none: as the checkpoint has them")
-      .type("{none,int8,nf4,fp8}")
-      .shows_default();
-  add_option(command, "--frozen", quantise_base, what).hidden();  // its name in an earlier version
-}
-
-RunOptions parse_run(const RunArguments& arguments) {
-  ConfigTree tree = ConfigTree::map();
-  std::vector<ConfigTree> names;
-  for (const std::string& device : split(arguments.devices, ',')) names.push_back(ConfigTree::text(device));
-  tree.set("devices", ConfigTree::list(std::move(names)));
-  tree.set("dtype", ConfigTree::text(arguments.dtype));
-  tree.set("quantise_base", ConfigTree::text(arguments.quantise_base));
-  ConfigProblems problems("command line");
-  RunOptions run = parse_run_options(ConfigSection(tree, "run", problems));
-  problems.throw_if_any();
-  return run;
+Argument add_job(CLI::App& command, JobArguments& arguments) {
+  Argument file = add_job_file(command, arguments);
+  arguments.run.add(command, RunSpec::kAll);
+  return file;
 }
 
 JobConfig read_job(const JobArguments& arguments, JobPurpose purpose) {

@@ -74,10 +74,12 @@ CompletedJob read_job_text(const JobArguments& arguments, JobPurpose purpose) {
   const EditorChoice choice = purpose == JobPurpose::kCompare ? EditorChoice::kCompared
                               : !from_file && needs_editor    ? EditorChoice::kOpen
                                                               : EditorChoice::kNamed;
+  std::vector<std::string> changes = arguments.overrides;
+  for (std::string& change : arguments.run.overrides(JobSpec::kRun.key)) changes.push_back(std::move(change));
   return complete_job(from_file ? load_config(file) : one_line_job(arguments),
                       from_file ? JobSource{fs::absolute(file).parent_path(), file.string()}
                                 : JobSource{fs::current_path(), "command line"},
-                      arguments.overrides, choice, arguments.compared);
+                      changes, choice, arguments.compared);
 }
 
 }  // namespace lancet::cli

@@ -6,6 +6,7 @@
 #include "lancet/export/export_job.h"
 #include "lancet/io/files.h"
 #include "lancet/models/model_files.h"
+#include "lancet/spec/read_option.h"
 
 namespace lancet {
 namespace {
@@ -37,7 +38,20 @@ fs::path described_by(const ExportAdapterJob& job, const std::string& base) {
 
 }  // namespace
 
-std::string adapter_format_name(AdapterFormat format) { return format == AdapterFormat::kGguf ? "gguf" : "peft"; }
+std::string adapter_format_name(AdapterFormat format) {
+  return std::string(AdapterSpec::kFormatNames[static_cast<size_t>(format)]);
+}
+
+ExportAdapterJob parse_adapter_options(ConfigSection section) {
+  ExportAdapterJob job;
+  job.format = read<AdapterFormat>(section, AdapterSpec::kFormat);
+  const DType types[] = {factor_type_of(job.format), DType::kF32, DType::kF16, DType::kBF16};
+  static_assert(std::size(types) == std::size(AdapterSpec::kDTypeNames));
+  job.dtype = types[read_index(section, AdapterSpec::kDType)];
+  job.largest_rank = read(section, AdapterSpec::kRank);
+  section.finish();
+  return job;
+}
 
 AdapterReport export_adapter(const ExportAdapterJob& job, const ModelConfig& config,
                              const std::vector<WeightChanges>& changes) {

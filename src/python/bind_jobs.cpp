@@ -77,18 +77,17 @@ std::string run_apply(Engine& engine, const std::string& text) {
 
 std::string run_undo(Engine& engine, const std::string& text) {
   const Json job = Json::parse(text);
-  UndoJob undo{.output = job.at("output").get<std::string>(),
-               .model = job.at("model").get<std::string>(),
-               .out = job.at("out").get<std::string>(),
-               .if_exists = if_exists(job.at("exists").get<std::string>()),
-               .selection = {.ids = job.at("ids"), .where = job.at("where"), .last_batches = job.at("last")},
-               .mode = {},
-               .overrides = job.at("set")};
-  if (!job.at("mode").is_null()) {
-    const auto name = job.at("mode").get<std::string>();
-    undo.mode = find_undo_mode(name);
-    if (!undo.mode) throw ConfigError(cat("mode: expected one of downdate, last, replay, got ", name));
-  }
+  const ConfigTree how = tree_of_json(job.at("how").dump());
+  ConfigProblems problems("undo");
+  UndoJob undo = parse_undo_options(ConfigSection(how, "", problems));
+  problems.throw_if_any();
+  undo.output = job.at("output").get<std::string>();
+  undo.model = job.at("model").get<std::string>();
+  undo.out = job.at("out").get<std::string>();
+  undo.if_exists = if_exists(job.at("exists").get<std::string>());
+  undo.selection.ids = job.at("ids");
+  undo.selection.where = job.at("where");
+  undo.overrides = job.at("set");
   return run_made(engine, [&] { return run_undo_job(undo, alone()); });
 }
 

@@ -4,8 +4,6 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
-#include <map>
-
 #include "bindings.h"
 #include "call.h"
 #include "errors.h"
@@ -59,23 +57,10 @@ std::string evaluate(Engine& engine, const std::string& requests) {
   });
 }
 
-/// How lancet.Session.generate() is asked.
-struct GenerateArguments {
-  int64_t tokens = 40;
-  int64_t samples = 1;
-  double temperature = 1;
-  int64_t top_k = 1;
-  double top_p = 1;
-  uint64_t seed = 0;
-};
-
-nb::list generate(Engine& engine, const std::vector<std::string>& prompts, const GenerateArguments& arguments) {
-  const GenerateTextOptions options{.sampling = {.temperature = arguments.temperature,
-                                                 .top_k = arguments.top_k,
-                                                 .top_p = arguments.top_p,
-                                                 .seed = arguments.seed},
-                                    .tokens = arguments.tokens,
-                                    .samples = arguments.samples};
+/// `how`: JSON of GenerateSpec.
+nb::list generate(Engine& engine, const std::vector<std::string>& prompts, const std::string& how) {
+  const GenerateTextOptions options =
+      parse_generate_options(tree_of_json(how), [](std::string_view key) { return std::string(key); });
   const std::vector<Answer> answers =
       call(engine, [&](Session& session) { return session.generate(prompts, options); });
   nb::list texts;
@@ -91,25 +76,16 @@ nb::list tensors(Engine& engine) {
   return named;
 }
 
-/// The adapter's report as JSON.
-std::string export_adapter(Engine& engine, ExportAdapterJob job) {
+/// The adapter's report as JSON. `how`: JSON of AdapterSpec.
+std::string export_adapter(Engine& engine, const std::string& folder, const std::string& how,
+                           const std::string& exists) {
+  const ConfigTree given = tree_of_json(how);
+  ConfigProblems problems("adapter");
+  ExportAdapterJob job = parse_adapter_options(ConfigSection(given, "", problems));
+  problems.throw_if_any();
+  job.out = folder;
+  job.if_exists = if_exists(exists);
   return call(engine, [&](Session& session) { return to_json(session.export_adapter(job), job); });
-}
-
-ExportAdapterJob adapter_job(const std::string& out, const std::string& format, const std::string& dtype,
-                             int64_t largest_rank, const std::string& exists) {
-  if (format != "peft" && format != "gguf") throw ConfigError(cat("format: expected peft or gguf, got ", format));
-  const AdapterFormat kind = format == "peft" ? AdapterFormat::kPeft : AdapterFormat::kGguf;
-  const std::map<std::string, DType> types{
-      {"auto", factor_type_of(kind)}, {"f32", DType::kF32}, {"bf16", DType::kBF16}, {"f16", DType::kF16}};
-  const auto type = types.find(dtype);
-  if (type == types.end()) throw ConfigError(cat("dtype: expected auto, f32, bf16 or f16, got ", dtype));
-  return {.edited = {},
-          .out = out,
-          .if_exists = if_exists(exists),
-          .format = kind,
-          .dtype = type->second,
-          .largest_rank = largest_rank};
 }
 
 void bind_values(nb::module_& module) {
@@ -121,22 +97,6 @@ void bind_values(nb::module_& module) {
             new (self) JobText{json, file, overrides};
           },
           nb::arg("json"), nb::arg("file"), nb::arg("overrides"));
-  nb::class_<GenerateArguments>(module, "GenerateArguments", "How prompts are continued.")
-      .def(nb::init<>())
-      .def_rw("tokens", &GenerateArguments::tokens)
-      .def_rw("samples", &GenerateArguments::samples)
-      .def_rw("temperature", &GenerateArguments::temperature)
-      .def_rw("top_k", &GenerateArguments::top_k)
-      .def_rw("top_p", &GenerateArguments::top_p)
-      .def_rw("seed", &GenerateArguments::seed);
-  nb::class_<ExportAdapterJob>(module, "AdapterJob", "What export_adapter() writes.")
-      .def(
-          "__init__",
-          [](ExportAdapterJob* self, const std::string& out, const std::string& format, const std::string& dtype,
-             int64_t largest_rank, const std::string& exists) {
-            new (self) ExportAdapterJob(adapter_job(out, format, dtype, largest_rank, exists));
-          },
-          nb::arg("out"), nb::arg("format"), nb::arg("dtype"), nb::arg("largest_rank"), nb::arg("exists"));
 }
 
 }  // namespace
@@ -168,7 +128,7 @@ void bind_session(nb::module_& module) {
       .def("evaluate", evaluate, nb::arg("requests"))
       .def("measure", [](Engine& self) { call(self, [](Session& session) { session.measure(); }); })
       .def("new_ids", new_ids, nb::arg("taken"), nb::arg("count"))
-      .def("generate", generate, nb::arg("prompts"), nb::arg("arguments"))
+      .def("generate", generate, nb::arg("prompts"), nb::arg("how"))
       .def("undo", [](Engine& self) { return call(self, [](Session& session) { return session.undo(); }); })
       .def(
           "undo_ids",
@@ -191,7 +151,7 @@ void bind_session(nb::module_& module) {
             call(self, [&](Session& session) { session.save_edits(folder); });
           },
           nb::arg("folder"))
-      .def("export_adapter", export_adapter, nb::arg("job"))
+      .def("export_adapter", export_adapter, nb::arg("folder"), nb::arg("how"), nb::arg("exists"))
       .def("tensors", tensors)
       .def("folder",
            [](Engine& self) {

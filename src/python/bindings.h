@@ -5,6 +5,7 @@
 
 namespace lancet::python {
 
+void bind_options(nanobind::module_& module);
 void bind_session(nanobind::module_& module);
 /// Functions of whole jobs. After bind_session().
 void bind_jobs(nanobind::module_& module);

@@ -13,6 +13,7 @@ NB_MODULE(_lancet, module) {
   module.attr("__version__") = lancet::kVersion;
   lancet::python::register_errors();
   lancet::python::bind_results(module);
+  lancet::python::bind_options(module);
   lancet::python::bind_session(module);
   lancet::python::bind_jobs(module);
   lancet::python::bind_tasks(module);

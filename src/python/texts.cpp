@@ -11,7 +11,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// Texts are quoted: "1998" is never a number.
 ConfigTree tree_of(const Json& json) {
   if (json.is_null()) return {};
   if (json.is_string()) return ConfigTree::text(json.get<std::string>());
@@ -44,16 +43,18 @@ std::string dumped(const Json& json) { return json.dump(-1, ' ', false, Json::er
 
 }  // namespace
 
+ConfigTree tree_of_json(const std::string& json) { return tree_of(Json::parse(json)); }
+
 CompletedJob completed_job(const JobText& job, EditorChoice choice) {
   namespace fs = std::filesystem;
   if (!job.file.empty())
     return complete_job(load_config(job.file), {fs::absolute(job.file).parent_path(), job.file}, job.overrides, choice);
-  return complete_job(tree_of(Json::parse(job.json)), {fs::current_path(), "job"}, job.overrides, choice);
+  return complete_job(tree_of_json(job.json), {fs::current_path(), "job"}, job.overrides, choice);
 }
 
 std::vector<EditRequest> requests_of(const std::string& json) {
   try {
-    return parse_requests(tree_of(Json::parse(json)));
+    return parse_requests(tree_of_json(json));
   } catch (const ConfigError& error) {
     throw ConfigError(cat("requests: ", error.what()));
   }

@@ -19,6 +19,9 @@ struct JobText {
   std::vector<std::string> overrides = {};  ///< "run.dtype=f32"
 };
 
+/// Texts are quoted: "1998" is never a number.
+ConfigTree tree_of_json(const std::string& json);
+
 /// Throws: ConfigError.
 CompletedJob completed_job(const JobText& job, EditorChoice choice);
 

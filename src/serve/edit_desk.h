@@ -23,7 +23,7 @@ inline constexpr const char* kEditsState = "edits-state";
 
 struct AskOrder {
   std::string prompt = {};
-  int64_t tokens = 40;
+  int64_t tokens = GenerateTextOptions().tokens;
 };
 
 struct EditCommand {

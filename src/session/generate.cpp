@@ -1,13 +1,27 @@
 #include "lancet/session/generate.h"
 
+#include <algorithm>
 #include <string_view>
 #include <utility>
 
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
+#include "lancet/spec/read_option.h"
 
 namespace lancet {
 namespace {
+
+/// Refuses what changes nothing where the likeliest token is taken.
+void refuse_idle(const ConfigSection& section, const GenerateTextOptions& options, const Spelling& spelt) {
+  for (const auto& [is_given, option] :
+       {std::pair<bool, const Option*>{section.has(GenerateSpec::kSeed.key), &GenerateSpec::kSeed},
+        {options.samples > 1, &GenerateSpec::kSamples}})
+    if (is_given)
+      throw ConfigError(cat(spelt(option->key),
+                            ": the likeliest token is taken each time, so it would change nothing: sample with ",
+                            spelt(GenerateSpec::kTemperature.key), " (1: the model's own distribution), ",
+                            spelt(GenerateSpec::kTopK.key), " or ", spelt(GenerateSpec::kTopP.key)));
+}
 
 /// Bytes of `text` before a character that is not whole yet.
 size_t whole_bytes(const std::string& text) {
@@ -20,6 +34,24 @@ size_t whole_bytes(const std::string& text) {
 }
 
 }  // namespace
+
+GenerateTextOptions parse_generate_options(const ConfigTree& given, const Spelling& spelt) {
+  ConfigProblems problems("generate");
+  ConfigSection section(given, "", problems);
+  const bool draws = std::ranges::any_of(GenerateSpec::kDrawing,
+                                         [&](const AnyOption& option) { return section.has(base_of(option).key); });
+  const SamplingOptions drawn{.temperature = read(section, GenerateSpec::kTemperature),
+                              .top_k = read(section, GenerateSpec::kTopK),
+                              .top_p = read(section, GenerateSpec::kTopP),
+                              .seed = static_cast<uint64_t>(read(section, GenerateSpec::kSeed))};
+  const GenerateTextOptions options{.sampling = draws ? drawn : SamplingOptions(),
+                                    .tokens = read(section, GenerateSpec::kTokens),
+                                    .samples = read(section, GenerateSpec::kSamples)};
+  section.finish();
+  problems.throw_if_any();
+  if (!draws) refuse_idle(section, options, spelt);
+  return options;
+}
 
 std::vector<TokenId> TextGenerator::prompt_ids(const std::string& prompt, int64_t tokens) const {
   std::vector<TokenId> ids = chat_ ? chat_->ids(*files_.tokenizer, prompt) : files_.tokenizer->ids(prompt);

@@ -1,4 +1,4 @@
-#include "option_text.h"
+#include "lancet/spec/option_text.h"
 
 #include <cmath>
 
@@ -12,7 +12,7 @@ std::string number_text(double value) { return ConfigTree::number(value).scalar;
 
 /// " above 0" for a least number that only keeps 0 out.
 template <typename T>
-std::string range_text(const ConfigRange<T>& range) {
+std::string limits_text(const ConfigRange<T>& range) {
   const bool has_min = range.min != ConfigRange<T>().min, has_max = range.max != ConfigRange<T>().max;
   const double whole = std::floor(static_cast<double>(range.min)), over = static_cast<double>(range.min) - whole;
   const std::string from =
@@ -28,10 +28,10 @@ std::string or_auto(std::string_view automatic, const std::string& type) {
 
 struct TypeText {
   std::string operator()(const IntegerOption* option) const {
-    return or_auto(option->automatic, cat("integer", range_text(option->range)));
+    return or_auto(option->automatic, cat("integer", limits_text(option->range)));
   }
   std::string operator()(const NumberOption* option) const {
-    const std::string number = cat("number", range_text(option->range));
+    const std::string number = cat("number", limits_text(option->range));
     if (option->share_key.empty()) return or_auto(option->automatic, number);
     return cat("`auto`, ", number, ", or `{", option->share_key, ": A}`");
   }
@@ -44,7 +44,7 @@ struct TypeText {
   }
   std::string operator()(const PathOption*) const { return "path"; }
   std::string operator()(const IntegersOption* option) const {
-    return or_auto(option->automatic, cat("list of integers", range_text(option->range)));
+    return or_auto(option->automatic, cat("list of integers", limits_text(option->range)));
   }
   std::string operator()(const TextsOption* option) const {
     if (!option->alone.empty()) return "text or list of texts";
@@ -114,6 +114,18 @@ std::string default_text(const AnyOption& option) { return std::visit(DefaultTex
 std::string type_text(const AnyOption& option) {
   const std::string_view unit = base_of(option).unit;
   return std::visit(TypeText(), option) + (unit.empty() ? "" : cat(", in ", unit));
+}
+
+std::vector<std::string> choices_of(const AnyOption& option) {
+  const auto* choice = std::get_if<const ChoiceOption*>(&option);
+  if (choice == nullptr) return {};
+  return {(*choice)->names.begin(), (*choice)->names.end()};
+}
+
+std::string range_text(const AnyOption& option) {
+  if (const auto* integer = std::get_if<const IntegerOption*>(&option)) return limits_text((*integer)->range);
+  if (const auto* number = std::get_if<const NumberOption*>(&option)) return limits_text((*number)->range);
+  return {};
 }
 
 std::string description_of(const AnyOption& option) {

@@ -1,8 +1,8 @@
 // docs/options.md: a table for each section, in the order of the declarations.
 #include "lancet/core/strings.h"
 #include "lancet/spec/job_spec.h"
+#include "lancet/spec/option_text.h"
 #include "lancet/spec/schema.h"
-#include "option_text.h"
 
 namespace lancet {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "lancet/core/strings.h"
 #include "lancet/spec/job_spec.h"
-#include "option_text.h"
+#include "lancet/spec/option_text.h"
 
 namespace lancet {
 namespace {
@@ -51,7 +51,7 @@ Json given(std::string_view key) {
 
 class SchemaWriter {
  public:
-  explicit SchemaWriter(const SpecTables& tables) : tables_(tables) {}
+  explicit SchemaWriter(SpecTables tables) : tables_(std::move(tables)) {}
 
   Json job() const {
     Json schema{{"$schema", "https://json-schema.org/draft/2020-12/schema"},
@@ -61,6 +61,8 @@ class SchemaWriter {
     schema["$defs"] = definitions();
     return schema;
   }
+
+  Json section(std::span<const AnyOption> options) const { return object_of(options, ""); }
 
  private:
   Json definitions() const {
@@ -303,12 +305,14 @@ class SchemaWriter {
         {"type", "object"}, {"properties", names}, {"patternProperties", patterns}, {"additionalProperties", false}};
   }
 
-  const SpecTables& tables_;
+  SpecTables tables_;
 };
 
 }  // namespace
 
 std::string job_schema(const SpecTables& tables) { return SchemaWriter(tables).job().dump(1) + "\n"; }
+
+std::string section_schema(std::span<const AnyOption> options) { return SchemaWriter({}).section(options).dump(); }
 
 std::vector<std::string> dotted_job_keys() {
   std::vector<std::string> keys;

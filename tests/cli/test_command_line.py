@@ -202,3 +202,16 @@ def test_devices_have_one_name(lancet):
         result = lancet.run("generate", "--model", DATA / "demo-model", "--prompt", "a", name, "cuda:99")
         assert result.returncode == 4 and "cuda:99" in result.stderr
     assert "--device " not in lancet.run("generate", "--help").stdout
+
+
+def test_a_flag_counts_for_a_job_too(lancet):
+    """`--dtype`: as `--set run.dtype`, which it comes after."""
+    job = lancet.write(lancet.job())
+    refuses(lancet, lancet.run("edit", job, "--set", "run.dtype=f32", "--dtype", "f8"), CONFIG, "--dtype: expected one of auto, f32")
+    edited = lancet.run("edit", job, "--set", "run.dtype=f32", "--dtype", "bf16", "--set", "requests.limit=1", "--solve-on", "host")
+    assert edited.returncode == 0, edited.stderr
+    run = yaml.safe_load((lancet.out / "job.yaml").read_text())["run"]
+    assert (run["dtype"], run["solve_on"]) == ("bf16", "host")
+    plans = [lancet.run("plan", job, "--devices", "80GiB", "--json", *words) for words in (["--dtype", "f64"], ["--set", "run.dtype=f64"], [])]
+    assert [plan.returncode for plan in plans] == [0, 0, 0], plans
+    assert plans[0].stdout == plans[1].stdout != plans[2].stdout

@@ -101,9 +101,9 @@ def test_chat_templates(lancet):
 @pytest.mark.parametrize(
     ("arguments", "parts"),
     [
-        (["--prompt", "a", "--temperature", "0"], ["temperature: 0", "above 0"]),
-        (["--prompt", "a", "--top-p", "1.5"], ["top-p: 1.5", "at most 1"]),
-        (["--prompt", "a", "--top-k", "-2"], ["top-k: -2"]),
+        (["--prompt", "a", "--temperature", "0"], ["--temperature: expected a number", "got 0"]),
+        (["--prompt", "a", "--top-p", "1.5"], ["--top-p: expected a number", "to 1, got 1.5"]),
+        (["--prompt", "a", "--top-k", "-2"], ["--top-k: expected an integer of at least 0, got -2"]),
         (["--prompt", "a", "--seed", "3"], ["--seed", "--temperature"]),
         (["--prompt", "a", "--samples", "3"], ["--samples", "--temperature"]),
         (["--prompts", "absent.txt"], ["--prompts: absent.txt", "cannot be read"]),

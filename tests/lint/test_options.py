@@ -9,6 +9,8 @@ from cpp_source import REPOSITORY, load_sources
 
 CONSTANT = re.compile(r"static constexpr (?:Integer|Number|Flag|Choice|Text|Path|Integers|Texts|Section)Option (k\w+)")
 LIST = re.compile(r"static constexpr AnyOption k\w+\[\] = \{(.*?)\};", re.S)
+# Where flags and keywords are made of options.
+DOORS = ("src/cli/", "src/python/")
 # What reads other files than jobs spells their keys itself.
 OTHER_FILES = {"src/core/config_section.cpp", "src/job_setup/hparams_rules.cpp", "src/job_setup/imported_hparams.cpp", "src/job_setup/presets.cpp"}
 # `requests` of a tune is read as that of a job.
@@ -50,7 +52,7 @@ def test_every_option_is_in_a_list_of_its_file(declared):
 def test_every_option_is_read_and_in_few_places(sources, declared):
     """Two files for nearly all: where it is declared, and where it is read."""
     places = {name: [str(s.path) for s in sources if s.path != path and re.search(rf"\b{name}\b", s.text)] for name, (path, _) in declared.items()}
-    readers = {name: [path for path in paths if path.endswith(".cpp")] for name, paths in places.items()}
+    readers = {name: [path for path in paths if path.endswith(".cpp") and not path.startswith(DOORS)] for name, paths in places.items()}
     assert {name for name, paths in readers.items() if not paths} == READ_AS_ANOTHER, "declared, but read nowhere"
     alone = [name for name, paths in readers.items() if len(paths) == 1]
     assert len(alone) > 0.8 * len(declared), {name: paths for name, paths in readers.items() if len(paths) > 1}
@@ -66,3 +68,14 @@ def test_no_reader_of_a_job_spells_a_key(sources):
         if "ConfigSection" in source.text
     ]
     assert spelt == [], "read by a declaration instead"
+
+
+def test_no_door_spells_choices_again(sources):
+    """Flags and keywords are made of the declarations."""
+    doors = [(str(source.path), source.without_comments) for source in sources if str(source.path).startswith(DOORS)]
+    doors += [(str(path), path.read_text()) for path in (REPOSITORY / "python/lancet").glob("*.py")]
+    specs = [source.text for source in sources if source.path.parent.as_posix() == "include/lancet/spec"]
+    lists = [re.findall(r'"([^"]+)"', names) for text in specs for names in re.findall(r"string_view k(?!Default)\w+\[\] = \{(.*?)\};", text)]
+    assert len(lists) > 10
+    spelt = [f"{path}: {first}, {second}" for path, text in doors for first, second, *_ in lists if re.search(rf'{first}"?, ?"?{second}\b', text)]
+    assert spelt == []

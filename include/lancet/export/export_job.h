@@ -6,8 +6,10 @@
 #include <string>
 #include <vector>
 
+#include "lancet/core/config_section.h"
 #include "lancet/deltas/adapter.h"
 #include "lancet/io/output_folder.h"
+#include "lancet/spec/adapter_spec.h"
 
 namespace lancet {
 
@@ -36,10 +38,13 @@ struct ExportAdapterJob {
   IfExists if_exists = IfExists::kError;
   AdapterFormat format = AdapterFormat::kPeft;
   DType dtype = DType::kF32;
-  int64_t largest_rank = 512;  ///< one of kAdapterRanks
+  int64_t largest_rank = *AdapterSpec::kRank.fallback;  ///< one of kAdapterRanks
   ExcessRank excess = ExcessRank::kTruncate;
   Provenance provenance = Provenance::kKept;
 };
+
+/// A job with what a section of AdapterSpec says, and nothing else.
+ExportAdapterJob parse_adapter_options(ConfigSection section);
 
 /// The folder appears complete or not at all. The changes are those of all edits that stand.
 /// Throws: ConfigError for an output that is there, a folder without edits, a model that is not found, and as

@@ -6,7 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "lancet/core/config_section.h"
 #include "lancet/history/apply_job.h"
+#include "lancet/spec/undo_spec.h"
 
 namespace lancet {
 
@@ -14,7 +16,7 @@ namespace lancet {
 struct EditSelection {
   std::vector<std::string> ids = {};
   std::vector<std::string> where = {};  ///< all hold: "specificity_prob.after < 0.5", "success == false"
-  int64_t last_batches = 1;
+  int64_t last_batches = *UndoSpec::kLast.fallback;
 };
 
 struct UndoJob {
@@ -26,6 +28,9 @@ struct UndoJob {
   std::optional<UndoMode> mode = {};  ///< nullopt: kLast where it is the last batches, else kDowndate
   std::vector<std::string> overrides = {};
 };
+
+/// A job with what a section of UndoSpec says, and nothing else.
+UndoJob parse_undo_options(ConfigSection section);
 
 /// Collective. Throws: as run_apply_job(); ConfigError for a selection of nothing, of everything, or of what the mode
 /// cannot take out.

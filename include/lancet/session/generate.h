@@ -6,10 +6,13 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "lancet/core/config_tree.h"
 #include "lancet/models/generate.h"
 #include "lancet/models/model_files.h"
+#include "lancet/spec/generate_spec.h"
 #include "lancet/text/chat_template.h"
 
 namespace lancet {
@@ -17,10 +20,16 @@ namespace lancet {
 /// How prompts are continued.
 struct GenerateTextOptions {
   SamplingOptions sampling = {};
-  int64_t tokens = 40;       ///< new ones at most
-  int64_t samples = 1;       ///< continuations of each prompt
+  int64_t tokens = *GenerateSpec::kTokens.fallback;    ///< new ones at most
+  int64_t samples = *GenerateSpec::kSamples.fallback;  ///< continuations of each prompt
   int64_t first_prompt = 0;  ///< the number of the first one among all, by which random numbers go
 };
+
+/// How a key is written where it was given: "--top-k".
+using Spelling = std::function<std::string(std::string_view key)>;
+
+/// Reads what was given of GenerateSpec. Throws: ConfigError, also for what would change nothing.
+GenerateTextOptions parse_generate_options(const ConfigTree& given, const Spelling& spelt);
 
 struct Answer {
   std::string text;

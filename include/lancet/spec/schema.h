@@ -1,8 +1,11 @@
 // What is made of the declarations for people and for their editors.
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
+
+#include "lancet/spec/option.h"
 
 namespace lancet {
 
@@ -22,6 +25,9 @@ struct SpecTables {
 /// JSON Schema (draft 2020-12) of the job file. What hangs on the model, on files, or on the order of numbers is not in
 /// it.
 std::string job_schema(const SpecTables& tables);
+
+/// JSON Schema of a section alone, none of whose options names what another table lists.
+std::string section_schema(std::span<const AnyOption> options);
 
 /// The page docs/options.md.
 std::string options_reference(const SpecTables& tables);

@@ -127,7 +127,7 @@ void add_compare(CLI::App& app, Action& action) {
   CLI::App& command = add_command(app, "compare",
                                   "Edit the same requests by several methods and measure each; writes no model.\n"
                                   "  lancet compare job.yaml --methods memit,alphaedit");
-  add_job_file(command, *arguments);
+  add_job(command, *arguments);
   add_option(command, "--methods", arguments->compared,
              "Labels of the job's compare: sections, or names of methods; default: all sections, or without any the "
              "job's method, memit, alphaedit and rome")

@@ -133,7 +133,7 @@ void add_edit(CLI::App& app, Action& action) {
       "Edit facts in a model and export it.\n"
       "  lancet edit job.yaml --set run.dtype=f32\n"
       "  lancet edit --model DIR --prompt \"The capital of {} is\" --subject France --target Rome --out DIR");
-  add_job_file(command, *arguments);
+  add_job(command, *arguments);
   add_option(command, "--model", arguments->model,
              "Model folder; options: its lancet.yaml, a preset for its config.json, or the method's own choice")
       .type("DIR");

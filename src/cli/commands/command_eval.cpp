@@ -73,7 +73,7 @@ void add_eval(CLI::App& app, Action& action) {
                                   "Measure requests on a model as it is, edited or not.\n"
                                   "  lancet eval job.yaml --set model=out/demo --baseline data/demo-model\n"
                                   "  lancet eval --model DIR --requests FILE");
-  add_job_file(command, *arguments);
+  add_job(command, *arguments);
   add_option(command, "--model", arguments->model, "Model folder").type("DIR");
   add_option(command, "--requests", arguments->requests, "Request file").type("FILE");
   add_option(command, "--baseline", *baseline, "Another model folder, measured first and compared with").type("DIR");
@@ -92,7 +92,7 @@ void add_stats(CLI::App& app, Action& action) {
   CLI::App& command = add_command(app, "stats",
                                   "Collect the covariances that the job's editor needs into the cache.\n"
                                   "  lancet stats job.yaml");
-  add_job_file(command, *arguments);
+  add_job(command, *arguments);
   add_option(command, "--model", arguments->model, "Model folder, instead of a job file; options as for lancet edit")
       .type("DIR");
   add_output_options(command, *output);

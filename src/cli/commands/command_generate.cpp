@@ -30,35 +30,11 @@ struct GenerateArguments {
   std::string beside;
   std::vector<std::string> prompts;
   std::string prompts_file;
-  std::optional<double> temperature;
-  std::optional<int64_t> top_k;
-  std::optional<double> top_p;
-  std::optional<uint64_t> seed;
   ChatChoice chat;
-  GenerateTextOptions settings;
-  RunArguments run;
+  TypedOptions asked, run;
 
   bool has_prompts() const { return !prompts.empty() || !prompts_file.empty(); }
 };
-
-/// Greedy unless something says otherwise: a choice that would have no effect is an error.
-SamplingOptions read_sampling(const GenerateArguments& arguments) {
-  if (!arguments.temperature && !arguments.top_k && !arguments.top_p) {
-    for (const auto& [is_given, name] :
-         {std::pair{arguments.seed.has_value(), "--seed"}, std::pair{arguments.settings.samples > 1, "--samples"}})
-      if (is_given)
-        throw ConfigError(cat(name,
-                              ": the likeliest token is taken each time, so it would change nothing: sample with ",
-                              "--temperature, --top-k or --top-p (--temperature 1: the model's own distribution)"));
-    return {};
-  }
-  const SamplingOptions sampling{.temperature = arguments.temperature.value_or(1),
-                                 .top_k = arguments.top_k.value_or(0),
-                                 .top_p = arguments.top_p.value_or(1),
-                                 .seed = arguments.seed.value_or(0)};
-  sampling.check();
-  return sampling;
-}
 
 /// A line without the end that other systems give it.
 bool read_line(std::istream& in, std::string& line) {
@@ -84,7 +60,7 @@ class GenerateSession {
   enum class Echo { kPrompt, kNone };  ///< a terminal shows the prompt already
 
   GenerateSession(const GenerateArguments& arguments, const Output& output)
-      : settings_(arguments.settings),
+      : settings_(parse_generate_options(arguments.asked.tree(), flag_of)),
         is_chat_(arguments.chat.from_model || !arguments.chat.by_hand.empty()),
         json_(output.json) {
     models_.emplace_back(arguments.model, arguments.chat);
@@ -190,13 +166,12 @@ void ask_lines(GenerateSession& session, bool is_terminal) {
   if (is_terminal) std::cout << "\n";
 }
 
-ExitCode run_generate(GenerateArguments arguments, const Output& output) {
+ExitCode run_generate(const GenerateArguments& arguments, const Output& output) {
   begin(output);
   // a person sees what a terminal would obey; a file or another program gets the text itself
   std::optional<ExactStream> exact;
   if (isatty(STDOUT_FILENO) != 1) exact.emplace(std::cout);
   const RunOptions run = parse_run(arguments.run);
-  arguments.settings.sampling = read_sampling(arguments);
   const std::vector<std::string> prompts = read_prompts(arguments);
   GenerateSession session(arguments, output);
   session.load(prompts, run);
@@ -206,18 +181,6 @@ ExitCode run_generate(GenerateArguments arguments, const Output& output) {
     ask_lines(session, !output.json && isatty(STDIN_FILENO) == 1 && isatty(STDOUT_FILENO) == 1);
   if (session.compares() && !output.json) std::cout << session.comparison() << "\n";
   return ExitCode::kOk;
-}
-
-void add_sampling_options(CLI::App& command, GenerateArguments& arguments) {
-  add_option(command, "--temperature", arguments.temperature,
-             "Sample, with logits divided by this; without it, --top-k and --top-p the likeliest token is taken");
-  add_option(command, "--top-k", arguments.top_k, "Sample from so many likeliest tokens; 0: from all");
-  add_option(command, "--top-p", arguments.top_p,
-             "Sample from the fewest likeliest tokens whose probabilities sum to this");
-  add_option(command, "--seed", arguments.seed, "Of the random numbers; a row's depend on it and on the row's number");
-  add_option(command, "--samples", arguments.settings.samples, "Continuations of each prompt")
-      .between(1, 1000000)
-      .shows_default();
 }
 
 }  // namespace
@@ -236,17 +199,12 @@ void add_generate(CLI::App& app, Action& action) {
       .type("DIR");
   add_option(command, "--prompt", arguments->prompts, "Text to continue; may be given several times").repeats();
   add_option(command, "--prompts", arguments->prompts_file, "File of prompts, one per line").type("FILE");
-  add_option(command, "--tokens", arguments->settings.tokens, "New tokens at most").between(1, 1000000).shows_default();
-  add_sampling_options(command, *arguments);
+  arguments->asked.add(command, GenerateSpec::kAll);
   const Argument chat = add_flag(command, "--chat", arguments->chat.from_model,
                                  "Wrap prompts as the instruct model's own chat template does");
   add_option(command, "--chat-template", arguments->chat.by_hand, "Wrap prompts in this text, {} where they go")
       .excludes(chat);
-  add_option(command, "--dtype", arguments->run.dtype, "Of weights and activations; auto: the checkpoint's")
-      .type("{auto,f32,bf16,f16,f64}")
-      .shows_default();
-  add_quantise_base(command, arguments->run.quantise_base, "How layers' matrices are kept");
-  add_devices(command, arguments->run.devices);
+  arguments->run.add(command, {&RunSpec::kDType, &RunSpec::kQuantiseBase, &RunSpec::kDevices});
   add_output_options(command, *output, "One JSON object per answer, a line each");
   on_choice(command, action, [=] { return run_generate(*arguments, *output); });
 }

@@ -21,7 +21,6 @@ using Json = nlohmann::ordered_json;
 struct PlanArguments {
   JobArguments job;
   std::string devices;
-  RunArguments run;  ///< arguments of a run, and --model
 };
 
 /// The folder's tokenizer; null where lengths have to be assumed.
@@ -75,7 +74,7 @@ Task task_of_job(const JobArguments& arguments) {
 }
 
 Task task_of_model(const PlanArguments& arguments) {
-  Task task{describe_model(arguments.job.model, {}).config, {}, parse_run(arguments.run), {}};
+  Task task{describe_model(arguments.job.model, {}).config, {}, parse_run(arguments.job.run), {}};
   task.work = typical_work(task.run, task.config, task.notes);
   return task;
 }
@@ -174,10 +173,7 @@ void add_plan(CLI::App& app, Action& action) {
       .type("FILE");
   add_option(command, "--devices", arguments->devices,
              "Devices to assume: 8x80GiB, 24GiB,80GiB or 80GiB,cpu=256GiB; else the job's run.devices");
-  add_option(command, "--dtype", arguments->run.dtype, "With --model; auto: config.json's")
-      .type("{auto,f32,bf16,f16,f64}")
-      .shows_default();
-  add_quantise_base(command, arguments->run.quantise_base, "With --model: how matrices that are not edited are kept");
+  arguments->job.run.add(command, {&RunSpec::kDType, &RunSpec::kQuantiseBase});
   add_output_options(command, *output);
   on_choice(command, action, [=] { return run_plan(*arguments, *output); });
 }

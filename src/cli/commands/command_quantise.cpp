@@ -14,13 +14,12 @@ namespace lancet::cli {
 namespace {
 
 struct QuantiseArguments {
-  std::string model, edits, out, format;
+  std::string model, edits, format;
   std::string corpus = std::string(kSelfCorpus);
   int64_t bits = 4;
   int64_t tokens = QuantiseJob().tokens;
-  std::optional<double> covariance_weight;
-  bool replace = false;
-  RunArguments run;
+  TypedOptions rounding, run;
+  OutputArguments output;
 };
 
 QuantiseJob make_quantise_job(const QuantiseArguments& arguments) {
@@ -28,16 +27,16 @@ QuantiseJob make_quantise_job(const QuantiseArguments& arguments) {
     throw ConfigError(cat("--bits ", arguments.bits, ": expected 4 or 8"));
   QuantiseJob job{.model = arguments.model,
                   .edits = arguments.edits,
-                  .out = arguments.out,
-                  .if_exists = arguments.replace ? IfExists::kReplace : IfExists::kError,
+                  .out = arguments.output.folder,
+                  .if_exists = arguments.output.if_exists(),
                   .format = arguments.format == quantised_format_name(QuantisedFormat::kGptq)
                                 ? QuantisedFormat::kGptq
                                 : QuantisedFormat::kCompressedTensors,
                   .bits = arguments.bits,
                   .tokens = arguments.tokens,
+                  .covariance_weight = arguments.rounding.value(OutputSpec::kCovarianceWeight),
                   .run = parse_run(arguments.run)};
   if (arguments.corpus != kSelfCorpus) job.corpus = arguments.corpus;
-  if (arguments.covariance_weight) job.covariance_weight = *arguments.covariance_weight;
   return job;
 }
 
@@ -117,18 +116,13 @@ void add_quantise(CLI::App& app, Action& action) {
   add_option(command, "--edits", arguments->edits,
              "Output of lancet edit whose requests are to hold; default: the model itself, where it is one")
       .type("DIR");
-  add_option(command, "--out", arguments->out, "Folder of the quantised model").required().type("DIR");
+  add_output_folder(command, arguments->output, "Folder of the quantised model").required();
   add_option(command, "--corpus", arguments->corpus, "Text, as statistics.corpus; self: the model writes its own")
       .type("FILE")
       .shows_default();
   add_option(command, "--tokens", arguments->tokens, "Of text, at most").between(1, 1'000'000'000).shows_default();
-  add_option(command, "--covariance-weight", arguments->covariance_weight,
-             "Weight of text beside the edits; default: 30")
-      .positive();
-  add_flag(command, "--replace", arguments->replace, "An earlier output may be replaced, if all in it is lancet's");
-  add_devices(command, arguments->run.devices);
-  add_option(command, "--dtype", arguments->run.dtype, "auto (the checkpoint's), f32, bf16, f16 or f64")
-      .shows_default();
+  arguments->rounding.add(command, {&OutputSpec::kCovarianceWeight});
+  arguments->run.add(command, {&RunSpec::kDevices, &RunSpec::kDType});
   add_output_options(command, *output);
   on_choice(command, action, [=] { return run_quantise(*arguments, *output); });
 }

@@ -18,13 +18,13 @@ namespace {
 
 struct ServeArguments {
   ServeOptions options;
-  std::string devices = "auto";
+  TypedOptions run;
 };
 
 ExitCode run_serve(ServeArguments arguments, const Output& output) {
   begin(output);
   ServeOptions& options = arguments.options;
-  if (arguments.devices != "auto") options.overrides.push_back(cat("run.devices=[", arguments.devices, "]"));
+  for (std::string& change : arguments.run.overrides(JobSpec::kRun.key)) options.overrides.push_back(std::move(change));
   if (!is_local_address(options.host))
     log_warning(cat("--host ", options.host,
                     ": whoever reaches this machine and knows the token can use the page, and ",
@@ -74,7 +74,7 @@ void add_serve(CLI::App& app, Action& action) {
              "Change a key of the job: --set editor.method=rome --set run.dtype=f32")
       .repeats()
       .type("KEY=VALUE");
-  add_devices(command, arguments->devices);
+  arguments->run.add(command, {&RunSpec::kDevices});
   add_output_options(command, *output, "The address as one JSON document on stdout");
   on_choice(command, action, [=] { return run_serve(*arguments, *output); });
 }

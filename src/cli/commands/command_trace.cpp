@@ -19,9 +19,8 @@ struct TraceArguments {
   std::string kinds = "hidden,mlp,attention";
   std::optional<double> noise;
   TraceOptions options;
-  RequestRange range;
   bool keep_unknown = false;
-  RunArguments run;
+  TypedOptions range, run;
 };
 
 std::vector<TraceKind> parse_kinds(const std::string& text) {
@@ -48,11 +47,14 @@ TraceJob make_job(const TraceArguments& arguments) {
     throw ConfigError("lancet trace: expected either --facts FILE or --prompt and --subject, got both");
   if (!is_file && (arguments.prompt.empty() || arguments.subject.empty()))
     throw ConfigError("lancet trace: expected --facts FILE, or --prompt and --subject");
-  if (!is_file && (arguments.range.skip > 0 || arguments.range.limit))
+  const RequestRange range = arguments.range.read([](ConfigSection section) {
+    return RequestRange{.skip = read(section, RequestsSpec::kSkip), .limit = read_given(section, RequestsSpec::kLimit)};
+  });
+  if (!is_file && (range.skip > 0 || range.limit))
     throw ConfigError("lancet trace: --skip and --limit choose among the facts of --facts FILE");
   TraceJob job{.model = arguments.model,
                .facts = arguments.facts,
-               .range = arguments.range,
+               .range = range,
                .prompt = arguments.prompt,
                .subject = arguments.subject,
                .out = arguments.out,
@@ -134,15 +136,11 @@ void add_trace(CLI::App& app, Action& action) {
   add_option(command, "--window", options.window, "Layers whose mlp or attention outputs are put back together")
       .between(1, 1000000)
       .shows_default();
-  add_option(command, "--skip", arguments->range.skip, "Facts of the file to pass over").not_negative();
-  add_option(command, "--limit", arguments->range.limit, "Facts at most").positive();
+  arguments->range.add(command, {&RequestsSpec::kSkip, &RequestsSpec::kLimit});
   add_flag(command, "--keep-unknown", arguments->keep_unknown,
            "Trace also facts whose true answer, as the file says it, the model does not predict");
   add_option(command, "--seed", options.seed, "Of the noise").shows_default();
-  add_devices(command, arguments->run.devices);
-  add_option(command, "--dtype", arguments->run.dtype, "auto (the checkpoint's), f32, bf16, f16 or f64")
-      .shows_default();
-  add_quantise_base(command, arguments->run.quantise_base, "How layers' matrices are kept");
+  arguments->run.add(command, {&RunSpec::kDevices, &RunSpec::kDType, &RunSpec::kQuantiseBase});
   add_output_options(command, *output);
   add_rank_options(command, *ranks);
   on_choice(command, action, [=] {

@@ -93,7 +93,7 @@ void add_tune(CLI::App& app, Action& action) {
                                   "Find an editor's options for a model, on requests of their own (tune: in the "
                                   "job; without it the first half of the job's).\n"
                                   "  lancet tune job.yaml --out preset.yaml");
-  add_job_file(command, *arguments).required();
+  add_job(command, *arguments).required();
   add_option(command, "--out", *out, "The preset file; a plot comes beside it, .svg").shows_default().type("FILE");
   add_output_options(command, *output);
   on_choice(command, action, [=] { return run_tune(*arguments, *out, *output); });

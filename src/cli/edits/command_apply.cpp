@@ -15,16 +15,16 @@ namespace lancet::cli {
 namespace {
 
 struct ApplyArguments {
-  std::string edits, model, out;
-  bool adapter = false, rebase = false, anyway = false, replace = false;
-  std::vector<std::string> overrides;
+  std::string edits;
+  bool adapter = false, rebase = false, anyway = false;
+  MadeArguments made;
 };
 
 struct UndoArguments {
-  std::string output, model, out, mode = "auto";  // auto is no mode: the job chooses one
-  std::vector<std::string> ids, where, overrides;
-  int64_t last = 1;
-  bool replace = false;
+  std::string output;
+  std::vector<std::string> ids, where;
+  TypedOptions how;
+  MadeArguments made;
 };
 
 ExitCode show_adapted(const AppliedAdapter& applied, const ApplyJob& job, const Output& output) {
@@ -38,12 +38,13 @@ ExitCode show_adapted(const AppliedAdapter& applied, const ApplyJob& job, const 
   return ExitCode::kOk;
 }
 
-ExitCode run_apply(const ApplyArguments& arguments, const Output& output, RankSession& session) {
+ExitCode run_apply(const ApplyArguments& arguments, RankSession& session) {
+  const Output& shown = arguments.made.shown;
   ApplyJob job{.edits = arguments.edits,
-               .model = arguments.model,
-               .out = arguments.out,
-               .if_exists = arguments.replace ? IfExists::kReplace : IfExists::kError,
-               .overrides = arguments.overrides,
+               .model = arguments.made.model,
+               .out = arguments.made.output.folder,
+               .if_exists = arguments.made.output.if_exists(),
+               .overrides = arguments.made.overrides,
                .other_base = arguments.rebase   ? OtherBase::kRebase
                              : arguments.anyway ? OtherBase::kAdd
                                                 : OtherBase::kRefuse};
@@ -51,37 +52,37 @@ ExitCode run_apply(const ApplyArguments& arguments, const Output& output, RankSe
   if (is_foreign_adapter(job.edits)) {
     if (session.communicator().size() > 1)
       throw ConfigError("an adapter is added by one process: run lancet apply without ranks");
-    return show_adapted(apply_adapter(job), job, output);
+    return show_adapted(apply_adapter(job), job, shown);
   }
   const MadeOutput made = run_apply_job(job, session.communicator());
-  return session.communicator().is_root() ? show_made(made, output) : ExitCode::kOk;
+  return session.communicator().is_root() ? show_made(made, shown) : ExitCode::kOk;
 }
 
-ExitCode run_undo(const UndoArguments& arguments, const Output& output, RankSession& session) {
-  UndoJob job{.output = arguments.output,
-              .model = arguments.model,
-              .out = arguments.out,
-              .if_exists = arguments.replace ? IfExists::kReplace : IfExists::kError,
-              .selection = {.ids = arguments.ids, .where = arguments.where, .last_batches = arguments.last},
-              .mode = find_undo_mode(arguments.mode),
-              .overrides = arguments.overrides};
+ExitCode run_undo(const UndoArguments& arguments, RankSession& session) {
+  const Output& shown = arguments.made.shown;
+  UndoJob job = arguments.how.read(parse_undo_options);
+  job.output = arguments.output;
+  job.model = arguments.made.model;
+  job.out = arguments.made.output.folder;
+  job.if_exists = arguments.made.output.if_exists();
+  job.selection.ids = arguments.ids;
+  job.selection.where = arguments.where;
+  job.overrides = arguments.made.overrides;
   const MadeOutput made = run_undo_job(job, session.communicator());
   if (!session.communicator().is_root()) return ExitCode::kOk;
-  if (!output.quiet && !output.json) {
+  if (!shown.quiet && !shown.json) {
     std::cout << "  taken back (" << undo_mode_name(made.undone->mode)
               << "): " << counted(made.undone->edits.size(), "edit") << "\n";
     if (!made.undone->approximation.empty())
       std::cout << "  not as if never edited: " << made.undone->approximation << "\n";
   }
-  return show_made(made, output);
+  return show_made(made, shown);
 }
 
 }  // namespace
 
 void add_apply(CLI::App& app, Action& action) {
   auto arguments = std::make_shared<ApplyArguments>();
-  auto output = std::make_shared<Output>();
-  auto ranks = std::make_shared<RankArguments>();
   CLI::App& command = add_command(app, "apply",
                                   "Add the edits of an output to their base model again: the same bytes.\n"
                                   "  lancet apply out/demo --to models/base --out out/again\n"
@@ -90,26 +91,20 @@ void add_apply(CLI::App& app, Action& action) {
   add_option(command, "edits", arguments->edits, "Output of lancet edit, its folder edits/, or an adapter of PEFT")
       .type("DIR")
       .required();
-  add_option(command, "--to", arguments->model, "Base model; where the edits' base lay").type("DIR");
-  add_option(command, "--out", arguments->out, "Folder for the edited model").type("DIR").required();
+  add_made_options(command, arguments->made, "--to", "Folder for the edited model").required();
   add_flag(command, "--adapter", arguments->adapter, "Write a LoRA adapter in the place of a checkpoint");
   const Argument rebase = add_flag(command, "--rebase", arguments->rebase,
                                    "On another base: make the same edits again there, with keys and values of its own");
   add_flag(command, "--add-anyway", arguments->anyway, "On another base: add the stored changes to it as they are")
       .excludes(rebase);
-  add_flag(command, "--replace", arguments->replace, "Replace an earlier output there");
-  add_made_overrides(command, arguments->overrides);
-  add_output_options(command, *output);
-  add_rank_options(command, *ranks);
   on_choice(command, action, [=] {
-    return run_as_rank(*ranks, *output, [&](RankSession& session) { return run_apply(*arguments, *output, session); });
+    return run_as_rank(arguments->made.ranks, arguments->made.shown,
+                       [&](RankSession& session) { return run_apply(*arguments, session); });
   });
 }
 
 void add_undo(CLI::App& app, Action& action) {
   auto arguments = std::make_shared<UndoArguments>();
-  auto output = std::make_shared<Output>();
-  auto ranks = std::make_shared<RankArguments>();
   CLI::App& command = add_command(app, "undo",
                                   "Take edits of an output back: the last batch, or the ones that are named.\n"
                                   "  lancet undo out/demo\n"
@@ -117,26 +112,17 @@ void add_undo(CLI::App& app, Action& action) {
   add_option(command, "output", arguments->output, "Output of lancet edit; replaced at once, unless --out is there")
       .type("DIR")
       .required();
-  add_option(command, "--out", arguments->out, "Folder for the model without the edits").type("DIR");
-  add_option(command, "--last", arguments->last, "How many of the last batches").positive().shows_default();
   const Argument ids = add_option(command, "--edits", arguments->ids, "Ids of edits").separated_by(',').type("ID,...");
   add_option(command, "--where", arguments->where,
              "Edits by how they were measured: 'specificity_prob.after < 0.5', 'success == false'; several: all hold")
       .repeats()
       .type("CONDITION")
       .excludes(ids);
-  add_option(command, "--mode", arguments->mode,
-             "last: of the last batches, exact; downdate: out of their batches' solves, in seconds; replay: everything "
-             "after them is edited again")
-      .one_of({"auto", "last", "downdate", "replay"})
-      .shows_default();
-  add_option(command, "--model", arguments->model, "Base model; where the edits' base lay").type("DIR");
-  add_flag(command, "--replace", arguments->replace, "Replace an earlier output in --out");
-  add_made_overrides(command, arguments->overrides);
-  add_output_options(command, *output);
-  add_rank_options(command, *ranks);
+  arguments->how.add(command, UndoSpec::kAll);
+  add_made_options(command, arguments->made, "--model", "Folder for the model without the edits");
   on_choice(command, action, [=] {
-    return run_as_rank(*ranks, *output, [&](RankSession& session) { return run_undo(*arguments, *output, session); });
+    return run_as_rank(arguments->made.ranks, arguments->made.shown,
+                       [&](RankSession& session) { return run_undo(*arguments, session); });
   });
 }
 

@@ -10,16 +10,17 @@
 #include "lancet/core/words.h"
 #include "lancet/diff/diff_job.h"
 #include "lancet/diff/edits_diff.h"
+#include "lancet/spec/adapter_spec.h"
 #include "table.h"
 
 namespace lancet::cli {
 namespace {
 
 struct DiffArguments {
-  std::string before, after, out;
-  int64_t rank = DiffJob().largest_rank;
-  bool replace = false, edits = false;
-  std::string devices = "auto";
+  std::string before, after;
+  bool edits = false;
+  TypedOptions adapter, run;
+  OutputArguments output;
 };
 
 /// "3.2, 1.1, 0.4".
@@ -119,7 +120,8 @@ std::string edits_text(const EditsDiff& diff) {
 }
 
 ExitCode run_edits_diff(const DiffArguments& arguments, const Output& output) {
-  if (!arguments.out.empty()) throw ConfigError("lancet diff --edits compares journals: expected no --out, got one");
+  if (!arguments.output.folder.empty())
+    throw ConfigError("lancet diff --edits compares journals: expected no --out, got one");
   const EditsDiff diff = compare_edits(arguments.before, arguments.after);
   if (output.json)
     std::cout << to_json(diff, arguments.before, arguments.after);
@@ -133,10 +135,10 @@ ExitCode run_diff(const DiffArguments& arguments, const Output& output) {
   if (arguments.edits) return run_edits_diff(arguments, output);
   const DiffJob job{.before = arguments.before,
                     .after = arguments.after,
-                    .out = arguments.out,
-                    .if_exists = arguments.replace ? IfExists::kReplace : IfExists::kError,
-                    .largest_rank = arguments.rank,
-                    .run = parse_run({.devices = arguments.devices})};
+                    .out = arguments.output.folder,
+                    .if_exists = arguments.output.if_exists(),
+                    .largest_rank = arguments.adapter.value(AdapterSpec::kRank),
+                    .run = parse_run(arguments.run)};
   const DiffReport report = run_diff_job(job);
   if (output.json)
     std::cout << to_json(report, job);
@@ -159,12 +161,10 @@ void add_diff(CLI::App& app, Action& action) {
   add_option(command, "after", arguments->after, "Model folder; what it has otherwise than the first is shown")
       .required()
       .type("DIR");
-  add_option(command, "--out", arguments->out, "Folder for what is found of low rank, as an adapter of PEFT")
-      .type("DIR");
-  add_option(command, "--rank", arguments->rank, "Of the adapter, at most").between(1, 512).shows_default();
-  add_flag(command, "--replace", arguments->replace, "An earlier output may be replaced, if all in it is lancet's");
+  add_output_folder(command, arguments->output, "Folder for what is found of low rank, as an adapter of PEFT");
+  arguments->adapter.add(command, {&AdapterSpec::kRank});
   add_flag(command, "--edits", arguments->edits, "Compare which edits two outputs have, not their weights");
-  add_devices(command, arguments->devices);
+  arguments->run.add(command, {&RunSpec::kDevices});
   add_output_options(command, *output);
   on_choice(command, action, [=] { return run_diff(*arguments, *output); });
 }

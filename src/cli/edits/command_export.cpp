@@ -10,6 +10,7 @@
 #include "lancet/core/strings.h"
 #include "lancet/core/words.h"
 #include "lancet/export/export_job.h"
+#include "lancet/spec/adapter_spec.h"
 #include "table.h"
 
 namespace lancet::cli {
@@ -20,18 +21,11 @@ constexpr const char* kLeaks =
     "their factors. Without its records an output names nobody, but it is not anonymous";
 
 struct ExportArguments {
-  std::string source, model, out;
-  std::string format = adapter_format_name(AdapterFormat::kPeft), dtype = "auto";
-  int64_t rank = ExportAdapterJob().largest_rank;
-  bool exact = false, strip = false, replace = false;
-
-  IfExists if_exists() const { return replace ? IfExists::kReplace : IfExists::kError; }
+  std::string source, model;
+  bool exact = false, strip = false;
+  TypedOptions adapter;
+  OutputArguments output;
 };
-
-DType parse_factor_type(const std::string& name, AdapterFormat format) {
-  if (name == "auto") return factor_type_of(format);
-  return name == "f16" ? DType::kF16 : name == "bf16" ? DType::kBF16 : DType::kF32;
-}
 
 std::string loss_text(double share) {
   std::array<char, 32> text{};
@@ -65,17 +59,13 @@ std::string adapter_text(const AdapterReport& report, const ExportAdapterJob& jo
 
 ExitCode run_export_adapter(const ExportArguments& arguments, const Output& output) {
   begin(output);
-  const AdapterFormat format =
-      arguments.format == adapter_format_name(AdapterFormat::kGguf) ? AdapterFormat::kGguf : AdapterFormat::kPeft;
-  const ExportAdapterJob job{.edited = arguments.source,
-                             .model = arguments.model,
-                             .out = arguments.out,
-                             .if_exists = arguments.if_exists(),
-                             .format = format,
-                             .dtype = parse_factor_type(arguments.dtype, format),
-                             .largest_rank = arguments.rank,
-                             .excess = arguments.exact ? ExcessRank::kRefuse : ExcessRank::kTruncate,
-                             .provenance = arguments.strip ? Provenance::kStripped : Provenance::kKept};
+  ExportAdapterJob job = arguments.adapter.read(parse_adapter_options);
+  job.edited = arguments.source;
+  job.model = arguments.model;
+  job.out = arguments.output.folder;
+  job.if_exists = arguments.output.if_exists();
+  job.excess = arguments.exact ? ExcessRank::kRefuse : ExcessRank::kTruncate;
+  job.provenance = arguments.strip ? Provenance::kStripped : Provenance::kKept;
   const AdapterReport report = export_adapter(job);
   if (arguments.strip) log_warning(kLeaks);
   if (output.json)
@@ -91,7 +81,8 @@ ExitCode run_export_model(const ExportArguments& arguments, const Output& output
     throw ConfigError(
         "lancet export model: expected --strip-provenance: what it is for is a copy without records; a "
         "whole copy is made by cp -r");
-  const ExportModelJob job{.model = arguments.source, .out = arguments.out, .if_exists = arguments.if_exists()};
+  const ExportModelJob job{
+      .model = arguments.source, .out = arguments.output.folder, .if_exists = arguments.output.if_exists()};
   const ExportModelReport report = export_model(job);
   log_warning(kLeaks);
   if (output.json)
@@ -105,9 +96,8 @@ ExitCode run_export_model(const ExportArguments& arguments, const Output& output
 using Arguments = std::shared_ptr<ExportArguments>;
 
 void add_export_options(CLI::App& command, const Arguments& arguments, Output& output) {
-  add_option(command, "--out", arguments->out, "Folder to write").required().type("DIR");
+  add_output_folder(command, arguments->output, "Folder to write").required();
   add_flag(command, "--strip-provenance", arguments->strip, "Nothing but what programs load; see the warning");
-  add_flag(command, "--replace", arguments->replace, "An earlier output may be replaced, if all in it is lancet's");
   add_output_options(command, output);
 }
 
@@ -119,13 +109,7 @@ void add_export_adapter(CLI::App& app, Action& action) {
                                   "  lancet export adapter out/demo --out out/demo-adapter\n"
                                   "  lancet export adapter out/demo --format gguf --out out/demo-gguf");
   add_option(command, "edited", arguments->source, "Output of lancet edit").required().type("DIR");
-  add_option(command, "--format", arguments->format, "peft, or gguf for llama.cpp")
-      .one_of({adapter_format_name(AdapterFormat::kPeft), adapter_format_name(AdapterFormat::kGguf)})
-      .shows_default();
-  add_option(command, "--dtype", arguments->dtype, "Of the factors; auto: f16 in gguf, f32 in peft")
-      .one_of({"auto", "f32", "f16", "bf16"})
-      .shows_default();
-  add_option(command, "--rank", arguments->rank, "At most; what is lost by it is shown").shows_default();
+  arguments->adapter.add(command, AdapterSpec::kAll);
   add_flag(command, "--exact", arguments->exact, "Refuse changes of a higher rank, rather than truncate them");
   add_option(command, "--model", arguments->model, "What was edited, where it is not found").type("DIR");
   add_export_options(command, arguments, *output);

@@ -16,9 +16,10 @@ namespace lancet::cli {
 namespace {
 
 struct MergeArguments {
-  std::vector<std::string> edits, drop, overrides;
-  std::string model, out, prefer;
-  bool solve = false, replace = false;
+  std::vector<std::string> edits, drop;
+  std::string prefer;
+  bool solve = false;
+  MadeArguments made;
 };
 
 /// Place of one of the outputs, as it was typed or counted from 1.
@@ -50,43 +51,38 @@ void print_merge(const MergedOutput& merged, const MergeJob& job) {
   if (!merged.approximation.empty()) std::cout << "  not each part by itself: " << merged.approximation << "\n";
 }
 
-ExitCode run_merge(const MergeArguments& arguments, const Output& output, RankSession& session) {
+ExitCode run_merge(const MergeArguments& arguments, RankSession& session) {
+  const Output& shown = arguments.made.shown;
   MergeJob job{.edits = {arguments.edits.begin(), arguments.edits.end()},
-               .model = arguments.model,
-               .out = arguments.out,
-               .if_exists = arguments.replace ? IfExists::kReplace : IfExists::kError,
+               .model = arguments.made.model,
+               .out = arguments.made.output.folder,
+               .if_exists = arguments.made.output.if_exists(),
                .drop = arguments.drop,
                .solves = arguments.solve,
-               .overrides = arguments.overrides};
+               .overrides = arguments.made.overrides};
   if (!arguments.prefer.empty()) job.prefer = preferred(arguments);
   const MergedOutput merged = run_merge_job(job, session.communicator());
   if (!session.communicator().is_root()) return ExitCode::kOk;
-  if (!output.quiet && !output.json) print_merge(merged, job);
-  return show_made(merged.made, output);
+  if (!shown.quiet && !shown.json) print_merge(merged, job);
+  return show_made(merged.made, shown);
 }
 
 }  // namespace
 
 void add_merge(CLI::App& app, Action& action) {
   auto arguments = std::make_shared<MergeArguments>();
-  auto output = std::make_shared<Output>();
-  auto ranks = std::make_shared<RankArguments>();
   CLI::App& command = add_command(app, "merge",
                                   "Join the edits of several outputs of one base model.\n"
                                   "  lancet merge out/a out/b --out out/both --solve");
   add_option(command, "edits", arguments->edits, "Outputs of lancet edit").type("DIR").required();
-  add_option(command, "--out", arguments->out, "Folder for the edited model").type("DIR").required();
   add_option(command, "--prefer", arguments->prefer, "Whose edits stay where two are at odds: an output, or its number")
       .type("DIR");
   add_option(command, "--drop", arguments->drop, "Ids of edits that stay out").separated_by(',').type("ID,...");
   add_flag(command, "--solve", arguments->solve, "Solve for all edits together instead of adding their changes");
-  add_option(command, "--to", arguments->model, "Base model; where the edits' base lay").type("DIR");
-  add_flag(command, "--replace", arguments->replace, "Replace an earlier output there");
-  add_made_overrides(command, arguments->overrides);
-  add_output_options(command, *output);
-  add_rank_options(command, *ranks);
+  add_made_options(command, arguments->made, "--to", "Folder for the edited model").required();
   on_choice(command, action, [=] {
-    return run_as_rank(*ranks, *output, [&](RankSession& session) { return run_merge(*arguments, *output, session); });
+    return run_as_rank(arguments->made.ranks, arguments->made.shown,
+                       [&](RankSession& session) { return run_merge(*arguments, session); });
   });
 }
 

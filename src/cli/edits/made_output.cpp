@@ -65,10 +65,16 @@ ExitCode show_made(const MadeOutput& made, const Output& output) {
   return ExitCode::kOk;
 }
 
-void add_made_overrides(CLI::App& command, std::vector<std::string>& overrides) {
-  add_option(command, "--set", overrides, "Change a key of the job that the edits were made by: --set run.dtype=f32")
+Argument add_made_options(CLI::App& command, MadeArguments& made, const std::string& base, const std::string& help) {
+  const Argument folder = add_output_folder(command, made.output, help);
+  add_option(command, base, made.model, "Base model; where the edits' base lay").type("DIR");
+  add_option(command, "--set", made.overrides,
+             "Change a key of the job that the edits were made by: --set run.dtype=f32")
       .repeats()
       .type("KEY=VALUE");
+  add_output_options(command, made.shown);
+  add_rank_options(command, made.ranks);
+  return folder;
 }
 
 }  // namespace lancet::cli

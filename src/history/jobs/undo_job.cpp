@@ -6,6 +6,7 @@
 #include "lancet/history/downdated.h"
 #include "lancet/history/edits_taken.h"
 #include "lancet/pipeline/replayed_edits.h"
+#include "lancet/spec/read_option.h"
 
 namespace lancet {
 namespace {
@@ -30,6 +31,14 @@ std::map<std::string, double> measured_before(const Journal& journal, const Edit
 }
 
 }  // namespace
+
+UndoJob parse_undo_options(ConfigSection section) {
+  const size_t mode = read_index(section, UndoSpec::kMode);
+  UndoJob job{.selection = {.last_batches = read(section, UndoSpec::kLast)},
+              .mode = find_undo_mode(std::string(UndoSpec::kModeNames[mode]))};  // auto is none
+  section.finish();
+  return job;
+}
 
 MadeOutput run_undo_job(const UndoJob& job, Communicator& communicator) {
   std::optional<HistorySource> source;
