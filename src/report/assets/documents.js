@@ -30,6 +30,8 @@ const either = (json, ...names) => names.map((name) => part(json, name)).find((f
 const costsOf = (report) => either(report, "side_effects", "costs");
 /** true, false, or null where it was not measured. */
 const tookOf = (request) => either(part(request, "verdict"), "success", "took");
+/** How far the weights followed a request's value: {total, layers}. */
+const followedOf = (request) => either(part(request, "value"), "realised", "attained");
 /** How many edits took, of how many; null: not measured. */
 function tookCount(report) {
   const verdicts = part(report, "verdicts");
