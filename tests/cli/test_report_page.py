@@ -318,7 +318,7 @@ def test_ten_thousand_requests_stay_usable(pages):
 
 
 def test_dark_narrow_and_printed(pages):
-    report = judged()
+    report = judged() | {"requests": judged()["requests"] * 20}
     background = "getComputedStyle(document.body).backgroundColor"
     assert pages.show(report).value(background) == "rgb(244, 246, 249)"
     page = pages.show(report, width=360, height=780, dark=True)
@@ -328,7 +328,7 @@ def test_dark_narrow_and_printed(pages):
     page.call("Emulation.setEmulatedMedia", media="print")
     page.value("document.querySelectorAll('details').forEach((one) => (one.open = false)), dispatchEvent(new Event('beforeprint'))")
     assert page.value(background) == "rgb(255, 255, 255)" and not page.is_shown("nav") and not page.is_shown("#tools")
-    assert page.value("[...document.querySelectorAll('details')].every((one) => one.open)")
+    assert page.value("[...document.querySelectorAll('details')].every((one) => one.open)") and shown_rows(page) == 40
 
 
 # ---- Plots ----

@@ -175,6 +175,10 @@ function connect({ items, metrics, columns, orders, search, show, order, count, 
     rowOf(next)[0].querySelector("button").focus();
   });
   window.addEventListener("hashchange", recall);
+  window.addEventListener("beforeprint", () => {
+    limit = Math.max(limit, 1000); // paper has no button
+    drawRows();
+  });
   update();
   return recall;
 }
