@@ -413,13 +413,15 @@ def test_a_comparison_says_of_each_run_how_many_edits_took(pages):
 
 def test_a_comparison_draws_the_front_of_success_and_specificity(pages):
     reports = {}
-    for i, (success, specificity) in enumerate([(0.9, 0.5), (0.6, 0.8), (0.5, 0.4)]):
+    for i, (success, specificity) in enumerate([(0.9, 0.5), (0.6, 0.8), (0.5, 0.4), (0.9, 0.5), (0.9, 0.505)]):
         reports[f"r{i}"] = with_after(success)
         reports[f"r{i}"]["metrics"]["specificity_prob"] = {"before": 1, "after": specificity, "protocol": "p"}
     page = pages.compare(reports)
     says(page.text("#balance"), "Success against specificity", "r0", "r1", "r2")
     assert attributes(page, ".p-front", "d")[0].count("L") == 2, "two runs and the step between"
-    assert texts(page, "#balance desc") == ["r0: 50 / 90; r1: 80 / 60; r2: 40 / 50"]
+    names = page.value("[...document.querySelectorAll('.p-name')].map((one) => one.getBoundingClientRect()).map(({ x, y, right }) => [x, right, y])")
+    assert all(a[1] < b[0] or b[1] < a[0] or abs(a[2] - b[2]) > 8 for i, a in enumerate(names) for b in names[:i]), "no name lies on another"
+    assert texts(page, "#balance desc") == ["r0: 50 / 90; r1: 80 / 60; r2: 40 / 50; r3: 50 / 90; r4: 50.5 / 90"]
 
 
 # ---- Of real runs ----
