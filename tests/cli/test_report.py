@@ -117,4 +117,5 @@ def test_a_comparison_of_methods_has_its_page(lancet):
     again = page_of(lancet.out / "comparison.html")
     assert [run.get("report", run["failure"]) for run in again["runs"]] == [run.get("report", run["failure"]) for run in comparison["runs"]]
     run_ok(lancet.run("report", lancet.out, lancet.out / "memit", "--out", "all.html"))
-    assert "out/memit" in [run["label"] for run in page_of(lancet.folder / "all.html")["runs"]], "equal labels are told apart"
+    labels = [run["label"] for run in page_of(lancet.folder / "all.html")["runs"]]
+    assert any(label.endswith("out/memit") for label in labels), "equal labels are told apart"

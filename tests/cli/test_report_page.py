@@ -137,18 +137,21 @@ def test_accepted_is_said_only_where_something_was_asked_for(pages, status):
     says(text, "Not measured", "no thresholds set")
 
 
-@pytest.mark.parametrize("names", [("took", "took"), ("success", "success")])
-def test_it_says_how_many_edits_took_and_why_others_did_not(pages, names):
+@pytest.mark.parametrize(("success", "realised"), [("took", "attained"), ("success", "realised")])
+def test_it_says_how_many_edits_took_and_why_others_did_not(pages, success, realised):
+    """By the names of either version."""
     report = judged()
     for verdict in (report["verdicts"], *(request["verdict"] for request in report["requests"])):
-        verdict[names[0]] = verdict.pop("took")
+        verdict[success] = verdict.pop("took")
+    value = report["requests"][1]["value"]
+    value[realised] = value.pop("attained")
     page = pages.show(report)
     text = whole_text(page)
     says(text, "✓ Accepted", "1 of 2 took", "1 of 2 edits took (by m)", "P two → Oslo: the weights <stood>", "did not take\nthe weights <stood>",
          "weights followed 8.2 % of the way (layer 0: 10.0 %, layer 3: 5.0 %)")  # fmt: skip
     assert text.count("1 of 2 edits took (by m)") == 1 and "No edit took" not in text
     assert texts(page, ".request td:last-child") == ["did not take", "took"]
-    report["verdicts"][names[0]] = 0
+    report["verdicts"][success] = 0
     text = whole_text(pages.show(report))
     says(text, "✕ No edit took", "2 facts tried in small")
 
@@ -315,7 +318,7 @@ def test_ten_thousand_requests_stay_usable(pages):
 
 
 def test_dark_narrow_and_printed(pages):
-    report = judged()
+    report = judged() | {"requests": judged()["requests"] * 20}
     background = "getComputedStyle(document.body).backgroundColor"
     assert pages.show(report).value(background) == "rgb(244, 246, 249)"
     page = pages.show(report, width=360, height=780, dark=True)
@@ -325,7 +328,7 @@ def test_dark_narrow_and_printed(pages):
     page.call("Emulation.setEmulatedMedia", media="print")
     page.value("document.querySelectorAll('details').forEach((one) => (one.open = false)), dispatchEvent(new Event('beforeprint'))")
     assert page.value(background) == "rgb(255, 255, 255)" and not page.is_shown("nav") and not page.is_shown("#tools")
-    assert page.value("[...document.querySelectorAll('details')].every((one) => one.open)")
+    assert page.value("[...document.querySelectorAll('details')].every((one) => one.open)") and shown_rows(page) == 40
 
 
 # ---- Plots ----
@@ -410,13 +413,15 @@ def test_a_comparison_says_of_each_run_how_many_edits_took(pages):
 
 def test_a_comparison_draws_the_front_of_success_and_specificity(pages):
     reports = {}
-    for i, (success, specificity) in enumerate([(0.9, 0.5), (0.6, 0.8), (0.5, 0.4)]):
+    for i, (success, specificity) in enumerate([(0.9, 0.5), (0.6, 0.8), (0.5, 0.4), (0.9, 0.5), (0.9, 0.505)]):
         reports[f"r{i}"] = with_after(success)
         reports[f"r{i}"]["metrics"]["specificity_prob"] = {"before": 1, "after": specificity, "protocol": "p"}
     page = pages.compare(reports)
     says(page.text("#balance"), "Success against specificity", "r0", "r1", "r2")
     assert attributes(page, ".p-front", "d")[0].count("L") == 2, "two runs and the step between"
-    assert texts(page, "#balance desc") == ["r0: 50 / 90; r1: 80 / 60; r2: 40 / 50"]
+    names = page.value("[...document.querySelectorAll('.p-name')].map((one) => one.getBoundingClientRect()).map(({ x, y, right }) => [x, right, y])")
+    assert all(a[1] < b[0] or b[1] < a[0] or abs(a[2] - b[2]) > 8 for i, a in enumerate(names) for b in names[:i]), "no name lies on another"
+    assert texts(page, "#balance desc") == ["r0: 50 / 90; r1: 80 / 60; r2: 40 / 50; r3: 50 / 90; r4: 50.5 / 90"]
 
 
 # ---- Of real runs ----

@@ -26,6 +26,8 @@ function anyText(json) {
 const sideEffectsOf = (report) => part(report, "side_effects");
 /** true, false, or null where it was not measured. */
 const tookOf = (request) => part(request, "verdict", "success");
+/** How far the weights followed a request's value: {total, layers}. */
+const followedOf = (request) => part(request, "value", "realised");
 /** How many edits took, of how many; null: not measured. */
 function tookCount(report) {
   const verdicts = part(report, "verdicts");

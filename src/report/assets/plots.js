@@ -156,16 +156,30 @@ function linePlot(frame, series) {
     [axes.parts, marks, legend?.parts]);
 }
 
+/** Places for the names of dots, right or left of them and as near as others leave room: {left, right, y} each. */
+function namePlaces(axes, dots) {
+  const taken = [];
+  return dots.map(({ x, y, name }) => {
+    const wide = widthOf(name), shifts = [0, 12, -12, 24, -24, 36, -36, 48, -48];
+    const boxes = shifts.flatMap((shift) => [x + 9, x - 9 - wide].map((left) => ({ left, right: left + wide, y: y + 4 + shift })));
+    const fits = ({ left, right, y: line }) => left >= 0 && right <= axes.right + 16 && line > 44 && line < axes.height - 24 &&
+      taken.every((other) => right < other.left || left > other.right || Math.abs(line - other.y) >= 12);
+    const box = boxes.find(fits) ?? boxes[boxes[0].right <= axes.right + 16 ? 0 : 1];
+    taken.push(box);
+    return box;
+  });
+}
+
 /** Named points {name, x, y, color}, and a line without dots behind them. */
 function scatterPlot(frame, points, line) {
   const axes = makeAxes(frame, points.map(({ x }) => x), points.map(({ y }) => y));
   const texts = points.map(({ name, x, y }) => `${name}: ${axes.x.text(x)} / ${axes.y.text(y)}`);
-  const marks = points.map(({ name, x, y, color }, i) => {
-    const at = axes.atX(x), height = axes.atY(y), shown = fitted(name, (axes.right - axes.left) / 2 - 20);
-    const isLeft = at + 10 + widthOf(shown) > axes.right + 8;
-    return mark(color, texts[i], makeSvg("circle", { class: "p-dot", cx: at.toFixed(1), cy: height.toFixed(1), r: 5 }),
-      write(shown, isLeft ? at - 9 : at + 9, height + 4, isLeft ? "end" : "start", "p-name"));
-  });
+  const most = (axes.right - axes.left) / 2 - 20;
+  const dots = points.map(({ name, x, y }) => ({ x: axes.atX(x), y: axes.atY(y), name: fitted(name, most) }));
+  const places = namePlaces(axes, dots);
+  const marks = points.map(({ color }, i) => mark(color, texts[i],
+    makeSvg("circle", { class: "p-dot", cx: dots[i].x.toFixed(1), cy: dots[i].y.toFixed(1), r: 5 }),
+    write(dots[i].name, places[i].left, places[i].y, "start", "p-name")));
   return picture(frame, axes.width, axes.height, texts, [axes.parts, linePath(axes, line, "p-front"), marks]);
 }
 

@@ -23,10 +23,10 @@ function textsOf(request) {
 }
 
 /** "; weights followed 81.2 % of the way (layer 0: 80.1 %, layer 1: 82.5 %)"; empty: layers are asked for nothing. */
-function realisedText(request) {
-  const total = numberOf(part(request, "value", "realised", "total"));
+function followedText(request) {
+  const total = numberOf(part(followedOf(request), "total"));
   if (total === null) return "";
-  const layers = entriesOf(part(request, "value", "realised", "layers")).filter(([, share]) => numberOf(share) !== null);
+  const layers = entriesOf(part(followedOf(request), "layers")).filter(([, share]) => numberOf(share) !== null);
   const each = layers.map(([layer, share]) => `layer ${layer}: ${percent(share)}`);
   return `; weights followed ${percent(total)} of the way${each.length > 1 ? ` (${each.join(", ")})` : ""}`;
 }
@@ -36,7 +36,7 @@ function valueLine({ request, loss, steps }) {
   const initial = numberOf(part(request, "value", "initial_loss"));
   if (initial === null && loss === null) return "";
   return ["loss", initial !== null && ` ${shortNumber(initial)}`, loss !== null && ` → ${shortNumber(loss)}`,
-    steps > 0 && ` in ${counted(steps, "step")}`, realisedText(request)]
+    steps > 0 && ` in ${counted(steps, "step")}`, followedText(request)]
     .filter(Boolean).join("");
 }
 
@@ -175,6 +175,10 @@ function connect({ items, metrics, columns, orders, search, show, order, count, 
     rowOf(next)[0].querySelector("button").focus();
   });
   window.addEventListener("hashchange", recall);
+  window.addEventListener("beforeprint", () => {
+    limit = Math.max(limit, 1000); // paper has no button
+    drawRows();
+  });
   update();
   return recall;
 }

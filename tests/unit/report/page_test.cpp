@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "lancet/core/error.h"
+#include "support/count_parts.h"
 
 namespace lancet {
 namespace {
@@ -48,11 +49,7 @@ Json judged_report() {
   return report;
 }
 
-size_t count(const std::string& text, const std::string& part) {
-  size_t n = 0;
-  for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++n;
-  return n;
-}
+using testing::count;
 
 /// The text between two others, the first of which stands once.
 std::string between(const std::string& text, const std::string& begin, const std::string& end) {

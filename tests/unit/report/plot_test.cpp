@@ -8,15 +8,12 @@
 #include <regex>
 
 #include "lancet/core/error.h"
+#include "support/count_parts.h"
 
 namespace lancet {
 namespace {
 
-size_t count(const std::string& text, const std::string& part) {
-  size_t n = 0;
-  for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++n;
-  return n;
-}
+using testing::count;
 
 /// Numbers of an attribute, in order.
 std::vector<double> numbers(const std::string& text, const std::string& pattern) {
