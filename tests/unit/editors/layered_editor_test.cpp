@@ -79,8 +79,8 @@ TEST_F(LayeredEditorTest, ReplayReachesTheLastLayersOwnValueAndSharesItAmongEqua
   const Result replayed =
       edit("method: emmet, layers: [0, 1], slack: 0, targets: replay, equal_keys: mean", equal_keys());
   for (const RequestOutcome& request : replayed.outcome.requests) {
-    EXPECT_NEAR(request.attained.value(), 1, 1e-10);
-    EXPECT_EQ(request.attained_by_layer.size(), 2u);
+    EXPECT_NEAR(request.realised.value(), 1, 1e-10);
+    EXPECT_EQ(request.realised_by_layer.size(), 2u);
   }
   EXPECT_EQ(replayed.outcome.columns, (std::vector<int64_t>{0, 2, 1}));
 }
