@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "lancet/core/error.h"
 #include "lancet/doctor/machine_facts.h"
 #include "lancet/job/job_config.h"
 

@@ -34,9 +34,9 @@ TEST(OptionFlags, AreReadAsAJobReadsThem) {
   EXPECT_EQ(flags.problem("--devices cuda:0=20GiB,cpu --quantise-base nf4 --threads 3 --cuda-graphs"), "");
   const RunOptions run = parse_run(flags.run);
   EXPECT_EQ(run.devices, (std::vector<std::string>{"cuda:0=20GiB", "cpu"}));
-  EXPECT_EQ(run.quantise_base, Quantiser::kNf4);
+  EXPECT_EQ(run.quantise_base, "nf4");
   EXPECT_EQ(run.threads, 3);
-  EXPECT_EQ(run.step_launch, LaunchMode::kGraph);
+  EXPECT_TRUE(run.uses_graphs);
   EXPECT_EQ(flags.run.overrides("run"),
             (std::vector<std::string>{"run.devices=[cuda:0=20GiB, cpu]", "run.quantise_base=nf4", "run.threads=3",
                                       "run.cuda_graphs=true"}));
@@ -64,7 +64,7 @@ TEST(OptionFlags, RefuseWhatAJobRefuses) {
 TEST(OptionFlags, HoldEarlierNamesThatHelpDoesNotShow) {
   RunFlags flags;
   EXPECT_EQ(flags.problem("--frozen int8 --device cpu"), "");
-  EXPECT_EQ(parse_run(flags.run).quantise_base, Quantiser::kInt8);
+  EXPECT_EQ(parse_run(flags.run).quantise_base, "int8");
   EXPECT_EQ(parse_run(flags.run).devices, std::vector<std::string>{"cpu"});
   EXPECT_EQ(RunFlags().problem("--frozen int4"),
             "--frozen: expected one of none, int8, nf4, fp8, got int4; did you mean int8?");

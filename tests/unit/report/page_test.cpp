@@ -177,10 +177,11 @@ TEST(ReportPage, TablesQuoteWhatNeedsIt) {
   Json report = small_report();
   report["requests"][0]["prompt"] = "a \"b\", c\nd";
   const std::string csv = rendered(report).requests_csv;
-  EXPECT_TRUE(has(csv,
-                  "id,prompt,subject,target,target_true,skipped,success,took,why,steps,initial_loss,final_loss,initial_norm,"
-                  "delta_norm,realised,attained,"
-                  "efficacy_prob.before,efficacy_prob.after,continuation.before,continuation.after\r\n"));
+  EXPECT_TRUE(
+      has(csv,
+          "id,prompt,subject,target,target_true,skipped,success,took,why,steps,initial_loss,final_loss,initial_norm,"
+          "delta_norm,realised,attained,"
+          "efficacy_prob.before,efficacy_prob.after,continuation.before,continuation.after\r\n"));
   EXPECT_TRUE(has(csv, "a,\"a \"\"b\"\", c\nd\",P,Rome,Paris,,,,,2,8,0.5,,,,,0.0,1.0, Paris is,\" Rome, of\"\r\n"))
       << csv;
 }
