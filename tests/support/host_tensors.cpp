@@ -2,8 +2,9 @@
 
 #include <c10/core/CPUAllocator.h>
 
-#include <atomic>
-#include <memory>
+#include <algorithm>
+#include <map>
+#include <mutex>
 
 namespace lancet::testing {
 namespace {
@@ -15,18 +16,18 @@ class CountingAllocator : public c10::Allocator {
     c10::DataPtr memory = inner_->allocate(bytes);
     void* const begin = memory.get();
     const c10::Device device = memory.device();
-    auto piece = std::make_unique<Piece>(Piece{std::move(memory), static_cast<int64_t>(bytes)});
-    const int64_t live = live_ += piece->bytes;
-    int64_t most = peak_;
-    while (live > most && !peak_.compare_exchange_weak(most, live)) continue;
-    return {begin, piece.release(), &release, device};
+    const std::scoped_lock lock(mutex_);
+    live_ += static_cast<int64_t>(bytes);
+    peak_ = std::max(peak_, live_);
+    pieces_[begin] = Piece{std::move(memory), static_cast<int64_t>(bytes)};
+    return {begin, begin, &release, device};  // where torch asks for bytes alone, it wants the two to be one
   }
+  c10::DeleterFnPtr raw_deleter() const override { return &release; }
   void copy_data(void* to, const void* from, std::size_t count) const override { inner_->copy_data(to, from, count); }
 
   int64_t peak_of(const std::function<void()>& work) {
     c10::SetCPUAllocator(this, kPriority);
-    const int64_t before = live_;
-    peak_ = before;
+    const int64_t before = begin_count();
     try {
       work();
     } catch (...) {
@@ -34,6 +35,7 @@ class CountingAllocator : public c10::Allocator {
       throw;
     }
     c10::SetCPUAllocator(inner_, kPriority);
+    const std::scoped_lock lock(mutex_);
     return peak_ - before;
   }
 
@@ -49,13 +51,21 @@ class CountingAllocator : public c10::Allocator {
   };
   static constexpr uint8_t kPriority = 255;
 
-  static void release(void* piece) {
-    const std::unique_ptr<Piece> owned(static_cast<Piece*>(piece));
-    only().live_ -= owned->bytes;
+  int64_t begin_count() {
+    const std::scoped_lock lock(mutex_);
+    return peak_ = live_;
+  }
+
+  static void release(void* begin) {
+    CountingAllocator& all = only();
+    const std::scoped_lock lock(all.mutex_);
+    if (const auto piece = all.pieces_.extract(begin); !piece.empty()) all.live_ -= piece.mapped().bytes;
   }
 
   c10::Allocator* const inner_ = c10::GetCPUAllocator();
-  std::atomic<int64_t> live_ = 0, peak_ = 0;
+  std::mutex mutex_;
+  std::map<void*, Piece> pieces_;  ///< what is not released yet, by its begin
+  int64_t live_ = 0, peak_ = 0;
 };
 
 }  // namespace

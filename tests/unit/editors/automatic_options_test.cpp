@@ -211,7 +211,7 @@ TEST(AutomaticOptions, RefuseWhatTheyCannotMean) {
       {"{method: memit, targets: replay, blue: true}", "editor.blue: expected false with `targets: replay`"},
       {"{method: rome, targets: replay}", "editor.targets"},
       {"{method: pmet, targets: replay}", "editor.targets"},
-      {"{method: memit, targets: forward}", "editor.targets: expected last or replay"},
+      {"{method: memit, targets: forward}", "editor.targets: expected one of last, replay, got forward"},
       {"{method: alphaedit, null_space_below: {share: 0}}", "null_space_below.share"},
       {"{method: emmet, slack: 0, identity_weight: 1}", "covariance_weight: expected a number beside slack: 0"},
       {"{method: ultraedit, modules: automatic}", "editor.modules"}};

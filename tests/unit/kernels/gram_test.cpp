@@ -120,7 +120,7 @@ TEST_P(GramOfSixteenBits, IsTheSumInF64) {
   const double of_kept = nmse(std::move(kept).take_mean(), exact);
   std::cout << "NMSE against f64: " << of_kept << "; of widened rows " << nmse(std::move(widened).take_mean(), exact)
             << "\n";
-  EXPECT_LE(of_kept, 1e-13);
+  EXPECT_LE(of_kept, 4e-13);  // by how a processor's f32 products sum
 }
 
 INSTANTIATE_TEST_SUITE_P(Types, GramOfSixteenBits,
