@@ -17,6 +17,15 @@ constexpr double kAtTheClamp = 0.999;  // of the clamp's norm: the projection ro
 ValueGoal::ValueGoal(const ConfigTree& editor)
     : editor_(editor), prefix_(editor.find("values") != nullptr ? "values." : "") {
   found_loss_ = std::max(kLikelyLoss, number("stop_loss").value_or(0));
+  const ConfigTree* stop = find_dotted(editor, "values.stop");
+  stops_predicted_ = stop != nullptr && stop->scalar == "predicted";
+}
+
+bool ValueGoal::is_found(const RequestOutcome& outcome) const {
+  if (*outcome.final_loss <= found_loss_) return true;
+  const double most_steps = number("steps").value_or(AutomaticSteps::kMost);
+  return stops_predicted_ && static_cast<double>(outcome.steps) < most_steps &&
+         still_falls(std::vector<double>(outcome.losses.begin(), outcome.losses.end()));
 }
 
 bool ValueGoal::never_fell(const RequestOutcome& outcome) const {

@@ -17,8 +17,9 @@ class ValueGoal {
   /// `editor`: resolved.
   explicit ValueGoal(const ConfigTree& editor);
 
-  /// The loss ended low enough for the target to be likely: below the stop loss, or -log 0.6 a token.
-  bool is_found(const RequestOutcome& outcome) const { return *outcome.final_loss <= found_loss_; }
+  /// The loss ended low enough for the target to be likely: below the stop loss, or -log 0.6 a token. With
+  /// `stop: predicted` also where the request was done before its steps were, while its loss still fell.
+  bool is_found(const RequestOutcome& outcome) const;
   /// Neither found nor lower than at the start by a tenth.
   bool never_fell(const RequestOutcome& outcome) const;
   /// The value was not found, and its loss no longer fell: more steps would not help.
@@ -40,6 +41,7 @@ class ValueGoal {
   const ConfigTree& editor_;
   std::string prefix_;  ///< "values."; empty: the method trains
   double found_loss_ = 0;
+  bool stops_predicted_ = false;
 };
 
 /// "0.05", "12.3".

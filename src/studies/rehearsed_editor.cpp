@@ -64,6 +64,7 @@ class RehearsedContext final : public EditContext {
     const std::vector<PreparedRequest> requests = heaviest(prepare(all_), layer, options);
     measured_.n_together = static_cast<int64_t>(requests.size());
     options.stop_loss = 0;  // nobody leaves the batch
+    options.stop = ValueStop::kLoss;
     const auto seconds_of = [&](int64_t steps) {
       options.steps = steps;
       measured_.halvings += EditContext::optimize_values(requests, layer, options).batching.halvings;

@@ -62,8 +62,7 @@ class BatchOptimizer {
         options_(options),
         n_vectors_(vectors_of(options.site)),
         batch_(model, requests, layer, options),
-        step_(batch_, options,
-              options.stop == ValueStop::kLossOrPredicted ? ValueWatch::kMissedTokens : ValueWatch::kNothing,
+        step_(batch_, options, options.stop == ValueStop::kLoss ? ValueWatch::kNothing : ValueWatch::kMissedTokens,
               graphs_.get()),
         adam_(batch_.initial_NX()),
         is_done_(requests.size(), 0),
@@ -167,7 +166,7 @@ class BatchOptimizer {
     result_.losses[request].push_back(loss);
     predicted_steps_[request] = missed_tokens == 0 ? predicted_steps_[request] + 1 : 0;
     const std::vector<double> means = mean_losses(result_.losses[request]);
-    const bool is_found = is_low(means) || (is_predicted(request) && loss.kl <= kPredictedKl);
+    const bool is_found = is_low(means) || stops_predicted(request, loss);
     is_done_[request] = is_found || (!options_.steps && !still_falls(means)) ? 1 : 0;
   }
 
@@ -193,6 +192,12 @@ class BatchOptimizer {
 
   /// Whether the target is predicted in every context, as far as the last steps that saw each once say.
   bool is_predicted(size_t request) const { return predicted_steps_[request] >= batch_.groups(); }
+
+  /// Whether a request that is predicted may stop for that.
+  bool stops_predicted(size_t request, const ValueLoss& loss) const {
+    if (options_.stop == ValueStop::kPredicted) return predicted_steps_[request] >= 2 * batch_.groups();
+    return is_predicted(request) && loss.kl <= kPredictedKl;
+  }
 
   /// What the resident requests' NLLs count: [A] on the head's device; undefined: 1.
   const Tensor& factors() {

@@ -212,6 +212,7 @@ ValueOptions parse_value_options(ConfigSection section, const ValueOptions& defa
   options.stop_loss = read(section, ValuesSpec::kStopLoss);
   options.contexts_per_step = read(section, ValuesSpec::kContextsPerStep);
   options.batch = read(section, ValuesSpec::kBatch);
+  if (options.stop == ValueStop::kLoss) options.stop = read<ValueStop>(section, ValuesSpec::kStop);
   if (options.site == ValueSite::kMlpAndAttnOut) options.nll_factor = read(section, ValuesSpec::kNllFactor);
   section.finish();
   return options;

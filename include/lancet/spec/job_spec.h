@@ -55,7 +55,8 @@ struct OutputSpec {
            "text alone by the `statistics`, or each number to the `nearest`"},
       kRoundings};
   static constexpr NumberOption kCovarianceWeight{
-      {.key = "covariance_weight", .meaning = "of `rounding: edits`, the weight of text beside the edits"},
+      {.key = "covariance_weight",
+       .meaning = "the weight of text beside the edits, where rounding heeds both (`rounding: edits`)"},
       {.min = 1e-6},
       30};
   static constexpr AnyOption kAll[] = {&kDir, &kReplace, &kState, &kFormat, &kRounding, &kCovarianceWeight};

@@ -30,6 +30,13 @@ struct ValuesSpec {
       {.key = "stop_loss", .meaning = "a request is done when its total loss, over all contexts, is below"},
       {.min = 0.0},
       0.05};
+  static constexpr std::string_view kStopNames[] = {"loss", "predicted"};
+  static constexpr ChoiceOption kStop{
+      {.key = "stop",
+       .meaning = "a request is done by its `loss` alone, or also when every token of its target is `predicted`, the "
+                  "likeliest in every context, at two checks in a row",
+       .methods = "memit rome r-rome emmet alphaedit nse"},
+      kStopNames};
   static constexpr IntegerOption kContextsPerStep{
       {.key = "contexts_per_step",
        .meaning = "a step sees so many of the contexts, the next one others, in turn; 0: all of them at every step"},
@@ -46,7 +53,7 @@ struct ValuesSpec {
       {.min = 1e-12},
       1.0};
   static constexpr AnyOption kAll[] = {&kSteps,           &kLr,    &kWeightDecay, &kClamp, &kKl, &kStopLoss,
-                                       &kContextsPerStep, &kBatch, &kNllFactor};
+                                       &kContextsPerStep, &kBatch, &kNllFactor,   &kStop};
 };
 
 struct ContextsSpec {

@@ -162,7 +162,7 @@ class Search:
         self.rows = [row + self.target[:-1].tolist() for row in prompts] + drift
         self.ends, self.at = [len(prompt) - 1 for prompt in prompts], torch.cat((lookup, drift_lookup))
         self.places, self.deltas, self.initial, self.before = places, {}, {}, None
-        self.weight = self.options.get("nll_factor", 1.0)
+        self.weight, self.predicted = self.options.get("nll_factor", 1.0), 0
 
     def begin(self, place, value):
         """At the first step: where the search starts from."""
@@ -185,6 +185,9 @@ class Search:
 
     def is_finished(self, loss):
         if loss.item() < self.options["stop_loss"]:
+            return True
+        self.predicted = self.predicted + 1 if self.is_predicted else 0
+        if self.options.get("stop") == "predicted" and self.predicted == 2:
             return True
         if self.is_pmet:
             self.weight = self.options.get("nll_factor", 1.0) * (0.1 if self.is_predicted else 1.0)

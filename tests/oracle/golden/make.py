@@ -37,6 +37,7 @@ def sections():
     return {
         "memit-history": (memit | dict(history=True), two),
         "memit-anchor": (memit | dict(norm_anchor=dict(mode="rescale", limit=3.0)), two),
+        "memit-predicted": (memit | dict(values=VALUES | dict(steps=40, stop="predicted")), one),
         "memit-rect": (memit | dict(rect=dict(keep=0.4)), one),
         "memit-blue": (memit | dict(blue=True), one),
         "memit-replay": (memit | REPLAYED | dict(history=True, norm_anchor=dict(mode="rescale", limit=3.0)), two),

@@ -77,6 +77,17 @@ TEST(EditVerdicts, SayWhyAnEditDidNotTake) {
   EXPECT_FALSE(count_of(verdicts).none());
 }
 
+TEST(EditVerdicts, TakeARequestThatStoppedAsPredictedForFound) {
+  RequestOutcome early = good();
+  early.final_loss = 0.9;
+  EditReport report = report_of({early}, {0});
+  EXPECT_EQ(judge_edits(report, kMemit)[0].cause, FailureCause::kValueNotFound);
+  const ConfigTree predicted = parse_config("{method: memit, values: {steps: 25, stop: predicted}}", "test");
+  EXPECT_EQ(judge_edits(report, predicted)[0].cause, FailureCause::kOther);
+  report.outcome.requests[0].steps = 25;  // its steps were done before it was predicted
+  EXPECT_EQ(judge_edits(report, predicted)[0].cause, FailureCause::kValueNotFound);
+}
+
 TEST(EditVerdicts, CountWhatIsWrittenBesideWhatIsSaid) {
   EditReport report = report_of({good(), good(), good()}, {1, 1, 0});
   const std::vector<double> writes{1, 0, 0};

@@ -94,12 +94,14 @@ TEST_F(ValueSitesTest, APredictedTargetEndsItsRequest) {
       log_probs(prompt.ids, prompt.lookup, torch::zeros({32}, torch::kDouble))[-1].argmax().item<int64_t>())};
   options.site = ValueSite::kMlpAndAttnOut;
   options.nll_factor = 2.0;
-  for (const ValueStop stop : {ValueStop::kLoss, ValueStop::kLossOrPredicted}) {
+  for (const auto& [stop, steps] : {std::pair<ValueStop, size_t>{ValueStop::kLoss, 6},
+                                    {ValueStop::kLossOrPredicted, 1},
+                                    {ValueStop::kPredicted, 2}}) {
     options.stop = stop;
     const OptimizedValues values = optimize_values(model, requests, kLayer, options, {alone()});
     for (size_t i = 0; i < requests.size(); ++i) {
       EXPECT_NEAR(values.losses[i].front().nll, 2.0 * nll(requests[i], torch::zeros({32}, torch::kDouble)), 1e-9);
-      EXPECT_EQ(values.losses[i].size(), stop == ValueStop::kLossOrPredicted && i == 1 ? 1u : 6u);
+      EXPECT_EQ(values.losses[i].size(), i == 1 ? steps : 6u);
     }
   }
 }
