@@ -4,8 +4,8 @@
 
 #include "benches.h"
 #include "lancet/core/strings.h"
-#include "lancet/edit/solvers.h"
-#include "lancet/edits/downdate.h"
+#include "lancet/edit_history/downdate.h"
+#include "lancet/editing/solvers.h"
 #include "machine.h"
 
 namespace lancet::bench {

@@ -4,7 +4,7 @@
 
 #include "benches.h"
 #include "lancet/core/strings.h"
-#include "lancet/edit/solvers.h"
+#include "lancet/editing/solvers.h"
 #include "lancet/kernels/cholesky.h"
 #include "lancet/statistics/factor_store.h"
 #include "machine.h"

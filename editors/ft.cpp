@@ -2,7 +2,7 @@
 // appendix E) and EasyEdit's ft. FT and FT-L lower -log p of every target token at the prompt's last token; FT-L limits
 // every entry's change; FT-M is teacher-forced on the target. Differs from the reference: targets are tokenised as they
 // continue the prompt, without BOS or padding among the labels.
-#include "lancet/edit/editor.h"
+#include "lancet/editing/editor.h"
 #include "lancet/editor_parts/modules.h"
 #include "lancet/spec/read_option.h"
 

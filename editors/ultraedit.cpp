@@ -6,7 +6,7 @@
 
 #include "lancet/core/progress.h"
 #include "lancet/core/strings.h"
-#include "lancet/edit/editor.h"
+#include "lancet/editing/editor.h"
 #include "lancet/editor_parts/modules.h"
 #include "lancet/spec/read_option.h"
 

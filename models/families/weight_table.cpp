@@ -9,7 +9,7 @@
 
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
-#include "lancet/quant_scheme/find_packed.h"
+#include "lancet/quant_formats/find_packed.h"
 
 namespace lancet {
 namespace {

@@ -14,7 +14,7 @@ namespace {
 using OrderedJson = nlohmann::ordered_json;
 
 /// Whether `config` has such settings, also in the part of a multi-modal configuration that describes the language
-/// model (quant_scheme/scheme_settings.h).
+/// model (quant_formats/scheme_settings.h).
 bool has_settings(const OrderedJson& config) {
   const auto has = [](const OrderedJson& object) {
     for (const char* key : {"quantization_config", "compression_config"})

@@ -2,7 +2,7 @@
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
 #include "lancet/deltas/gguf_adapter.h"
-#include "lancet/edits/output_edits.h"
+#include "lancet/edit_history/output_edits.h"
 #include "lancet/export/export_job.h"
 #include "lancet/io/files.h"
 #include "lancet/models/model_files.h"

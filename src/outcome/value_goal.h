@@ -5,7 +5,7 @@
 #include <string>
 
 #include "lancet/core/config_tree.h"
-#include "lancet/edit/edit_outcome.h"
+#include "lancet/editing/edit_outcome.h"
 
 namespace lancet {
 

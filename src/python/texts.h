@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "lancet/edits/edit_history.h"
+#include "lancet/edit_history/edit_history.h"
 #include "lancet/eval/evaluate.h"
 #include "lancet/io/output_folder.h"
 #include "lancet/job_setup/job_defaults.h"

@@ -8,7 +8,7 @@
 
 #include "answer_pipe.h"
 #include "given_requests.h"
-#include "lancet/edits/edit_history.h"
+#include "lancet/edit_history/edit_history.h"
 #include "lancet/http/work_queue.h"
 #include "lancet/io/output_folder.h"
 #include "lancet/serve/page_server.h"

@@ -12,7 +12,7 @@
 #include "lancet/http/access_token.h"
 #include "lancet/http/http_server.h"
 #include "lancet/http/request_guard.h"
-#include "lancet/report/report_page.h"
+#include "lancet/pages/report_page.h"
 #include "orders.h"
 #include "page_assets.h"
 #include "state_clock.h"

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "lancet/edits/edit_history.h"
+#include "lancet/edit_history/edit_history.h"
 #include "lancet/models/model_files.h"
 
 namespace lancet {

@@ -4,7 +4,7 @@
 #include <memory>
 #include <vector>
 
-#include "lancet/edit/editor.h"
+#include "lancet/editing/editor.h"
 #include "lancet/outcome/stage_cost.h"
 
 namespace lancet {

@@ -8,7 +8,7 @@
 #include "lancet/core/version.h"
 #include "lancet/core/words.h"
 #include "lancet/outcome/report_json.h"
-#include "lancet/report/plot.h"
+#include "lancet/pages/plot.h"
 #include "lancet/studies/trace_job.h"
 
 namespace lancet {

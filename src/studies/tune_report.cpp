@@ -5,7 +5,7 @@
 #include "lancet/core/strings.h"
 #include "lancet/core/version.h"
 #include "lancet/core/words.h"
-#include "lancet/report/plot.h"
+#include "lancet/pages/plot.h"
 #include "lancet/studies/tune_job.h"
 
 namespace lancet {

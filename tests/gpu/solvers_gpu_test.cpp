@@ -1,5 +1,5 @@
 // Factors, null spaces and solves in f64 on a device against the host's.
-#include "lancet/edit/solvers.h"
+#include "lancet/editing/solvers.h"
 
 #include <gtest/gtest.h>
 #include <torch/types.h>

@@ -242,7 +242,7 @@ def test_direction_lets_pass(path, line):
 def test_rooms_are_read_from_cmake():
     cmake = "lancet_library(io SANITIZED DEPENDS lancet_core ZLIB::ZLIB)\nlancet_library(run TENSORS DEPENDS lancet_core\n  lancet_io)\n# lancet_library(no)\n"
     assert declared_rooms(cmake) == {"io": ({"core"}, False), "run": ({"core", "io"}, True)}
-    assert {"core", "edit", "pipeline"} <= ROOMS.keys() and "core" in MAY_INCLUDE["pipeline"] and "pipeline" not in MAY_INCLUDE["edit"]
+    assert {"core", "editing", "pipeline"} <= ROOMS.keys() and "core" in MAY_INCLUDE["pipeline"] and "pipeline" not in MAY_INCLUDE["editing"]
     cmake += "lancet_library(models SOURCES_IN models DEPENDS lancet_core)\n"
     assert folders_of_rooms(cmake) == {PurePosixPath("src/io"): "io", PurePosixPath("src/run"): "run", PurePosixPath("models"): "models"}
 
@@ -259,8 +259,8 @@ def test_circles_finds():
     header, private = source("include/lancet/io/files.h", ""), source("src/io/tensors/zip_file.h", "")
     assert len(list(circle_problems([below, above, header, private]))) == 1  # a folder and the one in it
     assert list(circle_problems([below, header, private, source("src/io/files.cpp", "")])) == []
-    other = source("src/text/a.cpp", '#include "lancet/core/b.h"'), source("src/core/b.cpp", '#include "lancet/edit/c.h"'), source("src/edit/c.cpp", '#include "lancet/text/a.h"')
-    headers = [source(f"include/lancet/{name}.h", "") for name in ("text/a", "core/b", "edit/c")]
+    other = source("src/text/a.cpp", '#include "lancet/core/b.h"'), source("src/core/b.cpp", '#include "lancet/editing/c.h"'), source("src/editing/c.cpp", '#include "lancet/text/a.h"')
+    headers = [source(f"include/lancet/{name}.h", "") for name in ("text/a", "core/b", "editing/c")]
     assert len(list(circle_problems([*other, *headers]))) == 1  # of three rooms
     assert list(circle_problems([*other[:2], *headers])) == []
 
@@ -292,7 +292,7 @@ def test_targets_finds():
 
 def test_public_headers_finds():
     def problems(line):
-        return list(public_header_problems([source("include/lancet/edit/a.h", line)]))
+        return list(public_header_problems([source("include/lancet/editing/a.h", line)]))
 
     for line in ["#include <torch/types.h>", "#include <yaml-cpp/yaml.h>", '#include "a_private.h"', "#include <unistd.h>"]:
         assert len(problems(line)) == 1, line
@@ -305,10 +305,10 @@ def test_unused_headers_finds():
     own = source("src/io/a.cpp", '#include "lancet/io/a.h"')
     assert len(list(unused_header_problems([header, own]))) == 1
     assert list(unused_header_problems([header, own, source("tests/unit/a.cpp", own.text)])) == []
-    assert list(unused_header_problems([header, source("src/edit/a.cpp", own.text)])) == []
+    assert list(unused_header_problems([header, source("src/editing/a.cpp", own.text)])) == []
     between = source("include/lancet/io/b.h", own.text)
     assert len(list(unused_header_problems([header, between]))) == 2
-    assert list(unused_header_problems([header, between, source("src/edit/a.cpp", '#include "lancet/io/b.h"')])) == []
+    assert list(unused_header_problems([header, between, source("src/editing/a.cpp", '#include "lancet/io/b.h"')])) == []
 
 
 # ---- Budgets -------------------------------------------------------------------------------------------------------------------
@@ -518,7 +518,7 @@ def test_only_placement_names_devices(sources):
     + ["at::cuda::current_device()", "c10::cuda::device_count()", "cudaSetDevice (0)", "at::hasCUDA()", "c10::DeviceIndex i"],
 )
 def test_devices_finds(text):
-    for path in ["src/edit/a.cpp", "models/a.cpp", "editors/a.cpp", "include/lancet/io/a.h", "src/runtime/a.cpp"]:
+    for path in ["src/editing/a.cpp", "models/a.cpp", "editors/a.cpp", "include/lancet/io/a.h", "src/runtime/a.cpp"]:
         assert len(list(device_problems([source(path, text)], set()))) == 1, path
     authority = [source(path, text) for path in DEVICE_AUTHORITY]
     assert list(device_problems([*authority, source("tests/unit/a.cpp", text)], set())) == []
@@ -526,7 +526,7 @@ def test_devices_finds(text):
 
 def test_devices_lets_pass():
     text = 'check_device(x, expected); "runs on the cpu"; at::Device f(); // at::kCPU\nx.device(); kCpuThreads; "--device"'
-    assert list(device_problems([source("src/edit/a.cpp", text)], set())) == []
+    assert list(device_problems([source("src/editing/a.cpp", text)], set())) == []
 
 
 def test_device_rows_are_exact_and_in_use():

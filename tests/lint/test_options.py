@@ -59,7 +59,7 @@ def test_every_option_is_read_and_in_few_places(sources, declared):
 
 
 def test_no_reader_of_a_job_spells_a_key(sources):
-    folders = {"deltas", "edit", "editor_parts", "editors", "eval", "export", "job", "outcome", "pipeline", "plan", "requests", "session", "statistics", "studies", "training"}
+    folders = {"deltas", "editing", "editor_parts", "editors", "eval", "export", "job", "outcome", "pipeline", "plan", "requests", "session", "statistics", "studies", "training"}
     spelt = [
         f"{source.path}: {found}"
         for source in sources

@@ -185,28 +185,28 @@ def test_a_family_touches_its_places(sources, function):
 # ---- Quantised formats: methods of config.json, and the layouts of a matrix that they use
 
 FORMAT_PLACES = (
-    "src/quant_scheme/formats/NAME.cpp",
-    "src/quant_scheme/formats/formats.h",
-    "include/lancet/quant_scheme/matrix_code.h",
+    "src/quant_formats/formats/NAME.cpp",
+    "src/quant_formats/formats/formats.h",
+    "include/lancet/quant_formats/matrix_code.h",
     "src/quant/formats/NAME.cpp",
     "src/quant/formats/codecs.h",
     "tests/support/packed_formats.h",
     "tests/support/pack_weights.cpp",
-    "tests/unit/quant_scheme/quant_scheme_test.cpp",
-    "tests/unit/quant_scheme/unquantised_modules_test.cpp",
+    "tests/unit/quant_formats/quant_scheme_test.cpp",
+    "tests/unit/quant_formats/unquantised_modules_test.cpp",
     "tests/oracle/quantised.py",
     "docs/models.md",
 )
-SCHEME_FORMATS = sorted(path.name for path in (REPOSITORY / "src/quant_scheme/formats").glob("*.cpp"))
-QUANT_FORMATS = re.findall(r"&(k\w+Format)\b", read("src/quant_scheme/formats/formats.h"))
+SCHEME_FORMATS = sorted(path.name for path in (REPOSITORY / "src/quant_formats/formats").glob("*.cpp"))
+QUANT_FORMATS = re.findall(r"&(k\w+Format)\b", read("src/quant_formats/formats/formats.h"))
 QUANT_METHODS = [(name, file) for file in SCHEME_FORMATS
-                 for name in re.findall(r'\.name = "([^"]+)"', read(f"src/quant_scheme/formats/{file}"))]  # fmt: skip
+                 for name in re.findall(r'\.name = "([^"]+)"', read(f"src/quant_formats/formats/{file}"))]  # fmt: skip
 CODECS = re.findall(r"&(k\w+Codec)\b", read("src/quant/formats/codecs.h"))
 PACKINGS = re.findall(
-    r"^  (k\w+),? +///", re.search(r"enum class MatrixPacking \{(.*?)^\};", read("include/lancet/quant_scheme/matrix_code.h"), re.M | re.S)[1], re.M
+    r"^  (k\w+),? +///", re.search(r"enum class MatrixPacking \{(.*?)^\};", read("include/lancet/quant_formats/matrix_code.h"), re.M | re.S)[1], re.M
 )
 # What `run.quantise_base` makes; the default of a field.
-OF_ONE_PACKING = {"src/quant/quantise.cpp", "include/lancet/quant_scheme/matrix_code.h"}
+OF_ONE_PACKING = {"src/quant/quantise.cpp", "include/lancet/quant_formats/matrix_code.h"}
 
 
 # What names the quantisers of `run.quantise_base`.
@@ -223,18 +223,18 @@ def test_a_quantiser_touches_its_places():
 @pytest.mark.parametrize("row", QUANT_FORMATS)
 def test_a_quantised_format_is_a_file_and_a_row(sources, row):
     named = places(sources, rf"\b{row}\b")
-    own = named - {"src/quant_scheme/formats/formats.h"}
+    own = named - {"src/quant_formats/formats/formats.h"}
     assert len(named) == 2 and len(own) == 1, named
-    assert re.fullmatch(r"src/quant_scheme/formats/\w+\.cpp", own.pop())
+    assert re.fullmatch(r"src/quant_formats/formats/\w+\.cpp", own.pop())
     assert len(QUANT_FORMATS) == len(SCHEME_FORMATS)
 
 
 @pytest.mark.parametrize(("name", "file"), QUANT_METHODS)
 def test_a_quantisation_method_touches_its_places(sources, name, file):
-    named = places([s for s in sources if s.folder == "quant_scheme"], rf'"{re.escape(name)}"')
-    assert named == {f"src/quant_scheme/formats/{file}"}
-    for page in ("docs/models.md", "tests/oracle/quantised.py", "tests/unit/quant_scheme/quant_scheme_test.cpp",
-                 "tests/unit/quant_scheme/unquantised_modules_test.cpp"):  # fmt: skip
+    named = places([s for s in sources if s.folder == "quant_formats"], rf'"{re.escape(name)}"')
+    assert named == {f"src/quant_formats/formats/{file}"}
+    for page in ("docs/models.md", "tests/oracle/quantised.py", "tests/unit/quant_formats/quant_scheme_test.cpp",
+                 "tests/unit/quant_formats/unquantised_modules_test.cpp"):  # fmt: skip
         assert re.search(rf"\b{re.escape(name)}\b", read(page)), f"{page} does not name {name}"
 
 
@@ -242,13 +242,13 @@ def test_a_quantisation_method_touches_its_places(sources, name, file):
 def test_a_layout_of_matrices_touches_its_places(sources, packing):
     named = places(sources, rf"MatrixPacking::{packing}\b")
     rows = {room: places([s for s in sources if s.folder == room], rf"\.packing = MatrixPacking::{packing},\s+\.(?:meaning|assemble) =")
-            for room in ("quant_scheme", "quant")}  # fmt: skip
+            for room in ("quant_formats", "quant")}  # fmt: skip
     assert all(len(files) == 1 for files in rows.values()), rows
     (scheme,), (codec,) = rows.values()
-    assert codec == scheme.replace("quant_scheme", "quant"), "a file of the same name in both rooms"
+    assert codec == scheme.replace("quant_formats", "quant"), "a file of the same name in both rooms"
     others = named - {scheme, codec} - OF_ONE_PACKING
     # methods that have matrices of another format's layout
-    assert all(re.fullmatch(r"src/quant_scheme/formats/\w+\.cpp", path) for path in others), others
+    assert all(re.fullmatch(r"src/quant_formats/formats/\w+\.cpp", path) for path in others), others
     row = re.search(rf"\b(k\w+Codec)\{{\.packing = MatrixPacking::{packing},", read(codec))[1]
     assert places(sources, rf"\b{row}\b") == {codec, "src/quant/formats/codecs.h"}
     for page in ("tests/support/packed_formats.h", "tests/support/pack_weights.cpp"):

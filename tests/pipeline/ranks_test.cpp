@@ -10,7 +10,7 @@
 
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
-#include "lancet/edit/editor.h"
+#include "lancet/editing/editor.h"
 #include "lancet/eval/scoring.h"
 #include "lancet/statistics/self_corpus.h"
 #include "lancet/statistics/statistics_store.h"

@@ -11,7 +11,7 @@
 #include <string>
 
 #include "lancet/core/strings.h"
-#include "lancet/edits/edit_history.h"
+#include "lancet/edit_history/edit_history.h"
 #include "lancet/io/files.h"
 #include "lancet/job_setup/parse_job.h"
 #include "lancet/pipeline/edit_job.h"

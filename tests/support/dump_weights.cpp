@@ -17,7 +17,7 @@
 #include "lancet/models/stored_part.h"
 #include "lancet/models/tensor_io.h"
 #include "lancet/quant/quantise.h"
-#include "lancet/quant_scheme/find_packed.h"
+#include "lancet/quant_formats/find_packed.h"
 #include "support/answer_jobs.h"
 
 namespace lancet {

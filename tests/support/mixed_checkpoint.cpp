@@ -13,8 +13,8 @@
 #include "lancet/core/strings.h"
 #include "lancet/models/stored_part.h"
 #include "lancet/models/tensor_io.h"
-#include "lancet/quant_scheme/find_packed.h"
-#include "lancet/quant_scheme/unquantised_modules.h"
+#include "lancet/quant_formats/find_packed.h"
+#include "lancet/quant_formats/unquantised_modules.h"
 #include "support/answer_jobs.h"
 
 namespace lancet {

@@ -6,7 +6,7 @@
 
 #include "lancet/core/hash.h"
 #include "lancet/deltas/named_changes.h"
-#include "lancet/edits/edit_history.h"
+#include "lancet/edit_history/edit_history.h"
 #include "lancet/io/files.h"
 #include "lancet/models/tensor_io.h"
 

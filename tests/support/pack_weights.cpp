@@ -16,7 +16,7 @@
 #include "lancet/models/tensor_io.h"
 #include "lancet/quant/pack.h"
 #include "lancet/quant/packed_matrix.h"
-#include "lancet/quant_scheme/find_packed.h"
+#include "lancet/quant_formats/find_packed.h"
 #include "support/answer_jobs.h"
 
 namespace lancet {

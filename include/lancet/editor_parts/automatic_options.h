@@ -7,7 +7,7 @@
 #include <string>
 
 #include "lancet/core/config_section.h"
-#include "lancet/edit/editor.h"
+#include "lancet/editing/editor.h"
 #include "lancet/spec/option.h"
 
 namespace lancet {

@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "lancet/core/config_section.h"
-#include "lancet/edit/editor.h"
+#include "lancet/editing/editor.h"
 
 namespace lancet {
 

@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "lancet/edit/editor.h"
+#include "lancet/editing/editor.h"
 #include "lancet/editor_parts/automatic_options.h"
 #include "lancet/editor_parts/equal_keys.h"
 #include "lancet/editor_parts/norm_anchor.h"

@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "lancet/edit/editor.h"
+#include "lancet/editing/editor.h"
 
 namespace lancet {
 

@@ -7,7 +7,7 @@
 
 #include "lancet/core/config_section.h"
 #include "lancet/core/config_tree.h"
-#include "lancet/edit/editor.h"
+#include "lancet/editing/editor.h"
 
 namespace lancet {
 

@@ -3,7 +3,7 @@
 
 #include <filesystem>
 
-#include "lancet/edits/edit_history.h"
+#include "lancet/edit_history/edit_history.h"
 #include "lancet/models/model_files.h"
 
 namespace lancet {

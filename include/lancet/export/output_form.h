@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "lancet/edit/editor.h"
+#include "lancet/editing/editor.h"
 #include "lancet/job/job_config.h"
 #include "lancet/models/model_files.h"
 #include "lancet/outcome/edit_report.h"

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "lancet/edits/rebased.h"
+#include "lancet/edit_history/rebased.h"
 #include "lancet/io/output_folder.h"
 #include "lancet/journal/journal.h"
 #include "lancet/outcome/edit_report.h"

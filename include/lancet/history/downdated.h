@@ -3,8 +3,8 @@
 
 #include <functional>
 
-#include "lancet/edit/editor.h"
-#include "lancet/edits/downdate.h"
+#include "lancet/edit_history/downdate.h"
+#include "lancet/editing/editor.h"
 #include "lancet/job/job_config.h"
 #include "lancet/runtime/communicator.h"
 

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "lancet/edits/conflicts.h"
-#include "lancet/edits/merge.h"
+#include "lancet/edit_history/conflicts.h"
+#include "lancet/edit_history/merge.h"
 #include "lancet/history/apply_job.h"
 
 namespace lancet {

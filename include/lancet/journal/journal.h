@@ -1,6 +1,6 @@
 // The journal of a model's edits: what was edited, in order, with where it came from and how well it held. Text alone;
-// the changes themselves lie beside it (edits/edit_history.h). A list of entries that is only ever added to: undoing is
-// an entry too. Format: docs/edits.md.
+// the changes themselves lie beside it (edit_history/edit_history.h). A list of entries that is only ever added to:
+// undoing is an entry too. Format: docs/edits.md.
 #pragma once
 
 #include <cstdint>

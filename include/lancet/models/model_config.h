@@ -12,7 +12,7 @@
 #include "lancet/checkpoint/checkpoint.h"
 #include "lancet/core/dtype.h"
 #include "lancet/models/families.h"
-#include "lancet/quant_scheme/quant_scheme.h"
+#include "lancet/quant_formats/quant_scheme.h"
 
 namespace lancet {
 

@@ -9,7 +9,7 @@
 
 #include "lancet/checkpoint/checkpoint.h"
 #include "lancet/models/model_config.h"
-#include "lancet/quant_scheme/packed_spec.h"
+#include "lancet/quant_formats/packed_spec.h"
 
 namespace lancet {
 

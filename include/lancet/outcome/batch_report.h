@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "lancet/edit/editor.h"
+#include "lancet/editing/editor.h"
 #include "lancet/eval/metrics.h"
 
 namespace lancet {

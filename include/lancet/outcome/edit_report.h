@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "lancet/edit/edit_outcome.h"
+#include "lancet/editing/edit_outcome.h"
 #include "lancet/eval/evaluate.h"
 #include "lancet/job/job_config.h"
 #include "lancet/journal/journal.h"

@@ -7,7 +7,7 @@
 
 #include "lancet/io/output_folder.h"
 #include "lancet/outcome/edit_report.h"
-#include "lancet/report/report_page.h"
+#include "lancet/pages/report_page.h"
 
 namespace lancet {
 

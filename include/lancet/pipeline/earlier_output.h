@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "lancet/edits/edit_history.h"
+#include "lancet/edit_history/edit_history.h"
 #include "lancet/job/job_config.h"
 
 namespace lancet {

@@ -3,7 +3,7 @@
 
 #include <memory>
 
-#include "lancet/edit/editor.h"
+#include "lancet/editing/editor.h"
 #include "lancet/job/job_config.h"
 #include "lancet/outcome/edit_report.h"
 #include "lancet/runtime/communicator.h"

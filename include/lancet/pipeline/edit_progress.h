@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "lancet/edits/edit_history.h"
+#include "lancet/edit_history/edit_history.h"
 #include "lancet/io/unfinished_folder.h"
 #include "lancet/outcome/batch_report.h"
 

@@ -7,8 +7,8 @@
 #include <span>
 #include <vector>
 
-#include "lancet/edit/editor.h"
-#include "lancet/edits/edit_history.h"
+#include "lancet/edit_history/edit_history.h"
+#include "lancet/editing/editor.h"
 #include "lancet/models/model_files.h"
 #include "lancet/outcome/batch_report.h"
 

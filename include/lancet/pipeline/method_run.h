@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "lancet/edit/editor.h"
+#include "lancet/editing/editor.h"
 #include "lancet/export/output_form.h"
 #include "lancet/outcome/edit_report.h"
 #include "lancet/outcome/stopwatch.h"

@@ -5,8 +5,8 @@
 #include <optional>
 #include <vector>
 
-#include "lancet/edit/editor.h"
-#include "lancet/edits/edit_history.h"
+#include "lancet/edit_history/edit_history.h"
+#include "lancet/editing/editor.h"
 #include "lancet/pipeline/edit_job.h"
 
 namespace lancet {

@@ -5,7 +5,7 @@
 #include <optional>
 #include <vector>
 
-#include "lancet/edit/editor.h"
+#include "lancet/editing/editor.h"
 #include "lancet/eval/evaluate.h"
 #include "lancet/runtime/step_graph.h"
 #include "lancet/training/value_memory.h"

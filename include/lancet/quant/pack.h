@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "lancet/quant_scheme/packed_spec.h"
+#include "lancet/quant_formats/packed_spec.h"
 #include "lancet/runtime/tensor.h"
 
 namespace lancet {

@@ -12,7 +12,7 @@
 #include <span>
 #include <string>
 
-#include "lancet/quant_scheme/packed_spec.h"
+#include "lancet/quant_formats/packed_spec.h"
 #include "lancet/runtime/tensor.h"
 
 namespace lancet {

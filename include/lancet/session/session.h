@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "lancet/core/reporter.h"
-#include "lancet/edits/edit_history.h"
+#include "lancet/edit_history/edit_history.h"
 #include "lancet/eval/askable_model.h"
 #include "lancet/export/export_job.h"
 #include "lancet/io/output_folder.h"
@@ -94,7 +94,7 @@ class Session {
 
   /// Takes the edits of these ids back: to the very bits where they are all of the last batches, else as `lancet undo
   /// --mode downdate` does. What it gives up stands in the entry. Throws: ConfigError for ids of which none stands, and
-  /// as without_edits() (edits/downdate.h).
+  /// as without_edits() (edit_history/downdate.h).
   UndoEntry undo(const std::vector<std::string>& ids);
 
   /// Batches that stand: calls of edit(), and those of what was restored.

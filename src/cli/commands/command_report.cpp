@@ -8,7 +8,7 @@
 #include "lancet/core/strings.h"
 #include "lancet/io/files.h"
 #include "lancet/io/output_folder.h"
-#include "lancet/report/report_page.h"
+#include "lancet/pages/report_page.h"
 
 namespace lancet::cli {
 namespace {

@@ -9,7 +9,7 @@
 #include "evaluation_text.h"
 #include "lancet/core/strings.h"
 #include "lancet/core/words.h"
-#include "lancet/edits/edit_history.h"
+#include "lancet/edit_history/edit_history.h"
 #include "lancet/history/undo_job.h"
 #include "table.h"
 

@@ -11,8 +11,8 @@
 #include "lancet/models/module_name.h"
 #include "lancet/models/tensor_io.h"
 #include "lancet/models/weight_table.h"
-#include "lancet/quant_scheme/find_packed.h"
-#include "lancet/quant_scheme/unquantised_modules.h"
+#include "lancet/quant_formats/find_packed.h"
+#include "lancet/quant_formats/unquantised_modules.h"
 
 namespace lancet {
 namespace {

@@ -6,8 +6,8 @@
 #include "lancet/core/strict_json.h"
 #include "lancet/core/strings.h"
 #include "lancet/models/module_name.h"
-#include "lancet/quant_scheme/quant_scheme.h"
-#include "lancet/quant_scheme/unquantised_modules.h"
+#include "lancet/quant_formats/quant_scheme.h"
+#include "lancet/quant_formats/unquantised_modules.h"
 
 namespace lancet {
 namespace {

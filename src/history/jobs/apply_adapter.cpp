@@ -7,7 +7,7 @@
 #include "lancet/core/strings.h"
 #include "lancet/core/version.h"
 #include "lancet/deltas/adapter.h"
-#include "lancet/edits/output_edits.h"
+#include "lancet/edit_history/output_edits.h"
 #include "lancet/export/output_form.h"
 #include "lancet/history/apply_adapter.h"
 #include "lancet/history/apply_job.h"

@@ -3,7 +3,7 @@
 #include "history_source.h"
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
-#include "lancet/edits/rebased.h"
+#include "lancet/edit_history/rebased.h"
 #include "lancet/pipeline/replayed_edits.h"
 
 namespace lancet {

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "lancet/core/error.h"
+#include "lancet/edit_history/downdate.h"
 #include "lancet/editors/registry.h"
-#include "lancet/edits/downdate.h"
 #include "lancet/outcome/batch_report.h"
 #include "lancet/pipeline/replayed_edits.h"
 

@@ -2,7 +2,7 @@
 
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
-#include "lancet/edits/output_edits.h"
+#include "lancet/edit_history/output_edits.h"
 #include "lancet/job/dotted_key.h"
 #include "lancet/job/renamed_keys.h"
 #include "lancet/job_setup/parse_job.h"

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "lancet/edits/edit_history.h"
+#include "lancet/edit_history/edit_history.h"
 #include "lancet/history/apply_job.h"
 #include "lancet/job/job_config.h"
 #include "lancet/models/model_files.h"

@@ -1,6 +1,6 @@
 // Layouts of a matrix, as far as torch computes them: from a file's tensors to codes and scales, and back. A layout is
 // a row of kMatrixCodecs; a format's layouts share a file here. What settings and names of tensors tell of a format is
-// in the file of the same name in src/quant_scheme/formats.
+// in the file of the same name in src/quant_formats/formats.
 #pragma once
 
 #include "numbers/assembly.h"

@@ -3,7 +3,7 @@
 
 #include <array>
 
-#include "lancet/quant_scheme/packed_spec.h"
+#include "lancet/quant_formats/packed_spec.h"
 
 namespace lancet {
 

@@ -2,7 +2,7 @@
 
 #include <torch/types.h>
 
-#include "lancet/quant_scheme/packed_spec.h"
+#include "lancet/quant_formats/packed_spec.h"
 
 namespace lancet {
 namespace {

@@ -1,0 +1,159 @@
+#include <torch/types.h>
+
+#include <stdexcept>
+#include <type_traits>
+
+#include "lancet/core/error.h"
+#include "lancet/core/strings.h"
+#include "lancet/editing/editor.h"
+#include "lancet/models/finite.h"
+#include "lancet/runtime/collectives.h"
+#include "lancet/runtime/host_workers.h"
+#include "lancet/training/activations.h"
+#include "lancet/training/value_plan.h"
+
+namespace lancet {
+namespace {
+
+/// Index among WeightDelta's alternatives.
+constexpr int64_t kDense = 1;
+static_assert(std::is_same_v<std::variant_alternative_t<kDense, WeightDelta>, DenseDelta>);
+
+/// Sets the flag until the end of the scope.
+class Solving {
+ public:
+  explicit Solving(bool& flag) : flag_(flag) { flag_ = true; }
+  ~Solving() { flag_ = false; }
+  Solving(const Solving&) = delete;
+  Solving& operator=(const Solving&) = delete;
+
+ private:
+  bool& flag_;
+};
+
+}  // namespace
+
+std::vector<PreparedRequest> EditContext::heaviest(std::span<const PreparedRequest> requests, int64_t layer,
+                                                   const ValueOptions& options) const {
+  check_all_are_here();
+  std::vector<PreparedRequest> heaviest;
+  Communicator& ranks = work_.communicator;
+  const int64_t n_batches = broadcast_numbers(ranks, {pieces_at_once(model_.placement())}).front() * ranks.size();
+  RowBatches batches = plan_value_batches(model_, requests, layer, options, ranks);
+  for (const int64_t index : heaviest_requests(requests, options, std::move(batches), n_batches))
+    heaviest.push_back(requests[static_cast<size_t>(index)]);
+  return heaviest;
+}
+
+void EditContext::check_all_are_here() const {
+  if (is_solving_) throw std::logic_error("an editor asks within solve() or decide_by() for what all do together");
+}
+
+OptimizedValues EditContext::optimize_values(std::span<const PreparedRequest> requests, int64_t layer,
+                                             const ValueOptions& options) const {
+  check_all_are_here();
+  return lancet::optimize_values(model_, requests, layer, options, work_);
+}
+
+std::map<int64_t, Tensor> EditContext::replay(std::span<const PreparedRequest> requests, HookSite at,
+                                              const Tensor& z_ND, std::span<const int64_t> layers) const {
+  check_all_are_here();
+  std::vector<const LocatedPrompt*> rows;
+  for (const PreparedRequest& request : requests) rows.push_back(&request.prompts.front());
+  const Tensor found_NLD = replay_from(model_, rows, {at, z_ND, layers}, work_.communicator);
+  std::map<int64_t, Tensor> by_layer;
+  for (size_t i = 0; i < layers.size(); ++i) {
+    const Tensor z = to_solve_device(found_NLD.select(1, static_cast<int64_t>(i)), layers[i]);
+    if (!z.isfinite().all().item<bool>())
+      throw not_finite(model_, cat("the values that are replayed are not finite at layer ", layers[i]),
+                       "Values drove the model out of range: lower editor.values.lr or editor.values.clamp");
+    by_layer.emplace(layers[i], z);
+  }
+  return by_layer;
+}
+
+Tensor EditContext::covariance_factor(int64_t layer) const {
+  check_is_solving();
+  Tensor factor = algebra_.factor(layer);
+  check_device(factor, model_.placement().solve_device(layer), cat("factor of layer ", layer, "'s covariance"));
+  return factor;
+}
+
+NullSpace EditContext::null_space(int64_t layer) const {
+  check_is_solving();
+  return algebra_.null_space(layer);
+}
+
+void EditContext::check_is_solving() const {
+  if (!is_solving_)
+    throw std::logic_error("an editor asks outside of solve() and decide_by() for algebra, which is not everywhere");
+}
+
+CapturedGradients EditContext::capture_token_gradients(std::span<const TokenizedRequest> requests,
+                                                       std::span<const WeightId> weights,
+                                                       const CaptureOptions& options) const {
+  check_all_are_here();
+  return lancet::capture_token_gradients(model_, requests, weights, options, work_.communicator);
+}
+
+TrainedWeights EditContext::train_weights(std::span<const TokenizedRequest> requests, std::span<const WeightId> weights,
+                                          const TrainingOptions& options) const {
+  check_all_are_here();
+  return lancet::train_weights(model_, requests, weights, options, work_.communicator);
+}
+
+WeightDelta EditContext::solve(int64_t layer, const std::function<WeightDelta()>& make) const {
+  Communicator& ranks = work_.communicator;
+  WeightDelta delta;
+  ranks.run_collectively("solve", [&] {
+    if (!ranks.is_root()) return;
+    const Solving solving(is_solving_);
+    delta = make();
+    if (ranks.size() > 1) delta = contiguous(delta);
+  });
+  if (ranks.size() == 1) return delta;
+  const at::Device device = model_.placement().solve_device(layer);
+  const bool is_dense = broadcast_numbers(ranks, {static_cast<int64_t>(delta.index())}).front() == kDense;
+  if (is_dense) {
+    const auto* own = std::get_if<DenseDelta>(&delta);
+    return DenseDelta{ranks.broadcast(own != nullptr ? own->full_OI : Tensor(), device)};
+  }
+  const LowRankDelta own = std::get<LowRankDelta>(delta);
+  Tensor left_OR = ranks.broadcast(own.left_OR, device);
+  return LowRankDelta{std::move(left_OR), ranks.broadcast(own.right_RI, device)};
+}
+
+Tensor EditContext::decide_by(const std::function<Tensor()>& measure) const {
+  Communicator& ranks = work_.communicator;
+  Tensor numbers;
+  ranks.run_collectively("values", [&] {
+    if (!ranks.is_root()) return;
+    const Solving solving(is_solving_);
+    numbers = measure().to(Placement::host()).contiguous();
+  });
+  return ranks.broadcast(numbers, Placement::host());
+}
+
+void EditContext::note_system(SolvedSystem system) const {
+  if (systems_ == nullptr || !work_.communicator.is_root()) return;
+  for (Tensor* tensor : {&system.keys_FN, &system.residuals_DN, &system.inverse_gram_NN})
+    if (tensor->defined()) *tensor = tensor->to(Placement::host(), at::kDouble).contiguous();
+  systems_->push_back(std::move(system));
+}
+
+Tensor EditContext::to_solve_device(const Tensor& tensor, int64_t layer) const {
+  const Placement& placement = model_.placement();
+  return tensor.to(placement.solve_device(layer)).to(placement.solve_dtype());  // widened there, not here
+}
+
+GivenSolution Editor::solve_given(const EditContext&, const GivenSystem&, EditorState&) const {
+  throw ConfigError("the method solves for no keys: expected memit, pmet, emmet, alphaedit or nse");
+}
+
+std::vector<int64_t> target_layers(const Editor& editor, const ModelConfig& config) {
+  std::vector<int64_t> layers;
+  for (const WeightId& id : editor.targets(config)) layers.push_back(id.layer);
+  return layers;
+}
+
+}  // namespace lancet

@@ -1,0 +1,25 @@
+// What of an edit is compared with others: its texts, normalised.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "lancet/edit_history/conflicts.h"
+
+namespace lancet {
+
+struct ComparedEdit {
+  EditPlace place = {};
+  const EditRequest* request = nullptr;  ///< request that its history has
+  std::string subject = {}, relation = {}, target = {};
+  std::string prompt = {};            ///< prompt with "{}" in place of the subject
+  std::vector<TokenId> key_ids = {};  ///< ids up to the lookup; empty: there is none
+};
+
+/// Returns the edits of all histories, batch by batch.
+std::vector<ComparedEdit> compared_edits(std::span<const EditHistory* const> histories);
+
+bool has_same_target(const ComparedEdit& one, const ComparedEdit& other);
+
+}  // namespace lancet

@@ -1,0 +1,91 @@
+#include "lancet/quant_formats/quant_scheme.h"
+
+#include <algorithm>
+
+#include "lancet/core/error.h"
+#include "lancet/core/strict_json.h"
+#include "lancet/core/strings.h"
+#include "scheme_settings.h"
+
+namespace lancet {
+namespace {
+
+/// Ends of names after that of a quantised module.
+constexpr std::string_view kAside[] = {
+    ".input_scale",  ".input_zero_point",  ".input_global_scale", ".input_scale_ub",
+    ".output_scale", ".output_zero_point", ".activation_scale",
+};
+/// Ends of names of kept keys and values, after that of their attention.
+constexpr std::string_view kAsideOfCache[] = {
+    ".k_scale",
+    ".v_scale",
+    ".q_scale",
+    ".k_zero_point",
+    ".v_zero_point",
+    ".k_proj.output_scale",
+    ".v_proj.output_scale",
+};
+
+template <size_t kCount>
+bool has_end(std::string_view name, const std::string_view (&ends)[kCount]) {
+  return std::any_of(std::begin(ends), std::end(ends), [&](std::string_view end) { return name.ends_with(end); });
+}
+
+}  // namespace
+
+void add_rules(SchemeKeys& keys, std::string_view key, RuleText kind, std::optional<MatrixCode> code,
+               ModuleRules& rules) {
+  for (const std::string& text : keys.texts(key)) {
+    try {
+      rules.rules.emplace_back(kind, text, code);
+    } catch (const CheckpointError& error) {
+      keys.refuse(key, error.what());
+    }
+  }
+}
+
+std::optional<QuantScheme> QuantScheme::parse(std::string_view config_json, std::span<const std::string> ignored_keys,
+                                              std::string_view where) {
+  const OrderedJson config = parse_config(config_json, where);
+  const std::vector<SettingsPlace> found = find_settings(config);
+  if (found.empty()) return std::nullopt;
+  SchemeProblems problems{.ignored_keys = ignored_keys};
+  const std::string& key = found.front().key;
+  const OrderedJson& settings = config.at(found.front().pointer);
+  if (found.size() > 1) problems.found.push_back(cat(found[1].key, ": expected one description, got ", key, " too"));
+  if (!settings.is_object())
+    throw CheckpointError(cat(where, ": ", key, ": expected an object, got ", json_text(settings)));
+  SchemeKeys keys(settings, key + ".", problems);
+  const std::string name = method_name(keys);
+  const QuantMethod* method = find_method(name);
+  std::shared_ptr<ModuleRules> rules;
+  if (method == nullptr) {
+    problems.found.push_back(cat(key, ".quant_method: '", printable(name), "' is not read: this version reads ",
+                                 known_methods(),
+                                 ". Take the model in one of these, or the one that is not quantised"));
+  } else {
+    rules = std::make_shared<ModuleRules>(method->read(keys));
+    keys.finish();
+  }
+  if (!problems.found.empty()) throw CheckpointError(cat(where, ":\n  ", join(problems.found, "\n  ")));
+  return QuantScheme(std::string(method->name), std::move(rules));
+}
+
+std::optional<MatrixCode> QuantScheme::code_of(std::string_view module) const { return rules_->code_of(module); }
+
+std::optional<MatrixCode> QuantScheme::code_of_packed(std::string_view module) const {
+  return rules_->code_of_packed(module);
+}
+
+bool QuantScheme::leaves_aside(std::string_view tensor) const {
+  return has_end(tensor, kAside) || has_end(tensor, kAsideOfCache);
+}
+
+std::vector<std::string> QuantScheme::aside_names(std::string_view module) const {
+  std::vector<std::string> names;
+  for (const std::string_view end : kAside)
+    if (std::string name = cat(module, end); !has_end(name, kAsideOfCache)) names.push_back(std::move(name));
+  return names;
+}
+
+}  // namespace lancet
