@@ -37,9 +37,9 @@ int64_t first_step_layer(const ModelConfig& config, ValueSite site, int64_t laye
 
 /// Conditions under which a request is done before its steps are.
 enum class ValueStop {
-  kLoss,       ///< its loss is below stop_loss
-  kPredicted,  ///< or every target token is the most probable one in every context at two checks in a row (after
-               ///< ENCORE, github.com/SasyaTitech/NAS)
+  kLoss,            ///< its loss is below stop_loss
+  kPredicted,       ///< or every target token is the most probable one in every context at two checks in a row (after
+                    ///< ENCORE, github.com/SasyaTitech/NAS)
   kLossOrPredicted  ///< or every target token is the most probable one in every context and the weighted KL is at most
                     ///< 0.01; while the former holds, the NLL counts a tenth (PMET's public code)
 };
