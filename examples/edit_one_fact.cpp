@@ -19,7 +19,7 @@ void run(const std::string& model, const std::string& out) {
 
   std::cout << "before:" << ask() << "\n";
   const lancet::EditReport report = session.edit(facts);
-  std::cout << "after:" << ask() << "\n" << lancet::success_text(lancet::count_successes(report.verdicts)) << "\n";
+  std::cout << "after:" << ask() << "\n" << lancet::success_text(lancet::count_successes(report)) << "\n";
 
   session.undo();  // the very bits from before
   std::cout << "undone:" << ask() << "\n";

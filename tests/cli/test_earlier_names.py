@@ -34,9 +34,10 @@ def test_keys_and_conditions_of_an_earlier_version_do_the_same(lancet):
     assert made["costs"] == made["side_effects"] and made["costs"][1] == made["costs"][2]
     found = {}
     for word in ("success", "took"):
-        result = run_ok(lancet.run("log", out, "--json", "--where", f"{word} == true"))
-        assert (f"'{word} == true': took is called success now" in result.stderr) == (word == "took"), result.stderr
-        found[word] = json.loads(result.stdout)
+        where = ["log", out, "--where", f"{word} == true"]
+        shown = run_ok(lancet.run(*where))
+        assert (f"'{word} == true': took is called success now" in shown.stderr) == (word == "took"), shown.stderr
+        found[word] = shown.stdout, json.loads(run_ok(lancet.run(*where, "--json")).stdout)
     assert found["success"] == found["took"]
 
 
