@@ -5,10 +5,10 @@
 
 #include <set>
 
-#include "history_support.h"
 #include "lancet/core/strings.h"
 #include "lancet/requests/request.h"
 #include "lancet/text/prompt.h"
+#include "support/history_support.h"
 
 namespace lancet {
 namespace {

@@ -7,10 +7,10 @@
 #include <fstream>
 #include <random>
 
-#include "history_support.h"
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
 #include "lancet/io/files.h"
+#include "support/history_support.h"
 
 namespace lancet {
 namespace {

@@ -3,11 +3,11 @@
 #include <gtest/gtest.h>
 #include <torch/types.h>
 
-#include "history_support.h"
 #include "lancet/deltas/adapter.h"
 #include "lancet/io/files.h"
 #include "lancet/models/weight_table.h"
 #include "support/family_models.h"
+#include "support/history_support.h"
 #include "support/structural_fuzz.h"
 #include "support/tiny_model.h"
 

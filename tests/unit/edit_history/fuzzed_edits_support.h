@@ -10,7 +10,6 @@
 #include <utility>
 #include <vector>
 
-#include "history_support.h"
 #include "lancet/core/config_tree.h"
 #include "lancet/core/hash.h"
 #include "lancet/edit_history/conflicts.h"
@@ -19,6 +18,7 @@
 #include "lancet/job/job_config.h"
 #include "lancet/job_setup/parse_job.h"
 #include "lancet/outcome/batch_report.h"
+#include "support/history_support.h"
 #include "support/structural_fuzz.h"
 #include "support/tiny_model.h"
 

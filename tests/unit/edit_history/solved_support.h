@@ -9,11 +9,11 @@
 #include <string>
 #include <vector>
 
-#include "history_support.h"
 #include "lancet/core/strings.h"
 #include "lancet/edit_history/downdate.h"
 #include "lancet/editing/solvers.h"
 #include "lancet/statistics/covariance_factor.h"
+#include "support/history_support.h"
 
 namespace lancet::testing {
 
