@@ -49,7 +49,7 @@ def test_bash_completes(lancet):
     assert complete(lancet, "launch", "-n", "4", "--", "edit", "--reh") == ["--rehearse"]
     assert complete(lancet, "import", "hparams", "--met") == ["--method"]
     assert complete(lancet, "edit", "--set", "run.d") == ["run.devices=", "run.dtype="]
-    assert complete(lancet, "launch", "-n", "2", "--", "edit", "--set", "editor.values.st") == ["editor.values.steps=", "editor.values.stop_loss="]
+    assert complete(lancet, "launch", "-n", "2", "--", "edit", "--set", "editor.values.st") == ["editor.values.steps=", "editor.values.stop_loss=", "editor.values.stop="]
 
 
 @pytest.mark.skipif(BASH is None, reason="no bash")
