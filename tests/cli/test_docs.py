@@ -123,7 +123,6 @@ TESTED = {
     "lancet compare data/jobs/demo-compare.yaml": "test_compare.test_the_demo_runs_every_method",
     "lancet edit data/jobs/demo-metrics.yaml": "test_eval.test_an_edit_and_an_eval_beside_the_base_model_agree",
     "lancet eval --baseline DIR": "test_eval.test_an_edit_and_an_eval_beside_the_base_model_agree",
-    "lancet eval --baseline": "test_eval.test_an_edit_and_an_eval_beside_the_base_model_agree",
     "lancet import hparams FILE [--model DIR] > job.yaml": "test_import.test_a_model_checks_layers",
     'lancet generate --model out/demo --prompt "Piranha Games, created in"': "test_edit.test_one_line_edit_of_a_model_with_defaults",
     "lancet generate --model data/demo-model --beside out/demo": "test_generate.test_two_models_side_by_side",
