@@ -33,15 +33,14 @@ const QuantiserRow& row_of(Quantiser quantiser) {
 
 }  // namespace
 
-PackedNumbers quantise_rows(const Tensor& weight, at::ScalarType code_type,
-                            QuantisedRows (*quantise)(const Tensor& rows)) {
+PackedNumbers quantise_rows(const Tensor& weight, at::ScalarType code_type, RowCodes (*quantise)(const Tensor& rows)) {
   PackedNumbers numbers;
   numbers.codes = torch::empty(weight.sizes(), weight.options().dtype(code_type));
   numbers.scales = torch::empty({weight.size(0), 1}, weight.options().dtype(at::kFloat));
   const int64_t step = rows_at_a_time(weight.size(1), weight.device());
   for (int64_t row = 0; row < weight.size(0); row += step) {
     const int64_t n = std::min(step, weight.size(0) - row);
-    const QuantisedRows some = quantise(weight.narrow(0, row, n).to(at::kFloat));
+    const RowCodes some = quantise(weight.narrow(0, row, n).to(at::kFloat));
     numbers.codes.narrow(0, row, n).copy_(some.codes);
     numbers.scales.narrow(0, row, n).copy_(some.scales);
   }

@@ -1,6 +1,9 @@
 """Files of a folder are compiled together (cmake/LancetLibrary.cmake, compile_together): what one of them names in its
 anonymous namespace, the next one sees. So each such name is the folder's, and none is another one that a header declares:
 a constant would silently take the other's place.
+
+And a type that two files define under one name is undefined behaviour, though each sees but its own: the linker keeps one of two
+inline functions of the same name, such as a destructor.
 """
 import re
 from collections import defaultdict
@@ -36,6 +39,29 @@ def anonymous_names(file):
     return set().union(*(declared(match[1]) for match in ANONYMOUS.finditer(file.code)))
 
 
+def named_types(file):
+    """Types that are defined outside anonymous namespaces: "lancet::cli::Table"."""
+    within = []
+    for line in file.text.splitlines():
+        if opened := re.match(r"namespace ([\w:]*) ?\{", line):
+            within.append(opened[1])
+        elif line.startswith("}  // namespace"):
+            within.pop()
+        elif "" not in within and (defined := re.match(r"(?:struct|class|enum class) (\w+)(?: final)?(?: : [^;]*)?(?: ?\{|$)", line)):
+            yield "::".join([*within, defined[1]])
+
+
+def type_problems(sources):
+    first = {}
+    for file in sources:
+        if file.path.parts[0] not in ("include", "src", "models", "editors"):
+            continue
+        for name in named_types(file):
+            known = first.setdefault(name, file.path)
+            if known != file.path:
+                yield f"{file.path}: {name} is defined in {known} too"
+
+
 def can_see(file, header):
     """Tests see all that is public; a room what it may include, and its own."""
     if header.is_test or file.is_test:
@@ -62,6 +88,20 @@ def shared_name_problems(sources):
 
 def test_names_of_a_folder_are_one_thing_each():
     report(sorted(shared_name_problems(load_sources(REPOSITORY))))
+
+
+def test_types_are_one_thing_each():
+    report(sorted(type_problems(load_sources(REPOSITORY))))
+
+
+def test_finds_types_of_one_name():
+    text = "namespace lancet {{\n{0}struct Keys {{\n}};\nclass Later;\n{1}}}  // namespace lancet\n"
+    plain, hidden = text.format("", ""), text.format("namespace {\n", "}  // namespace\n")
+    one, two = source("include/lancet/io/keys.h", plain), source("src/text/keys.h", plain)
+    assert list(type_problems([one, two])) == ["src/text/keys.h: lancet::Keys is defined in include/lancet/io/keys.h too"]
+    elsewhere = source("src/text/keys.h", plain.replace("namespace lancet", "namespace lancet::cli"))
+    for other in (source("src/text/keys.cpp", hidden), elsewhere, source("tests/unit/io/keys_test.cpp", plain)):
+        assert not list(type_problems([one, other]))
 
 
 FORMAT = source("include/lancet/io/format.h", "namespace lancet {\ninline constexpr uint64_t kLengthBytes = 8;\nstd::string title(int n);\n}\n")

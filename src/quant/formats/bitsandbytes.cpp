@@ -49,7 +49,7 @@ Tensor store_4_bits(const MatrixCode&, const Tensor& codes) {
 }
 
 /// Codes and scales of blocks. `flat`: whole ones, or a last one that is shorter.
-QuantisedRows nf4_blocks(const Tensor& flat, const Tensor& borders, int64_t block_size) {
+RowCodes nf4_blocks(const Tensor& flat, const Tensor& borders, int64_t block_size) {
   const int64_t n = flat.size(0), block = std::min(block_size, n);
   const Tensor blocks = flat.view({n / block, block});
   const Tensor scales = blocks.abs().amax(1);
@@ -75,7 +75,7 @@ PackedNumbers quantise_nf4(const Tensor& weight, const MatrixCode& code) {
   numbers.scales = torch::empty({blocks}, weight.options().dtype(at::kFloat));
   for (int64_t at = 0; at < n;) {
     const int64_t some = at < whole ? std::min(step, whole - at) : n - at;
-    const QuantisedRows piece = nf4_blocks(flat.narrow(0, at, some).to(at::kFloat), borders, block);
+    const RowCodes piece = nf4_blocks(flat.narrow(0, at, some).to(at::kFloat), borders, block);
     numbers.codes.narrow(0, at / 2, some / 2).copy_(piece.codes);
     numbers.scales.narrow(0, at / block, piece.scales.size(0)).copy_(piece.scales);
     at += some;
@@ -107,7 +107,7 @@ void add_8_bit_parts(NewParts& parts) {
   parts.add(PartRole::kRecord, ".weight_format", at::kByte, {});  // 0: row by row
 }
 
-QuantisedRows int8_rows(const Tensor& rows) {
+RowCodes int8_rows(const Tensor& rows) {
   const Tensor scales = rows.abs().amax(1, /*keepdim=*/true);
   const Tensor numbers = rows * (127.0 / scales);  // a row of zeros: 0 times infinity
   return {numbers.round_().nan_to_num_(0).to(at::kChar), scales};

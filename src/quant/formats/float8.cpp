@@ -37,7 +37,7 @@ void add_float8_parts(NewParts& parts) {
             code.in_scale_type ? at::kBFloat16 : at::kFloat, parts.scale_shape());
 }
 
-QuantisedRows float8_rows(const Tensor& rows) {
+RowCodes float8_rows(const Tensor& rows) {
   const Tensor largest = rows.abs().amax(1, /*keepdim=*/true);
   const Tensor scales = largest / kLargestFloat8;
   const Tensor numbers = rows / scales.where(scales > 0, torch::ones_like(scales));

@@ -32,7 +32,7 @@ class ListSplitter {
     for (const ListKey& key : kPlainLists)
       spread(all.at(key.list), [&](size_t i, const RecordJson& value) { records_[i][key.record] = value; });
     for (const ListKey& key : kSections) split_sections(all.at(key.list), key.record);
-    for (const AskedKeys::Slip& slip : asked_.slips())
+    for (const NotedKeys::Slip& slip : asked_.slips())
       problems_.push_back(cat(source_, ": ", slip.path, ": ", slip.what));
     if (!problems_.empty()) throw ConfigError(join(problems_, "\n"));
     return std::move(records_);
@@ -70,7 +70,7 @@ class ListSplitter {
   const RecordJson& lists_;
   const std::string& source_;
   size_t size_ = 0;
-  AskedKeys asked_;
+  NotedKeys asked_;
   RecordJson records_;
   std::vector<std::string> problems_;
 };

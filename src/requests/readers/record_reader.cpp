@@ -28,13 +28,13 @@ std::string id_text(const RecordJson& id) { return id.is_string() ? id.get<std::
 
 }  // namespace
 
-void AskedKeys::note(const RecordJson& object, const std::string& path, const char* key) {
+void NotedKeys::note(const RecordJson& object, const std::string& path, const char* key) {
   const auto [place, is_new] = place_of_.try_emplace(&object, objects_.size());
   if (is_new) objects_.push_back({&object, path, {}});
   objects_[place->second].keys.emplace(key);
 }
 
-std::vector<AskedKeys::Slip> AskedKeys::slips(SlipsIn where) const {
+std::vector<NotedKeys::Slip> NotedKeys::slips(SlipsIn where) const {
   std::vector<Slip> found;
   for (const Object& object : objects_) {
     if (object.path.empty() && where == SlipsIn::kInnerObjects) continue;
@@ -112,7 +112,7 @@ void RecordReader::missing(std::string_view field, std::string_view expected) {
 Field RecordReader::field(const char* key) const { return Field{"", &record_, &asked_}.at(key); }
 
 void RecordReader::refuse_slips(SlipsIn where) {
-  for (const AskedKeys::Slip& slip : asked_.slips(where)) problem(slip.path, slip.what);
+  for (const NotedKeys::Slip& slip : asked_.slips(where)) problem(slip.path, slip.what);
 }
 
 Field RecordReader::one_of(std::initializer_list<const char*> keys) {

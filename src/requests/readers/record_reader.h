@@ -32,7 +32,7 @@ struct RecordPlace {
 enum class SlipsIn { kAllObjects, kInnerObjects };
 
 /// Which keys of which objects a format's parser has looked for.
-class AskedKeys {
+class NotedKeys {
  public:
   void note(const RecordJson& object, const std::string& path, const char* key);
 
@@ -58,7 +58,7 @@ class AskedKeys {
 struct Field {
   std::string path;
   const RecordJson* value = nullptr;  ///< null: absent; an explicit null is absent too
-  AskedKeys* asked = nullptr;         ///< told of each key; null: nobody asks
+  NotedKeys* asked = nullptr;         ///< told of each key; null: nobody asks
 
   explicit operator bool() const { return value != nullptr; }
   Field at(const char* key) const;  ///< absent when this is no object
@@ -114,7 +114,7 @@ class RecordReader {
   const RecordPlace& place_;
   std::vector<std::string>& problems_;
   size_t problems_before_;
-  mutable AskedKeys asked_;
+  mutable NotedKeys asked_;
 };
 
 }  // namespace lancet
