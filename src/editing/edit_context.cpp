@@ -3,10 +3,10 @@
 #include <stdexcept>
 #include <type_traits>
 
+#include "finite_states.h"
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
 #include "lancet/editing/editor.h"
-#include "lancet/models/finite.h"
 #include "lancet/runtime/collectives.h"
 #include "lancet/runtime/host_workers.h"
 #include "lancet/training/activations.h"
@@ -63,11 +63,9 @@ std::map<int64_t, Tensor> EditContext::replay(std::span<const PreparedRequest> r
   const Tensor found_NLD = replay_from(model_, rows, {at, z_ND, layers}, work_.communicator);
   std::map<int64_t, Tensor> by_layer;
   for (size_t i = 0; i < layers.size(); ++i) {
-    const Tensor z = to_solve_device(found_NLD.select(1, static_cast<int64_t>(i)), layers[i]);
-    if (!z.isfinite().all().item<bool>())
-      throw not_finite(model_, cat("the values that are replayed are not finite at layer ", layers[i]),
-                       "Values drove the model out of range: lower editor.values.lr or editor.values.clamp");
-    by_layer.emplace(layers[i], z);
+    const Tensor found_ND = to_solve_device(found_NLD.select(1, static_cast<int64_t>(i)), layers[i]);
+    check_finite(model_, requests, {at.point, layers[i]}, found_ND);
+    by_layer.emplace(layers[i], found_ND);
   }
   return by_layer;
 }

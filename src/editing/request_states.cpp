@@ -2,12 +2,8 @@
 
 #include <torch/types.h>
 
-#include <algorithm>
-#include <cmath>
-
-#include "lancet/core/strings.h"
+#include "finite_states.h"
 #include "lancet/editing/editor.h"
-#include "lancet/models/finite.h"
 
 namespace lancet {
 namespace {
@@ -37,15 +33,8 @@ Tensor RequestStates::collect(HookSite site, ContextMean mean) {
   context_.check_all_are_here();
   const torch::NoGradGuard no_grad;
   const Tensor value_NX = mean_of(site, mean);
-  if (value_NX.isfinite().all().item<bool>()) return value_NX;
-  const std::vector<double> size_N = to_doubles(value_NX.norm(2, 1));
-  const auto bad = std::find_if(size_N.begin(), size_N.end(), [](double size) { return !std::isfinite(size); });
-  throw not_finite(context_.model_,
-                   cat("request ", requests_[static_cast<size_t>(bad - size_N.begin())].id, ": ",
-                       site.point == HookPoint::kMlpKey ? "the key" : "the hidden state", " at layer ", site.layer,
-                       " is not finite"),
-                   "Changes before it drove the model out of range: lower editor.values.lr, hold them back more "
-                   "(covariance_weight, ridge), or set run.dtype: f32");
+  check_finite(context_.model_, requests_, site, value_NX);
+  return value_NX;
 }
 
 Tensor RequestStates::mean_of(HookSite site, ContextMean mean) {

@@ -131,6 +131,8 @@ void LayerPasses::change_layers(const LayerTargets& targets, std::span<const int
     if (const Tensor history = columns_of(batch_.state, history_name(layers[i])); history.defined())
       problem.history_FM = context.to_solve_device(history, layers[i]);
     problem.residuals_DN = residuals(states, targets, layers.subspan(i));
+    if (i == 0 && options_.targets == LayerTarget::kLast)
+      realised.note_missing(parts(layers.size()) * problem.residuals_DN, targets.places);
     problem.weight = weight_for(options_.weight, {context, batch_.state, batch_.outcome}, layers[i],
                                 [&] { return method_.leverages(problem); });
     Tensor inverse_gram_NN;  // root's
@@ -145,7 +147,6 @@ void LayerPasses::change_layers(const LayerTargets& targets, std::span<const int
     realised.note({.layer = layers[i],
                    .keys_FN = problem.keys_FN,
                    .residuals_DN = problem.residuals_DN,
-                   .parts = parts(layers.size() - i),
                    .is_last = i + 1 == layers.size(),
                    .delta = applied},
                   targets.places);

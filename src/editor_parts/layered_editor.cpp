@@ -129,12 +129,18 @@ void LayeredEditor::measure_anchors(const SubBatch& batch, std::span<const int64
   }
 }
 
+/// Runs `use` on the weights that values are found on.
+void LayeredEditor::on_value_weights(const SubBatch& batch, const std::function<void()>& use) const {
+  if (!options_.values_on_unedited) return use();
+  batch.transaction.put_unedited();
+  use();
+  batch.transaction.put_exact();
+}
+
 OptimizedValues LayeredEditor::find_values(const SubBatch& sub_batch, std::span<const PreparedRequest> requests,
                                            int64_t layer) const {
-  if (!options_.values_on_unedited) return sub_batch.context.optimize_values(requests, layer, options_.values);
-  sub_batch.transaction.put_unedited();
-  OptimizedValues values = sub_batch.context.optimize_values(requests, layer, options_.values);
-  sub_batch.transaction.put_exact();
+  OptimizedValues values;
+  on_value_weights(sub_batch, [&] { values = sub_batch.context.optimize_values(requests, layer, options_.values); });
   return values;
 }
 
@@ -144,10 +150,10 @@ std::map<int64_t, Tensor> LayeredEditor::targets_of(const SubBatch& sub_batch,
                                                     std::span<const int64_t> layers) const {
   std::map<int64_t, Tensor> targets{{value_layer_of(options_, layers), z_ND}};
   if (options_.targets == LayerTarget::kLast || requests.empty() || layers.size() == 1) return targets;
-  if (options_.values_on_unedited) sub_batch.transaction.put_unedited();
   const HookPoint point = value_point(sub_batch.context.config(), options_.values.site);
-  targets.merge(sub_batch.context.replay(requests, {point, layers.front()}, z_ND, layers.subspan(1)));
-  if (options_.values_on_unedited) sub_batch.transaction.put_exact();
+  on_value_weights(sub_batch, [&] {
+    targets.merge(sub_batch.context.replay(requests, {point, layers.front()}, z_ND, layers.subspan(1)));
+  });
   return targets;
 }
 

@@ -18,7 +18,6 @@ Tensor change_of(const Tensor& keys_FN, const WeightDelta& delta) {
 
 void RealisedShares::note(const LayerChange& change, const std::vector<int64_t>& targets) {
   const torch::NoGradGuard no_grad;
-  note_missing(change.parts * change.residuals_DN, targets);
   const Tensor sums_RN = context_.decide_by([&] {
     const Tensor given_DN = change_of(change.keys_FN, change.delta);
     const Tensor& asked_DN = change.residuals_DN;

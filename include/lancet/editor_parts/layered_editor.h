@@ -3,6 +3,7 @@
 // case of one request and one layer.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <span>
 #include <vector>
@@ -38,6 +39,7 @@ class LayeredEditor : public Editor {
   struct SubBatch;
 
   int64_t edit_round(const SubBatch& sub_batch, const KeyGroups& groups, std::span<const int64_t> layers) const;
+  void on_value_weights(const SubBatch& batch, const std::function<void()>& use) const;
   void measure_anchors(const SubBatch& batch, std::span<const int64_t> layers) const;
   OptimizedValues find_values(const SubBatch& sub_batch, std::span<const PreparedRequest> requests,
                               int64_t layer) const;

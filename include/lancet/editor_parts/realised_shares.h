@@ -16,7 +16,6 @@ struct LayerChange {
   int64_t layer = 0;
   Tensor keys_FN;
   Tensor residuals_DN;       ///< what the layer was asked for
-  double parts = 1;          ///< number of parts that what is missing is given in, it being one
   bool is_last = true;       ///< whether the pass ends with this layer
   const WeightDelta& delta;  ///< the change that was applied
 };
@@ -26,8 +25,7 @@ class RealisedShares {
   /// `n_targets`: of the batch, whichever of them a pass takes.
   RealisedShares(const EditContext& context, int64_t n_targets) : context_(context), n_targets_(n_targets) {}
 
-  /// Notes z* - h of the last layer before a pass changes any, where its parts do not say it. The first of a target
-  /// counts.
+  /// Notes z* - h of the last layer before a pass changes any. The first of a target counts.
   void note_missing(const Tensor& missing_DN, const std::vector<int64_t>& targets);
 
   /// Collective. `targets`: of the columns, among the batch's. A pass that comes back to a layer adds to its share.
