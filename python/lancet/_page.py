@@ -36,9 +36,13 @@ def metrics_table(report: dict[str, Any]) -> str:
     return f"<table>{''.join(rows)}</table>" if len(rows) > 1 else ""
 
 
+def success_of(verdict: dict[str, Any]) -> Any:
+    """Reports of an earlier version call it took."""
+    return verdict["success"] if "success" in verdict else verdict["took"]
+
+
 def verdict(request: dict[str, Any]) -> str:
-    told, why = request["verdict"], request["verdict"]["why"]
-    success = told["success"] if "success" in told else told["took"]  # of an earlier version
+    success, why = success_of(request["verdict"]), request["verdict"]["why"]
     if success is None:
         return '<span class="m">not measured</span>'
     return "took" if success else f"did not take: {escape(str(why))}"

@@ -16,11 +16,6 @@ Table = list[dict[str, Any]]
 """Flat rows: `pandas.DataFrame(edit.table())`."""
 
 
-def _success(verdict: dict[str, Any]) -> Any:
-    """Reports of an earlier version call it took."""
-    return verdict["success"] if "success" in verdict else verdict["took"]
-
-
 def _renamed(old: str, present: str, value: Any) -> Any:
     warnings.warn(f"{old} is called {present} now", DeprecationWarning, stacklevel=3)
     return value
@@ -39,7 +34,7 @@ class RequestReport:
         self.before: dict[str, float | None] = {name: value["before"] for name, value in row["metrics"].items()}
         """Each metric on the unedited weights."""
         self.after: dict[str, float | None] = {name: value["after"] for name, value in row["metrics"].items()}
-        self.success: bool | None = _success(row["verdict"])
+        self.success: bool | None = _page.success_of(row["verdict"])
         """Whether the model says the target now; None: not measured."""
         self.why: str | None = row["verdict"]["why"]
         """Why it did not take."""
@@ -94,7 +89,7 @@ class Report:
     @property
     def successes(self) -> int:
         """How many edits took: the model says their targets."""
-        return _success(self.report["verdicts"])
+        return _page.success_of(self.report["verdicts"])
 
     @property
     def took(self) -> int:

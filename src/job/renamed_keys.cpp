@@ -18,47 +18,44 @@ constexpr Renamed kRenamed[] = {{"run", "frozen", "quantise_base"}, {"evaluate",
 /// What an option of an editor may stand for, wherever a job has such options.
 constexpr Renamed kShare{"", "attained_share", "realised_share"};
 
-/// `where`: ends in a dot unless it is empty.
-void rename_shares(ConfigTree& tree, const std::string& where, const std::string& source,
-                   std::vector<std::string>& renamed) {
-  for (ConfigTree& item : tree.items) rename_shares(item, where, source, renamed);
-  for (auto& [key, value] : tree.entries) rename_shares(value, cat(where, key, "."), source, renamed);
-  const ConfigTree* found = tree.kind == ConfigTree::Kind::kMap ? tree.find(kShare.old_name) : nullptr;
-  if (found == nullptr) return;
-  const std::string line = cat(where, kShare.old_name, " is called ", where, kShare.present_name, " now");
-  if (tree.find(kShare.present_name) != nullptr)
-    throw ConfigError(cat(source, ": ", line, ": expected one of the two names"));
-  for (auto& [key, value] : tree.entries)
-    if (key == kShare.old_name) key = kShare.present_name;
-  renamed.push_back(line);
-}
+/// What happens to names, and where.
+struct Renaming {
+  const std::string& source;
+  std::vector<std::string>& renamed;  ///< PresentNames::renamed
+
+  /// Gives the present name to a key that stands in `tree` by its old one. `where`: ends in a dot unless it is empty.
+  void rename(ConfigTree& tree, const std::string& where, const Renamed& key) const {
+    if (tree.kind != ConfigTree::Kind::kMap || tree.find(key.old_name) == nullptr) return;
+    const std::string line = cat(where, key.old_name, " is called ", where, key.present_name, " now");
+    if (tree.find(key.present_name) != nullptr)
+      throw ConfigError(cat(source, ": ", line, ": expected one of the two names"));
+    for (auto& [name, value] : tree.entries)
+      if (name == key.old_name) name = key.present_name;
+    renamed.push_back(line);
+  }
+
+  void rename_shares(ConfigTree& tree, const std::string& where) const {
+    for (ConfigTree& item : tree.items) rename_shares(item, where);
+    for (auto& [key, value] : tree.entries) rename_shares(value, cat(where, key, "."));
+    rename(tree, where, kShare);
+  }
+};
 
 }  // namespace
 
 PresentNames with_present_names(ConfigTree job, const std::string& source) {
   PresentNames names{std::move(job), {}};
-  if (names.tree.kind != ConfigTree::Kind::kMap) return names;
-  for (const Renamed& key : kRenamed) {
-    const ConfigTree* found = names.tree.find(key.section);
-    if (found == nullptr || found->kind != ConfigTree::Kind::kMap || found->find(key.old_name) == nullptr) continue;
-    const std::string line =
-        cat(key.section, ".", key.old_name, " is called ", key.section, ".", key.present_name, " now");
-    ConfigTree section = *found;
-    if (section.find(key.present_name) != nullptr)
-      throw ConfigError(cat(source, ": ", line, ": expected one of the two names"));
-    ConfigTree value = *section.find(key.old_name);
-    section.erase(key.old_name);
-    section.set(key.present_name, std::move(value));
-    names.tree.set(key.section, std::move(section));
-    names.renamed.push_back(line);
-  }
-  rename_shares(names.tree, "", source, names.renamed);
+  const Renaming renaming{source, names.renamed};
+  for (const Renamed& key : kRenamed)
+    for (auto& [name, section] : names.tree.entries)
+      if (name == key.section) renaming.rename(section, cat(key.section, "."), key);
+  renaming.rename_shares(names.tree, "");
   return names;
 }
 
 ConfigTree options_with_present_names(ConfigTree options, const std::string& source) {
   std::vector<std::string> renamed;
-  rename_shares(options, "", source, renamed);
+  Renaming{source, renamed}.rename_shares(options, "");
   return options;
 }
 

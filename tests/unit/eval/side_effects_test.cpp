@@ -56,10 +56,13 @@ class SideEffects : public ::testing::Test {
   }
 
   /// The model with another last down projection.
-  static void change(CausalLM& model) {
+  CausalLM changed_model() const {
     const torch::NoGradGuard no_grad;
+    CausalLM model = tiny_.load();
     Tensor weight = model.weight({WeightKind::kDown, 3});
+    torch::manual_seed(5);
     weight.add_(0.3 * torch::randn_like(weight));
+    return model;
   }
 
   std::optional<double> mean(const SideEffectReport& report, const std::string& name) const {
@@ -74,9 +77,7 @@ TEST_F(SideEffects, TextIsMeasuredAsTokenByToken) {
   side_effects.text = HeldOutOptions{write("text.txt", texts[0] + "\n" + texts[1] + "\n" + texts[2] + "\n"), 1000, 8};
   const EvaluationPlan questions = plan(side_effects);
   const Evaluation before = questions.run(model_, "test", alone());
-  CausalLM changed = tiny_.load();
-  torch::manual_seed(5);
-  change(changed);
+  const CausalLM changed = changed_model();
   const SideEffectReport report = questions.run(changed, "test", alone(), &before).side_effects;
 
   double nll_before = 0, nll = 0, kl = 0, same = 0;
@@ -157,9 +158,7 @@ TEST_F(SideEffects, ProbesTellOfLostFacts) {
   side_effects.probes = ProbeOptions{write("probes.jsonl", lines)};
   const EvaluationPlan questions = plan(side_effects);
   const Evaluation before = questions.run(model_, "test", alone());
-  CausalLM changed = tiny_.load();
-  torch::manual_seed(5);
-  change(changed);
+  const CausalLM changed = changed_model();
   const SideEffectReport report = questions.run(changed, "test", alone(), &before).side_effects;
   double right_before = 0, right = 0, kept = 0, change_of_log_p = 0;
   for (const EditRequest& fact : facts) {
