@@ -36,14 +36,14 @@ Finding tried(const std::string& topic, const std::function<std::string()>& chec
 }
 
 /// Files that statistics are made of can be read.
-std::string check_sources(const JobConfig& job, const ModelFiles& files) {
+std::string check_sources(const JobConfig& job, const Editor& editor, const ModelFiles& files) {
   const StatisticsOptions& options = *job.statistics;
   if (options.from == StatisticsFrom::kSelf) return "text that the model writes";
   if (options.from == StatisticsFrom::kCorpus) {
     DocumentReader(options.corpus).next();
     return options.corpus.string();
   }
-  const std::vector<int64_t> layers = target_layers(*make_editor(job.editor), files.config);
+  const std::vector<int64_t> layers = target_layers(editor, files.config);
   if (options.from == StatisticsFrom::kImportedNullSpace) {
     ImportedNullSpaces(options.null_space, layers, files.config).check();
     return options.null_space.string();
@@ -63,9 +63,9 @@ std::string check_measured(const JobConfig& job, const ModelFiles& files, std::s
 
 /// A copy of the model, and of the change of each edited weight two factors, with the keys that they were solved from
 /// where others may go on from it; while several batches are under way, all of that once more.
-int64_t output_bytes(const JobConfig& job, const ModelFiles& files, size_t n_requests) {
+int64_t output_bytes(const JobConfig& job, const Editor& editor, const ModelFiles& files, size_t n_requests) {
   int64_t sides = 0, keys = 0;
-  for (const WeightId& id : make_editor(job.editor)->targets(files.config)) {
+  for (const WeightId& id : editor.targets(files.config)) {
     const std::vector<int64_t> shape = weight_spec(files.config, id).shape;
     sides += shape[0] + shape[1];
     keys += shape[1];
@@ -77,22 +77,22 @@ int64_t output_bytes(const JobConfig& job, const ModelFiles& files, size_t n_req
 }
 
 /// Returns the bytes that the cache keeps for all edited layers.
-int64_t cache_bytes(const JobConfig& job, const ModelFiles& files) {
+int64_t cache_bytes(const StatisticsOptions& statistics, const Editor& editor, const ModelFiles& files) {
   int64_t bytes = 0;
-  for (const int64_t layer : target_layers(*make_editor(job.editor), files.config))
-    bytes += cached_bytes(*job.statistics, files.config.key_shape(layer));
+  for (const int64_t layer : target_layers(editor, files.config))
+    bytes += cached_bytes(statistics, files.config.key_shape(layer));
   return bytes;
 }
 
 /// The job's own folders, with what will be written there.
-void add_folders(const JobConfig& job, const ModelFiles* files, size_t n_requests, std::vector<FolderFacts>& folders) {
+void add_folders(const JobConfig& job, const Editor& editor, const ModelFiles* files, size_t n_requests,
+                 std::vector<FolderFacts>& folders) {
   FolderFacts output = look_at_folder("output", job.output->dir.parent_path());
-  if (files != nullptr) output.expected_bytes = output_bytes(job, *files, n_requests);
+  if (files != nullptr) output.expected_bytes = output_bytes(job, editor, *files, n_requests);
   folders.push_back(std::move(output));
-  if (!make_editor(job.editor)->needs().statistics || job.statistics->from == StatisticsFrom::kImportedNullSpace)
-    return;
+  if (!editor.needs().statistics || job.statistics->from == StatisticsFrom::kImportedNullSpace) return;
   FolderFacts cache = look_at_folder("cache", job.statistics->cache);
-  if (files != nullptr) cache.expected_bytes = cache_bytes(job, *files);
+  if (files != nullptr) cache.expected_bytes = cache_bytes(*job.statistics, editor, *files);
   folders.push_back(std::move(cache));
 }
 
@@ -147,11 +147,12 @@ std::vector<Finding> diagnose_folders(const std::vector<FolderFacts>& folders) {
 }
 
 std::vector<Finding> diagnose_job(const JobConfig& job, MachineFacts& facts) {
+  const std::unique_ptr<Editor> editor = make_editor(job.editor);
   std::vector<Finding> findings;
   std::optional<ModelFiles> files;
   findings.push_back(tried("model", [&] {
     files.emplace(open_model(job.model, job.ignore_config_keys));
-    make_editor(job.editor)->targets(files->config);
+    editor->targets(files->config);
     return cat(files->checkpoint.folder().string(), ": ", files->config.family->name, ", ", files->config.n_layers,
                " layers, ", bytes_text(files->checkpoint.tensor_bytes()), " in ", files->checkpoint.shards().size(),
                " shard(s)");
@@ -176,10 +177,10 @@ std::vector<Finding> diagnose_job(const JobConfig& job, MachineFacts& facts) {
     check_output(job);
     return job.output->dir.string();
   }));
-  if (is_usable && make_editor(job.editor)->needs().statistics)
-    findings.push_back(tried("statistics", [&] { return check_sources(job, *files); }));
+  if (is_usable && editor->needs().statistics)
+    findings.push_back(tried("statistics", [&] { return check_sources(job, *editor, *files); }));
   if (is_usable) findings.push_back(check_open_files(*files, facts.limits));
-  add_folders(job, is_usable ? &*files : nullptr, requests.size(), facts.folders);
+  add_folders(job, *editor, is_usable ? &*files : nullptr, requests.size(), facts.folders);
   return findings;
 }
 

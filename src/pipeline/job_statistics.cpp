@@ -15,10 +15,9 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// What the editor needs of one layer.
-fs::path cache_file(const JobConfig& job, const std::string& content_key) {
-  const StatisticsOptions& options = *job.statistics;
-  const std::optional<NullSpaceRule> rule = make_editor(job.editor)->needs().null_space;
+/// What an editor by this rule needs of one layer.
+fs::path cache_file(const StatisticsOptions& options, const std::optional<NullSpaceRule>& rule,
+                    const std::string& content_key) {
   return rule ? null_space_file(options.cache, content_key, *rule)
               : factor_file(options.cache, content_key, options.ridge);
 }
@@ -77,19 +76,21 @@ std::shared_ptr<MomentSource> JobStatistics::open_moments(const CausalLM& model,
 }
 
 bool JobStatistics::may_be_cached(const JobConfig& job, const ModelConfig& config) {
-  const std::string end = cache_file(job, "").filename().string();
+  const std::unique_ptr<Editor> editor = make_editor(job.editor);
+  const std::string end = cache_file(*job.statistics, editor->needs().null_space, "").filename().string();
   std::error_code absent;
   size_t found = 0;
   for (fs::directory_iterator file(job.statistics->cache, absent), none; !absent && file != none;
        file.increment(absent))
     if (file->path().filename().string().ends_with(end)) ++found;
-  return found >= target_layers(*make_editor(job.editor), config).size();
+  return found >= target_layers(*editor, config).size();
 }
 
 bool JobStatistics::is_cached(const Checkpoint& checkpoint) const {
   if (projections_) return true;
   if (!may_be_cached(job_, files_.config)) return false;
   const StatisticsOptions& options = *job_.statistics;
+  const std::optional<NullSpaceRule> rule = make_editor(job_.editor)->needs().null_space;
   const QuantiseRule rule_of_weights = quantise_rule(job_, files_.config);
   const std::string rule_key = rule_of_weights.key(files_.config);
   const std::string text_key = options.from == StatisticsFrom::kSelf
@@ -99,7 +100,7 @@ bool JobStatistics::is_cached(const Checkpoint& checkpoint) const {
   const CovarianceKeys keys(text_key, files_.checkpoint, files_.config,
                             to_scalar_type(job_.run.dtype.value_or(files_.config.dtype)), rule_of_weights);
   return std::all_of(layers_.begin(), layers_.end(), [&](int64_t layer) {
-    return fs::exists(cache_file(job_, imported_ ? imported_->content_key(layer) : keys.of(layer)));
+    return fs::exists(cache_file(options, rule, imported_ ? imported_->content_key(layer) : keys.of(layer)));
   });
 }
 

@@ -167,8 +167,9 @@ class Session::Impl {
 
   void save(const fs::path& target, IfExists policy) {
     write_output(target, policy, [&](const fs::path& folder) {
-      const OutputOptions output = resolve_output({}, *files_, make_editor(job_.editor)->targets(files_->config));
-      make_output_form({output, *files_, *make_editor(job_.editor), {}})->write(edits_.transaction().entries(), folder);
+      const std::unique_ptr<Editor> editor = make_editor(job_.editor);
+      const OutputOptions output = resolve_output({}, *files_, editor->targets(files_->config));
+      make_output_form({output, *files_, *editor, {}})->write(edits_.transaction().entries(), folder);
       write_edits(*files_, edits_.history(), folder, {});
     });
   }
@@ -254,11 +255,12 @@ class Session::Impl {
 
   /// What the method does after the last batch, where another one was the last.
   void finish_again() {
-    if (!make_editor(job_.editor)->needs().finish) return edits_.set_finish({});
+    const std::unique_ptr<Editor> editor = make_editor(job_.editor);
+    if (!editor->needs().finish) return edits_.set_finish({});
     const MethodAtWork work(*this, MethodWork::kRestores);
     edits_.put_exact();
     const ChangeCounts before = count_changes(edits_.transaction());
-    make_editor(job_.editor)->finish(*work.context, edits_.transaction());
+    editor->finish(*work.context, edits_.transaction());
     edits_.set_finish(changes_since(before, edits_.transaction()));
     put_back();
   }

@@ -64,7 +64,8 @@ WholeJob look_at(const JobConfig& job, const Communicator& communicator) {
   if (communicator.is_root()) warn_of_skipped(file.skipped);
   whole.requests = std::move(file.requests);
   check_lengths(files, whole.requests);
-  check_requests(files, whole.requests, *make_editor(job.editor));
+  const std::unique_ptr<Editor> editor = make_editor(job.editor);
+  check_requests(files, whole.requests, *editor);
   const EvaluationPlan plan(*files.tokenizer, whole.requests, job.evaluation, files.config.max_positions);
   const auto n_requests = static_cast<int64_t>(whole.requests.size());
   whole.n_batches = job.schedule.n_batches(n_requests);
@@ -74,7 +75,7 @@ WholeJob look_at(const JobConfig& job, const Communicator& communicator) {
   for (const int64_t index : batches.front()) whole.first_batch.push_back(whole.requests[static_cast<size_t>(index)]);
   whole.n_evaluated = count_for_a_pass(plan, n_requests);
   whole.key_bytes = 8 * files.config.largest_keys().size();
-  whole.needs_statistics = make_editor(job.editor)->needs().statistics;
+  whole.needs_statistics = editor->needs().statistics;
   if (!whole.needs_statistics || !communicator.is_root()) return whole;
   const JobStatistics statistics(job, files, communicator);
   whole.is_cached = statistics.is_cached(files.checkpoint);
