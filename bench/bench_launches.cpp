@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "benches.h"
-#include "lancet/plan/run_choices.h"
 #include "lancet/training/values.h"
 #include "machine.h"
 
@@ -69,7 +68,7 @@ void run_launches(benchmark::State& state, const Subject& subject, const BenchOp
   const auto optimise = [&](int64_t steps) {
     values.steps = steps;
     seconds = seconds_of([&] {
-      wait_for(optimize_values(model, requests, layer, values, {alone(), nullptr, step_launch(options.run)}).z_ND);
+      wait_for(optimize_values(model, requests, layer, values, {alone(), nullptr, options.run.step_launch}).z_ND);
     });
   };
   optimise(kFirst);

@@ -7,7 +7,6 @@
 #include <string>
 
 #include "benches.h"
-#include "lancet/plan/run_choices.h"
 #include "lancet/training/values.h"
 #include "machine.h"
 #include "products.h"
@@ -95,12 +94,12 @@ void run_values(benchmark::State& state, const Subject& subject, const BenchOpti
   const auto optimise = [&](int64_t steps) {
     values.steps = steps;
     return seconds_of([&] {
-      wait_for(optimize_values(model, requests, layer, values, {alone(), nullptr, step_launch(options.run)}).z_ND);
+      wait_for(optimize_values(model, requests, layer, values, {alone(), nullptr, options.run.step_launch}).z_ND);
     });
   };
   values.steps = 1;
   const int64_t largest =
-      optimize_values(model, requests, layer, values, {alone(), nullptr, step_launch(options.run)}).batching.largest;
+      optimize_values(model, requests, layer, values, {alone(), nullptr, options.run.step_launch}).batching.largest;
   const StepProducts products(model, layer, plan_rows(requests, largest));
   products.run();
   double step_s = 0, products_s = 0;
@@ -135,7 +134,7 @@ void run_whole_values(benchmark::State& state, const Subject& subject, const Ben
   OptimizedValues found;
   const auto optimise = [&](int64_t steps) {
     values.steps = steps;
-    found = optimize_values(model, requests, layer, values, {alone(), nullptr, step_launch(options.run)});
+    found = optimize_values(model, requests, layer, values, {alone(), nullptr, options.run.step_launch});
     wait_for(found.z_ND);
   };
   optimise(2);  // libraries are loaded, memory is there

@@ -81,7 +81,7 @@ void add_options(CLI::App& app, BenchOptions& options, DType& dtype) {
       ->delimiter(',')
       ->check(CLI::Range(1, 512));
   app.add_flag_callback(
-      "--value-graphs", [&options] { options.run.uses_graphs = true; },
+      "--value-graphs", [&options] { options.run.step_launch = LaunchMode::kGraph; },
       "Steps of value optimisation as CUDA graphs, as run.cuda_graphs of a job");
   app.add_option("--value-steps", options.value_steps, "Steps of whole value optimisations");
   app.add_option("--statistics-tokens", options.statistics_tokens, "Tokens of the statistics benchmark");

@@ -2,7 +2,6 @@
 #include "lancet/core/stderr_reporter.h"
 #include "lancet/core/strings.h"
 #include "lancet/job_setup/parse_job.h"
-#include "lancet/plan/run_choices.h"
 #include "stop_signals.h"
 
 namespace lancet::cli {
@@ -46,7 +45,7 @@ JobConfig load_job(const JobArguments& arguments, JobPurpose purpose, RankSessio
   JobConfig job;
   session.communicator().run_collectively("parse", [&] { job = read_job(arguments, purpose); });
   session.set_timeout(std::chrono::seconds(job.run.timeout_s));
-  job.run.on_host = local_rank(session.on_host());
+  job.run.on_host = session.on_host();
   return job;
 }
 

@@ -16,7 +16,6 @@
 #include "lancet/io/output_checks.h"
 #include "lancet/io/output_folder.h"
 #include "lancet/plan/model_session.h"
-#include "lancet/plan/run_choices.h"
 #include "lancet/runtime/devices.h"
 #include "weight_pairs.h"
 
@@ -141,7 +140,7 @@ class DiffRun {
   void compare() {
     open();
     set_threads(job_.run);
-    device_ = find_devices(job_.run.devices, host_share(job_.run)).devices.front().device;
+    device_ = find_devices(job_.run.devices, job_.run.on_host).devices.front().device;
     report_.device = device_->str();
     report_.config = different_keys(before_->checkpoint(), after_->checkpoint());
     report_.files = different_files(before_->checkpoint(), after_->checkpoint());

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cctype>
-#include <iterator>
 
 #include "evaluation_config.h"
 #include "lancet/core/error.h"
@@ -10,27 +9,16 @@
 #include "lancet/core/strings.h"
 #include "lancet/job/renamed_keys.h"
 #include "lancet/spec/job_spec.h"
+#include "lancet/spec/named_values.h"
 #include "lancet/spec/read_option.h"
 #include "request_config.h"
 
 namespace lancet {
 namespace {
 
-struct NamedDType {
-  std::string_view name;
-  DType value;
-};
-constexpr NamedDType kDTypes[] = {
+constexpr Named<DType> kDTypes[] = {
     {"f32", DType::kF32}, {"bf16", DType::kBF16}, {"f16", DType::kF16}, {"f64", DType::kF64}};
-
-/// Whether the option's names after the first, which stands for no type, are those of kDTypes.
-constexpr bool are_named_so() {
-  if (std::size(RunSpec::kDTypeNames) != std::size(kDTypes) + 1) return false;
-  for (size_t i = 0; i < std::size(kDTypes); ++i)
-    if (RunSpec::kDTypeNames[i + 1] != kDTypes[i].name) return false;
-  return true;
-}
-static_assert(are_named_so());
+static_assert(are_named_so(RunSpec::kDTypeNames, kDTypes));
 
 std::vector<SearchAxis> parse_search(ConfigSection& tune) {
   std::vector<SearchAxis> search;
@@ -200,11 +188,11 @@ RunOptions parse_run_options(ConfigSection section) {
   if (const size_t dtype = read_index(section, RunSpec::kDType); dtype > 0) run.dtype = kDTypes[dtype - 1].value;
   if (const size_t quantiser = read_index(section, RunSpec::kQuantiseBase); quantiser > 0)
     run.quantise_base = RunSpec::kQuantiseBaseNames[quantiser];
-  run.solve_on = read<SolveChoice>(section, RunSpec::kSolveOn);
+  run.solve_on = read<SolveOn>(section, RunSpec::kSolveOn);
   run.seed = static_cast<uint64_t>(read(section, RunSpec::kSeed));
   run.threads = read(section, RunSpec::kThreads);
   run.timeout_s = read(section, RunSpec::kTimeout);
-  run.uses_graphs = read(section, RunSpec::kCudaGraphs);
+  run.step_launch = read(section, RunSpec::kCudaGraphs) ? LaunchMode::kGraph : LaunchMode::kEachOperation;
   section.finish();
   return run;
 }
@@ -219,7 +207,7 @@ JobConfig parse_job(const ConfigTree& tree, const std::filesystem::path& base, c
   config.ignore_config_keys = read(job, JobSpec::kIgnoreConfigKeys);
   const ValueSteps steps = parse_work(job, base, purpose, tables, config);
   config.run = parse_run_options(job.section(JobSpec::kRun.key));
-  if (config.run.uses_graphs && steps == ValueSteps::kNone)
+  if (config.run.step_launch == LaunchMode::kGraph && steps == ValueSteps::kNone)
     job.problem(JobSpec::kRun.key,
                 cat(RunSpec::kCudaGraphs.key, ": has no meaning for methods that optimise no values: remove it"));
   job.finish();

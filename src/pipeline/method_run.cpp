@@ -7,7 +7,6 @@
 #include "lancet/core/version.h"
 #include "lancet/editors/registry.h"
 #include "lancet/pipeline/measure_standing.h"
-#include "lancet/plan/run_choices.h"
 #include "lancet/runtime/collectives.h"
 #include "lancet/training/value_store.h"
 
@@ -165,7 +164,7 @@ EditedMethod MethodRun::edit(CausalLM& model, WeightTransaction& transaction, St
   EditStream stream(parts, std::move(begun), progress ? &*progress : nullptr, stopwatch_);
   EditContext context(model, *inputs_.files.tokenizer, prepared_->contexts,
                       prepared_->statistics ? prepared_->statistics->algebra() : LayerStatistics{},
-                      {ranks_, values ? &*values : nullptr, step_launch(job_.run)});
+                      {ranks_, values ? &*values : nullptr, job_.run.step_launch});
   context.keep_systems_in(stream.systems());
   StreamResult result = stream.run(context);
   report.batches = std::move(result.batches);

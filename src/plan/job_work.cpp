@@ -3,13 +3,15 @@
 
 #include <algorithm>
 #include <set>
+#include <stdexcept>
 
 #include "lancet/core/strings.h"
 #include "lancet/editor_parts/automatic_choices.h"
 #include "lancet/editors/registry.h"
 #include "lancet/models/batching.h"
 #include "lancet/plan/job_plan.h"
-#include "lancet/plan/run_choices.h"
+#include "lancet/quant/quantise.h"
+#include "lancet/spec/named_values.h"
 
 namespace lancet {
 namespace {
@@ -19,18 +21,29 @@ constexpr ValueShape kAssumedPrompt{
     .contexts = 6, .row_tokens = 20, .prefix_tokens = 12, .suffix_tokens = 8, .target_tokens = 4, .drift_rows = 1};
 constexpr int64_t kAssumedRequests = 100, kAssumedProbesPerRequest = 14, kAssumedContextTokens = 12;
 
+constexpr Named<Quantiser> kQuantisers[] = {
+    {"int8", Quantiser::kInt8}, {"nf4", Quantiser::kNf4}, {"fp8", Quantiser::kFloat8}};
+static_assert(are_named_so(RunSpec::kQuantiseBaseNames, kQuantisers));
+
+std::optional<Quantiser> base_quantiser(const RunOptions& run) {
+  if (run.quantise_base.empty()) return std::nullopt;
+  for (const auto& [name, value] : kQuantisers)
+    if (name == run.quantise_base) return value;
+  throw std::logic_error(cat("run.quantise_base: ", run.quantise_base));
+}
+
 Workload basic_work(const RunOptions& run, const ModelConfig& config) {
   Workload work;
   work.dtype = to_scalar_type(run.dtype.value_or(config.dtype));
   work.host_threads = run.threads > 0 ? run.threads : at::get_num_threads();
-  work.step_launch = step_launch(run);
+  work.step_launch = run.step_launch;
   work.quantise_rule.quantiser = base_quantiser(run);
-  work.solve_on = solve_on(run);
+  work.solve_on = run.solve_on;
   return work;
 }
 
-void add_statistics(const JobConfig& job, const ModelConfig& config, Workload& work) {
-  work.statistics_layers = target_layers(*make_editor(job.editor), config);
+void add_statistics(const JobConfig& job, const Editor& editor, const ModelConfig& config, Workload& work) {
+  work.statistics_layers = target_layers(editor, config);
   if (!job.statistics || !job.statistics->takes_text()) return;
   work.statistics_tokens = job.statistics->token_budget(config.least_tokens());
   work.document_tokens = std::min(job.statistics->document_tokens, config.max_positions);
@@ -98,7 +111,7 @@ Workload edit_work(const JobConfig& job, const ModelConfig& config, const WorkTe
     work.packing = job.output->rounding == OutputRounding::kNearest ? Packing::kPlain : Packing::kByMoments;
   work.changes = editor.needs().changes;
   work.solve_matrices = editor.needs().solve_matrices;
-  if (editor.needs().statistics) add_statistics(job, config, work);
+  if (editor.needs().statistics) add_statistics(job, editor, config, work);
   work.requests = texts.n_requests.value_or(static_cast<int64_t>(texts.requests.size()));
   add_schedule(job, config, work);
   const ContextOptions contexts = editor.contexts() != nullptr ? *editor.contexts() : ContextOptions{.generate = 0};
@@ -196,7 +209,7 @@ Workload united(const Workload& one, const Workload& other) {
 Workload statistics_work(const JobConfig& job, const ModelConfig& config) {
   Workload work = basic_work(job.run, config);
   work.quantise_rule = quantise_rule(job, config);
-  add_statistics(job, config, work);
+  add_statistics(job, *make_editor(job.editor), config, work);
   return work;
 }
 

@@ -6,7 +6,6 @@
 
 #include "lancet/core/reporter.h"
 #include "lancet/core/strings.h"
-#include "lancet/plan/run_choices.h"
 #include "lancet/runtime/devices.h"
 
 namespace lancet {
@@ -17,7 +16,7 @@ void set_threads(const RunOptions& run) {
 
 CausalLM load_model(const ModelFiles& files, const RunOptions& run, const Workload& work) {
   set_threads(run);
-  DeviceChoice choice = find_devices(run.devices, host_share(run));
+  DeviceChoice choice = find_devices(run.devices, run.on_host);
   if (run.balance == Balance::kWork && choice.devices.size() > 1) measure_speeds(choice.devices, work.dtype);
   const JobPlan plan = plan_job(files.config, work, choice, run.balance);
   if (plan.placement.stages().size() > 1 || plan.placement.solve_on() == SolveOn::kHost)

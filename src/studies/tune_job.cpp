@@ -17,7 +17,6 @@
 #include "lancet/pipeline/edit_checks.h"
 #include "lancet/pipeline/job_statistics.h"
 #include "lancet/plan/model_session.h"
-#include "lancet/plan/run_choices.h"
 #include "lancet/runtime/memory_watch.h"
 #include "tune_trials.h"
 
@@ -138,9 +137,8 @@ class TuneRun {
   std::vector<int64_t> all_layers() const {
     std::set<int64_t> layers;
     for (const Candidate& candidate : candidates_)
-      if (make_editor(candidate.job->editor)->needs().statistics)
-        for (const int64_t layer : target_layers(*make_editor(candidate.job->editor), files_->config))
-          layers.insert(layer);
+      if (const std::unique_ptr<Editor> editor = make_editor(candidate.job->editor); editor->needs().statistics)
+        for (const int64_t layer : target_layers(*editor, files_->config)) layers.insert(layer);
     return {layers.begin(), layers.end()};
   }
 
@@ -185,7 +183,7 @@ class TuneRun {
     const LayerStatistics algebra = algebra_of(model, job);
     WeightTransaction transaction(model, [&](WeightId id) { return stored_weight(*files_, model, id); });
     const EditContext context(model, *files_->tokenizer, contexts_of(model, job), algebra,
-                              {ranks_, nullptr, step_launch(job.run)});
+                              {ranks_, nullptr, job.run.step_launch});
     const std::unique_ptr<Editor> editor = make_editor(job.editor);
     EditorState state = editor->make_state();
     editor->edit(context, requests, state, transaction);

@@ -210,7 +210,7 @@ OF_ONE_PACKING = {"src/quant/quantise.cpp", "include/lancet/quant_formats/matrix
 
 
 # What names the quantisers of `run.quantise_base`.
-QUANTISER_PLACES = ("include/lancet/spec/job_spec.h", "src/plan/run_choices.cpp", "src/quant/quantise.cpp")
+QUANTISER_PLACES = ("include/lancet/spec/job_spec.h", "src/plan/job_work.cpp", "src/quant/quantise.cpp")
 QUANTISERS = re.findall(r'\{Quantiser::\w+, "(\w+)",', read("src/quant/quantise.cpp"))
 
 

@@ -29,7 +29,7 @@ struct MemoryCase {
   const char* config = nullptr;  ///< takes the place of the shape
   std::optional<Quantiser> quantised = {};
   bool is_gptq = false;
-  SolveChoice solve_on = SolveChoice::kDevice;
+  SolveOn solve_on = SolveOn::kDevice;
 
   bool keeps_packed() const { return quantised || is_gptq; }
   TinyModel model() const {
@@ -201,7 +201,7 @@ TEST_P(PlannedMemory, IsWhatTheDevicesHold) {
 }
 
 /// Methods that train, on the devices of the first cases.
-class PlannedTraining : public ::testing::TestWithParam<SolveChoice> {};
+class PlannedTraining : public ::testing::TestWithParam<SolveOn> {};
 
 TEST_P(PlannedTraining, BoundsWhatTheDevicesHold) {
   for (const char* editor : {"{method: ft-m, modules: {down: [2, 5]}, steps: 2, weight_decay: 0.1, batch: 4}",
@@ -237,7 +237,7 @@ TEST_P(PlannedTraining, BoundsWhatTheDevicesHold) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Solves, PlannedTraining, ::testing::Values(SolveChoice::kDevice, SolveChoice::kHost));
+INSTANTIATE_TEST_SUITE_P(Solves, PlannedTraining, ::testing::Values(SolveOn::kDevice, SolveOn::kHost));
 
 /// Measures a device from before loading to the end of the job.
 TEST_P(PlannedMemory, BoundsAWholeJobWithBatchesUnderWay) {
@@ -286,14 +286,13 @@ INSTANTIATE_TEST_SUITE_P(
         MemoryCase{"gptq in bf16 on three", kWide, at::kBFloat16, 3, 6, nullptr, {}, true},
         MemoryCase{"experts in nf4 on two", {}, at::kFloat, 2, 12, kExperts, Quantiser::kNf4},
         MemoryCase{"experts in gptq on one", {}, at::kFloat, 1, 6, kExperts, {}, true},
-        MemoryCase{"f32 on one, solves on the host", kWide, at::kFloat, 1, 6, nullptr, {}, false, SolveChoice::kHost},
-        MemoryCase{
-            "f64 on three, solves on the host", kWide, at::kDouble, 3, 12, nullptr, {}, false, SolveChoice::kHost},
+        MemoryCase{"f32 on one, solves on the host", kWide, at::kFloat, 1, 6, nullptr, {}, false, SolveOn::kHost},
+        MemoryCase{"f64 on three, solves on the host", kWide, at::kDouble, 3, 12, nullptr, {}, false, SolveOn::kHost},
         MemoryCase{"nf4 in bf16 on two, solves on the host", kWide, at::kBFloat16, 2, 12, nullptr, Quantiser::kNf4,
-                   false, SolveChoice::kHost},
+                   false, SolveOn::kHost},
         MemoryCase{
-            "experts in f32 on two, solves on the host", {}, at::kFloat, 2, 6, kExperts, {}, false, SolveChoice::kHost},
-        MemoryCase{"gptq on one, solves on the host", kWide, at::kFloat, 1, 6, nullptr, {}, true, SolveChoice::kHost}));
+            "experts in f32 on two, solves on the host", {}, at::kFloat, 2, 6, kExperts, {}, false, SolveOn::kHost},
+        MemoryCase{"gptq on one, solves on the host", kWide, at::kFloat, 1, 6, nullptr, {}, true, SolveOn::kHost}));
 
 /// Keys so wide that a square of them, 8 F^2 bytes, is more than an edit takes beside it.
 TEST(SolvesOnTheHost, TakeNoSquareOfKeysOnADevice) {
@@ -302,16 +301,16 @@ TEST(SolvesOnTheHost, TakeNoSquareOfKeysOnADevice) {
   struct Peaks {
     int64_t statistics = 0, edit = 0, planned = 0;
   };
-  const auto peaks_with = [&](SolveChoice where) {
+  const auto peaks_with = [&](SolveOn where) {
     const PlannedJob job({"wide keys", kWideKeys, at::kFloat, 1, 4, nullptr, {}, false, where});
     const JobPlan plan = job.plan();
-    EXPECT_EQ(plan.placement.solve_on() == SolveOn::kHost, where == SolveChoice::kHost);
+    EXPECT_EQ(plan.placement.solve_on() == SolveOn::kHost, where == SolveOn::kHost);
     CausalLM model = job.load(plan.placement);
     const int64_t statistics = peaks_of(1, [&] { job.collect_statistics(model); }).front();
     const int64_t edit = peaks_of(1, [&] { job.edit(model, 1); }).front();
     return Peaks{statistics, edit, plan.stages.front().total()};
   };
-  const Peaks there = peaks_with(SolveChoice::kDevice), on_host = peaks_with(SolveChoice::kHost);
+  const Peaks there = peaks_with(SolveOn::kDevice), on_host = peaks_with(SolveOn::kHost);
   EXPECT_GE(there.statistics - on_host.statistics, 2 * kSquare) << "the sums of two layers";
   EXPECT_GT(there.edit, kSquare);
   EXPECT_LT(on_host.edit, kSquare);

@@ -11,6 +11,7 @@
 
 #include "lancet/core/config_section.h"
 #include "lancet/core/dtype.h"
+#include "lancet/core/run_kinds.h"
 #include "lancet/io/output_folder.h"
 #include "lancet/job/job_tables.h"
 #include "lancet/job/schedule.h"
@@ -31,19 +32,6 @@ enum class Balance {
   kWork     ///< the time that each device works
 };
 
-/// Place of solves.
-enum class SolveChoice {
-  kAuto,    ///< the layers' devices, or the host where these have no room for them
-  kDevice,  ///< the layers' devices
-  kHost
-};
-
-/// Which of the processes on this host, that run the job together, this one is.
-struct LocalRank {
-  int64_t rank = 0;
-  int64_t size = 1;
-};
-
 /// How the work is run; no option here changes what is computed beyond rounding, but for `quantise_base`, and `seed`
 /// (generated contexts, `corpus: self`).
 struct RunOptions {
@@ -51,13 +39,13 @@ struct RunOptions {
   Balance balance = Balance::kMemory;
   std::optional<DType> dtype;  ///< type of weights and activations; nullopt (auto): the checkpoint's
   std::string quantise_base;   ///< quantiser of matrices that are not edited; empty: as the checkpoint has them
-  SolveChoice solve_on = SolveChoice::kAuto;
+  SolveOn solve_on = SolveOn::kAuto;
   uint64_t seed = *RunSpec::kSeed.fallback;
   int64_t threads = *RunSpec::kThreads.fallback;  ///< CPU threads; 0: all
   /// Seconds without any progress after which one of several processes ends the job.
   int64_t timeout_s = *RunSpec::kTimeout.fallback;
-  bool uses_graphs = RunSpec::kCudaGraphs.fallback;  ///< steps of values are launched as graphs
-  LocalRank on_host;                                 ///< no key of the job
+  LaunchMode step_launch = RunSpec::kCudaGraphs.fallback ? LaunchMode::kGraph : LaunchMode::kEachOperation;
+  HostShare on_host;  ///< this process's share of the host; not a key of the job
 };
 
 struct RequestSource {

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "lancet/core/run_kinds.h"
 #include "lancet/runtime/placement.h"
 
 namespace lancet {
@@ -29,12 +30,6 @@ struct DeviceChoice {
   std::vector<DeviceBudget> devices;            ///< devices in the order that the model's layers go through them
   bool first_if_enough = false;                 ///< the others are for models that do not fit on the first
   int64_t host_bytes = DeviceBudget::kUnknown;  ///< what may be taken of the host where it is none of them
-};
-
-/// Which of the ranks on this host a process is.
-struct HostShare {
-  int64_t rank = 0;
-  int64_t size = 1;
 };
 
 /// What devices are chosen from.

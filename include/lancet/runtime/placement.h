@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "lancet/core/run_kinds.h"
 #include "lancet/runtime/tensor.h"
 
 namespace lancet {
@@ -20,13 +21,6 @@ struct Stage {
   int64_t end = 0;
 
   int64_t layers() const { return end - begin; }
-};
-
-/// Place of second moments, factors and solves, and of edited weights as they are exactly.
-enum class SolveOn {
-  kAuto,    ///< devices, unless they are too small
-  kDevice,  ///< each with its layer
-  kHost
 };
 
 class Placement {

@@ -7,15 +7,10 @@
 #include <memory>
 #include <vector>
 
+#include "lancet/core/run_kinds.h"
 #include "lancet/runtime/placement.h"
 
 namespace lancet {
-
-/// How steps that repeat are launched on a device.
-enum class LaunchMode {
-  kEachOperation,
-  kGraph  ///< all of a step at once
-};
 
 /// Computes new tensors from ones that stay where they are, all on one device: it sends nothing there, reads nothing,
 /// writes to none of them, and leaves nothing behind but its results.

@@ -9,7 +9,6 @@
 #include "lancet/core/strings.h"
 #include "lancet/core/words.h"
 #include "lancet/editors/registry.h"
-#include "lancet/plan/run_choices.h"
 #include "lancet/studies/compare_job.h"
 #include "table.h"
 
@@ -96,7 +95,7 @@ CompareConfig load_comparison(const JobArguments& arguments, RankSession& sessio
     const auto first = std::find_if(config.methods.begin(), config.methods.end(), needs_statistics);
     if (first != config.methods.end()) tell_defaults(text, first->job);
   });
-  for (ComparedMethod& method : config.methods) method.job.run.on_host = local_rank(session.on_host());
+  for (ComparedMethod& method : config.methods) method.job.run.on_host = session.on_host();
   return config;
 }
 

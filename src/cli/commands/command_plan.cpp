@@ -145,8 +145,8 @@ ExitCode run_plan(const PlanArguments& arguments, const Output& output) {
                  "with their prefix cache, training, statistics, solve; or weights and what loading takes, if more\n";
     if (plan.placement.solve_on() == SolveOn::kHost)
       std::cout << "  solves, second moments and the exact edited weights lie on the CPU"
-                << (task.run.solve_on == SolveChoice::kAuto ? ": the devices have no room for them\n"
-                                                            : " (run.solve_on)\n");
+                << (task.run.solve_on == SolveOn::kAuto ? ": the devices have no room for them\n"
+                                                        : " (run.solve_on)\n");
     if (plan.value_requests > 0)
       std::cout << "  values: " << counted(static_cast<size_t>(plan.value_requests), "request") << " a batch, "
                 << plan.placement.batches_under_way() << " of them at a time; " << dtype_name(to_dtype(task.work.dtype))

@@ -7,7 +7,6 @@
 #include "commands.h"
 #include "lancet/core/strings.h"
 #include "lancet/core/words.h"
-#include "lancet/plan/run_choices.h"
 #include "lancet/studies/trace_job.h"
 #include "table.h"
 
@@ -100,7 +99,7 @@ ExitCode run_trace(const TraceArguments& arguments, const Output& output, RankSe
   TraceJob job;
   communicator.run_collectively("parse", [&] { job = make_job(arguments); });
   session.set_timeout(std::chrono::seconds(job.run.timeout_s));
-  job.run.on_host = local_rank(session.on_host());
+  job.run.on_host = session.on_host();
   const TraceReport report = run_trace_job(job, communicator);
   if (!communicator.is_root()) return ExitCode::kOk;
   if (output.json)

@@ -36,7 +36,7 @@ TEST(OptionFlags, AreReadAsAJobReadsThem) {
   EXPECT_EQ(run.devices, (std::vector<std::string>{"cuda:0=20GiB", "cpu"}));
   EXPECT_EQ(run.quantise_base, "nf4");
   EXPECT_EQ(run.threads, 3);
-  EXPECT_TRUE(run.uses_graphs);
+  EXPECT_EQ(run.step_launch, LaunchMode::kGraph);
   EXPECT_EQ(flags.run.overrides("run"),
             (std::vector<std::string>{"run.devices=[cuda:0=20GiB, cpu]", "run.quantise_base=nf4", "run.threads=3",
                                       "run.cuda_graphs=true"}));

@@ -99,7 +99,7 @@ TEST(JobConfig, TakesStoredProjectionsForMethodsOfNullSpacesAlone) {
 }
 
 TEST(JobConfig, RefusesGraphsWhereNoValuesAreFound) {
-  EXPECT_TRUE(parse(job_of("{method: solver}", "run: {cuda_graphs: true}")).run.uses_graphs);
+  EXPECT_EQ(parse(job_of("{method: solver}", "run: {cuda_graphs: true}")).run.step_launch, LaunchMode::kGraph);
   EXPECT_EQ(refused(job_of("{method: tuner}", "run: {cuda_graphs: true}")),
             "job:6: run: cuda_graphs: has no meaning for methods that optimise no values: remove it");
 }
@@ -121,7 +121,7 @@ TEST(JobConfig, NamesTypesAndQuantisersAsOptionsDo) {
   EXPECT_EQ(run("{}").dtype, std::nullopt);
   EXPECT_EQ(run("{quantise_base: nf4}").quantise_base, "nf4");
   EXPECT_EQ(run("{quantise_base: none}").quantise_base, "");
-  EXPECT_EQ(run("{solve_on: host}").solve_on, SolveChoice::kHost);
+  EXPECT_EQ(run("{solve_on: host}").solve_on, SolveOn::kHost);
   EXPECT_EQ(run("{frozen: int8}").quantise_base, "int8") << "its name in an earlier version";
 }
 

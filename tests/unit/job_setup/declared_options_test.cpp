@@ -131,7 +131,7 @@ TEST(DeclaredOptions, GraphsOfStepsThatNoMethodHasAreRefused) {
     compare.set("a", sample_map(kEditorOptions, method));
     job.set("compare", compare);
     try {
-      EXPECT_TRUE(parse_job(job, "/jobs", "job", purpose).run.uses_graphs);
+      EXPECT_EQ(parse_job(job, "/jobs", "job", purpose).run.step_launch, LaunchMode::kGraph);
     } catch (const ConfigError& error) {
       return error.what();
     }

@@ -19,7 +19,7 @@ ModelConfig llama_70b() {
   return parse_model_config(read_text_file(file, "config.json"), "", {}, file.string());
 }
 
-Workload typical(const ModelConfig& config, SolveChoice solve_on = SolveChoice::kDevice) {
+Workload typical(const ModelConfig& config, SolveOn solve_on = SolveOn::kDevice) {
   std::vector<std::string> assumptions;
   RunOptions run;
   run.solve_on = solve_on;
@@ -116,7 +116,7 @@ TEST(JobPlan, LogitsOfLargeVocabulariesAreReadInSmallerParts) {
   EXPECT_EQ(rows_per_head_call(config, at::kFloat), 1);
 }
 
-JobPlan solving_on(SolveChoice where, const DeviceChoice& devices) {
+JobPlan solving_on(SolveOn where, const DeviceChoice& devices) {
   const ModelConfig config = llama_70b();
   return choose_plan(config, typical(config, where), devices, Balance::kMemory);
 }
@@ -124,7 +124,7 @@ JobPlan solving_on(SolveChoice where, const DeviceChoice& devices) {
 TEST(JobPlan, WithSolvesOnTheHostADeviceHoldsPassesAlone) {
   const ModelConfig config = llama_70b();
   const DeviceChoice devices = assume_devices("400GiB,cpu=400GiB");
-  const JobPlan there = solving_on(SolveChoice::kDevice, devices), on_host = solving_on(SolveChoice::kHost, devices);
+  const JobPlan there = solving_on(SolveOn::kDevice, devices), on_host = solving_on(SolveOn::kHost, devices);
   EXPECT_FALSE(there.host.has_value());
   EXPECT_EQ(there.placement.solve_on(), SolveOn::kDevice);
   ASSERT_TRUE(on_host.host.has_value());
@@ -147,12 +147,10 @@ TEST(JobPlan, WithSolvesOnTheHostADeviceHoldsPassesAlone) {
 }
 
 TEST(JobPlan, AutoSolvesOnTheHostOnlyWhereTheDevicesAreTooSmall) {
-  const auto chosen = [](const std::string& devices) {
-    return solving_on(SolveChoice::kAuto, assume_devices(devices));
-  };
-  EXPECT_TRUE(solving_on(SolveChoice::kDevice, assume_devices("180GiB")).fits());
+  const auto chosen = [](const std::string& devices) { return solving_on(SolveOn::kAuto, assume_devices(devices)); };
+  EXPECT_TRUE(solving_on(SolveOn::kDevice, assume_devices("180GiB")).fits());
   EXPECT_EQ(chosen("180GiB").placement.solve_on(), SolveOn::kDevice);
-  EXPECT_FALSE(solving_on(SolveChoice::kDevice, assume_devices("150GiB")).fits());
+  EXPECT_FALSE(solving_on(SolveOn::kDevice, assume_devices("150GiB")).fits());
   const JobPlan smaller = chosen("150GiB");
   EXPECT_TRUE(smaller.fits());
   EXPECT_EQ(smaller.placement.solve_on(), SolveOn::kHost);
@@ -160,7 +158,7 @@ TEST(JobPlan, AutoSolvesOnTheHostOnlyWhereTheDevicesAreTooSmall) {
   EXPECT_EQ(smaller.host->budget, DeviceBudget::kUnknown);
   DeviceChoice all = assume_devices("2x150GiB");  // the first device, if that is enough
   all.first_if_enough = true;
-  const JobPlan both = solving_on(SolveChoice::kAuto, all);
+  const JobPlan both = solving_on(SolveOn::kAuto, all);
   EXPECT_EQ(both.placement.solve_on(), SolveOn::kDevice);
   EXPECT_EQ(both.stages.size(), 2u);
 
@@ -187,9 +185,9 @@ TEST(JobPlan, AutoSolvesOnTheHostOnlyWhereTheDevicesAreTooSmall) {
 TEST(JobPlan, SolvesOnTheHostCountAgainstItsMemory) {
   const ModelConfig config = llama_70b();
   DeviceChoice devices = assume_devices("150GiB");
-  EXPECT_TRUE(solving_on(SolveChoice::kAuto, devices).fits());
+  EXPECT_TRUE(solving_on(SolveOn::kAuto, devices).fits());
   devices.host_bytes = 8 * kGiB;
-  for (const SolveChoice where : {SolveChoice::kAuto, SolveChoice::kHost}) {
+  for (const SolveOn where : {SolveOn::kAuto, SolveOn::kHost}) {
     const JobPlan plan = solving_on(where, devices);
     EXPECT_FALSE(plan.fits());
     ASSERT_TRUE(plan.host.has_value());
