@@ -1,0 +1,98 @@
+// Attention of ragged rows against the formula, token by token in f64: results and gradients, in every type.
+#include <gtest/gtest.h>
+#include <torch/types.h>
+
+#include <numeric>
+
+#include "lancet/kernels/ragged_attention.h"
+#include "support/kernel_checks.h"
+
+namespace lancet {
+namespace {
+
+using Tensors = std::vector<Tensor>;
+
+constexpr int64_t kPoolTokens = 9, kKeyHeads = 2, kHeads = 6;
+
+/// Rows that share earlier tokens, one without any, and one of a single token.
+RaggedLayout some_layout() {
+  RaggedLayout layout;
+  layout.tokens = {3, 1, 5, 2};
+  layout.earlier = {{0, 1, 2, 7}, {0, 1}, {}, {0, 1, 2, 3, 8, 4}};
+  layout.queries.resize(static_cast<size_t>(layout.n_tokens()));
+  std::iota(layout.queries.begin(), layout.queries.end(), int64_t{0});
+  return layout;
+}
+
+/// [M, H * C]: query m of `query` is the layout's m-th one.
+Tensor plain_attention(const Tensors& in, const KeyValuePair& pool_KSC, const RaggedLayout& layout,
+                       AttentionRule rule) {
+  std::vector<Tensor> parts;
+  size_t m = 0;
+  int64_t begin = 0;
+  for (size_t row = 0; row < layout.tokens.size(); begin += layout.tokens[row++]) {
+    for (; m < layout.queries.size() && layout.queries[m] < begin + layout.tokens[row]; ++m) {
+      const int64_t own = layout.queries[m] - begin + 1;
+      const Tensor places = torch::tensor(layout.earlier[row], torch::kLong);
+      const auto seen = [&](const Tensor& pool, const Tensor& fresh) {  // [S, H, C]
+        Tensor all = torch::cat({pool.index_select(1, places).transpose(0, 1), fresh.narrow(0, begin, own)});
+        if (layout.window > 0) all = all.slice(0, std::max<int64_t>(0, all.size(0) - layout.window));
+        return all.repeat_interleave(kHeads / kKeyHeads, 1);
+      };
+      Tensor scores =
+          torch::einsum("hc,shc->hs", {in[0][static_cast<int64_t>(m)], seen(pool_KSC.key, in[1])}) * rule.scale;
+      if (rule.cap > 0) scores = torch::tanh(scores / rule.cap) * rule.cap;
+      parts.push_back(torch::einsum("hs,shc->hc", {scores.softmax(-1), seen(pool_KSC.value, in[2])}).flatten());
+    }
+  }
+  return torch::stack(parts);
+}
+
+void expect_ragged(const RaggedLayout& layout, int64_t dim, double cap) {
+  const AttentionRule rule{usual_rule(dim).scale, cap};
+  // as stored: every type sees the same pool; a part of a longer memory
+  const auto rounded = [](const Tensor& x) { return x.to(at::kBFloat16).to(at::kDouble); };
+  const Tensor key = rounded(testing::random_numbers({kKeyHeads, kPoolTokens + 4, dim}, 31));
+  const Tensor value = rounded(testing::random_numbers({kKeyHeads, kPoolTokens + 4, dim}, 32));
+  const auto part = [](const Tensor& memory) { return memory.narrow(1, 0, kPoolTokens); };
+  const auto formula = [&](const Tensors& in) { return plain_attention(in, {part(key), part(value)}, layout, rule); };
+  const auto ours = [&](const Tensors& in) {
+    const at::ScalarType type = in[0].scalar_type();
+    return ragged_attention(in[0], {in[1], in[2]}, {part(key.to(type)), part(value.to(type))},
+                            ragged_rows(layout, in[0].device(), type), rule);
+  };
+  const auto n_queries = static_cast<int64_t>(layout.queries.size());
+  testing::expect_formula(ours, formula,
+                          {3 * testing::random_numbers({n_queries, kHeads, dim}, 33),
+                           testing::random_numbers({layout.n_tokens(), kKeyHeads, dim}, 34),
+                           testing::random_numbers({layout.n_tokens(), kKeyHeads, dim}, 35)});
+}
+
+TEST(RaggedAttention, IsTheFormula) {
+  for (const int64_t dim : {6, 32, 64, 128}) expect_ragged(some_layout(), dim, 0);
+}
+
+TEST(RaggedAttention, OfSomeQueriesIsTheFormula) {
+  RaggedLayout layout = some_layout();
+  layout.queries = {1, 3, 4, 8, 10};
+  expect_ragged(layout, 32, 0);
+}
+
+TEST(RaggedAttention, WithAWindowIsTheFormula) {
+  for (const int64_t window : {2, 4, 50}) {
+    RaggedLayout layout = some_layout();
+    layout.window = window;
+    expect_ragged(layout, 32, 0);
+  }
+}
+
+TEST(RaggedAttention, WithACapIsTheFormula) { expect_ragged(some_layout(), 32, 1.5); }
+
+TEST(RaggedAttention, WithoutEarlierTokensIsTheFormula) {
+  RaggedLayout layout = some_layout();
+  for (std::vector<int64_t>& row : layout.earlier) row.clear();
+  expect_ragged(layout, 32, 0);
+}
+
+}  // namespace
+}  // namespace lancet
