@@ -36,8 +36,7 @@ LayerWeights layer_weights(const ModelWeights& weights, const Family& family, in
 
 void check_packing(const Tensor& h_BTD, const SequenceInfo& sequence) {
   if (sequence.packed.empty()) return;
-  if (sequence.prefix != nullptr || sequence.record != nullptr)
-    throw std::logic_error("run_layers: packed documents have no prefix, and their keys and values are not recorded");
+  if (sequence.prefix != nullptr) throw std::logic_error("run_layers: packed documents have no prefix");
   int64_t places = 0;
   for (const DocumentRun& run : sequence.packed) places += run.documents * run.tokens;
   const int64_t expected = sequence.places_P.defined() ? sequence.places_P.size(0) : h_BTD.size(1);
@@ -199,7 +198,8 @@ void CausalLM::add_inputs(const SequenceInfo& sequence, LayerRange range, int64_
                       attention_inputs(config_, sequence, reach, frequencies, device, placement_.weight_dtype()))
              .first;
   }
-  if (layer + 1 == range.end && sequence.outputs_BO.defined()) pass.last = only_outputs(at->second, sequence, device);
+  if (layer + 1 == range.end && sequence.outputs_BO.defined())
+    pass.last = only_outputs(at->second, sequence, device, placement_.weight_dtype());
 }
 
 std::shared_ptr<const PassInputs> CausalLM::prepare_pass(const SequenceInfo& sequence, LayerRange range) const {

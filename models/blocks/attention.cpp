@@ -25,13 +25,31 @@ RotaryTable table_at(const RotaryTable& table, const OutputPlaces& places) {
 /// cannot be gone on with.
 void check_growth(const RopeConfig& rope, const SequenceInfo& sequence) {
   if (rope.scaling != RopeConfig::Scaling::kLongRope || sequence.prefix == nullptr || sequence.prefix->empty()) return;
-  const Tensor before_B = sequence.prefix->valid_BP().sum(1);
-  const Tensor grown_B =
-      before_B.le(rope.original_max_positions) & positions_seen_by_row(sequence).gt(rope.original_max_positions);
-  if (!grown_B.any().item<bool>()) return;
+  const Tensor before = positions_before(sequence);
+  const Tensor has_grown = before.gt(0) & before.le(rope.original_max_positions) &
+                           positions_reached(sequence).gt(rope.original_max_positions);
+  if (!has_grown.any().item<bool>()) return;
   throw ConfigError(cat("a text grows beyond ", rope.original_max_positions,
                         " tokens, where this model's rotary embedding changes (LongRoPE): expected prompt and "
                         "continuation to be of at most so many together, or the prompt alone of more"));
+}
+
+/// Rows of which all tokens attend, or those alone whose outputs are wanted.
+std::shared_ptr<const RaggedRows> ragged_inputs(const SequenceInfo& sequence, int64_t window, const Tensor& queries_M,
+                                                at::Device device, at::ScalarType dtype) {
+  RaggedLayout layout = *sequence.ragged;
+  layout.window = window;
+  layout.queries.assign(queries_M.const_data_ptr<int64_t>(), queries_M.const_data_ptr<int64_t>() + queries_M.numel());
+  return std::make_shared<RaggedRows>(ragged_rows(layout, device, dtype));
+}
+
+/// Attention of ragged rows: [1, Q, H, C] -> [1, Q, H * C].
+Tensor attend_in_ragged_rows(const Tensor& query_1QHC, const KeyValuePair& fresh_1TKC, const KeyValuePair& pool_1KSC,
+                             const RaggedRows& rows, AttentionRule rule) {
+  const auto only_row = [](const Tensor& x) { return x.defined() ? x.squeeze(0) : x; };
+  return ragged_attention(only_row(query_1QHC), {only_row(fresh_1TKC.key), only_row(fresh_1TKC.value)},
+                          {only_row(pool_1KSC.key), only_row(pool_1KSC.value)}, rows, rule)
+      .unsqueeze(0);
 }
 
 }  // namespace
@@ -58,16 +76,21 @@ AttentionInputs attention_inputs(const ModelConfig& config, const SequenceInfo& 
   const int64_t window = has_window ? config.window : 0;
   const Tensor mask = attention_mask(sequence, window);
   if (mask.defined()) inputs.mask_B1QS = sent_to(device, mask);
+  if (sequence.ragged != nullptr)
+    inputs.ragged = ragged_inputs(sequence, window, torch::arange(sequence.positions_BT.size(1)), device, dtype);
   inputs.packed = packed_documents(sequence, device);
   inputs.packed.window = window;
   return inputs;
 }
 
-AttentionInputs only_outputs(const AttentionInputs& inputs, const SequenceInfo& sequence, at::Device device) {
+AttentionInputs only_outputs(const AttentionInputs& inputs, const SequenceInfo& sequence, at::Device device,
+                             at::ScalarType dtype) {
   AttentionInputs some = inputs;
   some.outputs = output_places(sequence.outputs_BO, sequence.positions_BT.size(1), device);
   some.queries = table_at(inputs.keys, some.outputs);
-  if (!sequence.packed.empty()) {
+  if (sequence.ragged != nullptr) {
+    some.ragged = ragged_inputs(sequence, inputs.ragged->window, sequence.outputs_BO.flatten(), device, dtype);
+  } else if (!sequence.packed.empty()) {
     some.packed.queries = packed_queries(sequence, device);
   } else if (inputs.mask_B1QS.defined()) {
     some.mask_B1QS = take_places(inputs.mask_B1QS.squeeze(1), some.outputs).unsqueeze(1);
@@ -100,6 +123,7 @@ Tensor attention(const ModelConfig& config, const LayerWeights& w, const Attenti
     }
   }
   const AttentionRule rule{config.attention_scale, config.attention_cap};
+  if (inputs.ragged != nullptr) return attend_in_ragged_rows(query, fresh, prefix, *inputs.ragged, rule);
   return inputs.packed.runs.empty() ? grouped_attention(query, fresh, prefix, inputs.mask_B1QS, rule)
                                     : packed_attention(query, fresh, inputs.packed, rule);
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <utility>
 
 #include "lancet/models/model_config.h"
@@ -35,6 +36,7 @@ struct AttentionInputs {
   Tensor mask_B1QS;      ///< bool, true: may attend; undefined: plain causal attention
   OutputPlaces outputs;  ///< which tokens are the queries
   PackedDocuments packed;
+  std::shared_ptr<const RaggedRows> ragged;  ///< null: rows are not ragged
 };
 
 enum class LayerReach : uint8_t { kAll, kWindow };
@@ -50,7 +52,8 @@ AttentionInputs attention_inputs(const ModelConfig& config, const SequenceInfo& 
                                  const RopeFrequencies& frequencies, at::Device device, at::ScalarType dtype);
 
 /// Returns the inputs of a layer that computes only the outputs that the sequence asks for.
-AttentionInputs only_outputs(const AttentionInputs& inputs, const SequenceInfo& sequence, at::Device device);
+AttentionInputs only_outputs(const AttentionInputs& inputs, const SequenceInfo& sequence, at::Device device,
+                             at::ScalarType dtype);
 
 /// x [B, T, D] -> [B, Q, H * C], all heads' results: what the output projection reads.
 Tensor attention(const ModelConfig& config, const LayerWeights& weights, const AttentionInputs& inputs,

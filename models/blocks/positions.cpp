@@ -85,16 +85,12 @@ RopeFrequencies rope_frequencies(const RopeConfig& rope, RopePrecision precision
   return {};
 }
 
-Tensor positions_seen_by_row(const SequenceInfo& sequence) {
-  return sequence.positions_BT.masked_fill(valid_tokens(sequence).logical_not(), 0).amax(1) + 1;
-}
-
 Tensor frequencies_of_rows(const RopeConfig& rope, const RopeFrequencies& frequencies, const SequenceInfo& sequence) {
   if (!frequencies.beyond.defined() || sequence.positions_BT.numel() == 0) return frequencies.usual;
-  const Tensor is_beyond_B = positions_seen_by_row(sequence) > rope.original_max_positions;
-  if (is_beyond_B.all().item<bool>()) return frequencies.beyond;
-  if (!is_beyond_B.any().item<bool>()) return frequencies.usual;
-  return torch::where(sent_to(frequencies.usual.device(), is_beyond_B.view({-1, 1, 1})), frequencies.beyond,
+  const Tensor is_beyond = positions_reached(sequence) > rope.original_max_positions;
+  if (is_beyond.all().item<bool>()) return frequencies.beyond;
+  if (!is_beyond.any().item<bool>()) return frequencies.usual;
+  return torch::where(sent_to(frequencies.usual.device(), is_beyond.unsqueeze(2)), frequencies.beyond,
                       frequencies.usual);
 }
 

@@ -24,12 +24,9 @@ struct RotaryTable {
   Tensor sin;
 };
 
-/// int64 [B], host: how many positions each row reaches, what was run before included.
-Tensor positions_seen_by_row(const SequenceInfo& sequence);
-
-/// [dim / 2], or [B, 1, dim / 2] where rows differ: a row that reaches beyond original_max_positions takes the
-/// frequencies of long texts for all of its positions, as transformers does with the row alone. Packed documents are
-/// one row: plan_packs() keeps long ones apart.
+/// [dim / 2], or [B, 1, dim / 2] where rows differ, [1, T, dim / 2] where ragged rows do: a row that reaches beyond
+/// original_max_positions takes the frequencies of long texts for all of its positions, as transformers does with the
+/// row alone. Packed documents are one row: plan_packs() keeps long ones apart.
 Tensor frequencies_of_rows(const RopeConfig& rope, const RopeFrequencies& frequencies, const SequenceInfo& sequence);
 
 /// Returns the table on the frequencies' device.

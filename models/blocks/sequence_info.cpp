@@ -70,10 +70,29 @@ int64_t positions_seen(const SequenceInfo& sequence) {
   return positions_BT.masked_fill(valid_tokens(sequence).logical_not(), 0).max().item<int64_t>() + 1;
 }
 
+Tensor positions_before(const SequenceInfo& sequence) {
+  if (sequence.prefix == nullptr || sequence.prefix->empty())
+    return torch::zeros({sequence.positions_BT.size(0), 1}, torch::kLong);
+  if (sequence.ragged == nullptr) return sequence.prefix->valid_BP().sum(1, /*keepdim=*/true);
+  std::vector<int64_t> before;
+  for (size_t row = 0; row < sequence.ragged->tokens.size(); ++row)
+    before.insert(before.end(), static_cast<size_t>(sequence.ragged->tokens[row]),
+                  std::ssize(sequence.ragged->earlier[row]));
+  return torch::tensor(before, torch::kLong).unsqueeze(0);
+}
+
+Tensor positions_reached(const SequenceInfo& sequence) {
+  if (sequence.ragged == nullptr)
+    return sequence.positions_BT.masked_fill(valid_tokens(sequence).logical_not(), 0).amax(1, /*keepdim=*/true) + 1;
+  std::vector<int64_t> own;
+  for (const int64_t tokens : sequence.ragged->tokens) own.insert(own.end(), static_cast<size_t>(tokens), tokens);
+  return positions_before(sequence) + torch::tensor(own, torch::kLong);
+}
+
 Tensor attention_mask(const SequenceInfo& sequence, int64_t window) {
   const Tensor& positions_BT = sequence.positions_BT;
   const int64_t n_rows = positions_BT.size(0), width = positions_BT.size(1);
-  if (!sequence.packed.empty()) return {};  // each document is masked by itself
+  if (!sequence.packed.empty() || sequence.ragged != nullptr) return {};  // each document or row is masked by itself
   const bool has_prefix = sequence.prefix != nullptr;
   const bool slides = window > 0 && positions_seen(sequence) > window;
   if (!has_prefix && !slides) return {};  // padding is on the right: no real token can see it

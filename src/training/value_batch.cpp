@@ -14,7 +14,7 @@
 namespace lancet {
 namespace {
 
-void add_row(const LocatedPrompt& row, SuffixRows::Rows& rows) {
+void add_row(const LocatedPrompt& row, TokenRows& rows) {
   rows.ids.push_back(row.ids);
   rows.lookups.push_back(row.lookup);
 }
@@ -38,84 +38,7 @@ std::vector<int64_t> rows_of(const std::vector<int64_t>& kept, int64_t contexts,
   return rows;
 }
 
-/// `value_RTD` with `added_RD` added at each row's first place.
-Tensor with_first_moved(const Tensor& value_RTD, const Tensor& added_RD) {
-  const Tensor first_R1D = (value_RTD.select(1, 0) + added_RD.to(value_RTD.scalar_type())).unsqueeze(1);
-  return value_RTD.size(1) == 1 ? first_R1D : torch::cat({first_R1D, value_RTD.slice(1, 1)}, 1);
-}
-
 }  // namespace
-
-int64_t vectors_of(ValueSite site) { return site == ValueSite::kMlpAndAttnOut ? 2 : 1; }
-
-SuffixRows::SuffixRows(const CausalLM& model, const Rows& rows, ValueSite site, int64_t layer)
-    : site_(site), edited_layer_(layer), first_layer_(first_step_layer(model.config(), site, layer)) {
-  const torch::NoGradGuard no_grad;
-  const std::vector<std::vector<TokenId>>& ids = rows.ids;
-  const std::vector<int64_t>& lookups = rows.lookups;
-  const LayerRange above{first_layer_, model.config().n_layers};
-  TokenBatch batch = make_batch(ids);
-  const Tensor hidden_RTD =
-      model.run_layers(model.embed(batch.ids_BT, batch.sequence), batch.sequence, {0, first_layer_});
-
-  int64_t width = 0;
-  for (size_t row = 0; row < ids.size(); ++row) {
-    suffix_.lengths.push_back(static_cast<int64_t>(ids[row].size()) - lookups[row]);
-    width = std::max(width, suffix_.lengths.back());
-  }
-  const int64_t prefix_width = *std::max_element(lookups.begin(), lookups.end());
-  if (prefix_width > 0) {
-    SequenceInfo before = batch.sequence;
-    before.lengths.assign(lookups.begin(), lookups.end());
-    before.positions_BT = before.positions_BT.slice(1, 0, prefix_width);
-    before.record = &prefix_;
-    // of the last layer nothing but keys and values is wanted
-    before.outputs_BO = torch::zeros({static_cast<int64_t>(ids.size()), 1}, torch::kLong);
-    HookSet hooks;
-    hooks.stop_at({HookPoint::kAttnOut, above.end - 1});
-    model.run_layers(hidden_RTD.slice(1, 0, prefix_width), before, above, hooks);
-  }
-  const Tensor lookup_R1 = torch::tensor(lookups, torch::kLong).unsqueeze(1);
-  suffix_.positions_BT = lookup_R1 + torch::arange(width);
-  // Places after a row's end repeat its last token; nothing reads them.
-  const Tensor place_RT = suffix_.positions_BT.clamp_max(hidden_RTD.size(1) - 1).to(hidden_RTD.device());
-  hidden_RTD_ = hidden_RTD.gather(1, place_RT.unsqueeze(2).expand({-1, -1, hidden_RTD.size(2)}));
-}
-
-SuffixRows SuffixRows::select(const std::vector<int64_t>& rows) const {
-  const auto take = [&](const Tensor& tensor) { return tensor.index_select(0, to_index(rows, tensor.device())); };
-  SuffixRows some;
-  some.site_ = site_;
-  some.edited_layer_ = edited_layer_;
-  some.first_layer_ = first_layer_;
-  some.hidden_RTD_ = take(hidden_RTD_);
-  for (const int64_t row : rows) some.suffix_.lengths.push_back(suffix_.lengths[static_cast<size_t>(row)]);
-  some.suffix_.positions_BT = take(suffix_.positions_BT);
-  some.prefix_ = prefix_.empty() ? KeyValues() : prefix_.select(rows);
-  return some;
-}
-
-void SuffixRows::read_at(const CausalLM& model, const Tensor& outputs_RO) {
-  suffix_.outputs_BO = outputs_RO;
-  SequenceInfo sequence = suffix_;
-  if (!prefix_.empty()) sequence.prefix = &prefix_;
-  pass_ = model.prepare_pass(sequence, {first_layer_, model.config().n_layers});
-}
-
-Tensor SuffixRows::run(const CausalLM& model, const Tensor& added_RX) const {
-  SequenceInfo sequence = suffix_;
-  if (!prefix_.empty()) sequence.prefix = &prefix_;
-  sequence.prepared = pass_.get();
-  const LayerRange above{first_layer_, model.config().n_layers};
-  // the MLP's output is then a term of the layer's, so both sites are moved there
-  if (first_layer_ > edited_layer_) return model.run_layers(with_first_moved(hidden_RTD_, added_RX), sequence, above);
-  const std::vector<Tensor> added = added_RX.chunk(vectors_of(site_), 1);
-  HookSet hooks;
-  hooks.replace({HookPoint::kMlpOut, first_layer_}, [&](const Tensor& x) { return with_first_moved(x, added[0]); });
-  if (added.size() > 1)
-    hooks.replace({HookPoint::kAttnOut, first_layer_}, [&](const Tensor& x) { return with_first_moved(x, added[1]); });
-  return model.run_layers(hidden_RTD_, sequence, above, hooks);
-}
 
 ValueBatch::ValueBatch(const CausalLM& model, std::vector<const PreparedRequest*> requests, int64_t layer,
                        const ValueOptions& options)
@@ -136,7 +59,7 @@ ValueBatch::ValueBatch(const CausalLM& model, std::vector<const PreparedRequest*
 }
 
 ValueBatch::ContextGroup ValueBatch::make_group(std::vector<int64_t> contexts, ValueSite site, int64_t layer) const {
-  SuffixRows::Rows rows, drift_rows;
+  TokenRows rows, drift_rows;
   std::vector<std::optional<int64_t>> drift_context;
   for (const PreparedRequest* request : requests_) {
     for (const int64_t context : contexts) add_row(request->rows[static_cast<size_t>(context)], rows);
@@ -202,7 +125,7 @@ void ValueBatch::set_labels(ContextGroup& group) const {
                                     .view({static_cast<int64_t>(resident_.size()), static_cast<int64_t>(n_slots)})
                                     .to(model_.placement().value_dtype())),
                   own_drift.empty() ? Tensor() : to_index(own_drift, edited_device_)};
-  group.rows.read_at(model_, places.outputs_BO);
+  group.rows.read_at(model_, places.outputs);
 }
 
 void ValueBatch::keep(const std::vector<int64_t>& kept) {
@@ -223,10 +146,10 @@ BatchLosses ValueBatch::losses(size_t of_group, const Tensor& delta_AX, ValueWat
   const Labels& labels = group.labels;
   Tensor added_RX = delta_AX.repeat_interleave(static_cast<int64_t>(group.contexts.size()), 0);
   if (labels.own_drift_E.defined()) added_RX = torch::cat({added_RX, delta_AX.index_select(0, labels.own_drift_E)});
-  const Tensor last_ROD = group.rows.run(model_, added_RX);
+  const Tensor last_OD = group.rows.run(model_, added_RX);
   const int64_t n_requests = delta_AX.size(0), n_labels = labels.id_L.size(0);
   const std::vector<Tensor> logits_LV_AV =
-      model_.logits(last_ROD.flatten(0, 1).index_select(0, labels.read_M)).split_with_sizes({n_labels, n_requests});
+      model_.logits(last_OD.index_select(0, labels.read_M)).split_with_sizes({n_labels, n_requests});
   const bool watches = watch == ValueWatch::kMissedTokens;
   const TokenLosses tokens =
       token_losses(logits_LV_AV[0], labels.id_L, watches ? LossExtra::kGreatest : LossExtra::kNone);

@@ -4,13 +4,11 @@
 // on, of all rows together.
 #pragma once
 
-#include <memory>
 #include <optional>
 #include <span>
 #include <vector>
 
-#include "lancet/models/causal_lm.h"
-#include "lancet/training/values.h"
+#include "suffix_rows.h"
 
 namespace lancet {
 
@@ -24,44 +22,6 @@ struct BatchLosses {
 
 /// What of a step is computed beyond the losses.
 enum class ValueWatch { kNothing, kMissedTokens };
-
-/// Vectors that a site takes, each as wide as the hidden state.
-int64_t vectors_of(ValueSite site);
-
-/// Rows, cut at their lookup token.
-class SuffixRows {
- public:
-  struct Rows {
-    std::vector<std::vector<TokenId>> ids;  ///< whole rows
-    std::vector<int64_t> lookups;           ///< their lookup tokens
-  };
-
-  /// Runs every layer on what lies before the lookup tokens.
-  SuffixRows(const CausalLM& model, const Rows& rows, ValueSite site, int64_t layer);
-
-  /// [R, D] at the lookup tokens: output of the edited layer; with kMlpAndAttnOut its input.
-  Tensor lookup_hidden() const { return hidden_RTD_.select(1, 0); }
-
-  /// Some of the rows, in the order given. What they are read at is to be said anew.
-  SuffixRows select(const std::vector<int64_t>& rows) const;
-
-  /// Makes run() give the outputs at these places from here on, counted from the lookup tokens.
-  void read_at(const CausalLM& model, const Tensor& outputs_RO);
-
-  /// Output of the last layer [R, O, D], with `added_RX` (the site's vectors side by side) added at the lookup tokens.
-  Tensor run(const CausalLM& model, const Tensor& added_RX) const;
-
- private:
-  SuffixRows() = default;
-
-  ValueSite site_ = ValueSite::kBlockOut;
-  int64_t edited_layer_ = 0;
-  int64_t first_layer_ = 0;  ///< that a step runs
-  Tensor hidden_RTD_;        ///< its input from the lookup tokens on
-  SequenceInfo suffix_;
-  KeyValues prefix_;                        ///< keys and values of the layers that a step runs
-  std::shared_ptr<const PassInputs> pass_;  ///< inputs of every step
-};
 
 class ValueBatch {
  public:
@@ -89,7 +49,7 @@ class ValueBatch {
   /// Places at which the outputs of a group's rows say what the losses need. S: places for a request's labels, as many
   /// as most requests have.
   struct Labels {
-    Tensor read_M;       ///< outputs, as row * O + place: of the L labels, then of the resident requests' drift
+    Tensor read_M;       ///< outputs of the rows: of the L labels, then of the resident requests' drift
     Tensor id_L;         ///< the labels' ids
     Tensor slot_L;       ///< their place among the slots, request * S + place
     Tensor weight_AS;    ///< 1 / (contexts of the group * target tokens); 0: no label

@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "lancet/kernels/ragged_attention.h"
 #include "lancet/models/key_values.h"
 #include "lancet/runtime/stage_turns.h"
 #include "lancet/runtime/tensor.h"
@@ -25,13 +26,16 @@ struct SequenceInfo {
   std::vector<int64_t> lengths;     ///< tokens of each row that are not padding (padding is on the right)
   Tensor positions_BT;              ///< int64, host: rotary position of each token
   std::vector<DocumentRun> packed;  ///< the only row is documents that do not see each other; empty: a row is one
-                                    ///< document. Not together with `prefix` or `record`
+                                    ///< document. Not together with `prefix`
   Tensor places_P;    ///< int64, host, for packed documents: the row's token at each place of each document in turn.
                       ///< A token that documents share is in the row once. Undefined: none is shared
   Tensor first_T;     ///< int64, host: the first place of each token of the row; undefined with places_P
   Tensor outputs_BO;  ///< int64, host: the tokens of each row whose output is wanted of the pass's last layer, which
                       ///< then computes no other; repeats are allowed; undefined: all tokens
-  const KeyValues* prefix = nullptr;  ///< what the rows attend to besides themselves
+  const RaggedLayout* ragged = nullptr;  ///< the only row is rows of these lengths one after the other, which attend
+                                         ///< to places of the only row of `prefix`; its queries are not looked at.
+                                         ///< outputs_BO then is ascending, without repeats. Null: a row is one
+  const KeyValues* prefix = nullptr;     ///< what the rows attend to besides themselves
   KeyValues* record =
       nullptr;  ///< keys/values of these tokens are recorded here (may be the object `prefix` points to)
   const PassInputs* prepared = nullptr;  ///< inputs of CausalLM::prepare_pass(), for this very sequence and these
@@ -60,6 +64,11 @@ Tensor valid_tokens(const SequenceInfo& sequence);
 
 /// How many positions the sequence reaches, what was run before included.
 int64_t positions_seen(const SequenceInfo& sequence);
+
+/// int64, host: how many positions each row reaches, and had reached before: [B, 1]; of ragged rows each token's row:
+/// [1, T]. What was run before is counted by `prefix`.
+Tensor positions_reached(const SequenceInfo& sequence);
+Tensor positions_before(const SequenceInfo& sequence);
 
 /// bool [B, 1, T, P + T], host; undefined when plain causal attention says the same, and for packed documents.
 /// `window`: of how many positions a token sees the last ones, its own included; 0: of all.

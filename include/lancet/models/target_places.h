@@ -5,7 +5,6 @@
 #include <span>
 #include <vector>
 
-#include "lancet/runtime/tensor.h"
 #include "lancet/text/tokenizer.h"
 
 namespace lancet {
@@ -17,16 +16,16 @@ struct RowTarget {
   bool reads_beginning = false;     ///< the output at place 0 is wanted too
 };
 
-/// Labels of a batch's rows, one by one: which of the pass's outputs predicts it, its id, its row.
+/// Labels of rows, one by one: which of the wanted outputs predicts it, its id, its row.
 struct TargetPlaces {
-  Tensor outputs_BO;               ///< SequenceInfo::outputs_BO; rows with fewer outputs repeat their last place
-  std::vector<int64_t> positions;  ///< row * O + place among its outputs
+  std::vector<std::vector<int64_t>> outputs;  ///< of each row the places that are wanted, ascending
+  std::vector<int64_t> positions;             ///< among all rows' outputs, one row's after another's
   std::vector<int64_t> ids;
   std::vector<int64_t> rows;
   std::vector<int64_t> beginnings;  ///< the position of place 0, for each row that reads it, in their order
 };
 
-/// Every row has a target or reads its beginning, and there is at least one row.
+/// Every row has a target or reads its beginning.
 TargetPlaces target_places(std::span<const RowTarget> rows);
 
 }  // namespace lancet

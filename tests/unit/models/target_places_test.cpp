@@ -1,7 +1,6 @@
 #include "lancet/models/target_places.h"
 
 #include <gtest/gtest.h>
-#include <torch/types.h>
 
 namespace lancet {
 namespace {
@@ -15,11 +14,11 @@ TEST(TargetPlaces, AreThoseThatPredictTheTargetsAndTheBeginningsThatAreRead) {
                                     {.first_place = 0, .target = two, .reads_beginning = true},
                                     {.first_place = 0, .target = {}, .reads_beginning = true}};
   const TargetPlaces places = target_places(rows);
-  EXPECT_TRUE(torch::equal(places.outputs_BO, torch::tensor({{3L, 4L, 0L}, {1L, 1L, 1L}, {0L, 1L, 1L}, {0L, 0L, 0L}})));
-  EXPECT_EQ(places.positions, (Numbers{0, 1, 3, 6, 7}));
+  EXPECT_EQ(places.outputs, (std::vector<Numbers>{{0, 3, 4}, {1}, {0, 1}, {0}}));
+  EXPECT_EQ(places.positions, (Numbers{1, 2, 3, 4, 5}));
   EXPECT_EQ(places.ids, (Numbers{7, 8, 9, 7, 8}));
   EXPECT_EQ(places.rows, (Numbers{0, 0, 1, 2, 2}));
-  EXPECT_EQ(places.beginnings, (Numbers{2, 6, 9})) << "the third row's own first output, and the last row's only one";
+  EXPECT_EQ(places.beginnings, (Numbers{0, 4, 6})) << "the third row's own first output, and the last row's only one";
 }
 
 }  // namespace

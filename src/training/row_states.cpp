@@ -1,0 +1,152 @@
+#include "row_states.h"
+
+#include <torch/types.h>
+
+#include <algorithm>
+#include <numeric>
+#include <unordered_map>
+
+#include "lancet/models/batching.h"
+
+namespace lancet {
+namespace {
+
+using Document = std::span<const TokenId>;
+
+/// Documents in one packed row, and where each of their tokens stands in it.
+struct Pack {
+  TokenBatch batch;
+  std::vector<std::vector<int64_t>> tokens;  ///< of each document, first to last
+
+  explicit Pack(const std::vector<Document>& documents) : batch(make_packed_batch(documents)) {
+    const Tensor& places_P = batch.sequence.places_P;  // undefined: every token has a place of its own
+    int64_t place = 0;
+    for (const Document& document : documents) {
+      std::vector<int64_t>& own = tokens.emplace_back();
+      for (size_t t = 0; t < document.size(); ++t, ++place)
+        own.push_back(places_P.defined() ? places_P.const_data_ptr<int64_t>()[place] : place);
+    }
+  }
+
+  int64_t size() const { return batch.ids_BT.size(1); }
+};
+
+/// Some rows whole, and what of them lies before the lookup tokens, each such text once.
+class RowPack {
+ public:
+  RowPack(const TokenRows& rows, std::vector<int64_t> members)
+      : rows_(rows), members_(std::move(members)), whole_(whole_documents()), before_(documents_before()) {}
+
+  /// Tokens before the lookup tokens.
+  int64_t n_before() const { return before_ ? before_->size() : 0; }
+
+  /// The rows' states go to `states`, `own_parts` (in the members' order), and its pool.
+  void run(const CausalLM& model, int64_t layer, RowStates& states, std::vector<Tensor>& own_parts) const {
+    const Tensor hidden_1TD =
+        model.run_layers(model.embed(whole_.batch.ids_BT, whole_.batch.sequence), whole_.batch.sequence, {0, layer});
+    std::vector<int64_t> own;
+    for (size_t i = 0; i < members_.size(); ++i)
+      own.insert(own.end(), whole_.tokens[i].begin() + lookup(i), whole_.tokens[i].end());
+    own_parts.push_back(hidden_1TD.squeeze(0).index_select(0, to_index(own, hidden_1TD.device())));
+    const LayerRange above{layer, model.config().n_layers};
+    if (!before_ || above.begin == above.end) return;
+    note_places(states);
+    SequenceInfo sequence = before_->batch.sequence;
+    sequence.record = &states.pool;
+    sequence.outputs_BO = torch::zeros({1, 1}, torch::kLong);  // of the last layer only keys and values are wanted
+    HookSet hooks;
+    hooks.stop_at({HookPoint::kAttnOut, above.end - 1});
+    model.run_layers(hidden_1TD.index_select(1, to_index(whole_tokens_before(), hidden_1TD.device())), sequence, above,
+                     hooks);
+  }
+
+  const std::vector<int64_t>& members() const { return members_; }
+
+ private:
+  const std::vector<TokenId>& ids(size_t member) const { return rows_.ids[static_cast<size_t>(members_[member])]; }
+  int64_t lookup(size_t member) const { return rows_.lookups[static_cast<size_t>(members_[member])]; }
+
+  std::vector<Document> whole_documents() const {
+    std::vector<Document> documents;
+    for (size_t i = 0; i < members_.size(); ++i) documents.emplace_back(ids(i));
+    return documents;
+  }
+
+  /// Texts before the lookup tokens, by length. Texts that are the same end with the same token of the pack.
+  std::optional<Pack> documents_before() {
+    std::vector<size_t> order(members_.size());
+    std::iota(order.begin(), order.end(), size_t{0});
+    std::ranges::stable_sort(order, {}, [&](size_t i) { return lookup(i); });
+    std::unordered_map<int64_t, int64_t> by_last_token;
+    std::vector<Document> documents;
+    document_of_.assign(members_.size(), -1);
+    for (const size_t i : order) {
+      if (lookup(i) == 0) continue;
+      const auto [at, is_new] =
+          by_last_token.try_emplace(whole_.tokens[i][static_cast<size_t>(lookup(i)) - 1], std::ssize(documents));
+      document_of_[i] = at->second;
+      if (is_new) documents.push_back(Document(ids(i)).first(static_cast<size_t>(lookup(i))));
+    }
+    if (documents.empty()) return std::nullopt;
+    return Pack(documents);
+  }
+
+  /// For each token before the lookup tokens, which token of the whole rows it is.
+  std::vector<int64_t> whole_tokens_before() const {
+    std::vector<int64_t> from(static_cast<size_t>(before_->size()));
+    for (size_t i = 0; i < members_.size(); ++i) {
+      if (document_of_[i] < 0) continue;
+      const std::vector<int64_t>& tokens = before_->tokens[static_cast<size_t>(document_of_[i])];
+      for (size_t t = 0; t < tokens.size(); ++t) from[static_cast<size_t>(tokens[t])] = whole_.tokens[i][t];
+    }
+    return from;
+  }
+
+  /// Notes each row's places in the pool, to which this pack's tokens are added next.
+  void note_places(RowStates& states) const {
+    for (size_t i = 0; i < members_.size(); ++i) {
+      if (document_of_[i] < 0) continue;
+      for (const int64_t token : before_->tokens[static_cast<size_t>(document_of_[i])])
+        states.earlier[static_cast<size_t>(members_[i])].push_back(states.pool.positions() + token);
+    }
+  }
+
+  const TokenRows& rows_;
+  std::vector<int64_t> members_;
+  Pack whole_;
+  std::vector<int64_t> document_of_;  ///< each member's text before the lookup token; -1: it has none
+  std::optional<Pack> before_;
+};
+
+/// Puts states that lie pack after pack, row after row, in the rows' own order.
+Tensor in_row_order(const std::vector<Tensor>& parts, const std::vector<RowPack>& packs, const TokenRows& rows) {
+  std::vector<std::vector<int64_t>> places(rows.ids.size());
+  int64_t place = 0;
+  for (const RowPack& pack : packs)
+    for (const int64_t row : pack.members())
+      for (int64_t t = rows.lookups[static_cast<size_t>(row)]; t < std::ssize(rows.ids[static_cast<size_t>(row)]); ++t)
+        places[static_cast<size_t>(row)].push_back(place++);
+  std::vector<int64_t> order;
+  for (const std::vector<int64_t>& row : places) order.insert(order.end(), row.begin(), row.end());
+  const Tensor all_ND = torch::cat(parts);
+  return all_ND.index_select(0, to_index(order, all_ND.device()));
+}
+
+}  // namespace
+
+RowStates run_to_lookups(const CausalLM& model, const TokenRows& rows, int64_t layer) {
+  const torch::NoGradGuard no_grad;
+  std::vector<RowPack> packs;
+  int64_t n_before = 0;
+  for (std::vector<int64_t>& members : plan_packs(rows.ids, kForwardTokens, longest_usual_text(model.config()))) {
+    packs.emplace_back(rows, std::move(members));
+    n_before += packs.back().n_before();
+  }
+  RowStates states{{}, KeyValues(n_before), std::vector<std::vector<int64_t>>(rows.ids.size())};
+  std::vector<Tensor> own_parts;
+  for (const RowPack& pack : packs) pack.run(model, layer, states, own_parts);
+  states.own_ND = in_row_order(own_parts, packs, rows);
+  return states;
+}
+
+}  // namespace lancet
