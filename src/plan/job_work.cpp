@@ -197,7 +197,8 @@ Workload united(const Workload& one, const Workload& other) {
     };
     for (int64_t ValueShape::*size :
          {&ValueShape::contexts, &ValueShape::groups, &ValueShape::row_tokens, &ValueShape::prefix_tokens,
-          &ValueShape::suffix_tokens, &ValueShape::target_tokens, &ValueShape::drift_rows})
+          &ValueShape::suffix_tokens, &ValueShape::mean_suffix_tokens, &ValueShape::target_tokens,
+          &ValueShape::drift_rows})
       raise(size);
     work.value_batch = larger(one.value_batch, other.value_batch);
   }

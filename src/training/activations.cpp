@@ -3,26 +3,35 @@
 #include <torch/types.h>
 
 #include <algorithm>
+#include <span>
 #include <stdexcept>
 
 #include "lancet/models/batching.h"
 #include "lancet/runtime/collectives.h"
+#include "lancet/runtime/send.h"
+#include "packed_documents.h"
 
 namespace lancet {
 namespace {
 
-TokenBatch up_to_lookups(const std::vector<const LocatedPrompt*>& rows, const std::vector<int64_t>& batch_rows) {
+using Rows = std::vector<const LocatedPrompt*>;
+
+std::vector<std::vector<TokenId>> up_to_lookups(const Rows& rows) {
   std::vector<std::vector<TokenId>> ids;
-  for (const int64_t row : batch_rows) {
-    const LocatedPrompt& prompt = *rows[static_cast<size_t>(row)];
-    ids.emplace_back(prompt.ids.begin(), prompt.ids.begin() + prompt.lookup + 1);
-  }
+  for (const LocatedPrompt* row : rows) ids.emplace_back(row->ids.begin(), row->ids.begin() + row->lookup + 1);
+  return ids;
+}
+
+/// Padded: a value that is put in a row's place must not reach another row.
+TokenBatch padded_batch(const std::vector<std::vector<TokenId>>& documents, const std::vector<int64_t>& rows) {
+  std::vector<std::vector<TokenId>> ids;
+  for (const int64_t row : rows) ids.push_back(documents[static_cast<size_t>(row)]);
   return make_batch(ids);
 }
 
-RowBatches batches_of(const std::vector<const LocatedPrompt*>& rows) {
+RowBatches padded_batches(const std::vector<std::vector<TokenId>>& documents) {
   std::vector<int64_t> lengths;
-  for (const LocatedPrompt* row : rows) lengths.push_back(row->lookup + 1);
+  for (const std::vector<TokenId>& ids : documents) lengths.push_back(std::ssize(ids));
   return plan_batches(lengths, {.tokens = kForwardTokens});
 }
 
@@ -38,10 +47,29 @@ Tensor at_places(const Tensor& value_BTX, const Tensor& place_B1) {
   return value_BTX.take_along_dim(place_B1.to(value_BTX.device()).unsqueeze(2), 1).squeeze(1);
 }
 
+PackedDocumentBatch packed_batch(const Rows& rows, const std::vector<int64_t>& indices) {
+  std::vector<std::span<const TokenId>> documents;
+  for (const int64_t index : indices) {
+    const LocatedPrompt& row = *rows[static_cast<size_t>(index)];
+    documents.push_back(std::span(row.ids).first(static_cast<size_t>(row.lookup) + 1));
+  }
+  return PackedDocumentBatch(documents);
+}
+
+/// int64 [1, B], host: the last token of each document.
+Tensor last_tokens(const PackedDocumentBatch& packed) {
+  std::vector<int64_t> last;
+  for (const std::vector<int64_t>& tokens : packed.tokens) last.push_back(tokens.back());
+  return torch::tensor(last, torch::kLong).unsqueeze(0);
+}
+
 }  // namespace
 
 LookupStates::LookupStates(const CausalLM& model, std::vector<const LocatedPrompt*> rows, int64_t kept_tokens)
-    : model_(model), rows_(std::move(rows)), kept_tokens_(kept_tokens), batches_(batches_of(rows_)) {
+    : model_(model),
+      rows_(std::move(rows)),
+      kept_tokens_(kept_tokens),
+      batches_(plan_packs(up_to_lookups(rows_), kForwardTokens, longest_usual_text(model.config()))) {
   kept_.resize(batches_.size());
 }
 
@@ -49,8 +77,7 @@ std::vector<char> LookupStates::choose_kept(const Communicator& communicator) co
   std::vector<char> chosen(batches_.size(), 0);
   int64_t left = kept_tokens_;
   for (const size_t batch : own_pieces(communicator, batches_.size())) {
-    const int64_t longest = rows_[static_cast<size_t>(batches_[batch].back())]->lookup + 1;  // rows come by length
-    left -= longest * static_cast<int64_t>(batches_[batch].size());
+    left -= packed_batch(rows_, batches_[batch]).size();
     if (left < 0) break;
     chosen[batch] = 1;
   }
@@ -68,7 +95,8 @@ Tensor LookupStates::collect(HookSite site, Communicator& communicator) {
 }
 
 Tensor LookupStates::collect_batch(size_t index, HookSite site, StageTurn& turn) {
-  TokenBatch batch = up_to_lookups(rows_, batches_[index]);
+  const PackedDocumentBatch packed = packed_batch(rows_, batches_[index]);
+  TokenBatch batch = packed.batch;
   batch.sequence.turn = &turn;
   Kept now = kept_[index];
   if (!now.h_BTD.defined()) now = {0, model_.embed(batch.ids_BT, batch.sequence)};
@@ -77,13 +105,15 @@ Tensor LookupStates::collect_batch(size_t index, HookSite site, StageTurn& turn)
     now = kept_[index] = {kept_layer_, h_BTD.to(model_.placement().device_of(kept_layer_))};
   }
 
-  batch.sequence.outputs_BO = lookups_of(batch);
+  batch.sequence.outputs_BO = last_tokens(packed);
   Tensor collected_BX;
   HookSet hooks;
   hooks.observe(site, [&](const Tensor& value_BTX) {
     // before attention of all tokens; after it, of the outputs alone
     const bool is_whole = site.point == HookPoint::kBlockIn || site.point == HookPoint::kAttnIn;
-    collected_BX = is_whole ? at_places(value_BTX, batch.sequence.outputs_BO) : value_BTX.squeeze(1);
+    const Tensor value_TX = value_BTX.squeeze(0);
+    collected_BX =
+        is_whole ? value_TX.index_select(0, sent_to(value_TX.device(), batch.sequence.outputs_BO[0])) : value_TX;
   });
   hooks.stop_at(site);
   model_.run_layers(now.h_BTD, batch.sequence, {now.layer, site.layer + 1}, hooks);
@@ -95,10 +125,11 @@ Tensor replay_from(const CausalLM& model, const std::vector<const LocatedPrompt*
   const torch::NoGradGuard no_grad;
   const Placement& placement = model.placement();
   const int64_t last = replay.layers.back();
-  const RowBatches batches = batches_of(rows);
+  const std::vector<std::vector<TokenId>> documents = up_to_lookups(rows);
+  const RowBatches batches = padded_batches(documents);
   const RowKind kind{placement.weight_dtype(), placement.device_of(last)};
   const auto run = [&](size_t index, StageTurn& turn) {
-    TokenBatch batch = up_to_lookups(rows, batches[index]);
+    TokenBatch batch = padded_batch(documents, batches[index]);
     batch.sequence.turn = &turn;
     const Tensor lookup_B1 = lookups_of(batch);
     const Tensor row_B = to_index(batches[index], replay.value_ND.device());

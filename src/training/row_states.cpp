@@ -4,32 +4,17 @@
 
 #include <algorithm>
 #include <numeric>
+#include <optional>
+#include <span>
 #include <unordered_map>
 
 #include "lancet/models/batching.h"
+#include "packed_documents.h"
 
 namespace lancet {
 namespace {
 
 using Document = std::span<const TokenId>;
-
-/// Documents in one packed row, and where each of their tokens stands in it.
-struct Pack {
-  TokenBatch batch;
-  std::vector<std::vector<int64_t>> tokens;  ///< of each document, first to last
-
-  explicit Pack(const std::vector<Document>& documents) : batch(make_packed_batch(documents)) {
-    const Tensor& places_P = batch.sequence.places_P;  // undefined: every token has a place of its own
-    int64_t place = 0;
-    for (const Document& document : documents) {
-      std::vector<int64_t>& own = tokens.emplace_back();
-      for (size_t t = 0; t < document.size(); ++t, ++place)
-        own.push_back(places_P.defined() ? places_P.const_data_ptr<int64_t>()[place] : place);
-    }
-  }
-
-  int64_t size() const { return batch.ids_BT.size(1); }
-};
 
 /// Some rows whole, and what of them lies before the lookup tokens, each such text once.
 class RowPack {
@@ -73,7 +58,7 @@ class RowPack {
   }
 
   /// Texts before the lookup tokens, by length. Texts that are the same end with the same token of the pack.
-  std::optional<Pack> documents_before() {
+  std::optional<PackedDocumentBatch> documents_before() {
     std::vector<size_t> order(members_.size());
     std::iota(order.begin(), order.end(), size_t{0});
     std::ranges::stable_sort(order, {}, [&](size_t i) { return lookup(i); });
@@ -88,7 +73,7 @@ class RowPack {
       if (is_new) documents.push_back(Document(ids(i)).first(static_cast<size_t>(lookup(i))));
     }
     if (documents.empty()) return std::nullopt;
-    return Pack(documents);
+    return PackedDocumentBatch(documents);
   }
 
   /// For each token before the lookup tokens, which token of the whole rows it is.
@@ -113,9 +98,9 @@ class RowPack {
 
   const TokenRows& rows_;
   std::vector<int64_t> members_;
-  Pack whole_;
+  PackedDocumentBatch whole_;
   std::vector<int64_t> document_of_;  ///< each member's text before the lookup token; -1: it has none
-  std::optional<Pack> before_;
+  std::optional<PackedDocumentBatch> before_;
 };
 
 /// Puts states that lie pack after pack, row after row, in the rows' own order.

@@ -49,11 +49,8 @@ ValueBatch::ValueBatch(const CausalLM& model, std::vector<const PreparedRequest*
   std::iota(resident_.begin(), resident_.end(), int64_t{0});
   const int64_t n_contexts = static_cast<int64_t>(requests_[0]->prompts.size());
   const int64_t n_groups = value_groups(n_contexts, options.contexts_per_step);
-  for (int64_t group = 0; group < n_groups; ++group) {
-    std::vector<int64_t> contexts;
-    for (int64_t context = group; context < n_contexts; context += n_groups) contexts.push_back(context);
-    groups_.push_back(make_group(std::move(contexts), options.site, layer));
-  }
+  for (int64_t group = 0; group < n_groups; ++group)
+    groups_.push_back(make_group(contexts_of_group(group, n_groups, n_contexts), options.site, layer));
   initial_NX_ =
       initial_values(options.site, layer).to(model.placement().value_dtype(), /*non_blocking=*/false, /*copy=*/true);
 }

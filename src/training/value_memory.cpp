@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "lancet/kernels/linear.h"
+#include "lancet/models/batching.h"
 #include "lancet/runtime/devices.h"
 #include "lancet/runtime/memory.h"
 
@@ -22,8 +23,8 @@ struct Rows {
   int64_t count = 0;
   int64_t row_tokens = 0;
   int64_t prefix_tokens = 0;
+  int64_t step_tokens = 0;  ///< that a step runs, of all rows
   int64_t suffix_tokens = 0;
-  int64_t read_tokens = 0;  ///< positions whose logits are wanted
 };
 
 int64_t element_bytes(const ValueWork& work) { return static_cast<int64_t>(c10::elementSize(work.dtype)); }
@@ -31,7 +32,7 @@ int64_t element_bytes(const ValueWork& work) { return static_cast<int64_t>(c10::
 /// Returns the bytes that the backward pass of one layer above the edited one needs.
 int64_t kept_bytes(const ValueWork& work, const Stage& stage, const Rows& rows) {
   const ModelConfig& config = work.config;
-  const int64_t element = element_bytes(work), tokens = rows.count * rows.suffix_tokens;
+  const int64_t element = element_bytes(work), tokens = rows.step_tokens;
   const int64_t keys = rows.prefix_tokens + rows.suffix_tokens;
   const bool fused = !holds_scores(config, stage.device, work.dtype);
   // Both norms' inputs (precise), gate, up and the activated gate, the query; of experts also each one's input, key and
@@ -41,23 +42,24 @@ int64_t kept_bytes(const ValueWork& work, const Stage& stage, const Rows& rows) 
   const int64_t per_token = 2 * std::max<int64_t>(element, 4) * config.d_model +
                             element * (3 * d_active + of_experts + (fused ? 2 : 3) * query_size(config));
   // Keys and values, prefix included, as one; without a fused kernel also scaled.
-  const int64_t per_row =
-      key_value_bytes(config, work.dtype, keys) * (fused ? 2 : 3) / 2 +
-      element * config.n_heads * rows.suffix_tokens * keys;  // weights, or the mask as a fused kernel wants it
-  return tokens * per_token + rows.count * per_row;
+  const int64_t of_keys = rows.count * key_value_bytes(config, work.dtype, keys) * (fused ? 2 : 3) / 2;
+  const int64_t of_scores =
+      element * config.n_heads * tokens * keys;  // weights, or the mask as a fused kernel wants it
+  return tokens * per_token + of_keys + of_scores;
 }
 
 /// Returns the bytes of one layer's work, forward or backward, beside what is kept.
 int64_t working_bytes(const ValueWork& work, const Stage& stage, const Rows& rows) {
   const ModelConfig& config = work.config;
-  const int64_t keys = rows.prefix_tokens + rows.suffix_tokens, tokens = rows.count * rows.suffix_tokens;
+  const int64_t keys = rows.prefix_tokens + rows.suffix_tokens, tokens = rows.step_tokens;
   return layer_pass_bytes(config, {work.dtype, tokens, keys}) + layer_product_bytes(config, stage, work.dtype, tokens) +
          rows.count * 2 * key_value_bytes(config, work.dtype, keys);
 }
 
 int64_t setup_bytes(const ValueWork& work, const Stage& stage, const Rows& rows) {
   const int64_t scores = holds_scores(work.config, stage.device, work.dtype) ? rows.row_tokens : 0;
-  const int64_t tokens = rows.count * rows.row_tokens;
+  // rows are packed, by so many tokens at least one of them
+  const int64_t tokens = std::min(rows.count * rows.row_tokens, std::max(kForwardTokens, rows.row_tokens));
   const int64_t hidden = tokens * work.config.d_model * element_bytes(work);
   return layer_pass_bytes(work.config, {work.dtype, tokens, scores}) +
          layer_product_bytes(work.config, stage, work.dtype, tokens) + (stage.begin <= work.layer ? hidden : 0);
@@ -79,6 +81,12 @@ int64_t value_groups(int64_t n_contexts, int64_t contexts_per_step) {
   return (n_contexts + contexts_per_step - 1) / contexts_per_step;
 }
 
+std::vector<int64_t> contexts_of_group(int64_t group, int64_t n_groups, int64_t n_contexts) {
+  std::vector<int64_t> contexts;
+  for (int64_t context = group; context < n_contexts; context += n_groups) contexts.push_back(context);
+  return contexts;
+}
+
 std::optional<int64_t> row_with_drift(const PreparedRequest& request, std::span<const int64_t> contexts) {
   const LocatedPrompt& drift = request.drift;
   for (size_t c = 0; c < contexts.size(); ++c) {
@@ -87,6 +95,14 @@ std::optional<int64_t> row_with_drift(const PreparedRequest& request, std::span<
       return static_cast<int64_t>(c);
   }
   return std::nullopt;
+}
+
+int64_t ValueShape::step_tokens() const {
+  return contexts * (mean_suffix_tokens > 0 ? mean_suffix_tokens : suffix_tokens) + drift_rows;
+}
+
+int64_t ValueShape::batch_tokens(int64_t requests) const {
+  return contexts * suffix_tokens + drift_rows + (requests - 1) * step_tokens();
 }
 
 ValueShape in_groups(ValueShape shape, int64_t contexts_per_step) {
@@ -98,6 +114,7 @@ ValueShape in_groups(ValueShape shape, int64_t contexts_per_step) {
 
 ValueShape value_shape(std::span<const PreparedRequest> requests) {
   ValueShape shape;
+  int64_t rows = 0, suffixes = 0;
   const auto raise = [](int64_t& most, int64_t value) { most = std::max(most, value); };
   for (const PreparedRequest& request : requests) {
     raise(shape.contexts, static_cast<int64_t>(request.rows.size()));
@@ -112,29 +129,31 @@ ValueShape value_shape(std::span<const PreparedRequest> requests) {
       raise(shape.row_tokens, tokens);
       raise(shape.prefix_tokens, row.lookup);
       raise(shape.suffix_tokens, tokens - row.lookup);
+      suffixes += tokens - row.lookup;
+      ++rows;
     }
   }
+  shape.mean_suffix_tokens = rows > 0 ? (suffixes + rows - 1) / rows : 0;
   return shape;
 }
 
 ValueBytes value_bytes(const ValueWork& work, const Stage& stage, int64_t requests) {
   const ValueShape& shape = work.shape;
   // The drift is read at the beginning of a row.
-  const Rows rows{requests * shape.step_rows(), shape.row_tokens, shape.prefix_tokens, shape.suffix_tokens,
-                  shape.target_tokens + 1};
+  const Rows rows{requests * shape.step_rows(), shape.row_tokens, shape.prefix_tokens, shape.batch_tokens(requests),
+                  shape.suffix_tokens};
   const int64_t above = std::max<int64_t>(0, stage.end - std::max(stage.begin, work.layer + 1));
   const bool has_head = stage.end == work.config.n_layers;
   ValueBytes bytes;
   bytes.prefix = shape.groups * above * rows.count * key_value_bytes(work.config, work.dtype, rows.prefix_tokens);
   // The last layer of all computes only what is read.
   Rows last = rows;
-  last.suffix_tokens = std::min(rows.suffix_tokens, rows.read_tokens);
-  last.prefix_tokens += rows.suffix_tokens - last.suffix_tokens;
+  last.step_tokens = std::min(rows.step_tokens, rows.count * (shape.target_tokens + 1));
   const int64_t whole_layers = above - (has_head && above > 0 ? 1 : 0);
   int64_t kept = whole_layers * kept_bytes(work, stage, rows) + (above - whole_layers) * kept_bytes(work, stage, last);
   int64_t working = above > 0 ? working_bytes(work, stage, whole_layers > 0 ? rows : last) : 0;
   if (stage.begin <= work.layer && work.layer < stage.end)  // the edited layer's output from the lookup tokens on
-    kept += (shape.groups + 1) * rows.count * rows.suffix_tokens * work.config.d_model * element_bytes(work);
+    kept += (shape.groups + 1) * rows.step_tokens * work.config.d_model * element_bytes(work);
   if (has_head)
     working = std::max(working, loss_bytes(work, stage, requests * shape.contexts * shape.target_tokens, requests));
   // Adam's state and the step's copies of it.

@@ -3,50 +3,84 @@
 #include <torch/types.h>
 
 #include <algorithm>
+#include <functional>
 #include <numeric>
 
-#include "lancet/models/batching.h"
 #include "lancet/runtime/collectives.h"
 #include "lancet/training/value_memory.h"
 
 namespace lancet {
 namespace {
 
-/// Tokens that a step runs for a request when its rows are as long as the longest: from the subject's last one on.
+/// Tokens that the fullest step runs for a request.
 int64_t step_tokens(const PreparedRequest& request, const ValueOptions& options) {
-  return in_groups(value_shape({&request, 1}), options.contexts_per_step).step_tokens();
+  const auto n_contexts = static_cast<int64_t>(request.rows.size());
+  const int64_t n_groups = value_groups(n_contexts, options.contexts_per_step);
+  int64_t most = 0;
+  for (int64_t group = 0; group < n_groups; ++group) {
+    const std::vector<int64_t> contexts = contexts_of_group(group, n_groups, n_contexts);
+    int64_t tokens = row_with_drift(request, contexts) ? 0 : 1;
+    for (const int64_t context : contexts) {
+      const LocatedPrompt& row = request.rows[static_cast<size_t>(context)];
+      tokens += std::ssize(row.ids) - row.lookup;
+    }
+    most = std::max(most, tokens);
+  }
+  return most;
 }
+
+std::vector<int64_t> step_tokens_of_each(std::span<const PreparedRequest> requests, const ValueOptions& options) {
+  std::vector<int64_t> tokens;
+  for (const PreparedRequest& request : requests) tokens.push_back(step_tokens(request, options));
+  return tokens;
+}
+
+int64_t pieces_of(int64_t all, int64_t most) { return std::max<int64_t>(1, (all + most - 1) / most); }
 
 }  // namespace
 
+RowBatches deal_out(std::span<const int64_t> tokens, int64_t n_batches) {
+  std::vector<int64_t> order(tokens.size());
+  std::iota(order.begin(), order.end(), int64_t{0});
+  std::ranges::stable_sort(order, std::greater(), [&](int64_t i) { return tokens[static_cast<size_t>(i)]; });
+  RowBatches batches(static_cast<size_t>(std::min(n_batches, std::ssize(order))));
+  for (size_t i = 0; i < order.size(); ++i) {
+    const size_t round = i / batches.size(), turn = i % batches.size();
+    batches[round % 2 == 0 ? turn : batches.size() - 1 - turn].push_back(order[i]);
+  }
+  for (std::vector<int64_t>& batch : batches) std::ranges::sort(batch);
+  return batches;
+}
+
 RowBatches plan_value_batches(const CausalLM& model, std::span<const PreparedRequest> requests, int64_t layer,
                               const ValueOptions& options, Communicator& communicator) {
-  int64_t most_tokens = 0;
+  int64_t n_batches = 0;
   std::vector<int64_t> tokens;
   communicator.run_collectively("values", [&] {
-    for (const PreparedRequest& request : requests) tokens.push_back(step_tokens(request, options));
-    if (!communicator.is_root() || options.batch > 0) return;
+    tokens = step_tokens_of_each(requests, options);
+    if (!communicator.is_root()) return;
+    if (options.batch > 0) {
+      n_batches = pieces_of(std::ssize(tokens), options.batch);
+      return;
+    }
     const int64_t below = first_step_layer(model.config(), options.site, layer) - 1;  // what is run once
     const ValueWork work{model.config(), model.placement().weight_dtype(), below,
                          in_groups(value_shape(requests), options.contexts_per_step)};
     const int64_t all_tokens = std::accumulate(tokens.begin(), tokens.end(), int64_t{0});
-    most_tokens = value_step_tokens(work, model.placement(), all_tokens);
+    n_batches = pieces_of(all_tokens, value_step_tokens(work, model.placement(), all_tokens));
   });
-  most_tokens = broadcast_numbers(communicator, {most_tokens}).front();
-  if (options.batch > 0) return plan_batches(tokens, {.rows = options.batch});
-  return plan_batches(tokens, {.tokens = most_tokens});
+  return deal_out(tokens, broadcast_numbers(communicator, {n_batches}).front());
 }
 
 std::vector<int64_t> heaviest_requests(std::span<const PreparedRequest> requests, const ValueOptions& options,
                                        RowBatches batches, int64_t n_batches) {
-  const auto padded_tokens = [&](const std::vector<int64_t>& indices) {
-    int64_t longest = 0;
-    for (const int64_t index : indices)
-      longest = std::max(longest, step_tokens(requests[static_cast<size_t>(index)], options));
-    return longest * static_cast<int64_t>(indices.size());
+  const std::vector<int64_t> tokens = step_tokens_of_each(requests, options);
+  const auto batch_tokens = [&](const std::vector<int64_t>& indices) {
+    int64_t sum = 0;
+    for (const int64_t index : indices) sum += tokens[static_cast<size_t>(index)];
+    return sum;
   };
-  std::stable_sort(batches.begin(), batches.end(),
-                   [&](const auto& a, const auto& b) { return padded_tokens(a) > padded_tokens(b); });
+  std::ranges::stable_sort(batches, std::greater(), batch_tokens);
   batches.resize(std::min(batches.size(), static_cast<size_t>(n_batches)));
   std::vector<int64_t> heaviest;
   for (const std::vector<int64_t>& indices : batches) heaviest.insert(heaviest.end(), indices.begin(), indices.end());

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <vector>
 
 #include "lancet/models/memory.h"
 #include "lancet/requests/prepared_request.h"
@@ -13,12 +14,14 @@ namespace lancet {
 /// Returns in how many groups of at most `contexts_per_step` (0: all) a request's contexts are dealt out; a step runs
 /// one.
 int64_t value_groups(int64_t n_contexts, int64_t contexts_per_step);
+/// Returns the contexts that group `group` of them has.
+std::vector<int64_t> contexts_of_group(int64_t group, int64_t n_groups, int64_t n_contexts);
 
 /// Which of `contexts` (indices into the request's rows) begins as the drift row, up to its lookup token: there the
 /// model says the same, and the drift row need not be run. nullopt: none.
 std::optional<int64_t> row_with_drift(const PreparedRequest& request, std::span<const int64_t> contexts);
 
-/// The longest of everything among some requests.
+/// The longest of everything among some requests, and how long rows are in the mean.
 struct ValueShape {
   int64_t contexts = 1;       ///< rows of a request in a step
   int64_t groups = 1;         ///< groups of contexts, of which a step runs one
@@ -26,12 +29,15 @@ struct ValueShape {
   int64_t prefix_tokens = 0;  ///< tokens before the lookup token: run once
   int64_t suffix_tokens = 0;  ///< tokens from the lookup token on: run in every step
   int64_t target_tokens = 0;
-  int64_t drift_rows = 0;  ///< 1: one of the requests needs its drift row in every step
+  int64_t drift_rows = 0;          ///< 1: one of the requests needs its drift row in every step: one token
+  int64_t mean_suffix_tokens = 0;  ///< mean of the tokens from the lookup token on, rounded up; 0: all are the longest
 
   /// Rows of a step, per request.
   int64_t step_rows() const { return contexts + drift_rows; }
-  /// Tokens of a step, per request.
-  int64_t step_tokens() const { return step_rows() * suffix_tokens; }
+  /// Tokens of a step of a request in the mean.
+  int64_t step_tokens() const;
+  /// Tokens of a step of a batch at its fullest, whose requests are dealt out by plan_value_batches().
+  int64_t batch_tokens(int64_t requests) const;
 };
 
 ValueShape value_shape(std::span<const PreparedRequest> requests);
@@ -54,9 +60,9 @@ struct ValueBytes {
 /// What one batch of `requests` holds on a stage at its fullest.
 ValueBytes value_bytes(const ValueWork& work, const Stage& stage, int64_t requests);
 
-/// Tokens of one step of a batch. On the host 512: activations of more fall out of the caches. On accelerators 16384,
-/// or what the batches under way have room for on every stage, rounded down to a power of two; with several batches
-/// under way no more than give each of them some of the `all_tokens`.
+/// Most tokens of one step of a batch. On the host 512: activations of more fall out of the caches. On accelerators
+/// 16384, or what the batches under way have room for on every stage, rounded down to a power of two; with several
+/// batches under way no more than give each of them some of the `all_tokens`.
 int64_t value_step_tokens(const ValueWork& work, const Placement& placement, int64_t all_tokens);
 
 }  // namespace lancet

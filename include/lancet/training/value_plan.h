@@ -9,9 +9,12 @@
 
 namespace lancet {
 
-/// Collective: how much memory is free is root's. Batches as indices, requests of similar suffix length together, so
-/// that little of a batch is padding. Each holds options.batch requests; 0: as many as keep its step within
-/// value_step_tokens().
+/// Indices of `tokens` in so many batches, of as nearly equal sums and sizes as dealing them out in turns gives, the
+/// largest first. Each ascending; fewer where there are fewer indices.
+RowBatches deal_out(std::span<const int64_t> tokens, int64_t n_batches);
+
+/// Collective: how much memory is free is root's. Batches as indices, dealt out evenly. Each holds at most
+/// options.batch requests; 0: as many as keep its step within value_step_tokens().
 RowBatches plan_value_batches(const CausalLM& model, std::span<const PreparedRequest> requests, int64_t layer,
                               const ValueOptions& options, Communicator& communicator);
 

@@ -178,15 +178,64 @@ TEST_P(EachFamily, ComputesOnlyTheTokensOfPackedDocumentsThatAreAskedFor) {
   }
 }
 
+/// Rows whose beginnings are recorded once for all, as packed documents: some alike, one that is nothing.
+TEST_P(EachFamily, RunsRaggedRowsOverAPoolAsWholeRows) {
+  const TinyModel tiny(GetParam().config, 1);
+  const CausalLM model = tiny.load();
+  const auto rows = documents_of({12, 4, 9, 9, 2}, /*openings=*/2);
+  const std::vector<size_t> cuts{8, 3, 2, 8, 0};
+  std::vector<std::span<const TokenId>> beginnings;
+  RaggedLayout layout;
+  std::vector<TokenId> own;
+  std::vector<int64_t> positions, outputs;
+  for (size_t row = 0; row < rows.size(); ++row) {
+    if (cuts[row] > 0) beginnings.push_back(std::span(rows[row]).first(cuts[row]));
+    layout.tokens.push_back(std::ssize(rows[row]) - static_cast<int64_t>(cuts[row]));
+    for (size_t t = cuts[row]; t < rows[row].size(); ++t) {
+      own.push_back(rows[row][t]);
+      positions.push_back(static_cast<int64_t>(t));
+    }
+    outputs.push_back(std::ssize(own) - 1);
+  }
+  TokenBatch before = make_packed_batch(beginnings);
+  KeyValues pool;
+  before.sequence.record = &pool;
+  model.run_layers(model.embed(before.ids_BT, before.sequence), before.sequence, model.all_layers());
+  int64_t place = 0;
+  for (const size_t cut : cuts) {
+    std::vector<int64_t>& earlier = layout.earlier.emplace_back();
+    for (size_t t = 0; t < cut; ++t, ++place)
+      earlier.push_back(before.sequence.places_P.const_data_ptr<int64_t>()[place]);
+  }
+  EXPECT_LT(pool.positions(), place) << "these rows begin alike";
+
+  SequenceInfo sequence;
+  sequence.positions_BT = torch::tensor(positions, torch::kLong).unsqueeze(0);
+  sequence.lengths = {std::ssize(own)};
+  sequence.ragged = &layout;
+  sequence.prefix = &pool;
+  const Tensor ids_1N = torch::tensor(std::vector<int64_t>(own.begin(), own.end()), torch::kLong).unsqueeze(0);
+  const auto run = [&] { return model.run_layers(model.embed(ids_1N, sequence), sequence, model.all_layers())[0]; };
+  const Tensor all_ND = run();
+  int64_t begin = 0;
+  for (size_t row = 0; row < rows.size(); begin += layout.tokens[row++])
+    EXPECT_LE(nmse(all_ND.narrow(0, begin, layout.tokens[row]),
+                   run_rows(model, {rows[row]})[0].slice(0, static_cast<int64_t>(cuts[row]))),
+              kExactF64)
+        << "row " << row;
+  sequence.outputs_BO = torch::tensor(outputs, torch::kLong).unsqueeze(0);
+  EXPECT_LE(nmse(run(), all_ND.index_select(0, sequence.outputs_BO[0])), kExactF64);
+}
+
 TEST(CausalLM, RefusesPackedDocumentsWithAPrefixOrOfOtherLengths) {
   const TinyModel tiny;
   const CausalLM model = tiny.load();
   TokenBatch batch = packed(kRows);
   const Tensor h_BTD = model.embed(batch.ids_BT, batch.sequence);
   KeyValues cache;
-  batch.sequence.record = &cache;
+  batch.sequence.prefix = &cache;
   EXPECT_THROW(model.run_layers(h_BTD, batch.sequence, model.all_layers()), std::logic_error);
-  batch.sequence.record = nullptr;
+  batch.sequence.prefix = nullptr;
   batch.sequence.packed.pop_back();
   EXPECT_THROW(model.run_layers(h_BTD, batch.sequence, model.all_layers()), std::logic_error);
 }

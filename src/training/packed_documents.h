@@ -1,0 +1,21 @@
+// Token sequences in one packed row, and where each of their tokens stands in it.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "lancet/models/sequence_info.h"
+
+namespace lancet {
+
+struct PackedDocumentBatch {
+  TokenBatch batch;
+  std::vector<std::vector<int64_t>> tokens;  ///< of each document, first to last: tokens of the row
+
+  /// As make_packed_batch().
+  explicit PackedDocumentBatch(const std::vector<std::span<const TokenId>>& documents);
+
+  int64_t size() const { return batch.ids_BT.size(1); }
+};
+
+}  // namespace lancet
