@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "host_attention.h"
+#include "host_dispatch.h"
 #include "lancet/runtime/send.h"
 
 namespace lancet {
@@ -103,7 +105,7 @@ Tensor padded_attention(const Tensor& query_MHC, const KeyValuePair& fresh_NKC, 
 
 int64_t RaggedLayout::n_tokens() const { return std::accumulate(tokens.begin(), tokens.end(), int64_t{0}); }
 
-bool has_ragged_kernels(at::Device, at::ScalarType) { return false; }
+bool has_ragged_kernels(at::Device device, at::ScalarType type) { return has_host_loops(device, type); }
 
 RaggedRows ragged_rows(const RaggedLayout& layout, at::Device device, at::ScalarType type) {
   std::vector<int64_t> earlier_counts, earlier;
@@ -127,6 +129,13 @@ RaggedRows ragged_rows(const RaggedLayout& layout, at::Device device, at::Scalar
 
 Tensor ragged_attention(const Tensor& query_MHC, const KeyValuePair& fresh_NKC, const KeyValuePair& pool_KSC,
                         const RaggedRows& rows, AttentionRule rule) {
+  if (has_host_loops(query_MHC)) {
+    const auto of_all_rows = [](const Tensor& x) { return x.defined() ? x.unsqueeze(0) : x; };
+    const EarlierKeys earlier{{of_all_rows(pool_KSC.key), of_all_rows(pool_KSC.value)}, /*is_shared=*/true};
+    const HostRows layout{rows.query_bounds,  rows.token_bounds, rows.earlier_bounds, rows.earlier_E,
+                          rows.query_place_M, Tensor(),          rows.window};
+    return host_attention(query_MHC, fresh_NKC, earlier, layout, rule).flatten(1);
+  }
   return padded_attention(query_MHC, fresh_NKC, pool_KSC, rows.padded, rule);
 }
 

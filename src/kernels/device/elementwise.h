@@ -86,6 +86,27 @@ LANCET_BODY T turned_up(Wide<T> a, Wide<T> b, Wide<T> cos, Wide<T> sin) {
   return narrow<T>(a * cos + b * sin);
 }
 
+// ---- Attention
+
+/// cap * tanh(score / cap).
+template <typename W>
+LANCET_BODY W capped_score(W score, W cap) {
+  return cap - 2 * cap / (exponential(2 / cap * score) + 1);
+}
+
+/// Slope of the cap, by what it made of the score.
+template <typename W>
+LANCET_BODY W cap_slope(W capped, W cap) {
+  return 1 - (capped / cap) * (capped / cap);
+}
+
+/// Gradient of the product of a query with a key whose weight and whose weight's gradient these are. `mean`: that of
+/// the weights' gradients, by weight.
+template <typename W>
+LANCET_BODY W product_gradient(W weight, W grad_weight, W mean, W scale) {
+  return scale * weight * (grad_weight - mean);
+}
+
 // ---- Log-softmax and the loss of one token
 
 /// Softmax's parts over some of a row's logits: the greatest, and the sum of exp(logit - greatest).

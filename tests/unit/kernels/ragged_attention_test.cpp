@@ -12,7 +12,7 @@ namespace {
 
 using Tensors = std::vector<Tensor>;
 
-constexpr int64_t kPoolTokens = 9, kKeyHeads = 2, kHeads = 6;
+constexpr int64_t kPoolTokens = 9, kKeyHeads = 2;
 
 /// Rows that share earlier tokens, one without any, and one of a single token.
 RaggedLayout some_layout() {
@@ -37,7 +37,7 @@ Tensor plain_attention(const Tensors& in, const KeyValuePair& pool_KSC, const Ra
       const auto seen = [&](const Tensor& pool, const Tensor& fresh) {  // [S, H, C]
         Tensor all = torch::cat({pool.index_select(1, places).transpose(0, 1), fresh.narrow(0, begin, own)});
         if (layout.window > 0) all = all.slice(0, std::max<int64_t>(0, all.size(0) - layout.window));
-        return all.repeat_interleave(kHeads / kKeyHeads, 1);
+        return all.repeat_interleave(in[0].size(1) / kKeyHeads, 1);
       };
       Tensor scores =
           torch::einsum("hc,shc->hs", {in[0][static_cast<int64_t>(m)], seen(pool_KSC.key, in[1])}) * rule.scale;
@@ -48,7 +48,13 @@ Tensor plain_attention(const Tensors& in, const KeyValuePair& pool_KSC, const Ra
   return torch::stack(parts);
 }
 
-void expect_ragged(const RaggedLayout& layout, int64_t dim, double cap) {
+struct Heads {
+  int64_t group;  ///< heads that share keys
+  int64_t dim;
+};
+
+void expect_ragged(const RaggedLayout& layout, Heads heads, double cap = 0) {
+  const int64_t dim = heads.dim;
   const AttentionRule rule{usual_rule(dim).scale, cap};
   // as stored: every type sees the same pool; a part of a longer memory
   const auto rounded = [](const Tensor& x) { return x.to(at::kBFloat16).to(at::kDouble); };
@@ -63,35 +69,37 @@ void expect_ragged(const RaggedLayout& layout, int64_t dim, double cap) {
   };
   const auto n_queries = static_cast<int64_t>(layout.queries.size());
   testing::expect_formula(ours, formula,
-                          {3 * testing::random_numbers({n_queries, kHeads, dim}, 33),
+                          {3 * testing::random_numbers({n_queries, kKeyHeads * heads.group, dim}, 33),
                            testing::random_numbers({layout.n_tokens(), kKeyHeads, dim}, 34),
-                           testing::random_numbers({layout.n_tokens(), kKeyHeads, dim}, 35)});
+                           testing::random_numbers({layout.n_tokens(), kKeyHeads, dim}, 35)},
+                          testing::kKernelTypes);
 }
 
 TEST(RaggedAttention, IsTheFormula) {
-  for (const int64_t dim : {6, 32, 64, 128}) expect_ragged(some_layout(), dim, 0);
+  for (const int64_t dim : {6, 32, 64, 128}) expect_ragged(some_layout(), {3, dim});
+  for (const int64_t group : {1, 7}) expect_ragged(some_layout(), {group, 40});
 }
 
 TEST(RaggedAttention, OfSomeQueriesIsTheFormula) {
   RaggedLayout layout = some_layout();
   layout.queries = {1, 3, 4, 8, 10};
-  expect_ragged(layout, 32, 0);
+  expect_ragged(layout, {3, 32});
 }
 
 TEST(RaggedAttention, WithAWindowIsTheFormula) {
   for (const int64_t window : {2, 4, 50}) {
     RaggedLayout layout = some_layout();
     layout.window = window;
-    expect_ragged(layout, 32, 0);
+    expect_ragged(layout, {3, 32});
   }
 }
 
-TEST(RaggedAttention, WithACapIsTheFormula) { expect_ragged(some_layout(), 32, 1.5); }
+TEST(RaggedAttention, WithACapIsTheFormula) { expect_ragged(some_layout(), {3, 32}, 1.5); }
 
 TEST(RaggedAttention, WithoutEarlierTokensIsTheFormula) {
   RaggedLayout layout = some_layout();
   for (std::vector<int64_t>& row : layout.earlier) row.clear();
-  expect_ragged(layout, 32, 0);
+  expect_ragged(layout, {3, 32});
 }
 
 }  // namespace
