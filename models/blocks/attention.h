@@ -35,6 +35,8 @@ struct AttentionInputs {
   Tensor mask_B1QS;      ///< bool, true: may attend; undefined: plain causal attention
   OutputPlaces outputs;  ///< which tokens are the queries
   PackedDocuments packed;
+  Tensor slopes_1H;  ///< what ALiBi adds to each query [1, 1, H, X], and to keys [B, T, 1, X]; undefined: nothing
+  Tensor places_BT1;
 };
 
 enum class LayerReach : uint8_t { kAll, kWindow };

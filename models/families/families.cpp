@@ -56,8 +56,9 @@ constexpr std::string_view kRefused[] = {"attn_logit_softcapping",
 }  // namespace
 
 std::span<const Family> families() {
-  static const std::array kFamilies{llama(),  mistral(), mixtral(), qwen2(), qwen3(), qwen3_moe(), phi3(),    gemma(),
-                                    gemma2(), gemma3(),  olmo2(),   gpt2(),  gptj(),  gpt_neox(),  stablelm()};
+#define LANCET_CALL(NAME) NAME(),
+  static const std::array kFamilies{LANCET_FAMILIES(LANCET_CALL)};
+#undef LANCET_CALL
   return kFamilies;
 }
 

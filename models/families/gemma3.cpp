@@ -7,12 +7,6 @@
 namespace lancet {
 namespace {
 
-/// transformers reads YaRN's `truncate` beside the layer types' objects, for both, where no file has it.
-void refuse_truncate(ConfigReader& object) {
-  if (!object.is_wrong("truncate") && (object.is_null("truncate") || !object.flag_or_true("truncate")))
-    object.problem("truncate", "true or no such key in this family");
-}
-
 /// transformers 4: rope_theta and rope_scaling of layers without a window, rope_local_base_freq of the others.
 void read_flat_rope(ConfigReader& keys, const RopeDefaults& local, ModelConfig& config) {
   config.rope = read_rope(keys, config, {.theta = 1e6});
@@ -24,27 +18,10 @@ void read_flat_rope(ConfigReader& keys, const RopeDefaults& local, ModelConfig& 
     scaling->problem("type", "its name to be rope_type: transformers reads no other in this family");
 }
 
-/// transformers 5: an object for each type of layer, before the keys of transformers 4.
-void read_nested_rope(ConfigReader& keys, ConfigReader& parameters, const RopeDefaults& local, ModelConfig& config) {
-  refuse_truncate(parameters);
-  if (keys.has("rope_scaling")) keys.problem("rope_scaling", "no such key beside rope_parameters");
-  std::optional<ConfigReader> full = parameters.object("full_attention");
-  std::optional<ConfigReader> sliding = parameters.object("sliding_attention");
-  if (!full || !sliding) {
-    keys.problem("rope_parameters", "an object for full_attention and one for sliding_attention");
-    return;
-  }
-  config.rope = read_rope_object(*full, config, {.theta = keys.above_zero("rope_theta", 1e6)});
-  config.window_rope = read_rope_object(*sliding, config, local);
-  for (ConfigReader* object : {&*full, &*sliding}) refuse_truncate(*object);
-  refuse_share_beside(keys, config.rope);
-  if (!keys.is_wrong("partial_rotary_factor")) refuse_share_beside(keys, *config.window_rope);
-}
-
 void read_gemma3_rope(ConfigReader& keys, ModelConfig& config) {
   const RopeDefaults local{.theta = keys.above_zero("rope_local_base_freq", 1e4)};
   if (std::optional<ConfigReader> parameters = keys.object("rope_parameters"))
-    read_nested_rope(keys, *parameters, local, config);
+    read_rope_by_type(keys, *parameters, {.theta = keys.above_zero("rope_theta", 1e6)}, local, config);
   else
     read_flat_rope(keys, local, config);
 }
