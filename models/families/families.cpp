@@ -1,7 +1,5 @@
 #include "lancet/models/families.h"
 
-#include <array>
-
 #include "family_list.h"
 
 namespace lancet {
@@ -56,9 +54,11 @@ constexpr std::string_view kRefused[] = {"attn_logit_softcapping",
 }  // namespace
 
 std::span<const Family> families() {
-#define LANCET_CALL(NAME) NAME(),
-  static const std::array kFamilies{LANCET_FAMILIES(LANCET_CALL)};
-#undef LANCET_CALL
+  static const std::vector<Family> kFamilies = [] {
+    std::vector<Family> made;
+    for (MakeFamily* make : {LANCET_FAMILIES}) made.push_back(make());
+    return made;
+  }();
   return kFamilies;
 }
 

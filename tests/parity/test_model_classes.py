@@ -1,18 +1,18 @@
 """Every causal class of the installed transformers is loaded or refused by name, and docs/model-classes.md says which.
 
 What is loaded has a random checkpoint, whose logits and greedy text are transformers'. All checkpoints are computed by one process.
-    test_model_classes.py --write      writes the page anew
+    test_model_classes.py --write   writes the page anew
 """
 import json
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 import torch
 import transformers
-from engine import BUILD, ROOT, lancet_logits_of, load_tokenizer, nmse, run_binary, transformers_logits
+from engine import ROOT, lancet_logits_of, lancet_logits_of_all, load_tokenizer, nmse, run_binary, transformers_logits
 from family_checkpoints import DENSE, VARIANTS, load, make_checkpoint
+from safetensors.torch import save_file
 from test_families import LENGTHS, NMSE_F32, TOKENIZER, rows
 from test_generate import greedy
 from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES as CLASS_OF
@@ -21,20 +21,17 @@ PAGE = ROOT / "docs" / "model-classes.md"
 TESTED_ELSEWHERE = {"LlamaForCausalLM": "test_logits.py", "Gemma3ForConditionalGeneration": "gemma3_nested of test_families.py"}
 
 
-def refusal(architecture, model_type, folder):
-    """What lancet says to a config.json of this class; empty: it knows the class, and asks for its sizes."""
-    file = folder / f"{architecture}.json"
-    file.write_text(json.dumps(dict(architectures=[architecture], model_type=model_type)))
-    done = subprocess.run([BUILD / "lancet", "inspect", file], capture_output=True, text=True, timeout=60)
-    assert done.returncode == 3, (architecture, done.stderr)
-    return done.stderr if "unknown family" in done.stderr else ""
-
-
 def walk(folder):
-    """All classes that are loaded, and those that are refused, with the words."""
+    """All classes that are loaded, and those that are refused, with the words: what lancet says to a folder of this class.
+    A class that it knows is asked for its sizes."""
     classes = dict(sorted((architecture, kind) for kind, architecture in CLASS_OF.items()))
-    said = {architecture: refusal(architecture, kind, folder) for architecture, kind in classes.items()}
-    return [name for name in said if not said[name]], {name: words for name, words in said.items() if words}
+    for architecture, kind in classes.items():
+        (folder / architecture).mkdir()
+        (folder / architecture / "config.json").write_text(json.dumps(dict(architectures=[architecture], model_type=kind)))
+        save_file({"weight": torch.zeros(1)}, folder / architecture / "model.safetensors")
+    said = dict(zip(classes, lancet_logits_of_all([folder / name for name in classes], [[1]], "f32", folder), strict=True))
+    refused = {name: words for name, words in said.items() if "unknown family" in words}
+    return [name for name in said if name not in refused], refused
 
 
 def page_of(loaded, refused):

@@ -58,7 +58,8 @@ void add_from_files(std::vector<FamilyModel>& models) {
     files.push_back(entry.path());
   std::ranges::sort(files);
   for (const std::filesystem::path& file : files)
-    models.push_back({file.stem().string(), Json::parse(read_text_file(file, "a family's file")).at("config").dump()});
+    models.push_back(
+        {file.stem().string(), Json::parse(read_text_file(file, "a family's file")).at("config").dump(), true});
 }
 
 std::vector<FamilyModel> made_models() {

@@ -61,8 +61,8 @@ enum class NormKind : uint8_t {
 /// Norm of queries and keys.
 enum class HeadNorm : uint8_t {
   kNone,
-  kPerHead,   ///< over each head, all with the same weights
-  kEachHead,  ///< over each head, which has weights of its own
+  kPerHead,   ///< one for each head, all with the same weights
+  kEachHead,  ///< one for each head, with weights of its own
   kWhole      ///< one for all heads together
 };
 
@@ -126,7 +126,7 @@ struct ModelConfig {
   std::optional<RopeConfig> window_rope;  ///< rotary embedding of layers with a window, where it is another
   int64_t window = 0;                     ///< tokens that a token of such a layer attends to, itself included
   std::vector<bool> windowed;             ///< which layers have the window; empty: none
-  std::vector<double> alibi_slopes;       ///< by head: what scores fall by with each position (arXiv 2108.12409);
+  std::vector<double> alibi_slopes;       ///< what scores of each head fall by with each position (arXiv 2108.12409);
                                           ///< empty: they do not
   double attention_scale = 0;             ///< factor of scores
   double attention_cap = 0;               ///< scores become cap * tanh(score / cap); 0: they stay

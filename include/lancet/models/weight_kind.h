@@ -40,7 +40,7 @@ enum class WeightKind : uint8_t {
   kXieluAbove,  ///< factors of Activation::kXielu, before a softplus: of squares above 0, of exponentials below
   kXieluBelow,
   kXieluSlope,   ///< its slope at 0
-  kXieluCut,     ///< where exponentials begin
+  kXieluCut,     ///< what exponentials begin below
   kMlpPostNorm,  ///< norm between the down projection and the residual stream
   kFinalNorm,
   kFinalNormBias,

@@ -69,9 +69,11 @@ std::string norm_text(const ModelConfig& config) {
   const bool is_layer = config.norm == NormKind::kLayer || config.norm == NormKind::kLayerPlusOne;
   std::string text = cat(is_layer ? "LayerNorm" : "RMSNorm", adds_one ? " by 1 + w" : "");
   if (config.bare_norms) text += " without weights";
-  const bool before = config.bare_norms || has_weight(config, WeightKind::kAttnNorm), after = has_weight(config, WeightKind::kMlpPostNorm);
+  const bool before = config.bare_norms || has_weight(config, WeightKind::kAttnNorm),
+             after = has_weight(config, WeightKind::kMlpPostNorm);
   text += before && after ? ", before and after each block" : after ? ", after each block" : ", before each block";
-  if (config.head_norm == HeadNorm::kPerHead || config.head_norm == HeadNorm::kEachHead) text += "; queries and keys by head";
+  if (config.head_norm == HeadNorm::kPerHead || config.head_norm == HeadNorm::kEachHead)
+    text += "; queries and keys by head";
   if (config.head_norm == HeadNorm::kWhole) text += "; queries and keys over all heads";
   return text;
 }
