@@ -138,6 +138,9 @@ CausalLM CausalLM::of(const ModelConfig& config, const Placement& placement, Mod
 Tensor CausalLM::embed_tokens(const Tensor& ids_BT) const {
   check_device(ids_BT, Placement::host(), "token ids");
   const Tensor h_BTD = at::embedding(weight({WeightKind::kEmbedding}), ids_BT.to(placement_.embed_device()));
+  if (config_.normed_embedding)
+    return normed(config_, h_BTD, optional_weight({WeightKind::kEmbeddingNorm}),
+                  optional_weight({WeightKind::kEmbeddingNormBias}));
   if (config_.embedding_scale == 1) return h_BTD;
   return h_BTD *
          torch::full({}, config_.embedding_scale, h_BTD.options());  // rounded to the type, as transformers does
@@ -151,7 +154,8 @@ Tensor CausalLM::embed(const Tensor& ids_BT, const SequenceInfo& sequence) const
     throw ConfigError(cat("a text of ", seen, " tokens, but the model has ", config_.max_positions,
                           " positions: expected shorter texts"));
   if (!are_learned) return h_BTD;
-  const Tensor positions_BT = sequence.positions_BT.clamp_max(config_.max_positions - 1);  // padding lies beyond
+  const Tensor positions_BT =
+      config_.first_position + sequence.positions_BT.clamp_max(config_.max_positions - 1);  // padding lies beyond
   return h_BTD + at::embedding(weight({WeightKind::kPositions}), positions_BT.to(h_BTD.device()));
 }
 
@@ -213,9 +217,10 @@ std::shared_ptr<const PassInputs> CausalLM::prepare_pass(const SequenceInfo& seq
 
 Tensor CausalLM::logits(const Tensor& h_ND) const {
   check_device(h_ND, placement_.head_device(), "hidden states for the head");
-  const auto optional = [&](WeightKind kind) { return has_weight(config_, kind) ? weight({kind}) : Tensor(); };
-  const Tensor x_ND = normed(config_, h_ND, weight({WeightKind::kFinalNorm}), optional(WeightKind::kFinalNormBias));
-  const Tensor logits_NV = linear_of(x_ND, weight({WeightKind::kHead}), optional(WeightKind::kHeadBias));
+  const Tensor x_ND =
+      normed(config_, h_ND, optional_weight({WeightKind::kFinalNorm}), optional_weight({WeightKind::kFinalNormBias}));
+  Tensor logits_NV = linear_of(x_ND, weight({WeightKind::kHead}), optional_weight({WeightKind::kHeadBias}));
+  if (config_.logits_scale != 1) logits_NV = logits_NV * config_.logits_scale;
   const double cap = config_.logits_cap;
   return cap > 0 ? torch::tanh(logits_NV / cap) * cap : logits_NV;
 }
@@ -226,6 +231,11 @@ const Tensor& CausalLM::weight(WeightId id) const {
     throw std::logic_error(cat("the model has no weight ", weight_name(config_, id),
                                is_quantised(id) ? " in full precision: it is quantised" : ""));
   return at->second;
+}
+
+Tensor CausalLM::optional_weight(WeightId id) const {
+  const auto at = weights_.full.find(id);
+  return at == weights_.full.end() ? Tensor() : at->second;
 }
 
 bool CausalLM::is_quantised(WeightId id) const { return weights_.quantised.contains(id); }

@@ -52,12 +52,13 @@ class LayerRun {
 
   /// What a block reads of the residual stream.
   Tensor before(const Tensor& h, WeightKind norm, WeightKind bias) const {
-    return w_[norm].defined() ? normed(context_.config, h, w_[norm], w_[bias]) : h;
+    return has_norm(context_.config, w_[norm]) ? normed(context_.config, h, w_[norm], w_[bias]) : h;
   }
 
   /// What a block writes to it.
   Tensor after(const Tensor& out, WeightKind norm) const {
-    return w_[norm].defined() ? normed(context_.config, out, w_[norm], {}) : out;
+    const Tensor written = w_[norm].defined() ? normed(context_.config, out, w_[norm], {}) : out;
+    return context_.config.residual_scale == 1 ? written : written * context_.config.residual_scale;
   }
 
   Tensor mlp(Tensor x) const {
@@ -75,7 +76,7 @@ class LayerRun {
     }
     Tensor up = w_.linear(x, kUp, kUpBias);
     if (!pass(HookPoint::kUpOut, up)) return {};
-    Tensor key = mlp_key(context_.config, gate, up);
+    Tensor key = mlp_key(context_.config, w_, gate, up);
     if (!pass(HookPoint::kMlpKey, key)) return {};
     return w_.linear(key, kDown, kDownBias);
   }

@@ -117,7 +117,7 @@ int64_t packed_score_tokens(const ModelConfig& config, at::Device device, at::Sc
 }
 
 int64_t layer_pass_bytes(const ModelConfig& config, const PassShape& pass) {
-  const int64_t d_query = query_size(config), d_kv = config.n_kv_heads * config.head_dim;
+  const int64_t d_query = query_size(config), d_kv = config.n_kv_heads * config.attended_dim();
   const int64_t element = element_bytes(pass.dtype);
   // Hidden state, normed input and attention's output; gate, up, the activated gate and the key; experts' inputs, keys
   // with their weights, and outputs in two orders.
@@ -171,7 +171,7 @@ int64_t rows_per_head_call(const ModelConfig& config, at::ScalarType dtype) {
 }
 
 int64_t key_value_bytes(const ModelConfig& config, at::ScalarType dtype, int64_t tokens) {
-  return 2 * tokens * config.n_kv_heads * config.head_dim * element_bytes(dtype);
+  return 2 * tokens * config.n_kv_heads * config.attended_dim() * element_bytes(dtype);
 }
 
 }  // namespace lancet

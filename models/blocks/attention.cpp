@@ -21,6 +21,37 @@ RotaryTable table_at(const RotaryTable& table, const OutputPlaces& places) {
   return {take_places(table.cos, places), take_places(table.sin, places)};
 }
 
+/// The table of queries that grow with their positions, all numbers of which turn.
+RotaryTable grown(const RopeConfig& rope, const RotaryTable& table, const SequenceInfo& sequence) {
+  if (rope.growth == 0) return table;
+  const Tensor times_BT = (sequence.positions_BT / static_cast<double>(rope.original_max_positions)).floor();
+  const Tensor factor_BT11 =
+      sent_to(table.cos.device(), (times_BT.to(torch::kDouble).log1p() * rope.growth + 1).unsqueeze(2).unsqueeze(3));
+  return {table.cos * factor_BT11.to(table.cos.scalar_type()), table.sin * factor_BT11.to(table.sin.scalar_type())};
+}
+
+// Numbers that ALiBi adds to each head: the two of a position, and zeros, since kernels take heads of multiples of 8.
+constexpr int64_t kPlaceNumbers = 2, kAddedNumbers = 8;
+constexpr int64_t kPlacesApart = 128;  // both parts of a position have few bits, which half precision keeps
+
+/// Adds to products of queries and keys what a key's position is worth: softmax does not see that it is no distance.
+void add_slopes(const ModelConfig& config, const SequenceInfo& sequence, at::Device device, at::ScalarType dtype,
+                AttentionInputs& inputs) {
+  if (config.alibi_slopes.empty()) return;
+  const auto padded = [](const Tensor& x) { return at::constant_pad_nd(x, {0, kAddedNumbers - kPlaceNumbers}); };
+  const Tensor slope_H = torch::tensor(config.alibi_slopes, torch::kDouble) / config.attention_scale;
+  const Tensor both_H2 = torch::stack({slope_H * static_cast<double>(kPlacesApart), slope_H}, 1);
+  const Tensor high_BT = sequence.positions_BT.div(kPlacesApart, "floor");
+  const Tensor place_BT2 = torch::stack({high_BT, sequence.positions_BT - high_BT * kPlacesApart}, 2);
+  inputs.slopes_1H = sent_to(device, padded(both_H2).unsqueeze(0).unsqueeze(0)).to(dtype);
+  inputs.places_BT1 = sent_to(device, padded(place_BT2).unsqueeze(2)).to(dtype);
+}
+
+/// x [B, T, heads, C] with `added` after each head's numbers.
+Tensor with_added(const Tensor& x_BTHC, const Tensor& added) {
+  return torch::cat({x_BTHC, added.expand({x_BTHC.size(0), x_BTHC.size(1), x_BTHC.size(2), -1})}, 3);
+}
+
 /// LongRoPE turns all keys otherwise once a text is longer than the model was trained on at first: keys from before
 /// cannot be gone on with.
 void check_growth(const RopeConfig& rope, const SequenceInfo& sequence) {
@@ -52,6 +83,14 @@ Tensor attend_in_ragged_rows(const Tensor& query_1QHC, const KeyValuePair& fresh
       .unsqueeze(0);
 }
 
+/// As the sequence's rows are: ragged, packed, or padded.
+Tensor attend(const Tensor& query, const KeyValuePair& fresh, const KeyValuePair& prefix, const AttentionInputs& inputs,
+              AttentionRule rule) {
+  if (inputs.ragged != nullptr) return attend_in_ragged_rows(query, fresh, prefix, *inputs.ragged, rule);
+  if (!inputs.packed.runs.empty()) return packed_attention(query, fresh, inputs.packed, rule);
+  return grouped_attention(query, fresh, prefix, inputs.mask_B1QS, rule);
+}
+
 }  // namespace
 
 OutputPlaces output_places(const Tensor& outputs_BO, int64_t width, at::Device device) {
@@ -72,7 +111,7 @@ AttentionInputs attention_inputs(const ModelConfig& config, const SequenceInfo& 
   AttentionInputs inputs;
   inputs.rope = has_window && config.window_rope ? *config.window_rope : config.rope;
   inputs.keys = rotary_table(inputs.rope, frequencies, sequence, dtype);
-  inputs.queries = inputs.keys;
+  inputs.queries = grown(inputs.rope, inputs.keys, sequence);
   const int64_t window = has_window ? config.window : 0;
   const Tensor mask = attention_mask(sequence, window);
   if (mask.defined()) inputs.mask_B1QS = sent_to(device, mask);
@@ -80,6 +119,7 @@ AttentionInputs attention_inputs(const ModelConfig& config, const SequenceInfo& 
     inputs.ragged = ragged_inputs(sequence, window, torch::arange(sequence.positions_BT.size(1)), device, dtype);
   inputs.packed = packed_documents(sequence, device);
   inputs.packed.window = window;
+  add_slopes(config, sequence, device, dtype, inputs);
   return inputs;
 }
 
@@ -87,7 +127,7 @@ AttentionInputs only_outputs(const AttentionInputs& inputs, const SequenceInfo& 
                              at::ScalarType dtype) {
   AttentionInputs some = inputs;
   some.outputs = output_places(sequence.outputs_BO, sequence.positions_BT.size(1), device);
-  some.queries = table_at(inputs.keys, some.outputs);
+  some.queries = table_at(inputs.queries, some.outputs);
   if (sequence.ragged != nullptr) {
     some.ragged = ragged_inputs(sequence, inputs.ragged->window, sequence.outputs_BO.flatten(), device, dtype);
   } else if (!sequence.packed.empty()) {
@@ -104,14 +144,23 @@ AttentionInputs only_outputs(const AttentionInputs& inputs, const SequenceInfo& 
 Tensor attention(const ModelConfig& config, const LayerWeights& w, const AttentionInputs& inputs,
                  const SequenceInfo& sequence, int64_t layer, const Tensor& x_BTD) {
   const auto heads = [&](const Tensor& x, WeightKind weight, WeightKind bias) {
-    return split_heads(w.linear(x, weight, bias), config.head_dim);
+    const Tensor split = split_heads(w.linear(x, weight, bias), config.head_dim);
+    return config.qkv_limit > 0 ? split.clamp(-config.qkv_limit, config.qkv_limit) : split;
   };
-  const auto placed = [&](const Tensor& x_BTHC, WeightKind norm, const RotaryTable& table) {
-    return turned(inputs.rope, normed_heads(config, x_BTHC, w[norm]), table);
+  const auto placed = [&](const Tensor& x_BTHC, WeightKind norm, WeightKind bias, const RotaryTable& table) {
+    const auto turn = [&](const Tensor& x) { return config.has_rotary(layer) ? turned(inputs.rope, x, table) : x; };
+    if (config.norms_turned_heads) return normed_heads(config, turn(x_BTHC), w[norm], w[bias]);
+    return turn(normed_heads(config, x_BTHC, w[norm], w[bias]));
   };
-  const Tensor query =
-      placed(heads(take_places(x_BTD, inputs.outputs), kQuery, kQueryBias), kQueryNorm, inputs.queries);
-  KeyValuePair fresh{placed(heads(x_BTD, kKey, kKeyBias), kKeyNorm, inputs.keys), heads(x_BTD, kValue, kValueBias)};
+  Tensor query =
+      placed(heads(take_places(x_BTD, inputs.outputs), kQuery, kQueryBias), kQueryNorm, kQueryNormBias, inputs.queries);
+  KeyValuePair fresh{placed(heads(x_BTD, kKey, kKeyBias), kKeyNorm, kKeyNormBias, inputs.keys),
+                     heads(x_BTD, kValue, kValueBias)};
+  const bool has_slopes = inputs.slopes_1H.defined();
+  if (has_slopes) {
+    query = with_added(query, inputs.slopes_1H);
+    fresh = {with_added(fresh.key, inputs.places_BT1), at::constant_pad_nd(fresh.value, {0, kAddedNumbers})};
+  }
   const KeyValues* earlier = sequence.prefix;
   KeyValuePair prefix;
   if (earlier != nullptr && !earlier->empty()) prefix = earlier->layer(layer);
@@ -123,9 +172,8 @@ Tensor attention(const ModelConfig& config, const LayerWeights& w, const Attenti
     }
   }
   const AttentionRule rule{config.attention_scale, config.attention_cap};
-  if (inputs.ragged != nullptr) return attend_in_ragged_rows(query, fresh, prefix, *inputs.ragged, rule);
-  return inputs.packed.runs.empty() ? grouped_attention(query, fresh, prefix, inputs.mask_B1QS, rule)
-                                    : packed_attention(query, fresh, inputs.packed, rule);
+  const Tensor attended = attend(query, fresh, prefix, inputs, rule);
+  return has_slopes ? split_heads(attended, query.size(3)).narrow(3, 0, config.head_dim).flatten(2) : attended;
 }
 
 }  // namespace lancet

@@ -37,6 +37,8 @@ struct AttentionInputs {
   OutputPlaces outputs;  ///< which tokens are the queries
   PackedDocuments packed;
   std::shared_ptr<const RaggedRows> ragged;  ///< null: rows are not ragged
+  Tensor slopes_1H;  ///< what ALiBi adds to each query [1, 1, H, X], and to keys [B, T, 1, X]; undefined: nothing
+  Tensor places_BT1;
 };
 
 enum class LayerReach : uint8_t { kAll, kWindow };

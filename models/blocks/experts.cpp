@@ -37,7 +37,7 @@ RoutedTokens route(const ModelConfig& config, const LayerWeights& weights, const
     const int64_t n = count_E.const_data_ptr<int64_t>()[e];
     if (n == 0) continue;
     const Tensor own_ND = x_SD.narrow(0, begin, n);
-    keys.push_back(mlp_key(config, weights.linear_of_expert(own_ND, kGate, e, experts.d_ffn),
+    keys.push_back(mlp_key(config, weights, weights.linear_of_expert(own_ND, kGate, e, experts.d_ffn),
                            weights.linear_of_expert(own_ND, kUp, e, experts.d_ffn)));
     routed.shares_.push_back({e, begin, begin + n});
     begin += n;

@@ -7,7 +7,15 @@
 namespace lancet {
 namespace {
 
-Tensor activated(Activation activation, const Tensor& x) {
+Tensor xielu(const LayerWeights& weights, const Tensor& x) {
+  const Tensor& slope = weights[WeightKind::kXieluSlope];
+  const Tensor above = at::softplus(weights[WeightKind::kXieluAbove]);
+  const Tensor below = slope + at::softplus(weights[WeightKind::kXieluBelow]);
+  const Tensor bent = at::expm1(at::minimum(x, weights[WeightKind::kXieluCut])) - x;
+  return at::where(x > 0, above * x * x, bent * below) + slope * x;
+}
+
+Tensor activated(Activation activation, const LayerWeights& weights, const Tensor& x) {
   switch (activation) {
     case Activation::kSilu:
       return at::silu(x);
@@ -15,16 +23,22 @@ Tensor activated(Activation activation, const Tensor& x) {
       return at::gelu(x);
     case Activation::kGeluTanh:
       return at::gelu(x, "tanh");
+    case Activation::kRelu:
+      return at::relu(x);
+    case Activation::kReluSquared:
+      return at::relu(x).square();
+    case Activation::kXielu:
+      return xielu(weights, x);
   }
   return x;
 }
 
 }  // namespace
 
-Tensor mlp_key(const ModelConfig& config, const Tensor& gate, const Tensor& up) {
-  if (!config.gated_mlp) return activated(config.activation, up);
+Tensor mlp_key(const ModelConfig& config, const LayerWeights& weights, const Tensor& gate, const Tensor& up) {
+  if (!config.gated_mlp) return activated(config.activation, weights, up);
   if (config.activation == Activation::kSilu) return silu_times(gate, up);
-  return activated(config.activation, gate) * up;
+  return activated(config.activation, weights, gate) * up;
 }
 
 }  // namespace lancet

@@ -3,10 +3,11 @@
 
 #include "lancet/models/model_config.h"
 #include "lancet/runtime/tensor.h"
+#include "layer_weights.h"
 
 namespace lancet {
 
-/// activation(gate) * up; without a gate activation(up).
-Tensor mlp_key(const ModelConfig& config, const Tensor& gate, const Tensor& up);
+/// activation(gate) * up; without a gate activation(up). `weights`: of the layer, for an activation that has some.
+Tensor mlp_key(const ModelConfig& config, const LayerWeights& weights, const Tensor& gate, const Tensor& up);
 
 }  // namespace lancet

@@ -8,14 +8,17 @@
 
 namespace lancet {
 
-/// x [..., D] normed over its last dimension; `bias` [D] of LayerNorm alone.
+/// x [..., D] normed over its last dimension; `bias` [D] of LayerNorm alone, which may lack it, and the weight too.
 Tensor normed(const ModelConfig& config, const Tensor& x, const Tensor& weight, const Tensor& bias);
 
 /// h + added, and what a block reads of it: its norm, or without a norm the sum itself.
 std::pair<Tensor, Tensor> sum_and_normed(const ModelConfig& config, const Tensor& h, const Tensor& added,
                                          const Tensor& weight, const Tensor& bias);
 
+/// Whether something is normed before a block that has this weight, or none.
+inline bool has_norm(const ModelConfig& config, const Tensor& weight) { return weight.defined() || config.bare_norms; }
+
 /// Queries or keys [B, T, heads, C] with a norm over each head or over all of them.
-Tensor normed_heads(const ModelConfig& config, const Tensor& x_BTHC, const Tensor& weight);
+Tensor normed_heads(const ModelConfig& config, const Tensor& x_BTHC, const Tensor& weight, const Tensor& bias);
 
 }  // namespace lancet

@@ -99,7 +99,8 @@ RotaryTable rotary_table(const RopeConfig& rope, const RopeFrequencies& frequenc
   if (!frequencies.usual.defined()) return {};
   const Tensor used = frequencies_of_rows(rope, frequencies, sequence);
   const Tensor angles = sent_to(used.device(), sequence.positions_BT).to(used.scalar_type()).unsqueeze(2) * used;
-  const Tensor both = torch::cat({angles, angles}, 2).unsqueeze(2);
+  const Tensor forward = torch::cat({angles, angles}, 2).unsqueeze(2);
+  const Tensor both = rope.is_backwards ? -forward : forward;
   if (rope.amplitude == 1) return {both.cos().to(dtype), both.sin().to(dtype)};
   return {(both.cos() * rope.amplitude).to(dtype), (both.sin() * rope.amplitude).to(dtype)};
 }

@@ -172,7 +172,9 @@ Activation read_activation(ConfigReader& keys, std::string_view key, const std::
   if (name == "silu" || name == "swish") return Activation::kSilu;
   if (name == "gelu") return Activation::kGelu;
   if (name == "gelu_new" || name == "gelu_pytorch_tanh" || name == "gelu_fast") return Activation::kGeluTanh;
-  keys.problem(key, "silu, gelu, gelu_new, gelu_fast or gelu_pytorch_tanh");
+  if (name == "relu") return Activation::kRelu;
+  if (name == "relu2") return Activation::kReluSquared;
+  keys.problem(key, "silu, gelu, gelu_new, gelu_fast, gelu_pytorch_tanh, relu or relu2");
   return Activation::kSilu;
 }
 
@@ -184,8 +186,10 @@ void read_llama_fields(ConfigReader& keys, ModelConfig& config, const SizeKeys& 
   config.activation = read_activation(keys, "hidden_act", "silu");
 }
 
-void read_windows(ConfigReader& keys, ModelConfig& config, const std::function<bool(int64_t layer)>& slides) {
-  config.window = keys.has("sliding_window") ? keys.positive("sliding_window") : 0;
+void read_windows(ConfigReader& keys, ModelConfig& config, const std::function<bool(int64_t layer)>& slides,
+                  int64_t default_window) {
+  const bool is_there = keys.has("sliding_window");
+  config.window = is_there ? keys.positive("sliding_window") : keys.is_null("sliding_window") ? 0 : default_window;
   const std::vector<std::string> types = keys.texts("layer_types");
   if (!types.empty() && static_cast<int64_t>(types.size()) != config.n_layers) {
     keys.problem("layer_types", cat("one for each of the ", config.n_layers, " layers"));
@@ -201,6 +205,10 @@ void read_windows(ConfigReader& keys, ModelConfig& config, const std::function<b
     windowed.push_back(types.empty() ? slides(layer) : types[static_cast<size_t>(layer)] == "sliding_attention");
   }
   if (config.window > 0) config.windowed = std::move(windowed);
+}
+
+void turn_windows_alone(ModelConfig& config) {
+  for (int64_t layer = 0; layer < config.n_layers; ++layer) config.rotary_layers.push_back(config.has_window(layer));
 }
 
 ExpertsConfig read_experts(ConfigReader& keys, std::string_view count_key, ExpertsConfig defaults) {

@@ -92,7 +92,7 @@ void read_sizes(ConfigReader& keys, ModelConfig& config, const SizeKeys& names =
 /// Reads likewise, with num_key_value_heads and head_dim.
 void read_grouped_sizes(ConfigReader& keys, ModelConfig& config, const SizeKeys& names = {});
 
-/// "silu", "gelu", "gelu_new", "gelu_pytorch_tanh", "gelu_fast" under `key`.
+/// "silu", "gelu", "gelu_new", "gelu_pytorch_tanh", "gelu_fast", "relu", "relu2" under `key`.
 Activation read_activation(ConfigReader& keys, std::string_view key, const std::string& fallback);
 
 /// What most of Llama's descendants read: sizes, RMSNorm's eps, rotary embedding of whole heads, activation.
@@ -100,7 +100,12 @@ void read_llama_fields(ConfigReader& keys, ModelConfig& config, const SizeKeys& 
                        double default_theta = 1e4);
 
 /// Which layers have the window: `layer_types` where it is there, else what `slides` says.
-void read_windows(ConfigReader& keys, ModelConfig& config, const std::function<bool(int64_t layer)>& slides);
+/// `default_window`: where the key is left out; 0: none.
+void read_windows(ConfigReader& keys, ModelConfig& config, const std::function<bool(int64_t layer)>& slides,
+                  int64_t default_window = 0);
+
+/// Turns the queries and keys of layers with a window alone.
+void turn_windows_alone(ModelConfig& config);
 
 /// How many experts there are, by the key that says so, and how many of them a token goes through; else as in
 /// `defaults`.

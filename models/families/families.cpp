@@ -1,7 +1,5 @@
 #include "lancet/models/families.h"
 
-#include <array>
-
 #include "family_list.h"
 
 namespace lancet {
@@ -56,8 +54,11 @@ constexpr std::string_view kRefused[] = {"attn_logit_softcapping",
 }  // namespace
 
 std::span<const Family> families() {
-  static const std::array kFamilies{llama(),  mistral(), mixtral(), qwen2(), qwen3(), qwen3_moe(), phi3(),    gemma(),
-                                    gemma2(), gemma3(),  olmo2(),   gpt2(),  gptj(),  gpt_neox(),  stablelm()};
+  static const std::vector<Family> kFamilies = [] {
+    std::vector<Family> made;
+    for (MakeFamily* make : {LANCET_FAMILIES}) made.push_back(make());
+    return made;
+  }();
   return kFamilies;
 }
 

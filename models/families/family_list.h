@@ -1,24 +1,17 @@
-// The families' files, one function each.
+// The families' functions. Of two that are equally near to a config.json that no family reads the first is named.
 #pragma once
 
 #include "lancet/models/families.h"
 
 namespace lancet {
 
-Family gemma();
-Family gemma2();
-Family gemma3();
-Family gpt2();
-Family gptj();
-Family gpt_neox();
-Family llama();
-Family mistral();
-Family mixtral();
-Family olmo2();
-Family phi3();
-Family qwen2();
-Family qwen3();
-Family qwen3_moe();
-Family stablelm();
+#define LANCET_FAMILIES                                                                                         \
+  llama, mistral, mixtral, ministral, ministral3, qwen2, qwen3, qwen3_moe, phi3, phi, gemma, gemma2, gemma3,    \
+      vaultgemma, olmo, olmo2, olmo3, gpt2, gpt_neo, gpt_bigcode, gptj, gpt_neox, stablelm, smollm3, granite,   \
+      hyperclovax, cohere, cohere2, glm, glm4, nemotron, arcee, apertus, exaone4, starcoder2, helium, ernie4_5, \
+      seed_oss, hunyuan, cwm, jais2, opt, biogpt, nanochat, falcon, bloom, mpt, persimmon
+
+using MakeFamily = Family();
+MakeFamily LANCET_FAMILIES;
 
 }  // namespace lancet

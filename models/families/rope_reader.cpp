@@ -29,9 +29,10 @@ struct ScalingKeys {
 };
 
 /// Notes keys of the object that `type` does not have: scaling is too easily another than it was trained with.
-void refuse_others(ConfigReader& keys, std::string_view type, std::vector<std::string_view> known) {
+void refuse_others(const ScalingKeys& from, std::string_view type, std::vector<std::string_view> known) {
+  known.insert(known.end(), from.defaults.other_keys.begin(), from.defaults.other_keys.end());
   known.insert(known.end(), {"rope_type", "type", "rope_theta", "partial_rotary_factor"});
-  keys.refuse_others(known, type);
+  from.keys.refuse_others(known, type);
 }
 
 void read_linear(const ScalingKeys& from, RopeConfig& rope) {
@@ -72,7 +73,7 @@ double read_yarn_amplitude(ConfigReader& keys, double factor) {
 void read_yarn(const ScalingKeys& from, RopeConfig& rope) {
   ConfigReader& keys = from.keys;
   rope.scaling = RopeConfig::Scaling::kYarn;
-  refuse_others(keys, "yarn",
+  refuse_others(from, "yarn",
                 {"factor", "original_max_position_embeddings", "attention_factor", "beta_fast", "beta_slow", "mscale",
                  "mscale_all_dim", "truncate", "finetuned"});  // the last changes nothing
   rope.original_max_positions = from.original_positions();
@@ -94,7 +95,7 @@ void read_dynamic(const ScalingKeys& from, RopeConfig& rope) {
   constexpr int64_t kLeastTurned = 4;  // the base's exponent is dim / (dim - 2)
   ConfigReader& keys = from.keys;
   rope.scaling = RopeConfig::Scaling::kDynamic;
-  refuse_others(keys, "dynamic", {"factor", "original_max_position_embeddings"});
+  refuse_others(from, "dynamic", {"factor", "original_max_position_embeddings"});
   rope.factor = keys.at_least("factor", 1);
   if (from.original_positions() != from.config.max_positions && !keys.is_wrong("original_max_position_embeddings"))
     keys.problem("original_max_position_embeddings",
@@ -153,6 +154,28 @@ void refuse_share_beside(ConfigReader& keys, const RopeConfig& rope) {
   const Json* part = keys.find("partial_rotary_factor");
   if (rope.scaling != RopeConfig::Scaling::kNone && part != nullptr && *part != 1)
     keys.problem("partial_rotary_factor", kWholeHeads);
+}
+
+void refuse_truncate(ConfigReader& object) {
+  if (!object.is_wrong("truncate") && (object.is_null("truncate") || !object.flag_or_true("truncate")))
+    object.problem("truncate", "true or no such key in this family");
+}
+
+void read_rope_by_type(ConfigReader& keys, ConfigReader& parameters, const RopeDefaults& full,
+                       const RopeDefaults& window, ModelConfig& config) {
+  refuse_truncate(parameters);
+  if (keys.has("rope_scaling")) keys.problem("rope_scaling", "no such key beside rope_parameters");
+  std::optional<ConfigReader> of_full = parameters.object("full_attention");
+  std::optional<ConfigReader> of_window = parameters.object("sliding_attention");
+  if (!of_full || !of_window) {
+    keys.problem("rope_parameters", "an object for full_attention and one for sliding_attention");
+    return;
+  }
+  config.rope = read_rope_object(*of_full, config, full);
+  config.window_rope = read_rope_object(*of_window, config, window);
+  for (ConfigReader* object : {&*of_full, &*of_window}) refuse_truncate(*object);
+  refuse_share_beside(keys, config.rope);
+  if (!keys.is_wrong("partial_rotary_factor")) refuse_share_beside(keys, *config.window_rope);
 }
 
 RopeConfig read_rope(ConfigReader& keys, const ModelConfig& config, RopeDefaults defaults) {

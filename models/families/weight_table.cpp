@@ -10,6 +10,7 @@
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
 #include "lancet/quant_formats/find_packed.h"
+#include "row_presence.h"
 
 namespace lancet {
 namespace {
@@ -35,14 +36,6 @@ bool is_numbered(std::string_view pattern, std::string_view name, int64_t end) {
   return number && *number >= 0 && *number < end && name == numbered(pattern, *number);
 }
 
-bool has_number(std::string_view name) { return name.find(kNumberPlace) != std::string_view::npos; }
-
-/// Whether every expert has its part of the weight.
-bool is_of_experts(const WeightRow& row) {
-  const size_t at = row.name.find(kNumberPlace);
-  return at != std::string_view::npos && has_number(row.name.substr(at + kNumberPlace.size()));
-}
-
 int64_t product(const std::vector<int64_t>& sizes) {
   return std::accumulate(sizes.begin(), sizes.end(), int64_t{1}, std::multiplies<>());
 }
@@ -55,7 +48,7 @@ int64_t size_of(const ModelConfig& c, Axis axis, int64_t layer) {
     case Axis::kVocab:
       return c.vocab_size;
     case Axis::kPositions:
-      return c.max_positions;
+      return c.first_position + c.max_positions;
     case Axis::kModel:
       return c.d_model;
     case Axis::kFfn:
@@ -70,39 +63,11 @@ int64_t size_of(const ModelConfig& c, Axis axis, int64_t layer) {
       return by_head ? c.head_dim : c.n_heads * c.head_dim;
     case Axis::kKeyNorm:
       return by_head ? c.head_dim : c.n_kv_heads * c.head_dim;
+    case Axis::kOne:
+    case Axis::kScalar:
+      return 1;
   }
   return 0;
-}
-
-/// Whether the fields leave a weight that the family's table has, in this layer.
-bool is_there(const ModelConfig& config, const WeightRow& row, int64_t layer) {
-  switch (row.kind) {
-    case WeightKind::kRouter:
-      return config.has_experts(layer);
-    case WeightKind::kGate:
-    case WeightKind::kUp:
-    case WeightKind::kDown:
-      return config.has_experts(layer) == is_of_experts(row);
-    case WeightKind::kHead:
-      return !config.tied_embeddings;
-    case WeightKind::kHeadBias:
-      return config.head_bias;
-    case WeightKind::kQueryBias:
-    case WeightKind::kKeyBias:
-    case WeightKind::kValueBias:
-      return config.qkv_bias;
-    case WeightKind::kAttnOutBias:
-      return config.attention_out_bias;
-    case WeightKind::kGateBias:
-    case WeightKind::kUpBias:
-    case WeightKind::kDownBias:
-      return config.mlp_bias;
-    case WeightKind::kQueryNorm:
-    case WeightKind::kKeyNorm:
-      return config.head_norm != HeadNorm::kNone;
-    default:
-      return true;
-  }
 }
 
 /// What of a tensor's parts a name says: "[up]".
@@ -148,7 +113,7 @@ WeightSpec spec_of(const ModelConfig& config, const WeightRow& row, int64_t laye
   const int64_t out = size_of(config, role.out, layer), in = size_of(config, role.in, layer);
   const bool is_matrix = role.in != Axis::kNone;
   const Neighbours sizes = neighbours_of(config, row, layer);
-  const int64_t groups = row.layout == Layout::kByHead ? config.n_heads : 1;
+  const int64_t groups = row.layout == Layout::kByHead ? config.n_kv_heads : 1;
   const std::string name = numbered(row.name, layer);
   WeightSpec spec{.id = {row.kind, layer},
                   .name = name,
@@ -165,6 +130,9 @@ WeightSpec spec_of(const ModelConfig& config, const WeightRow& row, int64_t laye
       spec.stored.tensors.push_back(numbered(name, expert));
     spec.stored.shape[static_cast<size_t>(spec.parts_axis())] = config.experts.d_ffn;
   }
+  if (role.out == Axis::kScalar) spec.stored.shape.clear();
+  if (config.head_norm == HeadNorm::kEachHead && (role.out == Axis::kQueryNorm || role.out == Axis::kKeyNorm))
+    spec.stored.shape = {out / config.head_dim, config.head_dim};
   if (row.layout == Layout::kColumns) std::reverse(spec.stored.shape.begin(), spec.stored.shape.end());
   if (sizes.all > out) spec.name += part_text(row.kind);
   return spec;

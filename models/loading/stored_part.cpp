@@ -13,7 +13,10 @@ namespace {
 
 /// View [groups, outputs of each, ...].
 Tensor part_by_group(const Tensor& stored, const WeightSpec& spec) {
-  const Tensor outputs = spec.stored.layout == Layout::kColumns && stored.dim() == 2 ? stored.t() : stored;
+  // a vector may be stored without a dimension, or with two
+  const Tensor outputs = spec.shape.size() == 1                   ? stored.flatten()
+                         : spec.stored.layout == Layout::kColumns ? stored.t()
+                                                                  : stored;
   const int64_t groups = spec.stored.groups;
   const int64_t size = spec.stored.tensors.size() > 1 ? outputs.size(0) : spec.shape.front();
   return outputs.unflatten(0, {groups, -1}).narrow(1, spec.stored.begin, size / groups);
@@ -36,7 +39,10 @@ std::vector<Tensor> stored_parts(const WeightSpec& spec, const Tensor& weight) {
 std::optional<TensorView> stored_view(const Checkpoint& checkpoint, const WeightSpec& spec) {
   if (spec.stored.tensors.size() > 1 || !spec.packed.empty()) return std::nullopt;
   TensorView view = checkpoint.view(spec.stored.tensors.front());
-  if (spec.is_whole() && (spec.stored.layout != Layout::kColumns || spec.shape.size() == 1)) return view;
+  if (spec.is_whole() && (spec.stored.layout != Layout::kColumns || spec.shape.size() == 1)) {
+    view.shape = spec.shape;  // a vector may be stored without a dimension, or with two
+    return view;
+  }
   const bool is_rows = spec.stored.layout == Layout::kRows || (spec.shape.size() == 1 && spec.stored.groups == 1);
   if (!is_rows) return std::nullopt;
   const auto row_bytes = view.bytes.size() / static_cast<size_t>(spec.stored.shape.front());

@@ -9,12 +9,41 @@
 namespace lancet {
 namespace {
 
-constexpr GgufFamily kGgufFamilies[] = {
-    {"LlamaForCausalLM", "llama", true}, {"MistralForCausalLM", "llama", true}, {"MixtralForCausalLM", "llama", true},
-    {"Qwen2ForCausalLM", "qwen2"},       {"Qwen3ForCausalLM", "qwen3"},         {"Qwen3MoeForCausalLM", "qwen3moe"},
-    {"Phi3ForCausalLM", "phi3"},         {"GemmaForCausalLM", "gemma"},         {"Gemma2ForCausalLM", "gemma2"},
-    {"Gemma3ForCausalLM", "gemma3"},     {"Olmo2ForCausalLM", "olmo2"},         {"GPT2LMHeadModel", "gpt2"},
-    {"GPTNeoXForCausalLM", "gptneox"},   {"StableLmForCausalLM", "stablelm"}};
+constexpr GgufFamily kGgufFamilies[] = {{"LlamaForCausalLM", "llama", true},
+                                        {"MistralForCausalLM", "llama", true},
+                                        {"MixtralForCausalLM", "llama", true},
+                                        {"Qwen2ForCausalLM", "qwen2"},
+                                        {"Qwen3ForCausalLM", "qwen3"},
+                                        {"Qwen3MoeForCausalLM", "qwen3moe"},
+                                        {"Phi3ForCausalLM", "phi3"},
+                                        {"GemmaForCausalLM", "gemma"},
+                                        {"Gemma2ForCausalLM", "gemma2"},
+                                        {"Gemma3ForCausalLM", "gemma3"},
+                                        {"Olmo2ForCausalLM", "olmo2"},
+                                        {"GPT2LMHeadModel", "gpt2"},
+                                        {"GPTNeoXForCausalLM", "gptneox"},
+                                        {"StableLmForCausalLM", "stablelm"},
+                                        {"SmolLM3ForCausalLM", "smollm3", true},
+                                        {"GraniteForCausalLM", "granite", true},
+                                        {"CohereForCausalLM", "command-r"},
+                                        {"Cohere2ForCausalLM", "cohere2"},
+                                        {"GlmForCausalLM", "chatglm"},
+                                        {"Glm4ForCausalLM", "glm4"},
+                                        {"NemotronForCausalLM", "nemotron"},
+                                        {"ArceeForCausalLM", "arcee", true},
+                                        {"Exaone4ForCausalLM", "exaone4"},
+                                        {"Starcoder2ForCausalLM", "starcoder2"},
+                                        {"PhiForCausalLM", "phi2"},
+                                        {"SeedOssForCausalLM", "seed_oss"},
+                                        {"HunYuanDenseV1ForCausalLM", "hunyuan-dense"},
+                                        {"OlmoForCausalLM", "olmo", true},
+                                        {"Olmo3ForCausalLM", "olmo2"},
+                                        {"Ernie4_5ForCausalLM", "ernie4_5"},
+                                        {"GPTBigCodeForCausalLM", "starcoder"},
+                                        {"FalconForCausalLM", "falcon"},
+                                        {"BloomForCausalLM", "bloom"},
+                                        {"MptForCausalLM", "mpt"},
+                                        {"ApertusForCausalLM", "apertus"}};
 
 /// Returns llama.cpp's name for the matrix. The first one's kind says which it is where several weights share it.
 std::string_view stem_of(const LinearModule& module) {
@@ -48,7 +77,7 @@ const GgufFamily& gguf_family(const ModelConfig& config) {
   std::vector<std::string> known;
   for (const GgufFamily& family : kGgufFamilies) known.emplace_back(family.architecture);
   throw ConfigError(cat("adapter for llama.cpp: expected a model of one of ", join(known), ", got ",
-                        config.family->name, ", which llama.cpp does not run; write an adapter of PEFT"));
+                        config.family->name, ", which has no name there; write an adapter of PEFT"));
 }
 
 std::string gguf_name(const LinearModule& module) {

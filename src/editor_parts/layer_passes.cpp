@@ -119,7 +119,7 @@ void LayerPasses::change_layers(const LayerTargets& targets, std::span<const int
   RequestStates states = context.states_of(targets.requests);
   if (options_.targets == LayerTarget::kReplay) {
     states.keep_from(layers.front());
-    realised.note_missing(missing(states, targets, layers.back()).t(), targets.places);
+    realised.note_missing(of_projection(missing(states, targets, layers.back())).t(), targets.places);
   }
   for (size_t i = 0; i < layers.size(); ++i) {
     LayerProblem problem;
@@ -196,6 +196,14 @@ Tensor LayerPasses::missing(RequestStates& states, const LayerTargets& targets, 
   return batch_.context.to_solve_device(targets.z_ND.at(layer), layer) - now_ND;
 }
 
+/// What a down projection's output has to move by for the values' point to move by `missing`.
+Tensor LayerPasses::of_projection(const Tensor& missing_ND) const {
+  const ModelConfig& config = batch_.context.config();
+  const bool is_scaled =
+      config.residual_scale != 1 && value_point(config, options_.values.site) == HookPoint::kBlockOut;
+  return is_scaled ? missing_ND / config.residual_scale : missing_ND;
+}
+
 /// Returns into how many parts what is missing is cut, of which the next of the layers that are left takes one.
 double LayerPasses::parts(size_t layers_left) const {
   if (options_.targets == LayerTarget::kReplay) return 1;
@@ -208,7 +216,8 @@ Tensor LayerPasses::residuals(RequestStates& states, const LayerTargets& targets
                               std::span<const int64_t> layers_left) const {
   const bool has_own = options_.targets == LayerTarget::kReplay;
   const Tensor left_ND = missing(states, targets, has_own ? layers_left.front() : layers_left.back());
-  return batch_.context.to_solve_device(left_ND / parts(layers_left.size()), layers_left.front()).t().contiguous();
+  const Tensor share_ND = of_projection(left_ND) / parts(layers_left.size());
+  return batch_.context.to_solve_device(share_ND, layers_left.front()).t().contiguous();
 }
 
 }  // namespace lancet

@@ -231,7 +231,8 @@ ValueSite site_in(const ModelConfig& config, ValueSite site) {
 }
 
 int64_t first_step_layer(const ModelConfig& config, ValueSite site, int64_t layer) {
-  const bool is_inside = site == ValueSite::kMlpAndAttnOut || has_weight(config, WeightKind::kMlpPostNorm);
+  const bool is_scaled = site == ValueSite::kMlpOut && config.residual_scale != 1;
+  const bool is_inside = site == ValueSite::kMlpAndAttnOut || is_scaled || has_weight(config, WeightKind::kMlpPostNorm);
   return is_inside ? layer : layer + 1;
 }
 

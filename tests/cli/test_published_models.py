@@ -103,15 +103,51 @@ DENSE = {
     "max_position_embeddings": 4096, "num_attention_heads": 32, "num_hidden_layers": 24, "num_key_value_heads": 32,
     "rope_theta": 10000, "tie_word_embeddings": False, "torch_dtype": "bfloat16", "use_cache": True, "vocab_size": 100352,
 }  # fmt: skip
-GRANITE = DENSE | {
-    "architectures": ["GraniteForCausalLM"], "model_type": "granite", "rms_norm_eps": 1e-5, "attention_bias": False, "mlp_bias": False,
-    "attention_multiplier": 0.0078125, "embedding_multiplier": 12.0, "logits_scaling": 8.0, "residual_multiplier": 0.22,
+RMS = {"rms_norm_eps": 1e-5, "attention_bias": False, "mlp_bias": False}
+BY_ROWS = {  # what config.json says of sizes, and how many parameters the hub counts; tied embeddings once
+    "granite-3.0-2b": (DENSE | RMS | {"architectures": ["GraniteForCausalLM"], "hidden_size": 2048, "intermediate_size": 8192, "num_hidden_layers": 40,
+                       "num_key_value_heads": 8, "vocab_size": 49155, "tie_word_embeddings": True, "attention_multiplier": 0.015625,
+                       "embedding_multiplier": 12.0, "logits_scaling": 8.0, "residual_multiplier": 0.22}, 2_533_531_648),
+    "SmolLM3-3B": (DENSE | RMS | {"architectures": ["SmolLM3ForCausalLM"], "intermediate_size": 11008, "num_hidden_layers": 36, "num_attention_heads": 16,
+                   "num_key_value_heads": 4, "vocab_size": 128256, "tie_word_embeddings": True, "no_rope_layer_interval": 4, "pretraining_tp": 2,
+                   "sliding_window": None, "use_sliding_window": False, "max_window_layers": 28}, 3_075_098_624),
+    "phi-2": (DENSE | {"architectures": ["PhiForCausalLM"], "hidden_size": 2560, "intermediate_size": 10240, "num_hidden_layers": 32, "vocab_size": 51200,
+              "hidden_act": "gelu_new", "partial_rotary_factor": 0.4, "qk_layernorm": False, "resid_pdrop": 0.1}, 2_779_683_840),
+    "starcoder2-3b": (DENSE | {"architectures": ["Starcoder2ForCausalLM"], "hidden_size": 3072, "intermediate_size": 12288, "num_hidden_layers": 30,
+                      "num_attention_heads": 24, "num_key_value_heads": 2, "vocab_size": 49152, "hidden_act": "gelu_pytorch_tanh", "norm_epsilon": 1e-5,
+                      "sliding_window": 4096, "use_bias": True, "tie_word_embeddings": True}, 3_030_371_328),
+    "c4ai-command-r-v01": (DENSE | {"architectures": ["CohereForCausalLM"], "hidden_size": 8192, "intermediate_size": 22528, "num_hidden_layers": 40,
+                           "num_attention_heads": 64, "num_key_value_heads": 64, "vocab_size": 256000, "layer_norm_eps": 1e-5, "logit_scale": 0.0625,
+                           "model_max_length": 131072, "tie_word_embeddings": True}, 34_980_831_232),
+    "OLMo-1B-hf": (DENSE | {"architectures": ["OlmoForCausalLM"], "intermediate_size": 8192, "num_hidden_layers": 16, "num_attention_heads": 16,
+                   "num_key_value_heads": 16, "vocab_size": 50304, "clip_qkv": None, "tie_word_embeddings": True}, 1_176_764_416),
+    "falcon-7b": ({"alibi": False, "architectures": ["FalconForCausalLM"], "attention_dropout": 0.0, "bias": False, "hidden_dropout": 0.0,
+                   "hidden_size": 4544, "layer_norm_epsilon": 1e-5, "model_type": "falcon", "multi_query": True, "num_attention_heads": 71,
+                   "num_hidden_layers": 32, "parallel_attn": True, "vocab_size": 65024}, 6_921_720_704),
+    "bloom-560m": ({"architectures": ["BloomForCausalLM"], "n_embed": 1024, "n_layer": 24, "num_attention_heads": 16, "vocab_size": 250880,
+                    "layer_norm_epsilon": 1e-5, "offset_alibi": 100, "masked_softmax_fusion": True}, 559_214_592),
+    "mpt-7b": ({"architectures": ["MPTForCausalLM"], "d_model": 4096, "n_layers": 32, "n_heads": 32, "max_seq_len": 2048, "vocab_size": 50432,
+                "expansion_ratio": 4, "no_bias": True, "norm_type": "low_precision_layernorm", "attn_config": {"alibi": True, "clip_qkv": None}}, 6_649_286_656),
+    "opt-1.3b": ({"architectures": ["OPTForCausalLM"], "hidden_size": 2048, "ffn_dim": 8192, "num_hidden_layers": 24, "num_attention_heads": 32,
+                  "max_position_embeddings": 2048, "vocab_size": 50272, "word_embed_proj_dim": 2048, "do_layer_norm_before": True}, 1_315_758_080),
+    "gpt-neo-1.3B": ({"architectures": ["GPTNeoForCausalLM"], "hidden_size": 2048, "num_layers": 24, "num_heads": 16, "max_position_embeddings": 2048,
+                      "vocab_size": 50257, "window_size": 256, "attention_types": [[["global", "local"], 12]]}, 1_315_575_808),
 }  # fmt: skip
-FALCON = {
-    "alibi": False, "architectures": ["FalconForCausalLM"], "attention_dropout": 0.0, "bias": False, "hidden_dropout": 0.0,
-    "hidden_size": 4544, "initializer_range": 0.02, "layer_norm_epsilon": 1e-5, "model_type": "falcon", "multi_query": True,
-    "num_attention_heads": 71, "num_hidden_layers": 32, "parallel_attn": True, "vocab_size": 65024,
-}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BY_ROWS)
+def test_inspect_counts_the_parameters_of_dense_rows(lancet, name):
+    values, parameters = BY_ROWS[name]
+    path = lancet.folder / "config.json"
+    path.write_text(json.dumps(values))
+    result = lancet.run("inspect", path, "--json")
+    assert result.returncode == 0, result.stderr
+    assert json.loads(result.stdout)["parameters"] == parameters
+
+
+GRANITE_MOE = BY_ROWS["granite-3.0-2b"][0] | {"architectures": ["GraniteMoeForCausalLM"], "model_type": "granitemoe", "num_local_experts": 40,
+                                              "num_experts_per_tok": 8}  # fmt: skip
+FALCON_H1 = BY_ROWS["falcon-7b"][0] | {"architectures": ["FalconH1ForCausalLM"], "model_type": "falcon_h1", "mamba_d_state": 256}
 MAMBA = {
     "architectures": ["MambaForCausalLM"], "conv_kernel": 4, "d_inner": 1536, "d_model": 768, "expand": 2, "hidden_act": "silu",
     "hidden_size": 768, "layer_norm_epsilon": 1e-5, "model_type": "mamba", "n_layer": 24, "num_hidden_layers": 24,
@@ -124,11 +160,11 @@ PHI_MOE = DENSE | {"architectures": ["PhimoeForCausalLM"], "model_type": "phimoe
 @pytest.mark.parametrize(
     ("values", "parts"),
     [
-        (GRANITE, ["unknown family 'GraniteForCausalLM'", "the nearest is Llama (LlamaForCausalLM)", "has no attention_multiplier, embedding_"]),
-        (FALCON, ["unknown family 'FalconForCausalLM'", "the nearest is GPT-NeoX", "multi_query, parallel_attn", "This version knows Llama"]),
-        (MAMBA, ["unknown family 'MambaForCausalLM'", "none is near", "conv_kernel", "and 2 more"]),
+        (GRANITE_MOE, ["unknown family 'GraniteMoeForCausalLM'", "the nearest is Granite (GraniteForCausalLM)", "has no num_experts_per_tok, num_local_experts"]),
+        (FALCON_H1, ["unknown family 'FalconH1ForCausalLM'", "the nearest is Falcon", "mamba_d_state", "This version knows Llama"]),
+        (MAMBA, ["unknown family 'MambaForCausalLM'", "none is near", "conv_kernel", "and 1 more"]),
         (PHI_MOE, ["unknown family 'PhimoeForCausalLM'", "the nearest is Mixtral (MixtralForCausalLM)", "has no input_jitter_noise"]),
-        (GRANITE | {"architectures": None}, ["unknown family 'granite'", "logits_scaling"]),
+        (GRANITE_MOE | {"architectures": None}, ["unknown family 'granitemoe'", "num_local_experts"]),
     ],
 )
 def test_an_unknown_family_is_refused_by_what_differs(lancet, values, parts):

@@ -33,8 +33,8 @@ WORDS = {
     "CONTRIBUTING.md": 1600,
 }
 WORDS_OF_A_ROOM = 700
-GENERATED = "docs/options.md"  # grows with options
-WORDS_OF_ALL = 30020  # but for that page
+GENERATED = ("docs/options.md", "docs/model-classes.md")  # grow with options, and with transformers
+WORDS_OF_ALL = 30020  # but for those pages
 
 
 def name_of(page):
@@ -152,7 +152,7 @@ def test_pages_have_no_more_words_than_they_may():
     allowed = {name_of(page): WORDS_OF_A_ROOM for page in ROOM_PAGES} | WORDS
     found = {name_of(page): len(page.read_text().split()) for page in PAGES}
     assert set(allowed) <= set(found) and len(allowed) > 20 and min(found.values()) > 50
-    total = sum(words for name, words in found.items() if name != GENERATED)
+    total = sum(words for name, words in found.items() if name not in GENERATED)
     over = [f"{name}: {found[name]} words, at most {most}" for name, most in allowed.items() if found[name] > most]
     report(over + [f"all pages: {total} words, at most {WORDS_OF_ALL}"] * (total > WORDS_OF_ALL))
 

@@ -102,7 +102,7 @@ def test_recipes_name_the_places_that_are_counted_here():
         ("Adding a method", (*METHOD_PAGES, *sorted(HPARAMS))),
         ("Adding a metric", METRIC_PAGES),
         ("Adding a request format", FORMAT_PAGES),
-        ("Adding a model family", FAMILY_PLACES),
+        ("Adding a model family", (*FAMILY_PLACES, ROW_PLACE, *OWN_PLACES)),
         ("Adding a quantised format", FORMAT_PLACES + QUANTISER_PLACES),
         ("Adding a command", COMMAND_PLACES),
     ):
@@ -113,10 +113,11 @@ def test_recipes_name_the_places_that_are_counted_here():
 # ---- Model families
 
 # Of each family: its function, or its name in config.json, stands there.
-FAMILY_PLACES = (
-    "models/families/families.cpp",
-    "models/families/family_list.h",
-    "src/deltas/gguf_names.cpp",
+FAMILY_PLACES = ("models/families/family_list.h", "src/deltas/gguf_names.cpp", "docs/model-classes.md")
+# Of a family that is little but a row of the table: a file for each.
+ROW_PLACE = "tests/fixtures/families/"
+# Of the others.
+OWN_PLACES = (
     "tests/support/family_models.cpp",
     "tests/parity/family_checkpoints.py",
     "tests/parity/test_rope_keys.py",
@@ -126,7 +127,8 @@ FAMILY_PLACES = (
     "tests/fixtures/published/",
     "docs/models.md",
 )
-FAMILY_FUNCTIONS = re.findall(r"\b(\w+)\(\)", re.search(r"kFamilies\{(.*?)\};", read("models/families/families.cpp"), re.S)[1])
+FAMILY_FUNCTIONS = re.findall(r"\b([a-z]\w+)(?=,|\n)", re.search(r"#define LANCET_FAMILIES(.*?)\n\n", read("models/families/family_list.h"), re.S)[1] + "\n")
+ROW_KINDS = {json.loads(path.read_text())["config"]["model_type"] for path in (REPOSITORY / ROW_PLACE).glob("*.json")}
 # (family, place) -> why it is not there.
 FAMILY_LEAVES_OUT = {
     ("llama", "tests/parity/test_families.py"): "the demo model is one, which the other files there run",
@@ -135,6 +137,9 @@ FAMILY_LEAVES_OUT = {
     ("mixtral", "tests/oracle/golden/families.py"): "plain versions of methods on experts are Qwen3-MoE's",
     ("stablelm", "tests/oracle/golden/families.py"): "it differs from Llama in the norm and the share of heads that turns, which logits show",
 }
+NOT_OF_LLAMA_CPP = "its converter has no such architecture, or its names were not tried"
+for function in "hyperclovax jais2 helium ministral ministral3 cwm vaultgemma gpt_neo opt biogpt nanochat persimmon".split():
+    FAMILY_LEAVES_OUT[function, "src/deltas/gguf_names.cpp"] = NOT_OF_LLAMA_CPP
 
 
 def kinds_by_family():
@@ -156,7 +161,7 @@ def test_a_family_touches_its_places(sources, function):
     assert len(defined) == 1, "its own file"
     own, text = str(defined[0].path), defined[0].text.split(f"Family {function}() {{")[1]
     assert own.startswith("models/families/")
-    assert places([s for s in sources if s.folder == "models"], rf"\b{function}\(\)") == {own, "models/families/families.cpp", "models/families/family_list.h"}
+    assert function in FAMILY_FUNCTIONS and places([s for s in sources if s.folder == "models"], rf"Family {function}\(\)") == {own}
     name, listed = (re.search(rf"\.{key} = \{{?([^}};]*?)\}}?,$", text, re.M)[1] for key in ("name", "architectures"))
     architectures, kinds = re.findall(r'"(\w+)"', listed), re.findall(r'"(\w+)"', re.search(r"\.model_types = \{([^}]*)\}", text)[1])
     assert architectures and kinds
@@ -168,18 +173,25 @@ def test_a_family_touches_its_places(sources, function):
         return any(re.search(rf'"{word}"', read(place)) for word in words)
 
     found = {
+        "models/families/family_list.h": True,
         "src/deltas/gguf_names.cpp": stands_in("src/deltas/gguf_names.cpp", architectures),
-        "tests/support/family_models.cpp": stands_in("tests/support/family_models.cpp", architectures),
-        "tests/parity/family_checkpoints.py": stands_in("tests/parity/family_checkpoints.py", kinds),
-        "tests/parity/test_rope_keys.py": stands_in("tests/parity/test_rope_keys.py", kinds),
-        "tests/parity/test_families.py": bool(kinds_by_family() & set(kinds)),
-        "tests/parity/test_gguf_adapters.py": stands_in("tests/parity/test_gguf_adapters.py", kinds),
-        "tests/oracle/golden/families.py": stands_in("tests/oracle/golden/families.py", kinds),
-        "tests/fixtures/published/": bool(published_architectures() & set(architectures)),
-        "docs/models.md": name.strip('"') in read("docs/models.md"),
+        "docs/model-classes.md": any(f"`{architecture}`" in read("docs/model-classes.md").split("are refused")[0] for architecture in architectures),
     }
+    if set(kinds) & ROW_KINDS:
+        assert set(kinds) <= ROW_KINDS
+    else:
+        found |= {
+            "tests/support/family_models.cpp": stands_in("tests/support/family_models.cpp", architectures),
+            "tests/parity/family_checkpoints.py": stands_in("tests/parity/family_checkpoints.py", kinds),
+            "tests/parity/test_rope_keys.py": stands_in("tests/parity/test_rope_keys.py", kinds),
+            "tests/parity/test_families.py": bool(kinds_by_family() & set(kinds)),
+            "tests/parity/test_gguf_adapters.py": stands_in("tests/parity/test_gguf_adapters.py", kinds),
+            "tests/oracle/golden/families.py": stands_in("tests/oracle/golden/families.py", kinds),
+            "tests/fixtures/published/": bool(published_architectures() & set(architectures)),
+            "docs/models.md": name.strip('"') in read("docs/models.md"),
+        }
+        assert set(found) == {*FAMILY_PLACES, *OWN_PLACES}
     assert [place for place, stands in found.items() if stands == ((function, place) in FAMILY_LEAVES_OUT)] == []
-    assert set(found) | {"models/families/families.cpp", "models/families/family_list.h"} == set(FAMILY_PLACES)
 
 
 # ---- Quantised formats: methods of config.json, and the layouts of a matrix that they use

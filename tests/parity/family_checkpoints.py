@@ -8,6 +8,7 @@ import dataclasses
 import json
 import math
 import shutil
+from pathlib import Path
 
 import torch
 from checkpoints import SEED, TOKENIZER_FILES
@@ -198,6 +199,22 @@ VARIANTS = {
     "qwen3_moe_old_keys": Variant("qwen3_moe", dict(mlp_only_layers=[0], **rope(1000.0)), (rope(),), form="old_keys"),
 }
 
+# ---- dense families: a file each, which tests/support/family_models.cpp reads too ----
+
+DENSE_FILES = sorted((Path(__file__).parents[1] / "fixtures" / "families").glob("*.json"))
+
+
+def read_dense(path):
+    """A file has the config.json of a small model; `without` and `defaults` are a Variant's."""
+    told = json.loads(path.read_text())
+    config = {key: value for key, value in told["config"].items() if key not in ("architectures", "model_type")}
+    return Variant(told["config"]["model_type"], config, tuple(told.get("without", ())), tuple(told.get("defaults", ())))
+
+
+DENSE = {path.stem: read_dense(path) for path in DENSE_FILES}
+VARIANTS |= DENSE
+SIZES |= {variant.family: {} for variant in DENSE.values()}
+
 
 def config_of(variant, overrides=None):
     """The configuration; `overrides` take a feature away."""
@@ -216,14 +233,14 @@ def make_net(variant, overrides=None):
 def randomise(net, generator):
     """Norms that multiply by 1 + w have weights about 0, the others about 1; embeddings that are scaled are small."""
     kind = net.config.model_type
-    is_gemma, is_gpt2 = kind.startswith("gemma"), kind == "gpt2"
+    is_gemma, is_gpt2 = kind.startswith("gemma") or kind == "vaultgemma", kind == "gpt2"
     for name, parameter in net.named_parameters():
         noise = torch.randn(parameter.shape, generator=generator)
         if name.endswith("bias"):
             parameter.copy_(0.3 * noise)
         elif parameter.dim() == 1:
             parameter.copy_(0.2 * noise if is_gemma else 1 + 0.2 * noise)
-        elif any(part in name for part in ("embed_tokens", "wte", "wpe", "embed_in")):
+        elif any(part in name for part in ("embed_tokens", "wte", "wpe", "embed_in", "embed_positions", "word_embeddings")):
             parameter.copy_(noise / math.sqrt(net.config.hidden_size) if is_gemma else noise)
         else:
             is_conv1d = is_gpt2 and "lm_head" not in name  # stored [in, out]
@@ -233,7 +250,7 @@ def randomise(net, generator):
 @torch.no_grad()
 def set_to_default(net, part):
     """Parameters whose name has that part are what a reader that does not know them would take: bias 0, norm 1."""
-    is_gemma = net.config.model_type.startswith("gemma")
+    is_gemma = net.config.model_type.startswith(("gemma", "vaultgemma", "nemotron"))
     found = [(name, parameter) for name, parameter in net.named_parameters() if part in name]
     assert found, f"no parameter is named like {part}"
     for name, parameter in found:

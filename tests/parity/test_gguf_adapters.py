@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 from engine import answer_jobs
-from family_checkpoints import VARIANTS, make_checkpoint
+from family_checkpoints import DENSE, VARIANTS, config_of, make_checkpoint
 from safetensors.torch import load_file, save_file
 from test_adapters import DEMO
 
@@ -146,6 +146,39 @@ FUSED = {
         ],
     ),
 }
+
+# a fixture of tests/fixtures/families -> llama.cpp's name, whether halves of heads are interleaved, and where its tensors lie
+LLAMA_NAMES = dict(q="model.layers.1.self_attn.q_proj", down="model.layers.1.mlp.down_proj")
+DENSE_NAMES = {
+    "smollm3": ("smollm3", True, LLAMA_NAMES), "granite": ("granite", True, LLAMA_NAMES), "arcee": ("arcee", True, LLAMA_NAMES),
+    "olmo": ("olmo", True, LLAMA_NAMES), "olmo3": ("olmo2", False, LLAMA_NAMES), "cohere": ("command-r", False, LLAMA_NAMES),
+    "cohere2": ("cohere2", False, LLAMA_NAMES), "glm": ("chatglm", False, LLAMA_NAMES), "glm4": ("glm4", False, LLAMA_NAMES),
+    "nemotron": ("nemotron", False, LLAMA_NAMES), "exaone4": ("exaone4", False, LLAMA_NAMES), "seed_oss": ("seed_oss", False, LLAMA_NAMES),
+    "hunyuan": ("hunyuan-dense", False, LLAMA_NAMES), "ernie4_5": ("ernie4_5", False, LLAMA_NAMES), "apertus": ("apertus", False, LLAMA_NAMES),
+    "starcoder2": ("starcoder2", False, dict(q="model.layers.1.self_attn.q_proj", down="model.layers.1.mlp.c_proj")),
+    "phi": ("phi2", False, dict(q="model.layers.1.self_attn.q_proj", down="model.layers.1.mlp.fc2")),
+    "gpt_bigcode": ("starcoder", False, dict(k="transformer.h.1.attn.c_attn.weight[k]", down="transformer.h.1.mlp.c_proj")),
+    "falcon_grouped": ("falcon", False, dict(k="transformer.h.1.self_attention.query_key_value.weight[k]", down="transformer.h.1.mlp.dense_4h_to_h")),
+    "bloom": ("bloom", False, dict(k="transformer.h.1.self_attention.query_key_value.weight[k]", down="transformer.h.1.mlp.dense_4h_to_h")),
+    "mpt": ("mpt", False, dict(k="transformer.blocks.1.attn.Wqkv.weight[k]", down="transformer.blocks.1.ffn.down_proj")),
+}  # fmt: skip
+
+
+def dense_case(fixture, architecture, is_turned, names):
+    """The down projection, and queries, or the keys' rows of what is fused; sizes are the fixture's."""
+    config = config_of(VARIANTS[fixture])
+    width, heads = config.hidden_size, config.num_attention_heads
+    size = getattr(config, "head_dim", None) or width // heads
+    key_heads = {"gpt_bigcode": 1, "falcon_grouped": 2}.get(fixture, heads)
+    inner = next(value for key in ("ffn_dim", "ffn_hidden_size", "n_inner", "intermediate_size") if (value := getattr(config, key, None))) if fixture not in ("bloom", "mpt") else 4 * width
+    weights = [(names["down"] + ".weight", (width, inner), "blk.1.ffn_down.weight", lambda change: change)]
+    if "q" in names:
+        weights.append((names["q"] + ".weight", (heads * size, width), "blk.1.attn_q.weight", (lambda change: interleaved(change, heads)) if is_turned else lambda change: change))
+    else:
+        weights.append((names["k"], (key_heads * size, width), "blk.1.attn_qkv.weight", rows_at(heads * size, (heads + 2 * key_heads) * size)))
+    return architecture, weights
+
+
 PLAIN = {name: (architecture, weights) for name, architecture, weights in cases()}
 
 
@@ -167,7 +200,7 @@ def expert_cases():
     }
 
 
-ALL = PLAIN | FUSED | expert_cases()
+ALL = PLAIN | FUSED | expert_cases() | {name: dense_case(name, *told) for name, told in DENSE_NAMES.items()}
 ROUNDING = {"F32": 1e-13, "BF16": 1e-4, "F16": 1e-6}  # NMSE that rounding the factors may leave
 
 
@@ -264,4 +297,6 @@ def test_what_llama_cpp_cannot_load_is_refused_by_name(tmp_path):
 def test_every_family_is_known_or_refused():
     """A family that is added is decided upon here."""
     known = {"llama", "mistral", "mixtral", "qwen2", "qwen3", "qwen3_moe", "phi3", "gemma", "gemma2", "gemma3_text", "olmo2", "gpt2", "gpt_neox", "stablelm"}
-    assert {variant.family for variant in VARIANTS.values()} | {"llama"} == known | {"gptj"}
+    unknown = {"gptj", "hyperclovax", "jais2", "helium", "ministral", "ministral3", "cwm", "vaultgemma", "gpt_neo", "opt", "biogpt", "nanochat", "persimmon"}
+    known |= {DENSE[name].family for name in DENSE_NAMES}
+    assert {variant.family for variant in VARIANTS.values()} | {"llama"} == known | unknown

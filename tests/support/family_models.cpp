@@ -1,6 +1,10 @@
 #include "family_models.h"
 
+#include <algorithm>
+#include <filesystem>
 #include <nlohmann/json.hpp>
+
+#include "lancet/io/files.h"
 
 namespace lancet::testing {
 namespace {
@@ -47,10 +51,19 @@ Json neox(const Json& more) {
   return merged(config, more);
 }
 
-}  // namespace
+/// Dense families, a file each, which the parity tests read too.
+void add_from_files(std::vector<FamilyModel>& models) {
+  std::vector<std::filesystem::path> files;
+  for (const auto& entry : std::filesystem::directory_iterator(LANCET_SOURCE_DIR "/tests/fixtures/families"))
+    files.push_back(entry.path());
+  std::ranges::sort(files);
+  for (const std::filesystem::path& file : files)
+    models.push_back(
+        {file.stem().string(), Json::parse(read_text_file(file, "a family's file")).at("config").dump(), true});
+}
 
-const std::vector<FamilyModel>& family_models() {
-  static const std::vector<FamilyModel> kModels{
+std::vector<FamilyModel> made_models() {
+  std::vector<FamilyModel> models{
       {"Llama", llama_like("LlamaForCausalLM", Json::object()).dump()},
       {"MistralWindow", llama_like("MistralForCausalLM", {{"sliding_window", 5}, {"head_dim", 12}}).dump()},
       {"Qwen2",
@@ -87,6 +100,14 @@ const std::vector<FamilyModel>& family_models() {
       {"StableLm",
        llama_like("StableLmForCausalLM", {{"layer_norm_eps", 1e-5}, {"partial_rotary_factor", 0.5}}).dump()},
       {"NeoxSequential", neox({{"use_parallel_residual", false}, {"attention_bias", false}}).dump()}};
+  add_from_files(models);
+  return models;
+}
+
+}  // namespace
+
+const std::vector<FamilyModel>& family_models() {
+  static const std::vector<FamilyModel> kModels = made_models();
   return kModels;
 }
 

@@ -9,7 +9,9 @@ namespace lancet::testing {
 
 struct FamilyModel {
   std::string name;
-  std::string config;  ///< config.json: 5 layers, hidden size 32, MLP size 48, the demo tokenizer's vocabulary
+  std::string
+      config;  ///< config.json: 5 layers, most of hidden size 32 and MLP size 48, the demo tokenizer's vocabulary
+  bool is_row = false;  ///< a dense family of tests/fixtures/families, which is little but a row of the table
 };
 
 /// Windows are of 5 tokens.

@@ -79,6 +79,7 @@ class LayerPasses {
   void change_nothing(int64_t layer, int64_t n_members) const;
   void keep_keys(const LayerTargets& targets, std::span<const int64_t> layers) const;
   Tensor missing(RequestStates& states, const LayerTargets& targets, int64_t layer) const;
+  Tensor of_projection(const Tensor& missing_ND) const;
   void note_system(const LayerProblem& problem, const LayerTargets& targets, Tensor inverse_gram_NN) const;
   void note_near_keys(const LayerTargets& targets, const Tensor& keys_FN) const;
   double parts(size_t layers_left) const;

@@ -88,6 +88,9 @@ class CausalLM {
   /// Throws: as from_weights().
   static CausalLM of(const ModelConfig& config, const Placement& placement, ModelWeights weights, QuantiseRule rule);
 
+  /// A vector's weight; undefined where the model has none.
+  Tensor optional_weight(WeightId id) const;
+
   /// Adds what a layer of a pass over `range` needs of the sequence.
   void add_inputs(const SequenceInfo& sequence, LayerRange range, int64_t layer, PassInputs& pass) const;
 

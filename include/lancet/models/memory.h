@@ -53,7 +53,7 @@ int64_t rows_per_head_call(const ModelConfig& config, at::ScalarType dtype);
 int64_t key_value_bytes(const ModelConfig& config, at::ScalarType dtype, int64_t tokens);
 
 /// Elements of all heads' queries of one token.
-inline int64_t query_size(const ModelConfig& config) { return config.n_heads * config.head_dim; }
+inline int64_t query_size(const ModelConfig& config) { return config.n_heads * config.attended_dim(); }
 
 /// Whether attention on a device holds scores: without a kernel that holds none, and always where scores are capped.
 bool holds_scores(const ModelConfig& config, at::Device device, at::ScalarType dtype);

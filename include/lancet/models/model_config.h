@@ -33,6 +33,7 @@ struct RopeConfig {
   };
   int64_t dim = 0;  ///< numbers of each head that are turned, the first ones; 0: no rotary embedding
   Pairs pairs = Pairs::kHalves;
+  bool is_backwards = false;  ///< pairs turn the other way
   double theta = 10000.0;
   Scaling scaling = Scaling::kNone;
   double factor = 1.0;
@@ -46,23 +47,33 @@ struct RopeConfig {
       {};  ///< [dim / 2], LongRoPE, of passes of at most original_max_positions positions
   std::vector<double> long_factors = {};  ///< likewise, of longer passes
   double amplitude = 1.0;                 ///< factor of cosines and sines
+  double growth = 0;  ///< queries at position p grow by 1 + growth * log(1 + floor(p / original_max_positions))
 };
 
 enum class NormKind : uint8_t {
-  kRms,         ///< w * round(x / rms(x)) (arXiv 1910.07467)
-  kRmsPrecise,  ///< round(w * x / rms(x))
-  kRmsPlusOne,  ///< round((1 + w) * x / rms(x))
-  kLayer        ///< LayerNorm with a bias (arXiv 1607.06450)
+  kRms,          ///< w * round(x / rms(x)) (arXiv 1910.07467)
+  kRmsPrecise,   ///< round(w * x / rms(x))
+  kRmsPlusOne,   ///< round((1 + w) * x / rms(x))
+  kLayer,        ///< LayerNorm (arXiv 1607.06450)
+  kLayerPlusOne  ///< LayerNorm by 1 + w
 };
 
-/// RMSNorm of queries and keys before they are turned.
+/// Norm of queries and keys.
 enum class HeadNorm : uint8_t {
   kNone,
-  kPerHead,  ///< one for each head
-  kWhole     ///< one for all heads together
+  kPerHead,   ///< one for each head, all with the same weights
+  kEachHead,  ///< one for each head, with weights of its own
+  kWhole      ///< one for all heads together
 };
 
-enum class Activation : uint8_t { kSilu, kGelu, kGeluTanh };
+enum class Activation : uint8_t {
+  kSilu,
+  kGelu,
+  kGeluTanh,
+  kRelu,
+  kReluSquared,
+  kXielu  ///< a square above 0 and an exponential below, each layer with weights of its own (arXiv 2411.13010)
+};
 
 enum class BlockOrder : uint8_t {
   kSequential,  ///< the MLP reads the residual stream after attention
@@ -103,15 +114,27 @@ struct ModelConfig {
   BlockOrder order = BlockOrder::kSequential;
   NormKind norm = NormKind::kRms;
   double norm_eps = 1e-6;
+  bool bare_norms = false;        ///< norms before the blocks and the head have no weights
+  bool normed_embedding = false;  ///< embeddings are normed
+  bool mlp_norm = true;           ///< the MLP has a norm of its own before it, where the family's table has one
+  bool post_norms = true;         ///< blocks have norms behind them, where the family's table has some
   HeadNorm head_norm = HeadNorm::kNone;
+  bool norms_turned_heads = false;  ///< queries and keys are turned before they are normed
+  double qkv_limit = 0;             ///< queries, keys and values are cut to +- this; 0: they stay
   RopeConfig rope;
+  std::vector<bool> rotary_layers;        ///< which layers have the rotary embedding; empty: all
   std::optional<RopeConfig> window_rope;  ///< rotary embedding of layers with a window, where it is another
   int64_t window = 0;                     ///< tokens that a token of such a layer attends to, itself included
   std::vector<bool> windowed;             ///< which layers have the window; empty: none
+  std::vector<double> alibi_slopes;       ///< what scores of each head fall by with each position (arXiv 2108.12409);
+                                          ///< empty: they do not
   double attention_scale = 0;             ///< factor of scores
   double attention_cap = 0;               ///< scores become cap * tanh(score / cap); 0: they stay
   double logits_cap = 0;                  ///< likewise
+  double logits_scale = 1;                ///< factor of logits, before they are capped
   double embedding_scale = 1;             ///< rounded to the weights' type
+  double residual_scale = 1;              ///< factor of what attention and MLP add to the residual stream
+  int64_t first_position = 0;             ///< row of the first position in the table of learned ones
   ExpertsConfig experts;
   Activation activation = Activation::kSilu;
   bool gated_mlp = true;  ///< activation(gate) * up; else activation(up)
@@ -123,7 +146,10 @@ struct ModelConfig {
   std::shared_ptr<const QuantScheme> quantised;  ///< how the file's matrices are; null: they are not
   std::vector<int64_t> eos_ids;                  ///< generation_config.json's where it has them, else config.json's
 
+  bool has_rotary(int64_t layer) const { return rotary_layers.empty() || rotary_layers[static_cast<size_t>(layer)]; }
   bool has_window(int64_t layer) const { return !windowed.empty() && windowed[static_cast<size_t>(layer)]; }
+  /// Numbers of a head in attention: ALiBi adds some to its own.
+  int64_t attended_dim() const { return alibi_slopes.empty() ? head_dim : head_dim + 8; }
   bool has_experts(int64_t layer) const { return experts.count > 0 && experts.layers[static_cast<size_t>(layer)]; }
 
   KeyShape key_shape(int64_t layer) const;

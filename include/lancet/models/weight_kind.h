@@ -11,6 +11,8 @@ namespace lancet {
 enum class WeightKind : uint8_t {
   kEmbedding,
   kPositions,  ///< learned, one row a position
+  kEmbeddingNorm,
+  kEmbeddingNormBias,
   kAttnNorm,
   kAttnNormBias,
   kQuery,
@@ -21,6 +23,8 @@ enum class WeightKind : uint8_t {
   kValueBias,
   kQueryNorm,
   kKeyNorm,
+  kQueryNormBias,
+  kKeyNormBias,
   kAttnOut,
   kAttnOutBias,
   kAttnPostNorm,  ///< norm between attention's output projection and the residual stream
@@ -33,6 +37,10 @@ enum class WeightKind : uint8_t {
   kGateBias,
   kUpBias,
   kDownBias,
+  kXieluAbove,  ///< factors of Activation::kXielu, before a softplus: of squares above 0, of exponentials below
+  kXieluBelow,
+  kXieluSlope,   ///< its slope at 0
+  kXieluCut,     ///< what exponentials begin below
   kMlpPostNorm,  ///< norm between the down projection and the residual stream
   kFinalNorm,
   kFinalNormBias,
@@ -58,7 +66,9 @@ enum class Axis : uint8_t {
   kQuery,
   kKeyValue,
   kQueryNorm,
-  kKeyNorm
+  kKeyNorm,
+  kOne,    ///< one number in a list
+  kScalar  ///< one number, stored without a dimension
 };
 
 /// What is known of a kind in every family.

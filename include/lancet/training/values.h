@@ -22,8 +22,8 @@ namespace lancet {
 /// Site where the optimised vector is added, at the lookup token of every row.
 enum class ValueSite {
   kBlockOut,      ///< the layer's output (MEMIT)
-  kMlpOut,        ///< the down projection's output (ROME): without a norm after it the model moves as with kBlockOut,
-                  ///< but h0 is the MLP's part of it
+  kMlpOut,        ///< the down projection's output (ROME): without a norm or a factor after it the model moves as with
+                  ///< kBlockOut, but h0 is the MLP's part of it
   kMlpAndAttnOut  ///< one vector at the MLP's output, one at the attention's (PMET); z is the MLP's
 };
 

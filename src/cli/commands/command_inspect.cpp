@@ -54,16 +54,26 @@ std::string_view activation_name(Activation activation) {
       return "GELU";
     case Activation::kGeluTanh:
       return "GELU (tanh)";
+    case Activation::kRelu:
+      return "ReLU";
+    case Activation::kReluSquared:
+      return "squared ReLU";
+    case Activation::kXielu:
+      return "xIELU";
   }
   return "";
 }
 
 std::string norm_text(const ModelConfig& config) {
-  std::string text = config.norm == NormKind::kLayer ? "LayerNorm" : "RMSNorm";
-  if (config.norm == NormKind::kRmsPlusOne) text += " by 1 + w";
-  const bool before = has_weight(config, WeightKind::kAttnNorm), after = has_weight(config, WeightKind::kMlpPostNorm);
+  const bool adds_one = config.norm == NormKind::kRmsPlusOne || config.norm == NormKind::kLayerPlusOne;
+  const bool is_layer = config.norm == NormKind::kLayer || config.norm == NormKind::kLayerPlusOne;
+  std::string text = cat(is_layer ? "LayerNorm" : "RMSNorm", adds_one ? " by 1 + w" : "");
+  if (config.bare_norms) text += " without weights";
+  const bool before = config.bare_norms || has_weight(config, WeightKind::kAttnNorm),
+             after = has_weight(config, WeightKind::kMlpPostNorm);
   text += before && after ? ", before and after each block" : after ? ", after each block" : ", before each block";
-  if (config.head_norm == HeadNorm::kPerHead) text += "; queries and keys by head";
+  if (config.head_norm == HeadNorm::kPerHead || config.head_norm == HeadNorm::kEachHead)
+    text += "; queries and keys by head";
   if (config.head_norm == HeadNorm::kWhole) text += "; queries and keys over all heads";
   return text;
 }
@@ -95,8 +105,11 @@ std::string rope_text(const RopeConfig& rope, int64_t head_dim) {
 
 std::string positions_text(const ModelConfig& config) {
   if (has_weight(config, WeightKind::kPositions)) return cat(config.max_positions, ", learned");
+  if (!config.alibi_slopes.empty()) return cat(config.max_positions, ", ALiBi");
   std::string text = cat(config.max_positions, ", ", rope_text(config.rope, config.head_dim));
   if (config.window_rope) text += cat("; with a window: ", rope_text(*config.window_rope, config.head_dim));
+  if (const auto without = std::ranges::count(config.rotary_layers, false); without > 0)
+    text += cat("; none in ", without, " of ", config.n_layers, " layers");
   return text;
 }
 

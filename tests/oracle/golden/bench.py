@@ -26,6 +26,7 @@ class Editable:
     """Of a model with `weights` [d_out, d_in] by name, `dtype`, and `keep`, the share that RECT leaves of a change, or None."""
 
     linear_place = "block"  # where a change of a down projection shows linearly; values and residuals are of this place
+    block_scale = 1.0  # of the MLP's output in the block's
     is_edited = False
 
     def change(self, name, delta):

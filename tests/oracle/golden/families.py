@@ -7,7 +7,9 @@ Rules that differ from Llama's:
 * A norm behind the MLP (Gemma 2 and 3, OLMo 2): the block's output is not linear in the down projection. Values are found, and residuals
   measured, at the down projection's own output; residuals are spread over the layers as MEMIT spreads them, and at each
   edited layer the last layer's down projection is measured again, with what is edited so far.
-* Parallel blocks (GPT-J, NeoX): no rule changes, keys depend on less.
+* A block that adds a multiple of its MLP's output (Granite): residuals are of the block's output, and the down projection
+  gets what has to be added to its own, which is more.
+* Parallel blocks (GPT-J, NeoX, Cohere): no rule changes, keys depend on less.
 * Conv1D (GPT-2) stores [d_in, d_out]: so does the change of such a weight.
 * Experts (Qwen3-MoE): a layer's output is the sum of W_e (g_e k_e) over the experts e of a token, with router weights g_e. The
   key of a layer is all g_e k_e, one behind the other, zeros where a token does not reach e; its second moment is kept for each
@@ -39,6 +41,8 @@ FAMILIES = {  # by model type: paths of modules, those below `layers` within a l
     "gemma2": LLAMA | dict(linear_place="mlp"),
     "gemma3_text": LLAMA | dict(linear_place="mlp"),
     "olmo2": LLAMA | dict(linear_place="mlp"),
+    "granite": LLAMA | dict(block_scale=lambda config: config.residual_multiplier, logits_scale=lambda config: 1 / config.logits_scaling),
+    "cohere": LLAMA | dict(logits_scale=lambda config: config.logit_scale),
     "gpt2": GPT | dict(attn="attn.c_proj", up="mlp.c_fc", down="mlp.c_proj"),
     "gptj": GPT | dict(attn="attn.out_proj", up="mlp.fc_in", down="mlp.fc_out"),
     "gpt_neox": NEOX,
@@ -135,6 +139,9 @@ class Net:
         rows = value.view(*self.shape, -1)
         return self.touch(place, layer, rows).view(value.shape)
 
+    def scale_of(self, what):
+        return self.paths.get(what + "_scale", lambda _: 1.0)(self.module.config)
+
     def precision(self):
         return double_precision() if self.dtype == torch.float64 else contextlib.nullcontext()
 
@@ -172,7 +179,7 @@ class FamilyModel(Editable):
 
     def __init__(self, net, keep=None):
         self.net, self.keep, self.dtype, self.layers = net, keep, net.dtype, len(net.layers)
-        self.linear_place = net.paths.get("linear_place", "block")
+        self.linear_place, self.block_scale = net.paths.get("linear_place", "block"), net.scale_of("block")
         self.embedding = self
         conv1d = {name for name, module in net.module.named_modules() if type(module).__name__ == "Conv1D"}
         self.transposed = {name + ".weight" for name in conv1d}
@@ -215,7 +222,7 @@ class FamilyModel(Editable):
     def logits(self, h):
         with self.net.precision():
             module, cap = self.net.module, getattr(self.net.module.config, "final_logit_softcapping", None)
-            logits = module.get_output_embeddings()(module.get_submodule(self.net.paths["norm"])(h))
+            logits = module.get_output_embeddings()(module.get_submodule(self.net.paths["norm"])(h)) * self.net.scale_of("logits")
             return logits if cap is None else cap * torch.tanh(logits / cap)
 
 

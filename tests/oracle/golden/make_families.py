@@ -32,6 +32,8 @@ MODELS = {  # by name here: the variant of family_checkpoints.py
     "gemma2": "gemma2",
     "gemma3": "gemma3_linear",
     "olmo2": "olmo2",
+    "granite": "granite",  # a residual multiplier
+    "cohere": "cohere",  # LayerNorm before a parallel block
     "gpt2": "gpt2_inner",
     "gptj": "gptj_inner",
     "neox": "neox",
@@ -39,7 +41,7 @@ MODELS = {  # by name here: the variant of family_checkpoints.py
     "qwen3-moe": "qwen3_moe",
     "qwen3-moe-mixed": "qwen3_moe_some_dense",  # one of the edited layers has no experts
 }
-REPLAYED = ["qwen3", "olmo2", "gptj", "qwen3-moe"]  # with forward replay too: plain, norm behind the projection, parallel, experts
+REPLAYED = ["qwen3", "olmo2", "gptj", "granite", "qwen3-moe"]  # with forward replay too: plain, norm behind the projection, parallel, scaled, experts
 LINES = 180
 LAYERS = [1, 2]
 ONE, TWO, MIXED = [[0, 298]], [[0, 298], [1]], [[0, 298, 1]]  # places in the demo's facts

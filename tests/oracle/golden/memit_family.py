@@ -85,6 +85,8 @@ def edit_layers(bench, model, requests, targets, layers, section, solve):
         aim, left = (layer, 1) if is_own else (layers[-1], len(layers) - index)
         now = bench.at_lookup(model, requests, ["{}"], places_of(section, model)[0], aim)[:, 0]
         residual = ((targets[aim] - now) / (math.sqrt(left) if is_pmet else left)).T
+        if places_of(section, model)[0] == "block":
+            residual = residual / model.block_scale
         deltas |= model.change_kind("down", layer, solve(layer, keys, residual))
     return deltas
 

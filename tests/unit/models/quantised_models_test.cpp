@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 #include <set>
+#include <span>
 #include <stdexcept>
 
 #include "lancet/core/error.h"
@@ -88,7 +89,7 @@ INSTANTIATE_TEST_SUITE_P(QuantisedModels, QuantisedFamily, ::testing::ValuesIn(t
 
 TEST_P(QuantisedFamily, ComputesWhatItsUnpackedTwinDoes) {
   const TinyModel tiny(GetParam().config, 5);
-  for (const Quantiser quantiser : kEachQuantiser) {
+  for (const Quantiser quantiser : std::span(kEachQuantiser).first(GetParam().is_row ? 1 : std::size(kEachQuantiser))) {
     const CausalLM quantised = tiny.load(at::kFloat, {Placement::host()}, {{kEdited}, quantiser});
     for (const WeightId id : layer_matrices(tiny.config)) EXPECT_EQ(quantised.is_quantised(id), id != kEdited);
     EXPECT_TRUE(quantised.weight(kEdited).equal(tiny.load(at::kFloat).weight(kEdited)));

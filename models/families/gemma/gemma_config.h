@@ -1,0 +1,18 @@
+// What Gemma's generations have in common.
+#pragma once
+
+#include "families/config_reader.h"
+#include "families/rows.h"
+
+namespace lancet {
+
+/// Norms on both sides of attention and of the MLP (Gemma 2, 3).
+extern const Rows kGemmaNorms;
+
+/// Norm, biases, embedding scale; tied unless config.json says otherwise.
+void read_gemma_fields(ConfigReader& keys, ModelConfig& config);
+
+/// Scale of scores and caps of Gemma 2 and 3.
+void read_gemma_attention(ConfigReader& keys, ModelConfig& config);
+
+}  // namespace lancet

@@ -1,0 +1,51 @@
+// GLM-4 9B (arXiv 2406.12793) and GLM-4-0414, which has norms behind the blocks too: a rotary embedding of adjacent
+// pairs of a part of each head, fused gate and up.
+#include "families/config_reader.h"
+#include "families/family_list.h"
+#include "families/rope_reader.h"
+#include "families/rows.h"
+
+namespace lancet {
+namespace {
+
+using enum WeightKind;
+constexpr WeightRow kGlmBefore[] = {{kAttnNorm, "model.layers.{}.input_layernorm.weight"},
+                                    {kMlpNorm, "model.layers.{}.post_attention_layernorm.weight"}};
+constexpr WeightRow kGlmBehind[] = {{kAttnPostNorm, "model.layers.{}.post_self_attn_layernorm.weight"},
+                                    {kMlpPostNorm, "model.layers.{}.post_mlp_layernorm.weight"}};
+constexpr WeightRow kGlmMlp[] = {{kGate, "model.layers.{}.mlp.gate_up_proj.weight"},
+                                 {kUp, "model.layers.{}.mlp.gate_up_proj.weight"},
+                                 {kDown, "model.layers.{}.mlp.down_proj.weight"}};
+
+void read_glm(ConfigReader& keys, ModelConfig& config) {
+  read_grouped_sizes(keys, config, {.default_positions = 131072, .default_kv_heads = 2, .default_head_dim = 128});
+  config.norm_eps = keys.number("rms_norm_eps", 1.5625e-7);
+  config.rope = read_rope(keys, config, {.share = keys.share("partial_rotary_factor", 0.5)});
+  config.rope.pairs = RopeConfig::Pairs::kAdjacent;
+  config.activation = read_activation(keys, "hidden_act", "silu");
+  config.qkv_bias = keys.flag_or_true("attention_bias");
+}
+
+}  // namespace
+
+Family glm() {
+  return {.name = "GLM-4",
+          .architectures = {"GlmForCausalLM"},
+          .model_types = {"glm"},
+          .understood_keys = llama_keys({"attention_bias"}),
+          .weights = rows_of({kLlamaOutside, kGlmBefore, kLlamaAttention, kGlmMlp}),
+          .ignored_tensors = llama_ignored_tensors(),
+          .read = read_glm};
+}
+
+Family glm4() {
+  return {.name = "GLM-4-0414",
+          .architectures = {"Glm4ForCausalLM"},
+          .model_types = {"glm4"},
+          .understood_keys = llama_keys({"attention_bias"}),
+          .weights = rows_of({kLlamaOutside, kGlmBefore, kGlmBehind, kLlamaAttention, kGlmMlp}),
+          .ignored_tensors = llama_ignored_tensors(),
+          .read = read_glm};
+}
+
+}  // namespace lancet

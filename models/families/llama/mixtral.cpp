@@ -1,0 +1,37 @@
+// Mixtral (arXiv 2401.04088): Mistral with experts in the place of MLPs.
+#include "families/config_reader.h"
+#include "families/family_list.h"
+#include "families/rows.h"
+
+namespace lancet {
+namespace {
+
+using enum WeightKind;
+constexpr WeightRow kMixtralExperts[] = {{kRouter, "model.layers.{}.block_sparse_moe.gate.weight"},
+                                         {kGate, "model.layers.{}.block_sparse_moe.experts.{}.w1.weight"},
+                                         {kUp, "model.layers.{}.block_sparse_moe.experts.{}.w3.weight"},
+                                         {kDown, "model.layers.{}.block_sparse_moe.experts.{}.w2.weight"}};
+
+void read_mixtral(ConfigReader& keys, ModelConfig& config) {
+  read_llama_fields(keys, config, {}, /*default_eps=*/1e-5, /*default_theta=*/1e6);
+  read_windows(keys, config, [](int64_t) { return true; });
+  config.experts = read_experts(keys, "num_local_experts", {.count = 8, .chosen = 2});
+  config.experts.d_ffn = config.d_ffn;
+  config.experts.sums_to_one = true;
+  config.experts.layers.assign(static_cast<size_t>(config.n_layers), true);
+}
+
+}  // namespace
+
+Family mixtral() {
+  return {.name = "Mixtral",
+          .architectures = {"MixtralForCausalLM"},
+          .model_types = {"mixtral"},
+          .understood_keys = llama_keys({"sliding_window", "num_local_experts", "num_experts_per_tok"}),
+          .harmless_keys = {"router_aux_loss_coef", "output_router_logits", "router_jitter_noise"},
+          .weights = rows_of({llama_rows(), kMixtralExperts}),
+          .ignored_tensors = llama_ignored_tensors(),
+          .read = read_mixtral};
+}
+
+}  // namespace lancet

@@ -1,0 +1,65 @@
+// OLMo 2 (arXiv 2501.00656): norms after attention and after the MLP, none before them; queries and keys are normed
+// over all heads. OLMo 3 (2025) has a window in three of four layers, which have a rotary embedding of their own.
+#include "families/config_reader.h"
+#include "families/family_list.h"
+#include "families/rope_reader.h"
+#include "families/rows.h"
+
+namespace lancet {
+namespace {
+
+using enum WeightKind;
+constexpr WeightRow kNorms[] = {{kAttnPostNorm, "model.layers.{}.post_attention_layernorm.weight"},
+                                {kMlpPostNorm, "model.layers.{}.post_feedforward_layernorm.weight"}};
+
+void read_olmo2(ConfigReader& keys, ModelConfig& config) {
+  read_llama_fields(keys, config, {}, /*default_eps=*/1e-5);
+  config.norm = NormKind::kRmsPrecise;
+  config.head_norm = HeadNorm::kWhole;
+  config.qkv_bias = config.attention_out_bias = keys.flag("attention_bias");
+}
+
+/// transformers 4: what is scaled is the embedding of layers without a window, and both have the usual base.
+void read_olmo3_rope(ConfigReader& keys, ModelConfig& config) {
+  const RopeDefaults usual{.theta = 5e5};
+  if (std::optional<ConfigReader> parameters = keys.object("rope_parameters"))
+    return read_rope_by_type(keys, *parameters, usual, usual, config);
+  config.rope = read_rope(keys, config, usual);
+  config.window_rope = RopeConfig{.dim = config.head_dim, .theta = usual.theta};
+}
+
+void read_olmo3(ConfigReader& keys, ModelConfig& config) {
+  read_grouped_sizes(keys, config);
+  config.norm = NormKind::kRmsPrecise;
+  config.norm_eps = keys.number("rms_norm_eps", 1e-5);
+  config.head_norm = HeadNorm::kWhole;
+  config.activation = read_activation(keys, "hidden_act", "silu");
+  config.qkv_bias = config.attention_out_bias = keys.flag("attention_bias");
+  read_olmo3_rope(keys, config);
+  read_windows(
+      keys, config, [](int64_t layer) { return (layer + 1) % 4 != 0; }, 4096);
+}
+
+}  // namespace
+
+Family olmo3() {
+  return {.name = "OLMo 3",
+          .architectures = {"Olmo3ForCausalLM"},
+          .model_types = {"olmo3"},
+          .understood_keys = llama_keys({"attention_bias", "sliding_window", "layer_types"}),
+          .weights = rows_of({kLlamaOutside, kLlamaAttention, kHeadNorms, kNorms, kLlamaMlp}),
+          .ignored_tensors = llama_ignored_tensors(),
+          .read = read_olmo3};
+}
+
+Family olmo2() {
+  return {.name = "OLMo 2",
+          .architectures = {"Olmo2ForCausalLM"},
+          .model_types = {"olmo2"},
+          .understood_keys = llama_keys({"attention_bias"}),
+          .weights = rows_of({kLlamaOutside, kLlamaAttention, kHeadNorms, kNorms, kLlamaMlp}),
+          .ignored_tensors = llama_ignored_tensors(),
+          .read = read_olmo2};
+}
+
+}  // namespace lancet
