@@ -9,6 +9,7 @@
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
 #include "lancet/runtime/step_graph.h"
+#include "lancet/statistics/covariance.h"
 #include "lancet/training/values.h"
 
 namespace lancet {
@@ -139,6 +140,43 @@ std::optional<int64_t> host_budget(const Workload& work, const DeviceChoice& cho
   return named != choice.devices.end() ? named->bytes : choice.host_bytes;
 }
 
+/// Fills what work leaves with the matrices that solves read: each on its device, or page-locked on a host that is
+/// known, of which half is left alone where nothing of it is planned.
+void plan_kept(const ModelConfig& config, const Workload& work, const DeviceChoice& choice, JobPlan& plan) {
+  if (!plan.fits()) return;
+  int64_t left_out = 0;
+  const auto keep_on = [&](StageEstimate& part) {
+    const SolveMatrices wanted = solve_matrices(config, work, part.stage);
+    const int64_t count = matrices_with_room(part, wanted);
+    part.kept = count * wanted.bytes;
+    if (part.stage.device != Placement::host()) left_out += wanted.count - count;
+  };
+  std::ranges::for_each(plan.stages, keep_on);
+  if (plan.host) keep_on(*plan.host);
+  if (left_out == 0) return;
+  const SolveMatrices locked{left_out, KeptMatrices::locked_bytes(8 * config.largest_keys().moments())};
+  const auto staged = std::ranges::find(plan.stages, Placement::host(), [](const auto& s) { return s.stage.device; });
+  if (staged != plan.stages.end()) {
+    StageEstimate beside = *staged;
+    beside.budget -= staged->kept;
+    staged->kept += matrices_with_room(beside, locked) * locked.bytes;
+  } else if (choice.host_bytes < DeviceBudget::kUnknown) {
+    const int64_t count = std::min(left_out, choice.host_bytes / 2 / locked.bytes);
+    if (count == 0) return;
+    plan.host = StageEstimate{.stage = {Placement::host(), 0, 0}};
+    plan.host->kept = count * locked.bytes;
+    plan.host->budget = choice.host_bytes;
+  }
+}
+
+/// What of each stage's device work may take.
+std::vector<std::pair<at::Device, int64_t>> room_for_work(const std::vector<StageEstimate>& stages) {
+  std::vector<std::pair<at::Device, int64_t>> room;
+  for (const StageEstimate& s : stages)
+    room.emplace_back(s.stage.device, std::max<int64_t>(0, s.budget - s.weights - s.edited - s.unpacked - s.kept));
+  return room;
+}
+
 /// Plans with the work's solves where it says: on devices, if that is kAuto.
 JobPlan plan_stages(const ModelConfig& config, const Workload& work, const DeviceChoice& choice, Balance balance) {
   const std::vector<DeviceBudget>& devices = choice.devices;
@@ -168,13 +206,16 @@ JobPlan plan_stages(const ModelConfig& config, const Workload& work, const Devic
   Placement& placement = plan.placement;
   for (size_t k = 0; k < devices.size(); ++k)
     if ((*ends)[k] == (k == 0 ? 0 : (*ends)[k - 1])) plan.idle.push_back(devices[k].device.str());
-  std::vector<std::pair<at::Device, int64_t>> room;
-  for (const Stage& stage : placement.stages()) {
-    const StageEstimate fixed = estimate_stage(config, work, stage, least);
-    const int64_t left = budget_of(devices, stage.device) - fixed.weights - fixed.edited - fixed.unpacked;
-    room.emplace_back(stage.device, std::max<int64_t>(0, left));
-  }
-  placement.set_room(std::move(room));
+  const auto estimate_stages = [&](Batching batching) {
+    std::vector<StageEstimate> stages;
+    for (const Stage& stage : placement.stages()) {
+      stages.push_back(estimate_stage(config, work, stage, batching));
+      stages.back().budget = budget_of(devices, stage.device);
+    }
+    return stages;
+  };
+  std::vector<StageEstimate> fixed = estimate_stages(least);
+  placement.set_room(room_for_work(fixed));
   if (work.optimizes_values) {
     const ValueWork values{config, work.dtype, work.value_layer(), work.values};
     const int64_t step = work.values.step_tokens();
@@ -182,14 +223,18 @@ JobPlan plan_stages(const ModelConfig& config, const Workload& work, const Devic
     plan.value_requests = work.value_batch > 0 ? asked : std::clamp<int64_t>(tokens / step, 1, work.together());
   }
   const Batching batching{std::max<int64_t>(1, plan.value_requests), batches_under_way(work, placement)};
-  for (const Stage& stage : placement.stages()) {
-    plan.stages.push_back(estimate_stage(config, work, stage, batching));
-    plan.stages.back().budget = budget_of(devices, stage.device);
-  }
+  plan.stages = estimate_stages(batching);
   if (const std::optional<int64_t> budget = host_budget(work, choice, placement)) {
     plan.host = estimate_stage(config, work, {Placement::host(), 0, 0}, batching);
     plan.host->budget = *budget;
   }
+  plan_kept(config, work, choice, plan);
+  for (size_t i = 0; i < fixed.size(); ++i) fixed[i].kept = plan.stages[i].kept;
+  placement.set_room(room_for_work(fixed));
+  Workload counted = work;
+  counted.statistics_chunk = statistics_chunk_tokens(config, placement, work.statistics_layers);
+  for (StageEstimate& part : plan.stages)
+    part.statistics = estimate_stage(config, counted, part.stage, batching).statistics;
   return plan;
 }
 
@@ -315,6 +360,12 @@ std::vector<StageEstimate> JobPlan::parts() const {
   std::vector<StageEstimate> parts = stages;
   if (host) parts.push_back(*host);
   return parts;
+}
+
+KeptMatrices::Room JobPlan::kept_room() const {
+  KeptMatrices::Room room;
+  for (const StageEstimate& part : parts()) room.emplace_back(part.stage.device, part.kept);
+  return room;
 }
 
 JobPlan choose_plan(const ModelConfig& config, const Workload& work, const DeviceChoice& choice, Balance balance) {
