@@ -97,8 +97,7 @@ int64_t statistics_bytes(const ModelConfig& config, const Workload& work, const 
   const int64_t sums = count_solved(work.statistics_layers, work, stage);
   const int64_t factor = sums > 0 ? matrix : 0;
   if (work.statistics_tokens == 0) return factor;
-  const int64_t chunk =
-      work.statistics_chunk > 0 ? work.statistics_chunk : statistics_chunk_tokens(config, work.dtype);
+  const int64_t chunk = work.statistics_chunk > 0 ? work.statistics_chunk : statistics_chunk_tokens(config, work.dtype);
   const int64_t tokens = std::min(work.statistics_tokens, std::max(chunk, work.document_tokens));
   const GramScratch products = gram_scratch_bytes(keys.width, tokens, work.dtype);
   const int64_t held = sums * matrix + (sums > layers ? products.panel : 0);  // one comes from a device

@@ -130,7 +130,7 @@ int64_t tokens_of(const CorpusTokens& corpus, const std::vector<std::vector<int6
   return tokens;
 }
 
-/// Of one accelerator's chunk: as many rows as one product of GramAccumulator's takes.
+/// Largest chunk of an accelerator: as many rows as one product of GramAccumulator's takes.
 constexpr int64_t kMostChunkTokens = 16384;
 
 int64_t chunk_token_bytes(const ModelConfig& config, at::ScalarType dtype) {

@@ -25,7 +25,7 @@ MatrixFile DerivedStore::open(int64_t layer) const {
   return MatrixFile::open(cache_file(layer), kind(), keys_of(layer));
 }
 
-MatrixPlace DerivedStore::place_of(int64_t layer) const {
+FileMatrix DerivedStore::place_of(int64_t layer) const {
   return {.file = cache_file(layer), .device = device_of(layer)};
 }
 

@@ -54,7 +54,7 @@ bool KeptMatrices::make_place(at::Device device, int64_t bytes, int64_t since) {
   return true;
 }
 
-void KeptMatrices::keep(Entry& entry, const Tensor& matrix, const MatrixPlace& place, int64_t since) {
+void KeptMatrices::keep(Entry& entry, const Tensor& matrix, const FileMatrix& place, int64_t since) {
   const int64_t bytes = bytes_of(matrix);
   const at::Device host = Placement::host();
   if (make_place(place.device, bytes, since)) {
@@ -66,7 +66,7 @@ void KeptMatrices::keep(Entry& entry, const Tensor& matrix, const MatrixPlace& p
   }
 }
 
-Tensor KeptMatrices::matrix(const MatrixPlace& place, const Read& read) {
+Tensor KeptMatrices::matrix(const FileMatrix& place, const Read& read) {
   const torch::NoGradGuard no_grad;
   const std::lock_guard lock(mutex_);
   const FileIdentity file = identify_file(place.file);
@@ -93,15 +93,14 @@ Tensor KeptMatrices::matrix(const MatrixPlace& place, const Read& read) {
   return entry.matrix.to(place.device, /*non_blocking=*/true);
 }
 
-bool KeptMatrices::has_room(const MatrixPlace& place, int64_t bytes) const {
+bool KeptMatrices::has_room(const FileMatrix& place, int64_t bytes) const {
   const std::lock_guard lock(mutex_);
   const auto fits = [&](at::Device device, int64_t size) { return bytes_on(device) + size <= room_on(device); };
   const at::Device host = Placement::host();
   return fits(place.device, bytes) || (place.device != host && fits(host, locked_bytes(bytes)));
 }
 
-void KeptMatrices::check(const MatrixPlace& place, int64_t bytes, const Read& read,
-                         const std::function<void()>& check) {
+void KeptMatrices::check(const FileMatrix& place, int64_t bytes, const Read& read, const std::function<void()>& check) {
   const FileIdentity file = identify_file(place.file);
   const Key key{place.file, place.part};
   {

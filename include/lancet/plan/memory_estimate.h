@@ -71,8 +71,8 @@ struct StageEstimate {
   int64_t kept = 0;               ///< factors and null spaces that stay there from one batch or edit to the next
   int64_t budget = 0;
 
-  /// Weights, edited weights, what is unpacked, what is kept, and the fullest of the stages of work, which come one after another;
-  /// or what loading takes.
+  /// Weights, edited weights, what is unpacked, what is kept, and the fullest of the stages of work, which come one
+  /// after another; or what loading takes.
   int64_t total() const;
 };
 

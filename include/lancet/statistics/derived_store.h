@@ -71,7 +71,7 @@ class DerivedStore {
  private:
   /// Whether the layer's file is there and whole; one that is not is named in a warning.
   bool has(int64_t layer) const;
-  MatrixPlace place_of(int64_t layer) const;
+  FileMatrix place_of(int64_t layer) const;
 
   std::shared_ptr<KeptMatrices> kept_;
   std::set<int64_t> made_;  // by the last prepare()

@@ -30,8 +30,8 @@ class ImportedNullSpaces {
   /// Sets where what was read is kept from now on. Without it every load reads the file.
   void keep_in(std::shared_ptr<KeptMatrices> kept) { kept_ = std::move(kept); }
 
-  /// P itself, on the layer's solve device; f64; only to be read. Throws: CheckpointError as check() does, and when P is no orthogonal
-  /// projection: not finite, not symmetric, P P other than P, a rank of 0 or n.
+  /// P itself, on the layer's solve device; f64; only to be read. Throws: CheckpointError as check() does, and when P
+  /// is no orthogonal projection: not finite, not symmetric, P P other than P, a rank of 0 or n.
   NullSpace load(int64_t layer, const Placement& placement) const;
 
   const std::filesystem::path& file() const { return file_; }

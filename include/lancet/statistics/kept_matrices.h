@@ -17,7 +17,7 @@
 namespace lancet {
 
 /// Which matrix, and where it is solved with.
-struct MatrixPlace {
+struct FileMatrix {
   std::filesystem::path file;
   int64_t part = 0;  ///< which of the file's matrices
   at::Device device;
@@ -37,11 +37,11 @@ class KeptMatrices {
   /// or where the file has changed since. A room that is full keeps what is asked for again and again: only what was
   /// not asked for since this matrix was last asked for makes place, the least recently used first. From any thread.
   /// Throws: CheckpointError where the file is absent; as `read`.
-  Tensor matrix(const MatrixPlace& place, const Read& read);
+  Tensor matrix(const FileMatrix& place, const Read& read);
 
   /// Sees to it that the file, as it is, was found whole once: by matrix(), where it would keep a matrix of so many
   /// bytes, else by `check`. From any thread. Throws: as matrix() and `check`.
-  void check(const MatrixPlace& place, int64_t bytes, const Read& read, const std::function<void()>& check);
+  void check(const FileMatrix& place, int64_t bytes, const Read& read, const std::function<void()>& check);
 
   /// Matrices read so far.
   int64_t reads() const { return reads_; }
@@ -57,14 +57,14 @@ class KeptMatrices {
     FileIdentity file;   ///< the file as it was when it was checked
     Tensor matrix = {};  ///< undefined: not kept
     int64_t bytes = 0;   ///< bytes of the room that it lies in
-    int64_t asked = 0;   ///< when it was last asked for; 0: never
+    int64_t asked = 0;   ///< the clock when it was last asked for; 0: never
   };
 
-  bool has_room(const MatrixPlace& place, int64_t bytes) const;
+  bool has_room(const FileMatrix& place, int64_t bytes) const;
   int64_t room_on(at::Device device) const;
   int64_t bytes_on(at::Device device) const;
   bool make_place(at::Device device, int64_t bytes, int64_t since);
-  void keep(Entry& entry, const Tensor& matrix, const MatrixPlace& place, int64_t since);
+  void keep(Entry& entry, const Tensor& matrix, const FileMatrix& place, int64_t since);
 
   mutable std::mutex mutex_;
   Room room_;

@@ -35,7 +35,7 @@ class KeptMatricesTest : public ::testing::Test {
     kept_.set_room({{Placement::host(), room_}});
   }
 
-  MatrixPlace place(const std::string& name) const { return {.file = folder_ / name, .device = Placement::host()}; }
+  FileMatrix place(const std::string& name) const { return {.file = folder_ / name, .device = Placement::host()}; }
   Tensor read(const std::string& name) const {
     std::ifstream file(folder_ / name);
     double number = 0;
@@ -99,7 +99,10 @@ TEST_F(KeptMatricesTest, TheLeastRecentlyUsedMakesPlace) {
 TEST_F(KeptMatricesTest, ChecksAFileOnce) {
   write("a", 1);
   int checks = 0;
-  const auto check = [&] { kept_.check(place("a"), kBytes, [&] { return read("a"); }, [&] { ++checks; }); };
+  const auto check = [&] {
+    kept_.check(
+        place("a"), kBytes, [&] { return read("a"); }, [&] { ++checks; });
+  };
   check();
   check();
   EXPECT_EQ(checks, 1);
