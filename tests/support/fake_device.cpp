@@ -309,7 +309,7 @@ class CpuCall {
     for (const Lowered& each : lowered_)
       if (tensor.is_same(each.cpu)) return each.fake;
     at::Tensor out = empty_strided(tensor.sizes(), tensor.strides(), tensor.scalar_type(), {}, device_, {});
-    use(out, fake_stream(device_->index()), /*is_written=*/true);
+    use(out, fake_stream(out.device().index()), /*is_written=*/true);
     cpu_alias(out).copy_(tensor);
     return out;
   }
