@@ -30,8 +30,10 @@ void run_statistics(benchmark::State& state, const Subject& subject, const Bench
   const std::vector<int64_t>& layers = options.statistics_layers;
   if (layers.empty() || layers.back() >= config.n_layers || layers.front() < 0 || !std::ranges::is_sorted(layers))
     throw ConfigError(cat("--statistics-layers: expected ascending layers of 0 to ", config.n_layers - 1));
+  const int64_t chunk_tokens = statistics_chunk_tokens(config, model.placement(), layers);
   const double seconds = time_iterations(state, [&] {
-    for (const Covariance& covariance : collect_covariances(model, subject.corpus, layers, alone()))
+    for (const Covariance& covariance :
+         collect_covariances(model, subject.corpus, layers, alone(), {.chunk_tokens = chunk_tokens}))
       wait_for(covariance.moment_FF);
   });
   // The pass stops before the last layer's down projection; a moment is symmetric: half of F x F products.
@@ -39,7 +41,6 @@ void run_statistics(benchmark::State& state, const Subject& subject, const Bench
   const double n_passed = static_cast<double>(layers.back() + 1);
   const double ffn = static_cast<double>(config.d_ffn);
   const double pass = n_passed * layer_parameters(config) - ffn * static_cast<double>(config.d_model);
-  const int64_t chunk_tokens = statistics_chunk_tokens(config, model.placement().weight_dtype());
   const double rows = static_cast<double>(rows_run(subject.corpus, chunk_tokens));
   const double peak = matmul_peak(model.placement().head_device(), model.placement().weight_dtype(), options.peak_size);
   const Work work{.tokens = static_cast<double>(subject.corpus.tokens),

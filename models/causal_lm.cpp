@@ -11,6 +11,7 @@
 #include "lancet/core/strings.h"
 #include "lancet/kernels/linear.h"
 #include "lancet/runtime/numerics.h"
+#include "lancet/runtime/send.h"
 #include "loading/weight_loader.h"
 
 namespace lancet {
@@ -137,7 +138,7 @@ CausalLM CausalLM::of(const ModelConfig& config, const Placement& placement, Mod
 
 Tensor CausalLM::embed_tokens(const Tensor& ids_BT) const {
   check_device(ids_BT, Placement::host(), "token ids");
-  const Tensor h_BTD = at::embedding(weight({WeightKind::kEmbedding}), ids_BT.to(placement_.embed_device()));
+  const Tensor h_BTD = at::embedding(weight({WeightKind::kEmbedding}), sent_to(placement_.embed_device(), ids_BT));
   if (config_.normed_embedding)
     return normed(config_, h_BTD, optional_weight({WeightKind::kEmbeddingNorm}),
                   optional_weight({WeightKind::kEmbeddingNormBias}));
@@ -156,7 +157,7 @@ Tensor CausalLM::embed(const Tensor& ids_BT, const SequenceInfo& sequence) const
   if (!are_learned) return h_BTD;
   const Tensor positions_BT =
       config_.first_position + sequence.positions_BT.clamp_max(config_.max_positions - 1);  // padding lies beyond
-  return h_BTD + at::embedding(weight({WeightKind::kPositions}), positions_BT.to(h_BTD.device()));
+  return h_BTD + at::embedding(weight({WeightKind::kPositions}), sent_to(h_BTD.device(), positions_BT));
 }
 
 Tensor CausalLM::run_layers(Tensor h_BTD, const SequenceInfo& sequence, LayerRange range, const HookSet& hooks) const {

@@ -7,6 +7,7 @@
 #include <unordered_map>
 
 #include "lancet/runtime/devices.h"
+#include "lancet/runtime/send.h"
 
 namespace lancet {
 namespace {
@@ -134,8 +135,8 @@ PackedDocuments packed_documents(const SequenceInfo& sequence, at::Device device
   packed.runs = sequence.packed;
   if (sequence.packed.empty()) return packed;
   if (sequence.places_P.defined()) {
-    packed.places_P = sequence.places_P.to(device);
-    packed.first_T = sequence.first_T.to(device);
+    packed.places_P = sent_to(device, sequence.places_P);
+    packed.first_T = sent_to(device, sequence.first_T);
   }
   if (compute_capability(device) == 0) return packed;
   std::vector<int64_t> lengths;

@@ -9,6 +9,7 @@
 
 #include "lancet/core/strings.h"
 #include "lancet/runtime/devices.h"
+#include "lancet/runtime/send.h"
 
 namespace lancet {
 namespace {
@@ -33,7 +34,7 @@ DocumentBounds document_bounds(std::span<const int64_t> lengths, at::Device devi
       throw std::logic_error(cat("packed documents: more than ", std::numeric_limits<int32_t>::max(), " places"));
     numbers[i + 1] = static_cast<int32_t>(end);
   }
-  return {bounds.to(device), most};
+  return {sent_to(device, bounds), most};
 }
 
 bool fits_varlen_kernel(const VarlenCase& attention) {

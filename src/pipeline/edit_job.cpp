@@ -38,7 +38,7 @@ class EditRun {
     ranks_.run_collectively("open", [&] { open(); });
     check_same(ranks_, job_facts(job_, inputs_->files, inputs_->requests));
     method_->look_into_cache();
-    CausalLM model = load_replica(inputs_->files, job_.run, method_->work(), ranks_);
+    CausalLM model = load_replica(inputs_->files, job_.run, method_->work(), ranks_, inputs_->kept.get());
     const MemoryWatch memory_watch(devices_with_memory(model.placement(), inputs_->files.config.n_layers));
     method_->stopwatch().lap("load");
     inputs_->describe(model, ranks_);
@@ -192,7 +192,7 @@ void with_statistics(const JobConfig& job, Communicator& communicator,
     EditInputs inputs(job);
     MethodRun method(job, inputs, communicator, {.work = MethodWork::kSolves});
     method.look_into_cache();
-    const CausalLM model = load_replica(inputs.files, job.run, method.work(), communicator);
+    const CausalLM model = load_replica(inputs.files, job.run, method.work(), communicator, inputs.kept.get());
     inputs.describe(model, communicator);
     method.prepare(model);
     use(method.context(model));

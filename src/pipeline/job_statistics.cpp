@@ -106,13 +106,14 @@ bool JobStatistics::is_cached(const Checkpoint& checkpoint) const {
 
 void JobStatistics::prepare(const CausalLM& model, const std::string& content_hash, Communicator& communicator) {
   placement_ = &model.placement();
-  if (projections_) return;
+  if (projections_) return projections_->keep_in(kept_);
   const StatisticsOptions& options = *job_.statistics;
   moments_ = open_moments(model, content_hash);
   if (const std::optional<NullSpaceRule> rule = make_editor(job_.editor)->needs().null_space)
     derived_ = std::make_unique<NullSpaceStore>(*moments_, model.placement(), files_.config, options.cache, *rule);
   else
     derived_ = std::make_unique<FactorStore>(*moments_, model.placement(), files_.config, options.cache, options.ridge);
+  derived_->keep_in(kept_);
   derived_->prepare(layers_, communicator);
 }
 
@@ -148,7 +149,7 @@ StatisticsReport JobStatistics::report() const {
                              .mean_diagonal = facts.mean_diagonal,
                              .from_cache = derived_->moments_from_cache(layer),
                              .factor_from_cache = derived_->from_cache(layer),
-                             .null_space_below = spaces ? std::optional(spaces->load(layer).below) : std::nullopt,
+                             .null_space_below = spaces ? std::optional(spaces->below(layer)) : std::nullopt,
                              .factor_file = derived_->cache_file(layer),
                              .imported_file = imported_ ? imported_->file(layer) : "",
                              .imported_hash = imported_ ? imported_->file_hash(layer) : ""});

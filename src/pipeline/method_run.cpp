@@ -57,6 +57,7 @@ MethodRun::MethodRun(const JobConfig& job, EditInputs& inputs, Communicator& ran
   if (kind_ == MethodWork::kRestores) work_ = restoring(std::move(work_));
   if ((kind_ != MethodWork::kRestores && editor_->needs().statistics) || needs_moments(output_)) {
     if (!statistics) statistics.emplace(job, inputs.files, ranks, inputs.corpus);
+    statistics->keep_in(inputs.kept);
     if (needs_moments(output_) && !statistics->has_moments())
       throw ConfigError(
           "output.rounding: it goes by the keys' second moments, and statistics.import_null_space has none: expected "

@@ -6,9 +6,11 @@
 #include <optional>
 #include <tuple>
 
+#include "kept_room.h"
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
 #include "lancet/runtime/step_graph.h"
+#include "lancet/statistics/covariance.h"
 #include "lancet/training/values.h"
 
 namespace lancet {
@@ -168,13 +170,16 @@ JobPlan plan_stages(const ModelConfig& config, const Workload& work, const Devic
   Placement& placement = plan.placement;
   for (size_t k = 0; k < devices.size(); ++k)
     if ((*ends)[k] == (k == 0 ? 0 : (*ends)[k - 1])) plan.idle.push_back(devices[k].device.str());
-  std::vector<std::pair<at::Device, int64_t>> room;
-  for (const Stage& stage : placement.stages()) {
-    const StageEstimate fixed = estimate_stage(config, work, stage, least);
-    const int64_t left = budget_of(devices, stage.device) - fixed.weights - fixed.edited - fixed.unpacked;
-    room.emplace_back(stage.device, std::max<int64_t>(0, left));
-  }
-  placement.set_room(std::move(room));
+  const auto estimate_stages = [&](Batching batching) {
+    std::vector<StageEstimate> stages;
+    for (const Stage& stage : placement.stages()) {
+      stages.push_back(estimate_stage(config, work, stage, batching));
+      stages.back().budget = budget_of(devices, stage.device);
+    }
+    return stages;
+  };
+  std::vector<StageEstimate> fixed = estimate_stages(least);
+  placement.set_room(room_for_work(fixed));
   if (work.optimizes_values) {
     const ValueWork values{config, work.dtype, work.value_layer(), work.values};
     const int64_t step = work.values.step_tokens();
@@ -182,14 +187,18 @@ JobPlan plan_stages(const ModelConfig& config, const Workload& work, const Devic
     plan.value_requests = work.value_batch > 0 ? asked : std::clamp<int64_t>(tokens / step, 1, work.together());
   }
   const Batching batching{std::max<int64_t>(1, plan.value_requests), batches_under_way(work, placement)};
-  for (const Stage& stage : placement.stages()) {
-    plan.stages.push_back(estimate_stage(config, work, stage, batching));
-    plan.stages.back().budget = budget_of(devices, stage.device);
-  }
+  plan.stages = estimate_stages(batching);
   if (const std::optional<int64_t> budget = host_budget(work, choice, placement)) {
     plan.host = estimate_stage(config, work, {Placement::host(), 0, 0}, batching);
     plan.host->budget = *budget;
   }
+  plan_kept(config, work, choice, plan);
+  for (size_t i = 0; i < fixed.size(); ++i) fixed[i].kept = plan.stages[i].kept;
+  placement.set_room(room_for_work(fixed));
+  Workload counted = work;
+  counted.statistics_chunk = statistics_chunk_tokens(config, placement, work.statistics_layers);
+  for (StageEstimate& part : plan.stages)
+    part.statistics = estimate_stage(config, counted, part.stage, batching).statistics;
   return plan;
 }
 

@@ -97,7 +97,7 @@ int64_t statistics_bytes(const ModelConfig& config, const Workload& work, const 
   const int64_t sums = count_solved(work.statistics_layers, work, stage);
   const int64_t factor = sums > 0 ? matrix : 0;
   if (work.statistics_tokens == 0) return factor;
-  const int64_t chunk = statistics_chunk_tokens(config, work.dtype);
+  const int64_t chunk = work.statistics_chunk > 0 ? work.statistics_chunk : statistics_chunk_tokens(config, work.dtype);
   const int64_t tokens = std::min(work.statistics_tokens, std::max(chunk, work.document_tokens));
   const GramScratch products = gram_scratch_bytes(keys.width, tokens, work.dtype);
   const int64_t held = sums * matrix + (sums > layers ? products.panel : 0);  // one comes from a device
@@ -204,7 +204,21 @@ int64_t training_bytes(const ModelConfig& config, const Workload& work, const St
 
 int64_t StageEstimate::total() const {
   const int64_t work = std::max({evaluate, value_activations + value_prefix, training, statistics, solve});
-  return weights + std::max(loading, edited + unpacked + work);
+  return weights + std::max(loading, edited + unpacked + kept + work);
+}
+
+SolveMatrices solve_matrices(const ModelConfig& config, const Workload& work, const Stage& stage) {
+  if (work.edited_layers.empty()) return {};
+  return {count_solved(work.statistics_layers, work, stage), 8 * config.largest_keys().moments()};
+}
+
+int64_t matrices_with_room(const StageEstimate& estimate, SolveMatrices wanted) {
+  if (wanted.count == 0) return 0;
+  // value_step_tokens() leaves a tenth of the room
+  const int64_t values = (estimate.value_activations + estimate.value_prefix) / 9 * 10 + 100;
+  const int64_t work = std::max({estimate.evaluate, values, estimate.training, estimate.statistics, estimate.solve});
+  const int64_t left = estimate.budget - estimate.weights - estimate.edited - estimate.unpacked - work;
+  return std::clamp<int64_t>(left / wanted.bytes, 0, wanted.count);
 }
 
 StageEstimate estimate_stage(const ModelConfig& config, const Workload& work, const Stage& stage, Batching batching) {

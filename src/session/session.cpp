@@ -33,7 +33,7 @@ class Session::Impl {
         job_(parse_session(completed)),
         files_(std::make_shared<const ModelFiles>(open_model(job_.model, job_.ignore_config_keys))),
         generator_(*files_),
-        model_(load_model(*files_, job_.run, planned_work(job_, *files_, planned_requests))),
+        model_(load_model(*files_, job_.run, planned_work(job_, *files_, planned_requests), kept_.get())),
         memory_watch_(devices_with_memory(model_.placement(), files_->config.n_layers)),
         edits_(*files_, model_) {
     tell_defaults(completed, job_);
@@ -85,6 +85,7 @@ class Session::Impl {
     warn_of_texts(requests);
     check_lengths(*files_, requests);
     EditInputs inputs(job_, files_, each_fact_once({std::move(requests), "", {}}));
+    inputs.kept = kept_;
     inputs.look_at_facts(edits_.empty() ? std::vector<EditRequest>() : edits_.journal().requests());
     MethodRun method(job_, inputs, alone(), {.prepared = prepared_});
     prepare(method, inputs);
@@ -208,14 +209,15 @@ class Session::Impl {
   /// The method on what stands, where no values are to be found.
   struct MethodAtWork {
     MethodAtWork(Impl& impl, MethodWork kind)
-        : inputs(impl.job_, impl.files_, {impl.edits_.journal().requests(), "", {}}),
-          method(impl.job_, inputs, alone(), {.prepared = impl.prepared_, .work = kind}) {
-      impl.prepare(method, inputs);
-      context.emplace(method.context(impl.model_));
+        : inputs(impl.job_, impl.files_, {impl.edits_.journal().requests(), "", {}}) {
+      inputs.kept = impl.kept_;
+      method.emplace(impl.job_, inputs, alone(), MethodOptions{.prepared = impl.prepared_, .work = kind});
+      impl.prepare(*method, inputs);
+      context.emplace(method->context(impl.model_));
     }
 
     EditInputs inputs;
-    MethodRun method;
+    std::optional<MethodRun> method;
     std::optional<EditContext> context;
   };
 
@@ -282,6 +284,7 @@ class Session::Impl {
   JobConfig job_;
   std::shared_ptr<const ModelFiles> files_;
   TextGenerator generator_;
+  std::shared_ptr<KeptMatrices> kept_ = std::make_shared<KeptMatrices>();  ///< matrices of all calls' solves
   CausalLM model_;
   MemoryWatch memory_watch_;
   ActiveEdits edits_;

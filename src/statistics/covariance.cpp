@@ -11,7 +11,9 @@
 #include "lancet/kernels/gram.h"
 #include "lancet/models/batching.h"
 #include "lancet/models/finite.h"
+#include "lancet/models/memory.h"
 #include "lancet/runtime/collectives.h"
+#include "lancet/runtime/devices.h"
 #include "lancet/runtime/stage_turns.h"
 
 namespace lancet {
@@ -111,10 +113,10 @@ class Sums {
 };
 
 /// The plan depends on the corpus and the chunk's size alone: it decides the order of the sums, and so their last bits.
-std::vector<std::vector<int64_t>> own_chunks(const CausalLM& model, const CorpusTokens& corpus,
+std::vector<std::vector<int64_t>> own_chunks(const CausalLM& model, const CorpusTokens& corpus, int64_t chunk_tokens,
                                              const Communicator& communicator) {
-  auto chunks = plan_packs(corpus.documents, statistics_chunk_tokens(model.config(), model.placement().weight_dtype()),
-                           longest_usual_text(model.config()));
+  if (chunk_tokens == 0) chunk_tokens = statistics_chunk_tokens(model.config(), model.placement().weight_dtype());
+  auto chunks = plan_packs(corpus.documents, chunk_tokens, longest_usual_text(model.config()));
   std::vector<std::vector<int64_t>> own;
   for (const size_t i : own_pieces(communicator, chunks.size())) own.push_back(std::move(chunks[i]));
   return own;
@@ -126,6 +128,17 @@ int64_t tokens_of(const CorpusTokens& corpus, const std::vector<std::vector<int6
     for (const int64_t document : documents)
       tokens += static_cast<int64_t>(corpus.documents[static_cast<size_t>(document)].size());
   return tokens;
+}
+
+/// Largest chunk of an accelerator: as many rows as one product of GramAccumulator's takes.
+constexpr int64_t kMostChunkTokens = 16384;
+
+int64_t chunk_token_bytes(const ModelConfig& config, at::ScalarType dtype) {
+  // At the MLP's key: gate, up, the activated gate and the key, and the residual stream with its normed copies; then
+  // the key in f32 for its products, as it is and counted. 14336 x 4096: 442 kB a token in f32, 2048 tokens; 279 kB in
+  // bf16, 3584 tokens.
+  const int64_t d_key = config.largest_keys().size();
+  return (4 * d_key + 6 * config.d_model) * static_cast<int64_t>(at::elementSize(dtype)) + 8 * d_key;
 }
 
 std::vector<KeyShape> key_shapes(const ModelConfig& config, std::span<const int64_t> layers) {
@@ -173,22 +186,40 @@ void collect_own_chunks(const CausalLM& model, const CorpusTokens& corpus,
 
 int64_t statistics_chunk_tokens(const ModelConfig& config, at::ScalarType dtype) {
   constexpr int64_t kMostBytes = 1'000'000'000, kFewest = 256;
-  // At the MLP's key: gate, up, the activated gate and the key, and the residual stream with its normed copies; then
-  // the key in f32 for its products, as it is and counted. 14336 x 4096: 442 kB a token in f32, 2048 tokens; 279 kB in
-  // bf16, 3584 tokens.
-  const int64_t d_key = config.largest_keys().size();
-  const int64_t per_token = (4 * d_key + 6 * config.d_model) * static_cast<int64_t>(at::elementSize(dtype)) + 8 * d_key;
-  return std::clamp(kMostBytes / per_token / kFewest * kFewest, kFewest, kForwardTokens);
+  return std::clamp(kMostBytes / chunk_token_bytes(config, dtype) / kFewest * kFewest, kFewest, kForwardTokens);
+}
+
+int64_t statistics_chunk_tokens(const ModelConfig& config, const Placement& placement,
+                                std::span<const int64_t> layers) {
+  const int64_t usual = statistics_chunk_tokens(config, placement.weight_dtype());
+  if (placement.is_host_only() || layers.empty()) return usual;
+  int64_t room = DeviceBudget::kUnknown;  // the least, beside the sums
+  for (const Stage& stage : placement.stages()) {
+    if (stage.begin > layers.back()) break;
+    const std::optional<int64_t> planned = placement.room_bytes(stage.device);
+    const bool is_known = planned && *planned < DeviceBudget::kUnknown / 2 && stage.device != Placement::host();
+    if (!is_known || holds_scores(config, stage.device, placement.weight_dtype())) return usual;
+    int64_t sums = 0;
+    for (const int64_t layer : layers)
+      if (placement.stage_of(layer) == placement.stage_of(stage.begin) && placement.solve_device(layer) == stage.device)
+        sums += 8 * config.key_shape(layer).moments();
+    room = std::min(room, *planned - sums);
+  }
+  // a quarter: the passes' own copies beside what is counted of a token
+  for (const int64_t tokens : {kMostChunkTokens, kMostChunkTokens / 2})
+    if (tokens > usual && tokens * chunk_token_bytes(config, placement.weight_dtype()) <= room / 4) return tokens;
+  return usual;
 }
 
 std::vector<Covariance> collect_covariances(const CausalLM& model, const CorpusTokens& corpus,
                                             std::span<const int64_t> layers, Communicator& communicator,
-                                            PartialSums* saves) {
+                                            PassOptions options) {
   const torch::NoGradGuard no_grad;
   std::optional<Sums> sums;
   communicator.run_collectively("statistics", [&] {
     sums.emplace(model, layers);
-    collect_own_chunks(model, corpus, own_chunks(model, corpus, communicator), layers, *sums, saves);
+    collect_own_chunks(model, corpus, own_chunks(model, corpus, options.chunk_tokens, communicator), layers, *sums,
+                       options.saves);
   });
   sums->sum_over(communicator);
   std::vector<Covariance> covariances = std::move(*sums).take();

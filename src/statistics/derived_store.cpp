@@ -6,6 +6,7 @@
 #include "lancet/core/progress.h"
 #include "lancet/core/strings.h"
 #include "lancet/io/files.h"
+#include "lancet/models/tensor_reader.h"
 #include "lancet/runtime/collectives.h"
 #include "matrix_file.h"
 
@@ -20,10 +21,30 @@ Metadata DerivedStore::to_metadata(const MomentFacts& facts) {
   return {{kTokens, std::to_string(facts.tokens)}, {kMeanDiagonal, exact_text(facts.mean_diagonal)}};
 }
 
-bool DerivedStore::has(int64_t layer) const { return has_matrix(cache_file(layer), kind(), keys_of(layer)); }
+MatrixFile DerivedStore::open(int64_t layer) const {
+  return MatrixFile::open(cache_file(layer), kind(), keys_of(layer));
+}
+
+FileMatrix DerivedStore::place_of(int64_t layer) const {
+  return {.file = cache_file(layer), .device = device_of(layer)};
+}
+
+Tensor DerivedStore::load_matrix(int64_t layer) const {
+  const auto read = [&] { return open(layer).load(); };
+  return kept_ ? kept_->matrix(place_of(layer), read) : upload(read(), device_of(layer));
+}
+
+bool DerivedStore::has(int64_t layer) const {
+  return is_whole(cache_file(layer), [&] {
+    const MatrixFile file = open(layer);
+    if (!kept_) return file.check();
+    kept_->check(
+        place_of(layer), file.bytes(), [&] { return file.load(); }, [&] { file.check(); });
+  });
+}
 
 MomentFacts DerivedStore::facts(int64_t layer) const {
-  const MatrixFile file = MatrixFile::open(cache_file(layer), kind(), keys_of(layer));
+  const MatrixFile file = open(layer);
   return {static_cast<int64_t>(file.number(kTokens)), file.number(kMeanDiagonal)};
 }
 

@@ -31,8 +31,6 @@ void FactorStore::make(int64_t layer) const {
 
 const MatrixKind& FactorStore::kind() const { return kFactor; }
 
-Tensor FactorStore::load(int64_t layer) const {
-  return upload(MatrixFile::open(cache_file(layer), kFactor, keys_of(layer)).load(), device_of(layer));
-}
+Tensor FactorStore::load(int64_t layer) const { return load_matrix(layer); }
 
 }  // namespace lancet

@@ -34,6 +34,8 @@ auto for_import(const Read& read) {
   }
 }
 
+int64_t rank_of(const Tensor& p_FF) { return std::lround(p_FF.trace().item<double>()); }
+
 void check_symmetric(const Tensor& p_FF, const std::string& where, const std::filesystem::path& file) {
   for (int64_t i = 0; i < p_FF.size(0); i += kMirrorTile)
     for (int64_t j = i; j < p_FF.size(0); j += kMirrorTile) {
@@ -47,8 +49,7 @@ void check_symmetric(const Tensor& p_FF, const std::string& where, const std::fi
     }
 }
 
-/// Returns the rank.
-int64_t check_projection(const Tensor& p_FF, const std::string& where, const std::filesystem::path& file) {
+void check_projection(const Tensor& p_FF, const std::string& where, const std::filesystem::path& file) {
   check_symmetric(p_FF, where, file);
   const Tensor probes_FX =
       torch::randn({p_FF.size(0), kProbes}, at::detail::createCPUGenerator(0), at::TensorOptions(at::kDouble))
@@ -58,11 +59,10 @@ int64_t check_projection(const Tensor& p_FF, const std::string& where, const std
   if (!(off <= kTolerance))
     throw unusable(file, cat(where, ": no projection: applied twice it differs by a share of ", off,
                              ": expected P = U U^T of orthonormal U"));
-  const int64_t rank = std::lround(p_FF.trace().item<double>());
+  const int64_t rank = rank_of(p_FF);
   if (rank < 1 || rank >= p_FF.size(0))
     throw unusable(file, cat(where, ": a null space of ", rank, " of ", p_FF.size(0),
                              " dimensions: ", rank < 1 ? "no change would be left" : "nothing would be protected"));
-  return rank;
 }
 
 }  // namespace
@@ -90,11 +90,19 @@ void ImportedNullSpaces::check() const {
   for_import([&] { all_LFF.check_bytes(); });
 }
 
+Tensor ImportedNullSpaces::read(int64_t layer, at::Device device) const {
+  const TensorRead read{open().part(places_.at(layer)), device, at::kDouble};
+  Tensor p_FF = read_tensors(std::span(&read, 1), [](int64_t) {}).front();
+  check_projection(p_FF, cat("layer ", layer), file_);
+  return p_FF;
+}
+
 NullSpace ImportedNullSpaces::load(int64_t layer, const Placement& placement) const {
   const torch::NoGradGuard no_grad;
-  const TensorRead read{open().part(places_.at(layer)), placement.solve_device(layer), placement.solve_dtype()};
-  Tensor p_FF = read_tensors(std::span(&read, 1), [](int64_t) {}).front();
-  const int64_t rank = check_projection(p_FF, cat("layer ", layer), file_);
+  const at::Device device = placement.solve_device(layer);
+  const auto read_there = [&] { return read(layer, device); };
+  Tensor p_FF = kept_ ? kept_->matrix({file_, places_.at(layer), device}, read_there) : read_there();
+  const int64_t rank = rank_of(p_FF);
   return {std::move(p_FF), NullSpace::Basis::kProjection, rank};
 }
 

@@ -132,19 +132,29 @@ Tensor MatrixFile::load() const {
   });
 }
 
+int64_t MatrixFile::bytes() const {
+  const std::vector<int64_t> sizes =
+      kind_.shape == MatrixShape::kLower ? moment_sizes(keys_) : file_.tensors().front().shape;
+  return c10::multiply_integers(sizes) * static_cast<int64_t>(sizeof(double));
+}
+
 void MatrixFile::check() const {
   with_remedy([&] { file_.check(); });
 }
 
-bool has_matrix(const std::filesystem::path& path, const MatrixKind& kind, KeyShape keys) {
+bool is_whole(const std::filesystem::path& path, const std::function<void()>& check) {
   if (!std::filesystem::exists(path)) return false;
   try {
-    MatrixFile::open(path, kind, keys).check();
+    check();
     return true;
   } catch (const CheckpointError& error) {
     log_warning(cat("statistics: ", error.what()));
     return false;
   }
+}
+
+bool has_matrix(const std::filesystem::path& path, const MatrixKind& kind, KeyShape keys) {
+  return is_whole(path, [&] { MatrixFile::open(path, kind, keys).check(); });
 }
 
 std::string exact_text(double number) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -44,6 +45,8 @@ class MatrixFile {
   /// Loads the matrix on the host, in memory of its own; checked: kLower column-major, the others row-major.
   /// Throws: CheckpointError.
   Tensor load() const;
+  /// Returns the bytes that load() takes.
+  int64_t bytes() const;
   /// Reads all of it, and keeps nothing. Throws: CheckpointError.
   void check() const;
 
@@ -56,7 +59,10 @@ class MatrixFile {
   KeyShape keys_;
 };
 
-/// Whether the file is there and whole. One that is not is named in a warning: whoever asks makes it again.
+/// Whether the file is there and `check` finds it whole. One that is not is named in a warning: whoever asks makes it
+/// again.
+bool is_whole(const std::filesystem::path& path, const std::function<void()>& check);
+/// Whether it is there and whole, by reading all of it.
 bool has_matrix(const std::filesystem::path& path, const MatrixKind& kind, KeyShape keys);
 
 /// `matrix`: row-major, or column-major of kLower, whose memory is used up; on any device; of experts [E, W, W]. Makes

@@ -36,13 +36,13 @@ void NullSpaceStore::make(int64_t layer) const {
 const MatrixKind& NullSpaceStore::kind() const { return kNullSpace; }
 
 NullSpace NullSpaceStore::load(int64_t layer) const {
-  const MatrixFile file = MatrixFile::open(cache_file(layer), kNullSpace, keys_of(layer));
-  const auto rank = static_cast<int64_t>(file.number(kRank));
-  const double below = rule_.below ? *rule_.below : file.number(kBelow);
-  const Tensor stored = upload(file.load(), device_of(layer));
-  if (stored.dim() == 3) return {stored, NullSpace::Basis::kProjection, rank, below};
+  const auto rank = static_cast<int64_t>(open(layer).number(kRank));
+  const Tensor stored = load_matrix(layer);
+  if (stored.dim() == 3) return {stored, NullSpace::Basis::kProjection, rank, below(layer)};
   const auto basis = stored.size(0) == rank ? NullSpace::Basis::kNullSpace : NullSpace::Basis::kComplement;
-  return {stored.t(), basis, rank, below};
+  return {stored.t(), basis, rank, below(layer)};
 }
+
+double NullSpaceStore::below(int64_t layer) const { return rule_.below ? *rule_.below : open(layer).number(kBelow); }
 
 }  // namespace lancet

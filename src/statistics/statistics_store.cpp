@@ -2,6 +2,8 @@
 
 #include <torch/types.h>
 
+#include <algorithm>
+
 #include "lancet/core/hash.h"
 #include "lancet/core/reporter.h"
 #include "lancet/core/strings.h"
@@ -27,6 +29,15 @@ std::string pass_key(std::span<const std::filesystem::path> cache_files, int64_t
 std::string share_key(const std::string& pass, const Communicator& communicator) {
   if (communicator.size() == 1) return pass;
   return cat(pass, ".rank-", communicator.rank(), "-of-", communicator.size());
+}
+
+/// Collective: what every rank has room for.
+int64_t agreed_chunk_tokens(const CausalLM& model, std::span<const int64_t> layers, Communicator& communicator) {
+  int64_t least = statistics_chunk_tokens(model.config(), model.placement(), layers);
+  if (communicator.size() == 1) return least;
+  for (const std::vector<int64_t>& tokens : gather_numbers(communicator, {least}))
+    least = std::min(least, tokens.front());
+  return least;
 }
 
 }  // namespace
@@ -81,6 +92,7 @@ void StatisticsStore::prepare(std::span<const int64_t> layers, Communicator& com
   std::vector<int64_t> missing;
   std::vector<std::filesystem::path> files, all_files;
   std::string pass;
+  const int64_t chunk_tokens = agreed_chunk_tokens(model_, layers, communicator);
   communicator.run_collectively("statistics", [&] {
     if (!communicator.is_root()) return;
     for (const int64_t layer : layers) {
@@ -89,7 +101,6 @@ void StatisticsStore::prepare(std::span<const int64_t> layers, Communicator& com
       missing.push_back(layer);
       files.push_back(all_files.back());
     }
-    const int64_t chunk_tokens = statistics_chunk_tokens(model_.config(), model_.placement().weight_dtype());
     pass = pass_key(files, chunk_tokens);
     // of a pass over all of these that was killed when some of its results were in the cache: nobody goes on with it
     if (missing.size() < layers.size()) PartialSums::remove_all(cache_, pass_key(all_files, chunk_tokens));
@@ -101,7 +112,7 @@ void StatisticsStore::prepare(std::span<const int64_t> layers, Communicator& com
   pass = communicator.broadcast(std::move(pass));
   PartialSums saves(cache_, share_key(pass, communicator), save_every_s_);
   const std::vector<Covariance> fresh =
-      collect_covariances(model_, text_.read(communicator), missing, communicator, &saves);
+      collect_covariances(model_, text_.read(communicator), missing, communicator, {chunk_tokens, &saves});
   communicator.run_collectively("statistics", [&] {
     for (size_t i = 0; i < files.size(); ++i)  // root's alone
       write_matrix(files[i], kCovariance, fresh[i].moment_FF, {{kTokens, std::to_string(fresh[i].tokens)}});

@@ -35,7 +35,7 @@ class CompareRun {
       for (const JobFact& fact : job_facts(method.job, inputs_->files, inputs_->requests)) facts.push_back(fact);
     check_same(ranks_, facts);
     for (const std::unique_ptr<MethodRun>& run : runs_) run->look_into_cache();
-    CausalLM model = load_replica(inputs_->files, first().run, work(), ranks_);
+    CausalLM model = load_replica(inputs_->files, first().run, work(), ranks_, inputs_->kept.get());
     const MemoryWatch memory_watch(devices_with_memory(model.placement(), inputs_->files.config.n_layers));
     inputs_->describe(model, ranks_);
     inputs_->before = inputs_->plan.run(model, "evaluate before", ranks_);

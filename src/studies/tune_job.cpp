@@ -75,7 +75,7 @@ class TuneRun {
 
   TuneReport run() {
     open();
-    CausalLM model = load_model(*files_, job_.run, work_);
+    CausalLM model = load_model(*files_, job_.run, work_, kept_.get());
     const MemoryWatch memory_watch(devices_with_memory(model.placement(), files_->config.n_layers));
     if (job_.statistics && job_.statistics->from == StatisticsFrom::kSelf)
       content_hash_ = files_->checkpoint.content_hash();
@@ -201,6 +201,7 @@ class TuneRun {
         statistics_[{needs.null_space, target_layers(*editor, files_->config)}];
     if (!statistics) {
       auto made = std::make_unique<JobStatistics>(job, *files_, ranks_, corpus_);
+      made->keep_in(kept_);
       made->prepare(model, content_hash_, ranks_);
       statistics = std::move(made);
     }
@@ -274,8 +275,9 @@ class TuneRun {
   std::vector<int64_t> rounds_;        ///< requests of each
   EvaluationOptions measured_;
   Workload work_;
-  std::string content_hash_;                    ///< corpus: self
-  std::shared_ptr<const CorpusTokens> corpus_;  ///< read once for all trials
+  std::string content_hash_;                                               ///< corpus: self
+  std::shared_ptr<const CorpusTokens> corpus_;                             ///< read once for all trials
+  std::shared_ptr<KeptMatrices> kept_ = std::make_shared<KeptMatrices>();  // matrices of all trials' solves
   std::map<std::pair<std::optional<NullSpaceRule>, std::vector<int64_t>>, std::unique_ptr<JobStatistics>> statistics_;
   std::map<std::tuple<int64_t, int64_t, int>, std::vector<std::string>> contexts_;
   std::vector<TrialScore> before_;

@@ -45,7 +45,37 @@ TEST(StatisticsWork, BringsEachThingOfAChunkToADeviceOnce) {
     const FakeWork all = work_of_pass(model, corpus, {0, 1, 2, 3});
     // Ids to the first device; to each its positions, the documents' two maps of places, and the counts.
     EXPECT_EQ(all.uploads, chunks * (1 + devices * 4)) << devices << " device(s)";
+    EXPECT_EQ(all.uploads_under_way, all.uploads) << "nobody waits for one";
     EXPECT_EQ(work_of_pass(model, corpus, {1, 3}).uploads, all.uploads) << "of more layers there is nothing more";
+  }
+}
+
+/// A sum is folded once a chunk, and a chunk is as large as the device has room for.
+TEST(StatisticsWork, TakesLargerChunksWhereTheDeviceHasRoom) {
+  const testing::TinyModel tiny({.n_layers = 2});
+  const CorpusTokens corpus = shared_beginnings();
+  const std::vector<int64_t> layers{0, 1};
+  Placement placement({testing::fake_devices(1).front(), testing::fake_devices(1).front()}, at::kFloat);
+  const auto chunk = [&](int64_t room) {
+    placement.set_room({{placement.device_of(0), room}});
+    return statistics_chunk_tokens(tiny.config, placement, layers);
+  };
+  const int64_t usual = statistics_chunk_tokens(tiny.config, at::kFloat);
+  EXPECT_EQ(chunk(1'000'000), usual);
+  EXPECT_EQ(chunk(int64_t{1} << 40), 16384);
+  EXPECT_EQ(statistics_chunk_tokens(tiny.config, {{at::kCPU, at::kCPU}, at::kFloat}, layers), usual);
+  const CausalLM model = CausalLM::load(tiny.checkpoint, tiny.config, placement);
+  const auto moments_of = [&](int64_t tokens) {
+    return collect_covariances(model, corpus, layers, alone(), {.chunk_tokens = tokens});
+  };
+  const FakeWork before = testing::fake_work();
+  const std::vector<Covariance> small = moments_of(usual);
+  const FakeWork between = testing::fake_work();
+  const std::vector<Covariance> large = moments_of(16384);
+  EXPECT_EQ((testing::fake_work() - between).uploads * 2, (between - before).uploads) << "one chunk in place of two";
+  for (size_t i = 0; i < layers.size(); ++i) {
+    const Tensor off = (large[i].moment_FF - small[i].moment_FF).to(at::kCPU);
+    EXPECT_LE(off.abs().max().item<double>(), 1e-5 * small[i].moment_FF.abs().max().item<double>());
   }
 }
 

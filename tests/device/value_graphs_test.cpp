@@ -115,6 +115,17 @@ TEST_F(GraphsOnFakes, LowerLayersMayLieElsewhere) {
   }
 }
 
+/// A batch's results outlive its stream: whoever uses them elsewhere would get memory that the stream hands on.
+TEST_F(GraphsOnFakes, WhatIsHandedOverMustBeRecordedWhereItIsUsed) {
+  optimize(testing::fake_devices(1), LaunchMode::kGraph, 1);
+  EXPECT_EQ(testing::take_fake_memory_problems(), std::vector<std::string>());
+  graphs.forget_streams();
+  optimize(testing::fake_devices(1), LaunchMode::kGraph, 1);
+  const std::vector<std::string> problems = testing::take_fake_memory_problems();
+  ASSERT_FALSE(problems.empty());
+  EXPECT_NE(problems[0].find("expected record_stream"), std::string::npos) << problems[0];
+}
+
 /// What a batch holds at its fullest is what one without graphs holds, and the outputs.
 TEST_F(GraphsOnFakes, ABatchTakesNoMoreMemoryButForItsOutputs) {
   const auto peak_of = [&](LaunchMode launch) {

@@ -187,9 +187,9 @@ TEST(FakeDevices, WhatWasOnDiskComesBackOnItsDevice) {
   const CorpusTokens corpus = read_corpus(*tiny.tokenizer, text, tiny.config);
   const std::vector<int64_t> layers{2, 4};
   PartialSums saves(folder.path(), "test", 0);
-  const std::vector<Covariance> whole = collect_covariances(model, corpus, layers, alone(), &saves);
+  const std::vector<Covariance> whole = collect_covariances(model, corpus, layers, alone(), {.saves = &saves});
   ASSERT_TRUE(saves.load(std::vector(2, tiny.config.key_shape(0))).has_value());
-  const std::vector<Covariance> resumed = collect_covariances(model, corpus, layers, alone(), &saves);
+  const std::vector<Covariance> resumed = collect_covariances(model, corpus, layers, alone(), {.saves = &saves});
   for (size_t i = 0; i < layers.size(); ++i) {
     EXPECT_EQ(resumed[i].moment_FF.device(), model.placement().device_of(layers[i]));
     EXPECT_TRUE(resumed[i].moment_FF.equal(whole[i].moment_FF));

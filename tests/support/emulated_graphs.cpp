@@ -1,10 +1,13 @@
 #include "emulated_graphs.h"
 
 #include <ATen/record_function.h>
+#include <c10/core/Event.h>
+#include <c10/core/StreamGuard.h>
 #include <torch/types.h>
 
 #include <atomic>
 #include <map>
+#include <optional>
 #include <set>
 #include <sstream>
 #include <stdexcept>
@@ -233,18 +236,53 @@ class EmulatedStepGraph : public StepGraph {
   std::vector<Tensor> outputs_;
 };
 
+/// A stream of its own from here to the end of the scope; before and after it streams wait for each other.
+class OwnStream {
+ public:
+  explicit OwnStream(at::Device device)
+      : before_(c10::impl::getDeviceGuardImpl(device.type())->getStream(device)),
+        own_(c10::impl::getDeviceGuardImpl(device.type())->getStreamFromGlobalPool(device)),
+        guard_(own_) {
+    wait(own_, before_);
+  }
+  ~OwnStream() { wait(before_, own_); }
+  OwnStream(const OwnStream&) = delete;
+  OwnStream& operator=(const OwnStream&) = delete;
+
+  c10::Stream before() const { return before_; }
+
+ private:
+  static void wait(c10::Stream waiting, c10::Stream other) {
+    c10::Event done(other.device_type());
+    done.record(other);
+    done.block(waiting);
+  }
+
+  c10::Stream before_, own_;
+  c10::StreamGuard guard_;
+};
+
 class EmulatedStepGraphs : public StepGraphs {
  public:
-  explicit EmulatedStepGraphs(EmulatedGraphs& maker) : maker_(maker) { ++maker_.batches_; }
+  EmulatedStepGraphs(EmulatedGraphs& maker, at::Device device) : maker_(maker) {
+    ++maker_.batches_;
+    if (!device.is_cpu()) stream_.emplace(device);
+  }
   std::unique_ptr<StepGraph> capture(const StepFunction& function) override {
     return std::make_unique<EmulatedStepGraph>(maker_, function);
   }
-  void hand_over(const Tensor&) override { ++maker_.handed_over_; }
+  void hand_over(const Tensor& tensor) override {
+    ++maker_.handed_over_;
+    if (!tensor.is_cpu() && !maker_.forgets_streams_) tensor.record_stream(stream_->before());
+  }
 
  private:
   EmulatedGraphs& maker_;
+  std::optional<OwnStream> stream_;
 };
 
-std::unique_ptr<StepGraphs> EmulatedGraphs::begin(at::Device) { return std::make_unique<EmulatedStepGraphs>(*this); }
+std::unique_ptr<StepGraphs> EmulatedGraphs::begin(at::Device device) {
+  return std::make_unique<EmulatedStepGraphs>(*this, device);
+}
 
 }  // namespace lancet::testing

@@ -18,17 +18,14 @@
 #include <c10/core/impl/DeviceGuardImplInterface.h>
 #include <torch/library.h>
 
-#include <array>
 #include <atomic>
-#include <cstdlib>
-#include <cstring>
-#include <new>
 #include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "fake_fault.h"
+#include "fake_memory.h"
 
 namespace lancet::testing {
 namespace {
@@ -38,20 +35,25 @@ constexpr c10::DispatchKeySet kFakeKeys(c10::DispatchKey::PrivateUse1);
 
 std::atomic<int> device_count{kMaxFakeDevices};
 std::atomic<int64_t> copies_across{0};
-std::atomic<int64_t> synchronisations{0}, operations{0}, uploads{0}, uploads_under_way{0}, reads{0};
-std::array<std::atomic<int64_t>, kMaxFakeDevices> bytes_live{};
-std::array<std::atomic<int64_t>, kMaxFakeDevices> bytes_peak{};
-std::atomic<int64_t> memory_limit = 0;
-thread_local c10::DeviceIndex current_device = 0;
+std::atomic<int64_t> synchronisations{0}, operations{0}, uploads{0}, uploaded_bytes{0}, uploads_under_way{0}, reads{0};
 
 bool is_fake(const at::Tensor& tensor) { return tensor.defined() && tensor.device().type() == kFake; }
 
-/// Streams do nothing: every operation is done when it returns.
+/// Notes that the stream's last launch uses the tensor's memory.
+void use(const at::Tensor& tensor, int stream, bool is_written) {
+  if (!is_fake(tensor) || !tensor.has_storage()) return;
+  if (void* const data = tensor.storage().data_ptr().get(); data != nullptr)
+    use_block(uses_of_block(data), stream, is_written);
+}
+
+/// Waits for all that the stream has been given.
+void host_waits_for_stream(int stream) { host_waits_for(clock_of(stream)); }
+
 struct FakeGuard final : c10::impl::DeviceGuardImplInterface {
   FakeGuard() = default;
   explicit FakeGuard(c10::DeviceType /*type*/) {}
   c10::DeviceType type() const override { return kFake; }
-  c10::Device getDevice() const override { return {kFake, current_device}; }
+  c10::Device getDevice() const override { return {kFake, current_fake_device()}; }
   c10::Device exchangeDevice(c10::Device device) const override {
     const c10::Device before = getDevice();
     setDevice(device);
@@ -63,65 +65,52 @@ struct FakeGuard final : c10::impl::DeviceGuardImplInterface {
     uncheckedSetDevice(device);
   }
   void uncheckedSetDevice(c10::Device device) const noexcept override {
-    if (device.index() >= 0) current_device = device.index();
+    if (device.index() >= 0) current_fake_device() = device.index();
   }
   c10::Stream getStream(c10::Device device) const noexcept override {
-    return c10::Stream(c10::Stream::DEFAULT, c10::Device(kFake, device.index() < 0 ? current_device : device.index()));
+    return stream_of(fake_stream(device.index() < 0 ? current_fake_device() : device.index()));
   }
-  c10::Stream getDefaultStream(c10::Device device) const override { return getStream(device); }
-  c10::Stream exchangeStream(c10::Stream stream) const noexcept override { return stream; }
+  c10::Stream getDefaultStream(c10::Device device) const override {
+    return c10::Stream(c10::Stream::DEFAULT,
+                       c10::Device(kFake, device.index() < 0 ? current_fake_device() : device.index()));
+  }
+  c10::Stream getStreamFromGlobalPool(c10::Device device, bool /*is_high_priority*/) const override {
+    return side_fake_stream(device.index());
+  }
+  c10::Stream exchangeStream(c10::Stream stream) const noexcept override { return exchange_fake_stream(stream); }
   /// Autograd starts one thread per device, once: raising the count later must not need more of them.
   c10::DeviceIndex deviceCount() const noexcept override { return kMaxFakeDevices; }
-  void destroyEvent(void* /*event*/, c10::DeviceIndex /*device*/) const noexcept override {}
-  void record(void** event, const c10::Stream& /*stream*/, c10::DeviceIndex /*device*/,
+  void destroyEvent(void* event, c10::DeviceIndex /*device*/) const noexcept override {
+    delete static_cast<WorkClock*>(event);
+  }
+  void record(void** event, const c10::Stream& stream, c10::DeviceIndex /*device*/,
               c10::EventFlag /*flag*/) const override {
-    *event = &copies_across;  // any address but null, which would mean "not recorded"
+    if (*event == nullptr) *event = new WorkClock;
+    *static_cast<WorkClock*>(*event) = clock_of(number_of(stream));
   }
-  void block(void* /*event*/, const c10::Stream& /*stream*/) const override {}
-  bool queryEvent(void* /*event*/) const override { return true; }
-  bool queryStream(const c10::Stream& /*stream*/) const override { return true; }
-  void synchronizeStream(const c10::Stream& /*stream*/) const override {}
-  void synchronizeDevice(c10::DeviceIndex /*device*/) const override { ++synchronisations; }
-};
-
-/// Memory on the current fake device. A header before it remembers what is to be subtracted when it is freed.
-class FakeAllocator final : public c10::Allocator {
- public:
-  struct alignas(64) Header {
-    size_t bytes;
-    c10::DeviceIndex device;
-  };
-  static Header* header_of(void* data) { return static_cast<Header*>(data) - 1; }
-
-  c10::DataPtr allocate(size_t bytes) override {
-    const c10::DeviceIndex device = current_device;
-    const int64_t limit = memory_limit;
-    TORCH_CHECK_WITH(OutOfMemoryError,
-                     limit == 0 || bytes_live[static_cast<size_t>(device)] + static_cast<int64_t>(bytes) <= limit,
-                     "fake device ", static_cast<int>(device), ": out of memory");
-    const size_t whole_lines = (bytes + sizeof(Header) - 1) / sizeof(Header) * sizeof(Header);
-    void* memory = std::aligned_alloc(sizeof(Header), sizeof(Header) + whole_lines);
-    if (memory == nullptr) throw std::bad_alloc();
-    void* data = new (memory) Header{bytes, device} + 1;
-    const auto slot = static_cast<size_t>(device);
-    const int64_t live = bytes_live[slot] += static_cast<int64_t>(bytes);
-    for (int64_t peak = bytes_peak[slot]; live > peak && !bytes_peak[slot].compare_exchange_weak(peak, live);) {
-    }
-    return {data, data, &release, c10::Device(kFake, device)};
+  void block(void* event, const c10::Stream& stream) const override {
+    if (event != nullptr) wait_for(number_of(stream), *static_cast<WorkClock*>(event));
   }
-  c10::DeleterFnPtr raw_deleter() const override { return &release; }
-  void copy_data(void* to, const void* from, std::size_t bytes) const override { std::memcpy(to, from, bytes); }
-
- private:
-  static void release(void* data) {
-    if (data == nullptr) return;
-    const Header* header = header_of(data);
-    bytes_live[static_cast<size_t>(header->device)] -= static_cast<int64_t>(header->bytes);
-    std::free(header_of(data));
+  bool queryEvent(void* event) const override {
+    synchronizeEvent(event);
+    return true;
+  }
+  void synchronizeEvent(void* event) const override {
+    if (event != nullptr) host_waits_for(*static_cast<WorkClock*>(event));
+  }
+  bool queryStream(const c10::Stream& stream) const override {
+    host_waits_for_stream(number_of(stream));
+    return true;
+  }
+  void synchronizeStream(const c10::Stream& stream) const override { host_waits_for_stream(number_of(stream)); }
+  void synchronizeDevice(c10::DeviceIndex device) const override {
+    ++synchronisations;
+    for (int i = 0; i < kFakeStreamsADevice; ++i) host_waits_for_stream(device * kFakeStreamsADevice + i);
+  }
+  void recordDataPtrOnStream(const c10::DataPtr& data, const c10::Stream& stream) const override {
+    if (data.get() != nullptr) uses_of_block(data.get()).record(number_of(stream));
   }
 };
-
-FakeAllocator fake_allocator;
 
 /// What generic code asks about the backend. Random numbers come from the CPU's generators.
 struct FakeHooks final : at::PrivateUse1HooksInterface {
@@ -129,19 +118,19 @@ struct FakeHooks final : at::PrivateUse1HooksInterface {
   bool isAvailable() const override { return true; }
   bool hasPrimaryContext(c10::DeviceIndex /*device*/) const override { return true; }
   c10::DeviceIndex deviceCount() const override { return kMaxFakeDevices; }
-  c10::DeviceIndex getCurrentDevice() const override { return current_device; }
-  void setCurrentDevice(c10::DeviceIndex device) const override { current_device = device; }
+  c10::DeviceIndex getCurrentDevice() const override { return current_fake_device(); }
+  void setCurrentDevice(c10::DeviceIndex device) const override { current_fake_device() = device; }
   c10::DeviceIndex exchangeDevice(c10::DeviceIndex device) const override {
-    return std::exchange(current_device, device);
+    return std::exchange(current_fake_device(), device);
   }
   c10::DeviceIndex maybeExchangeDevice(c10::DeviceIndex device) const override {
-    return device < 0 ? current_device : exchangeDevice(device);
+    return device < 0 ? current_fake_device() : exchangeDevice(device);
   }
   const at::Generator& getDefaultGenerator(c10::DeviceIndex /*device*/) const override {
     return at::detail::getDefaultCPUGenerator();
   }
   at::Generator getNewGenerator(c10::DeviceIndex /*device*/) const override { return at::detail::createCPUGenerator(); }
-  at::Device getDeviceFromPtr(void* data) const override { return {kFake, FakeAllocator::header_of(data)->device}; }
+  at::Device getDeviceFromPtr(void* data) const override { return {kFake, device_of_block(data)}; }
   bool isPinnedPtr(const void* /*data*/) const override { return false; }
 };
 
@@ -160,14 +149,14 @@ at::Tensor empty_strided(at::IntArrayRef sizes, at::IntArrayRef strides, std::op
                          std::optional<at::Layout> /*layout*/, std::optional<at::Device> device,
                          std::optional<bool> /*pin_memory*/) {
   const c10::DeviceGuard guard(c10::device_or_default(device));
-  return at::detail::empty_strided_generic(sizes, strides, &fake_allocator, kFakeKeys, c10::dtype_or_default(dtype));
+  return at::detail::empty_strided_generic(sizes, strides, &fake_allocator(), kFakeKeys, c10::dtype_or_default(dtype));
 }
 
 at::Tensor empty(at::IntArrayRef sizes, std::optional<at::ScalarType> dtype, std::optional<at::Layout> /*layout*/,
                  std::optional<at::Device> device, std::optional<bool> /*pin_memory*/,
                  std::optional<at::MemoryFormat> format) {
   const c10::DeviceGuard guard(c10::device_or_default(device));
-  return at::detail::empty_generic(sizes, &fake_allocator, kFakeKeys, c10::dtype_or_default(dtype), format);
+  return at::detail::empty_generic(sizes, &fake_allocator(), kFakeKeys, c10::dtype_or_default(dtype), format);
 }
 
 /// Grows on the tensor's own device.
@@ -176,16 +165,30 @@ const at::Tensor& resize_here(const at::Tensor& self, at::IntArrayRef sizes, std
   return at::native::resize_(self, sizes, format);
 }
 
+/// A copy between devices runs on the source's stream, and each side's waits for the other's.
+void order_copy(const at::Tensor& from, const at::Tensor& to, bool non_blocking) {
+  const int stream = fake_stream((is_fake(from) ? from : to).device().index());
+  const bool is_across = is_fake(from) && is_fake(to) && from.device() != to.device();
+  if (is_across) wait_for(stream, clock_of(fake_stream(to.device().index())));
+  launch_on(stream);
+  use(from, stream, /*is_written=*/false);
+  use(to, stream, /*is_written=*/true);
+  if (is_across) wait_for(fake_stream(to.device().index()), clock_of(stream));
+  if ((from.is_cpu() || to.is_cpu()) && !non_blocking) host_waits_for_stream(stream);
+}
+
 at::Tensor copy_from(const at::Tensor& self, const at::Tensor& to, bool non_blocking) {
   if (self.device() != to.device()) ++copies_across;
   if (self.is_cpu() && !to.is_cpu()) {
     ++uploads;
+    uploaded_bytes += static_cast<int64_t>(self.nbytes());
     if (non_blocking) ++uploads_under_way;
   } else if (to.is_cpu()) {
     ++reads;
   } else {
     ++operations;
   }
+  order_copy(self, to, non_blocking);
   at::Tensor arrived = cpu_alias(to);
   arrived.copy_(cpu_alias(self), non_blocking);
   spoil_copy(self.device(), to.device(), arrived);
@@ -205,6 +208,7 @@ class CpuCall {
   void run() {
     const size_t n_arguments = op_.schema().arguments().size();
     check_devices();
+    if (device_) launch_on(fake_stream(device_->index()));
     for (size_t i = 0; i < n_arguments; ++i) lower(i);
     TORCH_CHECK(device_.has_value(), op_.schema().operator_name(), ": neither a tensor nor a device argument");
     op_.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), &stack_);
@@ -271,6 +275,7 @@ class CpuCall {
 
   at::Tensor lowered(const at::Tensor& tensor, bool is_written) {
     if (!is_fake(tensor)) return tensor;
+    use(tensor, fake_stream(tensor.device().index()), is_written);
     // An empty out= is resized by the kernel, which an alias cannot be.
     const bool is_output = is_written && tensor.numel() == 0;
     lowered_.push_back(
@@ -304,6 +309,7 @@ class CpuCall {
     for (const Lowered& each : lowered_)
       if (tensor.is_same(each.cpu)) return each.fake;
     at::Tensor out = empty_strided(tensor.sizes(), tensor.strides(), tensor.scalar_type(), {}, device_, {});
+    use(out, fake_stream(out.device().index()), /*is_written=*/true);
     cpu_alias(out).copy_(tensor);
     return out;
   }
@@ -325,7 +331,7 @@ void run_on_cpu(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
 }
 
 C10_REGISTER_GUARD_IMPL(PrivateUse1, FakeGuard);
-REGISTER_ALLOCATOR(kFake, &fake_allocator);
+REGISTER_ALLOCATOR(kFake, &fake_allocator());
 
 [[maybe_unused]] const bool is_registered = [] {
   c10::register_privateuse1_backend("fake");
@@ -341,7 +347,14 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
   library.impl("_copy_from_and_resize", &copy_from_and_resize);
   library.impl("_local_scalar_dense", [](const at::Tensor& self) {
     ++reads;
+    const int stream = fake_stream(self.device().index());
+    launch_on(stream);
+    use(self, stream, /*is_written=*/false);
+    host_waits_for_stream(stream);
     return cpu_alias(self).item();
+  });
+  library.impl("record_stream", [](at::Tensor& self, c10::Stream stream) {
+    uses_of_block(self.storage().data_ptr().get()).record(number_of(stream));
   });
   library.impl("as_strided",
                [](const at::Tensor& self, at::IntArrayRef sizes, at::IntArrayRef strides,
@@ -373,21 +386,11 @@ std::vector<c10::Device> fake_devices(int count) {
   return devices;
 }
 
-int64_t fake_bytes_live(int device) { return bytes_live.at(static_cast<size_t>(device)); }
-
-int64_t fake_bytes_peak(int device) { return bytes_peak.at(static_cast<size_t>(device)); }
-
-void set_fake_memory_limit(int64_t bytes) { memory_limit = bytes; }
-
-void reset_fake_peaks() {
-  for (size_t device = 0; device < bytes_peak.size(); ++device) bytes_peak[device] = bytes_live[device].load();
-}
-
 int64_t fake_copies_across() { return copies_across; }
 
 int64_t fake_synchronisations() { return synchronisations; }
 
-FakeWork fake_work() { return {operations, uploads, uploads_under_way, reads}; }
+FakeWork fake_work() { return {operations, uploads, uploaded_bytes, uploads_under_way, reads}; }
 
 void reset_fake_copies() { copies_across = 0; }
 

@@ -7,6 +7,7 @@
 #include <c10/core/Device.h>
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 namespace lancet::testing {
@@ -29,6 +30,10 @@ void reset_fake_peaks();
 /// An allocation that would take a device beyond `bytes` throws torch's out-of-memory error. 0: no limit.
 void set_fake_memory_limit(int64_t bytes);
 
+/// What was wrong with how memory was used and freed since the last call: a missing record_stream, a write to freed
+/// memory. Uses in a wrong order throw at once.
+std::vector<std::string> take_fake_memory_problems();
+
 /// Copies from one device to another, the CPU included.
 int64_t fake_copies_across();
 void reset_fake_copies();
@@ -40,12 +45,13 @@ int64_t fake_synchronisations();
 struct FakeWork {
   int64_t operations = 0;         ///< kernels, as a GPU would launch them; views are none
   int64_t uploads = 0;            ///< copies from the host
+  int64_t uploaded_bytes = 0;     ///< bytes of them
   int64_t uploads_under_way = 0;  ///< uploads among these that nobody waits for
   int64_t reads = 0;              ///< copies to the host, scalars too: each waits for the device
 
   friend FakeWork operator-(const FakeWork& a, const FakeWork& b) {
-    return {a.operations - b.operations, a.uploads - b.uploads, a.uploads_under_way - b.uploads_under_way,
-            a.reads - b.reads};
+    return {a.operations - b.operations, a.uploads - b.uploads, a.uploaded_bytes - b.uploaded_bytes,
+            a.uploads_under_way - b.uploads_under_way, a.reads - b.reads};
   }
 };
 FakeWork fake_work();

@@ -13,6 +13,7 @@
 #include "lancet/requests/same_fact.h"
 #include "lancet/runtime/communicator.h"
 #include "lancet/statistics/corpus.h"
+#include "lancet/statistics/kept_matrices.h"
 
 namespace lancet {
 
@@ -45,6 +46,7 @@ struct EditInputs {
   std::vector<std::string> joined;   ///< requests that are not edited, since an earlier one says the same
   std::vector<std::string> at_odds;  ///< lines of look_at_facts()
   EvaluationPlan plan;
+  std::shared_ptr<KeptMatrices> kept = std::make_shared<KeptMatrices>();  ///< what solves take, of the one model
   std::shared_ptr<const CorpusTokens> corpus;  ///< corpus of the job's statistics, once a method has needed it
   std::string base_hash;
   std::string model_dtype;

@@ -28,6 +28,9 @@ class JobStatistics {
   JobStatistics(const JobConfig& job, const ModelFiles& files, const Communicator& communicator,
                 std::vector<int64_t> layers, std::shared_ptr<const CorpusTokens> corpus = nullptr);
 
+  /// Sets, before prepare(), where what solves take is kept as long as the model lives. Without it nothing is.
+  void keep_in(std::shared_ptr<KeptMatrices> kept) { kept_ = std::move(kept); }
+
   /// Returns the corpus, for other methods on the same statistics. Null where no corpus was read.
   std::shared_ptr<const CorpusTokens> corpus() const { return corpus_; }
 
@@ -81,6 +84,7 @@ class JobStatistics {
   std::shared_ptr<ImportedStatistics> imported_;   // of kImport
   std::optional<ImportedNullSpaces> projections_;  // of kImportedNullSpace: there is nothing to prepare
   const Placement* placement_ = nullptr;           // after prepare()
+  std::shared_ptr<KeptMatrices> kept_;
   std::shared_ptr<MomentSource> moments_;
   std::unique_ptr<DerivedStore> derived_;
 };

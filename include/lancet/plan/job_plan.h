@@ -10,13 +10,14 @@
 #include "lancet/job/job_config.h"
 #include "lancet/plan/memory_estimate.h"
 #include "lancet/runtime/devices.h"
+#include "lancet/statistics/kept_matrices.h"
 
 namespace lancet {
 
 struct JobPlan {
   Placement placement;
   std::vector<StageEstimate> stages;
-  /// What solves take on the host, where they are there and no stage is: without a layer.
+  /// What solves take on the host, or what is kept there of them, where no stage is: without a layer.
   std::optional<StageEstimate> host = {};
   int64_t value_requests = 0;     ///< requests of one batch of value optimisation; 0: none is run
   std::vector<std::string> idle;  ///< devices that hold no layer
@@ -24,6 +25,8 @@ struct JobPlan {
   bool fits() const;
   /// The stages, and after them `host`.
   std::vector<StageEstimate> parts() const;
+  /// What may be kept on each device of the matrices that solves read.
+  KeptMatrices::Room kept_room() const;
 };
 
 /// Layers go to the devices in their order. The host, beside other devices, holds what those cannot; the others are

@@ -42,6 +42,7 @@ struct Workload {
 
   std::vector<int64_t> statistics_layers;  ///< whose covariances are factored
   int64_t statistics_tokens = 0;           ///< tokens of the pass over text; 0: none (imported, or not needed)
+  int64_t statistics_chunk = 0;            ///< tokens of it together; 0: as the model and its type say
   int64_t document_tokens = 0;             ///< tokens of the longest document
   bool samples_text = false;               ///< corpus: self
 
@@ -67,10 +68,11 @@ struct StageEstimate {
   int64_t training = 0;           ///< backward passes, and what they are taken for
   int64_t statistics = 0;         ///< sums of second moments and a chunk's pass
   int64_t solve = 0;              ///< factor, keys, systems and the change
+  int64_t kept = 0;               ///< factors and null spaces that stay there from one batch or edit to the next
   int64_t budget = 0;
 
-  /// Weights, edited weights, what is unpacked, and the fullest of the stages of work, which come one after another;
-  /// or what loading takes.
+  /// Weights, edited weights, what is unpacked, what is kept, and the fullest of the stages of work, which come one
+  /// after another; or what loading takes.
   int64_t total() const;
 };
 
@@ -83,6 +85,16 @@ struct Batching {
 /// Estimates the layers of `stage` on its device, solves as `work` says (kAuto as kDevice): on the host, they are the
 /// host's stage's, which then may have no layer. Pure.
 StageEstimate estimate_stage(const ModelConfig& config, const Workload& work, const Stage& stage, Batching batching);
+
+/// Matrices that an edit's solves on one device read, factors or null spaces.
+struct SolveMatrices {
+  int64_t count = 0;
+  int64_t bytes = 0;  ///< bytes of one
+};
+SolveMatrices solve_matrices(const ModelConfig& config, const Workload& work, const Stage& stage);
+
+/// Returns how many of `wanted` may be kept on the stage's device beside the most that its work takes.
+int64_t matrices_with_room(const StageEstimate& estimate, SolveMatrices wanted);
 
 /// Seconds of a stage on a device that computes one multiplication and addition a second: for comparing stages.
 double estimate_time(const ModelConfig& config, const Workload& work, LayerRange layers);

@@ -25,12 +25,21 @@ struct Covariance {
 /// Tokens that go through the model at once: at most kForwardTokens, fewer where activations would take more than 1 GB.
 /// A document is never cut: a longer one goes alone.
 int64_t statistics_chunk_tokens(const ModelConfig& config, at::ScalarType dtype);
+/// Counts as many as a pass for `layers` (ascending) has room for on every accelerator that it goes through, where the
+/// placement says how much that is: up to 16,384; else, and on the host, as above.
+int64_t statistics_chunk_tokens(const ModelConfig& config, const Placement& placement, std::span<const int64_t> layers);
+
+struct PassOptions {
+  int64_t chunk_tokens = 0;  ///< tokens of a chunk, the same on all ranks; 0: as the model's type says
+  /// A rank's share of the pass goes on from what an earlier run saved with the same chunks, to the same bits, and
+  /// saves itself; the caller removes the file once the result is safe.
+  PartialSums* saves = nullptr;
+};
 
 /// Collective: chunks are spread over ranks, all of which get the whole. The forward pass: one Covariance per layer of
-/// `layers` (ascending). Stops after the last layer's keys. With `saves` a rank's share of the pass goes on from what
-/// an earlier run saved, to the same bits, and saves itself; the caller removes the file once the result is safe.
+/// `layers` (ascending). Stops after the last layer's keys.
 std::vector<Covariance> collect_covariances(const CausalLM& model, const CorpusTokens& corpus,
                                             std::span<const int64_t> layers, Communicator& communicator,
-                                            PartialSums* saves = nullptr);
+                                            PassOptions options = {});
 
 }  // namespace lancet

@@ -4,14 +4,17 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <set>
 #include <span>
 
 #include "lancet/checkpoint/sealed_file.h"
+#include "lancet/statistics/kept_matrices.h"
 #include "lancet/statistics/moment_source.h"
 
 namespace lancet {
 
+class MatrixFile;
 struct MatrixKind;
 
 /// What is known of the moments that a layer's file was made of.
@@ -27,6 +30,9 @@ class DerivedStore {
                std::filesystem::path cache)
       : moments_(moments), placement_(placement), config_(config), cache_(std::move(cache)) {}
   virtual ~DerivedStore() = default;
+
+  /// Sets where what was read is kept from now on. Without it every load reads its file.
+  void keep_in(std::shared_ptr<KeptMatrices> kept) { kept_ = std::move(kept); }
 
   /// Collective: makes those of `layers` (ascending) that root's cache lacks, or has damaged, one at a time. What is
   /// made is root's alone, and so is everything below.
@@ -50,6 +56,10 @@ class DerivedStore {
   /// Writes the facts so that facts() finds them again in a file.
   static Metadata to_metadata(const MomentFacts& facts);
 
+  MatrixFile open(int64_t layer) const;
+  /// The matrix of the layer's file on its solve device, as MatrixFile::load() has it: only to be read.
+  Tensor load_matrix(int64_t layer) const;
+
   KeyShape keys_of(int64_t layer) const { return config_.key_shape(layer); }
   at::Device device_of(int64_t layer) const { return placement_.solve_device(layer); }
 
@@ -61,7 +71,9 @@ class DerivedStore {
  private:
   /// Whether the layer's file is there and whole; one that is not is named in a warning.
   bool has(int64_t layer) const;
+  FileMatrix place_of(int64_t layer) const;
 
+  std::shared_ptr<KeptMatrices> kept_;
   std::set<int64_t> made_;  // by the last prepare()
   double collect_seconds_ = 0;
 };

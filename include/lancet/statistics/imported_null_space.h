@@ -5,12 +5,14 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <memory>
 #include <span>
 #include <string>
 
 #include "lancet/checkpoint/saved_tensor.h"
 #include "lancet/models/model_config.h"
 #include "lancet/runtime/placement.h"
+#include "lancet/statistics/kept_matrices.h"
 #include "lancet/statistics/null_space.h"
 
 namespace lancet {
@@ -25,8 +27,11 @@ class ImportedNullSpaces {
   /// one of these layers and sizes.
   void check() const;
 
-  /// P itself, on the layer's solve device; f64. Throws: CheckpointError as check() does, and when P is no orthogonal
-  /// projection: not finite, not symmetric, P P other than P, a rank of 0 or n.
+  /// Sets where what was read is kept from now on. Without it every load reads the file.
+  void keep_in(std::shared_ptr<KeptMatrices> kept) { kept_ = std::move(kept); }
+
+  /// P itself, on the layer's solve device; f64; only to be read. Throws: CheckpointError as check() does, and when P
+  /// is no orthogonal projection: not finite, not symmetric, P P other than P, a rank of 0 or n.
   NullSpace load(int64_t layer, const Placement& placement) const;
 
   const std::filesystem::path& file() const { return file_; }
@@ -35,10 +40,12 @@ class ImportedNullSpaces {
 
  private:
   SavedTensor open() const;
+  Tensor read(int64_t layer, at::Device device) const;
 
   std::filesystem::path file_;
   std::map<int64_t, int64_t> places_;  // layer -> index in the file
   int64_t size_;
+  std::shared_ptr<KeptMatrices> kept_;
   mutable std::string hash_;
 };
 

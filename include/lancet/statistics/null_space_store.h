@@ -23,6 +23,8 @@ class NullSpaceStore final : public DerivedStore {
   /// Loads the layer's null space, on its solve device. After prepare(). Throws: CheckpointError when the cache file
   /// has been damaged since.
   NullSpace load(int64_t layer) const;
+  /// Returns NullSpace::below alone.
+  double below(int64_t layer) const;
   std::filesystem::path cache_file(int64_t layer) const override {
     return null_space_file(cache_, moments_.content_key(layer), rule_);
   }

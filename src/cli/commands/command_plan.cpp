@@ -83,13 +83,13 @@ std::string size_text(int64_t bytes) { return bytes == 0 ? "-" : binary_bytes_te
 
 std::string table_of(const JobPlan& plan) {
   std::vector<std::vector<std::string>> rows{{"stage", "layers", "weights", "unpacked", "edited", "evaluate", "values",
-                                              "prefix cache", "training", "statistics", "solve", "total", "budget",
-                                              ""}};
+                                              "prefix cache", "training", "statistics", "solve", "kept", "total",
+                                              "budget", ""}};
   for (const StageEstimate& s : plan.parts())
     rows.push_back({s.stage.device.str(), s.stage.layers() > 0 ? cat(s.stage.begin, "-", s.stage.end - 1) : "-",
                     size_text(s.weights), size_text(s.unpacked), size_text(s.edited), size_text(s.evaluate),
                     size_text(s.value_activations), size_text(s.value_prefix), size_text(s.training),
-                    size_text(s.statistics), size_text(s.solve), size_text(s.total()),
+                    size_text(s.statistics), size_text(s.solve), size_text(s.kept), size_text(s.total()),
                     s.budget >= DeviceBudget::kUnknown ? "unknown" : size_text(s.budget),
                     s.total() <= s.budget ? "" : "too much"});
   return format_table(rows);
@@ -106,6 +106,7 @@ Json bytes_json(const StageEstimate& s) {
           {"training", s.training},
           {"statistics", s.statistics},
           {"solve", s.solve},
+          {"kept", s.kept},
           {"total", s.total()},
           {"budget", s.budget}};
 }

@@ -335,5 +335,35 @@ TEST(JobPlan, ValueBatchesFillTheRoomThatIsLeft) {
   EXPECT_TRUE(wide.placement.room_bytes(wide.stages[1].stage.device).has_value());
 }
 
+/// They take what work leaves; batches of values do not get smaller for them.
+TEST(JobPlan, KeepsFactorsWhereThereIsRoom) {
+  const ModelConfig config = llama_70b();
+  const Workload work = typical(config, SolveOn::kDevice);
+  const int64_t square = 8 * int64_t{28672} * 28672, locked = KeptMatrices::locked_bytes(square);
+  EXPECT_EQ(locked, 8 * kGiB);
+  int64_t before = 0, kinds = 0;
+  for (int64_t gib = 180; gib <= 400; gib += 5) {
+    DeviceChoice choice = assume_devices(cat(gib, "GiB"));
+    choice.host_bytes = 40 * kGiB;
+    const JobPlan plan = choose_plan(config, work, choice, Balance::kMemory);
+    if (!plan.fits()) continue;
+    const int64_t kept = plan.stages[0].kept;
+    EXPECT_EQ(kept % square, 0);
+    EXPECT_GE(kept, before) << gib;
+    EXPECT_LE(kept, 5 * square);
+    EXPECT_EQ(plan.host ? plan.host->kept : 0, std::min<int64_t>(2, 5 - kept / square) * locked) << gib;
+    kinds += kept > before ? 1 : 0;
+    before = kept;
+    const ValueWork values{config, work.dtype, work.value_layer(), work.values};
+    const int64_t step = work.values.step_tokens();
+    EXPECT_EQ(std::clamp<int64_t>(value_step_tokens(values, plan.placement, work.together() * step) / step, 1,
+                                  work.together()),
+              plan.value_requests)
+        << gib;
+  }
+  EXPECT_EQ(before, 5 * square);
+  EXPECT_GE(kinds, 2) << "of some budgets there is room for some";
+}
+
 }  // namespace
 }  // namespace lancet

@@ -40,7 +40,7 @@ struct Pass {
   PartialSums saves() const { return {folder / "cache", "some-key", 0}; }
 
   std::vector<Covariance> collect(PartialSums* saves = nullptr) const {
-    return collect_covariances(model, corpus, kLayers, alone(), saves);
+    return collect_covariances(model, corpus, kLayers, alone(), {.saves = saves});
   }
 
   /// The pass ends with an exception in the chunk of the longest documents, the last; the chunks before it were saved.
@@ -50,7 +50,7 @@ struct Pass {
                                     [](const auto& a, const auto& b) { return a.size() < b.size(); });
     longest->back() = static_cast<TokenId>(model.config().vocab_size);  // no such token: the embedding throws
     PartialSums saves = this->saves();
-    EXPECT_ANY_THROW(collect_covariances(model, broken, kLayers, alone(), &saves));
+    EXPECT_ANY_THROW(collect_covariances(model, broken, kLayers, alone(), {.saves = &saves}));
     return saves;
   }
 };

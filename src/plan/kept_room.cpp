@@ -1,0 +1,47 @@
+#include "kept_room.h"
+
+#include <algorithm>
+
+namespace lancet {
+
+void plan_kept(const ModelConfig& config, const Workload& work, const DeviceChoice& choice, JobPlan& plan) {
+  if (!plan.fits()) return;
+  int64_t left_out = 0;
+  const auto keep_on = [&](StageEstimate& part) {
+    const SolveMatrices wanted = solve_matrices(config, work, part.stage);
+    const int64_t count = matrices_with_room(part, wanted);
+    part.kept = count * wanted.bytes;
+    if (part.stage.device != Placement::host()) left_out += wanted.count - count;
+  };
+  std::ranges::for_each(plan.stages, keep_on);
+  if (plan.host) keep_on(*plan.host);
+  if (left_out == 0) return;
+  const SolveMatrices locked{left_out, KeptMatrices::locked_bytes(8 * config.largest_keys().moments())};
+  const auto staged = std::ranges::find(plan.stages, Placement::host(), [](const auto& s) { return s.stage.device; });
+  if (staged != plan.stages.end()) {
+    StageEstimate beside = *staged;
+    beside.budget -= staged->kept;
+    staged->kept += matrices_with_room(beside, locked) * locked.bytes;
+  } else if (choice.host_bytes < DeviceBudget::kUnknown) {
+    const int64_t count = std::min(left_out, choice.host_bytes / 2 / locked.bytes);
+    if (count == 0) return;
+    plan.host = StageEstimate{.stage = {Placement::host(), 0, 0}};
+    plan.host->kept = count * locked.bytes;
+    plan.host->budget = choice.host_bytes;
+  }
+}
+
+std::vector<std::pair<at::Device, int64_t>> room_for_work(const std::vector<StageEstimate>& stages) {
+  std::vector<std::pair<at::Device, int64_t>> room;
+  for (const StageEstimate& s : stages)
+    room.emplace_back(s.stage.device, std::max<int64_t>(0, s.budget - s.weights - s.edited - s.unpacked - s.kept));
+  return room;
+}
+
+KeptMatrices::Room JobPlan::kept_room() const {
+  KeptMatrices::Room room;
+  for (const StageEstimate& part : parts()) room.emplace_back(part.stage.device, part.kept);
+  return room;
+}
+
+}  // namespace lancet
