@@ -22,7 +22,7 @@ def row(name):
 
 
 # Rows, width, blocks, threads, numbers that buffers begin off a round address.
-ROW_SHAPES = ((1, 1, 1, 32, 0), (5, 33, 2, 64, 1), (3, 257, 3, 96, 0), (3, 520, 2, 64, 0))
+ROW_SHAPES = ((1, 1, 1, 32, 0), (5, 33, 2, 64, 1), (3, 257, 3, 96, 0), (3, 520, 2, 64, 0), (2, 1100, 1, 1024, 3))
 
 
 def row_launches(kind, shapes, **words):
