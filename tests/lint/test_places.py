@@ -308,6 +308,7 @@ def test_a_kernel_touches_its_places(kernel):
         ("src/kernels/decoder_device.cpp", rf'launch_on\(\w+, "{kernel}",'),
         ("tests/support/emulated_kernels.cpp", rf"LANCET_BOUND\({kernel}, TYPE\)"),
         ("tests/unit/kernels/gpu_kernels_test.cpp", f'"{kernel}"'),
+        ("tests/ptx/kernel_rows.py", rf'@row\("{kernel}"\)'),
     ):
         assert re.search(pattern, read(page)), f"{page} does not have {kernel}"
         assert f"`{page}`" in recipe("Adding a kernel")
