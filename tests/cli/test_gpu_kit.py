@@ -369,6 +369,19 @@ def test_full_on_the_cpu(kit, tmp_path):
     assert steps["edit"]["figures"]["seconds"]["export"] > 0 and steps["plan"]["figures"]["totals"]["cpu"] > 0
 
 
+@NEEDS_BENCH
+def test_what_a_benchmark_may_take_is_its_budget_without_the_weights(kit):
+    """So a batch does not depend on what the allocator keeps from the benchmarks before it."""
+    width, ffn, layers, vocab = 64, 128, 3, 512
+    shape = f"hidden={width},ffn={ffn},layers={layers},heads=4,kv_heads=4,vocab={vocab}"
+    command = [str(kit / "program.sh"), "lancet_bench", "--shape", shape, "--devices", "cpu=1GiB", "--peak-size", "16"]
+    command += ["--statistics-tokens", "16", "--benchmark_filter=^matmul", "--benchmark_min_time=0.001", "--benchmark_format=json"]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment(), timeout=60)
+    assert done.returncode == 0, done.stderr
+    weights = 2 * vocab * width + width + layers * (2 * width + 4 * width**2 + 3 * width * ffn)
+    assert json.loads(done.stdout)["context"]["room_bytes"] == f"cpu={2**30 - 4 * weights}"
+
+
 def printed(*rows):
     return json.dumps({"context": {"date": "today"}, "benchmarks": list(rows)}, indent=2)
 
