@@ -5,12 +5,15 @@
 #include <CLI/CLI.hpp>
 #include <iostream>
 #include <map>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "benches.h"
 #include "file_times.h"
 #include "lancet/core/error.h"
 #include "lancet/core/stderr_reporter.h"
+#include "lancet/core/strings.h"
 #include "lancet/runtime/numerics.h"
 #include "machine.h"
 #include "synthetic.h"
@@ -92,12 +95,22 @@ void add_options(CLI::App& app, BenchOptions& options, DType& dtype) {
   add_file_options(app, options);
 }
 
+/// Returns what work may take on each device: "cuda:0=64000000000".
+std::string room_of(const Placement& placement) {
+  std::vector<std::string> rooms;
+  for (const Stage& stage : placement.stages())
+    if (const std::optional<int64_t> bytes = placement.room_bytes(stage.device))
+      rooms.push_back(cat(stage.device.str(), "=", *bytes));
+  return join(rooms);
+}
+
 void describe(const Subject& subject, const BenchOptions& options) {
   const ModelConfig& config = subject.model.config();
   benchmark::AddCustomContext("model", options.shape.empty() ? options.model.filename().string() : options.shape);
   benchmark::AddCustomContext("layers", std::to_string(config.n_layers));
   benchmark::AddCustomContext("dtype", at::toString(subject.model.placement().weight_dtype()));
   benchmark::AddCustomContext("placement", subject.model.placement().description());
+  benchmark::AddCustomContext("room_bytes", room_of(subject.model.placement()));
   benchmark::AddCustomContext("threads", std::to_string(at::get_num_threads()));
 }
 

@@ -28,9 +28,10 @@ const std::vector<std::string>& contexts() {
 Subject made_up(const BenchOptions& options) {
   const ModelShape shape = parse_shape(options.shape);
   set_threads(options.run);
-  const DeviceChoice devices = find_devices(options.run.devices);
-  const at::ScalarType dtype = to_scalar_type(options.run.dtype.value_or(DType::kF32));
-  const Placement placement = even_placement(shape.layers, devices, dtype);
+  const ModelConfig config = random_model_config(shape, options.run.dtype.value_or(DType::kF32));
+  const Workload work = evaluation_work(options.run, config, {});
+  // planned as a job's is: a room is set, so that no batch depends on what the allocator keeps from what ran before
+  const Placement placement = plan_job(config, work, find_devices(options.run.devices), options.run.balance).placement;
   return {make_random_model(shape, placement), random_requests(kMostRequests, shape.vocab),
           random_corpus(options.statistics_tokens, shape.vocab)};
 }

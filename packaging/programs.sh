@@ -19,7 +19,7 @@ copy_programs() {
 is_from_elsewhere() {
   case "$1" in
     libtorch*|libc10*|libcu*|libnv*|libnccl*|libgomp*|libshm*) return 0 ;;
-    linux-vdso*|ld-linux*|libc.so*|libm.so*|libdl.so*|librt.so*|libpthread.so*|libutil.so*|libstdc++.so*|libgcc_s.so*) return 0 ;;
+    linux-vdso*|ld-linux*|libc.so*|libm.so*|libmvec.so*|libdl.so*|librt.so*|libpthread.so*|libutil.so*|libstdc++.so*|libgcc_s.so*) return 0 ;;
   esac
   return 1
 }

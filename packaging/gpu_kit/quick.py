@@ -1,7 +1,7 @@
 """quick: is it right? The tests for devices, and the demo's edit on each device beside the CPU's."""
 import json
 
-from settings import KIT
+from settings import KIT, plain
 from steps import Step
 
 # Suites of gpu_tests: a process each, since one that has broken a GPU's context breaks all that come after it.
@@ -46,7 +46,7 @@ def read_tests(path):
 
 def tests(settings):
     for suite, limit_s in SUITES.items():
-        result = settings.out / "logs" / f"{suite}.json"
+        result = settings.logs / f"{suite}.json"
         yield Step(
             f"tests/{suite}",
             settings.program("gpu_tests", f"--gtest_filter=Devices/{suite}.*", f"--gtest_output=json:{result}"),
@@ -68,9 +68,8 @@ def read_edit(text):
 
 
 def demo(settings, name, devices, dtype):
-    work = settings.work / name
     values = {
-        "output.dir": work, "statistics.cache": settings.work / f"cache-{name}", "run.devices": json.dumps(devices), "run.dtype": dtype,
+        "output.dir": settings.work / plain(name), "statistics.cache": settings.work / plain(f"cache-{name}"), "run.devices": json.dumps(devices), "run.dtype": dtype,
         "editor.contexts": json.dumps(CONTEXTS),  # given: generated ones may differ by a rounding
     }  # fmt: skip
     if settings.is_host_only:
@@ -86,7 +85,7 @@ def read_deltas(text):
 
 
 def compare(settings, name, reference, dtype):
-    outputs = [settings.work / edit for edit in (name, reference)]
+    outputs = [settings.work / plain(edit) for edit in (name, reference)]
     return Step(
         f"deltas/{name}",
         settings.script("deltas.py", *outputs, "--most", str(MOST_NMSE[dtype])),

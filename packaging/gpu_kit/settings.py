@@ -1,4 +1,5 @@
 """What a run of the kit was asked for, and where its files are."""
+import re
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -6,14 +7,23 @@ from pathlib import Path
 KIT = Path(__file__).resolve().parents[1]
 
 
+def plain(name):
+    """A file's name of what a step or an edit is called: letters, digits, dot, dash, underscore."""
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", name)
+
+
 @dataclass
 class Settings:
     mode: str
     devices: list  # "cuda:0", or "cpu"
-    out: Path  # what stays: results.json, logs
-    work: Path  # what goes at the end: models, caches
+    out: Path  # what stays: results.json, table.txt, logs.tar.gz
+    work: Path  # what goes at the end: logs, models, caches
     shape: str = ""  # of random weights; empty: the mode's own
     doctor: dict = None  # facts of `lancet doctor --json`, once it has run
+
+    @property
+    def logs(self):
+        return self.work / "logs"
 
     @property
     def is_host_only(self):

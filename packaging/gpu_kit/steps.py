@@ -8,9 +8,12 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Callable, Optional
 
+from settings import plain
+
 OK, FAILED, TIMED_OUT, SKIPPED, NOT_RUN = "ok", "failed", "timed out", "skipped", "not run"
 BAD = (FAILED, TIMED_OUT, NOT_RUN)
 TAIL_CHARACTERS = 4000
+LOOK_S = 0.1  # how often a step that runs is looked at: whether the run was stopped
 
 
 @dataclass
@@ -65,8 +68,12 @@ class Runner:
         self.outcomes = {}
         self.is_stopped = False
 
+    def stop(self, *_):
+        """A signal's handler: ends the step that runs; the others are told as not run."""
+        self.is_stopped = True
+
     def run(self, steps):
-        """May be called again with further steps. An interrupt ends the step that runs; the others are told as not run."""
+        """May be called again with further steps."""
         for step in steps:
             self.outcomes[step.name] = outcome = self._outcome_of(step)
             self.tell(outcome)
@@ -85,7 +92,8 @@ class Runner:
         return self._run(step, command)
 
     def _run(self, step, command):
-        out, err = (self.logs / f"{step.name.replace('/', '-').replace(' ', '-')}.{kind}" for kind in ("out", "err"))
+        # the number tells apart what plain() makes equal
+        out, err = (self.logs / f"{len(self.outcomes):02}-{plain(step.name)}.{kind}" for kind in ("out", "err"))
         limit_s = min(step.limit_s, self.step_limit_s, max(self.end - time.monotonic(), 0.1))
         begin = time.monotonic()
         outcome = Outcome(step.name, command, OK)
@@ -97,19 +105,26 @@ class Runner:
                 )  # fmt: skip
             except OSError as error:
                 return Outcome(step.name, command, FAILED, note=str(error))
-            try:
-                outcome.exit_code = process.wait(timeout=limit_s)
-            except subprocess.TimeoutExpired:
-                outcome.state, outcome.note = TIMED_OUT, f"ended after {limit_s:.0f} s" + end_group(process)
-            except KeyboardInterrupt:
-                self.is_stopped = True
-                outcome.state, outcome.note = FAILED, "the run was stopped" + end_group(process)
+            self._wait(process, limit_s, outcome)
         outcome.seconds = round(time.monotonic() - begin, 3)
         if outcome.exit_code not in (0, None):
             outcome.state, outcome.note = FAILED, f"exit code {outcome.exit_code}"
         outcome.stdout_tail, outcome.stderr_tail = tail(out), tail(err)
         self._read(step, outcome, out)
         return outcome
+
+    def _wait(self, process, limit_s, outcome):
+        end = time.monotonic() + limit_s
+        while not self.is_stopped and time.monotonic() < end:
+            try:
+                outcome.exit_code = process.wait(timeout=LOOK_S)
+                return
+            except subprocess.TimeoutExpired:
+                pass
+        if self.is_stopped:
+            outcome.state, outcome.note = FAILED, "the run was stopped" + end_group(process)
+        else:
+            outcome.state, outcome.note = TIMED_OUT, f"ended after {limit_s:.0f} s" + end_group(process)
 
     @staticmethod
     def _read(step, outcome, out):

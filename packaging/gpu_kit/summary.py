@@ -1,9 +1,10 @@
-"""results.json and the table: what each step came to, and the figures beside what was wished for."""
+"""results.json, table.txt and logs.tar.gz: what each step came to, the figures beside what was wished for, what was printed."""
+import importlib.util
 import json
 import os
 import platform
 import re
-import importlib.util
+import tarfile
 from pathlib import Path
 
 from steps import BAD
@@ -49,11 +50,32 @@ def results(settings, runner, begun, seconds, wishes):
     }
 
 
-def write(document, out):
-    """Whole or not at all: a run that is ended leaves what it had."""
-    partial = out / "results.json.partial"
-    partial.write_text(json.dumps(document, indent=1) + "\n")
-    partial.replace(out / "results.json")
+def write(document, settings):
+    """The three files of a run, each whole or not at all: a run that is killed leaves what it had."""
+    replace(settings.out / "results.json", lambda path: path.write_text(json.dumps(document, indent=1) + "\n"))
+    replace(settings.out / "table.txt", lambda path: path.write_text(table(document) + "\n"))
+    replace(settings.out / "logs.tar.gz", lambda path: pack(settings.logs, path))
+
+
+def replace(path, write_to):
+    partial = path.with_name(path.name + ".partial")
+    try:
+        write_to(partial)
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def pack(logs, path):
+    """Without who ran it: the archive goes elsewhere."""
+
+    def without_owner(info):
+        info.uid = info.gid = 0
+        info.uname = info.gname = ""
+        return info
+
+    with tarfile.open(path, "w:gz", compresslevel=6) as archive:
+        archive.add(logs, arcname="logs", filter=without_owner)
 
 
 def row(step):

@@ -8,6 +8,7 @@ import signal
 import struct
 import subprocess
 import sys
+import tarfile
 import time
 
 import pytest
@@ -23,20 +24,50 @@ import quick
 from settings import Settings
 from steps import Outcome
 
+RESULTS = ["logs.tar.gz", "results.json", "table.txt"]
+PLAIN = re.compile(r"[A-Za-z0-9._-]+")
 
 
 def environment(**changes):
     return {**os.environ, "LANCET_PYTHON": sys.executable, **changes}
 
 
-def run_kit(kit, *arguments, limit_s=240, **changes):
+def run_kit(kit, *arguments, limit_s=240, cwd=None, **changes):
     command = [str(kit / "run.sh"), *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, cwd=kit.parent, timeout=limit_s, env=environment(**changes))
+    return subprocess.run(command, capture_output=True, text=True, cwd=cwd or kit.parent, timeout=limit_s, env=environment(**changes))
+
+
+def names_in(archive):
+    """Of all files and folders, each once it was found to be plain."""
+    with tarfile.open(archive, "r:gz") as opened:
+        names = [name for name in opened.getnames() if name != "."]
+    assert all(PLAIN.fullmatch(part) for name in names for part in name.split("/")), names
+    return names
+
+
+def logs_of(out):
+    """name -> text, of the logs that came along."""
+    with tarfile.open(out / "logs.tar.gz", "r:gz") as opened:
+        return {name.partition("/")[2]: opened.extractfile(name).read().decode() for name in opened.getnames() if name != "logs"}
 
 
 def steps_of(out):
+    """Whatever became of the run: three files, of the same steps, and a log of each that was begun."""
+    assert sorted(path.name for path in out.iterdir()) == RESULTS
     document = json.loads((out / "results.json").read_text())
     assert document["format"] == "lancet-gpu-kit-1"
+    table = (out / "table.txt").read_text()
+    assert all(step["name"] in table for step in document["steps"])
+    assert names_in(out / "logs.tar.gz")[0] == "logs"
+    logs = logs_of(out)
+    for number, step in enumerate(document["steps"]):
+        own = {name for name in logs if name.startswith(f"{number:02}-")}
+        if step["state"] in ("skipped", "not run"):
+            assert not own, step
+        else:
+            (printed,) = (name for name in own if name.endswith(".out"))
+            assert own == {printed, printed[:-4] + ".err"}
+            assert logs[printed].endswith(step["stdout_tail"]) and logs[printed[:-4] + ".err"].endswith(step["stderr_tail"])
     return document, {step["name"]: step for step in document["steps"]}
 
 
@@ -56,6 +87,7 @@ def kit(tmp_path_factory):
     packed = pack(folder)
     assert packed.returncode == 0, packed.stderr
     elsewhere = tmp_path_factory.mktemp("else where")
+    assert names_in(f"{folder}.tar.gz")[0] == "gpu-kit"
     subprocess.run(["tar", "-xzf", f"{folder}.tar.gz", "-C", str(elsewhere)], check=True)
     shutil.rmtree(folder)
     return elsewhere / "gpu-kit"
@@ -63,9 +95,15 @@ def kit(tmp_path_factory):
 
 def test_quick_on_the_cpu(kit, tmp_path):
     begin = time.monotonic()
-    done = run_kit(kit, "quick", "--devices", "cpu", "--out", tmp_path / "out")
+    empty, work = tmp_path / "empty", tmp_path / "work"
+    empty.mkdir()
+    work.mkdir()
+    done = run_kit(kit, "quick", "--devices", "cpu", cwd=empty, TMPDIR=str(work), OUT="")
     assert done.returncode == 0, done.stdout + done.stderr
-    document, steps = steps_of(tmp_path / "out")
+    assert [path.name for path in empty.iterdir()] == ["gpu-kit-results"] and not list(work.iterdir())
+    out = empty / "gpu-kit-results"
+    document, steps = steps_of(out)
+    assert {f"{suite}.json" for suite in quick.SUITES} <= set(logs_of(out))
     assert document["mode"] == "quick" and document["devices"] == ["cpu"] and document["failed"] == 0
     assert document["seconds"] <= time.monotonic() - begin
     assert document["versions"]["torch"].startswith("2.11.0") and document["versions"]["lancet"]
@@ -80,9 +118,8 @@ def test_quick_on_the_cpu(kit, tmp_path):
     assert metrics["efficacy_prob"]["before"] < 0.2 and metrics["efficacy_prob"]["after"] > 0.8
     found = steps["deltas/f32 on cpu again"]["figures"]
     assert len(found["nmse"]) == 2 and found["worst"] <= found["most"] == quick.MOST_NMSE["f32"]
-    table = (tmp_path / "out" / "table.txt").read_text()
+    table = (out / "table.txt").read_text()
     assert table in done.stdout and "efficacy_prob 0.0 → 100.0" in table and "ok" in table
-    assert all(step["name"] in table for step in document["steps"])
 
 
 def test_every_suite_of_the_tests_is_a_step(kit):
@@ -107,8 +144,13 @@ def test_without_a_gpu_tests_are_skipped_with_words(kit):
 
 
 def test_a_kit_that_is_too_large_is_refused(tmp_path):
-    packed = pack(tmp_path / "gpu-kit", GPU_KIT_MOST_KIB="100")
-    assert packed.returncode == 1 and "expected at most 100 KiB, got " in packed.stderr
+    """A program with 36 MiB in it that nothing makes smaller."""
+    (tmp_path / "noise").write_bytes(os.urandom(36 * 2**20))
+    subprocess.run(["objcopy", "--add-section", f".planted={tmp_path / 'noise'}", LANCET, tmp_path / "lancet"], check=True)
+    command = [str(PACKAGING / "gpu_kit.sh"), str(tmp_path), str(tmp_path / "gpu-kit"), "lancet"]
+    packed = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert packed.returncode == 1 and "gpu-kit.tar.gz: expected at most 36864 KiB, got " in packed.stderr
+    assert not (tmp_path / "gpu-kit.tar.gz").exists()
 
 
 def test_a_program_that_is_not_built_is_named(tmp_path):
@@ -183,19 +225,54 @@ def test_what_comes_after_the_deadline_is_told(stand_in, tmp_path):
     assert document["failed"] == len(states) - 2
 
 
-def test_a_run_that_is_ended_leaves_its_results(stand_in, tmp_path):
-    command = [str(stand_in / "run.sh"), "quick", "--devices", "cpu", "--out", str(tmp_path / "out")]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment())
+def begin_quick(kit, out, work):
+    """A run whose second suite of tests hangs, once that has begun."""
+    work.mkdir()
+    # as a shell starts what is to run in the background: deaf to SIGINT, unless it says that it listens
+    command = ["sh", "-c", "trap '' INT; exec \"$@\"", "sh", str(kit / "run.sh"), "quick", "--devices", "cpu", "--out", str(out)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment(TMPDIR=str(work)))
     until = time.monotonic() + 30
-    while not (stand_in / "child").exists() and time.monotonic() < until:
-        time.sleep(0.05)
-    process.send_signal(signal.SIGTERM)
+    while not (kit / "child").exists() and time.monotonic() < until:
+        time.sleep(0.02)
+    return process
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP], ids=lambda number: number.name)
+def test_a_run_that_is_ended_leaves_its_results(stand_in, tmp_path, number):
+    process = begin_quick(stand_in, tmp_path / "out", tmp_path / "work")
+    process.send_signal(number)
     out, _ = process.communicate(timeout=30)
     assert process.returncode == 1
     document, steps = steps_of(tmp_path / "out")
     assert steps["tests/GramOnDevice"]["note"] == "the run was stopped" and steps["tests/NcclOnDevice"]["state"] == "not run"
+    assert steps["tests/GramOnDevice"]["stderr_tail"] == "waiting\n"
     assert is_gone((stand_in / "child").read_text().strip())
-    assert "quick on cpu" in out
+    assert "quick on cpu" in out and not list((tmp_path / "work").iterdir())
+
+
+def test_a_run_that_is_killed_leaves_the_steps_that_ended(stand_in, tmp_path):
+    (tmp_path / "out").mkdir()
+    for name in RESULTS:
+        (tmp_path / "out" / name).write_text("of an earlier run")
+    process = begin_quick(stand_in, tmp_path / "out", tmp_path / "work")
+    process.kill()
+    process.communicate(timeout=30)
+    os.kill(int((stand_in / "child").read_text()), signal.SIGKILL)
+    document, steps = steps_of(tmp_path / "out")
+    assert [(step["name"], step["state"]) for step in document["steps"]] == [("doctor", "ok"), ("tests/EditOnDevice", "ok")]
+
+
+def test_results_that_cannot_be_written_are_told(stand_in, tmp_path):
+    (tmp_path / "file").write_text("")
+    done = run_kit(stand_in, "quick", "--devices", "cpu", "--out", tmp_path / "file")
+    assert done.returncode == 2 and done.stderr.startswith("run.sh: ") and f"{tmp_path / 'file'}" in done.stderr and "--out DIR" in done.stderr
+
+
+def test_names_of_steps_of_several_devices_are_plain_and_differ(tmp_path):
+    steps = list(quick.steps(Settings("quick", ["cuda:0", "cuda:1"], tmp_path, tmp_path)))
+    outputs = [word for step in steps for word in map(str, step.command) if word.startswith("output.dir=")]
+    assert len(set(outputs)) == len(outputs) == 8
+    assert all(PLAIN.fullmatch(pathlib.Path(word.partition("=")[2]).name) for word in outputs)
 
 
 def test_a_python_without_torch_fails_step_by_step(kit, tmp_path):
@@ -290,6 +367,19 @@ def test_full_on_the_cpu(kit, tmp_path):
     _, steps = steps_of(tmp_path / "out")
     assert steps["load"]["figures"]["bytes"] > 1e6 and steps["load"]["figures"]["rate"] > 0
     assert steps["edit"]["figures"]["seconds"]["export"] > 0 and steps["plan"]["figures"]["totals"]["cpu"] > 0
+
+
+@NEEDS_BENCH
+def test_what_a_benchmark_may_take_is_its_budget_without_the_weights(kit):
+    """So a batch does not depend on what the allocator keeps from the benchmarks before it."""
+    width, ffn, layers, vocab = 64, 128, 3, 512
+    shape = f"hidden={width},ffn={ffn},layers={layers},heads=4,kv_heads=4,vocab={vocab}"
+    command = [str(kit / "program.sh"), "lancet_bench", "--shape", shape, "--devices", "cpu=1GiB", "--peak-size", "16"]
+    command += ["--statistics-tokens", "16", "--benchmark_filter=^matmul", "--benchmark_min_time=0.001", "--benchmark_format=json"]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment(), timeout=60)
+    assert done.returncode == 0, done.stderr
+    weights = 2 * vocab * width + width + layers * (2 * width + 4 * width**2 + 3 * width * ffn)
+    assert json.loads(done.stdout)["context"]["room_bytes"] == f"cpu={2**30 - 4 * weights}"
 
 
 def printed(*rows):

@@ -26,6 +26,7 @@
 
 #include "fake_fault.h"
 #include "fake_memory.h"
+#include "sum_order.h"
 
 namespace lancet::testing {
 namespace {
@@ -210,6 +211,7 @@ class CpuCall {
     check_devices();
     if (device_) launch_on(fake_stream(device_->index()));
     for (size_t i = 0; i < n_arguments; ++i) lower(i);
+    check_sum_order(op_.schema().operator_name().name, {&argument(0), n_arguments});
     TORCH_CHECK(device_.has_value(), op_.schema().operator_name(), ": neither a tensor nor a device argument");
     op_.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), &stack_);
     if (op_.schema().operator_name().name == "aten::mm") spoil_product(*device_, result(0).toTensor());
