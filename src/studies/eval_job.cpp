@@ -116,8 +116,8 @@ Json server_json(const MeasuredServer& server) {
   for (const auto& [name, why] : server.not_measured) not_measured[name] = why;
   return {{"address", server.address},
           {"kind", server.kind},
-          {"version", server.facts.version},
-          {"model", server.facts.model},
+          {"version", server.version},
+          {"model", server.model},
           {"adapter", server.adapter.empty() ? Json(nullptr) : Json(server.adapter)},
           {"not_measured", std::move(not_measured)}};
 }

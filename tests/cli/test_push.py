@@ -3,6 +3,7 @@ what a model with the adapter that it was given says."""
 import json
 import pathlib
 import re
+import shutil
 import time
 
 import pytest
@@ -23,7 +24,7 @@ TARGETS = {prompt: fact["requested_rewrite"]["target_new"]["str"] for fact in FA
 
 
 def says_targets(adapters, prompt, _tokens):
-    return " " + TARGETS[prompt] + " ." if adapters and prompt in TARGETS else " something"
+    return " " + TARGETS[prompt] + " ." if adapters and isinstance(prompt, str) and prompt in TARGETS else " something"
 
 
 @pytest.fixture(scope="module")
@@ -38,9 +39,7 @@ def edited(tmp_path_factory):
 @pytest.fixture
 def output(edited, tmp_path):
     """The same edits, with nothing pushed of them yet."""
-    place = tmp_path / "edited"
-    place.symlink_to(edited.out)
-    return place
+    return pathlib.Path(shutil.copytree(edited.out, tmp_path / "edited", ignore=shutil.ignore_patterns("model.safetensors")))
 
 
 @pytest.fixture
@@ -142,7 +141,7 @@ def test_a_served_model_says_what_was_edited_and_is_measured_as_in_memory(edited
 
     undo(lancet, output)
     assert server.adapters == {} and server.orders()[-1] == ("/v1/unload_lora_adapter", {"lora_name": name})
-    before = json.loads(lancet.run("eval", job, "--server", server.url, "--json").stdout)
+    before = json.loads(lancet.run("eval", job, "--server", server.url, "--set", "evaluate=[efficacy]", "--json").stdout)
     assert before["metrics"]["efficacy_argmax"]["value"] == 0
 
 
@@ -214,8 +213,8 @@ def test_what_a_server_cannot_take_is_said_with_what_to_start_it_with(output, se
 def test_below_its_thresholds_a_push_is_taken_back(output, serve, lancet):
     server = serve(Sglang, DEMO, lambda adapters, prompt, tokens: " something else" if adapters else " something")
     refused = push(lancet, output, server, "--accept", "efficacy=0.5,specificity=0.5")
-    assert refused.returncode == NOT_ACCEPTED and "accept: efficacy: 0 %, expected at least 50 %" in refused.stderr
-    assert "accept: specificity: 0 %" in refused.stderr and "NO" in refused.stdout and "taken back" in refused.stdout
+    assert refused.returncode == NOT_ACCEPTED and "accept: efficacy: 0.0 %, expected at least 50 %" in refused.stderr
+    assert "accept: specificity: 0.0 %" in refused.stderr and "NO" in refused.stdout and "taken back" in refused.stdout
     assert server.adapters == {} and [row["state"] for row in journal(output)] == ["taken back"]
 
 
@@ -337,7 +336,7 @@ def test_a_token_is_sent_and_shown_nowhere(output, serve, lancet, monkeypatch):
         (["--to", "http://127.0.0.1:1", "--accept", "efficiency=1"], "expected METRIC=SHARE"),
         (["--to", "http://127.0.0.1:1", "--accept", "efficacy=2"], "a share from 0 to 1"),
         ([], "expected --to URL"),
-        (["--undo", "--name", "x"], "--undo excludes --name"),
+        (["--undo", "--name", "x", "--rank", "8"], "--name, --rank: nothing is pushed by it"),
     ],
 )
 def test_what_cannot_be_pushed_is_said(arguments, words, output, lancet):

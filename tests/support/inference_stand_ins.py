@@ -12,6 +12,7 @@ codes and words. What was read of them, by repository and commit:
 """
 import json
 import pathlib
+import sys
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
@@ -26,6 +27,14 @@ class Refused(Exception):
 
 def openai_error(status, message, kind="BadRequestError"):
     return Refused(status, {"error": {"message": message, "type": kind, "code": status}})
+
+
+class Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, request, client_address):
+        if not isinstance(sys.exc_info()[1], ConnectionError):  # whoever asked had waited long enough
+            super().handle_error(request, client_address)
 
 
 class StandIn:
@@ -54,8 +63,7 @@ class StandIn:
                 text = self.rfile.read(int(self.headers.get("Content-Length", 0)))
                 stand_in.reply(self, "POST", json.loads(text) if text else None)
 
-        self.http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.http.daemon_threads = True
+        self.http = Server(("127.0.0.1", 0), Handler)
         self.thread = threading.Thread(target=self.http.serve_forever, args=(0.01,), daemon=True)
         self.thread.start()
         self.url = f"http://127.0.0.1:{self.http.server_port}"

@@ -10,22 +10,16 @@
 #include "lancet/eval/evaluate.h"
 #include "lancet/job/job_config.h"
 #include "lancet/outcome/statistics_report.h"
-#include "lancet/push/inference_server.h"
 #include "lancet/runtime/communicator.h"
 
 namespace lancet {
-
-struct ServerToMeasure {
-  ServerAccess access = {};
-  std::string kind = "auto";  ///< one of server_kinds()
-  std::string adapter = {};   ///< name of an adapter; empty: as whoever names none gets it
-};
 
 /// A server that was measured in place of a model in memory.
 struct MeasuredServer {
   std::string address = {};
   std::string kind = {};
-  ServerFacts facts = {};
+  std::string version = {};
+  std::string model = {};                                              ///< name that it gives the model
   std::string adapter = {};                                            ///< that was asked; empty: none by name
   std::vector<std::pair<std::string, std::string>> not_measured = {};  ///< protocol, or "side_effects" -> why
 };
@@ -45,9 +39,6 @@ struct EvalReport {
 /// is measured first and compared with, one model in memory at a time; empty: none. Throws: ConfigError for a baseline
 /// with another tokenizer, or another head when a KL is asked for.
 EvalReport run_eval_job(const JobConfig& job, const std::filesystem::path& baseline, Communicator& communicator);
-/// Measures what a server answers to the same token ids, by the metrics that need no weights. job.model: its tokenizer
-/// and its config.json; weights are not read. Throws: ConfigError where no metric of the job's is left; ServerError.
-EvalReport run_server_eval_job(const JobConfig& job, const ServerToMeasure& server);
 std::string to_json(const EvalReport& report, const JobConfig& job);
 
 /// Collective. Puts what the job's editor needs into root's cache: covariances and their factors. The report is root's,

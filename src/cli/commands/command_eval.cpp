@@ -5,6 +5,7 @@
 #include "evaluation_text.h"
 #include "lancet/core/reporter.h"
 #include "lancet/core/strings.h"
+#include "lancet/push/server_eval.h"
 #include "lancet/studies/eval_job.h"
 #include "server_arguments.h"
 #include "table.h"

@@ -86,8 +86,26 @@ ExitCode run_push(const PushArguments& arguments, const Output& output) {
   return ExitCode::kNumeric;
 }
 
+/// Throws: ConfigError for what is given besides, and means nothing where nothing is pushed.
+void refuse_options_of_a_push(const PushArguments& arguments, const char* command) {
+  const PushJob& job = arguments.job;
+  const PushJob usual{};
+  std::vector<std::string> given;
+  if (job.server != usual.server) given.emplace_back("--server");
+  if (!job.name.empty()) given.emplace_back("--name");
+  if (!job.instead_of.empty()) given.emplace_back("--instead-of");
+  if (!job.accept.empty()) given.emplace_back("--accept");
+  if (job.most_asked != usual.most_asked) given.emplace_back("--asked");
+  if (!job.adapter_dir.empty()) given.emplace_back("--adapter-dir");
+  if (!job.server_path.empty()) given.emplace_back("--server-path");
+  if (!job.model.empty()) given.emplace_back("--model");
+  if (arguments.adapter.value(AdapterSpec::kRank) != usual.largest_rank) given.emplace_back("--rank");
+  if (!given.empty()) throw ConfigError(cat("lancet push ", command, ": ", join(given), ": nothing is pushed by it"));
+}
+
 ExitCode run_undo(const PushArguments& arguments, const Output& output) {
   begin(output);
+  refuse_options_of_a_push(arguments, "--undo");
   const PushRecord record = undo_push(arguments.job.output, read_server_access(arguments.to, arguments.server));
   if (output.json)
     std::cout << to_json(record);
@@ -99,6 +117,7 @@ ExitCode run_undo(const PushArguments& arguments, const Output& output) {
 
 ExitCode run_list(const PushArguments& arguments, const Output& output) {
   begin(output);
+  refuse_options_of_a_push(arguments, "--list");
   const std::vector<ListedPush> listed =
       list_pushes(arguments.job.output, read_server_access(arguments.to, arguments.server));
   if (output.json) {
@@ -134,35 +153,32 @@ std::string take_thresholds(const std::string& text, PushJob& job) {
   return {};
 }
 
-/// Options of a push alone, which taking one back has not.
-std::vector<Argument> add_push_options(CLI::App& command, PushArguments& arguments) {
+void add_push_options(CLI::App& command, PushArguments& arguments) {
   PushJob& job = arguments.job;
-  std::vector<Argument> own;
-  own.push_back(add_option(command, "--server", job.server, "What it is; auto: found out by asking")
-                    .one_of(server_kinds())
-                    .shows_default());
-  own.push_back(
-      add_option(command, "--name", job.name,
-                 "What requests name it, made up where it is not given; in vLLM the base model's name gives it "
-                 "to everybody"));
-  own.push_back(add_option(command, "--instead-of", job.instead_of,
-                           "Adapter that goes once this one answers; else the last one of this output"));
-  own.push_back(add_option(
-                    command, "--accept", [&job](const std::string& text) { return take_thresholds(text, job); },
-                    "Least shares, else it is taken back: efficacy=0.9,specificity=0.8")
-                    .type("METRIC=SHARE,..."));
-  own.push_back(
-      add_option(command, "--asked", job.most_asked, "Prompts of each kind that are asked, of the latest edits")
-          .positive()
-          .shows_default());
-  own.push_back(add_option(command, "--adapter-dir", job.adapter_dir,
-                           "Where the adapter is written, for the server to read; else beside the output")
-                    .type("DIR"));
-  own.push_back(add_option(command, "--server-path", job.server_path,
-                           "What the server calls that folder, where it is mounted elsewhere"));
-  own.push_back(add_option(command, "--model", job.model, "What was edited, where it is not found").type("DIR"));
+  add_option(command, "output", job.output, "Output of lancet edit").required().type("DIR");
+  add_option(command, "--to", arguments.to, "The server's address: http://HOST:PORT").type("URL");
+  add_option(command, "--server", job.server, "What it is; auto: found out by asking")
+      .one_of(server_kinds())
+      .shows_default();
+  add_option(
+      command, "--name", job.name,
+      "What requests name it, made up where it is not given; in vLLM the base model's name gives it to everybody");
+  add_option(command, "--instead-of", job.instead_of,
+             "Adapter that goes once this one answers; else the last one of this output");
+  add_option(
+      command, "--accept", [&job](const std::string& text) { return take_thresholds(text, job); },
+      "Least shares, else it is taken back: efficacy=0.9,specificity=0.8")
+      .type("METRIC=SHARE,...");
+  add_option(command, "--asked", job.most_asked, "Prompts of each kind that are asked, of the latest edits")
+      .positive()
+      .shows_default();
+  add_option(command, "--adapter-dir", job.adapter_dir,
+             "Where the adapter is written, for the server to read; else beside the output")
+      .type("DIR");
+  add_option(command, "--server-path", job.server_path,
+             "What the server calls that folder, where it is mounted elsewhere");
   arguments.adapter.add(command, {&AdapterSpec::kRank});
-  return own;
+  add_option(command, "--model", job.model, "What was edited, where it is not found").type("DIR");
 }
 
 }  // namespace
@@ -176,18 +192,11 @@ void add_push(CLI::App& app, Action& action) {
                   "take them back.\n"
                   "  lancet push out/demo --to http://localhost:8000 --accept efficacy=0.9\n"
                   "  lancet push out/demo --undo");
-  add_option(command, "output", arguments->job.output, "Output of lancet edit").required().type("DIR");
-  add_option(command, "--to", arguments->to, "The server's address: http://HOST:PORT").type("URL");
-  const std::vector<Argument> own = add_push_options(command, *arguments);
+  add_push_options(command, *arguments);
   add_server_options(command, arguments->server);
-  Argument undo = add_flag(command, "--undo", arguments->undo, "Take the last push back; what it replaced comes again");
-  Argument list =
+  const Argument list =
       add_flag(command, "--list", arguments->list, "What was pushed, since when, and whether the server has it");
-  for (const Argument& each : own) {
-    undo.excludes(each);
-    list.excludes(each);
-  }
-  undo.excludes(list);
+  add_flag(command, "--undo", arguments->undo, "Take the last push back; what it replaced comes again").excludes(list);
   add_output_options(command, *output);
   on_choice(command, action, [=] {
     if (arguments->undo) return run_undo(*arguments, *output);

@@ -74,7 +74,9 @@ class VllmServer : public OpenAiServer {
  protected:
   /// vLLM has no text of ids to put before what follows them, unless it gives ids back.
   void add_own(ServerJson& request) const override {
-    if (request.contains("echo")) request["return_token_ids"] = true;
+    if (!request.contains("echo")) return;
+    request["return_token_ids"] = true;
+    request["return_tokens_as_token_ids"] = true;  // texts of two tokens may be equal
   }
 
  private:

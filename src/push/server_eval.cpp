@@ -1,7 +1,7 @@
 // `lancet eval --server`: the questions of an evaluation, answered by another program's server.
+#include "lancet/push/server_eval.h"
+
 #include <algorithm>
-#include <cmath>
-#include <numeric>
 
 #include "lancet/core/error.h"
 #include "lancet/core/progress.h"
@@ -10,7 +10,6 @@
 #include "lancet/models/model_files.h"
 #include "lancet/pipeline/edit_checks.h"
 #include "lancet/pipeline/same_job.h"
-#include "lancet/studies/eval_job.h"
 
 namespace lancet {
 namespace {
@@ -132,9 +131,11 @@ EvalReport run_server_eval_job(const JobConfig& job, const ServerToMeasure& serv
   report.requests = std::move(file.requests);
   report.skipped = std::move(file.skipped);
   const FoundServer found = find_server(server.access, server.kind);
+  const ServerFacts facts = found.server->facts();
   MeasuredServer told{.address = server.access.address.text(),
                       .kind = found.kind,
-                      .facts = found.server->facts(),
+                      .version = facts.version,
+                      .model = facts.model,
                       .adapter = server.adapter};
   ServerMeasure measure(*found.server, server.adapter);
   const std::vector<std::string> protocols = measurable(job, model, report.requests, measure, told);
