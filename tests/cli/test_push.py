@@ -217,6 +217,14 @@ def test_below_its_thresholds_a_push_is_taken_back(output, serve, lancet):
     assert "accept: specificity: 0.0 %" in refused.stderr and "NO" in refused.stdout and "taken back" in refused.stdout
     assert server.adapters == {} and [row["state"] for row in journal(output)] == ["taken back"]
 
+    server.faults["/unload_lora_adapter"] = lambda _: raw(500, "stuck")
+    refused = push(lancet, output, server, "--accept", "paraphrase=1")
+    assert refused.returncode == NOT_ACCEPTED and "NOT taken back" in refused.stdout and "stuck" in refused.stdout
+    assert len(server.adapters) == 1 and [row["state"] for row in journal(output)] == ["taken back", "begun"]
+    server.faults = {}
+    undo(lancet, output)
+    assert server.adapters == {}
+
 
 def raw(status, text):
     return f"HTTP/1.1 {status} X\r\nContent-Length: {len(text)}\r\n\r\n{text}".encode()

@@ -6,7 +6,8 @@ codes and words. What was read of them, by repository and commit:
   09cb327f: vllm/entrypoints/serve/cache/api_router.py (/reset_prefix_cache with VLLM_SERVER_DEV_MODE alone);
   0030b9ff: vllm/lora/worker_manager.py (the largest rank); 030ea52e: vllm/entrypoints/openai/completion/serving.py (echo, log-probabilities)
 * sgl-project/sglang 0025436e: python/sglang/srt/entrypoints/http_server.py (routes, /flush_cache with 400 while requests run);
-  00096b5f: python/sglang/srt/managers/tokenizer_communicator_mixin.py (--enable-lora; success and error_message)
+  00096b5f: python/sglang/srt/managers/tokenizer_communicator_mixin.py (--enable-lora; success and error_message);
+  004c82e0: python/sglang/srt/entrypoints/openai/protocol.py (lora_path of a completion; max_tokens above 0)
 * ggml-org/llama.cpp 00dc8057: tools/server/README.md (/props, /lora-adapters, /health, the field `lora` of a request), and
   tools/server/server-common.cpp: parse_lora_request, "Only no echo is supported"
 """
@@ -220,6 +221,8 @@ class Sglang(StandIn):
         return text
 
     def completions(self, body):
+        if body["max_tokens"] <= 0:
+            raise openai_error(BAD_REQUEST, "max_tokens must be positive")
         name = body.get("lora_path")
         if name is not None and name not in self.adapters:
             raise openai_error(BAD_REQUEST, f"The following requested LoRA adapters are not loaded: {name}")

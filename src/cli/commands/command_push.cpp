@@ -60,7 +60,10 @@ std::string push_text(const PushReport& report) {
   const PushRecord& record = report.record;
   std::string text = cat("\n", table_of_answers(report), "\n", table_of_shares(report));
   for (const std::string& note : report.notes) text += cat("  note: ", note, "\n");
-  if (!report.unmet.empty()) return text + "  taken back: " + record.adapter.name + "\n";
+  if (!report.unmet.empty())
+    return cat(text,
+               record.state == PushState::kTakenBack ? "  taken back: " : "  NOT taken back: ", record.adapter.name,
+               "\n");
   text += cat("  serves: ", record.adapter.name, " at ", record.server, " (", record.kind, "), rank ", record.rank);
   if (record.replaced) text += cat(", in place of ", record.replaced->name);
   std::array<char, 32> seconds{};
