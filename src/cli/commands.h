@@ -41,6 +41,7 @@ void add_log(CLI::App& app, Action& action);
 void add_merge(CLI::App& app, Action& action);
 void add_plan(CLI::App& app, Action& action);
 void add_presets(CLI::App& app, Action& action);
+void add_push(CLI::App& app, Action& action);
 void add_quantise(CLI::App& app, Action& action);
 void add_report(CLI::App& app, Action& action);
 void add_schema(CLI::App& app, Action& action);

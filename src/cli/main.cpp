@@ -65,6 +65,7 @@ ExitCode run(int argc, char** argv) {
   add_launch(app, action);
   add_plan(app, action);
   add_presets(app, action);
+  add_push(app, action);
   add_quantise(app, action);
   add_report(app, action);
   add_schema(app, action);

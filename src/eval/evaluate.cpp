@@ -117,19 +117,19 @@ void EvaluationPlan::check_answers(const ModelAnswers& answers, const CausalLM& 
                         before);
 }
 
-Evaluation EvaluationPlan::run(const CausalLM& model, const std::string& stage, Communicator& communicator,
-                               const Evaluation* before) const {
+const ModelQuestions& EvaluationPlan::questions() const { return set_->questions; }
+
+Evaluation EvaluationPlan::judged(ModelAnswers asked, const ModelAnswers* before) const {
   Evaluation evaluation;
-  evaluation.answers = ask_model(set_->questions, question_part(), {model, tokenizer_, stage}, communicator);
+  evaluation.answers = std::move(asked);
   const ModelAnswers& answers = evaluation.answers;
-  check_answers(answers, model, stage, before);
   evaluation.metrics = set_->metrics;
   for (const size_t request : requests_) {
     Tallies& tallies = evaluation.requests.emplace_back();
     for (const MetricRow& row : set_->metrics) tallies[row.name];
     std::optional<size_t> shown, target;
     for (const std::unique_ptr<Protocol>& protocol : set_->protocols) {
-      for (const auto& [name, tally] : protocol->judge(request, answers, before != nullptr ? before->answers : answers))
+      for (const auto& [name, tally] : protocol->judge(request, answers, before != nullptr ? *before : answers))
         tallies[name] = tally;
       if (!shown) shown = protocol->shown_text(request);
       if (!target) target = protocol->target_score(request);
@@ -139,6 +139,23 @@ Evaluation EvaluationPlan::run(const CausalLM& model, const std::string& stage, 
   }
   evaluation.totals = pooled(evaluation.requests);
   for (const std::unique_ptr<Protocol>& protocol : set_->protocols) protocol->conclude(evaluation.totals);
+  return evaluation;
+}
+
+Evaluation EvaluationPlan::judge(ModelAnswers answers) const {
+  Evaluation evaluation = judged(std::move(answers), nullptr);
+  for (const auto& [name, tally] : evaluation.totals)
+    if (const std::optional<double> mean = tally.mean(); mean && !std::isfinite(*mean))
+      throw NumericError(
+          cat(name, " is ", *mean, ": expected a number: what answered gave log-probabilities that are none"));
+  return evaluation;
+}
+
+Evaluation EvaluationPlan::run(const CausalLM& model, const std::string& stage, Communicator& communicator,
+                               const Evaluation* before) const {
+  ModelAnswers answers = ask_model(set_->questions, question_part(), {model, tokenizer_, stage}, communicator);
+  check_answers(answers, model, stage, before);
+  Evaluation evaluation = judged(std::move(answers), before != nullptr ? &before->answers : nullptr);
   if (set_->side_effects && !is_part_)
     evaluation.side_effects = set_->side_effects->run(model, stage + " side effects", communicator,
                                                       before != nullptr ? &before->side_effects : nullptr);

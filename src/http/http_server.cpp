@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cctype>
 #include <condition_variable>
 #include <deque>
 #include <mutex>
@@ -21,6 +20,7 @@
 #include "http_exchange.h"
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
+#include "lower_case.h"
 #include "socket_stream.h"
 
 namespace lancet {
@@ -30,15 +30,10 @@ constexpr int64_t kMuchBytes = int64_t{1} << 20U;
 
 using Headers = std::vector<std::pair<std::string, std::string>>;
 
-std::string lower_name(std::string name) {
-  std::ranges::transform(name, name.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return name;
-}
-
 HttpRequest message_of(const httplib::Request& request) {
   HttpRequest message{.method = request.method, .path = request.path};
   for (const auto& [name, value] : request.params) message.query.emplace(name, value);
-  for (const auto& [name, value] : request.headers) message.headers.emplace(lower_name(name), value);
+  for (const auto& [name, value] : request.headers) message.headers.emplace(lower_case(name), value);
   return message;
 }
 
@@ -186,10 +181,10 @@ class HttpServer::Impl {
   static std::optional<Refusal> refuse_body(const HttpRoute& route, const HttpRequest& request) {
     if (!request.header("content-encoding").empty()) return Refusal{415, "Content-Encoding: expected a body as it is"};
     const std::string type = request.header("content-type");
-    if (!route.body_type.empty() && lower_name(type.substr(0, type.find(';'))) != route.body_type)
+    if (!route.body_type.empty() && lower_case(type.substr(0, type.find(';'))) != route.body_type)
       return Refusal{415, cat("Content-Type '", excerpt(type, 60), "': expected ", route.body_type)};
     if (request.headers.contains("transfer-encoding")) {
-      if (lower_name(request.header("transfer-encoding")) != "chunked" || request.headers.contains("content-length"))
+      if (lower_case(request.header("transfer-encoding")) != "chunked" || request.headers.contains("content-length"))
         return Refusal{400, "Transfer-Encoding: expected chunked, without Content-Length"};
       return std::nullopt;
     }

@@ -4,19 +4,14 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <utility>
 
 #include "lancet/core/strings.h"
 #include "lancet/http/access_token.h"
+#include "lower_case.h"
 
 namespace lancet {
 namespace {
-
-std::string lower(std::string text) {
-  std::ranges::transform(text, text.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return text;
-}
 
 bool is_port(const std::string& text) {
   const std::optional<int64_t> port = parse_whole_number(text);
@@ -29,7 +24,7 @@ std::string name_in(const std::string& host) {
   if (end == 0) return "";  // a bracket without its end
   if (end < host.size() && (host[end] != ':' || !is_port(host.substr(end + 1)))) return "";
   const std::string name = host.starts_with('[') ? host.substr(1, end - 2) : host.substr(0, end);
-  return lower(name);
+  return lower_case(name);
 }
 
 bool is_address(const std::string& name) {
@@ -53,7 +48,7 @@ std::vector<std::string> cookies_of(const HttpRequest& head, const std::string& 
 }  // namespace
 
 bool is_local_address(const std::string& host) {
-  return host == "::1" || lower(host) == "localhost" || (host.starts_with("127.") && is_address(host));
+  return host == "::1" || lower_case(host) == "localhost" || (host.starts_with("127.") && is_address(host));
 }
 
 RequestGuard::RequestGuard(GuardOptions options)
@@ -67,7 +62,7 @@ std::string RequestGuard::cookie() const {
 bool RequestGuard::is_own_host(const std::string& host) const {
   const std::string name = name_in(host);
   if (name.empty()) return false;
-  if (name == "localhost" || name == lower(options_.host)) return true;
+  if (name == "localhost" || name == lower_case(options_.host)) return true;
   if (is_any_address(options_.host)) return is_address(name);
   return is_local_address(options_.host) && is_local_address(name);
 }
@@ -81,7 +76,8 @@ bool RequestGuard::opens_page(const HttpRequest& head) const {
 }
 
 std::optional<Refusal> RequestGuard::refuse_origin(const HttpRequest& head, const std::string& host) const {
-  if (const std::string origin = head.header("origin"); !origin.empty() && lower(origin) != lower("http://" + host))
+  if (const std::string origin = head.header("origin");
+      !origin.empty() && lower_case(origin) != lower_case("http://" + host))
     return Refusal{403, cat("Origin ", excerpt(origin, 80), ": expected this server's own page, http://", host)};
   const std::string site = head.header("sec-fetch-site");
   if (site.empty() || site == "same-origin" || (site == "none" && head.method == "GET")) return std::nullopt;

@@ -111,6 +111,17 @@ Json values_json(const Tallies& tallies) {
   return values;
 }
 
+Json server_json(const MeasuredServer& server) {
+  Json not_measured = Json::object();
+  for (const auto& [name, why] : server.not_measured) not_measured[name] = why;
+  return {{"address", server.address},
+          {"kind", server.kind},
+          {"version", server.version},
+          {"model", server.model},
+          {"adapter", server.adapter.empty() ? Json(nullptr) : Json(server.adapter)},
+          {"not_measured", std::move(not_measured)}};
+}
+
 StatisticsReport collect_statistics(const JobConfig& job, Communicator& communicator) {
   std::optional<ModelFiles> files;
   std::optional<JobStatistics> statistics;
@@ -153,6 +164,10 @@ std::string to_json(const EvalReport& report, const JobConfig& job) {
   Json json = {{"format", "lancet-eval-1"},
                {"lancet", kVersion},
                {"model", {{"folder", job.model.string()}, {"content_hash", report.content_hash}}}};
+  if (report.server) {
+    json["model"]["content_hash"] = nullptr;  // the server's weights are not seen
+    json["server"] = server_json(*report.server);
+  }
   if (report.baseline)
     json["baseline"] = {{"folder", report.baseline_folder.string()}, {"content_hash", report.baseline_hash}};
   json["metrics"] = evaluation_json(report);

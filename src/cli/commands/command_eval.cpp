@@ -3,8 +3,11 @@
 
 #include "commands.h"
 #include "evaluation_text.h"
+#include "lancet/core/reporter.h"
 #include "lancet/core/strings.h"
+#include "lancet/push/server_eval.h"
 #include "lancet/studies/eval_job.h"
+#include "server_arguments.h"
 #include "table.h"
 
 namespace lancet::cli {
@@ -41,6 +44,25 @@ ExitCode run_eval(const JobArguments& arguments, const std::string& baseline, co
   return ExitCode::kOk;
 }
 
+struct EvalArguments {
+  JobArguments job;
+  std::string baseline;
+  std::string server, server_kind = server_kinds().front(), adapter;
+  ServerArguments access;
+};
+
+ExitCode run_eval_of_server(const EvalArguments& arguments, const Output& output) {
+  begin(output);
+  if (!arguments.baseline.empty()) throw ConfigError("lancet eval: expected either --server or --baseline");
+  const JobConfig job = read_job(arguments.job, JobPurpose::kEvaluate);
+  const EvalReport report = run_server_eval_job(job, {.access = read_server_access(arguments.server, arguments.access),
+                                                      .kind = arguments.server_kind,
+                                                      .adapter = arguments.adapter});
+  for (const auto& [name, why] : report.server->not_measured) log_warning(cat("not measured: ", name, ": ", why));
+  std::cout << (output.json ? to_json(report, job) : evaluation_text(report));
+  return ExitCode::kOk;
+}
+
 ExitCode run_stats(const JobArguments& arguments, const Output& output, RankSession& session) {
   Communicator& communicator = session.communicator();
   const JobConfig job = load_job(arguments, JobPurpose::kStatistics, session);
@@ -65,23 +87,36 @@ ExitCode run_stats(const JobArguments& arguments, const Output& output, RankSess
 }  // namespace
 
 void add_eval(CLI::App& app, Action& action) {
-  auto arguments = std::make_shared<JobArguments>();
-  auto baseline = std::make_shared<std::string>();
+  auto arguments = std::make_shared<EvalArguments>();
   auto output = std::make_shared<Output>();
   auto ranks = std::make_shared<RankArguments>();
   CLI::App& command = add_command(app, "eval",
-                                  "Measure requests on a model as it is, edited or not.\n"
+                                  "Measure requests on a model as it is, edited or not, or on a server that has one.\n"
                                   "  lancet eval job.yaml --set model=out/demo --baseline data/demo-model\n"
-                                  "  lancet eval --model DIR --requests FILE");
-  add_job(command, *arguments);
-  add_option(command, "--model", arguments->model, "Model folder").type("DIR");
-  add_option(command, "--requests", arguments->requests, "Request file").type("FILE");
-  add_option(command, "--baseline", *baseline, "Another model folder, measured first and compared with").type("DIR");
+                                  "  lancet eval --model DIR --requests FILE\n"
+                                  "  lancet eval job.yaml --server http://localhost:8000");
+  add_job(command, arguments->job);
+  add_option(command, "--model", arguments->job.model, "Model folder").type("DIR");
+  add_option(command, "--requests", arguments->job.requests, "Request file").type("FILE");
+  add_option(command, "--baseline", arguments->baseline, "Another model folder, measured first and compared with")
+      .type("DIR");
+  add_option(command, "--server", arguments->server,
+             "A server with OpenAI's API that is measured; of the model's folder the tokenizer is read alone")
+      .type("URL");
+  add_option(command, "--server-kind", arguments->server_kind, "What the server is; auto: found out by asking")
+      .one_of(server_kinds())
+      .shows_default();
+  add_option(command, "--adapter", arguments->adapter, "The server's adapter that is asked, by name");
+  add_server_options(command, arguments->access);
   add_output_options(command, *output);
   add_rank_options(command, *ranks);
   on_choice(command, action, [=] {
-    return run_as_rank(*ranks, *output,
-                       [&](RankSession& session) { return run_eval(*arguments, *baseline, *output, session); });
+    if (!arguments->server.empty()) return run_eval_of_server(*arguments, *output);
+    if (!arguments->adapter.empty() || !arguments->access.token_env.empty() || !arguments->access.token_file.empty())
+      throw ConfigError("lancet eval: --adapter, --token-env and --token-file: expected --server with them, got none");
+    return run_as_rank(*ranks, *output, [&](RankSession& session) {
+      return run_eval(arguments->job, arguments->baseline, *output, session);
+    });
   });
 }
 

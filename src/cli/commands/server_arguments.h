@@ -1,0 +1,23 @@
+// How a server of another program is reached, as commands take it.
+#pragma once
+
+#include <string>
+
+#include "command_line.h"
+#include "lancet/push/inference_server.h"
+
+namespace lancet::cli {
+
+struct ServerArguments {
+  std::string token_env, token_file;
+  int64_t timeout_s = 60;
+};
+
+/// Adds --token-env, --token-file and --timeout.
+void add_server_options(CLI::App& command, ServerArguments& arguments);
+
+/// `url` empty: the address is not known yet. Throws: ConfigError for an address or a token that is none; the token
+/// stands in no message.
+ServerAccess read_server_access(const std::string& url, const ServerArguments& arguments);
+
+}  // namespace lancet::cli

@@ -1,0 +1,98 @@
+#include "server_client.h"
+
+#include "lancet/core/strict_json.h"
+#include "lancet/core/strings.h"
+
+namespace lancet {
+namespace {
+
+constexpr int kOk = 200;
+constexpr int kDeepestJson = 128;  ///< what a server says of itself nests deeper than files do
+constexpr size_t kLongestWords = 600;
+
+/// What the server says is wrong: OpenAI's form of errors, FastAPI's, SGLang's, or the text itself.
+std::string words_of(const std::string& body) {
+  try {
+    const ServerJson json = parse_strict_json(body, kDeepestJson);
+    if (!json.is_object()) return body;
+    for (const char* key : {"error", "error_message", "message", "detail"}) {
+      const auto found = json.find(key);
+      if (found == json.end()) continue;
+      if (found->is_string()) return found->get<std::string>();
+      if (found->is_object() && found->contains("message") && (*found)["message"].is_string())
+        return (*found)["message"].get<std::string>();
+      return found->dump();
+    }
+  } catch (const JsonProblem&) {
+    return body;
+  }
+  return body;
+}
+
+}  // namespace
+
+std::string text_in(const ServerJson& object, const char* key) {
+  if (!object.is_object()) return {};
+  const auto found = object.find(key);
+  return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
+}
+
+std::string ServerClient::shown(std::string_view text) const {
+  std::string out(text);
+  const std::string& secret = access_.token;
+  for (size_t at = 0; !secret.empty() && (at = out.find(secret, at)) != std::string::npos;)
+    out.replace(at, secret.size(), "***");
+  return printable(excerpt(out, kLongestWords));
+}
+
+HttpAnswer ServerClient::ask(const std::string& method, const std::string& path, const std::string& body) const {
+  HttpQuestion question{.method = method, .path = path, .body = body};
+  if (!access_.token.empty()) question.headers.emplace_back("Authorization", "Bearer " + access_.token);
+  return ask_http(access_.address, question, {.whole = access_.timeout});
+}
+
+HttpAnswer ServerClient::ask_for(const std::string& method, const std::string& path, const std::string& body) const {
+  HttpAnswer answer = ask(method, path, body);
+  if (answer.status == kOk) return answer;
+  const char* help =
+      answer.status == 401 || answer.status == 403 ? " (--token-env or --token-file gives the token)" : "";
+  throw ServerRefusal(cat(access_.address.text(), ": ", method, " ", path, ": refused with ", answer.status, ": ",
+                          shown(words_of(answer.body)), help),
+                      answer.status);
+}
+
+ServerError ServerClient::wrong_answer(const std::string& path, const std::string& expected) const {
+  return ServerError(cat(access_.address.text(), ": ", path, ": expected ", expected, ", got another answer"));
+}
+
+ServerJson ServerClient::get(const std::string& path) const {
+  try {
+    return parse_strict_json(ask_for("GET", path, "").body, kDeepestJson);
+  } catch (const JsonProblem&) {
+    throw wrong_answer(path, "JSON");
+  }
+}
+
+ServerJson ServerClient::post(const std::string& path, const ServerJson& body) const {
+  try {
+    return parse_strict_json(ask_for("POST", path, body.dump()).body, kDeepestJson);
+  } catch (const JsonProblem&) {
+    throw wrong_answer(path, "JSON");
+  }
+}
+
+void ServerClient::order(const std::string& path, const ServerJson& body) const { ask_for("POST", path, body.dump()); }
+
+std::optional<ServerJson> ServerClient::find(const std::string& path) const {
+  const HttpAnswer answer = ask("GET", path, "");
+  if (answer.status != kOk) return std::nullopt;
+  try {
+    return parse_strict_json(answer.body, kDeepestJson);
+  } catch (const JsonProblem&) {
+    return std::nullopt;
+  }
+}
+
+int ServerClient::status_of(const std::string& path) const { return ask("GET", path, "").status; }
+
+}  // namespace lancet
