@@ -5,8 +5,12 @@
 #include <algorithm>
 #include <numeric>
 
+#include "attention_device.h"
+#include "device_launch.h"
 #include "host_attention.h"
 #include "host_dispatch.h"
+#include "lancet/core/error.h"
+#include "lancet/core/strings.h"
 #include "lancet/runtime/send.h"
 
 namespace lancet {
@@ -17,6 +21,14 @@ std::vector<int64_t> bounds_of(const std::vector<int64_t>& lengths) {
   std::vector<int64_t> bounds{0};
   std::partial_sum(lengths.begin(), lengths.end(), std::back_inserter(bounds));
   return bounds;
+}
+
+/// Returns the row of each own token.
+std::vector<int64_t> rows_of_tokens(const std::vector<int64_t>& lengths) {
+  std::vector<int64_t> rows;
+  for (size_t row = 0; row < lengths.size(); ++row)
+    rows.insert(rows.end(), static_cast<size_t>(lengths[row]), static_cast<int64_t>(row));
+  return rows;
 }
 
 /// Places of the layout's queries.
@@ -105,7 +117,9 @@ Tensor padded_attention(const Tensor& query_MHC, const KeyValuePair& fresh_NKC, 
 
 int64_t RaggedLayout::n_tokens() const { return std::accumulate(tokens.begin(), tokens.end(), int64_t{0}); }
 
-bool has_ragged_kernels(at::Device device, at::ScalarType type) { return has_host_loops(device, type); }
+bool has_ragged_kernels(at::Device device, at::ScalarType type) {
+  return launcher_for(device, type) != nullptr || has_host_loops(device, type);
+}
 
 RaggedRows ragged_rows(const RaggedLayout& layout, at::Device device, at::ScalarType type) {
   std::vector<int64_t> earlier_counts, earlier;
@@ -118,6 +132,7 @@ RaggedRows ragged_rows(const RaggedLayout& layout, at::Device device, at::Scalar
   RaggedRows rows;
   rows.window = layout.window;
   rows.token_bounds = to_index(token_bounds, device);
+  rows.token_row_N = to_index(rows_of_tokens(layout.tokens), device);
   rows.earlier_bounds = to_index(bounds_of(earlier_counts), device);
   rows.earlier_E = to_index(earlier, device);
   rows.query_bounds = to_index(bounds_of(queries.per_row), device);
@@ -129,6 +144,12 @@ RaggedRows ragged_rows(const RaggedLayout& layout, at::Device device, at::Scalar
 
 Tensor ragged_attention(const Tensor& query_MHC, const KeyValuePair& fresh_NKC, const KeyValuePair& pool_KSC,
                         const RaggedRows& rows, AttentionRule rule) {
+  if (launcher_of(query_MHC) != nullptr) {
+    if (query_MHC.size(2) > kMostHeadOfKernels)
+      throw PlacementError(cat("attention heads of ", query_MHC.size(2), " numbers: lancet's own kernels take at most ",
+                               kMostHeadOfKernels, "; LANCET_KERNELS=torch runs without them"));
+    return device_attention(query_MHC, fresh_NKC, pool_KSC, rows, rule).flatten(1);
+  }
   if (has_host_loops(query_MHC)) {
     const auto of_all_rows = [](const Tensor& x) { return x.defined() ? x.unsqueeze(0) : x; };
     const EarlierKeys earlier{{of_all_rows(pool_KSC.key), of_all_rows(pool_KSC.value)}, /*is_shared=*/true};

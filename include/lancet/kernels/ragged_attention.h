@@ -34,6 +34,7 @@ struct PaddedRows {
 struct RaggedRows {
   int64_t window = 0;
   Tensor token_bounds;
+  Tensor token_row_N;  ///< row of each own token
   Tensor earlier_bounds;
   Tensor earlier_E;  ///< places in the pool
   Tensor query_bounds;

@@ -86,27 +86,6 @@ LANCET_BODY T turned_up(Wide<T> a, Wide<T> b, Wide<T> cos, Wide<T> sin) {
   return narrow<T>(a * cos + b * sin);
 }
 
-// ---- Attention
-
-/// cap * tanh(score / cap).
-template <typename W>
-LANCET_BODY W capped_score(W score, W cap) {
-  return cap - 2 * cap / (exponential(2 / cap * score) + 1);
-}
-
-/// Slope of the cap, by what it made of the score.
-template <typename W>
-LANCET_BODY W cap_slope(W capped, W cap) {
-  return 1 - (capped / cap) * (capped / cap);
-}
-
-/// Gradient of the product of a query with a key whose weight and whose weight's gradient these are. `mean`: that of
-/// the weights' gradients, by weight.
-template <typename W>
-LANCET_BODY W product_gradient(W weight, W grad_weight, W mean, W scale) {
-  return scale * weight * (grad_weight - mean);
-}
-
 // ---- Log-softmax and the loss of one token
 
 /// Softmax's parts over some of a row's logits: the greatest, and the sum of exp(logit - greatest).
@@ -134,6 +113,32 @@ LANCET_BODY W token_loss(W logit, W greatest, W log_sum) {
 template <typename T>
 LANCET_BODY T logit_gradient(T logit, Wide<T> greatest, Wide<T> log_sum, Wide<T> is_label, Wide<T> grad_loss) {
   return narrow<T>(grad_loss * (exponential((wide(logit) - greatest) - log_sum) - is_label));
+}
+
+// ---- Attention
+
+/// cap * tanh(score / cap).
+template <typename W>
+LANCET_BODY W capped_score(W score, W cap) {
+  return cap - 2 * cap / (exponential(2 / cap * score) + 1);
+}
+
+/// Slope of the cap, by what it made of the score.
+template <typename W>
+LANCET_BODY W cap_slope(W capped, W cap) {
+  return 1 - (capped / cap) * (capped / cap);
+}
+
+template <typename W>
+LANCET_BODY W attention_weight(W score, SoftmaxSum<W> softmax) {
+  return exponential(score - softmax.greatest) / softmax.sum;
+}
+
+/// Gradient of the product of a query with a key whose weight and whose weight's gradient these are. `mean`: that of
+/// the weights' gradients, by weight.
+template <typename W>
+LANCET_BODY W product_gradient(W weight, W grad_weight, W mean, W scale) {
+  return scale * weight * (grad_weight - mean);
 }
 
 }  // namespace lancet
