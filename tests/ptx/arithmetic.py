@@ -290,6 +290,14 @@ def permute_bytes(words):
     return Operation(("b32",) * 3, "b32", permute)
 
 
+@operation("popc")
+def count_bits(words):
+    _, kind = flags_and_kinds(words)
+    if kind not in ("b32", "b64"):
+        raise ValueError(kind)
+    return Operation((kind,), "u32", lambda a: np.unpackbits(np.ascontiguousarray(a).view(np.uint8)).reshape(-1, bits_of(kind)).sum(1, dtype=np.uint32))
+
+
 @operation("bfe")
 def extract_bits(words):
     _, kind = flags_and_kinds(words)

@@ -225,5 +225,6 @@ def loss_gradient(kind, shapes=ROW_SHAPES):
         yield launch
 
 
-# Kernels that promise to reach memory by 128 bits at a time, and a shape of their row whose widths are multiples of that.
+# Kernels that promise to reach memory by 128 bits at a time: a shape of their row whose widths are multiples of that, and the
+# buffers that go so, all of them.
 VECTOR_SHAPES = {}

@@ -46,7 +46,6 @@ class Memory:
         self.reader, self.read_at = np.full(n, NOBODY), np.zeros(n, np.int64)  # the last one
         self.lanes = np.zeros(n, np.uint32)  # those of its warp that have read since they last met
         self.other, self.other_at = np.full(n, NOBODY), np.zeros(n, np.int64)  # the last one of another warp
-        self.traffic = {}  # (load or store, bytes at once) -> bytes
 
     def refuse(self, which, threads, places, bytes_at_once, words):
         i = int(np.argmax(which))
@@ -69,20 +68,19 @@ class Memory:
             lost = (found & exists) != exists
             self.refuse(lost if lost.any() else found != wanted, threads, places, at_once, "an access out of bounds" if lost.any() else words)
 
-    def count(self, threads, places, size, parts, way):
+    def begin(self, threads, places, size, parts, way):
+        """Holds an access to its alignment."""
         bad = places % (size * parts) != 0
         if bad.any():
             self.refuse(bad, threads, places, size * parts, f"a misaligned {way}")
         self.clock.now += 1
-        key = (way, size * parts)
-        self.traffic[key] = self.traffic.get(key, 0) + size * parts * len(threads)
 
     def granules(self, places, size):
         return [places // self.granule + i for i in range(size // self.granule)]
 
     def load(self, threads, places, size, parts=1, is_read_only=False):
         """Each part's numbers, as unsigned ones of `size` bytes."""
-        self.count(threads, places, size, parts, "load")
+        self.begin(threads, places, size, parts, "load")
         loaded = []
         for part in range(parts):
             at = places + part * size
@@ -113,7 +111,7 @@ class Memory:
             self.other[granule[mixed]], self.other_at[granule[mixed]] = threads[mixed], now
 
     def store(self, threads, places, values, size, parts=1):
-        self.count(threads, places, size, parts, "store")
+        self.begin(threads, places, size, parts, "store")
         for part in range(parts):
             at = places + part * size
             self.demand(threads, at, size, size * parts, EXISTS | MAY_CHANGE, "a store to what may not change")
@@ -157,11 +155,24 @@ class GlobalMemory(Memory):
             self.places[name] = (at + shift, n)
             at += -(-(shift + n) // self.GAP) * self.GAP + self.GAP
         super().__init__("global", at, granule, clock)
+        self.begins = np.array([begin for begin, _ in self.places.values()])
+        self.traffic = {}  # (load or store, bytes at once) -> bytes, a number a buffer
         for name, data, _, _ in buffers:
             begin, n = self.places[name]
             self.state[begin : begin + n] = EXISTS | MAY_CHANGE if isinstance(data, int) else EXISTS | HAS_VALUE
             if not isinstance(data, int):
                 self.bytes[begin : begin + n] = np.frombuffer(data, np.uint8)
+
+    def begin(self, threads, places, size, parts, way):
+        super().begin(threads, places, size, parts, way)
+        buffers = np.bincount(np.maximum(np.searchsorted(self.begins, places, "right") - 1, 0), minlength=len(self.begins))
+        before = self.traffic.get((way, size * parts), 0)
+        self.traffic[way, size * parts] = before + buffers * size * parts
+
+    def traffic_of(self, name):
+        """Bytes at once -> bytes that went so, of one buffer."""
+        at = list(self.places).index(name)
+        return {size: int(bytes_of[at]) for (_, size), bytes_of in self.traffic.items() if bytes_of[at]}
 
     def address(self, name):
         return self.BASE + self.places[name][0]

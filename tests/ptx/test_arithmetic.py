@@ -112,6 +112,7 @@ def test_bits_are_picked():
     a, b = 0x11223384, 0xAABBCCDD
     assert result("prmt.b32", a, b, 0x7410)[0] == 0xAADD3384 and result("prmt.b32", a, b, 0x3298)[0] == 0x112200FF
     assert result("shf.l.wrap.b32", a, b, 8)[0] == 0xBBCCDD11 and result("shf.r.wrap.b32", a, b, 8)[0] == 0xDD112233
+    assert list(result("popc.b32", [a, 0, 0xFFFFFFFF])) == [bin(a).count("1"), 0, 32]
     assert result("bfe.u32", a, 4, 12)[0] == 0x338 and result("bfe.u32", a, 28, 32)[0] == 1
 
 

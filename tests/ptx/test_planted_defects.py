@@ -2,45 +2,48 @@
 import re
 
 import pytest
-from kernel_sources import TEXT_NAME, kernel_files, planted
+from kernel_sources import kernel_files, planted
 from ptx_text import PtxError
 from running import run_changed
 
-TEXT = kernel_files()[TEXT_NAME]
-
-
-def without(text, begin, end, new=""):
-    return kernel_files() | {TEXT_NAME: text[:begin] + new + text[end:]}
+ARITHMETIC = ("elementwise.h", "numbers.h")  # they have no threads
 
 
 def places(pattern):
-    return [pytest.param(match.start(), match.end(), id=f"line {TEXT.count(chr(10), 0, match.start()) + 1}") for match in re.finditer(pattern, TEXT)]
+    """(File, begin, end) of each match in what threads run."""
+    found = [(name, match) for name, text in kernel_files().items() if name not in ARITHMETIC for match in re.finditer(pattern, text)]
+    return [pytest.param(name, *match.span(), id=f"{name}:{match.string.count(chr(10), 0, match.start()) + 1}") for name, match in found]
+
+
+def changed(name, begin, end, new=""):
+    text = kernel_files()[name]
+    return kernel_files() | {name: text[:begin] + new + text[end:]}
 
 
 BARRIERS = places(r"__syncthreads\(\);")
-GUARDS = places(r"(?<= )< (?=(?:rows|width|n|pairs);)")
+GUARDS = places(r"(?<= )< (?=(?:rows|width|n|pairs|queries \* rule\.heads|tokens \* kv_heads);)")
 
 
 def test_places_are_found():
     assert len(BARRIERS) >= 2 and len(GUARDS) >= 8
 
 
-@pytest.mark.parametrize(("begin", "end"), BARRIERS)
-def test_a_missing_barrier_is_a_race(begin, end):
+@pytest.mark.parametrize(("name", "begin", "end"), BARRIERS)
+def test_a_missing_barrier_is_a_race(name, begin, end):
     with pytest.raises(PtxError, match="a race: no barrier between"):
-        run_changed(without(TEXT, begin, end), 90, "f32")
+        run_changed(changed(name, begin, end), 90, "f32")
 
 
-@pytest.mark.parametrize(("begin", "end"), GUARDS)
-def test_a_guard_that_lets_one_more_pass_is_found(begin, end):
+@pytest.mark.parametrize(("name", "begin", "end"), GUARDS)
+def test_a_guard_that_lets_one_more_pass_is_found(name, begin, end):
     with pytest.raises(PtxError, match="an access out of bounds: .* of global memory"):
-        run_changed(without(TEXT, begin, end, "<= "), 90, "bf16")
+        run_changed(changed(name, begin, end, "<= "), 90, "bf16")
 
 
-@pytest.mark.parametrize(("begin", "end"), GUARDS[:1] + GUARDS[-1:])
-def test_a_guard_that_stops_before_the_last_is_found(begin, end):
+@pytest.mark.parametrize(("name", "begin", "end"), GUARDS[:1] + GUARDS[-1:])
+def test_a_guard_that_stops_before_the_last_is_found(name, begin, end):
     with pytest.raises(PtxError, match="are never written|is .*, expected"):
-        run_changed(without(TEXT, begin, end, "+ 1 < "), 100, "f32")
+        run_changed(changed(name, begin, end, "+ 1 < "), 100, "f32")
 
 
 @pytest.mark.parametrize(
