@@ -20,7 +20,7 @@ void plan_kept(const ModelConfig& config, const Workload& work, const DeviceChoi
   const SolveMatrices locked{left_out, KeptMatrices::locked_bytes(8 * config.largest_keys().moments())};
   const auto staged = std::ranges::find(plan.stages, Placement::host(), [](const auto& s) { return s.stage.device; });
   if (staged != plan.stages.end()) {
-    StageEstimate beside = *staged;
+    StageEstimate beside = fullest[static_cast<size_t>(staged - plan.stages.begin())];
     beside.budget -= staged->kept;
     staged->kept += matrices_with_room(beside, locked) * locked.bytes;
   } else if (choice.host_bytes < DeviceBudget::kUnknown) {
