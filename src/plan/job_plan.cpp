@@ -180,10 +180,12 @@ JobPlan plan_stages(const ModelConfig& config, const Workload& work, const Devic
   };
   std::vector<StageEstimate> fixed = estimate_stages(least);
   placement.set_room(room_for_work(fixed));
+  int64_t most_requests = 1;
   if (work.optimizes_values) {
     const ValueWork values{config, work.dtype, work.value_layer(), work.values};
     const int64_t step = work.values.step_tokens();
     const int64_t tokens = value_step_tokens(values, placement, work.together() * step);
+    most_requests = std::max<int64_t>(1, tokens / step);
     plan.value_requests = work.value_batch > 0 ? asked : std::clamp<int64_t>(tokens / step, 1, work.together());
   }
   const Batching batching{std::max<int64_t>(1, plan.value_requests), batches_under_way(work, placement)};
@@ -192,7 +194,8 @@ JobPlan plan_stages(const ModelConfig& config, const Workload& work, const Devic
     plan.host = estimate_stage(config, work, {Placement::host(), 0, 0}, batching);
     plan.host->budget = *budget;
   }
-  plan_kept(config, work, choice, plan);
+  plan_kept(config, work, choice,
+            estimate_stages({std::max(batching.value_requests, most_requests), batching.under_way}), plan);
   for (size_t i = 0; i < fixed.size(); ++i) fixed[i].kept = plan.stages[i].kept;
   placement.set_room(room_for_work(fixed));
   Workload counted = work;

@@ -4,22 +4,23 @@
 
 namespace lancet {
 
-void plan_kept(const ModelConfig& config, const Workload& work, const DeviceChoice& choice, JobPlan& plan) {
+void plan_kept(const ModelConfig& config, const Workload& work, const DeviceChoice& choice,
+               const std::vector<StageEstimate>& fullest, JobPlan& plan) {
   if (!plan.fits()) return;
   int64_t left_out = 0;
-  const auto keep_on = [&](StageEstimate& part) {
+  const auto keep_on = [&](StageEstimate& part, const StageEstimate& full) {
     const SolveMatrices wanted = solve_matrices(config, work, part.stage);
-    const int64_t count = matrices_with_room(part, wanted);
+    const int64_t count = matrices_with_room(full, wanted);
     part.kept = count * wanted.bytes;
     if (part.stage.device != Placement::host()) left_out += wanted.count - count;
   };
-  std::ranges::for_each(plan.stages, keep_on);
-  if (plan.host) keep_on(*plan.host);
+  for (size_t i = 0; i < plan.stages.size(); ++i) keep_on(plan.stages[i], fullest[i]);
+  if (plan.host) keep_on(*plan.host, *plan.host);
   if (left_out == 0) return;
   const SolveMatrices locked{left_out, KeptMatrices::locked_bytes(8 * config.largest_keys().moments())};
   const auto staged = std::ranges::find(plan.stages, Placement::host(), [](const auto& s) { return s.stage.device; });
   if (staged != plan.stages.end()) {
-    StageEstimate beside = *staged;
+    StageEstimate beside = fullest[static_cast<size_t>(staged - plan.stages.begin())];
     beside.budget -= staged->kept;
     staged->kept += matrices_with_room(beside, locked) * locked.bytes;
   } else if (choice.host_bytes < DeviceBudget::kUnknown) {

@@ -49,10 +49,12 @@ TEST_F(FakeStreams, AUseThatNothingOrdersIsRefused) {
   const Tensor y = x * 1;
   const c10::StreamGuard on(side);
   const Tensor z = x * 1;  // two may read
-  x.add_(1);               // the host has read what the usual stream did
+  EXPECT_THROW(x.add_(1), c10::Error);
   EXPECT_THROW(y + 1, c10::Error);
   wait(side, usual);
+  x.add_(1);
   y.add_(1);
+  wait(usual, side);
 }
 
 TEST_F(FakeStreams, AMissingRecordStreamIsFound) {

@@ -55,16 +55,18 @@ TEST(StatisticsWork, TakesLargerChunksWhereTheDeviceHasRoom) {
   const testing::TinyModel tiny({.n_layers = 2});
   const CorpusTokens corpus = shared_beginnings();
   const std::vector<int64_t> layers{0, 1};
-  Placement placement({testing::fake_devices(1).front(), testing::fake_devices(1).front()}, at::kFloat);
-  const auto chunk = [&](int64_t room) {
-    placement.set_room({{placement.device_of(0), room}});
+  const at::Device gpu(at::kCUDA, 0), fake = testing::fake_devices(1).front();
+  const auto chunk_on = [&](at::Device device, int64_t room) {
+    Placement placement({device, device}, at::kFloat);
+    placement.set_room({{device, room}});
     return statistics_chunk_tokens(tiny.config, placement, layers);
   };
   const int64_t usual = statistics_chunk_tokens(tiny.config, at::kFloat);
-  EXPECT_EQ(chunk(1'000'000), usual);
-  EXPECT_EQ(chunk(int64_t{1} << 40), 16384);
+  EXPECT_EQ(chunk_on(gpu, 1'000'000), usual);
+  EXPECT_EQ(chunk_on(gpu, int64_t{1} << 40), 16384);
+  EXPECT_EQ(chunk_on(fake, int64_t{1} << 40), usual) << "it holds all scores";
   EXPECT_EQ(statistics_chunk_tokens(tiny.config, {{at::kCPU, at::kCPU}, at::kFloat}, layers), usual);
-  const CausalLM model = CausalLM::load(tiny.checkpoint, tiny.config, placement);
+  const CausalLM model = CausalLM::load(tiny.checkpoint, tiny.config, Placement({fake, fake}, at::kFloat));
   const auto moments_of = [&](int64_t tokens) {
     return collect_covariances(model, corpus, layers, alone(), {.chunk_tokens = tokens});
   };

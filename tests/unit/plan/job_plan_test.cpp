@@ -341,7 +341,7 @@ TEST(JobPlan, KeepsFactorsWhereThereIsRoom) {
   const Workload work = typical(config, SolveOn::kDevice);
   const int64_t square = 8 * int64_t{28672} * 28672, locked = KeptMatrices::locked_bytes(square);
   EXPECT_EQ(locked, 8 * kGiB);
-  int64_t before = 0, kinds = 0;
+  int64_t last = 0;
   for (int64_t gib = 180; gib <= 400; gib += 5) {
     DeviceChoice choice = assume_devices(cat(gib, "GiB"));
     choice.host_bytes = 40 * kGiB;
@@ -349,11 +349,10 @@ TEST(JobPlan, KeepsFactorsWhereThereIsRoom) {
     if (!plan.fits()) continue;
     const int64_t kept = plan.stages[0].kept;
     EXPECT_EQ(kept % square, 0);
-    EXPECT_GE(kept, before) << gib;
     EXPECT_LE(kept, 5 * square);
+    EXPECT_LE(plan.stages[0].total(), plan.stages[0].budget) << gib;
     EXPECT_EQ(plan.host ? plan.host->kept : 0, std::min<int64_t>(2, 5 - kept / square) * locked) << gib;
-    kinds += kept > before ? 1 : 0;
-    before = kept;
+    last = kept;
     const ValueWork values{config, work.dtype, work.value_layer(), work.values};
     const int64_t step = work.values.step_tokens();
     EXPECT_EQ(std::clamp<int64_t>(value_step_tokens(values, plan.placement, work.together() * step) / step, 1,
@@ -361,8 +360,7 @@ TEST(JobPlan, KeepsFactorsWhereThereIsRoom) {
               plan.value_requests)
         << gib;
   }
-  EXPECT_EQ(before, 5 * square);
-  EXPECT_GE(kinds, 2) << "of some budgets there is room for some";
+  EXPECT_EQ(last, 5 * square);
 }
 
 }  // namespace
