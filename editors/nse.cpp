@@ -6,6 +6,9 @@
 // is taken back between passes); `passes` counts passes, its `max_iterations` one more.
 #include <torch/types.h>
 
+#include <numeric>
+#include <vector>
+
 #include "lancet/editor_parts/covariance_weights.h"
 #include "lancet/editor_parts/layered_editor.h"
 #include "lancet/spec/read_option.h"
@@ -19,11 +22,15 @@ struct NseOptions {
   double neurons = *LayeredSpec::kNeurons.fallback;
 };
 
-/// The inputs with the largest sums of |k|, as many as carry at most `share` of all; at least one.
+/// The inputs with the largest sums of |k|, as many as carry at most `share` of all; at least one. Numbers are added
+/// one after another: a GPU's cumulative sums have no order.
 Tensor choose_neurons(const Tensor& keys_FN, double share) {
   const auto [size_F, order_F] = keys_FN.abs().sum(1).sort(/*stable=*/true, /*dim=*/0, /*descending=*/true);
-  const Tensor carried_F = size_F.cumsum(0);
-  const auto n_within = (carried_F <= share * carried_F[-1]).sum().item<int64_t>();
+  const std::vector<double> sizes = to_doubles(size_F);
+  const double all = std::accumulate(sizes.begin(), sizes.end(), 0.0);
+  int64_t n_within = 0;
+  double carried = 0;
+  for (const double size : sizes) n_within += (carried += size) <= share * all ? 1 : 0;
   return order_F.narrow(0, 0, std::max<int64_t>(1, n_within));
 }
 

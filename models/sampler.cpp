@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "cumulative_sums.h"
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
 #include "lancet/runtime/placement.h"
@@ -95,14 +96,14 @@ std::vector<TokenId> Sampler::from_likeliest(const Tensor& logits_BV) {
 
 /// The first id whose cumulative probability is above a uniform number; on the logits' device.
 std::vector<TokenId> Sampler::from_all(const Tensor& logits_BV) {
-  const Tensor cumulative_BV = torch::softmax(logits_BV, 1).cumsum(1, at::kDouble);
+  const Tensor cumulative_BV = cumulative_sums(torch::softmax(logits_BV, 1));
   return on_host(places_above(cumulative_BV, draw(logits_BV.device()) * cumulative_BV.slice(1, -1)));
 }
 
 /// Draws likewise among ids sorted by probability, of which the first few count; on the logits' device.
 std::vector<TokenId> Sampler::from_nucleus(const Tensor& logits_BV) {
   const auto [values_BV, ids_BV] = logits_BV.sort(/*stable=*/true, 1, /*descending=*/true);
-  const Tensor cumulative_BV = torch::softmax(values_BV, 1).cumsum(1, at::kDouble);
+  const Tensor cumulative_BV = cumulative_sums(torch::softmax(values_BV, 1));
   // The last id of the nucleus is the first whose sum reaches its share.
   const Tensor last_B1 =
       at::searchsorted(cumulative_BV, options_.top_p * cumulative_BV.slice(1, -1)).clamp_max(cumulative_BV.size(1) - 1);
@@ -119,8 +120,9 @@ Tensor Sampler::draw(at::Device device) {
 
 int64_t sampling_bytes(const SamplingOptions& options, int64_t vocab_size, int64_t rows) {
   if (options.top_k > 0) return 0;
-  // The cumulative sum in f64 beside the softmax; of a nucleus also the sorted logits with their ids.
-  return rows * vocab_size * (options.top_p < 1 ? 24 : 12);
+  // The softmax, and where sums are made by products what enters and what leaves those, in f64; of a nucleus also the
+  // sorted logits with their ids.
+  return rows * vocab_size * (options.top_p < 1 ? 32 : 20);
 }
 
 }  // namespace lancet

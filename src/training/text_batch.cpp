@@ -46,30 +46,36 @@ TextBatch::TextBatch(const CausalLM& model, std::span<const TokenizedRequest> re
   }
   batch_ = make_batch(rows);
   hidden_BTD_ = model.run_layers(model.embed(batch_.ids_BT, batch_.sequence), batch_.sequence, {0, first_layer});
-  std::vector<int64_t> positions, ids, owners;
+  std::vector<int64_t> positions, cells, slots;
   for (size_t i = 0; i < requests.size(); ++i) {
     for (size_t j = 0; j < requests[i].target.size(); ++j) {
-      const int64_t at = prompt_sizes_[i] - 1 + (is_forced ? static_cast<int64_t>(j) : 0);
-      positions.push_back(static_cast<int64_t>(i) * batch_.ids_BT.size(1) + at);
-      ids.push_back(requests[i].target[j]);
-      owners.push_back(static_cast<int64_t>(i));
+      if (is_forced || j == 0) {
+        const int64_t at = prompt_sizes_[i] - 1 + static_cast<int64_t>(j);
+        positions.push_back(static_cast<int64_t>(i) * batch_.ids_BT.size(1) + at);
+      }
+      cells.push_back((static_cast<int64_t>(positions.size()) - 1) * model.config().vocab_size + requests[i].target[j]);
+      slots.push_back(static_cast<int64_t>(j * requests.size() + i));
     }
   }
   const at::Device head = model.placement().head_device();
-  position_L_ = to_index(positions, head);
-  id_L_ = to_index(ids, head);
-  row_L_ = to_index(owners, head);
+  position_U_ = to_index(positions, head);
+  cell_L_ = to_index(cells, head);
+  slot_L_ = to_index(slots, head);
 }
 
 Tensor TextBatch::losses(const HookSet& hooks) const {
+  // On a GPU numbers that meet in one place are added in any order, and so are the gradients of what is read twice. So
+  // each position is read once, and labels have slots of their own. What is read twice is a token that stands twice in
+  // a target that one position predicts: its gradients are equal.
   const Tensor last_BTD =
       model_.run_layers(hidden_BTD_, batch_.sequence, {first_layer_, model_.config().n_layers}, hooks);
-  const Tensor logits_LV = model_.logits(last_BTD.flatten(0, 1).index_select(0, position_L_));
-  const Tensor log_probs_LV = torch::log_softmax(logits_LV.to(model_.placement().value_dtype()), 1);
-  const Tensor label_L = log_probs_LV.gather(1, id_L_.unsqueeze(1)).squeeze(1);
+  const Tensor logits_UV = model_.logits(last_BTD.flatten(0, 1).index_select(0, position_U_));
+  const Tensor log_probs_UV = torch::log_softmax(logits_UV.to(model_.placement().value_dtype()), 1);
+  const Tensor label_L = log_probs_UV.flatten().index_select(0, cell_L_);
   const Tensor size_N = torch::tensor(target_sizes_, torch::kLong).to(label_L.device(), label_L.scalar_type());
-  const Tensor none_N = torch::zeros({size_N.size(0)}, label_L.options());
-  return -none_N.index_add(0, row_L_, label_L) / size_N;
+  const int64_t n_slots = *std::ranges::max_element(target_sizes_);
+  const Tensor none_X = torch::zeros({n_slots * size_N.size(0)}, label_L.options());
+  return -none_X.index_copy(0, slot_L_, label_L).view({n_slots, -1}).sum(0) / size_N;
 }
 
 std::vector<int64_t> TextBatch::places(TokenChoice tokens) const {

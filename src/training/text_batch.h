@@ -44,7 +44,9 @@ class TextBatch {
   TokenBatch batch_;
   Tensor hidden_BTD_;  ///< input of the first layer
   std::vector<int64_t> prompt_sizes_, target_sizes_;
-  Tensor position_L_, id_L_, row_L_;  ///< flat place, id and request of each label; on the head's device
+  Tensor position_U_;  ///< flat places whose logits are read, each once; on the head's device
+  Tensor cell_L_,
+      slot_L_;  ///< flat places of each label in [U, V], and in [S, N], a column for each request; there too
 };
 
 }  // namespace lancet

@@ -60,7 +60,9 @@ TEST(FakeDevice, MultipliesAndIndexesAsTheCpuDoes) {
   expect_same("index_put_", [](at::Device d) {
     return Results{on(d, {3, 4}).index_put_({ids(d)}, on(d, {4, 4}), true)};
   });
-  expect_same("index_add", [](at::Device d) { return Results{on(d, {3, 4}).index_add(0, ids(d), on(d, {4, 4}))}; });
+  expect_same("index_add", [](at::Device d) {
+    return Results{torch::zeros({3, 4}, d).index_add(0, ids(d), on(d, {4, 4}))};
+  });
   expect_same("index_copy_", [](at::Device d) {
     return Results{on(d, {3, 4}).index_copy_(1, ids(d).slice(0, 0, 3), on(d, {3, 3}, 2))};
   });
@@ -96,7 +98,7 @@ TEST(FakeDevice, SortsMasksAndNormsAsTheCpuDoes) {
   });
   expect_same("softmax", [](at::Device d) {
     const Tensor x = on(d, {3, 9});
-    return Results{torch::log_softmax(x, -1), torch::softmax(x, -1), torch::logsumexp(x, -1), torch::cumsum(x, 1)};
+    return Results{torch::log_softmax(x, -1), torch::softmax(x, -1), torch::logsumexp(x, -1), torch::cumsum(ids(d), 0)};
   });
   expect_same("rms norm", [](at::Device d) {
     const Tensor x = on(d, {2, 3, 8}).to(at::kBFloat16);

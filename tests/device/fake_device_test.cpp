@@ -13,15 +13,6 @@
 namespace lancet::testing {
 namespace {
 
-std::string refusal(const std::function<void()>& act) {
-  try {
-    act();
-  } catch (const c10::Error& error) {
-    return error.what_without_backtrace();
-  }
-  return "";
-}
-
 TEST(FakeDevice, GoesThereAndBack) {
   const Tensor x = numbers({4, 5});
   const Tensor there = x.to(fake(1));

@@ -4,6 +4,9 @@
 #include <ATen/CPUGeneratorImpl.h>
 #include <torch/types.h>
 
+#include <functional>
+#include <string>
+
 namespace lancet::testing {
 
 using at::Tensor;
@@ -16,6 +19,16 @@ inline at::Device fake(int index) { return {at::kPrivateUse1, static_cast<at::De
 inline Tensor numbers(at::IntArrayRef shape, uint64_t seed = 1, at::ScalarType dtype = at::kFloat) {
   at::Generator generator = at::make_generator<at::CPUGeneratorImpl>(seed);
   return torch::randn(shape, generator, torch::dtype(dtype));
+}
+
+/// Returns what an operation that is refused is told; empty: it is none.
+inline std::string refusal(const std::function<void()>& act) {
+  try {
+    act();
+  } catch (const c10::Error& error) {
+    return error.what_without_backtrace();
+  }
+  return "";
 }
 
 }  // namespace lancet::testing

@@ -29,6 +29,7 @@
 #include <vector>
 
 #include "fake_fault.h"
+#include "sum_order.h"
 
 namespace lancet::testing {
 namespace {
@@ -206,6 +207,7 @@ class CpuCall {
     const size_t n_arguments = op_.schema().arguments().size();
     check_devices();
     for (size_t i = 0; i < n_arguments; ++i) lower(i);
+    check_sum_order(op_.schema().operator_name().name, {&argument(0), n_arguments});
     TORCH_CHECK(device_.has_value(), op_.schema().operator_name(), ": neither a tensor nor a device argument");
     op_.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), &stack_);
     if (op_.schema().operator_name().name == "aten::mm") spoil_product(*device_, result(0).toTensor());

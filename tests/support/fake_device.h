@@ -1,7 +1,7 @@
 // N devices without a GPU, for tests: torch's PrivateUse1 backend over CPU memory. An operation that mixes devices
-// throws what CUDA throws; bytes and copies are counted. Results are the CPU's, bit by bit. A device is
-// at::Device(at::kPrivateUse1, index). Link the object file itself (it registers itself), and never use it where real
-// CUDA is in use.
+// throws what CUDA throws; one whose result a GPU would give in any order throws too (sum_order.h); bytes and copies
+// are counted. Results are the CPU's, bit by bit. A device is at::Device(at::kPrivateUse1, index). Link the object file
+// itself (it registers itself), and never use it where real CUDA is in use.
 #pragma once
 
 #include <c10/core/Device.h>
