@@ -1,170 +1,332 @@
 #include "attention_loops.h"
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
+#include <type_traits>
 #include <vector>
+
+#include "lane_vectors.h"
 
 namespace lancet {
 namespace {
 
+/// Vectors in the type of the arithmetic: where they lie, or copies.
 template <typename T>
-inline Wide<T> dot(const T* a, const T* b, int64_t size) {
-  Wide<T> sum = 0;
-  for (int64_t i = 0; i < size; ++i) sum += wide(a[i]) * wide(b[i]);
-  return sum;
-}
+class WideVectors {
+ public:
+  using W = Wide<T>;
 
-template <typename T>
-inline void add_scaled(Wide<T>* to, Wide<T> scale, const T* x, int64_t size) {
-#pragma omp simd
-  for (int64_t i = 0; i < size; ++i) to[i] += scale * wide(x[i]);
-}
-
-template <typename T>
-inline void store(const Wide<T>* from, T* to, int64_t size) {
-#pragma omp simd
-  for (int64_t i = 0; i < size; ++i) to[i] = narrow<T>(from[i]);
-}
-
-template <typename W>
-inline W exponential(W x) {
-  if constexpr (std::is_same_v<W, float>)
-    return expf(x);
-  else
-    return std::exp(x);
-}
-
-/// Takes the softmax in place, over the keys that may be attended to; the others get zero.
-template <typename W>
-inline void softmax(W* scores, const bool* mask, int64_t size) {
-  W most = -std::numeric_limits<W>::infinity();
-  for (int64_t s = 0; s < size; ++s)
-    if (mask[s]) most = std::max(most, scores[s]);
-  W sum = 0;
-  for (int64_t s = 0; s < size; ++s) {
-    const W weight = exponential(scores[s] - most);
-    scores[s] = mask[s] ? weight : W(0);
-    sum += scores[s];
+  void clear() {
+    vectors_.clear();
+    used_ = 0;
   }
-  for (int64_t s = 0; s < size; ++s) scores[s] /= sum;
-}
+  /// Makes room for n vectors; none moves after.
+  void reserve(int64_t n, int64_t dim) {
+    if (copies() && room_.size() < static_cast<size_t>(n * dim)) room_.resize(static_cast<size_t>(n * dim));
+  }
+  void add(const T* x, int64_t dim) {
+    if constexpr (!copies()) {
+      vectors_.push_back(x);
+    } else {
+      W* to = room_.data() + used_;
+#pragma omp simd
+      for (int64_t c = 0; c < dim; ++c) to[c] = wide(x[c]);
+      vectors_.push_back(to);
+      used_ += dim;
+    }
+  }
+  Vectors<W> from(int64_t i) const { return vectors_.data() + i; }
 
-/// Places of the vectors of one row's head.
-template <typename T>
-struct HeadKeys {
-  const T* prefix;
-  const T* fresh;
-  int64_t n_prefix;
-  int64_t dim;
-  int64_t stride;  ///< distance between fresh ones
+ private:
+  static constexpr bool copies() { return !std::is_same_v<T, W>; }
 
-  const T* at(int64_t s) const { return s < n_prefix ? prefix + s * dim : fresh + (s - n_prefix) * stride; }
+  std::vector<const W*> vectors_;
+  std::vector<W> room_;
+  int64_t used_ = 0;
 };
 
+/// Some of the query vectors of a row's head of keys, and the keys that any of them may see.
+struct Tile {
+  int64_t begin, n;            ///< query vectors: query q's head g is q * group + g
+  int64_t key_begin, key_end;  ///< earlier ones and own ones, counted together
+};
+
+/// One row's head of keys: where everything is, and room to work in, kept from one to the next.
 template <typename T>
-inline HeadKeys<T> head_keys(const AttentionShape& shape, const T* prefix, const T* fresh, int64_t row, int64_t kv) {
-  return {prefix + (row * shape.kv_heads + kv) * shape.prefix_stride,
-          fresh + (row * shape.fresh * shape.kv_heads + kv) * shape.dim, shape.prefix, shape.dim,
-          shape.kv_heads * shape.dim};
-}
-
-/// `kDim`: the head dimension where it is a common one, so that its loops have a fixed length; 0: any.
-template <int64_t kDim, typename T>
-inline void forward_rows(const AttentionShape& shape, const AttentionInput<T>& in, T* out, Wide<T>* weights,
-                         RowRange range) {
-  const int64_t n_keys = shape.keys(), dim = kDim > 0 ? kDim : shape.dim;
-  std::vector<Wide<T>> mixed(static_cast<size_t>(dim));
-  for (int64_t row = range.begin; row < range.end; ++row) {
-    for (int64_t head = 0; head < shape.heads; ++head) {
-      const HeadKeys<T> keys = head_keys(shape, in.prefix_key, in.key, row, head / shape.group());
-      const HeadKeys<T> values = head_keys(shape, in.prefix_value, in.value, row, head / shape.group());
-      for (int64_t q = 0; q < shape.queries; ++q) {
-        const bool* mask = in.mask + (row * shape.queries + q) * n_keys;
-        const int64_t place = ((row * shape.queries + q) * shape.heads + head) * dim;
-        Wide<T>* w = weights + ((row * shape.heads + head) * shape.queries + q) * n_keys;
-        for (int64_t s = 0; s < n_keys; ++s)
-          w[s] = mask[s] ? static_cast<Wide<T>>(shape.scale) * dot(in.query + place, keys.at(s), dim) : 0;
-        softmax(w, mask, n_keys);
-        std::fill(mixed.begin(), mixed.end(), Wide<T>(0));
-        for (int64_t s = 0; s < n_keys; ++s)
-          if (mask[s]) add_scaled(mixed.data(), w[s], values.at(s), dim);
-        store(mixed.data(), out + place, dim);
-      }
-    }
-  }
-}
-
-/// Computes, from scores = scale q k and o = sum w v: d v = w d o, d scores = w (d w - sum w d w) with d w = d o v.
-template <int64_t kDim, typename T>
-inline void backward_rows(const AttentionShape& shape, const AttentionInput<T>& in, const Wide<T>* weights,
-                          const T* grad_out, AttentionGradients<T> gradients, RowRange range) {
+class HeadWork {
+ public:
   using W = Wide<T>;
-  const int64_t n_keys = shape.keys(), dim = kDim > 0 ? kDim : shape.dim;
-  const int64_t row_size = shape.fresh * shape.kv_heads * dim;
-  std::vector<W> grad_key(static_cast<size_t>(row_size)), grad_value(static_cast<size_t>(row_size));
-  std::vector<W> grad_query(static_cast<size_t>(dim)), grad_score(static_cast<size_t>(n_keys));
-  for (int64_t row = range.begin; row < range.end; ++row) {
-    std::fill(grad_key.begin(), grad_key.end(), W(0));
-    std::fill(grad_value.begin(), grad_value.end(), W(0));
-    for (int64_t head = 0; head < shape.heads; ++head) {
-      const int64_t kv = head / shape.group();
-      const HeadKeys<T> keys = head_keys(shape, in.prefix_key, in.key, row, kv);
-      const HeadKeys<T> values = head_keys(shape, in.prefix_value, in.value, row, kv);
-      for (int64_t q = 0; q < shape.queries; ++q) {
-        const bool* mask = in.mask + (row * shape.queries + q) * n_keys;
-        const int64_t place = ((row * shape.queries + q) * shape.heads + head) * dim;
-        const W* w = weights + ((row * shape.heads + head) * shape.queries + q) * n_keys;
-        W mean = 0;
-        for (int64_t s = 0; s < n_keys; ++s) {
-          grad_score[static_cast<size_t>(s)] = mask[s] ? dot(grad_out + place, values.at(s), dim) : W(0);
-          mean += w[s] * grad_score[static_cast<size_t>(s)];
-        }
-        std::fill(grad_query.begin(), grad_query.end(), W(0));
-        for (int64_t s = 0; s < n_keys; ++s) {
-          if (!mask[s]) continue;
-          const W grad = static_cast<W>(shape.scale) * w[s] * (grad_score[static_cast<size_t>(s)] - mean);
-          add_scaled(grad_query.data(), grad, keys.at(s), dim);
-          if (s < shape.prefix) continue;
-          const int64_t fresh = ((s - shape.prefix) * shape.kv_heads + kv) * dim;
-          add_scaled(grad_key.data() + fresh, grad, in.query + place, dim);
-          add_scaled(grad_value.data() + fresh, w[s], grad_out + place, dim);
-        }
-        store(grad_query.data(), gradients.query + place, dim);
+
+  HeadWork(const AttentionShape& shape, const AttentionRows& rows, const AttentionInput<T>& in)
+      : shape_(shape), rows_(rows), in_(in) {
+    columns_.resize(static_cast<size_t>(kLanes * shape.dim));
+  }
+
+  void begin(int64_t pair) {
+    row_ = pair / shape_.kv_heads;
+    head_ = pair % shape_.kv_heads;
+    n_earlier_ = rows_.n_earlier(row_);
+    n_keys_ = rows_.n_keys(row_);
+    find_vectors(in_.pool_key, in_.key, keys_);
+    find_vectors(in_.pool_value, in_.value, values_);
+    find_places();
+    find_queries(in_.query, queries_);
+  }
+
+  int64_t n_vectors() const { return static_cast<int64_t>(places_.size()); }
+  int64_t weights_begin(const int64_t* weight_bounds) const {
+    return weight_bounds[row_] + head_ * attention_weights_of(shape_, rows_, row_);
+  }
+
+  template <int64_t kWidth>
+  void forward(Tile tile, W* weights, T* out) {
+    to_columns<kWidth>(queries_.from(tile.begin), tile.n, shape_.dim, columns_.data());
+    scores<kWidth>(tile, weights);
+    softmax<kWidth>(tile, weights);
+    mixed_.assign(static_cast<size_t>(kWidth * shape_.dim), W(0));
+    mix<W>({weights + tile.key_begin * kWidth, kWidth, 1}, values_.from(tile.key_begin), n_keys(tile), mixed_.data(),
+           tile.n, shape_.dim);
+    store_queries(tile, out);
+  }
+
+  void begin_backward(const T* grad_out) {
+    find_queries(grad_out, grads_);
+    const auto size = static_cast<size_t>(n_own() * shape_.dim);
+    grad_keys_.assign(size, W(0));
+    grad_values_.assign(size, W(0));
+  }
+
+  /// Computes, from scores = scale q k and o = sum w v: d v = w d o, d scores = w (d w - sum w d w) with d w = d o v.
+  template <int64_t kWidth>
+  void backward(Tile tile, const W* weights, T* grad_query) {
+    const int64_t n = n_keys(tile), first = tile.key_begin * kWidth;
+    grad_scores_.resize(static_cast<size_t>(n_keys_ * kWidth));
+    W* grad = grad_scores_.data();
+    to_columns<kWidth>(grads_.from(tile.begin), tile.n, shape_.dim, columns_.data());
+    products<kWidth>(values_.from(tile.key_begin), n, columns_.data(), shape_.dim, grad + first);
+    through_softmax<kWidth>(weights + first, n, grad + first);
+    if (shape_.cap > 0) through_cap<kWidth>(tile, grad);
+    mixed_.assign(static_cast<size_t>(kWidth * shape_.dim), W(0));
+    mix<W>({grad + first, kWidth, 1}, keys_.from(tile.key_begin), n, mixed_.data(), tile.n, shape_.dim);
+    store_queries(tile, grad_query);
+    const int64_t own = std::max(tile.key_begin, n_earlier_), at = (own - n_earlier_) * shape_.dim;
+    mix<W>({grad + own * kWidth, 1, kWidth}, queries_.from(tile.begin), tile.n, grad_keys_.data() + at,
+           tile.key_end - own, shape_.dim);
+    mix<W>({weights + own * kWidth, 1, kWidth}, grads_.from(tile.begin), tile.n, grad_values_.data() + at,
+           tile.key_end - own, shape_.dim);
+  }
+
+  void end_backward(AttentionGradients<T> gradients) const {
+    for (int64_t i = 0; i < n_own(); ++i) {
+      const int64_t at = ((rows_.token_bounds[row_] + i) * shape_.kv_heads + head_) * shape_.dim;
+      store(grad_keys_.data() + i * shape_.dim, gradients.key + at);
+      store(grad_values_.data() + i * shape_.dim, gradients.value + at);
+    }
+  }
+
+  /// The tile that begins with query vector `begin`.
+  Tile tile(int64_t begin) const {
+    const int64_t n_left = n_vectors() - begin, n = std::min(lanes_of(n_left), n_left);
+    if (rows_.mask != nullptr) return {begin, n, 0, n_keys_};
+    return {begin, n, first_seen(begin / shape_.group()), last_seen((begin + n - 1) / shape_.group()) + 1};
+  }
+
+ private:
+  static int64_t n_keys(const Tile& tile) { return tile.key_end - tile.key_begin; }
+  int64_t n_own() const { return n_keys_ - n_earlier_; }
+
+  int64_t last_seen(int64_t query) const { return n_earlier_ + rows_.query_places[rows_.query_bounds[row_] + query]; }
+  int64_t first_seen(int64_t query) const {
+    return rows_.window > 0 ? std::max<int64_t>(0, last_seen(query) + 1 - rows_.window) : 0;
+  }
+
+  void find_vectors(const T* pool, const T* own, WideVectors<T>& vectors) const {
+    const int64_t dim = shape_.dim;
+    vectors.clear();
+    vectors.reserve(n_keys_, dim);
+    const int64_t base = row_ * in_.row_stride + head_ * in_.head_stride;
+    const int64_t* places = rows_.earlier_places;
+    if (places != nullptr) places += rows_.earlier_bounds[row_];
+    for (int64_t i = 0; i < n_earlier_; ++i) vectors.add(pool + base + (places == nullptr ? i : places[i]) * dim, dim);
+    for (int64_t token = rows_.token_bounds[row_]; token < rows_.token_bounds[row_ + 1]; ++token)
+      vectors.add(own + (token * shape_.kv_heads + head_) * dim, dim);
+  }
+
+  /// Finds where the query vectors lie in [M, H, C].
+  void find_places() {
+    places_.clear();
+    for (int64_t query = rows_.query_bounds[row_]; query < rows_.query_bounds[row_ + 1]; ++query)
+      for (int64_t i = 0; i < shape_.group(); ++i)
+        places_.push_back((query * shape_.heads + head_ * shape_.group() + i) * shape_.dim);
+  }
+
+  void find_queries(const T* all, WideVectors<T>& vectors) const {
+    vectors.clear();
+    vectors.reserve(n_vectors(), shape_.dim);
+    for (const int64_t place : places_) vectors.add(all + place, shape_.dim);
+  }
+
+  void store(const W* from, T* to) const {
+#pragma omp simd
+    for (int64_t c = 0; c < shape_.dim; ++c) to[c] = narrow<T>(from[c]);
+  }
+
+  void store_queries(const Tile& tile, T* to) const {
+    for (int64_t i = 0; i < tile.n; ++i)
+      store(mixed_.data() + i * shape_.dim, to + places_[static_cast<size_t>(tile.begin + i)]);
+  }
+
+  /// The scores [keys][kWidth], of the columns.
+  template <int64_t kWidth>
+  void scores(const Tile& tile, W* to) const {
+    to += tile.key_begin * kWidth;
+    products<kWidth>(keys_.from(tile.key_begin), n_keys(tile), columns_.data(), shape_.dim, to);
+    const auto scale = static_cast<W>(shape_.scale), cap = static_cast<W>(shape_.cap);
+    const int64_t size = n_keys(tile) * kWidth;
+    if (cap > 0) {
+#pragma omp simd
+      for (int64_t i = 0; i < size; ++i) to[i] = capped_score(scale * to[i], cap);
+    } else {
+#pragma omp simd
+      for (int64_t i = 0; i < size; ++i) to[i] *= scale;
+    }
+  }
+
+  /// Gives what a query vector may not see a score of minus infinity.
+  template <int64_t kWidth>
+  void hide(const Tile& tile, W* scores) const {
+    constexpr W kHidden = -std::numeric_limits<W>::infinity();
+    for (int64_t lane = 0; lane < tile.n; ++lane) {
+      const int64_t query = (tile.begin + lane) / shape_.group();
+      if (rows_.mask != nullptr) {
+        const bool* seen = rows_.mask + (rows_.query_bounds[row_] + query) * n_keys_;
+        for (int64_t s = tile.key_begin; s < tile.key_end; ++s)
+          if (!seen[s]) scores[s * kWidth + lane] = kHidden;
+      } else {
+        for (int64_t s = tile.key_begin; s < first_seen(query); ++s) scores[s * kWidth + lane] = kHidden;
+        for (int64_t s = last_seen(query) + 1; s < tile.key_end; ++s) scores[s * kWidth + lane] = kHidden;
       }
     }
-    store(grad_key.data(), gradients.key + row * row_size, row_size);
-    store(grad_value.data(), gradients.value + row * row_size, row_size);
+  }
+
+  template <int64_t kWidth>
+  void softmax(const Tile& tile, W* scores) const {
+    hide<kWidth>(tile, scores);
+    W* x = scores + tile.key_begin * kWidth;
+    const int64_t n = n_keys(tile);
+    W most[kWidth], sum[kWidth] = {};
+    greatest<kWidth>(x, n, most);
+    for (int64_t s = 0; s < n; ++s)
+#pragma omp simd
+      for (int64_t lane = 0; lane < kWidth; ++lane) {
+        const W weight = exponential(x[s * kWidth + lane] - most[lane]);
+        x[s * kWidth + lane] = weight;
+        sum[lane] += weight;
+      }
+    for (int64_t lane = 0; lane < kWidth; ++lane) sum[lane] = 1 / sum[lane];
+    for (int64_t s = 0; s < n; ++s)
+#pragma omp simd
+      for (int64_t lane = 0; lane < kWidth; ++lane) x[s * kWidth + lane] *= sum[lane];
+  }
+
+  /// The gradients of n keys' weights become those of products q k.
+  template <int64_t kWidth>
+  void through_softmax(const W* weights, int64_t n, W* grad) const {
+    W mean[kWidth] = {};
+    for (int64_t s = 0; s < n; ++s)
+#pragma omp simd
+      for (int64_t lane = 0; lane < kWidth; ++lane) mean[lane] += weights[s * kWidth + lane] * grad[s * kWidth + lane];
+    const auto scale = static_cast<W>(shape_.scale);
+    for (int64_t s = 0; s < n; ++s)
+#pragma omp simd
+      for (int64_t lane = 0; lane < kWidth; ++lane)
+        grad[s * kWidth + lane] =
+            product_gradient(weights[s * kWidth + lane], grad[s * kWidth + lane], mean[lane], scale);
+  }
+
+  /// The cap's slope, which takes the scores again.
+  template <int64_t kWidth>
+  void through_cap(const Tile& tile, W* grad) {
+    capped_.resize(static_cast<size_t>(n_keys_ * kWidth));
+    to_columns<kWidth>(queries_.from(tile.begin), tile.n, shape_.dim, columns_.data());
+    scores<kWidth>(tile, capped_.data());
+    const auto cap = static_cast<W>(shape_.cap);
+#pragma omp simd
+    for (int64_t i = tile.key_begin * kWidth; i < tile.key_end * kWidth; ++i)
+      grad[i] *= cap_slope(capped_[static_cast<size_t>(i)], cap);
+  }
+
+  const AttentionShape& shape_;
+  const AttentionRows& rows_;
+  const AttentionInput<T>& in_;
+  int64_t row_ = 0, head_ = 0, n_earlier_ = 0, n_keys_ = 0;
+  std::vector<int64_t> places_;  ///< places of the query vectors in [M, H, C]
+  WideVectors<T> keys_, values_, queries_, grads_;
+  std::vector<W> columns_, mixed_, grad_scores_, capped_, grad_keys_, grad_values_;
+};
+
+/// Calls run(tile, integral constant of its lanes, place of its weights) for each.
+template <typename T, typename Run>
+inline void for_tiles(const HeadWork<T>& work, int64_t n_keys, int64_t weights_begin, const Run& run) {
+  for (int64_t begin = 0; begin < work.n_vectors();) {
+    const Tile tile = work.tile(begin);
+    const int64_t lanes = lanes_of(work.n_vectors() - begin);
+    if (lanes == kLanes)
+      run(tile, std::integral_constant<int64_t, kLanes>{}, weights_begin);
+    else if (lanes == kFewLanes)
+      run(tile, std::integral_constant<int64_t, kFewLanes>{}, weights_begin);
+    else
+      run(tile, std::integral_constant<int64_t, 1>{}, weights_begin);
+    weights_begin += lanes * n_keys;
+    begin += tile.n;
   }
 }
 
-/// Calls run(integral constant) with the head dimension or 0.
-template <typename Run>
-inline void for_dim(const AttentionShape& shape, const Run& run) {
-  switch (shape.dim) {
-    case 32:
-      return run(std::integral_constant<int64_t, 32>{});
-    case 64:
-      return run(std::integral_constant<int64_t, 64>{});
-    case 128:
-      return run(std::integral_constant<int64_t, 128>{});
-    default:
-      return run(std::integral_constant<int64_t, 0>{});
+template <typename T>
+inline void forward_pairs(const AttentionShape& shape, const AttentionRows& rows, const AttentionInput<T>& in, T* out,
+                          Wide<T>* weights, const int64_t* weight_bounds, RowRange range) {
+  HeadWork<T> work(shape, rows, in);
+  for (int64_t pair = range.begin; pair < range.end; ++pair) {
+    work.begin(pair);
+    for_tiles(
+        work, rows.n_keys(pair / shape.kv_heads), work.weights_begin(weight_bounds),
+        [&](const Tile& tile, auto lanes, int64_t at) { work.template forward<lanes.value>(tile, weights + at, out); });
+  }
+}
+
+template <typename T>
+inline void backward_pairs(const AttentionShape& shape, const AttentionRows& rows, const AttentionInput<T>& in,
+                           const Wide<T>* weights, const int64_t* weight_bounds, const T* grad_out,
+                           AttentionGradients<T> gradients, RowRange range) {
+  HeadWork<T> work(shape, rows, in);
+  for (int64_t pair = range.begin; pair < range.end; ++pair) {
+    work.begin(pair);
+    work.begin_backward(grad_out);
+    for_tiles(work, rows.n_keys(pair / shape.kv_heads), work.weights_begin(weight_bounds),
+              [&](const Tile& tile, auto lanes, int64_t at) {
+                work.template backward<lanes.value>(tile, weights + at, gradients.query);
+              });
+    work.end_backward(gradients);
   }
 }
 
 }  // namespace
 
+int64_t attention_weights_of(const AttentionShape& shape, const AttentionRows& rows, int64_t row) {
+  const int64_t vectors = rows.n_queries(row) * shape.group(), rest = vectors % kLanes;
+  return rows.n_keys(row) * (vectors - rest + (rest > kTooFew ? lanes_of(rest) : rest));
+}
+
 #define LANCET_ATTENTION_LOOPS(T)                                                                                   \
-  LANCET_CLONES void attention_forward(const AttentionShape& shape, const AttentionInput<T>& in, T* out,            \
-                                       Wide<T>* weights, RowRange range) {                                          \
-    for_dim(shape, [&](auto dim) { forward_rows<dim.value>(shape, in, out, weights, range); });                     \
-  }                                                                                                                 \
-  LANCET_CLONES void attention_backward(const AttentionShape& shape, const AttentionInput<T>& in,                   \
-                                        const Wide<T>* weights, const T* grad_out, AttentionGradients<T> gradients, \
-                                        RowRange range) {                                                           \
-    for_dim(shape, [&](auto dim) { backward_rows<dim.value>(shape, in, weights, grad_out, gradients, range); });    \
-  }
+  LANCET_FUSED_CLONES(attention_forward, forward_pairs,                                                             \
+                      (const AttentionShape& shape, const AttentionRows& rows, const AttentionInput<T>& in, T* out, \
+                       Wide<T>* weights, const int64_t* weight_bounds, RowRange range),                             \
+                      (shape, rows, in, out, weights, weight_bounds, range))                                        \
+  LANCET_FUSED_CLONES(                                                                                              \
+      attention_backward, backward_pairs,                                                                           \
+      (const AttentionShape& shape, const AttentionRows& rows, const AttentionInput<T>& in, const Wide<T>* weights, \
+       const int64_t* weight_bounds, const T* grad_out, AttentionGradients<T> gradients, RowRange range),           \
+      (shape, rows, in, weights, weight_bounds, grad_out, gradients, range))
 LANCET_ATTENTION_LOOPS(float)
 LANCET_ATTENTION_LOOPS(double)
 LANCET_ATTENTION_LOOPS(c10::BFloat16)

@@ -16,8 +16,16 @@ namespace lancet {
 namespace {
 
 /// Names of all kernels of decoder_kernels.cu.
-constexpr const char* kKernelNames[] = {"norm",   "norm_gradient", "gate",         "gate_gradient",
-                                        "rotate", "loss",          "loss_gradient"};
+constexpr const char* kKernelNames[] = {"norm",
+                                        "norm_gradient",
+                                        "gate",
+                                        "gate_gradient",
+                                        "rotate",
+                                        "loss",
+                                        "loss_gradient",
+                                        "ragged_attention",
+                                        "ragged_query_gradient",
+                                        "ragged_key_gradient"};
 
 /// Calls the driver's function. Throws: std::runtime_error with the error's name; c10::OutOfMemoryError.
 template <typename F, typename... Arguments>

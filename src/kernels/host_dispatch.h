@@ -10,10 +10,10 @@
 
 namespace lancet {
 
-inline bool has_host_loops(const at::Tensor& x) {
-  const at::ScalarType type = x.scalar_type();
-  return x.device() == Placement::host() && (type == at::kFloat || type == at::kDouble || type == at::kBFloat16);
+inline bool has_host_loops(at::Device device, at::ScalarType type) {
+  return device == Placement::host() && (type == at::kFloat || type == at::kDouble || type == at::kBFloat16);
 }
+inline bool has_host_loops(const at::Tensor& x) { return has_host_loops(x.device(), x.scalar_type()); }
 
 /// Calls loop(T{}) with the element type of a tensor that has host loops.
 template <typename Loop>

@@ -12,8 +12,27 @@
 #define LANCET_CLONES __attribute__((target_clones("avx512f", "avx2", "default"), flatten))
 // glibc's vector exponential, within 4 ulp.
 extern "C" __attribute__((simd("notinbranch"))) float expf(float) noexcept;
+
+// Defines a function that calls another, which is compiled into it for several instruction sets, as above. Products and
+// sums are fused where the processor can: twice as fast, and other bits than without.
+#define LANCET_FUSED_CLONES(NAME, BODY, PARAMETERS, ARGUMENTS)                                                      \
+  __attribute__((target("avx512f,avx512vl,avx512bw,avx512dq,fma"), flatten)) static void NAME##_avx512 PARAMETERS { \
+    BODY ARGUMENTS;                                                                                                 \
+  }                                                                                                                 \
+  __attribute__((target("avx2,fma"), flatten)) static void NAME##_avx2 PARAMETERS { BODY ARGUMENTS; }               \
+  __attribute__((flatten)) static void NAME##_plain PARAMETERS { BODY ARGUMENTS; }                                  \
+  void NAME PARAMETERS {                                                                                            \
+    static const bool has_avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&       \
+                                   __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq");        \
+    static const bool has_avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");                   \
+    if (has_avx512) return NAME##_avx512 ARGUMENTS;                                                                 \
+    if (has_avx2) return NAME##_avx2 ARGUMENTS;                                                                     \
+    NAME##_plain ARGUMENTS;                                                                                         \
+  }
 #else
 #define LANCET_CLONES
+#define LANCET_FUSED_CLONES(NAME, BODY, PARAMETERS, ARGUMENTS) \
+  void NAME PARAMETERS { BODY ARGUMENTS; }
 #endif
 
 #include "device/elementwise.h"

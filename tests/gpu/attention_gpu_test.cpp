@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <torch/types.h>
 
+#include "lancet/kernels/ragged_attention.h"
 #include "support/on_device.h"
 #include "support/tiny_model.h"
 #include "support/varlen_reference.h"
@@ -43,6 +44,37 @@ TEST_P(AttentionOnDevice, OfFewAndManyQueriesAfterAPrefixIsTheHosts) {
         device(), ours,
         {numbers({kRows, queries, kHeads, kDim}, 14), numbers({kRows, kFresh, kKvHeads, kDim}, 15),
          numbers({kRows, kFresh, kKvHeads, kDim}, 16)});
+  }
+}
+
+/// Heads of 128-bit packs, of numbers one by one, and the widest; with a window and a cap.
+TEST_P(AttentionOnDevice, OfRaggedRowsIsTheHosts) {
+  RaggedLayout layout;
+  for (int64_t row = 0; row < 70; ++row) {
+    layout.tokens.push_back(1 + row % 9);
+    layout.earlier.emplace_back();
+    for (int64_t i = 0; i < row % 40; ++i) layout.earlier.back().push_back((row * 7 + i) % 60);
+  }
+  for (int64_t token = 0; token < layout.n_tokens(); ++token)
+    if (token % 5 != 3) layout.queries.push_back(token);
+  const auto n_queries = static_cast<int64_t>(layout.queries.size());
+  for (const auto& [heads, kv_heads, dim, window] :
+       std::vector<std::tuple<int64_t, int64_t, int64_t, int64_t>>{{8, 2, 128, 0}, {4, 4, 37, 6}, {4, 1, 256, 0}}) {
+    const auto rounded = [kv_heads = kv_heads, dim = dim](uint64_t seed) {
+      return numbers({kv_heads, 64, dim}, seed).to(at::kBFloat16);
+    };
+    layout.window = window;
+    const AttentionRule rule{usual_rule(dim).scale, window > 0 ? 20.0 : 0.0};
+    const auto ours = [&](const Tensors& in) {
+      const KeyValuePair pool{rounded(31).to(in[0].options()).narrow(1, 0, 60),
+                              rounded(32).to(in[0].options()).narrow(1, 0, 60)};
+      return ragged_attention(in[0], {in[1], in[2]}, pool, ragged_rows(layout, in[0].device(), in[0].scalar_type()),
+                              rule);
+    };
+    testing::expect_as_on_the_host(
+        device(), ours,
+        {numbers({n_queries, heads, dim}, 33), numbers({layout.n_tokens(), kv_heads, dim}, 34),
+         numbers({layout.n_tokens(), kv_heads, dim}, 35)});
   }
 }
 

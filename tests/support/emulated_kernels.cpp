@@ -180,7 +180,8 @@ BoundKernel bound(void (*kernel)(A...)) {
 #define LANCET_BOUND_OF(TYPE)                                                                  \
   LANCET_BOUND(norm, TYPE), LANCET_BOUND(norm_gradient, TYPE), LANCET_BOUND(gate, TYPE),       \
       LANCET_BOUND(gate_gradient, TYPE), LANCET_BOUND(rotate, TYPE), LANCET_BOUND(loss, TYPE), \
-      LANCET_BOUND(loss_gradient, TYPE)
+      LANCET_BOUND(loss_gradient, TYPE), LANCET_BOUND(ragged_attention, TYPE),                 \
+      LANCET_BOUND(ragged_query_gradient, TYPE), LANCET_BOUND(ragged_key_gradient, TYPE)
 
 const BoundKernel& kernel_named(const std::string& name) {
   static const std::map<std::string, BoundKernel> kernels{LANCET_BOUND_OF(bf16), LANCET_BOUND_OF(f16),

@@ -2,51 +2,10 @@
 // is first used; tests/support/emulated_kernels.cpp runs it on the host. Where a row has a sum, a block takes a row at
 // a time; any whole number of warps, any number of blocks. Sums are taken in at least f32, in an order that is the same
 // in every run.
-#include "elementwise.h"
+#include "attention_rows.h"
+#include "threads.h"
 
 namespace lancet {
-
-typedef long long Index;
-
-constexpr int kWarp = 32, kMostWarps = 32;
-constexpr float kInfinity = __builtin_bit_cast(float, 0x7F800000U);
-constexpr float kNotANumber = __builtin_bit_cast(float, 0x7FC00000U);
-
-__device__ inline Index first_row() { return static_cast<Index>(blockIdx.x); }
-__device__ inline Index next_rows() { return static_cast<Index>(gridDim.x); }
-__device__ inline Index first_number() { return static_cast<Index>(threadIdx.x); }
-__device__ inline Index next_numbers() { return static_cast<Index>(blockDim.x); }
-
-// ---- Reductions
-
-__device__ inline float from_lane(float x, int other) { return __shfl_xor_sync(0xFFFFFFFFU, x, other); }
-__device__ inline double from_lane(double x, int other) { return __shfl_xor_sync(0xFFFFFFFFU, x, other); }
-template <typename W>
-__device__ inline SoftmaxSum<W> from_lane(SoftmaxSum<W> x, int other) {
-  return {from_lane(x.greatest, other), from_lane(x.sum, other)};
-}
-
-__device__ inline float joined(float a, float b) { return a + b; }
-__device__ inline double joined(double a, double b) { return a + b; }
-
-template <typename V>
-__device__ inline V joined_in_warp(V value) {
-  for (int other = kWarp / 2; other > 0; other /= 2) value = joined(value, from_lane(value, other));
-  return value;
-}
-
-/// The values of all of the block's threads joined; every thread gets the result. `none` changes nothing when joined.
-template <typename V>
-__device__ inline V joined_in_block(V value, V none) {
-  __shared__ V parts[kMostWarps];
-  const int thread = static_cast<int>(threadIdx.x), lane = thread % kWarp;
-  value = joined_in_warp(value);
-  if (lane == 0) parts[thread / kWarp] = value;
-  __syncthreads();
-  value = joined_in_warp(lane < static_cast<int>(blockDim.x) / kWarp ? parts[lane] : none);
-  __syncthreads();  // the next row's parts may be written
-  return value;
-}
 
 // ---- Norm
 
@@ -189,6 +148,38 @@ __device__ inline void loss_gradient_rows(const T* logits, const Index* ids, con
   extern "C" __global__ void lancet_rotate_##NAME(const T* x, const T* cos, const T* sin, T* y, lancet::Index rows,          \
                                            int heads, int dim, int back) {                                            \
     lancet::rotate_rows(x, cos, sin, y, rows, heads, dim, back);                                                      \
+  }                                                                                                                   \
+  extern "C" __global__ void lancet_ragged_attention_##NAME(                                                                 \
+      const T* query, const T* key, const T* value, const T* pool_key, const T* pool_value,                           \
+      const lancet::Index* token_bounds, const lancet::Index* earlier_bounds, const lancet::Index* earlier,           \
+      const lancet::Index* query_row, const lancet::Index* query_place, T* out, lancet::SoftmaxSum<lancet::Wide<T>>* softmax,\
+      lancet::Index queries, lancet::Index head_stride, lancet::Index window, int heads, int kv_heads, int dim,       \
+      double scale, double cap) {                                                                                     \
+    const lancet::KeysOfRows<T> keys = {key, value, pool_key, pool_value, token_bounds, earlier_bounds, earlier,      \
+                                        head_stride, kv_heads, dim};                                                  \
+    lancet::attend(query, keys, query_row, query_place, out, softmax, queries,                                       \
+                   lancet::attention_rule<T>(window, heads, scale, cap));                                             \
+  }                                                                                                                   \
+  extern "C" __global__ void lancet_ragged_query_gradient_##NAME(                                                            \
+      const T* query, const T* key, const T* value, const T* pool_key, const T* pool_value,                           \
+      const lancet::Index* token_bounds, const lancet::Index* earlier_bounds, const lancet::Index* earlier,           \
+      const lancet::Index* query_row, const lancet::Index* query_place, const T* grad_out,                            \
+      const lancet::SoftmaxSum<lancet::Wide<T>>* softmax, T* grad_query, lancet::Wide<T>* means, lancet::Index queries,                  \
+      lancet::Index head_stride, lancet::Index window, int heads, int kv_heads, int dim, double scale, double cap) {  \
+    const lancet::KeysOfRows<T> keys = {key, value, pool_key, pool_value, token_bounds, earlier_bounds, earlier,      \
+                                        head_stride, kv_heads, dim};                                                  \
+    lancet::query_gradient(query, keys, query_row, query_place, grad_out, softmax, grad_query, means, queries,       \
+                           lancet::attention_rule<T>(window, heads, scale, cap));                                     \
+  }                                                                                                                   \
+  extern "C" __global__ void lancet_ragged_key_gradient_##NAME(                                                              \
+      const T* query, const T* key, const T* value, const lancet::Index* token_bounds,                                \
+      const lancet::Index* token_row, const lancet::Index* query_bounds, const lancet::Index* query_place,            \
+      const T* grad_out, const lancet::SoftmaxSum<lancet::Wide<T>>* softmax, const lancet::Wide<T>* means, T* grad_key, T* grad_value,   \
+      lancet::Index tokens, lancet::Index window, int heads, int kv_heads, int dim, double scale, double cap) {       \
+    const lancet::QueriesOfRows<T> queries = {query, grad_out, softmax, means, token_bounds, query_bounds,           \
+                                              query_place, dim};                                                      \
+    lancet::key_gradient(key, value, queries, token_row, grad_key, grad_value, tokens, kv_heads,                      \
+                         lancet::attention_rule<T>(window, heads, scale, cap));                                       \
   }                                                                                                                   \
   extern "C" __global__ void lancet_loss_##NAME(const T* logits, const lancet::Index* ids, lancet::Wide<T>* loss,            \
                                          lancet::Wide<T>* greatest, lancet::Wide<T>* log_sum, lancet::Index rows,     \

@@ -115,4 +115,30 @@ LANCET_BODY T logit_gradient(T logit, Wide<T> greatest, Wide<T> log_sum, Wide<T>
   return narrow<T>(grad_loss * (exponential((wide(logit) - greatest) - log_sum) - is_label));
 }
 
+// ---- Attention
+
+/// cap * tanh(score / cap).
+template <typename W>
+LANCET_BODY W capped_score(W score, W cap) {
+  return cap - 2 * cap / (exponential(2 / cap * score) + 1);
+}
+
+/// Slope of the cap, by what it made of the score.
+template <typename W>
+LANCET_BODY W cap_slope(W capped, W cap) {
+  return 1 - (capped / cap) * (capped / cap);
+}
+
+template <typename W>
+LANCET_BODY W attention_weight(W score, SoftmaxSum<W> softmax) {
+  return exponential(score - softmax.greatest) / softmax.sum;
+}
+
+/// Gradient of the product of a query with a key whose weight and whose weight's gradient these are. `mean`: that of
+/// the weights' gradients, by weight.
+template <typename W>
+LANCET_BODY W product_gradient(W weight, W grad_weight, W mean, W scale) {
+  return scale * weight * (grad_weight - mean);
+}
+
 }  // namespace lancet

@@ -5,8 +5,10 @@
 
 #ifdef __CUDACC_RTC__
 #define LANCET_BODY __device__ __forceinline__
+#define LANCET_UNROLL _Pragma("unroll")
 #else
 #define LANCET_BODY inline
+#define LANCET_UNROLL
 #endif
 
 namespace lancet {
