@@ -5,7 +5,7 @@ import numpy as np
 from kernel_rows import ROWS
 from kernel_sources import compile_files, compiled, compiler_options, kernel_names
 from machine import Program
-from ptx_text import read_kernels
+from ptx_text import PtxError, read_kernels
 from stored_types import STORED_TYPES
 
 
@@ -30,12 +30,16 @@ def texts(kernel):
     return [instruction.text for instruction in kernel.code]
 
 
-def run_changed(files, architecture, type_name):
-    """The kernels that come out otherwise of changed files. The PTX of "compute_90" is that of "sm_90", sooner."""
+def defects(files, architecture, type_name):
+    """(Kernel, what is found wrong with it, "" for nothing) for those that come out otherwise of changed files."""
     first, *others = compiler_options(architecture, type_name)
-    kernels = read_kernels(compile_files(files, [first.replace("=sm_", "=compute_"), *others]).ptx)
-    own = kernels_of(architecture, type_name)
+    options = [first.replace("=sm_", "=compute_"), *others]  # the same PTX, sooner
+    kernels, own = read_kernels(compile_files(files, options).ptx), kernels_of(architecture, type_name)
     changed = [name for name in kernel_names() if texts(kernels[f"lancet_{name}_{type_name}"]) != texts(own[f"lancet_{name}_{type_name}"])]
     assert changed, "the change changes no kernel"
     for name in changed:
-        run_launches(program_of(name, architecture, type_name, kernels), name, type_name)
+        try:
+            run_launches(program_of(name, architecture, type_name, kernels), name, type_name)
+            yield name, ""
+        except PtxError as error:
+            yield name, str(error)
