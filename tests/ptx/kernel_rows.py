@@ -6,6 +6,7 @@ widest type from the numbers as they are stored.
 """
 import numpy as np
 
+from attention_launches import LONG_ROWS, ROWS_OF_THEIR_OWN, SMALL_ROWS, WINDOWED_ROWS, attention_launches
 from launches import Expected, Launch
 from stored_types import EXACT
 
@@ -225,6 +226,55 @@ def loss_gradient(kind, shapes=ROW_SHAPES):
         yield launch
 
 
+# Rows of tokens, heads, heads of keys, numbers of a head, cap, blocks, threads, numbers that buffers begin off a round address.
+ATTENTION_SHAPES = (
+    (SMALL_ROWS, 2, 1, 23, 0.0, 1, 128, 1),
+    (WINDOWED_ROWS, 2, 1, 24, 2.0, 1, 256, 0),
+    (ROWS_OF_THEIR_OWN, 2, 2, 256, 0.0, 1, 64, 0),
+    (ROWS_OF_THEIR_OWN, 1, 1, 255, 0.0, 1, 64, 1),
+    (LONG_ROWS, 2, 1, 8, 0.0, 2, 128, 0),
+)
+
+
+@row("ragged_attention")
+def ragged_attention(kind, shapes=ATTENTION_SHAPES):
+    for launch, attention in attention_launches(kind, shapes):
+        attention.read_queries(launch)
+        launch.write("out", attention.expected("out", 1))
+        launch.write("softmax", attention.expected("softmax", 1, is_wide=True))
+        attention.count_queries(launch)
+        yield launch
+
+
+@row("ragged_query_gradient")
+def ragged_query_gradient(kind, shapes=ATTENTION_SHAPES):
+    for launch, attention in attention_launches(kind, shapes):
+        attention.read_queries(launch)
+        launch.read("grad_out", attention.stored["grad"])
+        launch.read("softmax", attention.wide("softmax"))
+        launch.write("grad_query", attention.expected("grad_query", 1))
+        launch.write("means", attention.expected("means", 1, is_wide=True))
+        attention.count_queries(launch)
+        yield launch
+
+
+@row("ragged_key_gradient")
+def ragged_key_gradient(kind, shapes=ATTENTION_SHAPES):
+    for launch, attention in attention_launches(kind, shapes):
+        attention.read_tokens(launch)
+        launch.read("grad_out", attention.stored["grad"])
+        launch.read("softmax", attention.wide("softmax"))
+        launch.read("means", attention.wide("means"))
+        launch.write("grad_key", attention.expected("grad_key", 1))
+        launch.write("grad_value", attention.expected("grad_value", 1))
+        attention.count_tokens(launch)
+        yield launch
+
+
 # Kernels that promise to reach memory by 128 bits at a time: a shape of their row whose widths are multiples of that, and the
 # buffers that go so, all of them.
-VECTOR_SHAPES = {}
+VECTOR_SHAPES = {
+    "ragged_attention": ((WINDOWED_ROWS, 2, 1, 16, 0.0, 1, 256, 0), ("query", "key", "value", "pool_key", "pool_value", "out")),
+    "ragged_query_gradient": ((WINDOWED_ROWS, 2, 1, 16, 0.0, 1, 256, 0), ("query", "key", "value", "pool_key", "pool_value", "grad_out", "grad_query")),
+    "ragged_key_gradient": ((WINDOWED_ROWS, 2, 1, 16, 0.0, 1, 256, 0), ("query", "key", "value", "grad_out", "grad_key", "grad_value")),
+}
