@@ -13,9 +13,11 @@ struct Grid {
   int64_t blocks;
   int64_t threads;
 };
-Grid grid_of_rows(int64_t rows, int64_t width);
+/// How many numbers a thread of the grids below takes at least, where there are so many: a load of 128 bits.
+int64_t numbers_of_thread(at::ScalarType type);
+Grid grid_of_rows(at::ScalarType type, int64_t rows, int64_t width);
 /// The grid of kernels that take numbers one by one.
-Grid grid_of_numbers(int64_t n);
+Grid grid_of_numbers(at::ScalarType type, int64_t n);
 
 /// Launches `name` with these arguments, each of the type that the kernel has there, on x's device, in x's type.
 template <typename... Arguments>

@@ -27,16 +27,21 @@ constexpr const char* kKernelNames[] = {"norm",
                                         "ragged_query_gradient",
                                         "ragged_key_gradient"};
 
-/// Calls the driver's function. Throws: std::runtime_error with the error's name; c10::OutOfMemoryError.
+/// Calls a function of the driver's. Throws: std::runtime_error with the error's name; c10::OutOfMemoryError.
 template <typename F, typename... Arguments>
-void call_driver(const SymbolSource& driver, const char* name, Arguments... arguments) {
-  auto* function = reinterpret_cast<F*>(driver(name));
+void call_function(const SymbolSource& driver, void* symbol, const char* name, Arguments... arguments) {
+  auto* function = reinterpret_cast<F*>(symbol);
   if (function == nullptr) throw std::runtime_error(cat("NVIDIA's driver has no function ", name));
   const CUresult result = function(arguments...);
   if (result == CUDA_SUCCESS) return;
   const std::string words = cat(name, ": ", cuda_error_text(driver, result));
   TORCH_CHECK_WITH(OutOfMemoryError, result != CUDA_ERROR_OUT_OF_MEMORY, words);
   throw std::runtime_error(words);
+}
+
+template <typename F, typename... Arguments>
+void call_driver(const SymbolSource& driver, const char* name, Arguments... arguments) {
+  call_function<F>(driver, driver(name), name, arguments...);
 }
 
 CUdevice device_of(const SymbolSource& driver, at::Device device) {
@@ -70,9 +75,15 @@ std::map<std::string, void*> load_functions(const SymbolSource& driver, const st
 
 }  // namespace
 
+GpuKernels::GpuKernels(GpuLibraries libraries) : libraries_(std::move(libraries)) {
+  if (!libraries_.driver) return;
+  current_context_ = libraries_.driver("cuCtxGetCurrent");
+  launch_kernel_ = libraries_.driver("cuLaunchKernel");
+}
+
 void GpuKernels::enter_context(at::Device device) const {
   CUcontext context = nullptr;
-  call_driver<decltype(cuCtxGetCurrent)>(libraries_.driver, "cuCtxGetCurrent", &context);
+  call_function<decltype(cuCtxGetCurrent)>(libraries_.driver, current_context_, "cuCtxGetCurrent", &context);
   if (context != nullptr) return;
   call_driver<CUresult(CUcontext*, CUdevice)>(libraries_.driver, "cuDevicePrimaryCtxRetain", &context,
                                               device_of(libraries_.driver, device));
@@ -116,8 +127,8 @@ void GpuKernels::launch(at::Device device, const KernelLaunch& launch) {
   try {
     const c10::DeviceGuard guard(device);
     enter_context(device);
-    call_driver<decltype(cuLaunchKernel)>(
-        libraries_.driver, "cuLaunchKernel", static_cast<CUfunction>(ready.functions.at(launch.name)),
+    call_function<decltype(cuLaunchKernel)>(
+        libraries_.driver, launch_kernel_, "cuLaunchKernel", static_cast<CUfunction>(ready.functions.at(launch.name)),
         static_cast<unsigned>(launch.blocks), 1U, 1U, static_cast<unsigned>(launch.threads), 1U, 1U, 0U,
         static_cast<CUstream>(libraries_.stream(device)), const_cast<void**>(launch.arguments.data()),
         static_cast<void**>(nullptr));

@@ -104,7 +104,7 @@ std::string compile_kernels(const SymbolSource& compiler, int64_t capability, at
   if (!compiler) throw std::runtime_error(cat("there is no ", kCompilerName, ", which torch's wheel for CUDA brings"));
   const KernelType& names = kernel_type(type);
   Compilation compilation(compiler);
-  compilation.compile({cat("--gpu-architecture=sm_", capability), "--std=c++17",
+  compilation.compile({cat("--gpu-architecture=sm_", capability), "--std=c++17", "--device-as-default-execution-space",
                        cat("--define-macro=LANCET_KERNEL_NAME=", names.name),
                        cat("--define-macro=LANCET_KERNEL_TYPE=", names.cpp)});
   return compilation.cubin();

@@ -69,16 +69,22 @@ std::optional<std::string> kernels_in_use() {
   return made == nullptr ? std::nullopt : made->in_use();
 }
 
-Grid grid_of_rows(int64_t rows, int64_t width) {
-  constexpr int64_t kWarp = 32, kMostThreads = 1024, kNumbersOfAThread = 4;
-  const int64_t warps = (width + kWarp * kNumbersOfAThread - 1) / (kWarp * kNumbersOfAThread);
+int64_t numbers_of_thread(at::ScalarType type) {
+  constexpr int64_t kLeast = 4, kLoadBytes = 16;
+  return std::max<int64_t>(kLeast, kLoadBytes / static_cast<int64_t>(c10::elementSize(type)));
+}
+
+Grid grid_of_rows(at::ScalarType type, int64_t rows, int64_t width) {
+  constexpr int64_t kWarp = 32, kMostThreads = 1024;
+  const int64_t of_warp = kWarp * numbers_of_thread(type), warps = (width + of_warp - 1) / of_warp;
   return {std::min<int64_t>(rows, std::numeric_limits<int32_t>::max()),
           std::clamp<int64_t>(warps * kWarp, kWarp, kMostThreads)};
 }
 
-Grid grid_of_numbers(int64_t n) {
-  constexpr int64_t kThreads = 256, kNumbersOfAThread = 4, kMostBlocks = int64_t{1} << 20;
-  return {std::min(kMostBlocks, (n + kThreads * kNumbersOfAThread - 1) / (kThreads * kNumbersOfAThread)), kThreads};
+Grid grid_of_numbers(at::ScalarType type, int64_t n) {
+  constexpr int64_t kThreads = 256, kMostBlocks = int64_t{1} << 20;
+  const int64_t of_block = kThreads * numbers_of_thread(type);
+  return {std::min(kMostBlocks, (n + of_block - 1) / of_block), kThreads};
 }
 
 }  // namespace lancet

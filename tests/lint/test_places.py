@@ -293,19 +293,25 @@ def test_a_command_touches_its_places(sources, command):
 KERNELS = re.findall(r'"(\w+)"', re.search(r"kKernelNames\[\] = \{(.*?)\};", read("src/kernels/gpu_kernels.cpp"), re.S)[1])
 
 
+ATTENTION_KERNELS = re.findall(r'launch_\w+\([^"]*"(\w+)",', read("src/kernels/attention/attention_device.cpp"))
+
+
 def test_a_kernel_that_is_launched_is_loaded():
     """One that is not is missed on a GPU alone."""
-    launched = re.findall(r'launch_on\(\w+, "(\w+)",', read("src/kernels/decoder_device.cpp"))
+    launched = [*re.findall(r'launch_on\(\w+, "(\w+)",', read("src/kernels/decoder_device.cpp")), *ATTENTION_KERNELS]
     made = re.findall(r"\blancet_(\w+)_##NAME\(", read("src/kernels/device/decoder_kernels.cu"))
     assert set(launched) == set(made) == set(KERNELS)
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_a_kernel_touches_its_places(kernel):
+    launch = ("src/kernels/decoder_device.cpp", rf'launch_on\(\w+, "{kernel}",')
+    if kernel in ATTENTION_KERNELS:  # it has passes of its own
+        launch = ("src/kernels/attention/attention_device.cpp", f'"{kernel}"')
     for page, pattern in (
         ("src/kernels/device/decoder_kernels.cu", rf"\blancet_{kernel}_##NAME\("),
-        ("src/kernels/decoder_passes.h", rf"\b{kernel}\("),
-        ("src/kernels/decoder_device.cpp", rf'launch_on\(\w+, "{kernel}",'),
+        ("src/kernels/decoder_passes.h", r"\b\w+\(" if kernel in ATTENTION_KERNELS else rf"\b{kernel}\("),
+        launch,
         ("tests/support/emulated_kernels.cpp", rf"LANCET_BOUND\({kernel}, TYPE\)"),
         ("tests/unit/kernels/gpu_kernels_test.cpp", f'"{kernel}"'),
         ("tests/ptx/kernel_rows.py", rf'@row\("{kernel}"\)'),

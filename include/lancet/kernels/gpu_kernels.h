@@ -29,7 +29,7 @@ std::string compile_kernels(const SymbolSource& compiler, int64_t capability, at
 
 class GpuKernels : public KernelLauncher {
  public:
-  explicit GpuKernels(GpuLibraries libraries) : libraries_(std::move(libraries)) {}
+  explicit GpuKernels(GpuLibraries libraries);
 
   /// Compiles and loads the program when it is first asked for. Where that fails, a warning says why, once.
   bool serves(at::Device device, at::ScalarType type) override;
@@ -53,7 +53,9 @@ class GpuKernels : public KernelLauncher {
   void enter_context(at::Device device) const;
 
   GpuLibraries libraries_;
-  mutable std::mutex mutex_;  ///< guards what follows
+  void* current_context_ = nullptr;  ///< the driver's function, which every launch needs
+  void* launch_kernel_ = nullptr;    ///< likewise
+  mutable std::mutex mutex_;         ///< guards what follows
   std::map<Key, Program> programs_;
   bool has_warned_ = false;
 };

@@ -25,7 +25,7 @@ struct VectorLanes {
     LANCET_UNROLL for (int p = 0; p < kPacks; ++p) {
       const int begin = (p * size + lane) * kPack;
       if (has_packs && begin < dim) {
-        const Pack<T> pack = *reinterpret_cast<const Pack<T>*>(x + begin);
+        const Pack<T> pack = Pack<T>::from(x + begin);
         LANCET_UNROLL for (int i = 0; i < kPack; ++i) to[p * kPack + i] = wide(pack.numbers[i]);
       } else {
         LANCET_UNROLL for (int i = 0; i < kPack; ++i) to[p * kPack + i] =
@@ -40,7 +40,7 @@ struct VectorLanes {
       if (has_packs && begin < dim) {
         Pack<T> pack;
         LANCET_UNROLL for (int i = 0; i < kPack; ++i) pack.numbers[i] = narrow<T>(x[p * kPack + i]);
-        *reinterpret_cast<Pack<T>*>(to + begin) = pack;
+        pack.to(to + begin);
       } else {
         LANCET_UNROLL for (int i = 0; i < kPack; ++i) if (begin + i < dim) to[begin + i] = narrow<T>(x[p * kPack + i]);
       }

@@ -9,22 +9,39 @@ namespace lancet {
 
 // ---- Norm
 
-/// Rows of `width`. With `added`, x + added is normed and goes to `sum` too.
+/// Numbers of a row, with `added` their sums with those.
+template <typename Chunk, typename T>
+__device__ inline Chunk summed(const T* x, const T* added) {
+  Chunk chunk = Chunk::from(x);
+  if (added == nullptr) return chunk;
+  const Chunk more = Chunk::from(added);
+  LANCET_UNROLL for (int j = 0; j < Chunk::kSize; ++j) chunk.numbers[j] = sum_of(chunk.numbers[j], more.numbers[j]);
+  return chunk;
+}
+
+/// Rows of `width`. With `added`, x + added is normed and goes to `sum` too. It is taken twice, of what caches hold.
 template <typename T>
 __device__ inline void norm_rows(const T* x, const T* added, T* sum, const T* weight, T* y, Index rows, Index width,
                                  double eps) {
+  const bool has_packs = is_whole<T>(width) && is_aligned(x, added, sum, weight, y);
   for (Index row = first_row(); row < rows; row += next_rows()) {
     const Index begin = row * width;
-    const T* normed_row = (added == nullptr ? x : sum) + begin;
+    const T* more = added == nullptr ? nullptr : added + begin;
     Wide<T> squares = 0;
-    for (Index i = first_number(); i < width; i += next_numbers()) {
-      if (added != nullptr) sum[begin + i] = sum_of(x[begin + i], added[begin + i]);
-      squares += square_term(normed_row[i]);
-    }
+    over_row<T>(width, has_packs, [&](auto kind, Index i) {
+      const auto chunk = summed<decltype(kind)>(x + begin + i, more == nullptr ? nullptr : more + i);
+      if (more != nullptr) chunk.to(sum + begin + i);
+      LANCET_UNROLL for (int j = 0; j < kind.kSize; ++j) squares += square_term(chunk.numbers[j]);
+    });
     squares = joined_in_block(squares, Wide<T>(0));
     const Wide<T> scale = inverse_rms_of(squares, static_cast<Wide<T>>(width), static_cast<Wide<T>>(eps));
-    for (Index i = first_number(); i < width; i += next_numbers())
-      y[begin + i] = normed(normed_row[i], weight[i], scale);
+    over_row<T>(width, has_packs, [&](auto kind, Index i) {
+      auto chunk = summed<decltype(kind)>(x + begin + i, more == nullptr ? nullptr : more + i);
+      const auto weights = kind.from(weight + i);
+      LANCET_UNROLL for (int j = 0; j < kind.kSize; ++j) chunk.numbers[j] =
+          normed(chunk.numbers[j], weights.numbers[j], scale);
+      chunk.to(y + begin + i);
+    });
   }
 }
 
@@ -32,41 +49,64 @@ __device__ inline void norm_rows(const T* x, const T* added, T* sum, const T* we
 template <typename T>
 __device__ inline void norm_gradient_rows(const T* x, const T* weight, const T* grad_y, const T* grad_sum, T* grad_x,
                                           Index rows, Index width, double eps) {
+  const bool has_packs = is_whole<T>(width) && is_aligned(x, weight, grad_y, grad_sum, grad_x);
   for (Index row = first_row(); row < rows; row += next_rows()) {
     const Index begin = row * width;
     Wide<T> squares = 0, along = 0;
-    for (Index i = first_number(); i < width; i += next_numbers()) {
-      squares += square_term(x[begin + i]);
-      along += along_term(x[begin + i], weight[i], grad_y[begin + i]);
-    }
+    over_row<T>(width, has_packs, [&](auto kind, Index i) {
+      const auto xs = kind.from(x + begin + i), weights = kind.from(weight + i), grads = kind.from(grad_y + begin + i);
+      LANCET_UNROLL for (int j = 0; j < kind.kSize; ++j) {
+        squares += square_term(xs.numbers[j]);
+        along += along_term(xs.numbers[j], weights.numbers[j], grads.numbers[j]);
+      }
+    });
     squares = joined_in_block(squares, Wide<T>(0));
     along = joined_in_block(along, Wide<T>(0));
     const Wide<T> n = static_cast<Wide<T>>(width);
     const Wide<T> scale = inverse_rms_of(squares, n, static_cast<Wide<T>>(eps));
     along *= along_factor(scale, n);
-    for (Index i = first_number(); i < width; i += next_numbers()) {
-      const T gradient = norm_gradient(x[begin + i], weight[i], grad_y[begin + i], scale, along);
-      grad_x[begin + i] = grad_sum == nullptr ? gradient : sum_of(grad_sum[begin + i], gradient);
-    }
+    over_row<T>(width, has_packs, [&](auto kind, Index i) {
+      const auto xs = kind.from(x + begin + i), weights = kind.from(weight + i);
+      auto grads = kind.from(grad_y + begin + i);
+      LANCET_UNROLL for (int j = 0; j < kind.kSize; ++j) grads.numbers[j] =
+          norm_gradient(xs.numbers[j], weights.numbers[j], grads.numbers[j], scale, along);
+      if (grad_sum != nullptr) grads = summed<decltype(kind)>(grad_sum + begin + i, grads.numbers);
+      grads.to(grad_x + begin + i);
+    });
   }
 }
 
 // ---- Gated activation
 
+template <typename T, typename Run>
+__device__ inline void over_all(Index n, bool has_packs, const Run& run) {
+  over_numbers<T>(first_row() * next_numbers() + first_number(), next_rows() * next_numbers(), n, has_packs, run);
+}
+
 template <typename T>
 __device__ inline void gate_numbers(const T* gate, const T* up, T* y, Index n) {
-  for (Index i = first_row() * next_numbers() + first_number(); i < n; i += next_rows() * next_numbers())
-    y[i] = gated(gate[i], up[i]);
+  over_all<T>(n, is_aligned(gate, up, y), [&](auto kind, Index i) {
+    const auto ups = kind.from(up + i);
+    auto gates = kind.from(gate + i);
+    LANCET_UNROLL for (int j = 0; j < kind.kSize; ++j) gates.numbers[j] = gated(gates.numbers[j], ups.numbers[j]);
+    gates.to(y + i);
+  });
 }
 
 template <typename T>
 __device__ inline void gate_gradient_numbers(const T* gate, const T* up, const T* grad_y, T* grad_gate, T* grad_up,
                                              Index n) {
-  for (Index i = first_row() * next_numbers() + first_number(); i < n; i += next_rows() * next_numbers()) {
-    const Wide<T> g = wide(gate[i]), s = sigmoid(g), gy = wide(grad_y[i]);
-    grad_gate[i] = gate_gradient<T>(g, s, up[i], gy);
-    grad_up[i] = up_gradient<T>(g, s, gy);
-  }
+  over_all<T>(n, is_aligned(gate, up, grad_y, grad_gate, grad_up), [&](auto kind, Index i) {
+    const auto grads = kind.from(grad_y + i);
+    auto gates = kind.from(gate + i), ups = kind.from(up + i);
+    LANCET_UNROLL for (int j = 0; j < kind.kSize; ++j) {
+      const Wide<T> g = wide(gates.numbers[j]), s = sigmoid(g), gy = wide(grads.numbers[j]);
+      gates.numbers[j] = gate_gradient<T>(g, s, ups.numbers[j], gy);
+      ups.numbers[j] = up_gradient<T>(g, s, gy);
+    }
+    gates.to(grad_gate + i);
+    ups.to(grad_up + i);
+  });
 }
 
 // ---- Rotary embedding
@@ -75,23 +115,48 @@ __device__ inline void gate_gradient_numbers(const T* gate, const T* up, const T
 template <typename T>
 __device__ inline void rotate_rows(const T* x, const T* cos, const T* sin, T* y, Index rows, int heads, int dim,
                                    int back) {
-  const int half = dim / 2, pairs = heads * half;
+  const int half = dim / 2;
+  const bool has_packs = is_whole<T>(half) && is_aligned(x, cos, sin, y);
   for (Index row = first_row(); row < rows; row += next_rows()) {
     const T* cos_row = cos + row * dim;
     const T* sin_row = sin + row * dim;
-    for (int pair = static_cast<int>(threadIdx.x); pair < pairs; pair += static_cast<int>(blockDim.x)) {
-      const int i = pair % half;
-      const Index at = (row * heads + pair / half) * dim + i;
-      const Wide<T> a = wide(x[at]), b = wide(x[at + half]);
-      const Wide<T> cos_a = wide(cos_row[i]), cos_b = wide(cos_row[i + half]);
-      const Wide<T> sin_a = wide(sin_row[i]), sin_b = wide(sin_row[i + half]);
-      y[at] = back == 0 ? turned_down<T>(a, b, cos_a, sin_a) : turned_up<T>(a, b, cos_a, sin_b);
-      y[at + half] = back == 0 ? turned_up<T>(b, a, cos_b, sin_b) : turned_down<T>(b, a, cos_b, sin_a);
-    }
+    over_row<T>(heads * half, has_packs, [&](auto kind, Index pair) {
+      const int head = static_cast<int>(pair) / half, i = static_cast<int>(pair) % half;
+      const Index at = (row * heads + head) * dim + i;
+      auto a = kind.from(x + at), b = kind.from(x + at + half);
+      const auto cos_a = kind.from(cos_row + i), cos_b = kind.from(cos_row + i + half);
+      const auto sin_a = kind.from(sin_row + i), sin_b = kind.from(sin_row + i + half);
+      LANCET_UNROLL for (int j = 0; j < kind.kSize; ++j) {
+        const Wide<T> first = wide(a.numbers[j]), second = wide(b.numbers[j]);
+        const Wide<T> cos_1 = wide(cos_a.numbers[j]), cos_2 = wide(cos_b.numbers[j]);
+        const Wide<T> sin_1 = wide(sin_a.numbers[j]), sin_2 = wide(sin_b.numbers[j]);
+        a.numbers[j] = back == 0 ? turned_down<T>(first, second, cos_1, sin_1)  //
+                                 : turned_up<T>(first, second, cos_1, sin_2);
+        b.numbers[j] = back == 0 ? turned_up<T>(second, first, cos_2, sin_2)  //
+                                 : turned_down<T>(second, first, cos_2, sin_1);
+      }
+      a.to(y + at);
+      b.to(y + at + half);
+    });
   }
 }
 
 // ---- Losses of tokens
+
+/// Softmax's parts over some logits.
+template <typename W, typename Chunk>
+__device__ inline SoftmaxSum<W> softmax_of(const Chunk& logits) {
+  SoftmaxSum<W> all = {wide(logits.numbers[0]), 0};
+  LANCET_UNROLL for (int j = 1; j < Chunk::kSize; ++j) {
+    const W x = wide(logits.numbers[j]);
+    all.greatest = x > all.greatest ? x : all.greatest;
+  }
+  LANCET_UNROLL for (int j = 0; j < Chunk::kSize; ++j) {
+    const W x = wide(logits.numbers[j]);
+    all.sum += x == all.greatest ? 1 : exponential(x - all.greatest);  // an infinity less itself is no number
+  }
+  return all;
+}
 
 /// Each row's -log softmax(logits)[id]; `greatest` and `log_sum` are what the softmax is made of, for the gradient. An
 /// id outside of the row gives no number.
@@ -99,11 +164,12 @@ template <typename T>
 __device__ inline void loss_rows(const T* logits, const Index* ids, Wide<T>* loss, Wide<T>* greatest, Wide<T>* log_sum,
                                  Index rows, Index width) {
   const Wide<T> none = -static_cast<Wide<T>>(kInfinity);
+  const bool has_packs = is_whole<T>(width) && is_aligned(logits);
   for (Index row = first_row(); row < rows; row += next_rows()) {
     const T* x = logits + row * width;
     SoftmaxSum<Wide<T>> all = {none, 0};
-    for (Index i = first_number(); i < width; i += next_numbers())
-      all = joined(all, SoftmaxSum<Wide<T>>{wide(x[i]), 1});
+    over_row<T>(width, has_packs,
+                [&](auto kind, Index i) { all = joined(all, softmax_of<Wide<T>>(kind.from(x + i))); });
     all = joined_in_block(all, SoftmaxSum<Wide<T>>{none, 0});
     if (threadIdx.x == 0) {
       const Index id = ids[row];
@@ -119,77 +185,91 @@ template <typename T>
 __device__ inline void loss_gradient_rows(const T* logits, const Index* ids, const Wide<T>* greatest,
                                           const Wide<T>* log_sum, const Wide<T>* grad_loss, T* grad_logits, Index rows,
                                           Index width) {
-  for (Index row = first_row(); row < rows; row += next_rows())
-    for (Index i = first_number(); i < width; i += next_numbers())
-      grad_logits[row * width + i] =
-          logit_gradient(logits[row * width + i], greatest[row], log_sum[row],
-                         static_cast<Wide<T>>(i == ids[row] ? 1 : 0), grad_loss[row]);
+  const bool has_packs = is_whole<T>(width) && is_aligned(logits, grad_logits);
+  for (Index row = first_row(); row < rows; row += next_rows()) {
+    const Index begin = row * width, label = ids[row];
+    const Wide<T> most = greatest[row], log = log_sum[row], grad = grad_loss[row];
+    over_row<T>(width, has_packs, [&](auto kind, Index i) {
+      auto chunk = kind.from(logits + begin + i);
+      LANCET_UNROLL for (int j = 0; j < kind.kSize; ++j) chunk.numbers[j] =
+          logit_gradient(chunk.numbers[j], most, log, static_cast<Wide<T>>(i + j == label ? 1 : 0), grad);
+      chunk.to(grad_logits + begin + i);
+    });
+  }
 }
 
 }  // namespace lancet
 
 // What is launched: each of the above for a type.
+#define LANCET_KERNEL extern "C" __global__ void
 #define LANCET_KERNELS(NAME, T)                                                                                       \
-  extern "C" __global__ void lancet_norm_##NAME(const T* x, const T* added, T* sum, const T* weight, T* y,                   \
-                                         lancet::Index rows, lancet::Index width, double eps) {                       \
+  LANCET_KERNEL lancet_norm_##NAME(lancet::Read<T> x, lancet::Read<T> added, lancet::Write<T> sum,                    \
+                                   lancet::Read<T> weight, lancet::Write<T> y, lancet::Index rows,                    \
+                                   lancet::Index width, double eps) {                                                 \
     lancet::norm_rows(x, added, sum, weight, y, rows, width, eps);                                                    \
   }                                                                                                                   \
-  extern "C" __global__ void lancet_norm_gradient_##NAME(const T* x, const T* weight, const T* grad_y, const T* grad_sum,    \
-                                                  T* grad_x, lancet::Index rows, lancet::Index width, double eps) {   \
+  LANCET_KERNEL lancet_norm_gradient_##NAME(lancet::Read<T> x, lancet::Read<T> weight, lancet::Read<T> grad_y,        \
+                                            lancet::Read<T> grad_sum, lancet::Write<T> grad_x, lancet::Index rows,    \
+                                            lancet::Index width, double eps) {                                        \
     lancet::norm_gradient_rows(x, weight, grad_y, grad_sum, grad_x, rows, width, eps);                                \
   }                                                                                                                   \
-  extern "C" __global__ void lancet_gate_##NAME(const T* gate, const T* up, T* y, lancet::Index n) {                         \
+  LANCET_KERNEL lancet_gate_##NAME(lancet::Read<T> gate, lancet::Read<T> up, lancet::Write<T> y, lancet::Index n) {   \
     lancet::gate_numbers(gate, up, y, n);                                                                             \
   }                                                                                                                   \
-  extern "C" __global__ void lancet_gate_gradient_##NAME(const T* gate, const T* up, const T* grad_y, T* grad_gate,          \
-                                                  T* grad_up, lancet::Index n) {                                      \
+  LANCET_KERNEL lancet_gate_gradient_##NAME(lancet::Read<T> gate, lancet::Read<T> up, lancet::Read<T> grad_y,         \
+                                            lancet::Write<T> grad_gate, lancet::Write<T> grad_up, lancet::Index n) {  \
     lancet::gate_gradient_numbers(gate, up, grad_y, grad_gate, grad_up, n);                                           \
   }                                                                                                                   \
-  extern "C" __global__ void lancet_rotate_##NAME(const T* x, const T* cos, const T* sin, T* y, lancet::Index rows,          \
-                                           int heads, int dim, int back) {                                            \
+  LANCET_KERNEL lancet_rotate_##NAME(lancet::Read<T> x, lancet::Read<T> cos, lancet::Read<T> sin, lancet::Write<T> y, \
+                                     lancet::Index rows, int heads, int dim, int back) {                              \
     lancet::rotate_rows(x, cos, sin, y, rows, heads, dim, back);                                                      \
   }                                                                                                                   \
-  extern "C" __global__ void lancet_ragged_attention_##NAME(                                                                 \
-      const T* query, const T* key, const T* value, const T* pool_key, const T* pool_value,                           \
-      const lancet::Index* token_bounds, const lancet::Index* earlier_bounds, const lancet::Index* earlier,           \
-      const lancet::Index* query_row, const lancet::Index* query_place, T* out, lancet::SoftmaxSum<lancet::Wide<T>>* softmax,\
-      lancet::Index queries, lancet::Index head_stride, lancet::Index window, int heads, int kv_heads, int dim,       \
-      double scale, double cap) {                                                                                     \
-    const lancet::KeysOfRows<T> keys = {key, value, pool_key, pool_value, token_bounds, earlier_bounds, earlier,      \
-                                        head_stride, kv_heads, dim};                                                  \
-    lancet::attend(query, keys, query_row, query_place, out, softmax, queries,                                       \
+  LANCET_KERNEL lancet_ragged_attention_##NAME(                                                                       \
+      lancet::Read<T> query, lancet::Read<T> key, lancet::Read<T> value, lancet::Read<T> pool_key,                    \
+      lancet::Read<T> pool_value, lancet::Read<lancet::Index> token_bounds,                                           \
+      lancet::Read<lancet::Index> earlier_bounds, lancet::Read<lancet::Index> earlier,                                \
+      lancet::Read<lancet::Index> query_row, lancet::Read<lancet::Index> query_place, lancet::Write<T> out,           \
+      lancet::Write<lancet::SoftmaxSum<lancet::Wide<T>>> softmax, lancet::Index queries, lancet::Index head_stride,   \
+      lancet::Index window, int heads, int kv_heads, int dim, double scale, double cap) {                             \
+    const lancet::KeysOfRows<T> keys = {key,     value,       pool_key, pool_value, token_bounds, earlier_bounds,     \
+                                        earlier, head_stride, kv_heads, dim};                                         \
+    lancet::attend(query, keys, query_row, query_place, out, softmax, queries,                                        \
                    lancet::attention_rule<T>(window, heads, scale, cap));                                             \
   }                                                                                                                   \
-  extern "C" __global__ void lancet_ragged_query_gradient_##NAME(                                                            \
-      const T* query, const T* key, const T* value, const T* pool_key, const T* pool_value,                           \
-      const lancet::Index* token_bounds, const lancet::Index* earlier_bounds, const lancet::Index* earlier,           \
-      const lancet::Index* query_row, const lancet::Index* query_place, const T* grad_out,                            \
-      const lancet::SoftmaxSum<lancet::Wide<T>>* softmax, T* grad_query, lancet::Wide<T>* means, lancet::Index queries,                  \
-      lancet::Index head_stride, lancet::Index window, int heads, int kv_heads, int dim, double scale, double cap) {  \
-    const lancet::KeysOfRows<T> keys = {key, value, pool_key, pool_value, token_bounds, earlier_bounds, earlier,      \
-                                        head_stride, kv_heads, dim};                                                  \
-    lancet::query_gradient(query, keys, query_row, query_place, grad_out, softmax, grad_query, means, queries,       \
+  LANCET_KERNEL lancet_ragged_query_gradient_##NAME(                                                                  \
+      lancet::Read<T> query, lancet::Read<T> key, lancet::Read<T> value, lancet::Read<T> pool_key,                    \
+      lancet::Read<T> pool_value, lancet::Read<lancet::Index> token_bounds,                                           \
+      lancet::Read<lancet::Index> earlier_bounds, lancet::Read<lancet::Index> earlier,                                \
+      lancet::Read<lancet::Index> query_row, lancet::Read<lancet::Index> query_place, lancet::Read<T> grad_out,       \
+      lancet::Read<lancet::SoftmaxSum<lancet::Wide<T>>> softmax, lancet::Write<T> grad_query,                         \
+      lancet::Write<lancet::Wide<T>> means, lancet::Index queries, lancet::Index head_stride, lancet::Index window,   \
+      int heads, int kv_heads, int dim, double scale, double cap) {                                                   \
+    const lancet::KeysOfRows<T> keys = {key,     value,       pool_key, pool_value, token_bounds, earlier_bounds,     \
+                                        earlier, head_stride, kv_heads, dim};                                         \
+    lancet::query_gradient(query, keys, query_row, query_place, grad_out, softmax, grad_query, means, queries,        \
                            lancet::attention_rule<T>(window, heads, scale, cap));                                     \
   }                                                                                                                   \
-  extern "C" __global__ void lancet_ragged_key_gradient_##NAME(                                                              \
-      const T* query, const T* key, const T* value, const lancet::Index* token_bounds,                                \
-      const lancet::Index* token_row, const lancet::Index* query_bounds, const lancet::Index* query_place,            \
-      const T* grad_out, const lancet::SoftmaxSum<lancet::Wide<T>>* softmax, const lancet::Wide<T>* means, T* grad_key, T* grad_value,   \
-      lancet::Index tokens, lancet::Index window, int heads, int kv_heads, int dim, double scale, double cap) {       \
-    const lancet::QueriesOfRows<T> queries = {query, grad_out, softmax, means, token_bounds, query_bounds,           \
-                                              query_place, dim};                                                      \
+  LANCET_KERNEL lancet_ragged_key_gradient_##NAME(                                                                    \
+      lancet::Read<T> query, lancet::Read<T> key, lancet::Read<T> value, lancet::Read<lancet::Index> token_bounds,    \
+      lancet::Read<lancet::Index> token_row, lancet::Read<lancet::Index> query_bounds,                                \
+      lancet::Read<lancet::Index> query_place, lancet::Read<T> grad_out,                                              \
+      lancet::Read<lancet::SoftmaxSum<lancet::Wide<T>>> softmax, lancet::Read<lancet::Wide<T>> means,                 \
+      lancet::Write<T> grad_key, lancet::Write<T> grad_value, lancet::Index tokens, lancet::Index window, int heads,  \
+      int kv_heads, int dim, double scale, double cap) {                                                              \
+    const lancet::QueriesOfRows<T> queries = {query,        grad_out,     softmax,     means,                         \
+                                              token_bounds, query_bounds, query_place, dim};                          \
     lancet::key_gradient(key, value, queries, token_row, grad_key, grad_value, tokens, kv_heads,                      \
                          lancet::attention_rule<T>(window, heads, scale, cap));                                       \
   }                                                                                                                   \
-  extern "C" __global__ void lancet_loss_##NAME(const T* logits, const lancet::Index* ids, lancet::Wide<T>* loss,            \
-                                         lancet::Wide<T>* greatest, lancet::Wide<T>* log_sum, lancet::Index rows,     \
-                                         lancet::Index width) {                                                       \
+  LANCET_KERNEL lancet_loss_##NAME(lancet::Read<T> logits, lancet::Read<lancet::Index> ids,                           \
+                                   lancet::Write<lancet::Wide<T>> loss, lancet::Write<lancet::Wide<T>> greatest,      \
+                                   lancet::Write<lancet::Wide<T>> log_sum, lancet::Index rows, lancet::Index width) { \
     lancet::loss_rows(logits, ids, loss, greatest, log_sum, rows, width);                                             \
   }                                                                                                                   \
-  extern "C" __global__ void lancet_loss_gradient_##NAME(const T* logits, const lancet::Index* ids,                          \
-                                                  const lancet::Wide<T>* greatest, const lancet::Wide<T>* log_sum,    \
-                                                  const lancet::Wide<T>* grad_loss, T* grad_logits,                   \
-                                                  lancet::Index rows, lancet::Index width) {                          \
+  LANCET_KERNEL lancet_loss_gradient_##NAME(                                                                          \
+      lancet::Read<T> logits, lancet::Read<lancet::Index> ids, lancet::Read<lancet::Wide<T>> greatest,                \
+      lancet::Read<lancet::Wide<T>> log_sum, lancet::Read<lancet::Wide<T>> grad_loss, lancet::Write<T> grad_logits,   \
+      lancet::Index rows, lancet::Index width) {                                                                      \
     lancet::loss_gradient_rows(logits, ids, greatest, log_sum, grad_loss, grad_logits, rows, width);                  \
   }
 #define LANCET_KERNELS_OF(NAME, T) LANCET_KERNELS(NAME, T)

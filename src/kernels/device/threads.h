@@ -8,6 +8,12 @@ namespace lancet {
 
 typedef long long Index;
 
+/// Memory that nothing else of the kernel's arguments is.
+template <typename T>
+using Read = const T* __restrict__;
+template <typename T>
+using Write = T* __restrict__;
+
 constexpr int kWarp = 32, kMostWarps = 32;
 constexpr float kInfinity = __builtin_bit_cast(float, 0x7F800000U);
 constexpr float kNotANumber = __builtin_bit_cast(float, 0x7FC00000U);
@@ -50,12 +56,47 @@ __device__ inline V joined_in_block(V value, V none) {
 
 // ---- 128 bits at a time
 
-template <typename T>
-struct alignas(16) Pack {
-  static constexpr int kSize = 16 / sizeof(T);
-  T numbers[kSize];
+/// So many neighbours, read and written by one instruction. On GPUs such a place must be aligned to the whole.
+template <typename T, int kCount>
+struct alignas(kCount * sizeof(T)) Chunk {
+  static constexpr int kSize = kCount;
+  T numbers[kCount];
+
+  static __device__ inline Chunk from(const T* at) { return *reinterpret_cast<const Chunk*>(at); }
+  __device__ inline void to(T* at) const { *reinterpret_cast<Chunk*>(at) = *this; }
 };
 
+template <typename T>
+using Pack = Chunk<T, 16 / sizeof(T)>;
+template <typename T>
+using Single = Chunk<T, 1>;
+
+/// Whether packs may be read and written there; null, where nothing is, too.
 __device__ inline bool is_aligned(const void* at) { return reinterpret_cast<unsigned long long>(at) % 16 == 0; }
+template <typename... More>
+__device__ inline bool is_aligned(const void* at, const More*... more) {
+  return is_aligned(at) && is_aligned(more...);
+}
+
+/// Whether rows of such a width may be taken by packs.
+template <typename T>
+__device__ inline bool is_whole(Index width) {
+  return width % Pack<T>::kSize == 0;
+}
+
+/// Calls run(a chunk of the size that is to be taken, place of its first number) for n numbers, every `step`th chunk
+/// from `first` on: packs, and singles at the end or where there may be no packs.
+template <typename T, typename Run>
+__device__ inline void over_numbers(Index first, Index step, Index n, bool has_packs, const Run& run) {
+  const Index packs = has_packs ? n / Pack<T>::kSize : 0;
+  for (Index i = first; i < packs; i += step) run(Pack<T>(), i * Pack<T>::kSize);
+  for (Index i = packs * Pack<T>::kSize + first; i < n; i += step) run(Single<T>(), i);
+}
+
+/// The same for the numbers of a row, which the block's threads share.
+template <typename T, typename Run>
+__device__ inline void over_row(Index width, bool has_packs, const Run& run) {
+  over_numbers<T>(first_number(), next_numbers(), width, has_packs, run);
+}
 
 }  // namespace lancet

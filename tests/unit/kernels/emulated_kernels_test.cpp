@@ -175,6 +175,25 @@ TEST(EmulatedKernels, GreatestIsOfTheLikeliestToken) {
   EXPECT_TRUE((of_others.greatest_N > -of_others.loss_N).all().item<bool>());
 }
 
+/// Rows that do not begin where 128 bits may be loaded, though their width would allow it.
+TEST(EmulatedKernels, TakePartsOfLongerMemory) {
+  const Tensor memory = 2 * random_numbers({1 + 4 * 64}, 11), weight = random_numbers({1 + 64}, 12);
+  const auto rows = [](const Tensor& x) { return x.narrow(0, 1, x.size(0) - 1).view({-1, 64}); };
+  const auto all = [&](const Tensor& x, const Tensor& w) {
+    const Tensor table = rows(w).view({1, 1, 1, 64}).expand({1, 4, 1, 64}).contiguous();
+    return torch::stack({rms_norm(x, rows(w)[0], kEps), silu_times(x, x),
+                         rotate_pairs(x.view({1, 4, 1, 64}), table, table).view({4, 64})});
+  };
+  for (const testing::TypeLimit& type : testing::kKernelTypes) {
+    const Tensor x = rows(memory.to(type.type)), w = weight.to(type.type);
+    ASSERT_NE(reinterpret_cast<uintptr_t>(x.const_data_ptr()) % 16, 0U);
+    const Tensor expected = all(x.to(at::kDouble), w.to(at::kDouble));
+    EmulatedKernels kernels(ThreadOrder::kAscending);
+    const LauncherScope scope(kernels);
+    EXPECT_LE(error_of(all(x, w), expected), type.limit) << at::toString(type.type);
+  }
+}
+
 TEST(EmulatedKernels, TakeNothing) {
   EmulatedKernels kernels(ThreadOrder::kAscending);
   const LauncherScope scope(kernels);

@@ -203,6 +203,22 @@ TEST_F(GpuKernelsOfFakes, AreCompiledOnceForADeviceAndAType) {
   EXPECT_EQ(kernels.in_use(), "own");
 }
 
+TEST_F(GpuKernelsOfFakes, AskTheDriverForNoFunctionAtALaunch) {
+  GpuLibraries libraries = fake_libraries();
+  int asked = 0;
+  libraries.driver = [&asked, driver = libraries.driver](const char* name) {
+    ++asked;
+    return driver(name);
+  };
+  GpuKernels kernels(std::move(libraries));
+  const LauncherScope scope(kernels);
+  silu_times(torch::ones({3}), torch::ones({3}));
+  const int before = asked;
+  silu_times(torch::ones({3}), torch::ones({3}));
+  EXPECT_EQ(asked, before);
+  EXPECT_EQ(gpu.launches, 2);
+}
+
 TEST_F(GpuKernelsOfFakes, AreLaunchedOnTorchsStreamInAContext) {
   GpuKernels kernels(fake_libraries());
   const Tensor x = torch::ones({6, 1000}).to(at::kHalf), weight = torch::ones({1000}).to(at::kHalf);
@@ -210,7 +226,7 @@ TEST_F(GpuKernelsOfFakes, AreLaunchedOnTorchsStreamInAContext) {
   rms_norm(x, weight, 1e-5);
   EXPECT_EQ(gpu.function, "lancet_norm_f16");
   EXPECT_EQ(gpu.blocks, 6U);
-  EXPECT_EQ(gpu.threads, 256U);  // whole warps, four numbers a thread
+  EXPECT_EQ(gpu.threads, 128U);  // whole warps, eight numbers a thread
   EXPECT_EQ(gpu.first_argument, x.const_data_ptr());
   EXPECT_EQ(gpu.stream, reinterpret_cast<CUstream>(&gpu.stream));
   EXPECT_EQ(gpu.contexts_entered, 1);
