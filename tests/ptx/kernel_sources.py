@@ -4,6 +4,7 @@ Options, types and names are read from the sources that the program compiles by,
 """
 import ctypes
 import importlib.util
+import os
 import re
 from dataclasses import dataclass
 from functools import cache
@@ -14,7 +15,8 @@ import pytest
 REPOSITORY = Path(__file__).resolve().parents[2]
 KERNELS = REPOSITORY / "src" / "kernels"
 TEXT_NAME = "decoder_kernels.cu"
-ARCHITECTURES = (80, 90, 100)
+# PTX for 8.0 and for 9.0 is the same but for its target; make test-full takes each.
+ARCHITECTURES = (80, 90, 100) if os.environ.get("LANCET_TEST_FULL") else (90,)
 
 
 def kernel_types():

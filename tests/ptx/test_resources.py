@@ -10,7 +10,15 @@ from running import program_of
 from stored_types import STORED_TYPES
 
 MOST_REGISTERS = 64  # so that a multiprocessor, which has 65,536, holds 1,024 threads
+MOST_REGISTERS_OF_ATTENTION = {"f64": 176}  # it sums up in registers: 512 threads, 372 in f64
+MOST_REGISTERS_OF_NARROW_ATTENTION = 128
 MOST_SHARED = 48 * 1024 // 16  # so that it holds 16 blocks, of the least that any of them has
+
+
+def most_registers(name, type_name):
+    if not name.startswith("lancet_ragged_"):
+        return MOST_REGISTERS
+    return MOST_REGISTERS_OF_ATTENTION.get(type_name, MOST_REGISTERS_OF_NARROW_ATTENTION)
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +39,8 @@ def test_kernels_fit(cubins, architecture, type_name):
     resources, opcodes = cubins[architecture, type_name]
     assert sorted(resources) == sorted(opcodes) == sorted(f"lancet_{name}_{type_name}" for name in kernel_names())
     for name, used in resources.items():
-        assert 8 <= used.registers <= MOST_REGISTERS, f"{name} uses {used.registers} registers, at most {MOST_REGISTERS}"
+        most = most_registers(name, type_name)
+        assert 8 <= used.registers <= most, f"{name} uses {used.registers} registers, at most {most}"
         assert used.stack == used.local == 0, f"{name} has {used.stack} bytes of stack, {used.local} of local memory: registers are spilled"
         spills = [opcode for opcode in opcodes[name] if opcode.startswith(("LDL", "STL"))]
         assert not spills, f"{name} spills registers: {spills}"
