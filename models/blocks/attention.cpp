@@ -83,7 +83,7 @@ Tensor attend_in_ragged_rows(const Tensor& query_1QHC, const KeyValuePair& fresh
       .unsqueeze(0);
 }
 
-/// As the sequence's rows are: ragged, packed, or padded.
+/// Attends by the kind of the sequence's rows: ragged, packed, or padded.
 Tensor attend(const Tensor& query, const KeyValuePair& fresh, const KeyValuePair& prefix, const AttentionInputs& inputs,
               AttentionRule rule) {
   if (inputs.ragged != nullptr) return attend_in_ragged_rows(query, fresh, prefix, *inputs.ragged, rule);

@@ -10,9 +10,9 @@ namespace lancet {
 
 struct PackedDocumentBatch {
   TokenBatch batch;
-  std::vector<std::vector<int64_t>> tokens;  ///< of each document, first to last: tokens of the row
+  std::vector<std::vector<int64_t>> tokens;  ///< tokens of the row that each document is, first to last
 
-  /// As make_packed_batch().
+  /// Packs documents as make_packed_batch() does.
   explicit PackedDocumentBatch(const std::vector<std::span<const TokenId>>& documents);
 
   int64_t size() const { return batch.ids_BT.size(1); }

@@ -76,7 +76,7 @@ class RowPack {
     return PackedDocumentBatch(documents);
   }
 
-  /// For each token before the lookup tokens, which token of the whole rows it is.
+  /// Returns which token of the whole rows each token before the lookup tokens is.
   std::vector<int64_t> whole_tokens_before() const {
     std::vector<int64_t> from(static_cast<size_t>(before_->size()));
     for (size_t i = 0; i < members_.size(); ++i) {

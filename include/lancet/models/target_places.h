@@ -18,8 +18,8 @@ struct RowTarget {
 
 /// Labels of rows, one by one: which of the wanted outputs predicts it, its id, its row.
 struct TargetPlaces {
-  std::vector<std::vector<int64_t>> outputs;  ///< of each row the places that are wanted, ascending
-  std::vector<int64_t> positions;             ///< among all rows' outputs, one row's after another's
+  std::vector<std::vector<int64_t>> outputs;  ///< places of each row that are wanted, ascending
+  std::vector<int64_t> positions;             ///< each label's place among the outputs of all rows, row after row
   std::vector<int64_t> ids;
   std::vector<int64_t> rows;
   std::vector<int64_t> beginnings;  ///< the position of place 0, for each row that reads it, in their order

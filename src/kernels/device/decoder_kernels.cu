@@ -2,6 +2,7 @@
 // is first used; tests/support/emulated_kernels.cpp runs it on the host. Where a row has a sum, a block takes a row at
 // a time; any whole number of warps, any number of blocks. Sums are taken in at least f32, in an order that is the same
 // in every run.
+#include "attention_gradients.h"
 #include "attention_rows.h"
 #include "threads.h"
 

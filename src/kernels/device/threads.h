@@ -93,7 +93,7 @@ __device__ inline void over_numbers(Index first, Index step, Index n, bool has_p
   for (Index i = packs * Pack<T>::kSize + first; i < n; i += step) run(Single<T>(), i);
 }
 
-/// The same for the numbers of a row, which the block's threads share.
+/// Calls run likewise for the numbers of a row, which the block's threads share.
 template <typename T, typename Run>
 __device__ inline void over_row(Index width, bool has_packs, const Run& run) {
   over_numbers<T>(first_number(), next_numbers(), width, has_packs, run);
