@@ -3,13 +3,9 @@
 #include <gtest/gtest.h>
 #include <torch/types.h>
 
-#include <algorithm>
 #include <nlohmann/json.hpp>
-#include <numeric>
-#include <set>
 
 #include "lancet/core/error.h"
-#include "lancet/models/batching.h"
 #include "lancet/models/generate.h"
 #include "support/family_models.h"
 #include "support/tiny_model.h"
