@@ -156,11 +156,12 @@ int64_t solve_bytes(const ModelConfig& config, const Workload& work, const Stage
   const int64_t rounding = std::max(4 * precise_bytes(work.dtype) * d * f, packing_again_bytes(config, work));
   if (work.backward && !work.optimizes_values) return solves ? std::max(18 * d * f, rounding) : 0;
   int64_t kept = 0, key_pass = 0, keys = 0;
+  const int64_t distinct = work.values.distinct_prefix_tokens;
+  const int64_t key_tokens = distinct > 0 ? n * distinct + rows : rows * (work.values.prefix_tokens + 1);
   if (stage.layers() > 0 && stage.begin <= work.edited_layers.back())
-    key_pass = forward_bytes(config, work, stage, std::min(rows * (work.values.prefix_tokens + 1), kForwardTokens),
-                             work.values.prefix_tokens + 1);
+    key_pass = forward_bytes(config, work, stage, std::min(key_tokens, kForwardTokens), work.values.prefix_tokens + 1);
   if (gives_keys) {
-    kept = std::min(rows * (work.values.prefix_tokens + 1), kKeptTokens) * d * element;
+    kept = std::min(key_tokens, kKeptTokens) * d * element;
     keys = f * rows * 2 * element;
   }
   if (!solves) return kept + key_pass + keys;

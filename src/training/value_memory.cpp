@@ -21,7 +21,6 @@ constexpr int64_t kAcceleratorTokens = 16384;
 /// Rows that a batch runs together.
 struct Rows {
   int64_t count = 0;
-  int64_t row_tokens = 0;
   int64_t prefix_tokens = 0;
   int64_t step_tokens = 0;  ///< that a step runs, of all rows
   int64_t suffix_tokens = 0;
@@ -56,10 +55,10 @@ int64_t working_bytes(const ValueWork& work, const Stage& stage, const Rows& row
          rows.count * 2 * key_value_bytes(config, work.dtype, keys);
 }
 
-int64_t setup_bytes(const ValueWork& work, const Stage& stage, const Rows& rows) {
-  const int64_t scores = holds_scores(work.config, stage.device, work.dtype) ? rows.row_tokens : 0;
+int64_t setup_bytes(const ValueWork& work, const Stage& stage, int64_t requests) {
+  const int64_t scores = holds_scores(work.config, stage.device, work.dtype) ? work.shape.row_tokens : 0;
   // rows are packed, by so many tokens at least one of them
-  const int64_t tokens = std::min(rows.count * rows.row_tokens, std::max(kForwardTokens, rows.row_tokens));
+  const int64_t tokens = std::min(work.shape.packed_tokens(requests), std::max(kForwardTokens, work.shape.row_tokens));
   const int64_t hidden = tokens * work.config.d_model * element_bytes(work);
   return layer_pass_bytes(work.config, {work.dtype, tokens, scores}) +
          layer_product_bytes(work.config, stage, work.dtype, tokens) + (stage.begin <= work.layer ? hidden : 0);
@@ -97,6 +96,16 @@ std::optional<int64_t> row_with_drift(const PreparedRequest& request, std::span<
   return std::nullopt;
 }
 
+int64_t ValueShape::packed_tokens(int64_t requests) const {
+  return requests * (distinct_tokens > 0 ? distinct_tokens : step_rows() * row_tokens);
+}
+
+int64_t ValueShape::packed_prefix_tokens(int64_t requests) const {
+  if (distinct_prefix_tokens == 0) return requests * groups * step_rows() * prefix_tokens;
+  // each group begins anew, at most with all of its drift rows
+  return requests * (distinct_prefix_tokens + (groups - 1) * prefix_tokens);
+}
+
 int64_t ValueShape::step_tokens() const {
   return contexts * (mean_suffix_tokens > 0 ? mean_suffix_tokens : suffix_tokens) + drift_rows;
 }
@@ -112,6 +121,34 @@ ValueShape in_groups(ValueShape shape, int64_t contexts_per_step) {
   return shape;
 }
 
+namespace {
+
+int64_t count_distinct(std::vector<std::span<const TokenId>> documents) {
+  std::ranges::sort(documents, [](const auto& a, const auto& b) { return std::ranges::lexicographical_compare(a, b); });
+  int64_t tokens = 0;
+  std::span<const TokenId> before;
+  for (const std::span<const TokenId> document : documents) {
+    tokens += document.end() - std::ranges::mismatch(before, document).in2;
+    before = document;
+  }
+  return tokens;
+}
+
+/// The most distinct tokens of one request's rows, its drift row among them.
+void raise_distinct(const PreparedRequest& request, ValueShape& shape) {
+  std::vector<std::span<const TokenId>> whole, before;
+  const auto add = [&](const LocatedPrompt& row, size_t tokens) {
+    whole.push_back(std::span(row.ids).first(tokens));
+    before.push_back(std::span(row.ids).first(static_cast<size_t>(row.lookup)));
+  };
+  for (const LocatedPrompt& row : request.rows) add(row, row.ids.size());
+  add(request.drift, static_cast<size_t>(request.drift.lookup) + 1);
+  shape.distinct_tokens = std::max(shape.distinct_tokens, count_distinct(std::move(whole)));
+  shape.distinct_prefix_tokens = std::max(shape.distinct_prefix_tokens, count_distinct(std::move(before)));
+}
+
+}  // namespace
+
 ValueShape value_shape(std::span<const PreparedRequest> requests) {
   ValueShape shape;
   int64_t rows = 0, suffixes = 0;
@@ -124,6 +161,7 @@ ValueShape value_shape(std::span<const PreparedRequest> requests) {
     raise(shape.drift_rows, row_with_drift(request, contexts) ? 0 : 1);
     raise(shape.prefix_tokens, request.drift.lookup);
     raise(shape.row_tokens, request.drift.lookup + 1);
+    raise_distinct(request, shape);
     for (const LocatedPrompt& row : request.rows) {
       const auto tokens = static_cast<int64_t>(row.ids.size());
       raise(shape.row_tokens, tokens);
@@ -140,12 +178,11 @@ ValueShape value_shape(std::span<const PreparedRequest> requests) {
 ValueBytes value_bytes(const ValueWork& work, const Stage& stage, int64_t requests) {
   const ValueShape& shape = work.shape;
   // The drift is read at the beginning of a row.
-  const Rows rows{requests * shape.step_rows(), shape.row_tokens, shape.prefix_tokens, shape.batch_tokens(requests),
-                  shape.suffix_tokens};
+  const Rows rows{requests * shape.step_rows(), shape.prefix_tokens, shape.batch_tokens(requests), shape.suffix_tokens};
   const int64_t above = std::max<int64_t>(0, stage.end - std::max(stage.begin, work.layer + 1));
   const bool has_head = stage.end == work.config.n_layers;
   ValueBytes bytes;
-  bytes.prefix = shape.groups * above * rows.count * key_value_bytes(work.config, work.dtype, rows.prefix_tokens);
+  bytes.prefix = above * key_value_bytes(work.config, work.dtype, shape.packed_prefix_tokens(requests));
   // The last layer of all computes only what is read.
   Rows last = rows;
   last.step_tokens = std::min(rows.step_tokens, rows.count * (shape.target_tokens + 1));
@@ -159,7 +196,7 @@ ValueBytes value_bytes(const ValueWork& work, const Stage& stage, int64_t reques
   // Adam's state and the step's copies of it.
   if (stage.begin <= work.layer && work.layer < stage.end)
     kept += 8 * requests * work.config.d_model * precise_bytes(work.dtype);
-  bytes.activations = std::max(setup_bytes(work, stage, rows), kept + working);
+  bytes.activations = std::max(setup_bytes(work, stage, requests), kept + working);
   return bytes;
 }
 

@@ -290,7 +290,7 @@ def change_config(model, **changes):
     "changes, parts",
     [
         (dict(intermediate_size=512), ["model.layers.0.mlp.down_proj.weight: shape [256, 768], expected [256, 512]"]),
-        (dict(architectures=["GraniteForCausalLM"]), ["GraniteForCausalLM", "LlamaForCausalLM"]),
+        (dict(architectures=["DiffLlamaForCausalLM"]), ["DiffLlamaForCausalLM", "LlamaForCausalLM"]),
         (dict(quantization_config={"quant_method": "gptq"}), ["quantization_config"]),
         (dict(sparkles=3), ["sparkles", "ignore_config_keys"]),
         (dict(num_hidden_layers=9), ["model.layers.8.mlp.down_proj.weight: missing"]),

@@ -90,7 +90,7 @@ def test_the_job_names_what_it_is_made_of(lancet):
 
 @pytest.mark.parametrize(
     ("change", "parts"),
-    [({"architectures": ["GraniteForCausalLM"]}, ["GraniteForCausalLM", "LlamaForCausalLM"]), ({"vocab_size": 100}, ["100"])],
+    [({"architectures": ["DiffLlamaForCausalLM"]}, ["DiffLlamaForCausalLM", "LlamaForCausalLM"]), ({"vocab_size": 100}, ["100"])],
 )
 def test_a_model_that_cannot_be_edited_is_refused(lancet, change, parts):
     model = bare_model(lancet)

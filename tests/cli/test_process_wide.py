@@ -24,6 +24,8 @@ PROCESS_WIDE = {
     "scoped_launcher": "a test's kernels",
     "scoped_maker": "a test's graphs",
     "maker": "CUDA's graphs, which have no state",
+    "has_avx2": "the processor is asked once",
+    "has_avx512": "likewise",
     "streams": "torch's streams are the process's: each has one user at a time",
     "one_at_a_time": "so are the allocator and autograd's threads, while a graph is captured",
 }

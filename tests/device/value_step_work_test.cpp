@@ -41,8 +41,9 @@ void expect_at_most(const FakeWork& work, const FakeWork& most, const char* of) 
 
 TEST(ValueStepWork, IsCountedForALayerAndForTheRest) {
   const FakeWork four = work_of_a_step(4), layer = work_of_a_step(5) - four;
-  expect_at_most(layer, {.operations = 130}, "a layer of a step");
-  expect_at_most(four - layer - layer, {.operations = 110, .uploads = 0, .reads = 1}, "the rest of a step");
+  // attention of ragged rows is a chain of operations here; kernels of our own are three in place of it
+  expect_at_most(layer, {.operations = 142}, "a layer of a step");
+  expect_at_most(four - layer - layer, {.operations = 114, .uploads = 0, .reads = 1}, "the rest of a step");
 }
 
 /// What a batch sends when requests leave it comes from page-locked memory, and nobody waits.

@@ -231,7 +231,8 @@ TEST_P(PlannedTraining, BoundsWhatTheDevicesHold) {
         const StageEstimate& stage = plan.stages[i];
         const double estimate = static_cast<double>(stage.edited + std::max(stage.training, stage.solve));
         EXPECT_LE(static_cast<double>(peaks[i]), 1.1 * estimate) << editor << ": device " << i << " of " << devices;
-        EXPECT_GE(3.0 * static_cast<double>(peaks[i]), estimate) << editor << ": device " << i << " of " << devices;
+        // methods that read one place of a prompt for all of a target have fewer logits than is counted
+        EXPECT_GE(3.5 * static_cast<double>(peaks[i]), estimate) << editor << ": device " << i << " of " << devices;
       }
     }
   }

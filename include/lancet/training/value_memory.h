@@ -31,11 +31,16 @@ struct ValueShape {
   int64_t target_tokens = 0;
   int64_t drift_rows = 0;          ///< 1: one of the requests needs its drift row in every step: one token
   int64_t mean_suffix_tokens = 0;  ///< mean of the tokens from the lookup token on, rounded up; 0: all are the longest
+  int64_t distinct_tokens = 0;     ///< tokens of one request's rows, what they begin with alike once; 0: not known
+  int64_t distinct_prefix_tokens = 0;  ///< likewise, of the tokens before the lookup tokens
 
   /// Rows of a step, per request.
   int64_t step_rows() const { return contexts + drift_rows; }
   /// Tokens of a step of a request in the mean.
   int64_t step_tokens() const;
+  /// Tokens of so many requests' rows that set-up runs, and those before the lookup tokens, of all groups.
+  int64_t packed_tokens(int64_t requests) const;
+  int64_t packed_prefix_tokens(int64_t requests) const;
   /// Tokens of a step of a batch at its fullest, whose requests are dealt out by plan_value_batches().
   int64_t batch_tokens(int64_t requests) const;
 };
