@@ -74,7 +74,7 @@ void add_contexts(const ContextOptions& contexts, ValueShape& shape) {
   shape.contexts = contexts.generate + 1;
   shape.row_tokens += more;
   shape.prefix_tokens += more;
-  shape.distinct_tokens = shape.distinct_prefix_tokens = 0;
+  shape.distinct_tokens = shape.distinct_prefix_tokens = 0;  // not known
 }
 
 EvaluationSize assumed_evaluation(int64_t requests, const ValueShape& prompt) {
@@ -199,7 +199,8 @@ Workload united(const Workload& one, const Workload& other) {
     for (int64_t ValueShape::*size :
          {&ValueShape::contexts, &ValueShape::groups, &ValueShape::row_tokens, &ValueShape::prefix_tokens,
           &ValueShape::suffix_tokens, &ValueShape::mean_suffix_tokens, &ValueShape::distinct_tokens,
-          &ValueShape::distinct_prefix_tokens, &ValueShape::target_tokens, &ValueShape::drift_rows})
+          &ValueShape::distinct_prefix_tokens, &ValueShape::all_distinct_tokens,
+          &ValueShape::all_distinct_prefix_tokens, &ValueShape::target_tokens, &ValueShape::drift_rows})
       raise(size);
     work.value_batch = larger(one.value_batch, other.value_batch);
   }

@@ -157,7 +157,8 @@ int64_t solve_bytes(const ModelConfig& config, const Workload& work, const Stage
   if (work.backward && !work.optimizes_values) return solves ? std::max(18 * d * f, rounding) : 0;
   int64_t kept = 0, key_pass = 0, keys = 0;
   const int64_t distinct = work.values.distinct_prefix_tokens;
-  const int64_t key_tokens = distinct > 0 ? n * distinct + rows : rows * (work.values.prefix_tokens + 1);
+  const int64_t key_tokens = distinct > 0 ? std::min(n * distinct, work.values.all_distinct_prefix_tokens) + rows
+                                          : rows * (work.values.prefix_tokens + 1);
   if (stage.layers() > 0 && stage.begin <= work.edited_layers.back())
     key_pass = forward_bytes(config, work, stage, std::min(key_tokens, kForwardTokens), work.values.prefix_tokens + 1);
   if (gives_keys) {

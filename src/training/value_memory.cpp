@@ -97,13 +97,15 @@ std::optional<int64_t> row_with_drift(const PreparedRequest& request, std::span<
 }
 
 int64_t ValueShape::packed_tokens(int64_t requests) const {
-  return requests * (distinct_tokens > 0 ? distinct_tokens : step_rows() * row_tokens);
+  if (distinct_tokens == 0) return requests * step_rows() * row_tokens;
+  return std::min(requests * distinct_tokens, all_distinct_tokens);
 }
 
 int64_t ValueShape::packed_prefix_tokens(int64_t requests) const {
   if (distinct_prefix_tokens == 0) return requests * groups * step_rows() * prefix_tokens;
   // each group begins anew, at most with all of its drift rows
-  return requests * (distinct_prefix_tokens + (groups - 1) * prefix_tokens);
+  return std::min(requests * distinct_prefix_tokens, all_distinct_prefix_tokens) +
+         requests * (groups - 1) * prefix_tokens;
 }
 
 int64_t ValueShape::step_tokens() const {
@@ -134,17 +136,32 @@ int64_t count_distinct(std::vector<std::span<const TokenId>> documents) {
   return tokens;
 }
 
-/// The most distinct tokens of one request's rows, its drift row among them.
-void raise_distinct(const PreparedRequest& request, ValueShape& shape) {
-  std::vector<std::span<const TokenId>> whole, before;
-  const auto add = [&](const LocatedPrompt& row, size_t tokens) {
+/// Rows of requests, whole and up to their lookup tokens.
+struct RowTexts {
+  std::vector<std::span<const TokenId>> whole = {}, before = {};
+
+  void add(const LocatedPrompt& row, size_t tokens) {
     whole.push_back(std::span(row.ids).first(tokens));
     before.push_back(std::span(row.ids).first(static_cast<size_t>(row.lookup)));
-  };
-  for (const LocatedPrompt& row : request.rows) add(row, row.ids.size());
-  add(request.drift, static_cast<size_t>(request.drift.lookup) + 1);
-  shape.distinct_tokens = std::max(shape.distinct_tokens, count_distinct(std::move(whole)));
-  shape.distinct_prefix_tokens = std::max(shape.distinct_prefix_tokens, count_distinct(std::move(before)));
+  }
+  /// Adds a request's rows, its drift row among them.
+  void add(const PreparedRequest& request) {
+    for (const LocatedPrompt& row : request.rows) add(row, row.ids.size());
+    add(request.drift, static_cast<size_t>(request.drift.lookup) + 1);
+  }
+};
+
+void note_distinct(std::span<const PreparedRequest> requests, ValueShape& shape) {
+  RowTexts all;
+  for (const PreparedRequest& request : requests) {
+    RowTexts own;
+    own.add(request);
+    all.add(request);
+    shape.distinct_tokens = std::max(shape.distinct_tokens, count_distinct(std::move(own.whole)));
+    shape.distinct_prefix_tokens = std::max(shape.distinct_prefix_tokens, count_distinct(std::move(own.before)));
+  }
+  shape.all_distinct_tokens = count_distinct(std::move(all.whole));
+  shape.all_distinct_prefix_tokens = count_distinct(std::move(all.before));
 }
 
 }  // namespace
@@ -161,7 +178,6 @@ ValueShape value_shape(std::span<const PreparedRequest> requests) {
     raise(shape.drift_rows, row_with_drift(request, contexts) ? 0 : 1);
     raise(shape.prefix_tokens, request.drift.lookup);
     raise(shape.row_tokens, request.drift.lookup + 1);
-    raise_distinct(request, shape);
     for (const LocatedPrompt& row : request.rows) {
       const auto tokens = static_cast<int64_t>(row.ids.size());
       raise(shape.row_tokens, tokens);
@@ -171,6 +187,7 @@ ValueShape value_shape(std::span<const PreparedRequest> requests) {
       ++rows;
     }
   }
+  note_distinct(requests, shape);
   shape.mean_suffix_tokens = rows > 0 ? (suffixes + rows - 1) / rows : 0;
   return shape;
 }

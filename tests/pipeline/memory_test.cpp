@@ -189,7 +189,8 @@ TEST_P(PlannedMemory, IsWhatTheDevicesHold) {
       [&](const StageEstimate& s) { return s.statistics > 0 ? s.statistics + unpacked(s) : 0; }, most);
   expect(
       "values", peaks_of(batches, [&] { job.optimize(*model, plan.value_requests); }),
-      [&](const StageEstimate& s) { return (s.value_activations + s.value_prefix) / batches + unpacked(s); }, most);
+      [&](const StageEstimate& s) { return (s.value_activations + s.value_prefix) / batches + unpacked(s); },
+      1.5 * most);  // set-up attends to rows of one length at a time, which is counted as all at once
   // What a solve takes is estimated roughly, which shows where nothing else is as large.
   expect(
       "edit", peaks_of(batches, [&] { job.edit(*model, plan.value_requests); }),

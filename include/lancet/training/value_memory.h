@@ -32,7 +32,9 @@ struct ValueShape {
   int64_t drift_rows = 0;          ///< 1: one of the requests needs its drift row in every step: one token
   int64_t mean_suffix_tokens = 0;  ///< mean of the tokens from the lookup token on, rounded up; 0: all are the longest
   int64_t distinct_tokens = 0;     ///< tokens of one request's rows, what they begin with alike once; 0: not known
-  int64_t distinct_prefix_tokens = 0;  ///< likewise, of the tokens before the lookup tokens
+  int64_t distinct_prefix_tokens = 0;      ///< likewise, of the tokens before the lookup tokens
+  int64_t all_distinct_tokens = 0;         ///< likewise, of all requests' rows together
+  int64_t all_distinct_prefix_tokens = 0;  ///< likewise
 
   /// Rows of a step, per request.
   int64_t step_rows() const { return contexts + drift_rows; }
