@@ -7,7 +7,7 @@ from launches import Expected, Launch
 SMALL_ROWS = Layout((3, 1, 2), ((4, 0, 2), (), (1, 1)), (0, 2, 3, 5))
 WINDOWED_ROWS = Layout((3, 1, 4, 2), ((4, 0, 2), (), (1, 1), (2,) * 9), (0, 2, 3, 7, 9), window=3)
 ROWS_OF_THEIR_OWN = Layout((2, 1), ((), ()), (1, 2))  # without a pool
-LONG_ROWS = Layout((1, 20), ((0, 1, 2, 3, 4) * 4, (3,)), (0, 13, 20))
+LONG_ROWS = Layout((1, 20), ((0, 1, 2, 3, 4) * 4, (3,)), (0, 13, 19))  # no query sees the last token
 POOL_TOKENS = 5
 
 

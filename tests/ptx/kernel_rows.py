@@ -23,7 +23,7 @@ def row(name):
 
 
 # Rows, width, blocks, threads, numbers that buffers begin off a round address.
-ROW_SHAPES = ((1, 1, 1, 32, 0), (5, 33, 2, 64, 1), (3, 257, 3, 96, 0), (3, 520, 2, 64, 0), (2, 1100, 1, 1024, 3))
+ROW_SHAPES = ((1, 1, 1, 32, 0), (5, 33, 2, 64, 1), (3, 401, 3, 96, 0), (3, 520, 2, 64, 0), (2, 1100, 1, 1024, 3))
 
 
 def row_launches(kind, shapes, **words):
@@ -273,7 +273,14 @@ def ragged_key_gradient(kind, shapes=ATTENTION_SHAPES):
 
 # Kernels that promise to reach memory by 128 bits at a time: a shape of their row whose widths are multiples of that, and the
 # buffers that go so, all of them.
+# The loss reads a label's logit by itself and writes a number a row.
 VECTOR_SHAPES = {
+    "norm": ((3, 520, 2, 64, 0), ("x", "added", "sum", "weight", "y")),
+    "norm_gradient": ((3, 520, 2, 64, 0), ("x", "weight", "grad_y", "grad_sum", "grad_x")),
+    "gate": ((2048, 2, 64, 0), ("gate", "up", "y")),
+    "gate_gradient": ((2048, 2, 64, 0), ("gate", "up", "grad_y", "grad_gate", "grad_up")),
+    "rotate": ((3, 2, 128, 2, 32, 0), ("x", "cos", "sin", "y")),
+    "loss_gradient": ((3, 520, 2, 64, 0), ("logits", "grad_logits")),
     "ragged_attention": ((WINDOWED_ROWS, 2, 1, 16, 0.0, 1, 256, 0), ("query", "key", "value", "pool_key", "pool_value", "out")),
     "ragged_query_gradient": ((WINDOWED_ROWS, 2, 1, 16, 0.0, 1, 256, 0), ("query", "key", "value", "pool_key", "pool_value", "grad_out", "grad_query")),
     "ragged_key_gradient": ((WINDOWED_ROWS, 2, 1, 16, 0.0, 1, 256, 0), ("query", "key", "value", "grad_out", "grad_key", "grad_value")),

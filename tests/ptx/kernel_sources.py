@@ -37,7 +37,7 @@ def kernel_files():
 
 def kernel_names(text=None):
     """Kernels that the text defines for each type: ["norm", ...]."""
-    names = re.findall(r"LANCET_KERNEL\s+lancet_(\w+?)_##NAME\(", text or kernel_files()[TEXT_NAME])
+    names = re.findall(r"LANCET_(?:ROW_)?KERNEL\s+lancet_(\w+?)_##NAME\(", text or kernel_files()[TEXT_NAME])
     assert names, f"{TEXT_NAME} defines no kernel `lancet_..._##NAME`"
     return names
 

@@ -66,7 +66,9 @@ def test_kernels_that_promise_it_move_128_bits_at_once(cubins):
     for (architecture, type_name), (_, opcodes) in cubins.items():
         for name, (shape, buffers) in VECTOR_SHAPES.items():
             program = program_of(name, architecture, type_name)
-            for launch in ROWS[name](STORED_TYPES[type_name], [shape]):
+            with np.errstate(all="ignore"):  # formulas of what is no number
+                launches = list(ROWS[name](STORED_TYPES[type_name], [shape]))
+            for launch in launches:
                 given = [buffer for buffer in buffers if buffer in launch.arguments]  # but for those that are null
                 problems += vector_problems(name, type_name, given, launch.run(program), opcodes[f"lancet_{name}_{type_name}"])
     assert not problems, "\n".join(problems)

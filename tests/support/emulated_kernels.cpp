@@ -147,6 +147,7 @@ V __shfl_xor_sync(unsigned, V value, int other) {
 
 #define __device__
 #define __global__
+#define __launch_bounds__(threads)
 #define __shared__ static
 #include <decoder_kernels.cu>
 LANCET_KERNELS(bf16, lancet::Bf16)

@@ -203,75 +203,78 @@ __device__ inline void loss_gradient_rows(const T* logits, const Index* ids, con
 
 // What is launched: each of the above for a type.
 #define LANCET_KERNEL extern "C" __global__ void
-#define LANCET_KERNELS(NAME, T)                                                                                       \
-  LANCET_KERNEL lancet_norm_##NAME(lancet::Read<T> x, lancet::Read<T> added, lancet::Write<T> sum,                    \
-                                   lancet::Read<T> weight, lancet::Write<T> y, lancet::Index rows,                    \
-                                   lancet::Index width, double eps) {                                                 \
-    lancet::norm_rows(x, added, sum, weight, y, rows, width, eps);                                                    \
-  }                                                                                                                   \
-  LANCET_KERNEL lancet_norm_gradient_##NAME(lancet::Read<T> x, lancet::Read<T> weight, lancet::Read<T> grad_y,        \
-                                            lancet::Read<T> grad_sum, lancet::Write<T> grad_x, lancet::Index rows,    \
-                                            lancet::Index width, double eps) {                                        \
-    lancet::norm_gradient_rows(x, weight, grad_y, grad_sum, grad_x, rows, width, eps);                                \
-  }                                                                                                                   \
-  LANCET_KERNEL lancet_gate_##NAME(lancet::Read<T> gate, lancet::Read<T> up, lancet::Write<T> y, lancet::Index n) {   \
-    lancet::gate_numbers(gate, up, y, n);                                                                             \
-  }                                                                                                                   \
-  LANCET_KERNEL lancet_gate_gradient_##NAME(lancet::Read<T> gate, lancet::Read<T> up, lancet::Read<T> grad_y,         \
-                                            lancet::Write<T> grad_gate, lancet::Write<T> grad_up, lancet::Index n) {  \
-    lancet::gate_gradient_numbers(gate, up, grad_y, grad_gate, grad_up, n);                                           \
-  }                                                                                                                   \
-  LANCET_KERNEL lancet_rotate_##NAME(lancet::Read<T> x, lancet::Read<T> cos, lancet::Read<T> sin, lancet::Write<T> y, \
-                                     lancet::Index rows, int heads, int dim, int back) {                              \
-    lancet::rotate_rows(x, cos, sin, y, rows, heads, dim, back);                                                      \
-  }                                                                                                                   \
-  LANCET_KERNEL lancet_ragged_attention_##NAME(                                                                       \
-      lancet::Read<T> query, lancet::Read<T> key, lancet::Read<T> value, lancet::Read<T> pool_key,                    \
-      lancet::Read<T> pool_value, lancet::Read<lancet::Index> token_bounds,                                           \
-      lancet::Read<lancet::Index> earlier_bounds, lancet::Read<lancet::Index> earlier,                                \
-      lancet::Read<lancet::Index> query_row, lancet::Read<lancet::Index> query_place, lancet::Write<T> out,           \
-      lancet::Write<lancet::SoftmaxSum<lancet::Wide<T>>> softmax, lancet::Index queries, lancet::Index head_stride,   \
-      lancet::Index window, int heads, int kv_heads, int dim, double scale, double cap) {                             \
-    const lancet::KeysOfRows<T> keys = {key,     value,       pool_key, pool_value, token_bounds, earlier_bounds,     \
-                                        earlier, head_stride, kv_heads, dim};                                         \
-    lancet::attend(query, keys, query_row, query_place, out, softmax, queries,                                        \
-                   lancet::attention_rule<T>(window, heads, scale, cap));                                             \
-  }                                                                                                                   \
-  LANCET_KERNEL lancet_ragged_query_gradient_##NAME(                                                                  \
-      lancet::Read<T> query, lancet::Read<T> key, lancet::Read<T> value, lancet::Read<T> pool_key,                    \
-      lancet::Read<T> pool_value, lancet::Read<lancet::Index> token_bounds,                                           \
-      lancet::Read<lancet::Index> earlier_bounds, lancet::Read<lancet::Index> earlier,                                \
-      lancet::Read<lancet::Index> query_row, lancet::Read<lancet::Index> query_place, lancet::Read<T> grad_out,       \
-      lancet::Read<lancet::SoftmaxSum<lancet::Wide<T>>> softmax, lancet::Write<T> grad_query,                         \
-      lancet::Write<lancet::Wide<T>> means, lancet::Index queries, lancet::Index head_stride, lancet::Index window,   \
-      int heads, int kv_heads, int dim, double scale, double cap) {                                                   \
-    const lancet::KeysOfRows<T> keys = {key,     value,       pool_key, pool_value, token_bounds, earlier_bounds,     \
-                                        earlier, head_stride, kv_heads, dim};                                         \
-    lancet::query_gradient(query, keys, query_row, query_place, grad_out, softmax, grad_query, means, queries,        \
-                           lancet::attention_rule<T>(window, heads, scale, cap));                                     \
-  }                                                                                                                   \
-  LANCET_KERNEL lancet_ragged_key_gradient_##NAME(                                                                    \
-      lancet::Read<T> query, lancet::Read<T> key, lancet::Read<T> value, lancet::Read<lancet::Index> token_bounds,    \
-      lancet::Read<lancet::Index> token_row, lancet::Read<lancet::Index> query_bounds,                                \
-      lancet::Read<lancet::Index> query_place, lancet::Read<T> grad_out,                                              \
-      lancet::Read<lancet::SoftmaxSum<lancet::Wide<T>>> softmax, lancet::Read<lancet::Wide<T>> means,                 \
-      lancet::Write<T> grad_key, lancet::Write<T> grad_value, lancet::Index tokens, lancet::Index window, int heads,  \
-      int kv_heads, int dim, double scale, double cap) {                                                              \
-    const lancet::QueriesOfRows<T> queries = {query,        grad_out,     softmax,     means,                         \
-                                              token_bounds, query_bounds, query_place, dim};                          \
-    lancet::key_gradient(key, value, queries, token_row, grad_key, grad_value, tokens, kv_heads,                      \
-                         lancet::attention_rule<T>(window, heads, scale, cap));                                       \
-  }                                                                                                                   \
-  LANCET_KERNEL lancet_loss_##NAME(lancet::Read<T> logits, lancet::Read<lancet::Index> ids,                           \
-                                   lancet::Write<lancet::Wide<T>> loss, lancet::Write<lancet::Wide<T>> greatest,      \
-                                   lancet::Write<lancet::Wide<T>> log_sum, lancet::Index rows, lancet::Index width) { \
-    lancet::loss_rows(logits, ids, loss, greatest, log_sum, rows, width);                                             \
-  }                                                                                                                   \
-  LANCET_KERNEL lancet_loss_gradient_##NAME(                                                                          \
-      lancet::Read<T> logits, lancet::Read<lancet::Index> ids, lancet::Read<lancet::Wide<T>> greatest,                \
-      lancet::Read<lancet::Wide<T>> log_sum, lancet::Read<lancet::Wide<T>> grad_loss, lancet::Write<T> grad_logits,   \
-      lancet::Index rows, lancet::Index width) {                                                                      \
-    lancet::loss_gradient_rows(logits, ids, greatest, log_sum, grad_loss, grad_logits, rows, width);                  \
+// Those of rows, of which a block takes one, run up to all threads that a block may have: registers have to suffice.
+#define LANCET_ROW_KERNEL LANCET_KERNEL __launch_bounds__(lancet::kWarp* lancet::kMostWarps)
+#define LANCET_KERNELS(NAME, T)                                                                                        \
+  LANCET_ROW_KERNEL lancet_norm_##NAME(lancet::Read<T> x, lancet::Read<T> added, lancet::Write<T> sum,                 \
+                                       lancet::Read<T> weight, lancet::Write<T> y, lancet::Index rows,                 \
+                                       lancet::Index width, double eps) {                                              \
+    lancet::norm_rows(x, added, sum, weight, y, rows, width, eps);                                                     \
+  }                                                                                                                    \
+  LANCET_ROW_KERNEL lancet_norm_gradient_##NAME(lancet::Read<T> x, lancet::Read<T> weight, lancet::Read<T> grad_y,     \
+                                                lancet::Read<T> grad_sum, lancet::Write<T> grad_x, lancet::Index rows, \
+                                                lancet::Index width, double eps) {                                     \
+    lancet::norm_gradient_rows(x, weight, grad_y, grad_sum, grad_x, rows, width, eps);                                 \
+  }                                                                                                                    \
+  LANCET_KERNEL lancet_gate_##NAME(lancet::Read<T> gate, lancet::Read<T> up, lancet::Write<T> y, lancet::Index n) {    \
+    lancet::gate_numbers(gate, up, y, n);                                                                              \
+  }                                                                                                                    \
+  LANCET_KERNEL lancet_gate_gradient_##NAME(lancet::Read<T> gate, lancet::Read<T> up, lancet::Read<T> grad_y,          \
+                                            lancet::Write<T> grad_gate, lancet::Write<T> grad_up, lancet::Index n) {   \
+    lancet::gate_gradient_numbers(gate, up, grad_y, grad_gate, grad_up, n);                                            \
+  }                                                                                                                    \
+  LANCET_ROW_KERNEL lancet_rotate_##NAME(lancet::Read<T> x, lancet::Read<T> cos, lancet::Read<T> sin,                  \
+                                         lancet::Write<T> y, lancet::Index rows, int heads, int dim, int back) {       \
+    lancet::rotate_rows(x, cos, sin, y, rows, heads, dim, back);                                                       \
+  }                                                                                                                    \
+  LANCET_KERNEL lancet_ragged_attention_##NAME(                                                                        \
+      lancet::Read<T> query, lancet::Read<T> key, lancet::Read<T> value, lancet::Read<T> pool_key,                     \
+      lancet::Read<T> pool_value, lancet::Read<lancet::Index> token_bounds,                                            \
+      lancet::Read<lancet::Index> earlier_bounds, lancet::Read<lancet::Index> earlier,                                 \
+      lancet::Read<lancet::Index> query_row, lancet::Read<lancet::Index> query_place, lancet::Write<T> out,            \
+      lancet::Write<lancet::SoftmaxSum<lancet::Wide<T>>> softmax, lancet::Index queries, lancet::Index head_stride,    \
+      lancet::Index window, int heads, int kv_heads, int dim, double scale, double cap) {                              \
+    const lancet::KeysOfRows<T> keys = {key,     value,       pool_key, pool_value, token_bounds, earlier_bounds,      \
+                                        earlier, head_stride, kv_heads, dim};                                          \
+    lancet::attend(query, keys, query_row, query_place, out, softmax, queries,                                         \
+                   lancet::attention_rule<T>(window, heads, scale, cap));                                              \
+  }                                                                                                                    \
+  LANCET_KERNEL lancet_ragged_query_gradient_##NAME(                                                                   \
+      lancet::Read<T> query, lancet::Read<T> key, lancet::Read<T> value, lancet::Read<T> pool_key,                     \
+      lancet::Read<T> pool_value, lancet::Read<lancet::Index> token_bounds,                                            \
+      lancet::Read<lancet::Index> earlier_bounds, lancet::Read<lancet::Index> earlier,                                 \
+      lancet::Read<lancet::Index> query_row, lancet::Read<lancet::Index> query_place, lancet::Read<T> grad_out,        \
+      lancet::Read<lancet::SoftmaxSum<lancet::Wide<T>>> softmax, lancet::Write<T> grad_query,                          \
+      lancet::Write<lancet::Wide<T>> means, lancet::Index queries, lancet::Index head_stride, lancet::Index window,    \
+      int heads, int kv_heads, int dim, double scale, double cap) {                                                    \
+    const lancet::KeysOfRows<T> keys = {key,     value,       pool_key, pool_value, token_bounds, earlier_bounds,      \
+                                        earlier, head_stride, kv_heads, dim};                                          \
+    lancet::query_gradient(query, keys, query_row, query_place, grad_out, softmax, grad_query, means, queries,         \
+                           lancet::attention_rule<T>(window, heads, scale, cap));                                      \
+  }                                                                                                                    \
+  LANCET_KERNEL lancet_ragged_key_gradient_##NAME(                                                                     \
+      lancet::Read<T> query, lancet::Read<T> key, lancet::Read<T> value, lancet::Read<lancet::Index> token_bounds,     \
+      lancet::Read<lancet::Index> token_row, lancet::Read<lancet::Index> query_bounds,                                 \
+      lancet::Read<lancet::Index> query_place, lancet::Read<T> grad_out,                                               \
+      lancet::Read<lancet::SoftmaxSum<lancet::Wide<T>>> softmax, lancet::Read<lancet::Wide<T>> means,                  \
+      lancet::Write<T> grad_key, lancet::Write<T> grad_value, lancet::Index tokens, lancet::Index window, int heads,   \
+      int kv_heads, int dim, double scale, double cap) {                                                               \
+    const lancet::QueriesOfRows<T> queries = {query,        grad_out,     softmax,     means,                          \
+                                              token_bounds, query_bounds, query_place, dim};                           \
+    lancet::key_gradient(key, value, queries, token_row, grad_key, grad_value, tokens, kv_heads,                       \
+                         lancet::attention_rule<T>(window, heads, scale, cap));                                        \
+  }                                                                                                                    \
+  LANCET_ROW_KERNEL lancet_loss_##NAME(lancet::Read<T> logits, lancet::Read<lancet::Index> ids,                        \
+                                       lancet::Write<lancet::Wide<T>> loss, lancet::Write<lancet::Wide<T>> greatest,   \
+                                       lancet::Write<lancet::Wide<T>> log_sum, lancet::Index rows,                     \
+                                       lancet::Index width) {                                                          \
+    lancet::loss_rows(logits, ids, loss, greatest, log_sum, rows, width);                                              \
+  }                                                                                                                    \
+  LANCET_ROW_KERNEL lancet_loss_gradient_##NAME(                                                                       \
+      lancet::Read<T> logits, lancet::Read<lancet::Index> ids, lancet::Read<lancet::Wide<T>> greatest,                 \
+      lancet::Read<lancet::Wide<T>> log_sum, lancet::Read<lancet::Wide<T>> grad_loss, lancet::Write<T> grad_logits,    \
+      lancet::Index rows, lancet::Index width) {                                                                       \
+    lancet::loss_gradient_rows(logits, ids, greatest, log_sum, grad_loss, grad_logits, rows, width);                   \
   }
 #define LANCET_KERNELS_OF(NAME, T) LANCET_KERNELS(NAME, T)
 #ifdef LANCET_KERNEL_TYPE  // NVRTC compiles one type at a time: the others may never be used

@@ -93,10 +93,15 @@ __device__ inline void over_numbers(Index first, Index step, Index n, bool has_p
   for (Index i = packs * Pack<T>::kSize + first; i < n; i += step) run(Single<T>(), i);
 }
 
-/// Calls run likewise for the numbers of a row, which the block's threads share.
+/// Calls run likewise for the numbers of a row, which the block's threads share. `has_packs`: the row is whole packs.
 template <typename T, typename Run>
 __device__ inline void over_row(Index width, bool has_packs, const Run& run) {
-  over_numbers<T>(first_number(), next_numbers(), width, has_packs, run);
+  if (has_packs) {
+    const Index packs = width / Pack<T>::kSize;
+    for (Index i = first_number(); i < packs; i += next_numbers()) run(Pack<T>(), i * Pack<T>::kSize);
+  } else {
+    for (Index i = first_number(); i < width; i += next_numbers()) run(Single<T>(), i);
+  }
 }
 
 }  // namespace lancet

@@ -23,8 +23,8 @@ struct VectorLanes {
   __device__ inline void load(const T* x, Part& to) const {
     LANCET_UNROLL for (int p = 0; p < kPacks; ++p) {
       const int begin = (p * size + lane) * kPack;
-      if (has_packs && begin < dim) {
-        const Pack<T> pack = Pack<T>::from(x + begin);
+      if (has_packs) {
+        const Pack<T> pack = begin < dim ? Pack<T>::from(x + begin) : Pack<T>();
         LANCET_UNROLL for (int i = 0; i < kPack; ++i) to[p * kPack + i] = wide(pack.numbers[i]);
       } else {
         LANCET_UNROLL for (int i = 0; i < kPack; ++i) to[p * kPack + i] =
@@ -36,12 +36,12 @@ struct VectorLanes {
   __device__ inline void store(const Part& x, T* to) const {
     LANCET_UNROLL for (int p = 0; p < kPacks; ++p) {
       const int begin = (p * size + lane) * kPack;
-      if (has_packs && begin < dim) {
+      if (!has_packs) {
+        LANCET_UNROLL for (int i = 0; i < kPack; ++i) if (begin + i < dim) to[begin + i] = narrow<T>(x[p * kPack + i]);
+      } else if (begin < dim) {
         Pack<T> pack;
         LANCET_UNROLL for (int i = 0; i < kPack; ++i) pack.numbers[i] = narrow<T>(x[p * kPack + i]);
         pack.to(to + begin);
-      } else {
-        LANCET_UNROLL for (int i = 0; i < kPack; ++i) if (begin + i < dim) to[begin + i] = narrow<T>(x[p * kPack + i]);
       }
     }
   }
