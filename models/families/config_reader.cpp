@@ -186,6 +186,21 @@ void read_llama_fields(ConfigReader& keys, ModelConfig& config, const SizeKeys& 
   config.activation = read_activation(keys, "hidden_act", "silu");
 }
 
+void read_gpt_fields(ConfigReader& keys, ModelConfig& config) {
+  config.norm = NormKind::kLayer;
+  config.norm_eps = keys.number("layer_norm_epsilon", 1e-5);
+  config.gated_mlp = false;
+  config.tied_embeddings = keys.flag_or_true("tie_word_embeddings");
+}
+
+void read_gpt2_block(ConfigReader& keys, ModelConfig& config, const std::string& default_activation) {
+  read_sizes(keys, config, kGptSizes);
+  read_gpt_fields(keys, config);
+  config.activation = read_activation(keys, "activation_function", default_activation);
+  config.qkv_bias = config.attention_out_bias = config.mlp_bias = true;
+  if (!keys.flag_or_true("scale_attn_weights")) config.attention_scale = 1;
+}
+
 void read_windows(ConfigReader& keys, ModelConfig& config, const std::function<bool(int64_t layer)>& slides,
                   int64_t default_window) {
   const bool is_there = keys.has("sliding_window");

@@ -99,6 +99,12 @@ Activation read_activation(ConfigReader& keys, std::string_view key, const std::
 void read_llama_fields(ConfigReader& keys, ModelConfig& config, const SizeKeys& names = {}, double default_eps = 1e-6,
                        double default_theta = 1e4);
 
+/// What GPT-2 and its descendants read: LayerNorm's eps, an MLP without a gate, a head that is the embedding unless the
+/// file says otherwise.
+void read_gpt_fields(ConfigReader& keys, ModelConfig& config);
+/// What GPT-2's block and BigCode's read beside that: sizes, biases everywhere, scores that may stay unscaled.
+void read_gpt2_block(ConfigReader& keys, ModelConfig& config, const std::string& default_activation);
+
 /// Which layers have the window: `layer_types` where it is there, else what `slides` says.
 /// `default_window`: where the key is left out; 0: none.
 void read_windows(ConfigReader& keys, ModelConfig& config, const std::function<bool(int64_t layer)>& slides,

@@ -20,6 +20,17 @@ constexpr WeightRow kMlp[] = {
 constexpr WeightRow kQueryKeyNorms[] = {{kQueryNorm, "model.layers.{}.self_attn.q_norm.weight"},
                                         {kKeyNorm, "model.layers.{}.self_attn.k_norm.weight"}};
 constexpr WeightRow kBeforeAttention[] = {{kAttnNorm, "model.layers.{}.input_layernorm.weight"}};
+constexpr WeightRow kGptBefore[] = {{kEmbedding, "transformer.wte.weight"},
+                                    {kPositions, "transformer.wpe.weight"},
+                                    {kFinalNorm, "transformer.ln_f.weight"},
+                                    {kFinalNormBias, "transformer.ln_f.bias"},
+                                    {kHead, "lm_head.weight"},
+                                    {kAttnNorm, "transformer.h.{}.ln_1.weight"},
+                                    {kAttnNormBias, "transformer.h.{}.ln_1.bias"}};
+constexpr WeightRow kGptAfter[] = {
+    {kMlpNorm, "transformer.h.{}.ln_2.weight"},    {kMlpNormBias, "transformer.h.{}.ln_2.bias"},
+    {kUp, "transformer.h.{}.mlp.c_fc.weight"},     {kUpBias, "transformer.h.{}.mlp.c_fc.bias"},
+    {kDown, "transformer.h.{}.mlp.c_proj.weight"}, {kDownBias, "transformer.h.{}.mlp.c_proj.bias"}};
 constexpr WeightRow kBeforeMlp[] = {{kMlpNorm, "model.layers.{}.post_attention_layernorm.weight"}};
 
 using KeyList = std::vector<std::string_view>;
@@ -35,6 +46,8 @@ const Rows kLlamaOutside{kOutside};
 const Rows kLlamaAttention{kAttention};
 const Rows kLlamaMlp{kMlp};
 const Rows kHeadNorms{kQueryKeyNorms};
+const Rows kGptBeforeAttention{kGptBefore};
+const Rows kGptAfterAttention{kGptAfter};
 
 std::vector<WeightRow> rows_of(std::initializer_list<Rows> parts) {
   std::vector<WeightRow> rows;

@@ -18,6 +18,10 @@ extern const Rows kLlamaAttention;  ///< separate projections and their biases
 extern const Rows kLlamaMlp;        ///< gate, up, down and their biases
 extern const Rows kHeadNorms;       ///< norms of queries and keys
 
+/// Rows with the names of GPT-2's checkpoints, matrices stored [out, in].
+extern const Rows kGptBeforeAttention;  ///< embedding, positions, final norm, head; the norm before attention
+extern const Rows kGptAfterAttention;   ///< norm, up and down, with their biases
+
 std::vector<WeightRow> rows_of(std::initializer_list<Rows> parts);
 
 /// Llama's own, with `in_attention` after each layer's attention.

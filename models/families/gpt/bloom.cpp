@@ -42,13 +42,10 @@ void read_bloom(ConfigReader& keys, ModelConfig& config) {
   if (keys.has("num_hidden_layers")) names.layers = "num_hidden_layers";
   read_sizes(keys, config, names);
   config.alibi_slopes = alibi_slopes(config.n_heads);
-  config.norm = NormKind::kLayer;
-  config.norm_eps = keys.number("layer_norm_epsilon", 1e-5);
+  read_gpt_fields(keys, config);
   config.normed_embedding = true;
-  config.gated_mlp = false;
   config.activation = Activation::kGeluTanh;
   config.qkv_bias = config.attention_out_bias = config.mlp_bias = true;
-  config.tied_embeddings = keys.flag_or_true("tie_word_embeddings");
   if (keys.flag("apply_residual_connection_post_layernorm"))
     keys.problem("apply_residual_connection_post_layernorm", "false: the other is not supported");
 }

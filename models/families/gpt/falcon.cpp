@@ -50,12 +50,9 @@ void read_falcon(ConfigReader& keys, ModelConfig& config) {
   if (is_new && !is_parallel) keys.problem("parallel_attn", "true beside new_decoder_architecture");
   config.order = is_parallel ? BlockOrder::kParallel : BlockOrder::kSequential;
   config.mlp_norm = !is_parallel || (is_new && keys.positive("num_ln_in_parallel_attn", 2) == 2);
-  config.norm = NormKind::kLayer;
-  config.norm_eps = keys.number("layer_norm_epsilon", 1e-5);
-  config.gated_mlp = false;
+  read_gpt_fields(keys, config);
   config.activation = read_activation(keys, "activation", "gelu");
   config.qkv_bias = config.attention_out_bias = config.mlp_bias = keys.flag("bias");
-  config.tied_embeddings = keys.flag_or_true("tie_word_embeddings");
   config.rope = read_rope(keys, config);
   if (keys.flag("alibi")) keys.problem("alibi", "false: the other, Falcon-RW's, is not supported");
 }

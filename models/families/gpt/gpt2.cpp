@@ -8,14 +8,7 @@ namespace {
 
 using enum WeightKind;
 constexpr auto kIn = Layout::kColumns;
-constexpr WeightRow kGpt2Rows[] = {{kEmbedding, "transformer.wte.weight"},
-                                   {kPositions, "transformer.wpe.weight"},
-                                   {kFinalNorm, "transformer.ln_f.weight"},
-                                   {kFinalNormBias, "transformer.ln_f.bias"},
-                                   {kHead, "lm_head.weight"},
-                                   {kAttnNorm, "transformer.h.{}.ln_1.weight"},
-                                   {kAttnNormBias, "transformer.h.{}.ln_1.bias"},
-                                   {kQuery, "transformer.h.{}.attn.c_attn.weight", kIn},
+constexpr WeightRow kGpt2Rows[] = {{kQuery, "transformer.h.{}.attn.c_attn.weight", kIn},
                                    {kKey, "transformer.h.{}.attn.c_attn.weight", kIn},
                                    {kValue, "transformer.h.{}.attn.c_attn.weight", kIn},
                                    {kQueryBias, "transformer.h.{}.attn.c_attn.bias"},
@@ -30,16 +23,7 @@ constexpr WeightRow kGpt2Rows[] = {{kEmbedding, "transformer.wte.weight"},
                                    {kDown, "transformer.h.{}.mlp.c_proj.weight", kIn},
                                    {kDownBias, "transformer.h.{}.mlp.c_proj.bias"}};
 
-void read_gpt2(ConfigReader& keys, ModelConfig& config) {
-  read_sizes(keys, config, kGptSizes);
-  config.norm = NormKind::kLayer;
-  config.norm_eps = keys.number("layer_norm_epsilon", 1e-5);
-  config.gated_mlp = false;
-  config.activation = read_activation(keys, "activation_function", "gelu_new");
-  config.qkv_bias = config.attention_out_bias = config.mlp_bias = true;
-  config.tied_embeddings = keys.flag_or_true("tie_word_embeddings");
-  if (!keys.flag_or_true("scale_attn_weights")) config.attention_scale = 1;
-}
+void read_gpt2(ConfigReader& keys, ModelConfig& config) { read_gpt2_block(keys, config, "gelu_new"); }
 
 }  // namespace
 
@@ -49,7 +33,7 @@ Family gpt2() {
           .model_types = {"gpt2"},
           .understood_keys = gpt_keys({"scale_attn_weights"}),
           .harmless_keys = gpt_harmless_keys({"output_past"}),
-          .weights = rows_of({kGpt2Rows}),
+          .weights = rows_of({kGptBeforeAttention, kGpt2Rows}),
           .other_names = {{{"transformer.", ""}}},
           .ignored_tensors = gpt_ignored_tensors(),
           .read = read_gpt2};

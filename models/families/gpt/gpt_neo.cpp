@@ -11,24 +11,11 @@ namespace lancet {
 namespace {
 
 using enum WeightKind;
-constexpr WeightRow kNeoRows[] = {{kEmbedding, "transformer.wte.weight"},
-                                  {kPositions, "transformer.wpe.weight"},
-                                  {kFinalNorm, "transformer.ln_f.weight"},
-                                  {kFinalNormBias, "transformer.ln_f.bias"},
-                                  {kHead, "lm_head.weight"},
-                                  {kAttnNorm, "transformer.h.{}.ln_1.weight"},
-                                  {kAttnNormBias, "transformer.h.{}.ln_1.bias"},
-                                  {kQuery, "transformer.h.{}.attn.attention.q_proj.weight"},
-                                  {kKey, "transformer.h.{}.attn.attention.k_proj.weight"},
-                                  {kValue, "transformer.h.{}.attn.attention.v_proj.weight"},
-                                  {kAttnOut, "transformer.h.{}.attn.attention.out_proj.weight"},
-                                  {kAttnOutBias, "transformer.h.{}.attn.attention.out_proj.bias"},
-                                  {kMlpNorm, "transformer.h.{}.ln_2.weight"},
-                                  {kMlpNormBias, "transformer.h.{}.ln_2.bias"},
-                                  {kUp, "transformer.h.{}.mlp.c_fc.weight"},
-                                  {kUpBias, "transformer.h.{}.mlp.c_fc.bias"},
-                                  {kDown, "transformer.h.{}.mlp.c_proj.weight"},
-                                  {kDownBias, "transformer.h.{}.mlp.c_proj.bias"}};
+constexpr WeightRow kNeoAttention[] = {{kQuery, "transformer.h.{}.attn.attention.q_proj.weight"},
+                                       {kKey, "transformer.h.{}.attn.attention.k_proj.weight"},
+                                       {kValue, "transformer.h.{}.attn.attention.v_proj.weight"},
+                                       {kAttnOut, "transformer.h.{}.attn.attention.out_proj.weight"},
+                                       {kAttnOutBias, "transformer.h.{}.attn.attention.out_proj.bias"}};
 
 constexpr SizeKeys kNeoSizes{.layers = "num_layers", .heads = "num_heads", .ffn_of_model = 4};
 
@@ -56,13 +43,10 @@ std::vector<bool> local_layers(ConfigReader& keys, int64_t n_layers) {
 
 void read_gpt_neo(ConfigReader& keys, ModelConfig& config) {
   read_sizes(keys, config, kNeoSizes);
-  config.norm = NormKind::kLayer;
-  config.norm_eps = keys.number("layer_norm_epsilon", 1e-5);
+  read_gpt_fields(keys, config);
   config.attention_scale = 1;
-  config.gated_mlp = false;
   config.activation = read_activation(keys, "activation_function", "gelu_new");
   config.attention_out_bias = config.mlp_bias = true;
-  config.tied_embeddings = keys.flag_or_true("tie_word_embeddings");
   config.window = keys.positive("window_size", 256);
   config.windowed = local_layers(keys, config.n_layers);
 }
@@ -78,7 +62,7 @@ Family gpt_neo() {
           .harmless_keys = {"attention_layers", "resid_dropout", "embed_dropout", "classifier_dropout",
                             "gradient_checkpointing", "summary_type", "summary_use_proj", "summary_activation",
                             "summary_proj_to_labels", "summary_first_dropout", "tokenizer_class"},
-          .weights = rows_of({kNeoRows}),
+          .weights = rows_of({kGptBeforeAttention, kNeoAttention, kGptAfterAttention}),
           .ignored_tensors = {"transformer.h.{}.attn.attention.bias", "transformer.h.{}.attn.attention.masked_bias"},
           .read = read_gpt_neo};
 }

@@ -39,11 +39,8 @@ void read_mpt(ConfigReader& keys, ModelConfig& config) {
               .heads = "n_heads",
               .positions = "max_seq_len",
               .ffn_of_model = 4});
-  config.norm = NormKind::kLayer;
-  config.norm_eps = keys.number("layer_norm_epsilon", 1e-5);
-  config.gated_mlp = false;
+  read_gpt_fields(keys, config);
   config.activation = Activation::kGelu;
-  config.tied_embeddings = keys.flag_or_true("tie_word_embeddings");
   read_mpt_attention(keys, config);
 }
 

@@ -64,7 +64,6 @@ Family hunyuan() {
                             "sep_token_id",
                             "text_start_id",
                             "text_end_id",
-                            "eod_token_id",
                             "attention_head_dim"},
           .weights = llama_rows(kHunyuanNorms),
           .ignored_tensors = llama_ignored_tensors(),
