@@ -30,15 +30,17 @@ RotaryTable grown(const RopeConfig& rope, const RotaryTable& table, const Sequen
   return {table.cos * factor_BT11.to(table.cos.scalar_type()), table.sin * factor_BT11.to(table.sin.scalar_type())};
 }
 
-// Numbers that ALiBi adds to each head: the two of a position, and zeros, since kernels take heads of multiples of 8.
-constexpr int64_t kPlaceNumbers = 2, kAddedNumbers = 8;
+/// What ALiBi adds to each head: the two numbers of a position, and zeros, since kernels take heads of multiples of 8.
+int64_t added_numbers(const ModelConfig& config) { return config.attended_dim() - config.head_dim; }
+constexpr int64_t kPlaceNumbers = 2;
 constexpr int64_t kPlacesApart = 128;  // both parts of a position have few bits, which half precision keeps
 
 /// Adds to products of queries and keys what a key's position is worth: softmax does not see that it is no distance.
 void add_slopes(const ModelConfig& config, const SequenceInfo& sequence, at::Device device, at::ScalarType dtype,
                 AttentionInputs& inputs) {
   if (config.alibi_slopes.empty()) return;
-  const auto padded = [](const Tensor& x) { return at::constant_pad_nd(x, {0, kAddedNumbers - kPlaceNumbers}); };
+  const int64_t zeros = added_numbers(config) - kPlaceNumbers;
+  const auto padded = [&](const Tensor& x) { return at::constant_pad_nd(x, {0, zeros}); };
   const Tensor slope_H = torch::tensor(config.alibi_slopes, torch::kDouble) / config.attention_scale;
   const Tensor both_H2 = torch::stack({slope_H * static_cast<double>(kPlacesApart), slope_H}, 1);
   const Tensor high_BT = sequence.positions_BT.div(kPlacesApart, "floor");
@@ -159,7 +161,7 @@ Tensor attention(const ModelConfig& config, const LayerWeights& w, const Attenti
   const bool has_slopes = inputs.slopes_1H.defined();
   if (has_slopes) {
     query = with_added(query, inputs.slopes_1H);
-    fresh = {with_added(fresh.key, inputs.places_BT1), at::constant_pad_nd(fresh.value, {0, kAddedNumbers})};
+    fresh = {with_added(fresh.key, inputs.places_BT1), at::constant_pad_nd(fresh.value, {0, added_numbers(config)})};
   }
   const KeyValues* earlier = sequence.prefix;
   KeyValuePair prefix;
