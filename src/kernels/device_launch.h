@@ -19,6 +19,11 @@ Grid grid_of_rows(at::ScalarType type, int64_t rows, int64_t width);
 /// The grid of kernels that take numbers one by one.
 Grid grid_of_numbers(at::ScalarType type, int64_t n);
 
+// Arguments of kernels, of the types that stand there; null for what is not there.
+inline const void* to_read(const Tensor& x) { return x.defined() ? x.const_data_ptr() : nullptr; }
+inline void* to_write(const Tensor& x) { return x.defined() ? x.mutable_data_ptr() : nullptr; }
+inline long long to_count(int64_t n) { return n; }
+
 /// Launches `name` with these arguments, each of the type that the kernel has there, on x's device, in x's type.
 template <typename... Arguments>
 void launch_on(const Tensor& x, const std::string& name, Grid grid, Arguments... arguments) {

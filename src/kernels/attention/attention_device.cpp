@@ -9,6 +9,7 @@
 
 #include "device_launch.h"
 #include "lancet/kernels/decoder_ops.h"
+#include "whole_heads.h"
 
 namespace lancet {
 namespace {
@@ -34,37 +35,25 @@ enum KeptOnDevice : size_t {
   kSoftmax
 };
 
-const void* read_only(const Tensor& x) { return x.defined() ? x.const_data_ptr() : nullptr; }
-
 /// A warp an item.
 Grid grid_of_warps(int64_t items) {
   constexpr int64_t kWarps = 4, kWarpThreads = 32;
   return {std::min<int64_t>((items + kWarps - 1) / kWarps, std::numeric_limits<int32_t>::max()), kWarps * kWarpThreads};
 }
 
-/// The pool with each head's vectors side by side, where it lies or as a copy.
-Tensor with_whole_vectors(const Tensor& pool_KSC) {
-  if (!pool_KSC.defined() || (pool_KSC.stride(2) == 1 && pool_KSC.stride(1) == pool_KSC.size(2))) return pool_KSC;
-  return pool_KSC.contiguous();
-}
-
 struct DeviceAttention : Function<DeviceAttention> {
   static Tensor forward(AutogradContext* context, const Tensor& query, const Tensor& key, const Tensor& value,
                         const KeyValuePair& pool, const RaggedRows& rows, AttentionRule rule) {
-    Tensor pool_key = with_whole_vectors(pool.key), pool_value = with_whole_vectors(pool.value);
-    if (pool_key.defined() && pool_key.stride(0) != pool_value.stride(0)) {
-      pool_key = pool_key.contiguous();
-      pool_value = pool_value.contiguous();
-    }
-    tensor_list kept{query.contiguous(), key.contiguous(),  value.contiguous(), pool_key,
-                     pool_value,         rows.token_bounds, rows.token_row_N,   rows.earlier_bounds,
+    const KeyValuePair whole = with_whole_heads(pool);
+    tensor_list kept{query.contiguous(), key.contiguous(),  value.contiguous(), whole.key,
+                     whole.value,        rows.token_bounds, rows.token_row_N,   rows.earlier_bounds,
                      rows.earlier_E,     rows.query_bounds, rows.query_row_M,   rows.query_place_M};
     context->saved_data["window"] = rows.window;
     context->saved_data["scale"] = rule.scale;
     context->saved_data["cap"] = rule.cap;
     Tensor out = at::empty(query.sizes(), query.options());
     kept.push_back(at::empty({query.size(0), query.size(1), 2}, query.options().dtype(precise_type(query))));
-    launch_for_queries(kept, context, "ragged_attention", out.mutable_data_ptr(), kept[kSoftmax].mutable_data_ptr());
+    launch_for_queries(kept, context, "ragged_attention", to_write(out), to_write(kept[kSoftmax]));
     context->save_for_backward(std::move(kept));
     return out;
   }
@@ -74,18 +63,17 @@ struct DeviceAttention : Function<DeviceAttention> {
     const Tensor grad_out = grads[0].contiguous();
     Tensor grad_query = at::empty_like(kept[kQueries]);
     const Tensor means = at::empty(kept[kQueries].sizes().slice(0, 2), kept[kSoftmax].options());
-    launch_for_queries(kept, context, "ragged_query_gradient", read_only(grad_out), read_only(kept[kSoftmax]),
-                       grad_query.mutable_data_ptr(), means.mutable_data_ptr());
+    launch_for_queries(kept, context, "ragged_query_gradient", to_read(grad_out), to_read(kept[kSoftmax]),
+                       to_write(grad_query), to_write(means));
     Tensor grad_key = at::empty_like(kept[kKeys]), grad_value = at::empty_like(kept[kValues]);
     const auto [heads, kv_heads, dim] = sizes(kept);
     auto& data = context->saved_data;
     const int64_t tokens = kept[kKeys].size(0);
-    launch_on(grad_out, "ragged_key_gradient", grid_of_warps(tokens * kv_heads), read_only(kept[kQueries]),
-              read_only(kept[kKeys]), read_only(kept[kValues]), read_only(kept[kOwnBounds]), read_only(kept[kOwnRows]),
-              read_only(kept[kBoundsOfQueries]), read_only(kept[kPlacesOfQueries]), read_only(grad_out),
-              read_only(kept[kSoftmax]), read_only(means), grad_key.mutable_data_ptr(), grad_value.mutable_data_ptr(),
-              static_cast<long long>(tokens), static_cast<long long>(data["window"].toInt()), heads, kv_heads, dim,
-              data["scale"].toDouble(), data["cap"].toDouble());
+    launch_on(grad_out, "ragged_key_gradient", grid_of_warps(tokens * kv_heads), to_read(kept[kQueries]),
+              to_read(kept[kKeys]), to_read(kept[kValues]), to_read(kept[kOwnBounds]), to_read(kept[kOwnRows]),
+              to_read(kept[kBoundsOfQueries]), to_read(kept[kPlacesOfQueries]), to_read(grad_out),
+              to_read(kept[kSoftmax]), to_read(means), to_write(grad_key), to_write(grad_value), to_count(tokens),
+              to_count(data["window"].toInt()), heads, kv_heads, dim, data["scale"].toDouble(), data["cap"].toDouble());
     return {grad_query, grad_key, grad_value, Tensor(), Tensor(), Tensor()};
   }
 
@@ -105,13 +93,11 @@ struct DeviceAttention : Function<DeviceAttention> {
     const int64_t queries = kept[kQueries].size(0);
     const Tensor& pool = kept[kPoolKeys];
     auto& data = context->saved_data;
-    launch_on(kept[kQueries], name, grid_of_warps(queries * heads), read_only(kept[kQueries]), read_only(kept[kKeys]),
-              read_only(kept[kValues]), read_only(pool), read_only(kept[kPoolValues]), read_only(kept[kOwnBounds]),
-              read_only(kept[kPoolBounds]), read_only(kept[kPoolPlaces]), read_only(kept[kRowsOfQueries]),
-              read_only(kept[kPlacesOfQueries]), own..., static_cast<long long>(queries),
-              static_cast<long long>(pool.defined() ? pool.stride(0) : 0),
-              static_cast<long long>(data["window"].toInt()), heads, kv_heads, dim, data["scale"].toDouble(),
-              data["cap"].toDouble());
+    launch_on(kept[kQueries], name, grid_of_warps(queries * heads), to_read(kept[kQueries]), to_read(kept[kKeys]),
+              to_read(kept[kValues]), to_read(pool), to_read(kept[kPoolValues]), to_read(kept[kOwnBounds]),
+              to_read(kept[kPoolBounds]), to_read(kept[kPoolPlaces]), to_read(kept[kRowsOfQueries]),
+              to_read(kept[kPlacesOfQueries]), own..., to_count(queries), to_count(pool.defined() ? pool.stride(0) : 0),
+              to_count(data["window"].toInt()), heads, kv_heads, dim, data["scale"].toDouble(), data["cap"].toDouble());
   }
 };
 

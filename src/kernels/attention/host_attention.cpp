@@ -8,6 +8,7 @@
 #include "attention_loops.h"
 #include "host_dispatch.h"
 #include "lancet/kernels/decoder_ops.h"
+#include "whole_heads.h"
 
 namespace lancet {
 namespace {
@@ -35,17 +36,6 @@ enum Kept : size_t {
 template <typename T>
 const T* numbers_of(const Tensor& x) {
   return x.defined() ? x.const_data_ptr<T>() : nullptr;
-}
-
-/// Whether positions [R, K, S, C] of a head lie one after the other.
-bool has_whole_heads(const Tensor& x_RKSC) { return x_RKSC.stride(3) == 1 && x_RKSC.stride(2) == x_RKSC.size(3); }
-
-/// Keys and values with the same strides, where they lie or as copies.
-KeyValuePair readable(const KeyValuePair& pool) {
-  if (!pool.key.defined()) return {};
-  if (has_whole_heads(pool.key) && has_whole_heads(pool.value) && pool.key.strides() == pool.value.strides())
-    return pool;
-  return {pool.key.clone(at::MemoryFormat::Contiguous), pool.value.clone(at::MemoryFormat::Contiguous)};
 }
 
 /// The tensors as the loops take them.
@@ -93,7 +83,7 @@ class LoopInputs {
 struct HostAttention : Function<HostAttention> {
   static Tensor forward(AutogradContext* context, const Tensor& query, const Tensor& key, const Tensor& value,
                         const EarlierKeys& earlier, const HostRows& layout, AttentionRule rule) {
-    const KeyValuePair pool = readable(earlier.pool);
+    const KeyValuePair pool = with_whole_heads(earlier.pool);
     const int64_t row_stride = pool.key.defined() && !earlier.is_shared ? pool.key.stride(0) : 0;
     tensor_list kept{query.contiguous(),
                      key.contiguous(),

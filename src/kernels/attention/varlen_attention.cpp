@@ -18,7 +18,7 @@ namespace {
 constexpr int64_t kLeastCapability = 80, kMostHeadDim = 256, kHeadDimStep = 8;
 
 /// The kernel wants the elements of a head side by side.
-Tensor with_whole_heads(const Tensor& x_PHC) { return x_PHC.stride(2) == 1 ? x_PHC : x_PHC.contiguous(); }
+Tensor with_dense_channels(const Tensor& x_PHC) { return x_PHC.stride(2) == 1 ? x_PHC : x_PHC.contiguous(); }
 
 }  // namespace
 
@@ -65,7 +65,7 @@ VarlenCase varlen_case(const Tensor& query, const Tensor& key, const Tensor& val
 Tensor varlen_attention(const Tensor& query_PHC, const Tensor& key_PKC, const Tensor& value_PKC,
                         const DocumentBounds& documents, double scale) {
   return std::get<0>(at::_flash_attention_forward(
-      with_whole_heads(query_PHC), with_whole_heads(key_PKC), with_whole_heads(value_PKC), documents.bounds,
+      with_dense_channels(query_PHC), with_dense_channels(key_PKC), with_dense_channels(value_PKC), documents.bounds,
       documents.bounds, documents.most_tokens, documents.most_tokens, /*dropout_p=*/0.0, /*is_causal=*/true,
       /*return_debug_mask=*/false, scale));
 }
