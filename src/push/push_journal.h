@@ -23,7 +23,7 @@ class PushJournal {
   const std::vector<PushRecord>& records() const { return records_; }
   /// The latest one of the server that is in force or was begun; null: none. `server` empty: of any.
   PushRecord* last(const std::string& server);
-  /// The latest that is in force under the name; null: none.
+  /// The latest under the name that is in force, or was until a later one took its place; null: none.
   PushRecord* serving(const std::string& server, const std::string& name);
 
   PushRecord& add(PushRecord record);

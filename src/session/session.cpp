@@ -84,8 +84,7 @@ class Session::Impl {
     edits_.check_ids(requests);
     warn_of_texts(requests);
     check_lengths(*files_, requests);
-    EditInputs inputs(job_, files_, each_fact_once({std::move(requests), "", {}}));
-    inputs.kept = kept_;
+    EditInputs inputs(job_, files_, each_fact_once({std::move(requests), "", {}}), kept_);
     inputs.look_at_facts(edits_.empty() ? std::vector<EditRequest>() : edits_.journal().requests());
     MethodRun method(job_, inputs, alone(), {.prepared = prepared_});
     prepare(method, inputs);
@@ -209,15 +208,14 @@ class Session::Impl {
   /// The method on what stands, where no values are to be found.
   struct MethodAtWork {
     MethodAtWork(Impl& impl, MethodWork kind)
-        : inputs(impl.job_, impl.files_, {impl.edits_.journal().requests(), "", {}}) {
-      inputs.kept = impl.kept_;
-      method.emplace(impl.job_, inputs, alone(), MethodOptions{.prepared = impl.prepared_, .work = kind});
-      impl.prepare(*method, inputs);
-      context.emplace(method->context(impl.model_));
+        : inputs(impl.job_, impl.files_, {impl.edits_.journal().requests(), "", {}}, impl.kept_),
+          method(impl.job_, inputs, alone(), {.prepared = impl.prepared_, .work = kind}) {
+      impl.prepare(method, inputs);
+      context.emplace(method.context(impl.model_));
     }
 
     EditInputs inputs;
-    std::optional<MethodRun> method;
+    MethodRun method;
     std::optional<EditContext> context;
   };
 

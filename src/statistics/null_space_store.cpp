@@ -36,13 +36,19 @@ void NullSpaceStore::make(int64_t layer) const {
 const MatrixKind& NullSpaceStore::kind() const { return kNullSpace; }
 
 NullSpace NullSpaceStore::load(int64_t layer) const {
-  const auto rank = static_cast<int64_t>(open(layer).number(kRank));
+  const MatrixFile file = open(layer);
+  const auto rank = static_cast<int64_t>(file.number(kRank));
+  const double below = below_in(file);
   const Tensor stored = load_matrix(layer);
-  if (stored.dim() == 3) return {stored, NullSpace::Basis::kProjection, rank, below(layer)};
+  if (stored.dim() == 3) return {stored, NullSpace::Basis::kProjection, rank, below};
   const auto basis = stored.size(0) == rank ? NullSpace::Basis::kNullSpace : NullSpace::Basis::kComplement;
-  return {stored.t(), basis, rank, below(layer)};
+  return {stored.t(), basis, rank, below};
 }
 
-double NullSpaceStore::below(int64_t layer) const { return rule_.below ? *rule_.below : open(layer).number(kBelow); }
+double NullSpaceStore::below(int64_t layer) const { return rule_.below ? *rule_.below : below_in(open(layer)); }
+
+double NullSpaceStore::below_in(const MatrixFile& file) const {
+  return rule_.below ? *rule_.below : file.number(kBelow);
+}
 
 }  // namespace lancet

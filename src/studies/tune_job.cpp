@@ -277,7 +277,7 @@ class TuneRun {
   Workload work_;
   std::string content_hash_;                                               ///< corpus: self
   std::shared_ptr<const CorpusTokens> corpus_;                             ///< read once for all trials
-  std::shared_ptr<KeptMatrices> kept_ = std::make_shared<KeptMatrices>();  // matrices of all trials' solves
+  std::shared_ptr<KeptMatrices> kept_ = std::make_shared<KeptMatrices>();  ///< matrices of all trials' solves
   std::map<std::pair<std::optional<NullSpaceRule>, std::vector<int64_t>>, std::unique_ptr<JobStatistics>> statistics_;
   std::map<std::tuple<int64_t, int64_t, int>, std::vector<std::string>> contexts_;
   std::vector<TrialScore> before_;

@@ -23,14 +23,16 @@ struct EditInputs {
       : EditInputs(job, std::make_shared<const ModelFiles>(open_model(job.model, job.ignore_config_keys)),
                    each_fact_once(load_requests(job.requests))) {}
 
-  EditInputs(const JobConfig& job, std::shared_ptr<const ModelFiles> opened, RequestFile file)
+  EditInputs(const JobConfig& job, std::shared_ptr<const ModelFiles> opened, RequestFile file,
+             std::shared_ptr<KeptMatrices> kept_for_model = std::make_shared<KeptMatrices>())
       : shared_files(std::move(opened)),
         files(*shared_files),
         requests(std::move(file.requests)),
         request_format(std::move(file.format)),
         skipped(std::move(file.skipped)),
         joined(std::move(file.joined)),
-        plan(*files.tokenizer, requests, job.evaluation, files.config.max_positions) {}
+        plan(*files.tokenizer, requests, job.evaluation, files.config.max_positions),
+        kept(std::move(kept_for_model)) {}
 
   /// Warns of facts that contradict each other or those of `standing`, edited before; the report has it too.
   void look_at_facts(std::span<const EditRequest> standing);
@@ -46,7 +48,7 @@ struct EditInputs {
   std::vector<std::string> joined;   ///< requests that are not edited, since an earlier one says the same
   std::vector<std::string> at_odds;  ///< lines of look_at_facts()
   EvaluationPlan plan;
-  std::shared_ptr<KeptMatrices> kept = std::make_shared<KeptMatrices>();  ///< what solves take, of the one model
+  std::shared_ptr<KeptMatrices> kept;          ///< what solves take, of the one model
   std::shared_ptr<const CorpusTokens> corpus;  ///< corpus of the job's statistics, once a method has needed it
   std::string base_hash;
   std::string model_dtype;

@@ -32,6 +32,7 @@ class NullSpaceStore final : public DerivedStore {
  private:
   void make(int64_t layer) const override;
   const MatrixKind& kind() const override;
+  double below_in(const MatrixFile& file) const;
 
   NullSpaceRule rule_;
 };
