@@ -1,5 +1,5 @@
 # make demo: from a bare machine to an edited model.   make test: everything that is checked.
-.PHONY: setup setup-test setup-full build demo test test-full bench bundle gpu-kit wheel lint clean help
+.PHONY: setup setup-test setup-full build demo test test-full bench bundle gpu-kit wheel image lint clean help
 .DEFAULT_GOAL := help
 
 VENV := .venv
@@ -11,9 +11,10 @@ help:
 	@echo "make demo    packages, environment, build, then edit 100 facts of the demo model"
 	@echo "make test    packages, environment, build, then all tests"
 	@echo "make test-full   the same and what takes many minutes: a fault at every call and in every stage, 1,000 damaged files of each kind,"
-	@echo "                 and programs of others that read what lancet writes (requirements-full.txt)"
+	@echo "                 and programs of others that read what lancet writes (requirements-full.txt, llama.cpp's server)"
 	@echo "make setup   packages and environment only;  make build;  make bench;  make bundle;  make lint;  make clean"
 	@echo "make wheel   dist/lancet-*.whl, for the environment's Python; make wheel WHEEL_PYTHON=python3.12 for another: docs/python.md"
+	@echo "make image   an image for podman or docker; make image IMAGE=cuda for GPUs: packaging/Containerfile"
 	@echo "make gpu-kit     one archive that shows on a machine with GPUs whether lancet is right and fast there: docs/gpus.md"
 
 # Debian packages and the pinned wheels; a second call does nothing.
@@ -33,6 +34,7 @@ $(VENV)/.test: $(VENV)/.runtime requirements-test.txt
 
 $(VENV)/.full: $(VENV)/.test requirements-full.txt
 	tools/setup.sh beside requirements-full.txt
+	tools/setup.sh llama-server
 	@touch $@
 
 # More for CMake, where it is first run: make test CMAKE_FLAGS=-DLANCET_WERROR=ON
@@ -77,6 +79,13 @@ gpu-kit: $(BUILD)/build.ninja
 WHEEL_PYTHON ?= $(PYTHON)
 wheel: setup
 	packaging/wheel.sh $(WHEEL_PYTHON)
+
+# An image of what is committed: make image, make image IMAGE=cuda; packaging/Containerfile says how it is run.
+IMAGE ?= cpu
+IMAGE_BUILDER ?= $(or $(shell command -v podman),$(shell command -v docker))
+image:
+	$(if $(IMAGE_BUILDER),,$(error make image: expected podman or docker, found none))
+	git archive HEAD | $(IMAGE_BUILDER) build --file packaging/Containerfile --target $(IMAGE) --tag lancet:$(IMAGE) -
 
 lint: setup-test
 	$(PYTHON) -m pytest -q tests/lint

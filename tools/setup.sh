@@ -1,5 +1,5 @@
 #!/bin/sh
-# Installs what lancet is built and tested with. setup.sh packages | wheels FILE | beside FILE | browser
+# Installs what lancet is built and tested with. setup.sh packages | wheels FILE | beside FILE | browser | llama-server
 set -eu
 
 # Compiler and build tools, then the libraries that CMakeLists.txt looks for.
@@ -61,10 +61,27 @@ install_beside() {
   BUILD_CUDA_EXT=0 .venv/bin/python -m pip install --disable-pip-version-check --quiet --no-deps --upgrade --target .venv/beside -r "$1"
 }
 
+# llama.cpp's server and the program that writes its model files, in .venv/llama.cpp, from the source that this package brings.
+# A small model answers there for tests: to be compiled soon counts for more than to be fast.
+LLAMA_SOURCE=llama-cpp-python==0.3.36
+install_llama_server() {
+  place=.venv/llama.cpp
+  [ "$(cat $place/.built 2>/dev/null)" != "$LLAMA_SOURCE" ] || return 0
+  rm -rf $place
+  mkdir -p $place/source
+  .venv/bin/python -m pip download --disable-pip-version-check --quiet --no-deps --no-binary llama-cpp-python --dest $place "$LLAMA_SOURCE"
+  tar -xzf $place/llama_cpp_python-*.tar.gz -C $place/source --strip-components=3 --wildcards 'llama_cpp_python-*/vendor/llama.cpp/*'
+  cmake -S $place/source -B $place/build -G Ninja -DCMAKE_BUILD_TYPE=Release -DCMAKE_CXX_FLAGS_RELEASE=-O1 -DBUILD_SHARED_LIBS=OFF \
+    -DLLAMA_BUILD_TESTS=OFF -DLLAMA_BUILD_EXAMPLES=OFF -DLLAMA_BUILD_UI=OFF -DLLAMA_OPENSSL=OFF
+  cmake --build $place/build --target llama-server
+  echo "$LLAMA_SOURCE" > $place/.built
+}
+
 case "${1:-}" in
   packages) install_packages ;;
   wheels) install_wheels "$2" ;;
   beside) install_beside "$2" ;;
   browser) install_browser ;;
-  *) echo "usage: setup.sh packages | setup.sh wheels FILE | setup.sh beside FILE | setup.sh browser" >&2; exit 2 ;;
+  llama-server) install_llama_server ;;
+  *) echo "usage: setup.sh packages | setup.sh wheels FILE | setup.sh beside FILE | setup.sh browser | setup.sh llama-server" >&2; exit 2 ;;
 esac

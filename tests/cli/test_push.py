@@ -190,7 +190,7 @@ def test_what_a_server_cannot_take_is_said_with_what_to_start_it_with(output, se
         (serve(Sglang, enable_lora=False), sglang),
         (serve(Sglang, largest_rank=4), f"SGLang takes at most 4: start it with {sglang}, or cut it by --rank 4"),
         (serve(Sglang, modules=["q_proj", "v_proj"]), f"SGLang takes changes of q_proj, v_proj: start it with {sglang}"),
-        (serve(Llama), "--lora-init-without-apply, then push again"),
+        (serve(Llama), "adapter.gguf:0, then push again"),
     ]:
         refused = push(lancet, output, server)
         assert refused.returncode == COMMAND_LINE and words in refused.stderr, refused.stderr
@@ -287,7 +287,7 @@ def test_nothing_changes_where_nothing_can_be_taken_back(output, serve, lancet):
 def test_llamas_adapters_get_their_scales(output, serve, lancet):
     other = serve(Llama)
     refused = push(lancet, output, other)
-    path = re.search(r"--lora (\S+)", refused.stderr)[1]
+    path = re.search(r"--lora-scaled (\S+):0,", refused.stderr)[1]
     assert pathlib.Path(path).read_bytes()[:4] == b"GGUF"
     server = serve(Llama, DEMO, says_targets, [("style.gguf", 0.5), ("/models/" + "/".join(path.split("/")[-2:]), 0.0)])
     report = pushed(lancet, output, server, "--accept", "efficacy=1")

@@ -1,5 +1,5 @@
-"""Servers that stand in for vLLM, SGLang and llama.cpp's, none of which runs here. They check what the real ones check, and answer with their status
-codes and words. What was read of them, by repository and commit:
+"""Servers that stand in for vLLM, SGLang and llama.cpp's; the last is also run itself (tests/cli/test_push_llama_server.py). They check what the real
+ones check, and answer with their status codes and words. What was read of them, by repository and commit:
 
 * vllm-project/vllm 00153c8b: vllm/entrypoints/openai/models/serving.py (names, a name that is loaded, 400 and 404, what an engine's error becomes: 500);
   055e47c2: vllm/frontend/entrypoints/serve/lora/api_router.py (routes that are there with VLLM_ALLOW_RUNTIME_LORA_UPDATING alone);

@@ -50,8 +50,9 @@ class LlamaServer : public OpenAiServer {
     if (std::any_of(there.begin(), there.end(),
                     [&](const LoadedAdapter& each) { return each.name == end_of(wanted.path); }))
       return {};
-    return cat("llama.cpp's server takes adapters at its start alone: start it with --lora ", wanted.path,
-               " --lora-init-without-apply, then push again");
+    // Not `--lora FILE --lora-init-without-apply`: such an adapter is applied at the first request.
+    return cat("llama.cpp's server takes adapters at its start alone: start it with --lora-scaled ", wanted.path,
+               ":0, then push again");
   }
 
   void set_scales(const std::vector<LoadedAdapter>& wanted) override {
