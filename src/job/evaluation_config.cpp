@@ -154,19 +154,42 @@ void check_metric(ConfigSection& section, std::string_view key, const std::strin
                            near.empty() ? "" : cat(". Did you mean ", near, "?")));
 }
 
-std::vector<std::pair<std::string, double>> parse_accept(ConfigSection& job, const EvaluationOptions& evaluation,
-                                                         const JobTables& tables) {
-  std::vector<std::pair<std::string, double>> accept = job.number_map(JobSpec::kAccept.key);
-  for (const auto& [name, threshold] : accept) {
-    check_metric(job, JobSpec::kAccept.key, name, tables);
+namespace {
+
+/// Metrics under `key` with shares; problems for those that `evaluation` does not measure.
+MetricShares read_measured(ConfigSection& section, std::string_view key, const EvaluationOptions& evaluation,
+                           const JobTables& tables) {
+  MetricShares shares = section.number_map(key);
+  for (const auto& [name, share] : shares) {
+    check_metric(section, key, name, tables);
     const ProtocolNames* row = tables.find_protocol_of(name);
     if (row == nullptr) continue;
     if (std::find(evaluation.protocols.begin(), evaluation.protocols.end(), row->name) == evaluation.protocols.end())
-      job.problem(JobSpec::kAccept.key, cat("'", name, "': is not measured: add ", row->name, " to evaluate"));
-    if (threshold < 0 || threshold > 1)
-      job.problem(JobSpec::kAccept.key, cat("'", name, "': ", threshold, ": expected a share from 0 to 1"));
+      section.problem(key, cat("'", name, "': is not measured: add ", row->name, " to evaluate"));
+    if (share < 0 || share > 1) section.problem(key, cat("'", name, "': ", share, ": expected a share from 0 to 1"));
   }
-  return accept;
+  return shares;
+}
+
+}  // namespace
+
+MetricShares parse_accept(ConfigSection& job, const EvaluationOptions& evaluation, const JobTables& tables) {
+  return read_measured(job, JobSpec::kAccept.key, evaluation, tables);
+}
+
+std::vector<ExpectedFigures> parse_expected(ConfigSection& job, const std::vector<std::string>& compared,
+                                            const EvaluationOptions& evaluation, const JobTables& tables) {
+  const ConfigTree* labels = job.raw(JobSpec::kExpect.key);
+  std::vector<ExpectedFigures> expected;
+  if (labels == nullptr) return expected;
+  ConfigSection section = job.section(JobSpec::kExpect.key);
+  for (const auto& [label, unread] : labels->entries) {
+    if (!compared.empty() && std::find(compared.begin(), compared.end(), label) == compared.end())
+      section.problem(label, cat("expected a label of compare: ", join(compared)));
+    expected.push_back({label, read_measured(section, label, evaluation, tables)});
+  }
+  section.finish();
+  return expected;
 }
 
 }  // namespace lancet

@@ -1,4 +1,4 @@
-// `evaluate:` and `accept:` of a job.
+// `evaluate:`, `accept:` and `expect:` of a job.
 #pragma once
 
 #include <filesystem>
@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "lancet/core/config_section.h"
+#include "lancet/job/job_config.h"
 #include "lancet/job/job_tables.h"
 #include "lancet/spec/evaluation_options.h"
 
@@ -18,9 +19,13 @@ namespace lancet {
 EvaluationOptions parse_evaluation(ConfigSection& job, const std::filesystem::path& base,
                                    const std::filesystem::path& model, const JobTables& tables);
 
+/// The figures under each label of `expect:`, of metrics that `evaluation` measures. `compared`: the labels of
+/// `compare:`; empty: the job compares nothing, and any label will do.
+std::vector<ExpectedFigures> parse_expected(ConfigSection& job, const std::vector<std::string>& compared,
+                                            const EvaluationOptions& evaluation, const JobTables& tables);
+
 /// Thresholds of metrics that `evaluation` measures.
-std::vector<std::pair<std::string, double>> parse_accept(ConfigSection& job, const EvaluationOptions& evaluation,
-                                                         const JobTables& tables);
+MetricShares parse_accept(ConfigSection& job, const EvaluationOptions& evaluation, const JobTables& tables);
 
 /// Adds a problem for a name under `key` that no protocol measures, or that is no share.
 void check_metric(ConfigSection& section, std::string_view key, const std::string& name, const JobTables& tables);

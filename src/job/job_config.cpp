@@ -86,8 +86,13 @@ void refuse_threshold(ConfigSection& editor, const std::optional<StatisticsOptio
                    "remove one of them");
 }
 
-/// `compare:`, an editor under each label. Returns what any of them asks for.
-MethodNeeds check_compared(ConfigSection& job, JobPurpose purpose, const JobTables& tables) {
+struct ComparedEditors {
+  std::vector<std::string> labels;
+  MethodNeeds needs;  ///< what any of them asks for
+};
+
+/// `compare:`, an editor under each label.
+ComparedEditors check_compared(ConfigSection& job, JobPurpose purpose, const JobTables& tables) {
   const ConfigTree* labels = job.raw(JobSpec::kCompare.key);
   const bool is_map = labels != nullptr && labels->kind == ConfigTree::Kind::kMap && !labels->entries.empty();
   if (!is_map) {
@@ -96,20 +101,21 @@ MethodNeeds check_compared(ConfigSection& job, JobPurpose purpose, const JobTabl
                   "expected a map from labels to editors: {memit: {method: memit, layers: [...], ...}, ...}");
     return {};
   }
-  MethodNeeds needs;
+  ComparedEditors compared;
   ConfigSection compare = job.section(JobSpec::kCompare.key);
   for (const auto& [label, unread] : labels->entries) {
     if (!is_label(label))
       compare.problem(label, "expected a label of letters, digits, and + - _ . inside: a folder is named after it");
     ConfigSection section = compare.section(label);
     const MethodNeeds own = tables.read_editor(section).value_or(MethodNeeds{});
-    needs.statistics = needs.statistics || own.statistics;
-    needs.values = needs.values || own.values;
+    compared.labels.push_back(label);
+    compared.needs.statistics = compared.needs.statistics || own.statistics;
+    compared.needs.values = compared.needs.values || own.values;
   }
   if (purpose == JobPurpose::kCompare && job.has(JobSpec::kContinueFrom.key))
     job.problem(JobSpec::kContinueFrom.key,
                 "expected none: every method that is compared begins with the unedited model");
-  return needs;
+  return compared;
 }
 
 std::optional<OutputOptions> parse_output(ConfigSection& job, const std::filesystem::path& base) {
@@ -129,7 +135,7 @@ std::optional<OutputOptions> parse_output(ConfigSection& job, const std::filesys
 void refuse_of_job(ConfigSection& job) {
   for (const std::string_view key :
        {JobSpec::kRequests.key, JobSpec::kSchedule.key, JobSpec::kContinueFrom.key, JobSpec::kAccept.key,
-        JobSpec::kOutput.key, JobSpec::kCompare.key, JobSpec::kTune.key})
+        JobSpec::kOutput.key, JobSpec::kCompare.key, JobSpec::kExpect.key, JobSpec::kTune.key})
     if (job.has(key)) job.problem(key, "expected none: it is a job's, and this is a session's: remove it");
 }
 
@@ -146,9 +152,9 @@ ValueSteps parse_work(ConfigSection& job, const std::filesystem::path& base, Job
   std::optional<MethodNeeds> method;  // nullopt: none is known
   if (edits || purpose == JobPurpose::kStatistics || job.has(JobSpec::kEditor.key))
     method = parse_editor(job, tables, config);
-  const MethodNeeds compared = check_compared(job, purpose, tables);
+  const ComparedEditors compared = check_compared(job, purpose, tables);
   const bool needs_statistics = purpose == JobPurpose::kStatistics || (edits && (!method || method->statistics)) ||
-                                (compares && compared.statistics);
+                                (compares && compared.needs.statistics);
   if (job.has(JobSpec::kStatistics.key) || needs_statistics) {
     config.statistics = parse_statistics_options(job.section(JobSpec::kStatistics.key), base);
     if (config.statistics->from == StatisticsFrom::kImportedNullSpace && method && method->statistics &&
@@ -167,12 +173,13 @@ ValueSteps parse_work(ConfigSection& job, const std::filesystem::path& base, Job
   if (job.has(JobSpec::kContinueFrom.key)) config.continue_from = read(job, JobSpec::kContinueFrom, base);
   config.evaluation = parse_evaluation(job, base, config.model, tables);
   config.accept = parse_accept(job, config.evaluation, tables);
+  config.expected = parse_expected(job, compared.labels, config.evaluation, tables);
   if ((edits && !tunes && !in_session) || compares || job.has(JobSpec::kOutput.key))
     config.output = parse_output(job, base);
   if (compares && config.output->format != OutputFormat::kAuto)
     job.problem(JobSpec::kOutput.key, "format: expected none: lancet compare writes no model");
   const bool has_editor_without = edits && method && !method->values;
-  return has_editor_without || (compares && !compared.values) ? ValueSteps::kNone : ValueSteps::kPossible;
+  return has_editor_without || (compares && !compared.needs.values) ? ValueSteps::kNone : ValueSteps::kPossible;
 }
 
 }  // namespace

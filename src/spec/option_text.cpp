@@ -67,6 +67,8 @@ struct TypeText {
         return "map, or list of records";
       case Shape::kShares:
         return "map of metrics to numbers from 0 to 1";
+      case Shape::kLabelledShares:
+        return "map of labels to metrics with numbers from 0 to 1";
       case Shape::kLists:
         return "map of keys to lists";
       case Shape::kEditors:

@@ -28,6 +28,13 @@ void limit(Json& schema, const ConfigRange<T>& range) {
 
 Json reference_to(std::string_view name) { return {{"$ref", cat("#/$defs/", name)}}; }
 
+Json by_label(const Json& each) {
+  return {{"type", "object"},
+          {"minProperties", 1},
+          {"propertyNames", {{"pattern", kLabel}}},
+          {"additionalProperties", each}};
+}
+
 /// An explicit null counts as absent.
 Json or_null(Json schema) {
   if (schema.contains("enum")) {
@@ -242,13 +249,10 @@ class SchemaWriter {
   Json type_of(const SectionOption& option, const std::string& method) const {
     if (&option == &JobSpec::kEditor) return reference_to("editor");
     if (option.shape == Shape::kShares) return shares();
+    if (option.shape == Shape::kLabelledShares) return by_label(shares());
     if (option.shape == Shape::kLists)
       return {{"type", "object"}, {"additionalProperties", {{"type", "array"}, {"minItems", 1}}}};
-    if (option.shape == Shape::kEditors)
-      return {{"type", "object"},
-              {"minProperties", 1},
-              {"propertyNames", {{"pattern", kLabel}}},
-              {"additionalProperties", reference_to("editor")}};
+    if (option.shape == Shape::kEditors) return by_label(reference_to("editor"));
     Json schema = object_of(option.keys, method);
     if (option.shape == Shape::kKeysOrAuto) {
       schema["minProperties"] = 1;

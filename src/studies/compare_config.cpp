@@ -37,7 +37,9 @@ std::vector<std::string> chosen(const std::vector<std::string>& known, std::span
 CompareConfig parse_compare_job(const ConfigTree& tree, const std::filesystem::path& base, const std::string& source,
                                 std::span<const std::string> labels) {
   CompareConfig config;
-  config.resolved = parse_job(tree, base, source, JobPurpose::kCompare).resolved;  // every problem, under its own name
+  JobConfig whole = parse_job(tree, base, source, JobPurpose::kCompare);  // every problem, under its own name
+  config.resolved = std::move(whole.resolved);
+  config.expected = std::move(whole.expected);
   for (const std::string& label : chosen(labels_of(tree), labels)) {
     ConfigTree job = tree;
     job.set("editor", *tree.find("compare")->find(label));

@@ -184,6 +184,22 @@ bool CompareReport::measures_success() const {
   });
 }
 
+std::vector<ExpectedFigure> beside_published(const CompareReport& report, const CompareConfig& config) {
+  std::vector<ExpectedFigure> figures;
+  for (const ExpectedFigures& expected : config.expected) {
+    const auto found = std::find_if(config.methods.begin(), config.methods.end(),
+                                    [&](const ComparedMethod& method) { return method.label == expected.label; });
+    if (found == config.methods.end()) continue;
+    const Tallies& after = report.methods[static_cast<size_t>(found - config.methods.begin())].report.after.totals;
+    for (const auto& [metric, published] : expected.means) {
+      const auto tally = after.find(metric);
+      figures.push_back(
+          {expected.label, metric, published, tally == after.end() ? std::nullopt : tally->second.mean()});
+    }
+  }
+  return figures;
+}
+
 double seconds_per_edit(const EditReport& report) {
   double seconds = 0;
   for (const BatchReport& batch : report.batches) seconds += batch.seconds;
@@ -201,6 +217,12 @@ std::string to_json(const CompareReport& report, const CompareConfig& config) {
   Json methods = Json::array(), protocols = Json::object();
   for (size_t i = 0; i < report.methods.size(); ++i)
     methods.push_back(result_json(report.methods[i], config.methods[i], report.before.metrics));
+  Json published = Json::array();
+  for (const ExpectedFigure& each : beside_published(report, config))
+    published.push_back({{"label", each.label},
+                         {"metric", each.metric},
+                         {"published", each.published},
+                         {"here", each.here ? Json(*each.here) : Json(nullptr)}});
   for (const MetricRow& row : report.before.metrics) protocols[row.name] = row.protocol;
   for (const MetricRow& row : report.before.side_effects.metrics) protocols[row.name] = row.protocol;
   return dump_report({{"format", "lancet-compare-1"},
@@ -210,7 +232,8 @@ std::string to_json(const CompareReport& report, const CompareConfig& config) {
                       {"batch", job.schedule.largest_batch(report.requests)},
                       {"protocols", protocols},
                       {"before", means_json(report.before.metrics, report.before.totals)},
-                      {"methods", methods}});
+                      {"methods", methods},
+                      {"expected", published}});
 }
 
 }  // namespace lancet

@@ -120,6 +120,7 @@ TESTED = {
         "test_getting_started.test_models_answer_as_the_page_shows",
     'lancet generate --model edited --tokens 4 --prompt "Francis Hagerup was employed in"':
         "test_getting_started.test_transformers_says_what_lancet_says",
+    "lancet compare examples/papers/memit-gpt-j.yaml --expect": "test_papers.test_a_paper_runs_on_the_demo",
     "lancet compare data/jobs/demo-compare.yaml": "test_compare.test_the_demo_runs_every_method",
     "lancet edit data/jobs/demo-metrics.yaml": "test_eval.test_an_edit_and_an_eval_beside_the_base_model_agree",
     "lancet eval --baseline DIR": "test_eval.test_an_edit_and_an_eval_beside_the_base_model_agree",

@@ -86,6 +86,15 @@ struct TuneOptions {
   bool objective_is_open = false;      ///< nobody named it: what the requests have no prompts for is left out
 };
 
+/// Means by a metric's name, in [0, 1].
+using MetricShares = std::vector<std::pair<std::string, double>>;
+
+/// What was published of a method that is compared.
+struct ExpectedFigures {
+  std::string label;  ///< a label of `compare:`
+  MetricShares means;
+};
+
 struct JobConfig {
   std::filesystem::path model;
   std::vector<std::string> ignore_config_keys;
@@ -96,7 +105,8 @@ struct JobConfig {
   ScheduleOptions schedule;
   std::optional<std::filesystem::path> continue_from;  ///< the output of an earlier job on the same base model
   EvaluationOptions evaluation;
-  std::vector<std::pair<std::string, double>> accept;  ///< metric name -> least mean, in [0, 1]
+  MetricShares accept;  ///< least means
+  std::vector<ExpectedFigures> expected;
   std::optional<OutputOptions> output;
   std::optional<TuneOptions> tune;
   RunOptions run;

@@ -96,15 +96,16 @@ using AnyOption =
 
 /// What may stand in a section besides, or in the place of, its keys.
 enum class Shape {
-  kKeys,           ///< nothing
-  kKeysOrAuto,     ///< the word auto
-  kKeysOrTexts,    ///< a list of texts
-  kKeysOrTasks,    ///< a list of names of tasks
-  kKeysOrNames,    ///< a list of names of protocols
-  kKeysOrRecords,  ///< a list of records
-  kShares,         ///< no keys: metrics with shares
-  kLists,          ///< no keys: keys of an editor with lists of values
-  kEditors         ///< no keys: labels with editors
+  kKeys,            ///< nothing
+  kKeysOrAuto,      ///< the word auto
+  kKeysOrTexts,     ///< a list of texts
+  kKeysOrTasks,     ///< a list of names of tasks
+  kKeysOrNames,     ///< a list of names of protocols
+  kKeysOrRecords,   ///< a list of records
+  kShares,          ///< no keys: metrics with shares
+  kLabelledShares,  ///< no keys: labels with metrics with shares
+  kLists,           ///< no keys: keys of an editor with lists of values
+  kEditors          ///< no keys: labels with editors
 };
 
 struct SectionOption : Option {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -21,6 +22,7 @@ struct ComparedMethod {
 
 struct CompareConfig {
   std::vector<ComparedMethod> methods;  ///< alike but for the editor; at least one
+  std::vector<ExpectedFigures> expected;
   ConfigTree resolved;
 };
 
@@ -51,6 +53,17 @@ CompareReport run_compare_job(const CompareConfig& config, Communicator& communi
 
 /// compare.json. Schema: docs/report.md.
 std::string to_json(const CompareReport& report, const CompareConfig& config);
+
+/// A published figure beside the one that was found.
+struct ExpectedFigure {
+  std::string label;
+  std::string metric;
+  double published = 0;        ///< a share in [0, 1]
+  std::optional<double> here;  ///< the same after all edits; nullopt: the method came to no end, or nothing was asked of it
+};
+
+/// Returns the figures of the job's `expect:` whose methods were run, in its order.
+std::vector<ExpectedFigure> beside_published(const CompareReport& report, const CompareConfig& config);
 
 /// Returns the seconds of editing per request, of a method in a table.
 double seconds_per_edit(const EditReport& report);

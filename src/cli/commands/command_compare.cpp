@@ -1,8 +1,11 @@
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <iostream>
 #include <memory>
 #include <sstream>
+
+#include <CLI/CLI.hpp>
 
 #include "commands.h"
 #include "lancet/core/reporter.h"
@@ -75,6 +78,17 @@ std::string comparison_text(const CompareReport& report, const CompareConfig& co
   return out;
 }
 
+/// A row for each published figure, what was found here, and how far that lies from it.
+std::string expected_text(const CompareReport& report, const CompareConfig& config) {
+  std::vector<std::vector<std::string>> rows{{"expected, %", "metric", "published", "here", "distance"}};
+  for (const ExpectedFigure& each : beside_published(report, config)) {
+    const double distance = each.here.value_or(each.published) - each.published;
+    rows.push_back({each.label, each.metric, percent_text(each.published), percent_text(each.here),
+                    each.here ? cat(distance < 0 ? "-" : "+", percent_text(std::abs(distance))) : "n/a"});
+  }
+  return format_table(rows);
+}
+
 void warn(const CompareReport& report, const CompareConfig& config) {
   for (size_t i = 0; i < report.methods.size(); ++i) {
     const std::string& label = config.methods[i].label;
@@ -84,11 +98,17 @@ void warn(const CompareReport& report, const CompareConfig& config) {
   }
 }
 
-CompareConfig load_comparison(const JobArguments& arguments, RankSession& session) {
+enum class Expected { kNotAsked, kShown };
+
+CompareConfig load_comparison(const JobArguments& arguments, Expected expected, RankSession& session) {
   CompareConfig config;
   session.communicator().run_collectively("parse", [&] {
     const CompletedJob text = read_job_text(arguments, JobPurpose::kCompare);
     config = parse_compare_job(text.tree, text.source.base, text.source.name, arguments.compared);
+    if (expected == Expected::kShown && config.expected.empty())
+      throw ConfigError(cat(text.source.name,
+                            ": --expect: expected a section expect: with published figures of the "
+                            "methods that are compared"));
     const auto needs_statistics = [](const ComparedMethod& each) {
       return make_editor(each.job.editor)->needs().statistics;
     };
@@ -99,8 +119,8 @@ CompareConfig load_comparison(const JobArguments& arguments, RankSession& sessio
   return config;
 }
 
-ExitCode run_compare(const JobArguments& arguments, const Output& output, RankSession& session) {
-  const CompareConfig config = load_comparison(arguments, session);
+ExitCode run_compare(const JobArguments& arguments, Expected expected, const Output& output, RankSession& session) {
+  const CompareConfig config = load_comparison(arguments, expected, session);
   const JobConfig& first = config.methods.front().job;
   session.set_timeout(std::chrono::seconds(first.run.timeout_s));
   say_what_is_kept(first, session.communicator());
@@ -112,8 +132,10 @@ ExitCode run_compare(const JobArguments& arguments, const Output& output, RankSe
     std::cout << to_json(report, config);
   else if (!output.quiet)
     std::cout << "\n"
-              << comparison_text(report, config) << "\n  " << counted(static_cast<size_t>(report.requests), "request")
-              << "; written: " << first.output->dir.string() << "\n";
+              << comparison_text(report, config)
+              << (expected == Expected::kShown ? "\n" + expected_text(report, config) : "") << "\n  "
+              << counted(static_cast<size_t>(report.requests), "request") << "; written: " << first.output->dir.string()
+              << "\n";
   return code;
 }
 
@@ -123,6 +145,7 @@ void add_compare(CLI::App& app, Action& action) {
   auto arguments = std::make_shared<JobArguments>();
   auto output = std::make_shared<Output>();
   auto ranks = std::make_shared<RankArguments>();
+  auto expects = std::make_shared<bool>(false);
   CLI::App& command = add_command(app, "compare",
                                   "Edit the same requests by several methods and measure each; writes no model.\n"
                                   "  lancet compare job.yaml --methods memit,alphaedit");
@@ -131,12 +154,14 @@ void add_compare(CLI::App& app, Action& action) {
              "Labels of the job's compare: sections, or names of methods; default: all sections, or without any the "
              "job's method, memit, alphaedit and rome")
       .separated_by(',');
+  command.add_flag("--expect", *expects, "Show the job's expect:, published figures, beside those that were found");
   add_output_options(command, *output);
   add_rank_options(command, *ranks);
   on_choice(command, action, [=] {
     if (arguments->file.empty()) throw ConfigError("lancet compare: expected a job file");
-    return run_as_rank(*ranks, *output,
-                       [&](RankSession& session) { return run_compare(*arguments, *output, session); });
+    return run_as_rank(*ranks, *output, [&](RankSession& session) {
+      return run_compare(*arguments, *expects ? Expected::kShown : Expected::kNotAsked, *output, session);
+    });
   });
 }
 
