@@ -234,7 +234,8 @@ def randomise(net, generator):
     """Norms that multiply by 1 + w have weights about 0, the others about 1; embeddings that are scaled are small."""
     kind = net.config.model_type
     is_gemma, is_gpt2 = kind.startswith("gemma") or kind == "vaultgemma", kind == "gpt2"
-    for name, parameter in net.named_parameters():
+    biases_of_routers = [(name, buffer) for name, buffer in net.named_buffers() if name.endswith("e_score_correction_bias")]
+    for name, parameter in [*net.named_parameters(), *biases_of_routers]:
         noise = torch.randn(parameter.shape, generator=generator)
         if name.endswith("bias"):
             parameter.copy_(0.3 * noise)
