@@ -80,8 +80,10 @@ bool changes_beyond_positions(const ModelConfig& config) {
   return changes(config.rope) || (config.window_rope && changes(*config.window_rope));
 }
 
-void check_prefix(const SequenceInfo& sequence, at::Device device, int64_t layer) {
+void check_prefix(const ModelConfig& config, const SequenceInfo& sequence, at::Device device, int64_t layer) {
   if (sequence.prefix == nullptr || sequence.prefix->empty()) return;
+  if (config.has_recurrence(layer) && sequence.prefix->keeps() == MixerMemory::kEnds)
+    return check_device(sequence.prefix->mixer_state(layer).tail_RXC, device, cat("mixer's state of layer ", layer));
   const KeyValuePair prefix = sequence.prefix->layer(layer);
   check_device(prefix.key, device, cat("cached keys of layer ", layer));
   check_device(prefix.value, device, cat("cached values of layer ", layer));
@@ -177,7 +179,7 @@ Tensor CausalLM::run_layers(Tensor h_BTD, const SequenceInfo& sequence, LayerRan
       h_BTD = h_BTD.to(placement_.device_of(layer));  // the only crossing between stages; differentiable
       own = {};
     }
-    check_prefix(sequence, h_BTD.device(), layer);
+    check_prefix(config_, sequence, h_BTD.device(), layer);
     if (sequence.prepared == nullptr) add_inputs(sequence, range, layer, own);
     const PassInputs& pass = sequence.prepared != nullptr ? *sequence.prepared : own;
     const bool gives_outputs = layer + 1 == range.end && sequence.outputs_BO.defined();

@@ -5,6 +5,7 @@
 #include <stdexcept>
 #include <tuple>
 
+#include "blocks/delta_mixer.h"
 #include "blocks/experts.h"
 #include "blocks/mlp.h"
 #include "blocks/norm.h"
@@ -23,7 +24,8 @@ class LayerRun {
     if (!pass(HookPoint::kBlockIn, h)) return {};
     Tensor x = before(h, kAttnNorm, kAttnNormBias);
     if (!pass(HookPoint::kAttnIn, x)) return {};
-    Tensor attended = attention(context_.config, w_, context_.inputs, context_.sequence, context_.layer, x);
+    const auto mix = context_.config.has_recurrence(context_.layer) ? delta_mixer : attention;
+    Tensor attended = mix(context_.config, w_, context_.inputs, context_.sequence, context_.layer, x);
     if (!pass(HookPoint::kAttnKey, attended)) return {};
     attended = w_.linear(attended, kAttnOut, kAttnOutBias);
     if (!pass(HookPoint::kAttnOut, attended)) return {};
@@ -87,10 +89,13 @@ class LayerRun {
         throw std::logic_error(site_text(site) + ": a layer with experts has no such place");
     const RoutedTokens routed = route(context_.config, w_, x);
     const HookSite key_site{HookPoint::kMlpKey, context_.layer};
-    if (!context_.hooks.touches(key_site)) return routed.output(w_);
+    const auto with_shared = [&](const Tensor& out) {
+      return context_.config.experts.shared > 0 ? out + shared_output(context_.config, w_, x) : out;
+    };
+    if (!context_.hooks.touches(key_site)) return with_shared(routed.output(w_));
     Tensor key = routed.whole_keys();
     if (!pass(HookPoint::kMlpKey, key)) return {};
-    return context_.hooks.replaces(key_site) ? w_.linear(key, kDown) : routed.output(w_);
+    return with_shared(context_.hooks.replaces(key_site) ? w_.linear(key, kDown) : routed.output(w_));
   }
 
   const LayerContext& context_;

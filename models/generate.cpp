@@ -30,7 +30,7 @@ class GenerateBatch {
         options_(options),
         left_(std::move(batch_rows)),
         sampler_(options.sampling, row_numbers(left_, options.first_row)),
-        cache_(most_positions()) {}
+        cache_(most_positions(), MixerMemory::kEnds) {}
 
   /// Results go to their rows' places in `out`.
   void run(std::vector<std::vector<TokenId>>& out) {

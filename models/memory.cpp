@@ -7,6 +7,7 @@
 #include <optional>
 #include <set>
 
+#include "blocks/delta_rule.h"
 #include "blocks/packed_attention.h"
 #include "lancet/kernels/linear.h"
 #include "lancet/models/module_name.h"
@@ -19,6 +20,12 @@ int64_t element_bytes(at::ScalarType dtype) { return static_cast<int64_t>(c10::e
 
 /// Copies in f32 that half-precision tensors are worked on in.
 int64_t copy_bytes(at::ScalarType dtype) { return element_bytes(dtype) < 4 ? 4 : 0; }
+
+/// Whether a layer has experts, and whether it has a mixer: layers of which both are equal are alike.
+using LayerKind = std::pair<bool, bool>;
+LayerKind kind_of(const ModelConfig& config, int64_t layer) {
+  return {config.has_experts(layer), config.has_recurrence(layer)};
+}
 
 /// A weight's matrix, as the checkpoint has it or as it is quantised: one expert's, where there are experts.
 struct QuantisedSize {
@@ -35,7 +42,7 @@ struct QuantisedSize {
 std::optional<QuantisedSize> quantised_size(const ModelConfig& config, const WeightSpec& spec,
                                             const QuantiseRule& rule) {
   if (!rule.covers(spec.id)) return std::nullopt;
-  QuantisedSize size{.matrices = static_cast<int64_t>(spec.stored.tensors.size())};
+  QuantisedSize size{.matrices = spec.experts};
   size.rows = spec.shape[0] / (spec.parts_axis() == 0 ? size.matrices : 1);
   size.columns = spec.shape[1] / (spec.parts_axis() == 1 ? size.matrices : 1);
   if (config.quantised != nullptr) size.stored = config.quantised->code_of(module_of(spec.stored.tensors.front()));
@@ -48,10 +55,10 @@ int64_t layer_bytes(const ModelConfig& config, LayerRange layers, at::ScalarType
     const std::optional<QuantisedSize> quantised = quantised_size(config, spec, unedited);
     return quantised ? quantised->matrices * quantised->packed(rule) : spec.size() * element_bytes(dtype);
   };
-  std::map<bool, int64_t> of_layer;  // with and without experts: such layers are alike
+  std::map<LayerKind, int64_t> of_layer;
   int64_t bytes = 0;
   for (int64_t layer = layers.begin; layer < layers.end; ++layer) {
-    const auto [known, is_new] = of_layer.try_emplace(config.has_experts(layer));
+    const auto [known, is_new] = of_layer.try_emplace(kind_of(config, layer));
     if (is_new)
       for (const WeightSpec& spec : layer_table(config, layer)) known->second += kept_bytes(spec);
     bytes += known->second;
@@ -85,9 +92,9 @@ int64_t weight_bytes(const ModelConfig& config, LayerRange layers, at::ScalarTyp
 UnpackingBytes unpacking_bytes(const ModelConfig& config, LayerRange layers, at::ScalarType dtype,
                                const QuantiseRule& rule, at::Device device) {
   UnpackingBytes most;
-  std::set<bool> seen;  // with and without experts: such layers are alike
+  std::set<LayerKind> seen;
   for (int64_t layer = layers.begin; layer < layers.end; ++layer) {
-    if (!seen.insert(config.has_experts(layer)).second) continue;
+    if (!seen.insert(kind_of(config, layer)).second) continue;
     for (const WeightSpec& spec : layer_table(config, layer)) {
       const std::optional<QuantisedSize> quantised = quantised_size(config, spec, {{}, rule.quantiser});
       if (!quantised) continue;
@@ -122,7 +129,7 @@ int64_t layer_pass_bytes(const ModelConfig& config, const PassShape& pass) {
   // Hidden state, normed input and attention's output; gate, up, the activated gate and the key; experts' inputs, keys
   // with their weights, and outputs in two orders.
   const int64_t of_experts = config.experts.chosen * (3 * config.d_model + config.experts.d_ffn);
-  const int64_t mlp = element * (3 * config.d_model + 4 * config.active_ffn() + of_experts);
+  const int64_t mlp = element * (3 * config.d_model + 4 * (config.active_ffn() + config.experts.shared) + of_experts);
   // Without a fused kernel in at least f32.
   const int64_t copies = pass.score_tokens > 0 ? 4 * copy_bytes(pass.dtype) * d_query : 0;
   // Keys and values spread over the heads, scaled copies; scores, masked and as weights. Of packed documents run by
@@ -135,7 +142,10 @@ int64_t layer_pass_bytes(const ModelConfig& config, const PassShape& pass) {
                             (pass.places > 0 ? pass.run_places : pass.tokens) * attending;
   // The norm, where it works on copies: the value, its square, and scaled.
   const int64_t norm = (2 * element + 3 * copy_bytes(pass.dtype)) * config.d_model;
-  return std::max({pass.tokens * mlp, attention, pass.tokens * norm});
+  const int64_t places = std::max(pass.tokens, pass.places);
+  const int64_t mixer =
+      mixer_bytes(config, pass.dtype, places, kDeltaChunk).working + pass.tokens * element * 3 * config.d_model;
+  return std::max({pass.tokens * mlp, attention, pass.tokens * norm, config.recurrence.layers.empty() ? 0 : mixer});
 }
 
 int64_t head_bytes(const ModelConfig& config, at::ScalarType dtype, int64_t rows) {
@@ -146,13 +156,13 @@ int64_t head_bytes(const ModelConfig& config, at::ScalarType dtype, int64_t rows
 
 int64_t layer_product_bytes(const ModelConfig& config, const Stage& stage, at::ScalarType dtype, int64_t tokens) {
   int64_t most = 0;
-  std::set<bool> seen;  // with and without experts: such layers are alike
+  std::set<LayerKind> seen;
   for (int64_t layer = stage.begin; layer < stage.end; ++layer) {
-    if (!seen.insert(config.has_experts(layer)).second) continue;
+    if (!seen.insert(kind_of(config, layer)).second) continue;
     for (const WeightSpec& spec : layer_table(config, layer)) {
       if (spec.shape.size() != 2) continue;
       std::vector<int64_t> shape = spec.shape;  // of one expert's matrix, where there are several
-      shape[static_cast<size_t>(spec.parts_axis())] /= static_cast<int64_t>(spec.stored.tensors.size());
+      shape[static_cast<size_t>(spec.parts_axis())] /= spec.experts;
       const LinearSize size{tokens, shape[1], shape[0]};
       most = std::max({most, linear_scratch_bytes(size, dtype, stage.device),
                        linear_gradient_scratch_bytes(size, dtype, stage.device)});
@@ -170,8 +180,32 @@ int64_t rows_per_head_call(const ModelConfig& config, at::ScalarType dtype) {
   return std::clamp<int64_t>(kMostBytes / head_bytes(config, dtype, 1), 1, kMostRows);
 }
 
+MixerBytes mixer_bytes(const ModelConfig& config, at::ScalarType dtype, int64_t tokens, int64_t row_tokens) {
+  const RecurrenceConfig& mixer = config.recurrence;
+  if (mixer.layers.empty()) return {};
+  const int64_t element = element_bytes(dtype), precise = precise_bytes(dtype);
+  const int64_t heads_keys = mixer.value_heads * mixer.key_dim, values = mixer.value_size();
+  const int64_t squares = mixer.value_heads * std::min(row_tokens, kDeltaChunk);
+  // Channels as they are projected, joined and behind the convolution, whose sum is precise; queries and keys, as they
+  // are, of unit length and of every head; values and what they become; products of a chunk's tokens.
+  const int64_t channels = element * 4 * mixer.channels() + precise * 3 * mixer.channels();
+  const int64_t of_heads = precise * (6 * heads_keys + 6 * values + 5 * squares);
+  return {.working = tokens * (channels + of_heads),
+          .kept = tokens * (element * 2 * mixer.channels() +
+                            precise * (2 * mixer.channels() + 8 * heads_keys + 8 * values + 6 * squares))};
+}
+
+int64_t mixer_state_bytes(const ModelConfig& config, at::ScalarType dtype) {
+  const RecurrenceConfig& mixer = config.recurrence;
+  if (mixer.layers.empty()) return 0;
+  return precise_bytes(dtype) * mixer.value_size() * mixer.key_dim +
+         element_bytes(dtype) * std::max<int64_t>(mixer.taps - 1, 0) * mixer.channels();
+}
+
 int64_t key_value_bytes(const ModelConfig& config, at::ScalarType dtype, int64_t tokens) {
-  return 2 * tokens * config.n_kv_heads * config.attended_dim() * element_bytes(dtype);
+  const RecurrenceConfig& mixer = config.recurrence;
+  const int64_t of_mixer = mixer.layers.empty() ? 0 : mixer.channels() + 2 * mixer.value_heads;
+  return tokens * std::max(2 * config.n_kv_heads * config.attended_dim(), of_mixer) * element_bytes(dtype);
 }
 
 }  // namespace lancet

@@ -122,6 +122,7 @@ AttentionInputs attention_inputs(const ModelConfig& config, const SequenceInfo& 
   inputs.packed = packed_documents(sequence, device);
   inputs.packed.window = window;
   add_slopes(config, sequence, device, dtype, inputs);
+  if (!config.recurrence.layers.empty()) inputs.mixer = std::make_shared<MixerRows>(mixer_rows(sequence, device));
   return inputs;
 }
 
@@ -146,18 +147,20 @@ AttentionInputs only_outputs(const AttentionInputs& inputs, const SequenceInfo& 
 Tensor attention(const ModelConfig& config, const LayerWeights& w, const AttentionInputs& inputs,
                  const SequenceInfo& sequence, int64_t layer, const Tensor& x_BTD) {
   const auto heads = [&](const Tensor& x, WeightKind weight, WeightKind bias) {
-    const Tensor split = split_heads(w.linear(x, weight, bias), config.head_dim);
-    return config.qkv_limit > 0 ? split.clamp(-config.qkv_limit, config.qkv_limit) : split;
+    return split_heads(w.linear(x, weight, bias), config.head_dim);
+  };
+  const auto limited = [&](const Tensor& x) {
+    return config.qkv_limit > 0 ? x.clamp(-config.qkv_limit, config.qkv_limit) : x;
   };
   const auto placed = [&](const Tensor& x_BTHC, WeightKind norm, WeightKind bias, const RotaryTable& table) {
     const auto turn = [&](const Tensor& x) { return config.has_rotary(layer) ? turned(inputs.rope, x, table) : x; };
     if (config.norms_turned_heads) return normed_heads(config, turn(x_BTHC), w[norm], w[bias]);
-    return turn(normed_heads(config, x_BTHC, w[norm], w[bias]));
+    return turn(limited(normed_heads(config, x_BTHC, w[norm], w[bias])));
   };
   Tensor query =
       placed(heads(take_places(x_BTD, inputs.outputs), kQuery, kQueryBias), kQueryNorm, kQueryNormBias, inputs.queries);
   KeyValuePair fresh{placed(heads(x_BTD, kKey, kKeyBias), kKeyNorm, kKeyNormBias, inputs.keys),
-                     heads(x_BTD, kValue, kValueBias)};
+                     limited(heads(x_BTD, kValue, kValueBias))};
   const bool has_slopes = inputs.slopes_1H.defined();
   if (has_slopes) {
     query = with_added(query, inputs.slopes_1H);
@@ -174,8 +177,10 @@ Tensor attention(const ModelConfig& config, const LayerWeights& w, const Attenti
     }
   }
   const AttentionRule rule{config.attention_scale, config.attention_cap};
-  const Tensor attended = attend(query, fresh, prefix, inputs, rule);
-  return has_slopes ? split_heads(attended, query.size(3)).narrow(3, 0, config.head_dim).flatten(2) : attended;
+  Tensor attended = attend(query, fresh, prefix, inputs, rule);
+  if (has_slopes) attended = split_heads(attended, query.size(3)).narrow(3, 0, config.head_dim).flatten(2);
+  if (!config.gated_attention) return attended;
+  return attended * w.linear(take_places(x_BTD, inputs.outputs), kAttnGate).sigmoid();
 }
 
 }  // namespace lancet

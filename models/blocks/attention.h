@@ -9,6 +9,7 @@
 #include "lancet/models/model_config.h"
 #include "lancet/models/sequence_info.h"
 #include "layer_weights.h"
+#include "mixer_rows.h"
 #include "packed_attention.h"
 #include "positions.h"
 
@@ -37,6 +38,7 @@ struct AttentionInputs {
   OutputPlaces outputs;  ///< which tokens are the queries
   PackedDocuments packed;
   std::shared_ptr<const RaggedRows> ragged;  ///< null: rows are not ragged
+  std::shared_ptr<const MixerRows> mixer;    ///< null: no layer of the model has a recurrent mixer
   Tensor slopes_1H;  ///< what ALiBi adds to each query [1, 1, H, X], and to keys [B, T, 1, X]; undefined: nothing
   Tensor places_BT1;
 };

@@ -2,6 +2,7 @@
 
 #include <torch/types.h>
 
+#include <limits>
 #include <tuple>
 
 #include "lancet/kernels/decoder_ops.h"
@@ -14,6 +15,54 @@ namespace {
 
 using enum WeightKind;
 
+/// Experts of tokens, and their weights.
+struct Choice {
+  Tensor expert_NK;
+  Tensor weight_NK;
+};
+
+/// Every chosen one in turn: the best of those that are left, weighed against those that are near it.
+Choice choose_one_by_one(const ExpertsConfig& experts, const Tensor& scores_NE) {
+  std::vector<Tensor> chosen, weights;
+  Tensor left_NE = scores_NE;
+  for (int64_t i = 0; i < experts.chosen; ++i) {
+    const auto [best_N1, expert_N1] = left_NE.max(1, /*keepdim=*/true);
+    const Tensor distance_NE = (best_N1 - scores_NE) / at::maximum(scores_NE.abs(), best_N1);
+    const Tensor near_NE =
+        left_NE.masked_fill(distance_NE > 2 * experts.nearness, -std::numeric_limits<double>::infinity());
+    weights.push_back(torch::softmax(near_NE, 1).gather(1, expert_N1));
+    chosen.push_back(expert_N1);
+    left_NE = left_NE.scatter(1, expert_N1, -std::numeric_limits<double>::infinity());
+  }
+  return {torch::cat(chosen, 1), torch::cat(weights, 1)};
+}
+
+/// Scores with those of all groups but the best ones at 0.
+Tensor of_best_groups(const ExpertsConfig& experts, const Tensor& scores_NE) {
+  if (experts.groups == 1) return scores_NE;
+  const Tensor scores_NGX = scores_NE.unflatten(1, {experts.groups, -1});
+  const Tensor sum_NG = std::get<0>(scores_NGX.topk(2, 2)).sum(2);
+  const Tensor group_NC = std::get<1>(sum_NG.topk(experts.groups_chosen, 1));
+  const Tensor is_left_NG = torch::ones_like(sum_NG, torch::kBool).scatter(1, group_NC, false);
+  return scores_NGX.masked_fill(is_left_NG.unsqueeze(2), 0).flatten(1);
+}
+
+Choice choose(const ExpertsConfig& experts, const LayerWeights& weights, const Tensor& x_ND) {
+  const at::ScalarType precise = precise_type(x_ND);
+  // routers that have a bias compute in the wider type throughout
+  const Tensor logits_NE = experts.choice_bias ? linear_of(x_ND.to(precise), weights[kRouter].to(precise))
+                                               : linear_of(x_ND, weights[kRouter]).to(precise);
+  if (experts.score == RouterScore::kOneByOne) return choose_one_by_one(experts, logits_NE);
+  const Tensor score_NE = experts.score == RouterScore::kSigmoid ? logits_NE.sigmoid() : torch::softmax(logits_NE, -1);
+  const Tensor chosen_by_NE =
+      of_best_groups(experts, experts.choice_bias ? score_NE + weights[kRouterBias].to(precise) : score_NE);
+  const Tensor expert_NK = std::get<1>(at::topk(chosen_by_NE, experts.chosen, -1));
+  Tensor weight_NK = score_NE.gather(1, expert_NK);
+  if (experts.sums_to_one)
+    weight_NK = weight_NK / (weight_NK.sum(-1, /*keepdim=*/true) + experts.added_to_sum).clamp_min(experts.least_sum);
+  return {expert_NK, experts.scale == 1 ? weight_NK : weight_NK * experts.scale};
+}
+
 }  // namespace
 
 RoutedTokens route(const ModelConfig& config, const LayerWeights& weights, const Tensor& x) {
@@ -22,10 +71,8 @@ RoutedTokens route(const ModelConfig& config, const LayerWeights& weights, const
   routed.shape_ = {experts.count, experts.d_ffn};
   routed.chosen_ = experts.chosen;
   routed.sizes_ = x.sizes().vec();
-  const Tensor x_ND = x.flatten(0, -2), logits_NE = linear_of(x_ND, weights[kRouter]);
-  const auto [best_NK, expert_NK] =
-      at::topk(torch::softmax(logits_NE, -1, precise_type(logits_NE)), experts.chosen, -1);
-  const Tensor weight_NK = experts.sums_to_one ? best_NK / best_NK.sum(-1, /*keepdim=*/true) : best_NK;
+  const Tensor x_ND = x.flatten(0, -2);
+  const auto [expert_NK, weight_NK] = choose(experts, weights, x_ND);
 
   std::tie(routed.expert_S_, routed.order_S_) = expert_NK.flatten().sort(/*stable=*/true, 0, /*descending=*/false);
   const Tensor count_E = torch::bincount(routed.expert_S_, {}, experts.count).to(Placement::host());
@@ -55,6 +102,12 @@ Tensor RoutedTokens::output(const LayerWeights& weights) const {
   // back in the tokens' order, so that sums have an order too, which index_add has not on a GPU
   const Tensor out_SD = torch::cat(outputs).index_select(0, order_S_.argsort());
   return out_SD.unflatten(0, {-1, chosen_}).sum(1).view(sizes_);
+}
+
+Tensor shared_output(const ModelConfig& config, const LayerWeights& weights, const Tensor& x) {
+  const Tensor gate = config.gated_mlp ? weights.linear(x, kSharedGate) : Tensor();
+  const Tensor out = weights.linear(mlp_key(config, weights, gate, weights.linear(x, kSharedUp)), kSharedDown);
+  return config.experts.shared_switch ? weights.linear(x, kSharedSwitch).sigmoid() * out : out;
 }
 
 Tensor RoutedTokens::whole_keys() const {

@@ -39,4 +39,7 @@ class RoutedTokens {
 /// Chooses and computes the keys. x: [..., D]. How many tokens go where is read by the host, once.
 RoutedTokens route(const ModelConfig& config, const LayerWeights& weights, const Tensor& x);
 
+/// Output of the MLP that all tokens go through beside their experts. x: [..., D].
+Tensor shared_output(const ModelConfig& config, const LayerWeights& weights, const Tensor& x);
+
 }  // namespace lancet

@@ -40,10 +40,16 @@ KeyValuePair KeyValues::layer(int64_t layer) const {
   return {kept.room_BKRC.key.narrow(2, 0, kept.positions), kept.room_BKRC.value.narrow(2, 0, kept.positions)};
 }
 
+KeyValues::Layer& KeyValues::place_of(int64_t layer) {
+  if (layer >= static_cast<int64_t>(layers_.size())) layers_.resize(static_cast<size_t>(layer) + 1);
+  return layers_[static_cast<size_t>(layer)];
+}
+
+void KeyValues::record_state(int64_t layer, MixerState state) { place_of(layer).state = std::move(state); }
+
 void KeyValues::record(int64_t layer, const KeyValuePair& fresh_BTKC) {
   const torch::NoGradGuard no_grad;
-  if (layer >= static_cast<int64_t>(layers_.size())) layers_.resize(static_cast<size_t>(layer) + 1);
-  Layer& kept = layers_[static_cast<size_t>(layer)];
+  Layer& kept = place_of(layer);
   put_after(kept.room_BKRC.key, fresh_BTKC.key.detach().transpose(1, 2), 2, kept.positions, room_);
   put_after(kept.room_BKRC.value, fresh_BTKC.value.detach().transpose(1, 2), 2, kept.positions, room_);
   kept.positions += fresh_BTKC.key.size(1);
@@ -60,7 +66,10 @@ KeyValues KeyValues::select(const std::vector<int64_t>& places) const {
   };
   KeyValues some = *this;
   some.valid_BR_ = take(valid_BR_);
-  for (Layer& kept : some.layers_) kept.room_BKRC = {take(kept.room_BKRC.key), take(kept.room_BKRC.value)};
+  for (Layer& kept : some.layers_) {
+    kept.room_BKRC = {take(kept.room_BKRC.key), take(kept.room_BKRC.value)};
+    kept.state = {take(kept.state.state_RHKV), take(kept.state.tail_RXC)};
+  }
   return some;
 }
 
@@ -77,6 +86,8 @@ void KeyValues::keep(const std::vector<int64_t>& places) {
   for (Layer& kept : layers_) {
     move_rows(kept.room_BKRC.key, n_rows, from, to);
     move_rows(kept.room_BKRC.value, n_rows, from, to);
+    move_rows(kept.state.state_RHKV, n_rows, from, to);
+    move_rows(kept.state.tail_RXC, n_rows, from, to);
   }
 }
 

@@ -40,7 +40,15 @@ bool can_quantise(WeightKind kind) {
     case WeightKind::kQuery:
     case WeightKind::kKey:
     case WeightKind::kValue:
+    case WeightKind::kAttnGate:
     case WeightKind::kAttnOut:
+    case WeightKind::kMixerQuery:
+    case WeightKind::kMixerKey:
+    case WeightKind::kMixerValue:
+    case WeightKind::kMixerGate:
+    case WeightKind::kSharedGate:
+    case WeightKind::kSharedUp:
+    case WeightKind::kSharedDown:
     case WeightKind::kGate:
     case WeightKind::kUp:
     case WeightKind::kDown:

@@ -167,12 +167,14 @@ void read_fields(const Json& json, const Family& family, ModelConfig& config, st
   check_shapes(keys, config);
 }
 
-/// Each layer, and each expert of one, has at least a tensor of its own. A table of weights that the checkpoint cannot
-/// hold would be as long as config.json wants it.
+/// Each layer, and each expert of one where they do not share tensors, has at least a tensor of its own. A table of
+/// weights that the checkpoint cannot hold would be as long as config.json wants it.
 void check_tensors(const ModelConfig& config, const Checkpoint& checkpoint, std::string_view where) {
   const int64_t tensors = std::ssize(checkpoint.tensor_names());
   const int64_t with_experts = std::ranges::count(config.experts.layers, true);
-  const int64_t least = config.n_layers - with_experts + with_experts * config.experts.count;
+  const bool share =
+      std::ranges::any_of(config.family->weights, [](const WeightRow& row) { return row.layout == Layout::kByExpert; });
+  const int64_t least = config.n_layers + (share ? 0 : with_experts * (config.experts.count - 1));
   if (least <= tensors) return;
   throw CheckpointError(
       cat(where, ": expected no more layers than the checkpoint has tensors for, got ", config.n_layers, " layers",

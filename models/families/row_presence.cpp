@@ -3,15 +3,52 @@
 namespace lancet {
 
 bool is_of_experts(const WeightRow& row) {
+  if (row.layout == Layout::kByExpert) return true;
   const size_t layer = row.name.find("{}");
   return layer != std::string_view::npos && row.name.find("{}", layer + 1) != std::string_view::npos;
 }
 
+namespace {
+
+bool has_attention(const ModelConfig& config, int64_t layer) { return !config.has_recurrence(layer); }
+
+/// What of an MLP of experts a layer has.
+bool has_part_of_experts(const ModelConfig& config, WeightKind kind, int64_t layer) {
+  if (!config.has_experts(layer)) return false;
+  switch (kind) {
+    case WeightKind::kRouterBias:
+      return config.experts.choice_bias;
+    case WeightKind::kSharedGate:
+      return config.experts.shared > 0 && config.gated_mlp;
+    case WeightKind::kSharedSwitch:
+      return config.experts.shared_switch;
+    case WeightKind::kSharedUp:
+    case WeightKind::kSharedDown:
+      return config.experts.shared > 0;
+    default:
+      return true;
+  }
+}
+
+}  // namespace
+
 bool is_there(const ModelConfig& config, const WeightRow& row, int64_t layer) {
-  if (row.is_had != nullptr && !row.is_had(config)) return false;
+  if (row.is_had != nullptr && !row.is_had(config, layer)) return false;
+  if (row.kind >= WeightKind::kMixerQuery && row.kind <= WeightKind::kMixerNorm) return config.has_recurrence(layer);
   switch (row.kind) {
     case WeightKind::kRouter:
-      return config.has_experts(layer);
+    case WeightKind::kRouterBias:
+    case WeightKind::kSharedGate:
+    case WeightKind::kSharedUp:
+    case WeightKind::kSharedDown:
+    case WeightKind::kSharedSwitch:
+      return has_part_of_experts(config, row.kind, layer);
+    case WeightKind::kQuery:
+    case WeightKind::kKey:
+    case WeightKind::kValue:
+      return has_attention(config, layer);
+    case WeightKind::kAttnGate:
+      return config.gated_attention && has_attention(config, layer);
     case WeightKind::kGate:
       return config.gated_mlp && config.has_experts(layer) == is_of_experts(row);
     case WeightKind::kUp:
@@ -24,9 +61,9 @@ bool is_there(const ModelConfig& config, const WeightRow& row, int64_t layer) {
     case WeightKind::kQueryBias:
     case WeightKind::kKeyBias:
     case WeightKind::kValueBias:
-      return config.qkv_bias;
+      return config.qkv_bias && has_attention(config, layer);
     case WeightKind::kAttnOutBias:
-      return config.attention_out_bias;
+      return config.attention_out_bias && has_attention(config, layer);
     case WeightKind::kGateBias:
       return config.gated_mlp && config.mlp_bias;
     case WeightKind::kUpBias:
@@ -52,7 +89,7 @@ bool is_there(const ModelConfig& config, const WeightRow& row, int64_t layer) {
     case WeightKind::kKeyNorm:
     case WeightKind::kQueryNormBias:
     case WeightKind::kKeyNormBias:
-      return config.head_norm != HeadNorm::kNone;
+      return config.head_norm != HeadNorm::kNone && has_attention(config, layer);
     default:
       return true;
   }

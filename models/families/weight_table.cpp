@@ -7,6 +7,7 @@
 #include <set>
 #include <stdexcept>
 
+#include "axis_sizes.h"
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
 #include "lancet/quant_formats/find_packed.h"
@@ -40,56 +41,6 @@ int64_t product(const std::vector<int64_t>& sizes) {
   return std::accumulate(sizes.begin(), sizes.end(), int64_t{1}, std::multiplies<>());
 }
 
-int64_t size_of(const ModelConfig& c, Axis axis, int64_t layer) {
-  const bool by_head = c.head_norm == HeadNorm::kPerHead;
-  switch (axis) {
-    case Axis::kNone:
-      return 1;
-    case Axis::kVocab:
-      return c.vocab_size;
-    case Axis::kPositions:
-      return c.first_position + c.max_positions;
-    case Axis::kModel:
-      return c.d_model;
-    case Axis::kFfn:
-      return c.key_shape(layer).size();
-    case Axis::kExperts:
-      return c.experts.count;
-    case Axis::kQuery:
-      return c.n_heads * c.head_dim;
-    case Axis::kKeyValue:
-      return c.n_kv_heads * c.head_dim;
-    case Axis::kQueryNorm:
-      return by_head ? c.head_dim : c.n_heads * c.head_dim;
-    case Axis::kKeyNorm:
-      return by_head ? c.head_dim : c.n_kv_heads * c.head_dim;
-    case Axis::kOne:
-    case Axis::kScalar:
-      return 1;
-  }
-  return 0;
-}
-
-/// What of a tensor's parts a name says: "[up]".
-std::string_view part_text(WeightKind kind) {
-  switch (kind) {
-    case WeightKind::kQuery:
-    case WeightKind::kQueryBias:
-      return "[q]";
-    case WeightKind::kKey:
-    case WeightKind::kKeyBias:
-      return "[k]";
-    case WeightKind::kValue:
-    case WeightKind::kValueBias:
-      return "[v]";
-    case WeightKind::kGate:
-    case WeightKind::kGateBias:
-      return "[gate]";
-    default:
-      return "[up]";
-  }
-}
-
 /// Outputs of all weights that are stored under one name: of this one's tensor, and of those before it there.
 struct Neighbours {
   int64_t all = 0;
@@ -108,12 +59,19 @@ Neighbours neighbours_of(const ModelConfig& config, const WeightRow& row, int64_
   return sizes;
 }
 
+/// The shape of the tensor that has a weight of all experts, and perhaps another beside it.
+std::vector<int64_t> shape_by_expert(const ModelConfig& config, const WeightRole& role, const Neighbours& sizes,
+                                     int64_t in) {
+  if (role.in == Axis::kFfn) return {config.experts.count, sizes.all, config.experts.d_ffn};
+  return {config.experts.count, sizes.all / config.experts.count, in};
+}
+
 WeightSpec spec_of(const ModelConfig& config, const WeightRow& row, int64_t layer) {
   const WeightRole& role = role_of(row.kind);
   const int64_t out = size_of(config, role.out, layer), in = size_of(config, role.in, layer);
   const bool is_matrix = role.in != Axis::kNone;
   const Neighbours sizes = neighbours_of(config, row, layer);
-  const int64_t groups = row.layout == Layout::kByHead ? config.n_kv_heads : 1;
+  const int64_t groups = groups_of(config, row.layout);
   const std::string name = numbered(row.name, layer);
   WeightSpec spec{.id = {row.kind, layer},
                   .name = name,
@@ -123,14 +81,19 @@ WeightSpec spec_of(const ModelConfig& config, const WeightRow& row, int64_t laye
                              .layout = row.layout,
                              .groups = groups,
                              .begin = sizes.before / groups}};
-  if (is_of_experts(row)) {
+  if (is_of_experts(row)) spec.experts = config.experts.count;
+  if (row.layout == Layout::kByExpert) {
+    spec.stored.shape = shape_by_expert(config, role, sizes, in);
+  } else if (is_of_experts(row)) {
     spec.name = numbered(name, "*");
     spec.stored.tensors.clear();
     for (int64_t expert = 0; expert < config.experts.count; ++expert)
       spec.stored.tensors.push_back(numbered(name, expert));
     spec.stored.shape[static_cast<size_t>(spec.parts_axis())] = config.experts.d_ffn;
   }
+  if (row.layout == Layout::kOneRow) spec.stored.shape.insert(spec.stored.shape.begin(), 1);
   if (role.out == Axis::kScalar) spec.stored.shape.clear();
+  if (role.out == Axis::kMixerTaps) spec.stored.shape = {config.recurrence.channels(), 1, config.recurrence.taps};
   if (config.head_norm == HeadNorm::kEachHead && (role.out == Axis::kQueryNorm || role.out == Axis::kKeyNorm))
     spec.stored.shape = {out / config.head_dim, config.head_dim};
   if (row.layout == Layout::kColumns) std::reverse(spec.stored.shape.begin(), spec.stored.shape.end());

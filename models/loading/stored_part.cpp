@@ -11,12 +11,16 @@
 namespace lancet {
 namespace {
 
+/// Whether all experts' parts lie in one tensor, and in the weight beside each other.
+bool joins_columns(const WeightSpec& spec) { return spec.stored.layout == Layout::kByExpert && spec.parts_axis() == 1; }
+
 /// View [groups, outputs of each, ...].
 Tensor part_by_group(const Tensor& stored, const WeightSpec& spec) {
   // a vector may be stored without a dimension, or with two
-  const Tensor outputs = spec.shape.size() == 1                   ? stored.flatten()
-                         : spec.stored.layout == Layout::kColumns ? stored.t()
-                                                                  : stored;
+  const Tensor outputs = spec.shape.size() == 1                    ? stored.flatten()
+                         : spec.stored.layout == Layout::kColumns  ? stored.t()
+                         : spec.stored.layout == Layout::kByExpert ? stored.flatten(0, 1)
+                                                                   : stored;
   const int64_t groups = spec.stored.groups;
   const int64_t size = spec.stored.tensors.size() > 1 ? outputs.size(0) : spec.shape.front();
   return outputs.unflatten(0, {groups, -1}).narrow(1, spec.stored.begin, size / groups);
@@ -25,11 +29,15 @@ Tensor part_by_group(const Tensor& stored, const WeightSpec& spec) {
 }  // namespace
 
 Tensor stored_part(const Tensor& stored, const WeightSpec& spec) {
+  if (joins_columns(spec)) return stored.transpose(0, 1).flatten(1);
   return part_by_group(stored, spec).flatten(0, 1);  // of one group: still a view
 }
 
 void put_stored_part(const Tensor& stored, const WeightSpec& spec, const Tensor& weight) {
-  part_by_group(stored, spec).copy_(weight.unflatten(0, {spec.stored.groups, -1}));
+  if (joins_columns(spec))
+    stored.transpose(0, 1).copy_(weight.unflatten(1, {stored.size(0), -1}));
+  else
+    part_by_group(stored, spec).copy_(weight.unflatten(0, {spec.stored.groups, -1}));
 }
 
 std::vector<Tensor> stored_parts(const WeightSpec& spec, const Tensor& weight) {
@@ -37,7 +45,7 @@ std::vector<Tensor> stored_parts(const WeightSpec& spec, const Tensor& weight) {
 }
 
 std::optional<TensorView> stored_view(const Checkpoint& checkpoint, const WeightSpec& spec) {
-  if (spec.stored.tensors.size() > 1 || !spec.packed.empty()) return std::nullopt;
+  if (spec.stored.tensors.size() > 1 || !spec.packed.empty() || joins_columns(spec)) return std::nullopt;
   TensorView view = checkpoint.view(spec.stored.tensors.front());
   if (spec.is_whole() && (spec.stored.layout != Layout::kColumns || spec.shape.size() == 1)) {
     view.shape = spec.shape;  // a vector may be stored without a dimension, or with two

@@ -100,9 +100,14 @@ class DeviceLoader {
     return read_tensors(reads, [](int64_t) {}).front();
   }
 
-  /// Experts one by one: no more than one is there in full precision.
+  /// Experts one by one: no more than one is there in full precision, unless the file has all in one tensor.
   QuantisedLinear quantised(const WeightSpec& spec) const {
     std::vector<QuantisedRows> parts;
+    if (spec.stored.layout == Layout::kByExpert) {
+      for (const Tensor& part : read_rearranged(spec).chunk(spec.experts, spec.parts_axis()))
+        parts.push_back({quantise(part.contiguous(), *rule_.quantiser, spec.name), 1, 0, part.size(0)});
+      return {std::move(parts), spec.parts_axis()};
+    }
     for (const std::string& tensor : spec.stored.tensors) {
       WeightSpec part = spec;
       part.stored.tensors = {tensor};

@@ -48,7 +48,8 @@ bool has_head(const ModelConfig& config, const Stage& stage) { return stage.end 
 /// Rows of `row_tokens` in all, with the keys and values of all their tokens; logits of every row.
 int64_t generate_bytes(const ModelConfig& config, const Workload& work, const Stage& stage,
                        const GenerationSize& size) {
-  const int64_t caches = key_value_bytes(config, work.dtype, size.rows * size.row_tokens);
+  const int64_t caches = std::max(key_value_bytes(config, work.dtype, size.rows * size.row_tokens),
+                                  3 * size.rows * mixer_state_bytes(config, work.dtype));  // before, behind, moved
   // Of one layer's keys, those of rows that take the places of others are copied: of half the rows at most.
   int64_t bytes = stage.layers() * caches + caches / 4 +
                   forward_bytes(config, work, stage, size.rows * size.prompt_tokens, size.prompt_tokens);
@@ -129,12 +130,12 @@ int64_t packing_bytes(const ModelConfig& config, const Workload& work, const Sta
   const int64_t scores = packed_score_tokens(config, stage.device, work.dtype, work.document_tokens);
   for (int64_t layer = stage.begin; layer < stage.end; ++layer) {
     const KeyShape keys = config.key_shape(layer);
-    const int64_t heads = config.n_heads * config.head_dim;
+    const int64_t heads = config.mixed_size(layer);
     const int64_t sums = 8 * (square(config.d_model) * (1 + keys.experts) + square(heads) + keys.moments());
     int64_t packing = 0;
     for (const WeightSpec& spec : layer_table(config, layer)) {
       if (spec.shape.size() != 2) continue;
-      const int64_t numbers = spec.stored.shape[0] * spec.stored.shape[1];
+      const int64_t numbers = c10::multiply_integers(spec.stored.shape);
       packing = std::max(packing, 30 * numbers + 24 * square(spec.shape[1]));
     }
     const int64_t inputs = tokens * (element_bytes(work) + 8) * (keys.size() + 2 * config.d_model + heads);
@@ -282,8 +283,9 @@ double estimate_time(const ModelConfig& config, const Workload& work, LayerRange
     else
       tokens += prefix_tokens + 2 * step_tokens;
   }
-  const double layer_size = times(config.d_model, 2 * query_size(config) + 2 * config.n_kv_heads * config.head_dim +
-                                                      mlp_matrices(config) * config.active_ffn());
+  const double layer_size =
+      times(config.d_model, 2 * query_size(config) + 2 * config.n_kv_heads * config.head_dim +
+                                mlp_matrices(config) * (config.active_ffn() + config.experts.shared));
   double time = tokens * layer_size;
   if (layers.end == config.n_layers)
     time += (evaluations * static_cast<double>(work.evaluation.scoring.read_places) + 2 * labels) *

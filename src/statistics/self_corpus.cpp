@@ -66,7 +66,7 @@ class SamplingProgress {
 };
 
 int64_t row_bytes(const ModelConfig& config, at::ScalarType dtype, int64_t most_tokens) {
-  return config.n_layers * key_value_bytes(config, dtype, most_tokens);
+  return config.n_layers * std::max(key_value_bytes(config, dtype, most_tokens), 3 * mixer_state_bytes(config, dtype));
 }
 
 /// Returns the first round's rows: as many as make `tokens` when all documents are as long as they may be.

@@ -44,7 +44,10 @@ int64_t kept_bytes(const ValueWork& work, const Stage& stage, const Rows& rows) 
   const int64_t of_keys = rows.count * key_value_bytes(config, work.dtype, keys) * (fused ? 2 : 3) / 2;
   const int64_t of_scores =
       element * config.n_heads * tokens * keys;  // weights, or the mask as a fused kernel wants it
-  return tokens * per_token + of_keys + of_scores;
+  const int64_t shared = tokens * element * 3 * config.experts.shared;
+  const int64_t mixer = mixer_bytes(config, work.dtype, tokens, rows.suffix_tokens).kept +
+                        rows.count * mixer_state_bytes(config, work.dtype);
+  return tokens * per_token + std::max(of_keys + of_scores, mixer) + shared;
 }
 
 /// Returns the bytes of one layer's work, forward or backward, beside what is kept.
@@ -52,7 +55,8 @@ int64_t working_bytes(const ValueWork& work, const Stage& stage, const Rows& row
   const ModelConfig& config = work.config;
   const int64_t keys = rows.prefix_tokens + rows.suffix_tokens, tokens = rows.step_tokens;
   return layer_pass_bytes(config, {work.dtype, tokens, keys}) + layer_product_bytes(config, stage, work.dtype, tokens) +
-         rows.count * 2 * key_value_bytes(config, work.dtype, keys);
+         rows.count * (2 * key_value_bytes(config, work.dtype, keys) + 3 * mixer_state_bytes(config, work.dtype)) +
+         mixer_bytes(config, work.dtype, rows.count * rows.prefix_tokens, rows.prefix_tokens).working;
 }
 
 int64_t setup_bytes(const ValueWork& work, const Stage& stage, int64_t requests) {

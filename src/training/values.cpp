@@ -238,11 +238,16 @@ int64_t first_step_layer(const ModelConfig& config, ValueSite site, int64_t laye
 
 void check_step_graphs(const ModelConfig& config, const Placement& placement, int64_t layer) {
   check_graphs(placement, layer);
-  for (int64_t above = layer; above < config.n_layers; ++above)
+  for (int64_t above = layer; above < config.n_layers; ++above) {
+    if (config.has_recurrence(above))
+      throw PlacementError(cat("run.cuda_graphs: layer ", above,
+                               " has a recurrent mixer, whose triangular systems no graph takes: expected layers "
+                               "with attention. Set run.cuda_graphs: false"));
     if (config.has_experts(above))
       throw PlacementError(cat("run.cuda_graphs: layer ", above,
                                " has experts, and the host has to know at every step ",
                                "which tokens go to which: expected layers without. Set run.cuda_graphs: false"));
+  }
 }
 
 OptimizedValues optimize_values(const CausalLM& model, std::span<const PreparedRequest> requests, int64_t layer,

@@ -13,7 +13,7 @@ from pathlib import Path
 import torch
 from checkpoints import SEED, TOKENIZER_FILES
 from safetensors.torch import load_file, save_file
-from transformers import AutoModelForCausalLM, Gemma3Config, Gemma3ForConditionalGeneration
+from transformers import AutoModelForCausalLM, Gemma3Config, Gemma3ForConditionalGeneration, Qwen3_5Config, Qwen3_5ForConditionalGeneration
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
 WINDOW = 8  # shorter than the tests' longest row
@@ -212,7 +212,7 @@ def read_dense(path):
 
 
 DENSE = {path.stem: read_dense(path) for path in DENSE_FILES}
-VARIANTS |= DENSE
+VARIANTS |= DENSE | {"qwen3_5_nested": dataclasses.replace(DENSE["qwen3_5"], form="nested")}
 SIZES |= {variant.family: {} for variant in DENSE.values()}
 
 
@@ -234,7 +234,8 @@ def randomise(net, generator):
     """Norms that multiply by 1 + w have weights about 0, the others about 1; embeddings that are scaled are small."""
     kind = net.config.model_type
     is_gemma, is_gpt2 = kind.startswith("gemma") or kind == "vaultgemma", kind == "gpt2"
-    for name, parameter in net.named_parameters():
+    biases_of_routers = [(name, buffer) for name, buffer in net.named_buffers() if name.endswith("e_score_correction_bias")]
+    for name, parameter in [*net.named_parameters(), *biases_of_routers]:
         noise = torch.randn(parameter.shape, generator=generator)
         if name.endswith("bias"):
             parameter.copy_(0.3 * noise)
@@ -341,10 +342,18 @@ def add_buffers(folder, layers):
 
 
 def save_nested(net, folder, dtype):
-    """Gemma 3 as the multi-modal files have it: a vision part that nobody asked for, the text model beside it."""
+    """As the multi-modal files have it: a vision part that nobody asked for, the text model beside it."""
+    if net.config.model_type == "qwen3_5_text":
+        vision = dict(depth=1, hidden_size=16, intermediate_size=16, num_heads=2, patch_size=4, out_hidden_size=32, num_position_embeddings=4)
+        whole = Qwen3_5ForConditionalGeneration(Qwen3_5Config(text_config=net.config.to_dict(), vision_config=vision)).to(dtype)
+        whole.lm_head.load_state_dict(net.lm_head.state_dict())
+        return save_with_text(whole, net, folder)
     vision = dict(hidden_size=16, intermediate_size=16, num_hidden_layers=1, num_attention_heads=2, image_size=28, patch_size=14)
     config = Gemma3Config(text_config=net.config.to_dict(), vision_config=vision, mm_tokens_per_image=4)
-    whole = Gemma3ForConditionalGeneration(config).to(dtype)
+    save_with_text(Gemma3ForConditionalGeneration(config).to(dtype), net, folder)
+
+
+def save_with_text(whole, net, folder):
     missing = whole.model.language_model.load_state_dict(net.model.state_dict())
     assert not missing.missing_keys and not missing.unexpected_keys
     whole.tie_weights()

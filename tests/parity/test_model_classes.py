@@ -102,12 +102,16 @@ def test_logits_equal_transformers(folders, theirs, tmp_path):
 
 
 def test_bf16_is_as_close_as_transformers_bf16(folders, theirs, tmp_path):
+    """With experts at the middling token: one that rounding sends to another is far off with either."""
     ours = lancet_logits_of(list(folders.values()), rows(LENGTHS), "bf16", tmp_path)
     far = {}
     for name, logits in zip(folders, ours, strict=True):
         exact, half = torch.cat(theirs[name]), torch.cat(transformers_logits(load(folders[name], torch.bfloat16), rows(LENGTHS)))
-        if not nmse(torch.cat(logits), exact) <= 1.5 * nmse(half.float(), exact):
-            far[name] = (nmse(torch.cat(logits), exact), nmse(half.float(), exact))
+        errors = [nmse(torch.cat(logits), exact), nmse(half.float(), exact)]
+        if any("expert" in key for key in DENSE[name].config):
+            errors = [torch.tensor([nmse(*token) for token in zip(some, exact)]).median() for some in (torch.cat(logits), half.float())]
+        if not errors[0] <= 1.5 * errors[1]:
+            far[name] = errors
     assert far == {}
 
 

@@ -36,10 +36,12 @@ void add_matrix(const std::string& module, int64_t rows, int64_t columns, at::Ge
 }  // namespace
 
 std::vector<WeightId> layer_matrices(const ModelConfig& config) {
+  static const std::set<WeightKind> kPrecise{WeightKind::kRouter, WeightKind::kSharedSwitch, WeightKind::kMixerRate,
+                                             WeightKind::kMixerDecay};
   std::vector<WeightId> ids;
   for (const WeightSpec& spec : weight_table(config))
     if (role_of(spec.id.kind).place == WeightPlace::kLayer && spec.shape.size() == 2 &&
-        spec.id.kind != WeightKind::kRouter)
+        !kPrecise.contains(spec.id.kind))
       ids.push_back(spec.id);
   return ids;
 }
@@ -55,6 +57,7 @@ void write_gptq_model(const std::filesystem::path& folder, const std::string& co
     for (const WeightId id : layer_matrices(config)) {
       const WeightSpec spec = weight_spec(config, id);
       const bool is_turned = spec.stored.layout == Layout::kColumns;
+      if (spec.stored.layout == Layout::kByExpert) continue;  // no matrix
       for (const std::string& name : spec.stored.tensors)
         if (packed.insert(name).second)  // others are parts of the same
           add_matrix(name.substr(0, name.size() - std::string(".weight").size()), spec.stored.shape[is_turned ? 1 : 0],

@@ -19,7 +19,11 @@ struct ModelConfig;
 enum class Layout : uint8_t {
   kRows,     ///< [out, in]; several: one after the other
   kColumns,  ///< [in, out]; several: beside each other (GPT-2's Conv1D)
-  kByHead    ///< [out, in]; several: in turn for each key head, with the query heads that share it (GPT-NeoX, Falcon)
+  kByHead,   ///< [out, in]; several: in turn for each key head, with the query heads that share it (GPT-NeoX, Falcon)
+  kByQueryHead,  ///< [out, in]; several: in turn for each query head (Qwen3-Next's queries and their gates)
+  kByMixerHead,  ///< [out, in]; several: in turn for each key head of a recurrent mixer (Qwen3-Next)
+  kOneRow,       ///< a vector, stored [1, out]
+  kByExpert      ///< [experts, out, in]; several: in turn within each expert (Granite's)
 };
 
 /// Rows of one name are parts of one stored tensor, in their order.
@@ -27,8 +31,8 @@ struct WeightRow {
   WeightKind kind;
   std::string_view name;  ///< transformers' name; "{}" stands for the layer, a second one for the expert
   Layout layout = Layout::kRows;
-  /// Whether a model of this configuration has this row; null: as its kind says.
-  bool (*is_had)(const ModelConfig& config) = nullptr;
+  /// Whether a layer of this configuration has this row; null: as its kind says.
+  bool (*is_had)(const ModelConfig& config, int64_t layer) = nullptr;
 };
 
 /// Names that begin with `from` may begin with `to`.

@@ -35,6 +35,17 @@ struct PassShape {
 /// What a layer holds at its fullest in a pass without gradients, its input included.
 int64_t layer_pass_bytes(const ModelConfig& config, const PassShape& pass);
 
+/// What a recurrent mixer holds of `tokens` tokens in rows of up to `row_tokens`: at its fullest, and for the backward
+/// pass. Zeros where no layer has one.
+struct MixerBytes {
+  int64_t working = 0;
+  int64_t kept = 0;
+};
+MixerBytes mixer_bytes(const ModelConfig& config, at::ScalarType dtype, int64_t tokens, int64_t row_tokens);
+
+/// The state of a recurrent mixer between two tokens of a row; 0 where no layer has one.
+int64_t mixer_state_bytes(const ModelConfig& config, at::ScalarType dtype);
+
 /// What logits of `rows` positions and their softmax hold at their fullest.
 int64_t head_bytes(const ModelConfig& config, at::ScalarType dtype, int64_t rows);
 
@@ -49,7 +60,7 @@ int64_t head_product_bytes(const ModelConfig& config, const Stage& stage, at::Sc
 /// 1024.
 int64_t rows_per_head_call(const ModelConfig& config, at::ScalarType dtype);
 
-/// Keys and values of `tokens` positions of one layer.
+/// Keys and values of `tokens` positions of one layer, or what a recurrent mixer reads of them.
 int64_t key_value_bytes(const ModelConfig& config, at::ScalarType dtype, int64_t tokens);
 
 /// Elements of all heads' queries of one token.

@@ -11,7 +11,9 @@
 
 #include "lancet/checkpoint/checkpoint.h"
 #include "lancet/core/dtype.h"
+#include "lancet/models/experts_config.h"
 #include "lancet/models/families.h"
+#include "lancet/models/recurrence_config.h"
 #include "lancet/quant_formats/quant_scheme.h"
 
 namespace lancet {
@@ -80,26 +82,6 @@ enum class BlockOrder : uint8_t {
   kParallel     ///< both read the block's input (GPT-J)
 };
 
-/// MLPs of which each token goes through some, in the place of one (arXiv 1701.06538).
-struct ExpertsConfig {
-  int64_t count = 0;              ///< experts of a layer; 0: the model has none
-  int64_t chosen = 0;             ///< experts that the router chooses for each token
-  int64_t d_ffn = 0;              ///< numbers of one expert's MLP
-  bool sums_to_one = false;       ///< the weights of a token's chosen ones; else: of all
-  std::vector<bool> layers = {};  ///< which layers have experts
-};
-
-/// What a layer's down projection reads: of experts, what each reads times its weight, one after the other, zeros
-/// where a token does not go.
-struct KeyShape {
-  int64_t experts = 1;
-  int64_t width = 0;  ///< width of one expert's keys
-  int64_t size() const { return experts * width; }
-  /// Numbers of second moments, which are kept for each expert alone.
-  int64_t moments() const { return size() * width; }
-  bool operator==(const KeyShape&) const = default;
-};
-
 struct ModelConfig {
   const Family* family = nullptr;
   DType dtype = DType::kF32;  ///< type of the stored weights
@@ -136,6 +118,8 @@ struct ModelConfig {
   double residual_scale = 1;              ///< factor of what attention and MLP add to the residual stream
   int64_t first_position = 0;             ///< row of the first position in the table of learned ones
   ExpertsConfig experts;
+  RecurrenceConfig recurrence;
+  bool gated_attention = false;  ///< attention's results are multiplied by a sigmoid of the layer's normed input
   Activation activation = Activation::kSilu;
   bool gated_mlp = true;  ///< activation(gate) * up; else activation(up)
   bool tied_embeddings = false;
@@ -150,6 +134,13 @@ struct ModelConfig {
   bool has_window(int64_t layer) const { return !windowed.empty() && windowed[static_cast<size_t>(layer)]; }
   /// Numbers of a head in attention: ALiBi adds some to its own.
   int64_t attended_dim() const { return alibi_slopes.empty() ? head_dim : head_dim + 8; }
+  bool has_recurrence(int64_t layer) const {
+    return !recurrence.layers.empty() && recurrence.layers[static_cast<size_t>(layer)];
+  }
+  /// Numbers that the layer's output projection reads.
+  int64_t mixed_size(int64_t layer) const {
+    return has_recurrence(layer) ? recurrence.value_size() : n_heads * head_dim;
+  }
   bool has_experts(int64_t layer) const { return experts.count > 0 && experts.layers[static_cast<size_t>(layer)]; }
 
   KeyShape key_shape(int64_t layer) const;

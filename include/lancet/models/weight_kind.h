@@ -25,15 +25,31 @@ enum class WeightKind : uint8_t {
   kKeyNorm,
   kQueryNormBias,
   kKeyNormBias,
-  kAttnOut,
+  kAttnGate,  ///< the sigmoid of its output multiplies what attention gives to kAttnOut
+  kAttnOut,   ///< output projection of a recurrent mixer too
   kAttnOutBias,
   kAttnPostNorm,  ///< norm between attention's output projection and the residual stream
+  kMixerQuery,    ///< a recurrent mixer's (RecurrenceConfig)
+  kMixerKey,
+  kMixerValue,
+  kMixerGate,
+  kMixerRate,
+  kMixerDecay,
+  kMixerTaps,  ///< the short convolution's: each channel's, one after the other
+  kMixerDecayBias,
+  kMixerDecayScale,  ///< a logarithm
+  kMixerNorm,
   kMlpNorm,
   kMlpNormBias,
-  kRouter,  ///< says which experts a token goes to
-  kGate,    ///< all experts' one after the other, in a layer with experts; so kUp and kDown
-  kUp,      ///< the only projection into an MLP without a gate
+  kRouter,      ///< says which experts a token goes to
+  kRouterBias,  ///< what scores of experts have added where they are chosen by them
+  kGate,        ///< all experts' one after the other, in a layer with experts; so kUp and kDown
+  kUp,          ///< the only projection into an MLP without a gate
   kDown,
+  kSharedGate,  ///< an MLP that every token goes through beside its experts
+  kSharedUp,
+  kSharedDown,
+  kSharedSwitch,  ///< the sigmoid of its output multiplies that MLP's
   kGateBias,
   kUpBias,
   kDownBias,
@@ -65,6 +81,13 @@ enum class Axis : uint8_t {
   kExperts,
   kQuery,
   kKeyValue,
+  kMixed,  ///< what attention or the recurrent mixer gives to the output projection
+  kMixerKey,
+  kMixerValue,
+  kMixerHeads,
+  kMixerHeadValue,
+  kMixerTaps,
+  kShared,
   kQueryNorm,
   kKeyNorm,
   kOne,    ///< one number in a list

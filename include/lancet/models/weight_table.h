@@ -21,7 +21,7 @@ struct WeightId {
 
 /// Place of a weight in the checkpoint.
 struct StoredPlace {
-  std::vector<std::string> tensors;  ///< one; of experts one for each, with the expert's part of the weight
+  std::vector<std::string> tensors;  ///< one; of experts perhaps one for each, with the expert's part of the weight
   std::vector<int64_t> shape;        ///< shape of each whole tensor
   Layout layout = Layout::kRows;
   int64_t groups = 1;  ///< the tensor's outputs are so many groups of equal size
@@ -35,6 +35,7 @@ struct WeightSpec {
                      ///< "model.layers.3.mlp.experts.*.down_proj.weight"
   std::vector<int64_t> shape;  ///< [out, in] for matrices
   StoredPlace stored;
+  int64_t experts = 1;  ///< which each have a part of the weight, one after the other along parts_axis()
   /// How each of the tensors is packed, where the checkpoint has it quantised; else empty.
   std::vector<PackedSpec> packed = {};
 
@@ -44,7 +45,7 @@ struct WeightSpec {
   std::vector<std::string> tensor_names() const;
   /// Bytes that it takes in the file, whose type is `dtype` where it is not quantised.
   int64_t stored_bytes(DType dtype) const;
-  /// The dimension along which several tensors' parts lie one after the other.
+  /// The dimension along which experts' parts lie one after the other.
   int64_t parts_axis() const { return role_of(id.kind).in == Axis::kFfn ? 1 : 0; }
 };
 

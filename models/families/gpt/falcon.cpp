@@ -11,8 +11,10 @@ namespace {
 using enum WeightKind;
 constexpr auto kOfKeys = Layout::kByHead;
 
-bool has_two_norms(const ModelConfig& config) { return config.order == BlockOrder::kParallel && config.mlp_norm; }
-bool has_one_norm(const ModelConfig& config) { return !has_two_norms(config); }
+bool has_two_norms(const ModelConfig& config, int64_t) {
+  return config.order == BlockOrder::kParallel && config.mlp_norm;
+}
+bool has_one_norm(const ModelConfig& config, int64_t layer) { return !has_two_norms(config, layer); }
 
 constexpr WeightRow kFalconNorms[] = {
     {kAttnNorm, "transformer.h.{}.input_layernorm.weight", Layout::kRows, has_one_norm},

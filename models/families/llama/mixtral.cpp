@@ -1,16 +1,11 @@
 // Mixtral (arXiv 2401.04088): Mistral with experts in the place of MLPs.
 #include "families/config_reader.h"
+#include "families/expert_rows.h"
 #include "families/family_list.h"
 #include "families/rows.h"
 
 namespace lancet {
 namespace {
-
-using enum WeightKind;
-constexpr WeightRow kMixtralExperts[] = {{kRouter, "model.layers.{}.block_sparse_moe.gate.weight"},
-                                         {kGate, "model.layers.{}.block_sparse_moe.experts.{}.w1.weight"},
-                                         {kUp, "model.layers.{}.block_sparse_moe.experts.{}.w3.weight"},
-                                         {kDown, "model.layers.{}.block_sparse_moe.experts.{}.w2.weight"}};
 
 void read_mixtral(ConfigReader& keys, ModelConfig& config) {
   read_llama_fields(keys, config, {}, /*default_eps=*/1e-5, /*default_theta=*/1e6);

@@ -1,6 +1,8 @@
 // OLMo 2 (arXiv 2501.00656): norms after attention and after the MLP, none before them; queries and keys are normed
-// over all heads. OLMo 3 (2025) has a window in three of four layers, which have a rotary embedding of their own.
+// over all heads. OLMo 3 (2025) has a window in three of four layers, which have a rotary embedding of their own. OLMoE
+// (arXiv 2409.02060) has experts, and the usual norms before.
 #include "families/config_reader.h"
+#include "families/expert_rows.h"
 #include "families/family_list.h"
 #include "families/rope_reader.h"
 #include "families/rows.h"
@@ -40,7 +42,31 @@ void read_olmo3(ConfigReader& keys, ModelConfig& config) {
       keys, config, [](int64_t layer) { return (layer + 1) % 4 != 0; }, 4096);
 }
 
+void read_olmoe(ConfigReader& keys, ModelConfig& config) {
+  read_llama_fields(keys, config, {.default_positions = 4096}, /*default_eps=*/1e-5);
+  config.head_norm = HeadNorm::kWhole;
+  if (keys.has("clip_qkv")) config.qkv_limit = keys.above_zero("clip_qkv");
+  config.qkv_bias = config.attention_out_bias = keys.flag("attention_bias");
+  config.experts = read_experts(keys, keys.has("num_local_experts") ? "num_local_experts" : "num_experts",
+                                {.count = 64, .chosen = 8});
+  config.experts.d_ffn = config.d_ffn;
+  config.experts.sums_to_one = keys.flag("norm_topk_prob");
+  config.experts.layers.assign(static_cast<size_t>(config.n_layers), true);
+}
+
 }  // namespace
+
+Family olmoe() {
+  return {.name = "OLMoE",
+          .architectures = {"OlmoeForCausalLM"},
+          .model_types = {"olmoe"},
+          .understood_keys = llama_keys({"attention_bias", "clip_qkv", "num_experts", "num_local_experts",
+                                         "num_experts_per_tok", "norm_topk_prob"}),
+          .harmless_keys = {"router_aux_loss_coef", "output_router_logits"},
+          .weights = rows_of({llama_rows(kHeadNorms), kQwenExperts}),
+          .ignored_tensors = llama_ignored_tensors(),
+          .read = read_olmoe};
+}
 
 Family olmo3() {
   return {.name = "OLMo 3",

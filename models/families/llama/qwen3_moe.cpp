@@ -1,37 +1,48 @@
-// Qwen3 with experts in the place of MLPs (arXiv 2505.09388).
-
+// Qwen3 with experts in the place of MLPs (arXiv 2505.09388). Qwen2-MoE (2024), and Qwen3-Next (2025), a hybrid, have
+// one more that all tokens go through.
 #include "families/config_reader.h"
+#include "families/expert_rows.h"
 #include "families/family_list.h"
+#include "families/hybrid_rows.h"
 #include "families/rows.h"
 
 namespace lancet {
 namespace {
 
 using enum WeightKind;
-constexpr WeightRow kQwenExperts[] = {{kRouter, "model.layers.{}.mlp.gate.weight"},
-                                      {kGate, "model.layers.{}.mlp.experts.{}.gate_proj.weight"},
-                                      {kUp, "model.layers.{}.mlp.experts.{}.up_proj.weight"},
-                                      {kDown, "model.layers.{}.mlp.experts.{}.down_proj.weight"}};
-
-/// Every decoder_sparse_step-th layer has experts, but those of mlp_only_layers.
-std::vector<bool> layers_with_experts(ConfigReader& keys, int64_t n_layers) {
-  const int64_t step = keys.positive("decoder_sparse_step", 1);
-  std::vector<bool> layers;
-  for (int64_t layer = 0; layer < n_layers; ++layer) layers.push_back((layer + 1) % step == 0);
-  for (const int64_t layer : keys.indices("mlp_only_layers", n_layers)) layers[static_cast<size_t>(layer)] = false;
-  return layers;
-}
+constexpr auto kOfMixer = Layout::kByMixerHead;
+constexpr WeightRow kNextProjections[] = {{kMixerQuery, "model.layers.{}.linear_attn.in_proj_qkvz.weight", kOfMixer},
+                                          {kMixerKey, "model.layers.{}.linear_attn.in_proj_qkvz.weight", kOfMixer},
+                                          {kMixerValue, "model.layers.{}.linear_attn.in_proj_qkvz.weight", kOfMixer},
+                                          {kMixerGate, "model.layers.{}.linear_attn.in_proj_qkvz.weight", kOfMixer},
+                                          {kMixerRate, "model.layers.{}.linear_attn.in_proj_ba.weight", kOfMixer},
+                                          {kMixerDecay, "model.layers.{}.linear_attn.in_proj_ba.weight", kOfMixer}};
 
 void read_qwen3_moe(ConfigReader& keys, ModelConfig& config) {
   read_llama_fields(keys, config);
   config.head_norm = HeadNorm::kPerHead;
   config.qkv_bias = config.attention_out_bias = keys.flag("attention_bias");
   if (keys.flag("use_sliding_window")) read_windows(keys, config, [](int64_t) { return true; });
-  const char* count = keys.has("num_local_experts") ? "num_local_experts" : "num_experts";  // transformers 5, 4
-  config.experts = read_experts(keys, count, {.count = 128, .chosen = 8});
-  config.experts.d_ffn = keys.size("moe_intermediate_size", kMostWide, 768);
-  config.experts.sums_to_one = keys.flag("norm_topk_prob");
-  config.experts.layers = layers_with_experts(keys, config.n_layers);
+  read_qwen_experts(keys, config, {.count = 128, .chosen = 8, .d_ffn = 768});
+}
+
+void read_qwen2_moe(ConfigReader& keys, ModelConfig& config) {
+  read_llama_fields(keys, config);
+  config.qkv_bias = keys.flag_or_true("qkv_bias");
+  const int64_t most = keys.positive("max_window_layers", 28);
+  if (keys.flag("use_sliding_window"))
+    read_windows(keys, config, [most](int64_t layer) { return layer % 2 == 0 && layer < most; });
+  read_qwen_experts(keys, config, {.count = 60, .chosen = 4, .d_ffn = 1408});
+  read_switched_expert(keys, config, 5632);
+}
+
+void read_qwen3_next(ConfigReader& keys, ModelConfig& config) {
+  read_grouped_sizes(keys, config,
+                     {.default_positions = 32768, .default_heads = 16, .default_kv_heads = 2, .default_head_dim = 256});
+  read_hybrid_fields(keys, config);
+  config.activation = read_activation(keys, "hidden_act", "silu");
+  read_qwen_experts(keys, config, {.count = 512, .chosen = 10, .d_ffn = 512, .sums_to_one = true});
+  read_switched_expert(keys, config, 512);
 }
 
 }  // namespace
@@ -40,13 +51,36 @@ Family qwen3_moe() {
   return {.name = "Qwen3-MoE",
           .architectures = {"Qwen3MoeForCausalLM"},
           .model_types = {"qwen3_moe"},
-          .understood_keys = llama_keys({"attention_bias", "sliding_window", "use_sliding_window", "num_experts",
-                                         "num_local_experts", "num_experts_per_tok", "moe_intermediate_size",
-                                         "norm_topk_prob", "decoder_sparse_step", "mlp_only_layers"}),
+          .understood_keys = qwen_expert_keys(llama_keys({"attention_bias", "sliding_window", "use_sliding_window"})),
           .harmless_keys = {"router_aux_loss_coef", "output_router_logits", "max_window_layers"},
           .weights = rows_of({llama_rows(kHeadNorms), kQwenExperts}),
           .ignored_tensors = llama_ignored_tensors(),
           .read = read_qwen3_moe};
+}
+
+Family qwen2_moe() {
+  return {.name = "Qwen2-MoE",
+          .architectures = {"Qwen2MoeForCausalLM"},
+          .model_types = {"qwen2_moe"},
+          .understood_keys =
+              qwen_expert_keys(llama_keys({"qkv_bias", "sliding_window", "use_sliding_window", "max_window_layers",
+                                           "layer_types", "shared_expert_intermediate_size"})),
+          .harmless_keys = {"router_aux_loss_coef", "output_router_logits"},
+          .weights = rows_of({llama_rows(), kQwenExperts, kSwitchedExpert}),
+          .ignored_tensors = llama_ignored_tensors(),
+          .read = read_qwen2_moe};
+}
+
+Family qwen3_next() {
+  return {.name = "Qwen3-Next",
+          .architectures = {"Qwen3NextForCausalLM"},
+          .model_types = {"qwen3_next"},
+          .understood_keys = qwen_expert_keys(hybrid_keys({"shared_expert_intermediate_size"})),
+          .harmless_keys = {"router_aux_loss_coef", "output_router_logits"},
+          .weights = rows_of({kLlamaOutside, kHybridAttention, kNextProjections, kHybridMixer, kHybridMlpNorm,
+                              kLlamaMlp, kQwenExperts, kSwitchedExpert}),
+          .ignored_tensors = {"mtp.*"},
+          .read = read_qwen3_next};
 }
 
 }  // namespace lancet

@@ -119,11 +119,19 @@ std::string window_text(const ModelConfig& config) {
   return cat(config.window, " tokens in ", layers, " of ", config.n_layers, " layers");
 }
 
+std::string mixer_text(const ModelConfig& config) {
+  const RecurrenceConfig& mixer = config.recurrence;
+  return cat("a gated delta rule in ", std::ranges::count(mixer.layers, true), " of ", config.n_layers, " layers, ",
+             mixer.key_heads, " heads of ", mixer.key_dim, ", ", mixer.value_heads, " of ", mixer.value_dim,
+             " for values, convolved over ", mixer.taps, " tokens");
+}
+
 std::string mlp_size_text(const ModelConfig& config) {
   const ExpertsConfig& experts = config.experts;
   if (experts.count == 0) return cat(config.d_ffn);
   const std::string text =
-      cat(experts.count, " experts of ", experts.d_ffn, ", ", experts.chosen, " of them for each token");
+      cat(experts.count, " experts of ", experts.d_ffn, ", ", experts.chosen, " of them for each token",
+          experts.shared == 0 ? "" : cat(", beside one of ", experts.shared, " for all"));
   const int64_t dense = std::ranges::count(experts.layers, false);
   return dense == 0 ? text : cat(text, " (in ", dense, " of ", config.n_layers, " layers one of ", config.d_ffn, ")");
 }
@@ -180,7 +188,9 @@ Json model_json(const Inspected& model) {
     json["experts_of_a_token"] = experts.chosen;
     json["expert_size"] = experts.d_ffn;
     json["layers_with_experts"] = std::ranges::count(experts.layers, true);
+    if (experts.shared > 0) json["shared_expert_size"] = experts.shared;
   }
+  if (!config.recurrence.layers.empty()) json["mixer"] = mixer_text(config);
   if (model.files) {
     json["shards"] = model.files->checkpoint.shards().size();
     json["tensor_bytes"] = model.files->checkpoint.tensor_bytes();
@@ -210,6 +220,7 @@ std::string model_text(const Inspected& model) {
       {"values are at", value_text(config)},
       {"edited weight", weight_name(config, {WeightKind::kDown, 0})},
       {"stored type", std::string(dtype_name(config.dtype))}};
+  if (!config.recurrence.layers.empty()) facts.emplace_back("attention or", mixer_text(config));
   if (config.quantised) facts.emplace_back("quantised", config.quantised->method() + ", kept so in memory");
   if (config.attention_cap > 0) facts.emplace_back("scores capped at", cat(config.attention_cap));
   if (config.logits_cap > 0) facts.emplace_back("logits capped at", cat(config.logits_cap));

@@ -29,7 +29,7 @@ Tensor rows_of_expert(const LayerInputs& inputs, MatrixInput input, KeyShape key
 int64_t width_of(const ModelConfig& config, int64_t layer, MatrixInput input) {
   switch (input) {
     case MatrixInput::kHeads:
-      return config.n_heads * config.head_dim;
+      return config.mixed_size(layer);
     case MatrixInput::kMlpKey:
       return config.key_shape(layer).width;
     default:

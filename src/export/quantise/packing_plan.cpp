@@ -57,10 +57,20 @@ bool fits(int64_t rows, int64_t columns, QuantisedFormat format, int64_t bits) {
   return columns % kQuantisedGroup == 0 && (format != QuantisedFormat::kGptq || rows * bits % 32 == 0);
 }
 
+/// Small matrices that every program leaves as they are.
+bool stays_precise(WeightKind kind) {
+  return kind == WeightKind::kRouter || kind == WeightKind::kMixerRate || kind == WeightKind::kMixerDecay;
+}
+
 void check_family(const ModelFiles& files, const WeightSpec& spec, QuantisedFormat format) {
   if (format == QuantisedFormat::kCompressedTensors && spec.stored.layout == Layout::kColumns)
     throw ConfigError(cat("--format compressed-tensors: its programs quantise linear layers, and those of ",
                           files.config.family->name, ", whose matrices are stored [in, out], are none: expected gptq"));
+  if (files.config.experts.shared > 0 || spec.stored.layout == Layout::kByExpert)
+    throw ConfigError(
+        cat("lancet quantise: a layer of ", files.config.family->name,
+            files.config.experts.shared > 0 ? " has an MLP beside its experts" : " has all its experts in one tensor",
+            ", which is not supported: quantise it while it is loaded (run.quantise_base)"));
 }
 
 }  // namespace
@@ -73,7 +83,7 @@ PackingPlan plan_packing(const ModelFiles& files, QuantisedFormat format, int64_
   for (WeightSpec& spec : resolve_weights(files.config, files.checkpoint)) {
     const WeightRole& role = role_of(spec.id.kind);
     if (role.place != WeightPlace::kLayer || role.in == Axis::kNone) continue;
-    if (spec.id.kind == WeightKind::kRouter) {
+    if (stays_precise(spec.id.kind)) {
       left_out.emplace_back(module_of(spec.name));
       continue;
     }

@@ -13,7 +13,9 @@ Rules that differ from Llama's:
 * Conv1D (GPT-2) stores [d_in, d_out]: so does the change of such a weight.
 * Experts (Qwen3-MoE): a layer's output is the sum of W_e (g_e k_e) over the experts e of a token, with router weights g_e. The
   key of a layer is all g_e k_e, one behind the other, zeros where a token does not reach e; its second moment is kept for each
-  expert alone, over all tokens, and counts no products across experts. Values are found at the block's output.
+  expert alone, over all tokens, and counts no products across experts. Values are found at the block's output. An MLP that
+  all tokens go through beside (Qwen2-MoE) is a part of the layer's output that no method edits.
+* Layers without attention (Qwen3.5): what the mixer puts out takes the place of attention's output.
 """
 import contextlib
 import json
@@ -47,6 +49,8 @@ FAMILIES = {  # by model type: paths of modules, those below `layers` within a l
     "gptj": GPT | dict(attn="attn.out_proj", up="mlp.fc_in", down="mlp.fc_out"),
     "gpt_neox": NEOX,
     "qwen3_moe": LLAMA | dict(experts="mlp.experts", keys="mlp.experts.keys"),
+    "qwen2_moe": LLAMA | dict(experts="mlp.experts", keys="mlp.experts.keys"),
+    "qwen3_5_text": LLAMA | dict(mixer="linear_attn.out_proj"),
 }
 
 
@@ -121,7 +125,7 @@ class Net:
         def before(path, place):
             layer.get_submodule(path).register_forward_pre_hook(lambda _, args: (self.pass_on(place, number, args[0]), *args[1:]))
 
-        behind(self.paths["attn"], "attn")
+        behind(self.paths["attn" if hasattr(layer, "self_attn") else "mixer"], "attn")
         before(self.paths["mlp"], "mlp_in")
         if hasattr(layer.mlp, "experts"):
             behind(self.paths["keys"], "key")

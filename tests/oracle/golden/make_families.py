@@ -39,6 +39,8 @@ MODELS = {  # by name here: the variant of family_checkpoints.py
     "neox": "neox",
     "neox-sequential": "neox_sequential",
     "qwen3-moe": "qwen3_moe",
+    "qwen2-moe": "qwen2_moe",  # an MLP beside the experts
+    "qwen3-5": "qwen3_5",  # recurrent mixers between layers with attention
     "qwen3-moe-mixed": "qwen3_moe_some_dense",  # one of the edited layers has no experts
 }
 REPLAYED = ["qwen3", "olmo2", "gptj", "granite", "qwen3-moe"]  # with forward replay too: plain, norm behind the projection, parallel, scaled, experts

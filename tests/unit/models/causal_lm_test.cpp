@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <torch/types.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "lancet/core/error.h"
@@ -132,6 +133,26 @@ TEST(Generate, EqualsAFullPassPerToken) {
     std::vector<TokenId> ids = kRows[row];
     for (int i = 0; i < 6; ++i) ids.push_back(model.logits(run_rows(model, {ids})[0]).argmax(1)[-1].item<int64_t>());
     EXPECT_EQ(generated[row], std::vector<TokenId>(ids.begin() + static_cast<int64_t>(kRows[row].size()), ids.end()));
+  }
+}
+
+/// States of mixers are behind each row's own prompt, and move with rows that take the places of others.
+TEST(Generate, OfAHybridEqualsAFullPassPerTokenWhileRowsLeave) {
+  const auto& families = testing::family_models();
+  const auto hybrid = std::ranges::find(families, std::string("qwen3_5"), &testing::FamilyModel::name);
+  ASSERT_NE(hybrid, families.end());
+  const TinyModel tiny(hybrid->config, 1);
+  const CausalLM model = tiny.load();
+  std::vector<GenerateRow> rows;
+  for (int64_t i = 0; i < 9; ++i) rows.push_back({kRows[static_cast<size_t>(i % 3)], (i * 5) % 7});
+  rows.push_back({{7}, 5});  // shorter than what the convolution sees
+  const auto generated = generate(model, rows, {.eos_ids = {}, .sampling = {}, .batch_tokens = 1000});
+  for (size_t row = 0; row < rows.size(); ++row) {
+    std::vector<TokenId> ids = rows[row].prompt;
+    for (int64_t i = 0; i < rows[row].max_new_tokens; ++i)
+      ids.push_back(model.logits(run_rows(model, {ids})[0]).argmax(1)[-1].item<int64_t>());
+    const auto added = ids.begin() + std::ssize(rows[row].prompt);
+    EXPECT_EQ(generated[row], std::vector<TokenId>(added, ids.end())) << row;
   }
 }
 

@@ -218,18 +218,22 @@ TEST_F(ValueGraphs, AreRefusedOnTheHost) {
   }
 }
 
-TEST_F(ValueGraphs, AreRefusedOfExperts) {
+TEST_F(ValueGraphs, AreRefusedOfExpertsAndOfRecurrentMixers) {
   const auto& families = testing::family_models();
-  const auto experts = std::ranges::find(families, std::string("Mixtral"), &testing::FamilyModel::name);
-  ASSERT_NE(experts, families.end());
-  const TinyModel mixture(experts->config, 1);
-  const GraphMakerScope scope(graphs);
-  try {
-    optimize_values(on_host(mixture, torch::kFloat), requests, kOptimizedLayer, options, launched(LaunchMode::kGraph));
-    FAIL();
-  } catch (const PlacementError& error) {
-    EXPECT_NE(std::string(error.what()).find("run.cuda_graphs: layer 1 has experts"), std::string::npos)
-        << error.what();
+  for (const auto& [name, expected] :
+       {std::pair("Mixtral", "layer 1 has experts"), {"qwen3_5", "layer 2 has a recurrent mixer"}}) {
+    const auto family = std::ranges::find(families, std::string(name), &testing::FamilyModel::name);
+    ASSERT_NE(family, families.end());
+    const TinyModel mixture(family->config, 1);
+    const GraphMakerScope scope(graphs);
+    try {
+      optimize_values(on_host(mixture, torch::kFloat), requests, kOptimizedLayer, options,
+                      launched(LaunchMode::kGraph));
+      FAIL();
+    } catch (const PlacementError& error) {
+      EXPECT_NE(std::string(error.what()).find(std::string("run.cuda_graphs: ") + expected), std::string::npos)
+          << error.what();
+    }
   }
 }
 

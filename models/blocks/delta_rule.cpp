@@ -1,0 +1,85 @@
+#include "delta_rule.h"
+
+#include <torch/types.h>
+
+#include <algorithm>
+#include <limits>
+
+namespace lancet {
+namespace {
+
+Tensor first_state(const DeltaTokens& tokens, const Tensor& state_RHKV) {
+  if (state_RHKV.defined()) return state_RHKV;
+  return torch::zeros(
+      {tokens.key_RHTK.size(0), tokens.key_RHTK.size(1), tokens.key_RHTK.size(3), tokens.value_RHTV.size(3)},
+      tokens.value_RHTV.options());
+}
+
+/// Tokens begin..begin + count - 1.
+DeltaTokens narrowed(const DeltaTokens& tokens, int64_t begin, int64_t count) {
+  const auto cut = [&](const Tensor& x) { return x.narrow(2, begin, count); };
+  return {cut(tokens.query_RHTK), cut(tokens.key_RHTK), cut(tokens.value_RHTV), cut(tokens.rate_RHT),
+          cut(tokens.decay_RHT)};
+}
+
+/// One chunk. What each token learns, u_t, solves (I + A) U = B (V - e^G K S): S the state before the chunk, G the
+/// decays' running sums, B the rates, A_ti = b_t e^(G_t - G_i) k_t k_i for i < t.
+DeltaResult run_chunk(const DeltaTokens& tokens, const Tensor& state_RHKV, StateAfter after) {
+  const int64_t n = tokens.decay_RHT.size(2);
+  const Tensor ones_TT = torch::ones({n, n}, tokens.decay_RHT.options()), is_later = ones_TT.triu(1).to(torch::kBool);
+  const Tensor sum_RHT = torch::matmul(tokens.decay_RHT, ones_TT.triu());  // in one order on any device
+  const Tensor rate_RHT1 = tokens.rate_RHT.unsqueeze(3);
+  const Tensor faded_RHTT = (sum_RHT.unsqueeze(3) - sum_RHT.unsqueeze(2))
+                                .masked_fill(is_later, -std::numeric_limits<double>::infinity())
+                                .exp();
+  const Tensor key_RHKT = tokens.key_RHTK.transpose(2, 3);
+  const Tensor mixed_RHTT = (torch::matmul(tokens.key_RHTK, key_RHKT) * faded_RHTT * rate_RHT1).tril(-1);
+  /// What the state before the chunk says to each token's key or query.
+  const auto recalled = [&](const Tensor& x_RHTK) {
+    return torch::matmul(x_RHTK, state_RHKV) * sum_RHT.exp().unsqueeze(3);
+  };
+  const Tensor new_RHTV = state_RHKV.defined() ? tokens.value_RHTV - recalled(tokens.key_RHTK) : tokens.value_RHTV;
+  const Tensor learned_RHTV = at::linalg_solve_triangular(mixed_RHTT, new_RHTV * rate_RHT1, /*upper=*/false,
+                                                          /*left=*/true, /*unitriangular=*/true);
+  const Tensor own_RHTV = torch::matmul(torch::matmul(tokens.query_RHTK, key_RHKT) * faded_RHTT, learned_RHTV);
+  DeltaResult result{state_RHKV.defined() ? own_RHTV + recalled(tokens.query_RHTK) : own_RHTV, {}};
+  if (after == StateAfter::kNone) return result;
+  const Tensor last_RH1 = sum_RHT.narrow(2, n - 1, 1);
+  const Tensor added_RHKV = torch::matmul(key_RHKT * (last_RH1 - sum_RHT).exp().unsqueeze(2), learned_RHTV);
+  result.state_RHKV = state_RHKV.defined() ? state_RHKV * last_RH1.exp().unsqueeze(3) + added_RHKV : added_RHKV;
+  return result;
+}
+
+}  // namespace
+
+DeltaResult delta_rule_by_tokens(const DeltaTokens& tokens, const Tensor& state_RHKV) {
+  Tensor state = first_state(tokens, state_RHKV);
+  std::vector<Tensor> out;
+  for (int64_t t = 0; t < tokens.key_RHTK.size(2); ++t) {
+    const Tensor key_RHK1 = tokens.key_RHTK.select(2, t).unsqueeze(3);
+    state = state * tokens.decay_RHT.select(2, t).exp().unsqueeze(2).unsqueeze(3);
+    const Tensor known_RH1V = torch::matmul(key_RHK1.transpose(2, 3), state);
+    const Tensor learned_RH1V = (tokens.value_RHTV.select(2, t).unsqueeze(2) - known_RH1V) *
+                                tokens.rate_RHT.select(2, t).unsqueeze(2).unsqueeze(3);
+    state = state + key_RHK1 * learned_RH1V;
+    out.push_back(torch::matmul(tokens.query_RHTK.select(2, t).unsqueeze(2), state));
+  }
+  return {torch::cat(out, 2), state};
+}
+
+DeltaResult delta_rule(const DeltaTokens& tokens, const Tensor& state_RHKV, StateAfter after, int64_t chunk) {
+  const int64_t n = tokens.key_RHTK.size(2);
+  if (n == 1) return delta_rule_by_tokens(tokens, state_RHKV);
+  Tensor state = state_RHKV;
+  std::vector<Tensor> out;
+  for (int64_t begin = 0; begin < n; begin += chunk) {
+    const bool is_last = begin + chunk >= n;
+    DeltaResult part =
+        run_chunk(narrowed(tokens, begin, std::min(chunk, n - begin)), state, is_last ? after : StateAfter::kGiven);
+    out.push_back(std::move(part.out_RHTV));
+    state = std::move(part.state_RHKV);
+  }
+  return {torch::cat(out, 2), state};
+}
+
+}  // namespace lancet

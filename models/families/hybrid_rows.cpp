@@ -1,0 +1,84 @@
+#include "hybrid_rows.h"
+
+#include "lancet/core/strings.h"
+#include "rope_reader.h"
+
+namespace lancet {
+namespace {
+
+using enum WeightKind;
+
+bool attends(const ModelConfig& config, int64_t layer) { return !config.has_recurrence(layer); }
+bool recurs(const ModelConfig& config, int64_t layer) { return config.has_recurrence(layer); }
+
+constexpr WeightRow kGatedAttention[] = {{kAttnNorm, "model.layers.{}.input_layernorm.weight"},
+                                         {kQuery, "model.layers.{}.self_attn.q_proj.weight", Layout::kByQueryHead},
+                                         {kAttnGate, "model.layers.{}.self_attn.q_proj.weight", Layout::kByQueryHead},
+                                         {kKey, "model.layers.{}.self_attn.k_proj.weight"},
+                                         {kValue, "model.layers.{}.self_attn.v_proj.weight"},
+                                         {kQueryNorm, "model.layers.{}.self_attn.q_norm.weight"},
+                                         {kKeyNorm, "model.layers.{}.self_attn.k_norm.weight"},
+                                         {kAttnOut, "model.layers.{}.self_attn.o_proj.weight", Layout::kRows, attends}};
+constexpr WeightRow kMixer[] = {{kMixerTaps, "model.layers.{}.linear_attn.conv1d.weight"},
+                                {kMixerDecayBias, "model.layers.{}.linear_attn.dt_bias"},
+                                {kMixerDecayScale, "model.layers.{}.linear_attn.A_log"},
+                                {kMixerNorm, "model.layers.{}.linear_attn.norm.weight"},
+                                {kAttnOut, "model.layers.{}.linear_attn.out_proj.weight", Layout::kRows, recurs}};
+constexpr WeightRow kMlpNorms[] = {{kMlpNorm, "model.layers.{}.post_attention_layernorm.weight"}};
+
+/// Which layers have a mixer: `layer_types` where it is there, else all but every full_attention_interval-th.
+std::vector<bool> layers_with_mixer(ConfigReader& keys, int64_t n_layers) {
+  const int64_t interval = keys.positive("full_attention_interval", 4);
+  const std::vector<std::string> types = keys.texts("layer_types");
+  if (!types.empty() && std::ssize(types) != n_layers)
+    keys.problem("layer_types", cat("one for each of the ", n_layers, " layers"));
+  std::vector<bool> layers;
+  for (int64_t layer = 0; layer < n_layers; ++layer) {
+    if (types.empty() || std::ssize(types) != n_layers) {
+      layers.push_back((layer + 1) % interval != 0);
+      continue;
+    }
+    const std::string& type = types[static_cast<size_t>(layer)];
+    if (type != "linear_attention" && type != "full_attention" && !keys.is_wrong("layer_types"))
+      keys.problem("layer_types", "linear_attention or full_attention");
+    layers.push_back(type == "linear_attention");
+  }
+  return layers;
+}
+
+}  // namespace
+
+const Rows kHybridAttention{kGatedAttention};
+const Rows kHybridMixer{kMixer};
+const Rows kHybridMlpNorm{kMlpNorms};
+
+std::vector<std::string_view> hybrid_keys(std::initializer_list<std::string_view> more) {
+  std::vector<std::string_view> keys = llama_keys(
+      {"attention_bias", "layer_types", "full_attention_interval", "attn_output_gate", "linear_conv_kernel_dim",
+       "linear_key_head_dim", "linear_value_head_dim", "linear_num_key_heads", "linear_num_value_heads"});
+  keys.insert(keys.end(), more.begin(), more.end());
+  return keys;
+}
+
+void read_hybrid_fields(ConfigReader& keys, ModelConfig& config) {
+  config.norm = NormKind::kRmsPlusOne;
+  config.norm_eps = keys.number("rms_norm_eps", 1e-6);
+  config.head_norm = HeadNorm::kPerHead;
+  config.rope = read_rope(
+      keys, config,
+      {.share = keys.share("partial_rotary_factor", 0.25), .other_keys = {"mrope_section", "mrope_interleaved"}});
+  config.gated_attention = true;
+  if (!keys.flag_or_true("attn_output_gate")) keys.problem("attn_output_gate", "true or no such key");
+  if (keys.flag("attention_bias")) keys.problem("attention_bias", "false or no such key in this family");
+  RecurrenceConfig& mixer = config.recurrence;
+  mixer.key_heads = keys.size("linear_num_key_heads", kMostHeads, 16);
+  mixer.value_heads = keys.size("linear_num_value_heads", kMostHeads, 32);
+  mixer.key_dim = keys.size("linear_key_head_dim", kMostHeads, 128);
+  mixer.value_dim = keys.size("linear_value_head_dim", kMostHeads, 128);
+  mixer.taps = keys.size("linear_conv_kernel_dim", kMostHeads, 4);
+  if (mixer.value_heads % mixer.key_heads != 0)
+    keys.problem("linear_num_value_heads", cat("a multiple of linear_num_key_heads, ", mixer.key_heads));
+  mixer.layers = layers_with_mixer(keys, config.n_layers);
+}
+
+}  // namespace lancet

@@ -1,0 +1,44 @@
+// Qwen3.5, dense (Alibaba 2026): three layers with a gated delta rule for each with attention, whose results are gated.
+#include "families/config_reader.h"
+#include "families/family_list.h"
+#include "families/hybrid_rows.h"
+#include "families/rope_reader.h"
+#include "families/rows.h"
+
+namespace lancet {
+namespace {
+
+using enum WeightKind;
+constexpr WeightRow kProjections[] = {{kMixerQuery, "model.layers.{}.linear_attn.in_proj_qkv.weight"},
+                                      {kMixerKey, "model.layers.{}.linear_attn.in_proj_qkv.weight"},
+                                      {kMixerValue, "model.layers.{}.linear_attn.in_proj_qkv.weight"},
+                                      {kMixerGate, "model.layers.{}.linear_attn.in_proj_z.weight"},
+                                      {kMixerRate, "model.layers.{}.linear_attn.in_proj_b.weight"},
+                                      {kMixerDecay, "model.layers.{}.linear_attn.in_proj_a.weight"}};
+
+void read_qwen3_5(ConfigReader& keys, ModelConfig& config) {
+  // Published files of multi-modal models leave out what are defaults of the family.
+  read_grouped_sizes(keys, config,
+                     {.default_positions = 32768, .default_heads = 16, .default_kv_heads = 4, .default_head_dim = 256});
+  read_hybrid_fields(keys, config);
+  config.activation = read_activation(keys, "hidden_act", "silu");
+}
+
+}  // namespace
+
+Family qwen3_5() {
+  return {.name = "Qwen3.5",
+          .architectures = {"Qwen3_5ForCausalLM", "Qwen3_5ForConditionalGeneration"},
+          .model_types = {"qwen3_5_text"},
+          .understood_keys = hybrid_keys({}),
+          .harmless_keys = {"vision_config", "image_token_id", "video_token_id", "vision_start_token_id",
+                            "vision_end_token_id", "mtp_num_hidden_layers", "mtp_use_dedicated_embeddings",
+                            "language_model_only", "mamba_ssm_dtype"},
+          .nested_under = "text_config",
+          .weights = rows_of({kLlamaOutside, kHybridAttention, kProjections, kHybridMixer, kHybridMlpNorm, kLlamaMlp}),
+          .other_names = {{{"model.", "model.language_model."}}},
+          .ignored_tensors = {"mtp.*", "model.visual.*"},
+          .read = read_qwen3_5};
+}
+
+}  // namespace lancet
