@@ -4,6 +4,7 @@
 // the reference: P is applied to keys and never formed, H is a list of keys and no n x n sum, and the solve is one of
 // as many rows as there are keys.
 #include "lancet/editor_parts/layered_editor.h"
+#include "lancet/editor_parts/null_space_rule.h"
 #include "lancet/spec/read_option.h"
 
 namespace lancet {
@@ -37,21 +38,14 @@ class AlphaEditor final : public LayeredEditor {
   NullSpaceRule rule_;
 };
 
-NullSpaceRule parse_rule(ConfigSection& editor) {
-  NullSpaceRule rule;
-  if (const std::optional<double> share = parse_share(editor, LayeredSpec::kNullSpaceBelow))
-    rule.share = *share;
-  else
-    rule.below = read_or_auto(editor, LayeredSpec::kNullSpaceBelow);
-  return rule;
-}
-
 }  // namespace
 
 std::unique_ptr<Editor> make_alphaedit(ConfigSection& editor) {
-  LayeredOptions layered = parse_layered_options(editor, {});
+  LayeredOptions layered;
+  layered.error_feedback = true;
+  layered = parse_layered_options(editor, std::move(layered));
   layered.keeps_history = read(editor, LayeredSpec::kStreamHistory);
-  const NullSpaceRule rule = parse_rule(editor);
+  const NullSpaceRule rule = parse_null_space_rule(editor);
   layered.weight = parse_solve_weight(editor, LayeredSpec::kRidge);
   return std::make_unique<AlphaEditor>(std::move(layered), rule);
 }

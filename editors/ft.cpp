@@ -1,7 +1,9 @@
 // Fine-tuning of a few projections: the baselines FT, FT-L and FT-M. Source: ROME (Meng et al., arXiv 2202.05262,
 // appendix E) and EasyEdit's ft. FT and FT-L lower -log p of every target token at the prompt's last token; FT-L limits
 // every entry's change; FT-M is teacher-forced on the target. Differs from the reference: targets are tokenised as they
-// continue the prompt, without BOS or padding among the labels.
+// continue the prompt, without BOS or padding among the labels. FT-M with `order: breadth-first` and `target_end: eos`
+// is LocFT-BF (Yang et al., arXiv 2509.22072, ICT-STAR/LocFT): each pass has the requests in other batches. Differs
+// from it: the order is drawn from a stated seed.
 #include "lancet/editing/editor.h"
 #include "lancet/editor_parts/modules.h"
 #include "lancet/spec/read_option.h"
@@ -11,14 +13,15 @@ namespace {
 
 class FineTuneEditor final : public Editor {
  public:
-  FineTuneEditor(std::optional<std::vector<WeightId>> modules, TrainingOptions options)
-      : modules_(std::move(modules)), options_(options) {}
+  FineTuneEditor(std::optional<std::vector<WeightId>> modules, TrainingOptions options, TargetEnd end)
+      : modules_(std::move(modules)), options_(options), end_(end) {}
 
   EditorNeeds needs() const override {
     return {.subject = false, .statistics = false, .backward = BackwardNeeds{.batch = options_.batch}};
   }
   const ContextOptions* contexts() const override { return nullptr; }
   const ValueOptions* values() const override { return nullptr; }
+  TargetRule target_rule() const override { return {.end = end_}; }
   std::vector<WeightId> targets(const ModelConfig& config) const override {
     return modules_of(modules_, AutomaticModules::kOneDown, config);
   }
@@ -26,7 +29,7 @@ class FineTuneEditor final : public Editor {
   EditOutcome edit(const EditContext& context, std::span<const EditRequest> requests, EditorState& state,
                    WeightTransaction& transaction) const override {
     const std::vector<WeightId> modules = targets(context.config());
-    const TrainedWeights trained = context.train_weights(context.tokenize(requests), modules, options_);
+    const TrainedWeights trained = context.train_weights(context.tokenize(requests, target_rule()), modules, options_);
     for (size_t i = 0; i < modules.size(); ++i)
       transaction.apply(modules[i], context.solve(modules[i].layer, [&] { return DenseDelta{trained.deltas_OI[i]}; }));
     EditOutcome outcome;
@@ -40,6 +43,7 @@ class FineTuneEditor final : public Editor {
  private:
   std::optional<std::vector<WeightId>> modules_;
   TrainingOptions options_;
+  TargetEnd end_;
 };
 
 TrainingOptions parse_training(ConfigSection& editor, TrainingObjective objective) {
@@ -53,7 +57,7 @@ TrainingOptions parse_training(ConfigSection& editor, TrainingObjective objectiv
 }
 
 std::unique_ptr<Editor> make_ft_editor(ConfigSection& editor, const TrainingOptions& options) {
-  return std::make_unique<FineTuneEditor>(parse_modules(editor), options);
+  return std::make_unique<FineTuneEditor>(parse_modules(editor), options, parse_target_end(editor));
 }
 
 }  // namespace
@@ -71,6 +75,7 @@ std::unique_ptr<Editor> make_ft_l(ConfigSection& editor) {
 std::unique_ptr<Editor> make_ft_m(ConfigSection& editor) {
   TrainingOptions options = parse_training(editor, TrainingObjective::kTarget);
   options.norm_constraint = read_given(editor, GradientSpec::kOwnNormConstraint);
+  options.order = read<TrainingOrder>(editor, GradientSpec::kOrder);
   return make_ft_editor(editor, options);
 }
 

@@ -35,7 +35,9 @@ class MemitEditor final : public LayeredEditor {
 }  // namespace
 
 std::unique_ptr<Editor> make_memit(ConfigSection& editor) {
-  LayeredOptions layered = parse_layered_options(editor, {});
+  LayeredOptions layered;
+  layered.error_feedback = true;
+  layered = parse_layered_options(editor, std::move(layered));
   layered.keeps_history = read(editor, LayeredSpec::kHistory);
   layered.weight = parse_solve_weight(editor, LayeredSpec::kCovarianceWeight);
   const double identity_weight = read(editor, LayeredSpec::kIdentityWeight);

@@ -96,6 +96,7 @@ class NseEditor final : public LayeredEditor {
 std::unique_ptr<Editor> make_nse(ConfigSection& editor) {
   LayeredOptions layered;
   layered.values_on_unedited = true;
+  layered.error_feedback = true;
   layered = parse_layered_options(editor, std::move(layered));
   layered.keeps_history = read(editor, LayeredSpec::kStreamHistory);
   layered.passes = read(editor, LayeredSpec::kPasses);

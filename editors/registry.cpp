@@ -15,6 +15,8 @@
   ROW("alphaedit", make_alphaedit, "many facts in the null space of what is known (arXiv 2410.02355)")      \
   ROW("pmet", make_pmet, "values at MLP and attention, the MLP's written (arXiv 2308.08742)")               \
   ROW("nse", make_nse, "streams: values from the unedited model, chosen neurons (arXiv 2410.04045)")        \
+  ROW("evoedit", make_evoedit, "streams: a null space that shrinks with what was edited (RLSEdit)")         \
+  ROW("betaedit", make_betaedit, "streams: a null space made again as edits come (BetaEdit)")               \
   ROW("ultraedit", make_ultraedit, "normalised gradients of a batch, no subject needed (arXiv 2505.14679)") \
   ROW("ft", make_ft, "fine-tuning, all target tokens at the prompt's last one (arXiv 2202.05262)")          \
   ROW("ft-l", make_ft_l, "the same with every entry's change limited (arXiv 2202.05262)")                   \

@@ -60,14 +60,15 @@ class Normaliser {
 
 class UltraEditor final : public Editor {
  public:
-  UltraEditor(std::optional<std::vector<WeightId>> modules, double lr, const CaptureOptions& capture)
-      : modules_(std::move(modules)), lr_(lr), capture_(capture) {}
+  UltraEditor(std::optional<std::vector<WeightId>> modules, double lr, const CaptureOptions& capture, TargetEnd end)
+      : modules_(std::move(modules)), lr_(lr), capture_(capture), end_(end) {}
 
   EditorNeeds needs() const override {
     return {.subject = false, .statistics = false, .backward = BackwardNeeds{capture_.batch, /*trains_dense=*/false}};
   }
   const ContextOptions* contexts() const override { return nullptr; }
   const ValueOptions* values() const override { return nullptr; }
+  TargetRule target_rule() const override { return {.end = end_}; }
   std::vector<WeightId> targets(const ModelConfig& config) const override {
     return modules_of(modules_, AutomaticModules::kMiddle, config);
   }
@@ -75,7 +76,8 @@ class UltraEditor final : public Editor {
   EditOutcome edit(const EditContext& context, std::span<const EditRequest> requests, EditorState& state,
                    WeightTransaction& transaction) const override {
     const std::vector<WeightId> modules = targets(context.config());
-    CapturedGradients captured = context.capture_token_gradients(context.tokenize(requests), modules, capture_);
+    CapturedGradients captured =
+        context.capture_token_gradients(context.tokenize(requests, target_rule()), modules, capture_);
     int64_t begin = 0;
     for (const int64_t size : captured.pass_sizes) {
       for (const TokenGradients& tokens : captured.weights)
@@ -106,6 +108,7 @@ class UltraEditor final : public Editor {
   std::optional<std::vector<WeightId>> modules_;
   double lr_;
   CaptureOptions capture_;
+  TargetEnd end_;
 };
 
 }  // namespace
@@ -115,7 +118,7 @@ std::unique_ptr<Editor> make_ultraedit(ConfigSection& editor) {
   const double lr = read(editor, GradientSpec::kUltraLr);
   options.batch = read(editor, GradientSpec::kUltraBatch);
   options.tokens = read<TokenChoice>(editor, GradientSpec::kTokens);
-  return std::make_unique<UltraEditor>(parse_modules(editor), lr, options);
+  return std::make_unique<UltraEditor>(parse_modules(editor), lr, options, parse_target_end(editor));
 }
 
 }  // namespace lancet

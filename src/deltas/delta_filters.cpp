@@ -5,6 +5,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "lancet/core/error.h"
+#include "lancet/core/strings.h"
+
 namespace lancet {
 namespace {
 
@@ -29,6 +32,41 @@ DenseDelta keep_largest_relative(const Tensor& weight, const WeightDelta& delta,
   const int64_t kept = std::clamp<int64_t>(static_cast<int64_t>(share * static_cast<double>(size)), 1, size);
   const Tensor least = std::get<0>(relative.kthvalue(size - kept + 1));
   return {change_OI * (relative >= least).view_as(change_OI)};
+}
+
+DominantSubspace dominant_subspace(const Tensor& weight, double energy, const std::string& where) {
+  const torch::NoGradGuard no_grad;
+  const Tensor wide_SL = wide(weight);
+  const auto [squares_S, u_SS] = at::linalg_eigh(inner_products(wide_SL));  // ascending
+  const std::vector<double> squares = to_doubles(squares_S);
+  double all = 0;
+  for (const double square : squares) all += std::max(0.0, square);
+  const auto size = static_cast<int64_t>(squares.size());
+  int64_t count = 0;
+  for (double sum = 0; count < size && sum <= energy * all; ++count)
+    sum += std::max(0.0, squares[static_cast<size_t>(size - 1 - count)]);
+  if (count == size)
+    throw NumericError(cat(where, ": editor.revive.energy: ", energy, ": all ", size,
+                           " directions would stay, and no change would be left: lower it"));
+  const Tensor short_SK = u_SS.narrow(1, size - count, count);
+  const Tensor long_LK = torch::matmul(wide_SL.t(), short_SK) / squares_S.narrow(0, size - count, count).sqrt();
+  const bool is_wide = weight.size(0) <= weight.size(1);
+  return {(is_wide ? short_SK : long_LK).contiguous(), (is_wide ? long_LK : short_SK).contiguous()};
+}
+
+WeightDelta keep_dominant(const DominantSubspace& kept, const WeightDelta& delta) {
+  const torch::NoGradGuard no_grad;
+  const auto rows_free = [&](const Tensor& left_OX) {
+    const Tensor u_OK = kept.left_OK.to(left_OX.options());
+    return left_OX - torch::matmul(u_OK, torch::matmul(u_OK.t(), left_OX));
+  };
+  const auto columns_free = [&](const Tensor& right_XI) {
+    const Tensor v_IK = kept.right_IK.to(right_XI.options());
+    return right_XI - torch::matmul(torch::matmul(right_XI, v_IK), v_IK.t());
+  };
+  if (const auto* factors = std::get_if<LowRankDelta>(&delta))
+    return LowRankDelta{rows_free(factors->left_OR), columns_free(factors->right_RI)};
+  return DenseDelta{columns_free(rows_free(std::get<DenseDelta>(delta).full_OI))};
 }
 
 Tensor restrain_spectrum(const Tensor& base, const Tensor& change, double log_base) {

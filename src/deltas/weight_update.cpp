@@ -102,12 +102,18 @@ void WeightTransaction::put(WeightId id, Tensor value) {
     own.copy_(value);
 }
 
+Tensor WeightTransaction::unedited(WeightId id) const {
+  for (const Entry& entry : entries_)
+    if (entry.id == id) return entry.base;
+  return stored_ ? stored_(id) : model_.weight(id);
+}
+
 const WeightDelta& WeightTransaction::apply(WeightId id, WeightDelta delta) {
   const torch::NoGradGuard no_grad;
   const std::string name = weight_name(model_.config(), id);
   const at::Device device = model_.placement().solve_device(id.layer);
   const Tensor& current = model_.weight(id);
-  delta = contiguous(filter_ ? filter_(current.to(device), delta) : delta);
+  delta = contiguous(filter_ ? filter_(id, current.to(device), delta) : delta);
   const Tensor change = to_dense(delta);
   check_device(change, device, name + ": delta");
   if (change.sizes() != current.sizes())

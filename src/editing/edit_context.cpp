@@ -1,5 +1,6 @@
 #include <torch/types.h>
 
+#include <algorithm>
 #include <stdexcept>
 #include <type_traits>
 
@@ -32,6 +33,20 @@ class Solving {
 };
 
 }  // namespace
+
+TargetForm target_form(const TargetRule& rule, const ModelConfig& config, const Tokenizer& tokenizer) {
+  if (rule.end == TargetEnd::kNone) return rule.compat;
+  const std::optional<TokenId> end = tokenizer.eos_id();
+  const bool stops = end && std::ranges::find(config.eos_ids, *end) != config.eos_ids.end();
+  if (!stops && rule.end == TargetEnd::kEos)
+    throw ConfigError(cat("editor.target_end: eos: expected a tokenizer with an end token at which generation stops, ",
+                          end ? cat("got ", *end,
+                                    ", which generation_config.json and config.json do not have in "
+                                    "eos_token_id")
+                              : "got one without",
+                          ": set none"));
+  return {rule.compat, stops ? end : std::nullopt};
+}
 
 std::vector<PreparedRequest> EditContext::heaviest(std::span<const PreparedRequest> requests, int64_t layer,
                                                    const ValueOptions& options) const {
@@ -97,7 +112,9 @@ CapturedGradients EditContext::capture_token_gradients(std::span<const Tokenized
 TrainedWeights EditContext::train_weights(std::span<const TokenizedRequest> requests, std::span<const WeightId> weights,
                                           const TrainingOptions& options) const {
   check_all_are_here();
-  return lancet::train_weights(model_, requests, weights, options, work_.communicator);
+  TrainingOptions own = options;
+  own.seed = work_.seed;
+  return lancet::train_weights(model_, requests, weights, own, work_.communicator);
 }
 
 WeightDelta EditContext::solve(int64_t layer, const std::function<WeightDelta()>& make) const {

@@ -117,6 +117,32 @@ LowRankDelta solve_null_space(const NullSpaceProblem& problem, SolveSpace space)
   return {problem.residuals_DN, adjusted_FN.t().contiguous()};
 }
 
+LowRankDelta solve_projected(const Tensor& projected_FN, double ridge, const Tensor& residuals_DN) {
+  const torch::NoGradGuard no_grad;
+  if (!(ridge > 0)) throw std::logic_error("solve_projected: ridge must be positive");
+  const double scale = 1.0 / std::sqrt(ridge);
+  return {residuals_DN, adjust(projected_FN * scale, {}, SolveSpace::kAuto).mul(scale).t().contiguous()};
+}
+
+LowRankDelta solve_in_subspace(const SubspaceProblem& problem) {
+  const torch::NoGradGuard no_grad;
+  const auto within = [&](const Tensor& keys) {
+    return keys.defined() ? torch::matmul(problem.basis_FQ.t(), keys) : Tensor();
+  };
+  const Tensor adjusted_QN = adjust(within(problem.keys_FN), within(problem.history_FM), SolveSpace::kAuto);
+  return {problem.residuals_DN, torch::matmul(problem.basis_FQ, adjusted_QN).t().contiguous()};
+}
+
+Tensor whitened_basis(const Tensor& vectors_FQ, const Tensor& lower_FF, double weight, double ridge) {
+  const torch::NoGradGuard no_grad;
+  const Tensor part_QF = torch::matmul(vectors_FQ.t(), lower_FF);
+  Tensor system_QQ = torch::matmul(part_QF, part_QF.t()).mul_(weight);
+  system_QQ.diagonal().add_(ridge);
+  const Tensor lower_QQ = cholesky_in_place(std::move(system_QQ));
+  if (!lower_QQ.defined()) throw NumericError("the covariance's factor has NaN or Inf");
+  return solve_lower(lower_QQ, vectors_FQ.t()).t();
+}
+
 LowRankDelta solve_least_squares(const Tensor& inputs_MI, const Tensor& values_MO, SolveSpace space) {
   const torch::NoGradGuard no_grad;
   return {values_MO.t().contiguous(), adjust(inputs_MI.t(), {}, space).t().contiguous()};

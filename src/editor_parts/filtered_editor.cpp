@@ -2,6 +2,7 @@
 
 #include <torch/types.h>
 
+#include <map>
 #include <optional>
 
 #include "lancet/deltas/delta_filters.h"
@@ -13,6 +14,7 @@ namespace {
 
 struct FilterOptions {
   std::optional<double> keep;      ///< RECT's share of entries
+  std::optional<double> energy;    ///< REVIVE's share of squared singular values
   std::optional<double> log_base;  ///< PRUNE's
 };
 
@@ -29,7 +31,7 @@ class FilteredEditor final : public Editor {
   const ContextOptions* contexts() const override { return method_->contexts(); }
   const ValueOptions* values() const override { return method_->values(); }
   std::vector<int64_t> value_layers(const ModelConfig& config) const override { return method_->value_layers(config); }
-  Compat compat() const override { return method_->compat(); }
+  TargetRule target_rule() const override { return method_->target_rule(); }
   std::vector<WeightId> targets(const ModelConfig& config) const override { return method_->targets(config); }
   EditorState make_state() const override { return method_->make_state(); }
 
@@ -39,10 +41,10 @@ class FilteredEditor final : public Editor {
 
   EditOutcome edit(const EditContext& context, std::span<const EditRequest> requests, EditorState& state,
                    WeightTransaction& transaction) const override {
-    if (!options_.keep) return method_->edit(context, requests, state, transaction);
-    transaction.filter_with([this](const Tensor& weight, const WeightDelta& delta) {
-      return keep_largest_relative(weight, delta, *options_.keep);
-    });
+    if (!options_.keep && !options_.energy) return method_->edit(context, requests, state, transaction);
+    if (options_.energy) find_dominant(context, transaction);
+    transaction.filter_with(
+        [this](WeightId id, const Tensor& weight, const WeightDelta& delta) { return filtered(id, weight, delta); });
     EditOutcome outcome = method_->edit(context, requests, state, transaction);
     transaction.filter_with({});
     return outcome;
@@ -64,8 +66,30 @@ class FilteredEditor final : public Editor {
   }
 
  private:
+  /// Finds, once, what REVIVE keeps of each weight.
+  void find_dominant(const EditContext& context, const WeightTransaction& transaction) const {
+    for (const WeightId id : method_->targets(context.config())) {
+      if (dominant_.contains(id)) continue;
+      DominantSubspace found;
+      const auto measure = [&] {
+        const std::string where = weight_name(context.config(), id);
+        found = dominant_subspace(context.to_solve_device(transaction.unedited(id), id.layer), *options_.energy, where);
+        return found.left_OK;
+      };
+      const auto there = [&](const Tensor& tensor) { return context.to_solve_device(tensor, id.layer); };
+      const Tensor left_OK = there(context.decide_by(measure));
+      dominant_[id] = {left_OK, there(context.decide_by([&] { return found.right_IK; }))};
+    }
+  }
+
+  WeightDelta filtered(WeightId id, const Tensor& weight, const WeightDelta& delta) const {
+    WeightDelta left = options_.energy ? keep_dominant(dominant_.at(id), delta) : delta;
+    return options_.keep ? keep_largest_relative(weight, left, *options_.keep) : left;
+  }
+
   std::unique_ptr<Editor> method_;
   FilterOptions options_;
+  mutable std::map<WeightId, DominantSubspace> dominant_;  ///< of the unedited weights, which stay the same ones
 };
 
 }  // namespace
@@ -77,12 +101,17 @@ std::unique_ptr<Editor> with_filters(std::unique_ptr<Editor> method, ConfigSecti
     options.keep = read(rect, RectSpec::kKeep);
     rect.finish();
   }
+  if (editor.has(EditorSpec::kRevive.key)) {
+    ConfigSection revive = editor.section(EditorSpec::kRevive.key);
+    options.energy = read(revive, ReviveSpec::kEnergy);
+    revive.finish();
+  }
   if (editor.has(EditorSpec::kPrune.key)) {
     ConfigSection prune = editor.section(EditorSpec::kPrune.key);
     options.log_base = read(prune, PruneSpec::kLogBase);
     prune.finish();
   }
-  if (!options.keep && !options.log_base) return method;
+  if (!options.keep && !options.energy && !options.log_base) return method;
   return std::make_unique<FilteredEditor>(std::move(method), options);
 }
 

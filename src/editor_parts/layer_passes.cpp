@@ -16,6 +16,7 @@ namespace {
 constexpr double kResidualAbove = 0.05, kResidualBelow = 20;
 
 std::string history_name(int64_t layer) { return cat("keys.", layer); }
+std::string lost_name(int64_t layer) { return cat("lost.", layer); }
 
 }  // namespace
 
@@ -136,14 +137,18 @@ void LayerPasses::change_layers(const LayerTargets& targets, std::span<const int
     problem.weight = weight_for(options_.weight, {context, batch_.state, batch_.outcome}, layers[i],
                                 [&] { return method_.leverages(problem); });
     Tensor inverse_gram_NN;  // root's
-    const WeightDelta delta = context.solve(layers[i], [&] {
-      LayerSolution solution = method_.solve(problem);
+    const Tensor lost_OI = lost_by_filters(layers[i]);
+    const WeightDelta delta = context.solve(layers[i], [&]() -> WeightDelta {
+      LayerProblem asked = problem;
+      if (lost_OI.defined()) asked.residuals_DN = asked.residuals_DN + torch::matmul(lost_OI, asked.keys_FN);
+      LayerSolution solution = method_.solve(asked);
       inverse_gram_NN = std::move(solution.inverse_gram_NN);
-      return std::move(solution.change);
+      if (!lost_OI.defined()) return by_request(solution.change, targets.groups, n_members);
+      return DenseDelta{to_dense(solution.change) - lost_OI};
     });
-    const WeightDelta& applied = batch_.transaction.apply(
-        {WeightKind::kDown, layers[i]}, by_request(std::get<LowRankDelta>(delta), targets.groups, n_members));
-    if (std::holds_alternative<LowRankDelta>(applied)) note_system(problem, targets, std::move(inverse_gram_NN));
+    const WeightDelta applied = apply(layers[i], delta);
+    if (!batch_.transaction.has_filter()) note_system(problem, targets, std::move(inverse_gram_NN));
+    if (options_.keeps_solved_keys) append_columns(batch_.state, history_name(layers[i]), problem.keys_FN);
     realised.note({.layer = layers[i],
                    .keys_FN = problem.keys_FN,
                    .residuals_DN = problem.residuals_DN,
@@ -152,6 +157,24 @@ void LayerPasses::change_layers(const LayerTargets& targets, std::span<const int
                   targets.places);
     progress.advance();
   }
+}
+
+/// What filters have taken off the layer's changes so far, where that is made up for: applied - wanted; undefined:
+/// nothing.
+Tensor LayerPasses::lost_by_filters(int64_t layer) const {
+  const Tensor lost = columns_of(batch_.state, lost_name(layer));
+  return lost.defined() ? batch_.context.to_solve_device(lost, layer) : lost;
+}
+
+/// Applies a change, and keeps what filters took off it where the next one makes up for that. Error feedback (OTE,
+/// github.com/Wangzzzzzzzz/OTE-SE-Alignment) asks for (R K^T - E) A^-1, E = lost (A - K K^T), which is
+/// (R + lost K) K^T A^-1 - lost: what is lost is taken back, and the keys get what they then lack.
+WeightDelta LayerPasses::apply(int64_t layer, const WeightDelta& wanted) const {
+  const WeightDelta applied = batch_.transaction.apply({WeightKind::kDown, layer}, wanted);
+  if (options_.error_feedback)
+    batch_.state.tensors[lost_name(layer)] =
+        batch_.context.decide_by([&] { return to_dense(applied) - to_dense(wanted); });
+  return applied;
 }
 
 /// What the layer's last change was solved from.

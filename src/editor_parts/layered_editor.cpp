@@ -63,7 +63,7 @@ Tensor LayeredEditor::leverages(const EditContext&, const LayerProblem&) const {
 
 EditOutcome LayeredEditor::edit(const EditContext& context, std::span<const EditRequest> requests, EditorState& state,
                                 WeightTransaction& transaction) const {
-  const std::vector<PreparedRequest> prepared = context.prepare(requests, options_.compat);
+  const std::vector<PreparedRequest> prepared = context.prepare(requests, options_.target_rule);
   const KeyGroups groups = group_by_key(prepared);
   EditOutcome outcome;
   outcome.requests.resize(requests.size());

@@ -4,6 +4,8 @@
 #include "lancet/core/strings.h"
 #include "lancet/editor_parts/automatic_choices.h"
 #include "lancet/editor_parts/layered_options.h"
+#include "lancet/editor_parts/modules.h"
+#include "lancet/spec/editor_spec.h"
 #include "lancet/spec/read_option.h"
 
 namespace lancet {
@@ -24,9 +26,10 @@ LayeredOptions parse_layered_options(ConfigSection& editor, LayeredOptions optio
   options.layers = parse_layers(editor);
   options.values = parse_value_options(editor.section(LayeredSpec::kValues.key), options.values);
   options.contexts = parse_context_options(editor);
-  options.compat = read<Compat>(editor, LayeredSpec::kCompat);
+  options.target_rule.compat = read<Compat>(editor, LayeredSpec::kCompat);
+  options.target_rule.end = parse_target_end(editor);
   // memit's generator decodes with special tokens, which come back as tokens where the tokenizer reads them in text
-  if (options.compat == Compat::kMemit) options.contexts.opening = ContextOptions::Opening::kWithBos;
+  if (options.target_rule.compat == Compat::kMemit) options.contexts.opening = ContextOptions::Opening::kWithBos;
   // PMET writes the MLP's half of its value alone, which at the first layer is too little
   if (options.order == EditOrder::kTogether && options.spread == Spread::kEven)
     options.targets = read<LayerTarget>(editor, LayeredSpec::kTargets);
@@ -40,6 +43,10 @@ LayeredOptions parse_layered_options(ConfigSection& editor, LayeredOptions optio
                      "and replays none");
     options.order = EditOrder::kLayerByLayer;
   }
+  options.error_feedback = options.error_feedback && read(editor, LayeredSpec::kErrorFeedback);
+  if (options.error_feedback && !editor.has(EditorSpec::kRect.key) && !editor.has(EditorSpec::kRevive.key))
+    editor.problem(LayeredSpec::kErrorFeedback.key,
+                   "expected rect or revive beside it: without them every change is applied as it was solved");
   options.equal_keys = parse_equal_keys(editor);
   options.norm_anchor = parse_norm_anchor(editor);
   return options;

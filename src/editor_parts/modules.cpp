@@ -6,6 +6,7 @@
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
 #include "lancet/editor_parts/automatic_choices.h"
+#include "lancet/spec/editor_spec.h"
 #include "lancet/spec/gradient_spec.h"
 #include "lancet/spec/read_option.h"
 
@@ -28,6 +29,8 @@ std::optional<std::vector<WeightId>> parse_modules(ConfigSection& editor) {
     editor.problem(GradientSpec::kModules.key, "a layer stands twice");
   return modules;
 }
+
+TargetEnd parse_target_end(ConfigSection& editor) { return read<TargetEnd>(editor, EditorSpec::kTargetEnd); }
 
 std::vector<WeightId> modules_of(const std::optional<std::vector<WeightId>>& modules, AutomaticModules automatic,
                                  const ModelConfig& config) {

@@ -94,6 +94,7 @@ void answer(const TextKind& kind, std::span<const TextQuestion> texts, const std
   const int64_t* at = ids_NX.const_data_ptr<int64_t>();
   for (const size_t place : places) {
     answers[place] = to_text(questioned.tokenizer, texts[place].prompt, std::span(at + 1, static_cast<size_t>(at[0])));
+    answers[place]->has_ended = at[0] < texts[place].max_new_tokens;
     at += most + 1;
   }
 }

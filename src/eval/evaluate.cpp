@@ -50,6 +50,7 @@ EvaluationPlan::EvaluationPlan(const Tokenizer& tokenizer, std::span<const EditR
   for (const std::string& name : options.protocols)
     for (const ProtocolRow& row : protocol_table())
       if (row.name == name) set->protocols.push_back(row.make(options));
+  for (const std::unique_ptr<Protocol>& protocol : set->protocols) protocol->see(requests);
   std::vector<std::string> problems;
   TextLimit limit(max_positions);
   std::vector<ContentHash> keys(set->protocols.size());

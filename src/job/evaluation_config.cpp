@@ -116,7 +116,7 @@ EvaluationOptions parse_evaluation(ConfigSection& job, const std::filesystem::pa
   const auto has_options_of = [&](std::string_view protocol) {
     if (!section.has(protocol)) return false;
     if (std::find(options.protocols.begin(), options.protocols.end(), protocol) == options.protocols.end())
-      section.problem(protocol, cat("its files are for the protocol of that name: add ", protocol, " to metrics"));
+      section.problem(protocol, cat("it is for the protocol of that name: add ", protocol, " to metrics"));
     return true;
   };
   options.protocols = read(section, EvaluateSpec::kMetrics);
@@ -124,12 +124,18 @@ EvaluationOptions parse_evaluation(ConfigSection& job, const std::filesystem::pa
   options.generated_tokens = read(section, EvaluateSpec::kTokens);
   options.distractor = read(section, EvaluateSpec::kDistractor);
   options.chat_template.by_hand = parse_chat_template(section);
+  options.target_end = read<JudgedEnd>(section, EvaluateSpec::kTargetEnd);
   options.standing = read(section, EvaluateSpec::kStanding);
   constexpr std::string_view kSideEffects = EvaluateSpec::kSideEffects.key,
                              kCounterFact = EvaluateSpec::kCounterFact.key, kMquake = EvaluateSpec::kMquake.key;
   if (section.has(kSideEffects)) options.side_effects = parse_side_effects(section.section(kSideEffects), base);
   if (section.has(EvaluateSpec::kLmEval.key)) options.side_effects.tasks = parse_tasks(section, base);
   if (has_options_of(kCounterFact)) options.counterfact = parse_counterfact(section.section(kCounterFact), base);
+  if (has_options_of(EvaluateSpec::kBelief.key)) {
+    ConfigSection belief = section.section(EvaluateSpec::kBelief.key);
+    options.belief_orders = read<OptionOrders>(belief, BeliefSpec::kOrders);
+    belief.finish();
+  }
   if (has_options_of(kMquake)) options.multihop_examples = parse_mquake(section.section(kMquake), base);
   section.finish();
   return options;

@@ -9,11 +9,12 @@
 namespace lancet {
 
 void check_requests(const ModelFiles& files, const std::vector<EditRequest>& requests, const Editor& editor) {
+  const TargetForm form = target_form(editor.target_rule(), files.config, *files.tokenizer);
   if (editor.needs().subject) {
     const std::vector<std::string> plain{"{}"};
-    prepare_requests(*files.tokenizer, requests, plain, editor.compat());
+    prepare_requests(*files.tokenizer, requests, plain, form);
   } else {
-    tokenize_requests(*files.tokenizer, requests);
+    tokenize_requests(*files.tokenizer, requests, form.end);
   }
 }
 

@@ -98,13 +98,14 @@ EditHistory& EditRecorder::history() {
 
 std::vector<EditRecord> EditRecorder::records_of(std::span<const EditRequest> requests) const {
   std::vector<EditRecord> records;
+  const TargetForm form = target_form(editor_.target_rule(), files_.config, *files_.tokenizer);
   if (editor_.needs().subject) {
     const std::vector<PreparedRequest> prepared =
-        prepare_requests(*files_.tokenizer, requests, std::vector<std::string>{"{}"}, editor_.compat());
+        prepare_requests(*files_.tokenizer, requests, std::vector<std::string>{"{}"}, form);
     for (size_t i = 0; i < requests.size(); ++i)
       records.push_back({requests[i], prepared[i].prompts[0].ids, prepared[i].target, prepared[i].prompts[0].lookup});
   } else {
-    const std::vector<TokenizedRequest> tokenized = tokenize_requests(*files_.tokenizer, requests);
+    const std::vector<TokenizedRequest> tokenized = tokenize_requests(*files_.tokenizer, requests, form.end);
     for (size_t i = 0; i < requests.size(); ++i)
       records.push_back({requests[i], tokenized[i].prompt, tokenized[i].target, -1});
   }

@@ -165,7 +165,7 @@ EditedMethod MethodRun::edit(CausalLM& model, WeightTransaction& transaction, St
   EditStream stream(parts, std::move(begun), progress ? &*progress : nullptr, stopwatch_);
   EditContext context(model, *inputs_.files.tokenizer, prepared_->contexts,
                       prepared_->statistics ? prepared_->statistics->algebra() : LayerStatistics{},
-                      {ranks_, values ? &*values : nullptr, job_.run.step_launch});
+                      {ranks_, values ? &*values : nullptr, job_.run.step_launch, job_.run.seed});
   context.keep_systems_in(stream.systems());
   StreamResult result = stream.run(context);
   report.batches = std::move(result.batches);
@@ -198,7 +198,8 @@ void MethodRun::judge(EditReport& report) const {
 
 EditContext MethodRun::context(const CausalLM& model) const {
   return EditContext(model, *inputs_.files.tokenizer, prepared_->contexts,
-                     prepared_->statistics ? prepared_->statistics->algebra() : LayerStatistics{}, {ranks_});
+                     prepared_->statistics ? prepared_->statistics->algebra() : LayerStatistics{},
+                     {.communicator = ranks_, .seed = job_.run.seed});
 }
 
 RecordedSetting MethodRun::recorded_setting() const {

@@ -119,11 +119,12 @@ Workload edit_work(const JobConfig& job, const ModelConfig& config, const WorkTe
   const std::vector<std::string>& templates = contexts.templates;
   if (texts.tokenizer != nullptr && editor.needs().subject) {
     const std::vector<std::string> plain{"{}"};
-    work.values = value_shape(
-        prepare_requests(*texts.tokenizer, texts.requests, templates.empty() ? plain : templates, editor.compat()));
+    work.values = value_shape(prepare_requests(*texts.tokenizer, texts.requests, templates.empty() ? plain : templates,
+                                               target_form(editor.target_rule(), config, *texts.tokenizer)));
     work.evaluation = texts.evaluation;
   } else if (texts.tokenizer != nullptr) {
-    work.values = training_shape(tokenize_requests(*texts.tokenizer, texts.requests));
+    work.values = training_shape(tokenize_requests(*texts.tokenizer, texts.requests,
+                                                   target_form(editor.target_rule(), config, *texts.tokenizer).end));
     work.evaluation = texts.evaluation;
   } else {
     work.values = kAssumedPrompt;

@@ -127,6 +127,10 @@ EvalReport run_server_eval_job(const JobConfig& job, const ServerToMeasure& serv
   RequestFile file = load_requests(job.requests);
   warn_of_skipped(file.skipped);
   warn_of_texts(file.requests);
+  if (job.evaluation.target_end != JudgedEnd::kNone)
+    throw ConfigError(
+        "evaluate.target_end: a server does not tell whether an end token or the limit ended its text: "
+        "expected none");
   EvalReport report;
   report.requests = std::move(file.requests);
   report.skipped = std::move(file.skipped);

@@ -65,8 +65,14 @@ void place(const Tokenizer& tokenizer, const EditRequest& request, std::span<con
   }
 }
 
+/// Puts a token after the target, in rows whose last places predict the target without it.
+void end_target(TokenId end, PreparedRequest& prepared) {
+  for (LocatedPrompt& row : prepared.rows) row.ids.push_back(prepared.target.back());
+  prepared.target.push_back(end);
+}
+
 PreparedRequest prepare_request(const Tokenizer& tokenizer, const EditRequest& request,
-                                std::span<const std::string> contexts, Compat compat) {
+                                std::span<const std::string> contexts, const TargetForm& form) {
   const std::string where = cat("request ", request.id);
   if (request.subject.empty())
     throw ConfigError(
@@ -77,20 +83,23 @@ PreparedRequest prepare_request(const Tokenizer& tokenizer, const EditRequest& r
   // as it continues the prompt in both: what cannot be evaluated is refused
   const ContinuedPrompt plain = continue_prompt(tokenizer, request.prompt.text, request.target, where);
   prepared.target = plain.target;
-  if (compat == Compat::kNone) {
+  if (form.compat == Compat::kNone) {
     place(tokenizer, request, contexts, plain, prepared);
     prepared.drift = locate_subject(tokenizer, drift);
   } else {
-    prepared.target = published_target(tokenizer, request.target, compat);
+    prepared.target = published_target(tokenizer, request.target, form.compat);
     place_as_published(tokenizer, request, contexts, prepared);
     prepared.drift = locate_by_count(tokenizer, drift);
   }
+  if (form.end) end_target(*form.end, prepared);
   return prepared;
 }
 
-TokenizedRequest tokenize_request(const Tokenizer& tokenizer, const EditRequest& request) {
+TokenizedRequest tokenize_request(const Tokenizer& tokenizer, const EditRequest& request,
+                                  const std::optional<TokenId>& end) {
   ContinuedPrompt continued =
       continue_prompt(tokenizer, request.prompt.text, request.target, cat("request ", request.id));
+  if (end) continued.target.push_back(*end);
   return {request.id, std::move(continued.prompt.ids), std::move(continued.target)};
 }
 
@@ -113,14 +122,15 @@ std::vector<T> for_all(std::span<const EditRequest> requests, const std::functio
 }  // namespace
 
 std::vector<PreparedRequest> prepare_requests(const Tokenizer& tokenizer, std::span<const EditRequest> requests,
-                                              std::span<const std::string> contexts, Compat compat) {
+                                              std::span<const std::string> contexts, const TargetForm& form) {
   return for_all<PreparedRequest>(
-      requests, [&](const EditRequest& request) { return prepare_request(tokenizer, request, contexts, compat); });
+      requests, [&](const EditRequest& request) { return prepare_request(tokenizer, request, contexts, form); });
 }
 
-std::vector<TokenizedRequest> tokenize_requests(const Tokenizer& tokenizer, std::span<const EditRequest> requests) {
-  return for_all<TokenizedRequest>(requests,
-                                   [&](const EditRequest& request) { return tokenize_request(tokenizer, request); });
+std::vector<TokenizedRequest> tokenize_requests(const Tokenizer& tokenizer, std::span<const EditRequest> requests,
+                                                std::optional<TokenId> end) {
+  return for_all<TokenizedRequest>(
+      requests, [&](const EditRequest& request) { return tokenize_request(tokenizer, request, end); });
 }
 
 }  // namespace lancet

@@ -28,7 +28,8 @@ double threshold_of(const Tensor& spectrum_F, double share) {
 
 }  // namespace
 
-NullSpace make_null_space(const Tensor& covariance_FF, const NullSpaceRule& rule, const std::string& where) {
+NullSpace make_null_space(const Tensor& covariance_FF, const NullSpaceRule& rule, const std::string& where,
+                          KeptBasis kept) {
   const torch::NoGradGuard no_grad;
   if (!covariance_FF.isfinite().all().item<bool>())
     throw NumericError(
@@ -48,7 +49,7 @@ NullSpace make_null_space(const Tensor& covariance_FF, const NullSpaceRule& rule
     const Tensor own = vectors_FF * (spectra < threshold).unsqueeze(1);
     return {torch::matmul(own, own.mT()), NullSpace::Basis::kProjection, rank, threshold};
   }
-  if (2 * rank <= size)
+  if (2 * rank <= size || kept == KeptBasis::kNullSpace)
     return {vectors_FF.slice(1, 0, rank).contiguous(), NullSpace::Basis::kNullSpace, rank, threshold};
   return {vectors_FF.slice(1, rank).contiguous(), NullSpace::Basis::kComplement, rank, threshold};
 }

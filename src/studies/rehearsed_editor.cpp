@@ -36,9 +36,9 @@ class Meter {
 /// Optimises the requests that it is asked for; then, for a few steps, as many of the job's as the job has at a time.
 class RehearsedContext final : public EditContext {
  public:
-  RehearsedContext(const EditContext& context, const std::vector<EditRequest>& all, EditMeasurements& measured,
-                   Meter& meter)
-      : EditContext(context), all_(all), measured_(measured), meter_(meter) {}
+  RehearsedContext(const EditContext& context, const std::vector<EditRequest>& all, const TargetRule& rule,
+                   EditMeasurements& measured, Meter& meter)
+      : EditContext(context), all_(all), rule_(rule), measured_(measured), meter_(meter) {}
 
   OptimizedValues optimize_values(std::span<const PreparedRequest> requests, int64_t layer,
                                   const ValueOptions& options) const override {
@@ -61,7 +61,7 @@ class RehearsedContext final : public EditContext {
 
  private:
   void run_together(int64_t layer, ValueOptions options) const {
-    const std::vector<PreparedRequest> requests = heaviest(prepare(all_), layer, options);
+    const std::vector<PreparedRequest> requests = heaviest(prepare(all_, rule_), layer, options);
     measured_.n_together = static_cast<int64_t>(requests.size());
     options.stop_loss = 0;  // nobody leaves the batch
     options.stop = ValueStop::kLoss;
@@ -76,6 +76,7 @@ class RehearsedContext final : public EditContext {
   }
 
   const std::vector<EditRequest>& all_;
+  TargetRule rule_;
   EditMeasurements& measured_;
   Meter& meter_;
   mutable std::optional<int64_t> layer_;
@@ -99,11 +100,11 @@ EditOutcome RehearsedEditor::edit(const EditContext& context, std::span<const Ed
   measured_.edited = static_cast<int64_t>(first.size());
   measured_.layers = static_cast<int64_t>(targets(context.config()).size());
   Meter meter;
-  const RehearsedContext rehearsed(context, all_, measured_, meter);
+  const RehearsedContext rehearsed(context, all_, target_rule(), measured_, meter);
   EditOutcome outcome = editor_->edit(rehearsed, first, state, transaction);
   rehearsed.note_weights();
   if (rehearsed.layer() && !measured_.one_by_one) {
-    const std::vector<PreparedRequest> some = fill_a_pass(context.prepare(all_));
+    const std::vector<PreparedRequest> some = fill_a_pass(context.prepare(all_, target_rule()));
     measured_.keyed = static_cast<int64_t>(some.size());
     context.collect_keys(some, *rehearsed.layer());
     context.collect(some, {HookPoint::kBlockOut, *rehearsed.layer()}, ContextMean::kPlain);

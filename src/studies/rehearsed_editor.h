@@ -39,7 +39,7 @@ class RehearsedEditor final : public Editor {
   const ContextOptions* contexts() const override { return editor_->contexts(); }
   const ValueOptions* values() const override { return editor_->values(); }
   std::vector<int64_t> value_layers(const ModelConfig& config) const override { return editor_->value_layers(config); }
-  Compat compat() const override { return editor_->compat(); }
+  TargetRule target_rule() const override { return editor_->target_rule(); }
   std::vector<WeightId> targets(const ModelConfig& config) const override { return editor_->targets(config); }
   EditorState make_state() const override { return editor_->make_state(); }
   EditOutcome edit(const EditContext& context, std::span<const EditRequest> requests, EditorState& state,

@@ -183,7 +183,7 @@ class TuneRun {
     const LayerStatistics algebra = algebra_of(model, job);
     WeightTransaction transaction(model, [&](WeightId id) { return stored_weight(*files_, model, id); });
     const EditContext context(model, *files_->tokenizer, contexts_of(model, job), algebra,
-                              {ranks_, nullptr, job.run.step_launch});
+                              {ranks_, nullptr, job.run.step_launch, job.run.seed});
     const std::unique_ptr<Editor> editor = make_editor(job.editor);
     EditorState state = editor->make_state();
     editor->edit(context, requests, state, transaction);

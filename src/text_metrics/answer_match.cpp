@@ -39,7 +39,11 @@ std::string_view first_statement(std::string_view text) {
 }
 
 bool is_exactly(std::string_view text, std::span<const std::string> answers) {
-  const std::string statement = normalized_answer(first_statement(text));
+  return is_wholly(first_statement(text), answers);
+}
+
+bool is_wholly(std::string_view text, std::span<const std::string> answers) {
+  const std::string statement = normalized_answer(text);
   return std::any_of(answers.begin(), answers.end(), [&](const std::string& answer) {
     const std::string wanted = normalized_answer(answer);
     return !wanted.empty() && statement == wanted;

@@ -34,18 +34,40 @@ int64_t first_layer(std::span<const WeightId> weights) {
 
 TextBatch::TextBatch(const CausalLM& model, std::span<const TokenizedRequest> requests, int64_t first_layer,
                      TrainingObjective objective)
-    : model_(model), first_layer_(first_layer) {
+    : model_(model), first_layer_(first_layer), objective_(objective) {
   const torch::NoGradGuard no_grad;
-  const bool is_forced = objective == TrainingObjective::kTarget;
+  read_rows(requests);
+  hidden_BTD_ = model.run_layers(model.embed(batch_.ids_BT, batch_.sequence), batch_.sequence, {0, first_layer});
+  place_labels(requests);
+}
+
+TextBatch::TextBatch(const CausalLM& model, std::span<const TokenizedRequest> requests, std::span<const TextRow> rows)
+    : model_(model), first_layer_(rows.front().batch->first_layer_), objective_(rows.front().batch->objective_) {
+  const torch::NoGradGuard no_grad;
+  read_rows(requests);
+  std::vector<Tensor> hidden_TD;
+  for (const TextRow& at : rows)
+    hidden_TD.push_back(
+        at.batch->hidden_BTD_[at.row].narrow(0, 0, at.batch->batch_.sequence.lengths[static_cast<size_t>(at.row)]));
+  hidden_BTD_ = at::pad_sequence(hidden_TD, /*batch_first=*/true);
+  place_labels(requests);
+}
+
+void TextBatch::read_rows(std::span<const TokenizedRequest> requests) {
   std::vector<std::vector<TokenId>> rows;
   for (const TokenizedRequest& request : requests) {
     rows.push_back(request.prompt);
-    if (is_forced) rows.back().insert(rows.back().end(), request.target.begin(), request.target.end() - 1);
+    if (objective_ == TrainingObjective::kTarget)
+      rows.back().insert(rows.back().end(), request.target.begin(), request.target.end() - 1);
     prompt_sizes_.push_back(static_cast<int64_t>(request.prompt.size()));
     target_sizes_.push_back(static_cast<int64_t>(request.target.size()));
   }
   batch_ = make_batch(rows);
-  hidden_BTD_ = model.run_layers(model.embed(batch_.ids_BT, batch_.sequence), batch_.sequence, {0, first_layer});
+}
+
+/// Finds where the rows' labels are read.
+void TextBatch::place_labels(std::span<const TokenizedRequest> requests) {
+  const bool is_forced = objective_ == TrainingObjective::kTarget;
   std::vector<int64_t> positions, cells, slots;
   for (size_t i = 0; i < requests.size(); ++i) {
     for (size_t j = 0; j < requests[i].target.size(); ++j) {
@@ -53,11 +75,12 @@ TextBatch::TextBatch(const CausalLM& model, std::span<const TokenizedRequest> re
         const int64_t at = prompt_sizes_[i] - 1 + static_cast<int64_t>(j);
         positions.push_back(static_cast<int64_t>(i) * batch_.ids_BT.size(1) + at);
       }
-      cells.push_back((static_cast<int64_t>(positions.size()) - 1) * model.config().vocab_size + requests[i].target[j]);
+      cells.push_back((static_cast<int64_t>(positions.size()) - 1) * model_.config().vocab_size +
+                      requests[i].target[j]);
       slots.push_back(static_cast<int64_t>(j * requests.size() + i));
     }
   }
-  const at::Device head = model.placement().head_device();
+  const at::Device head = model_.placement().head_device();
   position_U_ = to_index(positions, head);
   cell_L_ = to_index(cells, head);
   slot_L_ = to_index(slots, head);

@@ -24,11 +24,21 @@ int64_t count_places(const TokenizedRequest& request, TokenChoice tokens);
 /// The lowest layer of the weights.
 int64_t first_layer(std::span<const WeightId> weights);
 
+class TextBatch;
+
+/// A row of a batch.
+struct TextRow {
+  const TextBatch* batch;
+  int64_t row;
+};
+
 class TextBatch {
  public:
   /// `first_layer`: the lowest that hooks change.
   TextBatch(const CausalLM& model, std::span<const TokenizedRequest> requests, int64_t first_layer,
             TrainingObjective objective);
+  /// Makes a batch of other batches' rows, whose states below the first layer it takes from there.
+  TextBatch(const CausalLM& model, std::span<const TokenizedRequest> requests, std::span<const TextRow> rows);
 
   /// [N] value dtype, on the head's device: mean NLL of each request's target tokens.
   Tensor losses(const HookSet& hooks) const;
@@ -39,8 +49,12 @@ class TextBatch {
   std::vector<int64_t> places(TokenChoice tokens) const;
 
  private:
+  void read_rows(std::span<const TokenizedRequest> requests);
+  void place_labels(std::span<const TokenizedRequest> requests);
+
   const CausalLM& model_;
   int64_t first_layer_;
+  TrainingObjective objective_;
   TokenBatch batch_;
   Tensor hidden_BTD_;  ///< input of the first layer
   std::vector<int64_t> prompt_sizes_, target_sizes_;

@@ -53,13 +53,33 @@ struct TrainedDelta {
   }
 };
 
+/// Places of the requests in each batch of a pass.
+RowBatches batches_of(std::span<const int64_t> order, int64_t batch) {
+  RowBatches batches;
+  for (size_t i = 0; i < order.size(); ++i) {
+    if (static_cast<int64_t>(i) % batch == 0) batches.emplace_back();
+    batches.back().push_back(order[i]);
+  }
+  return batches;
+}
+
+/// SplitMix64's output function.
+uint64_t mix(uint64_t x) {
+  x += 0x9e3779b97f4a7c15;
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
+  return x ^ (x >> 31);
+}
+
 class Training {
  public:
   Training(const CausalLM& model, std::span<const TokenizedRequest> requests, std::span<const WeightId> weights,
            const TrainingOptions& options)
-      : model_(model), requests_(requests), options_(options), batch_(static_cast<size_t>(options.batch)) {
-    for (size_t begin = 0; begin < requests.size(); begin += batch_)
-      batches_.emplace_back(model, requests.subspan(begin, std::min(batch_, requests.size() - begin)),
+      : model_(model), requests_(requests), options_(options) {
+    given_.resize(requests.size());
+    std::iota(given_.begin(), given_.end(), 0);
+    for (const std::vector<int64_t>& places : batches_of(given_, options.batch))
+      batches_.emplace_back(model, requests.subspan(static_cast<size_t>(places.front()), places.size()),
                             first_layer(weights), options.objective);
     deltas_.reserve(weights.size());  // hooks point into it
     for (const WeightId& id : weights) deltas_.emplace_back(model, id).add_to(hooks_);
@@ -69,10 +89,7 @@ class Training {
     Progress progress("training", options_.steps, "passes");
     std::vector<double> losses(requests_.size());
     for (trained_.steps = 1;; ++trained_.steps) {
-      for (size_t b = 0; b < batches_.size(); ++b) {
-        const std::vector<double> part = step(b);
-        std::copy(part.begin(), part.end(), losses.begin() + static_cast<std::ptrdiff_t>(b * batch_));
-      }
+      run_pass(losses);
       if (trained_.steps == 1) trained_.initial_losses = losses;
       progress.advance();
       const double mean = std::accumulate(losses.begin(), losses.end(), 0.0) / static_cast<double>(losses.size());
@@ -85,12 +102,35 @@ class Training {
   }
 
  private:
+  /// Notes each request's loss.
+  void run_pass(std::vector<double>& losses) {
+    const bool is_drawn = options_.order == TrainingOrder::kBreadthFirst;
+    const RowBatches batches = batches_of(
+        is_drawn ? drawn_order(static_cast<int64_t>(given_.size()), trained_.steps - 1, options_.seed) : given_,
+        options_.batch);
+    for (size_t b = 0; b < batches.size(); ++b) {
+      const std::vector<double> part = is_drawn ? step(joined(batches[b]), batches[b]) : step(batches_[b], batches[b]);
+      for (size_t i = 0; i < part.size(); ++i) losses[static_cast<size_t>(batches[b][i])] = part[i];
+    }
+  }
+
+  /// A batch of requests that stand in others.
+  TextBatch joined(const std::vector<int64_t>& places) const {
+    std::vector<TokenizedRequest> requests;
+    std::vector<TextRow> rows;
+    for (const int64_t place : places) {
+      requests.push_back(requests_[static_cast<size_t>(place)]);
+      rows.push_back({&batches_[static_cast<size_t>(place / options_.batch)], place % options_.batch});
+    }
+    return {model_, requests, rows};
+  }
+
   /// The losses of one batch's requests, and an update if their mean asks for one.
-  std::vector<double> step(size_t batch) {
-    const Tensor loss_N = batches_[batch].losses(hooks_);
+  std::vector<double> step(const TextBatch& batch, const std::vector<int64_t>& places) {
+    const Tensor loss_N = batch.losses(hooks_);
     const std::vector<double> losses = to_doubles(loss_N);
     for (size_t i = 0; i < losses.size(); ++i)
-      if (!std::isfinite(losses[i])) throw bad_loss(requests_[batch * batch_ + i].id, losses[i]);
+      if (!std::isfinite(losses[i])) throw bad_loss(requests_[static_cast<size_t>(places[i])].id, losses[i]);
     const Tensor mean = loss_N.mean();
     if (mean.item<double>() < options_.stop_loss) return losses;
     std::vector<Tensor> leaves;
@@ -113,7 +153,7 @@ class Training {
   const CausalLM& model_;
   std::span<const TokenizedRequest> requests_;
   const TrainingOptions& options_;
-  size_t batch_;
+  std::vector<int64_t> given_;  ///< places of the requests, ascending
   std::vector<TextBatch> batches_;
   std::vector<TrainedDelta> deltas_;
   HookSet hooks_;
@@ -181,6 +221,16 @@ struct CapturePlan {
 };
 
 }  // namespace
+
+std::vector<int64_t> drawn_order(int64_t n, int64_t pass, uint64_t seed) {
+  const uint64_t stream = mix(mix(seed) + static_cast<uint64_t>(pass));
+  std::vector<std::pair<uint64_t, int64_t>> drawn;
+  for (int64_t place = 0; place < n; ++place) drawn.emplace_back(mix(stream + static_cast<uint64_t>(place)), place);
+  std::sort(drawn.begin(), drawn.end());
+  std::vector<int64_t> order;
+  for (const auto& [number, place] : drawn) order.push_back(place);
+  return order;
+}
 
 CapturedGradients capture_token_gradients(const CausalLM& model, std::span<const TokenizedRequest> requests,
                                           std::span<const WeightId> weights, const CaptureOptions& options,

@@ -137,17 +137,20 @@ GOOD = {
     "alphaedit": of_method("alphaedit", null_space_below={"share": 0.5}, ridge="auto", prune={}, **LAYERED),
     "pmet": of_method("pmet", covariance_weight=20, **(LAYERED | {"values": {"nll_factor": 2}})),
     "nse": of_method("nse", passes=3, residual_above=0, residual_below="auto", neurons=0.5, history=False, **LAYERED),
-    "ultraedit": of_method("ultraedit", modules={"gate": [1], "up": [1]}, lr=1e-3, batch=2, tokens="all"),
+    "evoedit": of_method("evoedit", null_space_below=0.5, ridge="auto", blue=True, **LAYERED),
+    "betaedit": of_method("betaedit", null_space_below="auto", covariance_weight=3000, ridge=10, refresh=5, revive={"energy": 0.2}, **LAYERED),
+    "fed back": of_method("memit", history=True, rect={}, error_feedback=True, target_end="auto", **LAYERED),
+    "ultraedit": of_method("ultraedit", target_end="none", modules={"gate": [1], "up": [1]}, lr=1e-3, batch=2, tokens="all"),
     "ft": of_method("ft", modules="auto", lr=1e-3, steps=2, weight_decay=0, batch=1, stop_loss=0),
     "ft-l": of_method("ft-l", norm_constraint=0.1),
-    "ft-m": of_method("ft-m", norm_constraint=None),
+    "ft-m": of_method("ft-m", norm_constraint=None, order="breadth-first", target_end="eos", batch=3),
     "contexts in place": changed(BASE, "editor.contexts", ["{}", "So it is. {}"]),
     "records": BASE | {"requests": [{"prompt": "{} is in", "subject": "Rome", "target": 1998, "target_true": "Italy", "id": 7,
                                      "paraphrases": ["{} lies in"], "locality": {"a": [{"prompt": "x", "answers": ["y"]}]}}]},
     "a format by name": changed(BASE, "requests.format", "counterfact"),
     "nothing is measured": BASE | {"evaluate": []},
     "accept": BASE | {"evaluate": ["efficacy", "easyedit"], "accept": {"efficacy_prob": 0.5, "easyedit_locality_nq": 0}},
-    "evaluate with options": BASE | {"evaluate": {"metrics": ["efficacy", "mquake"], "tokens": 3, "distractor": "So. ", "chat_template": "{}",
+    "evaluate with options": BASE | {"evaluate": {"metrics": ["efficacy", "mquake", "belief"], "tokens": 3, "belief": {"orders": "all"}, "target_end": "eos", "distractor": "So. ", "chat_template": "{}",
                                                   "side_effects": {"text": str(DATA / "requests" / "demo-corpus.txt"), "tokens": 2000},
                                                   "mquake": {"examples": str(DATA / "requests" / "demo-corpus.txt")}}},
     "schedule": BASE | {"schedule": {"batch": 2, "order": "shuffled", "measure_every": 0, "save_every": 2}},
@@ -299,7 +302,7 @@ def wrong_values(schema, keys, place):
     return wrong
 
 
-@pytest.mark.parametrize("method", ["memit", "rome", "r-rome", "emmet", "alphaedit", "pmet", "nse", "ultraedit", "ft", "ft-l", "ft-m"])
+@pytest.mark.parametrize("method", ["memit", "rome", "r-rome", "emmet", "alphaedit", "pmet", "nse", "evoedit", "betaedit", "ultraedit", "ft", "ft-l", "ft-m"])
 def test_a_wrong_value_of_every_option_is_told_by_both(lancet, schema, validator, method):
     keys = {key: part for key, part in schema["$defs"][f"editor-{method}"]["properties"].items() if key not in ("method", "preset")}
     wrong = wrong_values(schema, keys, "editor")
@@ -316,7 +319,7 @@ def test_a_wrong_value_of_every_option_is_told_by_both(lancet, schema, validator
 
 def test_every_option_of_every_method_is_accepted_by_the_program(lancet, schema, validator):
     """Options of one method beside another one's are refused by both; a method's own defaults are taken by both."""
-    for method in ["memit", "rome", "r-rome", "emmet", "alphaedit", "pmet", "nse", "ultraedit", "ft", "ft-l", "ft-m"]:
+    for method in ["memit", "rome", "r-rome", "emmet", "alphaedit", "pmet", "nse", "evoedit", "betaedit", "ultraedit", "ft", "ft-l", "ft-m"]:
         job = of_method(method)
         for key, part in schema["$defs"][f"editor-{method}"]["properties"].items():
             if "default" in resolved(schema, part):

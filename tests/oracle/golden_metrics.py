@@ -266,6 +266,29 @@ def own(model, request):
     return values
 
 
+def belief(model, requests, index):
+    """Multiple choice: a letter's probability among the four, in the four orders that turn the options round."""
+    request = requests[index]
+    options = [request["target"], request["target_true"]]
+    for step in range(1, len(requests)):
+        other = requests[(index + step) % len(requests)]["target"]
+        if len(options) < 4 and normalised(other) not in map(normalised, options):
+            options.append(other)
+    shares, picks = [], []
+    for turn in range(4):
+        order = options[turn:] + options[:turn]
+        prompt = "\n".join([prompt_of(request), *(f"{letter}. {option}" for letter, option in zip("ABCD", order)), "Answer:"])
+        chance = {}
+        for letter, option in zip("ABCD", order):
+            ids, begin = model.target(prompt, letter)
+            log_p = model.log_p(ids)
+            chance[option] = math.exp(sum(log_p[at - 1, ids[at]].item() for at in range(begin, len(ids))))
+        shares.append(chance[options[0]] / sum(chance.values()))
+        picks.append(max(chance, key=chance.get))
+    return dict(belief_prob=shares, belief_choice=[float(pick == options[0]) for pick in picks],
+                belief_old=[float(pick == options[1]) for pick in picks])
+
+
 def generation(model, request):
     values, aliases = {}, request["target_aliases"]
     for name, way in WAYS.items():
@@ -287,8 +310,8 @@ def ultraedit(model, request):
 
 def measure(model, before, requests, snippets):
     rows = []
-    for request in requests:
-        rows.append(counterfact(model, request, snippets) | zsre(model, request) | easyedit(model, before, request)
+    for index, request in enumerate(requests):
+        rows.append(belief(model, requests, index) | counterfact(model, request, snippets) | zsre(model, request) | easyedit(model, before, request)
                     | mquake(model, request) | ultraedit(model, request) | own(model, request) | generation(model, request))
     metrics = {}
     for name in sorted({name for row in rows for name in row}):

@@ -131,7 +131,7 @@ TEST_F(HostTransaction, WritesOverTheModelsOwnTensor) {
 TEST_F(HostTransaction, FiltersSeeTheWeightWhereTheDeltaIs) {
   WeightTransaction transaction(model_);
   int seen = 0;
-  transaction.filter_with([&](const Tensor& weight, const WeightDelta& delta) {
+  transaction.filter_with([&](WeightId, const Tensor& weight, const WeightDelta& delta) {
     EXPECT_EQ(weight.device(), Placement::host());
     ++seen;
     return delta;

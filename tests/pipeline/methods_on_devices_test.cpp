@@ -20,17 +20,23 @@ constexpr const char* kLocated = "values: {steps: 4, lr: 0.1}, contexts: ['{}', 
 
 std::string options_of(const std::string& method) {
   static const std::map<std::string, std::string> kOptions{
-      {"memit", "layers: [0, 1, 2], covariance_weight: 20, history: true, norm_anchor: {mode: rescale, limit: 10}"},
+      {"memit",
+       "layers: [0, 1, 2], covariance_weight: 20, history: true, norm_anchor: {mode: rescale, limit: 10}, revive: "
+       "{energy: 0.1}, "
+       "error_feedback: true"},
       {"rome", "layers: [0, 2]"},
       {"r-rome", "layers: [2]"},
       {"emmet", "layers: [1, 2], covariance_weight: 20, identity_weight: 0.1, equal_keys: mean, rect: {keep: 0.4}"},
       {"alphaedit", "layers: [0, 2], null_space_below: 1.0, blue: true, equal_keys: split"},
       {"pmet", "layers: [1, 2], norm_anchor: {mode: skip, limit: 10}"},
       {"nse", "layers: [0, 1, 2], targets: replay, residual_above: auto, neurons: 0.7"},
+      {"evoedit", "layers: [0, 2], null_space_below: 1.0, targets: replay"},
+      {"betaedit", "layers: [1, 2], null_space_below: 1.0, covariance_weight: 2, ridge: 0.5, refresh: 2"},
       {"ultraedit", "modules: {gate: [0, 2], up: [1], down: [3]}, lr: 1e-3, batch: 2"},
       {"ft", "modules: {down: [0, 3]}, steps: 3"},
       {"ft-l", "modules: {gate: [1], down: [2]}, steps: 3, norm_constraint: 1e-3"},
-      {"ft-m", "modules: {up: [0], down: [3]}, steps: 3, weight_decay: 0.1, prune: {}"}};
+      {"ft-m",
+       "modules: {up: [0], down: [3]}, steps: 3, order: breadth-first, batch: 2, weight_decay: 0.1, prune: {}"}};
   const bool is_located = kOptions.at(method).find("modules") == std::string::npos;
   return cat("{method: ", method, ", ", kOptions.at(method), is_located ? ", " : "", is_located ? kLocated : "", "}");
 }

@@ -99,6 +99,10 @@ const RankedMethod kRankedMethods[] = {
     {"memit_anchored", "method: memit, covariance_weight: 20, equal_keys: mean, norm_anchor: {mode: rescale}"},
     {"memit_replayed", "method: memit, covariance_weight: 20, targets: replay, norm_anchor: {mode: skip, limit: 1.05}"},
     {"alphaedit", "method: alphaedit, null_space_below: 1.0, norm_anchor: {mode: skip, limit: 1.0}"},
+    {"evoedit", "method: evoedit, null_space_below: 1.0"},
+    {"betaedit", "method: betaedit, null_space_below: 1.0, covariance_weight: 2, ridge: 0.5, refresh: 3"},
+    {"memit_fed_back",
+     "method: memit, history: true, covariance_weight: 20, revive: {energy: 0.1}, error_feedback: true"},
     {"emmet", "method: emmet, equal_keys: split, prune: {log_base: 1.1}"},
     {"pmet", "method: pmet, rect: {keep: 0.3}"},
     {"rome", "method: rome"},
@@ -107,7 +111,7 @@ const RankedMethod kRankedMethods[] = {
     {"ultraedit", "method: ultraedit, lr: 1e-3, batch: 2"},
     {"ft", "method: ft, steps: 3"},
     {"ft_l", "method: ft-l, steps: 3, batch: 2, norm_constraint: 1e-3"},
-    {"ft_m", "method: ft-m, steps: 3, batch: 3, prune: {log_base: 1.1}"},
+    {"ft_m", "method: ft-m, steps: 3, batch: 3, order: breadth-first, prune: {log_base: 1.1}"},
 };
 
 class MethodsOnRanks : public ::testing::TestWithParam<RankedMethod> {};

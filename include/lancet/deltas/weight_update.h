@@ -94,8 +94,12 @@ class WeightTransaction {
 
   /// Changes every delta on its way from here on; gets the weight as it is before, on the layer's solve device. Empty:
   /// none.
-  using DeltaFilter = std::function<WeightDelta(const Tensor& weight, const WeightDelta& delta)>;
+  using DeltaFilter = std::function<WeightDelta(WeightId id, const Tensor& weight, const WeightDelta& delta)>;
   void filter_with(DeltaFilter filter) { filter_ = std::move(filter); }
+  bool has_filter() const { return static_cast<bool>(filter_); }
+
+  /// Returns the weight as it was before the first change, as it is stored.
+  Tensor unedited(WeightId id) const;
 
   /// Changed weights, in the order of their first change.
   const std::vector<Entry>& entries() const { return entries_; }

@@ -49,6 +49,23 @@ struct LayerStatistics {
   std::function<NullSpace(int64_t layer)> null_space = {};
 };
 
+/// What targets end with.
+enum class TargetEnd {
+  kNone,  ///< nothing more
+  kEos,   ///< the tokenizer's end token
+  kAuto   ///< that where generation ends at it, else nothing
+};
+
+/// How a method makes ids of targets, whatever the model.
+struct TargetRule {
+  Compat compat = Compat::kNone;  ///< whose tokenisation it takes
+  TargetEnd end = TargetEnd::kNone;
+};
+
+/// Returns the rule for a model. Throws: ConfigError for kEos where the tokenizer has no end token, or generation does
+/// not end at it.
+TargetForm target_form(const TargetRule& rule, const ModelConfig& config, const Tokenizer& tokenizer);
+
 /// The work that editors share, on the weights as they are at the moment of the call. Everything by request index: it
 /// is spread over ranks without the editor knowing. An editor asks for the same things in the same order everywhere.
 class EditContext {
@@ -67,13 +84,13 @@ class EditContext {
   void keep_systems_in(std::vector<SolvedSystem>* systems) { systems_ = systems; }
 
   const ModelConfig& config() const { return model_.config(); }
-  std::vector<PreparedRequest> prepare(std::span<const EditRequest> requests, Compat compat = Compat::kNone) const {
-    return prepare_requests(tokenizer_, requests, contexts_, compat);
+  std::vector<PreparedRequest> prepare(std::span<const EditRequest> requests, const TargetRule& rule = {}) const {
+    return prepare_requests(tokenizer_, requests, contexts_, target_form(rule, config(), tokenizer_));
   }
 
   /// Tokenizes requests for methods that know no subject.
-  std::vector<TokenizedRequest> tokenize(std::span<const EditRequest> requests) const {
-    return tokenize_requests(tokenizer_, requests);
+  std::vector<TokenizedRequest> tokenize(std::span<const EditRequest> requests, const TargetRule& rule = {}) const {
+    return tokenize_requests(tokenizer_, requests, target_form(rule, config(), tokenizer_).end);
   }
 
   /// A rehearsal watches this one.
@@ -169,8 +186,7 @@ class Editor {
   virtual const ContextOptions* contexts() const = 0;
   /// How it optimises values; null: it finds none.
   virtual const ValueOptions* values() const = 0;
-  /// Whose tokenisation it takes.
-  virtual Compat compat() const { return Compat::kNone; }
+  virtual TargetRule target_rule() const { return {}; }
   /// The weights that edit() may change.
   /// Throws: ConfigError when an option does not fit the model (a layer out of range).
   virtual std::vector<WeightId> targets(const ModelConfig& config) const = 0;

@@ -74,6 +74,22 @@ struct NullSpaceProblem {
 /// Delta^T = (P (K K^T + H H^T) + L2 I)^{-1} P K R^T; left = R, right lies in the null space.
 LowRankDelta solve_null_space(const NullSpaceProblem& problem, SolveSpace space = SolveSpace::kAuto);
 
+/// Delta = R (Y^T Y + L2 I)^{-1} Y^T, Y being keys as a projection P leaves them: solve_null_space() without history.
+LowRankDelta solve_projected(const Tensor& projected_FN, double ridge, const Tensor& residuals_DN);
+
+struct SubspaceProblem {
+  Tensor basis_FQ;  ///< B: solve in the space of its columns; B^T A B = I
+  Tensor keys_FN;
+  Tensor history_FM;  ///< undefined: none
+  Tensor residuals_DN;
+};
+
+/// Delta = R K^T B (I + B^T (H H^T + K K^T) B)^{-1} B^T.
+LowRankDelta solve_in_subspace(const SubspaceProblem& problem);
+
+/// Returns B^T A B = I, B = V X, for orthonormal V [F, Q] and A = weight L L^T + ridge I.
+Tensor whitened_basis(const Tensor& vectors_FQ, const Tensor& lower_FF, double weight, double ridge);
+
 /// Delta^T = X^T (X X^T + I)^{-1} V, the same as (X^T X + I)^{-1} X^T V: left = V^T, one column per row of X [M, I] and
 /// V [M, O].
 LowRankDelta solve_least_squares(const Tensor& inputs_MI, const Tensor& values_MO,

@@ -81,6 +81,8 @@ class LayerPasses {
   Tensor missing(RequestStates& states, const LayerTargets& targets, int64_t layer) const;
   Tensor of_projection(const Tensor& missing_ND) const;
   void note_system(const LayerProblem& problem, const LayerTargets& targets, Tensor inverse_gram_NN) const;
+  Tensor lost_by_filters(int64_t layer) const;
+  WeightDelta apply(int64_t layer, const WeightDelta& wanted) const;
   void note_near_keys(const LayerTargets& targets, const Tensor& keys_FN) const;
   double parts(size_t layers_left) const;
   Tensor residuals(RequestStates& states, const LayerTargets& targets, std::span<const int64_t> layers_left) const;

@@ -18,11 +18,14 @@ class LayeredEditor : public Editor {
   explicit LayeredEditor(LayeredOptions options) : options_(std::move(options)) {}
 
   EditorNeeds needs() const override {
-    return {.subject = true, .statistics = true, .history = options_.keeps_history, .changes = options_.passes};
+    return {.subject = true,
+            .statistics = true,
+            .history = options_.keeps_history || options_.keeps_solved_keys,
+            .changes = options_.passes};
   }
   const ContextOptions* contexts() const override { return &options_.contexts; }
   const ValueOptions* values() const override { return &options_.values; }
-  Compat compat() const override { return options_.compat; }
+  TargetRule target_rule() const override { return options_.target_rule; }
   std::vector<WeightId> targets(const ModelConfig& config) const override;
   std::vector<int64_t> value_layers(const ModelConfig& config) const override;
   EditOutcome edit(const EditContext& context, std::span<const EditRequest> requests, EditorState& state,

@@ -45,7 +45,7 @@ struct ResidualBounds {
 
 struct LayeredOptions {
   std::optional<std::vector<int64_t>> layers;  ///< ascending; nullopt: by the model's depth
-  Compat compat = Compat::kNone;
+  TargetRule target_rule;
   ValueOptions values;
   ContextOptions contexts;
   EqualKeys equal_keys = EqualKeys::kWarn;
@@ -58,6 +58,8 @@ struct LayeredOptions {
   ContextMean output_mean = ContextMean::kPlain;  ///< mean of what the residual is taken from
   std::optional<ContextMean> direction_mean;      ///< mean for LayerProblem::directions_FN
   bool keeps_history = false;                     ///< keys of earlier batches, measured after them
+  bool keeps_solved_keys = false;                 ///< keys of earlier batches, as they were solved for
+  bool error_feedback = false;                    ///< what a filter took off is made up for by the next change
   bool values_on_unedited = false;                ///< values are found on the weights from before the first batch
   int64_t passes = 1;                             ///< passes over the layers, at most; EditOrder::kTogether alone
   ResidualBounds residuals;

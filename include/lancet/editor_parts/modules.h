@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "lancet/core/config_section.h"
+#include "lancet/editing/editor.h"
 #include "lancet/models/weight_table.h"
 
 namespace lancet {
@@ -21,5 +22,8 @@ enum class AutomaticModules {
 /// Returns the weights that are changed. Throws: ConfigError when the model has no such layer.
 std::vector<WeightId> modules_of(const std::optional<std::vector<WeightId>>& modules, AutomaticModules automatic,
                                  const ModelConfig& config);
+
+/// `target_end` of an editor.
+TargetEnd parse_target_end(ConfigSection& editor);
 
 }  // namespace lancet

@@ -22,6 +22,9 @@ class Protocol {
  public:
   virtual ~Protocol() = default;
 
+  /// All requests that will be asked about, before the first is; they outlive the protocol's asking.
+  virtual void see(std::span<const EditRequest> /*requests*/) {}
+
   /// The questions of the next request; the protocol remembers where they stand. Called for all requests in order.
   virtual void ask(const EditRequest& request, QuestionCollector& collector) = 0;
 

@@ -35,6 +35,7 @@ struct TextQuestion {
 struct GeneratedText {
   std::string whole;         ///< prompt included
   std::string continuation;  ///< text without the prompt, and without the space between them
+  bool has_ended = false;    ///< an end token, not the limit, ended it
 };
 
 /// A scored continuation beside what was asked.

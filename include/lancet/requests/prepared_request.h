@@ -2,6 +2,7 @@
 // row.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -22,10 +23,18 @@ enum class Compat {
   kEasyEdit  ///< keeps it: labels lie a place earlier than the text
 };
 
+/// How targets become ids.
+struct TargetForm {
+  Compat compat;
+  std::optional<TokenId> end;  ///< token that is put after every target, as its last one
+
+  TargetForm(Compat whose = Compat::kNone, std::optional<TokenId> end_token = {}) : compat(whose), end(end_token) {}
+};
+
 struct PreparedRequest {
   std::string id;
   std::vector<LocatedPrompt> prompts;  ///< one per context template; [0] is the plain prompt
-  std::vector<TokenId> target;         ///< ids that continue the plain prompt
+  std::vector<TokenId> target;         ///< ids that continue the plain prompt, with TargetForm::end
   /// Rows that values are optimised on, one for each context: the prompt with the target after it, which its last
   /// target.size() places predict. None of these lies before the lookup token.
   std::vector<LocatedPrompt> rows;
@@ -34,7 +43,7 @@ struct PreparedRequest {
 
 /// Throws: ConfigError listing every request whose subject or target cannot be placed.
 std::vector<PreparedRequest> prepare_requests(const Tokenizer& tokenizer, std::span<const EditRequest> requests,
-                                              std::span<const std::string> contexts, Compat compat = Compat::kNone);
+                                              std::span<const std::string> contexts, const TargetForm& form = {});
 
 /// A request for methods that train on its text and know no subject.
 struct TokenizedRequest {
@@ -43,7 +52,8 @@ struct TokenizedRequest {
   std::vector<TokenId> target;  ///< ids that continue the prompt
 };
 
-/// Throws: ConfigError listing every request whose target cannot be placed.
-std::vector<TokenizedRequest> tokenize_requests(const Tokenizer& tokenizer, std::span<const EditRequest> requests);
+/// `end` is put after every target. Throws: ConfigError listing every request whose target cannot be placed.
+std::vector<TokenizedRequest> tokenize_requests(const Tokenizer& tokenizer, std::span<const EditRequest> requests,
+                                                std::optional<TokenId> end = {});
 
 }  // namespace lancet

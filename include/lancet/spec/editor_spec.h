@@ -24,6 +24,15 @@ struct PruneSpec {
   static constexpr AnyOption kAll[] = {&kLogBase};
 };
 
+struct ReviveSpec {
+  static constexpr NumberOption kEnergy{
+      {.key = "energy",
+       .meaning = "share of the unedited weight's squared singular values beyond which its directions may change"},
+      {.min = 1e-12, .max = 1.0 - 1e-12},
+      0.1};
+  static constexpr AnyOption kAll[] = {&kEnergy};
+};
+
 /// What every method has.
 struct EditorSpec {
   static constexpr TextOption kMethod{
@@ -35,14 +44,22 @@ struct EditorSpec {
        .absent = "none"}};
   static constexpr AnyOption kFirst[] = {&kMethod, &kPreset};
 
+  static constexpr ChoiceOption kTargetEnd{
+      {.key = "target_end",
+       .meaning = "what targets end with in values and training: nothing more, the tokenizer's end token (`eos`), or "
+                  "that where the model stops at it (`auto`)"},
+      kTargetEndNames};
   static constexpr SectionOption kRect{
       {.key = "rect", .meaning = "RECT: a part of each change's entries is applied", .absent = "off"}, RectSpec::kAll};
+  static constexpr SectionOption kRevive{
+      {.key = "revive", .meaning = "REVIVE: the unedited weight's dominant directions stay", .absent = "off"},
+      ReviveSpec::kAll};
   static constexpr SectionOption kPrune{
       {.key = "prune",
        .meaning = "PRUNE: the whole change's largest singular values are restrained, after the last batch",
        .absent = "off"},
       PruneSpec::kAll};
-  static constexpr AnyOption kLast[] = {&kRect, &kPrune};
+  static constexpr AnyOption kLast[] = {&kTargetEnd, &kRect, &kRevive, &kPrune};
 };
 
 inline constexpr auto kEditorOptions =

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "lancet/spec/requests_spec.h"
+#include "lancet/spec/values_spec.h"
 
 namespace lancet {
 
@@ -53,6 +54,14 @@ struct MquakeSpec {
   static constexpr AnyOption kAll[] = {&kExamples};
 };
 
+struct BeliefSpec {
+  static constexpr std::string_view kOrderNames[] = {"rotations", "all"};
+  static constexpr ChoiceOption kOrders{
+      {.key = "orders", .meaning = "of the four options: 4, in which each stands once at each letter, or all 24"},
+      kOrderNames};
+  static constexpr AnyOption kAll[] = {&kOrders};
+};
+
 struct EvaluateSpec {
   static constexpr TextsOption kMetrics{
       {.key = "metrics", .meaning = "what is measured ([metrics.md](metrics.md)); `[]`: nothing"},
@@ -65,6 +74,11 @@ struct EvaluateSpec {
   static constexpr TextOption kChatTemplate{
       {.key = "chat_template", .meaning = "how `chat` puts a prompt: `model` (its own), or text with one `{}`"},
       "model"};
+  static constexpr ChoiceOption kTargetEnd{
+      {.key = "target_end",
+       .meaning = "`eos`: what free generation calls exact is the whole continuation, after which the model stops; "
+                  "`auto`: that where the tokenizer has an end token"},
+      kTargetEndNames};
   static constexpr FlagOption kStanding{
       {.key = "standing",
        .meaning = "edits that stood before (`continue_from`, a session's) are measured again too, after the new ones; "
@@ -85,8 +99,10 @@ struct EvaluateSpec {
       CounterFactSpec::kAll};
   static constexpr SectionOption kMquake{
       {.key = "mquake", .meaning = "files of the protocol `mquake`", .absent = "none"}, MquakeSpec::kAll};
-  static constexpr AnyOption kAll[] = {&kMetrics,     &kTokens, &kDistractor,  &kChatTemplate, &kStanding,
-                                       &kSideEffects, &kLmEval, &kCounterFact, &kMquake};
+  static constexpr SectionOption kBelief{
+      {.key = "belief", .meaning = "how the protocol `belief` asks", .absent = "as by default"}, BeliefSpec::kAll};
+  static constexpr AnyOption kAll[] = {&kMetrics,     &kTokens, &kDistractor,  &kChatTemplate, &kTargetEnd, &kStanding,
+                                       &kSideEffects, &kLmEval, &kCounterFact, &kMquake,       &kBelief};
 };
 
 }  // namespace lancet

@@ -64,14 +64,26 @@ struct ChatSource {
   std::string by_hand;          ///< template for ChatTemplate::by_hand; empty: the model's
 };
 
+/// What free generation has to end with to be exactly the target.
+enum class JudgedEnd {
+  kNone,  ///< a full stop, a line break, or the limit
+  kEos,   ///< an end token
+  kAuto   ///< an end token, where the tokenizer has one
+};
+
+/// In which orders `belief` puts its options.
+enum class OptionOrders { kRotations, kAll };
+
 struct EvaluationOptions {
   std::vector<std::string> protocols;  ///< names of protocols, in the order in which they are shown
   int64_t generated_tokens = *EvaluateSpec::kTokens.fallback;                 ///< length of greedy continuations
   std::string distractor = std::string(*EvaluateSpec::kDistractor.fallback);  ///< text before `distracted` prompts
   ChatSource chat_template = {};
+  JudgedEnd target_end = JudgedEnd::kNone;
   bool standing = EvaluateSpec::kStanding.fallback;  ///< earlier edits are measured too
   SideEffectOptions side_effects = {};
   CounterFactFiles counterfact = {};
+  OptionOrders belief_orders = OptionOrders::kRotations;
   std::filesystem::path multihop_examples = {};  ///< text put before the questions of `mquake`; empty: none
 };
 

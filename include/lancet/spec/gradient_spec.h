@@ -50,6 +50,13 @@ struct GradientSpec {
       {.key = "weight_decay", .meaning = "times the edited weight, added to its gradient", .methods = kTuningMethods},
       {.min = 0},
       0.0};
+  static constexpr std::string_view kOrderNames[] = {"given", "breadth-first"};
+  static constexpr ChoiceOption kOrder{
+      {.key = "order",
+       .meaning = "of the requests in each pass: as they are `given`, or `breadth-first`: drawn into other batches, by "
+                  "`run.seed`",
+       .methods = "ft-m"},
+      kOrderNames};
   static constexpr IntegerOption kBatch{
       {.key = "batch", .meaning = "requests of one update", .methods = kTuningMethods, .unit = "requests"},
       {.min = 1},
@@ -69,8 +76,8 @@ struct GradientSpec {
       {},
       kTriedFar};
   static constexpr AnyOption kAll[] = {
-      &kModules, &kUltraLr,  &kUltraBatch,     &kTokens,           &kSteps, &kLr, &kWeightDecay,
-      &kBatch,   &kStopLoss, &kNormConstraint, &kOwnNormConstraint};
+      &kModules,  &kUltraLr,        &kUltraBatch,        &kTokens, &kSteps, &kLr, &kWeightDecay, &kBatch,
+      &kStopLoss, &kNormConstraint, &kOwnNormConstraint, &kOrder};
 };
 
 }  // namespace lancet

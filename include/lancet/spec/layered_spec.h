@@ -5,8 +5,8 @@
 
 namespace lancet {
 
-inline constexpr std::string_view kLayeredMethods = "memit rome r-rome emmet alphaedit pmet nse";
-inline constexpr std::string_view kReplayingMethods = "memit emmet alphaedit nse";
+inline constexpr std::string_view kLayeredMethods = "memit rome r-rome emmet alphaedit pmet nse evoedit betaedit";
+inline constexpr std::string_view kReplayingMethods = "memit emmet alphaedit nse evoedit betaedit";
 inline constexpr std::string_view kShareRule =
     "by layer, such that at least half of the requests get this share of their residual alone";
 
@@ -61,6 +61,23 @@ struct LayeredSpec {
   static constexpr NumberOption kCovarianceWeight = solve_weight("covariance_weight", kLambda, "memit nse", 0.8);
   static constexpr NumberOption kEmmetCovarianceWeight = solve_weight("covariance_weight", kLambda, "emmet", 0.98);
   static constexpr NumberOption kPmetCovarianceWeight = solve_weight("covariance_weight", kLambda, "pmet", 0.99);
+  static constexpr NumberOption kBetaCovarianceWeight{
+      {.key = "covariance_weight", .meaning = "l1: how much the statistics weigh", .methods = "betaedit"},
+      {.min = 1e-300},
+      3000.0,  // as published
+      kTriedFar};
+  static constexpr NumberOption kBetaRidge{
+      {.key = "ridge", .meaning = "l2, which keeps the change small", .methods = "betaedit"},
+      {.min = 1e-300},
+      10.0,  // as published
+      kTriedFar};
+  static constexpr IntegerOption kRefresh{
+      {.key = "refresh",
+       .meaning = "earlier keys after which the null space is made again, of the statistics and these keys",
+       .methods = "betaedit",
+       .unit = "keys"},
+      {.min = 1},
+      1000};
   static constexpr NumberOption kIdentityWeight{
       {.key = "identity_weight", .meaning = "nu, added to lambda C on the diagonal", .methods = "memit emmet nse"},
       {.min = 0},
@@ -74,15 +91,17 @@ struct LayeredSpec {
       {.min = 0},
       0.1,  // as published
       kTriedFar};
-  static constexpr NumberOption kNullSpaceBelow{
-      {.key = "null_space_below", .meaning = "eigenvalues of C below it make the null space", .methods = "alphaedit"},
-      {.min = 1e-300},
-      {},
-      kTriedFar,
-      "by layer, such that this share of C's eigenvalues lies below",
-      "share",
-      0.8};
-  static constexpr NumberOption kRidge = solve_weight("ridge", "L2, which keeps the change small", "alphaedit", 0.95);
+  static constexpr NumberOption kNullSpaceBelow{{.key = "null_space_below",
+                                                 .meaning = "eigenvalues of C below it make the null space",
+                                                 .methods = "alphaedit evoedit betaedit"},
+                                                {.min = 1e-300},
+                                                {},
+                                                kTriedFar,
+                                                "by layer, such that this share of C's eigenvalues lies below",
+                                                "share",
+                                                0.8};
+  static constexpr NumberOption kRidge =
+      solve_weight("ridge", "L2, which keeps the change small", "alphaedit evoedit", 0.95);
   static constexpr IntegerOption kPasses{
       {.key = "passes", .meaning = "passes over the layers, at most", .methods = "nse"}, {.min = 1, .max = 100}, 2};
   static constexpr NumberOption kResidualAbove{
@@ -118,7 +137,14 @@ struct LayeredSpec {
   static constexpr FlagOption kBlue{
       {.key = "blue",
        .meaning = "of `layers` the first and the last alone are changed, each with values of its own",
-       .methods = "memit emmet alphaedit pmet",
+       .methods = "memit emmet alphaedit pmet evoedit betaedit",
+       .affects = Affects::kState},
+      false};
+  static constexpr FlagOption kErrorFeedback{
+      {.key = "error_feedback",
+       .meaning = "what `rect` or `revive` took off a change is made up for by the next one of that weight; a stream's "
+                  "state then has a matrix of each weight's size",
+       .methods = "memit alphaedit nse",
        .affects = Affects::kState},
       false};
   static constexpr std::string_view kTargetsNames[] = {"last", "replay"};
@@ -153,12 +179,15 @@ struct LayeredSpec {
                                        &kCovarianceWeight,
                                        &kEmmetCovarianceWeight,
                                        &kPmetCovarianceWeight,
+                                       &kBetaCovarianceWeight,
                                        &kIdentityWeight,
                                        &kHistory,
                                        &kStreamHistory,
                                        &kSlack,
                                        &kNullSpaceBelow,
                                        &kRidge,
+                                       &kBetaRidge,
+                                       &kRefresh,
                                        &kPasses,
                                        &kResidualAbove,
                                        &kResidualBelow,
@@ -169,7 +198,8 @@ struct LayeredSpec {
                                        &kEqualKeys,
                                        &kCompat,
                                        &kNormAnchor,
-                                       &kTargets};
+                                       &kTargets,
+                                       &kErrorFeedback};
 };
 
 }  // namespace lancet

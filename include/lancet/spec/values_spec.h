@@ -56,6 +56,9 @@ struct ValuesSpec {
                                        &kContextsPerStep, &kBatch, &kNllFactor,   &kStop};
 };
 
+/// What targets end with: in values and training, and in what is judged.
+inline constexpr std::string_view kTargetEndNames[] = {"none", "eos", "auto"};
+
 struct ContextsSpec {
   static constexpr IntegerOption kGenerate{
       {.key = "generate",

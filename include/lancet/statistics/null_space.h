@@ -39,8 +39,12 @@ struct NullSpace {
   Tensor project(const Tensor& columns_FN) const;
 };
 
+/// Which of the two bases a null space is kept by.
+enum class KeptBasis { kSmaller, kNullSpace };
+
 /// Makes a null space of eigenvectors of C [F, F] f64, or of experts its blocks [E, W, W]. Throws: NumericError naming
 /// `where` when none of them is chosen, or all are, with the spectrum's range.
-NullSpace make_null_space(const Tensor& covariance_FF, const NullSpaceRule& rule, const std::string& where);
+NullSpace make_null_space(const Tensor& covariance_FF, const NullSpaceRule& rule, const std::string& where,
+                          KeptBasis kept = KeptBasis::kSmaller);
 
 }  // namespace lancet

@@ -17,6 +17,9 @@ std::string_view first_statement(std::string_view text);
 /// The first statement is one of the answers, both normalised.
 bool is_exactly(std::string_view text, std::span<const std::string> answers);
 
+/// The text is one of the answers, both normalised.
+bool is_wholly(std::string_view text, std::span<const std::string> answers);
+
 /// One of the answers stands in the text as whole words, all normalised.
 bool contains(std::string_view text, std::span<const std::string> answers);
 

@@ -54,6 +54,12 @@ enum class TrainingObjective {
   kTarget       ///< mean NLL of the target tokens, teacher-forced (FT-M)
 };
 
+/// In which batches a pass of training has the requests.
+enum class TrainingOrder {
+  kGiven,        ///< those of the requests' order
+  kBreadthFirst  ///< others in each pass, drawn from a seed (LocFT-BF)
+};
+
 /// Options that GradientSpec describes; defaults: as published for 7-8B models.
 struct TrainingOptions {
   TrainingObjective objective = TrainingObjective::kTarget;
@@ -63,7 +69,13 @@ struct TrainingOptions {
   int64_t batch = *GradientSpec::kBatch.fallback;
   double stop_loss = *GradientSpec::kStopLoss.fallback;
   std::optional<double> norm_constraint = {};  ///< largest change of any entry (FT-L)
+  TrainingOrder order = TrainingOrder::kGiven;
+  uint64_t seed = 0;  ///< seed of TrainingOrder::kBreadthFirst
 };
+
+/// Places of `n` requests in the order of a pass (from 0): by mix(mix(mix(seed) + pass) + place), mix being SplitMix64
+/// (Steele, Lea, Flood 2014).
+std::vector<int64_t> drawn_order(int64_t n, int64_t pass, uint64_t seed);
 
 struct TrainedWeights {
   /// Changes in the order of the weights, value dtype, each on its weight's device. Root's alone: see

@@ -107,6 +107,7 @@ struct WorkContext {
   Communicator& communicator;
   const ValueStore* values = nullptr;              ///< may be null
   LaunchMode launch = LaunchMode::kEachOperation;  ///< mode of steps; graphs have their batches one after another
+  uint64_t seed = 0;                               ///< seed of what a method draws
 };
 
 /// Throws: PlacementError where steps at `layer` cannot be graphs: layers on several devices or on none that has

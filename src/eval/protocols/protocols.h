@@ -13,6 +13,7 @@ std::unique_ptr<Protocol> make_specificity(const EvaluationOptions& options);
 std::unique_ptr<Protocol> make_generation(const EvaluationOptions& options);
 std::unique_ptr<Protocol> make_distracted(const EvaluationOptions& options);
 std::unique_ptr<Protocol> make_chat(const EvaluationOptions& options);
+std::unique_ptr<Protocol> make_belief(const EvaluationOptions& options);
 std::unique_ptr<Protocol> make_counterfact(const EvaluationOptions& options);
 std::unique_ptr<Protocol> make_zsre(const EvaluationOptions& options);
 std::unique_ptr<Protocol> make_easyedit(const EvaluationOptions& options);
@@ -43,6 +44,10 @@ inline constexpr ProtocolRow kDistractedProtocol{
 inline constexpr std::array<std::string_view, 3> kChatMetrics{"chat_exact", "chat_alias", "chat_contains"};
 inline constexpr ProtocolRow kChatProtocol{"chat", "what an instruct model answers to the edited prompts", make_chat,
                                            kChatMetrics};
+
+inline constexpr std::array<std::string_view, 3> kBeliefMetrics{"belief_prob", "belief_choice", "belief_old"};
+inline constexpr ProtocolRow kBeliefProtocol{"belief", "the fact among four options, the old answer among them",
+                                             make_belief, kBeliefMetrics};
 
 inline constexpr std::array<std::string_view, 13> kCounterFactMetrics{
     "counterfact_es", "counterfact_es_acc", "counterfact_em",     "counterfact_ps", "counterfact_ps_acc",

@@ -95,7 +95,7 @@ class QuantisedForm final : public OutputForm {
 
   /// K of down projections: at the lookup tokens of every context, so that K K^T is that of a key for each request.
   void keep_lookup_keys(std::span<const EditRequest> edited, std::vector<WeightId> ids) {
-    std::vector<PreparedRequest> requests = context_->prepare(edited, parts_.editor.compat());
+    std::vector<PreparedRequest> requests = context_->prepare(edited, parts_.editor.target_rule());
     const auto contexts = static_cast<double>(requests.front().prompts.size());
     requests = by_context(std::move(requests));
     RequestStates states = context_->states_of(requests);

@@ -10,7 +10,7 @@ import pathlib
 import sys
 
 import torch
-from filters import rect
+from filters import rect, revive
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1]))
 from make_golden import Llama, Tokenizer, covariance, padded  # noqa: E402
@@ -23,14 +23,19 @@ def untouched(place, layer, value):
 
 
 class Editable:
-    """Of a model with `weights` [d_out, d_in] by name, `dtype`, and `keep`, the share that RECT leaves of a change, or None."""
+    """Of a model with `weights` [d_out, d_in] by name, `dtype`, `keep`, the share that RECT leaves of a change, or None, and
+    `energy`, REVIVE's, or None."""
 
     linear_place = "block"  # where a change of a down projection shows linearly; values and residuals are of this place
     block_scale = 1.0  # of the MLP's output in the block's
     is_edited = False
+    energy = None
 
     def change(self, name, delta):
-        """Adds delta to a weight, or what RECT leaves of it, and returns that."""
+        """Adds delta to a weight, or what REVIVE and RECT leave of it, and returns that."""
+        if self.energy is not None:
+            self.unedited.setdefault(name, self.weights[name])
+            delta = revive(self.unedited[name], delta, self.energy)
         delta = delta if self.keep is None else rect(self.weights[name], delta, self.keep)
         self.weights[name], self.is_edited = self.weights[name] + delta.to(self.dtype), True
         return delta
@@ -75,12 +80,15 @@ class Model(Editable, Llama):
 class Bench:
     def __init__(self, folder, dtype=torch.float64):
         self.folder, self.dtype, self.tokenizer = folder, dtype, Tokenizer(folder)
+        self.end_id = json.loads((pathlib.Path(folder) / "config.json").read_text("utf-8"))["eos_token_id"]
         self.covariances, self.tokens = {}, 0
         self.found = {}  # values of the unedited model
 
     def fresh(self, section):
         """The unedited model."""
-        return Model(self.folder, self.dtype, section.get("rect", {}).get("keep"))
+        model = Model(self.folder, self.dtype, section.get("rect", {}).get("keep"))
+        model.energy, model.unedited = section.get("revive", {}).get("energy"), {}
+        return model
 
     def read_statistics(self, lines, layers):
         with torch.no_grad():
@@ -89,8 +97,9 @@ class Bench:
     def text(self, request):
         return request["prompt"].replace("{}", request["subject"])
 
-    def target_ids(self, request):
-        return self.tokenizer.continuation_ids(self.text(request), " " + request["target"])
+    def target_ids(self, request, section):
+        ids = self.tokenizer.continuation_ids(self.text(request), " " + request["target"])
+        return ids + [self.end_id] if section.get("target_end") == "eos" else ids
 
     def rows(self, request, contexts):
         """Filled prompts as ids, and the subject's last token in each."""
@@ -138,7 +147,7 @@ class Bench:
 
     def values(self, model, requests, layer, places, section):
         """The optimised vectors [n, d] at the first of the places of `layer`, on the model as it is."""
-        asked = [requests, layer, places, section["contexts"], section["values"], section["method"] == "pmet"]
+        asked = [requests, layer, places, section["contexts"], section["values"], section["method"] == "pmet", section.get("target_end")]
         name = json.dumps(asked)
         if model.is_edited or name not in self.found:
             z = torch.cat([optimise(self, model, some, layer, places, section) for some in chunks(requests)])
@@ -159,7 +168,7 @@ class Search:
         self.options, self.is_pmet = section["values"], section["method"] == "pmet"
         prompts, lookup = bench.rows(request, section["contexts"])
         drift, drift_lookup = bench.rows(dict(request, prompt="{} is a"), ["{}"])
-        self.target = torch.tensor(bench.target_ids(request))
+        self.target = torch.tensor(bench.target_ids(request, section))
         self.rows = [row + self.target[:-1].tolist() for row in prompts] + drift
         self.ends, self.at = [len(prompt) - 1 for prompt in prompts], torch.cat((lookup, drift_lookup))
         self.places, self.deltas, self.initial, self.before = places, {}, {}, None

@@ -1,4 +1,4 @@
-"""RECT and PRUNE: what is left of a change."""
+"""RECT, REVIVE and PRUNE: what is left of a change."""
 import math
 
 import torch
@@ -11,6 +11,14 @@ def rect(weight, delta, keep):
     mask = torch.zeros_like(ratio).flatten()
     mask[order[: int(keep * len(order))]] = 1
     return delta * mask.view_as(ratio)
+
+
+def revive(unedited, delta, energy):
+    """Without the directions that carry the share `energy` of the unedited weight's squared singular values."""
+    left, s, right = torch.linalg.svd(unedited.double(), full_matrices=False)
+    k = int(((s**2).cumsum(0) <= energy * (s**2).sum()).sum()) + 1
+    u, v = left[:, :k], right[:k].T
+    return (torch.eye(len(u), dtype=u.dtype) - u @ u.T) @ delta @ (torch.eye(len(v), dtype=v.dtype) - v @ v.T)
 
 
 def prune(weight, change, log_base):

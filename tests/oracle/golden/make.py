@@ -38,7 +38,13 @@ def sections():
         "memit-history": (memit | dict(history=True), two),
         "memit-anchor": (memit | dict(norm_anchor=dict(mode="rescale", limit=3.0)), two),
         "memit-predicted": (memit | dict(values=VALUES | dict(steps=40, stop="predicted")), one),
+        "memit-eos": (memit | dict(target_end="eos"), one),
         "memit-rect": (memit | dict(rect=dict(keep=0.4)), one),
+        "memit-revive": (memit | dict(revive=dict(energy=0.1)), one),
+        "memit-rect-feedback": (memit | dict(history=True, rect=dict(keep=0.4), error_feedback=True), two),
+        "memit-revive-feedback": (memit | dict(history=True, revive=dict(energy=0.1), error_feedback=True), two),
+        "evoedit": (dict(method="evoedit", null_space_below=0.5, ridge=0.5, **LOCATED), two),
+        "betaedit": (dict(method="betaedit", null_space_below=0.5, covariance_weight=2.0, ridge=0.5, refresh=2, **LOCATED), two),
         "memit-blue": (memit | dict(blue=True), one),
         "memit-replay": (memit | REPLAYED | dict(history=True, norm_anchor=dict(mode="rescale", limit=3.0)), two),
         "emmet": (memit | dict(method="emmet", slack=0.1, identity_weight=0.5), one),
@@ -57,6 +63,7 @@ def sections():
         "ultraedit-all": (ULTRAEDIT | dict(tokens="all", batch=1), two),
         "ft": (FINE_TUNE | dict(method="ft"), mixed),
         "ft-l": (FINE_TUNE | dict(method="ft-l", batch=2, norm_constraint=1e-3), mixed),
+        "ft-m-breadth-first": (FINE_TUNE | dict(method="ft-m", batch=2, order="breadth-first", target_end="eos"), [[0, 298, 1, 335, 3]]),
         "ft-m": (FINE_TUNE | dict(method="ft-m", batch=2, weight_decay=1e-2), mixed),
     }
 

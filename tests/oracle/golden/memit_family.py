@@ -1,4 +1,5 @@
-"""MEMIT, EMMET, AlphaEdit and PMET, with history, the norm anchor, BLUE and forward replay: LU and inverses, full matrices."""
+"""MEMIT, EMMET, AlphaEdit, PMET, EvoEdit and BetaEdit, with history, the norm anchor, BLUE, forward replay and error feedback: LU
+and inverses, full matrices."""
 import math
 
 import torch
@@ -48,7 +49,51 @@ def null_space(bench, section, history):
     return solve
 
 
-SOLVES = {"memit": ridge, "pmet": ridge, "emmet": equality, "alphaedit": null_space}
+def shrinking(bench, section, history):
+    """EvoEdit: P loses the left singular vectors of P K once K is edited."""
+    projector = {}
+    for layer in section["layers"]:
+        spectrum, vectors = torch.linalg.eigh(bench.covariances[layer])
+        basis = vectors[:, spectrum < section["null_space_below"]]
+        projector[layer] = basis @ basis.T
+
+    def solve(layer, keys, residual):
+        p = projector[layer]
+        inner = keys.T @ p @ keys
+        delta = residual @ torch.linalg.inv(inner + section["ridge"] * identity(inner)) @ keys.T @ p
+        spent = torch.linalg.svd(p @ keys, full_matrices=False)[0]
+        projector[layer] = p - spent @ spent.T
+        return delta
+
+    return solve
+
+
+def refreshed(bench, section, history):
+    """BetaEdit: C in the system, and P of C and the earlier keys after every `refresh` of these."""
+    projector, keys_of, l1 = {}, {layer: [] for layer in section["layers"]}, section["covariance_weight"]
+
+    def null_space_of(protected):
+        spectrum, vectors = torch.linalg.eigh(protected)
+        basis = vectors[:, spectrum < section["null_space_below"]]
+        assert 0 < basis.shape[1] < len(vectors)
+        return basis @ basis.T
+
+    def solve(layer, keys, residual):
+        c, earlier = bench.covariances[layer], keys_of[layer]
+        if not earlier:
+            projector[layer] = null_space_of(c)
+        elif len(earlier) % section["refresh"] == 0:
+            projector[layer] = null_space_of((history[layer] / len(earlier) + l1 * c) / (1 + l1))
+        p = projector[layer]
+        system = p @ (keys @ keys.T + history[layer] + l1 * c) + section["ridge"] * identity(c)
+        history[layer] = history[layer] + keys @ keys.T
+        earlier.extend(keys.T)
+        return torch.linalg.solve(system, p @ keys @ residual.T).T
+
+    return solve
+
+
+SOLVES = {"evoedit": shrinking, "betaedit": refreshed, "memit": ridge, "pmet": ridge, "emmet": equality, "alphaedit": null_space}
 
 
 class NormAnchor:
@@ -76,6 +121,24 @@ def targets_of(bench, model, requests, layers, section, anchor):
     return bench.replay(model, requests, places[0], layers, z) if is_replay else {at: z}
 
 
+class Feedback:
+    """The error E of what a filter left is carried into the next solve: Delta = (R K^T - E) A^-1, E = (Delta' - Delta) A."""
+
+    def __init__(self, bench, section, history):
+        self.bench, self.section, self.history, self.lost = bench, section, history, {}
+
+    def system(self, layer):
+        return self.section["covariance_weight"] * self.bench.covariances[layer] + self.history[layer]
+
+    def change(self, model, layer, keys, residual):
+        before = self.system(layer)  # with the keys of the last batch as they are after it
+        error = self.lost[layer] @ before if layer in self.lost else 0
+        delta = torch.linalg.solve(before + keys @ keys.T, (residual @ keys.T - error).T).T
+        changes = model.change_kind("down", layer, delta)
+        self.lost[layer] = next(iter(changes.values())) - delta
+        return changes
+
+
 def edit_layers(bench, model, requests, targets, layers, section, solve):
     """Layers ascending: keys, the residual's share, delta = solve(layer, K [f, n], R [d, n])."""
     is_pmet, deltas = section["method"] == "pmet", {}
@@ -87,7 +150,10 @@ def edit_layers(bench, model, requests, targets, layers, section, solve):
         residual = ((targets[aim] - now) / (math.sqrt(left) if is_pmet else left)).T
         if places_of(section, model)[0] == "block":
             residual = residual / model.block_scale
-        deltas |= model.change_kind("down", layer, solve(layer, keys, residual))
+        if isinstance(solve, Feedback):
+            deltas |= solve.change(model, layer, keys, residual)
+        else:
+            deltas |= model.change_kind("down", layer, solve(layer, keys, residual))
     return deltas
 
 
@@ -96,6 +162,9 @@ def edit(bench, section, batches):
     method, layers = section["method"], section["layers"]
     history = {layer: torch.zeros_like(bench.covariances[layer]) for layer in layers}
     model, solve, anchor = bench.fresh(section), SOLVES[method](bench, section, history), NormAnchor(section)
+    if section.get("error_feedback"):
+        assert method == "memit"
+        solve = Feedback(bench, section, history)
     stages = [layers[:1], layers[-1:]] if section.get("blue") else [layers]  # BLUE: each with values of its own
     changes = []
     for requests in batches:

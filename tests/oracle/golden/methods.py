@@ -9,6 +9,8 @@ METHODS = {
     "emmet": memit_family.edit,
     "alphaedit": memit_family.edit,
     "pmet": memit_family.edit,
+    "evoedit": memit_family.edit,
+    "betaedit": memit_family.edit,
     "nse": nse.edit,
     "rome": rome.edit,
     "r-rome": rome.edit,

@@ -7,9 +7,9 @@ OUTPUTS = dict(gate="gate", up="up", down="mlp")
 EPS = torch.finfo(torch.float32).eps
 
 
-def texts(bench, requests):
+def texts(bench, requests, section):
     """(prompt ids, target ids) of each request."""
-    return [(bench.tokenizer.ids(bench.text(request)), bench.target_ids(request)) for request in requests]
+    return [(bench.tokenizer.ids(bench.text(request)), bench.target_ids(request, section)) for request in requests]
 
 
 def modules_of(section):
@@ -67,7 +67,7 @@ def ultraedit(bench, section, batches):
     model, changes, normalisers = bench.fresh(section), [], {}
     modules, size = modules_of(section), section["batch"]
     for requests in batches:
-        rows, parts, deltas = texts(bench, requests), [], {}
+        rows, parts, deltas = texts(bench, requests, section), [], {}
         for start in range(0, len(rows), size):
             parts.append(gradients(model, rows[start : start + size], modules, section["tokens"]))
             for x, g in parts[-1]:
@@ -96,15 +96,31 @@ def loss_of(model, rows, method):
     return torch.stack([part.mean() for part in each.split([len(target) for _, target in rows])]).mean()
 
 
+def mixed(x):
+    """SplitMix64."""
+    x = (x + 0x9E3779B97F4A7C15) % 2**64
+    x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9 % 2**64
+    x = (x ^ (x >> 27)) * 0x94D049BB133111EB % 2**64
+    return x ^ (x >> 31)
+
+
+def ordered(rows, section, number, seed=0):
+    """The rows of a pass: breadth-first, in the order of numbers that are drawn for the pass and each place."""
+    if section.get("order", "given") == "given":
+        return rows
+    stream = mixed((mixed(seed) + number) % 2**64)
+    return [rows[i] for i in sorted(range(len(rows)), key=lambda i: mixed((stream + i) % 2**64))]
+
+
 def train(model, names, rows, section):
     """Of a batch of requests, in place on the leaves model.weights[names]."""
     base = {name: model.weights[name].detach().clone() for name in names}
     leaves, constraint = [model.weights[name] for name in names], section.get("norm_constraint")
     adam = torch.optim.Adam(leaves, lr=section["lr"], weight_decay=section["weight_decay"])
-    for _ in range(section["steps"]):
-        total = 0.0
+    for number in range(section["steps"]):
+        total, shuffled = 0.0, ordered(rows, section, number)
         for start in range(0, len(rows), section["batch"]):
-            chunk = rows[start : start + section["batch"]]
+            chunk = shuffled[start : start + section["batch"]]
             loss = loss_of(model, chunk, section["method"])
             total += loss.item() * len(chunk)
             if loss.item() >= section["stop_loss"]:
@@ -127,7 +143,7 @@ def fine_tune(bench, section, batches):
         base = {name: model.weights[name] for name in names}
         for name in names:
             model.weights[name] = base[name].clone().requires_grad_(True)
-        deltas = train(model, names, texts(bench, requests), section)
+        deltas = train(model, names, texts(bench, requests, section), section)
         model.weights |= base
         changes.append({name: model.change(name, delta) for name, delta in deltas.items() if delta.any()})
     return changes

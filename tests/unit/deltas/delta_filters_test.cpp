@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <torch/types.h>
 
+#include "lancet/core/error.h"
 #include "support/edit_setup.h"
 #include "support/tiny_model.h"
 
@@ -69,6 +70,29 @@ TEST_F(FilteredEdit, PruneRestrainsTheWholeChange) {
   const Tensor whole = change("", 1.0), pruned = change(", prune: {log_base: 2}", 1.0);
   ASSERT_GT(at::linalg_svdvals(whole)[0].item<double>(), at::linalg_svdvals(base)[0].item<double>());
   EXPECT_LE(nmse(pruned, restrain_spectrum(base, whole, 2.0)), 1e-24);
+}
+
+TEST(KeepDominant, LeavesTheLargestDirectionsAlone) {
+  torch::manual_seed(7);
+  for (const auto& [rows, columns] : {std::pair{8, 12}, {12, 8}}) {
+    const Tensor weight = torch::randn({rows, columns}, torch::kDouble);
+    const auto [u, s, vt] = at::linalg_svd(weight, /*full_matrices=*/false);
+    const Tensor shares = (s.square().cumsum(0) / s.square().sum());
+    const double energy = 0.5 * (shares[2] + shares[3]).item<double>();  // four directions exceed it, three do not
+    const DominantSubspace kept = dominant_subspace(weight, energy, "w");
+    ASSERT_EQ(kept.left_OK.size(1), 4);
+    EXPECT_LE(nmse(kept.left_OK.matmul(kept.left_OK.t()), u.narrow(1, 0, 4).matmul(u.narrow(1, 0, 4).t())), 1e-24);
+    const LowRankDelta delta{torch::randn({rows, 3}, torch::kDouble), torch::randn({3, columns}, torch::kDouble)};
+    const WeightDelta filtered = keep_dominant(kept, delta);
+    EXPECT_EQ(std::get<LowRankDelta>(filtered).left_OR.size(1), 3) << "a column for each request stays";
+    const Tensor change = to_dense(filtered);
+    EXPECT_LE(u.narrow(1, 0, 4).t().matmul(change).norm().item<double>(), 1e-12);
+    EXPECT_LE(change.matmul(vt.narrow(0, 0, 4).t()).norm().item<double>(), 1e-12);
+    EXPECT_LE(nmse(to_dense(keep_dominant(kept, DenseDelta{to_dense(delta)})), change), 1e-24);
+    const Tensor free = u.narrow(1, 4, 4).matmul(torch::randn({4, 4}, torch::kDouble)).matmul(vt.narrow(0, 4, 4));
+    EXPECT_LE(nmse(to_dense(keep_dominant(kept, DenseDelta{free})), free), 1e-24) << "what acts elsewhere stays";
+    EXPECT_THROW(dominant_subspace(weight, 1 - 1e-12, "w"), NumericError);
+  }
 }
 
 }  // namespace

@@ -326,5 +326,60 @@ TEST_F(LayeredEditorTest, RefusesWrongOptions) {
     EXPECT_NE(refused(yaml).find(part), std::string::npos) << yaml << refused(yaml);
 }
 
+/// EvoEdit's promise: a batch's change does nothing at the keys of earlier ones, whatever their number.
+TEST(EvoEdit, LeavesStoredKeysAloneExactly) {
+  const testing::TinyModel tiny;
+  CausalLM model = tiny.load();
+  const EditContext context(model, *tiny.tokenizer, {"{}"},
+                            {.null_space =
+                                 [](int64_t) {
+                                   const Tensor spectrum = torch::linspace(0.5, 2.0, 48, torch::kDouble);
+                                   return make_null_space(spectrum.diag(), {1.5}, "test");
+                                 }},
+                            {alone()});
+  const auto editor = testing::editor_from(
+      "{method: evoedit, layers: [1], null_space_below: 1.5, ridge: 0.1, values: {steps: 3, lr: 0.1}, contexts: "
+      "['{}']}");
+  const std::vector<EditRequest> requests = testing::some_requests(6);
+  WeightTransaction transaction(model);
+  EditorState state = editor->make_state();
+  for (size_t batch = 0; batch < 3; ++batch) {
+    const Tensor earlier = columns_of(state, "keys.1");
+    editor->edit(context, std::span(requests).subspan(2 * batch, 2), state, transaction);
+    const Tensor change = to_dense(transaction.entries().at(0).deltas.at(batch));
+    const Tensor own = columns_of(state, "keys.1").narrow(1, static_cast<int64_t>(2 * batch), 2);
+    EXPECT_GT(change.matmul(own).norm().item<double>(),
+              1e-3 * change.norm().item<double>() * own.norm().item<double>());
+    if (!earlier.defined()) continue;
+    EXPECT_LE(change.matmul(earlier).norm().item<double>(),
+              1e-12 * change.norm().item<double>() * earlier.norm().item<double>());
+  }
+}
+
+/// What a filter takes off one change, the next makes up for: without a filter there is nothing, and with one the sum
+/// of what was wanted is what is applied but for the last error.
+TEST(ErrorFeedback, NeedsAFilterAndCarriesTheLastErrorAlone) {
+  EXPECT_THROW(testing::editor_from("{method: memit, layers: [1], error_feedback: true}"), ConfigError);
+  const testing::TinyModel tiny;
+  CausalLM model = tiny.load();
+  const auto identity = [](int64_t) { return torch::eye(48, torch::kDouble); };
+  const EditContext context(model, *tiny.tokenizer, {"{}"}, {.factor = identity}, {alone()});
+  const auto editor = testing::editor_from(
+      "{method: memit, layers: [1], covariance_weight: 1, history: true, rect: {keep: 0.3}, error_feedback: true, "
+      "values: "
+      "{steps: 3, lr: 0.1}, contexts: ['{}']}");
+  const std::vector<EditRequest> requests = testing::some_requests(4);
+  WeightTransaction transaction(model);
+  EditorState state = editor->make_state();
+  editor->edit(context, std::span(requests).first(2), state, transaction);
+  const Tensor first_lost = state.tensors.at("lost.1");
+  EXPECT_GT(first_lost.norm().item<double>(), 0);
+  editor->edit(context, std::span(requests).subspan(2), state, transaction);
+  const Tensor wanted = to_dense(transaction.entries()[0].deltas[1]) - state.tensors.at("lost.1");
+  // what was wanted, less the error that it takes back, has the rank of the two keys
+  const Tensor values = at::linalg_svdvals(wanted + first_lost);
+  EXPECT_LE(values[2].item<double>(), 1e-10 * values[0].item<double>());
+}
+
 }  // namespace
 }  // namespace lancet

@@ -1,12 +1,15 @@
 #include <gtest/gtest.h>
 #include <torch/types.h>
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 #include <set>
 
 #include "lancet/core/error.h"
+#include "lancet/core/strings.h"
 #include "lancet/eval/evaluate.h"
+#include "lancet/models/generate.h"
 #include "lancet/text/prompt.h"
 #include "lancet/text_metrics/answer_match.h"
 #include "support/core_support.h"
@@ -237,6 +240,68 @@ TEST_F(Evaluations, CompareTheTargetsOfEveryPrompt) {
     EXPECT_EQ(tally.sum, expected[name].sum) << name;
     EXPECT_EQ(tally.count, expected[name].count) << name;
   }
+}
+
+TEST_F(Evaluations, BeliefIsTheLettersProbabilityInEveryOrder) {
+  requests_[1].target_true.reset();                 // nothing to believe before
+  requests_[3].target_true = requests_[3].target;   // nothing to choose
+  requests_[4].target = requests_[0].target + ".";  // of requests 2 and 3 on, no option twice
+  for (const OptionOrders which : {OptionOrders::kRotations, OptionOrders::kAll}) {
+    const EvaluationPlan plan(*tiny_.tokenizer, requests_, {.protocols = {"belief"}, .belief_orders = which},
+                              tiny_.config.max_positions);
+    const Evaluation evaluation = plan.run(model_, "test", alone());
+    for (const size_t i : {1, 3}) EXPECT_EQ(evaluation.requests[i].at("belief_prob").count, 0);
+    const std::vector<std::string> options{"the city of Rome", "a piano", "Australia", "London."};
+    ASSERT_EQ(requests_[2].target, options[0]);
+    ASSERT_EQ(*requests_[2].target_true, options[1]);
+    Tally prob, choice, old;
+    std::vector<size_t> order{0, 1, 2, 3};
+    do {
+      const bool is_turned = (order[1] + 3 - order[0]) % 4 == 0 && (order[2] + 3 - order[1]) % 4 == 0;
+      if (which == OptionOrders::kRotations && !is_turned) continue;
+      std::string prompt = requests_[2].prompt.text;
+      for (size_t at = 0; at < 4; ++at)
+        prompt += cat("\n", std::string("ABCD").substr(at, 1), ". ", options[order[at]]);
+      std::vector<double> chance(4);
+      for (size_t at = 0; at < 4; ++at) {
+        const ContinuationScore score = slow_score(prompt + "\nAnswer:", std::string("ABCD").substr(at, 1));
+        chance[order[at]] = std::exp(-score.nll * static_cast<double>(score.argmax.size()));
+      }
+      prob.add(chance[0] / (chance[0] + chance[1] + chance[2] + chance[3]));
+      const auto best = std::max_element(chance.begin(), chance.end()) - chance.begin();
+      choice.add(best == 0 ? 1 : 0);
+      old.add(best == 1 ? 1 : 0);
+    } while (std::next_permutation(order.begin(), order.end()));
+    const Tallies& found = evaluation.requests[2];
+    EXPECT_EQ(found.at("belief_prob").count, which == OptionOrders::kAll ? 24 : 4);
+    EXPECT_NEAR(found.at("belief_prob").mean().value(), prob.mean().value(), 1e-5);
+    EXPECT_EQ(found.at("belief_choice").mean(), choice.mean());
+    EXPECT_EQ(found.at("belief_old").mean(), old.mean());
+  }
+}
+
+TEST_F(Evaluations, ExactMayMeanThatTheModelStops) {
+  const auto exact = [&](JudgedEnd end, const std::optional<ModelAnswers>& given = {}) {
+    const EvaluationPlan plan(*tiny_.tokenizer, requests_,
+                              {.protocols = {"generation"}, .generated_tokens = 5, .target_end = end},
+                              tiny_.config.max_positions);
+    return given ? plan.judge(*given) : plan.run(model_, "test", alone());
+  };
+  const Evaluation first = exact(JudgedEnd::kNone);
+  requests_[0].target = first.continuations[0];
+  EXPECT_EQ(exact(JudgedEnd::kEos).requests[0].at("generation_exact").mean(), 0) << "the limit ended it";
+  ModelAnswers ended = first.answers;
+  ended.texts[0]->has_ended = true;
+  EXPECT_EQ(exact(JudgedEnd::kEos, ended).requests[0].at("generation_exact").mean(), 1);
+  EXPECT_EQ(exact(JudgedEnd::kAuto, ended).requests[0].at("generation_exact").mean(), 1);
+  ended.texts[0]->continuation += ". And more";
+  EXPECT_EQ(exact(JudgedEnd::kEos, ended).requests[0].at("generation_exact").mean(), 0) << "the whole counts";
+
+  const std::vector<GenerateRow> rows{{tiny_.tokenizer->ids(requests_[0].prompt.text), 5}};
+  tiny_.config.eos_ids = {generate(model_, rows, {})[0][3]};
+  const EvaluationPlan plan(*tiny_.tokenizer, requests_, {.protocols = {"generation"}, .generated_tokens = 5},
+                            tiny_.config.max_positions);
+  EXPECT_TRUE(plan.run(tiny_.load(), "test", alone()).answers.texts[0]->has_ended);
 }
 
 TEST_F(Evaluations, MeasureAPartAsInTheWhole) {

@@ -57,5 +57,28 @@ TEST(PreparedRequest, TrainsOnTheIdsOfTheWholeText) {
   EXPECT_EQ(whole, tokenizer->ids("Paris is Paris"));
 }
 
+TEST(PreparedRequest, EndsTargetsWithTheEndTokenWhoeversTokenisationItIs) {
+  constexpr TokenId kEnd = 7;
+  const auto tokenizer = open_spec(joining_spec());
+  const std::vector<std::string> contexts{"{}", "Paris is. {}"};
+  for (const Compat compat : {Compat::kNone, Compat::kMemit, Compat::kEasyEdit}) {
+    const PreparedRequest plain = prepare_requests(*tokenizer, std::vector{paris("Paris")}, contexts, compat)[0];
+    const PreparedRequest ended =
+        prepare_requests(*tokenizer, std::vector{paris("Paris")}, contexts, {compat, kEnd})[0];
+    std::vector<TokenId> target = plain.target;
+    target.push_back(kEnd);
+    EXPECT_EQ(ended.target, target);
+    EXPECT_EQ(ended.drift.ids, plain.drift.ids);
+    for (size_t i = 0; i < contexts.size(); ++i) {
+      std::vector<TokenId> row = plain.rows[i].ids;
+      row.push_back(plain.target.back());  // what was only predicted predicts the end
+      EXPECT_EQ(ended.rows[i].ids, row);
+      EXPECT_EQ(ended.rows[i].lookup, plain.rows[i].lookup);
+      EXPECT_EQ(ended.prompts[i].ids, plain.prompts[i].ids);
+    }
+  }
+  EXPECT_EQ(tokenize_requests(*tokenizer, std::vector{paris("Paris")}, kEnd)[0].target.back(), kEnd);
+}
+
 }  // namespace
 }  // namespace lancet

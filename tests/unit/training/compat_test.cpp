@@ -156,10 +156,11 @@ TEST(ValuesWithCompat, LossesAreThoseOfTheLastPlacesOfEachRow) {
 }
 
 TEST(CompatOption, IsOfMethodsThatLocateASubject) {
-  EXPECT_EQ(testing::editor_from("{method: memit, layers: [1]}")->compat(), Compat::kNone);
-  EXPECT_EQ(testing::editor_from("{method: memit, layers: [1], compat: easyedit}")->compat(), Compat::kEasyEdit);
+  EXPECT_EQ(testing::editor_from("{method: memit, layers: [1]}")->target_rule().compat, Compat::kNone);
+  EXPECT_EQ(testing::editor_from("{method: memit, layers: [1], compat: easyedit}")->target_rule().compat,
+            Compat::kEasyEdit);
   const auto rect = testing::editor_from("{method: alphaedit, layers: [1], compat: memit, rect: {keep: 0.5}}");
-  EXPECT_EQ(rect->compat(), Compat::kMemit);
+  EXPECT_EQ(rect->target_rule().compat, Compat::kMemit);
   EXPECT_EQ(rect->contexts()->opening, ContextOptions::Opening::kWithBos);
   EXPECT_THROW(testing::editor_from("{method: ft, modules: {down: [1]}, compat: memit}"), ConfigError);
   EXPECT_THROW(testing::editor_from("{method: memit, layers: [1], compat: rome}"), ConfigError);

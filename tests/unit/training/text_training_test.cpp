@@ -4,6 +4,9 @@
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/types.h>
 
+#include <algorithm>
+#include <set>
+
 #include "lancet/core/error.h"
 #include "support/edit_setup.h"
 #include "support/tiny_model.h"
@@ -133,6 +136,33 @@ TEST_F(TextTraining, NamesTheDamagedWeightNotTheRate) {
                            "the loss is nan: the model itself is damaged"})
     EXPECT_NE(message.find(part), std::string::npos) << message;
   EXPECT_EQ(message.find("lr"), std::string::npos) << message;
+}
+
+TEST(DrawnOrder, IsAnotherPermutationInEachPassAndForEachSeed) {
+  std::set<std::vector<int64_t>> orders;
+  for (const auto& [pass, seed] : {std::pair{0, 0}, {1, 0}, {0, 1}}) {
+    std::vector<int64_t> order = drawn_order(20, pass, static_cast<uint64_t>(seed));
+    EXPECT_EQ(order, drawn_order(20, pass, static_cast<uint64_t>(seed)));
+    orders.insert(order);
+    std::sort(order.begin(), order.end());
+    for (size_t i = 0; i < order.size(); ++i) EXPECT_EQ(order[i], static_cast<int64_t>(i));
+  }
+  EXPECT_EQ(orders.size(), 3u);
+}
+
+/// One batch of all requests is the same one in any order; a pass's losses are each request's own.
+TEST_F(TextTraining, OneBatchIsTheSameInAnyOrder) {
+  TrainingOptions options{.steps = 3, .lr = 1e-3, .batch = 4, .stop_loss = 0};
+  const TrainedWeights given = train_weights(model, requests, weights, options, alone());
+  options.order = TrainingOrder::kBreadthFirst;
+  const TrainedWeights drawn = train_weights(model, requests, weights, options, alone());
+  for (size_t i = 0; i < weights.size(); ++i) EXPECT_LE(nmse(drawn.deltas_OI[i], given.deltas_OI[i]), 1e-16);
+  for (size_t i = 0; i < requests.size(); ++i) {
+    EXPECT_NEAR(drawn.initial_losses[i], plain_loss(requests[i]).item<double>(), 1e-12);
+    EXPECT_NEAR(drawn.final_losses[i], given.final_losses[i], 1e-9);
+  }
+  options.batch = 3;
+  EXPECT_GT(nmse(train_weights(model, requests, weights, options, alone()).deltas_OI[0], given.deltas_OI[0]), 1e-3);
 }
 
 }  // namespace

@@ -1,0 +1,70 @@
+// EvoEdit: AlphaEdit whose null space shrinks with what was edited, so that stored keys are left alone exactly. Source:
+// github.com/Euphoria040201/RLSEdit @6688b89: Delta = R (K^T P K + L2 I)^{-1} K^T P, then P <- P - Q Q^T, Q the left
+// singular vectors of P K. Values, keys and residuals are MEMIT's. Differs from the reference: Q is made anew of all
+// earlier keys, P is never formed, and no request is skipped for a small residual.
+#include <torch/types.h>
+
+#include <limits>
+
+#include "lancet/editor_parts/layered_editor.h"
+#include "lancet/editor_parts/null_space_rule.h"
+#include "lancet/spec/read_option.h"
+
+namespace lancet {
+namespace {
+
+/// Orthonormal columns that span those of `columns_FM`: left singular vectors, but for those whose values are
+/// rounding's.
+Tensor span_of(const Tensor& columns_FM) {
+  const auto [u_FR, s_R, v_RM] = at::linalg_svd(columns_FM, /*full_matrices=*/false);
+  const double rounding = static_cast<double>(std::max(columns_FM.size(0), columns_FM.size(1))) *
+                          std::numeric_limits<double>::epsilon() * s_R[0].item<double>();
+  return u_FR.narrow(1, 0, (s_R > std::max(rounding, 1e-10)).sum().item<int64_t>());
+}
+
+class EvoEditor final : public LayeredEditor {
+ public:
+  EvoEditor(LayeredOptions layered, const NullSpaceRule& rule) : LayeredEditor(std::move(layered)), rule_(rule) {}
+
+  EditorNeeds needs() const override {
+    EditorNeeds needs = LayeredEditor::needs();
+    needs.null_space = rule_;
+    return needs;
+  }
+
+ protected:
+  LayerSolution solve(const EditContext& context, const LayerProblem& problem) const override {
+    return solve_projected(projected_keys(context, problem), problem.weight, problem.residuals_DN);
+  }
+
+  /// |P k|^2.
+  Tensor leverages(const EditContext& context, const LayerProblem& problem) const override {
+    return projected_keys(context, problem).square().sum(0);
+  }
+
+ private:
+  /// P K: of the null space what earlier keys have left.
+  static Tensor projected_keys(const EditContext& context, const LayerProblem& problem) {
+    const torch::NoGradGuard no_grad;
+    const NullSpace space = context.null_space(problem.layer);
+    const Tensor within_FN = space.project(problem.keys_FN);
+    if (!problem.history_FM.defined()) return within_FN;
+    const Tensor spent_FR = span_of(space.project(problem.history_FM));
+    return within_FN - torch::matmul(spent_FR, torch::matmul(spent_FR.t(), within_FN));
+  }
+
+  NullSpaceRule rule_;
+};
+
+}  // namespace
+
+std::unique_ptr<Editor> make_evoedit(ConfigSection& editor) {
+  LayeredOptions layered;
+  layered.keeps_solved_keys = true;
+  layered = parse_layered_options(editor, std::move(layered));
+  const NullSpaceRule rule = parse_null_space_rule(editor);
+  layered.weight = parse_solve_weight(editor, LayeredSpec::kRidge);
+  return std::make_unique<EvoEditor>(std::move(layered), rule);
+}
+
+}  // namespace lancet
