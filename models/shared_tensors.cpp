@@ -20,6 +20,14 @@ void check_shareable(const WeightSpec& spec, const CausalLM& model) {
                           "the folder instead"));
 }
 
+/// A view of the weight, or of its part of one tensor, in that tensor's shape.
+Tensor as_stored(const WeightSpec& spec, const Tensor& part) {
+  if (part.dim() == 1) return part.view(spec.stored.shape);
+  if (spec.stored.layout == Layout::kColumns) return part.t();
+  if (spec.stored.layout == Layout::kByExpert) return part.unflatten(1, {spec.experts, -1}).transpose(0, 1);
+  return part;
+}
+
 }  // namespace
 
 std::vector<SharedTensor> shared_tensors(const ModelFiles& files, const CausalLM& model) {
@@ -27,10 +35,7 @@ std::vector<SharedTensor> shared_tensors(const ModelFiles& files, const CausalLM
   for (const WeightSpec& spec : resolve_weights(files.config, files.checkpoint)) {
     check_shareable(spec, model);
     const std::vector<Tensor> parts = stored_parts(spec, model.weight(spec.id));
-    for (size_t i = 0; i < parts.size(); ++i) {
-      const bool is_turned = spec.stored.layout == Layout::kColumns && parts[i].dim() == 2;
-      shared.push_back({spec.stored.tensors[i], is_turned ? parts[i].t() : parts[i]});
-    }
+    for (size_t i = 0; i < parts.size(); ++i) shared.push_back({spec.stored.tensors[i], as_stored(spec, parts[i])});
   }
   return shared;
 }

@@ -8,7 +8,10 @@ using enum WeightKind;
 constexpr WeightRow kRoutedByQwen[] = {{kRouter, "model.layers.{}.mlp.gate.weight"},
                                        {kGate, "model.layers.{}.mlp.experts.{}.gate_proj.weight"},
                                        {kUp, "model.layers.{}.mlp.experts.{}.up_proj.weight"},
-                                       {kDown, "model.layers.{}.mlp.experts.{}.down_proj.weight"}};
+                                       {kDown, "model.layers.{}.mlp.experts.{}.down_proj.weight"},
+                                       {kGate, "model.layers.{}.mlp.experts.gate_up_proj", Layout::kByExpert},
+                                       {kUp, "model.layers.{}.mlp.experts.gate_up_proj", Layout::kByExpert},
+                                       {kDown, "model.layers.{}.mlp.experts.down_proj", Layout::kByExpert}};
 constexpr WeightRow kSwitched[] = {{kSharedGate, "model.layers.{}.mlp.shared_expert.gate_proj.weight"},
                                    {kSharedUp, "model.layers.{}.mlp.shared_expert.up_proj.weight"},
                                    {kSharedDown, "model.layers.{}.mlp.shared_expert.down_proj.weight"},

@@ -6,7 +6,7 @@
 
 namespace lancet {
 
-extern const Rows kQwenExperts;     ///< router, and each expert's gate, up and down
+extern const Rows kQwenExperts;     ///< router; gates, ups and downs, of each expert or of all in one tensor
 extern const Rows kSwitchedExpert;  ///< the MLP beside Qwen's experts, and what gives it a weight
 extern const Rows kSharedExperts;   ///< the MLP beside DeepSeek's experts
 extern const Rows kMixtralExperts;  ///< likewise, as Mixtral names them

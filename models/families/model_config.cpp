@@ -167,14 +167,23 @@ void read_fields(const Json& json, const Family& family, ModelConfig& config, st
   check_shapes(keys, config);
 }
 
+/// Whether any tensor has the name that the family has for one of all experts, whatever comes before the layer.
+bool has_joined_experts(const ModelConfig& config, const Checkpoint& checkpoint) {
+  const std::vector<std::string> names = checkpoint.tensor_names();
+  return std::ranges::any_of(config.family->weights, [&](const WeightRow& row) {
+    if (row.layout != Layout::kByExpert) return false;
+    const std::string_view in_layer = row.name.substr(row.name.find("{}") + 2);
+    return std::ranges::any_of(names, [&](const std::string& name) { return name.ends_with(in_layer); });
+  });
+}
+
 /// Each layer, and each expert of one where they do not share tensors, has at least a tensor of its own. A table of
 /// weights that the checkpoint cannot hold would be as long as config.json wants it.
 void check_tensors(const ModelConfig& config, const Checkpoint& checkpoint, std::string_view where) {
   const int64_t tensors = std::ssize(checkpoint.tensor_names());
   const int64_t with_experts = std::ranges::count(config.experts.layers, true);
-  const bool share =
-      std::ranges::any_of(config.family->weights, [](const WeightRow& row) { return row.layout == Layout::kByExpert; });
-  const int64_t least = config.n_layers + (share ? 0 : with_experts * (config.experts.count - 1));
+  const int64_t least =
+      config.n_layers + (config.experts.in_one_tensor ? 0 : with_experts * (config.experts.count - 1));
   if (least <= tensors) return;
   throw CheckpointError(
       cat(where, ": expected no more layers than the checkpoint has tensors for, got ", config.n_layers, " layers",
@@ -231,6 +240,7 @@ ModelConfig load_model_config(const Checkpoint& checkpoint, std::span<const std:
       std::filesystem::exists(generation) ? read_text_file(generation, "generation_config.json") : std::string();
   const std::string where = (checkpoint.folder() / "config.json").string();
   ModelConfig config = parse_model_config(checkpoint.config_text(), generation_text, ignored_keys, where);
+  config.experts.in_one_tensor = config.experts.in_one_tensor || has_joined_experts(config, checkpoint);
   check_tensors(config, checkpoint, where);
   return config;
 }

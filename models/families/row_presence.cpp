@@ -10,6 +10,12 @@ bool is_of_experts(const WeightRow& row) {
 
 namespace {
 
+/// Whether the layer has its gates, ups and downs where the row says.
+bool has_mlp_of(const ModelConfig& config, const WeightRow& row, int64_t layer) {
+  if (!config.has_experts(layer)) return !is_of_experts(row);
+  return is_of_experts(row) && (row.layout == Layout::kByExpert) == config.experts.in_one_tensor;
+}
+
 bool has_attention(const ModelConfig& config, int64_t layer) { return !config.has_recurrence(layer); }
 
 /// What of an MLP of experts a layer has.
@@ -50,10 +56,10 @@ bool is_there(const ModelConfig& config, const WeightRow& row, int64_t layer) {
     case WeightKind::kAttnGate:
       return config.gated_attention && has_attention(config, layer);
     case WeightKind::kGate:
-      return config.gated_mlp && config.has_experts(layer) == is_of_experts(row);
+      return config.gated_mlp && has_mlp_of(config, row, layer);
     case WeightKind::kUp:
     case WeightKind::kDown:
-      return config.has_experts(layer) == is_of_experts(row);
+      return has_mlp_of(config, row, layer);
     case WeightKind::kHead:
       return !config.tied_embeddings;
     case WeightKind::kHeadBias:

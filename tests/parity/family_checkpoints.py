@@ -213,6 +213,7 @@ def read_dense(path):
 
 DENSE = {path.stem: read_dense(path) for path in DENSE_FILES}
 VARIANTS |= DENSE | {"qwen3_5_nested": dataclasses.replace(DENSE["qwen3_5"], form="nested")}
+VARIANTS |= {"qwen2_moe_joined": dataclasses.replace(DENSE["qwen2_moe"], form="joined")}
 SIZES |= {variant.family: {} for variant in DENSE.values()}
 
 
@@ -360,6 +361,22 @@ def save_with_text(whole, net, folder):
     whole.save_pretrained(folder)
 
 
+def join_experts(folder):
+    """All experts of a layer in one tensor, as transformers 5 has them in memory and newer models in their files."""
+    weights, kept, stacks = load_file(folder / "model.safetensors"), {}, {}
+    for name, tensor in weights.items():
+        before, experts, after = name.partition(".experts.")
+        if experts:
+            stacks.setdefault(before + experts, {}).setdefault(after.split(".")[1], {})[int(after.split(".")[0])] = tensor
+        else:
+            kept[name] = tensor
+    for stem, of_kind in stacks.items():
+        gate, up, down = (torch.stack([of_kind[kind][e] for e in range(len(of_kind[kind]))]) for kind in ("gate_proj", "up_proj", "down_proj"))
+        kept |= {stem + "gate_up_proj": torch.cat([gate, up], 1), stem + "down_proj": down}
+    assert stacks
+    save_file(kept, folder / "model.safetensors", metadata={"format": "pt"})
+
+
 def save(net, variant, folder, dtype):
     if variant.form.startswith("no_prefix"):
         save_without_prefix(net, folder)
@@ -367,6 +384,8 @@ def save(net, variant, folder, dtype):
         save_nested(net, folder, dtype)
     else:
         net.save_pretrained(folder)
+    if variant.form == "joined":
+        join_experts(folder)
     if "buffers" in variant.form:
         add_buffers(folder, net.config.num_hidden_layers)
     if variant.form.endswith(("old_keys", "sparse")):

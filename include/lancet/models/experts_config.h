@@ -29,6 +29,7 @@ struct ExpertsConfig {
   double scale = 1;               ///< factor of the weights
   int64_t shared = 0;             ///< numbers of the MLP that all tokens go through beside; 0: none
   bool shared_switch = false;     ///< its output has a weight for each token
+  bool in_one_tensor = false;     ///< whether the files have all experts of a layer in one tensor
   std::vector<bool> layers = {};  ///< which layers have experts
 };
 

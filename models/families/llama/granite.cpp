@@ -28,7 +28,7 @@ void read_granite_moe(ConfigReader& keys, ModelConfig& config) {
   read_granite(keys, config);
   config.experts = read_experts(keys, "num_local_experts", {.count = 8, .chosen = 2});
   config.experts.d_ffn = config.d_ffn;
-  config.experts.sums_to_one = true;
+  config.experts.sums_to_one = config.experts.in_one_tensor = true;
   config.experts.layers.assign(static_cast<size_t>(config.n_layers), true);
 }
 
