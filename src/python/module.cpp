@@ -17,5 +17,6 @@ NB_MODULE(_lancet, module) {
   lancet::python::bind_session(module);
   lancet::python::bind_jobs(module);
   lancet::python::bind_push(module);
+  lancet::python::bind_setup(module);
   lancet::python::bind_tasks(module);
 }

@@ -45,7 +45,7 @@ struct ExportOrder {
 };
 
 struct PushOrder {
-  PushJob job = {};  ///< without the output, which is the desk's
+  PushJob job = {};  ///< what is pushed to and how; its output is the desk's
 };
 
 /// What pages show besides work.
