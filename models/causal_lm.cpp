@@ -3,6 +3,7 @@
 #include <torch/types.h>
 
 #include <stdexcept>
+#include <utility>
 
 #include "blocks/norm.h"
 #include "decoder_layer.h"
@@ -172,25 +173,27 @@ Tensor CausalLM::run_layers(Tensor h_BTD, const SequenceInfo& sequence, LayerRan
   check_packing(h_BTD, sequence);
   check_entry(placement_, h_BTD, range.begin);
   PassInputs own;  // of the stage that is under way
+  ResidualStream stream{std::move(h_BTD), {}};
   for (int64_t layer = range.begin; layer < range.end; ++layer) {
     const int64_t stage = placement_.stage_of(layer);
     if (layer == range.begin || stage != placement_.stage_of(layer - 1)) {
       if (sequence.turn != nullptr) sequence.turn->enter(stage);
-      h_BTD = h_BTD.to(placement_.device_of(layer));  // the only crossing between stages; differentiable
+      // the only crossing between stages; differentiable
+      stream = {stream.sum().to(placement_.device_of(layer)), {}};
       own = {};
     }
-    check_prefix(config_, sequence, h_BTD.device(), layer);
+    check_prefix(config_, sequence, stream.h_BTD.device(), layer);
     if (sequence.prepared == nullptr) add_inputs(sequence, range, layer, own);
     const PassInputs& pass = sequence.prepared != nullptr ? *sequence.prepared : own;
     const bool gives_outputs = layer + 1 == range.end && sequence.outputs_BO.defined();
     const AttentionInputs& inputs = gives_outputs ? pass.last : pass.stages.at({stage, reach_of(config_, layer)});
     const LayerWeights weights = layer_weights(weights_, *config_.family, layer);
-    h_BTD = run_decoder_layer({config_, weights, inputs, sequence, hooks, layer}, std::move(h_BTD));
+    stream = run_decoder_layer({config_, weights, inputs, sequence, hooks, layer}, std::exchange(stream, {}));
     count_progress();
-    if (!h_BTD.defined()) break;
+    if (!stream.h_BTD.defined()) break;
   }
   if (sequence.record != nullptr) sequence.record->end_pass(valid_tokens(sequence));
-  return h_BTD;
+  return stream.sum();
 }
 
 void CausalLM::add_inputs(const SequenceInfo& sequence, LayerRange range, int64_t layer, PassInputs& pass) const {

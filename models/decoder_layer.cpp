@@ -4,6 +4,7 @@
 
 #include <stdexcept>
 #include <tuple>
+#include <utility>
 
 #include "blocks/delta_mixer.h"
 #include "blocks/experts.h"
@@ -20,9 +21,10 @@ class LayerRun {
  public:
   explicit LayerRun(const LayerContext& context) : context_(context), w_(context.weights) {}
 
-  Tensor run(Tensor h) {
-    if (!pass(HookPoint::kBlockIn, h)) return {};
-    Tensor x = before(h, kAttnNorm, kAttnNormBias);
+  ResidualStream run(ResidualStream stream) {
+    if (stream.added_BTD.defined() && touches(HookPoint::kBlockIn)) stream = {stream.sum(), {}};
+    if (!pass(HookPoint::kBlockIn, stream.h_BTD)) return {};
+    auto [h, x] = entered(std::exchange(stream, {}));
     if (!pass(HookPoint::kAttnIn, x)) return {};
     const auto mix = context_.config.has_recurrence(context_.layer) ? delta_mixer : attention;
     Tensor attended = mix(context_.config, w_, context_.inputs, context_.sequence, context_.layer, x);
@@ -37,11 +39,12 @@ class LayerRun {
       x = w_[kMlpNorm].defined() ? before(h, kMlpNorm, kMlpNormBias) : take_places(x, context_.inputs.outputs);
       h = h + attended;
     }
-    const Tensor out = mlp(std::move(x));
+    Tensor out = mlp(std::move(x));
     if (!out.defined()) return {};
+    if (!touches(HookPoint::kBlockOut)) return {std::move(h), std::move(out)};
     h = h + out;
     if (!pass(HookPoint::kBlockOut, h)) return {};
-    return h;
+    return {std::move(h), {}};
   }
 
  private:
@@ -50,6 +53,14 @@ class LayerRun {
     const HookSite site{point, context_.layer};
     value = context_.hooks.apply(site, std::move(value));
     return !context_.hooks.stops_at(site);
+  }
+
+  bool touches(HookPoint point) const { return context_.hooks.touches({point, context_.layer}); }
+
+  /// The residual stream, and what attention reads of it.
+  std::pair<Tensor, Tensor> entered(ResidualStream stream) const {
+    if (!stream.added_BTD.defined()) return {stream.h_BTD, before(stream.h_BTD, kAttnNorm, kAttnNormBias)};
+    return sum_and_normed(context_.config, stream.h_BTD, stream.added_BTD, w_[kAttnNorm], w_[kAttnNormBias]);
   }
 
   /// What a block reads of the residual stream.
@@ -70,7 +81,20 @@ class LayerRun {
     return after(out, kMlpPostNorm);
   }
 
+  /// Gates and ups of one product; undefined where each has its own.
+  Tensor gates_and_ups(const Tensor& x) const {
+    if (!context_.config.gated_mlp || touches(HookPoint::kGateOut) || touches(HookPoint::kUpOut)) return {};
+    return w_.linear_of_neighbours(x, kGateUp, kGateUpBias);
+  }
+
   Tensor dense(const Tensor& x) const {
+    Tensor key = key_of(x);
+    if (!key.defined() || !pass(HookPoint::kMlpKey, key)) return {};
+    return w_.linear(key, kDown, kDownBias);
+  }
+
+  Tensor key_of(const Tensor& x) const {
+    if (const Tensor both = gates_and_ups(x); both.defined()) return mlp_key_of_both(context_.config, w_, both);
     Tensor gate;
     if (context_.config.gated_mlp) {
       gate = w_.linear(x, kGate, kGateBias);
@@ -78,9 +102,7 @@ class LayerRun {
     }
     Tensor up = w_.linear(x, kUp, kUpBias);
     if (!pass(HookPoint::kUpOut, up)) return {};
-    Tensor key = mlp_key(context_.config, w_, gate, up);
-    if (!pass(HookPoint::kMlpKey, key)) return {};
-    return w_.linear(key, kDown, kDownBias);
+    return mlp_key(context_.config, w_, gate, up);
   }
 
   Tensor experts(const Tensor& x) const {
@@ -104,6 +126,10 @@ class LayerRun {
 
 }  // namespace
 
-Tensor run_decoder_layer(const LayerContext& context, Tensor h_BTD) { return LayerRun(context).run(std::move(h_BTD)); }
+Tensor ResidualStream::sum() const { return added_BTD.defined() ? h_BTD + added_BTD : h_BTD; }
+
+ResidualStream run_decoder_layer(const LayerContext& context, ResidualStream stream) {
+  return LayerRun(context).run(std::move(stream));
+}
 
 }  // namespace lancet

@@ -15,7 +15,16 @@ struct LayerContext {
   int64_t layer;
 };
 
-/// h [B, T, D] -> [B, Q, D]; undefined when the hooks stop the pass inside this layer.
-Tensor run_decoder_layer(const LayerContext& context, Tensor h_BTD);
+/// The residual stream [B, T, D] between layers. What the last layer writes is still to be added where `added` is
+/// defined: the next norm does it on its way.
+struct ResidualStream {
+  Tensor h_BTD;
+  Tensor added_BTD;
+
+  Tensor sum() const;
+};
+
+/// [B, T, D] -> [B, Q, D]; undefined when the hooks stop the pass inside this layer.
+ResidualStream run_decoder_layer(const LayerContext& context, ResidualStream stream);
 
 }  // namespace lancet

@@ -156,6 +156,13 @@ int64_t head_bytes(const ModelConfig& config, at::ScalarType dtype, int64_t rows
 
 int64_t layer_product_bytes(const ModelConfig& config, const Stage& stage, at::ScalarType dtype, int64_t tokens) {
   int64_t most = 0;
+  const auto add = [&](int64_t inputs, int64_t outputs) {
+    const LinearSize size{tokens, inputs, outputs};
+    most = std::max({most, linear_scratch_bytes(size, dtype, stage.device),
+                     linear_gradient_scratch_bytes(size, dtype, stage.device)});
+  };
+  add(config.d_model, query_size(config) + 2 * config.n_kv_heads * config.head_dim);  // neighbours
+  add(config.d_model, 2 * config.active_ffn());
   std::set<LayerKind> seen;
   for (int64_t layer = stage.begin; layer < stage.end; ++layer) {
     if (!seen.insert(kind_of(config, layer)).second) continue;
@@ -163,9 +170,7 @@ int64_t layer_product_bytes(const ModelConfig& config, const Stage& stage, at::S
       if (spec.shape.size() != 2) continue;
       std::vector<int64_t> shape = spec.shape;  // of one expert's matrix, where there are several
       shape[static_cast<size_t>(spec.parts_axis())] /= spec.experts;
-      const LinearSize size{tokens, shape[1], shape[0]};
-      most = std::max({most, linear_scratch_bytes(size, dtype, stage.device),
-                       linear_gradient_scratch_bytes(size, dtype, stage.device)});
+      add(shape[1], shape[0]);
     }
   }
   return most;

@@ -5,6 +5,7 @@
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
 #include "lancet/kernels/attention.h"
+#include "lancet/kernels/decoder_ops.h"
 #include "lancet/runtime/send.h"
 #include "norm.h"
 
@@ -14,7 +15,7 @@ namespace {
 using enum WeightKind;
 
 /// [B, T, heads * C] -> [B, T, heads, C].
-Tensor split_heads(const Tensor& x, int64_t head_dim) { return x.unflatten(2, {-1, head_dim}); }
+Tensor by_heads(const Tensor& x, int64_t head_dim) { return x.unflatten(2, {-1, head_dim}); }
 
 RotaryTable table_at(const RotaryTable& table, const OutputPlaces& places) {
   if (!table.cos.defined()) return {};
@@ -93,6 +94,56 @@ Tensor attend(const Tensor& query, const KeyValuePair& fresh, const KeyValuePair
   return grouped_attention(query, fresh, prefix, inputs.mask_B1QS, rule);
 }
 
+/// What attention begins with.
+struct AttentionHeads {
+  Tensor query_BQHC;
+  KeyValuePair fresh;
+  bool are_turned = false;
+};
+
+/// Whether nothing but the rotary embedding of whole heads stands between the products and attention.
+bool only_turns(const ModelConfig& config, const AttentionInputs& inputs, int64_t layer) {
+  const RopeConfig& rope = inputs.rope;
+  return config.has_rotary(layer) && inputs.keys.cos.defined() && rope.dim == config.head_dim && rope.growth == 0 &&
+         rope.pairs != RopeConfig::Pairs::kAdjacent && config.head_norm == HeadNorm::kNone && config.qkv_limit == 0;
+}
+
+/// Heads as the projections give them: of one product, which are turned on the way where they can be, or of three.
+AttentionHeads projected_heads(const ModelConfig& config, const LayerWeights& w, const AttentionInputs& inputs,
+                               int64_t layer, const Tensor& x_BTD) {
+  const bool gives_all = !inputs.outputs.flat_M.defined();
+  const Tensor joined = gives_all ? w.linear_of_neighbours(x_BTD, kQueryKeyValue, kQueryKeyValueBias) : Tensor();
+  if (joined.defined()) {
+    const bool turns = only_turns(config, inputs, layer);
+    const RotaryTables tables = turns ? RotaryTables{inputs.keys.cos, inputs.keys.sin} : RotaryTables{};
+    const SplitHeads heads = split_heads(joined, {config.n_heads, config.n_kv_heads, config.head_dim}, tables);
+    return {heads.query_BTHC, {heads.key_BTKC, heads.value_BTKC}, turns};
+  }
+  const auto heads = [&](const Tensor& x, WeightKind weight, WeightKind bias) {
+    return by_heads(w.linear(x, weight, bias), config.head_dim);
+  };
+  return {heads(take_places(x_BTD, inputs.outputs), kQuery, kQueryBias),
+          {heads(x_BTD, kKey, kKeyBias), heads(x_BTD, kValue, kValueBias)}};
+}
+
+/// Heads clamped, normed and turned, as the configuration says.
+AttentionHeads placed_heads(const ModelConfig& config, const LayerWeights& w, const AttentionInputs& inputs,
+                            int64_t layer, const Tensor& x_BTD) {
+  const AttentionHeads heads = projected_heads(config, w, inputs, layer, x_BTD);
+  if (heads.are_turned) return heads;
+  const auto limited = [&](const Tensor& x) {
+    return config.qkv_limit > 0 ? x.clamp(-config.qkv_limit, config.qkv_limit) : x;
+  };
+  const auto placed = [&](const Tensor& x_BTHC, WeightKind norm, WeightKind bias, const RotaryTable& table) {
+    const auto turn = [&](const Tensor& x) { return config.has_rotary(layer) ? turned(inputs.rope, x, table) : x; };
+    if (config.norms_turned_heads) return normed_heads(config, turn(x_BTHC), w[norm], w[bias]);
+    return turn(limited(normed_heads(config, x_BTHC, w[norm], w[bias])));
+  };
+  return {placed(heads.query_BQHC, kQueryNorm, kQueryNormBias, inputs.queries),
+          {placed(heads.fresh.key, kKeyNorm, kKeyNormBias, inputs.keys), limited(heads.fresh.value)},
+          true};
+}
+
 }  // namespace
 
 OutputPlaces output_places(const Tensor& outputs_BO, int64_t width, at::Device device) {
@@ -146,21 +197,9 @@ AttentionInputs only_outputs(const AttentionInputs& inputs, const SequenceInfo& 
 
 Tensor attention(const ModelConfig& config, const LayerWeights& w, const AttentionInputs& inputs,
                  const SequenceInfo& sequence, int64_t layer, const Tensor& x_BTD) {
-  const auto heads = [&](const Tensor& x, WeightKind weight, WeightKind bias) {
-    return split_heads(w.linear(x, weight, bias), config.head_dim);
-  };
-  const auto limited = [&](const Tensor& x) {
-    return config.qkv_limit > 0 ? x.clamp(-config.qkv_limit, config.qkv_limit) : x;
-  };
-  const auto placed = [&](const Tensor& x_BTHC, WeightKind norm, WeightKind bias, const RotaryTable& table) {
-    const auto turn = [&](const Tensor& x) { return config.has_rotary(layer) ? turned(inputs.rope, x, table) : x; };
-    if (config.norms_turned_heads) return normed_heads(config, turn(x_BTHC), w[norm], w[bias]);
-    return turn(limited(normed_heads(config, x_BTHC, w[norm], w[bias])));
-  };
-  Tensor query =
-      placed(heads(take_places(x_BTD, inputs.outputs), kQuery, kQueryBias), kQueryNorm, kQueryNormBias, inputs.queries);
-  KeyValuePair fresh{placed(heads(x_BTD, kKey, kKeyBias), kKeyNorm, kKeyNormBias, inputs.keys),
-                     limited(heads(x_BTD, kValue, kValueBias))};
+  AttentionHeads heads = placed_heads(config, w, inputs, layer, x_BTD);
+  Tensor& query = heads.query_BQHC;
+  KeyValuePair& fresh = heads.fresh;
   const bool has_slopes = inputs.slopes_1H.defined();
   if (has_slopes) {
     query = with_added(query, inputs.slopes_1H);
@@ -178,7 +217,7 @@ Tensor attention(const ModelConfig& config, const LayerWeights& w, const Attenti
   }
   const AttentionRule rule{config.attention_scale, config.attention_cap};
   Tensor attended = attend(query, fresh, prefix, inputs, rule);
-  if (has_slopes) attended = split_heads(attended, query.size(3)).narrow(3, 0, config.head_dim).flatten(2);
+  if (has_slopes) attended = by_heads(attended, query.size(3)).narrow(3, 0, config.head_dim).flatten(2);
   if (!config.gated_attention) return attended;
   return attended * w.linear(take_places(x_BTD, inputs.outputs), kAttnGate).sigmoid();
 }

@@ -6,6 +6,7 @@
 #include "lancet/models/quantised_linear.h"
 #include "lancet/models/weight_kind.h"
 #include "lancet/runtime/tensor.h"
+#include "neighbours.h"
 
 namespace lancet {
 
@@ -24,10 +25,14 @@ class LayerWeights {
   Tensor linear(const Tensor& x, WeightKind weight) const { return product(x, weight, {}); }
   /// Adds a bias too, where the model has it.
   Tensor linear(const Tensor& x, WeightKind weight, WeightKind bias) const { return product(x, weight, (*this)[bias]); }
+  /// One product with neighbours, [..., all their outputs]. Undefined where they do not lie side by side in full
+  /// precision, or where one of them learns: linear() takes each.
+  Tensor linear_of_neighbours(const Tensor& x, NeighbourKinds weights, NeighbourKinds biases) const;
   /// Multiplies with one expert's part of gates, ups or downs; `width`: of its keys.
   Tensor linear_of_expert(const Tensor& x, WeightKind weight, int64_t expert, int64_t width) const;
 
  private:
+  Tensor joined(NeighbourKinds kinds) const;
   Tensor product(const Tensor& x, WeightKind weight, const Tensor& bias) const;
 
   std::array<Tensor, kWeightKinds> full_;

@@ -41,4 +41,10 @@ Tensor mlp_key(const ModelConfig& config, const LayerWeights& weights, const Ten
   return activated(config.activation, weights, gate) * up;
 }
 
+Tensor mlp_key_of_both(const ModelConfig& config, const LayerWeights& weights, const Tensor& both) {
+  if (config.activation == Activation::kSilu) return silu_times_halves(both);
+  const std::vector<Tensor> halves = both.chunk(2, -1);
+  return mlp_key(config, weights, halves[0], halves[1]);
+}
+
 }  // namespace lancet

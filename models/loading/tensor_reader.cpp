@@ -116,6 +116,11 @@ void prefer_large_pages(const Tensor& memory) {
   if (begin < end) static_cast<void>(::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_HUGEPAGE));
 }
 
+Tensor place_of(const TensorRead& read) {
+  if (read.place.defined()) return read.place;
+  return torch::empty(read.stored.shape, torch::TensorOptions(read.dtype).device(read.device));
+}
+
 /// The first of `reads`, all of them on the host: as many as are read together.
 std::vector<Tensor> read_some_on_host(std::span<const TensorRead> reads) {
   std::vector<Tensor> tensors;
@@ -123,7 +128,7 @@ std::vector<Tensor> read_some_on_host(std::span<const TensorRead> reads) {
   for (const TensorRead& read : reads) {
     if (read.device != Placement::host() || n_bytes >= static_cast<size_t>(kTogetherBytes)) break;
     n_bytes += read.stored.bytes.size();
-    tensors.push_back(torch::empty(read.stored.shape, torch::TensorOptions(read.dtype).device(read.device)));
+    tensors.push_back(place_of(read));
     prefer_large_pages(tensors.back());
   }
   std::vector<Piece> pieces;
@@ -137,7 +142,7 @@ class Stager {
  public:
   /// The tensor is whole after finish().
   Tensor read(const TensorRead& read) {
-    const Tensor tensor = torch::empty(read.stored.shape, torch::TensorOptions(read.dtype).device(read.device));
+    const Tensor tensor = place_of(read);
     stage(tensor.view({-1}), to_scalar_type(read.stored.dtype),
           [&](const Tensor& staged, int64_t begin) { fill(staged, read.stored, begin); });
     return tensor;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "blocks/neighbours.h"
 #include "lancet/core/error.h"
 #include "lancet/core/hash.h"
 #include "lancet/core/progress.h"
@@ -55,6 +56,7 @@ class DeviceLoader {
       const bool is_quantised = rule_.keeps_packed(*spec) || rule_.quantises(*spec);
       (is_quantised ? kept_packed : stored_view(checkpoint_, *spec) ? direct : rearranged).push_back(spec);
     }
+    places_ = neighbour_places(specs, rule_, type_, device_);
     Progress progress(label, megabytes(total_bytes), "MB");
     int64_t done = 0;
     const auto count = [&](const WeightSpec& spec) {
@@ -64,7 +66,8 @@ class DeviceLoader {
     read_direct(direct, weights, [&](int64_t read_bytes) { progress.set(megabytes(read_bytes)); });
     for (const WeightSpec* spec : direct) count(*spec);
     for (const WeightSpec* spec : rearranged) {
-      weights.full.emplace(spec->id, read_rearranged(*spec));
+      const Tensor place = place_of(*spec), weight = read_rearranged(*spec);
+      weights.full.emplace(spec->id, place.defined() ? place.copy_(weight) : weight);
       count(*spec);
     }
     for (const WeightSpec* spec : kept_packed) {
@@ -79,10 +82,17 @@ class DeviceLoader {
   }
 
  private:
+  /// Undefined: anywhere.
+  Tensor place_of(const WeightSpec& spec) const {
+    const auto at = places_.find(spec.id);
+    return at == places_.end() ? Tensor() : at->second;
+  }
+
   void read_direct(const std::vector<const WeightSpec*>& specs, ModelWeights& weights,
                    const std::function<void(int64_t)>& on_bytes) const {
     std::vector<TensorRead> reads;
-    for (const WeightSpec* spec : specs) reads.push_back({*stored_view(checkpoint_, *spec), device_, type_});
+    for (const WeightSpec* spec : specs)
+      reads.push_back({*stored_view(checkpoint_, *spec), device_, type_, place_of(*spec)});
     std::vector<Tensor> tensors = read_tensors(reads, on_bytes);
     for (size_t i = 0; i < specs.size(); ++i) weights.full.emplace(specs[i]->id, std::move(tensors[i]));
   }
@@ -137,6 +147,7 @@ class DeviceLoader {
   at::ScalarType type_;
   const QuantiseRule& rule_;
   at::Device device_;
+  std::map<WeightId, Tensor> places_;  ///< places of neighbours
   std::optional<std::pair<std::string, PackedMatrix>> last_;
 };
 

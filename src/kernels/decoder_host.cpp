@@ -1,11 +1,66 @@
 // Runs the loops of decoder_loops.h over tensors, spread over threads.
 #include <torch/types.h>
 
+#include <algorithm>
+
 #include "decoder_loops.h"
 #include "decoder_passes.h"
 #include "host_dispatch.h"
 
 namespace lancet::on_host {
+namespace {
+
+/// Calls work(first number of gates and ups, that of results, numbers): all at once where nothing lies between rows.
+template <typename Work>
+void over_gates(const GateRows& rows, const Work& work) {
+  const int64_t count = rows.gate.size(0), width = rows.gate.size(1), stride = rows.gate.stride(0);
+  if (count <= 1 || stride == width) return parallel_rows(count * width, 1, [&](RowRange range) { work(0, 0, range); });
+  parallel_rows(count, width, [&](RowRange range) {
+    for (int64_t row = range.begin; row < range.end; ++row) work(row * stride, row * width, {0, width});
+  });
+}
+
+/// Numbers of a row: of its queries, and of its keys, which has as many values.
+struct HeadNumbers {
+  int64_t query;
+  int64_t key;
+  int64_t dim;
+  int64_t all() const { return query + 2 * key; }
+};
+
+HeadNumbers numbers_of(const SplitHeads& heads) {
+  const int64_t dim = heads.query_BTHC.size(3);
+  return {heads.query_BTHC.size(2) * dim, heads.key_BTKC.size(2) * dim, dim};
+}
+
+/// The tables' vectors of a row; null: nothing is turned.
+template <typename T>
+struct RowTables {
+  const T* cos = nullptr;
+  const T* sin = nullptr;
+
+  RowTables(const RotaryTables& tables, int64_t row, int64_t dim) {
+    if (!tables.cos_BT1C.defined()) return;
+    cos = tables.cos_BT1C.const_data_ptr<T>() + row * dim;
+    sin = tables.sin_BT1C.const_data_ptr<T>() + row * dim;
+  }
+};
+
+/// Takes so many numbers of a row from `x` to `y`, turned.
+template <typename T>
+void turn_row(const T* x, T* y, const RowTables<T>& tables, int64_t numbers, int64_t dim, Direction turn) {
+  if (tables.cos == nullptr) {
+    std::copy_n(x, numbers, y);
+    return;
+  }
+  const RotaryRows<T> row{x, tables.cos, tables.sin, numbers / dim, dim};
+  if (turn == Direction::kForward)
+    rotate_forward(row, y, {0, 1});
+  else
+    rotate_backward(row, y, {0, 1});
+}
+
+}  // namespace
 
 Tensor norm(const Tensor& x, const Tensor& weight, double eps) {
   Tensor y = at::empty_like(x);
@@ -30,26 +85,28 @@ Tensor norm_gradient(const Tensor& x, const Tensor& weight, const Tensor& grad_y
   return grad_x;
 }
 
-Tensor gate(const Tensor& gate, const Tensor& up) {
-  Tensor y = at::empty_like(gate);
-  for_host_type(gate, [&]<typename T>(T) {
-    const GatedValues<T> values{gate.const_data_ptr<T>(), up.const_data_ptr<T>()};
+Tensor gate(const GateRows& rows) {
+  Tensor y = at::empty(rows.gate.sizes(), rows.gate.options());
+  for_host_type(y, [&]<typename T>(T) {
+    const GatedValues<T> all{rows.gate.const_data_ptr<T>(), rows.up.const_data_ptr<T>()};
     T* out = y.mutable_data_ptr<T>();
-    parallel_rows(gate.numel(), 1, [&](RowRange range) { silu_times_forward(values, out, range); });
+    over_gates(rows, [&](int64_t begin, int64_t of_y, RowRange range) {
+      silu_times_forward({all.gate + begin, all.up + begin}, out + of_y, range);
+    });
   });
   return y;
 }
 
-GateGradients gate_gradient(const Tensor& gate, const Tensor& up, const Tensor& grad_y) {
-  GateGradients gradients{at::empty_like(gate), at::empty_like(up)};
-  for_host_type(gate, [&]<typename T>(T) {
-    const GatedValues<T> values{gate.const_data_ptr<T>(), up.const_data_ptr<T>()};
+void gate_gradient(const GateRows& rows, const Tensor& grad_y, const GateRows& gradients) {
+  for_host_type(grad_y, [&]<typename T>(T) {
+    const GatedValues<T> all{rows.gate.const_data_ptr<T>(), rows.up.const_data_ptr<T>()};
     const T* gy = grad_y.const_data_ptr<T>();
     T* gg = gradients.gate.mutable_data_ptr<T>();
     T* gu = gradients.up.mutable_data_ptr<T>();
-    parallel_rows(gate.numel(), 1, [&](RowRange range) { silu_times_backward(values, gy, gg, gu, range); });
+    over_gates(rows, [&](int64_t begin, int64_t of_y, RowRange range) {
+      silu_times_backward({all.gate + begin, all.up + begin}, gy + of_y, gg + begin, gu + begin, range);
+    });
   });
-  return gradients;
 }
 
 Tensor rotate(const Tensor& x, const Tensor& cos, const Tensor& sin, Direction turn) {
@@ -66,6 +123,44 @@ Tensor rotate(const Tensor& x, const Tensor& cos, const Tensor& sin, Direction t
     });
   });
   return y;
+}
+
+void split_heads(const Tensor& joined, const RotaryTables& tables, const SplitHeads& heads) {
+  const HeadNumbers n = numbers_of(heads);
+  for_host_type(joined, [&]<typename T>(T) {
+    const T* from = joined.const_data_ptr<T>();
+    T* query = heads.query_BTHC.mutable_data_ptr<T>();
+    T* key = heads.key_BTKC.mutable_data_ptr<T>();
+    T* value = heads.value_BTKC.mutable_data_ptr<T>();
+    parallel_rows(joined.numel() / n.all(), n.all(), [&](RowRange range) {
+      for (int64_t row = range.begin; row < range.end; ++row) {
+        const RowTables<T> own(tables, row, n.dim);
+        const T* x = from + row * n.all();
+        turn_row(x, query + row * n.query, own, n.query, n.dim, Direction::kForward);
+        turn_row(x + n.query, key + row * n.key, own, n.key, n.dim, Direction::kForward);
+        std::copy_n(x + n.query + n.key, n.key, value + row * n.key);
+      }
+    });
+  });
+}
+
+void join_heads(const SplitHeads& heads, const RotaryTables& tables, const Tensor& joined) {
+  const HeadNumbers n = numbers_of(heads);
+  for_host_type(joined, [&]<typename T>(T) {
+    const T* query = heads.query_BTHC.const_data_ptr<T>();
+    const T* key = heads.key_BTKC.const_data_ptr<T>();
+    const T* value = heads.value_BTKC.const_data_ptr<T>();
+    T* to = joined.mutable_data_ptr<T>();
+    parallel_rows(joined.numel() / n.all(), n.all(), [&](RowRange range) {
+      for (int64_t row = range.begin; row < range.end; ++row) {
+        const RowTables<T> own(tables, row, n.dim);
+        T* x = to + row * n.all();
+        turn_row(query + row * n.query, x, own, n.query, n.dim, Direction::kBack);
+        turn_row(key + row * n.key, x + n.query, own, n.key, n.dim, Direction::kBack);
+        std::copy_n(value + row * n.key, n.key, x + n.query + n.key);
+      }
+    });
+  });
 }
 
 }  // namespace lancet::on_host

@@ -85,20 +85,55 @@ struct RmsNormChain : Function<RmsNormChain> {
   }
 };
 
+/// x [..., F] as rows [N, F].
+Tensor in_rows(const Tensor& x) { return x.view({x.size(-1) == 0 ? 0 : x.numel() / x.size(-1), x.size(-1)}); }
+
+Tensor gated(const GateRows& rows) { return has_kernels(rows.gate) ? on_device::gate(rows) : on_host::gate(rows); }
+
+void gate_gradient(const GateRows& rows, const Tensor& grad_y, const GateRows& gradients) {
+  if (has_kernels(grad_y))
+    on_device::gate_gradient(rows, grad_y, gradients);
+  else
+    on_host::gate_gradient(rows, grad_y, gradients);
+}
+
 struct SiluTimes : Function<SiluTimes> {
   static Tensor forward(AutogradContext* context, const Tensor& gate_in, const Tensor& up_in) {
     const Tensor gate = gate_in.contiguous(), up = up_in.contiguous();
     context->save_for_backward({gate, up});
-    return has_kernels(gate) ? on_device::gate(gate, up) : on_host::gate(gate, up);
+    return gated({in_rows(gate), in_rows(up)}).view_as(gate);
   }
 
   static tensor_list backward(AutogradContext* context, const tensor_list& grads) {
     const tensor_list saved = context->get_saved_variables();
-    const Tensor &gate = saved[0], &up = saved[1];
-    const Tensor grad_y = grads[0].contiguous();
-    const GateGradients gradients =
-        has_kernels(gate) ? on_device::gate_gradient(gate, up, grad_y) : on_host::gate_gradient(gate, up, grad_y);
-    return {gradients.gate, gradients.up};
+    const Tensor grad_gate = at::empty_like(saved[0]), grad_up = at::empty_like(saved[1]);
+    gate_gradient({in_rows(saved[0]), in_rows(saved[1])}, grads[0].contiguous(),
+                  {in_rows(grad_gate), in_rows(grad_up)});
+    return {grad_gate, grad_up};
+  }
+};
+
+/// Gates and ups in one tensor, and so their gradients.
+struct SiluTimesHalves : Function<SiluTimesHalves> {
+  static Tensor forward(AutogradContext* context, const Tensor& both_in) {
+    const Tensor both = both_in.contiguous();
+    context->save_for_backward({both});
+    std::vector<int64_t> sizes = both.sizes().vec();
+    sizes.back() /= 2;
+    return gated(halves(both)).view(sizes);
+  }
+
+  static tensor_list backward(AutogradContext* context, const tensor_list& grads) {
+    const tensor_list saved = context->get_saved_variables();
+    const Tensor gradient = at::empty_like(saved[0]);
+    gate_gradient(halves(saved[0]), grads[0].contiguous(), halves(gradient));
+    return {gradient};
+  }
+
+ private:
+  static GateRows halves(const Tensor& both) {
+    const std::vector<Tensor> parts = in_rows(both).chunk(2, 1);
+    return {parts[0], parts[1]};
   }
 };
 
@@ -116,6 +151,35 @@ struct RotatePairs : Function<RotatePairs> {
  private:
   static Tensor rotate(const Tensor& x, const Tensor& cos, const Tensor& sin, Direction turn) {
     return has_kernels(x) ? on_device::rotate(x, cos, sin, turn) : on_host::rotate(x, cos, sin, turn);
+  }
+};
+
+struct HeadSplitting : Function<HeadSplitting> {
+  static variable_list forward(AutogradContext* context, const Tensor& joined_in, const HeadCounts& counts,
+                               const RotaryTables& tables) {
+    const Tensor joined = joined_in.contiguous();
+    context->save_for_backward({tables.cos_BT1C, tables.sin_BT1C});
+    const auto part = [&](int64_t heads) {
+      return at::empty({joined.size(0), joined.size(1), heads, counts.dim}, joined.options());
+    };
+    const SplitHeads heads{part(counts.heads), part(counts.kv_heads), part(counts.kv_heads)};
+    if (has_kernels(joined))
+      on_device::split_heads(joined, tables, heads);
+    else
+      on_host::split_heads(joined, tables, heads);
+    return {heads.query_BTHC, heads.key_BTKC, heads.value_BTKC};
+  }
+
+  static tensor_list backward(AutogradContext* context, const tensor_list& grads) {
+    const tensor_list saved = context->get_saved_variables();
+    const SplitHeads heads{grads[0].contiguous(), grads[1].contiguous(), grads[2].contiguous()};
+    const int64_t all = heads.query_BTHC.size(2) + 2 * heads.key_BTKC.size(2);
+    const Tensor joined = at::empty({grads[0].size(0), grads[0].size(1), all * grads[0].size(3)}, grads[0].options());
+    if (has_kernels(joined))
+      on_device::join_heads(heads, {saved[0], saved[1]}, joined);
+    else
+      on_host::join_heads(heads, {saved[0], saved[1]}, joined);
+    return {joined, Tensor(), Tensor()};
   }
 };
 
@@ -147,6 +211,28 @@ NormedSum add_rms_norm(const Tensor& x, const Tensor& added, const Tensor& weigh
 
 Tensor silu_times(const Tensor& gate, const Tensor& up) {
   return has_passes(gate) ? SiluTimes::apply(gate, up) : at::silu(gate) * up;
+}
+
+Tensor silu_times_halves(const Tensor& both) {
+  if (has_passes(both)) return SiluTimesHalves::apply(both);
+  const std::vector<Tensor> halves = both.chunk(2, -1);
+  return silu_times(halves[0], halves[1]);
+}
+
+SplitHeads split_heads(const Tensor& joined, HeadCounts counts, const RotaryTables& tables) {
+  const bool turns = tables.cos_BT1C.defined();
+  if (has_passes(joined) && counts.dim % 2 == 0) {
+    const auto whole = [&](const Tensor& table) { return turns ? table.contiguous() : table; };
+    const variable_list heads =
+        HeadSplitting::apply(joined, counts, RotaryTables{whole(tables.cos_BT1C), whole(tables.sin_BT1C)});
+    return {heads[0], heads[1], heads[2]};
+  }
+  const std::vector<Tensor> parts =
+      joined.unflatten(-1, {-1, counts.dim}).split_with_sizes({counts.heads, counts.kv_heads, counts.kv_heads}, 2);
+  const auto turned = [&](const Tensor& x) {
+    return turns ? rotate_pairs(x, tables.cos_BT1C, tables.sin_BT1C) : x.contiguous();
+  };
+  return {turned(parts[0]), turned(parts[1]), parts[2].contiguous()};
 }
 
 Tensor rotate_pairs(const Tensor& x_BTHC, const Tensor& cos_BT1C, const Tensor& sin_BT1C) {

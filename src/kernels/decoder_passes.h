@@ -6,7 +6,9 @@
 
 namespace lancet {
 
-struct GateGradients {
+/// Gates and ups, or their gradients, in rows [N, F] that begin as far apart in both: each in memory of its own, or
+/// halves of longer rows.
+struct GateRows {
   Tensor gate;
   Tensor up;
 };
@@ -18,10 +20,15 @@ namespace on_host {
 
 Tensor norm(const Tensor& x, const Tensor& weight, double eps);
 Tensor norm_gradient(const Tensor& x, const Tensor& weight, const Tensor& grad_y, double eps);
-Tensor gate(const Tensor& gate, const Tensor& up);
-GateGradients gate_gradient(const Tensor& gate, const Tensor& up, const Tensor& grad_y);
+/// y [N, F].
+Tensor gate(const GateRows& rows);
+void gate_gradient(const GateRows& rows, const Tensor& grad_y, const GateRows& gradients);
 /// x [B, T, H, C], tables [B, T, 1, C].
 Tensor rotate(const Tensor& x, const Tensor& cos, const Tensor& sin, Direction turn);
+/// joined [B, T, (H + 2 K) C]; undefined tables: nothing is turned.
+void split_heads(const Tensor& joined, const RotaryTables& tables, const SplitHeads& heads);
+/// Joins the gradients of heads.
+void join_heads(const SplitHeads& heads, const RotaryTables& tables, const Tensor& joined);
 
 }  // namespace on_host
 
@@ -32,9 +39,11 @@ Tensor norm(const Tensor& x, const Tensor& weight, double eps);
 NormedSum norm_sum(const Tensor& x, const Tensor& added, const Tensor& weight, double eps);
 /// `grad_sum` is added where it is defined.
 Tensor norm_gradient(const Tensor& x, const Tensor& weight, const Tensor& grad_y, const Tensor& grad_sum, double eps);
-Tensor gate(const Tensor& gate, const Tensor& up);
-GateGradients gate_gradient(const Tensor& gate, const Tensor& up, const Tensor& grad_y);
+Tensor gate(const GateRows& rows);
+void gate_gradient(const GateRows& rows, const Tensor& grad_y, const GateRows& gradients);
 Tensor rotate(const Tensor& x, const Tensor& cos, const Tensor& sin, Direction turn);
+void split_heads(const Tensor& joined, const RotaryTables& tables, const SplitHeads& heads);
+void join_heads(const SplitHeads& heads, const RotaryTables& tables, const Tensor& joined);
 
 /// Each [N]; f64 of f64, else f32.
 struct LossParts {

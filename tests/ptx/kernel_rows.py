@@ -23,7 +23,11 @@ def row(name):
 
 
 # Rows, width, blocks, threads, numbers that buffers begin off a round address.
-ROW_SHAPES = ((1, 1, 1, 32, 0), (5, 33, 2, 64, 1), (3, 401, 3, 96, 0), (3, 520, 2, 64, 0), (2, 1100, 1, 1024, 3))
+# The last two: threads take so many numbers, one by one and by 128 bits, that loops which are unrolled run whole and in part.
+ROW_SHAPES = (
+    (1, 1, 1, 32, 0), (5, 33, 2, 64, 1), (3, 401, 3, 96, 0), (3, 520, 2, 64, 0), (2, 1100, 1, 1024, 3),
+    (1, 231, 1, 32, 1), (1, 1960, 1, 32, 0),
+)
 
 
 def row_launches(kind, shapes, **words):
@@ -110,49 +114,76 @@ def norm_gradient(kind, shapes=ROW_SHAPES):
             yield launch
 
 
-# Numbers, blocks, threads, numbers that buffers begin off a round address.
-NUMBER_SHAPES = ((1, 1, 32, 0), (131, 1, 32, 1), (1000, 2, 96, 0), (2048, 2, 64, 0))
-
-
-def number_launches(kind, shapes):
-    for n, blocks, threads, shift in shapes:
-        yield np.random.default_rng(n), n, Launch(kind, blocks, threads, shift, words=f"{n} numbers, {blocks} blocks of {threads}")
-
-
 def sigmoid(x):
     return 1 / (1 + np.exp(-x))
 
 
+def gate_launches(kind, shapes):
+    """Gates and ups in buffers of their own, and as halves of longer rows."""
+    for halves in (False, True):
+        for rng, rows, width, launch in row_launches(kind, shapes, halves=halves):
+            yield rng, random_gates(rng, kind, rows * width).reshape(rows, width), random(rng, kind, rows, width), halves, launch
+
+
+def count_gates(launch, gates, halves):
+    rows, width = gates.shape
+    launch.numbers(rows=np.int64(rows), width=np.int64(width), stride=np.int64(2 * width if halves else width))
+
+
+def read_gates(launch, gates, ups, halves):
+    if halves:
+        launch.read("both", np.concatenate([gates, ups], -1))
+        launch.within("both", gates.shape[1])
+    else:
+        launch.read("gate", gates)
+        launch.read("up", ups)
+
+
 @row("gate")
-def gate(kind, shapes=NUMBER_SHAPES):
-    for rng, n, launch in number_launches(kind, shapes):
-        g, up = random_gates(rng, kind, n), random(rng, kind, n)
-        y = kind.exact(g) * sigmoid(kind.exact(g)) * kind.exact(up)
-        launch.read("gate", g)
-        launch.read("up", up)
+def gate(kind, shapes=ROW_SHAPES):
+    for _, gates, ups, halves, launch in gate_launches(kind, shapes):
+        y = kind.exact(gates) * sigmoid(kind.exact(gates)) * kind.exact(ups)
+        read_gates(launch, gates, ups, halves)
         launch.write("y", Expected(y, np.abs(y), 2))
-        launch.numbers(n=np.int64(n))
+        count_gates(launch, gates, halves)
         yield launch
 
 
 @row("gate_gradient")
-def gate_gradient(kind, shapes=NUMBER_SHAPES):
-    for rng, n, launch in number_launches(kind, shapes):
-        gate_, up, grad_y = random_gates(rng, kind, n), random(rng, kind, n), random(rng, kind, n)
-        g, u, flow = kind.exact(gate_), kind.exact(up), kind.exact(grad_y)
+def gate_gradient(kind, shapes=ROW_SHAPES):
+    for rng, gates, ups, halves, launch in gate_launches(kind, shapes):
+        grad_y = random(rng, kind, *gates.shape)
+        g, u, flow = kind.exact(gates), kind.exact(ups), kind.exact(grad_y)
         s = sigmoid(g)
-        of_up = flow * g * s
-        launch.read("gate", gate_)
-        launch.read("up", up)
+        of_gate, of_up = flow * u * s * (1 + g * (1 - s)), flow * g * s
+        most_of_gate, most_of_up = np.abs(flow * u * s) * (1 + np.abs(g)), np.abs(of_up)
+        read_gates(launch, gates, ups, halves)
         launch.read("grad_y", grad_y)
-        launch.write("grad_gate", Expected(flow * u * s * (1 + g * (1 - s)), np.abs(flow * u * s) * (1 + np.abs(g)), 1))
-        launch.write("grad_up", Expected(of_up, np.abs(of_up), 1))
-        launch.numbers(n=np.int64(n))
+        if halves:
+            launch.write("grad_both", Expected(np.concatenate([of_gate, of_up], -1), np.concatenate([most_of_gate, most_of_up], -1), 1))
+            launch.within("grad_both", gates.shape[1])
+        else:
+            launch.write("grad_gate", Expected(of_gate, most_of_gate, 1))
+            launch.write("grad_up", Expected(of_up, most_of_up, 1))
+        count_gates(launch, gates, halves)
         yield launch
 
 
 # Rows, heads, numbers of a head, blocks, threads, numbers that buffers begin off a round address.
-ROTARY_SHAPES = ((1, 1, 2, 1, 32, 0), (3, 3, 6, 2, 32, 1), (2, 5, 62, 2, 64, 0), (3, 2, 128, 2, 32, 0))
+ROTARY_SHAPES = (
+    (1, 1, 2, 1, 32, 0), (3, 3, 6, 2, 32, 1), (2, 5, 62, 2, 64, 0), (3, 2, 128, 2, 32, 0), (1, 7, 66, 1, 32, 1), (1, 15, 240, 1, 32, 0),
+)
+
+
+def turned(x, cos, sin, back):
+    """Heads [rows, heads, dim] turned by a vector a row, and the magnitudes of the sums."""
+    a, b = np.split(x, 2, axis=-1)
+    (cos_a, cos_b), (sin_a, sin_b) = (np.split(table[:, None], 2, axis=-1) for table in (cos, sin))
+    # going back: the transpose, whose sines are those of the other half
+    down, up = (a * cos_a, -b * sin_a), (b * cos_b, a * sin_b)
+    if back:
+        down, up = (a * cos_a, b * sin_b), (b * cos_b, -a * sin_a)
+    return np.concatenate([sum(down), sum(up)], -1), np.concatenate([np.abs(down[0]) + np.abs(down[1]), np.abs(up[0]) + np.abs(up[1])], -1)
 
 
 @row("rotate")
@@ -162,20 +193,70 @@ def rotate(kind, shapes=ROTARY_SHAPES):
             launch = Launch(kind, blocks, threads, shift, words=f"{rows} rows of {heads} heads of {dim}, {blocks} blocks of {threads}, back {back}")
             rng = np.random.default_rng([rows, heads, dim])
             x, cos, sin = random(rng, kind, rows, heads, dim), random(rng, kind, rows, dim), random(rng, kind, rows, dim)
-            a, b = np.split(kind.exact(x), 2, axis=-1)
-            (cos_a, cos_b), (sin_a, sin_b) = (np.split(kind.exact(table)[:, None], 2, axis=-1) for table in (cos, sin))
-            # going back: the transpose, whose sines are those of the other half
-            down, up = (a * cos_a, -b * sin_a), (b * cos_b, a * sin_b)
-            if back:
-                down, up = (a * cos_a, b * sin_b), (b * cos_b, -a * sin_a)
-            y = np.concatenate([sum(down), sum(up)], -1)
-            magnitude = np.concatenate([np.abs(down[0]) + np.abs(down[1]), np.abs(up[0]) + np.abs(up[1])], -1)
+            y, magnitude = turned(kind.exact(x), kind.exact(cos), kind.exact(sin), back)
             launch.read("x", x)
             launch.read("cos", cos)
             launch.read("sin", sin)
             launch.write("y", Expected(y, magnitude, 1))
             launch.numbers(rows=np.int64(rows), heads=np.int32(heads), dim=np.int32(dim), back=np.int32(back))
             yield launch
+
+
+# Rows, heads, heads of keys, numbers of a head, blocks, threads, numbers that buffers begin off a round address.
+HEAD_SHAPES = (
+    (1, 1, 1, 2, 1, 32, 0), (3, 3, 2, 6, 2, 32, 1), (2, 4, 2, 62, 2, 64, 0), (3, 2, 1, 128, 2, 32, 0), (1, 3, 2, 66, 1, 32, 1), (1, 11, 2, 240, 1, 32, 0),
+)
+HEADS = ("query", "key", "value")
+
+
+def head_launches(kind, shapes):
+    """(Launch, function that gives it the tables, numbers of all heads, the same turned by `back`, with magnitudes, where there are tables)."""
+    for has_tables in (True, False):
+        for rows, heads, kv_heads, dim, blocks, threads, shift in shapes:
+            words = f"{rows} rows of {heads} + 2 * {kv_heads} heads of {dim}, {blocks} blocks of {threads}, tables: {has_tables}"
+            launch = Launch(kind, blocks, threads, shift, words=words)
+            rng = np.random.default_rng([rows, heads, kv_heads, dim])
+            x, cos, sin = random(rng, kind, rows, heads + 2 * kv_heads, dim), random(rng, kind, rows, dim), random(rng, kind, rows, dim)
+
+            def read_tables(launch=launch, tables={"cos": cos, "sin": sin}, has_tables=has_tables):
+                for name, table in tables.items():
+                    launch.read(name, table) if has_tables else launch.null()
+
+            def expected(back, x=x, cos=cos, sin=sin, turns=heads + kv_heads if has_tables else 0):
+                y, magnitude = turned(kind.exact(x[:, :turns]), kind.exact(cos), kind.exact(sin), back)
+                rest = kind.exact(x[:, turns:])
+                return np.concatenate([y, rest], 1), np.concatenate([magnitude, np.abs(rest)], 1)
+
+            counts = {"rows": np.int64(rows), "heads": np.int32(heads), "kv_heads": np.int32(kv_heads), "dim": np.int32(dim)}
+            yield launch, read_tables, x, expected, counts
+
+
+def by_kind_of_head(x, counts):
+    heads, kv_heads = int(counts["heads"]), int(counts["kv_heads"])
+    return zip(HEADS, np.split(x, [heads, heads + kv_heads], axis=1), strict=True)
+
+
+@row("split_heads")
+def split_heads(kind, shapes=HEAD_SHAPES):
+    for launch, read_tables, x, expected, counts in head_launches(kind, shapes):
+        launch.read("joined", x)
+        read_tables()
+        y, magnitude = expected(back=0)
+        for (name, part), (_, most) in zip(by_kind_of_head(y, counts), by_kind_of_head(magnitude, counts), strict=True):
+            launch.write(name, Expected(part, most, 1))
+        launch.numbers(**counts)
+        yield launch
+
+
+@row("join_heads")
+def join_heads(kind, shapes=HEAD_SHAPES):
+    for launch, read_tables, x, expected, counts in head_launches(kind, shapes):
+        for name, part in by_kind_of_head(x, counts):
+            launch.read(name, part)
+        read_tables()
+        launch.write("joined", Expected(*expected(back=1), 1))
+        launch.numbers(**counts)
+        yield launch
 
 
 def labels(rng, rows, width):
@@ -277,9 +358,11 @@ def ragged_key_gradient(kind, shapes=ATTENTION_SHAPES):
 VECTOR_SHAPES = {
     "norm": ((3, 520, 2, 64, 0), ("x", "added", "sum", "weight", "y")),
     "norm_gradient": ((3, 520, 2, 64, 0), ("x", "weight", "grad_y", "grad_sum", "grad_x")),
-    "gate": ((2048, 2, 64, 0), ("gate", "up", "y")),
-    "gate_gradient": ((2048, 2, 64, 0), ("gate", "up", "grad_y", "grad_gate", "grad_up")),
+    "gate": ((3, 520, 2, 64, 0), ("gate", "up", "both", "y")),
+    "gate_gradient": ((3, 520, 2, 64, 0), ("gate", "up", "both", "grad_y", "grad_gate", "grad_up", "grad_both")),
     "rotate": ((3, 2, 128, 2, 32, 0), ("x", "cos", "sin", "y")),
+    "split_heads": ((3, 2, 1, 128, 2, 32, 0), ("joined", "cos", "sin", "query", "key", "value")),
+    "join_heads": ((3, 2, 1, 128, 2, 32, 0), ("joined", "cos", "sin", "query", "key", "value")),
     "loss_gradient": ((3, 520, 2, 64, 0), ("logits", "grad_logits")),
     "ragged_attention": ((WINDOWED_ROWS, 2, 1, 16, 0.0, 1, 256, 0), ("query", "key", "value", "pool_key", "pool_value", "out")),
     "ragged_query_gradient": ((WINDOWED_ROWS, 2, 1, 16, 0.0, 1, 256, 0), ("query", "key", "value", "pool_key", "pool_value", "grad_out", "grad_query")),

@@ -43,6 +43,10 @@ class Launch:
         self.arguments.append(name)
         self.expected[name] = expected
 
+    def within(self, name, numbers):
+        """A place in a buffer that is an argument already."""
+        self.arguments.append((name, numbers * self.kind.dtype.itemsize))
+
     def null(self):
         self.arguments.append(bytes(8))
 

@@ -31,7 +31,7 @@ class Program:
 
 class Machine:
     def __init__(self, program, blocks, threads, arguments, buffers, shared_bytes=0):
-        """`arguments`: bytes, one a parameter, or the name of a buffer; `buffers`: GlobalMemory's."""
+        """`arguments`: one a parameter: bytes, the name of a buffer, or (name, bytes after its begin); `buffers`: GlobalMemory's."""
         self.program, self.blocks, self.threads, self.n = program, blocks, threads, blocks * threads
         if threads % 32 or not 0 < threads <= 1024 or blocks < 1:
             raise PtxError(f"no GPU of ours takes this grid: {blocks} blocks of {threads} threads")
@@ -59,7 +59,10 @@ class Machine:
             raise PtxError(f"{self.program.kernel.name} takes {len(parameters)} arguments, and is given {len(arguments)}")
         bound = {}
         for (name, kind), argument in zip(parameters, arguments, strict=True):
-            data = self.memory["global"].address(argument).to_bytes(8, "little") if isinstance(argument, str) else argument
+            data = argument
+            if not isinstance(argument, bytes):
+                buffer, after = argument if isinstance(argument, tuple) else (argument, 0)
+                data = (self.memory["global"].address(buffer) + after).to_bytes(8, "little")
             if len(data) != SIZES[kind]:
                 raise PtxError(f"{name} is a {kind}, and is given {len(data)} bytes")
             bound[name] = data

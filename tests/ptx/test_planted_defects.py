@@ -13,6 +13,8 @@ SHARED = ("threads.h", "vector_lanes.h")  # a kernel may have several of their g
 # Those whose defect leaves memory or changes a result: file, guard, what lets one more pass.
 OTHER_GUARDS = {
     "warps of a block": ("threads.h", "lane < static_cast<int>(blockDim.x)", "lane <= static_cast<int>(blockDim.x)"),
+    "heads of queries": ("head_rows.h", "if (head < query.heads)", "if (head <= query.heads)"),
+    "heads of keys": ("head_rows.h", "return head < key.heads ?", "return head <= key.heads ?"),
     "a label": ("decoder_kernels.cu", "id < width ?", "id <= width ?"),
     "earlier tokens": ("attention_rows.h", "s < n_earlier ?", "s <= n_earlier ?"),
     "a place in the window": ("attention_rows.h", "last + 1 > window ? last + 1 - window", "last > window ? last - window"),

@@ -147,7 +147,7 @@ V __shfl_xor_sync(unsigned, V value, int other) {
 
 #define __device__
 #define __global__
-#define __launch_bounds__(threads)
+#define __launch_bounds__(...)
 #define __shared__ static
 #include <decoder_kernels.cu>
 LANCET_KERNELS(bf16, lancet::Bf16)
@@ -178,11 +178,12 @@ BoundKernel bound(void (*kernel)(A...)) {
 
 #define LANCET_BOUND(NAME, TYPE) \
   { "lancet_" #NAME "_" #TYPE, bound(lancet_##NAME##_##TYPE) }
-#define LANCET_BOUND_OF(TYPE)                                                                  \
-  LANCET_BOUND(norm, TYPE), LANCET_BOUND(norm_gradient, TYPE), LANCET_BOUND(gate, TYPE),       \
-      LANCET_BOUND(gate_gradient, TYPE), LANCET_BOUND(rotate, TYPE), LANCET_BOUND(loss, TYPE), \
-      LANCET_BOUND(loss_gradient, TYPE), LANCET_BOUND(ragged_attention, TYPE),                 \
-      LANCET_BOUND(ragged_query_gradient, TYPE), LANCET_BOUND(ragged_key_gradient, TYPE)
+#define LANCET_BOUND_OF(TYPE)                                                                         \
+  LANCET_BOUND(norm, TYPE), LANCET_BOUND(norm_gradient, TYPE), LANCET_BOUND(gate, TYPE),              \
+      LANCET_BOUND(gate_gradient, TYPE), LANCET_BOUND(rotate, TYPE), LANCET_BOUND(split_heads, TYPE), \
+      LANCET_BOUND(join_heads, TYPE), LANCET_BOUND(loss, TYPE), LANCET_BOUND(loss_gradient, TYPE),    \
+      LANCET_BOUND(ragged_attention, TYPE), LANCET_BOUND(ragged_query_gradient, TYPE),                \
+      LANCET_BOUND(ragged_key_gradient, TYPE)
 
 const BoundKernel& kernel_named(const std::string& name) {
   static const std::map<std::string, BoundKernel> kernels{LANCET_BOUND_OF(bf16), LANCET_BOUND_OF(f16),
@@ -195,7 +196,7 @@ const BoundKernel& kernel_named(const std::string& name) {
 }  // namespace
 
 bool EmulatedKernels::serves(at::Device device, at::ScalarType type) {
-  return device == Placement::host() &&
+  return (device == Placement::host() || device.is_privateuseone()) &&
          (type == at::kBFloat16 || type == at::kHalf || type == at::kFloat || type == at::kDouble);
 }
 

@@ -14,7 +14,7 @@ class EmulatedKernels : public KernelLauncher {
  public:
   explicit EmulatedKernels(ThreadOrder order) : order_(order) {}
 
-  /// Tensors on the host.
+  /// Tensors on the host and on fake devices, whose memory is the host's.
   bool serves(at::Device device, at::ScalarType type) override;
   /// Throws: std::logic_error for an unknown kernel, a block that no GPU takes, and threads that wait for others in
   /// vain.

@@ -26,8 +26,34 @@ NormedSum add_rms_norm(const Tensor& x, const Tensor& added, const Tensor& weigh
 /// silu(gate) * up, the SwiGLU activation (Shazeer, arXiv 2002.05202); both of one shape.
 Tensor silu_times(const Tensor& gate, const Tensor& up);
 
+/// Computes the same of [..., 2 F], gates before ups, as one product with both matrices gives them.
+Tensor silu_times_halves(const Tensor& both);
+
 /// Rotary embedding (Su et al., arXiv 2104.09864) of pairs (i, i + C / 2), as Llama checkpoints lay them out:
 /// x [B, T, H, C] with cosines and sines [B, T, 1, C] in x's dtype. The tables are constants.
 Tensor rotate_pairs(const Tensor& x_BTHC, const Tensor& cos_BT1C, const Tensor& sin_BT1C);
+
+/// Tables of rotate_pairs(); undefined: nothing is turned.
+struct RotaryTables {
+  Tensor cos_BT1C;
+  Tensor sin_BT1C;
+};
+
+/// Contiguous.
+struct SplitHeads {
+  Tensor query_BTHC;
+  Tensor key_BTKC;
+  Tensor value_BTKC;
+};
+
+struct HeadCounts {
+  int64_t heads;
+  int64_t kv_heads;
+  int64_t dim;
+};
+
+/// Splits what one product with the matrices of queries, keys and values gives, [B, T, (H + 2 K) C], and turns queries
+/// and keys. Its gradient is joined again for one product back.
+SplitHeads split_heads(const Tensor& joined, HeadCounts counts, const RotaryTables& tables);
 
 }  // namespace lancet

@@ -4,6 +4,7 @@
 // in every run.
 #include "attention_gradients.h"
 #include "attention_rows.h"
+#include "head_rows.h"
 #include "threads.h"
 
 namespace lancet {
@@ -79,65 +80,39 @@ __device__ inline void norm_gradient_rows(const T* x, const T* weight, const T* 
 
 // ---- Gated activation
 
-template <typename T, typename Run>
-__device__ inline void over_all(Index n, bool has_packs, const Run& run) {
-  over_numbers<T>(first_row() * next_numbers() + first_number(), next_rows() * next_numbers(), n, has_packs, run);
-}
-
+/// Rows of `width`. Those of gates and ups, and of their gradients, begin `stride` apart: both may be halves of longer
+/// rows, as one product with both matrices gives them.
 template <typename T>
-__device__ inline void gate_numbers(const T* gate, const T* up, T* y, Index n) {
-  over_all<T>(n, is_aligned(gate, up, y), [&](auto kind, Index i) {
-    const auto ups = kind.from(up + i);
-    auto gates = kind.from(gate + i);
-    LANCET_UNROLL for (int j = 0; j < kind.kSize; ++j) gates.numbers[j] = gated(gates.numbers[j], ups.numbers[j]);
-    gates.to(y + i);
-  });
-}
-
-template <typename T>
-__device__ inline void gate_gradient_numbers(const T* gate, const T* up, const T* grad_y, T* grad_gate, T* grad_up,
-                                             Index n) {
-  over_all<T>(n, is_aligned(gate, up, grad_y, grad_gate, grad_up), [&](auto kind, Index i) {
-    const auto grads = kind.from(grad_y + i);
-    auto gates = kind.from(gate + i), ups = kind.from(up + i);
-    LANCET_UNROLL for (int j = 0; j < kind.kSize; ++j) {
-      const Wide<T> g = wide(gates.numbers[j]), s = sigmoid(g), gy = wide(grads.numbers[j]);
-      gates.numbers[j] = gate_gradient<T>(g, s, ups.numbers[j], gy);
-      ups.numbers[j] = up_gradient<T>(g, s, gy);
-    }
-    gates.to(grad_gate + i);
-    ups.to(grad_up + i);
-  });
-}
-
-// ---- Rotary embedding
-
-/// Rows of `heads` vectors of `dim`; the tables have a vector a row. `back`: 1: the transpose, for gradients.
-template <typename T>
-__device__ inline void rotate_rows(const T* x, const T* cos, const T* sin, T* y, Index rows, int heads, int dim,
-                                   int back) {
-  const int half = dim / 2;
-  const bool has_packs = is_whole<T>(half) && is_aligned(x, cos, sin, y);
+__device__ inline void gate_rows(const T* gate, const T* up, T* y, Index rows, Index width, Index stride) {
+  const bool has_packs = is_whole<T>(width) && is_whole<T>(stride) && is_aligned(gate, up, y);
   for (Index row = first_row(); row < rows; row += next_rows()) {
-    const T* cos_row = cos + row * dim;
-    const T* sin_row = sin + row * dim;
-    over_row<T>(heads * half, has_packs, [&](auto kind, Index pair) {
-      const int head = static_cast<int>(pair) / half, i = static_cast<int>(pair) % half;
-      const Index at = (row * heads + head) * dim + i;
-      auto a = kind.from(x + at), b = kind.from(x + at + half);
-      const auto cos_a = kind.from(cos_row + i), cos_b = kind.from(cos_row + i + half);
-      const auto sin_a = kind.from(sin_row + i), sin_b = kind.from(sin_row + i + half);
+    const Index begin = row * stride;
+    over_row<T>(width, has_packs, [&](auto kind, Index i) {
+      const auto ups = kind.from(up + begin + i);
+      auto gates = kind.from(gate + begin + i);
+      LANCET_UNROLL for (int j = 0; j < kind.kSize; ++j) gates.numbers[j] = gated(gates.numbers[j], ups.numbers[j]);
+      gates.to(y + row * width + i);
+    });
+  }
+}
+
+template <typename T>
+__device__ inline void gate_gradient_rows(const T* gate, const T* up, const T* grad_y, T* grad_gate, T* grad_up,
+                                          Index rows, Index width, Index stride) {
+  const bool has_packs =
+      is_whole<T>(width) && is_whole<T>(stride) && is_aligned(gate, up, grad_y, grad_gate, grad_up);
+  for (Index row = first_row(); row < rows; row += next_rows()) {
+    const Index begin = row * stride;
+    over_row<T>(width, has_packs, [&](auto kind, Index i) {
+      const auto grads = kind.from(grad_y + row * width + i);
+      auto gates = kind.from(gate + begin + i), ups = kind.from(up + begin + i);
       LANCET_UNROLL for (int j = 0; j < kind.kSize; ++j) {
-        const Wide<T> first = wide(a.numbers[j]), second = wide(b.numbers[j]);
-        const Wide<T> cos_1 = wide(cos_a.numbers[j]), cos_2 = wide(cos_b.numbers[j]);
-        const Wide<T> sin_1 = wide(sin_a.numbers[j]), sin_2 = wide(sin_b.numbers[j]);
-        a.numbers[j] = back == 0 ? turned_down<T>(first, second, cos_1, sin_1)  //
-                                 : turned_up<T>(first, second, cos_1, sin_2);
-        b.numbers[j] = back == 0 ? turned_up<T>(second, first, cos_2, sin_2)  //
-                                 : turned_down<T>(second, first, cos_2, sin_1);
+        const Wide<T> g = wide(gates.numbers[j]), s = sigmoid(g), gy = wide(grads.numbers[j]);
+        gates.numbers[j] = gate_gradient<T>(g, s, ups.numbers[j], gy);
+        ups.numbers[j] = up_gradient<T>(g, s, gy);
       }
-      a.to(y + at);
-      b.to(y + at + half);
+      gates.to(grad_gate + begin + i);
+      ups.to(grad_up + begin + i);
     });
   }
 }
@@ -203,8 +178,9 @@ __device__ inline void loss_gradient_rows(const T* logits, const Index* ids, con
 
 // What is launched: each of the above for a type.
 #define LANCET_KERNEL extern "C" __global__ void
-// Those of rows, of which a block takes one, run up to all threads that a block may have: registers have to suffice.
-#define LANCET_ROW_KERNEL LANCET_KERNEL __launch_bounds__(lancet::kWarp* lancet::kMostWarps)
+// Those of rows, of which a block takes one, run up to all threads that a block may have: registers have to suffice. 1: a
+// multiprocessor needs to hold no second one of so many; for two of them the compiler would spill.
+#define LANCET_ROW_KERNEL LANCET_KERNEL __launch_bounds__(lancet::kWarp* lancet::kMostWarps, 1)
 #define LANCET_KERNELS(NAME, T)                                                                                        \
   LANCET_ROW_KERNEL lancet_norm_##NAME(lancet::Read<T> x, lancet::Read<T> added, lancet::Write<T> sum,                 \
                                        lancet::Read<T> weight, lancet::Write<T> y, lancet::Index rows,                 \
@@ -216,16 +192,28 @@ __device__ inline void loss_gradient_rows(const T* logits, const Index* ids, con
                                                 lancet::Index width, double eps) {                                     \
     lancet::norm_gradient_rows(x, weight, grad_y, grad_sum, grad_x, rows, width, eps);                                 \
   }                                                                                                                    \
-  LANCET_KERNEL lancet_gate_##NAME(lancet::Read<T> gate, lancet::Read<T> up, lancet::Write<T> y, lancet::Index n) {    \
-    lancet::gate_numbers(gate, up, y, n);                                                                              \
+  LANCET_ROW_KERNEL lancet_gate_##NAME(lancet::Read<T> gate, lancet::Read<T> up, lancet::Write<T> y,                   \
+                                       lancet::Index rows, lancet::Index width, lancet::Index stride) {                \
+    lancet::gate_rows(gate, up, y, rows, width, stride);                                                               \
   }                                                                                                                    \
-  LANCET_KERNEL lancet_gate_gradient_##NAME(lancet::Read<T> gate, lancet::Read<T> up, lancet::Read<T> grad_y,          \
-                                            lancet::Write<T> grad_gate, lancet::Write<T> grad_up, lancet::Index n) {   \
-    lancet::gate_gradient_numbers(gate, up, grad_y, grad_gate, grad_up, n);                                            \
+  LANCET_ROW_KERNEL lancet_gate_gradient_##NAME(lancet::Read<T> gate, lancet::Read<T> up, lancet::Read<T> grad_y,      \
+                                                lancet::Write<T> grad_gate, lancet::Write<T> grad_up,                  \
+                                                lancet::Index rows, lancet::Index width, lancet::Index stride) {       \
+    lancet::gate_gradient_rows(gate, up, grad_y, grad_gate, grad_up, rows, width, stride);                             \
   }                                                                                                                    \
   LANCET_ROW_KERNEL lancet_rotate_##NAME(lancet::Read<T> x, lancet::Read<T> cos, lancet::Read<T> sin,                  \
                                          lancet::Write<T> y, lancet::Index rows, int heads, int dim, int back) {       \
     lancet::rotate_rows(x, cos, sin, y, rows, heads, dim, back);                                                       \
+  }                                                                                                                    \
+  LANCET_ROW_KERNEL lancet_split_heads_##NAME(lancet::Read<T> joined, lancet::Read<T> cos, lancet::Read<T> sin,        \
+                                              lancet::Write<T> query, lancet::Write<T> key, lancet::Write<T> value,    \
+                                              lancet::Index rows, int heads, int kv_heads, int dim) {                  \
+    lancet::split_head_rows(joined, cos, sin, query, key, value, rows, heads, kv_heads, dim);                          \
+  }                                                                                                                    \
+  LANCET_ROW_KERNEL lancet_join_heads_##NAME(lancet::Read<T> query, lancet::Read<T> key, lancet::Read<T> value,        \
+                                             lancet::Read<T> cos, lancet::Read<T> sin, lancet::Write<T> joined,        \
+                                             lancet::Index rows, int heads, int kv_heads, int dim) {                   \
+    lancet::join_head_rows(query, key, value, cos, sin, joined, rows, heads, kv_heads, dim);                           \
   }                                                                                                                    \
   LANCET_KERNEL lancet_ragged_attention_##NAME(                                                                        \
       lancet::Read<T> query, lancet::Read<T> key, lancet::Read<T> value, lancet::Read<T> pool_key,                     \

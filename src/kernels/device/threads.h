@@ -84,16 +84,8 @@ __device__ inline bool is_whole(Index width) {
   return width % Pack<T>::kSize == 0;
 }
 
-/// Calls run(a chunk of the size that is to be taken, place of its first number) for n numbers, every `step`th chunk
-/// from `first` on: packs, and singles at the end or where there may be no packs.
-template <typename T, typename Run>
-__device__ inline void over_numbers(Index first, Index step, Index n, bool has_packs, const Run& run) {
-  const Index packs = has_packs ? n / Pack<T>::kSize : 0;
-  for (Index i = first; i < packs; i += step) run(Pack<T>(), i * Pack<T>::kSize);
-  for (Index i = packs * Pack<T>::kSize + first; i < n; i += step) run(Single<T>(), i);
-}
-
-/// Calls run likewise for the numbers of a row, which the block's threads share. `has_packs`: the row is whole packs.
+/// Calls run(a chunk of the size that is to be taken, place of its first number) for the numbers of a row, which the
+/// block's threads share: packs or singles. `has_packs`: the row is whole packs.
 template <typename T, typename Run>
 __device__ inline void over_row(Index width, bool has_packs, const Run& run) {
   if (has_packs) {

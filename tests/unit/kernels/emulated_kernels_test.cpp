@@ -123,6 +123,33 @@ TEST(EmulatedKernels, GateIsTheFormula) {
                    {4 * random_numbers({3, width}, 3), random_numbers({3, width}, 4)});
 }
 
+TEST(EmulatedKernels, GateTakesHalvesOfRows) {
+  for (const int64_t width : kWidths)
+    expect_kernels([](const Inputs& in) { return silu_times_halves(in[0]); },
+                   [](const Inputs& in) {
+                     const auto halves = in[0].chunk(2, -1);
+                     return halves[0] * torch::sigmoid(halves[0]) * halves[1];
+                   },
+                   {4 * random_numbers({3, 2 * width}, 3)});
+}
+
+/// Without kernels loops of the host split, whose formula kernels_test.cpp has.
+TEST(EmulatedKernels, SplitHeadsAreTheHosts) {
+  for (const int64_t dim : {2, 6, 64})
+    for (const bool turns : {true, false}) {
+      const HeadCounts counts{3, 2, dim};
+      const Tensor joined = random_numbers({2, 3, 7 * dim}, 7), angle = random_numbers({2, 3, 1, dim}, 8);
+      const auto tables = [&](const Tensor& x) {
+        return turns ? RotaryTables{as_typed(angle.cos(), x), as_typed(angle.sin(), x)} : RotaryTables{};
+      };
+      const auto side_by_side = [&](const Inputs& in) {
+        const SplitHeads heads = split_heads(in[0], counts, tables(in[0]));
+        return torch::cat({heads.query_BTHC, 2 * heads.key_BTKC, 3 * heads.value_BTKC}, 2);
+      };
+      expect_kernels(side_by_side, side_by_side, {joined});
+    }
+}
+
 TEST(EmulatedKernels, RotationIsAComplexProduct) {
   for (const int64_t dim : {2, 6, 62, 66, 128}) {
     const Tensor angle = random_numbers({2, 3, 1, dim / 2}, 6), both = torch::cat({angle, angle}, 3);
@@ -199,6 +226,8 @@ TEST(EmulatedKernels, TakeNothing) {
   const LauncherScope scope(kernels);
   EXPECT_EQ(rms_norm(torch::empty({0, 8}), torch::ones({8}), kEps).numel(), 0);
   EXPECT_EQ(silu_times(torch::empty({0, 8}), torch::empty({0, 8})).numel(), 0);
+  EXPECT_EQ(silu_times_halves(torch::empty({0, 8})).numel(), 0);
+  EXPECT_EQ(split_heads(torch::empty({1, 0, 16}), {2, 1, 4}, {}).value_BTKC.numel(), 0);
   EXPECT_EQ(rotate_pairs(torch::empty({0, 2, 2, 8}), torch::empty({0, 2, 1, 8}), torch::empty({0, 2, 1, 8})).numel(),
             0);
   EXPECT_EQ(token_losses(torch::empty({0, 8}), torch::empty({0}, torch::kLong), LossExtra::kNone).loss_N.numel(), 0);

@@ -51,8 +51,9 @@ TEST(CompiledKernels, CompileForEachGeneration) {
       EXPECT_EQ(cubin.substr(0, 4),
                 "\x7F"
                 "ELF");
-      for (const char* name : {"norm", "norm_gradient", "gate", "gate_gradient", "rotate", "loss", "loss_gradient",
-                               "ragged_attention", "ragged_query_gradient", "ragged_key_gradient"})
+      for (const char* name :
+           {"norm", "norm_gradient", "gate", "gate_gradient", "rotate", "split_heads", "join_heads", "loss",
+            "loss_gradient", "ragged_attention", "ragged_query_gradient", "ragged_key_gradient"})
         EXPECT_NE(cubin.find(kernel_function(name, type)), std::string::npos) << name;
     }
 }

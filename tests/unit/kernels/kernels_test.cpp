@@ -67,6 +67,20 @@ TEST(DecoderOps, SiluTimesIsTheFormula) {
                           {8 * testing::random_numbers({5, 7, 1001}, 3), testing::random_numbers({5, 7, 1001}, 4)});
 }
 
+/// Odd widths, and one that loops take whole.
+TEST(DecoderOps, SiluTimesTakesHalvesOfRows) {
+  const auto formula = [](const Tensors& in) {
+    const auto halves = in[0].chunk(2, -1);
+    return halves[0] * torch::sigmoid(halves[0]) * halves[1];
+  };
+  for (const int64_t width : {1, 31, 768})
+    testing::expect_formula([](const Tensors& in) { return silu_times_halves(in[0]); }, formula,
+                            {4 * testing::random_numbers({5, 7, 2 * width}, 3)});
+  const Tensor both = 4 * testing::random_numbers({3, 96}, 3).to(at::kBFloat16);
+  const auto halves = both.chunk(2, -1);
+  EXPECT_TRUE(torch::equal(silu_times_halves(both), silu_times(halves[0], halves[1])));
+}
+
 TEST(DecoderOps, SiluTimesBearsInfinitiesOfTheExponential) {
   const Tensor gate = torch::tensor({-1e4F, -100.0F, 0.0F, 100.0F, 1e4F});
   const Tensor y = silu_times(gate, torch::ones(5));
@@ -86,6 +100,37 @@ TEST(DecoderOps, RotatePairsIsAComplexProduct) {
     return rotate_pairs(in[0], both.cos().to(in[0].scalar_type()), both.sin().to(in[0].scalar_type()));
   };
   testing::expect_formula(ours, formula, {testing::random_numbers({2, 9, 3, 10}, 7)});
+}
+
+/// Heads of a product's rows, turned by torch's operations, side by side again: queries', keys' and values' differ.
+Tensor split_by_torch(const Tensor& joined, HeadCounts counts, const RotaryTables& tables) {
+  const auto parts =
+      joined.unflatten(2, {-1, counts.dim}).split_with_sizes({counts.heads, counts.kv_heads, counts.kv_heads}, 2);
+  const auto turned = [&](const Tensor& x) {
+    if (!tables.cos_BT1C.defined()) return x;
+    const auto halves = x.chunk(2, -1);
+    return x * tables.cos_BT1C + torch::cat({-halves[1], halves[0]}, -1) * tables.sin_BT1C;
+  };
+  return torch::cat({turned(parts[0]), 2 * turned(parts[1]), 3 * parts[2]}, 2);
+}
+
+TEST(DecoderOps, SplitHeadsAreTheProductsTurned) {
+  const HeadCounts counts{4, 2, 10};
+  const Tensor joined = testing::random_numbers({2, 9, 80}, 7);
+  for (const bool turns : {true, false}) {
+    const auto tables = [&](const Tensor& x) {
+      const auto table = [&](int64_t seed) {
+        return testing::random_numbers({2, 9, 1, 10}, seed).to(at::kBFloat16).to(x.scalar_type());
+      };
+      return turns ? RotaryTables{table(8), table(9)} : RotaryTables{};
+    };
+    testing::expect_formula(
+        [&](const Tensors& in) {
+          const SplitHeads heads = split_heads(in[0], counts, tables(in[0]));
+          return torch::cat({heads.query_BTHC, 2 * heads.key_BTKC, 3 * heads.value_BTKC}, 2);
+        },
+        [&](const Tensors& in) { return split_by_torch(in[0], counts, tables(in[0])); }, {joined});
+  }
 }
 
 /// Softmax attention written out, one key/value head per query head.

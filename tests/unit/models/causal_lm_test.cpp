@@ -39,6 +39,38 @@ TEST_P(EachFamily, PaddingDoesNotReachRealTokens) {
   }
 }
 
+/// Whether rows of `second` begin where those of `first` end.
+bool follows(const CausalLM& model, WeightKind first, WeightKind second, int64_t layer) {
+  const Tensor &a = model.weight({first, layer}), &b = model.weight({second, layer});
+  return a.is_alias_of(b) && static_cast<const char*>(a.const_data_ptr()) + a.nbytes() == b.const_data_ptr();
+}
+
+/// Weights that are to be edited lie by themselves, each in a product of its own.
+TEST_P(EachFamily, NeighboursInMemoryGiveWhatEachGives) {
+  const TinyModel tiny(GetParam().config, 1);
+  QuantiseRule apart;
+  for (const WeightSpec& spec : weight_table(tiny.config)) apart.edited.push_back(spec.id);
+  CausalLM model = tiny.load();
+  const CausalLM separate = tiny.load(at::kDouble, {Placement::host()}, apart);
+  EXPECT_TRUE(follows(model, WeightKind::kQuery, WeightKind::kKey, 1));
+  EXPECT_TRUE(follows(model, WeightKind::kKey, WeightKind::kValue, 1));
+  EXPECT_FALSE(follows(separate, WeightKind::kQuery, WeightKind::kKey, 1));
+  const Tensor expected = run_rows(separate, kRows);
+  EXPECT_LE(nmse(run_rows(model, kRows), expected), kExactF64);
+  const WeightId value{WeightKind::kValue, 1};
+  model.set_weight(value, model.weight(value).clone());  // as an edit does
+  EXPECT_FALSE(follows(model, WeightKind::kKey, WeightKind::kValue, 1));
+  EXPECT_LE(nmse(run_rows(model, kRows), expected), kExactF64);
+}
+
+TEST(CausalLM, HoldsNeighboursOnce) {
+  const TinyModel tiny;
+  const CausalLM model = tiny.load();
+  const Tensor &gate = model.weight({WeightKind::kGate, 0}), &up = model.weight({WeightKind::kUp, 0});
+  EXPECT_EQ(gate.storage().nbytes(), gate.nbytes() + up.nbytes());
+  EXPECT_TRUE(follows(model, WeightKind::kGate, WeightKind::kUp, 0));
+}
+
 TEST_P(EachFamily, RunsInPartsWithPrefixKeysAndValues) {
   const TinyModel tiny(GetParam().config, 1);
   const CausalLM model = tiny.load();
