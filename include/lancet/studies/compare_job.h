@@ -58,8 +58,9 @@ std::string to_json(const CompareReport& report, const CompareConfig& config);
 struct ExpectedFigure {
   std::string label;
   std::string metric;
-  double published = 0;        ///< a share in [0, 1]
-  std::optional<double> here;  ///< the same after all edits; nullopt: the method came to no end, or nothing was asked of it
+  double published = 0;  ///< a share in [0, 1]
+  std::optional<double>
+      here;  ///< share found after all edits; nullopt: the method came to no end, or nothing was asked of it
 };
 
 /// Returns the figures of the job's `expect:` whose methods were run, in its order.

@@ -69,8 +69,7 @@ ConfigTree sample_map(std::span<const AnyOption> options, std::string_view metho
 void add_keys(const ConfigTree& resolved, const std::string& place, Keys& keys) {
   for (const auto& [key, value] : resolved.entries) {
     keys.insert(place + key);
-    if (place + key != "accept" && place + key != "tune.search" && place + key != "compare" &&
-        place + key != "expect")
+    if (place + key != "accept" && place + key != "tune.search" && place + key != "compare" && place + key != "expect")
       add_keys(value, cat(place, key, "."), keys);
   }
 }
