@@ -133,7 +133,7 @@ TEST(EmulatedKernels, GateTakesHalvesOfRows) {
                    {4 * random_numbers({3, 2 * width}, 3)});
 }
 
-/// Without kernels loops of the host split, whose formula kernels_test.cpp has.
+/// The loops of the host are the reference, whose formula kernels_test.cpp has.
 TEST(EmulatedKernels, SplitHeadsAreTheHosts) {
   for (const int64_t dim : {2, 6, 64})
     for (const bool turns : {true, false}) {
