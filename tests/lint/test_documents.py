@@ -26,15 +26,15 @@ WORDS = {
     "docs/distributed.md": 1300,
     "docs/gpus.md": 600,
     "docs/job-file.md": 1300,
-    "docs/methods.md": 2230,
-    "docs/metrics.md": 1300,
+    "docs/methods.md": 2684,
+    "docs/metrics.md": 1360,
     "docs/reliability.md": 600,
     "docs/report.md": 1300,
     "CONTRIBUTING.md": 1600,
 }
 WORDS_OF_A_ROOM = 700
 GENERATED = ("docs/options.md", "docs/model-classes.md")  # grow with options, and with transformers
-WORDS_OF_ALL = 30369  # but for those pages
+WORDS_OF_ALL = 30924  # but for those pages
 
 
 def name_of(page):

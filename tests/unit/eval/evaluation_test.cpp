@@ -9,7 +9,6 @@
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
 #include "lancet/eval/evaluate.h"
-#include "lancet/models/generate.h"
 #include "lancet/text/prompt.h"
 #include "lancet/text_metrics/answer_match.h"
 #include "support/core_support.h"
@@ -278,30 +277,6 @@ TEST_F(Evaluations, BeliefIsTheLettersProbabilityInEveryOrder) {
     EXPECT_EQ(found.at("belief_choice").mean(), choice.mean());
     EXPECT_EQ(found.at("belief_old").mean(), old.mean());
   }
-}
-
-TEST_F(Evaluations, ExactMayMeanThatTheModelStops) {
-  const auto exact = [&](JudgedEnd end, const std::optional<ModelAnswers>& given = {}) {
-    const EvaluationPlan plan(*tiny_.tokenizer, requests_,
-                              {.protocols = {"generation"}, .generated_tokens = 5, .target_end = end},
-                              tiny_.config.max_positions);
-    return given ? plan.judge(*given) : plan.run(model_, "test", alone());
-  };
-  const Evaluation first = exact(JudgedEnd::kNone);
-  requests_[0].target = first.continuations[0];
-  EXPECT_EQ(exact(JudgedEnd::kEos).requests[0].at("generation_exact").mean(), 0) << "the limit ended it";
-  ModelAnswers ended = first.answers;
-  ended.texts[0]->has_ended = true;
-  EXPECT_EQ(exact(JudgedEnd::kEos, ended).requests[0].at("generation_exact").mean(), 1);
-  EXPECT_EQ(exact(JudgedEnd::kAuto, ended).requests[0].at("generation_exact").mean(), 1);
-  ended.texts[0]->continuation += ". And more";
-  EXPECT_EQ(exact(JudgedEnd::kEos, ended).requests[0].at("generation_exact").mean(), 0) << "the whole counts";
-
-  const std::vector<GenerateRow> rows{{tiny_.tokenizer->ids(requests_[0].prompt.text), 5}};
-  tiny_.config.eos_ids = {generate(model_, rows, {})[0][3]};
-  const EvaluationPlan plan(*tiny_.tokenizer, requests_, {.protocols = {"generation"}, .generated_tokens = 5},
-                            tiny_.config.max_positions);
-  EXPECT_TRUE(plan.run(tiny_.load(), "test", alone()).answers.texts[0]->has_ended);
 }
 
 TEST_F(Evaluations, MeasureAPartAsInTheWhole) {
