@@ -78,7 +78,7 @@ class BetaEditor final : public LayeredEditor {
   }
 
   BetaOptions options_;
-  mutable std::map<int64_t, Kept> kept_;  ///< of each layer, on root
+  mutable std::map<int64_t, Kept> kept_;  ///< basis of each layer, on root
 };
 
 }  // namespace

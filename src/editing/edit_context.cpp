@@ -1,6 +1,5 @@
 #include <torch/types.h>
 
-#include <algorithm>
 #include <stdexcept>
 #include <type_traits>
 
@@ -33,20 +32,6 @@ class Solving {
 };
 
 }  // namespace
-
-TargetForm target_form(const TargetRule& rule, const ModelConfig& config, const Tokenizer& tokenizer) {
-  if (rule.end == TargetEnd::kNone) return rule.compat;
-  const std::optional<TokenId> end = tokenizer.eos_id();
-  const bool stops = end && std::ranges::find(config.eos_ids, *end) != config.eos_ids.end();
-  if (!stops && rule.end == TargetEnd::kEos)
-    throw ConfigError(cat("editor.target_end: eos: expected a tokenizer with an end token at which generation stops, ",
-                          end ? cat("got ", *end,
-                                    ", which generation_config.json and config.json do not have in "
-                                    "eos_token_id")
-                              : "got one without",
-                          ": set none"));
-  return {rule.compat, stops ? end : std::nullopt};
-}
 
 std::vector<PreparedRequest> EditContext::heaviest(std::span<const PreparedRequest> requests, int64_t layer,
                                                    const ValueOptions& options) const {

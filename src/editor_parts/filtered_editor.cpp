@@ -89,7 +89,7 @@ class FilteredEditor final : public Editor {
 
   std::unique_ptr<Editor> method_;
   FilterOptions options_;
-  mutable std::map<WeightId, DominantSubspace> dominant_;  ///< of the unedited weights, which stay the same ones
+  mutable std::map<WeightId, DominantSubspace> dominant_;  ///< what stays of each weight, by the unedited one
 };
 
 }  // namespace

@@ -76,8 +76,7 @@ class Training {
   Training(const CausalLM& model, std::span<const TokenizedRequest> requests, std::span<const WeightId> weights,
            const TrainingOptions& options)
       : model_(model), requests_(requests), options_(options) {
-    given_.resize(requests.size());
-    std::iota(given_.begin(), given_.end(), 0);
+    for (size_t i = 0; i < requests.size(); ++i) given_.push_back(static_cast<int64_t>(i));
     for (const std::vector<int64_t>& places : batches_of(given_, options.batch))
       batches_.emplace_back(model, requests.subspan(static_cast<size_t>(places.front()), places.size()),
                             first_layer(weights), options.objective);

@@ -16,6 +16,7 @@
 #include "lancet/editing/edit_outcome.h"
 #include "lancet/editing/request_states.h"
 #include "lancet/editing/solvers.h"
+#include "lancet/editing/target_form.h"
 #include "lancet/requests/prepared_request.h"
 #include "lancet/statistics/null_space.h"
 #include "lancet/training/contexts.h"
@@ -48,23 +49,6 @@ struct LayerStatistics {
   std::function<Tensor(int64_t layer)> factor = {};
   std::function<NullSpace(int64_t layer)> null_space = {};
 };
-
-/// What targets end with.
-enum class TargetEnd {
-  kNone,  ///< nothing more
-  kEos,   ///< the tokenizer's end token
-  kAuto   ///< that where generation ends at it, else nothing
-};
-
-/// How a method makes ids of targets, whatever the model.
-struct TargetRule {
-  Compat compat = Compat::kNone;  ///< whose tokenisation it takes
-  TargetEnd end = TargetEnd::kNone;
-};
-
-/// Returns the rule for a model. Throws: ConfigError for kEos where the tokenizer has no end token, or generation does
-/// not end at it.
-TargetForm target_form(const TargetRule& rule, const ModelConfig& config, const Tokenizer& tokenizer);
 
 /// The work that editors share, on the weights as they are at the moment of the call. Everything by request index: it
 /// is spread over ranks without the editor knowing. An editor asks for the same things in the same order everywhere.

@@ -71,7 +71,7 @@ enum class JudgedEnd {
   kAuto   ///< an end token, where the tokenizer has one
 };
 
-/// In which orders `belief` puts its options.
+/// Orders of the options of `belief`.
 enum class OptionOrders { kRotations, kAll };
 
 struct EvaluationOptions {

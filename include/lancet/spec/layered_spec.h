@@ -25,20 +25,6 @@ constexpr NumberOption solve_weight(std::string_view key, std::string_view meani
 inline constexpr std::string_view kLambda = "lambda: how much the statistics weigh against the requests";
 inline constexpr std::string_view kHeldKeys = "keys of earlier batches are held in place";
 
-struct NormAnchorSpec {
-  static constexpr std::string_view kModes[] = {"off", "rescale", "skip"};
-  static constexpr ChoiceOption kMode{
-      {.key = "mode",
-       .meaning = "`rescale`: every value gets the unedited model's mean norm, but for those beyond `limit`, which are "
-                  "left out; `skip`: these are left out, and the others stay as they are"},
-      kModes};
-  static constexpr NumberOption kLimit{
-      {.key = "limit", .meaning = "norm of a value beyond which its request is left out", .unit = "mean norms"},
-      {.min = 1.0},
-      2.0};
-  static constexpr AnyOption kAll[] = {&kMode, &kLimit};
-};
-
 struct LayeredSpec {
   static constexpr IntegersOption kLayers{
       {.key = "layers",

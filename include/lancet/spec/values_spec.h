@@ -1,4 +1,4 @@
-// `values` and `contexts` of an editor.
+// `values`, `contexts` and `norm_anchor` of an editor.
 #pragma once
 
 #include "lancet/spec/option.h"
@@ -72,6 +72,20 @@ struct ContextsSpec {
       {.min = 3, .max = 1000},
       10};
   static constexpr AnyOption kAll[] = {&kGenerate, &kLength};
+};
+
+struct NormAnchorSpec {
+  static constexpr std::string_view kModes[] = {"off", "rescale", "skip"};
+  static constexpr ChoiceOption kMode{
+      {.key = "mode",
+       .meaning = "`rescale`: every value gets the unedited model's mean norm, but for those beyond `limit`, which are "
+                  "left out; `skip`: these are left out, and the others stay as they are"},
+      kModes};
+  static constexpr NumberOption kLimit{
+      {.key = "limit", .meaning = "norm of a value beyond which its request is left out", .unit = "mean norms"},
+      {.min = 1.0},
+      2.0};
+  static constexpr AnyOption kAll[] = {&kMode, &kLimit};
 };
 
 }  // namespace lancet

@@ -54,7 +54,7 @@ enum class TrainingObjective {
   kTarget       ///< mean NLL of the target tokens, teacher-forced (FT-M)
 };
 
-/// In which batches a pass of training has the requests.
+/// Batches that a pass of training has the requests in.
 enum class TrainingOrder {
   kGiven,        ///< those of the requests' order
   kBreadthFirst  ///< others in each pass, drawn from a seed (LocFT-BF)

@@ -99,7 +99,7 @@ class BeliefProtocol final : public Protocol {
 
   std::vector<Order> orders_;
   std::span<const EditRequest> requests_;
-  std::vector<std::vector<Letters>> asked_;  ///< of each request, by order
+  std::vector<std::vector<Letters>> asked_;  ///< questions of each request, by order
 };
 
 }  // namespace

@@ -166,5 +166,24 @@ TEST(CompatOption, IsOfMethodsThatLocateASubject) {
   EXPECT_THROW(testing::editor_from("{method: memit, layers: [1], compat: rome}"), ConfigError);
 }
 
+TEST(TargetEnd, IsTheTokenizersEndTokenWhereGenerationStopsAtIt) {
+  const auto tokenizer = open_tokenizer(testing::demo_model_folder());
+  const testing::TinyModel tiny;  // whose tokenizer has none
+  ModelConfig config = tiny.config;
+  const auto end_of = [&](TargetEnd end, const Tokenizer& of) { return target_form({.end = end}, config, of).end; };
+  config.eos_ids = {5, *tokenizer->eos_id()};
+  EXPECT_EQ(end_of(TargetEnd::kEos, *tokenizer), tokenizer->eos_id());
+  EXPECT_EQ(end_of(TargetEnd::kAuto, *tokenizer), tokenizer->eos_id());
+  EXPECT_EQ(end_of(TargetEnd::kNone, *tokenizer), std::nullopt);
+  EXPECT_EQ(end_of(TargetEnd::kAuto, *tiny.tokenizer), std::nullopt);
+  EXPECT_THROW(end_of(TargetEnd::kEos, *tiny.tokenizer), ConfigError);
+  config.eos_ids = {5};  // it would write the token and go on
+  EXPECT_EQ(end_of(TargetEnd::kAuto, *tokenizer), std::nullopt);
+  EXPECT_THROW(end_of(TargetEnd::kEos, *tokenizer), ConfigError);
+  EXPECT_EQ(testing::editor_from("{method: pmet, layers: [1], target_end: auto, rect: {}}")->target_rule().end,
+            TargetEnd::kAuto);
+  EXPECT_EQ(testing::editor_from("{method: ultraedit, target_end: eos}")->target_rule().end, TargetEnd::kEos);
+}
+
 }  // namespace
 }  // namespace lancet
