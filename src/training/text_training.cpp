@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "adam.h"
+#include "lancet/core/drawn_order.h"
 #include "lancet/core/error.h"
 #include "lancet/core/progress.h"
 #include "lancet/core/strings.h"
@@ -61,14 +62,6 @@ RowBatches batches_of(std::span<const int64_t> order, int64_t batch) {
     batches.back().push_back(order[i]);
   }
   return batches;
-}
-
-/// SplitMix64's output function.
-uint64_t mix(uint64_t x) {
-  x += 0x9e3779b97f4a7c15;
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
-  return x ^ (x >> 31);
 }
 
 class Training {
@@ -220,16 +213,6 @@ struct CapturePlan {
 };
 
 }  // namespace
-
-std::vector<int64_t> drawn_order(int64_t n, int64_t pass, uint64_t seed) {
-  const uint64_t stream = mix(mix(seed) + static_cast<uint64_t>(pass));
-  std::vector<std::pair<uint64_t, int64_t>> drawn;
-  for (int64_t place = 0; place < n; ++place) drawn.emplace_back(mix(stream + static_cast<uint64_t>(place)), place);
-  std::sort(drawn.begin(), drawn.end());
-  std::vector<int64_t> order;
-  for (const auto& [number, place] : drawn) order.push_back(place);
-  return order;
-}
 
 CapturedGradients capture_token_gradients(const CausalLM& model, std::span<const TokenizedRequest> requests,
                                           std::span<const WeightId> weights, const CaptureOptions& options,

@@ -283,7 +283,7 @@ def test_a_command_touches_its_places(sources, command):
     named = places([s for s in sources if s.folder == "cli"], rf"\badd_{command}\(")
     own = named - {"src/cli/commands.h", "src/cli/main.cpp"}
     assert len(named) == 3 and len(own) == 1, named
-    assert re.fullmatch(r"src/cli/(?:commands|edits)/command_\w+\.cpp", own.pop())
+    assert re.fullmatch(r"src/cli/(?:commands|edits|servers)/command_\w+\.cpp", own.pop())
     assert re.search(rf"`{command}`|lancet {command}\b", read("docs/commands.md")), f"docs/commands.md does not name {command}"
     assert re.search(rf'^    ["\']lancet {command}\b', read("tests/cli/test_docs.py"), re.M), f"tests/cli/test_docs.py has no row of {command}"
 

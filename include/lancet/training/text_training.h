@@ -73,10 +73,6 @@ struct TrainingOptions {
   uint64_t seed = 0;  ///< seed of TrainingOrder::kBreadthFirst
 };
 
-/// Places of `n` requests in the order of a pass (from 0): by mix(mix(mix(seed) + pass) + place), mix being SplitMix64
-/// (Steele, Lea, Flood 2014).
-std::vector<int64_t> drawn_order(int64_t n, int64_t pass, uint64_t seed);
-
 struct TrainedWeights {
   /// Changes in the order of the weights, value dtype, each on its weight's device. Root's alone: see
   /// EditContext::solve().

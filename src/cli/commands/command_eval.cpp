@@ -7,7 +7,7 @@
 #include "lancet/core/strings.h"
 #include "lancet/push/server_eval.h"
 #include "lancet/studies/eval_job.h"
-#include "server_arguments.h"
+#include "servers/server_arguments.h"
 #include "table.h"
 
 namespace lancet::cli {

@@ -1,4 +1,5 @@
 #include "lancet/training/text_training.h"
+#include "lancet/core/drawn_order.h"
 
 #include <gtest/gtest.h>
 #include <torch/csrc/autograd/autograd.h>

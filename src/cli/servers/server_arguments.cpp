@@ -1,4 +1,4 @@
-#include "server_arguments.h"
+#include "servers/server_arguments.h"
 
 #include <algorithm>
 #include <cstdlib>

@@ -12,7 +12,7 @@
 #include "lancet/core/words.h"
 #include "lancet/push/push_job.h"
 #include "lancet/spec/adapter_spec.h"
-#include "server_arguments.h"
+#include "servers/server_arguments.h"
 #include "stop_signals.h"
 #include "table.h"
 
