@@ -32,11 +32,22 @@ std::vector<ContinuationScore> AskableModel::score(std::span<const Continuation>
 
 std::vector<std::vector<TokenId>> AskableModel::generate(std::span<const GenerateRow> rows,
                                                          std::vector<TokenId> end_ids, const RowEnds& ends) const {
+  return generate_by(rows, {.eos_ids = std::move(end_ids), .sampling = {}, .ends = ends});
+}
+
+std::vector<std::vector<TokenId>> AskableModel::generate_by(std::span<const GenerateRow> rows,
+                                                            const GenerateOptions& options) const {
   for (size_t i = 0; i < rows.size(); ++i) {
     check_ids(rows[i].prompt, i, config());
     check_length(rows[i].prompt.size() + static_cast<size_t>(rows[i].max_new_tokens), i, config());
   }
-  return lancet::generate(model_, rows, {.eos_ids = std::move(end_ids), .sampling = {}, .ends = ends});
+  return lancet::generate(model_, rows, options);
+}
+
+std::vector<TokenScore> AskableModel::score_tokens(std::span<const TokenId> ids, size_t first, int64_t top) const {
+  check_ids(ids, 0, config());
+  check_length(ids.size() - 1, 0, config());
+  return lancet::score_tokens(model_, ids, first, top);
 }
 
 }  // namespace lancet

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <condition_variable>
 #include <deque>
+#include <map>
 #include <mutex>
 #include <thread>
 #include <utility>
@@ -30,7 +31,7 @@ constexpr int64_t kMuchBytes = int64_t{1} << 20U;
 
 using Headers = std::vector<std::pair<std::string, std::string>>;
 
-HttpRequest message_of(const httplib::Request& request) {
+HttpRequest parsed_message(const httplib::Request& request) {
   HttpRequest message{.method = request.method, .path = request.path};
   for (const auto& [name, value] : request.params) message.query.emplace(name, value);
   for (const auto& [name, value] : request.headers) message.headers.emplace(lower_case(name), value);
@@ -66,9 +67,10 @@ class HttpServer::Impl {
   int64_t port() const { return socket_.port(); }
 
   void serve(std::vector<HttpRoute> routes, std::function<std::optional<Refusal>(const HttpRequest&)> guard,
-             const Headers& headers) {
+             const Headers& headers, RefusalWriter write_refusal) {
     routes_ = std::move(routes);
     guard_ = std::move(guard);
+    if (write_refusal) write_refusal_ = std::move(write_refusal);
     exchange_.set_default_headers({headers.begin(), headers.end()});
     exchange_.set_pre_routing_handler(
         [this](const httplib::Request& request, httplib::Response& response) { return look_at(request, response); });
@@ -127,6 +129,10 @@ class HttpServer::Impl {
       const std::lock_guard lock(mutex_);
       guests_.note(connection, awaited);
     });
+    {
+      const std::lock_guard lock(mutex_);
+      streams_[std::this_thread::get_id()] = &stream;
+    }
     exchange_.run(stream);
     if (stream.bytes() > kMuchBytes) ::malloc_trim(0);  // what was made of them goes back to the system too
     if (!stream.has_written()) {
@@ -141,7 +147,16 @@ class HttpServer::Impl {
     }
     stream.close_gently();
     const std::lock_guard lock(mutex_);
+    streams_.erase(std::this_thread::get_id());
     guests_.leave(connection);  // before the stream closes the socket, whose number then is another's
+  }
+
+  /// The message with what tells whether its sender still waits: httplib hands no stream to handlers.
+  HttpRequest message_of(const httplib::Request& request) {
+    HttpRequest message = parsed_message(request);
+    const std::lock_guard lock(mutex_);
+    message.is_awaited = [stream = streams_.at(std::this_thread::get_id())] { return stream->is_writable(); };
+    return message;
   }
 
   /// Everything but bodies is decided here, before these are read.
@@ -152,14 +167,14 @@ class HttpServer::Impl {
       const HttpRoute* route = refusal ? nullptr : find_route(message, refusal);
       if (route != nullptr && route->method == "POST") refusal = refuse_body(*route, message);
       if (refusal) {
-        put(error_reply(refusal->status, refusal->message), response);
+        put(write_refusal_(message, *refusal), response);
       } else if (route->method == "POST") {
         return httplib::Server::HandlerResponse::Unhandled;
       } else {
         put(answer_of(*route, message), response);
       }
     } catch (const std::exception& error) {
-      put(error_reply(500, error.what()), response);
+      put(write_refusal_(message, {500, error.what()}), response);
     }
     return httplib::Server::HandlerResponse::Handled;
   }
@@ -212,18 +227,18 @@ class HttpServer::Impl {
       if (!is_too_large) message.body.append(data, size);
       return !is_too_large;
     });
-    if (is_too_large) return put(error_reply(413, too_large(route).message), response);
-    if (!is_whole) return put(error_reply(400, "the body did not come to its end"), response);
+    if (is_too_large) return put(write_refusal_(message, too_large(route)), response);
+    if (!is_whole) return put(write_refusal_(message, {400, "the body did not come to its end"}), response);
     put(answer_of(route, message), response);
   }
 
-  static HttpReply answer_of(const HttpRoute& route, const HttpRequest& request) {
+  HttpReply answer_of(const HttpRoute& route, const HttpRequest& request) const {
     try {
       return route.answer(request);
     } catch (const Error& error) {
-      return error_reply(error.exit_code() == ExitCode::kConfig ? 400 : 500, error.what());
+      return write_refusal_(request, {error.exit_code() == ExitCode::kConfig ? 400 : 500, error.what()});
     } catch (const std::exception& error) {
-      return error_reply(500, error.what());
+      return write_refusal_(request, {500, error.what()});
     }
   }
 
@@ -245,11 +260,15 @@ class HttpServer::Impl {
   const HttpLimits limits_;
   std::vector<HttpRoute> routes_;
   std::function<std::optional<Refusal>(const HttpRequest&)> guard_;
+  RefusalWriter write_refusal_ = [](const HttpRequest&, const Refusal& refusal) {
+    return error_reply(refusal.status, refusal.message);
+  };
   HttpExchange exchange_;
   std::mutex mutex_;
   std::condition_variable one_came_;
   std::deque<int> waiting_;  ///< accepted connections
   ConnectionGuests guests_;
+  std::map<std::thread::id, const SocketStream*> streams_;  ///< what each thread answers now
   bool is_stopped_ = false;
   std::vector<std::thread> threads_;
 };
@@ -259,8 +278,8 @@ HttpServer::HttpServer(const std::string& host, int64_t port, HttpLimits limits)
 HttpServer::~HttpServer() = default;
 int64_t HttpServer::port() const { return impl_->port(); }
 void HttpServer::serve(std::vector<HttpRoute> routes, std::function<std::optional<Refusal>(const HttpRequest&)> guard,
-                       const std::vector<std::pair<std::string, std::string>>& headers) {
-  impl_->serve(std::move(routes), std::move(guard), headers);
+                       const std::vector<std::pair<std::string, std::string>>& headers, RefusalWriter write_refusal) {
+  impl_->serve(std::move(routes), std::move(guard), headers, std::move(write_refusal));
 }
 void HttpServer::run() { impl_->run(); }
 void HttpServer::stop() { impl_->stop(); }

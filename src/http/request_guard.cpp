@@ -13,6 +13,8 @@
 namespace lancet {
 namespace {
 
+constexpr std::string_view kBearer = "bearer ";
+
 bool is_port(const std::string& text) {
   const std::optional<int64_t> port = parse_whole_number(text);
   return port && *port > 0 && *port < 65536;
@@ -75,6 +77,21 @@ bool RequestGuard::opens_page(const HttpRequest& head) const {
       cookies, [&](const std::string& value) { return equal_in_constant_time(value, options_.page_secret); });
 }
 
+std::optional<Refusal> RequestGuard::refuse_token(const HttpRequest& head) const {
+  const bool is_bearer = !options_.bearer_paths.empty() && head.path.starts_with(options_.bearer_paths);
+  if (!is_bearer) {
+    if (equal_in_constant_time(head.header(kTokenHeader), options_.token)) return std::nullopt;
+    return Refusal{401, "no token, or another one: open the address that lancet serve printed, with ?token=..."};
+  }
+  const std::string given = head.header("authorization");
+  const bool names_bearer = lower_case(given.substr(0, kBearer.size())) == kBearer;
+  if (names_bearer && equal_in_constant_time(std::string_view(given).substr(kBearer.size()), options_.token))
+    return std::nullopt;
+  return Refusal{401,
+                 "no token, or another one: expected the header Authorization: Bearer TOKEN, with the token of the "
+                 "address that lancet serve printed"};
+}
+
 std::optional<Refusal> RequestGuard::refuse_origin(const HttpRequest& head, const std::string& host) const {
   if (const std::string origin = head.header("origin");
       !origin.empty() && lower_case(origin) != lower_case("http://" + host))
@@ -90,8 +107,7 @@ std::optional<Refusal> RequestGuard::refuse(const HttpRequest& head) const {
     return Refusal{403, cat("Host '", excerpt(host, 80), "': expected ", options_.host, " or localhost: open the ",
                             "address that lancet serve printed")};
   if (options_.pages.contains(head.path) && opens_page(head)) return std::nullopt;
-  if (!equal_in_constant_time(head.header(kTokenHeader), options_.token))
-    return Refusal{401, "no token, or another one: open the address that lancet serve printed, with ?token=..."};
+  if (std::optional<Refusal> refusal = refuse_token(head)) return refusal;
   return refuse_origin(head, host);
 }
 

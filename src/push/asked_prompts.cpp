@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "lancet/core/error.h"
 #include "lancet/core/progress.h"
 #include "lancet/core/strings.h"
 #include "lancet/core/words.h"
@@ -107,6 +108,14 @@ PushShares push_shares(const std::vector<AskedPrompt>& asked, const std::string&
   if (has_targets) shares.before = before / static_cast<double>(shares.count);
   shares.after = after / static_cast<double>(shares.count);
   return shares;
+}
+
+void add_push_threshold(PushJob& job, const std::string& metric, double share) {
+  if (std::find(std::begin(kPushMetrics), std::end(kPushMetrics), metric) == std::end(kPushMetrics))
+    throw ConfigError(cat("accept: ", metric, ": expected efficacy, paraphrase or specificity"));
+  if (!(share >= 0 && share <= 1))
+    throw ConfigError(cat("accept: ", metric, ": expected a share from 0 to 1, got ", share));
+  job.accept.emplace_back(metric, share);
 }
 
 std::vector<std::string> unmet_push_thresholds(const PushJob& job, const std::vector<AskedPrompt>& asked) {

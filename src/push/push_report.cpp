@@ -1,4 +1,7 @@
 // What a push, taking it back and the list of pushes are as JSON.
+#include <cmath>
+
+#include "lancet/core/strings.h"
 #include "lancet/core/version.h"
 #include "push_journal.h"
 
@@ -26,6 +29,19 @@ Json server_json(const PushReport& report) {
 }
 
 }  // namespace
+
+std::string push_summary(const PushReport& report) {
+  const PushRecord& record = report.record;
+  const char* state = report.unmet.empty()                    ? "serves"
+                      : record.state == PushState::kTakenBack ? "taken back"
+                                                              : "NOT taken back";
+  std::string text = cat(state, ": ", record.adapter.name, " at ", record.server, " (", record.kind, ")");
+  for (const char* metric : kPushMetrics)
+    if (const PushShares shares = push_shares(report.asked, metric); shares.after)
+      text +=
+          cat(", ", metric, " ", std::lround(*shares.after * static_cast<double>(shares.count)), " of ", shares.count);
+  return text;
+}
 
 std::string to_json(const PushReport& report, const PushJob& job) {
   Json metrics = Json::object(), asked = Json::array(), accept = Json::object();

@@ -1,10 +1,12 @@
-// Lines of JSON from the model's thread to a connection's: a slow reader does not hold the model up.
+// Lines from the model's thread to a connection's: a slow reader does not hold the model up.
 #pragma once
 
 #include <chrono>
 #include <condition_variable>
 #include <mutex>
 #include <string>
+
+#include "lancet/http/http_message.h"
 
 namespace lancet {
 
@@ -46,5 +48,19 @@ class AnswerPipe {
   std::string lines_;
   bool is_closed_ = false;
 };
+
+/// Time between looks whether an answer is awaited still.
+inline constexpr std::chrono::milliseconds kLook{250};
+
+/// Writes what comes to its end. False: nobody reads it any more.
+inline bool pass_on(AnswerPipe& pipe, const ReplySink& sink) {
+  bool is_read = true;
+  for (bool is_over = false; is_read && !is_over;) {
+    const AnswerPipe::Piece piece = pipe.take(kLook);
+    is_over = piece.is_last;
+    is_read = piece.lines.empty() ? sink.is_read() : sink.write(piece.lines);
+  }
+  return is_read;
+}
 
 }  // namespace lancet

@@ -190,6 +190,13 @@ std::optional<int64_t> EditDesk::ask(const AskOrder& order, const std::shared_pt
   });
 }
 
+std::optional<int64_t> EditDesk::ask_session(const std::string& what, std::function<void(Session&)> answer) {
+  return add("ask", what, [this, answer = std::move(answer)] {
+    answer(*session_);
+    return std::string();
+  });
+}
+
 std::optional<int64_t> EditDesk::edit(EditCommand order) {
   if (static_cast<int64_t>(order.given.requests.size()) > options_.most_facts)
     throw ConfigError(cat(order.given.requests.size(), " facts: expected at most ", options_.most_facts,
@@ -266,6 +273,20 @@ std::string EditDesk::do_export(const ExportOrder& order) {
     session_->export_adapter({.edited = {}, .out = folder, .format = format, .dtype = factor_type_of(format)});
   }
   return cat("written: ", folder.string());
+}
+
+std::optional<int64_t> EditDesk::push(const PushOrder& order) {
+  return add("push", cat("push to ", order.job.access.address.text()), [this, order] { return do_push(order.job); });
+}
+
+std::string EditDesk::do_push(PushJob job) {
+  if (session_->edits() == 0) throw ConfigError("no edit stands: there is nothing to push");
+  job.output = options_.dir / kEditsState;
+  job.model = options_.model;
+  session_->save_edits(job.output);
+  const PushReport report = run_push_job(job);
+  if (!report.unmet.empty()) throw NumericError(cat(push_summary(report), ": ", join(report.unmet, "; ")));
+  return push_summary(report);
 }
 
 void EditDesk::keep(const std::string& report) {

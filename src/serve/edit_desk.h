@@ -11,6 +11,7 @@
 #include "lancet/edit_history/edit_history.h"
 #include "lancet/http/work_queue.h"
 #include "lancet/io/output_folder.h"
+#include "lancet/push/push_job.h"
 #include "lancet/serve/page_server.h"
 #include "lancet/session/session.h"
 #include "progress_board.h"
@@ -43,6 +44,10 @@ struct ExportOrder {
   std::string name = {};  ///< name of the folder; valid
 };
 
+struct PushOrder {
+  PushJob job = {};  ///< what is pushed to and how; its output is the desk's
+};
+
 /// What pages show besides work.
 struct DeskView {
   std::string method = {};  ///< method in use
@@ -62,11 +67,15 @@ class EditDesk {
   EditDesk& operator=(const EditDesk&) = delete;
 
   std::optional<int64_t> ask(const AskOrder& order, const std::shared_ptr<AnswerPipe>& pipe);
+  /// A question that is put to the session itself. `answer` has an end of its own where it never runs.
+  std::optional<int64_t> ask_session(const std::string& what, std::function<void(Session&)> answer);
   std::optional<int64_t> edit(EditCommand order);
   std::optional<int64_t> undo(const UndoOrder& order);
   /// How all edits that stand hold now.
   std::optional<int64_t> measure();
   std::optional<int64_t> export_as(const ExportOrder& order);
+  /// Loads the edits that stand into another program's server, by what is kept of them.
+  std::optional<int64_t> push(const PushOrder& order);
   bool cancel(int64_t item) { return queue_->cancel(item); }
 
   WorkView work() const { return queue_->view(); }
@@ -75,6 +84,7 @@ class EditDesk {
   DeskView view() const;
   std::string edits_text() const;   ///< edits_json() with the last result and the version
   std::string report_text() const;  ///< report.json of the last edit; empty: none
+  const ModelFiles& files() const { return session_->files(); }
 
   /// Ends what runs; waits some seconds for it.
   void stop();
@@ -93,6 +103,7 @@ class EditDesk {
   std::string do_undo(const UndoOrder& order);
   std::string do_measure();
   std::string do_export(const ExportOrder& order);
+  std::string do_push(PushJob job);
   /// The edits changed: kept on disk, with the report of the edit that did it (empty: an undo did), and told to pages.
   void keep(const std::string& report = {});
   void tell(const Journal& journal);
@@ -101,7 +112,7 @@ class EditDesk {
   StateClock& clock_;
   OutputLock lock_;
   ProgressBoard board_;
-  std::optional<Session> session_;  ///< used on the queue's thread alone, but for cancel()
+  std::optional<Session> session_;  ///< used on the queue's thread alone, but for cancel() and files()
   std::string default_method_;
   bool has_history_ = false;  ///< whether there is a history of edits; making one of none reads the whole checkpoint
   mutable std::mutex mutex_;  ///< guards what follows

@@ -52,7 +52,7 @@ std::string folder_name(const std::string& name) {
   if (!is_good)
     throw ConfigError(cat("name '", printable(excerpt(name, kLongestName)), "': expected up to ", kLongestName,
                           " letters, digits, '-', '_' and '.', with a letter or a digit first"));
-  if (name == kEditsState || name == kLastReportFile)
+  if (name.starts_with(kEditsState) || name == kLastReportFile)
     throw ConfigError(cat("name '", name, "': the edits themselves are kept there: another name"));
   return name;
 }
@@ -101,6 +101,31 @@ UndoOrder parse_undo(const HttpRequest& request) {
 ExportOrder parse_export(const HttpRequest& request) {
   const nlohmann::json json = object_of(request, {"kind", "name"});
   return {export_kind(text_at(json, "kind")), folder_name(text_at(json, "name"))};
+}
+
+PushOrder parse_push(const HttpRequest& request) {
+  const nlohmann::json json = object_of(
+      request, {"to", "token", "server", "name", "instead_of", "accept", "asked", "adapter_dir", "server_path"});
+  PushOrder order;
+  PushJob& job = order.job;
+  job.access.address = parse_http_address(text_at(json, "to"));
+  const auto read = [&](const char* key, auto& into) {
+    if (json.contains(key)) into = text_at(json, key);
+  };
+  read("token", job.access.token);
+  read("server", job.server);
+  read("name", job.name);
+  read("instead_of", job.instead_of);
+  read("adapter_dir", job.adapter_dir);
+  read("server_path", job.server_path);
+  if (json.contains("asked")) job.most_asked = number_at(json, "asked", 1, kAnyNumber);
+  const nlohmann::json accept = json.value("accept", nlohmann::json::object());
+  if (!accept.is_object()) throw ConfigError("accept: expected an object of metrics and shares");
+  for (const auto& [metric, share] : accept.items()) {
+    if (!share.is_number()) throw ConfigError(cat("accept: ", printable(metric), ": expected a share from 0 to 1"));
+    add_push_threshold(job, metric, share.get<double>());
+  }
+  return order;
 }
 
 int64_t parse_cancel(const HttpRequest& request) {

@@ -13,6 +13,8 @@
 #include "lancet/http/http_server.h"
 #include "lancet/http/request_guard.h"
 #include "lancet/pages/report_page.h"
+#include "openai/api_problem.h"
+#include "openai_routes.h"
 #include "orders.h"
 #include "page_assets.h"
 #include "state_clock.h"
@@ -25,7 +27,6 @@ using std::chrono::milliseconds;
 constexpr int64_t kMostFileBytes = int64_t{16} << 20U;
 constexpr int64_t kMostBodyBytes = int64_t{1} << 20U;
 constexpr milliseconds kLongestPoll{15000};
-constexpr milliseconds kLook{250};  ///< time between looks whether an answer is read still
 
 struct PageFile {
   const char* path;
@@ -71,12 +72,13 @@ class PageServer::Impl {
         guard_(guard_options()),
         desk_(options_, clock_) {
     server_.serve(
-        routes(), [this](const HttpRequest& head) { return guard_.refuse(head); }, kHeaders);
+        routes(), [this](const HttpRequest& head) { return guard_.refuse(head); }, kHeaders, write_refusal);
   }
 
   std::string address() const {
     return cat("http://", url_host(options_.host), ":", server_.port(), "/?", kTokenParameter, "=", token_);
   }
+  std::string api_address() const { return cat("http://", url_host(options_.host), ":", server_.port(), "/v1"); }
   int64_t restored_edits() const { return restored_; }
   std::filesystem::path edits_folder() const { return options_.dir / kEditsState; }
 
@@ -88,9 +90,17 @@ class PageServer::Impl {
   }
 
  private:
+  static HttpReply write_refusal(const HttpRequest& request, const Refusal& refusal) {
+    if (!request.path.starts_with(kApiPaths)) return error_reply(refusal.status, refusal.message);
+    return api_error_reply({.status = refusal.status, .message = refusal.message});
+  }
+
   GuardOptions guard_options() const {
-    GuardOptions guard{
-        .host = options_.host, .port = server_.port(), .token = token_, .page_secret = make_access_token()};
+    GuardOptions guard{.host = options_.host,
+                       .port = server_.port(),
+                       .token = token_,
+                       .page_secret = make_access_token(),
+                       .bearer_paths = kApiPaths};
     for (const PageFile& file : kPageFiles) guard.pages.insert(file.path);
     return guard;
   }
@@ -123,10 +133,12 @@ class PageServer::Impl {
     post("/api/undo", &Impl::undo);
     post("/api/measure", &Impl::measure);
     post("/api/export", &Impl::export_as);
+    post("/api/push", &Impl::push);
     post("/api/cancel", &Impl::cancel);
     post("/api/file", &Impl::file);
     routes.back().body_type = "application/octet-stream";
     routes.back().most_body_bytes = kMostFileBytes;
+    std::ranges::move(openai_.routes(), std::back_inserter(routes));
     return routes;
   }
 
@@ -190,6 +202,8 @@ class PageServer::Impl {
   }
   HttpReply export_as(const HttpRequest& request) { return queued(desk_.export_as(parse_export(request))); }
 
+  HttpReply push(const HttpRequest& request) { return queued(desk_.push(parse_push(request))); }
+
   HttpReply cancel(const HttpRequest& request) {
     if (desk_.cancel(parse_cancel(request))) return json_reply({{"cancelled", true}});
     return error_reply(409, "this work neither waits nor runs, or is at its end already");
@@ -201,13 +215,8 @@ class PageServer::Impl {
     const std::optional<int64_t> item = desk_.ask(order, pipe);
     if (!item) return queued(item);
     return {.type = "application/x-ndjson", .stream = [this, pipe, number = *item](const ReplySink& sink) {
-              bool is_read = sink.write(dump_line({{"item", number}}) + "\n");
-              for (bool is_over = false; is_read && !is_over;) {
-                const AnswerPipe::Piece piece = pipe->take(kLook);
-                is_over = piece.is_last;
-                is_read = piece.lines.empty() ? sink.is_read() : sink.write(piece.lines);
-              }
-              if (!is_read) desk_.cancel(number);
+              const bool is_read = sink.write(dump_line({{"item", number}}) + "\n");
+              if (!is_read || !pass_on(*pipe, sink)) desk_.cancel(number);
             }};
   }
 
@@ -232,12 +241,14 @@ class PageServer::Impl {
   StateClock clock_;
   SentFiles files_;
   EditDesk desk_;
+  OpenAiRoutes openai_{desk_, options_};
   int64_t restored_ = desk_.view().n_edits;
 };
 
 PageServer::PageServer(const ServeOptions& options) : impl_(std::make_unique<Impl>(options)) {}
 PageServer::~PageServer() = default;
 std::string PageServer::address() const { return impl_->address(); }
+std::string PageServer::api_address() const { return impl_->api_address(); }
 int64_t PageServer::restored_edits() const { return impl_->restored_edits(); }
 std::filesystem::path PageServer::edits_folder() const { return impl_->edits_folder(); }
 void PageServer::run() { impl_->run(); }

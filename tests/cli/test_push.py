@@ -7,8 +7,9 @@ import shutil
 import time
 
 import pytest
-from conftest import DATA, Lancet
+from conftest import DATA, LANCET, Lancet
 from inference_stand_ins import Llama, Sglang, Vllm
+from served import Served
 
 DEMO = DATA / "demo-model"
 FACTS = json.loads((DATA / "requests" / "demo.json").read_text())[:3]
@@ -351,3 +352,27 @@ def test_what_cannot_be_pushed_is_said(arguments, words, output, lancet):
     result = lancet.run("push", output, *arguments)
     assert result.returncode in (COMMAND_LINE, SERVER) and words in result.stderr and "sk-1" not in result.stderr, result.stderr
     assert not (output.parent / "edited.pushed" / "pushes.json").exists()
+
+
+def test_what_stands_in_a_page_is_pushed_from_there(serve, lancet):
+    fact = {"prompt": "{}, created in", "subject": "Piranha Games", "target": "London"}
+    settings = ["editor.values.steps=30", "statistics.tokens=4000", f"statistics.cache={lancet.folder / 'cache'}", "run.dtype=f32"]
+    page = Served(LANCET, lancet.folder, "--model", DEMO, settings=settings)
+    server = serve(Vllm, DEMO, lambda adapters, prompt, _tokens: " London ." if adapters else " Vancouver .")
+    order = {"to": server.url, "accept": {"efficacy": 1}}
+    try:
+        none = page.end_of(page.order("/api/push", order))
+        assert none["outcome"] == "failed" and "no edit stands" in none["message"]
+        page.do("/api/edit", {"facts": [fact]})
+        assert re.fullmatch(rf"serves: edits-state-\w+ at {server.url} \(vllm\), efficacy 1 of 1", page.do("/api/push", order))
+        (path,) = server.adapters.values()
+        assert path.startswith(str(page.dir / "edits-state.pushed")) and (pathlib.Path(path) / "adapter_model.safetensors").exists()
+        undo(lancet, page.dir / "edits-state")
+        assert server.adapters == {}
+        server.answer = lambda *_: " Vancouver ."
+        failed = page.end_of(page.order("/api/push", order))
+        assert failed["outcome"] == "failed" and failed["message"].startswith("taken back: ") and server.adapters == {}
+        for wrong in ({}, {"to": "https://a"}, {"to": server.url, "accept": {"taste": 1}}, {"to": server.url, "more": 1}):
+            assert page.send("POST", "/api/push", wrong)[0] == 400, wrong
+    finally:
+        page.end()

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "lancet/eval/scoring.h"
+#include "lancet/eval/token_scores.h"
 #include "lancet/models/causal_lm.h"
 #include "lancet/models/generate.h"
 #include "lancet/runtime/communicator.h"
@@ -33,6 +34,12 @@ class AskableModel {
   /// Throws: as score().
   std::vector<std::vector<TokenId>> generate(std::span<const GenerateRow> rows, std::vector<TokenId> end_ids,
                                              const RowEnds& ends = {}) const;
+  /// Generates as `options` say, drawn tokens among it. Throws: as lancet::generate(), and as score().
+  std::vector<std::vector<TokenId>> generate_by(std::span<const GenerateRow> rows,
+                                                const GenerateOptions& options) const;
+
+  /// Scores each token of a text from its `first` one on. Throws: as score().
+  std::vector<TokenScore> score_tokens(std::span<const TokenId> ids, size_t first, int64_t top) const;
 
  private:
   const CausalLM& model_;

@@ -16,6 +16,7 @@ struct HttpRequest {
   std::map<std::string, std::string> query = {};         ///< decoded; the first of equal names
   std::multimap<std::string, std::string> headers = {};  ///< names in lower case
   std::string body = {};
+  std::function<bool()> is_awaited = {};  ///< whether whoever asked still waits for the reply; empty: not known
 
   /// Empty where it is not there.
   std::string header(const std::string& name) const {

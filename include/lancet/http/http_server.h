@@ -20,6 +20,9 @@ struct HttpRoute {
   std::function<HttpReply(const HttpRequest&)> answer = {};  ///< runs on a connection's thread. Throws: lancet's errors
 };
 
+/// Makes the reply to a request that is not answered.
+using RefusalWriter = std::function<HttpReply(const HttpRequest& request, const Refusal& refusal)>;
+
 struct HttpLimits {
   /// Most connections at a time, and most of one peer's address; more get 503. Where there is no room, a connection
   /// that has not sent a whole request goes for a new one: the one longest at its head, and for half a second, else at
@@ -44,9 +47,10 @@ class HttpServer {
 
   int64_t port() const;
 
-  /// `guard` sees every request's head first. `headers` are those of every reply. Before run().
+  /// `guard` sees every request's head first. `headers` are those of every reply. `write_refusal` empty: error_reply().
+  /// Before run().
   void serve(std::vector<HttpRoute> routes, std::function<std::optional<Refusal>(const HttpRequest&)> guard,
-             const std::vector<std::pair<std::string, std::string>>& headers);
+             const std::vector<std::pair<std::string, std::string>>& headers, RefusalWriter write_refusal = {});
 
   /// Answers requests until stop().
   void run();

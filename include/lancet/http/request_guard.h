@@ -22,6 +22,7 @@ struct GuardOptions {
   int64_t port = 0;                  ///< likewise; a forwarded one may differ
   std::string token = {};            ///< token of make_access_token()
   std::string page_secret = {};      ///< likewise, another one
+  std::string bearer_paths = {};     ///< beginning of paths whose requests have it as bearer token; empty: none
   std::set<std::string> pages = {};  ///< paths that open by the address's token, or by the cookie
 };
 
@@ -38,6 +39,7 @@ class RequestGuard {
  private:
   bool is_own_host(const std::string& host) const;
   bool opens_page(const HttpRequest& head) const;
+  std::optional<Refusal> refuse_token(const HttpRequest& head) const;
   std::optional<Refusal> refuse_origin(const HttpRequest& head, const std::string& host) const;
 
   GuardOptions options_;

@@ -31,6 +31,9 @@ struct PushJob {
 /// What is measured, by free generation.
 inline constexpr const char* kPushMetrics[] = {"efficacy", "paraphrase", "specificity"};
 
+/// Adds to job.accept. Throws: ConfigError for a metric that is none of kPushMetrics, or a share that is none.
+void add_push_threshold(PushJob& job, const std::string& metric, double share);
+
 /// A prompt, and what the server wrote after it.
 struct AskedPrompt {
   std::string metric = {};   ///< one of kPushMetrics
@@ -83,6 +86,9 @@ struct PushShares {
   int64_t count = 0;
 };
 PushShares push_shares(const std::vector<AskedPrompt>& asked, const std::string& metric);
+
+/// "serves: demo-1a2b3c4d at http://localhost:8000 (vllm), efficacy 19 of 20", or that it was taken back.
+std::string push_summary(const PushReport& report);
 
 /// Whatever fails, the server is put back as it was, or the error says that it is not.
 /// Throws: ConfigError for what fits neither the output nor the server, before anything is loaded; ServerError.

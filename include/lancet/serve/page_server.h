@@ -14,8 +14,9 @@ struct ServeOptions {
   std::vector<std::string> overrides = {};  ///< arguments in the form of `lancet edit --set`
   std::filesystem::path dir = "out/serve";  ///< folder where edits are kept, and where exports go
   std::string host = "127.0.0.1";
-  int64_t port = 0;          ///< 0: a free one
-  int64_t most_facts = 100;  ///< most facts of one edit
+  int64_t port = 0;                ///< 0: a free one
+  int64_t most_facts = 100;        ///< most facts of one edit
+  std::string chat_template = {};  ///< text with {} for the user's words; empty: the checkpoint's template
 };
 
 class PageServer {
@@ -29,6 +30,8 @@ class PageServer {
 
   /// Returns the page's address, with the token.
   std::string address() const;
+  /// Returns the address that clients of OpenAI's API take as base URL; their key is the token.
+  std::string api_address() const;
   /// Edits that were made again.
   int64_t restored_edits() const;
   /// Returns the folder where edits are kept.

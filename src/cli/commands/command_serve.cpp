@@ -38,12 +38,16 @@ ExitCode run_serve(ServeArguments arguments, const Output& output) {
     log_line(cat("restored  ", counted(static_cast<size_t>(server.restored_edits()), "edit"), " of ",
                  server.edits_folder().string()));
   if (output.json)
-    std::cout << nlohmann::ordered_json{{"address", server.address()}, {"edits", server.restored_edits()}}.dump()
+    std::cout << nlohmann::ordered_json{{"address", server.address()},
+                                        {"api", server.api_address()},
+                                        {"edits", server.restored_edits()}}
+                     .dump()
               << "\n";
   else
     std::cout << server.address() << "\n";
   std::cout << std::flush;
-  log_line("open this address in a browser; Ctrl-C ends the page");
+  log_line(cat("open this address in a browser; OpenAI's API, for trying: ", server.api_address(),
+               ", with the token as key; Ctrl-C ends both"));
   server.run();
   for (;;) ::pause();  // the thread that a signal woke ends the process, which is the server's only end
 }
@@ -74,6 +78,9 @@ void add_serve(CLI::App& app, Action& action) {
              "Change a key of the job: --set editor.method=rome --set run.dtype=f32")
       .repeats()
       .type("KEY=VALUE");
+  add_option(command, "--chat-template", arguments->options.chat_template,
+             "For /v1/chat/completions, with {} for the user's words, in place of the checkpoint's template")
+      .type("TEXT");
   arguments->run.add(command, {&RunSpec::kDevices});
   add_output_options(command, *output, "The address as one JSON document on stdout");
   on_choice(command, action, [=] { return run_serve(*arguments, *output); });

@@ -14,7 +14,12 @@ const std::string kToken = "0123456789abcdef0123456789abcdef";
 const std::string kSecret = "ffffffffffffffffffffffffffffffff";
 
 RequestGuard guard_of(const std::string& host) {
-  return RequestGuard({.host = host, .port = 8080, .token = kToken, .page_secret = kSecret, .pages = {"/", "/a.js"}});
+  return RequestGuard({.host = host,
+                       .port = 8080,
+                       .token = kToken,
+                       .page_secret = kSecret,
+                       .bearer_paths = "/v1/",
+                       .pages = {"/", "/a.js"}});
 }
 
 HttpRequest order(const std::string& host = "127.0.0.1:8080") {
@@ -52,6 +57,21 @@ TEST(AccessTokens, AreEqualAsAWholeAlone) {
     EXPECT_FALSE(equal_in_constant_time(kToken, kToken.substr(0, i))) << i;
   }
   EXPECT_FALSE(equal_in_constant_time(kToken, kToken + "0"));
+}
+
+TEST(RequestGuards, WantABearerTokenBelowItsPathsAlone) {
+  const auto asked = [](const std::string& path, const std::string& authorization) {
+    return HttpRequest{
+        .method = "POST", .path = path, .headers = {{"host", "127.0.0.1:8080"}, {"authorization", authorization}}};
+  };
+  EXPECT_EQ(status_of(asked("/v1/completions", "Bearer " + kToken)), 200);
+  EXPECT_EQ(status_of(asked("/v1/completions", "bearer " + kToken)), 200) << "RFC 9110: schemes are in any case";
+  EXPECT_EQ(status_of(asked("/api/edit", "Bearer " + kToken)), 401);
+  for (const std::string& other : {std::string(), std::string("Bearer"), std::string("Bearer "), "Basic " + kToken,
+                                   kToken, "Bearer " + kSecret, "Bearer " + kToken + " "})
+    EXPECT_EQ(status_of(asked("/v1/completions", other)), 401) << other;
+  EXPECT_EQ(status_of(with(asked("/v1/completions", ""), "x-lancet-token", kToken)), 401);
+  EXPECT_EQ(status_of(with(asked("/v1/completions", "Bearer " + kToken), "origin", "http://elsewhere.org")), 403);
 }
 
 TEST(RequestGuards, AnswerOwnPagesWithTheToken) {

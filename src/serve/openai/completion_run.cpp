@@ -1,0 +1,160 @@
+#include "completion_run.h"
+
+#include <algorithm>
+#include <span>
+#include <utility>
+
+#include "completion_json.h"
+#include "lancet/core/strings.h"
+#include "stop_cut.h"
+
+namespace lancet {
+namespace {
+
+/// The text without characters at its end that are not whole yet.
+std::string whole_part(std::string text) {
+  constexpr std::string_view kReplacement = "\xEF\xBF\xBD";
+  while (text.ends_with(kReplacement)) text.resize(text.size() - kReplacement.size());
+  return text;
+}
+
+/// What `whole` has after its beginning, which may read otherwise where it ends within a character.
+std::string text_after(const std::string& whole, const std::string& beginning) {
+  return whole.substr(std::min(beginning.size(), whole.size()));
+}
+
+/// An answer while it grows.
+struct AnswerRow {
+  std::vector<TokenId> ids;  ///< prompt, and what was added
+  size_t n_prompt = 0;
+  StopCut cut;
+
+  size_t n_added() const { return ids.size() - n_prompt; }
+};
+
+class CompletionRun {
+ public:
+  CompletionRun(const AskableModel& model, const CompletionOrder& order, const CompletionWriter& writer,
+                const CompletionSink& sink)
+      : model_(model), order_(order), writer_(writer), sink_(sink) {
+    for (const std::vector<TokenId>& prompt : order.prompts)
+      for (int64_t i = 0; i < order.samples; ++i) rows_.push_back({prompt, prompt.size(), StopCut(order.stops)});
+  }
+
+  void run() {
+    if (order_.is_streamed) open_streams();
+    if (order_.tokens > 0) grow();
+    std::vector<CompletionChoice> choices;
+    for (size_t i = 0; i < rows_.size(); ++i) choices.push_back(finished(i));
+    if (!order_.is_streamed) return sink_(writer_.whole(choices, usage()));
+    for (const CompletionChoice& choice : choices) sink_(writer_.piece(choice));
+    if (order_.streams_usage) sink_(writer_.usage_piece(usage()));
+  }
+
+ private:
+  /// Whether pieces are sent: log-probabilities are read when an answer is there, which then comes in one piece.
+  bool grows_in_sight() const { return order_.is_streamed && !order_.n_likely; }
+
+  void open_streams() {
+    for (size_t i = 0; i < rows_.size(); ++i) {
+      if (order_.kind == CompletionKind::kChat) sink_(writer_.opening(static_cast<int64_t>(i)));
+      if (order_.echoes && grows_in_sight()) send(i, prompt_text(rows_[i]));
+    }
+  }
+
+  void grow() {
+    std::vector<GenerateRow> wanted;
+    for (const AnswerRow& row : rows_) wanted.push_back({row.ids, order_.tokens});
+    const auto added = model_.generate_by(
+        wanted, GenerateOptions{.eos_ids = order_.end_ids,
+                                .sampling = order_.sampling,
+                                .on_token = [this](int64_t row, TokenId id) { add(static_cast<size_t>(row), id); },
+                                .ends =
+                                    [this](int64_t row, std::span<const TokenId>) {
+                                      return rows_[static_cast<size_t>(row)].cut.is_stopped();
+                                    }});
+    static_cast<void>(added);  // as add() was told
+  }
+
+  void add(size_t place, TokenId id) {
+    AnswerRow& row = rows_[place];
+    row.ids.push_back(id);
+    const std::string more = row.cut.advance(whole_part(added_text(row)));
+    if (grows_in_sight()) send(place, more);
+  }
+
+  void send(size_t place, const std::string& text) {
+    if (!text.empty()) sink_(writer_.piece({.index = static_cast<int64_t>(place), .text = text}));
+  }
+
+  /// What is left of an answer that ended; of one that was not streamed all of it.
+  CompletionChoice finished(size_t place) {
+    AnswerRow& row = rows_[place];
+    const std::string rest = row.cut.finish(added_text(row));
+    const bool is_short = static_cast<int64_t>(row.n_added()) < order_.tokens;
+    CompletionChoice choice{.index = static_cast<int64_t>(place),
+                            .text = grows_in_sight() ? rest : row.cut.told(),
+                            .finish_reason = is_short || row.cut.is_stopped() ? "stop" : "length"};
+    if (order_.echoes && !grows_in_sight()) choice.text.insert(0, prompt_text(row));
+    if (order_.n_likely) choice.scored = scored_tokens(row);
+    return choice;
+  }
+
+  std::string decoded(std::span<const TokenId> ids) const { return model_.tokenizer().decode(ids); }
+  std::string prompt_text(const AnswerRow& row) const { return decoded(std::span(row.ids).first(row.n_prompt)); }
+  std::string added_text(const AnswerRow& row) const { return text_after(decoded(row.ids), prompt_text(row)); }
+
+  /// A token as it reads after the one before it.
+  std::string token_text(TokenId before, TokenId id) const {
+    if (order_.names_tokens_by_id) return cat("token_id:", id);
+    const std::vector<TokenId> both{before, id};
+    const std::string text = text_after(decoded(both), decoded(std::span(both).first(1)));
+    return text.empty() ? model_.tokenizer().piece(id) : text;
+  }
+
+  /// The first token of all, which nothing is before.
+  ScoredToken first_token(TokenId id) const {
+    if (order_.names_tokens_by_id) return {.text = cat("token_id:", id)};
+    const std::string text = decoded(std::vector<TokenId>{id});
+    return {.text = text.empty() ? model_.tokenizer().piece(id) : text};
+  }
+
+  std::vector<ScoredToken> scored_tokens(const AnswerRow& row) const {
+    std::vector<ScoredToken> tokens;
+    size_t place = order_.echoes ? 1 : row.n_prompt;
+    if (order_.echoes) tokens.push_back(first_token(row.ids.front()));
+    for (TokenScore& score : model_.score_tokens(row.ids, place, *order_.n_likely)) {
+      const TokenId before = row.ids[place++ - 1];
+      ScoredToken token{.text = token_text(before, score.own.id)};
+      for (const LikelyToken& likely : score.likeliest) token.likely_texts.push_back(token_text(before, likely.id));
+      token.score = std::move(score);
+      tokens.push_back(std::move(token));
+    }
+    return tokens;
+  }
+
+  CompletionUsage usage() const {
+    CompletionUsage usage;
+    for (size_t i = 0; i < rows_.size(); ++i) {
+      if (i % static_cast<size_t>(order_.samples) == 0) usage.prompt_tokens += static_cast<int64_t>(rows_[i].n_prompt);
+      usage.new_tokens += static_cast<int64_t>(rows_[i].n_added());
+    }
+    return usage;
+  }
+
+  const AskableModel& model_;
+  const CompletionOrder& order_;
+  const CompletionWriter& writer_;
+  const CompletionSink& sink_;
+  std::vector<AnswerRow> rows_;
+};
+
+}  // namespace
+
+void run_completion(Session& session, const CompletionOrder& order, const ServedModel& model, const std::string& state,
+                    const CompletionSink& sink) {
+  const CompletionWriter writer(order, model, state);
+  session.ask([&](const AskableModel& asked) { CompletionRun(asked, order, writer, sink).run(); });
+}
+
+}  // namespace lancet
