@@ -24,7 +24,7 @@ nanobind_add_module(lancet_python STABLE_ABI NB_STATIC NOMINSIZE NB_SUPPRESS_WAR
 compile_together(lancet_python ${_python_sources})
 target_include_directories(lancet_python PRIVATE src/python)
 # python: the Python package's extension module; what people import is in `python/lancet`
-target_link_libraries(lancet_python PRIVATE lancet_session lancet_studies lancet_diff)
+target_link_libraries(lancet_python PRIVATE lancet_session lancet_studies lancet_diff lancet_push)
 target_compile_options(lancet_python PRIVATE ${LANCET_WARNINGS})
 # The process has other libraries: what ours are made of stays inside.
 target_link_options(lancet_python PRIVATE "LINKER:--exclude-libs,ALL")
@@ -35,11 +35,11 @@ nanobind_add_stub(lancet_python_stub MODULE _lancet OUTPUT "${_package}/_lancet.
                   DEPENDS lancet_python)
 
 # Python files are linked to, so that a change is seen at once.
-file(GLOB _python_files CONFIGURE_DEPENDS "${CMAKE_SOURCE_DIR}/python/lancet/*.py" "${CMAKE_SOURCE_DIR}/python/lancet/py.typed")
-file(MAKE_DIRECTORY "${_package}")
+file(GLOB _python_files RELATIVE "${CMAKE_SOURCE_DIR}/python/lancet" CONFIGURE_DEPENDS "${CMAKE_SOURCE_DIR}/python/lancet/*.py"
+     "${CMAKE_SOURCE_DIR}/python/lancet/compat/*.py" "${CMAKE_SOURCE_DIR}/python/lancet/py.typed")
+file(MAKE_DIRECTORY "${_package}/compat")
 foreach(_file IN LISTS _python_files)
-  get_filename_component(_name "${_file}" NAME)
-  file(CREATE_LINK "${_file}" "${_package}/${_name}" SYMBOLIC)
+  file(CREATE_LINK "${CMAKE_SOURCE_DIR}/python/lancet/${_file}" "${_package}/${_file}" SYMBOLIC)
 endforeach()
 # Read before the module is: one that was built with another torch would crash.
 file(CONFIGURE OUTPUT "${_package}/_built_with.py" CONTENT "TORCH = \"${TORCH_WHEEL_VERSION}\"\n")

@@ -22,10 +22,12 @@ from .errors import (
     PlacementError,
     TokenizerError,
 )
-from .jobs import apply, load_requests, merge, run, undo
+from .jobs import apply, list_presets, load_requests, merge, run, undo, undo_push
 from ._progress import Progress
 from .report import ActiveEdit, ActiveEdits, Edit, Evaluation, Report, RequestReport
 from .session import Session, open
+from ._hf import Applied
+from .facts import edit
 
 del _torch
 
@@ -43,6 +45,7 @@ def __getattr__(name: str) -> type:
 __all__ = [
     "ActiveEdit",
     "ActiveEdits",
+    "Applied",
     "Cancelled",
     "CheckpointError",
     "CollectiveError",
@@ -60,9 +63,11 @@ __all__ = [
     "TokenizerError",
     "__version__",
     "apply",
+    "edit",
+    "list_presets",
     "load_requests",
     "merge",
-    "open",
     "run",
     "undo",
+    "undo_push",
 ]

@@ -1,10 +1,17 @@
-"""A session's weights as a transformers model, without a copy."""
+"""A session's weights and transformers' models: shared, written through a folder, or changed in place."""
 
 from __future__ import annotations
 
+import pathlib
+import tempfile
+from collections.abc import Callable, Mapping
 from typing import Any
 
+from ._progress import logger
 from .errors import ConfigError
+
+Writer = Callable[[str], None]
+"""Writes the session's checkpoint into a new folder."""
 
 INSTEAD = "save the session (session.save) and load that folder with from_pretrained instead"
 
@@ -92,3 +99,93 @@ def _assign(model: Any, tensors: dict[str, Any]) -> None:
     left = [name for name, parameter in model.named_parameters() if parameter.is_meta]
     if left:
         raise ConfigError(f"hf_model: {left[0]}: transformers did not tie it to another weight: {INSTEAD}")
+
+
+def is_packed(reason: ConfigError) -> bool:
+    """Whether the session's weights are others than those that a saved folder has."""
+    return "kept packed" in str(reason)
+
+
+def tell_copied(reason: ConfigError) -> None:
+    logger.info("hf_model: a copy, not the session's own memory: %s", str(reason).removeprefix("hf_model: ").removesuffix(f": {INSTEAD}"))
+
+
+def stored(model: Any, tokenizer: Any) -> tuple[str, Any]:
+    """A folder with a copy of the model and its tokenizer, and what keeps it."""
+    for name, given in (("model", model), ("tokenizer", tokenizer)):
+        if not hasattr(given, "save_pretrained"):
+            raise ConfigError(f"{name}: expected {'a folder, a name of the hub, or a model' if name == 'model' else 'the tokenizer'} of transformers, got {type(given).__name__}")
+    kept = tempfile.TemporaryDirectory(prefix="lancet-model-")
+    model.save_pretrained(kept.name)
+    tokenizer.save_pretrained(kept.name)
+    return kept.name, kept
+
+
+def loaded(write: Writer) -> Any:
+    """A model of its own, of the checkpoint that is written."""
+    with tempfile.TemporaryDirectory(prefix="lancet-model-") as folder:
+        target = str(pathlib.Path(folder) / "edited")
+        write(target)
+        return _from_folder(target)
+
+
+def _from_folder(folder: str) -> Any:
+    try:
+        from transformers import AutoModelForCausalLM
+    except ImportError as error:
+        raise ConfigError("transformers is not installed: pip install transformers") from error
+    return AutoModelForCausalLM.from_pretrained(folder, dtype="auto").eval()
+
+
+class Applied:
+    """Edits in a model of transformers, which `undo` takes out again. At the end of a `with` they go by themselves."""
+
+    def __init__(self, model: Any, before: Mapping[str, Any]) -> None:
+        self._model, self._before = model, dict(before)
+
+    @property
+    def weights(self) -> list[str]:
+        """The names of the weights that were changed; none after `undo`."""
+        return list(self._before)
+
+    def undo(self) -> None:
+        """Puts the bits back that were there before. A second call does nothing."""
+        _put(self._model.state_dict(keep_vars=True), self._before)
+        self._before = {}
+
+    def __enter__(self) -> Applied:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.undo()
+
+    def __repr__(self) -> str:
+        return f"<lancet.Applied: {len(self._before)} weights of {type(self._model).__name__}>"
+
+
+def _put(there: Mapping[str, Any], tensors: Mapping[str, Any]) -> None:
+    import torch
+
+    with torch.no_grad():
+        for name, tensor in tensors.items():
+            there[name].copy_(tensor)
+
+
+def apply_edits(model: Any, base: str, write: Writer) -> Applied:
+    """Checks all before anything is changed."""
+    import torch
+
+    if not hasattr(model, "base_model_prefix"):
+        raise ConfigError(f"apply_to: expected a model of transformers, got {type(model).__name__}")
+    there = model.state_dict(keep_vars=True)
+    unedited, edited = _from_folder(base).state_dict(), loaded(write).state_dict()
+    if missing := sorted(edited.keys() - there.keys()):
+        raise ConfigError(f"apply_to: {missing[0]}: {type(model).__name__} has no weight of this name, nor {len(missing) - 1} more")
+    changed = {name: tensor for name, tensor in edited.items() if not torch.equal(tensor, unedited[name])}
+    for name in changed:
+        own = there[name].detach()
+        if own.shape != unedited[name].shape or not torch.equal(own, unedited[name].to(own)):
+            raise ConfigError(f"apply_to: {name}: expected the session's unedited weights, got others: take back what was applied before")
+    before = {name: there[name].detach().clone() for name in changed}
+    _put(there, changed)
+    return Applied(model, before)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 import os
+import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -31,11 +32,34 @@ def given(section: str, keywords: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def refuse_misspelt(function: Callable[..., Any], options: Mapping[str, Any]) -> None:
-    """`options` of an editor, which are nearly a keyword of the function. What is wrong with others is told by who reads them."""
+    """`options` that are no options of an editor."""
     for key in options:
+        if key in DECLARED["editor"]:
+            continue
         near = _lancet.nearest(key, [*DECLARED["editor"], *inspect.signature(function).parameters])
-        if key not in DECLARED["editor"] and near and near not in DECLARED["editor"]:
-            raise ConfigError(f"{key}: unknown keyword; did you mean {near}?")
+        raise ConfigError(f"{key}: unknown keyword of {function.__name__}(){f'; did you mean {near}?' if near else ''}")
+
+
+def overwrites(overwrite: bool, replace: bool | None) -> bool:
+    """`replace`: the name of `overwrite` in an earlier version."""
+    if replace is None:
+        return overwrite
+    warnings.warn("replace is called overwrite now", DeprecationWarning, stacklevel=3)
+    if overwrite and not replace:
+        raise ConfigError("replace is called overwrite now: expected one of the two names")
+    return replace
+
+
+def expanded(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The same function, whose signature has each option of an editor in the place of `**options`, for help() and completion."""
+    from . import _editor_options as declared
+
+    signature = inspect.signature(function)
+    own = [each for each in signature.parameters.values() if each.kind is not inspect.Parameter.VAR_KEYWORD]
+    types = declared.EditorOptions.__annotations__
+    more = [inspect.Parameter(key, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=types[key]) for key in DECLARED["editor"] if key not in signature.parameters]
+    function.__signature__ = signature.replace(parameters=[*own, *more])  # type: ignore[attr-defined]
+    return function
 
 
 def to_json(value: Any, where: str) -> str:

@@ -49,11 +49,18 @@ def verdict(request: dict[str, Any]) -> str:
 
 
 def requests_table(report: dict[str, Any]) -> str:
-    rows = [row(["prompt", "target", "", "probability before", "after"], "th", 3)]
-    for request in report["requests"][:SHOWN_REQUESTS]:
+    """Answers before and after stand where they were asked for, as `generation` does."""
+    shown = report["requests"][:SHOWN_REQUESTS]
+    has_answers = any(request.get("continuation") for request in shown)
+    heads = ["prompt", "target", *(["answer before", "answer after"] if has_answers else []), "", "probability before", "after"]
+    first_numbers = len(heads) - 2
+    rows = [row(heads, "th", first_numbers)]
+    for request in shown:
         chance = request.get("target_probability", {"before": None, "after": None})
-        cells = [escape(request["prompt"]), escape(request["target"]), verdict(request), number(chance["before"]), number(chance["after"])]
-        rows.append(row(cells, first_numbers=3))
+        answer = request.get("continuation") or {"before": "", "after": ""}
+        answers = [escape(str(answer[when] or "")) for when in ("before", "after")] if has_answers else []
+        cells = [escape(request["prompt"]), escape(request["target"]), *answers, verdict(request), number(chance["before"]), number(chance["after"])]
+        rows.append(row(cells, first_numbers=first_numbers))
     left = len(report["requests"]) - SHOWN_REQUESTS
     more = f'<p class="m">and {left} more: <code>.table()</code> has all</p>' if left > 0 else ""
     return f"<table>{''.join(rows)}</table>{more}"

@@ -86,6 +86,7 @@ class Listener:
     """What an engine tells."""
 
     def __init__(self, shown: Shown) -> None:
+        self.shown = shown
         self.show, self.delivery = _chosen(shown)
 
     def __call__(self, kind: str, *facts: Any) -> None:

@@ -9,7 +9,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Union
 
 from . import _lancet, _options
+from ._hub import model_folder
 from ._progress import Listener, Shown
+from ._words import called
 from .errors import ConfigError, NumericError
 from .report import Report
 
@@ -39,13 +41,14 @@ def apply(
     *,
     model: Path | None = None,
     other_base: str = "refuse",
-    replace: bool = False,
+    overwrite: bool = False,
     set: Mapping[str, Any] | None = None,
     progress: Shown = None,
+    replace: bool | None = None,
 ) -> Report:
     """`lancet apply`: a model made of edits that are data (docs/edits.md). `model`: the base, where it is not where the
     edits' lay. `other_base`: what becomes of edits on another base than theirs: "refuse", "add" or "rebase"."""
-    job = {"edits": edits, "other_base": other_base, **_output(out, model, replace, set)}
+    job = {"edits": edits, "other_base": other_base, **_output(out, model, _options.overwrites(overwrite, replace), set)}
     return _made(_lancet.run_apply, job, progress)
 
 
@@ -58,15 +61,16 @@ def undo(
     mode: str | None = None,
     out: Path | None = None,
     model: Path | None = None,
-    replace: bool = False,
+    overwrite: bool = False,
     set: Mapping[str, Any] | None = None,
     progress: Shown = None,
+    replace: bool | None = None,
 ) -> Report:
     """`lancet undo`: an output of `lancet edit` without some of its edits (docs/edits.md): those of `ids`, else those for
     which all of `where` hold ("success == false"), else the last batches. `out`: None: the output itself is replaced."""
     how = _options.given("undo", locals())
     job = {"output": output, "ids": [ids] if isinstance(ids, str) else list(ids), "where": list(where), "how": how}
-    return _made(_lancet.run_undo, job | _output(out or "", model, replace, set), progress)
+    return _made(_lancet.run_undo, job | _output(out or "", model, _options.overwrites(overwrite, replace), set), progress)
 
 
 def merge(
@@ -77,9 +81,10 @@ def merge(
     prefer: Path | None = None,
     drop: Sequence[str] = (),
     solve: bool = False,
-    replace: bool = False,
+    overwrite: bool = False,
     set: Mapping[str, Any] | None = None,
     progress: Shown = None,
+    replace: bool | None = None,
 ) -> Report:
     """`lancet merge`: the edits of several outputs of one base model in one (docs/edits.md). `prefer`: that of `edits`
     whose edits stay where two are at odds. `drop`: ids that stay out. `solve`: one joint solve."""
@@ -88,11 +93,11 @@ def merge(
         raise ConfigError(f"prefer: expected one of {', '.join(folders)}, got {os.fspath(prefer)}")
     place = None if prefer is None else folders.index(os.fspath(prefer))
     job = {"edits": folders, "prefer": place, "drop": list(drop), "solve": solve}
-    return _made(_lancet.run_merge, job | _output(out, model, replace, set), progress)
+    return _made(_lancet.run_merge, job | _output(out, model, _options.overwrites(overwrite, replace), set), progress)
 
 
-def _output(out: Path, model: Path | None, replace: bool, changed: Mapping[str, Any] | None) -> dict[str, Any]:
-    return {"out": out, "model": model or "", "exists": "replace" if replace else "error", "set": _options.changes(changed)}
+def _output(out: Path, model: Path | None, overwrite: bool, changed: Mapping[str, Any] | None) -> dict[str, Any]:
+    return {"out": out, "model": model or "", "exists": "replace" if overwrite else "error", "set": _options.changes(changed)}
 
 
 def _made(run_job: Callable[[Any, str], str], job: Mapping[str, Any], progress: Shown) -> Report:
@@ -105,13 +110,38 @@ def load_requests(path: Path, *, format: str = "auto", skip: int = 0, limit: int
     return [json.loads(line) for line in _lancet.request_lines(os.fspath(path), format, skip, limit)]
 
 
+def list_presets(model: Path | None = None) -> list[dict[str, Any]]:
+    """Published options of methods, as `lancet presets` has them: name, method, whether `preset: auto` takes it, models,
+    source, and `editor`, for `lancet.open(**preset["editor"])`. `model`: those for a model folder's config.json."""
+    return json.loads(called(_lancet.presets, "" if model is None else model_folder(os.fspath(model))))
+
+
+def undo_push(edits: Path, *, url: str | None = None, token: str | None = None, timeout_s: int = 60, progress: Shown = None) -> dict[str, Any]:
+    """Takes the last push of a folder of edits back (docs/push.md). `edits`: the folder that `Session.push` was given, or
+    an output of `lancet push`. `url`: the server, where it is not found at the address that was pushed to."""
+    job = _options.to_json({"edits": edits, "to": url or "", "token": token or "", "timeout_s": timeout_s}, "undo_push")
+    return json.loads(_worked(progress, lambda engine: _lancet.run_undo_push(engine, job)))
+
+
+def push_edits(job: Mapping[str, Any], progress: Shown) -> dict[str, Any]:
+    """`lancet push` of a folder of edits; `job` has every key. Raises NumericError with the report as `.report` where
+    `accept` is not met: it was taken back."""
+    text = _options.to_json(job, "push")
+    report = json.loads(_worked(progress, lambda engine: _lancet.run_push(engine, text)))
+    if report["unmet"]:
+        error = NumericError("accept: not met, the push was taken back: " + "; ".join(report["unmet"]))
+        error.report = report
+        raise error
+    return report
+
+
 def _worked(progress: Shown, work: Callable[[Any], str]) -> str:
     """On a worker thread of its own, which ends with it."""
     listener = Listener(progress)
     engine = _lancet.Engine(weakref.proxy(listener), listener.delivery)
     end = weakref.finalize(listener, _lancet.Engine.close_at_exit, engine)
     try:
-        return work(engine)
+        return called(work, engine)
     finally:
         listener.end()
         engine.close()

@@ -8,12 +8,13 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Union
 
 from . import _page
+from ._table import Table, frame_of
 
 if TYPE_CHECKING:
+    import pandas
     import torch
 
-Table = list[dict[str, Any]]
-"""Flat rows: `pandas.DataFrame(edit.table())`."""
+    from .session import Session
 
 
 def _renamed(old: str, present: str, value: Any) -> Any:
@@ -96,9 +97,17 @@ class Report:
         """The name of `successes` in an earlier version."""
         return _renamed("Report.took", "successes", self.successes)
 
+    def __getitem__(self, metric: str) -> float | None:
+        """The metric after the edit."""
+        return self.metrics[metric]["after"]
+
     def table(self) -> Table:
         """A flat dict for each request."""
         return [request.row() for request in self.requests]
+
+    def to_frame(self) -> "pandas.DataFrame":
+        """`table()` as a DataFrame."""
+        return frame_of(self.table())
 
     def __repr__(self) -> str:
         return f"<lancet.{type(self).__name__}: {self.method}, {self.report['verdicts']['text']}>"
@@ -114,9 +123,16 @@ class Edit(Report):
     """What `Session.edit` did. Tensors are the session's own memory, not copies: they live on after it, and must not be
     written to."""
 
+    session: Session | None = None
+    """The session that `lancet.edit` made it in, or was given."""
+
     def __init__(self, made: Any) -> None:
         super().__init__(made.report_json)
         self._made = made
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Copies of its tensors; a session does not travel."""
+        return {"report": self.report, "_made": _KeptTensors(self._made)}
 
     @property
     def deltas(self) -> dict[str, list[Delta]]:
@@ -159,10 +175,34 @@ class Edit(Report):
         return tensors
 
 
+class _KeptTensors:
+    """What an edit was made of, apart from the engine's memory."""
+
+    def __init__(self, made: Any) -> None:
+        self._deltas = [(name, tuple(_copy(part) for part in delta) if isinstance(delta, tuple) else _copy(delta)) for name, delta in made.deltas()]
+        self._systems = [(name, _copy(keys), _copy(residuals), places) for name, keys, residuals, places in made.systems()]
+        self._losses = [_copy(losses) for losses in made.losses()]
+
+    def deltas(self) -> list[Any]:
+        return self._deltas
+
+    def systems(self) -> list[Any]:
+        return self._systems
+
+    def losses(self) -> list[Any]:
+        return self._losses
+
+
 def _tensor(capsule: Any) -> "torch.Tensor":
+    """The tensor of a capsule, in the engine's memory; one that was copied already as it is."""
+    import torch
     from torch.utils.dlpack import from_dlpack
 
-    return from_dlpack(capsule)
+    return capsule if isinstance(capsule, torch.Tensor) else from_dlpack(capsule)
+
+
+def _copy(capsule: Any) -> "torch.Tensor":
+    return _tensor(capsule).detach().clone()
 
 
 class Evaluation:
@@ -178,7 +218,12 @@ class Evaluation:
         return self.metrics[metric]["value"]
 
     def table(self) -> Table:
+        """A flat dict for each request."""
         return [{**{key: value for key, value in row.items() if key != "metrics"}, **row["metrics"]} for row in self.requests]
+
+    def to_frame(self) -> "pandas.DataFrame":
+        """`table()` as a DataFrame."""
+        return frame_of(self.table())
 
     def __repr__(self) -> str:
         shown = ", ".join(f"{name} {metric['value']}" for name, metric in self.metrics.items())
@@ -244,6 +289,10 @@ class ActiveEdits(Sequence[ActiveEdit]):
                 plain |= {f"{name}.{when}": value for name, value in row[when].items()}
             flat.append(plain)
         return flat
+
+    def to_frame(self) -> "pandas.DataFrame":
+        """`table()` as a DataFrame."""
+        return frame_of(self.table())
 
     def __repr__(self) -> str:
         return f"<{len(self)} edits: {', '.join(self.ids[:10])}{', ...' if len(self) > 10 else ''}>"

@@ -7,15 +7,24 @@ import os
 import warnings
 import weakref
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Union, overload
+from typing import TYPE_CHECKING, Any, Union, overload
 
 from . import _lancet, _options
+from ._hub import model_folder
 from ._progress import Listener, Shown
+from ._table import Requests, records_of
+from ._words import called
 from .errors import ConfigError
+from .jobs import push_edits
 from .report import Edit, Evaluation, ActiveEdits
 
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from ._editor_options import EditorOptions
+    from ._hf import Applied
+
 Path = Union[str, "os.PathLike[str]"]
-Requests = Union[Mapping[str, Any], Sequence[Mapping[str, Any]]]
 
 
 class Session:
@@ -33,12 +42,14 @@ class Session:
         # Also at the interpreter's end, while threads can still leave their calls.
         self._end = weakref.finalize(self, _lancet.Engine.close_at_exit, self._engine)
         self._in_use = editor
+        self._temporary: Any = None
         try:
             self._call(self._engine.open, self._job(editor), planned_requests)
         except BaseException:
             self.close()
             raise
 
+    @_options.expanded
     def edit(
         self,
         requests: Requests,
@@ -47,17 +58,16 @@ class Session:
         evaluate: Sequence[Any] | None = None,
         statistics: Mapping[str, Any] | None = None,
         set: Mapping[str, Any] | None = None,
-        **options: Any,
+        **options: Unpack[EditorOptions],
     ) -> Edit:
         """One batch of edits, on the weights as they are.
 
-        `requests`: dicts with `prompt`, `subject` and `target`, and what else a request file may have. `method`,
-        `options`: of the editor (docs/options.md), over those of `lancet.open`; another method begins without them.
+        `requests`: dicts with `prompt`, `subject` and `target`, and what else a request file may have, or a DataFrame
+        with such columns. `method`, `options`: of the editor (docs/options.md), over those of `lancet.open`; another
+        method begins without them.
         """
         _options.refuse_misspelt(Session.edit, options)
-        if method is not None:
-            options = {"method": method, **options}
-        self._use(self._editor.with_more(options, evaluate, statistics, set))
+        self._use(self._editor.with_more(_with_method(method, options), evaluate, statistics, set))
         records = self._with_ids(requests)
         made = self._call(self._engine.edit, _options.to_json(records, "requests"))
         return Edit(made)
@@ -68,7 +78,7 @@ class Session:
         editor = self._in_use  # of what stands
         protocols = self._editor.evaluate if evaluate is None else evaluate
         self._use(_Editor(editor.options, protocols, editor.statistics, editor.changes))
-        records = [{"id": str(i), **record} for i, record in enumerate(_as_list(requests))]
+        records = [{"id": str(i), **record} for i, record in enumerate(records_of(requests))]
         return Evaluation(self._call(self._engine.evaluate, _options.to_json(records, "requests")))
 
     def measure(self) -> ActiveEdits:
@@ -92,13 +102,17 @@ class Session:
         top_k: int | None = None,
         top_p: float | None = None,
         seed: int | None = None,
+        max_new_tokens: int | None = None,
+        do_sample: bool | None = None,
     ) -> str | list[str]:
         """Continues a prompt, or each of a list, with the likeliest token each time.
 
         Any of `temperature` (of the logits), `top_k` (so many likeliest tokens; 0: all) and `top_p` (the fewest whose
-        probabilities sum to this) samples instead, with random numbers by `seed`.
+        probabilities sum to this) samples instead, with random numbers by `seed`; `do_sample=True` alone samples from
+        the model's own distribution. `max_new_tokens`: transformers' name of `tokens`.
         """
-        how = _options.to_json(_options.given("generate", locals()), "generate")
+        keywords = _transformers_keywords(dict(locals()))
+        how = _options.to_json(_options.given("generate", keywords), "generate")
         one = isinstance(prompts, str)
         texts = [text for text, _ in self._call(self._engine.generate, [prompts] if one else list(prompts), how)]
         return texts[0] if one else texts
@@ -119,10 +133,10 @@ class Session:
         """What stands."""
         return ActiveEdits(self._call(self._engine.standing))
 
-    def save(self, folder: Path, *, replace: bool = False) -> None:
+    def save(self, folder: Path, *, overwrite: bool = False, replace: bool | None = None) -> None:
         """The edited model as `lancet edit` writes it, but for the report: for transformers, and for `edits=`. The
-        folder appears complete or not at all. `replace`: one that lancet wrote may be there."""
-        self._call(self._engine.save, os.fspath(folder), _exists(replace))
+        folder appears complete or not at all. `overwrite`: one that lancet wrote may be there."""
+        self._call(self._engine.save, os.fspath(folder), _exists(overwrite, replace))
 
     def save_edits(self, folder: Path) -> None:
         """The edits alone, for `lancet.open(..., edits=folder)`. A folder that is there is replaced."""
@@ -135,29 +149,80 @@ class Session:
         format: str = _options.default("adapter", "format"),
         dtype: str = _options.default("adapter", "dtype"),
         rank: int = _options.default("adapter", "rank"),
-        replace: bool = False,
+        overwrite: bool = False,
+        replace: bool | None = None,
     ) -> dict[str, Any]:
         """The edits as a LoRA adapter, for PEFT ("peft") or llama.cpp ("gguf"). `dtype`: of the factors; "auto": f16 in
         "gguf", f32 in "peft". `rank`: the largest."""
         how = _options.to_json(_options.given("adapter", locals()), "adapter")
-        return json.loads(self._call(self._engine.export_adapter, os.fspath(folder), how, _exists(replace)))
+        return json.loads(self._call(self._engine.export_adapter, os.fspath(folder), how, _exists(overwrite, replace)))
+
+    def push(
+        self,
+        url: str,
+        edits: Path,
+        *,
+        server: str = "auto",
+        name: str | None = None,
+        instead_of: str | None = None,
+        accept: Mapping[str, float] | None = None,
+        asked: int = 50,
+        rank: int = _options.default("adapter", "rank"),
+        adapter_dir: Path | None = None,
+        server_path: Path | None = None,
+        token: str | None = None,
+        timeout_s: int = 60,
+    ) -> dict[str, Any]:
+        """Loads the edits that stand into a running vLLM, SGLang or llama.cpp server, and asks it (docs/push.md).
+
+        `edits`: the folder that they are kept in, replaced if it is there; what was pushed is noted beside it, for
+        `lancet.undo_push(edits)` and `lancet push`. `accept`: {"efficacy": 0.9}; below it the push is taken back, and
+        NumericError has the report. Returns the report.
+        """
+        self.save_edits(edits)
+        job = {"edits": edits, "to": url, "server": server, "name": name or "", "instead_of": instead_of or "", "accept": accept or {}, "asked": asked, "rank": rank}
+        job |= {"adapter_dir": adapter_dir or "", "server_path": server_path or "", "token": token or "", "timeout_s": timeout_s, "model": self._model}
+        return push_edits(job, self._listener.shown)
 
     def restore(self, folder: Path) -> None:
         """The edits of a `save`, a `save_edits` or a `lancet edit` of the same model: the same bits."""
         self._call(self._engine.restore, os.fspath(folder))
 
     def hf_model(self, model: Any = None) -> Any:
-        """The weights as they are as a transformers model, in the same memory.
+        """The weights as they are as a transformers model, in the same memory where its tensors can be, else a copy,
+        which a line of the log says.
 
         `model`: one that this returned before, which gets the weights as they are now. Edits put other tensors in the
         place of the session's own: a model that was made before them shows the weights from before.
-        Raises ConfigError for weights that are kept packed, are parts of one tensor in the files, or are not in the
-        files' names and shapes in transformers.
+        Raises ConfigError for weights that are kept packed.
         """
         from . import _hf
 
         folder = self._call(self._engine.folder)
-        return _hf.model_of(folder, self._call(self._engine.tensors), model)
+        try:
+            return _hf.model_of(folder, self._call(self._engine.tensors), model)
+        except ConfigError as reason:
+            if model is not None or _hf.is_packed(reason):
+                raise
+            _hf.tell_copied(reason)
+            return self.to_transformers()
+
+    def to_transformers(self) -> Any:
+        """The weights as they are as a transformers model of its own, as `from_pretrained` makes it of a saved folder."""
+        from . import _hf
+
+        return _hf.loaded(self._written)
+
+    def apply_to(self, model: Any) -> Applied:
+        """Brings the edits that stand into a model of transformers, in place. It has to have the session's unedited
+        weights. `Applied.undo()`, or the end of a `with`, puts the very bits back."""
+        from . import _hf
+
+        return _hf.apply_edits(model, self._model, self._written)
+
+    def _written(self, folder: str) -> None:
+        """The checkpoint in a new folder."""
+        self.save(folder)
 
     def cancel(self) -> None:
         """From any thread: ends the call that runs, which raises Cancelled. Nothing where none runs."""
@@ -166,6 +231,8 @@ class Session:
     def close(self) -> None:
         """Frees the model. A call that runs in another thread is cancelled first."""
         self._engine.close()
+        if self._temporary is not None:
+            self._temporary.cleanup()
         self._end.detach()
 
     @property
@@ -183,7 +250,7 @@ class Session:
 
     def _call(self, function: Any, *arguments: Any) -> Any:
         try:
-            return function(*arguments)
+            return called(function, *arguments)
         finally:
             self._listener.end()
 
@@ -197,7 +264,7 @@ class Session:
 
     def _with_ids(self, requests: Requests) -> list[dict[str, Any]]:
         """Those without an id get the next number that no edit has or had, from 0 on."""
-        records = [dict(record) for record in _as_list(requests)]
+        records = [dict(record) for record in records_of(requests)]
         given = [str(record["id"]) for record in records if "id" in record]
         ids = iter(self._call(self._engine.new_ids, given, len(records) - len(given)))
         return [record if "id" in record else {"id": next(ids), **record} for record in records]
@@ -226,8 +293,10 @@ class _Editor:
         return told + _options.changes(self.changes)
 
 
+@_options.expanded
 def open(
-    model: Path,
+    model: Any,
+    tokenizer: Any = None,
     *,
     edits: Path | None = None,
     devices: str | Sequence[str] | None = None,
@@ -244,17 +313,18 @@ def open(
     set: Mapping[str, Any] | None = None,
     planned_requests: int = 100,
     progress: Shown = None,
+    device: Any = None,
     frozen: str | None = None,
-    **options: Any,
+    **options: Unpack[EditorOptions],
 ) -> Session:
-    """Loads a model's folder.
+    """Loads a model: a folder, a name of the hub that was downloaded, or a model of transformers with its tokenizer.
 
-    `edits`: a folder of edits that shall stand in it. `devices` to `cuda_graphs`: the job's `run` (docs/options.md).
+    A model of transformers is copied, through a folder that lasts as long as the session. `edits`: a folder of edits that shall stand in it. `devices` to `cuda_graphs`: the job's `run` (docs/options.md).
     `method`, `options`, `statistics`, `evaluate`: what edits and measures where a call of edit() says nothing else; what
     nobody says is chosen as by `lancet edit --model`. `set`: any key of the job, {"run.dtype": "f32"}.
     `planned_requests`: of one edit, for which there is to be memory on the devices. `progress`: False for none, or a
-    function that gets each `Progress`; an exception of it ends the call. `frozen`: the name of `quantise_base` in an
-    earlier version.
+    function that gets each `Progress`; an exception of it ends the call. `device`: another name of `devices`, which may
+    be a torch.device. `frozen`: the name of `quantise_base` in an earlier version.
     """
     keywords = dict(locals())
     _options.refuse_misspelt(open, options)
@@ -263,14 +333,18 @@ def open(
         if quantise_base is not None:
             raise ConfigError("frozen is called quantise_base now: expected one of the two names")
         keywords["quantise_base"] = frozen
+    if device is not None:
+        if devices is not None:
+            raise ConfigError("device is another name of devices: expected one of the two")
+        keywords["devices"] = str(device)
     run = _options.section("run", _options.given("run", keywords))
     given = dict(set or {})
     run += _options.changes({key: given.pop(key) for key in list(given) if key == "run" or key.startswith("run.")})
     if "model" in given:
         raise ConfigError("set: model: it is the first argument of lancet.open")
-    if method is not None:
-        options = {"method": method, **options}
-    session = Session(model, run, _Editor(options, evaluate, statistics, given), progress, planned_requests)
+    folder, temporary = _folder_of(model, tokenizer)
+    session = Session(folder, run, _Editor(_with_method(method, options), evaluate, statistics, given), progress, planned_requests)
+    session._temporary = temporary
     if edits is not None:
         try:
             session.restore(edits)
@@ -280,13 +354,34 @@ def open(
     return session
 
 
-def _as_list(requests: Requests) -> list[Mapping[str, Any]]:
-    records = [requests] if isinstance(requests, Mapping) else list(requests)
-    for i, record in enumerate(records):
-        if not isinstance(record, Mapping):
-            raise ConfigError(f"requests: record {i}: expected a dict of prompt, subject and target, got {type(record).__name__}")
-    return records
+def _folder_of(model: Any, tokenizer: Any) -> tuple[str, Any]:
+    """Where the model lies, and what keeps a folder that was made for it."""
+    if isinstance(model, (str, os.PathLike)):
+        if tokenizer is not None:
+            raise ConfigError("tokenizer: a model's folder has its own: expected none")
+        return model_folder(os.fspath(model)), None
+    from . import _hf
+
+    return _hf.stored(model, tokenizer)
 
 
-def _exists(replace: bool) -> str:
-    return "replace" if replace else "error"
+def _transformers_keywords(keywords: dict[str, Any]) -> dict[str, Any]:
+    """`max_new_tokens` and `do_sample` as the options that they stand for."""
+    if keywords["max_new_tokens"] is not None:
+        if keywords["tokens"] != _options.default("generate", "tokens"):
+            raise ConfigError("max_new_tokens is another name of tokens: expected one of the two")
+        keywords["tokens"] = keywords["max_new_tokens"]
+    drawing = [key for key in ("temperature", "top_k", "top_p", "seed") if keywords[key] is not None]
+    if keywords["do_sample"] is False and drawing:
+        raise ConfigError(f"do_sample=False: the likeliest token is taken each time, so {', '.join(drawing)} would change nothing")
+    if keywords["do_sample"] and drawing in ([], ["seed"]):
+        keywords["temperature"] = 1.0
+    return keywords
+
+
+def _with_method(method: str | None, options: Mapping[str, Any]) -> dict[str, Any]:
+    return dict(options) if method is None else {"method": method, **options}
+
+
+def _exists(overwrite: bool, replace: bool | None) -> str:
+    return "replace" if _options.overwrites(overwrite, replace) else "error"

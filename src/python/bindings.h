@@ -10,4 +10,9 @@ void bind_session(nanobind::module_& module);
 /// Functions of whole jobs. After bind_session().
 void bind_jobs(nanobind::module_& module);
 
+/// Published options, and other tools' files of hyper-parameters.
+void bind_setup(nanobind::module_& module);
+/// Edits into other programs' servers. After bind_session().
+void bind_push(nanobind::module_& module);
+
 }  // namespace lancet::python

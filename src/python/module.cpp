@@ -16,5 +16,7 @@ NB_MODULE(_lancet, module) {
   lancet::python::bind_options(module);
   lancet::python::bind_session(module);
   lancet::python::bind_jobs(module);
+  lancet::python::bind_push(module);
+  lancet::python::bind_setup(module);
   lancet::python::bind_tasks(module);
 }

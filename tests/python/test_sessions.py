@@ -23,7 +23,7 @@ def test_edit_generate_undo_save_restore(session, options, tmp_path):
     assert json.loads((session.export_adapter(tmp_path / "lora") and (tmp_path / "lora" / "adapter_config.json").read_text()))["r"] == 1
     with pytest.raises(lancet.ConfigError, match="mine"):
         session.save(tmp_path / "mine")
-    session.save(tmp_path / "mine", replace=True)
+    session.save(tmp_path / "mine", overwrite=True)
     assert [(each.id, each.target, each.batch, each.method) for each in session.edits] == [("0", "London", 0, "memit")]
     assert session.undo(edit)["mode"] == "last"
     assert weights_hash(session) == unedited and len(session.edits) == 0 and session.undo() is None

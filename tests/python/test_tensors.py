@@ -1,5 +1,6 @@
 """Tensors come without a copy and live on; a transformers model shares the session's memory."""
 import gc
+import pathlib
 import sys
 
 import lancet
@@ -8,7 +9,7 @@ import torch
 from conftest import DATA, FACTS, MODEL, ROOT
 from lancet._hf import model_of
 from torch.utils.dlpack import from_dlpack
-from transformers import AutoModelForCausalLM
+from transformers import AutoModelForCausalLM, AutoTokenizer
 
 sys.path.insert(0, str(ROOT / "tests" / "parity"))
 from family_checkpoints import make_checkpoint  # noqa: E402
@@ -106,12 +107,43 @@ def test_hf_model_of_families(family, tmp_path):
 
 
 @pytest.mark.parametrize(("family", "why"), [("phi3", "is a part of"), ("gpt2", "is a part of"), ("neox", "is a part of"), ("mixtral", "transformers has no weight of this name")])
-def test_hf_model_says_what_it_cannot(family, why, tmp_path):
+def test_hf_model_is_a_copy_where_tensors_cannot_be_shared(family, why, tmp_path, caplog):
     make_checkpoint(family, tmp_path, MODEL)
-    with lancet.open(tmp_path, progress=False) as session:
+    with lancet.open(tmp_path, progress=False) as session, torch.no_grad(), caplog.at_level("INFO", "lancet"):
+        model = session.hf_model()
+        assert any("hf_model: a copy" in line and why in line for line in caplog.messages)
+        assert torch.equal(model(IDS).logits, AutoModelForCausalLM.from_pretrained(tmp_path, dtype=torch.float32)(IDS).logits)
+
+
+@pytest.mark.parametrize("family", ["qwen2_tied", "phi3", "gpt2", "mixtral"])
+def test_edits_go_into_a_model_in_memory_and_out_of_it(family, tmp_path):
+    make_checkpoint(family, tmp_path / "files", MODEL)
+    tokenizer = AutoTokenizer.from_pretrained(MODEL)
+    model = AutoModelForCausalLM.from_pretrained(tmp_path / "files", dtype=torch.float32).eval()
+    before = {name: weight.clone() for name, weight in model.state_dict().items()}
+    with lancet.open(model, tokenizer, progress=False, method="ft", modules={"down": [1]}, steps=2, lr=0.01) as session, torch.no_grad():
+        session.edit(FACTS[:1])
+        unedited, edited = model(IDS).logits, session.to_transformers()(IDS).logits
+        with session.apply_to(model) as applied:
+            assert len(applied.weights) >= 1 and torch.equal(model(IDS).logits, edited) and not torch.equal(edited, unedited)
+            with pytest.raises(lancet.ConfigError, match="take back what was applied before"):
+                session.apply_to(model)
+        assert applied.weights == [] and torch.equal(model(IDS).logits, unedited)
+        assert all(torch.equal(weight, before[name]) for name, weight in model.state_dict().items())
+        session.undo()
+        assert torch.equal(session.to_transformers()(IDS).logits, unedited)
+        folder = pathlib.Path(session._model)
+        assert folder.exists()
+    assert not folder.exists()
+
+
+def test_what_is_no_model_is_refused(session):
+    for wrong, why in (((5, None), "model: expected a folder, a name of the hub, or a model"), ((session.hf_model(), None), "tokenizer: expected the tokenizer"),
+                       ((MODEL, 5), "a model's folder has its own")):  # fmt: skip
         with pytest.raises(lancet.ConfigError, match=why):
-            session.hf_model()
-        assert session.generate("a", tokens=1) is not None
+            lancet.open(*wrong)
+    with pytest.raises(lancet.ConfigError, match="apply_to: expected a model of transformers, got int"):
+        session.apply_to(5)
 
 
 def test_hf_model_of_several_devices(tiny, monkeypatch):

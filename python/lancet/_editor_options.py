@@ -1,0 +1,42 @@
+"""Options of an editor (docs/options.md). Made by tools/python_options.py of their declarations: not to be edited."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, TypedDict, Union
+
+
+class EditorOptions(TypedDict, total=False):
+    """What `lancet.open`, `Session.edit` and `lancet.edit` take besides their own keywords. None: not given."""
+
+    preset: Union[str, float, bool, None]
+    layers: Union[Literal['auto'], Sequence[int], None]
+    values: Union[Mapping[str, Any], None]
+    contexts: Union[Sequence[str], Mapping[str, Any], None]
+    covariance_weight: Union[Literal['auto'], float, Mapping[str, Any], None]
+    identity_weight: Union[float, None]
+    history: Union[bool, None]
+    slack: Union[float, None]
+    null_space_below: Union[Literal['auto'], float, Mapping[str, Any], None]
+    ridge: Union[Literal['auto'], float, Mapping[str, Any], None]
+    passes: Union[int, None]
+    residual_above: Union[Literal['auto'], float, None]
+    residual_below: Union[Literal['auto'], float, None]
+    neurons: Union[float, None]
+    covariance: Union[bool, None]
+    keys: Union[Literal['prefix', 'prompt', 'original'], None]
+    blue: Union[bool, None]
+    equal_keys: Union[Literal['warn', 'mean', 'split'], None]
+    compat: Union[Literal['none', 'memit', 'easyedit'], None]
+    norm_anchor: Union[Mapping[str, Any], None]
+    targets: Union[Literal['last', 'replay'], None]
+    modules: Union[Literal['auto'], Mapping[str, Any], None]
+    lr: Union[float, None]
+    batch: Union[int, None]
+    tokens: Union[Literal['answer', 'all'], None]
+    steps: Union[int, None]
+    weight_decay: Union[float, None]
+    stop_loss: Union[float, None]
+    norm_constraint: Union[float, None]
+    rect: Union[Mapping[str, Any], None]
+    prune: Union[Mapping[str, Any], None]

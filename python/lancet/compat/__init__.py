@@ -1,0 +1,1 @@
+"""Calls of other tools, on lancet's engine."""
