@@ -125,7 +125,7 @@ class Net:
         def before(path, place):
             layer.get_submodule(path).register_forward_pre_hook(lambda _, args: (self.pass_on(place, number, args[0]), *args[1:]))
 
-        behind(self.paths["attn" if hasattr(layer, "self_attn") else "mixer"], "attn")
+        behind(self.paths["mixer" if hasattr(layer, "linear_attn") else "attn"], "attn")
         before(self.paths["mlp"], "mlp_in")
         if hasattr(layer.mlp, "experts"):
             behind(self.paths["keys"], "key")
