@@ -170,7 +170,6 @@ NOT_RUN = {
     "make gpu-kit": "builds with benchmarks; test_gpu_kit.py runs what it packs",
     "make setup": "installs packages and the environment that these tests run in",
     "make wheel": "compiles everything again; tests/python has the package of the build tree",
-    "make wheel WHEEL_PYTHON=python3.12": "likewise",
     "make bundle": "builds with benchmarks; test_bundle_run.py runs what it packs",
 }  # fmt: skip
 

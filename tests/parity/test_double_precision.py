@@ -22,7 +22,11 @@ def test_llama_is_the_one_written_out():
     assert nmse(logits_in_double(DEMO), make_golden.Llama(DEMO).forward(IDS)) < 1e-28
 
 
+# Rounding goes from token to token where layers have states, and experts are chosen by what it reaches.
+BOUNDS = {"qwen3_5_text": 1e-10, "qwen3_next": 1e-10, "qwen3_5_moe_text": 1e-7}
+
+
 @pytest.mark.parametrize("family", ONE_OF_EACH)
 def test_float32_is_near(family, tmp_path):
     folder = make_checkpoint(ONE_OF_EACH[family], tmp_path / family, DEMO)
-    assert 1e-15 < nmse(load(folder)(IDS).logits, logits_in_double(folder)) < 1e-11
+    assert 1e-15 < nmse(load(folder)(IDS).logits, logits_in_double(folder)) < BOUNDS.get(family, 1e-11)

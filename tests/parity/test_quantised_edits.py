@@ -3,7 +3,7 @@ import json
 
 import pytest
 import torch
-from engine import ROOT, lancet_logits, lancet_logits_of, run_binary, run_binary_raw
+from engine import ROOT, lancet_logits, lancet_logits_of, nmse, run_binary, run_binary_raw
 from quantised_checkpoints import quantise_checkpoint
 from safetensors.torch import load_file
 from test_export import read_raw
@@ -29,7 +29,9 @@ def logits_of(folder, tmp_path):
 
 
 def assert_same(ours, theirs):
-    assert all(torch.equal(a, b) for a, b in zip(ours, theirs, strict=True))
+    """To rounding: what lies unpacked side by side is one product, what is packed is one of its own."""
+    found = [nmse(a, b) for a, b in zip(ours, theirs, strict=True)]
+    assert max(found) < 1e-9, found
 
 
 @pytest.mark.parametrize("name", ["gptq-4", "awq", "nf4", "int8", "fp8-blocks", "compressed-4"])
@@ -40,7 +42,7 @@ def test_mixed_is_the_unpacked_models_edit(name, twins_of, tmp_path):
     before, after = (read_raw(place / "model.safetensors")[1] for place in (folder, mixed))
     assert {key for key in after if before.get(key) != after[key]} == {EDITED + ".weight"}
     assert all(key.startswith(EDITED + ".") for key in before if key not in after)
-    assert torch.equal(load_file(mixed / "model.safetensors")[EDITED + ".weight"], load_file(theirs / "model.safetensors")[EDITED + ".weight"])
+    assert_same(*([load_file(folder / "model.safetensors")[EDITED + ".weight"]] for folder in (mixed, theirs)))
 
 
 @pytest.mark.parametrize("model, module", [("phi3", "gate"), ("phi3", "down"), ("gpt2", "down"), ("qwen3_moe", "down")])
