@@ -86,7 +86,7 @@ def test_each_fact_is_edited_alone_as_a_session_would(hparams, cache, options):
     lists = {"prompts": [fact["prompt"] for fact in facts], "target_new": [fact["target"] for fact in facts], "subject": [fact["subject"] for fact in facts]}
     metrics, model, weights = editor.edit(**lists)
     assert len(editor.session.edits) == 0 and len(metrics) == 2
-    del options["statistics"]["cache"], options["contexts"], options["covariance_weight"]
+    options = {name: value for name, value in options.items() if name not in ("contexts", "covariance_weight")}
     with lancet.open(MODEL, **{**options, "statistics": {**options["statistics"], "cache": str(cache)}, "evaluate": ["easyedit"], "covariance_weight": 20,
                                "values": {"steps": 30, "lr": 0.5, "clamp": 4, "weight_decay": 0.001, "kl": 0.0625}}) as own:  # fmt: skip
         for fact, row in zip(facts, metrics):

@@ -48,18 +48,20 @@ bool follows(const CausalLM& model, WeightKind first, WeightKind second, int64_t
 /// Weights that are to be edited lie by themselves, each in a product of its own.
 TEST_P(EachFamily, NeighboursInMemoryGiveWhatEachGives) {
   const TinyModel tiny(GetParam().config, 1);
+  int64_t layer = 1;
+  while (tiny.config.has_recurrence(layer)) ++layer;
   QuantiseRule apart;
   for (const WeightSpec& spec : weight_table(tiny.config)) apart.edited.push_back(spec.id);
   CausalLM model = tiny.load();
   const CausalLM separate = tiny.load(at::kDouble, {Placement::host()}, apart);
-  EXPECT_TRUE(follows(model, WeightKind::kQuery, WeightKind::kKey, 1));
-  EXPECT_TRUE(follows(model, WeightKind::kKey, WeightKind::kValue, 1));
-  EXPECT_FALSE(follows(separate, WeightKind::kQuery, WeightKind::kKey, 1));
+  EXPECT_TRUE(follows(model, WeightKind::kQuery, WeightKind::kKey, layer));
+  EXPECT_TRUE(follows(model, WeightKind::kKey, WeightKind::kValue, layer));
+  EXPECT_FALSE(follows(separate, WeightKind::kQuery, WeightKind::kKey, layer));
   const Tensor expected = run_rows(separate, kRows);
   EXPECT_LE(nmse(run_rows(model, kRows), expected), kExactF64);
-  const WeightId value{WeightKind::kValue, 1};
+  const WeightId value{WeightKind::kValue, layer};
   model.set_weight(value, model.weight(value).clone());  // as an edit does
-  EXPECT_FALSE(follows(model, WeightKind::kKey, WeightKind::kValue, 1));
+  EXPECT_FALSE(follows(model, WeightKind::kKey, WeightKind::kValue, layer));
   EXPECT_LE(nmse(run_rows(model, kRows), expected), kExactF64);
 }
 
