@@ -35,8 +35,8 @@ def cache(tmp_path_factory):
 def start(cache, tmp_path):
     started = []
 
-    def start():
-        settings = ["editor.values.steps=30", "statistics.tokens=4000", f"statistics.cache={cache}"]
+    def start(*more):
+        settings = ["editor.values.steps=30", "statistics.tokens=4000", f"statistics.cache={cache}", *more]
         started.append(Served(LANCET, tmp_path, "--model", DEMO, settings=settings))
         return started[-1]
 
@@ -178,7 +178,7 @@ def test_by_the_keyboard_alone(start, browser):
 
 
 def test_files_errors_and_cancelling(start, browser, tmp_path):
-    server = start()
+    server = start("editor.values.steps=100000", "editor.values.stop_loss=0")  # an edit that is over only when it is cancelled
     page = browser.open(server.address)
     page.until("document.querySelector('h1').textContent === 'demo-model'")
     facts = tmp_path / "facts.json"
