@@ -105,6 +105,20 @@ void check(const ConfigTree& job, const ModelConfig* model, const std::string& s
 
 }  // namespace
 
+std::string_view fate_name(ImportedKey::Fate fate) {
+  switch (fate) {
+    case Fate::kMapped:
+      return "mapped";
+    case Fate::kSame:
+      return "same";
+    case Fate::kNotUsed:
+      return "not used";
+    case Fate::kUnknown:
+      break;
+  }
+  return "unknown";
+}
+
 ImportedHparams import_hparams(const std::filesystem::path& path, const std::string& method, const ModelConfig* model) {
   const std::string source = path.string();
   const ConfigTree tree = load_config(path);

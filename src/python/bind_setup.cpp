@@ -43,20 +43,6 @@ SetupJson json_of(const ConfigTree& tree) {
   return json;
 }
 
-const char* fate_name(ImportedKey::Fate fate) {
-  switch (fate) {
-    case ImportedKey::Fate::kMapped:
-      return "mapped";
-    case ImportedKey::Fate::kSame:
-      return "same";
-    case ImportedKey::Fate::kNotUsed:
-      return "not used";
-    case ImportedKey::Fate::kUnknown:
-      break;
-  }
-  return "unknown";
-}
-
 /// A YAML or JSON file as JSON.
 std::string config_json(const std::string& file) { return json_of(load_config(file)).dump(); }
 

@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "lancet/core/config_tree.h"
@@ -24,6 +25,9 @@ struct ImportedKey {
   Fate fate = Fate::kUnknown;
   std::string what;
 };
+
+/// "mapped", "same", "not used" or "unknown".
+std::string_view fate_name(ImportedKey::Fate fate);
 
 struct ImportedHparams {
   std::string method;

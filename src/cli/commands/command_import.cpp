@@ -22,20 +22,6 @@ struct ImportArguments {
   std::string method;
 };
 
-std::string key_fate_name(Fate fate) {
-  switch (fate) {
-    case Fate::kMapped:
-      return "mapped";
-    case Fate::kSame:
-      return "same";
-    case Fate::kNotUsed:
-      return "not used";
-    case Fate::kUnknown:
-      break;
-  }
-  return "unknown";
-}
-
 /// "v_lr: 0.5 → editor.values.lr".
 std::string fate_line(const ImportedKey& key) {
   const std::string head = cat("  ", key.key, ": ", key.value);
@@ -60,7 +46,7 @@ ExitCode run_import(const ImportArguments& arguments, const Output& output) {
   if (output.json) {
     Json keys = Json::array();
     for (const ImportedKey& key : imported.keys)
-      keys.push_back({{"key", key.key}, {"value", key.value}, {"fate", key_fate_name(key.fate)}, {"what", key.what}});
+      keys.push_back({{"key", key.key}, {"value", key.value}, {"fate", fate_name(key.fate)}, {"what", key.what}});
     std::cout << Json{{"method", imported.method}, {"yaml", to_yaml(imported.job)}, {"keys", keys}}.dump(1) << "\n";
     return ExitCode::kOk;
   }
