@@ -110,8 +110,12 @@ PushShares push_shares(const std::vector<AskedPrompt>& asked, const std::string&
   return shares;
 }
 
+bool is_push_metric(std::string_view name) {
+  return std::find(std::begin(kPushMetrics), std::end(kPushMetrics), name) != std::end(kPushMetrics);
+}
+
 void add_push_threshold(PushJob& job, const std::string& metric, double share) {
-  if (std::find(std::begin(kPushMetrics), std::end(kPushMetrics), metric) == std::end(kPushMetrics))
+  if (!is_push_metric(metric))
     throw ConfigError(cat("accept: ", metric, ": expected efficacy, paraphrase or specificity"));
   if (!(share >= 0 && share <= 1))
     throw ConfigError(cat("accept: ", metric, ": expected a share from 0 to 1, got ", share));

@@ -275,8 +275,9 @@ std::string EditDesk::do_export(const ExportOrder& order) {
   return cat("written: ", folder.string());
 }
 
-std::optional<int64_t> EditDesk::push(const PushOrder& order) {
-  return add("push", cat("push to ", order.job.access.address.text()), [this, order] { return do_push(order.job); });
+std::optional<int64_t> EditDesk::push(PushJob job) {
+  std::string what = cat("push to ", job.access.address.text());
+  return add("push", what, [this, job = std::move(job)] { return do_push(job); });
 }
 
 std::string EditDesk::do_push(PushJob job) {

@@ -44,10 +44,6 @@ struct ExportOrder {
   std::string name = {};  ///< name of the folder; valid
 };
 
-struct PushOrder {
-  PushJob job = {};  ///< what is pushed to and how; its output is the desk's
-};
-
 /// What pages show besides work.
 struct DeskView {
   std::string method = {};  ///< method in use
@@ -75,7 +71,7 @@ class EditDesk {
   std::optional<int64_t> measure();
   std::optional<int64_t> export_as(const ExportOrder& order);
   /// Loads the edits that stand into another program's server, by what is kept of them.
-  std::optional<int64_t> push(const PushOrder& order);
+  std::optional<int64_t> push(PushJob job);
   bool cancel(int64_t item) { return queue_->cancel(item); }
 
   WorkView work() const { return queue_->view(); }

@@ -103,11 +103,10 @@ ExportOrder parse_export(const HttpRequest& request) {
   return {export_kind(text_at(json, "kind")), folder_name(text_at(json, "name"))};
 }
 
-PushOrder parse_push(const HttpRequest& request) {
+PushJob parse_push(const HttpRequest& request) {
   const nlohmann::json json = object_of(
       request, {"to", "token", "server", "name", "instead_of", "accept", "asked", "adapter_dir", "server_path"});
-  PushOrder order;
-  PushJob& job = order.job;
+  PushJob job;
   job.access.address = parse_http_address(text_at(json, "to"));
   const auto read = [&](const char* key, auto& into) {
     if (json.contains(key)) into = text_at(json, key);
@@ -125,7 +124,7 @@ PushOrder parse_push(const HttpRequest& request) {
     if (!share.is_number()) throw ConfigError(cat("accept: ", printable(metric), ": expected a share from 0 to 1"));
     add_push_threshold(job, metric, share.get<double>());
   }
-  return order;
+  return job;
 }
 
 int64_t parse_cancel(const HttpRequest& request) {

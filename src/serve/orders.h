@@ -15,7 +15,7 @@ EditCommand parse_edit(const HttpRequest& request, const SentFiles& files);
 void parse_measure(const HttpRequest& request);
 UndoOrder parse_undo(const HttpRequest& request);
 ExportOrder parse_export(const HttpRequest& request);
-PushOrder parse_push(const HttpRequest& request);
+PushJob parse_push(const HttpRequest& request);
 int64_t parse_cancel(const HttpRequest& request);  ///< the item
 
 }  // namespace lancet

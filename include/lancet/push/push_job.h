@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -30,6 +31,8 @@ struct PushJob {
 
 /// What is measured, by free generation.
 inline constexpr const char* kPushMetrics[] = {"efficacy", "paraphrase", "specificity"};
+
+bool is_push_metric(std::string_view name);
 
 /// Adds to job.accept. Throws: ConfigError for a metric that is none of kPushMetrics, or a share that is none.
 void add_push_threshold(PushJob& job, const std::string& metric, double share);

@@ -143,8 +143,7 @@ std::string take_thresholds(const std::string& text, PushJob& job) {
   for (const std::string& part : split(text, ',')) {
     const size_t mark = part.find('=');
     const std::string metric = part.substr(0, mark);
-    const auto* const known = std::find(std::begin(kPushMetrics), std::end(kPushMetrics), metric);
-    if (known == std::end(kPushMetrics) || mark == std::string::npos)
+    if (!is_push_metric(metric) || mark == std::string::npos)
       return cat("expected METRIC=SHARE with efficacy, paraphrase or specificity, got '", part, "'");
     char* end = nullptr;
     const std::string number = part.substr(mark + 1);
