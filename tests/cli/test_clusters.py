@@ -5,7 +5,6 @@ import os
 import pathlib
 import shlex
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -14,6 +13,7 @@ import jsonschema
 import pytest
 import yaml
 from conftest import LANCET, ROOT, Lancet
+from ports import free_port
 from referencing import Registry, Resource
 
 CLUSTERS, SCHEMAS = ROOT / "examples" / "clusters", ROOT / "tests" / "fixtures" / "clusters"
@@ -85,12 +85,6 @@ def reference(tmp_path_factory):
 
 def job_of(lancet):
     return lancet.job(requests__limit=FACTS, editor__values={"steps": 30, "lr": 0.1, "clamp": 4.0, "batch": 1}, evaluate=[], run__threads=1)
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 def put_programs(folder):

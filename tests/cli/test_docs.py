@@ -9,13 +9,13 @@ import pathlib
 import re
 import shlex
 import shutil
-import socket
 import subprocess
 import sys
 
 import pytest
 import yaml
 from conftest import DATA, LANCET, ROOT
+from ports import free_port
 
 PAGES = [*(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")), *sorted((ROOT / "docs").rglob("*.md"))]
 # Words of the documents that stand for a reader's own files and folders.
@@ -288,12 +288,6 @@ def test_commands_run_from_the_repositorys_root(root):
 
 
 # ---- processes that other programs start ----
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 def two_ranks(launcher, words):

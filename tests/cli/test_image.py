@@ -12,9 +12,10 @@ from urllib.parse import quote
 
 import pytest
 from conftest import DATA, LANCET, ROOT
+from ports import free_port
 
 FILE = ROOT / "packaging" / "Containerfile"
-IMAGE, PORT = ROOT / "packaging" / "image", "18741"
+IMAGE = ROOT / "packaging" / "image"
 STEPS = [shlex.split(line) for line in FILE.read_text().splitlines() if line and not line.startswith("#")]
 
 
@@ -102,8 +103,9 @@ def serve(tmp_path):
 
 
 def test_health_is_what_the_container_was_started_for(serve):
-    served, unseen = serve("--port", PORT), serve()
-    assert served.stdout.readline().startswith(f"http://127.0.0.1:{PORT}/") and unseen.stdout.readline()
+    port = free_port()
+    served, unseen = serve("--port", port), serve()
+    assert served.stdout.readline().startswith(f"http://127.0.0.1:{port}/") and unseen.stdout.readline()
     well = health(served.pid)
     assert (well.returncode, well.stdout) == (0, "401\n"), well.stderr
     served.send_signal(signal.SIGSTOP)

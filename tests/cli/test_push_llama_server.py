@@ -4,7 +4,6 @@ import json
 import os
 import pathlib
 import re
-import socket
 import subprocess
 import sys
 import time
@@ -12,6 +11,7 @@ import urllib.request
 
 import pytest
 from conftest import DATA, ROOT, Lancet
+from ports import free_port
 
 LLAMA = ROOT / ".venv" / "llama.cpp"
 SERVER, CONVERTER = LLAMA / "build" / "bin" / "llama-server", LLAMA / "source" / "convert_hf_to_gguf.py"
@@ -24,9 +24,7 @@ if not (LLAMA / ".built").is_file():
 
 class LlamaServer:
     def __init__(self, model, log, *arguments):
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            port = free.getsockname()[1]
+        port = free_port()
         self.url, self.log = f"http://127.0.0.1:{port}", log
         command = [SERVER, "--model", model, "--host", "127.0.0.1", "--port", str(port), "--parallel", "1", "--threads", "1", *arguments]
         with open(log, "w") as out:
@@ -34,12 +32,12 @@ class LlamaServer:
         self.wait()
 
     def wait(self):
-        for end in [time.monotonic() + LIMIT_S]:
-            while time.monotonic() < end and self.process.poll() is None:
-                try:
-                    return urllib.request.urlopen(self.url + "/health", timeout=1)
-                except OSError:
-                    time.sleep(0.05)
+        end = time.monotonic() + LIMIT_S
+        while time.monotonic() < end and self.process.poll() is None:
+            try:
+                return urllib.request.urlopen(self.url + "/health", timeout=1)
+            except OSError:
+                time.sleep(0.05)
         raise AssertionError(f"llama.cpp's server does not answer:\n{self.log.read_text()[-2000:]}")
 
     def end(self):
