@@ -1,11 +1,11 @@
 #include "lancet/session/generate.h"
 
 #include <algorithm>
-#include <string_view>
 #include <utility>
 
 #include "lancet/core/error.h"
 #include "lancet/core/strings.h"
+#include "lancet/session/added_text.h"
 #include "lancet/spec/read_option.h"
 
 namespace lancet {
@@ -21,16 +21,6 @@ void refuse_idle(const ConfigSection& section, const GenerateTextOptions& option
                             ": the likeliest token is taken each time, so it would change nothing: sample with ",
                             spelt(GenerateSpec::kTemperature.key), " (1: the model's own distribution), ",
                             spelt(GenerateSpec::kTopK.key), " or ", spelt(GenerateSpec::kTopP.key)));
-}
-
-/// Bytes of `text` before a character that is not whole yet.
-size_t whole_bytes(const std::string& text) {
-  constexpr std::string_view kReplacement = "\xEF\xBF\xBD";
-  size_t size = text.size();
-  while (size >= kReplacement.size() &&
-         text.compare(size - kReplacement.size(), kReplacement.size(), kReplacement) == 0)
-    size -= kReplacement.size();
-  return size;
 }
 
 }  // namespace
@@ -67,12 +57,6 @@ std::vector<TokenId> TextGenerator::prompt_ids(const std::string& prompt, int64_
   return ids;
 }
 
-std::string TextGenerator::text_after(const std::vector<TokenId>& prompt, const std::vector<TokenId>& added) const {
-  std::vector<TokenId> all = prompt;
-  all.insert(all.end(), added.begin(), added.end());
-  return files_.tokenizer->decode(all).substr(files_.tokenizer->decode(prompt).size());
-}
-
 std::vector<Answer> TextGenerator::answer(const CausalLM& model, std::span<const std::string> prompts,
                                           const GenerateTextOptions& options,
                                           const std::function<void(const std::string&)>& on_text) const {
@@ -85,20 +69,28 @@ std::vector<Answer> TextGenerator::answer(const CausalLM& model, std::span<const
                              .first_row = options.first_prompt * options.samples};
   if (chat_)
     for (const TokenId id : chat_->end_ids(*files_.tokenizer)) generation.eos_ids.push_back(id);
+  const Tokenizer& tokenizer = *files_.tokenizer;
   std::vector<TokenId> told;
+  std::string beginning;
   size_t told_bytes = 0;
-  if (on_text && rows.size() == 1)
+  if (on_text && rows.size() == 1) {
+    told = rows.front().prompt;
+    beginning = tokenizer.decode(told);
     generation.on_token = [&](int64_t, TokenId id) {
       told.push_back(id);
-      const std::string text = text_after(rows[0].prompt, told);
+      const std::string text = added_text(tokenizer, told, beginning);
       const size_t whole = whole_bytes(text);
       if (whole <= told_bytes) return;
       on_text(text.substr(told_bytes, whole - told_bytes));
       told_bytes = whole;
     };
+  }
   std::vector<Answer> answers;
   for (std::vector<TokenId>& ids : generate(model, rows, generation)) {
-    std::string text = text_after(rows[answers.size()].prompt, ids);
+    std::vector<TokenId>& all = rows[answers.size()].prompt;
+    const std::string prompt = tokenizer.decode(all);
+    all.insert(all.end(), ids.begin(), ids.end());
+    std::string text = added_text(tokenizer, all, prompt);
     answers.push_back({std::move(text), std::move(ids)});
   }
   if (on_text && answers.size() == 1 && told_bytes < answers[0].text.size())

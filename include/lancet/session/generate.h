@@ -52,9 +52,6 @@ class TextGenerator {
                              const std::function<void(const std::string&)>& on_text = {}) const;
 
  private:
-  /// What `added` says after a prompt.
-  std::string text_after(const std::vector<TokenId>& prompt, const std::vector<TokenId>& added) const;
-
   const ModelFiles& files_;
   std::optional<ChatTemplate> chat_;
 };

@@ -6,27 +6,17 @@
 
 #include "completion_json.h"
 #include "lancet/core/strings.h"
+#include "lancet/session/added_text.h"
 #include "stop_cut.h"
 
 namespace lancet {
 namespace {
 
-/// The text without characters at its end that are not whole yet.
-std::string whole_part(std::string text) {
-  constexpr std::string_view kReplacement = "\xEF\xBF\xBD";
-  while (text.ends_with(kReplacement)) text.resize(text.size() - kReplacement.size());
-  return text;
-}
-
-/// What `whole` has after its beginning, which may read otherwise where it ends within a character.
-std::string text_after(const std::string& whole, const std::string& beginning) {
-  return whole.substr(std::min(beginning.size(), whole.size()));
-}
-
 /// An answer while it grows.
 struct AnswerRow {
   std::vector<TokenId> ids;  ///< prompt, and what was added
   size_t n_prompt = 0;
+  std::string prompt_text;
   StopCut cut;
 
   size_t n_added() const { return ids.size() - n_prompt; }
@@ -38,7 +28,8 @@ class CompletionRun {
                 const CompletionSink& sink)
       : model_(model), order_(order), writer_(writer), sink_(sink) {
     for (const std::vector<TokenId>& prompt : order.prompts)
-      for (int64_t i = 0; i < order.samples; ++i) rows_.push_back({prompt, prompt.size(), StopCut(order.stops)});
+      for (int64_t i = 0; i < order.samples; ++i)
+        rows_.push_back({prompt, prompt.size(), decoded(prompt), StopCut(order.stops)});
   }
 
   void run() {
@@ -58,7 +49,7 @@ class CompletionRun {
   void open_streams() {
     for (size_t i = 0; i < rows_.size(); ++i) {
       if (order_.kind == CompletionKind::kChat) sink_(writer_.opening(static_cast<int64_t>(i)));
-      if (order_.echoes && grows_in_sight()) send(i, prompt_text(rows_[i]));
+      if (order_.echoes && grows_in_sight()) send(i, rows_[i].prompt_text);
     }
   }
 
@@ -79,7 +70,9 @@ class CompletionRun {
   void add(size_t place, TokenId id) {
     AnswerRow& row = rows_[place];
     row.ids.push_back(id);
-    const std::string more = row.cut.advance(whole_part(added_text(row)));
+    std::string text = text_of(row);
+    text.resize(whole_bytes(text));
+    const std::string more = row.cut.advance(text);
     if (grows_in_sight()) send(place, more);
   }
 
@@ -90,25 +83,24 @@ class CompletionRun {
   /// What is left of an answer that ended; of one that was not streamed all of it.
   CompletionChoice finished(size_t place) {
     AnswerRow& row = rows_[place];
-    const std::string rest = row.cut.finish(added_text(row));
+    const std::string rest = row.cut.finish(text_of(row));
     const bool is_short = static_cast<int64_t>(row.n_added()) < order_.tokens;
     CompletionChoice choice{.index = static_cast<int64_t>(place),
                             .text = grows_in_sight() ? rest : row.cut.told(),
                             .finish_reason = is_short || row.cut.is_stopped() ? "stop" : "length"};
-    if (order_.echoes && !grows_in_sight()) choice.text.insert(0, prompt_text(row));
+    if (order_.echoes && !grows_in_sight()) choice.text.insert(0, row.prompt_text);
     if (order_.n_likely) choice.scored = scored_tokens(row);
     return choice;
   }
 
   std::string decoded(std::span<const TokenId> ids) const { return model_.tokenizer().decode(ids); }
-  std::string prompt_text(const AnswerRow& row) const { return decoded(std::span(row.ids).first(row.n_prompt)); }
-  std::string added_text(const AnswerRow& row) const { return text_after(decoded(row.ids), prompt_text(row)); }
+  std::string text_of(const AnswerRow& row) const { return added_text(model_.tokenizer(), row.ids, row.prompt_text); }
 
   /// A token as it reads after the one before it.
   std::string token_text(TokenId before, TokenId id) const {
     if (order_.names_tokens_by_id) return cat("token_id:", id);
     const std::vector<TokenId> both{before, id};
-    const std::string text = text_after(decoded(both), decoded(std::span(both).first(1)));
+    const std::string text = added_text(model_.tokenizer(), both, decoded(std::span(both).first(1)));
     return text.empty() ? model_.tokenizer().piece(id) : text;
   }
 
