@@ -1,9 +1,12 @@
 // What a device does in a value step, as torch's profiler (kineto) records it: kernels, copies, and the share of the
-// time in which it does nothing. Times are of a profiled run, which is slower than others.
+// time in which it does nothing; on stderr, what takes the most time, by name. Times are of a profiled run, which is
+// slower than others.
 #include <torch/csrc/autograd/profiler_kineto.h>
 #include <torch/types.h>
 
 #include <algorithm>
+#include <cstdio>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -18,11 +21,18 @@ namespace {
 namespace profiler = torch::autograd::profiler;
 using torch::profiler::impl::ActivityType;
 
+/// Launches of one name.
+struct Launches {
+  int64_t count = 0;
+  double ms = 0;
+};
+
 /// What a device does in one run.
 struct DeviceActivity {
   int64_t kernels = 0;
   int64_t copies = 0;  ///< and fills of memory
   double busy_s = 0;   ///< time in which at least one of them ran
+  std::map<std::string, Launches> by_name;
 };
 
 bool is_copy(const std::string& name) { return name.starts_with("Memcpy") || name.starts_with("Memset"); }
@@ -33,6 +43,9 @@ DeviceActivity activity_of(const std::vector<profiler::KinetoEvent>& events) {
   for (const profiler::KinetoEvent& event : events) {
     if (event.deviceType() != at::kCUDA || event.durationNs() == 0) continue;
     ++(is_copy(event.name()) ? activity.copies : activity.kernels);
+    Launches& same = activity.by_name[event.name()];
+    ++same.count;
+    same.ms += static_cast<double>(event.durationNs()) / 1e6;
     spans.emplace_back(event.startNs(), event.endNs());
   }
   std::ranges::sort(spans);
@@ -53,6 +66,24 @@ DeviceActivity record(const std::function<void()>& work) {
   profiler::enableProfiler(config, activities);
   work();
   return activity_of(profiler::disableProfiler()->events());
+}
+
+/// Tells what took the most time in a step, from runs of which one has `steps` more.
+void print_slowest(const DeviceActivity& first, const DeviceActivity& more, int steps, int64_t requests) {
+  constexpr size_t kShown = 24;
+  constexpr int kNameWidth = 96;
+  std::vector<std::pair<Launches, std::string>> rows;
+  for (const auto& [name, launches] : more.by_name) {
+    const auto same = first.by_name.find(name);
+    const Launches before = same == first.by_name.end() ? Launches{} : same->second;
+    rows.push_back({{launches.count - before.count, launches.ms - before.ms}, name});
+  }
+  std::ranges::sort(rows, std::greater{}, [](const auto& row) { return row.first.ms; });
+  if (rows.size() > kShown) rows.resize(kShown);
+  std::fprintf(stderr, "A step of %lld requests: ms, launches, name\n", static_cast<long long>(requests));
+  for (const auto& [launches, name] : rows)
+    std::fprintf(stderr, "%9.3f %7.1f  %.*s\n", launches.ms / steps, static_cast<double>(launches.count) / steps,
+                 kNameWidth, name.c_str());
 }
 
 /// Measures the difference between optimisations of two steps and of more, in which the rest cancels: preparation, what
@@ -80,6 +111,7 @@ void run_launches(benchmark::State& state, const Subject& subject, const BenchOp
     state.SetIterationTime(step_s);
     state.counters["kernels/step"] = static_cast<double>(more.kernels - first.kernels) / kSteps;
     state.counters["copies/step"] = static_cast<double>(more.copies - first.copies) / kSteps;
+    print_slowest(first, more, kSteps, state.range(0));
     state.counters["idle_share"] = 1 - (more.busy_s - first.busy_s) / kSteps / step_s;
   }
 }

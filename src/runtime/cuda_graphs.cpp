@@ -4,12 +4,14 @@
 #include "cuda_graphs.h"
 
 #include <ATen/core/CachingHostAllocator.h>
+#include <ATen/cuda/CUDAGeneratorImpl.h>
 #include <ATen/cuda/CUDAGraph.h>
 #include <c10/core/Event.h>
 #include <c10/core/StreamGuard.h>
 #include <c10/core/impl/DeviceGuardImplInterface.h>
 #include <c10/cuda/CUDACachingAllocator.h>
 
+#include <algorithm>
 #include <map>
 #include <mutex>
 #include <utility>
@@ -88,8 +90,20 @@ class GraphPool {
   at::MempoolId_t id_;
 };
 
-/// Torch's own, which says whether its capture ended.
-struct TorchGraph : at::cuda::CUDAGraph {
+/// Torch's own, which says how far its capture came.
+class TorchGraph : public at::cuda::CUDAGraph {
+ public:
+  TorchGraph() = default;
+  /// A generator of which torch could not make a note, for want of memory: its destructor would end the process.
+  ~TorchGraph() {
+    const bool is_known = std::ranges::all_of(
+        captured_generator_states_, [&](const auto& state) { return state.first->registered_graphs_.contains(this); });
+    if (!is_known) captured_generator_states_.clear();
+  }
+  TorchGraph(const TorchGraph&) = delete;
+  TorchGraph& operator=(const TorchGraph&) = delete;
+
+  bool has_begun() const { return capture_dev_ != UNDEFINED_DEVICE; }  ///< and so has its use of the pool
   bool has_ended() const { return capture_ended_; }
 };
 
@@ -98,7 +112,7 @@ class OpenCapture {
  public:
   OpenCapture(TorchGraph& graph, const GraphPool& pool) : graph_(graph), pool_(pool) {}
   ~OpenCapture() {
-    if (!is_open_) return;
+    if (!is_open_ || !graph_.has_begun()) return;
     try_to([&] { graph_.capture_end(); });
     if (!graph_.has_ended()) pool_.abandon();
   }

@@ -39,7 +39,7 @@ void add_float8_parts(NewParts& parts) {
 
 RowCodes float8_rows(const Tensor& rows) {
   const Tensor largest = rows.abs().amax(1, /*keepdim=*/true);
-  const Tensor scales = largest / kLargestFloat8;
+  const Tensor scales = largest / torch::full_like(largest, kLargestFloat8);  // by a number a GPU multiplies
   const Tensor numbers = rows / scales.where(scales > 0, torch::ones_like(scales));
   return {numbers.clamp_(-kLargestFloat8, kLargestFloat8).to(at::kFloat8_e4m3fn), scales};
 }
